@@ -1,0 +1,6 @@
+export * from "./assert.ts";
+export * from "./brand.ts";
+export * from "./bytes.ts";
+export * from "./failure.ts";
+export * from "./prng.ts";
+export * from "./rules.ts";

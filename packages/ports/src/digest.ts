@@ -1,0 +1,18 @@
+/** Checksums and hashes, native where there is one. Inputs are borrowed. */
+export interface RunningHash {
+  update(chunk: Uint8Array): void;
+  /** Ends it. */
+  digest(): Uint8Array;
+}
+
+export interface Digest {
+  /** CRC-32C (Castagnoli); `seed` is the checksum of what came before, 0 at the start. */
+  crc32c(bytes: Uint8Array, seed?: number): number;
+  /** CRC-64/NVME, as in x-ms-content-crc64; `seed` as above. "123456789" gives 0xae8b14860a799888. */
+  crc64(bytes: Uint8Array, seed?: bigint): bigint;
+  md5(): RunningHash;
+  sha256(bytes: Uint8Array): Uint8Array;
+  hmacSha256(key: Uint8Array, message: Uint8Array): Uint8Array;
+  /** Constant time; false when the lengths differ. */
+  equal(a: Uint8Array, b: Uint8Array): boolean;
+}

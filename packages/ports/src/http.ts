@@ -1,0 +1,26 @@
+/**
+ * HTTP as the front-end sees it: what `node:http` gives in production, what a workload makes in the simulator. Header names are
+ * lower case; a header that came several times is joined by ", ".
+ */
+export interface HttpRequest {
+  readonly method: string;
+  /** Path and query exactly as they came, undecoded. */
+  readonly target: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** In chunks of at most 1 MiB, slowed down by its reader. Throws when the client went away or sent less than it announced. */
+  readonly body: AsyncIterable<Uint8Array>;
+  readonly remoteAddress: string;
+  readonly secure: boolean;
+  /** Aborted when the client goes away. */
+  readonly signal: AbortSignal;
+}
+
+export interface HttpResponse {
+  readonly status: number;
+  /** Names as the service spells them; an array is sent as that many headers. */
+  readonly headers: Readonly<Record<string, string | readonly string[]>>;
+  readonly body?: Uint8Array | AsyncIterable<Uint8Array>;
+}
+
+/** Never throws: a bug inside becomes a 500. */
+export type HttpHandler = (request: HttpRequest) => Promise<HttpResponse>;

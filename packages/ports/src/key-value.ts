@@ -1,0 +1,29 @@
+/** An ordered key-value store on this process's own disk (LevelDB). Keys are compared as unsigned bytes. */
+export type KeyValueOperation =
+  | { readonly kind: "put"; readonly key: Uint8Array; readonly value: Uint8Array }
+  | { readonly kind: "delete"; readonly key: Uint8Array };
+
+export interface KeyRange {
+  readonly gte?: Uint8Array;
+  readonly lt?: Uint8Array;
+  readonly limit?: number;
+  readonly reverse?: boolean;
+}
+
+export interface KeyValue {
+  get(key: Uint8Array): Promise<Uint8Array | undefined>;
+  /** All or nothing, also over a crash. With `sync` it is durable when it resolves; without, a crash may lose it and everything after it. */
+  batch(operations: readonly KeyValueOperation[], options: { readonly sync: boolean }): Promise<void>;
+  /** In key order, over the state at the first step. Keys and values are owned by the caller. */
+  range(range: KeyRange): AsyncIterable<readonly [Uint8Array, Uint8Array]>;
+  close(): Promise<void>;
+}
+
+export type KeyValueOpen = { readonly kind: "opened"; readonly store: KeyValue } | { readonly kind: "corrupt"; readonly message: string };
+
+/** Opens the stores of one process by name (a folder below its data folder). */
+export interface KeyValueStores {
+  open(name: string): Promise<KeyValueOpen>;
+  /** Removes the store and all it holds; it must be closed. */
+  destroy(name: string): Promise<void>;
+}

@@ -1,0 +1,95 @@
+/**
+ * Calls between processes, over the services of proto/stamp/v1. Three ways, one handler each:
+ *
+ *   call    a request and an answer. All calls to one address travel in order, pipelined, on one long-lived connection per lane; what
+ *           becomes ready in one tick travels together. A later call is never delivered before an earlier one of the same lane, but
+ *           either may be lost with the connection: then its outcome is `unknown`.
+ *   stream  many requests and/or many answers, each side slowed down by the other.
+ *   bulk    a call whose message has a field named `payload` (`bytes` or `repeated bytes`): these bytes are carried without being
+ *           re-encoded. They travel in the lane `bulk`, so that they never stand before small calls.
+ *
+ * Messages are borrowed by both sides: nobody changes one that was sent or received. A received `payload` may be a view of a larger
+ * buffer: copy it when keeping a small part of it.
+ *
+ * A deadline travels as what is left of it and becomes a local one on arrival. Whoever awaits a call gets an answer by then, always.
+ */
+import type {
+  DescMethodBiDiStreaming,
+  DescMethodClientStreaming,
+  DescMethodServerStreaming,
+  DescMethodUnary,
+  DescService,
+  MessageInitShape,
+  MessageShape,
+} from "@bufbuild/protobuf";
+import type { Outcome } from "@stamp/base";
+
+/** `host:port` over gRPC; a process's name in process and in the simulator. */
+export type Address = string;
+
+export interface CallOptions {
+  /** What is left of the caller's deadline. */
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+  readonly metadata?: Readonly<Record<string, string>>;
+}
+
+/** What a handler knows of its call. */
+export interface CallContext {
+  /** By this process's monotonic clock. */
+  readonly deadlineMs: number;
+  /** Aborted when the caller cancelled or went away, or the deadline passed. */
+  readonly signal: AbortSignal;
+  readonly peer: string;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+export type Client<S extends DescService> = {
+  readonly [K in keyof S["method"]]: S["method"][K] extends DescMethodUnary<infer I, infer O>
+    ? (request: MessageInitShape<I>, options: CallOptions) => Promise<Outcome<MessageShape<O>>>
+    : S["method"][K] extends DescMethodServerStreaming<infer I, infer O>
+      ? (request: MessageInitShape<I>, options: CallOptions) => AsyncIterable<MessageShape<O>>
+      : S["method"][K] extends DescMethodClientStreaming<infer I, infer O>
+        ? (requests: AsyncIterable<MessageInitShape<I>>, options: CallOptions) => Promise<Outcome<MessageShape<O>>>
+        : S["method"][K] extends DescMethodBiDiStreaming<infer I, infer O>
+          ? (requests: AsyncIterable<MessageInitShape<I>>, options: CallOptions) => AsyncIterable<MessageShape<O>>
+          : never;
+};
+
+/** Handlers of a service. Streams of answers may throw `FailureError`; anything else thrown is a bug of ours (`internal`, logged). */
+export type Handlers<S extends DescService> = {
+  readonly [K in keyof S["method"]]: S["method"][K] extends DescMethodUnary<infer I, infer O>
+    ? (request: MessageShape<I>, context: CallContext) => Promise<Outcome<MessageInitShape<O>>>
+    : S["method"][K] extends DescMethodServerStreaming<infer I, infer O>
+      ? (request: MessageShape<I>, context: CallContext) => AsyncIterable<MessageInitShape<O>>
+      : S["method"][K] extends DescMethodClientStreaming<infer I, infer O>
+        ? (requests: AsyncIterable<MessageShape<I>>, context: CallContext) => Promise<Outcome<MessageInitShape<O>>>
+        : S["method"][K] extends DescMethodBiDiStreaming<infer I, infer O>
+          ? (requests: AsyncIterable<MessageShape<I>>, context: CallContext) => AsyncIterable<MessageInitShape<O>>
+          : never;
+};
+
+export interface ServedService {
+  readonly service: DescService;
+  // biome-ignore lint/suspicious/noExplicitAny: a list of services of different types; `served` checks each.
+  readonly handlers: Handlers<any>;
+}
+
+/** Pairs a service with its handlers, type-checked. */
+export const served = <S extends DescService>(service: S, handlers: Handlers<S>): ServedService => ({ service, handlers });
+
+export interface Listener {
+  /** With the port that was bound when 0 was asked for. */
+  readonly address: Address;
+  /** No new calls; those in progress are cancelled after `graceMs`. */
+  close(graceMs?: number): Promise<void>;
+}
+
+export interface Transport {
+  /** A client of the service at this address. Cheap; connections are made on first use, kept, and shared by all clients of an address. */
+  client<S extends DescService>(address: Address, service: S): Client<S>;
+  /** Serves at `listen` (`host:port`, port 0 for any; a name in process and in the simulator). Handlers start in order of arrival. */
+  serve(listen: Address, services: readonly ServedService[]): Promise<Listener>;
+  /** Closes every connection that this transport opened. */
+  close(): Promise<void>;
+}

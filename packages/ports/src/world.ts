@@ -1,0 +1,43 @@
+/** Everything a role may touch of the world. A role takes it through its constructor and imports nothing else of it. */
+import type { Rules } from "@stamp/base";
+import type { Clock } from "./clock.ts";
+import type { Digest } from "./digest.ts";
+import type { Disk } from "./disk.ts";
+import type { KeyValueStores } from "./key-value.ts";
+import type { Logger } from "./logger.ts";
+import type { Random } from "./random.ts";
+import type { Transport } from "./transport.ts";
+
+export interface World {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly disk: Disk;
+  readonly keyValue: KeyValueStores;
+  readonly transport: Transport;
+  readonly digest: Digest;
+  readonly logger: Logger;
+  readonly rules: Rules;
+  /** Ends this process because it must not go on (failed fsync, lost term, broken invariant). Never returns in production. */
+  fatal(reason: string): void;
+}
+
+/** A role as launchers (cluster, embedded, simulator) see it. */
+export interface Role {
+  /** Resolves when it listens; it may still wait for others before it is ready. */
+  start(): Promise<void>;
+  /** Leaves cleanly: gives leases back, resolves what is in flight. */
+  stop(): Promise<void>;
+  readonly address: string;
+  readonly status: RoleStatus;
+}
+
+/** What `/ready`, `Status.Get` and `stamp status` show. */
+export interface RoleStatus {
+  readonly ready: boolean;
+  /** Whom or what it waits for, in words a user understands; empty when ready. */
+  readonly waitingFor: readonly string[];
+  /** `leader`, `standby`, `serving`, … where that means something. */
+  readonly state: string;
+  /** Role-specific facts, JSON-able. */
+  readonly facts: Readonly<Record<string, unknown>>;
+}
