@@ -1,1 +1,3 @@
-export {};
+export * from "./holder.ts";
+export * from "./record.ts";
+export * from "./table.ts";

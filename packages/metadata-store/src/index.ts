@@ -1,1 +1,4 @@
-export {};
+export * from "./leader-calls.ts";
+export * from "./lease-keeper.ts";
+export * from "./metadata-client.ts";
+export * from "./status-service.ts";

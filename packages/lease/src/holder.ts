@@ -1,0 +1,75 @@
+/**
+ * The holder's own idea of how long its lease lasts. It ends a margin before the lock service could call it ended: the term counts from
+ * when the request was SENT, and less the margin for clocks that run at different speeds. Once it ended it never holds again under the
+ * same epoch, even when a late answer says that it was renewed.
+ *
+ * A machine that was suspended may have a monotonic clock that stood still: when wall time ran ahead of it by more than the margin since
+ * the request was sent, the lease is lost.
+ */
+import type { LeaseEpoch, Rules } from "@stamp/base";
+import { assert } from "@stamp/base";
+
+/** Taken immediately before a request is sent. */
+export interface LeaseAttempt {
+  readonly sentMonotonicMs: number;
+  readonly sentWallMs: number;
+}
+
+export class LeaseHolder {
+  readonly #marginMs: number;
+  readonly #rules: Rules;
+  #epoch: LeaseEpoch | undefined;
+  #deadlineMs = 0;
+  #aheadMs = 0;
+
+  constructor(marginMs: number, rules: Rules) {
+    assert(marginMs >= 0, "a margin is not negative");
+    this.#marginMs = marginMs;
+    this.#rules = rules;
+  }
+
+  /** The epoch it holds or believed to hold until `holds` was false; undefined after `end`. */
+  get epoch(): LeaseEpoch | undefined {
+    return this.#epoch;
+  }
+
+  /** By the monotonic clock: from here on it does not hold. */
+  get deadlineMs(): number {
+    return this.#deadlineMs;
+  }
+
+  granted(attempt: LeaseAttempt, epoch: LeaseEpoch, termMs: number, nowMonotonicMs: number): void {
+    assert(this.#epoch === undefined, "a lease is taken only after the old one was given up");
+    assert(termMs > this.#marginMs, "a term is longer than the margin");
+    this.#epoch = epoch;
+    this.#count(attempt, termMs, nowMonotonicMs);
+  }
+
+  /** The answer to a renewal of `epoch`. Ignored when that is not held any more. */
+  renewed(attempt: LeaseAttempt, epoch: LeaseEpoch, termMs: number, nowMonotonicMs: number, nowWallMs: number): void {
+    if (this.#epoch !== epoch || !this.holds(nowMonotonicMs, nowWallMs)) return;
+    const startMs = this.#startMs(attempt, nowMonotonicMs);
+    if (startMs + termMs - this.#marginMs > this.#deadlineMs) this.#count(attempt, termMs, nowMonotonicMs);
+  }
+
+  end(): void {
+    this.#epoch = undefined;
+    this.#deadlineMs = 0;
+  }
+
+  holds(nowMonotonicMs: number, nowWallMs: number): boolean {
+    if (this.#epoch === undefined) return false;
+    if (nowMonotonicMs < this.#deadlineMs && nowWallMs - nowMonotonicMs - this.#aheadMs <= this.#marginMs) return true;
+    this.#deadlineMs = Number.NEGATIVE_INFINITY;
+    return false;
+  }
+
+  #count(attempt: LeaseAttempt, termMs: number, nowMonotonicMs: number): void {
+    this.#deadlineMs = this.#startMs(attempt, nowMonotonicMs) + termMs - this.#marginMs;
+    this.#aheadMs = attempt.sentWallMs - attempt.sentMonotonicMs;
+  }
+
+  #startMs(attempt: LeaseAttempt, nowMonotonicMs: number): number {
+    return this.#rules.on("leaseCountsFromSending") ? attempt.sentMonotonicMs : nowMonotonicMs;
+  }
+}

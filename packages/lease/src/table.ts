@@ -1,0 +1,181 @@
+/**
+ * The lock service's leases: event in, decision out. The shell makes `persist` durable before it gives the outcome to anyone.
+ *
+ * Invariants (partition-layer.md "Leases and epochs", model/move.pml):
+ *  1. the epoch of a name only rises, one grant each;
+ *  2. a lease that ran out, ended, or whose renewals are refused is never renewed;
+ *  3. nobody is told that a lease ended before that is durable, and a restart does not extend such a lease;
+ *  4. a restart extends every other lease by a full term: its holder may have renewed it just before;
+ *  5. a higher incarnation of the same holder ends the older one's lease at once: it holds the exclusive lock of the identity, so the
+ *     older process is gone. The SAME incarnation does not: its earlier request may arrive late, while the lease is held.
+ */
+import type { LeaseEpoch, Outcome, Rules } from "@stamp/base";
+import { assert, leaseEpoch, ok, refused } from "@stamp/base";
+import type { LeaseRecord } from "./record.ts";
+
+export const leaseTermMinMs = 100;
+export const leaseTermMaxMs = 300_000;
+
+export interface LeaseRequest {
+  readonly name: string;
+  readonly holder: string;
+  readonly incarnation: number;
+  readonly address: string;
+  readonly termMs: number;
+}
+
+export interface LeaseGranted {
+  readonly epoch: LeaseEpoch;
+  readonly termMs: number;
+}
+
+export interface LeaseView extends LeaseRecord {
+  /** 0 when ended. */
+  readonly remainingMs: number;
+}
+
+export interface LeaseDecision<T> {
+  readonly outcome: Outcome<T>;
+  /** Must be durable before the outcome is told. */
+  readonly persist?: LeaseRecord;
+}
+
+interface Entry {
+  record: LeaseRecord;
+  /** By this process's monotonic clock. */
+  expiresAtMs: number;
+}
+
+export class LeaseTable {
+  readonly #rules: Rules;
+  readonly #entries = new Map<string, Entry>();
+
+  /** `records`: what was durable when this process started. */
+  constructor(records: Iterable<LeaseRecord>, nowMs: number, rules: Rules) {
+    this.#rules = rules;
+    const extended = rules.on("leasesExtendedOnRestart");
+    for (const record of records) {
+      assert(!this.#entries.has(record.name), "two records of one lease");
+      this.#entries.set(record.name, { record, expiresAtMs: !record.ended && extended ? nowMs + record.termMs : nowMs });
+    }
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  acquire(request: LeaseRequest, nowMs: number): LeaseDecision<LeaseGranted> {
+    if (request.termMs < leaseTermMinMs || request.termMs > leaseTermMaxMs) {
+      return {
+        outcome: refused("invalidArgument", "badRequest", `a term is ${leaseTermMinMs} to ${leaseTermMaxMs} ms, not ${request.termMs}`),
+      };
+    }
+    const entry = this.#entries.get(request.name);
+    if (entry !== undefined) {
+      const { record } = entry;
+      const sameHolder = record.holder === request.holder;
+      if (sameHolder && request.incarnation < record.incarnation) {
+        return { outcome: this.#held(entry, nowMs, "a newer incarnation of this holder was seen") };
+      }
+      const takesOver = sameHolder && request.incarnation > record.incarnation;
+      if (!takesOver && this.#alive(entry, nowMs)) return { outcome: this.#held(entry, nowMs, `held by ${record.holder}`) };
+    }
+    const granted: LeaseRecord = {
+      ...request,
+      epoch: leaseEpoch((entry?.record.epoch ?? 0) + 1),
+      ended: false,
+      refused: false,
+    };
+    this.#entries.set(request.name, { record: granted, expiresAtMs: nowMs + granted.termMs });
+    return { outcome: ok({ epoch: granted.epoch, termMs: granted.termMs }), persist: granted };
+  }
+
+  renew(name: string, epoch: number, nowMs: number): LeaseDecision<LeaseGranted> {
+    const entry = this.#entries.get(name);
+    if (entry === undefined || entry.record.epoch !== epoch) {
+      return { outcome: refused("failedPrecondition", "leaseEnded", `lease ${name} has another epoch than ${epoch}`) };
+    }
+    if (!this.#alive(entry, nowMs) && (entry.record.ended || this.#rules.on("neverRenewEnded"))) {
+      return {
+        outcome: refused("failedPrecondition", "leaseEnded", `lease ${name} epoch ${epoch} has ended`),
+        ...this.#recordEnd(entry, nowMs),
+      };
+    }
+    if (entry.record.refused) {
+      return { outcome: refused("failedPrecondition", "leaseRefused", `renewals of lease ${name} epoch ${epoch} are refused`) };
+    }
+    entry.expiresAtMs = nowMs + entry.record.termMs;
+    return { outcome: ok({ epoch: entry.record.epoch, termMs: entry.record.termMs }) };
+  }
+
+  /** Ends it now. An older epoch ended long ago: nothing changes. */
+  release(name: string, epoch: number, nowMs: number): LeaseDecision<LeaseView> {
+    return this.#onEpoch(name, epoch, nowMs, (entry) => {
+      entry.expiresAtMs = Math.min(entry.expiresAtMs, nowMs);
+      return this.#recordEnd(entry, nowMs);
+    });
+  }
+
+  refuseRenewals(name: string, epoch: number, nowMs: number): LeaseDecision<LeaseView> {
+    return this.#onEpoch(name, epoch, nowMs, (entry) => {
+      if (!this.#alive(entry, nowMs)) return this.#recordEnd(entry, nowMs);
+      entry.record = { ...entry.record, refused: true };
+      return this.#persist(entry);
+    });
+  }
+
+  get(name: string, nowMs: number): LeaseDecision<LeaseView | undefined> {
+    const entry = this.#entries.get(name);
+    if (entry === undefined) return { outcome: ok<LeaseView | undefined>(undefined) };
+    const persist = this.#alive(entry, nowMs) ? {} : this.#recordEnd(entry, nowMs);
+    return { outcome: ok<LeaseView | undefined>(this.#view(entry, nowMs)), ...persist };
+  }
+
+  names(prefix: string): string[] {
+    return [...this.#entries.keys()].filter((name) => name.startsWith(prefix)).sort();
+  }
+
+  /** The fencing token that the metadata store compares; 0 when it was never granted. */
+  epochOf(name: string): number {
+    return this.#entries.get(name)?.record.epoch ?? 0;
+  }
+
+  #onEpoch(name: string, epoch: number, nowMs: number, act: (entry: Entry) => { persist?: LeaseRecord }): LeaseDecision<LeaseView> {
+    const entry = this.#entries.get(name);
+    if (entry === undefined || epoch > entry.record.epoch) {
+      return { outcome: refused("notFound", "leaseEnded", `lease ${name} has no epoch ${epoch}`) };
+    }
+    const effect = epoch === entry.record.epoch ? act(entry) : this.#alive(entry, nowMs) ? {} : this.#recordEnd(entry, nowMs);
+    return { outcome: ok(this.#view(entry, nowMs)), ...effect };
+  }
+
+  #alive(entry: Entry, nowMs: number): boolean {
+    return !entry.record.ended && nowMs < entry.expiresAtMs;
+  }
+
+  #recordEnd(entry: Entry, nowMs: number): { persist?: LeaseRecord } {
+    assert(nowMs >= entry.expiresAtMs || entry.record.ended, "a running lease is not recorded as ended");
+    if (entry.record.ended || !this.#rules.on("leaseEndRecorded")) return {};
+    entry.record = { ...entry.record, ended: true };
+    return this.#persist(entry);
+  }
+
+  #persist(entry: Entry): { persist: LeaseRecord } {
+    return { persist: this.#rules.on("refusalDurable") ? entry.record : { ...entry.record, refused: false } };
+  }
+
+  #view(entry: Entry, nowMs: number): LeaseView {
+    const alive = this.#alive(entry, nowMs);
+    return { ...entry.record, ended: !alive, remainingMs: alive ? entry.expiresAtMs - nowMs : 0 };
+  }
+
+  #held(entry: Entry, nowMs: number, why: string): Outcome<never> {
+    const { record } = entry;
+    return refused("failedPrecondition", "leaseHeld", `lease ${record.name}: ${why}`, {
+      holder: record.holder,
+      incarnation: String(record.incarnation),
+      leaseEpoch: String(record.epoch),
+      remainingMs: String(Math.max(0, Math.ceil(entry.expiresAtMs - nowMs))),
+    });
+  }
+}

@@ -1,0 +1,213 @@
+/**
+ * Holds one lease: takes it, renews it, and says at any moment whether it is still held (`@stamp/lease` LeaseHolder decides).
+ *
+ * `onLost` runs once for every epoch that ends without `release`: when the lease may have run out, was refused or was ended. It runs in
+ * a microtask of its own, `holds()` is false before it.
+ */
+import type { LeaseEpoch, Outcome } from "@stamp/base";
+import { assert, FailureError, leaseEpoch } from "@stamp/base";
+import type { LeaseAttempt } from "@stamp/lease";
+import { LeaseHolder } from "@stamp/lease";
+import type { Address, Client, Timer, World } from "@stamp/ports";
+import { jittered, sleep } from "@stamp/ports";
+import type { LeaseGrant } from "@stamp/wire";
+import { fromWire, LockService, toWire } from "@stamp/wire";
+
+export const leaseDefaults = { termMs: 6_000, marginMs: 1_000, renewEveryMs: 2_000 } as const;
+
+export interface LeaseKeeperOptions {
+  readonly lockService: Address;
+  readonly leaseName: string;
+  /** Unique inside the stamp. */
+  readonly holder: string;
+  /** Of `openIdentity`: a higher one ends the lease of a lower one at once. */
+  readonly incarnation: number;
+  /** Where the holder is called. */
+  readonly address: Address;
+  readonly termMs?: number;
+  readonly marginMs?: number;
+  readonly renewEveryMs?: number;
+  readonly onLost: (why: string) => void;
+}
+
+const retryAcquireMs = 250;
+const releaseTimeoutMs = 1_000;
+
+export class LeaseKeeper {
+  readonly #world: World;
+  readonly #options: LeaseKeeperOptions;
+  readonly #client: Client<typeof LockService>;
+  readonly #holder: LeaseHolder;
+  readonly #termMs: number;
+  readonly #renewEveryMs: number;
+  #epoch: LeaseEpoch = leaseEpoch(0);
+  #acquiring = false;
+  #renewTimer: Timer | undefined;
+  #endTimer: Timer | undefined;
+  #waitingFor = "";
+
+  constructor(world: World, options: LeaseKeeperOptions) {
+    this.#world = world;
+    this.#options = options;
+    this.#termMs = options.termMs ?? leaseDefaults.termMs;
+    this.#renewEveryMs = options.renewEveryMs ?? leaseDefaults.renewEveryMs;
+    const marginMs = options.marginMs ?? leaseDefaults.marginMs;
+    assert(this.#termMs > marginMs + this.#renewEveryMs, "a term is longer than the margin and the time between renewals");
+    this.#client = world.transport.client(options.lockService, LockService);
+    this.#holder = new LeaseHolder(marginMs, world.rules);
+  }
+
+  /** Of the last grant; 0 before the first. */
+  get epoch(): LeaseEpoch {
+    return this.#epoch;
+  }
+
+  /** Why `acquire` has not come back yet, for people; empty when it has. */
+  get waitingFor(): string {
+    return this.#waitingFor;
+  }
+
+  /** Cheap and exact: ask it again after every wait, before every answer that depends on it. */
+  holds(): boolean {
+    const held = this.#holder.holds(this.#world.clock.monotonicMs(), this.#world.clock.wallMs());
+    if (!held && this.#holder.epoch !== undefined) this.#lose("it may have run out");
+    return held;
+  }
+
+  /** Retries until granted; throws FailureError `cancelled` when the signal is aborted. */
+  async acquire(signal?: AbortSignal): Promise<LeaseEpoch> {
+    assert(!this.#acquiring, "one acquire at a time");
+    assert(this.#holder.epoch === undefined || !this.holds(), "it is held already");
+    this.#acquiring = true;
+    try {
+      for (;;) {
+        if (signal?.aborted) throw cancelled(this.#options.leaseName);
+        const attempt = this.#attempt();
+        const { lockService, leaseName, holder, incarnation, address } = this.#options;
+        const answer = await this.#client.acquireLease(
+          { name: leaseName, holder, incarnation: toWire(incarnation), address, termMs: this.#termMs },
+          { timeoutMs: this.#renewEveryMs },
+        );
+        if (answer.ok && this.#take(attempt, answer.value)) {
+          this.#waitingFor = "";
+          if (!signal?.aborted) return this.#epoch;
+          await this.release();
+          throw cancelled(leaseName);
+        }
+        this.#waitingFor = answer.ok ? `lease ${leaseName}` : waitingText(leaseName, lockService, answer.failure.reason, answer);
+        const pauseMs = answer.ok ? 0 : await this.#afterRefusal(answer.failure.details);
+        await sleep(this.#world.clock, jittered(this.#world.random, Math.max(pauseMs, 10)), signal);
+      }
+    } finally {
+      this.#acquiring = false;
+    }
+  }
+
+  /** Ends it now, so that a successor need not wait. `onLost` does not run. */
+  async release(): Promise<void> {
+    if (this.#holder.epoch === undefined) return;
+    const epoch = this.#epoch;
+    this.#stop();
+    await this.#release(epoch);
+  }
+
+  #take(attempt: LeaseAttempt, grant: LeaseGrant): boolean {
+    const { clock, logger } = this.#world;
+    this.#epoch = leaseEpoch(fromWire(grant.leaseEpoch));
+    this.#holder.granted(attempt, this.#epoch, grant.termMs, clock.monotonicMs());
+    if (!this.#holder.holds(clock.monotonicMs(), clock.wallMs())) {
+      // The answer took nearly the whole term. This epoch is of no use and the next attempt would wait for its end.
+      this.#stop();
+      void this.#release(this.#epoch);
+      return false;
+    }
+    logger.info("lease taken", { lease: this.#options.leaseName, leaseEpoch: this.#epoch });
+    this.#watchEnd();
+    this.#renewLater(this.#renewEveryMs);
+    return true;
+  }
+
+  /** How long to wait before the next attempt. */
+  async #afterRefusal(details: Readonly<Record<string, string>> | undefined): Promise<number> {
+    const { holder, incarnation } = this.#options;
+    if (details?.holder === holder && details.incarnation === String(incarnation) && details.leaseEpoch !== undefined) {
+      // An earlier request of this process was granted and its answer lost: nothing was ever done under that epoch.
+      await this.#release(leaseEpoch(Number(details.leaseEpoch)));
+      return 0;
+    }
+    const remainingMs = Number(details?.remainingMs ?? retryAcquireMs);
+    return Math.min(retryAcquireMs, Math.max(remainingMs, 10));
+  }
+
+  async #renew(): Promise<void> {
+    const epoch = this.#epoch;
+    if (!this.holds()) return;
+    const attempt = this.#attempt();
+    const timeoutMs = Math.max(1, Math.min(this.#renewEveryMs, this.#holder.deadlineMs - attempt.sentMonotonicMs));
+    const answer = await this.#client.renewLease({ name: this.#options.leaseName, leaseEpoch: toWire(epoch) }, { timeoutMs });
+    if (this.#holder.epoch !== epoch) return;
+    const { clock, logger } = this.#world;
+    if (answer.ok) {
+      this.#holder.renewed(attempt, epoch, answer.value.termMs, clock.monotonicMs(), clock.wallMs());
+      if (!this.holds()) return;
+      this.#watchEnd();
+      this.#renewLater(Math.max(1, this.#renewEveryMs - (clock.monotonicMs() - attempt.sentMonotonicMs)));
+      return;
+    }
+    const { reason, message } = answer.failure;
+    if (reason === "leaseEnded" || reason === "leaseRefused") {
+      this.#lose(message);
+      return;
+    }
+    logger.warn("lease renewal failed", { lease: this.#options.leaseName, reason, message });
+    if (this.holds()) this.#renewLater(jittered(this.#world.random, this.#renewEveryMs / 8));
+  }
+
+  #renewLater(delayMs: number): void {
+    this.#renewTimer?.cancel();
+    this.#renewTimer = this.#world.clock.after(delayMs, () => void this.#renew());
+  }
+
+  #watchEnd(): void {
+    this.#endTimer?.cancel();
+    const leftMs = Math.max(0, this.#holder.deadlineMs - this.#world.clock.monotonicMs());
+    this.#endTimer = this.#world.clock.after(leftMs, () => void this.holds());
+  }
+
+  #lose(why: string): void {
+    const epoch = this.#epoch;
+    this.#stop();
+    this.#world.logger.warn("lease lost", { lease: this.#options.leaseName, leaseEpoch: epoch, why });
+    void Promise.resolve().then(() => this.#options.onLost(`lease ${this.#options.leaseName} epoch ${epoch}: ${why}`));
+  }
+
+  #stop(): void {
+    this.#renewTimer?.cancel();
+    this.#endTimer?.cancel();
+    this.#holder.end();
+  }
+
+  async #release(epoch: LeaseEpoch): Promise<void> {
+    const request = { name: this.#options.leaseName, leaseEpoch: toWire(epoch) };
+    const answer = await this.#client.releaseLease(request, { timeoutMs: releaseTimeoutMs });
+    if (!answer.ok) {
+      this.#world.logger.warn("lease not released, it will run out", {
+        lease: this.#options.leaseName,
+        leaseEpoch: epoch,
+        reason: answer.failure.reason,
+      });
+    }
+  }
+
+  #attempt(): LeaseAttempt {
+    return { sentMonotonicMs: this.#world.clock.monotonicMs(), sentWallMs: this.#world.clock.wallMs() };
+  }
+}
+
+function waitingText(leaseName: string, lockService: Address, reason: string, answer: Outcome<unknown>): string {
+  if (reason === "leaseHeld") return `lease ${leaseName}, which another process holds`;
+  return `lock-service at ${lockService} (${answer.ok ? "" : answer.failure.message})`;
+}
+
+const cancelled = (leaseName: string): FailureError =>
+  new FailureError({ code: "cancelled", reason: "cancelled", message: `waiting for lease ${leaseName} was cancelled`, applied: "no" });

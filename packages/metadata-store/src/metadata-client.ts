@@ -1,0 +1,97 @@
+/**
+ * The metadata store as its clients see it: transactional keys under a fence. Nothing is retried here: a transaction whose outcome is
+ * unknown is the caller's to judge (a leader ends its term).
+ */
+import type { Outcome } from "@stamp/base";
+import { ok } from "@stamp/base";
+import type { Address, Client, World } from "@stamp/ports";
+import { fromWire, MetadataStore, toWire } from "@stamp/wire";
+
+export interface StoredKey {
+  readonly key: string;
+  /** Owned; empty when absent. */
+  readonly value: Uint8Array;
+  /** Of the transaction that last wrote it; 0 when absent. */
+  readonly version: number;
+}
+
+export interface StoreFence {
+  readonly leaseName: string;
+  readonly leaseEpoch: number;
+}
+
+export interface StoreCondition {
+  readonly key: string;
+  /** 0: it must be absent. */
+  readonly version: number;
+}
+
+export interface StoreWrite {
+  readonly key: string;
+  /** Absent: delete the key. */
+  readonly value?: Uint8Array;
+}
+
+export interface StoreTransaction {
+  readonly fence: StoreFence;
+  readonly conditions: readonly StoreCondition[];
+  readonly writes: readonly StoreWrite[];
+}
+
+const pageKeys = 1_000;
+
+export class MetadataClient {
+  readonly #world: World;
+  readonly #client: Client<typeof MetadataStore>;
+
+  constructor(world: World, lockServiceAddress: Address) {
+    this.#world = world;
+    this.#client = world.transport.client(lockServiceAddress, MetadataStore);
+  }
+
+  /** One for each key, in that order, from one moment. */
+  async get(keys: readonly string[], timeoutMs: number): Promise<Outcome<StoredKey[]>> {
+    const answer = await this.#client.getKeys({ keys: [...keys] }, { timeoutMs });
+    if (!answer.ok) return answer;
+    return ok(answer.value.entries.map(storedKey));
+  }
+
+  /** Every key with the prefix, in key order. Each page of 1,000 is from one moment, all of them only while nobody writes. */
+  async list(prefix: string, timeoutMs: number): Promise<Outcome<StoredKey[]>> {
+    const deadlineMs = this.#world.clock.monotonicMs() + timeoutMs;
+    const all: StoredKey[] = [];
+    for (;;) {
+      const after = all.at(-1)?.key ?? "";
+      const leftMs = deadlineMs - this.#world.clock.monotonicMs();
+      const answer = await this.#client.listKeys({ prefix, after, limit: pageKeys }, { timeoutMs: Math.max(leftMs, 1) });
+      if (!answer.ok) return answer;
+      for (const entry of answer.value.entries) all.push(storedKey(entry));
+      if (!answer.value.more) return ok(all);
+    }
+  }
+
+  /** The version of every key that was written. Without writes it only proves that fence and conditions hold. */
+  async transact(transaction: StoreTransaction, timeoutMs: number): Promise<Outcome<number>> {
+    const answer = await this.#client.transact(
+      {
+        fence: { leaseName: transaction.fence.leaseName, leaseEpoch: toWire(transaction.fence.leaseEpoch) },
+        conditions: transaction.conditions.map(({ key, version }) => ({ key, version: toWire(version) })),
+        writes: transaction.writes.map(({ key, value }) => (value === undefined ? { key } : { key, value })),
+      },
+      { timeoutMs },
+    );
+    return answer.ok ? ok(fromWire(answer.value.version)) : answer;
+  }
+
+  /** Refused with `notReady` while the store was never initialised. */
+  async stampId(timeoutMs: number): Promise<Outcome<string>> {
+    const answer = await this.#client.getStamp({}, { timeoutMs });
+    return answer.ok ? ok(answer.value.stampId) : answer;
+  }
+}
+
+const storedKey = (entry: { key: string; value: Uint8Array; version: bigint }): StoredKey => ({
+  key: entry.key,
+  value: entry.value,
+  version: fromWire(entry.version),
+});

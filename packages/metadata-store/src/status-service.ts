@@ -1,0 +1,43 @@
+/** The Status service, the same for every role: what `stamp status` and the dashboard ask each process. */
+import type { JsonObject } from "@bufbuild/protobuf";
+import { ok } from "@stamp/base";
+import type { RoleStatus, ServedService, World } from "@stamp/ports";
+import { served } from "@stamp/ports";
+import { Status, toWire } from "@stamp/wire";
+
+export interface ProcessFacts {
+  readonly pid?: number;
+  /** Of `openIdentity`; 0 while it is not known. */
+  readonly incarnation?: number;
+}
+
+export function statusService(
+  world: World,
+  role: string,
+  name: string,
+  status: () => RoleStatus,
+  process: () => ProcessFacts = () => ({}),
+): ServedService {
+  const startedMs = world.clock.monotonicMs();
+  return served(Status, {
+    getStatus: async () => {
+      const now = status();
+      const { pid, incarnation } = process();
+      return ok({
+        role,
+        name,
+        pid: pid ?? (world as { readonly pid?: number }).pid ?? 0,
+        state: now.state,
+        ready: now.ready,
+        waitingFor: [...now.waitingFor],
+        uptimeMs: toWire(Math.floor(world.clock.monotonicMs() - startedMs)),
+        incarnation: toWire(incarnation ?? 0),
+        facts: jsonObject(now.facts),
+      });
+    },
+  });
+}
+
+/** What JSON can say of the facts: undefined is left out, a bigint becomes text. */
+const jsonObject = (facts: Readonly<Record<string, unknown>>): JsonObject =>
+  JSON.parse(JSON.stringify(facts, (_key, value: unknown) => (typeof value === "bigint" ? String(value) : value))) as JsonObject;
