@@ -1,1 +1,14 @@
-export {};
+export type { Decoded } from "./binary.ts";
+export * from "./block-frame.ts";
+export * from "./block-index.ts";
+export * from "./crc.ts";
+export * from "./extent-header.ts";
+export * from "./journal-record.ts";
+export * from "./journal-recovery.ts";
+export * from "./journal-segment.ts";
+export * from "./node-identity.ts";
+export * from "./primary-window.ts";
+export * from "./replay.ts";
+export * from "./replica.ts";
+export * from "./replica-meta.ts";
+export * from "./slices.ts";

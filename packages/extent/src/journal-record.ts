@@ -1,0 +1,113 @@
+/**
+ * One record of an extent node's journal.
+ *
+ *      0        4        8          12     13        16           24     32          40         48        56            64
+ *      +--------+--------+----------+------+---------+------------+------+-----------+----------+---------+-------------+-----------+
+ *      | crc32c | body   | body crc | type | 3 zeros | generation | lsn  | syncedLsn | extent   | offset  | owner epoch | committed |
+ *      +--------+--------+----------+------+---------+------------+------+-----------+----------+---------+-------------+-----------+
+ *      72: body (`body` bytes)
+ *
+ * Little-endian; numbers from byte 16 on are u64. crc32c covers bytes 4..72 and is seeded with the segment's salt, so that a record of
+ * an earlier use of the segment, or one inside somebody's payload, is never taken for one of this use. The body has its own checksum:
+ * for an append it is the one that the primary computed and that came with the bytes. syncedLsn: every record up to it was durable
+ * when this one was written.
+ */
+import { assert, type ExtentId, extentId, type OwnerEpoch, ownerEpoch } from "@stamp/base";
+import { type Decoded, decoding, getU64, Malformed, putU64, Reader, viewOf, Writer } from "./binary.ts";
+import type { Crc32c } from "./crc.ts";
+
+export type JournalType = "create" | "append" | "fence" | "seal" | "delete" | "damaged" | "term" | "repair";
+
+/** Code = index + 1; never reordered. */
+const types: readonly JournalType[] = ["create", "append", "fence", "seal", "delete", "damaged", "term", "repair"];
+
+export const journalHeaderBytes = 72;
+/** Of a record's body: the largest append with its frame headers. */
+export const journalBodyBytesMax: number = 9 * 1024 * 1024;
+
+export interface JournalRecord {
+  readonly type: JournalType;
+  /** 0 in `term`. */
+  readonly extentId: ExtentId;
+  /** append: where the body goes. seal, repair: the sealed length. term: the term. delete: the version. Else 0. */
+  readonly offsetBytes: number;
+  readonly ownerEpoch: OwnerEpoch;
+  /** append: what the primary knew to be committed when it was made. */
+  readonly committedBytes: number;
+}
+
+export interface JournalHeader extends JournalRecord {
+  readonly generation: number;
+  readonly lsn: number;
+  readonly syncedLsn: number;
+  readonly bodyBytes: number;
+  readonly bodyChecksum: number;
+}
+
+export function encodeJournalHeader(crc32c: Crc32c, salt: number, header: JournalHeader): Uint8Array<ArrayBuffer> {
+  assert(header.bodyBytes <= journalBodyBytesMax, "journal body length");
+  const bytes = new Uint8Array(journalHeaderBytes);
+  const view = viewOf(bytes);
+  view.setUint32(4, header.bodyBytes, true);
+  view.setUint32(8, header.bodyChecksum, true);
+  view.setUint8(12, types.indexOf(header.type) + 1);
+  putU64(view, 16, header.generation);
+  putU64(view, 24, header.lsn);
+  putU64(view, 32, header.syncedLsn);
+  putU64(view, 40, header.extentId);
+  putU64(view, 48, header.offsetBytes);
+  putU64(view, 56, header.ownerEpoch);
+  putU64(view, 64, header.committedBytes);
+  view.setUint32(0, crc32c(bytes.subarray(4), salt), true);
+  return bytes;
+}
+
+/** The record header at the beginning of `bytes`, of this use of the segment. */
+export function decodeJournalHeader(crc32c: Crc32c, salt: number, generation: number, bytes: Uint8Array): Decoded<JournalHeader> {
+  return decoding(() => {
+    if (bytes.length < journalHeaderBytes) throw new Malformed("journal record cut off");
+    const view = viewOf(bytes);
+    const type = types[view.getUint8(12) - 1];
+    if (type === undefined) throw new Malformed("journal record type");
+    if (crc32c(bytes.subarray(4, journalHeaderBytes), salt) !== view.getUint32(0, true)) throw new Malformed("journal record checksum");
+    const found = getU64(view, 16);
+    if (found !== generation) throw new Malformed("journal record of another generation");
+    const bodyBytes = view.getUint32(4, true);
+    if (bodyBytes > journalBodyBytesMax) throw new Malformed("journal body length");
+    return {
+      type,
+      generation,
+      lsn: getU64(view, 24),
+      syncedLsn: getU64(view, 32),
+      extentId: extentId(getU64(view, 40)),
+      offsetBytes: getU64(view, 48),
+      ownerEpoch: ownerEpoch(getU64(view, 56)),
+      committedBytes: getU64(view, 64),
+      bodyBytes,
+      bodyChecksum: view.getUint32(8, true),
+    };
+  });
+}
+
+/** Body of `seal`. */
+export interface SealBody {
+  readonly version: number;
+  /** crc32c of the whole sealed content. */
+  readonly checksum: number;
+}
+
+export function encodeSealBody(seal: SealBody): Uint8Array<ArrayBuffer> {
+  const writer = new Writer();
+  writer.u64(seal.version);
+  writer.u32(seal.checksum);
+  return writer.done();
+}
+
+export function decodeSealBody(bytes: Uint8Array): Decoded<SealBody> {
+  return decoding(() => {
+    const reader = new Reader(bytes);
+    const seal = { version: reader.u64(), checksum: reader.u32() };
+    reader.end();
+    return seal;
+  });
+}

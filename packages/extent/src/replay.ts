@@ -1,0 +1,135 @@
+/**
+ * Replaying the journal over what the extent files' headers said: record in, effect on the extent file out. Idempotent: a record whose
+ * LSN the header already reflects changes nothing but may write the same bytes again. A replica is never silently shorter: whatever
+ * the journal lost marks the replicas that it may have concerned.
+ */
+import { type ExtentId, extentVersion, type Rules } from "@stamp/base";
+import { decodeSealBody, type JournalHeader } from "./journal-record.ts";
+import { Replica } from "./replica.ts";
+import { decodeMeta } from "./replica-meta.ts";
+
+export type ReplayEffect =
+  | { readonly kind: "none" }
+  /** The body goes to this offset of the extent. */
+  | { readonly kind: "write"; readonly offsetBytes: number }
+  | { readonly kind: "create" }
+  | { readonly kind: "truncate"; readonly lengthBytes: number }
+  | { readonly kind: "remove" }
+  /** The finished copy beside the extent file takes its place. */
+  | { readonly kind: "adoptCopy" };
+
+const none: ReplayEffect = { kind: "none" };
+
+export class Replay {
+  readonly replicas: Map<ExtentId, Replica>;
+  /** The highest SM term in the journal. */
+  smTerm = 0;
+  /** Records are lost of which it is not known what they were: the node must learn its SM term anew. */
+  forgetful = false;
+  readonly #rules: Rules;
+  /** Unsealed when records were lost; cleared by an append that fits on seamlessly. */
+  readonly #suspects: Set<ExtentId> = new Set();
+
+  constructor(replicas: Map<ExtentId, Replica>, rules: Rules) {
+    this.replicas = replicas;
+    this.#rules = rules;
+  }
+
+  record(header: JournalHeader, body: Uint8Array): ReplayEffect {
+    if (header.type === "term") {
+      this.smTerm = Math.max(this.smTerm, header.offsetBytes);
+      return none;
+    }
+    const replica = this.replicas.get(header.extentId);
+    if (header.type === "append") return this.#append(replica, header);
+    if (replica !== undefined && header.lsn <= replica.appliedLsn) return none;
+    switch (header.type) {
+      case "create":
+      case "repair": {
+        const meta = decodeMeta(body);
+        if (meta.kind === "invalid") return this.#damage(replica, meta.why);
+        if (header.type === "create" && replica !== undefined) return none;
+        const made = new Replica(meta.value, this.#rules);
+        made.appliedLsn = header.lsn;
+        this.replicas.set(header.extentId, made);
+        this.#suspects.delete(header.extentId);
+        return header.type === "create" ? { kind: "create" } : { kind: "adoptCopy" };
+      }
+      case "fence":
+        replica?.fence();
+        break;
+      case "seal": {
+        const seal = decodeSealBody(body);
+        if (seal.kind === "invalid") return this.#damage(replica, seal.why);
+        if (replica === undefined) return none;
+        if (replica.state === "damaged") return none;
+        if (replica.endBytes < header.offsetBytes) {
+          return this.#damage(replica, `sealed at ${header.offsetBytes}, but only ${replica.endBytes} bytes are here`);
+        }
+        replica.seal(header.offsetBytes, extentVersion(seal.value.version), seal.value.checksum);
+        replica.appliedLsn = header.lsn;
+        this.#suspects.delete(header.extentId);
+        return { kind: "truncate", lengthBytes: header.offsetBytes };
+      }
+      case "delete":
+        this.replicas.delete(header.extentId);
+        this.#suspects.delete(header.extentId);
+        return { kind: "remove" };
+      case "damaged":
+        replica?.markDamaged(new TextDecoder().decode(body));
+        break;
+    }
+    if (replica !== undefined) replica.appliedLsn = header.lsn;
+    return none;
+  }
+
+  #append(replica: Replica | undefined, header: JournalHeader): ReplayEffect {
+    // Its create record is lost, or it was deleted later: an unknown extent is never a length.
+    if (replica === undefined || replica.state === "damaged") return none;
+    const end = header.offsetBytes + header.bodyBytes;
+    replica.learnCommitted(header.committedBytes);
+    if (replica.state === "sealed") {
+      return end <= (replica.sealedLengthBytes ?? 0) ? { kind: "write", offsetBytes: header.offsetBytes } : none;
+    }
+    if (header.offsetBytes > replica.endBytes) {
+      return this.#damage(replica, `a record at ${header.offsetBytes} follows ${replica.endBytes}`);
+    }
+    if (header.offsetBytes === replica.endBytes) this.#suspects.delete(replica.extentId);
+    if (end > replica.endBytes) {
+      replica.endBytes = end;
+      replica.durableTo(end);
+    }
+    return { kind: "write", offsetBytes: header.offsetBytes };
+  }
+
+  /** A record whose header is intact but whose body is not. */
+  damagedRecord(header: JournalHeader): void {
+    if (header.type === "term") {
+      this.smTerm = Math.max(this.smTerm, header.offsetBytes);
+      return;
+    }
+    const replica = this.replicas.get(header.extentId);
+    if (replica === undefined || header.type === "fence" || header.type === "damaged") return;
+    if (replica.state === "sealed" && header.lsn <= replica.appliedLsn) return;
+    this.#damage(replica, `journal record ${header.lsn} is damaged`);
+  }
+
+  /** Records whose very headers are gone: any replica that is not sealed may have lost its end. */
+  lostRecords(): void {
+    this.forgetful = true;
+    for (const replica of this.replicas.values()) {
+      if (replica.state === "open" || replica.state === "closed") this.#suspects.add(replica.extentId);
+    }
+  }
+
+  #damage(replica: Replica | undefined, why: string): ReplayEffect {
+    replica?.markDamaged(why);
+    return none;
+  }
+
+  /** After the last record: suspects become damaged, and whatever was not sealed is never continued. */
+  finish(): void {
+    for (const id of this.#suspects) this.replicas.get(id)?.markDamaged("journal records are lost");
+    for (const replica of this.replicas.values()) replica.restart();
+  }
+}
