@@ -1,10 +1,16 @@
+export * from "./clock.conformance.ts";
 export * from "./clock.ts";
+export type { RegisterTest } from "./conformance.ts";
+export * from "./digest.conformance.ts";
 export * from "./digest.ts";
+export * from "./disk.conformance.ts";
 export * from "./disk.ts";
 export * from "./http.ts";
 export * from "./identity.ts";
+export * from "./key-value.conformance.ts";
 export * from "./key-value.ts";
 export * from "./logger.ts";
 export * from "./random.ts";
+export * from "./transport.conformance.ts";
 export * from "./transport.ts";
 export * from "./world.ts";
