@@ -131,6 +131,12 @@ export class LeaseTable {
     return { outcome: ok<LeaseView | undefined>(this.#view(entry, nowMs)), ...persist };
   }
 
+  /** For people: an end that it shows may not be recorded yet, so nobody may act on it. */
+  peek(name: string, nowMs: number): LeaseView | undefined {
+    const entry = this.#entries.get(name);
+    return entry && this.#view(entry, nowMs);
+  }
+
   names(prefix: string): string[] {
     return [...this.#entries.keys()].filter((name) => name.startsWith(prefix)).sort();
   }

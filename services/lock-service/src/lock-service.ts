@@ -1,0 +1,134 @@
+/**
+ * The lock service: leases with fencing epochs, and the metadata store, over one LevelDB. It is the root of the stamp: it knows nobody
+ * and waits for nobody.
+ *
+ * An empty store is served only when it is told to create a stamp (`init`); a stamp never starts silently empty. While it can't serve it
+ * refuses everything with `notReady` and says why.
+ */
+import type { Outcome } from "@stamp/base";
+import { ok, refused } from "@stamp/base";
+import { LeaseTable } from "@stamp/lease";
+import { statusService } from "@stamp/metadata-store";
+import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
+import { openIdentity, served, uuid } from "@stamp/ports";
+import { LockService, MetadataStore } from "@stamp/wire";
+import { Committer } from "./committer.ts";
+import type { LockServiceConfig } from "./config.ts";
+import type { OpenStore } from "./server.ts";
+import { judgeInTurn, lockServiceHandlers, metadataStoreHandlers } from "./server.ts";
+import { LockStore } from "./store.ts";
+
+interface Opened {
+  readonly access: OpenStore;
+  readonly store: LockStore;
+  readonly leases: LeaseTable;
+}
+
+export class LockServiceRole implements Role {
+  readonly #world: World;
+  readonly #config: LockServiceConfig;
+  #opened: Opened | undefined;
+  #why = "it has not started";
+  #identity: Identity | undefined;
+  #listener: Listener | undefined;
+
+  constructor(world: World, config: LockServiceConfig) {
+    this.#world = world;
+    this.#config = config;
+  }
+
+  get address(): string {
+    return this.#config.advertise ?? this.#listener?.address ?? this.#config.listen;
+  }
+
+  get status(): RoleStatus {
+    const opened = this.#opened;
+    if (opened === undefined) return { ready: false, waitingFor: [this.#why], state: "starting", facts: {} };
+    const { committer, stampId } = opened.access;
+    const nowMs = this.#world.clock.monotonicMs();
+    const leases = [];
+    for (const name of opened.leases.names("")) {
+      const view = opened.leases.peek(name, nowMs);
+      if (view)
+        leases.push({ name, holder: view.holder, address: view.address, epoch: view.epoch, ended: view.ended, refused: view.refused });
+    }
+    const facts = { stampId, lastTransaction: committer.lastVersion, waiting: committer.waitingCount, leases };
+    return { ready: true, waitingFor: [], state: "serving", facts };
+  }
+
+  async start(): Promise<void> {
+    this.#identity = await openIdentity(this.#world.keyValue);
+    const opened = await this.#open();
+    if (opened.ok) this.#opened = opened.value;
+    else {
+      this.#why = opened.failure.message;
+      this.#world.logger.error("the metadata store is not served", { why: this.#why });
+    }
+    const access = (): Outcome<OpenStore> =>
+      this.#opened === undefined ? refused("unavailable", "notReady", this.#why) : ok(this.#opened.access);
+    const incarnation = this.#identity.incarnation;
+    this.#listener = await this.#world.transport.serve(this.#config.listen, [
+      served(LockService, lockServiceHandlers(access)),
+      served(MetadataStore, metadataStoreHandlers(access)),
+      statusService(
+        this.#world,
+        "lock-service",
+        this.#config.name,
+        () => this.status,
+        () => ({ incarnation }),
+      ),
+    ]);
+  }
+
+  async stop(): Promise<void> {
+    await this.#listener?.close(0);
+    await this.#opened?.access.committer.close();
+    await this.#opened?.store.close();
+    this.#opened = undefined;
+    this.#why = "it was stopped";
+    await this.#identity?.close();
+  }
+
+  async #open(): Promise<Outcome<Opened>> {
+    const { clock, digest, keyValue, logger, random, rules } = this.#world;
+    const kv = await keyValue.open("metadata");
+    if (kv.kind === "corrupt") {
+      return refused(
+        "dataLoss",
+        "damaged",
+        `its LevelDB is corrupt (${kv.message}): restore it from a snapshot, nothing is served until then`,
+      );
+    }
+    const store = new LockStore(kv.store, (bytes) => digest.crc32c(bytes));
+    const failed = async (failure: Outcome<never>): Promise<Outcome<never>> => {
+      await store.close();
+      return failure;
+    };
+    if (await store.empty()) {
+      if (!this.#config.init) {
+        return failed(
+          refused("unavailable", "notReady", "a stamp: the metadata store is empty. Start once with --init to create a new stamp"),
+        );
+      }
+      const stampId = uuid(random);
+      await store.initialise(stampId);
+      logger.info("a new stamp was created", { stampId });
+    }
+    const stampId = await store.stampId();
+    if (!stampId.ok) return failed(stampId);
+    if (stampId.value === undefined) return failed(refused("dataLoss", "damaged", "the metadata store holds data but no stamp identity"));
+    const lastVersion = await store.lastVersion();
+    if (!lastVersion.ok) return failed(lastVersion);
+    const records = await store.leases();
+    if (!records.ok) return failed(records);
+    const leases = new LeaseTable(records.value, clock.monotonicMs(), rules);
+    const { waitingMax, groupMax } = this.#config;
+    const committer = new Committer(this.#world, store, leases, { waitingMax, groupMax, lastVersion: lastVersion.value });
+    const access: OpenStore = {
+      stampId: stampId.value,
+      committer,
+      judge: (transaction, turn) => judgeInTurn(transaction, turn, rules),
+    };
+    return ok({ access, store, leases });
+  }
+}

@@ -1,0 +1,152 @@
+/** Calls of LockService and MetadataStore, turned into turns of the committer. */
+import type { Outcome } from "@stamp/base";
+import { ok, refused } from "@stamp/base";
+import type { LeaseView } from "@stamp/lease";
+import type { CallContext, Handlers } from "@stamp/ports";
+import { fromWire, type LockService, type MetadataStore, toWire } from "@stamp/wire";
+import type { Committer, Turn } from "./committer.ts";
+import type { TransactionInput } from "./judge.ts";
+import { checkTransaction, judgeTransaction } from "./judge.ts";
+
+export const leaseNameMax = 512;
+export const leasesMax = 100_000;
+const keysPerGetMax = 1_000;
+const pageKeysMax = 1_000;
+
+/** Where the handlers find the opened store; refused with `notReady` and the reason while there is none. */
+export interface OpenStore {
+  readonly stampId: string;
+  readonly committer: Committer;
+  judge(transaction: TransactionInput, turn: Turn): Promise<Outcome<void>>;
+}
+export type StoreAccess = () => Outcome<OpenStore>;
+
+export function lockServiceHandlers(access: StoreAccess): Handlers<typeof LockService> {
+  const turn = <T>(context: CallContext, work: (turn: Turn) => Outcome<T>): Promise<Outcome<T>> => {
+    const store = access();
+    return store.ok ? store.value.committer.submit(context.deadlineMs, work) : Promise.resolve(store);
+  };
+  return {
+    acquireLease: (request, context) =>
+      turn(context, (current) => {
+        const { name, holder, address, termMs } = request;
+        if (name === "" || holder === "" || name.length > leaseNameMax || holder.length > leaseNameMax || address.length > leaseNameMax) {
+          return refused("invalidArgument", "badRequest", `a lease needs a name and a holder of at most ${leaseNameMax} characters`);
+        }
+        if (current.leases.size >= leasesMax && current.leases.epochOf(name) === 0) {
+          return refused("resourceExhausted", "overloaded", `there are ${leasesMax} leases already`);
+        }
+        const incarnation = fromWire(request.incarnation);
+        const decision = current.leases.acquire({ name, holder, incarnation, address, termMs }, current.nowMs());
+        return mapped(current.decided(decision), (grant) => ({ leaseEpoch: toWire(grant.epoch), termMs: grant.termMs }));
+      }),
+    renewLease: (request, context) =>
+      turn(context, (current) => {
+        const decision = current.leases.renew(request.name, fromWire(request.leaseEpoch), current.nowMs());
+        return mapped(current.decided(decision), (grant) => ({ leaseEpoch: toWire(grant.epoch), termMs: grant.termMs }));
+      }),
+    releaseLease: (request, context) =>
+      turn(context, (current) =>
+        mapped(current.decided(current.leases.release(request.name, fromWire(request.leaseEpoch), current.nowMs())), leaseState),
+      ),
+    refuseRenewals: (request, context) =>
+      turn(context, (current) =>
+        mapped(current.decided(current.leases.refuseRenewals(request.name, fromWire(request.leaseEpoch), current.nowMs())), leaseState),
+      ),
+    getLease: (request, context) =>
+      turn(context, (current) =>
+        mapped(current.decided(current.leases.get(request.name, current.nowMs())), (view) =>
+          view === undefined ? { name: request.name } : leaseState(view),
+        ),
+      ),
+    listLeases: (request, context) =>
+      turn(context, (current) => {
+        const leases = [];
+        for (const name of current.leases.names(request.prefix)) {
+          const view = current.decided(current.leases.get(name, current.nowMs()));
+          if (view.ok && view.value !== undefined) leases.push(leaseState(view.value));
+        }
+        return ok({ leases });
+      }),
+  };
+}
+
+export function metadataStoreHandlers(access: StoreAccess): Handlers<typeof MetadataStore> {
+  return {
+    getStamp: async () => {
+      const store = access();
+      return store.ok ? ok({ stampId: store.value.stampId }) : store;
+    },
+    getKeys: async (request, context) => {
+      const store = access();
+      if (!store.ok) return store;
+      if (request.keys.length > keysPerGetMax) return refused("invalidArgument", "badRequest", `at most ${keysPerGetMax} keys in one call`);
+      return store.value.committer.submit(context.deadlineMs, async (current) => {
+        const entries = [];
+        for (const key of request.keys) {
+          const state = await current.key(key);
+          if (!state.ok) return state;
+          entries.push({ key, value: state.value.value ?? new Uint8Array(0), version: toWire(state.value.version) });
+        }
+        return ok({ entries });
+      });
+    },
+    listKeys: async (request, context) => {
+      const store = access();
+      if (!store.ok) return store;
+      const limit = request.limit === 0 ? pageKeysMax : Math.min(request.limit, pageKeysMax);
+      const page = async (current: Turn) =>
+        mapped(await current.page(request.prefix, request.after, limit), ({ entries, more }) => ({
+          entries: entries.map((entry) => ({ ...entry, version: toWire(entry.version) })),
+          more,
+        }));
+      return store.value.committer.submit(context.deadlineMs, page, true);
+    },
+    transact: async (request, context) => {
+      const store = access();
+      if (!store.ok) return store;
+      if (request.fence === undefined) return refused("invalidArgument", "badRequest", "a transaction needs a fence");
+      const transaction: TransactionInput = {
+        fence: { leaseName: request.fence.leaseName, leaseEpoch: fromWire(request.fence.leaseEpoch) },
+        conditions: request.conditions.map(({ key, version }) => ({ key, version: fromWire(version) })),
+        // Copied: a received value is a view of a larger buffer, and it waits here.
+        writes: request.writes.map(({ key, value }) => (value === undefined ? { key } : { key, value: new Uint8Array(value) })),
+      };
+      const wellFormed = checkTransaction(transaction);
+      if (!wellFormed.ok) return wellFormed;
+      return store.value.committer.submit(context.deadlineMs, async (current) => {
+        const judged = await store.value.judge(transaction, current);
+        return judged.ok ? ok({ version: toWire(current.write(transaction.writes)) }) : judged;
+      });
+    },
+  };
+}
+
+/** Reads what the transaction depends on, then lets the judge decide. */
+export async function judgeInTurn(
+  transaction: TransactionInput,
+  turn: Turn,
+  rules: Parameters<typeof judgeTransaction>[2],
+): Promise<Outcome<void>> {
+  const versions = new Map<string, number>();
+  for (const { key } of transaction.conditions) {
+    const state = await turn.key(key);
+    if (!state.ok) return state;
+    versions.set(key, state.value.version);
+  }
+  const view = { leaseEpoch: (name: string) => turn.leases.epochOf(name), keyVersion: (key: string) => versions.get(key) ?? 0 };
+  return judgeTransaction(transaction, view, rules);
+}
+
+const leaseState = (view: LeaseView) => ({
+  name: view.name,
+  holder: view.holder,
+  incarnation: toWire(view.incarnation),
+  address: view.address,
+  leaseEpoch: toWire(view.epoch),
+  ended: view.ended,
+  renewalsRefused: view.refused,
+  remainingMs: Math.ceil(view.remainingMs),
+});
+
+const mapped = <T, U>(outcome: Outcome<T>, map: (value: T) => U): Outcome<U> => (outcome.ok ? ok(map(outcome.value)) : outcome);

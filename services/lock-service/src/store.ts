@@ -1,0 +1,175 @@
+/**
+ * The lock service's LevelDB: the only copy of the stamp's identity, its leases and its metadata keys. Nobody else opens it.
+ *
+ *   stamp         the stamp's identity                    'S' 1, JSON
+ *   version       number of the last transaction          'V' 1, u64 big endian
+ *   l/<name>      a lease                                 'L' 1, JSON (@stamp/lease)
+ *   k/<key>       a metadata key                          'K' 1, u64 big endian version, then the value
+ *
+ * Every value is framed (@stamp/base framed.ts); docs/formats/lock-service.md.
+ */
+import type { Checksum, Outcome } from "@stamp/base";
+import { compareBytes, frameRecord, fromUtf8, ok, prefixEnd, present, refused, unframeRecord, utf8 } from "@stamp/base";
+import type { LeaseRecord } from "@stamp/lease";
+import { decodeLease, encodeLease } from "@stamp/lease";
+import type { KeyValue, KeyValueOperation } from "@stamp/ports";
+
+export interface KeyState {
+  /** Undefined when absent; owned. */
+  readonly value: Uint8Array | undefined;
+  readonly version: number;
+}
+
+export interface StoredPage {
+  readonly entries: { readonly key: string; readonly value: Uint8Array; readonly version: number }[];
+  readonly more: boolean;
+}
+
+const stampKey = utf8("stamp");
+const versionKey = utf8("version");
+const leasePrefix = utf8("l/");
+const keyPrefix = utf8("k/");
+const pageBytesMax = 2 << 20;
+
+export class LockStore {
+  readonly #store: KeyValue;
+  readonly #checksum: Checksum;
+
+  constructor(store: KeyValue, checksum: Checksum) {
+    this.#store = store;
+    this.#checksum = checksum;
+  }
+
+  async empty(): Promise<boolean> {
+    for await (const _ of this.#store.range({ limit: 1 })) return false;
+    return true;
+  }
+
+  async stampId(): Promise<Outcome<string | undefined>> {
+    const stored = await this.#store.get(stampKey);
+    if (stored === undefined) return ok<string | undefined>(undefined);
+    return decodeStamp(stored, this.#checksum);
+  }
+
+  async initialise(stampId: string): Promise<void> {
+    await this.#store.batch(
+      [
+        { kind: "put", key: stampKey, value: encodeStamp(stampId, this.#checksum) },
+        { kind: "put", key: versionKey, value: encodeVersion(0, this.#checksum) },
+      ],
+      { sync: true },
+    );
+  }
+
+  async lastVersion(): Promise<Outcome<number>> {
+    const stored = await this.#store.get(versionKey);
+    if (stored === undefined) return refused("dataLoss", "damaged", "the transaction number is missing");
+    return decodeVersion(stored, this.#checksum);
+  }
+
+  async leases(): Promise<Outcome<LeaseRecord[]>> {
+    const records: LeaseRecord[] = [];
+    for await (const [, value] of this.#store.range({ gte: leasePrefix, lt: present(prefixEnd(leasePrefix), "end of leases") })) {
+      const record = decodeLease(value, this.#checksum);
+      if (!record.ok) return record;
+      records.push(record.value);
+    }
+    return ok(records);
+  }
+
+  async key(key: string): Promise<Outcome<KeyState>> {
+    const stored = await this.#store.get(storedKey(key));
+    if (stored === undefined) return ok({ value: undefined, version: 0 });
+    return decodeKeyState(stored, this.#checksum);
+  }
+
+  /** Keys with the prefix, after `after`, at most `limit` and about 2 MiB. */
+  async page(prefix: string, after: string, limit: number): Promise<Outcome<StoredPage>> {
+    const prefixBytes = storedKey(prefix);
+    const first = after === "" ? prefixBytes : following(storedKey(after));
+    const entries: StoredPage["entries"] = [];
+    let bytes = 0;
+    const range = { gte: compareBytes(first, prefixBytes) < 0 ? prefixBytes : first, lt: present(prefixEnd(prefixBytes), "end of prefix") };
+    for await (const [key, stored] of this.#store.range({ ...range, limit: limit + 1 })) {
+      if (entries.length === limit || bytes >= pageBytesMax) return ok({ entries, more: true });
+      const state = decodeKeyState(stored, this.#checksum);
+      if (!state.ok) return state;
+      const value = present(state.value.value, "value of a stored key");
+      entries.push({ key: fromUtf8(key.subarray(keyPrefix.length)), value, version: state.value.version });
+      bytes += key.length + value.length;
+    }
+    return ok({ entries, more: false });
+  }
+
+  /** Durable when it resolves; throws when it could not be made so. */
+  async commit(leases: Iterable<LeaseRecord>, keys: Iterable<readonly [string, KeyState]>, lastVersion: number): Promise<void> {
+    const operations: KeyValueOperation[] = [];
+    for (const lease of leases) {
+      operations.push({ kind: "put", key: leaseKey(lease.name), value: encodeLease(lease, this.#checksum) });
+    }
+    let wroteKeys = false;
+    for (const [key, state] of keys) {
+      wroteKeys = true;
+      if (state.value === undefined) operations.push({ kind: "delete", key: storedKey(key) });
+      else operations.push({ kind: "put", key: storedKey(key), value: encodeKeyState(state.value, state.version, this.#checksum) });
+    }
+    if (wroteKeys) operations.push({ kind: "put", key: versionKey, value: encodeVersion(lastVersion, this.#checksum) });
+    await this.#store.batch(operations, { sync: true });
+  }
+
+  close(): Promise<void> {
+    return this.#store.close();
+  }
+}
+
+const leaseKey = (name: string): Uint8Array => utf8(`l/${name}`);
+const storedKey = (key: string): Uint8Array => utf8(`k/${key}`);
+
+/** The key that sorts immediately after. */
+function following(key: Uint8Array): Uint8Array {
+  const next = new Uint8Array(key.length + 1);
+  next.set(key);
+  return next;
+}
+
+export function encodeStamp(stampId: string, checksum: Checksum): Uint8Array {
+  return frameRecord(0x53, 1, utf8(JSON.stringify({ stampId })), checksum);
+}
+
+export function decodeStamp(bytes: Uint8Array, checksum: Checksum): Outcome<string> {
+  const payload = unframeRecord(0x53, 1, bytes, checksum);
+  if (!payload.ok) return payload;
+  const raw = JSON.parse(fromUtf8(payload.value)) as { readonly stampId?: unknown };
+  return typeof raw.stampId === "string" ? ok(raw.stampId) : refused("dataLoss", "damaged", "the stamp record has no stampId");
+}
+
+export function encodeVersion(version: number, checksum: Checksum): Uint8Array {
+  const payload = new Uint8Array(8);
+  new DataView(payload.buffer).setBigUint64(0, BigInt(version));
+  return frameRecord(0x56, 1, payload, checksum);
+}
+
+export function decodeVersion(bytes: Uint8Array, checksum: Checksum): Outcome<number> {
+  const payload = unframeRecord(0x56, 1, bytes, checksum);
+  if (!payload.ok) return payload;
+  if (payload.value.length !== 8) return refused("dataLoss", "damaged", "a transaction number has 8 bytes");
+  return ok(readVersion(payload.value));
+}
+
+export function encodeKeyState(value: Uint8Array, version: number, checksum: Checksum): Uint8Array {
+  const payload = new Uint8Array(8 + value.length);
+  new DataView(payload.buffer).setBigUint64(0, BigInt(version));
+  payload.set(value, 8);
+  return frameRecord(0x4b, 1, payload, checksum);
+}
+
+export function decodeKeyState(bytes: Uint8Array, checksum: Checksum): Outcome<KeyState> {
+  const payload = unframeRecord(0x4b, 1, bytes, checksum);
+  if (!payload.ok) return payload;
+  if (payload.value.length < 8) return refused("dataLoss", "damaged", "a metadata key has at least 8 bytes");
+  return ok({ value: payload.value.subarray(8), version: readVersion(payload.value) });
+}
+
+function readVersion(payload: Uint8Array): number {
+  return Number(new DataView(payload.buffer, payload.byteOffset, payload.byteLength).getBigUint64(0));
+}
