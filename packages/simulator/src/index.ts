@@ -1,1 +1,7 @@
-export {};
+/** Runs roles on virtual time from one seed. Start at `Simulation`. */
+export type { EventLog } from "./kernel/event-log.ts";
+export type { RoleFactory } from "./kernel/process.ts";
+export type { DiskOperation, DiskOptions, SimDiskState } from "./ports/disk-state.ts";
+export type { KeyValueState } from "./ports/key-value.ts";
+export type { NetworkOptions } from "./ports/network.ts";
+export * from "./simulation.ts";

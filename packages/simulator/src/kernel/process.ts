@@ -1,0 +1,99 @@
+/**
+ * A simulated process and its lives. Everything an incarnation waits for comes to it as an event that it owns: when it is dead, those
+ * events are dropped, so its promises stay pending for ever and nothing it does afterwards has an effect; while it is paused they are
+ * put off and come late, all at once, as after SIGCONT.
+ */
+import type { Prng } from "@stamp/base";
+import type { Role, World } from "@stamp/ports";
+import type { Connection } from "../ports/connection.ts";
+import type { SimDiskState } from "../ports/disk-state.ts";
+import type { KeyValueState } from "../ports/key-value.ts";
+import type { SimTransport } from "../ports/transport.ts";
+import type { SimEvent } from "./event-queue.ts";
+
+export type RoleFactory = (world: World) => Role;
+
+/** What an incarnation needs of its simulation. */
+export interface Scheduler {
+  readonly nowUs: number;
+  schedule(delayUs: number, owner: Incarnation | undefined, kind: string, detail: string, work: () => void): SimEvent;
+  cancel(event: SimEvent): void;
+  reschedule(event: SimEvent): void;
+}
+
+export interface SimProcess {
+  readonly name: string;
+  readonly factory: RoleFactory | undefined;
+  /** Undefined: it stays dead until `restart`. */
+  restartAfterMs: number | undefined;
+  readonly disk: SimDiskState;
+  readonly keyValue: KeyValueState;
+  readonly prng: Prng;
+  /** The live one, or none. */
+  incarnation: Incarnation | undefined;
+  starts: number;
+  /** This machine's monotonic clock runs at this rate of the virtual time, from this start. */
+  readonly clockRate: number;
+  readonly clockStartUs: number;
+  wallOffsetMs: number;
+}
+
+export class Incarnation {
+  readonly process: SimProcess;
+  readonly number: number;
+  readonly #scheduler: Scheduler;
+  alive = true;
+  paused = false;
+  role: Role | undefined;
+  transport: SimTransport | undefined;
+  /** Connections it opened, and those that others opened to it. */
+  readonly opened: Set<Connection> = new Set();
+  readonly accepted: Set<Connection> = new Set();
+  #held: SimEvent[] = [];
+
+  constructor(process: SimProcess, number: number, scheduler: Scheduler) {
+    this.process = process;
+    this.number = number;
+    this.#scheduler = scheduler;
+  }
+
+  get name(): string {
+    return this.process.name;
+  }
+
+  get nowUs(): number {
+    return this.#scheduler.nowUs;
+  }
+
+  schedule(delayUs: number, kind: string, detail: string, work: () => void): SimEvent | undefined {
+    return this.alive ? this.#scheduler.schedule(delayUs, this, kind, detail, work) : undefined;
+  }
+
+  cancel(event: SimEvent | undefined): void {
+    if (event) this.#scheduler.cancel(event);
+  }
+
+  /** The result of `work`, done `delayUs` later; never for a dead one. */
+  later<T>(delayUs: number, kind: string, detail: string, work: () => T): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.schedule(delayUs, kind, detail, () => {
+        try {
+          resolve(work());
+        } catch (error) {
+          reject(error);
+        }
+      });
+    });
+  }
+
+  hold(event: SimEvent): void {
+    this.#held.push(event);
+  }
+
+  resume(): void {
+    this.paused = false;
+    const held = this.#held;
+    this.#held = [];
+    for (const event of held) if (event.work) this.#scheduler.reschedule(event);
+  }
+}

@@ -1,0 +1,220 @@
+/**
+ * One connection from a client process to an address, for one lane: made on first use, broken once and for ever. Each side learns of a
+ * break for itself. What the calls on it make of that is theirs (`ClientCall`, `ServerCall`).
+ */
+import type { Address } from "@stamp/ports";
+import type { Incarnation } from "../kernel/process.ts";
+import type { Network, SimListener } from "./network.ts";
+import { Pipe } from "./pipe.ts";
+import type { ServerCall } from "./server-call.ts";
+
+export interface ClientCall {
+  readonly id: number;
+  /** The connection is gone; `sent` says whether the request had left. */
+  lost(sent: boolean): void;
+}
+
+/** What a server process holds of a connection. */
+export interface ServerEnd {
+  readonly listener: SimListener;
+  readonly calls: Map<number, ServerCall>;
+  broken: boolean;
+}
+
+interface Queued {
+  readonly label: string;
+  readonly call: number;
+  readonly deliver: (server: ServerEnd, sentAtUs: number) => void;
+}
+
+export class Connection {
+  readonly address: Address;
+  readonly client: Incarnation;
+  readonly id: number;
+  readonly #network: Network;
+  readonly #onBroken: () => void;
+  readonly #calls = new Map<number, ClientCall>();
+  readonly #sentCalls = new Set<number>();
+  #queue: Queued[] = [];
+  #toServer: Pipe | undefined;
+  #toClient: Pipe | undefined;
+  #server: ServerEnd | undefined;
+  #broken = false;
+
+  constructor(network: Network, client: Incarnation, address: Address, onBroken: () => void) {
+    this.#network = network;
+    this.client = client;
+    this.address = address;
+    this.#onBroken = onBroken;
+    this.id = network.nextConnection();
+    client.opened.add(this);
+    this.#tryConnect(client.nowUs + network.options.connectTimeoutMs * 1000);
+  }
+
+  get broken(): boolean {
+    return this.#broken;
+  }
+
+  add(call: ClientCall): void {
+    this.#calls.set(call.id, call);
+  }
+
+  done(call: ClientCall): void {
+    this.#calls.delete(call.id);
+    this.#sentCalls.delete(call.id);
+  }
+
+  wasSent(call: ClientCall): boolean {
+    return this.#sentCalls.has(call.id);
+  }
+
+  /** Runs `deliver` at the server, after everything sent before it. */
+  toServer(call: number, label: string, deliver: (server: ServerEnd, sentAtUs: number) => void): void {
+    if (this.#broken || !this.client.alive) return;
+    if (!this.#toServer) this.#queue.push({ call, label, deliver });
+    else this.#send({ call, label, deliver });
+  }
+
+  /** A call that has not left yet, never will. */
+  withdraw(call: ClientCall): void {
+    this.#queue = this.#queue.filter((queued) => queued.call !== call.id);
+  }
+
+  /** Runs `deliver` at the client, after everything sent before it. */
+  toClient(label: string, deliver: () => void): void {
+    const server = this.#server;
+    if (!server || server.broken || !server.listener.incarnation.alive) return;
+    if (this.#breaksBySelf()) return;
+    this.#toClient?.send(label, () => {
+      if (!this.#broken) deliver();
+    });
+  }
+
+  breakAtClient(): void {
+    if (this.#broken) return;
+    this.#broken = true;
+    this.client.opened.delete(this);
+    this.#queue = [];
+    this.#toServer?.cutShort();
+    this.#toClient?.drop();
+    this.#onBroken();
+    const calls = [...this.#calls.values()];
+    const sent = new Set(this.#sentCalls);
+    this.#calls.clear();
+    for (const call of calls) call.lost(sent.has(call.id));
+    this.#tellServer(this.#hasReset());
+  }
+
+  breakAtServer(): void {
+    const server = this.#server;
+    if (!server || server.broken) return;
+    server.broken = true;
+    server.listener.incarnation.accepted.delete(this);
+    this.#toClient?.cutShort();
+    for (const call of server.calls.values()) call.abort();
+    server.calls.clear();
+    this.#tellClient(this.#hasReset());
+  }
+
+  /** `reset`: the machine lives and says so; else only keep-alive finds out. */
+  serverDied(reset: boolean): void {
+    if (this.#server) this.#server.broken = true;
+    this.#toClient?.cutShort();
+    this.#tellClient(reset);
+  }
+
+  clientDied(reset: boolean): void {
+    this.#broken = true;
+    this.#toServer?.cutShort();
+    this.#tellServer(reset);
+  }
+
+  /** The server stopped running: its keep-alive answers stay out. */
+  serverPaused(): void {
+    this.#watch();
+  }
+
+  get server(): ServerEnd | undefined {
+    return this.#server;
+  }
+
+  #tryConnect(giveUpAtUs: number): void {
+    const network = this.#network;
+    const refuse = (afterUs: number): void => {
+      this.client.schedule(afterUs, "refused", this.address, () => this.breakAtClient());
+    };
+    this.client.schedule(2 * network.delayUs(), "connect", this.address, () => {
+      if (this.#broken) return;
+      const host = network.hostOf(this.address);
+      const me = this.client.name;
+      const listener = network.listeners.get(this.address);
+      const reachable = !network.isCut(me, host) && !network.isCut(host, me);
+      if (reachable && listener?.incarnation.alive) return this.#connected(listener);
+      if (reachable && !network.silentHosts.has(host)) return refuse(0);
+      const againUs = 200_000;
+      if (this.client.nowUs + againUs >= giveUpAtUs) return refuse(Math.max(0, giveUpAtUs - this.client.nowUs));
+      this.client.schedule(againUs, "connect", this.address, () => this.#tryConnect(giveUpAtUs));
+    });
+  }
+
+  #connected(listener: SimListener): void {
+    this.#server = { listener, calls: new Map(), broken: false };
+    listener.incarnation.accepted.add(this);
+    const onStall = (): void => this.#watch();
+    this.#toServer = new Pipe(this.#network, this.client, listener.incarnation, onStall);
+    this.#toClient = new Pipe(this.#network, listener.incarnation, this.client, onStall);
+    const queue = this.#queue;
+    this.#queue = [];
+    for (const queued of queue) this.#send(queued);
+  }
+
+  #send(queued: Queued): void {
+    const server = this.#server as ServerEnd;
+    if (this.#calls.has(queued.call)) this.#sentCalls.add(queued.call);
+    if (this.#breaksBySelf()) return;
+    const sentAtUs = this.client.nowUs;
+    this.#toServer?.send(queued.label, () => {
+      if (!server.broken) queued.deliver(server, sentAtUs);
+    });
+  }
+
+  #breaksBySelf(): boolean {
+    const { options, prng } = this.#network;
+    if (options.breakChance === 0 || !prng.chance(options.breakChance)) return false;
+    this.client.schedule(this.#network.delayUs(), "break", this.address, () => this.breakAtClient());
+    return true;
+  }
+
+  /** Keep-alive: each side gives the connection up when nothing has come through for long. */
+  #watch(): void {
+    const server = this.#server?.listener.incarnation;
+    const stuck = (): boolean => this.#toServer?.stuck === true || this.#toClient?.stuck === true || server?.paused === true;
+    const afterUs = this.#keepAliveUs();
+    this.client.schedule(afterUs, "keep-alive", this.address, () => {
+      if (stuck()) this.breakAtClient();
+    });
+    server?.schedule(afterUs, "keep-alive", this.client.name, () => {
+      if (this.#toServer?.stuck || this.#toClient?.stuck) this.breakAtServer();
+    });
+  }
+
+  #keepAliveUs(): number {
+    return this.#network.options.keepAliveMs * 1000 + this.#network.prng.below(1_000_000);
+  }
+
+  /** Whether the other side hears of a break at once. */
+  #hasReset(): boolean {
+    const server = this.#server?.listener.incarnation.name;
+    if (server === undefined) return true;
+    return !this.#network.isCut(this.client.name, server) && !this.#network.isCut(server, this.client.name);
+  }
+
+  #tellServer(reset: boolean): void {
+    const server = this.#server?.listener.incarnation;
+    server?.schedule(reset ? this.#network.delayUs() + 500 : this.#keepAliveUs(), "reset", this.client.name, () => this.breakAtServer());
+  }
+
+  #tellClient(reset: boolean): void {
+    this.client.schedule(reset ? this.#network.delayUs() + 500 : this.#keepAliveUs(), "reset", this.address, () => this.breakAtClient());
+  }
+}

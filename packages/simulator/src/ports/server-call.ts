@@ -1,0 +1,49 @@
+/** A call as its server sees it: its deadline by the local clock, and a signal that is made only when a handler asks for it. */
+import type { CallContext } from "@stamp/ports";
+import type { SimEvent } from "../kernel/event-queue.ts";
+import type { Incarnation } from "../kernel/process.ts";
+
+export class ServerCall implements CallContext {
+  readonly deadlineMs: number;
+  readonly peer: string;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly #server: Incarnation;
+  readonly #deadlineUs: number;
+  #controller: AbortController | undefined;
+  #timer: SimEvent | undefined;
+  #aborted = false;
+  /** Set by a stream: what else ends when the call is aborted. */
+  onAbort: (() => void) | undefined;
+
+  constructor(server: Incarnation, nowMs: number, timeoutMs: number, peer: string, metadata: Readonly<Record<string, string>>) {
+    this.#server = server;
+    this.deadlineMs = nowMs + timeoutMs;
+    this.#deadlineUs = server.nowUs + Math.ceil(timeoutMs * 1000);
+    this.peer = peer;
+    this.metadata = metadata;
+  }
+
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      const leftUs = this.#deadlineUs - this.#server.nowUs;
+      if (this.#aborted || leftUs <= 0) this.#controller.abort();
+      else this.#timer = this.#server.schedule(leftUs, "deadline", this.peer, () => this.abort());
+    }
+    return this.#controller.signal;
+  }
+
+  /** The handler is through. */
+  end(): void {
+    this.#server.cancel(this.#timer);
+    this.onAbort = undefined;
+  }
+
+  abort(): void {
+    if (this.#aborted) return;
+    this.#aborted = true;
+    this.#server.cancel(this.#timer);
+    this.#controller?.abort();
+    this.onAbort?.();
+  }
+}

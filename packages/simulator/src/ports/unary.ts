@@ -1,0 +1,104 @@
+/** A call with one request and one answer: the caller's side, and what the server does when it arrives. */
+import type { Message } from "@bufbuild/protobuf";
+import type { Outcome } from "@stamp/base";
+import { refused, unknownOutcome } from "@stamp/base";
+import type { Address, CallOptions } from "@stamp/ports";
+import type { Connection, ServerEnd } from "./connection.ts";
+import type { Method } from "./network.ts";
+import { keyOf } from "./network.ts";
+import { ServerCall } from "./server-call.ts";
+import type { Lane, SimTransport } from "./transport.ts";
+
+export function callUnary(
+  transport: SimTransport,
+  address: Address,
+  lane: Lane,
+  method: Method,
+  init: unknown,
+  options: CallOptions,
+): Promise<Outcome<Message>> {
+  const { incarnation } = transport;
+  const { signal, metadata, timeoutMs } = options;
+  if (!incarnation.alive) return new Promise(() => {});
+  if (signal?.aborted) return Promise.resolve(refused("cancelled", "cancelled", "cancelled before it was sent"));
+  if (!(timeoutMs > 0)) return Promise.resolve(refused("deadlineExceeded", "timeout", "no time was left to send it"));
+  const key = keyOf(method);
+  const request = transport.message(method.input, init);
+  const connection = transport.connection(address, lane);
+  const deadlineUs = incarnation.nowUs + Math.ceil(timeoutMs * 1000);
+
+  return new Promise((resolve) => {
+    let open = true;
+    const settle = (outcome: Outcome<Message>): void => {
+      if (!open) return;
+      open = false;
+      incarnation.cancel(timer);
+      connection.done(call);
+      if (signal) signal.removeEventListener("abort", onAbort);
+      resolve(outcome);
+    };
+    const call = {
+      id: transport.nextCall(),
+      lost: (sent: boolean) => settle(sent ? lost(key, address) : neverSent(key, address)),
+    };
+    const giveUp = (code: "deadlineExceeded" | "cancelled", reason: "timeout" | "cancelled"): void => {
+      if (!open) return;
+      if (connection.wasSent(call)) {
+        connection.toServer(0, "cancel", (server) => server.calls.get(call.id)?.abort());
+        settle(unknownOutcome(code, reason, `${key} at ${address}: ${reason}`));
+      } else {
+        connection.withdraw(call);
+        settle(
+          reason === "cancelled" ? refused(code, reason, `${key} at ${address}: cancelled before it was sent`) : neverSent(key, address),
+        );
+      }
+    };
+    const onAbort = (): void => giveUp("cancelled", "cancelled");
+    const timer = incarnation.schedule(Math.ceil(timeoutMs * 1000) + 1, "timeout", key, () => giveUp("deadlineExceeded", "timeout"));
+    signal?.addEventListener("abort", onAbort, { once: true });
+    connection.add(call);
+    connection.toServer(call.id, key, (server, sentAtUs) =>
+      handle(server, connection, call.id, key, request, (deadlineUs - sentAtUs) / 1000, metadata ?? {}, settle),
+    );
+  });
+}
+
+export const lost = (key: string, address: Address): Outcome<never> =>
+  unknownOutcome("unavailable", "connectionLost", `${key}: connection to ${address} lost`);
+
+export const neverSent = (key: string, address: Address): Outcome<never> =>
+  refused("unavailable", "connectFailed", `${key}: no connection to ${address}`);
+
+/** Runs at the server, in an event of its own; `settle` runs at the client, in one of the client's. */
+function handle(
+  server: ServerEnd,
+  connection: Connection,
+  id: number,
+  key: string,
+  request: Message,
+  timeoutMs: number,
+  metadata: Readonly<Record<string, string>>,
+  settle: (outcome: Outcome<Message>) => void,
+): void {
+  const { listener } = server;
+  const transport = listener.incarnation.transport as SimTransport;
+  const answer = (outcome: Outcome<Message>): void => connection.toClient(`answer ${key}`, () => settle(outcome));
+  if (!listener.open) return answer(refused("unavailable", "stopping", `${listener.address} is stopping`));
+  const served = listener.methods.get(key);
+  if (!served) return answer(refused("unimplemented", "unknownMethod", `${listener.address} does not serve ${key}`));
+  const call = new ServerCall(listener.incarnation, transport.nowMs(), timeoutMs, connection.client.name, metadata);
+  server.calls.set(id, call);
+  const done = (outcome: Outcome<unknown>): void => {
+    call.end();
+    server.calls.delete(id);
+    answer(outcome.ok ? { ok: true, value: transport.message(served.method.output, outcome.value) } : outcome);
+  };
+  const failed = (error: unknown): void => done({ ok: false, failure: transport.failureOf(error, key) });
+  let result: Promise<Outcome<unknown>>;
+  try {
+    result = served.handler(request, call);
+  } catch (error) {
+    return failed(error);
+  }
+  result.then(done, failed);
+}
