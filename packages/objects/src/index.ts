@@ -1,1 +1,14 @@
-export {};
+export { contentPlacesMax } from "./blobs.ts";
+export { committedBlocksMax, uncommittedBlocksMax } from "./blocks.ts";
+export { inlineBytesMax, placesPerBlockMax } from "./content.ts";
+export * from "./errors.ts";
+export { etagOf, sequenceOfEtag } from "./etag.ts";
+export { decodeKey, encodeKey, type KeyComponent, type KeyElement } from "./key.ts";
+export { listPageMax } from "./listing.ts";
+export { accountKey, type BlobName, containerKey } from "./object-keys.ts";
+export * from "./operation.ts";
+export type { Decision, Plan, PlanContext, PlanRefusal, Read, ReadAnswer, RowEntry, RowWrite } from "./plan.ts";
+export { planOf } from "./planning.ts";
+export { lockKeyOf, type Routable, type Route, routeOf } from "./routing.ts";
+export * from "./row.ts";
+export * from "./schemas.ts";

@@ -1,1 +1,5 @@
-export {};
+export * from "./assignment.ts";
+export * from "./map-row.ts";
+export * from "./range.ts";
+export * from "./range-map.ts";
+export * from "./server-rules.ts";

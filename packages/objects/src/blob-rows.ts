@@ -1,0 +1,193 @@
+/** Head, staging and block rows of a blob, and container rows: between what is stored and what operations speak of. */
+import { concatBytes, emptyBytes, present } from "@stamp/base";
+import { decodePieceStarts, encodePieceStarts } from "./content.ts";
+import { etagOf } from "./etag.ts";
+import type { Blob, BlobHeaders, Container, Metadata } from "./operation.ts";
+import { intact } from "./plan.ts";
+import { type DictionaryEntry, dateTimeOfMs, decodeRow, encodeRow, msOfDateTime, type Place, type RowOf } from "./row.ts";
+import { blobSchema } from "./schemas.ts";
+
+type BlobRow = RowOf<typeof blobSchema>;
+
+export interface ContainerState {
+  readonly etagSequence: number;
+  readonly lastModifiedMs: number;
+  readonly metadata: Metadata;
+  readonly incarnation: number;
+  readonly publicAccess: string;
+}
+
+export interface HeadState {
+  readonly etagSequence: number;
+  readonly lastModifiedMs: number;
+  readonly createdMs: number;
+  readonly contentLengthBytes: number;
+  readonly headers: BlobHeaders;
+  readonly metadata: Metadata;
+  /** Which content rows are its own. */
+  readonly generation: number;
+  /** Bytes before each content row. */
+  readonly pieceStarts: readonly number[];
+}
+
+/** Of a blob with uncommitted blocks. */
+export interface StagingState {
+  /** Which block rows count; never used again, so what is left of older ones is never met. */
+  readonly generation: number;
+  readonly blockIdLength: number;
+  readonly blockCount: number;
+  readonly createdMs: number;
+}
+
+export interface StagedBlock {
+  readonly sizeBytes: number;
+  readonly places: readonly Place[];
+}
+
+const int = (value: bigint | undefined): number => Number(value ?? 0n);
+const ms = (value: bigint | undefined): number => (value === undefined ? 0 : msOfDateTime(value));
+const text = (value: string): string | undefined => (value === "" ? undefined : value);
+
+const dictionaryOf = (metadata: Metadata): DictionaryEntry[] | undefined => {
+  const entries = Object.entries(metadata).map(([name, value]): DictionaryEntry => ({ name, type: "string", value }));
+  return entries.length > 0 ? entries : undefined;
+};
+
+/** Without a prototype: a name may be anything. */
+function metadataOf(entries: readonly DictionaryEntry[] | undefined): Metadata {
+  const metadata: Record<string, string> = Object.create(null);
+  for (const entry of entries ?? []) metadata[entry.name] = String(entry.value);
+  return metadata;
+}
+
+export const encodeContainer = (state: ContainerState): Uint8Array =>
+  encodeRow(blobSchema, {
+    etag: BigInt(state.etagSequence),
+    lastModified: dateTimeOfMs(state.lastModifiedMs),
+    metadata: dictionaryOf(state.metadata),
+    incarnation: BigInt(state.incarnation),
+    publicAccess: text(state.publicAccess),
+  });
+
+export function decodeContainer(bytes: Uint8Array): ContainerState {
+  const row = intact(decodeRow(blobSchema, bytes));
+  return {
+    etagSequence: int(row.etag),
+    lastModifiedMs: ms(row.lastModified),
+    metadata: metadataOf(row.metadata),
+    incarnation: int(row.incarnation),
+    publicAccess: row.publicAccess ?? "",
+  };
+}
+
+export const containerOf = (name: string, state: ContainerState): Container => ({
+  name,
+  etag: etagOf(state.etagSequence),
+  lastModifiedMs: state.lastModifiedMs,
+  metadata: state.metadata,
+  incarnation: state.incarnation,
+  publicAccess: state.publicAccess,
+});
+
+const blockBlobType = 1;
+
+export const encodeHead = (state: HeadState): Uint8Array =>
+  encodeRow(blobSchema, {
+    etag: BigInt(state.etagSequence),
+    lastModified: dateTimeOfMs(state.lastModifiedMs),
+    created: dateTimeOfMs(state.createdMs),
+    metadata: dictionaryOf(state.metadata),
+    blobType: blockBlobType,
+    contentLength: BigInt(state.contentLengthBytes),
+    contentType: text(state.headers.contentType),
+    contentEncoding: text(state.headers.contentEncoding),
+    contentLanguage: text(state.headers.contentLanguage),
+    contentMd5: state.headers.contentMd5.length > 0 ? state.headers.contentMd5 : undefined,
+    cacheControl: text(state.headers.cacheControl),
+    contentDisposition: text(state.headers.contentDisposition),
+    generation: BigInt(state.generation),
+    pieces: encodePieceStarts(state.pieceStarts),
+  });
+
+export function decodeHead(bytes: Uint8Array): HeadState {
+  const row = intact(decodeRow(blobSchema, bytes));
+  return {
+    etagSequence: int(row.etag),
+    lastModifiedMs: ms(row.lastModified),
+    createdMs: ms(row.created),
+    contentLengthBytes: int(row.contentLength),
+    headers: headersOf(row),
+    metadata: metadataOf(row.metadata),
+    generation: int(row.generation),
+    pieceStarts: intact(decodePieceStarts(row.pieces ?? Uint8Array.of(0))),
+  };
+}
+
+const headersOf = (row: BlobRow): BlobHeaders => ({
+  contentType: row.contentType ?? "",
+  contentEncoding: row.contentEncoding ?? "",
+  contentLanguage: row.contentLanguage ?? "",
+  contentMd5: row.contentMd5 ? concatBytes([row.contentMd5]) : emptyBytes,
+  cacheControl: row.cacheControl ?? "",
+  contentDisposition: row.contentDisposition ?? "",
+});
+
+export const noHeaders: BlobHeaders = {
+  contentType: "",
+  contentEncoding: "",
+  contentLanguage: "",
+  contentMd5: emptyBytes,
+  cacheControl: "",
+  contentDisposition: "",
+};
+
+export const blobOf = (name: string, state: HeadState): Blob => ({
+  name,
+  etag: etagOf(state.etagSequence),
+  lastModifiedMs: state.lastModifiedMs,
+  createdMs: state.createdMs,
+  contentLengthBytes: state.contentLengthBytes,
+  headers: state.headers,
+  metadata: state.metadata,
+  blobType: "BlockBlob",
+  uncommitted: false,
+});
+
+/** A blob that has uncommitted blocks only, as it is listed. */
+export const uncommittedBlobOf = (name: string, staging: StagingState): Blob => ({
+  name,
+  etag: "",
+  lastModifiedMs: staging.createdMs,
+  createdMs: staging.createdMs,
+  contentLengthBytes: 0,
+  headers: noHeaders,
+  metadata: {},
+  blobType: "BlockBlob",
+  uncommitted: true,
+});
+
+export const encodeStaging = (state: StagingState): Uint8Array =>
+  encodeRow(blobSchema, {
+    generation: BigInt(state.generation),
+    blockIdLength: state.blockIdLength,
+    blockCount: state.blockCount,
+    created: dateTimeOfMs(state.createdMs),
+  });
+
+export function decodeStaging(bytes: Uint8Array): StagingState {
+  const row = intact(decodeRow(blobSchema, bytes));
+  return {
+    generation: int(row.generation),
+    blockIdLength: present(row.blockIdLength, "the block id length of a staging row"),
+    blockCount: row.blockCount ?? 0,
+    createdMs: ms(row.created),
+  };
+}
+
+export const encodeStagedBlock = (block: StagedBlock, wallMs: number): Uint8Array =>
+  encodeRow(blobSchema, { size: BigInt(block.sizeBytes), places: block.places, created: dateTimeOfMs(wallMs) });
+
+export function decodeStagedBlock(bytes: Uint8Array): StagedBlock {
+  const row = intact(decodeRow(blobSchema, bytes));
+  return { sizeBytes: int(row.size), places: row.places ?? [] };
+}

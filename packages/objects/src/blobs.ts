@@ -1,0 +1,117 @@
+/** Put, get, delete of a blob, and of its metadata and headers. */
+import { emptyBytes } from "@stamp/base";
+import { blobOf, type HeadState } from "./blob-rows.ts";
+import {
+  changeHead,
+  checkBlobLease,
+  checkPlaces,
+  dropContent,
+  dropStaging,
+  readBlob,
+  readStaging,
+  replaceContent,
+  sizeOfBody,
+} from "./blob-state.ts";
+import { checkReadConditions, checkWriteConditions } from "./conditions.ts";
+import { type ContentPiece, clipPlaces, decodePiece, inlineBytesMax, placesPerBlockMax } from "./content.ts";
+import { contentKey, headKey } from "./object-keys.ts";
+import type { BlobContent, OperationValue } from "./operation.ts";
+import { answer, type Decision, done, errorAnswer, fail, getRow, intact, type Plan, type PlanContext, refuse } from "./plan.ts";
+import type { Place } from "./row.ts";
+
+export function* putBlob(value: OperationValue<"putBlob">, context: PlanContext): Plan {
+  const { name, conditions, body, headers, metadata } = value;
+  if (body.inline.length > inlineBytesMax) return refuse("badRequest", `at most ${inlineBytesMax} bytes inside a message`);
+  if (body.places.length > placesPerBlockMax) return refuse("badRequest", `at most ${placesPerBlockMax} places`);
+  const state = yield* readBlob(context, name);
+  const error = checkBlobLease(conditions) ?? checkWriteConditions(conditions, state.head, true);
+  if (error) return errorAnswer(error);
+  const refusal = checkPlaces(context, body);
+  if (refusal) return refuse(refusal.reason, refusal.message);
+  const lengthBytes = sizeOfBody(body);
+  return yield* replaceContent(context, name, state, { pieces: piecesOfBody(value, lengthBytes), lengthBytes, headers, metadata });
+}
+
+function piecesOfBody({ body }: OperationValue<"putBlob">, sizeBytes: number): ContentPiece[] {
+  if (sizeBytes === 0) return [];
+  if (body.places.length === 0) return [{ blocks: [], inline: body.inline }];
+  return [{ blocks: [{ blockId: emptyBytes, sizeBytes, places: body.places }], inline: undefined }];
+}
+
+export function* setBlobMetadata(value: OperationValue<"setBlobMetadata">, context: PlanContext): Plan {
+  return yield* change(value, context, { metadata: value.metadata });
+}
+
+export function* setBlobHeaders(value: OperationValue<"setBlobHeaders">, context: PlanContext): Plan {
+  return yield* change(value, context, { headers: value.headers });
+}
+
+function* change(
+  value: OperationValue<"setBlobMetadata"> | OperationValue<"setBlobHeaders">,
+  context: PlanContext,
+  changes: Partial<HeadState>,
+): Plan {
+  const { prefix, head } = yield* readBlob(context, value.name);
+  if (!head) return fail("BlobNotFound");
+  const error = checkBlobLease(value.conditions) ?? checkWriteConditions(value.conditions, head, false);
+  return error ? errorAnswer(error) : changeHead(context, value.name, prefix, head, changes);
+}
+
+export function* deleteBlob(value: OperationValue<"deleteBlob">, context: PlanContext): Plan {
+  const { prefix, head } = yield* readBlob(context, value.name);
+  if (!head) return fail("BlobNotFound");
+  const error = checkBlobLease(value.conditions) ?? checkWriteConditions(value.conditions, head, false);
+  if (error) return errorAnswer(error);
+  const staged = yield* dropStaging(prefix, yield* readStaging(prefix));
+  return answer(done, [...staged, ...dropContent(prefix, head), { kind: "delete", key: headKey(prefix) }]);
+}
+
+/** In one answer; a reader of more asks again from where it ended, under the same ETag. */
+export const contentPlacesMax = 100_000;
+
+export function* getBlob(value: OperationValue<"getBlob">, context: PlanContext): Plan {
+  const { prefix, head } = yield* readBlob(context, value.name);
+  if (!head) return fail("BlobNotFound");
+  const error = checkBlobLease(value.conditions) ?? checkReadConditions(value.conditions, head);
+  if (error) return errorAnswer(error);
+  const blob = blobOf(value.name.blob, head);
+  if (value.withoutContent) return answer({ case: "blob", value: blob });
+  const ranged = value.startBytes !== undefined || value.endBytes !== undefined;
+  const start = value.startBytes ?? 0;
+  const end = Math.min(value.endBytes ?? head.contentLengthBytes, head.contentLengthBytes);
+  if (ranged && start >= end) return invalidRange(head);
+  return answer({ case: "content", value: { blob, startBytes: start, ...(yield* readContent(prefix, head, start, end)) } });
+}
+
+const invalidRange = (head: HeadState): Decision => fail("InvalidRange", { contentLength: String(head.contentLengthBytes) });
+
+function* readContent(
+  prefix: Uint8Array,
+  head: HeadState,
+  start: number,
+  end: number,
+): Plan<Pick<BlobContent, "lengthBytes" | "inline" | "places">> {
+  const places: Place[] = [];
+  for (let piece = 0; piece < head.pieceStarts.length; piece++) {
+    const before = head.pieceStarts[piece] as number;
+    const after = head.pieceStarts[piece + 1] ?? head.contentLengthBytes;
+    if (after <= start) continue;
+    if (before >= end || places.length >= contentPlacesMax) break;
+    const content = yield* readPiece(prefix, head, piece);
+    const from = Math.max(start, before) - before;
+    const to = Math.min(end, after) - before;
+    if (content.inline) return { lengthBytes: to - from, inline: content.inline.subarray(from, to), places: [] };
+    const all = content.blocks.flatMap((block) => block.places);
+    for (const place of clipPlaces(all, from, to)) places.push(place);
+  }
+  return { lengthBytes: places.reduce((sum, place) => sum + place.lengthBytes, 0), inline: emptyBytes, places };
+}
+
+export function* readPiece(prefix: Uint8Array, head: HeadState, piece: number): Plan<ContentPiece> {
+  const row = yield* getRow(contentKey(prefix, head.generation, piece));
+  if (!row) return intact({ ok: false, failure: missingPiece(piece) });
+  return intact(decodePiece(row));
+}
+
+const missingPiece = (piece: number) =>
+  ({ code: "dataLoss", reason: "damaged", message: `content row ${piece} of a blob is missing`, applied: "no" }) as const;

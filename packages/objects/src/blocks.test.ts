@@ -1,0 +1,161 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { emptyBytes, toHex, utf8 } from "@stamp/base";
+import fc from "fast-check";
+import { noHeaders as headers } from "./blob-rows.ts";
+import type { BlockSource } from "./operation.ts";
+import { TestTable } from "./table-in-test.ts";
+
+const name = { account: "a", container: "c", containerIncarnation: 1, blob: "b" };
+const conditions = {};
+const id = (n: number, width = 4) => utf8(String(n).padStart(width, "0"));
+let nextExtent = 1;
+const block = (blockId: Uint8Array, lengthBytes: number, extentId = nextExtent++) => ({
+  name,
+  conditions,
+  blockId,
+  body: { inline: emptyBytes, places: [{ extentId, offsetBytes: 0, lengthBytes }] },
+});
+const commit = (...blocks: [Uint8Array, BlockSource][]) => ({
+  name,
+  conditions,
+  headers,
+  metadata: {},
+  blocks: blocks.map(([blockId, source]) => ({ blockId, source })),
+});
+
+function lists(table: TestTable): { committed: string[]; uncommitted: string[] } {
+  const result = table.run({ case: "getBlockList", value: { name, conditions, committed: true, uncommitted: true } });
+  assert.ok(result.case === "blockList", JSON.stringify(result));
+  const text = (all: readonly { blockId: Uint8Array; sizeBytes: number }[]) => all.map((b) => `${Buffer.from(b.blockId)}:${b.sizeBytes}`);
+  return { committed: text(result.value.committed), uncommitted: text(result.value.uncommitted) };
+}
+
+test("blocks: a later block of the same id replaces the earlier one; ids have one length", () => {
+  const table = new TestTable();
+  table.outcome("putBlock", block(id(2), 5));
+  table.outcome("putBlock", block(id(1), 6));
+  table.outcome("putBlock", block(id(2), 7));
+  assert.equal(table.outcome("putBlock", block(id(3, 5), 1)), "InvalidBlobOrBlock");
+  assert.equal(table.outcome("putBlock", block(emptyBytes, 1)), "InvalidBlockId");
+  assert.equal(table.outcome("putBlock", block(new Uint8Array(65), 1)), "InvalidBlockId");
+  assert.deepEqual(lists(table), { committed: [], uncommitted: ["0001:6", "0002:7"] });
+  assert.equal(table.outcome("getBlob", { name, conditions, withoutContent: true }), "BlobNotFound");
+});
+
+test("blocks: committed, uncommitted and latest are chosen as asked; what is not there is InvalidBlockList", () => {
+  const table = new TestTable();
+  table.outcome("putBlock", block(id(1), 1));
+  table.outcome("putBlock", block(id(2), 2));
+  assert.equal(table.outcome("putBlockList", commit([id(1), "uncommitted"], [id(2), "latest"])), "blob");
+  assert.deepEqual(lists(table), { committed: ["0001:1", "0002:2"], uncommitted: [] });
+  assert.equal(table.outcome("putBlockList", commit([id(1), "uncommitted"])), "InvalidBlockList");
+  assert.equal(table.outcome("putBlockList", commit([id(3), "latest"])), "InvalidBlockList");
+  table.outcome("putBlock", block(id(1), 10));
+  table.outcome("putBlock", block(id(3), 30));
+  assert.equal(table.outcome("putBlockList", commit([id(3), "committed"])), "InvalidBlockList");
+  assert.equal(
+    table.outcome("putBlockList", commit([id(1), "committed"], [id(1), "latest"], [id(2), "latest"], [id(1), "uncommitted"])),
+    "blob",
+  );
+  assert.deepEqual(lists(table), { committed: ["0001:1", "0001:10", "0002:2", "0001:10"], uncommitted: [] });
+});
+
+test("blocks: Put Blob and Delete Blob drop uncommitted ones, and none of them come back", () => {
+  const table = new TestTable();
+  for (const drop of ["put", "delete"] as const) {
+    table.outcome("putBlob", { name, conditions, headers, metadata: {}, body: { inline: utf8("x"), places: [] } });
+    for (let i = 0; i < 20; i++) table.outcome("putBlock", block(id(i), 1));
+    if (drop === "put") table.outcome("putBlob", { name, conditions, headers, metadata: {}, body: { inline: utf8("y"), places: [] } });
+    else table.outcome("deleteBlob", { name, conditions });
+    assert.equal(table.outcome("putBlockList", commit([id(19), "latest"])), "InvalidBlockList", drop);
+    table.outcome("putBlock", block(id(0), 1));
+    assert.deepEqual(lists(table), { committed: [], uncommitted: ["0000:1"] }, drop);
+    table.outcome("putBlockList", commit());
+  }
+});
+
+test("blocks: a blob of 50,000 blocks is committed, read in the middle, and none of its rows is large", () => {
+  const table = new TestTable();
+  table.scanRowsMax = 10_000;
+  const count = 50_000;
+  for (let i = 0; i < 40; i++) table.outcome("putBlock", block(id(i, 48), 100, i + 1));
+  const blocks = Array.from({ length: count }, (_, i) => [id(i % 40, 48), "latest"] as [Uint8Array, BlockSource]);
+  assert.equal(table.outcome("putBlockList", commit(...blocks, [id(0, 48), "latest"])), "BlockListTooLong");
+  assert.equal(table.outcome("putBlockList", commit(...blocks)), "blob");
+  assert.ok(table.rowBytesMax < 300 * 1024, `largest row ${table.rowBytesMax}`);
+  table.reads = 0;
+  const start = 30_000 * 100 + 50;
+  const read = table.run({ case: "getBlob", value: { name, conditions, withoutContent: false, startBytes: start, endBytes: start + 100 } });
+  assert.ok(read.case === "content");
+  assert.deepEqual(read.value.places, [
+    { extentId: 1, offsetBytes: 50, lengthBytes: 50 },
+    { extentId: 2, offsetBytes: 0, lengthBytes: 50 },
+  ]);
+  assert.ok(table.reads <= 3, `${table.reads} rows read`);
+  assert.equal(lists(table).committed.length, count);
+});
+
+/** A model of one blob with blocks: committed list and uncommitted set. */
+const sources: BlockSource[] = ["committed", "uncommitted", "latest"];
+const command = fc.oneof(
+  fc.record({ do: fc.constant("block" as const), id: fc.nat(5), size: fc.integer({ min: 1, max: 9 }) }),
+  fc.record({
+    do: fc.constant("commit" as const),
+    blocks: fc.array(fc.tuple(fc.nat(5), fc.constantFrom(...sources)), { maxLength: 4 }),
+  }),
+  fc.record({ do: fc.constantFrom("put" as const, "delete" as const) }),
+);
+
+test("blocks: any sequence of operations does what the model says", () => {
+  fc.assert(
+    fc.property(fc.array(command, { maxLength: 30 }), (commands) => {
+      const table = new TestTable();
+      let exists = false;
+      let committed: [string, number][] = [];
+      let uncommitted = new Map<string, number>();
+      for (const step of commands) {
+        if (step.do === "block") {
+          table.outcome("putBlock", block(id(step.id), step.size));
+          uncommitted.set(toHex(id(step.id)), step.size);
+        } else if (step.do === "commit") {
+          const wanted = step.blocks.map(([n, source]): [string, number] | undefined => {
+            const key = toHex(id(n));
+            const fresh = source === "committed" ? undefined : uncommitted.get(key);
+            const size = fresh ?? (source === "uncommitted" ? undefined : committed.find(([k]) => k === key)?.[1]);
+            return size === undefined ? undefined : [key, size];
+          });
+          const outcome = table.outcome("putBlockList", commit(...step.blocks.map(([n, s]) => [id(n), s] as [Uint8Array, BlockSource])));
+          const found = wanted.filter((one) => one !== undefined);
+          assert.equal(outcome, found.length === wanted.length ? "blob" : "InvalidBlockList");
+          if (found.length !== wanted.length) continue;
+          committed = found;
+          uncommitted = new Map();
+          exists = true;
+        } else if (step.do === "put") {
+          table.outcome("putBlob", { name, conditions, headers, metadata: {}, body: { inline: utf8("x"), places: [] } });
+          committed = [];
+          uncommitted = new Map();
+          exists = true;
+        } else {
+          assert.equal(table.outcome("deleteBlob", { name, conditions }), exists ? "done" : "BlobNotFound");
+          if (exists) uncommitted = new Map();
+          if (exists) committed = [];
+          exists = false;
+        }
+        const result = table.run({ case: "getBlockList", value: { name, conditions, committed: true, uncommitted: true } });
+        if (result.case !== "blockList") {
+          assert.ok(!exists && uncommitted.size === 0);
+          continue;
+        }
+        assert.equal(result.value.blob !== undefined, exists);
+        assert.deepEqual(
+          result.value.committed.map((b) => [toHex(b.blockId), b.sizeBytes]),
+          committed,
+        );
+        assert.deepEqual(new Map(result.value.uncommitted.map((b) => [toHex(b.blockId), b.sizeBytes])), uncommitted);
+      }
+    }),
+    { numRuns: 200 },
+  );
+});

@@ -1,0 +1,161 @@
+/**
+ * Blocks: uploaded one by one, then committed as a list. Uncommitted blocks hang on a staging row that names their generation; with
+ * that row they are gone, all at once. They are replaced by a later block of the same id, and dropped by whatever gives the blob new
+ * content. All ids of one blob's uncommitted blocks have one length.
+ */
+
+import { concatBytes, toHex } from "@stamp/base";
+import { blobOf, decodeStagedBlock, encodeStagedBlock, encodeStaging, type StagedBlock, type StagingState } from "./blob-rows.ts";
+import { type BlobState, checkBlobLease, checkPlaces, readBlob, readStaging, replaceContent, sizeOfBody } from "./blob-state.ts";
+import { readPiece } from "./blobs.ts";
+import { checkReadConditions, checkWriteConditions } from "./conditions.ts";
+import { type ContentBlock, piecesOf, placesPerBlockMax } from "./content.ts";
+import { decodeKey } from "./key.ts";
+import { afterPrefix, blockKey, blocksPrefix, stagingKey } from "./object-keys.ts";
+import type { BlockReference, BlockSize, OperationValue } from "./operation.ts";
+import { answer, done, errorAnswer, fail, getRow, intact, type Plan, type PlanContext, type RowEntry, refuse, scanRows } from "./plan.ts";
+
+export const committedBlocksMax = 50_000;
+export const uncommittedBlocksMax = 100_000;
+const blockIdBytesMax = 64;
+
+export function* putBlock(value: OperationValue<"putBlock">, context: PlanContext): Plan {
+  const { name, conditions, blockId, body } = value;
+  if (blockId.length < 1 || blockId.length > blockIdBytesMax) return fail("InvalidBlockId");
+  if (body.inline.length > 0) return refuse("badRequest", "the bytes of a block are put into the blob data stream first");
+  if (body.places.length > placesPerBlockMax) return refuse("badRequest", `at most ${placesPerBlockMax} places`);
+  const { prefix } = yield* readBlob(context, name);
+  const error = checkBlobLease(conditions);
+  if (error) return errorAnswer(error);
+  const staging = yield* readStaging(prefix);
+  if (staging && staging.blockIdLength !== blockId.length) return fail("InvalidBlobOrBlock");
+  const generation = staging?.generation ?? context.sequence;
+  const key = blockKey(prefix, generation, blockId);
+  const replaced = staging !== undefined && (yield* getRow(key)) !== undefined;
+  const blockCount = (staging?.blockCount ?? 0) + (replaced ? 0 : 1);
+  if (blockCount > uncommittedBlocksMax) return fail("BlockCountExceedsLimit");
+  const refusal = checkPlaces(context, body);
+  if (refusal) return refuse(refusal.reason, refusal.message);
+  const next: StagingState = {
+    generation,
+    blockIdLength: blockId.length,
+    blockCount,
+    createdMs: staging?.createdMs ?? context.wallMs,
+  };
+  const block: StagedBlock = { sizeBytes: sizeOfBody(body), places: body.places };
+  return answer(done, [
+    { kind: "put", key, value: encodeStagedBlock(block, context.wallMs) },
+    { kind: "put", key: stagingKey(prefix), value: encodeStaging(next) },
+  ]);
+}
+
+export function* putBlockList(value: OperationValue<"putBlockList">, context: PlanContext): Plan {
+  const { name, conditions, blocks, headers, metadata } = value;
+  if (blocks.length > committedBlocksMax) return fail("BlockListTooLong");
+  const state = yield* readBlob(context, name);
+  const error = checkBlobLease(conditions) ?? checkWriteConditions(conditions, state.head, true);
+  if (error) return errorAnswer(error);
+  const content = yield* chooseBlocks(state, blocks);
+  if (!content) return fail("InvalidBlockList");
+  return yield* replaceContent(context, name, state, {
+    pieces: piecesOf(content),
+    lengthBytes: content.reduce((sum, block) => sum + block.sizeBytes, 0),
+    headers,
+    metadata,
+  });
+}
+
+/** The blocks a list speaks of; undefined when one of them is not there. */
+function* chooseBlocks(state: BlobState, references: readonly BlockReference[]): Plan<ContentBlock[] | undefined> {
+  const wantsUncommitted = references.filter((reference) => reference.source !== "committed");
+  const uncommitted = yield* uncommittedById(state, wantsUncommitted);
+  const inUncommitted = (reference: BlockReference): ContentBlock | undefined =>
+    reference.source === "committed" ? undefined : uncommitted.get(toHex(reference.blockId));
+  const wantsCommitted = references.some((reference) => reference.source !== "uncommitted" && !inUncommitted(reference));
+  const committed = wantsCommitted ? yield* committedById(state) : new Map<string, ContentBlock>();
+  const chosen: ContentBlock[] = [];
+  for (const reference of references) {
+    const block = inUncommitted(reference) ?? (reference.source === "uncommitted" ? undefined : committed.get(toHex(reference.blockId)));
+    if (!block) return undefined;
+    chosen.push(block);
+  }
+  return chosen;
+}
+
+function* committedById(state: BlobState): Plan<Map<string, ContentBlock>> {
+  const byId = new Map<string, ContentBlock>();
+  for (const block of yield* committedBlocks(state)) {
+    const id = toHex(block.blockId);
+    if (!byId.has(id)) byId.set(id, block);
+  }
+  return byId;
+}
+
+/** Without content of a Put Blob, which has no block id. */
+function* committedBlocks({ prefix, head }: BlobState): Plan<ContentBlock[]> {
+  const blocks: ContentBlock[] = [];
+  for (let piece = 0; piece < (head?.pieceStarts.length ?? 0) && head; piece++) {
+    const content = yield* readPiece(prefix, head, piece);
+    for (const block of content.blocks) if (block.blockId.length > 0) blocks.push(block);
+  }
+  return blocks;
+}
+
+/** Up to here blocks are read one by one, from there on all of them in order. */
+const readOneByOneMax = 16;
+const scanLimits = { rowsMax: 2_000, bytesMax: 1024 * 1024 } as const;
+
+function* uncommittedById({ prefix }: BlobState, wanted: readonly BlockReference[]): Plan<Map<string, ContentBlock>> {
+  const byId = new Map<string, ContentBlock>();
+  if (wanted.length === 0) return byId;
+  const staging = yield* readStaging(prefix);
+  if (!staging) return byId;
+  if (wanted.length > readOneByOneMax) {
+    for (const block of yield* uncommittedBlocks(prefix, staging)) byId.set(toHex(block.blockId), block);
+    return byId;
+  }
+  for (const { blockId } of wanted) {
+    const row = yield* getRow(blockKey(prefix, staging.generation, blockId));
+    if (row) byId.set(toHex(blockId), { blockId, ...decodeStagedBlock(row) });
+  }
+  return byId;
+}
+
+/** By id. */
+function* uncommittedBlocks(prefix: Uint8Array, staging: StagingState): Plan<ContentBlock[]> {
+  const start = blocksPrefix(prefix, staging.generation);
+  const high = afterPrefix(start);
+  const blocks: ContentBlock[] = [];
+  for (let low = start, more = true; more; ) {
+    const page = yield* scanRows(low, high, scanLimits);
+    for (const row of page.rows) blocks.push({ blockId: blockIdOf(row), ...decodeStagedBlock(row.value) });
+    const last = page.rows.at(-1);
+    more = page.more && last !== undefined;
+    if (last) low = concatBytes([last.key, Uint8Array.of(0)]);
+  }
+  return blocks;
+}
+
+function blockIdOf(row: RowEntry): Uint8Array {
+  const id = intact(decodeKey(row.key)).at(-1)?.at(-1);
+  return id instanceof Uint8Array ? id : new Uint8Array(0);
+}
+
+const sizesOf = (blocks: readonly ContentBlock[]): BlockSize[] =>
+  blocks.map((block) => ({ blockId: block.blockId, sizeBytes: block.sizeBytes }));
+
+export function* getBlockList(value: OperationValue<"getBlockList">, context: PlanContext): Plan {
+  const state = yield* readBlob(context, value.name);
+  const staging = yield* readStaging(state.prefix);
+  if (!state.head && !staging) return fail("BlobNotFound");
+  const error = checkBlobLease(value.conditions) ?? (state.head ? checkReadConditions(value.conditions, state.head) : undefined);
+  if (error) return errorAnswer(error);
+  return answer({
+    case: "blockList",
+    value: {
+      blob: state.head ? blobOf(value.name.blob, state.head) : undefined,
+      committed: value.committed ? sizesOf(yield* committedBlocks(state)) : [],
+      uncommitted: value.uncommitted && staging ? sizesOf(yield* uncommittedBlocks(state.prefix, staging)) : [],
+    },
+  });
+}

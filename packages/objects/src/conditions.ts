@@ -1,0 +1,60 @@
+/**
+ * Conditional headers, as the service evaluates them ("Specifying conditional headers for Blob service operations").
+ *
+ *   reads   If-Match && If-Unmodified-Since && (If-None-Match || If-Modified-Since), any combination; several ETags separated by commas.
+ *           The first two give 412, the bracket gives 304.
+ *   writes  one header, or If-Match with If-Unmodified-Since (If-Match decides), or If-None-Match with If-Modified-Since
+ *           (If-None-Match decides); 412 always. If-None-Match: * on something that is there is 409 BlobAlreadyExists where the
+ *           operation could have created it.
+ */
+import { type ServiceError, serviceError } from "./errors.ts";
+import { sequenceOfEtag } from "./etag.ts";
+import type { Conditions } from "./operation.ts";
+
+/** What conditions are about; undefined when there is no such object. */
+export interface ConditionedState {
+  readonly etagSequence: number;
+  readonly lastModifiedMs: number;
+}
+
+export const notModified: ServiceError = serviceError("ConditionNotMet", { status: "304" });
+export const preconditionFailed: ServiceError = serviceError("ConditionNotMet", { status: "412" });
+
+const tagsOf = (header: string): string[] => header.split(",").map((tag) => tag.trim());
+
+const matchesAny = (header: string, state: ConditionedState): boolean =>
+  tagsOf(header).some((tag) => tag === "*" || sequenceOfEtag(tag) === state.etagSequence);
+
+const wholeSeconds = (ms: number): number => Math.floor(ms / 1000) * 1000;
+
+/** For an object that is there. Undefined: go on. */
+export function checkReadConditions(conditions: Conditions, state: ConditionedState): ServiceError | undefined {
+  const { ifMatch, ifNoneMatch, ifModifiedSinceMs, ifUnmodifiedSinceMs } = conditions;
+  if (ifMatch !== undefined && !matchesAny(ifMatch, state)) return preconditionFailed;
+  if (ifUnmodifiedSinceMs !== undefined && state.lastModifiedMs > wholeSeconds(ifUnmodifiedSinceMs)) return preconditionFailed;
+  const bracket: boolean[] = [];
+  if (ifNoneMatch !== undefined) bracket.push(!matchesAny(ifNoneMatch, state));
+  if (ifModifiedSinceMs !== undefined) bracket.push(state.lastModifiedMs > wholeSeconds(ifModifiedSinceMs));
+  return bracket.length > 0 && !bracket.includes(true) ? notModified : undefined;
+}
+
+/** `creates`: the operation makes the object when it is not there. Undefined: go on. */
+export function checkWriteConditions(
+  conditions: Conditions,
+  state: ConditionedState | undefined,
+  creates: boolean,
+): ServiceError | undefined {
+  const { ifMatch, ifNoneMatch, ifModifiedSinceMs, ifUnmodifiedSinceMs } = conditions;
+  const matchSide = ifMatch !== undefined || ifUnmodifiedSinceMs !== undefined;
+  const noneMatchSide = ifNoneMatch !== undefined || ifModifiedSinceMs !== undefined;
+  if (matchSide && noneMatchSide) return serviceError("MultipleConditionHeadersNotSupported");
+  if (ifMatch !== undefined) return state && matchesAny(ifMatch, state) ? undefined : preconditionFailed;
+  if (!state) return undefined;
+  if (ifNoneMatch !== undefined) {
+    if (!matchesAny(ifNoneMatch, state)) return undefined;
+    return creates && tagsOf(ifNoneMatch).includes("*") ? serviceError("BlobAlreadyExists") : preconditionFailed;
+  }
+  if (ifUnmodifiedSinceMs !== undefined && state.lastModifiedMs > wholeSeconds(ifUnmodifiedSinceMs)) return preconditionFailed;
+  if (ifModifiedSinceMs !== undefined && state.lastModifiedMs <= wholeSeconds(ifModifiedSinceMs)) return preconditionFailed;
+  return undefined;
+}

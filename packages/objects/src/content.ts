@@ -1,0 +1,136 @@
+/**
+ * The content of a blob: its committed blocks in order, each with its places. It is kept in content rows ("pieces") of at most about
+ * 256 KiB, so that a blob of 50,000 blocks has no large row; the head row says how many bytes come before each piece, so a range is
+ * read without the others. Small content lies in its row itself. Format: docs/formats/row.md.
+ *
+ *   blocks  = count varint | count × ( id length varint | id | size varint | places varint )       `places` takes so many of the row's list
+ *   pieces  = count varint | count × ( bytes before it varint )
+ */
+import { concatBytes, emptyBytes, type Outcome, ok, refused } from "@stamp/base";
+import { decodeRow, encodeRow, type Place } from "./row.ts";
+import { blobSchema } from "./schemas.ts";
+import { ByteReader, ByteWriter, DecodeError } from "./varint.ts";
+
+/** Content of one Put Blob is a block without id. */
+export interface ContentBlock {
+  readonly blockId: Uint8Array;
+  readonly sizeBytes: number;
+  readonly places: readonly Place[];
+}
+
+export interface ContentPiece {
+  readonly blocks: readonly ContentBlock[];
+  /** The bytes themselves; then there are no places. */
+  readonly inline: Uint8Array | undefined;
+}
+
+export const pieceBytesMax: number = 256 * 1024;
+/** Of one block: so that it fits into a piece. */
+export const placesPerBlockMax = 10_000;
+/** More is put into the blob data stream by the partition server, whatever the message says. */
+export const inlineBytesMax: number = 128 * 1024;
+
+const placeBytesGuess = 20;
+
+/** At least one piece, also for no content at all. */
+export function piecesOf(blocks: readonly ContentBlock[]): ContentPiece[] {
+  const pieces: ContentPiece[] = [];
+  let held: ContentBlock[] = [];
+  let heldBytes = 0;
+  for (const block of blocks) {
+    const bytes = block.blockId.length + 10 + block.places.length * placeBytesGuess;
+    if (held.length > 0 && heldBytes + bytes > pieceBytesMax) {
+      pieces.push({ blocks: held, inline: undefined });
+      held = [];
+      heldBytes = 0;
+    }
+    held.push(block);
+    heldBytes += bytes;
+  }
+  if (held.length > 0) pieces.push({ blocks: held, inline: undefined });
+  return pieces;
+}
+
+export const sizeOfPiece = (piece: ContentPiece): number => piece.blocks.reduce((sum, block) => sum + block.sizeBytes, 0);
+
+export function encodePiece(piece: ContentPiece): Uint8Array {
+  const out = new ByteWriter();
+  out.varint(piece.blocks.length);
+  const places: Place[] = [];
+  for (const block of piece.blocks) {
+    out.sized(block.blockId);
+    out.varint(block.sizeBytes);
+    out.varint(block.places.length);
+    places.push(...block.places);
+  }
+  return encodeRow(blobSchema, {
+    blocks: out.finish(),
+    places: places.length > 0 ? places : undefined,
+    inline: piece.inline,
+  });
+}
+
+/** `inline` is a view of `bytes`. */
+export function decodePiece(bytes: Uint8Array): Outcome<ContentPiece> {
+  const row = decodeRow(blobSchema, bytes);
+  if (!row.ok) return row;
+  const { blocks, places = [], inline } = row.value;
+  try {
+    return ok({ blocks: readBlocks(blocks ?? emptyBytes, places), inline });
+  } catch (error) {
+    if (error instanceof DecodeError) return refused("dataLoss", "damaged", `content row: ${error.message}`);
+    throw error;
+  }
+}
+
+function readBlocks(bytes: Uint8Array, places: readonly Place[]): ContentBlock[] {
+  const reader = new ByteReader(bytes);
+  const count = reader.varint();
+  const blocks: ContentBlock[] = [];
+  let place = 0;
+  for (let i = 0; i < count; i++) {
+    const blockId = concatBytes([reader.sized()]);
+    const sizeBytes = reader.varint();
+    const next = place + reader.varint();
+    if (next > places.length) throw new DecodeError("more places than there are");
+    blocks.push({ blockId, sizeBytes, places: places.slice(place, next) });
+    place = next;
+  }
+  if (reader.left !== 0 || place !== places.length) throw new DecodeError("something is left over");
+  return blocks;
+}
+
+export function encodePieceStarts(starts: readonly number[]): Uint8Array {
+  const out = new ByteWriter();
+  out.varint(starts.length);
+  for (const start of starts) out.varint(start);
+  return out.finish();
+}
+
+export function decodePieceStarts(bytes: Uint8Array): Outcome<number[]> {
+  try {
+    const reader = new ByteReader(bytes);
+    const count = reader.varint();
+    const starts: number[] = [];
+    for (let i = 0; i < count; i++) starts.push(reader.varint());
+    if (reader.left !== 0) throw new DecodeError("something is left over");
+    return ok(starts);
+  } catch (error) {
+    if (error instanceof DecodeError) return refused("dataLoss", "damaged", `piece starts: ${error.message}`);
+    throw error;
+  }
+}
+
+/** The parts of these places that hold the bytes from `start` to `end`, counted from the first place's first byte. */
+export function clipPlaces(places: readonly Place[], start: number, end: number): Place[] {
+  const clipped: Place[] = [];
+  let at = 0;
+  for (const place of places) {
+    const from = Math.max(start, at);
+    const to = Math.min(end, at + place.lengthBytes);
+    if (from < to) clipped.push({ extentId: place.extentId, offsetBytes: place.offsetBytes + (from - at), lengthBytes: to - from });
+    at += place.lengthBytes;
+    if (at >= end) break;
+  }
+  return clipped;
+}

@@ -1,0 +1,33 @@
+/**
+ * The service's own answers that something can't be done, as they are made here. `x-ms-error-code` is the code; the front-end maps it to
+ * a status and a text (@stamp/azure-rest). Nothing happened when one of these is the answer.
+ */
+export const serviceErrorCodes = [
+  "AccountNotFound",
+  "BlobAlreadyExists",
+  "BlobNotFound",
+  "BlockCountExceedsLimit",
+  "BlockListTooLong",
+  "ConditionNotMet",
+  "ContainerAlreadyExists",
+  "ContainerNotFound",
+  "InvalidBlobOrBlock",
+  "InvalidBlockId",
+  "InvalidBlockList",
+  "InvalidRange",
+  "LeaseNotPresentWithBlobOperation",
+  "LeaseNotPresentWithContainerOperation",
+  "MultipleConditionHeadersNotSupported",
+] as const;
+export type ServiceErrorCode = (typeof serviceErrorCodes)[number];
+
+export interface ServiceError {
+  readonly code: ServiceErrorCode;
+  /**
+   * ConditionNotMet of a read whose If-None-Match or If-Modified-Since says that the reader has it already is 304 Not Modified, every
+   * other one 412 Precondition Failed: `details.status` says which. InvalidRange carries `details.contentLength`.
+   */
+  readonly details: Readonly<Record<string, string>>;
+}
+
+export const serviceError = (code: ServiceErrorCode, details: Readonly<Record<string, string>> = {}): ServiceError => ({ code, details });

@@ -1,0 +1,201 @@
+/**
+ * Operations on objects and their results: the same as in proto/stamp/v1/objects.proto, with safe-integer numbers and without absent
+ * parts. What arrives here was checked for form (names, header syntax, sizes) by the front-end; what depends on the state of an object
+ * is decided here.
+ */
+import type { ServiceError } from "./errors.ts";
+import type { BlobName } from "./object-keys.ts";
+import type { Place } from "./row.ts";
+
+export type Metadata = Readonly<Record<string, string>>;
+
+/** As they came: an ETag with its quotes, or "*"; several separated by commas. Times in milliseconds since 1970. */
+export interface Conditions {
+  readonly ifMatch?: string | undefined;
+  readonly ifNoneMatch?: string | undefined;
+  readonly ifModifiedSinceMs?: number | undefined;
+  readonly ifUnmodifiedSinceMs?: number | undefined;
+  readonly leaseId?: string | undefined;
+}
+
+export interface Account {
+  readonly name: string;
+  /** Base64. */
+  readonly keys: readonly string[];
+}
+
+export interface BlobHeaders {
+  readonly contentType: string;
+  readonly contentEncoding: string;
+  readonly contentLanguage: string;
+  /** 16 bytes, or empty. */
+  readonly contentMd5: Uint8Array;
+  readonly cacheControl: string;
+  readonly contentDisposition: string;
+}
+
+/** Bytes inside the message, or where they were put; not both. */
+export interface Body {
+  readonly inline: Uint8Array;
+  readonly places: readonly Place[];
+}
+
+export interface ContainerName {
+  readonly account: string;
+  readonly container: string;
+}
+
+export type BlockSource = "committed" | "uncommitted" | "latest";
+
+export interface BlockReference {
+  readonly blockId: Uint8Array;
+  readonly source: BlockSource;
+}
+
+interface OnBlob {
+  readonly name: BlobName;
+  readonly conditions: Conditions;
+}
+
+export interface GetBlob extends OnBlob {
+  /** Inclusive. */
+  readonly startBytes?: number | undefined;
+  /** Exclusive. */
+  readonly endBytes?: number | undefined;
+  readonly withoutContent: boolean;
+}
+
+export interface PutBlob extends OnBlob {
+  readonly headers: BlobHeaders;
+  readonly metadata: Metadata;
+  readonly body: Body;
+}
+
+export interface PutBlock extends OnBlob {
+  /** 1 to 64 bytes. */
+  readonly blockId: Uint8Array;
+  readonly body: Body;
+}
+
+export interface PutBlockList extends OnBlob {
+  readonly headers: BlobHeaders;
+  readonly metadata: Metadata;
+  readonly blocks: readonly BlockReference[];
+}
+
+export interface ListContainers {
+  readonly account: string;
+  readonly prefix: string;
+  /** The first name of the page; empty for the start. */
+  readonly marker: string;
+  readonly maxResults: number;
+}
+
+export interface ListBlobs {
+  readonly account: string;
+  readonly container: string;
+  readonly containerIncarnation: number;
+  readonly prefix: string;
+  readonly delimiter: string;
+  readonly marker: string;
+  readonly maxResults: number;
+  readonly includeMetadata: boolean;
+  readonly includeUncommitted: boolean;
+}
+
+export type Operation =
+  | { readonly case: "getAccount"; readonly value: { readonly account: string } }
+  | { readonly case: "putAccount"; readonly value: { readonly account: Account; readonly onlyIfAbsent: boolean } }
+  | { readonly case: "createContainer"; readonly value: ContainerName & { readonly metadata: Metadata; readonly publicAccess: string } }
+  | { readonly case: "getContainer"; readonly value: ContainerName & { readonly conditions: Conditions } }
+  | {
+      readonly case: "setContainerMetadata";
+      readonly value: ContainerName & { readonly metadata: Metadata; readonly conditions: Conditions };
+    }
+  | { readonly case: "deleteContainer"; readonly value: ContainerName & { readonly conditions: Conditions } }
+  | { readonly case: "listContainers"; readonly value: ListContainers }
+  | { readonly case: "putBlob"; readonly value: PutBlob }
+  | { readonly case: "getBlob"; readonly value: GetBlob }
+  | { readonly case: "setBlobMetadata"; readonly value: OnBlob & { readonly metadata: Metadata } }
+  | { readonly case: "setBlobHeaders"; readonly value: OnBlob & { readonly headers: BlobHeaders } }
+  | { readonly case: "deleteBlob"; readonly value: OnBlob }
+  | { readonly case: "listBlobs"; readonly value: ListBlobs }
+  | { readonly case: "putBlock"; readonly value: PutBlock }
+  | { readonly case: "putBlockList"; readonly value: PutBlockList }
+  | { readonly case: "getBlockList"; readonly value: OnBlob & { readonly committed: boolean; readonly uncommitted: boolean } };
+
+export type OperationKind = Operation["case"];
+export type OperationValue<K extends OperationKind> = Extract<Operation, { case: K }>["value"];
+
+const readKinds: ReadonlySet<OperationKind> = new Set([
+  "getAccount",
+  "getContainer",
+  "listContainers",
+  "getBlob",
+  "listBlobs",
+  "getBlockList",
+]);
+
+/** Whether it changes nothing: it is read at a snapshot and waits for no write. */
+export const isRead = (operation: { readonly case: OperationKind }): boolean => readKinds.has(operation.case);
+
+export interface Container {
+  readonly name: string;
+  readonly etag: string;
+  readonly lastModifiedMs: number;
+  readonly metadata: Metadata;
+  readonly incarnation: number;
+  readonly publicAccess: string;
+}
+
+export interface Blob {
+  readonly name: string;
+  readonly etag: string;
+  readonly lastModifiedMs: number;
+  readonly createdMs: number;
+  readonly contentLengthBytes: number;
+  readonly headers: BlobHeaders;
+  readonly metadata: Metadata;
+  readonly blobType: "BlockBlob";
+  readonly uncommitted: boolean;
+}
+
+export interface BlobContent {
+  readonly blob: Blob;
+  readonly startBytes: number;
+  /** Of the bytes that follow; less than asked for when they are in more than `contentPlacesMax` places. */
+  readonly lengthBytes: number;
+  readonly inline: Uint8Array;
+  readonly places: readonly Place[];
+}
+
+export interface BlockSize {
+  readonly blockId: Uint8Array;
+  readonly sizeBytes: number;
+}
+
+export type ListedBlob = { readonly case: "blob"; readonly value: Blob } | { readonly case: "prefix"; readonly value: string };
+
+export type OperationResult =
+  | { readonly case: "error"; readonly value: ServiceError }
+  | { readonly case: "account"; readonly value: Account }
+  | { readonly case: "container"; readonly value: Container }
+  | {
+      readonly case: "containers";
+      readonly value: { readonly containers: readonly Container[]; readonly nextMarker: string; readonly rangeEnded: boolean };
+    }
+  | { readonly case: "blob"; readonly value: Blob }
+  | { readonly case: "content"; readonly value: BlobContent }
+  | {
+      readonly case: "blobs";
+      readonly value: { readonly entries: readonly ListedBlob[]; readonly nextMarker: string; readonly rangeEnded: boolean };
+    }
+  | {
+      readonly case: "blockList";
+      readonly value: {
+        readonly blob: Blob | undefined;
+        readonly committed: readonly BlockSize[];
+        readonly uncommitted: readonly BlockSize[];
+      };
+    }
+  | { readonly case: "done" };

@@ -1,0 +1,86 @@
+/**
+ * An operation as a plan: a generator that says which rows it has to see and, in the end, what is answered and written. It does no I/O
+ * and looks at no clock; the partition server runs it, for writes inside the row's order, for reads at a snapshot.
+ */
+import { assert, type Failure, FailureError, type Outcome, type Rules } from "@stamp/base";
+import { type ServiceError, type ServiceErrorCode, serviceError } from "./errors.ts";
+import type { OperationResult } from "./operation.ts";
+import type { Place } from "./row.ts";
+
+export interface RowEntry {
+  readonly key: Uint8Array;
+  readonly value: Uint8Array;
+}
+
+export type Read =
+  | { readonly kind: "get"; readonly key: Uint8Array }
+  /** Rows from `low` (inclusive) to `high` (exclusive), at most `rowsMax` of them; fewer when they grow larger than `bytesMax`, but at least one if there is any. */
+  | { readonly kind: "scan"; readonly low: Uint8Array; readonly high: Uint8Array; readonly rowsMax: number; readonly bytesMax: number };
+
+export type ReadAnswer =
+  | { readonly kind: "get"; readonly value: Uint8Array | undefined }
+  /** `more`: it stopped at a limit, not at `high`. */
+  | { readonly kind: "scan"; readonly rows: readonly RowEntry[]; readonly more: boolean };
+
+export type RowWrite =
+  | { readonly kind: "put"; readonly key: Uint8Array; readonly value: Uint8Array }
+  | { readonly kind: "delete"; readonly key: Uint8Array };
+
+/** A refusal by this stamp's own rules, not by the service's. */
+export type PlanRefusal = { readonly reason: "badPlace" | "badRequest"; readonly message: string };
+
+export interface Decision {
+  readonly result: OperationResult;
+  readonly writes: readonly RowWrite[];
+  /** Instead of a result: the caller has to do something else. Nothing is written then. */
+  readonly refusal?: PlanRefusal;
+}
+
+export type Plan<T = Decision> = Generator<Read, T, ReadAnswer>;
+
+/** What a plan may know besides rows. */
+export interface PlanContext {
+  readonly rules: Rules;
+  readonly wallMs: number;
+  /** Of the commit that this will be; unused by reads. */
+  readonly sequence: number;
+  /** The range that is asked: low inclusive, high exclusive; empty high: no end. */
+  readonly range: { readonly low: Uint8Array; readonly high: Uint8Array };
+  /** Whether a row may refer to it: its extent is in this partition's blob stream and stays there. */
+  readonly mayReferTo: (place: Place) => boolean;
+}
+
+export function* getRow(key: Uint8Array): Plan<Uint8Array | undefined> {
+  const answer = yield { kind: "get", key };
+  assert(answer.kind === "get", "a get is answered by a get");
+  return answer.value;
+}
+
+export function* scanRows(
+  low: Uint8Array,
+  high: Uint8Array,
+  limits: { readonly rowsMax: number; readonly bytesMax: number },
+): Plan<{ readonly rows: readonly RowEntry[]; readonly more: boolean }> {
+  const answer = yield { kind: "scan", low, high, ...limits };
+  assert(answer.kind === "scan", "a scan is answered by a scan");
+  return answer;
+}
+
+/** A row that can't be decoded is damage below us: the operation ends with its failure. */
+export function intact<T>(outcome: Outcome<T>): T {
+  if (!outcome.ok) throw new FailureError(outcome.failure);
+  return outcome.value;
+}
+
+export const answer = (result: OperationResult, writes: readonly RowWrite[] = []): Decision => ({ result, writes });
+export const errorAnswer = (error: ServiceError): Decision => answer({ case: "error", value: error });
+export const fail = (code: ServiceErrorCode, details: Readonly<Record<string, string>> = {}): Decision =>
+  errorAnswer(serviceError(code, details));
+export const refuse = (reason: PlanRefusal["reason"], message: string): Decision => ({
+  result: { case: "done" },
+  writes: [],
+  refusal: { reason, message },
+});
+export const done: OperationResult = { case: "done" };
+
+export type { Failure };

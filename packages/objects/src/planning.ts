@@ -1,0 +1,45 @@
+/** The plan of every operation. */
+import { getAccount, putAccount } from "./accounts.ts";
+import { deleteBlob, getBlob, putBlob, setBlobHeaders, setBlobMetadata } from "./blobs.ts";
+import { getBlockList, putBlock, putBlockList } from "./blocks.ts";
+import { createContainer, deleteContainer, getContainer, setContainerMetadata } from "./containers.ts";
+import { listBlobs, listContainers } from "./listing.ts";
+import type { Operation } from "./operation.ts";
+import type { Plan, PlanContext } from "./plan.ts";
+
+export function planOf(operation: Operation, context: PlanContext): Plan {
+  switch (operation.case) {
+    case "getAccount":
+      return getAccount(operation.value);
+    case "putAccount":
+      return putAccount(operation.value, context);
+    case "createContainer":
+      return createContainer(operation.value, context);
+    case "getContainer":
+      return getContainer(operation.value);
+    case "setContainerMetadata":
+      return setContainerMetadata(operation.value, context);
+    case "deleteContainer":
+      return deleteContainer(operation.value);
+    case "listContainers":
+      return listContainers(operation.value, context);
+    case "putBlob":
+      return putBlob(operation.value, context);
+    case "getBlob":
+      return getBlob(operation.value, context);
+    case "setBlobMetadata":
+      return setBlobMetadata(operation.value, context);
+    case "setBlobHeaders":
+      return setBlobHeaders(operation.value, context);
+    case "deleteBlob":
+      return deleteBlob(operation.value, context);
+    case "listBlobs":
+      return listBlobs(operation.value, context);
+    case "putBlock":
+      return putBlock(operation.value, context);
+    case "putBlockList":
+      return putBlockList(operation.value, context);
+    case "getBlockList":
+      return getBlockList(operation.value, context);
+  }
+}

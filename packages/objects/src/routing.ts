@@ -1,0 +1,103 @@
+/**
+ * Where an operation belongs: its table, the key by which its range is found, and the key of the row whose order it keeps. The
+ * front-end routes by it and the partition server checks by it, so that both always mean the same place. Takes the wire's operations as
+ * well as ours: only names are looked at.
+ */
+import { assert, type Rules } from "@stamp/base";
+import { accountKey, blobPrefix, blobsPrefix, containerKey, containersPrefix } from "./object-keys.ts";
+import type { ObjectTable } from "./schemas.ts";
+
+interface Named {
+  readonly account: string;
+  readonly container: string;
+  readonly containerIncarnation: number | bigint;
+  readonly blob: string;
+}
+
+interface OfContainer {
+  readonly account: string;
+  readonly container: string;
+}
+
+type OnBlobKind =
+  | "putBlob"
+  | "getBlob"
+  | "setBlobMetadata"
+  | "setBlobHeaders"
+  | "deleteBlob"
+  | "putBlock"
+  | "putBlockList"
+  | "getBlockList";
+
+/** What routing reads of an operation; both `Operation` of this package and `Operation["kind"]` of the wire fit. */
+export type Routable =
+  | { readonly case: "getAccount"; readonly value: { readonly account: string } }
+  | { readonly case: "putAccount"; readonly value: { readonly account?: { readonly name: string } | undefined } }
+  | { readonly case: "createContainer" | "getContainer" | "setContainerMetadata" | "deleteContainer"; readonly value: OfContainer }
+  | { readonly case: "listContainers"; readonly value: { readonly account: string; readonly prefix: string; readonly marker: string } }
+  | { readonly case: OnBlobKind; readonly value: { readonly name?: Named | undefined } }
+  | {
+      readonly case: "listBlobs";
+      readonly value: OfContainer & {
+        readonly containerIncarnation: number | bigint;
+        readonly prefix: string;
+        readonly marker: string;
+      };
+    };
+
+export interface Route {
+  readonly table: ObjectTable;
+  readonly key: Uint8Array;
+}
+
+/** An operation on a blob must have a name, and putAccount an account: the one who makes it from user input sees to that. */
+export function routeOf(rules: Rules, operation: Routable): Route {
+  switch (operation.case) {
+    case "getAccount":
+      return { table: "Account", key: accountKey(operation.value.account) };
+    case "putAccount":
+      assert(operation.value.account !== undefined, "putAccount has an account");
+      return { table: "Account", key: accountKey(operation.value.account.name) };
+    case "createContainer":
+    case "getContainer":
+    case "setContainerMetadata":
+    case "deleteContainer":
+      return { table: "Blob", key: containerKey(operation.value.account, operation.value.container) };
+    case "listContainers":
+      return { table: "Blob", key: listStart((text) => containersPrefix(operation.value.account, text), operation.value) };
+    case "listBlobs": {
+      const container = { ...named(operation.value), container: operation.value.container };
+      return { table: "Blob", key: listStart((text) => blobsPrefix(rules, container, text), operation.value) };
+    }
+    default: {
+      const name = operation.value.name;
+      assert(name !== undefined, "an operation on a blob has a name");
+      return { table: "Blob", key: blobPrefix(rules, { ...named(name), container: name.container, blob: name.blob }) };
+    }
+  }
+}
+
+const named = (name: { readonly account: string; readonly containerIncarnation: number | bigint }) => ({
+  account: name.account,
+  containerIncarnation: Number(name.containerIncarnation),
+});
+
+/** Names that begin with the prefix, from the marker on. */
+function listStart(keyOf: (text: string) => Uint8Array, list: { readonly prefix: string; readonly marker: string }): Uint8Array {
+  return compareText(list.marker, list.prefix) > 0 ? keyOf(list.marker) : keyOf(list.prefix);
+}
+
+/** By code point, as keys sort. */
+function compareText(a: string, b: string): number {
+  const left = [...a];
+  const right = [...b];
+  for (let i = 0; i < Math.min(left.length, right.length); i++) {
+    const difference = (left[i] as string).codePointAt(0) as number;
+    const other = (right[i] as string).codePointAt(0) as number;
+    if (difference !== other) return difference - other;
+  }
+  return left.length - right.length;
+}
+
+/** Operations with the same lock key are decided one after another; with different ones, independently. Reads need none. */
+export const lockKeyOf = (rules: Rules, operation: Routable): Uint8Array => routeOf(rules, operation).key;

@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { test } from "node:test";
+import { unwrap } from "@stamp/base";
+import fc from "fast-check";
+import { decodeRow, encodeRow, type Property, type PropertyType } from "./row.ts";
+
+const property = <T extends PropertyType>(id: number, type: T): Property<T> => ({ id, type });
+const schema = {
+  flag: property(1, "bool"),
+  bytes: property(2, "binary"),
+  text: property(3, "string"),
+  when: property(4, "DateTime"),
+  ratio: property(5, "double"),
+  id: property(6, "GUID"),
+  small: property(7, "int32"),
+  large: property(8, "int64"),
+  entries: property(200, "DictionaryType"),
+  places: property(201, "BlobType"),
+};
+
+const scalar = fc.oneof(
+  fc.record({ name: fc.string(), type: fc.constant("string" as const), value: fc.string({ unit: "binary" }) }),
+  fc.record({ name: fc.string(), type: fc.constant("int64" as const), value: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }) }),
+  fc.record({ name: fc.string(), type: fc.constant("bool" as const), value: fc.boolean() }),
+);
+const rows = fc.record(
+  {
+    flag: fc.boolean(),
+    bytes: fc.uint8Array(),
+    text: fc.string({ unit: "binary" }),
+    when: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+    ratio: fc.double(),
+    id: fc.uint8Array({ minLength: 16, maxLength: 16 }),
+    small: fc.integer(),
+    large: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+    entries: fc.array(scalar),
+    places: fc.array(fc.record({ extentId: fc.maxSafeNat(), offsetBytes: fc.maxSafeNat(), lengthBytes: fc.nat() })),
+  },
+  { requiredKeys: [], noNullPrototype: true },
+);
+
+test("rows: what was encoded is decoded, whatever is left out", () => {
+  fc.assert(fc.property(rows, (row) => assert.deepEqual(unwrap(decodeRow(schema, encodeRow(schema, row))), row)));
+});
+
+test("rows: a reader that knows fewer ids skips the others", () => {
+  const { flag, large } = schema;
+  fc.assert(
+    fc.property(rows, (row) => {
+      const known = unwrap(decodeRow({ flag, large }, encodeRow(schema, row)));
+      assert.deepEqual(known, Object.fromEntries(Object.entries(row).filter(([name]) => name === "flag" || name === "large")));
+    }),
+  );
+});
+
+test("rows: a known id with another type is damage, not a value", () => {
+  const decoded = decodeRow({ flag: property(1, "string") }, encodeRow(schema, { flag: true }));
+  assert.ok(!decoded.ok && decoded.failure.reason === "damaged");
+});
+
+const golden = new URL("../../../tests/golden/row/v1/every-type.bin", import.meta.url);
+const goldenRow = {
+  flag: true,
+  bytes: Uint8Array.of(0, 1, 255),
+  text: "Grüße, 世界",
+  when: 17_000_000_012_345_678n,
+  ratio: -0.1,
+  id: Uint8Array.from({ length: 16 }, (_, i) => i * 16),
+  small: -7,
+  large: -(2n ** 63n),
+  entries: [
+    { name: "color", type: "string" as const, value: "grün" },
+    { name: "size", type: "int64" as const, value: 5n },
+  ],
+  places: [
+    { extentId: 1, offsetBytes: 24, lengthBytes: 4_194_304 },
+    { extentId: 2 ** 40, offsetBytes: 2 ** 50, lengthBytes: 1 },
+  ],
+};
+
+test("rows: the golden row is written and read as it was", () => {
+  if (process.env.STAMP_WRITE_GOLDEN) writeFileSync(golden, encodeRow(schema, goldenRow));
+  const bytes = new Uint8Array(readFileSync(golden));
+  assert.deepEqual(encodeRow(schema, goldenRow), bytes);
+  assert.deepEqual(unwrap(decodeRow(schema, bytes)), goldenRow);
+});
+
+test("rows: every truncation of the golden row is refused, and no flipped byte throws or is overlooked", () => {
+  const bytes = new Uint8Array(readFileSync(golden));
+  for (let length = 0; length < bytes.length; length++) {
+    const cut = decodeRow(schema, bytes.subarray(0, length));
+    assert.ok(!cut.ok && cut.failure.reason === "damaged", `cut at ${length}`);
+  }
+  for (let at = 0; at < bytes.length; at++) {
+    const flipped = Uint8Array.from(bytes);
+    flipped[at] = (flipped[at] as number) ^ 0x01;
+    const decoded = decodeRow(schema, flipped);
+    if (decoded.ok) assert.notDeepEqual(decoded.value, goldenRow, `flip at ${at}`);
+    else assert.equal(decoded.failure.reason, "damaged");
+  }
+});

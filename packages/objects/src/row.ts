@@ -1,0 +1,237 @@
+/**
+ * The value of a row of an object table: properties by id, each with its type. Ids and types are for ever (schemas.ts); a reader skips
+ * ids it does not know, so that a newer writer's rows stay readable. Format: docs/formats/row.md.
+ *
+ *   version u8 = 1 | count varint | count × ( id varint | type u8 | length varint | value )      ids ascend
+ *
+ * Checksums belong to the layers below (commit records, checkpoint blocks). A truncated row is always refused, and so is whatever is
+ * not of this form; a flipped bit inside a value is caught below.
+ */
+import { assert, type Failed, fromUtf8, type Outcome, ok, refused, utf8 } from "@stamp/base";
+import { ByteReader, ByteWriter, DecodeError } from "./varint.ts";
+
+/** A part of an extent: (extent, offset, length). */
+export interface Place {
+  readonly extentId: number;
+  readonly offsetBytes: number;
+  readonly lengthBytes: number;
+}
+
+/** A name, type, value triple of a DictionaryType. */
+export interface DictionaryEntry {
+  readonly name: string;
+  readonly type: ScalarType;
+  readonly value: ScalarTypes[ScalarType];
+}
+
+interface ScalarTypes {
+  bool: boolean;
+  binary: Uint8Array;
+  string: string;
+  /** Counted in 100 ns since 1970-01-01 UTC, so that the seven digits of a table entity's DateTime fit. */
+  DateTime: bigint;
+  double: number;
+  /** 16 bytes. */
+  GUID: Uint8Array;
+  int32: number;
+  int64: bigint;
+}
+
+export interface PropertyTypes extends ScalarTypes {
+  DictionaryType: readonly DictionaryEntry[];
+  BlobType: readonly Place[];
+}
+
+export type ScalarType = keyof ScalarTypes;
+export type PropertyType = keyof PropertyTypes;
+
+export interface Property<T extends PropertyType = PropertyType> {
+  readonly id: number;
+  readonly type: T;
+}
+
+export type Schema = Readonly<Record<string, Property>>;
+export type RowOf<S extends Schema> = { readonly [K in keyof S]?: PropertyTypes[S[K]["type"]] | undefined };
+
+const rowVersion = 1;
+const typeNames = ["bool", "binary", "string", "DateTime", "double", "GUID", "int32", "int64", "DictionaryType", "BlobType"] as const;
+const typeCodes = new Map<PropertyType, number>(typeNames.map((name, index) => [name, index + 1]));
+
+/** Properties that are undefined are left out. */
+export function encodeRow<S extends Schema>(schema: S, row: RowOf<S>): Uint8Array<ArrayBuffer> {
+  const held: { property: Property; value: PropertyTypes[PropertyType] }[] = [];
+  for (const [name, property] of Object.entries(schema)) {
+    const value = row[name];
+    if (value !== undefined) held.push({ property, value });
+  }
+  held.sort((a, b) => a.property.id - b.property.id);
+  const out = new ByteWriter();
+  out.byte(rowVersion);
+  out.varint(held.length);
+  for (const { property, value } of held) {
+    out.varint(property.id);
+    out.byte(typeCodes.get(property.type) as number);
+    out.sized(encodeValue(property.type, value));
+  }
+  return out.finish();
+}
+
+function encodeValue(type: PropertyType, value: PropertyTypes[PropertyType]): Uint8Array {
+  switch (type) {
+    case "bool":
+      return Uint8Array.of(value ? 1 : 0);
+    case "binary":
+    case "GUID":
+      assert(value instanceof Uint8Array && (type === "binary" || value.length === 16), `not a ${type}`);
+      return value;
+    case "string":
+      return utf8(value as string);
+    case "DateTime":
+    case "int64":
+      return fixed(8, (view) => view.setBigInt64(0, value as bigint));
+    case "double":
+      return fixed(8, (view) => view.setFloat64(0, value as number));
+    case "int32":
+      return fixed(4, (view) => view.setInt32(0, value as number));
+    case "DictionaryType":
+      return encodeDictionary(value as readonly DictionaryEntry[]);
+    case "BlobType":
+      return encodePlaces(value as readonly Place[]);
+  }
+}
+
+function fixed(length: number, set: (view: DataView) => void): Uint8Array {
+  const bytes = new Uint8Array(length);
+  set(new DataView(bytes.buffer));
+  return bytes;
+}
+
+function encodeDictionary(entries: readonly DictionaryEntry[]): Uint8Array {
+  const out = new ByteWriter();
+  out.varint(entries.length);
+  for (const entry of entries) {
+    out.sized(utf8(entry.name));
+    out.byte(typeCodes.get(entry.type) as number);
+    out.sized(encodeValue(entry.type, entry.value));
+  }
+  return out.finish();
+}
+
+function encodePlaces(places: readonly Place[]): Uint8Array {
+  const out = new ByteWriter();
+  out.varint(places.length);
+  for (const place of places) {
+    out.varint(place.extentId);
+    out.varint(place.offsetBytes);
+    out.varint(place.lengthBytes);
+  }
+  return out.finish();
+}
+
+const damaged = (what: string): Failed => refused("dataLoss", "damaged", `row: ${what}`);
+
+/** Binary values are views of `bytes`. Refused with `damaged` for what encodeRow never makes, and for a known id with another type. */
+export function decodeRow<S extends Schema>(schema: S, bytes: Uint8Array): Outcome<RowOf<S>> {
+  try {
+    return ok(readRow(schema, new ByteReader(bytes)));
+  } catch (error) {
+    if (error instanceof DecodeError || error instanceof TypeError) return damaged(error.message);
+    throw error;
+  }
+}
+
+function readRow<S extends Schema>(schema: S, reader: ByteReader): RowOf<S> {
+  const version = reader.byte();
+  if (version !== rowVersion) throw new DecodeError(`unknown version ${version}`);
+  const names = namesById(schema);
+  const row: Record<string, unknown> = {};
+  const count = reader.varint();
+  let lastId = -1;
+  for (let i = 0; i < count; i++) {
+    const id = reader.varint();
+    if (id <= lastId) throw new DecodeError("ids do not ascend");
+    lastId = id;
+    const code = reader.byte();
+    const value = reader.sized();
+    const name = names.get(id);
+    if (name === undefined) continue;
+    const property = schema[name] as Property;
+    if (typeNames[code - 1] !== property.type) throw new DecodeError(`property ${id} has type ${code}, not ${property.type}`);
+    row[name] = decodeValue(property.type, value);
+  }
+  if (reader.left !== 0) throw new DecodeError("bytes after the last property");
+  return row as RowOf<S>;
+}
+
+const nameMaps = new WeakMap<Schema, Map<number, string>>();
+
+function namesById(schema: Schema): Map<number, string> {
+  let names = nameMaps.get(schema);
+  if (!names) {
+    names = new Map(Object.entries(schema).map(([name, property]) => [property.id, name]));
+    nameMaps.set(schema, names);
+  }
+  return names;
+}
+
+function decodeValue(type: PropertyType, bytes: Uint8Array): PropertyTypes[PropertyType] {
+  switch (type) {
+    case "bool": {
+      const byte = sizedView(bytes, 1).getUint8(0);
+      if (byte > 1) throw new DecodeError("a bool is 0 or 1");
+      return byte === 1;
+    }
+    case "binary":
+      return bytes;
+    case "GUID":
+      sizedView(bytes, 16);
+      return bytes;
+    case "string":
+      return fromUtf8(bytes);
+    case "DateTime":
+    case "int64":
+      return sizedView(bytes, 8).getBigInt64(0);
+    case "double":
+      return sizedView(bytes, 8).getFloat64(0);
+    case "int32":
+      return sizedView(bytes, 4).getInt32(0);
+    case "DictionaryType":
+      return decodeDictionary(bytes);
+    case "BlobType":
+      return decodePlaces(bytes);
+  }
+}
+
+function sizedView(bytes: Uint8Array, length: number): DataView {
+  if (bytes.length !== length) throw new DecodeError(`a value of ${bytes.length} bytes where ${length} are due`);
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+function decodeDictionary(bytes: Uint8Array): DictionaryEntry[] {
+  const reader = new ByteReader(bytes);
+  const count = reader.varint();
+  const entries: DictionaryEntry[] = [];
+  for (let i = 0; i < count; i++) {
+    const name = fromUtf8(reader.sized());
+    const type = typeNames[reader.byte() - 1];
+    if (type === undefined || type === "DictionaryType" || type === "BlobType") throw new DecodeError("a dictionary holds scalars only");
+    entries.push({ name, type, value: decodeValue(type, reader.sized()) as ScalarTypes[ScalarType] });
+  }
+  if (reader.left !== 0) throw new DecodeError("bytes after the last entry");
+  return entries;
+}
+
+function decodePlaces(bytes: Uint8Array): Place[] {
+  const reader = new ByteReader(bytes);
+  const count = reader.varint();
+  const places: Place[] = [];
+  for (let i = 0; i < count; i++) places.push({ extentId: reader.varint(), offsetBytes: reader.varint(), lengthBytes: reader.varint() });
+  if (reader.left !== 0) throw new DecodeError("bytes after the last place");
+  return places;
+}
+
+const ticksPerMs = 10_000n;
+
+export const dateTimeOfMs = (ms: number): bigint => BigInt(Math.floor(ms)) * ticksPerMs;
+/** Whole milliseconds. */
+export const msOfDateTime = (ticks: bigint): number => Number(ticks / ticksPerMs);

@@ -1,0 +1,93 @@
+/**
+ * The fixed schemas of the object tables. Ids and types never change and are never used again; new properties get new ids. What is
+ * said here is also written into the Schema table by the partition manager when a stamp is first started.
+ */
+import type { Property, PropertyType } from "./row.ts";
+
+export type TableName = "Account" | "Blob" | "Entity" | "Message" | "Schema" | "Partition Map";
+
+/** Tables whose ranges are assigned to partition servers; the other two are served by the partition manager itself. */
+export const objectTables = ["Account", "Blob", "Entity", "Message"] as const;
+export type ObjectTable = (typeof objectTables)[number];
+
+export const isObjectTable = (name: string): name is ObjectTable => (objectTables as readonly string[]).includes(name);
+
+/** Whether ranges of the table have a blob data stream. */
+export const hasBlobData = (table: ObjectTable): boolean => table === "Blob";
+
+const property = <T extends PropertyType>(id: number, type: T): Property<T> => ({ id, type });
+
+export const accountSchema: {
+  readonly keys: Property<"DictionaryType">;
+  readonly created: Property<"DateTime">;
+} = {
+  keys: property(1, "DictionaryType"),
+  created: property(2, "DateTime"),
+};
+
+/** All rows of the Blob table; which properties a row has follows from the kind of its key (object-keys.ts). */
+export const blobSchema: {
+  readonly etag: Property<"int64">;
+  readonly lastModified: Property<"DateTime">;
+  readonly created: Property<"DateTime">;
+  readonly metadata: Property<"DictionaryType">;
+  readonly incarnation: Property<"int64">;
+  readonly publicAccess: Property<"string">;
+  readonly leaseState: Property<"int32">;
+  readonly leaseId: Property<"GUID">;
+  readonly leaseDurationMs: Property<"int64">;
+  readonly leaseEnds: Property<"DateTime">;
+  readonly blobType: Property<"int32">;
+  readonly contentLength: Property<"int64">;
+  readonly contentType: Property<"string">;
+  readonly contentEncoding: Property<"string">;
+  readonly contentLanguage: Property<"string">;
+  readonly contentMd5: Property<"binary">;
+  readonly cacheControl: Property<"string">;
+  readonly contentDisposition: Property<"string">;
+  readonly generation: Property<"int64">;
+  readonly pieces: Property<"binary">;
+  readonly blocks: Property<"binary">;
+  readonly places: Property<"BlobType">;
+  readonly inline: Property<"binary">;
+  readonly blockIdLength: Property<"int32">;
+  readonly blockCount: Property<"int32">;
+  readonly size: Property<"int64">;
+} = {
+  etag: property(1, "int64"),
+  lastModified: property(2, "DateTime"),
+  created: property(3, "DateTime"),
+  metadata: property(4, "DictionaryType"),
+  // containers
+  incarnation: property(10, "int64"),
+  publicAccess: property(11, "string"),
+  // leases of containers and blobs
+  leaseState: property(20, "int32"),
+  leaseId: property(21, "GUID"),
+  leaseDurationMs: property(22, "int64"),
+  leaseEnds: property(23, "DateTime"),
+  // head rows of blobs
+  blobType: property(30, "int32"),
+  contentLength: property(31, "int64"),
+  contentType: property(32, "string"),
+  contentEncoding: property(33, "string"),
+  contentLanguage: property(34, "string"),
+  contentMd5: property(35, "binary"),
+  cacheControl: property(36, "string"),
+  contentDisposition: property(37, "string"),
+  // of a head row: which content rows are its own; of a staging row: which block rows
+  generation: property(38, "int64"),
+  pieces: property(39, "binary"),
+  // content rows, block rows
+  blocks: property(50, "binary"),
+  places: property(51, "BlobType"),
+  inline: property(52, "binary"),
+  // staging rows
+  blockIdLength: property(60, "int32"),
+  blockCount: property(61, "int32"),
+  // block rows
+  size: property(62, "int64"),
+};
+
+/** A row of the Schema table: the properties of one table, by name, as "id:type". */
+export const schemaSchema: { readonly properties: Property<"DictionaryType"> } = { properties: property(1, "DictionaryType") };

@@ -1,0 +1,60 @@
+/** A table in memory for tests: runs plans over a sorted list of rows, as a range partition would. */
+import { allRules, compareBytes, emptyBytes, type Rules, toHex } from "@stamp/base";
+import type { Operation, OperationKind, OperationResult, OperationValue } from "./operation.ts";
+import type { Decision, PlanContext, Read, ReadAnswer } from "./plan.ts";
+import { planOf } from "./planning.ts";
+
+export class TestTable {
+  readonly rows = new Map<string, { key: Uint8Array; value: Uint8Array }>();
+  sequence = 0;
+  wallMs = 1_700_000_000_000;
+  rules: Rules = allRules;
+  range: { low: Uint8Array; high: Uint8Array } = { low: emptyBytes, high: emptyBytes };
+  goneExtents = new Set<number>();
+  /** So that limits are met in small tests too. */
+  scanRowsMax = 7;
+  reads = 0;
+  rowBytesMax = 0;
+
+  decide(operation: Operation): Decision {
+    const context: PlanContext = {
+      rules: this.rules,
+      wallMs: this.wallMs,
+      sequence: ++this.sequence,
+      range: this.range,
+      mayReferTo: (place) => !this.goneExtents.has(place.extentId),
+    };
+    const plan = planOf(operation, context);
+    let step = plan.next();
+    while (!step.done) step = plan.next(this.#read(step.value));
+    return step.value;
+  }
+
+  run(operation: Operation): OperationResult {
+    const decision = this.decide(operation);
+    for (const write of decision.writes) {
+      if (write.kind === "delete") this.rows.delete(toHex(write.key));
+      else this.rows.set(toHex(write.key), { key: write.key, value: write.value });
+      if (write.kind === "put") this.rowBytesMax = Math.max(this.rowBytesMax, write.value.length);
+    }
+    return decision.result;
+  }
+
+  /** Runs it and returns the code of its error, or the case of its result. */
+  outcome<K extends OperationKind>(kind: K, value: OperationValue<K>): string {
+    const result = this.run({ case: kind, value } as Operation);
+    if (result.case !== "error") return result.case;
+    const status = result.value.details.status;
+    return status ? `${result.value.code} ${status}` : result.value.code;
+  }
+
+  #read(read: Read): ReadAnswer {
+    this.reads++;
+    if (read.kind === "get") return { kind: "get", value: this.rows.get(toHex(read.key))?.value };
+    const found = [...this.rows.values()]
+      .filter((row) => compareBytes(row.key, read.low) >= 0 && compareBytes(row.key, read.high) < 0)
+      .sort((a, b) => compareBytes(a.key, b.key));
+    const limit = Math.min(read.rowsMax, this.scanRowsMax);
+    return { kind: "scan", rows: found.slice(0, limit), more: found.length > limit };
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * Who serves what: decides, for every range, the next step of the partition manager. No I/O and no clock: the manager tells what it has
+ * learned (the leases as the lock service gave them, the map as it is durable, what servers answered) and gets back what to do.
+ *
+ *     unassigned ──assign──> assigned ──load──> loaded
+ *         ^                     │                 │  move
+ *         │ lease over          │ lease over      v
+ *         └─────────────────────┴────────────── closing ──Closed, or lease over──> unassigned
+ *
+ *   assign   mint an owner epoch, write the map row, then send Load (rule assignmentBeforeLoad: the shell does it in this order)
+ *   refuse   the server holds its lease but can't be reached: have the lock service refuse its renewals, and wait for the lease's end
+ *
+ * Invariants: a range is taken from a server only after its Closed, or when the lock service said that the lease under which it was
+ * assigned is over (rules waitForClosed, waitLeaseOut; partition-layer.md "Leases and epochs", model/move.pml). That a lease ended is
+ * learned from the lock service, never from a timer here.
+ */
+import type { Rules } from "@stamp/base";
+import type { Range } from "./range.ts";
+
+/** A lease `ps/<server>` as the lock service last said. */
+export interface ServerLease {
+  readonly server: string;
+  readonly address: string;
+  readonly leaseEpoch: number;
+  readonly ended: boolean;
+  readonly renewalsRefused: boolean;
+}
+
+/** What the manager knows of one range beyond the map; gone with its term. */
+export type Progress =
+  /** Nothing under way. */
+  | { readonly kind: "idle" }
+  /** A command is under way, or is to be repeated later. */
+  | { readonly kind: "busy" }
+  /** The server said that it serves it. */
+  | { readonly kind: "loaded" }
+  /** To be taken from its server: its Closed is awaited. */
+  | { readonly kind: "closing" }
+  /** The server said Closed, or that this owner epoch is dead at it. */
+  | { readonly kind: "closed" };
+
+export type Step =
+  | { readonly kind: "assign"; readonly range: Range; readonly to: ServerLease }
+  | { readonly kind: "load"; readonly range: Range }
+  | { readonly kind: "close"; readonly range: Range }
+  | { readonly kind: "refuse"; readonly server: string; readonly leaseEpoch: number };
+
+export interface AssignmentState {
+  readonly ranges: readonly Range[];
+  /** By range id; absent: idle. */
+  readonly progress: ReadonlyMap<string, Progress>;
+  readonly leases: readonly ServerLease[];
+  /** Servers that could not be called for so long that they are to be given up. */
+  readonly unreachable: ReadonlySet<string>;
+  readonly rules: Rules;
+}
+
+export const isLive = (lease: ServerLease): boolean => lease.leaseEpoch > 0 && !lease.ended && !lease.renewalsRefused;
+
+/** Whether the lease under which the range was assigned is over, by the lock service's word. */
+export function leaseOver(range: Range, leases: readonly ServerLease[]): boolean {
+  if (range.server === "") return true;
+  const lease = leases.find((one) => one.server === range.server);
+  return lease === undefined || lease.leaseEpoch !== range.leaseEpoch || lease.ended;
+}
+
+/** What to do now. A range that is busy is left alone. */
+export function nextSteps(state: AssignmentState): Step[] {
+  const steps: Step[] = [];
+  const counts = loadOf(state);
+  const given = new Set<string>();
+  for (const range of state.ranges) {
+    const progress = state.progress.get(range.rangeId) ?? { kind: "idle" };
+    if (progress.kind === "busy") continue;
+    if (mayReassign(state, range, progress)) {
+      const to = chooseServer(state, range, counts);
+      if (!to) continue;
+      counts.set(to.server, (counts.get(to.server) ?? 0) + 1);
+      steps.push({ kind: "assign", range, to });
+      continue;
+    }
+    if (state.unreachable.has(range.server)) {
+      const lease = state.leases.find((one) => one.server === range.server);
+      if (lease && !lease.renewalsRefused && !given.has(range.server)) {
+        given.add(range.server);
+        steps.push({ kind: "refuse", server: range.server, leaseEpoch: range.leaseEpoch });
+      }
+      continue;
+    }
+    if (progress.kind === "idle") steps.push({ kind: "load", range });
+    if (progress.kind === "closing") steps.push({ kind: "close", range });
+  }
+  return steps;
+}
+
+function mayReassign(state: AssignmentState, range: Range, progress: Progress): boolean {
+  if (range.server === "" || progress.kind === "closed") return true;
+  if (progress.kind === "closing" && !state.rules.on("waitForClosed")) return true;
+  if (leaseOver(range, state.leases)) return true;
+  return state.unreachable.has(range.server) && !state.rules.on("waitLeaseOut");
+}
+
+/** Ranges by live server, those counted that are surely or probably there. */
+function loadOf(state: AssignmentState): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const lease of state.leases) if (isLive(lease)) counts.set(lease.server, 0);
+  for (const range of state.ranges) {
+    const held = counts.get(range.server);
+    if (held !== undefined && !leaseOver(range, state.leases)) counts.set(range.server, held + 1);
+  }
+  return counts;
+}
+
+/**
+ * The same server under its new lease when it is there again (its ranges were spread already); else the one that serves least, by name
+ * among equals.
+ */
+function chooseServer(state: AssignmentState, range: Range, counts: ReadonlyMap<string, number>): ServerLease | undefined {
+  const live = state.leases.filter((lease) => isLive(lease) && !state.unreachable.has(lease.server));
+  const same = live.find((lease) => lease.server === range.server && lease.leaseEpoch > range.leaseEpoch);
+  if (same) return same;
+  return live.sort((a, b) => (counts.get(a.server) ?? 0) - (counts.get(b.server) ?? 0) || (a.server < b.server ? -1 : 1))[0];
+}
+
+/** Moved first: what is asked least. */
+const moveOrder: readonly string[] = ["Message", "Entity", "Account", "Blob"];
+
+/**
+ * When a server joined: a range to be moved to even things out, from a server that has at least two more than the one that has least.
+ * Undefined when there is nothing to even out or something is under way.
+ */
+export function rebalance(state: AssignmentState): Range | undefined {
+  const settled = (range: Range): boolean => state.progress.get(range.rangeId)?.kind === "loaded";
+  if (!state.ranges.every(settled)) return undefined;
+  const counts = [...loadOf(state)].filter(([server]) => !state.unreachable.has(server)).sort((a, b) => a[1] - b[1]);
+  const least = counts[0];
+  const most = counts.at(-1);
+  if (!least || !most || most[1] - least[1] < 2) return undefined;
+  return state.ranges
+    .filter((range) => range.server === most[0])
+    .sort((a, b) => moveOrder.indexOf(a.table) - moveOrder.indexOf(b.table) || (a.rangeId < b.rangeId ? -1 : 1))[0];
+}

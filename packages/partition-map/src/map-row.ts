@@ -1,0 +1,89 @@
+/**
+ * A row of the Partition Map table: key (table, low key), value the range. Format: docs/formats/partition-map.md, in the row and key
+ * codecs of the object tables.
+ */
+import { emptyBytes, type Failed, type Outcome, ok, refused } from "@stamp/base";
+import { decodeKey, decodeRow, encodeKey, encodeRow, isObjectTable, type Property, type PropertyType } from "@stamp/objects";
+import type { Range } from "./range.ts";
+
+const property = <T extends PropertyType>(id: number, type: T): Property<T> => ({ id, type });
+
+export const partitionMapSchema: {
+  readonly rangeId: Property<"string">;
+  readonly high: Property<"binary">;
+  readonly rangeVersion: Property<"int64">;
+  readonly ownerEpoch: Property<"int64">;
+  readonly metadataStream: Property<"string">;
+  readonly commitLogStream: Property<"string">;
+  readonly rowDataStream: Property<"string">;
+  readonly blobDataStream: Property<"string">;
+  readonly server: Property<"string">;
+  readonly serverAddress: Property<"string">;
+  readonly leaseEpoch: Property<"int64">;
+  readonly loaded: Property<"bool">;
+} = {
+  rangeId: property(1, "string"),
+  high: property(2, "binary"),
+  rangeVersion: property(3, "int64"),
+  ownerEpoch: property(4, "int64"),
+  metadataStream: property(5, "string"),
+  commitLogStream: property(6, "string"),
+  rowDataStream: property(7, "string"),
+  blobDataStream: property(8, "string"),
+  server: property(9, "string"),
+  serverAddress: property(10, "string"),
+  leaseEpoch: property(11, "int64"),
+  loaded: property(12, "bool"),
+};
+
+export const mapKey = (range: Pick<Range, "table" | "low">): Uint8Array => encodeKey([[range.table], [range.low], []]);
+
+export const encodeMapRow = (range: Range): Uint8Array =>
+  encodeRow(partitionMapSchema, {
+    rangeId: range.rangeId,
+    high: range.high,
+    rangeVersion: BigInt(range.rangeVersion),
+    ownerEpoch: BigInt(range.ownerEpoch),
+    metadataStream: range.streams.metadata,
+    commitLogStream: range.streams.commitLog,
+    rowDataStream: range.streams.rowData,
+    blobDataStream: range.streams.blobData,
+    server: range.server,
+    serverAddress: range.serverAddress,
+    leaseEpoch: BigInt(range.leaseEpoch),
+    loaded: range.loaded,
+  });
+
+const damaged = (what: string): Failed => refused("dataLoss", "damaged", `partition map row: ${what}`);
+
+/** Owns what it returns. */
+export function decodeMapRow(key: Uint8Array, value: Uint8Array): Outcome<Range> {
+  const components = decodeKey(key);
+  if (!components.ok) return components;
+  const table = components.value[0]?.[0];
+  const low = components.value[1]?.[0];
+  if (typeof table !== "string" || !isObjectTable(table)) return damaged("no such table");
+  if (!(low instanceof Uint8Array)) return damaged("no low key");
+  const decoded = decodeRow(partitionMapSchema, value);
+  if (!decoded.ok) return decoded;
+  const row = decoded.value;
+  if (row.rangeId === undefined || row.rangeVersion === undefined || row.ownerEpoch === undefined) return damaged("incomplete");
+  return ok({
+    rangeId: row.rangeId,
+    table,
+    low,
+    high: row.high ? Uint8Array.from(row.high) : emptyBytes,
+    rangeVersion: Number(row.rangeVersion),
+    ownerEpoch: Number(row.ownerEpoch),
+    streams: {
+      metadata: row.metadataStream ?? "",
+      commitLog: row.commitLogStream ?? "",
+      rowData: row.rowDataStream ?? "",
+      blobData: row.blobDataStream ?? "",
+    },
+    server: row.server ?? "",
+    serverAddress: row.serverAddress ?? "",
+    leaseEpoch: Number(row.leaseEpoch ?? 0n),
+    loaded: row.loaded ?? false,
+  });
+}

@@ -1,0 +1,64 @@
+/** A range partition as the map knows it: which keys of a table, which streams, and who serves it under which epochs. */
+import { compareBytes, emptyBytes } from "@stamp/base";
+import { hasBlobData, type ObjectTable } from "@stamp/objects";
+
+export interface RangeStreams {
+  readonly metadata: string;
+  readonly commitLog: string;
+  readonly rowData: string;
+  /** Empty for tables without blob data. */
+  readonly blobData: string;
+}
+
+export interface Range {
+  readonly rangeId: string;
+  readonly table: ObjectTable;
+  /** Inclusive; empty: from the start. */
+  readonly low: Uint8Array;
+  /** Exclusive; empty: to the end. */
+  readonly high: Uint8Array;
+  /** Raised by split, merge and move. */
+  readonly rangeVersion: number;
+  /** Under which its streams are opened; larger than every earlier one. 0: never assigned. */
+  readonly ownerEpoch: number;
+  readonly streams: RangeStreams;
+  /** Empty while nobody serves it. */
+  readonly server: string;
+  readonly serverAddress: string;
+  /** The server's lease under which it was assigned. */
+  readonly leaseEpoch: number;
+  /** The server said that it serves it under this owner epoch. */
+  readonly loaded: boolean;
+}
+
+export const holdsKey = (range: Pick<Range, "low" | "high">, key: Uint8Array): boolean =>
+  compareBytes(range.low, key) <= 0 && (range.high.length === 0 || compareBytes(key, range.high) < 0);
+
+/** The first range of a table: all keys, not assigned yet. */
+export function firstRangeOf(table: ObjectTable): Range {
+  const rangeId = `${table.toLowerCase()}-1`;
+  return {
+    rangeId,
+    table,
+    low: emptyBytes,
+    high: emptyBytes,
+    rangeVersion: 1,
+    ownerEpoch: 0,
+    streams: streamsOf(rangeId, table),
+    server: "",
+    serverAddress: "",
+    leaseEpoch: 0,
+    loaded: false,
+  };
+}
+
+/** Stream names are made of the range's id, which is never used again. */
+export function streamsOf(rangeId: string, table: ObjectTable): RangeStreams {
+  const below = `/ps/${rangeId}`;
+  return {
+    metadata: `${below}/metadata`,
+    commitLog: `${below}/commit-log`,
+    rowData: `${below}/row-data`,
+    blobData: hasBlobData(table) ? `${below}/blob-data` : "",
+  };
+}
