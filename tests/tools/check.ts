@@ -1,0 +1,49 @@
+/** `npm run check`: types of the three programs, linter and formatter, the wire's linter, and that the generated code is fresh. */
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Ran, root, run } from "./commands.ts";
+
+/** Generates into a temporary folder and compares with what is committed. */
+async function generatedIsFresh(): Promise<Ran> {
+  const work = mkdtempSync(join(tmpdir(), "stamp-generate-"));
+  try {
+    const template = readFileSync(join(root, "buf.gen.yaml"), "utf8");
+    const committed = "packages/wire/src/gen";
+    if (!template.includes(`out: ${committed}`)) return { code: 1, output: `buf.gen.yaml does not write to ${committed}` };
+    writeFileSync(join(work, "buf.gen.yaml"), template.replace(`out: ${committed}`, `out: ${join(work, "gen")}`));
+    const made = await run("buf", ["generate", "--template", join(work, "buf.gen.yaml")]);
+    if (made.code !== 0) return made;
+    const list = (folder: string): string[] => globSync("**/*.ts", { cwd: folder }).sort();
+    const fresh = list(join(work, "gen"));
+    const held = list(join(root, committed));
+    const differing = [...new Set([...fresh, ...held])].filter((file) => {
+      if (!fresh.includes(file) || !held.includes(file)) return true;
+      return readFileSync(join(work, "gen", file), "utf8") !== readFileSync(join(root, committed, file), "utf8");
+    });
+    if (differing.length === 0) return { code: 0, output: "" };
+    return { code: 1, output: `not what 'npm run generate' makes of proto/: ${differing.join(", ")}\n` };
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+const checks: readonly (readonly [string, () => Promise<Ran>])[] = [
+  ["types of the pure packages", () => run("tsc", ["-p", "tsconfig.pure.json"])],
+  ["types of async packages and roles", () => run("tsc", ["-p", "tsconfig.async.json"])],
+  ["types of everything", () => run("tsc", ["-p", "tsconfig.node.json"])],
+  ["linter and formatter", () => run("biome", ["check", "--error-on-warnings", "."])],
+  ["the wire's linter", () => run("buf", ["lint"])],
+  ["generated code is fresh", generatedIsFresh],
+];
+
+let failed = 0;
+for (const [title, check] of checks) {
+  const startMs = performance.now();
+  const { code, output } = await check();
+  if (code !== 0) failed++;
+  console.log(`${code === 0 ? "ok  " : "FAIL"} ${title} (${((performance.now() - startMs) / 1000).toFixed(1)} s)`);
+  if (code !== 0) console.log(output.trimEnd());
+}
+console.log(`${checks.length - failed} passed, ${failed} failed`);
+process.exit(failed === 0 ? 0 : 1);
