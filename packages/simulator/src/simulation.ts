@@ -360,7 +360,10 @@ export class Simulation {
   /** A role could not start: a failure ends the process, as in production; a bug ends the run. */
   #exited(incarnation: Incarnation, error: unknown): void {
     if (!incarnation.alive) return;
-    if (!(error instanceof FailureError) && !(error instanceof DiskError)) return this.#fail(error, `start of ${incarnation.name}`);
+    if (!(error instanceof FailureError) && !(error instanceof DiskError)) {
+      this.#fail(error, `start of ${incarnation.name}`);
+      return;
+    }
     this.#log("exit", incarnation.name, String(error));
     this.#kill(incarnation, false, false);
     this.#supervise(incarnation.process);

@@ -278,9 +278,15 @@ function serveStream(
   const { listener } = server;
   const key = keyOf(method);
   const transport = listener.incarnation.transport as SimTransport;
-  if (!listener.open) return toCaller.end(refused("unavailable", "stopping", `${listener.address} is stopping`));
+  if (!listener.open) {
+    toCaller.end(refused("unavailable", "stopping", `${listener.address} is stopping`));
+    return;
+  }
   const found = listener.methods.get(key);
-  if (!found) return toCaller.end(refused("unimplemented", "unknownMethod", `${listener.address} does not serve ${key}`));
+  if (!found) {
+    toCaller.end(refused("unimplemented", "unknownMethod", `${listener.address} does not serve ${key}`));
+    return;
+  }
   const call = new ServerCall(listener.incarnation, transport.nowMs(), timeoutMs, connection.client.name, metadata);
   const inbox = new Inbox(toCaller.credit, () => {});
   const outbox = new Outbox();

@@ -83,9 +83,15 @@ function handle(
   const { listener } = server;
   const transport = listener.incarnation.transport as SimTransport;
   const answer = (outcome: Outcome<Message>): void => connection.toClient(`answer ${key}`, () => settle(outcome));
-  if (!listener.open) return answer(refused("unavailable", "stopping", `${listener.address} is stopping`));
+  if (!listener.open) {
+    answer(refused("unavailable", "stopping", `${listener.address} is stopping`));
+    return;
+  }
   const served = listener.methods.get(key);
-  if (!served) return answer(refused("unimplemented", "unknownMethod", `${listener.address} does not serve ${key}`));
+  if (!served) {
+    answer(refused("unimplemented", "unknownMethod", `${listener.address} does not serve ${key}`));
+    return;
+  }
   const call = new ServerCall(listener.incarnation, transport.nowMs(), timeoutMs, connection.client.name, metadata);
   server.calls.set(id, call);
   const done = (outcome: Outcome<unknown>): void => {
@@ -98,7 +104,8 @@ function handle(
   try {
     result = served.handler(request, call);
   } catch (error) {
-    return failed(error);
+    failed(error);
+    return;
   }
   result.then(done, failed);
 }
