@@ -1,0 +1,221 @@
+/**
+ * Keys and values in the metadata store. Values are framed JSON; docs/formats/metadata.md.
+ *
+ *   sm/ids                   { next }            every number below it is used up            'I' 1
+ *   sm/stream/<name>         StreamRecord        without its name                            'T' 1
+ *   sm/segment/<16 digits>   { extents }         immutable                                   'G' 1
+ *   sm/extent/<16 digits>    ExtentRecord        without its id                              'E' 1
+ *   sm/node/<node id>        NodeRecord          without its id                              'N' 1
+ */
+import type { Checksum, ExtentId, Outcome } from "@stamp/base";
+import { extentId, extentVersion, frameRecord, fromUtf8, ok, ownerEpoch, refused, unframeRecord, utf8 } from "@stamp/base";
+import type { ExtentPhase, ExtentRecord, NodeRecord, ReplicaPlace, ReplicaRecord, SegmentReference, StreamRecord } from "./records.ts";
+
+export const managerPrefix = "sm/";
+export const idsKey = "sm/ids";
+const streamPrefix = "sm/stream/";
+const segmentPrefix = "sm/segment/";
+const extentPrefix = "sm/extent/";
+const nodePrefix = "sm/node/";
+
+const digits = (value: number): string => String(value).padStart(16, "0");
+export const streamKey = (name: string): string => streamPrefix + name;
+export const segmentKey = (id: number): string => segmentPrefix + digits(id);
+export const extentKey = (id: ExtentId): string => extentPrefix + digits(id);
+export const nodeKey = (nodeId: string): string => nodePrefix + nodeId;
+
+export type StoredRecord =
+  | { readonly kind: "ids"; readonly next: number }
+  | { readonly kind: "stream"; readonly record: StreamRecord }
+  | { readonly kind: "segment"; readonly id: number; readonly extents: readonly ExtentId[] }
+  | { readonly kind: "extent"; readonly record: ExtentRecord }
+  | { readonly kind: "node"; readonly record: NodeRecord };
+
+const letters = { ids: 0x49, stream: 0x54, segment: 0x47, extent: 0x45, node: 0x4e } as const;
+const formatVersion = 1;
+
+export function keyOf(stored: StoredRecord): string {
+  switch (stored.kind) {
+    case "ids":
+      return idsKey;
+    case "stream":
+      return streamKey(stored.record.name);
+    case "segment":
+      return segmentKey(stored.id);
+    case "extent":
+      return extentKey(stored.record.id);
+    case "node":
+      return nodeKey(stored.record.nodeId);
+  }
+}
+
+export function encodeStored(stored: StoredRecord, checksum: Checksum): Uint8Array {
+  return frameRecord(letters[stored.kind], formatVersion, utf8(JSON.stringify(bodyOf(stored))), checksum);
+}
+
+function bodyOf(stored: StoredRecord): unknown {
+  switch (stored.kind) {
+    case "ids":
+      return { next: stored.next };
+    case "stream": {
+      const { ownerEpoch: epoch, segments, skipCount, tail } = stored.record;
+      return { ownerEpoch: epoch, segments, skipCount, tail };
+    }
+    case "segment":
+      return { extents: stored.extents };
+    case "extent": {
+      const { phase, version, ownerEpoch: epoch, stream, replicas, sealedLengthBytes, repair, removed } = stored.record;
+      return { phase, version, ownerEpoch: epoch, stream, replicas, sealedLengthBytes, repair, removed };
+    }
+    case "node": {
+      const { address, diskId, faultDomain, incarnation } = stored.record;
+      return { address, diskId, faultDomain, incarnation };
+    }
+  }
+}
+
+/** Refused with `damaged` for anything that `encodeStored` did not write. */
+export function decodeStored(key: string, bytes: Uint8Array, checksum: Checksum): Outcome<StoredRecord> {
+  const kind = kindOf(key);
+  if (kind === undefined) return refused("dataLoss", "damaged", `no record has the key ${key}`);
+  const payload = unframeRecord(letters[kind], formatVersion, bytes, checksum);
+  if (!payload.ok) return refused("dataLoss", "damaged", `${key}: ${payload.failure.message}`);
+  try {
+    return ok(decodeBody(kind, key, new Fields(JSON.parse(fromUtf8(payload.value)))));
+  } catch (error) {
+    return refused("dataLoss", "damaged", `${key}: ${String(error)}`);
+  }
+}
+
+function kindOf(key: string): keyof typeof letters | undefined {
+  if (key === idsKey) return "ids";
+  if (key.startsWith(streamPrefix)) return "stream";
+  if (key.startsWith(segmentPrefix)) return "segment";
+  if (key.startsWith(extentPrefix)) return "extent";
+  if (key.startsWith(nodePrefix)) return "node";
+  return undefined;
+}
+
+function decodeBody(kind: keyof typeof letters, key: string, body: Fields): StoredRecord {
+  switch (kind) {
+    case "ids":
+      return { kind, next: body.natural("next") };
+    case "stream":
+      return {
+        kind,
+        record: {
+          name: key.slice(streamPrefix.length),
+          ownerEpoch: ownerEpoch(body.natural("ownerEpoch")),
+          segments: body.list("segments").map((item): SegmentReference => ({ id: item.natural("id"), count: item.natural("count") })),
+          skipCount: body.natural("skipCount"),
+          tail: body.naturals("tail").map(extentId),
+        },
+      };
+    case "segment":
+      return { kind, id: number(key, segmentPrefix), extents: body.naturals("extents").map(extentId) };
+    case "extent": {
+      const sealedLengthBytes = body.optional("sealedLengthBytes", (fields, name) => fields.natural(name));
+      const repair = body.optional("repair", (fields, name) => place(fields.object(name)));
+      return {
+        kind,
+        record: {
+          id: extentId(number(key, extentPrefix)),
+          phase: phase(body.text("phase")),
+          version: extentVersion(body.natural("version")),
+          ownerEpoch: ownerEpoch(body.natural("ownerEpoch")),
+          stream: body.text("stream"),
+          replicas: body.list("replicas").map((item): ReplicaRecord => ({ ...place(item), complete: item.flag("complete") })),
+          ...(sealedLengthBytes === undefined ? {} : { sealedLengthBytes }),
+          ...(repair === undefined ? {} : { repair }),
+          removed: body.list("removed").map(place),
+        },
+      };
+    }
+    case "node":
+      return {
+        kind,
+        record: {
+          nodeId: key.slice(nodePrefix.length),
+          address: body.text("address"),
+          diskId: body.text("diskId"),
+          faultDomain: body.text("faultDomain"),
+          incarnation: body.natural("incarnation"),
+        },
+      };
+  }
+}
+
+const place = (fields: Fields): ReplicaPlace => ({ nodeId: fields.text("nodeId"), diskId: fields.text("diskId") });
+
+function phase(text: string): ExtentPhase {
+  switch (text) {
+    case "allocating":
+    case "open":
+    case "sealing":
+    case "sealed":
+    case "dropped":
+      return text;
+    default:
+      throw new TypeError(`phase ${text}`);
+  }
+}
+
+function number(key: string, prefix: string): number {
+  const text = key.slice(prefix.length);
+  const value = Number(text);
+  if (!/^\d{16}$/.test(text) || !Number.isSafeInteger(value)) throw new TypeError("the number in the key");
+  return value;
+}
+
+/** Strict reading of a JSON object. */
+class Fields {
+  readonly #raw: Record<string, unknown>;
+
+  constructor(raw: unknown) {
+    if (typeof raw !== "object" || raw === null || Array.isArray(raw)) throw new TypeError("not an object");
+    this.#raw = raw as Record<string, unknown>;
+  }
+
+  natural(name: string): number {
+    return natural(this.#raw[name], name);
+  }
+
+  text(name: string): string {
+    const value = this.#raw[name];
+    if (typeof value !== "string") throw new TypeError(name);
+    return value;
+  }
+
+  flag(name: string): boolean {
+    const value = this.#raw[name];
+    if (typeof value !== "boolean") throw new TypeError(name);
+    return value;
+  }
+
+  object(name: string): Fields {
+    return new Fields(this.#raw[name]);
+  }
+
+  naturals(name: string): number[] {
+    return this.#array(name).map((item) => natural(item, name));
+  }
+
+  list(name: string): Fields[] {
+    return this.#array(name).map((item) => new Fields(item));
+  }
+
+  optional<T>(name: string, read: (fields: Fields, name: string) => T): T | undefined {
+    return this.#raw[name] === undefined ? undefined : read(this, name);
+  }
+
+  #array(name: string): unknown[] {
+    const value = this.#raw[name];
+    if (!Array.isArray(value)) throw new TypeError(name);
+    return value as unknown[];
+  }
+}
+
+function natural(value: unknown, name: string): number {
+  if (typeof value !== "number" || !Number.isSafeInteger(value) || value < 0) throw new TypeError(name);
+  return value;
+}

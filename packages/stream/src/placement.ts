@@ -1,0 +1,61 @@
+/**
+ * Where the replicas of a new extent go: different fault domains first, then weighted by free space and load, random among the good.
+ * Nodes to avoid are taken only when fewer than `minCopies` others are there.
+ */
+import { assert } from "@stamp/base";
+
+export interface PlacementNode {
+  readonly nodeId: string;
+  readonly diskId: string;
+  readonly faultDomain: string;
+  readonly freeBytes: number;
+  readonly totalBytes: number;
+  /** Replicas of open extents that it holds now. */
+  readonly openReplicas: number;
+}
+
+export interface PlacementRequest {
+  readonly nodes: readonly PlacementNode[];
+  readonly copies: number;
+  readonly minCopies: number;
+  /** Node ids that the caller had trouble with. */
+  readonly avoid: ReadonlySet<string>;
+  /** Fault domains that hold a copy already (repair). */
+  readonly usedDomains?: ReadonlySet<string>;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+}
+
+/** The chosen nodes, the primary first; fewer than `minCopies` when there are no more. */
+export function place(request: PlacementRequest): PlacementNode[] {
+  const { nodes, copies, minCopies, avoid } = request;
+  assert(minCopies >= 1 && copies >= minCopies, "copies and minCopies");
+  const chosen: PlacementNode[] = [];
+  const domains = new Set(request.usedDomains);
+  const take = (wanted: number, usable: (node: PlacementNode) => boolean): void => {
+    while (chosen.length < wanted) {
+      const candidates = nodes.filter((node) => usable(node) && !chosen.includes(node));
+      const next = weighted(candidates, request.random);
+      if (next === undefined) return;
+      chosen.push(next);
+      domains.add(next.faultDomain);
+    }
+  };
+  const fresh = (node: PlacementNode): boolean => !domains.has(node.faultDomain);
+  take(copies, (node) => !avoid.has(node.nodeId) && fresh(node));
+  take(copies, (node) => !avoid.has(node.nodeId));
+  take(minCopies, (node) => fresh(node));
+  take(minCopies, () => true);
+  return chosen;
+}
+
+/** More free space and fewer open replicas: more likely. */
+function weighted(nodes: readonly PlacementNode[], random: () => number): PlacementNode | undefined {
+  const weights = nodes.map((node) => (0.05 + (node.totalBytes > 0 ? node.freeBytes / node.totalBytes : 0)) / (1 + node.openReplicas / 16));
+  let at = random() * weights.reduce((sum, weight) => sum + weight, 0);
+  for (const [i, node] of nodes.entries()) {
+    at -= weights[i] as number;
+    if (at < 0) return node;
+  }
+  return nodes.at(-1);
+}

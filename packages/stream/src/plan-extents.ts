@@ -1,0 +1,207 @@
+/**
+ * Transactions on extents: allocate, open, seal, complete, repair, forget. State in, changes out; what must hold is checked here again
+ * by everyone who has waited, and the keys it was read from are conditions of the transaction.
+ */
+import type { ExtentId, Outcome, OwnerEpoch, Rules } from "@stamp/base";
+import { assert, extentVersion, ok, refused } from "@stamp/base";
+import { extentKey, streamKey } from "./codec.ts";
+import { ownedStream, withExtent } from "./plan-streams.ts";
+import type { ExtentRecord, NodeRecord, ReplicaPlace } from "./records.ts";
+import type { Change, Plan, StreamState } from "./state.ts";
+
+/** What an owner's call about the successor of an extent finds. */
+export type Successor =
+  /** It is in the list already. */
+  | { readonly kind: "found"; readonly id: ExtentId }
+  /** `predecessor` is the last (or the list is empty): one may be allocated. */
+  | { readonly kind: "none" };
+
+/** `predecessor` undefined: the owner takes the list for empty. */
+export function successorOf(state: StreamState, name: string, predecessor: ExtentId | undefined): Outcome<Successor> {
+  const extents = state.extentsOf(name);
+  if (predecessor === undefined) {
+    const first = extents[0];
+    if (first === undefined) return ok({ kind: "none" });
+    if (extents.length === 1) return ok({ kind: "found", id: first });
+    return refused("aborted", "conflict", `stream ${name} has ${extents.length} extents: open it again`);
+  }
+  const index = extents.lastIndexOf(predecessor);
+  if (index < 0) return refused("notFound", "unknownExtent", `extent ${predecessor} is not in stream ${name}`);
+  const next = extents[index + 1];
+  return ok(next === undefined ? { kind: "none" } : { kind: "found", id: next });
+}
+
+export interface AllocationRequest {
+  readonly stream: string;
+  readonly ownerEpoch: OwnerEpoch;
+  readonly predecessor: ExtentId | undefined;
+  readonly id: ExtentId;
+  readonly replicas: readonly ReplicaPlace[];
+}
+
+/** Records it `allocating`: told to nobody, dropped by the next leader. */
+export function planAllocate(state: StreamState, request: AllocationRequest, rules: Rules): Outcome<Plan> {
+  const free = checkNoSuccessor(state, request, rules);
+  if (!free.ok) return free;
+  assert(request.id < state.nextId && state.extent(request.id) === undefined, "an extent id is minted once");
+  const record: ExtentRecord = {
+    id: request.id,
+    phase: "allocating",
+    version: extentVersion(1),
+    ownerEpoch: request.ownerEpoch,
+    stream: request.stream,
+    replicas: request.replicas.map(({ nodeId, diskId }) => ({ nodeId, diskId, complete: false })),
+    removed: [],
+  };
+  return ok({ changes: [{ kind: "extent", record }], reads: [streamKey(request.stream)] });
+}
+
+/** In one transaction: `open`, and the last of the stream. Its predecessor must be sealed. */
+export function planOpenExtent(
+  state: StreamState,
+  request: Omit<AllocationRequest, "replicas">,
+  segmentId: () => number,
+  rules: Rules,
+): Outcome<Plan> {
+  const free = checkNoSuccessor(state, request, rules);
+  if (!free.ok) return free;
+  const extent = state.extent(request.id);
+  if (extent?.phase !== "allocating") return refused("aborted", "conflict", `extent ${request.id} is not being allocated any more`);
+  const { predecessor } = request;
+  if (predecessor !== undefined && state.extent(predecessor)?.phase !== "sealed") {
+    return refused("aborted", "conflict", `extent ${predecessor} is not sealed`);
+  }
+  const list = withExtent(free.value, request.id, segmentId);
+  if (!list.ok) return list;
+  return ok({
+    changes: [...list.value, { kind: "extent", record: { ...extent, phase: "open" } }],
+    reads: predecessor === undefined ? [] : [extentKey(predecessor)],
+  });
+}
+
+function checkNoSuccessor(state: StreamState, request: Omit<AllocationRequest, "replicas">, rules: Rules) {
+  const owned = ownedStream(state, request.stream, request.ownerEpoch, rules);
+  if (!owned.ok) return owned;
+  const successor = successorOf(state, request.stream, request.predecessor);
+  if (!successor.ok) return successor;
+  if (successor.value.kind === "found") {
+    return refused("aborted", "conflict", `stream ${request.stream} has a successor already: ${successor.value.id}`);
+  }
+  return owned;
+}
+
+/** An extent that was allocated and never opened: nobody knows of it. */
+export function planDropAllocating(state: StreamState, ids: readonly ExtentId[]): Outcome<Plan> {
+  const changes: Change[] = [];
+  for (const id of ids) {
+    const extent = state.extent(id);
+    if (extent?.phase === "allocating") changes.push({ kind: "extent", record: { ...extent, phase: "dropped" } });
+  }
+  return ok({ changes, reads: [] });
+}
+
+/** Recorded before the first Fence. Nothing to do when it is sealing or sealed already. */
+export function planBeginSeal(state: StreamState, id: ExtentId): Outcome<Plan> {
+  const extent = state.extent(id);
+  if (extent === undefined) return unknownExtent(id);
+  if (extent.phase === "open") return ok({ changes: [{ kind: "extent", record: { ...extent, phase: "sealing" } }], reads: [] });
+  if (extent.phase === "sealing" || extent.phase === "sealed") return ok({ changes: [], reads: [extentKey(id)] });
+  return refused("failedPrecondition", "unknownExtent", `extent ${id} is ${extent.phase}`);
+}
+
+/** The first recorded length wins: when it is sealed already nothing changes, and the caller adopts what is recorded. */
+export function planRecordSealed(state: StreamState, id: ExtentId, sealedLengthBytes: number): Outcome<Plan> {
+  const extent = state.extent(id);
+  if (extent === undefined) return unknownExtent(id);
+  if (extent.phase === "sealed") return ok({ changes: [], reads: [extentKey(id)] });
+  if (extent.phase !== "sealing") return refused("failedPrecondition", "unknownExtent", `extent ${id} is ${extent.phase}`);
+  const record: ExtentRecord = { ...extent, phase: "sealed", version: extentVersion(extent.version + 1), sealedLengthBytes };
+  return ok({ changes: [{ kind: "extent", record }], reads: [] });
+}
+
+/** Remembers who was seen to hold the sealed prefix, or (`complete` false) was seen not to. */
+export function planMarkReplicas(state: StreamState, id: ExtentId, nodeIds: ReadonlySet<string>, complete: boolean): Outcome<Plan> {
+  const extent = state.extent(id);
+  if (extent?.phase !== "sealed") return ok({ changes: [], reads: [] });
+  const replicas = extent.replicas.map((replica) => (nodeIds.has(replica.nodeId) ? { ...replica, complete } : replica));
+  if (replicas.every((replica, i) => replica.complete === extent.replicas[i]?.complete)) return ok({ changes: [], reads: [] });
+  return ok({ changes: [{ kind: "extent", record: { ...extent, replicas } }], reads: [] });
+}
+
+/** A new version and the node that gets a copy of it, recorded before the copy is made. */
+export function planBeginRepair(state: StreamState, id: ExtentId, target: ReplicaPlace): Outcome<Plan> {
+  const extent = state.extent(id);
+  if (extent?.phase !== "sealed") return unknownExtent(id);
+  if (extent.repair !== undefined) return refused("aborted", "conflict", `extent ${id} is under repair already`);
+  if (extent.replicas.some((replica) => replica.nodeId === target.nodeId && replica.diskId === target.diskId && replica.complete)) {
+    return refused("aborted", "conflict", `node ${target.nodeId} has a complete replica of extent ${id}`);
+  }
+  const record = { ...extent, version: extentVersion(extent.version + 1), repair: target };
+  return ok({ changes: [{ kind: "extent", record }], reads: [] });
+}
+
+/** The copy is durable: it takes the place of `replaced` (or is one more), and that becomes garbage of this extent. */
+export function planFinishRepair(state: StreamState, id: ExtentId, replaced: ReplicaPlace | undefined): Outcome<Plan> {
+  const extent = state.extent(id);
+  if (extent?.phase !== "sealed" || extent.repair === undefined) return unknownExtent(id);
+  const { repair, ...rest } = extent;
+  const gone = (place: ReplicaPlace): boolean =>
+    place.nodeId === repair.nodeId || (place.nodeId === replaced?.nodeId && place.diskId === replaced.diskId);
+  const kept = extent.replicas.filter((replica) => !gone(replica));
+  const removed = [
+    ...extent.removed.filter((place) => !samePlace(place, repair)),
+    ...extent.replicas.filter((replica) => gone(replica) && !samePlace(replica, repair)).map(({ nodeId, diskId }) => ({ nodeId, diskId })),
+  ];
+  return ok({ changes: [{ kind: "extent", record: { ...rest, replicas: [...kept, { ...repair, complete: true }], removed } }], reads: [] });
+}
+
+/** The copy was not made: its target may hold a part of it, which is garbage. */
+export function planAbandonRepair(state: StreamState, id: ExtentId): Outcome<Plan> {
+  const extent = state.extent(id);
+  if (extent?.repair === undefined) return ok({ changes: [], reads: [] });
+  const { repair, ...rest } = extent;
+  const current = extent.replicas.some((replica) => samePlace(replica, repair));
+  const removed = current || extent.removed.some((place) => samePlace(place, repair)) ? extent.removed : [...extent.removed, repair];
+  return ok({ changes: [{ kind: "extent", record: { ...rest, removed } }], reads: [] });
+}
+
+/** A replica that repair replaced is deleted, or its disk is gone for ever. */
+export function planForgetRemoved(state: StreamState, id: ExtentId, place: ReplicaPlace): Outcome<Plan> {
+  const extent = state.extent(id);
+  if (extent === undefined || !extent.removed.some((other) => samePlace(other, place))) return ok({ changes: [], reads: [] });
+  const removed = extent.removed.filter((other) => !samePlace(other, place));
+  return ok({ changes: [{ kind: "extent", record: { ...extent, removed } }], reads: [] });
+}
+
+/** Every replica of a dropped extent is deleted. */
+export function planForgetExtent(state: StreamState, id: ExtentId): Outcome<Plan> {
+  return ok({ changes: state.extent(id)?.phase === "dropped" ? [{ kind: "removeExtent", id }] : [], reads: [] });
+}
+
+export function planNode(state: StreamState, record: NodeRecord): Outcome<Plan> {
+  const known = state.node(record.nodeId);
+  if (known !== undefined && record.incarnation < known.incarnation) {
+    return refused(
+      "aborted",
+      "conflict",
+      `node ${record.nodeId} was seen with incarnation ${known.incarnation}, this is ${record.incarnation}`,
+    );
+  }
+  const same =
+    known?.address === record.address &&
+    known.diskId === record.diskId &&
+    known.faultDomain === record.faultDomain &&
+    known.incarnation === record.incarnation;
+  return ok({ changes: same ? [] : [{ kind: "node", record }], reads: [] });
+}
+
+/** Numbers for extents and segments; a leader takes them in advance, a successor never uses the rest. */
+export function planReserveIds(state: StreamState, count: number): Outcome<Plan> {
+  return ok({ changes: [{ kind: "ids", next: state.nextId + count }], reads: [] });
+}
+
+export const samePlace = (a: ReplicaPlace, b: ReplicaPlace): boolean => a.nodeId === b.nodeId && a.diskId === b.diskId;
+
+export const completeCount = (extent: ExtentRecord): number => extent.replicas.filter((replica) => replica.complete).length;
+
+const unknownExtent = (id: ExtentId) => refused("notFound", "unknownExtent", `extent ${id} is not known in the state that this needs`);

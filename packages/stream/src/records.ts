@@ -1,0 +1,71 @@
+/**
+ * What the stream manager knows, as it is kept in the metadata store: streams are lists of extents, extents have replicas on nodes.
+ *
+ * A stream's list is a chain of immutable segments of at most 1,000 extents and a tail, so that a transaction stays small. What was
+ * truncated away in front is `skipCount` of the first segment. Reference counts are not kept: they are derived from the lists.
+ */
+import type { ExtentId, ExtentVersion, OwnerEpoch } from "@stamp/base";
+
+export const segmentExtentsMax = 1_000;
+export const segmentsPerStreamMax = 2_000;
+
+/**
+ * allocating → open → sealing → sealed → dropped. `allocating` was told to nobody and may be dropped; `open` means that every replica
+ * has it durably; `sealed` is the first recorded length, for ever.
+ */
+export type ExtentPhase = "allocating" | "open" | "sealing" | "sealed" | "dropped";
+
+export interface ReplicaRecord {
+  readonly nodeId: string;
+  /** The disk it is on: the same node with another disk does not have it. */
+  readonly diskId: string;
+  /** It was seen to hold the sealed prefix durably. */
+  readonly complete: boolean;
+}
+
+export interface ReplicaPlace {
+  readonly nodeId: string;
+  readonly diskId: string;
+}
+
+export interface ExtentRecord {
+  readonly id: ExtentId;
+  readonly phase: ExtentPhase;
+  /** Raised by seal and repair. */
+  readonly version: ExtentVersion;
+  /** Of the owner that it was allocated for. */
+  readonly ownerEpoch: OwnerEpoch;
+  /** The stream that it was allocated for. */
+  readonly stream: string;
+  /** The first is the primary; the order never changes while it is open. */
+  readonly replicas: readonly ReplicaRecord[];
+  /** Once sealed. */
+  readonly sealedLengthBytes?: number;
+  /** A copy that was begun: this node gets a new replica. */
+  readonly repair?: ReplicaPlace;
+  /** Replicas that repair replaced and that were not deleted yet. */
+  readonly removed: readonly ReplicaPlace[];
+}
+
+export interface SegmentReference {
+  readonly id: number;
+  readonly count: number;
+}
+
+export interface StreamRecord {
+  readonly name: string;
+  /** Every change by a lower one is refused. */
+  readonly ownerEpoch: OwnerEpoch;
+  readonly segments: readonly SegmentReference[];
+  /** Extents of the first segment that were truncated away. */
+  readonly skipCount: number;
+  readonly tail: readonly ExtentId[];
+}
+
+export interface NodeRecord {
+  readonly nodeId: string;
+  readonly address: string;
+  readonly diskId: string;
+  readonly faultDomain: string;
+  readonly incarnation: number;
+}

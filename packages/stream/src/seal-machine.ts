@@ -1,0 +1,115 @@
+/**
+ * How long is an extent that is being sealed? (stream-layer.md "Seal", step 3.) Answers of fenced replicas in, a length out.
+ *
+ *  - It is the smallest durable length among the answers that count. One fenced replica is enough to be safe: an append needs all.
+ *  - A replica that is shorter than the largest committed length known to any answer, or to the client who asked, has lost data: it does
+ *    not count (`knownCommittedLength`).
+ *  - 'Unknown extent', 'damaged' and another disk are never a length (`unknownIsNotLength`).
+ *  - It goes on when all have answered, or after 10 ms with two answers that count, or after 2 s with one. With none it never goes on.
+ *  - It decides once; later answers are ignored.
+ */
+import type { Rules } from "@stamp/base";
+import { assert } from "@stamp/base";
+
+export type SealAnswer =
+  | { readonly kind: "length"; readonly durableBytes: number; readonly committedBytes: number; readonly restarted: boolean }
+  | { readonly kind: "unknownExtent" }
+  | { readonly kind: "damaged" }
+  | { readonly kind: "wrongDisk" };
+
+export interface SealPatience {
+  /** From the sending of the first Fence, with two answers that count. */
+  readonly withTwoMs: number;
+  /** With one. */
+  readonly withOneMs: number;
+}
+
+export const sealPatience: SealPatience = { withTwoMs: 10, withOneMs: 2_000 };
+
+export type SealDecision =
+  | {
+      readonly kind: "seal";
+      readonly lengthBytes: number;
+      /** Whose durable length counted, longest first: sources for the others. */
+      readonly counted: readonly string[];
+      /** Answered with a length below a known committed one: they lost data. */
+      readonly suspect: readonly string[];
+    }
+  /** Ask again at this time since the start, or when an answer came; without a time only an answer helps. */
+  | { readonly kind: "wait"; readonly untilMs?: number };
+
+export class SealMachine {
+  readonly #nodeIds: readonly string[];
+  readonly #patience: SealPatience;
+  readonly #rules: Rules;
+  readonly #answers = new Map<string, SealAnswer>();
+  #knownCommittedBytes = 0;
+  #decided: SealDecision | undefined;
+
+  constructor(nodeIds: readonly string[], rules: Rules, patience: SealPatience = sealPatience) {
+    assert(nodeIds.length > 0 && new Set(nodeIds).size === nodeIds.length, "an extent has replicas on different nodes");
+    this.#nodeIds = nodeIds;
+    this.#rules = rules;
+    this.#patience = patience;
+  }
+
+  /** What a client who asks for the seal knows to be acknowledged. */
+  clientKnows(committedBytes: number): void {
+    this.#knownCommittedBytes = Math.max(this.#knownCommittedBytes, committedBytes);
+  }
+
+  /** The newest answer of a replica; it may be asked again while nothing is decided. */
+  answered(nodeId: string, answer: SealAnswer): void {
+    assert(this.#nodeIds.includes(nodeId), "an answer of one of the replicas");
+    if (this.#decided === undefined) this.#answers.set(nodeId, answer);
+  }
+
+  /** Whom it makes sense to ask (again): who has not answered, and who answered something that does not count. */
+  get unanswered(): string[] {
+    const committedBytes = this.#committedBytes();
+    return this.#nodeIds.filter((nodeId) => !this.#counts(this.#answers.get(nodeId), committedBytes));
+  }
+
+  get knownCommittedBytes(): number {
+    return this.#committedBytes();
+  }
+
+  decide(elapsedMs: number): SealDecision {
+    if (this.#decided !== undefined) return this.#decided;
+    const committedBytes = this.#committedBytes();
+    const counted: { nodeId: string; lengthBytes: number }[] = [];
+    const suspect: string[] = [];
+    for (const [nodeId, answer] of this.#answers) {
+      if (this.#counts(answer, committedBytes)) counted.push({ nodeId, lengthBytes: lengthOf(answer) });
+      else if (answer.kind === "length") suspect.push(nodeId);
+    }
+    if (counted.length === 0) return { kind: "wait" };
+    const all = this.#answers.size === this.#nodeIds.length;
+    const patienceMs = counted.length >= 2 ? this.#patience.withTwoMs : this.#patience.withOneMs;
+    if (!all && elapsedMs < patienceMs) return { kind: "wait", untilMs: patienceMs };
+    counted.sort((a, b) => b.lengthBytes - a.lengthBytes);
+    this.#decided = {
+      kind: "seal",
+      lengthBytes: Math.min(...counted.map((one) => one.lengthBytes)),
+      counted: counted.map((one) => one.nodeId),
+      suspect,
+    };
+    return this.#decided;
+  }
+
+  #committedBytes(): number {
+    let committedBytes = this.#knownCommittedBytes;
+    for (const answer of this.#answers.values()) {
+      if (answer.kind === "length") committedBytes = Math.max(committedBytes, answer.committedBytes);
+    }
+    return committedBytes;
+  }
+
+  #counts(answer: SealAnswer | undefined, committedBytes: number): boolean {
+    if (answer === undefined) return false;
+    if (answer.kind !== "length" && (answer.kind !== "unknownExtent" || this.#rules.on("unknownIsNotLength"))) return false;
+    return lengthOf(answer) >= committedBytes || !this.#rules.on("knownCommittedLength");
+  }
+}
+
+const lengthOf = (answer: SealAnswer): number => (answer.kind === "length" ? answer.durableBytes : 0);
