@@ -1,0 +1,39 @@
+/** Checksums and hashes: native crc32c, OpenSSL's hashes, our own CRC-64 (no kept native package has Azure's variant). */
+import { createHash, createHmac, hash, timingSafeEqual } from "node:crypto";
+import { crc32c } from "@node-rs/crc32";
+import type { Digest, RunningHash } from "@stamp/ports";
+import { crc64Nvme } from "./crc64.ts";
+
+const plain = (buffer: Buffer): Uint8Array => new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.length);
+
+export class NodeDigest implements Digest {
+  crc32c(bytes: Uint8Array, seed = 0): number {
+    return bytes.length === 0 ? seed : crc32c(bytes, seed);
+  }
+
+  crc64(bytes: Uint8Array, seed = 0n): bigint {
+    return crc64Nvme(bytes, seed);
+  }
+
+  md5(): RunningHash {
+    const running = createHash("md5");
+    return {
+      update: (chunk) => {
+        running.update(chunk);
+      },
+      digest: () => plain(running.digest()),
+    };
+  }
+
+  sha256(bytes: Uint8Array): Uint8Array {
+    return plain(hash("sha256", bytes, "buffer"));
+  }
+
+  hmacSha256(key: Uint8Array, message: Uint8Array): Uint8Array {
+    return plain(createHmac("sha256", key).update(message).digest());
+  }
+
+  equal(a: Uint8Array, b: Uint8Array): boolean {
+    return a.length === b.length && timingSafeEqual(a, b);
+  }
+}

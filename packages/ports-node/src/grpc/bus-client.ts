@@ -1,0 +1,268 @@
+/**
+ * The calling half of the bus: one `BusClient` for each (address, lane). It holds at most one session, a stream of frames on a connection
+ * of its own, made at the first call and made anew at the first call after it was lost.
+ *
+ *   queued ──frame written──> in flight ──answer──> settled
+ *     │ deadline, abort, no connection: applied "no"
+ *                                 │ deadline, abort, connection lost: applied "unknown"
+ *
+ * Nothing is written before the server has answered the opening of the stream, so that a call that fails before was certainly not
+ * applied. A lost session fails everything it held: nothing moves over to the next session, so order holds.
+ */
+import type { ClientDuplexStream, ServiceError } from "@grpc/grpc-js";
+import { Client, Metadata } from "@grpc/grpc-js";
+import type { Failure, Outcome } from "@stamp/base";
+import { refused } from "@stamp/base";
+import type { CallOptions } from "@stamp/ports";
+import { cancelledFailure, timeoutFailure } from "./failures.ts";
+import { FrameWriter } from "./frame-writer.ts";
+import type { IncomingAnswer, OutgoingRequest } from "./frames.ts";
+import { decodeFrames, metadataFields } from "./frames.ts";
+import type { MessageCodec, Prepared } from "./message-codec.ts";
+import type { GrpcLimits } from "./options.ts";
+import { clientCredentials, clientOptions } from "./options.ts";
+
+const connectPath = "/stamp.v1.Bus/Connect";
+const asIs = (bytes: Buffer): Buffer => bytes;
+
+export interface BusMethod {
+  readonly name: string;
+  readonly field: Uint8Array;
+  readonly request: MessageCodec;
+  readonly answer: MessageCodec;
+}
+
+class Call {
+  readonly item: OutgoingRequest;
+  readonly method: BusMethod;
+  readonly resolve: (outcome: Outcome<object>) => void;
+  timer: NodeJS.Timeout | undefined;
+  signal: AbortSignal | undefined;
+  onAbort: (() => void) | undefined;
+  written = false;
+  settled = false;
+
+  constructor(item: OutgoingRequest, method: BusMethod, resolve: (outcome: Outcome<object>) => void) {
+    this.item = item;
+    this.method = method;
+    this.resolve = resolve;
+  }
+
+  settle(outcome: Outcome<object>): void {
+    if (this.settled) return;
+    this.settled = true;
+    clearTimeout(this.timer);
+    if (this.signal && this.onAbort) this.signal.removeEventListener("abort", this.onAbort);
+    this.resolve(outcome);
+  }
+}
+
+class Session {
+  readonly #client: Client;
+  readonly #stream: ClientDuplexStream<Buffer, Buffer>;
+  readonly #writer: FrameWriter<OutgoingRequest>;
+  readonly #calls = new Map<number, Call>();
+  readonly #address: string;
+  readonly #onEnded: (wasOpen: boolean) => void;
+  readonly #connectTimer: NodeJS.Timeout;
+  #nextCallId = 1;
+  #open = false;
+  #ended = false;
+
+  constructor(address: string, limits: GrpcLimits, onEnded: (wasOpen: boolean) => void) {
+    this.#address = address;
+    this.#onEnded = onEnded;
+    this.#client = new Client(address, clientCredentials(), clientOptions(limits));
+    this.#stream = this.#client.makeBidiStreamRequest<Buffer, Buffer>(connectPath, asIs, asIs, new Metadata(), {});
+    this.#writer = new FrameWriter(limits, { write: (frame, written) => void this.#stream.write(frame, written) });
+    this.#connectTimer = setTimeout(() => this.#end(`no connection within ${limits.connectTimeoutMs} ms`), limits.connectTimeoutMs);
+    this.#stream.on("metadata", () => {
+      if (this.#ended) return;
+      this.#open = true;
+      clearTimeout(this.#connectTimer);
+      this.#writer.open();
+    });
+    this.#stream.on("data", (frame: Buffer) => this.#receive(frame));
+    this.#stream.on("error", (error: ServiceError) => this.#end(error.details || error.message));
+    this.#stream.on("end", () => this.#end("the peer closed it"));
+  }
+
+  get pendingBytes(): number {
+    return this.#writer.pendingBytes;
+  }
+
+  get callCount(): number {
+    return this.#calls.size;
+  }
+
+  add(call: Call): void {
+    while (this.#calls.has(this.#nextCallId)) this.#nextCallId = (this.#nextCallId % 0xffff_ffff) + 1;
+    call.item.callId = this.#nextCallId;
+    this.#nextCallId = (this.#nextCallId % 0xffff_ffff) + 1;
+    this.#calls.set(call.item.callId, call);
+    this.#writer.push(
+      call.item,
+      () => call.settled,
+      () => {
+        call.written = true;
+      },
+    );
+  }
+
+  /** The caller does not wait any more. */
+  give(call: Call, failure: (applied: "no" | "unknown") => Failure): void {
+    if (call.settled) return;
+    this.#calls.delete(call.item.callId);
+    if (call.written && !this.#ended) this.#writer.cancel(call.item.callId);
+    call.settle({ ok: false, failure: failure(call.written ? "unknown" : "no") });
+  }
+
+  close(): void {
+    this.#end("closed by this process");
+  }
+
+  #receive(bytes: Buffer): void {
+    if (this.#ended) return;
+    let answers: readonly IncomingAnswer[];
+    try {
+      answers = decodeFrames(bytes).answers;
+    } catch (error) {
+      this.#end(`a malformed frame came: ${String(error)}`);
+      return;
+    }
+    for (const answer of answers) {
+      const call = this.#calls.get(answer.callId);
+      if (call === undefined) continue;
+      this.#calls.delete(answer.callId);
+      call.settle(this.#outcome(call, answer));
+    }
+  }
+
+  #outcome(call: Call, answer: IncomingAnswer): Outcome<object> {
+    if (answer.failure) return { ok: false, failure: answer.failure };
+    try {
+      return { ok: true, value: call.method.answer.decode(answer.message) };
+    } catch (error) {
+      const message = `the answer of ${call.method.name} is malformed: ${String(error)}`;
+      return { ok: false, failure: { code: "internal", reason: "bug", message, applied: "unknown" } };
+    }
+  }
+
+  #end(why: string): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    clearTimeout(this.#connectTimer);
+    this.#writer.close();
+    this.#stream.cancel();
+    this.#client.close();
+    const calls = [...this.#calls.values()];
+    this.#calls.clear();
+    this.#onEnded(this.#open);
+    const reason = this.#open ? "connectionLost" : "connectFailed";
+    const message = `${this.#address}: ${this.#open ? "the connection was lost" : "no connection"}: ${why}`;
+    for (const call of calls) {
+      call.settle({ ok: false, failure: { code: "unavailable", reason, message, applied: call.written ? "unknown" : "no" } });
+    }
+  }
+}
+
+export class BusClient {
+  readonly #address: string;
+  readonly #limits: GrpcLimits;
+  #session: Session | undefined;
+  #failedInARow = 0;
+  #notBeforeMs = 0;
+  #waiting: Call[] = [];
+  #retryTimer: NodeJS.Timeout | undefined;
+  #closed = false;
+
+  constructor(address: string, limits: GrpcLimits) {
+    this.#address = address;
+    this.#limits = limits;
+  }
+
+  call(method: BusMethod, request: object, options: CallOptions): Promise<Outcome<object>> {
+    if (this.#closed) return Promise.resolve(refused("unavailable", "stopping", "this transport is closed"));
+    if (options.signal?.aborted) return Promise.resolve({ ok: false, failure: cancelledFailure("no", method.name) });
+    if (!(options.timeoutMs > 0)) return Promise.resolve({ ok: false, failure: timeoutFailure("no", method.name) });
+    let message: Prepared;
+    try {
+      message = method.request.prepare(request);
+    } catch (error) {
+      return Promise.resolve(refused("invalidArgument", "badRequest", `the request of ${method.name} can't be encoded: ${String(error)}`));
+    }
+    if (message.sizeBytes > this.#limits.messageBytesMax) {
+      return Promise.resolve(
+        refused("resourceExhausted", "messageTooLarge", `the request of ${method.name} has ${message.sizeBytes} bytes`),
+      );
+    }
+    const { queuedBytesMax, queuedCallsMax } = this.#limits;
+    const callCount = this.#waiting.length + (this.#session?.callCount ?? 0);
+    if ((this.#session?.pendingBytes ?? 0) + message.sizeBytes > queuedBytesMax || callCount >= queuedCallsMax) {
+      return Promise.resolve(refused("resourceExhausted", "overloaded", `too much waits to be sent to ${this.#address}`));
+    }
+    return new Promise((resolve) => {
+      const timeoutMs = Math.min(Math.max(1, Math.ceil(options.timeoutMs)), 0x7fff_ffff);
+      const metadata = metadataFields(options.metadata);
+      const call = new Call({ kind: "request", callId: 0, method: method.field, timeoutMs, metadata, message }, method, resolve);
+      call.timer = setTimeout(() => this.#give(call, (applied) => timeoutFailure(applied, method.name)), options.timeoutMs);
+      if (options.signal) {
+        call.signal = options.signal;
+        call.onAbort = () => this.#give(call, (applied) => cancelledFailure(applied, method.name));
+        options.signal.addEventListener("abort", call.onAbort, { once: true });
+      }
+      this.#send(call);
+    });
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#retryTimer);
+    this.#session?.close();
+    for (const call of this.#waiting.splice(0)) call.settle(refused("unavailable", "stopping", "this transport is closed"));
+  }
+
+  #give(call: Call, failure: (applied: "no" | "unknown") => Failure): void {
+    if (call.settled) return;
+    const waiting = this.#waiting.indexOf(call);
+    if (waiting >= 0) {
+      this.#waiting.splice(waiting, 1);
+      call.settle({ ok: false, failure: failure("no") });
+    } else this.#sessionOf.get(call)?.give(call, failure);
+  }
+
+  readonly #sessionOf = new WeakMap<Call, Session>();
+
+  #send(call: Call): void {
+    if (this.#session === undefined) {
+      const pauseMs = this.#notBeforeMs - performance.now();
+      if (pauseMs > 0) {
+        this.#waiting.push(call);
+        this.#retryTimer ??= setTimeout(() => this.#afterPause(), Math.ceil(pauseMs));
+        return;
+      }
+      this.#connect();
+    }
+    const session = this.#session as Session | undefined;
+    if (session === undefined) return;
+    this.#sessionOf.set(call, session);
+    session.add(call);
+  }
+
+  #afterPause(): void {
+    this.#retryTimer = undefined;
+    this.#notBeforeMs = 0;
+    for (const call of this.#waiting.splice(0)) this.#send(call);
+  }
+
+  #connect(): void {
+    const session = new Session(this.#address, this.#limits, (wasOpen) => {
+      if (this.#session === session) this.#session = undefined;
+      this.#failedInARow = wasOpen ? 0 : this.#failedInARow + 1;
+      const { reconnectMinMs, reconnectMaxMs } = this.#limits;
+      const pauseMs = wasOpen ? 0 : Math.min(reconnectMaxMs, reconnectMinMs * 2 ** (this.#failedInARow - 1));
+      this.#notBeforeMs = performance.now() + pauseMs;
+    });
+    this.#session = session;
+  }
+}

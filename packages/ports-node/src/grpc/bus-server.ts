@@ -1,0 +1,227 @@
+/**
+ * The receiving half of the bus: one stream of frames is one connection. Handlers are started synchronously in the order in which their
+ * requests arrived; answers go back when they are ready.
+ *
+ * Bounds: a connection stops being read while `inFlightCallsMax` calls or `inFlightBytesMax` bytes (requests being handled and answers not
+ * yet written) are in flight; what one frame holds beyond that is bounded by its size. A call gives its place back at its deadline
+ * even when its handler goes on.
+ */
+import type { ServerDuplexStream } from "@grpc/grpc-js";
+import { Metadata, status } from "@grpc/grpc-js";
+import type { Failure, Outcome } from "@stamp/base";
+import type { Clock, Logger } from "@stamp/ports";
+import { CallState } from "./call-state.ts";
+import { stoppingFailure, timeoutFailure, unknownMethodFailure } from "./failures.ts";
+import { FrameWriter } from "./frame-writer.ts";
+import type { IncomingRequest, OutgoingAnswer } from "./frames.ts";
+import { decodeFrames, failureField, outgoingSize } from "./frames.ts";
+import type { Prepared } from "./message-codec.ts";
+import { preparedNothing } from "./message-codec.ts";
+import type { ServedUnary } from "./methods.ts";
+import { failureOfThrown } from "./methods.ts";
+import type { GrpcLimits } from "./options.ts";
+
+const noFailure = new Uint8Array(0);
+
+interface Running {
+  readonly state: CallState;
+  readonly sizeBytes: number;
+  timer: NodeJS.Timeout | undefined;
+}
+
+export interface BusServerContext {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly limits: GrpcLimits;
+  readonly methods: ReadonlyMap<string, ServedUnary>;
+}
+
+export class BusServerConnection {
+  readonly #context: BusServerContext;
+  readonly #stream: ServerDuplexStream<Buffer, Buffer>;
+  readonly #peer: string;
+  readonly #running = new Map<number, Running>();
+  readonly #writer: FrameWriter<OutgoingAnswer>;
+  #runningBytes = 0;
+  #paused = false;
+  #draining = false;
+  #ended = false;
+  readonly #onEnded: () => void;
+
+  constructor(context: BusServerContext, stream: ServerDuplexStream<Buffer, Buffer>, onEnded: () => void) {
+    this.#context = context;
+    this.#stream = stream;
+    this.#peer = stream.getPeer();
+    this.#onEnded = onEnded;
+    this.#writer = new FrameWriter(context.limits, { write: (frame, written) => void stream.write(frame, written) }, () =>
+      this.#afterProgress(),
+    );
+    stream.on("data", (frame: Buffer) => this.#receive(frame));
+    stream.on("end", () => this.#end());
+    stream.on("cancelled", () => this.#end());
+    stream.on("error", () => this.#end());
+    // The caller may send as soon as it has these headers.
+    stream.sendMetadata(new Metadata());
+    this.#writer.open();
+  }
+
+  /** New calls are refused from now on; the connection ends when the running ones are answered. */
+  drain(): void {
+    this.#draining = true;
+    this.#endWhenDrained();
+  }
+
+  #receive(bytes: Buffer): void {
+    if (this.#ended) return;
+    try {
+      const frames = decodeFrames(bytes);
+      for (const callId of frames.cancelled) this.#cancel(callId);
+      for (const request of frames.requests) this.#start(request);
+    } catch (error) {
+      this.#context.logger.warn("a connection is dropped because of a malformed frame", { peer: this.#peer, error });
+      this.#stream.emit("error", { code: status.INVALID_ARGUMENT, details: "malformed frame" });
+      this.#end();
+      return;
+    }
+    this.#pauseWhenFull();
+  }
+
+  #start(request: IncomingRequest): void {
+    const { callId, message } = request;
+    if (this.#running.has(callId)) throw new Error(`call id ${callId} is in use`);
+    const method = this.#context.methods.get(request.method);
+    if (method === undefined) {
+      this.#refuse(callId, unknownMethodFailure(request.method));
+      return;
+    }
+    if (this.#draining) {
+      this.#refuse(callId, stoppingFailure);
+      return;
+    }
+    let decoded: ReturnType<ServedUnary["request"]["decode"]>;
+    try {
+      decoded = method.request.decode(message);
+    } catch (error) {
+      const text = `the request of ${request.method} is malformed: ${String(error)}`;
+      this.#refuse(callId, { code: "invalidArgument", reason: "badRequest", message: text, applied: "no" });
+      return;
+    }
+    const state = new CallState(this.#context.clock.monotonicMs() + request.timeoutMs, this.#peer, request.metadata);
+    const running: Running = { state, sizeBytes: message.length, timer: undefined };
+    running.timer = setTimeout(() => this.#expire(callId, running, method.name), request.timeoutMs);
+    this.#running.set(callId, running);
+    this.#runningBytes += running.sizeBytes;
+    let outcome: Promise<Outcome<object>>;
+    try {
+      outcome = method.handler(decoded, state);
+    } catch (error) {
+      outcome = Promise.reject(error);
+    }
+    outcome.then(
+      (given) => this.#finish(callId, running, method, given),
+      (error: unknown) =>
+        this.#finish(callId, running, method, { ok: false, failure: failureOfThrown(error, method.name, this.#context.logger) }),
+    );
+  }
+
+  #finish(callId: number, running: Running, method: ServedUnary, outcome: Outcome<object>): void {
+    if (!this.#release(callId, running)) return;
+    if (!outcome.ok) {
+      this.#refuse(callId, outcome.failure);
+      return;
+    }
+    let message: Prepared;
+    try {
+      message = method.answer.prepare(outcome.value);
+    } catch (error) {
+      this.#refuse(callId, failureOfThrown(error, `the answer of ${method.name}`, this.#context.logger));
+      return;
+    }
+    if (message.sizeBytes > this.#context.limits.messageBytesMax) {
+      const text = `the answer of ${method.name} has ${message.sizeBytes} bytes`;
+      this.#refuse(callId, { code: "resourceExhausted", reason: "messageTooLarge", message: text, applied: "unknown" });
+      return;
+    }
+    this.#answer({ kind: "answer", callId, failure: noFailure, message });
+  }
+
+  #expire(callId: number, running: Running, name: string): void {
+    if (!this.#release(callId, running)) return;
+    running.state.abort();
+    this.#refuse(callId, timeoutFailure("unknown", name));
+  }
+
+  #cancel(callId: number): void {
+    const running = this.#running.get(callId);
+    if (running === undefined) return;
+    this.#release(callId, running);
+    running.state.abort();
+    this.#afterProgress();
+  }
+
+  /** False when somebody else released it before: then nobody waits for it any more. */
+  #release(callId: number, running: Running): boolean {
+    if (this.#running.get(callId) !== running) return false;
+    this.#running.delete(callId);
+    this.#runningBytes -= running.sizeBytes;
+    clearTimeout(running.timer);
+    return true;
+  }
+
+  #refuse(callId: number, failure: Failure): void {
+    this.#answer({ kind: "answer", callId, failure: failureField(failure), message: preparedNothing });
+  }
+
+  #answer(answer: OutgoingAnswer): void {
+    if (this.#ended) return;
+    this.#writer.push(
+      answer,
+      () => false,
+      () => {},
+    );
+    if (outgoingSize(answer) > this.#context.limits.frameBytes) this.#pauseWhenFull();
+    else this.#afterProgress();
+  }
+
+  #full(): boolean {
+    const { inFlightCallsMax, inFlightBytesMax } = this.#context.limits;
+    return (
+      this.#running.size + this.#writer.pendingCount >= inFlightCallsMax ||
+      this.#runningBytes + this.#writer.pendingBytes >= inFlightBytesMax
+    );
+  }
+
+  #pauseWhenFull(): void {
+    if (this.#paused || this.#ended || !this.#full()) return;
+    this.#paused = true;
+    this.#stream.pause();
+  }
+
+  #afterProgress(): void {
+    if (this.#ended) return;
+    if (this.#paused && !this.#full()) {
+      this.#paused = false;
+      this.#stream.resume();
+    }
+    this.#endWhenDrained();
+  }
+
+  #endWhenDrained(): void {
+    if (!this.#draining || this.#ended || this.#running.size > 0 || !this.#writer.idle) return;
+    this.#stream.emit("error", { code: status.UNAVAILABLE, details: "the service is stopping" });
+    this.#end();
+  }
+
+  #end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#writer.close();
+    for (const { state, timer } of this.#running.values()) {
+      clearTimeout(timer);
+      state.abort();
+    }
+    this.#running.clear();
+    this.#stream.end();
+    this.#onEnded();
+  }
+}

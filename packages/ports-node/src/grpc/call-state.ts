@@ -1,0 +1,36 @@
+/**
+ * What a handler is told of its call. The signal is made only when a handler asks for it: most small calls never do, and it is the most
+ * expensive part of starting one.
+ */
+import type { CallContext } from "@stamp/ports";
+
+export class CallState implements CallContext {
+  readonly deadlineMs: number;
+  readonly peer: string;
+  readonly metadata: Readonly<Record<string, string>>;
+  #controller: AbortController | undefined;
+  #aborted = false;
+
+  constructor(deadlineMs: number, peer: string, metadata: Readonly<Record<string, string>>) {
+    this.deadlineMs = deadlineMs;
+    this.peer = peer;
+    this.metadata = metadata;
+  }
+
+  get aborted(): boolean {
+    return this.#aborted;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#aborted) this.#controller.abort();
+    }
+    return this.#controller.signal;
+  }
+
+  abort(): void {
+    this.#aborted = true;
+    this.#controller?.abort();
+  }
+}

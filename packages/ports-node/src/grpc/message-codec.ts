@@ -1,0 +1,126 @@
+/**
+ * Messages to bytes and back. A message with a field named `payload` is taken apart when it is encoded: its small fields by protobuf-es,
+ * its payload as references to the caller's bytes, which are copied exactly once, into the frame that goes to the socket. On the wire
+ * it is ordinary protobuf:
+ *
+ *   | small fields | tag(payload) | length | bytes | tag(payload) | length | bytes | …
+ *
+ * Decoded payloads are views of the received frame. Other messages that hold bytes are decoded from a copy of their own size, so that
+ * keeping one of their values does not keep a whole frame alive.
+ */
+import type { DescField, DescMessage, Message } from "@bufbuild/protobuf";
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { assert } from "@stamp/base";
+import { varintSize, writeVarint } from "./varint.ts";
+
+const none: readonly Uint8Array[] = [];
+const emptyBytes = new Uint8Array(0);
+
+/** An encoded message that is still in parts. */
+export interface Prepared {
+  readonly sizeBytes: number;
+  readonly small: Uint8Array;
+  readonly payloadTag: number;
+  readonly payload: readonly Uint8Array[];
+}
+
+export const preparedNothing: Prepared = { sizeBytes: 0, small: emptyBytes, payloadTag: 0, payload: none };
+
+/** Returns where to go on. */
+export function writePrepared(target: Uint8Array, at: number, prepared: Prepared): number {
+  target.set(prepared.small, at);
+  let next = at + prepared.small.length;
+  for (const bytes of prepared.payload) {
+    next = writeVarint(target, next, prepared.payloadTag);
+    next = writeVarint(target, next, bytes.length);
+    target.set(bytes, next);
+    next += bytes.length;
+  }
+  return next;
+}
+
+export function preparedToBuffer(prepared: Prepared): Buffer {
+  const buffer = Buffer.allocUnsafe(prepared.sizeBytes);
+  writePrepared(buffer, 0, prepared);
+  return buffer;
+}
+
+export function payloadField(schema: DescMessage): DescField | undefined {
+  const field = schema.fields.find((candidate) => candidate.name === "payload");
+  if (field === undefined) return undefined;
+  // 12 is bytes.
+  const isBytes = (field.fieldKind === "scalar" && field.scalar === 12) || (field.fieldKind === "list" && field.scalar === 12);
+  return isBytes ? field : undefined;
+}
+
+function holdsBytes(schema: DescMessage, seen: Set<DescMessage> = new Set()): boolean {
+  if (seen.has(schema)) return false;
+  seen.add(schema);
+  return schema.fields.some((field) => {
+    if (field.fieldKind === "map") return field.scalar === 12 || (field.message !== undefined && holdsBytes(field.message, seen));
+    if (field.fieldKind === "scalar" || field.fieldKind === "list") {
+      if (field.scalar === 12) return true;
+    }
+    return field.message !== undefined && holdsBytes(field.message, seen);
+  });
+}
+
+export class MessageCodec {
+  readonly schema: DescMessage;
+  readonly hasPayload: boolean;
+  readonly #payloadTag: number;
+  readonly #payloadRepeated: boolean;
+  readonly #payloadName: string;
+  readonly #copyBeforeDecoding: boolean;
+
+  constructor(schema: DescMessage) {
+    this.schema = schema;
+    const field = payloadField(schema);
+    this.hasPayload = field !== undefined;
+    this.#payloadTag = field === undefined ? 0 : field.number * 8 + 2;
+    this.#payloadRepeated = field?.fieldKind === "list";
+    this.#payloadName = field?.localName ?? "";
+    this.#copyBeforeDecoding = field === undefined && holdsBytes(schema);
+  }
+
+  /** Throws when a value does not fit its field (a bug of the caller). */
+  prepare(init: object): Prepared {
+    if (!this.hasPayload) {
+      const small = toBinary(this.schema, create(this.schema, init as never));
+      return { sizeBytes: small.length, small, payloadTag: 0, payload: none };
+    }
+    const given = (init as Record<string, unknown>)[this.#payloadName];
+    const light = { ...init, [this.#payloadName]: this.#payloadRepeated ? none : emptyBytes };
+    const small = toBinary(this.schema, create(this.schema, light as never));
+    let payload = none;
+    if (this.#payloadRepeated) payload = (given as readonly Uint8Array[] | undefined) ?? none;
+    else if (given !== undefined && (given as Uint8Array).length > 0) payload = [given as Uint8Array];
+    let sizeBytes = small.length;
+    for (const bytes of payload) {
+      assert(bytes instanceof Uint8Array, "a payload that is not bytes");
+      sizeBytes += varintSize(this.#payloadTag) + varintSize(bytes.length) + bytes.length;
+    }
+    return { sizeBytes, small, payloadTag: this.#payloadTag, payload };
+  }
+
+  /** The message; throws on malformed bytes. */
+  decode(bytes: Uint8Array): Message {
+    const own = this.#copyBeforeDecoding ? Uint8Array.prototype.slice.call(bytes) : plainView(bytes);
+    return fromBinary(this.schema, own);
+  }
+}
+
+/** The same bytes as a plain Uint8Array (a Buffer's `slice` would alias). */
+const plainView = (bytes: Uint8Array): Uint8Array =>
+  bytes instanceof Buffer ? new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length) : bytes;
+
+const codecs = new WeakMap<DescMessage, MessageCodec>();
+
+export function codecOf(schema: DescMessage): MessageCodec {
+  let codec = codecs.get(schema);
+  if (codec === undefined) {
+    codec = new MessageCodec(schema);
+    codecs.set(schema, codec);
+  }
+  return codec;
+}

@@ -1,0 +1,46 @@
+/** Services as the transports use them: a method with its codecs, its lane and, when served, its handler. */
+import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
+import type { Failure, Outcome } from "@stamp/base";
+import { FailureError } from "@stamp/base";
+import type { CallContext, Logger, ServedService } from "@stamp/ports";
+import type { MessageCodec } from "./message-codec.ts";
+import { codecOf, payloadField } from "./message-codec.ts";
+
+export type Lane = "control" | "bulk";
+
+export type UnaryHandler = (request: Message, context: CallContext) => Promise<Outcome<object>>;
+
+/** `stamp.v1.ExtentNode/Append` */
+export const methodName = (service: DescService, method: DescMethod): string => `${service.typeName}/${method.name}`;
+
+/** Small calls must not stand behind large ones: whatever may carry a payload in either direction has a lane of its own. */
+export const laneOf = (method: DescMethod): Lane =>
+  payloadField(method.input) !== undefined || payloadField(method.output) !== undefined ? "bulk" : "control";
+
+export interface ServedUnary {
+  readonly name: string;
+  readonly request: MessageCodec;
+  readonly answer: MessageCodec;
+  readonly handler: UnaryHandler;
+}
+
+export function servedUnaries(services: readonly ServedService[]): Map<string, ServedUnary> {
+  const methods = new Map<string, ServedUnary>();
+  for (const { service, handlers } of services) {
+    for (const method of service.methods) {
+      if (method.methodKind !== "unary") continue;
+      const handle = (handlers as Record<string, UnaryHandler>)[method.localName];
+      if (handle === undefined) continue;
+      const name = methodName(service, method);
+      methods.set(name, { name, request: codecOf(method.input), answer: codecOf(method.output), handler: handle.bind(handlers) });
+    }
+  }
+  return methods;
+}
+
+/** What a handler threw, as the failure its caller gets. Only a FailureError was meant; the rest is a bug of ours and is logged. */
+export function failureOfThrown(error: unknown, what: string, logger: Logger): Failure {
+  if (error instanceof FailureError) return error.failure;
+  logger.error("a handler failed by a bug", { method: what, error });
+  return { code: "internal", reason: "bug", message: `${what} failed by a bug in the service (see its log)`, applied: "unknown" };
+}

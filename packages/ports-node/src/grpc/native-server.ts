@@ -1,0 +1,145 @@
+/**
+ * The other door of the same handlers: each method as an ordinary gRPC method, for gRPC tools and for methods that stream. Deadlines
+ * and cancellation are gRPC's own; a failure is a status with `stamp-reason` and `stamp-applied` in its metadata.
+ */
+import type { DescMethod, Message } from "@bufbuild/protobuf";
+import type {
+  Metadata,
+  ServerDuplexStream,
+  ServerReadableStream,
+  ServerUnaryCall,
+  ServerWritableStream,
+  sendUnaryData,
+  UntypedHandleCall,
+  UntypedServiceImplementation,
+} from "@grpc/grpc-js";
+import type { Failure, Outcome } from "@stamp/base";
+import type { CallContext, Clock, Logger, ServedService } from "@stamp/ports";
+import { CallState } from "./call-state.ts";
+import { cancelledFailure, toStatus } from "./failures.ts";
+import type { MessageCodec, Prepared } from "./message-codec.ts";
+import { codecOf } from "./message-codec.ts";
+import { failureOfThrown, methodName, type UnaryHandler } from "./methods.ts";
+import type { GrpcLimits } from "./options.ts";
+import { readAll, writeAll } from "./streams.ts";
+
+export interface NativeContext {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly limits: GrpcLimits;
+  /** Calls in progress, so that a closing server can wait for them. */
+  readonly running: Set<CallState>;
+}
+
+interface NativeCall {
+  readonly metadata: Metadata;
+  getPeer(): string;
+  getDeadline(): Date | number;
+  on(event: "cancelled", listener: () => void): unknown;
+}
+
+type StreamOut = (request: Message, context: CallContext) => AsyncIterable<object>;
+type StreamIn = (requests: AsyncIterable<Message>, context: CallContext) => Promise<Outcome<object>>;
+type StreamBoth = (requests: AsyncIterable<Message>, context: CallContext) => AsyncIterable<object>;
+
+function textMetadata(metadata: Metadata): Record<string, string> {
+  const texts: Record<string, string> = {};
+  for (const [key, value] of Object.entries(metadata.getMap())) if (typeof value === "string") texts[key] = value;
+  return texts;
+}
+
+/** Begins a call: its state ends with its deadline or when the caller goes away. */
+function begin(native: NativeContext, call: NativeCall): { state: CallState; finish: () => void } {
+  const deadline = call.getDeadline();
+  const dueMs = deadline instanceof Date ? deadline.getTime() : deadline;
+  const leftMs = Number.isFinite(dueMs) ? Math.max(0, dueMs - native.clock.wallMs()) : native.limits.defaultTimeoutMs;
+  const state = new CallState(native.clock.monotonicMs() + leftMs, call.getPeer(), textMetadata(call.metadata));
+  native.running.add(state);
+  const timer = setTimeout(() => state.abort(), Math.min(leftMs, 0x7fff_ffff));
+  call.on("cancelled", () => state.abort());
+  const finish = (): void => {
+    clearTimeout(timer);
+    native.running.delete(state);
+  };
+  return { state, finish };
+}
+
+async function outcomeOf(
+  work: () => Promise<Outcome<object>>,
+  name: string,
+  answer: MessageCodec,
+  logger: Logger,
+): Promise<Outcome<Prepared>> {
+  try {
+    const outcome = await work();
+    return outcome.ok ? { ok: true, value: answer.prepare(outcome.value) } : outcome;
+  } catch (error) {
+    return { ok: false, failure: failureOfThrown(error, name, logger) };
+  }
+}
+
+function sendOutcome(callback: sendUnaryData<Prepared>, outcome: Outcome<Prepared>): void {
+  if (outcome.ok) callback(null, outcome.value);
+  else callback(toStatus(outcome.failure));
+}
+
+async function sendAnswers(
+  native: NativeContext,
+  call: ServerWritableStream<Message, Prepared> | ServerDuplexStream<Message, Prepared>,
+  answers: () => AsyncIterable<object>,
+  codec: MessageCodec,
+  state: CallState,
+  name: string,
+): Promise<void> {
+  let failure: Failure | undefined;
+  try {
+    const complete = await writeAll(call, answers(), codec, state.signal);
+    if (!complete) failure = cancelledFailure("unknown", name);
+  } catch (error) {
+    // What a handler throws after its caller left is no bug.
+    failure = state.aborted ? cancelledFailure("unknown", name) : failureOfThrown(error, name, native.logger);
+  }
+  if (failure) call.emit("error", toStatus(failure));
+  else call.end();
+}
+
+function handlerOf(native: NativeContext, name: string, method: DescMethod, handle: unknown): UntypedHandleCall {
+  const answer = codecOf(method.output);
+  switch (method.methodKind) {
+    case "unary":
+      return (call: ServerUnaryCall<Message, Prepared>, callback: sendUnaryData<Prepared>) => {
+        const { state, finish } = begin(native, call);
+        outcomeOf(() => (handle as UnaryHandler)(call.request, state), name, answer, native.logger).then((outcome) => {
+          finish();
+          sendOutcome(callback, outcome);
+        });
+      };
+    case "client_streaming":
+      return (call: ServerReadableStream<Message, Prepared>, callback: sendUnaryData<Prepared>) => {
+        const { state, finish } = begin(native, call);
+        outcomeOf(() => (handle as StreamIn)(readAll<Message>(call), state), name, answer, native.logger).then((outcome) => {
+          finish();
+          sendOutcome(callback, outcome);
+        });
+      };
+    case "server_streaming":
+      return (call: ServerWritableStream<Message, Prepared>) => {
+        const { state, finish } = begin(native, call);
+        sendAnswers(native, call, () => (handle as StreamOut)(call.request, state), answer, state, name).then(finish);
+      };
+    case "bidi_streaming":
+      return (call: ServerDuplexStream<Message, Prepared>) => {
+        const { state, finish } = begin(native, call);
+        sendAnswers(native, call, () => (handle as StreamBoth)(readAll<Message>(call), state), answer, state, name).then(finish);
+      };
+  }
+}
+
+export function nativeHandlers(native: NativeContext, { service, handlers }: ServedService): UntypedServiceImplementation {
+  const implementation: UntypedServiceImplementation = {};
+  for (const method of service.methods) {
+    const handle = (handlers as Record<string, ((...given: unknown[]) => unknown) | undefined>)[method.localName];
+    if (handle !== undefined) implementation[method.name] = handlerOf(native, methodName(service, method), method, handle.bind(handlers));
+  }
+  return implementation;
+}

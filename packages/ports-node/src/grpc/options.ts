@@ -1,0 +1,81 @@
+/** Every number of the transport, and the options of grpc-js that follow from them. Credentials are made here and nowhere else. */
+import type { ChannelOptions } from "@grpc/grpc-js";
+import { ChannelCredentials, ServerCredentials } from "@grpc/grpc-js";
+
+export interface GrpcLimits {
+  /** Of one encoded message. */
+  readonly messageBytesMax: number;
+  /** A frame is closed when it holds this much; one message may be larger. */
+  readonly frameBytes: number;
+  /** Handed to the connection and not yet written to the socket; the rest waits and grows the next frame. */
+  readonly writingBytesMax: number;
+  /** Calls waiting at the sender of one connection; beyond it they are refused with `overloaded`. */
+  readonly queuedBytesMax: number;
+  readonly queuedCallsMax: number;
+  /** Calls that the receiver of one connection handles at a time before it stops reading. */
+  readonly inFlightCallsMax: number;
+  readonly inFlightBytesMax: number;
+  readonly connectTimeoutMs: number;
+  /** Pause before a connection is tried again: from, to. */
+  readonly reconnectMinMs: number;
+  readonly reconnectMaxMs: number;
+  readonly keepAliveEveryMs: number;
+  readonly keepAliveTimeoutMs: number;
+  readonly windowBytes: number;
+  /** For calls of plain gRPC that come without a deadline. */
+  readonly defaultTimeoutMs: number;
+}
+
+const kib = 1024;
+const mib = 1024 * kib;
+
+export const defaultLimits: GrpcLimits = {
+  messageBytesMax: 16 * mib,
+  frameBytes: 1 * mib,
+  writingBytesMax: 4 * mib,
+  queuedBytesMax: 64 * mib,
+  queuedCallsMax: 65_536,
+  inFlightCallsMax: 1024,
+  inFlightBytesMax: 32 * mib,
+  connectTimeoutMs: 2_000,
+  reconnectMinMs: 20,
+  reconnectMaxMs: 100,
+  keepAliveEveryMs: 5_000,
+  keepAliveTimeoutMs: 5_000,
+  windowBytes: 8 * mib,
+  defaultTimeoutMs: 60_000,
+};
+
+/** A frame holds at most `frameBytes` and one message more. */
+export const receiveBytesMax = (limits: GrpcLimits): number => limits.messageBytesMax + limits.frameBytes + 64 * kib;
+
+export const clientOptions = (limits: GrpcLimits): ChannelOptions => ({
+  "grpc.max_receive_message_length": receiveBytesMax(limits),
+  "grpc.max_send_message_length": -1,
+  "grpc.keepalive_time_ms": limits.keepAliveEveryMs,
+  "grpc.keepalive_timeout_ms": limits.keepAliveTimeoutMs,
+  "grpc.keepalive_permit_without_calls": 1,
+  "grpc.initial_reconnect_backoff_ms": limits.reconnectMinMs,
+  "grpc.max_reconnect_backoff_ms": limits.reconnectMaxMs,
+  // A connection of our own per client: lanes must not share one.
+  "grpc.use_local_subchannel_pool": 1,
+  // Whoever calls decides what is tried again.
+  "grpc.enable_retries": 0,
+  "grpc.service_config_disable_resolution": 1,
+  "grpc.enable_http_proxy": 0,
+  "grpc.enable_channelz": 0,
+  "grpc-node.flow_control_window": limits.windowBytes,
+});
+
+export const serverOptions = (limits: GrpcLimits): ChannelOptions => ({
+  "grpc.max_receive_message_length": receiveBytesMax(limits),
+  "grpc.max_send_message_length": -1,
+  "grpc.keepalive_time_ms": limits.keepAliveEveryMs,
+  "grpc.keepalive_timeout_ms": limits.keepAliveTimeoutMs,
+  "grpc.max_concurrent_streams": 1024,
+  // Without channelz a server of grpc-js 1.14 keeps no list of its connections, and forceShutdown leaves them open.
+  "grpc.enable_channelz": 1,
+});
+
+export const clientCredentials = (): ChannelCredentials => ChannelCredentials.createInsecure();
+export const serverCredentials = (): ServerCredentials => ServerCredentials.createInsecure();

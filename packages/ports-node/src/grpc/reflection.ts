@@ -1,0 +1,22 @@
+/** What gRPC tools need to list and call everything that is served: the descriptors of the services and of all they import. */
+import type { DescFile, DescService } from "@bufbuild/protobuf";
+import { toBinary } from "@bufbuild/protobuf";
+import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
+import type { Server } from "@grpc/grpc-js";
+import { ReflectionService } from "@grpc/reflection";
+
+function collect(file: DescFile, files: Map<string, DescFile>): void {
+  if (files.has(file.proto.name)) return;
+  files.set(file.proto.name, file);
+  for (const dependency of file.dependencies) collect(dependency, files);
+}
+
+export function addReflection(server: Server, services: readonly DescService[]): void {
+  const files = new Map<string, DescFile>();
+  for (const service of services) collect(service.file, files);
+  const fileDescriptorProtos = [...files.values()].map((file) => Buffer.from(toBinary(FileDescriptorProtoSchema, file.proto)));
+  // The package takes its descriptors from any entry that has them, and serves every service named here.
+  const everything = { format: "Protocol Buffer 3 DescriptorProto", type: {}, fileDescriptorProtos };
+  const options = { services: services.map((service) => service.typeName) };
+  new ReflectionService({ everything } as unknown as ConstructorParameters<typeof ReflectionService>[0], options).addToServer(server);
+}

@@ -1,0 +1,98 @@
+/** gRPC object streams as async iterables, slowed down by their readers; shared by both sides. */
+import type { Readable } from "node:stream";
+import { FailureError } from "@stamp/base";
+import { cancelledFailure, fromServiceError } from "./failures.ts";
+import type { MessageCodec, Prepared } from "./message-codec.ts";
+
+/** What one stream may have written without it having left for the socket. */
+const writingBytesMax = 2 * 1024 * 1024;
+const writingCountMax = 64;
+
+interface ObjectWriter {
+  write(message: Prepared, written: () => void): boolean;
+  on(event: "close", listener: () => void): unknown;
+}
+
+/** The messages of a stream. Leaving early does not destroy the stream: the status is still to be sent (or the call to be cancelled). */
+export async function* readAll<T>(stream: unknown): AsyncIterable<T> {
+  try {
+    for await (const message of (stream as Readable).iterator({ destroyOnReturn: false })) yield message as T;
+  } catch (error) {
+    if (error instanceof FailureError) throw error;
+    const code = (error as { code?: unknown }).code;
+    if (typeof code === "number") throw new FailureError(fromServiceError(error as { code: number }));
+    throw new FailureError(cancelledFailure("unknown", "a stream"));
+  }
+}
+
+/**
+ * Writes all messages, holding back their maker while the peer does not read. False when the signal stopped it. The maker is told to
+ * stop (`return`) in every case.
+ */
+export async function writeAll(
+  writer: ObjectWriter,
+  messages: AsyncIterable<object>,
+  codec: MessageCodec,
+  signal: AbortSignal,
+): Promise<boolean> {
+  let writingBytes = 0;
+  let writingCount = 0;
+  let wake: (() => void) | undefined;
+  const awaken = (): void => wake?.();
+  signal.addEventListener("abort", awaken, { once: true });
+  try {
+    for await (const message of untilAborted(messages, signal)) {
+      const prepared = codec.prepare(message);
+      writingBytes += prepared.sizeBytes;
+      writingCount += 1;
+      writer.write(prepared, () => {
+        writingBytes -= prepared.sizeBytes;
+        writingCount -= 1;
+        wake?.();
+      });
+      while ((writingBytes > writingBytesMax || writingCount > writingCountMax) && !signal.aborted) {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+        wake = undefined;
+      }
+      if (signal.aborted) break;
+    }
+    return !signal.aborted;
+  } finally {
+    signal.removeEventListener("abort", awaken);
+  }
+}
+
+/** Ends at once when the signal is aborted, even while the next item is still being made; its maker is returned. */
+async function* untilAborted<T>(items: AsyncIterable<T>, signal: AbortSignal): AsyncIterable<T> {
+  const iterator = items[Symbol.asyncIterator]();
+  let stop: () => void = () => {};
+  const aborted = new Promise<"aborted">((resolve) => {
+    stop = () => resolve("aborted");
+  });
+  signal.addEventListener("abort", stop, { once: true });
+  let ended = false;
+  try {
+    while (!signal.aborted) {
+      const step = iterator.next();
+      const next = await Promise.race([step, aborted]);
+      if (next === "aborted") {
+        step.catch(() => {});
+        return;
+      }
+      if (next.done) {
+        ended = true;
+        return;
+      }
+      yield next.value;
+    }
+  } catch (error) {
+    ended = true;
+    throw error;
+  } finally {
+    signal.removeEventListener("abort", stop);
+    // Not awaited: a maker that hangs must not hold the call.
+    if (!ended) iterator.return?.()?.catch(() => {});
+  }
+}

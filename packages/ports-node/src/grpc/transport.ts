@@ -1,0 +1,97 @@
+/**
+ * The Transport port over gRPC. Unary calls travel over the bus (bus-client.ts, bus-server.ts), a connection for each address and lane;
+ * streams are gRPC's own. Every service is also reachable by ordinary gRPC tools.
+ */
+import type { DescService } from "@bufbuild/protobuf";
+import type { Address, CallOptions, Client, Clock, Listener, Logger, ServedService, Transport } from "@stamp/ports";
+import { silentLogger } from "@stamp/ports";
+import { NodeClock } from "../clock.ts";
+import type { BusMethod } from "./bus-client.ts";
+import { BusClient } from "./bus-client.ts";
+import { methodField } from "./frames.ts";
+import { codecOf } from "./message-codec.ts";
+import type { Lane } from "./methods.ts";
+import { laneOf, methodName } from "./methods.ts";
+import { NativeClient } from "./native-client.ts";
+import type { GrpcLimits } from "./options.ts";
+import { defaultLimits } from "./options.ts";
+import { listenGrpc } from "./server.ts";
+
+export interface GrpcTransportOptions {
+  readonly clock?: Clock;
+  readonly logger?: Logger;
+  readonly limits?: Partial<GrpcLimits>;
+}
+
+export class GrpcTransport implements Transport {
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #limits: GrpcLimits;
+  readonly #buses = new Map<string, BusClient>();
+  readonly #natives = new Map<Address, NativeClient>();
+  readonly #clients = new Map<Address, Map<DescService, unknown>>();
+
+  constructor(options: GrpcTransportOptions = {}) {
+    this.#clock = options.clock ?? new NodeClock();
+    this.#logger = options.logger ?? silentLogger;
+    this.#limits = { ...defaultLimits, ...options.limits };
+  }
+
+  client<S extends DescService>(address: Address, service: S): Client<S> {
+    let clients = this.#clients.get(address);
+    if (clients === undefined) {
+      clients = new Map();
+      this.#clients.set(address, clients);
+    }
+    let client = clients.get(service) as Client<S> | undefined;
+    if (client === undefined) {
+      client = this.#makeClient(address, service);
+      clients.set(service, client);
+    }
+    return client;
+  }
+
+  serve(listen: Address, services: readonly ServedService[]): Promise<Listener> {
+    return listenGrpc({ clock: this.#clock, logger: this.#logger, limits: this.#limits }, listen, services);
+  }
+
+  async close(): Promise<void> {
+    for (const bus of this.#buses.values()) bus.close();
+    for (const native of this.#natives.values()) native.close();
+    this.#buses.clear();
+    this.#natives.clear();
+    this.#clients.clear();
+  }
+
+  #makeClient<S extends DescService>(address: Address, service: S): Client<S> {
+    const client: Record<string, unknown> = {};
+    for (const method of service.methods) {
+      if (method.methodKind === "unary") {
+        const name = methodName(service, method);
+        const bus = this.#bus(address, laneOf(method));
+        const described: BusMethod = { name, field: methodField(name), request: codecOf(method.input), answer: codecOf(method.output) };
+        client[method.localName] = (request: object, options: CallOptions) => bus.call(described, request, options);
+      } else client[method.localName] = this.#native(address).method(service, method);
+    }
+    return client as Client<S>;
+  }
+
+  #bus(address: Address, lane: Lane): BusClient {
+    const key = `${lane} ${address}`;
+    let bus = this.#buses.get(key);
+    if (bus === undefined) {
+      bus = new BusClient(address, this.#limits);
+      this.#buses.set(key, bus);
+    }
+    return bus;
+  }
+
+  #native(address: Address): NativeClient {
+    let native = this.#natives.get(address);
+    if (native === undefined) {
+      native = new NativeClient(address, this.#limits, this.#clock);
+      this.#natives.set(address, native);
+    }
+    return native;
+  }
+}

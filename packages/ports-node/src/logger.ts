@@ -1,0 +1,56 @@
+/** JSON lines on standard output, or lines for people when that is a terminal. Written synchronously: the last line before a crash counts. */
+import type { LogFields, Logger } from "@stamp/ports";
+import type { Logger as Pino } from "pino";
+import { destination, pino, stdSerializers } from "pino";
+import pretty from "pino-pretty";
+
+export const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
+export type LogLevel = (typeof logLevels)[number];
+
+class NodeLogger implements Logger {
+  readonly #pino: Pino;
+
+  constructor(inner: Pino) {
+    this.#pino = inner;
+  }
+
+  debug(message: string, fields?: LogFields): void {
+    this.#pino.debug(fields ?? {}, message);
+  }
+  info(message: string, fields?: LogFields): void {
+    this.#pino.info(fields ?? {}, message);
+  }
+  warn(message: string, fields?: LogFields): void {
+    this.#pino.warn(fields ?? {}, message);
+  }
+  error(message: string, fields?: LogFields): void {
+    this.#pino.error(fields ?? {}, message);
+  }
+  child(fields: LogFields): Logger {
+    return new NodeLogger(this.#pino.child(fields));
+  }
+}
+
+export interface NodeLoggerOptions {
+  readonly level?: LogLevel;
+  /** Added to every line. */
+  readonly fields?: LogFields;
+  /** A file to append to instead of standard output. */
+  readonly file?: string;
+}
+
+export function nodeLogger(options: NodeLoggerOptions = {}): Logger {
+  const settings = {
+    level: options.level ?? "info",
+    base: { ...options.fields },
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (label: string) => ({ level: label }) },
+    serializers: { error: stdSerializers.err, err: stdSerializers.err },
+  };
+  if (options.file === undefined && process.stdout.isTTY) {
+    return new NodeLogger(pino(settings, pretty({ colorize: true, sync: true, ignore: "pid,hostname", translateTime: "HH:MM:ss.l" })));
+  }
+  return new NodeLogger(
+    pino(settings, destination({ dest: options.file ?? 1, sync: true, append: true, mkdir: options.file !== undefined })),
+  );
+}

@@ -1,0 +1,29 @@
+/** Real entropy, taken from the kernel in blocks. */
+import { randomFillSync } from "node:crypto";
+import type { Random } from "@stamp/ports";
+
+const wordsPerBlock = 256;
+
+export class NodeRandom implements Random {
+  readonly #words = new Uint32Array(wordsPerBlock);
+  #next = wordsPerBlock;
+
+  uint32(): number {
+    if (this.#next === wordsPerBlock) {
+      randomFillSync(this.#words);
+      this.#next = 0;
+    }
+    const word = this.#words[this.#next] as number;
+    this.#words[this.#next] = 0;
+    this.#next += 1;
+    return word;
+  }
+
+  float(): number {
+    return (this.uint32() * 2 ** 21 + (this.uint32() >>> 11)) / 2 ** 53;
+  }
+
+  bytes(length: number): Uint8Array<ArrayBuffer> {
+    return randomFillSync(new Uint8Array(length));
+  }
+}

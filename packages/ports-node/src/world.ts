@@ -1,0 +1,55 @@
+/** The world of a real process: everything below one data folder. */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Rules } from "@stamp/base";
+import { allRules } from "@stamp/base";
+import type { Logger, Transport, World } from "@stamp/ports";
+import { NodeClock } from "./clock.ts";
+import { NodeDigest } from "./digest.ts";
+import { NodeDisk } from "./disk.ts";
+import { GrpcTransport } from "./grpc/transport.ts";
+import { NodeKeyValueStores } from "./key-value.ts";
+import type { LogLevel } from "./logger.ts";
+import { nodeLogger } from "./logger.ts";
+import { NodeRandom } from "./random.ts";
+
+/** What the process ends with when `world.fatal` was called; the supervisor starts it again. */
+export const fatalExitCode = 71;
+
+export interface NodeWorldOptions {
+  /** Files in `<dataDir>/files`, stores in `<dataDir>/stores`. Made when absent. */
+  readonly dataDir: string;
+  /** Of the process; in every log line. */
+  readonly name: string;
+  readonly logLevel?: LogLevel;
+  readonly logger?: Logger;
+  /** gRPC when not given. */
+  readonly transport?: Transport;
+  readonly rules?: Rules;
+  /** Instead of ending the process; for several roles in one. */
+  readonly onFatal?: (reason: string) => void;
+}
+
+export function nodeWorld(options: NodeWorldOptions): World {
+  const files = join(options.dataDir, "files");
+  const stores = join(options.dataDir, "stores");
+  mkdirSync(files, { recursive: true });
+  mkdirSync(stores, { recursive: true });
+  const clock = new NodeClock();
+  const logger = options.logger ?? nodeLogger({ level: options.logLevel ?? "info", fields: { name: options.name } });
+  return {
+    clock,
+    random: new NodeRandom(),
+    disk: new NodeDisk(files),
+    keyValue: new NodeKeyValueStores(stores),
+    transport: options.transport ?? new GrpcTransport({ clock, logger }),
+    digest: new NodeDigest(),
+    logger,
+    rules: options.rules ?? allRules,
+    fatal: (reason) => {
+      logger.error("the process ends because it must not go on", { reason, stack: new Error(reason).stack });
+      if (options.onFatal) options.onFatal(reason);
+      else process.exit(fatalExitCode);
+    },
+  };
+}
