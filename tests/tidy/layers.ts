@@ -1,0 +1,52 @@
+/**
+ * Who may depend on whom. Imports go one way: services → async packages → pure packages; adapters implement ports; what people hold in
+ * their hands stands above all of it. A package that is missing here has no place yet: give it one.
+ */
+export interface Layer {
+  readonly kind: "pure" | "async" | "adapter" | "service" | "hands" | "tests";
+  /** Our own packages that its code (not its tests) may import. */
+  readonly allowed: readonly string[];
+}
+
+const pure = ["base", "extent", "stream", "lsm", "partition-map", "lease", "objects", "azure-rest"];
+const async = ["ports", "wire", "metadata-store", "stream-client", "range-partition"];
+const roles = ["lock-service", "stream-manager", "extent-node", "partition-manager", "partition-server", "front-end"];
+const hands = ["cluster", "embedded", "cli"];
+
+const service: Layer = { kind: "service", allowed: [...pure, ...async, "ports-node"] };
+
+export const layers: Readonly<Record<string, Layer>> = {
+  base: { kind: "pure", allowed: [] },
+  extent: { kind: "pure", allowed: ["base"] },
+  stream: { kind: "pure", allowed: ["base"] },
+  lsm: { kind: "pure", allowed: ["base"] },
+  lease: { kind: "pure", allowed: ["base"] },
+  objects: { kind: "pure", allowed: ["base"] },
+  "azure-rest": { kind: "pure", allowed: ["base"] },
+  "partition-map": { kind: "pure", allowed: ["base", "objects"] },
+
+  wire: { kind: "async", allowed: ["base"] },
+  ports: { kind: "async", allowed: ["base", "wire"] },
+  "metadata-store": { kind: "async", allowed: ["base", "ports", "wire", "lease"] },
+  "stream-client": { kind: "async", allowed: ["base", "ports", "wire", "extent", "metadata-store"] },
+  "range-partition": { kind: "async", allowed: ["base", "ports", "wire", "lsm", "stream-client"] },
+
+  "ports-node": { kind: "adapter", allowed: ["base", "ports", "wire"] },
+  simulator: { kind: "adapter", allowed: [...pure, ...async, ...roles] },
+
+  "lock-service": service,
+  "stream-manager": service,
+  "extent-node": service,
+  "partition-manager": service,
+  "partition-server": service,
+  "front-end": service,
+
+  cluster: { kind: "hands", allowed: [...pure, ...async, "ports-node"] },
+  embedded: { kind: "hands", allowed: [...pure, ...async, ...roles, "ports-node"] },
+  cli: { kind: "hands", allowed: [...pure, ...async, "ports-node", "cluster", "embedded"] },
+  bench: { kind: "hands", allowed: [...pure, ...async, "ports-node", ...hands] },
+  tests: { kind: "tests", allowed: [...pure, ...async, ...roles, "ports-node", "simulator", ...hands, "bench"] },
+};
+
+/** Adapters: inside a service only main.ts knows one. */
+export const adapters: readonly string[] = ["ports-node", "simulator"];

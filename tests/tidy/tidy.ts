@@ -1,0 +1,148 @@
+/** The rules of this repository that neither the compiler nor the linter can hold. Each breach is one line that names file and rule. */
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { adapters, layers } from "./layers.ts";
+
+const linesMax = 600;
+const ourImport = /(?:from|import)\s*\(?\s*"(@stamp\/[^"]+)"/g;
+const relativeImport = /(?:from|import)\s*\(?\s*"(\.\.?\/[^"]+)"/g;
+
+interface Source {
+  /** Relative to the root. */
+  readonly path: string;
+  readonly text: string;
+  /** Folder name of its package: `base`, `extent-node`, `tests`. */
+  readonly owner: string;
+  readonly isTest: boolean;
+}
+
+interface Manifest {
+  readonly name: string;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly devDependencies?: Readonly<Record<string, string>>;
+}
+
+export function tidy(root: string): string[] {
+  const sources = readSources(root);
+  return [
+    ...sources.flatMap((source) => [...layering(source), ...door(source), ...size(source), ...leftovers(source), ...machinePaths(source)]),
+    ...manifests(root, sources),
+    ...documents(root),
+  ];
+}
+
+function readSources(root: string): Source[] {
+  const files = globSync(["{packages,services}/*/src/**/*.ts", "tests/**/*.ts", "*.mjs"], {
+    cwd: root,
+    // The breaches that the test writes are text inside of it.
+    exclude: ["**/node_modules/**", "packages/wire/src/gen/**", "tests/tidy/tidy.test.ts"],
+  });
+  return files.sort().map((path) => {
+    const parts = path.split("/");
+    const owner = parts[0] === "packages" || parts[0] === "services" ? (parts[1] ?? "") : "tests";
+    const isTest = /\.(test|slow|conformance)\.ts$/.test(path) || path.endsWith("/conformance.ts") || parts[0] === "tests";
+    return { path, text: readFileSync(join(root, path), "utf8"), owner, isTest };
+  });
+}
+
+/** Imports of code go one way; only main.ts of a service knows an adapter; nobody imports a service but those who run it. */
+function layering({ path, text, owner, isTest }: Source): string[] {
+  const layer = layers[owner];
+  if (layer === undefined) return [`${path}: layering: ${owner} has no layer in tests/tidy/layers.ts`];
+  if (isTest) return [];
+  const breaches: string[] = [];
+  for (const [, specifier = ""] of text.matchAll(ourImport)) {
+    const target = specifier.split("/")[1] ?? "";
+    if (target === owner) continue;
+    if (!layer.allowed.includes(target)) breaches.push(`${path}: layering: ${owner} must not import ${target}`);
+    if (layer.kind === "service" && adapters.includes(target) && !path.endsWith("/src/main.ts")) {
+      breaches.push(`${path}: layering: only main.ts of a service imports an adapter, not this file (${target})`);
+    }
+  }
+  return breaches;
+}
+
+/** `src/index.ts` is a package's only door, from inside and from outside. */
+function door({ path, text }: Source): string[] {
+  const breaches: string[] = [];
+  for (const [, specifier = ""] of text.matchAll(ourImport)) {
+    if (specifier.split("/").length !== 2) breaches.push(`${path}: one door: ${specifier} is not a package's index`);
+  }
+  const home = path.split("/").slice(0, path.startsWith("tests/") ? 1 : 2);
+  for (const [, specifier = ""] of text.matchAll(relativeImport)) {
+    const resolved = join(path, "..", specifier);
+    if (home.length > 0 && !path.endsWith(".mjs") && !resolved.startsWith(`${home.join("/")}/`)) {
+      breaches.push(`${path}: one door: ${specifier} leaves the package`);
+    }
+    if (!path.endsWith(".mjs") && !/\.(ts|json)$/.test(specifier)) breaches.push(`${path}: imports name their .ts: ${specifier}`);
+  }
+  return breaches;
+}
+
+function size({ path, text }: Source): string[] {
+  const lines = text.split("\n").length - 1;
+  return lines > linesMax ? [`${path}: size: ${lines} lines; ${linesMax} is wrong`] : [];
+}
+
+/** Unfinished work is an issue, not a comment; a test that is skipped says why. */
+function leftovers({ path, text }: Source): string[] {
+  const breaches: string[] = [];
+  const marks = ["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK"];
+  text.split("\n").forEach((line, at) => {
+    const mark = marks.find((each) => new RegExp(`(//|\\*).*\\b${each}\\b`).test(line));
+    if (mark !== undefined) breaches.push(`${path}:${at + 1}: leftover: ${mark}`);
+    if (/\b(test|it|describe|suite)\.(only|todo)\(|\bonly: true\b/.test(line)) breaches.push(`${path}:${at + 1}: leftover: only or todo`);
+    if (/\b(test|it|describe|suite)\.skip\(|\bskip: true\b/.test(line))
+      breaches.push(`${path}:${at + 1}: leftover: skipped without a reason`);
+  });
+  return breaches;
+}
+
+/** The repository stands alone: no paths of the machine it was written on. */
+function machinePaths({ path, text }: { path: string; text: string }): string[] {
+  const found = /(^|[\s"'`(=:])\/(work|opt\/dev|root|home\/\w+|Users\/\w+)\//m.exec(text);
+  return found ? [`${path}: machine path: ${found[0].trim()}`] : [];
+}
+
+/** package.json: dependencies go one way and are what the code imports; versions of others are exact. */
+function manifests(root: string, sources: readonly Source[]): string[] {
+  const breaches: string[] = [];
+  for (const path of globSync("{packages/*,services/*,tests}/package.json", { cwd: root }).sort()) {
+    const manifest: Manifest = JSON.parse(readFileSync(join(root, path), "utf8"));
+    const owner = path === "tests/package.json" ? "tests" : (path.split("/")[1] ?? "");
+    const layer = layers[owner];
+    if (layer === undefined) {
+      breaches.push(`${path}: layering: ${owner} has no layer in tests/tidy/layers.ts`);
+      continue;
+    }
+    if (manifest.name !== `@stamp/${owner}`) breaches.push(`${path}: is named ${manifest.name}`);
+    const all = { ...manifest.dependencies, ...manifest.devDependencies };
+    for (const [name, version] of Object.entries(all)) {
+      if (!name.startsWith("@stamp/")) {
+        if (!/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version)) breaches.push(`${path}: ${name} is not pinned: ${version}`);
+      }
+    }
+    for (const name of Object.keys(manifest.dependencies ?? {})) {
+      const target = name.split("/")[1] ?? "";
+      if (name.startsWith("@stamp/") && !layer.allowed.includes(target))
+        breaches.push(`${path}: layering: ${owner} must not depend on ${target}`);
+    }
+    for (const source of sources.filter((each) => each.owner === owner)) {
+      for (const [, specifier = ""] of source.text.matchAll(ourImport)) {
+        const name = specifier.split("/").slice(0, 2).join("/");
+        const held = source.isTest ? all[name] : manifest.dependencies?.[name];
+        if (name !== manifest.name && held === undefined && !breaches.includes(`${path}: ${name} is imported but not declared`)) {
+          breaches.push(`${path}: ${name} is imported but not declared`);
+        }
+      }
+    }
+  }
+  return breaches;
+}
+
+function documents(root: string): string[] {
+  const files = globSync(["*.md", "docs/**/*.md", "proto/**/*.proto", "Dockerfile", "docker-compose.yml", ".ci/*"], { cwd: root });
+  return files
+    .filter((path) => existsSync(join(root, path)))
+    .flatMap((path) => machinePaths({ path, text: readFileSync(join(root, path), "utf8") }));
+}
