@@ -1,0 +1,157 @@
+/**
+ * Makes new extents: recorded `allocating`, created durably on every replica, then given to whoever opens them. A node that fails is
+ * passed over and the extent placed anew; the failed one is dropped, nobody was told of it.
+ */
+import type { ExtentId, Outcome, OwnerEpoch } from "@stamp/base";
+import { extentId, ok, refused } from "@stamp/base";
+import { sleep } from "@stamp/ports";
+import type { ExtentRecord, PlacementNode } from "@stamp/stream";
+import { place, planAllocate, planDropAllocating, planReserveIds } from "@stamp/stream";
+import { toWire } from "@stamp/wire";
+import type { Term } from "./term.ts";
+import { endIfStale, extentNode } from "./term.ts";
+
+export interface Wanted {
+  readonly stream: string;
+  readonly ownerEpoch: OwnerEpoch;
+  readonly predecessor: ExtentId | undefined;
+  readonly avoidAddresses: readonly string[];
+  /** False when nobody waits for it any more. */
+  readonly wanted: () => boolean;
+}
+
+const idsAtOnce = 256;
+
+export class Allocator {
+  readonly #term: Term;
+  #nextId = 0;
+  #reservedTo = 0;
+  #reserving: Promise<Outcome<void>> | undefined;
+  #waitingForNodes = 0;
+
+  constructor(term: Term) {
+    this.#term = term;
+  }
+
+  waits(): string[] {
+    const { config, nodes } = this.#term;
+    if (this.#waitingForNodes === 0) return [];
+    return [
+      `${this.#waitingForNodes} new extents wait for extent nodes: ${nodes.upCount} are up, at least ${config.minCopies} must take them`,
+    ];
+  }
+
+  /** An extent that is durable on every replica and told to nobody. */
+  async allocate(request: Wanted): Promise<Outcome<ExtentId>> {
+    const { ended, ledger, nodes, world } = this.#term;
+    for (;;) {
+      const replicas = await this.#place(request);
+      if (!replicas.ok) return replicas;
+      const id = await this.mintId();
+      if (!id.ok) return id;
+      const { stream, ownerEpoch, predecessor } = request;
+      const allocation = { stream, ownerEpoch, predecessor, id: extentId(id.value), replicas: replicas.value };
+      const recorded = await ledger.commit((state) => planAllocate(state, allocation, world.rules));
+      if (!recorded.ok) return recorded;
+      const failed = await this.#createEverywhere(allocation.id);
+      if (ended.aborted) return refused("unavailable", "notLeader", "the term ended during the allocation");
+      if (failed.length === 0) return ok(allocation.id);
+      for (const nodeId of failed) nodes.distrust(nodeId);
+      this.drop(allocation.id);
+      if (!request.wanted()) return refused("unavailable", "noPlacement", `nodes ${failed.join(", ")} did not create extent ${id.value}`);
+      await sleep(world.clock, 5, ended);
+    }
+  }
+
+  /** It was not opened: dropped in the background (or by the next leader). */
+  drop(id: ExtentId): void {
+    void this.#term.ledger.commit((state) => planDropAllocating(state, [id]));
+  }
+
+  /** For extents and segments; never given twice, also not by another leader. */
+  async mintId(): Promise<Outcome<number>> {
+    const { ledger, state } = this.#term;
+    while (this.#nextId >= this.#reservedTo) {
+      this.#reserving ??= (async () => {
+        const from = state.nextId;
+        const reserved = await ledger.commit((current) => planReserveIds(current, idsAtOnce));
+        if (reserved.ok) {
+          this.#nextId = from;
+          this.#reservedTo = from + idsAtOnce;
+        }
+        this.#reserving = undefined;
+        return reserved;
+      })();
+      const reserved = await this.#reserving;
+      if (!reserved.ok) return reserved;
+    }
+    this.#nextId += 1;
+    return ok(this.#nextId - 1);
+  }
+
+  /** Waits for nodes as long as somebody waits for the extent. */
+  async #place(request: Wanted): Promise<Outcome<PlacementNode[]>> {
+    const { config, ended, nodes, world } = this.#term;
+    const { copies, minCopies } = config;
+    let waiting = false;
+    try {
+      for (;;) {
+        const candidates = nodes.placeable();
+        const avoid = nodes.distrusted();
+        for (const node of candidates) {
+          const address = nodes.address(node.nodeId);
+          if (address !== undefined && request.avoidAddresses.includes(address)) avoid.add(node.nodeId);
+        }
+        const chosen = place({ nodes: candidates, copies, minCopies, avoid, random: () => world.random.float() });
+        // Nodes that are known from before get the time to report before an extent is made with fewer copies.
+        if (chosen.length >= copies || (chosen.length >= minCopies && !nodes.settling)) return ok(chosen);
+        if (ended.aborted || !request.wanted()) {
+          return refused("unavailable", "noPlacement", `${candidates.length} extent nodes take new extents, ${minCopies} are needed`);
+        }
+        if (!waiting) {
+          waiting = true;
+          this.#waitingForNodes += 1;
+        }
+        await nodes.changed(100);
+      }
+    } finally {
+      if (waiting) this.#waitingForNodes -= 1;
+    }
+  }
+
+  /** The nodes that did not do it. */
+  async #createEverywhere(id: ExtentId): Promise<string[]> {
+    const extent = this.#term.state.extent(id);
+    if (extent?.phase !== "allocating") return [];
+    const created = Promise.all(
+      extent.replicas.map(async (replica) => ((await this.#create(extent, replica.nodeId)) ? undefined : replica.nodeId)),
+    );
+    if (!this.#term.world.rules.on("createdOnEveryReplica")) return [];
+    return (await created).filter((nodeId) => nodeId !== undefined);
+  }
+
+  async #create(extent: ExtentRecord, nodeId: string): Promise<boolean> {
+    const { config, nodes, number, stampId, world } = this.#term;
+    const answer = await extentNode(this.#term, nodeId)?.createExtent(
+      {
+        smTerm: toWire(number),
+        extentId: toWire(extent.id),
+        ownerEpoch: toWire(extent.ownerEpoch),
+        version: toWire(extent.version),
+        replicas: extent.replicas.map((replica) => ({
+          nodeId: replica.nodeId,
+          address: nodes.address(replica.nodeId) ?? "",
+          diskId: replica.diskId,
+        })),
+        stampId,
+      },
+      { timeoutMs: config.createTimeoutMs },
+    );
+    if (answer?.ok) return true;
+    if (answer !== undefined) {
+      endIfStale(this.#term, answer.failure);
+      world.logger.warn("a replica was not created", { extent: extent.id, node: nodeId, reason: answer.failure.reason });
+    }
+    return false;
+  }
+}

@@ -1,0 +1,207 @@
+/**
+ * Brings every replica of a sealed extent to the sealed length: longer ones truncate, shorter ones copy what they miss. Retried while a
+ * node is away. A client is told a sealed length only when `minCopies` replicas hold the prefix durably (`minCopiesBeforeTelling`): else
+ * one answer and one dead disk lose it (model/append.pml FIX 5).
+ *
+ * Who was seen complete is known here at once and recorded a little later; a new leader asks again for what was not recorded.
+ */
+import type { ExtentId } from "@stamp/base";
+import { jittered, sleep, within } from "@stamp/ports";
+import type { ExtentRecord, ReplicaPlace, ReplicaRecord } from "@stamp/stream";
+import { planMarkReplicas } from "@stamp/stream";
+import { toWire } from "@stamp/wire";
+import type { Term } from "./term.ts";
+import { Bell, endIfStale, extentNode } from "./term.ts";
+
+const againMinMs = 50;
+const againMaxMs = 5_000;
+
+export class Completer {
+  readonly #term: Term;
+  /** Seen complete and perhaps not recorded yet. */
+  readonly #complete = new Map<ExtentId, Set<string>>();
+  /** Replicas that can't be completed where they are: repair copies them anew. */
+  readonly #broken = new Map<ExtentId, Set<string>>();
+  readonly #driven = new Set<string>();
+  readonly #progress = new Bell();
+
+  constructor(term: Term) {
+    this.#term = term;
+  }
+
+  /** Starts on every replica that is not known to be complete. `counted`: whose answers made the length, longest first. */
+  start(id: ExtentId, counted: readonly string[]): void {
+    const extent = this.#sealed(id);
+    if (extent === undefined) return;
+    for (const replica of extent.replicas) if (!this.complete(extent, replica)) void this.#drive(id, replica, counted);
+  }
+
+  /** A node says that its replica is not sealed. */
+  recheck(id: ExtentId, nodeId: string): void {
+    const replica = this.#sealed(id)?.replicas.find((one) => one.nodeId === nodeId);
+    if (replica === undefined || this.broken(id, nodeId)) return;
+    void this.#drive(id, replica, []);
+  }
+
+  complete(extent: ExtentRecord, replica: ReplicaRecord): boolean {
+    if (this.broken(extent.id, replica.nodeId)) return false;
+    return replica.complete || (this.#complete.get(extent.id)?.has(replica.nodeId) ?? false);
+  }
+
+  broken(id: ExtentId, nodeId: string): boolean {
+    return this.#broken.get(id)?.has(nodeId) ?? false;
+  }
+
+  brokenExtents(): Iterable<ExtentId> {
+    return this.#broken.keys();
+  }
+
+  completeCount(extent: ExtentRecord): number {
+    return extent.replicas.filter((replica) => this.complete(extent, replica)).length;
+  }
+
+  /** Whether a client may be told its sealed length. */
+  tellable(extent: ExtentRecord): boolean {
+    if (extent.phase !== "sealed") return false;
+    return !this.#term.world.rules.on("minCopiesBeforeTelling") || this.completeCount(extent) >= this.#term.config.minCopies;
+  }
+
+  /** Resolves when all of these may be told, or the term ended; an extent that was dropped meanwhile counts as told. */
+  async untilTellable(ids: readonly ExtentId[]): Promise<void> {
+    const open = (): boolean =>
+      ids.some((id) => {
+        const extent = this.#sealed(id);
+        return extent !== undefined && !this.tellable(extent);
+      });
+    while (open() && !this.#term.ended.aborted) {
+      await within(this.#term.world.clock, 1_000, this.#progress.next);
+    }
+  }
+
+  /** Repair made a new replica or replaced one. */
+  repaired(id: ExtentId, place: ReplicaPlace): void {
+    const broken = this.#broken.get(id);
+    broken?.delete(place.nodeId);
+    if (broken?.size === 0) this.#broken.delete(id);
+    this.#progress.notify();
+  }
+
+  /** What a seal must never do; used only when the rule `recordSealBeforeTelling` is switched off in a simulation. */
+  async tellUnrecorded(id: ExtentId, sealedLengthBytes: number, counted: readonly string[]): Promise<void> {
+    const extent = this.#term.state.extent(id);
+    if (extent === undefined || this.#term.world.rules.on("recordSealBeforeTelling")) return;
+    await Promise.all(
+      extent.replicas.map((replica) => this.#sealOnce({ ...extent, version: extent.version }, replica, sealedLengthBytes, counted)),
+    );
+  }
+
+  async #drive(id: ExtentId, replica: ReplicaRecord, counted: readonly string[]): Promise<void> {
+    const key = `${id} ${replica.nodeId} ${replica.diskId}`;
+    if (this.#driven.has(key)) return;
+    this.#driven.add(key);
+    const { clock, random } = this.#term.world;
+    const { ended, nodes } = this.#term;
+    let pauseMs = againMinMs;
+    for (let first = true; !ended.aborted; first = false) {
+      const extent = this.#sealed(id);
+      if (
+        extent?.sealedLengthBytes === undefined ||
+        !extent.replicas.some((one) => one.nodeId === replica.nodeId && one.diskId === replica.diskId)
+      )
+        break;
+      // The first attempt is made even when nothing was heard of the node: it may be only its reports that are late.
+      if (!first && !nodes.reachable(replica)) {
+        await nodes.changed(againMaxMs);
+        pauseMs = againMinMs;
+        if (!nodes.reachable(replica)) continue;
+      }
+      const result = await this.#sealOnce(extent, replica, extent.sealedLengthBytes, counted);
+      if (ended.aborted) break;
+      if (result === "complete") {
+        this.#sawComplete(id, replica.nodeId);
+        break;
+      }
+      if (result === "broken") {
+        this.#sawBroken(id, replica.nodeId);
+        break;
+      }
+      await sleep(clock, jittered(random, pauseMs), ended);
+      pauseMs = Math.min(pauseMs * 2, againMaxMs);
+    }
+    this.#driven.delete(key);
+  }
+
+  async #sealOnce(
+    extent: ExtentRecord,
+    replica: ReplicaRecord,
+    sealedLengthBytes: number,
+    counted: readonly string[],
+  ): Promise<"complete" | "broken" | "again"> {
+    const { config, number, world } = this.#term;
+    const node = extentNode(this.#term, replica.nodeId);
+    if (node === undefined) return "again";
+    const answer = await node.sealExtent(
+      {
+        smTerm: toWire(number),
+        extentId: toWire(extent.id),
+        sealedLengthBytes: toWire(sealedLengthBytes),
+        version: toWire(extent.version),
+        diskId: replica.diskId,
+        sources: this.#sources(extent, replica.nodeId, counted),
+      },
+      { timeoutMs: config.sealTimeoutMs },
+    );
+    if (answer.ok) return "complete";
+    endIfStale(this.#term, answer.failure);
+    const { reason, message } = answer.failure;
+    if (reason === "unknownExtent" || reason === "damaged" || reason === "wrongDisk") {
+      world.logger.warn("a replica must be copied anew", { extent: extent.id, node: replica.nodeId, reason, message });
+      return "broken";
+    }
+    return "again";
+  }
+
+  /** Whom to copy from: replicas seen complete, then those whose length counted, then the others. */
+  #sources(extent: ExtentRecord, except: string, counted: readonly string[]): string[] {
+    const others = extent.replicas.filter((one) => one.nodeId !== except && !this.broken(extent.id, one.nodeId));
+    const rank = (one: ReplicaRecord): number => {
+      if (this.complete(extent, one)) return -1;
+      const at = counted.indexOf(one.nodeId);
+      return at < 0 ? counted.length : at;
+    };
+    const sorted = others.toSorted((a, b) => rank(a) - rank(b));
+    return sorted.map((one) => this.#term.nodes.address(one.nodeId)).filter((address) => address !== undefined);
+  }
+
+  #sawComplete(id: ExtentId, nodeId: string): void {
+    const seen = this.#complete.get(id) ?? new Set();
+    this.#complete.set(id, seen.add(nodeId));
+    this.#progress.notify();
+    void this.#record(id);
+  }
+
+  #sawBroken(id: ExtentId, nodeId: string): void {
+    const broken = this.#broken.get(id) ?? new Set();
+    this.#broken.set(id, broken.add(nodeId));
+    this.#complete.get(id)?.delete(nodeId);
+    void this.#term.ledger.commit((state) => planMarkReplicas(state, id, new Set([nodeId]), false));
+  }
+
+  /** One record for those that come close together: nobody waits for it. */
+  async #record(id: ExtentId): Promise<void> {
+    const { ended, ledger, world } = this.#term;
+    await sleep(world.clock, 20, ended);
+    const seen = this.#complete.get(id);
+    if (seen === undefined || seen.size === 0) return;
+    const taken = new Set(seen);
+    const recorded = await ledger.commit((state) => planMarkReplicas(state, id, taken, true));
+    if (!recorded.ok) return;
+    for (const nodeId of taken) seen.delete(nodeId);
+    if (seen.size === 0) this.#complete.delete(id);
+  }
+
+  #sealed(id: ExtentId): ExtentRecord | undefined {
+    const extent = this.#term.state.extent(id);
+    return extent?.phase === "sealed" ? extent : undefined;
+  }
+}

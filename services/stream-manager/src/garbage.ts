@@ -1,0 +1,103 @@
+/**
+ * Deletes replicas of extents that the stream manager itself recorded as dropped, and those that repair replaced, after a grace period.
+ * What it does not know it never deletes. The grace counts from when this leader first saw it: a new leader starts it again.
+ */
+import type { ExtentId } from "@stamp/base";
+import type { ExtentRecord, ReplicaPlace } from "@stamp/stream";
+import { planForgetExtent, planForgetRemoved } from "@stamp/stream";
+import { toWire } from "@stamp/wire";
+import type { Term } from "./term.ts";
+import { endIfStale, extentNode } from "./term.ts";
+
+const extentsPerTickMax = 32;
+const deleteTimeoutMs = 5_000;
+
+export class Garbage {
+  readonly #term: Term;
+  readonly #seenMs = new Map<string, number>();
+  /** Replicas of dropped extents whose deletion was answered. */
+  readonly #deleted = new Map<ExtentId, Set<string>>();
+  #busy = false;
+
+  constructor(term: Term) {
+    this.#term = term;
+  }
+
+  /** Called every tick. */
+  async tick(): Promise<void> {
+    if (this.#busy) return;
+    this.#busy = true;
+    try {
+      let budget = extentsPerTickMax;
+      for (const id of [...this.#term.state.garbage()]) {
+        const extent = this.#term.state.extent(id);
+        if (extent === undefined || this.#term.ended.aborted) continue;
+        if (budget === 0) return;
+        if (await (extent.phase === "dropped" ? this.#dropped(extent) : this.#removed(extent))) budget -= 1;
+      }
+    } finally {
+      this.#busy = false;
+    }
+  }
+
+  async #dropped(extent: ExtentRecord): Promise<boolean> {
+    if (!this.#graceOver(`dropped ${extent.id}`)) return false;
+    const places: ReplicaPlace[] = [...extent.replicas, ...extent.removed, ...(extent.repair ? [extent.repair] : [])];
+    const deleted = this.#deleted.get(extent.id) ?? new Set();
+    this.#deleted.set(extent.id, deleted);
+    let tried = false;
+    await Promise.all(
+      places.map(async (place) => {
+        const key = `${place.nodeId} ${place.diskId}`;
+        if (deleted.has(key) || !this.#deletable(place)) return;
+        tried = true;
+        if (await this.#delete(extent, place)) deleted.add(key);
+      }),
+    );
+    if (!places.every((place) => deleted.has(`${place.nodeId} ${place.diskId}`))) return tried;
+    const forgotten = await this.#term.ledger.commit((state) => planForgetExtent(state, extent.id));
+    if (forgotten.ok) {
+      this.#deleted.delete(extent.id);
+      this.#seenMs.delete(`dropped ${extent.id}`);
+    }
+    return true;
+  }
+
+  async #removed(extent: ExtentRecord): Promise<boolean> {
+    let tried = false;
+    for (const place of extent.removed) {
+      const key = `removed ${extent.id} ${place.nodeId} ${place.diskId}`;
+      if (!this.#graceOver(key) || !this.#deletable(place)) continue;
+      tried = true;
+      // The same node may hold a current replica by now, made on the same disk: that one stays.
+      const current = extent.replicas.some((replica) => replica.nodeId === place.nodeId) || extent.repair?.nodeId === place.nodeId;
+      if (!current && !(await this.#delete(extent, place))) continue;
+      const forgotten = await this.#term.ledger.commit((state) => planForgetRemoved(state, extent.id, place));
+      if (forgotten.ok) this.#seenMs.delete(key);
+    }
+    return tried;
+  }
+
+  #graceOver(key: string): boolean {
+    const nowMs = this.#term.world.clock.monotonicMs();
+    const sinceMs = this.#seenMs.get(key);
+    if (sinceMs === undefined) this.#seenMs.set(key, nowMs);
+    return nowMs - (sinceMs ?? nowMs) >= this.#term.config.deletionGraceMs;
+  }
+
+  /** It can be told, or its disk is gone and there is nothing to delete. */
+  #deletable(place: ReplicaPlace): boolean {
+    return this.#term.nodes.up(place.nodeId);
+  }
+
+  async #delete(extent: ExtentRecord, place: ReplicaPlace): Promise<boolean> {
+    const { number, nodes } = this.#term;
+    if (!nodes.reachable(place)) return true;
+    const request = { smTerm: toWire(number), extentId: toWire(extent.id), version: toWire(extent.version) };
+    const answer = await extentNode(this.#term, place.nodeId)?.deleteExtent(request, { timeoutMs: deleteTimeoutMs });
+    if (answer === undefined) return false;
+    if (answer.ok) return true;
+    endIfStale(this.#term, answer.failure);
+    return answer.failure.reason === "unknownExtent";
+  }
+}

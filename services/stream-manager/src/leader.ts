@@ -1,0 +1,190 @@
+/**
+ * One term of the stream manager: loads everything that is recorded, drops what was only being allocated, goes on with every seal that
+ * was begun, then serves. It ends as a whole, and nothing of it lives on in the next term.
+ */
+import type { LeaseEpoch, Outcome, SmTerm } from "@stamp/base";
+import { extentId, ok, smTerm } from "@stamp/base";
+import type { LeaseKeeper } from "@stamp/metadata-store";
+import { MetadataClient } from "@stamp/metadata-store";
+import type { World } from "@stamp/ports";
+import { jittered, sleep } from "@stamp/ports";
+import { planDropAllocating, planNode, StreamState } from "@stamp/stream";
+import type { ExtentReplica, NodeReport } from "@stamp/wire";
+import { fromWire, ReplicaState, toWire } from "@stamp/wire";
+import { Allocator } from "./allocator.ts";
+import { Completer } from "./completer.ts";
+import type { StreamManagerConfig } from "./config.ts";
+import { Garbage } from "./garbage.ts";
+import { Ledger } from "./ledger.ts";
+import { NodeTable } from "./node-table.ts";
+import { OwnerCalls } from "./owner-calls.ts";
+import { Repairer } from "./repairer.ts";
+import { Sealer } from "./sealer.ts";
+import type { Term } from "./term.ts";
+import { Views } from "./views.ts";
+
+const dropsPerTransaction = 64;
+
+/** Everything that serves, once it is loaded. */
+interface Serving {
+  readonly term: Term;
+  readonly calls: OwnerCalls;
+  readonly views: Views;
+  readonly sealer: Sealer;
+  readonly completer: Completer;
+  readonly allocator: Allocator;
+  readonly repairer: Repairer;
+  readonly garbage: Garbage;
+}
+
+export class Leader {
+  readonly #world: World;
+  readonly #config: StreamManagerConfig;
+  readonly #keeper: LeaseKeeper;
+  readonly #ended = new AbortController();
+  readonly #number: SmTerm;
+  #serving: Serving | undefined;
+  #why = "";
+
+  constructor(world: World, config: StreamManagerConfig, keeper: LeaseKeeper, epoch: LeaseEpoch) {
+    this.#world = world;
+    this.#config = config;
+    this.#keeper = keeper;
+    this.#number = smTerm(epoch);
+  }
+
+  get ended(): AbortSignal {
+    return this.#ended.signal;
+  }
+
+  /** Undefined until everything is loaded and while the lease is not certain. */
+  get serving(): Serving | undefined {
+    return this.#ended.signal.aborted || !this.#keeper.holds() ? undefined : this.#serving;
+  }
+
+  end(why: string): void {
+    if (this.#ended.signal.aborted) return;
+    this.#why = why;
+    this.#world.logger.warn("the term of this stream manager ends", { term: this.#number, why });
+    this.#ended.abort();
+  }
+
+  /** Resolves when the term is over, with the reason. */
+  async run(): Promise<string> {
+    const ended = new Promise<void>((resolve) => this.#ended.signal.addEventListener("abort", () => resolve(), { once: true }));
+    const loaded = await this.#load();
+    if (loaded.ok && !this.#ended.signal.aborted) {
+      this.#serving = loaded.value;
+      this.#world.logger.info("this stream manager leads", { term: this.#number, extents: loaded.value.term.state.extentCount });
+      void this.#tick(loaded.value);
+    } else if (!loaded.ok) this.end(loaded.failure.message);
+    await ended;
+    return this.#why;
+  }
+
+  async #load(): Promise<Outcome<Serving>> {
+    const world = this.#world;
+    const config = this.#config;
+    const metadata = new MetadataClient(world, config.lockService);
+    const checksum = (bytes: Uint8Array): number => world.digest.crc32c(bytes);
+    const stampId = await metadata.stampId(config.metadataTimeoutMs);
+    if (!stampId.ok) return stampId;
+    const entries = await metadata.list("sm/", config.metadataTimeoutMs * 10);
+    if (!entries.ok) return entries;
+    const loaded = StreamState.load(entries.value, checksum);
+    if (!loaded.ok) {
+      world.logger.error("the stream manager's metadata is damaged", { message: loaded.failure.message });
+      return loaded;
+    }
+    const state = loaded.value;
+    const end = (why: string): void => this.end(why);
+    const ledger = new Ledger(world, metadata, state, {
+      term: this.#number,
+      timeoutMs: config.metadataTimeoutMs,
+      ended: this.#ended.signal,
+      end,
+    });
+    const nodes = new NodeTable(world.clock, state, config.nodeDownAfterMs);
+    const term: Term = {
+      world,
+      config,
+      number: this.#number,
+      stampId: stampId.value,
+      state,
+      ledger,
+      nodes,
+      ended: this.#ended.signal,
+      end,
+    };
+    const completer = new Completer(term);
+    const sealer = new Sealer(term, completer);
+    const allocator = new Allocator(term);
+    const calls = new OwnerCalls(term, sealer, completer, allocator);
+    const views = new Views(term, completer);
+    const repairer = new Repairer(term, completer);
+    const garbage = new Garbage(term);
+
+    const allocating = [...state.unsealed()].filter((id) => state.extent(id)?.phase === "allocating");
+    while (allocating.length > 0) {
+      const some = allocating.splice(0, dropsPerTransaction);
+      const dropped = await ledger.commit((current) => planDropAllocating(current, some));
+      if (!dropped.ok) return dropped;
+    }
+    for (const id of [...state.unsealed()]) if (state.extent(id)?.phase === "sealing") void sealer.seal(id, 0);
+    for (const id of [...state.incomplete()]) completer.start(id, []);
+    return ok({ term, calls, views, sealer, completer, allocator, repairer, garbage });
+  }
+
+  async #tick(serving: Serving): Promise<void> {
+    const { sealer, repairer, garbage } = serving;
+    const { nodes, state } = serving.term;
+    while (!this.#ended.signal.aborted) {
+      for (const id of [...state.unsealed()]) {
+        const extent = state.extent(id);
+        if (extent?.phase === "open" && extent.replicas.some((replica) => nodes.down(replica))) void sealer.seal(id, 0);
+      }
+      void repairer.tick();
+      void garbage.tick();
+      await sleep(this.#world.clock, jittered(this.#world.random, this.#config.tickMs), this.#ended.signal);
+    }
+  }
+}
+
+/** A node's report: its record is kept, its load remembered, and unsealed replicas are brought to an end. */
+export async function takeReport(serving: Serving, report: NodeReport) {
+  const { term, sealer, completer } = serving;
+  const smTermNumber = toWire(term.number);
+  if (report.stampId !== term.stampId) {
+    term.world.logger.error("a node of another stamp reports", { node: report.nodeId, stamp: report.stampId });
+    return ok({ smTerm: smTermNumber, wrongStamp: true });
+  }
+  const { nodeId, address, diskId, faultDomain } = report;
+  const incarnation = fromWire(report.incarnation);
+  const recorded = await term.ledger.commit((state) => planNode(state, { nodeId, address, diskId, faultDomain, incarnation }));
+  if (!recorded.ok) return recorded;
+  const fresh = term.nodes.report(nodeId, incarnation, {
+    reportNumber: fromWire(report.reportNumber),
+    freeBytes: fromWire(report.freeBytes),
+    totalBytes: fromWire(report.totalBytes),
+    extentCount: report.extentCount,
+    acceptsNewExtents: report.acceptsNewExtents,
+  });
+  if (fresh) for (const replica of report.unsealed) lookAt(serving, nodeId, diskId, replica);
+  return ok({ smTerm: smTermNumber, wrongStamp: false });
+
+  function lookAt(_serving: Serving, node: string, disk: string, replica: ExtentReplica): void {
+    const id = extentId(fromWire(replica.extentId));
+    const extent = term.state.extent(id);
+    if (extent === undefined) {
+      term.nodes.noteUnknown(node, id);
+      return;
+    }
+    const ours = extent.replicas.some((one) => one.nodeId === node && one.diskId === disk);
+    if (!ours) return;
+    const over = replica.restarted || replica.state !== ReplicaState.OPEN;
+    if (extent.phase === "open" && over) void sealer.seal(id, 0);
+    if (extent.phase === "sealed") completer.recheck(id, node);
+  }
+}
+
+export type { Serving };

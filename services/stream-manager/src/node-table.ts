@@ -1,0 +1,173 @@
+/**
+ * Health of the extent nodes, from their reports. Kept in memory only: a new leader gives every node the time to report before it takes
+ * it for down. Their addresses and disks are in the metadata store (NodeRecord).
+ */
+import type { ExtentId } from "@stamp/base";
+import type { Clock } from "@stamp/ports";
+import { within } from "@stamp/ports";
+import type { NodeRecord, PlacementNode, ReplicaPlace, StreamState } from "@stamp/stream";
+
+export interface ReportedLoad {
+  readonly reportNumber: number;
+  readonly freeBytes: number;
+  readonly totalBytes: number;
+  readonly extentCount: number;
+  readonly acceptsNewExtents: boolean;
+}
+
+interface Health {
+  incarnation: number;
+  lastSeenMs: number;
+  load: ReportedLoad;
+  /** Extents that it has and the stream manager does not know: never deleted but by an operator. */
+  readonly unknown: Set<ExtentId>;
+  distrustedUntilMs: number;
+}
+
+const unknownPerNodeMax = 1_000;
+const distrustMs = 2_000;
+
+export class NodeTable {
+  readonly #clock: Clock;
+  readonly #state: StreamState;
+  readonly #downAfterMs: number;
+  readonly #startedMs: number;
+  readonly #health = new Map<string, Health>();
+  readonly #waiting = new Set<() => void>();
+
+  constructor(clock: Clock, state: StreamState, downAfterMs: number) {
+    this.#clock = clock;
+    this.#state = state;
+    this.#downAfterMs = downAfterMs;
+    this.#startedMs = clock.monotonicMs();
+  }
+
+  /** False: an older report than one that was seen. */
+  report(nodeId: string, incarnation: number, load: ReportedLoad): boolean {
+    const known = this.#health.get(nodeId);
+    if (known !== undefined) {
+      const older = incarnation < known.incarnation || (incarnation === known.incarnation && load.reportNumber <= known.load.reportNumber);
+      if (older) return false;
+    }
+    const wasUp = this.up(nodeId);
+    const lastSeenMs = this.#clock.monotonicMs();
+    this.#health.set(nodeId, {
+      incarnation,
+      lastSeenMs,
+      load,
+      unknown: known?.unknown ?? new Set(),
+      distrustedUntilMs: known?.distrustedUntilMs ?? 0,
+    });
+    if (!wasUp) this.#wake();
+    return true;
+  }
+
+  up(nodeId: string): boolean {
+    const health = this.#health.get(nodeId);
+    return health !== undefined && this.#clock.monotonicMs() - health.lastSeenMs < this.#downAfterMs;
+  }
+
+  /** Up, and still with this disk. */
+  reachable(place: ReplicaPlace): boolean {
+    return this.up(place.nodeId) && this.#state.node(place.nodeId)?.diskId === place.diskId;
+  }
+
+  /** It has not been heard of for so long (or since this leader began), or has another disk. */
+  gone(place: ReplicaPlace, forMs: number): boolean {
+    const record = this.#state.node(place.nodeId);
+    if (record !== undefined && record.diskId !== place.diskId) return true;
+    return this.#clock.monotonicMs() - this.lastSeenMs(place.nodeId) >= forMs;
+  }
+
+  down(place: ReplicaPlace): boolean {
+    return this.gone(place, this.#downAfterMs);
+  }
+
+  lastSeenMs(nodeId: string): number {
+    return this.#health.get(nodeId)?.lastSeenMs ?? this.#startedMs;
+  }
+
+  load(nodeId: string): ReportedLoad | undefined {
+    return this.#health.get(nodeId)?.load;
+  }
+
+  get upCount(): number {
+    let count = 0;
+    for (const nodeId of this.#health.keys()) if (this.up(nodeId)) count += 1;
+    return count;
+  }
+
+  /** Until then nodes that are known from before may not have reported yet. */
+  get settling(): boolean {
+    return this.#clock.monotonicMs() - this.#startedMs < this.#downAfterMs;
+  }
+
+  address(nodeId: string): string | undefined {
+    return this.#state.node(nodeId)?.address;
+  }
+
+  /** A call to it just failed: it is not chosen for a while when others will do. */
+  distrust(nodeId: string): void {
+    const health = this.#health.get(nodeId);
+    if (health !== undefined) health.distrustedUntilMs = this.#clock.monotonicMs() + distrustMs;
+  }
+
+  distrusted(): Set<string> {
+    const nowMs = this.#clock.monotonicMs();
+    return new Set([...this.#health].filter(([, health]) => nowMs < health.distrustedUntilMs).map(([nodeId]) => nodeId));
+  }
+
+  placeable(): PlacementNode[] {
+    const open = this.#openReplicas();
+    const nodes: PlacementNode[] = [];
+    for (const record of this.#state.nodes()) {
+      const load = this.#health.get(record.nodeId)?.load;
+      if (load?.acceptsNewExtents && this.up(record.nodeId)) nodes.push(placementNode(record, load, open.get(record.nodeId) ?? 0));
+    }
+    return nodes;
+  }
+
+  noteUnknown(nodeId: string, id: ExtentId): void {
+    const unknown = this.#health.get(nodeId)?.unknown;
+    if (unknown !== undefined && unknown.size < unknownPerNodeMax) unknown.add(id);
+  }
+
+  unknownExtents(): { readonly nodeId: string; readonly count: number; readonly sample: readonly ExtentId[] }[] {
+    return [...this.#health]
+      .filter(([, health]) => health.unknown.size > 0)
+      .map(([nodeId, health]) => ({ nodeId, count: health.unknown.size, sample: [...health.unknown].slice(0, 10) }));
+  }
+
+  /** Resolves when a node came (back), or after `timeoutMs`. */
+  async changed(timeoutMs: number): Promise<void> {
+    let wake = (): void => {};
+    const came = new Promise<void>((resolve) => {
+      wake = resolve;
+    });
+    this.#waiting.add(wake);
+    await within(this.#clock, timeoutMs, came);
+    this.#waiting.delete(wake);
+  }
+
+  #wake(): void {
+    for (const wake of this.#waiting) wake();
+    this.#waiting.clear();
+  }
+
+  #openReplicas(): Map<string, number> {
+    const open = new Map<string, number>();
+    for (const id of this.#state.unsealed()) {
+      for (const { nodeId } of this.#state.extent(id)?.replicas ?? []) open.set(nodeId, (open.get(nodeId) ?? 0) + 1);
+    }
+    return open;
+  }
+}
+
+const placementNode = (record: NodeRecord, load: ReportedLoad, openReplicas: number): PlacementNode => ({
+  nodeId: record.nodeId,
+  diskId: record.diskId,
+  faultDomain: record.faultDomain,
+  freeBytes: load.freeBytes,
+  totalBytes: load.totalBytes,
+  openReplicas,
+});

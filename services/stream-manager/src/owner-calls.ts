@@ -1,0 +1,193 @@
+/**
+ * The calls of stream owners. Each checks the owner epoch when it comes, in every transaction (the planners do) and, when it has waited
+ * since its last transaction, once more at the store before it answers: a leader that was replaced, or an owner that was, gets nothing
+ * (model/append.pml FIX 2).
+ */
+import type { ExtentId, Outcome, OwnerEpoch } from "@stamp/base";
+import { ok } from "@stamp/base";
+import type { StreamState } from "@stamp/stream";
+import {
+  checkOwner,
+  ownedStream,
+  planConfirm,
+  planCreateStream,
+  planDeleteStream,
+  planOpenExtent,
+  planOpenStream,
+  planTruncate,
+  successorOf,
+} from "@stamp/stream";
+import type { Allocator } from "./allocator.ts";
+import type { Completer } from "./completer.ts";
+import { notLeader } from "./ledger.ts";
+import type { Sealer } from "./sealer.ts";
+import type { Term } from "./term.ts";
+
+export interface SealAndAllocate {
+  readonly name: string;
+  readonly ownerEpoch: OwnerEpoch;
+  /** Undefined: the owner takes the list for empty. */
+  readonly extent: ExtentId | undefined;
+  readonly knownCommittedBytes: number;
+  readonly avoidAddresses: readonly string[];
+  /** False when the caller has given up. */
+  readonly wanted: () => boolean;
+}
+
+export interface Succession {
+  readonly sealedLengthBytes: number;
+  readonly successor: ExtentId;
+}
+
+interface Running {
+  readonly wanted: Set<() => boolean>;
+  readonly outcome: Promise<Outcome<void>>;
+}
+
+export class OwnerCalls {
+  readonly #term: Term;
+  readonly #sealer: Sealer;
+  readonly #completer: Completer;
+  readonly #allocator: Allocator;
+  /** One allocation for one place in a list at a time: later calls join it. */
+  readonly #successions = new Map<string, Running>();
+
+  constructor(term: Term, sealer: Sealer, completer: Completer, allocator: Allocator) {
+    this.#term = term;
+    this.#sealer = sealer;
+    this.#completer = completer;
+    this.#allocator = allocator;
+  }
+
+  createStream(name: string, epoch: OwnerEpoch): Promise<Outcome<void>> {
+    return this.#term.ledger.commit((state) => planCreateStream(state, name, epoch));
+  }
+
+  /** The list as it was when the epoch was recorded; every extent of it is sealed and may be told. */
+  async openStream(name: string, epoch: OwnerEpoch, create: boolean): Promise<Outcome<readonly ExtentId[]>> {
+    const { ledger, state, world } = this.#term;
+    const opened = await ledger.commit((current) => planOpenStream(current, name, epoch, create, world.rules));
+    if (!opened.ok) return opened;
+    const extents = state.extentsOf(name);
+    const last = extents.at(-1);
+    if (last === undefined) return ok(extents);
+    if (state.extent(last)?.phase !== "sealed") {
+      const sealed = await this.#sealer.seal(last, 0);
+      if (!sealed.ok) return sealed;
+    }
+    await this.#completer.untilTellable(extents);
+    const confirmed = await this.#confirm(name, epoch);
+    return confirmed.ok ? ok(extents) : confirmed;
+  }
+
+  async sealAndAllocate(request: SealAndAllocate): Promise<Outcome<Succession>> {
+    const { state, world } = this.#term;
+    const { name, ownerEpoch, extent } = request;
+    for (;;) {
+      const owned = ownedStream(state, name, ownerEpoch, world.rules);
+      if (!owned.ok) return owned;
+      const successor = successorOf(state, name, extent);
+      if (!successor.ok) return successor;
+      if (successor.value.kind === "found") return this.#answer(request, successor.value.id);
+      if (this.#term.ended.aborted) return notLeader();
+      const succeeded = await this.#succeed(request);
+      if (typeof succeeded === "number") return this.#answer(request, succeeded);
+      if (!succeeded.ok && succeeded.failure.reason !== "conflict") return succeeded;
+    }
+  }
+
+  async truncate(name: string, epoch: OwnerEpoch, before: ExtentId): Promise<Outcome<void>> {
+    return this.#inSteps((state) => planTruncate(state, name, epoch, before, this.#term.world.rules));
+  }
+
+  async deleteStream(name: string, epoch: OwnerEpoch): Promise<Outcome<void>> {
+    return this.#inSteps((state) => planDeleteStream(state, name, epoch, this.#term.world.rules));
+  }
+
+  async #inSteps(plan: (state: StreamState) => ReturnType<typeof planTruncate>): Promise<Outcome<void>> {
+    for (;;) {
+      let done = false;
+      const committed = await this.#term.ledger.commit((state) => {
+        const step = plan(state);
+        if (!step.ok) return step;
+        done = step.value.done;
+        return ok(step.value.plan);
+      });
+      if (!committed.ok || done) return committed;
+    }
+  }
+
+  /** Joins the allocation that runs for this place, or starts it. A number: told before it was opened (see `#run`). */
+  async #succeed(request: SealAndAllocate): Promise<Outcome<void> | ExtentId> {
+    const key = `${request.ownerEpoch} ${request.extent ?? 0} ${request.name}`;
+    const running = this.#successions.get(key);
+    if (running !== undefined) {
+      for (const one of running.wanted) if (!one()) running.wanted.delete(one);
+      running.wanted.add(request.wanted);
+      if (request.extent !== undefined) void this.#sealer.seal(request.extent, request.knownCommittedBytes);
+      return running.outcome;
+    }
+    const wanted = new Set([request.wanted]);
+    let early: ExtentId | undefined;
+    const outcome = this.#run(
+      request,
+      () => [...wanted].some((one) => one()),
+      (id) => {
+        early = id;
+      },
+    );
+    this.#successions.set(key, { wanted, outcome });
+    const result = await outcome;
+    this.#successions.delete(key);
+    return early ?? result;
+  }
+
+  /** Seals, and meanwhile prepares the successor; then opens it. */
+  async #run(request: SealAndAllocate, wanted: () => boolean, tellEarly: (id: ExtentId) => void): Promise<Outcome<void>> {
+    const { ledger, world } = this.#term;
+    const { name: stream, ownerEpoch, extent: predecessor, avoidAddresses } = request;
+    const sealing = predecessor === undefined ? undefined : this.#sealer.seal(predecessor, request.knownCommittedBytes);
+    const allocated = await this.#allocator.allocate({ stream, ownerEpoch, predecessor, avoidAddresses, wanted });
+    const sealed = await sealing;
+    if (!allocated.ok) return allocated;
+    const id = allocated.value;
+    if (sealed !== undefined && !sealed.ok) {
+      this.#allocator.drop(id);
+      return sealed;
+    }
+    const segment = await this.#allocator.mintId();
+    if (!segment.ok) return segment;
+    const opening = ledger.commit((state) =>
+      planOpenExtent(state, { stream, ownerEpoch, predecessor, id }, () => segment.value, world.rules),
+    );
+    if (!world.rules.on("openBeforeTold")) {
+      tellEarly(id);
+      return ok();
+    }
+    const opened = await opening;
+    if (!opened.ok) this.#allocator.drop(id);
+    return opened;
+  }
+
+  async #answer(request: SealAndAllocate, successor: ExtentId): Promise<Outcome<Succession>> {
+    const { state } = this.#term;
+    const { name, ownerEpoch, extent } = request;
+    if (extent === undefined) {
+      const confirmed = await this.#confirm(name, ownerEpoch);
+      return confirmed.ok ? ok({ sealedLengthBytes: 0, successor }) : confirmed;
+    }
+    await this.#completer.untilTellable([extent]);
+    const confirmed = await this.#confirm(name, ownerEpoch);
+    if (!confirmed.ok) return confirmed;
+    return ok({ sealedLengthBytes: state.extent(extent)?.sealedLengthBytes ?? 0, successor });
+  }
+
+  /** The term and the owner still hold at the store. */
+  #confirm(name: string, epoch: OwnerEpoch): Promise<Outcome<void>> {
+    return this.#term.ledger.commit((state) => {
+      const record = state.stream(name);
+      const owner = record === undefined ? ok() : checkOwner(record, epoch, this.#term.world.rules);
+      return owner.ok ? ok(planConfirm(name)) : owner;
+    });
+  }
+}

@@ -1,0 +1,179 @@
+/**
+ * Seals extents: records `sealing`, fences every replica, lets the SealMachine decide the length, records it, and only then has it told
+ * to anyone. One seal of an extent at a time; later calls join it. It goes on until it is decided, whoever has given up waiting, and says
+ * loudly when it can't be.
+ */
+import type { ExtentId, Outcome } from "@stamp/base";
+import { assert, ok, present, refused } from "@stamp/base";
+import { jittered, sleep, within } from "@stamp/ports";
+import type { ReplicaRecord, SealAnswer } from "@stamp/stream";
+import { planBeginSeal, planRecordSealed, SealMachine } from "@stamp/stream";
+import { fromWire, ReplicaState, toWire } from "@stamp/wire";
+import type { Completer } from "./completer.ts";
+import type { Term } from "./term.ts";
+import { Bell, endIfStale, extentNode } from "./term.ts";
+
+interface Job {
+  readonly machine: SealMachine;
+  readonly startedMs: number;
+  readonly done: Promise<Outcome<number>>;
+  decided: boolean;
+}
+
+const askAgainMinMs = 20;
+const askAgainMaxMs = 500;
+const loudEveryMs = 10_000;
+
+export class Sealer {
+  readonly #term: Term;
+  readonly #completer: Completer;
+  readonly #jobs = new Map<ExtentId, Job>();
+
+  constructor(term: Term, completer: Completer) {
+    this.#term = term;
+    this.#completer = completer;
+  }
+
+  get inProgress(): number {
+    return this.#jobs.size;
+  }
+
+  /** For people: the seals that take long, and why. */
+  waits(): string[] {
+    const nowMs = this.#term.world.clock.monotonicMs();
+    return [...this.#jobs]
+      .filter(([, job]) => nowMs - job.startedMs > loudEveryMs)
+      .map(([id, job]) => `extent ${id} can't be sealed: no intact replica answers (${job.machine.unanswered.join(", ")})`);
+  }
+
+  /** The sealed length, when it is recorded. `clientKnowsBytes`: what the caller knows to be acknowledged. */
+  async seal(id: ExtentId, clientKnowsBytes: number): Promise<Outcome<number>> {
+    const { state, world } = this.#term;
+    const extent = state.extent(id);
+    if (extent === undefined) return refused("notFound", "unknownExtent", `extent ${id} is not known`);
+    if (extent.phase === "sealed") return ok(present(extent.sealedLengthBytes, "length of a sealed extent"));
+    const running = this.#jobs.get(id);
+    if (running !== undefined) {
+      running.machine.clientKnows(clientKnowsBytes);
+      return running.done;
+    }
+    const machine = new SealMachine(
+      extent.replicas.map((replica) => replica.nodeId),
+      world.rules,
+    );
+    machine.clientKnows(clientKnowsBytes);
+    let finish = (_outcome: Outcome<number>): void => {};
+    const done = new Promise<Outcome<number>>((resolve) => {
+      finish = resolve;
+    });
+    const job: Job = { machine, startedMs: world.clock.monotonicMs(), done, decided: false };
+    this.#jobs.set(id, job);
+    const outcome = await this.#run(id, job, extent.replicas);
+    job.decided = true;
+    this.#jobs.delete(id);
+    finish(outcome);
+    return outcome;
+  }
+
+  async #run(id: ExtentId, job: Job, replicas: readonly ReplicaRecord[]): Promise<Outcome<number>> {
+    const { ledger, state, world } = this.#term;
+    const begun = await ledger.commit(() => planBeginSeal(state, id));
+    if (!begun.ok) return begun;
+    const before = state.extent(id);
+    if (before?.phase === "sealed") return ok(present(before.sealedLengthBytes, "length of a sealed extent"));
+
+    const decision = await this.#decide(id, job, replicas);
+    if (decision === undefined) return refused("unavailable", "notLeader", "the term ended during the seal");
+    if (decision.suspect.length > 0) {
+      world.logger.error("replicas lost acknowledged data", {
+        extent: id,
+        nodes: decision.suspect,
+        known: job.machine.knownCommittedBytes,
+      });
+    }
+    if (!world.rules.on("recordSealBeforeTelling")) await this.#completer.tellUnrecorded(id, decision.lengthBytes, decision.counted);
+    const recorded = await ledger.commit(() => planRecordSealed(state, id, decision.lengthBytes));
+    if (!recorded.ok) return recorded;
+    const sealed = state.extent(id);
+    if (sealed?.sealedLengthBytes === undefined) return refused("notFound", "unknownExtent", `extent ${id} was dropped during its seal`);
+    world.logger.info("extent sealed", { extent: id, lengthBytes: sealed.sealedLengthBytes, counted: decision.counted });
+    this.#completer.start(id, decision.counted);
+    return ok(sealed.sealedLengthBytes);
+  }
+
+  async #decide(id: ExtentId, job: Job, replicas: readonly ReplicaRecord[]) {
+    const { clock, logger } = this.#term.world;
+    const { ended } = this.#term;
+    const startedMs = clock.monotonicMs();
+    const answered = new Bell();
+    for (const replica of replicas) void this.#ask(id, job, replica, answered);
+    let loudMs = startedMs + loudEveryMs;
+    for (;;) {
+      if (ended.aborted) return undefined;
+      const nowMs = clock.monotonicMs();
+      const decision = job.machine.decide(nowMs - startedMs);
+      if (decision.kind === "seal") {
+        job.decided = true;
+        return decision;
+      }
+      if (nowMs >= loudMs) {
+        logger.error("an extent can't be sealed: no intact replica answers", { extent: id, asked: job.machine.unanswered });
+        loudMs = nowMs + loudEveryMs;
+      }
+      const waitMs = Math.min(loudMs, startedMs + (decision.untilMs ?? Number.POSITIVE_INFINITY)) - nowMs;
+      await within(clock, Math.min(Math.max(waitMs, 0.1), 1_000), answered.next);
+    }
+  }
+
+  /** Asks one replica until the seal is decided. Its last good answer stays, one that does not count is asked for again. */
+  async #ask(id: ExtentId, job: Job, replica: ReplicaRecord, answered: Bell): Promise<void> {
+    const { ended, world } = this.#term;
+    let pauseMs = askAgainMinMs;
+    while (!job.decided && !ended.aborted) {
+      const answer = await this.#fence(id, replica);
+      if (job.decided || ended.aborted) return;
+      if (answer !== undefined) {
+        job.machine.answered(replica.nodeId, answer);
+        answered.notify();
+      }
+      await sleep(world.clock, jittered(world.random, pauseMs), ended);
+      pauseMs = Math.min(pauseMs * 2, askAgainMaxMs);
+      while (!job.decided && !ended.aborted && !job.machine.unanswered.includes(replica.nodeId)) {
+        await within(world.clock, askAgainMaxMs, answered.next);
+      }
+    }
+  }
+
+  /** Undefined: no answer. */
+  async #fence(id: ExtentId, replica: ReplicaRecord): Promise<SealAnswer | undefined> {
+    const { config, number, world } = this.#term;
+    const node = extentNode(this.#term, replica.nodeId);
+    if (node === undefined) return undefined;
+    const timeoutMs = config.fenceTimeoutMs;
+    if (!world.rules.on("fenceBeforeLength")) return this.#unfencedLength(id, replica);
+    const answer = await node.fenceExtent({ smTerm: toWire(number), extentId: toWire(id), diskId: replica.diskId }, { timeoutMs });
+    if (answer.ok) {
+      const { durableBytes, committedBytes, restarted } = answer.value;
+      return { kind: "length", durableBytes: fromWire(durableBytes), committedBytes: fromWire(committedBytes), restarted };
+    }
+    endIfStale(this.#term, answer.failure);
+    switch (answer.failure.reason) {
+      case "unknownExtent":
+      case "damaged":
+      case "wrongDisk":
+        return { kind: answer.failure.reason };
+      default:
+        return undefined;
+    }
+  }
+
+  /** What a seal must never do; reached only when the rule `fenceBeforeLength` is switched off in a simulation. */
+  async #unfencedLength(id: ExtentId, replica: ReplicaRecord): Promise<SealAnswer | undefined> {
+    assert(!this.#term.world.rules.on("fenceBeforeLength"), "lengths are asked of fenced replicas");
+    const node = extentNode(this.#term, replica.nodeId);
+    const answer = await node?.getExtentReplica({ extentId: toWire(id) }, { timeoutMs: this.#term.config.fenceTimeoutMs });
+    if (!answer?.ok || answer.value.state === ReplicaState.DAMAGED) return undefined;
+    const { durableBytes, committedBytes, restarted } = answer.value;
+    return { kind: "length", durableBytes: fromWire(durableBytes), committedBytes: fromWire(committedBytes), restarted };
+  }
+}

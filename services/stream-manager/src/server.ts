@@ -1,0 +1,110 @@
+/** Calls of StreamManager: wire in, domain call, wire out. Whoever waits gets an answer before his deadline. */
+import type { Outcome } from "@stamp/base";
+import { extentId, ok, ownerEpoch, refused, unknownOutcome } from "@stamp/base";
+import type { CallContext, Clock, Handlers } from "@stamp/ports";
+import { within } from "@stamp/ports";
+import type { StreamManager } from "@stamp/wire";
+import { fromWire, toWire } from "@stamp/wire";
+import type { Serving } from "./leader.ts";
+import { takeReport } from "./leader.ts";
+import { notLeader } from "./ledger.ts";
+
+const pageMax = 1_000;
+const locateMax = 10_000;
+/** Kept from a caller's deadline for the way back. */
+const answerMs = 10;
+
+export function streamManagerHandlers(clock: Clock, serving: () => Serving | undefined): Handlers<typeof StreamManager> {
+  const led = async <T>(work: (leader: Serving) => Promise<Outcome<T>> | Outcome<T>): Promise<Outcome<T>> => {
+    const leader = serving();
+    return leader === undefined ? notLeader() : work(leader);
+  };
+  /** The work goes on when its caller's time is over: what was begun is finished, and a repeated call joins it. */
+  const inTime = async <T>(context: CallContext, leader: Serving, work: Promise<Outcome<T>>, what: string): Promise<Outcome<T>> => {
+    const leftMs = Math.max(1, context.deadlineMs - clock.monotonicMs() - answerMs);
+    const outcome = await within(clock, leftMs, work);
+    if (outcome !== undefined) return outcome;
+    const waits = [...leader.sealer.waits(), ...leader.allocator.waits()].join("; ");
+    return unknownOutcome("deadlineExceeded", "timeout", `${what} is not done yet${waits === "" ? "" : `: ${waits}`}`);
+  };
+  const wanted = (context: CallContext) => (): boolean => !context.signal.aborted && clock.monotonicMs() < context.deadlineMs;
+
+  return {
+    createStream: (request, context) =>
+      led(async (leader) => {
+        const work = leader.calls.createStream(request.name, ownerEpoch(fromWire(request.ownerEpoch)));
+        const created = await inTime(context, leader, work, `creating stream ${request.name}`);
+        return created.ok ? ok(leader.views.stream(request.name, leader.term.state.extentsOf(request.name))) : created;
+      }),
+    openStream: (request, context) =>
+      led(async (leader) => {
+        const work = leader.calls.openStream(request.name, ownerEpoch(fromWire(request.ownerEpoch)), request.create);
+        const opened = await inTime(context, leader, work, `opening stream ${request.name}`);
+        return opened.ok ? ok(leader.views.stream(request.name, opened.value)) : opened;
+      }),
+    sealAndAllocate: (request, context) =>
+      led(async (leader) => {
+        const work = leader.calls.sealAndAllocate({
+          name: request.name,
+          ownerEpoch: ownerEpoch(fromWire(request.ownerEpoch)),
+          extent: request.extentId === 0n ? undefined : extentId(fromWire(request.extentId)),
+          knownCommittedBytes: fromWire(request.knownCommittedBytes),
+          avoidAddresses: request.avoidAddresses,
+          wanted: wanted(context),
+        });
+        const succeeded = await inTime(context, leader, work, `sealing extent ${request.extentId} of stream ${request.name}`);
+        if (!succeeded.ok) return succeeded;
+        const successor = leader.term.state.extent(succeeded.value.successor);
+        if (successor === undefined) return refused("aborted", "conflict", `stream ${request.name} was changed meanwhile: open it again`);
+        return ok({ sealedLengthBytes: toWire(succeeded.value.sealedLengthBytes), extent: leader.views.location(successor) });
+      }),
+    truncateStream: (request, context) =>
+      led(async (leader) => {
+        const { name, beforeExtentId } = request;
+        const work = leader.calls.truncate(name, ownerEpoch(fromWire(request.ownerEpoch)), extentId(fromWire(beforeExtentId)));
+        const truncated = await inTime(context, leader, work, `truncating stream ${name}`);
+        return truncated.ok ? ok(leader.views.stream(name, leader.term.state.extentsOf(name))) : truncated;
+      }),
+    deleteStream: (request, context) =>
+      led(async (leader) => {
+        const work = leader.calls.deleteStream(request.name, ownerEpoch(fromWire(request.ownerEpoch)));
+        const deleted = await inTime(context, leader, work, `deleting stream ${request.name}`);
+        return deleted.ok ? ok({}) : deleted;
+      }),
+    getStream: (request) =>
+      led((leader) => {
+        const { state } = leader.term;
+        if (state.stream(request.name) === undefined) return refused("notFound", "streamNotFound", `there is no stream ${request.name}`);
+        return ok(leader.views.stream(request.name, state.extentsOf(request.name)));
+      }),
+    listStreams: (request) =>
+      led((leader) => {
+        const names = [...leader.term.state.streamNames()].filter((name) => name.startsWith(request.prefix) && name > request.after).sort();
+        const page = names.slice(0, pageLimit(request.limit));
+        const streams = page.map((name) => leader.views.stream(name, leader.term.state.extentsOf(name)));
+        return ok({ streams, more: names.length > page.length });
+      }),
+    locateExtents: (request) =>
+      led((leader) => {
+        if (request.extentIds.length > locateMax)
+          return refused("invalidArgument", "badRequest", `at most ${locateMax} extents in one call`);
+        const extents = [];
+        for (const id of request.extentIds) {
+          const extent = leader.term.state.extent(extentId(fromWire(id)));
+          if (extent !== undefined && extent.phase !== "allocating") extents.push(leader.views.location(extent));
+        }
+        return ok({ extents });
+      }),
+    listExtents: (request) =>
+      led((leader) => {
+        const after = fromWire(request.afterExtentId);
+        const all = [...leader.term.state.extents()].filter((extent) => extent.id > after).sort((a, b) => a.id - b.id);
+        const page = all.slice(0, pageLimit(request.limit));
+        return ok({ extents: page.map((extent) => leader.views.extent(extent)), more: all.length > page.length });
+      }),
+    listNodes: () => led((leader) => ok({ nodes: leader.views.nodes() })),
+    reportNode: (request) => led((leader) => takeReport(leader, request)),
+  };
+}
+
+const pageLimit = (limit: number): number => (limit === 0 ? pageMax : Math.min(limit, pageMax));

@@ -1,0 +1,138 @@
+/**
+ * The stream manager: one leader by lease, others stand by and refuse with `notLeader`. When a term ends, for whatever reason, this
+ * process gives the lease back and stands by again: the next term, here or elsewhere, loads everything from the metadata store
+ * (docs/decisions/0041).
+ */
+import { FailureError } from "@stamp/base";
+import { LeaseKeeper, statusService } from "@stamp/metadata-store";
+import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
+import { jittered, openIdentity, served, sleep } from "@stamp/ports";
+import { StreamManager } from "@stamp/wire";
+import type { StreamManagerConfig } from "./config.ts";
+import type { Serving } from "./leader.ts";
+import { Leader } from "./leader.ts";
+import { leaseName } from "./ledger.ts";
+import { streamManagerHandlers } from "./server.ts";
+
+const pauseBetweenTermsMs = 100;
+
+export class StreamManagerRole implements Role {
+  readonly #world: World;
+  readonly #config: StreamManagerConfig;
+  readonly #stopping = new AbortController();
+  #identity: Identity | undefined;
+  #listener: Listener | undefined;
+  #keeper: LeaseKeeper | undefined;
+  #leader: Leader | undefined;
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(world: World, config: StreamManagerConfig) {
+    this.#world = world;
+    this.#config = config;
+  }
+
+  get address(): string {
+    return this.#config.advertise ?? this.#listener?.address ?? this.#config.listen;
+  }
+
+  get status(): RoleStatus {
+    const serving = this.#leader?.serving;
+    if (serving !== undefined) return leading(serving);
+    if (this.#leader !== undefined)
+      return { ready: false, waitingFor: ["the metadata store, to load the streams"], state: "loading", facts: {} };
+    const waitingFor = this.#keeper?.waitingFor ?? "";
+    const standby = waitingFor.startsWith("lease ");
+    return {
+      ready: standby,
+      waitingFor: standby ? [] : [waitingFor === "" ? "its lease" : waitingFor],
+      state: standby ? "standby" : "starting",
+      facts: {},
+    };
+  }
+
+  async start(): Promise<void> {
+    const world = this.#world;
+    const config = this.#config;
+    this.#identity = await openIdentity(world.keyValue);
+    const { incarnation } = this.#identity;
+    this.#listener = await world.transport.serve(config.listen, [
+      served(
+        StreamManager,
+        streamManagerHandlers(world.clock, () => this.#leader?.serving),
+      ),
+      statusService(
+        world,
+        "stream-manager",
+        config.name,
+        () => this.status,
+        () => ({ incarnation }),
+      ),
+    ]);
+    this.#keeper = new LeaseKeeper(world, {
+      lockService: config.lockService,
+      leaseName,
+      holder: config.name,
+      incarnation,
+      address: this.address,
+      termMs: config.leaseTermMs,
+      marginMs: config.leaseMarginMs,
+      renewEveryMs: config.leaseRenewEveryMs,
+      onLost: (why) => this.#leader?.end(why),
+    });
+    this.#running = this.#lead(this.#keeper);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.#leader?.end("it was stopped");
+    await this.#running;
+    await this.#listener?.close(0);
+    await this.#identity?.close();
+  }
+
+  async #lead(keeper: LeaseKeeper): Promise<void> {
+    const { clock, logger, random } = this.#world;
+    while (!this.#stopping.signal.aborted) {
+      try {
+        const epoch = await keeper.acquire(this.#stopping.signal);
+        this.#leader = new Leader(this.#world, this.#config, keeper, epoch);
+        await this.#leader.run();
+      } catch (error) {
+        if (!(error instanceof FailureError) || error.failure.reason !== "cancelled") {
+          logger.error("the stream manager has a bug", { error: String(error) });
+          this.#world.fatal(`stream manager: ${String(error)}`);
+        }
+      }
+      this.#leader = undefined;
+      await keeper.release();
+      await sleep(clock, jittered(random, pauseBetweenTermsMs), this.#stopping.signal);
+    }
+  }
+}
+
+function leading(serving: Serving): RoleStatus {
+  const { allocator, repairer, sealer, term } = serving;
+  const { config, nodes, state } = term;
+  const byState: Record<string, number> = { allocating: 0, open: 0, sealing: 0, sealed: 0, dropped: 0 };
+  for (const extent of state.extents()) byState[extent.phase] = (byState[extent.phase] ?? 0) + 1;
+  const all = [...state.nodes()];
+  const up = nodes.upCount;
+  const few = up < config.minCopies ? [`extent nodes: ${up} of at least ${config.minCopies} are up`] : [];
+  return {
+    ready: few.length === 0,
+    waitingFor: few,
+    state: "leader",
+    facts: {
+      term: term.number,
+      streams: state.streamCount,
+      extents: byState,
+      nodesUp: up,
+      nodesDown: all.filter((node) => !nodes.up(node.nodeId)).map((node) => node.nodeId),
+      underReplicated: repairer.underReplicated(),
+      sealsInProgress: sealer.inProgress,
+      replicasMadeAnew: repairer.repairedCount,
+      unknownExtents: nodes.unknownExtents(),
+      waits: [...sealer.waits(), ...allocator.waits()],
+    },
+  };
+}
