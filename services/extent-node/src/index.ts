@@ -1,1 +1,2 @@
-export {};
+export { type ExtentNodeConfig, extentNodeSchema } from "./config.ts";
+export { ExtentNodeRole } from "./extent-node.ts";

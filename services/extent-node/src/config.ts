@@ -1,0 +1,35 @@
+/** Configuration of an extent node: each key also by environment (STAMP_<UPPER_SNAKE>) and flag (--kebab-case). */
+import { z } from "zod";
+
+const mebibyte = 1024 * 1024;
+const bytes = (fallback: number, min = 1) => z.coerce.number().int().min(min).default(fallback);
+const milliseconds = (fallback: number) => z.coerce.number().int().min(1).default(fallback);
+
+export const extentNodeSchema = z.object({
+  name: z.string().min(1).default("extent-node-1").describe("Name of this process, unique inside the stamp; also the node id"),
+  listen: z.string().default("127.0.0.1:0").describe("host:port to listen at"),
+  advertise: z.string().optional().describe("Address that others use, when it is not the one listened at"),
+  lockService: z.string().default("127.0.0.1:7100").describe("Address of the lock service"),
+  dataDir: z.string().default(".stamp/extent-node-1").describe("Folder of this node's disk"),
+  journalDir: z.string().optional().describe("Folder of the journal, when it has a disk of its own"),
+  faultDomain: z.string().default("").describe("What fails together with this node (a rack); empty: the node alone"),
+  journalSegmentBytes: bytes(64 * mebibyte, mebibyte).describe("Size of a journal segment, preallocated"),
+  journalSegmentsMax: z.coerce.number().int().min(2).default(4).describe("Segments; when all wait for extent files, appends wait too"),
+  journalBatchBytesMax: bytes(8 * mebibyte).describe("Most bytes in one journal write"),
+  journalQueueBytesMax: bytes(64 * mebibyte).describe("Most bytes waiting for the journal; beyond, appends are refused"),
+  pendingBytesMax: bytes(64 * mebibyte).describe("Most bytes in the journal that wait for extent files; beyond, appends slow down"),
+  appendTimeoutMs: milliseconds(800).describe("Longest time an append may take, whatever the caller allows"),
+  extentBytesMax: bytes(1100 * mebibyte).describe("No extent grows beyond this (owners move on earlier)"),
+  openFilesMax: z.coerce.number().int().min(8).default(256).describe("Extent files kept open"),
+  indexedBlocksMax: z.coerce
+    .number()
+    .int()
+    .min(1_000)
+    .default(2_000_000)
+    .describe("Blocks of sealed extents whose place is kept in memory"),
+  highWaterPercent: z.coerce.number().min(1).max(100).default(95).describe("Disk use beyond which new extents are refused"),
+  reserveBytes: bytes(128 * mebibyte, 0).describe("Free space below which appends are refused, kept for journal and seals"),
+  reportEveryMs: milliseconds(1_000).describe("Time between reports to the stream manager"),
+});
+
+export type ExtentNodeConfig = z.infer<typeof extentNodeSchema>;

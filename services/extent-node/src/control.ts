@@ -1,0 +1,318 @@
+/**
+ * Commands of the stream manager: create, fence, seal, copy, delete. Each checks the term (and makes a raised one durable), the disk it
+ * was meant for, and is durable in the journal before it is answered. All are idempotent.
+ */
+import { extentId, extentVersion, type Outcome, ok, ownerEpoch, refused } from "@stamp/base";
+import { BlockIndex, encodeMeta, encodeSealBody, Replica, type ReplicaMeta } from "@stamp/extent";
+import {
+  type CopyExtentRequest,
+  type CreateExtentRequest,
+  type DeleteExtentRequest,
+  type FenceExtentRequest,
+  fromWire,
+  type SealExtentRequest,
+  toWire,
+} from "@stamp/wire";
+import { checksumOf, copyInto } from "./copier.ts";
+import { copyPath, extentPath } from "./extent-files.ts";
+import { LocalExtent } from "./local-extent.ts";
+import { journalRecord, type Node, unknownExtent } from "./node.ts";
+
+const nothing = new Uint8Array(0);
+const replicasMax = 16;
+
+export async function createExtent(node: Node, request: CreateExtentRequest): Promise<Outcome<Record<string, never>>> {
+  const id = extentId(fromWire(request.extentId));
+  if (request.stampId !== node.identity.stampId) {
+    return refused("failedPrecondition", "wrongStamp", `this disk belongs to stamp ${node.identity.stampId}, not to ${request.stampId}`);
+  }
+  const self = request.replicas.find((replica) => replica.nodeId === node.identity.nodeId);
+  if (id === 0 || self === undefined || request.replicas.length > replicasMax) {
+    return refused("invalidArgument", "badRequest", `extent ${id}: this node is not among its ${request.replicas.length} replicas`);
+  }
+  const other = node.otherDisk(self.diskId);
+  if (other !== undefined) return other;
+  const obeyed = node.obey(fromWire(request.smTerm));
+  if (!obeyed.ok) return obeyed;
+  const meta: ReplicaMeta = {
+    extentId: id,
+    version: extentVersion(fromWire(request.version)),
+    ownerEpoch: ownerEpoch(fromWire(request.ownerEpoch)),
+    state: "open",
+    fenced: false,
+    restarted: false,
+    sealedLengthBytes: undefined,
+    checksum: undefined,
+    durableBytes: 0,
+    committedBytes: 0,
+    appliedLsn: 0,
+    replicas: request.replicas.map(({ nodeId, address, diskId }) => ({ nodeId, address, diskId })),
+    damage: "",
+  };
+  const held = node.find(id);
+  if (held !== undefined) {
+    const { replica } = held;
+    await node.journal.drained();
+    if (replica.state === "open" && replica.ownerEpoch === meta.ownerEpoch && replica.version === meta.version) return ok({});
+    return refused("failedPrecondition", "extentStale", `extent ${id} is here already and ${replica.state}`);
+  }
+  if (!acceptsNewExtents(node)) return refused("resourceExhausted", "diskFull", "this node takes no new extents: its disk is nearly full");
+  const extent = new LocalExtent(new Replica(meta, node.world.rules), 0);
+  extent.index = new BlockIndex();
+  node.store.extents.set(id, extent);
+  await node.journal.write(journalRecord("create", id, { ownerEpoch: meta.ownerEpoch }), encodeMeta(meta), (lsn, generation) => {
+    extent.replica.appliedLsn = lsn;
+    node.store.changed(extent, generation);
+  });
+  return ok({});
+}
+
+export function acceptsNewExtents(node: Node): boolean {
+  const usedPercent = node.totalBytes === 0 ? 0 : (100 * (node.totalBytes - node.freeBytes)) / node.totalBytes;
+  return usedPercent < node.config.highWaterPercent && node.freeBytes > node.config.reserveBytes;
+}
+
+interface Fenced {
+  readonly durableBytes: bigint;
+  readonly committedBytes: bigint;
+  readonly restarted: boolean;
+  readonly sealedLengthBytes?: bigint;
+}
+
+export async function fenceExtent(node: Node, request: FenceExtentRequest): Promise<Outcome<Fenced>> {
+  const id = extentId(fromWire(request.extentId));
+  const other = node.otherDisk(request.diskId);
+  if (other !== undefined) return other;
+  const obeyed = node.obey(fromWire(request.smTerm));
+  if (!obeyed.ok) return obeyed;
+  const extent = node.find(id);
+  if (extent === undefined) {
+    await obeyed.value;
+    return unknownExtent(id);
+  }
+  const { replica } = extent;
+  if (replica.state === "damaged") {
+    await obeyed.value;
+    return refused("dataLoss", "damaged", `extent ${id} is damaged here: ${replica.damage}`);
+  }
+  const { rules } = node.world;
+  const lengthOnArrival = replica.durableBytes;
+  if (replica.state !== "sealed" && rules.on("fenceBeforeLength")) {
+    // From here on nothing is accepted; the record behind what was accepted drains it.
+    replica.fence();
+    if (rules.on("fenceDurable")) {
+      await node.journal.write(journalRecord("fence", id), nothing, (lsn, generation) => {
+        replica.appliedLsn = lsn;
+        node.store.changed(extent, generation);
+      });
+    } else {
+      await node.journal.drained();
+    }
+  }
+  await obeyed.value;
+  if (node.find(id) !== extent) return unknownExtent(id);
+  if ((replica.state as string) === "damaged") return refused("dataLoss", "damaged", `extent ${id} is damaged here: ${replica.damage}`);
+  return ok({
+    durableBytes: toWire(rules.on("fenceDrains") ? replica.durableBytes : lengthOnArrival),
+    committedBytes: toWire(Math.min(replica.committedBytes, replica.durableBytes)),
+    restarted: replica.restarted,
+    ...(replica.sealedLengthBytes === undefined ? {} : { sealedLengthBytes: toWire(replica.sealedLengthBytes) }),
+  });
+}
+
+export async function sealExtent(node: Node, request: SealExtentRequest): Promise<Outcome<{ checksum: number }>> {
+  const id = extentId(fromWire(request.extentId));
+  const other = node.otherDisk(request.diskId);
+  if (other !== undefined) return other;
+  const obeyed = node.obey(fromWire(request.smTerm));
+  if (!obeyed.ok) return obeyed;
+  const extent = node.find(id);
+  if (extent === undefined) {
+    await obeyed.value;
+    return unknownExtent(id);
+  }
+  const lengthBytes = fromWire(request.sealedLengthBytes);
+  const version = extentVersion(fromWire(request.version));
+  // At once: what is on its way must not get in while the seal waits for its turn.
+  if (extent.replica.state === "open") extent.replica.fence();
+  return extent.exclusively(async () => {
+    await obeyed.value;
+    if (node.find(id) !== extent) return unknownExtent(id);
+    return seal(node, extent, lengthBytes, version, request.sources);
+  });
+}
+
+async function seal(
+  node: Node,
+  extent: LocalExtent,
+  lengthBytes: number,
+  version: ReplicaMeta["version"],
+  sources: readonly string[],
+): Promise<Outcome<{ checksum: number }>> {
+  const { replica } = extent;
+  const id = replica.extentId;
+  await node.journal.drained();
+  const refusal = replica.refuseSeal(lengthBytes);
+  if (refusal !== undefined) return { ok: false, failure: refusal };
+  if (replica.state === "sealed" && version <= replica.version) return ok({ checksum: replica.checksum ?? 0 });
+
+  if (replica.durableBytes < lengthBytes) {
+    await node.store.flush(extent);
+    const index = await node.store.index(extent);
+    if (index === undefined) return damaged(node, extent, "its blocks can't be found");
+    const own = await checksumOf(node, extent, replica.durableBytes);
+    if (own === undefined) return damaged(node, extent, "its content can't be read");
+    const copied = await copyInto(node, {
+      id,
+      path: extentPath(id),
+      fromBytes: replica.durableBytes,
+      toBytes: lengthBytes,
+      checksum: own,
+      sources,
+    });
+    if (!copied.ok) return copied;
+    const { checksum, totals, beginBytes } = copied.value;
+    await node.store.table.write([node.store.table.putRun(id, beginBytes, totals)], false);
+    const meta: ReplicaMeta = { ...replica.meta, ...sealedMeta(lengthBytes, version, checksum) };
+    await node.journal.write(journalRecord("repair", id, { offsetBytes: lengthBytes }), encodeMeta(meta), (lsn, generation) => {
+      if (extent.removed) return;
+      node.store.replaced(extent, lengthBytes);
+      replica.seal(lengthBytes, version, checksum);
+      replica.appliedLsn = lsn;
+      node.store.changed(extent, generation);
+    });
+    return ok({ checksum });
+  }
+
+  const boundary = replica.durableBytes === lengthBytes || (await node.store.index(extent))?.find(lengthBytes)?.offsetBytes === lengthBytes;
+  if (!boundary) return refused("invalidArgument", "badRequest", `no block of extent ${id} ends at ${lengthBytes}`);
+  const checksum =
+    replica.checksum !== undefined && replica.state === "sealed" ? replica.checksum : await checksumOf(node, extent, lengthBytes);
+  if (checksum === undefined) return damaged(node, extent, "its content can't be read");
+  await node.journal.write(
+    journalRecord("seal", id, { offsetBytes: lengthBytes }),
+    encodeSealBody({ version, checksum }),
+    (lsn, generation) => {
+      if (extent.removed || replica.state === "damaged") return;
+      node.store.dropBeyond(extent, lengthBytes);
+      replica.seal(lengthBytes, version, checksum);
+      replica.appliedLsn = lsn;
+      node.store.changed(extent, generation);
+    },
+  );
+  if ((replica.state as string) === "damaged") return refused("dataLoss", "damaged", `extent ${id} is damaged here: ${replica.damage}`);
+  return ok({ checksum });
+}
+
+const sealedMeta = (lengthBytes: number, version: ReplicaMeta["version"], checksum: number): Partial<ReplicaMeta> => ({
+  version,
+  state: "sealed",
+  fenced: true,
+  restarted: false,
+  sealedLengthBytes: lengthBytes,
+  checksum,
+  durableBytes: lengthBytes,
+  committedBytes: lengthBytes,
+  appliedLsn: 0,
+  damage: "",
+});
+
+async function damaged(node: Node, extent: LocalExtent, why: string): Promise<Outcome<never>> {
+  await node.markDamaged(extent, why);
+  return refused("dataLoss", "damaged", `extent ${extent.replica.extentId} is damaged here: ${why}`);
+}
+
+/** Copies of extents that are not here yet: one at a time for each extent. */
+const copying = new WeakMap<Node, Map<number, Promise<Outcome<{ checksum: number }>>>>();
+
+export async function copyExtent(node: Node, request: CopyExtentRequest): Promise<Outcome<{ checksum: number }>> {
+  const id = extentId(fromWire(request.extentId));
+  if (request.stampId !== node.identity.stampId) {
+    return refused("failedPrecondition", "wrongStamp", `this disk belongs to stamp ${node.identity.stampId}, not to ${request.stampId}`);
+  }
+  const other = node.otherDisk(request.diskId);
+  if (other !== undefined) return other;
+  const obeyed = node.obey(fromWire(request.smTerm));
+  if (!obeyed.ok) return obeyed;
+  if (!acceptsNewExtents(node)) return refused("resourceExhausted", "diskFull", "this node takes no new extents: its disk is nearly full");
+  await obeyed.value;
+  const jobs = copying.get(node) ?? new Map<number, Promise<Outcome<{ checksum: number }>>>();
+  copying.set(node, jobs);
+  let job = jobs.get(id);
+  if (job === undefined) {
+    job = copy(node, request).finally(() => jobs.delete(id));
+    jobs.set(id, job);
+  }
+  return job;
+}
+
+async function copy(node: Node, request: CopyExtentRequest): Promise<Outcome<{ checksum: number }>> {
+  const id = extentId(fromWire(request.extentId));
+  const lengthBytes = fromWire(request.sealedLengthBytes);
+  const version = extentVersion(fromWire(request.version));
+  const held = node.find(id);
+  // A replica that holds content is brought to the sealed length; only a damaged one is replaced.
+  if (held === undefined) return replace(node, request, undefined);
+  if (held.replica.state === "open") held.replica.fence();
+  return held.exclusively(() =>
+    held.replica.state === "damaged" ? replace(node, request, held) : seal(node, held, lengthBytes, version, request.sources),
+  );
+}
+
+async function replace(node: Node, request: CopyExtentRequest, held: LocalExtent | undefined): Promise<Outcome<{ checksum: number }>> {
+  const id = extentId(fromWire(request.extentId));
+  const lengthBytes = fromWire(request.sealedLengthBytes);
+  const version = extentVersion(fromWire(request.version));
+  if (node.find(id) !== held) return refused("aborted", "conflict", `extent ${id} was changed meanwhile`);
+  const path = copyPath(id);
+  await node.store.files.discardCopy(id);
+  await node.store.files.create(path, id);
+  const copied = await copyInto(node, { id, path, fromBytes: 0, toBytes: lengthBytes, checksum: 0, sources: request.sources });
+  if (!copied.ok) return copied;
+  const meta: ReplicaMeta = {
+    extentId: id,
+    ownerEpoch: ownerEpoch(fromWire(request.ownerEpoch)),
+    replicas: [],
+    ...sealedMeta(lengthBytes, version, copied.value.checksum),
+  } as ReplicaMeta;
+  await node.store.files.writeHeader(path, meta);
+  const extent = new LocalExtent(new Replica(meta, node.world.rules), lengthBytes);
+  extent.before = async () => {
+    await held?.flushing;
+    await node.store.files.adoptCopy(id);
+  };
+  await node.journal.write(journalRecord("repair", id, { offsetBytes: lengthBytes }), encodeMeta(meta), (lsn, generation) => {
+    extent.replica.appliedLsn = lsn;
+    if (held !== undefined) node.store.abandon(held);
+    node.store.changed(extent, generation);
+  });
+  await node.store.flush(extent);
+  await node.store.table.forgetRuns(id);
+  await node.store.table.write([node.store.table.putRun(id, 0, copied.value.totals)], false);
+  node.store.extents.set(id, extent);
+  return ok({ checksum: copied.value.checksum });
+}
+
+export async function deleteExtent(node: Node, request: DeleteExtentRequest): Promise<Outcome<Record<string, never>>> {
+  const id = extentId(fromWire(request.extentId));
+  const obeyed = node.obey(fromWire(request.smTerm));
+  if (!obeyed.ok) return obeyed;
+  await obeyed.value;
+  const extent = node.find(id);
+  if (extent === undefined) return ok({});
+  const version = fromWire(request.version);
+  return extent.exclusively(async () => {
+    if (node.find(id) !== extent) return ok({});
+    if (version < extent.replica.version) {
+      return refused("failedPrecondition", "conflict", `extent ${id} has version ${extent.replica.version}, the delete is for ${version}`);
+    }
+    extent.replica.fence();
+    await node.journal.write(journalRecord("delete", id, { offsetBytes: version }), nothing, (_lsn, generation) => {
+      extent.removed = true;
+      node.store.extents.delete(id);
+      node.store.changed(extent, generation);
+    });
+    await node.store.flush(extent);
+    return ok({});
+  });
+}

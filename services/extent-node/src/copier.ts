@@ -1,0 +1,118 @@
+/** Copies framed bytes of an extent from other replicas. Every frame is verified before it is written; a source that fails is left. */
+import { concatBytes, type ExtentId, type Outcome, ok, refused } from "@stamp/base";
+import { frameBytesMax, parseFrameHeader, Slices, walkFrames } from "@stamp/extent";
+import { DiskError } from "@stamp/ports";
+import { ExtentNode, toWire } from "@stamp/wire";
+import type { LocalExtent } from "./local-extent.ts";
+import type { Node } from "./node.ts";
+
+const pieceBytes = 1024 * 1024;
+const pieceTimeoutMs = 5_000;
+
+export interface CopyJob {
+  readonly id: ExtentId;
+  readonly path: string;
+  readonly fromBytes: number;
+  readonly toBytes: number;
+  /** Of [0, fromBytes). */
+  readonly checksum: number;
+  readonly sources: readonly string[];
+}
+
+export interface CopyResult {
+  /** Of [0, toBytes). */
+  readonly checksum: number;
+  /** Lengths of the frames from `beginBytes` on. */
+  readonly totals: number[];
+  readonly beginBytes: number;
+}
+
+/** [fromBytes, toBytes) is in the file, synced, when it succeeds. */
+export async function copyInto(node: Node, job: CopyJob): Promise<Outcome<CopyResult>> {
+  const totals: number[] = [];
+  let checksum = job.checksum;
+  let at = job.fromBytes;
+  let why = "no source was given";
+  for (const address of job.sources) {
+    if (address === node.address) continue;
+    /** Received, not yet a whole frame. */
+    let carried: Uint8Array = new Uint8Array(0);
+    const client = node.world.transport.client(address, ExtentNode);
+    while (at < job.toBytes) {
+      const offsetBytes = at + carried.length;
+      const lengthBytes = Math.min(pieceBytes, job.toBytes - offsetBytes);
+      const answer = await client.readRaw(
+        { extentId: toWire(job.id), offsetBytes: toWire(offsetBytes), lengthBytes },
+        { timeoutMs: pieceTimeoutMs },
+      );
+      if (!answer.ok) {
+        why = `${address}: ${answer.failure.message}`;
+        break;
+      }
+      const { payload } = answer.value;
+      if (payload.length === 0 || payload.length > lengthBytes) {
+        why = `${address}: gave ${payload.length} of ${lengthBytes} bytes`;
+        break;
+      }
+      carried = carried.length === 0 ? payload : concatBytes([carried, payload]);
+      const frames = wholeFrames(node, job.id, at, carried);
+      const walked = walkFrames(node.world.digest.crc32c, job.id, at, new Slices([frames]), { payloads: true });
+      if (walked.kind === "invalid" || (frames.length === 0 && carried.length > frameBytesMax)) {
+        why = `${address}: ${walked.kind === "invalid" ? walked.why : "no frame"} at ${at}`;
+        break;
+      }
+      if (frames.length > 0) {
+        await node.store.files.write(job.path, at, [frames]);
+        for (const frame of walked.frames) totals.push(frame.headerBytes + frame.payloadBytes);
+        checksum = node.world.digest.crc32c(frames, checksum);
+        at += frames.length;
+        carried = carried.subarray(frames.length);
+      } else if (offsetBytes + payload.length >= job.toBytes) {
+        why = `${address}: the last frame does not end at ${job.toBytes}`;
+        break;
+      }
+    }
+    if (at === job.toBytes) {
+      await node.store.files.sync(job.path);
+      return ok({ checksum, totals, beginBytes: job.fromBytes });
+    }
+  }
+  if (at === job.toBytes) return ok({ checksum, totals, beginBytes: job.fromBytes });
+  return refused("unavailable", "damaged", `extent ${job.id} can't be copied beyond ${at} of ${job.toBytes}: ${why}`);
+}
+
+/** The leading part of `bytes` that is whole frames by their headers. */
+function wholeFrames(node: Node, id: ExtentId, offsetBytes: number, bytes: Uint8Array): Uint8Array {
+  let at = 0;
+  for (;;) {
+    const parsed = parseFrameHeader(node.world.digest.crc32c, id, offsetBytes + at, bytes.subarray(at));
+    // An invalid header is left in, so that the walk names it.
+    if (parsed.kind === "invalid") return bytes;
+    if (parsed.kind === "short") return bytes.subarray(0, at);
+    const total = parsed.header.headerBytes + parsed.header.payloadBytes;
+    if (at + total > bytes.length) return bytes.subarray(0, at);
+    at += total;
+  }
+}
+
+/** crc32c of [0, lengthBytes) of this replica; known from the appends, or read. Undefined when it can't be read. */
+export async function checksumOf(node: Node, extent: LocalExtent, lengthBytes: number): Promise<number | undefined> {
+  const known = extent.replica.checksumAt(lengthBytes);
+  if (known !== undefined) return known;
+  let checksum = 0;
+  try {
+    for (let at = 0; at < lengthBytes; at += pieceBytes) {
+      const wanted = Math.min(pieceBytes, lengthBytes - at);
+      let got = 0;
+      for (const slice of await node.store.read(extent, at, wanted)) {
+        checksum = node.world.digest.crc32c(slice, checksum);
+        got += slice.length;
+      }
+      if (got !== wanted) return undefined;
+    }
+    return checksum;
+  } catch (error) {
+    if (error instanceof DiskError) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,158 @@
+/**
+ * The extent files of a node: names, open handles, headers. `extents/<xx>/<id>.extent`, xx = the id's last byte; a copy in the making
+ * lies beside it as `<id>.copy`. At most `openFilesMax` handles stay open; one in use is never closed.
+ */
+import type { ExtentId } from "@stamp/base";
+import {
+  type Decoded,
+  decodeExtentHeader,
+  type ExtentHeader,
+  encodeExtentHeader,
+  extentContentOffset,
+  extentSlotOffset,
+  type ReplicaMeta,
+} from "@stamp/extent";
+import { type Disk, DiskError, type DiskFile, type World } from "@stamp/ports";
+
+export const extentsFolder = "extents";
+export const extentFolder = (id: ExtentId): string => `${extentsFolder}/${(id % 256).toString(16).padStart(2, "0")}`;
+const baseName = (id: ExtentId): string => `${extentFolder(id)}/${id.toString(16).padStart(14, "0")}`;
+export const extentPath = (id: ExtentId): string => `${baseName(id)}.extent`;
+export const copyPath = (id: ExtentId): string => `${baseName(id)}.copy`;
+
+interface Handle {
+  readonly opening: Promise<DiskFile>;
+  users: number;
+}
+
+export class ExtentFiles {
+  readonly #world: World;
+  readonly #disk: Disk;
+  readonly #openMax: number;
+  readonly #identity: { readonly stampId: string; readonly diskId: string };
+  /** In order of last use. */
+  readonly #handles: Map<string, Handle> = new Map();
+  readonly #generations: Map<string, number> = new Map();
+
+  constructor(world: World, openMax: number, identity: { readonly stampId: string; readonly diskId: string }) {
+    this.#world = world;
+    this.#disk = world.disk;
+    this.#openMax = openMax;
+    this.#identity = identity;
+  }
+
+  /** Runs `use` with the open file. May throw DiskError. */
+  async with<T>(path: string, create: boolean, use: (file: DiskFile) => Promise<T>): Promise<T> {
+    let handle = this.#handles.get(path);
+    if (handle === undefined) handle = { opening: this.#disk.open(path, { create }), users: 0 };
+    else this.#handles.delete(path);
+    this.#handles.set(path, handle);
+    handle.users += 1;
+    try {
+      return await use(await handle.opening);
+    } catch (error) {
+      if (error instanceof DiskError && error.kind === "notFound" && this.#handles.get(path) === handle) this.#handles.delete(path);
+      throw error;
+    } finally {
+      handle.users -= 1;
+      this.#evict();
+    }
+  }
+
+  #evict(): void {
+    for (const [path, handle] of this.#handles) {
+      if (this.#handles.size <= this.#openMax) return;
+      if (handle.users > 0) continue;
+      this.#handles.delete(path);
+      handle.opening.then((file) => file.close()).catch(() => {});
+    }
+  }
+
+  async #close(path: string): Promise<void> {
+    const handle = this.#handles.get(path);
+    this.#handles.delete(path);
+    this.#generations.delete(path);
+    if (handle === undefined) return;
+    await handle.opening.then((file) => file.close()).catch(() => {});
+  }
+
+  /** Makes the file (name included) when it is absent. */
+  async ensure(id: ExtentId): Promise<void> {
+    const path = extentPath(id);
+    if (await this.#disk.exists(path)) return;
+    await this.create(path, id);
+  }
+
+  /** A new, empty file. */
+  async create(path: string, id: ExtentId): Promise<void> {
+    await this.with(path, true, (file) => file.allocate(extentContentOffset));
+    await this.#disk.syncFolder(extentFolder(id));
+  }
+
+  /** Writes the header and syncs the whole file: data written before are durable with it. */
+  async writeHeader(path: string, meta: ReplicaMeta): Promise<void> {
+    await this.with(path, false, async (file) => {
+      const before = this.#generations.get(path) ?? (await this.#readGeneration(file));
+      const generation = before + 1;
+      const page = encodeExtentHeader(this.#world.digest.crc32c, { generation, ...this.#identity, meta });
+      await file.write(extentSlotOffset(generation), [page]);
+      await file.sync();
+      this.#generations.set(path, generation);
+    });
+  }
+
+  async #readGeneration(file: DiskFile): Promise<number> {
+    const header = decodeExtentHeader(this.#world.digest.crc32c, await file.read(0, extentContentOffset));
+    return header.kind === "ok" ? header.value.generation : 0;
+  }
+
+  readHeader(path: string): Promise<Decoded<ExtentHeader>> {
+    return this.with(path, false, async (file) => decodeExtentHeader(this.#world.digest.crc32c, await file.read(0, extentContentOffset)));
+  }
+
+  read(id: ExtentId, offsetBytes: number, lengthBytes: number): Promise<Uint8Array> {
+    return this.with(extentPath(id), false, (file) => file.read(extentContentOffset + offsetBytes, lengthBytes));
+  }
+
+  write(path: string, offsetBytes: number, chunks: readonly Uint8Array[]): Promise<void> {
+    return this.with(path, true, (file) => file.write(extentContentOffset + offsetBytes, chunks));
+  }
+
+  sync(path: string): Promise<void> {
+    return this.with(path, false, (file) => file.sync());
+  }
+
+  /** Nothing lies beyond this length afterwards. */
+  async truncate(id: ExtentId, lengthBytes: number): Promise<void> {
+    await this.with(extentPath(id), false, async (file) => {
+      const end = extentContentOffset + lengthBytes;
+      if ((await file.sizeBytes()) > end) await file.truncate(end);
+    });
+  }
+
+  async remove(id: ExtentId): Promise<void> {
+    for (const path of [extentPath(id), copyPath(id)]) {
+      await this.#close(path);
+      if (await this.#disk.exists(path)) await this.#disk.remove(path);
+    }
+    await this.#disk.syncFolder(extentFolder(id));
+  }
+
+  async discardCopy(id: ExtentId): Promise<void> {
+    await this.#close(copyPath(id));
+    if (await this.#disk.exists(copyPath(id))) await this.#disk.remove(copyPath(id));
+  }
+
+  /** The finished copy, if there is one, takes the place of the extent file. */
+  async adoptCopy(id: ExtentId): Promise<void> {
+    await this.#close(copyPath(id));
+    if (!(await this.#disk.exists(copyPath(id)))) return;
+    await this.#close(extentPath(id));
+    await this.#disk.rename(copyPath(id), extentPath(id));
+    await this.#disk.syncFolder(extentFolder(id));
+  }
+
+  async closeAll(): Promise<void> {
+    for (const path of [...this.#handles.keys()]) await this.#close(path);
+  }
+}

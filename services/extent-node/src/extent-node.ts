@@ -1,0 +1,243 @@
+/**
+ * The role `extent-node`: extents and blocks on one disk. Steps 4 to 6 of the write path. It starts in this order, and serves nothing
+ * before the last: listen · raise the incarnation · learn the disk's identity (or format it for the stamp) · recover · see that the
+ * metadata store is of the same stamp, and learn the stream manager's term anew if it may be lost.
+ */
+import { type Failed, type Outcome, ok, refused } from "@stamp/base";
+import type { NodeIdentity } from "@stamp/extent";
+import { MetadataClient, statusService } from "@stamp/metadata-store";
+import {
+  type Disk,
+  type Identity,
+  jittered,
+  type Listener,
+  openIdentity,
+  type Role,
+  type RoleStatus,
+  served,
+  sleep,
+  type World,
+} from "@stamp/ports";
+import { ExtentNode, fromWire, LockService } from "@stamp/wire";
+import type { ExtentNodeConfig } from "./config.ts";
+import { ExtentFiles } from "./extent-files.ts";
+import { ExtentStore } from "./extent-store.ts";
+import { Journal } from "./journal.ts";
+import { LocalExtent } from "./local-extent.ts";
+import { Node } from "./node.ts";
+import { formatDisk, readIdentity } from "./node-disk.ts";
+import { recover } from "./recovery.ts";
+import { Reporter } from "./reporter.ts";
+import { extentNodeHandlers } from "./server.ts";
+import { ExtentTable } from "./table.ts";
+
+const askTimeoutMs = 1_000;
+const askEveryMs = 200;
+
+export class ExtentNodeRole implements Role {
+  readonly #world: World;
+  readonly #config: ExtentNodeConfig;
+  readonly #journalDisk: Disk;
+  readonly #stop: AbortController = new AbortController();
+  #listener: Listener | undefined;
+  #identity: Identity | undefined;
+  #store: ExtentStore | undefined;
+  #journal: Journal | undefined;
+  #node: Node | undefined;
+  #reporter: Reporter | undefined;
+  #preparing: Promise<void> | undefined;
+  #ready = false;
+  #waitingFor = "its disk";
+  /** Why it will never serve. */
+  #refusing: Failed | undefined;
+  #recovered: Readonly<Record<string, unknown>> = {};
+  #rate = { atMs: 0, appends: 0, perSecond: 0 };
+
+  /** `journalDisk`: when the journal has a disk of its own. */
+  constructor(world: World, config: ExtentNodeConfig, options: { readonly journalDisk?: Disk } = {}) {
+    this.#world = world;
+    this.#config = config;
+    this.#journalDisk = options.journalDisk ?? world.disk;
+  }
+
+  get address(): string {
+    return this.#config.advertise ?? this.#listener?.address ?? this.#config.listen;
+  }
+
+  async start(): Promise<void> {
+    this.#identity = await openIdentity(this.#world.keyValue);
+    const incarnation = this.#identity.incarnation;
+    this.#listener = await this.#world.transport.serve(this.#config.listen, [
+      served(
+        ExtentNode,
+        extentNodeHandlers(() => this.#serving()),
+      ),
+      statusService(
+        this.#world,
+        "extent-node",
+        this.#config.name,
+        () => this.status,
+        () => ({ incarnation }),
+      ),
+    ]);
+    this.#preparing = this.#prepare(incarnation).catch((error: unknown) => {
+      if (!this.#stop.signal.aborted) this.#world.fatal(`the extent node can't start: ${String(error)}`);
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    this.#ready = false;
+    this.#waitingFor = "the end";
+    await this.#preparing;
+    await this.#reporter?.stop();
+    await this.#listener?.close(1_000);
+    await this.#journal?.drained();
+    await this.#store?.flushAll();
+    await this.#journal?.close();
+    await this.#store?.close();
+    await this.#identity?.close();
+  }
+
+  get status(): RoleStatus {
+    const node = this.#node;
+    const states: Record<string, number> = { open: 0, closed: 0, sealed: 0, damaged: 0 };
+    let bytes = 0;
+    for (const extent of this.#store?.extents.values() ?? []) {
+      states[extent.replica.state] = (states[extent.replica.state] ?? 0) + 1;
+      bytes += extent.replica.durableBytes;
+    }
+    const wrongStamp = this.#reporter?.wrongStamp === true;
+    const ready = this.#ready && !wrongStamp;
+    return {
+      ready,
+      waitingFor: ready ? [] : [wrongStamp ? "the stream manager of its own stamp" : (this.#refusing?.failure.message ?? this.#waitingFor)],
+      state: ready ? "serving" : this.#refusing !== undefined || wrongStamp ? "refusing" : "starting",
+      facts: {
+        extents: states,
+        extentBytes: bytes,
+        journalSegments: this.#journal?.segments.total ?? 0,
+        journalSegmentsWaiting: this.#journal?.segments.waiting ?? 0,
+        journalBatches: this.#journal?.batches ?? 0,
+        pendingBytes: this.#store?.pendingBytes ?? 0,
+        appends: node?.appends ?? 0,
+        appendsPerSecond: this.#appendsPerSecond(node?.appends ?? 0),
+        smTerm: node?.smTerm ?? 0,
+        stampId: node?.identity.stampId ?? "",
+        diskId: node?.identity.diskId ?? "",
+        freeBytes: node?.freeBytes ?? 0,
+        ...this.#recovered,
+      },
+    };
+  }
+
+  /** Since the last time somebody asked, a second or more ago. */
+  #appendsPerSecond(appends: number): number {
+    const nowMs = this.#world.clock.monotonicMs();
+    const elapsedMs = nowMs - this.#rate.atMs;
+    if (elapsedMs >= 1_000) {
+      this.#rate = { atMs: nowMs, appends, perSecond: Math.round(((appends - this.#rate.appends) * 1_000) / elapsedMs) };
+    }
+    return this.#rate.perSecond;
+  }
+
+  #serving(): Outcome<Node> {
+    if (this.#refusing !== undefined) return this.#refusing;
+    if (this.#reporter?.wrongStamp === true) return refused("failedPrecondition", "wrongStamp", "this disk belongs to another stamp");
+    if (!this.#ready || this.#node === undefined)
+      return refused("unavailable", "notReady", `the extent node waits for ${this.#waitingFor}`);
+    return ok(this.#node);
+  }
+
+  #refuse(failure: Failed): void {
+    this.#refusing = failure;
+    this.#world.logger.error("this node does not serve", { why: failure.failure.message });
+  }
+
+  async #prepare(incarnation: number): Promise<void> {
+    const world = this.#world;
+    const metadata = new MetadataClient(world, this.#config.lockService);
+    const held = await readIdentity(world, this.#config.name);
+    if (!held.ok) return this.#refuse(held);
+    let identity: NodeIdentity | undefined = held.value;
+    const fresh = identity === undefined;
+    if (identity === undefined) {
+      const stampId = await this.#ask("the metadata store's stamp id", () => metadata.stampId(askTimeoutMs));
+      if (stampId === undefined) return;
+      identity = await formatDisk(world, this.#config.name, stampId);
+    }
+
+    this.#waitingFor = "the recovery of its disk";
+    const opened = await ExtentTable.open(world.keyValue);
+    if (!opened.complete && !fresh) world.logger.warn("the extent table is rebuilt from the extent files", { why: opened.why });
+    const files = new ExtentFiles(world, this.#config.openFilesMax, identity);
+    const store = new ExtentStore(world, this.#config, files, opened.table);
+    this.#store = store;
+    const recovered = await recover(world, this.#journalDisk, files, opened.table, opened.complete, identity);
+    if (this.#stop.signal.aborted) return;
+    for (const replica of recovered.replicas.values()) {
+      const extent = new LocalExtent(replica, replica.durableBytes);
+      store.extents.set(replica.extentId, extent);
+      // Only with the rule `neverReopen` off: it goes on, so it needs its index.
+      if (replica.state === "open") extent.index = await store.index(extent);
+    }
+    this.#recovered = { replayedRecords: recovered.replayed, tableRebuilt: recovered.rebuilt && !fresh };
+    const journal = new Journal(world, this.#journalDisk, this.#config, recovered, {
+      room: () => store.room(),
+      segmentClosed: (generation) => store.segmentClosed(generation),
+      smTerm: () => this.#node?.smTerm ?? recovered.smTerm,
+    });
+    store.attach(journal);
+    await journal.open(recovered.segments);
+    this.#journal = journal;
+    const node = new Node({
+      world,
+      config: this.#config,
+      identity,
+      incarnation,
+      address: this.address,
+      journal,
+      store,
+      smTerm: recovered.smTerm,
+    });
+    this.#node = node;
+
+    if (!fresh) {
+      const stampId = await this.#ask("the metadata store's stamp id", () => metadata.stampId(askTimeoutMs));
+      if (stampId === undefined) return;
+      if (stampId !== identity.stampId) {
+        return this.#refuse(
+          refused("failedPrecondition", "wrongStamp", `its disk belongs to stamp ${identity.stampId}, the cluster is ${stampId}`),
+        );
+      }
+    }
+    if (recovered.forgetful && !fresh) {
+      const term = await this.#ask("the term of the stream manager", () => this.#leaderTerm());
+      if (term === undefined) return;
+      if (term > node.smTerm) await node.raiseTerm(term);
+    }
+    const reporter = new Reporter(node);
+    this.#reporter = reporter;
+    await reporter.lookAtDisk();
+    this.#ready = true;
+    world.logger.info("the extent node serves", { extents: store.extents.size, replayed: recovered.replayed });
+    reporter.start();
+  }
+
+  async #leaderTerm(): Promise<Outcome<number>> {
+    const lockService = this.#world.transport.client(this.#config.lockService, LockService);
+    const lease = await lockService.getLease({ name: "stream-manager" }, { timeoutMs: askTimeoutMs });
+    return lease.ok ? ok(fromWire(lease.value.leaseEpoch)) : lease;
+  }
+
+  /** Asks until there is an answer; undefined when the node is stopped. */
+  async #ask<T>(what: string, question: () => Promise<Outcome<T>>): Promise<T | undefined> {
+    this.#waitingFor = what;
+    while (!this.#stop.signal.aborted) {
+      const answer = await question();
+      if (answer.ok) return answer.value;
+      await sleep(this.#world.clock, jittered(this.#world.random, askEveryMs), this.#stop.signal);
+    }
+    return undefined;
+  }
+}

@@ -1,0 +1,54 @@
+/** One extent on this node while the process runs: the replica machine, what is not in the extent file yet, and its block index. */
+import type { BlockIndex, FrameAt, PrimaryWindow, Replica } from "@stamp/extent";
+
+/** A durable append that is not in the extent file yet. */
+export interface PendingAppend {
+  readonly offsetBytes: number;
+  readonly endBytes: number;
+  readonly slices: readonly Uint8Array[];
+  readonly frames: readonly FrameAt[];
+}
+
+export interface AppendWaiter {
+  acknowledge(committedBytes: number): void;
+  fail(why: string): void;
+}
+
+export class LocalExtent {
+  replica: Replica;
+  /** On the primary, while it takes appends. */
+  window: PrimaryWindow<AppendWaiter> | undefined;
+  /** In offset order, contiguous. */
+  pending: PendingAppend[] = [];
+  /** Below it the extent file has everything. */
+  flushedBytes: number;
+  /** Present for extents written by this process; loaded on demand for others. */
+  index: BlockIndex | undefined;
+  /** The header and the table do not say yet what the replica says. */
+  stateDirty = false;
+  /** Written since the file was last synced. */
+  syncNeeded = false;
+  removed = false;
+  /** To be done on the file before anything else is written to it. */
+  before: (() => Promise<void>) | undefined;
+  /** One flush at a time. */
+  flushing: Promise<void> | undefined;
+  /** Seal, copy and delete of one extent run one after another. */
+  control: Promise<unknown> = Promise.resolve();
+
+  constructor(replica: Replica, flushedBytes: number) {
+    this.replica = replica;
+    this.flushedBytes = flushedBytes;
+  }
+
+  get dirty(): boolean {
+    return this.pending.length > 0 || this.stateDirty || this.before !== undefined;
+  }
+
+  /** Runs `work` after what is under way. */
+  exclusively<T>(work: () => Promise<T>): Promise<T> {
+    const run = this.control.then(work, work);
+    this.control = run.catch(() => {});
+    return run;
+  }
+}

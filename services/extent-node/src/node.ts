@@ -1,0 +1,87 @@
+/** What the parts of a running extent node share, once the disk is recovered and the identity is known. */
+import { type ExtentId, extentId, type Failed, type Outcome, type OwnerEpoch, ok, ownerEpoch, refused } from "@stamp/base";
+import type { JournalRecord, JournalType, NodeIdentity } from "@stamp/extent";
+import type { World } from "@stamp/ports";
+import type { ExtentNodeConfig } from "./config.ts";
+import type { ExtentStore } from "./extent-store.ts";
+import type { Journal } from "./journal.ts";
+import type { LocalExtent } from "./local-extent.ts";
+
+export class Node {
+  readonly world: World;
+  readonly config: ExtentNodeConfig;
+  readonly identity: NodeIdentity;
+  readonly incarnation: number;
+  /** Where others reach it. */
+  readonly address: string;
+  readonly journal: Journal;
+  readonly store: ExtentStore;
+  /** Of the disk, as of the last look. */
+  freeBytes = Number.MAX_SAFE_INTEGER;
+  totalBytes = 0;
+  appends = 0;
+  #smTerm: number;
+  #termDurable: Promise<void> = Promise.resolve();
+
+  constructor(
+    parts: Pick<Node, "world" | "config" | "identity" | "incarnation" | "address" | "journal" | "store"> & { readonly smTerm: number },
+  ) {
+    this.world = parts.world;
+    this.config = parts.config;
+    this.identity = parts.identity;
+    this.incarnation = parts.incarnation;
+    this.address = parts.address;
+    this.journal = parts.journal;
+    this.store = parts.store;
+    this.#smTerm = parts.smTerm;
+  }
+
+  get smTerm(): number {
+    return this.#smTerm;
+  }
+
+  find(id: number): LocalExtent | undefined {
+    return this.store.extents.get(extentId(id));
+  }
+
+  /** A command under this term: refused below the highest one seen; a higher one is durable before the command is answered. */
+  obey(term: number): Outcome<Promise<void>> {
+    if (term < this.#smTerm && this.world.rules.on("smTermAtNode")) {
+      return refused("failedPrecondition", "staleTerm", `stream manager term ${term} is below ${this.#smTerm}`, {
+        currentTerm: String(this.#smTerm),
+      });
+    }
+    if (term > this.#smTerm) this.#termDurable = this.raiseTerm(term);
+    return ok(this.#termDurable);
+  }
+
+  raiseTerm(term: number): Promise<void> {
+    this.#smTerm = Math.max(this.#smTerm, term);
+    return this.journal.write(journalRecord("term", extentId(0), { offsetBytes: term }), new Uint8Array(0));
+  }
+
+  /** A command that was meant for another disk. */
+  otherDisk(diskId: string): Failed | undefined {
+    if (diskId === this.identity.diskId || !this.world.rules.on("diskIdentity")) return undefined;
+    return refused("failedPrecondition", "wrongDisk", `this disk is ${this.identity.diskId}, the command is for ${diskId}`);
+  }
+
+  /** Marks it durably; nothing of it is served from now on. */
+  async markDamaged(extent: LocalExtent, why: string): Promise<void> {
+    if (extent.replica.state === "damaged" || extent.removed) return;
+    const { extentId: id } = extent.replica;
+    this.world.logger.error("a replica is damaged", { extent: id, why });
+    extent.replica.markDamaged(why);
+    await this.journal.write(journalRecord("damaged", id), new TextEncoder().encode(extent.replica.damage), (lsn, generation) => {
+      extent.replica.appliedLsn = lsn;
+      this.store.changed(extent, generation);
+    });
+  }
+}
+
+export function journalRecord(type: JournalType, id: ExtentId, more: Partial<JournalRecord> = {}): JournalRecord {
+  const none: OwnerEpoch = ownerEpoch(0);
+  return { type, extentId: id, offsetBytes: 0, ownerEpoch: none, committedBytes: 0, ...more };
+}
+
+export const unknownExtent = (id: number): Failed => refused("notFound", "unknownExtent", `extent ${id} is not on this node`);

@@ -1,0 +1,156 @@
+/**
+ * Step 4 of the write path: an append at the primary. Everything up to sending happens in one synchronous turn, in the order in which
+ * appends arrive: refuse or take, give the offset, queue for the own journal, send to every secondary. Then only durable
+ * acknowledgements move it (PrimaryWindow).
+ */
+
+import { extentId, type Failure, type Outcome, ok, ownerEpoch, refused, unknownOutcome } from "@stamp/base";
+import {
+  appendPayloadBytesMax,
+  blockPayloadBytesMax,
+  crc32cOf,
+  encodeFrameHeader,
+  type FrameAt,
+  PrimaryWindow,
+  type WindowEffects,
+} from "@stamp/extent";
+import type { CallContext } from "@stamp/ports";
+import { type AppendRequest, ExtentNode, fromWire, toWire } from "@stamp/wire";
+import type { AppendWaiter, LocalExtent } from "./local-extent.ts";
+import { journalRecord, type Node, unknownExtent } from "./node.ts";
+import { retained } from "./slices.ts";
+
+const blocksMax = 4_096;
+
+export interface Appended {
+  readonly offsetsBytes: bigint[];
+  readonly endBytes: bigint;
+  readonly committedBytes: bigint;
+}
+
+interface Framed {
+  readonly slices: readonly Uint8Array[];
+  readonly frames: FrameAt[];
+  readonly lengthBytes: number;
+  readonly checksum: number;
+}
+
+export function append(node: Node, request: AppendRequest, context: CallContext): Promise<Outcome<Appended>> {
+  const id = fromWire(request.extentId);
+  const extent = node.find(id);
+  if (extent === undefined) return Promise.resolve(unknownExtent(id));
+  const epoch = ownerEpoch(fromWire(request.ownerEpoch));
+  const { replica } = extent;
+  const remainingMs = Math.min(node.config.appendTimeoutMs, context.deadlineMs - node.world.clock.monotonicMs());
+  const refusal =
+    replica.refuseAppend(node.identity.nodeId, epoch, fromWire(request.expectedOffsetBytes)) ??
+    refuseSize(node, extent, request.payload, remainingMs);
+  if (refusal !== undefined) return Promise.resolve({ ok: false, failure: refusal });
+
+  const framed = frame(node, extent, request.payload);
+  return new Promise((resolve) => {
+    const offsetBytes = replica.accept(framed.lengthBytes, framed.checksum);
+    const endBytes = offsetBytes + framed.lengthBytes;
+    extent.window ??= new PrimaryWindow<AppendWaiter>(node.world.rules, replica.replicas.length, offsetBytes);
+    const { window } = extent;
+    const move = (effects: WindowEffects<AppendWaiter>, why = ""): void => {
+      for (const done of effects.acknowledged) done.item.acknowledge(window.committedBytes);
+      replica.learnCommitted(window.committedBytes);
+      if (effects.failed.length === 0) return;
+      if (node.world.rules.on("primaryStopsAtFailure")) replica.fail();
+      for (const lost of effects.failed) lost.item.fail(why);
+    };
+    const timer = node.world.clock.after(remainingMs, () => move(window.fail(endBytes), "not durable everywhere in time"));
+    window.add(offsetBytes, framed.lengthBytes, {
+      acknowledge: (committedBytes) => {
+        timer.cancel();
+        node.appends += 1;
+        resolve(
+          ok({
+            offsetsBytes: framed.frames.map((at) => toWire(at.offsetBytes + at.headerBytes)),
+            endBytes: toWire(endBytes),
+            committedBytes: toWire(committedBytes),
+          }),
+        );
+      },
+      fail: (why) => {
+        timer.cancel();
+        resolve(unknownOutcome("unavailable", "extentFailed", `append to extent ${id}: ${why}`));
+      },
+    });
+    const committedBytes = window.committedBytes;
+    node.journal.add({
+      record: journalRecord("append", extentId(id), { offsetBytes, ownerEpoch: epoch, committedBytes }),
+      body: framed.slices,
+      bodyBytes: framed.lengthBytes,
+      bodyChecksum: framed.checksum,
+      durable: (_lsn, generation) => {
+        replica.durableTo(endBytes);
+        node.store.appended(extent, generation, { offsetBytes, endBytes, slices: framed.slices, frames: framed.frames });
+        move(window.durable(0, endBytes));
+      },
+    });
+    for (let i = 1; i < replica.replicas.length; i++) {
+      const address = replica.replicas[i]?.address ?? "";
+      node.world.transport
+        .client(address, ExtentNode)
+        .replicate(
+          {
+            extentId: request.extentId,
+            ownerEpoch: request.ownerEpoch,
+            offsetBytes: toWire(offsetBytes),
+            committedBytes: toWire(committedBytes),
+            checksum: framed.checksum,
+            primaryIncarnation: toWire(node.incarnation),
+            payload: [...framed.slices],
+          },
+          { timeoutMs: remainingMs },
+        )
+        .then((outcome) => {
+          if (outcome.ok) move(window.durable(i, endBytes));
+          else move(window.fail(endBytes), `${address}: ${outcome.failure.message}`);
+        });
+    }
+  });
+}
+
+function refuseSize(node: Node, extent: LocalExtent, payloads: readonly Uint8Array[], remainingMs: number): Failure | undefined {
+  let bytes = 0;
+  for (const payload of payloads) {
+    if (payload.length === 0 || payload.length > blockPayloadBytesMax) {
+      return refused("invalidArgument", "badRequest", `a block of ${payload.length} bytes`).failure;
+    }
+    bytes += payload.length + 16 + 4 * Math.ceil(payload.length / 65_536);
+  }
+  if (payloads.length === 0 || payloads.length > blocksMax)
+    return refused("invalidArgument", "badRequest", `${payloads.length} blocks`).failure;
+  if (bytes > Math.min(appendPayloadBytesMax + blocksMax * 20 + 1024, node.journal.bodyBytesMax)) {
+    return refused("invalidArgument", "messageTooLarge", `an append of ${bytes} bytes`).failure;
+  }
+  if (extent.replica.endBytes + bytes > node.config.extentBytesMax) {
+    return refused("resourceExhausted", "extentFull", `extent ${extent.replica.extentId} is full`).failure;
+  }
+  if (node.freeBytes < node.config.reserveBytes + node.store.pendingBytes + bytes) {
+    return refused("resourceExhausted", "diskFull", "the disk is full").failure;
+  }
+  if (node.journal.queuedBytes + bytes > node.config.journalQueueBytesMax || node.journal.expectedMs(bytes) > remainingMs) {
+    return refused("resourceExhausted", "overloaded", "the journal can't take it before the deadline").failure;
+  }
+  return undefined;
+}
+
+function frame(node: Node, extent: LocalExtent, payloads: readonly Uint8Array[]): Framed {
+  const { crc32c } = node.world.digest;
+  const { extentId: id, endBytes } = extent.replica;
+  const slices: Uint8Array[] = [];
+  const frames: FrameAt[] = [];
+  let at = endBytes;
+  for (const payload of payloads) {
+    const header = encodeFrameHeader(crc32c, id, at, payload);
+    slices.push(header, payload);
+    frames.push({ offsetBytes: at, headerBytes: header.length, payloadBytes: payload.length });
+    at += header.length + payload.length;
+  }
+  const lengthBytes = at - endBytes;
+  return { slices: retained(slices, lengthBytes), frames, lengthBytes, checksum: crc32cOf(crc32c, slices) };
+}

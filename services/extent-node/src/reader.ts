@@ -1,0 +1,173 @@
+/**
+ * Reads. A place is found by the block index, the header and the chunks that the read touches are verified, and only then a byte leaves
+ * the node. What does not verify marks the replica damaged: another replica serves.
+ */
+import { concatBytes, type Failed, type Outcome, ok, refused } from "@stamp/base";
+import {
+  chunkBytes,
+  chunksIntact,
+  type FrameHeader,
+  frameFixedBytes,
+  type IndexedFrame,
+  parseFrameHeader,
+  payloadBytesOf,
+} from "@stamp/extent";
+import { DiskError } from "@stamp/ports";
+import { fromWire, type ReadBlocksRequest, type ReadRequest, toWire } from "@stamp/wire";
+import type { LocalExtent } from "./local-extent.ts";
+import { type Node, unknownExtent } from "./node.ts";
+
+const readBytesMax = 4 * 1024 * 1024;
+const blocksBytesDefault = 1024 * 1024;
+const blocksBytesMax = 8 * 1024 * 1024;
+/** A gap up to this between header and chunk is read along rather than in a read of its own. */
+const readAlongBytes = 128 * 1024;
+
+const damagedHere = (extent: LocalExtent): Failed =>
+  refused("dataLoss", "damaged", `extent ${extent.replica.extentId} is damaged here: ${extent.replica.damage}`);
+
+async function bytesOf(node: Node, extent: LocalExtent, offsetBytes: number, lengthBytes: number): Promise<Uint8Array | undefined> {
+  try {
+    const slices = await node.store.read(extent, offsetBytes, lengthBytes);
+    const bytes = slices.length === 1 ? (slices[0] as Uint8Array) : concatBytes(slices);
+    return bytes.length === lengthBytes ? bytes : undefined;
+  } catch (error) {
+    if (error instanceof DiskError) return undefined;
+    throw error;
+  }
+}
+
+/** [from, to) of the frame's payload, verified; undefined when it is not what was written. */
+async function payloadOf(node: Node, extent: LocalExtent, frame: IndexedFrame, from: number, to: number): Promise<Uint8Array | undefined> {
+  const { crc32c } = node.world.digest;
+  const payloadBytes = payloadBytesOf(frame.totalBytes);
+  if (payloadBytes === undefined) return undefined;
+  const headerBytes = frame.totalBytes - payloadBytes;
+  const firstChunk = Math.floor(from / chunkBytes);
+  const begin = firstChunk * chunkBytes;
+  const end = Math.min(payloadBytes, Math.ceil(to / chunkBytes) * chunkBytes);
+  let head: Uint8Array | undefined;
+  let chunks: Uint8Array | undefined;
+  if (begin <= readAlongBytes) {
+    head = await bytesOf(node, extent, frame.offsetBytes, headerBytes + end);
+    chunks = head?.subarray(headerBytes + begin);
+  } else {
+    [head, chunks] = await Promise.all([
+      bytesOf(node, extent, frame.offsetBytes, headerBytes),
+      bytesOf(node, extent, frame.offsetBytes + headerBytes + begin, end - begin),
+    ]);
+  }
+  if (head === undefined || chunks === undefined) return undefined;
+  if (node.world.rules.on("checksumBeforeServing")) {
+    const header = headerOf(node, extent, frame.offsetBytes, head);
+    if (header === undefined || header.payloadBytes !== payloadBytes) return undefined;
+    if (!chunksIntact(crc32c, header, firstChunk, chunks)) return undefined;
+  }
+  return chunks.subarray(from - begin, to - begin);
+}
+
+function headerOf(node: Node, extent: LocalExtent, offsetBytes: number, bytes: Uint8Array): FrameHeader | undefined {
+  const parsed = parseFrameHeader(node.world.digest.crc32c, extent.replica.extentId, offsetBytes, bytes);
+  return parsed.kind === "frame" ? parsed.header : undefined;
+}
+
+export async function read(node: Node, request: ReadRequest): Promise<Outcome<{ payload: Uint8Array }>> {
+  const id = fromWire(request.extentId);
+  const offsetBytes = fromWire(request.offsetBytes);
+  const lengthBytes = request.lengthBytes;
+  const extent = node.find(id);
+  if (extent === undefined) return unknownExtent(id);
+  if (lengthBytes === 0 || lengthBytes > readBytesMax) return refused("invalidArgument", "badRequest", `a read of ${lengthBytes} bytes`);
+  const refusal = extent.replica.refuseRead(offsetBytes, lengthBytes);
+  if (refusal !== undefined) return { ok: false, failure: refusal };
+  const index = await node.store.index(extent);
+  if (index === undefined) return unreadable(node, extent, "its blocks can't be found");
+  const frame = index.find(offsetBytes);
+  const payloadBytes = frame === undefined ? undefined : payloadBytesOf(frame.totalBytes);
+  if (frame === undefined || payloadBytes === undefined)
+    return refused("outOfRange", "badPlace", `nothing at ${offsetBytes} of extent ${id}`);
+  const from = offsetBytes - frame.offsetBytes - (frame.totalBytes - payloadBytes);
+  if (from < 0 || from + lengthBytes > payloadBytes) {
+    return refused("outOfRange", "badPlace", `${offsetBytes}+${lengthBytes} of extent ${id} is not inside one block`);
+  }
+  const payload = await payloadOf(node, extent, frame, from, from + lengthBytes);
+  return payload === undefined ? unreadable(node, extent, `the block at ${frame.offsetBytes}`) : ok({ payload });
+}
+
+export interface Blocks {
+  readonly offsetsBytes: bigint[];
+  readonly nextOffsetBytes: bigint;
+  readonly end: boolean;
+  readonly payload: Uint8Array[];
+}
+
+/** Of a replica that is not sealed, only what is known to be acknowledged. */
+export async function readBlocks(node: Node, request: ReadBlocksRequest): Promise<Outcome<Blocks>> {
+  const id = fromWire(request.extentId);
+  const extent = node.find(id);
+  if (extent === undefined) return unknownExtent(id);
+  const { replica } = extent;
+  const sealed = replica.state === "sealed";
+  const limit = sealed ? replica.durableBytes : Math.min(replica.committedBytes, replica.durableBytes);
+  let at = fromWire(request.offsetBytes);
+  const refusal = replica.refuseRead(at, 0);
+  if (refusal !== undefined) return { ok: false, failure: refusal };
+  const index = await node.store.index(extent);
+  if (index === undefined) return unreadable(node, extent, "its blocks can't be found");
+  const bytesMax = Math.min(blocksBytesMax, request.maxBytes === 0 ? blocksBytesDefault : request.maxBytes);
+  const frames: { readonly frame: IndexedFrame; readonly payloadBytes: number }[] = [];
+  let bytes = 0;
+  while (at < limit) {
+    const frame = index.find(at);
+    const payloadBytes = frame === undefined ? undefined : payloadBytesOf(frame.totalBytes);
+    if (frame === undefined || payloadBytes === undefined || frame.offsetBytes !== at) {
+      return refused("outOfRange", "badPlace", `no block begins at ${at} of extent ${id}`);
+    }
+    if (frames.length > 0 && bytes + payloadBytes > bytesMax) break;
+    if (at + frame.totalBytes > limit) break;
+    frames.push({ frame, payloadBytes });
+    bytes += payloadBytes;
+    at += frame.totalBytes;
+  }
+  const first = frames[0]?.frame.offsetBytes ?? at;
+  const raw = at > first ? await bytesOf(node, extent, first, at - first) : new Uint8Array(0);
+  if (raw === undefined) return unreadable(node, extent, `blocks from ${first}`);
+  const payload: Uint8Array[] = [];
+  const offsetsBytes: bigint[] = [];
+  for (const { frame, payloadBytes } of frames) {
+    const begin = frame.offsetBytes - first;
+    const headerBytes = frame.totalBytes - payloadBytes;
+    const body = raw.subarray(begin + headerBytes, begin + frame.totalBytes);
+    if (node.world.rules.on("checksumBeforeServing")) {
+      const header = headerOf(node, extent, frame.offsetBytes, raw.subarray(begin, begin + Math.max(headerBytes, frameFixedBytes)));
+      if (header === undefined || !chunksIntact(node.world.digest.crc32c, header, 0, body)) {
+        return unreadable(node, extent, `the block at ${frame.offsetBytes}`);
+      }
+    }
+    payload.push(body);
+    offsetsBytes.push(toWire(frame.offsetBytes + headerBytes));
+  }
+  return ok({ offsetsBytes, nextOffsetBytes: toWire(at), end: sealed && at >= replica.durableBytes, payload });
+}
+
+/** Framed bytes, for another replica that copies; the copier verifies every frame. */
+export async function readRaw(node: Node, request: ReadRequest): Promise<Outcome<{ payload: Uint8Array }>> {
+  const id = fromWire(request.extentId);
+  const offsetBytes = fromWire(request.offsetBytes);
+  const extent = node.find(id);
+  if (extent === undefined) return unknownExtent(id);
+  const { replica } = extent;
+  if (replica.state === "damaged") return damagedHere(extent);
+  if (replica.state === "open") return refused("failedPrecondition", "badRequest", `extent ${id} is open: it is not copied`);
+  const lengthBytes = Math.min(request.lengthBytes, readBytesMax, replica.durableBytes - offsetBytes);
+  if (lengthBytes <= 0) return refused("outOfRange", "outOfRange", `extent ${id} ends here at ${replica.durableBytes}`);
+  const payload = await bytesOf(node, extent, offsetBytes, lengthBytes);
+  return payload === undefined ? unreadable(node, extent, `bytes from ${offsetBytes}`) : ok({ payload });
+}
+
+/** The extent may have been deleted, cut or replaced while it was read: then it is not its fault. */
+async function unreadable(node: Node, extent: LocalExtent, what: string): Promise<Failed> {
+  if (extent.removed || node.find(extent.replica.extentId) !== extent) return unknownExtent(extent.replica.extentId);
+  await node.markDamaged(extent, `${what}: not what was written, or unreadable`);
+  return damagedHere(extent);
+}

@@ -1,0 +1,83 @@
+/** Tells the stream manager every second that this node lives, what room it has, and which of its replicas are not sealed. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { LeaderCalls } from "@stamp/metadata-store";
+import { sleep } from "@stamp/ports";
+import { type ExtentReplicaSchema, StreamManager, toWire } from "@stamp/wire";
+import { acceptsNewExtents } from "./control.ts";
+import type { Node } from "./node.ts";
+import { replicaOnWire } from "./replica-wire.ts";
+
+const unsealedMax = 10_000;
+
+export class Reporter {
+  readonly #node: Node;
+  readonly #leader: LeaderCalls;
+  readonly #stop: AbortController = new AbortController();
+  #number = 0;
+  #running: Promise<void> | undefined;
+  /** The stream manager says that this disk belongs to another stamp. */
+  wrongStamp = false;
+  reported = false;
+
+  constructor(node: Node) {
+    this.#node = node;
+    this.#leader = new LeaderCalls(node.world, { lockService: node.config.lockService, leaseName: "stream-manager" });
+  }
+
+  start(): void {
+    this.#running = this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { world, config } = this.#node;
+    while (!this.#stop.signal.aborted) {
+      await this.lookAtDisk();
+      await this.#report();
+      await sleep(world.clock, config.reportEveryMs, this.#stop.signal);
+    }
+  }
+
+  async lookAtDisk(): Promise<void> {
+    const space = await this.#node.world.disk.space();
+    this.#node.freeBytes = space.freeBytes;
+    this.#node.totalBytes = space.totalBytes;
+  }
+
+  async #report(): Promise<void> {
+    const node = this.#node;
+    const unsealed: MessageInitShape<typeof ExtentReplicaSchema>[] = [];
+    for (const extent of node.store.extents.values()) {
+      if (extent.replica.state === "sealed" || unsealed.length >= unsealedMax) continue;
+      unsealed.push(replicaOnWire(node, extent));
+    }
+    this.#number += 1;
+    const answer = await this.#leader.call(node.config.reportEveryMs, (address, timeoutMs) =>
+      node.world.transport.client(address, StreamManager).reportNode(
+        {
+          nodeId: node.identity.nodeId,
+          address: node.address,
+          diskId: node.identity.diskId,
+          stampId: node.identity.stampId,
+          incarnation: toWire(node.incarnation),
+          reportNumber: toWire(this.#number),
+          faultDomain: node.config.faultDomain === "" ? node.identity.nodeId : node.config.faultDomain,
+          freeBytes: toWire(node.freeBytes),
+          totalBytes: toWire(node.totalBytes),
+          extentCount: node.store.extents.size,
+          acceptsNewExtents: acceptsNewExtents(node),
+          unsealed,
+        },
+        { timeoutMs },
+      ),
+    );
+    // The answer of a deposed leader changes nothing.
+    if (!answer.ok || Number(answer.value.smTerm) < node.smTerm) return;
+    this.reported = true;
+    this.wrongStamp = answer.value.wrongStamp;
+  }
+}

@@ -1,0 +1,62 @@
+/**
+ * Step 5 of the write path: a record of the primary at a secondary. Verified, taken only at the end of the replica, answered when it is
+ * durable. The decision is made in the synchronous part, in the order of arrival.
+ */
+import { extentId, type Outcome, ok, ownerEpoch, refused } from "@stamp/base";
+import { crc32cOf, Slices, walkFrames } from "@stamp/extent";
+import { fromWire, type ReplicateRequest, toWire } from "@stamp/wire";
+import { journalRecord, type Node, unknownExtent } from "./node.ts";
+import { retained } from "./slices.ts";
+
+export function replicate(node: Node, request: ReplicateRequest): Promise<Outcome<{ durableBytes: bigint }>> {
+  const id = extentId(fromWire(request.extentId));
+  const extent = node.find(id);
+  if (extent === undefined) return Promise.resolve(unknownExtent(id));
+  const { replica } = extent;
+  const { crc32c } = node.world.digest;
+  const epoch = ownerEpoch(fromWire(request.ownerEpoch));
+  const offsetBytes = fromWire(request.offsetBytes);
+  const incarnation = fromWire(request.primaryIncarnation);
+  const payload = new Slices(request.payload);
+  if (payload.lengthBytes === 0 || payload.lengthBytes > node.journal.bodyBytesMax) {
+    return Promise.resolve(refused("invalidArgument", "badRequest", `a record of ${payload.lengthBytes} bytes`));
+  }
+  if (crc32cOf(crc32c, payload.parts) !== request.checksum) {
+    return Promise.resolve(refused("dataLoss", "badRequest", `record at ${offsetBytes} of extent ${id}: bytes changed on the way`));
+  }
+  const walked = walkFrames(crc32c, id, offsetBytes, payload, { payloads: false });
+  if (walked.kind === "invalid") {
+    return Promise.resolve(refused("invalidArgument", "badRequest", `record at ${offsetBytes} of extent ${id}: ${walked.why}`));
+  }
+  const refusal = replica.refuseReplicate(epoch, offsetBytes, incarnation);
+  if (refusal !== undefined) return Promise.resolve({ ok: false, failure: refusal });
+  if (node.freeBytes < node.config.reserveBytes + node.store.pendingBytes + payload.lengthBytes) {
+    return Promise.resolve(refused("resourceExhausted", "diskFull", "the disk is full"));
+  }
+  if (node.journal.queuedBytes + payload.lengthBytes > node.config.journalQueueBytesMax) {
+    return Promise.resolve(refused("resourceExhausted", "overloaded", "the journal is too far behind"));
+  }
+
+  replica.rememberPrimary(incarnation);
+  replica.learnCommitted(Math.min(fromWire(request.committedBytes), offsetBytes));
+  const accepted = replica.accept(payload.lengthBytes, request.checksum);
+  const endBytes = accepted + payload.lengthBytes;
+  const slices = retained(payload.parts, payload.lengthBytes);
+  // The same offsets, unless the rule that demands it is off.
+  const frames = walked.frames.map((at) => ({ ...at, offsetBytes: at.offsetBytes - offsetBytes + accepted }));
+  return new Promise((resolve) => {
+    const answer = (): void => resolve(ok({ durableBytes: toWire(endBytes) }));
+    node.journal.add({
+      record: journalRecord("append", id, { offsetBytes: accepted, ownerEpoch: epoch, committedBytes: replica.committedBytes }),
+      body: slices,
+      bodyBytes: payload.lengthBytes,
+      bodyChecksum: request.checksum,
+      durable: (_lsn, generation) => {
+        replica.durableTo(endBytes);
+        node.store.appended(extent, generation, { offsetBytes: accepted, endBytes, slices, frames });
+        answer();
+      },
+    });
+    if (!node.world.rules.on("ackOnlyDurable")) answer();
+  });
+}

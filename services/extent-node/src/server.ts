@@ -1,0 +1,59 @@
+/** Calls → domain. Until the node is ready, and when its disk is another stamp's, every call is refused. */
+import { type Failed, FailureError, type Outcome, ok } from "@stamp/base";
+import type { Handlers } from "@stamp/ports";
+import { type ExtentNode, fromWire } from "@stamp/wire";
+import { copyExtent, createExtent, deleteExtent, fenceExtent, sealExtent } from "./control.ts";
+import { type Node, unknownExtent } from "./node.ts";
+import { append } from "./primary.ts";
+import { read, readBlocks, readRaw } from "./reader.ts";
+import { replicaOnWire } from "./replica-wire.ts";
+import { replicate } from "./secondary.ts";
+
+const listMax = 1_000;
+
+/** Runs the synchronous part at once, in the order of arrival; a malformed number becomes a refusal. */
+function guarded<T>(ready: () => Outcome<Node>, work: (node: Node) => Promise<Outcome<T>>): Promise<Outcome<T>> {
+  const node = ready();
+  if (!node.ok) return Promise.resolve(node);
+  const refusal = (error: unknown): Failed => {
+    if (error instanceof FailureError) return { ok: false, failure: error.failure };
+    throw error;
+  };
+  try {
+    return work(node.value).catch(refusal);
+  } catch (error) {
+    return Promise.resolve(refusal(error));
+  }
+}
+
+export function extentNodeHandlers(ready: () => Outcome<Node>): Handlers<typeof ExtentNode> {
+  return {
+    append: (request, context) => guarded(ready, (node) => append(node, request, context)),
+    replicate: (request) => guarded(ready, (node) => replicate(node, request)),
+    read: (request) => guarded(ready, (node) => read(node, request)),
+    readBlocks: (request) => guarded(ready, (node) => readBlocks(node, request)),
+    readRaw: (request) => guarded(ready, (node) => readRaw(node, request)),
+    createExtent: (request) => guarded(ready, (node) => createExtent(node, request)),
+    fenceExtent: (request) => guarded(ready, (node) => fenceExtent(node, request)),
+    sealExtent: (request) => guarded(ready, (node) => sealExtent(node, request)),
+    copyExtent: (request) => guarded(ready, (node) => copyExtent(node, request)),
+    deleteExtent: (request) => guarded(ready, (node) => deleteExtent(node, request)),
+    getExtentReplica: (request) =>
+      guarded(ready, async (node) => {
+        const id = fromWire(request.extentId);
+        const extent = node.find(id);
+        return extent === undefined ? unknownExtent(id) : ok(replicaOnWire(node, extent));
+      }),
+    listExtentReplicas: (request) =>
+      guarded(ready, async (node) => {
+        const after = fromWire(request.afterExtentId);
+        const limit = Math.min(listMax, request.limit === 0 ? listMax : request.limit);
+        const ids = [...node.store.extents.keys()].filter((id) => id > after).sort((a, b) => a - b);
+        const replicas = ids.slice(0, limit).flatMap((id) => {
+          const extent = node.find(id);
+          return extent === undefined ? [] : [replicaOnWire(node, extent)];
+        });
+        return ok({ replicas, more: ids.length > limit });
+      }),
+  };
+}

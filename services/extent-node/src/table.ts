@@ -1,0 +1,105 @@
+/**
+ * The extent table and the block index in LevelDB: a cache of what extent files and journal say. Keys: `x` + extent id (what is known
+ * of the replica), `r` + extent id + offset (a run of frame lengths), `m` (this table is complete). Numbers big-endian, 8 bytes.
+ */
+import { type ExtentId, equalBytes, utf8 } from "@stamp/base";
+import { decodeMeta, encodeFrameRun, encodeMeta, type ReplicaMeta } from "@stamp/extent";
+import type { KeyValue, KeyValueOperation, KeyValueStores } from "@stamp/ports";
+
+export const tableName = "extents";
+const completeKey = utf8("m");
+const completeValue = utf8("1");
+
+function key(prefix: string, ...numbers: number[]): Uint8Array {
+  const bytes = new Uint8Array(1 + 8 * numbers.length);
+  bytes[0] = prefix.charCodeAt(0);
+  const view = new DataView(bytes.buffer);
+  numbers.forEach((number, i) => {
+    view.setUint32(1 + 8 * i, Math.floor(number / 2 ** 32));
+    view.setUint32(5 + 8 * i, number % 2 ** 32);
+  });
+  return bytes;
+}
+
+const numberAt = (bytes: Uint8Array, at: number): number => {
+  const view = new DataView(bytes.buffer, bytes.byteOffset + at, 8);
+  return view.getUint32(0) * 2 ** 32 + view.getUint32(4);
+};
+
+export class ExtentTable {
+  readonly #store: KeyValue;
+
+  private constructor(store: KeyValue) {
+    this.#store = store;
+  }
+
+  /** `complete` is false when it was lost, corrupt or never finished: then it is empty. */
+  static async open(stores: KeyValueStores): Promise<{ table: ExtentTable; complete: boolean; why: string }> {
+    const opened = await stores.open(tableName);
+    if (opened.kind === "opened") {
+      const marker = await opened.store.get(completeKey);
+      if (marker !== undefined && equalBytes(marker, completeValue))
+        return { table: new ExtentTable(opened.store), complete: true, why: "" };
+      await opened.store.close();
+    }
+    await stores.destroy(tableName);
+    const fresh = await stores.open(tableName);
+    if (fresh.kind === "corrupt") throw new Error(`a new extent table is corrupt: ${fresh.message}`);
+    return { table: new ExtentTable(fresh.store), complete: false, why: opened.kind === "corrupt" ? opened.message : "absent" };
+  }
+
+  async markComplete(): Promise<void> {
+    await this.#store.batch([{ kind: "put", key: completeKey, value: completeValue }], { sync: true });
+  }
+
+  /** Undefined when an entry is malformed: then the table is to be rebuilt. */
+  async load(): Promise<ReplicaMeta[] | undefined> {
+    const metas: ReplicaMeta[] = [];
+    for await (const [, value] of this.#store.range({ gte: utf8("x"), lt: utf8("y") })) {
+      const meta = decodeMeta(value);
+      if (meta.kind === "invalid") return undefined;
+      metas.push(meta.value);
+    }
+    return metas;
+  }
+
+  put(meta: ReplicaMeta): KeyValueOperation {
+    return { kind: "put", key: key("x", meta.extentId), value: encodeMeta(meta) };
+  }
+
+  putRun(id: ExtentId, offsetBytes: number, totals: readonly number[]): KeyValueOperation {
+    return { kind: "put", key: key("r", id, offsetBytes), value: encodeFrameRun(totals) };
+  }
+
+  async write(operations: readonly KeyValueOperation[], sync: boolean): Promise<void> {
+    if (operations.length > 0 || sync) await this.#store.batch(operations, { sync });
+  }
+
+  /** Everything written before is durable. */
+  async sync(): Promise<void> {
+    await this.#store.batch([{ kind: "put", key: completeKey, value: completeValue }], { sync: true });
+  }
+
+  async runs(id: ExtentId): Promise<[number, Uint8Array][]> {
+    const runs: [number, Uint8Array][] = [];
+    for await (const [found, value] of this.#store.range({ gte: key("r", id), lt: key("r", id + 1) }))
+      runs.push([numberAt(found, 9), value]);
+    return runs;
+  }
+
+  /** Forgets the extent and its runs. */
+  async forget(id: ExtentId): Promise<void> {
+    const operations: KeyValueOperation[] = [{ kind: "delete", key: key("x", id) }];
+    for (const [offset] of await this.runs(id)) operations.push({ kind: "delete", key: key("r", id, offset) });
+    await this.#store.batch(operations, { sync: false });
+  }
+
+  async forgetRuns(id: ExtentId): Promise<void> {
+    const operations = (await this.runs(id)).map(([offset]): KeyValueOperation => ({ kind: "delete", key: key("r", id, offset) }));
+    if (operations.length > 0) await this.#store.batch(operations, { sync: false });
+  }
+
+  close(): Promise<void> {
+    return this.#store.close();
+  }
+}
