@@ -1,0 +1,94 @@
+/** What a range partition is given and gives: reads at a snapshot, writes under a row's order. */
+import type { OwnerEpoch } from "@stamp/base";
+import type { Place } from "@stamp/stream-client";
+
+export type RowWrite =
+  | { readonly kind: "put"; readonly key: Uint8Array; readonly value: Uint8Array }
+  | { readonly kind: "delete"; readonly key: Uint8Array };
+
+/** `gte` inclusive, `lt` exclusive, by unsigned byte order. */
+export interface ScanRange {
+  readonly gte?: Uint8Array;
+  readonly lt?: Uint8Array;
+  readonly reverse?: boolean;
+}
+
+/** Key and value, both owned by the partition: never change them, copy when keeping them for long. */
+export type Row = readonly [key: Uint8Array, value: Uint8Array];
+
+/** Rows as of one commit. Close it: what it can see is kept until then. */
+export interface Snapshot {
+  readonly sequence: number;
+  close(): void;
+}
+
+/** What a transaction may look at while it decides. Nobody else writes under its lock key meanwhile. */
+export interface Transaction {
+  /** Of the commit that this will be: larger than every sequence given before, also by earlier owners. */
+  readonly nextSequence: number;
+  /** Committed state; throws FailureError when storage can't be read. */
+  get(key: Uint8Array): Promise<Uint8Array | undefined>;
+  scan(range: ScanRange): AsyncIterable<Row>;
+  /** Whether a row may refer to it: its extent is in this partition's blob data stream and stays there. */
+  ownsPlace(place: Place): boolean;
+}
+
+export interface Decided<T> {
+  /** Atomic. All keys inside the partition's range; later ones of the same key win. Owned by the partition from here on. */
+  readonly writes: readonly RowWrite[];
+  readonly result: T;
+}
+
+export interface TransactOptions {
+  readonly timeoutMs: number;
+}
+
+export interface PartitionStreamNames {
+  readonly metadata: string;
+  readonly commitLog: string;
+  readonly rowData: string;
+  /** Only of the Blob table. */
+  readonly blobData?: string;
+}
+
+export interface PartitionLimits {
+  /** A checkpoint is written beyond it. Default 64 MiB. */
+  readonly memoryTableBytesMax?: number;
+  /** A checkpoint is written when the log since the last one is longer. Default 256 MiB. */
+  readonly logBytesMax?: number;
+  /** Blocks of checkpoints in memory. Default 32 MiB. */
+  readonly rowCacheBytesMax?: number;
+  /** Commit records of at most so many bytes. Default 4 MiB. */
+  readonly groupBytesMax?: number;
+  /** Transactions that wait or run. More are refused as `overloaded`. Default 10,000. */
+  readonly transactionsMax?: number;
+  /** Checkpoints that a read may meet before they are merged. Default 8. */
+  readonly checkpointsMax?: number;
+}
+
+export interface PartitionOptions {
+  readonly rangeId: string;
+  readonly streams: PartitionStreamNames;
+  readonly ownerEpoch: OwnerEpoch;
+  /** Inclusive; empty: from the start. */
+  readonly lowKey: Uint8Array;
+  /** Exclusive; empty: to the end. */
+  readonly highKey: Uint8Array;
+  readonly limits?: PartitionLimits;
+  /** Runs once when another owner took the streams over, or the partition can't go on. It serves nothing from then on. */
+  readonly onLost?: (why: string) => void;
+}
+
+export interface PartitionStats {
+  readonly sequence: number;
+  readonly memoryTableBytes: number;
+  readonly memoryTableEntries: number;
+  readonly logBytes: number;
+  readonly checkpoints: number;
+  readonly checkpointBytes: number;
+  readonly cacheBytes: number;
+  readonly transactionsInProgress: number;
+  readonly commits: number;
+  readonly groups: number;
+  readonly lost: boolean;
+}

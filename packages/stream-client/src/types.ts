@@ -1,0 +1,52 @@
+/** What the stream client speaks of: places, extents of a stream, bounds. */
+import type { Address } from "@stamp/ports";
+
+/** Bytes of one block (or a part of it) inside an extent. */
+export interface Place {
+  readonly extentId: number;
+  /** Of the first payload byte, in the extent's address space (block headers included). */
+  readonly offsetBytes: number;
+  readonly lengthBytes: number;
+}
+
+/** One extent of an owned stream. The last one may be open; all others are sealed. */
+export interface StreamExtent {
+  readonly extentId: number;
+  /** Undefined while it is open. */
+  readonly sealedLengthBytes: number | undefined;
+}
+
+export interface StoredBlock {
+  readonly place: Place;
+  /** Borrowed from the message it came in: copy when keeping a small part of it. */
+  readonly payload: Uint8Array;
+}
+
+export interface StreamClientOptions {
+  readonly lockService: Address;
+  /** An extent that would grow beyond it is left for the next one. Default 64 MiB. */
+  readonly extentTargetBytes?: number;
+  /** Of one append at an extent node. Default 800. */
+  readonly appendTimeoutMs?: number;
+  /** Payload and headers of appends that were sent and not yet acknowledged, for one stream. Default 16 MiB. */
+  readonly inFlightBytesMax?: number;
+  /** Default 256. */
+  readonly inFlightAppendsMax?: number;
+  /** Payload of appends that wait for room in the window, for one stream. Default 32 MiB; more is refused as `overloaded`. */
+  readonly waitingBytesMax?: number;
+  /** Extents whose location is remembered. Default 10,000. */
+  readonly locationsMax?: number;
+}
+
+export interface ReadOptions {
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+}
+
+export interface ReadPlacesOptions {
+  /** Bytes that are asked for ahead of the reader. Default and at most 4 MiB. */
+  readonly windowBytes?: number;
+  /** Of each single read. Default 10,000. */
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+}
