@@ -40,21 +40,26 @@ export class Writer {
     return at;
   }
 
+  // Room first: it may replace the buffer and its view.
   u8(value: number): void {
-    this.#view.setUint8(this.#room(1), value);
+    const at = this.#room(1);
+    this.#view.setUint8(at, value);
   }
   u32(value: number): void {
-    this.#view.setUint32(this.#room(4), value, true);
+    const at = this.#room(4);
+    this.#view.setUint32(at, value, true);
   }
   u64(value: number): void {
-    putU64(this.#view, this.#room(8), value);
+    const at = this.#room(8);
+    putU64(this.#view, at, value);
   }
   /** At most 65,535 bytes of UTF-8. */
   text(value: string): void {
     const bytes = utf8(value);
     assert(bytes.length <= 0xffff, "text too long");
-    this.#view.setUint16(this.#room(2), bytes.length, true);
-    this.#bytes.set(bytes, this.#room(bytes.length));
+    const at = this.#room(2 + bytes.length);
+    this.#view.setUint16(at, bytes.length, true);
+    this.#bytes.set(bytes, at + 2);
   }
   done(): Uint8Array<ArrayBuffer> {
     return this.#bytes.subarray(0, this.#at);

@@ -1,0 +1,148 @@
+/** A few extent nodes, the metadata store's stamp id and a lease, on virtual time; and a tester that speaks to the nodes directly. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ok, type Outcome, type RuleName, refused, rulesWithout, unwrap } from "@stamp/base";
+import { type Client, served, type World } from "@stamp/ports";
+import { Simulation } from "@stamp/simulator";
+import { type AppendResponse, ExtentNode, LockService, MetadataStore } from "@stamp/wire";
+import { extentNodeSchema } from "./config.ts";
+import { ExtentNodeRole } from "./extent-node.ts";
+
+export const stampId = "3f6f0d1e-0000-4000-8000-000000000001";
+export const names: readonly string[] = ["en-1", "en-2", "en-3"];
+const timeoutMs = 5_000;
+
+export class Cluster {
+  readonly sim: Simulation;
+  stamp: string | undefined = stampId;
+  smTerm = 1;
+  #nextId = 1;
+
+  constructor(seed: number, options: { readonly off?: readonly RuleName[]; readonly nodes?: readonly string[]; readonly config?: object; readonly simulation?: object } = {}) {
+    this.sim = new Simulation({ seed, rules: rulesWithout(...(options.off ?? [])), ...options.simulation });
+    for (const name of options.nodes ?? names) {
+      const config = extentNodeSchema.parse({ name, listen: name, lockService: "lock", journalSegmentBytes: 1 << 20, reserveBytes: 0, ...options.config });
+      this.sim.addProcess(name, (world) => new ExtentNodeRole(world, config));
+    }
+  }
+
+  async run(body: () => Promise<void>): Promise<void> {
+    await this.sim.run(async () => {
+      await this.#serveLock();
+      await body();
+    });
+  }
+
+  async #serveLock(): Promise<void> {
+    const no = async (): Promise<Outcome<never>> => refused("unavailable", "notReady", "not in this test");
+    await this.sim.world("lock").transport.serve("lock", [
+      served(MetadataStore, {
+        getKeys: no,
+        listKeys: no,
+        transact: no,
+        getStamp: async () => (this.stamp === undefined ? no() : ok({ stampId: this.stamp })),
+      }),
+      served(LockService, {
+        acquireLease: no,
+        renewLease: no,
+        releaseLease: no,
+        refuseRenewals: no,
+        listLeases: no,
+        getLease: async () => ok({ leaseEpoch: BigInt(this.smTerm) }),
+      }),
+    ]);
+  }
+
+  get tester(): World {
+    return this.sim.world("tester");
+  }
+
+  node(name: string): Client<typeof ExtentNode> {
+    return this.tester.transport.client(name, ExtentNode);
+  }
+
+  facts(name: string): Readonly<Record<string, unknown>> {
+    return this.sim.role(name)?.status.facts ?? {};
+  }
+
+  ready(name: string): Promise<void> {
+    return this.sim.until(() => this.sim.role(name)?.status.ready === true, 30_000, `${name} is ready`);
+  }
+
+  async allReady(): Promise<void> {
+    for (const name of names) await this.ready(name);
+  }
+
+  async replicas(order: readonly string[] = names): Promise<{ nodeId: string; address: string; diskId: string }[]> {
+    return order.map((name) => ({ nodeId: name, address: name, diskId: String(this.facts(name).diskId) }));
+  }
+
+  /** A new extent whose primary is the first. */
+  async create(order: readonly string[] = names, ownerEpoch = 1): Promise<number> {
+    const id = this.#nextId++;
+    const replicas = await this.replicas(order);
+    for (const name of order) {
+      unwrap(
+        await this.node(name).createExtent(
+          { smTerm: BigInt(this.smTerm), extentId: BigInt(id), ownerEpoch: BigInt(ownerEpoch), version: 1n, replicas, stampId },
+          { timeoutMs },
+        ),
+      );
+    }
+    return id;
+  }
+
+  append(primary: string, id: number, expected: number, payload: readonly Uint8Array[], ownerEpoch = 1, limitMs = timeoutMs): Promise<Outcome<AppendResponse>> {
+    return this.node(primary).append(
+      { extentId: BigInt(id), ownerEpoch: BigInt(ownerEpoch), expectedOffsetBytes: BigInt(expected), payload: [...payload] },
+      { timeoutMs: limitMs },
+    );
+  }
+
+  fence(name: string, id: number, term: number = this.smTerm) {
+    return this.node(name).fenceExtent({ smTerm: BigInt(term), extentId: BigInt(id), diskId: String(this.facts(name).diskId) }, { timeoutMs });
+  }
+
+  seal(name: string, id: number, length: number, sources: readonly string[] = []) {
+    return this.node(name).sealExtent(
+      {
+        smTerm: BigInt(this.smTerm),
+        extentId: BigInt(id),
+        sealedLengthBytes: BigInt(length),
+        version: 2n,
+        diskId: String(this.facts(name).diskId),
+        sources: [...sources],
+      },
+      { timeoutMs },
+    );
+  }
+
+  read(name: string, id: number, offset: bigint, length: number) {
+    return this.node(name).read({ extentId: BigInt(id), offsetBytes: offset, lengthBytes: length }, { timeoutMs });
+  }
+
+  async replica(name: string, id: number) {
+    return unwrap(await this.node(name).getExtentReplica({ extentId: BigInt(id) }, { timeoutMs }));
+  }
+}
+
+export function reasonOf(outcome: Outcome<unknown>): string {
+  return outcome.ok ? "ok" : outcome.failure.reason;
+}
+
+/** Bytes that tell which append they are of. */
+export function pattern(length: number, of: number): Uint8Array {
+  const bytes = new Uint8Array(length);
+  for (let i = 0; i < length; i++) bytes[i] = (i * 31 + of * 7 + (i >> 8)) & 0xff;
+  return bytes;
+}
+
+test("extent node: three nodes format their disks for the stamp and serve", async () => {
+  const cluster = new Cluster(1);
+  await cluster.run(async () => {
+    await cluster.allReady();
+    const disks = new Set(names.map((name) => cluster.facts(name).diskId));
+    assert.equal(disks.size, 3);
+    assert.equal(cluster.facts("en-1").stampId, stampId);
+  });
+});
