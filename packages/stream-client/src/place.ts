@@ -1,0 +1,45 @@
+/** Where bytes lie in the stream layer, and where the replicas of an extent are. */
+import { fromWire, toWire, type ExtentLocation as WireLocation, type Place as WirePlace } from "@stamp/wire";
+
+/** Payload bytes of one block or a part of them. Their content never changes once they were acknowledged. */
+export interface Place {
+  readonly extentId: number;
+  readonly offsetBytes: number;
+  readonly lengthBytes: number;
+}
+
+export interface Location {
+  readonly extentId: number;
+  readonly version: number;
+  /** The first is the primary. */
+  readonly addresses: readonly string[];
+  readonly sealedLengthBytes?: number | undefined;
+}
+
+export const placeFromWire = (place: WirePlace): Place => ({
+  extentId: fromWire(place.extentId),
+  offsetBytes: fromWire(place.offsetBytes),
+  lengthBytes: place.lengthBytes,
+});
+
+export const placeToWire = (place: Place): { extentId: bigint; offsetBytes: bigint; lengthBytes: number } => ({
+  extentId: toWire(place.extentId),
+  offsetBytes: toWire(place.offsetBytes),
+  lengthBytes: place.lengthBytes,
+});
+
+export const locationFromWire = (location: WireLocation): Location => ({
+  extentId: fromWire(location.extentId),
+  version: fromWire(location.version),
+  addresses: location.addresses,
+  sealedLengthBytes: location.sealedLengthBytes === undefined ? undefined : fromWire(location.sealedLengthBytes),
+});
+
+export const locationToWire = (
+  location: Location,
+): { extentId: bigint; version: bigint; addresses: string[]; sealedLengthBytes?: bigint } => ({
+  extentId: toWire(location.extentId),
+  version: toWire(location.version),
+  addresses: [...location.addresses],
+  ...(location.sealedLengthBytes === undefined ? {} : { sealedLengthBytes: toWire(location.sealedLengthBytes) }),
+});
