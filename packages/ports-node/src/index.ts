@@ -1,1 +1,15 @@
-export {};
+export * from "./clock.ts";
+export * from "./config.ts";
+export * from "./digest.ts";
+export * from "./disk.ts";
+export type { GrpcLimits } from "./grpc/options.ts";
+export { defaultLimits } from "./grpc/options.ts";
+export * from "./grpc/transport.ts";
+export * from "./health.ts";
+export * from "./http-server.ts";
+export { InProcessNetwork } from "./in-process.ts";
+export * from "./key-value.ts";
+export * from "./logger.ts";
+export * from "./random.ts";
+export * from "./run-service.ts";
+export * from "./world.ts";

@@ -1,5 +1,5 @@
 /** The process of the extent-node: extents and blocks on its own disk. */
 import { runService } from "@stamp/ports-node";
-import { ExtentNodeRole, extentNodeConfig } from "./index.ts";
+import { ExtentNodeRole, extentNodeSchema } from "./index.ts";
 
-await runService({ role: "extent-node", schema: extentNodeConfig, create: (world, config) => new ExtentNodeRole(world, config) });
+await runService({ role: "extent-node", schema: extentNodeSchema, create: (world, config) => new ExtentNodeRole(world, config) });

@@ -75,19 +75,24 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
 }
 
 function bind(server: Server, listen: Address): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.bindAsync(listen, serverCredentials(), (error, port) => {
-      if (!error) return resolve(port);
-      server.forceShutdown();
-      const taken = /EADDRINUSE/.test(error.message);
-      reject(
-        new FailureError({
-          code: taken ? "alreadyExists" : "unavailable",
-          reason: taken ? "conflict" : "connectFailed",
-          message: taken ? `${listen} is taken by another process` : `can't listen at ${listen}: ${error.message}`,
-          applied: "no",
-        }),
-      );
+  const failed = (error: Error): FailureError => {
+    const taken = /EADDRINUSE/.test(error.message);
+    return new FailureError({
+      code: taken ? "alreadyExists" : "unavailable",
+      reason: taken ? "conflict" : "connectFailed",
+      message: taken ? `${listen} is taken by another process` : `can't listen at "${listen}": ${error.message}`,
+      applied: "no",
     });
+  };
+  return new Promise((resolve, reject) => {
+    try {
+      server.bindAsync(listen, serverCredentials(), (error, port) => {
+        if (!error) return resolve(port);
+        server.forceShutdown();
+        reject(failed(error));
+      });
+    } catch (error) {
+      reject(failed(error as Error));
+    }
   });
 }

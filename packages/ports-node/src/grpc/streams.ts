@@ -65,7 +65,7 @@ export async function writeAll(
 }
 
 /** Ends at once when the signal is aborted, even while the next item is still being made; its maker is returned. */
-async function* untilAborted<T>(items: AsyncIterable<T>, signal: AbortSignal): AsyncIterable<T> {
+export async function* untilAborted<T>(items: AsyncIterable<T>, signal: AbortSignal): AsyncIterable<T> {
   const iterator = items[Symbol.asyncIterator]();
   let stop: () => void = () => {};
   const aborted = new Promise<"aborted">((resolve) => {

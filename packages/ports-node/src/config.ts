@@ -1,0 +1,153 @@
+/**
+ * The configuration of a process from one zod schema: defaults, then a JSON file (`--config`, STAMP_CONFIG), then the environment
+ * (STAMP_<UPPER_SNAKE>), then flags (--kebab-case). Every error names the key, its environment variable and its flag.
+ */
+import { readFileSync } from "node:fs";
+import type { z } from "zod";
+
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+}
+
+/** Thrown for `--help`; the message is what to print. */
+export class HelpRequested extends Error {
+  override readonly name = "HelpRequested";
+}
+
+export const envName = (key: string): string => `STAMP_${key.replace(/([a-z0-9])([A-Z])/g, "$1_$2").toUpperCase()}`;
+export const flagName = (key: string): string => `--${key.replace(/([a-z0-9])([A-Z])/g, "$1-$2").toLowerCase()}`;
+
+interface Described {
+  /** number, string, boolean, array, enum, object, … */
+  readonly type: string;
+  readonly description: string;
+  readonly defaultValue: unknown;
+  readonly hasDefault: boolean;
+  readonly optional: boolean;
+}
+
+/** What a key of the schema is, below defaults, optionals and refinements. */
+function describe(schema: z.ZodType): Described {
+  let current = schema;
+  let description = current.description ?? "";
+  let defaultValue: unknown;
+  let hasDefault = false;
+  let optional = false;
+  for (;;) {
+    const def = current.def as { type: string; innerType?: z.ZodType; in?: z.ZodType; defaultValue?: unknown };
+    if (def.type === "default" || def.type === "prefault") {
+      hasDefault = true;
+      defaultValue ??= def.defaultValue;
+    }
+    if (def.type === "optional") optional = true;
+    const inner = def.innerType ?? (def.type === "pipe" ? def.in : undefined);
+    if (inner === undefined) return { type: def.type, description, defaultValue, hasDefault, optional };
+    current = inner;
+    description ||= current.description ?? "";
+  }
+}
+
+/** A text of the environment or a flag as the schema's type wants it; left as it is when it does not fit, so that the schema says why. */
+function fromText(text: string, type: string): unknown {
+  if (type === "number") return text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : text;
+  if (type === "boolean") return ["true", "1", "yes"].includes(text) ? true : ["false", "0", "no"].includes(text) ? false : text;
+  if (type === "array" && !text.trimStart().startsWith("[")) {
+    return text
+      .split(",")
+      .map((item) => item.trim())
+      .filter((item) => item !== "");
+  }
+  if (type === "array" || type === "object" || type === "record" || type === "tuple" || type === "union") {
+    try {
+      return JSON.parse(text);
+    } catch {
+      return text;
+    }
+  }
+  return text;
+}
+
+const naming = (key: string): string => `${key} (environment ${envName(key)}, flag ${flagName(key)})`;
+
+function helpText(shape: Readonly<Record<string, z.ZodType>>): string {
+  const lines = [
+    "Configuration: flag, environment variable, default, meaning. Flags win over the environment, it over --config FILE (JSON).",
+    "",
+  ];
+  for (const [key, schema] of Object.entries(shape)) {
+    const { type, description, defaultValue, hasDefault, optional } = describe(schema);
+    const given = hasDefault ? `default ${JSON.stringify(defaultValue)}` : optional ? "optional" : "required";
+    lines.push(`  ${flagName(key)} <${type}>   ${envName(key)}   ${given}`);
+    if (description) lines.push(`      ${description}`);
+  }
+  return lines.join("\n");
+}
+
+function flagsOf(argv: readonly string[], types: ReadonlyMap<string, string>): { values: Map<string, unknown>; file: string | undefined } {
+  const byFlag = new Map([...types.keys()].map((key) => [flagName(key), key]));
+  const values = new Map<string, unknown>();
+  let file: string | undefined;
+  for (let i = 0; i < argv.length; i++) {
+    const argument = argv[i] as string;
+    const equals = argument.indexOf("=");
+    const flag = equals < 0 ? argument : argument.slice(0, equals);
+    let text = equals < 0 ? undefined : argument.slice(equals + 1);
+    const negated = flag.startsWith("--no-") ? byFlag.get(`--${flag.slice(5)}`) : undefined;
+    const key = byFlag.get(flag);
+    if (key === undefined && negated !== undefined && types.get(negated) === "boolean" && text === undefined) {
+      values.set(negated, false);
+      continue;
+    }
+    if (key === undefined && flag !== "--config") throw new ConfigError(`unknown flag ${flag} (--help lists all)`);
+    const type = key === undefined ? "string" : (types.get(key) as string);
+    if (text === undefined && type === "boolean" && !["true", "false"].includes(argv[i + 1] ?? "")) text = "true";
+    if (text === undefined) {
+      i += 1;
+      text = argv[i];
+      if (text === undefined) throw new ConfigError(`${flag} needs a value`);
+    }
+    if (key === undefined) file = text;
+    else values.set(key, fromText(text, type));
+  }
+  return { values, file };
+}
+
+function fileOf(path: string): Record<string, unknown> {
+  try {
+    const parsed: unknown = JSON.parse(readFileSync(path, "utf8"));
+    if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)) return parsed as Record<string, unknown>;
+  } catch (error) {
+    throw new ConfigError(`the config file ${path}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  throw new ConfigError(`the config file ${path}: expected one JSON object`);
+}
+
+/** Throws ConfigError with one line per problem, or HelpRequested. `argv` without the program's own names. */
+export function loadConfig<S extends z.ZodObject>(
+  schema: S,
+  env: Readonly<Record<string, string | undefined>>,
+  argv: readonly string[],
+): z.infer<S> {
+  const shape = schema.shape as Readonly<Record<string, z.ZodType>>;
+  if (argv.includes("--help") || argv.includes("-h")) throw new HelpRequested(helpText(shape));
+  const types = new Map(Object.entries(shape).map(([key, inner]) => [key, describe(inner).type]));
+  const flags = flagsOf(argv, types);
+  const path = flags.file ?? env.STAMP_CONFIG;
+  const values: Record<string, unknown> = path === undefined || path === "" ? {} : fileOf(path);
+  for (const key of Object.keys(values)) {
+    if (!types.has(key)) throw new ConfigError(`the config file ${path}: unknown key ${key}`);
+  }
+  for (const [key, type] of types) {
+    const text = env[envName(key)];
+    if (text !== undefined) values[key] = fromText(text, type);
+    if (flags.values.has(key)) values[key] = flags.values.get(key);
+  }
+  const parsed = schema.safeParse(values);
+  if (parsed.success) return parsed.data as z.infer<S>;
+  const lines = parsed.error.issues.map((issue) => {
+    const [key, ...rest] = issue.path.map(String);
+    const inside = rest.length > 0 ? ` at ${rest.join(".")}` : "";
+    return key === undefined ? issue.message : `${naming(key)}${inside}: ${issue.message}`;
+  });
+  throw new ConfigError(`wrong configuration:\n${lines.map((line) => `  ${line}`).join("\n")}`);
+}

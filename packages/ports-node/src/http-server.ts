@@ -1,0 +1,360 @@
+/**
+ * HTTP/1.1 in, for handlers that know nothing of sockets. Bodies flow both ways at the pace of the slower side; whatever a client does
+ * (hangs, leaves, sends noise, announces more than it sends) ends its own request and nothing else.
+ *
+ * A request whose body was not read to its end must not poison its connection: what is left is read and dropped when it is little,
+ * otherwise the connection is closed, after the client had time to read the answer (closing at once would reset it).
+ */
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
+import { FailureError } from "@stamp/base";
+import type { HttpHandler, HttpRequest, HttpResponse, Logger } from "@stamp/ports";
+import { silentLogger } from "@stamp/ports";
+
+export interface HttpLimits {
+  readonly headerBytesMax: number;
+  /** Further connections are closed as they come. */
+  readonly connectionsMax: number;
+  /** Within which the whole header of a request must be there. */
+  readonly headerTimeoutMs: number;
+  /** How long a connection without a request is kept. */
+  readonly keepAliveTimeoutMs: number;
+  /** A connection on which nothing moves for so long inside a request is closed. */
+  readonly idleTimeoutMs: number;
+  /** Of an unread body: what is read and dropped to keep the connection, or to let the client read its answer. */
+  readonly drainBytesMax: number;
+  readonly drainTimeoutMs: number;
+}
+
+export const defaultHttpLimits: HttpLimits = {
+  headerBytesMax: 64 * 1024,
+  connectionsMax: 16_384,
+  headerTimeoutMs: 30_000,
+  keepAliveTimeoutMs: 75_000,
+  idleTimeoutMs: 120_000,
+  drainBytesMax: 64 * 1024 * 1024,
+  drainTimeoutMs: 20_000,
+};
+
+export interface HttpServeOptions {
+  /** `host:port`; port 0 for any. */
+  readonly listen: string;
+  readonly limits?: Partial<HttpLimits>;
+  readonly logger?: Logger;
+}
+
+export interface HttpListener {
+  /** `host:port` with the port that was bound. */
+  readonly address: string;
+  /** Takes no more requests; those in progress have `graceMs` to end. */
+  close(graceMs?: number): Promise<void>;
+}
+
+/** One request being served. */
+class Exchange implements HttpRequest {
+  readonly #message: IncomingMessage;
+  readonly #response: ServerResponse;
+  #continuePending: boolean;
+  #readBytes = 0;
+  #bodyTaken = false;
+  #headers: Record<string, string> | undefined;
+  #controller: AbortController | undefined;
+  #left = false;
+
+  constructor(message: IncomingMessage, response: ServerResponse, expectsContinue: boolean) {
+    this.#message = message;
+    this.#response = response;
+    this.#continuePending = expectsContinue;
+    response.on("close", () => {
+      if (response.writableFinished) return;
+      this.#left = true;
+      this.#controller?.abort();
+    });
+  }
+
+  get method(): string {
+    return this.#message.method ?? "";
+  }
+
+  get target(): string {
+    return this.#message.url ?? "";
+  }
+
+  get headers(): Readonly<Record<string, string>> {
+    if (this.#headers === undefined) {
+      const headers: Record<string, string> = {};
+      for (const [name, value] of Object.entries(this.#message.headers)) {
+        if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(", ") : value;
+      }
+      this.#headers = headers;
+    }
+    return this.#headers;
+  }
+
+  get remoteAddress(): string {
+    return this.#message.socket.remoteAddress ?? "";
+  }
+
+  get secure(): boolean {
+    return false;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#left) this.#controller.abort();
+    }
+    return this.#controller.signal;
+  }
+
+  get body(): AsyncIterable<Uint8Array> {
+    return { [Symbol.asyncIterator]: () => this.#read() };
+  }
+
+  async *#read(): AsyncGenerator<Uint8Array> {
+    if (this.#bodyTaken) throw new Error("the body was read before");
+    this.#bodyTaken = true;
+    if (this.#continuePending) {
+      this.#continuePending = false;
+      if (!this.#response.headersSent) this.#response.writeContinue();
+    }
+    try {
+      for await (const chunk of this.#message.iterator({ destroyOnReturn: false })) {
+        const buffer = chunk as Buffer;
+        this.#readBytes += buffer.length;
+        yield new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.length);
+      }
+    } catch (error) {
+      throw clientLeft(`the body ended early: ${error instanceof Error ? error.message : String(error)}`);
+    }
+    if (!this.#message.complete) throw clientLeft("the body ended early");
+  }
+
+  /** How the connection goes on after the answer: nothing is left, what is left gets dropped, or it has to be closed. */
+  bodyLeft(drainBytesMax: number): "nothing" | "drain" | "close" {
+    if (this.#message.complete) return "nothing";
+    const { "content-length": length, "transfer-encoding": encoding } = this.#message.headers;
+    if (length === undefined && encoding === undefined) return "nothing";
+    // A client that waits for 100 may or may not send its body now: what follows can't be told apart.
+    if (this.#continuePending) return "close";
+    if (length === undefined) return "close";
+    return Number(length) - this.#readBytes <= drainBytesMax ? "drain" : "close";
+  }
+}
+
+const clientLeft = (message: string): FailureError =>
+  new FailureError({ code: "cancelled", reason: "connectionLost", message, applied: "unknown" });
+
+export class HttpDoor {
+  readonly #handler: HttpHandler;
+  readonly #limits: HttpLimits;
+  readonly #logger: Logger;
+  readonly #server: Server;
+  #active = 0;
+
+  constructor(handler: HttpHandler, options: HttpServeOptions) {
+    this.#handler = handler;
+    this.#limits = { ...defaultHttpLimits, ...options.limits };
+    this.#logger = options.logger ?? silentLogger;
+    const limits = this.#limits;
+    this.#server = createServer({
+      maxHeaderSize: limits.headerBytesMax,
+      headersTimeout: limits.headerTimeoutMs,
+      requestTimeout: 0,
+      keepAliveTimeout: limits.keepAliveTimeoutMs,
+      connectionsCheckingInterval: Math.min(10_000, limits.headerTimeoutMs),
+      joinDuplicateHeaders: true,
+      noDelay: true,
+    });
+    this.#server.maxConnections = limits.connectionsMax;
+    this.#server.setTimeout(limits.idleTimeoutMs);
+    this.#server.on("request", (message, response) => this.#serve(message, response, false));
+    this.#server.on("checkContinue", (message, response) => this.#serve(message, response, true));
+    this.#server.on("clientError", (error: NodeJS.ErrnoException, socket) => refuseNoise(error, socket));
+  }
+
+  async listen(listen: string): Promise<HttpListener> {
+    const colon = listen.lastIndexOf(":");
+    const host = listen.slice(0, colon).replace(/^\[|\]$/g, "");
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once("error", (error: NodeJS.ErrnoException) => {
+        const taken = error.code === "EADDRINUSE";
+        reject(
+          new FailureError({
+            code: taken ? "alreadyExists" : "unavailable",
+            reason: taken ? "conflict" : "connectFailed",
+            message: taken ? `${listen} is taken by another process` : `can't listen at ${listen}: ${error.message}`,
+            applied: "no",
+          }),
+        );
+      });
+      this.#server.listen({ host, port: Number(listen.slice(colon + 1)), backlog: 4096 }, resolve);
+    });
+    this.#server.removeAllListeners("error");
+    this.#server.on("error", (error) => this.#logger.error("the HTTP server reports an error", { error }));
+    const { port } = this.#server.address() as AddressInfo;
+    let closing: Promise<void> | undefined;
+    return {
+      address: `${listen.slice(0, colon)}:${port}`,
+      close: (graceMs = 2_000) => {
+        closing ??= this.#close(graceMs);
+        return closing;
+      },
+    };
+  }
+
+  async #close(graceMs: number): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#server.closeIdleConnections();
+    const deadlineMs = performance.now() + graceMs;
+    while (this.#active > 0 && performance.now() < deadlineMs) await new Promise((resolve) => setTimeout(resolve, 10));
+    this.#server.closeAllConnections();
+    await closed;
+  }
+
+  async #serve(message: IncomingMessage, response: ServerResponse, expectsContinue: boolean): Promise<void> {
+    this.#active += 1;
+    // Errors of a connection that broke are seen by whoever reads or writes; without a listener they would end the process.
+    message.on("error", () => {});
+    response.on("error", () => {});
+    const exchange = new Exchange(message, response, expectsContinue);
+    try {
+      const answer = await this.#answer(exchange);
+      await this.#send(exchange, message, response, answer);
+    } catch (error) {
+      // The answer can't be completed: the client must see that it is not whole.
+      if (!response.destroyed) this.#logger.warn("an answer broke off", { method: exchange.method, error });
+      response.destroy();
+    } finally {
+      this.#active -= 1;
+    }
+  }
+
+  async #answer(exchange: Exchange): Promise<HttpResponse> {
+    try {
+      return await this.#handler(exchange);
+    } catch (error) {
+      this.#logger.error("an HTTP handler failed by a bug", { method: exchange.method, target: exchange.target, error });
+      return { status: 500, headers: {} };
+    }
+  }
+
+  async #send(exchange: Exchange, message: IncomingMessage, response: ServerResponse, answer: HttpResponse): Promise<void> {
+    const { body } = answer;
+    const isHead = message.method === "HEAD";
+    const bodyless = isHead || answer.status === 204 || answer.status === 304;
+    const left = exchange.bodyLeft(this.#limits.drainBytesMax);
+    if (response.destroyed) {
+      await dispose(body);
+      return;
+    }
+    const headers: string[] = [];
+    let announced: number | undefined;
+    for (const [name, value] of Object.entries(answer.headers)) {
+      if (name.toLowerCase() === "content-length" && typeof value === "string") announced = Number(value);
+      for (const one of typeof value === "string" ? [value] : value) headers.push(name, one);
+    }
+    if (announced === undefined && !bodyless && (body === undefined || body instanceof Uint8Array)) {
+      announced = body?.length ?? 0;
+      headers.push("Content-Length", String(announced));
+    }
+    if (left === "close") headers.push("Connection", "close");
+    response.writeHead(answer.status, headers);
+
+    if (bodyless || body === undefined) await dispose(body);
+    else if (body instanceof Uint8Array) {
+      if (left !== "close") {
+        if (announced !== body.length) throw new Error(`a body of ${body.length} bytes was announced as ${announced}`);
+        response.end(body);
+        if (left === "drain") await this.#drain(message);
+        return;
+      }
+      response.write(body);
+    } else await sendStream(response, body, announced);
+
+    if (left === "close") {
+      response.flushHeaders();
+      await this.#drain(message);
+    }
+    response.end();
+    if (left === "drain") await this.#drain(message);
+  }
+
+  /** Reads and drops what is left of a request, within bounds; beyond them the connection is destroyed. */
+  #drain(message: IncomingMessage): Promise<void> {
+    if (message.complete || message.destroyed) return Promise.resolve();
+    return new Promise((resolve) => {
+      let dropped = 0;
+      const done = (): void => {
+        clearTimeout(timer);
+        message.off("data", onData);
+        resolve();
+      };
+      const giveUp = (): void => {
+        done();
+        message.destroy();
+      };
+      const onData = (chunk: Buffer): void => {
+        dropped += chunk.length;
+        if (dropped > this.#limits.drainBytesMax) giveUp();
+      };
+      const timer = setTimeout(giveUp, this.#limits.drainTimeoutMs);
+      message.on("data", onData);
+      message.once("end", done);
+      message.once("close", done);
+      message.resume();
+    });
+  }
+}
+
+async function dispose(body: HttpResponse["body"]): Promise<void> {
+  if (body === undefined || body instanceof Uint8Array) return;
+  await body[Symbol.asyncIterator]().return?.();
+}
+
+async function sendStream(response: ServerResponse, body: AsyncIterable<Uint8Array>, announced: number | undefined): Promise<void> {
+  let sent = 0;
+  for await (const chunk of body) {
+    if (response.destroyed) return;
+    sent += chunk.length;
+    if (announced !== undefined && sent > announced) throw new Error(`a body is longer than the announced ${announced} bytes`);
+    if (chunk.length > 0 && !response.write(chunk)) await writable(response);
+    if (response.destroyed) return;
+  }
+  if (announced !== undefined && sent !== announced) throw new Error(`a body of ${sent} bytes was announced as ${announced}`);
+}
+
+/** Resolves when more may be written, or nobody is there any more. */
+function writable(response: ServerResponse): Promise<void> {
+  if (response.destroyed || !response.writableNeedDrain) return Promise.resolve();
+  return new Promise((resolve) => {
+    const done = (): void => {
+      response.off("drain", done);
+      response.off("close", done);
+      resolve();
+    };
+    response.on("drain", done);
+    response.on("close", done);
+  });
+}
+
+function refuseNoise(error: NodeJS.ErrnoException, socket: Duplex): void {
+  if (error.code === "ECONNRESET" || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const status =
+    error.code === "HPE_HEADER_OVERFLOW"
+      ? "431 Request Header Fields Too Large"
+      : error.code === "ERR_HTTP_REQUEST_TIMEOUT"
+        ? "408 Request Timeout"
+        : "400 Bad Request";
+  socket.on("error", () => {});
+  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+}
+
+export function serveHttp(handler: HttpHandler, options: HttpServeOptions): Promise<HttpListener> {
+  return new HttpDoor(handler, options).listen(options.listen);
+}

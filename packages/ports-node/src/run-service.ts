@@ -1,0 +1,116 @@
+/**
+ * The life of a process: configuration, world, role, doors, signals. Exit codes: 0 stopped as asked, 64 wrong configuration, 69 it could
+ * not start, 70 a bug (uncaught error), 71 `world.fatal`, 75 it did not stop in time.
+ */
+import type { HttpHandler, Logger, Role, World } from "@stamp/ports";
+import { z } from "zod";
+import { ConfigError, HelpRequested, loadConfig } from "./config.ts";
+import { healthHandler } from "./health.ts";
+import type { HttpListener } from "./http-server.ts";
+import { serveHttp } from "./http-server.ts";
+import { logLevels } from "./logger.ts";
+import { nodeWorld } from "./world.ts";
+
+const stopTimeoutMs = 10_000;
+
+/** Keys that every process has; a role's schema may define its own variant of each. */
+const commonSchema = z.object({
+  name: z.string().min(1).describe("Unique inside the stamp, e.g. extent-node-1."),
+  dataDir: z.string().min(1).describe("Folder of everything that this process keeps."),
+  http: z.string().default("").describe("host:port of the health door (/live, /ready, /metrics); empty for none."),
+  logLevel: z.enum(logLevels).default("info").describe("Least important lines that are written."),
+});
+
+export interface ServedDoor {
+  readonly name: string;
+  readonly listen: string;
+  readonly handler: HttpHandler;
+}
+
+export interface ServiceDefinition<S extends z.ZodObject, R extends Role> {
+  /** lock-service, stream-manager, … */
+  readonly role: string;
+  readonly schema: S;
+  readonly create: (world: World, config: z.infer<S>) => R | Promise<R>;
+  /** HTTP doors of the role, opened when it has started; an empty `listen` is left out. */
+  readonly doors?: (role: R, config: z.infer<S>) => readonly ServedDoor[];
+}
+
+export async function runService<S extends z.ZodObject, R extends Role>(service: ServiceDefinition<S, R>): Promise<void> {
+  const config = configure(service);
+  const common = config as unknown as z.infer<typeof commonSchema>;
+  const world = nodeWorld({ dataDir: common.dataDir, name: common.name, logLevel: common.logLevel });
+  const { logger } = world;
+  for (const event of ["uncaughtException", "unhandledRejection"] as const) {
+    process.on(event, (error: unknown) => {
+      logger.error("the process ends by a bug", { event, error });
+      process.exit(70);
+    });
+  }
+  const open: HttpListener[] = [];
+  let role: R;
+  try {
+    role = await service.create(world, config);
+    stopOnSignals(logger, async () => {
+      for (const listener of open.splice(0)) await listener.close();
+      await role.stop();
+      await world.transport.close();
+    });
+    if (common.http !== "") {
+      const listener = await serveHttp(healthHandler(service.role, common.name, role), { listen: common.http, logger });
+      open.push(listener);
+      logger.info("health door open", { http: listener.address });
+    }
+    await role.start();
+    for (const door of service.doors?.(role, config) ?? []) {
+      if (door.listen === "") continue;
+      const listener = await serveHttp(door.handler, { listen: door.listen, logger });
+      open.push(listener);
+      logger.info("door open", { door: door.name, listen: listener.address });
+    }
+  } catch (error) {
+    logger.error("the process could not start", { role: service.role, error });
+    process.exit(69);
+  }
+  logger.info("started", { role: service.role, address: role.address, pid: process.pid });
+}
+
+function configure<S extends z.ZodObject>(service: { readonly role: string; readonly schema: S }): z.infer<S> {
+  try {
+    const schema = commonSchema.extend(service.schema.shape);
+    return loadConfig(schema, process.env, process.argv.slice(2)) as unknown as z.infer<S>;
+  } catch (error) {
+    if (error instanceof HelpRequested) {
+      process.stdout.write(`${service.role}\n\n${error.message}\n`);
+      process.exit(0);
+    }
+    if (!(error instanceof ConfigError)) throw error;
+    process.stderr.write(`${service.role}: ${error.message}\n`);
+    process.exit(64);
+  }
+}
+
+function stopOnSignals(logger: Logger, stop: () => Promise<void>): void {
+  let stopping = false;
+  for (const signal of ["SIGTERM", "SIGINT"] as const) {
+    process.on(signal, () => {
+      if (stopping) return;
+      stopping = true;
+      logger.info("stopping", { signal });
+      setTimeout(() => {
+        logger.error("it did not stop in time", { stopTimeoutMs });
+        process.exit(75);
+      }, stopTimeoutMs);
+      stop().then(
+        () => {
+          logger.info("stopped");
+          process.exit(0);
+        },
+        (error: unknown) => {
+          logger.error("it stopped with an error", { error });
+          process.exit(70);
+        },
+      );
+    });
+  }
+}
