@@ -1,2 +1,2 @@
-export * from "./config.ts";
-export * from "./lock-service.ts";
+export { type LockServiceConfig, lockServiceSchema } from "./config.ts";
+export { LockServiceRole } from "./lock-service.ts";

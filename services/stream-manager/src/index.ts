@@ -1,2 +1,2 @@
-export * from "./config.ts";
-export * from "./stream-manager.ts";
+export { type StreamManagerConfig, streamManagerSchema } from "./config.ts";
+export { StreamManagerRole } from "./stream-manager.ts";

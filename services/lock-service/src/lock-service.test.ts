@@ -1,0 +1,388 @@
+/** The lock service over simulated time, disk and network: group commit, fences, leases over restarts. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { RuleName } from "@stamp/base";
+import { leaseEpoch, rulesWithout, unwrap, utf8 } from "@stamp/base";
+import { LeaderCalls, LeaseKeeper, MetadataClient } from "@stamp/metadata-store";
+import type { KeyValue, KeyValueStores } from "@stamp/ports";
+import { Simulation } from "@stamp/simulator";
+import { LockService } from "@stamp/wire";
+import { lockServiceSchema } from "./config.ts";
+import { LockServiceRole } from "./lock-service.ts";
+
+function simOf(options: { seed?: number; init?: boolean; without?: RuleName[] } = {}): Simulation {
+  const sim = new Simulation({ seed: options.seed ?? 11, rules: rulesWithout(...(options.without ?? [])) });
+  const config = lockServiceSchema.parse({ name: "lock", listen: "lock", init: options.init ?? true });
+  sim.addProcess("lock", (world) => new LockServiceRole(world, config));
+  return sim;
+}
+
+const keeperOf = (sim: Simulation, holder: string, lost: string[] = [], incarnation = 1): LeaseKeeper =>
+  new LeaseKeeper(sim.world(holder), {
+    lockService: "lock",
+    leaseName: "leader",
+    holder,
+    incarnation,
+    address: `${holder}-address`,
+    onLost: (why) => lost.push(why),
+  });
+
+const lockOf = (sim: Simulation, name = "tester") => sim.world(name).transport.client("lock", LockService);
+const write = (key: string, text: string) => ({ key, value: utf8(text) });
+
+test("lock service: an empty store without init is never served, with init it keeps one identity", async () => {
+  const empty = simOf({ init: false });
+  await empty.run(async () => {
+    await empty.sleep(50);
+    const metadata = new MetadataClient(empty.world("tester"), "lock");
+    const stamp = await metadata.stampId(1_000);
+    assert.ok(!stamp.ok && stamp.failure.reason === "notReady");
+    const lease = await lockOf(empty).getLease({ name: "x" }, { timeoutMs: 1_000 });
+    assert.ok(!lease.ok && lease.failure.reason === "notReady");
+    assert.match(empty.role("lock")?.status.waitingFor[0] ?? "", /empty/);
+  });
+  const sim = simOf();
+  await sim.run(async () => {
+    await sim.sleep(50);
+    const metadata = new MetadataClient(sim.world("tester"), "lock");
+    const id = unwrap(await metadata.stampId(1_000));
+    sim.crash("lock", { unsynced: "lost", silent: false, stayDown: true });
+    sim.restart("lock");
+    await sim.sleep(50);
+    assert.equal(unwrap(await metadata.stampId(1_000)), id);
+  });
+});
+
+test("metadata store: transactions are judged by fence and versions, and survive a power cut", async () => {
+  const sim = simOf();
+  await sim.run(async () => {
+    await sim.sleep(50);
+    const keeper = keeperOf(sim, "a");
+    const epoch = await keeper.acquire();
+    const metadata = new MetadataClient(sim.world("a"), "lock");
+    const fence = { leaseName: "leader", leaseEpoch: epoch };
+    const first = unwrap(await metadata.transact({ fence, conditions: [{ key: "k", version: 0 }], writes: [write("k", "1")] }, 1_000));
+    const absent = await metadata.transact({ fence, conditions: [{ key: "k", version: 0 }], writes: [write("k", "2")] }, 1_000);
+    assert.ok(!absent.ok && absent.failure.reason === "conflict" && absent.failure.applied === "no");
+    const second = unwrap(
+      await metadata.transact({ fence, conditions: [{ key: "k", version: first }], writes: [write("k", "2"), { key: "gone" }] }, 1_000),
+    );
+    assert.ok(second > first);
+    const stale = await metadata.transact(
+      { fence: { leaseName: "leader", leaseEpoch: epoch - 1 }, conditions: [], writes: [write("k", "3")] },
+      1_000,
+    );
+    assert.ok(!stale.ok && stale.failure.reason === "staleTerm");
+    const never = await metadata.transact(
+      { fence: { leaseName: "never", leaseEpoch: 0 }, conditions: [], writes: [write("k", "3")] },
+      1_000,
+    );
+    assert.ok(!never.ok && never.failure.reason === "staleTerm");
+    assert.equal(unwrap(await metadata.transact({ fence, conditions: [{ key: "k", version: second }], writes: [] }, 1_000)), second);
+
+    sim.crash("lock", { unsynced: "lost", silent: false, stayDown: true });
+    sim.restart("lock");
+    await sim.sleep(50);
+    const [k, gone] = unwrap(await metadata.get(["k", "gone"], 1_000));
+    assert.deepEqual([k?.value, k?.version, gone?.version], [utf8("2"), second, 0]);
+    const third = unwrap(await metadata.transact({ fence, conditions: [{ key: "k", version: second }], writes: [write("k", "3")] }, 1_000));
+    assert.ok(third > second, "versions go on after a restart");
+    await keeper.release();
+  });
+});
+
+test("metadata store: many at once share synced writes, each is judged in order, and pages list all of them", async () => {
+  const sim = simOf();
+  await sim.run(async () => {
+    await sim.sleep(50);
+    const keeper = keeperOf(sim, "a");
+    const fence = { leaseName: "leader", leaseEpoch: await keeper.acquire() };
+    const metadata = new MetadataClient(sim.world("a"), "lock");
+    const increments = await Promise.all(
+      Array.from({ length: 2_500 }, (_, i) =>
+        metadata.transact(
+          { fence, conditions: [{ key: `n/${i % 1_250}`, version: 0 }], writes: [write(`n/${i % 1_250}`, String(i))] },
+          20_000,
+        ),
+      ),
+    );
+    assert.equal(increments.filter((one) => one.ok).length, 1_250, "of two with one condition only the first is done");
+    const listed = unwrap(await metadata.list("n/", 20_000));
+    assert.equal(listed.length, 1_250);
+    assert.deepEqual(unwrap(await metadata.list("n", 20_000)).length, 1_250);
+    assert.deepEqual(unwrap(await metadata.list("o", 20_000)).length, 0);
+    await keeper.release();
+  });
+});
+
+test("metadata store: malformed and too large transactions are refused before they wait", async () => {
+  const sim = simOf();
+  await sim.run(async () => {
+    await sim.sleep(50);
+    const metadata = new MetadataClient(sim.world("a"), "lock");
+    const fence = { leaseName: "leader", leaseEpoch: 1 };
+    const bad = [
+      { fence, conditions: [], writes: [write("k", "1"), write("k", "2")] },
+      { fence, conditions: [], writes: [write("", "1")] },
+      { fence, conditions: [], writes: Array.from({ length: 300 }, (_, i) => write(`k${i}`, "")) },
+      { fence, conditions: [], writes: [{ key: "k", value: new Uint8Array(1_048_577) }] },
+    ];
+    for (const transaction of bad) {
+      const answer = await metadata.transact(transaction, 1_000);
+      assert.ok(!answer.ok && answer.failure.code === "invalidArgument" && answer.failure.applied === "no");
+    }
+  });
+});
+
+test("lease keeper: it holds while it renews, and loses the lease within the term when the lock service is away", async () => {
+  const sim = simOf();
+  const lost: string[] = [];
+  await sim.run(async () => {
+    await sim.sleep(50);
+    const keeper = keeperOf(sim, "a", lost);
+    await keeper.acquire();
+    await sim.sleep(60_000);
+    assert.ok(keeper.holds());
+    const cutMs = sim.nowMs;
+    sim.partition(["a"], ["lock"]);
+    while (keeper.holds()) await sim.sleep(10);
+    assert.ok(sim.nowMs - cutMs <= 5_100, `it believed in it for ${sim.nowMs - cutMs} ms`);
+    await sim.sleep(1);
+    assert.equal(lost.length, 1);
+    sim.heal();
+    await sim.sleep(6_000);
+    const epoch = await keeper.acquire();
+    assert.equal(epoch, 2, "a new epoch, never the old one renewed");
+    await keeper.release();
+  });
+});
+
+test("lease keeper: a wall clock that ran ahead (a suspended machine) ends the lease", async () => {
+  const sim = simOf();
+  const lost: string[] = [];
+  await sim.run(async () => {
+    await sim.sleep(50);
+    const keeper = keeperOf(sim, "a", lost);
+    await keeper.acquire();
+    sim.jumpWallClock("a", 900);
+    assert.ok(keeper.holds(), "within the margin");
+    sim.jumpWallClock("a", 300);
+    assert.ok(!keeper.holds());
+    await sim.sleep(1);
+    assert.equal(lost.length, 1);
+  });
+});
+
+test("leases: a successor waits the old lease out, a newer incarnation of the holder does not, an older one is refused", async () => {
+  const sim = simOf();
+  await sim.run(async () => {
+    await sim.sleep(50);
+    const first = keeperOf(sim, "a");
+    await first.acquire();
+    const other = keeperOf(sim, "b");
+    const other1 = other.acquire();
+    sim.partition(["a"], ["lock"]);
+    const cutMs = sim.nowMs;
+    await other1;
+    assert.ok(!first.holds(), "two holders");
+    assert.ok(sim.nowMs - cutMs >= 4_000);
+    await other.release();
+    sim.heal();
+    const again = keeperOf(sim, "a", [], 2);
+    await again.acquire();
+    const beforeMs = sim.nowMs;
+    const newest = keeperOf(sim, "a", [], 3);
+    await newest.acquire();
+    assert.ok(sim.nowMs - beforeMs < 500, "it need not wait");
+    const old = await lockOf(sim).acquireLease(
+      { name: "leader", holder: "a", incarnation: 2n, address: "x", termMs: 6_000 },
+      { timeoutMs: 500 },
+    );
+    assert.ok(!old.ok && old.failure.reason === "leaseHeld");
+    await newest.release();
+    await again.release();
+  });
+});
+
+test("leases: a lost answer to an acquire does not keep the same process waiting for the term", async () => {
+  const sim = simOf();
+  await sim.run(async () => {
+    await sim.sleep(50);
+    const keeper = keeperOf(sim, "a");
+    sim.partition(["lock"], ["a"], { oneWay: true });
+    const acquiring = keeper.acquire();
+    await sim.sleep(1_900);
+    sim.heal();
+    const healedMs = sim.nowMs;
+    await acquiring;
+    assert.ok(sim.nowMs - healedMs < 3_000, `waited ${sim.nowMs - healedMs} ms`);
+    await keeper.release();
+  });
+});
+
+async function restartLock(sim: Simulation): Promise<void> {
+  sim.crash("lock", { unsynced: "lost", silent: false, stayDown: true });
+  sim.restart("lock");
+  await sim.sleep(20);
+}
+
+/** Acquires by hand, so that nothing renews; gives the epoch. */
+async function grant(sim: Simulation, termMs = 1_000): Promise<bigint> {
+  const request = { name: "ps/x", holder: "x", incarnation: 1n, address: "x", termMs };
+  return unwrap(await lockOf(sim).acquireLease(request, { timeoutMs: 500 })).leaseEpoch;
+}
+
+test("leases: a restart extends what ran, never what was told to have ended, and keeps refusals", async () => {
+  const sim = simOf();
+  await sim.run(async () => {
+    await sim.sleep(50);
+    const lock = lockOf(sim);
+    const epoch = await grant(sim);
+    await sim.sleep(900);
+    await restartLock(sim);
+    await sim.sleep(500);
+    assert.ok(!unwrap(await lock.getLease({ name: "ps/x" }, { timeoutMs: 500 })).ended, "extended by a full term");
+    assert.ok((await lock.renewLease({ name: "ps/x", leaseEpoch: epoch }, { timeoutMs: 500 })).ok);
+    await sim.sleep(1_100);
+    assert.ok(unwrap(await lock.getLease({ name: "ps/x" }, { timeoutMs: 500 })).ended);
+    await restartLock(sim);
+    assert.ok(unwrap(await lock.getLease({ name: "ps/x" }, { timeoutMs: 500 })).ended, "what was said to have ended stays ended");
+    const late = await lock.renewLease({ name: "ps/x", leaseEpoch: epoch }, { timeoutMs: 500 });
+    assert.ok(!late.ok && late.failure.reason === "leaseEnded");
+
+    const next = await grant(sim);
+    assert.equal(next, epoch + 1n);
+    unwrap(await lock.refuseRenewals({ name: "ps/x", leaseEpoch: next }, { timeoutMs: 500 }));
+    await restartLock(sim);
+    const refusedRenewal = await lock.renewLease({ name: "ps/x", leaseEpoch: next }, { timeoutMs: 500 });
+    assert.ok(!refusedRenewal.ok && refusedRenewal.failure.reason === "leaseRefused");
+  });
+});
+
+// What each rule prevents, seen when it is off: a test that could not fail would pass here too.
+test("leases: without leasesExtendedOnRestart a running lease is gone after a restart", async () => {
+  const sim = simOf({ without: ["leasesExtendedOnRestart"] });
+  await sim.run(async () => {
+    await sim.sleep(50);
+    await grant(sim);
+    await restartLock(sim);
+    assert.ok(unwrap(await lockOf(sim).getLease({ name: "ps/x" }, { timeoutMs: 500 })).ended);
+  });
+});
+
+test("leases: without leaseEndRecorded a restart revives what was said to have ended", async () => {
+  const sim = simOf({ without: ["leaseEndRecorded"] });
+  await sim.run(async () => {
+    await sim.sleep(50);
+    const epoch = await grant(sim);
+    await sim.sleep(1_100);
+    assert.ok(unwrap(await lockOf(sim).getLease({ name: "ps/x" }, { timeoutMs: 500 })).ended);
+    await restartLock(sim);
+    assert.ok((await lockOf(sim).renewLease({ name: "ps/x", leaseEpoch: epoch }, { timeoutMs: 500 })).ok);
+  });
+});
+
+test("leases: without refusalDurable a restart renews what was refused; without neverRenewEnded a late renewal revives", async () => {
+  const sim = simOf({ without: ["refusalDurable"] });
+  await sim.run(async () => {
+    await sim.sleep(50);
+    const epoch = await grant(sim);
+    unwrap(await lockOf(sim).refuseRenewals({ name: "ps/x", leaseEpoch: epoch }, { timeoutMs: 500 }));
+    await restartLock(sim);
+    assert.ok((await lockOf(sim).renewLease({ name: "ps/x", leaseEpoch: epoch }, { timeoutMs: 500 })).ok);
+  });
+  const other = simOf({ without: ["neverRenewEnded"] });
+  await other.run(async () => {
+    await other.sleep(50);
+    const epoch = await grant(other);
+    await other.sleep(1_100);
+    assert.ok((await lockOf(other).renewLease({ name: "ps/x", leaseEpoch: epoch }, { timeoutMs: 500 })).ok);
+  });
+});
+
+test("metadata store: without storeFence a deposed writer writes, without storeCompareAndSet the last one wins", async () => {
+  for (const rule of ["storeFence", "storeCompareAndSet"] as const) {
+    const sim = simOf({ without: [rule] });
+    await sim.run(async () => {
+      await sim.sleep(50);
+      const keeper = keeperOf(sim, "a");
+      const epoch = await keeper.acquire();
+      const metadata = new MetadataClient(sim.world("a"), "lock");
+      const fence = { leaseName: "leader", leaseEpoch: rule === "storeFence" ? leaseEpoch(epoch + 7) : epoch };
+      const version = rule === "storeFence" ? 0 : 99;
+      assert.ok((await metadata.transact({ fence, conditions: [{ key: "k", version }], writes: [write("k", "1")] }, 1_000)).ok);
+      await keeper.release();
+    });
+  }
+});
+
+test("leader calls: they follow the leader, come back with its refusals, and say unknown when it is unknown", async () => {
+  const sim = simOf();
+  await sim.run(async () => {
+    await sim.sleep(50);
+    const calls = new LeaderCalls(sim.world("tester"), { lockService: "lock", leaseName: "leader" });
+    const nobody = await calls.call(300, async () => ({ ok: true as const, value: 1 }));
+    assert.ok(!nobody.ok && nobody.failure.reason === "notLeader" && nobody.failure.applied === "no");
+    const a = keeperOf(sim, "a");
+    await a.acquire();
+    const seen: string[] = [];
+    const ask = (timeoutMs: number) =>
+      calls.call(timeoutMs, async (address) => {
+        seen.push(address);
+        if (address === "a-address" && seen.length > 1) {
+          return { ok: false, failure: { code: "unavailable", reason: "notLeader", message: "", applied: "no" } } as const;
+        }
+        return { ok: true as const, value: address };
+      });
+    assert.equal(unwrap(await ask(1_000)), "a-address");
+    const b = keeperOf(sim, "b");
+    const taking = b.acquire();
+    await a.release();
+    await taking;
+    assert.equal(unwrap(await ask(1_000)), "b-address");
+    let attempts = 0;
+    const unknown = { ok: false, failure: { code: "unavailable", reason: "connectionLost", message: "", applied: "unknown" } } as const;
+    const once = await calls.call<number>(1_000, async () => (++attempts > 0 ? unknown : unknown));
+    assert.ok(!once.ok && once.failure.applied === "unknown" && attempts === 1);
+    const refusal = { ok: false, failure: { code: "unavailable", reason: "notLeader", message: "", applied: "no" } } as const;
+    attempts = 0;
+    const then = await calls.call<number>(1_000, async () => (++attempts === 1 ? unknown : refusal), { idempotent: true });
+    assert.ok(!then.ok && then.failure.applied === "unknown" && attempts > 2, "an earlier attempt may still have done it");
+    await b.release();
+  });
+});
+
+test("lock service: a failed sync ends the process, nobody is told that it was done", async () => {
+  const sim = new Simulation({ seed: 5 });
+  let failing = false;
+  sim.addProcess("lock", (world) => {
+    const stores: KeyValueStores = {
+      destroy: (name) => world.keyValue.destroy(name),
+      open: async (name) => {
+        const opened = await world.keyValue.open(name);
+        if (opened.kind === "corrupt") return opened;
+        const { store } = opened;
+        const batch: KeyValue["batch"] = async (operations, options) => {
+          if (failing) throw new Error("input/output error");
+          await store.batch(operations, options);
+        };
+        return {
+          kind: "opened",
+          store: { get: (key) => store.get(key), batch, range: (range) => store.range(range), close: () => store.close() },
+        };
+      },
+    };
+    return new LockServiceRole({ ...world, keyValue: stores }, lockServiceSchema.parse({ listen: "lock", init: true }));
+  });
+  await sim.run(async () => {
+    await sim.sleep(50);
+    failing = true;
+    const answer = await lockOf(sim).acquireLease(
+      { name: "n", holder: "h", incarnation: 1n, address: "x", termMs: 1_000 },
+      { timeoutMs: 500 },
+    );
+    assert.ok(!answer.ok && answer.failure.applied === "unknown");
+    await sim.sleep(10);
+    assert.ok(!sim.isUp("lock"));
+  });
+});
