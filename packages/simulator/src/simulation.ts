@@ -1,15 +1,12 @@
 /**
  * A deterministic simulation of many processes: virtual time, one seed, one agenda. Between two events all microtasks drain, so what
- * an event sets off inside a process is over (or waits for another event) before the next one runs.
- *
- * The drain: an event runs in a `process.nextTick` callback; behind its own microtasks one more is queued that asks for the next tick.
- * Node runs the microtask queue until it is empty before it takes the next tick, so nothing is left over, and no turn of the event
- * loop is paid. Every `turnEvery` events one real turn is taken, so that unhandled rejections surface.
+ * an event sets off inside a process is over (or waits for another event) before the next one runs (`drainLoop`).
  */
 import type { Rules } from "@stamp/base";
 import { AssertionError, allRules, assert, FailureError, Prng } from "@stamp/base";
-import type { World } from "@stamp/ports";
+import type { Role, World } from "@stamp/ports";
 import { DiskError } from "@stamp/ports";
+import { drainLoop } from "./kernel/drain-loop.ts";
 import { EventLog } from "./kernel/event-log.ts";
 import type { SimEvent } from "./kernel/event-queue.ts";
 import { EventQueue } from "./kernel/event-queue.ts";
@@ -64,7 +61,7 @@ export class SimulationError extends Error {
   override readonly name = "SimulationError";
 }
 
-const turnEvery = 512;
+const bugNames = /(Assertion|Type|Range|Reference)Error/;
 let running: Simulation | undefined;
 
 export class Simulation {
@@ -131,7 +128,7 @@ export class Simulation {
   }
 
   /** The role object of a running process. */
-  role(name: string): import("@stamp/ports").Role | undefined {
+  role(name: string): Role | undefined {
     return this.#process(name).incarnation?.role;
   }
 
@@ -239,8 +236,6 @@ export class Simulation {
   async run<T>(body: () => Promise<T>): Promise<T> {
     assert(running === undefined, "another simulation is running in this process");
     running = this;
-    const onRejection = (error: unknown): void => this.#fail(error, "unhandled rejection");
-    process.on("unhandledRejection", onRejection);
     let result: { readonly value: T } | undefined;
     try {
       this.#later(0, "body", "", () => {
@@ -255,7 +250,6 @@ export class Simulation {
       if (this.#failure) throw this.#failure;
       return (result as unknown as { readonly value: T }).value;
     } finally {
-      process.off("unhandledRejection", onRejection);
       for (const each of this.#processes.values()) if (each.incarnation) each.incarnation.alive = false;
       running = undefined;
     }
@@ -264,27 +258,18 @@ export class Simulation {
   #loop(finished: () => boolean): Promise<void> {
     const timeLimitUs = (this.#options.timeLimitMs ?? 6 * 3600_000) * 1000;
     const eventsMax = this.#options.eventsMax ?? 200_000_000;
-    const drained = Promise.resolve();
-    return new Promise((resolve) => {
-      const step = (): void => {
-        if (this.#failure || finished()) {
-          // One real turn more, so that a rejection nobody handled is seen.
-          setImmediate(resolve);
-          return;
-        }
-        if (!this.#runNext()) {
-          this.#fail(new SimulationError("deadlock: nothing is left to happen and the body waits"), "kernel");
-        } else if (this.#nowUs > timeLimitUs) {
-          this.#fail(new SimulationError(`virtual time limit of ${timeLimitUs / 1000} ms`), "kernel");
-        } else if (this.events > eventsMax) {
-          this.#fail(new SimulationError(`more than ${eventsMax} events`), "kernel");
-        }
-        if (this.events % turnEvery === 0) setImmediate(step);
-        else void drained.then(again);
-      };
-      const again = (): void => process.nextTick(step);
-      setImmediate(step);
-    });
+    const step = (): boolean => {
+      if (this.#failure || finished()) return false;
+      if (!this.#runNext()) {
+        this.#fail(new SimulationError("deadlock: nothing is left to happen and the body waits"), "kernel");
+      } else if (this.#nowUs > timeLimitUs) {
+        this.#fail(new SimulationError(`virtual time limit of ${timeLimitUs / 1000} ms`), "kernel");
+      } else if (this.events > eventsMax) {
+        this.#fail(new SimulationError(`more than ${eventsMax} events`), "kernel");
+      }
+      return true;
+    };
+    return drainLoop(step, (error) => this.#fail(error, "unhandled rejection"));
   }
 
   /** Runs one event that has an effect; false when there is none. */
@@ -395,6 +380,8 @@ export class Simulation {
   #fatal(incarnation: Incarnation, reason: string): void {
     if (!incarnation.alive) return;
     this.#log("fatal", incarnation.name, reason);
+    // A role that catches everything and ends its process must not hide a bug behind that.
+    if (bugNames.test(reason) && this.#options.bugsFail !== false) this.#fail(new SimulationError(reason), `fatal of ${incarnation.name}`);
     this.#kill(incarnation, false, false);
     this.#supervise(incarnation.process);
   }

@@ -3,7 +3,7 @@ import type { Clock, Timer } from "@stamp/ports";
 import type { Incarnation } from "../kernel/process.ts";
 
 /** Wall time at virtual time 0: 2026-01-01. */
-export const wallStartMs: number = Date.UTC(2026, 0, 1);
+export const wallStartMs: number = 1_767_225_600_000;
 
 export class SimClock implements Clock {
   readonly #incarnation: Incarnation;

@@ -1,0 +1,36 @@
+/** What one run of one seed did, as plain data: it travels from worker to parent. */
+import type { RuleName } from "@stamp/base";
+
+export type WorkloadName = "blobs" | "streams";
+
+export interface SeedJob {
+  readonly workload: WorkloadName;
+  readonly seed: number;
+  readonly rulesOff: readonly RuleName[];
+  /** Run it twice and compare the event logs. */
+  readonly twice: boolean;
+}
+
+export interface SeedReport {
+  readonly seed: number;
+  /** Undefined: every promise was kept. */
+  readonly failure?: string;
+  /** The last lines of the event log of a failed run. */
+  readonly tail?: readonly string[];
+  readonly hash: string;
+  readonly events: number;
+  readonly simulatedMs: number;
+  readonly faults: Readonly<Record<string, number>>;
+  /** Operations by outcome and the like. */
+  readonly counts: Readonly<Record<string, number>>;
+}
+
+export function addCounts(total: Record<string, number>, more: Readonly<Record<string, number>>): void {
+  for (const [name, count] of Object.entries(more)) total[name] = (total[name] ?? 0) + count;
+}
+
+export const showCounts = (counts: Readonly<Record<string, number>>): string =>
+  Object.keys(counts)
+    .sort()
+    .map((name) => `${name} ${counts[name]?.toLocaleString("en")}`)
+    .join(", ");

@@ -1,0 +1,62 @@
+/** One seed of one workload: everything it needs is made here and forgotten afterwards. */
+import { rulesWithout } from "@stamp/base";
+import type { SimulationOptions } from "../simulation.ts";
+import { Simulation } from "../simulation.ts";
+import { streamWorkload } from "../workloads/streams.ts";
+import type { SeedJob, SeedReport } from "./report.ts";
+
+/** What a workload fills while it runs, so that a failed run has it too. */
+export interface Tally {
+  faults: Readonly<Record<string, number>>;
+  readonly counts: Record<string, number>;
+}
+
+export type Workload = (sim: Simulation, tally: Tally) => Promise<void>;
+
+const workloads = { blobs: streamWorkload, streams: streamWorkload } as const;
+const tailLines = 60;
+
+export async function runSeed(job: SeedJob, options: Partial<SimulationOptions> = {}): Promise<SeedReport> {
+  const first = await runOnce(job, options);
+  if (!job.twice || first.failure !== undefined) return first;
+  const second = await runOnce(job, options);
+  if (second.hash === first.hash && second.events === first.events) return first;
+  return {
+    ...first,
+    failure: `not deterministic: ${first.events} events with log ${first.hash}, then ${second.events} with ${second.hash}`,
+  };
+}
+
+async function runOnce(job: SeedJob, options: Partial<SimulationOptions>): Promise<SeedReport> {
+  const sim = new Simulation({
+    clockDriftPpmMax: 200,
+    timeLimitMs: 3600_000,
+    rules: rulesWithout(...job.rulesOff),
+    // Every third seed pays for real encoding.
+    network: { roundTrip: job.seed % 3 === 0, slowChance: 0.001 },
+    ...options,
+    seed: job.seed,
+  });
+  const tally: Tally = { faults: {}, counts: {} };
+  let failure: string | undefined;
+  try {
+    await sim.run(() => workloads[job.workload](sim, tally));
+  } catch (error) {
+    failure = describe(error);
+  }
+  return {
+    seed: job.seed,
+    ...(failure === undefined ? {} : { failure, tail: sim.log.lines(tailLines) }),
+    hash: sim.log.hash,
+    events: sim.events,
+    simulatedMs: sim.nowMs,
+    faults: { ...tally.faults },
+    counts: { ...tally.counts },
+  };
+}
+
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const cause = error.cause instanceof Error ? `\n${error.cause.stack ?? error.cause.message}` : "";
+  return `${error.message}${cause}`;
+}

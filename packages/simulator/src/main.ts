@@ -1,0 +1,174 @@
+/**
+ * `pnpm sim`: runs seeds and says what it did. Exit code 0 when every promise was kept (with --mutations: when every mutant was caught).
+ */
+import { execFileSync } from "node:child_process";
+import { availableParallelism } from "node:os";
+import { parseArgs } from "node:util";
+import type { RuleName } from "@stamp/base";
+import { readKeptSeeds } from "./cli/kept-seeds.ts";
+import type { Mutant } from "./cli/mutants.ts";
+import { mutantName, mutants } from "./cli/mutants.ts";
+import { runPool } from "./cli/pool.ts";
+import type { SeedJob, SeedReport, WorkloadName } from "./cli/report.ts";
+import { addCounts, showCounts } from "./cli/report.ts";
+import { runSeed } from "./cli/run-seed.ts";
+
+const usage = `pnpm sim [--seeds 200] [--from 1] [--workload blobs|streams] [--rules-off a,b] [--mutations] [--only rule] [--budget 200]
+         [--workers N] [--verbose] [--replay SEED]`;
+
+const { values } = parseArgs({
+  options: {
+    seeds: { type: "string", default: "200" },
+    from: { type: "string", default: "1" },
+    workload: { type: "string" },
+    "rules-off": { type: "string", default: "" },
+    mutations: { type: "boolean", default: false },
+    only: { type: "string" },
+    budget: { type: "string", default: "200" },
+    workers: { type: "string", default: String(availableParallelism()) },
+    "seed-timeout-s": { type: "string", default: "120" },
+    verbose: { type: "boolean", default: false },
+    replay: { type: "string" },
+    help: { type: "boolean", default: false },
+  },
+});
+
+const workloads: readonly WorkloadName[] = values.workload === undefined ? ["streams", "blobs"] : [values.workload as WorkloadName];
+const rulesOff = values["rules-off"].split(",").filter((rule) => rule !== "") as RuleName[];
+const workers = Number(values.workers);
+const seedTimeoutMs = Number(values["seed-timeout-s"]) * 1000;
+const print = (text: string): void => void process.stdout.write(`${text}\n`);
+
+process.exitCode = await main();
+
+async function main(): Promise<number> {
+  if (values.help || workloads.some((name) => name !== "blobs" && name !== "streams")) {
+    print(usage);
+    return values.help ? 0 : 2;
+  }
+  if (values.replay !== undefined) return replay(Number(values.replay));
+  if (values.mutations) return gate();
+  let failed = 0;
+  for (const workload of workloads) failed += await seeds(workload);
+  return failed === 0 ? 0 : 1;
+}
+
+async function seeds(workload: WorkloadName): Promise<number> {
+  const from = Number(values.from);
+  const count = Number(values.seeds);
+  const startedMs = performance.now();
+  const faults: Record<string, number> = {};
+  const counts: Record<string, number> = {};
+  const failures: SeedReport[] = [];
+  let events = 0;
+  let simulatedMs = 0;
+  let done = 0;
+  let saidMs = startedMs;
+  function* jobs(): Iterable<SeedJob> {
+    for (let seed = from; seed < from + count; seed++) yield { workload, seed, rulesOff, twice: seed % 100 === 0 };
+  }
+  await runPool(jobs(), {
+    workers,
+    seedTimeoutMs,
+    onReport: (report) => {
+      done += 1;
+      events += report.events;
+      simulatedMs += report.simulatedMs;
+      addCounts(faults, report.faults);
+      addCounts(counts, report.counts);
+      if (report.failure !== undefined) {
+        failures.push(report);
+        showFailure(workload, report);
+      } else if (values.verbose) {
+        print(
+          `${workload} seed ${report.seed}: ${report.events} events, ${(report.simulatedMs / 1000).toFixed(1)} s, ${showCounts(report.counts)}`,
+        );
+      }
+      if (performance.now() - saidMs > 10_000) {
+        saidMs = performance.now();
+        print(`${workload}: ${done} of ${count} seeds, ${failures.length} failed`);
+      }
+      return failures.length < 10;
+    },
+  });
+  const seconds = (performance.now() - startedMs) / 1000;
+  print(
+    `${workload}: ${done} seeds in ${seconds.toFixed(1)} s (${(done / seconds).toFixed(2)} seeds/s, ${workers} workers), ` +
+      `${(simulatedMs / 3600_000).toFixed(2)} simulated hours, ${events.toLocaleString("en")} events (${Math.round(events / seconds).toLocaleString("en")}/s)`,
+  );
+  print(`  faults: ${showCounts(faults) || "none"}`);
+  print(`  operations: ${showCounts(counts) || "none"}`);
+  print(
+    failures.length === 0 ? `  all ${done} passed` : `  ${failures.length} FAILED: seeds ${failures.map((each) => each.seed).join(", ")}`,
+  );
+  return failures.length;
+}
+
+function showFailure(workload: WorkloadName, report: SeedReport): void {
+  print(`\n${workload} seed ${report.seed} FAILED at commit ${commit()}\n${report.failure}`);
+  if (values.verbose) for (const line of report.tail ?? []) print(`  ${line}`);
+  const off = rulesOff.length > 0 ? ` --rules-off ${rulesOff.join(",")}` : "";
+  print(`replay: pnpm sim --workload ${workload} --replay ${report.seed}${off}\n`);
+}
+
+async function replay(seed: number): Promise<number> {
+  const [workload = "blobs"] = workloads;
+  const onLogLine = values.verbose ? print : undefined;
+  const report = await runSeed({ workload, seed, rulesOff, twice: false }, onLogLine ? { onLogLine } : {});
+  if (!values.verbose) for (const line of report.tail ?? []) print(line);
+  print(`${workload} seed ${seed}: ${report.events} events, log ${report.hash}, ${(report.simulatedMs / 1000).toFixed(3)} s simulated`);
+  print(`  faults: ${showCounts(report.faults)}\n  operations: ${showCounts(report.counts)}`);
+  print(report.failure === undefined ? "  passed" : `  FAILED: ${report.failure}`);
+  return report.failure === undefined ? 0 : 1;
+}
+
+/** Every mutant must be caught by some seed. The seed that caught it last time is tried first. */
+async function gate(): Promise<number> {
+  let missed = 0;
+  const kept = await readKeptSeeds();
+  for (const mutant of mutants) {
+    if (values.only !== undefined && !mutant.rules.includes(values.only as RuleName)) continue;
+    const known = kept.filter((each) => each.rulesOff.join("+") === mutantName(mutant)).map((each) => each.seed);
+    const caught = await hunt(mutant, known);
+    if (!caught) missed += 1;
+  }
+  print(missed === 0 ? "every mutant was caught" : `${missed} mutants were NOT caught`);
+  return missed === 0 ? 0 : 1;
+}
+
+async function hunt(mutant: Mutant, known: readonly number[]): Promise<boolean> {
+  const startedMs = performance.now();
+  let tried = 0;
+  let caught: SeedReport | undefined;
+  function* jobs(): Iterable<SeedJob> {
+    const job = { workload: mutant.workload, rulesOff: mutant.rules, twice: false };
+    for (const seed of known) yield { ...job, seed };
+    for (let seed = Number(values.from); seed < Number(values.from) + Number(values.budget); seed++) yield { ...job, seed };
+  }
+  await runPool(jobs(), {
+    workers,
+    seedTimeoutMs,
+    onReport: (report) => {
+      tried += 1;
+      if (report.failure !== undefined) caught ??= report;
+      return caught === undefined;
+    },
+  });
+  const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
+  if (!caught) {
+    print(`NOT CAUGHT  ${mutantName(mutant)} (${mutant.workload}): ${tried} seeds in ${seconds} s noticed nothing`);
+    return false;
+  }
+  const [what = ""] = (caught.failure ?? "").split("\n");
+  print(`caught  ${mutantName(mutant)} -> ${mutant.workload} seed ${caught.seed} (${tried} tried, ${seconds} s): ${what}`);
+  return true;
+}
+
+function commit(): string {
+  try {
+    const git = (...args: string[]): string => execFileSync("git", args, { encoding: "utf8", cwd: import.meta.dirname }).trim();
+    return `${git("rev-parse", "--short=12", "HEAD")}${git("status", "--porcelain", "--untracked-files=no") === "" ? "" : " with changes"}`;
+  } catch {
+    return "unknown";
+  }
+}

@@ -1,0 +1,64 @@
+/** What clients saw, and the judgement over it. */
+import { Prng } from "@stamp/base";
+import type { BlobAnswer, BlobCall } from "../checkers/blob-register.ts";
+import { checkBlob } from "../checkers/blob-register.ts";
+import type { Operation } from "../checkers/linearizable.ts";
+
+/** The bytes of a write: its number and length, then what the number gives. No two writes have the same. */
+export function contentOf(write: number, lengthBytes: number): Uint8Array {
+  const bytes = new Prng(write * 7919 + 13).bytes(Math.max(12, lengthBytes));
+  const view = new DataView(bytes.buffer);
+  view.setUint32(0, write);
+  view.setUint32(4, bytes.length);
+  view.setUint32(8, 0xb10b5eed);
+  return bytes;
+}
+
+/** Which write these bytes are; throws when they are no write's, or not all of it. */
+export function writeOf(bytes: Uint8Array, what: string): number {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  if (bytes.length < 12 || view.getUint32(8) !== 0xb10b5eed) throw new Error(`${what}: ${bytes.length} bytes that nobody wrote`);
+  const write = view.getUint32(0);
+  const expected = contentOf(write, view.getUint32(4));
+  if (expected.length !== bytes.length) throw new Error(`${what}: ${bytes.length} bytes of write ${write}, which has ${expected.length}`);
+  for (let i = 0; i < bytes.length; i++) {
+    if (bytes[i] !== expected[i]) throw new Error(`${what}: byte ${i} of write ${write} is not what was written`);
+  }
+  return write;
+}
+
+export class BlobHistory {
+  readonly #containers = new Map<string, Operation<BlobCall>[]>();
+  readonly #blobs = new Map<string, Operation<BlobCall>[]>();
+  /** Checks that were given up because the search was too long. */
+  undecided = 0;
+
+  constructor(names: ReadonlyMap<string, readonly string[]>) {
+    for (const [container, blobs] of names) {
+      this.#containers.set(container, []);
+      for (const blob of blobs) this.#blobs.set(`${container}/${blob}`, []);
+    }
+  }
+
+  container(container: string, operation: Operation<BlobCall>): void {
+    this.#containers.get(container)?.push(operation);
+  }
+
+  blob(container: string, blob: string, operation: Operation<BlobCall>): void {
+    this.#blobs.get(`${container}/${blob}`)?.push(operation);
+  }
+
+  /** What is wrong, or undefined. */
+  check(): string | undefined {
+    for (const [name, operations] of this.#blobs) {
+      const [container = ""] = name.split("/", 1);
+      const history = [...(this.#containers.get(container) ?? []), ...operations];
+      const verdict = checkBlob(history, false);
+      if (!verdict.ok) return `${name}: ${verdict.why}`;
+      if (verdict.undecided) this.undecided += 1;
+    }
+    return undefined;
+  }
+}
+
+export const isBlobAnswer = (answer: { readonly kind: string }): answer is BlobAnswer => answer.kind !== "notDone";

@@ -1,0 +1,144 @@
+/**
+ * What the stream layer promised, and whether it keeps it: an acknowledged record is in the list that every later owner was given, at
+ * its place, with its bytes; a sealed length, once told, never changes; all replicas of a sealed extent are the same; and the records
+ * of one owner lie in order, none missing before one that is there.
+ */
+import { Prng } from "@stamp/base";
+import { SimulationError } from "../simulation.ts";
+
+export interface RecordName {
+  readonly epoch: number;
+  readonly sequence: number;
+}
+
+export interface RecordPlace {
+  readonly extent: bigint;
+  readonly offsetBytes: number;
+  readonly lengthBytes: number;
+}
+
+const nameOf = (record: RecordName): string => `${record.epoch}/${record.sequence}`;
+
+/** The bytes of a record: the name, then what the name gives. */
+export function recordBytes(stream: string, record: RecordName, lengthBytes: number): Uint8Array {
+  const bytes = new Prng(record.epoch * 100_003 + record.sequence * 17 + stream.length).bytes(Math.max(16, lengthBytes));
+  const view = new DataView(bytes.buffer);
+  view.setUint32(0, record.epoch);
+  view.setUint32(4, record.sequence);
+  view.setUint32(8, bytes.length);
+  view.setUint32(12, 0x7ec07d00 + stream.length);
+  return bytes;
+}
+
+export function recordOf(stream: string, bytes: Uint8Array): RecordName {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  if (bytes.length < 16 || view.getUint32(12) !== 0x7ec07d00 + stream.length)
+    throw new SimulationError(`${stream}: a block that nobody wrote`);
+  const record = { epoch: view.getUint32(0), sequence: view.getUint32(4) };
+  const expected = recordBytes(stream, record, view.getUint32(8));
+  for (let i = 0; i < Math.max(bytes.length, expected.length); i++) {
+    if (bytes[i] !== expected[i]) throw new SimulationError(`${stream}: record ${nameOf(record)} is not what was written, at byte ${i}`);
+  }
+  return record;
+}
+
+interface Given {
+  readonly epoch: number;
+  readonly records: ReadonlySet<string>;
+}
+
+interface StreamMemory {
+  readonly sent: Set<string>;
+  readonly acknowledged: Map<string, { readonly record: RecordName; readonly place: RecordPlace }>;
+  readonly happened: Map<string, RecordName>;
+  readonly given: Given[];
+}
+
+export class StreamJudge {
+  readonly #streams = new Map<string, StreamMemory>();
+  readonly #sealed = new Map<bigint, number>();
+  readonly #counts: Record<string, number>;
+
+  constructor(counts: Record<string, number>) {
+    this.#counts = counts;
+  }
+
+  count(what: string, more = 1): void {
+    this.#counts[what] = (this.#counts[what] ?? 0) + more;
+  }
+
+  sent(stream: string, record: RecordName): void {
+    this.#memory(stream).sent.add(nameOf(record));
+  }
+
+  acknowledged(stream: string, record: RecordName, place: RecordPlace): void {
+    this.#memory(stream).acknowledged.set(nameOf(record), { record, place });
+  }
+
+  /** Its owner was told a sealed length above it. */
+  happened(stream: string, record: RecordName): void {
+    this.#memory(stream).happened.set(nameOf(record), record);
+  }
+
+  /** Somebody was told this sealed length. */
+  told(extent: bigint, sealedBytes: number): void {
+    const before = this.#sealed.get(extent);
+    if (before !== undefined && before !== sealedBytes) {
+      throw new SimulationError(`extent ${extent} was said to be sealed at ${before}, and later at ${sealedBytes}`);
+    }
+    this.#sealed.set(extent, sealedBytes);
+  }
+
+  /** What an owner read, in order, in the list it was given when it opened the stream. */
+  given(stream: string, epoch: number, records: readonly RecordName[]): void {
+    const memory = this.#memory(stream);
+    const next = new Map<number, number>();
+    for (const record of records) {
+      const name = nameOf(record);
+      if (!memory.sent.has(name)) throw new SimulationError(`${stream}: owner ${epoch} was given record ${name}, which nobody appended`);
+      const expected = next.get(record.epoch) ?? 0;
+      if (record.sequence > expected) {
+        throw new SimulationError(
+          `${stream}: owner ${epoch} was given record ${name}, but ${record.epoch}/${expected} is missing before it`,
+        );
+      }
+      if (record.sequence === expected) next.set(record.epoch, expected + 1);
+    }
+    memory.given.push({ epoch, records: new Set(records.map(nameOf)) });
+    this.count("records read by new owners", records.length);
+    this.check();
+  }
+
+  /** Over everything known so far; acknowledgements that came late count for the owners before them too. */
+  check(): void {
+    for (const [stream, memory] of this.#streams) {
+      for (const { epoch, records } of memory.given) {
+        for (const [name, { record }] of memory.acknowledged) {
+          if (record.epoch < epoch && !records.has(name)) {
+            throw new SimulationError(`${stream}: record ${name} was acknowledged, but is not in the list that owner ${epoch} was given`);
+          }
+        }
+        for (const [name, record] of memory.happened) {
+          if (record.epoch < epoch && !records.has(name)) {
+            throw new SimulationError(
+              `${stream}: record ${name} is below a sealed length, but not in the list that owner ${epoch} was given`,
+            );
+          }
+        }
+      }
+    }
+  }
+
+  places(): { readonly stream: string; readonly record: RecordName; readonly place: RecordPlace }[] {
+    return [...this.#streams].flatMap(([stream, memory]) => [...memory.acknowledged.values()].map((each) => ({ stream, ...each })));
+  }
+
+  #memory(stream: string): StreamMemory {
+    let memory = this.#streams.get(stream);
+    if (!memory) {
+      memory = { sent: new Set(), acknowledged: new Map(), happened: new Map(), given: [] };
+      this.#streams.set(stream, memory);
+    }
+    return memory;
+  }
+}

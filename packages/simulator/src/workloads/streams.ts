@@ -1,0 +1,196 @@
+/**
+ * Owners append records to streams directly at the stream layer and are taken over by others with a higher epoch, while the old ones go
+ * on as long as they are let, and faults come. Every owner reads the whole list it was given. In the end everything heals, a last owner
+ * of each stream reads all, every acknowledged place is read again, and all replicas of every extent must be sealed and the same.
+ */
+import type { Outcome } from "@stamp/base";
+import { equalBytes, toHex } from "@stamp/base";
+import type { World } from "@stamp/ports";
+import { sleep } from "@stamp/ports";
+import type { ExtentLocation, ReadBlocksResponse } from "@stamp/wire";
+import { ExtentNode, ReplicaState } from "@stamp/wire";
+import type { Tally } from "../cli/run-seed.ts";
+import type { Simulation } from "../simulation.ts";
+import { SimulationError } from "../simulation.ts";
+import type { SimulatedCluster } from "./cluster.ts";
+import { simulatedStreamLayer } from "./cluster.ts";
+import { Faults } from "./faults.ts";
+import { RawOwner } from "./raw-owner.ts";
+import type { RecordName } from "./stream-judge.ts";
+import { recordBytes, recordOf, StreamJudge } from "./stream-judge.ts";
+
+const streams = ["one", "second"];
+const owners = ["owner-1", "owner-2", "owner-3"];
+const workMs = 25_000;
+const readyWithinMs = 60_000;
+/** After the last fault every stream is owned again and every replica sealed within this. */
+const healedWithinMs = 60_000;
+
+export async function streamWorkload(sim: Simulation, tally: Tally): Promise<void> {
+  const cluster = simulatedStreamLayer(sim);
+  await sim.until(() => cluster.ready(), readyWithinMs, "the stream layer is ready");
+  const judge = new StreamJudge(tally.counts);
+  const faults = new Faults(sim, {
+    targets: cluster.processes,
+    everybody: [...cluster.processes, ...owners],
+    everyMs: 1_500,
+    lastsMaxMs: 6_000,
+  });
+  tally.faults = faults.counts;
+  faults.start();
+  const endMs = sim.nowMs + workMs;
+  const lasts = await Promise.all(streams.map((stream) => takeOvers(sim, cluster, stream, judge, endMs)));
+  await faults.heal();
+  const healedByMs = sim.nowMs + healedWithinMs;
+  const world = sim.world("reader");
+  for (const [i, stream] of streams.entries()) {
+    const owner = new RawOwner(world, cluster.lockService, stream, (lasts[i] as number) + 1, judge);
+    const extents = await by(sim, healedByMs, `opening ${stream}`, async () => (await owner.open())?.extents);
+    await sealedAndEqual(sim, world, extents, healedByMs);
+    judge.given(stream, owner.epoch, await readList(world, stream, extents, judge));
+    await placesHold(world, stream, extents, judge);
+    // It still takes records.
+    const wanted = (tally.counts["append acknowledged"] ?? 0) + 5;
+    await owner.write(
+      extents.at(-1)?.extentId ?? 0n,
+      () => (tally.counts["append acknowledged"] ?? 0) >= wanted || sim.nowMs > healedByMs,
+      500,
+    );
+    if (sim.nowMs > healedByMs) throw new SimulationError(`${stream} takes no records within ${healedWithinMs} ms after the last fault`);
+  }
+  judge.check();
+}
+
+/** Owners of one stream one after another, each on another process; an old one is never told to stop. Gives the last epoch. */
+async function takeOvers(sim: Simulation, cluster: SimulatedCluster, stream: string, judge: StreamJudge, endMs: number): Promise<number> {
+  const prng = sim.prng.fork();
+  let epoch = 0;
+  while (sim.nowMs < endMs) {
+    epoch += 1;
+    const owner = new RawOwner(sim.world(prng.pick(owners)), cluster.lockService, stream, epoch, judge);
+    void own(sim, owner, judge, endMs, prng.chance(0.1) ? 40_000 : 1_500);
+    await sim.sleep(prng.float() * 8_000);
+  }
+  return epoch;
+}
+
+async function own(sim: Simulation, owner: RawOwner, judge: StreamJudge, endMs: number, recordBytesMax: number): Promise<void> {
+  const opened = await owner.open();
+  if (!opened) return;
+  judge.count("streams opened");
+  for (const extent of opened.extents) judge.told(extent.extentId, Number(extent.sealedLengthBytes));
+  judge.given(owner.stream, owner.epoch, await readList(sim.world("reader"), owner.stream, opened.extents, judge));
+  await owner.write(opened.extents.at(-1)?.extentId ?? 0n, () => sim.nowMs >= endMs, recordBytesMax);
+}
+
+/** All records of a list of sealed extents, in order; waits as long as no replica answers. */
+async function readList(world: World, stream: string, extents: readonly ExtentLocation[], judge: StreamJudge): Promise<RecordName[]> {
+  const records: RecordName[] = [];
+  for (const extent of extents) {
+    const sealedBytes = Number(extent.sealedLengthBytes);
+    let at = 0;
+    while (at < sealedBytes) {
+      const blocks = await fromAny(world, extent, (address, timeoutMs) =>
+        world.transport
+          .client(address, ExtentNode)
+          .readBlocks({ extentId: extent.extentId, offsetBytes: BigInt(at), maxBytes: 30_000 }, { timeoutMs }),
+      );
+      records.push(...blocks.payload.map((bytes) => recordOf(stream, bytes)));
+      const next = Number(blocks.nextOffsetBytes);
+      if (next <= at || next > sealedBytes)
+        throw new SimulationError(`extent ${extent.extentId}: reading at ${at} of ${sealedBytes} leads to ${next}`);
+      at = next;
+      judge.count("block reads");
+    }
+  }
+  return records;
+}
+
+async function fromAny<T>(
+  world: World,
+  extent: ExtentLocation,
+  read: (address: string, timeoutMs: number) => Promise<Outcome<T>>,
+): Promise<T> {
+  for (let i = Math.floor(world.random.float() * extent.addresses.length); ; i++) {
+    const outcome = await read(extent.addresses[i % extent.addresses.length] as string, 500);
+    if (outcome.ok) return outcome.value;
+    await sleep(world.clock, 50);
+  }
+}
+
+/** Within the bound every replica is sealed at the length, and all are byte for byte the same. */
+async function sealedAndEqual(sim: Simulation, world: World, extents: readonly ExtentLocation[], byMs: number): Promise<void> {
+  for (const { extentId, addresses, sealedLengthBytes } of extents) {
+    const contents: Uint8Array[] = [];
+    for (const address of addresses) {
+      const client = world.transport.client(address, ExtentNode);
+      await by(sim, byMs, `replica of extent ${extentId} on ${address} is sealed`, async () => {
+        const replica = await client.getExtentReplica({ extentId }, { timeoutMs: 500 });
+        if (!replica.ok || replica.value.state !== ReplicaState.SEALED) return undefined;
+        if (replica.value.sealedLengthBytes !== sealedLengthBytes) {
+          throw new SimulationError(
+            `${address} sealed extent ${extentId} at ${replica.value.sealedLengthBytes}, its length is ${sealedLengthBytes}`,
+          );
+        }
+        return true;
+      });
+      contents.push(await rawContent(sim, world, address, extentId, Number(sealedLengthBytes), byMs));
+    }
+    for (const [i, content] of contents.entries()) {
+      if (!equalBytes(content, contents[0] as Uint8Array))
+        throw new SimulationError(`extent ${extentId}: ${addresses[i]} differs from ${addresses[0]}`);
+    }
+  }
+}
+
+async function rawContent(
+  sim: Simulation,
+  world: World,
+  address: string,
+  extentId: bigint,
+  lengthBytes: number,
+  byMs: number,
+): Promise<Uint8Array> {
+  const content = new Uint8Array(lengthBytes);
+  const client = world.transport.client(address, ExtentNode);
+  for (let at = 0; at < lengthBytes; ) {
+    const blocks = await by<ReadBlocksResponse>(sim, byMs, `extent ${extentId} can be read from ${address} at ${at}`, async () => {
+      const outcome = await client.readBlocks({ extentId, offsetBytes: BigInt(at), maxBytes: 30_000 }, { timeoutMs: 1_000 });
+      return outcome.ok ? outcome.value : undefined;
+    });
+    for (const [i, bytes] of blocks.payload.entries()) content.set(bytes, Number(blocks.offsetsBytes[i]));
+    at = Number(blocks.nextOffsetBytes);
+  }
+  return content;
+}
+
+/** Every place that was ever acknowledged has its bytes, on a replica of the seed's choice. */
+async function placesHold(world: World, stream: string, extents: readonly ExtentLocation[], judge: StreamJudge): Promise<void> {
+  const byId = new Map(extents.map((extent) => [extent.extentId, extent]));
+  for (const each of judge.places()) {
+    if (each.stream !== stream) continue;
+    const { extent: extentId, offsetBytes, lengthBytes } = each.place;
+    const extent = byId.get(extentId);
+    const name = `${stream} record ${each.record.epoch}/${each.record.sequence}`;
+    if (!extent) throw new SimulationError(`${name} was acknowledged in extent ${extentId}, which the stream does not have`);
+    const { payload } = await fromAny(world, extent, (address, timeoutMs) =>
+      world.transport.client(address, ExtentNode).read({ extentId, offsetBytes: BigInt(offsetBytes), lengthBytes }, { timeoutMs }),
+    );
+    if (!equalBytes(payload, recordBytes(stream, each.record, lengthBytes))) {
+      throw new SimulationError(
+        `${name}: the place ${extentId}:${offsetBytes}+${lengthBytes} now holds ${toHex(payload.subarray(0, 16))}…`,
+      );
+    }
+    judge.count("places read again");
+  }
+}
+
+/** Tries until it gives something; fails the run when the bound passes. */
+async function by<T>(sim: Simulation, byMs: number, what: string, attempt: () => Promise<T | undefined>): Promise<T> {
+  for (;;) {
+    const value = await attempt();
+    if (value !== undefined) return value;
+    if (sim.nowMs > byMs) throw new SimulationError(`not within ${healedWithinMs} ms after the last fault: ${what}`);
+    await sim.sleep(100);
+  }
+}
