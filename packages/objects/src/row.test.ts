@@ -20,9 +20,12 @@ const schema = {
 };
 
 const scalar = fc.oneof(
-  fc.record({ name: fc.string(), type: fc.constant("string" as const), value: fc.string({ unit: "binary" }) }),
-  fc.record({ name: fc.string(), type: fc.constant("int64" as const), value: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }) }),
-  fc.record({ name: fc.string(), type: fc.constant("bool" as const), value: fc.boolean() }),
+  fc.record({ name: fc.string(), type: fc.constant("string" as const), value: fc.string({ unit: "binary" }) }, { noNullPrototype: true }),
+  fc.record(
+    { name: fc.string(), type: fc.constant("int64" as const), value: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }) },
+    { noNullPrototype: true },
+  ),
+  fc.record({ name: fc.string(), type: fc.constant("bool" as const), value: fc.boolean() }, { noNullPrototype: true }),
 );
 const rows = fc.record(
   {
@@ -35,7 +38,9 @@ const rows = fc.record(
     small: fc.integer(),
     large: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
     entries: fc.array(scalar),
-    places: fc.array(fc.record({ extentId: fc.maxSafeNat(), offsetBytes: fc.maxSafeNat(), lengthBytes: fc.nat() })),
+    places: fc.array(
+      fc.record({ extentId: fc.maxSafeNat(), offsetBytes: fc.maxSafeNat(), lengthBytes: fc.nat() }, { noNullPrototype: true }),
+    ),
   },
   { requiredKeys: [], noNullPrototype: true },
 );

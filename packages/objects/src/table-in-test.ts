@@ -5,12 +5,12 @@ import type { Decision, PlanContext, Read, ReadAnswer } from "./plan.ts";
 import { planOf } from "./planning.ts";
 
 export class TestTable {
-  readonly rows = new Map<string, { key: Uint8Array; value: Uint8Array }>();
+  readonly rows: Map<string, { key: Uint8Array; value: Uint8Array }> = new Map();
   sequence = 0;
   wallMs = 1_700_000_000_000;
   rules: Rules = allRules;
   range: { low: Uint8Array; high: Uint8Array } = { low: emptyBytes, high: emptyBytes };
-  goneExtents = new Set<number>();
+  goneExtents: Set<number> = new Set();
   /** So that limits are met in small tests too. */
   scanRowsMax = 7;
   reads = 0;

@@ -64,14 +64,13 @@ export function leaseOver(range: Range, leases: readonly ServerLease[]): boolean
   return lease === undefined || lease.leaseEpoch !== range.leaseEpoch || lease.ended;
 }
 
-/** What to do now. A range that is busy is left alone. */
+/** What to do now. A range that is busy is left alone, unless its server's lease is over: nobody there will answer for it. */
 export function nextSteps(state: AssignmentState): Step[] {
   const steps: Step[] = [];
   const counts = loadOf(state);
   const given = new Set<string>();
   for (const range of state.ranges) {
     const progress = state.progress.get(range.rangeId) ?? { kind: "idle" };
-    if (progress.kind === "busy") continue;
     if (mayReassign(state, range, progress)) {
       const to = chooseServer(state, range, counts);
       if (!to) continue;

@@ -1,0 +1,222 @@
+/**
+ * Carries out what @stamp/partition-map decides: gives ranges to servers and takes them away, in one term.
+ *
+ * Order of one assignment, each step durable before the next: the owner epoch is minted under the term, the row is written to the map
+ * under the term, Load is sent (rule assignmentBeforeLoad).
+ */
+import type { Failure, Outcome } from "@stamp/base";
+import { assert } from "@stamp/base";
+import type { MetadataClient } from "@stamp/metadata-store";
+import { type AssignmentState, isLive, nextSteps, type Progress, type Range, rebalance, type Step } from "@stamp/partition-map";
+import { jittered, type World } from "@stamp/ports";
+import type { MapState } from "./map-state.ts";
+import { mintOwnerEpochs } from "./owner-epochs.ts";
+import type { Servers } from "./servers.ts";
+
+type Assignment = Extract<Step, { kind: "assign" }>;
+
+export interface AssignerOptions {
+  readonly pmTerm: number;
+  /** Asks for another turn soon. */
+  readonly again: () => void;
+  /** The term is over: somebody else leads, or a write's outcome is unknown. */
+  readonly end: (why: string) => void;
+}
+
+const retryMs = 100;
+const assignedAtOnceMax = 100;
+
+export class Assigner {
+  readonly #world: World;
+  readonly #store: MetadataClient;
+  readonly #map: MapState;
+  readonly #servers: Servers;
+  readonly #options: AssignerOptions;
+  readonly #progress = new Map<string, Progress>();
+  #liveBefore: ReadonlySet<string> | undefined;
+  #evenOut = false;
+  #assigning = false;
+
+  constructor(world: World, store: MetadataClient, map: MapState, servers: Servers, options: AssignerOptions) {
+    this.#world = world;
+    this.#store = store;
+    this.#map = map;
+    this.#servers = servers;
+    this.#options = options;
+  }
+
+  progressOf(rangeId: string): Progress["kind"] {
+    return this.#progress.get(rangeId)?.kind ?? "idle";
+  }
+
+  get allLoaded(): boolean {
+    return this.#map.current.ranges.every((range) => this.progressOf(range.rangeId) === "loaded");
+  }
+
+  /** One turn: does what is to be done now. Waits for nothing but the map. */
+  async turn(): Promise<void> {
+    if (!this.#servers.known || this.#assigning) return;
+    const state = this.#state();
+    this.#noticeJoins(state);
+    const steps = nextSteps(state);
+    for (const step of steps) this.#start(step);
+    const assignments = steps.filter((step): step is Assignment => step.kind === "assign");
+    if (assignments.length > 0) {
+      this.#assigning = true;
+      await this.#assign(assignments.slice(0, assignedAtOnceMax));
+      this.#assigning = false;
+      return;
+    }
+    if (steps.length === 0 && this.#evenOut) this.#move(state);
+  }
+
+  /** What a server said that it serves: a range that it should have and has not is loaded again. */
+  served(server: string, loadedBefore: readonly Range[], serves: ReadonlyMap<string, number>): void {
+    for (const range of loadedBefore) {
+      if (range.server !== server || serves.get(range.rangeId) === range.ownerEpoch) continue;
+      const now = this.#map.range(range.rangeId);
+      if (now?.ownerEpoch === range.ownerEpoch && this.progressOf(range.rangeId) === "loaded") {
+        this.#world.logger.warn("a server does not serve its range", { server, range: range.rangeId });
+        this.#set(range, "idle");
+      }
+    }
+  }
+
+  loadedAt(server: string): Range[] {
+    return this.#map.current.ranges.filter((range) => range.server === server && this.progressOf(range.rangeId) === "loaded");
+  }
+
+  #state(): AssignmentState {
+    return {
+      ranges: this.#map.current.ranges,
+      progress: this.#progress,
+      leases: this.#servers.leases,
+      unreachable: this.#servers.unreachable,
+      rules: this.#world.rules,
+    };
+  }
+
+  /** Ranges are evened out when a server joined, never at the start of a term. */
+  #noticeJoins(state: AssignmentState): void {
+    const live = new Set(state.leases.filter(isLive).map((lease) => lease.server));
+    const before = this.#liveBefore;
+    if (before && [...live].some((server) => !before.has(server))) this.#evenOut = true;
+    this.#liveBefore = live;
+  }
+
+  #move(state: AssignmentState): void {
+    const range = rebalance(state);
+    if (range) {
+      this.#world.logger.info("range is moved", { range: range.rangeId, from: range.server });
+      this.#set(range, "closing");
+    } else if (this.allLoaded) {
+      this.#evenOut = false;
+    }
+  }
+
+  #start(step: Step): void {
+    if (step.kind === "load") void this.#load(step.range);
+    if (step.kind === "close") void this.#close(step.range);
+    if (step.kind === "refuse") void this.#refuse(step.server, step.leaseEpoch);
+  }
+
+  async #refuse(server: string, leaseEpoch: number): Promise<void> {
+    this.#world.logger.warn("server can't be reached: its lease will not be renewed", { server, leaseEpoch });
+    const answer = await this.#servers.refuseRenewals(server, leaseEpoch);
+    if (!answer.ok) this.#world.logger.warn("renewals not refused", { server, ...answer.failure });
+  }
+
+  async #assign(steps: readonly Assignment[]): Promise<void> {
+    const { pmTerm, end } = this.#options;
+    const minted = await mintOwnerEpochs(this.#store, pmTerm, steps.length);
+    if (!minted.ok) {
+      if (minted.failure.reason === "staleTerm") end(minted.failure.message);
+      else this.#soon();
+      return;
+    }
+    const assigned = steps.map(({ range, to }, index): Range => {
+      const ownerEpoch = minted.value + index;
+      assert(ownerEpoch > range.ownerEpoch, "an owner epoch is larger than every earlier one");
+      return {
+        ...range,
+        ownerEpoch,
+        rangeVersion: range.rangeVersion + (to.server === range.server ? 0 : 1),
+        server: to.server,
+        serverAddress: to.address,
+        leaseEpoch: to.leaseEpoch,
+        loaded: false,
+      };
+    });
+    for (const range of assigned) this.#set(range, "busy");
+    if (this.#world.rules.on("assignmentBeforeLoad")) {
+      if (!(await this.#record(assigned))) return;
+      for (const range of assigned) void this.#load(range);
+    } else {
+      for (const range of assigned) void this.#load(range);
+      await this.#record(assigned);
+    }
+    for (const { rangeId, server, ownerEpoch } of assigned)
+      this.#world.logger.info("range assigned", { range: rangeId, server, ownerEpoch });
+  }
+
+  async #record(ranges: readonly Range[]): Promise<boolean> {
+    const written = await this.#map.update(ranges);
+    if (!written.ok) this.#options.end(`the map was not written: ${written.failure.message}`);
+    return written.ok;
+  }
+
+  async #load(range: Range): Promise<void> {
+    this.#set(range, "busy");
+    const answer = await this.#servers.load(range);
+    if (!this.#still(range)) return;
+    if (answer.ok) {
+      this.#set(range, "loaded");
+      const now = this.#map.range(range.rangeId);
+      if (now && !now.loaded && now.ownerEpoch === range.ownerEpoch) await this.#record([{ ...now, loaded: true }]);
+      this.#options.again();
+      return;
+    }
+    this.#failed(range, answer.failure, "idle");
+  }
+
+  async #close(range: Range): Promise<void> {
+    this.#set(range, "busy");
+    const answer: Outcome<void> = await this.#servers.close(range);
+    if (!this.#still(range)) return;
+    if (answer.ok) {
+      this.#set(range, "closed");
+      this.#options.again();
+      return;
+    }
+    this.#failed(range, answer.failure, "closing");
+  }
+
+  #failed(range: Range, failure: Failure, next: "idle" | "closing"): void {
+    this.#world.logger.warn("command to a partition server failed", { range: range.rangeId, server: range.server, ...failure });
+    if (failure.reason === "staleTerm") {
+      this.#options.end(failure.message);
+      return;
+    }
+    // The epoch is dead at that server: closed there, or its streams are owned by a higher one.
+    const dead = failure.reason === "staleOwnerEpoch";
+    this.#world.clock.after(jittered(this.#world.random, retryMs), () => {
+      if (!this.#still(range)) return;
+      this.#set(range, dead ? "closed" : next);
+      this.#options.again();
+    });
+  }
+
+  #soon(): void {
+    this.#world.clock.after(jittered(this.#world.random, retryMs), () => this.#options.again());
+  }
+
+  /** The range was not given to somebody else meanwhile. */
+  #still(range: Range): boolean {
+    const now = this.#map.range(range.rangeId);
+    return now !== undefined && now.ownerEpoch <= range.ownerEpoch && this.progressOf(range.rangeId) === "busy";
+  }
+
+  #set(range: Range, kind: Progress["kind"]): void {
+    this.#progress.set(range.rangeId, { kind });
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * The Partition Map of one term: what is durable in its table, and the copy that is served. A change is durable before anybody sees it;
+ * who waits for a change (GetMap) is woken by it. The version is the sequence of the commit that made the change, so it rises over terms.
+ */
+import { type Outcome, ok, refused } from "@stamp/base";
+import { checkCover, decodeMapRow, encodeMapRow, mapKey, type Range, RangeMap } from "@stamp/partition-map";
+import type { Clock } from "@stamp/ports";
+import type { OwnTable } from "./map-table.ts";
+
+const waitersMax = 10_000;
+
+export class MapState {
+  readonly #clock: Clock;
+  readonly #table: OwnTable;
+  readonly #waiting = new Set<() => void>();
+  #map: RangeMap;
+  #writing: Promise<unknown> = Promise.resolve();
+
+  private constructor(clock: Clock, table: OwnTable, map: RangeMap) {
+    this.#clock = clock;
+    this.#table = table;
+    this.#map = map;
+  }
+
+  static async open(clock: Clock, table: OwnTable): Promise<Outcome<MapState>> {
+    const rows = await table.readAll();
+    if (!rows.ok) return rows;
+    const ranges: Range[] = [];
+    for (const row of rows.value) {
+      const range = decodeMapRow(row.key, row.value);
+      if (!range.ok) return range;
+      ranges.push(range.value);
+    }
+    const covered = checkCover(ranges);
+    if (!covered.ok) return covered;
+    return ok(new MapState(clock, table, new RangeMap(table.sequence, ranges)));
+  }
+
+  get current(): RangeMap {
+    return this.#map;
+  }
+
+  range(rangeId: string): Range | undefined {
+    return this.#map.ranges.find((range) => range.rangeId === rangeId);
+  }
+
+  /** Replaces rows, or adds them. One write at a time, in the order asked. */
+  update(changed: readonly Range[]): Promise<Outcome<void>> {
+    const done = this.#writing.then(() => this.#update(changed));
+    this.#writing = done;
+    return done;
+  }
+
+  async #update(changed: readonly Range[]): Promise<Outcome<void>> {
+    const ids = new Set(changed.map((range) => range.rangeId));
+    const next = [...this.#map.ranges.filter((range) => !ids.has(range.rangeId)), ...changed];
+    const covered = checkCover(next);
+    if (!covered.ok) return covered;
+    const written = await this.#table.write(changed.map((range) => ({ key: mapKey(range), value: encodeMapRow(range) })));
+    if (!written.ok) return written;
+    this.#map = new RangeMap(written.value, next);
+    this.wakeAll();
+    return ok();
+  }
+
+  /** The map as soon as its version is another than the one known, or after `waitMs`. */
+  async newerThan(version: number, waitMs: number): Promise<Outcome<RangeMap>> {
+    if (this.#map.version !== version || waitMs <= 0) return ok(this.#map);
+    if (this.#waiting.size >= waitersMax)
+      return refused("resourceExhausted", "overloaded", `${waitersMax} callers wait for a change of the map`);
+    await new Promise<void>((resolve) => {
+      const wake = (): void => {
+        timer.cancel();
+        this.#waiting.delete(wake);
+        resolve();
+      };
+      const timer = this.#clock.after(waitMs, wake);
+      this.#waiting.add(wake);
+    });
+    return ok(this.#map);
+  }
+
+  wakeAll(): void {
+    for (const wake of [...this.#waiting]) wake();
+  }
+}

@@ -1,0 +1,20 @@
+/** What the partition manager needs of a table that it serves itself; range-table.ts gives it over streams, tests give another. */
+import type { Outcome } from "@stamp/base";
+
+export interface TableRow {
+  readonly key: Uint8Array;
+  readonly value: Uint8Array;
+}
+
+export interface OwnTable {
+  /** All rows, in key order. */
+  readAll(): Promise<Outcome<TableRow[]>>;
+  /** All or nothing; gives the sequence of the commit. After any failure but a refusal nothing more may be written in this term. */
+  write(rows: readonly TableRow[]): Promise<Outcome<number>>;
+  /** Of the newest commit; 0: never written. Goes on where an earlier term left it. */
+  readonly sequence: number;
+  close(): Promise<void>;
+}
+
+/** Opens the table's streams under the term as owner epoch: whoever owned them before writes nothing any more. */
+export type OpenTable = (table: "map" | "schema", pmTerm: number, onFenced: (why: string) => void) => Promise<Outcome<OwnTable>>;

@@ -1,0 +1,28 @@
+/**
+ * Mints owner epochs: one counter for the whole stamp in the metadata store, raised by a transaction that is fenced with the manager's
+ * term. An epoch is never given twice, also when the outcome of a transaction is unknown: then it is skipped.
+ */
+import { fromUtf8, type Outcome, ok, refused, utf8 } from "@stamp/base";
+import type { MetadataClient } from "@stamp/metadata-store";
+
+export const ownerEpochKey = "partition-manager/owner-epoch";
+const timeoutMs = 2_000;
+
+/** The first of `count` neighbouring epochs, all of them new. */
+export async function mintOwnerEpochs(store: MetadataClient, pmTerm: number, count: number): Promise<Outcome<number>> {
+  const held = await store.get([ownerEpochKey], timeoutMs);
+  if (!held.ok) return held;
+  const entry = held.value[0];
+  if (!entry) return refused("internal", "bug", "the metadata store answered without an entry");
+  const last = entry.version === 0 ? 0 : Number(fromUtf8(entry.value));
+  if (!Number.isSafeInteger(last) || last < 0) return refused("dataLoss", "damaged", `${ownerEpochKey} is not a number`);
+  const raised = await store.transact(
+    {
+      fence: { leaseName: "partition-manager", leaseEpoch: pmTerm },
+      conditions: [{ key: ownerEpochKey, version: entry.version }],
+      writes: [{ key: ownerEpochKey, value: utf8(String(last + count)) }],
+    },
+    timeoutMs,
+  );
+  return raised.ok ? ok(last + 1) : raised;
+}

@@ -1,0 +1,134 @@
+/**
+ * The partition manager: says which server serves which range. One leads, by lease; others stand by. Traffic does not need it: front-ends
+ * keep their copy of the map, servers their leases.
+ */
+import { type Outcome, ok, refused } from "@stamp/base";
+import { LeaseKeeper, MetadataClient, statusService } from "@stamp/metadata-store";
+import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
+import { jittered, openIdentity, served, sleep } from "@stamp/ports";
+import { PartitionManager } from "@stamp/wire";
+import type { PartitionManagerConfig } from "./config.ts";
+import type { OpenTable } from "./map-table.ts";
+import { partitionManagerHandlers } from "./server.ts";
+import { Term } from "./term.ts";
+
+const pauseAfterTermMs = 200;
+
+export class PartitionManagerRole implements Role {
+  readonly #world: World;
+  readonly #config: PartitionManagerConfig;
+  readonly #openTable: OpenTable;
+  readonly #stop = new AbortController();
+  #identity: Identity | undefined;
+  #listener: Listener | undefined;
+  #lease: LeaseKeeper | undefined;
+  #term: Term | undefined;
+  #running: Promise<void> = Promise.resolve();
+
+  /** `openTable` is for tests that need no streams. */
+  constructor(world: World, config: PartitionManagerConfig, openTable: OpenTable) {
+    this.#world = world;
+    this.#config = config;
+    this.#openTable = openTable;
+  }
+
+  get address(): string {
+    return this.#config.advertise ?? this.#listener?.address ?? this.#config.listen;
+  }
+
+  get status(): RoleStatus {
+    const term = this.#term;
+    if (!term) return this.#withoutTerm();
+    const waitingFor = term.waitingFor;
+    const map = term.map?.current;
+    return {
+      ready: waitingFor.length === 0,
+      waitingFor,
+      state: "leader",
+      facts: {
+        pmTerm: term.pmTerm,
+        mapVersion: map?.version ?? 0,
+        ranges: (map?.ranges ?? []).map((range) => ({
+          rangeId: range.rangeId,
+          table: range.table,
+          server: range.server,
+          ownerEpoch: range.ownerEpoch,
+          state: term.assigner?.progressOf(range.rangeId),
+        })),
+      },
+    };
+  }
+
+  #withoutTerm(): RoleStatus {
+    const waiting = this.#lease?.waitingFor ?? "";
+    const standby = waiting.includes("another process");
+    return {
+      ready: standby,
+      waitingFor: standby ? [] : [waiting === "" ? "lease partition-manager" : waiting],
+      state: standby ? "standby" : "starting",
+      facts: {},
+    };
+  }
+
+  async start(): Promise<void> {
+    this.#identity = await openIdentity(this.#world.keyValue);
+    const incarnation = this.#identity.incarnation;
+    this.#listener = await this.#world.transport.serve(this.#config.listen, [
+      served(
+        PartitionManager,
+        partitionManagerHandlers(() => this.#leading()),
+      ),
+      statusService(
+        this.#world,
+        "partition-manager",
+        this.#config.name,
+        () => this.status,
+        () => ({ incarnation }),
+      ),
+    ]);
+    this.#running = this.#lead(incarnation);
+  }
+
+  /** The term, when this process may answer for the map. A map that is out of date does no harm: servers check every request. */
+  #leading(): Outcome<Term> {
+    if (this.#term && this.#lease?.holds()) return ok(this.#term);
+    return refused("unavailable", "notLeader", "this partition manager does not lead");
+  }
+
+  async #lead(incarnation: number): Promise<void> {
+    const { lockService, name, leaseTermMs, leaseMarginMs, leaseRenewEveryMs } = this.#config;
+    const lease = new LeaseKeeper(this.#world, {
+      lockService,
+      leaseName: "partition-manager",
+      holder: name,
+      incarnation,
+      address: this.address,
+      termMs: leaseTermMs,
+      marginMs: leaseMarginMs,
+      renewEveryMs: leaseRenewEveryMs,
+      onLost: (why) => this.#term?.end(why),
+    });
+    this.#lease = lease;
+    const store = new MetadataClient(this.#world, lockService);
+    const signal = this.#stop.signal;
+    while (!signal.aborted) {
+      const pmTerm = await lease.acquire(signal).catch(() => undefined);
+      if (pmTerm === undefined) return;
+      const term = new Term(this.#world, this.#config, store, this.#openTable, pmTerm);
+      this.#term = term;
+      if (!lease.holds()) term.end("the lease was lost at once");
+      await term.run();
+      this.#term = undefined;
+      await lease.release();
+      await sleep(this.#world.clock, jittered(this.#world.random, pauseAfterTermMs), signal);
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    this.#term?.end("this process stops");
+    await this.#running;
+    await this.#listener?.close(1_000);
+    await this.#identity?.close();
+  }
+}

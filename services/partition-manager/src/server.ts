@@ -1,0 +1,43 @@
+/** Wire calls of a partition manager. */
+import { type Outcome, ok, refused } from "@stamp/base";
+import { leaseOver } from "@stamp/partition-map";
+import type { Handlers } from "@stamp/ports";
+import { type PartitionManager, toWire } from "@stamp/wire";
+import { rangeToWire } from "./range-to-wire.ts";
+import type { Term } from "./term.ts";
+
+const waitMaxMs = 60_000;
+
+export function partitionManagerHandlers(leading: () => Outcome<Term>): Handlers<typeof PartitionManager> {
+  return {
+    getMap: async (request) => {
+      const term = leading();
+      if (!term.ok) return term;
+      const map = term.value.map;
+      if (!map) return refused("unavailable", "notReady", "the partition map is not open yet");
+      const known = Number(request.knownVersion);
+      const newer = await map.newerThan(known, Math.min(request.waitMs, waitMaxMs));
+      if (!newer.ok) return newer;
+      const still = leading();
+      if (!still.ok) return still;
+      return ok({ version: toWire(newer.value.version), ranges: newer.value.ranges.map(rangeToWire) });
+    },
+    listServers: async () => {
+      const term = leading();
+      if (!term.ok) return term;
+      const { servers, map, pmTerm } = term.value;
+      const ranges = map?.current.ranges ?? [];
+      const leases = servers?.leases ?? [];
+      return ok({
+        pmTerm: toWire(pmTerm),
+        servers: leases.map((lease) => ({
+          server: lease.server,
+          address: lease.address,
+          leaseEpoch: toWire(lease.leaseEpoch),
+          up: !lease.ended,
+          rangeCount: ranges.filter((range) => range.server === lease.server && !leaseOver(range, leases)).length,
+        })),
+      });
+    },
+  };
+}

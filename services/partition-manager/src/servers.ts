@@ -1,0 +1,127 @@
+/**
+ * The partition servers as this term sees them: their leases, as the lock service last said, and whether they answer. Calls them too.
+ * A server counts as unreachable when calls to it failed for `unreachableAfterMs` and none was answered.
+ */
+import { type Outcome, ok } from "@stamp/base";
+import type { Range, ServerLease } from "@stamp/partition-map";
+import type { Client, World } from "@stamp/ports";
+import { fromWire, LockService, PartitionServer, toWire } from "@stamp/wire";
+import { rangeToWire } from "./range-to-wire.ts";
+
+export interface ServersOptions {
+  readonly lockService: string;
+  readonly pmTerm: number;
+  readonly unreachableAfterMs: number;
+  readonly loadTimeoutMs: number;
+}
+
+const leasePrefix = "ps/";
+const lookTimeoutMs = 1_000;
+const probeTimeoutMs = 1_000;
+
+export interface ServedPartition {
+  readonly rangeId: string;
+  readonly ownerEpoch: number;
+}
+
+export class Servers {
+  readonly #world: World;
+  readonly #options: ServersOptions;
+  readonly #lockService: Client<typeof LockService>;
+  /** Since when calls to it failed; absent while it answers. */
+  readonly #silentSinceMs = new Map<string, number>();
+  #leases: readonly ServerLease[] = [];
+  /** The lock service has answered in this term. */
+  #known = false;
+
+  constructor(world: World, options: ServersOptions) {
+    this.#world = world;
+    this.#options = options;
+    this.#lockService = world.transport.client(options.lockService, LockService);
+  }
+
+  get leases(): readonly ServerLease[] {
+    return this.#leases;
+  }
+
+  get known(): boolean {
+    return this.#known;
+  }
+
+  get unreachable(): ReadonlySet<string> {
+    const nowMs = this.#world.clock.monotonicMs();
+    const silent = [...this.#silentSinceMs].filter(([, sinceMs]) => nowMs - sinceMs >= this.#options.unreachableAfterMs);
+    return new Set(silent.map(([server]) => server));
+  }
+
+  /** Asks the lock service. What it said before stays when it does not answer: an ended lease stays ended. */
+  async look(): Promise<Outcome<void>> {
+    const answer = await this.#lockService.listLeases({ prefix: leasePrefix }, { timeoutMs: lookTimeoutMs });
+    if (!answer.ok) return answer;
+    const before = new Map(this.#leases.map((lease) => [lease.server, lease.leaseEpoch]));
+    this.#leases = answer.value.leases.map((lease) => ({
+      server: lease.name.slice(leasePrefix.length),
+      address: lease.address,
+      leaseEpoch: fromWire(lease.leaseEpoch),
+      ended: lease.ended,
+      renewalsRefused: lease.renewalsRefused,
+    }));
+    const unreachable = this.unreachable;
+    for (const { server, leaseEpoch } of this.#leases) {
+      // A new process behind the name: the silence of the old one says nothing. Who was given up has to answer first: it may be the same
+      // one that took a new lease and still can't be called.
+      if (before.get(server) !== leaseEpoch && !unreachable.has(server)) this.#silentSinceMs.delete(server);
+    }
+    this.#known = true;
+    return ok();
+  }
+
+  async refuseRenewals(server: string, leaseEpoch: number): Promise<Outcome<void>> {
+    const request = { name: `${leasePrefix}${server}`, leaseEpoch: toWire(leaseEpoch) };
+    const answer = await this.#lockService.refuseRenewals(request, { timeoutMs: lookTimeoutMs });
+    return answer.ok ? ok() : answer;
+  }
+
+  async load(range: Range): Promise<Outcome<void>> {
+    const request = { pmTerm: toWire(this.#options.pmTerm), leaseEpoch: toWire(range.leaseEpoch), range: rangeToWire(range) };
+    const client = this.#world.transport.client(range.serverAddress, PartitionServer);
+    const answer = await client.loadPartition(request, { timeoutMs: this.#options.loadTimeoutMs });
+    this.#heard(range.server, answer);
+    return answer.ok ? ok() : answer;
+  }
+
+  async close(range: Range): Promise<Outcome<void>> {
+    const client = this.#world.transport.client(range.serverAddress, PartitionServer);
+    const answer = await client.closePartition(
+      {
+        pmTerm: toWire(this.#options.pmTerm),
+        leaseEpoch: toWire(range.leaseEpoch),
+        rangeId: range.rangeId,
+        ownerEpoch: toWire(range.ownerEpoch),
+      },
+      { timeoutMs: this.#options.loadTimeoutMs },
+    );
+    this.#heard(range.server, answer);
+    return answer.ok ? ok() : answer;
+  }
+
+  /** What a server serves; it shows too whether it answers. */
+  async probe(lease: ServerLease): Promise<Outcome<ServedPartition[]>> {
+    const client = this.#world.transport.client(lease.address, PartitionServer);
+    const answer = await client.listPartitions({}, { timeoutMs: probeTimeoutMs });
+    this.#heard(lease.server, answer);
+    if (!answer.ok) return answer;
+    return ok(answer.value.partitions.map((one) => ({ rangeId: one.rangeId, ownerEpoch: fromWire(one.ownerEpoch) })));
+  }
+
+  /** An answer, also a refusal of its own, shows that the server can be called; a load that takes long says nothing. */
+  #heard(server: string, answer: Outcome<unknown>): void {
+    if (answer.ok || !noAnswer.has(answer.failure.reason)) {
+      this.#silentSinceMs.delete(server);
+    } else if (!this.#silentSinceMs.has(server)) {
+      this.#silentSinceMs.set(server, this.#world.clock.monotonicMs());
+    }
+  }
+}
+
+const noAnswer: ReadonlySet<string> = new Set(["connectFailed", "connectionLost", "timeout"]);

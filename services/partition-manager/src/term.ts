@@ -1,0 +1,169 @@
+/**
+ * One term of leadership: opens the manager's own tables under the term, brings a new stamp into being, and keeps every range served
+ * until the term ends. It ends when the lease is lost, when a write to its tables failed in any way (its outcome may be unknown, or
+ * somebody else owns the streams), or when a server knows of a later term; what was done in it stays right, because every step was
+ * durable before it was acted on. The next term, here or elsewhere, reads everything again.
+ */
+import type { Outcome } from "@stamp/base";
+import { ok, refused } from "@stamp/base";
+import type { MetadataClient } from "@stamp/metadata-store";
+import { isLive } from "@stamp/partition-map";
+import { sleep, type World } from "@stamp/ports";
+import { Assigner } from "./assigner.ts";
+import type { PartitionManagerConfig } from "./config.ts";
+import { insertAccounts, writeFirstRanges, writeSchemas } from "./init.ts";
+import { MapState } from "./map-state.ts";
+import type { OpenTable, OwnTable } from "./map-table.ts";
+import { Servers } from "./servers.ts";
+
+interface Running {
+  readonly map: MapState;
+  readonly servers: Servers;
+  readonly assigner: Assigner;
+}
+
+export class Term {
+  readonly pmTerm: number;
+  readonly #world: World;
+  readonly #config: PartitionManagerConfig;
+  readonly #store: MetadataClient;
+  readonly #openTable: OpenTable;
+  readonly #ended = new AbortController();
+  readonly #tables: OwnTable[] = [];
+  #running: Running | undefined;
+  #accountsInserted = false;
+  #why = "";
+  #again: () => void = () => {};
+  #asked = false;
+
+  constructor(world: World, config: PartitionManagerConfig, store: MetadataClient, openTable: OpenTable, pmTerm: number) {
+    this.#world = world;
+    this.#config = config;
+    this.#store = store;
+    this.#openTable = openTable;
+    this.pmTerm = pmTerm;
+  }
+
+  get map(): MapState | undefined {
+    return this.#ended.signal.aborted ? undefined : this.#running?.map;
+  }
+
+  get servers(): Servers | undefined {
+    return this.#running?.servers;
+  }
+
+  get assigner(): Assigner | undefined {
+    return this.#running?.assigner;
+  }
+
+  /** In words for people; empty when everything is served. */
+  get waitingFor(): readonly string[] {
+    const running = this.#running;
+    if (!running) return ["its own streams (stream-manager and extent nodes)"];
+    if (!running.servers.leases.some(isLive)) return ["a partition server"];
+    const ranges = running.map.current.ranges.filter((range) => running.assigner.progressOf(range.rangeId) !== "loaded");
+    if (ranges.length > 0) return ranges.map((range) => `range ${range.rangeId}`);
+    return this.#accountsInserted ? [] : ["the accounts of its configuration"];
+  }
+
+  end(why: string): void {
+    if (this.#ended.signal.aborted) return;
+    this.#why = why;
+    this.#world.logger.warn("term ends", { pmTerm: this.pmTerm, why });
+    this.#ended.abort();
+    this.#running?.map.wakeAll();
+    this.#again();
+  }
+
+  /** Resolves when the term has ended, with the reason. */
+  async run(): Promise<string> {
+    const signal = this.#ended.signal;
+    const opened = await this.#open();
+    if (!opened.ok) this.end(opened.failure.message);
+    if (opened.ok && !signal.aborted) {
+      this.#running = opened.value;
+      this.#world.logger.info("leads", { pmTerm: this.pmTerm, mapVersion: opened.value.map.current.version });
+      await Promise.all([this.#look(opened.value), this.#probe(opened.value), this.#turns(opened.value), this.#accounts(opened.value)]);
+    }
+    await Promise.all(this.#tables.map((table) => table.close()));
+    return this.#why;
+  }
+
+  async #open(): Promise<Outcome<Running>> {
+    const schema = await this.#table("schema");
+    if (!schema.ok) return schema;
+    const table = await this.#table("map");
+    if (!table.ok) return table;
+    const map = await MapState.open(this.#world.clock, table.value);
+    if (!map.ok) return map;
+    const schemas = await writeSchemas(schema.value);
+    if (!schemas.ok) return schemas;
+    const ranges = await writeFirstRanges(map.value);
+    if (!ranges.ok) return ranges;
+    const { lockService, unreachableAfterMs, loadTimeoutMs } = this.#config;
+    const servers = new Servers(this.#world, { lockService, pmTerm: this.pmTerm, unreachableAfterMs, loadTimeoutMs });
+    const assigner = new Assigner(this.#world, this.#store, map.value, servers, {
+      pmTerm: this.pmTerm,
+      again: () => this.#ask(),
+      end: (why) => this.end(why),
+    });
+    return ok({ map: map.value, servers, assigner });
+  }
+
+  async #table(name: "map" | "schema"): Promise<Outcome<OwnTable>> {
+    if (this.#ended.signal.aborted) return refused("aborted", "notLeader", "the term ended");
+    const table = await this.#openTable(name, this.pmTerm, (why) => this.end(why));
+    if (table.ok) this.#tables.push(table.value);
+    return table;
+  }
+
+  async #look({ servers }: Running): Promise<void> {
+    const signal = this.#ended.signal;
+    while (!signal.aborted) {
+      const looked = await servers.look();
+      if (!looked.ok) this.#world.logger.debug("the lock service did not say who holds leases", { reason: looked.failure.reason });
+      this.#ask();
+      await sleep(this.#world.clock, this.#config.pollEveryMs, signal);
+    }
+  }
+
+  async #probe({ servers, assigner }: Running): Promise<void> {
+    const signal = this.#ended.signal;
+    while (!signal.aborted) {
+      await sleep(this.#world.clock, this.#config.probeEveryMs, signal);
+      if (signal.aborted) return;
+      await Promise.all(
+        servers.leases.filter(isLive).map(async (lease) => {
+          const loaded = assigner.loadedAt(lease.server);
+          const serves = await servers.probe(lease);
+          if (serves.ok) assigner.served(lease.server, loaded, new Map(serves.value.map((one) => [one.rangeId, one.ownerEpoch])));
+        }),
+      );
+      this.#ask();
+    }
+  }
+
+  async #accounts({ map }: Running): Promise<void> {
+    await insertAccounts(this.#world, map, this.#config.accounts, this.#ended.signal);
+    this.#accountsInserted = true;
+  }
+
+  /** One turn of the assigner after another, whenever something was learned. */
+  async #turns({ assigner }: Running): Promise<void> {
+    const signal = this.#ended.signal;
+    while (!signal.aborted) {
+      if (!this.#asked) {
+        await new Promise<void>((resolve) => {
+          this.#again = resolve;
+        });
+      }
+      this.#asked = false;
+      if (!signal.aborted) await assigner.turn();
+    }
+  }
+
+  #ask(): void {
+    this.#asked = true;
+    this.#again();
+  }
+}

@@ -1,0 +1,190 @@
+/**
+ * Operations on objects of one range: runs the plan, decides whether the answer may be given, and says where content lies.
+ *
+ * Reads, and whatever was decided without writing (404, 409 and 412 are reads too), are answered only while the lease is held: it is
+ * looked at again after the answer was made (rule leaseRecheckedAfterAnswer). A write that was committed happened under the owner epoch,
+ * whatever the lease says by now; it is answered as done.
+ */
+import { compareBytes, emptyBytes, type Failed, FailureError, type Outcome, ok, refused } from "@stamp/base";
+import {
+  type Body,
+  type Decision,
+  inlineBytesMax,
+  isRead,
+  lockKeyOf,
+  type Operation,
+  type OperationResult,
+  type Place,
+  type PlanContext,
+  planOf,
+  routeOf,
+} from "@stamp/objects";
+import { holdsKey } from "@stamp/partition-map";
+import type { World } from "@stamp/ports";
+import type { ExtentLocation } from "@stamp/wire";
+import type { RangeEngine, RowView } from "./engine.ts";
+import type { Held, Holdings } from "./holdings.ts";
+
+type HeldEngine = Held & { readonly engine: RangeEngine };
+
+/** Of one append to the blob data stream. */
+export const dataBytesMax: number = 4 * 1024 * 1024;
+
+export interface ExecutorOptions {
+  readonly operationsMax: number;
+  /** Whether this server's lease is held now. */
+  readonly leaseHeld: () => boolean;
+  readonly locate: (extentIds: readonly number[], timeoutMs: number) => Promise<ExtentLocation[]>;
+}
+
+export class Executor {
+  readonly #world: World;
+  readonly #holdings: Holdings;
+  readonly #options: ExecutorOptions;
+  #active = 0;
+
+  constructor(world: World, holdings: Holdings, options: ExecutorOptions) {
+    this.#world = world;
+    this.#holdings = holdings;
+    this.#options = options;
+  }
+
+  get active(): number {
+    return this.#active;
+  }
+
+  /** `deadlineMs` by the monotonic clock. */
+  execute(rangeId: string, rangeVersion: number, operation: Operation, deadlineMs: number): Promise<Outcome<OperationResult>> {
+    return this.#bounded(() => this.#execute(rangeId, rangeVersion, operation, deadlineMs));
+  }
+
+  writeData(rangeId: string, rangeVersion: number, payload: Uint8Array, deadlineMs: number): Promise<Outcome<Place[]>> {
+    return this.#bounded(async () => {
+      if (payload.length < 1 || payload.length > dataBytesMax) {
+        return refused("invalidArgument", "badRequest", `1 to ${dataBytesMax} bytes at a time, not ${payload.length}`);
+      }
+      const held = this.#holdings.serving(rangeId, rangeVersion);
+      if (!held.ok) return held;
+      if (held.value.range.streams.blobData === "") return refused("invalidArgument", "badRequest", `${rangeId} has no blob data`);
+      const place = await held.value.engine.appendData(payload, this.#left(deadlineMs));
+      return place.ok ? ok([place.value]) : place;
+    });
+  }
+
+  /** Where the extents of these places are; those that nobody knows are left out. */
+  async locate(places: readonly Place[], deadlineMs: number): Promise<ExtentLocation[]> {
+    const extentIds = [...new Set(places.map((place) => place.extentId))];
+    if (extentIds.length === 0) return [];
+    return this.#options.locate(extentIds, this.#left(deadlineMs));
+  }
+
+  async #bounded<T>(work: () => Promise<Outcome<T>>): Promise<Outcome<T>> {
+    if (this.#active >= this.#options.operationsMax) {
+      return refused("resourceExhausted", "throttled", `${this.#active} operations wait in this server`);
+    }
+    this.#active++;
+    try {
+      return await work();
+    } finally {
+      this.#active--;
+    }
+  }
+
+  async #execute(rangeId: string, rangeVersion: number, asked: Operation, deadlineMs: number): Promise<Outcome<OperationResult>> {
+    const found = this.#holdings.serving(rangeId, rangeVersion);
+    if (!found.ok) return found;
+    const held = found.value;
+    const misplaced = this.#misplaced(held, asked);
+    if (misplaced) return misplaced;
+    const recheck = this.#world.rules.on("leaseRecheckedAfterAnswer");
+    if (!recheck && !this.#options.leaseHeld()) return leaseLost();
+    const decided = isRead(asked) ? await this.#read(held, asked) : await this.#write(held, asked, deadlineMs);
+    if (!decided.ok) return decided;
+    const { result, writes, refusal } = decided.value;
+    if (writes.length > 0) return ok(result);
+    if (recheck && !(this.#options.leaseHeld() && this.#holdings.current(held))) return leaseLost();
+    if (refusal) return refused("failedPrecondition", refusal.reason, refusal.message);
+    return ok(result);
+  }
+
+  /** A front-end and this server mean the same place by an operation, or it is not done here. */
+  #misplaced(held: HeldEngine, operation: Operation): Failed | undefined {
+    const { range } = held;
+    const route = routeOf(this.#world.rules, operation);
+    if (route.table !== range.table) {
+      return refused("failedPrecondition", "wrongPartition", `${range.rangeId} is of table ${range.table}, not ${route.table}`);
+    }
+    // A listing that goes on from an earlier range starts at this one's low key.
+    const lists = operation.case === "listBlobs" || operation.case === "listContainers";
+    if (holdsKey(range, route.key) || (lists && compareBytes(route.key, range.low) < 0)) return undefined;
+    return refused("failedPrecondition", "wrongPartition", `${range.rangeId} does not hold this key`);
+  }
+
+  #read(held: HeldEngine, operation: Operation): Promise<Outcome<Decision>> {
+    return held.engine.read((view) => this.#run(held, operation, view, 0));
+  }
+
+  async #write(held: HeldEngine, asked: Operation, deadlineMs: number): Promise<Outcome<Decision>> {
+    const spilled = await this.#spill(held, asked, deadlineMs);
+    if (!spilled.ok) return spilled;
+    const operation = spilled.value;
+    const lockKey = lockKeyOf(this.#world.rules, operation);
+    if (this.#left(deadlineMs) <= 0) return refused("deadlineExceeded", "timeout", "no time is left to write");
+    const decide = (view: RowView, sequence: number) => this.#run(held, operation, view, sequence);
+    return held.engine.transact(lockKey, decide, this.#left(deadlineMs));
+  }
+
+  /** Bytes that do not belong into a row are put into the blob data stream, wherever the caller put them. */
+  async #spill(held: HeldEngine, operation: Operation, deadlineMs: number): Promise<Outcome<Operation>> {
+    if (operation.case !== "putBlock" && operation.case !== "putBlob") return ok(operation);
+    const { inline } = operation.value.body;
+    const fits = operation.case === "putBlob" ? inline.length <= inlineBytesMax : inline.length === 0;
+    if (fits) return ok(operation);
+    const places: Place[] = [];
+    for (let at = 0; at < inline.length; at += dataBytesMax) {
+      const piece = inline.subarray(at, Math.min(at + dataBytesMax, inline.length));
+      const place = await held.engine.appendData(piece, this.#left(deadlineMs));
+      // Nothing refers to what was appended: the operation itself did not happen.
+      if (!place.ok) return { ok: false, failure: { ...place.failure, applied: "no" } };
+      places.push(place.value);
+    }
+    const body: Body = { inline: emptyBytes, places };
+    return ok({ case: operation.case, value: { ...operation.value, body } } as Operation);
+  }
+
+  async #run(held: HeldEngine, operation: Operation, view: RowView, sequence: number): Promise<Outcome<Decision>> {
+    const context: PlanContext = {
+      rules: this.#world.rules,
+      wallMs: this.#world.clock.wallMs(),
+      sequence,
+      range: held.range,
+      mayReferTo: (place) => held.engine.mayReferTo(place),
+    };
+    try {
+      const plan = planOf(operation, context);
+      let step = plan.next();
+      while (!step.done) {
+        const read = step.value;
+        if (read.kind === "get") {
+          const value = await view.get(read.key);
+          if (!value.ok) return value;
+          step = plan.next({ kind: "get", value: value.value });
+        } else {
+          const rows = await view.scan(read.low, read.high, read);
+          if (!rows.ok) return rows;
+          step = plan.next({ kind: "scan", rows: rows.value.rows, more: rows.value.more });
+        }
+      }
+      return ok(step.value);
+    } catch (error) {
+      if (error instanceof FailureError) return { ok: false, failure: error.failure };
+      throw error;
+    }
+  }
+
+  #left(deadlineMs: number): number {
+    return Math.max(0, deadlineMs - this.#world.clock.monotonicMs());
+  }
+}
+
+const leaseLost = (): Failed => refused("unavailable", "leaseLost", "this server may no longer answer for the range");

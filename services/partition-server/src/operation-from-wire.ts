@@ -1,0 +1,144 @@
+/** An operation as it came over the wire, as @stamp/objects takes it. Refused with `badRequest` when a part that must be there is not. */
+import { FailureError, type Outcome, ok } from "@stamp/base";
+import type { BlobHeaders, BlobName, Body, Conditions, Operation, Place } from "@stamp/objects";
+import * as wire from "@stamp/wire";
+import { fromWire } from "@stamp/wire";
+
+const missing = (what: string): FailureError =>
+  new FailureError({ code: "invalidArgument", reason: "badRequest", message: `an operation without ${what}`, applied: "no" });
+
+export function operationFromWire(operation: wire.Operation | undefined): Outcome<Operation> {
+  try {
+    return ok(convert(operation));
+  } catch (error) {
+    if (error instanceof FailureError) return { ok: false, failure: error.failure };
+    throw error;
+  }
+}
+
+function convert(operation: wire.Operation | undefined): Operation {
+  const kind = operation?.kind;
+  switch (kind?.case) {
+    case undefined:
+      throw missing("a kind");
+    case "getAccount":
+      return { case: kind.case, value: { account: kind.value.account } };
+    case "putAccount": {
+      const account = kind.value.account;
+      if (!account) throw missing("an account");
+      return { case: kind.case, value: { account: { name: account.name, keys: account.keys }, onlyIfAbsent: kind.value.onlyIfAbsent } };
+    }
+    case "createContainer":
+      return { case: kind.case, value: kind.value };
+    case "getContainer":
+      return { case: kind.case, value: { ...containerName(kind.value), conditions: conditionsOf(kind.value.conditions) } };
+    case "setContainerMetadata": {
+      const { metadata, conditions } = kind.value;
+      return { case: kind.case, value: { ...containerName(kind.value), metadata, conditions: conditionsOf(conditions) } };
+    }
+    case "deleteContainer":
+      return { case: kind.case, value: { ...containerName(kind.value), conditions: conditionsOf(kind.value.conditions) } };
+    case "listContainers":
+      return { case: kind.case, value: kind.value };
+    case "putBlob": {
+      const { headers, metadata, body } = kind.value;
+      return { case: kind.case, value: { ...onBlob(kind.value), headers: headersOf(headers), metadata, body: bodyOf(body) } };
+    }
+    case "getBlob": {
+      const { startBytes, endBytes, withoutContent } = kind.value;
+      const range = { startBytes: optional(startBytes), endBytes: optional(endBytes) };
+      return { case: kind.case, value: { ...onBlob(kind.value), ...range, withoutContent } };
+    }
+    case "setBlobMetadata":
+      return { case: kind.case, value: { ...onBlob(kind.value), metadata: kind.value.metadata } };
+    case "setBlobHeaders":
+      return { case: kind.case, value: { ...onBlob(kind.value), headers: headersOf(kind.value.headers) } };
+    case "deleteBlob":
+      return { case: kind.case, value: onBlob(kind.value) };
+    case "listBlobs":
+      return { case: kind.case, value: { ...kind.value, containerIncarnation: fromWire(kind.value.containerIncarnation) } };
+    case "putBlock":
+      return { case: kind.case, value: { ...onBlob(kind.value), blockId: kind.value.blockId, body: bodyOf(kind.value.body) } };
+    case "putBlockList": {
+      const { headers, metadata, blocks } = kind.value;
+      const references = blocks.map((block) => ({ blockId: block.blockId, source: sourceOf(block.source) }));
+      return { case: kind.case, value: { ...onBlob(kind.value), headers: headersOf(headers), metadata, blocks: references } };
+    }
+    case "getBlockList":
+      return {
+        case: kind.case,
+        value: { ...onBlob(kind.value), committed: kind.value.committed, uncommitted: kind.value.uncommitted },
+      };
+  }
+}
+
+const optional = (value: bigint | undefined): number | undefined => (value === undefined ? undefined : fromWire(value));
+const optionalTime = (value: bigint | undefined): number | undefined => (value === undefined ? undefined : Number(value));
+
+const containerName = (value: { account: string; container: string }) => ({ account: value.account, container: value.container });
+
+function onBlob(value: { name?: wire.BlobName | undefined; conditions?: wire.Conditions | undefined }): {
+  name: BlobName;
+  conditions: Conditions;
+} {
+  const name = value.name;
+  if (!name) throw missing("a blob's name");
+  if (name.snapshot !== "") {
+    throw new FailureError({ code: "unimplemented", reason: "badRequest", message: "snapshots are not there yet", applied: "no" });
+  }
+  return {
+    name: {
+      account: name.account,
+      container: name.container,
+      containerIncarnation: fromWire(name.containerIncarnation),
+      blob: name.blob,
+    },
+    conditions: conditionsOf(value.conditions),
+  };
+}
+
+const conditionsOf = (conditions: wire.Conditions | undefined): Conditions => ({
+  ifMatch: conditions?.ifMatch,
+  ifNoneMatch: conditions?.ifNoneMatch,
+  ifModifiedSinceMs: optionalTime(conditions?.ifModifiedSinceMs),
+  ifUnmodifiedSinceMs: optionalTime(conditions?.ifUnmodifiedSinceMs),
+  leaseId: conditions?.leaseId,
+});
+
+const none = new Uint8Array(0);
+
+const headersOf = (headers: wire.BlobHeaders | undefined): BlobHeaders => ({
+  contentType: headers?.contentType ?? "",
+  contentEncoding: headers?.contentEncoding ?? "",
+  contentLanguage: headers?.contentLanguage ?? "",
+  contentMd5: headers?.contentMd5 ?? none,
+  cacheControl: headers?.cacheControl ?? "",
+  contentDisposition: headers?.contentDisposition ?? "",
+});
+
+function bodyOf(body: wire.Body | undefined): Body {
+  const inline = body?.inline ?? none;
+  const places = (body?.places ?? []).map(placeFromWire);
+  if (inline.length > 0 && places.length > 0) throw missing("one body: it has bytes and places");
+  if (places.some((place) => place.lengthBytes === 0)) throw missing("bytes in one of its places");
+  return { inline, places };
+}
+
+export const placeFromWire = (place: wire.Place): Place => ({
+  extentId: fromWire(place.extentId),
+  offsetBytes: fromWire(place.offsetBytes),
+  lengthBytes: place.lengthBytes,
+});
+
+function sourceOf(source: wire.BlockSource): "committed" | "uncommitted" | "latest" {
+  switch (source) {
+    case wire.BlockSource.COMMITTED:
+      return "committed";
+    case wire.BlockSource.UNCOMMITTED:
+      return "uncommitted";
+    case wire.BlockSource.LATEST:
+      return "latest";
+    default:
+      throw missing("a source of one of its blocks");
+  }
+}

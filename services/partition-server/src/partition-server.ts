@@ -1,0 +1,119 @@
+/**
+ * The partition server: serves range partitions under one lease. All state is in streams; what is in memory is a cache of it.
+ *
+ *   lease taken ── Load by the partition manager ──> ranges served ── lease lost ──> everything dropped ── lease taken ...
+ */
+import { LeaseKeeper, statusService } from "@stamp/metadata-store";
+import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
+import { openIdentity, served } from "@stamp/ports";
+import { PartitionServer } from "@stamp/wire";
+import type { PartitionServerConfig } from "./config.ts";
+import type { Engines } from "./engine.ts";
+import { Executor } from "./execute.ts";
+import { Holdings } from "./holdings.ts";
+import { partitionServerHandlers } from "./server.ts";
+
+export class PartitionServerRole implements Role {
+  readonly #world: World;
+  readonly #config: PartitionServerConfig;
+  readonly #holdings: Holdings;
+  readonly #executor: Executor;
+  readonly #stop = new AbortController();
+  #identity: Identity | undefined;
+  #listener: Listener | undefined;
+  #lease: LeaseKeeper | undefined;
+  #running: Promise<void> = Promise.resolve();
+  #leaseLost: () => void = () => {};
+
+  /** `engines` is given by tests that need no streams. */
+  constructor(world: World, config: PartitionServerConfig, engines: Engines) {
+    this.#world = world;
+    this.#config = config;
+    this.#holdings = new Holdings(world, engines.load);
+    this.#executor = new Executor(world, this.#holdings, {
+      operationsMax: config.operationsMax,
+      leaseHeld: () => this.#lease?.holds() ?? false,
+      locate: (extentIds, timeoutMs) => engines.locate(extentIds, timeoutMs),
+    });
+  }
+
+  get address(): string {
+    return this.#config.advertise ?? this.#listener?.address ?? this.#config.listen;
+  }
+
+  get status(): RoleStatus {
+    const held = this.#lease?.holds() ?? false;
+    const waitingFor = held ? [] : [this.#lease?.waitingFor || `lease ps/${this.#config.name}`];
+    return {
+      ready: held,
+      waitingFor,
+      state: held ? "serving" : "starting",
+      facts: {
+        leaseEpoch: held ? (this.#lease?.epoch ?? 0) : 0,
+        operations: this.#executor.active,
+        ranges: this.#holdings.all.map((one) => ({
+          rangeId: one.range.rangeId,
+          ownerEpoch: one.range.ownerEpoch,
+          state: one.state,
+          ...one.engine?.facts,
+        })),
+      },
+    };
+  }
+
+  async start(): Promise<void> {
+    this.#identity = await openIdentity(this.#world.keyValue);
+    const incarnation = this.#identity.incarnation;
+    this.#listener = await this.#world.transport.serve(this.#config.listen, [
+      served(PartitionServer, partitionServerHandlers(this.#holdings, this.#executor)),
+      statusService(
+        this.#world,
+        "partition-server",
+        this.#config.name,
+        () => this.status,
+        () => ({ incarnation }),
+      ),
+    ]);
+    this.#running = this.#keepLease(incarnation);
+  }
+
+  /** Takes the lease, and again whenever it is lost; everything of the old one is dropped before. */
+  async #keepLease(incarnation: number): Promise<void> {
+    const { lockService, name, leaseTermMs, leaseMarginMs, leaseRenewEveryMs } = this.#config;
+    const lease = new LeaseKeeper(this.#world, {
+      lockService,
+      leaseName: `ps/${name}`,
+      holder: name,
+      incarnation,
+      address: this.address,
+      termMs: leaseTermMs,
+      marginMs: leaseMarginMs,
+      renewEveryMs: leaseRenewEveryMs,
+      onLost: () => {
+        this.#holdings.leaseLost();
+        this.#leaseLost();
+      },
+    });
+    this.#lease = lease;
+    const signal = this.#stop.signal;
+    while (!signal.aborted) {
+      const lost = new Promise<void>((resolve) => {
+        this.#leaseLost = resolve;
+      });
+      const epoch = await lease.acquire(signal).catch(() => undefined);
+      if (epoch === undefined) return;
+      this.#holdings.leaseTaken(epoch);
+      await lost;
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    this.#leaseLost();
+    await this.#listener?.close(1_000);
+    await this.#holdings.closeAll();
+    await this.#lease?.release();
+    await this.#running;
+    await this.#identity?.close();
+  }
+}

@@ -1,0 +1,80 @@
+/** What an operation came to, as it goes over the wire. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { Account, Blob, BlobContent, Container, OperationResult, Place } from "@stamp/objects";
+import type { BlobContentSchema, BlobSchema, ContainerSchema, ExtentLocation, OperationResultSchema, PlaceSchema } from "@stamp/wire";
+import { toWire } from "@stamp/wire";
+
+type Init = MessageInitShape<typeof OperationResultSchema>;
+
+/** `extents`: where the extents of a content's places are. */
+export function resultToWire(result: OperationResult, extents: readonly ExtentLocation[]): Init {
+  switch (result.case) {
+    case "error":
+      return { kind: { case: "error", value: { code: result.value.code, details: { ...result.value.details } } } };
+    case "account":
+      return { kind: { case: "account", value: accountToWire(result.value) } };
+    case "container":
+      return { kind: { case: "container", value: containerToWire(result.value) } };
+    case "containers": {
+      const { containers, nextMarker, rangeEnded } = result.value;
+      return { kind: { case: "containers", value: { containers: containers.map(containerToWire), nextMarker, rangeEnded } } };
+    }
+    case "blob":
+      return { kind: { case: "blob", value: blobToWire(result.value) } };
+    case "content":
+      return { kind: { case: "content", value: contentToWire(result.value, extents) } };
+    case "blobs": {
+      const { entries, nextMarker, rangeEnded } = result.value;
+      const listed = entries.map((entry) => ({
+        kind: entry.case === "blob" ? ({ case: "blob", value: blobToWire(entry.value) } as const) : entry,
+      }));
+      return { kind: { case: "blobs", value: { entries: listed, nextMarker, rangeEnded } } };
+    }
+    case "blockList": {
+      const { blob, committed, uncommitted } = result.value;
+      const sizes = (blocks: typeof committed) => blocks.map((one) => ({ blockId: one.blockId, sizeBytes: toWire(one.sizeBytes) }));
+      const lists = { committed: sizes(committed), uncommitted: sizes(uncommitted) };
+      return { kind: { case: "blockList", value: blob ? { blob: blobToWire(blob), ...lists } : lists } };
+    }
+    case "done":
+      return { kind: { case: "done", value: {} } };
+  }
+}
+
+const accountToWire = (account: Account) => ({ name: account.name, keys: [...account.keys] });
+
+const containerToWire = (container: Container): MessageInitShape<typeof ContainerSchema> => ({
+  name: container.name,
+  etag: container.etag,
+  lastModifiedMs: toWire(container.lastModifiedMs),
+  metadata: { ...container.metadata },
+  incarnation: toWire(container.incarnation),
+  publicAccess: container.publicAccess,
+});
+
+const blobToWire = (blob: Blob): MessageInitShape<typeof BlobSchema> => ({
+  name: blob.name,
+  etag: blob.etag,
+  lastModifiedMs: toWire(blob.lastModifiedMs),
+  createdMs: toWire(blob.createdMs),
+  contentLengthBytes: toWire(blob.contentLengthBytes),
+  headers: { ...blob.headers },
+  metadata: { ...blob.metadata },
+  blobType: blob.blobType,
+  uncommitted: blob.uncommitted,
+});
+
+const contentToWire = (content: BlobContent, extents: readonly ExtentLocation[]): MessageInitShape<typeof BlobContentSchema> => ({
+  blob: blobToWire(content.blob),
+  startBytes: toWire(content.startBytes),
+  lengthBytes: toWire(content.lengthBytes),
+  inline: content.inline,
+  places: content.places.map(placeToWire),
+  extents: [...extents],
+});
+
+export const placeToWire = (place: Place): MessageInitShape<typeof PlaceSchema> => ({
+  extentId: toWire(place.extentId),
+  offsetBytes: toWire(place.offsetBytes),
+  lengthBytes: place.lengthBytes,
+});

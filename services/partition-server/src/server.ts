@@ -1,0 +1,76 @@
+/** Wire calls of a partition server: to what it holds, and to operations on objects. */
+import { FailureError, type Outcome, ok } from "@stamp/base";
+import type { Handlers } from "@stamp/ports";
+import { fromWire, type PartitionServer, toWire } from "@stamp/wire";
+import type { Executor } from "./execute.ts";
+import type { Held, Holdings } from "./holdings.ts";
+import { operationFromWire } from "./operation-from-wire.ts";
+import { rangeFromWire } from "./range-from-wire.ts";
+import { placeToWire, resultToWire } from "./result-to-wire.ts";
+
+export function partitionServerHandlers(holdings: Holdings, executor: Executor): Handlers<typeof PartitionServer> {
+  return {
+    loadPartition: (request) =>
+      guarded(async () => {
+        const range = rangeFromWire(request.range);
+        if (!range.ok) return range;
+        const { rangeId, ownerEpoch } = range.value;
+        const command = { pmTerm: fromWire(request.pmTerm), leaseEpoch: fromWire(request.leaseEpoch), rangeId, ownerEpoch };
+        const loaded = await holdings.load(command, range.value);
+        return loaded.ok ? ok({}) : loaded;
+      }),
+    closePartition: (request) =>
+      guarded(async () => {
+        const closed = await holdings.close({
+          pmTerm: fromWire(request.pmTerm),
+          leaseEpoch: fromWire(request.leaseEpoch),
+          rangeId: request.rangeId,
+          ownerEpoch: fromWire(request.ownerEpoch),
+        });
+        return closed.ok ? ok({}) : closed;
+      }),
+    execute: (request, context) =>
+      guarded(async () => {
+        const operation = operationFromWire(request.operation);
+        if (!operation.ok) return operation;
+        const version = fromWire(request.rangeVersion);
+        const result = await executor.execute(request.rangeId, version, operation.value, context.deadlineMs);
+        if (!result.ok) return result;
+        const places = result.value.case === "content" ? result.value.value.places : [];
+        const extents = await executor.locate(places, context.deadlineMs);
+        return ok({ result: resultToWire(result.value, extents) });
+      }),
+    writeData: (request, context) =>
+      guarded(async () => {
+        const version = fromWire(request.rangeVersion);
+        const places = await executor.writeData(request.rangeId, version, request.payload, context.deadlineMs);
+        return places.ok ? ok({ places: places.value.map(placeToWire) }) : places;
+      }),
+    listPartitions: async () => ok({ partitions: holdings.all.map(infoOf) }),
+  };
+}
+
+function infoOf(held: Held) {
+  const facts = held.engine?.facts;
+  return {
+    rangeId: held.range.rangeId,
+    table: held.range.table,
+    ownerEpoch: toWire(held.range.ownerEpoch),
+    rangeVersion: toWire(held.range.rangeVersion),
+    state: held.state === "dropped" ? "closed" : held.state,
+    sequence: toWire(facts?.sequence ?? 0),
+    memoryTableBytes: toWire(facts?.memoryTableBytes ?? 0),
+    checkpointCount: facts?.checkpointCount ?? 0,
+    checkpointBytes: toWire(facts?.checkpointBytes ?? 0),
+  };
+}
+
+/** Numbers that no peer of ours sends are refused, not thrown. */
+async function guarded<T>(work: () => Promise<Outcome<T>>): Promise<Outcome<T>> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof FailureError) return { ok: false, failure: error.failure };
+    throw error;
+  }
+}

@@ -1,0 +1,144 @@
+/**
+ * Streams of range partitions for tests of leases and moves: rows by range with the owner epoch that opened them last, outside of every
+ * process, as the stream layer is. What it promises is what the stream layer promises: opening raises the epoch and refuses a lower
+ * one, a write under another epoch than the newest does not happen.
+ */
+import { compareBytes, type Outcome, ok, refused, toHex } from "@stamp/base";
+import type { RowEntry } from "@stamp/objects";
+import type { World } from "@stamp/ports";
+import { sleep } from "@stamp/ports";
+import type { Engines, RangeEngine, RowView } from "./engine.ts";
+
+type Rows = Map<string, RowEntry>;
+
+interface SharedRange {
+  ownerEpoch: number;
+  sequence: number;
+  rows: Rows;
+}
+
+export class TestStreams {
+  readonly #ranges: Map<string, SharedRange> = new Map();
+  /** Of a load and of a commit. */
+  readonly loadMs = 20;
+  readonly commitMs = 2;
+  loads = 0;
+
+  engines(world: World): Engines {
+    return {
+      locate: async () => [],
+      load: async (range, onFenced) => {
+        const shared = this.#range(range.rangeId);
+        if (range.ownerEpoch < shared.ownerEpoch && world.rules.on("ownerEpochAtManager")) {
+          return refused("failedPrecondition", "staleOwnerEpoch", `epoch ${shared.ownerEpoch} opened the streams`);
+        }
+        shared.ownerEpoch = range.ownerEpoch;
+        const rows = new Map(shared.rows);
+        const sequence = shared.sequence;
+        await sleep(world.clock, this.loadMs);
+        this.loads++;
+        return ok(new TestEngine(world, this, shared, rows, sequence, range.ownerEpoch, onFenced));
+      },
+    };
+  }
+
+  #range(rangeId: string): SharedRange {
+    const held = this.#ranges.get(rangeId);
+    if (held) return held;
+    const made: SharedRange = { ownerEpoch: 0, sequence: 0, rows: new Map() };
+    this.#ranges.set(rangeId, made);
+    return made;
+  }
+}
+
+class TestEngine implements RangeEngine {
+  readonly #world: World;
+  readonly #streams: TestStreams;
+  readonly #shared: SharedRange;
+  readonly #rows: Rows;
+  readonly #ownerEpoch: number;
+  readonly #onFenced: (why: string) => void;
+  #sequence: number;
+  #last: Promise<unknown> = Promise.resolve();
+  #closed = false;
+
+  constructor(
+    world: World,
+    streams: TestStreams,
+    shared: SharedRange,
+    rows: Rows,
+    sequence: number,
+    ownerEpoch: number,
+    onFenced: (why: string) => void,
+  ) {
+    this.#world = world;
+    this.#streams = streams;
+    this.#shared = shared;
+    this.#rows = rows;
+    this.#sequence = sequence;
+    this.#ownerEpoch = ownerEpoch;
+    this.#onFenced = onFenced;
+  }
+
+  get facts(): RangeEngine["facts"] {
+    return { sequence: this.#sequence, memoryTableBytes: 0, checkpointCount: 0, checkpointBytes: 0 };
+  }
+
+  mayReferTo(): boolean {
+    return true;
+  }
+
+  read: RangeEngine["read"] = (work) => work(this.#view());
+
+  transact: RangeEngine["transact"] = (_lockKey, decide) => {
+    const done = this.#last.then(() => this.#transact(decide));
+    this.#last = done;
+    return done;
+  };
+
+  async #transact(decide: Parameters<RangeEngine["transact"]>[1]): ReturnType<RangeEngine["transact"]> {
+    if (this.#closed) return refused("aborted", "wrongPartition", "closed");
+    const sequence = this.#sequence + 1;
+    const decided = await decide(this.#view(), sequence);
+    if (!decided.ok || decided.value.writes.length === 0) return decided;
+    await sleep(this.#world.clock, this.#streams.commitMs);
+    const shared = this.#shared;
+    if (shared.ownerEpoch !== this.#ownerEpoch && this.#world.rules.on("ownerEpochAtNode")) {
+      this.#closed = true;
+      this.#onFenced("another owner");
+      return refused("aborted", "wrongPartition", "fenced");
+    }
+    shared.sequence = sequence;
+    this.#sequence = sequence;
+    for (const write of decided.value.writes) {
+      for (const rows of [shared.rows, this.#rows]) {
+        if (write.kind === "delete") rows.delete(toHex(write.key));
+        else rows.set(toHex(write.key), { key: write.key, value: write.value });
+      }
+    }
+    await sleep(this.#world.clock, this.#streams.commitMs);
+    return decided;
+  }
+
+  async appendData(): ReturnType<RangeEngine["appendData"]> {
+    return ok({ extentId: 1, offsetBytes: 0, lengthBytes: 1 });
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#last;
+  }
+
+  #view(): RowView {
+    const rows = this.#rows;
+    return {
+      get: async (key): Promise<Outcome<Uint8Array | undefined>> => ok(rows.get(toHex(key))?.value),
+      scan: async (low, high, limits) => {
+        const found = [...rows.values()]
+          .filter((row) => compareBytes(row.key, low) >= 0 && compareBytes(row.key, high) < 0)
+          .sort((a, b) => compareBytes(a.key, b.key));
+        return ok({ rows: found.slice(0, limits.rowsMax), more: found.length > limits.rowsMax });
+      },
+    };
+  }
+}
