@@ -131,11 +131,14 @@ export class ExtentFiles {
   }
 
   async remove(id: ExtentId): Promise<void> {
+    let removed = false;
     for (const path of [extentPath(id), copyPath(id)]) {
       await this.#close(path);
-      if (await this.#disk.exists(path)) await this.#disk.remove(path);
+      if (!(await this.#disk.exists(path))) continue;
+      await this.#disk.remove(path);
+      removed = true;
     }
-    await this.#disk.syncFolder(extentFolder(id));
+    if (removed) await this.#disk.syncFolder(extentFolder(id));
   }
 
   async discardCopy(id: ExtentId): Promise<void> {

@@ -1,7 +1,7 @@
 /** A few extent nodes, the metadata store's stamp id and a lease, on virtual time; and a tester that speaks to the nodes directly. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ok, type Outcome, type RuleName, refused, rulesWithout, unwrap } from "@stamp/base";
+import { type Outcome, ok, type RuleName, refused, rulesWithout, unwrap } from "@stamp/base";
 import { type Client, served, type World } from "@stamp/ports";
 import { Simulation } from "@stamp/simulator";
 import { type AppendResponse, ExtentNode, LockService, MetadataStore } from "@stamp/wire";
@@ -18,10 +18,25 @@ export class Cluster {
   smTerm = 1;
   #nextId = 1;
 
-  constructor(seed: number, options: { readonly off?: readonly RuleName[]; readonly nodes?: readonly string[]; readonly config?: object; readonly simulation?: object } = {}) {
+  constructor(
+    seed: number,
+    options: {
+      readonly off?: readonly RuleName[];
+      readonly nodes?: readonly string[];
+      readonly config?: object;
+      readonly simulation?: object;
+    } = {},
+  ) {
     this.sim = new Simulation({ seed, rules: rulesWithout(...(options.off ?? [])), ...options.simulation });
     for (const name of options.nodes ?? names) {
-      const config = extentNodeSchema.parse({ name, listen: name, lockService: "lock", journalSegmentBytes: 1 << 20, reserveBytes: 0, ...options.config });
+      const config = extentNodeSchema.parse({
+        name,
+        listen: name,
+        lockService: "lock",
+        journalSegmentBytes: 1 << 20,
+        reserveBytes: 0,
+        ...options.config,
+      });
       this.sim.addProcess(name, (world) => new ExtentNodeRole(world, config));
     }
   }
@@ -65,8 +80,11 @@ export class Cluster {
     return this.sim.role(name)?.status.facts ?? {};
   }
 
-  ready(name: string): Promise<void> {
-    return this.sim.until(() => this.sim.role(name)?.status.ready === true, 30_000, `${name} is ready`);
+  /** Serves, and the tester's connection of before a crash is known to be gone. */
+  async ready(name: string): Promise<void> {
+    await this.sim.until(() => this.sim.role(name)?.status.ready === true, 30_000, `${name} is ready`);
+    await this.sim.until(async () => (await this.node(name).listExtentReplicas({}, { timeoutMs })).ok, 30_000, `${name} answers`);
+    await this.sim.until(async () => reasonOf(await this.read(name, 1_000_000, 0n, 1)) === "unknownExtent", 30_000, `${name} answers`);
   }
 
   async allReady(): Promise<void> {
@@ -92,7 +110,14 @@ export class Cluster {
     return id;
   }
 
-  append(primary: string, id: number, expected: number, payload: readonly Uint8Array[], ownerEpoch = 1, limitMs = timeoutMs): Promise<Outcome<AppendResponse>> {
+  append(
+    primary: string,
+    id: number,
+    expected: number,
+    payload: readonly Uint8Array[],
+    ownerEpoch = 1,
+    limitMs = timeoutMs,
+  ): Promise<Outcome<AppendResponse>> {
     return this.node(primary).append(
       { extentId: BigInt(id), ownerEpoch: BigInt(ownerEpoch), expectedOffsetBytes: BigInt(expected), payload: [...payload] },
       { timeoutMs: limitMs },
@@ -100,7 +125,10 @@ export class Cluster {
   }
 
   fence(name: string, id: number, term: number = this.smTerm) {
-    return this.node(name).fenceExtent({ smTerm: BigInt(term), extentId: BigInt(id), diskId: String(this.facts(name).diskId) }, { timeoutMs });
+    return this.node(name).fenceExtent(
+      { smTerm: BigInt(term), extentId: BigInt(id), diskId: String(this.facts(name).diskId) },
+      { timeoutMs },
+    );
   }
 
   seal(name: string, id: number, length: number, sources: readonly string[] = []) {

@@ -1,5 +1,11 @@
-/** The process of the extent-node: extents and blocks on its own disk. */
-import { runService } from "@stamp/ports-node";
-import { ExtentNodeRole, extentNodeSchema } from "./index.ts";
+/** The process `extent-node`. */
+import { NodeDisk, runService } from "@stamp/ports-node";
+import { extentNodeSchema } from "./config.ts";
+import { ExtentNodeRole } from "./extent-node.ts";
 
-await runService({ role: "extent-node", schema: extentNodeSchema, create: (world, config) => new ExtentNodeRole(world, config) });
+await runService({
+  role: "extent-node",
+  schema: extentNodeSchema,
+  create: (world, config) =>
+    new ExtentNodeRole(world, config, config.journalDir === undefined ? {} : { journalDisk: new NodeDisk(config.journalDir) }),
+});

@@ -1,0 +1,141 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { unwrap } from "@stamp/base";
+import { Cluster, names, pattern, reasonOf } from "./harness.test.ts";
+
+const timeoutMs = 5_000;
+
+test("fence: drains what was accepted, refuses every later append, and survives a restart", async () => {
+  for (let seed = 20; seed < 30; seed++) {
+    const cluster = new Cluster(seed);
+    await cluster.run(async () => {
+      await cluster.allReady();
+      const id = await cluster.create();
+      let end = 0;
+      const acknowledged: number[] = [];
+      const calls: Promise<void>[] = [];
+      for (let i = 0; i < 20; i++) {
+        const expected = end;
+        end += 1_020;
+        calls.push(
+          cluster.append("en-1", id, expected, [pattern(1_000, i)]).then((outcome) => {
+            if (outcome.ok) acknowledged.push(Number(outcome.value.endBytes));
+          }),
+        );
+      }
+      await cluster.sim.sleep(cluster.sim.prng.below(4));
+      const fence = unwrap(await cluster.fence("en-2", id));
+      assert.equal(reasonOf(await cluster.append("en-1", id, end, [pattern(1, 1)])) === "ok", false);
+      await Promise.all(calls);
+      const last = Math.max(0, ...acknowledged);
+      assert.ok(Number(fence.durableBytes) >= last, `acknowledged ${last}, fenced at ${fence.durableBytes}`);
+      assert.equal((await cluster.replica("en-2", id)).durableBytes, fence.durableBytes);
+      cluster.sim.crash("en-2", { unsynced: "lost" });
+      cluster.sim.restart("en-2");
+      await cluster.ready("en-2");
+      const after = await cluster.replica("en-2", id);
+      assert.equal(after.fenced, true);
+      assert.equal(after.durableBytes, fence.durableBytes);
+    });
+  }
+});
+
+test("term: a raised one is durable before the answer, a lower one is refused by every command", async () => {
+  const cluster = new Cluster(31);
+  await cluster.run(async () => {
+    await cluster.allReady();
+    const id = await cluster.create();
+    assert.equal(reasonOf(await cluster.fence("en-2", 777, 6)), "unknownExtent");
+    cluster.sim.crash("en-2", { unsynced: "lost" });
+    cluster.sim.restart("en-2");
+    await cluster.ready("en-2");
+    const node = cluster.node("en-2");
+    const diskId = String(cluster.facts("en-2").diskId);
+    assert.equal(reasonOf(await cluster.fence("en-2", id, 5)), "staleTerm");
+    const stale = { smTerm: 5n, extentId: BigInt(id) };
+    assert.equal(reasonOf(await node.sealExtent({ ...stale, diskId, version: 2n }, { timeoutMs })), "staleTerm");
+    assert.equal(reasonOf(await node.deleteExtent({ ...stale, version: 2n }, { timeoutMs })), "staleTerm");
+    const replicas = await cluster.replicas();
+    const create = { ...stale, extentId: 60n, ownerEpoch: 1n, version: 1n, replicas, stampId: String(cluster.facts("en-1").stampId) };
+    assert.equal(reasonOf(await node.createExtent(create, { timeoutMs })), "staleTerm");
+    assert.equal(reasonOf(await cluster.fence("en-2", id, 6)), "ok");
+  });
+});
+
+test("seal: a longer replica is cut, the same everywhere; another length is refused; it lasts over a crash", async () => {
+  for (const crash of [false, true]) {
+    const cluster = new Cluster(32);
+    await cluster.run(async () => {
+      await cluster.allReady();
+      const id = await cluster.create();
+      const first = unwrap(await cluster.append("en-1", id, 0, [pattern(3_000, 1)]));
+      unwrap(await cluster.append("en-1", id, Number(first.endBytes), [pattern(3_000, 2)]));
+      const length = Number(first.endBytes);
+      const sums = new Set<number>();
+      for (const name of names) sums.add(unwrap(await cluster.seal(name, id, length)).checksum);
+      assert.equal(sums.size, 1);
+      if (crash) {
+        for (const name of names) cluster.sim.crash(name, { unsynced: "lost" });
+        for (const name of names) cluster.sim.restart(name);
+        await cluster.allReady();
+      }
+      for (const name of names) {
+        assert.equal(reasonOf(await cluster.seal(name, id, length + 3_020)), "extentSealed");
+        assert.equal(sums.has(unwrap(await cluster.seal(name, id, length)).checksum), true);
+        assert.equal(reasonOf(await cluster.read(name, id, first.endBytes + 20n, 100)), "outOfRange");
+        assert.deepEqual(unwrap(await cluster.read(name, id, 20n, 3_000)).payload, pattern(3_000, 1));
+        assert.equal((await cluster.replica(name, id)).sealedLengthBytes, first.endBytes);
+      }
+      assert.equal(reasonOf(await cluster.append("en-1", id, length, [pattern(1, 1)])), "extentSealed");
+    });
+  }
+});
+
+test("delete: needs a version not below the replica's; the file is gone, also after a crash", async () => {
+  const cluster = new Cluster(33);
+  await cluster.run(async () => {
+    await cluster.allReady();
+    const id = await cluster.create();
+    const answer = unwrap(await cluster.append("en-1", id, 0, [pattern(3_000, 1)]));
+    unwrap(await cluster.seal("en-1", id, Number(answer.endBytes)));
+    const node = cluster.node("en-1");
+    assert.equal(reasonOf(await node.deleteExtent({ smTerm: 1n, extentId: BigInt(id), version: 1n }, { timeoutMs })), "conflict");
+    unwrap(await node.deleteExtent({ smTerm: 1n, extentId: BigInt(id), version: 2n }, { timeoutMs }));
+    assert.equal(
+      cluster.sim
+        .disk("en-1")
+        .paths()
+        .some((path) => path.endsWith(".extent")),
+      false,
+    );
+    cluster.sim.crash("en-1", { unsynced: "lost" });
+    cluster.sim.restart("en-1");
+    await cluster.ready("en-1");
+    assert.equal(reasonOf(await cluster.read("en-1", id, 20n, 10)), "unknownExtent");
+    assert.equal(
+      cluster.sim
+        .disk("en-1")
+        .paths()
+        .some((path) => path.endsWith(".extent")),
+      false,
+    );
+  });
+});
+
+test("disk: a failed fsync ends the process; a full disk refuses new extents and appends cleanly", async () => {
+  const cluster = new Cluster(34);
+  await cluster.run(async () => {
+    await cluster.allReady();
+    const id = await cluster.create();
+    cluster.sim.disk("en-3").failNext("sync", "syncFailed", "journal");
+    assert.equal(reasonOf(await cluster.append("en-1", id, 0, [pattern(10, 1)])), "extentFailed");
+    assert.equal(cluster.sim.isUp("en-3"), false);
+  });
+  const full = new Cluster(35, { config: { reserveBytes: 2 ** 35 } });
+  await full.run(async () => {
+    await full.allReady();
+    const replicas = await full.replicas();
+    const create = { smTerm: 1n, extentId: 1n, ownerEpoch: 1n, version: 1n, replicas, stampId: String(full.facts("en-1").stampId) };
+    assert.equal(reasonOf(await full.node("en-1").createExtent(create, { timeoutMs })), "diskFull");
+  });
+});
