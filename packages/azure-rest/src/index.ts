@@ -1,1 +1,16 @@
-export {};
+export * from "./base64.ts";
+export * from "./block-list-xml.ts";
+export * from "./dates.ts";
+export * from "./error-codes.ts";
+export * from "./headers.ts";
+export * from "./list-query.ts";
+export * from "./lists-xml.ts";
+export * from "./names.ts";
+export * from "./operations.ts";
+export * from "./responses.ts";
+export * from "./rest-error.ts";
+export * from "./shared-key.ts";
+export * from "./target.ts";
+export * from "./token.ts";
+export * from "./unsupported.ts";
+export * from "./version.ts";

@@ -1,0 +1,95 @@
+/**
+ * Dates of HTTP (RFC 1123, always GMT) and ISO 8601, from and to milliseconds since 1970-01-01 UTC, without a clock. The calendar is the
+ * proleptic Gregorian one (days from civil, by counting from March).
+ */
+const dayNames = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"] as const;
+const monthNames = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"] as const;
+const dayMs = 86_400_000;
+
+export interface CivilTime {
+  readonly year: number;
+  /** 1 to 12. */
+  readonly month: number;
+  readonly day: number;
+  readonly hour: number;
+  readonly minute: number;
+  readonly second: number;
+  readonly millisecond: number;
+  /** 0 is Sunday. */
+  readonly weekday: number;
+}
+
+function daysOf(year: number, month: number, day: number): number {
+  const y = month <= 2 ? year - 1 : year;
+  const era = Math.floor(y / 400);
+  const yearOfEra = y - era * 400;
+  const dayOfYear = Math.floor((153 * (month + (month > 2 ? -3 : 9)) + 2) / 5) + day - 1;
+  const dayOfEra = yearOfEra * 365 + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100) + dayOfYear;
+  return era * 146_097 + dayOfEra - 719_468;
+}
+
+export function civilTime(ms: number): CivilTime {
+  const days = Math.floor(ms / dayMs);
+  const rest = Math.floor(ms - days * dayMs);
+  const z = days + 719_468;
+  const era = Math.floor(z / 146_097);
+  const dayOfEra = z - era * 146_097;
+  const yearOfEra = Math.floor(
+    (dayOfEra - Math.floor(dayOfEra / 1460) + Math.floor(dayOfEra / 36_524) - Math.floor(dayOfEra / 146_096)) / 365,
+  );
+  const dayOfYear = dayOfEra - (365 * yearOfEra + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100));
+  const shifted = Math.floor((5 * dayOfYear + 2) / 153);
+  const month = shifted < 10 ? shifted + 3 : shifted - 9;
+  return {
+    year: yearOfEra + era * 400 + (month <= 2 ? 1 : 0),
+    month,
+    day: dayOfYear - Math.floor((153 * shifted + 2) / 5) + 1,
+    hour: Math.floor(rest / 3_600_000),
+    minute: Math.floor(rest / 60_000) % 60,
+    second: Math.floor(rest / 1000) % 60,
+    millisecond: rest % 1000,
+    weekday: (((days + 4) % 7) + 7) % 7,
+  };
+}
+
+const two = (value: number): string => (value < 10 ? `0${value}` : String(value));
+
+/** "Sun, 06 Nov 1994 08:49:37 GMT". Fractions of a second are cut. */
+export function formatRfc1123(ms: number): string {
+  const t = civilTime(ms);
+  const year = String(t.year).padStart(4, "0");
+  return `${dayNames[t.weekday]}, ${two(t.day)} ${monthNames[t.month - 1]} ${year} ${two(t.hour)}:${two(t.minute)}:${two(t.second)} GMT`;
+}
+
+/** "1994-11-06T08:49:37.1230000Z", seven digits as the service writes it. */
+export function formatIso(ms: number): string {
+  const t = civilTime(ms);
+  const date = `${String(t.year).padStart(4, "0")}-${two(t.month)}-${two(t.day)}`;
+  return `${date}T${two(t.hour)}:${two(t.minute)}:${two(t.second)}.${String(t.millisecond).padStart(3, "0")}0000Z`;
+}
+
+const rfc1123 =
+  /^(Sun|Mon|Tue|Wed|Thu|Fri|Sat), (\d{2}) (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) (\d{4}) (\d{2}):(\d{2}):(\d{2}) GMT$/;
+
+/** Undefined for anything else, also for days that don't exist and for a weekday that is wrong. */
+export function parseRfc1123(text: string): number | undefined {
+  const match = rfc1123.exec(text);
+  if (!match) return undefined;
+  const [, weekday, day, monthName, year, hour, minute, second] = match as unknown as string[];
+  const month = monthNames.indexOf(monthName as (typeof monthNames)[number]) + 1;
+  if (Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59) return undefined;
+  const days = daysOf(Number(year), month, Number(day));
+  const ms = days * dayMs + Number(hour) * 3_600_000 + Number(minute) * 60_000 + Number(second) * 1000;
+  const back = civilTime(ms);
+  return back.day === Number(day) && back.month === month && dayNames[back.weekday] === weekday ? ms : undefined;
+}
+
+/** Whether "YYYY-MM-DD" names a day that exists. */
+export function isCivilDate(text: string): boolean {
+  const match = /^(\d{4})-(\d{2})-(\d{2})$/.exec(text);
+  if (!match) return false;
+  const [year, month, day] = [Number(match[1]), Number(match[2]), Number(match[3])];
+  if (month < 1 || month > 12) return false;
+  const back = civilTime(daysOf(year, month, day) * dayMs);
+  return back.day === day && back.month === month && back.year === year;
+}

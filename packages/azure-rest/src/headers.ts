@@ -1,0 +1,169 @@
+/**
+ * Request headers as values: metadata, ranges, conditions, properties of content, checksums, lengths. Names come in lower case, as Node
+ * gives them. Everything a client may get wrong is an error of the service.
+ */
+import { fromBase64 } from "./base64.ts";
+import { parseRfc1123 } from "./dates.ts";
+import { badHeader, badQuery, type Parsed, parsed, rejected } from "./rest-error.ts";
+import { type Query, queryValue } from "./target.ts";
+
+export type HttpHeaders = Readonly<Record<string, string>>;
+
+export const metadataBytesMax = 8192;
+const metadataPrefix = "x-ms-meta-";
+
+/** Names are identifiers of C#, which do not differ by case alone: here they are lower case. */
+export function parseMetadata(headers: HttpHeaders): Parsed<Record<string, string>> {
+  const metadata: Record<string, string> = Object.create(null);
+  let bytes = 0;
+  for (const header in headers) {
+    if (!header.startsWith(metadataPrefix)) continue;
+    const name = header.slice(metadataPrefix.length);
+    const value = (headers[header] as string).trim();
+    if (name === "") return rejected("EmptyMetadataKey");
+    if (!/^[a-z_][a-z0-9_]*$/i.test(name) || !/^[\t\x20-\x7e]*$/.test(value)) {
+      return rejected("InvalidMetadata", { HeaderName: header, HeaderValue: value });
+    }
+    bytes += name.length + value.length;
+    metadata[name] = value;
+  }
+  return bytes > metadataBytesMax ? rejected("MetadataTooLarge") : parsed(metadata);
+}
+
+/** Inclusive start, exclusive end; without an end, to the end of the blob. */
+export interface ByteRange {
+  readonly startBytes: number;
+  readonly endBytes?: number;
+}
+
+/** `x-ms-range` is preferred to `Range`. Suffix ranges and lists of ranges are not ranges of this service. */
+export function parseRange(headers: HttpHeaders): Parsed<ByteRange | undefined> {
+  const name = headers["x-ms-range"] === undefined ? "range" : "x-ms-range";
+  const text = headers[name];
+  if (text === undefined) return parsed(undefined);
+  const match = /^bytes=(\d{1,16})-(\d{1,16})?$/.exec(text.trim());
+  if (!match) return badHeader(name, text);
+  const startBytes = Number(match[1]);
+  const last = match[2] === undefined ? undefined : Number(match[2]);
+  if (!Number.isSafeInteger(startBytes)) return badHeader(name, text);
+  if (last === undefined) return parsed({ startBytes });
+  if (!Number.isSafeInteger(last + 1) || last < startBytes) return badHeader(name, text);
+  return parsed({ startBytes, endBytes: last + 1 });
+}
+
+export interface ConditionHeaders {
+  readonly ifMatch?: string;
+  readonly ifNoneMatch?: string;
+  readonly ifModifiedSinceMs?: number;
+  readonly ifUnmodifiedSinceMs?: number;
+  readonly leaseId?: string;
+}
+
+const guid = /^(\{[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})$/i;
+
+export function parseConditions(headers: HttpHeaders): Parsed<ConditionHeaders> {
+  const conditions: { -readonly [K in keyof ConditionHeaders]: ConditionHeaders[K] } = {};
+  const ifMatch = headers["if-match"];
+  const ifNoneMatch = headers["if-none-match"];
+  if (ifMatch !== undefined) conditions.ifMatch = ifMatch.trim();
+  if (ifNoneMatch !== undefined) conditions.ifNoneMatch = ifNoneMatch.trim();
+  for (const [header, name] of [
+    ["if-modified-since", "ifModifiedSinceMs"],
+    ["if-unmodified-since", "ifUnmodifiedSinceMs"],
+  ] as const) {
+    const text = headers[header];
+    if (text === undefined) continue;
+    const ms = parseRfc1123(text.trim());
+    if (ms === undefined) return badHeader(header, text);
+    conditions[name] = ms;
+  }
+  const leaseId = headers["x-ms-lease-id"];
+  if (leaseId !== undefined) {
+    if (!guid.test(leaseId)) return badHeader("x-ms-lease-id", leaseId);
+    conditions.leaseId = leaseId.toLowerCase();
+  }
+  return parsed(conditions);
+}
+
+/** What is stored with a blob and given back with it. */
+export interface ContentProperties {
+  readonly contentType: string;
+  readonly contentEncoding: string;
+  readonly contentLanguage: string;
+  /** 16 bytes, or empty. */
+  readonly contentMd5: Uint8Array;
+  readonly cacheControl: string;
+  readonly contentDisposition: string;
+}
+
+const noBytes = new Uint8Array(0);
+
+/** `x-ms-blob-*` alone (Set Blob Properties, Put Block List), or before the standard headers (Put Blob). */
+export function parseContentProperties(headers: HttpHeaders, standardToo: boolean): Parsed<ContentProperties> {
+  const md5 = parseDigest(headers, "x-ms-blob-content-md5", 16);
+  if (!md5.ok) return md5;
+  const of = (name: string): string => headers[`x-ms-blob-${name}`] ?? (standardToo ? headers[name] : undefined) ?? "";
+  return parsed({
+    contentType: of("content-type"),
+    contentEncoding: of("content-encoding"),
+    contentLanguage: of("content-language"),
+    contentMd5: md5.value ?? noBytes,
+    cacheControl: of("cache-control"),
+    contentDisposition: of("content-disposition"),
+  });
+}
+
+/** A checksum in base64; undefined when the header is not there. */
+export function parseDigest(headers: HttpHeaders, name: string, lengthBytes: 8 | 16): Parsed<Uint8Array | undefined> {
+  const text = headers[name];
+  if (text === undefined) return parsed(undefined);
+  const bytes = fromBase64(text.trim());
+  if (bytes?.length !== lengthBytes) {
+    return rejected(lengthBytes === 16 ? "InvalidMd5" : "InvalidCrc64", { HeaderName: name, HeaderValue: text });
+  }
+  return parsed(bytes);
+}
+
+/** Required for requests that carry a body. */
+export function parseContentLength(headers: HttpHeaders): Parsed<number> {
+  const text = headers["content-length"];
+  if (text === undefined) return rejected("MissingContentLengthHeader");
+  const length = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
+  return Number.isSafeInteger(length) ? parsed(length) : badHeader("Content-Length", text);
+}
+
+export function parseBoolean(headers: HttpHeaders, name: string): Parsed<boolean> {
+  const text = headers[name]?.toLowerCase();
+  if (text === undefined || text === "false") return parsed(false);
+  return text === "true" ? parsed(true) : badHeader(name, text);
+}
+
+/** 1 to 64 bytes. */
+export function parseBlockId(query: Query): Parsed<Uint8Array> {
+  const text = queryValue(query, "blockid");
+  if (text === undefined) return rejected("MissingRequiredQueryParameter", { QueryParameterName: "blockid" });
+  const bytes = fromBase64(text);
+  if (!bytes || bytes.length === 0) return badQuery("blockid", text, "Not a valid base64 string.");
+  if (bytes.length > 64) return rejected("OutOfRangeInput", {}, { message: "The block ID is longer than 64 bytes." });
+  return parsed(bytes);
+}
+
+const timeoutSecondsMax = 3600;
+
+/** In milliseconds; undefined when the request does not say. */
+export function parseTimeout(query: Query): Parsed<number | undefined> {
+  const text = queryValue(query, "timeout");
+  if (text === undefined) return parsed(undefined);
+  const seconds = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
+  if (Number.isNaN(seconds) || seconds < 1) return badQuery("timeout", text, "Not a positive number of seconds.");
+  return parsed(Math.min(seconds, timeoutSecondsMax) * 1000);
+}
+
+export const publicAccessLevels = ["", "blob", "container"] as const;
+export type PublicAccess = (typeof publicAccessLevels)[number];
+
+export function parsePublicAccess(headers: HttpHeaders): Parsed<PublicAccess> {
+  const text = headers["x-ms-blob-public-access"] ?? "";
+  const level = publicAccessLevels.find((known) => known === text);
+  return level === undefined ? badHeader("x-ms-blob-public-access", text) : parsed(level);
+}

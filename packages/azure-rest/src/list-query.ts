@@ -1,0 +1,79 @@
+/** Query parameters of lists. Markers are opaque to clients: they hold the first name of the next page. */
+import { utf8 } from "@stamp/base";
+import { fromBase64Url, toBase64Url } from "./base64.ts";
+import { badQuery, type Parsed, parsed, rejected } from "./rest-error.ts";
+import { decodeUtf8, type Query, queryValue } from "./target.ts";
+
+export const listResultsMax = 5000;
+
+export interface ListQuery {
+  readonly prefix: string;
+  /** Empty: flat. */
+  readonly delimiter: string;
+  /** The first name of the page; empty for the start. */
+  readonly marker: string;
+  readonly maxResults: number;
+  readonly include: ReadonlySet<string>;
+  /** As they came, to be repeated in the answer. */
+  readonly echo: { prefix?: string; delimiter?: string; marker?: string; maxResults?: number };
+}
+
+/**
+ * What `include` may ask for. Of these only metadata, uncommittedblobs can show something here: nothing is ever copied, deleted softly,
+ * tagged, kept as a version or snapshot, or held, so a list that includes those is the same list.
+ */
+const blobIncludes: ReadonlySet<string> = new Set([
+  "copy",
+  "deleted",
+  "deletedwithversions",
+  "immutabilitypolicy",
+  "legalhold",
+  "metadata",
+  "snapshots",
+  "tags",
+  "uncommittedblobs",
+  "versions",
+]);
+const containerIncludes: ReadonlySet<string> = new Set(["metadata", "deleted", "system"]);
+
+const markerStart = "2!";
+
+export const encodeMarker = (name: string): string => (name === "" ? "" : markerStart + toBase64Url(utf8(name)));
+
+export function decodeMarker(marker: string): string | undefined {
+  if (marker === "") return "";
+  const bytes = marker.startsWith(markerStart) ? fromBase64Url(marker.slice(markerStart.length)) : undefined;
+  return bytes && decodeUtf8(bytes);
+}
+
+export function parseListQuery(query: Query, of: "blobs" | "containers"): Parsed<ListQuery> {
+  const echo: ListQuery["echo"] = {};
+  const prefix = queryValue(query, "prefix");
+  const delimiter = of === "blobs" ? queryValue(query, "delimiter") : undefined;
+  const marker = queryValue(query, "marker");
+  const maxText = queryValue(query, "maxresults");
+  if (prefix !== undefined) echo.prefix = prefix;
+  if (delimiter !== undefined) echo.delimiter = delimiter;
+  const start = decodeMarker(marker ?? "");
+  if (start === undefined) return badQuery("marker", marker ?? "", "Not a marker of this service.");
+  if (marker !== undefined) echo.marker = marker;
+  let maxResults = listResultsMax;
+  if (maxText !== undefined && maxText !== "") {
+    if (!/^\d{1,9}$/.test(maxText)) return badQuery("maxresults", maxText, "Not a number.");
+    if (Number(maxText) < 1) {
+      const details = { QueryParameterName: "maxresults", QueryParameterValue: maxText, MinimumAllowed: "1", MaximumAllowed: "5000" };
+      return rejected("OutOfRangeQueryParameterValue", details);
+    }
+    maxResults = Math.min(Number(maxText), listResultsMax);
+    echo.maxResults = maxResults;
+  }
+  const include = new Set<string>();
+  const known = of === "blobs" ? blobIncludes : containerIncludes;
+  for (const item of (query.get("include") ?? []).join(",").split(",")) {
+    const name = item.trim().toLowerCase();
+    if (name === "") continue;
+    if (!known.has(name)) return badQuery("include", item, "Not something this list can include.");
+    include.add(name);
+  }
+  return parsed({ prefix: prefix ?? "", delimiter: delimiter ?? "", marker: start, maxResults, include, echo });
+}

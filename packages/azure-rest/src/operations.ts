@@ -1,0 +1,137 @@
+/**
+ * Which operation a request is: a table by resource, method, `restype` and `comp`. A row is an operation that we serve, or the name of
+ * one that the service has and we do not: that is answered 501 with the name. What is in no row is the client's mistake: 400 for a query
+ * that means nothing, 405 for a method that the resource does not have.
+ */
+import { badQuery, notImplemented, type Parsed, parsed, rejected } from "./rest-error.ts";
+import { queryValue, type Target } from "./target.ts";
+
+export const operationNames = [
+  "ListContainers",
+  "GetServiceProperties",
+  "GetAccountInformation",
+  "CreateContainer",
+  "GetContainerProperties",
+  "GetContainerMetadata",
+  "SetContainerMetadata",
+  "DeleteContainer",
+  "ListBlobs",
+  "PutBlob",
+  "GetBlob",
+  "GetBlobProperties",
+  "GetBlobMetadata",
+  "SetBlobMetadata",
+  "SetBlobHeaders",
+  "DeleteBlob",
+  "PutBlock",
+  "PutBlockList",
+  "GetBlockList",
+] as const;
+export type OperationName = (typeof operationNames)[number];
+
+type Row = { readonly operation: OperationName } | { readonly feature: string };
+const serve = (operation: OperationName): Row => ({ operation });
+const later = (feature: string): Row => ({ feature });
+
+const accountInformation = {
+  "GET restype=account comp=properties": serve("GetAccountInformation"),
+  "HEAD restype=account comp=properties": serve("GetAccountInformation"),
+} as const;
+
+const serviceRows: Readonly<Record<string, Row>> = {
+  ...accountInformation,
+  "GET comp=list": serve("ListContainers"),
+  "GET restype=service comp=properties": serve("GetServiceProperties"),
+  "PUT restype=service comp=properties": later("Set Blob Service Properties"),
+  "GET restype=service comp=stats": later("Get Blob Service Stats (geo-replication)"),
+  "POST restype=service comp=userdelegationkey": later("Get User Delegation Key"),
+  "POST comp=batch": later("Blob Batch"),
+  "GET comp=blobs": later("Find Blobs by Tags"),
+};
+
+const containerRows: Readonly<Record<string, Row>> = {
+  ...accountInformation,
+  "PUT restype=container": serve("CreateContainer"),
+  "GET restype=container": serve("GetContainerProperties"),
+  "HEAD restype=container": serve("GetContainerProperties"),
+  "DELETE restype=container": serve("DeleteContainer"),
+  "GET restype=container comp=metadata": serve("GetContainerMetadata"),
+  "HEAD restype=container comp=metadata": serve("GetContainerMetadata"),
+  "PUT restype=container comp=metadata": serve("SetContainerMetadata"),
+  "GET restype=container comp=list": serve("ListBlobs"),
+  "GET restype=container comp=acl": later("Get Container ACL"),
+  "HEAD restype=container comp=acl": later("Get Container ACL"),
+  "PUT restype=container comp=acl": later("Set Container ACL"),
+  "PUT restype=container comp=lease": later("Lease Container"),
+  "PUT restype=container comp=undelete": later("Restore Container"),
+  "PUT restype=container comp=rename": later("Rename Container"),
+  "POST restype=container comp=batch": later("Blob Batch"),
+  "GET restype=container comp=blobs": later("Find Blobs by Tags in Container"),
+};
+
+const blobRows: Readonly<Record<string, Row>> = {
+  ...accountInformation,
+  PUT: serve("PutBlob"),
+  GET: serve("GetBlob"),
+  HEAD: serve("GetBlobProperties"),
+  DELETE: serve("DeleteBlob"),
+  "GET comp=metadata": serve("GetBlobMetadata"),
+  "HEAD comp=metadata": serve("GetBlobMetadata"),
+  "PUT comp=metadata": serve("SetBlobMetadata"),
+  "PUT comp=properties": serve("SetBlobHeaders"),
+  "PUT comp=block": serve("PutBlock"),
+  "PUT comp=blocklist": serve("PutBlockList"),
+  "GET comp=blocklist": serve("GetBlockList"),
+  "PUT comp=lease": later("Lease Blob"),
+  "PUT comp=snapshot": later("Snapshot Blob"),
+  "PUT comp=copy": later("Abort Copy Blob"),
+  "PUT comp=incrementalcopy": later("Incremental Copy Blob"),
+  "PUT comp=appendblock": later("Append Block"),
+  "PUT comp=seal": later("Append Blob Seal"),
+  "PUT comp=page": later("Put Page"),
+  "GET comp=pagelist": later("Get Page Ranges"),
+  "PUT comp=tier": later("Set Blob Tier"),
+  "GET comp=tags": later("Get Blob Tags"),
+  "PUT comp=tags": later("Set Blob Tags"),
+  "PUT comp=undelete": later("Undelete Blob"),
+  "PUT comp=expiry": later("Set Blob Expiry"),
+  "PUT comp=immutabilitypolicies": later("Set Blob Immutability Policy"),
+  "DELETE comp=immutabilitypolicies": later("Delete Blob Immutability Policy"),
+  "PUT comp=legalhold": later("Set Blob Legal Hold"),
+  "POST comp=query": later("Query Blob Contents"),
+};
+
+const methods: ReadonlySet<string> = new Set(["GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "PATCH", "MERGE"]);
+
+/** Query parameters whose meaning we don't have, whatever the operation. */
+const laterParameters: Readonly<Record<string, string>> = {
+  sig: "Shared Access Signatures",
+  snapshot: "Blob snapshots",
+  prevsnapshot: "Blob snapshots",
+  versionid: "Blob versions",
+  deletetype: "Permanent delete",
+  showonly: "Listing deleted or directory entries only",
+  startfrom: "Listing from a name (startFrom)",
+  endbefore: "Listing up to a name (endBefore)",
+};
+
+export function recognize(method: string, target: Target): Parsed<OperationName> {
+  if (!methods.has(method)) return rejected("InvalidHttpVerb");
+  if (method === "OPTIONS") return rejected("CorsPreflightFailure");
+  for (const name of target.query.keys()) {
+    const feature = laterParameters[name];
+    if (feature !== undefined) return notImplemented(feature);
+  }
+  const rows = target.blob !== undefined ? blobRows : target.container !== undefined ? containerRows : serviceRows;
+  const restype = queryValue(target.query, "restype")?.toLowerCase() ?? "";
+  const comp = queryValue(target.query, "comp")?.toLowerCase() ?? "";
+  const query = `${restype === "" ? "" : ` restype=${restype}`}${comp === "" ? "" : ` comp=${comp}`}`;
+  const row = Object.hasOwn(rows, method + query) ? rows[method + query] : undefined;
+  if (row) return "operation" in row ? parsed(row.operation) : notImplemented(row.feature);
+  if (Object.keys(rows).some((key) => key.slice(key.indexOf(" ")) === query || (query === "" && !key.includes(" ")))) {
+    return rejected("UnsupportedHttpVerb");
+  }
+  if (comp !== "") return badQuery("comp", comp, "It does not name an operation on this resource.");
+  if (restype !== "") return badQuery("restype", restype, "It does not name a resource of this path.");
+  return rejected("InvalidUri");
+}

@@ -1,0 +1,59 @@
+/** Response headers of blobs and containers, under the names that the service uses. */
+import { toBase64 } from "./base64.ts";
+import { formatRfc1123 } from "./dates.ts";
+import { contentTypeOf, type ListedBlobProperties, type ListedContainer } from "./lists-xml.ts";
+import { etagHeader } from "./version.ts";
+
+export type ResponseHeaders = Record<string, string>;
+
+export const etagAndTime = (version: string, object: { readonly etag: string; readonly lastModifiedMs: number }): ResponseHeaders => ({
+  ETag: etagHeader(version, object.etag),
+  "Last-Modified": formatRfc1123(object.lastModifiedMs),
+});
+
+export function metadataHeaders(metadata: Readonly<Record<string, string>>): ResponseHeaders {
+  const headers: ResponseHeaders = {};
+  for (const name in metadata) headers[`x-ms-meta-${name}`] = metadata[name] as string;
+  return headers;
+}
+
+const notLeased = { "x-ms-lease-status": "unlocked", "x-ms-lease-state": "available" } as const;
+
+export function containerHeaders(version: string, container: ListedContainer): ResponseHeaders {
+  return {
+    ...etagAndTime(version, container),
+    ...metadataHeaders(container.metadata),
+    ...notLeased,
+    ...(container.publicAccess === "" ? {} : { "x-ms-blob-public-access": container.publicAccess }),
+    "x-ms-has-immutability-policy": "false",
+    "x-ms-has-legal-hold": "false",
+  };
+}
+
+/** Of Get Blob and Get Blob Properties, without those of the range. Content-MD5 is the whole blob's. */
+export function blobHeaders(version: string, blob: ListedBlobProperties): ResponseHeaders {
+  const { headers } = blob;
+  const result: ResponseHeaders = {
+    ...etagAndTime(version, blob),
+    ...metadataHeaders(blob.metadata),
+    ...notLeased,
+    "Content-Type": contentTypeOf(headers),
+    "Accept-Ranges": "bytes",
+    "x-ms-creation-time": formatRfc1123(blob.createdMs),
+    "x-ms-blob-type": blob.blobType,
+    "x-ms-server-encrypted": "false",
+  };
+  if (headers.contentEncoding !== "") result["Content-Encoding"] = headers.contentEncoding;
+  if (headers.contentLanguage !== "") result["Content-Language"] = headers.contentLanguage;
+  if (headers.cacheControl !== "") result["Cache-Control"] = headers.cacheControl;
+  if (headers.contentDisposition !== "") result["Content-Disposition"] = headers.contentDisposition;
+  if (headers.contentMd5.length > 0) result["Content-MD5"] = toBase64(headers.contentMd5);
+  return result;
+}
+
+/** Eight bytes, the least significant first, in base64. */
+export function crc64Text(value: bigint): string {
+  const bytes = new Uint8Array(8);
+  for (let i = 0; i < 8; i++) bytes[i] = Number((value >> BigInt(8 * i)) & 0xffn);
+  return toBase64(bytes);
+}

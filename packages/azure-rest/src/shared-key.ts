@@ -1,0 +1,163 @@
+/**
+ * Authorization by shared key: the text that is signed ("Authorize with Shared Key"), the check of a request's signature, and the signing
+ * of one. Hashes come in as functions, so that this is pure.
+ *
+ * The canonicalized resource is "/" + account + the path as it came. With the account in the path the account therefore stands there
+ * twice: /account/account/container/blob, as clients of path-style endpoints sign it.
+ *
+ * Order of the x-ms- headers: clients sort by code unit or, as the service itself does, by culture (which passes over hyphens). The two
+ * differ only for uncommon metadata names; a signature that fits either is one by the key's owner over the same headers.
+ */
+import { utf8 } from "@stamp/base";
+import { fromBase64, toBase64 } from "./base64.ts";
+import { formatRfc1123, parseRfc1123 } from "./dates.ts";
+import { compareByCulture } from "./header-order.ts";
+import type { HttpHeaders } from "./headers.ts";
+import { type Parsed, parsed, rejected } from "./rest-error.ts";
+import { parseQuery, type Query } from "./target.ts";
+import { behaves } from "./version.ts";
+
+export type HmacSha256 = (key: Uint8Array, message: Uint8Array) => Uint8Array;
+/** Constant time. */
+export type EqualBytes = (a: Uint8Array, b: Uint8Array) => boolean;
+
+export interface SignedParts {
+  readonly method: string;
+  readonly account: string;
+  readonly rawPath: string;
+  readonly query: Query;
+  readonly headers: HttpHeaders;
+  readonly version: string;
+}
+
+export type HeaderOrder = (a: string, b: string) => number;
+export const compareByCodeUnit: HeaderOrder = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+
+export type SharedKeyScheme = "SharedKey" | "SharedKeyLite";
+
+export interface SharedKeyAuthorization {
+  readonly scheme: SharedKeyScheme;
+  readonly account: string;
+  readonly signature: Uint8Array;
+}
+
+export function parseAuthorization(header: string): Parsed<SharedKeyAuthorization> {
+  const match = /^(SharedKey|SharedKeyLite) ([^:\s]+):(\S+)$/i.exec(header.trim());
+  const signature = match ? fromBase64(match[3] as string) : undefined;
+  if (!match || !signature) return rejected("InvalidAuthenticationInfo");
+  const scheme = (match[1] as string).toLowerCase() === "sharedkey" ? "SharedKey" : "SharedKeyLite";
+  return parsed({ scheme, account: match[2] as string, signature });
+}
+
+export function stringToSign(scheme: SharedKeyScheme, parts: SignedParts, order: HeaderOrder): string {
+  const { method, headers } = parts;
+  const of = (name: string): string => headers[name] ?? "";
+  const date = headers["x-ms-date"] === undefined ? of("date") : "";
+  const ends = canonicalizedHeaders(headers, order) + canonicalizedResource(scheme, parts);
+  if (scheme === "SharedKeyLite") return `${method}\n${of("content-md5")}\n${of("content-type")}\n${date}\n${ends}`;
+  const length = of("content-length") === "0" && behaves(parts.version, "zeroLengthSignedEmpty") ? "" : of("content-length");
+  return (
+    `${method}\n${of("content-encoding")}\n${of("content-language")}\n${length}\n${of("content-md5")}\n${of("content-type")}\n${date}\n` +
+    `${of("if-modified-since")}\n${of("if-match")}\n${of("if-none-match")}\n${of("if-unmodified-since")}\n${of("range")}\n${ends}`
+  );
+}
+
+function canonicalizedHeaders(headers: HttpHeaders, order: HeaderOrder): string {
+  let text = "";
+  for (const name of signedNames(headers).sort(order)) {
+    text += `${name}:${(headers[name] as string).trim().replace(/\r?\n[ \t]*/g, " ")}\n`;
+  }
+  return text;
+}
+
+const signedNames = (headers: HttpHeaders): string[] => Object.keys(headers).filter((name) => name.startsWith("x-ms-"));
+
+function canonicalizedResource(scheme: SharedKeyScheme, parts: SignedParts): string {
+  let text = `/${parts.account}${parts.rawPath}`;
+  if (scheme === "SharedKeyLite") {
+    const comp = parts.query.get("comp");
+    return comp === undefined ? text : `${text}?comp=${comp[0]}`;
+  }
+  for (const name of [...parts.query.keys()].sort(compareByCodeUnit)) {
+    text += `\n${name}:${[...(parts.query.get(name) ?? [])].sort(compareByCodeUnit).join(",")}`;
+  }
+  return text;
+}
+
+export const clockSkewMs: number = 15 * 60 * 1000;
+
+export interface SignatureCheck {
+  readonly parts: SignedParts;
+  readonly authorization: SharedKeyAuthorization;
+  /** Decoded; any of them will do. */
+  readonly keys: readonly Uint8Array[];
+  readonly nowMs: number;
+  readonly hmacSha256: HmacSha256;
+  readonly equal: EqualBytes;
+}
+
+const failed = (detail: string): { readonly ok: false; readonly error: import("./rest-error.ts").RestError } =>
+  rejected("AuthenticationFailed", { AuthenticationErrorDetail: detail });
+
+export function checkSignature(check: SignatureCheck): Parsed<void> {
+  const { parts, authorization } = check;
+  const dateText = parts.headers["x-ms-date"] ?? parts.headers.date;
+  if (dateText === undefined) return failed("The request has neither an x-ms-date nor a Date header.");
+  const dateMs = parseRfc1123(dateText.trim());
+  if (dateMs === undefined) return failed(`The Date header in the request is incorrect: '${dateText}'`);
+  if (dateMs < check.nowMs - clockSkewMs) return failed(`Request date header too old: '${dateText}'`);
+  if (dateMs > check.nowMs + clockSkewMs) return failed(`Request date header is too far in the future: '${dateText}'`);
+  if (authorization.account !== parts.account) return failed("The account of the Authorization header is not the one of the URL.");
+  const text = stringToSign(authorization.scheme, parts, compareByCodeUnit);
+  if (fits(check, text)) return parsed(undefined);
+  const byCulture = stringToSign(authorization.scheme, parts, compareByCulture);
+  if (byCulture !== text && fits(check, byCulture)) return parsed(undefined);
+  return failed(
+    `The MAC signature found in the HTTP request '${toBase64(authorization.signature)}' is not the same as any computed signature. ` +
+      `Server used following string to sign: '${text}'.`,
+  );
+}
+
+function fits(check: SignatureCheck, text: string): boolean {
+  const message = utf8(text);
+  let fit = false;
+  for (const key of check.keys) {
+    if (check.equal(check.hmacSha256(key, message), check.authorization.signature)) fit = true;
+  }
+  return fit;
+}
+
+export interface RequestToSign {
+  readonly method: string;
+  /** Path and query as they will be sent. */
+  readonly target: string;
+  /** Lower-case names, with everything that will be sent but Authorization and x-ms-date. */
+  readonly headers: HttpHeaders;
+}
+
+/** The headers to send: those given, x-ms-date, x-ms-version when it was not there, and Authorization. For clients of ours. */
+export function signRequest(
+  request: RequestToSign,
+  account: string,
+  key: Uint8Array,
+  nowMs: number,
+  hmacSha256: HmacSha256,
+): Record<string, string> {
+  const headers: Record<string, string> = { "x-ms-version": "2025-01-05", ...request.headers, "x-ms-date": formatRfc1123(nowMs) };
+  const questionMark = request.target.indexOf("?");
+  const query = parseQuery(questionMark < 0 ? "" : request.target.slice(questionMark + 1));
+  const text = stringToSign(
+    "SharedKey",
+    {
+      method: request.method,
+      account,
+      rawPath: questionMark < 0 ? request.target : request.target.slice(0, questionMark),
+      query: query.ok ? query.value : new Map(),
+      headers,
+      version: headers["x-ms-version"] as string,
+    },
+    compareByCodeUnit,
+  );
+  headers.authorization = `SharedKey ${account}:${toBase64(hmacSha256(key, utf8(text)))}`;
+  return headers;
+}

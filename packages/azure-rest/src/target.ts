@@ -1,0 +1,128 @@
+/**
+ * The request target: which account, container and blob, and the query. The account is in the host (`acct.blob.example`, for the suffixes
+ * that the configuration lists) or first in the path (`/acct/container/blob`). Everything is percent-decoded exactly once and must be
+ * UTF-8 then; what is signed is the path as it came.
+ */
+import { fromUtf8 } from "@stamp/base";
+import { checkBlobName, checkContainerName, isAccountName } from "./names.ts";
+import { badQuery, type Parsed, parsed, rejected } from "./rest-error.ts";
+
+export const targetCharactersMax = 16_384;
+export const queryParametersMax = 100;
+
+/** Names in lower case; values decoded, in order of appearance. */
+export type Query = ReadonlyMap<string, readonly string[]>;
+
+export interface Target {
+  readonly account: string;
+  readonly addressing: "host" | "path";
+  /** Undefined: the account itself. A blob without container in the URL is in `$root`. */
+  readonly container?: string;
+  readonly blob?: string;
+  /** Everything before the query, as it came. */
+  readonly rawPath: string;
+  readonly query: Query;
+}
+
+export interface TargetOptions {
+  /** Suffixes without leading dot, e.g. `blob.localhost`; host-style addressing is for these only. */
+  readonly hostSuffixes: readonly string[];
+}
+
+/** `host` is the Host header, with or without port. Whether the account exists is for the caller to find out. */
+export function parseTarget(target: string, host: string, options: TargetOptions): Parsed<Target> {
+  if (target.length > targetCharactersMax || !target.startsWith("/")) return rejected("RequestUrlFailedToParse");
+  const questionMark = target.indexOf("?");
+  const rawPath = questionMark < 0 ? target : target.slice(0, questionMark);
+  const query = parseQuery(questionMark < 0 ? "" : target.slice(questionMark + 1));
+  if (!query.ok) return query;
+  const fromHost = accountOfHost(host, options.hostSuffixes);
+  if (fromHost !== undefined) return withResource(fromHost, "host", rawPath.slice(1), rawPath, query.value);
+  const slash = rawPath.indexOf("/", 1);
+  const first = decodePercent(slash < 0 ? rawPath.slice(1) : rawPath.slice(1, slash));
+  if (first === undefined) return rejected("InvalidUri");
+  return withResource(first, "path", slash < 0 ? "" : rawPath.slice(slash + 1), rawPath, query.value);
+}
+
+function withResource(account: string, addressing: "host" | "path", resource: string, rawPath: string, query: Query): Parsed<Target> {
+  if (account.endsWith("-secondary") && isAccountName(account.slice(0, -"-secondary".length))) {
+    const message = "There is no secondary location: geo-replication is not supported here, and the primary is never served as one.";
+    return rejected("InvalidUri", { Account: account }, { message });
+  }
+  if (!isAccountName(account)) return unknownAccount(account);
+  const named = { account, addressing, rawPath, query } as const;
+  if (resource === "") return parsed(named);
+  const slash = resource.indexOf("/");
+  const first = decodePercent(slash < 0 ? resource : resource.slice(0, slash));
+  const rest = slash < 0 ? "" : decodePercent(resource.slice(slash + 1));
+  if (first === undefined || rest === undefined) return rejected("InvalidUri");
+  if (rest !== "") return container(named, first, rest);
+  // One segment is a container where the query says so, else a blob of $root.
+  if (query.has("restype") || slash >= 0) return container(named, first);
+  return container(named, "$root", first);
+}
+
+function container(named: Omit<Target, "container" | "blob">, name: string, blob?: string): Parsed<Target> {
+  const checked = checkContainerName(name);
+  if (!checked.ok) return checked;
+  if (blob === undefined) return parsed({ ...named, container: name });
+  const checkedBlob = checkBlobName(blob);
+  return checkedBlob.ok ? parsed({ ...named, container: name, blob }) : checkedBlob;
+}
+
+/** Names both readings, because a wrong host suffix looks like a wrong path. */
+export function unknownAccount(account: string): { readonly ok: false; readonly error: import("./rest-error.ts").RestError } {
+  const message =
+    "The requested URI does not represent any resource on the server. The host does not end with a configured suffix, so that its first " +
+    "label is not an account; and the first segment of the path is not an account of this stamp either.";
+  return rejected("InvalidUri", { PathSegment: account }, { message });
+}
+
+function accountOfHost(host: string, suffixes: readonly string[]): string | undefined {
+  const name = host.replace(/:\d+$/, "").toLowerCase();
+  for (const suffix of suffixes) {
+    if (name.endsWith(`.${suffix}`)) return name.slice(0, name.length - suffix.length - 1);
+  }
+  return undefined;
+}
+
+/** Once; undefined when an escape is not two hexadecimal digits or the bytes are not UTF-8. `+` stays as it is. */
+export function decodePercent(text: string): string | undefined {
+  if (!text.includes("%")) return text;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}
+
+export function parseQuery(text: string): Parsed<Query> {
+  const query = new Map<string, string[]>();
+  if (text === "") return parsed(query);
+  const parts = text.split("&");
+  if (parts.length > queryParametersMax) return rejected("RequestUrlFailedToParse");
+  for (const part of parts) {
+    if (part === "") continue;
+    const equals = part.indexOf("=");
+    const name = decodePercent(equals < 0 ? part : part.slice(0, equals))?.toLowerCase();
+    const value = equals < 0 ? "" : decodePercent(part.slice(equals + 1));
+    if (name === undefined) return rejected("RequestUrlFailedToParse");
+    if (value === undefined) return badQuery(name, part.slice(equals + 1), "Not percent-encoded UTF-8.");
+    const held = query.get(name);
+    if (held) held.push(value);
+    else query.set(name, [value]);
+  }
+  return parsed(query);
+}
+
+/** The first value of the parameter; undefined when it is not there. */
+export const queryValue = (query: Query, name: string): string | undefined => query.get(name)?.[0];
+
+/** A text as bytes that are UTF-8 decodes to what it was; kept here so that callers need not know which decoder is used. */
+export const decodeUtf8 = (bytes: Uint8Array): string | undefined => {
+  try {
+    return fromUtf8(bytes);
+  } catch {
+    return undefined;
+  }
+};

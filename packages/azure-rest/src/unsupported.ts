@@ -1,0 +1,63 @@
+/**
+ * Headers that would change what a request means and whose meaning we don't have: 501 with the feature's name. Headers that the service
+ * itself ignores are not here. A value that asks for what happens anyway (e.g. deleting snapshots, where there can't be any) is fine.
+ */
+import type { HttpHeaders } from "./headers.ts";
+import type { OperationName } from "./operations.ts";
+import { badHeader, notImplemented, type Parsed, parsed, rejected } from "./rest-error.ts";
+
+/** By exact name, or by beginning where the name ends with "*". */
+const features: readonly (readonly [string, string])[] = [
+  ["x-ms-copy-source*", "Copying from a URL"],
+  ["x-ms-source-*", "Copying from a URL"],
+  ["x-ms-requires-sync", "Copying from a URL"],
+  ["x-ms-encryption-key*", "Customer-provided keys"],
+  ["x-ms-encryption-algorithm", "Customer-provided keys"],
+  ["x-ms-encryption-scope", "Encryption scopes"],
+  ["x-ms-default-encryption-scope", "Encryption scopes"],
+  ["x-ms-deny-encryption-scope-override", "Encryption scopes"],
+  ["x-ms-tags", "Blob tags"],
+  ["x-ms-if-tags", "Blob tags"],
+  ["x-ms-access-tier*", "Blob tiers"],
+  ["x-ms-rehydrate-priority", "Blob tiers"],
+  ["x-ms-immutability-policy-*", "Immutability policies"],
+  ["x-ms-legal-hold", "Legal holds"],
+  ["x-ms-expiry-*", "Blob expiry"],
+  ["x-ms-if-sequence-number-*", "Page blobs"],
+  ["x-ms-blob-sequence-number", "Page blobs"],
+  ["x-ms-sequence-number-action", "Page blobs"],
+  ["x-ms-blob-content-length", "Page blobs"],
+  ["x-ms-page-write", "Page blobs"],
+  ["x-ms-blob-condition-*", "Append blobs"],
+  ["x-ms-seal-blob", "Append blobs"],
+  ["x-ms-structured-*", "Structured message bodies"],
+  ["x-ms-proposed-lease-id", "Leases"],
+  ["x-ms-lease-action", "Leases"],
+  ["x-ms-lease-duration", "Leases"],
+  ["x-ms-lease-break-period", "Leases"],
+];
+const exact: ReadonlyMap<string, string> = new Map(features.filter(([name]) => !name.endsWith("*")));
+const beginnings = features.filter(([name]) => name.endsWith("*")).map(([name, feature]) => [name.slice(0, -1), feature] as const);
+
+export function checkUnsupported(operation: OperationName, headers: HttpHeaders): Parsed<void> {
+  for (const name in headers) {
+    if (!name.startsWith("x-ms-") || name.startsWith("x-ms-meta-")) continue;
+    const feature = exact.get(name) ?? beginnings.find(([beginning]) => name.startsWith(beginning))?.[1];
+    if (feature !== undefined) return notImplemented(`${feature} (${name})`);
+  }
+  return operation === "PutBlob" ? checkBlobType(headers) : operation === "DeleteBlob" ? checkDelete(headers) : parsed(undefined);
+}
+
+function checkBlobType(headers: HttpHeaders): Parsed<void> {
+  const type = headers["x-ms-blob-type"];
+  if (type === undefined) return rejected("MissingRequiredHeader", { HeaderName: "x-ms-blob-type" });
+  if (type === "BlockBlob") return parsed(undefined);
+  if (type === "AppendBlob" || type === "PageBlob") return notImplemented(type);
+  return badHeader("x-ms-blob-type", type);
+}
+
+function checkDelete(headers: HttpHeaders): Parsed<void> {
+  const snapshots = headers["x-ms-delete-snapshots"];
+  if (snapshots === undefined || snapshots === "include") return parsed(undefined);
+  return snapshots === "only" ? notImplemented("Blob snapshots") : badHeader("x-ms-delete-snapshots", snapshots);
+}

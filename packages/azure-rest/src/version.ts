@@ -1,0 +1,49 @@
+/**
+ * `x-ms-version`. Any well-formed version is accepted; one newer than we know gets the newest behaviour we know. What changed between
+ * versions is in `behaviours`, and nowhere else is a version compared.
+ */
+import { isCivilDate } from "./dates.ts";
+import { badHeader, type Parsed, parsed } from "./rest-error.ts";
+
+export const newestVersion = "2026-10-06";
+
+const behaviours = {
+  /** ETags are in quotes. */
+  quotedEtags: "2011-08-18",
+  /** A Content-Length of 0 is signed as the empty text, not as "0". */
+  zeroLengthSignedEmpty: "2015-02-21",
+  /** Content-MD5 of a Put Block is answered only when the request had it, and x-ms-content-crc64 exists. */
+  contentCrc64: "2019-02-02",
+  /** Names that XML can't carry are listed percent-encoded. */
+  encodedNames: "2021-02-12",
+} as const;
+export type Behaviour = keyof typeof behaviours;
+
+const mebibyte = 1024 * 1024;
+/** Newest first. */
+const bodyLimits = [
+  { since: "2019-12-12", putBlobBytesMax: 5000 * mebibyte, blockBytesMax: 4000 * mebibyte },
+  { since: "2016-05-31", putBlobBytesMax: 256 * mebibyte, blockBytesMax: 100 * mebibyte },
+  { since: "0000-00-00", putBlobBytesMax: 64 * mebibyte, blockBytesMax: 4 * mebibyte },
+] as const;
+
+export interface BodyLimits {
+  readonly putBlobBytesMax: number;
+  readonly blockBytesMax: number;
+}
+
+/** The version that is used. Without the header it is the newest: the account's default version, were it set. */
+export function parseVersion(header: string | undefined): Parsed<string> {
+  if (header === undefined) return parsed(newestVersion);
+  if (!isCivilDate(header)) return badHeader("x-ms-version", header, "Not a version of the form YYYY-MM-DD.");
+  return parsed(header > newestVersion ? newestVersion : header);
+}
+
+export const behaves = (version: string, behaviour: Behaviour): boolean => version >= behaviours[behaviour];
+
+export function bodyLimitsOf(version: string): BodyLimits {
+  return bodyLimits.find((limits) => version >= limits.since) ?? bodyLimits[2];
+}
+
+/** `etag` in quotes. */
+export const etagHeader = (version: string, etag: string): string => (behaves(version, "quotedEtags") ? etag : etag.replaceAll('"', ""));

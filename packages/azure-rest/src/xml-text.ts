@@ -1,0 +1,42 @@
+/** Text in XML: escaping on the way out, and which characters XML 1.0 can't carry at all. On the hot path of lists. */
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the characters that XML can't carry are what it looks for.
+const special = /[&<>"\r\u0000-\u0008\u000B\u000C\u000E-\u001F\uFFFE\uFFFF\uD800-\uDFFF]/;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: as above.
+const uncarried = /[\u0000-\u0008\u000B\u000C\u000E-\u001F\uFFFE\uFFFF]/;
+
+/** For elements and attributes. What XML can't carry becomes U+FFFD: names are encoded before (`needsEncoding`). */
+export function escapeXml(text: string): string {
+  if (!special.test(text)) return text;
+  let out = "";
+  for (const character of text.toWellFormed()) {
+    switch (character) {
+      case "&":
+        out += "&amp;";
+        break;
+      case "<":
+        out += "&lt;";
+        break;
+      case ">":
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case "\r":
+        out += "&#xD;";
+        break;
+      default:
+        out += uncarried.test(character) ? "\uFFFD" : character;
+    }
+  }
+  return out;
+}
+
+/** Such a name is written percent-encoded with the attribute `Encoded="true"`. */
+export const needsEncoding = (text: string): boolean => uncarried.test(text);
+
+export const element = (name: string, text: string): string => `<${name}>${escapeXml(text)}</${name}>`;
+
+/** Nothing for the empty text: the service leaves such properties out. */
+export const elementIfAny = (name: string, text: string): string => (text === "" ? "" : element(name, text));
