@@ -78,6 +78,7 @@ export class Journal {
   #segmentsMade: number;
   #running: Promise<void> | undefined;
   #released: (() => void) | undefined;
+  #making: Promise<void> | undefined;
   #stopped = false;
   /** Moving average: what one batch takes. */
   #batchMs = 1;
@@ -168,6 +169,7 @@ export class Journal {
     this.#stopped = true;
     this.#released?.();
     await this.#running;
+    await this.#making;
     for (const segment of [...this.#free, ...this.#closed, ...(this.#current ? [this.#current] : [])]) await segment.file.close();
   }
 
@@ -271,15 +273,35 @@ export class Journal {
     await segment.file.sync();
     this.#current = segment;
     this.#at = segmentRecordsOffset;
+    this.#makeSpare();
+  }
+
+  /** Preallocating takes long: the next segment is made while this one fills. */
+  #makeSpare(): void {
+    const { total } = this.segments;
+    if (this.#free.length > 0 || this.#making !== undefined || total >= this.#config.journalSegmentsMax || this.#stopped) return;
+    this.#making = this.#makeSegment()
+      .then((segment) => {
+        this.#free.push(segment);
+      })
+      .catch((error: unknown) => {
+        // With the disk full it goes on with the segments there are.
+        this.#world.logger.warn("no further journal segment can be made", { error: String(error) });
+      })
+      .finally(() => {
+        this.#making = undefined;
+        this.#released?.();
+        this.#released = undefined;
+      });
   }
 
   async #nextSegment(): Promise<Segment> {
+    if (this.segments.total === 0) return this.#makeSegment();
     for (;;) {
-      const used = this.#free.length + this.#closed.length;
       const free = this.#free.shift();
       if (free !== undefined) return free;
-      if (used < this.#config.journalSegmentsMax) return this.#makeSegment();
-      this.#world.logger.warn("every journal segment waits for extent files", { segments: used });
+      this.#makeSpare();
+      if (this.#making === undefined) this.#world.logger.warn("every journal segment waits for extent files");
       await new Promise<void>((resolve) => {
         this.#released = resolve;
       });
