@@ -5,3 +5,4 @@ export * from "./failure.ts";
 export * from "./framed.ts";
 export * from "./prng.ts";
 export * from "./rules.ts";
+export * from "./varint.ts";

@@ -1,0 +1,105 @@
+/** Little-endian base-128 numbers (0 .. 2^53-1), and a reader that never runs over the end. */
+import { assert } from "./assert.ts";
+
+/** Collects bytes; grows by doubling. */
+export class ByteWriter {
+  #bytes: Uint8Array<ArrayBuffer> = new Uint8Array(128);
+  #length = 0;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  #room(more: number): void {
+    const needed = this.#length + more;
+    if (needed <= this.#bytes.length) return;
+    const grown = new Uint8Array(Math.max(needed, this.#bytes.length * 2));
+    grown.set(this.#bytes.subarray(0, this.#length));
+    this.#bytes = grown;
+  }
+
+  byte(value: number): void {
+    this.#room(1);
+    this.#bytes[this.#length++] = value;
+  }
+
+  varint(value: number): void {
+    assert(Number.isSafeInteger(value) && value >= 0, `not a varint: ${value}`);
+    this.#room(8);
+    let rest = value;
+    while (rest >= 128) {
+      this.#bytes[this.#length++] = (rest % 128) | 0x80;
+      rest = Math.floor(rest / 128);
+    }
+    this.#bytes[this.#length++] = rest;
+  }
+
+  bytes(value: Uint8Array): void {
+    this.#room(value.length);
+    this.#bytes.set(value, this.#length);
+    this.#length += value.length;
+  }
+
+  /** Length, then the bytes. */
+  sized(value: Uint8Array): void {
+    this.varint(value.length);
+    this.bytes(value);
+  }
+
+  /** An owned copy of exactly what was written. */
+  finish(): Uint8Array<ArrayBuffer> {
+    const out = new Uint8Array(this.#length);
+    out.set(this.#bytes.subarray(0, this.#length));
+    return out;
+  }
+}
+
+/** Thrown inside decoders only; each turns it into a typed failure at its door. */
+export class DecodeError extends Error {
+  override readonly name = "DecodeError";
+}
+
+export class ByteReader {
+  readonly #bytes: Uint8Array;
+  #at = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  get left(): number {
+    return this.#bytes.length - this.#at;
+  }
+
+  byte(): number {
+    if (this.left < 1) throw new DecodeError("ends too early");
+    return this.#bytes[this.#at++] as number;
+  }
+
+  varint(): number {
+    let value = 0;
+    let scale = 1;
+    for (let i = 0; i < 8; i++) {
+      const byte = this.byte();
+      value += (byte & 0x7f) * scale;
+      if (byte < 0x80) {
+        if (!Number.isSafeInteger(value)) throw new DecodeError("a number is too large");
+        return value;
+      }
+      scale *= 128;
+    }
+    throw new DecodeError("a number does not end");
+  }
+
+  /** A view of the input. */
+  bytes(length: number): Uint8Array {
+    if (this.left < length) throw new DecodeError("ends too early");
+    const view = this.#bytes.subarray(this.#at, this.#at + length);
+    this.#at += length;
+    return view;
+  }
+
+  sized(): Uint8Array {
+    return this.bytes(this.varint());
+  }
+}

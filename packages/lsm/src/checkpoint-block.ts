@@ -1,0 +1,156 @@
+/**
+ * One data block of a checkpoint: entries in order, keys sharing prefixes with the one before, whole again at restart points.
+ *
+ *   entry:    shared varint | unshared varint | kind u8 (0 put, 1 tombstone) | sequence varint | key bytes | [value length varint | value]
+ *   block:    entries | restart offsets (u32 each) | restart count u32 | crc32c of all before u32
+ *
+ * Little-endian. A truncated or flipped byte is a failure `damaged`, never another value.
+ */
+import { ByteReader, ByteWriter, compareBytes, DecodeError, type Outcome, ok, refused } from "@stamp/base";
+import type { Entry } from "./entry.ts";
+
+/** As the Digest port computes it. */
+export type Crc32c = (bytes: Uint8Array, seed?: number) => number;
+
+const restartEvery = 16;
+const trailerBytes = 8;
+
+export class BlockBuilder {
+  #writer = new ByteWriter();
+  #restarts: number[] = [];
+  #sinceRestart = 0;
+  #last: Uint8Array | undefined;
+  #count = 0;
+
+  get bytes(): number {
+    return this.#writer.length;
+  }
+  get count(): number {
+    return this.#count;
+  }
+  get lastKey(): Uint8Array | undefined {
+    return this.#last;
+  }
+
+  add(entry: Entry): void {
+    const { key, value } = entry;
+    let shared = 0;
+    if (this.#last === undefined || this.#sinceRestart >= restartEvery) {
+      this.#restarts.push(this.#writer.length);
+      this.#sinceRestart = 0;
+    } else {
+      const max = Math.min(this.#last.length, key.length);
+      while (shared < max && this.#last[shared] === key[shared]) shared++;
+    }
+    this.#sinceRestart++;
+    this.#count++;
+    this.#writer.varint(shared);
+    this.#writer.varint(key.length - shared);
+    this.#writer.byte(value === undefined ? 1 : 0);
+    this.#writer.varint(entry.sequence);
+    this.#writer.bytes(key.subarray(shared));
+    if (value !== undefined) this.#writer.sized(value);
+    this.#last = key;
+  }
+
+  /** The block, owned by the caller; the builder starts a new one. */
+  finish(crc32c: Crc32c): Uint8Array<ArrayBuffer> {
+    const entries = this.#writer.finish();
+    const block = new Uint8Array(entries.length + 4 * this.#restarts.length + trailerBytes);
+    block.set(entries);
+    const view = new DataView(block.buffer);
+    let at = entries.length;
+    for (const restart of this.#restarts) {
+      view.setUint32(at, restart, true);
+      at += 4;
+    }
+    view.setUint32(at, this.#restarts.length, true);
+    view.setUint32(at + 4, crc32c(block.subarray(0, at + 4)), true);
+    this.#writer = new ByteWriter();
+    this.#restarts = [];
+    this.#sinceRestart = 0;
+    this.#last = undefined;
+    this.#count = 0;
+    return block;
+  }
+}
+
+/** `bytes` are borrowed for as long as the block is used: values are views of them. */
+export function decodeBlock(bytes: Uint8Array, crc32c: Crc32c): Outcome<Block> {
+  if (bytes.length < trailerBytes + 4) return damaged("a checkpoint block is too short");
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const end = bytes.length - 4;
+  if (view.getUint32(end, true) !== crc32c(bytes.subarray(0, end))) return damaged("the checksum of a checkpoint block does not match");
+  const restartCount = view.getUint32(end - 4, true);
+  const entriesEnd = end - 4 - 4 * restartCount;
+  if (restartCount === 0 || entriesEnd < 0) return damaged("a checkpoint block without restart points");
+  const restarts: number[] = [];
+  for (let i = 0; i < restartCount; i++) restarts.push(view.getUint32(entriesEnd + 4 * i, true));
+  if (restarts.some((restart) => restart >= entriesEnd)) return damaged("a restart point beyond the entries");
+  return ok(new Block(bytes, entriesEnd, restarts));
+}
+
+export class Block {
+  readonly bytes: number;
+  readonly #entries: Uint8Array;
+  readonly #restarts: readonly number[];
+
+  constructor(bytes: Uint8Array, entriesEnd: number, restarts: readonly number[]) {
+    this.bytes = bytes.length;
+    this.#entries = bytes.subarray(0, entriesEnd);
+    this.#restarts = restarts;
+  }
+
+  /** Entries from the first at or after `gte`, in order, all versions. Throws DecodeError on a block that our own code wrote wrongly. */
+  *from(gte?: Uint8Array): Generator<Entry, void, void> {
+    for (const entry of this.#walk(gte === undefined ? 0 : this.#restartBefore(gte))) {
+      if (gte === undefined || compareBytes(entry.key, gte) >= 0) yield entry;
+    }
+  }
+
+  /** All entries, for walking backwards. */
+  all(): Entry[] {
+    return [...this.#walk(0)];
+  }
+
+  /** The newest version that the snapshot sees. */
+  get(key: Uint8Array, snapshotSequence: number): Entry | undefined {
+    for (const entry of this.from(key)) {
+      if (compareBytes(entry.key, key) !== 0) return undefined;
+      if (entry.sequence <= snapshotSequence) return entry;
+    }
+    return undefined;
+  }
+
+  /** Index of the last restart point whose key is below `key`, or the first. */
+  #restartBefore(key: Uint8Array): number {
+    let low = 0;
+    let high = this.#restarts.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >>> 1;
+      const { value } = this.#walk(middle).next();
+      if (value !== undefined && compareBytes(value.key, key) < 0) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+
+  *#walk(restart: number): Generator<Entry, void, void> {
+    const reader = new ByteReader(this.#entries.subarray(this.#restarts[restart]));
+    let last = new Uint8Array(0);
+    while (reader.left > 0) {
+      const shared = reader.varint();
+      const unshared = reader.varint();
+      const kind = reader.byte();
+      const sequence = reader.varint();
+      if (shared > last.length || kind > 1) throw new DecodeError("a malformed checkpoint entry");
+      const key = new Uint8Array(shared + unshared);
+      key.set(last.subarray(0, shared));
+      key.set(reader.bytes(unshared), shared);
+      last = key;
+      yield { key, sequence, value: kind === 1 ? undefined : reader.sized() };
+    }
+  }
+}
+
+export const damaged = (message: string): Outcome<never> => refused("dataLoss", "damaged", message);

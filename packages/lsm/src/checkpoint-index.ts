@@ -1,0 +1,141 @@
+/**
+ * The index of a checkpoint: where its data blocks lie and what they end with, the bloom filter, and what the whole holds.
+ *
+ *   "SIDX" | format version u8 | entry count varint | min sequence varint | max sequence varint | data bytes varint
+ *   | min key (sized) | block count varint | per block: last key (sized), extent id varint, offset varint, length varint
+ *   | bloom filter (sized) | crc32c of all before u32
+ */
+import { ByteReader, ByteWriter, compareBytes, DecodeError, emptyBytes, type Outcome, ok } from "@stamp/base";
+import { bloomMayHold } from "./bloom.ts";
+import { type Crc32c, damaged } from "./checkpoint-block.ts";
+
+/** Where the stream layer put a block. */
+export interface StoredPlace {
+  readonly extentId: number;
+  readonly offsetBytes: number;
+  readonly lengthBytes: number;
+}
+
+export interface BlockReference {
+  readonly lastKey: Uint8Array;
+  readonly place: StoredPlace;
+}
+
+export interface IndexContent {
+  readonly entryCount: number;
+  readonly minSequence: number;
+  readonly maxSequence: number;
+  readonly dataBytes: number;
+  readonly minKey: Uint8Array;
+  readonly blocks: readonly BlockReference[];
+  readonly bloom: Uint8Array;
+}
+
+const magic = [0x53, 0x49, 0x44, 0x58];
+const formatVersion = 1;
+
+export function encodeIndex(content: IndexContent, crc32c: Crc32c): Uint8Array<ArrayBuffer> {
+  const writer = new ByteWriter();
+  for (const byte of magic) writer.byte(byte);
+  writer.byte(formatVersion);
+  writer.varint(content.entryCount);
+  writer.varint(content.minSequence);
+  writer.varint(content.maxSequence);
+  writer.varint(content.dataBytes);
+  writer.sized(content.minKey);
+  writer.varint(content.blocks.length);
+  for (const { lastKey, place } of content.blocks) {
+    writer.sized(lastKey);
+    writer.varint(place.extentId);
+    writer.varint(place.offsetBytes);
+    writer.varint(place.lengthBytes);
+  }
+  writer.sized(content.bloom);
+  const body = writer.finish();
+  const out = new Uint8Array(body.length + 4);
+  out.set(body);
+  new DataView(out.buffer).setUint32(body.length, crc32c(body), true);
+  return out;
+}
+
+/** `bytes` are borrowed for as long as the index is used. */
+export function decodeIndex(bytes: Uint8Array, crc32c: Crc32c): Outcome<CheckpointIndex> {
+  if (bytes.length < 9) return damaged("a checkpoint index is too short");
+  const end = bytes.length - 4;
+  const stored = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(end, true);
+  if (stored !== crc32c(bytes.subarray(0, end))) return damaged("the checksum of a checkpoint index does not match");
+  const reader = new ByteReader(bytes.subarray(0, end));
+  try {
+    for (const byte of magic) if (reader.byte() !== byte) return damaged("not a checkpoint index");
+    const version = reader.byte();
+    if (version !== formatVersion) return damaged(`a checkpoint index of format version ${version}; this software reads ${formatVersion}`);
+    const entryCount = reader.varint();
+    const minSequence = reader.varint();
+    const maxSequence = reader.varint();
+    const dataBytes = reader.varint();
+    const minKey = reader.sized();
+    const blockCount = reader.varint();
+    const blocks: BlockReference[] = [];
+    for (let i = 0; i < blockCount; i++) {
+      const lastKey = reader.sized();
+      blocks.push({ lastKey, place: { extentId: reader.varint(), offsetBytes: reader.varint(), lengthBytes: reader.varint() } });
+    }
+    const bloom = reader.sized();
+    if (reader.left !== 0) return damaged("bytes after a checkpoint index");
+    return ok(new CheckpointIndex({ entryCount, minSequence, maxSequence, dataBytes, minKey, blocks, bloom }, bytes.length));
+  } catch (error) {
+    if (error instanceof DecodeError) return damaged(error.message);
+    throw error;
+  }
+}
+
+export class CheckpointIndex {
+  readonly #content: IndexContent;
+  /** Of the index itself. */
+  readonly indexBytes: number;
+
+  constructor(content: IndexContent, indexBytes: number) {
+    this.#content = content;
+    this.indexBytes = indexBytes;
+  }
+
+  get entryCount(): number {
+    return this.#content.entryCount;
+  }
+  get minSequence(): number {
+    return this.#content.minSequence;
+  }
+  get maxSequence(): number {
+    return this.#content.maxSequence;
+  }
+  get dataBytes(): number {
+    return this.#content.dataBytes;
+  }
+  get blocks(): readonly BlockReference[] {
+    return this.#content.blocks;
+  }
+  get minKey(): Uint8Array {
+    return this.#content.minKey;
+  }
+  get maxKey(): Uint8Array {
+    return this.#content.blocks.at(-1)?.lastKey ?? emptyBytes;
+  }
+
+  mayHold(key: Uint8Array): boolean {
+    if (this.blocks.length === 0 || compareBytes(key, this.minKey) < 0 || compareBytes(key, this.maxKey) > 0) return false;
+    return bloomMayHold(this.#content.bloom, key);
+  }
+
+  /** The first block that may hold keys at or after this one; `blocks.length` when none does. */
+  firstBlock(gte?: Uint8Array): number {
+    if (gte === undefined) return 0;
+    let low = 0;
+    let high = this.blocks.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (compareBytes((this.blocks[middle] as BlockReference).lastKey, gte) < 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}

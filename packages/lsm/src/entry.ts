@@ -1,0 +1,25 @@
+/** One version of one row. Versions of a key are ordered newest first, keys by unsigned byte order. */
+import { compareBytes } from "@stamp/base";
+
+export interface Entry {
+  readonly key: Uint8Array;
+  /** Of the commit that wrote it. */
+  readonly sequence: number;
+  /** Undefined: a tombstone. */
+  readonly value: Uint8Array | undefined;
+}
+
+/** Inclusive start, exclusive end. */
+export interface KeyRange {
+  readonly gte?: Uint8Array;
+  readonly lt?: Uint8Array;
+  readonly reverse?: boolean;
+}
+
+/** Key first, then newest first. */
+export const compareEntries = (a: Entry, b: Entry): number => compareBytes(a.key, b.key) || b.sequence - a.sequence;
+
+/** Longest value a row may have. */
+export const valueBytesMax: number = 2 * 1024 * 1024;
+/** Longest key. */
+export const keyBytesMax: number = 16 * 1024;
