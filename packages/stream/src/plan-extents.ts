@@ -60,7 +60,7 @@ export function planAllocate(state: StreamState, request: AllocationRequest, rul
 export function planOpenExtent(
   state: StreamState,
   request: Omit<AllocationRequest, "replicas">,
-  segmentId: () => number,
+  segmentId: number | undefined,
   rules: Rules,
 ): Outcome<Plan> {
   const free = checkNoSuccessor(state, request, rules);
@@ -180,7 +180,8 @@ export function planForgetExtent(state: StreamState, id: ExtentId): Outcome<Plan
 
 export function planNode(state: StreamState, record: NodeRecord): Outcome<Plan> {
   const known = state.node(record.nodeId);
-  if (known !== undefined && record.incarnation < known.incarnation) {
+  // A new disk starts its count of incarnations again.
+  if (known?.diskId === record.diskId && record.incarnation < known.incarnation) {
     return refused(
       "aborted",
       "conflict",

@@ -66,15 +66,15 @@ export function lastExtent(state: StreamState, name: string): ExtentRecord | und
 }
 
 /** The stream's record with one more extent; a full tail becomes a segment with the number `segmentId`. */
-export function withExtent(record: StreamRecord, id: ExtentId, segmentId: () => number): Outcome<Change[]> {
+export function withExtent(record: StreamRecord, id: ExtentId, segmentId: number | undefined): Outcome<Change[]> {
   if (record.tail.length < segmentExtentsMax) return ok([{ kind: "stream", record: { ...record, tail: [...record.tail, id] } }]);
   if (record.segments.length >= segmentsPerStreamMax) {
     return refused("resourceExhausted", "noPlacement", `stream ${record.name} has ${segmentsPerStreamMax} full segments: truncate it`);
   }
-  const segment = segmentId();
-  const segments: SegmentReference[] = [...record.segments, { id: segment, count: record.tail.length }];
+  if (segmentId === undefined) return refused("aborted", "conflict", `the tail of stream ${record.name} is full: it needs a segment`);
+  const segments: SegmentReference[] = [...record.segments, { id: segmentId, count: record.tail.length }];
   return ok([
-    { kind: "segment", id: segment, extents: record.tail },
+    { kind: "segment", id: segmentId, extents: record.tail },
     { kind: "stream", record: { ...record, segments, tail: [id] } },
   ]);
 }

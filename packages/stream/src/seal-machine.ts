@@ -70,6 +70,11 @@ export class SealMachine {
     return this.#nodeIds.filter((nodeId) => !this.#counts(this.#answers.get(nodeId), committedBytes));
   }
 
+  /** Who has not answered at all. */
+  get silent(): string[] {
+    return this.#nodeIds.filter((nodeId) => !this.#answers.has(nodeId));
+  }
+
   get knownCommittedBytes(): number {
     return this.#committedBytes();
   }

@@ -7,8 +7,7 @@ export const lockServiceSchema = z.object({
   advertise: z.string().optional().describe("Address that others use, when it is not the one listened at"),
   dataDir: z.string().default(".stamp/lock-service-1").describe("Folder of the metadata store"),
   init: z
-    .stringbool()
-    .or(z.boolean())
+    .boolean()
     .default(false)
     .describe("Create a new stamp when the metadata store is empty; without it an empty store is never served"),
   waitingMax: z.coerce.number().int().min(1).default(10_000).describe("Requests that may wait for the store; more are refused"),

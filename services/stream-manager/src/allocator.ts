@@ -8,6 +8,7 @@ import { sleep } from "@stamp/ports";
 import type { ExtentRecord, PlacementNode } from "@stamp/stream";
 import { place, planAllocate, planDropAllocating, planReserveIds } from "@stamp/stream";
 import { toWire } from "@stamp/wire";
+import { Bell } from "./bell.ts";
 import type { Term } from "./term.ts";
 import { endIfStale, extentNode } from "./term.ts";
 
@@ -123,11 +124,28 @@ export class Allocator {
   async #createEverywhere(id: ExtentId): Promise<string[]> {
     const extent = this.#term.state.extent(id);
     if (extent?.phase !== "allocating") return [];
-    const created = Promise.all(
-      extent.replicas.map(async (replica) => ((await this.#create(extent, replica.nodeId)) ? undefined : replica.nodeId)),
-    );
-    if (!this.#term.world.rules.on("createdOnEveryReplica")) return [];
-    return (await created).filter((nodeId) => nodeId !== undefined);
+    const { clock, rules } = this.#term.world;
+    const { nodes } = this.#term;
+    const startedMs = clock.monotonicMs();
+    const waiting = new Set<string>();
+    const failed: string[] = [];
+    const answered = new Bell();
+    for (const { nodeId } of extent.replicas) {
+      waiting.add(nodeId);
+      void this.#create(extent, nodeId).then((created) => {
+        if (!created && waiting.has(nodeId)) failed.push(nodeId);
+        waiting.delete(nodeId);
+        answered.notify();
+      });
+    }
+    // The seal that runs beside this may find out that a node does not answer: its deadline is not waited for.
+    const forget = nodes.onTrouble(() => answered.notify());
+    while (waiting.size > 0 && rules.on("createdOnEveryReplica")) {
+      await answered.next;
+      for (const nodeId of nodes.distrustedSince(startedMs)) if (waiting.delete(nodeId)) failed.push(nodeId);
+    }
+    forget();
+    return failed;
   }
 
   async #create(extent: ExtentRecord, nodeId: string): Promise<boolean> {

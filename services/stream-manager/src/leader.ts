@@ -160,9 +160,10 @@ export async function takeReport(serving: Serving, report: NodeReport) {
   }
   const { nodeId, address, diskId, faultDomain } = report;
   const incarnation = fromWire(report.incarnation);
+  if (term.nodes.retired({ nodeId, diskId })) return ok({ smTerm: smTermNumber, wrongStamp: false });
   const recorded = await term.ledger.commit((state) => planNode(state, { nodeId, address, diskId, faultDomain, incarnation }));
   if (!recorded.ok) return recorded;
-  const fresh = term.nodes.report(nodeId, incarnation, {
+  const fresh = term.nodes.report({ nodeId, diskId }, incarnation, {
     reportNumber: fromWire(report.reportNumber),
     freeBytes: fromWire(report.freeBytes),
     totalBytes: fromWire(report.totalBytes),

@@ -16,16 +16,20 @@ export interface ReportedLoad {
 }
 
 interface Health {
+  readonly diskId: string;
   incarnation: number;
   lastSeenMs: number;
   load: ReportedLoad;
   /** Extents that it has and the stream manager does not know: never deleted but by an operator. */
   readonly unknown: Set<ExtentId>;
-  distrustedUntilMs: number;
+  /** When a call to it failed last. */
+  distrustedMs: number;
 }
 
 const unknownPerNodeMax = 1_000;
 const distrustMs = 2_000;
+/** So long a late report of a disk that was replaced may still be under way. */
+const retiredMs = 10_000;
 
 export class NodeTable {
   readonly #clock: Clock;
@@ -34,6 +38,8 @@ export class NodeTable {
   readonly #startedMs: number;
   readonly #health = new Map<string, Health>();
   readonly #waiting = new Set<() => void>();
+  readonly #retiredMs = new Map<string, number>();
+  readonly #listeners = new Set<() => void>();
 
   constructor(clock: Clock, state: StreamState, downAfterMs: number) {
     this.#clock = clock;
@@ -42,9 +48,19 @@ export class NodeTable {
     this.#startedMs = clock.monotonicMs();
   }
 
+  /** Whether a report of this disk is a late one: the node had another disk since. */
+  retired(place: ReplicaPlace): boolean {
+    return this.#clock.monotonicMs() < (this.#retiredMs.get(`${place.nodeId} ${place.diskId}`) ?? Number.NEGATIVE_INFINITY);
+  }
+
   /** False: an older report than one that was seen. */
-  report(nodeId: string, incarnation: number, load: ReportedLoad): boolean {
-    const known = this.#health.get(nodeId);
+  report(place: ReplicaPlace, incarnation: number, load: ReportedLoad): boolean {
+    const { nodeId, diskId } = place;
+    let known = this.#health.get(nodeId);
+    if (known !== undefined && known.diskId !== diskId) {
+      this.#retiredMs.set(`${nodeId} ${known.diskId}`, this.#clock.monotonicMs() + retiredMs);
+      known = undefined;
+    }
     if (known !== undefined) {
       const older = incarnation < known.incarnation || (incarnation === known.incarnation && load.reportNumber <= known.load.reportNumber);
       if (older) return false;
@@ -52,11 +68,12 @@ export class NodeTable {
     const wasUp = this.up(nodeId);
     const lastSeenMs = this.#clock.monotonicMs();
     this.#health.set(nodeId, {
+      diskId,
       incarnation,
       lastSeenMs,
       load,
       unknown: known?.unknown ?? new Set(),
-      distrustedUntilMs: known?.distrustedUntilMs ?? 0,
+      distrustedMs: known?.distrustedMs ?? Number.NEGATIVE_INFINITY,
     });
     if (!wasUp) this.#wake();
     return true;
@@ -109,12 +126,23 @@ export class NodeTable {
   /** A call to it just failed: it is not chosen for a while when others will do. */
   distrust(nodeId: string): void {
     const health = this.#health.get(nodeId);
-    if (health !== undefined) health.distrustedUntilMs = this.#clock.monotonicMs() + distrustMs;
+    if (health === undefined) return;
+    health.distrustedMs = this.#clock.monotonicMs();
+    for (const listen of this.#listeners) listen();
   }
 
   distrusted(): Set<string> {
-    const nowMs = this.#clock.monotonicMs();
-    return new Set([...this.#health].filter(([, health]) => nowMs < health.distrustedUntilMs).map(([nodeId]) => nodeId));
+    return this.distrustedSince(this.#clock.monotonicMs() - distrustMs);
+  }
+
+  distrustedSince(sinceMs: number): Set<string> {
+    return new Set([...this.#health].filter(([, health]) => health.distrustedMs >= sinceMs).map(([nodeId]) => nodeId));
+  }
+
+  /** Calls `listen` whenever a node is distrusted, until the returned function is called. */
+  onTrouble(listen: () => void): () => void {
+    this.#listeners.add(listen);
+    return () => this.#listeners.delete(listen);
   }
 
   placeable(): PlacementNode[] {

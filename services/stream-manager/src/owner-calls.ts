@@ -15,6 +15,7 @@ import {
   planOpenExtent,
   planOpenStream,
   planTruncate,
+  segmentExtentsMax,
   successorOf,
 } from "@stamp/stream";
 import type { Allocator } from "./allocator.ts";
@@ -155,11 +156,9 @@ export class OwnerCalls {
       this.#allocator.drop(id);
       return sealed;
     }
-    const segment = await this.#allocator.mintId();
+    const segment = await this.#segmentId(stream);
     if (!segment.ok) return segment;
-    const opening = ledger.commit((state) =>
-      planOpenExtent(state, { stream, ownerEpoch, predecessor, id }, () => segment.value, world.rules),
-    );
+    const opening = ledger.commit((state) => planOpenExtent(state, { stream, ownerEpoch, predecessor, id }, segment.value, world.rules));
     if (!world.rules.on("openBeforeTold")) {
       tellEarly(id);
       return ok();
@@ -167,6 +166,12 @@ export class OwnerCalls {
     const opened = await opening;
     if (!opened.ok) this.#allocator.drop(id);
     return opened;
+  }
+
+  /** A number for a new segment, when the tail of the list is full. */
+  async #segmentId(stream: string): Promise<Outcome<number | undefined>> {
+    const tail = this.#term.state.stream(stream)?.tail.length ?? 0;
+    return tail < segmentExtentsMax ? ok<number | undefined>(undefined) : this.#allocator.mintId();
   }
 
   async #answer(request: SealAndAllocate, successor: ExtentId): Promise<Outcome<Succession>> {

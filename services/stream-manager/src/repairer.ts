@@ -19,12 +19,15 @@ interface Candidate {
 }
 
 const attemptsMax = 3;
+const scanMs = 10_000;
+const scanTroubledMs = 2_000;
 
 export class Repairer {
   readonly #term: Term;
   readonly #completer: Completer;
   #busy = false;
   #repaired = 0;
+  #nextScanMs = 0;
 
   constructor(term: Term, completer: Completer) {
     this.#term = term;
@@ -64,17 +67,15 @@ export class Repairer {
       const candidate = extent && this.#candidate(extent);
       if (candidate !== undefined && (best === undefined || candidate.copiesLeft < best.copiesLeft)) best = candidate;
     };
-    if (troubled || this.#anyBroken()) for (const extent of state.extents()) consider(extent);
-    else {
-      for (const id of state.incomplete()) consider(state.extent(id));
-      if (best === undefined) for (const extent of state.extents()) if (extent.replicas.length < this.#term.config.copies) consider(extent);
-    }
+    for (const id of this.#completer.brokenExtents()) consider(state.extent(id));
+    for (const id of state.incomplete()) consider(state.extent(id));
+    if (best !== undefined) return best;
+    // All of them are looked at only now and then while nothing is found.
+    const nowMs = this.#term.world.clock.monotonicMs();
+    if (nowMs < this.#nextScanMs) return undefined;
+    for (const extent of state.extents()) consider(extent);
+    if (best === undefined) this.#nextScanMs = nowMs + (troubled ? scanTroubledMs : scanMs);
     return best;
-  }
-
-  #anyBroken(): boolean {
-    for (const _ of this.#completer.brokenExtents()) return true;
-    return false;
   }
 
   #candidate(extent: ExtentRecord): Candidate | undefined {

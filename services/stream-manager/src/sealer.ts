@@ -9,9 +9,10 @@ import { jittered, sleep, within } from "@stamp/ports";
 import type { ReplicaRecord, SealAnswer } from "@stamp/stream";
 import { planBeginSeal, planRecordSealed, SealMachine } from "@stamp/stream";
 import { fromWire, ReplicaState, toWire } from "@stamp/wire";
+import { Bell } from "./bell.ts";
 import type { Completer } from "./completer.ts";
 import type { Term } from "./term.ts";
-import { Bell, endIfStale, extentNode } from "./term.ts";
+import { endIfStale, extentNode } from "./term.ts";
 
 interface Job {
   readonly machine: SealMachine;
@@ -84,6 +85,7 @@ export class Sealer {
 
     const decision = await this.#decide(id, job, replicas);
     if (decision === undefined) return refused("unavailable", "notLeader", "the term ended during the seal");
+    for (const nodeId of job.machine.silent) this.#term.nodes.distrust(nodeId);
     if (decision.suspect.length > 0) {
       world.logger.error("replicas lost acknowledged data", {
         extent: id,

@@ -29,22 +29,3 @@ export function extentNode(term: Term, nodeId: string): Client<typeof ExtentNode
 export function endIfStale(term: Term, failure: Failure): void {
   if (failure.reason === "staleTerm") term.end(`an extent node obeys a newer stream manager (${failure.message})`);
 }
-
-/** Something several wait for: `notify` wakes all who wait now. */
-export class Bell {
-  #ring: () => void = () => {};
-  #rung: Promise<void> = new Promise((resolve) => {
-    this.#ring = resolve;
-  });
-
-  get next(): Promise<void> {
-    return this.#rung;
-  }
-
-  notify(): void {
-    this.#ring();
-    this.#rung = new Promise((resolve) => {
-      this.#ring = resolve;
-    });
-  }
-}
