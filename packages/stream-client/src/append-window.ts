@@ -1,154 +1,237 @@
 /**
- * The owner's appends, in order: those that wait, those in flight on the current extent, and what a seal says of them. Pure.
+ * The owner's side of appending to one stream, as a pure machine: events in, effects out (design/stream-layer.md, Append and Seal;
+ * model/append.pml, clients).
  *
- *      waiting ──next()──> in flight ──acked()──> done
- *         ^                    │
- *         └──── sealed(): not below the sealed length (in order, before everything that waits)
- *                              └──── sealed(): below it ──> done
+ *     submit ──► waiting ──send──► sent (in flight, in offset order) ──acknowledged──► settled
+ *                   ▲                  │ first failure: nothing is sent any more, SealAndAllocate
+ *                   └── not below the ─┘ below the sealed length: settled, it did happen
+ *                       sealed length: sent again, in order, in the next extent
  *
- * Invariants: items leave `done` in the order in which they came; an item in flight has the offset that follows the one before it; an
- * item is put into a second extent only when the first was sealed below it (stream-layer.md, Append; faults.md "did it happen?").
+ * Invariants:
+ *  - Appends are sent, and settled, in the order they were submitted.
+ *  - An append is sent to the next extent only when the sealed length of the last one says that it is not there: so no append is ever
+ *    below two sealed lengths, and none is lost.
+ *  - Every append carries the offset at which it must land; offsets of one extent are given without gaps.
+ *  - Whoever hears `staleOwnerEpoch` is fenced for ever: appends that were sent have an unknown outcome, the others did not happen.
  */
-import { assert } from "@stamp/base";
-
-interface Flying<T> {
-  readonly item: T;
-  readonly offsetBytes: number;
-  readonly endBytes: number;
-}
-
-export interface Done<T> {
-  readonly item: T;
-  readonly extentId: number;
-  readonly offsetBytes: number;
-}
-
-export type Next<T> =
-  /** Send it with this expected offset. */
-  | { readonly kind: "send"; readonly item: T; readonly extentId: number; readonly offsetBytes: number; readonly endBytes: number }
-  /** There is no extent, or it is full: ask for the next one. */
-  | { readonly kind: "roll" }
-  | { readonly kind: "idle" };
+import type { Failure } from "@stamp/base";
+import { frameBytes, frameHeaderBytes } from "@stamp/extent";
+import type { Place } from "./types.ts";
 
 export interface WindowLimits {
-  /** An extent is rolled when the next append would make it longer; a single larger append still fits into an empty one. */
   readonly extentTargetBytes: number;
-  readonly inFlightAppendsMax: number;
   readonly inFlightBytesMax: number;
+  readonly inFlightAppendsMax: number;
 }
+
+/** One append. `item` is the shell's. */
+export interface PendingAppend<T> {
+  readonly item: T;
+  /** Payload length of each block. */
+  readonly blocksBytes: readonly number[];
+  /** With frame headers: what it takes in an extent. */
+  readonly extentBytes: number;
+  /** Where it was sent to last. */
+  readonly at: { readonly extentId: number; readonly offsetBytes: number } | undefined;
+  /** It was on the wire once: its outcome is not certainly "no" until a sealed length says so. */
+  readonly sent: boolean;
+}
+
+export type WindowEffect<T> =
+  | { readonly kind: "send"; readonly append: PendingAppend<T>; readonly extentId: number; readonly offsetBytes: number }
+  /** Ask for the sealed length of this extent (0: there is none) and for its successor; repeat until `changed` or `fence`. */
+  | { readonly kind: "change"; readonly extentId: number }
+  | { readonly kind: "settle"; readonly append: PendingAppend<T>; readonly places: readonly Place[] }
+  /** It did not happen (`no`), or nobody can say (`unknown`). */
+  | { readonly kind: "reject"; readonly append: PendingAppend<T>; readonly failure: Failure };
+
+interface Entry<T> extends PendingAppend<T> {
+  at: { readonly extentId: number; readonly offsetBytes: number } | undefined;
+  sent: boolean;
+}
+
+type State =
+  /** No extent takes appends: the last one (0: none) has to be sealed and its successor asked for. */
+  | { readonly kind: "idle"; readonly lastExtentId: number }
+  | { readonly kind: "open"; readonly extentId: number }
+  | { readonly kind: "changing"; readonly extentId: number }
+  | { readonly kind: "ended"; readonly failure: Failure };
 
 export class AppendWindow<T> {
   readonly #limits: WindowLimits;
-  readonly #framedBytes: (item: T) => number;
-  #waiting: T[] = [];
-  #flying: Flying<T>[] = [];
-  #extentId = 0;
-  #endBytes = 0;
+  #state: State;
+  /** In flight, in offset order. */
+  #sent: Entry<T>[] = [];
+  #waiting: Entry<T>[] = [];
+  #sentBytes = 0;
+  #waitingBytes = 0;
+  /** Of the current extent: where the next append goes, and what is known to be acknowledged. */
+  #nextOffsetBytes = 0;
   #committedBytes = 0;
-  #sealing = false;
 
-  constructor(limits: WindowLimits, framedBytes: (item: T) => number) {
+  /** `lastExtentId` is the sealed last extent of the stream, 0 when it has none. */
+  constructor(limits: WindowLimits, lastExtentId: number) {
     this.#limits = limits;
-    this.#framedBytes = framedBytes;
+    this.#state = { kind: "idle", lastExtentId };
   }
 
-  /** 0: there is none. */
-  get extentId(): number {
-    return this.#extentId;
+  get ended(): Failure | undefined {
+    return this.#state.kind === "ended" ? this.#state.failure : undefined;
   }
-  /** The largest committed length of the current extent that the owner knows of. */
+  /** The largest committed length known of the extent that is open or being changed. */
   get committedBytes(): number {
     return this.#committedBytes;
   }
-  get waiting(): number {
-    return this.#waiting.length;
+  get openExtentId(): number | undefined {
+    return this.#state.kind === "open" ? this.#state.extentId : undefined;
   }
-  get inFlight(): number {
-    return this.#flying.length;
+  get waitingBytes(): number {
+    return this.#waitingBytes;
   }
-  get sealing(): boolean {
-    return this.#sealing;
+  get inFlightBytes(): number {
+    return this.#sentBytes;
+  }
+  /** Appends that are not settled. */
+  get pending(): number {
+    return this.#sent.length + this.#waiting.length;
   }
 
-  add(item: T): void {
-    this.#waiting.push(item);
+  submit(item: T, blocksBytes: readonly number[]): readonly WindowEffect<T>[] {
+    let extentBytes = 0;
+    for (const length of blocksBytes) extentBytes += frameBytes(length);
+    const entry: Entry<T> = { item, blocksBytes, extentBytes, at: undefined, sent: false };
+    if (this.#state.kind === "ended") return [{ kind: "reject", append: entry, failure: { ...this.#state.failure, applied: "no" } }];
+    this.#waiting.push(entry);
+    this.#waitingBytes += extentBytes;
+    return this.#pump([]);
   }
 
-  /** An item that was never sent is taken back; false: it is in flight or done. */
-  takeBack(item: T): boolean {
-    const at = this.#waiting.indexOf(item);
+  /** Takes back an append that was never sent; false when it is too late for that. */
+  withdraw(item: T): boolean {
+    const at = this.#waiting.findIndex((entry) => entry.item === item && !entry.sent);
     if (at < 0) return false;
+    this.#waitingBytes -= (this.#waiting[at] as Entry<T>).extentBytes;
     this.#waiting.splice(at, 1);
     return true;
   }
 
-  next(): Next<T> {
-    const item = this.#waiting[0];
-    if (item === undefined || this.#sealing) return { kind: "idle" };
-    if (this.#extentId === 0) return { kind: "roll" };
-    const lengthBytes = this.#framedBytes(item);
-    if (this.#endBytes > 0 && this.#endBytes + lengthBytes > this.#limits.extentTargetBytes) {
-      return this.#flying.length === 0 ? { kind: "roll" } : { kind: "idle" };
-    }
-    const flyingBytes = this.#endBytes - (this.#flying[0]?.offsetBytes ?? this.#endBytes);
-    if (
-      this.#flying.length >= this.#limits.inFlightAppendsMax ||
-      (this.#flying.length > 0 && flyingBytes + lengthBytes > this.#limits.inFlightBytesMax)
-    ) {
-      return { kind: "idle" };
-    }
-    this.#waiting.shift();
-    const offsetBytes = this.#endBytes;
-    this.#endBytes += lengthBytes;
-    this.#flying.push({ item, offsetBytes, endBytes: this.#endBytes });
-    return { kind: "send", item, extentId: this.#extentId, offsetBytes, endBytes: this.#endBytes };
+  /** The primary of `extentId` says that everything below `committedBytes` is durable on every replica. */
+  acknowledged(extentId: number, committedBytes: number): readonly WindowEffect<T>[] {
+    const state = this.#state;
+    // Also while changing: an acknowledgement is true for ever. Of an extent that was left the sealed length has said it all.
+    if ((state.kind !== "open" && state.kind !== "changing") || state.extentId !== extentId) return [];
+    if (committedBytes <= this.#committedBytes || committedBytes > this.#nextOffsetBytes) return [];
+    this.#committedBytes = committedBytes;
+    const effects: WindowEffect<T>[] = [];
+    this.#settleBelow(committedBytes, effects);
+    return this.#pump(effects);
   }
 
-  /** The primary acknowledged everything up to here. Late answers of an extent that is being sealed change nothing. */
-  acked(extentId: number, endBytes: number): readonly Done<T>[] {
-    if (extentId !== this.#extentId || this.#sealing) return [];
-    const done: Done<T>[] = [];
-    while (this.#flying[0] !== undefined && this.#flying[0].endBytes <= endBytes) {
-      const { item, offsetBytes } = this.#flying.shift() as Flying<T>;
-      done.push({ item, extentId, offsetBytes });
+  /** An append to `extentId` failed or its outcome is unknown: whichever it was, the extent is left. */
+  failed(extentId: number): readonly WindowEffect<T>[] {
+    if (this.#state.kind !== "open" || this.#state.extentId !== extentId) return [];
+    this.#state = { kind: "changing", extentId };
+    return [{ kind: "change", extentId }];
+  }
+
+  /** The sealed length of `extentId` and its successor, which is open and empty. */
+  changed(extentId: number, sealedLengthBytes: number, successorId: number): readonly WindowEffect<T>[] {
+    if (this.#state.kind !== "changing" || this.#state.extentId !== extentId) return [];
+    const effects: WindowEffect<T>[] = [];
+    if (sealedLengthBytes < this.#committedBytes) {
+      return this.end({
+        code: "dataLoss",
+        reason: "damaged",
+        message: `extent ${extentId} was sealed at ${sealedLengthBytes}, below the ${this.#committedBytes} bytes that were acknowledged`,
+        applied: "unknown",
+      });
     }
-    this.#committedBytes = Math.max(this.#committedBytes, endBytes);
-    return done;
-  }
-
-  /** An append failed, or the extent is full: nothing is sent until `sealed`. False: it is so already, or about an older extent. */
-  seal(extentId: number): boolean {
-    if (extentId !== this.#extentId || this.#sealing) return false;
-    this.#sealing = true;
-    return true;
-  }
-
-  /** The extent was sealed at this length; appends go on at the start of the next one. */
-  sealed(sealedLengthBytes: number, nextExtentId: number): readonly Done<T>[] {
-    assert(this.#sealing, "sealed without being asked");
-    assert(this.#committedBytes <= sealedLengthBytes || this.#extentId === 0, "sealed below what was acknowledged");
-    const done: Done<T>[] = [];
-    const again: T[] = [];
-    for (const { item, offsetBytes, endBytes } of this.#flying) {
-      if (endBytes <= sealedLengthBytes) done.push({ item, extentId: this.#extentId, offsetBytes });
-      else again.push(item);
+    this.#settleBelow(sealedLengthBytes, effects);
+    const again = this.#sent;
+    this.#sent = [];
+    this.#sentBytes = 0;
+    for (const entry of again) {
+      // Not below the sealed length: it did not happen and never will.
+      entry.at = undefined;
+      entry.sent = false;
+      this.#waitingBytes += entry.extentBytes;
     }
     this.#waiting = [...again, ...this.#waiting];
-    this.#flying = [];
-    this.#extentId = nextExtentId;
-    this.#endBytes = 0;
+    this.#state = { kind: "open", extentId: successorId };
+    this.#nextOffsetBytes = 0;
     this.#committedBytes = 0;
-    this.#sealing = false;
-    return done;
+    return this.#pump(effects);
   }
 
-  /** The stream has another owner, or this one leaves: what was sent is unknown, what waited never happened. */
-  end(): { readonly sent: readonly T[]; readonly waiting: readonly T[] } {
-    const sent = this.#flying.map((flying) => flying.item);
-    const waiting = this.#waiting;
-    this.#flying = [];
+  /** Fenced, closed or broken: nothing is ever sent again. */
+  end(failure: Failure): readonly WindowEffect<T>[] {
+    if (this.#state.kind === "ended") return [];
+    this.#state = { kind: "ended", failure };
+    const effects: WindowEffect<T>[] = [];
+    for (const entry of this.#sent) effects.push({ kind: "reject", append: entry, failure: { ...failure, applied: "unknown" } });
+    for (const entry of this.#waiting) {
+      effects.push({ kind: "reject", append: entry, failure: { ...failure, applied: "no" } });
+    }
+    this.#sent = [];
     this.#waiting = [];
-    this.#sealing = true;
-    return { sent, waiting };
+    this.#sentBytes = 0;
+    this.#waitingBytes = 0;
+    return effects;
   }
+
+  #settleBelow(lengthBytes: number, effects: WindowEffect<T>[]): void {
+    let count = 0;
+    for (const entry of this.#sent) {
+      const at = entry.at as { extentId: number; offsetBytes: number };
+      if (at.offsetBytes + entry.extentBytes > lengthBytes) break;
+      count += 1;
+      this.#sentBytes -= entry.extentBytes;
+      effects.push({ kind: "settle", append: entry, places: placesOf(at.extentId, at.offsetBytes, entry.blocksBytes) });
+    }
+    if (count > 0) this.#sent.splice(0, count);
+  }
+
+  #pump(effects: WindowEffect<T>[]): readonly WindowEffect<T>[] {
+    const limits = this.#limits;
+    let taken = 0;
+    while (taken < this.#waiting.length) {
+      const state = this.#state;
+      if (state.kind === "idle") {
+        this.#state = { kind: "changing", extentId: state.lastExtentId };
+        effects.push({ kind: "change", extentId: state.lastExtentId });
+        break;
+      }
+      if (state.kind !== "open") break;
+      const entry = this.#waiting[taken] as Entry<T>;
+      if (this.#nextOffsetBytes > 0 && this.#nextOffsetBytes + entry.extentBytes > limits.extentTargetBytes) {
+        // Full. What is in flight first: sealing under it would only make it fail.
+        if (this.#sent.length > 0) break;
+        this.#state = { kind: "changing", extentId: state.extentId };
+        effects.push({ kind: "change", extentId: state.extentId });
+        break;
+      }
+      if (this.#sent.length >= limits.inFlightAppendsMax) break;
+      if (this.#sent.length > 0 && this.#sentBytes + entry.extentBytes > limits.inFlightBytesMax) break;
+      entry.at = { extentId: state.extentId, offsetBytes: this.#nextOffsetBytes };
+      entry.sent = true;
+      this.#nextOffsetBytes += entry.extentBytes;
+      this.#sentBytes += entry.extentBytes;
+      this.#waitingBytes -= entry.extentBytes;
+      this.#sent.push(entry);
+      taken += 1;
+      effects.push({ kind: "send", append: entry, extentId: state.extentId, offsetBytes: entry.at.offsetBytes });
+    }
+    if (taken > 0) this.#waiting.splice(0, taken);
+    return effects;
+  }
+}
+
+/** Where the payloads of blocks lie that were appended together at `offsetBytes`. */
+export function placesOf(extentId: number, offsetBytes: number, blocksBytes: readonly number[]): Place[] {
+  let at = offsetBytes;
+  return blocksBytes.map((lengthBytes) => {
+    const place = { extentId, offsetBytes: at + frameHeaderBytes(lengthBytes), lengthBytes };
+    at += frameBytes(lengthBytes);
+    return place;
+  });
 }

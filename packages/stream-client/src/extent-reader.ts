@@ -1,186 +1,183 @@
 /**
- * Reads acknowledged bytes from any replica. A node that did not answer within what is usual is not waited for alone: the next replica
- * is asked as well, the first good answer wins and the loser is cancelled. A replica that refuses is passed over at once.
+ * Reads acknowledged bytes from any replica. What is at an acknowledged place never changes, so any answer will do; a replica that may
+ * not serve (away, stale, damaged) refuses, and another is asked. Locations come from a bounded cache; only when every replica of a
+ * cached location refused is the stream manager asked.
  */
-import { type Failed, FailureError, type Outcome, ok, refused } from "@stamp/base";
-import type { LeaderCalls } from "@stamp/metadata-store";
-import { sleep, type World } from "@stamp/ports";
-import { ExtentNode, toWire } from "@stamp/wire";
+import { type Failed, type Failure, FailureError, type Outcome, ok, refused } from "@stamp/base";
+import type { World } from "@stamp/ports";
+import { jittered, sleep } from "@stamp/ports";
+import { type ExtentLocation, ExtentNode, fromWire, type ReadBlocksResponse, toWire } from "@stamp/wire";
 import { LocationCache } from "./location-cache.ts";
-import { NodeScores } from "./node-scores.ts";
-import type { Location, Place } from "./place.ts";
+import { NodeHistories, type ReplicaAttempt, raceReplicas } from "./replica-race.ts";
+import type { Place, ReadOptions, ReadPlacesOptions } from "./types.ts";
 
-export interface ReaderOptions {
-  readonly chunkBytesMax: number;
-  readonly windowBytesMax: number;
-  readonly roundsMax: number;
-}
+export const readBytesMax: number = 4 * 1024 * 1024;
+const chunkBytesMax = 1024 * 1024;
+const windowBytesMax = 4 * 1024 * 1024;
+const backoffStartMs = 10;
+const backoffMaxMs = 250;
 
-export const readerDefaults: ReaderOptions = { chunkBytesMax: 1024 * 1024, windowBytesMax: 4 * 1024 * 1024, roundsMax: 4 };
+export type Locate = (extentIds: readonly number[], timeoutMs: number) => Promise<Outcome<readonly ExtentLocation[]>>;
 
 export class ExtentReader {
-  readonly locations: LocationCache;
   readonly #world: World;
-  readonly #options: ReaderOptions;
-  readonly #scores: NodeScores;
+  readonly #locate: Locate;
+  readonly #locations: LocationCache;
+  readonly #histories = new NodeHistories();
+  readonly #locating = new Map<number, Promise<Outcome<readonly string[]>>>();
 
-  constructor(world: World, manager: LeaderCalls, options: ReaderOptions = readerDefaults) {
+  constructor(world: World, locate: Locate, options: { readonly locationsMax: number }) {
     this.#world = world;
-    this.#options = options;
-    this.locations = new LocationCache(world, manager);
-    this.#scores = new NodeScores(world);
+    this.#locate = locate;
+    this.#locations = new LocationCache(options.locationsMax);
   }
 
-  learn(locations: readonly Location[]): void {
-    this.locations.learn(locations);
-  }
-
-  /** The bytes of one place, at most 4 MiB. Owned by the caller, possibly a view of a larger buffer. */
-  async read(place: Place, options: { readonly timeoutMs: number; readonly signal?: AbortSignal }): Promise<Outcome<Uint8Array>> {
-    const answer = await this.fromAny(
-      place.extentId,
-      options.timeoutMs,
-      (address, timeoutMs, signal) =>
-        this.#world.transport
-          .client(address, ExtentNode)
-          .read(
-            { extentId: toWire(place.extentId), offsetBytes: toWire(place.offsetBytes), lengthBytes: place.lengthBytes },
-            { timeoutMs, signal },
-          ),
-      options.signal,
-    );
-    if (!answer.ok) return answer;
-    const { payload } = answer.value;
-    if (payload.length !== place.lengthBytes) {
-      return refused("internal", "bug", `asked for ${place.lengthBytes} bytes of extent ${place.extentId}, got ${payload.length}`);
+  /** What a read need not ask for. */
+  learn(locations: readonly ExtentLocation[]): void {
+    for (const location of locations) {
+      if (location.addresses.length > 0) this.#locations.learn(fromWire(location.extentId), location);
     }
-    return ok(payload);
   }
 
-  /** The bytes of these places in order, in pieces of at most 1 MiB, read ahead by at most 4 MiB. Throws FailureError. */
-  async *readPlaces(
-    places: readonly Place[],
-    options: { readonly timeoutMs: number; readonly signal?: AbortSignal },
-  ): AsyncGenerator<Uint8Array, void, void> {
-    const deadlineMs = this.#world.clock.monotonicMs() + options.timeoutMs;
-    const controller = new AbortController();
-    const onAbort = (): void => controller.abort();
+  /** The bytes of a place (at most 4 MiB, inside one block). Borrowed from the message they came in. */
+  async read(place: Place, options: ReadOptions): Promise<Outcome<Uint8Array>> {
+    if (place.lengthBytes < 1 || place.lengthBytes > readBytesMax) {
+      return refused("invalidArgument", "badRequest", `a read of ${place.lengthBytes} bytes`);
+    }
+    const request = { extentId: toWire(place.extentId), offsetBytes: toWire(place.offsetBytes), lengthBytes: place.lengthBytes };
+    return this.fromReplicas(place.extentId, options, async (address, timeoutMs, signal) => {
+      const answer = await this.#world.transport.client(address, ExtentNode).read(request, { timeoutMs, signal });
+      if (!answer.ok) return answer;
+      if (answer.value.payload.length !== place.lengthBytes) {
+        return refused("internal", "outOfRange", `${address} gave ${answer.value.payload.length} bytes for ${place.lengthBytes}`);
+      }
+      return ok(answer.value.payload);
+    });
+  }
+
+  /** Whole blocks from a block's header on, of a sealed extent of this length. */
+  async readBlocks(
+    extentId: number,
+    offsetBytes: number,
+    sealedLengthBytes: number,
+    maxBytes: number,
+    options: ReadOptions,
+  ): Promise<Outcome<ReadBlocksResponse>> {
+    return this.fromReplicas(extentId, options, async (address, timeoutMs, signal) => {
+      const request = { extentId: toWire(extentId), offsetBytes: toWire(offsetBytes), maxBytes };
+      const answer = await this.#world.transport.client(address, ExtentNode).readBlocks(request, { timeoutMs, signal });
+      if (!answer.ok) return answer;
+      const next = fromWire(answer.value.nextOffsetBytes);
+      if (next <= offsetBytes || (answer.value.end && next < sealedLengthBytes)) {
+        return refused("unavailable", "extentStale", `${address} holds extent ${extentId} to ${next} of ${sealedLengthBytes} bytes`);
+      }
+      return answer;
+    });
+  }
+
+  /**
+   * The bytes of all places, in order, in chunks of at most 1 MiB; up to `windowBytes` are asked for ahead. Throws FailureError. Leaving
+   * early cancels what was asked for.
+   */
+  async *readPlaces(places: Iterable<Place>, options: ReadPlacesOptions = {}): AsyncIterable<Uint8Array> {
+    const windowBytes = Math.min(options.windowBytes ?? windowBytesMax, windowBytesMax);
+    const timeoutMs = options.timeoutMs ?? 10_000;
+    const stop = new AbortController();
+    const onAbort = (): void => stop.abort();
     options.signal?.addEventListener("abort", onAbort, { once: true });
-    const ahead: { readonly bytes: number; readonly answer: Promise<Outcome<Uint8Array>> }[] = [];
+    if (options.signal?.aborted) stop.abort();
+    const chunks = chunksOf(places);
+    const ahead: { readonly lengthBytes: number; readonly answer: Promise<Outcome<Uint8Array>> }[] = [];
     let aheadBytes = 0;
+    let upcoming = chunks.next();
     try {
-      const pieces = split(places, this.#options.chunkBytesMax);
-      let next = pieces.next();
       for (;;) {
-        while (!next.done && (ahead.length === 0 || aheadBytes + next.value.lengthBytes <= this.#options.windowBytesMax)) {
-          const timeoutMs = deadlineMs - this.#world.clock.monotonicMs();
-          ahead.push({ bytes: next.value.lengthBytes, answer: this.read(next.value, { timeoutMs, signal: controller.signal }) });
-          aheadBytes += next.value.lengthBytes;
-          next = pieces.next();
+        while (!upcoming.done && (ahead.length === 0 || aheadBytes + upcoming.value.lengthBytes <= windowBytes)) {
+          const place = upcoming.value;
+          aheadBytes += place.lengthBytes;
+          ahead.push({ lengthBytes: place.lengthBytes, answer: this.read(place, { timeoutMs, signal: stop.signal }) });
+          upcoming = chunks.next();
         }
         const first = ahead.shift();
         if (first === undefined) return;
         const outcome = await first.answer;
         if (!outcome.ok) throw new FailureError(outcome.failure);
-        aheadBytes -= first.bytes;
+        aheadBytes -= first.lengthBytes;
         yield outcome.value;
       }
     } finally {
       options.signal?.removeEventListener("abort", onAbort);
-      controller.abort();
+      stop.abort();
     }
   }
 
-  /** Asks replicas of this extent until one answers well, in rounds over fresh locations, until the deadline. */
-  async fromAny<T>(
-    extentId: number,
-    timeoutMs: number,
-    ask: (address: string, timeoutMs: number, signal: AbortSignal) => Promise<Outcome<T>>,
-    signal?: AbortSignal,
-  ): Promise<Outcome<T>> {
-    const { clock } = this.#world;
-    const deadlineMs = clock.monotonicMs() + timeoutMs;
-    let last: Failed = refused("deadlineExceeded", "timeout", `no time to read extent ${extentId}`);
-    for (let round = 0; round < this.#options.roundsMax; round++) {
-      const leftMs = deadlineMs - clock.monotonicMs();
-      if (leftMs <= 0 || signal?.aborted) return last;
-      const location = await this.locations.find(extentId, leftMs);
-      if (!location.ok) return location;
-      const addresses = this.#scores.order(location.value.addresses);
-      const answer = await this.#race(addresses, deadlineMs, ask, signal);
-      if (answer.ok) return answer;
-      last = answer;
-      // Perhaps they moved, or wait to learn a sealed length.
-      this.locations.forget(extentId);
-      if ((await sleep(clock, Math.min(20 * 4 ** round, 500), signal)) === "aborted") return last;
+  /** Asks replicas until one answers, the deadline passes, or all of a fresh location say what will not change by waiting. */
+  async fromReplicas<T>(extentId: number, options: ReadOptions, attempt: ReplicaAttempt<T>): Promise<Outcome<T>> {
+    const { clock, random } = this.#world;
+    const deadlineMs = clock.monotonicMs() + options.timeoutMs;
+    let backoffMs = backoffStartMs;
+    let last: Failed | undefined;
+    for (;;) {
+      if (options.signal?.aborted) return cancelled;
+      const cached = this.#locations.get(extentId);
+      const fresh = cached === undefined;
+      const located = fresh ? await this.#find(extentId, deadlineMs - clock.monotonicMs()) : ok(cached.addresses);
+      if (located.ok) {
+        const order = this.#histories.order(located.value, random.uint32() % located.value.length);
+        const result = await raceReplicas(clock, this.#histories, order, deadlineMs, options.signal, attempt);
+        if ("answer" in result) return ok(result.answer);
+        last = result.failures.at(-1) as Failed;
+        this.#locations.forget(extentId);
+        if (fresh && result.failures.every(({ failure }) => isFinal(failure))) return last;
+        // A stale location is asked for again at once; anything else is given time.
+        if (!fresh) continue;
+      } else {
+        last = located;
+        if (located.failure.reason === "unknownExtent") return located;
+      }
+      if (options.signal?.aborted) return cancelled;
+      const pauseMs = jittered(random, backoffMs);
+      backoffMs = Math.min(backoffMs * 2, backoffMaxMs);
+      if (clock.monotonicMs() + pauseMs >= deadlineMs) return last;
+      await sleep(clock, pauseMs, options.signal);
     }
-    return last;
   }
 
-  /** One pass over the replicas, the next one asked when the one before failed or is slow. */
-  #race<T>(
-    addresses: readonly string[],
-    deadlineMs: number,
-    ask: (address: string, timeoutMs: number, signal: AbortSignal) => Promise<Outcome<T>>,
-    signal: AbortSignal | undefined,
-  ): Promise<Outcome<T>> {
-    const { clock } = this.#world;
-    return new Promise((resolve) => {
-      const controller = new AbortController();
-      const onAbort = (): void => controller.abort();
-      if (signal?.aborted) onAbort();
-      signal?.addEventListener("abort", onAbort, { once: true });
-      let next = 0;
-      let pending = 0;
-      let settled = false;
-      let last: Failed = refused("unavailable", "unknownExtent", "no replica is known");
-      const settle = (outcome: Outcome<T>): void => {
-        if (settled) return;
-        settled = true;
-        signal?.removeEventListener("abort", onAbort);
-        controller.abort();
-        resolve(outcome);
-      };
-      const start = (): void => {
-        const address = addresses[next++];
-        if (address === undefined || settled) {
-          if (pending === 0) settle(last);
-          return;
-        }
-        pending++;
-        let slow = false;
-        const startedMs = clock.monotonicMs();
-        const hedge = clock.after(this.#scores.hedgeAfterMs, () => {
-          slow = true;
-          if (next < addresses.length) start();
-        });
-        void ask(address, Math.max(1, deadlineMs - startedMs), controller.signal).then((outcome) => {
-          hedge.cancel();
-          pending--;
-          if (settled) return;
-          if (outcome.ok) {
-            this.#scores.answered(address, clock.monotonicMs() - startedMs);
-            settle(outcome);
-            return;
-          }
-          this.#scores.failed(address);
-          last = outcome;
-          if (!slow || pending === 0) start();
-        });
-      };
-      start();
-    });
+  /** One question for all readers of an extent that wait. */
+  #find(extentId: number, timeoutMs: number): Promise<Outcome<readonly string[]>> {
+    let asked = this.#locating.get(extentId);
+    if (asked === undefined) {
+      asked = this.#ask(extentId, timeoutMs).finally(() => this.#locating.delete(extentId));
+      this.#locating.set(extentId, asked);
+    }
+    return asked;
+  }
+
+  async #ask(extentId: number, timeoutMs: number): Promise<Outcome<readonly string[]>> {
+    if (timeoutMs <= 0) return refused("deadlineExceeded", "timeout", `no time left to locate extent ${extentId}`);
+    const answer = await this.#locate([extentId], timeoutMs);
+    if (!answer.ok) return answer;
+    this.learn(answer.value);
+    const found = answer.value.find((location) => fromWire(location.extentId) === extentId);
+    if (found === undefined) return refused("notFound", "unknownExtent", `extent ${extentId} is unknown to the stream manager`);
+    if (found.addresses.length === 0) return refused("unavailable", "noPlacement", `extent ${extentId} has no replica now`);
+    return ok(found.addresses);
   }
 }
 
-function* split(places: readonly Place[], chunkBytesMax: number): Generator<Place, void, void> {
-  for (const place of places) {
-    for (let at = 0; at < place.lengthBytes; at += chunkBytesMax) {
-      yield {
-        extentId: place.extentId,
-        offsetBytes: place.offsetBytes + at,
-        lengthBytes: Math.min(chunkBytesMax, place.lengthBytes - at),
-      };
+/** Of every replica of a fresh location: waiting will not help. */
+const isFinal = (failure: Failure): boolean =>
+  failure.reason === "unknownExtent" ||
+  failure.reason === "outOfRange" ||
+  failure.reason === "damaged" ||
+  failure.code === "invalidArgument";
+
+const cancelled: Failed = refused("cancelled", "cancelled", "the reader went away");
+
+function* chunksOf(places: Iterable<Place>): Generator<Place, undefined> {
+  for (const { extentId, offsetBytes, lengthBytes } of places) {
+    for (let at = 0; at < lengthBytes; at += chunkBytesMax) {
+      yield { extentId, offsetBytes: offsetBytes + at, lengthBytes: Math.min(chunkBytesMax, lengthBytes - at) };
     }
   }
 }

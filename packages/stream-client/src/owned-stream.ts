@@ -1,283 +1,357 @@
 /**
- * A stream in the hands of its owner: appends in order, pipelined, to the last extent's primary; when anything fails, seal, next
- * extent, re-append what is not below the sealed length (AppendWindow decides). No stream-manager call on a steady-state append.
+ * A stream taken over under an owner epoch: the only one who appends to it, until a higher epoch takes it over. The machine is
+ * `append-window.ts`; this shell sends, waits and asks the stream manager.
  *
- * An append that was sent is resolved only by an acknowledgement or by a seal; a caller whose deadline passes is told `unknown` and the
- * append goes on. When anybody says that the owner epoch is too low, the stream is fenced: nothing more is sent, ever.
+ * No stream-manager call on a steady-state append: only when an extent is full or failed.
  */
-import { assert, type Failure, type Outcome, ok, refused, totalLength, unknownOutcome } from "@stamp/base";
-import { frameBytes, frameHeaderBytes } from "@stamp/extent";
+import { type Failure, FailureError, type Outcome, type OwnerEpoch, ok, refused, unknownOutcome } from "@stamp/base";
+import { appendPayloadBytesMax, blockPayloadBytesMax } from "@stamp/extent";
 import type { LeaderCalls } from "@stamp/metadata-store";
-import { jittered, sleep, type Timer, type World } from "@stamp/ports";
-import { ExtentNode, fromWire, type SealAndAllocateResponse, StreamManager, toWire } from "@stamp/wire";
-import { AppendWindow, type Done } from "./append-window.ts";
+import type { Timer, World } from "@stamp/ports";
+import { jittered, sleep } from "@stamp/ports";
+import { type ExtentLocation, ExtentNode, fromWire, type SealAndAllocateResponse, StreamManager, toWire } from "@stamp/wire";
+import { AppendWindow, type PendingAppend, type WindowEffect, type WindowLimits } from "./append-window.ts";
 import type { ExtentReader } from "./extent-reader.ts";
-import { type Location, locationFromWire, type Place } from "./place.ts";
-import { readBlocks, type StreamBlock } from "./sequential.ts";
+import type { Place, StoredBlock, StreamExtent } from "./types.ts";
 
-export interface OwnedStreamOptions {
-  readonly extentTargetBytes: number;
-  readonly inFlightAppendsMax: number;
-  readonly inFlightBytesMax: number;
-  /** Appends that wait behind those in flight; more are refused with `overloaded`. */
-  readonly waitingMax: number;
-  /** Of one append at the primary. */
+export interface OwnedStreamLimits extends WindowLimits {
   readonly appendTimeoutMs: number;
-  /** Of one call to the stream manager; it is repeated. */
-  readonly sealTimeoutMs: number;
+  readonly waitingBytesMax: number;
 }
 
-export const ownedStreamDefaults: OwnedStreamOptions = {
-  extentTargetBytes: 64 * 1024 * 1024,
-  inFlightAppendsMax: 32,
-  inFlightBytesMax: 16 * 1024 * 1024,
-  waitingMax: 4096,
-  appendTimeoutMs: 800,
-  sealTimeoutMs: 10_000,
-};
+export interface OwnedStreamParts {
+  readonly world: World;
+  readonly manager: LeaderCalls;
+  readonly reader: ExtentReader;
+  readonly limits: OwnedStreamLimits;
+}
 
 interface Item {
   readonly blocks: readonly Uint8Array[];
-  readonly framedBytes: number;
-  resolve: (outcome: Outcome<readonly Place[]>) => void;
+  readonly resolve: (outcome: Outcome<readonly Place[]>) => void;
   timer: Timer | undefined;
 }
 
+const changeTimeoutMs = 5_000;
+const changeBackoffStartMs = 10;
+const changeBackoffMaxMs = 500;
+const readChunkBytes = 1024 * 1024;
+const readTimeoutMs = 10_000;
+
 export class OwnedStream {
   readonly name: string;
-  readonly ownerEpoch: number;
-  readonly #world: World;
-  readonly #manager: LeaderCalls;
-  readonly #reader: ExtentReader;
-  readonly #options: OwnedStreamOptions;
+  readonly ownerEpoch: OwnerEpoch;
+  /** Resolves once, with why, when nothing can be appended any more: another owner, or data lost. Never after `close`. */
+  readonly whenFenced: Promise<string>;
+  readonly #parts: OwnedStreamParts;
   readonly #window: AppendWindow<Item>;
-  readonly #onFenced: (why: string) => void;
-  #extents: Location[];
-  #ids: Set<number>;
-  #current: Location | undefined;
-  #ended: Failure | undefined;
-  #seals = 0;
+  readonly #sealedAtOpen: readonly StreamExtent[];
+  readonly #stop = new AbortController();
+  #extents: StreamExtent[];
+  #known: Set<number>;
+  /** Of the open extent; the first is the primary. */
+  #addresses: readonly string[] = [];
+  /** Nodes that the last extent failed on. */
+  #avoid: readonly string[] = [];
+  #onFenced: (why: string) => void = () => {};
+  #idle: (() => void)[] = [];
+  #closing = false;
 
-  constructor(
-    world: World,
-    manager: LeaderCalls,
-    reader: ExtentReader,
-    opened: { readonly name: string; readonly ownerEpoch: number; readonly extents: readonly Location[] },
-    onFenced: (why: string) => void,
-    options: OwnedStreamOptions,
-  ) {
-    this.#world = world;
-    this.#manager = manager;
-    this.#reader = reader;
-    this.name = opened.name;
-    this.ownerEpoch = opened.ownerEpoch;
-    this.#extents = [...opened.extents];
-    this.#ids = new Set(this.#extents.map((extent) => extent.extentId));
-    this.#onFenced = onFenced;
-    this.#options = options;
-    this.#window = new AppendWindow(options, (item) => item.framedBytes);
-    reader.learn(this.#extents);
-  }
-
-  /** In order; all but the last are sealed. */
-  get extents(): readonly Location[] {
-    return this.#extents;
-  }
-  get ended(): Failure | undefined {
-    return this.#ended;
-  }
-  /** Times an extent was left for the next one. */
-  get seals(): number {
-    return this.#seals;
-  }
-  /** Appends that wait or are in flight. */
-  get pending(): number {
-    return this.#window.inFlight + this.#window.waiting;
-  }
-
-  /** Whether the extent is in this stream (and was not truncated away). */
-  knows(extentId: number): boolean {
-    return this.#ids.has(extentId);
-  }
-
-  /**
-   * Appends the blocks (1 byte to 4 MiB each, 8 MiB together; borrowed until it resolves, and longer if the outcome is unknown) as a
-   * whole, after every append called before. Answers where each lies once they are durable on every replica.
-   */
-  append(blocks: readonly Uint8Array[], options: { readonly timeoutMs: number }): Promise<Outcome<readonly Place[]>> {
-    assert(blocks.length > 0, "an append has blocks");
-    if (this.#ended !== undefined) return Promise.resolve({ ok: false, failure: { ...this.#ended, applied: "no" } });
-    if (this.#window.waiting >= this.#options.waitingMax) {
-      const waiting = `${this.#window.waiting} appends to ${this.name} wait`;
-      return Promise.resolve(refused("resourceExhausted", "overloaded", waiting));
-    }
-    let framedBytes = 0;
-    for (const block of blocks) framedBytes += frameBytes(block.length);
-    return new Promise((resolve) => {
-      const item: Item = { blocks, framedBytes, resolve, timer: undefined };
-      item.timer = this.#world.clock.after(options.timeoutMs, () => this.#late(item));
-      this.#window.add(item);
-      this.#pump();
+  constructor(parts: OwnedStreamParts, name: string, ownerEpoch: OwnerEpoch, extents: readonly StreamExtent[]) {
+    this.name = name;
+    this.ownerEpoch = ownerEpoch;
+    this.#parts = parts;
+    this.#extents = [...extents];
+    this.#known = new Set(extents.map(({ extentId }) => extentId));
+    this.#sealedAtOpen = extents;
+    this.#window = new AppendWindow(parts.limits, extents.at(-1)?.extentId ?? 0);
+    this.whenFenced = new Promise((resolve) => {
+      this.#onFenced = resolve;
     });
   }
 
-  /** Every block of the extents that were sealed at open, in order, from `fromExtentId` on (from the first without it). */
-  readAll(options: { readonly fromExtentId?: number; readonly timeoutMs: number }): AsyncGenerator<StreamBlock, void, void> {
-    const sealed = this.#extents.filter((extent) => extent.sealedLengthBytes !== undefined);
-    const from = options.fromExtentId === undefined ? 0 : sealed.findIndex((extent) => extent.extentId === options.fromExtentId);
-    assert(from >= 0, "reading starts in the stream");
-    return readBlocks(this.#world, this.#reader, sealed.slice(from), options.timeoutMs);
+  /** In order; all but the last are sealed. */
+  get extents(): readonly StreamExtent[] {
+    return this.#extents;
+  }
+  get fenced(): boolean {
+    return this.#window.ended !== undefined;
+  }
+  get pendingAppends(): number {
+    return this.#window.pending;
   }
 
-  /** Drops the extents before this one from the list. */
-  async truncateBefore(extentId: number, timeoutMs: number): Promise<Outcome<void>> {
-    if (!this.#ids.has(extentId)) return refused("notFound", "unknownExtent", `extent ${extentId} is not in ${this.name}`);
-    const answer = await this.#manager.call(
-      timeoutMs,
-      (address, leftMs) =>
-        this.#world.transport
-          .client(address, StreamManager)
-          .truncateStream(
-            { name: this.name, ownerEpoch: toWire(this.ownerEpoch), beforeExtentId: toWire(extentId) },
-            { timeoutMs: leftMs },
-          ),
-      { idempotent: true, attemptTimeoutMs: 2_000 },
-    );
-    if (!answer.ok) {
-      if (answer.failure.reason === "staleOwnerEpoch") this.#fence(answer.failure.message);
-      return answer;
+  /** Whether the extent is in the list of this stream. */
+  knows(extentId: number): boolean {
+    return this.#known.has(extentId);
+  }
+
+  /**
+   * Appends blocks together, all or none, after everything that was appended before; many may be in flight. Blocks are borrowed until
+   * the appends are resolved (which may be after the deadline). 1 byte to 4 MiB each, 8 MiB together.
+   *
+   * At the deadline (`Infinity`: none) the caller hears `unknown` when it was sent, and the stream goes on with it: it may still
+   * happen; one that was not sent is taken back. `staleOwnerEpoch`: another owner has the stream.
+   */
+  append(blocks: readonly Uint8Array[], options: { readonly timeoutMs: number }): Promise<Outcome<readonly Place[]>> {
+    const refusal = this.#refusal(blocks);
+    if (refusal !== undefined) return Promise.resolve(refusal);
+    const { clock } = this.#parts.world;
+    return new Promise((resolve) => {
+      const item: Item = { blocks, resolve, timer: undefined };
+      if (Number.isFinite(options.timeoutMs)) {
+        item.timer = clock.after(options.timeoutMs, () => this.#late(item));
+      }
+      this.#act(
+        this.#window.submit(
+          item,
+          blocks.map(({ length }) => length),
+        ),
+      );
+    });
+  }
+
+  #refusal(blocks: readonly Uint8Array[]): Outcome<never> | undefined {
+    let total = 0;
+    for (const block of blocks) {
+      if (block.length < 1 || block.length > blockPayloadBytesMax) return badRequest(`a block of ${block.length} bytes`);
+      total += block.length;
     }
-    const at = this.#extents.findIndex((extent) => extent.extentId === extentId);
-    for (const dropped of this.#extents.splice(0, Math.max(0, at))) this.#ids.delete(dropped.extentId);
-    return ok();
-  }
-
-  /** Sends nothing more. What was sent stays unknown to its callers; the next owner's OpenStream resolves it. */
-  close(): void {
-    this.#end({ code: "cancelled", reason: "stopping", message: `${this.name} was closed`, applied: "no" });
+    if (total === 0 || total > appendPayloadBytesMax) return badRequest(`an append of ${total} bytes`);
+    if (this.#closing) return refused("unavailable", "stopping", `stream ${this.name} is being closed`);
+    const { waitingBytesMax } = this.#parts.limits;
+    if (this.#window.waitingBytes > 0 && this.#window.waitingBytes + total > waitingBytesMax) {
+      return refused("resourceExhausted", "overloaded", `${this.#window.waitingBytes} bytes wait to be appended to stream ${this.name}`);
+    }
+    return undefined;
   }
 
   #late(item: Item): void {
-    if (this.#window.takeBack(item)) {
-      item.resolve(refused("deadlineExceeded", "timeout", `no time left to append to ${this.name}`));
-      return;
+    if (this.#window.withdraw(item)) {
+      item.resolve(refused("deadlineExceeded", "timeout", `an append to stream ${this.name} was not sent in time`));
+      this.#checkIdle();
+    } else {
+      item.resolve(unknownOutcome("deadlineExceeded", "timeout", `an append to stream ${this.name} was not acknowledged in time`));
     }
-    item.resolve(unknownOutcome("deadlineExceeded", "timeout", `an append to ${this.name} is not resolved yet`));
   }
 
-  #pump(): void {
-    for (;;) {
-      const next = this.#window.next();
-      if (next.kind === "idle") return;
-      if (next.kind === "roll") {
-        if (this.#window.seal(this.#window.extentId)) void this.#seal([]);
+  #act(effects: readonly WindowEffect<Item>[]): void {
+    for (const effect of effects) {
+      switch (effect.kind) {
+        case "send":
+          this.#send(effect.append, effect.extentId, effect.offsetBytes);
+          break;
+        case "change":
+          void this.#change(effect.extentId);
+          break;
+        case "settle":
+          effect.append.item.timer?.cancel();
+          effect.append.item.resolve(ok(effect.places));
+          break;
+        case "reject":
+          effect.append.item.timer?.cancel();
+          effect.append.item.resolve({ ok: false, failure: effect.failure });
+          break;
+      }
+    }
+    this.#checkIdle();
+  }
+
+  /** The call is made synchronously, so appends of one lane leave in offset order. */
+  #send(append: PendingAppend<Item>, extentId: number, offsetBytes: number): void {
+    const { world, limits } = this.#parts;
+    const primary = this.#addresses[0] as string;
+    const request = {
+      extentId: toWire(extentId),
+      ownerEpoch: toWire(this.ownerEpoch),
+      expectedOffsetBytes: toWire(offsetBytes),
+      payload: append.item.blocks as Uint8Array<ArrayBuffer>[],
+    };
+    const call = world.transport.client(primary, ExtentNode).append(request, { timeoutMs: limits.appendTimeoutMs });
+    void call.then((answer) => {
+      if (answer.ok && fromWire(answer.value.endBytes) === offsetBytes + append.extentBytes) {
+        this.#act(this.#window.acknowledged(extentId, Math.max(fromWire(answer.value.committedBytes), fromWire(answer.value.endBytes))));
         return;
       }
-      void this.#send(next.item, next.extentId, next.offsetBytes, next.endBytes);
+      if (this.#window.openExtentId !== extentId) return;
+      if (answer.ok) {
+        world.logger.error("an append landed where it was not sent", { stream: this.name, extentId, offsetBytes });
+      } else if (answer.failure.reason === "staleOwnerEpoch") {
+        this.#fence(answer.failure);
+        return;
+      } else {
+        const { reason, message } = answer.failure;
+        world.logger.info("append failed, the extent is left", { stream: this.name, extentId, primary, reason, message });
+        this.#avoid = unreachable.has(reason) ? [primary] : [];
+      }
+      this.#act(this.#window.failed(extentId));
+    });
+  }
+
+  /** Asks until it is answered: without the sealed length nobody knows what happened. */
+  async #change(extentId: number): Promise<void> {
+    const { clock, random, logger } = this.#parts.world;
+    let backoffMs = changeBackoffStartMs;
+    while (!this.#stop.signal.aborted && this.#window.ended === undefined) {
+      const outcome = await this.#sealAndAllocate(extentId);
+      if (this.#window.ended !== undefined) return;
+      if (outcome.ok && outcome.value.extent !== undefined) {
+        this.#enter(extentId, fromWire(outcome.value.sealedLengthBytes), outcome.value.extent);
+        return;
+      }
+      if (!outcome.ok && (outcome.failure.reason === "staleOwnerEpoch" || outcome.failure.reason === "streamNotFound")) {
+        this.#fence(outcome.failure);
+        return;
+      }
+      const why = outcome.ok ? "no successor in the answer" : `${outcome.failure.reason}: ${outcome.failure.message}`;
+      logger.warn("no next extent yet", { stream: this.name, extentId, why });
+      await sleep(clock, jittered(random, backoffMs), this.#stop.signal);
+      backoffMs = Math.min(backoffMs * 2, changeBackoffMaxMs);
     }
   }
 
-  async #send(item: Item, extentId: number, offsetBytes: number, endBytes: number): Promise<void> {
-    const primary = this.#current?.addresses[0];
-    assert(primary !== undefined, "an open extent has a primary");
-    const answer = await this.#world.transport.client(primary, ExtentNode).append(
-      {
-        extentId: toWire(extentId),
-        ownerEpoch: toWire(this.ownerEpoch),
-        expectedOffsetBytes: toWire(offsetBytes),
-        payload: item.blocks as Uint8Array[],
-      },
-      { timeoutMs: this.#options.appendTimeoutMs },
+  #sealAndAllocate(extentId: number): Promise<Outcome<SealAndAllocateResponse>> {
+    const { world, manager } = this.#parts;
+    return manager.call(
+      changeTimeoutMs,
+      (address, timeoutMs) =>
+        world.transport.client(address, StreamManager).sealAndAllocate(
+          {
+            name: this.name,
+            ownerEpoch: toWire(this.ownerEpoch),
+            extentId: toWire(extentId),
+            // As of now: acknowledgements may have come in since the extent failed.
+            knownCommittedBytes: toWire(this.#window.committedBytes),
+            avoidAddresses: [...this.#avoid],
+          },
+          { timeoutMs },
+        ),
+      { idempotent: true },
     );
-    if (this.#ended !== undefined) return;
-    if (answer.ok) {
-      assert(fromWire(answer.value.endBytes) === endBytes, "the primary put the append where it was expected");
-      this.#finish(this.#window.acked(extentId, endBytes));
-      this.#pump();
-      return;
-    }
-    if (!this.#window.seal(extentId)) return;
-    const { reason, message } = answer.failure;
-    this.#world.logger.info("append failed, sealing the extent", { stream: this.name, extentId, primary, reason, message });
-    await this.#seal(reason === "connectFailed" || reason === "connectionLost" || reason === "timeout" ? [primary] : []);
   }
 
-  /** Seals the current extent and goes on in its successor. Ends only with success, or with this owner. */
-  async #seal(avoidAddresses: string[]): Promise<void> {
-    const { clock, random, logger, transport } = this.#world;
-    const known = this.#window.extentId === 0 ? this.#extents.at(-1) : undefined;
-    const extentId = this.#window.extentId === 0 ? (known?.extentId ?? 0) : this.#window.extentId;
-    const request = {
-      name: this.name,
-      ownerEpoch: toWire(this.ownerEpoch),
-      extentId: toWire(extentId),
-      knownCommittedBytes: toWire(known?.sealedLengthBytes ?? this.#window.committedBytes),
-      avoidAddresses,
-    };
-    for (let attempt = 1; this.#ended === undefined; attempt++) {
-      const answer = await this.#manager.call(
-        this.#options.sealTimeoutMs,
-        (address, leftMs) => transport.client(address, StreamManager).sealAndAllocate(request, { timeoutMs: leftMs }),
-        { idempotent: true, attemptTimeoutMs: 3_000 },
-      );
-      if (this.#ended !== undefined) return;
-      if (answer.ok) return this.#goOn(extentId, answer.value);
-      const { reason, message } = answer.failure;
-      if (reason === "staleOwnerEpoch" || reason === "streamNotFound") return this.#fence(message);
-      logger.warn("no next extent yet", { stream: this.name, extentId, attempt, reason, message });
-      await sleep(clock, jittered(random, Math.min(20 * 2 ** Math.min(attempt, 6), 1_000)));
-    }
+  #enter(sealed: number, sealedLengthBytes: number, location: ExtentLocation): void {
+    const extentId = fromWire(location.extentId);
+    this.#parts.reader.learn([location]);
+    this.#addresses = location.addresses;
+    this.#avoid = [];
+    this.#extents = this.#extents.map((extent) => (extent.extentId === sealed ? { ...extent, sealedLengthBytes } : extent));
+    this.#extents.push({ extentId, sealedLengthBytes: undefined });
+    this.#known.add(extentId);
+    this.#act(this.#window.changed(sealed, sealedLengthBytes, extentId));
+    const ended = this.#window.ended;
+    if (ended !== undefined) this.#lost(ended);
   }
 
-  #goOn(extentId: number, answer: SealAndAllocateResponse): void {
-    const next = answer.extent;
-    assert(next !== undefined, "the stream manager names the successor");
-    const location = locationFromWire(next);
-    const sealedLengthBytes = fromWire(answer.sealedLengthBytes);
-    const last = this.#extents.at(-1);
-    if (last !== undefined && last.extentId === extentId) {
-      this.#extents[this.#extents.length - 1] = { ...last, sealedLengthBytes };
-    }
-    this.#extents.push(location);
-    this.#ids.add(location.extentId);
-    this.#reader.learn([location]);
-    this.#current = location;
-    this.#seals++;
-    this.#finish(this.#window.sealed(sealedLengthBytes, location.extentId));
-    this.#pump();
+  #fence(failure: Failure): void {
+    if (this.#window.ended !== undefined) return;
+    this.#act(this.#window.end(failure));
+    this.#lost(failure);
   }
 
-  #finish(done: readonly Done<Item>[]): void {
-    for (const { item, extentId, offsetBytes } of done) {
-      item.timer?.cancel();
-      let at = offsetBytes;
-      const places = item.blocks.map((block) => {
-        const place = { extentId, offsetBytes: at + frameHeaderBytes(block.length), lengthBytes: block.length };
-        at += frameBytes(block.length);
-        return place;
+  #lost(failure: Failure): void {
+    this.#parts.world.logger.warn("stream lost", {
+      stream: this.name,
+      ownerEpoch: this.ownerEpoch,
+      reason: failure.reason,
+      message: failure.message,
+    });
+    this.#stop.abort();
+    if (!this.#closing) this.#onFenced(`stream ${this.name}: ${failure.reason}: ${failure.message}`);
+  }
+
+  /** Drops the extents before this one from the list. Idempotent. */
+  async truncateBefore(extentId: number, options: { readonly timeoutMs: number }): Promise<Outcome<void>> {
+    const { world, manager } = this.#parts;
+    const before = this.#extents.findIndex((extent) => extent.extentId === extentId);
+    if (before < 0) return badRequest(`extent ${extentId} is not in stream ${this.name}`);
+    if (before === 0) return ok();
+    const dropped = this.#extents.slice(0, before);
+    const request = { name: this.name, ownerEpoch: toWire(this.ownerEpoch), beforeExtentId: toWire(extentId) };
+    const outcome = await manager.call(
+      options.timeoutMs,
+      (address, timeoutMs) => world.transport.client(address, StreamManager).truncateStream(request, { timeoutMs }),
+      { idempotent: true },
+    );
+    if (!outcome.ok) {
+      if (outcome.failure.reason === "staleOwnerEpoch") this.#fence(outcome.failure);
+      return outcome;
+    }
+    for (const extent of dropped) this.#known.delete(extent.extentId);
+    this.#extents = this.#extents.filter((extent) => this.#known.has(extent.extentId));
+    return ok();
+  }
+
+  /**
+   * Everything that was in the stream when it was opened, in order: all of it in sealed extents, so there is no tail that changes. Reads
+   * one chunk ahead. Throws FailureError.
+   */
+  async *readAll(options: { readonly fromExtent?: number; readonly timeoutMs?: number } = {}): AsyncIterable<StoredBlock> {
+    const { reader } = this.#parts;
+    const timeoutMs = options.timeoutMs ?? readTimeoutMs;
+    const start = options.fromExtent === undefined ? 0 : this.#sealedAtOpen.findIndex(({ extentId }) => extentId === options.fromExtent);
+    if (start < 0) {
+      throw new FailureError({
+        code: "notFound",
+        reason: "unknownExtent",
+        message: `extent ${options.fromExtent} is not in stream ${this.name}`,
+        applied: "no",
       });
-      assert(at - offsetBytes === item.framedBytes && totalLength(item.blocks) > 0, "places follow one another");
-      item.resolve(ok(places));
+    }
+    for (const { extentId, sealedLengthBytes } of this.#sealedAtOpen.slice(start)) {
+      const end = sealedLengthBytes ?? 0;
+      const ask = (offsetBytes: number) =>
+        reader.readBlocks(extentId, offsetBytes, end, readChunkBytes, { timeoutMs, signal: this.#stop.signal });
+      let asked = end > 0 ? ask(0) : undefined;
+      while (asked !== undefined) {
+        const answer = await asked;
+        if (!answer.ok) throw new FailureError(answer.failure);
+        const { payload, offsetsBytes, nextOffsetBytes } = answer.value;
+        const next = fromWire(nextOffsetBytes);
+        asked = next < end ? ask(next) : undefined;
+        for (const [i, bytes] of payload.entries()) {
+          const offsetBytes = fromWire(offsetsBytes[i] ?? 0n);
+          // A replica that was not told yet where the extent ends may hold more than that.
+          if (offsetBytes + bytes.length > end) break;
+          yield { place: { extentId, offsetBytes, lengthBytes: bytes.length }, payload: bytes };
+        }
+      }
     }
   }
 
-  #fence(why: string): void {
-    if (this.#ended !== undefined) return;
-    this.#end({ code: "failedPrecondition", reason: "staleOwnerEpoch", message: why, applied: "no" });
-    this.#onFenced(`${this.name}: ${why}`);
+  /** No new appends; resolves when those in flight are resolved or `timeoutMs` has passed, after which they are unknown. */
+  async close(options: { readonly timeoutMs?: number } = {}): Promise<void> {
+    this.#closing = true;
+    if (this.#window.ended === undefined && this.#window.pending > 0) {
+      const timer = this.#parts.world.clock.after(options.timeoutMs ?? changeTimeoutMs, () => this.abandon());
+      await new Promise<void>((resolve) => {
+        this.#idle.push(resolve);
+      });
+      timer.cancel();
+    }
+    this.abandon();
   }
 
-  #end(failure: Failure): void {
-    if (this.#ended !== undefined) return;
-    this.#ended = failure;
-    const { sent, waiting } = this.#window.end();
-    for (const item of sent) {
-      item.timer?.cancel();
-      item.resolve({ ok: false, failure: { ...failure, applied: "unknown" } });
-    }
-    for (const item of waiting) {
-      item.timer?.cancel();
-      item.resolve({ ok: false, failure });
-    }
+  /** At once: nothing is sent any more; what was sent is unknown. */
+  abandon(): void {
+    this.#closing = true;
+    this.#stop.abort();
+    this.#act(this.#window.end({ code: "unavailable", reason: "stopping", message: `stream ${this.name} was closed`, applied: "no" }));
+  }
+
+  #checkIdle(): void {
+    if (this.#idle.length === 0 || this.#window.pending > 0) return;
+    for (const resolve of this.#idle.splice(0)) resolve();
   }
 }
+
+const badRequest = (message: string): Outcome<never> => refused("invalidArgument", "badRequest", message);
+
+const unreachable: ReadonlySet<Failure["reason"]> = new Set([
+  "connectFailed",
+  "connectionLost",
+  "timeout",
+  "stopping",
+  "diskFull",
+  "diskFailed",
+]);

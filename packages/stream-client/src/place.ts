@@ -1,12 +1,7 @@
 /** Where bytes lie in the stream layer, and where the replicas of an extent are. */
-import { fromWire, toWire, type ExtentLocation as WireLocation, type Place as WirePlace } from "@stamp/wire";
-
-/** Payload bytes of one block or a part of them. Their content never changes once they were acknowledged. */
-export interface Place {
-  readonly extentId: number;
-  readonly offsetBytes: number;
-  readonly lengthBytes: number;
-}
+import { create } from "@bufbuild/protobuf";
+import { type ExtentLocation, ExtentLocationSchema, fromWire, toWire, type Place as WirePlace } from "@stamp/wire";
+import type { Place } from "./types.ts";
 
 export interface Location {
   readonly extentId: number;
@@ -28,18 +23,17 @@ export const placeToWire = (place: Place): { extentId: bigint; offsetBytes: bigi
   lengthBytes: place.lengthBytes,
 });
 
-export const locationFromWire = (location: WireLocation): Location => ({
+export const locationFromWire = (location: ExtentLocation): Location => ({
   extentId: fromWire(location.extentId),
   version: fromWire(location.version),
   addresses: location.addresses,
   sealedLengthBytes: location.sealedLengthBytes === undefined ? undefined : fromWire(location.sealedLengthBytes),
 });
 
-export const locationToWire = (
-  location: Location,
-): { extentId: bigint; version: bigint; addresses: string[]; sealedLengthBytes?: bigint } => ({
-  extentId: toWire(location.extentId),
-  version: toWire(location.version),
-  addresses: [...location.addresses],
-  ...(location.sealedLengthBytes === undefined ? {} : { sealedLengthBytes: toWire(location.sealedLengthBytes) }),
-});
+export const locationToWire = (location: Location): ExtentLocation =>
+  create(ExtentLocationSchema, {
+    extentId: toWire(location.extentId),
+    version: toWire(location.version),
+    addresses: [...location.addresses],
+    ...(location.sealedLengthBytes === undefined ? {} : { sealedLengthBytes: toWire(location.sealedLengthBytes) }),
+  });

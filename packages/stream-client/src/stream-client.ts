@@ -1,42 +1,70 @@
-/** The partition layer's door to the stream layer: streams opened for ownership, and places read from any replica. */
-import { type Outcome, ok } from "@stamp/base";
+/** The stream layer as the partition layer sees it: streams taken over, appended to and read; extents located. */
+import { type Outcome, type OwnerEpoch, ok } from "@stamp/base";
 import { LeaderCalls } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
-import { StreamManager, toWire } from "@stamp/wire";
+import { type ExtentLocation, fromWire, StreamManager, toWire } from "@stamp/wire";
 import { ExtentReader } from "./extent-reader.ts";
-import { OwnedStream, type OwnedStreamOptions, ownedStreamDefaults } from "./owned-stream.ts";
-import { locationFromWire } from "./place.ts";
+import { OwnedStream, type OwnedStreamLimits } from "./owned-stream.ts";
+import type { StreamClientOptions } from "./types.ts";
+
+const mebibyte = 1024 * 1024;
+/** One attempt at one leader; taking a stream over includes a seal, which may wait 2 s for answers. */
+const openAttemptMs = 5_000;
+const locateAttemptMs = 1_000;
 
 export class StreamClient {
   readonly reader: ExtentReader;
   readonly #world: World;
   readonly #manager: LeaderCalls;
-  readonly #options: OwnedStreamOptions;
+  readonly #limits: OwnedStreamLimits;
 
-  constructor(world: World, options: { readonly lockService: string } & Partial<OwnedStreamOptions>) {
+  constructor(world: World, options: StreamClientOptions) {
     this.#world = world;
-    this.#options = { ...ownedStreamDefaults, ...options };
     this.#manager = new LeaderCalls(world, { lockService: options.lockService, leaseName: "stream-manager" });
-    this.reader = new ExtentReader(world, this.#manager);
+    this.#limits = {
+      extentTargetBytes: options.extentTargetBytes ?? 64 * mebibyte,
+      appendTimeoutMs: options.appendTimeoutMs ?? 800,
+      inFlightBytesMax: options.inFlightBytesMax ?? 16 * mebibyte,
+      inFlightAppendsMax: options.inFlightAppendsMax ?? 256,
+      waitingBytesMax: options.waitingBytesMax ?? 32 * mebibyte,
+    };
+    const locate = (extentIds: readonly number[], timeoutMs: number) => this.locate(extentIds, { timeoutMs });
+    this.reader = new ExtentReader(world, locate, { locationsMax: options.locationsMax ?? 10_000 });
   }
 
   /**
-   * Takes the stream over: records the owner epoch, so that every lower one is refused from now on, and seals what was open. `onFenced`
-   * runs once when a higher epoch took it away. Refused with `staleOwnerEpoch`, or `streamNotFound` without `create`.
+   * Takes the stream over: every lower epoch is fenced and the last extent sealed when it is answered. Repeated until the deadline (it
+   * is idempotent). Refused with `staleOwnerEpoch` when a higher epoch has it, `streamNotFound` without `create`.
    */
   async openForOwner(
     name: string,
-    ownerEpoch: number,
-    options: { readonly create?: boolean; readonly timeoutMs: number; readonly onFenced: (why: string) => void },
+    ownerEpoch: OwnerEpoch,
+    options: { readonly create: boolean; readonly timeoutMs: number },
   ): Promise<Outcome<OwnedStream>> {
-    const request = { name, ownerEpoch: toWire(ownerEpoch), create: options.create ?? false };
+    const request = { name, ownerEpoch: toWire(ownerEpoch), create: options.create };
     const answer = await this.#manager.call(
       options.timeoutMs,
       (address, timeoutMs) => this.#world.transport.client(address, StreamManager).openStream(request, { timeoutMs }),
-      { idempotent: true, attemptTimeoutMs: 5_000 },
+      { idempotent: true, attemptTimeoutMs: openAttemptMs },
     );
     if (!answer.ok) return answer;
-    const opened = { name, ownerEpoch, extents: answer.value.extents.map(locationFromWire) };
-    return ok(new OwnedStream(this.#world, this.#manager, this.reader, opened, options.onFenced, this.#options));
+    this.reader.learn(answer.value.extents);
+    const extents = answer.value.extents.map(({ extentId, sealedLengthBytes }) => ({
+      extentId: fromWire(extentId),
+      sealedLengthBytes: sealedLengthBytes === undefined ? undefined : fromWire(sealedLengthBytes),
+    }));
+    const parts = { world: this.#world, manager: this.#manager, reader: this.reader, limits: this.#limits };
+    return ok(new OwnedStream(parts, name, ownerEpoch, extents));
+  }
+
+  /** Unknown extents are left out. */
+  async locate(extentIds: readonly number[], options: { readonly timeoutMs: number }): Promise<Outcome<readonly ExtentLocation[]>> {
+    const request = { extentIds: extentIds.map(toWire) };
+    const answer = await this.#manager.call(
+      options.timeoutMs,
+      (address, timeoutMs) => this.#world.transport.client(address, StreamManager).locateExtents(request, { timeoutMs }),
+      { idempotent: true, attemptTimeoutMs: locateAttemptMs },
+    );
+    return answer.ok ? ok(answer.value.extents) : answer;
   }
 }

@@ -1,0 +1,187 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Prng } from "@stamp/base";
+import { frameBytes } from "@stamp/extent";
+import fc from "fast-check";
+import { AppendWindow, type PendingAppend, placesOf, type WindowEffect } from "./append-window.ts";
+
+const limits = { extentTargetBytes: 4_000, inFlightBytesMax: 1_500, inFlightAppendsMax: 5 };
+
+/**
+ * The rest of the stamp, as the model has it: a primary that takes appends only at its end and acknowledges a prefix of them, fails or
+ * is silent at any point, and a stream manager that seals anywhere from the acknowledged length to the end.
+ */
+class Model {
+  readonly prng: Prng;
+  readonly window: AppendWindow<number>;
+  nextExtent = 1;
+  extent = { id: 0, records: [] as { item: number; offset: number; end: number }[], committed: 0, broken: false };
+  /** Content of sealed extents, below the sealed length. */
+  readonly sealed: { item: number; extentId: number; offset: number }[] = [];
+  readonly settled: { item: number; extentId: number; offset: number }[] = [];
+  readonly rejected = new Map<number, "no" | "unknown">();
+  wire: { extentId: number; offset: number; append: PendingAppend<number> }[] = [];
+  change: number | undefined;
+
+  constructor(seed: number) {
+    this.prng = new Prng(seed);
+    this.window = new AppendWindow(limits, 0);
+  }
+
+  take(effects: readonly WindowEffect<number>[]): void {
+    for (const effect of effects) {
+      if (effect.kind === "send") this.wire.push({ extentId: effect.extentId, offset: effect.offsetBytes, append: effect.append });
+      else if (effect.kind === "change") {
+        assert.equal(this.change, undefined, "one change at a time");
+        this.change = effect.extentId;
+      } else if (effect.kind === "settle") {
+        const place = effect.places[0];
+        assert.ok(place);
+        const offset = place.offsetBytes - (placesOf(0, 0, [place.lengthBytes])[0]?.offsetBytes as number);
+        this.settled.push({ item: effect.append.item, extentId: place.extentId, offset });
+      } else this.rejected.set(effect.append.item, effect.failure.applied);
+    }
+  }
+
+  deliver(): void {
+    // Messages of one lane arrive in order or not at all.
+    const message = this.wire.shift();
+    if (message === undefined) return;
+    if (this.prng.chance(0.05)) this.wire = [];
+    const { extent } = this;
+    if (message.extentId !== extent.id || extent.broken) return;
+    const end = extent.records.at(-1)?.end ?? 0;
+    if (message.offset !== end) return;
+    extent.records.push({ item: message.append.item, offset: end, end: end + message.append.extentBytes });
+  }
+
+  acknowledge(): void {
+    const { extent } = this;
+    const next = extent.records.find((record) => record.end > extent.committed);
+    if (next === undefined) return;
+    extent.committed = next.end;
+    if (this.prng.chance(0.8)) this.take(this.window.acknowledged(extent.id, next.end));
+  }
+
+  seal(): void {
+    if (this.change === undefined) return;
+    const { extent } = this;
+    assert.equal(this.change, extent.id);
+    const possible = extent.records.filter((record) => record.end > extent.committed);
+    const kept = this.prng.below(possible.length + 1);
+    const length = kept === 0 ? extent.committed : (possible[kept - 1]?.end as number);
+    for (const record of extent.records)
+      if (record.end <= length) this.sealed.push({ item: record.item, extentId: extent.id, offset: record.offset });
+    const old = extent.id;
+    this.extent = { id: this.nextExtent++, records: [], committed: 0, broken: false };
+    this.change = undefined;
+    this.take(this.window.changed(old, length, this.extent.id));
+  }
+
+  step(): void {
+    const dice = this.prng.below(12);
+    if (dice < 4) this.deliver();
+    else if (dice < 8) this.acknowledge();
+    else if (dice === 8) this.seal();
+    else if (dice === 9 && this.prng.chance(0.3)) this.extent.broken = true;
+    else if (dice === 10 && this.prng.chance(0.3)) this.take(this.window.failed(this.extent.id));
+  }
+}
+
+test("append window: with primaries that fail anywhere nothing is lost, nothing is there twice, order is kept", () => {
+  fc.assert(
+    fc.property(fc.integer(), fc.array(fc.integer({ min: 1, max: 900 }), { minLength: 1, maxLength: 60 }), (seed, lengths) => {
+      const model = new Model(seed);
+      lengths.forEach((length, item) => {
+        model.take(model.window.submit(item, [length]));
+        for (let i = model.prng.below(6); i > 0; i--) model.step();
+      });
+      for (let i = 0; i < 20_000 && model.window.pending > 0; i++) {
+        model.step();
+        // A silent primary is found out by the timeout of an append.
+        if (i % 50 === 49) model.take(model.window.failed(model.extent.id));
+        if (model.change !== undefined && i % 10 === 0) model.seal();
+      }
+      assert.equal(model.window.pending, 0);
+      assert.deepEqual(
+        model.settled.map(({ item }) => item),
+        lengths.map((_, item) => item),
+      );
+      const open = model.extent.records.map(({ item, offset }) => ({ item, extentId: model.extent.id, offset }));
+      const stored = [...model.sealed, ...open];
+      // Every settled append is where it was said to be, and in no other sealed place.
+      for (const settled of model.settled) {
+        assert.deepEqual(
+          stored.filter(({ item }) => item === settled.item),
+          [settled],
+        );
+      }
+      assert.deepEqual(
+        stored.map(({ item }) => item),
+        lengths.map((_, item) => item),
+      );
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test("append window: expected offsets have no gaps and an extent is left when it is full, after what is in flight", () => {
+  const window = new AppendWindow<number>({ extentTargetBytes: 250, inFlightBytesMax: 10_000, inFlightAppendsMax: 10 }, 7);
+  assert.deepEqual(window.submit(0, [80]), [{ kind: "change", extentId: 7 }]);
+  assert.deepEqual(window.submit(1, [80]), []);
+  const sends = window.changed(7, 55, 8);
+  assert.deepEqual(
+    sends.map((effect) => (effect.kind === "send" ? effect.offsetBytes : effect.kind)),
+    [0, frameBytes(80)],
+  );
+  assert.deepEqual(window.submit(2, [80]), [], "full: waits for what is in flight");
+  assert.equal(window.acknowledged(8, frameBytes(80)).length, 1);
+  const last = window.acknowledged(8, 2 * frameBytes(80));
+  assert.deepEqual(
+    last.map(({ kind }) => kind),
+    ["settle", "change"],
+  );
+  assert.equal(window.committedBytes, 2 * frameBytes(80));
+});
+
+test("append window: after a fence what was sent is unknown, what was not did not happen", () => {
+  const window = new AppendWindow<number>({ extentTargetBytes: 4_000, inFlightBytesMax: 10_000, inFlightAppendsMax: 1 }, 0);
+  window.submit(0, [10]);
+  window.changed(0, 0, 1);
+  window.submit(1, [10]);
+  const failure = { code: "failedPrecondition", reason: "staleOwnerEpoch", message: "", applied: "no" } as const;
+  assert.deepEqual(
+    window.end(failure).map((effect) => effect.kind === "reject" && [effect.append.item, effect.failure.applied]),
+    [
+      [0, "unknown"],
+      [1, "no"],
+    ],
+  );
+  assert.deepEqual(
+    window.submit(2, [10]).map((effect) => effect.kind === "reject" && effect.failure.reason),
+    ["staleOwnerEpoch"],
+  );
+});
+
+test("append window: a sealed length below what was acknowledged ends the stream as data loss", () => {
+  const window = new AppendWindow<number>(limits, 0);
+  window.submit(0, [10]);
+  window.changed(0, 0, 1);
+  window.acknowledged(1, frameBytes(10));
+  window.failed(1);
+  window.changed(1, 0, 2);
+  assert.equal(window.ended?.reason, "damaged");
+});
+
+test("append window: bounded in flight, and only what was never sent can be withdrawn", () => {
+  const window = new AppendWindow<number>({ extentTargetBytes: 4_000, inFlightBytesMax: 250, inFlightAppendsMax: 10 }, 0);
+  for (let i = 0; i < 5; i++) window.submit(i, [80]);
+  assert.equal(window.changed(0, 0, 1).length, 2);
+  assert.ok(window.inFlightBytes <= 250);
+  assert.equal(window.withdraw(1), false);
+  assert.equal(window.withdraw(3), true);
+  assert.deepEqual(
+    window.acknowledged(1, 2 * frameBytes(80)).map((effect) => (effect.kind === "change" ? undefined : effect.append.item)),
+    [0, 1, 2, 4],
+  );
+});

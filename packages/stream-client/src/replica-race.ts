@@ -1,0 +1,115 @@
+/**
+ * One read from one of several replicas: the first is asked, a second one too when the first has not answered within its usual p95
+ * (hedging) or has failed; the first good answer wins and the others are cancelled. At most two are asked at a time.
+ */
+import type { Failed, Outcome } from "@stamp/base";
+import type { Clock, Timer } from "@stamp/ports";
+
+const samplesMax = 64;
+const addressesMax = 1_000;
+const hedgeStartMs = 50;
+const hedgeFloorMs = 5;
+const hedgeCeilingMs = 250;
+
+interface NodeHistory {
+  readonly latenciesMs: number[];
+  at: number;
+  hedgeMs: number;
+  /** Decays with every success. */
+  failures: number;
+}
+
+/** How extent nodes answered lately: whom to ask first, and how long to wait for it before asking a second one. */
+export class NodeHistories {
+  readonly #nodes = new Map<string, NodeHistory>();
+
+  #of(address: string): NodeHistory {
+    let node = this.#nodes.get(address);
+    if (node === undefined) {
+      node = { latenciesMs: [], at: 0, hedgeMs: hedgeStartMs, failures: 0 };
+      this.#nodes.set(address, node);
+      if (this.#nodes.size > addressesMax) this.#nodes.delete(this.#nodes.keys().next().value as string);
+    }
+    return node;
+  }
+
+  succeeded(address: string, latencyMs: number): void {
+    const node = this.#of(address);
+    node.failures = Math.floor(node.failures / 2);
+    node.latenciesMs[node.at] = latencyMs;
+    node.at = (node.at + 1) % samplesMax;
+    if (node.latenciesMs.length >= 16 && node.at % 8 === 0) {
+      const sorted = node.latenciesMs.toSorted((a, b) => a - b);
+      const p95 = sorted[Math.floor(sorted.length * 0.95)] as number;
+      node.hedgeMs = Math.min(Math.max(p95 * 1.5, hedgeFloorMs), hedgeCeilingMs);
+    }
+  }
+
+  failed(address: string): void {
+    const node = this.#of(address);
+    node.failures = Math.min(node.failures + 1, 8);
+  }
+
+  hedgeMs(address: string): number {
+    return this.#nodes.get(address)?.hedgeMs ?? hedgeStartMs;
+  }
+
+  /** Fewest failures first, from a random start. */
+  order(addresses: readonly string[], start: number): string[] {
+    const rotated = addresses.map((_, i) => addresses[(i + start) % addresses.length] as string);
+    return rotated.sort((a, b) => (this.#nodes.get(a)?.failures ?? 0) - (this.#nodes.get(b)?.failures ?? 0));
+  }
+}
+
+export type ReplicaAttempt<T> = (address: string, timeoutMs: number, signal: AbortSignal) => Promise<Outcome<T>>;
+
+/** The first good answer, or every failure. `addresses` is not empty. */
+export function raceReplicas<T>(
+  clock: Clock,
+  histories: NodeHistories,
+  addresses: readonly string[],
+  deadlineMs: number,
+  signal: AbortSignal | undefined,
+  attempt: ReplicaAttempt<T>,
+): Promise<{ readonly answer: T } | { readonly failures: readonly Failed[] }> {
+  return new Promise((resolve) => {
+    const failures: Failed[] = [];
+    const active = new Set<AbortController>();
+    let next = 0;
+    let done = false;
+    let hedge: Timer | undefined;
+    const cancelAll = (): void => {
+      for (const controller of active) controller.abort();
+    };
+    const finish = (result: { readonly answer: T } | { readonly failures: readonly Failed[] }): void => {
+      done = true;
+      hedge?.cancel();
+      signal?.removeEventListener("abort", cancelAll);
+      cancelAll();
+      resolve(result);
+    };
+    const launch = (): void => {
+      const address = addresses[next++] as string;
+      const controller = new AbortController();
+      active.add(controller);
+      const startMs = clock.monotonicMs();
+      hedge?.cancel();
+      hedge = next < addresses.length ? clock.after(histories.hedgeMs(address), () => active.size < 2 && launch()) : undefined;
+      void attempt(address, Math.max(1, deadlineMs - startMs), controller.signal).then((outcome) => {
+        active.delete(controller);
+        if (done) return;
+        if (outcome.ok) {
+          histories.succeeded(address, clock.monotonicMs() - startMs);
+          finish({ answer: outcome.value });
+          return;
+        }
+        failures.push(outcome);
+        if (!signal?.aborted) histories.failed(address);
+        if (next < addresses.length && !signal?.aborted && clock.monotonicMs() < deadlineMs) launch();
+        else if (active.size === 0) finish({ failures });
+      });
+    };
+    signal?.addEventListener("abort", cancelAll, { once: true });
+    launch();
+  });
+}
