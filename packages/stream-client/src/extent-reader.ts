@@ -6,8 +6,9 @@
 import { type Failed, type Failure, FailureError, type Outcome, ok, refused } from "@stamp/base";
 import type { World } from "@stamp/ports";
 import { jittered, sleep } from "@stamp/ports";
-import { type ExtentLocation, ExtentNode, fromWire, type ReadBlocksResponse, toWire } from "@stamp/wire";
+import { ExtentNode, fromWire, type ReadBlocksResponse, toWire } from "@stamp/wire";
 import { LocationCache } from "./location-cache.ts";
+import type { Location } from "./place.ts";
 import { NodeHistories, type ReplicaAttempt, raceReplicas } from "./replica-race.ts";
 import type { Place, ReadOptions, ReadPlacesOptions } from "./types.ts";
 
@@ -17,7 +18,7 @@ const windowBytesMax = 4 * 1024 * 1024;
 const backoffStartMs = 10;
 const backoffMaxMs = 250;
 
-export type Locate = (extentIds: readonly number[], timeoutMs: number) => Promise<Outcome<readonly ExtentLocation[]>>;
+export type Locate = (extentIds: readonly number[], timeoutMs: number) => Promise<Outcome<readonly Location[]>>;
 
 export class ExtentReader {
   readonly #world: World;
@@ -33,9 +34,9 @@ export class ExtentReader {
   }
 
   /** What a read need not ask for. */
-  learn(locations: readonly ExtentLocation[]): void {
+  learn(locations: readonly Location[]): void {
     for (const location of locations) {
-      if (location.addresses.length > 0) this.#locations.learn(fromWire(location.extentId), location);
+      if (location.addresses.length > 0) this.#locations.learn(location);
     }
   }
 
@@ -79,7 +80,7 @@ export class ExtentReader {
    * The bytes of all places, in order, in chunks of at most 1 MiB; up to `windowBytes` are asked for ahead. Throws FailureError. Leaving
    * early cancels what was asked for.
    */
-  async *readPlaces(places: Iterable<Place>, options: ReadPlacesOptions = {}): AsyncIterable<Uint8Array> {
+  async *readPlaces(places: Iterable<Place>, options: ReadPlacesOptions = {}): AsyncGenerator<Uint8Array, undefined, undefined> {
     const windowBytes = Math.min(options.windowBytes ?? windowBytesMax, windowBytesMax);
     const timeoutMs = options.timeoutMs ?? 10_000;
     const stop = new AbortController();
@@ -99,7 +100,7 @@ export class ExtentReader {
           upcoming = chunks.next();
         }
         const first = ahead.shift();
-        if (first === undefined) return;
+        if (first === undefined) return undefined;
         const outcome = await first.answer;
         if (!outcome.ok) throw new FailureError(outcome.failure);
         aheadBytes -= first.lengthBytes;
@@ -158,7 +159,7 @@ export class ExtentReader {
     const answer = await this.#locate([extentId], timeoutMs);
     if (!answer.ok) return answer;
     this.learn(answer.value);
-    const found = answer.value.find((location) => fromWire(location.extentId) === extentId);
+    const found = answer.value.find((location) => location.extentId === extentId);
     if (found === undefined) return refused("notFound", "unknownExtent", `extent ${extentId} is unknown to the stream manager`);
     if (found.addresses.length === 0) return refused("unavailable", "noPlacement", `extent ${extentId} has no replica now`);
     return ok(found.addresses);

@@ -12,6 +12,7 @@ import { jittered, sleep } from "@stamp/ports";
 import { type ExtentLocation, ExtentNode, fromWire, type SealAndAllocateResponse, StreamManager, toWire } from "@stamp/wire";
 import { AppendWindow, type PendingAppend, type WindowEffect, type WindowLimits } from "./append-window.ts";
 import type { ExtentReader } from "./extent-reader.ts";
+import { locationFromWire } from "./place.ts";
 import type { Place, StoredBlock, StreamExtent } from "./types.ts";
 
 export interface OwnedStreamLimits extends WindowLimits {
@@ -232,7 +233,7 @@ export class OwnedStream {
 
   #enter(sealed: number, sealedLengthBytes: number, location: ExtentLocation): void {
     const extentId = fromWire(location.extentId);
-    this.#parts.reader.learn([location]);
+    this.#parts.reader.learn([locationFromWire(location)]);
     this.#addresses = location.addresses;
     this.#avoid = [];
     this.#extents = this.#extents.map((extent) => (extent.extentId === sealed ? { ...extent, sealedLengthBytes } : extent));

@@ -2,9 +2,10 @@
 import { type Outcome, type OwnerEpoch, ok } from "@stamp/base";
 import { LeaderCalls } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
-import { type ExtentLocation, fromWire, StreamManager, toWire } from "@stamp/wire";
+import { type ExtentLocation, StreamManager, toWire } from "@stamp/wire";
 import { ExtentReader } from "./extent-reader.ts";
 import { OwnedStream, type OwnedStreamLimits } from "./owned-stream.ts";
+import { type Location, locationFromWire } from "./place.ts";
 import type { StreamClientOptions } from "./types.ts";
 
 const mebibyte = 1024 * 1024;
@@ -28,7 +29,10 @@ export class StreamClient {
       inFlightAppendsMax: options.inFlightAppendsMax ?? 256,
       waitingBytesMax: options.waitingBytesMax ?? 32 * mebibyte,
     };
-    const locate = (extentIds: readonly number[], timeoutMs: number) => this.locate(extentIds, { timeoutMs });
+    const locate = async (extentIds: readonly number[], timeoutMs: number): Promise<Outcome<readonly Location[]>> => {
+      const found = await this.locate(extentIds, { timeoutMs });
+      return found.ok ? ok(found.value.map(locationFromWire)) : found;
+    };
     this.reader = new ExtentReader(world, locate, { locationsMax: options.locationsMax ?? 10_000 });
   }
 
@@ -48,11 +52,9 @@ export class StreamClient {
       { idempotent: true, attemptTimeoutMs: openAttemptMs },
     );
     if (!answer.ok) return answer;
-    this.reader.learn(answer.value.extents);
-    const extents = answer.value.extents.map(({ extentId, sealedLengthBytes }) => ({
-      extentId: fromWire(extentId),
-      sealedLengthBytes: sealedLengthBytes === undefined ? undefined : fromWire(sealedLengthBytes),
-    }));
+    const locations = answer.value.extents.map(locationFromWire);
+    this.reader.learn(locations);
+    const extents = locations.map(({ extentId, sealedLengthBytes }) => ({ extentId, sealedLengthBytes }));
     const parts = { world: this.#world, manager: this.#manager, reader: this.reader, limits: this.#limits };
     return ok(new OwnedStream(parts, name, ownerEpoch, extents));
   }
