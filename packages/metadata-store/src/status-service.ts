@@ -26,7 +26,7 @@ export function statusService(
       return ok({
         role,
         name,
-        pid: pid ?? (world as { readonly pid?: number }).pid ?? 0,
+        pid: pid ?? world.pid ?? 0,
         state: now.state,
         ready: now.ready,
         waitingFor: [...now.waitingFor],

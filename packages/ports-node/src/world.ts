@@ -46,6 +46,7 @@ export function nodeWorld(options: NodeWorldOptions): World {
     digest: new NodeDigest(),
     logger,
     rules: options.rules ?? allRules,
+    pid: process.pid,
     fatal: (reason) => {
       logger.error("the process ends because it must not go on", { reason, stack: new Error(reason).stack });
       if (options.onFatal) options.onFatal(reason);

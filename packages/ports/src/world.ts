@@ -17,6 +17,8 @@ export interface World {
   readonly digest: Digest;
   readonly logger: Logger;
   readonly rules: Rules;
+  /** Of the operating-system process; absent where there is none of its own (simulator). */
+  readonly pid?: number;
   /** Ends this process because it must not go on (failed fsync, lost term, broken invariant). Never returns in production. */
   fatal(reason: string): void;
 }
