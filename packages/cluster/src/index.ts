@@ -1,1 +1,13 @@
-export {};
+export * from "./config.ts";
+export { type ControlRequest, control } from "./control.ts";
+export { DataFolder, type SupervisorRecord } from "./data-folder.ts";
+export { detach } from "./detach.ts";
+export type { ProcessEvent } from "./managed-process.ts";
+export { ownTransport } from "./own-transport.ts";
+export { type Endpoints, type Plan, type PlannedProcess, planCluster } from "./plan.ts";
+export { identityOf, isAlive, type ProcessIdentity } from "./process-identity.ts";
+export { type RoleName, roles } from "./roles.ts";
+export { type RunningSupervisor, runSupervisor } from "./run-supervisor.ts";
+export type { ClusterStatus, ProcessStatus } from "./status.ts";
+export { StartError, Supervisor, type SupervisorOptions } from "./supervisor.ts";
+export { StampInspector, type StampView } from "./view.ts";

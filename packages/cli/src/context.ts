@@ -1,0 +1,77 @@
+/** What every command shares: where the repository is, what was asked for, how it ends. */
+import { resolve } from "node:path";
+import {
+  type ClusterConfig,
+  type ClusterStatus,
+  clusterConfigSchema,
+  configKeys,
+  control,
+  DataFolder,
+  flagName,
+  loadConfig,
+} from "@stamp/cluster";
+import { type Command, Option } from "commander";
+
+export const root: string = process.env.STAMP_ROOT ?? resolve(import.meta.dirname, "../../..");
+
+/** Exit codes, besides 0: it is what was asked for. */
+export const exitCodes = {
+  /** It could not be done. */
+  failed: 1,
+  /** The command line or the configuration is wrong. */
+  usage: 2,
+  /** No cluster runs on this data folder. */
+  notRunning: 3,
+  /** It runs, but not every process is ready. */
+  notReady: 4,
+  /** A drill found a broken promise. */
+  promiseBroken: 5,
+} as const;
+
+/** An end that needs words, not a stack. */
+export class CommandError extends Error {
+  readonly exitCode: number;
+
+  constructor(message: string, exitCode: number = exitCodes.failed) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
+
+/** Adds `--config FILE` and the flags of these configuration keys (all when none are given). */
+export function withConfig(command: Command, keys: readonly string[] = configKeys): Command {
+  command.addOption(
+    new Option("--config <file>", "configuration file (default: stamp.config.json here or in the repository)").env("STAMP_CONFIG"),
+  );
+  command.addOption(new Option("--data <dir>", "the same as --data-dir").hideHelp());
+  for (const key of configKeys) {
+    const schema = clusterConfigSchema.shape[key];
+    const option = new Option(`${flagName(key)} <value>`, schema.description);
+    if (!keys.includes(key)) option.hideHelp();
+    command.addOption(option);
+  }
+  return command;
+}
+
+export function configOf(command: Command): ClusterConfig {
+  const { config, data, ...flags } = command.opts<Record<string, unknown>>();
+  return loadConfig({
+    file: config as string | undefined,
+    directory: process.cwd(),
+    root,
+    environment: process.env,
+    flags: data === undefined ? flags : { ...flags, dataDir: data },
+  });
+}
+
+/** The cluster that runs on the configured data folder. */
+export async function runningCluster(config: ClusterConfig): Promise<ClusterStatus> {
+  const folder = new DataFolder(config.dataDir);
+  if (folder.supervisor() === undefined)
+    throw new CommandError(`no cluster runs on ${config.dataDir} (start one: ./stamp up)`, exitCodes.notRunning);
+  try {
+    return await control(folder.control, { do: "status" });
+  } catch (error) {
+    throw new CommandError(`the supervisor of ${config.dataDir} can't be reached: ${(error as Error).message}`);
+  }
+}

@@ -1,0 +1,46 @@
+/** `stamp`: the command line. */
+import { ConfigError, StartError } from "@stamp/cluster";
+import { Command } from "commander";
+import { addConfig } from "./config-show.ts";
+import { CommandError, exitCodes } from "./context.ts";
+import { addLists } from "./lists.ts";
+import { addStatus } from "./status.ts";
+import { addUp } from "./up.ts";
+
+const program = new Command("stamp")
+  .description("A self-hosted storage cluster that Azure Storage SDKs work against.")
+  .showHelpAfterError("(see --help)")
+  .addHelpText(
+    "after",
+    `
+Also: stamp test, stamp check, stamp sim, stamp bench (of this repository).
+
+Exit codes: 0 done, 1 failed, 2 wrong command line or configuration, 3 not running, 4 not ready, 5 a drill found a broken promise.`,
+  )
+  .configureOutput({ outputError: (text, write) => write(text) });
+
+addUp(program);
+addStatus(program);
+addLists(program);
+addConfig(program);
+exitWithUsageCode(program);
+
+/** commander ends with 1 for a wrong command line; 1 means here that something failed. */
+function exitWithUsageCode(command: Command): void {
+  command.exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : exitCodes.usage));
+  for (const each of command.commands) exitWithUsageCode(each);
+}
+
+try {
+  await program.parseAsync(process.argv);
+} catch (error) {
+  if (error instanceof CommandError) {
+    console.error(`stamp: ${error.message}`);
+    process.exitCode = error.exitCode;
+  } else if (error instanceof ConfigError || error instanceof StartError) {
+    console.error(`stamp: ${error.message}`);
+    process.exitCode = error instanceof ConfigError ? exitCodes.usage : exitCodes.failed;
+  } else {
+    throw error;
+  }
+}

@@ -1,0 +1,178 @@
+/** `stamp up`, `stamp down`, `stamp reset`. */
+import { existsSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import {
+  type ClusterStatus,
+  control,
+  DataFolder,
+  detach,
+  ownTransport,
+  type ProcessEvent,
+  roles,
+  runSupervisor,
+  type Supervisor,
+} from "@stamp/cluster";
+import type { Command } from "commander";
+import { CommandError, configOf, exitCodes, root, withConfig } from "./context.ts";
+import { endpointLines, processTable } from "./print.ts";
+
+const tellWaitingEveryMs = 2_000;
+const pollMs = 100;
+
+export function addUp(program: Command): void {
+  const up = program
+    .command("up")
+    .description("start the cluster; without -d in the foreground until Ctrl-C")
+    .option("-d, --detach", "in the background: see it with `stamp status`, stop it with `stamp down`")
+    .option("--ready-timeout-s <seconds>", "with -d: how long to wait until everything is ready", "60")
+    .action(async (_options, command: Command) => {
+      const { detach: background, readyTimeoutS, ...rest } = command.opts<{ detach?: boolean; readyTimeoutS: string }>();
+      void rest;
+      if (background === true) await upDetached(command, Number(readyTimeoutS) * 1_000);
+      else await upForeground(command);
+    });
+  withConfig(up);
+
+  withConfig(program.command("down").description("stop the cluster cleanly; the data stay"), ["dataDir"]).action(
+    async (_options, command: Command) => {
+      const config = configOf(command);
+      const folder = new DataFolder(config.dataDir);
+      if (folder.supervisor() === undefined) {
+        console.log(`no cluster runs on ${config.dataDir}`);
+        return;
+      }
+      await control(folder.control, { do: "stop" });
+      console.log("stopped");
+    },
+  );
+
+  withConfig(program.command("reset").description("delete everything a stopped cluster has stored").option("--yes", "do it"), [
+    "dataDir",
+  ]).action((_options, command: Command) => {
+    const config = configOf(command);
+    const folder = new DataFolder(config.dataDir);
+    if (folder.supervisor() !== undefined) throw new CommandError(`a cluster runs on ${config.dataDir}; stop it first: ./stamp down`);
+    if (!existsSync(join(config.dataDir, "stamp.json")) && !existsSync(join(config.dataDir, "run"))) {
+      throw new CommandError(`${config.dataDir} holds no stamp`);
+    }
+    if (command.opts<{ yes?: boolean }>().yes !== true) {
+      throw new CommandError(`this deletes everything stored in ${config.dataDir}; say --yes`, exitCodes.usage);
+    }
+    // Only what a stamp makes there; stamp.json last, so that a reset that broke off is not taken for a new folder.
+    const ours = new RegExp(`^(logs|run|(${roles.join("|")})-\\d+)$`);
+    for (const name of readdirSync(config.dataDir))
+      if (ours.test(name)) rmSync(join(config.dataDir, name), { recursive: true, force: true });
+    rmSync(join(config.dataDir, "stamp.json"), { force: true });
+    console.log(`deleted what was stored in ${config.dataDir}`);
+  });
+}
+
+async function upForeground(command: Command): Promise<void> {
+  const config = configOf(command);
+  const transport = ownTransport();
+  const startMs = performance.now();
+  const running = await runSupervisor({
+    config,
+    root,
+    transport,
+    onEvent: tellEvent,
+    onStopping: (why) => console.log(`\nstopping (${why}) …`),
+  });
+  console.log(`starting ${running.supervisor.plan.processes.length} processes …`);
+  let ready = false;
+  void running.stopped.then(() => {
+    ready = true;
+  });
+  await untilReady(
+    () => running.supervisor.status(),
+    () => ready,
+    Number.POSITIVE_INFINITY,
+  );
+  if (!ready) tellReady(running.supervisor.status(), startMs, "Ctrl-C stops it; the data stay.");
+  await running.stopped;
+  await transport.close();
+  console.log("stopped");
+  process.exit(0);
+}
+
+async function upDetached(command: Command, readyTimeoutMs: number): Promise<void> {
+  const config = configOf(command);
+  const startMs = performance.now();
+  let status = await detach(config, root);
+  console.log(`starting ${status.processes.length} processes in the background …`);
+  const path = new DataFolder(config.dataDir).control;
+  const asking = setInterval(() => {
+    control(path, { do: "status" }).then(
+      (answer) => {
+        status = answer;
+      },
+      () => {},
+    );
+  }, 200);
+  const isReady = await untilReady(
+    () => status,
+    () => false,
+    readyTimeoutMs,
+  );
+  clearInterval(asking);
+  if (!isReady) {
+    console.error(processTable(status));
+    throw new CommandError(
+      `not ready after ${readyTimeoutMs / 1_000} s; it goes on trying. Logs: ${join(config.dataDir, "logs")}; stop it: ./stamp down`,
+      exitCodes.notReady,
+    );
+  }
+  tellReady(status, startMs, `stop it:  ./stamp down${configHint(config.dataDir)}   see it:  ./stamp status${configHint(config.dataDir)}`);
+}
+
+const configHint = (dataDir: string): string => (dataDir === join(root, ".stamp") ? "" : ` --data ${dataDir}`);
+
+/** Tells who waits for whom while it does. False when the time was up. */
+async function untilReady(status: () => ClusterStatus, gaveUp: () => boolean, timeoutMs: number): Promise<boolean> {
+  const startMs = performance.now();
+  let tellAtMs = startMs + tellWaitingEveryMs;
+  let toldLast = "";
+  for (;;) {
+    const now = status();
+    if (now.ready || gaveUp()) return now.ready;
+    if (performance.now() - startMs > timeoutMs) return false;
+    if (performance.now() > tellAtMs) {
+      tellAtMs = performance.now() + tellWaitingEveryMs;
+      const waiting = now.processes
+        .filter((each) => !each.ready)
+        .map(
+          (each) =>
+            `${each.name} ${each.waitingFor.length > 0 ? `waits for ${each.waitingFor.join(", ")}` : `is ${each.state}${each.lastExit === "" ? "" : ` (ended with ${each.lastExit})`}`}`,
+        )
+        .join("; ");
+      if (waiting !== toldLast) console.log(`  ${waiting}`);
+      toldLast = waiting;
+    }
+    await new Promise((resolve) => setTimeout(resolve, pollMs));
+  }
+}
+
+function tellEvent(supervisor: Supervisor, name: string, event: ProcessEvent): void {
+  if (event.kind === "exited" && !event.asked) {
+    console.log(`${name} ended unasked (${event.how}); starting it again`);
+    const said = supervisor.tail(name, 8);
+    if (said !== "" && !supervisor.ready) console.log(said.replaceAll(/^/gm, "    "));
+  }
+  if (event.kind === "started" && supervisor.process(name)?.restarts) console.log(`${name} runs again, pid ${event.pid}`);
+}
+
+function tellReady(status: ClusterStatus, startMs: number, how: string): void {
+  console.log(`
+${processTable(status)}
+
+ready after ${((performance.now() - startMs) / 1000).toFixed(1)} s
+
+Endpoints
+${endpointLines(status)}
+
+Connection string
+  ${status.connectionString}
+
+data:  ${status.dataDir}
+${how}`);
+}

@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { ConfigError, configKeys, environmentName, flagName, loadConfig } from "./config.ts";
+import { planCluster } from "./plan.ts";
+
+const root = mkdtempSync(join(tmpdir(), "stamp-config-"));
+after(() => rmSync(root, { recursive: true, force: true }));
+
+const from = (values: unknown, environment: Record<string, string> = {}, flags: Record<string, unknown> = {}) => {
+  const file = join(root, "stamp.config.json");
+  writeFileSync(file, JSON.stringify(values));
+  return loadConfig({ directory: "/somewhere", root, environment, flags });
+};
+
+test("configuration, nothing given: the defaults, data inside the repository", () => {
+  const config = from({});
+  assert.equal(config.extentNodes, 4);
+  assert.equal(config.dataDir, join(root, ".stamp"));
+});
+
+test("configuration, flag over environment over file; a folder is meant from where it was written", () => {
+  assert.equal(from({ portBase: 1_000 }).portBase, 1_000);
+  assert.equal(from({ portBase: 1_000 }, { STAMP_PORT_BASE: "2000" }).portBase, 2_000);
+  assert.equal(from({ portBase: 1_000 }, { STAMP_PORT_BASE: "2000" }, { portBase: "3000" }).portBase, 3_000);
+  assert.equal(from({ dataDir: "x" }).dataDir, join(root, "x"));
+  assert.equal(from({ dataDir: "x" }, {}, { dataDir: "y" }).dataDir, "/somewhere/y");
+});
+
+test("configuration, structured keys by environment: JSON", () => {
+  assert.deepEqual(from({}, { STAMP_FAULT_DOMAINS: '["a","b"]' }).faultDomains, ["a", "b"]);
+  assert.throws(() => from({}, { STAMP_FAULT_DOMAINS: "[" }), /STAMP_FAULT_DOMAINS: not JSON/);
+});
+
+test("configuration, wrong values: refused with the key and where it came from", () => {
+  const cases: [() => unknown, RegExp][] = [
+    [() => from({ extentNodes: "many" }), /extentNodes in .*stamp\.config\.json: /],
+    [() => from({}, { STAMP_EXTENT_NODES: "0" }), /STAMP_EXTENT_NODES: /],
+    [() => from({}, {}, { portBase: "x" }), /--port-base: /],
+    [() => from({ extentNode: 3 }), /extentNode: no such key \(in .*stamp\.config\.json\)/],
+    [() => from({ minCopies: 4 }), /minCopies: 4 is more than copies/],
+    [() => from({ extentNodes: 1 }), /extentNodes: 1 is fewer than minCopies/],
+    [() => from({ leaseTermMs: 3_000 }), /leaseTermMs: must be longer/],
+    [() => from({ accounts: [{ name: "Bad", keys: ["QQ=="] }] }), /accounts in .*name: 3 to 24/],
+    [() => from({ roles: { "extent-nodes": {} } }), /roles in /],
+  ];
+  for (const [work, message] of cases) {
+    assert.throws(work, (error) => error instanceof ConfigError && message.test(error.message), String(message));
+  }
+});
+
+test("configuration, every key: an environment name and a flag of its own", () => {
+  assert.equal(environmentName("allowWellKnownAccount"), "STAMP_ALLOW_WELL_KNOWN_ACCOUNT");
+  assert.equal(flagName("allowWellKnownAccount"), "--allow-well-known-account");
+  assert.equal(new Set(configKeys.map(flagName)).size, configKeys.length);
+});
+
+test("plan: every process has ports and a folder of its own, in the order of a cold start", () => {
+  const plan = planCluster(from({ frontEnds: 2, faultDomains: ["a", "b"], roles: { "extent-node": { openFilesMax: 64 } } }));
+  assert.deepEqual(
+    plan.processes.map((each) => each.name),
+    [
+      "lock-service-1",
+      ...[1, 2, 3, 4].map((each) => `extent-node-${each}`),
+      "stream-manager-1",
+      "partition-manager-1",
+      "partition-server-1",
+      "partition-server-2",
+      "front-end-1",
+      "front-end-2",
+    ],
+  );
+  for (const key of ["grpc", "http", "dataDir", "name"] as const) assert.equal(new Set(plan.processes.map((each) => each[key])).size, 11);
+  const node = plan.processes[3];
+  assert.equal(node?.environment.STAMP_FAULT_DOMAIN, "a");
+  assert.equal(node?.environment.STAMP_OPEN_FILES_MAX, "64");
+  assert.equal(node?.environment.STAMP_LOCK_SERVICE, plan.processes[0]?.grpc);
+  assert.equal(plan.endpoints.blob, "http://127.0.0.1:10000/devstoreaccount1");
+  assert.ok(plan.connectionString.includes(`BlobEndpoint=${plan.endpoints.blob};`));
+  // blob of two front-ends, gRPC and readiness of eleven
+  assert.equal(plan.ports.size, 24);
+});

@@ -1,0 +1,185 @@
+/**
+ * Configuration of a local cluster: one typed file (`stamp.config.json`), each key also by environment (STAMP_<UPPER_SNAKE>) and flag
+ * (--kebab-case). A flag wins over the environment, the environment over the file, the file over the default. Errors name the key.
+ */
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { z } from "zod";
+import { roles } from "./roles.ts";
+
+const mebibyte = 1024 * 1024;
+
+/** The account that every Azure Storage tool knows (`UseDevelopmentStorage=true`); its key is public. */
+export const developmentAccount = {
+  name: "devstoreaccount1",
+  keys: ["Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="],
+};
+
+const text = () => z.string().min(1);
+const count = (max: number) => z.coerce.number().int().min(1).max(max);
+const port = () => z.coerce.number().int().min(1).max(65_535);
+const bytes = () => z.coerce.number().int().min(1);
+const milliseconds = () => z.coerce.number().int().min(1);
+const flag = () => z.union([z.boolean(), z.enum(["true", "false"]).transform((value) => value === "true")]);
+
+/** From the environment and flags structured keys come as JSON text. */
+const structured = <T extends z.ZodType>(schema: T) =>
+  z.preprocess((value, context) => {
+    if (typeof value !== "string") return value;
+    try {
+      return JSON.parse(value);
+    } catch {
+      context.addIssue({ code: "custom", message: "not JSON" });
+      return z.NEVER;
+    }
+  }, schema);
+
+const account = z.strictObject({
+  name: z.string().regex(/^[a-z0-9]{3,24}$/, "3 to 24 lower case letters and digits"),
+  keys: z.array(z.base64().min(1)).min(1).max(2),
+});
+
+const setting = z.union([z.string(), z.number(), z.boolean()]);
+
+export const clusterConfigSchema = z.strictObject({
+  dataDir: text().default(".stamp").describe("Folder that holds everything: disks of all nodes, metadata, logs"),
+  bind: text().default("127.0.0.1").describe("Address that every port is opened on"),
+  portBase: port()
+    .max(65_000)
+    .default(10_000)
+    .describe("Blob is served on it, queue and table are reserved on the next two; gRPC from +100, readiness from +200"),
+  streamManagers: count(5).default(1).describe("Processes of this role; one leads, the others stand by"),
+  partitionManagers: count(5).default(1).describe("Processes of this role; one leads, the others stand by"),
+  partitionServers: count(32).default(2).describe("Processes that serve range partitions"),
+  extentNodes: count(40)
+    .default(4)
+    .describe("Processes that keep replicas; with one more than `copies` one may die and writes still get all copies"),
+  frontEnds: count(8).default(1).describe("HTTP processes; the second serves on portBase + 10, the third on + 20, …"),
+  faultDomains: structured(z.array(text()).max(40))
+    .default([])
+    .describe("Names given to the extent nodes in turn (racks); empty: each node stands alone"),
+  copies: count(5).default(3).describe("Replicas of every extent"),
+  minCopies: count(5).default(2).describe("With fewer nodes than `copies` an extent is made with as few as this; below it writes wait"),
+  extentBytes: bytes()
+    .min(mebibyte)
+    .max(1024 * mebibyte)
+    .default(64 * mebibyte)
+    .describe("An extent that has grown to this is sealed and the next one taken"),
+  journalSegmentBytes: bytes()
+    .min(mebibyte)
+    .default(64 * mebibyte)
+    .describe("Size of a journal segment of an extent node, preallocated"),
+  memoryTableBytes: bytes()
+    .default(32 * mebibyte)
+    .describe("A range partition writes a checkpoint when its memory table has grown to this"),
+  logBytes: bytes()
+    .default(64 * mebibyte)
+    .describe("A range partition writes a checkpoint when its commit log has grown to this"),
+  leaseTermMs: milliseconds().default(6_000).describe("Term of server and leader leases"),
+  leaseRenewEveryMs: milliseconds().default(2_000).describe("Time between renewals"),
+  leaseMarginMs: milliseconds().default(1_000).describe("How much earlier a holder takes its lease for ended"),
+  repairAfterMs: milliseconds().default(60_000).describe("Replicas of a node that is away for so long are made again elsewhere"),
+  accounts: structured(z.array(account).min(1).max(1_000))
+    .default([developmentAccount])
+    .describe("Accounts made when absent: a list of {name, keys}, keys in base64"),
+  allowWellKnownAccount: flag().default(false).describe("Serve devstoreaccount1, whose key is public, on an address that is not loopback"),
+  logLevel: z.enum(["debug", "info", "warn", "error"]).default("info").describe("Of the processes' logs"),
+  logBytesMax: bytes()
+    .default(16 * mebibyte)
+    .describe("A process's log file is rotated at this size; one older file is kept"),
+  restartAfterMs: milliseconds()
+    .default(100)
+    .describe("First pause before a process that died is started again; doubled up to 5 s while it keeps dying"),
+  stopTimeoutMs: milliseconds().default(8_000).describe("A process that has not stopped after this is killed"),
+  roles: structured(z.partialRecord(z.enum(roles), z.record(z.string().regex(/^[a-z][a-zA-Z0-9]*$/), setting)))
+    .default({})
+    .describe('Further settings of a role\'s processes, by role: {"extent-node":{"openFilesMax":64}}; see `stamp config show`'),
+});
+
+export type ClusterConfig = z.infer<typeof clusterConfigSchema>;
+export type ClusterConfigKey = keyof ClusterConfig;
+
+export const configKeys: readonly ClusterConfigKey[] = Object.keys(clusterConfigSchema.shape) as ClusterConfigKey[];
+
+export const environmentName = (key: string): string => `STAMP_${key.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;
+export const flagName = (key: string): string => `--${key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+
+/** What a user must put right. */
+export class ConfigError extends Error {}
+
+export interface ConfigSources {
+  /** The file; when not given `stamp.config.json` of `directory` or else of `root`, if there is one. */
+  readonly file?: string | undefined;
+  /** Where the user stands. */
+  readonly directory: string;
+  /** Folder of the repository: the default data folder is inside it. */
+  readonly root: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** By key. */
+  readonly flags?: Readonly<Record<string, unknown>> | undefined;
+}
+
+export function loadConfig(sources: ConfigSources): ClusterConfig {
+  const given = new Map<string, string>();
+  const values: Record<string, unknown> = {};
+  const defaultFile = [sources.directory, sources.root].map((folder) => join(folder, "stamp.config.json")).find((each) => existsSync(each));
+  const path = sources.file === undefined ? (defaultFile ?? "") : resolve(sources.directory, sources.file);
+  /** A relative data folder is meant from where it was written. */
+  let dataDirFrom = sources.root;
+  if (path !== "") {
+    for (const [key, value] of Object.entries(readFile(path))) {
+      values[key] = value;
+      given.set(key, `${key} in ${path}`);
+    }
+    if (values.dataDir !== undefined) dataDirFrom = dirname(path);
+  }
+  for (const key of configKeys) {
+    const fromEnvironment = sources.environment[environmentName(key)];
+    if (fromEnvironment !== undefined && fromEnvironment !== "") {
+      values[key] = fromEnvironment;
+      given.set(key, environmentName(key));
+    }
+    const fromFlag = sources.flags?.[key];
+    if (fromFlag !== undefined) {
+      values[key] = fromFlag;
+      given.set(key, flagName(key));
+    }
+  }
+  const dataDirBy = given.get("dataDir");
+  if (dataDirBy === flagName("dataDir") || dataDirBy === environmentName("dataDir")) dataDirFrom = sources.directory;
+  const parsed = clusterConfigSchema.safeParse(values);
+  if (!parsed.success) {
+    const lines = parsed.error.issues.map((issue) => {
+      const [key = "", ...rest] = issue.path.map(String);
+      const where = key === "" ? (issue.code === "unrecognized_keys" ? `in ${path}` : "") : [given.get(key) ?? key, ...rest].join(".");
+      return issue.code === "unrecognized_keys" ? `${issue.keys.join(", ")}: no such key (${where})` : `${where}: ${issue.message}`;
+    });
+    throw new ConfigError(`the configuration is not right:\n  ${lines.join("\n  ")}`);
+  }
+  return checked({ ...parsed.data, dataDir: resolve(dataDirFrom, parsed.data.dataDir) });
+}
+
+function readFile(path: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(readFileSync(path, "utf8"));
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) {
+      const { $schema: _, ...rest } = value as Record<string, unknown>;
+      return rest;
+    }
+    throw new Error("not a JSON object");
+  } catch (error) {
+    throw new ConfigError(`${path}: ${(error as Error).message}`);
+  }
+}
+
+/** What concerns several keys at once. */
+function checked(config: ClusterConfig): ClusterConfig {
+  const wrong: string[] = [];
+  if (config.minCopies > config.copies) wrong.push(`minCopies: ${config.minCopies} is more than copies (${config.copies})`);
+  if (config.minCopies > config.extentNodes) wrong.push(`extentNodes: ${config.extentNodes} is fewer than minCopies (${config.minCopies})`);
+  if (config.leaseRenewEveryMs + config.leaseMarginMs >= config.leaseTermMs) {
+    wrong.push("leaseTermMs: must be longer than leaseRenewEveryMs and leaseMarginMs together");
+  }
+  if (wrong.length > 0) throw new ConfigError(`the configuration is not right:\n  ${wrong.join("\n  ")}`);
+  return config;
+}

@@ -1,0 +1,143 @@
+/**
+ * Control of a running supervisor: one request and one answer, a line of JSON each, over a socket in the data folder (so whoever may
+ * write there may control it, nobody else).
+ */
+import { chmodSync, rmSync } from "node:fs";
+import { createConnection, createServer, type Server, type Socket } from "node:net";
+import type { ClusterStatus } from "./status.ts";
+import type { Supervisor } from "./supervisor.ts";
+
+export type ControlRequest =
+  | { readonly do: "status" }
+  | { readonly do: "stop" }
+  /** Down until `start`. */
+  | { readonly do: "hold"; readonly name: string }
+  | { readonly do: "start"; readonly name: string }
+  | { readonly do: "signal"; readonly name: string; readonly signal: "SIGKILL" | "SIGSTOP" | "SIGCONT" }
+  /** Every process at once; they stay down until `resume`. */
+  | { readonly do: "power-loss" }
+  | { readonly do: "resume" };
+
+export type ControlAnswer = { readonly ok: true; readonly status: ClusterStatus } | { readonly ok: false; readonly message: string };
+
+const lineBytesMax = 64 * 1024;
+const answerTimeoutMs = 60_000;
+
+export class ControlServer {
+  readonly #server: Server;
+  readonly #path: string;
+  readonly #sockets = new Set<Socket>();
+
+  /** `onStop` is called when somebody asked for it; the answer goes out when it resolved. */
+  constructor(supervisor: Supervisor, onStop: () => Promise<void>) {
+    this.#path = supervisor.folder.control;
+    this.#server = createServer({ allowHalfOpen: true }, (socket) => {
+      this.#sockets.add(socket);
+      socket.on("close", () => this.#sockets.delete(socket));
+      socket.on("error", () => socket.destroy());
+      readLine(socket, async (line) => {
+        const answer = await answerTo(line, supervisor, onStop);
+        socket.end(`${JSON.stringify(answer)}\n`);
+      });
+    });
+  }
+
+  listen(): Promise<void> {
+    rmSync(this.#path, { force: true });
+    return new Promise((resolve, reject) => {
+      this.#server.once("error", reject);
+      this.#server.listen(this.#path, () => {
+        chmodSync(this.#path, 0o600);
+        resolve();
+      });
+    });
+  }
+
+  async close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    const leaving = setTimeout(() => {
+      for (const socket of this.#sockets) socket.destroy();
+    }, 500);
+    await closed;
+    clearTimeout(leaving);
+  }
+}
+
+async function answerTo(line: string, supervisor: Supervisor, onStop: () => Promise<void>): Promise<ControlAnswer> {
+  try {
+    const request = JSON.parse(line) as ControlRequest;
+    const named = (name: string): NonNullable<ReturnType<Supervisor["process"]>> => {
+      const managed = supervisor.process(name);
+      if (managed === undefined) throw new Error(`there is no process ${name}`);
+      return managed;
+    };
+    switch (request.do) {
+      case "status":
+        break;
+      case "stop": {
+        const last = supervisor.status();
+        await onStop();
+        return { ok: true, status: { ...last, running: false } };
+      }
+      case "hold":
+        await named(request.name).stop("kill");
+        break;
+      case "start":
+        named(request.name).start();
+        break;
+      case "signal":
+        named(request.name).signal(request.signal);
+        break;
+      case "power-loss":
+        await supervisor.powerLoss();
+        break;
+      case "resume":
+        supervisor.resume();
+        break;
+      default:
+        throw new Error("no such request");
+    }
+    return { ok: true, status: supervisor.status() };
+  } catch (error) {
+    return { ok: false, message: (error as Error).message };
+  }
+}
+
+function readLine(socket: Socket, take: (line: string) => void): void {
+  let held = "";
+  socket.setEncoding("utf8").on("data", (chunk: string) => {
+    held += chunk;
+    if (held.length > lineBytesMax * 16) socket.destroy();
+    const end = held.indexOf("\n");
+    if (end < 0) return;
+    socket.removeAllListeners("data");
+    take(held.slice(0, end));
+  });
+}
+
+/** Asks the supervisor behind `path`; throws when there is none. */
+export function control(path: string, request: ControlRequest): Promise<ClusterStatus> {
+  return new Promise((resolve, reject) => {
+    const socket = createConnection(path);
+    const giveUp = setTimeout(() => {
+      socket.destroy();
+      reject(new Error("the supervisor does not answer"));
+    }, answerTimeoutMs);
+    socket.on("error", (error) => {
+      clearTimeout(giveUp);
+      reject(error);
+    });
+    socket.on("close", () => {
+      clearTimeout(giveUp);
+      reject(new Error("the supervisor went away"));
+    });
+    readLine(socket, (line) => {
+      clearTimeout(giveUp);
+      socket.destroy();
+      const answer = JSON.parse(line) as ControlAnswer;
+      if (answer.ok) resolve(answer.status);
+      else reject(new Error(answer.message));
+    });
+    socket.write(`${JSON.stringify(request)}\n`);
+  });
+}

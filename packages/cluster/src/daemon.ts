@@ -1,0 +1,24 @@
+/**
+ * The supervisor as a process of its own (`stamp up -d`). Takes its configuration as JSON from STAMP_CLUSTER; what it has to say about a
+ * failed start goes to standard error, which `up` shows.
+ */
+
+import { ConfigError, clusterConfigSchema } from "./config.ts";
+import { ownTransport } from "./own-transport.ts";
+import { runSupervisor } from "./run-supervisor.ts";
+import { StartError } from "./supervisor.ts";
+
+const config = clusterConfigSchema.parse(JSON.parse(process.env.STAMP_CLUSTER ?? "{}"));
+const root = process.env.STAMP_ROOT ?? process.cwd();
+const transport = ownTransport();
+try {
+  const running = await runSupervisor({ config, root, transport });
+  await running.stopped;
+  await transport.close();
+  process.exit(0);
+} catch (error) {
+  process.stderr.write(
+    `${error instanceof StartError || error instanceof ConfigError ? error.message : ((error as Error).stack ?? String(error))}\n`,
+  );
+  process.exit(1);
+}

@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { DataFolder } from "./data-folder.ts";
+import { identityOf, isAlive } from "./process-identity.ts";
+
+async function withFolder(work: (folder: DataFolder) => Promise<void> | void): Promise<void> {
+  const path = mkdtempSync(join(tmpdir(), "stamp-folder-"));
+  try {
+    const folder = new DataFolder(path);
+    folder.prepare();
+    await work(folder);
+  } finally {
+    rmSync(path, { recursive: true, force: true });
+  }
+}
+
+test("data folder, supervised: a second supervisor is told who has it, until it is released", () =>
+  withFolder((folder) => {
+    assert.equal(folder.acquire(), undefined);
+    assert.equal(folder.acquire()?.pid, process.pid);
+    folder.release();
+    assert.equal(folder.acquire(), undefined);
+  }));
+
+test("data folder, supervisor was killed: the next one takes it over and ends what was left", () =>
+  withFolder(async (folder) => {
+    const script = `import { DataFolder } from ${JSON.stringify(new URL("./data-folder.ts", import.meta.url).href)};
+      const folder = new DataFolder(${JSON.stringify(folder.path)});
+      folder.acquire();
+      console.log("has it");
+      setInterval(() => {}, 1000);`;
+    const other = spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: ["ignore", "pipe", "inherit"] });
+    const sleeper = spawn("sleep", ["60"], { detached: true, stdio: "ignore" });
+    await once(other.stdout, "data");
+    assert.equal(folder.acquire()?.pid, other.pid);
+    other.kill("SIGKILL");
+    await once(other, "exit");
+
+    const left = identityOf(sleeper.pid ?? 0);
+    folder.recordProcesses([left, { pid: process.pid, start: "another process that had this pid" }]);
+    assert.equal(folder.acquire(), undefined);
+    const gone = once(sleeper, "exit");
+    assert.equal(folder.endLeftOvers(), 1);
+    await gone;
+    assert.equal(isAlive(left), false);
+  }));
+
+test("data folder, deep path: the control socket stands where its path is short enough", () => {
+  const deep = new DataFolder(`/${"d".repeat(200)}`);
+  assert.ok(Buffer.byteLength(deep.control) <= 100);
+  assert.notEqual(deep.control, new DataFolder(`/${"e".repeat(200)}`).control);
+});

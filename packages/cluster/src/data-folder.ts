@@ -1,0 +1,113 @@
+/**
+ * What a supervisor keeps in the data folder, besides the folders of the processes:
+ *
+ *   stamp.json            written when the first start has made a stamp here; without it the lock service may make one
+ *   logs/<name>.log       output of each process, rotated
+ *   run/supervisor.json   whose cluster runs here: pid, ports, where to control it; gone after a clean stop
+ *   run/processes.json    processes that were started, so that a supervisor can end those that outlived a killed one
+ *   run/control.sock      where the supervisor takes commands
+ */
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, unlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { identityOf, isAlive, type ProcessIdentity, signal } from "./process-identity.ts";
+
+export interface SupervisorRecord extends ProcessIdentity {
+  readonly control: string;
+  readonly startedAt: string;
+}
+
+export class DataFolder {
+  readonly path: string;
+
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  get logs(): string {
+    return join(this.path, "logs");
+  }
+
+  /** A socket's path is limited to about 100 bytes: in a deep folder it stands in the temporary one. */
+  get control(): string {
+    const near = join(this.path, "run", "control.sock");
+    if (Buffer.byteLength(near) <= 100) return near;
+    return join(tmpdir(), `stamp-${createHash("sha256").update(this.path).digest("hex").slice(0, 16)}.sock`);
+  }
+
+  get isNew(): boolean {
+    return !existsSync(join(this.path, "stamp.json"));
+  }
+
+  markInitialised(): void {
+    if (this.isNew)
+      this.#write("stamp.json", { format: 1, note: "A storage stamp lives in this folder. Without this file a start may make a new one." });
+  }
+
+  prepare(): void {
+    mkdirSync(join(this.path, "run"), { recursive: true });
+    mkdirSync(this.logs, { recursive: true });
+  }
+
+  /** Who supervises this folder now. */
+  supervisor(): SupervisorRecord | undefined {
+    const record = this.#read<SupervisorRecord>("run/supervisor.json");
+    return record !== undefined && isAlive(record) ? record : undefined;
+  }
+
+  /** Takes the folder for this process, or says who has it. */
+  acquire(): SupervisorRecord | undefined {
+    const record: SupervisorRecord = { ...identityOf(process.pid), control: this.control, startedAt: new Date().toISOString() };
+    const path = join(this.path, "run/supervisor.json");
+    for (;;) {
+      try {
+        writeFileSync(path, JSON.stringify(record), { flag: "wx" });
+        return undefined;
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+      }
+      const other = this.supervisor();
+      if (other !== undefined) return other;
+      // Its supervisor is gone. Moving it aside first lets only one of two that see this go on.
+      const aside = `${path}.${process.pid}`;
+      try {
+        renameSync(path, aside);
+        unlinkSync(aside);
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+      }
+    }
+  }
+
+  release(): void {
+    rmSync(join(this.path, "run/supervisor.json"), { force: true });
+    rmSync(this.control, { force: true });
+  }
+
+  recordProcesses(processes: readonly ProcessIdentity[]): void {
+    this.#write("run/processes.json", processes);
+  }
+
+  /** Ends what a killed supervisor left behind; gives how many. */
+  endLeftOvers(): number {
+    const left = (this.#read<ProcessIdentity[]>("run/processes.json") ?? []).filter((each) => each.start !== undefined && isAlive(each));
+    for (const each of left) signal(each, "SIGKILL");
+    rmSync(join(this.path, "run/processes.json"), { force: true });
+    return left.length;
+  }
+
+  #read<T>(name: string): T | undefined {
+    try {
+      return JSON.parse(readFileSync(join(this.path, name), "utf8")) as T;
+    } catch {
+      return undefined;
+    }
+  }
+
+  #write(name: string, value: unknown): void {
+    const path = join(this.path, name);
+    writeFileSync(`${path}.new`, `${JSON.stringify(value, null, 2)}\n`);
+    renameSync(`${path}.new`, path);
+  }
+}

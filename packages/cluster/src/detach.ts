@@ -1,0 +1,45 @@
+/** Starts a supervisor that goes on when this process ends. */
+import { spawn } from "node:child_process";
+import { closeSync, mkdirSync, openSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { ClusterConfig } from "./config.ts";
+import { control } from "./control.ts";
+import { DataFolder } from "./data-folder.ts";
+import type { ClusterStatus } from "./status.ts";
+import { StartError } from "./supervisor.ts";
+
+/** Resolves when it takes commands; throws StartError with what it said when it could not start. */
+export async function detach(config: ClusterConfig, root: string): Promise<ClusterStatus> {
+  const folder = new DataFolder(config.dataDir);
+  mkdirSync(folder.logs, { recursive: true });
+  const path = join(folder.logs, "supervisor.log");
+  const log = openSync(path, "a");
+  const saidBefore = statSync(path).size;
+  const child = spawn(process.execPath, [join(import.meta.dirname, "daemon.ts")], {
+    cwd: root,
+    detached: true,
+    stdio: ["ignore", log, log],
+    env: { ...process.env, STAMP_CLUSTER: JSON.stringify(config), STAMP_ROOT: root },
+  });
+  closeSync(log);
+  let ended = false;
+  child.once("exit", () => {
+    ended = true;
+  });
+  child.once("error", () => {
+    ended = true;
+  });
+  for (;;) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    if (ended) {
+      throw new StartError(readFileSync(path).subarray(saidBefore).toString("utf8").trim() || "the supervisor ended without a word");
+    }
+    if (folder.supervisor()?.pid === child.pid) {
+      const status = await control(folder.control, { do: "status" }).catch(() => undefined);
+      if (status !== undefined) {
+        child.unref();
+        return status;
+      }
+    }
+  }
+}

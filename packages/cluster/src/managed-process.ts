@@ -1,0 +1,142 @@
+/**
+ * One process of the cluster: started, watched, started again when it dies unasked (after a pause that doubles while it keeps dying),
+ * held down when asked to.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { join } from "node:path";
+import { LogFile } from "./log-file.ts";
+import type { PlannedProcess } from "./plan.ts";
+import { identityOf, type ProcessIdentity, signal } from "./process-identity.ts";
+
+const restartPauseMaxMs = 5_000;
+/** A process that ran so long did not die of its start. */
+const settledAfterMs = 10_000;
+const wrongConfigurationExitCode = 64;
+
+export interface ManagedOptions {
+  readonly root: string;
+  readonly logs: string;
+  readonly logBytesMax: number;
+  readonly restartAfterMs: number;
+  readonly stopTimeoutMs: number;
+  /** A process was started or ended. */
+  readonly onChange: (process: ManagedProcess, what: ProcessEvent) => void;
+}
+
+export type ProcessEvent =
+  | { readonly kind: "started"; readonly pid: number }
+  | { readonly kind: "exited"; readonly how: string; readonly asked: boolean };
+
+export class ManagedProcess {
+  readonly plan: PlannedProcess;
+  readonly #options: ManagedOptions;
+  readonly #log: LogFile;
+  #child: ChildProcess | undefined;
+  #identity: ProcessIdentity | undefined;
+  #wanted = false;
+  #restartTimer: NodeJS.Timeout | undefined;
+  #restartPauseMs: number;
+  #startedMs = 0;
+  #extraEnvironment: Readonly<Record<string, string>> = {};
+  restarts = 0;
+  /** Why it ended last; empty when it never did. */
+  lastExit = "";
+
+  constructor(plan: PlannedProcess, options: ManagedOptions) {
+    this.plan = plan;
+    this.#options = options;
+    this.#restartPauseMs = options.restartAfterMs;
+    this.#log = new LogFile(join(options.logs, `${plan.name}.log`), options.logBytesMax);
+  }
+
+  get pid(): number | undefined {
+    return this.#identity?.pid;
+  }
+
+  get identity(): ProcessIdentity | undefined {
+    return this.#identity;
+  }
+
+  get wanted(): boolean {
+    return this.#wanted;
+  }
+
+  /** `extra` holds until the next start that is asked for. */
+  start(extra: Readonly<Record<string, string>> = {}): void {
+    this.#wanted = true;
+    this.#extraEnvironment = extra;
+    if (this.#child === undefined) this.#spawn();
+  }
+
+  /** Stays down until `start`. Ends it as asked: SIGTERM and, when that takes too long, SIGKILL; or SIGKILL at once. */
+  async stop(how: "cleanly" | "kill"): Promise<void> {
+    this.#wanted = false;
+    clearTimeout(this.#restartTimer);
+    const child = this.#child;
+    if (child === undefined) return;
+    const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+    this.signal(how === "kill" ? "SIGKILL" : "SIGTERM");
+    // A stopped (SIGSTOP) process does not see SIGTERM before it goes on.
+    if (how === "cleanly") this.signal("SIGCONT");
+    const killing = setTimeout(() => {
+      this.#log.note(`did not stop within ${this.#options.stopTimeoutMs} ms: killed`);
+      this.signal("SIGKILL");
+    }, this.#options.stopTimeoutMs);
+    await exited;
+    clearTimeout(killing);
+  }
+
+  signal(name: NodeJS.Signals): void {
+    if (this.#identity !== undefined) signal(this.#identity, name);
+  }
+
+  close(): void {
+    clearTimeout(this.#restartTimer);
+    this.#log.close();
+  }
+
+  tail(lines: number): string {
+    return this.#log.tail(lines);
+  }
+
+  #spawn(): void {
+    const { plan } = this;
+    const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("STAMP_")));
+    const child = spawn(process.execPath, [join(this.#options.root, "services", plan.role, "src", "main.ts")], {
+      cwd: this.#options.root,
+      env: { ...environment, ...plan.environment, ...this.#extraEnvironment },
+      stdio: ["ignore", "pipe", "pipe"],
+      // In a group of its own: Ctrl-C reaches the supervisor only, which stops the processes in order.
+      detached: true,
+    });
+    this.#child = child;
+    this.#startedMs = performance.now();
+    child.stdout?.on("data", (chunk: Buffer) => this.#log.write(chunk));
+    child.stderr?.on("data", (chunk: Buffer) => this.#log.write(chunk));
+    child.once("error", (error) => this.#ended(child, `could not be started: ${error.message}`, undefined));
+    child.once("exit", (code, by) => this.#ended(child, by === null ? `exit code ${code}` : `signal ${by}`, code));
+    if (child.pid !== undefined) {
+      this.#identity = identityOf(child.pid);
+      this.#options.onChange(this, { kind: "started", pid: child.pid });
+    }
+  }
+
+  #ended(child: ChildProcess, how: string, code: number | null | undefined): void {
+    if (this.#child !== child) return;
+    this.#child = undefined;
+    this.#identity = undefined;
+    this.lastExit = how;
+    this.#log.note(`ended: ${how}`);
+    this.#options.onChange(this, { kind: "exited", how, asked: !this.#wanted });
+    if (!this.#wanted) return;
+    this.restarts++;
+    const ranMs = performance.now() - this.#startedMs;
+    if (ranMs > settledAfterMs) this.#restartPauseMs = this.#options.restartAfterMs;
+    // What is configured wrongly does not heal by trying soon.
+    const pauseMs = code === wrongConfigurationExitCode ? restartPauseMaxMs : this.#restartPauseMs;
+    this.#restartPauseMs = Math.min(this.#restartPauseMs * 2, restartPauseMaxMs);
+    this.#restartTimer = setTimeout(() => {
+      if (this.#wanted && this.#child === undefined) this.#spawn();
+    }, pauseMs);
+  }
+}

@@ -1,0 +1,137 @@
+/**
+ * Which processes a local cluster is made of, and how each is started. Pure: a configuration in, a list out, in the order of a cold start.
+ *
+ *   portBase         blob          (the second front-end: + 10, …)
+ *   portBase + 1, 2  queue, table  (reserved)
+ *   portBase + 100…  gRPC of each process
+ *   portBase + 200…  readiness and liveness of each process (`/ready`, `/live`)
+ */
+import { join } from "node:path";
+import type { ClusterConfig } from "./config.ts";
+import { environmentName } from "./config.ts";
+import { type RoleName, roles } from "./roles.ts";
+
+export interface PlannedProcess {
+  readonly role: RoleName;
+  /** Unique, e.g. `extent-node-2`. */
+  readonly name: string;
+  /** host:port. */
+  readonly grpc: string;
+  /** Of `/ready`, host:port. */
+  readonly http: string;
+  readonly dataDir: string;
+  /** For the process, besides what the supervisor itself has. */
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+export interface Plan {
+  readonly processes: readonly PlannedProcess[];
+  readonly lockService: string;
+  readonly endpoints: Endpoints;
+  readonly connectionString: string;
+  /** Port → what wants it. */
+  readonly ports: ReadonlyMap<number, string>;
+}
+
+export interface Endpoints {
+  readonly blob: string;
+  readonly queue: string;
+  readonly table: string;
+}
+
+const portsPerFrontEnd = 10;
+
+export function planCluster(config: ClusterConfig): Plan {
+  const counts: Readonly<Record<RoleName, number>> = {
+    "lock-service": 1,
+    "extent-node": config.extentNodes,
+    "stream-manager": config.streamManagers,
+    "partition-manager": config.partitionManagers,
+    "partition-server": config.partitionServers,
+    "front-end": config.frontEnds,
+  };
+  const host = config.bind.includes(":") ? `[${config.bind}]` : config.bind;
+  const ports = new Map<number, string>();
+  const lockService = `${host}:${config.portBase + 100}`;
+  const processes: PlannedProcess[] = [];
+  for (const role of roles) {
+    for (let number = 1; number <= counts[role]; number++) {
+      const name = `${role}-${number}`;
+      const at = processes.length;
+      const grpcPort = config.portBase + 100 + at;
+      const httpPort = config.portBase + 200 + at;
+      ports.set(grpcPort, `gRPC of ${name}`);
+      ports.set(httpPort, `readiness of ${name}`);
+      const grpc = `${host}:${grpcPort}`;
+      const http = `${host}:${httpPort}`;
+      const dataDir = join(config.dataDir, name);
+      const settings: Record<string, string | number | boolean> = {
+        name,
+        listen: grpc,
+        http,
+        dataDir,
+        logLevel: config.logLevel,
+        ...(role === "lock-service" ? {} : { lockService }),
+        ...settingsOf(role, number, config, host, ports),
+        ...config.roles[role],
+      };
+      const environment = Object.fromEntries(Object.entries(settings).map(([key, value]) => [environmentName(key), String(value)]));
+      processes.push({ role, name, grpc, http, dataDir, environment });
+    }
+  }
+  const endpoints = endpointsOf(config, host);
+  return { processes, lockService, endpoints, connectionString: connectionStringOf(config, endpoints), ports };
+}
+
+function settingsOf(
+  role: RoleName,
+  number: number,
+  config: ClusterConfig,
+  host: string,
+  ports: Map<number, string>,
+): Record<string, string | number | boolean> {
+  const lease = { leaseTermMs: config.leaseTermMs, leaseMarginMs: config.leaseMarginMs, leaseRenewEveryMs: config.leaseRenewEveryMs };
+  const accounts = JSON.stringify(config.accounts);
+  switch (role) {
+    case "lock-service":
+      return {};
+    case "extent-node": {
+      const domains = config.faultDomains;
+      const faultDomain = domains[(number - 1) % Math.max(domains.length, 1)];
+      return { journalSegmentBytes: config.journalSegmentBytes, ...(faultDomain === undefined ? {} : { faultDomain }) };
+    }
+    case "stream-manager":
+      return { ...lease, copies: config.copies, minCopies: config.minCopies, repairAfterMs: config.repairAfterMs };
+    case "partition-manager":
+      return { ...lease, accounts };
+    case "partition-server":
+      return { ...lease, extentBytes: config.extentBytes, memoryTableBytes: config.memoryTableBytes, logBytes: config.logBytes };
+    case "front-end": {
+      const blobPort = config.portBase + (number - 1) * portsPerFrontEnd;
+      ports.set(blobPort, number === 1 ? "blob" : `blob of front-end-${number}`);
+      return { blobListen: `${host}:${blobPort}`, allowWellKnownAccount: config.allowWellKnownAccount };
+    }
+  }
+}
+
+const reachable = (host: string): string => (host === "0.0.0.0" || host === "[::]" ? "127.0.0.1" : host);
+
+function endpointsOf(config: ClusterConfig, host: string): Endpoints {
+  const account = config.accounts[0]?.name ?? "";
+  const at = (port: number): string => `http://${reachable(host)}:${port}/${account}`;
+  return { blob: at(config.portBase), queue: at(config.portBase + 1), table: at(config.portBase + 2) };
+}
+
+function connectionStringOf(config: ClusterConfig, endpoints: Endpoints): string {
+  const account = config.accounts[0];
+  return [
+    "DefaultEndpointsProtocol=http",
+    `AccountName=${account?.name ?? ""}`,
+    `AccountKey=${account?.keys[0] ?? ""}`,
+    `BlobEndpoint=${endpoints.blob}`,
+    `QueueEndpoint=${endpoints.queue}`,
+    `TableEndpoint=${endpoints.table}`,
+  ]
+    .join(";")
+    .concat(";");
+}

@@ -1,0 +1,21 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
+import { test } from "node:test";
+import { takenPorts } from "./ports-in-use.ts";
+
+test("ports, one is taken: it is named with whom wants it and, on Linux, who has it", async () => {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  try {
+    const taken = await takenPorts("127.0.0.1", new Map([[port, "blob"]]));
+    assert.equal(taken.length, 1);
+    assert.deepEqual({ port: taken[0]?.port, wantedFor: taken[0]?.wantedFor }, { port, wantedFor: "blob" });
+    if (process.platform === "linux") assert.match(taken[0]?.holder ?? "", new RegExp(`^pid ${process.pid} \\(.*node`));
+  } finally {
+    server.close();
+    await once(server, "close");
+  }
+  assert.deepEqual(await takenPorts("127.0.0.1", new Map([[port, "blob"]])), []);
+});

@@ -1,0 +1,42 @@
+/** A supervisor with its control socket and the signals that stop it. */
+import { ControlServer } from "./control.ts";
+import { Supervisor, type SupervisorOptions } from "./supervisor.ts";
+
+export interface RunningSupervisor {
+  readonly supervisor: Supervisor;
+  /** Everything has been stopped, by whoever asked. */
+  readonly stopped: Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** A signal that comes again so soon is the same one, sent to the group and passed on by a parent. */
+const sameSignalMs = 1_000;
+
+export async function runSupervisor(
+  options: SupervisorOptions & { readonly onStopping?: (why: string) => void },
+): Promise<RunningSupervisor> {
+  const supervisor = new Supervisor(options);
+  await supervisor.start();
+  const { promise: stopped, resolve } = Promise.withResolvers<void>();
+  let stopping: Promise<void> | undefined;
+  const stop = (why: string): Promise<void> => {
+    if (stopping === undefined) {
+      options.onStopping?.(why);
+      stopping = supervisor.stop().then(() => resolve());
+      // The answer to whoever asked still has to go out.
+      void stopped.then(() => server.close());
+    }
+    return stopping;
+  };
+  const server = new ControlServer(supervisor, () => stop("asked to"));
+  await server.listen();
+  let firstSignalMs = 0;
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.on(signal, () => {
+      if (firstSignalMs === 0) firstSignalMs = performance.now();
+      else if (performance.now() - firstSignalMs > sameSignalMs) void supervisor.powerLoss();
+      void stop(signal);
+    });
+  }
+  return { supervisor, stopped, stop: () => stop("asked to") };
+}

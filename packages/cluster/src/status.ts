@@ -1,0 +1,31 @@
+/** What `stamp status --json` shows of the processes, and what the supervisor's control answers. */
+import type { Endpoints } from "./plan.ts";
+
+export interface ProcessStatus {
+  readonly role: string;
+  readonly name: string;
+  /** null while it is down. */
+  readonly pid: number | null;
+  readonly grpc: string;
+  readonly http: string;
+  /** leader, standby, serving, …; starting, restarting, down, not answering. */
+  readonly state: string;
+  readonly ready: boolean;
+  /** Whom or what it waits for. */
+  readonly waitingFor: readonly string[];
+  readonly restarts: number;
+  readonly lastExit: string;
+}
+
+export interface ClusterStatus {
+  readonly running: boolean;
+  readonly ready: boolean;
+  readonly supervisorPid: number | null;
+  readonly dataDir: string;
+  readonly processes: readonly ProcessStatus[];
+  readonly endpoints: Endpoints;
+  /** Endpoints whose port is reserved but that nobody serves in this version. */
+  readonly notServed: readonly string[];
+  readonly connectionString: string;
+  readonly lockService: string;
+}
