@@ -3,6 +3,7 @@
  * streams are gRPC's own. Every service is also reachable by ordinary gRPC tools.
  */
 import type { DescService } from "@bufbuild/protobuf";
+import { logVerbosity, setLogVerbosity } from "@grpc/grpc-js";
 import type { Address, CallOptions, Client, Clock, Listener, Logger, ServedService, Transport } from "@stamp/ports";
 import { silentLogger } from "@stamp/ports";
 import { NodeClock } from "../clock.ts";
@@ -32,6 +33,8 @@ export class GrpcTransport implements Transport {
   readonly #clients = new Map<Address, Map<DescService, unknown>>();
 
   constructor(options: GrpcTransportOptions = {}) {
+    // What grpc-js would print comes back as a failure and is reported by whoever asked.
+    setLogVerbosity(logVerbosity.NONE);
     this.#clock = options.clock ?? new NodeClock();
     this.#logger = options.logger ?? silentLogger;
     this.#limits = { ...defaultLimits, ...options.limits };
