@@ -42,7 +42,6 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
     write("services/front-end/src/breach-interval.ts", "export const every = (): unknown => setInterval(() => {}, 1);\n");
     // Doors and directions.
     write("packages/lease/src/breach-deep.ts", 'export * from "@stamp/base/src/prng.ts";\n');
-    write("services/stream-manager/src/breach-adapter.ts", 'export * from "@stamp/ports-node";\n');
     write("services/stream-manager/src/breach-service.ts", 'export * from "@stamp/extent-node";\n');
     write("packages/extent/src/breach-up.ts", 'export * from "@stamp/ports";\n');
     write("packages/lease/src/breach-relative.ts", 'export * from "../../base/src/index.ts";\n');
@@ -63,11 +62,13 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
     write("packages/base/src/breach.test.ts", `import { test } from "node:test";\ntest.sk${""}ip("never", () => {});\n`);
     write("packages/base/src/breach-path.ts", `export const where = "/ro${""}ot/somewhere";\n`);
 
-    const [pure, async, lint] = await Promise.all([
+    const [pure, async] = await Promise.all([
       run("tsc", ["-p", "tsconfig.pure.json"], { cwd: copy }),
       run("tsc", ["-p", "tsconfig.async.json"], { cwd: copy }),
-      run("biome", ["lint", "--max-diagnostics=none", "--colors=off", "packages", "services"], { cwd: copy }),
     ]);
+    // After the compiler: an adapter brings Node's types along, which would hide the breaches above.
+    write("services/stream-manager/src/breach-adapter.ts", 'export * from "@stamp/ports-node";\n');
+    const lint = await run("biome", ["lint", "--max-diagnostics=none", "--colors=off", "packages", "services"], { cwd: copy });
     const breaches = tidy(copy);
 
     const compiler = (output: string, file: string): void =>
