@@ -84,6 +84,7 @@ test("blocks: a blob of 50,000 blocks is committed, read in the middle, and none
   assert.equal(table.outcome("putBlockList", commit(...blocks, [id(0, 48), "latest"])), "BlockListTooLong");
   assert.equal(table.outcome("putBlockList", commit(...blocks)), "blob");
   assert.ok(table.rowBytesMax < 300 * 1024, `largest row ${table.rowBytesMax}`);
+  assert.ok(table.commitBytesMax < 3 * 1024 * 1024, `one commit record holds it: ${table.commitBytesMax}`);
   table.reads = 0;
   const start = 30_000 * 100 + 50;
   const read = table.run({ case: "getBlob", value: { name, conditions, withoutContent: false, startBytes: start, endBytes: start + 100 } });

@@ -3,7 +3,8 @@
  * 256 KiB, so that a blob of 50,000 blocks has no large row; the head row says how many bytes come before each piece, so a range is
  * read without the others. Small content lies in its row itself. Format: docs/formats/row.md.
  *
- *   blocks  = count varint | count × ( id length varint | id | size varint | places varint )       `places` takes so many of the row's list
+ *   blocks  = count varint | count × ( shared varint | rest length varint | rest | size varint | places varint )
+ *             An id is the first `shared` bytes of the one before, then the rest; `places` takes so many of the row's list.
  *   pieces  = count varint | count × ( bytes before it varint )
  */
 import { concatBytes, emptyBytes, type Outcome, ok, refused } from "@stamp/base";
@@ -57,8 +58,12 @@ export function encodePiece(piece: ContentPiece): Uint8Array {
   const out = new ByteWriter();
   out.varint(piece.blocks.length);
   const places: Place[] = [];
+  let before = emptyBytes;
   for (const block of piece.blocks) {
-    out.sized(block.blockId);
+    const shared = sharedLength(before, block.blockId);
+    out.varint(shared);
+    out.sized(block.blockId.subarray(shared));
+    before = block.blockId;
     out.varint(block.sizeBytes);
     out.varint(block.places.length);
     places.push(...block.places);
@@ -68,6 +73,12 @@ export function encodePiece(piece: ContentPiece): Uint8Array {
     places: places.length > 0 ? places : undefined,
     inline: piece.inline,
   });
+}
+
+function sharedLength(a: Uint8Array, b: Uint8Array): number {
+  let length = 0;
+  while (length < a.length && length < b.length && a[length] === b[length]) length++;
+  return length;
 }
 
 /** `inline` is a view of `bytes`. */
@@ -88,8 +99,12 @@ function readBlocks(bytes: Uint8Array, places: readonly Place[]): ContentBlock[]
   const count = reader.varint();
   const blocks: ContentBlock[] = [];
   let place = 0;
+  let before = emptyBytes;
   for (let i = 0; i < count; i++) {
-    const blockId = concatBytes([reader.sized()]);
+    const shared = reader.varint();
+    if (shared > before.length) throw new DecodeError("a block id shares more than there is");
+    const blockId = concatBytes([before.subarray(0, shared), reader.sized()]);
+    before = blockId;
     const sizeBytes = reader.varint();
     const next = place + reader.varint();
     if (next > places.length) throw new DecodeError("more places than there are");

@@ -39,7 +39,14 @@ const rows = fc.record(
     large: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
     entries: fc.array(scalar),
     places: fc.array(
-      fc.record({ extentId: fc.maxSafeNat(), offsetBytes: fc.maxSafeNat(), lengthBytes: fc.nat() }, { noNullPrototype: true }),
+      fc.record(
+        {
+          extentId: fc.oneof(fc.nat(2), fc.maxSafeNat()),
+          offsetBytes: fc.oneof(fc.nat(99), fc.nat({ max: 2 ** 52 })),
+          lengthBytes: fc.nat(99),
+        },
+        { noNullPrototype: true },
+      ),
     ),
   },
   { requiredKeys: [], noNullPrototype: true },
@@ -80,6 +87,7 @@ const goldenRow = {
   ],
   places: [
     { extentId: 1, offsetBytes: 24, lengthBytes: 4_194_304 },
+    { extentId: 1, offsetBytes: 4_194_352, lengthBytes: 4_194_304 },
     { extentId: 2 ** 40, offsetBytes: 2 ** 50, lengthBytes: 1 },
   ],
 };

@@ -117,13 +117,27 @@ function encodeDictionary(entries: readonly DictionaryEntry[]): Uint8Array {
   return out.finish();
 }
 
+/**
+ *   places = count varint | count × ( 0 | gap varint | length varint             behind the one before, in the same extent
+ *                                   | 1 | extent varint | offset varint | length varint )
+ */
 function encodePlaces(places: readonly Place[]): Uint8Array {
   const out = new ByteWriter();
   out.varint(places.length);
+  let extentId = -1;
+  let end = 0;
   for (const place of places) {
-    out.varint(place.extentId);
-    out.varint(place.offsetBytes);
+    if (place.extentId === extentId && place.offsetBytes >= end) {
+      out.byte(0);
+      out.varint(place.offsetBytes - end);
+    } else {
+      out.byte(1);
+      out.varint(place.extentId);
+      out.varint(place.offsetBytes);
+    }
     out.varint(place.lengthBytes);
+    extentId = place.extentId;
+    end = place.offsetBytes + place.lengthBytes;
   }
   return out.finish();
 }
@@ -225,7 +239,18 @@ function decodePlaces(bytes: Uint8Array): Place[] {
   const reader = new ByteReader(bytes);
   const count = reader.varint();
   const places: Place[] = [];
-  for (let i = 0; i < count; i++) places.push({ extentId: reader.varint(), offsetBytes: reader.varint(), lengthBytes: reader.varint() });
+  let extentId = -1;
+  let end = 0;
+  for (let i = 0; i < count; i++) {
+    const tag = reader.byte();
+    if (tag > 1 || (tag === 0 && i === 0)) throw new DecodeError("a place starts with 0 or 1");
+    if (tag === 1) extentId = reader.varint();
+    const offsetBytes = (tag === 1 ? 0 : end) + reader.varint();
+    const lengthBytes = reader.varint();
+    end = offsetBytes + lengthBytes;
+    if (!Number.isSafeInteger(end)) throw new DecodeError("a place is too far");
+    places.push({ extentId, offsetBytes, lengthBytes });
+  }
   if (reader.left !== 0) throw new DecodeError("bytes after the last place");
   return places;
 }

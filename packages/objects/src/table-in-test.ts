@@ -15,6 +15,7 @@ export class TestTable {
   scanRowsMax = 7;
   reads = 0;
   rowBytesMax = 0;
+  commitBytesMax = 0;
 
   decide(operation: Operation): Decision {
     const context: PlanContext = {
@@ -32,6 +33,11 @@ export class TestTable {
 
   run(operation: Operation): OperationResult {
     const decision = this.decide(operation);
+    const sizes = decision.writes.map((write) => write.key.length + (write.kind === "put" ? write.value.length : 0));
+    this.commitBytesMax = Math.max(
+      this.commitBytesMax,
+      sizes.reduce((sum, size) => sum + size, 0),
+    );
     for (const write of decision.writes) {
       if (write.kind === "delete") this.rows.delete(toHex(write.key));
       else this.rows.set(toHex(write.key), { key: write.key, value: write.value });

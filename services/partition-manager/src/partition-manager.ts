@@ -9,6 +9,7 @@ import { jittered, openIdentity, served, sleep } from "@stamp/ports";
 import { PartitionManager } from "@stamp/wire";
 import type { PartitionManagerConfig } from "./config.ts";
 import type { OpenTable } from "./map-table.ts";
+import { tableOpener } from "./range-table.ts";
 import { partitionManagerHandlers } from "./server.ts";
 import { Term } from "./term.ts";
 
@@ -26,7 +27,7 @@ export class PartitionManagerRole implements Role {
   #running: Promise<void> = Promise.resolve();
 
   /** `openTable` is for tests that need no streams. */
-  constructor(world: World, config: PartitionManagerConfig, openTable: OpenTable) {
+  constructor(world: World, config: PartitionManagerConfig, openTable: OpenTable = tableOpener(world, config)) {
     this.#world = world;
     this.#config = config;
     this.#openTable = openTable;

@@ -96,15 +96,19 @@ export class Executor {
     const held = found.value;
     const misplaced = this.#misplaced(held, asked);
     if (misplaced) return misplaced;
-    const recheck = this.#world.rules.on("leaseRecheckedAfterAnswer");
-    if (!recheck && !this.#options.leaseHeld()) return leaseLost();
     const decided = isRead(asked) ? await this.#read(held, asked) : await this.#write(held, asked, deadlineMs);
     if (!decided.ok) return decided;
     const { result, writes, refusal } = decided.value;
     if (writes.length > 0) return ok(result);
-    if (recheck && !(this.#options.leaseHeld() && this.#holdings.current(held))) return leaseLost();
+    if (!this.#mayAnswer(held)) return leaseLost();
     if (refusal) return refused("failedPrecondition", refusal.reason, refusal.message);
     return ok(result);
+  }
+
+  /** The only look at the lease: after the answer was made, so that no pause in between can make it old. */
+  #mayAnswer(held: Held): boolean {
+    if (!this.#world.rules.on("leaseRecheckedAfterAnswer")) return true;
+    return this.#options.leaseHeld() && this.#holdings.current(held);
   }
 
   /** A front-end and this server mean the same place by an operation, or it is not done here. */

@@ -61,15 +61,23 @@ function cluster(seed: number, rules: Rules = allRules, pms: readonly string[] =
   const streams = new TestStreams();
   const tables = new TestTables();
   const restart = { restartAfterMs: 800 };
-  const lock = { name: "lock", listen: "lock", init: true, waitingMax: 1_000, groupMax: 100 };
+  const lock = { name: "lock", listen: "lock", dataDir: "", init: true, waitingMax: 1_000, groupMax: 100 };
   sim.addProcess("lock", (world) => new LockServiceRole(world, lock), restart);
   for (const name of servers) {
-    const config = { name, listen: name, lockService: "lock", operationsMax: 100, ...lease };
+    const config = { name, listen: name, lockService: "lock", operationsMax: 100, dataDir: "", ...lease };
     sim.addProcess(name, (world) => new PartitionServerRole(world, config, streams.engines(world)), restart);
   }
   const times = { pollEveryMs: 500, probeEveryMs: 1_000, unreachableAfterMs: 5_000, loadTimeoutMs: 10_000 };
   for (const name of pms) {
-    const config = { name, listen: name, lockService: "lock", accounts: [{ name: "acct", keys: ["a2V5"] }], ...lease, ...times };
+    const config = {
+      name,
+      listen: name,
+      lockService: "lock",
+      dataDir: "",
+      accounts: [{ name: "acct", keys: ["a2V5"] }],
+      ...lease,
+      ...times,
+    };
     sim.addProcess(name, (world) => new PartitionManagerRole(world, config, tables.opener(world)), restart);
   }
   return { sim, streams };
@@ -102,7 +110,7 @@ class Client {
   }
 
   /** At the server that the map names, or at any other: who does not serve it says so. */
-  async #execute(kind: Parameters<typeof routeOf>[1], at?: string): Promise<OperationResult | undefined> {
+  async #execute(kind: Parameters<typeof routeOf>[1], at?: string, timeoutMs = 400): Promise<OperationResult | undefined> {
     const route = routeOf(this.#rules, kind);
     const range = this.ranges.find(
       (one) =>
@@ -113,12 +121,12 @@ class Client {
     const address = at ?? range?.serverAddress;
     if (!range || !address) return undefined;
     const request = { rangeId: range.rangeId, rangeVersion: range.rangeVersion, operation: { kind: kind as never } };
-    const answer = await this.#world.transport.client(address, PartitionServer).execute(request, { timeoutMs: 400 });
+    const answer = await this.#world.transport.client(address, PartitionServer).execute(request, { timeoutMs });
     return answer.ok ? answer.value.result : undefined;
   }
 
-  async read(at?: string): Promise<{ value: number; etag: string } | undefined> {
-    const result = await this.#execute({ case: "getBlob", value: { name: blob, withoutContent: false } } as never, at);
+  async read(at?: string, timeoutMs?: number): Promise<{ value: number; etag: string } | undefined> {
+    const result = await this.#execute({ case: "getBlob", value: { name: blob, withoutContent: false } } as never, at, timeoutMs);
     if (result?.kind.case === "error" && result.kind.value.code === "BlobNotFound") return { value: 0, etag: "" };
     if (result?.kind.case !== "content") return undefined;
     return { value: Number(fromUtf8(result.kind.value.inline)), etag: result.kind.value.blob?.etag ?? "" };
@@ -145,7 +153,8 @@ async function readerLoop(sim: Simulation, client: Client, floor: Floor, stop: (
     if (sim.prng.chance(0.2)) await client.refresh();
     const before = floor.acknowledged;
     const at = sim.prng.chance(0.5) ? sim.prng.pick(servers) : undefined;
-    const seen = await client.read(at);
+    // Patient readers hear also what a server says that was paused meanwhile.
+    const seen = await client.read(at, sim.prng.chance(0.3) ? 20_000 : undefined);
     if (seen) {
       assert.ok(seen.value >= before, `read ${seen.value} at ${at ?? "the map's server"} after ${before} was acknowledged or read`);
       floor.acknowledged = Math.max(floor.acknowledged, seen.value);

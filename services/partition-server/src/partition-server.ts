@@ -11,6 +11,7 @@ import type { PartitionServerConfig } from "./config.ts";
 import type { Engines } from "./engine.ts";
 import { Executor } from "./execute.ts";
 import { Holdings } from "./holdings.ts";
+import { rangeEngines } from "./range-engine.ts";
 import { partitionServerHandlers } from "./server.ts";
 
 export class PartitionServerRole implements Role {
@@ -26,7 +27,7 @@ export class PartitionServerRole implements Role {
   #leaseLost: () => void = () => {};
 
   /** `engines` is given by tests that need no streams. */
-  constructor(world: World, config: PartitionServerConfig, engines: Engines) {
+  constructor(world: World, config: PartitionServerConfig, engines: Engines = rangeEngines(world, config)) {
     this.#world = world;
     this.#config = config;
     this.#holdings = new Holdings(world, engines.load);

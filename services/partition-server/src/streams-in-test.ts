@@ -88,7 +88,12 @@ class TestEngine implements RangeEngine {
     return true;
   }
 
-  read: RangeEngine["read"] = (work) => work(this.#view());
+  /** A read may take a while after the rows were looked at, as one from disks does. */
+  read: RangeEngine["read"] = async (work) => {
+    const made = await work(this.#view());
+    if (this.#world.random.float() < 0.5) await sleep(this.#world.clock, this.#world.random.float() * 60);
+    return made;
+  };
 
   transact: RangeEngine["transact"] = (_lockKey, decide) => {
     const done = this.#last.then(() => this.#transact(decide));

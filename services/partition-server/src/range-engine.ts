@@ -1,0 +1,105 @@
+/** Range partitions over streams (@stamp/range-partition), as a partition server uses them. */
+import { FailureError, type Outcome, ok, ownerEpoch, refused } from "@stamp/base";
+import type { Decision } from "@stamp/objects";
+import type { Range } from "@stamp/partition-map";
+import type { World } from "@stamp/ports";
+import { RangePartition, type Row, type ScanRange } from "@stamp/range-partition";
+import { StreamClient } from "@stamp/stream-client";
+import type { PartitionServerConfig } from "./config.ts";
+import type { Engines, RangeEngine, RowView } from "./engine.ts";
+
+const loadTimeoutMs = 30_000;
+
+export function rangeEngines(world: World, config: PartitionServerConfig): Engines {
+  const streams = new StreamClient(world, { lockService: config.lockService });
+  return {
+    load: (range, onFenced) => load(world, streams, range, onFenced),
+    locate: async (extentIds, timeoutMs) => {
+      const found = await streams.locate(extentIds, { timeoutMs });
+      // Where they are is a help: a reader that misses one asks the stream manager itself.
+      return found.ok ? [...found.value] : [];
+    },
+  };
+}
+
+async function load(world: World, streams: StreamClient, range: Range, onFenced: (why: string) => void): Promise<Outcome<RangeEngine>> {
+  const { metadata, commitLog, rowData, blobData } = range.streams;
+  const loaded = await RangePartition.load(world, streams, {
+    rangeId: range.rangeId,
+    streams: { metadata, commitLog, rowData, ...(blobData === "" ? {} : { blobData }) },
+    ownerEpoch: ownerEpoch(range.ownerEpoch),
+    lowKey: range.low,
+    highKey: range.high,
+    onLost: onFenced,
+    timeoutMs: loadTimeoutMs,
+  });
+  return loaded.ok ? ok(engineOf(loaded.value)) : loaded;
+}
+
+interface RowSource {
+  get(key: Uint8Array): Promise<Uint8Array | undefined>;
+  scan(range: ScanRange): AsyncIterable<Row>;
+}
+
+function engineOf(partition: RangePartition): RangeEngine {
+  return {
+    read: async (work) => {
+      const snapshot = partition.snapshot();
+      try {
+        return await work(viewOf({ get: (key) => partition.get(key, snapshot), scan: (range) => partition.scan(range, snapshot) }));
+      } finally {
+        snapshot.close();
+      }
+    },
+    transact: (lockKey, decide, timeoutMs) =>
+      partition
+        .transact<Outcome<Decision>>(
+          lockKey,
+          async (tx) => {
+            const result = await decide(viewOf(tx), tx.nextSequence);
+            return { writes: result.ok ? result.value.writes : [], result };
+          },
+          { timeoutMs },
+        )
+        .then((outcome) => (outcome.ok ? outcome.value : outcome)),
+    appendData: async (payload, timeoutMs) => {
+      const places = await partition.appendData([payload], { timeoutMs });
+      if (!places.ok) return places;
+      const place = places.value[0];
+      return place ? ok(place) : refused("internal", "bug", "an append gave no place");
+    },
+    mayReferTo: (place) => partition.ownsPlace(place),
+    get facts() {
+      const { sequence, memoryTableBytes, checkpoints, checkpointBytes } = partition.stats;
+      return { sequence, memoryTableBytes, checkpointCount: checkpoints, checkpointBytes };
+    },
+    close: () => partition.close(),
+  };
+}
+
+/** Storage that can't be read is a failure of the operation, not of this process. */
+function viewOf(source: RowSource): RowView {
+  return {
+    get: (key) => caught(async () => source.get(key)),
+    scan: (low, high, { rowsMax, bytesMax }) =>
+      caught(async () => {
+        const rows: { key: Uint8Array; value: Uint8Array }[] = [];
+        let bytes = 0;
+        for await (const [key, value] of source.scan({ gte: low, lt: high })) {
+          if (rows.length >= rowsMax || (rows.length > 0 && bytes + value.length > bytesMax)) return { rows, more: true };
+          rows.push({ key, value });
+          bytes += key.length + value.length;
+        }
+        return { rows, more: false };
+      }),
+  };
+}
+
+async function caught<T>(work: () => Promise<T>): Promise<Outcome<T>> {
+  try {
+    return ok(await work());
+  } catch (error) {
+    if (error instanceof FailureError) return { ok: false, failure: error.failure };
+    throw error;
+  }
+}
