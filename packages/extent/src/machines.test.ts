@@ -1,0 +1,194 @@
+/** The replica, the primary's window and the replay, without any I/O. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { allRules, type ExtentId, extentId, extentVersion, ownerEpoch, rulesWithout } from "@stamp/base";
+import fc from "fast-check";
+import { encodeSealBody, type JournalHeader, type JournalType } from "./journal-record.ts";
+import { PrimaryWindow } from "./primary-window.ts";
+import { Replay } from "./replay.ts";
+import { Replica } from "./replica.ts";
+import { encodeMeta, type ReplicaMeta } from "./replica-meta.ts";
+
+const meta: ReplicaMeta = {
+  extentId: extentId(1),
+  version: extentVersion(1),
+  ownerEpoch: ownerEpoch(5),
+  state: "open",
+  fenced: false,
+  restarted: false,
+  sealedLengthBytes: undefined,
+  checksum: undefined,
+  durableBytes: 0,
+  committedBytes: 0,
+  appliedLsn: 0,
+  replicas: ["a", "b", "c"].map((nodeId) => ({ nodeId, address: nodeId, diskId: nodeId })),
+  damage: "",
+};
+const epoch = ownerEpoch(5);
+
+test("primary window: acknowledges in offset order, each when all hold it, whatever order the answers come in", () => {
+  fc.assert(
+    fc.property(
+      fc.shuffledSubarray(
+        Array.from({ length: 24 }, (_, i) => i),
+        { minLength: 24, maxLength: 24 },
+      ),
+      (order) => {
+        const window = new PrimaryWindow<number>(allRules, 3, 0);
+        for (let i = 0; i < 8; i++) window.add(i * 10, 10, i);
+        const acknowledged: number[] = [];
+        const holders = new Map<number, Set<number>>();
+        for (const each of order) {
+          const append = Math.floor(each / 3);
+          holders.set(append, (holders.get(append) ?? new Set()).add(each % 3));
+          for (const done of window.durable(each % 3, append * 10 + 10).acknowledged) {
+            assert.equal(holders.get(done.item)?.size, 3);
+            acknowledged.push(done.item);
+          }
+        }
+        assert.deepEqual(acknowledged, [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert.equal(window.committedBytes, 80);
+      },
+    ),
+  );
+});
+
+test("primary window: a failure fails that append and all after it; those before can still be acknowledged", () => {
+  const window = new PrimaryWindow<number>(allRules, 2, 0);
+  for (let i = 0; i < 4; i++) window.add(i * 10, 10, i);
+  for (const replica of [0, 1]) window.durable(replica, 40);
+  assert.deepEqual(
+    window.fail(20).failed.map((each) => each.item),
+    [1, 2, 3],
+  );
+  assert.equal(window.stopped, true);
+  window.durable(0, 10);
+  assert.deepEqual(
+    window.durable(1, 10).acknowledged.map((each) => each.item),
+    [0],
+  );
+  assert.throws(() => window.add(40, 10, 4));
+});
+
+test("primary window, rules off: too few holders are enough, and a later append lands behind a hole", () => {
+  const two = new PrimaryWindow<number>(rulesWithout("ackNeedsAllReplicas"), 3, 0);
+  two.add(0, 10, 0);
+  two.durable(0, 10);
+  assert.equal(two.durable(2, 10).acknowledged.length, 1);
+  const hole = new PrimaryWindow<number>(rulesWithout("primaryStopsAtFailure"), 1, 0);
+  hole.add(0, 10, 0);
+  hole.add(10, 10, 1);
+  hole.fail(10);
+  assert.deepEqual(
+    hole.durable(0, 20).acknowledged.map((each) => each.item),
+    [1],
+  );
+});
+
+test("replica: takes appends at its end only, from its primary's first incarnation only, until fenced, failed, restarted or sealed", () => {
+  const replica = new Replica(meta, allRules);
+  assert.equal(replica.refuseAppend("b", epoch, 0)?.reason, "notPrimary");
+  assert.equal(replica.refuseAppend("a", ownerEpoch(4), 0)?.reason, "staleOwnerEpoch");
+  assert.equal(replica.refuseAppend("a", epoch, 1)?.reason, "offsetGap");
+  assert.equal(replica.refuseAppend("a", epoch, 0), undefined);
+  replica.accept(10, 1);
+  replica.rememberPrimary(3);
+  assert.equal(replica.refuseReplicate(epoch, 10, 3), undefined);
+  assert.equal(replica.refuseReplicate(epoch, 10, 4)?.reason, "extentStale");
+  assert.equal(replica.refuseReplicate(epoch, 0, 3)?.reason, "offsetGap");
+  const closers: [(each: Replica) => void, string][] = [
+    [(each) => each.fence(), "extentFenced"],
+    [(each) => each.fail(), "extentFailed"],
+    [(each) => each.restart(), "extentStale"],
+    [(each) => each.seal(0, extentVersion(2), 0), "extentSealed"],
+    [(each) => each.markDamaged("test"), "damaged"],
+  ];
+  for (const [close, reason] of closers) {
+    const closed = new Replica(meta, allRules);
+    close(closed);
+    assert.equal(closed.refuseAppend("a", epoch, 0)?.reason, reason);
+    assert.equal(closed.refuseReplicate(epoch, 0, 1)?.reason, reason);
+    assert.equal(new Replica(closed.meta, allRules).state === "open", false);
+  }
+});
+
+test("replica: a restarted one serves nothing before it is sealed, a damaged one never", () => {
+  const replica = new Replica({ ...meta, durableBytes: 100 }, allRules);
+  assert.equal(replica.refuseRead(0, 100), undefined);
+  assert.equal(replica.refuseRead(0, 101)?.reason, "outOfRange");
+  replica.restart();
+  assert.equal(replica.refuseRead(0, 10)?.reason, "extentStale");
+  replica.seal(50, extentVersion(2), 7);
+  assert.equal(replica.refuseRead(0, 50), undefined);
+  assert.equal(replica.refuseRead(0, 51)?.reason, "outOfRange");
+  assert.equal(replica.refuseSeal(60)?.reason, "extentSealed");
+  replica.markDamaged("test");
+  assert.equal(replica.refuseRead(0, 1)?.reason, "damaged");
+  assert.equal(replica.refuseSeal(50)?.reason, "damaged");
+});
+
+test("replica, rules off: each is enforced in one place", () => {
+  const gap = new Replica(meta, rulesWithout("clientExpectsOffset", "ownerEpochAtNode", "contiguousOffsets"));
+  assert.equal(gap.refuseAppend("a", ownerEpoch(1), 500), undefined);
+  assert.equal(gap.refuseReplicate(ownerEpoch(1), 500, 1), undefined);
+  const again = new Replica(meta, rulesWithout("neverReopen"));
+  again.restart();
+  assert.equal(again.refuseAppend("a", epoch, 0), undefined);
+  const untrimmed = new Replica({ ...meta, durableBytes: 10, restarted: true, state: "closed" }, rulesWithout("trimBeforeServing"));
+  assert.equal(untrimmed.refuseRead(0, 10), undefined);
+});
+
+let lsn = 0;
+function header(type: JournalType, offsetBytes = 0, bodyBytes = 0): JournalHeader {
+  lsn += 1;
+  const fixed = { generation: 1, syncedLsn: 0, bodyChecksum: 0, ownerEpoch: epoch, committedBytes: 0 };
+  return { ...fixed, type, lsn, extentId: extentId(type === "term" ? 0 : 1), offsetBytes, bodyBytes };
+}
+const empty = new Uint8Array(0);
+const created = (): Replay => {
+  const replay = new Replay(new Map<ExtentId, Replica>(), allRules);
+  replay.record(header("create"), encodeMeta(meta));
+  return replay;
+};
+const only = (replay: Replay): Replica | undefined => replay.replicas.get(extentId(1));
+
+test("replay: appends beyond the seal and of a deleted extent write nothing; what was open is restarted", () => {
+  const replay = created();
+  const first = header("append", 0, 100);
+  assert.deepEqual(replay.record(first, empty), { kind: "write", offsetBytes: 0 });
+  const second = header("append", 100, 50);
+  replay.record(second, empty);
+  const seal = header("seal", 100);
+  assert.deepEqual(replay.record(seal, encodeSealBody({ version: 2, checksum: 3 })), { kind: "truncate", lengthBytes: 100 });
+  assert.deepEqual(replay.record(second, empty), { kind: "none" });
+  assert.deepEqual(replay.record(first, empty), { kind: "write", offsetBytes: 0 });
+  assert.deepEqual(replay.record(seal, encodeSealBody({ version: 2, checksum: 3 })), { kind: "none" });
+  replay.record(header("delete", 2), empty);
+  assert.deepEqual(replay.record(first, empty), { kind: "none" });
+  const open = created();
+  open.record(header("term", 9), empty);
+  open.finish();
+  assert.equal(open.smTerm, 9);
+  assert.deepEqual([only(open)?.state, only(open)?.restarted], ["closed", true]);
+});
+
+test("replay: a gap, a lost record at the end and a seal beyond the data mark the replica damaged, never shorter", () => {
+  const gap = created();
+  gap.record(header("append", 100, 50), empty);
+  assert.equal(only(gap)?.state, "damaged");
+  const lost = created();
+  lost.record(header("append", 0, 50), empty);
+  lost.lostRecords();
+  lost.finish();
+  assert.equal(only(lost)?.state, "damaged");
+  assert.equal(lost.forgetful, true);
+  const proven = created();
+  proven.record(header("append", 0, 50), empty);
+  proven.lostRecords();
+  proven.record(header("append", 50, 50), empty);
+  proven.finish();
+  assert.equal(only(proven)?.state, "closed");
+  const short = created();
+  short.record(header("seal", 100), encodeSealBody({ version: 2, checksum: 3 }));
+  assert.equal(only(short)?.state, "damaged");
+});
