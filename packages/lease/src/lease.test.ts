@@ -106,6 +106,7 @@ const anySchedule = (rules: Rules) => {
     // The holders' own clocks: until when the last grant or renewal lets its holder believe.
     let believesUntilMs = 0;
     let believer = "";
+    let runsUntilMs = 0;
     const ended = new Set<number>();
     const refusedEpochs = new Set<number>();
     for (const one of steps) {
@@ -119,6 +120,7 @@ const anySchedule = (rules: Rules) => {
           epoch += 1;
           believer = one.holder;
           believesUntilMs = nowMs + 1_000;
+          runsUntilMs = believesUntilMs;
           break;
         }
         case "renew": {
@@ -127,7 +129,9 @@ const anySchedule = (rules: Rules) => {
           assert.equal(at, epoch);
           assert.ok(!ended.has(at), "renewed although it was told to have ended");
           assert.ok(!refusedEpochs.has(at), "renewed although it was refused");
+          assert.ok(nowMs < runsUntilMs, "renewed although it had run out");
           believesUntilMs = nowMs + 1_000;
+          runsUntilMs = believesUntilMs;
           break;
         }
         case "release": {
@@ -154,6 +158,7 @@ const anySchedule = (rules: Rules) => {
         }
         case "restart":
           lock.restart(nowMs);
+          runsUntilMs = nowMs + 1_000;
           break;
         case "wait":
           nowMs += one.ms;
