@@ -1,0 +1,149 @@
+/** The life of a process, run as one: configuration errors, health door, signals, a role that does not stop, bugs. */
+import assert from "node:assert/strict";
+import type { ChildProcess } from "node:child_process";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { test } from "node:test";
+import type { Role, World } from "@stamp/ports";
+import { openIdentity } from "@stamp/ports";
+import { z } from "zod";
+import { runService } from "./run-service.ts";
+
+const schema = z.object({
+  name: z.string().min(1).default("test-1").describe("Name."),
+  mode: z.string().default("").describe("What it does wrong."),
+  listen: z.string().default(""),
+});
+
+class TestRole implements Role {
+  readonly #world: World;
+  readonly #mode: string;
+  readonly address = "here";
+  readonly status = { ready: false, waitingFor: ["the lock service"], state: "starting", facts: { openExtents: 3, big: 5n, word: "x" } };
+  #identity: { close(): Promise<void> } | undefined;
+
+  constructor(world: World, mode: string) {
+    this.#world = world;
+    this.#mode = mode;
+  }
+  async start(): Promise<void> {
+    this.#identity = await openIdentity(this.#world.keyValue);
+    if (this.#mode === "fails to start") throw new Error("on purpose");
+    if (this.#mode === "warns") this.#world.logger.warn("only this");
+    if (this.#mode === "fatal") this.#world.fatal("on purpose");
+    if (this.#mode === "bug") setTimeout(() => Promise.reject(new Error("nobody waits for it")), 20);
+    setInterval(() => {}, 1000);
+  }
+  async stop(): Promise<void> {
+    await this.#identity?.close();
+  }
+}
+
+interface Started {
+  readonly process: ChildProcess;
+  readonly output: () => string;
+  readonly line: (pattern: RegExp) => Promise<RegExpMatchArray>;
+}
+
+async function start(t: TestContext, dataDir: string, ...flags: string[]): Promise<Started> {
+  const process_ = spawn(process.execPath, [new URL(import.meta.url).pathname, "--data-dir", dataDir, ...flags], {
+    env: { ...process.env, STAMP_TEST_PROCESS: "1", NODE_TEST_CONTEXT: undefined },
+  });
+  t.after(() => process_.kill("SIGKILL"));
+  let output = "";
+  process_.stdout.on("data", (chunk: Buffer) => {
+    output += chunk.toString();
+  });
+  process_.stderr.on("data", (chunk: Buffer) => {
+    output += chunk.toString();
+  });
+  const line = async (pattern: RegExp): Promise<RegExpMatchArray> => {
+    for (let i = 0; i < 1000; i++) {
+      const found = output.match(pattern);
+      if (found) return found;
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    throw new Error(`${pattern} never came: ${output}`);
+  };
+  return { process: process_, output: () => output, line };
+}
+
+async function exitOf(started: Started): Promise<number | null> {
+  if (started.process.exitCode !== null) return started.process.exitCode;
+  const [code] = (await once(started.process, "exit")) as [number | null];
+  return code;
+}
+
+if (process.env.STAMP_TEST_PROCESS === "1") {
+  await runService({
+    role: "test-role",
+    schema,
+    create: (world, config) => new TestRole(world, config.mode),
+    doors: (_role, config) => [
+      { name: "door", listen: config.listen, handler: async () => ({ status: 200, headers: {}, body: Buffer.from("door") }) },
+    ],
+  });
+} else {
+  test("process: health door, HTTP door, metrics, and a clean stop; a second one on the same folder does not start", {
+    timeout: 60_000,
+  }, async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), "stamp-process-"));
+    t.after(() => rm(folder, { recursive: true }));
+    const started = await start(t, folder, "--http", "127.0.0.1:0", "--listen=127.0.0.1:0");
+    const [, http] = await started.line(/"http":"([^"]+)"/);
+    const [, door] = await started.line(/"door":"door","listen":"([^"]+)"/);
+    await started.line(/"msg":"started"/);
+    const get = async (address: string | undefined, path: string): Promise<[number, string]> => {
+      const response = await fetch(`http://${address}${path}`);
+      return [response.status, await response.text()];
+    };
+    assert.equal((await get(http, "/live"))[0], 200);
+    const [status, ready] = await get(http, "/ready");
+    assert.equal(status, 503);
+    assert.deepEqual(JSON.parse(ready).waitingFor, ["the lock service"]);
+    const [, metrics] = await get(http, "/metrics");
+    assert.match(metrics, /stamp_fact_open_extents\{role="test-role",name="test-1"\} 3\n/);
+    assert.match(metrics, /stamp_fact_big\{[^}]*\} 5\n/);
+    assert.match(metrics, /stamp_process_resident_memory_bytes\{[^}]*\} \d{6,}\n/);
+    assert.match(metrics, /stamp_event_loop_lag_p99_seconds/);
+    assert.doesNotMatch(metrics, /fact_word/);
+    assert.deepEqual(await get(door, "/"), [200, "door"]);
+
+    const second = await start(t, folder);
+    assert.equal(await exitOf(second), 69);
+    assert.match(second.output(), /in use/);
+
+    started.process.kill("SIGTERM");
+    assert.equal(await exitOf(started), 0, started.output());
+    assert.match(started.output(), /"msg":"stopped"/);
+    const third = await start(t, folder, "--log-level", "warn", "--mode", "warns");
+    await third.line(/only this/);
+    third.process.kill("SIGINT");
+    assert.equal(await exitOf(third), 0);
+    assert.equal(third.output().trim().split("\n").length, 1, "nothing below the log level is written");
+  });
+
+  test("process: exit codes tell wrong configuration, failed start, bug and fatal apart", { timeout: 60_000 }, async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), "stamp-process-"));
+    t.after(() => rm(folder, { recursive: true }));
+    const wrong = await start(t, folder, "--log-level", "loud");
+    assert.equal(await exitOf(wrong), 64);
+    assert.match(wrong.output(), /logLevel \(environment STAMP_LOG_LEVEL, flag --log-level\)/);
+    const help = await start(t, folder, "--help");
+    assert.equal(await exitOf(help), 0);
+    assert.match(help.output(), /--mode <string> +STAMP_MODE/);
+    for (const [mode, code, words] of [
+      ["fails to start", 69, /could not start.*on purpose|on purpose.*could not start/],
+      ["bug", 70, /nobody waits for it/],
+      ["fatal", 71, /on purpose/],
+    ] as const) {
+      const started = await start(t, folder, "--mode", mode);
+      assert.equal(await exitOf(started), code, started.output());
+      assert.match(started.output(), words);
+    }
+  });
+}
