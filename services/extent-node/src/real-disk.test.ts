@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { ok, type Outcome, refused, unwrap } from "@stamp/base";
+import { type Outcome, ok, refused, unwrap } from "@stamp/base";
 import { type Listener, served, silentLogger, type World } from "@stamp/ports";
 import { nodeWorld } from "@stamp/ports-node";
 import { ExtentNode, LockService, MetadataStore } from "@stamp/wire";
@@ -58,7 +58,14 @@ test("extent node: three nodes on a real disk over gRPC append, restart, seal an
   const lockService = lock.address;
   closing.push(() => lock.close(0));
   const start = async (name: string): Promise<ExtentNodeRole> => {
-    const config = extentNodeSchema.parse({ name, listen: loopback, lockService, journalSegmentBytes: 8 << 20, reserveBytes: 0, highWaterPercent: 100 });
+    const config = extentNodeSchema.parse({
+      name,
+      listen: loopback,
+      lockService,
+      journalSegmentBytes: 8 << 20,
+      reserveBytes: 0,
+      highWaterPercent: 100,
+    });
     const role = new ExtentNodeRole(makeWorld(name), config);
     await role.start();
     await untilReady(role);
