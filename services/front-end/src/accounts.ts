@@ -1,0 +1,89 @@
+/**
+ * Keys of accounts, read from the Account table and used for some seconds (the one thing a front-end may cache, which is documented).
+ * The key that everybody knows is no key where others than this machine can connect.
+ */
+
+import { fromBase64 } from "@stamp/azure-rest";
+import { type Outcome, ok } from "@stamp/base";
+import { type World, within } from "@stamp/ports";
+import type { CallLimits, Router } from "./router.ts";
+
+/** Of devstoreaccount1, as every Azure Storage tool has it built in. */
+export const wellKnownKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+
+export interface AccountKeys {
+  readonly kind: "known";
+  /** Decoded. */
+  readonly keys: readonly Uint8Array[];
+  /** A key was left out because it is public. */
+  readonly refusedWellKnown: boolean;
+}
+export type AccountLookup = AccountKeys | { readonly kind: "unknown" };
+
+export interface AccountsOptions {
+  readonly accountCacheMs: number;
+  readonly accountsMax: number;
+  readonly allowWellKnownKey: boolean;
+  readonly lookupTimeoutMs: number;
+}
+
+interface Entry {
+  readonly lookup: Promise<Outcome<AccountLookup>>;
+  readonly untilMs: number;
+}
+
+/** An account that is not there may be made any moment. */
+const unknownCacheMs = 200;
+
+export class Accounts {
+  readonly #world: World;
+  readonly #router: Router;
+  readonly #options: AccountsOptions;
+  readonly #entries = new Map<string, Entry>();
+
+  constructor(world: World, router: Router, options: AccountsOptions) {
+    this.#world = world;
+    this.#router = router;
+    this.#options = options;
+  }
+
+  async find(account: string, limits: CallLimits): Promise<Outcome<AccountLookup> | undefined> {
+    const { clock } = this.#world;
+    const nowMs = clock.monotonicMs();
+    let entry = this.#entries.get(account);
+    if (!entry || entry.untilMs <= nowMs) {
+      entry = { lookup: this.#read(account, nowMs), untilMs: nowMs + this.#options.accountCacheMs };
+      this.#remember(account, entry);
+    }
+    return within(clock, limits.deadlineMs - nowMs, entry.lookup);
+  }
+
+  #remember(account: string, entry: Entry): void {
+    this.#entries.delete(account);
+    this.#entries.set(account, entry);
+    if (this.#entries.size <= this.#options.accountsMax) return;
+    const oldest = this.#entries.keys().next().value;
+    if (oldest !== undefined) this.#entries.delete(oldest);
+  }
+
+  async #read(account: string, sentMs: number): Promise<Outcome<AccountLookup>> {
+    const { clock } = this.#world;
+    const deadlineMs = sentMs + this.#options.lookupTimeoutMs;
+    const answer = await this.#router.execute({ case: "getAccount", value: { account } }, { deadlineMs });
+    const lookup: Outcome<AccountLookup> = answer.ok
+      ? ok(answer.value.case === "account" ? this.#usable(answer.value.value.keys) : { kind: "unknown" })
+      : answer;
+    if (!lookup.ok) this.#entries.delete(account);
+    else if (lookup.value.kind === "unknown") {
+      const known = this.#entries.get(account);
+      if (known) this.#entries.set(account, { lookup: known.lookup, untilMs: clock.monotonicMs() + unknownCacheMs });
+    }
+    return lookup;
+  }
+
+  #usable(texts: readonly string[]): AccountKeys {
+    const allowed = texts.filter((text) => this.#options.allowWellKnownKey || text !== wellKnownKey);
+    const keys = allowed.map((text) => fromBase64(text)).filter((key) => key !== undefined);
+    return { kind: "known", keys, refusedWellKnown: allowed.length < texts.length };
+  }
+}

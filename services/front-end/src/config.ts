@@ -1,0 +1,92 @@
+/** Configuration of a front-end: each key also by environment (STAMP_<UPPER_SNAKE>) and flag (--kebab-case). */
+import { z } from "zod";
+
+const mebibyte = 1024 * 1024;
+const count = (fallback: number) => z.coerce.number().int().min(1).default(fallback);
+const flag = z.union([z.boolean(), z.stringbool()]);
+
+/** A list, or one text separated by commas. */
+const names = z.preprocess(
+  (value) =>
+    typeof value === "string"
+      ? value
+          .split(",")
+          .map((name) => name.trim())
+          .filter((name) => name !== "")
+      : value,
+  z.array(z.string().min(1)).max(32),
+);
+
+export interface FrontEndConfig {
+  readonly name: string;
+  readonly listen: string;
+  readonly advertise?: string | undefined;
+  readonly lockService: string;
+  readonly dataDir: string;
+  readonly blobListen: string;
+  readonly hostSuffixes: readonly string[];
+  readonly allowDevelopmentAccount: boolean;
+  readonly requestTimeoutMs: number;
+  readonly readAttemptTimeoutMs: number;
+  readonly requestsMax: number;
+  readonly inlineBytesMax: number;
+  readonly pieceBytes: number;
+  readonly windowBytes: number;
+  readonly uploadBytesMax: number;
+  readonly downloadBytesMax: number;
+  readonly accountCacheMs: number;
+  readonly accountsMax: number;
+  readonly mapWaitMs: number;
+}
+
+export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.object({
+  name: z.string().min(1).default("front-end-1").describe("Unique name of this process inside the stamp"),
+  listen: z.string().min(1).default("127.0.0.1:11300").describe("Where it serves gRPC, host:port"),
+  advertise: z.string().min(1).optional().describe("Where others reach its gRPC door, when that is not `listen`"),
+  lockService: z.string().min(1).default("127.0.0.1:11000").describe("Address of the lock service, host:port"),
+  dataDir: z.string().default(".stamp/front-end-1").describe("Folder of this process; it keeps nothing but its own start counter"),
+  blobListen: z
+    .string()
+    .default("127.0.0.1:10000")
+    .describe("Where it serves the Blob REST API over HTTP, host:port; empty for not at all"),
+  hostSuffixes: names
+    .default(["blob.localhost"])
+    .describe("Suffixes of host names whose first label is the account (acct.blob.localhost); otherwise it is first in the path"),
+  allowDevelopmentAccount: flag
+    .default(false)
+    .describe("Serve the well-known key of devstoreaccount1 also where others than this machine can connect"),
+  requestTimeoutMs: count(30_000).describe("Time for an operation when the request does not say (`timeout`), counted from its last byte"),
+  readAttemptTimeoutMs: count(5_000).describe("How long one attempt to read waits for a partition server before it is made again"),
+  requestsMax: count(4_096).describe("Requests in progress; more are answered 503 ServerBusy"),
+  inlineBytesMax: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(128 * 1024)
+    .default(16 * 1024)
+    .describe("Content up to this size travels and is kept inside the blob's row"),
+  pieceBytes: z.coerce
+    .number()
+    .int()
+    .min(64 * 1024)
+    .max(4 * mebibyte)
+    .default(mebibyte)
+    .describe("Size of a piece of content on its way in"),
+  windowBytes: count(4 * mebibyte).describe("Bytes of one request on their way in and not yet durable"),
+  uploadBytesMax: count(64 * mebibyte).describe("Bytes of all requests on their way in; beyond, clients are slowed down"),
+  downloadBytesMax: count(256 * mebibyte).describe("Bytes of all requests read ahead on their way out; beyond, requests wait"),
+  accountCacheMs: count(5_000).describe("How long the keys of an account are used before they are read again"),
+  accountsMax: count(10_000).describe("Accounts whose keys are held"),
+  mapWaitMs: count(5_000).describe("How long the partition manager holds a question for a newer map"),
+});
+
+/** Whether nobody but this machine can connect to it. A name without a port is an address inside the process. */
+export function isLoopback(listen: string): boolean {
+  const colon = listen.lastIndexOf(":");
+  if (colon < 0) return true;
+  const host = listen
+    .slice(0, colon)
+    .replace(/^\[|\]$/g, "")
+    .toLowerCase();
+  return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host);
+}

@@ -1,0 +1,121 @@
+/**
+ * The front-end: HTTP and gRPC in, authenticate, find the range, route, stream. It keeps nothing: what it knows (the partition map, keys of
+ * accounts, where extents are) are copies that others check.
+ */
+import { statusService } from "@stamp/metadata-store";
+import { type HttpHandler, type Identity, type Listener, openIdentity, type Role, type RoleStatus, served, type World } from "@stamp/ports";
+import { StreamClient } from "@stamp/stream-client";
+import { FrontEnd } from "@stamp/wire";
+import { Accounts } from "./accounts.ts";
+import { ByteBudget } from "./byte-budget.ts";
+import { type FrontEndConfig, isLoopback } from "./config.ts";
+import { ContainerRows } from "./container-rows.ts";
+import { frontEndHandlers } from "./grpc.ts";
+import { BlobDoor } from "./http/door.ts";
+import { MapCache } from "./map-cache.ts";
+import { Objects } from "./objects.ts";
+import { Router } from "./router.ts";
+
+export class FrontEndRole implements Role {
+  /** The Blob service over HTTP. */
+  readonly blob: HttpHandler;
+  readonly #world: World;
+  readonly #config: FrontEndConfig;
+  readonly #map: MapCache;
+  readonly #router: Router;
+  readonly #containers: ContainerRows;
+  readonly #uploads: ByteBudget;
+  readonly #downloads: ByteBudget;
+  readonly #door: BlobDoor;
+  readonly #accounts: Accounts;
+  readonly #objects: Objects;
+  #identity: Identity | undefined;
+  #listener: Listener | undefined;
+  #stopping = false;
+
+  constructor(world: World, config: FrontEndConfig) {
+    this.#world = world;
+    this.#config = config;
+    this.#map = new MapCache(world, config);
+    this.#router = new Router(world, this.#map, config);
+    this.#containers = new ContainerRows(world, this.#router, { readTimeoutMs: config.requestTimeoutMs });
+    this.#uploads = new ByteBudget(config.uploadBytesMax);
+    this.#downloads = new ByteBudget(config.downloadBytesMax);
+    this.#accounts = new Accounts(world, this.#router, {
+      accountCacheMs: config.accountCacheMs,
+      accountsMax: config.accountsMax,
+      allowWellKnownKey: config.allowDevelopmentAccount || (isLoopback(config.blobListen) && isLoopback(config.listen)),
+      lookupTimeoutMs: config.requestTimeoutMs,
+    });
+    this.#objects = new Objects({
+      world,
+      config,
+      router: this.#router,
+      containers: this.#containers,
+      reader: new StreamClient(world, { lockService: config.lockService }).reader,
+      uploads: this.#uploads,
+      downloads: this.#downloads,
+    });
+    this.#door = new BlobDoor(world, config, this.#objects, this.#accounts);
+    this.blob = (request) => this.#door.handle(request);
+  }
+
+  get address(): string {
+    return this.#config.advertise ?? this.#listener?.address ?? this.#config.listen;
+  }
+
+  async start(): Promise<void> {
+    this.#identity = await openIdentity(this.#world.keyValue);
+    const { incarnation } = this.#identity;
+    this.#listener = await this.#world.transport.serve(this.#config.listen, [
+      served(FrontEnd, frontEndHandlers({ world: this.#world, objects: this.#objects, accounts: this.#accounts })),
+      statusService(
+        this.#world,
+        "front-end",
+        this.#config.name,
+        () => this.status,
+        () => ({ incarnation }),
+      ),
+    ]);
+    this.#map.start();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    await this.#map.stop();
+    await this.#listener?.close(1_000);
+    await this.#identity?.close();
+  }
+
+  get status(): RoleStatus {
+    const waitingFor = this.#waitingFor();
+    const ready = waitingFor.length === 0 && !this.#stopping;
+    return {
+      ready,
+      waitingFor,
+      state: ready ? "serving" : this.#stopping ? "stopping" : "starting",
+      facts: {
+        mapVersion: this.#map.current?.version ?? 0,
+        mapAgeMs: Math.round(this.#map.ageMs ?? 0),
+        ranges: this.#map.current?.ranges.length ?? 0,
+        retries: this.#router.retries,
+        containerRowReads: this.#containers.reads,
+        uploadBytes: this.#uploads.usedBytes,
+        downloadBytes: this.#downloads.usedBytes,
+        ...this.#door.counters,
+      },
+    };
+  }
+
+  /** Ready means that a blob can be put: the map is known, and the ranges that blobs and accounts need are served. */
+  #waitingFor(): string[] {
+    const map = this.#map.current;
+    if (!map) return ["the partition map (partition-manager)"];
+    const waiting: string[] = [];
+    for (const table of ["Account", "Blob"] as const) {
+      const ranges = map.ranges.filter((range) => range.table === table);
+      if (ranges.length === 0 || ranges.some((range) => !range.loaded)) waiting.push(`a partition server for table ${table}`);
+    }
+    return waiting;
+  }
+}

@@ -1,0 +1,188 @@
+/**
+ * The same objects over gRPC (`stamp.v1.FrontEnd`), for gRPC tools. Each call carries `authorization: Bearer <token>`; what the service
+ * would answer as an error is a gRPC error with the service's code in `x-ms-error-code`.
+ */
+import { checkBlobName, checkContainerName, claimsOfToken, type Parsed, parsed, type RestError, verifyToken } from "@stamp/azure-rest";
+import { type Failed, type FailureCode, FailureError, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
+import type { CallContext, Handlers, World } from "@stamp/ports";
+import type { FrontEnd, GetBlobRequest, PutBlobRequest } from "@stamp/wire";
+import { fromWire } from "@stamp/wire";
+import type { Accounts } from "./accounts.ts";
+import { endOf, type LocatedBlob, type Objects } from "./objects.ts";
+import type { CallLimits } from "./router.ts";
+
+const codes: Readonly<Record<number, FailureCode>> = {
+  304: "failedPrecondition",
+  401: "unauthenticated",
+  403: "permissionDenied",
+  404: "notFound",
+  409: "alreadyExists",
+  412: "failedPrecondition",
+  416: "outOfRange",
+  501: "unimplemented",
+  503: "unavailable",
+};
+
+function failedBy(error: RestError): Failed {
+  const details = { "x-ms-error-code": error.code };
+  if (error.status === 500) return unknownOutcome("internal", "conflict", error.message, details);
+  return refused(codes[error.status] ?? "invalidArgument", "conflict", error.message, details);
+}
+
+const outcomeOf = <T>(result: Parsed<T>): Outcome<T> => (result.ok ? ok(result.value) : failedBy(result.error));
+
+export interface GrpcDoorParts {
+  readonly world: World;
+  readonly objects: Objects;
+  readonly accounts: Accounts;
+}
+
+export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd> {
+  const { world, objects } = parts;
+  const call = <R extends { readonly account: string }, T>(
+    work: (request: R, limits: CallLimits) => Promise<Parsed<T>>,
+  ): ((request: R, context: CallContext) => Promise<Outcome<T>>) => {
+    return async (request, context) => {
+      const limits: CallLimits = { deadlineMs: context.deadlineMs, signal: context.signal };
+      const who = await checkToken(parts, request.account, context, limits);
+      return who.ok ? outcomeOf(await work(request, limits)) : who;
+    };
+  };
+  const done = <T>(result: Parsed<T>): Parsed<Record<string, never>> => (result.ok ? parsed({}) : result);
+  return {
+    createContainer: call(async ({ account, container, metadata }, limits) => {
+      const name = checkContainerName(container);
+      if (!name.ok) return name;
+      return objects.execute({ case: "createContainer", value: { account, container, metadata } }, "container", limits);
+    }),
+    deleteContainer: call(async ({ account, container, conditions }, limits) => {
+      const value = conditions ? { account, container, conditions } : { account, container };
+      return done(await objects.execute({ case: "deleteContainer", value }, "done", limits));
+    }),
+    listContainers: call(({ account, prefix, marker, maxResults }, limits) =>
+      objects.listContainers({ account, prefix, marker, maxResults: pageSize(maxResults) }, limits),
+    ),
+    putBlob: (requests, context) => putBlob(parts, requests, context),
+    getBlob: (request, context) => getBlob(parts, request, context),
+    getBlobProperties: call(async (request, limits) => {
+      const found = await findBlob(objects, request, true, limits);
+      return found.ok ? parsed(found.value.blob) : found;
+    }),
+    listBlobs: call(async ({ account, container, prefix, delimiter, marker, maxResults }, limits) => {
+      const row = await objects.container(account, container, limits);
+      if (!row.ok) return row;
+      const question = { prefix, delimiter, marker, maxResults: pageSize(maxResults), includeMetadata: true, includeUncommitted: false };
+      return objects.listBlobs(account, row.value, question, limits);
+    }),
+    deleteBlob: call(async (request, limits) => {
+      const name = await locate(objects, request, limits);
+      if (!name.ok) return name;
+      const value = request.conditions ? { name: name.value, conditions: request.conditions } : { name: name.value };
+      return done(await objects.execute({ case: "deleteBlob", value }, "done", limits));
+    }),
+  };
+
+  async function putBlob(_: GrpcDoorParts, requests: AsyncIterable<PutBlobRequest>, context: CallContext) {
+    const iterator = requests[Symbol.asyncIterator]();
+    const first = await iterator.next();
+    if (first.done) return refused("invalidArgument", "badRequest", "no message: the first one names the blob");
+    const head: PutBlobRequest = first.value;
+    const limits: CallLimits = { deadlineMs: context.deadlineMs, signal: context.signal };
+    const who = await checkToken(parts, head.account, context, limits);
+    if (!who.ok) return who;
+    const blobName = checkBlobName(head.blob);
+    if (!blobName.ok) return failedBy(blobName.error);
+    const name = await locate(objects, head, limits);
+    if (!name.ok) return failedBy(name.error);
+    const wants = { md5: true, crc64: false };
+    // How long it is shows only at its end: it never goes inline, and the largest Put Blob is the limit.
+    const received = await objects.receive(name.value, payloads(head, iterator), {
+      contentLengthBytes: undefined,
+      wants,
+      signal: context.signal,
+    });
+    if (!received.ok) return failedBy(received.error);
+    const { inline, places, md5 } = received.value;
+    const { contentType, contentEncoding, contentLanguage, cacheControl, contentDisposition } = head.headers ?? noHeaders;
+    const given = { contentType, contentEncoding, contentLanguage, cacheControl, contentDisposition };
+    const headers = { ...given, contentMd5: md5 ?? new Uint8Array(0) };
+    const value = { name: name.value, metadata: head.metadata, headers, body: { inline, places: [...places] } };
+    const kind = { case: "putBlob", value: head.conditions ? { ...value, conditions: head.conditions } : value } as const;
+    return outcomeOf(await objects.execute(kind, "blob", { deadlineMs: context.deadlineMs, signal: context.signal }));
+  }
+
+  async function* getBlob(_: GrpcDoorParts, request: GetBlobRequest, context: CallContext) {
+    const limits: CallLimits = { deadlineMs: context.deadlineMs, signal: context.signal };
+    const who = await checkToken(parts, request.account, context, limits);
+    if (!who.ok) throw new FailureError(who.failure);
+    const found = await findBlob(objects, request, false, limits);
+    if (!found.ok) throw new FailureError(failedBy(found.error).failure);
+    const { name, blob, content } = found.value;
+    yield { blob };
+    const endBytes = endOf(blob, request.endBytes === undefined ? undefined : fromWire(request.endBytes));
+    if (fromWire(content.startBytes) === endBytes) return;
+    const download = await objects.download(name, blob, content, endBytes, context.signal);
+    if (!download.ok) throw new FailureError(failedBy(download.error).failure);
+    for await (const payload of download.value) yield { payload };
+  }
+
+  async function checkToken(
+    { accounts }: GrpcDoorParts,
+    account: string,
+    context: CallContext,
+    limits: CallLimits,
+  ): Promise<Outcome<void>> {
+    const match = /^bearer\s+(\S+)$/i.exec((context.metadata.authorization ?? "").trim());
+    const token = match?.[1];
+    const claims = token === undefined ? undefined : claimsOfToken(token);
+    if (token === undefined || !claims)
+      return refused("unauthenticated", "unauthorized", "metadata authorization: Bearer <token> (`stamp token`)");
+    if (claims.account !== account) return refused("permissionDenied", "unauthorized", "the token is for another account");
+    const found = await accounts.find(account, limits);
+    if (!found) return refused("deadlineExceeded", "timeout", "the account was not read in time");
+    if (!found.ok) return found;
+    const keys = found.value.kind === "known" ? found.value.keys : [];
+    const { hmacSha256, equal } = world.digest;
+    const check = verifyToken(token, keys, world.clock.wallMs(), {
+      hmacSha256: (key, message) => hmacSha256.call(world.digest, key, message),
+      equal: (a, b) => equal.call(world.digest, a, b),
+    });
+    return check.kind === "valid" ? ok() : refused("unauthenticated", "unauthorized", `the token is ${check.kind}`);
+  }
+}
+
+const noHeaders = { contentType: "", contentEncoding: "", contentLanguage: "", cacheControl: "", contentDisposition: "" };
+
+const pageSize = (asked: number): number => (asked < 1 ? 5000 : Math.min(asked, 5000));
+
+async function locate(
+  objects: Objects,
+  request: { readonly account: string; readonly container: string; readonly blob: string },
+  limits: CallLimits,
+): Promise<Parsed<LocatedBlob>> {
+  const row = await objects.container(request.account, request.container, limits);
+  if (!row.ok) return row;
+  return parsed(objects.located({ account: request.account, container: request.container, blob: request.blob }, row.value));
+}
+
+async function findBlob(objects: Objects, request: GetBlobRequest, withoutContent: boolean, limits: CallLimits) {
+  const name = await locate(objects, request, limits);
+  if (!name.ok) return name;
+  const value = {
+    name: name.value,
+    withoutContent,
+    ...(request.conditions ? { conditions: request.conditions } : {}),
+    ...(request.startBytes === undefined ? {} : { startBytes: request.startBytes }),
+    ...(request.endBytes === undefined ? {} : { endBytes: request.endBytes }),
+  };
+  const answer = await objects.execute({ case: "getBlob", value }, "content", limits);
+  if (!answer.ok) return answer;
+  const { blob } = answer.value;
+  if (!blob) throw new FailureError({ code: "internal", reason: "bug", message: "content without its blob", applied: "no" });
+  return parsed({ name: name.value, blob, content: answer.value });
+}
+
+async function* payloads(first: PutBlobRequest, rest: AsyncIterator<PutBlobRequest>): AsyncGenerator<Uint8Array, void, void> {
+  if (first.payload.length > 0) yield first.payload;
+  for (let step = await rest.next(); !step.done; step = await rest.next()) if (step.value.payload.length > 0) yield step.value.payload;
+}

@@ -1,0 +1,188 @@
+/** Operations on blobs: reading, properties, metadata, deleting, listing. */
+import {
+  type ByteRange,
+  badHeader,
+  blobHeaders,
+  crc64Text,
+  encodeMarker,
+  etagAndTime,
+  listBlobsXml,
+  metadataHeaders,
+  type Parsed,
+  parseBoolean,
+  parseConditions,
+  parseContentProperties,
+  parsed,
+  parseListQuery,
+  parseMetadata,
+  parseRange,
+  rejected,
+  toBase64,
+} from "@stamp/azure-rest";
+import { concatBytes, FailureError, utf8 } from "@stamp/base";
+import type { Blob, BlobContent } from "@stamp/wire";
+import { fromWire, toWire } from "@stamp/wire";
+import type { Download } from "../download.ts";
+import { restErrorOf } from "../failures.ts";
+import { conditionsToWire, endOf, type LocatedBlob } from "../objects.ts";
+import { blobOf, entriesOf } from "../wire-to-rest.ts";
+import { type Answer, blobOfRequest, containerOfRequest, type Exchange, respond, serviceEndpoint } from "./exchange.ts";
+
+export const rangeDigestBytesMax: number = 4 * 1024 * 1024;
+
+interface Found {
+  readonly name: LocatedBlob;
+  readonly blob: Blob;
+  readonly content: BlobContent;
+}
+
+async function find(exchange: Exchange, range: ByteRange | undefined, withoutContent: boolean): Promise<Parsed<Found>> {
+  const conditions = parseConditions(exchange.headers);
+  if (!conditions.ok) return conditions;
+  const name = await blobOfRequest(exchange);
+  if (!name.ok) return name;
+  const value = {
+    name: name.value,
+    conditions: conditionsToWire(conditions.value),
+    withoutContent,
+    ...(range ? { startBytes: toWire(range.startBytes) } : {}),
+    ...(range?.endBytes === undefined ? {} : { endBytes: toWire(range.endBytes) }),
+  };
+  const answer = await exchange.objects.execute({ case: "getBlob", value }, "content", exchange.limits());
+  if (!answer.ok) return answer;
+  const { blob } = answer.value;
+  return blob ? parsed({ name: name.value, blob, content: answer.value }) : rejected("InternalError");
+}
+
+export async function getBlob(exchange: Exchange): Promise<Answer> {
+  const { headers, version, objects, request } = exchange;
+  const range = parseRange(headers);
+  if (!range.ok) return range;
+  const digests = rangeDigests(exchange, range.value);
+  if (!digests.ok) return digests;
+  const found = await find(exchange, range.value, false);
+  if (!found.ok) return found;
+  const { name, blob, content } = found.value;
+  const shown = blobOf(blob);
+  const startBytes = fromWire(content.startBytes);
+  const endBytes = endOf(blob, range.value?.endBytes);
+  const result: Record<string, string> = { ...blobHeaders(version, shown), "Content-Length": String(endBytes - startBytes) };
+  if (range.value) {
+    result["Content-Range"] = `bytes ${startBytes}-${endBytes - 1}/${shown.contentLengthBytes}`;
+    const whole = result["Content-MD5"];
+    delete result["Content-MD5"];
+    if (whole !== undefined) result["x-ms-blob-content-md5"] = whole;
+  }
+  const status = range.value ? 206 : 200;
+  if (startBytes === endBytes) return respond(status, result, new Uint8Array(0));
+  const download = await objects.download(name, blob, content, endBytes, request.signal);
+  if (!download.ok) return download;
+  if (!digests.value.md5 && !digests.value.crc64) return respond(status, result, download.value);
+  const bytes = await collect(download.value);
+  if (!bytes.ok) return bytes;
+  const { digest } = objects.parts.world;
+  if (digests.value.md5) {
+    const md5 = digest.md5();
+    md5.update(bytes.value);
+    result["Content-MD5"] = toBase64(md5.digest());
+  }
+  if (digests.value.crc64) result["x-ms-content-crc64"] = crc64Text(digest.crc64(bytes.value));
+  return respond(status, result, bytes.value);
+}
+
+/** Checksums of a range, on request, up to 4 MiB. */
+function rangeDigests(exchange: Exchange, range: ByteRange | undefined): Parsed<{ md5: boolean; crc64: boolean }> {
+  const md5 = parseBoolean(exchange.headers, "x-ms-range-get-content-md5");
+  if (!md5.ok) return md5;
+  const crc64 = parseBoolean(exchange.headers, "x-ms-range-get-content-crc64");
+  if (!crc64.ok) return crc64;
+  const name = md5.value ? "x-ms-range-get-content-md5" : "x-ms-range-get-content-crc64";
+  if (md5.value && crc64.value) return badHeader(name, "true", "MD5 and CRC64 of a range exclude each other.");
+  if (md5.value || crc64.value) {
+    if (!range) return badHeader(name, "true", "It needs a range.");
+    if (range.endBytes === undefined || range.endBytes - range.startBytes > rangeDigestBytesMax) {
+      return rejected("OutOfRangeInput", { HeaderName: name, Reason: "The range is larger than 4 MiB." });
+    }
+  }
+  return parsed({ md5: md5.value, crc64: crc64.value });
+}
+
+async function collect(download: Download): Promise<Parsed<Uint8Array>> {
+  const chunks: Uint8Array[] = [];
+  try {
+    for await (const chunk of download) chunks.push(chunk);
+  } catch (error) {
+    if (error instanceof FailureError) return { ok: false, error: restErrorOf(error.failure) };
+    throw error;
+  }
+  return parsed(concatBytes(chunks));
+}
+
+export async function getBlobProperties(exchange: Exchange): Promise<Answer> {
+  const found = await find(exchange, undefined, true);
+  if (!found.ok) return found;
+  const blob = blobOf(found.value.blob);
+  return respond(200, { ...blobHeaders(exchange.version, blob), "Content-Length": String(blob.contentLengthBytes) });
+}
+
+export async function getBlobMetadata(exchange: Exchange): Promise<Answer> {
+  const found = await find(exchange, undefined, true);
+  if (!found.ok) return found;
+  const blob = blobOf(found.value.blob);
+  return respond(200, { ...etagAndTime(exchange.version, blob), ...metadataHeaders(blob.metadata) });
+}
+
+export async function setBlobMetadata(exchange: Exchange): Promise<Answer> {
+  const metadata = parseMetadata(exchange.headers);
+  if (!metadata.ok) return metadata;
+  const conditions = parseConditions(exchange.headers);
+  if (!conditions.ok) return conditions;
+  const name = await blobOfRequest(exchange);
+  if (!name.ok) return name;
+  const value = { name: name.value, conditions: conditionsToWire(conditions.value), metadata: metadata.value };
+  const changed = await exchange.objects.execute({ case: "setBlobMetadata", value }, "blob", exchange.limits());
+  if (!changed.ok) return changed;
+  return respond(200, { ...etagAndTime(exchange.version, blobOf(changed.value)), "x-ms-request-server-encrypted": "false" });
+}
+
+export async function setBlobHeaders(exchange: Exchange): Promise<Answer> {
+  const properties = parseContentProperties(exchange.headers, false);
+  if (!properties.ok) return properties;
+  const conditions = parseConditions(exchange.headers);
+  if (!conditions.ok) return conditions;
+  const name = await blobOfRequest(exchange);
+  if (!name.ok) return name;
+  const value = { name: name.value, conditions: conditionsToWire(conditions.value), headers: properties.value };
+  const changed = await exchange.objects.execute({ case: "setBlobHeaders", value }, "blob", exchange.limits());
+  return changed.ok ? respond(200, etagAndTime(exchange.version, blobOf(changed.value))) : changed;
+}
+
+export async function deleteBlob(exchange: Exchange): Promise<Answer> {
+  const conditions = parseConditions(exchange.headers);
+  if (!conditions.ok) return conditions;
+  const name = await blobOfRequest(exchange);
+  if (!name.ok) return name;
+  const value = { name: name.value, conditions: conditionsToWire(conditions.value) };
+  const gone = await exchange.objects.execute({ case: "deleteBlob", value }, "done", exchange.limits());
+  // What is deleted is gone for good: nothing is kept.
+  return gone.ok ? respond(202, { "x-ms-delete-type-permanent": "true" }) : gone;
+}
+
+export async function listBlobs(exchange: Exchange): Promise<Answer> {
+  const query = parseListQuery(exchange.target.query, "blobs");
+  if (!query.ok) return query;
+  const container = await containerOfRequest(exchange);
+  if (!container.ok) return container;
+  const { prefix, delimiter, marker, maxResults, include, echo } = query.value;
+  const includeMetadata = include.has("metadata");
+  const page = await exchange.objects.listBlobs(
+    exchange.target.account,
+    container.value,
+    { prefix, delimiter, marker, maxResults, includeMetadata, includeUncommitted: include.has("uncommittedblobs") },
+    exchange.limits(),
+  );
+  if (!page.ok) return page;
+  const shown = { serviceEndpoint: serviceEndpoint(exchange), ...echo, includeMetadata, version: exchange.version };
+  const body = listBlobsXml(shown, container.value.name, entriesOf(page.value), encodeMarker(page.value.nextMarker));
+  return respond(200, { "Content-Type": "application/xml" }, utf8(body));
+}

@@ -1,0 +1,202 @@
+/**
+ * The Blob service over HTTP: every request is parsed, authorized, recognized, served and answered here, and whatever goes wrong is an
+ * answer of the service. Requests in progress are bounded.
+ */
+import {
+  checkUnsupported,
+  errorBody,
+  formatIso,
+  formatRfc1123,
+  newestVersion,
+  type OperationName,
+  parseTarget,
+  parseTimeout,
+  parseVersion,
+  type RestError,
+  recognize,
+  restError,
+} from "@stamp/azure-rest";
+import { FailureError, utf8 } from "@stamp/base";
+import { type HttpRequest, type HttpResponse, uuid, type World } from "@stamp/ports";
+import type { Accounts } from "../accounts.ts";
+import type { FrontEndConfig } from "../config.ts";
+import { restErrorOf } from "../failures.ts";
+import type { Objects } from "../objects.ts";
+import type { CallLimits } from "../router.ts";
+import { authorize, noAuthentication } from "./authorize.ts";
+import { type Answer, type Exchange, mayBeAnonymous } from "./exchange.ts";
+import { operationHandlers } from "./operations.ts";
+
+const serverName = "Stamp-Blob/1.0";
+const clientRequestIdCharactersMax = 1024;
+
+export interface DoorCounters {
+  requests: number;
+  inProgress: number;
+  refusedBusy: number;
+  clientErrors: number;
+  serverErrors: number;
+  byOperation: Record<string, number>;
+}
+
+export class BlobDoor {
+  readonly counters: DoorCounters = { requests: 0, inProgress: 0, refusedBusy: 0, clientErrors: 0, serverErrors: 0, byOperation: {} };
+  readonly #world: World;
+  readonly #config: FrontEndConfig;
+  readonly #objects: Objects;
+  readonly #accounts: Accounts;
+
+  constructor(world: World, config: FrontEndConfig, objects: Objects, accounts: Accounts) {
+    this.#world = world;
+    this.#config = config;
+    this.#objects = objects;
+    this.#accounts = accounts;
+  }
+
+  async handle(request: HttpRequest): Promise<HttpResponse> {
+    const { clock, random } = this.#world;
+    const seen: Seen = { requestId: uuid(random), startMs: clock.monotonicMs(), version: newestVersion, operation: undefined };
+    this.counters.requests++;
+    if (this.counters.inProgress >= this.#config.requestsMax) {
+      this.counters.refusedBusy++;
+      return this.#finish(request, seen, { ok: false, error: restError("ServerBusy") }, false);
+    }
+    this.counters.inProgress++;
+    try {
+      return this.#finish(request, seen, await this.#serve(request, seen), true);
+    } catch (error) {
+      return this.#finish(request, seen, { ok: false, error: this.#unexpected(request, seen, error) }, true);
+    }
+  }
+
+  async #serve(request: HttpRequest, seen: Seen): Promise<Answer> {
+    const { headers, method } = request;
+    const version = parseVersion(headers["x-ms-version"]);
+    if (!version.ok) return version;
+    seen.version = version.value;
+    const target = parseTarget(request.target, headers.host ?? "", { hostSuffixes: this.#config.hostSuffixes });
+    if (!target.ok) return target;
+    const timeout = parseTimeout(target.value.query);
+    if (!timeout.ok) return timeout;
+    const limits = (): CallLimits => ({
+      deadlineMs: this.#world.clock.monotonicMs() + (timeout.value ?? this.#config.requestTimeoutMs),
+      signal: request.signal,
+    });
+    const who =
+      method === "OPTIONS"
+        ? ({ ok: true, value: { anonymous: true } } as const)
+        : await authorize(this.#world, this.#accounts, { method, headers, target: target.value, version: version.value }, limits());
+    if (!who.ok) return who;
+    const operation = recognize(method, target.value);
+    if (!operation.ok) return operation;
+    seen.operation = operation.value;
+    if (who.value.anonymous && !mayBeAnonymous(operation.value)) return noAuthentication(operation.value);
+    const supported = checkUnsupported(operation.value, headers);
+    if (!supported.ok) return supported;
+    const exchange: Exchange = {
+      objects: this.#objects,
+      request,
+      headers,
+      target: target.value,
+      operation: operation.value,
+      version: version.value,
+      anonymous: who.value.anonymous,
+      limits,
+    };
+    return operationHandlers[operation.value](exchange);
+  }
+
+  #unexpected(request: HttpRequest, seen: Seen, error: unknown): RestError {
+    // Bodies throw when the client went away or did not send what it announced: nothing was made of it.
+    if (error instanceof FailureError) {
+      if (error.failure.reason !== "connectionLost" && error.failure.code !== "cancelled") return restErrorOf(error.failure);
+      return restError("InvalidInput", { Reason: "The body ended early." });
+    }
+    if (request.signal.aborted) return restError("InvalidInput", { Reason: "The client went away." });
+    this.#world.logger.error("a request failed by a bug", { requestId: seen.requestId, operation: seen.operation, error });
+    return restError("InternalError");
+  }
+
+  #finish(request: HttpRequest, seen: Seen, answer: Answer, counted: boolean): HttpResponse {
+    const { clock } = this.#world;
+    const nowMs = clock.wallMs();
+    const common: Record<string, string> = {
+      Server: serverName,
+      "x-ms-request-id": seen.requestId,
+      "x-ms-version": seen.version,
+      Date: formatRfc1123(nowMs),
+    };
+    const clientId = request.headers["x-ms-client-request-id"];
+    if (clientId !== undefined && clientId.length <= clientRequestIdCharactersMax) common["x-ms-client-request-id"] = clientId;
+    const response = answer.ok ? answer.value : this.#errorResponse(request, seen, answer.error, nowMs);
+    const { status } = response;
+    if (status >= 500) this.counters.serverErrors++;
+    else if (status >= 400) this.counters.clientErrors++;
+    const name = seen.operation ?? "unrecognized";
+    this.counters.byOperation[name] = (this.counters.byOperation[name] ?? 0) + 1;
+    this.#world.logger.debug("request", {
+      requestId: seen.requestId,
+      operation: name,
+      method: request.method,
+      target: request.target,
+      status,
+      code: answer.ok ? undefined : answer.error.code,
+      tookMs: clock.monotonicMs() - seen.startMs,
+    });
+    const headers = { ...common, ...response.headers };
+    const { body } = response;
+    if (body === undefined || body instanceof Uint8Array) {
+      if (counted) this.counters.inProgress--;
+      return body === undefined ? { status, headers } : { status, headers, body };
+    }
+    return { status, headers, body: new CountedBody(body, () => this.counters.inProgress--) };
+  }
+
+  #errorResponse(request: HttpRequest, seen: Seen, error: RestError, nowMs: number): HttpResponse {
+    const headers = { ...error.headers, "x-ms-error-code": error.code };
+    if (request.method === "HEAD" || error.status === 304) return { status: error.status, headers };
+    const body = utf8(errorBody(error, seen.requestId, formatIso(nowMs)));
+    return { status: error.status, headers: { ...headers, "Content-Type": "application/xml" }, body };
+  }
+}
+
+/** What is known of a request while it goes through. */
+interface Seen {
+  readonly requestId: string;
+  readonly startMs: number;
+  version: string;
+  operation: OperationName | undefined;
+}
+
+/** A body whose request is in progress until it was sent or dropped. */
+class CountedBody implements AsyncIterableIterator<Uint8Array> {
+  readonly #inner: AsyncIterator<Uint8Array>;
+  #ended: (() => void) | undefined;
+
+  constructor(body: AsyncIterable<Uint8Array>, ended: () => void) {
+    this.#inner = body[Symbol.asyncIterator]();
+    this.#ended = ended;
+  }
+
+  async next(): Promise<IteratorResult<Uint8Array, undefined>> {
+    try {
+      const step = await this.#inner.next();
+      if (!step.done) return step;
+    } catch (error) {
+      await this.return();
+      throw error;
+    }
+    return this.return();
+  }
+
+  async return(): Promise<IteratorResult<Uint8Array, undefined>> {
+    this.#ended?.();
+    this.#ended = undefined;
+    await this.#inner.return?.();
+    return { done: true, value: undefined };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+}

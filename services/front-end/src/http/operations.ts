@@ -1,0 +1,37 @@
+/** Which function serves which operation of the REST API. */
+import type { OperationName } from "@stamp/azure-rest";
+import { deleteBlob, getBlob, getBlobMetadata, getBlobProperties, listBlobs, setBlobHeaders, setBlobMetadata } from "./blobs.ts";
+import {
+  createContainer,
+  deleteContainer,
+  getAccountInformation,
+  getContainerMetadata,
+  getContainerProperties,
+  getServiceProperties,
+  listContainers,
+  setContainerMetadata,
+} from "./containers.ts";
+import type { OperationHandler } from "./exchange.ts";
+import { getBlockList, putBlob, putBlock, putBlockList } from "./uploads.ts";
+
+export const operationHandlers: Readonly<Record<OperationName, OperationHandler>> = {
+  ListContainers: listContainers,
+  GetServiceProperties: getServiceProperties,
+  GetAccountInformation: getAccountInformation,
+  CreateContainer: createContainer,
+  GetContainerProperties: getContainerProperties,
+  GetContainerMetadata: getContainerMetadata,
+  SetContainerMetadata: setContainerMetadata,
+  DeleteContainer: deleteContainer,
+  ListBlobs: listBlobs,
+  PutBlob: putBlob,
+  GetBlob: getBlob,
+  GetBlobProperties: getBlobProperties,
+  GetBlobMetadata: getBlobMetadata,
+  SetBlobMetadata: setBlobMetadata,
+  SetBlobHeaders: setBlobHeaders,
+  DeleteBlob: deleteBlob,
+  PutBlock: putBlock,
+  PutBlockList: putBlockList,
+  GetBlockList: getBlockList,
+};

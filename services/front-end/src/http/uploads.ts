@@ -1,0 +1,202 @@
+/** Operations that bring content: Put Blob, Put Block, Put Block List, and the list of blocks. */
+import {
+  badQuery,
+  behaves,
+  blockListBytesMax,
+  blockListXml,
+  bodyLimitsOf,
+  type ContentProperties,
+  crc64Text,
+  etagAndTime,
+  type Parsed,
+  parseBlockId,
+  parseBlockList,
+  parseConditions,
+  parseContentLength,
+  parseContentProperties,
+  parsed,
+  parseMetadata,
+  queryValue,
+  rejected,
+  toBase64,
+} from "@stamp/azure-rest";
+import { concatBytes, equalBytes, utf8 } from "@stamp/base";
+import { BlockSource, fromWire } from "@stamp/wire";
+import { announcedDigests, type ContentDigests, compareDigests } from "../content-digests.ts";
+import { conditionsToWire } from "../objects.ts";
+import { blobOf } from "../wire-to-rest.ts";
+import { type Answer, blobOfRequest, type Exchange, respond } from "./exchange.ts";
+
+const notEncrypted = { "x-ms-request-server-encrypted": "false" } as const;
+
+function lengthWithin(exchange: Exchange, bytesMax: number): Parsed<number> {
+  const length = parseContentLength(exchange.headers);
+  if (!length.ok || length.value <= bytesMax) return length;
+  return rejected("RequestBodyTooLarge", { MaxLimit: String(bytesMax) });
+}
+
+export async function putBlob(exchange: Exchange): Promise<Answer> {
+  const { headers, objects, request, version } = exchange;
+  const metadata = parseMetadata(headers);
+  if (!metadata.ok) return metadata;
+  const properties = parseContentProperties(headers, true);
+  if (!properties.ok) return properties;
+  const conditions = parseConditions(headers);
+  if (!conditions.ok) return conditions;
+  const announced = announcedDigests(headers);
+  if (!announced.ok) return announced;
+  const length = lengthWithin(exchange, bodyLimitsOf(version).putBlobBytesMax);
+  if (!length.ok) return length;
+  const name = await blobOfRequest(exchange);
+  if (!name.ok) return name;
+  const wants = { md5: true, crc64: announced.value.crc64 !== undefined };
+  const received = await objects.receive(name.value, request.body, { contentLengthBytes: length.value, wants, signal: request.signal });
+  if (!received.ok) return received;
+  const compared = compareDigests(announced.value, received.value);
+  if (!compared.ok) return compared;
+  const stored = storedMd5(properties.value, received.value);
+  if (!stored.ok) return stored;
+  const { inline, places } = received.value;
+  const value = {
+    name: name.value,
+    conditions: conditionsToWire(conditions.value),
+    headers: { ...properties.value, contentMd5: stored.value },
+    metadata: metadata.value,
+    body: { inline, places: [...places] },
+  };
+  const made = await objects.execute({ case: "putBlob", value }, "blob", exchange.limits());
+  if (!made.ok) return made;
+  const result = { ...etagAndTime(version, blobOf(made.value)), ...notEncrypted, "Content-MD5": toBase64(stored.value) };
+  return respond(201, received.value.crc64 === undefined ? result : { ...result, "x-ms-content-crc64": crc64Text(received.value.crc64) });
+}
+
+/** The blob keeps the MD5 that was computed; one that the request gives for keeping must be the same. */
+function storedMd5(properties: ContentProperties, received: ContentDigests): Parsed<Uint8Array> {
+  const computed = received.md5 ?? new Uint8Array(0);
+  const given = properties.contentMd5;
+  if (given.length === 0 || equalBytes(given, computed)) return parsed(computed);
+  return rejected("Md5Mismatch", { UserSpecifiedMd5: toBase64(given), ServerCalculatedMd5: toBase64(computed) });
+}
+
+export async function putBlock(exchange: Exchange): Promise<Answer> {
+  const { headers, objects, request, version } = exchange;
+  const blockId = parseBlockId(exchange.target.query);
+  if (!blockId.ok) return blockId;
+  const conditions = parseConditions(headers);
+  if (!conditions.ok) return conditions;
+  const announced = announcedDigests(headers);
+  if (!announced.ok) return announced;
+  const length = lengthWithin(exchange, bodyLimitsOf(version).blockBytesMax);
+  if (!length.ok) return length;
+  if (length.value === 0) return rejected("InvalidHeaderValue", { HeaderName: "Content-Length", HeaderValue: "0" });
+  const name = await blobOfRequest(exchange);
+  if (!name.ok) return name;
+  const crc64 = behaves(version, "contentCrc64") && announced.value.md5 === undefined;
+  const wants = { md5: announced.value.md5 !== undefined || !behaves(version, "contentCrc64"), crc64 };
+  const received = await objects.receive(name.value, request.body, { contentLengthBytes: length.value, wants, signal: request.signal });
+  if (!received.ok) return received;
+  const compared = compareDigests(announced.value, received.value);
+  if (!compared.ok) return compared;
+  const { inline, places } = received.value;
+  const body = { inline, places: [...places] };
+  const value = { name: name.value, conditions: conditionsToWire(conditions.value), blockId: blockId.value, body };
+  const put = await objects.execute({ case: "putBlock", value }, "done", exchange.limits());
+  if (!put.ok) return put;
+  return respond(201, {
+    ...notEncrypted,
+    ...(received.value.md5 ? { "Content-MD5": toBase64(received.value.md5) } : {}),
+    ...(received.value.crc64 === undefined ? {} : { "x-ms-content-crc64": crc64Text(received.value.crc64) }),
+  });
+}
+
+const wireSources = { committed: BlockSource.COMMITTED, uncommitted: BlockSource.UNCOMMITTED, latest: BlockSource.LATEST } as const;
+
+export async function putBlockList(exchange: Exchange): Promise<Answer> {
+  const { headers, objects, version } = exchange;
+  const metadata = parseMetadata(headers);
+  if (!metadata.ok) return metadata;
+  const properties = parseContentProperties(headers, false);
+  if (!properties.ok) return properties;
+  const conditions = parseConditions(headers);
+  if (!conditions.ok) return conditions;
+  const announced = announcedDigests(headers);
+  if (!announced.ok) return announced;
+  const length = lengthWithin(exchange, blockListBytesMax);
+  if (!length.ok) return length;
+  const name = await blobOfRequest(exchange);
+  if (!name.ok) return name;
+  const body = await wholeBody(exchange, length.value);
+  if (!body.ok) return body;
+  const { digest } = objects.parts.world;
+  const actual: { md5?: Uint8Array; crc64?: bigint } = { crc64: digest.crc64(body.value) };
+  if (announced.value.md5) {
+    const md5 = digest.md5();
+    md5.update(body.value);
+    actual.md5 = md5.digest();
+  }
+  const compared = compareDigests(announced.value, actual);
+  if (!compared.ok) return compared;
+  const list = parseBlockList(body.value);
+  if (!list.ok) return list;
+  const value = {
+    name: name.value,
+    conditions: conditionsToWire(conditions.value),
+    headers: properties.value,
+    metadata: metadata.value,
+    blocks: list.value.map((item) => ({ blockId: item.blockId, source: wireSources[item.source] })),
+  };
+  const made = await objects.execute({ case: "putBlockList", value }, "blob", exchange.limits());
+  if (!made.ok) return made;
+  const digests = actual.md5 ? { "Content-MD5": toBase64(actual.md5) } : { "x-ms-content-crc64": crc64Text(actual.crc64 ?? 0n) };
+  return respond(201, { ...etagAndTime(version, blobOf(made.value)), ...notEncrypted, ...digests });
+}
+
+/** For bodies that are documents, not content. */
+async function wholeBody(exchange: Exchange, lengthBytes: number): Promise<Parsed<Uint8Array>> {
+  const { uploads } = exchange.objects.parts;
+  await uploads.take(lengthBytes);
+  try {
+    const chunks: Uint8Array[] = [];
+    let received = 0;
+    for await (const chunk of exchange.request.body) {
+      received += chunk.length;
+      if (received > lengthBytes) break;
+      chunks.push(chunk);
+    }
+    if (received !== lengthBytes) return rejected("InvalidInput", { Reason: "The body is not as long as Content-Length says." });
+    return parsed(concatBytes(chunks));
+  } finally {
+    uploads.give(lengthBytes);
+  }
+}
+
+export async function getBlockList(exchange: Exchange): Promise<Answer> {
+  const type = (queryValue(exchange.target.query, "blocklisttype") ?? "committed").toLowerCase();
+  if (type !== "committed" && type !== "uncommitted" && type !== "all") {
+    return badQuery("blocklisttype", type, "One of committed, uncommitted, all.");
+  }
+  const conditions = parseConditions(exchange.headers);
+  if (!conditions.ok) return conditions;
+  const name = await blobOfRequest(exchange);
+  if (!name.ok) return name;
+  const committed = type !== "uncommitted";
+  const uncommitted = type !== "committed";
+  const value = { name: name.value, conditions: conditionsToWire(conditions.value), committed, uncommitted };
+  const answer = await exchange.objects.execute({ case: "getBlockList", value }, "blockList", exchange.limits());
+  if (!answer.ok) return answer;
+  const sizes = (blocks: typeof answer.value.committed) =>
+    blocks.map((block) => ({ blockId: block.blockId, sizeBytes: fromWire(block.sizeBytes) }));
+  const { blob } = answer.value;
+  const headers: Record<string, string> = { "Content-Type": "application/xml" };
+  if (blob) {
+    Object.assign(headers, etagAndTime(exchange.version, blobOf(blob)));
+    headers["x-ms-blob-content-length"] = String(blob.contentLengthBytes);
+  } else {
+    headers["x-ms-blob-content-length"] = "0";
+  }
+  const text = blockListXml(
+    committed ? sizes(answer.value.committed) : undefined,
+    uncommitted ? sizes(answer.value.uncommitted) : undefined,
+  );
+  return respond(200, headers, utf8(text));
+}

@@ -1,0 +1,233 @@
+/**
+ * Operations on objects for both doors (HTTP and gRPC): containers are looked up, operations go to their range, lists go on over ranges.
+ * Answers are values; a `RestError` says what the service would.
+ */
+import { bodyLimitsOf, type ConditionHeaders, newestVersion, type Parsed, parsed, restError, restErrorOfService } from "@stamp/azure-rest";
+import { type Outcome, refused } from "@stamp/base";
+import type { World } from "@stamp/ports";
+import type { ExtentReader } from "@stamp/stream-client";
+import type { Blob, BlobContent, Container, ListedBlob, Place } from "@stamp/wire";
+import { fromWire, toWire } from "@stamp/wire";
+import type { ByteBudget } from "./byte-budget.ts";
+import type { FrontEndConfig } from "./config.ts";
+import type { ContainerRows } from "./container-rows.ts";
+import { Download } from "./download.ts";
+import { restErrorOf } from "./failures.ts";
+import type { CallLimits, OperationKind, ResultKind, ResultValues, Router } from "./router.ts";
+import { receiveBody, type Uploaded } from "./upload.ts";
+
+export interface ObjectsParts {
+  readonly world: World;
+  readonly config: FrontEndConfig;
+  readonly router: Router;
+  readonly containers: ContainerRows;
+  readonly reader: ExtentReader;
+  readonly uploads: ByteBudget;
+  readonly downloads: ByteBudget;
+}
+
+export interface BlobAddress {
+  readonly account: string;
+  readonly container: string;
+  readonly blob: string;
+}
+
+/** With the incarnation of its container, as a read of the row said that was sent after the request arrived. */
+export interface LocatedBlob extends BlobAddress {
+  readonly containerIncarnation: bigint;
+  readonly snapshot: string;
+}
+
+export interface WireConditions {
+  readonly ifMatch?: string;
+  readonly ifNoneMatch?: string;
+  readonly ifModifiedSinceMs?: bigint;
+  readonly ifUnmodifiedSinceMs?: bigint;
+  readonly leaseId?: string;
+}
+
+export function conditionsToWire(conditions: ConditionHeaders): WireConditions {
+  const { ifModifiedSinceMs, ifUnmodifiedSinceMs, ...rest } = conditions;
+  return {
+    ...rest,
+    ...(ifModifiedSinceMs === undefined ? {} : { ifModifiedSinceMs: BigInt(ifModifiedSinceMs) }),
+    ...(ifUnmodifiedSinceMs === undefined ? {} : { ifUnmodifiedSinceMs: BigInt(ifUnmodifiedSinceMs) }),
+  };
+}
+
+export interface ListBlobsQuestion {
+  readonly prefix: string;
+  readonly delimiter: string;
+  readonly marker: string;
+  readonly maxResults: number;
+  readonly includeMetadata: boolean;
+  readonly includeUncommitted: boolean;
+}
+
+export class Objects {
+  readonly parts: ObjectsParts;
+
+  constructor(parts: ObjectsParts) {
+    this.parts = parts;
+  }
+
+  /** A result of the case that the operation has when it went well. */
+  async execute<C extends keyof ResultValues>(kind: OperationKind, expected: C, limits: CallLimits): Promise<Parsed<ResultValues[C]>> {
+    return answered(await this.parts.router.execute(kind, limits), expected);
+  }
+
+  async container(account: string, container: string, limits: CallLimits): Promise<Parsed<Container>> {
+    const row = await this.parts.containers.read(account, container, limits);
+    if (!row) return { ok: false, error: restErrorOf(late.failure) };
+    return answered(row, "container");
+  }
+
+  /** `containerIncarnation` from a row that the caller has read for this request. */
+  located(blob: BlobAddress, container: Container): LocatedBlob {
+    return { ...blob, containerIncarnation: container.incarnation, snapshot: "" };
+  }
+
+  async listContainers(
+    question: { readonly account: string; readonly prefix: string; readonly marker: string; readonly maxResults: number },
+    limits: CallLimits,
+  ): Promise<Parsed<{ containers: Container[]; nextMarker: string }>> {
+    const containers: Container[] = [];
+    const kind = (maxResults: number): OperationKind => ({ case: "listContainers", value: { ...question, maxResults } });
+    const nextMarker = await this.#overRanges(kind, question.maxResults, "containers", limits, (page) => {
+      containers.push(...page.containers);
+      return page.containers.length;
+    });
+    return nextMarker.ok ? parsed({ containers, nextMarker: nextMarker.value }) : nextMarker;
+  }
+
+  async listBlobs(
+    account: string,
+    container: Container,
+    question: ListBlobsQuestion,
+    limits: CallLimits,
+  ): Promise<Parsed<{ entries: ListedBlob[]; nextMarker: string }>> {
+    const entries: ListedBlob[] = [];
+    const value = { account, container: container.name, containerIncarnation: container.incarnation, ...question };
+    const kind = (maxResults: number): OperationKind => ({ case: "listBlobs", value: { ...value, maxResults } });
+    const nextMarker = await this.#overRanges(kind, question.maxResults, "blobs", limits, (page) => {
+      let added = 0;
+      for (const entry of page.entries) {
+        // A common prefix may lie in two ranges.
+        const last = entries.at(-1)?.kind;
+        if (entry.kind.case === "prefix" && last?.case === "prefix" && last.value === entry.kind.value) continue;
+        entries.push(entry);
+        added++;
+      }
+      return added;
+    });
+    return nextMarker.ok ? parsed({ entries, nextMarker: nextMarker.value }) : nextMarker;
+  }
+
+  /** Range after range until the page is full or nothing follows; the marker of the next page. */
+  async #overRanges<C extends "containers" | "blobs">(
+    kind: (maxResults: number) => OperationKind,
+    maxResults: number,
+    expected: C,
+    limits: CallLimits,
+    take: (page: ResultValues[C]) => number,
+  ): Promise<Parsed<string>> {
+    const { router } = this.parts;
+    let route = router.routeOf(kind(maxResults));
+    for (let left = maxResults; ; ) {
+      // A full page whose range ended: one more is asked for, to learn where the next page starts.
+      const answer = await router.executeAt(route, kind(Math.max(left, 1)), limits);
+      if (!answer.ok) return { ok: false, error: restErrorOf(answer.failure) };
+      const { result, range } = answer.value;
+      const page = answered({ ok: true, value: result }, expected);
+      if (!page.ok) return page;
+      if (left === 0) {
+        const first = firstName(page.value);
+        if (first !== undefined) return parsed(first);
+      } else {
+        left -= take(page.value);
+        if (page.value.nextMarker !== "") return parsed(page.value.nextMarker);
+      }
+      if (!page.value.rangeEnded || range.high.length === 0) return parsed("");
+      route = { table: route.table, key: range.high };
+    }
+  }
+
+  /** Everything of the body, verified by the caller before something refers to it. */
+  receive(
+    name: LocatedBlob,
+    body: AsyncIterable<Uint8Array>,
+    options: {
+      readonly contentLengthBytes: number | undefined;
+      readonly wants: { md5: boolean; crc64: boolean };
+      readonly signal?: AbortSignal;
+    },
+  ): Promise<Parsed<Uploaded>> {
+    const { world, config, router, uploads } = this.parts;
+    const route = router.routeOf({ case: "deleteBlob", value: { name } });
+    return receiveBody(body, {
+      contentLengthBytes: options.contentLengthBytes,
+      bytesMax: bodyLimitsOf(newestVersion).putBlobBytesMax,
+      wants: options.wants,
+      inlineBytesMax: config.inlineBytesMax,
+      pieceBytes: config.pieceBytes,
+      windowBytes: config.windowBytes,
+      budget: uploads,
+      digest: world.digest,
+      writeData: (payload): Promise<Outcome<readonly Place[]>> => {
+        const deadlineMs = world.clock.monotonicMs() + config.requestTimeoutMs;
+        return router.writeData(route, payload, options.signal ? { deadlineMs, signal: options.signal } : { deadlineMs });
+      },
+    });
+  }
+
+  /** The bytes of what a GetBlob answered, to the end of what it was asked for. */
+  async download(name: LocatedBlob, blob: Blob, content: BlobContent, endBytes: number, signal: AbortSignal): Promise<Parsed<Download>> {
+    const { world, config, router, reader, downloads } = this.parts;
+    const download = new Download(content, endBytes, {
+      reader,
+      budget: downloads,
+      windowBytes: config.windowBytes,
+      readTimeoutMs: config.requestTimeoutMs,
+      signal,
+      again: async (startBytes) => {
+        const deadlineMs = world.clock.monotonicMs() + config.requestTimeoutMs;
+        const value = { name, conditions: { ifMatch: blob.etag }, startBytes: toWire(startBytes), endBytes: toWire(endBytes) };
+        const answer = await router.execute({ case: "getBlob", value }, { deadlineMs, signal });
+        if (!answer.ok) return answer;
+        if (answer.value.case === "content") return { ok: true, value: answer.value.value };
+        return refused("aborted", "conflict", `${name.blob} was changed or deleted while it was read`);
+      },
+    });
+    const opened = await download.open();
+    return opened.ok ? parsed(download) : { ok: false, error: restErrorOf(opened.failure) };
+  }
+}
+
+const late = refused("deadlineExceeded", "timeout", "the container's row was not read in time");
+
+function firstName(page: ResultValues["containers" | "blobs"]): string | undefined {
+  if ("containers" in page) return page.containers[0]?.name;
+  const kind = page.entries[0]?.kind;
+  return kind?.case === "blob" ? kind.value.name : kind?.value;
+}
+
+function answered<C extends keyof ResultValues>(outcome: Outcome<ResultKind>, expected: C): Parsed<ResultValues[C]> {
+  if (!outcome.ok) return { ok: false, error: restErrorOf(outcome.failure) };
+  const result = outcome.value;
+  if (result.case === "error") {
+    return { ok: false, error: restErrorOfService(result.value.code, result.value.message, result.value.details) };
+  }
+  if (result.case !== expected) {
+    return {
+      ok: false,
+      error: restError("InternalError", {}, { message: `A partition server answered ${result.case}, not ${expected}.` }),
+    };
+  }
+  return parsed(result.value as unknown as ResultValues[C]);
+}
+
+/** End of what is sent when a blob is read: all of it, or what the range says, clipped to the blob. */
+export function endOf(blob: Blob, endBytes: number | undefined): number {
+  const length = fromWire(blob.contentLengthBytes);
+  return endBytes === undefined ? length : Math.min(endBytes, length);
+}

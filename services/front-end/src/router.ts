@@ -1,0 +1,122 @@
+/**
+ * Calls to partition servers: finds the range of a key in the cached map, asks its server, and asks again when the map was stale, the
+ * server was not there or the range was on its way, until the deadline. What may have happened is repeated only where twice is the same
+ * as once: reads, and bytes that nothing refers to yet.
+ */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { type Failed, type Failure, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
+import { isRead, type Route, routeOf } from "@stamp/objects";
+import type { Range } from "@stamp/partition-map";
+import { type CallOptions, jittered, type World } from "@stamp/ports";
+import { type OperationResult, type OperationSchema, PartitionServer, type Place, toWire } from "@stamp/wire";
+import type { MapCache } from "./map-cache.ts";
+
+type OperationInit = MessageInitShape<typeof OperationSchema>;
+/** One operation, as its message is made. Names are complete: `routeOf` reads them. */
+export type OperationKind = Exclude<NonNullable<OperationInit["kind"]>, { case: undefined }>;
+export type ResultKind = Exclude<OperationResult["kind"], { case: undefined }>;
+export type ResultValues = { readonly [K in ResultKind as K["case"]]: K["value"] };
+
+export interface CallLimits {
+  /** By the monotonic clock. */
+  readonly deadlineMs: number;
+  readonly signal?: AbortSignal;
+}
+
+const backoffStartMs = 10;
+const backoffMaxMs = 500;
+
+export class Router {
+  readonly #world: World;
+  readonly #map: MapCache;
+  readonly #readAttemptTimeoutMs: number;
+  retries = 0;
+
+  constructor(world: World, map: MapCache, options: { readonly readAttemptTimeoutMs: number }) {
+    this.#world = world;
+    this.#map = map;
+    this.#readAttemptTimeoutMs = options.readAttemptTimeoutMs;
+  }
+
+  /** The operation at the server of its range. */
+  async execute(kind: OperationKind, limits: CallLimits): Promise<Outcome<ResultKind>> {
+    const outcome = await this.executeAt(this.routeOf(kind), kind, limits);
+    return outcome.ok ? ok(outcome.value.result) : outcome;
+  }
+
+  /** At the server of a range that does not follow from the operation: the next one of a list. */
+  executeAt(route: Route, kind: OperationKind, limits: CallLimits): Promise<Outcome<{ result: ResultKind; range: Range }>> {
+    return this.#atRange(route, isRead(kind as Parameters<typeof isRead>[0]), limits, async (range, options) => {
+      const answer = await this.#world.transport
+        .client(range.serverAddress, PartitionServer)
+        .execute({ rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), operation: { kind } as OperationInit }, options);
+      if (!answer.ok) return answer;
+      const result = answer.value.result?.kind;
+      if (result?.case === undefined) return unknownOutcome("internal", "bug", "a partition server answered without a result");
+      return ok({ result, range });
+    });
+  }
+
+  /** Puts bytes into the blob data stream of the range. Repeated freely: bytes that nothing refers to are collected. */
+  writeData(route: Route, payload: Uint8Array, limits: CallLimits): Promise<Outcome<readonly Place[]>> {
+    return this.#atRange(route, true, limits, async (range, options) => {
+      const answer = await this.#world.transport
+        .client(range.serverAddress, PartitionServer)
+        .writeData({ rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), payload }, options);
+      return answer.ok ? ok(answer.value.places) : answer;
+    });
+  }
+
+  routeOf(kind: OperationKind): Route {
+    return routeOf(this.#world.rules, kind as Parameters<typeof routeOf>[1]);
+  }
+
+  async #atRange<T>(
+    route: Route,
+    repeatable: boolean,
+    limits: CallLimits,
+    attempt: (range: Range, options: CallOptions) => Promise<Outcome<T>>,
+  ): Promise<Outcome<T>> {
+    const { clock, random } = this.#world;
+    let last: Failed = refused("unavailable", "notReady", "the partition map is not known yet");
+    let backoffMs = backoffStartMs;
+    for (;;) {
+      if (limits.signal?.aborted) return refused("cancelled", "cancelled", "the client went away");
+      const map = this.#map.current;
+      const range = map?.find(route.table, route.key);
+      const leftMs = limits.deadlineMs - clock.monotonicMs();
+      if (leftMs <= 0) return last;
+      if (range && range.serverAddress !== "") {
+        const timeoutMs = repeatable ? Math.min(leftMs, this.#readAttemptTimeoutMs) : leftMs;
+        const outcome = await attempt(range, limits.signal ? { timeoutMs, signal: limits.signal } : { timeoutMs });
+        if (outcome.ok || !mayAskAgain(outcome.failure, repeatable)) return outcome;
+        last = outcome;
+        this.retries++;
+      } else if (map) {
+        last = refused("unavailable", "partitionLoading", `nobody serves the ${route.table} range of this key now`);
+      }
+      const pauseMs = jittered(random, backoffMs);
+      backoffMs = Math.min(backoffMs * 2, backoffMaxMs);
+      if (clock.monotonicMs() + pauseMs >= limits.deadlineMs) return last;
+      await this.#map.newerThan(map?.version ?? 0, pauseMs);
+    }
+  }
+}
+
+/** Whether the same question may be answered differently soon. Overload is not: it is passed on, so that clients back off. */
+function mayAskAgain(failure: Failure, repeatable: boolean): boolean {
+  if (failure.applied === "unknown") return repeatable && failure.code !== "cancelled" && failure.code !== "dataLoss";
+  if (failure.code === "unavailable") return true;
+  switch (failure.reason) {
+    case "wrongPartition":
+    case "partitionLoading":
+    case "leaseLost":
+    case "connectFailed":
+    case "notReady":
+    case "stopping":
+    case "staleOwnerEpoch":
+      return true;
+    default:
+      return failure.code === "aborted" && failure.reason !== "badPlace";
+  }
+}
