@@ -8,7 +8,7 @@
  */
 import type { FileHandle } from "node:fs/promises";
 import { constants, mkdir, open, readdir, readFile, rename, rm, stat, statfs, unlink } from "node:fs/promises";
-import { dirname, join, posix } from "node:path";
+import { dirname, join, posix, resolve } from "node:path";
 import { assert } from "@stamp/base";
 import type { Disk, DiskErrorKind, DiskFile } from "@stamp/ports";
 import { DiskError } from "@stamp/ports";
@@ -130,7 +130,7 @@ export class NodeDisk implements Disk {
   readonly #root: string;
 
   constructor(root: string) {
-    this.#root = root;
+    this.#root = resolve(root);
   }
 
   #full(path: string): string {

@@ -4,7 +4,7 @@
  * refuses, is a failure of the start.
  */
 import { mkdir, rm, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { assert, FailureError } from "@stamp/base";
 import type { KeyRange, KeyValue, KeyValueOpen, KeyValueOperation, KeyValueStores } from "@stamp/ports";
 import { DiskError } from "@stamp/ports";
@@ -82,7 +82,7 @@ export class NodeKeyValueStores implements KeyValueStores {
   readonly #root: string;
 
   constructor(root: string) {
-    this.#root = root;
+    this.#root = resolve(root);
   }
 
   #folder(name: string): string {

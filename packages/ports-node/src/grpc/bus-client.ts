@@ -36,14 +36,17 @@ class Call {
   readonly item: OutgoingRequest;
   readonly method: BusMethod;
   readonly resolve: (outcome: Outcome<object>) => void;
+  readonly deadlineMs: number;
   timer: NodeJS.Timeout | undefined;
+  session: Session | undefined;
   signal: AbortSignal | undefined;
   onAbort: (() => void) | undefined;
   written = false;
   settled = false;
 
-  constructor(item: OutgoingRequest, method: BusMethod, resolve: (outcome: Outcome<object>) => void) {
+  constructor(item: OutgoingRequest, method: BusMethod, deadlineMs: number, resolve: (outcome: Outcome<object>) => void) {
     this.item = item;
+    this.deadlineMs = deadlineMs;
     this.method = method;
     this.resolve = resolve;
   }
@@ -105,6 +108,8 @@ class Session {
       () => call.settled,
       () => {
         call.written = true;
+        // What is left after waiting for its turn.
+        call.item.timeoutMs = Math.max(1, Math.ceil(call.deadlineMs - performance.now()));
       },
     );
   }
@@ -204,8 +209,13 @@ export class BusClient {
     return new Promise((resolve) => {
       const timeoutMs = Math.min(Math.max(1, Math.ceil(options.timeoutMs)), 0x7fff_ffff);
       const metadata = metadataFields(options.metadata);
-      const call = new Call({ kind: "request", callId: 0, method: method.field, timeoutMs, metadata, message }, method, resolve);
-      call.timer = setTimeout(() => this.#give(call, (applied) => timeoutFailure(applied, method.name)), options.timeoutMs);
+      const call = new Call(
+        { kind: "request", callId: 0, method: method.field, timeoutMs, metadata, message },
+        method,
+        performance.now() + timeoutMs,
+        resolve,
+      );
+      call.timer = setTimeout(() => this.#give(call, (applied) => timeoutFailure(applied, method.name)), timeoutMs);
       if (options.signal) {
         call.signal = options.signal;
         call.onAbort = () => this.#give(call, (applied) => cancelledFailure(applied, method.name));
@@ -228,10 +238,8 @@ export class BusClient {
     if (waiting >= 0) {
       this.#waiting.splice(waiting, 1);
       call.settle({ ok: false, failure: failure("no") });
-    } else this.#sessionOf.get(call)?.give(call, failure);
+    } else call.session?.give(call, failure);
   }
-
-  readonly #sessionOf = new WeakMap<Call, Session>();
 
   #send(call: Call): void {
     if (this.#session === undefined) {
@@ -245,7 +253,7 @@ export class BusClient {
     }
     const session = this.#session as Session | undefined;
     if (session === undefined) return;
-    this.#sessionOf.set(call, session);
+    call.session = session;
     session.add(call);
   }
 

@@ -3,7 +3,8 @@
  * requests arrived; answers go back when they are ready.
  *
  * Bounds: a connection stops being read while `inFlightCallsMax` calls or `inFlightBytesMax` bytes (requests being handled and answers not
- * yet written) are in flight; what one frame holds beyond that is bounded by its size. A call gives its place back at its deadline
+ * yet written) are in flight; what one frame holds beyond that is bounded by its size. A call whose answer carries a payload counts
+ * from its start with what answers of its method had lately, so that a thousand small requests can't ask for gigabytes. A call gives its place back at its deadline
  * even when its handler goes on.
  */
 import type { ServerDuplexStream } from "@grpc/grpc-js";
@@ -21,6 +22,8 @@ import type { ServedUnary } from "./methods.ts";
 import { failureOfThrown } from "./methods.ts";
 import type { GrpcLimits } from "./options.ts";
 
+/** Expected of an answer with a payload before one was seen. */
+const answerBytesFirst = 64 * 1024;
 const noFailure = new Uint8Array(0);
 
 interface Running {
@@ -42,6 +45,7 @@ export class BusServerConnection {
   readonly #peer: string;
   readonly #running = new Map<number, Running>();
   readonly #writer: FrameWriter<OutgoingAnswer>;
+  readonly #answerBytes = new Map<string, number>();
   #runningBytes = 0;
   #paused = false;
   #draining = false;
@@ -107,7 +111,7 @@ export class BusServerConnection {
       return;
     }
     const state = new CallState(this.#context.clock.monotonicMs() + request.timeoutMs, this.#peer, request.metadata);
-    const running: Running = { state, sizeBytes: message.length, timer: undefined };
+    const running: Running = { state, sizeBytes: message.length + this.#expectedAnswerBytes(method), timer: undefined };
     running.timer = setTimeout(() => this.#expire(callId, running, method.name), request.timeoutMs);
     this.#running.set(callId, running);
     this.#runningBytes += running.sizeBytes;
@@ -137,12 +141,24 @@ export class BusServerConnection {
       this.#refuse(callId, failureOfThrown(error, `the answer of ${method.name}`, this.#context.logger));
       return;
     }
+    this.#learnAnswerBytes(method, message.sizeBytes);
     if (message.sizeBytes > this.#context.limits.messageBytesMax) {
       const text = `the answer of ${method.name} has ${message.sizeBytes} bytes`;
       this.#refuse(callId, { code: "resourceExhausted", reason: "messageTooLarge", message: text, applied: "unknown" });
       return;
     }
     this.#answer({ kind: "answer", callId, failure: noFailure, message });
+  }
+
+  #expectedAnswerBytes(method: ServedUnary): number {
+    return method.answer.hasPayload ? (this.#answerBytes.get(method.name) ?? answerBytesFirst) : 0;
+  }
+
+  /** Rises at once, falls slowly. */
+  #learnAnswerBytes(method: ServedUnary, sizeBytes: number): void {
+    if (!method.answer.hasPayload) return;
+    const before = this.#answerBytes.get(method.name) ?? 0;
+    this.#answerBytes.set(method.name, Math.max(sizeBytes, before * 0.95 + sizeBytes * 0.05));
   }
 
   #expire(callId: number, running: Running, name: string): void {

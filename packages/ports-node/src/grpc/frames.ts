@@ -15,7 +15,8 @@ export interface OutgoingRequest {
   callId: number;
   /** Field 2 with tag and length; from `methodField`. */
   readonly method: Uint8Array;
-  readonly timeoutMs: number;
+  /** Set when it leaves. */
+  timeoutMs: number;
   /** Fields 4 with tags and lengths; from `metadataFields`. */
   readonly metadata: Uint8Array;
   readonly message: Prepared;

@@ -138,6 +138,32 @@ test("bus: a receiver that is full stops reading, and every call is answered in 
   for (const outcome of await Promise.all(calls)) unwrap(outcome);
 });
 
+test("bus: many small requests for large answers are held back by what their answers will be", async (t) => {
+  let running = 0;
+  let most = 0;
+  const { address, client } = await started(
+    t,
+    [
+      servedPartly(ExtentNode, {
+        read: async () => {
+          running += 1;
+          most = Math.max(most, running);
+          await tick();
+          running -= 1;
+          return ok({ payload: new Uint8Array(500_000) });
+        },
+      }),
+    ],
+    { inFlightBytesMax: 4_000_000, frameBytes: 1_000 },
+  );
+  const node = client.client(address, ExtentNode);
+  unwrap(await node.read({}, { timeoutMs: 20_000 }));
+  const outcomes = await Promise.all(Array.from({ length: 200 }, () => node.read({}, { timeoutMs: 20_000 })));
+  for (const outcome of outcomes) assert.equal(unwrap(outcome).payload.length, 500_000);
+  // What 4 MB hold, and what one frame and the stream's own buffer of 16 frames bring beyond it.
+  assert.ok(most >= 8 && most < 60, `${most} reads were running`);
+});
+
 test("bus: a sender with too much waiting refuses more, not applied; what was accepted is sent", async (t) => {
   const { address, client } = await started(t, [servedPartly(ExtentNode, { append: async () => ok({}) })], { queuedBytesMax: 1_000_000 });
   const node = client.client(address, ExtentNode);
