@@ -50,6 +50,7 @@ export async function writeFirstRanges(map: MapState): Promise<Outcome<void>> {
 
 const putTimeoutMs = 2_000;
 const retryMs = 100;
+const mapWaitMs = 1_000;
 
 /** Inserts what is absent, through the servers that have the ranges; repeats until it is done or the signal says to stop. */
 export async function insertAccounts(world: World, map: MapState, accounts: readonly InitialAccount[], signal: AbortSignal): Promise<void> {
@@ -58,7 +59,8 @@ export async function insertAccounts(world: World, map: MapState, accounts: read
       const put = await insertAccount(world, map, account);
       if (put.ok) break;
       world.logger.debug("account not inserted yet", { account: account.name, reason: put.failure.reason });
-      await sleep(world.clock, jittered(world.random, retryMs), signal);
+      if (put.failure.reason === "partitionLoading") await map.newerThan(map.current.version, mapWaitMs);
+      else await sleep(world.clock, jittered(world.random, retryMs), signal);
     }
   }
 }
@@ -76,5 +78,7 @@ async function insertAccount(world: World, map: MapState, account: InitialAccoun
     operation: { kind: { case: "putAccount" as const, value } },
   };
   const answer = await client.execute(request, { timeoutMs: putTimeoutMs });
-  return answer.ok ? ok() : answer;
+  if (!answer.ok) return answer;
+  const kind = answer.value.result?.kind;
+  return kind?.case === "account" ? ok() : refused("internal", "bug", `an account was answered by ${kind?.case}`);
 }

@@ -16,6 +16,8 @@ import { MapState } from "./map-state.ts";
 import type { OpenTable, OwnTable } from "./map-table.ts";
 import { Servers } from "./servers.ts";
 
+const quickPollMs = 50;
+
 interface Running {
   readonly map: MapState;
   readonly servers: Servers;
@@ -90,15 +92,13 @@ export class Term {
   }
 
   async #open(): Promise<Outcome<Running>> {
-    const schema = await this.#table("schema");
+    const [schema, table] = await Promise.all([this.#table("schema"), this.#table("map")]);
     if (!schema.ok) return schema;
-    const table = await this.#table("map");
     if (!table.ok) return table;
     const map = await MapState.open(this.#world.clock, table.value);
     if (!map.ok) return map;
-    const schemas = await writeSchemas(schema.value);
+    const [schemas, ranges] = await Promise.all([writeSchemas(schema.value), writeFirstRanges(map.value)]);
     if (!schemas.ok) return schemas;
-    const ranges = await writeFirstRanges(map.value);
     if (!ranges.ok) return ranges;
     const { lockService, unreachableAfterMs, loadTimeoutMs } = this.#config;
     const servers = new Servers(this.#world, { lockService, pmTerm: this.pmTerm, unreachableAfterMs, loadTimeoutMs });
@@ -117,13 +117,15 @@ export class Term {
     return table;
   }
 
-  async #look({ servers }: Running): Promise<void> {
+  /** Often while something is not served, else now and then. */
+  async #look({ servers, assigner }: Running): Promise<void> {
     const signal = this.#ended.signal;
     while (!signal.aborted) {
       const looked = await servers.look();
       if (!looked.ok) this.#world.logger.debug("the lock service did not say who holds leases", { reason: looked.failure.reason });
       this.#ask();
-      await sleep(this.#world.clock, this.#config.pollEveryMs, signal);
+      const { pollEveryMs } = this.#config;
+      await sleep(this.#world.clock, assigner.allLoaded ? pollEveryMs : Math.min(pollEveryMs, quickPollMs), signal);
     }
   }
 

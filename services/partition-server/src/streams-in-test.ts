@@ -4,10 +4,13 @@
  * one, a write under another epoch than the newest does not happen.
  */
 import { compareBytes, type Outcome, ok, refused, toHex } from "@stamp/base";
-import type { RowEntry } from "@stamp/objects";
+import type { Place, RowEntry } from "@stamp/objects";
 import type { World } from "@stamp/ports";
 import { sleep } from "@stamp/ports";
 import type { Engines, RangeEngine, RowView } from "./engine.ts";
+
+/** The only extent of blob data. */
+export const dataExtent = 7;
 
 type Rows = Map<string, RowEntry>;
 
@@ -23,6 +26,7 @@ export class TestStreams {
   readonly loadMs = 20;
   readonly commitMs = 2;
   loads = 0;
+  dataBytes = 0;
 
   engines(world: World): Engines {
     return {
@@ -84,8 +88,8 @@ class TestEngine implements RangeEngine {
     return { sequence: this.#sequence, memoryTableBytes: 0, checkpointCount: 0, checkpointBytes: 0 };
   }
 
-  mayReferTo(): boolean {
-    return true;
+  mayReferTo(place: Place): boolean {
+    return place.extentId === dataExtent;
   }
 
   /** A read may take a while after the rows were looked at, as one from disks does. */
@@ -125,8 +129,10 @@ class TestEngine implements RangeEngine {
     return decided;
   }
 
-  async appendData(): ReturnType<RangeEngine["appendData"]> {
-    return ok({ extentId: 1, offsetBytes: 0, lengthBytes: 1 });
+  async appendData(payload: Uint8Array): ReturnType<RangeEngine["appendData"]> {
+    const place = { extentId: dataExtent, offsetBytes: this.#streams.dataBytes, lengthBytes: payload.length };
+    this.#streams.dataBytes += payload.length;
+    return ok(place);
   }
 
   async close(): Promise<void> {

@@ -1,0 +1,195 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { emptyBytes, type Outcome, unwrap, utf8 } from "@stamp/base";
+import { accountKey, type Operation, type OperationResult, type Place } from "@stamp/objects";
+import { firstRangeOf, type Range } from "@stamp/partition-map";
+import type { World } from "@stamp/ports";
+import { Simulation } from "@stamp/simulator";
+import { dataBytesMax, Executor } from "./execute.ts";
+import { Holdings } from "./holdings.ts";
+import { dataExtent, TestStreams } from "./streams-in-test.ts";
+
+const name = { account: "acct", container: "c", containerIncarnation: 1, blob: "b" };
+const headers = {
+  contentType: "",
+  contentEncoding: "",
+  contentLanguage: "",
+  contentMd5: emptyBytes,
+  cacheControl: "",
+  contentDisposition: "",
+};
+const put = (body: { inline?: Uint8Array; places?: readonly Place[] }, conditions = {}): Operation => ({
+  case: "putBlob",
+  value: { name, conditions, headers, metadata: {}, body: { inline: emptyBytes, places: [], ...body } },
+});
+const get: Operation = { case: "getBlob", value: { name, conditions: {}, withoutContent: false } };
+const putBlock = (inline: Uint8Array): Operation => ({
+  case: "putBlock",
+  value: { name, conditions: {}, blockId: utf8("1"), body: { inline, places: [] } },
+});
+
+class Bench {
+  readonly world: World;
+  readonly streams = new TestStreams();
+  readonly holdings: Holdings;
+  readonly executor: Executor;
+  leaseHeld = true;
+
+  constructor(sim: Simulation, operationsMax = 100) {
+    this.world = sim.world("ps");
+    this.holdings = new Holdings(this.world, this.streams.engines(this.world).load);
+    const locate = async () => [];
+    this.executor = new Executor(this.world, this.holdings, { operationsMax, leaseHeld: () => this.leaseHeld, locate });
+    this.holdings.leaseTaken(7);
+  }
+
+  load(range: Range): Promise<Outcome<void>> {
+    return this.holdings.load({ pmTerm: 1, leaseEpoch: 7, rangeId: range.rangeId, ownerEpoch: range.ownerEpoch }, range);
+  }
+
+  close(range: Range): Promise<Outcome<void>> {
+    return this.holdings.close({ pmTerm: 1, leaseEpoch: 7, rangeId: range.rangeId, ownerEpoch: range.ownerEpoch });
+  }
+
+  execute(operation: Operation, range: Range = blobs, version = range.rangeVersion): Promise<Outcome<OperationResult>> {
+    return this.executor.execute(range.rangeId, version, operation, this.world.clock.monotonicMs() + 1_000);
+  }
+}
+
+const blobs: Range = { ...firstRangeOf("Blob"), ownerEpoch: 3 };
+const accounts: Range = { ...firstRangeOf("Account"), ownerEpoch: 4 };
+
+const say = (outcome: Outcome<OperationResult | undefined>): string => {
+  if (!outcome.ok) return `${outcome.failure.reason}, applied ${outcome.failure.applied}`;
+  return outcome.value?.case === "error" ? outcome.value.value.code : (outcome.value?.case ?? "done");
+};
+
+async function served(work: (bench: Bench, sim: Simulation) => Promise<void>, operationsMax?: number): Promise<void> {
+  const sim = new Simulation({ seed: 1 });
+  await sim.run(async () => {
+    const bench = new Bench(sim, operationsMax);
+    unwrap(await bench.load(blobs));
+    await work(bench, sim);
+  });
+}
+
+test("execute: a blob is put and got", () =>
+  served(async (bench) => {
+    assert.equal(say(await bench.execute(get)), "BlobNotFound");
+    assert.equal(say(await bench.execute(put({ inline: utf8("hello") }))), "blob");
+    const got = unwrap(await bench.execute(get));
+    assert.ok(got.case === "content" && got.value.inline.length === 5);
+  }));
+
+test("execute: another range, version, table or key is wrongPartition; a range that is loading says so", () =>
+  served(async (bench) => {
+    const wrong = "wrongPartition, applied no";
+    assert.equal(say(await bench.execute(get, blobs, 2)), wrong);
+    assert.equal(say(await bench.execute(get, { ...blobs, rangeId: "blob-9" })), wrong);
+    assert.equal(say(await bench.execute({ case: "getAccount", value: { account: "acct" } })), wrong);
+    const half: Range = { ...accounts, high: accountKey("b") };
+    const loading = bench.load(half);
+    const account = (text: string): Operation => ({ case: "getAccount", value: { account: text } });
+    assert.equal(say(await bench.execute(account("acct"), half)), "partitionLoading, applied no");
+    unwrap(await loading);
+    assert.equal(say(await bench.execute(account("acct"), half)), "AccountNotFound");
+    assert.equal(say(await bench.execute(account("b"), half)), wrong);
+  }));
+
+test("execute: when the lease ends while the answer is made, reads and refusals are not given, a committed write is", () =>
+  served(async (bench, sim) => {
+    const write = bench.execute(put({ inline: utf8("1") }));
+    await sim.sleep(1);
+    bench.leaseHeld = false;
+    assert.equal(say(await write), "blob");
+    const lost = "leaseLost, applied no";
+    assert.equal(say(await bench.execute(get)), lost);
+    assert.equal(say(await bench.execute(put({ inline: utf8("2") }, { ifNoneMatch: "*" }))), lost, "409 is a read");
+    assert.equal(say(await bench.execute(put({ inline: utf8("2") }, { ifMatch: '"0x800000000000099"' }))), lost, "412 is a read");
+    bench.leaseHeld = true;
+    assert.equal(say(await bench.execute(put({ inline: utf8("2") }, { ifNoneMatch: "*" }))), "BlobAlreadyExists");
+  }));
+
+test("execute: once Closed is answered nothing more is read or written, also by who began before", () =>
+  served(async (bench) => {
+    await bench.execute(put({ inline: utf8("1") }));
+    const reads = Array.from({ length: 20 }, () => bench.execute(get));
+    unwrap(await bench.close(blobs));
+    const outcomes = new Set((await Promise.all(reads)).map(say));
+    assert.ok(outcomes.has("leaseLost, applied no"), [...outcomes].join());
+    assert.equal(say(await bench.execute(get)), "wrongPartition, applied no");
+    const again = await bench.load(blobs);
+    assert.ok(!again.ok && again.failure.reason === "staleOwnerEpoch");
+    unwrap(await bench.load({ ...blobs, ownerEpoch: 9 }));
+    assert.equal(say(await bench.execute(get)), "content");
+  }));
+
+test("execute: what the lease covered is dropped with it, a load under way too", () =>
+  served(async (bench) => {
+    const loading = bench.load(accounts);
+    bench.holdings.leaseLost();
+    const outcome = await loading;
+    assert.ok(!outcome.ok && outcome.failure.reason === "leaseLost");
+    assert.deepEqual(bench.holdings.all, []);
+    assert.equal(say(await bench.execute(get)), "wrongPartition, applied no");
+    const refused = await bench.load({ ...blobs, ownerEpoch: 10 });
+    assert.ok(!refused.ok && refused.failure.reason === "notReady");
+  }));
+
+test("execute: a range whose streams somebody else opened is given up, and that epoch never loaded again", () =>
+  served(async (bench, sim) => {
+    const other = new Holdings(sim.world("other"), bench.streams.engines(sim.world("other")).load);
+    other.leaseTaken(1);
+    const later: Range = { ...blobs, ownerEpoch: 8 };
+    unwrap(await other.load({ pmTerm: 1, leaseEpoch: 1, rangeId: later.rangeId, ownerEpoch: 8 }, later));
+    assert.equal(say(await bench.execute(put({ inline: utf8("1") }))), "wrongPartition, applied no");
+    assert.deepEqual(bench.holdings.all, []);
+    const again = await bench.load(blobs);
+    assert.ok(!again.ok && again.failure.reason === "staleOwnerEpoch");
+  }));
+
+test("execute: more operations than the bound are throttled, nothing of them is done", () =>
+  served(async (bench) => {
+    const all = await Promise.all(Array.from({ length: 5 }, (_, i) => bench.execute(put({ inline: utf8(String(i)) }))));
+    assert.deepEqual(all.map(say), ["blob", "blob", ...Array(3).fill("throttled, applied no")]);
+    assert.equal(bench.executor.active, 0);
+  }, 2));
+
+test("execute: bytes of blocks and large bodies are put into blob data, in pieces of at most 4 MiB", () =>
+  served(async (bench) => {
+    assert.equal(say(await bench.execute(putBlock(utf8("block")))), "done");
+    assert.equal(bench.streams.dataBytes, 5);
+    const large = dataBytesMax + 10;
+    assert.equal(say(await bench.execute(put({ inline: new Uint8Array(large) }))), "blob");
+    assert.equal(bench.streams.dataBytes, 5 + large);
+    const got = unwrap(await bench.execute(get));
+    assert.ok(got.case === "content");
+    assert.deepEqual(
+      got.value.places.map((place) => place.lengthBytes),
+      [dataBytesMax, 10],
+    );
+  }));
+
+test("execute: a place that is not in this range's blob data is refused as badPlace", () =>
+  served(async (bench) => {
+    const place = (extentId: number) => ({ extentId, offsetBytes: 0, lengthBytes: 3 });
+    assert.equal(say(await bench.execute(put({ places: [place(dataExtent), place(99)] }))), "badPlace, applied no");
+    assert.equal(say(await bench.execute(get)), "BlobNotFound");
+    assert.equal(say(await bench.execute(put({ places: [place(dataExtent)] }))), "blob");
+  }));
+
+test("execute: data is written within bounds, and only for tables that have it", () =>
+  served(async (bench) => {
+    unwrap(await bench.load(accounts));
+    const write = (range: Range, bytes: number) =>
+      bench.executor.writeData(range.rangeId, 1, new Uint8Array(bytes), bench.world.clock.monotonicMs() + 1_000);
+    assert.deepEqual(unwrap(await write(blobs, 3)), [{ extentId: dataExtent, offsetBytes: 0, lengthBytes: 3 }]);
+    for (const [range, bytes] of [
+      [blobs, 0],
+      [blobs, dataBytesMax + 1],
+      [accounts, 3],
+    ] as const) {
+      const outcome = await write(range, bytes);
+      assert.ok(!outcome.ok && outcome.failure.reason === "badRequest");
+    }
+  }));

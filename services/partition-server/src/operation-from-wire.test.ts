@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { unwrap, utf8 } from "@stamp/base";
+import { BlockSource, OperationSchema } from "@stamp/wire";
+import { operationFromWire } from "./operation-from-wire.ts";
+
+type Kind = NonNullable<MessageInitShape<typeof OperationSchema>["kind"]>;
+const convert = (kind: Kind) =>
+  operationFromWire(fromBinary(OperationSchema, toBinary(OperationSchema, create(OperationSchema, { kind }))));
+
+const name = { account: "a", container: "c", containerIncarnation: 5n, blob: "b" };
+const named = { account: "a", container: "c", containerIncarnation: 5, blob: "b" };
+const noConditions = {
+  ifMatch: undefined,
+  ifNoneMatch: undefined,
+  ifModifiedSinceMs: undefined,
+  ifUnmodifiedSinceMs: undefined,
+  leaseId: undefined,
+};
+
+test("wire: every part of a Get Blob arrives, absent ones as absent", () => {
+  const conditions = { ifMatch: '"x"', ifModifiedSinceMs: -5n, leaseId: "" };
+  const full = unwrap(convert({ case: "getBlob", value: { name, conditions, startBytes: 0n, endBytes: 7n, withoutContent: true } }));
+  assert.deepEqual(full, {
+    case: "getBlob",
+    value: {
+      name: named,
+      conditions: { ...noConditions, ifMatch: '"x"', ifModifiedSinceMs: -5, leaseId: "" },
+      startBytes: 0,
+      endBytes: 7,
+      withoutContent: true,
+    },
+  });
+  const bare = unwrap(convert({ case: "getBlob", value: { name } }));
+  assert.deepEqual(bare, {
+    case: "getBlob",
+    value: { name: named, conditions: noConditions, startBytes: undefined, endBytes: undefined, withoutContent: false },
+  });
+});
+
+test("wire: block lists keep their order and sources", () => {
+  const blocks = [
+    { blockId: utf8("1"), source: BlockSource.COMMITTED },
+    { blockId: utf8("2"), source: BlockSource.LATEST },
+    { blockId: utf8("1"), source: BlockSource.UNCOMMITTED },
+  ];
+  const operation = unwrap(convert({ case: "putBlockList", value: { name, blocks, metadata: { k: "v" } } }));
+  assert.ok(operation.case === "putBlockList");
+  assert.deepEqual(
+    operation.value.blocks.map((block) => block.source),
+    ["committed", "latest", "uncommitted"],
+  );
+  assert.deepEqual({ ...operation.value.metadata }, { k: "v" });
+});
+
+test("wire: what misses a part is refused as badRequest, whatever the kind", () => {
+  const bad: (Kind | undefined)[] = [
+    undefined,
+    { case: "putAccount", value: {} },
+    { case: "putBlob", value: {} },
+    { case: "getBlob", value: {} },
+    { case: "deleteBlob", value: {} },
+    { case: "getBlob", value: { name: { ...name, containerIncarnation: 2n ** 60n } } },
+    { case: "getBlob", value: { name: { ...name, snapshot: "2026-01-01T00:00:00Z" } } },
+    { case: "putBlockList", value: { name, blocks: [{ blockId: utf8("1") }] } },
+    { case: "putBlob", value: { name, body: { inline: utf8("x"), places: [{ extentId: 1n, offsetBytes: 0n, lengthBytes: 1 }] } } },
+    { case: "putBlob", value: { name, body: { places: [{ extentId: 1n, offsetBytes: 0n, lengthBytes: 0 }] } } },
+  ];
+  for (const kind of bad) {
+    const outcome = kind ? convert(kind) : operationFromWire(undefined);
+    assert.ok(!outcome.ok && outcome.failure.reason === "badRequest" && outcome.failure.applied === "no", JSON.stringify(outcome));
+  }
+});
