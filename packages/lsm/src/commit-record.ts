@@ -1,7 +1,7 @@
 /**
  * One record of the commit log: the transactions that waited together, in order. Transaction i of it has sequence first + i.
  *
- *   "SCMT" | format version u8 | owner epoch varint | first sequence varint | transaction count varint
+ *   "SCMT" | format version u8 | owner epoch varint | first sequence varint | last ticket varint | transaction count varint
  *   | per transaction: write count varint | per write: kind u8 (0 put, 1 delete), key (sized), [value (sized)]
  *   | crc32c of all before u32
  *
@@ -17,6 +17,8 @@ export type Write =
 export interface CommitRecord {
   readonly ownerEpoch: number;
   readonly firstSequence: number;
+  /** No ticket above it was used by a transaction of this record or an earlier one. */
+  readonly lastTicket: number;
   readonly transactions: readonly (readonly Write[])[];
 }
 
@@ -37,6 +39,7 @@ export function encodeCommit(record: CommitRecord, crc32c: Crc32c): Uint8Array<A
   writer.byte(formatVersion);
   writer.varint(record.ownerEpoch);
   writer.varint(record.firstSequence);
+  writer.varint(record.lastTicket);
   writer.varint(record.transactions.length);
   for (const writes of record.transactions) {
     writer.varint(writes.length);
@@ -66,6 +69,7 @@ export function decodeCommit(bytes: Uint8Array, crc32c: Crc32c): Outcome<CommitR
     if (version !== formatVersion) return damaged(`a commit record of format version ${version}; this software reads ${formatVersion}`);
     const ownerEpoch = reader.varint();
     const firstSequence = reader.varint();
+    const lastTicket = reader.varint();
     const transactionCount = reader.varint();
     const transactions: Write[][] = [];
     for (let i = 0; i < transactionCount; i++) {
@@ -80,7 +84,7 @@ export function decodeCommit(bytes: Uint8Array, crc32c: Crc32c): Outcome<CommitR
       transactions.push(writes);
     }
     if (reader.left !== 0) return damaged("bytes after a commit record");
-    return ok({ ownerEpoch, firstSequence, transactions });
+    return ok({ ownerEpoch, firstSequence, lastTicket, transactions });
   } catch (error) {
     if (error instanceof DecodeError) return damaged(error.message);
     throw error;

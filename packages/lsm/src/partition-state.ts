@@ -26,6 +26,8 @@ export interface PartitionState {
   readonly checkpoints: readonly StoredCheckpoint[];
   /** Everything up to it is in the checkpoints; the log is replayed after it. */
   readonly checkpointedSequence: number;
+  /** No ticket above it was used by what is in the checkpoints. */
+  readonly lastTicket: number;
   /** Replay begins here; 0: at the first extent of the log. */
   readonly logStartExtentId: number;
   readonly nextCheckpointId: number;
@@ -46,7 +48,14 @@ export function decodeState(bytes: Uint8Array, checksum: Checksum): Outcome<Part
   } catch {
     return malformed();
   }
-  const numbers = [state?.ownerEpoch, state?.recordNumber, state?.checkpointedSequence, state?.logStartExtentId, state?.nextCheckpointId];
+  const numbers = [
+    state?.ownerEpoch,
+    state?.recordNumber,
+    state?.checkpointedSequence,
+    state?.lastTicket,
+    state?.logStartExtentId,
+    state?.nextCheckpointId,
+  ];
   if (typeof state?.rangeId !== "string" || !Array.isArray(state.checkpoints) || !numbers.every(Number.isSafeInteger)) return malformed();
   return ok(state);
 }

@@ -1,0 +1,86 @@
+/** Writes checkpoints to the row data stream: data blocks first, several to an append, then the index in pieces. */
+import { FailureError, type Outcome, ok } from "@stamp/base";
+import { CheckpointWriter, decodeIndex, type Entry, keepVersions, type StoredPlace } from "@stamp/lsm";
+import type { OwnedStream, Place } from "@stamp/stream-client";
+import { Checkpoint, type Storage } from "./checkpoint-reader.ts";
+
+const appendBytes = 1024 * 1024;
+/** Blocks of a checkpoint are on their way for as long as it takes; only the end of ownership ends it. */
+const appendTimeoutMs = 3_600_000;
+
+export interface CheckpointRequest {
+  readonly id: number;
+  /** Versions of every key, in order. */
+  readonly versions: AsyncIterable<Entry> | Iterable<Entry>;
+  readonly openSnapshots: readonly number[];
+  /** Nothing older lies below: tombstones need not be kept. */
+  readonly bottom: boolean;
+}
+
+/** Undefined when nothing was left to write. Throws FailureError when the sources can't be read. */
+export async function writeCheckpoint(
+  rowData: OwnedStream,
+  storage: Storage,
+  request: CheckpointRequest,
+): Promise<Outcome<Checkpoint | undefined>> {
+  const { crc32c } = storage.world.digest;
+  const writer = new CheckpointWriter(crc32c);
+  const places: StoredPlace[] = [];
+  let waiting: Uint8Array[] = [];
+  let waitingBytes = 0;
+  const flush = async (): Promise<void> => {
+    if (waiting.length === 0) return;
+    const blocks = waiting;
+    waiting = [];
+    waitingBytes = 0;
+    places.push(...(await append(rowData, blocks)));
+  };
+  const keep = async (block: Uint8Array | undefined): Promise<void> => {
+    if (block === undefined) return;
+    waiting.push(block);
+    waitingBytes += block.length;
+    if (waitingBytes >= appendBytes) await flush();
+  };
+  try {
+    for await (const versions of grouped(request.versions)) {
+      for (const entry of keepVersions(versions, request.openSnapshots, request.bottom)) await keep(writer.add(entry));
+    }
+    if (writer.entryCount === 0) return ok(undefined);
+    await keep(writer.lastBlock());
+    await flush();
+    const encoded = writer.index(places);
+    const indexPlaces: Place[] = [];
+    for (let at = 0; at < encoded.length; at += appendBytes) {
+      indexPlaces.push(...(await append(rowData, [encoded.subarray(at, at + appendBytes)])));
+    }
+    const index = decodeIndex(encoded, crc32c);
+    if (!index.ok) return index;
+    const { entryCount, minSequence, maxSequence, dataBytes } = index.value;
+    const stored = { id: request.id, indexPlaces, bytes: dataBytes + encoded.length, entryCount, minSequence, maxSequence };
+    return ok(new Checkpoint(stored, index.value, storage));
+  } catch (error) {
+    if (error instanceof FailureError) return { ok: false, failure: error.failure };
+    throw error;
+  }
+}
+
+async function append(stream: OwnedStream, blocks: readonly Uint8Array[]): Promise<readonly Place[]> {
+  const places = await stream.append(blocks, { timeoutMs: appendTimeoutMs });
+  if (!places.ok) throw new FailureError(places.failure);
+  return places.value;
+}
+
+/** Runs of versions of one key. */
+async function* grouped(entries: AsyncIterable<Entry> | Iterable<Entry>): AsyncGenerator<Entry[], void, void> {
+  let run: Entry[] = [];
+  for await (const entry of entries) {
+    if (run[0] !== undefined && !sameKey(run[0].key, entry.key)) {
+      yield run;
+      run = [];
+    }
+    run.push(entry);
+  }
+  if (run.length > 0) yield run;
+}
+
+const sameKey = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.length && a.every((byte, i) => byte === b[i]);

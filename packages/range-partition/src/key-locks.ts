@@ -1,0 +1,58 @@
+/** Row order: at most one holder per lock key, first come first served. */
+import { assert } from "@stamp/base";
+import type { Clock } from "@stamp/ports";
+
+type Waiter = () => void;
+
+export class KeyLocks {
+  readonly #clock: Clock;
+  /** A key that is here is held; its waiters, in order. */
+  readonly #held = new Map<string, Waiter[]>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get held(): number {
+    return this.#held.size;
+  }
+
+  /** Resolves to the release, or to undefined when the time is over first. */
+  acquire(key: Uint8Array, timeoutMs: number): Promise<(() => void) | undefined> {
+    const name = nameOf(key);
+    const release = (): void => this.#release(name);
+    const waiters = this.#held.get(name);
+    if (waiters === undefined) {
+      this.#held.set(name, []);
+      return Promise.resolve(release);
+    }
+    return new Promise((resolve) => {
+      const waiter = (): void => {
+        timer.cancel();
+        resolve(release);
+      };
+      const timer = this.#clock.after(timeoutMs, () => {
+        const at = waiters.indexOf(waiter);
+        assert(at >= 0, "a waiter whose time is over still waits");
+        waiters.splice(at, 1);
+        resolve(undefined);
+      });
+      waiters.push(waiter);
+    });
+  }
+
+  #release(name: string): void {
+    const waiters = this.#held.get(name);
+    assert(waiters !== undefined, "released once, by its holder");
+    const next = waiters.shift();
+    if (next === undefined) this.#held.delete(name);
+    else next();
+  }
+}
+
+/** One UTF-16 unit a byte: short, and equal exactly when the bytes are. */
+function nameOf(key: Uint8Array): string {
+  let name = "";
+  for (const byte of key) name += String.fromCharCode(byte);
+  return name;
+}

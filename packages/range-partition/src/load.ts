@@ -1,0 +1,142 @@
+/**
+ * Loads a range partition: takes its streams over with the new owner epoch (which fences the old owner), finds the state in the metadata
+ * stream, opens the checkpoints and replays the commit log. Replay is idempotent by (owner epoch, sequence).
+ */
+import { FailureError, type Outcome, ok, refused } from "@stamp/base";
+import { type CommitRecord, decodeCommit, decodeState, MemoryTable, type PartitionState } from "@stamp/lsm";
+import type { World } from "@stamp/ports";
+import type { OwnedStream, StreamClient } from "@stamp/stream-client";
+import { BlockCache } from "./block-cache.ts";
+import { Checkpoint, type Storage } from "./checkpoint-reader.ts";
+import type { PartitionOptions } from "./types.ts";
+
+export interface Loaded {
+  readonly streams: {
+    readonly metadata: OwnedStream;
+    readonly commitLog: OwnedStream;
+    readonly rowData: OwnedStream;
+    readonly blobData: OwnedStream | undefined;
+  };
+  readonly storage: Storage;
+  readonly state: PartitionState;
+  readonly checkpoints: readonly Checkpoint[];
+  readonly replayed: Replayed;
+}
+
+export interface Replayed {
+  readonly table: MemoryTable;
+  readonly lastSequence: number;
+  readonly lastTicket: number;
+  readonly logBytes: number;
+  /** Where the log of what was replayed begins; 0 when nothing was. */
+  readonly firstExtentId: number;
+}
+
+export async function loadPartition(
+  world: World,
+  client: StreamClient,
+  options: PartitionOptions & { readonly timeoutMs: number },
+  cacheBytesMax: number,
+): Promise<Outcome<Loaded>> {
+  const deadlineMs = world.clock.monotonicMs() + options.timeoutMs;
+  const open = (name: string): Promise<Outcome<OwnedStream>> =>
+    client.openForOwner(name, options.ownerEpoch, { create: true, timeoutMs: Math.max(1, deadlineMs - world.clock.monotonicMs()) });
+  const opened: OwnedStream[] = [];
+  const close = async (): Promise<void> => {
+    for (const stream of opened) await stream.close();
+  };
+  // The metadata stream first: who has it may have the others.
+  const names = [options.streams.metadata, options.streams.commitLog, options.streams.rowData];
+  if (options.streams.blobData !== undefined) names.push(options.streams.blobData);
+  const first = await open(names[0] as string);
+  if (!first.ok) return first;
+  opened.push(first.value);
+  const others = await Promise.all(names.slice(1).map(open));
+  for (const other of others) if (other.ok) opened.push(other.value);
+  const failed = others.find((other) => !other.ok);
+  if (failed !== undefined && !failed.ok) {
+    await close();
+    return failed;
+  }
+  const [metadata, commitLog, rowData, blobData] = opened as [OwnedStream, OwnedStream, OwnedStream, OwnedStream | undefined];
+  const storage: Storage = { world, reader: client.reader, cache: new BlockCache(cacheBytesMax) };
+  try {
+    const state = await readState(world, metadata, options);
+    const checkpoints: Checkpoint[] = [];
+    for (const stored of state.checkpoints) {
+      const checkpoint = await Checkpoint.open(stored, storage);
+      if (!checkpoint.ok) throw new FailureError(checkpoint.failure);
+      checkpoints.push(checkpoint.value);
+    }
+    const replayed = await replay(world, commitLog, state);
+    return ok({ streams: { metadata, commitLog, rowData, blobData }, storage, state, checkpoints, replayed });
+  } catch (error) {
+    await close();
+    if (error instanceof FailureError) return { ok: false, failure: error.failure };
+    throw error;
+  }
+}
+
+async function readState(world: World, metadata: OwnedStream, options: PartitionOptions): Promise<PartitionState> {
+  let last: PartitionState | undefined;
+  for await (const { payload } of metadata.readAll()) {
+    const state = decodeState(payload, world.digest.crc32c);
+    if (!state.ok) throw new FailureError(state.failure);
+    if (last === undefined || state.value.recordNumber > last.recordNumber) last = state.value;
+  }
+  if (last !== undefined && last.rangeId !== options.rangeId) {
+    throw new FailureError(
+      refused("dataLoss", "damaged", `the metadata of ${last.rangeId} where that of ${options.rangeId} belongs`).failure,
+    );
+  }
+  return (
+    last ?? {
+      rangeId: options.rangeId,
+      ownerEpoch: options.ownerEpoch,
+      recordNumber: 0,
+      checkpoints: [],
+      checkpointedSequence: 0,
+      lastTicket: 0,
+      logStartExtentId: 0,
+      nextCheckpointId: 1,
+    }
+  );
+}
+
+async function replay(world: World, log: OwnedStream, state: PartitionState): Promise<Replayed> {
+  const table = new MemoryTable();
+  let lastSequence = state.checkpointedSequence;
+  let lastTicket = state.lastTicket;
+  let logBytes = 0;
+  let firstExtentId = 0;
+  const from = log.knows(state.logStartExtentId) ? { fromExtent: state.logStartExtentId } : {};
+  for await (const { place, payload } of log.readAll(from)) {
+    const decoded = decodeCommit(payload, world.digest.crc32c);
+    if (!decoded.ok) throw new FailureError(decoded.failure);
+    const record = decoded.value;
+    lastTicket = Math.max(lastTicket, record.lastTicket);
+    const before = lastSequence;
+    lastSequence = applyRecord(world, table, record, lastSequence);
+    if (lastSequence > before) {
+      if (firstExtentId === 0) firstExtentId = place.extentId;
+      logBytes += payload.length;
+    }
+  }
+  return { table, lastSequence, lastTicket, logBytes, firstExtentId };
+}
+
+/** The last sequence that is applied afterwards. What was applied before is passed over; a gap is lost data. */
+function applyRecord(world: World, table: MemoryTable, record: CommitRecord, applied: number): number {
+  if (record.firstSequence > applied + 1) {
+    const gap = `the commit log goes from ${applied} to ${record.firstSequence}`;
+    throw new FailureError(refused("dataLoss", "damaged", gap).failure);
+  }
+  let last = applied;
+  for (const [i, writes] of record.transactions.entries()) {
+    const sequence = record.firstSequence + i;
+    if (sequence <= applied && world.rules.on("replayBySequence")) continue;
+    for (const write of writes) table.put(write.key, sequence, write.kind === "put" ? write.value : undefined);
+    last = Math.max(last, sequence);
+  }
+  return last;
+}

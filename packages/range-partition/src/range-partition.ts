@@ -1,0 +1,333 @@
+/**
+ * One range partition over its streams: rows read at a snapshot, transactions under row order, group commit, checkpoints in the
+ * background. Knows nothing of leases: whoever answers users checks its lease after it has an answer of this.
+ *
+ * Invariants: a row is changed by one transaction at a time, whose lock is held until the commit is durable and applied, so that nobody
+ * reads what may still vanish; sequences rise without a gap in the log; a snapshot sees exactly the commits up to its sequence.
+ */
+import { assert, compareBytes, type Failure, FailureError, type Outcome, ok, refused } from "@stamp/base";
+import { MemoryTable } from "@stamp/lsm";
+import type { World } from "@stamp/ports";
+import type { OwnedStream, Place, StreamClient } from "@stamp/stream-client";
+import type { Storage } from "./checkpoint-reader.ts";
+import { type Committed, GroupCommit } from "./group-commit.ts";
+import { KeyLocks } from "./key-locks.ts";
+import { type Loaded, loadPartition } from "./load.ts";
+import { type Frozen, Maintenance } from "./maintenance.ts";
+import { getVersion, scanVersions, type TableView } from "./tables.ts";
+import type {
+  Decided,
+  PartitionLimits,
+  PartitionOptions,
+  PartitionStats,
+  Row,
+  ScanRange,
+  Snapshot,
+  Transaction,
+  TransactOptions,
+} from "./types.ts";
+
+const mebibyte = 1024 * 1024;
+const limitDefaults: Required<PartitionLimits> = {
+  memoryTableBytesMax: 64 * mebibyte,
+  logBytesMax: 256 * mebibyte,
+  rowCacheBytesMax: 32 * mebibyte,
+  groupBytesMax: 3.5 * mebibyte,
+  transactionsMax: 10_000,
+  checkpointsMax: 8,
+};
+
+export class RangePartition {
+  readonly rangeId: string;
+  readonly #world: World;
+  readonly #options: PartitionOptions;
+  readonly #limits: Required<PartitionLimits>;
+  readonly #streams: Loaded["streams"];
+  readonly #storage: Storage;
+  readonly #maintenance: Maintenance;
+  readonly #commit: GroupCommit;
+  readonly #locks: KeyLocks;
+  readonly #snapshots = new Map<number, number>();
+  #active: MemoryTable;
+  #frozen: Frozen | undefined;
+  #visible: number;
+  /** Of what the active table holds. */
+  #activeLogBytes: number;
+  #activeLogStart: number;
+  #lastLogExtentId: number;
+  #transactions = 0;
+  #ended: Failure | undefined;
+  #lost = false;
+  #maintaining: Promise<void> | undefined;
+
+  /** Takes the partition over from whoever had it. Refused with `staleOwnerEpoch` when a higher epoch did so before. */
+  static async load(
+    world: World,
+    streams: StreamClient,
+    options: PartitionOptions & { readonly timeoutMs: number },
+  ): Promise<Outcome<RangePartition>> {
+    const limits = { ...limitDefaults, ...options.limits };
+    const startedMs = world.clock.monotonicMs();
+    const loaded = await loadPartition(world, streams, options, limits.rowCacheBytesMax);
+    if (!loaded.ok) return loaded;
+    const partition = new RangePartition(world, options, limits, loaded.value);
+    world.logger.info("range partition loaded", {
+      rangeId: options.rangeId,
+      ownerEpoch: options.ownerEpoch,
+      sequence: loaded.value.replayed.lastSequence,
+      replayedBytes: loaded.value.replayed.logBytes,
+      checkpoints: loaded.value.checkpoints.length,
+      tookMs: Math.round(world.clock.monotonicMs() - startedMs),
+    });
+    return ok(partition);
+  }
+
+  private constructor(world: World, options: PartitionOptions, limits: Required<PartitionLimits>, loaded: Loaded) {
+    const { replayed, streams } = loaded;
+    this.rangeId = options.rangeId;
+    this.#world = world;
+    this.#options = options;
+    this.#limits = limits;
+    this.#streams = streams;
+    this.#storage = loaded.storage;
+    this.#maintenance = new Maintenance(loaded.storage, streams, loaded, limits.checkpointsMax);
+    this.#locks = new KeyLocks(world.clock);
+    this.#active = replayed.table;
+    this.#visible = replayed.lastSequence;
+    this.#activeLogBytes = replayed.logBytes;
+    this.#activeLogStart = replayed.firstExtentId;
+    this.#lastLogExtentId = streams.commitLog.extents.at(-1)?.extentId ?? 0;
+    this.#commit = new GroupCommit(world, streams.commitLog, {
+      ownerEpoch: options.ownerEpoch,
+      groupBytesMax: limits.groupBytesMax,
+      lastSequence: replayed.lastSequence,
+      lastTicket: replayed.lastTicket,
+      apply: (committed) => this.#apply(committed),
+      room: () => this.#room(),
+      onLost: (failure) => this.#lose(failure),
+    });
+    const all = [streams.metadata, streams.commitLog, streams.rowData, streams.blobData];
+    for (const stream of all) void stream?.whenFenced.then(() => this.#fenced(stream));
+    this.#maintain();
+  }
+
+  get stats(): PartitionStats {
+    const { checkpoints } = this.#maintenance;
+    return {
+      sequence: this.#visible,
+      memoryTableBytes: this.#active.bytes + (this.#frozen?.table.bytes ?? 0),
+      memoryTableEntries: this.#active.count + (this.#frozen?.table.count ?? 0),
+      logBytes: this.#activeLogBytes,
+      checkpoints: checkpoints.length,
+      checkpointBytes: checkpoints.reduce((sum, { stored }) => sum + stored.bytes, 0),
+      cacheBytes: this.#storage.cache.bytes,
+      transactionsInProgress: this.#transactions,
+      commits: this.#commit.commits,
+      groups: this.#commit.groups,
+      lost: this.#lost,
+    };
+  }
+
+  /** The value now, or as the snapshot sees it. Throws FailureError when storage can't be read or the partition is lost. */
+  async get(key: Uint8Array, snapshot?: Snapshot): Promise<Uint8Array | undefined> {
+    this.#alive();
+    return (await getVersion(this.#view(), key, snapshot?.sequence ?? this.#visible))?.value;
+  }
+
+  /** The moment now: everything committed so far, nothing later. */
+  snapshot(): Snapshot {
+    const sequence = this.#visible;
+    this.#snapshots.set(sequence, (this.#snapshots.get(sequence) ?? 0) + 1);
+    let open = true;
+    return {
+      sequence,
+      close: () => {
+        if (!open) return;
+        open = false;
+        const left = (this.#snapshots.get(sequence) ?? 1) - 1;
+        if (left === 0) this.#snapshots.delete(sequence);
+        else this.#snapshots.set(sequence, left);
+      },
+    };
+  }
+
+  /** Rows in key order, all from one moment. Throws FailureError. */
+  async *scan(range: ScanRange, snapshot?: Snapshot): AsyncGenerator<Row, void, void> {
+    this.#alive();
+    for await (const { key, value } of scanVersions(this.#view(), range, snapshot?.sequence ?? this.#visible)) {
+      this.#alive();
+      yield [key, value as Uint8Array];
+    }
+  }
+
+  /**
+   * Runs `decide` while nobody else writes under this lock key, commits what it decided and answers when that is durable. Without writes
+   * nothing is appended. Past the deadline: `no` when it was not sent yet, else `unknown` — then the lock stays held until it is known.
+   */
+  async transact<T>(
+    lockKey: Uint8Array,
+    decide: (transaction: Transaction) => Promise<Decided<T>>,
+    options: TransactOptions,
+  ): Promise<Outcome<T>> {
+    if (this.#ended !== undefined) return { ok: false, failure: this.#ended };
+    if (this.#transactions >= this.#limits.transactionsMax) {
+      return refused("resourceExhausted", "overloaded", `${this.#transactions} transactions wait in ${this.rangeId}`);
+    }
+    const { clock } = this.#world;
+    const deadlineMs = clock.monotonicMs() + options.timeoutMs;
+    this.#transactions++;
+    const release = await this.#locks.acquire(lockKey, options.timeoutMs);
+    const leave = (): void => {
+      this.#transactions--;
+      release?.();
+    };
+    if (release === undefined) {
+      leave();
+      return refused("deadlineExceeded", "timeout", `no turn for this row of ${this.rangeId}`);
+    }
+    let decided: Decided<T>;
+    const ticket = this.#commit.takeTicket();
+    try {
+      this.#alive();
+      decided = await decide(this.#transaction(ticket));
+    } catch (error) {
+      leave();
+      if (error instanceof FailureError) return { ok: false, failure: error.failure };
+      throw error;
+    }
+    if (decided.writes.length === 0) {
+      leave();
+      return ok(decided.result);
+    }
+    for (const { key } of decided.writes) assert(this.#inRange(key), "a write inside the range");
+    const committed = await this.#commit.commit(decided.writes, ticket, Math.max(1, deadlineMs - clock.monotonicMs()), leave);
+    return committed.ok ? ok(decided.result) : committed;
+  }
+
+  /** Appends to the blob data stream, one block a chunk. Bytes that no row refers to are garbage. */
+  appendData(chunks: readonly Uint8Array[], options: { readonly timeoutMs: number }): Promise<Outcome<readonly Place[]>> {
+    if (this.#ended !== undefined) return Promise.resolve({ ok: false, failure: this.#ended });
+    const { blobData } = this.#streams;
+    assert(blobData !== undefined, "this table has blob data");
+    return blobData.append(chunks, options);
+  }
+
+  ownsPlace(place: Place): boolean {
+    return this.#streams.blobData?.knows(place.extentId) ?? false;
+  }
+
+  /** No new transaction; resolves when none is in flight, or when the time is over: what is left then is unknown to its caller. */
+  async close(options: { readonly timeoutMs?: number } = {}): Promise<void> {
+    const stopping: Failure = { code: "unavailable", reason: "stopping", message: `${this.rangeId} was closed`, applied: "no" };
+    this.#ended ??= stopping;
+    this.#commit.end(stopping);
+    await new Promise<void>((resolve) => {
+      const timer = this.#world.clock.after(options.timeoutMs ?? 5_000, resolve);
+      void this.#commit.whenIdle().then(() => {
+        timer.cancel();
+        resolve();
+      });
+    });
+    await this.#closeStreams();
+  }
+
+  #transaction(ticket: number): Transaction {
+    return {
+      nextSequence: ticket,
+      get: (key) => this.get(key),
+      scan: (range) => this.scan(range),
+      ownsPlace: (place) => this.ownsPlace(place),
+    };
+  }
+
+  #view(): TableView {
+    return {
+      memory: this.#frozen === undefined ? [this.#active] : [this.#active, this.#frozen.table],
+      checkpoints: this.#maintenance.checkpoints,
+    };
+  }
+
+  #inRange(key: Uint8Array): boolean {
+    const { lowKey, highKey } = this.#options;
+    return compareBytes(key, lowKey) >= 0 && (highKey.length === 0 || compareBytes(key, highKey) < 0);
+  }
+
+  #apply({ firstSequence, transactions, place, bytes }: Committed): void {
+    for (const [i, writes] of transactions.entries()) {
+      for (const write of writes) this.#active.put(write.key, firstSequence + i, write.kind === "put" ? write.value : undefined);
+    }
+    this.#visible = firstSequence + transactions.length - 1;
+    if (this.#activeLogStart === 0) this.#activeLogStart = place.extentId;
+    this.#activeLogBytes += bytes;
+    this.#lastLogExtentId = place.extentId;
+    this.#maintain();
+  }
+
+  get #full(): boolean {
+    return this.#active.bytes > this.#limits.memoryTableBytesMax || this.#activeLogBytes > this.#limits.logBytesMax;
+  }
+
+  /** Commits wait while two memory tables are full: the bound of what a partition keeps in memory. */
+  async #room(): Promise<void> {
+    while (this.#frozen !== undefined && this.#full && this.#maintaining !== undefined && this.#ended === undefined)
+      await this.#maintaining;
+  }
+
+  #maintain(): void {
+    if (this.#maintaining !== undefined || this.#ended !== undefined) return;
+    const plannedMerge = this.#maintenance.checkpoints.length > 1;
+    if (!this.#full && !plannedMerge) return;
+    this.#maintaining = this.#work().finally(() => {
+      this.#maintaining = undefined;
+      if (this.#full) this.#maintain();
+    });
+  }
+
+  async #work(): Promise<void> {
+    if (this.#full && this.#frozen === undefined) {
+      this.#freeze();
+      const written = await this.#maintenance.checkpoint(this.#frozen as unknown as Frozen);
+      if (!written.ok) return this.#lose(written.failure);
+      this.#frozen = undefined;
+    }
+    const merged = await this.#maintenance.merge(() => [...this.#snapshots.keys()]);
+    if (!merged.ok) this.#lose(merged.failure);
+  }
+
+  #freeze(): void {
+    this.#frozen = {
+      table: this.#active,
+      // The next commit goes to this extent or a later one.
+      logStartExtentId: this.#lastLogExtentId,
+      lastTicket: this.#commit.lastTicket,
+      openSnapshots: () => [...this.#snapshots.keys()],
+    };
+    this.#active = new MemoryTable();
+    this.#activeLogBytes = 0;
+    this.#activeLogStart = 0;
+  }
+
+  #fenced(stream: OwnedStream): void {
+    const message = `${stream.name} has another owner than epoch ${this.#options.ownerEpoch}`;
+    this.#lose({ code: "failedPrecondition", reason: "staleOwnerEpoch", message, applied: "no" });
+  }
+
+  #lose(failure: Failure): void {
+    if (this.#ended !== undefined) return;
+    this.#ended = { ...failure, applied: "no" };
+    this.#lost = true;
+    this.#commit.end(failure);
+    void this.#closeStreams();
+    this.#world.logger.warn("range partition lost", { rangeId: this.rangeId, reason: failure.reason, message: failure.message });
+    this.#options.onLost?.(failure.message);
+  }
+
+  async #closeStreams(): Promise<void> {
+    const { metadata, commitLog, rowData, blobData } = this.#streams;
+    for (const stream of [metadata, commitLog, rowData, blobData]) await stream?.close();
+  }
+
+  #alive(): void {
+    if (this.#ended !== undefined) throw new FailureError(this.#ended);
+  }
+}

@@ -1,0 +1,60 @@
+/**
+ * What a partition holds, newest first: the memory table that takes commits, those that are being written out, and the checkpoints. A
+ * `TableView` is one moment's list; it stays readable while commits, checkpoints and merges go on.
+ */
+import type { Entry, KeyRange, MemoryTable } from "@stamp/lsm";
+import { Merger } from "@stamp/lsm";
+import type { Checkpoint } from "./checkpoint-reader.ts";
+
+export interface TableView {
+  /** Newest first. */
+  readonly memory: readonly MemoryTable[];
+  /** Newest first. */
+  readonly checkpoints: readonly Checkpoint[];
+}
+
+/** Throws FailureError when storage can't be read. */
+export async function getVersion(view: TableView, key: Uint8Array, snapshotSequence: number): Promise<Entry | undefined> {
+  for (const table of view.memory) {
+    const found = table.get(key, snapshotSequence);
+    if (found !== undefined) return found;
+  }
+  for (const checkpoint of view.checkpoints) {
+    const found = await checkpoint.get(key, snapshotSequence);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** Per key the newest visible version, tombstones left out. Throws FailureError. */
+export async function* scanVersions(view: TableView, range: KeyRange, snapshotSequence: number): AsyncGenerator<Entry, void, void> {
+  const sources: (Iterator<Entry, void> | AsyncIterator<Entry, void>)[] = [
+    ...view.memory.map((table) => table.iterate(range, snapshotSequence)),
+    ...view.checkpoints.map((checkpoint) => checkpoint.iterate(range, snapshotSequence)),
+  ];
+  const merger = new Merger(sources.length, range.reverse ? { reverse: true } : {});
+  const advance = async (source: number): Promise<void> => {
+    const next = await (sources[source] as Iterator<Entry, void>).next();
+    merger.set(source, next.done ? undefined : next.value);
+  };
+  for (let source = 0; source < sources.length; source++) await advance(source);
+  for (let next = merger.nextKey(); next !== undefined; next = merger.nextKey()) {
+    if (next.entry.value !== undefined) yield next.entry;
+    for (const source of next.advance) await advance(source);
+  }
+}
+
+/** Every version of several checkpoints, in order, for merging them. */
+export async function* mergedVersions(checkpoints: readonly Checkpoint[]): AsyncGenerator<Entry, void, void> {
+  const sources = checkpoints.map((checkpoint) => checkpoint.versions());
+  const merger = new Merger(sources.length);
+  const advance = async (source: number): Promise<void> => {
+    const next = await sources[source]?.next();
+    merger.set(source, next === undefined || next.done ? undefined : next.value);
+  };
+  for (let source = 0; source < sources.length; source++) await advance(source);
+  for (let next = merger.nextVersion(); next !== undefined; next = merger.nextVersion()) {
+    yield next.entry;
+    await advance(next.advance);
+  }
+}
