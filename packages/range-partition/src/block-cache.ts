@@ -1,27 +1,15 @@
-/**
- * Blocks of checkpoints in memory, for reads only: bounded in bytes, the least recently used go first. Several readers of a block that is
- * not there share one read.
- */
-import { FailureError } from "@stamp/base";
-import { type Block, decodeBlock } from "@stamp/lsm";
-import type { World } from "@stamp/ports";
-import type { ExtentReader, Place } from "@stamp/stream-client";
+/** Blocks of checkpoints in memory, for reads only: bounded in bytes, the least recently used go first. */
+import type { Block } from "@stamp/lsm";
 
-const readTimeoutMs = 10_000;
 /** Of a decoded block beside its bytes, about. */
 const overheadBytes = 256;
 
 export class BlockCache {
-  readonly #world: World;
-  readonly #reader: ExtentReader;
   readonly #bytesMax: number;
   readonly #blocks = new Map<string, Block>();
-  readonly #loading = new Map<string, Promise<Block>>();
   #bytes = 0;
 
-  constructor(world: World, reader: ExtentReader, bytesMax: number) {
-    this.#world = world;
-    this.#reader = reader;
+  constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
   }
 
@@ -29,38 +17,19 @@ export class BlockCache {
     return this.#bytes;
   }
 
-  /** At once when it is in memory. Throws FailureError. */
-  get(place: Place): Block | Promise<Block> {
-    const name = nameOf(place);
+  get(extentId: number, offsetBytes: number): Block | undefined {
+    const name = nameOf(extentId, offsetBytes);
     const held = this.#blocks.get(name);
     if (held !== undefined) {
       this.#blocks.delete(name);
       this.#blocks.set(name, held);
-      return held;
     }
-    let loading = this.#loading.get(name);
-    if (loading === undefined) {
-      loading = this.load(place)
-        .then((block) => {
-          this.#keep(name, block);
-          return block;
-        })
-        .finally(() => this.#loading.delete(name));
-      this.#loading.set(name, loading);
-    }
-    return loading;
+    return held;
   }
 
-  /** Around the cache, for merges, which read everything once. Throws FailureError. */
-  async load(place: Place): Promise<Block> {
-    const bytes = await this.#reader.read(place, { timeoutMs: readTimeoutMs });
-    if (!bytes.ok) throw new FailureError(bytes.failure);
-    const block = decodeBlock(ownedCopy(bytes.value), (part, seed) => this.#world.digest.crc32c(part, seed));
-    if (!block.ok) throw new FailureError(block.failure);
-    return block.value;
-  }
-
-  #keep(name: string, block: Block): void {
+  /** A block that would push out a quarter of the others is not kept. */
+  put(extentId: number, offsetBytes: number, block: Block): void {
+    const name = nameOf(extentId, offsetBytes);
     const bytes = block.bytes + overheadBytes;
     if (bytes > this.#bytesMax / 4 || this.#blocks.has(name)) return;
     this.#blocks.set(name, block);
@@ -73,9 +42,4 @@ export class BlockCache {
   }
 }
 
-const nameOf = (place: Place): string => `${place.extentId}:${place.offsetBytes}`;
-
-/** The bytes themselves, or a copy when keeping them would keep a much larger buffer. */
-export function ownedCopy(bytes: Uint8Array): Uint8Array {
-  return bytes.buffer.byteLength > bytes.length + 64 ? new Uint8Array(bytes) : bytes;
-}
+const nameOf = (extentId: number, offsetBytes: number): string => `${extentId}:${offsetBytes}`;

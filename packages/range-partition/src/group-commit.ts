@@ -1,56 +1,65 @@
 /**
  * Group commit: while one commit record is on its way to the log, everything that was decided meanwhile waits and becomes the next
- * record. No timers: alone, a transaction waits for nobody; under load, the append time sets the size of the group.
+ * record. No timers: alone, a transaction waits for nobody; under load, the time of an append sets the size of the group.
  *
- * Invariants: records reach the log in the order of their sequences (one append in flight); a transaction is applied only after its
- * record is durable, in sequence order; when an append fails the log is lost (the stream layer repeats everything else itself), and
- * nothing is ever committed again.
+ * Invariants: records reach the log in the order of their sequences (one append in flight, sequences without a gap); a transaction is
+ * applied only after its record is durable, in sequence order; when an append fails the log is lost (the stream layer repeats everything
+ * else itself), and nothing is ever committed again.
  */
-import { type Failure, type Outcome, ok } from "@stamp/base";
+import { type Failure, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
 import { encodeCommit, writesBytes } from "@stamp/lsm";
-import type { World } from "@stamp/ports";
+import type { Timer, World } from "@stamp/ports";
 import type { OwnedStream, Place } from "@stamp/stream-client";
 import type { RowWrite } from "./types.ts";
 
-export interface Commit {
-  readonly writes: readonly RowWrite[];
-  /** Its record is about to be sent: it can't be taken back any more. */
-  readonly onSent: () => void;
-  readonly onDone: (outcome: Outcome<number>) => void;
-}
-
-interface Queued extends Commit {
+/** A group whose record is durable. */
+export interface Committed {
+  readonly firstSequence: number;
+  readonly transactions: readonly (readonly RowWrite[])[];
+  readonly place: Place;
+  /** Of the record. */
   readonly bytes: number;
 }
 
-export interface GroupCommitParts {
-  readonly world: World;
-  readonly log: OwnedStream;
+export interface GroupCommitOptions {
   readonly ownerEpoch: number;
+  /** Of one record; a transaction that is larger alone is refused. */
   readonly groupBytesMax: number;
-  /** The next `count` sequences. */
-  readonly takeSequences: (count: number) => number;
-  /** Durable: make it readable. */
-  readonly apply: (firstSequence: number, group: readonly (readonly RowWrite[])[]) => void;
-  /** After every group that was applied: where its record lies and how long it is. */
-  readonly onApplied: (place: Place) => void;
-  /** No group is sent while it holds, e.g. because memory is full; call `pump` when that has changed. */
-  readonly mustWait: () => boolean;
+  readonly lastSequence: number;
+  readonly lastTicket: number;
+  readonly apply: (committed: Committed) => void;
+  /** Resolves when there is memory for another group. */
+  readonly room: () => Promise<void>;
+  readonly onLost: (failure: Failure) => void;
+}
+
+interface Queued {
+  readonly writes: readonly RowWrite[];
+  readonly bytes: number;
+  readonly settle: (outcome: Outcome<void>) => void;
 }
 
 const recordOverheadBytes = 64;
 
 export class GroupCommit {
-  readonly #parts: GroupCommitParts;
+  readonly #world: World;
+  readonly #log: OwnedStream;
+  readonly #options: GroupCommitOptions;
   #queue: Queued[] = [];
-  #inFlight = false;
+  #running = false;
   #ended: Failure | undefined;
+  #lastSequence: number;
+  #lastTicket: number;
   #groups = 0;
   #commits = 0;
   #idle: (() => void)[] = [];
 
-  constructor(parts: GroupCommitParts) {
-    this.#parts = parts;
+  constructor(world: World, log: OwnedStream, options: GroupCommitOptions) {
+    this.#world = world;
+    this.#log = log;
+    this.#options = options;
+    this.#lastSequence = options.lastSequence;
+    this.#lastTicket = options.lastTicket;
   }
 
   get groups(): number {
@@ -59,40 +68,51 @@ export class GroupCommit {
   get commits(): number {
     return this.#commits;
   }
-  get ended(): Failure | undefined {
-    return this.#ended;
+  /** The largest ticket given. */
+  get lastTicket(): number {
+    return this.#lastTicket;
   }
 
-  /** The answer takes it back, if it was not sent yet. */
-  add(commit: Commit): () => boolean {
-    if (this.#ended !== undefined) {
-      commit.onDone({ ok: false, failure: { ...this.#ended, applied: "no" } });
-      return () => false;
+  /** A number that no transaction had before, also under earlier owners. */
+  takeTicket(): number {
+    this.#lastTicket += 1;
+    return this.#lastTicket;
+  }
+
+  /**
+   * Commits the writes in one record with all that waits. `leave` runs when the outcome is certain: at once with the answer, or, when the
+   * caller was told `unknown` at its deadline, later, or never when nobody can say.
+   */
+  commit(writes: readonly RowWrite[], timeoutMs: number, leave: () => void): Promise<Outcome<void>> {
+    const bytes = writesBytes(writes);
+    const { groupBytesMax } = this.#options;
+    if (this.#ended !== undefined || bytes + recordOverheadBytes > groupBytesMax) {
+      leave();
+      if (this.#ended !== undefined) return Promise.resolve({ ok: false, failure: { ...this.#ended, applied: "no" } });
+      return Promise.resolve(refused("invalidArgument", "messageTooLarge", `a transaction of ${bytes} bytes, at most ${groupBytesMax}`));
     }
-    const queued: Queued = { ...commit, bytes: writesBytes(commit.writes) };
-    this.#queue.push(queued);
-    this.pump();
-    return () => {
-      const at = this.#queue.indexOf(queued);
-      if (at < 0) return false;
-      this.#queue.splice(at, 1);
-      this.#checkIdle();
-      return true;
-    };
+    return new Promise((resolve) => {
+      let timer: Timer | undefined;
+      const queued: Queued = {
+        writes,
+        bytes,
+        settle: (outcome) => {
+          timer?.cancel();
+          if (outcome.ok || outcome.failure.applied === "no") leave();
+          resolve(outcome);
+        },
+      };
+      timer = this.#world.clock.after(timeoutMs, () => this.#late(queued, resolve));
+      this.#queue.push(queued);
+      void this.#run();
+    });
   }
 
-  pump(): void {
-    if (this.#inFlight || this.#ended !== undefined || this.#queue.length === 0 || this.#parts.mustWait()) return;
-    const group = this.#take();
-    this.#inFlight = true;
-    void this.#commit(group);
-  }
-
-  /** Nothing is committed any more; what waits did not happen. A record in flight is resolved by the stream layer. */
+  /** Nothing more is committed; what waits did not happen. A record in flight is resolved by the stream layer. */
   end(failure: Failure): void {
     if (this.#ended !== undefined) return;
     this.#ended = failure;
-    for (const { onDone } of this.#queue.splice(0)) onDone({ ok: false, failure: { ...failure, applied: "no" } });
+    for (const { settle } of this.#queue.splice(0)) settle({ ok: false, failure: { ...failure, applied: "no" } });
     this.#checkIdle();
   }
 
@@ -104,42 +124,63 @@ export class GroupCommit {
     });
   }
 
+  #late(queued: Queued, resolve: (outcome: Outcome<void>) => void): void {
+    const at = this.#queue.indexOf(queued);
+    if (at >= 0) {
+      this.#queue.splice(at, 1);
+      queued.settle(refused("deadlineExceeded", "timeout", "the commit was not sent in time"));
+      return;
+    }
+    resolve(unknownOutcome("deadlineExceeded", "timeout", "the commit was not acknowledged in time"));
+  }
+
+  async #run(): Promise<void> {
+    if (this.#running) return;
+    this.#running = true;
+    while (this.#queue.length > 0) {
+      await this.#options.room();
+      const group = this.#take();
+      // What waited may have run out of time, or the end may have come.
+      if (group.length > 0) await this.#append(group);
+    }
+    this.#running = false;
+    this.#checkIdle();
+  }
+
   #take(): Queued[] {
     let bytes = recordOverheadBytes;
     let count = 0;
     for (const queued of this.#queue) {
-      if (count > 0 && bytes + queued.bytes > this.#parts.groupBytesMax) break;
+      if (bytes + queued.bytes > this.#options.groupBytesMax) break;
       bytes += queued.bytes;
       count += 1;
     }
     return this.#queue.splice(0, count);
   }
 
-  async #commit(group: readonly Queued[]): Promise<void> {
-    const { world, log, ownerEpoch, takeSequences, apply, onApplied } = this.#parts;
+  async #append(group: readonly Queued[]): Promise<void> {
+    const { ownerEpoch, apply, onLost } = this.#options;
     const transactions = group.map(({ writes }) => writes);
-    const firstSequence = takeSequences(group.length);
-    for (const { onSent } of group) onSent();
-    const record = encodeCommit({ ownerEpoch, firstSequence, transactions }, (bytes, seed) => world.digest.crc32c(bytes, seed));
-    const outcome = await log.append([record], { timeoutMs: Number.POSITIVE_INFINITY });
-    this.#inFlight = false;
-    if (!outcome.ok) {
-      for (const { onDone } of group) onDone(outcome);
-      this.end(outcome.failure);
-      this.#checkIdle();
+    const firstSequence = this.#lastSequence + 1;
+    this.#lastSequence += group.length;
+    const record = encodeCommit({ ownerEpoch, firstSequence, lastTicket: this.#lastTicket, transactions }, (part, seed) =>
+      this.#world.digest.crc32c(part, seed),
+    );
+    const placed = await this.#log.append([record], { timeoutMs: Number.POSITIVE_INFINITY });
+    if (!placed.ok) {
+      this.end(placed.failure);
+      for (const { settle } of group) settle(placed);
+      onLost(placed.failure);
       return;
     }
     this.#groups += 1;
     this.#commits += group.length;
-    apply(firstSequence, transactions);
-    onApplied(outcome.value[0] as Place);
-    for (const [i, { onDone }] of group.entries()) onDone(ok(firstSequence + i));
-    this.pump();
-    this.#checkIdle();
+    apply({ firstSequence, transactions, place: placed.value[0] as Place, bytes: record.length });
+    for (const { settle } of group) settle(ok());
   }
 
   #checkIdle(): void {
-    if (this.#inFlight || this.#queue.length > 0) return;
+    if (this.#running || this.#queue.length > 0) return;
     for (const resolve of this.#idle.splice(0)) resolve();
   }
 }

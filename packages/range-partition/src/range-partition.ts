@@ -200,7 +200,7 @@ export class RangePartition {
       return ok(decided.result);
     }
     for (const { key } of decided.writes) assert(this.#inRange(key), "a write inside the range");
-    const committed = await this.#commit.commit(decided.writes, ticket, Math.max(1, deadlineMs - clock.monotonicMs()), leave);
+    const committed = await this.#commit.commit(decided.writes, Math.max(1, deadlineMs - clock.monotonicMs()), leave);
     return committed.ok ? ok(decided.result) : committed;
   }
 
@@ -291,7 +291,8 @@ export class RangePartition {
       this.#frozen = undefined;
     }
     const merged = await this.#maintenance.merge(() => [...this.#snapshots.keys()]);
-    if (!merged.ok) this.#lose(merged.failure);
+    // Nothing is lost by a merge that could not read its sources: it is tried again after the next checkpoint.
+    if (!merged.ok) this.#world.logger.warn("checkpoints not merged, later", { rangeId: this.rangeId, reason: merged.failure.reason });
   }
 
   #freeze(): void {
