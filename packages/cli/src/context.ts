@@ -54,7 +54,8 @@ export function withConfig(command: Command, keys: readonly string[] = configKey
 }
 
 export function configOf(command: Command): ClusterConfig {
-  const { config, data, ...flags } = command.opts<Record<string, unknown>>();
+  const { config, data, ...options } = command.opts<Record<string, unknown>>();
+  const flags = Object.fromEntries(Object.entries(options).filter(([key]) => (configKeys as readonly string[]).includes(key)));
   return loadConfig({
     file: config as string | undefined,
     directory: process.cwd(),

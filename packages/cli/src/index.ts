@@ -1,1 +1,5 @@
-export {};
+export { type BlobAnswer, BlobClient, type BlobResult } from "./drills/blob-client.ts";
+export { CheckingClient, type CheckingReport, contentOf, type WriteTime } from "./drills/checking-client.ts";
+export { type Drill, drills } from "./drills/drills.ts";
+export { type DrillReport, runDrill } from "./drills/run-drill.ts";
+export { attach, type DrillTarget, startOwn, untilReady } from "./drills/target.ts";

@@ -3,8 +3,10 @@ import { ConfigError, StartError } from "@stamp/cluster";
 import { Command } from "commander";
 import { addConfig } from "./config-show.ts";
 import { CommandError, exitCodes } from "./context.ts";
+import { addDrill } from "./drill-command.ts";
 import { addLists } from "./lists.ts";
 import { addStatus } from "./status.ts";
+import { addToken } from "./token-command.ts";
 import { addUp } from "./up.ts";
 
 const program = new Command("stamp")
@@ -23,6 +25,8 @@ addUp(program);
 addStatus(program);
 addLists(program);
 addConfig(program);
+addDrill(program);
+addToken(program);
 exitWithUsageCode(program);
 
 /** commander ends with 1 for a wrong command line; 1 means here that something failed. */

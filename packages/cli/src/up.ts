@@ -26,8 +26,7 @@ export function addUp(program: Command): void {
     .option("-d, --detach", "in the background: see it with `stamp status`, stop it with `stamp down`")
     .option("--ready-timeout-s <seconds>", "with -d: how long to wait until everything is ready", "60")
     .action(async (_options, command: Command) => {
-      const { detach: background, readyTimeoutS, ...rest } = command.opts<{ detach?: boolean; readyTimeoutS: string }>();
-      void rest;
+      const { detach: background, readyTimeoutS } = command.opts<{ detach?: boolean; readyTimeoutS: string }>();
       if (background === true) await upDetached(command, Number(readyTimeoutS) * 1_000);
       else await upForeground(command);
     });

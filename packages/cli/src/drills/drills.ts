@@ -1,0 +1,150 @@
+/** The drills: what each breaks, and how it is mended. */
+import type { DrillTarget } from "./target.ts";
+
+export interface DrillContext {
+  readonly target: DrillTarget;
+  /** Marks the moment of the fault. */
+  readonly fault: (what: string) => void;
+  readonly note: (what: string) => void;
+}
+
+export interface Drill {
+  readonly name: string;
+  readonly about: string;
+  /** What the design aims at; told, not enforced: it depends on the machine. */
+  readonly holdUpAimMs: number;
+  /** How long the clients go on writing after the fault, at least. */
+  readonly afterFaultMs: number;
+  readonly run: (context: DrillContext) => Promise<void>;
+  /** Brings back what was held down, before everything is read back. */
+  readonly mend?: (context: DrillContext) => Promise<void>;
+}
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** The nodes of the extent that the Blob table's commit log is written to now, primary first. */
+async function nodesWrittenTo({ target }: DrillContext): Promise<readonly string[]> {
+  const [ranges, extents] = await Promise.all([target.inspector.ranges(), target.inspector.extents()]);
+  const stream = ranges.find((range) => range.table === "Blob")?.streams?.commitLog;
+  const last = extents.filter((extent) => extent.stream === stream && extent.location?.sealedLengthBytes === undefined).at(-1);
+  if (last === undefined || last.nodeIds.length === 0) throw new Error("the Blob table's commit log has no open extent");
+  return last.nodeIds;
+}
+
+async function serverOfBlobs({ target }: DrillContext): Promise<string> {
+  const range = (await target.inspector.ranges()).find((each) => each.table === "Blob");
+  if (range === undefined || range.server === "") throw new Error("nobody serves the Blob table");
+  return range.server;
+}
+
+/** Among several processes of a role the one that leads. */
+async function leaderOf({ target }: DrillContext, role: "stream-manager" | "partition-manager"): Promise<string> {
+  const address = await target.inspector.leader(role);
+  const found = (await target.status()).processes.find((each) => each.grpc === address);
+  if (found === undefined) throw new Error(`no process of this cluster is at ${address}`);
+  return found.name;
+}
+
+async function kill(context: DrillContext, name: string): Promise<void> {
+  context.fault(`kill -9 ${name}`);
+  await context.target.ask({ do: "signal", name, signal: "SIGKILL" });
+}
+
+export const drills: readonly Drill[] = [
+  {
+    name: "kill-extent-node",
+    about: "kill -9 an extent node that holds a secondary replica of what is being written",
+    holdUpAimMs: 1_000,
+    afterFaultMs: 8_000,
+    run: async (context) => {
+      const nodes = await nodesWrittenTo(context);
+      await kill(context, nodes.at(-1) as string);
+    },
+  },
+  {
+    name: "kill-primary",
+    about: "kill -9 the extent node that is the primary of what is being written",
+    holdUpAimMs: 1_000,
+    afterFaultMs: 8_000,
+    run: async (context) => {
+      const nodes = await nodesWrittenTo(context);
+      await kill(context, nodes[0] as string);
+    },
+  },
+  {
+    name: "kill-partition-server",
+    about: "kill -9 the partition server of the Blob table; it is restarted at once",
+    holdUpAimMs: 3_000,
+    afterFaultMs: 8_000,
+    run: async (context) => kill(context, await serverOfBlobs(context)),
+  },
+  {
+    name: "kill-partition-server-stays-dead",
+    about: "kill -9 the partition server of the Blob table and keep it down: another one takes over",
+    holdUpAimMs: 8_000,
+    afterFaultMs: 12_000,
+    run: async (context) => {
+      const name = await serverOfBlobs(context);
+      context.fault(`kill -9 ${name}, it stays down`);
+      await context.target.ask({ do: "hold", name });
+    },
+    mend: startEverything,
+  },
+  {
+    name: "kill-partition-manager",
+    about: "kill -9 the partition manager",
+    holdUpAimMs: 250,
+    afterFaultMs: 8_000,
+    run: async (context) => kill(context, await leaderOf(context, "partition-manager")),
+  },
+  {
+    name: "kill-stream-manager",
+    about: "kill -9 the stream manager",
+    holdUpAimMs: 250,
+    afterFaultMs: 8_000,
+    run: async (context) => kill(context, await leaderOf(context, "stream-manager")),
+  },
+  {
+    name: "kill-lock-service",
+    about: "kill -9 the lock service, which also holds the metadata store",
+    holdUpAimMs: 250,
+    afterFaultMs: 10_000,
+    run: async (context) => kill(context, "lock-service-1"),
+  },
+  {
+    name: "pause-extent-node",
+    about: "SIGSTOP an extent node for 30 s, then let it go on: it must not serve or take what it missed",
+    holdUpAimMs: 2_500,
+    afterFaultMs: 40_000,
+    run: async (context) => {
+      const name = (await nodesWrittenTo(context))[0] as string;
+      context.fault(`SIGSTOP ${name}`);
+      await context.target.ask({ do: "signal", name, signal: "SIGSTOP" });
+      await pause(30_000);
+      await context.target.ask({ do: "signal", name, signal: "SIGCONT" });
+      context.note(`SIGCONT ${name}`);
+    },
+  },
+  {
+    name: "power-loss",
+    about: "kill -9 every process at once, then start all again",
+    holdUpAimMs: 15_000,
+    afterFaultMs: 5_000,
+    run: async (context) => {
+      context.fault("kill -9 of every process");
+      await context.target.ask({ do: "power-loss" });
+      await pause(500);
+      await context.target.ask({ do: "resume" });
+      context.note("every process started again");
+    },
+  },
+];
+
+async function startEverything(context: DrillContext): Promise<void> {
+  for (const each of (await context.target.status()).processes) {
+    if (each.state === "down") {
+      await context.target.ask({ do: "start", name: each.name });
+      context.note(`${each.name} started again`);
+    }
+  }
+}

@@ -1,0 +1,89 @@
+/** The cluster a drill is run on: one of its own, started for it in a temporary folder, or one that runs already. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  type ClusterConfig,
+  type ClusterStatus,
+  type ControlRequest,
+  control,
+  DataFolder,
+  loadConfig,
+  ownTransport,
+  runSupervisor,
+  StampInspector,
+  StartError,
+} from "@stamp/cluster";
+import { CommandError, root } from "../context.ts";
+
+export interface DrillTarget {
+  readonly inspector: StampInspector;
+  readonly connectionString: string;
+  status(): Promise<ClusterStatus>;
+  ask(request: ControlRequest): Promise<ClusterStatus>;
+  close(): Promise<void>;
+}
+
+const readyTimeoutMs = 60_000;
+const portTriesMax = 20;
+
+/** A running cluster, through its supervisor. */
+export async function attach(config: ClusterConfig): Promise<DrillTarget> {
+  const folder = new DataFolder(config.dataDir);
+  if (folder.supervisor() === undefined) throw new CommandError(`no cluster runs on ${config.dataDir}`);
+  const ask = (request: ControlRequest): Promise<ClusterStatus> => control(folder.control, request);
+  const status = await ask({ do: "status" });
+  const transport = ownTransport();
+  return {
+    inspector: new StampInspector(transport, status.lockService),
+    connectionString: status.connectionString,
+    status: () => ask({ do: "status" }),
+    ask,
+    close: () => transport.close(),
+  };
+}
+
+/** A cluster of its own; `flags` go over its configuration. Its data are deleted afterwards unless `keep`. */
+export async function startOwn(flags: Readonly<Record<string, unknown>>, keep: boolean): Promise<DrillTarget> {
+  const dataDir = await mkdtemp(join(tmpdir(), "stamp-drill-"));
+  const transport = ownTransport();
+  for (let attempt = 0; ; attempt++) {
+    const portBase = 20_000 + Math.floor(Math.random() * 120) * 300;
+    const config = loadConfig({ directory: root, root, environment: {}, flags: { portBase, ...flags, dataDir } });
+    try {
+      const running = await runSupervisor({ config, root, transport });
+      const target = await attach(config);
+      const close = async (): Promise<void> => {
+        await target.close();
+        await running.stop();
+        await running.stopped;
+        await transport.close();
+        if (!keep) await rm(dataDir, { recursive: true, force: true });
+      };
+      try {
+        await untilReady(target);
+      } catch (error) {
+        await close();
+        throw error;
+      }
+      return { ...target, close };
+    } catch (error) {
+      if (!(error instanceof StartError) || attempt >= portTriesMax || flags.portBase !== undefined) throw error;
+    }
+  }
+}
+
+export async function untilReady(target: DrillTarget): Promise<void> {
+  const untilMs = performance.now() + readyTimeoutMs;
+  for (;;) {
+    const status = await target.status();
+    if (status.ready) return;
+    if (performance.now() > untilMs) {
+      const waiting = status.processes
+        .filter((each) => !each.ready)
+        .map((each) => `${each.name}: ${each.state} ${each.waitingFor.join(", ")} ${each.lastExit}`);
+      throw new CommandError(`the cluster is not ready after ${readyTimeoutMs / 1_000} s:\n  ${waiting.join("\n  ")}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
