@@ -22,6 +22,7 @@ interface Lie {
 async function run(lie: Lie): Promise<CheckingReport> {
   const blobs = new Map<string, Buffer>();
   let puts = 0;
+  let counterPuts = 0;
   const etag = (bytes: Buffer): string => `"${createHash("md5").update(bytes).digest("hex")}"`;
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
@@ -38,7 +39,7 @@ async function run(lie: Lie): Promise<CheckingReport> {
     const wanted = request.headers["if-match"];
     const isCounter = name.includes("counter");
     if ((wanted !== undefined && wanted !== (held && etag(held))) || (request.headers["if-none-match"] === "*" && held)) return answer(412);
-    if (lie.staleCounter === true && isCounter && number % 50 === 0) return answer(201);
+    if (lie.staleCounter === true && isCounter && ++counterPuts === 3) return answer(201);
     if (lie.loses?.(name, number) !== true)
       blobs.set(name, lie.damages?.(name, number) === true ? Buffer.from(body).fill(7, 100, 101) : body);
     if (lie.dropsAnswer?.(number) === true) return void request.socket.destroy();
