@@ -19,7 +19,7 @@ import {
   walkFrames,
 } from "@stamp/extent";
 import type { Disk, KeyValueOperation, World } from "@stamp/ports";
-import { copyPath, type ExtentFiles, extentPath, extentsFolder } from "./extent-files.ts";
+import { type ExtentFiles, extentPath, extentsFolder } from "./extent-files.ts";
 import { journalFolder } from "./journal.ts";
 import type { ExtentTable } from "./table.ts";
 import { walkFile } from "./walk.ts";
@@ -108,7 +108,8 @@ export async function recover(
     if (judged.forgotten > 0) log.info("the journal's torn tail is forgotten", { records: judged.forgotten });
   }
   replay.finish();
-  await effects.settle();
+  await effects.settle(rebuilt);
+  await discardCopies(world);
   await table.markComplete();
   return {
     replicas,
@@ -120,6 +121,15 @@ export async function recover(
     replayed,
     rebuilt,
   };
+}
+
+/** Copies that no record of the journal adopted were never finished. */
+async function discardCopies(world: World): Promise<void> {
+  for (const folder of await world.disk.list(extentsFolder)) {
+    for (const name of await world.disk.list(`${extentsFolder}/${folder}`)) {
+      if (name.endsWith(".copy")) await world.disk.remove(`${extentsFolder}/${folder}/${name}`);
+    }
+  }
 }
 
 /** The extent table from the extent files' headers; unsealed replicas are walked for their length. */
@@ -159,6 +169,9 @@ async function measured(world: World, files: ExtentFiles, meta: ReplicaMeta): Pr
   }
   return { ...meta, durableBytes: walk.endBytes };
 }
+
+/** In one write to the table. */
+const operationsMax = 1_000;
 
 interface Run {
   readonly offsetBytes: number;
@@ -254,17 +267,18 @@ class Effects {
   }
 
   /** Everything durable: headers, then the table. */
-  async settle(): Promise<void> {
+  async settle(rebuilt: boolean): Promise<void> {
     for (const id of this.#forgotten) if (!this.#replicas.has(id)) await this.#table.forget(id);
     const operations: KeyValueOperation[] = [];
     for (const replica of this.#replicas.values()) {
       const id = replica.extentId;
-      if (this.#touched.has(id) || replica.state === "damaged" || replica.state === "closed") {
+      const changed = this.#touched.has(id) || replica.state === "damaged" || replica.state === "closed";
+      if (changed) {
         await this.#files.ensure(id);
         await this.#files.writeHeader(extentPath(id), replica.meta);
       }
-      operations.push(this.#table.put(replica.meta));
-      if (await this.#world.disk.exists(copyPath(id))) await this.#files.discardCopy(id);
+      if (changed || rebuilt) operations.push(this.#table.put(replica.meta));
+      if (operations.length >= operationsMax) await this.#table.write(operations.splice(0), false);
     }
     await this.#table.write(operations, true);
   }
