@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { compareBytes, concatBytes, unwrap } from "@stamp/base";
+import { compareBytes, unwrap } from "@stamp/base";
 import fc from "fast-check";
-import { decodeKey, encodeKey, encodeOpenComponent, encodeStringPrefix, type KeyComponent, type KeyElement } from "./key.ts";
+import { decodeKey, encodeKey, encodeKeyPrefix, type KeyComponent, type KeyElement } from "./key.ts";
 
 const element = fc.oneof(
   fc.integer({ min: Number.MIN_SAFE_INTEGER, max: Number.MAX_SAFE_INTEGER }),
@@ -67,7 +67,7 @@ test("keys: every truncation is refused or is a shorter key, and no flipped byte
 test("keys: a string's prefix is the start of exactly the strings that begin so", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary", maxLength: 4 }), fc.string({ unit: "binary", maxLength: 6 }), (prefix, text) => {
-      const start = concatBytes([encodeOpenComponent([1]), encodeStringPrefix(prefix)]);
+      const start = encodeKeyPrefix([], [1], prefix);
       const whole = encodeKey([[1, text]]);
       const begins = compareBytes(whole.subarray(0, start.length), start) === 0;
       const utf8 = (s: string): Buffer => Buffer.from(new TextEncoder().encode(s));

@@ -10,7 +10,7 @@
  * Invariants: decode(encode(k)) = k; encode(a) < encode(b) by bytes exactly when a < b element by element; no encoded key is a prefix
  * of another one with as many components.
  */
-import { assert, concatBytes, type Failed, fromUtf8, type Outcome, ok, refused, utf8 } from "@stamp/base";
+import { assert, type Failed, fromUtf8, type Outcome, ok, refused, utf8 } from "@stamp/base";
 
 export type KeyElement = number | string | Uint8Array;
 export type KeyComponent = readonly KeyElement[];
@@ -20,61 +20,126 @@ const stringTag = 0x02;
 const componentTag = 0x05;
 const numberTag = 0x14;
 const numberBytesMax = 7;
-const terminator = Uint8Array.of(0x00);
 
 /** Encodes a whole key. */
-export const encodeKey = (components: readonly KeyComponent[]): Uint8Array<ArrayBuffer> => concatBytes(components.map(encodeComponent));
-
-export function encodeComponent(component: KeyComponent): Uint8Array<ArrayBuffer> {
-  return concatBytes([Uint8Array.of(componentTag), ...component.map(encodeElement), terminator]);
+export function encodeKey(components: readonly KeyComponent[]): Uint8Array<ArrayBuffer> {
+  const writer = new KeyWriter();
+  for (const component of components) writer.component(component);
+  return writer.finish();
 }
 
-/** The bytes with which every component starts that begins with these elements; the component is left open. */
-export function encodeOpenComponent(elements: KeyComponent): Uint8Array<ArrayBuffer> {
-  return concatBytes([Uint8Array.of(componentTag), ...elements.map(encodeElement)]);
+/** The bytes of a key that goes on behind another one: `start`, then these components. */
+export function appendComponents(start: Uint8Array, components: readonly KeyComponent[]): Uint8Array<ArrayBuffer> {
+  const writer = new KeyWriter();
+  writer.raw(start);
+  for (const component of components) writer.component(component);
+  return writer.finish();
 }
 
-/** The bytes with which an encoded string element starts whose text begins with `prefix`. */
-export const encodeStringPrefix = (prefix: string): Uint8Array<ArrayBuffer> =>
-  concatBytes([Uint8Array.of(stringTag), escaped(utf8(prefix))]);
-
-function encodeElement(element: KeyElement): Uint8Array<ArrayBuffer> {
-  if (typeof element === "number") return encodeNumber(element);
-  if (typeof element === "string") return concatBytes([Uint8Array.of(stringTag), escaped(utf8(element)), terminator]);
-  return concatBytes([Uint8Array.of(bytesTag), escaped(element), terminator]);
+/**
+ * The bytes with which every key starts that begins with these components and then with a component that begins with `elements`, its
+ * next element being a string that begins with `prefix` when one is given. What is given last is left open.
+ */
+export function encodeKeyPrefix(components: readonly KeyComponent[], elements: KeyComponent, prefix?: string): Uint8Array<ArrayBuffer> {
+  const writer = new KeyWriter();
+  for (const component of components) writer.component(component);
+  writer.open(elements, prefix);
+  return writer.finish();
 }
 
-function escaped(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
-  let zeros = 0;
-  for (const byte of bytes) if (byte === 0) zeros++;
-  const out = new Uint8Array(bytes.length + zeros);
-  if (zeros === 0) {
-    out.set(bytes);
-    return out;
-  }
-  let at = 0;
-  for (const byte of bytes) {
-    out[at++] = byte;
-    if (byte === 0) out[at++] = 0xff;
-  }
-  return out;
+/** As encodeKeyPrefix, behind what is encoded already. */
+export function appendOpenComponent(start: Uint8Array, elements: KeyComponent): Uint8Array<ArrayBuffer> {
+  const writer = new KeyWriter();
+  writer.raw(start);
+  writer.open(elements);
+  return writer.finish();
 }
 
-function encodeNumber(value: number): Uint8Array<ArrayBuffer> {
-  assert(Number.isSafeInteger(value), `a key holds safe integers only: ${value}`);
-  let rest = Math.abs(value);
-  const digits: number[] = [];
-  while (rest > 0) {
-    digits.push(rest % 256);
-    rest = Math.floor(rest / 256);
+/** Keys are made several times per operation, so they are written in one go. The scratch is used by one writer at a time: nothing waits. */
+let scratch: Uint8Array<ArrayBuffer> = new Uint8Array(512);
+
+class KeyWriter {
+  #length = 0;
+
+  component(elements: KeyComponent): void {
+    this.open(elements);
+    this.#byte(0x00);
   }
-  const out = new Uint8Array(1 + digits.length);
-  out[0] = value < 0 ? numberTag - digits.length : numberTag + digits.length;
-  for (let i = 0; i < digits.length; i++) {
-    const digit = digits[digits.length - 1 - i] as number;
-    out[1 + i] = value < 0 ? 0xff - digit : digit;
+
+  open(elements: KeyComponent, prefix?: string): void {
+    this.#byte(componentTag);
+    for (const element of elements) {
+      if (typeof element === "number") {
+        this.#number(element);
+        continue;
+      }
+      if (typeof element === "string") this.#text(element);
+      else {
+        this.#byte(bytesTag);
+        this.#escaped(element);
+      }
+      this.#byte(0x00);
+    }
+    if (prefix !== undefined) this.#text(prefix);
   }
-  return out;
+
+  raw(bytes: Uint8Array): void {
+    this.#room(bytes.length);
+    scratch.set(bytes, this.#length);
+    this.#length += bytes.length;
+  }
+
+  finish(): Uint8Array<ArrayBuffer> {
+    return scratch.slice(0, this.#length);
+  }
+
+  #room(more: number): void {
+    if (this.#length + more <= scratch.length) return;
+    const grown = new Uint8Array(Math.max(this.#length + more, scratch.length * 2));
+    grown.set(scratch.subarray(0, this.#length));
+    scratch = grown;
+  }
+
+  #byte(value: number): void {
+    this.#room(1);
+    scratch[this.#length++] = value;
+  }
+
+  /** Plain ASCII, as nearly all names are, is copied; the rest goes through UTF-8. */
+  #text(text: string): void {
+    this.#byte(stringTag);
+    this.#room(text.length);
+    for (let i = 0; i < text.length; i++) {
+      const code = text.charCodeAt(i);
+      if (code === 0 || code > 0x7f) {
+        this.#escaped(utf8(text.slice(i)));
+        return;
+      }
+      scratch[this.#length++] = code;
+    }
+  }
+
+  #escaped(bytes: Uint8Array): void {
+    this.#room(bytes.length * 2);
+    for (const byte of bytes) {
+      scratch[this.#length++] = byte;
+      if (byte === 0) scratch[this.#length++] = 0xff;
+    }
+  }
+
+  #number(value: number): void {
+    assert(Number.isSafeInteger(value), `a key holds safe integers only: ${value}`);
+    const absolute = Math.abs(value);
+    let digits = 0;
+    for (let rest = absolute; rest > 0; rest = Math.floor(rest / 256)) digits++;
+    this.#room(1 + digits);
+    scratch[this.#length++] = value < 0 ? numberTag - digits : numberTag + digits;
+    for (let rest = absolute, i = digits - 1; i >= 0; i--, rest = Math.floor(rest / 256)) {
+      const digit = rest % 256;
+      scratch[this.#length + i] = value < 0 ? 0xff - digit : digit;
+    }
+    this.#length += digits;
+  }
 }
 
 const damaged = (what: string): Failed => refused("dataLoss", "damaged", `key: ${what}`);

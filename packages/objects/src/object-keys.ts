@@ -13,8 +13,8 @@
  * atomically and are never split. `snapshot` is "" for the blob itself. The incarnation is that of the container's row, so what was put
  * into a container that was deleted can't be reached through a later one of the same name (rule incarnationInKey).
  */
-import { concatBytes, prefixEnd, present, type Rules } from "@stamp/base";
-import { encodeComponent, encodeKey, encodeOpenComponent, encodeStringPrefix, type KeyComponent } from "./key.ts";
+import { prefixEnd, present, type Rules } from "@stamp/base";
+import { appendComponents, appendOpenComponent, encodeKey, encodeKeyPrefix, type KeyComponent } from "./key.ts";
 
 export interface BlobName {
   readonly account: string;
@@ -37,8 +37,7 @@ export const accountKey = (account: string): Uint8Array => encodeKey([[account],
 export const containerKey = (account: string, container: string): Uint8Array => encodeKey([[account], [containerKind, container], []]);
 
 /** Every container row of the account whose name begins with `prefix` starts so. */
-export const containersPrefix = (account: string, prefix: string): Uint8Array =>
-  concatBytes([encodeComponent([account]), encodeOpenComponent([containerKind]), encodeStringPrefix(prefix)]);
+export const containersPrefix = (account: string, prefix: string): Uint8Array => encodeKeyPrefix([[account]], [containerKind], prefix);
 
 type ContainerOfBlobs = Omit<BlobName, "blob">;
 
@@ -46,17 +45,13 @@ const incarnationInKey = (rules: Rules, name: ContainerOfBlobs): number => (rule
 
 /** Every row of this blob starts so. */
 export const blobPrefix = (rules: Rules, name: BlobName): Uint8Array =>
-  concatBytes([encodeComponent([name.account]), encodeComponent([blobKind, name.container, incarnationInKey(rules, name), name.blob])]);
+  encodeKey([[name.account], [blobKind, name.container, incarnationInKey(rules, name), name.blob]]);
 
 /** Every row of every blob of the container whose name begins with `prefix` starts so. */
 export const blobsPrefix = (rules: Rules, container: ContainerOfBlobs, prefix: string): Uint8Array =>
-  concatBytes([
-    encodeComponent([container.account]),
-    encodeOpenComponent([blobKind, container.container, incarnationInKey(rules, container)]),
-    encodeStringPrefix(prefix),
-  ]);
+  encodeKeyPrefix([[container.account]], [blobKind, container.container, incarnationInKey(rules, container)], prefix);
 
-const rowOf = (blob: Uint8Array, objectName: KeyComponent): Uint8Array => concatBytes([blob, encodeComponent([noSnapshot, ...objectName])]);
+const rowOf = (blob: Uint8Array, objectName: KeyComponent): Uint8Array => appendComponents(blob, [[noSnapshot, ...objectName]]);
 
 /** `blob` is what blobPrefix gave. */
 export const headKey = (blob: Uint8Array): Uint8Array => rowOf(blob, [headRow]);
@@ -67,7 +62,7 @@ export const blockKey = (blob: Uint8Array, generation: number, blockId: Uint8Arr
 
 /** Every uncommitted block row of this generation starts so. */
 export const blocksPrefix = (blob: Uint8Array, generation: number): Uint8Array =>
-  concatBytes([blob, encodeOpenComponent([noSnapshot, blockRow, generation])]);
+  appendOpenComponent(blob, [noSnapshot, blockRow, generation]);
 
 /** The first key after all that start with this prefix; our prefixes start with a tag, so there always is one. */
 export const afterPrefix = (prefix: Uint8Array): Uint8Array => present(prefixEnd(prefix), "the end of a key prefix");

@@ -19,6 +19,12 @@ interface OfContainer {
   readonly container: string;
 }
 
+/** Absent is empty. */
+interface ListStart {
+  readonly prefix?: string | undefined;
+  readonly marker?: string | undefined;
+}
+
 type OnBlobKind =
   | "putBlob"
   | "getBlob"
@@ -34,15 +40,13 @@ export type Routable =
   | { readonly case: "getAccount"; readonly value: { readonly account: string } }
   | { readonly case: "putAccount"; readonly value: { readonly account?: { readonly name: string } | undefined } }
   | { readonly case: "createContainer" | "getContainer" | "setContainerMetadata" | "deleteContainer"; readonly value: OfContainer }
-  | { readonly case: "listContainers"; readonly value: { readonly account: string; readonly prefix: string; readonly marker: string } }
+  | { readonly case: "listContainers"; readonly value: { readonly account: string } & ListStart }
   | { readonly case: OnBlobKind; readonly value: { readonly name?: Named | undefined } }
   | {
       readonly case: "listBlobs";
       readonly value: OfContainer & {
         readonly containerIncarnation: number | bigint;
-        readonly prefix: string;
-        readonly marker: string;
-      };
+      } & ListStart;
     };
 
 export interface Route {
@@ -83,8 +87,8 @@ const named = (name: { readonly account: string; readonly containerIncarnation: 
 });
 
 /** Names that begin with the prefix, from the marker on. */
-function listStart(keyOf: (text: string) => Uint8Array, list: { readonly prefix: string; readonly marker: string }): Uint8Array {
-  return compareText(list.marker, list.prefix) > 0 ? keyOf(list.marker) : keyOf(list.prefix);
+function listStart(keyOf: (text: string) => Uint8Array, { prefix = "", marker = "" }: ListStart): Uint8Array {
+  return compareText(marker, prefix) > 0 ? keyOf(marker) : keyOf(prefix);
 }
 
 /** By code point, as keys sort. */

@@ -60,11 +60,10 @@ const typeCodes = new Map<PropertyType, number>(typeNames.map((name, index) => [
 /** Properties that are undefined are left out. */
 export function encodeRow<S extends Schema>(schema: S, row: RowOf<S>): Uint8Array<ArrayBuffer> {
   const held: { property: Property; value: PropertyTypes[PropertyType] }[] = [];
-  for (const [name, property] of Object.entries(schema)) {
+  for (const [name, property] of byId(schema)) {
     const value = row[name];
     if (value !== undefined) held.push({ property, value });
   }
-  held.sort((a, b) => a.property.id - b.property.id);
   const out = new ByteWriter();
   out.byte(rowVersion);
   out.varint(held.length);
@@ -175,6 +174,17 @@ function readRow<S extends Schema>(schema: S, reader: ByteReader): RowOf<S> {
   }
   if (reader.left !== 0) throw new DecodeError("bytes after the last property");
   return row as RowOf<S>;
+}
+
+const sorted = new WeakMap<Schema, readonly (readonly [string, Property])[]>();
+
+function byId(schema: Schema): readonly (readonly [string, Property])[] {
+  let entries = sorted.get(schema);
+  if (!entries) {
+    entries = Object.entries(schema).sort(([, a], [, b]) => a.id - b.id);
+    sorted.set(schema, entries);
+  }
+  return entries;
 }
 
 const nameMaps = new WeakMap<Schema, Map<number, string>>();

@@ -34,15 +34,12 @@ export function tableOpener(world: World, config: { readonly lockService: string
 function tableOf(partition: RangePartition): OwnTable {
   return {
     readAll: () => readAll(partition),
-    write: (rows) =>
-      partition.transact(
-        lockKey,
-        async (tx) => ({
-          writes: rows.map(({ key, value }) => ({ kind: "put", key, value }) as const),
-          result: tx.nextSequence,
-        }),
-        { timeoutMs: writeTimeoutMs },
-      ),
+    write: async (rows) => {
+      const writes = rows.map(({ key, value }) => ({ kind: "put", key, value }) as const);
+      const written = await partition.transact(lockKey, async () => ({ writes, result: undefined }), { timeoutMs: writeTimeoutMs });
+      // There is one writer, so the newest commit is this one.
+      return written.ok ? ok(partition.stats.sequence) : written;
+    },
     get sequence() {
       return partition.stats.sequence;
     },

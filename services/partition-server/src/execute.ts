@@ -11,12 +11,12 @@ import {
   type Decision,
   inlineBytesMax,
   isRead,
-  lockKeyOf,
   type Operation,
   type OperationResult,
   type Place,
   type PlanContext,
   planOf,
+  type Route,
   routeOf,
 } from "@stamp/objects";
 import { holdsKey } from "@stamp/partition-map";
@@ -94,9 +94,10 @@ export class Executor {
     const found = this.#holdings.serving(rangeId, rangeVersion);
     if (!found.ok) return found;
     const held = found.value;
-    const misplaced = this.#misplaced(held, asked);
+    const route = routeOf(this.#world.rules, asked);
+    const misplaced = this.#misplaced(held, asked, route);
     if (misplaced) return misplaced;
-    const decided = isRead(asked) ? await this.#read(held, asked) : await this.#write(held, asked, deadlineMs);
+    const decided = isRead(asked) ? await this.#read(held, asked) : await this.#write(held, asked, route.key, deadlineMs);
     if (!decided.ok) return decided;
     const { result, writes, refusal } = decided.value;
     if (writes.length > 0) return ok(result);
@@ -112,9 +113,8 @@ export class Executor {
   }
 
   /** A front-end and this server mean the same place by an operation, or it is not done here. */
-  #misplaced(held: HeldEngine, operation: Operation): Failed | undefined {
+  #misplaced(held: HeldEngine, operation: Operation, route: Route): Failed | undefined {
     const { range } = held;
-    const route = routeOf(this.#world.rules, operation);
     if (route.table !== range.table) {
       return refused("failedPrecondition", "wrongPartition", `${range.rangeId} is of table ${range.table}, not ${route.table}`);
     }
@@ -128,11 +128,10 @@ export class Executor {
     return held.engine.read((view) => this.#run(held, operation, view, 0));
   }
 
-  async #write(held: HeldEngine, asked: Operation, deadlineMs: number): Promise<Outcome<Decision>> {
+  async #write(held: HeldEngine, asked: Operation, lockKey: Uint8Array, deadlineMs: number): Promise<Outcome<Decision>> {
     const spilled = await this.#spill(held, asked, deadlineMs);
     if (!spilled.ok) return spilled;
     const operation = spilled.value;
-    const lockKey = lockKeyOf(this.#world.rules, operation);
     if (this.#left(deadlineMs) <= 0) return refused("deadlineExceeded", "timeout", "no time is left to write");
     const decide = (view: RowView, sequence: number) => this.#run(held, operation, view, sequence);
     return held.engine.transact(lockKey, decide, this.#left(deadlineMs));
