@@ -1,0 +1,70 @@
+/** The stored format of the lock service: golden records, and damage is said, never served. */
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { test } from "node:test";
+import type { Outcome } from "@stamp/base";
+import { unwrap, utf8 } from "@stamp/base";
+import { Simulation } from "@stamp/simulator";
+import { lockServiceSchema } from "./config.ts";
+import { LockServiceRole } from "./lock-service.ts";
+import { decodeKeyState, decodeStamp, decodeVersion, encodeKeyState, encodeStamp, encodeVersion } from "./store.ts";
+
+const checksum = (bytes: Uint8Array): number => bytes.reduce((sum, byte) => (Math.imul(sum, 31) + byte + 1) >>> 0, 7);
+const folder = new URL("../../../tests/golden/lock-service/v1/", import.meta.url);
+
+const golden: readonly { name: string; bytes: Uint8Array; decode: (bytes: Uint8Array) => Outcome<unknown>; value: unknown }[] = [
+  {
+    name: "stamp",
+    bytes: encodeStamp("2b1f3c04-7f5e-4d0a-9a57-000000000001", checksum),
+    decode: (bytes) => decodeStamp(bytes, checksum),
+    value: "2b1f3c04-7f5e-4d0a-9a57-000000000001",
+  },
+  { name: "version", bytes: encodeVersion(2 ** 40 + 5, checksum), decode: (bytes) => decodeVersion(bytes, checksum), value: 2 ** 40 + 5 },
+  {
+    name: "key",
+    bytes: encodeKeyState(utf8("value"), 77, checksum),
+    decode: (bytes) => decodeKeyState(bytes, checksum),
+    value: { value: utf8("value"), version: 77 },
+  },
+];
+
+test("lock service format: every record is written and read as it always was; any flipped or missing byte is damage", () => {
+  for (const { name, bytes, decode, value } of golden) {
+    const url = new URL(`${name}.bin`, folder);
+    if (process.env.STAMP_WRITE_GOLDEN) writeFileSync(url, bytes);
+    const stored = new Uint8Array(readFileSync(url));
+    assert.deepEqual(new Uint8Array(bytes), stored, name);
+    assert.deepEqual(JSON.stringify(unwrap(decode(stored))), JSON.stringify(value), name);
+    for (let i = 0; i < stored.length; i++) {
+      const flipped = new Uint8Array(stored);
+      flipped[i] = (flipped[i] as number) ^ 0x08;
+      const outcome = decode(flipped);
+      assert.ok(!outcome.ok && outcome.failure.reason === "damaged", `${name}, byte ${i}`);
+      assert.ok(!decode(stored.subarray(0, i)).ok, `${name}, first ${i} bytes`);
+    }
+  }
+});
+
+test("lock service: a corrupt or partly lost store is not served, also with init", async () => {
+  for (const damage of ["corrupt", "noStamp"] as const) {
+    const sim = new Simulation({ seed: 2 });
+    const config = lockServiceSchema.parse({ listen: "lock", init: true });
+    sim.addProcess("lock", (world) => new LockServiceRole(world, config));
+    await sim.run(async () => {
+      await sim.sleep(20);
+      assert.ok(sim.role("lock")?.status.ready);
+      sim.crash("lock", { stayDown: true, silent: false, unsynced: "kept" });
+      if (damage === "corrupt") sim.keyValue("lock").corrupt("metadata");
+      else
+        sim
+          .keyValue("lock")
+          .store("metadata")
+          .apply([{ kind: "delete", key: utf8("stamp") }]);
+      sim.restart("lock");
+      await sim.sleep(20);
+      const status = sim.role("lock")?.status;
+      assert.equal(status?.ready, false);
+      assert.match(status?.waitingFor[0] ?? "", damage === "corrupt" ? /corrupt/ : /no stamp identity/);
+    });
+  }
+});
