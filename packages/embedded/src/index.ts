@@ -1,1 +1,1 @@
-export {};
+export { type Stamp, type StartOptions, startStamp } from "./start-stamp.ts";

@@ -1,0 +1,58 @@
+/** Which roles an embedded stamp has, with what configuration: the same as a local cluster, sized for one process. */
+import { ExtentNodeRole, extentNodeSchema } from "@stamp/extent-node";
+import { FrontEndRole, frontEndConfigSchema } from "@stamp/front-end";
+import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
+import { PartitionManagerRole, partitionManagerConfigSchema } from "@stamp/partition-manager";
+import { PartitionServerRole, partitionServerConfigSchema } from "@stamp/partition-server";
+import type { Role, World } from "@stamp/ports";
+import { StreamManagerRole, streamManagerSchema } from "@stamp/stream-manager";
+
+export interface PlannedRole {
+  readonly name: string;
+  readonly make: (world: World) => Role;
+}
+
+export interface PlanOptions {
+  /** The data folder is new: a stamp is made in it. */
+  readonly init: boolean;
+  readonly extentNodes: number;
+  readonly partitionServers: number;
+  readonly blobListen: string;
+}
+
+const mebibyte = 1024 * 1024;
+const lockService = "lock-service-1";
+
+/** In order of cold start; the front-end is the last. */
+export function plan(options: PlanOptions): PlannedRole[] {
+  const of = (name: string) => ({ name, listen: name, lockService });
+  const numbered = (role: string, count: number): string[] => Array.from({ length: count }, (_, i) => `${role}-${i + 1}`);
+  // Small segments: they are allocated at the first start, and four nodes share one disk.
+  const node = { journalSegmentBytes: 8 * mebibyte, journalBatchBytesMax: 4 * mebibyte, pendingBytesMax: 16 * mebibyte };
+  return [
+    {
+      name: lockService,
+      make: (world) => new LockServiceRole(world, lockServiceSchema.parse({ name: lockService, listen: lockService, init: options.init })),
+    },
+    ...numbered("extent-node", options.extentNodes).map((name) => ({
+      name,
+      make: (world: World) => new ExtentNodeRole(world, extentNodeSchema.parse({ ...of(name), ...node })),
+    })),
+    {
+      name: "stream-manager-1",
+      make: (world) => new StreamManagerRole(world, streamManagerSchema.parse(of("stream-manager-1"))),
+    },
+    {
+      name: "partition-manager-1",
+      make: (world) => new PartitionManagerRole(world, partitionManagerConfigSchema.parse(of("partition-manager-1"))),
+    },
+    ...numbered("partition-server", options.partitionServers).map((name) => ({
+      name,
+      make: (world: World) => new PartitionServerRole(world, partitionServerConfigSchema.parse(of(name))),
+    })),
+    {
+      name: "front-end-1",
+      make: (world) => new FrontEndRole(world, frontEndConfigSchema.parse({ ...of("front-end-1"), blobListen: options.blobListen })),
+    },
+  ];
+}

@@ -1,0 +1,42 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { BlobServiceClient, RestError } from "@azure/storage-blob";
+import { startStamp } from "./index.ts";
+
+const text = async (client: BlobServiceClient, container: string, blob: string): Promise<string> =>
+  (await client.getContainerClient(container).getBlobClient(blob).downloadToBuffer()).toString();
+
+test("embedded: what was acknowledged is there after stop and start on the same folder", async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "stamp-test-"));
+  try {
+    const first = await startStamp({ dataDir });
+    const before = BlobServiceClient.fromConnectionString(first.connectionString).getContainerClient("kept");
+    await before.create();
+    await before.getBlockBlobClient("small").upload("hello", 5);
+    const large = Buffer.alloc(3_000_000, "abcdefg");
+    await before.getBlockBlobClient("large").uploadData(large, { blockSize: 1_000_000 });
+    await first.stop();
+
+    const second = await startStamp({ dataDir });
+    const after = BlobServiceClient.fromConnectionString(second.connectionString);
+    assert.equal(await text(after, "kept", "small"), "hello");
+    assert.ok(large.equals(await after.getContainerClient("kept").getBlobClient("large").downloadToBuffer()));
+    await second.stop();
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+});
+
+test("embedded: two at once in one process know nothing of each other, and a temporary folder goes with its stamp", async () => {
+  const [one, two] = await Promise.all([startStamp(), startStamp()]);
+  const [a, b] = [one, two].map(({ connectionString }) => BlobServiceClient.fromConnectionString(connectionString));
+  assert.ok(a && b);
+  await a.createContainer("only-here");
+  await a.getContainerClient("only-here").getBlockBlobClient("x").upload("1", 1);
+  await assert.rejects(text(b, "only-here", "x"), (error) => error instanceof RestError && error.code === "ContainerNotFound");
+  await Promise.all([one.stop(), two.stop()]);
+  assert.equal(existsSync(one.dataDir), false);
+});

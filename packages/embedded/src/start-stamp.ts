@@ -1,0 +1,121 @@
+/**
+ * A whole stamp in one process, as a library: every role of the cluster, the same code and the same three replicas on the real disk,
+ * connected by direct calls instead of gRPC. For a test suite or a small machine; what it does not give is survival of its process.
+ */
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { FailureError } from "@stamp/base";
+import { type FrontEndRole, isLoopback } from "@stamp/front-end";
+import { type Logger, type Role, silentLogger, sleep, type World } from "@stamp/ports";
+import { type HttpListener, InProcessNetwork, nodeWorld, serveHttp } from "@stamp/ports-node";
+import { plan } from "./plan.ts";
+
+export interface StartOptions {
+  /** Everything that is kept. Without it a temporary folder that `stop` removes. A folder of an earlier start has its data. */
+  readonly dataDir?: string;
+  /** Where HTTP is served, on loopback; 0 (the default) for any free port. */
+  readonly ports?: { readonly blob?: number };
+  /** 3 is the least for three copies; default 3. */
+  readonly extentNodes?: number;
+  /** Default 1. */
+  readonly partitionServers?: number;
+  readonly logger?: Logger;
+  /** How long it may take until everything serves. Default 20,000. */
+  readonly readyTimeoutMs?: number;
+}
+
+export interface Stamp {
+  readonly endpoints: { readonly blob: string };
+  /** For `BlobServiceClient.fromConnectionString`. */
+  readonly connectionString: string;
+  readonly dataDir: string;
+  /** Ends every role cleanly. Idempotent. */
+  stop(): Promise<void>;
+}
+
+const account = "devstoreaccount1";
+const accountKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+const host = "127.0.0.1";
+
+/** Resolves when it serves. Throws FailureError, with whom it waited for, when that takes longer than `readyTimeoutMs`. */
+export async function startStamp(options: StartOptions = {}): Promise<Stamp> {
+  const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), "stamp-"));
+  mkdirSync(dataDir, { recursive: true });
+  const logger = options.logger ?? silentLogger;
+  const listen = `${host}:${options.ports?.blob ?? 0}`;
+  const roles = plan({
+    init: !existsSync(join(dataDir, "lock-service-1")),
+    extentNodes: options.extentNodes ?? 3,
+    partitionServers: options.partitionServers ?? 1,
+    blobListen: isLoopback(listen) ? listen : `${host}:0`,
+  });
+  const network = new InProcessNetwork();
+  const started: { readonly name: string; readonly role: Role; readonly world: World }[] = [];
+  let http: HttpListener | undefined;
+  let stopping: Promise<void> | undefined;
+
+  const end = async (): Promise<void> => {
+    await http?.close();
+    for (const { role, world } of started.splice(0).reverse()) {
+      await role.stop();
+      await world.transport.close();
+    }
+    if (options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true });
+  };
+  const stop = (): Promise<void> => {
+    stopping ??= end();
+    return stopping;
+  };
+
+  // Timers of the ports keep no process alive; until the HTTP door is open this does.
+  const alive = setInterval(() => {}, 1_000);
+  try {
+    for (const { name, make } of roles) {
+      const world = nodeWorld({
+        dataDir: join(dataDir, name),
+        name,
+        logger: logger.child({ name }),
+        transport: network.transport(name),
+        onFatal: (reason) => {
+          throw new Error(`${name} can't go on: ${reason}`);
+        },
+      });
+      started.push({ name, role: make(world), world });
+    }
+    await Promise.all(started.map(({ role }) => role.start()));
+    await ready(started, options.readyTimeoutMs ?? 20_000);
+    const frontEnd = started.at(-1)?.role as FrontEndRole;
+    http = await serveHttp(frontEnd.blob, { listen, logger });
+  } catch (error) {
+    await stop();
+    throw error;
+  } finally {
+    clearInterval(alive);
+  }
+  const blob = `http://${http.address}/${account}`;
+  return {
+    endpoints: { blob },
+    connectionString: `DefaultEndpointsProtocol=http;AccountName=${account};AccountKey=${accountKey};BlobEndpoint=${blob};`,
+    dataDir,
+    stop,
+  };
+}
+
+async function ready(
+  started: readonly { readonly name: string; readonly role: Role; readonly world: World }[],
+  timeoutMs: number,
+): Promise<void> {
+  const clock = started[0]?.world.clock;
+  if (clock === undefined) return;
+  const deadlineMs = clock.monotonicMs() + timeoutMs;
+  for (;;) {
+    const waiting = started.filter(({ role }) => !role.status.ready);
+    if (waiting.length === 0) return;
+    if (clock.monotonicMs() >= deadlineMs) {
+      const who = waiting.map(({ name, role }) => `${name} waits for ${role.status.waitingFor.join(", ") || "itself"}`).join("; ");
+      throw new FailureError({ code: "deadlineExceeded", reason: "notReady", message: `the stamp is not ready: ${who}`, applied: "no" });
+    }
+    await sleep(clock, 2);
+  }
+}
