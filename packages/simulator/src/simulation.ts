@@ -61,6 +61,11 @@ export class SimulationError extends Error {
   override readonly name = "SimulationError";
 }
 
+/** A workload's judgement: the cluster broke what it promises. Everything else that fails a run is a bug that was noticed earlier. */
+export class BrokenPromise extends Error {
+  override readonly name = "BrokenPromise";
+}
+
 const bugNames = /(Assertion|Type|Range|Reference)Error/;
 let running: Simulation | undefined;
 
@@ -307,13 +312,14 @@ export class Simulation {
     assert(!this.#processes.has(name), `process ${name} is there already`);
     const prng = this.#root.fork();
     const ppm = this.#options.clockDriftPpmMax ?? 0;
+    const disk = new SimDiskState({ ...defaultDiskOptions, ...this.#options.disk }, prng.fork());
     const made: SimProcess = {
       name,
       factory,
       restartAfterMs,
       prng,
-      disk: new SimDiskState({ ...defaultDiskOptions, ...this.#options.disk }, prng.fork()),
-      keyValue: new KeyValueState(prng.fork()),
+      disk,
+      keyValue: new KeyValueState(disk, prng.fork()),
       incarnation: undefined,
       starts: 0,
       clockRate: 1 + ((prng.float() * 2 - 1) * ppm) / 1e6,

@@ -9,12 +9,18 @@ export interface SeedJob {
   readonly rulesOff: readonly RuleName[];
   /** Run it twice and compare the event logs. */
   readonly twice: boolean;
+  /** When it fails with rules off, run it with all of them as well. */
+  readonly control?: boolean;
 }
 
 export interface SeedReport {
   readonly seed: number;
   /** Undefined: every promise was kept. */
   readonly failure?: string;
+  /** A checker saw a promise broken; else something failed before that. */
+  readonly promiseBroken?: boolean;
+  /** It failed with all rules on, too: the missing rule is not the reason. */
+  readonly failsAnyway?: boolean;
   /** The last lines of the event log of a failed run. */
   readonly tail?: readonly string[];
   readonly hash: string;

@@ -1,7 +1,8 @@
 /** One seed of one workload: everything it needs is made here and forgotten afterwards. */
 import { rulesWithout } from "@stamp/base";
 import type { SimulationOptions } from "../simulation.ts";
-import { Simulation } from "../simulation.ts";
+import { BrokenPromise, Simulation } from "../simulation.ts";
+import { blobWorkload } from "../workloads/blobs.ts";
 import { streamWorkload } from "../workloads/streams.ts";
 import type { SeedJob, SeedReport } from "./report.ts";
 
@@ -13,11 +14,15 @@ export interface Tally {
 
 export type Workload = (sim: Simulation, tally: Tally) => Promise<void>;
 
-const workloads = { blobs: streamWorkload, streams: streamWorkload } as const;
+const workloads = { blobs: blobWorkload, streams: streamWorkload } as const;
 const tailLines = 60;
 
 export async function runSeed(job: SeedJob, options: Partial<SimulationOptions> = {}): Promise<SeedReport> {
   const first = await runOnce(job, options);
+  if (job.control && first.failure !== undefined) {
+    const control = await runOnce({ ...job, rulesOff: [] }, options);
+    return { ...first, failsAnyway: control.failure !== undefined };
+  }
   if (!job.twice || first.failure !== undefined) return first;
   const second = await runOnce(job, options);
   if (second.hash === first.hash && second.events === first.events) return first;
@@ -39,14 +44,16 @@ async function runOnce(job: SeedJob, options: Partial<SimulationOptions>): Promi
   });
   const tally: Tally = { faults: {}, counts: {} };
   let failure: string | undefined;
+  let promiseBroken = false;
   try {
     await sim.run(() => workloads[job.workload](sim, tally));
   } catch (error) {
     failure = describe(error);
+    promiseBroken = error instanceof BrokenPromise || (error instanceof Error && error.cause instanceof BrokenPromise);
   }
   return {
     seed: job.seed,
-    ...(failure === undefined ? {} : { failure, tail: sim.log.lines(tailLines) }),
+    ...(failure === undefined ? {} : { failure, promiseBroken, tail: sim.log.lines(tailLines) }),
     hash: sim.log.hash,
     events: sim.events,
     simulatedMs: sim.nowMs,

@@ -67,6 +67,11 @@ export class SimDiskState {
     this.#planned.push({ operation, kind, pathPart });
   }
 
+  /** Failures that were asked for and did not come yet, never come. */
+  forgetPlans(): void {
+    this.#planned.length = 0;
+  }
+
   /** A new, empty disk. */
   wipe(): void {
     this.#names = new Map();

@@ -7,6 +7,7 @@ import type { Prng } from "@stamp/base";
 import { FailureError } from "@stamp/base";
 import type { KeyRange, KeyValue, KeyValueOpen, KeyValueOperation, KeyValueStores } from "@stamp/ports";
 import type { Incarnation } from "../kernel/process.ts";
+import type { SimDiskState } from "./disk-state.ts";
 
 type Undo = readonly (readonly [key: string, before: Uint8Array | undefined])[];
 
@@ -69,9 +70,12 @@ class StoreState {
 
 export class KeyValueState {
   readonly #prng: Prng;
+  /** Stores lie on the machine's disk and are as slow. */
+  readonly #disk: SimDiskState;
   readonly #stores = new Map<string, StoreState>();
 
-  constructor(prng: Prng) {
+  constructor(disk: SimDiskState, prng: Prng) {
+    this.#disk = disk;
     this.#prng = prng;
   }
 
@@ -104,7 +108,7 @@ export class KeyValueState {
   }
 
   latencyUs(sync: boolean): number {
-    return (sync ? 400 : 10) + this.#prng.below(sync ? 800 : 20);
+    return Math.ceil(((sync ? 400 : 10) + this.#prng.below(sync ? 800 : 20)) * this.#disk.slowFactor);
   }
 }
 

@@ -8,6 +8,7 @@ import type { Address, CallOptions, Client, World } from "@stamp/ports";
 import type { Conditions } from "@stamp/wire";
 import { FrontEnd } from "@stamp/wire";
 import type { BlobAnswer, Condition } from "../checkers/blob-register.ts";
+import { BrokenPromise } from "../simulation.ts";
 
 /** `notDone`: refused before anything happened; it says nothing of the object. */
 export type Answer<T = object> = BlobAnswer | { readonly kind: "notDone"; readonly why: string } | ({ readonly kind: "ok" } & T);
@@ -64,7 +65,7 @@ export class BlobClient {
       throw error;
     }
     const bytes = concatBytes(parts);
-    if (bytes.length !== length) throw new Error(`blob ${container}/${blob} said ${length} bytes and gave ${bytes.length}`);
+    if (bytes.length !== length) throw new BrokenPromise(`blob ${container}/${blob} said ${length} bytes and gave ${bytes.length}`);
     return { kind: "ok", etag, bytes };
   }
 

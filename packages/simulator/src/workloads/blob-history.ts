@@ -3,6 +3,7 @@ import { Prng } from "@stamp/base";
 import type { BlobAnswer, BlobCall } from "../checkers/blob-register.ts";
 import { checkBlob } from "../checkers/blob-register.ts";
 import type { Operation } from "../checkers/linearizable.ts";
+import { BrokenPromise } from "../simulation.ts";
 
 /** The bytes of a write: its number and length, then what the number gives. No two writes have the same. */
 export function contentOf(write: number, lengthBytes: number): Uint8Array {
@@ -17,12 +18,13 @@ export function contentOf(write: number, lengthBytes: number): Uint8Array {
 /** Which write these bytes are; throws when they are no write's, or not all of it. */
 export function writeOf(bytes: Uint8Array, what: string): number {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  if (bytes.length < 12 || view.getUint32(8) !== 0xb10b5eed) throw new Error(`${what}: ${bytes.length} bytes that nobody wrote`);
+  if (bytes.length < 12 || view.getUint32(8) !== 0xb10b5eed) throw new BrokenPromise(`${what}: ${bytes.length} bytes that nobody wrote`);
   const write = view.getUint32(0);
   const expected = contentOf(write, view.getUint32(4));
-  if (expected.length !== bytes.length) throw new Error(`${what}: ${bytes.length} bytes of write ${write}, which has ${expected.length}`);
+  if (expected.length !== bytes.length)
+    throw new BrokenPromise(`${what}: ${bytes.length} bytes of write ${write}, which has ${expected.length}`);
   for (let i = 0; i < bytes.length; i++) {
-    if (bytes[i] !== expected[i]) throw new Error(`${what}: byte ${i} of write ${write} is not what was written`);
+    if (bytes[i] !== expected[i]) throw new BrokenPromise(`${what}: byte ${i} of write ${write} is not what was written`);
   }
   return write;
 }

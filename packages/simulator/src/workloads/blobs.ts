@@ -3,20 +3,22 @@
  * times, while faults come. Then everything heals; within a bound every blob can be read again; and one order of all operations must
  * explain every answer, the last reads included.
  */
+import { makeToken } from "@stamp/azure-rest";
 import type { Prng } from "@stamp/base";
 import type { BlobAnswer, BlobCall, Condition } from "../checkers/blob-register.ts";
 import type { Tally } from "../cli/run-seed.ts";
 import type { Simulation } from "../simulation.ts";
-import { SimulationError } from "../simulation.ts";
+import { BrokenPromise } from "../simulation.ts";
 import type { Answer } from "./blob-client.ts";
 import { BlobClient } from "./blob-client.ts";
 import { BlobHistory, contentOf, isBlobAnswer, writeOf } from "./blob-history.ts";
+import type { WholeCluster } from "./cluster.ts";
 import { simulatedCluster } from "./cluster.ts";
 import { Faults } from "./faults.ts";
 
 const clientCount = 4;
-const operationsPerClient = 30;
-const pauseMaxMs = 600;
+const operationsPerClient = 50;
+const pauseMaxMs = 1_000;
 const readyWithinMs = 60_000;
 /** After the last fault everything is served again within this. */
 const healedWithinMs = 60_000;
@@ -30,21 +32,16 @@ export async function blobWorkload(sim: Simulation, tally: Tally): Promise<void>
   ]);
   const run = new Run(sim, tally, names);
   const clients = Array.from({ length: clientCount }, (_, i) => `client-${i + 1}`);
-  const faults = new Faults(sim, {
-    targets: cluster.processes,
-    everybody: [...cluster.processes, ...clients],
-    everyMs: 2_000,
-    lastsMaxMs: 8_000,
-  });
+  const faults = new Faults(sim, { targets: cluster.processes, clients: [], pace: 5 });
   tally.faults = faults.counts;
-  const first = run.client(cluster.frontEnd, "client-1");
+  const first = run.client(cluster, "client-1");
   for (const container of names.keys()) await run.createContainer(first, container);
   faults.start();
-  await Promise.all(clients.map((name) => run.work(run.client(cluster.frontEnd, name), sim.prng.fork())));
+  await Promise.all(clients.map((name) => run.work(run.client(cluster, name), sim.prng.fork())));
   await faults.heal();
   await run.readBack(first);
   const wrong = run.history.check();
-  if (wrong !== undefined) throw new SimulationError(wrong);
+  if (wrong !== undefined) throw new BrokenPromise(wrong);
   if (run.history.undecided > 0) tally.counts["undecided histories"] = run.history.undecided;
 }
 
@@ -63,8 +60,13 @@ class Run {
     this.history = new BlobHistory(names);
   }
 
-  client(frontEnd: { readonly address: string; readonly account: string; token(): string }, name: string): BlobClient {
-    return new BlobClient(this.#sim.world(name), frontEnd.address, frontEnd.account, frontEnd.token());
+  client(cluster: WholeCluster, name: string): BlobClient {
+    const world = this.#sim.world(name);
+    const expiresMs = world.clock.wallMs() + 24 * 3600_000;
+    const token = makeToken({ account: cluster.account, expiresMs }, cluster.accountKey, (key, message) =>
+      world.digest.hmacSha256(key, message),
+    );
+    return new BlobClient(world, cluster.frontEnd, cluster.account, token);
   }
 
   async work(client: BlobClient, prng: Prng): Promise<void> {
@@ -102,7 +104,7 @@ class Run {
     const endMs = this.#sim.nowMs + healedWithinMs;
     const retried = async (what: string, attempt: () => Promise<boolean>): Promise<void> => {
       while (!(await attempt())) {
-        if (this.#sim.nowMs > endMs) throw new SimulationError(`not served within ${healedWithinMs} ms after the last fault: ${what}`);
+        if (this.#sim.nowMs > endMs) throw new BrokenPromise(`not served within ${healedWithinMs} ms after the last fault: ${what}`);
         await this.#sim.sleep(200);
       }
     };
@@ -121,7 +123,7 @@ class Run {
         if (answer === undefined) return false;
         const listed = [...answer].sort().join(",");
         const read = [...present].sort().join(",");
-        if (listed !== read) throw new SimulationError(`${container} lists [${listed}], reads see [${read}]`);
+        if (listed !== read) throw new BrokenPromise(`${container} lists [${listed}], reads see [${read}]`);
         return true;
       });
       // It still takes writes.

@@ -4,7 +4,7 @@
  * of one owner lie in order, none missing before one that is there.
  */
 import { Prng } from "@stamp/base";
-import { SimulationError } from "../simulation.ts";
+import { BrokenPromise } from "../simulation.ts";
 
 export interface RecordName {
   readonly epoch: number;
@@ -33,11 +33,11 @@ export function recordBytes(stream: string, record: RecordName, lengthBytes: num
 export function recordOf(stream: string, bytes: Uint8Array): RecordName {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   if (bytes.length < 16 || view.getUint32(12) !== 0x7ec07d00 + stream.length)
-    throw new SimulationError(`${stream}: a block that nobody wrote`);
+    throw new BrokenPromise(`${stream}: a block that nobody wrote`);
   const record = { epoch: view.getUint32(0), sequence: view.getUint32(4) };
   const expected = recordBytes(stream, record, view.getUint32(8));
   for (let i = 0; i < Math.max(bytes.length, expected.length); i++) {
-    if (bytes[i] !== expected[i]) throw new SimulationError(`${stream}: record ${nameOf(record)} is not what was written, at byte ${i}`);
+    if (bytes[i] !== expected[i]) throw new BrokenPromise(`${stream}: record ${nameOf(record)} is not what was written, at byte ${i}`);
   }
   return record;
 }
@@ -84,7 +84,7 @@ export class StreamJudge {
   told(extent: bigint, sealedBytes: number): void {
     const before = this.#sealed.get(extent);
     if (before !== undefined && before !== sealedBytes) {
-      throw new SimulationError(`extent ${extent} was said to be sealed at ${before}, and later at ${sealedBytes}`);
+      throw new BrokenPromise(`extent ${extent} was said to be sealed at ${before}, and later at ${sealedBytes}`);
     }
     this.#sealed.set(extent, sealedBytes);
   }
@@ -95,12 +95,10 @@ export class StreamJudge {
     const next = new Map<number, number>();
     for (const record of records) {
       const name = nameOf(record);
-      if (!memory.sent.has(name)) throw new SimulationError(`${stream}: owner ${epoch} was given record ${name}, which nobody appended`);
+      if (!memory.sent.has(name)) throw new BrokenPromise(`${stream}: owner ${epoch} was given record ${name}, which nobody appended`);
       const expected = next.get(record.epoch) ?? 0;
       if (record.sequence > expected) {
-        throw new SimulationError(
-          `${stream}: owner ${epoch} was given record ${name}, but ${record.epoch}/${expected} is missing before it`,
-        );
+        throw new BrokenPromise(`${stream}: owner ${epoch} was given record ${name}, but ${record.epoch}/${expected} is missing before it`);
       }
       if (record.sequence === expected) next.set(record.epoch, expected + 1);
     }
@@ -115,12 +113,12 @@ export class StreamJudge {
       for (const { epoch, records } of memory.given) {
         for (const [name, { record }] of memory.acknowledged) {
           if (record.epoch < epoch && !records.has(name)) {
-            throw new SimulationError(`${stream}: record ${name} was acknowledged, but is not in the list that owner ${epoch} was given`);
+            throw new BrokenPromise(`${stream}: record ${name} was acknowledged, but is not in the list that owner ${epoch} was given`);
           }
         }
         for (const [name, record] of memory.happened) {
           if (record.epoch < epoch && !records.has(name)) {
-            throw new SimulationError(
+            throw new BrokenPromise(
               `${stream}: record ${name} is below a sealed length, but not in the list that owner ${epoch} was given`,
             );
           }
