@@ -100,6 +100,14 @@ export class Repairer {
     const { ended, ledger, state, world } = this.#term;
     const begun = state.extent(id);
     if (begun === undefined) return;
+    const { repair: pending, replicas } = begun;
+    if (pending !== undefined && replaced === undefined && replicas.length >= this.#term.config.copies) {
+      // What it was begun for came back meanwhile. A copy in the place of a replica of the same node goes on.
+      if (!replicas.some((replica) => replica.nodeId === pending.nodeId)) {
+        await ledger.commit((current) => planAbandonRepair(current, id));
+        return;
+      }
+    }
     if (begun.repair === undefined) {
       const target = this.#target(begun, replaced);
       if (target === undefined) return;
