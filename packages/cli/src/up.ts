@@ -70,24 +70,24 @@ async function upForeground(command: Command): Promise<void> {
   const config = configOf(command);
   const transport = ownTransport();
   const startMs = performance.now();
+  let stopping = false;
   const running = await runSupervisor({
     config,
     root,
     transport,
     onEvent: tellEvent,
-    onStopping: (why) => console.log(`\nstopping (${why}) …`),
+    onStopping: (why) => {
+      stopping = true;
+      console.log(`\nstopping (${why}) …`);
+    },
   });
   console.log(`starting ${running.supervisor.plan.processes.length} processes …`);
-  let ready = false;
-  void running.stopped.then(() => {
-    ready = true;
-  });
   await untilReady(
     () => running.supervisor.status(),
-    () => ready,
+    () => stopping,
     Number.POSITIVE_INFINITY,
   );
-  if (!ready) tellReady(running.supervisor.status(), startMs, "Ctrl-C stops it; the data stay.");
+  if (!stopping) tellReady(running.supervisor.status(), startMs, "Ctrl-C stops it; the data stay.");
   await running.stopped;
   await transport.close();
   console.log("stopped");

@@ -1,0 +1,118 @@
+/**
+ * The slower parts of `.ci/run`, one after another: types and lint, simulation seeds, the real SDK against a real cluster, kill drills,
+ * the compose drill. Takes what `npm test` had passed and failed, and prints the sum as its last line.
+ */
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { root } from "./commands.ts";
+
+interface Part {
+  readonly title: string;
+  readonly command: readonly string[];
+  readonly timeoutMs: number;
+  /** Why it can't run here; undefined when it can. */
+  readonly missing?: string | undefined;
+}
+
+const node = process.execPath;
+const cli = "packages/cli/src/main.ts";
+const slow = (path: string): string | undefined => (existsSync(join(root, path)) ? undefined : `${path} is not there`);
+const minutes = 60_000;
+
+async function parts(): Promise<Part[]> {
+  const engine = await dockerEngine();
+  return [
+    { title: "types, lint, generated code", command: [node, "tests/tools/check.ts"], timeoutMs: 2 * minutes },
+    {
+      title: "simulation seeds",
+      command: [node, "packages/simulator/src/main.ts", "--seeds", "200"],
+      timeoutMs: 5 * minutes,
+      missing: slow("packages/simulator/src/main.ts"),
+    },
+    {
+      title: "seeds must fail with a rule off",
+      command: [node, "packages/simulator/src/main.ts", "--mutations"],
+      timeoutMs: 5 * minutes,
+      missing: slow("packages/simulator/src/main.ts"),
+    },
+    {
+      title: "the real SDK against a real cluster",
+      command: [node, "tests/tools/test.ts", "tests/conformance/sdk-cluster.slow.ts"],
+      timeoutMs: 4 * minutes,
+      missing: slow("tests/conformance/sdk-cluster.slow.ts"),
+    },
+    {
+      title: "drills on a real cluster",
+      command: [node, cli, "drill", "run", "kill-extent-node", "kill-partition-server", "power-loss"],
+      timeoutMs: 4 * minutes,
+    },
+    {
+      title: "drill on the compose file",
+      command: [node, "tests/tools/test.ts", "tests/drills/compose.slow.ts"],
+      timeoutMs: 5 * minutes,
+      missing: engine ?? slow("tests/drills/compose.slow.ts"),
+    },
+  ];
+}
+
+/** Undefined when a Docker engine with compose answers, else why not. A machine that can be given one by a script is given one. */
+async function dockerEngine(): Promise<string | undefined> {
+  const answers = async (): Promise<boolean> =>
+    (await run(["docker", "compose", "version"], minutes, true)).code === 0 && (await run(["docker", "info"], minutes, true)).code === 0;
+  if (await answers()) return undefined;
+  const script = join(root, "../shared/tools/docker-engine.sh");
+  if (!existsSync(script)) return "no Docker engine answers here";
+  const made = await run(["bash", script], 6 * minutes, true);
+  if (made.code === 0 && (await answers())) return undefined;
+  return `no Docker engine could be started here: ${made.output.trim().split("\n").at(-1) ?? ""}`;
+}
+
+function run(command: readonly string[], timeoutMs: number, quiet: boolean): Promise<{ code: number; output: string }> {
+  return new Promise((done) => {
+    const [program = "", ...args] = command;
+    const child = spawn(program, args, { cwd: root, stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, CI: "true" } });
+    const timer = setTimeout(() => {
+      output += `\nended after ${timeoutMs / 1_000} s\n`;
+      child.kill("SIGTERM");
+      setTimeout(() => child.kill("SIGKILL"), 10_000).unref();
+    }, timeoutMs);
+    let output = "";
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding("utf8").on("data", (chunk: string) => {
+        output += chunk;
+        if (!quiet) process.stdout.write(chunk);
+      });
+    }
+    child.on("error", (error) => {
+      clearTimeout(timer);
+      done({ code: 127, output: error.message });
+    });
+    child.on("close", (code) => {
+      clearTimeout(timer);
+      done({ code: code ?? 1, output });
+    });
+  });
+}
+
+let passed = Number(process.argv[2] ?? "0");
+let failed = Number(process.argv[3] ?? "0");
+const startMs = performance.now();
+for (const part of await parts()) {
+  if (part.missing !== undefined) {
+    console.log(`\n== ${part.title}: SKIPPED: ${part.missing}`);
+    continue;
+  }
+  console.log(`\n== ${part.title}`);
+  const partMs = performance.now();
+  const { code, output } = await run(part.command, part.timeoutMs, false);
+  const sum = [...output.matchAll(/^(\d+) passed, (\d+) failed$/gm)].at(-1);
+  const partPassed = sum === undefined ? (code === 0 ? 1 : 0) : Number(sum[1]);
+  const partFailed = sum === undefined ? (code === 0 ? 0 : 1) : Math.max(Number(sum[2]), code === 0 ? 0 : 1);
+  passed += partPassed;
+  failed += partFailed;
+  console.log(`== ${part.title}: ${partPassed} passed, ${partFailed} failed (${((performance.now() - partMs) / 1000).toFixed(0)} s)`);
+}
+console.log(`\nslower parts took ${((performance.now() - startMs) / 1000).toFixed(0)} s`);
+console.log(`${passed} passed, ${failed} failed`);
+process.exit(failed === 0 && passed > 0 ? 0 : 1);
