@@ -98,7 +98,7 @@ export class Executor {
     const misplaced = this.#misplaced(held, asked, route);
     if (misplaced) return misplaced;
     const decided = isRead(asked) ? await this.#read(held, asked) : await this.#write(held, asked, route.key, deadlineMs);
-    if (!decided.ok) return decided;
+    if (!decided.ok) return tooLong(asked, decided);
     const { result, writes, refusal } = decided.value;
     if (writes.length > 0) return ok(result);
     if (!this.#mayAnswer(held)) return leaseLost();
@@ -188,6 +188,12 @@ export class Executor {
   #left(deadlineMs: number): number {
     return Math.max(0, deadlineMs - this.#world.clock.monotonicMs());
   }
+}
+
+/** A list that does not fit into one commit is the client's to shorten; nothing happened. */
+function tooLong(operation: Operation, failed: Failed): Outcome<OperationResult> {
+  if (operation.case !== "putBlockList" || failed.failure.reason !== "messageTooLarge") return failed;
+  return ok({ case: "error", value: { code: "BlockListTooLong", details: { reason: failed.failure.message } } });
 }
 
 const leaseLost = (): Failed => refused("unavailable", "leaseLost", "this server may no longer answer for the range");

@@ -160,3 +160,27 @@ for (const victim of ["ps-1", "ps-2", "pm", "sm", "lock", "en-1", "everything"])
     });
   });
 }
+
+for (const [title, stayDown, limitMs] of [
+  ["started again", false, 3_000],
+  ["staying dead", true, 8_000],
+] as const) {
+  test(`stack: a killed partition server ${title}: its ranges are served again within ${limitMs} ms`, async () => {
+    const sim = stamp(11);
+    await sim.run(async () => {
+      const client = new Client(sim);
+      await sim.until(() => sim.role("pm")?.status.ready === true, 30_000, "ready");
+      const inc = await container1(client);
+      await sim.sleep(8_000);
+      const kind = { case: "putBlob", value: { name: name("x", inc), body: { inline: utf8("x") } } };
+      for (const server of ["ps-1", "ps-2"]) {
+        sim.crash(server, { stayDown, unsynced: "kept", silent: false });
+        const fromMs = sim.nowMs;
+        assert.equal((await client.execute(kind)).case, "blob");
+        assert.ok(sim.nowMs - fromMs < limitMs, `${server}: ${sim.nowMs - fromMs} ms`);
+        if (stayDown) sim.restart(server);
+        await sim.sleep(12_000);
+      }
+    });
+  });
+}
