@@ -63,11 +63,16 @@ function withResource(account: string, addressing: "host" | "path", resource: st
 }
 
 function container(named: Omit<Target, "container" | "blob">, name: string, blob?: string): Parsed<Target> {
-  const checked = checkContainerName(name);
-  if (!checked.ok) return checked;
-  if (blob === undefined) return parsed({ ...named, container: name });
-  const checkedBlob = checkBlobName(blob);
-  return checkedBlob.ok ? parsed({ ...named, container: name, blob }) : checkedBlob;
+  return parsed(blob === undefined ? { ...named, container: name } : { ...named, container: name, blob });
+}
+
+/** Apart from parsing: first it is seen whose account it is, and who asks. */
+export function checkNames(target: Target): Parsed<void> {
+  const { container, blob } = target;
+  const checked = container === undefined ? undefined : checkContainerName(container);
+  if (checked && !checked.ok) return checked;
+  const checkedBlob = blob === undefined ? undefined : checkBlobName(blob);
+  return checkedBlob && !checkedBlob.ok ? checkedBlob : parsed(undefined);
 }
 
 /** Names both readings, because a wrong host suffix looks like a wrong path. */

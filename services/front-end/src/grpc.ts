@@ -65,8 +65,10 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
     putBlob: (requests, context) => putBlob(parts, requests, context),
     getBlob: (request, context) => getBlob(parts, request, context),
     getBlobProperties: call(async (request, limits) => {
-      const found = await findBlob(objects, request, true, limits);
-      return found.ok ? parsed(found.value.blob) : found;
+      const name = await locate(objects, request, limits);
+      if (!name.ok) return name;
+      const value = { name: name.value, withoutContent: true, ...(request.conditions ? { conditions: request.conditions } : {}) };
+      return objects.execute({ case: "getBlob", value }, "blob", limits);
     }),
     listBlobs: call(async ({ account, container, prefix, delimiter, marker, maxResults }, limits) => {
       const row = await objects.container(account, container, limits);
@@ -115,7 +117,7 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
     const limits: CallLimits = { deadlineMs: context.deadlineMs, signal: context.signal };
     const who = await checkToken(parts, request.account, context, limits);
     if (!who.ok) throw new FailureError(who.failure);
-    const found = await findBlob(objects, request, false, limits);
+    const found = await findBlob(objects, request, limits);
     if (!found.ok) throw new FailureError(failedBy(found.error).failure);
     const { name, blob, content } = found.value;
     yield { blob };
@@ -165,12 +167,11 @@ async function locate(
   return parsed(objects.located({ account: request.account, container: request.container, blob: request.blob }, row.value));
 }
 
-async function findBlob(objects: Objects, request: GetBlobRequest, withoutContent: boolean, limits: CallLimits) {
+async function findBlob(objects: Objects, request: GetBlobRequest, limits: CallLimits) {
   const name = await locate(objects, request, limits);
   if (!name.ok) return name;
   const value = {
     name: name.value,
-    withoutContent,
     ...(request.conditions ? { conditions: request.conditions } : {}),
     ...(request.startBytes === undefined ? {} : { startBytes: request.startBytes }),
     ...(request.endBytes === undefined ? {} : { endBytes: request.endBytes }),

@@ -6,6 +6,7 @@ import {
   crc64Text,
   encodeMarker,
   etagAndTime,
+  type ListedBlobProperties,
   listBlobsXml,
   metadataHeaders,
   type Parsed,
@@ -24,7 +25,7 @@ import type { Blob, BlobContent } from "@stamp/wire";
 import { fromWire, toWire } from "@stamp/wire";
 import type { Download } from "../download.ts";
 import { restErrorOf } from "../failures.ts";
-import { conditionsToWire, endOf, type LocatedBlob } from "../objects.ts";
+import { conditionsToWire, endOf, type LocatedBlob, type WireConditions } from "../objects.ts";
 import { blobOf, entriesOf } from "../wire-to-rest.ts";
 import { type Answer, blobOfRequest, containerOfRequest, type Exchange, respond, serviceEndpoint } from "./exchange.ts";
 
@@ -36,22 +37,34 @@ interface Found {
   readonly content: BlobContent;
 }
 
-async function find(exchange: Exchange, range: ByteRange | undefined, withoutContent: boolean): Promise<Parsed<Found>> {
-  const conditions = parseConditions(exchange.headers);
-  if (!conditions.ok) return conditions;
-  const name = await blobOfRequest(exchange);
-  if (!name.ok) return name;
+async function findContent(exchange: Exchange, range: ByteRange | undefined): Promise<Parsed<Found>> {
+  const asked = await question(exchange);
+  if (!asked.ok) return asked;
   const value = {
-    name: name.value,
-    conditions: conditionsToWire(conditions.value),
-    withoutContent,
+    ...asked.value,
     ...(range ? { startBytes: toWire(range.startBytes) } : {}),
     ...(range?.endBytes === undefined ? {} : { endBytes: toWire(range.endBytes) }),
   };
   const answer = await exchange.objects.execute({ case: "getBlob", value }, "content", exchange.limits());
   if (!answer.ok) return answer;
   const { blob } = answer.value;
-  return blob ? parsed({ name: name.value, blob, content: answer.value }) : rejected("InternalError");
+  return blob ? parsed({ name: value.name, blob, content: answer.value }) : rejected("InternalError");
+}
+
+async function findProperties(exchange: Exchange): Promise<Parsed<ListedBlobProperties>> {
+  const asked = await question(exchange);
+  if (!asked.ok) return asked;
+  const value = { ...asked.value, withoutContent: true };
+  const answer = await exchange.objects.execute({ case: "getBlob", value }, "blob", exchange.limits());
+  return answer.ok ? parsed(blobOf(answer.value)) : answer;
+}
+
+/** Which blob, under which conditions. */
+async function question(exchange: Exchange): Promise<Parsed<{ name: LocatedBlob; conditions: WireConditions }>> {
+  const conditions = parseConditions(exchange.headers);
+  if (!conditions.ok) return conditions;
+  const name = await blobOfRequest(exchange);
+  return name.ok ? parsed({ name: name.value, conditions: conditionsToWire(conditions.value) }) : name;
 }
 
 export async function getBlob(exchange: Exchange): Promise<Answer> {
@@ -60,7 +73,7 @@ export async function getBlob(exchange: Exchange): Promise<Answer> {
   if (!range.ok) return range;
   const digests = rangeDigests(exchange, range.value);
   if (!digests.ok) return digests;
-  const found = await find(exchange, range.value, false);
+  const found = await findContent(exchange, range.value);
   if (!found.ok) return found;
   const { name, blob, content } = found.value;
   const shown = blobOf(blob);
@@ -119,27 +132,23 @@ async function collect(download: Download): Promise<Parsed<Uint8Array>> {
 }
 
 export async function getBlobProperties(exchange: Exchange): Promise<Answer> {
-  const found = await find(exchange, undefined, true);
-  if (!found.ok) return found;
-  const blob = blobOf(found.value.blob);
-  return respond(200, { ...blobHeaders(exchange.version, blob), "Content-Length": String(blob.contentLengthBytes) });
+  const blob = await findProperties(exchange);
+  if (!blob.ok) return blob;
+  return respond(200, { ...blobHeaders(exchange.version, blob.value), "Content-Length": String(blob.value.contentLengthBytes) });
 }
 
 export async function getBlobMetadata(exchange: Exchange): Promise<Answer> {
-  const found = await find(exchange, undefined, true);
-  if (!found.ok) return found;
-  const blob = blobOf(found.value.blob);
-  return respond(200, { ...etagAndTime(exchange.version, blob), ...metadataHeaders(blob.metadata) });
+  const blob = await findProperties(exchange);
+  if (!blob.ok) return blob;
+  return respond(200, { ...etagAndTime(exchange.version, blob.value), ...metadataHeaders(blob.value.metadata) });
 }
 
 export async function setBlobMetadata(exchange: Exchange): Promise<Answer> {
   const metadata = parseMetadata(exchange.headers);
   if (!metadata.ok) return metadata;
-  const conditions = parseConditions(exchange.headers);
-  if (!conditions.ok) return conditions;
-  const name = await blobOfRequest(exchange);
-  if (!name.ok) return name;
-  const value = { name: name.value, conditions: conditionsToWire(conditions.value), metadata: metadata.value };
+  const asked = await question(exchange);
+  if (!asked.ok) return asked;
+  const value = { ...asked.value, metadata: metadata.value };
   const changed = await exchange.objects.execute({ case: "setBlobMetadata", value }, "blob", exchange.limits());
   if (!changed.ok) return changed;
   return respond(200, { ...etagAndTime(exchange.version, blobOf(changed.value)), "x-ms-request-server-encrypted": "false" });
@@ -148,22 +157,17 @@ export async function setBlobMetadata(exchange: Exchange): Promise<Answer> {
 export async function setBlobHeaders(exchange: Exchange): Promise<Answer> {
   const properties = parseContentProperties(exchange.headers, false);
   if (!properties.ok) return properties;
-  const conditions = parseConditions(exchange.headers);
-  if (!conditions.ok) return conditions;
-  const name = await blobOfRequest(exchange);
-  if (!name.ok) return name;
-  const value = { name: name.value, conditions: conditionsToWire(conditions.value), headers: properties.value };
+  const asked = await question(exchange);
+  if (!asked.ok) return asked;
+  const value = { ...asked.value, headers: properties.value };
   const changed = await exchange.objects.execute({ case: "setBlobHeaders", value }, "blob", exchange.limits());
   return changed.ok ? respond(200, etagAndTime(exchange.version, blobOf(changed.value))) : changed;
 }
 
 export async function deleteBlob(exchange: Exchange): Promise<Answer> {
-  const conditions = parseConditions(exchange.headers);
-  if (!conditions.ok) return conditions;
-  const name = await blobOfRequest(exchange);
-  if (!name.ok) return name;
-  const value = { name: name.value, conditions: conditionsToWire(conditions.value) };
-  const gone = await exchange.objects.execute({ case: "deleteBlob", value }, "done", exchange.limits());
+  const asked = await question(exchange);
+  if (!asked.ok) return asked;
+  const gone = await exchange.objects.execute({ case: "deleteBlob", value: asked.value }, "done", exchange.limits());
   // What is deleted is gone for good: nothing is kept.
   return gone.ok ? respond(202, { "x-ms-delete-type-permanent": "true" }) : gone;
 }

@@ -3,6 +3,7 @@
  * answer of the service. Requests in progress are bounded.
  */
 import {
+  checkNames,
   checkUnsupported,
   errorBody,
   formatIso,
@@ -87,6 +88,8 @@ export class BlobDoor {
         ? ({ ok: true, value: { anonymous: true } } as const)
         : await authorize(this.#world, this.#accounts, { method, headers, target: target.value, version: version.value }, limits());
     if (!who.ok) return who;
+    const names = checkNames(target.value);
+    if (!names.ok) return names;
     const operation = recognize(method, target.value);
     if (!operation.ok) return operation;
     seen.operation = operation.value;

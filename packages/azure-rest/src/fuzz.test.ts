@@ -1,0 +1,160 @@
+/** Whatever a client sends, parsers answer: with a value or with an error of the service, never by throwing, never by hanging. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { fromBase64, fromBase64Url, toBase64, toBase64Url } from "./base64.ts";
+import { parseBlockList } from "./block-list-xml.ts";
+import { civilTime, formatRfc1123, parseRfc1123 } from "./dates.ts";
+import { errorTable, isErrorCode } from "./error-codes.ts";
+import { type HttpHeaders, parseConditions, parseContentLength, parseContentProperties, parseMetadata, parseRange } from "./headers.ts";
+import { decodeMarker, encodeMarker, parseListQuery } from "./list-query.ts";
+import { type ListedBlobProperties, listBlobsXml } from "./lists-xml.ts";
+import { operationNames, recognize } from "./operations.ts";
+import { errorBody, restError } from "./rest-error.ts";
+import { parseAuthorization } from "./shared-key.ts";
+import { checkNames, parseTarget } from "./target.ts";
+import { claimsOfToken } from "./token.ts";
+import { checkUnsupported } from "./unsupported.ts";
+import { parseVersion } from "./version.ts";
+
+const text = fc.string({ unit: "binary", maxLength: 60 });
+const piece = fc.oneof(
+  text,
+  fc.constantFrom("%", "%2", "%FF", "%C3%A9", "/", "//", "?", "&", "=", "restype=container", "comp=list", "+", "%00"),
+);
+const target = fc.array(piece, { maxLength: 12 }).map((pieces) => `/acct${pieces.join("")}`);
+const headerName = fc.oneof(
+  text.map((name) => `x-ms-meta-${name.toLowerCase()}`),
+  fc.constantFrom("range", "x-ms-range", "if-match", "if-modified-since", "content-length", "x-ms-blob-content-md5", "x-ms-lease-id"),
+  text.map((name) => `x-ms-${name.toLowerCase()}`),
+);
+const headers = fc.dictionary(headerName, fc.oneof(text, fc.constantFrom("bytes=0-", "bytes=5-1", "*", "AAAA", "1e9")), { maxKeys: 12 });
+
+interface Answered {
+  readonly ok: boolean;
+  readonly error?: { readonly code: string; readonly status: number };
+}
+
+function answers(result: Answered): void {
+  if (result.ok) return;
+  assert.ok(result.error && isErrorCode(result.error.code) && result.error.status >= 400);
+}
+
+test("targets, operations and lists: any text is answered", () => {
+  fc.assert(
+    fc.property(target, fc.constantFrom("GET", "PUT", "HEAD", "DELETE", "POST", "BREW"), (asked, method) => {
+      const parsed = parseTarget(asked, "h:1", { hostSuffixes: ["blob.h"] });
+      answers(parsed);
+      if (!parsed.ok) return;
+      answers(checkNames(parsed.value));
+      const operation = recognize(method, parsed.value);
+      answers(operation);
+      answers(parseListQuery(parsed.value.query, "blobs"));
+      answers(parseListQuery(parsed.value.query, "containers"));
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test("headers: any text is answered", () => {
+  fc.assert(
+    fc.property(headers, text, (given, other) => {
+      const sent: HttpHeaders = given;
+      for (const parse of [parseMetadata, parseRange, parseConditions, parseContentLength]) answers(parse(sent));
+      answers(parseContentProperties(sent, true));
+      for (const operation of operationNames) answers(checkUnsupported(operation, sent));
+      answers(parseVersion(other));
+      answers(parseAuthorization(other));
+      claimsOfToken(other);
+      parseRfc1123(other);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test("block lists: any bytes are answered", () => {
+  const tags = fc.constantFrom(
+    "<BlockList>",
+    "</BlockList>",
+    "<Latest>",
+    "</Latest>",
+    "QUFB",
+    "<!DOCTYPE a>",
+    "&amp;",
+    "<",
+    "<!--",
+    "<![CDATA[",
+    "\u0000",
+  );
+  fc.assert(
+    fc.property(fc.array(fc.oneof(tags, text), { maxLength: 12 }), (parts) =>
+      answers(parseBlockList(new TextEncoder().encode(parts.join("")))),
+    ),
+    { numRuns: 500 },
+  );
+  fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => answers(parseBlockList(bytes))));
+});
+
+test("base64, markers and dates go there and back", () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 100 }), (bytes) => {
+      assert.deepEqual(fromBase64(toBase64(bytes)), bytes);
+      assert.deepEqual(fromBase64Url(toBase64Url(bytes)), bytes);
+      assert.equal(toBase64(bytes), Buffer.from(bytes).toString("base64"));
+    }),
+  );
+  fc.assert(fc.property(fc.string({ unit: "grapheme" }), (name) => assert.equal(decodeMarker(encodeMarker(name)), name)));
+  fc.assert(
+    fc.property(fc.integer({ min: -62_135_596_800, max: 253_402_300_799 }), (seconds) => {
+      const ms = seconds * 1000;
+      assert.equal(formatRfc1123(ms), new Date(ms).toUTCString());
+      assert.equal(parseRfc1123(formatRfc1123(ms)), ms);
+      assert.equal(civilTime(ms).weekday, new Date(ms).getUTCDay());
+    }),
+  );
+});
+
+test("whatever names and metadata are, a list and an error are well-formed XML", async () => {
+  const { XMLValidator } = await import("fast-xml-parser");
+  fc.assert(
+    fc.property(text, text, (name, value) => {
+      const blob: ListedBlobProperties = {
+        name,
+        etag: '"0x8"',
+        lastModifiedMs: 0,
+        createdMs: 0,
+        contentLengthBytes: 1,
+        headers: {
+          contentType: value,
+          contentEncoding: "",
+          contentLanguage: value,
+          contentMd5: new Uint8Array(16),
+          cacheControl: value,
+          contentDisposition: "",
+        },
+        metadata: { k: value },
+        blobType: "BlockBlob",
+        uncommitted: false,
+      };
+      const echo = { serviceEndpoint: value, prefix: name, includeMetadata: true, version: "2026-10-06" };
+      const xml = listBlobsXml(
+        echo,
+        "c",
+        [
+          { kind: "blob", blob },
+          { kind: "prefix", name },
+        ],
+        "",
+      );
+      assert.equal(XMLValidator.validate(xml), true, xml);
+      assert.equal(XMLValidator.validate(errorBody(restError("InvalidInput", { Reason: value }), name, value)), true);
+    }),
+  );
+});
+
+test("every error code has a status of a failure and a text", () => {
+  for (const [code, [status, message]] of Object.entries(errorTable)) {
+    assert.ok(status >= 400 && status < 600, code);
+    assert.ok(message.length > 5, code);
+  }
+});

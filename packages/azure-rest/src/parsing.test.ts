@@ -1,0 +1,187 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parseBlockList } from "./block-list-xml.ts";
+import { isCivilDate, parseRfc1123 } from "./dates.ts";
+import { parseMetadata, parseRange } from "./headers.ts";
+import { operationNames, recognize } from "./operations.ts";
+import { type Parsed, restErrorOfService } from "./rest-error.ts";
+import { checkNames, parseTarget, type Target } from "./target.ts";
+import { checkUnsupported } from "./unsupported.ts";
+import { bodyLimitsOf, etagHeader, newestVersion, parseVersion } from "./version.ts";
+
+const options = { hostSuffixes: ["blob.localhost", "blob.core.windows.net"] };
+const at = (target: string, host = "127.0.0.1:10000"): Parsed<Target> => parseTarget(target, host, options);
+const codeOf = (result: Parsed<unknown>): string => (result.ok ? "ok" : result.error.code);
+
+function value<T>(result: Parsed<T>): T {
+  assert.ok(result.ok, codeOf(result));
+  return result.value;
+}
+
+test("the account is in the path, or in the host when its suffix is a configured one", () => {
+  const path = value(at("/acct/c/a/b?comp=metadata"));
+  assert.deepEqual([path.account, path.container, path.blob, path.addressing], ["acct", "c", "a/b", "path"]);
+  const host = value(at("/c/a/b", "acct.blob.localhost:10000"));
+  assert.deepEqual([host.account, host.container, host.blob, host.addressing], ["acct", "c", "a/b", "host"]);
+  const other = value(at("/c2c/x/y", "acct.blob.elsewhere"));
+  assert.equal(other.account, "c2c");
+});
+
+test("one segment is a container where the query says so, else a blob of $root", () => {
+  assert.deepEqual(value(at("/acct")).container, undefined);
+  assert.deepEqual(value(at("/acct/")).container, undefined);
+  assert.deepEqual([value(at("/acct/x?restype=container")).container, value(at("/acct/x?restype=container")).blob], ["x", undefined]);
+  assert.deepEqual([value(at("/acct/x")).container, value(at("/acct/x")).blob], ["$root", "x"]);
+});
+
+test("names are decoded once, and must be UTF-8", () => {
+  assert.equal(value(at("/acct/c/%2541")).blob, "%41");
+  assert.equal(value(at("/acct/c/a+b")).blob, "a+b");
+  assert.equal(value(at("/acct/c/a%2Fb")).blob, "a/b");
+  for (const bad of ["/acct/c/%", "/acct/c/%G0", "/acct/c/%C3", "/acct/c/%ED%A0%80"]) assert.equal(codeOf(at(bad)), "InvalidUri", bad);
+});
+
+test("a secondary account is refused by name, also where the primary exists", () => {
+  for (const result of [at("/acct-secondary/c/b"), at("/c/b", "acct-secondary.blob.localhost")]) {
+    assert.ok(!result.ok);
+    assert.match(result.error.message, /secondary/);
+  }
+});
+
+test("container names follow the rules of the service", () => {
+  const check = (name: string): string => codeOf(checkNames({ ...value(at("/acct")), container: name }));
+  for (const good of ["abc", "a-b-c", "0a0", "$root", "$web", "$logs", "a".repeat(63)]) assert.equal(check(good), "ok", good);
+  for (const bad of ["A", "-ab", "ab-", "a--b", "a_b", "a.b", "$other", ""]) assert.equal(check(bad), "InvalidResourceName", bad);
+  for (const length of ["ab", "a".repeat(64)]) assert.equal(check(length), "OutOfRangeInput", length);
+});
+
+test("each operation is recognized by its row, and what is in none is told apart", () => {
+  const asked = (method: string, target: string): string => {
+    const result = recognize(method, value(at(target)));
+    return result.ok ? result.value : result.error.code;
+  };
+  const seen = new Set([
+    asked("GET", "/acct?comp=list"),
+    asked("GET", "/acct?restype=service&comp=properties"),
+    asked("HEAD", "/acct?restype=account&comp=properties"),
+    asked("PUT", "/acct/c?restype=container"),
+    asked("HEAD", "/acct/c?restype=container"),
+    asked("GET", "/acct/c?restype=container&comp=metadata"),
+    asked("PUT", "/acct/c?restype=container&comp=metadata"),
+    asked("DELETE", "/acct/c?restype=container"),
+    asked("GET", "/acct/c?restype=container&comp=list"),
+    asked("PUT", "/acct/c/b"),
+    asked("GET", "/acct/c/b"),
+    asked("HEAD", "/acct/c/b"),
+    asked("HEAD", "/acct/c/b?comp=metadata"),
+    asked("PUT", "/acct/c/b?comp=metadata"),
+    asked("PUT", "/acct/c/b?comp=properties"),
+    asked("DELETE", "/acct/c/b"),
+    asked("PUT", "/acct/c/b?comp=block&blockid=AA"),
+    asked("PUT", "/acct/c/b?comp=blocklist"),
+    asked("GET", "/acct/c/b?comp=blocklist"),
+  ]);
+  assert.deepEqual([...seen].sort(), [...operationNames].sort());
+  assert.equal(asked("PUT", "/acct/c/b?comp=lease"), "NotImplemented");
+  assert.equal(asked("GET", "/acct/c/b?snapshot=2020"), "NotImplemented");
+  assert.equal(asked("GET", "/acct/c/b?sig=x"), "NotImplemented");
+  assert.equal(asked("POST", "/acct/c/b"), "UnsupportedHttpVerb");
+  assert.equal(asked("BREW", "/acct/c/b"), "InvalidHttpVerb");
+  assert.equal(asked("GET", "/acct/c/b?comp=constructor"), "InvalidQueryParameterValue");
+  assert.equal(asked("OPTIONS", "/acct/c/b"), "CorsPreflightFailure");
+});
+
+test("headers that would change the meaning are 501, others are let through", () => {
+  const check = (name: string, text = "x"): string => codeOf(checkUnsupported("PutBlob", { "x-ms-blob-type": "BlockBlob", [name]: text }));
+  for (const name of [
+    "x-ms-copy-source",
+    "x-ms-tags",
+    "x-ms-access-tier",
+    "x-ms-encryption-key-sha256",
+    "x-ms-legal-hold",
+    "x-ms-if-tags",
+  ]) {
+    assert.equal(check(name), "NotImplemented", name);
+  }
+  for (const name of ["x-ms-date", "x-ms-meta-tags", "x-ms-blob-content-type", "x-ms-lease-id", "user-agent"])
+    assert.equal(check(name), "ok", name);
+  assert.equal(check("x-ms-blob-type", "PageBlob"), "NotImplemented");
+  assert.equal(codeOf(checkUnsupported("DeleteBlob", { "x-ms-delete-snapshots": "include" })), "ok");
+  assert.equal(codeOf(checkUnsupported("DeleteBlob", { "x-ms-delete-snapshots": "only" })), "NotImplemented");
+});
+
+test("metadata: names are identifiers, 8 KiB together", () => {
+  assert.deepEqual({ ...value(parseMetadata({ "x-ms-meta-a_1": " v ", other: "x" })) }, { a_1: "v" });
+  assert.equal(codeOf(parseMetadata({ "x-ms-meta-": "v" })), "EmptyMetadataKey");
+  for (const name of ["1a", "a-b", "a.b", "ä"])
+    assert.equal(codeOf(parseMetadata({ [`x-ms-meta-${name}`]: "v" })), "InvalidMetadata", name);
+  assert.equal(codeOf(parseMetadata({ "x-ms-meta-a": "ü" })), "InvalidMetadata");
+  assert.equal(codeOf(parseMetadata({ "x-ms-meta-a": "v".repeat(8191) })), "ok");
+  assert.equal(codeOf(parseMetadata({ "x-ms-meta-a": "v".repeat(8192) })), "MetadataTooLarge");
+  assert.deepEqual(Object.keys(value(parseMetadata({ "x-ms-meta-__proto__": "v" }))), ["__proto__"]);
+});
+
+test("ranges", () => {
+  assert.deepEqual(value(parseRange({ range: "bytes=0-0" })), { startBytes: 0, endBytes: 1 });
+  assert.deepEqual(value(parseRange({ range: "bytes=7-" })), { startBytes: 7 });
+  assert.deepEqual(value(parseRange({ range: "bytes=0-1", "x-ms-range": "bytes=2-3" })), { startBytes: 2, endBytes: 4 });
+  assert.equal(value(parseRange({})), undefined);
+  for (const bad of ["bytes=-5", "bytes=2-1", "bytes=0-1,3-4", "items=0-1", "bytes=", "bytes=9007199254740991-"]) {
+    assert.equal(codeOf(parseRange({ range: bad })), bad === "bytes=9007199254740991-" ? "ok" : "InvalidHeaderValue", bad);
+  }
+});
+
+test("block lists keep order and source; everything else is refused", () => {
+  const parse = (xml: string) => parseBlockList(new TextEncoder().encode(xml));
+  const items = value(
+    parse(`<?xml version="1.0" encoding="utf-8"?>
+<BlockList>
+  <Latest>QQ==</Latest><Committed>Qg==</Committed>
+  <Uncommitted>QQ==</Uncommitted>
+</BlockList>`),
+  );
+  assert.deepEqual(
+    items.map((item) => [String.fromCharCode(...item.blockId), item.source]),
+    [
+      ["A", "latest"],
+      ["B", "committed"],
+      ["A", "uncommitted"],
+    ],
+  );
+  assert.deepEqual(value(parse("<BlockList/>")), []);
+  assert.equal(codeOf(parse('<!DOCTYPE a [<!ENTITY b "c">]><BlockList/>')), "InvalidXmlDocument");
+  assert.equal(codeOf(parse("<BlockList><Other>QQ==</Other></BlockList>")), "UnsupportedXmlNode");
+  assert.equal(codeOf(parse("<BlockList><Latest>&#81;Q==</Latest></BlockList>")), "InvalidXmlNodeValue");
+  assert.equal(codeOf(parse(`<BlockList>${"<Latest>QQ==</Latest>".repeat(50_001)}</BlockList>`)), "BlockListTooLong");
+});
+
+test("versions: well-formed ones are accepted, behaviour follows them", () => {
+  assert.equal(value(parseVersion(undefined)), newestVersion);
+  assert.equal(value(parseVersion("2099-01-01")), newestVersion);
+  assert.equal(value(parseVersion("2019-12-12")), "2019-12-12");
+  for (const bad of ["", "2019-13-01", "2019-02-30", "19-02-03", "x"]) assert.equal(codeOf(parseVersion(bad)), "InvalidHeaderValue", bad);
+  assert.equal(bodyLimitsOf("2019-12-12").blockBytesMax, 4000 * 1024 * 1024);
+  assert.equal(bodyLimitsOf("2019-07-07").blockBytesMax, 100 * 1024 * 1024);
+  assert.equal(etagHeader("2009-09-19", '"0x8"'), "0x8");
+});
+
+test("dates: only what RFC 1123 says, and only days that exist", () => {
+  assert.equal(parseRfc1123("Sun, 06 Nov 1994 08:49:37 GMT"), 784_111_777_000);
+  for (const bad of [
+    "Mon, 06 Nov 1994 08:49:37 GMT",
+    "Sun, 6 Nov 1994 08:49:37 GMT",
+    "Sun, 06 Nov 1994 24:49:37 GMT",
+    "Thu, 31 Feb 1994 08:49:37 GMT",
+  ]) {
+    assert.equal(parseRfc1123(bad), undefined, bad);
+  }
+  assert.equal(isCivilDate("2024-02-29"), true);
+  assert.equal(isCivilDate("2023-02-29"), false);
+});
+
+test("answers of partition servers: 304 and 412 are told apart, a range error says the size, a strange code is our bug", () => {
+  assert.equal(restErrorOfService("ConditionNotMet", "", { status: "304" }).status, 304);
+  assert.equal(restErrorOfService("ConditionNotMet", "", { status: "412" }).status, 412);
+  assert.deepEqual(restErrorOfService("InvalidRange", "", { contentLength: "5" }).headers, { "Content-Range": "bytes */5" });
+  assert.equal(restErrorOfService("constructor", "", {}).status, 500);
+});

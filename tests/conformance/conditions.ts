@@ -1,0 +1,86 @@
+/** Conditional requests: ETags and times, on reads and writes. */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { blockId, type Clients, failure } from "./target.ts";
+
+export function conditionSuite(clients: () => Clients): void {
+  describe("conditions", () => {
+    test("If-Match lets one of two writers win, and the other is told 412", async () => {
+      const client = (await clients().container()).getBlockBlobClient("b");
+      const { etag } = await client.upload("0", 1);
+      const ifMatch = etag ?? "";
+      const attempts = await Promise.allSettled(["1", "2", "3", "4"].map((text) => client.upload(text, 1, { conditions: { ifMatch } })));
+      const won = attempts.filter((attempt) => attempt.status === "fulfilled");
+      assert.equal(won.length, 1);
+      for (const attempt of attempts) {
+        if (attempt.status === "rejected") assert.deepEqual([attempt.reason.statusCode, attempt.reason.code], [412, "ConditionNotMet"]);
+      }
+    });
+
+    test("If-None-Match: * creates once, then 409", async () => {
+      const client = (await clients().container()).getBlockBlobClient("b");
+      await client.upload("1", 1, { conditions: { ifNoneMatch: "*" } });
+      const error = await failure(client.upload("2", 1, { conditions: { ifNoneMatch: "*" } }));
+      assert.equal(error.statusCode, 409);
+      assert.equal(error.code, "BlobAlreadyExists");
+      assert.equal((await client.downloadToBuffer()).toString(), "1");
+    });
+
+    test("If-Match on a blob that is not there is 412", async () => {
+      const client = (await clients().container()).getBlockBlobClient("b");
+      assert.equal((await failure(client.upload("1", 1, { conditions: { ifMatch: '"0x8DEADBEEF"' } }))).statusCode, 412);
+    });
+
+    test("reads: 304 for what the reader has, 412 for what it does not expect", async () => {
+      const client = (await clients().container()).getBlockBlobClient("b");
+      const { etag } = await client.upload("1", 1);
+      const current = etag ?? "";
+      const same = await failure(client.download(0, undefined, { conditions: { ifNoneMatch: current } }));
+      assert.equal(same.statusCode, 304);
+      const other = await failure(client.getProperties({ conditions: { ifMatch: '"0x80000000000DEAD"' } }));
+      assert.equal(other.statusCode, 412);
+      assert.equal((await client.download(0, undefined, { conditions: { ifMatch: current } })).etag, current);
+    });
+
+    test("times: modified since and not", async () => {
+      const client = (await clients().container()).getBlockBlobClient("b");
+      await client.upload("1", 1);
+      const { lastModified } = await client.getProperties();
+      const at = lastModified as Date;
+      const hour = 3_600_000;
+      assert.equal((await failure(client.download(0, undefined, { conditions: { ifModifiedSince: at } }))).statusCode, 304);
+      assert.equal(
+        (await failure(client.setMetadata({}, { conditions: { ifUnmodifiedSince: new Date(at.getTime() - hour) } }))).statusCode,
+        412,
+      );
+      await client.download(0, undefined, { conditions: { ifModifiedSince: new Date(at.getTime() - hour) } });
+      await client.setMetadata({ ok: "1" }, { conditions: { ifUnmodifiedSince: new Date(at.getTime() + hour) } });
+    });
+
+    test("metadata, headers, delete and block lists obey If-Match", async () => {
+      const client = (await clients().container()).getBlockBlobClient("b");
+      const { etag } = await client.upload("1", 1);
+      const stale = { conditions: { ifMatch: etag ?? "" } };
+      await client.setMetadata({ a: "1" }, stale);
+      await client.stageBlock(blockId(1), "x", 1);
+      for (const work of [
+        client.setMetadata({ b: "2" }, stale),
+        client.setHTTPHeaders({}, stale),
+        client.delete(stale),
+        client.commitBlockList([blockId(1)], stale),
+      ]) {
+        assert.equal((await failure(work)).statusCode, 412);
+      }
+      assert.deepEqual((await client.getProperties()).metadata, { a: "1" });
+    });
+
+    test("a lease id where there is no lease is 412", async () => {
+      const client = (await clients().container()).getBlockBlobClient("b");
+      await client.upload("1", 1);
+      const leaseId = "11111111-2222-3333-4444-555555555555";
+      const error = await failure(client.setMetadata({}, { conditions: { leaseId } }));
+      assert.equal(error.statusCode, 412);
+      assert.equal(error.code, "LeaseNotPresentWithBlobOperation");
+    });
+  });
+}

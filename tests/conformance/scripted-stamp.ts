@@ -1,0 +1,276 @@
+/**
+ * A front-end with real neighbours where they matter to it: the lock service and the partition server are the real roles; the partition
+ * manager and the extent node are scripted here, and rows and blob data lie in memory. So a test can say what goes wrong on the way of a
+ * request: a server that refuses, an answer that is lost, an extent that is gone.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { compareBytes, type Outcome, ok, type Rules, refused, unwrap } from "@stamp/base";
+import { type FrontEndConfig, FrontEndRole, frontEndConfigSchema } from "@stamp/front-end";
+import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
+import { type Decision, objectTables, type RowEntry } from "@stamp/objects";
+import { firstRangeOf, type Range } from "@stamp/partition-map";
+import { PartitionServerRole, partitionServerConfigSchema } from "@stamp/partition-server";
+import { type Client, type Role, served, type World } from "@stamp/ports";
+import { type HttpListener, InProcessNetwork, nodeWorld, serveHttp } from "@stamp/ports-node";
+import { ExtentNode, fromWire, LockService, PartitionManager, PartitionServer, toWire } from "@stamp/wire";
+
+export const accountName = "devstoreaccount1";
+export const accountKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+export const secondKey = "c2Vjb25kIGtleSBvZiB0aGUgYWNjb3VudCwgZm9yIHJvdGF0aW9u";
+
+export interface ScriptedOptions {
+  readonly frontEnd?: Partial<FrontEndConfig>;
+  readonly rules?: Rules;
+  /** Low keys of further ranges of the Blob table. */
+  readonly splitAt?: readonly Uint8Array[];
+}
+
+export interface ScriptedStamp {
+  readonly endpoint: string;
+  readonly frontEnd: FrontEndRole;
+  readonly world: World;
+  readonly data: MemoryData;
+  stop(): Promise<void>;
+}
+
+/** Blob data by extent; every append is a new extent. */
+export class MemoryData {
+  readonly extents = new Map<number, Uint8Array>();
+  reads = 0;
+  /** Before a read of this extent; what it gives is the answer. */
+  onRead: ((extentId: number) => Outcome<never> | undefined) | undefined;
+  #next = 1;
+
+  append(payload: Uint8Array): number {
+    const id = this.#next++;
+    this.extents.set(id, Uint8Array.from(payload));
+    return id;
+  }
+}
+
+class MemoryRows {
+  #keys: Uint8Array[] = [];
+  readonly #values = new Map<string, Uint8Array>();
+  sequence = 0;
+
+  get(key: Uint8Array): Uint8Array | undefined {
+    return this.#values.get(String(key));
+  }
+
+  scan(low: Uint8Array, high: Uint8Array, rowsMax: number): { rows: RowEntry[]; more: boolean } {
+    const from = this.#find(low);
+    const rows: RowEntry[] = [];
+    for (let i = from; i < this.#keys.length; i++) {
+      const key = this.#keys[i] as Uint8Array;
+      if (high.length > 0 && compareBytes(key, high) >= 0) break;
+      if (rows.length === rowsMax) return { rows, more: true };
+      rows.push({ key, value: this.#values.get(String(key)) as Uint8Array });
+    }
+    return { rows, more: false };
+  }
+
+  apply(writes: Decision["writes"]): void {
+    for (const write of writes) {
+      const at = this.#find(write.key);
+      const there = this.#values.has(String(write.key));
+      if (write.kind === "delete") {
+        if (there) this.#keys.splice(at, 1);
+        this.#values.delete(String(write.key));
+      } else {
+        if (!there) this.#keys.splice(at, 0, write.key);
+        this.#values.set(String(write.key), write.value);
+      }
+    }
+  }
+
+  #find(key: Uint8Array): number {
+    let from = 0;
+    let to = this.#keys.length;
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if (compareBytes(this.#keys[middle] as Uint8Array, key) < 0) from = middle + 1;
+      else to = middle;
+    }
+    return from;
+  }
+}
+
+export async function startScriptedStamp(options: ScriptedOptions = {}): Promise<ScriptedStamp> {
+  const folder = mkdtempSync(join(tmpdir(), "stamp-conformance-"));
+  const network = new InProcessNetwork();
+  const worldOf = (name: string): World =>
+    nodeWorld({
+      dataDir: join(folder, name),
+      name,
+      logLevel: "error",
+      transport: network.transport(name),
+      ...(options.rules ? { rules: options.rules } : {}),
+      onFatal: (reason) => {
+        throw new Error(`${name}: ${reason}`);
+      },
+    });
+  const roles: Role[] = [];
+  const start = async <R extends Role>(role: R): Promise<R> => {
+    roles.unshift(role);
+    await role.start();
+    return role;
+  };
+  const lockService = "lock-service";
+  await start(new LockServiceRole(worldOf(lockService), lockServiceSchema.parse({ name: lockService, listen: lockService, init: true })));
+
+  const data = new MemoryData();
+  const rows = new Map<string, MemoryRows>();
+  const ranges = rangesOf(options.splitAt ?? []);
+  const serverConfig = partitionServerConfigSchema.parse({ name: "ps-1", listen: "ps-1", lockService });
+  await start(
+    new PartitionServerRole(worldOf("ps-1"), serverConfig, {
+      locate: async (ids) => ids.filter((id) => data.extents.has(id)).map((id) => locationOf(id)) as never,
+      load: async (range) => {
+        const held = rows.get(range.rangeId) ?? new MemoryRows();
+        rows.set(range.rangeId, held);
+        return ok(engineOf(held, data));
+      },
+    }),
+  );
+
+  const tester = worldOf("tester");
+  await tester.transport.serve("extent-node", [
+    served(ExtentNode, { ...unused(ExtentNode), read: async (request) => readOf(data, request) }),
+  ]);
+  const leader = tester.transport.client(lockService, LockService);
+  const map = await loadAll(tester, ranges, leader);
+  await tester.transport.serve("pm", [
+    served(PartitionManager, {
+      getMap: async ({ knownVersion, waitMs }) => {
+        if (knownVersion >= 1n) await new Promise((resolve) => setTimeout(resolve, Math.min(waitMs, 500)));
+        return ok({ version: 1n, ranges: map });
+      },
+      listServers: async () => ok({}),
+    }),
+  ]);
+
+  const frontEndWorld = worldOf("front-end-1");
+  const config = frontEndConfigSchema.parse({ name: "front-end-1", listen: "front-end-1", lockService, ...options.frontEnd });
+  const frontEnd = await start(new FrontEndRole(frontEndWorld, config));
+  const http: HttpListener = await serveHttp(frontEnd.blob, { listen: "127.0.0.1:0" });
+  for (let i = 0; !frontEnd.status.ready; i++) {
+    if (i > 500) throw new Error(`not ready: ${frontEnd.status.waitingFor.join(", ")}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  return {
+    endpoint: `http://${http.address}`,
+    frontEnd,
+    world: frontEndWorld,
+    data,
+    stop: async () => {
+      await http.close(100);
+      for (const role of roles) await role.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function rangesOf(splitAt: readonly Uint8Array[]): Range[] {
+  const ranges: Range[] = objectTables.map(firstRangeOf);
+  const at = ranges.findIndex((range) => range.table === "Blob");
+  let last = ranges[at] as Range;
+  for (const [index, key] of splitAt.entries()) {
+    ranges[ranges.indexOf(last)] = { ...last, high: key };
+    last = { ...last, rangeId: `blob-${index + 2}`, low: key };
+    ranges.push(last);
+  }
+  return ranges;
+}
+
+async function loadAll(tester: World, ranges: readonly Range[], lock: Client<typeof LockService>) {
+  const term = unwrap(
+    await lock.acquireLease(
+      { name: "partition-manager", holder: "pm", incarnation: 1n, address: "pm", termMs: 300_000 },
+      { timeoutMs: 5000 },
+    ),
+  );
+  let server = unwrap(await lock.getLease({ name: "ps/ps-1" }, { timeoutMs: 5000 }));
+  for (let i = 0; server.leaseEpoch === 0n && i < 200; i++) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    server = unwrap(await lock.getLease({ name: "ps/ps-1" }, { timeoutMs: 5000 }));
+  }
+  const map = ranges.map((range) => ({
+    rangeId: range.rangeId,
+    table: range.table,
+    lowKey: range.low,
+    highKey: range.high,
+    rangeVersion: 1n,
+    ownerEpoch: 1n,
+    streams: range.streams,
+    server: "ps-1",
+    serverAddress: "ps-1",
+    leaseEpoch: server.leaseEpoch,
+    loaded: true,
+  }));
+  const client = tester.transport.client("ps-1", PartitionServer);
+  for (const range of map) {
+    const command = { pmTerm: term.leaseEpoch, leaseEpoch: server.leaseEpoch, range };
+    for (let i = 0; ; i++) {
+      const loaded = await client.loadPartition(command, { timeoutMs: 5000 });
+      if (loaded.ok) break;
+      if (i > 100) unwrap(loaded);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+  const account = map.find((range) => range.table === "Account");
+  const kind = { case: "putAccount" as const, value: { account: { name: accountName, keys: [accountKey, secondKey] } } };
+  unwrap(await client.execute({ rangeId: account?.rangeId ?? "", rangeVersion: 1n, operation: { kind } }, { timeoutMs: 5000 }));
+  return map;
+}
+
+function engineOf(rows: MemoryRows, data: MemoryData) {
+  const view = {
+    get: async (key: Uint8Array) => ok(rows.get(key)),
+    scan: async (low: Uint8Array, high: Uint8Array, limits: { rowsMax: number }) => ok(rows.scan(low, high, limits.rowsMax)),
+  };
+  let turn: Promise<unknown> = Promise.resolve();
+  return {
+    read: <T>(work: (seen: typeof view) => Promise<Outcome<T>>) => work(view),
+    transact: (_key: Uint8Array, decide: (seen: typeof view, sequence: number) => Promise<Outcome<Decision>>) => {
+      const decided = turn.then(async () => {
+        const decision = await decide(view, rows.sequence + 1);
+        if (decision.ok && decision.value.writes.length > 0) {
+          rows.sequence++;
+          rows.apply(decision.value.writes);
+        }
+        return decision;
+      });
+      turn = decided;
+      return decided;
+    },
+    appendData: async (payload: Uint8Array) => ok({ extentId: data.append(payload), offsetBytes: 0, lengthBytes: payload.length }),
+    mayReferTo: (place: { extentId: number }) => data.extents.has(place.extentId),
+    facts: { sequence: 0, memoryTableBytes: 0, checkpointCount: 0, checkpointBytes: 0 },
+    close: async () => {},
+  };
+}
+
+const locationOf = (extentId: number) => ({ extentId: toWire(extentId), version: 1n, addresses: ["extent-node"] });
+
+function readOf(
+  data: MemoryData,
+  request: { extentId: bigint; offsetBytes: bigint; lengthBytes: number },
+): Outcome<{ payload: Uint8Array }> {
+  data.reads++;
+  const extentId = fromWire(request.extentId);
+  const scripted = data.onRead?.(extentId);
+  if (scripted) return scripted;
+  const bytes = data.extents.get(extentId);
+  if (!bytes) return refused("notFound", "unknownExtent", `no extent ${extentId}`);
+  const offset = fromWire(request.offsetBytes);
+  return ok({ payload: bytes.subarray(offset, offset + request.lengthBytes) });
+}
+
+/** Handlers that nobody should call. */
+// biome-ignore lint/suspicious/noExplicitAny: one refusal for methods of every type.
+function unused(service: { readonly method: Record<string, unknown> }): any {
+  const refuse = async () => refused("unimplemented", "unknownMethod", "not in this test");
+  return Object.fromEntries(Object.keys(service.method).map((name) => [name, refuse]));
+}
