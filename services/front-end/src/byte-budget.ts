@@ -19,29 +19,32 @@ export class ByteBudget {
     return this.#used;
   }
 
-  /** False when it would have to wait. More than the whole budget counts as the whole. */
+  /** False when it would have to wait. More than the whole budget is let through when nothing else is held. */
   tryTake(bytes: number): boolean {
-    const counted = Math.min(bytes, this.bytesMax);
-    if (this.#waiting.length > 0 || this.#used + counted > this.bytesMax) return false;
-    this.#used += counted;
+    if (this.#waiting.length > 0 || !this.#fits(bytes)) return false;
+    this.#used += bytes;
     return true;
   }
 
   async take(bytes: number): Promise<void> {
     if (this.tryTake(bytes)) return;
     await new Promise<void>((resolve) => {
-      this.#waiting.push({ bytes: Math.min(bytes, this.bytesMax), resolve });
+      this.#waiting.push({ bytes, resolve });
     });
   }
 
-  /** Exactly what was taken, once. */
+  /** What was taken, in any parts. */
   give(bytes: number): void {
-    this.#used -= Math.min(bytes, this.bytesMax);
+    this.#used -= bytes;
     assert(this.#used >= 0, "no more bytes are given back than were taken");
-    for (let first = this.#waiting[0]; first && this.#used + first.bytes <= this.bytesMax; first = this.#waiting[0]) {
+    for (let first = this.#waiting[0]; first && this.#fits(first.bytes); first = this.#waiting[0]) {
       this.#waiting.shift();
       this.#used += first.bytes;
       first.resolve();
     }
+  }
+
+  #fits(bytes: number): boolean {
+    return this.#used === 0 || this.#used + bytes <= this.bytesMax;
   }
 }

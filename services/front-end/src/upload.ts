@@ -35,6 +35,7 @@ const none = new Uint8Array(0);
 export async function receiveBody(body: AsyncIterable<Uint8Array>, options: UploadOptions): Promise<Parsed<Uploaded>> {
   const upload = new Upload(options);
   try {
+    await upload.start();
     for await (const chunk of body) {
       const problem = await upload.add(chunk);
       if (problem) return problem;
@@ -63,6 +64,14 @@ class Upload {
     this.#md5 = options.wants.md5 ? options.digest.md5() : undefined;
   }
 
+  /** A small body takes its whole length first: it holds what it has while it waits for the rest. */
+  async start(): Promise<void> {
+    const { contentLengthBytes, budget } = this.#options;
+    if (!this.#small || contentLengthBytes === undefined) return;
+    await budget.take(contentLengthBytes);
+    this.#budgeted = contentLengthBytes;
+  }
+
   async add(chunk: Uint8Array): Promise<Parsed<never> | undefined> {
     this.#received += chunk.length;
     const { contentLengthBytes, bytesMax, wants, digest, budget } = this.#options;
@@ -71,14 +80,14 @@ class Upload {
     }
     this.#md5?.update(chunk);
     if (wants.crc64) this.#crc64 = digest.crc64(chunk, this.#crc64);
-    if (!budget.tryTake(chunk.length)) {
-      if (!this.#small) {
+    if (!this.#small) {
+      if (!budget.tryTake(chunk.length)) {
         const problem = await this.#send();
         if (problem) return problem;
+        await budget.take(chunk.length);
       }
-      await budget.take(chunk.length);
+      this.#budgeted += chunk.length;
     }
-    this.#budgeted += chunk.length;
     return this.#hold(chunk);
   }
 

@@ -1,0 +1,100 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { allRules, type Failed, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
+import { firstRangeOf, RangeMap } from "@stamp/partition-map";
+import type { World } from "@stamp/ports";
+import { NodeClock, NodeRandom } from "@stamp/ports-node";
+import type { MapCache } from "./map-cache.ts";
+import { Router } from "./router.ts";
+
+const served = (address: string, version = 1) =>
+  new RangeMap(version, [
+    { ...firstRangeOf("Blob"), server: address, serverAddress: address, loaded: true },
+    { ...firstRangeOf("Account"), server: address, serverAddress: address, loaded: true },
+  ]);
+
+/** A router whose servers answer by this script, one entry per call. */
+function start(script: readonly (Failed | "done" | "hang")[], map: { current: RangeMap | undefined } = { current: served("ps") }) {
+  const calls: string[] = [];
+  const answer = async (address: string): Promise<Outcome<unknown>> => {
+    const step = script[calls.push(address) - 1] ?? "done";
+    if (step === "hang") return unknownOutcome("deadlineExceeded", "timeout", "no answer");
+    return step === "done" ? ok({ result: { kind: { case: "done", value: {} } }, places: [] }) : step;
+  };
+  const clock = new NodeClock();
+  const transport = { client: (address: string) => ({ execute: () => answer(address), writeData: () => answer(address) }) };
+  const world = { clock, random: new NodeRandom(), rules: allRules, transport } as unknown as World;
+  const cache = {
+    get current() {
+      return map.current;
+    },
+    newerThan: (_version: number, timeoutMs: number) => new Promise((resolve) => setTimeout(resolve, timeoutMs)),
+  } as unknown as MapCache;
+  const router = new Router(world, cache, { readAttemptTimeoutMs: 1000 });
+  const limits = (timeoutMs = 2000) => ({ deadlineMs: clock.monotonicMs() + timeoutMs });
+  return { router, calls, limits };
+}
+
+const name = { account: "acct", container: "c", containerIncarnation: 1n, blob: "b", snapshot: "" };
+const write = { case: "deleteBlob", value: { name } } as const;
+const readIt = { case: "getBlob", value: { name } } as const;
+const lost = unknownOutcome("unavailable", "connectionLost", "the connection broke");
+const wrongPartition = refused("failedPrecondition", "wrongPartition", "not here");
+
+test("what certainly did not happen is asked again: stale map, lost lease, no connection, loading", async () => {
+  for (const failed of [
+    wrongPartition,
+    refused("unavailable", "leaseLost", "lease"),
+    refused("unavailable", "connectFailed", "down"),
+    refused("unavailable", "partitionLoading", "loading"),
+  ]) {
+    const { router, calls, limits } = start([failed, failed]);
+    assert.ok((await router.execute(write, limits())).ok);
+    assert.equal(calls.length, 3);
+  }
+});
+
+test("a write whose fate is unknown is never repeated", async () => {
+  const { router, calls, limits } = start([lost]);
+  const outcome = await router.execute(write, limits());
+  assert.ok(!outcome.ok && outcome.failure.applied === "unknown");
+  assert.equal(calls.length, 1);
+});
+
+test("a write that was refused first and then lost is unknown", async () => {
+  const { router, calls, limits } = start([wrongPartition, lost]);
+  const outcome = await router.execute(write, limits());
+  assert.ok(!outcome.ok && outcome.failure.applied === "unknown");
+  assert.equal(calls.length, 2);
+});
+
+test("a read, and bytes that nothing refers to, are repeated after an unknown outcome", async () => {
+  const reading = start([lost, "hang"]);
+  assert.ok((await reading.router.execute(readIt, reading.limits())).ok);
+  const writing = start([lost]);
+  assert.ok((await writing.router.writeData({ table: "Blob", key: new Uint8Array(1) }, new Uint8Array(1), writing.limits())).ok);
+});
+
+test("overload is passed on at once", async () => {
+  const { router, calls, limits } = start([refused("resourceExhausted", "throttled", "too much")]);
+  assert.ok(!(await router.execute(readIt, limits())).ok);
+  assert.equal(calls.length, 1);
+});
+
+test("a new map sends the next attempt to the new server", async () => {
+  const map = { current: served("old") as RangeMap | undefined };
+  const { router, calls, limits } = start([wrongPartition, "done"], map);
+  const outcome = router.execute(write, limits());
+  map.current = served("new", 2);
+  assert.ok((await outcome).ok);
+  assert.deepEqual(calls, ["old", "new"]);
+});
+
+test("without a map, and while nobody serves the range, the deadline ends the waiting as not done", async () => {
+  for (const current of [undefined, served("")]) {
+    const { router, calls, limits } = start([], { current });
+    const outcome = await router.execute(write, limits(50));
+    assert.ok(!outcome.ok && outcome.failure.applied === "no");
+    assert.equal(calls.length, 0);
+  }
+});
