@@ -22,9 +22,9 @@ export async function runSupervisor(
   const stop = (why: string): Promise<void> => {
     if (stopping === undefined) {
       options.onStopping?.(why);
-      stopping = supervisor.stop().then(() => resolve());
-      // The answer to whoever asked still has to go out.
-      void stopped.then(() => server.close());
+      stopping = supervisor.stop();
+      // The answer to whoever asked still goes out: the server ends when its connections have.
+      void stopping.then(() => server.close()).then(resolve);
     }
     return stopping;
   };
