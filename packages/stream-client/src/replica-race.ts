@@ -1,6 +1,7 @@
 /**
  * One read from one of several replicas: the first is asked, a second one too when the first has not answered within its usual p95
- * (hedging) or has failed; the first good answer wins and the others are cancelled. At most two are asked at a time.
+ * (hedging) or has failed; the first good answer wins and the others are cancelled. When two are silent the next one is asked, more slowly:
+ * one intact replica is enough.
  */
 import type { Failed, Outcome } from "@stamp/base";
 import type { Clock, Timer } from "@stamp/ports";
@@ -78,6 +79,7 @@ export function raceReplicas<T>(
     let next = 0;
     let done = false;
     let hedge: Timer | undefined;
+    const askedSilent = new Set<string>();
     const cancelAll = (): void => {
       for (const controller of active) controller.abort();
     };
@@ -94,12 +96,17 @@ export function raceReplicas<T>(
       active.add(controller);
       const startMs = clock.monotonicMs();
       hedge?.cancel();
-      hedge = next < addresses.length ? clock.after(histories.hedgeMs(address), () => active.size < 2 && launch()) : undefined;
+      // Each silent replica makes the next one wait longer: a slow moment of all must not become three times the load.
+      const hedgeMs = histories.hedgeMs(address) * 4 ** (active.size - 1);
+      hedge = next < addresses.length ? clock.after(hedgeMs, launch) : undefined;
+      askedSilent.add(address);
       void attempt(address, Math.max(1, deadlineMs - startMs), controller.signal).then((outcome) => {
         active.delete(controller);
         if (done) return;
+        askedSilent.delete(address);
         if (outcome.ok) {
           histories.succeeded(address, clock.monotonicMs() - startMs);
+          for (const silent of askedSilent) histories.failed(silent);
           finish({ answer: outcome.value });
           return;
         }

@@ -1,0 +1,115 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type FailureError, ownerEpoch, unwrap } from "@stamp/base";
+import { block, nodeNames, Stamp } from "./harness.test.ts";
+import type { OwnedStream, Place, StreamClient } from "./index.ts";
+
+const forever = { timeoutMs: Number.POSITIVE_INFINITY };
+
+async function written(
+  stamp: Stamp,
+  text: string,
+): Promise<{ client: StreamClient; stream: OwnedStream; place: Place; holders: string[] }> {
+  const client = stamp.client();
+  const stream = unwrap(await client.openForOwner("/a", ownerEpoch(1), { create: true, timeoutMs: 30_000 }));
+  const place = unwrap(await stream.append(block(text), forever))[0] as Place;
+  const location = unwrap(await client.locate([place.extentId], { timeoutMs: 5_000 }))[0];
+  return { client, stream, place, holders: location?.addresses ?? [] };
+}
+
+test("extent reader: any one replica is enough", async () => {
+  const stamp = new Stamp(21);
+  await stamp.sim.run(async () => {
+    const { client, place, holders } = await written(stamp, "hello");
+    assert.equal(holders.length, 3);
+    for (const alive of holders) {
+      for (const node of holders) if (node !== alive) stamp.sim.pause(node);
+      const before = stamp.sim.nowMs;
+      assert.equal(new TextDecoder().decode(unwrap(await client.reader.read(place, { timeoutMs: 5_000 }))), "hello");
+      assert.ok(stamp.sim.nowMs - before < 1_000, "the hedge, not a timeout, found it");
+      for (const node of holders) stamp.sim.resume(node);
+    }
+  });
+});
+
+test("extent reader: a reader that never heard of the extent asks the stream manager once", async () => {
+  const stamp = new Stamp(22);
+  await stamp.sim.run(async () => {
+    const { place } = await written(stamp, "hello");
+    const stranger = stamp.client("stranger");
+    unwrap(await stranger.reader.read(place, { timeoutMs: 5_000 }));
+    stamp.sim.crash("sm1", { stayDown: true });
+    unwrap(await stranger.reader.read(place, { timeoutMs: 5_000 }));
+  });
+});
+
+test("extent reader: a location that went stale is looked up again", async () => {
+  const stamp = new Stamp(23);
+  await stamp.sim.run(async () => {
+    const { place, holders } = await written(stamp, "hello");
+    const reader = stamp.client("stranger").reader;
+    const other = nodeNames.filter((name) => !holders.includes(name));
+    reader.learn([{ extentId: place.extentId, version: 0, addresses: other }]);
+    assert.equal(new TextDecoder().decode(unwrap(await reader.read(place, { timeoutMs: 5_000 }))), "hello");
+  });
+});
+
+test("extent reader: what nobody has is a failure, at once when all say so, at the deadline when nobody answers", async () => {
+  const stamp = new Stamp(24);
+  await stamp.sim.run(async () => {
+    const { client, place } = await written(stamp, "hello");
+    const unknown = await client.reader.read({ extentId: 999, offsetBytes: 20, lengthBytes: 1 }, { timeoutMs: 5_000 });
+    assert.ok(!unknown.ok && unknown.failure.reason === "unknownExtent");
+    const beyond = await client.reader.read({ ...place, lengthBytes: 4_000 }, { timeoutMs: 5_000 });
+    assert.ok(!beyond.ok && beyond.failure.reason === "outOfRange", beyond.ok ? "" : beyond.failure.reason);
+    for (const node of nodeNames) stamp.sim.crash(node, { stayDown: true });
+    const start = stamp.sim.nowMs;
+    const silent = await client.reader.read(place, { timeoutMs: 700 });
+    assert.ok(!silent.ok);
+    assert.ok(stamp.sim.nowMs - start <= 750, "the deadline holds");
+  });
+});
+
+test("extent reader: many places come in order in pieces of at most 1 MiB; leaving early or an abort ends it", async () => {
+  const stamp = new Stamp(25);
+  await stamp.sim.run(async () => {
+    const { client, stream, place } = await written(stamp, "small");
+    const large = new Uint8Array(2_500_000).map((_, i) => i % 251);
+    const [far] = unwrap(await stream.append([large], forever)) as [Place];
+    const pieces: Uint8Array[] = [];
+    for await (const piece of client.reader.readPlaces([place, far, place])) pieces.push(piece);
+    assert.ok(pieces.every(({ length }) => length <= 1024 * 1024));
+    const expected = Buffer.concat([Buffer.from("small"), large, Buffer.from("small")]);
+    assert.ok(Buffer.concat(pieces).equals(expected), `${pieces.map(({ length }) => length)}`);
+    for await (const _ of client.reader.readPlaces([far, far, far])) break;
+    const stop = new AbortController();
+    await assert.rejects(
+      async () => {
+        for await (const _ of client.reader.readPlaces([far, far, far, far], { signal: stop.signal })) stop.abort();
+      },
+      (error: FailureError) => error.failure.reason === "cancelled",
+    );
+  });
+});
+
+test("sequential read: a replica that holds more than the sealed length shows no more than that", async () => {
+  // The first owner's node is cut off after it wrote what no other replica has: the seal is shorter than its copy.
+  for (let seed = 60; seed < 66; seed++) {
+    const stamp = new Stamp(seed);
+    await stamp.sim.run(async () => {
+      const { stream, holders } = await written(stamp, "kept");
+      const [primary, ...secondaries] = holders as [string, ...string[]];
+      stamp.sim.partition([primary], secondaries);
+      stamp.sim.partition([primary], ["sm1"]);
+      const lost = stream.append(block("torn"), { timeoutMs: 300 });
+      await stamp.sim.sleep(400);
+      await lost;
+      stream.abandon();
+      const second = await stamp.open("/a", 2, "second");
+      stamp.sim.heal();
+      const found: string[] = [];
+      for await (const { payload } of second.readAll()) found.push(new TextDecoder().decode(payload));
+      assert.deepEqual(found, ["kept"], `seed ${seed}`);
+    });
+  }
+});

@@ -1,0 +1,54 @@
+/** A stamp's stream layer with its real roles on virtual time, for the tests of this package. */
+import type { RuleName } from "@stamp/base";
+import { ownerEpoch, rulesWithout, unwrap, utf8 } from "@stamp/base";
+import { ExtentNodeRole, extentNodeSchema } from "@stamp/extent-node";
+import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
+import { Simulation } from "@stamp/simulator";
+import { StreamManagerRole, streamManagerSchema } from "@stamp/stream-manager";
+import { type OwnedStream, StreamClient, type StreamClientOptions } from "./index.ts";
+
+export const nodeNames: readonly string[] = ["en1", "en2", "en3", "en4"];
+
+export interface StampOptions {
+  readonly without?: readonly RuleName[];
+  readonly client?: Partial<StreamClientOptions>;
+  readonly restartAfterMs?: number;
+}
+
+export class Stamp {
+  readonly sim: Simulation;
+  readonly #options: StampOptions;
+
+  constructor(seed: number, options: StampOptions = {}) {
+    this.#options = options;
+    this.sim = new Simulation({ seed, rules: rulesWithout(...(options.without ?? [])) });
+    const life = options.restartAfterMs === undefined ? {} : { restartAfterMs: options.restartAfterMs };
+    const lock = lockServiceSchema.parse({ name: "lock", listen: "lock", init: true });
+    this.sim.addProcess("lock", (world) => new LockServiceRole(world, lock), life);
+    const manager = streamManagerSchema.parse({ name: "sm1", listen: "sm1", lockService: "lock" });
+    this.sim.addProcess("sm1", (world) => new StreamManagerRole(world, manager), life);
+    for (const name of nodeNames) {
+      const config = extentNodeSchema.parse({ name, listen: name, lockService: "lock", journalSegmentBytes: 1 << 20 });
+      this.sim.addProcess(name, (world) => new ExtentNodeRole(world, config), life);
+    }
+  }
+
+  client(process = "owner"): StreamClient {
+    return new StreamClient(this.sim.world(process), { lockService: "lock", ...this.#options.client });
+  }
+
+  async open(name: string, epoch: number, process = "owner"): Promise<OwnedStream> {
+    return unwrap(await this.client(process).openForOwner(name, ownerEpoch(epoch), { create: true, timeoutMs: 30_000 }));
+  }
+
+  /** What an owner with this epoch finds in the stream. */
+  async content(name: string, epoch: number): Promise<string[]> {
+    const stream = await this.open(name, epoch, `reader-${epoch}`);
+    const found: string[] = [];
+    for await (const { payload } of stream.readAll({ timeoutMs: 30_000 })) found.push(new TextDecoder().decode(payload));
+    await stream.close();
+    return found;
+  }
+}
+
+export const block = (text: string): Uint8Array[] => [utf8(text)];

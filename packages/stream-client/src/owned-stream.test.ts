@@ -1,0 +1,190 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Outcome, ownerEpoch, unwrap } from "@stamp/base";
+import { block, nodeNames, Stamp } from "./harness.test.ts";
+import type { OwnedStream, Place } from "./index.ts";
+
+const forever = { timeoutMs: Number.POSITIVE_INFINITY };
+
+test("owned stream: pipelined appends come back from their places and in order, over many extents", async () => {
+  const stamp = new Stamp(1, { client: { extentTargetBytes: 2_000 } });
+  await stamp.sim.run(async () => {
+    const client = stamp.client();
+    const stream = unwrap(await client.openForOwner("/a", ownerEpoch(1), { create: true, timeoutMs: 30_000 }));
+    const texts = Array.from({ length: 60 }, (_, i) => `record ${i} ${"x".repeat(i * 3)}`);
+    const placed = (await Promise.all(texts.map((text) => stream.append(block(text), forever)))).map(
+      (outcome) => unwrap(outcome)[0] as Place,
+    );
+    assert.ok(stream.extents.length > 3, `${stream.extents.length} extents`);
+    for (const [i, place] of placed.entries()) {
+      assert.ok(stream.knows(place.extentId));
+      assert.equal(new TextDecoder().decode(unwrap(await client.reader.read(place, { timeoutMs: 5_000 }))), texts[i]);
+    }
+    const chunks: string[] = [];
+    for await (const chunk of client.reader.readPlaces(placed, { windowBytes: 200 })) chunks.push(new TextDecoder().decode(chunk));
+    assert.deepEqual(chunks, texts);
+    assert.deepEqual(await stamp.content("/a", 2), texts);
+  });
+});
+
+test("owned stream: blocks of one append are together, and sizes are checked before anything is sent", async () => {
+  const stamp = new Stamp(2);
+  await stamp.sim.run(async () => {
+    const stream = await stamp.open("/a", 1);
+    const places = unwrap(await stream.append([...block("one"), ...block("two")], forever));
+    assert.deepEqual(
+      places.map(({ lengthBytes }) => lengthBytes),
+      [3, 3],
+    );
+    for (const blocks of [[], [new Uint8Array(0)], [new Uint8Array(4 * 1024 * 1024 + 1)]]) {
+      const refused = await stream.append(blocks, forever);
+      assert.ok(!refused.ok && refused.failure.reason === "badRequest" && refused.failure.applied === "no");
+    }
+    assert.deepEqual(await stamp.content("/a", 2), ["one", "two"]);
+  });
+});
+
+for (const victim of [...nodeNames, "sm1", "lock"]) {
+  test(`owned stream: ${victim} dies again and again while appends are in flight, nothing acknowledged is lost or twice`, async () => {
+    const stamp = new Stamp(30 + victim.length, { client: { extentTargetBytes: 20_000 }, restartAfterMs: 400 });
+    await stamp.sim.run(async () => {
+      const stream = await stamp.open("/a", 1);
+      const outcomes: Promise<Outcome<readonly Place[]>>[] = [];
+      for (let i = 0; i < 120; i++) {
+        outcomes.push(stream.append(block(`${i}`), forever));
+        if (i % 30 === 15) stamp.sim.crash(victim);
+        await stamp.sim.sleep(i % 4 === 0 ? 40 : 1);
+      }
+      for (const outcome of outcomes) unwrap(await outcome);
+      const content = await stamp.content("/a", 2);
+      assert.deepEqual(
+        content,
+        outcomes.map((_, i) => `${i}`),
+      );
+    });
+  });
+}
+
+test("owned stream: random crashes of everything, several seeds, order kept and nothing twice", async () => {
+  for (let seed = 100; seed < 112; seed++) {
+    const stamp = new Stamp(seed, { client: { extentTargetBytes: 3_000 }, restartAfterMs: 300 });
+    await stamp.sim.run(async () => {
+      const stream = await stamp.open("/a", 1);
+      const all = [...nodeNames, "sm1", "lock"];
+      const outcomes: Promise<Outcome<readonly Place[]>>[] = [];
+      for (let i = 0; i < 60; i++) {
+        outcomes.push(stream.append(block(`${i} ${"y".repeat(i)}`), forever));
+        if (stamp.sim.prng.chance(0.1)) stamp.sim.crash(stamp.sim.prng.pick(all), { unsynced: "kept" });
+        await stamp.sim.sleep(stamp.sim.prng.below(60));
+      }
+      for (const outcome of outcomes) unwrap(await outcome);
+      assert.deepEqual(
+        await stamp.content("/a", 2),
+        outcomes.map((_, i) => `${i} ${"y".repeat(i)}`),
+        `seed ${seed}`,
+      );
+    });
+  }
+});
+
+test("owned stream: a second owner fences the first, whose appends are either in the list or never", async () => {
+  for (let seed = 50; seed < 56; seed++) {
+    const stamp = new Stamp(seed);
+    await stamp.sim.run(async () => {
+      const first = await stamp.open("/a", 1, "first");
+      unwrap(await first.append(block("before"), forever));
+      const outcomes: Promise<Outcome<readonly Place[]>>[] = [];
+      const write = async (): Promise<void> => {
+        for (let i = 0; i < 50; i++) {
+          outcomes.push(first.append(block(`${i}`), forever));
+          await stamp.sim.sleep(1);
+        }
+      };
+      const writing = write();
+      await stamp.sim.sleep(stamp.sim.prng.below(30));
+      const second = await stamp.open("/a", 2, "second");
+      const found: string[] = [];
+      for await (const { payload } of second.readAll()) found.push(new TextDecoder().decode(payload));
+      await writing;
+      assert.match(await first.whenFenced, /staleOwnerEpoch/);
+      let acknowledged = 0;
+      for (const [i, pending] of outcomes.entries()) {
+        const outcome = await pending;
+        if (outcome.ok) assert.equal(found[++acknowledged], `${i}`);
+        else {
+          assert.equal(outcome.failure.reason, "staleOwnerEpoch");
+          if (outcome.failure.applied === "no") assert.ok(!found.includes(`${i}`), `${i} was said not to have happened`);
+        }
+      }
+      assert.ok(acknowledged < 50, "the fence came in time for the test to mean something");
+      assert.equal(first.fenced, true);
+      unwrap(await second.append(block("after"), forever));
+    });
+  }
+});
+
+test("owned stream: past its deadline an append that was not sent is taken back, one that was sent is unknown and goes on", async () => {
+  const stamp = new Stamp(7);
+  await stamp.sim.run(async () => {
+    const stream = await stamp.open("/a", 1);
+    stamp.sim.crash("sm1", { stayDown: true });
+    // Without an extent nothing can be sent.
+    const unsent = await stream.append(block("never"), { timeoutMs: 200 });
+    assert.ok(!unsent.ok && unsent.failure.applied === "no" && unsent.failure.reason === "timeout");
+    stamp.sim.restart("sm1");
+    unwrap(await stream.append(block("one"), forever));
+    for (const node of nodeNames) stamp.sim.pause(node);
+    const sent = await stream.append(block("two"), { timeoutMs: 100 });
+    assert.ok(!sent.ok && sent.failure.applied === "unknown");
+    for (const node of nodeNames) stamp.sim.resume(node);
+    unwrap(await stream.append(block("three"), forever));
+    assert.deepEqual(await stamp.content("/a", 2), ["one", "two", "three"]);
+  });
+});
+
+test("owned stream: what waits for a next extent is bounded", async () => {
+  const stamp = new Stamp(8, { client: { waitingBytesMax: 10_000, inFlightBytesMax: 5_000 } });
+  await stamp.sim.run(async () => {
+    const stream = await stamp.open("/a", 1);
+    stamp.sim.crash("sm1", { stayDown: true });
+    const outcomes = Array.from({ length: 20 }, () => stream.append([new Uint8Array(1_000)], forever));
+    const refused = (await Promise.race([outcomes.at(-1), stamp.sim.sleep(100)])) as Outcome<unknown> | undefined;
+    assert.ok(refused !== undefined && !refused.ok && refused.failure.reason === "overloaded");
+    stamp.sim.restart("sm1");
+    const done = (await Promise.all(outcomes)).filter(({ ok }) => ok);
+    assert.ok(done.length >= 9 && done.length < 20, `${done.length}`);
+  });
+});
+
+test("owned stream: truncation drops the extents before, also for the next owner", async () => {
+  const stamp = new Stamp(9, { client: { extentTargetBytes: 1_000 } });
+  await stamp.sim.run(async () => {
+    const stream = await stamp.open("/a", 1);
+    const placed: Place[] = [];
+    for (let i = 0; i < 30; i++) placed.push(unwrap(await stream.append(block(`${i}`.repeat(50)), forever))[0] as Place);
+    const keep = (placed[20] as Place).extentId;
+    const old = (placed[0] as Place).extentId;
+    unwrap(await stream.truncateBefore(keep, { timeoutMs: 5_000 }));
+    unwrap(await stream.truncateBefore(keep, { timeoutMs: 5_000 }));
+    assert.equal(stream.knows(old), false);
+    assert.equal(stream.knows(keep), true);
+    const content = await stamp.content("/a", 2);
+    assert.ok(content.length < 30 && content.length >= 10);
+    assert.equal(content.at(-1), "29".repeat(50));
+    const stale = await stream.truncateBefore((placed[29] as Place).extentId, { timeoutMs: 5_000 });
+    assert.ok(!stale.ok && stale.failure.reason === "staleOwnerEpoch");
+    assert.equal(stream.fenced, true);
+  });
+});
+
+test("owned stream: close waits for what is in flight and takes nothing more", async () => {
+  const stamp = new Stamp(10);
+  await stamp.sim.run(async () => {
+    const stream: OwnedStream = await stamp.open("/a", 1);
+    const pending = stream.append(block("last"), forever);
+    await stream.close();
+    assert.equal((await pending).ok, true);
+    const later = await stream.append(block("more"), forever);
+    assert.ok(!later.ok && later.failure.reason === "stopping" && later.failure.applied === "no");
+  });
+});
