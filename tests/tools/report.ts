@@ -5,7 +5,6 @@ interface FileResult {
   passed: number;
   failed: number;
   skipped: number;
-  durationMs: number;
 }
 
 export interface Summary {
@@ -23,7 +22,7 @@ export async function report(events: AsyncIterable<TestEvent>, root: string, wri
   const resultOf = (file: string): FileResult => {
     const held = files.get(file);
     if (held) return held;
-    const made = { passed: 0, failed: 0, skipped: 0, durationMs: 0 };
+    const made = { passed: 0, failed: 0, skipped: 0 };
     files.set(file, made);
     return made;
   };
@@ -34,11 +33,11 @@ export async function report(events: AsyncIterable<TestEvent>, root: string, wri
       // The end of one file of a run with isolation.
       if (event.type === "test:summary" && event.data.file !== undefined) {
         const file = shorten(event.data.file);
-        const result = resultOf(file);
-        result.durationMs = event.data.duration_ms;
-        const mark = result.failed > 0 ? "FAIL" : "ok  ";
-        const rest = `${result.failed > 0 ? `, ${result.failed} failed` : ""}${result.skipped > 0 ? `, ${result.skipped} skipped` : ""}`;
-        write(`${mark} ${file} (${result.passed} passed${rest}, ${(result.durationMs / 1000).toFixed(1)} s)\n`);
+        // A test may be defined in another file than the one that runs it: the counts here are of the run.
+        const { passed, failed, skipped } = event.data.counts as { passed: number; failed: number; skipped: number };
+        const broke = failed > 0 || !event.data.success;
+        const rest = `${failed > 0 ? `, ${failed} failed` : ""}${skipped > 0 ? `, ${skipped} skipped` : ""}`;
+        write(`${broke ? "FAIL" : "ok  "} ${file} (${passed} passed${rest}, ${(event.data.duration_ms / 1000).toFixed(1)} s)\n`);
       }
       continue;
     }

@@ -3,6 +3,12 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { extentNodeSchema } from "@stamp/extent-node";
+import { frontEndConfigSchema } from "@stamp/front-end";
+import { lockServiceSchema } from "@stamp/lock-service";
+import { partitionManagerConfigSchema } from "@stamp/partition-manager";
+import { partitionServerConfigSchema } from "@stamp/partition-server";
+import { streamManagerSchema } from "@stamp/stream-manager";
 import { ConfigError, configKeys, environmentName, flagName, loadConfig } from "./config.ts";
 import { planCluster } from "./plan.ts";
 
@@ -52,8 +58,8 @@ test("configuration, wrong values: refused with the key and where it came from",
 });
 
 test("configuration, every key: an environment name and a flag of its own", () => {
-  assert.equal(environmentName("allowWellKnownAccount"), "STAMP_ALLOW_WELL_KNOWN_ACCOUNT");
-  assert.equal(flagName("allowWellKnownAccount"), "--allow-well-known-account");
+  assert.equal(environmentName("allowDevelopmentAccount"), "STAMP_ALLOW_DEVELOPMENT_ACCOUNT");
+  assert.equal(flagName("allowDevelopmentAccount"), "--allow-development-account");
   assert.equal(new Set(configKeys.map(flagName)).size, configKeys.length);
 });
 
@@ -81,4 +87,21 @@ test("plan: every process has ports and a folder of its own, in the order of a c
   assert.ok(plan.connectionString.includes(`BlobEndpoint=${plan.endpoints.blob};`));
   // blob of two front-ends, gRPC and readiness of eleven
   assert.equal(plan.ports.size, 24);
+});
+
+test("plan: what a process is given, its role knows and takes", () => {
+  const schemas = {
+    "lock-service": lockServiceSchema,
+    "extent-node": extentNodeSchema,
+    "stream-manager": streamManagerSchema,
+    "partition-manager": partitionManagerConfigSchema,
+    "partition-server": partitionServerConfigSchema,
+    "front-end": frontEndConfigSchema,
+  };
+  /** Of every process (run-service.ts). */
+  const common = ["name", "dataDir", "http", "logLevel"];
+  for (const { role, environment } of planCluster(from({ faultDomains: ["a"] })).processes) {
+    const known = [...Object.keys(schemas[role].shape), ...common].map(environmentName);
+    for (const name of Object.keys(environment)) assert.ok(known.includes(name), `${role} does not know ${name}`);
+  }
 });

@@ -60,21 +60,10 @@ export const clusterConfigSchema = z.strictObject({
     .describe("Names given to the extent nodes in turn (racks); empty: each node stands alone"),
   copies: count(5).default(3).describe("Replicas of every extent"),
   minCopies: count(5).default(2).describe("With fewer nodes than `copies` an extent is made with as few as this; below it writes wait"),
-  extentBytes: bytes()
-    .min(mebibyte)
-    .max(1024 * mebibyte)
-    .default(64 * mebibyte)
-    .describe("An extent that has grown to this is sealed and the next one taken"),
   journalSegmentBytes: bytes()
     .min(mebibyte)
     .default(64 * mebibyte)
     .describe("Size of a journal segment of an extent node, preallocated"),
-  memoryTableBytes: bytes()
-    .default(32 * mebibyte)
-    .describe("A range partition writes a checkpoint when its memory table has grown to this"),
-  logBytes: bytes()
-    .default(64 * mebibyte)
-    .describe("A range partition writes a checkpoint when its commit log has grown to this"),
   leaseTermMs: milliseconds().default(6_000).describe("Term of server and leader leases"),
   leaseRenewEveryMs: milliseconds().default(2_000).describe("Time between renewals"),
   leaseMarginMs: milliseconds().default(1_000).describe("How much earlier a holder takes its lease for ended"),
@@ -82,7 +71,9 @@ export const clusterConfigSchema = z.strictObject({
   accounts: structured(z.array(account).min(1).max(1_000))
     .default([developmentAccount])
     .describe("Accounts made when absent: a list of {name, keys}, keys in base64"),
-  allowWellKnownAccount: flag().default(false).describe("Serve devstoreaccount1, whose key is public, on an address that is not loopback"),
+  allowDevelopmentAccount: flag()
+    .default(false)
+    .describe("Serve devstoreaccount1, whose key is public, on an address that is not loopback"),
   logLevel: z.enum(["debug", "info", "warn", "error"]).default("info").describe("Of the processes' logs"),
   logBytesMax: bytes()
     .default(16 * mebibyte)

@@ -105,11 +105,11 @@ function settingsOf(
     case "partition-manager":
       return { ...lease, accounts };
     case "partition-server":
-      return { ...lease, extentBytes: config.extentBytes, memoryTableBytes: config.memoryTableBytes, logBytes: config.logBytes };
+      return lease;
     case "front-end": {
       const blobPort = config.portBase + (number - 1) * portsPerFrontEnd;
       ports.set(blobPort, number === 1 ? "blob" : `blob of front-end-${number}`);
-      return { blobListen: `${host}:${blobPort}`, allowWellKnownAccount: config.allowWellKnownAccount };
+      return { blobListen: `${host}:${blobPort}`, allowDevelopmentAccount: config.allowDevelopmentAccount };
     }
   }
 }
