@@ -40,7 +40,7 @@ export class MemoryData {
   readonly extents = new Map<number, Uint8Array>();
   reads = 0;
   /** Before a read of this extent; what it gives is the answer. */
-  onRead: ((extentId: number) => Outcome<never> | undefined) | undefined;
+  onRead: ((extentId: number) => Outcome<never> | undefined | Promise<undefined>) | undefined;
   #next = 1;
 
   append(payload: Uint8Array): number {
@@ -254,13 +254,13 @@ function engineOf(rows: MemoryRows, data: MemoryData) {
 
 const locationOf = (extentId: number) => ({ extentId: toWire(extentId), version: 1n, addresses: ["extent-node"] });
 
-function readOf(
+async function readOf(
   data: MemoryData,
   request: { extentId: bigint; offsetBytes: bigint; lengthBytes: number },
-): Outcome<{ payload: Uint8Array }> {
+): Promise<Outcome<{ payload: Uint8Array }>> {
   data.reads++;
   const extentId = fromWire(request.extentId);
-  const scripted = data.onRead?.(extentId);
+  const scripted = await data.onRead?.(extentId);
   if (scripted) return scripted;
   const bytes = data.extents.get(extentId);
   if (!bytes) return refused("notFound", "unknownExtent", `no extent ${extentId}`);

@@ -93,9 +93,12 @@ export class Objects {
   ): Promise<Parsed<{ containers: Container[]; nextMarker: string }>> {
     const containers: Container[] = [];
     const kind = (maxResults: number): OperationKind => ({ case: "listContainers", value: { ...question, maxResults } });
-    const nextMarker = await this.#overRanges(kind, question.maxResults, "containers", limits, (page) => {
-      containers.push(...page.containers);
-      return page.containers.length;
+    const nextMarker = await this.#overRanges(kind, question.maxResults, "containers", limits, {
+      take: (page) => {
+        containers.push(...page.containers);
+        return page.containers.length;
+      },
+      first: (page) => page.containers[0]?.name,
     });
     return nextMarker.ok ? parsed({ containers, nextMarker: nextMarker.value }) : nextMarker;
   }
@@ -109,16 +112,21 @@ export class Objects {
     const entries: ListedBlob[] = [];
     const value = { account, container: container.name, containerIncarnation: container.incarnation, ...question };
     const kind = (maxResults: number): OperationKind => ({ case: "listBlobs", value: { ...value, maxResults } });
-    const nextMarker = await this.#overRanges(kind, question.maxResults, "blobs", limits, (page) => {
-      let added = 0;
-      for (const entry of page.entries) {
-        // A common prefix may lie in two ranges.
-        const last = entries.at(-1)?.kind;
-        if (entry.kind.case === "prefix" && last?.case === "prefix" && last.value === entry.kind.value) continue;
-        entries.push(entry);
-        added++;
-      }
-      return added;
+    // A common prefix may lie in two ranges; it is listed once.
+    const isNew = ({ kind: { case: of, value: name } }: ListedBlob): boolean => {
+      const last = entries.at(-1)?.kind;
+      return !(of === "prefix" && last?.case === "prefix" && last.value === name);
+    };
+    const nextMarker = await this.#overRanges(kind, question.maxResults, "blobs", limits, {
+      take: (page) => {
+        const fresh = page.entries.filter((entry, index) => index > 0 || isNew(entry));
+        entries.push(...fresh);
+        return fresh.length;
+      },
+      first: (page) => {
+        const entry = page.entries.find(isNew)?.kind;
+        return entry?.case === "blob" ? entry.value.name : entry?.value;
+      },
     });
     return nextMarker.ok ? parsed({ entries, nextMarker: nextMarker.value }) : nextMarker;
   }
@@ -129,25 +137,31 @@ export class Objects {
     maxResults: number,
     expected: C,
     limits: CallLimits,
-    take: (page: ResultValues[C]) => number,
+    page: {
+      /** Adds what is new; how many that is. */
+      readonly take: (page: ResultValues[C]) => number;
+      /** The first name that would be new. */
+      readonly first: (page: ResultValues[C]) => string | undefined;
+    },
   ): Promise<Parsed<string>> {
     const { router } = this.parts;
     let route = router.routeOf(kind(maxResults));
     for (let left = maxResults; ; ) {
-      // A full page whose range ended: one more is asked for, to learn where the next page starts.
-      const answer = await router.executeAt(route, kind(Math.max(left, 1)), limits);
+      // A full page whose range ended: a little is asked of the next one, to learn where the next page starts.
+      const answer = await router.executeAt(route, kind(left === 0 ? 2 : left), limits);
       if (!answer.ok) return { ok: false, error: restErrorOf(answer.failure) };
       const { result, range } = answer.value;
-      const page = answered({ ok: true, value: result }, expected);
-      if (!page.ok) return page;
+      const answerPage = answered({ ok: true, value: result }, expected);
+      if (!answerPage.ok) return answerPage;
+      const { nextMarker, rangeEnded } = answerPage.value;
       if (left === 0) {
-        const first = firstName(page.value);
+        const first = page.first(answerPage.value);
         if (first !== undefined) return parsed(first);
       } else {
-        left -= take(page.value);
-        if (page.value.nextMarker !== "") return parsed(page.value.nextMarker);
+        left -= page.take(answerPage.value);
+        if (nextMarker !== "") return parsed(nextMarker);
       }
-      if (!page.value.rangeEnded || range.high.length === 0) return parsed("");
+      if (!rangeEnded || range.high.length === 0) return parsed("");
       route = { table: route.table, key: range.high };
     }
   }
@@ -204,12 +218,6 @@ export class Objects {
 }
 
 const late = refused("deadlineExceeded", "timeout", "the container's row was not read in time");
-
-function firstName(page: ResultValues["containers" | "blobs"]): string | undefined {
-  if ("containers" in page) return page.containers[0]?.name;
-  const kind = page.entries[0]?.kind;
-  return kind?.case === "blob" ? kind.value.name : kind?.value;
-}
 
 function answered<C extends keyof ResultValues>(outcome: Outcome<ResultKind>, expected: C): Parsed<ResultValues[C]> {
   if (!outcome.ok) return { ok: false, error: restErrorOf(outcome.failure) };
