@@ -35,7 +35,11 @@ export class Clients {
   }
 
   /** A request as given, signed rightly unless it says otherwise. `path` begins behind the account. */
-  async raw(method: string, path: string, options: { headers?: Record<string, string>; body?: string | Uint8Array; sign?: boolean } = {}) {
+  async raw(
+    method: string,
+    path: string,
+    options: { headers?: Record<string, string>; body?: string | Uint8Array; stream?: ReadableStream; sign?: boolean } = {},
+  ) {
     const { endpoint, accountName, accountKey } = this.target;
     const target = `/${accountName}${path}`;
     // As bytes: to a text, fetch would add a content type that nobody signed.
@@ -49,6 +53,7 @@ export class Clients {
         : signRequest({ method, target, headers: given }, accountName, key, Date.now(), (k, m) =>
             createHmac("sha256", k).update(m).digest(),
           );
+    if (options.stream) return fetch(`${endpoint}${target}`, { method, headers, body: options.stream, duplex: "half" } as RequestInit);
     return fetch(`${endpoint}${target}`, { method, headers, ...(body === undefined ? {} : { body: body as never }) });
   }
 }
