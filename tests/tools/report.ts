@@ -34,7 +34,8 @@ export async function report(events: AsyncIterable<TestEvent>, root: string, wri
       if (event.type === "test:summary" && event.data.file !== undefined) {
         const file = shorten(event.data.file);
         // A test may be defined in another file than the one that runs it: the counts here are of the run.
-        const { passed, failed, skipped } = event.data.counts as { passed: number; failed: number; skipped: number };
+        const { passed, skipped, tests, todo } = event.data.counts;
+        const failed = tests - passed - skipped - todo;
         const broke = failed > 0 || !event.data.success;
         const rest = `${failed > 0 ? `, ${failed} failed` : ""}${skipped > 0 ? `, ${skipped} skipped` : ""}`;
         write(`${broke ? "FAIL" : "ok  "} ${file} (${passed} passed${rest}, ${(event.data.duration_ms / 1000).toFixed(1)} s)\n`);
