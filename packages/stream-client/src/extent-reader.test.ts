@@ -71,7 +71,7 @@ test("extent reader: what nobody has is a failure, at once when all say so, at t
 });
 
 test("extent reader: many places come in order in pieces of at most 1 MiB; leaving early or an abort ends it", async () => {
-  const stamp = new Stamp(25);
+  const stamp = new Stamp(25, { journalSegmentBytes: 1 << 23 });
   await stamp.sim.run(async () => {
     const { client, stream, place } = await written(stamp, "small");
     const large = new Uint8Array(2_500_000).map((_, i) => i % 251);

@@ -13,6 +13,7 @@ export interface StampOptions {
   readonly without?: readonly RuleName[];
   readonly client?: Partial<StreamClientOptions>;
   readonly restartAfterMs?: number;
+  readonly journalSegmentBytes?: number;
 }
 
 export class Stamp {
@@ -28,7 +29,12 @@ export class Stamp {
     const manager = streamManagerSchema.parse({ name: "sm1", listen: "sm1", lockService: "lock" });
     this.sim.addProcess("sm1", (world) => new StreamManagerRole(world, manager), life);
     for (const name of nodeNames) {
-      const config = extentNodeSchema.parse({ name, listen: name, lockService: "lock", journalSegmentBytes: 1 << 20 });
+      const config = extentNodeSchema.parse({
+        name,
+        listen: name,
+        lockService: "lock",
+        journalSegmentBytes: options.journalSegmentBytes ?? 1 << 20,
+      });
       this.sim.addProcess(name, (world) => new ExtentNodeRole(world, config), life);
     }
   }

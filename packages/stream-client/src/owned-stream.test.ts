@@ -188,3 +188,14 @@ test("owned stream: close waits for what is in flight and takes nothing more", a
     assert.ok(!later.ok && later.failure.reason === "stopping" && later.failure.applied === "no");
   });
 });
+
+test("owned stream: an append that no node can take does not burn through extents", async () => {
+  const stamp = new Stamp(11, { journalSegmentBytes: 1 << 20 });
+  await stamp.sim.run(async () => {
+    const stream = await stamp.open("/a", 1);
+    const outcome = await stream.append([new Uint8Array(3_000_000)], { timeoutMs: 10_000 });
+    assert.equal(outcome.ok, false);
+    assert.ok(stream.extents.length > 3 && stream.extents.length < 40, `${stream.extents.length} extents in 10 s`);
+    stream.abandon();
+  });
+});

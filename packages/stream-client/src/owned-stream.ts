@@ -57,6 +57,8 @@ export class OwnedStream {
   #onFenced: (why: string) => void = () => {};
   #idle: (() => void)[] = [];
   #closing = false;
+  /** Extents in a row that failed before they acknowledged anything. */
+  #fruitless = 0;
 
   constructor(parts: OwnedStreamParts, name: string, ownerEpoch: OwnerEpoch, extents: readonly StreamExtent[]) {
     this.name = name;
@@ -171,10 +173,12 @@ export class OwnedStream {
     const call = world.transport.client(primary, ExtentNode).append(request, { timeoutMs: limits.appendTimeoutMs });
     void call.then((answer) => {
       if (answer.ok && fromWire(answer.value.endBytes) === offsetBytes + append.extentBytes) {
+        this.#fruitless = 0;
         this.#act(this.#window.acknowledged(extentId, Math.max(fromWire(answer.value.committedBytes), fromWire(answer.value.endBytes))));
         return;
       }
       if (this.#window.openExtentId !== extentId) return;
+      this.#fruitless = this.#window.committedBytes > 0 ? 0 : this.#fruitless + 1;
       if (answer.ok) {
         world.logger.error("an append landed where it was not sent", { stream: this.name, extentId, offsetBytes });
       } else if (answer.failure.reason === "staleOwnerEpoch") {
@@ -193,6 +197,11 @@ export class OwnedStream {
   async #change(extentId: number): Promise<void> {
     const { clock, random, logger } = this.#parts.world;
     let backoffMs = changeBackoffStartMs;
+    if (this.#fruitless > 0) {
+      // The next extent is asked for at once when one fails, but not in a storm when all do.
+      const pauseMs = Math.min(changeBackoffStartMs * 2 ** Math.min(this.#fruitless - 1, 10), changeBackoffMaxMs);
+      await sleep(clock, jittered(random, pauseMs), this.#stop.signal);
+    }
     while (!this.#stop.signal.aborted && this.#window.ended === undefined) {
       const outcome = await this.#sealAndAllocate(extentId);
       if (this.#window.ended !== undefined) return;
