@@ -1,10 +1,11 @@
 /**
- * Background work of a range partition, one thing at a time: a full memory table becomes a checkpoint, neighbouring checkpoints are
- * merged. The order is fixed (rule truncateAfterCheckpoint): row data acknowledged, then the metadata record acknowledged, then the log
- * before it and what the merge replaced are dropped.
+ * Background work of a range partition: a full memory table becomes a checkpoint, neighbouring checkpoints are merged. Both may go on at
+ * once, so that a long merge does not hold commits up; each records its result against the list as it then is, one record at a time. The
+ * order is fixed (rule truncateAfterCheckpoint): row data acknowledged, then the metadata record acknowledged, then the log before it and
+ * what the merge replaced are dropped.
  */
 import { type Failure, type Outcome, ok, type Rules } from "@stamp/base";
-import { encodeState, type MemoryTable, mergeDefaults, mergePlan, type PartitionState } from "@stamp/lsm";
+import { type Entry, encodeState, type MemoryTable, mergeDefaults, mergePlan, type PartitionState } from "@stamp/lsm";
 import type { OwnedStream } from "@stamp/stream-client";
 import type { Checkpoint, Storage } from "./checkpoint-reader.ts";
 import { writeCheckpoint } from "./checkpoint-store.ts";
@@ -31,22 +32,28 @@ const truncateTimeoutMs = 30_000;
 export class Maintenance {
   readonly #storage: Storage;
   readonly #streams: MaintenanceStreams;
-  readonly #checkpointsMax: number;
+  readonly #limits: { readonly checkpointsMax: number; readonly garbageBytesMax: number };
   #state: PartitionState;
   /** Newest first. */
   #checkpoints: readonly Checkpoint[];
+  #nextId: number;
+  /** Of every checkpoint that is being written: the last extent of row data when it began. What it writes lies there or later. */
+  readonly #writingFrom = new Map<number, number>();
+  /** The record that is on its way; the next one waits for it. */
+  #recording: Promise<unknown> = Promise.resolve();
 
   constructor(
     storage: Storage,
     streams: MaintenanceStreams,
     opened: { readonly state: PartitionState; readonly checkpoints: readonly Checkpoint[] },
-    checkpointsMax: number,
+    limits: { readonly checkpointsMax: number; readonly garbageBytesMax: number },
   ) {
     this.#storage = storage;
     this.#streams = streams;
     this.#state = opened.state;
     this.#checkpoints = opened.checkpoints;
-    this.#checkpointsMax = checkpointsMax;
+    this.#limits = limits;
+    this.#nextId = opened.state.nextCheckpointId;
   }
 
   get checkpoints(): readonly Checkpoint[] {
@@ -60,15 +67,9 @@ export class Maintenance {
   async checkpoint(frozen: Frozen): Promise<Outcome<void>> {
     const rules: Rules = this.#storage.world.rules;
     if (!rules.on("truncateAfterCheckpoint")) await this.#truncateLog(frozen.logStartExtentId);
-    const written = await writeCheckpoint(this.#streams.rowData, this.#storage, {
-      id: this.#state.nextCheckpointId,
-      versions: frozen.table.versions(),
-      openSnapshots: frozen.openSnapshots(),
-      bottom: this.#checkpoints.length === 0,
-    });
+    const written = await this.#write(frozen.table.versions(), frozen.openSnapshots(), this.#checkpoints.length === 0);
     if (!written.ok) return written;
-    const checkpoints = written.value === undefined ? this.#checkpoints : [written.value, ...this.#checkpoints];
-    const recorded = await this.#record(checkpoints, {
+    const recorded = await this.#record((checkpoints) => (written.value === undefined ? checkpoints : [written.value, ...checkpoints]), {
       checkpointedSequence: frozen.table.lastSequence,
       lastTicket: frozen.lastTicket,
       logStartExtentId: frozen.logStartExtentId,
@@ -78,60 +79,91 @@ export class Maintenance {
     return ok();
   }
 
-  /** One merge, if there is one to do. */
+  /** Whether there is something to merge. */
+  get mergeDue(): boolean {
+    return this.#plan() !== undefined;
+  }
+
+  /** One merge, if there is one to do. One at a time. */
   async merge(openSnapshots: () => readonly number[]): Promise<Outcome<"merged" | "nothing">> {
-    const planned = mergePlan(
-      this.#checkpoints.map(({ stored }) => stored),
-      { ...mergeDefaults, checkpointsMax: this.#checkpointsMax },
-    );
+    const planned = this.#plan();
     if (planned === undefined) return ok("nothing" as const);
     const ids = new Set(planned);
     const sources = this.#checkpoints.filter(({ stored }) => ids.has(stored.id));
     const oldest = this.#checkpoints.at(-1);
-    const written = await writeCheckpoint(this.#streams.rowData, this.#storage, {
-      id: this.#state.nextCheckpointId,
-      versions: mergedVersions(sources),
-      openSnapshots: openSnapshots(),
-      bottom: oldest !== undefined && ids.has(oldest.stored.id),
-    });
+    const bottom = oldest !== undefined && ids.has(oldest.stored.id);
+    const written = await this.#write(mergedVersions(sources), openSnapshots(), bottom);
     if (!written.ok) return written;
     const merged = written.value;
-    const at = this.#checkpoints.findIndex(({ stored }) => ids.has(stored.id));
-    const rest = this.#checkpoints.filter(({ stored }) => !ids.has(stored.id));
-    const checkpoints = merged === undefined ? rest : [...rest.slice(0, at), merged, ...rest.slice(at)];
-    const recorded = await this.#record(checkpoints, {});
+    const recorded = await this.#record((checkpoints) => {
+      const at = checkpoints.findIndex(({ stored }) => ids.has(stored.id));
+      const rest = checkpoints.filter(({ stored }) => !ids.has(stored.id));
+      return merged === undefined ? rest : [...rest.slice(0, at), merged, ...rest.slice(at)];
+    }, {});
     if (!recorded.ok) return recorded;
     await this.#truncateRowData();
     return ok("merged" as const);
   }
 
-  async #record(checkpoints: readonly Checkpoint[], change: Partial<PartitionState>): Promise<Outcome<void>> {
-    const state: PartitionState = {
-      ...this.#state,
-      ...change,
-      ownerEpoch: this.#streams.metadata.ownerEpoch,
-      recordNumber: this.#state.recordNumber + 1,
-      nextCheckpointId: this.#state.nextCheckpointId + 1,
-      checkpoints: checkpoints.map(({ stored }) => stored),
-    };
-    const record = encodeState(state, this.#storage.world.digest.crc32c);
-    const places = await this.#streams.metadata.append([record], { timeoutMs: metadataTimeoutMs });
-    if (!places.ok) return places;
-    this.#state = state;
-    this.#checkpoints = checkpoints;
-    const place = places.value[0];
-    if (place !== undefined) await this.#truncate(this.#streams.metadata, place.extentId);
-    return ok();
+  #plan(): readonly number[] | undefined {
+    const stored = this.#checkpoints.map((checkpoint) => checkpoint.stored);
+    const planned = mergePlan(stored, { ...mergeDefaults, checkpointsMax: this.#limits.checkpointsMax });
+    if (planned !== undefined || stored.length === 0) return planned;
+    // A stream is only cut at its front, so a checkpoint that is never merged keeps everything behind it, garbage too.
+    let streamBytes = 0;
+    for (const { sealedLengthBytes } of this.#streams.rowData.extents) streamBytes += sealedLengthBytes ?? 0;
+    const liveBytes = stored.reduce((sum, { bytes }) => sum + bytes, 0);
+    return streamBytes > 2 * liveBytes + this.#limits.garbageBytesMax ? stored.map(({ id }) => id) : undefined;
+  }
+
+  async #write(
+    versions: AsyncIterable<Entry> | Iterable<Entry>,
+    openSnapshots: readonly number[],
+    bottom: boolean,
+  ): Promise<Outcome<Checkpoint | undefined>> {
+    const { rowData } = this.#streams;
+    const id = this.#nextId++;
+    this.#writingFrom.set(id, rowData.extents.at(-1)?.extentId ?? 0);
+    const written = await writeCheckpoint(rowData, this.#storage, { id, versions, openSnapshots, bottom });
+    if (!written.ok || written.value === undefined) this.#writingFrom.delete(id);
+    return written;
+  }
+
+  /** Puts the changed list into the metadata stream and takes it over when that is durable. */
+  #record(change: (checkpoints: readonly Checkpoint[]) => readonly Checkpoint[], facts: Partial<PartitionState>): Promise<Outcome<void>> {
+    const recorded = this.#recording.then(async (): Promise<Outcome<void>> => {
+      const checkpoints = change(this.#checkpoints);
+      const state: PartitionState = {
+        ...this.#state,
+        ...facts,
+        ownerEpoch: this.#streams.metadata.ownerEpoch,
+        recordNumber: this.#state.recordNumber + 1,
+        nextCheckpointId: this.#nextId,
+        checkpoints: checkpoints.map(({ stored }) => stored),
+      };
+      const record = encodeState(state, this.#storage.world.digest.crc32c);
+      const places = await this.#streams.metadata.append([record], { timeoutMs: metadataTimeoutMs });
+      if (!places.ok) return places;
+      this.#state = state;
+      this.#checkpoints = checkpoints;
+      for (const { stored } of checkpoints) this.#writingFrom.delete(stored.id);
+      const place = places.value[0];
+      if (place !== undefined) await this.#truncate(this.#streams.metadata, place.extentId);
+      return ok();
+    });
+    this.#recording = recorded;
+    return recorded;
   }
 
   #truncateLog(startExtentId: number): Promise<void> {
     return this.#truncate(this.#streams.commitLog, startExtentId);
   }
 
-  /** Extents before the first that a checkpoint refers to. */
+  /** Extents before the first that a checkpoint refers to, or one that is being written. */
   async #truncateRowData(): Promise<void> {
     const { rowData } = this.#streams;
-    const used = new Set<number>();
+    const used = new Set<number>(this.#writingFrom.values());
+    if (used.has(0)) return;
     for (const { stored, index } of this.#checkpoints) {
       for (const place of stored.indexPlaces) used.add(place.extentId);
       for (const { place } of index.blocks) used.add(place.extentId);

@@ -7,7 +7,7 @@
  */
 import { assert, compareBytes, type Failure, FailureError, type Outcome, ok, refused } from "@stamp/base";
 import { MemoryTable } from "@stamp/lsm";
-import type { World } from "@stamp/ports";
+import { jittered, sleep, type World } from "@stamp/ports";
 import type { OwnedStream, Place, StreamClient } from "@stamp/stream-client";
 import type { Storage } from "./checkpoint-reader.ts";
 import { type Committed, GroupCommit } from "./group-commit.ts";
@@ -28,6 +28,7 @@ import type {
 } from "./types.ts";
 
 const mebibyte = 1024 * 1024;
+const mergeRetryMs = 5_000;
 const limitDefaults: Required<PartitionLimits> = {
   memoryTableBytesMax: 64 * mebibyte,
   logBytesMax: 256 * mebibyte,
@@ -58,7 +59,8 @@ export class RangePartition {
   #transactions = 0;
   #ended: Failure | undefined;
   #lost = false;
-  #maintaining: Promise<void> | undefined;
+  #checkpointing: Promise<void> = Promise.resolve();
+  #merging = false;
 
   /** Takes the partition over from whoever had it. Refused with `staleOwnerEpoch` when a higher epoch did so before. */
   static async load(
@@ -90,7 +92,10 @@ export class RangePartition {
     this.#limits = limits;
     this.#streams = streams;
     this.#storage = loaded.storage;
-    this.#maintenance = new Maintenance(loaded.storage, streams, loaded, limits.checkpointsMax);
+    this.#maintenance = new Maintenance(loaded.storage, streams, loaded, {
+      checkpointsMax: limits.checkpointsMax,
+      garbageBytesMax: 4 * limits.memoryTableBytesMax,
+    });
     this.#locks = new KeyLocks(world.clock);
     this.#active = replayed.table;
     this.#visible = replayed.lastSequence;
@@ -269,43 +274,51 @@ export class RangePartition {
 
   /** Commits wait while two memory tables are full: the bound of what a partition keeps in memory. */
   async #room(): Promise<void> {
-    while (this.#frozen !== undefined && this.#full && this.#maintaining !== undefined && this.#ended === undefined)
-      await this.#maintaining;
+    while (this.#frozen !== undefined && this.#full && this.#ended === undefined) await this.#checkpointing;
   }
 
   #maintain(): void {
-    if (this.#maintaining !== undefined || this.#ended !== undefined) return;
-    const plannedMerge = this.#maintenance.checkpoints.length > 1;
-    if (!this.#full && !plannedMerge) return;
-    this.#maintaining = this.#work().finally(() => {
-      this.#maintaining = undefined;
-      if (this.#full) this.#maintain();
-    });
-  }
-
-  async #work(): Promise<void> {
+    if (this.#ended !== undefined) return;
     if (this.#full && this.#frozen === undefined) {
-      this.#freeze();
-      const written = await this.#maintenance.checkpoint(this.#frozen as unknown as Frozen);
-      if (!written.ok) return this.#lose(written.failure);
-      this.#frozen = undefined;
+      this.#checkpointing = this.#checkpoint(this.#freeze()).then(() => this.#maintain());
     }
-    const merged = await this.#maintenance.merge(() => [...this.#snapshots.keys()]);
-    // Nothing is lost by a merge that could not read its sources: it is tried again after the next checkpoint.
-    if (!merged.ok) this.#world.logger.warn("checkpoints not merged, later", { rangeId: this.rangeId, reason: merged.failure.reason });
+    if (!this.#merging && this.#maintenance.mergeDue) {
+      this.#merging = true;
+      void this.#merge().then(() => {
+        this.#merging = false;
+        this.#maintain();
+      });
+    }
   }
 
-  #freeze(): void {
-    this.#frozen = {
+  async #checkpoint(frozen: Frozen): Promise<void> {
+    const written = await this.#maintenance.checkpoint(frozen);
+    this.#frozen = undefined;
+    if (!written.ok) this.#lose(written.failure);
+  }
+
+  /** Nothing is lost by a merge that could not read its sources: it is tried again, later. */
+  async #merge(): Promise<void> {
+    const merged = await this.#maintenance.merge(() => [...this.#snapshots.keys()]);
+    if (merged.ok || this.#ended !== undefined) return;
+    const { clock, logger, random } = this.#world;
+    logger.warn("checkpoints not merged, later", { rangeId: this.rangeId, reason: merged.failure.reason, message: merged.failure.message });
+    await sleep(clock, jittered(random, mergeRetryMs));
+  }
+
+  #freeze(): Frozen {
+    const frozen: Frozen = {
       table: this.#active,
       // The next commit goes to this extent or a later one.
       logStartExtentId: this.#lastLogExtentId,
       lastTicket: this.#commit.lastTicket,
       openSnapshots: () => [...this.#snapshots.keys()],
     };
+    this.#frozen = frozen;
     this.#active = new MemoryTable();
     this.#activeLogBytes = 0;
     this.#activeLogStart = 0;
+    return frozen;
   }
 
   #fenced(stream: OwnedStream): void {

@@ -1,0 +1,76 @@
+/** A stamp's stream layer with its real roles on virtual time, and range partitions over it, for the tests of this package. */
+import { fromUtf8, ownerEpoch, type RuleName, rulesWithout, unwrap, utf8 } from "@stamp/base";
+import { ExtentNodeRole, extentNodeSchema } from "@stamp/extent-node";
+import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
+import { Simulation } from "@stamp/simulator";
+import { StreamClient } from "@stamp/stream-client";
+import { StreamManagerRole, streamManagerSchema } from "@stamp/stream-manager";
+import { type PartitionLimits, RangePartition, type RowWrite } from "./index.ts";
+
+export const nodeNames: readonly string[] = ["en1", "en2", "en3", "en4"];
+
+export interface StampOptions {
+  readonly without?: readonly RuleName[];
+  readonly extentTargetBytes?: number;
+  readonly limits?: PartitionLimits;
+  readonly restartAfterMs?: number;
+  readonly journalSegmentBytes?: number;
+}
+
+export class Stamp {
+  readonly sim: Simulation;
+  readonly lost: string[] = [];
+  readonly #options: StampOptions;
+
+  constructor(seed: number, options: StampOptions = {}) {
+    this.#options = options;
+    this.sim = new Simulation({ seed, rules: rulesWithout(...(options.without ?? [])) });
+    const life = options.restartAfterMs === undefined ? {} : { restartAfterMs: options.restartAfterMs };
+    const lock = lockServiceSchema.parse({ name: "lock", listen: "lock", init: true });
+    this.sim.addProcess("lock", (world) => new LockServiceRole(world, lock), life);
+    const manager = streamManagerSchema.parse({ name: "sm1", listen: "sm1", lockService: "lock" });
+    this.sim.addProcess("sm1", (world) => new StreamManagerRole(world, manager), life);
+    const journalSegmentBytes = options.journalSegmentBytes ?? 1 << 20;
+    for (const name of nodeNames) {
+      const config = extentNodeSchema.parse({ name, listen: name, lockService: "lock", journalSegmentBytes });
+      this.sim.addProcess(name, (world) => new ExtentNodeRole(world, config), life);
+    }
+  }
+
+  load(epoch: number, process = `server-${epoch}`) {
+    const world = this.sim.world(process);
+    const { extentTargetBytes, limits } = this.#options;
+    const streams = new StreamClient(world, { lockService: "lock", ...(extentTargetBytes === undefined ? {} : { extentTargetBytes }) });
+    return RangePartition.load(world, streams, {
+      rangeId: "r1",
+      streams: { metadata: "/r1/metadata", commitLog: "/r1/log", rowData: "/r1/rows", blobData: "/r1/blobs" },
+      ownerEpoch: ownerEpoch(epoch),
+      lowKey: utf8(""),
+      highKey: utf8("~"),
+      ...(limits === undefined ? {} : { limits }),
+      onLost: (why) => this.lost.push(`${epoch}: ${why}`),
+      timeoutMs: 60_000,
+    });
+  }
+
+  async open(epoch: number): Promise<RangePartition> {
+    return unwrap(await this.load(epoch));
+  }
+}
+
+export const put = (key: string, value: string): RowWrite => ({ kind: "put", key: utf8(key), value: utf8(value) });
+export const remove = (key: string): RowWrite => ({ kind: "delete", key: utf8(key) });
+
+export const write = (partition: RangePartition, lock: string, writes: readonly RowWrite[], timeoutMs = 60_000) =>
+  partition.transact(utf8(lock), async (tx) => ({ writes, result: tx.nextSequence }), { timeoutMs });
+
+export async function read(partition: RangePartition, key: string): Promise<string | undefined> {
+  const value = await partition.get(utf8(key));
+  return value && fromUtf8(value);
+}
+
+export async function rows(source: AsyncIterable<readonly [Uint8Array, Uint8Array]>): Promise<[string, string][]> {
+  const all: [string, string][] = [];
+  for await (const [key, value] of source) all.push([fromUtf8(key), fromUtf8(value)]);
+  return all;
+}
