@@ -1,4 +1,8 @@
-/** Writes checkpoints to the row data stream: data blocks first, several to an append, then the index in pieces. */
+/**
+ * Writes checkpoints to the row data stream: data blocks first, several to an append, then the index in pieces. A checkpoint holds one
+ * version of a key: a snapshot that is older reads from the view it was taken with, which has the memory table or the checkpoints that
+ * this one is made of.
+ */
 import { FailureError, type Outcome, ok } from "@stamp/base";
 import { CheckpointWriter, decodeIndex, type Entry, keepVersions, type StoredPlace } from "@stamp/lsm";
 import type { OwnedStream, Place } from "@stamp/stream-client";
@@ -12,7 +16,6 @@ export interface CheckpointRequest {
   readonly id: number;
   /** Versions of every key, in order. */
   readonly versions: AsyncIterable<Entry> | Iterable<Entry>;
-  readonly openSnapshots: readonly number[];
   /** Nothing older lies below: tombstones need not be kept. */
   readonly bottom: boolean;
 }
@@ -43,7 +46,7 @@ export async function writeCheckpoint(
   };
   try {
     for await (const versions of grouped(request.versions)) {
-      for (const entry of keepVersions(versions, request.openSnapshots, request.bottom)) await keep(writer.add(entry));
+      for (const entry of keepVersions(versions, [], request.bottom)) await keep(writer.add(entry));
     }
     if (writer.entryCount === 0) return ok(undefined);
     await keep(writer.lastBlock());

@@ -23,7 +23,6 @@ export interface Frozen {
   /** The log from this extent on holds everything after it. */
   readonly logStartExtentId: number;
   readonly lastTicket: number;
-  readonly openSnapshots: () => readonly number[];
 }
 
 const metadataTimeoutMs = 3_600_000;
@@ -67,7 +66,7 @@ export class Maintenance {
   async checkpoint(frozen: Frozen): Promise<Outcome<void>> {
     const rules: Rules = this.#storage.world.rules;
     if (!rules.on("truncateAfterCheckpoint")) await this.#truncateLog(frozen.logStartExtentId);
-    const written = await this.#write(frozen.table.versions(), frozen.openSnapshots(), this.#checkpoints.length === 0);
+    const written = await this.#write(frozen.table.versions(), this.#checkpoints.length === 0);
     if (!written.ok) return written;
     const recorded = await this.#record((checkpoints) => (written.value === undefined ? checkpoints : [written.value, ...checkpoints]), {
       checkpointedSequence: frozen.table.lastSequence,
@@ -85,14 +84,14 @@ export class Maintenance {
   }
 
   /** One merge, if there is one to do. One at a time. */
-  async merge(openSnapshots: () => readonly number[]): Promise<Outcome<"merged" | "nothing">> {
+  async merge(): Promise<Outcome<"merged" | "nothing">> {
     const planned = this.#plan();
     if (planned === undefined) return ok("nothing" as const);
     const ids = new Set(planned);
     const sources = this.#checkpoints.filter(({ stored }) => ids.has(stored.id));
     const oldest = this.#checkpoints.at(-1);
     const bottom = oldest !== undefined && ids.has(oldest.stored.id);
-    const written = await this.#write(mergedVersions(sources), openSnapshots(), bottom);
+    const written = await this.#write(mergedVersions(sources), bottom);
     if (!written.ok) return written;
     const merged = written.value;
     const recorded = await this.#record((checkpoints) => {
@@ -116,15 +115,11 @@ export class Maintenance {
     return streamBytes > 2 * liveBytes + this.#limits.garbageBytesMax ? stored.map(({ id }) => id) : undefined;
   }
 
-  async #write(
-    versions: AsyncIterable<Entry> | Iterable<Entry>,
-    openSnapshots: readonly number[],
-    bottom: boolean,
-  ): Promise<Outcome<Checkpoint | undefined>> {
+  async #write(versions: AsyncIterable<Entry> | Iterable<Entry>, bottom: boolean): Promise<Outcome<Checkpoint | undefined>> {
     const { rowData } = this.#streams;
     const id = this.#nextId++;
     this.#writingFrom.set(id, rowData.extents.at(-1)?.extentId ?? 0);
-    const written = await writeCheckpoint(rowData, this.#storage, { id, versions, openSnapshots, bottom });
+    const written = await writeCheckpoint(rowData, this.#storage, { id, versions, bottom });
     if (!written.ok || written.value === undefined) this.#writingFrom.delete(id);
     return written;
   }

@@ -5,7 +5,7 @@
  * Invariants: a row is changed by one transaction at a time, whose lock is held until the commit is durable and applied, so that nobody
  * reads what may still vanish; sequences rise without a gap in the log; a snapshot sees exactly the commits up to its sequence.
  */
-import { assert, compareBytes, type Failure, FailureError, type Outcome, ok, refused } from "@stamp/base";
+import { assert, compareBytes, type Failure, FailureError, type Outcome, ok, present, refused } from "@stamp/base";
 import { MemoryTable } from "@stamp/lsm";
 import { jittered, sleep, type World } from "@stamp/ports";
 import type { OwnedStream, Place, StreamClient } from "@stamp/stream-client";
@@ -48,7 +48,8 @@ export class RangePartition {
   readonly #maintenance: Maintenance;
   readonly #commit: GroupCommit;
   readonly #locks: KeyLocks;
-  readonly #snapshots = new Map<number, number>();
+  /** What each open snapshot reads from. */
+  readonly #views = new WeakMap<Snapshot, TableView>();
   #active: MemoryTable;
   #frozen: Frozen | undefined;
   #visible: number;
@@ -136,30 +137,25 @@ export class RangePartition {
   /** The value now, or as the snapshot sees it. Throws FailureError when storage can't be read or the partition is lost. */
   async get(key: Uint8Array, snapshot?: Snapshot): Promise<Uint8Array | undefined> {
     this.#alive();
-    return (await getVersion(this.#view(), key, snapshot?.sequence ?? this.#visible))?.value;
+    return (await getVersion(this.#view(snapshot), key, snapshot?.sequence ?? this.#visible))?.value;
   }
 
-  /** The moment now: everything committed so far, nothing later. */
+  /** The moment now: everything committed so far, nothing later. It keeps what it reads from in memory until it is closed. */
   snapshot(): Snapshot {
-    const sequence = this.#visible;
-    this.#snapshots.set(sequence, (this.#snapshots.get(sequence) ?? 0) + 1);
-    let open = true;
-    return {
-      sequence,
+    const snapshot: Snapshot = {
+      sequence: this.#visible,
       close: () => {
-        if (!open) return;
-        open = false;
-        const left = (this.#snapshots.get(sequence) ?? 1) - 1;
-        if (left === 0) this.#snapshots.delete(sequence);
-        else this.#snapshots.set(sequence, left);
+        this.#views.delete(snapshot);
       },
     };
+    this.#views.set(snapshot, this.#view());
+    return snapshot;
   }
 
   /** Rows in key order, all from one moment. Throws FailureError. */
   async *scan(range: ScanRange, snapshot?: Snapshot): AsyncGenerator<Row, void, void> {
     this.#alive();
-    for await (const { key, value } of scanVersions(this.#view(), range, snapshot?.sequence ?? this.#visible)) {
+    for await (const { key, value } of scanVersions(this.#view(snapshot), range, snapshot?.sequence ?? this.#visible)) {
       this.#alive();
       yield [key, value as Uint8Array];
     }
@@ -245,7 +241,8 @@ export class RangePartition {
     };
   }
 
-  #view(): TableView {
+  #view(snapshot?: Snapshot): TableView {
+    if (snapshot !== undefined) return present(this.#views.get(snapshot), "the view of an open snapshot");
     return {
       memory: this.#frozen === undefined ? [this.#active] : [this.#active, this.#frozen.table],
       checkpoints: this.#maintenance.checkpoints,
@@ -299,7 +296,7 @@ export class RangePartition {
 
   /** Nothing is lost by a merge that could not read its sources: it is tried again, later. */
   async #merge(): Promise<void> {
-    const merged = await this.#maintenance.merge(() => [...this.#snapshots.keys()]);
+    const merged = await this.#maintenance.merge();
     if (merged.ok || this.#ended !== undefined) return;
     const { clock, logger, random } = this.#world;
     logger.warn("checkpoints not merged, later", { rangeId: this.rangeId, reason: merged.failure.reason, message: merged.failure.message });
@@ -312,7 +309,6 @@ export class RangePartition {
       // The next commit goes to this extent or a later one.
       logStartExtentId: this.#lastLogExtentId,
       lastTicket: this.#commit.lastTicket,
-      openSnapshots: () => [...this.#snapshots.keys()],
     };
     this.#frozen = frozen;
     this.#active = new MemoryTable();
