@@ -14,7 +14,12 @@ export interface Summary {
 }
 
 /** Follows the events of `run()` of node:test until they end. */
-export async function report(events: AsyncIterable<TestEvent>, root: string, write: (text: string) => void): Promise<Summary> {
+export async function report(
+  events: AsyncIterable<TestEvent>,
+  root: string,
+  write: (text: string) => void,
+  options: { readonly showOutput: boolean },
+): Promise<Summary> {
   const files = new Map<string, FileResult>();
   const failures: string[] = [];
   const skips: string[] = [];
@@ -29,7 +34,7 @@ export async function report(events: AsyncIterable<TestEvent>, root: string, wri
 
   for await (const event of events) {
     if (event.type !== "test:pass" && event.type !== "test:fail") {
-      if (event.type === "test:stderr") write(event.data.message);
+      if (event.type === "test:stderr" || (event.type === "test:stdout" && options.showOutput)) write(event.data.message);
       // The end of one file of a run with isolation.
       if (event.type === "test:summary" && event.data.file !== undefined) {
         const file = shorten(event.data.file);

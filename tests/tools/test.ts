@@ -28,7 +28,7 @@ const events = run({
   isolation: "process",
   timeout: 180_000,
 });
-const { passed, failed, skipped } = await report(events, root, (text) => void process.stdout.write(text));
+const { passed, failed, skipped } = await report(events, root, (text) => void process.stdout.write(text), { showOutput: slow });
 const seconds = ((performance.now() - startMs) / 1000).toFixed(1);
 console.log(`\n${files.length} files, ${skipped} skipped, ${seconds} s`);
 console.log(`${passed} passed, ${failed} failed`);

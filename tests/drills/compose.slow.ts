@@ -1,0 +1,132 @@
+/**
+ * A drill on the compose file: one container per process, an extent node killed by hand while clients write. Docker does not bring back
+ * what a person killed, so the stamp lives without it, `stamp status` says how to bring it back, and then every copy is complete again.
+ */
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
+import { after, before, test } from "node:test";
+import { BlobClient, CheckingClient } from "@stamp/cli";
+import { DockerComposeEnvironment, type StartedDockerComposeEnvironment, Wait } from "testcontainers";
+import { root, run } from "../tools/commands.ts";
+
+// Where images can't be pulled the reaper's is not there; `after` removes everything.
+process.env.TESTCONTAINERS_RYUK_DISABLED ??= "true";
+process.env.TESTCONTAINERS_HOST_OVERRIDE ??= "127.0.0.1";
+
+const key = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+const machineCa = "/etc/ssl/certs/ca-certificates.crt";
+const project = `stamp-drill-${process.pid}`;
+const processes = [
+  "lock-service-1",
+  ...[1, 2, 3, 4].map((number) => `extent-node-${number}`),
+  "stream-manager-1",
+  "partition-manager-1",
+  "partition-server-1",
+  "partition-server-2",
+  "front-end-1",
+];
+
+interface Status {
+  readonly ready: boolean;
+  readonly processes: readonly { readonly name: string; readonly state: string; readonly ready: boolean }[];
+  readonly extents: readonly {
+    readonly stream: string;
+    readonly nodeIds: readonly string[];
+    readonly intactCopies: number;
+    readonly state: number;
+  }[];
+}
+
+const sealed = 4;
+let environment: Record<string, string>;
+let stamp: StartedDockerComposeEnvironment | undefined;
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+async function compose(...args: string[]): Promise<string> {
+  const variables = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
+  const { code, output } = await run("env", [...variables, "docker", "compose", "-p", project, ...args]);
+  if (code !== 0) throw new Error(`docker compose ${args.join(" ")}: ${output.slice(-2_000)}`);
+  return output;
+}
+
+/** Exit code 4 says only that not everything is ready. */
+const status = async (): Promise<Status> =>
+  JSON.parse(await compose("exec", "-T", "front-end-1", "sh", "-c", "stamp status --json || [ $? = 4 ]")) as Status;
+
+async function until(what: string, condition: (now: Status) => boolean): Promise<Status> {
+  const untilMs = performance.now() + 60_000;
+  for (;;) {
+    const now = await status();
+    if (condition(now)) return now;
+    assert.ok(performance.now() < untilMs, `${what}: not within a minute\n${JSON.stringify(now.processes, null, 1)}`);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+  }
+}
+
+before(async () => {
+  const [blob, queue, table] = [await freePort(), await freePort(), await freePort()];
+  environment = {
+    STAMP_BLOB_PORT: String(blob),
+    STAMP_QUEUE_PORT: String(queue),
+    STAMP_TABLE_PORT: String(table),
+    ...(existsSync(machineCa) ? { STAMP_BUILD_CA: machineCa } : {}),
+  };
+  await compose("build");
+  let described = new DockerComposeEnvironment(root, "docker-compose.yml")
+    .withProjectName(project)
+    .withEnvironment(environment)
+    .withStartupTimeout(120_000);
+  for (const name of processes) described = described.withWaitStrategy(`${name}-1`, Wait.forHealthCheck());
+  stamp = await described.up();
+});
+
+after(async () => {
+  await stamp?.down({ removeVolumes: true, timeout: 20_000 });
+});
+
+test("compose, docker kill of an extent node under writing clients: every promise kept, and it is brought back by hand", {
+  timeout: 240_000,
+}, async () => {
+  const endpoint = `http://127.0.0.1:${environment.STAMP_BLOB_PORT}/devstoreaccount1`;
+  const client = new BlobClient({ endpoint, account: "devstoreaccount1", key });
+  const checking = new CheckingClient({ client, container: "drill" });
+  await checking.start();
+  await new Promise((resolve) => setTimeout(resolve, 3_000));
+
+  const written = (await status()).extents.filter(
+    (extent) => extent.stream.endsWith("commit-log") && extent.stream.includes("blob") && extent.state !== sealed,
+  );
+  const killed = written.at(-1)?.nodeIds[0];
+  assert.ok(killed !== undefined, "the commit log of the blobs has an open extent");
+  await run("docker", ["kill", `${project}-${killed}-1`]);
+  const faultMs = performance.now();
+  const without = await until("status names the node that is down", (now) =>
+    now.processes.some((each) => each.name === killed && !each.ready),
+  );
+  const state = without.processes.find((each) => each.name === killed)?.state ?? "";
+  assert.match(state, new RegExp(`down; bring it back: docker compose up -d ${killed}`));
+  await new Promise((resolve) => setTimeout(resolve, 8_000));
+
+  await compose("up", "-d", "--no-build", killed);
+  await until("everything is ready again", (now) => now.ready);
+  await checking.stop(30_000);
+  await until("every extent has its copies", (now) =>
+    now.extents.every((extent) => extent.state !== sealed || extent.intactCopies >= extent.nodeIds.length),
+  );
+
+  const report = await checking.verify();
+  client.close();
+  assert.deepEqual(report.broken, []);
+  const afterFault = checking.times.filter((each) => each.endMs > faultMs);
+  assert.ok(afterFault.length > 0, "writes went on after the kill");
+  const longest = Math.max(...afterFault.map((each) => each.endMs - each.startMs));
+  console.log(`writes were held up ${Math.round(longest)} ms at most; ${report.readBack} blobs read back`);
+});
