@@ -13,7 +13,7 @@ test("failure: unwrap gives the value or throws the failure itself", () => {
   assert.equal(unwrap(ok(3)), 3);
   assert.throws(
     () => unwrap(refused("aborted", "offsetGap", "expected 5", { endBytes: "3" })),
-    (error) => error instanceof FailureError && error.failure.applied === "no" && error.failure.details?.["endBytes"] === "3",
+    (error) => error instanceof FailureError && error.failure.applied === "no" && error.failure.details?.endBytes === "3",
   );
 });
 

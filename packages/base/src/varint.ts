@@ -34,6 +34,13 @@ export class ByteWriter {
     this.#bytes[this.#length++] = rest;
   }
 
+  /** 8 bytes, big-endian, two's complement. */
+  int64(value: bigint): void {
+    this.#room(8);
+    new DataView(this.#bytes.buffer).setBigInt64(this.#length, value);
+    this.#length += 8;
+  }
+
   bytes(value: Uint8Array): void {
     this.#room(value.length);
     this.#bytes.set(value, this.#length);
