@@ -7,7 +7,7 @@ import { parseArgs } from "node:util";
 import type { RuleName } from "@stamp/base";
 import { readKeptSeeds } from "./cli/kept-seeds.ts";
 import type { Mutant } from "./cli/mutants.ts";
-import { mutantName, mutants } from "./cli/mutants.ts";
+import { mutantName, mutants, rulesOffFor } from "./cli/mutants.ts";
 import { runPool } from "./cli/pool.ts";
 import type { SeedJob, SeedReport, WorkloadName } from "./cli/report.ts";
 import { addCounts, showCounts } from "./cli/report.ts";
@@ -129,7 +129,7 @@ async function gate(): Promise<number> {
   for (const mutant of mutants) {
     if (values.only !== undefined && !mutant.rules.includes(values.only as RuleName)) continue;
     if (values.workload !== undefined && mutant.workload !== values.workload) continue;
-    const known = kept.filter((each) => each.rulesOff.join("+") === mutantName(mutant)).map((each) => each.seed);
+    const known = kept.filter((each) => each.rulesOff.join("+") === rulesOffFor(mutant).join("+")).map((each) => each.seed);
     if (!(await hunt(mutant, known))) missed += 1;
   }
   print(missed === 0 ? "every mutant was caught" : `${missed} mutants were NOT caught`);
@@ -145,7 +145,13 @@ async function hunt(mutant: Mutant, known: readonly number[]): Promise<boolean> 
   let failAnyway = 0;
   let caught: SeedReport | undefined;
   await runPool(
-    seedsToTry.map((seed) => ({ workload: mutant.workload, seed, rulesOff: mutant.rules, twice: false, control: true })),
+    seedsToTry.map((seed) => ({
+      workload: mutant.workload,
+      seed,
+      rulesOff: rulesOffFor(mutant),
+      twice: false,
+      controlRulesOff: mutant.backedUpBy ?? [],
+    })),
     {
       workers,
       seedTimeoutMs: 2 * seedTimeoutMs,

@@ -232,6 +232,30 @@ export class Simulation {
     }
   }
 
+  /** Work that goes on beside the body; when it fails, the run does. */
+  background(work: Promise<unknown>): void {
+    work.catch((error: unknown) => this.#fail(error, "background"));
+  }
+
+  /**
+   * Runs `work` inside a running process, in an event of its own after a message's delay, as if `from` had sent it: not at all when the
+   * process is dead or the way is cut. What it resolves to goes the same way back, or never.
+   */
+  ask<T>(from: string, to: string, work: () => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const server = this.#process(to).incarnation;
+      const client = this.#process(from).incarnation;
+      if (!server || !client) return;
+      const open = (a: string, b: string): boolean => !this.network.isCut(a, b);
+      server.schedule(this.network.delayUs(), "ask", from, () => {
+        if (!open(from, to)) return;
+        work().then((value) => {
+          if (server.alive && open(to, from)) client.schedule(this.network.delayUs(), "asked", to, () => resolve(value));
+        }, reject);
+      });
+    });
+  }
+
   /** An entry in the event log. */
   note(what: string, detail = ""): void {
     this.#log("note", what, detail);
@@ -366,7 +390,8 @@ export class Simulation {
     const { process } = incarnation;
     const clock = new SimClock(incarnation);
     const onBug = (error: unknown, where: string): void => {
-      if (this.#options.bugsFail !== false) this.#fail(error, `${incarnation.name}: ${where}`);
+      // A dead process throws into the void: it may have ended itself because of this very error.
+      if (this.#options.bugsFail !== false && incarnation.alive) this.#fail(error, `${incarnation.name}: ${where}`);
     };
     const world: World = {
       clock,

@@ -9,8 +9,8 @@ export interface SeedJob {
   readonly rulesOff: readonly RuleName[];
   /** Run it twice and compare the event logs. */
   readonly twice: boolean;
-  /** When it fails with rules off, run it with all of them as well. */
-  readonly control?: boolean;
+  /** When it fails, run it with only these off as well: then it must pass. */
+  readonly controlRulesOff?: readonly RuleName[];
 }
 
 export interface SeedReport {
@@ -19,7 +19,7 @@ export interface SeedReport {
   readonly failure?: string;
   /** A checker saw a promise broken; else something failed before that. */
   readonly promiseBroken?: boolean;
-  /** It failed with all rules on, too: the missing rule is not the reason. */
+  /** The control run failed too: the missing rule is not the reason. */
   readonly failsAnyway?: boolean;
   /** The last lines of the event log of a failed run. */
   readonly tail?: readonly string[];

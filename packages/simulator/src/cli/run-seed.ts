@@ -19,8 +19,8 @@ const tailLines = 60;
 
 export async function runSeed(job: SeedJob, options: Partial<SimulationOptions> = {}): Promise<SeedReport> {
   const first = await runOnce(job, options);
-  if (job.control && first.failure !== undefined) {
-    const control = await runOnce({ ...job, rulesOff: [] }, options);
+  if (job.controlRulesOff && first.failure !== undefined) {
+    const control = await runOnce({ ...job, rulesOff: job.controlRulesOff }, options);
     return { ...first, failsAnyway: control.failure !== undefined };
   }
   if (!job.twice || first.failure !== undefined) return first;

@@ -13,10 +13,20 @@ import { BrokenPromise } from "../simulation.ts";
 /** `notDone`: refused before anything happened; it says nothing of the object. */
 export type Answer<T = object> = BlobAnswer | { readonly kind: "notDone"; readonly why: string } | ({ readonly kind: "ok" } & T);
 
+/** The same operations, whichever way they go. */
+export interface BlobDoor {
+  createContainer(container: string): Promise<Answer>;
+  deleteContainer(container: string): Promise<Answer>;
+  put(container: string, blob: string, bytes: Uint8Array, condition: Condition): Promise<Answer>;
+  get(container: string, blob: string): Promise<Answer<{ readonly etag: string; readonly bytes: Uint8Array }>>;
+  delete(container: string, blob: string, condition: Condition): Promise<Answer>;
+  list(container: string): Promise<Answer<{ readonly etags: ReadonlyMap<string, string> }>>;
+}
+
 const timeoutMs = 5_000;
 const chunkBytes = 64 * 1024;
 
-export class BlobClient {
+export class BlobClient implements BlobDoor {
   readonly #client: Client<typeof FrontEnd>;
   readonly #account: string;
   readonly #options: CallOptions;
@@ -95,7 +105,13 @@ function conditionsOf(condition: Condition): Partial<Pick<Conditions, "ifMatch" 
 }
 
 function answerOf(failure: Failure): Answer<never> {
-  switch (failure.details?.["x-ms-error-code"]) {
+  const answer = answerOfCode(failure.details?.["x-ms-error-code"]);
+  return (answer ?? (failure.applied === "no" ? { kind: "notDone", why: failure.reason } : { kind: "unknown" })) as Answer<never>;
+}
+
+/** What the service says by its code; undefined for codes that say nothing of the object. */
+export function answerOfCode(code: string | undefined): BlobAnswer | undefined {
+  switch (code) {
     case "BlobNotFound":
       return { kind: "noBlob" };
     case "ContainerNotFound":
@@ -106,6 +122,6 @@ function answerOf(failure: Failure): Answer<never> {
     case "ContainerAlreadyExists":
       return { kind: "exists" };
     default:
-      return failure.applied === "no" ? { kind: "notDone", why: failure.reason } : { kind: "unknown" };
+      return undefined;
   }
 }

@@ -9,12 +9,13 @@ import type { BlobAnswer, BlobCall, Condition } from "../checkers/blob-register.
 import type { Tally } from "../cli/run-seed.ts";
 import type { Simulation } from "../simulation.ts";
 import { BrokenPromise } from "../simulation.ts";
-import type { Answer } from "./blob-client.ts";
+import type { Answer, BlobDoor } from "./blob-client.ts";
 import { BlobClient } from "./blob-client.ts";
 import { BlobHistory, contentOf, isBlobAnswer, writeOf } from "./blob-history.ts";
 import type { WholeCluster } from "./cluster.ts";
 import { simulatedCluster } from "./cluster.ts";
 import { Faults } from "./faults.ts";
+import { HttpBlobClient } from "./http-blob-client.ts";
 
 const clientCount = 4;
 const operationsPerClient = 50;
@@ -34,10 +35,10 @@ export async function blobWorkload(sim: Simulation, tally: Tally): Promise<void>
   const clients = Array.from({ length: clientCount }, (_, i) => `client-${i + 1}`);
   const faults = new Faults(sim, { targets: cluster.processes, clients: [], pace: 5 });
   tally.faults = faults.counts;
-  const first = run.client(cluster, "client-1");
+  const first = run.client(cluster, "client-1", sim.prng.below(2));
   for (const container of names.keys()) await run.createContainer(first, container);
   faults.start();
-  await Promise.all(clients.map((name) => run.work(run.client(cluster, name), sim.prng.fork())));
+  await Promise.all(clients.map((name, i) => run.work(run.client(cluster, name, i), sim.prng.fork())));
   await faults.heal();
   await run.readBack(first);
   const wrong = run.history.check();
@@ -60,8 +61,10 @@ class Run {
     this.history = new BlobHistory(names);
   }
 
-  client(cluster: WholeCluster, name: string): BlobClient {
+  /** Every second client speaks HTTP, the others gRPC. */
+  client(cluster: WholeCluster, name: string, index: number): BlobDoor {
     const world = this.#sim.world(name);
+    if (index % 2 === 0) return new HttpBlobClient(this.#sim, world, name, cluster);
     const expiresMs = world.clock.wallMs() + 24 * 3600_000;
     const token = makeToken({ account: cluster.account, expiresMs }, cluster.accountKey, (key, message) =>
       world.digest.hmacSha256(key, message),
@@ -69,7 +72,7 @@ class Run {
     return new BlobClient(world, cluster.frontEnd, cluster.account, token);
   }
 
-  async work(client: BlobClient, prng: Prng): Promise<void> {
+  async work(client: BlobDoor, prng: Prng): Promise<void> {
     for (let i = 0; i < operationsPerClient; i++) {
       await this.#sim.sleep(prng.float() * pauseMaxMs);
       const container = prng.pick([...this.#names.keys()]);
@@ -90,7 +93,7 @@ class Run {
     }
   }
 
-  async createContainer(client: BlobClient, container: string): Promise<void> {
+  async createContainer(client: BlobDoor, container: string): Promise<void> {
     await this.#seen(
       container,
       undefined,
@@ -100,7 +103,7 @@ class Run {
   }
 
   /** After the last fault: every name is answered for, twice the same, and the listing agrees. */
-  async readBack(client: BlobClient): Promise<void> {
+  async readBack(client: BlobDoor): Promise<void> {
     const endMs = this.#sim.nowMs + healedWithinMs;
     const retried = async (what: string, attempt: () => Promise<boolean>): Promise<void> => {
       while (!(await attempt())) {
@@ -134,7 +137,7 @@ class Run {
     }
   }
 
-  async get(client: BlobClient, container: string, blob: string): Promise<string> {
+  async get(client: BlobDoor, container: string, blob: string): Promise<string> {
     return this.#seen(
       container,
       blob,
@@ -153,7 +156,7 @@ class Run {
     return etag === undefined ? { kind: "none" } : { kind: "match", etag };
   }
 
-  async #put(client: BlobClient, container: string, blob: string, prng: Prng, condition: Condition): Promise<string> {
+  async #put(client: BlobDoor, container: string, blob: string, prng: Prng, condition: Condition): Promise<string> {
     const write = this.#writeNext++;
     const size = prng.below(100);
     const lengthBytes = size < 60 ? 12 + prng.below(2_000) : size < 90 ? prng.below(60_000) : prng.below(400_000);
@@ -170,7 +173,7 @@ class Run {
     );
   }
 
-  async #delete(client: BlobClient, container: string, blob: string, condition: Condition): Promise<void> {
+  async #delete(client: BlobDoor, container: string, blob: string, condition: Condition): Promise<void> {
     await this.#seen(
       container,
       blob,
@@ -179,7 +182,7 @@ class Run {
     );
   }
 
-  async #deleteContainer(client: BlobClient, container: string): Promise<void> {
+  async #deleteContainer(client: BlobDoor, container: string): Promise<void> {
     await this.#seen(
       container,
       undefined,
@@ -189,7 +192,7 @@ class Run {
   }
 
   /** The names it showed; a listing is a read of every name. */
-  async #list(client: BlobClient, container: string): Promise<string[] | undefined> {
+  async #list(client: BlobDoor, container: string): Promise<string[] | undefined> {
     const calledAt = this.#sim.nowMs;
     const answer = await client.list(container);
     const returnedAt = this.#sim.nowMs;

@@ -71,7 +71,7 @@ async function takeOvers(
   while (sim.nowMs < endMs) {
     epoch += 1;
     const owner = new RawOwner(sim.world(prng.pick(owners)), cluster.lockService, stream, epoch, judge);
-    void own(sim, owner, judge, endMs, prng.chance(0.1) ? 40_000 : 1_500);
+    sim.background(own(sim, owner, judge, endMs, prng.chance(0.1) ? 40_000 : 1_500));
     // Often a new owner comes because of a fault: soon after it.
     if (prng.chance(0.5)) await faults.next(8_000);
     await sim.sleep(prng.chance(0.5) ? prng.float() * 1_000 : prng.float() * 8_000);
