@@ -1,0 +1,145 @@
+/** Checkpoints, commit records and partition states: frozen bytes; a truncated or flipped byte is a typed refusal. */
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { type Outcome, unwrap, utf8 } from "@stamp/base";
+import { NodeDigest } from "@stamp/ports-node";
+import fc from "fast-check";
+import {
+  CheckpointWriter,
+  type CommitRecord,
+  decodeBlock,
+  decodeCommit,
+  decodeIndex,
+  decodeState,
+  encodeCommit,
+  encodeState,
+  type PartitionState,
+  writesBytes,
+} from "./index.ts";
+
+const digest = new NodeDigest();
+const crc32c = (bytes: Uint8Array, seed?: number): number => digest.crc32c(bytes, seed);
+
+const commit: CommitRecord = {
+  ownerEpoch: 7,
+  firstSequence: 2 ** 33,
+  lastTicket: 300,
+  transactions: [
+    [
+      { kind: "put", key: utf8("alpha"), value: utf8("1") },
+      { kind: "delete", key: utf8("beta") },
+    ],
+    [{ kind: "put", key: utf8("gamma"), value: new Uint8Array(200).fill(3) }],
+  ],
+};
+const state: PartitionState = {
+  rangeId: "blob-1",
+  ownerEpoch: 7,
+  recordNumber: 12,
+  checkpoints: [
+    {
+      id: 5,
+      indexPlaces: [{ extentId: 40, offsetBytes: 20, lengthBytes: 1_000 }],
+      bytes: 90_000,
+      entryCount: 400,
+      minSequence: 100,
+      maxSequence: 700,
+    },
+  ],
+  checkpointedSequence: 700,
+  lastTicket: 702,
+  logStartExtentId: 44,
+  nextCheckpointId: 6,
+};
+
+function checkpoint(): { block: Uint8Array; index: Uint8Array } {
+  const writer = new CheckpointWriter(crc32c);
+  for (let i = 0; i < 40; i++)
+    writer.add({
+      key: utf8(`user/${i.toString().padStart(4, "0")}`),
+      sequence: 500 - i,
+      value: i % 7 === 3 ? undefined : utf8(`value ${i}`),
+    });
+  const block = writer.lastBlock() as Uint8Array;
+  return { block, index: writer.index([{ extentId: 40, offsetBytes: 4_096, lengthBytes: block.length }]) };
+}
+
+const goldenFolder = join(import.meta.dirname, "../../../tests/golden");
+
+/** The frozen bytes. A file that is not there yet is written, and fails once, so that nobody commits it without looking. */
+function golden(name: string, encoded: Uint8Array): Uint8Array {
+  const path = join(goldenFolder, name);
+  if (!existsSync(path)) {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, encoded);
+    assert.fail(`${name} was missing and is written now`);
+  }
+  return readFileSync(path);
+}
+
+const formats: readonly {
+  readonly name: string;
+  readonly encoded: () => Uint8Array;
+  readonly decode: (bytes: Uint8Array) => Outcome<unknown>;
+}[] = [
+  { name: "checkpoint/v1/data-block.bin", encoded: () => checkpoint().block, decode: (bytes) => decodeBlock(bytes, crc32c) },
+  { name: "checkpoint/v1/index.bin", encoded: () => checkpoint().index, decode: (bytes) => decodeIndex(bytes, crc32c) },
+  { name: "commit-log/v1/record.bin", encoded: () => encodeCommit(commit, crc32c), decode: (bytes) => decodeCommit(bytes, crc32c) },
+  { name: "partition-metadata/v1/state.bin", encoded: () => encodeState(state, crc32c), decode: (bytes) => decodeState(bytes, crc32c) },
+];
+
+for (const format of formats) {
+  test(`golden ${format.name}: encodes as frozen; what is cut off or flipped is refused as damaged`, () => {
+    const frozen = golden(format.name, format.encoded());
+    assert.deepEqual(Buffer.from(format.encoded()), frozen);
+    unwrap(format.decode(frozen));
+    for (let length = 0; length < frozen.length; length++) {
+      const outcome = format.decode(frozen.subarray(0, length));
+      assert.ok(!outcome.ok && outcome.failure.reason === "damaged", `${length} bytes`);
+    }
+    for (let at = 0; at < frozen.length; at++) {
+      const flipped = new Uint8Array(frozen);
+      flipped[at] = (flipped[at] as number) ^ (1 << (at % 8));
+      const outcome = format.decode(flipped);
+      assert.ok(!outcome.ok && outcome.failure.reason === "damaged", `byte ${at}`);
+    }
+  });
+}
+
+test("golden checkpoint: what the frozen block and index hold", () => {
+  const { block, index } = checkpoint();
+  const entries = unwrap(decodeBlock(block, crc32c)).all();
+  assert.equal(entries.length, 40);
+  assert.deepEqual(
+    entries[5] && [Buffer.from(entries[5].key).toString(), entries[5].sequence, Buffer.from(entries[5].value ?? []).toString()],
+    ["user/0005", 495, "value 5"],
+  );
+  assert.equal(entries[3]?.value, undefined);
+  const decoded = unwrap(decodeIndex(index, crc32c));
+  assert.deepEqual([decoded.entryCount, decoded.minSequence, decoded.maxSequence], [40, 461, 500]);
+  assert.deepEqual(unwrap(decodeCommit(encodeCommit(commit, crc32c), crc32c)), commit);
+  assert.deepEqual(unwrap(decodeState(encodeState(state, crc32c), crc32c)), state);
+});
+
+test("commit record: any transactions come back, and the bound of their size holds", () => {
+  const bytes = fc.uint8Array({ maxLength: 300 });
+  const write = fc.oneof(
+    fc.record({ kind: fc.constant("put" as const), key: bytes, value: bytes }),
+    fc.record({ kind: fc.constant("delete" as const), key: bytes }),
+  );
+  fc.assert(
+    fc.property(
+      fc.array(fc.array(write, { maxLength: 4 }), { maxLength: 6 }),
+      fc.integer({ min: 1, max: 2 ** 50 }),
+      (transactions, firstSequence) => {
+        const record = { ownerEpoch: 3, firstSequence, lastTicket: firstSequence, transactions };
+        const encoded = encodeCommit(record, crc32c);
+        assert.ok(encoded.length <= 64 + transactions.reduce((sum, writes) => sum + writesBytes(writes), 0));
+        const decoded = unwrap(decodeCommit(encoded, crc32c));
+        assert.deepEqual(JSON.stringify(decoded), JSON.stringify(record));
+      },
+    ),
+  );
+});

@@ -1,0 +1,251 @@
+/** Memory tables, checkpoints and merging against a plain list of versions. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { compareBytes, unwrap, utf8 } from "@stamp/base";
+import { NodeDigest } from "@stamp/ports-node";
+import fc from "fast-check";
+import {
+  type CheckpointIndex,
+  CheckpointWriter,
+  compareEntries,
+  decodeBlock,
+  decodeIndex,
+  type Entry,
+  keepVersions,
+  MemoryTable,
+  Merger,
+  mergePlan,
+  type PlannedCheckpoint,
+  type StoredPlace,
+} from "./index.ts";
+
+const digest = new NodeDigest();
+const crc32c = (bytes: Uint8Array, seed?: number): number => digest.crc32c(bytes, seed);
+
+/** Commits: of each one the keys it writes, with a value or a tombstone. */
+const commits = fc.array(
+  fc.array(
+    fc.tuple(
+      fc.string({ maxLength: 4, unit: fc.constantFrom("a", "b", "c", "\u00ff") }),
+      fc.option(fc.string({ maxLength: 30 }), { nil: undefined }),
+    ),
+    {
+      minLength: 1,
+      maxLength: 5,
+    },
+  ),
+  { maxLength: 40 },
+);
+type Commits = readonly (readonly (readonly [string, string | undefined])[])[];
+
+function tableOf(list: Commits): MemoryTable {
+  const table = new MemoryTable();
+  for (const [i, writes] of list.entries())
+    for (const [key, value] of writes) table.put(utf8(key), i + 1, value === undefined ? undefined : utf8(value));
+  return table;
+}
+
+/** Rows as of a commit, tombstones included. */
+function rowsAt(list: Commits, sequence: number): [Uint8Array, string | undefined][] {
+  const rows = new Map<string, string | undefined>();
+  for (const writes of list.slice(0, sequence)) for (const [key, value] of writes) rows.set(key, value);
+  return [...rows].map(([key, value]): [Uint8Array, string | undefined] => [utf8(key), value]).sort(([a], [b]) => compareBytes(a, b));
+}
+
+const shown = ({ key, value }: Entry): [string, string | undefined] => [
+  Buffer.from(key).toString("hex"),
+  value === undefined ? undefined : Buffer.from(value).toString(),
+];
+const expected = (rows: [Uint8Array, string | undefined][]): [string, string | undefined][] =>
+  rows.map(([key, value]) => [Buffer.from(key).toString("hex"), value]);
+
+test("memory table: gets and iterates as of every commit, in both directions, inside every range", () => {
+  fc.assert(
+    fc.property(commits, fc.nat(40), fc.string({ maxLength: 3 }), fc.string({ maxLength: 3 }), (list, at, low, high) => {
+      const table = tableOf(list);
+      const sequence = Math.min(at, list.length);
+      const rows = rowsAt(list, sequence);
+      assert.deepEqual([...table.iterate({}, sequence)].map(shown), expected(rows));
+      assert.deepEqual([...table.iterate({ reverse: true }, sequence)].map(shown), expected(rows.toReversed()));
+      const [gte, lt] = [utf8(low), utf8(high)];
+      const inside = rows.filter(([key]) => compareBytes(key, gte) >= 0 && compareBytes(key, lt) < 0);
+      assert.deepEqual([...table.iterate({ gte, lt }, sequence)].map(shown), expected(inside));
+      assert.deepEqual([...table.iterate({ gte, lt, reverse: true }, sequence)].map(shown), expected(inside.toReversed()));
+      for (const [key, value] of rows) {
+        const found = table.get(key, sequence);
+        assert.equal(found?.value === undefined ? undefined : Buffer.from(found.value).toString(), value);
+      }
+      assert.equal(table.get(utf8("zz"), sequence), undefined);
+    }),
+  );
+});
+
+test("memory table: an iterator stays valid and sees nothing newer while commits go on", () => {
+  const table = new MemoryTable();
+  for (let i = 0; i < 100; i++) table.put(utf8(`k${i.toString().padStart(3, "0")}`), 1, utf8("old"));
+  let count = 0;
+  for (const entry of table.iterate({}, 1)) {
+    table.put(entry.key, 2, utf8("new"));
+    table.put(utf8(`${Buffer.from(entry.key)}x`), 2, utf8("more"));
+    assert.equal(Buffer.from(entry.value ?? []).toString(), "old");
+    count += 1;
+  }
+  assert.equal(count, 100);
+  assert.equal(table.count, 300);
+  assert.ok(table.bytes > 300 * 8);
+});
+
+interface Written {
+  readonly index: CheckpointIndex;
+  readonly blocks: Map<number, Uint8Array>;
+}
+
+function written(entries: readonly Entry[], blockBytes: number): Written {
+  const writer = new CheckpointWriter(crc32c, blockBytes);
+  const blocks = new Map<number, Uint8Array>();
+  const places: StoredPlace[] = [];
+  const keep = (block: Uint8Array | undefined): void => {
+    if (block === undefined) return;
+    places.push({ extentId: 1, offsetBytes: places.length, lengthBytes: block.length });
+    blocks.set(places.length - 1, block);
+  };
+  for (const entry of entries) keep(writer.add(entry));
+  keep(writer.lastBlock());
+  return { index: unwrap(decodeIndex(writer.index(places), crc32c)), blocks };
+}
+
+test("checkpoint: every version comes back, a key is in one block, and the index leads to it", () => {
+  fc.assert(
+    fc.property(commits, fc.integer({ min: 1, max: 300 }), (list, blockBytes) => {
+      const entries = [...tableOf(list).versions()];
+      const { index, blocks } = written(entries, blockBytes);
+      const back: Entry[] = [];
+      for (let i = 0; i < blocks.size; i++) back.push(...unwrap(decodeBlock(blocks.get(i) as Uint8Array, crc32c)).from());
+      assert.deepEqual(
+        back.map((entry) => [entry.sequence, ...shown(entry)]),
+        entries.map((entry) => [entry.sequence, ...shown(entry)]),
+      );
+      assert.equal(index.entryCount, entries.length);
+      for (const { key } of entries) {
+        assert.ok(index.mayHold(key));
+        const block = unwrap(decodeBlock(blocks.get(index.firstBlock(key)) as Uint8Array, crc32c));
+        for (let sequence = 0; sequence <= list.length; sequence++) {
+          const newest = entries.find((entry) => compareBytes(entry.key, key) === 0 && entry.sequence <= sequence);
+          assert.deepEqual(block.get(key, sequence)?.sequence, newest?.sequence);
+        }
+      }
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test("checkpoint: the bloom filter knows nearly every key that is not there", () => {
+  const entries = Array.from(
+    { length: 5_000 },
+    (_, i): Entry => ({ key: utf8(`key-${i.toString().padStart(6, "0")}`), sequence: 1, value: utf8("v") }),
+  );
+  const { index } = written(entries, 4_000);
+  let wrong = 0;
+  for (let i = 0; i < 5_000; i++) if (index.mayHold(utf8(`key-${i.toString().padStart(6, "0")}x`))) wrong += 1;
+  assert.ok(wrong < 150, `${wrong} of 5,000 wrongly`);
+  assert.equal(index.mayHold(utf8("zzz")), false);
+  assert.equal(index.mayHold(utf8("a")), false);
+});
+
+test("merger: sources merged by key give the newest, merged by version give all in order", () => {
+  fc.assert(
+    fc.property(commits, fc.integer({ min: 1, max: 5 }), fc.boolean(), (list, parts, reverse) => {
+      const size = Math.ceil(list.length / parts) || 1;
+      const tables: MemoryTable[] = [];
+      for (let at = 0; at < list.length; at += size) {
+        const table = new MemoryTable();
+        for (let i = at; i < Math.min(at + size, list.length); i++) {
+          for (const [key, value] of list[i] ?? []) table.put(utf8(key), i + 1, value === undefined ? undefined : utf8(value));
+        }
+        tables.unshift(table);
+      }
+      const run = <T>(
+        sources: Iterator<Entry>[],
+        next: (merger: Merger) => { entry: Entry; advance: readonly number[] } | undefined,
+      ): Entry[] => {
+        const merger = new Merger(sources.length, { reverse });
+        const set = (i: number): void => {
+          const step = (sources[i] as Iterator<Entry>).next();
+          merger.set(i, step.done ? undefined : step.value);
+        };
+        for (let i = 0; i < sources.length; i++) set(i);
+        const all: Entry[] = [];
+        for (let step = next(merger); step !== undefined; step = next(merger)) {
+          all.push(step.entry);
+          for (const i of step.advance) set(i);
+        }
+        return all;
+      };
+      const byKey = run(
+        tables.map((table) => table.iterate({ reverse }, list.length)),
+        (merger) => merger.nextKey(),
+      );
+      const rows = rowsAt(list, list.length);
+      assert.deepEqual(byKey.map(shown), expected(reverse ? rows.toReversed() : rows));
+      if (reverse) return;
+      const versions = run(
+        tables.map((table) => table.versions()),
+        (merger) => {
+          const step = merger.nextVersion();
+          return step && { entry: step.entry, advance: [step.advance] };
+        },
+      );
+      assert.deepEqual(
+        versions.map((entry) => [entry.sequence, ...shown(entry)]),
+        [...tableOf(list).versions()].map((entry) => [entry.sequence, ...shown(entry)]),
+      );
+      assert.deepEqual(versions.toSorted(compareEntries), versions);
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test("versions kept: the newest, what each snapshot sees, and no tombstone at the bottom", () => {
+  const version = (sequence: number, value?: string): Entry => ({
+    key: utf8("k"),
+    sequence,
+    value: value === undefined ? undefined : utf8(value),
+  });
+  const kept = (versions: Entry[], snapshots: number[], bottom: boolean) =>
+    keepVersions(versions, snapshots, bottom).map(({ sequence }) => sequence);
+  const all = [version(9, "d"), version(7), version(5, "b"), version(3, "a")];
+  assert.deepEqual(kept(all, [], false), [9]);
+  assert.deepEqual(kept(all, [4, 8], false), [9, 7, 3]);
+  assert.deepEqual(kept(all.slice(1), [], false), [7]);
+  assert.deepEqual(kept(all.slice(1), [], true), []);
+  assert.deepEqual(kept(all.slice(1), [6], true), [7, 5]);
+  assert.deepEqual(kept([], [], true), []);
+});
+
+test("merge plan: neighbours only, reads meet few checkpoints, and a byte is rewritten few times", () => {
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: 1, max: 1_000 }), { minLength: 1, maxLength: 200 }), (flushes) => {
+      let checkpoints: PlannedCheckpoint[] = [];
+      let id = 0;
+      let rewritten = 0;
+      let flushed = 0;
+      for (const bytes of flushes) {
+        checkpoints = [{ id: ++id, bytes }, ...checkpoints];
+        flushed += bytes;
+        for (let plan = mergePlan(checkpoints); plan !== undefined; plan = mergePlan(checkpoints)) {
+          const at = checkpoints.findIndex((each) => each.id === plan?.[0]);
+          assert.deepEqual(
+            checkpoints.slice(at, at + plan.length).map((each) => each.id),
+            plan,
+          );
+          assert.ok(plan.length >= 2);
+          const sum = checkpoints.slice(at, at + plan.length).reduce((total, each) => total + each.bytes, 0);
+          rewritten += sum;
+          checkpoints.splice(at, plan.length, { id: ++id, bytes: sum });
+        }
+        assert.ok(checkpoints.length <= 8);
+      }
+      assert.ok(rewritten <= flushed * 12, `${rewritten} bytes rewritten for ${flushed}`);
+    }),
+  );
+});
