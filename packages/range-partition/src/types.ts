@@ -24,7 +24,7 @@ export interface Snapshot {
 
 /** What a transaction may look at while it decides. Nobody else writes under its lock key meanwhile. */
 export interface Transaction {
-  /** Of the commit that this will be: larger than every sequence given before, also by earlier owners. */
+  /** A ticket: larger than every one given before that was committed, also by earlier owners (docs/decisions/0050). Not the place in the log. */
   readonly nextSequence: number;
   /** Committed state; throws FailureError when storage can't be read. */
   get(key: Uint8Array): Promise<Uint8Array | undefined>;
