@@ -22,6 +22,7 @@ import { ExtentNode, fromWire, LockService } from "@stamp/wire";
 import type { ExtentNodeConfig } from "./config.ts";
 import { ExtentFiles } from "./extent-files.ts";
 import { ExtentStore } from "./extent-store.ts";
+import { failStopDisk } from "./fail-stop-disk.ts";
 import { Journal } from "./journal.ts";
 import { LocalExtent } from "./local-extent.ts";
 import { Node } from "./node.ts";
@@ -55,9 +56,9 @@ export class ExtentNodeRole implements Role {
 
   /** `journalDisk`: when the journal has a disk of its own. */
   constructor(world: World, config: ExtentNodeConfig, options: { readonly journalDisk?: Disk } = {}) {
-    this.#world = world;
+    this.#world = { ...world, disk: failStopDisk(world.disk, world.fatal) };
     this.#config = config;
-    this.#journalDisk = options.journalDisk ?? world.disk;
+    this.#journalDisk = options.journalDisk === undefined ? this.#world.disk : failStopDisk(options.journalDisk, world.fatal);
   }
 
   get address(): string {
