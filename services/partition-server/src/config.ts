@@ -1,6 +1,8 @@
 /** Configuration of a partition server: each key also by environment (STAMP_<UPPER_SNAKE>) and flag (--kebab-case). */
 import { z } from "zod";
 
+const mebibyte = 1024 * 1024;
+const bytes = (fallback: number) => z.coerce.number().int().min(4_096).default(fallback);
 const milliseconds = (fallback: number) => z.coerce.number().int().min(1).default(fallback);
 
 export const partitionServerConfigSchema = z.object({
@@ -12,6 +14,11 @@ export const partitionServerConfigSchema = z.object({
   leaseTermMs: milliseconds(6_000).describe("Term of this server's lease"),
   leaseMarginMs: milliseconds(1_000).describe("How long before its end the lease is no longer relied on"),
   leaseRenewEveryMs: milliseconds(2_000).describe("Time between renewals of the lease"),
+  extentTargetBytes: bytes(64 * mebibyte).describe("Size at which an extent of a stream is left for the next one"),
+  memoryTableBytesMax: bytes(32 * mebibyte).describe("Commits of one range in memory; beyond, a checkpoint is written"),
+  logBytesMax: bytes(128 * mebibyte).describe("Commit log of one range since its last checkpoint; beyond, a checkpoint is written"),
+  rowCacheBytesMax: bytes(32 * mebibyte).describe("Blocks of checkpoints of one range in memory"),
+  checkpointsMax: z.coerce.number().int().min(2).max(64).default(8).describe("Checkpoints that a read may meet before they are merged"),
   operationsMax: z.coerce.number().int().min(1).default(5_000).describe("Operations at work or waiting in this server; more are refused"),
 });
 

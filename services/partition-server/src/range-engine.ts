@@ -11,9 +11,9 @@ import type { Engines, RangeEngine, RowView } from "./engine.ts";
 const loadTimeoutMs = 30_000;
 
 export function rangeEngines(world: World, config: PartitionServerConfig): Engines {
-  const streams = new StreamClient(world, { lockService: config.lockService });
+  const streams = new StreamClient(world, { lockService: config.lockService, extentTargetBytes: config.extentTargetBytes });
   return {
-    load: (range, onFenced) => load(world, streams, range, onFenced),
+    load: (range, onFenced) => load(world, streams, config, range, onFenced),
     locate: async (extentIds, timeoutMs) => {
       const found = await streams.locate(extentIds, { timeoutMs });
       // Where they are is a help: a reader that misses one asks the stream manager itself.
@@ -22,7 +22,13 @@ export function rangeEngines(world: World, config: PartitionServerConfig): Engin
   };
 }
 
-async function load(world: World, streams: StreamClient, range: Range, onFenced: (why: string) => void): Promise<Outcome<RangeEngine>> {
+async function load(
+  world: World,
+  streams: StreamClient,
+  config: PartitionServerConfig,
+  range: Range,
+  onFenced: (why: string) => void,
+): Promise<Outcome<RangeEngine>> {
   const { metadata, commitLog, rowData, blobData } = range.streams;
   const loaded = await RangePartition.load(world, streams, {
     rangeId: range.rangeId,
@@ -30,6 +36,12 @@ async function load(world: World, streams: StreamClient, range: Range, onFenced:
     ownerEpoch: ownerEpoch(range.ownerEpoch),
     lowKey: range.low,
     highKey: range.high,
+    limits: {
+      memoryTableBytesMax: config.memoryTableBytesMax,
+      logBytesMax: config.logBytesMax,
+      rowCacheBytesMax: config.rowCacheBytesMax,
+      checkpointsMax: config.checkpointsMax,
+    },
     onLost: onFenced,
     timeoutMs: loadTimeoutMs,
   });

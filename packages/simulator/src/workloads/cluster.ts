@@ -70,7 +70,14 @@ class Builder {
     const managerConfig = partitionManagerConfigSchema.parse(named("partition-manager-1"));
     this.#add(managerConfig.name, (world) => new PartitionManagerRole(world, managerConfig));
     for (let i = 1; i <= this.#options.partitionServers; i++) {
-      const config = partitionServerConfigSchema.parse(named(`partition-server-${i}`));
+      const config = partitionServerConfigSchema.parse({
+        ...named(`partition-server-${i}`),
+        extentTargetBytes: 256 * 1024,
+        memoryTableBytesMax: 32 * 1024,
+        logBytesMax: 64 * 1024,
+        rowCacheBytesMax: 32 * 1024,
+        checkpointsMax: 3,
+      });
       this.#add(config.name, (world) => new PartitionServerRole(world, config));
     }
   }
