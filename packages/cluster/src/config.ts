@@ -61,7 +61,7 @@ export const clusterConfigSchema = z.strictObject({
   copies: count(5).default(3).describe("Replicas of every extent"),
   minCopies: count(5).default(2).describe("With fewer nodes than `copies` an extent is made with as few as this; below it writes wait"),
   journalSegmentBytes: bytes()
-    .min(mebibyte)
+    .min(16 * mebibyte)
     .default(64 * mebibyte)
     .describe("Size of a journal segment of an extent node, preallocated"),
   leaseTermMs: milliseconds().default(6_000).describe("Term of server and leader leases"),

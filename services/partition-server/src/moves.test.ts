@@ -12,6 +12,7 @@ import { PartitionManagerRole } from "@stamp/partition-manager";
 import type { World } from "@stamp/ports";
 import { Simulation } from "@stamp/simulator";
 import { type OperationResult, PartitionManager, PartitionServer, type RangePartition } from "@stamp/wire";
+import { partitionServerConfigSchema } from "./config.ts";
 import { PartitionServerRole } from "./partition-server.ts";
 import { TestStreams } from "./streams-in-test.ts";
 
@@ -64,7 +65,7 @@ function cluster(seed: number, rules: Rules = allRules, pms: readonly string[] =
   const lock = { name: "lock", listen: "lock", dataDir: "", init: true, waitingMax: 1_000, groupMax: 100 };
   sim.addProcess("lock", (world) => new LockServiceRole(world, lock), restart);
   for (const name of servers) {
-    const config = { name, listen: name, lockService: "lock", operationsMax: 100, dataDir: "", ...lease };
+    const config = partitionServerConfigSchema.parse({ name, listen: name, lockService: "lock", operationsMax: 100, ...lease });
     sim.addProcess(name, (world) => new PartitionServerRole(world, config, streams.engines(world)), restart);
   }
   const times = { pollEveryMs: 500, probeEveryMs: 1_000, unreachableAfterMs: 5_000, loadTimeoutMs: 10_000 };
