@@ -23,34 +23,34 @@ const minutes = 60_000;
 async function parts(): Promise<Part[]> {
   const engine = await dockerEngine();
   return [
-    { title: "types, lint, generated code", command: [node, "tests/tools/check.ts"], timeoutMs: 2 * minutes },
+    { title: "types, lint, generated code", command: [node, "tests/tools/check.ts"], timeoutMs: 5 * minutes },
     {
       title: "simulation seeds",
       command: [node, "packages/simulator/src/main.ts", "--seeds", "200"],
-      timeoutMs: 5 * minutes,
+      timeoutMs: 20 * minutes,
       missing: slow("packages/simulator/src/main.ts"),
     },
     {
       title: "seeds must fail with a rule off",
       command: [node, "packages/simulator/src/main.ts", "--mutations"],
-      timeoutMs: 5 * minutes,
+      timeoutMs: 10 * minutes,
       missing: slow("packages/simulator/src/main.ts"),
     },
     {
       title: "the real SDK against a real cluster",
       command: [node, "tests/tools/test.ts", "tests/conformance/sdk-cluster.slow.ts"],
-      timeoutMs: 4 * minutes,
+      timeoutMs: 10 * minutes,
       missing: slow("tests/conformance/sdk-cluster.slow.ts"),
     },
     {
       title: "drills on a real cluster",
       command: [node, cli, "drill", "run", "kill-extent-node", "kill-partition-server", "power-loss"],
-      timeoutMs: 4 * minutes,
+      timeoutMs: 10 * minutes,
     },
     {
       title: "drill on the compose file",
       command: [node, "tests/tools/test.ts", "tests/drills/compose.slow.ts"],
-      timeoutMs: 5 * minutes,
+      timeoutMs: 15 * minutes,
       missing: engine ?? slow("tests/drills/compose.slow.ts"),
     },
   ];
