@@ -12,6 +12,11 @@ const restartPauseMaxMs = 5_000;
 /** A process that ran so long did not die of its start. */
 const settledAfterMs = 10_000;
 const wrongConfigurationExitCode = 64;
+/**
+ * glibc gives buffers of a MiB back to the kernel at once and has each page zeroed again at the next: half the system time of large
+ * writes. It keeps up to 64 MiB for the next ones instead.
+ */
+const allocator = { MALLOC_MMAP_THRESHOLD_: String(32 * 1024 * 1024), MALLOC_TRIM_THRESHOLD_: String(64 * 1024 * 1024) };
 
 export interface ManagedOptions {
   readonly root: string;
@@ -104,7 +109,7 @@ export class ManagedProcess {
     const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("STAMP_")));
     const child = spawn(process.execPath, [join(this.#options.root, "services", plan.role, "src", "main.ts")], {
       cwd: this.#options.root,
-      env: { ...environment, ...plan.environment, ...this.#extraEnvironment },
+      env: { ...allocator, ...environment, ...plan.environment, ...this.#extraEnvironment },
       stdio: ["ignore", "pipe", "pipe"],
       // In a group of its own: Ctrl-C reaches the supervisor only, which stops the processes in order.
       detached: true,

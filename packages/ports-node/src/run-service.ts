@@ -9,6 +9,7 @@ import { healthHandler } from "./health.ts";
 import type { HttpListener } from "./http-server.ts";
 import { serveHttp } from "./http-server.ts";
 import { logLevels } from "./logger.ts";
+import { countBuffersAsHeap } from "./memory.ts";
 import { nodeWorld } from "./world.ts";
 
 const stopTimeoutMs = 10_000;
@@ -37,6 +38,7 @@ export interface ServiceDefinition<S extends z.ZodObject, R extends Role> {
 }
 
 export async function runService<S extends z.ZodObject, R extends Role>(service: ServiceDefinition<S, R>): Promise<void> {
+  countBuffersAsHeap();
   const config = configure(service);
   const common = config as unknown as z.infer<typeof commonSchema>;
   const world = nodeWorld({ dataDir: common.dataDir, name: common.name, logLevel: common.logLevel });

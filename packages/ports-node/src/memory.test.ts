@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { test } from "node:test";
+import { countBuffersAsHeap } from "./memory.ts";
+
+test("V8 that knows the flag is told to count buffers as heap, an older one is left alone", () => {
+  const given: string[] = [];
+  countBuffersAsHeap("13.6.233.10-node.28", (flag) => given.push(flag));
+  assert.deepEqual(given, []);
+  countBuffersAsHeap("14.6.202.34-node.34", (flag) => given.push(flag));
+  assert.deepEqual(given, ["--external-memory-accounted-in-global-limit"]);
+});
+
+/** Bytes pass through in 1 MiB buffers while eight are held; prints mark-compacts, and the largest resident size in MiB. */
+const churn = `
+  import { countBuffersAsHeap } from ${JSON.stringify(new URL("./memory.ts", import.meta.url).href)};
+  import { PerformanceObserver, constants } from "node:perf_hooks";
+  if (process.argv[1] === "counted") countBuffersAsHeap();
+  let marks = 0;
+  new PerformanceObserver((list) => {
+    for (const { detail } of list.getEntries()) if (detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR) marks += 1;
+  }).observe({ entryTypes: ["gc"] });
+  const held = [];
+  let largest = 0;
+  for (let i = 0; i < 1500; i++) {
+    held.push(Buffer.allocUnsafeSlow(1024 * 1024).fill(i));
+    if (held.length > 8) held.shift();
+    if (i % 8 === 0) await new Promise((resolve) => setImmediate(resolve));
+    if (i % 100 === 0) largest = Math.max(largest, process.memoryUsage.rss() / 1024 / 1024);
+  }
+  await new Promise((resolve) => setTimeout(resolve, 10));
+  console.log(JSON.stringify({ marks, largest }));
+`;
+
+test("buffers that pass through cause few mark-compacts and stay bounded in memory", {
+  skip: Number.parseInt(process.versions.v8, 10) < 14,
+}, () => {
+  const run = (how: string) =>
+    JSON.parse(execFileSync(process.execPath, ["--input-type=module", "-e", churn, how], { encoding: "utf8" })) as {
+      marks: number;
+      largest: number;
+    };
+  const asItComes = run("plain");
+  const counted = run("counted");
+  assert.ok(counted.marks * 3 <= asItComes.marks, `${counted.marks} of ${asItComes.marks}`);
+  assert.ok(counted.largest < 512, `${counted.largest} MiB resident`);
+});
