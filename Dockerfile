@@ -11,7 +11,7 @@ RUN --mount=type=secret,id=ca,required=false \
     if [ -s /run/secrets/ca ]; then export NODE_EXTRA_CA_CERTS=/run/secrets/ca; fi \
  && npm install --global --no-audit --no-fund pnpm@10.34.9 \
  && pnpm fetch --prod \
- && rm -rf /root/.npm /root/.cache
+ && rm -rf ~/.npm ~/.cache
 
 COPY packages packages
 COPY services services
