@@ -1,0 +1,58 @@
+/** One case on one target: the load generator's numbers, and what each server process worked meanwhile. */
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import type { BenchCase, LoadRequest, LoadResult } from "./cases.ts";
+import { cpuOfAll } from "./processor-time.ts";
+import type { BenchTarget } from "./targets.ts";
+
+export interface Measurement extends LoadResult {
+  /** CPU milliseconds of each server process while it was measured. */
+  readonly serverCpuMs: ReadonlyMap<string, number>;
+}
+
+export async function measure(target: BenchTarget, what: BenchCase, seconds: number, container: string): Promise<Measurement> {
+  const request: LoadRequest = {
+    ...what,
+    connectionString: target.connectionString,
+    container,
+    seconds,
+    warmUpSeconds: Math.min(1, seconds / 3),
+  };
+  const child = spawn(process.execPath, [join(import.meta.dirname, "load.ts"), JSON.stringify(request)], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let before = new Map<string, number>();
+  let after = new Map<string, number>();
+  let output = "";
+  let said = "";
+  child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
+    output += chunk;
+  });
+  child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
+    said += chunk;
+    if (chunk.includes("begin\n")) before = cpuOfAll(target.pids);
+    if (chunk.includes("end\n")) after = cpuOfAll(target.pids);
+  });
+  const code = await new Promise<number | null>((exited) => child.once("close", exited));
+  if (code !== 0) throw new Error(`the load generator ended with ${code}: ${said.slice(-1_000)}`);
+  const serverCpuMs = new Map([...after].map(([name, cpuMs]) => [name, cpuMs - (before.get(name) ?? cpuMs)]));
+  return { ...(JSON.parse(output) as LoadResult), serverCpuMs };
+}
+
+/** Several rounds of the same case as one. */
+export function combine(rounds: readonly Measurement[]): Measurement {
+  const sum = (of: (one: Measurement) => number): number => rounds.reduce((total, one) => total + of(one), 0);
+  const operations = sum((one) => one.operations);
+  const weighted = (of: (one: Measurement) => number): number => sum((one) => of(one) * one.operations) / Math.max(operations, 1);
+  const names = new Set(rounds.flatMap((one) => [...one.serverCpuMs.keys()]));
+  return {
+    operations,
+    seconds: sum((one) => one.seconds),
+    failed: sum((one) => one.failed),
+    p50Ms: weighted((one) => one.p50Ms),
+    p99Ms: Math.max(...rounds.map((one) => one.p99Ms)),
+    cpuMs: sum((one) => one.cpuMs),
+    firstFailure: rounds.find((one) => one.firstFailure !== "")?.firstFailure ?? "",
+    serverCpuMs: new Map([...names].map((name) => [name, sum((one) => one.serverCpuMs.get(name) ?? 0)])),
+  };
+}
