@@ -175,6 +175,7 @@ test("append window: a sealed length below what was acknowledged ends the stream
 
 test("append window: bounded in flight, and only what was never sent can be withdrawn", () => {
   const window = new AppendWindow<number>({ extentTargetBytes: 4_000, inFlightBytesMax: 250, inFlightAppendsMax: 10 }, 0);
+  window.paced(0, limits.inFlightBytesMax);
   for (let i = 0; i < 5; i++) window.submit(i, [80]);
   assert.equal(window.changed(0, 0, 1).length, 2);
   assert.ok(window.inFlightBytes <= 250);
@@ -184,4 +185,27 @@ test("append window: bounded in flight, and only what was never sent can be with
     window.acknowledged(1, 2 * frameBytes(80)).map((effect) => (effect.kind === "change" ? undefined : effect.append.item)),
     [0, 1, 2, 4],
   );
+});
+
+test("an append window shrinks while appends come close to their deadline, lets one through, and grows again up to its limit", () => {
+  const window = new AppendWindow<number>({ extentTargetBytes: 1_000_000, inFlightBytesMax: 16_000, inFlightAppendsMax: 100 }, 0);
+  window.submit(0, [900]);
+  window.changed(0, 0, 1);
+  const fill = (): number => {
+    for (let item = 1; item <= 40; item++) window.submit(item, [900]);
+    return window.inFlightBytes;
+  };
+  const one = frameBytes(900);
+  assert.equal(fill(), Math.floor(4_000 / one) * one);
+  for (let i = 0; i < 10; i++) window.paced(0.6, one);
+  assert.equal(window.allowedBytes, 1_000);
+  for (let i = 0; i < 10; i++) window.paced(0.4, one);
+  assert.equal(window.allowedBytes, 1_000);
+  window.acknowledged(1, Math.floor(4_000 / one) * one);
+  assert.equal(window.inFlightBytes, one, "one at a time");
+  window.paced(1, one);
+  for (let i = 0; i < 30; i++) window.paced(0.1, one);
+  assert.equal(window.allowedBytes, 16_000);
+  window.acknowledged(1, Math.floor(4_000 / one) * one + one);
+  assert.equal(window.inFlightBytes, Math.floor(16_000 / one) * one);
 });

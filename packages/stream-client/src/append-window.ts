@@ -45,6 +45,12 @@ export type WindowEffect<T> =
   /** It did not happen (`no`), or nobody can say (`unknown`). */
   | { readonly kind: "reject"; readonly append: PendingAppend<T>; readonly failure: Failure };
 
+/** Parts of the deadline. */
+const slowPart = 1 / 2;
+const quickPart = 1 / 4;
+/** The window shrinks to this part of its largest size. */
+const allowedPartsMax = 16;
+
 interface Entry<T> extends PendingAppend<T> {
   at: { readonly extentId: number; readonly offsetBytes: number } | undefined;
   sent: boolean;
@@ -68,10 +74,13 @@ export class AppendWindow<T> {
   /** Of the current extent: where the next append goes, and what is known to be acknowledged. */
   #nextOffsetBytes = 0;
   #committedBytes = 0;
+  /** What may be in flight now: it follows how long appends take, so that a busy primary gets less instead of missing deadlines. */
+  #allowedBytes: number;
 
   /** `lastExtentId` is the sealed last extent of the stream, 0 when it has none. */
   constructor(limits: WindowLimits, lastExtentId: number) {
     this.#limits = limits;
+    this.#allowedBytes = Math.max(1, Math.floor(limits.inFlightBytesMax / 4));
     this.#state = { kind: "idle", lastExtentId };
   }
 
@@ -91,6 +100,9 @@ export class AppendWindow<T> {
   get inFlightBytes(): number {
     return this.#sentBytes;
   }
+  get allowedBytes(): number {
+    return this.#allowedBytes;
+  }
   /** Appends that are not settled. */
   get pending(): number {
     return this.#sent.length + this.#waiting.length;
@@ -104,6 +116,16 @@ export class AppendWindow<T> {
     this.#waiting.push(entry);
     this.#waitingBytes += extentBytes;
     return this.#pump([]);
+  }
+
+  /**
+   * How long an append took, as a part of its deadline (1 and more: it was missed). Halved when it is close to the deadline, by as much as
+   * was acknowledged larger when there is time to spare; one append is always let through.
+   */
+  paced(partOfDeadline: number, acknowledgedBytes: number): void {
+    const { inFlightBytesMax } = this.#limits;
+    if (partOfDeadline > slowPart) this.#allowedBytes = Math.max(this.#allowedBytes / 2, inFlightBytesMax / allowedPartsMax);
+    else if (partOfDeadline < quickPart) this.#allowedBytes = Math.min(this.#allowedBytes + acknowledgedBytes, inFlightBytesMax);
   }
 
   /** Takes back an append that was never sent; false when it is too late for that. */
@@ -211,7 +233,7 @@ export class AppendWindow<T> {
         break;
       }
       if (this.#sent.length >= limits.inFlightAppendsMax) break;
-      if (this.#sent.length > 0 && this.#sentBytes + entry.extentBytes > limits.inFlightBytesMax) break;
+      if (this.#sent.length > 0 && this.#sentBytes + entry.extentBytes > this.#allowedBytes) break;
       entry.at = { extentId: state.extentId, offsetBytes: this.#nextOffsetBytes };
       entry.sent = true;
       this.#nextOffsetBytes += entry.extentBytes;

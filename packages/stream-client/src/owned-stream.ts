@@ -170,8 +170,13 @@ export class OwnedStream {
       expectedOffsetBytes: toWire(offsetBytes),
       payload: append.item.blocks as Uint8Array<ArrayBuffer>[],
     };
+    const sentMs = world.clock.monotonicMs();
     const call = world.transport.client(primary, ExtentNode).append(request, { timeoutMs: limits.appendTimeoutMs });
     void call.then((answer) => {
+      const tookPart = (world.clock.monotonicMs() - sentMs) / limits.appendTimeoutMs;
+      if (answer.ok || answer.failure.reason === "timeout" || answer.failure.reason === "overloaded") {
+        this.#window.paced(answer.ok ? tookPart : 1, append.extentBytes);
+      }
       if (answer.ok && fromWire(answer.value.endBytes) === offsetBytes + append.extentBytes) {
         this.#fruitless = 0;
         this.#act(this.#window.acknowledged(extentId, Math.max(fromWire(answer.value.committedBytes), fromWire(answer.value.endBytes))));

@@ -27,7 +27,7 @@ export class StreamClient {
       appendTimeoutMs: options.appendTimeoutMs ?? 800,
       inFlightBytesMax: options.inFlightBytesMax ?? 16 * mebibyte,
       inFlightAppendsMax: options.inFlightAppendsMax ?? 256,
-      waitingBytesMax: options.waitingBytesMax ?? 32 * mebibyte,
+      waitingBytesMax: options.waitingBytesMax ?? 48 * mebibyte,
     };
     const locate = async (extentIds: readonly number[], timeoutMs: number): Promise<Outcome<readonly Location[]>> => {
       const found = await this.locate(extentIds, { timeoutMs });

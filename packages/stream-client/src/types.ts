@@ -28,11 +28,11 @@ export interface StreamClientOptions {
   readonly extentTargetBytes?: number;
   /** Of one append at an extent node. Default 800. */
   readonly appendTimeoutMs?: number;
-  /** Payload and headers of appends that were sent and not yet acknowledged, for one stream. Default 16 MiB. */
+  /** Payload and headers of appends that were sent and not yet acknowledged, for one stream; less while the primary is slow. Default 16 MiB. */
   readonly inFlightBytesMax?: number;
   /** Default 256. */
   readonly inFlightAppendsMax?: number;
-  /** Payload of appends that wait for room in the window, for one stream. Default 32 MiB; more is refused as `overloaded`. */
+  /** Payload of appends that wait for room in the window, for one stream. Default 48 MiB, above what one connection hands over; more is refused as `overloaded`. */
   readonly waitingBytesMax?: number;
   /** Extents whose location is remembered. Default 10,000. */
   readonly locationsMax?: number;
