@@ -31,6 +31,7 @@ interface Seen {
 const pollWhileStartingMs = 100;
 const pollMs = 500;
 const askTimeoutMs = 1_500;
+const takenToldMax = 5;
 
 export class Supervisor {
   readonly config: ClusterConfig;
@@ -60,7 +61,9 @@ export class Supervisor {
       if (folder.endLeftOvers() > 0) await leftOversAreGone();
       const taken = await takenPorts(config.bind, plan.ports);
       if (taken.length > 0) {
-        const lines = taken.map((each) => `  port ${each.port} (${each.wantedFor}) is taken by ${each.holder ?? "another process"}`);
+        const told = taken.slice(0, takenToldMax);
+        const lines = told.map((each) => `port ${each.port} (${each.wantedFor}) is taken by ${each.holder ?? "another process"}`);
+        if (taken.length > told.length) lines.push(`and ${taken.length - told.length} more of its ports`);
         const another = config.portBase + 1_000 > 64_000 ? 20_000 : config.portBase + 1_000;
         throw new StartError(`${lines.join("\n")}\nStart it on other ports: ./stamp up --port-base ${another}`);
       }

@@ -48,7 +48,8 @@ export async function startOwn(flags: Readonly<Record<string, unknown>>, keep: b
   const dataDir = await mkdtemp(join(tmpdir(), "stamp-drill-"));
   const transport = ownTransport();
   for (let attempt = 0; ; attempt++) {
-    const portBase = 20_000 + Math.floor(Math.random() * 120) * 300;
+    // Below the ports that systems give to outgoing connections (from 32,768): one of those may take a port at any moment.
+    const portBase = 12_000 + Math.floor(Math.random() * 65) * 300;
     const config = loadConfig({ directory: root, root, environment: {}, flags: { portBase, ...flags, dataDir } });
     try {
       const running = await runSupervisor({ config, root, transport });

@@ -1,0 +1,161 @@
+/** The supervisor over processes that are a few lines each: what it does when they die, and how it ends. */
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { type ClusterConfig, loadConfig } from "./config.ts";
+import { ControlServer, control } from "./control.ts";
+import { ownTransport } from "./own-transport.ts";
+import { takenPorts } from "./ports-in-use.ts";
+import { isAlive } from "./process-identity.ts";
+import { roles } from "./roles.ts";
+import { StartError, Supervisor } from "./supervisor.ts";
+
+/** Says when it starts and when it is asked to stop; ignores that when it is told to be stubborn. */
+const script = `
+import { appendFileSync } from "node:fs";
+const say = (what) => appendFileSync("said", what + " " + process.env.STAMP_NAME + "\\n");
+say("start" + (process.env.STAMP_INIT === "true" ? " with init" : ""));
+process.on("SIGTERM", () => { say("stop"); process.exit(0); });
+setInterval(() => {}, 1000);
+`;
+
+interface Bench {
+  readonly config: ClusterConfig;
+  readonly supervisor: () => Supervisor;
+  readonly said: () => string[];
+}
+
+async function freePortBase(): Promise<number> {
+  for (;;) {
+    const base = 12_000 + Math.floor(Math.random() * 65) * 300;
+    const wanted = new Map(Array.from({ length: 300 }, (_, at) => [base + at, "test"]));
+    if ((await takenPorts("127.0.0.1", wanted)).length === 0) return base;
+  }
+}
+
+async function withBench(work: (bench: Bench) => Promise<void>): Promise<void> {
+  const root = mkdtempSync(join(tmpdir(), "stamp-supervisor-"));
+  const transport = ownTransport();
+  const started: Supervisor[] = [];
+  try {
+    for (const role of roles) {
+      mkdirSync(join(root, "services", role, "src"), { recursive: true });
+      writeFileSync(join(root, "services", role, "src", "main.ts"), script);
+    }
+    writeFileSync(join(root, "said"), "");
+    const flags = { portBase: await freePortBase(), extentNodes: 2, partitionServers: 1, dataDir: join(root, "data"), restartAfterMs: 10 };
+    const config = loadConfig({ directory: root, root, environment: {}, flags });
+    await work({
+      config,
+      supervisor: () => {
+        const made = new Supervisor({ config, root, transport });
+        started.push(made);
+        return made;
+      },
+      said: () =>
+        readFileSync(join(root, "said"), "utf8")
+          .split("\n")
+          .filter((line) => line !== ""),
+    });
+  } finally {
+    for (const each of started) await each.stop();
+    await transport.close();
+    rmSync(root, { recursive: true, force: true });
+  }
+}
+
+async function until(what: string, condition: () => boolean): Promise<void> {
+  for (let attempt = 0; attempt < 1_000; attempt++) {
+    if (condition()) return;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  assert.fail(`never: ${what}`);
+}
+
+const count = (lines: readonly string[], line: string): number => lines.filter((each) => each === line).length;
+
+test("supervisor, a process dies unasked: it is started again; one that is held stays down until it is started", () =>
+  withBench(async ({ supervisor, said }) => {
+    const one = supervisor();
+    await one.start();
+    await until("all seven started", () => said().length === 7);
+    assert.equal(count(said(), "start with init lock-service-1"), 1, "a new folder may be made a stamp");
+
+    const node = one.process("extent-node-2");
+    const first = node?.identity;
+    assert.ok(node !== undefined && first !== undefined);
+    process.kill(first.pid, "SIGKILL");
+    await until("started again", () => count(said(), "start extent-node-2") === 2);
+    assert.equal(isAlive(first), false);
+    assert.deepEqual([node.restarts, node.lastExit], [1, "signal SIGKILL"]);
+
+    await node.stop("kill");
+    assert.equal(one.status().processes.find((each) => each.name === "extent-node-2")?.state, "down");
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    assert.equal(count(said(), "start extent-node-2"), 2);
+    node.start();
+    await until("started when asked", () => count(said(), "start extent-node-2") === 3);
+  }));
+
+test("supervisor, stop: what serves goes first, the lock service last, nobody is left", () =>
+  withBench(async ({ supervisor, said }) => {
+    const one = supervisor();
+    await one.start();
+    await until("all started", () => said().length === 7);
+    const identities = roles.flatMap((role) => one.process(`${role}-1`)?.identity ?? []);
+    assert.equal(identities.length, roles.length);
+    await one.stop();
+    const stops = said()
+      .filter((line) => line.startsWith("stop "))
+      .map((line) => line.slice(5).replace(/-\d$/, ""));
+    assert.deepEqual([...new Set(stops)], roles.toReversed());
+    assert.equal(stops.length, 7);
+    assert.ok(identities.every((each) => !isAlive(each)));
+  }));
+
+test("supervisor, the folder is taken, or a port is: refused with who has it", () =>
+  withBench(async ({ config, supervisor, said }) => {
+    const blocker = createServer();
+    await new Promise<void>((resolve) => blocker.listen(config.portBase + 103, "127.0.0.1", resolve));
+    await assert.rejects(supervisor().start(), (error) => {
+      assert.ok(error instanceof StartError);
+      assert.match(error.message, new RegExp(`port ${config.portBase + 103} \\(gRPC of stream-manager-1\\) is taken by`));
+      assert.match(error.message, /--port-base \d+/);
+      return true;
+    });
+    await new Promise((resolve) => blocker.close(resolve));
+    const one = supervisor();
+    await one.start();
+    await assert.rejects(supervisor().start(), (error) => error instanceof StartError && error.message.includes(`pid ${process.pid}`));
+    await until("the first goes on", () => said().length === 7);
+  }));
+
+test("control: status, hold, start, signals, power loss; a wrong request is answered", () =>
+  withBench(async ({ supervisor, said }) => {
+    const one = supervisor();
+    await one.start();
+    await until("all started", () => said().length === 7);
+    let asked = 0;
+    const server = new ControlServer(one, async () => {
+      asked++;
+      await one.stop();
+    });
+    await server.listen();
+    const path = one.folder.control;
+    const state = (status: Awaited<ReturnType<typeof control>>, name: string) => status.processes.find((each) => each.name === name)?.state;
+    assert.equal(state(await control(path, { do: "hold", name: "front-end-1" }), "front-end-1"), "down");
+    assert.notEqual(state(await control(path, { do: "start", name: "front-end-1" }), "front-end-1"), "down");
+    await assert.rejects(control(path, { do: "hold", name: "nobody" }), /there is no process nobody/);
+    await assert.rejects(control(path, { do: "dance" } as never), /no such request/);
+    const dark = await control(path, { do: "power-loss" });
+    assert.ok(dark.processes.every((each) => each.pid === null));
+    const before = said().length;
+    await control(path, { do: "resume" });
+    await until("all started again", () => said().length === before + 7);
+    assert.equal((await control(path, { do: "stop" })).running, false);
+    assert.equal(asked, 1);
+    await server.close();
+  }));
