@@ -33,6 +33,8 @@ export class ExtentFiles {
   /** In order of last use. */
   readonly #handles: Map<string, Handle> = new Map();
   readonly #generations: Map<string, number> = new Map();
+  /** Extent files that are known to be there, name included; only of open handles. */
+  readonly #present: Set<string> = new Set();
 
   constructor(world: World, openMax: number, identity: { readonly stampId: string; readonly diskId: string }) {
     this.#world = world;
@@ -51,7 +53,10 @@ export class ExtentFiles {
     try {
       return await use(await handle.opening);
     } catch (error) {
-      if (error instanceof DiskError && error.kind === "notFound" && this.#handles.get(path) === handle) this.#handles.delete(path);
+      if (error instanceof DiskError && error.kind === "notFound" && this.#handles.get(path) === handle) {
+        this.#handles.delete(path);
+        this.#present.delete(path);
+      }
       throw error;
     } finally {
       handle.users -= 1;
@@ -64,6 +69,7 @@ export class ExtentFiles {
       if (this.#handles.size <= this.#openMax) return;
       if (handle.users > 0) continue;
       this.#handles.delete(path);
+      this.#present.delete(path);
       handle.opening.then((file) => file.close()).catch(() => {});
     }
   }
@@ -71,6 +77,7 @@ export class ExtentFiles {
   async #close(path: string): Promise<void> {
     const handle = this.#handles.get(path);
     this.#handles.delete(path);
+    this.#present.delete(path);
     this.#generations.delete(path);
     if (handle === undefined) return;
     await handle.opening.then((file) => file.close()).catch(() => {});
@@ -79,8 +86,9 @@ export class ExtentFiles {
   /** Makes the file (name included) when it is absent. */
   async ensure(id: ExtentId): Promise<void> {
     const path = extentPath(id);
-    if (await this.#disk.exists(path)) return;
-    await this.create(path, id);
+    if (this.#present.has(path)) return;
+    if (!(await this.#disk.exists(path))) await this.create(path, id);
+    if (this.#handles.has(path)) this.#present.add(path);
   }
 
   /** A new, empty file. */

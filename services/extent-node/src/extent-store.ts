@@ -7,7 +7,7 @@
  */
 import { type ExtentId, present } from "@stamp/base";
 import { type BlockIndex, frameBytes, indexFromRuns, type ReplicaMeta } from "@stamp/extent";
-import { DiskError, type KeyValueOperation, sleep, type World } from "@stamp/ports";
+import { DiskError, type KeyValueOperation, sleep, type Timer, type World } from "@stamp/ports";
 import { type ExtentFiles, extentPath } from "./extent-files.ts";
 import type { Journal } from "./journal.ts";
 import type { LocalExtent, PendingAppend } from "./local-extent.ts";
@@ -17,6 +17,9 @@ import { walkFile } from "./walk.ts";
 const flushBytesMax = 8 * 1024 * 1024;
 const flushersMax = 4;
 const fullRetryMs = 1_000;
+/** Small appends wait this long for company, unless so many bytes wait: one write of a file for many batches of the journal. */
+const gatherMs = 20;
+const gatherBytesMax = 256 * 1024;
 
 export interface StoreConfig {
   readonly pendingBytesMax: number;
@@ -34,6 +37,7 @@ export class ExtentStore {
   /** By segment generation: the extents whose records it holds. */
   readonly #touched: Map<number, Set<LocalExtent>> = new Map();
   #flushers = 0;
+  #gathering: Timer | undefined;
   #pendingBytes = 0;
   #roomWaiters: (() => void)[] = [];
   #checkpoints: Promise<void> = Promise.resolve();
@@ -114,7 +118,22 @@ export class ExtentStore {
     }
     touched.add(extent);
     this.#dirty.add(extent);
-    this.#wake();
+    this.#gather();
+  }
+
+  /** Nobody waits for a flush of the background: until it, data are read from memory and safe in the journal. */
+  #gather(): void {
+    if (this.#pendingBytes >= Math.min(gatherBytesMax, this.#config.pendingBytesMax / 4)) {
+      this.#gathering?.cancel();
+      this.#gathering = undefined;
+      this.#wake();
+      return;
+    }
+    if (this.#stopped) return;
+    this.#gathering ??= this.#world.clock.after(gatherMs, () => {
+      this.#gathering = undefined;
+      this.#wake();
+    });
   }
 
   #wake(): void {
@@ -123,21 +142,24 @@ export class ExtentStore {
       this.#dirty.delete(extent);
       if (extent.flushing !== undefined) continue;
       this.#flushers += 1;
-      this.flush(extent).finally(() => {
+      this.#flushNext(extent).finally(() => {
         this.#flushers -= 1;
-        this.#wake();
+        if (extent.dirty) this.#dirty.add(extent);
+        if (this.#dirty.size > 0) this.#gather();
       });
     }
   }
 
   /** Resolves when everything that is durable now is in the file (not yet synced). */
   async flush(extent: LocalExtent): Promise<void> {
-    while (extent.dirty && !this.#stopped) {
-      extent.flushing ??= this.#flushOnce(extent).finally(() => {
-        extent.flushing = undefined;
-      });
-      await extent.flushing;
-    }
+    while (extent.dirty && !this.#stopped) await this.#flushNext(extent);
+  }
+
+  #flushNext(extent: LocalExtent): Promise<void> {
+    extent.flushing ??= this.#flushOnce(extent).finally(() => {
+      extent.flushing = undefined;
+    });
+    return extent.flushing;
   }
 
   async #flushOnce(extent: LocalExtent): Promise<void> {
@@ -317,6 +339,7 @@ export class ExtentStore {
 
   async close(): Promise<void> {
     this.#stopped = true;
+    this.#gathering?.cancel();
     this.#freed();
     for (const resolve of this.#roomWaiters.splice(0)) resolve();
     await Promise.all([...this.extents.values()].map((extent) => extent.flushing));
