@@ -2,6 +2,7 @@
  * The life of a process: configuration, world, role, doors, signals. Exit codes: 0 stopped as asked, 64 wrong configuration, 69 it could
  * not start, 70 a bug (uncaught error), 71 `world.fatal`, 75 it did not stop in time.
  */
+import { flushCompileCache } from "node:module";
 import type { HttpHandler, Logger, Role, World } from "@stamp/ports";
 import { z } from "zod";
 import { ConfigError, HelpRequested, loadConfig } from "./config.ts";
@@ -75,6 +76,8 @@ export async function runService<S extends z.ZodObject, R extends Role>(service:
     process.exit(69);
   }
   logger.info("started", { role: service.role, address: role.address, pid: process.pid });
+  // With NODE_COMPILE_CACHE set: kept now and not at the exit, so that a process that is killed starts again in half the time.
+  flushCompileCache();
 }
 
 function configure<S extends z.ZodObject>(service: { readonly role: string; readonly schema: S }): z.infer<S> {
