@@ -164,7 +164,7 @@ test("merger: sources merged by key give the newest, merged by version give all 
         }
         tables.unshift(table);
       }
-      const run = <T>(
+      const run = (
         sources: Iterator<Entry>[],
         next: (merger: Merger) => { entry: Entry; advance: readonly number[] } | undefined,
       ): Entry[] => {

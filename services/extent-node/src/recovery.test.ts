@@ -216,3 +216,25 @@ test("recovery: a disk of another stamp refuses to serve and says so", async () 
     assert.equal(reasonOf(await cluster.fence("en-1", 1)), "wrongStamp");
   });
 });
+
+test("recovery: names that a killed process had not synced are made durable before anything is built on them", async () => {
+  for (let step = 0; step < 60; step++) {
+    const cluster = new Cluster(500 + step, { config: { journalSegmentsMax: 2 } });
+    await cluster.run(async () => {
+      // Killed while it makes its journal: the machine goes on, so the next process sees names that no power cut has tested.
+      await cluster.sim.sleep(step / 4);
+      cluster.sim.crash("en-1", { unsynced: "kept" });
+      cluster.sim.restart("en-1");
+      await cluster.allReady();
+      const id = await cluster.create();
+      const size = 100_000;
+      const { places } = await fill(cluster, id, 22, size);
+      for (const name of names) cluster.sim.crash(name, { unsynced: "lost" });
+      for (const name of names) cluster.sim.restart(name);
+      await cluster.allReady();
+      const fence = unwrap(await cluster.fence("en-1", id));
+      unwrap(await cluster.seal("en-1", id, Number(fence.durableBytes)));
+      await assertContent(cluster, "en-1", id, places, size);
+    });
+  }
+});

@@ -52,6 +52,7 @@ export async function recover(
 ): Promise<Recovered> {
   const log = world.logger;
   const { crc32c } = world.digest;
+  await syncNames(world.disk, journalDisk);
   const held = tableComplete ? await table.load() : undefined;
   const rebuilt = held === undefined;
   const metas = held ?? (await rebuild(world, files, identity));
@@ -121,6 +122,17 @@ export async function recover(
     replayed,
     rebuilt,
   };
+}
+
+/**
+ * Names that a killed process made and did not live to sync are seen here, and would be built upon; a loss of power could still take
+ * them, with everything synced into those files since.
+ */
+async function syncNames(disk: Disk, journalDisk: Disk): Promise<void> {
+  if ((await journalDisk.list(journalFolder)).length > 0) await journalDisk.syncFolder(journalFolder);
+  const folders = await disk.list(extentsFolder);
+  if (folders.length > 0) await disk.syncFolder(extentsFolder);
+  for (const folder of folders) await disk.syncFolder(`${extentsFolder}/${folder}`);
 }
 
 /** Copies that no record of the journal adopted were never finished. */
