@@ -21,6 +21,10 @@ const tools = join(root, ".tools");
 const nodeMajorMin = 24;
 const lockStaleAfterMs = 20_000;
 const lockWaitMaxMs = 15 * 60_000;
+/** An install that takes longer hangs. */
+const installMaxMs = 10 * 60_000;
+/** A registry that can't be reached is told within a minute. */
+const retries = ["--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"];
 
 const pnpm = {
   name: "pnpm",
@@ -95,8 +99,12 @@ function run(command, args, { cwd }) {
     };
     child.stdout.setEncoding("utf8").on("data", take);
     child.stderr.setEncoding("utf8").on("data", take);
+    const killing = setTimeout(() => child.kill("SIGKILL"), installMaxMs);
     child.on("error", (error) => resolve({ code: error.code === "ENOENT" ? "missing" : 1, output: `${output}\n${error.message}` }));
-    child.on("close", (code, signal) => resolve({ code: signal ? `signal ${signal}` : code, output }));
+    child.on("close", (code, signal) => {
+      clearTimeout(killing);
+      resolve({ code: signal ? `signal ${signal}` : code, output });
+    });
   });
 }
 
@@ -122,6 +130,9 @@ function explain(what, { code, output }) {
   if (/ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENETUNREACH|ERR_SOCKET_TIMEOUT|ERR_PNPM_META_FETCH_FAIL/.test(output)) {
     return `${what}: the package registry can't be reached. Everything is installed once; after that no network is needed.\n${tail}`;
   }
+  if (/SELF_SIGNED_CERT|UNABLE_TO_GET_ISSUER|UNABLE_TO_VERIFY|CERT_UNTRUSTED/.test(output)) {
+    return `${what}: the registry's certificate is not trusted. Behind a proxy with a CA of its own set NODE_EXTRA_CA_CERTS=/path/to/ca.crt\n${tail}`;
+  }
   if (/ENOSPC/.test(output)) return `${what}: the disk is full.\n${tail}`;
   if (/EINTEGRITY|ERR_PNPM_TARBALL_INTEGRITY/.test(output)) return `${what}: a download is not what it should be.\n${tail}`;
   return `${what} failed (${code}).\n${tail}`;
@@ -137,7 +148,15 @@ async function fetchPackage({ name, version, integrity }, label) {
     try {
       writeFileSync(join(work, "package.json"), '{"private":true}');
       const [command, first] = npmCommand();
-      const options = ["--no-audit", "--no-fund", "--ignore-scripts", "--no-update-notifier", "--loglevel=error", "--workspaces=false"];
+      const options = [
+        "--no-audit",
+        "--no-fund",
+        "--ignore-scripts",
+        "--no-update-notifier",
+        "--loglevel=error",
+        "--workspaces=false",
+        ...retries,
+      ];
       const result = await run(command, [...first, "install", "--prefix", work, ...options, `${name}@${version}`], { cwd: work });
       if (result.code !== 0) throw new SetUpError(explain(`installing ${name}@${version}`, result));
       // npm checked the tarball against what the registry says; this checks what the registry says against what was reviewed.
@@ -201,7 +220,14 @@ async function installDependencies(node) {
     await step("installing dependencies", async () => {
       const wanted = wantedMarker();
       rmSync(marker, { force: true });
-      const args = [join(folder, "bin", "pnpm.cjs"), "install", "--frozen-lockfile", "--prefer-offline", "--reporter=append-only"];
+      const args = [
+        join(folder, "bin", "pnpm.cjs"),
+        "install",
+        "--frozen-lockfile",
+        "--prefer-offline",
+        "--reporter=append-only",
+        ...retries.map((each) => each.replace("--", "--config.")),
+      ];
       const result = await run(node, args, { cwd: root });
       if (result.code !== 0) throw new SetUpError(explain("installing dependencies", result));
       writeFileSync(marker, wanted);
