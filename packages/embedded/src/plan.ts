@@ -28,7 +28,7 @@ export function plan(options: PlanOptions): PlannedRole[] {
   const of = (name: string) => ({ name, listen: name, lockService });
   const numbered = (role: string, count: number): string[] => Array.from({ length: count }, (_, i) => `${role}-${i + 1}`);
   // Small segments, which are allocated at the first start; the largest append (8 MiB and its frames) fits into one.
-  const node = { journalSegmentBytes: 16 * mebibyte, journalBatchBytesMax: 4 * mebibyte, pendingBytesMax: 16 * mebibyte };
+  const node = { journalSegmentBytes: 9 * mebibyte, journalBatchBytesMax: 4 * mebibyte, pendingBytesMax: 16 * mebibyte };
   return [
     {
       name: lockService,

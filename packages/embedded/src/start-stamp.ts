@@ -83,8 +83,13 @@ export async function startStamp(options: StartOptions = {}): Promise<Stamp> {
       });
       started.push({ name, role: make(world), world });
     }
-    await Promise.all(started.map(({ role }) => role.start()));
-    await ready(started, options.readyTimeoutMs ?? 20_000);
+    const timeoutMs = options.readyTimeoutMs ?? 20_000;
+    // The lock service first: whoever asks it before it serves asks again only later.
+    const [lockService, ...others] = started;
+    await lockService?.role.start();
+    await ready(started.slice(0, 1), timeoutMs);
+    await Promise.all(others.map(({ role }) => role.start()));
+    await ready(started, timeoutMs);
     const frontEnd = started.at(-1)?.role as FrontEndRole;
     http = await serveHttp(frontEnd.blob, { listen, logger });
   } catch (error) {

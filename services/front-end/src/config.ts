@@ -73,7 +73,7 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
     .default(mebibyte)
     .describe("Size of a piece of content on its way in"),
   windowBytes: count(4 * mebibyte).describe("Bytes of one request on their way in and not yet durable"),
-  uploadBytesMax: count(64 * mebibyte).describe("Bytes of all requests on their way in; beyond, clients are slowed down"),
+  uploadBytesMax: count(32 * mebibyte).describe("Bytes of all requests on their way in; beyond, clients are slowed down"),
   downloadBytesMax: count(256 * mebibyte).describe("Bytes of all requests read ahead on their way out; beyond, requests wait"),
   accountCacheMs: count(5_000).describe("How long the keys of an account are used before they are read again"),
   accountsMax: count(10_000).describe("Accounts whose keys are held"),
