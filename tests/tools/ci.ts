@@ -37,6 +37,12 @@ async function parts(): Promise<Part[]> {
       missing: slow("packages/simulator/src/main.ts"),
     },
     {
+      title: "seeds that failed once",
+      command: [node, "tests/tools/test.ts", "packages/simulator/src/kept-seeds.slow.ts"],
+      timeoutMs: 5 * minutes,
+      missing: slow("packages/simulator/src/kept-seeds.slow.ts"),
+    },
+    {
       title: "the real SDK against a real cluster",
       command: [node, "tests/tools/test.ts", "tests/conformance/sdk-cluster.slow.ts"],
       timeoutMs: 10 * minutes,
