@@ -1,16 +1,22 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parseBlockList } from "./block-list-xml.ts";
+import { parseBlockList } from "./blob/block-list-xml.ts";
+import { blobOperationNames, recognizeBlob } from "./blob/operations.ts";
+import { type BlobResource, checkNames, parseBlobResource } from "./blob/resource.ts";
+import { checkUnsupported } from "./blob/unsupported.ts";
 import { isCivilDate, parseRfc1123 } from "./dates.ts";
 import { parseMetadata, parseRange } from "./headers.ts";
-import { operationNames, recognize } from "./operations.ts";
 import { type Parsed, restErrorOfService } from "./rest-error.ts";
-import { checkNames, parseTarget, type Target } from "./target.ts";
-import { checkUnsupported } from "./unsupported.ts";
+import { parseTarget, type Target } from "./target.ts";
 import { bodyLimitsOf, etagHeader, newestVersion, parseVersion } from "./version.ts";
 
 const options = { hostSuffixes: ["blob.localhost", "blob.core.windows.net"] };
-const at = (target: string, host = "127.0.0.1:10000"): Parsed<Target> => parseTarget(target, host, options);
+const at = (target: string, host = "127.0.0.1:10000"): Parsed<Target & BlobResource> => {
+  const parsed = parseTarget(target, host, options);
+  if (!parsed.ok) return parsed;
+  const resource = parseBlobResource(parsed.value);
+  return resource.ok ? { ok: true, value: { ...parsed.value, ...resource.value } } : resource;
+};
 const codeOf = (result: Parsed<unknown>): string => (result.ok ? "ok" : result.error.code);
 
 function value<T>(result: Parsed<T>): T {
@@ -57,7 +63,7 @@ test("container names follow the rules of the service", () => {
 
 test("each operation is recognized by its row, and what is in none is told apart", () => {
   const asked = (method: string, target: string): string => {
-    const result = recognize(method, value(at(target)));
+    const result = recognizeBlob(method, value(at(target)));
     return result.ok ? result.value : result.error.code;
   };
   const seen = new Set([
@@ -81,7 +87,7 @@ test("each operation is recognized by its row, and what is in none is told apart
     asked("PUT", "/acct/c/b?comp=blocklist"),
     asked("GET", "/acct/c/b?comp=blocklist"),
   ]);
-  assert.deepEqual([...seen].sort(), [...operationNames].sort());
+  assert.deepEqual([...seen].sort(), [...blobOperationNames].sort());
   assert.equal(asked("PUT", "/acct/c/b?comp=lease"), "NotImplemented");
   assert.equal(asked("GET", "/acct/c/b?snapshot=2020"), "NotImplemented");
   assert.equal(asked("GET", "/acct/c/b?sig=x"), "NotImplemented");

@@ -1,7 +1,7 @@
 /** Response headers of blobs and containers, under the names that the service uses. */
 import { toBase64 } from "./base64.ts";
+import { contentTypeOf, type ListedBlobProperties, type ListedContainer } from "./blob/lists-xml.ts";
 import { formatRfc1123 } from "./dates.ts";
-import { contentTypeOf, type ListedBlobProperties, type ListedContainer } from "./lists-xml.ts";
 import { etagHeader } from "./version.ts";
 
 export type ResponseHeaders = Record<string, string>;

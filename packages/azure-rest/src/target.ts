@@ -1,10 +1,10 @@
 /**
- * The request target: which account, container and blob, and the query. The account is in the host (`acct.blob.example`, for the suffixes
- * that the configuration lists) or first in the path (`/acct/container/blob`). Everything is percent-decoded exactly once and must be
- * UTF-8 then; what is signed is the path as it came.
+ * The request target of any service: which account, what of it, and the query. The account is in the host (`acct.blob.example`, for the
+ * suffixes that the configuration lists) or first in the path (`/acct/…`). What the rest of the path means is for the service
+ * (blob/resource.ts). Everything is percent-decoded exactly once and must be UTF-8 then; what is signed is the path as it came.
  */
 import { fromUtf8 } from "@stamp/base";
-import { checkBlobName, checkContainerName, isAccountName } from "./names.ts";
+import { isAccountName } from "./names.ts";
 import { badQuery, type Parsed, parsed, rejected } from "./rest-error.ts";
 
 export const targetCharactersMax = 16_384;
@@ -16,9 +16,8 @@ export type Query = ReadonlyMap<string, readonly string[]>;
 export interface Target {
   readonly account: string;
   readonly addressing: "host" | "path";
-  /** Undefined: the account itself. A blob without container in the URL is in `$root`. */
-  readonly container?: string;
-  readonly blob?: string;
+  /** The path behind the account, without the slash before it, not decoded; empty: the account itself. */
+  readonly resource: string;
   /** Everything before the query, as it came. */
   readonly rawPath: string;
   readonly query: Query;
@@ -37,42 +36,20 @@ export function parseTarget(target: string, host: string, options: TargetOptions
   const query = parseQuery(questionMark < 0 ? "" : target.slice(questionMark + 1));
   if (!query.ok) return query;
   const fromHost = accountOfHost(host, options.hostSuffixes);
-  if (fromHost !== undefined) return withResource(fromHost, "host", rawPath.slice(1), rawPath, query.value);
+  if (fromHost !== undefined) return atAccount(fromHost, "host", rawPath.slice(1), rawPath, query.value);
   const slash = rawPath.indexOf("/", 1);
   const first = decodePercent(slash < 0 ? rawPath.slice(1) : rawPath.slice(1, slash));
   if (first === undefined) return rejected("InvalidUri");
-  return withResource(first, "path", slash < 0 ? "" : rawPath.slice(slash + 1), rawPath, query.value);
+  return atAccount(first, "path", slash < 0 ? "" : rawPath.slice(slash + 1), rawPath, query.value);
 }
 
-function withResource(account: string, addressing: "host" | "path", resource: string, rawPath: string, query: Query): Parsed<Target> {
+function atAccount(account: string, addressing: "host" | "path", resource: string, rawPath: string, query: Query): Parsed<Target> {
   if (account.endsWith("-secondary") && isAccountName(account.slice(0, -"-secondary".length))) {
     const message = "There is no secondary location: geo-replication is not supported here, and the primary is never served as one.";
     return rejected("InvalidUri", { Account: account }, { message });
   }
   if (!isAccountName(account)) return unknownAccount(account);
-  const named = { account, addressing, rawPath, query } as const;
-  if (resource === "") return parsed(named);
-  const slash = resource.indexOf("/");
-  const first = decodePercent(slash < 0 ? resource : resource.slice(0, slash));
-  const rest = slash < 0 ? "" : decodePercent(resource.slice(slash + 1));
-  if (first === undefined || rest === undefined) return rejected("InvalidUri");
-  if (rest !== "") return container(named, first, rest);
-  // One segment is a container where the query says so, else a blob of $root.
-  if (query.has("restype") || slash >= 0) return container(named, first);
-  return container(named, "$root", first);
-}
-
-function container(named: Omit<Target, "container" | "blob">, name: string, blob?: string): Parsed<Target> {
-  return parsed(blob === undefined ? { ...named, container: name } : { ...named, container: name, blob });
-}
-
-/** Apart from parsing: first it is seen whose account it is, and who asks. */
-export function checkNames(target: Target): Parsed<void> {
-  const { container, blob } = target;
-  const checked = container === undefined ? undefined : checkContainerName(container);
-  if (checked && !checked.ok) return checked;
-  const checkedBlob = blob === undefined ? undefined : checkBlobName(blob);
-  return checkedBlob && !checkedBlob.ok ? checkedBlob : parsed(undefined);
+  return parsed({ account, addressing, resource, rawPath, query });
 }
 
 /** Names both readings, because a wrong host suffix looks like a wrong path. */

@@ -14,7 +14,7 @@
  * into a container that was deleted can't be reached through a later one of the same name (rule incarnationInKey).
  */
 import { prefixEnd, present, type Rules } from "@stamp/base";
-import { appendComponents, appendOpenComponent, encodeKey, encodeKeyPrefix, type KeyComponent } from "./key.ts";
+import { appendComponents, appendOpenComponent, encodeKey, encodeKeyPrefix, type KeyComponent } from "./rows/key.ts";
 
 export interface BlobName {
   readonly account: string;

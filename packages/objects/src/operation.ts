@@ -5,7 +5,7 @@
  */
 import type { ServiceError } from "./errors.ts";
 import type { BlobName } from "./object-keys.ts";
-import type { Place } from "./row.ts";
+import type { Place } from "./rows/row.ts";
 
 export type Metadata = Readonly<Record<string, string>>;
 

@@ -5,7 +5,7 @@
 import { assert, type Failure, FailureError, type Outcome, type Rules } from "@stamp/base";
 import { type ServiceError, type ServiceErrorCode, serviceError } from "./errors.ts";
 import type { OperationResult } from "./operation.ts";
-import type { Place } from "./row.ts";
+import type { Place } from "./rows/row.ts";
 
 export interface RowEntry {
   readonly key: Uint8Array;

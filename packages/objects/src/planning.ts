@@ -1,9 +1,9 @@
 /** The plan of every operation. */
-import { getAccount, putAccount } from "./accounts.ts";
-import { deleteBlob, getBlob, putBlob, setBlobHeaders, setBlobMetadata } from "./blobs.ts";
-import { getBlockList, putBlock, putBlockList } from "./blocks.ts";
-import { createContainer, deleteContainer, getContainer, setContainerMetadata } from "./containers.ts";
-import { listBlobs, listContainers } from "./listing.ts";
+import { getAccount, putAccount } from "./accounts/accounts.ts";
+import { deleteBlob, getBlob, putBlob, setBlobHeaders, setBlobMetadata } from "./blobs/blobs.ts";
+import { getBlockList, putBlock, putBlockList } from "./blobs/blocks.ts";
+import { createContainer, deleteContainer, getContainer, setContainerMetadata } from "./blobs/containers.ts";
+import { listBlobs, listContainers } from "./blobs/listing.ts";
 import type { Operation } from "./operation.ts";
 import type { Plan, PlanContext } from "./plan.ts";
 

@@ -5,7 +5,7 @@
  */
 import { assert, type Rules } from "@stamp/base";
 import { accountKey, blobPrefix, blobsPrefix, containerKey, containersPrefix } from "./object-keys.ts";
-import type { ObjectTable } from "./schemas.ts";
+import type { ObjectTable } from "./rows/schemas.ts";
 
 interface Named {
   readonly account: string;

@@ -11,7 +11,8 @@ import { ByteBudget } from "./byte-budget.ts";
 import { type FrontEndConfig, isLoopback } from "./config.ts";
 import { ContainerRows } from "./container-rows.ts";
 import { frontEndHandlers } from "./grpc.ts";
-import { BlobDoor } from "./http/door.ts";
+import { blobService } from "./http/blob/service.ts";
+import { HttpDoor } from "./http/door.ts";
 import { MapCache } from "./map-cache.ts";
 import { Objects } from "./objects.ts";
 import { Router } from "./router.ts";
@@ -26,7 +27,7 @@ export class FrontEndRole implements Role {
   readonly #containers: ContainerRows;
   readonly #uploads: ByteBudget;
   readonly #downloads: ByteBudget;
-  readonly #door: BlobDoor;
+  readonly #door: HttpDoor;
   readonly #accounts: Accounts;
   readonly #objects: Objects;
   #identity: Identity | undefined;
@@ -56,7 +57,7 @@ export class FrontEndRole implements Role {
       uploads: this.#uploads,
       downloads: this.#downloads,
     });
-    this.#door = new BlobDoor(world, config, this.#objects, this.#accounts);
+    this.#door = new HttpDoor(world, config, blobService(config.hostSuffixes), this.#objects, this.#accounts);
     this.blob = (request) => this.#door.handle(request);
   }
 

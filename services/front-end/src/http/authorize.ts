@@ -3,7 +3,6 @@ import {
   checkSignature,
   type HttpHeaders,
   notImplemented,
-  type OperationName,
   type Parsed,
   parseAuthorization,
   parsed,
@@ -67,7 +66,7 @@ export async function authorize(
   });
 }
 
-export const noAuthentication = (operation: OperationName): Parsed<never> =>
+export const noAuthentication = (operation: string): Parsed<never> =>
   rejected(
     "NoAuthenticationInformation",
     { AuthenticationErrorDetail: `${operation} needs an Authorization header.` },

@@ -1,22 +1,8 @@
 /**
- * The Blob service over HTTP: every request is parsed, authorized, recognized, served and answered here, and whatever goes wrong is an
- * answer of the service. Requests in progress are bounded.
+ * A service over HTTP: every request is parsed, authorized, recognized, served and answered here, and whatever goes wrong is an answer
+ * of the service. Requests in progress are bounded.
  */
-import {
-  checkNames,
-  checkUnsupported,
-  errorBody,
-  formatIso,
-  formatRfc1123,
-  newestVersion,
-  type OperationName,
-  parseTarget,
-  parseTimeout,
-  parseVersion,
-  type RestError,
-  recognize,
-  restError,
-} from "@stamp/azure-rest";
+import { formatRfc1123, newestVersion, parseTarget, parseTimeout, parseVersion, type RestError, restError } from "@stamp/azure-rest";
 import { FailureError, utf8 } from "@stamp/base";
 import { type HttpRequest, type HttpResponse, uuid, type World } from "@stamp/ports";
 import type { Accounts } from "../accounts.ts";
@@ -25,10 +11,9 @@ import { restErrorOf } from "../failures.ts";
 import type { Objects } from "../objects.ts";
 import type { CallLimits } from "../router.ts";
 import { authorize, noAuthentication } from "./authorize.ts";
-import { type Answer, type Exchange, mayBeAnonymous } from "./exchange.ts";
-import { operationHandlers } from "./operations.ts";
+import type { Answer, Exchange } from "./exchange.ts";
+import type { RestService } from "./service.ts";
 
-const serverName = "Stamp-Blob/1.0";
 const clientRequestIdCharactersMax = 1024;
 
 export interface DoorCounters {
@@ -40,16 +25,18 @@ export interface DoorCounters {
   byOperation: Record<string, number>;
 }
 
-export class BlobDoor {
+export class HttpDoor {
   readonly counters: DoorCounters = { requests: 0, inProgress: 0, refusedBusy: 0, clientErrors: 0, serverErrors: 0, byOperation: {} };
   readonly #world: World;
   readonly #config: FrontEndConfig;
+  readonly #service: RestService;
   readonly #objects: Objects;
   readonly #accounts: Accounts;
 
-  constructor(world: World, config: FrontEndConfig, objects: Objects, accounts: Accounts) {
+  constructor(world: World, config: FrontEndConfig, service: RestService, objects: Objects, accounts: Accounts) {
     this.#world = world;
     this.#config = config;
+    this.#service = service;
     this.#objects = objects;
     this.#accounts = accounts;
   }
@@ -75,7 +62,7 @@ export class BlobDoor {
     const version = parseVersion(headers["x-ms-version"]);
     if (!version.ok) return version;
     seen.version = version.value;
-    const target = parseTarget(request.target, headers.host ?? "", { hostSuffixes: this.#config.hostSuffixes });
+    const target = parseTarget(request.target, headers.host ?? "", this.#service);
     if (!target.ok) return target;
     const timeout = parseTimeout(target.value.query);
     if (!timeout.ok) return timeout;
@@ -88,25 +75,20 @@ export class BlobDoor {
         ? ({ ok: true, value: { anonymous: true } } as const)
         : await authorize(this.#world, this.#accounts, { method, headers, target: target.value, version: version.value }, limits());
     if (!who.ok) return who;
-    const names = checkNames(target.value);
-    if (!names.ok) return names;
-    const operation = recognize(method, target.value);
+    const operation = this.#service.recognize(method, target.value, headers);
     if (!operation.ok) return operation;
-    seen.operation = operation.value;
-    if (who.value.anonymous && !mayBeAnonymous(operation.value)) return noAuthentication(operation.value);
-    const supported = checkUnsupported(operation.value, headers);
-    if (!supported.ok) return supported;
+    seen.operation = operation.value.name;
+    if (who.value.anonymous && !operation.value.mayBeAnonymous) return noAuthentication(operation.value.name);
     const exchange: Exchange = {
       objects: this.#objects,
       request,
       headers,
       target: target.value,
-      operation: operation.value,
       version: version.value,
       anonymous: who.value.anonymous,
       limits,
     };
-    return operationHandlers[operation.value](exchange);
+    return operation.value.serve(exchange);
   }
 
   #unexpected(request: HttpRequest, seen: Seen, error: unknown): RestError {
@@ -124,7 +106,7 @@ export class BlobDoor {
     const { clock } = this.#world;
     const nowMs = clock.wallMs();
     const common: Record<string, string> = {
-      Server: serverName,
+      Server: this.#service.serverName,
       "x-ms-request-id": seen.requestId,
       "x-ms-version": seen.version,
       Date: formatRfc1123(nowMs),
@@ -158,8 +140,8 @@ export class BlobDoor {
   #errorResponse(request: HttpRequest, seen: Seen, error: RestError, nowMs: number): HttpResponse {
     const headers = { ...error.headers, "x-ms-error-code": error.code };
     if (request.method === "HEAD" || error.status === 304) return { status: error.status, headers };
-    const body = utf8(errorBody(error, seen.requestId, formatIso(nowMs)));
-    return { status: error.status, headers: { ...headers, "Content-Type": "application/xml" }, body };
+    const { contentType, text } = this.#service.errorBody(error, { requestId: seen.requestId, nowMs, headers: request.headers });
+    return { status: error.status, headers: { ...headers, "Content-Type": contentType }, body: utf8(text) };
   }
 }
 
@@ -168,7 +150,7 @@ interface Seen {
   readonly requestId: string;
   readonly startMs: number;
   version: string;
-  operation: OperationName | undefined;
+  operation: string | undefined;
 }
 
 /** A body whose request is in progress until it was sent or dropped. */

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { emptyBytes, utf8 } from "@stamp/base";
 import fc from "fast-check";
+import { blobPrefix } from "../object-keys.ts";
+import type { OperationValue } from "../operation.ts";
+import { TestTable } from "../table-in-test.ts";
 import { noHeaders as headers } from "./blob-rows.ts";
-import { blobPrefix } from "./object-keys.ts";
-import type { OperationValue } from "./operation.ts";
-import { TestTable } from "./table-in-test.ts";
 
 const name = (blob: string) => ({ account: "a", container: "c", containerIncarnation: 1, blob });
 const request: OperationValue<"listBlobs"> = {

@@ -3,9 +3,9 @@
  * document type, a bound on the size; anything else than a list of ids is refused.
  */
 import { XMLParser, XMLValidator } from "fast-xml-parser";
-import { fromBase64 } from "./base64.ts";
-import { type Parsed, parsed, rejected } from "./rest-error.ts";
-import { decodeUtf8 } from "./target.ts";
+import { fromBase64 } from "../base64.ts";
+import { type Parsed, parsed, rejected } from "../rest-error.ts";
+import { decodeUtf8 } from "../target.ts";
 
 /** Of 50,000 blocks with ids of 64 bytes, and some white space. */
 export const blockListBytesMax: number = 8 * 1024 * 1024;

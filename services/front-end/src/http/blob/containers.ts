@@ -12,13 +12,14 @@ import {
   servicePropertiesXml,
 } from "@stamp/azure-rest";
 import { utf8 } from "@stamp/base";
-import { conditionsToWire } from "../objects.ts";
-import { containerOf } from "../wire-to-rest.ts";
-import { type Answer, containerOfRequest, type Exchange, respond, serviceEndpoint } from "./exchange.ts";
+import { conditionsToWire } from "../../objects.ts";
+import { containerOf } from "../../wire-to-rest.ts";
+import { type Answer, respond, serviceEndpoint } from "../exchange.ts";
+import { type BlobExchange, containerOfRequest } from "./exchange.ts";
 
 const xml = { "Content-Type": "application/xml" } as const;
 
-export async function listContainers(exchange: Exchange): Promise<Answer> {
+export async function listContainers(exchange: BlobExchange): Promise<Answer> {
   const query = parseListQuery(exchange.target.query, "containers");
   if (!query.ok) return query;
   const { prefix, marker, maxResults, include, echo } = query.value;
@@ -35,7 +36,7 @@ export async function listContainers(exchange: Exchange): Promise<Answer> {
   return respond(200, xml, utf8(body));
 }
 
-export async function createContainer(exchange: Exchange): Promise<Answer> {
+export async function createContainer(exchange: BlobExchange): Promise<Answer> {
   const metadata = parseMetadata(exchange.headers);
   if (!metadata.ok) return metadata;
   const access = parsePublicAccess(exchange.headers);
@@ -46,12 +47,12 @@ export async function createContainer(exchange: Exchange): Promise<Answer> {
   return made.ok ? respond(201, etagAndTime(exchange.version, containerOf(made.value))) : made;
 }
 
-export async function getContainerProperties(exchange: Exchange): Promise<Answer> {
+export async function getContainerProperties(exchange: BlobExchange): Promise<Answer> {
   const row = await conditionedContainer(exchange);
   return row.ok ? respond(200, containerHeaders(exchange.version, containerOf(row.value))) : row;
 }
 
-export async function getContainerMetadata(exchange: Exchange): Promise<Answer> {
+export async function getContainerMetadata(exchange: BlobExchange): Promise<Answer> {
   const row = await conditionedContainer(exchange);
   if (!row.ok) return row;
   const container = containerOf(row.value);
@@ -59,7 +60,7 @@ export async function getContainerMetadata(exchange: Exchange): Promise<Answer> 
 }
 
 /** Conditions are looked at where the row is. */
-async function conditionedContainer(exchange: Exchange) {
+async function conditionedContainer(exchange: BlobExchange) {
   const conditions = parseConditions(exchange.headers);
   if (!conditions.ok) return conditions;
   if (exchange.anonymous || Object.keys(conditions.value).length === 0) return containerOfRequest(exchange);
@@ -68,7 +69,7 @@ async function conditionedContainer(exchange: Exchange) {
   return exchange.objects.execute({ case: "getContainer", value }, "container", exchange.limits());
 }
 
-export async function setContainerMetadata(exchange: Exchange): Promise<Answer> {
+export async function setContainerMetadata(exchange: BlobExchange): Promise<Answer> {
   const metadata = parseMetadata(exchange.headers);
   if (!metadata.ok) return metadata;
   const conditions = parseConditions(exchange.headers);
@@ -79,7 +80,7 @@ export async function setContainerMetadata(exchange: Exchange): Promise<Answer> 
   return changed.ok ? respond(200, etagAndTime(exchange.version, containerOf(changed.value))) : changed;
 }
 
-export async function deleteContainer(exchange: Exchange): Promise<Answer> {
+export async function deleteContainer(exchange: BlobExchange): Promise<Answer> {
   const conditions = parseConditions(exchange.headers);
   if (!conditions.ok) return conditions;
   const { account, container = "" } = exchange.target;

@@ -2,11 +2,11 @@
  * Answers in XML: List Containers, List Blobs, Get Block List, service properties. Written by hand, because lists are a hot path: one
  * string grows, and a text is scanned once for what must be escaped.
  */
-import { toBase64 } from "./base64.ts";
-import { formatRfc1123 } from "./dates.ts";
-import type { ContentProperties } from "./headers.ts";
-import { behaves } from "./version.ts";
-import { element, elementIfAny, escapeXml, needsEncoding } from "./xml-text.ts";
+import { toBase64 } from "../base64.ts";
+import { formatRfc1123 } from "../dates.ts";
+import type { ContentProperties } from "../headers.ts";
+import { behaves } from "../version.ts";
+import { element, elementIfAny, escapeXml, needsEncoding } from "../xml-text.ts";
 
 const declaration = '<?xml version="1.0" encoding="utf-8"?>';
 

@@ -71,7 +71,7 @@ test("rows: a known id with another type is damage, not a value", () => {
   assert.ok(!decoded.ok && decoded.failure.reason === "damaged");
 });
 
-const golden = new URL("../../../tests/golden/row/v1/every-type.bin", import.meta.url);
+const golden = new URL("../../../../tests/golden/row/v1/every-type.bin", import.meta.url);
 const goldenRow = {
   flag: true,
   bytes: Uint8Array.of(0, 1, 255),

@@ -1,11 +1,11 @@
 /** Head, staging and block rows of a blob, and container rows: between what is stored and what operations speak of. */
 import { concatBytes, emptyBytes, present } from "@stamp/base";
+import { etagOf } from "../etag.ts";
+import type { Blob, BlobHeaders, Container, Metadata } from "../operation.ts";
+import { intact } from "../plan.ts";
+import { type DictionaryEntry, dateTimeOfMs, decodeRow, encodeRow, msOfDateTime, type Place, type RowOf } from "../rows/row.ts";
+import { blobSchema } from "../rows/schemas.ts";
 import { decodePieceStarts, encodePieceStarts } from "./content.ts";
-import { etagOf } from "./etag.ts";
-import type { Blob, BlobHeaders, Container, Metadata } from "./operation.ts";
-import { intact } from "./plan.ts";
-import { type DictionaryEntry, dateTimeOfMs, decodeRow, encodeRow, msOfDateTime, type Place, type RowOf } from "./row.ts";
-import { blobSchema } from "./schemas.ts";
 
 type BlobRow = RowOf<typeof blobSchema>;
 

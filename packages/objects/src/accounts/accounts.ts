@@ -1,9 +1,9 @@
 /** Operations on accounts: one row each in the Account table. */
-import { accountKey } from "./object-keys.ts";
-import type { Account, OperationValue } from "./operation.ts";
-import { answer, fail, getRow, intact, type Plan, type PlanContext } from "./plan.ts";
-import { dateTimeOfMs, decodeRow, encodeRow } from "./row.ts";
-import { accountSchema } from "./schemas.ts";
+import { accountKey } from "../object-keys.ts";
+import type { Account, OperationValue } from "../operation.ts";
+import { answer, fail, getRow, intact, type Plan, type PlanContext } from "../plan.ts";
+import { dateTimeOfMs, decodeRow, encodeRow } from "../rows/row.ts";
+import { accountSchema } from "../rows/schemas.ts";
 
 function decodeAccount(name: string, bytes: Uint8Array): Account {
   const row = intact(decodeRow(accountSchema, bytes));

@@ -1,5 +1,6 @@
-/** Which function serves which operation of the REST API. */
-import type { OperationName } from "@stamp/azure-rest";
+/** Which function serves which operation of the Blob service. */
+import type { BlobOperationName } from "@stamp/azure-rest";
+
 import { deleteBlob, getBlob, getBlobMetadata, getBlobProperties, listBlobs, setBlobHeaders, setBlobMetadata } from "./blobs.ts";
 import {
   createContainer,
@@ -11,10 +12,10 @@ import {
   listContainers,
   setContainerMetadata,
 } from "./containers.ts";
-import type { OperationHandler } from "./exchange.ts";
+import type { BlobOperationHandler } from "./exchange.ts";
 import { getBlockList, putBlob, putBlock, putBlockList } from "./uploads.ts";
 
-export const operationHandlers: Readonly<Record<OperationName, OperationHandler>> = {
+export const operationHandlers: Readonly<Record<BlobOperationName, BlobOperationHandler>> = {
   ListContainers: listContainers,
   GetServiceProperties: getServiceProperties,
   GetAccountInformation: getAccountInformation,

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { emptyBytes, rulesWithout, utf8 } from "@stamp/base";
-import { etagOf, sequenceOfEtag } from "./etag.ts";
-import type { BlobContent, BlobHeaders, Conditions, Container, OperationKind, OperationValue } from "./operation.ts";
-import { TestTable } from "./table-in-test.ts";
+import { etagOf, sequenceOfEtag } from "../etag.ts";
+import type { BlobContent, BlobHeaders, Conditions, Container, OperationKind, OperationValue } from "../operation.ts";
+import { TestTable } from "../table-in-test.ts";
 
 const headers: BlobHeaders = {
   contentType: "text/plain",

@@ -3,13 +3,14 @@
  * again under that name, and it is part of the key of everything inside. Deleting a container removes the row and nothing else: what is
  * inside can't be reached from then on.
  */
+
+import { checkReadConditions, checkWriteConditions } from "../conditions.ts";
+import { type ServiceError, serviceError } from "../errors.ts";
+import { lastModifiedMs } from "../etag.ts";
+import { containerKey } from "../object-keys.ts";
+import type { Conditions, ContainerName, OperationValue } from "../operation.ts";
+import { answer, done, errorAnswer, fail, getRow, type Plan, type PlanContext } from "../plan.ts";
 import { type ContainerState, containerOf, decodeContainer, encodeContainer } from "./blob-rows.ts";
-import { checkReadConditions, checkWriteConditions } from "./conditions.ts";
-import { type ServiceError, serviceError } from "./errors.ts";
-import { lastModifiedMs } from "./etag.ts";
-import { containerKey } from "./object-keys.ts";
-import type { Conditions, ContainerName, OperationValue } from "./operation.ts";
-import { answer, done, errorAnswer, fail, getRow, type Plan, type PlanContext } from "./plan.ts";
 
 function* readContainer(name: ContainerName): Plan<ContainerState | undefined> {
   const row = yield* getRow(containerKey(name.account, name.container));

@@ -1,5 +1,10 @@
 /** Put, get, delete of a blob, and of its metadata and headers. */
 import { emptyBytes } from "@stamp/base";
+import { checkReadConditions, checkWriteConditions } from "../conditions.ts";
+import { contentKey, headKey } from "../object-keys.ts";
+import type { BlobContent, OperationValue } from "../operation.ts";
+import { answer, type Decision, done, errorAnswer, fail, getRow, intact, type Plan, type PlanContext, refuse } from "../plan.ts";
+import type { Place } from "../rows/row.ts";
 import { blobOf, type HeadState } from "./blob-rows.ts";
 import {
   changeHead,
@@ -12,12 +17,7 @@ import {
   replaceContent,
   sizeOfBody,
 } from "./blob-state.ts";
-import { checkReadConditions, checkWriteConditions } from "./conditions.ts";
 import { type ContentPiece, clipPlaces, decodePiece, inlineBytesMax, placesPerBlockMax } from "./content.ts";
-import { contentKey, headKey } from "./object-keys.ts";
-import type { BlobContent, OperationValue } from "./operation.ts";
-import { answer, type Decision, done, errorAnswer, fail, getRow, intact, type Plan, type PlanContext, refuse } from "./plan.ts";
-import type { Place } from "./row.ts";
 
 export function* putBlob(value: OperationValue<"putBlob">, context: PlanContext): Plan {
   const { name, conditions, body, headers, metadata } = value;

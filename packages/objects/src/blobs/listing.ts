@@ -3,12 +3,12 @@
  * is asked; the reader then asks the next range. Rows of a blob behind its head are stepped over by seeking.
  */
 import { compareBytes, concatBytes } from "@stamp/base";
+import { afterPrefix, blobPrefix, blobsPrefix, containersPrefix, headRow, stagingRow } from "../object-keys.ts";
+import type { Blob, Container, ListBlobs, ListContainers, ListedBlob, OperationValue } from "../operation.ts";
+import { answer, intact, type Plan, type PlanContext, type RowEntry, scanRows } from "../plan.ts";
+import { routeOf } from "../routing.ts";
+import { decodeKey, type KeyComponent } from "../rows/key.ts";
 import { blobOf, containerOf, decodeContainer, decodeHead, decodeStaging, uncommittedBlobOf } from "./blob-rows.ts";
-import { decodeKey, type KeyComponent } from "./key.ts";
-import { afterPrefix, blobPrefix, blobsPrefix, containersPrefix, headRow, stagingRow } from "./object-keys.ts";
-import type { Blob, Container, ListBlobs, ListContainers, ListedBlob, OperationValue } from "./operation.ts";
-import { answer, intact, type Plan, type PlanContext, type RowEntry, scanRows } from "./plan.ts";
-import { routeOf } from "./routing.ts";
 
 export const listPageMax = 5_000;
 const batchLimits = { rowsMax: 200, bytesMax: 512 * 1024 } as const;

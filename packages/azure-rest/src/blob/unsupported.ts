@@ -2,9 +2,9 @@
  * Headers that would change what a request means and whose meaning we don't have: 501 with the feature's name. Headers that the service
  * itself ignores are not here. A value that asks for what happens anyway (e.g. deleting snapshots, where there can't be any) is fine.
  */
-import type { HttpHeaders } from "./headers.ts";
-import type { OperationName } from "./operations.ts";
-import { badHeader, notImplemented, type Parsed, parsed, rejected } from "./rest-error.ts";
+import type { HttpHeaders } from "../headers.ts";
+import { badHeader, notImplemented, type Parsed, parsed, rejected } from "../rest-error.ts";
+import type { BlobOperationName } from "./operations.ts";
 
 /** By exact name, or by beginning where the name ends with "*". */
 const features: readonly (readonly [string, string])[] = [
@@ -39,7 +39,7 @@ const features: readonly (readonly [string, string])[] = [
 const exact: ReadonlyMap<string, string> = new Map(features.filter(([name]) => !name.endsWith("*")));
 const beginnings = features.filter(([name]) => name.endsWith("*")).map(([name, feature]) => [name.slice(0, -1), feature] as const);
 
-export function checkUnsupported(operation: OperationName, headers: HttpHeaders): Parsed<void> {
+export function checkUnsupported(operation: BlobOperationName, headers: HttpHeaders): Parsed<void> {
   for (const name in headers) {
     if (!name.startsWith("x-ms-") || name.startsWith("x-ms-meta-")) continue;
     const feature = exact.get(name) ?? beginnings.find(([beginning]) => name.startsWith(beginning))?.[1];

@@ -1,8 +1,8 @@
 /** Query parameters of lists. Markers are opaque to clients: they hold the first name of the next page. */
 import { utf8 } from "@stamp/base";
-import { fromBase64Url, toBase64Url } from "./base64.ts";
-import { badQuery, type Parsed, parsed, rejected } from "./rest-error.ts";
-import { decodeUtf8, type Query, queryValue } from "./target.ts";
+import { fromBase64Url, toBase64Url } from "../base64.ts";
+import { badQuery, type Parsed, parsed, rejected } from "../rest-error.ts";
+import { decodeUtf8, type Query, queryValue } from "../target.ts";
 
 export const listResultsMax = 5000;
 

@@ -1,12 +1,13 @@
 /** What operations on one blob share: its rows, and replacing its content. */
+
+import { type ServiceError, serviceError } from "../errors.ts";
+import { lastModifiedMs } from "../etag.ts";
+import type { BlobName } from "../object-keys.ts";
+import { afterPrefix, blobPrefix, blocksPrefix, contentKey, headKey, stagingKey } from "../object-keys.ts";
+import type { BlobHeaders, Body, Conditions, Metadata } from "../operation.ts";
+import { answer, type Decision, getRow, type Plan, type PlanContext, type PlanRefusal, type RowWrite, scanRows } from "../plan.ts";
 import { blobOf, decodeHead, decodeStaging, encodeHead, type HeadState, type StagingState } from "./blob-rows.ts";
 import { type ContentPiece, encodePiece, sizeOfPiece } from "./content.ts";
-import { type ServiceError, serviceError } from "./errors.ts";
-import { lastModifiedMs } from "./etag.ts";
-import type { BlobName } from "./object-keys.ts";
-import { afterPrefix, blobPrefix, blocksPrefix, contentKey, headKey, stagingKey } from "./object-keys.ts";
-import type { BlobHeaders, Body, Conditions, Metadata } from "./operation.ts";
-import { answer, type Decision, getRow, type Plan, type PlanContext, type PlanRefusal, type RowWrite, scanRows } from "./plan.ts";
 
 export interface BlobState {
   /** With which all its rows begin. */

@@ -22,20 +22,21 @@ import {
 } from "@stamp/azure-rest";
 import { concatBytes, equalBytes, utf8 } from "@stamp/base";
 import { BlockSource, fromWire } from "@stamp/wire";
-import { announcedDigests, type ContentDigests, compareDigests } from "../content-digests.ts";
-import { conditionsToWire } from "../objects.ts";
-import { blobOf } from "../wire-to-rest.ts";
-import { type Answer, blobOfRequest, type Exchange, respond } from "./exchange.ts";
+import { announcedDigests, type ContentDigests, compareDigests } from "../../content-digests.ts";
+import { conditionsToWire } from "../../objects.ts";
+import { blobOf } from "../../wire-to-rest.ts";
+import { type Answer, respond } from "../exchange.ts";
+import { type BlobExchange, blobOfRequest } from "./exchange.ts";
 
 const notEncrypted = { "x-ms-request-server-encrypted": "false" } as const;
 
-function lengthWithin(exchange: Exchange, bytesMax: number): Parsed<number> {
+function lengthWithin(exchange: BlobExchange, bytesMax: number): Parsed<number> {
   const length = parseContentLength(exchange.headers);
   if (!length.ok || length.value <= bytesMax) return length;
   return rejected("RequestBodyTooLarge", { MaxLimit: String(bytesMax) });
 }
 
-export async function putBlob(exchange: Exchange): Promise<Answer> {
+export async function putBlob(exchange: BlobExchange): Promise<Answer> {
   const { headers, objects, request, version } = exchange;
   const metadata = parseMetadata(headers);
   if (!metadata.ok) return metadata;
@@ -78,7 +79,7 @@ function storedMd5(properties: ContentProperties, received: ContentDigests): Par
   return rejected("Md5Mismatch", { UserSpecifiedMd5: toBase64(given), ServerCalculatedMd5: toBase64(computed) });
 }
 
-export async function putBlock(exchange: Exchange): Promise<Answer> {
+export async function putBlock(exchange: BlobExchange): Promise<Answer> {
   const { headers, objects, request, version } = exchange;
   const blockId = parseBlockId(exchange.target.query);
   if (!blockId.ok) return blockId;
@@ -111,7 +112,7 @@ export async function putBlock(exchange: Exchange): Promise<Answer> {
 
 const wireSources = { committed: BlockSource.COMMITTED, uncommitted: BlockSource.UNCOMMITTED, latest: BlockSource.LATEST } as const;
 
-export async function putBlockList(exchange: Exchange): Promise<Answer> {
+export async function putBlockList(exchange: BlobExchange): Promise<Answer> {
   const { headers, objects, version } = exchange;
   const metadata = parseMetadata(headers);
   if (!metadata.ok) return metadata;
@@ -152,7 +153,7 @@ export async function putBlockList(exchange: Exchange): Promise<Answer> {
 }
 
 /** For bodies that are documents, not content. */
-async function wholeBody(exchange: Exchange, lengthBytes: number): Promise<Parsed<Uint8Array>> {
+async function wholeBody(exchange: BlobExchange, lengthBytes: number): Promise<Parsed<Uint8Array>> {
   const { uploads } = exchange.objects.parts;
   await uploads.take(lengthBytes);
   try {
@@ -170,7 +171,7 @@ async function wholeBody(exchange: Exchange, lengthBytes: number): Promise<Parse
   }
 }
 
-export async function getBlockList(exchange: Exchange): Promise<Answer> {
+export async function getBlockList(exchange: BlobExchange): Promise<Answer> {
   const type = (queryValue(exchange.target.query, "blocklisttype") ?? "committed").toLowerCase();
   if (type !== "committed" && type !== "uncommitted" && type !== "all") {
     return badQuery("blocklisttype", type, "One of committed, uncommitted, all.");

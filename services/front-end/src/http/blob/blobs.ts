@@ -23,11 +23,12 @@ import {
 import { concatBytes, FailureError, utf8 } from "@stamp/base";
 import type { Blob, BlobContent } from "@stamp/wire";
 import { fromWire, toWire } from "@stamp/wire";
-import type { Download } from "../download.ts";
-import { restErrorOf } from "../failures.ts";
-import { conditionsToWire, endOf, type LocatedBlob, type WireConditions } from "../objects.ts";
-import { blobOf, entriesOf } from "../wire-to-rest.ts";
-import { type Answer, blobOfRequest, containerOfRequest, type Exchange, respond, serviceEndpoint } from "./exchange.ts";
+import type { Download } from "../../download.ts";
+import { restErrorOf } from "../../failures.ts";
+import { conditionsToWire, endOf, type LocatedBlob, type WireConditions } from "../../objects.ts";
+import { blobOf, entriesOf } from "../../wire-to-rest.ts";
+import { type Answer, respond, serviceEndpoint } from "../exchange.ts";
+import { type BlobExchange, blobOfRequest, containerOfRequest } from "./exchange.ts";
 
 export const rangeDigestBytesMax: number = 4 * 1024 * 1024;
 
@@ -37,7 +38,7 @@ interface Found {
   readonly content: BlobContent;
 }
 
-async function findContent(exchange: Exchange, range: ByteRange | undefined): Promise<Parsed<Found>> {
+async function findContent(exchange: BlobExchange, range: ByteRange | undefined): Promise<Parsed<Found>> {
   const asked = await question(exchange);
   if (!asked.ok) return asked;
   const value = {
@@ -51,7 +52,7 @@ async function findContent(exchange: Exchange, range: ByteRange | undefined): Pr
   return blob ? parsed({ name: value.name, blob, content: answer.value }) : rejected("InternalError");
 }
 
-async function findProperties(exchange: Exchange): Promise<Parsed<ListedBlobProperties>> {
+async function findProperties(exchange: BlobExchange): Promise<Parsed<ListedBlobProperties>> {
   const asked = await question(exchange);
   if (!asked.ok) return asked;
   const value = { ...asked.value, withoutContent: true };
@@ -60,14 +61,14 @@ async function findProperties(exchange: Exchange): Promise<Parsed<ListedBlobProp
 }
 
 /** Which blob, under which conditions. */
-async function question(exchange: Exchange): Promise<Parsed<{ name: LocatedBlob; conditions: WireConditions }>> {
+async function question(exchange: BlobExchange): Promise<Parsed<{ name: LocatedBlob; conditions: WireConditions }>> {
   const conditions = parseConditions(exchange.headers);
   if (!conditions.ok) return conditions;
   const name = await blobOfRequest(exchange);
   return name.ok ? parsed({ name: name.value, conditions: conditionsToWire(conditions.value) }) : name;
 }
 
-export async function getBlob(exchange: Exchange): Promise<Answer> {
+export async function getBlob(exchange: BlobExchange): Promise<Answer> {
   const { headers, version, objects, request } = exchange;
   const range = parseRange(headers);
   if (!range.ok) return range;
@@ -104,7 +105,7 @@ export async function getBlob(exchange: Exchange): Promise<Answer> {
 }
 
 /** Checksums of a range, on request, up to 4 MiB. */
-function rangeDigests(exchange: Exchange, range: ByteRange | undefined): Parsed<{ md5: boolean; crc64: boolean }> {
+function rangeDigests(exchange: BlobExchange, range: ByteRange | undefined): Parsed<{ md5: boolean; crc64: boolean }> {
   const md5 = parseBoolean(exchange.headers, "x-ms-range-get-content-md5");
   if (!md5.ok) return md5;
   const crc64 = parseBoolean(exchange.headers, "x-ms-range-get-content-crc64");
@@ -131,19 +132,19 @@ async function collect(download: Download): Promise<Parsed<Uint8Array>> {
   return parsed(concatBytes(chunks));
 }
 
-export async function getBlobProperties(exchange: Exchange): Promise<Answer> {
+export async function getBlobProperties(exchange: BlobExchange): Promise<Answer> {
   const blob = await findProperties(exchange);
   if (!blob.ok) return blob;
   return respond(200, { ...blobHeaders(exchange.version, blob.value), "Content-Length": String(blob.value.contentLengthBytes) });
 }
 
-export async function getBlobMetadata(exchange: Exchange): Promise<Answer> {
+export async function getBlobMetadata(exchange: BlobExchange): Promise<Answer> {
   const blob = await findProperties(exchange);
   if (!blob.ok) return blob;
   return respond(200, { ...etagAndTime(exchange.version, blob.value), ...metadataHeaders(blob.value.metadata) });
 }
 
-export async function setBlobMetadata(exchange: Exchange): Promise<Answer> {
+export async function setBlobMetadata(exchange: BlobExchange): Promise<Answer> {
   const metadata = parseMetadata(exchange.headers);
   if (!metadata.ok) return metadata;
   const asked = await question(exchange);
@@ -154,7 +155,7 @@ export async function setBlobMetadata(exchange: Exchange): Promise<Answer> {
   return respond(200, { ...etagAndTime(exchange.version, blobOf(changed.value)), "x-ms-request-server-encrypted": "false" });
 }
 
-export async function setBlobHeaders(exchange: Exchange): Promise<Answer> {
+export async function setBlobHeaders(exchange: BlobExchange): Promise<Answer> {
   const properties = parseContentProperties(exchange.headers, false);
   if (!properties.ok) return properties;
   const asked = await question(exchange);
@@ -164,7 +165,7 @@ export async function setBlobHeaders(exchange: Exchange): Promise<Answer> {
   return changed.ok ? respond(200, etagAndTime(exchange.version, blobOf(changed.value))) : changed;
 }
 
-export async function deleteBlob(exchange: Exchange): Promise<Answer> {
+export async function deleteBlob(exchange: BlobExchange): Promise<Answer> {
   const asked = await question(exchange);
   if (!asked.ok) return asked;
   const gone = await exchange.objects.execute({ case: "deleteBlob", value: asked.value }, "done", exchange.limits());
@@ -172,7 +173,7 @@ export async function deleteBlob(exchange: Exchange): Promise<Answer> {
   return gone.ok ? respond(202, { "x-ms-delete-type-permanent": "true" }) : gone;
 }
 
-export async function listBlobs(exchange: Exchange): Promise<Answer> {
+export async function listBlobs(exchange: BlobExchange): Promise<Answer> {
   const query = parseListQuery(exchange.target.query, "blobs");
   if (!query.ok) return query;
   const container = await containerOfRequest(exchange);

@@ -3,10 +3,11 @@
  * one that the service has and we do not: that is answered 501 with the name. What is in no row is the client's mistake: 400 for a query
  * that means nothing, 405 for a method that the resource does not have.
  */
-import { badQuery, notImplemented, type Parsed, parsed, rejected } from "./rest-error.ts";
-import { queryValue, type Target } from "./target.ts";
+import { badQuery, notImplemented, type Parsed, parsed, rejected } from "../rest-error.ts";
+import { queryValue, type Target } from "../target.ts";
+import type { BlobResource } from "./resource.ts";
 
-export const operationNames = [
+export const blobOperationNames = [
   "ListContainers",
   "GetServiceProperties",
   "GetAccountInformation",
@@ -27,10 +28,10 @@ export const operationNames = [
   "PutBlockList",
   "GetBlockList",
 ] as const;
-export type OperationName = (typeof operationNames)[number];
+export type BlobOperationName = (typeof blobOperationNames)[number];
 
-type Row = { readonly operation: OperationName } | { readonly feature: string };
-const serve = (operation: OperationName): Row => ({ operation });
+type Row = { readonly operation: BlobOperationName } | { readonly feature: string };
+const serve = (operation: BlobOperationName): Row => ({ operation });
 const later = (feature: string): Row => ({ feature });
 
 const accountInformation = {
@@ -115,7 +116,7 @@ const laterParameters: Readonly<Record<string, string>> = {
   endbefore: "Listing up to a name (endBefore)",
 };
 
-export function recognize(method: string, target: Target): Parsed<OperationName> {
+export function recognizeBlob(method: string, target: Target & BlobResource): Parsed<BlobOperationName> {
   if (!methods.has(method)) return rejected("InvalidHttpVerb");
   if (method === "OPTIONS") return rejected("CorsPreflightFailure");
   for (const name of target.query.keys()) {

@@ -5,15 +5,15 @@
  */
 
 import { concatBytes, toHex } from "@stamp/base";
+import { checkReadConditions, checkWriteConditions } from "../conditions.ts";
+import { afterPrefix, blockKey, blocksPrefix, stagingKey } from "../object-keys.ts";
+import type { BlockReference, BlockSize, OperationValue } from "../operation.ts";
+import { answer, done, errorAnswer, fail, getRow, intact, type Plan, type PlanContext, type RowEntry, refuse, scanRows } from "../plan.ts";
+import { decodeKey } from "../rows/key.ts";
 import { blobOf, decodeStagedBlock, encodeStagedBlock, encodeStaging, type StagedBlock, type StagingState } from "./blob-rows.ts";
 import { type BlobState, checkBlobLease, checkPlaces, readBlob, readStaging, replaceContent, sizeOfBody } from "./blob-state.ts";
 import { readPiece } from "./blobs.ts";
-import { checkReadConditions, checkWriteConditions } from "./conditions.ts";
 import { type ContentBlock, piecesOf, placesPerBlockMax } from "./content.ts";
-import { decodeKey } from "./key.ts";
-import { afterPrefix, blockKey, blocksPrefix, stagingKey } from "./object-keys.ts";
-import type { BlockReference, BlockSize, OperationValue } from "./operation.ts";
-import { answer, done, errorAnswer, fail, getRow, intact, type Plan, type PlanContext, type RowEntry, refuse, scanRows } from "./plan.ts";
 
 export const committedBlocksMax = 50_000;
 export const uncommittedBlocksMax = 100_000;

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { emptyBytes, toHex, utf8 } from "@stamp/base";
 import fc from "fast-check";
+import type { BlockSource } from "../operation.ts";
+import { TestTable } from "../table-in-test.ts";
 import { noHeaders as headers } from "./blob-rows.ts";
-import type { BlockSource } from "./operation.ts";
-import { TestTable } from "./table-in-test.ts";
 
 const name = { account: "a", container: "c", containerIncarnation: 1, blob: "b" };
 const conditions = {};

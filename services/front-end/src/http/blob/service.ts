@@ -1,0 +1,28 @@
+/** The Blob service. */
+import { checkNames, checkUnsupported, errorBody, formatIso, parseBlobResource, parsed, recognizeBlob } from "@stamp/azure-rest";
+import type { RestService } from "../service.ts";
+import { mayBeAnonymous } from "./exchange.ts";
+import { operationHandlers } from "./operations.ts";
+
+export const blobService = (hostSuffixes: readonly string[]): RestService => ({
+  name: "blob",
+  serverName: "Stamp-Blob/1.0",
+  hostSuffixes,
+  recognize(method, target, headers) {
+    const resource = parseBlobResource(target);
+    if (!resource.ok) return resource;
+    const names = checkNames(resource.value);
+    if (!names.ok) return names;
+    const named = { ...target, ...resource.value };
+    const operation = recognizeBlob(method, named);
+    if (!operation.ok) return operation;
+    const supported = checkUnsupported(operation.value, headers);
+    if (!supported.ok) return supported;
+    return parsed({
+      name: operation.value,
+      mayBeAnonymous: mayBeAnonymous(operation.value),
+      serve: (exchange) => operationHandlers[operation.value]({ ...exchange, target: named, operation: operation.value }),
+    });
+  },
+  errorBody: (error, { requestId, nowMs }) => ({ contentType: "application/xml", text: errorBody(error, requestId, formatIso(nowMs)) }),
+});
