@@ -22,6 +22,10 @@ class Model {
   readonly rejected = new Map<number, "no" | "unknown">();
   wire: { extentId: number; offset: number; append: PendingAppend<number> }[] = [];
   change: number | undefined;
+  /** Refusals on their way back. */
+  refusals: { extentId: number; item: number; reason: "overloaded" | "offsetGap" }[] = [];
+  /** Extents that a pause was asked for. */
+  readonly paused: number[] = [];
 
   constructor(seed: number) {
     this.prng = new Prng(seed);
@@ -34,6 +38,9 @@ class Model {
       else if (effect.kind === "change") {
         assert.equal(this.change, undefined, "one change at a time");
         this.change = effect.extentId;
+      } else if (effect.kind === "pause") {
+        assert.ok(!this.paused.includes(effect.extentId), "one pause at a time");
+        this.paused.push(effect.extentId);
       } else if (effect.kind === "settle") {
         const place = effect.places[0];
         assert.ok(place);
@@ -51,7 +58,11 @@ class Model {
     const { extent } = this;
     if (message.extentId !== extent.id || extent.broken) return;
     const end = extent.records.at(-1)?.end ?? 0;
-    if (message.offset !== end) return;
+    const reason = message.offset !== end ? "offsetGap" : this.prng.chance(0.1) ? "overloaded" : undefined;
+    if (reason !== undefined) {
+      if (this.prng.chance(0.95)) this.refusals.push({ extentId: extent.id, item: message.append.item, reason });
+      return;
+    }
     extent.records.push({ item: message.append.item, offset: end, end: end + message.append.extentBytes });
   }
 
@@ -79,8 +90,14 @@ class Model {
   }
 
   step(): void {
-    const dice = this.prng.below(12);
-    if (dice < 4) this.deliver();
+    const dice = this.prng.below(15);
+    if (dice === 12 || dice === 13) {
+      const refusal = this.refusals.shift();
+      if (refusal !== undefined) this.take(this.window.refused(refusal.extentId, refusal.item, refusal.reason));
+    } else if (dice === 14) {
+      const paused = this.paused.shift();
+      if (paused !== undefined) this.take(this.window.resume(paused));
+    } else if (dice < 4) this.deliver();
     else if (dice < 8) this.acknowledge();
     else if (dice === 8) this.seal();
     else if (dice === 9 && this.prng.chance(0.3)) this.extent.broken = true;
@@ -121,7 +138,7 @@ test("append window: with primaries that fail anywhere nothing is lost, nothing 
         lengths.map((_, item) => item),
       );
     }),
-    { numRuns: 300 },
+    { numRuns: 500 },
   );
 });
 
@@ -142,6 +159,37 @@ test("append window: expected offsets have no gaps and an extent is left when it
     ["settle", "change"],
   );
   assert.equal(window.committedBytes, 2 * frameBytes(80));
+});
+
+test("append window: an overloaded primary keeps its extent: what it refused is sent again at the same offsets when all is answered", () => {
+  const window = new AppendWindow<number>({ extentTargetBytes: 4_000, inFlightBytesMax: 10_000, inFlightAppendsMax: 10 }, 0);
+  const one = frameBytes(80);
+  window.submit(0, [80]);
+  window.changed(0, 0, 1);
+  window.submit(1, [80]);
+  window.submit(2, [80]);
+  assert.deepEqual(window.refused(1, 1, "overloaded"), [], "0 may still be acknowledged, 2 is not answered");
+  assert.deepEqual(window.submit(3, [80]), [], "nothing is sent meanwhile");
+  assert.deepEqual(window.refused(1, 2, "offsetGap"), []);
+  const drained = window.acknowledged(1, one);
+  assert.deepEqual(
+    drained.map(({ kind }) => kind),
+    ["settle", "pause"],
+  );
+  assert.equal(window.withdraw(3), true);
+  assert.deepEqual(
+    window.resume(1).map((effect) => effect.kind === "send" && [effect.append.item, effect.extentId, effect.offsetBytes]),
+    [
+      [1, 1, one],
+      [2, 1, 2 * one],
+    ],
+  );
+  assert.deepEqual(window.resume(1), [], "once");
+  assert.deepEqual(
+    window.refused(1, 2, "offsetGap").map(({ kind }) => kind),
+    ["change"],
+    "a gap that no overload explains is a failure",
+  );
 });
 
 test("append window: after a fence what was sent is unknown, what was not did not happen", () => {
@@ -182,7 +230,7 @@ test("append window: bounded in flight, and only what was never sent can be with
   assert.equal(window.withdraw(1), false);
   assert.equal(window.withdraw(3), true);
   assert.deepEqual(
-    window.acknowledged(1, 2 * frameBytes(80)).map((effect) => (effect.kind === "change" ? undefined : effect.append.item)),
+    window.acknowledged(1, 2 * frameBytes(80)).map((effect) => ("append" in effect ? effect.append.item : undefined)),
     [0, 1, 2, 4],
   );
 });

@@ -4,8 +4,10 @@
  *
  *     submit ──► waiting ──send──► sent (in flight, in offset order) ──acknowledged──► settled
  *                   ▲                  │ first failure: nothing is sent any more, SealAndAllocate
- *                   └── not below the ─┘ below the sealed length: settled, it did happen
- *                       sealed length: sent again, in order, in the next extent
+ *                   ├── not below the ─┤ below the sealed length: settled, it did happen
+ *                   │   sealed length: sent again, in order, in the next extent
+ *                   └── `overloaded` ──┘ the primary did not take it: nothing is sent until all in flight is answered; after a pause it,
+ *                       and those behind it, which the gap refused, are sent again at the same offsets
  *
  * Invariants:
  *  - Appends are sent, and settled, in the order they were submitted.
@@ -41,6 +43,8 @@ export type WindowEffect<T> =
   | { readonly kind: "send"; readonly append: PendingAppend<T>; readonly extentId: number; readonly offsetBytes: number }
   /** Ask for the sealed length of this extent (0: there is none) and for its successor; repeat until `changed` or `fence`. */
   | { readonly kind: "change"; readonly extentId: number }
+  /** The primary is overloaded and nothing is in flight: wait a little, then `resume`. */
+  | { readonly kind: "pause"; readonly extentId: number }
   | { readonly kind: "settle"; readonly append: PendingAppend<T>; readonly places: readonly Place[] }
   /** It did not happen (`no`), or nobody can say (`unknown`). */
   | { readonly kind: "reject"; readonly append: PendingAppend<T>; readonly failure: Failure };
@@ -54,6 +58,8 @@ const allowedPartsMax = 16;
 interface Entry<T> extends PendingAppend<T> {
   at: { readonly extentId: number; readonly offsetBytes: number } | undefined;
   sent: boolean;
+  /** It was answered: the primary certainly did not take it. */
+  refused: boolean;
 }
 
 type State =
@@ -71,6 +77,8 @@ export class AppendWindow<T> {
   #waiting: Entry<T>[] = [];
   #sentBytes = 0;
   #waitingBytes = 0;
+  /** The primary refused an append as overloaded: nothing is sent before `resume`. */
+  #holding = false;
   /** Of the current extent: where the next append goes, and what is known to be acknowledged. */
   #nextOffsetBytes = 0;
   #committedBytes = 0;
@@ -111,7 +119,7 @@ export class AppendWindow<T> {
   submit(item: T, blocksBytes: readonly number[]): readonly WindowEffect<T>[] {
     let extentBytes = 0;
     for (const length of blocksBytes) extentBytes += frameBytes(length);
-    const entry: Entry<T> = { item, blocksBytes, extentBytes, at: undefined, sent: false };
+    const entry: Entry<T> = { item, blocksBytes, extentBytes, at: undefined, sent: false, refused: false };
     if (this.#state.kind === "ended") return [{ kind: "reject", append: entry, failure: { ...this.#state.failure, applied: "no" } }];
     this.#waiting.push(entry);
     this.#waitingBytes += extentBytes;
@@ -146,7 +154,7 @@ export class AppendWindow<T> {
     this.#committedBytes = committedBytes;
     const effects: WindowEffect<T>[] = [];
     this.#settleBelow(committedBytes, effects);
-    return this.#pump(effects);
+    return this.#holding ? this.#takeBack(effects) : this.#pump(effects);
   }
 
   /** An append to `extentId` failed or its outcome is unknown: whichever it was, the extent is left. */
@@ -154,6 +162,27 @@ export class AppendWindow<T> {
     if (this.#state.kind !== "open" || this.#state.extentId !== extentId) return [];
     this.#state = { kind: "changing", extentId };
     return [{ kind: "change", extentId }];
+  }
+
+  /**
+   * The primary of `extentId` did not take this append: `overloaded`, or `offsetGap` behind one that it did not take. The extent goes on:
+   * when everything in flight is answered, what was refused is taken back and sent again after a pause.
+   */
+  refused(extentId: number, item: T, reason: "overloaded" | "offsetGap"): readonly WindowEffect<T>[] {
+    if (this.#state.kind !== "open" || this.#state.extentId !== extentId) return [];
+    const entry = this.#sent.find((one) => one.item === item);
+    // A gap without an overload before it: something was lost on the way.
+    if (entry === undefined || (reason === "offsetGap" && !this.#holding)) return this.failed(extentId);
+    entry.refused = true;
+    this.#holding = true;
+    return this.#takeBack([]);
+  }
+
+  /** The pause is over. */
+  resume(extentId: number): readonly WindowEffect<T>[] {
+    if (this.#state.kind !== "open" || this.#state.extentId !== extentId || this.#sent.length > 0) return [];
+    this.#holding = false;
+    return this.#pump([]);
   }
 
   /** The sealed length of `extentId` and its successor, which is open and empty. */
@@ -169,16 +198,8 @@ export class AppendWindow<T> {
       });
     }
     this.#settleBelow(sealedLengthBytes, effects);
-    const again = this.#sent;
-    this.#sent = [];
-    this.#sentBytes = 0;
-    for (const entry of again) {
-      // Not below the sealed length: it did not happen and never will.
-      entry.at = undefined;
-      entry.sent = false;
-      this.#waitingBytes += entry.extentBytes;
-    }
-    this.#waiting = [...again, ...this.#waiting];
+    // Not below the sealed length: it did not happen and never will.
+    this.#allWaitAgain();
     this.#state = { kind: "open", extentId: successorId };
     this.#nextOffsetBytes = 0;
     this.#committedBytes = 0;
@@ -199,6 +220,30 @@ export class AppendWindow<T> {
     this.#sentBytes = 0;
     this.#waitingBytes = 0;
     return effects;
+  }
+
+  /** When all in flight is known not to have happened: it waits again. */
+  #takeBack(effects: WindowEffect<T>[]): readonly WindowEffect<T>[] {
+    if (this.#state.kind !== "open" || this.#sent.length === 0 || !this.#sent.every((entry) => entry.refused)) return effects;
+    this.#nextOffsetBytes = this.#sent[0]?.at?.offsetBytes as number;
+    this.#allWaitAgain();
+    this.#holding = true;
+    effects.push({ kind: "pause", extentId: this.#state.extentId });
+    return effects;
+  }
+
+  #allWaitAgain(): void {
+    const again = this.#sent;
+    this.#sent = [];
+    this.#sentBytes = 0;
+    this.#holding = false;
+    for (const entry of again) {
+      entry.at = undefined;
+      entry.sent = false;
+      entry.refused = false;
+      this.#waitingBytes += entry.extentBytes;
+    }
+    this.#waiting = [...again, ...this.#waiting];
   }
 
   #settleBelow(lengthBytes: number, effects: WindowEffect<T>[]): void {
@@ -223,7 +268,7 @@ export class AppendWindow<T> {
         effects.push({ kind: "change", extentId: state.lastExtentId });
         break;
       }
-      if (state.kind !== "open") break;
+      if (state.kind !== "open" || this.#holding) break;
       const entry = this.#waiting[taken] as Entry<T>;
       if (this.#nextOffsetBytes > 0 && this.#nextOffsetBytes + entry.extentBytes > limits.extentTargetBytes) {
         // Full. What is in flight first: sealing under it would only make it fail.

@@ -14,6 +14,7 @@ export interface StampOptions {
   readonly client?: Partial<StreamClientOptions>;
   readonly restartAfterMs?: number;
   readonly journalSegmentBytes?: number;
+  readonly journalQueueBytesMax?: number;
 }
 
 export class Stamp {
@@ -34,6 +35,7 @@ export class Stamp {
         listen: name,
         lockService: "lock",
         journalSegmentBytes: options.journalSegmentBytes ?? 1 << 20,
+        ...(options.journalQueueBytesMax === undefined ? {} : { journalQueueBytesMax: options.journalQueueBytesMax }),
       });
       this.sim.addProcess(name, (world) => new ExtentNodeRole(world, config), life);
     }

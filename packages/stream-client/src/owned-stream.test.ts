@@ -199,3 +199,15 @@ test("owned stream: an append that no node can take does not burn through extent
     stream.abandon();
   });
 });
+
+test("owned stream: a primary without room for more keeps its extent, and everything is appended in order once it has room", async () => {
+  const stamp = new Stamp(12, { journalQueueBytesMax: 3_000 });
+  await stamp.sim.run(async () => {
+    const stream = await stamp.open("/a", 1);
+    unwrap(await stream.append(block("first"), forever));
+    const texts = Array.from({ length: 60 }, (_, i) => `${i} ${"x".repeat(500)}`);
+    for (const outcome of await Promise.all(texts.map((text) => stream.append(block(text), forever)))) unwrap(outcome);
+    assert.equal(stream.extents.length, 1);
+    assert.deepEqual(await stamp.content("/a", 2), ["first", ...texts]);
+  });
+});

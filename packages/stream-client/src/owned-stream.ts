@@ -36,6 +36,7 @@ interface Item {
 const changeTimeoutMs = 5_000;
 const changeBackoffStartMs = 10;
 const changeBackoffMaxMs = 500;
+const overloadedPauseMs = 15;
 const readChunkBytes = 1024 * 1024;
 const readTimeoutMs = 10_000;
 
@@ -59,6 +60,8 @@ export class OwnedStream {
   #closing = false;
   /** Extents in a row that failed before they acknowledged anything. */
   #fruitless = 0;
+  /** When the primary first refused for want of room, with nothing acknowledged since. */
+  #overloadedSinceMs: number | undefined;
 
   constructor(parts: OwnedStreamParts, name: string, ownerEpoch: OwnerEpoch, extents: readonly StreamExtent[]) {
     this.name = name;
@@ -147,6 +150,9 @@ export class OwnedStream {
         case "change":
           void this.#change(effect.extentId);
           break;
+        case "pause":
+          void this.#pause(effect.extentId);
+          break;
         case "settle":
           effect.append.item.timer?.cancel();
           effect.append.item.resolve(ok(effect.places));
@@ -179,10 +185,15 @@ export class OwnedStream {
       }
       if (answer.ok && fromWire(answer.value.endBytes) === offsetBytes + append.extentBytes) {
         this.#fruitless = 0;
+        this.#overloadedSinceMs = undefined;
         this.#act(this.#window.acknowledged(extentId, Math.max(fromWire(answer.value.committedBytes), fromWire(answer.value.endBytes))));
         return;
       }
       if (this.#window.openExtentId !== extentId) return;
+      if (!answer.ok && this.#waitsForPrimary(answer.failure)) {
+        this.#act(this.#window.refused(extentId, append.item, answer.failure.reason as "overloaded" | "offsetGap"));
+        return;
+      }
       this.#fruitless = this.#window.committedBytes > 0 ? 0 : this.#fruitless + 1;
       if (answer.ok) {
         world.logger.error("an append landed where it was not sent", { stream: this.name, extentId, offsetBytes });
@@ -196,6 +207,23 @@ export class OwnedStream {
       }
       this.#act(this.#window.failed(extentId));
     });
+  }
+
+  /**
+   * A primary that has too much to do did not take the append: the extent is as good as before. It is left only when nothing was
+   * acknowledged for as long as an append may take.
+   */
+  #waitsForPrimary({ applied, reason }: Failure): boolean {
+    if (applied !== "no" || (reason !== "overloaded" && reason !== "offsetGap")) return false;
+    const nowMs = this.#parts.world.clock.monotonicMs();
+    if (reason === "overloaded") this.#overloadedSinceMs ??= nowMs;
+    return this.#overloadedSinceMs !== undefined && nowMs - this.#overloadedSinceMs < this.#parts.limits.appendTimeoutMs;
+  }
+
+  async #pause(extentId: number): Promise<void> {
+    const { clock, random } = this.#parts.world;
+    await sleep(clock, jittered(random, overloadedPauseMs), this.#stop.signal);
+    this.#act(this.#window.resume(extentId));
   }
 
   /** Asks until it is answered: without the sealed length nobody knows what happened. */
@@ -250,6 +278,7 @@ export class OwnedStream {
     this.#parts.reader.learn([locationFromWire(location)]);
     this.#addresses = location.addresses;
     this.#avoid = [];
+    this.#overloadedSinceMs = undefined;
     this.#extents = this.#extents.map((extent) => (extent.extentId === sealed ? { ...extent, sealedLengthBytes } : extent));
     this.#extents.push({ extentId, sealedLengthBytes: undefined });
     this.#known.add(extentId);
@@ -369,4 +398,5 @@ const unreachable: ReadonlySet<Failure["reason"]> = new Set([
   "stopping",
   "diskFull",
   "diskFailed",
+  "overloaded",
 ]);
