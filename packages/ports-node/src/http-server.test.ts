@@ -321,3 +321,69 @@ test("http: a port that is taken is a failure that says so", async (t) => {
     (error: unknown) => error instanceof FailureError && /taken/.test(error.message),
   );
 });
+
+/** Statuses and bodies of what a server sent on one connection. */
+const answersIn = (text: string): string[] =>
+  text.split(/(?=HTTP\/1\.1 \d)/).map((one) => `${one.slice(9, 12)} ${one.slice(one.indexOf("\r\n\r\n") + 4)}`.trim());
+
+test("http: bytes after the announced body are the next request, and get their 400 after the answer to the first", async (t) => {
+  const gate: { open?: () => void } = {};
+  const port = await started(t, async (given) => {
+    const body = await readBody(given.body);
+    if (given.target === "/late") await new Promise<void>((resolve) => (gate.open = resolve));
+    return { status: 201, headers: {}, body };
+  });
+  const put = (path: string, body: string, length = 3): string =>
+    `PUT ${path} HTTP/1.1\r\nHost: h\r\nContent-Length: ${length}\r\n\r\n${body}`;
+  for (let i = 0; i < 20; i++) {
+    assert.deepEqual(answersIn(await raw(port, put("/", "abcdef"))), ["201 abc", "400"]);
+    assert.deepEqual(answersIn(await raw(port, put("/", "abc") + put("/", "xyz\u0000\u0001"))), ["201 abc", "201 xyz", "400"]);
+  }
+  for (const noise of ["more than it said", "CONNECT other:1 HTTP/1.1\r\nHost: other:1\r\n\r\n", "x".repeat(200_000)]) {
+    gate.open = () => assert.fail("opened twice");
+    const all = raw(port, put("/", "abc") + put("/late", "xyz") + noise);
+    const opened = gate.open;
+    while (gate.open === opened) await new Promise((resolve) => setTimeout(resolve, 5));
+    gate.open();
+    assert.deepEqual(answersIn(await all), ["201 abc", "201 xyz", "400"], noise.slice(0, 20));
+  }
+});
+
+test("http: noise that comes in pieces, before and after the answer, is answered once", async (t) => {
+  const port = await started(t, async (given) => ({ status: 201, headers: {}, body: await readBody(given.body) }));
+  const socket = connect(port, "127.0.0.1");
+  socket.on("error", () => {});
+  let received = "";
+  socket.on("data", (chunk: Buffer) => {
+    received += chunk.toString("latin1");
+  });
+  const closed = once(socket, "close");
+  socket.write("PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc");
+  for (let i = 0; i < 5 && socket.writable; i++) {
+    socket.write("noise");
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  await closed;
+  assert.deepEqual(answersIn(received), ["201 abc", "400"]);
+});
+
+test("http: a body that breaks its own encoding gets 400 in its turn, and its reader is told", async (t) => {
+  let thrown: unknown;
+  let broken = (): void => {};
+  const seen = new Promise<void>((resolve) => {
+    broken = resolve;
+  });
+  const port = await started(t, async (given) => {
+    const body = await readBody(given.body).catch((error: unknown) => {
+      thrown = error;
+      broken();
+      throw error;
+    });
+    return { status: 201, headers: {}, body };
+  });
+  const first = "PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc";
+  const text = await raw(port, `${first}PUT / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n`);
+  assert.deepEqual(answersIn(text), ["201 abc", "400"]);
+  await seen;
+  assert.ok(thrown instanceof FailureError && thrown.failure.reason === "connectionLost", String(thrown));
+});

@@ -4,6 +4,9 @@
  *
  * A request whose body was not read to its end must not poison its connection: what is left is read and dropped when it is little,
  * otherwise the connection is closed, after the client had time to read the answer (closing at once would reset it).
+ *
+ * The bytes that a request announced are the request. What follows them on the connection is the next one: when it is no HTTP it gets its
+ * own 400, after the answers of those before it were sent.
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { createServer } from "node:http";
@@ -132,6 +135,17 @@ class Exchange implements HttpRequest {
     if (!this.#message.complete) throw clientLeft("the body ended early");
   }
 
+  /** Its body can't be parsed any further: the client is told, unless it already has an answer, and the connection ends with that. */
+  breakOff(status: RefusalStatus): void {
+    if (!this.#response.headersSent) this.#response.writeHead(status, { Connection: "close", "Content-Length": "0" });
+    this.#response.end();
+    this.#response.once("close", () => this.#message.destroy());
+  }
+
+  get complete(): boolean {
+    return this.#message.complete;
+  }
+
   /** How the connection goes on after the answer: nothing is left, what is left gets dropped, or it has to be closed. */
   bodyLeft(drainBytesMax: number): "nothing" | "drain" | "close" {
     if (this.#message.complete) return "nothing";
@@ -152,6 +166,7 @@ export class HttpDoor {
   readonly #limits: HttpLimits;
   readonly #logger: Logger;
   readonly #server: Server;
+  readonly #connections = new WeakMap<Duplex, Connection>();
   #active = 0;
 
   constructor(handler: HttpHandler, options: HttpServeOptions) {
@@ -172,7 +187,8 @@ export class HttpDoor {
     this.#server.setTimeout(limits.idleTimeoutMs);
     this.#server.on("request", (message, response) => this.#serve(message, response, false));
     this.#server.on("checkContinue", (message, response) => this.#serve(message, response, true));
-    this.#server.on("clientError", (error: NodeJS.ErrnoException, socket) => refuseNoise(error, socket));
+    this.#server.on("clientError", (error: NodeJS.ErrnoException, socket) => this.#refuse(socket, error));
+    this.#server.on("connect", (_message, socket) => this.#refuse(socket, {}));
   }
 
   async listen(listen: string): Promise<HttpListener> {
@@ -220,6 +236,9 @@ export class HttpDoor {
     message.on("error", () => {});
     response.on("error", () => {});
     const exchange = new Exchange(message, response, expectsContinue);
+    const { socket } = message;
+    this.#connectionOf(socket).unanswered.add(exchange);
+    response.once("close", () => this.#answered(socket, exchange));
     try {
       const answer = await this.#answer(exchange);
       await this.#send(exchange, message, response, answer);
@@ -230,6 +249,35 @@ export class HttpDoor {
     } finally {
       this.#active -= 1;
     }
+  }
+
+  #connectionOf(socket: Duplex): Connection {
+    let connection = this.#connections.get(socket);
+    if (!connection) {
+      connection = { unanswered: new Set(), refusal: undefined };
+      this.#connections.set(socket, connection);
+    }
+    return connection;
+  }
+
+  #answered(socket: Duplex, exchange: Exchange): void {
+    const { unanswered, refusal } = this.#connectionOf(socket);
+    unanswered.delete(exchange);
+    if (refusal && unanswered.size === 0) endRefused(socket, refusal);
+  }
+
+  /** What came on a connection is no HTTP. The parser reports it again with everything that follows. */
+  #refuse(socket: Duplex, error: { readonly code?: string }): void {
+    if (error.code === "ECONNRESET" || !socket.writable) {
+      socket.destroy();
+      return;
+    }
+    const connection = this.#connectionOf(socket);
+    if (connection.refusal) return;
+    connection.refusal = refusalOf(error.code);
+    const last = [...connection.unanswered].at(-1);
+    if (!last) endRefused(socket, connection.refusal);
+    else if (!last.complete) last.breakOff(connection.refusal);
   }
 
   async #answer(exchange: Exchange): Promise<HttpResponse> {
@@ -246,7 +294,7 @@ export class HttpDoor {
     const isHead = message.method === "HEAD";
     const bodyless = isHead || answer.status === 204 || answer.status === 304;
     const left = exchange.bodyLeft(this.#limits.drainBytesMax);
-    if (response.destroyed) {
+    if (response.destroyed || response.headersSent) {
       await dispose(body);
       return;
     }
@@ -340,19 +388,24 @@ function writable(response: ServerResponse): Promise<void> {
   });
 }
 
-function refuseNoise(error: NodeJS.ErrnoException, socket: Duplex): void {
-  if (error.code === "ECONNRESET" || !socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const status =
-    error.code === "HPE_HEADER_OVERFLOW"
-      ? "431 Request Header Fields Too Large"
-      : error.code === "ERR_HTTP_REQUEST_TIMEOUT"
-        ? "408 Request Timeout"
-        : "400 Bad Request";
+/** The requests of a connection whose answers were not sent yet, in order, and what is answered to the noise after them. */
+interface Connection {
+  readonly unanswered: Set<Exchange>;
+  refusal: RefusalStatus | undefined;
+}
+
+type RefusalStatus = keyof typeof refusalTexts;
+const refusalTexts = { 400: "Bad Request", 408: "Request Timeout", 431: "Request Header Fields Too Large" } as const;
+
+function refusalOf(code: string | undefined): RefusalStatus {
+  if (code === "HPE_HEADER_OVERFLOW") return 431;
+  return code === "ERR_HTTP_REQUEST_TIMEOUT" ? 408 : 400;
+}
+
+function endRefused(socket: Duplex, status: RefusalStatus): void {
+  if (!socket.writable) return;
   socket.on("error", () => {});
-  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+  socket.end(`HTTP/1.1 ${status} ${refusalTexts[status]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
 }
 
 export function serveHttp(handler: HttpHandler, options: HttpServeOptions): Promise<HttpListener> {
