@@ -21,6 +21,7 @@ const processes = [
   "lock-service-1",
   ...[1, 2, 3, 4].map((number) => `extent-node-${number}`),
   "stream-manager-1",
+  "stream-manager-2",
   "partition-manager-1",
   "partition-server-1",
   "partition-server-2",

@@ -71,6 +71,7 @@ test("plan: every process has ports and a folder of its own, in the order of a c
       "lock-service-1",
       ...[1, 2, 3, 4].map((each) => `extent-node-${each}`),
       "stream-manager-1",
+      "stream-manager-2",
       "partition-manager-1",
       "partition-server-1",
       "partition-server-2",
@@ -78,15 +79,15 @@ test("plan: every process has ports and a folder of its own, in the order of a c
       "front-end-2",
     ],
   );
-  for (const key of ["grpc", "http", "dataDir", "name"] as const) assert.equal(new Set(plan.processes.map((each) => each[key])).size, 11);
+  for (const key of ["grpc", "http", "dataDir", "name"] as const) assert.equal(new Set(plan.processes.map((each) => each[key])).size, 12);
   const node = plan.processes[3];
   assert.equal(node?.environment.STAMP_FAULT_DOMAIN, "a");
   assert.equal(node?.environment.STAMP_OPEN_FILES_MAX, "64");
   assert.equal(node?.environment.STAMP_LOCK_SERVICE, plan.processes[0]?.grpc);
   assert.equal(plan.endpoints.blob, "http://127.0.0.1:10000/devstoreaccount1");
   assert.ok(plan.connectionString.includes(`BlobEndpoint=${plan.endpoints.blob};`));
-  // blob of two front-ends, gRPC and readiness of eleven
-  assert.equal(plan.ports.size, 24);
+  // blob of two front-ends, gRPC and readiness of twelve
+  assert.equal(plan.ports.size, 26);
 });
 
 test("plan: what a process is given, its role knows and takes", () => {

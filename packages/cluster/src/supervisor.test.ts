@@ -46,7 +46,15 @@ async function withBench(work: (bench: Bench) => Promise<void>): Promise<void> {
       writeFileSync(join(root, "services", role, "src", "main.ts"), script);
     }
     writeFileSync(join(root, "said"), "");
-    const flags = { portBase: await freePortBase(), extentNodes: 2, partitionServers: 1, dataDir: join(root, "data"), restartAfterMs: 10 };
+    const flags = {
+      portBase: await freePortBase(),
+      extentNodes: 2,
+      streamManagers: 1,
+      partitionManagers: 1,
+      partitionServers: 1,
+      dataDir: join(root, "data"),
+      restartAfterMs: 10,
+    };
     const config = loadConfig({ directory: root, root, environment: {}, flags });
     await work({
       config,

@@ -1,11 +1,12 @@
 /**
  * Calls to whoever leads: the holder of a leader lease. The leader's address is cached and looked up again when a call shows that it is
- * somebody else by now. Retries are jittered and end with the caller's deadline.
+ * somebody else by now. An idempotent call that gets no answer does not wait for its deadline when somebody else leads meanwhile: a
+ * leader that stands still is left as soon as its lease has a new holder. Retries are jittered and end with the caller's deadline.
  */
 import type { Failed, Failure, Outcome } from "@stamp/base";
-import { refused } from "@stamp/base";
+import { refused, unknownOutcome } from "@stamp/base";
 import type { Address, Client, World } from "@stamp/ports";
-import { jittered, sleep } from "@stamp/ports";
+import { jittered, sleep, within } from "@stamp/ports";
 import { LockService } from "@stamp/wire";
 
 export interface LeaderCallsOptions {
@@ -23,6 +24,8 @@ export interface LeaderCallOptions {
 const backoffStartMs = 10;
 const backoffMaxMs = 250;
 const lookupTimeoutMs = 1_000;
+/** A call without an answer for so long: does somebody else lead? */
+const doubtAfterMs = 250;
 
 export class LeaderCalls {
   readonly #world: World;
@@ -30,6 +33,7 @@ export class LeaderCalls {
   readonly #lockService: Client<typeof LockService>;
   #leader: Address | undefined;
   #lookup: Promise<Outcome<Address>> | undefined;
+  #doubt: Promise<Outcome<Address>> | undefined;
 
   constructor(world: World, options: LeaderCallsOptions) {
     this.#world = world;
@@ -58,7 +62,8 @@ export class LeaderCalls {
         const leftMs = deadlineMs - clock.monotonicMs();
         if (leftMs <= 0) return ended(last ?? late(this.#leaseName), anyUnknown);
         const attemptMs = options.idempotent ? Math.min(leftMs, options.attemptTimeoutMs ?? leftMs) : leftMs;
-        const outcome = await attempt(leader.value, attemptMs);
+        const made = attempt(leader.value, attemptMs);
+        const outcome = await (options.idempotent ? this.#whileItLeads(leader.value, made) : made);
         if (outcome.ok) return outcome;
         if (!elsewhere(outcome.failure, options.idempotent ?? false)) {
           if (outcome.failure.applied === "unknown") this.#forget(leader.value);
@@ -89,10 +94,31 @@ export class LeaderCalls {
     return this.#lookup;
   }
 
+  /** The answer, or an unknown outcome when somebody else leads by now. */
+  async #whileItLeads<T>(leader: Address, made: Promise<Outcome<T>>): Promise<Outcome<T>> {
+    for (;;) {
+      const answer = await within(this.#world.clock, doubtAfterMs, made);
+      if (answer !== undefined) return answer;
+      this.#doubt ??= this.#holder().finally(() => {
+        this.#doubt = undefined;
+      });
+      const holder = await within(this.#world.clock, lookupTimeoutMs, Promise.race([this.#doubt, made.then(() => undefined)]));
+      if (holder?.ok && holder.value !== leader) {
+        return unknownOutcome("unavailable", "notLeader", `${holder.value} leads ${this.#leaseName} by now, ${leader} does not answer`);
+      }
+    }
+  }
+
   /** One question for all calls that wait. */
   async #ask(): Promise<Outcome<Address>> {
-    const answer = await this.#lockService.getLease({ name: this.#leaseName }, { timeoutMs: lookupTimeoutMs });
+    const holder = await this.#holder();
     this.#lookup = undefined;
+    if (holder.ok) this.#leader = holder.value;
+    return holder;
+  }
+
+  async #holder(): Promise<Outcome<Address>> {
+    const answer = await this.#lockService.getLease({ name: this.#leaseName }, { timeoutMs: lookupTimeoutMs });
     if (!answer.ok) {
       return refused("unavailable", "notLeader", `the lock service was asked who leads ${this.#leaseName}: ${answer.failure.message}`);
     }
@@ -100,7 +126,6 @@ export class LeaderCalls {
     if (lease.leaseEpoch === 0n || lease.ended || lease.address === "") {
       return refused("unavailable", "notLeader", `nobody leads ${this.#leaseName} now`);
     }
-    this.#leader = lease.address;
     return { ok: true, value: lease.address };
   }
 }

@@ -20,6 +20,8 @@ export class Node {
   freeBytes = Number.MAX_SAFE_INTEGER;
   totalBytes = 0;
   appends = 0;
+  /** Of the last report to a stream manager. */
+  reportNumber = 0;
   #smTerm: number;
   #termDurable: Promise<void> = Promise.resolve();
 

@@ -1,8 +1,9 @@
 /** Tells the stream manager every second that this node lives, what room it has, and which of its replicas are not sealed. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import { type Outcome, ok } from "@stamp/base";
 import { LeaderCalls } from "@stamp/metadata-store";
 import { sleep } from "@stamp/ports";
-import { type ExtentReplicaSchema, StreamManager, toWire } from "@stamp/wire";
+import { type ExtentReplicaSchema, fromWire, type GetNodeReportRequest, type NodeReportSchema, StreamManager, toWire } from "@stamp/wire";
 import { acceptsNewExtents } from "./control.ts";
 import type { Node } from "./node.ts";
 import { replicaOnWire } from "./replica-wire.ts";
@@ -13,7 +14,6 @@ export class Reporter {
   readonly #node: Node;
   readonly #leader: LeaderCalls;
   readonly #stop: AbortController = new AbortController();
-  #number = 0;
   #running: Promise<void> | undefined;
   /** The stream manager says that this disk belongs to another stamp. */
   wrongStamp = false;
@@ -50,34 +50,48 @@ export class Reporter {
 
   async #report(): Promise<void> {
     const node = this.#node;
-    const unsealed: MessageInitShape<typeof ExtentReplicaSchema>[] = [];
-    for (const extent of node.store.extents.values()) {
-      if (extent.replica.state === "sealed" || unsealed.length >= unsealedMax) continue;
-      unsealed.push(replicaOnWire(node, extent));
-    }
-    this.#number += 1;
-    const answer = await this.#leader.call(node.config.reportEveryMs, (address, timeoutMs) =>
-      node.world.transport.client(address, StreamManager).reportNode(
-        {
-          nodeId: node.identity.nodeId,
-          address: node.address,
-          diskId: node.identity.diskId,
-          stampId: node.identity.stampId,
-          incarnation: toWire(node.incarnation),
-          reportNumber: toWire(this.#number),
-          faultDomain: node.config.faultDomain === "" ? node.identity.nodeId : node.config.faultDomain,
-          freeBytes: toWire(node.freeBytes),
-          totalBytes: toWire(node.totalBytes),
-          extentCount: node.store.extents.size,
-          acceptsNewExtents: acceptsNewExtents(node),
-          unsealed,
-        },
-        { timeoutMs },
-      ),
+    const report = nodeReport(node);
+    const answer = await this.#leader.call(
+      node.config.reportEveryMs,
+      (address, timeoutMs) => node.world.transport.client(address, StreamManager).reportNode(report, { timeoutMs }),
+      { idempotent: true },
     );
     // The answer of a deposed leader changes nothing.
     if (!answer.ok || Number(answer.value.smTerm) < node.smTerm) return;
     this.reported = true;
     this.wrongStamp = answer.value.wrongStamp;
   }
+}
+
+export async function getNodeReport(
+  node: Node,
+  request: GetNodeReportRequest,
+): Promise<Outcome<MessageInitShape<typeof NodeReportSchema>>> {
+  const obeyed = node.obey(fromWire(request.smTerm));
+  if (!obeyed.ok) return obeyed;
+  await obeyed.value;
+  return ok(nodeReport(node));
+}
+
+function nodeReport(node: Node): MessageInitShape<typeof NodeReportSchema> {
+  const unsealed: MessageInitShape<typeof ExtentReplicaSchema>[] = [];
+  for (const extent of node.store.extents.values()) {
+    if (extent.replica.state === "sealed" || unsealed.length >= unsealedMax) continue;
+    unsealed.push(replicaOnWire(node, extent));
+  }
+  node.reportNumber += 1;
+  return {
+    nodeId: node.identity.nodeId,
+    address: node.address,
+    diskId: node.identity.diskId,
+    stampId: node.identity.stampId,
+    incarnation: toWire(node.incarnation),
+    reportNumber: toWire(node.reportNumber),
+    faultDomain: node.config.faultDomain === "" ? node.identity.nodeId : node.config.faultDomain,
+    freeBytes: toWire(node.freeBytes),
+    totalBytes: toWire(node.totalBytes),
+    extentCount: node.store.extents.size,
+    acceptsNewExtents: acceptsNewExtents(node),
+    unsealed,
+  };
 }

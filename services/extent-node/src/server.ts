@@ -7,6 +7,7 @@ import { type Node, unknownExtent } from "./node.ts";
 import { append } from "./primary.ts";
 import { read, readBlocks, readRaw } from "./reader.ts";
 import { replicaOnWire } from "./replica-wire.ts";
+import { getNodeReport } from "./reporter.ts";
 import { replicate } from "./secondary.ts";
 
 const listMax = 1_000;
@@ -38,6 +39,7 @@ export function extentNodeHandlers(ready: () => Outcome<Node>): Handlers<typeof 
     sealExtent: (request) => guarded(ready, (node) => sealExtent(node, request)),
     copyExtent: (request) => guarded(ready, (node) => copyExtent(node, request)),
     deleteExtent: (request) => guarded(ready, (node) => deleteExtent(node, request)),
+    getNodeReport: (request) => guarded(ready, (node) => getNodeReport(node, request)),
     getExtentReplica: (request) =>
       guarded(ready, async (node) => {
         const id = fromWire(request.extentId);

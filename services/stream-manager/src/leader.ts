@@ -21,9 +21,11 @@ import { OwnerCalls } from "./owner-calls.ts";
 import { Repairer } from "./repairer.ts";
 import { Sealer } from "./sealer.ts";
 import type { Term } from "./term.ts";
+import { endIfStale, extentNode } from "./term.ts";
 import { Views } from "./views.ts";
 
 const dropsPerTransaction = 64;
+const askReportTimeoutMs = 1_000;
 
 /** Everything that serves, once it is loaded. */
 interface Serving {
@@ -76,6 +78,7 @@ export class Leader {
     if (loaded.ok && !this.#ended.signal.aborted) {
       this.#serving = loaded.value;
       this.#world.logger.info("this stream manager leads", { term: this.#number, extents: loaded.value.term.state.extentCount });
+      for (const { nodeId } of loaded.value.term.state.nodes()) void askReport(loaded.value, nodeId);
       void this.#tick(loaded.value);
     } else if (!loaded.ok) this.end(loaded.failure.message);
     await ended;
@@ -148,6 +151,15 @@ export class Leader {
       await sleep(this.#world.clock, jittered(this.#world.random, this.#config.tickMs), this.#ended.signal);
     }
   }
+}
+
+/** A new leader does not wait for the next report; a node that answers obeys its term from then on. */
+async function askReport(serving: Serving, nodeId: string): Promise<void> {
+  const { term } = serving;
+  const answer = await extentNode(term, nodeId)?.getNodeReport({ smTerm: toWire(term.number) }, { timeoutMs: askReportTimeoutMs });
+  if (answer === undefined || term.ended.aborted) return;
+  if (answer.ok) await takeReport(serving, answer.value);
+  else endIfStale(term, answer.failure);
 }
 
 /** A node's report: its record is kept, its load remembered, and unsealed replicas are brought to an end. */

@@ -1,0 +1,72 @@
+/** One leads, others stand by: a leader that died or stands still is replaced, and what it still says later is refused. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { unwrap } from "@stamp/base";
+import { LockService, toWire } from "@stamp/wire";
+import { Cluster, first } from "./cluster.test.ts";
+
+const managers = ["sm1", "sm2"];
+
+/** By the lock service: who leads, and until when its lease lasts if it is not renewed. */
+async function lease(cluster: Cluster) {
+  const client = cluster.sim.world("watcher").transport.client("lock", LockService);
+  return unwrap(await client.getLease({ name: "stream-manager" }, { timeoutMs: 1_000 }));
+}
+
+for (const fault of ["crash", "pause"] as const) {
+  test(`failover: after a ${fault} of the leader appends go on, and a new extent is there within a second of the lease's end`, async () => {
+    const cluster = new Cluster({ managers });
+    const { sim } = cluster;
+    await sim.run(async () => {
+      await cluster.open("/s", 1);
+      await cluster.open("/t", 1);
+      const extent = first(await cluster.next("/s", 1, 0n));
+      const other = first(await cluster.next("/t", 1, 0n));
+      await sim.sleep(5_000);
+      const { address: old, remainingMs, leaseEpoch } = await lease(cluster);
+      const endMs = sim.nowMs + remainingMs;
+      if (fault === "crash") sim.crash(old, { stayDown: true });
+      else sim.pause(old);
+
+      const succession = cluster.next("/s", 1, extent.extentId);
+      let at = 0n;
+      while (sim.nowMs < endMs) {
+        const startMs = sim.nowMs;
+        at = unwrap(await cluster.append(other, 1, at, "steady")).endBytes;
+        assert.ok(sim.nowMs - startMs < 20, `an append took ${sim.nowMs - startMs} ms`);
+        await sim.sleep(25);
+      }
+      await succession;
+      assert.ok(sim.nowMs < endMs + 1_000, `${sim.nowMs - endMs} ms after the end of the lease`);
+      const now = await lease(cluster);
+      assert.ok(now.address !== old && now.leaseEpoch > leaseEpoch);
+
+      if (fault === "pause") {
+        sim.resume(old);
+        await cluster.until("the old leader stands by", async () => sim.role(old)?.status.state === "standby");
+      }
+      assert.ok((await cluster.append(other, 1, at, "after")).ok, "the old leader's end changes nothing for an open extent");
+    });
+  });
+}
+
+test("failover: every node obeys the new leader at once, and refuses the old one's commands", async () => {
+  const cluster = new Cluster({ managers });
+  const { sim } = cluster;
+  await sim.run(async () => {
+    await cluster.open("/s", 1);
+    const extent = first(await cluster.next("/s", 1, 0n));
+    const { address: old, leaseEpoch } = await lease(cluster);
+    sim.pause(old);
+    await cluster.until("another leads", async () => (await lease(cluster)).leaseEpoch > leaseEpoch);
+    await sim.sleep(100);
+    for (const node of extent.addresses) {
+      const replica = await cluster.replica(node, extent.extentId);
+      const answer = await cluster
+        .en(node)
+        .deleteExtent({ smTerm: leaseEpoch, extentId: extent.extentId, version: toWire(99) }, { timeoutMs: 500 });
+      assert.ok(!answer.ok && answer.failure.reason === "staleTerm", `${node} obeys the old leader`);
+      assert.ok(replica);
+    }
+  });
+});
