@@ -11,7 +11,15 @@ import { decodeLease, encodeLease } from "./record.ts";
 import type { LeaseDecision } from "./table.ts";
 import { LeaseTable } from "./table.ts";
 
-const request = (holder: string, incarnation = 1, termMs = 1_000) => ({ name: "n", holder, incarnation, address: `${holder}:1`, termMs });
+const request = (holder: string, incarnation = 1, termMs = 1_000, identity = `folder of ${holder}`) => ({
+  name: "n",
+  holder,
+  identity,
+  instance: `${identity}, start ${incarnation}`,
+  incarnation,
+  address: `${holder}:1`,
+  termMs,
+});
 const reason = (decision: LeaseDecision<unknown>): string => (decision.outcome.ok ? "ok" : decision.outcome.failure.reason);
 
 /** A table with a disk: what is decided is durable before it is told; `restart` begins with what was durable. */
@@ -83,6 +91,15 @@ test("lease table: a dialogue of two holders, a restart and a refusal", () => {
     "a epoch that never was: leaseEnded",
   ]);
   assert.equal(lock.table.epochOf("n"), 4);
+});
+
+test("lease table: a process of the same name on another folder is another holder, whatever its incarnation", () => {
+  const { table } = new Lock();
+  assert.equal(reason(table.acquire(request("a", 5), 0)), "ok");
+  assert.equal(reason(table.acquire(request("a", 6, 1_000, "another folder"), 10)), "leaseHeld");
+  assert.equal(reason(table.renew("n", 1, 900)), "ok");
+  // Once the lease has ended a folder made anew takes it, though its counter began again.
+  assert.equal(reason(table.acquire(request("a", 1, 1_000, "another folder"), 1_900)), "ok");
 });
 
 test("lease table: terms out of bounds are refused", () => {
@@ -211,10 +228,14 @@ test("lease holder: wall time that ran ahead of monotonic time by more than the 
 });
 
 const checksum = (bytes: Uint8Array): number => bytes.reduce((sum, byte) => (Math.imul(sum, 31) + byte + 1) >>> 0, 7);
-const goldenUrl = new URL("../../../tests/golden/lease/v1/lease.bin", import.meta.url);
+const goldenUrl = new URL("../../../tests/golden/lease/v1/lease-of-a-folder.bin", import.meta.url);
+/** Written before records named the folder. */
+const olderUrl = new URL("../../../tests/golden/lease/v1/lease.bin", import.meta.url);
 const goldenLease: LeaseRecord = {
   name: "ps/partition-server-1",
   holder: "partition-server-1",
+  identity: "3f6f0d1e-0000-4000-8000-000000000002",
+  instance: "3f6f0d1e-0000-4000-8000-000000000003",
   incarnation: 7,
   address: "127.0.0.1:7401",
   epoch: leaseEpoch(12),
@@ -228,6 +249,7 @@ test("lease record: written and read as it always was; any flipped or missing by
   const bytes = new Uint8Array(readFileSync(goldenUrl));
   assert.deepEqual(encodeLease(goldenLease, checksum), bytes);
   assert.deepEqual(unwrap(decodeLease(bytes, checksum)), goldenLease);
+  assert.deepEqual(unwrap(decodeLease(new Uint8Array(readFileSync(olderUrl)), checksum)), { ...goldenLease, identity: "", instance: "" });
   for (let i = 0; i < bytes.length; i++) {
     const flipped = new Uint8Array(bytes);
     flipped[i] = (flipped[i] as number) ^ 0x10;

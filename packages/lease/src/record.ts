@@ -7,8 +7,12 @@ import { frameRecord, fromUtf8, leaseEpoch, refused, unframeRecord, utf8 } from 
 
 export interface LeaseRecord {
   readonly name: string;
-  /** Identity of the process that was granted it last. */
+  /** Name of the process that was granted it last. */
   readonly holder: string;
+  /** Of its folder; empty in records of older versions. */
+  readonly identity: string;
+  /** Of that start of it. */
+  readonly instance: string;
   readonly incarnation: number;
   readonly address: string;
   /** Of the last grant; never falls. */
@@ -24,8 +28,8 @@ const recordKind = 0x4c;
 const recordVersion = 1;
 
 export function encodeLease(record: LeaseRecord, checksum: Checksum): Uint8Array {
-  const { name, holder, incarnation, address, epoch, termMs, ended, refused: refusedRenewals } = record;
-  const text = JSON.stringify({ name, holder, incarnation, address, epoch, termMs, ended, refused: refusedRenewals });
+  const { name, holder, identity, instance, incarnation, address, epoch, termMs, ended, refused: refusedRenewals } = record;
+  const text = JSON.stringify({ name, holder, identity, instance, incarnation, address, epoch, termMs, ended, refused: refusedRenewals });
   return frameRecord(recordKind, recordVersion, utf8(text), checksum);
 }
 
@@ -39,6 +43,7 @@ export function decodeLease(bytes: Uint8Array, checksum: Checksum): Outcome<Leas
       if (typeof value !== "string") throw new TypeError(key);
       return value;
     };
+    const newerText = (key: string): string => (raw[key] === undefined ? "" : text(key));
     const natural = (key: string): number => {
       const value = raw[key];
       if (typeof value !== "number" || !Number.isSafeInteger(value) || value < 0) throw new TypeError(key);
@@ -54,6 +59,8 @@ export function decodeLease(bytes: Uint8Array, checksum: Checksum): Outcome<Leas
       value: {
         name: text("name"),
         holder: text("holder"),
+        identity: newerText("identity"),
+        instance: newerText("instance"),
         incarnation: natural("incarnation"),
         address: text("address"),
         epoch: leaseEpoch(natural("epoch")),

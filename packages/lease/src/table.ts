@@ -6,8 +6,9 @@
  *  2. a lease that ran out, ended, or whose renewals are refused is never renewed;
  *  3. nobody is told that a lease ended before that is durable, and a restart does not extend such a lease;
  *  4. a restart extends every other lease by a full term: its holder may have renewed it just before;
- *  5. a higher incarnation of the same holder ends the older one's lease at once: it holds the exclusive lock of the identity, so the
- *     older process is gone. The SAME incarnation does not: its earlier request may arrive late, while the lease is held.
+ *  5. a higher incarnation of the same holder ends the older one's lease at once: it holds the exclusive lock of the identity's folder,
+ *     so the older process is gone. A process of the same name on another folder (left over from elsewhere, or made anew) is another
+ *     holder: it waits for the lease's end as everybody does. The SAME incarnation does not: its earlier request may arrive late, while the lease is held.
  */
 import type { LeaseEpoch, Outcome, Rules } from "@stamp/base";
 import { assert, leaseEpoch, ok, refused } from "@stamp/base";
@@ -19,6 +20,10 @@ export const leaseTermMaxMs = 300_000;
 export interface LeaseRequest {
   readonly name: string;
   readonly holder: string;
+  /** Of the process's folder. */
+  readonly identity: string;
+  /** Of this start of it. */
+  readonly instance: string;
   readonly incarnation: number;
   readonly address: string;
   readonly termMs: number;
@@ -73,12 +78,13 @@ export class LeaseTable {
     const entry = this.#entries.get(request.name);
     if (entry !== undefined) {
       const { record } = entry;
-      const sameHolder = record.holder === request.holder;
+      const sameHolder = record.holder === request.holder && (record.identity === request.identity || record.identity === "");
       if (sameHolder && request.incarnation < record.incarnation) {
         return { outcome: this.#held(entry, nowMs, "a newer incarnation of this holder was seen") };
       }
       const takesOver = sameHolder && request.incarnation > record.incarnation;
-      if (!takesOver && this.#alive(entry, nowMs)) return { outcome: this.#held(entry, nowMs, `held by ${record.holder}`) };
+      if (!takesOver && this.#alive(entry, nowMs))
+        return { outcome: this.#held(entry, nowMs, `held by ${record.holder} at ${record.address}`) };
     }
     const granted: LeaseRecord = {
       ...request,
@@ -179,7 +185,8 @@ export class LeaseTable {
     const { record } = entry;
     return refused("failedPrecondition", "leaseHeld", `lease ${record.name}: ${why}`, {
       holder: record.holder,
-      incarnation: String(record.incarnation),
+      address: record.address,
+      instance: record.instance,
       leaseEpoch: String(record.epoch),
       remainingMs: String(Math.max(0, Math.ceil(entry.expiresAtMs - nowMs))),
     });

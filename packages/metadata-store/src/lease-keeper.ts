@@ -4,11 +4,11 @@
  * `onLost` runs once for every epoch that ends without `release`: when the lease may have run out, was refused or was ended. It runs in
  * a microtask of its own, `holds()` is false before it.
  */
-import type { LeaseEpoch, Outcome } from "@stamp/base";
+import type { Failure, LeaseEpoch } from "@stamp/base";
 import { assert, FailureError, leaseEpoch } from "@stamp/base";
 import type { LeaseAttempt } from "@stamp/lease";
 import { LeaseHolder } from "@stamp/lease";
-import type { Address, Client, Timer, World } from "@stamp/ports";
+import type { Address, Client, Identity, Timer, World } from "@stamp/ports";
 import { jittered, sleep } from "@stamp/ports";
 import type { LeaseGrant } from "@stamp/wire";
 import { fromWire, LockService, toWire } from "@stamp/wire";
@@ -18,10 +18,10 @@ export const leaseDefaults = { termMs: 6_000, marginMs: 1_000, renewEveryMs: 2_0
 export interface LeaseKeeperOptions {
   readonly lockService: Address;
   readonly leaseName: string;
-  /** Unique inside the stamp. */
+  /** Name of this process, unique inside the stamp. */
   readonly holder: string;
-  /** Of `openIdentity`: a higher one ends the lease of a lower one at once. */
-  readonly incarnation: number;
+  /** Of `openIdentity`: a higher incarnation ends the lease of a lower one at once. It is bound to the stamp of the first grant. */
+  readonly identity: Pick<Identity, "id" | "incarnation" | "instance" | "stampId" | "bindStamp">;
   /** Where the holder is called. */
   readonly address: Address;
   readonly termMs?: number;
@@ -31,6 +31,7 @@ export interface LeaseKeeperOptions {
 }
 
 const retryAcquireMs = 250;
+const wrongStampRetryMs = 5_000;
 const releaseTimeoutMs = 1_000;
 
 export class LeaseKeeper {
@@ -45,6 +46,7 @@ export class LeaseKeeper {
   #renewTimer: Timer | undefined;
   #endTimer: Timer | undefined;
   #waitingFor = "";
+  #standsBy = false;
 
   constructor(world: World, options: LeaseKeeperOptions) {
     this.#world = world;
@@ -67,6 +69,11 @@ export class LeaseKeeper {
     return this.#waitingFor;
   }
 
+  /** The lock service said that another process holds the lease: this one is ready to take over. */
+  get standsBy(): boolean {
+    return this.#standsBy;
+  }
+
   /** Cheap and exact: ask it again after every wait, before every answer that depends on it. */
   holds(): boolean {
     const held = this.#holder.holds(this.#world.clock.monotonicMs(), this.#world.clock.wallMs());
@@ -83,19 +90,23 @@ export class LeaseKeeper {
       for (;;) {
         if (signal?.aborted) throw cancelled(this.#options.leaseName);
         const attempt = this.#attempt();
-        const { lockService, leaseName, holder, incarnation, address } = this.#options;
+        const { lockService, leaseName, holder, identity, address } = this.#options;
+        const { id, incarnation, instance, stampId = "" } = identity;
         const answer = await this.#client.acquireLease(
-          { name: leaseName, holder, incarnation: toWire(incarnation), address, termMs: this.#termMs },
+          { name: leaseName, holder, identity: id, instance, incarnation: toWire(incarnation), address, termMs: this.#termMs, stampId },
           { timeoutMs: this.#renewEveryMs },
         );
+        if (answer.ok) await identity.bindStamp(answer.value.stampId);
         if (answer.ok && this.#take(attempt, answer.value)) {
           this.#waitingFor = "";
+          this.#standsBy = false;
           if (!signal?.aborted) return this.#epoch;
           await this.release();
           throw cancelled(leaseName);
         }
-        this.#waitingFor = answer.ok ? `lease ${leaseName}` : waitingText(leaseName, lockService, answer.failure.reason, answer);
-        const pauseMs = answer.ok ? 0 : await this.#afterRefusal(answer.failure.details);
+        this.#standsBy = !answer.ok && answer.failure.reason === "leaseHeld";
+        this.#waitingFor = answer.ok ? `lease ${leaseName}` : waitingText(leaseName, lockService, answer.failure);
+        const pauseMs = answer.ok ? 0 : await this.#afterRefusal(answer.failure);
         await sleep(this.#world.clock, jittered(this.#world.random, Math.max(pauseMs, 10)), signal);
       }
     } finally {
@@ -128,9 +139,12 @@ export class LeaseKeeper {
   }
 
   /** How long to wait before the next attempt. */
-  async #afterRefusal(details: Readonly<Record<string, string>> | undefined): Promise<number> {
-    const { holder, incarnation } = this.#options;
-    if (details?.holder === holder && details.incarnation === String(incarnation) && details.leaseEpoch !== undefined) {
+  async #afterRefusal({ reason, message, details }: Failure): Promise<number> {
+    if (reason === "wrongStamp") {
+      this.#world.logger.error("the lock service is of another stamp", { message });
+      return wrongStampRetryMs;
+    }
+    if (details?.instance === this.#options.identity.instance && details.leaseEpoch !== undefined) {
       // An earlier request of this process was granted and its answer lost: nothing was ever done under that epoch.
       await this.#release(leaseEpoch(Number(details.leaseEpoch)));
       return 0;
@@ -204,9 +218,11 @@ export class LeaseKeeper {
   }
 }
 
-function waitingText(leaseName: string, lockService: Address, reason: string, answer: Outcome<unknown>): string {
-  if (reason === "leaseHeld") return `lease ${leaseName}, which another process holds`;
-  return `lock-service at ${lockService} (${answer.ok ? "" : answer.failure.message})`;
+function waitingText(leaseName: string, lockService: Address, { reason, message, details }: Failure): string {
+  if (reason === "leaseHeld")
+    return `lease ${leaseName}, which ${details?.holder ?? "another process"} at ${details?.address ?? "?"} holds`;
+  if (reason === "wrongStamp") return `the lock service of its own stamp (${message})`;
+  return `lock-service at ${lockService} (${message})`;
 }
 
 const cancelled = (leaseName: string): FailureError =>

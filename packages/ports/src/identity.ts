@@ -1,17 +1,28 @@
 /**
- * The identity of a process on its own disk: a counter raised at every start. The store stays open, and its lock keeps a second
- * process of the same name from starting on the same folder.
+ * The identity of a process on its own disk: an id made with the folder, a counter raised at every start, and the stamp that it belongs
+ * to once it has met one. The store stays open, and its lock keeps a second process from starting on the same folder.
  */
-import { FailureError } from "@stamp/base";
-import type { KeyValueStores } from "./key-value.ts";
+import { FailureError, fromUtf8, utf8 } from "@stamp/base";
+import type { KeyValue, KeyValueStores } from "./key-value.ts";
+import { type Random, uuid } from "./random.ts";
 
 export interface Identity {
+  /** Of the folder: two folders never have the same one, a copied folder has. */
+  readonly id: string;
   /** 1 at the first start; durable before it is given. */
   readonly incarnation: number;
+  /** Of this start alone, never kept: tells a process from one that runs on a copy of its folder. */
+  readonly instance: string;
+  /** Undefined until it has met one. */
+  readonly stampId: string | undefined;
+  /** From now on it belongs to this stamp, durably. Throws FailureError `wrongStamp` when it belongs to another. */
+  bindStamp(stampId: string): Promise<void>;
   close(): Promise<void>;
 }
 
-export async function openIdentity(stores: KeyValueStores): Promise<Identity> {
+const keys = { id: utf8("id"), incarnation: utf8("incarnation"), stamp: utf8("stamp") } as const;
+
+export async function openIdentity(stores: KeyValueStores, random: Random): Promise<Identity> {
   const opened = await stores.open("identity");
   if (opened.kind === "corrupt") {
     throw new FailureError({
@@ -21,10 +32,40 @@ export async function openIdentity(stores: KeyValueStores): Promise<Identity> {
       applied: "no",
     });
   }
-  const store = opened.store;
-  const key = new TextEncoder().encode("incarnation");
-  const held = await store.get(key);
-  const incarnation = (held ? Number(new TextDecoder().decode(held)) : 0) + 1;
-  await store.batch([{ kind: "put", key, value: new TextEncoder().encode(String(incarnation)) }], { sync: true });
-  return { incarnation, close: () => store.close() };
+  const { store } = opened;
+  const textOf = async (key: Uint8Array): Promise<string | undefined> => {
+    const held = await store.get(key);
+    return held && fromUtf8(held);
+  };
+  const id = (await textOf(keys.id)) ?? uuid(random);
+  const incarnation = Number((await textOf(keys.incarnation)) ?? 0) + 1;
+  await put(store, [
+    [keys.id, id],
+    [keys.incarnation, String(incarnation)],
+  ]);
+  let stampId = await textOf(keys.stamp);
+  return {
+    id,
+    incarnation,
+    instance: uuid(random),
+    get stampId() {
+      return stampId;
+    },
+    async bindStamp(met) {
+      if (stampId === met) return;
+      if (stampId !== undefined) {
+        const message = `this folder belongs to stamp ${stampId}, not to ${met}: start it with the addresses of its own, or with an empty folder`;
+        throw new FailureError({ code: "failedPrecondition", reason: "wrongStamp", message, applied: "no" });
+      }
+      await put(store, [[keys.stamp, met]]);
+      stampId = met;
+    },
+    close: () => store.close(),
+  };
 }
+
+const put = (store: KeyValue, entries: readonly (readonly [Uint8Array, string])[]): Promise<void> =>
+  store.batch(
+    entries.map(([key, text]) => ({ kind: "put", key, value: utf8(text) }) as const),
+    { sync: true },
+  );

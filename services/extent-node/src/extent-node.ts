@@ -66,7 +66,7 @@ export class ExtentNodeRole implements Role {
   }
 
   async start(): Promise<void> {
-    this.#identity = await openIdentity(this.#world.keyValue);
+    this.#identity = await openIdentity(this.#world.keyValue, this.#world.random);
     const incarnation = this.#identity.incarnation;
     this.#listener = await this.#world.transport.serve(this.#config.listen, [
       served(

@@ -17,12 +17,27 @@ function simOf(options: { seed?: number; init?: boolean; without?: RuleName[] } 
   return sim;
 }
 
-const keeperOf = (sim: Simulation, holder: string, lost: string[] = [], incarnation = 1): LeaseKeeper =>
+interface Folder {
+  readonly id: string;
+  stampId?: string;
+}
+
+const keeperOf = (sim: Simulation, holder: string, lost: string[] = [], incarnation = 1, folder: Folder = { id: holder }): LeaseKeeper =>
   new LeaseKeeper(sim.world(holder), {
     lockService: "lock",
     leaseName: "leader",
     holder,
-    incarnation,
+    identity: {
+      id: folder.id,
+      incarnation,
+      instance: `${folder.id}, start ${incarnation}`,
+      get stampId() {
+        return folder.stampId;
+      },
+      bindStamp: async (stampId) => {
+        folder.stampId = stampId;
+      },
+    },
     address: `${holder}-address`,
     onLost: (why) => lost.push(why),
   });
@@ -195,7 +210,7 @@ test("leases: a successor waits the old lease out, a newer incarnation of the ho
     await newest.acquire();
     assert.ok(sim.nowMs - beforeMs < 500, "it need not wait");
     const old = await lockOf(sim).acquireLease(
-      { name: "leader", holder: "a", incarnation: 2n, address: "x", termMs: 6_000 },
+      { name: "leader", holder: "a", identity: "a", incarnation: 2n, address: "x", termMs: 6_000 },
       { timeoutMs: 500 },
     );
     assert.ok(!old.ok && old.failure.reason === "leaseHeld");
@@ -220,6 +235,45 @@ test("leases: a lost answer to an acquire does not keep the same process waiting
   });
 });
 
+test("leases: two processes of one name on two folders do not take the lease from each other", async () => {
+  const sim = simOf();
+  const lost: string[] = [];
+  await sim.run(async () => {
+    await sim.sleep(50);
+    const first = keeperOf(sim, "a", lost, 1, { id: "one folder" });
+    const epoch = await first.acquire();
+    const leftOver = keeperOf(sim, "a", lost, 1, { id: "another folder" });
+    const waiting = leftOver.acquire();
+    await sim.sleep(60_000);
+    assert.ok(first.holds(), lost.join());
+    assert.equal(first.epoch, epoch);
+    assert.match(leftOver.waitingFor, /a at a-address holds/);
+    await first.release();
+    assert.equal(await waiting, epoch + 1, "it was free then");
+    await leftOver.release();
+  });
+});
+
+test("leases: a process of another stamp gets none, and says so", async () => {
+  const sim = simOf();
+  await sim.run(async () => {
+    await sim.sleep(50);
+    const folder: Folder = { id: "f" };
+    const own = keeperOf(sim, "a", [], 1, folder);
+    await own.acquire();
+    assert.equal(folder.stampId, unwrap(await new MetadataClient(sim.world("a"), "lock").stampId(1_000)), "bound at the first grant");
+    await own.release();
+    const stranger = keeperOf(sim, "b", [], 1, { id: "g", stampId: "another stamp" });
+    const stop = new AbortController();
+    const waiting = stranger.acquire(stop.signal).catch(() => "cancelled");
+    await sim.sleep(10_000);
+    assert.match(stranger.waitingFor, /its own stamp .*another stamp/);
+    assert.equal(unwrap(await lockOf(sim).getLease({ name: "leader" }, { timeoutMs: 500 })).ended, true);
+    stop.abort();
+    assert.equal(await waiting, "cancelled");
+  });
+});
+
 async function restartLock(sim: Simulation): Promise<void> {
   sim.crash("lock", { unsynced: "lost", silent: false, stayDown: true });
   sim.restart("lock");
@@ -228,7 +282,7 @@ async function restartLock(sim: Simulation): Promise<void> {
 
 /** Acquires by hand, so that nothing renews; gives the epoch. */
 async function grant(sim: Simulation, termMs = 1_000): Promise<bigint> {
-  const request = { name: "ps/x", holder: "x", incarnation: 1n, address: "x", termMs };
+  const request = { name: "ps/x", holder: "x", identity: "x", incarnation: 1n, address: "x", termMs };
   return unwrap(await lockOf(sim).acquireLease(request, { timeoutMs: 500 })).leaseEpoch;
 }
 

@@ -57,7 +57,7 @@ export class LockServiceRole implements Role {
   }
 
   async start(): Promise<void> {
-    this.#identity = await openIdentity(this.#world.keyValue);
+    this.#identity = await openIdentity(this.#world.keyValue, this.#world.random);
     const opened = await this.#open();
     if (opened.ok) this.#opened = opened.value;
     else {

@@ -22,23 +22,32 @@ export interface OpenStore {
 export type StoreAccess = () => Outcome<OpenStore>;
 
 export function lockServiceHandlers(access: StoreAccess): Handlers<typeof LockService> {
-  const turn = <T>(context: CallContext, work: (turn: Turn) => Outcome<T>): Promise<Outcome<T>> => {
+  const turn = <T>(context: CallContext, work: (turn: Turn, stampId: string) => Outcome<T>): Promise<Outcome<T>> => {
     const store = access();
-    return store.ok ? store.value.committer.submit(context.deadlineMs, work) : Promise.resolve(store);
+    if (!store.ok) return Promise.resolve(store);
+    const { committer, stampId } = store.value;
+    return committer.submit(context.deadlineMs, (current) => work(current, stampId));
   };
   return {
     acquireLease: (request, context) =>
-      turn(context, (current) => {
-        const { name, holder, address, termMs } = request;
+      turn(context, (current, stampId) => {
+        const { name, holder, identity, instance, address, termMs } = request;
         if (name === "" || holder === "" || name.length > leaseNameMax || holder.length > leaseNameMax || address.length > leaseNameMax) {
           return refused("invalidArgument", "badRequest", `a lease needs a name and a holder of at most ${leaseNameMax} characters`);
         }
         if (current.leases.size >= leasesMax && current.leases.epochOf(name) === 0) {
           return refused("resourceExhausted", "overloaded", `there are ${leasesMax} leases already`);
         }
+        if (identity.length > leaseNameMax || instance.length > leaseNameMax) {
+          return refused("invalidArgument", "badRequest", `identity and instance have at most ${leaseNameMax} characters`);
+        }
+        if (request.stampId !== "" && request.stampId !== stampId) {
+          const message = `${holder} at ${address} belongs to stamp ${request.stampId}; this is the lock service of stamp ${stampId}`;
+          return refused("failedPrecondition", "wrongStamp", message, { stampId });
+        }
         const incarnation = fromWire(request.incarnation);
-        const decision = current.leases.acquire({ name, holder, incarnation, address, termMs }, current.nowMs());
-        return mapped(current.decided(decision), (grant) => ({ leaseEpoch: toWire(grant.epoch), termMs: grant.termMs }));
+        const decision = current.leases.acquire({ name, holder, identity, instance, incarnation, address, termMs }, current.nowMs());
+        return mapped(current.decided(decision), (grant) => ({ leaseEpoch: toWire(grant.epoch), termMs: grant.termMs, stampId }));
       }),
     renewLease: (request, context) =>
       turn(context, (current) => {

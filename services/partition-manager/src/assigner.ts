@@ -24,6 +24,8 @@ export interface AssignerOptions {
 }
 
 const retryMs = 100;
+/** Between assignments of a range that was not loaded in between: servers that come and go are not chased. */
+const restAfterAssignmentMs = { first: 100, most: 5_000 } as const;
 const assignedAtOnceMax = 100;
 
 export class Assigner {
@@ -33,6 +35,8 @@ export class Assigner {
   readonly #servers: Servers;
   readonly #options: AssignerOptions;
   readonly #progress = new Map<string, Progress>();
+  /** By range: how often it was assigned since it was last loaded, and when it may be again. */
+  readonly #resting = new Map<string, { readonly assigned: number; readonly untilMs: number }>();
   #liveBefore: ReadonlySet<string> | undefined;
   #evenOut = false;
   #assigning = false;
@@ -60,7 +64,9 @@ export class Assigner {
     this.#noticeJoins(state);
     const steps = nextSteps(state);
     for (const step of steps) this.#start(step);
-    const assignments = steps.filter((step): step is Assignment => step.kind === "assign");
+    const wanted = steps.filter((step): step is Assignment => step.kind === "assign");
+    const assignments = wanted.filter((step) => this.#rested(step.range));
+    if (assignments.length < wanted.length) this.#soon();
     if (assignments.length > 0) {
       this.#assigning = true;
       await this.#assign(assignments.slice(0, assignedAtOnceMax));
@@ -147,7 +153,10 @@ export class Assigner {
         loaded: false,
       };
     });
-    for (const range of assigned) this.#set(range, "busy");
+    for (const range of assigned) {
+      this.#set(range, "busy");
+      this.#rest(range);
+    }
     if (this.#world.rules.on("assignmentBeforeLoad")) {
       if (!(await this.#record(assigned))) return;
       for (const range of assigned) void this.#load(range);
@@ -171,6 +180,7 @@ export class Assigner {
     if (!this.#still(range)) return;
     if (answer.ok) {
       this.#set(range, "loaded");
+      this.#resting.delete(range.rangeId);
       const now = this.#map.range(range.rangeId);
       if (now && !now.loaded && now.ownerEpoch === range.ownerEpoch) await this.#record([{ ...now, loaded: true }]);
       this.#options.again();
@@ -204,6 +214,18 @@ export class Assigner {
       this.#set(range, dead ? "closed" : next);
       this.#options.again();
     });
+  }
+
+  #rested(range: Range): boolean {
+    return (this.#resting.get(range.rangeId)?.untilMs ?? 0) <= this.#world.clock.monotonicMs();
+  }
+
+  #rest({ rangeId }: Range): void {
+    const { clock, random, logger } = this.#world;
+    const assigned = (this.#resting.get(rangeId)?.assigned ?? 0) + 1;
+    const restMs = assigned === 1 ? 0 : Math.min(restAfterAssignmentMs.first * 2 ** (assigned - 2), restAfterAssignmentMs.most);
+    this.#resting.set(rangeId, { assigned, untilMs: clock.monotonicMs() + jittered(random, restMs) });
+    if (assigned > 3) logger.warn("a range was assigned again and again and never loaded", { range: rangeId, assigned, restMs });
   }
 
   #soon(): void {

@@ -62,7 +62,7 @@ export class PartitionManagerRole implements Role {
 
   #withoutTerm(): RoleStatus {
     const waiting = this.#lease?.waitingFor ?? "";
-    const standby = waiting.includes("another process");
+    const standby = this.#lease?.standsBy ?? false;
     return {
       ready: standby,
       waitingFor: standby ? [] : [waiting === "" ? "lease partition-manager" : waiting],
@@ -72,7 +72,7 @@ export class PartitionManagerRole implements Role {
   }
 
   async start(): Promise<void> {
-    this.#identity = await openIdentity(this.#world.keyValue);
+    this.#identity = await openIdentity(this.#world.keyValue, this.#world.random);
     const incarnation = this.#identity.incarnation;
     this.#listener = await this.#world.transport.serve(this.#config.listen, [
       served(
@@ -87,7 +87,7 @@ export class PartitionManagerRole implements Role {
         () => ({ incarnation }),
       ),
     ]);
-    this.#running = this.#lead(incarnation);
+    this.#running = this.#lead(this.#identity);
   }
 
   /** The term, when this process may answer for the map. A map that is out of date does no harm: servers check every request. */
@@ -96,13 +96,13 @@ export class PartitionManagerRole implements Role {
     return refused("unavailable", "notLeader", "this partition manager does not lead");
   }
 
-  async #lead(incarnation: number): Promise<void> {
+  async #lead(identity: Identity): Promise<void> {
     const { lockService, name, leaseTermMs, leaseMarginMs, leaseRenewEveryMs } = this.#config;
     const lease = new LeaseKeeper(this.#world, {
       lockService,
       leaseName: "partition-manager",
       holder: name,
-      incarnation,
+      identity,
       address: this.address,
       termMs: leaseTermMs,
       marginMs: leaseMarginMs,
@@ -113,7 +113,7 @@ export class PartitionManagerRole implements Role {
     const store = new MetadataClient(this.#world, lockService);
     const signal = this.#stop.signal;
     while (!signal.aborted) {
-      const pmTerm = await lease.acquire(signal).catch(() => undefined);
+      const pmTerm = await lease.acquire(signal).catch((error: unknown) => this.#notAcquired(error));
       if (pmTerm === undefined) return;
       const term = new Term(this.#world, this.#config, store, this.#openTable, pmTerm);
       this.#term = term;
@@ -123,6 +123,10 @@ export class PartitionManagerRole implements Role {
       await lease.release();
       await sleep(this.#world.clock, jittered(this.#world.random, pauseAfterTermMs), signal);
     }
+  }
+
+  #notAcquired(error: unknown): undefined {
+    if (!this.#stop.signal.aborted) this.#world.fatal(`its lease can't be taken: ${String(error)}`);
   }
 
   async stop(): Promise<void> {

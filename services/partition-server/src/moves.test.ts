@@ -11,7 +11,7 @@ import { type BlobName, routeOf } from "@stamp/objects";
 import { PartitionManagerRole } from "@stamp/partition-manager";
 import type { World } from "@stamp/ports";
 import { Simulation } from "@stamp/simulator";
-import { type OperationResult, PartitionManager, PartitionServer, type RangePartition } from "@stamp/wire";
+import { LockService, type OperationResult, PartitionManager, PartitionServer, type RangePartition } from "@stamp/wire";
 import { partitionServerConfigSchema } from "./config.ts";
 import { PartitionServerRole } from "./partition-server.ts";
 import { TestStreams } from "./streams-in-test.ts";
@@ -345,5 +345,47 @@ test("moves: traffic does not notice that the leading manager dies, and the next
     assert.ok(await client.refresh());
     assert.equal(client.version, before);
     assert.equal(streams.loads, loads, "nothing was loaded again");
+  });
+});
+
+/** What is left over of another cluster: a process of a name that is taken, on a folder and an address of its own. */
+function leftOver(sim: Simulation, streams: TestStreams, name: string): void {
+  const config = partitionServerConfigSchema.parse({ name, listen: `left-over-${name}`, lockService: "lock", ...lease });
+  sim.addProcess(`left-over-${name}`, (world) => new PartitionServerRole(world, config, streams.engines(world)), { restartAfterMs: 800 });
+}
+
+test("moves: processes of the same names do not take the leases from each other, and the ranges stay where they are", async () => {
+  const { sim, streams } = cluster(6);
+  for (const name of servers) leftOver(sim, streams, name);
+  await sim.run(async () => {
+    const client = new Client(sim, "client");
+    await serveable(sim, client);
+    await sim.sleep(120_000);
+    await client.refresh();
+    assert.ok(await client.read());
+    const epochs = client.ranges.map((range) => Number(range.ownerEpoch));
+    assert.ok(Math.max(...epochs) <= 2 * client.ranges.length, `owner epochs ${epochs.join(", ")} for ${client.ranges.length} ranges`);
+  });
+});
+
+test("moves: servers whose leases come and go are not chased with one owner epoch after another", async () => {
+  const { sim } = cluster(7);
+  for (const name of servers) sim.crash(name, { stayDown: true });
+  await sim.run(async () => {
+    const lock = sim.world("churn").transport.client("lock", LockService);
+    // Leases of processes that nobody can call: taken, and taken over by the next start 200 ms later.
+    for (let incarnation = 100n; sim.nowMs < 120_000; incarnation++) {
+      for (const name of servers) {
+        const instance = `${name} ${incarnation}`;
+        const request = { name: `ps/${name}`, holder: name, identity: "churn", instance, incarnation, address: "nobody", termMs: 6_000 };
+        await lock.acquireLease(request, { timeoutMs: 500 });
+      }
+      await sim.sleep(200);
+    }
+    const client = new Client(sim, "client");
+    await client.refresh();
+    const highest = Math.max(...client.ranges.map((range) => Number(range.ownerEpoch)));
+    assert.ok(highest <= 40 * client.ranges.length, `owner epoch ${highest} after 120 s with ${client.ranges.length} ranges`);
+    assert.ok(highest > client.ranges.length, "the leases were seen");
   });
 });

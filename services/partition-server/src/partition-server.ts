@@ -63,7 +63,7 @@ export class PartitionServerRole implements Role {
   }
 
   async start(): Promise<void> {
-    this.#identity = await openIdentity(this.#world.keyValue);
+    this.#identity = await openIdentity(this.#world.keyValue, this.#world.random);
     const incarnation = this.#identity.incarnation;
     this.#listener = await this.#world.transport.serve(this.#config.listen, [
       served(PartitionServer, partitionServerHandlers(this.#holdings, this.#executor)),
@@ -75,17 +75,17 @@ export class PartitionServerRole implements Role {
         () => ({ incarnation }),
       ),
     ]);
-    this.#running = this.#keepLease(incarnation);
+    this.#running = this.#keepLease(this.#identity);
   }
 
   /** Takes the lease, and again whenever it is lost; everything of the old one is dropped before. */
-  async #keepLease(incarnation: number): Promise<void> {
+  async #keepLease(identity: Identity): Promise<void> {
     const { lockService, name, leaseTermMs, leaseMarginMs, leaseRenewEveryMs } = this.#config;
     const lease = new LeaseKeeper(this.#world, {
       lockService,
       leaseName: `ps/${name}`,
       holder: name,
-      incarnation,
+      identity,
       address: this.address,
       termMs: leaseTermMs,
       marginMs: leaseMarginMs,
@@ -101,11 +101,15 @@ export class PartitionServerRole implements Role {
       const lost = new Promise<void>((resolve) => {
         this.#leaseLost = resolve;
       });
-      const epoch = await lease.acquire(signal).catch(() => undefined);
+      const epoch = await lease.acquire(signal).catch((error: unknown) => this.#notAcquired(error));
       if (epoch === undefined) return;
       this.#holdings.leaseTaken(epoch);
       await lost;
     }
+  }
+
+  #notAcquired(error: unknown): undefined {
+    if (!this.#stop.signal.aborted) this.#world.fatal(`its lease can't be taken: ${String(error)}`);
   }
 
   async stop(): Promise<void> {

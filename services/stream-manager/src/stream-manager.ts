@@ -41,7 +41,7 @@ export class StreamManagerRole implements Role {
     if (this.#leader !== undefined)
       return { ready: false, waitingFor: ["the metadata store, to load the streams"], state: "loading", facts: {} };
     const waitingFor = this.#keeper?.waitingFor ?? "";
-    const standby = waitingFor.startsWith("lease ");
+    const standby = this.#keeper?.standsBy ?? false;
     return {
       ready: standby,
       waitingFor: standby ? [] : [waitingFor === "" ? "its lease" : waitingFor],
@@ -53,8 +53,9 @@ export class StreamManagerRole implements Role {
   async start(): Promise<void> {
     const world = this.#world;
     const config = this.#config;
-    this.#identity = await openIdentity(world.keyValue);
-    const { incarnation } = this.#identity;
+    this.#identity = await openIdentity(world.keyValue, world.random);
+    const identity = this.#identity;
+    const { incarnation } = identity;
     this.#listener = await world.transport.serve(config.listen, [
       served(
         StreamManager,
@@ -72,7 +73,7 @@ export class StreamManagerRole implements Role {
       lockService: config.lockService,
       leaseName,
       holder: config.name,
-      incarnation,
+      identity,
       address: this.address,
       termMs: config.leaseTermMs,
       marginMs: config.leaseMarginMs,

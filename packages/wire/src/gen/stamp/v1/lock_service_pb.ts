@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/lock_service.proto.
  */
 export const file_stamp_v1_lock_service: GenFile = /*@__PURE__*/
-  fileDesc("ChtzdGFtcC92MS9sb2NrX3NlcnZpY2UucHJvdG8SCHN0YW1wLnYxImoKE0FjcXVpcmVMZWFzZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZob2xkZXIYAiABKAkSEwoLaW5jYXJuYXRpb24YAyABKAQSDwoHYWRkcmVzcxgEIAEoCRIPCgd0ZXJtX21zGAUgASgNIjYKEVJlbmV3TGVhc2VSZXF1ZXN0EgwKBG5hbWUYASABKAkSEwoLbGVhc2VfZXBvY2gYAiABKAQiMwoOTGVhc2VSZWZlcmVuY2USDAoEbmFtZRgBIAEoCRITCgtsZWFzZV9lcG9jaBgCIAEoBCIyCgpMZWFzZUdyYW50EhMKC2xlYXNlX2Vwb2NoGAEgASgEEg8KB3Rlcm1fbXMYAiABKA0iHwoPR2V0TGVhc2VSZXF1ZXN0EgwKBG5hbWUYASABKAkipAEKCkxlYXNlU3RhdGUSDAoEbmFtZRgBIAEoCRIOCgZob2xkZXIYAiABKAkSEwoLaW5jYXJuYXRpb24YAyABKAQSDwoHYWRkcmVzcxgEIAEoCRITCgtsZWFzZV9lcG9jaBgFIAEoBBINCgVlbmRlZBgGIAEoCBIYChByZW5ld2Fsc19yZWZ1c2VkGAcgASgIEhQKDHJlbWFpbmluZ19tcxgIIAEoDSIjChFMaXN0TGVhc2VzUmVxdWVzdBIOCgZwcmVmaXgYASABKAkiOgoSTGlzdExlYXNlc1Jlc3BvbnNlEiQKBmxlYXNlcxgBIAMoCzIULnN0YW1wLnYxLkxlYXNlU3RhdGUymwMKC0xvY2tTZXJ2aWNlEkMKDEFjcXVpcmVMZWFzZRIdLnN0YW1wLnYxLkFjcXVpcmVMZWFzZVJlcXVlc3QaFC5zdGFtcC52MS5MZWFzZUdyYW50Ej8KClJlbmV3TGVhc2USGy5zdGFtcC52MS5SZW5ld0xlYXNlUmVxdWVzdBoULnN0YW1wLnYxLkxlYXNlR3JhbnQSPgoMUmVsZWFzZUxlYXNlEhguc3RhbXAudjEuTGVhc2VSZWZlcmVuY2UaFC5zdGFtcC52MS5MZWFzZVN0YXRlEkAKDlJlZnVzZVJlbmV3YWxzEhguc3RhbXAudjEuTGVhc2VSZWZlcmVuY2UaFC5zdGFtcC52MS5MZWFzZVN0YXRlEjsKCEdldExlYXNlEhkuc3RhbXAudjEuR2V0TGVhc2VSZXF1ZXN0GhQuc3RhbXAudjEuTGVhc2VTdGF0ZRJHCgpMaXN0TGVhc2VzEhsuc3RhbXAudjEuTGlzdExlYXNlc1JlcXVlc3QaHC5zdGFtcC52MS5MaXN0TGVhc2VzUmVzcG9uc2ViBnByb3RvMw");
+  fileDesc("ChtzdGFtcC92MS9sb2NrX3NlcnZpY2UucHJvdG8SCHN0YW1wLnYxIqABChNBY3F1aXJlTGVhc2VSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGaG9sZGVyGAIgASgJEhMKC2luY2FybmF0aW9uGAMgASgEEg8KB2FkZHJlc3MYBCABKAkSDwoHdGVybV9tcxgFIAEoDRIQCghpZGVudGl0eRgGIAEoCRIQCghpbnN0YW5jZRgHIAEoCRIQCghzdGFtcF9pZBgIIAEoCSI2ChFSZW5ld0xlYXNlUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC2xlYXNlX2Vwb2NoGAIgASgEIjMKDkxlYXNlUmVmZXJlbmNlEgwKBG5hbWUYASABKAkSEwoLbGVhc2VfZXBvY2gYAiABKAQiRAoKTGVhc2VHcmFudBITCgtsZWFzZV9lcG9jaBgBIAEoBBIPCgd0ZXJtX21zGAIgASgNEhAKCHN0YW1wX2lkGAMgASgJIh8KD0dldExlYXNlUmVxdWVzdBIMCgRuYW1lGAEgASgJIqQBCgpMZWFzZVN0YXRlEgwKBG5hbWUYASABKAkSDgoGaG9sZGVyGAIgASgJEhMKC2luY2FybmF0aW9uGAMgASgEEg8KB2FkZHJlc3MYBCABKAkSEwoLbGVhc2VfZXBvY2gYBSABKAQSDQoFZW5kZWQYBiABKAgSGAoQcmVuZXdhbHNfcmVmdXNlZBgHIAEoCBIUCgxyZW1haW5pbmdfbXMYCCABKA0iIwoRTGlzdExlYXNlc1JlcXVlc3QSDgoGcHJlZml4GAEgASgJIjoKEkxpc3RMZWFzZXNSZXNwb25zZRIkCgZsZWFzZXMYASADKAsyFC5zdGFtcC52MS5MZWFzZVN0YXRlMpsDCgtMb2NrU2VydmljZRJDCgxBY3F1aXJlTGVhc2USHS5zdGFtcC52MS5BY3F1aXJlTGVhc2VSZXF1ZXN0GhQuc3RhbXAudjEuTGVhc2VHcmFudBI/CgpSZW5ld0xlYXNlEhsuc3RhbXAudjEuUmVuZXdMZWFzZVJlcXVlc3QaFC5zdGFtcC52MS5MZWFzZUdyYW50Ej4KDFJlbGVhc2VMZWFzZRIYLnN0YW1wLnYxLkxlYXNlUmVmZXJlbmNlGhQuc3RhbXAudjEuTGVhc2VTdGF0ZRJACg5SZWZ1c2VSZW5ld2FscxIYLnN0YW1wLnYxLkxlYXNlUmVmZXJlbmNlGhQuc3RhbXAudjEuTGVhc2VTdGF0ZRI7CghHZXRMZWFzZRIZLnN0YW1wLnYxLkdldExlYXNlUmVxdWVzdBoULnN0YW1wLnYxLkxlYXNlU3RhdGUSRwoKTGlzdExlYXNlcxIbLnN0YW1wLnYxLkxpc3RMZWFzZXNSZXF1ZXN0Ghwuc3RhbXAudjEuTGlzdExlYXNlc1Jlc3BvbnNlYgZwcm90bzM");
 
 /**
  * @generated from message stamp.v1.AcquireLeaseRequest
@@ -22,14 +22,14 @@ export type AcquireLeaseRequest = Message<"stamp.v1.AcquireLeaseRequest"> & {
   name: string;
 
   /**
-   * Identity of the process, unique inside the stamp.
+   * Name of the process, unique inside the stamp.
    *
    * @generated from field: string holder = 2;
    */
   holder: string;
 
   /**
-   * Of the process; a higher one ends the lease of a lower one at once.
+   * Of the process; a higher one of the same holder and identity ends the lease of a lower one at once.
    *
    * @generated from field: uint64 incarnation = 3;
    */
@@ -46,6 +46,27 @@ export type AcquireLeaseRequest = Message<"stamp.v1.AcquireLeaseRequest"> & {
    * @generated from field: uint32 term_ms = 5;
    */
   termMs: number;
+
+  /**
+   * Of the process's folder: a process of the same name on another folder is another holder.
+   *
+   * @generated from field: string identity = 6;
+   */
+  identity: string;
+
+  /**
+   * Of this start of the process.
+   *
+   * @generated from field: string instance = 7;
+   */
+  instance: string;
+
+  /**
+   * The stamp that the process belongs to; empty: it has met none. Refused with wrongStamp when it is another than this one.
+   *
+   * @generated from field: string stamp_id = 8;
+   */
+  stampId: string;
 };
 
 /**
@@ -114,6 +135,11 @@ export type LeaseGrant = Message<"stamp.v1.LeaseGrant"> & {
    * @generated from field: uint32 term_ms = 2;
    */
   termMs: number;
+
+  /**
+   * @generated from field: string stamp_id = 3;
+   */
+  stampId: string;
 };
 
 /**
