@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { parseAuthorization } from "./auth/shared-key.ts";
+import { claimsOfToken } from "./auth/token.ts";
 import { fromBase64, fromBase64Url, toBase64, toBase64Url } from "./base64.ts";
 import { parseBlockList } from "./blob/block-list-xml.ts";
 import { decodeMarker, encodeMarker, parseListQuery } from "./blob/list-query.ts";
@@ -13,9 +15,7 @@ import { civilTime, formatRfc1123, parseRfc1123 } from "./dates.ts";
 import { errorTable, isErrorCode } from "./error-codes.ts";
 import { type HttpHeaders, parseConditions, parseContentLength, parseContentProperties, parseMetadata, parseRange } from "./headers.ts";
 import { errorBody, restError } from "./rest-error.ts";
-import { parseAuthorization } from "./shared-key.ts";
 import { parseTarget } from "./target.ts";
-import { claimsOfToken } from "./token.ts";
 import { parseVersion } from "./version.ts";
 
 const text = fc.string({ unit: "binary", maxLength: 60 });

@@ -36,6 +36,12 @@ export const accountKey = (account: string): Uint8Array => encodeKey([[account],
 
 export const containerKey = (account: string, container: string): Uint8Array => encodeKey([[account], [containerKind, container], []]);
 
+/** The key of every account starts so. */
+export const accountsPrefix = (): Uint8Array => encodeKeyPrefix([], [], "");
+
+/** Every account from this name on sorts here or behind. */
+export const accountsFrom = (name: string): Uint8Array => (name === "" ? new Uint8Array(0) : accountKey(name));
+
 /** Every container row of the account whose name begins with `prefix` starts so. */
 export const containersPrefix = (account: string, prefix: string): Uint8Array => encodeKeyPrefix([[account]], [containerKind], prefix);
 

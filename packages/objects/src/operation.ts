@@ -22,6 +22,34 @@ export interface Account {
   readonly name: string;
   /** Base64. */
   readonly keys: readonly string[];
+  /** From which user delegation keys are derived; empty until the first is asked for. */
+  readonly delegationSecret: Uint8Array;
+  /** By service (blob, queue, table), as @stamp/azure-rest writes them; absent: the defaults. */
+  readonly serviceProperties: Readonly<Record<string, string>>;
+  /** Of the keys that the configuration said last; empty when it was not made by one. */
+  readonly configuredDigest: Uint8Array;
+  readonly createdMs: number;
+}
+
+/** What is undefined stays; what is expected must be so. Properties of services are replaced service by service. */
+export interface ChangeAccount {
+  readonly account: string;
+  readonly keys?: readonly string[] | undefined;
+  readonly delegationSecret?: Uint8Array | undefined;
+  readonly configuredDigest?: Uint8Array | undefined;
+  readonly serviceProperties: Readonly<Record<string, string>>;
+  readonly expected: {
+    readonly keys?: readonly string[] | undefined;
+    readonly delegationSecret?: Uint8Array | undefined;
+    readonly configuredDigest?: Uint8Array | undefined;
+    readonly serviceProperties: Readonly<Record<string, string>>;
+  };
+}
+
+export interface ListAccounts {
+  /** The first name of the page; empty for the start. */
+  readonly marker: string;
+  readonly maxResults: number;
 }
 
 export interface BlobHeaders {
@@ -106,6 +134,8 @@ export interface ListBlobs {
 export type Operation =
   | { readonly case: "getAccount"; readonly value: { readonly account: string } }
   | { readonly case: "putAccount"; readonly value: { readonly account: Account; readonly onlyIfAbsent: boolean } }
+  | { readonly case: "listAccounts"; readonly value: ListAccounts }
+  | { readonly case: "changeAccount"; readonly value: ChangeAccount }
   | { readonly case: "createContainer"; readonly value: ContainerName & { readonly metadata: Metadata; readonly publicAccess: string } }
   | { readonly case: "getContainer"; readonly value: ContainerName & { readonly conditions: Conditions } }
   | {
@@ -129,6 +159,7 @@ export type OperationValue<K extends OperationKind> = Extract<Operation, { case:
 
 const readKinds: ReadonlySet<OperationKind> = new Set([
   "getAccount",
+  "listAccounts",
   "getContainer",
   "listContainers",
   "getBlob",
@@ -179,6 +210,10 @@ export type ListedBlob = { readonly case: "blob"; readonly value: Blob } | { rea
 export type OperationResult =
   | { readonly case: "error"; readonly value: ServiceError }
   | { readonly case: "account"; readonly value: Account }
+  | {
+      readonly case: "accounts";
+      readonly value: { readonly accounts: readonly Account[]; readonly nextMarker: string; readonly rangeEnded: boolean };
+    }
   | { readonly case: "container"; readonly value: Container }
   | {
       readonly case: "containers";

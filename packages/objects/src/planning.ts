@@ -1,5 +1,5 @@
 /** The plan of every operation. */
-import { getAccount, putAccount } from "./accounts/accounts.ts";
+import { changeAccount, getAccount, listAccounts, putAccount } from "./accounts/accounts.ts";
 import { deleteBlob, getBlob, putBlob, setBlobHeaders, setBlobMetadata } from "./blobs/blobs.ts";
 import { getBlockList, putBlock, putBlockList } from "./blobs/blocks.ts";
 import { createContainer, deleteContainer, getContainer, setContainerMetadata } from "./blobs/containers.ts";
@@ -13,6 +13,10 @@ export function planOf(operation: Operation, context: PlanContext): Plan {
       return getAccount(operation.value);
     case "putAccount":
       return putAccount(operation.value, context);
+    case "listAccounts":
+      return listAccounts(operation.value, context);
+    case "changeAccount":
+      return changeAccount(operation.value);
     case "createContainer":
       return createContainer(operation.value, context);
     case "getContainer":

@@ -4,7 +4,7 @@
  * well as ours: only names are looked at.
  */
 import { assert, type Rules } from "@stamp/base";
-import { accountKey, blobPrefix, blobsPrefix, containerKey, containersPrefix } from "./object-keys.ts";
+import { accountKey, accountsFrom, blobPrefix, blobsPrefix, containerKey, containersPrefix } from "./object-keys.ts";
 import type { ObjectTable } from "./rows/schemas.ts";
 
 interface Named {
@@ -37,7 +37,8 @@ type OnBlobKind =
 
 /** What routing reads of an operation; both `Operation` of this package and `Operation["kind"]` of the wire fit. */
 export type Routable =
-  | { readonly case: "getAccount"; readonly value: { readonly account: string } }
+  | { readonly case: "listAccounts"; readonly value: ListStart }
+  | { readonly case: "getAccount" | "changeAccount"; readonly value: { readonly account: string } }
   | { readonly case: "putAccount"; readonly value: { readonly account?: { readonly name: string } | undefined } }
   | { readonly case: "createContainer" | "getContainer" | "setContainerMetadata" | "deleteContainer"; readonly value: OfContainer }
   | { readonly case: "listContainers"; readonly value: { readonly account: string } & ListStart }
@@ -57,7 +58,10 @@ export interface Route {
 /** An operation on a blob must have a name, and putAccount an account: the one who makes it from user input sees to that. */
 export function routeOf(rules: Rules, operation: Routable): Route {
   switch (operation.case) {
+    case "listAccounts":
+      return { table: "Account", key: accountsFrom(operation.value.marker ?? "") };
     case "getAccount":
+    case "changeAccount":
       return { table: "Account", key: accountKey(operation.value.account) };
     case "putAccount":
       assert(operation.value.account !== undefined, "putAccount has an account");

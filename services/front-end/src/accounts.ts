@@ -3,9 +3,10 @@
  * The key that everybody knows is no key where others than this machine can connect.
  */
 
-import { fromBase64 } from "@stamp/azure-rest";
-import { type Outcome, ok } from "@stamp/base";
+import { decodeServiceProperties, fromBase64, type ServiceName, type ServiceProperties } from "@stamp/azure-rest";
+import { type Outcome, ok, refused } from "@stamp/base";
 import { type World, within } from "@stamp/ports";
+import type { Account } from "@stamp/wire";
 import type { CallLimits, Router } from "./router.ts";
 
 /** Of devstoreaccount1, as every Azure Storage tool has it built in. */
@@ -17,6 +18,9 @@ export interface AccountKeys {
   readonly keys: readonly Uint8Array[];
   /** A key was left out because it is public. */
   readonly refusedWellKnown: boolean;
+  /** From which user delegation keys are derived; empty until the first was asked for. */
+  readonly delegationSecret: Uint8Array;
+  readonly serviceProperties: Readonly<Record<ServiceName, ServiceProperties>>;
 }
 export type AccountLookup = AccountKeys | { readonly kind: "unknown" };
 
@@ -71,7 +75,9 @@ export class Accounts {
     const deadlineMs = sentMs + this.#options.lookupTimeoutMs;
     const answer = await this.#router.execute({ case: "getAccount", value: { account } }, { deadlineMs });
     const lookup: Outcome<AccountLookup> = answer.ok
-      ? ok(answer.value.case === "account" ? this.#usable(answer.value.value.keys) : { kind: "unknown" })
+      ? answer.value.case === "account"
+        ? this.#usable(answer.value.value)
+        : ok({ kind: "unknown" })
       : answer;
     if (!lookup.ok) this.#entries.delete(account);
     else if (lookup.value.kind === "unknown") {
@@ -81,9 +87,14 @@ export class Accounts {
     return lookup;
   }
 
-  #usable(texts: readonly string[]): AccountKeys {
+  #usable({ name, keys: texts, delegationSecret, serviceProperties }: Account): Outcome<AccountKeys> {
+    const [blob, queue, table] = [serviceProperties.blob, serviceProperties.queue, serviceProperties.table].map((text) =>
+      decodeServiceProperties(text ?? ""),
+    );
+    if (!blob || !queue || !table) return refused("dataLoss", "damaged", `the service properties of account ${name} can't be read`);
     const allowed = texts.filter((text) => this.#options.allowWellKnownKey || text !== wellKnownKey);
     const keys = allowed.map((text) => fromBase64(text)).filter((key) => key !== undefined);
-    return { kind: "known", keys, refusedWellKnown: allowed.length < texts.length };
+    const refusedWellKnown = allowed.length < texts.length;
+    return ok({ kind: "known", keys, refusedWellKnown, delegationSecret, serviceProperties: { blob, queue, table } });
   }
 }

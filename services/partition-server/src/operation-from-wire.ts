@@ -1,6 +1,6 @@
 /** An operation as it came over the wire, as @stamp/objects takes it. Refused with `badRequest` when a part that must be there is not. */
 import { FailureError, type Outcome, ok } from "@stamp/base";
-import type { BlobHeaders, BlobName, Body, Conditions, Operation, Place } from "@stamp/objects";
+import type { BlobHeaders, BlobName, Body, ChangeAccount, Conditions, Operation, Place } from "@stamp/objects";
 import * as wire from "@stamp/wire";
 import { fromWire } from "@stamp/wire";
 
@@ -26,8 +26,14 @@ function convert(operation: wire.Operation | undefined): Operation {
     case "putAccount": {
       const account = kind.value.account;
       if (!account) throw missing("an account");
-      return { case: kind.case, value: { account: { name: account.name, keys: account.keys }, onlyIfAbsent: kind.value.onlyIfAbsent } };
+      const { name, keys, delegationSecret, serviceProperties, configuredDigest, createdMs } = account;
+      const converted = { name, keys, delegationSecret, serviceProperties, configuredDigest, createdMs: Number(createdMs) };
+      return { case: kind.case, value: { account: converted, onlyIfAbsent: kind.value.onlyIfAbsent } };
     }
+    case "listAccounts":
+      return { case: kind.case, value: kind.value };
+    case "changeAccount":
+      return { case: kind.case, value: changeOf(kind.value) };
     case "createContainer":
       return { case: kind.case, value: kind.value };
     case "getContainer":
@@ -70,6 +76,25 @@ function convert(operation: wire.Operation | undefined): Operation {
         value: { ...onBlob(kind.value), committed: kind.value.committed, uncommitted: kind.value.uncommitted },
       };
   }
+}
+
+const given = <T extends { readonly length: number }>(value: T): T | undefined => (value.length > 0 ? value : undefined);
+
+/** Lists and bytes that are empty mean that they stay as they are, or that nothing is expected. */
+function changeOf(change: wire.ChangeAccount): ChangeAccount {
+  return {
+    account: change.account,
+    keys: given(change.keys),
+    delegationSecret: given(change.delegationSecret),
+    configuredDigest: given(change.configuredDigest),
+    serviceProperties: change.serviceProperties,
+    expected: {
+      keys: given(change.expectedKeys),
+      delegationSecret: change.expectedDelegationSecret,
+      configuredDigest: change.expectedConfiguredDigest,
+      serviceProperties: change.expectedServiceProperties,
+    },
+  };
 }
 
 const optional = (value: bigint | undefined): number | undefined => (value === undefined ? undefined : fromWire(value));

@@ -1,7 +1,15 @@
 /** What an operation came to, as it goes over the wire. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Account, Blob, BlobContent, Container, OperationResult, Place } from "@stamp/objects";
-import type { BlobContentSchema, BlobSchema, ContainerSchema, ExtentLocation, OperationResultSchema, PlaceSchema } from "@stamp/wire";
+import type {
+  AccountSchema,
+  BlobContentSchema,
+  BlobSchema,
+  ContainerSchema,
+  ExtentLocation,
+  OperationResultSchema,
+  PlaceSchema,
+} from "@stamp/wire";
 import { toWire } from "@stamp/wire";
 
 type Init = MessageInitShape<typeof OperationResultSchema>;
@@ -13,6 +21,10 @@ export function resultToWire(result: OperationResult, extents: readonly ExtentLo
       return { kind: { case: "error", value: { code: result.value.code, details: { ...result.value.details } } } };
     case "account":
       return { kind: { case: "account", value: accountToWire(result.value) } };
+    case "accounts": {
+      const { accounts, nextMarker, rangeEnded } = result.value;
+      return { kind: { case: "accounts", value: { accounts: accounts.map(accountToWire), nextMarker, rangeEnded } } };
+    }
     case "container":
       return { kind: { case: "container", value: containerToWire(result.value) } };
     case "containers": {
@@ -41,7 +53,14 @@ export function resultToWire(result: OperationResult, extents: readonly ExtentLo
   }
 }
 
-const accountToWire = (account: Account) => ({ name: account.name, keys: [...account.keys] });
+const accountToWire = (account: Account): MessageInitShape<typeof AccountSchema> => ({
+  name: account.name,
+  keys: [...account.keys],
+  delegationSecret: account.delegationSecret,
+  serviceProperties: { ...account.serviceProperties },
+  configuredDigest: account.configuredDigest,
+  createdMs: toWire(account.createdMs),
+});
 
 const containerToWire = (container: Container): MessageInitShape<typeof ContainerSchema> => ({
   name: container.name,

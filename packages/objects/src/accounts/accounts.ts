@@ -1,26 +1,99 @@
-/** Operations on accounts: one row each in the Account table. */
-import { accountKey } from "../object-keys.ts";
-import type { Account, OperationValue } from "../operation.ts";
-import { answer, fail, getRow, intact, type Plan, type PlanContext } from "../plan.ts";
-import { dateTimeOfMs, decodeRow, encodeRow } from "../rows/row.ts";
+/** Operations on accounts: one row each in the Account table, keyed by the name. */
+import { compareBytes, concatBytes, emptyBytes } from "@stamp/base";
+import { serviceError } from "../errors.ts";
+import { accountKey, accountsFrom, accountsPrefix, afterPrefix } from "../object-keys.ts";
+import type { Account, ChangeAccount, ListAccounts, OperationValue } from "../operation.ts";
+import { answer, errorAnswer, fail, getRow, intact, type Plan, type PlanContext, scanRows } from "../plan.ts";
+import { decodeKey } from "../rows/key.ts";
+import { type DictionaryEntry, dateTimeOfMs, decodeRow, encodeRow, msOfDateTime } from "../rows/row.ts";
 import { accountSchema } from "../rows/schemas.ts";
 
-function decodeAccount(name: string, bytes: Uint8Array): Account {
-  const row = intact(decodeRow(accountSchema, bytes));
-  return { name, keys: (row.keys ?? []).map((entry) => String(entry.value)) };
+export const accountsPageMax = 1_000;
+const batchLimits = { rowsMax: 100, bytesMax: 512 * 1024 } as const;
+
+const texts = (entries: readonly (readonly [string, string])[]): DictionaryEntry[] | undefined =>
+  entries.length > 0 ? entries.map(([name, value]) => ({ name, type: "string", value })) : undefined;
+const bytes = (value: Uint8Array): Uint8Array | undefined => (value.length > 0 ? value : undefined);
+const owned = (value: Uint8Array | undefined): Uint8Array => (value ? concatBytes([value]) : emptyBytes);
+
+function decodeAccount(name: string, row: Uint8Array): Account {
+  const held = intact(decodeRow(accountSchema, row));
+  return {
+    name,
+    keys: (held.keys ?? []).map((entry) => String(entry.value)),
+    delegationSecret: owned(held.delegationSecret),
+    serviceProperties: Object.fromEntries((held.serviceProperties ?? []).map((entry) => [entry.name, String(entry.value)])),
+    configuredDigest: owned(held.configuredDigest),
+    createdMs: held.created === undefined ? 0 : msOfDateTime(held.created),
+  };
 }
+
+const put = (account: Account) =>
+  ({
+    kind: "put",
+    key: accountKey(account.name),
+    value: encodeRow(accountSchema, {
+      keys: texts(account.keys.map((key, index) => [`key${index + 1}`, key])),
+      created: dateTimeOfMs(account.createdMs),
+      delegationSecret: bytes(account.delegationSecret),
+      serviceProperties: texts(Object.entries(account.serviceProperties)),
+      configuredDigest: bytes(account.configuredDigest),
+    }),
+  }) as const;
 
 export function* getAccount(value: OperationValue<"getAccount">): Plan {
   const row = yield* getRow(accountKey(value.account));
   return row ? answer({ case: "account", value: decodeAccount(value.account, row) }) : fail("AccountNotFound");
 }
 
+/** Inserts it. One that is there stays as it is with `onlyIfAbsent`, otherwise it gets these keys. */
 export function* putAccount(value: OperationValue<"putAccount">, context: PlanContext): Plan {
   const { account, onlyIfAbsent } = value;
-  const key = accountKey(account.name);
-  const row = yield* getRow(key);
-  if (row && onlyIfAbsent) return answer({ case: "account", value: decodeAccount(account.name, row) });
-  const keys = account.keys.map((text, index) => ({ name: `key${index + 1}`, type: "string", value: text }) as const);
-  const created = row ? intact(decodeRow(accountSchema, row)).created : dateTimeOfMs(context.wallMs);
-  return answer({ case: "account", value: account }, [{ kind: "put", key, value: encodeRow(accountSchema, { keys, created }) }]);
+  const row = yield* getRow(accountKey(account.name));
+  const held = row ? decodeAccount(account.name, row) : undefined;
+  if (held && onlyIfAbsent) return answer({ case: "account", value: held });
+  const next = held ? { ...held, keys: account.keys } : { ...account, createdMs: context.wallMs };
+  return answer({ case: "account", value: next }, [put(next)]);
+}
+
+export function* changeAccount(value: ChangeAccount): Plan {
+  const row = yield* getRow(accountKey(value.account));
+  if (!row) return fail("AccountNotFound");
+  const held = decodeAccount(value.account, row);
+  if (!expectedIsSo(value.expected, held)) return errorAnswer(serviceError("ConditionNotMet", { status: "412" }));
+  const next: Account = {
+    ...held,
+    keys: value.keys ?? held.keys,
+    delegationSecret: value.delegationSecret ?? held.delegationSecret,
+    configuredDigest: value.configuredDigest ?? held.configuredDigest,
+    serviceProperties: { ...held.serviceProperties, ...value.serviceProperties },
+  };
+  return answer({ case: "account", value: next }, [put(next)]);
+}
+
+function expectedIsSo({ keys, delegationSecret, configuredDigest, serviceProperties }: ChangeAccount["expected"], held: Account): boolean {
+  if (keys !== undefined && (keys.length !== held.keys.length || keys.some((key, index) => key !== held.keys[index]))) return false;
+  if (delegationSecret !== undefined && compareBytes(delegationSecret, held.delegationSecret) !== 0) return false;
+  if (configuredDigest !== undefined && compareBytes(configuredDigest, held.configuredDigest) !== 0) return false;
+  return Object.entries(serviceProperties).every(([service, text]) => (held.serviceProperties[service] ?? "") === text);
+}
+
+export function* listAccounts(value: ListAccounts, context: PlanContext): Plan {
+  const end = afterPrefix(accountsPrefix());
+  const cut = context.range.high.length > 0 && compareBytes(context.range.high, end) < 0;
+  const high = cut ? context.range.high : end;
+  const size = value.maxResults < 1 ? accountsPageMax : Math.min(value.maxResults, accountsPageMax);
+  const from = accountsFrom(value.marker);
+  const accounts: Account[] = [];
+  for (let low = compareBytes(from, context.range.low) >= 0 ? from : context.range.low, more = true; more; ) {
+    const page = yield* scanRows(low, high, { ...batchLimits, rowsMax: Math.min(batchLimits.rowsMax, size - accounts.length + 1) });
+    for (const row of page.rows) {
+      const name = String(intact(decodeKey(row.key))[0]?.[0]);
+      if (accounts.length === size) return answer({ case: "accounts", value: { accounts, nextMarker: name, rangeEnded: false } });
+      accounts.push(decodeAccount(name, row.value));
+      low = concatBytes([row.key, Uint8Array.of(0)]);
+    }
+    more = page.more;
+  }
+  return answer({ case: "accounts", value: { accounts, nextMarker: "", rangeEnded: cut } });
 }

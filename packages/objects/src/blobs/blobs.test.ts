@@ -239,15 +239,3 @@ test("containers: conditions of metadata and delete", () => {
   const set = table.run({ case: "setContainerMetadata", value: { ...container, metadata: { k: "w" }, conditions: {} } });
   assert.ok(set.case === "container" && set.value.metadata.k === "w" && set.value.incarnation === 2);
 });
-
-test("accounts: inserted if absent, replaced otherwise", () => {
-  const table = new TestTable();
-  const account = (keys: string[]) => ({ name: "a", keys });
-  assert.equal(table.outcome("getAccount", { account: "a" }), "AccountNotFound");
-  table.run({ case: "putAccount", value: { account: account(["k1", "k2"]), onlyIfAbsent: true } });
-  table.run({ case: "putAccount", value: { account: account(["other"]), onlyIfAbsent: true } });
-  const held = table.run({ case: "getAccount", value: { account: "a" } });
-  assert.deepEqual(held, { case: "account", value: account(["k1", "k2"]) });
-  table.run({ case: "putAccount", value: { account: account(["new"]), onlyIfAbsent: false } });
-  assert.deepEqual(table.run({ case: "getAccount", value: { account: "a" } }), { case: "account", value: account(["new"]) });
-});

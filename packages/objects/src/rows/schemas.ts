@@ -20,9 +20,15 @@ const property = <T extends PropertyType>(id: number, type: T): Property<T> => (
 export const accountSchema: {
   readonly keys: Property<"DictionaryType">;
   readonly created: Property<"DateTime">;
+  readonly delegationSecret: Property<"binary">;
+  readonly serviceProperties: Property<"DictionaryType">;
+  readonly configuredDigest: Property<"binary">;
 } = {
   keys: property(1, "DictionaryType"),
   created: property(2, "DateTime"),
+  delegationSecret: property(3, "binary"),
+  serviceProperties: property(4, "DictionaryType"),
+  configuredDigest: property(5, "binary"),
 };
 
 /** All rows of the Blob table; which properties a row has follows from the kind of its key (object-keys.ts). */

@@ -1,8 +1,12 @@
-/** Who asks: SharedKey and SharedKeyLite by the keys of the account, or nobody. */
+/**
+ * Who asks (`authenticate`), and whether that is enough for what is asked (`authorize`): the one place where requests of every service
+ * are let in.
+ */
 import {
   checkSignature,
   type HttpHeaders,
   notImplemented,
+  type OperationAuthorization,
   type Parsed,
   parseAuthorization,
   parsed,
@@ -11,9 +15,10 @@ import {
   unknownAccount,
 } from "@stamp/azure-rest";
 import type { World } from "@stamp/ports";
-import type { Accounts } from "../accounts.ts";
+import type { AccountKeys, Accounts } from "../accounts.ts";
 import { restErrorOf } from "../failures.ts";
 import type { CallLimits } from "../router.ts";
+import type { Access } from "./exchange.ts";
 
 export interface ToAuthorize {
   readonly method: string;
@@ -22,26 +27,28 @@ export interface ToAuthorize {
   readonly version: string;
 }
 
-export async function authorize(
-  world: World,
-  accounts: Accounts,
-  request: ToAuthorize,
-  limits: CallLimits,
-): Promise<Parsed<{ readonly anonymous: boolean }>> {
+/** Whoever asks, and the account that is asked; what it may do is not looked at yet. */
+export interface Asker {
+  readonly by: Access["by"];
+  readonly account: AccountKeys;
+}
+
+export async function authenticate(world: World, accounts: Accounts, request: ToAuthorize, limits: CallLimits): Promise<Parsed<Asker>> {
   const header = request.headers.authorization;
   if (header !== undefined && /^bearer\s/i.test(header)) return notImplemented("Bearer tokens (Microsoft Entra ID, OIDC)");
   const { target } = request;
   const found = await accounts.find(target.account, limits);
   if (!found) return rejected("ServerBusy");
   if (!found.ok) return { ok: false, error: restErrorOf(found.failure) };
-  if (found.value.kind === "unknown") return unknownAccount(target.account);
-  if (header === undefined) {
+  const account = found.value;
+  if (account.kind === "unknown") return unknownAccount(target.account);
+  if (header === undefined || request.method === "OPTIONS") {
     if (target.query.has("sig")) return notImplemented("Shared Access Signatures");
-    return parsed({ anonymous: true });
+    return parsed({ by: "anonymous", account });
   }
   const authorization = parseAuthorization(header);
   if (!authorization.ok) return authorization;
-  const { keys, refusedWellKnown } = found.value;
+  const { keys, refusedWellKnown } = account;
   const checked = checkSignature({
     parts: {
       method: request.method,
@@ -57,7 +64,7 @@ export async function authorize(
     hmacSha256: (key, message) => world.digest.hmacSha256(key, message),
     equal: (a, b) => world.digest.equal(a, b),
   });
-  if (checked.ok) return parsed({ anonymous: false });
+  if (checked.ok) return parsed({ by: "key", account });
   if (keys.length > 0 || !refusedWellKnown) return checked;
   return rejected("AuthenticationFailed", {
     AuthenticationErrorDetail:
@@ -66,7 +73,16 @@ export async function authorize(
   });
 }
 
-export const noAuthentication = (operation: string): Parsed<never> =>
+export function authorize(asker: Asker, operation: string, needs: OperationAuthorization): Parsed<Access> {
+  switch (asker.by) {
+    case "key":
+      return parsed({ by: "key", may: () => true });
+    case "anonymous":
+      return needs.anonymous === undefined ? noAuthentication(operation) : parsed({ by: "anonymous", may: () => false });
+  }
+}
+
+const noAuthentication = (operation: string): Parsed<never> =>
   rejected(
     "NoAuthenticationInformation",
     { AuthenticationErrorDetail: `${operation} needs an Authorization header.` },

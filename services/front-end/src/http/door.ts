@@ -10,7 +10,7 @@ import type { FrontEndConfig } from "../config.ts";
 import { restErrorOf } from "../failures.ts";
 import type { Objects } from "../objects.ts";
 import type { CallLimits } from "../router.ts";
-import { authorize, noAuthentication } from "./authorize.ts";
+import { authenticate, authorize } from "./authorize.ts";
 import type { Answer, Exchange } from "./exchange.ts";
 import type { RestService } from "./service.ts";
 
@@ -70,22 +70,23 @@ export class HttpDoor {
       deadlineMs: this.#world.clock.monotonicMs() + (timeout.value ?? this.#config.requestTimeoutMs),
       signal: request.signal,
     });
-    const who =
-      method === "OPTIONS"
-        ? ({ ok: true, value: { anonymous: true } } as const)
-        : await authorize(this.#world, this.#accounts, { method, headers, target: target.value, version: version.value }, limits());
-    if (!who.ok) return who;
+    const asking = { method, headers, target: target.value, version: version.value };
+    const asker = await authenticate(this.#world, this.#accounts, asking, limits());
+    if (!asker.ok) return asker;
     const operation = this.#service.recognize(method, target.value, headers);
     if (!operation.ok) return operation;
     seen.operation = operation.value.name;
-    if (who.value.anonymous && !operation.value.mayBeAnonymous) return noAuthentication(operation.value.name);
+    const access = authorize(asker.value, operation.value.name, operation.value.authorization);
+    if (!access.ok) return access;
     const exchange: Exchange = {
       objects: this.#objects,
       request,
       headers,
       target: target.value,
       version: version.value,
-      anonymous: who.value.anonymous,
+      access: access.value,
+      anonymous: access.value.by === "anonymous",
+      serviceProperties: asker.value.account.serviceProperties[this.#service.name],
       limits,
     };
     return operation.value.serve(exchange);

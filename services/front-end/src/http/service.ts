@@ -1,5 +1,5 @@
 /** What makes a service: the part of the REST API that the door (door.ts) serves on one port. */
-import type { HttpHeaders, Parsed, RestError, Target } from "@stamp/azure-rest";
+import type { HttpHeaders, OperationAuthorization, Parsed, RestError, SignedResource, Target } from "@stamp/azure-rest";
 import type { Answer, Exchange } from "./exchange.ts";
 
 export interface RestService {
@@ -8,6 +8,8 @@ export interface RestService {
   readonly serverName: string;
   /** Suffixes of host names whose first label is the account. */
   readonly hostSuffixes: readonly string[];
+  /** What the path names, for the signature of a service SAS; looked at before anybody knows which operation it is. */
+  resource(target: Target): Parsed<SignedResource>;
   /** Which operation a request is, by method, target and headers; what can be refused without asking anybody is refused. */
   recognize(method: string, target: Target, headers: HttpHeaders): Parsed<RecognizedOperation>;
   /** The body of an error, in the form that the request asks for. */
@@ -17,8 +19,8 @@ export interface RestService {
 export interface RecognizedOperation {
   /** As the REST reference names it, in one word: PutBlob. */
   readonly name: string;
-  /** Whether it may be tried without Authorization; the handler decides. */
-  readonly mayBeAnonymous: boolean;
+  /** What this request needs of those who have no account key. */
+  readonly authorization: OperationAuthorization;
   serve(exchange: Exchange): Promise<Answer>;
 }
 

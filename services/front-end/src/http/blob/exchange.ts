@@ -1,5 +1,13 @@
 /** A request of the Blob service whose operation is known. */
-import { type BlobOperationName, type BlobResource, type Parsed, parsed, restError, type Target } from "@stamp/azure-rest";
+import {
+  type BlobOperationName,
+  type BlobResource,
+  blobAuthorization,
+  type Parsed,
+  parsed,
+  restError,
+  type Target,
+} from "@stamp/azure-rest";
 import type { Container } from "@stamp/wire";
 import type { BlobAddress, LocatedBlob } from "../../objects.ts";
 import type { Answer, Exchange } from "../exchange.ts";
@@ -11,26 +19,16 @@ export interface BlobExchange extends Exchange {
 
 export type BlobOperationHandler = (exchange: BlobExchange) => Promise<Answer>;
 
-/** What a request without authorization may do, by the container's public access. */
-const anonymousNeeds: Partial<Record<BlobOperationName, "blob" | "container">> = {
-  GetBlob: "blob",
-  GetBlobProperties: "blob",
-  GetBlobMetadata: "blob",
-  GetBlockList: "blob",
-  GetContainerProperties: "container",
-  GetContainerMetadata: "container",
-  ListBlobs: "container",
-};
-
-export const mayBeAnonymous = (operation: BlobOperationName): boolean => anonymousNeeds[operation] !== undefined;
+const isPublicFor = (needs: "always" | "blob" | "container", publicAccess: string): boolean =>
+  needs === "always" || publicAccess === "container" || publicAccess === needs;
 
 /** The container of the request, by a read of its row that is sent now or later. */
 export async function containerOfRequest(exchange: BlobExchange): Promise<Parsed<Container>> {
   const { account, container = "$root" } = exchange.target;
   const row = await exchange.objects.container(account, container, exchange.limits());
   if (!exchange.anonymous) return row;
-  const needs = anonymousNeeds[exchange.operation];
-  const allowed = row.ok && needs !== undefined && (row.value.publicAccess === "container" || row.value.publicAccess === needs);
+  const needs = blobAuthorization[exchange.operation].anonymous;
+  const allowed = row.ok && needs !== undefined && isPublicFor(needs, row.value.publicAccess);
   // Strangers are not told whether it is there.
   if (row.ok ? allowed : row.error.status >= 500) return row;
   return { ok: false, error: restError("ResourceNotFound") };

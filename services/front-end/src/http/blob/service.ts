@@ -1,13 +1,26 @@
 /** The Blob service. */
-import { checkNames, checkUnsupported, errorBody, formatIso, parseBlobResource, parsed, recognizeBlob } from "@stamp/azure-rest";
+import {
+  blobAuthorizationOf,
+  checkNames,
+  checkUnsupported,
+  errorBody,
+  formatIso,
+  parseBlobResource,
+  parsed,
+  recognizeBlob,
+  signedBlobResource,
+} from "@stamp/azure-rest";
 import type { RestService } from "../service.ts";
-import { mayBeAnonymous } from "./exchange.ts";
 import { operationHandlers } from "./operations.ts";
 
 export const blobService = (hostSuffixes: readonly string[]): RestService => ({
   name: "blob",
   serverName: "Stamp-Blob/1.0",
   hostSuffixes,
+  resource(target) {
+    const resource = parseBlobResource(target);
+    return resource.ok ? parsed(signedBlobResource(resource.value, target.query)) : resource;
+  },
   recognize(method, target, headers) {
     const resource = parseBlobResource(target);
     if (!resource.ok) return resource;
@@ -20,7 +33,7 @@ export const blobService = (hostSuffixes: readonly string[]): RestService => ({
     if (!supported.ok) return supported;
     return parsed({
       name: operation.value,
-      mayBeAnonymous: mayBeAnonymous(operation.value),
+      authorization: blobAuthorizationOf(operation.value, headers, target.query),
       serve: (exchange) => operationHandlers[operation.value]({ ...exchange, target: named, operation: operation.value }),
     });
   },

@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/objects.proto.
  */
 export const file_stamp_v1_objects: GenFile = /*@__PURE__*/
-  fileDesc("ChZzdGFtcC92MS9vYmplY3RzLnByb3RvEghzdGFtcC52MSKkBgoJT3BlcmF0aW9uEisKC2dldF9hY2NvdW50GAEgASgLMhQuc3RhbXAudjEuR2V0QWNjb3VudEgAEisKC3B1dF9hY2NvdW50GAIgASgLMhQuc3RhbXAudjEuUHV0QWNjb3VudEgAEjUKEGNyZWF0ZV9jb250YWluZXIYCiABKAsyGS5zdGFtcC52MS5DcmVhdGVDb250YWluZXJIABIvCg1nZXRfY29udGFpbmVyGAsgASgLMhYuc3RhbXAudjEuR2V0Q29udGFpbmVySAASQAoWc2V0X2NvbnRhaW5lcl9tZXRhZGF0YRgMIAEoCzIeLnN0YW1wLnYxLlNldENvbnRhaW5lck1ldGFkYXRhSAASNQoQZGVsZXRlX2NvbnRhaW5lchgNIAEoCzIZLnN0YW1wLnYxLkRlbGV0ZUNvbnRhaW5lckgAEjMKD2xpc3RfY29udGFpbmVycxgOIAEoCzIYLnN0YW1wLnYxLkxpc3RDb250YWluZXJzSAASJQoIcHV0X2Jsb2IYFCABKAsyES5zdGFtcC52MS5QdXRCbG9iSAASJQoIZ2V0X2Jsb2IYFSABKAsyES5zdGFtcC52MS5HZXRCbG9iSAASNgoRc2V0X2Jsb2JfbWV0YWRhdGEYFiABKAsyGS5zdGFtcC52MS5TZXRCbG9iTWV0YWRhdGFIABI0ChBzZXRfYmxvYl9oZWFkZXJzGBcgASgLMhguc3RhbXAudjEuU2V0QmxvYkhlYWRlcnNIABIrCgtkZWxldGVfYmxvYhgYIAEoCzIULnN0YW1wLnYxLkRlbGV0ZUJsb2JIABIpCgpsaXN0X2Jsb2JzGBkgASgLMhMuc3RhbXAudjEuTGlzdEJsb2JzSAASJwoJcHV0X2Jsb2NrGBogASgLMhIuc3RhbXAudjEuUHV0QmxvY2tIABIwCg5wdXRfYmxvY2tfbGlzdBgbIAEoCzIWLnN0YW1wLnYxLlB1dEJsb2NrTGlzdEgAEjAKDmdldF9ibG9ja19saXN0GBwgASgLMhYuc3RhbXAudjEuR2V0QmxvY2tMaXN0SABCBgoEa2luZCL7AgoPT3BlcmF0aW9uUmVzdWx0EicKBWVycm9yGAEgASgLMhYuc3RhbXAudjEuU2VydmljZUVycm9ySAASJAoHYWNjb3VudBgCIAEoCzIRLnN0YW1wLnYxLkFjY291bnRIABIoCgljb250YWluZXIYAyABKAsyEy5zdGFtcC52MS5Db250YWluZXJIABItCgpjb250YWluZXJzGAQgASgLMhcuc3RhbXAudjEuQ29udGFpbmVyUGFnZUgAEh4KBGJsb2IYBSABKAsyDi5zdGFtcC52MS5CbG9iSAASKAoHY29udGVudBgGIAEoCzIVLnN0YW1wLnYxLkJsb2JDb250ZW50SAASIwoFYmxvYnMYByABKAsyEi5zdGFtcC52MS5CbG9iUGFnZUgAEikKCmJsb2NrX2xpc3QYCCABKAsyEy5zdGFtcC52MS5CbG9ja0xpc3RIABIeCgRkb25lGAkgASgLMg4uc3RhbXAudjEuRG9uZUgAQgYKBGtpbmQikwEKDFNlcnZpY2VFcnJvchIMCgRjb2RlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSNAoHZGV0YWlscxgDIAMoCzIjLnN0YW1wLnYxLlNlcnZpY2VFcnJvci5EZXRhaWxzRW50cnkaLgoMRGV0YWlsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiBgoERG9uZSIdCgpHZXRBY2NvdW50Eg8KB2FjY291bnQYASABKAkiSAoKUHV0QWNjb3VudBIiCgdhY2NvdW50GAEgASgLMhEuc3RhbXAudjEuQWNjb3VudBIWCg5vbmx5X2lmX2Fic2VudBgCIAEoCCIlCgdBY2NvdW50EgwKBG5hbWUYASABKAkSDAoEa2V5cxgCIAMoCSL+AQoKQ29uZGl0aW9ucxIVCghpZl9tYXRjaBgBIAEoCUgAiAEBEhoKDWlmX25vbmVfbWF0Y2gYAiABKAlIAYgBARIhChRpZl9tb2RpZmllZF9zaW5jZV9tcxgDIAEoA0gCiAEBEiMKFmlmX3VubW9kaWZpZWRfc2luY2VfbXMYBCABKANIA4gBARIVCghsZWFzZV9pZBgFIAEoCUgEiAEBQgsKCV9pZl9tYXRjaEIQCg5faWZfbm9uZV9tYXRjaEIXChVfaWZfbW9kaWZpZWRfc2luY2VfbXNCGQoXX2lmX3VubW9kaWZpZWRfc2luY2VfbXNCCwoJX2xlYXNlX2lkIrgBCg9DcmVhdGVDb250YWluZXISDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSOQoIbWV0YWRhdGEYAyADKAsyJy5zdGFtcC52MS5DcmVhdGVDb250YWluZXIuTWV0YWRhdGFFbnRyeRIVCg1wdWJsaWNfYWNjZXNzGAQgASgJGi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJcCgxHZXRDb250YWluZXISDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSKAoKY29uZGl0aW9ucxgDIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMi1QEKFFNldENvbnRhaW5lck1ldGFkYXRhEg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEj4KCG1ldGFkYXRhGAMgAygLMiwuc3RhbXAudjEuU2V0Q29udGFpbmVyTWV0YWRhdGEuTWV0YWRhdGFFbnRyeRIoCgpjb25kaXRpb25zGAQgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiXwoPRGVsZXRlQ29udGFpbmVyEg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEigKCmNvbmRpdGlvbnMYAyABKAsyFC5zdGFtcC52MS5Db25kaXRpb25zIlYKDkxpc3RDb250YWluZXJzEg8KB2FjY291bnQYASABKAkSDgoGcHJlZml4GAIgASgJEg4KBm1hcmtlchgDIAEoCRITCgttYXhfcmVzdWx0cxgEIAEoDSLTAQoJQ29udGFpbmVyEgwKBG5hbWUYASABKAkSDAoEZXRhZxgCIAEoCRIYChBsYXN0X21vZGlmaWVkX21zGAMgASgDEjMKCG1ldGFkYXRhGAQgAygLMiEuc3RhbXAudjEuQ29udGFpbmVyLk1ldGFkYXRhRW50cnkSEwoLaW5jYXJuYXRpb24YBSABKAQSFQoNcHVibGljX2FjY2VzcxgGIAEoCRovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiYgoNQ29udGFpbmVyUGFnZRInCgpjb250YWluZXJzGAEgAygLMhMuc3RhbXAudjEuQ29udGFpbmVyEhMKC25leHRfbWFya2VyGAIgASgJEhMKC3JhbmdlX2VuZGVkGAMgASgIIm0KCEJsb2JOYW1lEg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEh0KFWNvbnRhaW5lcl9pbmNhcm5hdGlvbhgDIAEoBBIMCgRibG9iGAQgASgJEhAKCHNuYXBzaG90GAUgASgJIqABCgtCbG9iSGVhZGVycxIUCgxjb250ZW50X3R5cGUYASABKAkSGAoQY29udGVudF9lbmNvZGluZxgCIAEoCRIYChBjb250ZW50X2xhbmd1YWdlGAMgASgJEhMKC2NvbnRlbnRfbWQ1GAQgASgMEhUKDWNhY2hlX2NvbnRyb2wYBSABKAkSGwoTY29udGVudF9kaXNwb3NpdGlvbhgGIAEoCSI3CgRCb2R5Eg4KBmlubGluZRgBIAEoDBIfCgZwbGFjZXMYAiADKAsyDy5zdGFtcC52MS5QbGFjZSL/AQoHUHV0QmxvYhIgCgRuYW1lGAEgASgLMhIuc3RhbXAudjEuQmxvYk5hbWUSKAoKY29uZGl0aW9ucxgCIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMSJgoHaGVhZGVycxgDIAEoCzIVLnN0YW1wLnYxLkJsb2JIZWFkZXJzEjEKCG1ldGFkYXRhGAQgAygLMh8uc3RhbXAudjEuUHV0QmxvYi5NZXRhZGF0YUVudHJ5EhwKBGJvZHkYBSABKAsyDi5zdGFtcC52MS5Cb2R5Gi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASK+AQoHR2V0QmxvYhIgCgRuYW1lGAEgASgLMhIuc3RhbXAudjEuQmxvYk5hbWUSKAoKY29uZGl0aW9ucxgCIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMSGAoLc3RhcnRfYnl0ZXMYAyABKARIAIgBARIWCgllbmRfYnl0ZXMYBCABKARIAYgBARIXCg93aXRob3V0X2NvbnRlbnQYBSABKAhCDgoMX3N0YXJ0X2J5dGVzQgwKCl9lbmRfYnl0ZXMiyQEKD1NldEJsb2JNZXRhZGF0YRIgCgRuYW1lGAEgASgLMhIuc3RhbXAudjEuQmxvYk5hbWUSKAoKY29uZGl0aW9ucxgCIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMSOQoIbWV0YWRhdGEYAyADKAsyJy5zdGFtcC52MS5TZXRCbG9iTWV0YWRhdGEuTWV0YWRhdGFFbnRyeRovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEihAEKDlNldEJsb2JIZWFkZXJzEiAKBG5hbWUYASABKAsyEi5zdGFtcC52MS5CbG9iTmFtZRIoCgpjb25kaXRpb25zGAIgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxImCgdoZWFkZXJzGAMgASgLMhUuc3RhbXAudjEuQmxvYkhlYWRlcnMiWAoKRGVsZXRlQmxvYhIgCgRuYW1lGAEgASgLMhIuc3RhbXAudjEuQmxvYk5hbWUSKAoKY29uZGl0aW9ucxgCIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMinwIKBEJsb2ISDAoEbmFtZRgBIAEoCRIMCgRldGFnGAIgASgJEhgKEGxhc3RfbW9kaWZpZWRfbXMYAyABKAMSEgoKY3JlYXRlZF9tcxgEIAEoAxIcChRjb250ZW50X2xlbmd0aF9ieXRlcxgFIAEoBBImCgdoZWFkZXJzGAYgASgLMhUuc3RhbXAudjEuQmxvYkhlYWRlcnMSLgoIbWV0YWRhdGEYByADKAsyHC5zdGFtcC52MS5CbG9iLk1ldGFkYXRhRW50cnkSEQoJYmxvYl90eXBlGAggASgJEhMKC3VuY29tbWl0dGVkGAkgASgIGi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKyAQoLQmxvYkNvbnRlbnQSHAoEYmxvYhgBIAEoCzIOLnN0YW1wLnYxLkJsb2ISEwoLc3RhcnRfYnl0ZXMYAiABKAQSFAoMbGVuZ3RoX2J5dGVzGAMgASgEEg4KBmlubGluZRgEIAEoDBIfCgZwbGFjZXMYBSADKAsyDy5zdGFtcC52MS5QbGFjZRIpCgdleHRlbnRzGAYgAygLMhguc3RhbXAudjEuRXh0ZW50TG9jYXRpb24izQEKCUxpc3RCbG9icxIPCgdhY2NvdW50GAEgASgJEhEKCWNvbnRhaW5lchgCIAEoCRIdChVjb250YWluZXJfaW5jYXJuYXRpb24YAyABKAQSDgoGcHJlZml4GAQgASgJEhEKCWRlbGltaXRlchgFIAEoCRIOCgZtYXJrZXIYBiABKAkSEwoLbWF4X3Jlc3VsdHMYByABKA0SGAoQaW5jbHVkZV9tZXRhZGF0YRgIIAEoCBIbChNpbmNsdWRlX3VuY29tbWl0dGVkGAkgASgIIlsKCEJsb2JQYWdlEiUKB2VudHJpZXMYASADKAsyFC5zdGFtcC52MS5MaXN0ZWRCbG9iEhMKC25leHRfbWFya2VyGAIgASgJEhMKC3JhbmdlX2VuZGVkGAMgASgIIkYKCkxpc3RlZEJsb2ISHgoEYmxvYhgBIAEoCzIOLnN0YW1wLnYxLkJsb2JIABIQCgZwcmVmaXgYAiABKAlIAEIGCgRraW5kIoYBCghQdXRCbG9jaxIgCgRuYW1lGAEgASgLMhIuc3RhbXAudjEuQmxvYk5hbWUSKAoKY29uZGl0aW9ucxgCIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMSEAoIYmxvY2tfaWQYAyABKAwSHAoEYm9keRgEIAEoCzIOLnN0YW1wLnYxLkJvZHkilQIKDFB1dEJsb2NrTGlzdBIgCgRuYW1lGAEgASgLMhIuc3RhbXAudjEuQmxvYk5hbWUSKAoKY29uZGl0aW9ucxgCIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMSJgoHaGVhZGVycxgDIAEoCzIVLnN0YW1wLnYxLkJsb2JIZWFkZXJzEjYKCG1ldGFkYXRhGAQgAygLMiQuc3RhbXAudjEuUHV0QmxvY2tMaXN0Lk1ldGFkYXRhRW50cnkSKAoGYmxvY2tzGAUgAygLMhguc3RhbXAudjEuQmxvY2tSZWZlcmVuY2UaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIkkKDkJsb2NrUmVmZXJlbmNlEhAKCGJsb2NrX2lkGAEgASgMEiUKBnNvdXJjZRgCIAEoDjIVLnN0YW1wLnYxLkJsb2NrU291cmNlIoIBCgxHZXRCbG9ja0xpc3QSIAoEbmFtZRgBIAEoCzISLnN0YW1wLnYxLkJsb2JOYW1lEigKCmNvbmRpdGlvbnMYAiABKAsyFC5zdGFtcC52MS5Db25kaXRpb25zEhEKCWNvbW1pdHRlZBgDIAEoCBITCgt1bmNvbW1pdHRlZBgEIAEoCCJ7CglCbG9ja0xpc3QSHAoEYmxvYhgBIAEoCzIOLnN0YW1wLnYxLkJsb2ISJgoJY29tbWl0dGVkGAIgAygLMhMuc3RhbXAudjEuQmxvY2tTaXplEigKC3VuY29tbWl0dGVkGAMgAygLMhMuc3RhbXAudjEuQmxvY2tTaXplIjEKCUJsb2NrU2l6ZRIQCghibG9ja19pZBgBIAEoDBISCgpzaXplX2J5dGVzGAIgASgEKn4KC0Jsb2NrU291cmNlEhwKGEJMT0NLX1NPVVJDRV9VTlNQRUNJRklFRBAAEhoKFkJMT0NLX1NPVVJDRV9DT01NSVRURUQQARIcChhCTE9DS19TT1VSQ0VfVU5DT01NSVRURUQQAhIXChNCTE9DS19TT1VSQ0VfTEFURVNUEANiBnByb3RvMw", [file_stamp_v1_common]);
+  fileDesc("ChZzdGFtcC92MS9vYmplY3RzLnByb3RvEghzdGFtcC52MSKIBwoJT3BlcmF0aW9uEisKC2dldF9hY2NvdW50GAEgASgLMhQuc3RhbXAudjEuR2V0QWNjb3VudEgAEisKC3B1dF9hY2NvdW50GAIgASgLMhQuc3RhbXAudjEuUHV0QWNjb3VudEgAEi8KDWxpc3RfYWNjb3VudHMYAyABKAsyFi5zdGFtcC52MS5MaXN0QWNjb3VudHNIABIxCg5jaGFuZ2VfYWNjb3VudBgEIAEoCzIXLnN0YW1wLnYxLkNoYW5nZUFjY291bnRIABI1ChBjcmVhdGVfY29udGFpbmVyGAogASgLMhkuc3RhbXAudjEuQ3JlYXRlQ29udGFpbmVySAASLwoNZ2V0X2NvbnRhaW5lchgLIAEoCzIWLnN0YW1wLnYxLkdldENvbnRhaW5lckgAEkAKFnNldF9jb250YWluZXJfbWV0YWRhdGEYDCABKAsyHi5zdGFtcC52MS5TZXRDb250YWluZXJNZXRhZGF0YUgAEjUKEGRlbGV0ZV9jb250YWluZXIYDSABKAsyGS5zdGFtcC52MS5EZWxldGVDb250YWluZXJIABIzCg9saXN0X2NvbnRhaW5lcnMYDiABKAsyGC5zdGFtcC52MS5MaXN0Q29udGFpbmVyc0gAEiUKCHB1dF9ibG9iGBQgASgLMhEuc3RhbXAudjEuUHV0QmxvYkgAEiUKCGdldF9ibG9iGBUgASgLMhEuc3RhbXAudjEuR2V0QmxvYkgAEjYKEXNldF9ibG9iX21ldGFkYXRhGBYgASgLMhkuc3RhbXAudjEuU2V0QmxvYk1ldGFkYXRhSAASNAoQc2V0X2Jsb2JfaGVhZGVycxgXIAEoCzIYLnN0YW1wLnYxLlNldEJsb2JIZWFkZXJzSAASKwoLZGVsZXRlX2Jsb2IYGCABKAsyFC5zdGFtcC52MS5EZWxldGVCbG9iSAASKQoKbGlzdF9ibG9icxgZIAEoCzITLnN0YW1wLnYxLkxpc3RCbG9ic0gAEicKCXB1dF9ibG9jaxgaIAEoCzISLnN0YW1wLnYxLlB1dEJsb2NrSAASMAoOcHV0X2Jsb2NrX2xpc3QYGyABKAsyFi5zdGFtcC52MS5QdXRCbG9ja0xpc3RIABIwCg5nZXRfYmxvY2tfbGlzdBgcIAEoCzIWLnN0YW1wLnYxLkdldEJsb2NrTGlzdEgAQgYKBGtpbmQipgMKD09wZXJhdGlvblJlc3VsdBInCgVlcnJvchgBIAEoCzIWLnN0YW1wLnYxLlNlcnZpY2VFcnJvckgAEiQKB2FjY291bnQYAiABKAsyES5zdGFtcC52MS5BY2NvdW50SAASKAoJY29udGFpbmVyGAMgASgLMhMuc3RhbXAudjEuQ29udGFpbmVySAASLQoKY29udGFpbmVycxgEIAEoCzIXLnN0YW1wLnYxLkNvbnRhaW5lclBhZ2VIABIeCgRibG9iGAUgASgLMg4uc3RhbXAudjEuQmxvYkgAEigKB2NvbnRlbnQYBiABKAsyFS5zdGFtcC52MS5CbG9iQ29udGVudEgAEiMKBWJsb2JzGAcgASgLMhIuc3RhbXAudjEuQmxvYlBhZ2VIABIpCgpibG9ja19saXN0GAggASgLMhMuc3RhbXAudjEuQmxvY2tMaXN0SAASHgoEZG9uZRgJIAEoCzIOLnN0YW1wLnYxLkRvbmVIABIpCghhY2NvdW50cxgKIAEoCzIVLnN0YW1wLnYxLkFjY291bnRQYWdlSABCBgoEa2luZCKTAQoMU2VydmljZUVycm9yEgwKBGNvZGUYASABKAkSDwoHbWVzc2FnZRgCIAEoCRI0CgdkZXRhaWxzGAMgAygLMiMuc3RhbXAudjEuU2VydmljZUVycm9yLkRldGFpbHNFbnRyeRouCgxEZXRhaWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIGCgREb25lIh0KCkdldEFjY291bnQSDwoHYWNjb3VudBgBIAEoCSJICgpQdXRBY2NvdW50EiIKB2FjY291bnQYASABKAsyES5zdGFtcC52MS5BY2NvdW50EhYKDm9ubHlfaWZfYWJzZW50GAIgASgIIu8BCgdBY2NvdW50EgwKBG5hbWUYASABKAkSDAoEa2V5cxgCIAMoCRIZChFkZWxlZ2F0aW9uX3NlY3JldBgDIAEoDBJEChJzZXJ2aWNlX3Byb3BlcnRpZXMYBCADKAsyKC5zdGFtcC52MS5BY2NvdW50LlNlcnZpY2VQcm9wZXJ0aWVzRW50cnkSGQoRY29uZmlndXJlZF9kaWdlc3QYBSABKAwSEgoKY3JlYXRlZF9tcxgGIAEoAxo4ChZTZXJ2aWNlUHJvcGVydGllc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiMwoMTGlzdEFjY291bnRzEg4KBm1hcmtlchgBIAEoCRITCgttYXhfcmVzdWx0cxgCIAEoDSJcCgtBY2NvdW50UGFnZRIjCghhY2NvdW50cxgBIAMoCzIRLnN0YW1wLnYxLkFjY291bnQSEwoLbmV4dF9tYXJrZXIYAiABKAkSEwoLcmFuZ2VfZW5kZWQYAyABKAgisAQKDUNoYW5nZUFjY291bnQSDwoHYWNjb3VudBgBIAEoCRIMCgRrZXlzGAIgAygJEhkKEWRlbGVnYXRpb25fc2VjcmV0GAMgASgMEhkKEWNvbmZpZ3VyZWRfZGlnZXN0GAQgASgMEkoKEnNlcnZpY2VfcHJvcGVydGllcxgFIAMoCzIuLnN0YW1wLnYxLkNoYW5nZUFjY291bnQuU2VydmljZVByb3BlcnRpZXNFbnRyeRInChpleHBlY3RlZF9kZWxlZ2F0aW9uX3NlY3JldBgKIAEoDEgAiAEBEicKGmV4cGVjdGVkX2NvbmZpZ3VyZWRfZGlnZXN0GAsgASgMSAGIAQESFQoNZXhwZWN0ZWRfa2V5cxgMIAMoCRJbChtleHBlY3RlZF9zZXJ2aWNlX3Byb3BlcnRpZXMYDSADKAsyNi5zdGFtcC52MS5DaGFuZ2VBY2NvdW50LkV4cGVjdGVkU2VydmljZVByb3BlcnRpZXNFbnRyeRo4ChZTZXJ2aWNlUHJvcGVydGllc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaQAoeRXhwZWN0ZWRTZXJ2aWNlUHJvcGVydGllc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCHQobX2V4cGVjdGVkX2RlbGVnYXRpb25fc2VjcmV0Qh0KG19leHBlY3RlZF9jb25maWd1cmVkX2RpZ2VzdCL+AQoKQ29uZGl0aW9ucxIVCghpZl9tYXRjaBgBIAEoCUgAiAEBEhoKDWlmX25vbmVfbWF0Y2gYAiABKAlIAYgBARIhChRpZl9tb2RpZmllZF9zaW5jZV9tcxgDIAEoA0gCiAEBEiMKFmlmX3VubW9kaWZpZWRfc2luY2VfbXMYBCABKANIA4gBARIVCghsZWFzZV9pZBgFIAEoCUgEiAEBQgsKCV9pZl9tYXRjaEIQCg5faWZfbm9uZV9tYXRjaEIXChVfaWZfbW9kaWZpZWRfc2luY2VfbXNCGQoXX2lmX3VubW9kaWZpZWRfc2luY2VfbXNCCwoJX2xlYXNlX2lkIrgBCg9DcmVhdGVDb250YWluZXISDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSOQoIbWV0YWRhdGEYAyADKAsyJy5zdGFtcC52MS5DcmVhdGVDb250YWluZXIuTWV0YWRhdGFFbnRyeRIVCg1wdWJsaWNfYWNjZXNzGAQgASgJGi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJcCgxHZXRDb250YWluZXISDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSKAoKY29uZGl0aW9ucxgDIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMi1QEKFFNldENvbnRhaW5lck1ldGFkYXRhEg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEj4KCG1ldGFkYXRhGAMgAygLMiwuc3RhbXAudjEuU2V0Q29udGFpbmVyTWV0YWRhdGEuTWV0YWRhdGFFbnRyeRIoCgpjb25kaXRpb25zGAQgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiXwoPRGVsZXRlQ29udGFpbmVyEg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEigKCmNvbmRpdGlvbnMYAyABKAsyFC5zdGFtcC52MS5Db25kaXRpb25zIlYKDkxpc3RDb250YWluZXJzEg8KB2FjY291bnQYASABKAkSDgoGcHJlZml4GAIgASgJEg4KBm1hcmtlchgDIAEoCRITCgttYXhfcmVzdWx0cxgEIAEoDSLTAQoJQ29udGFpbmVyEgwKBG5hbWUYASABKAkSDAoEZXRhZxgCIAEoCRIYChBsYXN0X21vZGlmaWVkX21zGAMgASgDEjMKCG1ldGFkYXRhGAQgAygLMiEuc3RhbXAudjEuQ29udGFpbmVyLk1ldGFkYXRhRW50cnkSEwoLaW5jYXJuYXRpb24YBSABKAQSFQoNcHVibGljX2FjY2VzcxgGIAEoCRovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiYgoNQ29udGFpbmVyUGFnZRInCgpjb250YWluZXJzGAEgAygLMhMuc3RhbXAudjEuQ29udGFpbmVyEhMKC25leHRfbWFya2VyGAIgASgJEhMKC3JhbmdlX2VuZGVkGAMgASgIIm0KCEJsb2JOYW1lEg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEh0KFWNvbnRhaW5lcl9pbmNhcm5hdGlvbhgDIAEoBBIMCgRibG9iGAQgASgJEhAKCHNuYXBzaG90GAUgASgJIqABCgtCbG9iSGVhZGVycxIUCgxjb250ZW50X3R5cGUYASABKAkSGAoQY29udGVudF9lbmNvZGluZxgCIAEoCRIYChBjb250ZW50X2xhbmd1YWdlGAMgASgJEhMKC2NvbnRlbnRfbWQ1GAQgASgMEhUKDWNhY2hlX2NvbnRyb2wYBSABKAkSGwoTY29udGVudF9kaXNwb3NpdGlvbhgGIAEoCSI3CgRCb2R5Eg4KBmlubGluZRgBIAEoDBIfCgZwbGFjZXMYAiADKAsyDy5zdGFtcC52MS5QbGFjZSL/AQoHUHV0QmxvYhIgCgRuYW1lGAEgASgLMhIuc3RhbXAudjEuQmxvYk5hbWUSKAoKY29uZGl0aW9ucxgCIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMSJgoHaGVhZGVycxgDIAEoCzIVLnN0YW1wLnYxLkJsb2JIZWFkZXJzEjEKCG1ldGFkYXRhGAQgAygLMh8uc3RhbXAudjEuUHV0QmxvYi5NZXRhZGF0YUVudHJ5EhwKBGJvZHkYBSABKAsyDi5zdGFtcC52MS5Cb2R5Gi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASK+AQoHR2V0QmxvYhIgCgRuYW1lGAEgASgLMhIuc3RhbXAudjEuQmxvYk5hbWUSKAoKY29uZGl0aW9ucxgCIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMSGAoLc3RhcnRfYnl0ZXMYAyABKARIAIgBARIWCgllbmRfYnl0ZXMYBCABKARIAYgBARIXCg93aXRob3V0X2NvbnRlbnQYBSABKAhCDgoMX3N0YXJ0X2J5dGVzQgwKCl9lbmRfYnl0ZXMiyQEKD1NldEJsb2JNZXRhZGF0YRIgCgRuYW1lGAEgASgLMhIuc3RhbXAudjEuQmxvYk5hbWUSKAoKY29uZGl0aW9ucxgCIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMSOQoIbWV0YWRhdGEYAyADKAsyJy5zdGFtcC52MS5TZXRCbG9iTWV0YWRhdGEuTWV0YWRhdGFFbnRyeRovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEihAEKDlNldEJsb2JIZWFkZXJzEiAKBG5hbWUYASABKAsyEi5zdGFtcC52MS5CbG9iTmFtZRIoCgpjb25kaXRpb25zGAIgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxImCgdoZWFkZXJzGAMgASgLMhUuc3RhbXAudjEuQmxvYkhlYWRlcnMiWAoKRGVsZXRlQmxvYhIgCgRuYW1lGAEgASgLMhIuc3RhbXAudjEuQmxvYk5hbWUSKAoKY29uZGl0aW9ucxgCIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMinwIKBEJsb2ISDAoEbmFtZRgBIAEoCRIMCgRldGFnGAIgASgJEhgKEGxhc3RfbW9kaWZpZWRfbXMYAyABKAMSEgoKY3JlYXRlZF9tcxgEIAEoAxIcChRjb250ZW50X2xlbmd0aF9ieXRlcxgFIAEoBBImCgdoZWFkZXJzGAYgASgLMhUuc3RhbXAudjEuQmxvYkhlYWRlcnMSLgoIbWV0YWRhdGEYByADKAsyHC5zdGFtcC52MS5CbG9iLk1ldGFkYXRhRW50cnkSEQoJYmxvYl90eXBlGAggASgJEhMKC3VuY29tbWl0dGVkGAkgASgIGi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKyAQoLQmxvYkNvbnRlbnQSHAoEYmxvYhgBIAEoCzIOLnN0YW1wLnYxLkJsb2ISEwoLc3RhcnRfYnl0ZXMYAiABKAQSFAoMbGVuZ3RoX2J5dGVzGAMgASgEEg4KBmlubGluZRgEIAEoDBIfCgZwbGFjZXMYBSADKAsyDy5zdGFtcC52MS5QbGFjZRIpCgdleHRlbnRzGAYgAygLMhguc3RhbXAudjEuRXh0ZW50TG9jYXRpb24izQEKCUxpc3RCbG9icxIPCgdhY2NvdW50GAEgASgJEhEKCWNvbnRhaW5lchgCIAEoCRIdChVjb250YWluZXJfaW5jYXJuYXRpb24YAyABKAQSDgoGcHJlZml4GAQgASgJEhEKCWRlbGltaXRlchgFIAEoCRIOCgZtYXJrZXIYBiABKAkSEwoLbWF4X3Jlc3VsdHMYByABKA0SGAoQaW5jbHVkZV9tZXRhZGF0YRgIIAEoCBIbChNpbmNsdWRlX3VuY29tbWl0dGVkGAkgASgIIlsKCEJsb2JQYWdlEiUKB2VudHJpZXMYASADKAsyFC5zdGFtcC52MS5MaXN0ZWRCbG9iEhMKC25leHRfbWFya2VyGAIgASgJEhMKC3JhbmdlX2VuZGVkGAMgASgIIkYKCkxpc3RlZEJsb2ISHgoEYmxvYhgBIAEoCzIOLnN0YW1wLnYxLkJsb2JIABIQCgZwcmVmaXgYAiABKAlIAEIGCgRraW5kIoYBCghQdXRCbG9jaxIgCgRuYW1lGAEgASgLMhIuc3RhbXAudjEuQmxvYk5hbWUSKAoKY29uZGl0aW9ucxgCIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMSEAoIYmxvY2tfaWQYAyABKAwSHAoEYm9keRgEIAEoCzIOLnN0YW1wLnYxLkJvZHkilQIKDFB1dEJsb2NrTGlzdBIgCgRuYW1lGAEgASgLMhIuc3RhbXAudjEuQmxvYk5hbWUSKAoKY29uZGl0aW9ucxgCIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMSJgoHaGVhZGVycxgDIAEoCzIVLnN0YW1wLnYxLkJsb2JIZWFkZXJzEjYKCG1ldGFkYXRhGAQgAygLMiQuc3RhbXAudjEuUHV0QmxvY2tMaXN0Lk1ldGFkYXRhRW50cnkSKAoGYmxvY2tzGAUgAygLMhguc3RhbXAudjEuQmxvY2tSZWZlcmVuY2UaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIkkKDkJsb2NrUmVmZXJlbmNlEhAKCGJsb2NrX2lkGAEgASgMEiUKBnNvdXJjZRgCIAEoDjIVLnN0YW1wLnYxLkJsb2NrU291cmNlIoIBCgxHZXRCbG9ja0xpc3QSIAoEbmFtZRgBIAEoCzISLnN0YW1wLnYxLkJsb2JOYW1lEigKCmNvbmRpdGlvbnMYAiABKAsyFC5zdGFtcC52MS5Db25kaXRpb25zEhEKCWNvbW1pdHRlZBgDIAEoCBITCgt1bmNvbW1pdHRlZBgEIAEoCCJ7CglCbG9ja0xpc3QSHAoEYmxvYhgBIAEoCzIOLnN0YW1wLnYxLkJsb2ISJgoJY29tbWl0dGVkGAIgAygLMhMuc3RhbXAudjEuQmxvY2tTaXplEigKC3VuY29tbWl0dGVkGAMgAygLMhMuc3RhbXAudjEuQmxvY2tTaXplIjEKCUJsb2NrU2l6ZRIQCghibG9ja19pZBgBIAEoDBISCgpzaXplX2J5dGVzGAIgASgEKn4KC0Jsb2NrU291cmNlEhwKGEJMT0NLX1NPVVJDRV9VTlNQRUNJRklFRBAAEhoKFkJMT0NLX1NPVVJDRV9DT01NSVRURUQQARIcChhCTE9DS19TT1VSQ0VfVU5DT01NSVRURUQQAhIXChNCTE9DS19TT1VSQ0VfTEFURVNUEANiBnByb3RvMw", [file_stamp_v1_common]);
 
 /**
  * Operations on objects, as the front-end asks a partition server for them. What the Azure REST API says about conditions, leases and
@@ -36,6 +36,18 @@ export type Operation = Message<"stamp.v1.Operation"> & {
      */
     value: PutAccount;
     case: "putAccount";
+  } | {
+    /**
+     * @generated from field: stamp.v1.ListAccounts list_accounts = 3;
+     */
+    value: ListAccounts;
+    case: "listAccounts";
+  } | {
+    /**
+     * @generated from field: stamp.v1.ChangeAccount change_account = 4;
+     */
+    value: ChangeAccount;
+    case: "changeAccount";
   } | {
     /**
      * @generated from field: stamp.v1.CreateContainer create_container = 10;
@@ -195,6 +207,12 @@ export type OperationResult = Message<"stamp.v1.OperationResult"> & {
      */
     value: Done;
     case: "done";
+  } | {
+    /**
+     * @generated from field: stamp.v1.AccountPage accounts = 10;
+     */
+    value: AccountPage;
+    case: "accounts";
   } | { case: undefined; value?: undefined };
 };
 
@@ -305,6 +323,32 @@ export type Account = Message<"stamp.v1.Account"> & {
    * @generated from field: repeated string keys = 2;
    */
   keys: string[];
+
+  /**
+   * 32 random bytes, from which user delegation keys are derived; empty until the first is asked for.
+   *
+   * @generated from field: bytes delegation_secret = 3;
+   */
+  delegationSecret: Uint8Array;
+
+  /**
+   * Of the blob, queue and table service: docs/formats/service-properties.md; empty for the defaults.
+   *
+   * @generated from field: map<string, string> service_properties = 4;
+   */
+  serviceProperties: { [key: string]: string };
+
+  /**
+   * Of the keys that the configuration said last; empty when it was not made by one.
+   *
+   * @generated from field: bytes configured_digest = 5;
+   */
+  configuredDigest: Uint8Array;
+
+  /**
+   * @generated from field: int64 created_ms = 6;
+   */
+  createdMs: bigint;
 };
 
 /**
@@ -313,6 +357,124 @@ export type Account = Message<"stamp.v1.Account"> & {
  */
 export const AccountSchema: GenMessage<Account> = /*@__PURE__*/
   messageDesc(file_stamp_v1_objects, 6);
+
+/**
+ * The accounts in order of their names.
+ *
+ * @generated from message stamp.v1.ListAccounts
+ */
+export type ListAccounts = Message<"stamp.v1.ListAccounts"> & {
+  /**
+   * The first name of the page; empty for the start.
+   *
+   * @generated from field: string marker = 1;
+   */
+  marker: string;
+
+  /**
+   * @generated from field: uint32 max_results = 2;
+   */
+  maxResults: number;
+};
+
+/**
+ * Describes the message stamp.v1.ListAccounts.
+ * Use `create(ListAccountsSchema)` to create a new message.
+ */
+export const ListAccountsSchema: GenMessage<ListAccounts> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_objects, 7);
+
+/**
+ * @generated from message stamp.v1.AccountPage
+ */
+export type AccountPage = Message<"stamp.v1.AccountPage"> & {
+  /**
+   * @generated from field: repeated stamp.v1.Account accounts = 1;
+   */
+  accounts: Account[];
+
+  /**
+   * @generated from field: string next_marker = 2;
+   */
+  nextMarker: string;
+
+  /**
+   * The range ended before the page was full: ask the next range.
+   *
+   * @generated from field: bool range_ended = 3;
+   */
+  rangeEnded: boolean;
+};
+
+/**
+ * Describes the message stamp.v1.AccountPage.
+ * Use `create(AccountPageSchema)` to create a new message.
+ */
+export const AccountPageSchema: GenMessage<AccountPage> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_objects, 8);
+
+/**
+ * Changes what is named, in one step, if `expected` is still so. Repeated, it changes nothing more.
+ *
+ * @generated from message stamp.v1.ChangeAccount
+ */
+export type ChangeAccount = Message<"stamp.v1.ChangeAccount"> & {
+  /**
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * Instead of the keys it has.
+   *
+   * @generated from field: repeated string keys = 2;
+   */
+  keys: string[];
+
+  /**
+   * @generated from field: bytes delegation_secret = 3;
+   */
+  delegationSecret: Uint8Array;
+
+  /**
+   * @generated from field: bytes configured_digest = 4;
+   */
+  configuredDigest: Uint8Array;
+
+  /**
+   * @generated from field: map<string, string> service_properties = 5;
+   */
+  serviceProperties: { [key: string]: string };
+
+  /**
+   * What the account must have, or ConditionNotMet is the answer.
+   *
+   * @generated from field: optional bytes expected_delegation_secret = 10;
+   */
+  expectedDelegationSecret?: Uint8Array | undefined;
+
+  /**
+   * @generated from field: optional bytes expected_configured_digest = 11;
+   */
+  expectedConfiguredDigest?: Uint8Array | undefined;
+
+  /**
+   * @generated from field: repeated string expected_keys = 12;
+   */
+  expectedKeys: string[];
+
+  /**
+   * @generated from field: map<string, string> expected_service_properties = 13;
+   */
+  expectedServiceProperties: { [key: string]: string };
+};
+
+/**
+ * Describes the message stamp.v1.ChangeAccount.
+ * Use `create(ChangeAccountSchema)` to create a new message.
+ */
+export const ChangeAccountSchema: GenMessage<ChangeAccount> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_objects, 9);
 
 /**
  * @generated from message stamp.v1.Conditions
@@ -351,7 +513,7 @@ export type Conditions = Message<"stamp.v1.Conditions"> & {
  * Use `create(ConditionsSchema)` to create a new message.
  */
 export const ConditionsSchema: GenMessage<Conditions> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 7);
+  messageDesc(file_stamp_v1_objects, 10);
 
 /**
  * @generated from message stamp.v1.CreateContainer
@@ -385,7 +547,7 @@ export type CreateContainer = Message<"stamp.v1.CreateContainer"> & {
  * Use `create(CreateContainerSchema)` to create a new message.
  */
 export const CreateContainerSchema: GenMessage<CreateContainer> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 8);
+  messageDesc(file_stamp_v1_objects, 11);
 
 /**
  * @generated from message stamp.v1.GetContainer
@@ -412,7 +574,7 @@ export type GetContainer = Message<"stamp.v1.GetContainer"> & {
  * Use `create(GetContainerSchema)` to create a new message.
  */
 export const GetContainerSchema: GenMessage<GetContainer> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 9);
+  messageDesc(file_stamp_v1_objects, 12);
 
 /**
  * @generated from message stamp.v1.SetContainerMetadata
@@ -444,7 +606,7 @@ export type SetContainerMetadata = Message<"stamp.v1.SetContainerMetadata"> & {
  * Use `create(SetContainerMetadataSchema)` to create a new message.
  */
 export const SetContainerMetadataSchema: GenMessage<SetContainerMetadata> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 10);
+  messageDesc(file_stamp_v1_objects, 13);
 
 /**
  * @generated from message stamp.v1.DeleteContainer
@@ -471,7 +633,7 @@ export type DeleteContainer = Message<"stamp.v1.DeleteContainer"> & {
  * Use `create(DeleteContainerSchema)` to create a new message.
  */
 export const DeleteContainerSchema: GenMessage<DeleteContainer> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 11);
+  messageDesc(file_stamp_v1_objects, 14);
 
 /**
  * @generated from message stamp.v1.ListContainers
@@ -505,7 +667,7 @@ export type ListContainers = Message<"stamp.v1.ListContainers"> & {
  * Use `create(ListContainersSchema)` to create a new message.
  */
 export const ListContainersSchema: GenMessage<ListContainers> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 12);
+  messageDesc(file_stamp_v1_objects, 15);
 
 /**
  * @generated from message stamp.v1.Container
@@ -549,7 +711,7 @@ export type Container = Message<"stamp.v1.Container"> & {
  * Use `create(ContainerSchema)` to create a new message.
  */
 export const ContainerSchema: GenMessage<Container> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 13);
+  messageDesc(file_stamp_v1_objects, 16);
 
 /**
  * @generated from message stamp.v1.ContainerPage
@@ -580,7 +742,7 @@ export type ContainerPage = Message<"stamp.v1.ContainerPage"> & {
  * Use `create(ContainerPageSchema)` to create a new message.
  */
 export const ContainerPageSchema: GenMessage<ContainerPage> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 14);
+  messageDesc(file_stamp_v1_objects, 17);
 
 /**
  * A blob, or a container's incarnation in which it is looked for.
@@ -621,7 +783,7 @@ export type BlobName = Message<"stamp.v1.BlobName"> & {
  * Use `create(BlobNameSchema)` to create a new message.
  */
 export const BlobNameSchema: GenMessage<BlobName> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 15);
+  messageDesc(file_stamp_v1_objects, 18);
 
 /**
  * @generated from message stamp.v1.BlobHeaders
@@ -665,7 +827,7 @@ export type BlobHeaders = Message<"stamp.v1.BlobHeaders"> & {
  * Use `create(BlobHeadersSchema)` to create a new message.
  */
 export const BlobHeadersSchema: GenMessage<BlobHeaders> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 16);
+  messageDesc(file_stamp_v1_objects, 19);
 
 /**
  * Content: inside the message when small, else where WriteData put it.
@@ -689,7 +851,7 @@ export type Body = Message<"stamp.v1.Body"> & {
  * Use `create(BodySchema)` to create a new message.
  */
 export const BodySchema: GenMessage<Body> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 17);
+  messageDesc(file_stamp_v1_objects, 20);
 
 /**
  * @generated from message stamp.v1.PutBlob
@@ -726,7 +888,7 @@ export type PutBlob = Message<"stamp.v1.PutBlob"> & {
  * Use `create(PutBlobSchema)` to create a new message.
  */
 export const PutBlobSchema: GenMessage<PutBlob> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 18);
+  messageDesc(file_stamp_v1_objects, 21);
 
 /**
  * @generated from message stamp.v1.GetBlob
@@ -767,7 +929,7 @@ export type GetBlob = Message<"stamp.v1.GetBlob"> & {
  * Use `create(GetBlobSchema)` to create a new message.
  */
 export const GetBlobSchema: GenMessage<GetBlob> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 19);
+  messageDesc(file_stamp_v1_objects, 22);
 
 /**
  * @generated from message stamp.v1.SetBlobMetadata
@@ -794,7 +956,7 @@ export type SetBlobMetadata = Message<"stamp.v1.SetBlobMetadata"> & {
  * Use `create(SetBlobMetadataSchema)` to create a new message.
  */
 export const SetBlobMetadataSchema: GenMessage<SetBlobMetadata> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 20);
+  messageDesc(file_stamp_v1_objects, 23);
 
 /**
  * @generated from message stamp.v1.SetBlobHeaders
@@ -821,7 +983,7 @@ export type SetBlobHeaders = Message<"stamp.v1.SetBlobHeaders"> & {
  * Use `create(SetBlobHeadersSchema)` to create a new message.
  */
 export const SetBlobHeadersSchema: GenMessage<SetBlobHeaders> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 21);
+  messageDesc(file_stamp_v1_objects, 24);
 
 /**
  * @generated from message stamp.v1.DeleteBlob
@@ -843,7 +1005,7 @@ export type DeleteBlob = Message<"stamp.v1.DeleteBlob"> & {
  * Use `create(DeleteBlobSchema)` to create a new message.
  */
 export const DeleteBlobSchema: GenMessage<DeleteBlob> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 22);
+  messageDesc(file_stamp_v1_objects, 25);
 
 /**
  * @generated from message stamp.v1.Blob
@@ -904,7 +1066,7 @@ export type Blob = Message<"stamp.v1.Blob"> & {
  * Use `create(BlobSchema)` to create a new message.
  */
 export const BlobSchema: GenMessage<Blob> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 23);
+  messageDesc(file_stamp_v1_objects, 26);
 
 /**
  * @generated from message stamp.v1.BlobContent
@@ -952,7 +1114,7 @@ export type BlobContent = Message<"stamp.v1.BlobContent"> & {
  * Use `create(BlobContentSchema)` to create a new message.
  */
 export const BlobContentSchema: GenMessage<BlobContent> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 24);
+  messageDesc(file_stamp_v1_objects, 27);
 
 /**
  * @generated from message stamp.v1.ListBlobs
@@ -1013,7 +1175,7 @@ export type ListBlobs = Message<"stamp.v1.ListBlobs"> & {
  * Use `create(ListBlobsSchema)` to create a new message.
  */
 export const ListBlobsSchema: GenMessage<ListBlobs> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 25);
+  messageDesc(file_stamp_v1_objects, 28);
 
 /**
  * @generated from message stamp.v1.BlobPage
@@ -1042,7 +1204,7 @@ export type BlobPage = Message<"stamp.v1.BlobPage"> & {
  * Use `create(BlobPageSchema)` to create a new message.
  */
 export const BlobPageSchema: GenMessage<BlobPage> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 26);
+  messageDesc(file_stamp_v1_objects, 29);
 
 /**
  * @generated from message stamp.v1.ListedBlob
@@ -1071,7 +1233,7 @@ export type ListedBlob = Message<"stamp.v1.ListedBlob"> & {
  * Use `create(ListedBlobSchema)` to create a new message.
  */
 export const ListedBlobSchema: GenMessage<ListedBlob> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 27);
+  messageDesc(file_stamp_v1_objects, 30);
 
 /**
  * @generated from message stamp.v1.PutBlock
@@ -1105,7 +1267,7 @@ export type PutBlock = Message<"stamp.v1.PutBlock"> & {
  * Use `create(PutBlockSchema)` to create a new message.
  */
 export const PutBlockSchema: GenMessage<PutBlock> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 28);
+  messageDesc(file_stamp_v1_objects, 31);
 
 /**
  * @generated from message stamp.v1.PutBlockList
@@ -1142,7 +1304,7 @@ export type PutBlockList = Message<"stamp.v1.PutBlockList"> & {
  * Use `create(PutBlockListSchema)` to create a new message.
  */
 export const PutBlockListSchema: GenMessage<PutBlockList> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 29);
+  messageDesc(file_stamp_v1_objects, 32);
 
 /**
  * @generated from message stamp.v1.BlockReference
@@ -1164,7 +1326,7 @@ export type BlockReference = Message<"stamp.v1.BlockReference"> & {
  * Use `create(BlockReferenceSchema)` to create a new message.
  */
 export const BlockReferenceSchema: GenMessage<BlockReference> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 30);
+  messageDesc(file_stamp_v1_objects, 33);
 
 /**
  * @generated from message stamp.v1.GetBlockList
@@ -1196,7 +1358,7 @@ export type GetBlockList = Message<"stamp.v1.GetBlockList"> & {
  * Use `create(GetBlockListSchema)` to create a new message.
  */
 export const GetBlockListSchema: GenMessage<GetBlockList> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 31);
+  messageDesc(file_stamp_v1_objects, 34);
 
 /**
  * @generated from message stamp.v1.BlockList
@@ -1225,7 +1387,7 @@ export type BlockList = Message<"stamp.v1.BlockList"> & {
  * Use `create(BlockListSchema)` to create a new message.
  */
 export const BlockListSchema: GenMessage<BlockList> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 32);
+  messageDesc(file_stamp_v1_objects, 35);
 
 /**
  * @generated from message stamp.v1.BlockSize
@@ -1247,7 +1409,7 @@ export type BlockSize = Message<"stamp.v1.BlockSize"> & {
  * Use `create(BlockSizeSchema)` to create a new message.
  */
 export const BlockSizeSchema: GenMessage<BlockSize> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 33);
+  messageDesc(file_stamp_v1_objects, 36);
 
 /**
  * @generated from enum stamp.v1.BlockSource

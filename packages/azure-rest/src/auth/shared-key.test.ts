@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { test } from "node:test";
-import { fromBase64 } from "./base64.ts";
-import { formatRfc1123 } from "./dates.ts";
+import { fromBase64 } from "../base64.ts";
+import { formatRfc1123 } from "../dates.ts";
+import type { HttpHeaders } from "../headers.ts";
+import { parseTarget } from "../target.ts";
 import { compareByCulture } from "./header-order.ts";
-import type { HttpHeaders } from "./headers.ts";
 import {
   checkSignature,
   compareByCodeUnit,
@@ -14,7 +15,6 @@ import {
   signRequest,
   stringToSign,
 } from "./shared-key.ts";
-import { parseTarget } from "./target.ts";
 import { claimsOfToken, makeToken, verifyToken } from "./token.ts";
 
 const hmacSha256: HmacSha256 = (key, message) => createHmac("sha256", key).update(message).digest();

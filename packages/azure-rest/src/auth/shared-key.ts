@@ -9,13 +9,13 @@
  * differ only for uncommon metadata names; a signature that fits either is one by the key's owner over the same headers.
  */
 import { utf8 } from "@stamp/base";
-import { fromBase64, toBase64 } from "./base64.ts";
-import { formatRfc1123, parseRfc1123 } from "./dates.ts";
+import { fromBase64, toBase64 } from "../base64.ts";
+import { formatRfc1123, parseRfc1123 } from "../dates.ts";
+import type { HttpHeaders } from "../headers.ts";
+import { type Parsed, parsed, rejected } from "../rest-error.ts";
+import { parseQuery, type Query } from "../target.ts";
+import { behaves } from "../version.ts";
 import { compareByCulture } from "./header-order.ts";
-import type { HttpHeaders } from "./headers.ts";
-import { type Parsed, parsed, rejected } from "./rest-error.ts";
-import { parseQuery, type Query } from "./target.ts";
-import { behaves } from "./version.ts";
 
 export type HmacSha256 = (key: Uint8Array, message: Uint8Array) => Uint8Array;
 /** Constant time. */
@@ -96,7 +96,7 @@ export interface SignatureCheck {
   readonly equal: EqualBytes;
 }
 
-const failed = (detail: string): { readonly ok: false; readonly error: import("./rest-error.ts").RestError } =>
+const failed = (detail: string): { readonly ok: false; readonly error: import("../rest-error.ts").RestError } =>
   rejected("AuthenticationFailed", { AuthenticationErrorDetail: detail });
 
 export function checkSignature(check: SignatureCheck): Parsed<void> {

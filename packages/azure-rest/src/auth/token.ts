@@ -3,9 +3,9 @@
  * part's text by an account key). Made by `stamp token`.
  */
 import { utf8 } from "@stamp/base";
-import { fromBase64Url, toBase64Url } from "./base64.ts";
+import { fromBase64Url, toBase64Url } from "../base64.ts";
+import { decodeUtf8 } from "../target.ts";
 import type { EqualBytes, HmacSha256 } from "./shared-key.ts";
-import { decodeUtf8 } from "./target.ts";
 
 export interface TokenClaims {
   readonly account: string;

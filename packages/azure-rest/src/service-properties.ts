@@ -1,0 +1,90 @@
+/**
+ * Properties of an account's services: what Set Blob (Queue, Table) Service Properties says, and the settings of the blob service that
+ * only the operator changes (versioning, retention of deleted containers). Stored as JSON text in the account's row, one text for each
+ * service (`docs/formats/service-properties.md`).
+ */
+
+export interface RetentionPolicy {
+  readonly enabled: boolean;
+  /** 1 to 365, when enabled. */
+  readonly days?: number;
+}
+
+export interface Logging {
+  readonly version: string;
+  readonly delete: boolean;
+  readonly read: boolean;
+  readonly write: boolean;
+  readonly retention: RetentionPolicy;
+}
+
+export interface Metrics {
+  readonly version: string;
+  readonly enabled: boolean;
+  /** When enabled. */
+  readonly includeApis?: boolean;
+  readonly retention: RetentionPolicy;
+}
+
+/** Lists as they were written; `*` stands for everything, a trailing `*` in a header name for its beginning. */
+export interface CorsRule {
+  readonly allowedOrigins: readonly string[];
+  readonly allowedMethods: readonly string[];
+  readonly allowedHeaders: readonly string[];
+  readonly exposedHeaders: readonly string[];
+  readonly maxAgeSeconds: number;
+}
+
+export interface StaticWebsite {
+  readonly enabled: boolean;
+  readonly indexDocument?: string;
+  readonly errorDocument404Path?: string;
+  readonly defaultIndexDocumentPath?: string;
+}
+
+export interface ServiceProperties {
+  readonly logging: Logging;
+  readonly hourMetrics: Metrics;
+  readonly minuteMetrics: Metrics;
+  readonly cors: readonly CorsRule[];
+  /** Blob: the version of requests that name none. */
+  readonly defaultServiceVersion?: string;
+  /** Blob: deleted blobs, snapshots and versions are kept for so long. */
+  readonly deleteRetention: RetentionPolicy & { readonly allowPermanentDelete?: boolean };
+  readonly staticWebsite: StaticWebsite;
+  /** Blob, by the operator: deleted containers are kept for so long. */
+  readonly containerDeleteRetention: RetentionPolicy;
+  /** Blob, by the operator: every write keeps what was there as a version. */
+  readonly versioning: boolean;
+}
+
+export const serviceNames = ["blob", "queue", "table"] as const;
+export type ServiceName = (typeof serviceNames)[number];
+
+const off: RetentionPolicy = { enabled: false };
+const noMetrics: Metrics = { version: "1.0", enabled: false, retention: off };
+
+/** Of an account that nobody set any for. */
+export const defaultServiceProperties: ServiceProperties = {
+  logging: { version: "1.0", delete: false, read: false, write: false, retention: off },
+  hourMetrics: noMetrics,
+  minuteMetrics: noMetrics,
+  cors: [],
+  deleteRetention: off,
+  staticWebsite: { enabled: false },
+  containerDeleteRetention: off,
+  versioning: false,
+};
+
+export const encodeServiceProperties = (properties: ServiceProperties): string => JSON.stringify({ v: 1, ...properties });
+
+/** `""` is the default. Undefined for what this code did not write: a newer format, or damage. */
+export function decodeServiceProperties(text: string): ServiceProperties | undefined {
+  if (text === "") return defaultServiceProperties;
+  try {
+    const { v, ...held } = JSON.parse(text) as { v: unknown } & ServiceProperties;
+    return v === 1 ? { ...defaultServiceProperties, ...held } : undefined;
+  } catch {
+    return undefined;
+  }
+}
