@@ -44,6 +44,8 @@ export type RuleName =
   | "truncateAfterCheckpoint"
   | "placesCheckedInRowOrder"
   | "checksumBeforeServing"
+  | "diskWorkBounded"
+  | "lateReadsRefused"
   | "leaseRestartedOnLoad";
 
 export interface Rules {

@@ -14,6 +14,7 @@ import {
   toWire,
 } from "@stamp/wire";
 import { checksumOf, copyInto } from "./copier.ts";
+import { appendIo, repairIo } from "./disk-queue.ts";
 import { copyPath, extentPath } from "./extent-files.ts";
 import { LocalExtent } from "./local-extent.ts";
 import { journalRecord, type Node, unknownExtent } from "./node.ts";
@@ -160,7 +161,7 @@ async function seal(
     await node.store.flush(extent);
     const index = await node.store.index(extent);
     if (index === undefined) return damaged(node, extent, "its blocks can't be found");
-    const own = await checksumOf(node, extent, replica.durableBytes);
+    const own = await checksumOf(node, extent, replica.durableBytes, appendIo);
     if (own === undefined) return damaged(node, extent, "its content can't be read");
     const copied = await copyInto(node, {
       id,
@@ -187,7 +188,7 @@ async function seal(
   const boundary = replica.durableBytes === lengthBytes || (await node.store.index(extent))?.find(lengthBytes)?.offsetBytes === lengthBytes;
   if (!boundary) return refused("invalidArgument", "badRequest", `no block of extent ${id} ends at ${lengthBytes}`);
   const checksum =
-    replica.checksum !== undefined && replica.state === "sealed" ? replica.checksum : await checksumOf(node, extent, lengthBytes);
+    replica.checksum !== undefined && replica.state === "sealed" ? replica.checksum : await checksumOf(node, extent, lengthBytes, appendIo);
   if (checksum === undefined) return damaged(node, extent, "its content can't be read");
   await node.journal.write(
     journalRecord("seal", id, { offsetBytes: lengthBytes }),
@@ -275,7 +276,7 @@ async function replace(node: Node, request: CopyExtentRequest, held: LocalExtent
     replicas: [],
     ...sealedMeta(lengthBytes, version, copied.value.checksum),
   } as ReplicaMeta;
-  await node.store.files.writeHeader(path, meta);
+  await node.store.files.writeHeader(path, meta, repairIo);
   const extent = new LocalExtent(new Replica(meta, node.world.rules), lengthBytes);
   extent.before = async () => {
     await held?.flushing;

@@ -1,10 +1,12 @@
 /** Copies framed bytes of an extent from other replicas. Every frame is verified before it is written; a source that fails is left. */
 import { concatBytes, type ExtentId, type Outcome, ok, refused } from "@stamp/base";
-import { frameBytesMax, parseFrameHeader, Slices, walkFrames } from "@stamp/extent";
+import { frameBytesMax, Slices, walkFrames } from "@stamp/extent";
 import { DiskError } from "@stamp/ports";
 import { ExtentNode, toWire } from "@stamp/wire";
+import { type Io, repairIo } from "./disk-queue.ts";
 import type { LocalExtent } from "./local-extent.ts";
 import type { Node } from "./node.ts";
+import { wholeFrames } from "./verify.ts";
 
 const pieceBytes = 1024 * 1024;
 const pieceTimeoutMs = 5_000;
@@ -55,14 +57,16 @@ export async function copyInto(node: Node, job: CopyJob): Promise<Outcome<CopyRe
         break;
       }
       carried = carried.length === 0 ? payload : concatBytes([carried, payload]);
-      const frames = wholeFrames(node, job.id, at, carried);
+      const whole = wholeFrames(node.world.digest.crc32c, job.id, at, carried);
+      // What is no frame is left in, so that the walk names it.
+      const frames = whole.invalid ? carried : carried.subarray(0, whole.bytes);
       const walked = walkFrames(node.world.digest.crc32c, job.id, at, new Slices([frames]), { payloads: true });
       if (walked.kind === "invalid" || (frames.length === 0 && carried.length > frameBytesMax)) {
         why = `${address}: ${walked.kind === "invalid" ? walked.why : "no frame"} at ${at}`;
         break;
       }
       if (frames.length > 0) {
-        await node.store.files.write(job.path, at, [frames]);
+        await node.store.files.write(job.path, at, [frames], repairIo);
         for (const frame of walked.frames) totals.push(frame.headerBytes + frame.payloadBytes);
         checksum = node.world.digest.crc32c(frames, checksum);
         at += frames.length;
@@ -73,7 +77,7 @@ export async function copyInto(node: Node, job: CopyJob): Promise<Outcome<CopyRe
       }
     }
     if (at === job.toBytes) {
-      await node.store.files.sync(job.path);
+      await node.store.files.sync(job.path, repairIo);
       return ok({ checksum, totals, beginBytes: job.fromBytes });
     }
   }
@@ -81,22 +85,8 @@ export async function copyInto(node: Node, job: CopyJob): Promise<Outcome<CopyRe
   return refused("unavailable", "damaged", `extent ${job.id} can't be copied beyond ${at} of ${job.toBytes}: ${why}`);
 }
 
-/** The leading part of `bytes` that is whole frames by their headers. */
-function wholeFrames(node: Node, id: ExtentId, offsetBytes: number, bytes: Uint8Array): Uint8Array {
-  let at = 0;
-  for (;;) {
-    const parsed = parseFrameHeader(node.world.digest.crc32c, id, offsetBytes + at, bytes.subarray(at));
-    // An invalid header is left in, so that the walk names it.
-    if (parsed.kind === "invalid") return bytes;
-    if (parsed.kind === "short") return bytes.subarray(0, at);
-    const total = parsed.header.headerBytes + parsed.header.payloadBytes;
-    if (at + total > bytes.length) return bytes.subarray(0, at);
-    at += total;
-  }
-}
-
 /** crc32c of [0, lengthBytes) of this replica; known from the appends, or read. Undefined when it can't be read. */
-export async function checksumOf(node: Node, extent: LocalExtent, lengthBytes: number): Promise<number | undefined> {
+export async function checksumOf(node: Node, extent: LocalExtent, lengthBytes: number, io: Io): Promise<number | undefined> {
   const known = extent.replica.checksumAt(lengthBytes);
   if (known !== undefined) return known;
   let checksum = 0;
@@ -104,7 +94,7 @@ export async function checksumOf(node: Node, extent: LocalExtent, lengthBytes: n
     for (let at = 0; at < lengthBytes; at += pieceBytes) {
       const wanted = Math.min(pieceBytes, lengthBytes - at);
       let got = 0;
-      for (const slice of await node.store.read(extent, at, wanted)) {
+      for (const slice of await node.store.read(extent, at, wanted, io)) {
         checksum = node.world.digest.crc32c(slice, checksum);
         got += slice.length;
       }

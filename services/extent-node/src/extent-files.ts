@@ -2,7 +2,7 @@
  * The extent files of a node: names, open handles, headers. `extents/<xx>/<id>.extent`, xx = the id's last byte; a copy in the making
  * lies beside it as `<id>.copy`. At most `openFilesMax` handles stay open; one in use is never closed.
  */
-import type { ExtentId } from "@stamp/base";
+import { type ExtentId, totalLength } from "@stamp/base";
 import {
   type Decoded,
   decodeExtentHeader,
@@ -13,6 +13,7 @@ import {
   type ReplicaMeta,
 } from "@stamp/extent";
 import { type Disk, DiskError, type DiskFile, type World } from "@stamp/ports";
+import { appendIo, type DiskQueue, type Io } from "./disk-queue.ts";
 
 export const extentsFolder = "extents";
 export const extentFolder = (id: ExtentId): string => `${extentsFolder}/${(id % 256).toString(16).padStart(2, "0")}`;
@@ -29,6 +30,7 @@ export class ExtentFiles {
   readonly #world: World;
   readonly #disk: Disk;
   readonly #openMax: number;
+  readonly #queue: DiskQueue;
   readonly #identity: { readonly stampId: string; readonly diskId: string };
   /** In order of last use. */
   readonly #handles: Map<string, Handle> = new Map();
@@ -36,7 +38,8 @@ export class ExtentFiles {
   /** Extent files that are known to be there, name included; only of open handles. */
   readonly #present: Set<string> = new Set();
 
-  constructor(world: World, openMax: number, identity: { readonly stampId: string; readonly diskId: string }) {
+  constructor(world: World, queue: DiskQueue, openMax: number, identity: { readonly stampId: string; readonly diskId: string }) {
+    this.#queue = queue;
     this.#world = world;
     this.#disk = world.disk;
     this.#openMax = openMax;
@@ -98,13 +101,15 @@ export class ExtentFiles {
   }
 
   /** Writes the header and syncs the whole file: data written before are durable with it. */
-  async writeHeader(path: string, meta: ReplicaMeta): Promise<void> {
+  async writeHeader(path: string, meta: ReplicaMeta, io: Io = appendIo): Promise<void> {
     await this.with(path, false, async (file) => {
       const before = this.#generations.get(path) ?? (await this.#readGeneration(file));
       const generation = before + 1;
       const page = encodeExtentHeader(this.#world.digest.crc32c, { generation, ...this.#identity, meta });
-      await file.write(extentSlotOffset(generation), [page]);
-      await file.sync();
+      await this.#queue.run(io, page.length, async () => {
+        await file.write(extentSlotOffset(generation), [page]);
+        await file.sync();
+      });
       this.#generations.set(path, generation);
     });
   }
@@ -118,16 +123,20 @@ export class ExtentFiles {
     return this.with(path, false, async (file) => decodeExtentHeader(this.#world.digest.crc32c, await file.read(0, extentContentOffset)));
   }
 
-  read(id: ExtentId, offsetBytes: number, lengthBytes: number): Promise<Uint8Array> {
-    return this.with(extentPath(id), false, (file) => file.read(extentContentOffset + offsetBytes, lengthBytes));
+  read(id: ExtentId, offsetBytes: number, lengthBytes: number, io: Io): Promise<Uint8Array> {
+    return this.with(extentPath(id), false, (file) =>
+      this.#queue.run(io, lengthBytes, () => file.read(extentContentOffset + offsetBytes, lengthBytes)),
+    );
   }
 
-  write(path: string, offsetBytes: number, chunks: readonly Uint8Array[]): Promise<void> {
-    return this.with(path, true, (file) => file.write(extentContentOffset + offsetBytes, chunks));
+  write(path: string, offsetBytes: number, chunks: readonly Uint8Array[], io: Io = appendIo): Promise<void> {
+    return this.with(path, true, (file) =>
+      this.#queue.run(io, totalLength(chunks), () => file.write(extentContentOffset + offsetBytes, chunks)),
+    );
   }
 
-  sync(path: string): Promise<void> {
-    return this.with(path, false, (file) => file.sync());
+  sync(path: string, io: Io = appendIo): Promise<void> {
+    return this.with(path, false, (file) => this.#queue.run(io, 0, () => file.sync()));
   }
 
   /** Nothing lies beyond this length afterwards. */

@@ -20,6 +20,7 @@ import {
 } from "@stamp/ports";
 import { ExtentNode, fromWire, LockService } from "@stamp/wire";
 import type { ExtentNodeConfig } from "./config.ts";
+import { DiskQueue } from "./disk-queue.ts";
 import { ExtentFiles } from "./extent-files.ts";
 import { ExtentStore } from "./extent-store.ts";
 import { failStopDisk } from "./fail-stop-disk.ts";
@@ -29,6 +30,7 @@ import { Node } from "./node.ts";
 import { formatDisk, readIdentity } from "./node-disk.ts";
 import { recover } from "./recovery.ts";
 import { Reporter } from "./reporter.ts";
+import { Scrubber } from "./scrubber.ts";
 import { extentNodeHandlers } from "./server.ts";
 import { ExtentTable } from "./table.ts";
 
@@ -39,6 +41,8 @@ export class ExtentNodeRole implements Role {
   readonly #world: World;
   readonly #config: ExtentNodeConfig;
   readonly #journalDisk: Disk;
+  readonly #ownJournalDisk: boolean;
+  #queue: DiskQueue | undefined;
   readonly #stop: AbortController = new AbortController();
   #listener: Listener | undefined;
   #identity: Identity | undefined;
@@ -46,6 +50,7 @@ export class ExtentNodeRole implements Role {
   #journal: Journal | undefined;
   #node: Node | undefined;
   #reporter: Reporter | undefined;
+  #scrubber: Scrubber | undefined;
   #preparing: Promise<void> | undefined;
   #ready = false;
   #waitingFor = "its disk";
@@ -58,6 +63,7 @@ export class ExtentNodeRole implements Role {
   constructor(world: World, config: ExtentNodeConfig, options: { readonly journalDisk?: Disk } = {}) {
     this.#world = { ...world, disk: failStopDisk(world.disk, world.fatal) };
     this.#config = config;
+    this.#ownJournalDisk = options.journalDisk !== undefined;
     this.#journalDisk = options.journalDisk === undefined ? this.#world.disk : failStopDisk(options.journalDisk, world.fatal);
   }
 
@@ -92,6 +98,7 @@ export class ExtentNodeRole implements Role {
     this.#waitingFor = "the end";
     await this.#preparing;
     await this.#reporter?.stop();
+    await this.#scrubber?.stop();
     await this.#listener?.close(1_000);
     await this.#journal?.drained();
     await this.#store?.flushAll();
@@ -127,6 +134,8 @@ export class ExtentNodeRole implements Role {
         stampId: node?.identity.stampId ?? "",
         diskId: node?.identity.diskId ?? "",
         freeBytes: node?.freeBytes ?? 0,
+        disk: this.#queue?.facts ?? {},
+        scrub: this.#scrubber?.facts ?? {},
         ...this.#recovered,
       },
     };
@@ -171,7 +180,9 @@ export class ExtentNodeRole implements Role {
     this.#waitingFor = "the recovery of its disk";
     const opened = await ExtentTable.open(world.keyValue);
     if (!opened.complete && !fresh) world.logger.warn("the extent table is rebuilt from the extent files", { why: opened.why });
-    const files = new ExtentFiles(world, this.#config.openFilesMax, identity);
+    const queue = new DiskQueue(world);
+    this.#queue = queue;
+    const files = new ExtentFiles(world, queue, this.#config.openFilesMax, identity);
     const store = new ExtentStore(world, this.#config, files, opened.table);
     this.#store = store;
     const recovered = await recover(world, this.#journalDisk, files, opened.table, opened.complete, identity);
@@ -183,7 +194,7 @@ export class ExtentNodeRole implements Role {
       if (replica.state === "open") extent.index = await store.index(extent);
     }
     this.#recovered = { replayedRecords: recovered.replayed, tableRebuilt: recovered.rebuilt && !fresh };
-    const journal = new Journal(world, this.#journalDisk, this.#config, recovered, {
+    const journal = new Journal(world, this.#journalDisk, this.#ownJournalDisk ? new DiskQueue(world) : queue, this.#config, recovered, {
       room: () => store.room(),
       segmentClosed: (generation) => store.segmentClosed(generation),
       smTerm: () => this.#node?.smTerm ?? recovered.smTerm,
@@ -223,6 +234,8 @@ export class ExtentNodeRole implements Role {
     this.#ready = true;
     world.logger.info("the extent node serves", { extents: store.extents.size, replayed: recovered.replayed });
     reporter.start();
+    this.#scrubber = new Scrubber(node);
+    this.#scrubber.start();
   }
 
   async #leaderTerm(): Promise<Outcome<number>> {

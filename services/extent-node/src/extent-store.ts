@@ -5,9 +5,10 @@
  * Invariants: only durable records get here; an extent's data are written in offset order; a sealed header is written only after data
  * and truncation; a segment is released only when every extent it touches is synced, header and table included.
  */
-import { type ExtentId, present } from "@stamp/base";
+import { type ExtentId, FailureError, present } from "@stamp/base";
 import { type BlockIndex, frameBytes, indexFromRuns, type ReplicaMeta } from "@stamp/extent";
 import { DiskError, type KeyValueOperation, sleep, type Timer, type World } from "@stamp/ports";
+import { appendIo, type Io } from "./disk-queue.ts";
 import { type ExtentFiles, extentPath } from "./extent-files.ts";
 import type { Journal } from "./journal.ts";
 import type { LocalExtent, PendingAppend } from "./local-extent.ts";
@@ -17,6 +18,7 @@ import { walkFile } from "./walk.ts";
 const flushBytesMax = 8 * 1024 * 1024;
 const flushersMax = 4;
 const fullRetryMs = 1_000;
+const overloadedRetryMs = 100;
 /** Small appends wait this long for company, unless so many bytes wait: one write of a file for many batches of the journal. */
 const gatherMs = 20;
 const gatherBytesMax = 256 * 1024;
@@ -172,6 +174,10 @@ export class ExtentStore {
         await sleep(this.#world.clock, fullRetryMs);
         return;
       }
+      if (error instanceof FailureError && error.failure.reason === "overloaded") {
+        await sleep(this.#world.clock, overloadedRetryMs);
+        return;
+      }
       this.#stopped = true;
       this.#world.fatal(`extent ${extent.replica.extentId} can't be written: ${String(error)}`);
     }
@@ -280,7 +286,7 @@ export class ExtentStore {
     const runs = await this.table.runs(extentId);
     let index = indexFromRuns(runs, durableBytes);
     if (index === undefined) {
-      const walked = await walkFile(this.#world.digest.crc32c, this.files, extentId, durableBytes);
+      const walked = await walkFile(this.#world.digest.crc32c, this.files, extentId, durableBytes, appendIo);
       if (walked.endBytes !== durableBytes) return undefined;
       index = walked.index;
       const operations: KeyValueOperation[] = [this.table.putRun(extentId, 0, walked.totals)];
@@ -314,8 +320,8 @@ export class ExtentStore {
     extent.index = undefined;
   }
 
-  /** Durable bytes [offset, offset + length) of the extent, as slices. May throw DiskError. */
-  async read(extent: LocalExtent, offsetBytes: number, lengthBytes: number): Promise<Uint8Array[]> {
+  /** Durable bytes [offset, offset + length) of the extent, as slices. May throw DiskError, and FailureError when it would be too late. */
+  async read(extent: LocalExtent, offsetBytes: number, lengthBytes: number, io: Io): Promise<Uint8Array[]> {
     const end = offsetBytes + lengthBytes;
     const fromMemory: Uint8Array[] = [];
     const fileEnd = Math.min(end, extent.flushedBytes);
@@ -330,7 +336,7 @@ export class ExtentStore {
       }
     }
     if (fileEnd <= offsetBytes) return fromMemory;
-    return [await this.files.read(extent.replica.extentId, offsetBytes, fileEnd - offsetBytes), ...fromMemory];
+    return [await this.files.read(extent.replica.extentId, offsetBytes, fileEnd - offsetBytes, io), ...fromMemory];
   }
 
   async flushAll(): Promise<void> {

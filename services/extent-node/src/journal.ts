@@ -16,6 +16,7 @@ import {
   segmentRecordsOffset,
 } from "@stamp/extent";
 import type { Disk, DiskFile, World } from "@stamp/ports";
+import type { DiskQueue } from "./disk-queue.ts";
 import { joinSmall } from "./slices.ts";
 
 export interface JournalEntry {
@@ -63,6 +64,7 @@ const smallBatchBytes = 64 * 1024;
 export class Journal {
   readonly #world: World;
   readonly #disk: Disk;
+  readonly #diskQueue: DiskQueue;
   readonly #config: JournalConfig;
   readonly #hooks: JournalHooks;
   #queue: JournalEntry[] = [];
@@ -85,7 +87,8 @@ export class Journal {
   #batches = 0;
   readonly #idle: (() => void)[] = [];
 
-  constructor(world: World, disk: Disk, config: JournalConfig, start: JournalStart, hooks: JournalHooks) {
+  constructor(world: World, disk: Disk, queue: DiskQueue, config: JournalConfig, start: JournalStart, hooks: JournalHooks) {
+    this.#diskQueue = queue;
     this.#world = world;
     this.#disk = disk;
     this.#config = config;
@@ -234,8 +237,11 @@ export class Journal {
       if (entry.bodyBytes <= smallBodyBytes) chunks.push(...joinSmall([header, ...entry.body], smallBodyBytes + journalHeaderBytes));
       else chunks.push(header, ...entry.body);
     }
-    await segment.file.write(this.#at, joinSmall(chunks, smallBatchBytes));
-    await segment.file.sync();
+    const { file } = segment;
+    await this.#diskQueue.run({ class: "journal" }, bytes, async () => {
+      await file.write(this.#at, joinSmall(chunks, smallBatchBytes));
+      await file.sync();
+    });
     this.#at += pageAligned(bytes);
     this.#syncedLsn = this.#nextLsn - 1;
     segment.lastLsn = this.#syncedLsn;

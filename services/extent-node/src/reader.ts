@@ -12,8 +12,9 @@ import {
   parseFrameHeader,
   payloadBytesOf,
 } from "@stamp/extent";
-import { DiskError } from "@stamp/ports";
+import { type CallContext, DiskError } from "@stamp/ports";
 import { fromWire, type ReadBlocksRequest, type ReadRequest, toWire } from "@stamp/wire";
+import { type Io, repairIo } from "./disk-queue.ts";
 import type { LocalExtent } from "./local-extent.ts";
 import { type Node, unknownExtent } from "./node.ts";
 
@@ -26,9 +27,10 @@ const readAlongBytes = 128 * 1024;
 const damagedHere = (extent: LocalExtent): Failed =>
   refused("dataLoss", "damaged", `extent ${extent.replica.extentId} is damaged here: ${extent.replica.damage}`);
 
-async function bytesOf(node: Node, extent: LocalExtent, offsetBytes: number, lengthBytes: number): Promise<Uint8Array | undefined> {
+/** Undefined: not there, or unreadable. Throws FailureError when the disk can't give it in time. */
+async function bytesOf(node: Node, extent: LocalExtent, offsetBytes: number, lengthBytes: number, io: Io): Promise<Uint8Array | undefined> {
   try {
-    const slices = await node.store.read(extent, offsetBytes, lengthBytes);
+    const slices = await node.store.read(extent, offsetBytes, lengthBytes, io);
     const bytes = slices.length === 1 ? (slices[0] as Uint8Array) : concatBytes(slices);
     return bytes.length === lengthBytes ? bytes : undefined;
   } catch (error) {
@@ -38,7 +40,13 @@ async function bytesOf(node: Node, extent: LocalExtent, offsetBytes: number, len
 }
 
 /** [from, to) of the frame's payload, verified; undefined when it is not what was written. */
-async function payloadOf(node: Node, extent: LocalExtent, frame: IndexedFrame, from: number, to: number): Promise<Uint8Array | undefined> {
+async function payloadOf(
+  node: Node,
+  extent: LocalExtent,
+  frame: IndexedFrame,
+  [from, to]: readonly [number, number],
+  io: Io,
+): Promise<Uint8Array | undefined> {
   const { crc32c } = node.world.digest;
   const payloadBytes = payloadBytesOf(frame.totalBytes);
   if (payloadBytes === undefined) return undefined;
@@ -49,12 +57,12 @@ async function payloadOf(node: Node, extent: LocalExtent, frame: IndexedFrame, f
   let head: Uint8Array | undefined;
   let chunks: Uint8Array | undefined;
   if (begin <= readAlongBytes) {
-    head = await bytesOf(node, extent, frame.offsetBytes, headerBytes + end);
+    head = await bytesOf(node, extent, frame.offsetBytes, headerBytes + end, io);
     chunks = head?.subarray(headerBytes + begin);
   } else {
     [head, chunks] = await Promise.all([
-      bytesOf(node, extent, frame.offsetBytes, headerBytes),
-      bytesOf(node, extent, frame.offsetBytes + headerBytes + begin, end - begin),
+      bytesOf(node, extent, frame.offsetBytes, headerBytes, io),
+      bytesOf(node, extent, frame.offsetBytes + headerBytes + begin, end - begin, io),
     ]);
   }
   if (head === undefined || chunks === undefined) return undefined;
@@ -71,7 +79,9 @@ function headerOf(node: Node, extent: LocalExtent, offsetBytes: number, bytes: U
   return parsed.kind === "frame" ? parsed.header : undefined;
 }
 
-export async function read(node: Node, request: ReadRequest): Promise<Outcome<{ payload: Uint8Array }>> {
+const clientIo = (context: CallContext): Io => ({ class: "read", deadlineMs: context.deadlineMs });
+
+export async function read(node: Node, request: ReadRequest, context: CallContext): Promise<Outcome<{ payload: Uint8Array }>> {
   const id = fromWire(request.extentId);
   const offsetBytes = fromWire(request.offsetBytes);
   const lengthBytes = request.lengthBytes;
@@ -90,7 +100,7 @@ export async function read(node: Node, request: ReadRequest): Promise<Outcome<{ 
   if (from < 0 || from + lengthBytes > payloadBytes) {
     return refused("outOfRange", "badPlace", `${offsetBytes}+${lengthBytes} of extent ${id} is not inside one block`);
   }
-  const payload = await payloadOf(node, extent, frame, from, from + lengthBytes);
+  const payload = await payloadOf(node, extent, frame, [from, from + lengthBytes], clientIo(context));
   return payload === undefined ? unreadable(node, extent, `the block at ${frame.offsetBytes}`) : ok({ payload });
 }
 
@@ -102,7 +112,7 @@ export interface Blocks {
 }
 
 /** Of a replica that is not sealed, only what is known to be acknowledged. */
-export async function readBlocks(node: Node, request: ReadBlocksRequest): Promise<Outcome<Blocks>> {
+export async function readBlocks(node: Node, request: ReadBlocksRequest, context: CallContext): Promise<Outcome<Blocks>> {
   const id = fromWire(request.extentId);
   const extent = node.find(id);
   if (extent === undefined) return unknownExtent(id);
@@ -130,7 +140,7 @@ export async function readBlocks(node: Node, request: ReadBlocksRequest): Promis
     at += frame.totalBytes;
   }
   const first = frames[0]?.frame.offsetBytes ?? at;
-  const raw = at > first ? await bytesOf(node, extent, first, at - first) : new Uint8Array(0);
+  const raw = at > first ? await bytesOf(node, extent, first, at - first, clientIo(context)) : new Uint8Array(0);
   if (raw === undefined) return unreadable(node, extent, `blocks from ${first}`);
   const payload: Uint8Array[] = [];
   const offsetsBytes: bigint[] = [];
@@ -151,7 +161,7 @@ export async function readBlocks(node: Node, request: ReadBlocksRequest): Promis
 }
 
 /** Framed bytes, for another replica that copies; the copier verifies every frame. */
-export async function readRaw(node: Node, request: ReadRequest): Promise<Outcome<{ payload: Uint8Array }>> {
+export async function readRaw(node: Node, request: ReadRequest, context: CallContext): Promise<Outcome<{ payload: Uint8Array }>> {
   const id = fromWire(request.extentId);
   const offsetBytes = fromWire(request.offsetBytes);
   const extent = node.find(id);
@@ -161,7 +171,7 @@ export async function readRaw(node: Node, request: ReadRequest): Promise<Outcome
   if (replica.state === "open") return refused("failedPrecondition", "badRequest", `extent ${id} is open: it is not copied`);
   const lengthBytes = Math.min(request.lengthBytes, readBytesMax, replica.durableBytes - offsetBytes);
   if (lengthBytes <= 0) return refused("outOfRange", "outOfRange", `extent ${id} ends here at ${replica.durableBytes}`);
-  const payload = await bytesOf(node, extent, offsetBytes, lengthBytes);
+  const payload = await bytesOf(node, extent, offsetBytes, lengthBytes, { ...repairIo, deadlineMs: context.deadlineMs });
   return payload === undefined ? unreadable(node, extent, `bytes from ${offsetBytes}`) : ok({ payload });
 }
 

@@ -19,6 +19,7 @@ import {
   walkFrames,
 } from "@stamp/extent";
 import type { Disk, KeyValueOperation, World } from "@stamp/ports";
+import { appendIo } from "./disk-queue.ts";
 import { type ExtentFiles, extentPath, extentsFolder } from "./extent-files.ts";
 import { journalFolder } from "./journal.ts";
 import type { ExtentTable } from "./table.ts";
@@ -175,7 +176,7 @@ async function measured(world: World, files: ExtentFiles, meta: ReplicaMeta): Pr
     const size = await files.with(extentPath(meta.extentId), false, (file) => file.sizeBytes());
     return size >= wanted ? meta : { ...meta, state: "damaged", damage: `the file ends at ${size} of ${wanted}` };
   }
-  const walk = await walkFile(crc32c, files, meta.extentId, Number.MAX_SAFE_INTEGER);
+  const walk = await walkFile(crc32c, files, meta.extentId, Number.MAX_SAFE_INTEGER, appendIo);
   if (walk.endBytes < meta.durableBytes) {
     return { ...meta, state: "damaged", damage: `blocks end at ${walk.endBytes}, ${meta.durableBytes} were synced` };
   }

@@ -31,9 +31,9 @@ export function extentNodeHandlers(ready: () => Outcome<Node>): Handlers<typeof 
   return {
     append: (request, context) => guarded(ready, (node) => append(node, request, context)),
     replicate: (request) => guarded(ready, (node) => replicate(node, request)),
-    read: (request) => guarded(ready, (node) => read(node, request)),
-    readBlocks: (request) => guarded(ready, (node) => readBlocks(node, request)),
-    readRaw: (request) => guarded(ready, (node) => readRaw(node, request)),
+    read: (request, context) => guarded(ready, (node) => read(node, request, context)),
+    readBlocks: (request, context) => guarded(ready, (node) => readBlocks(node, request, context)),
+    readRaw: (request, context) => guarded(ready, (node) => readRaw(node, request, context)),
     createExtent: (request) => guarded(ready, (node) => createExtent(node, request)),
     fenceExtent: (request) => guarded(ready, (node) => fenceExtent(node, request)),
     sealExtent: (request) => guarded(ready, (node) => sealExtent(node, request)),

@@ -1,6 +1,7 @@
 /** Reads the frames of an extent file from the front: how the block index and the length of an unsealed replica are found again. */
 import type { ExtentId } from "@stamp/base";
 import { BlockIndex, type Crc32c, frameFixedBytes, parseFrameHeader } from "@stamp/extent";
+import type { Io } from "./disk-queue.ts";
 import type { ExtentFiles } from "./extent-files.ts";
 
 const windowBytes = 1024 * 1024;
@@ -13,7 +14,7 @@ export interface Walk {
 }
 
 /** Stops at `limitBytes`, at the end of the file, or where there is no frame. */
-export async function walkFile(crc32c: Crc32c, files: ExtentFiles, id: ExtentId, limitBytes: number): Promise<Walk> {
+export async function walkFile(crc32c: Crc32c, files: ExtentFiles, id: ExtentId, limitBytes: number, io: Io): Promise<Walk> {
   const index = new BlockIndex();
   const totals: number[] = [];
   let window: Uint8Array = new Uint8Array(0);
@@ -21,7 +22,7 @@ export async function walkFile(crc32c: Crc32c, files: ExtentFiles, id: ExtentId,
   let at = 0;
   const view = async (lengthBytes: number): Promise<Uint8Array> => {
     if (at < windowBegin || at + lengthBytes > windowBegin + window.length) {
-      window = await files.read(id, at, Math.max(windowBytes, lengthBytes));
+      window = await files.read(id, at, Math.max(windowBytes, lengthBytes), io);
       windowBegin = at;
     }
     return window.subarray(at - windowBegin, at - windowBegin + lengthBytes);
@@ -33,7 +34,7 @@ export async function walkFile(crc32c: Crc32c, files: ExtentFiles, id: ExtentId,
     if (parsed.kind !== "frame") break;
     const total = parsed.header.headerBytes + parsed.header.payloadBytes;
     if (at + total > limitBytes) break;
-    const tail = await files.read(id, at + total - 1, 1);
+    const tail = await files.read(id, at + total - 1, 1, io);
     if (tail.length === 0) break;
     index.push(at, total);
     totals.push(total);

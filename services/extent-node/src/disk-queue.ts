@@ -1,0 +1,93 @@
+/**
+ * Every operation on this node's disk that others could wait for goes through here; the order is decided by `IoScheduler`. One queue for
+ * each disk: a journal on a disk of its own has its own.
+ */
+import { FailureError } from "@stamp/base";
+import { type IoClass, type IoEffect, type IoLimits, IoScheduler } from "@stamp/extent";
+import type { Timer, World } from "@stamp/ports";
+
+/** Whose operation it is, and until when somebody waits for it (monotonic; absent: for ever). */
+export interface Io {
+  readonly class: IoClass;
+  readonly deadlineMs?: number;
+}
+
+export const appendIo: Io = { class: "append" };
+export const repairIo: Io = { class: "repair" };
+export const scrubIo: Io = { class: "scrub" };
+
+interface Item {
+  readonly work: () => Promise<unknown>;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export class DiskQueue {
+  readonly #world: World;
+  readonly #scheduler: IoScheduler<Item>;
+  #timer: { readonly atMs: number; readonly timer: Timer } | undefined;
+  /** Refused since the start, because they would have come too late or too many waited. */
+  refused = 0;
+
+  constructor(world: World, limits?: IoLimits) {
+    this.#world = world;
+    this.#scheduler = new IoScheduler(world.rules, limits);
+  }
+
+  get facts(): Readonly<Record<string, number>> {
+    const { inHand, queued, expectedMs } = this.#scheduler;
+    return { inHand, queued, expectedMs: Math.round(expectedMs * 10) / 10, refused: this.refused };
+  }
+
+  /** Does `work` (one operation, of about `bytes`) when its turn comes. Throws FailureError when it would be too late. */
+  run<T>(io: Io, bytes: number, work: () => Promise<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const item: Item = { work, resolve: resolve as (value: unknown) => void, reject };
+      const request = { class: io.class, bytes, deadlineMs: io.deadlineMs ?? Number.POSITIVE_INFINITY, item };
+      this.#take(this.#scheduler.submit(request, this.#world.clock.monotonicMs()));
+    });
+  }
+
+  #take(effects: readonly IoEffect<Item>[]): void {
+    for (const effect of effects) {
+      const { operation } = effect;
+      const { item } = operation;
+      if (effect.kind === "refuse") {
+        this.refused += 1;
+        item.reject(tooLate(effect.why));
+        continue;
+      }
+      const done = (): void => this.#take(this.#scheduler.finished(operation, this.#world.clock.monotonicMs()));
+      item.work().then(
+        (value) => {
+          item.resolve(value);
+          done();
+        },
+        (error: unknown) => {
+          item.reject(error);
+          done();
+        },
+      );
+    }
+    this.#watch();
+  }
+
+  /** What waits is told at its deadline, also when the disk does not answer at all. */
+  #watch(): void {
+    if (this.#scheduler.queued === 0) return;
+    const atMs = this.#scheduler.nextDeadlineMs;
+    if (atMs === Number.POSITIVE_INFINITY || (this.#timer !== undefined && this.#timer.atMs <= atMs)) return;
+    this.#timer?.timer.cancel();
+    const { clock } = this.#world;
+    const timer = clock.after(Math.max(1, atMs - clock.monotonicMs()), () => {
+      this.#timer = undefined;
+      this.#take(this.#scheduler.advance(clock.monotonicMs()));
+    });
+    this.#timer = { atMs, timer };
+  }
+}
+
+function tooLate(why: "late" | "full"): FailureError {
+  const message = why === "late" ? "the disk can't do it before the deadline" : "too much waits for the disk";
+  return new FailureError({ code: "resourceExhausted", reason: "overloaded", message, applied: "no" });
+}

@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { unwrap } from "@stamp/base";
+import { Cluster, names, pattern, reasonOf } from "./harness.test.ts";
+
+/** A sealed extent of blocks of this size, all in extent files. */
+async function sealed(cluster: Cluster, blocks: number, bytes: number): Promise<{ id: number; end: number; places: bigint[] }> {
+  const id = await cluster.create();
+  const places: bigint[] = [];
+  let end = 0;
+  for (let i = 0; i < blocks; i++) {
+    const answer = unwrap(await cluster.append("en-1", id, end, [pattern(bytes, i)]));
+    end = Number(answer.endBytes);
+    places.push(answer.offsetsBytes[0] as bigint);
+  }
+  for (const name of names) unwrap(await cluster.seal(name, id, end));
+  await cluster.sim.sleep(2_000);
+  return { id, end, places };
+}
+
+const readWithin = (cluster: Cluster, name: string, id: number, place: bigint, bytes: number, timeoutMs: number) =>
+  cluster.node(name).read({ extentId: BigInt(id), offsetBytes: place, lengthBytes: bytes }, { timeoutMs });
+
+test("reads: on a slow disk a read that would miss its deadline is refused at once, so that another replica can be asked", async () => {
+  for (const off of [[], ["lateReadsRefused"]] as const) {
+    const cluster = new Cluster(41, { off: [...off] });
+    await cluster.run(async () => {
+      await cluster.allReady();
+      const { id, places } = await sealed(cluster, 8, 10_000);
+      cluster.sim.disk("en-2").slowFactor = 1_500;
+      const place = places[0] as bigint;
+      // The first ones show how slow it is.
+      for (let i = 0; i < 12; i++) unwrap(await readWithin(cluster, "en-2", id, places[i % 8] as bigint, 10_000, 5_000));
+      const startMs = cluster.sim.nowMs;
+      const asked = Array.from({ length: 30 }, async () => {
+        const outcome = await readWithin(cluster, "en-2", id, place, 10_000, 600);
+        return { reason: reasonOf(outcome), tookMs: cluster.sim.nowMs - startMs };
+      });
+      const answers = await Promise.all(asked);
+      const refused = answers.filter((each) => each.reason === "overloaded" && each.tookMs < 100);
+      const silent = answers.filter((each) => each.reason === "timeout");
+      if (off.length === 0) {
+        assert.ok(refused.length >= 15, JSON.stringify(answers));
+        assert.ok(answers.some((each) => each.reason === "ok"));
+        assert.ok(silent.length <= 5, JSON.stringify(answers));
+      } else assert.equal(refused.length, 0);
+      cluster.sim.disk("en-2").slowFactor = 1;
+      await cluster.sim.sleep(10_000);
+      unwrap(await readWithin(cluster, "en-2", id, place, 10_000, 600));
+    });
+  }
+});
+
+test("disk: with a slow disk appends, reads, repair and scrub all come to their turn", async () => {
+  const cluster = new Cluster(42, { config: { scrubBytesPerSecond: 1 << 30, scrubPauseMs: 500 } });
+  await cluster.run(async () => {
+    await cluster.allReady();
+    const { id, end, places } = await sealed(cluster, 20, 20_000);
+    const fresh = await cluster.create();
+    cluster.sim.disk("en-1").slowFactor = 300;
+    const passes = Number((cluster.facts("en-1").scrub as { pass: number }).pass);
+    const done = { reads: 0, appends: 0, copies: 0 };
+    let stop = false;
+    const reader = async (): Promise<void> => {
+      for (let i = 0; !stop; i++) if ((await readWithin(cluster, "en-1", id, places[i % 20] as bigint, 20_000, 5_000)).ok) done.reads += 1;
+    };
+    const appender = async (): Promise<void> => {
+      let at = 0;
+      while (!stop) {
+        const outcome = await cluster.append("en-1", fresh, at, [pattern(5_000, 1)]);
+        if (!outcome.ok) return;
+        at = Number(outcome.value.endBytes);
+        done.appends += 1;
+      }
+    };
+    const copier = async (): Promise<void> => {
+      while (!stop) {
+        const request = { extentId: BigInt(id), offsetBytes: 0n, lengthBytes: Math.min(end, 1 << 20) };
+        if ((await cluster.node("en-1").readRaw(request, { timeoutMs: 20_000 })).ok) done.copies += 1;
+      }
+    };
+    const work = [...Array.from({ length: 12 }, reader), appender(), copier()];
+    await cluster.sim.sleep(60_000);
+    stop = true;
+    cluster.sim.disk("en-1").slowFactor = 1;
+    await Promise.all(work);
+    assert.ok(done.reads > 100 && done.appends >= 3 && done.copies > 10, JSON.stringify(done));
+    assert.ok(Number((cluster.facts("en-1").scrub as { pass: number }).pass) > passes, "the scrub went on");
+  });
+});
+
+test("reads: a part of a large block is verified by the chunks of 64 KiB that it touches, and by no others", async () => {
+  const cluster = new Cluster(43, { config: { journalSegmentBytes: 8 << 20, scrubBytesPerSecond: 0 } });
+  await cluster.run(async () => {
+    await cluster.allReady();
+    const { id, places } = await sealed(cluster, 1, 4 * 65_536 + 100);
+    const whole = pattern(4 * 65_536 + 100, 0);
+    const place = places[0] as bigint;
+    const path = cluster.sim
+      .disk("en-3")
+      .paths()
+      .find((each) => each.endsWith(".extent")) as string;
+    // One bit of the third chunk.
+    cluster.sim.disk("en-3").corrupt(path, 8192 + Number(place) + 2 * 65_536 + 77);
+    const part = (from: number, length: number) => readWithin(cluster, "en-3", id, place + BigInt(from), length, 1_000);
+    for (const [from, to] of [
+      [0, 10],
+      [65_530, 2 * 65_536],
+      [3 * 65_536, 4 * 65_536 + 100],
+      [4 * 65_536 + 99, 4 * 65_536 + 100],
+    ] as const) {
+      assert.deepEqual(unwrap(await part(from, to - from)).payload, whole.subarray(from, to));
+    }
+    assert.equal(reasonOf(await part(2 * 65_536 - 1, 2)), "damaged");
+    assert.equal(reasonOf(await part(0, 10)), "damaged", "from now on nothing of it");
+  });
+});

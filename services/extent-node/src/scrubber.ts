@@ -1,0 +1,135 @@
+/**
+ * Reads every sealed replica of this node again and again, at a low rate, in another order each time, and goes on where it was after a
+ * restart. A replica that is not what was written is marked damaged: it is never served from then on, the next report tells the stream
+ * manager, and that has it copied anew.
+ */
+import { beginScrubPass, decodeScrubState, encodeScrubState, endScrubPass, type ScrubState, scrubbed, scrubOrder } from "@stamp/extent";
+import { jittered, sleep } from "@stamp/ports";
+import { scrubIo } from "./disk-queue.ts";
+import type { LocalExtent } from "./local-extent.ts";
+import type { Node } from "./node.ts";
+import { verifyReplica } from "./verify.ts";
+
+export const scrubFile = "scrub-state";
+const saveEveryMs = 10_000;
+
+export class Scrubber {
+  readonly #node: Node;
+  readonly #stop: AbortController = new AbortController();
+  #state: ScrubState | undefined;
+  #left = 0;
+  #savedMs = 0;
+  #running: Promise<void> | undefined;
+
+  constructor(node: Node) {
+    this.#node = node;
+  }
+
+  start(): void {
+    if (this.#node.config.scrubBytesPerSecond === 0) return;
+    this.#running = this.#run().catch((error: unknown) => {
+      if (!this.#stop.signal.aborted) this.#node.world.logger.error("scrubbing ended", { error: String(error) });
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#running;
+  }
+
+  /** What `stamp scrub status` shows. */
+  get facts(): Readonly<Record<string, unknown>> {
+    const state = this.#state;
+    if (state === undefined) return { enabled: this.#node.config.scrubBytesPerSecond > 0, pass: 0 };
+    const { number, startedAtMs, extents, bytes, findings } = state.pass;
+    const running = state.finished?.number !== number;
+    return {
+      enabled: true,
+      running,
+      pass: number,
+      startedAtMs,
+      extents,
+      bytes,
+      findings,
+      extentsLeft: running ? this.#left : 0,
+      finished: state.finished,
+      recent: state.findings,
+    };
+  }
+
+  async #run(): Promise<void> {
+    const { world, config } = this.#node;
+    const held = await world.disk.readWhole(scrubFile);
+    const decoded = held === undefined ? undefined : decodeScrubState(held);
+    if (decoded?.kind === "invalid") world.logger.warn("scrubbing begins anew: its state can't be read", { why: decoded.why });
+    if (decoded?.kind === "ok") this.#state = decoded.value;
+    while (!this.#stop.signal.aborted) {
+      const state = this.#state;
+      if (state === undefined || state.finished?.number === state.pass.number) {
+        // Not all nodes at once after they were started together.
+        if ((await sleep(world.clock, jittered(world.random, config.scrubPauseMs), this.#stop.signal)) === "aborted") return;
+        this.#state = beginScrubPass(state, world.random.uint32(), world.clock.wallMs());
+      }
+      await this.#pass();
+    }
+  }
+
+  async #pass(): Promise<void> {
+    const { world, store } = this.#node;
+    const begun = this.#state as ScrubState;
+    const sealed = [...store.extents.values()].filter((extent) => extent.replica.state === "sealed");
+    const order = scrubOrder(
+      begun.pass.seed,
+      sealed.map((extent) => extent.replica.extentId),
+      begun.pass.lastExtentId,
+    );
+    this.#left = order.length;
+    for (const id of order) {
+      const extent = this.#node.find(id);
+      if (extent !== undefined) await this.#one(extent);
+      if (this.#stop.signal.aborted) return this.#save(true);
+      this.#left -= 1;
+      await this.#save(false);
+    }
+    this.#state = endScrubPass(this.#state as ScrubState, world.clock.wallMs());
+    const { number, extents, bytes, findings } = this.#state.pass;
+    world.logger.info("every sealed replica was read and compared", { pass: number, extents, bytes, findings });
+    await this.#save(true);
+  }
+
+  async #one(extent: LocalExtent): Promise<void> {
+    const { world } = this.#node;
+    const verified = await verifyReplica(this.#node, extent, scrubIo, (bytes) => this.#pace(bytes));
+    if (this.#stop.signal.aborted) return;
+    const { extentId: id } = extent.replica;
+    const state = this.#state as ScrubState;
+    if (verified?.kind !== "bad") {
+      this.#state = scrubbed(state, id, verified?.bytes ?? 0, undefined);
+      return;
+    }
+    const why = `at ${verified.offsetBytes}: ${verified.why}`;
+    this.#state = scrubbed(state, id, 0, { extentId: id, atMs: world.clock.wallMs(), why });
+    await this.#node.markDamaged(extent, `found by scrub ${why}`);
+    await this.#save(true);
+  }
+
+  /** One piece takes as long as the rate allows. */
+  async #pace(bytes: number): Promise<boolean> {
+    const { world, config } = this.#node;
+    const pauseMs = (bytes * 1_000) / config.scrubBytesPerSecond;
+    return (await sleep(world.clock, jittered(world.random, pauseMs), this.#stop.signal)) === "elapsed";
+  }
+
+  async #save(now: boolean): Promise<void> {
+    const { world } = this.#node;
+    const nowMs = world.clock.monotonicMs();
+    if (this.#state === undefined || (!now && nowMs - this.#savedMs < saveEveryMs)) return;
+    this.#savedMs = nowMs;
+    try {
+      await world.disk.writeAtomically(scrubFile, encodeScrubState(this.#state));
+    } catch (error) {
+      // A full disk: the pass is repeated from an earlier place.
+      world.logger.warn("the state of scrubbing can't be written", { error: String(error) });
+    }
+  }
+}
