@@ -9,7 +9,8 @@ import { extentTable, nameIn, nodeTable, rangeTable, streamTable } from "./statu
 
 type Transport = ReturnType<typeof ownTransport>;
 
-async function inspect<T>(command: Command, work: (inspector: StampInspector, transport: Transport) => Promise<T>): Promise<T> {
+/** What `work` finds out about the running stamp. */
+export async function inspect<T>(command: Command, work: (inspector: StampInspector, transport: Transport) => Promise<T>): Promise<T> {
   const transport = ownTransport();
   try {
     const status = (await composeStatus(transport)) ?? (await runningCluster(configOf(command)));
@@ -21,7 +22,7 @@ async function inspect<T>(command: Command, work: (inspector: StampInspector, tr
   }
 }
 
-const wantsJson = (command: Command): boolean => command.opts<{ json?: boolean }>().json === true;
+export const wantsJson = (command: Command): boolean => command.opts<{ json?: boolean }>().json === true;
 
 export function addLists(program: Command): void {
   const make = (parent: Command, name: string, about: string): Command =>

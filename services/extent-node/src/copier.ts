@@ -82,7 +82,7 @@ export async function copyInto(node: Node, job: CopyJob): Promise<Outcome<CopyRe
     }
   }
   if (at === job.toBytes) return ok({ checksum, totals, beginBytes: job.fromBytes });
-  return refused("unavailable", "damaged", `extent ${job.id} can't be copied beyond ${at} of ${job.toBytes}: ${why}`);
+  return refused("unavailable", "extentStale", `extent ${job.id} can't be copied beyond ${at} of ${job.toBytes}: ${why}`);
 }
 
 /** crc32c of [0, lengthBytes) of this replica; known from the appends, or read. Undefined when it can't be read. */
