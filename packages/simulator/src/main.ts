@@ -10,10 +10,10 @@ import type { Mutant } from "./cli/mutants.ts";
 import { mutantName, mutants, rulesOffFor } from "./cli/mutants.ts";
 import { runPool } from "./cli/pool.ts";
 import type { SeedJob, SeedReport, WorkloadName } from "./cli/report.ts";
-import { addCounts, showCounts } from "./cli/report.ts";
+import { addCounts, showCounts, takeMost, workloadNames } from "./cli/report.ts";
 import { runSeed } from "./cli/run-seed.ts";
 
-const usage = `pnpm sim [--seeds 200] [--from 1] [--workload blobs|streams] [--rules-off a,b] [--mutations] [--only rule] [--budget 200]
+const usage = `pnpm sim [--seeds 200] [--from 1] [--workload blobs|streams|restarts] [--rules-off a,b] [--mutations] [--only rule] [--budget 200]
          [--workers N] [--verbose] [--replay SEED]`;
 
 const { values } = parseArgs({
@@ -33,7 +33,7 @@ const { values } = parseArgs({
   },
 });
 
-const workloads: readonly WorkloadName[] = values.workload === undefined ? ["streams", "blobs"] : [values.workload as WorkloadName];
+const workloads: readonly WorkloadName[] = values.workload === undefined ? workloadNames : [values.workload as WorkloadName];
 const rulesOff = values["rules-off"].split(",").filter((rule) => rule !== "") as RuleName[];
 const workers = Number(values.workers);
 const seedTimeoutMs = Number(values["seed-timeout-s"]) * 1000;
@@ -42,7 +42,7 @@ const print = (text: string): void => void process.stdout.write(`${text}\n`);
 process.exitCode = await main();
 
 async function main(): Promise<number> {
-  if (values.help || workloads.some((name) => name !== "blobs" && name !== "streams")) {
+  if (values.help || workloads.some((name) => !workloadNames.includes(name))) {
     print(usage);
     return values.help ? 0 : 2;
   }
@@ -59,6 +59,7 @@ async function seeds(workload: WorkloadName): Promise<number> {
   const startedMs = performance.now();
   const faults: Record<string, number> = {};
   const counts: Record<string, number> = {};
+  const most: Record<string, number> = {};
   const failures: SeedReport[] = [];
   let events = 0;
   let simulatedMs = 0;
@@ -76,6 +77,7 @@ async function seeds(workload: WorkloadName): Promise<number> {
       simulatedMs += report.simulatedMs;
       addCounts(faults, report.faults);
       addCounts(counts, report.counts);
+      takeMost(most, report.most);
       if (report.failure !== undefined) {
         failures.push(report);
         showFailure(workload, report);
@@ -98,6 +100,7 @@ async function seeds(workload: WorkloadName): Promise<number> {
   );
   print(`  faults: ${showCounts(faults) || "none"}`);
   print(`  operations: ${showCounts(counts) || "none"}`);
+  if (Object.keys(most).length > 0) print(`  at most: ${showCounts(most)}`);
   print(
     failures.length === 0 ? `  all ${done} passed` : `  ${failures.length} FAILED: seeds ${failures.map((each) => each.seed).join(", ")}`,
   );

@@ -46,6 +46,8 @@ export interface SimulationOptions {
 export interface ProcessOptions {
   /** The supervisor starts it again so long after it died. Without it, it stays dead until `restart`. */
   readonly restartAfterMs?: number;
+  /** It does not start before `restart`. */
+  readonly down?: boolean;
 }
 
 export interface CrashOptions {
@@ -115,7 +117,7 @@ export class Simulation {
   /** The process starts when the simulation runs (or at once when it does). A process has an address of its name. */
   addProcess(name: string, factory: RoleFactory, options: ProcessOptions = {}): void {
     const process = this.#makeProcess(name, factory, options.restartAfterMs);
-    this.#later(0, "start", name, () => this.#start(process));
+    if (!options.down) this.#later(0, "start", name, () => this.#start(process));
   }
 
   /** The ports of a process; one without a role is made when there is none of this name. */
@@ -144,22 +146,31 @@ export class Simulation {
   crash(name: string, options: CrashOptions = {}): void {
     const process = this.#process(name);
     const incarnation = process.incarnation;
+    if (options.stayDown) process.heldDown = true;
     if (!incarnation) return;
     const lose = options.unsynced ? options.unsynced === "lost" : process.prng.chance(0.5);
     const silent = options.silent ?? (lose && process.prng.chance(0.5));
     this.#log("crash", name, `${lose ? "power lost" : "killed"}${silent ? ", silent" : ""}`);
     this.#kill(incarnation, lose, silent);
-    if (!options.stayDown) this.#supervise(process);
+    this.#supervise(process);
   }
 
   restart(name: string): void {
     const process = this.#process(name);
+    process.heldDown = false;
     if (!process.incarnation) this.#start(process);
   }
 
-  /** Ends it cleanly, as SIGTERM does. */
+  /** How often it was started so far. */
+  starts(name: string): number {
+    return this.#process(name).starts;
+  }
+
+  /** Ends it cleanly, as SIGTERM does; it stays down. */
   async stop(name: string): Promise<void> {
-    const incarnation = this.#process(name).incarnation;
+    const process = this.#process(name);
+    const { incarnation } = process;
+    process.heldDown = true;
     if (!incarnation) return;
     await incarnation.role?.stop();
     if (!incarnation.alive) return;
@@ -345,6 +356,7 @@ export class Simulation {
       disk,
       keyValue: new KeyValueState(disk, prng.fork()),
       incarnation: undefined,
+      heldDown: false,
       starts: 0,
       clockRate: 1 + ((prng.float() * 2 - 1) * ppm) / 1e6,
       clockStartUs: prng.below((this.#options.clockStartSpreadMs ?? 1e9) + 1) * 1000,
@@ -431,7 +443,9 @@ export class Simulation {
 
   #supervise(process: SimProcess): void {
     if (process.restartAfterMs === undefined) return;
-    this.#later(process.restartAfterMs * 1000, "supervisor", process.name, () => this.#start(process));
+    this.#later(process.restartAfterMs * 1000, "supervisor", process.name, () => {
+      if (!process.heldDown) this.#start(process);
+    });
   }
 
   // ---- small things

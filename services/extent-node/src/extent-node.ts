@@ -36,6 +36,7 @@ import { ExtentTable } from "./table.ts";
 
 const askTimeoutMs = 1_000;
 const askEveryMs = 200;
+const wrongStampAskEveryMs = 1_000;
 
 export class ExtentNodeRole implements Role {
   readonly #world: World;
@@ -214,15 +215,7 @@ export class ExtentNodeRole implements Role {
     });
     this.#node = node;
 
-    if (!fresh) {
-      const stampId = await this.#ask("the metadata store's stamp id", () => metadata.stampId(askTimeoutMs));
-      if (stampId === undefined) return;
-      if (stampId !== identity.stampId) {
-        return this.#refuse(
-          refused("failedPrecondition", "wrongStamp", `its disk belongs to stamp ${identity.stampId}, the cluster is ${stampId}`),
-        );
-      }
-    }
+    if (!fresh && !(await this.#isOwnStamp(metadata, identity.stampId))) return;
     if (recovered.forgetful && !fresh) {
       const term = await this.#ask("the term of the stream manager", () => this.#leaderTerm());
       if (term === undefined) return;
@@ -236,6 +229,22 @@ export class ExtentNodeRole implements Role {
     reporter.start();
     this.#scrubber = new Scrubber(node);
     this.#scrubber.start();
+  }
+
+  /** Asks until the metadata store is the one of this disk's stamp: a left-over one may hold the address for a while. False: stopped. */
+  async #isOwnStamp(metadata: MetadataClient, own: string): Promise<boolean> {
+    while (!this.#stop.signal.aborted) {
+      const stampId = await this.#ask("the metadata store's stamp id", () => metadata.stampId(askTimeoutMs));
+      if (stampId === own) {
+        this.#refusing = undefined;
+        return true;
+      }
+      if (stampId === undefined) return false;
+      const message = `its disk belongs to stamp ${own}, the cluster is ${stampId}`;
+      if (this.#refusing?.failure.message !== message) this.#refuse(refused("failedPrecondition", "wrongStamp", message));
+      await sleep(this.#world.clock, wrongStampAskEveryMs, this.#stop.signal);
+    }
+    return false;
   }
 
   async #leaderTerm(): Promise<Outcome<number>> {

@@ -200,12 +200,13 @@ test("recovery: a new disk of the same node refuses what was meant for the old o
   });
 });
 
-test("recovery: a disk of another stamp refuses to serve and says so", async () => {
+test("recovery: a disk of another stamp refuses to serve and says so, and serves when its own answers again", async () => {
   const cluster = new Cluster(12);
   await cluster.run(async () => {
     await cluster.allReady();
     await cluster.create();
     await cluster.sim.stop("en-1");
+    const own = cluster.stamp;
     cluster.stamp = "another";
     cluster.sim.restart("en-1");
     await cluster.sim.sleep(2_000);
@@ -214,6 +215,8 @@ test("recovery: a disk of another stamp refuses to serve and says so", async () 
     assert.equal(status?.state, "refusing");
     assert.match(status?.waitingFor[0] ?? "", /belongs to stamp/);
     assert.equal(reasonOf(await cluster.fence("en-1", 1)), "wrongStamp");
+    cluster.stamp = own;
+    await cluster.sim.until(() => cluster.sim.role("en-1")?.status.ready === true, 5_000, "it serves its own stamp again");
   });
 });
 

@@ -45,6 +45,7 @@ function ask(child: ChildProcess, job: SeedJob, timeoutMs: number): Promise<{ re
       simulatedMs: 0,
       faults: {},
       counts: {},
+      most: {},
     });
     const finish = (report: SeedReport, dead: boolean): void => {
       clearTimeout(timer);

@@ -1,7 +1,9 @@
 /** What one run of one seed did, as plain data: it travels from worker to parent. */
 import type { RuleName } from "@stamp/base";
 
-export type WorkloadName = "blobs" | "streams";
+export type WorkloadName = "blobs" | "streams" | "restarts";
+
+export const workloadNames: readonly WorkloadName[] = ["streams", "blobs", "restarts"];
 
 export interface SeedJob {
   readonly workload: WorkloadName;
@@ -29,10 +31,16 @@ export interface SeedReport {
   readonly faults: Readonly<Record<string, number>>;
   /** Operations by outcome and the like. */
   readonly counts: Readonly<Record<string, number>>;
+  /** The largest of what was measured. */
+  readonly most: Readonly<Record<string, number>>;
 }
 
 export function addCounts(total: Record<string, number>, more: Readonly<Record<string, number>>): void {
   for (const [name, count] of Object.entries(more)) total[name] = (total[name] ?? 0) + count;
+}
+
+export function takeMost(most: Record<string, number>, more: Readonly<Record<string, number>>): void {
+  for (const [name, value] of Object.entries(more)) most[name] = Math.max(most[name] ?? 0, value);
 }
 
 export const showCounts = (counts: Readonly<Record<string, number>>): string =>

@@ -3,6 +3,7 @@ import { rulesWithout } from "@stamp/base";
 import type { SimulationOptions } from "../simulation.ts";
 import { BrokenPromise, Simulation } from "../simulation.ts";
 import { blobWorkload } from "../workloads/blobs.ts";
+import { restartWorkload } from "../workloads/restarts.ts";
 import { streamWorkload } from "../workloads/streams.ts";
 import type { SeedJob, SeedReport } from "./report.ts";
 
@@ -10,11 +11,13 @@ import type { SeedJob, SeedReport } from "./report.ts";
 export interface Tally {
   faults: Readonly<Record<string, number>>;
   readonly counts: Record<string, number>;
+  /** The largest of what was measured. */
+  readonly most: Record<string, number>;
 }
 
 export type Workload = (sim: Simulation, tally: Tally) => Promise<void>;
 
-const workloads = { blobs: blobWorkload, streams: streamWorkload } as const;
+const workloads = { blobs: blobWorkload, streams: streamWorkload, restarts: restartWorkload } as const;
 const tailLines = 60;
 
 export async function runSeed(job: SeedJob, options: Partial<SimulationOptions> = {}): Promise<SeedReport> {
@@ -42,7 +45,7 @@ async function runOnce(job: SeedJob, options: Partial<SimulationOptions>): Promi
     ...options,
     seed: job.seed,
   });
-  const tally: Tally = { faults: {}, counts: {} };
+  const tally: Tally = { faults: {}, counts: {}, most: {} };
   let failure: string | undefined;
   let promiseBroken = false;
   try {
@@ -59,6 +62,7 @@ async function runOnce(job: SeedJob, options: Partial<SimulationOptions>): Promi
     simulatedMs: sim.nowMs,
     faults: { ...tally.faults },
     counts: { ...tally.counts },
+    most: { ...tally.most },
   };
 }
 

@@ -24,6 +24,11 @@ class StoreState {
   openBy: Incarnation | undefined;
   corrupt: string | undefined;
 
+  copyFrom(other: StoreState): void {
+    for (const [key, value] of other.values) this.values.set(key, value);
+    this.#sorted = undefined;
+  }
+
   sorted(): readonly string[] {
     this.#sorted ??= [...this.values.keys()].sort();
     return this.#sorted;
@@ -86,6 +91,12 @@ export class KeyValueState {
 
   wipe(): void {
     this.#stores.clear();
+  }
+
+  /** What a copy of the machine's disk holds, as of now. */
+  copyFrom(other: KeyValueState): void {
+    this.wipe();
+    for (const [name, store] of other.#stores) this.store(name).copyFrom(store);
   }
 
   crash(lose: boolean): number {

@@ -52,7 +52,10 @@ export class SimTransport implements Transport {
     const address = listen.endsWith(":0") ? `${listen.slice(0, -1)}${this.network.nextPort()}` : listen;
     return this.incarnation.later(50, "listen", address, () => {
       const current = this.network.listeners.get(address);
-      if (current?.open && current.incarnation.alive) throw new Error(`address in use: ${address} by ${current.incarnation.name}`);
+      if (current?.open && current.incarnation.alive) {
+        const message = `${address} is taken by another process (${current.incarnation.name})`;
+        throw new FailureError({ code: "alreadyExists", reason: "conflict", message, applied: "no" });
+      }
       const methods = new Map<string, ServedMethod>();
       for (const { service, handlers } of services) {
         for (const method of service.methods) {

@@ -3,6 +3,7 @@
  * simulated supervisor. Sizes are small, so that extents, segments and checkpoints end often; times are production's.
  */
 import { fromBase64 } from "@stamp/azure-rest";
+import { assert } from "@stamp/base";
 import { ExtentNodeRole, extentNodeSchema } from "@stamp/extent-node";
 import { FrontEndRole, frontEndConfigSchema } from "@stamp/front-end";
 import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
@@ -18,11 +19,25 @@ export interface ClusterOptions {
   readonly restartAfterMs: number;
 }
 
+/** Where a process is and whom it knows. */
+export interface Place {
+  readonly listen: string;
+  readonly lockService: string;
+  readonly init: boolean;
+  /** Where others are told to call it. */
+  readonly advertise?: string;
+}
+
 export interface SimulatedCluster {
   readonly lockService: string;
   /** Every process, in order of start. */
   readonly processes: readonly string[];
   ready(): boolean;
+  /**
+   * A second process with the configuration of `of` (its name, the same lock service) on a machine and disk of its own; it is down until
+   * somebody restarts it. Without `listen` it wants the address of the first.
+   */
+  twin(of: string, process: string, change?: Partial<Place>): void;
 }
 
 export interface WholeCluster extends SimulatedCluster {
@@ -37,6 +52,7 @@ const lockService = "lock-service-1";
 
 class Builder {
   readonly processes: string[] = [];
+  readonly #makers = new Map<string, (place: Place) => RoleFactory>();
   readonly #sim: Simulation;
   readonly #options: ClusterOptions;
 
@@ -49,58 +65,83 @@ class Builder {
     return this.processes.every((name) => this.#sim.role(name)?.status.ready === true);
   }
 
+  twin(of: string, process: string, change: Partial<Place> = {}): void {
+    const make = this.#makers.get(of);
+    assert(make !== undefined, `no process ${of}`);
+    const { restartAfterMs } = this.#options;
+    this.#sim.addProcess(process, make({ listen: of, lockService, init: true, ...change }), { restartAfterMs, down: true });
+  }
+
   streamLayer(): void {
-    const lockConfig = lockServiceSchema.parse({ name: lockService, listen: lockService, init: true });
-    this.#add(lockService, (world) => new LockServiceRole(world, lockConfig));
-    const managerConfig = streamManagerSchema.parse(named("stream-manager-1"));
-    this.#add(managerConfig.name, (world) => new StreamManagerRole(world, managerConfig));
-    for (let i = 1; i <= this.#options.extentNodes; i++) {
+    this.#add(lockService, (place) => {
+      const config = lockServiceSchema.parse({ name: lockService, ...place });
+      return (world) => new LockServiceRole(world, config);
+    });
+    this.#add("stream-manager-1", (place) => {
+      const config = streamManagerSchema.parse({ name: "stream-manager-1", ...place });
+      return (world) => new StreamManagerRole(world, config);
+    });
+    for (let i = 1; i <= this.#options.extentNodes; i++) this.#extentNode(`extent-node-${i}`);
+  }
+
+  partitionLayer(): void {
+    this.#add("partition-manager-1", (place) => {
+      const config = partitionManagerConfigSchema.parse({ name: "partition-manager-1", ...place });
+      return (world) => new PartitionManagerRole(world, config);
+    });
+    for (let i = 1; i <= this.#options.partitionServers; i++) this.#partitionServer(`partition-server-${i}`);
+  }
+
+  frontEnd(): string {
+    this.#add("front-end-1", (place) => {
+      const config = frontEndConfigSchema.parse({ name: "front-end-1", ...place, blobListen: `${place.listen}/http` });
+      return (world) => new FrontEndRole(world, config);
+    });
+    return "front-end-1";
+  }
+
+  #extentNode(name: string): void {
+    this.#add(name, (place) => {
       const config = extentNodeSchema.parse({
-        ...named(`extent-node-${i}`),
+        name,
+        ...place,
         journalSegmentBytes: mebibyte,
         pendingBytesMax: mebibyte,
         journalBatchBytesMax: mebibyte / 4,
         reserveBytes: 0,
       });
-      this.#add(config.name, (world) => new ExtentNodeRole(world, config));
-    }
+      return (world) => new ExtentNodeRole(world, config);
+    });
   }
 
-  partitionLayer(): void {
-    const managerConfig = partitionManagerConfigSchema.parse(named("partition-manager-1"));
-    this.#add(managerConfig.name, (world) => new PartitionManagerRole(world, managerConfig));
-    for (let i = 1; i <= this.#options.partitionServers; i++) {
+  #partitionServer(name: string): void {
+    this.#add(name, (place) => {
       const config = partitionServerConfigSchema.parse({
-        ...named(`partition-server-${i}`),
+        name,
+        ...place,
         extentTargetBytes: 256 * 1024,
         memoryTableBytesMax: 32 * 1024,
         logBytesMax: 64 * 1024,
         rowCacheBytesMax: 32 * 1024,
         checkpointsMax: 3,
       });
-      this.#add(config.name, (world) => new PartitionServerRole(world, config));
-    }
+      return (world) => new PartitionServerRole(world, config);
+    });
   }
 
-  frontEnd(): string {
-    const config = frontEndConfigSchema.parse({ ...named("front-end-1"), blobListen: "front-end-1/http" });
-    this.#add(config.name, (world) => new FrontEndRole(world, config));
-    return config.name;
-  }
-
-  #add(name: string, make: RoleFactory): void {
+  #add(name: string, make: (place: Place) => RoleFactory): void {
     this.processes.push(name);
-    this.#sim.addProcess(name, make, { restartAfterMs: this.#options.restartAfterMs });
+    this.#makers.set(name, make);
+    const factory = make({ listen: name, lockService, init: true });
+    this.#sim.addProcess(name, factory, { restartAfterMs: this.#options.restartAfterMs });
   }
 }
-
-const named = (name: string) => ({ name, listen: name, lockService });
 
 /** Lock service, stream manager and extent nodes. */
 export function simulatedStreamLayer(sim: Simulation, options: Partial<ClusterOptions> = {}): SimulatedCluster {
   const builder = new Builder(sim, options);
   builder.streamLayer();
-  return { lockService, processes: builder.processes, ready: () => builder.ready() };
+  return asCluster(builder);
 }
 
 export function simulatedCluster(sim: Simulation, options: Partial<ClusterOptions> = {}): WholeCluster {
@@ -111,5 +152,12 @@ export function simulatedCluster(sim: Simulation, options: Partial<ClusterOption
   const { name, keys } = developmentAccount;
   const accountKey = fromBase64(keys[0] as string);
   if (!accountKey) throw new Error("the development account's key is not base64");
-  return { lockService, processes: builder.processes, ready: () => builder.ready(), frontEnd, account: name, accountKey };
+  return { ...asCluster(builder), frontEnd, account: name, accountKey };
 }
+
+const asCluster = (builder: Builder): SimulatedCluster => ({
+  lockService,
+  processes: builder.processes,
+  ready: () => builder.ready(),
+  twin: (of, process, change) => builder.twin(of, process, change),
+});
