@@ -4,7 +4,7 @@
  * `onLost` runs once for every epoch that ends without `release`: when the lease may have run out, was refused or was ended. It runs in
  * a microtask of its own, `holds()` is false before it.
  */
-import type { Failure, LeaseEpoch } from "@stamp/base";
+import type { Failure, LeaseEpoch, Outcome } from "@stamp/base";
 import { assert, FailureError, leaseEpoch } from "@stamp/base";
 import type { LeaseAttempt } from "@stamp/lease";
 import { LeaseHolder } from "@stamp/lease";
@@ -20,7 +20,7 @@ export interface LeaseKeeperOptions {
   readonly leaseName: string;
   /** Name of this process, unique inside the stamp. */
   readonly holder: string;
-  /** Of `openIdentity`: a higher incarnation ends the lease of a lower one at once. It is bound to the stamp of the first grant. */
+  /** Of `openIdentity`: a higher incarnation ends the lease of a lower one at once. It is bound to the stamp that it met first. */
   readonly identity: Pick<Identity, "id" | "incarnation" | "instance" | "stampId" | "bindStamp">;
   /** Where the holder is called. */
   readonly address: Address;
@@ -96,7 +96,8 @@ export class LeaseKeeper {
           { name: leaseName, holder, identity: id, instance, incarnation: toWire(incarnation), address, termMs: this.#termMs, stampId },
           { timeoutMs: this.#renewEveryMs },
         );
-        if (answer.ok) await identity.bindStamp(answer.value.stampId);
+        const met = stampMet(answer);
+        if (met !== undefined) await identity.bindStamp(met);
         if (answer.ok && this.#take(attempt, answer.value)) {
           this.#waitingFor = "";
           this.#standsBy = false;
@@ -216,6 +217,12 @@ export class LeaseKeeper {
   #attempt(): LeaseAttempt {
     return { sentMonotonicMs: this.#world.clock.monotonicMs(), sentWallMs: this.#world.clock.wallMs() };
   }
+}
+
+/** Whose lock service it was: a process belongs to the stamp of its first grant, or of the first lease that another held. */
+function stampMet(answer: Outcome<LeaseGrant>): string | undefined {
+  if (answer.ok) return answer.value.stampId;
+  return answer.failure.reason === "leaseHeld" ? answer.failure.details?.stampId : undefined;
 }
 
 function waitingText(leaseName: string, lockService: Address, { reason, message, details }: Failure): string {

@@ -262,6 +262,15 @@ test("leases: a process of another stamp gets none, and says so", async () => {
     const own = keeperOf(sim, "a", [], 1, folder);
     await own.acquire();
     assert.equal(folder.stampId, unwrap(await new MetadataClient(sim.world("a"), "lock").stampId(1_000)), "bound at the first grant");
+    const standby: Folder = { id: "h" };
+    const standsBy = new AbortController();
+    const stands = keeperOf(sim, "c", [], 1, standby)
+      .acquire(standsBy.signal)
+      .catch(() => "cancelled");
+    await sim.sleep(1_000);
+    assert.equal(standby.stampId, folder.stampId, "a standby is bound too");
+    standsBy.abort();
+    assert.equal(await stands, "cancelled");
     await own.release();
     const stranger = keeperOf(sim, "b", [], 1, { id: "g", stampId: "another stamp" });
     const stop = new AbortController();

@@ -47,7 +47,10 @@ export function lockServiceHandlers(access: StoreAccess): Handlers<typeof LockSe
         }
         const incarnation = fromWire(request.incarnation);
         const decision = current.leases.acquire({ name, holder, identity, instance, incarnation, address, termMs }, current.nowMs());
-        return mapped(current.decided(decision), (grant) => ({ leaseEpoch: toWire(grant.epoch), termMs: grant.termMs, stampId }));
+        const decided = current.decided(decision);
+        // A standby learns from the refusal whose stamp it stands by for.
+        if (!decided.ok) return { ok: false, failure: { ...decided.failure, details: { ...decided.failure.details, stampId } } };
+        return mapped(decided, (grant) => ({ leaseEpoch: toWire(grant.epoch), termMs: grant.termMs, stampId }));
       }),
     renewLease: (request, context) =>
       turn(context, (current) => {

@@ -22,7 +22,7 @@ export async function runPool(jobs: Iterable<SeedJob>, options: PoolOptions): Pr
     Array.from({ length: options.workers }, async () => {
       let child: ChildProcess | undefined;
       for (let job = next(); job; job = next()) {
-        child ??= fork(new URL("./worker.ts", import.meta.url), { execArgv: [] });
+        child ??= fork(new URL("./worker.ts", import.meta.url), { execArgv: ["--max-old-space-size=1024"] });
         const report = await ask(child, job, options.seedTimeoutMs);
         if (report.dead) {
           child.kill("SIGKILL");

@@ -14,6 +14,8 @@ import type { RoleFactory } from "../kernel/process.ts";
 import type { Simulation } from "../simulation.ts";
 
 export interface ClusterOptions {
+  /** Of each kind: one leads, the others stand by. */
+  readonly managers: number;
   readonly extentNodes: number;
   readonly partitionServers: number;
   readonly restartAfterMs: number;
@@ -58,7 +60,7 @@ class Builder {
 
   constructor(sim: Simulation, options: Partial<ClusterOptions>) {
     this.#sim = sim;
-    this.#options = { extentNodes: 4, partitionServers: 2, restartAfterMs: 100 + sim.prng.below(2_000), ...options };
+    this.#options = { managers: 2, extentNodes: 4, partitionServers: 2, restartAfterMs: 100 + sim.prng.below(2_000), ...options };
   }
 
   ready(): boolean {
@@ -77,18 +79,22 @@ class Builder {
       const config = lockServiceSchema.parse({ name: lockService, ...place });
       return (world) => new LockServiceRole(world, config);
     });
-    this.#add("stream-manager-1", (place) => {
-      const config = streamManagerSchema.parse({ name: "stream-manager-1", ...place });
-      return (world) => new StreamManagerRole(world, config);
-    });
+    for (let i = 1; i <= this.#options.managers; i++) {
+      this.#add(`stream-manager-${i}`, (place) => {
+        const config = streamManagerSchema.parse({ name: `stream-manager-${i}`, ...place });
+        return (world) => new StreamManagerRole(world, config);
+      });
+    }
     for (let i = 1; i <= this.#options.extentNodes; i++) this.#extentNode(`extent-node-${i}`);
   }
 
   partitionLayer(): void {
-    this.#add("partition-manager-1", (place) => {
-      const config = partitionManagerConfigSchema.parse({ name: "partition-manager-1", ...place });
-      return (world) => new PartitionManagerRole(world, config);
-    });
+    for (let i = 1; i <= this.#options.managers; i++) {
+      this.#add(`partition-manager-${i}`, (place) => {
+        const config = partitionManagerConfigSchema.parse({ name: `partition-manager-${i}`, ...place });
+        return (world) => new PartitionManagerRole(world, config);
+      });
+    }
     for (let i = 1; i <= this.#options.partitionServers; i++) this.#partitionServer(`partition-server-${i}`);
   }
 

@@ -26,6 +26,7 @@ const epochsPerRangeMax = 6;
 /** Long enough that the partition manager has noticed who died last. */
 const steadyMs = 3_000;
 const quietMs = 20_000;
+const leaseTermMs = 6_000;
 const blobCount = 6;
 const container = "kept";
 
@@ -52,6 +53,7 @@ class Restarts {
   readonly #writes = new Map<string, Set<number>>();
   /** Processes that are none of the cluster's: they have to go before it is whole again. */
   readonly #strangers: string[] = [];
+  readonly #otherStamps: boolean;
   #writeNext = 1;
   #restartsSinceCount = 0;
   #mintedAtCount = 0;
@@ -61,6 +63,7 @@ class Restarts {
     this.#tally = tally;
     this.#cluster = cluster;
     this.#prng = sim.prng.fork();
+    this.#otherStamps = this.#prng.chance(0.4);
     const world = sim.world("client");
     const token = makeToken(
       { account: cluster.account, expiresMs: world.clock.wallMs() + 24 * 3600_000 },
@@ -133,13 +136,14 @@ class Restarts {
     const prng = this.#prng;
     const sim = this.#sim;
     for (const name of this.#cluster.processes) {
-      if (!keepsNothing.test(name) || !prng.chance(0.05)) continue;
+      // One that starts anew beside another stamp may become a member of that one.
+      if (this.#otherStamps || !keepsNothing.test(name) || !prng.chance(0.05)) continue;
       this.#count("emptied disks");
       sim.note("emptied disk", name);
       sim.disk(name).wipe();
       sim.keyValue(name).wipe();
     }
-    if (prng.chance(0.15)) await this.#otherStamp();
+    if (this.#otherStamps && prng.chance(0.3)) await this.#otherStamp();
     if (prng.chance(0.15)) this.#secondProcess();
     if (prng.chance(0.5)) await sim.sleep(prng.float() * 8_000);
   }
@@ -177,10 +181,10 @@ class Restarts {
     this.#count("other stamps");
     await sim.sleep(prng.float() * 10_000);
     const stay = new Set(prng.shuffle([...names]).slice(0, 1 + prng.below(4)));
-    for (const name of names) {
-      if (!stay.has(name)) sim.crash(name, { unsynced: "kept", silent: false, stayDown: true });
-      else this.#goesLater(name, 15_000);
-    }
+    for (const name of names) if (!stay.has(name)) sim.crash(name, { unsynced: "kept", silent: false, stayDown: true });
+    // Fences name a lease and its epoch, not the stamp: whoever leads there must have lost its lease before ours come back.
+    if (!stay.has(names[0] as string)) await sim.sleep(leaseTermMs + 1_000);
+    for (const name of stay) this.#goesLater(name, 15_000);
   }
 
   /** The same name twice: another machine, at an address of its own, with an empty disk or a copy of the first one's. */
@@ -227,7 +231,7 @@ class Restarts {
       if (sim.nowMs - fromMs > servedWithinMs + steadyMs) {
         throw new BrokenPromise(`not served within ${servedWithinMs} ms: ${await this.#why()}`);
       }
-      sinceMs = this.#cluster.ready() ? (sinceMs ?? sim.nowMs) : undefined;
+      sinceMs = this.#cluster.ready() && this.#ranges() > 0 ? (sinceMs ?? sim.nowMs) : undefined;
       await sim.sleep(20);
     }
     const tookMs = sinceMs - fromMs;
@@ -255,9 +259,13 @@ class Restarts {
     if (!this.#cluster.ready()) throw new BrokenPromise(`no longer served: ${await this.#why()}`);
   }
 
+  /** As the manager that leads has them; none: nobody leads. */
   #ranges(): number {
-    const facts = this.#sim.role("partition-manager-1")?.status.facts ?? {};
-    return (facts.ranges as readonly unknown[]).length;
+    for (const name of this.#cluster.processes) {
+      const facts = name.startsWith("partition-manager-") ? this.#sim.role(name)?.status.facts : undefined;
+      if (Array.isArray(facts?.ranges)) return facts.ranges.length;
+    }
+    return 0;
   }
 
   /** How many owner epochs the metadata store has given out. */
