@@ -233,7 +233,7 @@ function engineOf(rows: MemoryRows, data: MemoryData) {
   let turn: Promise<unknown> = Promise.resolve();
   return {
     read: <T>(work: (seen: typeof view) => Promise<Outcome<T>>) => work(view),
-    transact: (_key: Uint8Array, decide: (seen: typeof view, sequence: number) => Promise<Outcome<Decision>>) => {
+    transact: (_keys: unknown, decide: (seen: typeof view, sequence: number) => Promise<Outcome<Decision>>) => {
       const decided = turn.then(async () => {
         const decision = await decide(view, rows.sequence + 1);
         if (decision.ok && decision.value.writes.length > 0) {

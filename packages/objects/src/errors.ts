@@ -11,13 +11,22 @@ export const serviceErrorCodes = [
   "ConditionNotMet",
   "ContainerAlreadyExists",
   "ContainerNotFound",
+  "ContentLengthExceeded",
+  "EntityAlreadyExists",
+  "EntityTooLarge",
   "InvalidBlobOrBlock",
   "InvalidBlockId",
   "InvalidBlockList",
+  "InvalidDuplicateRow",
   "InvalidRange",
   "LeaseNotPresentWithBlobOperation",
   "LeaseNotPresentWithContainerOperation",
   "MultipleConditionHeadersNotSupported",
+  "ResourceNotFound",
+  "TableAlreadyExists",
+  "TableNotFound",
+  "TooManyProperties",
+  "UpdateConditionNotSatisfied",
 ] as const;
 export type ServiceErrorCode = (typeof serviceErrorCodes)[number];
 
@@ -25,7 +34,8 @@ export interface ServiceError {
   readonly code: ServiceErrorCode;
   /**
    * ConditionNotMet of a read whose If-None-Match or If-Modified-Since says that the reader has it already is 304 Not Modified, every
-   * other one 412 Precondition Failed: `details.status` says which. InvalidRange carries `details.contentLength`.
+   * other one 412 Precondition Failed: `details.status` says which. InvalidRange carries `details.contentLength`. What a change of entities
+   * was refused for says in `details.index` which change it was.
    */
   readonly details: Readonly<Record<string, string>>;
 }

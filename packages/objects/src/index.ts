@@ -8,7 +8,19 @@ export { accountKey, type BlobName, containerKey } from "./object-keys.ts";
 export * from "./operation.ts";
 export type { Decision, Plan, PlanContext, PlanRefusal, Read, ReadAnswer, RowEntry, RowWrite } from "./plan.ts";
 export { planOf } from "./planning.ts";
-export { lockKeyOf, type Routable, type Route, routeOf } from "./routing.ts";
+export { lockKeysOf, type Routable, type Route, routeOf } from "./routing.ts";
 export { decodeKey, encodeKey, type KeyComponent, type KeyElement } from "./rows/key.ts";
 export * from "./rows/row.ts";
 export * from "./rows/schemas.ts";
+export { changesMax } from "./tables/entities.ts";
+export {
+  type Comparison,
+  type ComparisonOperator,
+  comparisonOperators,
+  type FilterConstant,
+  type FilterTerm,
+  isFilter,
+} from "./tables/filter.ts";
+export * from "./tables/operation.ts";
+export { queryPageMax } from "./tables/queries.ts";
+export { queryRouteFrom } from "./tables/routing.ts";

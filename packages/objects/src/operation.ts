@@ -6,6 +6,7 @@
 import type { ServiceError } from "./errors.ts";
 import type { BlobName } from "./object-keys.ts";
 import type { Place } from "./rows/row.ts";
+import { isTableRead, type TableOperation, type TableResult } from "./tables/operation.ts";
 
 export type Metadata = Readonly<Record<string, string>>;
 
@@ -152,7 +153,8 @@ export type Operation =
   | { readonly case: "listBlobs"; readonly value: ListBlobs }
   | { readonly case: "putBlock"; readonly value: PutBlock }
   | { readonly case: "putBlockList"; readonly value: PutBlockList }
-  | { readonly case: "getBlockList"; readonly value: OnBlob & { readonly committed: boolean; readonly uncommitted: boolean } };
+  | { readonly case: "getBlockList"; readonly value: OnBlob & { readonly committed: boolean; readonly uncommitted: boolean } }
+  | { readonly case: "table"; readonly value: TableOperation };
 
 export type OperationKind = Operation["case"];
 export type OperationValue<K extends OperationKind> = Extract<Operation, { case: K }>["value"];
@@ -168,7 +170,14 @@ const readKinds: ReadonlySet<OperationKind> = new Set([
 ]);
 
 /** Whether it changes nothing: it is read at a snapshot and waits for no write. */
-export const isRead = (operation: { readonly case: OperationKind }): boolean => readKinds.has(operation.case);
+export const isRead = (operation: Operation): boolean =>
+  operation.case === "table" ? isTableRead(operation.value) : readKinds.has(operation.case);
+
+/** Whether it may go on in one range after the other. */
+export function goesOverRanges(operation: Operation): boolean {
+  if (operation.case === "table") return operation.value.case === "listTables" || operation.value.case === "queryEntities";
+  return operation.case === "listBlobs" || operation.case === "listContainers";
+}
 
 export interface Container {
   readonly name: string;
@@ -233,4 +242,5 @@ export type OperationResult =
         readonly uncommitted: readonly BlockSize[];
       };
     }
+  | { readonly case: "table"; readonly value: TableResult }
   | { readonly case: "done" };

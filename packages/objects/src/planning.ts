@@ -6,6 +6,7 @@ import { createContainer, deleteContainer, getContainer, setContainerMetadata } 
 import { listBlobs, listContainers } from "./blobs/listing.ts";
 import type { Operation } from "./operation.ts";
 import type { Plan, PlanContext } from "./plan.ts";
+import { planOfTables } from "./tables/planning.ts";
 
 export function planOf(operation: Operation, context: PlanContext): Plan {
   switch (operation.case) {
@@ -45,5 +46,7 @@ export function planOf(operation: Operation, context: PlanContext): Plan {
       return putBlockList(operation.value, context);
     case "getBlockList":
       return getBlockList(operation.value, context);
+    case "table":
+      return planOfTables(operation.value, context);
   }
 }

@@ -5,7 +5,10 @@
  */
 import { assert, type Rules } from "@stamp/base";
 import { accountKey, accountsFrom, blobPrefix, blobsPrefix, containerKey, containersPrefix } from "./object-keys.ts";
+import { compareText } from "./rows/key.ts";
 import type { ObjectTable } from "./rows/schemas.ts";
+import type { TableOperation } from "./tables/operation.ts";
+import { lockKeysOfTables, routeOfTables } from "./tables/routing.ts";
 
 interface Named {
   readonly account: string;
@@ -42,6 +45,7 @@ export type Routable =
   | { readonly case: "putAccount"; readonly value: { readonly account?: { readonly name: string } | undefined } }
   | { readonly case: "createContainer" | "getContainer" | "setContainerMetadata" | "deleteContainer"; readonly value: OfContainer }
   | { readonly case: "listContainers"; readonly value: { readonly account: string } & ListStart }
+  | { readonly case: "table"; readonly value: TableOperation }
   | { readonly case: OnBlobKind; readonly value: { readonly name?: Named | undefined } }
   | {
       readonly case: "listBlobs";
@@ -77,6 +81,8 @@ export function routeOf(rules: Rules, operation: Routable): Route {
       const container = { ...named(operation.value), container: operation.value.container };
       return { table: "Blob", key: listStart((text) => blobsPrefix(rules, container, text), operation.value) };
     }
+    case "table":
+      return routeOfTables(rules, operation.value);
     default: {
       const name = operation.value.name;
       assert(name !== undefined, "an operation on a blob has a name");
@@ -95,17 +101,6 @@ function listStart(keyOf: (text: string) => Uint8Array, { prefix = "", marker = 
   return compareText(marker, prefix) > 0 ? keyOf(marker) : keyOf(prefix);
 }
 
-/** By code point, as keys sort. */
-function compareText(a: string, b: string): number {
-  const left = [...a];
-  const right = [...b];
-  for (let i = 0; i < Math.min(left.length, right.length); i++) {
-    const difference = (left[i] as string).codePointAt(0) as number;
-    const other = (right[i] as string).codePointAt(0) as number;
-    if (difference !== other) return difference - other;
-  }
-  return left.length - right.length;
-}
-
-/** Operations with the same lock key are decided one after another; with different ones, independently. Reads need none. */
-export const lockKeyOf = (rules: Rules, operation: Routable): Uint8Array => routeOf(rules, operation).key;
+/** Operations that share a lock key are decided one after another; others, independently. Reads need none. */
+export const lockKeysOf = (rules: Rules, operation: Routable): Uint8Array[] =>
+  operation.case === "table" ? lockKeysOfTables(rules, operation.value) : [routeOf(rules, operation).key];

@@ -1,5 +1,8 @@
-/** Row order: at most one holder per lock key, first come first served. */
-import { assert } from "@stamp/base";
+/**
+ * Row order: at most one holder per lock key, first come first served. Several keys are taken in one order by everybody, so that two who
+ * want the same ones never wait for each other.
+ */
+import { assert, compareBytes } from "@stamp/base";
 import type { Clock } from "@stamp/ports";
 
 type Waiter = () => void;
@@ -39,6 +42,27 @@ export class KeyLocks {
       });
       waiters.push(waiter);
     });
+  }
+
+  /** All of them, each once, or undefined: none is held then. */
+  async acquireAll(keys: readonly Uint8Array[], timeoutMs: number): Promise<(() => void) | undefined> {
+    const deadlineMs = this.#clock.monotonicMs() + timeoutMs;
+    const held: (() => void)[] = [];
+    const release = (): void => {
+      for (const one of held) one();
+    };
+    let last: Uint8Array | undefined;
+    for (const key of [...keys].sort(compareBytes)) {
+      if (last && compareBytes(last, key) === 0) continue;
+      last = key;
+      const one = await this.acquire(key, Math.max(0, deadlineMs - this.#clock.monotonicMs()));
+      if (!one) {
+        release();
+        return undefined;
+      }
+      held.push(one);
+    }
+    return release;
   }
 
   #release(name: string): void {

@@ -162,11 +162,11 @@ export class RangePartition {
   }
 
   /**
-   * Runs `decide` while nobody else writes under this lock key, commits what it decided and answers when that is durable. Without writes
+   * Runs `decide` while nobody else writes under this lock key (or any of these), commits what it decided and answers when that is durable. Without writes
    * nothing is appended. Past the deadline: `no` when it was not sent yet, else `unknown` — then the lock stays held until it is known.
    */
   async transact<T>(
-    lockKey: Uint8Array,
+    lockKey: Uint8Array | readonly Uint8Array[],
     decide: (transaction: Transaction) => Promise<Decided<T>>,
     options: TransactOptions,
   ): Promise<Outcome<T>> {
@@ -177,7 +177,10 @@ export class RangePartition {
     const { clock } = this.#world;
     const deadlineMs = clock.monotonicMs() + options.timeoutMs;
     this.#transactions++;
-    const release = await this.#locks.acquire(lockKey, options.timeoutMs);
+    const release =
+      lockKey instanceof Uint8Array
+        ? await this.#locks.acquire(lockKey, options.timeoutMs)
+        : await this.#locks.acquireAll(lockKey, options.timeoutMs);
     const leave = (): void => {
       this.#transactions--;
       release?.();

@@ -4,7 +4,7 @@
  */
 import type { Outcome } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
-import { accountSchema, blobSchema, encodeKey, encodeRow, objectTables, routeOf, type Schema, schemaSchema } from "@stamp/objects";
+import { accountSchema, blobSchema, encodeKey, encodeRow, entitySchema, objectTables, routeOf, type Schema, schemaSchema } from "@stamp/objects";
 import { firstRangeOf, partitionMapSchema } from "@stamp/partition-map";
 import { jittered, sleep, type World } from "@stamp/ports";
 import { PartitionServer, toWire } from "@stamp/wire";
@@ -15,7 +15,7 @@ import type { OwnTable, TableRow } from "./map-table.ts";
 const schemas: readonly (readonly [string, Schema])[] = [
   ["Account", accountSchema],
   ["Blob", blobSchema],
-  ["Entity", {}],
+  ["Entity", entitySchema],
   ["Message", {}],
   ["Partition Map", partitionMapSchema],
   ["Schema", schemaSchema],

@@ -24,9 +24,9 @@ export interface EngineFacts {
 export interface RangeEngine {
   /** Rows at the newest commit. */
   read<T>(work: (view: RowView) => Promise<Outcome<T>>): Promise<Outcome<T>>;
-  /** Decides in the order of the row and commits what was decided; the answer comes when it is durable and applied. */
+  /** Decides in the order of these keys and commits what was decided; the answer comes when it is durable and applied. */
   transact(
-    lockKey: Uint8Array,
+    lockKeys: readonly Uint8Array[],
     decide: (view: RowView, sequence: number) => Promise<Outcome<Decision>>,
     timeoutMs: number,
   ): Promise<Outcome<Decision>>;

@@ -9,8 +9,10 @@ import { compareBytes, emptyBytes, type Failed, FailureError, type Outcome, ok, 
 import {
   type Body,
   type Decision,
+  goesOverRanges,
   inlineBytesMax,
   isRead,
+  lockKeysOf,
   type Operation,
   type OperationResult,
   type Place,
@@ -97,7 +99,7 @@ export class Executor {
     const route = routeOf(this.#world.rules, asked);
     const misplaced = this.#misplaced(held, asked, route);
     if (misplaced) return misplaced;
-    const decided = isRead(asked) ? await this.#read(held, asked) : await this.#write(held, asked, route.key, deadlineMs);
+    const decided = isRead(asked) ? await this.#read(held, asked) : await this.#write(held, asked, deadlineMs);
     if (!decided.ok) return tooLong(asked, decided);
     const { result, writes, refusal } = decided.value;
     if (writes.length > 0) return ok(result);
@@ -118,9 +120,8 @@ export class Executor {
     if (route.table !== range.table) {
       return refused("failedPrecondition", "wrongPartition", `${range.rangeId} is of table ${range.table}, not ${route.table}`);
     }
-    // A listing that goes on from an earlier range starts at this one's low key.
-    const lists = operation.case === "listBlobs" || operation.case === "listContainers";
-    if (holdsKey(range, route.key) || (lists && compareBytes(route.key, range.low) < 0)) return undefined;
+    // What goes on from an earlier range starts at this one's low key.
+    if (holdsKey(range, route.key) || (goesOverRanges(operation) && compareBytes(route.key, range.low) < 0)) return undefined;
     return refused("failedPrecondition", "wrongPartition", `${range.rangeId} does not hold this key`);
   }
 
@@ -128,13 +129,13 @@ export class Executor {
     return held.engine.read((view) => this.#run(held, operation, view, 0));
   }
 
-  async #write(held: HeldEngine, asked: Operation, lockKey: Uint8Array, deadlineMs: number): Promise<Outcome<Decision>> {
+  async #write(held: HeldEngine, asked: Operation, deadlineMs: number): Promise<Outcome<Decision>> {
     const spilled = await this.#spill(held, asked, deadlineMs);
     if (!spilled.ok) return spilled;
     const operation = spilled.value;
     if (this.#left(deadlineMs) <= 0) return refused("deadlineExceeded", "timeout", "no time is left to write");
     const decide = (view: RowView, sequence: number) => this.#run(held, operation, view, sequence);
-    return held.engine.transact(lockKey, decide, this.#left(deadlineMs));
+    return held.engine.transact(lockKeysOf(this.#world.rules, operation), decide, this.#left(deadlineMs));
   }
 
   /** Bytes that do not belong into a row are put into the blob data stream, wherever the caller put them. */
@@ -190,10 +191,13 @@ export class Executor {
   }
 }
 
-/** A list that does not fit into one commit is the client's to shorten; nothing happened. */
+/** What does not fit into one commit is the client's to shorten; nothing happened. */
 function tooLong(operation: Operation, failed: Failed): Outcome<OperationResult> {
-  if (operation.case !== "putBlockList" || failed.failure.reason !== "messageTooLarge") return failed;
-  return ok({ case: "error", value: { code: "BlockListTooLong", details: { reason: failed.failure.message } } });
+  if (failed.failure.reason !== "messageTooLarge") return failed;
+  const details = { reason: failed.failure.message };
+  if (operation.case === "putBlockList") return ok({ case: "error", value: { code: "BlockListTooLong", details } });
+  if (operation.case === "table") return ok({ case: "error", value: { code: "ContentLengthExceeded", details } });
+  return failed;
 }
 
 const leaseLost = (): Failed => refused("unavailable", "leaseLost", "this server may no longer answer for the range");

@@ -3,6 +3,7 @@ import { FailureError, type Outcome, ok } from "@stamp/base";
 import type { BlobHeaders, BlobName, Body, ChangeAccount, Conditions, Operation, Place } from "@stamp/objects";
 import * as wire from "@stamp/wire";
 import { fromWire } from "@stamp/wire";
+import { tableOperationFromWire } from "./tables-from-wire.ts";
 
 const missing = (what: string): FailureError =>
   new FailureError({ code: "invalidArgument", reason: "badRequest", message: `an operation without ${what}`, applied: "no" });
@@ -75,6 +76,8 @@ function convert(operation: wire.Operation | undefined): Operation {
         case: kind.case,
         value: { ...onBlob(kind.value), committed: kind.value.committed, uncommitted: kind.value.uncommitted },
       };
+    case "table":
+      return { case: kind.case, value: tableOperationFromWire(kind.value) };
   }
 }
 

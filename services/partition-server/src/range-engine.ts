@@ -63,10 +63,10 @@ function engineOf(partition: RangePartition): RangeEngine {
         snapshot.close();
       }
     },
-    transact: (lockKey, decide, timeoutMs) =>
+    transact: (lockKeys, decide, timeoutMs) =>
       partition
         .transact<Outcome<Decision>>(
-          lockKey,
+          lockKeys.length === 1 ? (lockKeys[0] as Uint8Array) : lockKeys,
           async (tx) => {
             const result = await decide(viewOf(tx), tx.nextSequence);
             return { writes: result.ok ? result.value.writes : [], result };

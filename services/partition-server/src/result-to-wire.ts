@@ -11,6 +11,7 @@ import type {
   PlaceSchema,
 } from "@stamp/wire";
 import { toWire } from "@stamp/wire";
+import { tableResultToWire } from "./tables-to-wire.ts";
 
 type Init = MessageInitShape<typeof OperationResultSchema>;
 
@@ -48,6 +49,8 @@ export function resultToWire(result: OperationResult, extents: readonly ExtentLo
       const lists = { committed: sizes(committed), uncommitted: sizes(uncommitted) };
       return { kind: { case: "blockList", value: blob ? { blob: blobToWire(blob), ...lists } : lists } };
     }
+    case "table":
+      return { kind: { case: "table", value: tableResultToWire(result.value) } };
     case "done":
       return { kind: { case: "done", value: {} } };
   }

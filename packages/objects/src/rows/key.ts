@@ -142,6 +142,19 @@ class KeyWriter {
   }
 }
 
+/** By code point, as keys sort. UTF-16 puts surrogates (code points from U+10000) before U+E000 to U+FFFF; they are moved behind. */
+export function compareText(a: string, b: string): number {
+  const length = Math.min(a.length, b.length);
+  for (let i = 0; i < length; i++) {
+    const left = a.charCodeAt(i);
+    const right = b.charCodeAt(i);
+    if (left !== right) return codePointOrder(left) - codePointOrder(right);
+  }
+  return a.length - b.length;
+}
+
+const codePointOrder = (unit: number): number => (unit < 0xd800 ? unit : unit < 0xe000 ? unit + 0x2000 : unit - 0x800);
+
 const damaged = (what: string): Failed => refused("dataLoss", "damaged", `key: ${what}`);
 
 /** Refused with `damaged` for what encodeKey never makes. */

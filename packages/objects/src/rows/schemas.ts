@@ -95,5 +95,22 @@ export const blobSchema: {
   size: property(62, "int64"),
 };
 
+/** All rows of the Entity table: tables and entities. */
+export const entitySchema: {
+  readonly timestamp: Property<"DateTime">;
+  readonly name: Property<"string">;
+  readonly incarnation: Property<"int64">;
+  readonly policies: Property<"DictionaryType">;
+  readonly properties: Property<"DictionaryType">;
+} = {
+  timestamp: property(1, "DateTime"),
+  // tables
+  name: property(10, "string"),
+  incarnation: property(11, "int64"),
+  policies: property(12, "DictionaryType"),
+  // entities
+  properties: property(20, "DictionaryType"),
+};
+
 /** A row of the Schema table: the properties of one table, by name, as "id:type". */
 export const schemaSchema: { readonly properties: Property<"DictionaryType"> } = { properties: property(1, "DictionaryType") };

@@ -1,0 +1,43 @@
+/**
+ * Keys of the Entity table.
+ *
+ *   AccountName  PartitionName                              ObjectName
+ *   (account)    (0, table)                                 ()           table row
+ *   (account)    (1, table, incarnation, PartitionKey)      (RowKey)     entity
+ *
+ * Tables are found without regard to case: in keys their names are lower case. The incarnation is that of the table's row (rule
+ * incarnationInKey). Entities of one PartitionKey are neighbours in the order of RowKey and are never split.
+ */
+import type { Rules } from "@stamp/base";
+import { intact } from "../plan.ts";
+import { appendComponents, decodeKey, encodeKey, encodeKeyPrefix } from "../rows/key.ts";
+import type { EntityKey, LocatedTable } from "./operation.ts";
+
+const tableKind = 0;
+const entityKind = 1;
+
+export const folded = (table: string): string => table.toLowerCase();
+
+export const tableKey = (account: string, table: string): Uint8Array => encodeKey([[account], [tableKind, folded(table)], []]);
+
+/** Every table row of the account starts so. */
+export const tablesPrefix = (account: string): Uint8Array => encodeKeyPrefix([[account]], [tableKind]);
+
+const incarnationOf = (rules: Rules, table: LocatedTable): number => (rules.on("incarnationInKey") ? table.incarnation : 0);
+
+/** Every entity of the table starts so. */
+export const entitiesPrefix = (rules: Rules, table: LocatedTable): Uint8Array =>
+  encodeKeyPrefix([[table.account]], [entityKind, folded(table.table), incarnationOf(rules, table)]);
+
+/** Every entity of this PartitionKey starts so. */
+export const partitionPrefix = (rules: Rules, table: LocatedTable, partitionKey: string): Uint8Array =>
+  encodeKey([[table.account], [entityKind, folded(table.table), incarnationOf(rules, table), partitionKey]]);
+
+/** `partition` is what partitionPrefix gave. */
+export const entityKey = (partition: Uint8Array, rowKey: string): Uint8Array => appendComponents(partition, [[rowKey]]);
+
+/** The key of an entity's row, as people know it. */
+export function entityKeyOf(key: Uint8Array): EntityKey {
+  const [, partition, row] = intact(decodeKey(key));
+  return { partitionKey: String(partition?.[3]), rowKey: String(row?.[0]) };
+}

@@ -1,0 +1,132 @@
+/**
+ * Operations on tables and entities and their results: the same as in proto/stamp/v1/entities.proto. Names, limits of single values and
+ * the syntax of filters were checked by the front-end; what depends on what is stored is decided here.
+ */
+import type { DictionaryEntry } from "../rows/row.ts";
+import type { FilterTerm } from "./filter.ts";
+
+export interface TableAddress {
+  readonly account: string;
+  /** As it was written: tables are found without regard to case. */
+  readonly table: string;
+}
+
+/** With the incarnation of the table's row, as a read said that was sent after the request arrived. */
+export interface LocatedTable extends TableAddress {
+  readonly incarnation: number;
+}
+
+export interface EntityKey {
+  readonly partitionKey: string;
+  readonly rowKey: string;
+}
+
+/** PartitionKey, RowKey and Timestamp are not among them. */
+export type EntityProperties = readonly DictionaryEntry[];
+
+export interface Entity extends EntityKey {
+  /** 100 ns since 1970-01-01 UTC; its ETag is made of it. */
+  readonly timestamp: bigint;
+  readonly properties: EntityProperties;
+}
+
+export const entityActions = ["insert", "replace", "merge", "delete", "insertOrReplace", "insertOrMerge"] as const;
+export type EntityAction = (typeof entityActions)[number];
+
+export interface EntityChange {
+  readonly action: EntityAction;
+  readonly rowKey: string;
+  readonly properties: EntityProperties;
+  /** Of replace, merge and delete: the timestamp that the entity must have; undefined: any (If-Match: *). */
+  readonly ifTimestamp?: bigint | undefined;
+}
+
+/** All or nothing, in one PartitionKey, each RowKey once. A single change is a list of one. */
+export interface ChangeEntities {
+  readonly table: LocatedTable;
+  readonly partitionKey: string;
+  readonly changes: readonly EntityChange[];
+}
+
+export interface GetEntity extends EntityKey {
+  readonly table: LocatedTable;
+  /** Empty: every property. */
+  readonly select: readonly string[];
+}
+
+export interface QueryEntities {
+  readonly table: LocatedTable;
+  /** Postfix; empty: every entity. */
+  readonly filter: readonly FilterTerm[];
+  readonly select: readonly string[];
+  /** What was looked at last: the query goes on behind it. */
+  readonly after?: EntityKey | undefined;
+  readonly entitiesMax: number;
+}
+
+export interface ListTables {
+  readonly account: string;
+  /** Over the property TableName. */
+  readonly filter: readonly FilterTerm[];
+  /** The name that was looked at last; empty: from the start. */
+  readonly after: string;
+  readonly tablesMax: number;
+}
+
+/** A stored access policy; absent times as the client left them out. */
+export interface StoredPolicy {
+  readonly id: string;
+  readonly starts: string;
+  readonly expires: string;
+  readonly permissions: string;
+}
+
+export type TableOperation =
+  | { readonly case: "createTable"; readonly value: TableAddress }
+  | { readonly case: "getTable"; readonly value: TableAddress }
+  | { readonly case: "setTableAcl"; readonly value: TableAddress & { readonly policies: readonly StoredPolicy[] } }
+  | { readonly case: "deleteTable"; readonly value: TableAddress }
+  | { readonly case: "listTables"; readonly value: ListTables }
+  | { readonly case: "changeEntities"; readonly value: ChangeEntities }
+  | { readonly case: "getEntity"; readonly value: GetEntity }
+  | { readonly case: "queryEntities"; readonly value: QueryEntities };
+
+export interface Table {
+  /** As it was written when it was created. */
+  readonly name: string;
+  readonly incarnation: number;
+  readonly policies: readonly StoredPolicy[];
+}
+
+/** What one range can say in one go. */
+interface Page {
+  /** It stopped before the end of what the range has: ask again, behind what was looked at last. */
+  readonly more: boolean;
+  /** The query goes on behind this range. */
+  readonly rangeEnded: boolean;
+  /** Of how many rows it looked at. */
+  readonly rowsRead: number;
+}
+
+export interface EntityPage extends Page {
+  readonly entities: readonly Entity[];
+  /** What was looked at last, whether it fits the filter or not; undefined: nothing. */
+  readonly last?: EntityKey | undefined;
+}
+
+export interface TablePage extends Page {
+  readonly tables: readonly Table[];
+  readonly last: string;
+}
+
+export type TableResult =
+  | { readonly case: "table"; readonly value: Table }
+  | { readonly case: "tables"; readonly value: TablePage }
+  /** One per change: the new timestamp; of a delete, the one that was deleted. */
+  | { readonly case: "changed"; readonly value: { readonly timestamps: readonly bigint[] } }
+  | { readonly case: "entity"; readonly value: Entity }
+  | { readonly case: "entities"; readonly value: EntityPage };
+
+const reads: ReadonlySet<TableOperation["case"]> = new Set(["getTable", "listTables", "getEntity", "queryEntities"]);
+
+export const isTableRead = (operation: { readonly case: TableOperation["case"] }): boolean => reads.has(operation.case);

@@ -1,0 +1,114 @@
+/**
+ * Queries over tables and entities, in key order: only the spans of keys that the filter can fit are read (spans.ts). One go is bounded
+ * by what it answers and by what it reads, so that a query that finds little in much holds nobody up; the asker goes on behind `last`.
+ */
+import { compareBytes } from "@stamp/base";
+import { answer, type Plan, type PlanContext, type RowEntry, scanRows } from "../plan.ts";
+import { entityOf } from "./entities.ts";
+import { decodeEntity } from "./entity-rows.ts";
+import { type FilterConstant, fits } from "./filter.ts";
+import { entityKey, entityKeyOf, folded, partitionPrefix, tableKey } from "./keys.ts";
+import type { Entity, EntityKey, ListTables, QueryEntities, Table } from "./operation.ts";
+import { type Span, spansFrom, spansOfQuery, spansOfTables, successor } from "./spans.ts";
+import { decodeTable } from "./tables.ts";
+
+/** Of one page of the service. */
+export const queryPageMax = 1_000;
+/** Of one go. */
+export const rowsReadMax = 2_000;
+const bytesReadMax = 2 * 1024 * 1024;
+const batch = { rowsMax: 250, bytesMax: 512 * 1024 } as const;
+
+interface Walk {
+  readonly more: boolean;
+  readonly rangeEnded: boolean;
+  readonly rowsRead: number;
+}
+
+/** Looks at row after row of the spans inside the range; `look` says whether the row counts as found. */
+function* walk(spans: readonly Span[], context: PlanContext, foundMax: number, look: (row: RowEntry) => boolean): Plan<Walk> {
+  const { range } = context;
+  const rangeEnded = range.high.length > 0 && spans.some((span) => compareBytes(span.high, range.high) > 0);
+  let found = 0;
+  let rowsRead = 0;
+  let bytesRead = 0;
+  for (const span of spansFrom(spans, range.low)) {
+    const high = range.high.length > 0 && compareBytes(range.high, span.high) < 0 ? range.high : span.high;
+    for (let low = span.low, more = compareBytes(low, high) < 0; more; ) {
+      if (found >= foundMax || rowsRead >= rowsReadMax || bytesRead >= bytesReadMax) return { more: true, rangeEnded: false, rowsRead };
+      const page = yield* scanRows(low, high, { ...batch, rowsMax: Math.min(batch.rowsMax, foundMax - found) });
+      for (const row of page.rows) {
+        rowsRead++;
+        bytesRead += row.value.length;
+        if (look(row)) found++;
+        low = successor(row.key);
+      }
+      more = page.more;
+    }
+  }
+  return { more: false, rangeEnded, rowsRead };
+}
+
+/** Where the query goes on: behind what was looked at last. */
+export function queryStart(value: QueryEntities, context: Pick<PlanContext, "rules">): readonly Span[] {
+  const spans = spansOfQuery(context.rules, value);
+  const { table, after } = value;
+  if (!after) return spans;
+  return spansFrom(spans, successor(entityKey(partitionPrefix(context.rules, table, after.partitionKey), after.rowKey)));
+}
+
+export function* queryEntities(value: QueryEntities, context: PlanContext): Plan {
+  const entities: Entity[] = [];
+  let last: EntityKey | undefined;
+  const end = yield* walk(queryStart(value, context), context, pageSize(value.entitiesMax), (row) => {
+    const key = entityKeyOf(row.key);
+    last = key;
+    const state = decodeEntity(row.value);
+    const entity = entityOf(key, state, []);
+    if (value.filter.length > 0 && !fits(value.filter, propertyOf(entity))) return false;
+    entities.push(entityOf(key, state, value.select));
+    return true;
+  });
+  return answer({ case: "table", value: { case: "entities", value: { ...end, entities, last } } });
+}
+
+/** The value of any property, the three that every entity has included. */
+function propertyOf(entity: Entity): (name: string) => FilterConstant | undefined {
+  return (name) => {
+    switch (name) {
+      case "PartitionKey":
+        return { type: "string", value: entity.partitionKey };
+      case "RowKey":
+        return { type: "string", value: entity.rowKey };
+      case "Timestamp":
+        return { type: "DateTime", value: entity.timestamp };
+      default:
+        return entity.properties.find((property) => property.name === name);
+    }
+  };
+}
+
+export function tablesStart(value: ListTables): readonly Span[] {
+  const spans = spansOfTables(value);
+  return value.after === "" ? spans : spansFrom(spans, successor(tableKey(value.account, value.after)));
+}
+
+export function* listTables(value: ListTables, context: PlanContext): Plan {
+  const tables: Table[] = [];
+  let last = value.after;
+  const filter = value.filter.map((term) =>
+    term.kind === "compare" && term.constant.type === "string"
+      ? { ...term, constant: { ...term.constant, value: folded(String(term.constant.value)) } }
+      : term,
+  );
+  const end = yield* walk(tablesStart(value), context, pageSize(value.tablesMax), (row) => {
+    const table = decodeTable(row.value);
+    last = folded(table.name);
+    const fit = fits(filter, (name) => (name === "TableName" ? { type: "string", value: folded(table.name) } : undefined));
+    if (fit) tables.push(table);
+    return fit;
+  });
+  return answer({ case: "table", value: { case: "tables", value: { ...end, tables, last } } });
+}
+
+const pageSize = (asked: number): number => (asked < 1 ? queryPageMax : Math.min(asked, queryPageMax));

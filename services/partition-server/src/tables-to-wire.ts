@@ -1,0 +1,34 @@
+/** What an operation on tables or entities came to, as it goes over the wire. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { Entity, Table, TableResult } from "@stamp/objects";
+import { type EntitySchema, propertyToWire, type TableResultSchema, type TableSchema, toWire } from "@stamp/wire";
+
+export function tableResultToWire(result: TableResult): MessageInitShape<typeof TableResultSchema> {
+  switch (result.case) {
+    case "table":
+      return { kind: { case: "table", value: tableToWire(result.value) } };
+    case "tables":
+      return { kind: { case: "tables", value: { ...result.value, tables: result.value.tables.map(tableToWire) } } };
+    case "changed":
+      return { kind: { case: "changed", value: { timestamps: [...result.value.timestamps] } } };
+    case "entity":
+      return { kind: { case: "entity", value: entityToWire(result.value) } };
+    case "entities": {
+      const { entities, last, more, rangeEnded, rowsRead } = result.value;
+      const page = { entities: entities.map(entityToWire), more, rangeEnded, rowsRead };
+      return { kind: { case: "entities", value: last ? { ...page, last } : page } };
+    }
+  }
+}
+
+const tableToWire = ({ name, incarnation, policies }: Table): MessageInitShape<typeof TableSchema> => ({
+  name,
+  incarnation: toWire(incarnation),
+  policies: [...policies],
+});
+
+const entityToWire = ({ partitionKey, rowKey, timestamp, properties }: Entity): MessageInitShape<typeof EntitySchema> => ({
+  key: { partitionKey, rowKey },
+  timestamp,
+  properties: properties.map(propertyToWire),
+});
