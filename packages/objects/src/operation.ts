@@ -176,7 +176,7 @@ export const isRead = (operation: Operation): boolean =>
 /** Whether it may go on in one range after the other. */
 export function goesOverRanges(operation: Operation): boolean {
   if (operation.case === "table") return operation.value.case === "listTables" || operation.value.case === "queryEntities";
-  return operation.case === "listBlobs" || operation.case === "listContainers";
+  return operation.case === "listBlobs" || operation.case === "listContainers" || operation.case === "listAccounts";
 }
 
 export interface Container {
