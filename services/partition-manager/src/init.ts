@@ -4,7 +4,17 @@
  */
 import type { Outcome } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
-import { accountSchema, blobSchema, encodeKey, encodeRow, entitySchema, objectTables, routeOf, type Schema, schemaSchema } from "@stamp/objects";
+import {
+  accountSchema,
+  blobSchema,
+  encodeKey,
+  encodeRow,
+  entitySchema,
+  objectTables,
+  routeOf,
+  type Schema,
+  schemaSchema,
+} from "@stamp/objects";
 import { firstRangeOf, partitionMapSchema } from "@stamp/partition-map";
 import { jittered, sleep, type World } from "@stamp/ports";
 import { PartitionServer, toWire } from "@stamp/wire";
