@@ -38,6 +38,12 @@ class Model {
       else if (effect.kind === "change") {
         assert.equal(this.change, undefined, "one change at a time");
         this.change = effect.extentId;
+        if (effect.complete) {
+          assert.equal(this.extent.records.at(-1)?.end, this.extent.committed, "nothing is behind what is acknowledged");
+          assert.ok(!this.wire.some((message) => message.extentId === effect.extentId), "and nothing is on its way");
+        }
+      } else if (effect.kind === "ahead") {
+        assert.equal(effect.extentId, this.extent.id);
       } else if (effect.kind === "pause") {
         assert.ok(!this.paused.includes(effect.extentId), "one pause at a time");
         this.paused.push(effect.extentId);
@@ -144,12 +150,12 @@ test("append window: with primaries that fail anywhere nothing is lost, nothing 
 
 test("append window: expected offsets have no gaps and an extent is left when it is full, after what is in flight", () => {
   const window = new AppendWindow<number>({ extentTargetBytes: 250, inFlightBytesMax: 10_000, inFlightAppendsMax: 10 }, 7);
-  assert.deepEqual(window.submit(0, [80]), [{ kind: "change", extentId: 7 }]);
+  assert.deepEqual(window.submit(0, [80]), [{ kind: "change", extentId: 7, complete: false }]);
   assert.deepEqual(window.submit(1, [80]), []);
   const sends = window.changed(7, 55, 8);
   assert.deepEqual(
     sends.map((effect) => (effect.kind === "send" ? effect.offsetBytes : effect.kind)),
-    [0, frameBytes(80)],
+    [0, "ahead", frameBytes(80)],
   );
   assert.deepEqual(window.submit(2, [80]), [], "full: waits for what is in flight");
   assert.equal(window.acknowledged(8, frameBytes(80)).length, 1);

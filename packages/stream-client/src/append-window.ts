@@ -41,8 +41,13 @@ export interface PendingAppend<T> {
 
 export type WindowEffect<T> =
   | { readonly kind: "send"; readonly append: PendingAppend<T>; readonly extentId: number; readonly offsetBytes: number }
-  /** Ask for the sealed length of this extent (0: there is none) and for its successor; repeat until `changed` or `fence`. */
-  | { readonly kind: "change"; readonly extentId: number }
+  /**
+   * Ask for the sealed length of this extent (0: there is none) and for its successor; repeat until `changed` or `fence`. `complete`:
+   * it is full, everything sent to it is acknowledged, and nothing more will be sent.
+   */
+  | { readonly kind: "change"; readonly extentId: number; readonly complete: boolean }
+  /** The extent fills up: its successor will be wanted soon. Once for each extent. */
+  | { readonly kind: "ahead"; readonly extentId: number }
   /** The primary is overloaded and nothing is in flight: wait a little, then `resume`. */
   | { readonly kind: "pause"; readonly extentId: number }
   | { readonly kind: "settle"; readonly append: PendingAppend<T>; readonly places: readonly Place[] }
@@ -54,6 +59,8 @@ const slowPart = 1 / 2;
 const quickPart = 1 / 4;
 /** The window shrinks to this part of its largest size. */
 const allowedPartsMax = 16;
+/** So much of an extent is used when its successor is asked for. */
+const aheadPart = 1 / 2;
 
 interface Entry<T> extends PendingAppend<T> {
   at: { readonly extentId: number; readonly offsetBytes: number } | undefined;
@@ -79,6 +86,8 @@ export class AppendWindow<T> {
   #waitingBytes = 0;
   /** The primary refused an append as overloaded: nothing is sent before `resume`. */
   #holding = false;
+  /** The extent whose successor was asked for. */
+  #aheadOf = 0;
   /** Of the current extent: where the next append goes, and what is known to be acknowledged. */
   #nextOffsetBytes = 0;
   #committedBytes = 0;
@@ -161,7 +170,7 @@ export class AppendWindow<T> {
   failed(extentId: number): readonly WindowEffect<T>[] {
     if (this.#state.kind !== "open" || this.#state.extentId !== extentId) return [];
     this.#state = { kind: "changing", extentId };
-    return [{ kind: "change", extentId }];
+    return [{ kind: "change", extentId, complete: false }];
   }
 
   /**
@@ -265,7 +274,7 @@ export class AppendWindow<T> {
       const state = this.#state;
       if (state.kind === "idle") {
         this.#state = { kind: "changing", extentId: state.lastExtentId };
-        effects.push({ kind: "change", extentId: state.lastExtentId });
+        effects.push({ kind: "change", extentId: state.lastExtentId, complete: false });
         break;
       }
       if (state.kind !== "open" || this.#holding) break;
@@ -274,7 +283,7 @@ export class AppendWindow<T> {
         // Full. What is in flight first: sealing under it would only make it fail.
         if (this.#sent.length > 0) break;
         this.#state = { kind: "changing", extentId: state.extentId };
-        effects.push({ kind: "change", extentId: state.extentId });
+        effects.push({ kind: "change", extentId: state.extentId, complete: true });
         break;
       }
       if (this.#sent.length >= limits.inFlightAppendsMax) break;
@@ -282,6 +291,10 @@ export class AppendWindow<T> {
       entry.at = { extentId: state.extentId, offsetBytes: this.#nextOffsetBytes };
       entry.sent = true;
       this.#nextOffsetBytes += entry.extentBytes;
+      if (this.#nextOffsetBytes >= limits.extentTargetBytes * aheadPart && this.#aheadOf !== state.extentId) {
+        this.#aheadOf = state.extentId;
+        effects.push({ kind: "ahead", extentId: state.extentId });
+      }
       this.#sentBytes += entry.extentBytes;
       this.#waitingBytes -= entry.extentBytes;
       this.#sent.push(entry);

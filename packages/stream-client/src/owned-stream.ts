@@ -148,7 +148,10 @@ export class OwnedStream {
           this.#send(effect.append, effect.extentId, effect.offsetBytes);
           break;
         case "change":
-          void this.#change(effect.extentId);
+          void this.#change(effect.extentId, effect.complete);
+          break;
+        case "ahead":
+          void this.#allocateAhead(effect.extentId);
           break;
         case "pause":
           void this.#pause(effect.extentId);
@@ -227,7 +230,7 @@ export class OwnedStream {
   }
 
   /** Asks until it is answered: without the sealed length nobody knows what happened. */
-  async #change(extentId: number): Promise<void> {
+  async #change(extentId: number, complete: boolean): Promise<void> {
     const { clock, random, logger } = this.#parts.world;
     let backoffMs = changeBackoffStartMs;
     if (this.#fruitless > 0) {
@@ -236,7 +239,7 @@ export class OwnedStream {
       await sleep(clock, jittered(random, pauseMs), this.#stop.signal);
     }
     while (!this.#stop.signal.aborted && this.#window.ended === undefined) {
-      const outcome = await this.#sealAndAllocate(extentId);
+      const outcome = await this.#sealAndAllocate(extentId, complete);
       if (this.#window.ended !== undefined) return;
       if (outcome.ok && outcome.value.extent !== undefined) {
         this.#enter(extentId, fromWire(outcome.value.sealedLengthBytes), outcome.value.extent);
@@ -253,7 +256,18 @@ export class OwnedStream {
     }
   }
 
-  #sealAndAllocate(extentId: number): Promise<Outcome<SealAndAllocateResponse>> {
+  /** A hint: without it the successor is made when it is needed. */
+  async #allocateAhead(extentId: number): Promise<void> {
+    const { world, manager } = this.#parts;
+    const request = { name: this.name, ownerEpoch: toWire(this.ownerEpoch), extentId: toWire(extentId) };
+    await manager.call(
+      changeTimeoutMs,
+      (address, timeoutMs) => world.transport.client(address, StreamManager).allocateAhead(request, { timeoutMs }),
+      { idempotent: true },
+    );
+  }
+
+  #sealAndAllocate(extentId: number, complete: boolean): Promise<Outcome<SealAndAllocateResponse>> {
     const { world, manager } = this.#parts;
     return manager.call(
       changeTimeoutMs,
@@ -266,6 +280,7 @@ export class OwnedStream {
             // As of now: acknowledgements may have come in since the extent failed.
             knownCommittedBytes: toWire(this.#window.committedBytes),
             avoidAddresses: [...this.#avoid],
+            complete,
           },
           { timeoutMs },
         ),

@@ -1,8 +1,9 @@
-/** The stream layer as the partition layer sees it: streams taken over, appended to and read; extents located. */
-import { type Outcome, type OwnerEpoch, ok } from "@stamp/base";
+/** The stream layer as the partition layer sees it: streams taken over, appended to, read and changed; extents located. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { type Outcome, type OwnerEpoch, ok, refused } from "@stamp/base";
 import { LeaderCalls } from "@stamp/metadata-store";
-import type { World } from "@stamp/ports";
-import { type ExtentLocation, StreamManager, toWire } from "@stamp/wire";
+import type { Address, Client, World } from "@stamp/ports";
+import { type ExtentLocation, type StreamEditSchema, type StreamInfo, StreamManager, type StreamStat, toWire } from "@stamp/wire";
 import { ExtentReader } from "./extent-reader.ts";
 import { OwnedStream, type OwnedStreamLimits } from "./owned-stream.ts";
 import { type Location, locationFromWire } from "./place.ts";
@@ -46,17 +47,79 @@ export class StreamClient {
     options: { readonly create: boolean; readonly timeoutMs: number },
   ): Promise<Outcome<OwnedStream>> {
     const request = { name, ownerEpoch: toWire(ownerEpoch), create: options.create };
+    const deadlineMs = this.#world.clock.monotonicMs() + options.timeoutMs;
     const answer = await this.#manager.call(
       options.timeoutMs,
       (address, timeoutMs) => this.#world.transport.client(address, StreamManager).openStream(request, { timeoutMs }),
       { idempotent: true, attemptTimeoutMs: openAttemptMs },
     );
     if (!answer.ok) return answer;
-    const locations = answer.value.extents.map(locationFromWire);
+    const rest = await this.#rest(answer.value, deadlineMs);
+    if (!rest.ok) return rest;
+    const locations = [...answer.value.extents, ...rest.value].map(locationFromWire);
     this.reader.learn(locations);
     const extents = locations.map(({ extentId, sealedLengthBytes }) => ({ extentId, sealedLengthBytes }));
     const parts = { world: this.#world, manager: this.#manager, reader: this.reader, limits: this.#limits };
     return ok(new OwnedStream(parts, name, ownerEpoch, extents));
+  }
+
+  /** The pages after the first: nobody but this owner changes the list. Refused when another owner has it by now. */
+  async #rest(opened: StreamInfo, deadlineMs: number): Promise<Outcome<ExtentLocation[]>> {
+    const found: ExtentLocation[] = [];
+    let { more } = opened;
+    let afterExtentId = opened.extents.at(-1)?.extentId ?? 0n;
+    while (more) {
+      const request = { name: opened.name, afterExtentId };
+      const leftMs = Math.max(1, deadlineMs - this.#world.clock.monotonicMs());
+      const page = await this.#call(leftMs, true, (manager, timeoutMs) => manager.getStream(request, { timeoutMs }));
+      if (!page.ok) return page;
+      if (page.value.ownerEpoch !== opened.ownerEpoch || page.value.extents.length === 0) {
+        return refused(
+          "failedPrecondition",
+          "staleOwnerEpoch",
+          `stream ${opened.name} was opened with owner epoch ${page.value.ownerEpoch}`,
+        );
+      }
+      found.push(...page.value.extents);
+      afterExtentId = page.value.extents.at(-1)?.extentId ?? afterExtentId;
+      more = page.value.more;
+    }
+    return ok(found);
+  }
+
+  /** Owner epoch, version and size of the list. Refused with `streamNotFound`. */
+  stat(name: string, options: { readonly timeoutMs: number }): Promise<Outcome<StreamStat>> {
+    return this.#call(options.timeoutMs, true, (manager, timeoutMs) => manager.statStream({ name }, { timeoutMs }));
+  }
+
+  /**
+   * One atomic change of several streams' lists: each edit names the owner epoch and, when given, the list version that must still be
+   * recorded. Refused with `staleOwnerEpoch`, `conflict` (another list version; an extent that is not sealed), `streamExists`,
+   * `streamNotFound`. After an unknown outcome `stat` of a stream that got a new owner epoch says whether it happened.
+   */
+  async multiModify(
+    edits: readonly MessageInitShape<typeof StreamEditSchema>[],
+    options: { readonly timeoutMs: number },
+  ): Promise<Outcome<readonly StreamStat[]>> {
+    const request = { edits: [...edits] };
+    const answer = await this.#call(options.timeoutMs, false, (manager, timeoutMs) => manager.multiModify(request, { timeoutMs }));
+    return answer.ok ? ok(answer.value.streams) : answer;
+  }
+
+  /** Idempotent: a stream that is gone is deleted. What no other list holds is kept for the grace period and then deleted. */
+  async deleteStream(name: string, ownerEpoch: OwnerEpoch, options: { readonly timeoutMs: number }): Promise<Outcome<void>> {
+    const request = { name, ownerEpoch: toWire(ownerEpoch) };
+    const answer = await this.#call(options.timeoutMs, true, (manager, timeoutMs) => manager.deleteStream(request, { timeoutMs }));
+    return answer.ok ? ok() : answer;
+  }
+
+  #call<T>(
+    timeoutMs: number,
+    idempotent: boolean,
+    work: (manager: Client<typeof StreamManager>, timeoutMs: number) => Promise<Outcome<T>>,
+  ): Promise<Outcome<T>> {
+    const attempt = (address: Address, leftMs: number) => work(this.#world.transport.client(address, StreamManager), leftMs);
+    return this.#manager.call(timeoutMs, attempt, { idempotent, attemptTimeoutMs: openAttemptMs });
   }
 
   /** Unknown extents are left out. */

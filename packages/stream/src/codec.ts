@@ -4,12 +4,24 @@
  *   sm/ids                   { next }            every number below it is used up            'I' 1
  *   sm/stream/<name>         StreamRecord        without its name                            'T' 1
  *   sm/segment/<16 digits>   { extents }         immutable                                   'G' 1
- *   sm/extent/<16 digits>    ExtentRecord        without its id                              'E' 1
- *   sm/node/<node id>        NodeRecord          without its id                              'N' 1
+ *   sm/extent/<16 digits>    ExtentRecord        without its id                              'E' 1, 2
+ *   sm/node/<node id>        NodeRecord          without its id                              'N' 1, 2
+ *
+ * A record that has a field of version 2 is written as version 2, any other as version 1.
  */
 import type { Checksum, ExtentId, Outcome } from "@stamp/base";
 import { extentId, extentVersion, frameRecord, fromUtf8, ok, ownerEpoch, refused, unframeRecord, utf8 } from "@stamp/base";
-import type { ExtentPhase, ExtentRecord, NodeRecord, ReplicaPlace, ReplicaRecord, SegmentReference, StreamRecord } from "./records.ts";
+import type {
+  AcceptedLoss,
+  ExtentPhase,
+  ExtentRecord,
+  NodeDuty,
+  NodeRecord,
+  ReplicaPlace,
+  ReplicaRecord,
+  SegmentReference,
+  StreamRecord,
+} from "./records.ts";
 
 export const managerPrefix = "sm/";
 export const idsKey = "sm/ids";
@@ -32,7 +44,12 @@ export type StoredRecord =
   | { readonly kind: "node"; readonly record: NodeRecord };
 
 const letters = { ids: 0x49, stream: 0x54, segment: 0x47, extent: 0x45, node: 0x4e } as const;
-const formatVersion = 1;
+const versionMax = { ids: 1, stream: 1, segment: 1, extent: 2, node: 2 } as const;
+
+function versionOf(stored: StoredRecord): number {
+  if (stored.kind === "extent") return stored.record.checksum === undefined && stored.record.loss === undefined ? 1 : 2;
+  return stored.kind === "node" && stored.record.duty !== undefined ? 2 : 1;
+}
 
 export function keyOf(stored: StoredRecord): string {
   switch (stored.kind) {
@@ -50,7 +67,7 @@ export function keyOf(stored: StoredRecord): string {
 }
 
 export function encodeStored(stored: StoredRecord, checksum: Checksum): Uint8Array {
-  return frameRecord(letters[stored.kind], formatVersion, utf8(JSON.stringify(bodyOf(stored))), checksum);
+  return frameRecord(letters[stored.kind], versionOf(stored), utf8(JSON.stringify(bodyOf(stored))), checksum);
 }
 
 function bodyOf(stored: StoredRecord): unknown {
@@ -64,12 +81,12 @@ function bodyOf(stored: StoredRecord): unknown {
     case "segment":
       return { extents: stored.extents };
     case "extent": {
-      const { phase, version, ownerEpoch: epoch, stream, replicas, sealedLengthBytes, repair, removed } = stored.record;
-      return { phase, version, ownerEpoch: epoch, stream, replicas, sealedLengthBytes, repair, removed };
+      const { phase, version, ownerEpoch: epoch, stream, replicas, sealedLengthBytes, repair, removed, checksum, loss } = stored.record;
+      return { phase, version, ownerEpoch: epoch, stream, replicas, sealedLengthBytes, repair, removed, checksum, loss };
     }
     case "node": {
-      const { address, diskId, faultDomain, incarnation } = stored.record;
-      return { address, diskId, faultDomain, incarnation };
+      const { address, diskId, faultDomain, incarnation, duty } = stored.record;
+      return { address, diskId, faultDomain, incarnation, duty };
     }
   }
 }
@@ -78,7 +95,8 @@ function bodyOf(stored: StoredRecord): unknown {
 export function decodeStored(key: string, bytes: Uint8Array, checksum: Checksum): Outcome<StoredRecord> {
   const kind = kindOf(key);
   if (kind === undefined) return refused("dataLoss", "damaged", `no record has the key ${key}`);
-  const payload = unframeRecord(letters[kind], formatVersion, bytes, checksum);
+  const version = bytes[1] === versionMax[kind] ? versionMax[kind] : 1;
+  const payload = unframeRecord(letters[kind], version, bytes, checksum);
   if (!payload.ok) return refused("dataLoss", "damaged", `${key}: ${payload.failure.message}`);
   try {
     return ok(decodeBody(kind, key, new Fields(JSON.parse(fromUtf8(payload.value)))));
@@ -116,6 +134,8 @@ function decodeBody(kind: keyof typeof letters, key: string, body: Fields): Stor
     case "extent": {
       const sealedLengthBytes = body.optional("sealedLengthBytes", (fields, name) => fields.natural(name));
       const repair = body.optional("repair", (fields, name) => place(fields.object(name)));
+      const checksum = body.optional("checksum", (fields, name) => fields.natural(name));
+      const loss = body.optional("loss", (fields, name) => acceptedLoss(fields.object(name)));
       return {
         kind,
         record: {
@@ -128,10 +148,13 @@ function decodeBody(kind: keyof typeof letters, key: string, body: Fields): Stor
           ...(sealedLengthBytes === undefined ? {} : { sealedLengthBytes }),
           ...(repair === undefined ? {} : { repair }),
           removed: body.list("removed").map(place),
+          ...(checksum === undefined ? {} : { checksum }),
+          ...(loss === undefined ? {} : { loss }),
         },
       };
     }
-    case "node":
+    case "node": {
+      const duty = body.optional("duty", (fields, name) => nodeDuty(fields.text(name)));
       return {
         kind,
         record: {
@@ -140,12 +163,25 @@ function decodeBody(kind: keyof typeof letters, key: string, body: Fields): Stor
           diskId: body.text("diskId"),
           faultDomain: body.text("faultDomain"),
           incarnation: body.natural("incarnation"),
+          ...(duty === undefined ? {} : { duty }),
         },
       };
+    }
   }
 }
 
 const place = (fields: Fields): ReplicaPlace => ({ nodeId: fields.text("nodeId"), diskId: fields.text("diskId") });
+
+const acceptedLoss = (fields: Fields): AcceptedLoss => ({
+  knownCommittedBytes: fields.natural("knownCommittedBytes"),
+  wallMs: fields.natural("wallMs"),
+  note: fields.text("note"),
+});
+
+function nodeDuty(text: string): NodeDuty {
+  if (text === "serving" || text === "draining" || text === "decommissioned") return text;
+  throw new TypeError(`duty ${text}`);
+}
 
 function phase(text: string): ExtentPhase {
   switch (text) {

@@ -18,16 +18,14 @@ export type Successor =
 
 /** `predecessor` undefined: the owner takes the list for empty. */
 export function successorOf(state: StreamState, name: string, predecessor: ExtentId | undefined): Outcome<Successor> {
-  const extents = state.extentsOf(name);
+  const list = state.list(name);
   if (predecessor === undefined) {
-    const first = extents[0];
-    if (first === undefined) return ok({ kind: "none" });
-    if (extents.length === 1) return ok({ kind: "found", id: first });
-    return refused("aborted", "conflict", `stream ${name} has ${extents.length} extents: open it again`);
+    if (list.first === undefined) return ok({ kind: "none" });
+    if (list.length === 1) return ok({ kind: "found", id: list.first });
+    return refused("aborted", "conflict", `stream ${name} has ${list.length} extents: open it again`);
   }
-  const index = extents.lastIndexOf(predecessor);
-  if (index < 0) return refused("notFound", "unknownExtent", `extent ${predecessor} is not in stream ${name}`);
-  const next = extents[index + 1];
+  const next = list.successor(predecessor);
+  if (next === "absent") return refused("notFound", "unknownExtent", `extent ${predecessor} is not in stream ${name}`);
   return ok(next === undefined ? { kind: "none" } : { kind: "found", id: next });
 }
 
@@ -76,6 +74,31 @@ export function planOpenExtent(
   return ok({
     changes: [...list.value, { kind: "extent", record: { ...extent, phase: "open" } }],
     reads: predecessor === undefined ? [] : [extentKey(predecessor)],
+  });
+}
+
+/**
+ * As `planOpenExtent`, for a predecessor that its owner has filled: every append to it is acknowledged, up to `endBytes`, and no other
+ * will come, so it is sealed there without a fence. Refused with `conflict` when it is being sealed otherwise.
+ */
+export function planRoll(
+  state: StreamState,
+  request: Omit<AllocationRequest, "replicas"> & { readonly predecessor: ExtentId; readonly endBytes: number },
+  segmentId: number | undefined,
+  rules: Rules,
+): Outcome<Plan> {
+  const free = checkNoSuccessor(state, request, rules);
+  if (!free.ok) return free;
+  const [full, next] = [state.extent(request.predecessor), state.extent(request.id)];
+  if (full?.phase !== "open" || full.ownerEpoch !== request.ownerEpoch || next?.phase !== "allocating") {
+    return refused("aborted", "conflict", `extent ${request.predecessor} can't be left for ${request.id} in one step`);
+  }
+  const list = withExtent(free.value, request.id, segmentId);
+  if (!list.ok) return list;
+  const sealed: ExtentRecord = { ...full, phase: "sealed", version: extentVersion(full.version + 1), sealedLengthBytes: request.endBytes };
+  return ok({
+    changes: [...list.value, { kind: "extent", record: sealed }, { kind: "extent", record: { ...next, phase: "open" } }],
+    reads: [],
   });
 }
 

@@ -9,7 +9,7 @@ import type { ExtentRecord, SegmentReference, StreamRecord } from "./records.ts"
 import { segmentExtentsMax, segmentsPerStreamMax } from "./records.ts";
 import type { Change, Plan, StreamState } from "./state.ts";
 
-/** At most so many extents are dropped in one transaction: it stays under 100 keys. */
+/** At most so many extents and segments are dropped in one transaction: it stays under 100 keys. */
 export const dropsPerTransactionMax = 64;
 export const streamNameMax = 512;
 
@@ -29,13 +29,17 @@ export function ownedStream(state: StreamState, name: string, epoch: OwnerEpoch,
   return owner.ok ? ok(record) : owner;
 }
 
+export function checkName(name: string): Outcome<void> {
+  if (name !== "" && name.length <= streamNameMax) return ok();
+  return refused("invalidArgument", "badRequest", `a stream name has 1 to ${streamNameMax} characters`);
+}
+
 /** Changes nothing: proves at the store that the term and the record that an answer is made of still hold. */
 export const planConfirm = (name: string): Plan => ({ changes: [], reads: [streamKey(name)] });
 
 export function planCreateStream(state: StreamState, name: string, epoch: OwnerEpoch): Outcome<Plan> {
-  if (name === "" || name.length > streamNameMax) {
-    return refused("invalidArgument", "badRequest", `a stream name has 1 to ${streamNameMax} characters`);
-  }
+  const named = checkName(name);
+  if (!named.ok) return named;
   const existing = state.stream(name);
   if (existing === undefined) {
     return ok({ changes: [{ kind: "stream", record: { name, ownerEpoch: epoch, segments: [], skipCount: 0, tail: [] } }], reads: [] });
@@ -61,7 +65,7 @@ export function planOpenStream(state: StreamState, name: string, epoch: OwnerEpo
 }
 
 export function lastExtent(state: StreamState, name: string): ExtentRecord | undefined {
-  const id = state.extentsOf(name).at(-1);
+  const id = state.list(name).last;
   return id === undefined ? undefined : state.extent(id);
 }
 
@@ -79,62 +83,47 @@ export function withExtent(record: StreamRecord, id: ExtentId, segmentId: number
   ]);
 }
 
-export interface Truncation {
-  readonly plan: Plan;
-  /** Nothing is left to drop. */
-  readonly done: boolean;
-}
-
-/** Drops the extents before `before` from the front of the list; repeat it until `done`. */
-export function planTruncate(state: StreamState, name: string, epoch: OwnerEpoch, before: ExtentId, rules: Rules): Outcome<Truncation> {
+/** Drops the extents before `before` from the front of the list. What no list holds then is garbage (`planDropUnreferenced`). */
+export function planTruncate(state: StreamState, name: string, epoch: OwnerEpoch, before: ExtentId, rules: Rules): Outcome<Plan> {
   const owned = ownedStream(state, name, epoch, rules);
   if (!owned.ok) return owned;
-  const extents = state.extentsOf(name);
-  const keepFrom = extents.indexOf(before);
+  const keepFrom = state.list(name).indexOf(before);
   if (keepFrom < 0) return refused("notFound", "unknownExtent", `extent ${before} is not in stream ${name}`);
-  if (keepFrom === 0) return ok({ plan: planConfirm(name), done: true });
-  const dropped = extents.slice(0, Math.min(keepFrom, dropsPerTransactionMax));
-  const changes: Change[] = [...withoutFront(owned.value, dropped.length), ...dropChanges(state, dropped)];
-  return ok({ plan: { changes, reads: [] }, done: dropped.length === keepFrom });
+  if (keepFrom === 0) return ok(planConfirm(name));
+  return ok({ changes: [{ kind: "stream", record: withoutFront(owned.value, keepFrom) }], reads: [] });
 }
 
-/** Empties the list in steps, then removes the stream; repeat it until `done`. */
-export function planDeleteStream(state: StreamState, name: string, epoch: OwnerEpoch, rules: Rules): Outcome<Truncation> {
-  if (state.stream(name) === undefined) return ok({ plan: { changes: [], reads: [streamKey(name)] }, done: true });
+export function planDeleteStream(state: StreamState, name: string, epoch: OwnerEpoch, rules: Rules): Outcome<Plan> {
+  if (state.stream(name) === undefined) return ok(planConfirm(name));
   const owned = ownedStream(state, name, epoch, rules);
-  if (!owned.ok) return owned;
-  const extents = state.extentsOf(name);
-  const dropped = extents.slice(0, dropsPerTransactionMax);
-  const done = dropped.length === extents.length;
-  const front = withoutFront(owned.value, dropped.length);
-  const stream: Change[] = done ? [...front.filter((change) => change.kind !== "stream"), { kind: "removeStream", name }] : front;
-  return ok({ plan: { changes: [...stream, ...dropChanges(state, dropped)], reads: [] }, done });
+  return owned.ok ? ok({ changes: [{ kind: "removeStream", name }], reads: [] }) : owned;
 }
 
-/** An extent that no list holds any more is dropped; one that another list shares stays. */
-function dropChanges(state: StreamState, ids: readonly ExtentId[]): Change[] {
+/**
+ * Records as dropped what no list holds: only that is ever deleted. A list can only get an extent from another list, so what no committed
+ * list holds can't come back.
+ */
+export function planDropUnreferenced(state: StreamState, extents: readonly ExtentId[], segments: readonly number[]): Outcome<Plan> {
   const changes: Change[] = [];
-  for (const id of ids) {
+  for (const id of extents) {
     const extent = state.extent(id);
-    if (extent !== undefined && state.references(id) === 1) changes.push({ kind: "extent", record: { ...extent, phase: "dropped" } });
+    if (extent !== undefined && state.unreferenced().has(id)) changes.push({ kind: "extent", record: { ...extent, phase: "dropped" } });
   }
-  return changes;
+  for (const id of segments) if (state.looseSegments().has(id)) changes.push({ kind: "removeSegment", id });
+  return ok({ changes, reads: [] });
 }
 
-function withoutFront(record: StreamRecord, count: number): Change[] {
-  const changes: Change[] = [];
-  let segments = record.segments;
-  let skipCount = segments.length > 0 ? record.skipCount + count : 0;
-  let fromTail = segments.length > 0 ? 0 : count;
-  for (let first = segments[0]; first !== undefined && skipCount >= first.count; first = segments[0]) {
-    skipCount -= first.count;
-    segments = segments.slice(1);
-    changes.push({ kind: "removeSegment", id: first.id });
-    if (segments.length === 0) {
-      fromTail = skipCount;
-      skipCount = 0;
-    }
+function withoutFront(record: StreamRecord, count: number): StreamRecord {
+  if (record.segments.length === 0) return { ...record, tail: record.tail.slice(count) };
+  let skipCount = record.skipCount + count;
+  let gone = 0;
+  for (const segment of record.segments) {
+    if (skipCount < segment.count) break;
+    skipCount -= segment.count;
+    gone += 1;
   }
-  changes.push({ kind: "stream", record: { ...record, segments, skipCount, tail: record.tail.slice(fromTail) } });
-  return changes;
+  const segments = record.segments.slice(gone);
+  return segments.length > 0
+    ? { ...record, segments, skipCount }
+    : { ...record, segments, skipCount: 0, tail: record.tail.slice(skipCount) };
 }

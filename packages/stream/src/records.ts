@@ -41,10 +41,22 @@ export interface ExtentRecord {
   readonly replicas: readonly ReplicaRecord[];
   /** Once sealed. */
   readonly sealedLengthBytes?: number;
+  /** crc32c of the whole sealed content, once a replica has told it; the first recorded is the right one for ever. */
+  readonly checksum?: number;
   /** A copy that was begun: this node gets a new replica. */
   readonly repair?: ReplicaPlace;
   /** Replicas that repair replaced and that were not deleted yet. */
   readonly removed: readonly ReplicaPlace[];
+  /** A person sealed it although acknowledged data may be lost: kept as long as the extent. */
+  readonly loss?: AcceptedLoss;
+}
+
+export interface AcceptedLoss {
+  /** Acknowledged bytes that were known of when it was sealed; those above the sealed length are lost. */
+  readonly knownCommittedBytes: number;
+  readonly wallMs: number;
+  /** Who, why. */
+  readonly note: string;
 }
 
 export interface SegmentReference {
@@ -62,10 +74,15 @@ export interface StreamRecord {
   readonly tail: readonly ExtentId[];
 }
 
+/** draining: it gets no new replicas and those it has are made again elsewhere. decommissioned: it was emptied and is forgotten. */
+export type NodeDuty = "serving" | "draining" | "decommissioned";
+
 export interface NodeRecord {
   readonly nodeId: string;
   readonly address: string;
   readonly diskId: string;
   readonly faultDomain: string;
   readonly incarnation: number;
+  /** Absent: serving. */
+  readonly duty?: NodeDuty;
 }

@@ -7,7 +7,8 @@ import type { Checksum, ExtentId, Outcome } from "@stamp/base";
 import { assert, ok, present, refused } from "@stamp/base";
 import type { StoredRecord } from "./codec.ts";
 import { decodeStored, encodeStored, extentKey, keyOf, segmentKey, streamKey } from "./codec.ts";
-import type { ExtentRecord, NodeRecord, StreamRecord } from "./records.ts";
+import { ExtentList } from "./extent-list.ts";
+import type { ExtentRecord, NodeRecord, ReplicaPlace, ReplicaRecord, StreamRecord } from "./records.ts";
 
 export type Removal =
   | { readonly kind: "removeStream"; readonly name: string }
@@ -30,9 +31,12 @@ export interface PlannedTransaction {
 
 interface StreamEntry {
   readonly record: StreamRecord;
-  /** The whole list. */
-  readonly extents: readonly ExtentId[];
+  readonly list: ExtentList;
 }
+
+const noPlaces: readonly ReplicaPlace[] = [];
+/** Different sets of replicas that are remembered to be shared between records; beyond, they are only not shared. */
+const replicaSetsMax = 100_000;
 
 export function changedKey(change: Change): string {
   switch (change.kind) {
@@ -53,15 +57,22 @@ const isRemoval = (change: Change): change is Removal =>
 export const keysOf = (plan: Plan): string[] => [...plan.changes.map(changedKey), ...plan.reads];
 
 export class StreamState {
+  /** Of keys other than extents'. */
   readonly #versions = new Map<string, number>();
+  readonly #extentVersions = new Map<ExtentId, number>();
   readonly #streams = new Map<string, StreamEntry>();
   readonly #segments = new Map<number, readonly ExtentId[]>();
   readonly #extents = new Map<ExtentId, ExtentRecord>();
   readonly #nodes = new Map<string, NodeRecord>();
   readonly #references = new Map<ExtentId, number>();
+  readonly #segmentReferences = new Map<number, number>();
   readonly #unsealed = new Set<ExtentId>();
   readonly #incomplete = new Set<ExtentId>();
   readonly #garbage = new Set<ExtentId>();
+  readonly #unreferenced = new Set<ExtentId>();
+  readonly #looseSegments = new Set<number>();
+  /** Equal ones are kept once: a million extents have few different sets of replicas. */
+  readonly #replicaSets = new Map<string, readonly ReplicaRecord[]>();
   #nextId = 1;
 
   /** From every key below `sm/`. */
@@ -85,8 +96,9 @@ export class StreamState {
         }
       }
       state.#put({ kind: "stream", record }, version);
-      for (const id of state.extentsOf(record.name)) {
-        if (!state.#extents.has(id)) return refused("dataLoss", "damaged", `extent ${id} of stream ${record.name} has no record`);
+      for (const { extents, from } of state.list(record.name).pieces) {
+        const lost = extents.slice(from).find((id) => !state.#extents.has(id));
+        if (lost !== undefined) return refused("dataLoss", "damaged", `extent ${lost} of stream ${record.name} has no record`);
       }
     }
     return ok(state);
@@ -109,8 +121,14 @@ export class StreamState {
     return this.#streams.get(name)?.record;
   }
 
+  /** Empty when there is no such stream. */
+  list(name: string): ExtentList {
+    return this.#streams.get(name)?.list ?? ExtentList.empty;
+  }
+
+  /** The whole list, put together: not for a long one on a path that is hot. */
   extentsOf(name: string): readonly ExtentId[] {
-    return this.#streams.get(name)?.extents ?? [];
+    return this.list(name).slice(0);
   }
 
   streamNames(): IterableIterator<string> {
@@ -140,6 +158,16 @@ export class StreamState {
     return this.#garbage;
   }
 
+  /** `open`, `sealing` or `sealed`, and no list holds it: nobody can bring it back. */
+  unreferenced(): ReadonlySet<ExtentId> {
+    return this.#unreferenced;
+  }
+
+  /** Segments that no list refers to. */
+  looseSegments(): ReadonlySet<number> {
+    return this.#looseSegments;
+  }
+
   node(nodeId: string): NodeRecord | undefined {
     return this.#nodes.get(nodeId);
   }
@@ -158,7 +186,8 @@ export class StreamState {
   }
 
   versionOf(key: string): number {
-    return this.#versions.get(key) ?? 0;
+    const id = extentOfKey(key);
+    return (id === undefined ? this.#versions.get(key) : this.#extentVersions.get(id)) ?? 0;
   }
 
   transaction(plan: Plan, checksum: Checksum): PlannedTransaction {
@@ -173,49 +202,61 @@ export class StreamState {
 
   /** The plan was committed under this version. */
   apply(plan: Plan, version: number): void {
-    // A segment before the stream that refers to it, the stream that drops a segment before the segment goes.
+    // A segment before the stream that refers to it; a list that gets an extent before the one that loses it.
     for (const change of plan.changes) if (!isRemoval(change) && change.kind !== "stream") this.#put(change, version);
     for (const change of plan.changes) if (change.kind === "stream") this.#put(change, version);
     for (const change of plan.changes) if (isRemoval(change)) this.#remove(change);
   }
 
   #put(stored: StoredRecord, version: number): void {
-    this.#versions.set(keyOf(stored), version);
+    if (stored.kind === "extent") this.#extentVersions.set(stored.record.id, version);
+    else this.#versions.set(keyOf(stored), version);
     switch (stored.kind) {
       case "ids":
         this.#nextId = stored.next;
         return;
       case "segment":
         this.#segments.set(stored.id, stored.extents);
+        if (!this.#segmentReferences.has(stored.id)) this.#looseSegments.add(stored.id);
         return;
-      case "extent":
-        this.#extents.set(stored.record.id, stored.record);
-        this.#index(stored.record);
+      case "extent": {
+        const record = this.#compact(stored.record);
+        this.#extents.set(record.id, record);
+        this.#index(record);
         return;
+      }
       case "node":
         this.#nodes.set(stored.record.nodeId, stored.record);
         return;
-      case "stream":
-        this.#count(stored.record.name, -1);
-        this.#streams.set(stored.record.name, { record: stored.record, extents: this.#list(stored.record) });
-        this.#count(stored.record.name, 1);
+      case "stream": {
+        const { record } = stored;
+        const before = this.#streams.get(record.name);
+        const after: StreamEntry = { record, list: this.#list(record) };
+        this.#streams.set(record.name, after);
+        this.#recount(before, after);
+      }
     }
   }
 
   #remove(removal: Removal): void {
-    this.#versions.delete(changedKey(removal));
+    if (removal.kind === "removeExtent") this.#extentVersions.delete(removal.id);
+    else this.#versions.delete(changedKey(removal));
     switch (removal.kind) {
-      case "removeStream":
-        this.#count(removal.name, -1);
+      case "removeStream": {
+        const before = this.#streams.get(removal.name);
         this.#streams.delete(removal.name);
+        this.#recount(before, undefined);
         return;
+      }
       case "removeExtent":
         assert(this.references(removal.id) === 0, "an extent that a list holds is not forgotten");
         this.#extents.delete(removal.id);
-        for (const index of [this.#unsealed, this.#incomplete, this.#garbage]) index.delete(removal.id);
+        for (const index of [this.#unsealed, this.#incomplete, this.#garbage, this.#unreferenced]) index.delete(removal.id);
         return;
       case "removeSegment":
+        assert(!this.#segmentReferences.has(removal.id), "a segment that a list refers to is not removed");
         this.#segments.delete(removal.id);
+        this.#looseSegments.delete(removal.id);
     }
   }
 
@@ -225,24 +266,95 @@ export class StreamState {
     belongs(this.#unsealed, phase === "allocating" || phase === "open" || phase === "sealing");
     belongs(this.#incomplete, phase === "sealed" && (repair !== undefined || replicas.some((replica) => !replica.complete)));
     belongs(this.#garbage, phase === "dropped" || removed.length > 0);
+    belongs(this.#unreferenced, phase !== "allocating" && phase !== "dropped" && !this.#references.has(extent.id));
   }
 
-  #list(record: StreamRecord): readonly ExtentId[] {
-    if (record.segments.length === 0) return record.tail;
-    const list: ExtentId[] = [];
-    record.segments.forEach((segment, index) => {
-      const extents = present(this.#segments.get(segment.id), "a segment that a stream refers to");
-      list.push(...(index === 0 ? extents.slice(record.skipCount) : extents));
+  /** The same record in less memory. */
+  #compact(record: ExtentRecord): ExtentRecord {
+    const { id, phase, version, ownerEpoch, sealedLengthBytes, checksum, repair, loss } = record;
+    const stream = this.#streams.get(record.stream)?.record.name ?? record.stream;
+    const replicas = this.#shared(record.replicas);
+    const removed = record.removed.length === 0 ? noPlaces : record.removed;
+    if (sealedLengthBytes === undefined) return { id, phase, version, ownerEpoch, stream, replicas, removed };
+    const sealed = { id, phase, version, ownerEpoch, stream, replicas, removed, sealedLengthBytes };
+    if (repair === undefined && loss === undefined) return checksum === undefined ? sealed : { ...sealed, checksum };
+    return {
+      ...sealed,
+      ...(checksum === undefined ? {} : { checksum }),
+      ...(repair === undefined ? {} : { repair }),
+      ...(loss === undefined ? {} : { loss }),
+    };
+  }
+
+  #shared(replicas: readonly ReplicaRecord[]): readonly ReplicaRecord[] {
+    let key = "";
+    for (const { nodeId, diskId, complete } of replicas) key += `${nodeId} ${diskId} ${complete ? 1 : 0},`;
+    const known = this.#replicaSets.get(key);
+    if (known !== undefined) return known;
+    if (this.#replicaSets.size >= replicaSetsMax) this.#replicaSets.clear();
+    this.#replicaSets.set(key, replicas);
+    return replicas;
+  }
+
+  #list(record: StreamRecord): ExtentList {
+    const segments = record.segments.map(({ id }, index) => {
+      const extents = present(this.#segments.get(id), "a segment that a stream refers to");
+      return { extents, from: index === 0 ? record.skipCount : 0 };
     });
-    list.push(...record.tail);
-    return list;
+    return new ExtentList(segments, record.tail);
   }
 
-  #count(name: string, step: 1 | -1): void {
-    for (const id of this.extentsOf(name)) {
+  /** Only what differs is counted: a list may be long, its changes are small. */
+  #recount(before: StreamEntry | undefined, after: StreamEntry | undefined): void {
+    const old = new Map((before?.list.segments ?? []).map(({ extents, from }) => [extents, from]));
+    const lost: { readonly extents: readonly ExtentId[]; readonly from: number; readonly to: number }[] = [];
+    for (const { extents, from } of after?.list.segments ?? []) {
+      const had = old.get(extents);
+      old.delete(extents);
+      if (had === undefined) this.#count(extents, from, extents.length, 1);
+      else if (had > from) this.#count(extents, from, had, 1);
+      else if (had < from) lost.push({ extents, from: had, to: from });
+    }
+    for (const [extents, from] of old) lost.push({ extents, from, to: extents.length });
+    const [oldTail, newTail] = [before?.list.tail ?? [], after?.list.tail ?? []];
+    let same = 0;
+    while (same < oldTail.length && oldTail[same] === newTail[same]) same += 1;
+    this.#count(newTail, same, newTail.length, 1);
+    lost.push({ extents: oldTail, from: same, to: oldTail.length });
+    for (const { extents, from, to } of lost) this.#count(extents, from, to, -1);
+    if (before?.record.segments !== after?.record.segments) {
+      for (const { id } of after?.record.segments ?? []) this.#countSegment(id, 1);
+      for (const { id } of before?.record.segments ?? []) this.#countSegment(id, -1);
+    }
+  }
+
+  #count(extents: readonly ExtentId[], from: number, to: number, step: 1 | -1): void {
+    for (let at = from; at < to; at++) {
+      const id = extents[at] as ExtentId;
       const count = this.references(id) + step;
-      if (count === 0) this.#references.delete(id);
-      else this.#references.set(id, count);
+      if (count > 0) {
+        this.#references.set(id, count);
+        this.#unreferenced.delete(id);
+        continue;
+      }
+      this.#references.delete(id);
+      const phase = this.#extents.get(id)?.phase;
+      if (phase !== undefined && phase !== "allocating" && phase !== "dropped") this.#unreferenced.add(id);
+    }
+  }
+
+  #countSegment(id: number, step: 1 | -1): void {
+    const count = (this.#segmentReferences.get(id) ?? 0) + step;
+    if (count > 0) {
+      this.#segmentReferences.set(id, count);
+      this.#looseSegments.delete(id);
+    } else {
+      this.#segmentReferences.delete(id);
+      this.#looseSegments.add(id);
     }
   }
 }
+
+const extentKeyPrefix = extentKey(0 as ExtentId).replace(/\d+$/, "");
+const extentOfKey = (key: string): ExtentId | undefined =>
+  key.startsWith(extentKeyPrefix) ? (Number(key.slice(extentKeyPrefix.length)) as ExtentId) : undefined;

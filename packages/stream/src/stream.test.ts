@@ -2,11 +2,12 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
-import type { Outcome, Rules } from "@stamp/base";
+import type { Rules } from "@stamp/base";
 import { allRules, extentId, extentVersion, ownerEpoch, Prng, rulesWithout, unwrap } from "@stamp/base";
 import fc from "fast-check";
 import type { StoredRecord } from "./codec.ts";
 import { decodeStored, encodeStored, keyOf, streamKey } from "./codec.ts";
+import { checksum, refusal, replicas, Store } from "./harness.test.ts";
 import { place } from "./placement.ts";
 import {
   planAbandonRepair,
@@ -23,63 +24,10 @@ import {
   planReserveIds,
   successorOf,
 } from "./plan-extents.ts";
-import { dropsPerTransactionMax, planCreateStream, planDeleteStream, planOpenStream, planTruncate } from "./plan-streams.ts";
+import { planCreateStream, planDeleteStream, planOpenStream, planTruncate } from "./plan-streams.ts";
 import { segmentExtentsMax } from "./records.ts";
 import type { SealAnswer } from "./seal-machine.ts";
 import { SealMachine } from "./seal-machine.ts";
-import type { Plan } from "./state.ts";
-import { StreamState } from "./state.ts";
-
-const checksum = (bytes: Uint8Array): number => bytes.reduce((sum, byte) => (Math.imul(sum, 31) + byte + 1) >>> 0, 7);
-const replicas = ["n1", "n2", "n3"].map((nodeId) => ({ nodeId, diskId: `disk of ${nodeId}` }));
-
-/** The metadata store: what is committed, judged as the lock service judges it. */
-class Store {
-  readonly keys = new Map<string, { value: Uint8Array; version: number }>();
-  state = new StreamState();
-  #version = 0;
-
-  commit(planned: Outcome<Plan>): Outcome<void> {
-    if (!planned.ok) return planned;
-    const transaction = this.state.transaction(planned.value, checksum);
-    for (const { key, version } of transaction.conditions) assert.equal(this.keys.get(key)?.version ?? 0, version, `condition on ${key}`);
-    assert.ok(transaction.writes.length <= 100, `${transaction.writes.length} keys in one transaction`);
-    this.#version += 1;
-    for (const { key, value } of transaction.writes) {
-      if (value === undefined) this.keys.delete(key);
-      else this.keys.set(key, { value, version: this.#version });
-    }
-    this.state.apply(planned.value, this.#version);
-    return { ok: true, value: undefined };
-  }
-
-  do(planned: Outcome<Plan>): void {
-    unwrap(this.commit(planned));
-  }
-
-  /** What a new leader sees. */
-  reload(): StreamState {
-    const entries = [...this.keys].sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, { value, version }]) => ({ key, value, version }));
-    return unwrap(StreamState.load(entries, checksum));
-  }
-
-  /** Appends an extent to the list by all its steps; its predecessor is sealed first. */
-  extend(stream: string, epoch: number, rules: Rules = allRules): number {
-    const owner = ownerEpoch(epoch);
-    const predecessor = this.state.extentsOf(stream).at(-1);
-    if (predecessor !== undefined && this.state.extent(predecessor)?.phase !== "sealed") {
-      this.do(planBeginSeal(this.state, predecessor));
-      this.do(planRecordSealed(this.state, predecessor, 10));
-    }
-    this.do(planReserveIds(this.state, 2));
-    const id = extentId(this.state.nextId - 2);
-    this.do(planAllocate(this.state, { stream, ownerEpoch: owner, predecessor, id, replicas }, rules));
-    this.do(planOpenExtent(this.state, { stream, ownerEpoch: owner, predecessor, id }, this.state.nextId - 1, rules));
-    return id;
-  }
-}
-
-const refusal = (outcome: Outcome<unknown>): string => (outcome.ok ? "ok" : outcome.failure.reason);
 
 test("streams: a list over several segments is the same for its leader and for the next one, also truncated", () => {
   const store = new Store();
@@ -96,22 +44,20 @@ test("streams: a list over several segments is the same for its leader and for t
   assert.equal(store.state.stream("/s")?.segments.length, 2);
   for (const from of [1, 3, 999, 1_000, 1_001, 2_003]) {
     const before = extentId(ids[from] as number);
-    for (let done = false; !done; ) {
-      const step = unwrap(planTruncate(store.state, "/s", ownerEpoch(1), before, allRules));
-      assert.ok(step.plan.changes.filter((change) => change.kind === "extent").length <= dropsPerTransactionMax);
-      store.do({ ok: true, value: step.plan });
-      done = step.done;
-    }
+    store.do(planTruncate(store.state, "/s", ownerEpoch(1), before, allRules));
     check(ids.slice(from));
+    assert.deepEqual([...store.reload().unreferenced()], [...store.state.unreferenced()]);
+    store.sweep();
+    assert.deepEqual(
+      ids.filter((id) => store.state.extent(extentId(id))?.phase === "dropped"),
+      ids.slice(0, from),
+    );
   }
   const tail = store.extend("/s", 1);
   check([...ids.slice(2_003), tail]);
-  for (let done = false; !done; ) {
-    const step = unwrap(planDeleteStream(store.state, "/s", ownerEpoch(1), allRules));
-    store.do({ ok: true, value: step.plan });
-    done = step.done;
-  }
+  store.do(planDeleteStream(store.state, "/s", ownerEpoch(1), allRules));
   assert.equal(store.state.stream("/s"), undefined);
+  store.sweep();
   assert.equal([...store.keys.keys()].filter((key) => key.startsWith("sm/segment/") || key === streamKey("/s")).length, 0);
   for (const id of store.state.garbage()) store.do(planForgetExtent(store.state, id));
   assert.equal(store.reload().extentCount, 0);
@@ -341,10 +287,10 @@ test("placement: every good node is the primary at times, fuller ones more rarel
   assert.ok(of("empty") > of("half") && of("half") > of("full") && of("full") > 0, JSON.stringify([...counts]));
 });
 
-const goldenFolder = new URL("../../../tests/golden/metadata/v1/", import.meta.url);
+const goldenFolder = new URL("../../../tests/golden/metadata/", import.meta.url);
 const golden: Record<string, StoredRecord> = {
-  ids: { kind: "ids", next: 257 },
-  stream: {
+  "v1/ids": { kind: "ids", next: 257 },
+  "v1/stream": {
     kind: "stream",
     record: {
       name: "/pm/map/metadata",
@@ -354,8 +300,8 @@ const golden: Record<string, StoredRecord> = {
       tail: [extentId(1_009)],
     },
   },
-  segment: { kind: "segment", id: 9, extents: [extentId(1), extentId(2)] },
-  "extent-open": {
+  "v1/segment": { kind: "segment", id: 9, extents: [extentId(1), extentId(2)] },
+  "v1/extent-open": {
     kind: "extent",
     record: {
       id: extentId(1_009),
@@ -367,7 +313,7 @@ const golden: Record<string, StoredRecord> = {
       removed: [],
     },
   },
-  "extent-repaired": {
+  "v1/extent-repaired": {
     kind: "extent",
     record: {
       id: extentId(7),
@@ -381,9 +327,41 @@ const golden: Record<string, StoredRecord> = {
       removed: [{ nodeId: "n4", diskId: "d4" }],
     },
   },
-  node: {
+  "v1/node": {
     kind: "node",
     record: { nodeId: "extent-node-1", address: "127.0.0.1:7301", diskId: "d", faultDomain: "rack 1", incarnation: 12 },
+  },
+  "v2/extent-checksum": {
+    kind: "extent",
+    record: {
+      id: extentId(8),
+      phase: "sealed",
+      version: extentVersion(2),
+      ownerEpoch: ownerEpoch(1),
+      stream: "/a",
+      replicas: replicas.map((one) => ({ ...one, complete: true })),
+      sealedLengthBytes: 1_000,
+      removed: [],
+      checksum: 4_000_000_000,
+    },
+  },
+  "v2/extent-loss": {
+    kind: "extent",
+    record: {
+      id: extentId(9),
+      phase: "sealed",
+      version: extentVersion(2),
+      ownerEpoch: ownerEpoch(1),
+      stream: "/a",
+      replicas: replicas.map((one) => ({ ...one, complete: false })),
+      sealedLengthBytes: 500,
+      removed: [],
+      loss: { knownCommittedBytes: 700, wallMs: 1_790_000_000_000, note: "two disks burnt" },
+    },
+  },
+  "v2/node-draining": {
+    kind: "node",
+    record: { nodeId: "n1", address: "127.0.0.1:7301", diskId: "d", faultDomain: "n1", incarnation: 3, duty: "draining" },
   },
 };
 
@@ -402,7 +380,7 @@ test("metadata format: every record is written and read as it always was; any fl
       assert.ok(!decodeStored(keyOf(stored), bytes.subarray(0, i), checksum).ok, `${name}, first ${i} bytes`);
     }
   }
-  assert.equal(keyOf(golden["extent-open"] as StoredRecord), "sm/extent/0000000000001009");
+  assert.equal(keyOf(golden["v1/extent-open"] as StoredRecord), "sm/extent/0000000000001009");
   assert.ok(!decodeStored("sm/other", new Uint8Array(10), checksum).ok);
 });
 

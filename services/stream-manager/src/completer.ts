@@ -23,6 +23,8 @@ export class Completer {
   readonly #complete = new Map<ExtentId, Set<string>>();
   /** Replicas that can't be completed where they are: repair copies them anew. */
   readonly #broken = new Map<ExtentId, Set<string>>();
+  /** Every replica holds the prefix durably, because its owner had it acknowledged; none may know yet that it is sealed. */
+  readonly #acknowledged = new Set<ExtentId>();
   readonly #driven = new Set<string>();
   readonly #progress = new Bell();
 
@@ -35,6 +37,17 @@ export class Completer {
     const extent = this.#sealed(id);
     if (extent === undefined) return;
     for (const replica of extent.replicas) if (!this.complete(extent, replica)) void this.#drive(id, replica, counted);
+  }
+
+  /** Sealed at the end of what its owner had acknowledged: every replica holds that. */
+  acknowledgedEverywhere(id: ExtentId): void {
+    const extent = this.#sealed(id);
+    if (extent === undefined) return;
+    this.#acknowledged.add(id);
+    this.start(
+      id,
+      extent.replicas.map((replica) => replica.nodeId),
+    );
   }
 
   /** A node says that its replica is not sealed. */
@@ -64,6 +77,7 @@ export class Completer {
   /** Whether a client may be told its sealed length. */
   tellable(extent: ExtentRecord): boolean {
     if (extent.phase !== "sealed") return false;
+    if (this.#acknowledged.has(extent.id)) return true;
     return !this.#term.world.rules.on("minCopiesBeforeTelling") || this.completeCount(extent) >= this.#term.config.minCopies;
   }
 
@@ -199,6 +213,8 @@ export class Completer {
     if (!recorded.ok) return;
     for (const nodeId of taken) seen.delete(nodeId);
     if (seen.size === 0) this.#complete.delete(id);
+    const extent = this.#sealed(id);
+    if (extent === undefined || this.completeCount(extent) >= this.#term.config.minCopies) this.#acknowledged.delete(id);
   }
 
   #sealed(id: ExtentId): ExtentRecord | undefined {

@@ -1,10 +1,11 @@
 /**
- * Deletes replicas of extents that the stream manager itself recorded as dropped, and those that repair replaced, after a grace period.
- * What it does not know it never deletes. The grace counts from when this leader first saw it: a new leader starts it again.
+ * Records as dropped what no list holds any more (references are counted from the lists, in memory), and deletes replicas of extents that
+ * were recorded as dropped, and those that repair replaced, after a grace period: whoever reads one still has that long. What it does not
+ * know it never deletes. The grace counts from when this leader first saw it: a new leader starts it again.
  */
 import type { ExtentId } from "@stamp/base";
 import type { ExtentRecord, ReplicaPlace } from "@stamp/stream";
-import { planForgetExtent, planForgetRemoved } from "@stamp/stream";
+import { dropsPerTransactionMax, planDropUnreferenced, planForgetExtent, planForgetRemoved } from "@stamp/stream";
 import { toWire } from "@stamp/wire";
 import type { Term } from "./term.ts";
 import { endIfStale, extentNode } from "./term.ts";
@@ -28,6 +29,7 @@ export class Garbage {
     if (this.#busy) return;
     this.#busy = true;
     try {
+      await this.#dropUnreferenced();
       let budget = extentsPerTickMax;
       for (const id of [...this.#term.state.garbage()]) {
         const extent = this.#term.state.extent(id);
@@ -37,6 +39,16 @@ export class Garbage {
       }
     } finally {
       this.#busy = false;
+    }
+  }
+
+  async #dropUnreferenced(): Promise<void> {
+    const { ended, ledger, state } = this.#term;
+    while (!ended.aborted && (state.unreferenced().size > 0 || state.looseSegments().size > 0)) {
+      const extents = firstOf(state.unreferenced(), dropsPerTransactionMax);
+      const segments = firstOf(state.looseSegments(), dropsPerTransactionMax - extents.length);
+      const dropped = await ledger.commit((current) => planDropUnreferenced(current, extents, segments));
+      if (!dropped.ok) return;
     }
   }
 
@@ -100,4 +112,13 @@ export class Garbage {
     endIfStale(this.#term, answer.failure);
     return answer.failure.reason === "unknownExtent";
   }
+}
+
+function firstOf<T>(items: Iterable<T>, count: number): T[] {
+  const found: T[] = [];
+  for (const item of items) {
+    if (found.length >= count) break;
+    found.push(item);
+  }
+  return found;
 }

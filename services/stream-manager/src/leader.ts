@@ -11,6 +11,7 @@ import { jittered, sleep } from "@stamp/ports";
 import { planDropAllocating, planNode, StreamState } from "@stamp/stream";
 import type { ExtentReplica, NodeReport } from "@stamp/wire";
 import { fromWire, ReplicaState, toWire } from "@stamp/wire";
+import { Ahead } from "./ahead.ts";
 import { Allocator } from "./allocator.ts";
 import { Completer } from "./completer.ts";
 import type { StreamManagerConfig } from "./config.ts";
@@ -35,6 +36,7 @@ interface Serving {
   readonly sealer: Sealer;
   readonly completer: Completer;
   readonly allocator: Allocator;
+  readonly ahead: Ahead;
   readonly repairer: Repairer;
   readonly garbage: Garbage;
 }
@@ -122,7 +124,8 @@ export class Leader {
     const completer = new Completer(term);
     const sealer = new Sealer(term, completer);
     const allocator = new Allocator(term);
-    const calls = new OwnerCalls(term, sealer, completer, allocator);
+    const ahead = new Ahead(term, allocator);
+    const calls = new OwnerCalls(term, sealer, completer, allocator, ahead);
     const views = new Views(term, completer);
     const repairer = new Repairer(term, completer);
     const garbage = new Garbage(term);
@@ -135,17 +138,18 @@ export class Leader {
     }
     for (const id of [...state.unsealed()]) if (state.extent(id)?.phase === "sealing") void sealer.seal(id, 0);
     for (const id of [...state.incomplete()]) completer.start(id, []);
-    return ok({ term, calls, views, sealer, completer, allocator, repairer, garbage });
+    return ok({ term, calls, views, sealer, completer, allocator, ahead, repairer, garbage });
   }
 
   async #tick(serving: Serving): Promise<void> {
-    const { sealer, repairer, garbage } = serving;
+    const { ahead, sealer, repairer, garbage } = serving;
     const { nodes, state } = serving.term;
     while (!this.#ended.signal.aborted) {
       for (const id of [...state.unsealed()]) {
         const extent = state.extent(id);
         if (extent?.phase === "open" && extent.replicas.some((replica) => nodes.down(replica))) void sealer.seal(id, 0);
       }
+      ahead.sweep();
       void repairer.tick();
       void garbage.tick();
       await sleep(this.#world.clock, jittered(this.#world.random, this.#config.tickMs), this.#ended.signal);

@@ -5,19 +5,22 @@
  */
 import type { ExtentId, Outcome, OwnerEpoch } from "@stamp/base";
 import { ok } from "@stamp/base";
-import type { StreamState } from "@stamp/stream";
+import type { ExtentList, ListRange, StreamEdit } from "@stamp/stream";
 import {
   checkOwner,
   ownedStream,
   planConfirm,
   planCreateStream,
   planDeleteStream,
+  planMultiModify,
   planOpenExtent,
   planOpenStream,
+  planRoll,
   planTruncate,
   segmentExtentsMax,
   successorOf,
 } from "@stamp/stream";
+import type { Ahead } from "./ahead.ts";
 import type { Allocator } from "./allocator.ts";
 import type { Completer } from "./completer.ts";
 import { notLeader } from "./ledger.ts";
@@ -31,6 +34,8 @@ export interface SealAndAllocate {
   readonly extent: ExtentId | undefined;
   readonly knownCommittedBytes: number;
   readonly avoidAddresses: readonly string[];
+  /** Every append is acknowledged, up to `knownCommittedBytes`, and no other will come. */
+  readonly complete: boolean;
   /** False when the caller has given up. */
   readonly wanted: () => boolean;
 }
@@ -50,14 +55,16 @@ export class OwnerCalls {
   readonly #sealer: Sealer;
   readonly #completer: Completer;
   readonly #allocator: Allocator;
+  readonly #ahead: Ahead;
   /** One allocation for one place in a list at a time: later calls join it. */
   readonly #successions = new Map<string, Running>();
 
-  constructor(term: Term, sealer: Sealer, completer: Completer, allocator: Allocator) {
+  constructor(term: Term, sealer: Sealer, completer: Completer, allocator: Allocator, ahead: Ahead) {
     this.#term = term;
     this.#sealer = sealer;
     this.#completer = completer;
     this.#allocator = allocator;
+    this.#ahead = ahead;
   }
 
   createStream(name: string, epoch: OwnerEpoch): Promise<Outcome<void>> {
@@ -65,20 +72,19 @@ export class OwnerCalls {
   }
 
   /** The list as it was when the epoch was recorded; every extent of it is sealed and may be told. */
-  async openStream(name: string, epoch: OwnerEpoch, create: boolean): Promise<Outcome<readonly ExtentId[]>> {
+  async openStream(name: string, epoch: OwnerEpoch, create: boolean): Promise<Outcome<ExtentList>> {
     const { ledger, state, world } = this.#term;
     const opened = await ledger.commit((current) => planOpenStream(current, name, epoch, create, world.rules));
     if (!opened.ok) return opened;
-    const extents = state.extentsOf(name);
-    const last = extents.at(-1);
-    if (last === undefined) return ok(extents);
-    if (state.extent(last)?.phase !== "sealed") {
-      const sealed = await this.#sealer.seal(last, 0);
+    const list = state.list(name);
+    if (list.last === undefined) return ok(list);
+    if (state.extent(list.last)?.phase !== "sealed") {
+      const sealed = await this.#sealer.seal(list.last, 0);
       if (!sealed.ok) return sealed;
     }
-    await this.#completer.untilTellable(extents);
+    await this.#completer.untilTellable(list.slice(0));
     const confirmed = await this.#confirm(name, epoch);
-    return confirmed.ok ? ok(extents) : confirmed;
+    return confirmed.ok ? ok(list) : confirmed;
   }
 
   async sealAndAllocate(request: SealAndAllocate): Promise<Outcome<Succession>> {
@@ -98,24 +104,60 @@ export class OwnerCalls {
   }
 
   async truncate(name: string, epoch: OwnerEpoch, before: ExtentId): Promise<Outcome<void>> {
-    return this.#inSteps((state) => planTruncate(state, name, epoch, before, this.#term.world.rules));
+    return this.#term.ledger.commit((state) => planTruncate(state, name, epoch, before, this.#term.world.rules));
   }
 
   async deleteStream(name: string, epoch: OwnerEpoch): Promise<Outcome<void>> {
-    return this.#inSteps((state) => planDeleteStream(state, name, epoch, this.#term.world.rules));
+    return this.#term.ledger.commit((state) => planDeleteStream(state, name, epoch, this.#term.world.rules));
   }
 
-  async #inSteps(plan: (state: StreamState) => ReturnType<typeof planTruncate>): Promise<Outcome<void>> {
+  /** Makes the successor of `last` ahead of need; nobody waits for it. */
+  async allocateAhead(name: string, epoch: OwnerEpoch, last: ExtentId): Promise<Outcome<void>> {
+    const { state, world } = this.#term;
+    const owned = ownedStream(state, name, epoch, world.rules);
+    if (!owned.ok) return owned;
+    const successor = successorOf(state, name, last);
+    if (!successor.ok) return successor;
+    if (successor.value.kind === "none" && state.extent(last)?.phase === "open") this.#ahead.prepare(name, epoch, last);
+    return ok();
+  }
+
+  async multiModify(edits: readonly StreamEdit[]): Promise<Outcome<void>> {
+    const segmentIds: number[] = [];
     for (;;) {
-      let done = false;
-      const committed = await this.#term.ledger.commit((state) => {
-        const step = plan(state);
-        if (!step.ok) return step;
-        done = step.value.done;
-        return ok(step.value.plan);
-      });
-      if (!committed.ok || done) return committed;
+      const committed = await this.#term.ledger.commit((state) => planMultiModify(state, edits, segmentIds, this.#term.world.rules));
+      const wanted = committed.ok ? undefined : committed.failure.details?.segments;
+      if (wanted === undefined) return committed;
+      while (segmentIds.length < Number(wanted)) {
+        const minted = await this.#allocator.mintId();
+        if (!minted.ok) return minted;
+        segmentIds.push(minted.value);
+      }
     }
+  }
+
+  rename(name: string, epoch: OwnerEpoch, newName: string): Promise<Outcome<void>> {
+    if (newName === name) return this.#confirm(name, epoch);
+    return this.multiModify([
+      { name, ownerEpoch: epoch, content: undefined },
+      { name: newName, ownerEpoch: undefined, content: { ownerEpoch: epoch, ranges: [{ stream: name }] } },
+    ]);
+  }
+
+  /** The target's owner goes on behind what was the source's. */
+  async concatenate(target: string, epoch: OwnerEpoch, source: string, sourceEpoch: OwnerEpoch): Promise<Outcome<void>> {
+    for (const [name, owner] of [
+      [target, epoch],
+      [source, sourceEpoch],
+    ] as const) {
+      const opened = await this.openStream(name, owner, false);
+      if (!opened.ok) return opened;
+    }
+    const ranges: ListRange[] = [{ stream: target }, { stream: source }];
+    return this.multiModify([
+      { name: target, ownerEpoch: epoch, content: { ownerEpoch: epoch, ranges } },
+      { name: source, ownerEpoch: sourceEpoch, content: undefined },
+    ]);
   }
 
   /** Joins the allocation that runs for this place, or starts it. A number: told before it was opened (see `#run`). */
@@ -147,8 +189,12 @@ export class OwnerCalls {
   async #run(request: SealAndAllocate, wanted: () => boolean, tellEarly: (id: ExtentId) => void): Promise<Outcome<void>> {
     const { ledger, world } = this.#term;
     const { name: stream, ownerEpoch, extent: predecessor, avoidAddresses } = request;
+    const rolled = predecessor !== undefined && request.complete ? await this.#roll({ ...request, extent: predecessor }) : undefined;
+    if (rolled !== undefined) return rolled;
     const sealing = predecessor === undefined ? undefined : this.#sealer.seal(predecessor, request.knownCommittedBytes);
-    const allocated = await this.#allocator.allocate({ stream, ownerEpoch, predecessor, avoidAddresses, wanted });
+    const ahead = await this.#ahead.take(stream, ownerEpoch, predecessor, avoidAddresses);
+    const allocated =
+      ahead === undefined ? await this.#allocator.allocate({ stream, ownerEpoch, predecessor, avoidAddresses, wanted }) : ok(ahead);
     const sealed = await sealing;
     if (!allocated.ok) return allocated;
     const id = allocated.value;
@@ -166,6 +212,26 @@ export class OwnerCalls {
     const opened = await opening;
     if (!opened.ok) this.#allocator.drop(id);
     return opened;
+  }
+
+  /** From a full extent to the one that was made ahead, in one transaction. Undefined: it has to be sealed and followed the usual way. */
+  async #roll(request: SealAndAllocate & { readonly extent: ExtentId }): Promise<Outcome<void> | undefined> {
+    const { ledger, state, world } = this.#term;
+    const { name: stream, ownerEpoch, extent: predecessor, knownCommittedBytes: endBytes } = request;
+    if (state.extent(predecessor)?.phase !== "open") return undefined;
+    const id = await this.#ahead.take(stream, ownerEpoch, predecessor, request.avoidAddresses);
+    if (id === undefined) return undefined;
+    const segment = await this.#segmentId(stream);
+    if (!segment.ok) return segment;
+    const rolled = await ledger.commit((current) =>
+      planRoll(current, { stream, ownerEpoch, predecessor, id, endBytes }, segment.value, world.rules),
+    );
+    if (rolled.ok) {
+      this.#completer.acknowledgedEverywhere(predecessor);
+      return rolled;
+    }
+    this.#allocator.drop(id);
+    return rolled.failure.reason === "conflict" ? undefined : rolled;
   }
 
   /** A number for a new segment, when the tail of the list is full. */

@@ -3,7 +3,8 @@ import type { Outcome } from "@stamp/base";
 import { extentId, ok, ownerEpoch, refused, unknownOutcome } from "@stamp/base";
 import type { CallContext, Clock, Handlers } from "@stamp/ports";
 import { within } from "@stamp/ports";
-import type { StreamManager } from "@stamp/wire";
+import type { StreamEdit } from "@stamp/stream";
+import type { StreamManager, StreamEdit as WireEdit } from "@stamp/wire";
 import { fromWire, toWire } from "@stamp/wire";
 import type { Serving } from "./leader.ts";
 import { takeReport } from "./leader.ts";
@@ -34,7 +35,7 @@ export function streamManagerHandlers(clock: Clock, serving: () => Serving | und
       led(async (leader) => {
         const work = leader.calls.createStream(request.name, ownerEpoch(fromWire(request.ownerEpoch)));
         const created = await inTime(context, leader, work, `creating stream ${request.name}`);
-        return created.ok ? ok(leader.views.stream(request.name, leader.term.state.extentsOf(request.name))) : created;
+        return created.ok ? ok(leader.views.stream(request.name, leader.term.state.list(request.name))) : created;
       }),
     openStream: (request, context) =>
       led(async (leader) => {
@@ -50,6 +51,7 @@ export function streamManagerHandlers(clock: Clock, serving: () => Serving | und
           extent: request.extentId === 0n ? undefined : extentId(fromWire(request.extentId)),
           knownCommittedBytes: fromWire(request.knownCommittedBytes),
           avoidAddresses: request.avoidAddresses,
+          complete: request.complete,
           wanted: wanted(context),
         });
         const succeeded = await inTime(context, leader, work, `sealing extent ${request.extentId} of stream ${request.name}`);
@@ -63,7 +65,7 @@ export function streamManagerHandlers(clock: Clock, serving: () => Serving | und
         const { name, beforeExtentId } = request;
         const work = leader.calls.truncate(name, ownerEpoch(fromWire(request.ownerEpoch)), extentId(fromWire(beforeExtentId)));
         const truncated = await inTime(context, leader, work, `truncating stream ${name}`);
-        return truncated.ok ? ok(leader.views.stream(name, leader.term.state.extentsOf(name))) : truncated;
+        return truncated.ok ? ok(leader.views.stream(name, leader.term.state.list(name))) : truncated;
       }),
     deleteStream: (request, context) =>
       led(async (leader) => {
@@ -74,14 +76,56 @@ export function streamManagerHandlers(clock: Clock, serving: () => Serving | und
     getStream: (request) =>
       led((leader) => {
         const { state } = leader.term;
-        if (state.stream(request.name) === undefined) return refused("notFound", "streamNotFound", `there is no stream ${request.name}`);
-        return ok(leader.views.stream(request.name, state.extentsOf(request.name)));
+        const { name, afterExtentId } = request;
+        if (state.stream(name) === undefined) return noStream(name);
+        const list = state.list(name);
+        const after = afterExtentId === 0n ? -1 : list.indexOf(extentId(fromWire(afterExtentId)));
+        if (after < 0 && afterExtentId !== 0n) {
+          return refused("notFound", "unknownExtent", `extent ${afterExtentId} is not in stream ${name}`);
+        }
+        return ok(leader.views.stream(name, list, after + 1, request.limit === 0 ? undefined : request.limit));
+      }),
+    statStream: ({ name }) =>
+      led((leader) => (leader.term.state.stream(name) === undefined ? noStream(name) : ok(leader.views.stat(name)))),
+    renameStream: (request, context) =>
+      led(async (leader) => {
+        const { name, newName } = request;
+        const work = leader.calls.rename(name, ownerEpoch(fromWire(request.ownerEpoch)), newName);
+        const renamed = await inTime(context, leader, work, `renaming stream ${name}`);
+        return renamed.ok ? ok(leader.views.stat(newName)) : renamed;
+      }),
+    concatenateStreams: (request, context) =>
+      led(async (leader) => {
+        const { target, source } = request;
+        const [epoch, sourceEpoch] = [request.targetOwnerEpoch, request.sourceOwnerEpoch].map((each) => ownerEpoch(fromWire(each)));
+        if (epoch === undefined || sourceEpoch === undefined) return noStream(source);
+        const work = leader.calls.concatenate(target, epoch, source, sourceEpoch);
+        const done = await inTime(context, leader, work, `concatenating stream ${source} to ${target}`);
+        return done.ok ? ok(leader.views.stat(target)) : done;
+      }),
+    multiModify: (request, context) =>
+      led(async (leader) => {
+        const done = await inTime(
+          context,
+          leader,
+          leader.calls.multiModify(request.edits.map(editFromWire)),
+          "the change of several streams",
+        );
+        if (!done.ok) return done;
+        const kept = request.edits.filter((edit) => edit.content !== undefined);
+        return ok({ streams: kept.map((edit) => leader.views.stat(edit.name)) });
+      }),
+    allocateAhead: (request) =>
+      led(async (leader) => {
+        const { name, extentId: last } = request;
+        const begun = await leader.calls.allocateAhead(name, ownerEpoch(fromWire(request.ownerEpoch)), extentId(fromWire(last)));
+        return begun.ok ? ok({}) : begun;
       }),
     listStreams: (request) =>
       led((leader) => {
         const names = [...leader.term.state.streamNames()].filter((name) => name.startsWith(request.prefix) && name > request.after).sort();
         const page = names.slice(0, pageLimit(request.limit));
-        const streams = page.map((name) => leader.views.stream(name, leader.term.state.extentsOf(name)));
+        const streams = page.map((name) => leader.views.streamSummary(name));
         return ok({ streams, more: names.length > page.length });
       }),
     locateExtents: (request) =>
@@ -104,6 +148,25 @@ export function streamManagerHandlers(clock: Clock, serving: () => Serving | und
       }),
     listNodes: () => led((leader) => ok({ nodes: leader.views.nodes() })),
     reportNode: (request) => led((leader) => takeReport(leader, request)),
+  };
+}
+
+const noStream = (name: string): Outcome<never> => refused("notFound", "streamNotFound", `there is no stream ${name}`);
+
+function editFromWire(edit: WireEdit): StreamEdit {
+  const { name, content } = edit;
+  return {
+    name,
+    ownerEpoch: edit.ownerEpoch === 0n ? undefined : ownerEpoch(fromWire(edit.ownerEpoch)),
+    ...(edit.listVersion === undefined ? {} : { listVersion: fromWire(edit.listVersion) }),
+    content: content && {
+      ownerEpoch: ownerEpoch(fromWire(content.ownerEpoch)),
+      ranges: content.extents.map(({ stream, firstExtentId, beforeExtentId }) => ({
+        stream,
+        ...(firstExtentId === 0n ? {} : { first: extentId(fromWire(firstExtentId)) }),
+        ...(beforeExtentId === 0n ? {} : { before: extentId(fromWire(beforeExtentId)) }),
+      })),
+    },
   };
 }
 

@@ -1,9 +1,14 @@
 /** What callers see of streams, extents and nodes: the state in the words of stream_manager.proto. */
 import type { ExtentId } from "@stamp/base";
-import type { ExtentPhase, ExtentRecord } from "@stamp/stream";
+import type { AcceptedLoss, ExtentList, ExtentPhase, ExtentRecord } from "@stamp/stream";
+import { streamKey } from "@stamp/stream";
 import { ExtentState, toWire } from "@stamp/wire";
 import type { Completer } from "./completer.ts";
 import type { Term } from "./term.ts";
+
+/** Extents in one answer. */
+const listPageMax = 10_000;
+const summaryEnds = 5;
 
 const extentStates: Readonly<Record<ExtentPhase, ExtentState>> = {
   allocating: ExtentState.ALLOCATING,
@@ -12,6 +17,12 @@ const extentStates: Readonly<Record<ExtentPhase, ExtentState>> = {
   sealed: ExtentState.SEALED,
   dropped: ExtentState.DROPPED,
 };
+
+const lossOnWire = ({ knownCommittedBytes, wallMs, note }: AcceptedLoss) => ({
+  knownCommittedBytes: toWire(knownCommittedBytes),
+  wallMs: toWire(wallMs),
+  note,
+});
 
 export class Views {
   readonly #term: Term;
@@ -22,13 +33,52 @@ export class Views {
     this.#completer = completer;
   }
 
-  stream(name: string, extents: readonly ExtentId[]) {
-    const locations = extents.map((id) => this.#term.state.extent(id)).filter((extent) => extent !== undefined);
+  /** A page of the list. */
+  stream(name: string, list: ExtentList, from = 0, limit = listPageMax) {
+    const page = list.slice(from, from + Math.min(limit, listPageMax));
+    return { ...this.#streamInfo(name, list), extents: this.#locations(page), more: from + page.length < list.length };
+  }
+
+  /** The ends of the list. */
+  streamSummary(name: string) {
+    const list = this.#term.state.list(name);
+    const shown =
+      list.length <= 2 * summaryEnds ? list.slice(0) : [...list.slice(0, summaryEnds), ...list.slice(list.length - summaryEnds)];
+    return { ...this.#streamInfo(name, list), extents: this.#locations(shown), more: shown.length < list.length };
+  }
+
+  stat(name: string) {
+    const { state } = this.#term;
+    const list = state.list(name);
+    let sealedBytes = 0;
+    for (const { extents, from } of list.pieces) {
+      for (let at = from; at < extents.length; at++) sealedBytes += state.extent(extents[at] as ExtentId)?.sealedLengthBytes ?? 0;
+    }
     return {
       name,
-      ownerEpoch: toWire(this.#term.state.stream(name)?.ownerEpoch ?? 0),
-      extents: locations.map((extent) => this.location(extent)),
+      ownerEpoch: toWire(state.stream(name)?.ownerEpoch ?? 0),
+      listVersion: toWire(state.versionOf(streamKey(name))),
+      extentCount: toWire(list.length),
+      sealedBytes: toWire(sealedBytes),
+      firstExtentId: toWire(list.first ?? 0),
+      lastExtentId: toWire(list.last ?? 0),
+      open: list.last !== undefined && state.extent(list.last)?.phase === "open",
     };
+  }
+
+  #streamInfo(name: string, list: ExtentList) {
+    const { state } = this.#term;
+    return {
+      name,
+      ownerEpoch: toWire(state.stream(name)?.ownerEpoch ?? 0),
+      listVersion: toWire(state.versionOf(streamKey(name))),
+      extentCount: toWire(list.length),
+    };
+  }
+
+  #locations(ids: readonly ExtentId[]) {
+    const extents = ids.map((id) => this.#term.state.extent(id)).filter((extent) => extent !== undefined);
+    return extents.map((extent) => this.location(extent));
   }
 
   /** Unsealed: the primary first. Sealed: complete replicas on nodes that are up first. The length only when it may be told. */
@@ -51,6 +101,9 @@ export class Views {
       nodeIds: this.#ordered(extent).map((replica) => replica.nodeId),
       intactCopies: extent.phase === "sealed" ? this.#completer.completeCount(extent) : 0,
       stream: extent.stream,
+      references: this.#term.state.references(extent.id),
+      ...(extent.checksum === undefined ? {} : { checksum: extent.checksum }),
+      ...(extent.loss === undefined ? {} : { loss: lossOnWire(extent.loss) }),
     };
   }
 

@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/stream_manager.proto.
  */
 export const file_stamp_v1_stream_manager: GenFile = /*@__PURE__*/
-  fileDesc("Ch1zdGFtcC92MS9zdHJlYW1fbWFuYWdlci5wcm90bxIIc3RhbXAudjEiOAoTQ3JlYXRlU3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEIkYKEU9wZW5TdHJlYW1SZXF1ZXN0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSDgoGY3JlYXRlGAMgASgIIloKClN0cmVhbUluZm8SDAoEbmFtZRgBIAEoCRITCgtvd25lcl9lcG9jaBgCIAEoBBIpCgdleHRlbnRzGAMgAygLMhguc3RhbXAudjEuRXh0ZW50TG9jYXRpb24ihgEKFlNlYWxBbmRBbGxvY2F0ZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRITCgtvd25lcl9lcG9jaBgCIAEoBBIRCglleHRlbnRfaWQYAyABKAQSHQoVa25vd25fY29tbWl0dGVkX2J5dGVzGAQgASgEEhcKD2F2b2lkX2FkZHJlc3NlcxgFIAMoCSJgChdTZWFsQW5kQWxsb2NhdGVSZXNwb25zZRIbChNzZWFsZWRfbGVuZ3RoX2J5dGVzGAEgASgEEigKBmV4dGVudBgCIAEoCzIYLnN0YW1wLnYxLkV4dGVudExvY2F0aW9uIlQKFVRydW5jYXRlU3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEhgKEGJlZm9yZV9leHRlbnRfaWQYAyABKAQiOAoTRGVsZXRlU3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEIhYKFERlbGV0ZVN0cmVhbVJlc3BvbnNlIiAKEEdldFN0cmVhbVJlcXVlc3QSDAoEbmFtZRgBIAEoCSJCChJMaXN0U3RyZWFtc1JlcXVlc3QSDgoGcHJlZml4GAEgASgJEg0KBWFmdGVyGAIgASgJEg0KBWxpbWl0GAMgASgNIkoKE0xpc3RTdHJlYW1zUmVzcG9uc2USJQoHc3RyZWFtcxgBIAMoCzIULnN0YW1wLnYxLlN0cmVhbUluZm8SDAoEbW9yZRgCIAEoCCIqChRMb2NhdGVFeHRlbnRzUmVxdWVzdBISCgpleHRlbnRfaWRzGAEgAygEIkIKFUxvY2F0ZUV4dGVudHNSZXNwb25zZRIpCgdleHRlbnRzGAEgAygLMhguc3RhbXAudjEuRXh0ZW50TG9jYXRpb24irAEKCkV4dGVudEluZm8SKgoIbG9jYXRpb24YASABKAsyGC5zdGFtcC52MS5FeHRlbnRMb2NhdGlvbhIkCgVzdGF0ZRgCIAEoDjIVLnN0YW1wLnYxLkV4dGVudFN0YXRlEhMKC293bmVyX2Vwb2NoGAMgASgEEhAKCG5vZGVfaWRzGAQgAygJEhUKDWludGFjdF9jb3BpZXMYBSABKA0SDgoGc3RyZWFtGAYgASgJIjwKEkxpc3RFeHRlbnRzUmVxdWVzdBIXCg9hZnRlcl9leHRlbnRfaWQYASABKAQSDQoFbGltaXQYAiABKA0iSgoTTGlzdEV4dGVudHNSZXNwb25zZRIlCgdleHRlbnRzGAEgAygLMhQuc3RhbXAudjEuRXh0ZW50SW5mbxIMCgRtb3JlGAIgASgIIhIKEExpc3ROb2Rlc1JlcXVlc3QizQEKCE5vZGVJbmZvEg8KB25vZGVfaWQYASABKAkSDwoHYWRkcmVzcxgCIAEoCRIPCgdkaXNrX2lkGAMgASgJEhQKDGZhdWx0X2RvbWFpbhgEIAEoCRITCgtpbmNhcm5hdGlvbhgFIAEoBBIKCgJ1cBgGIAEoCBIYChBsYXN0X3NlZW5fbXNfYWdvGAcgASgEEhIKCmZyZWVfYnl0ZXMYCCABKAQSEwoLdG90YWxfYnl0ZXMYCSABKAQSFAoMZXh0ZW50X2NvdW50GAogASgNIjYKEUxpc3ROb2Rlc1Jlc3BvbnNlEiEKBW5vZGVzGAEgAygLMhIuc3RhbXAudjEuTm9kZUluZm8iOgoSUmVwb3J0Tm9kZVJlc3BvbnNlEg8KB3NtX3Rlcm0YASABKAQSEwoLd3Jvbmdfc3RhbXAYAiABKAgqrAEKC0V4dGVudFN0YXRlEhwKGEVYVEVOVF9TVEFURV9VTlNQRUNJRklFRBAAEhsKF0VYVEVOVF9TVEFURV9BTExPQ0FUSU5HEAESFQoRRVhURU5UX1NUQVRFX09QRU4QAhIYChRFWFRFTlRfU1RBVEVfU0VBTElORxADEhcKE0VYVEVOVF9TVEFURV9TRUFMRUQQBBIYChRFWFRFTlRfU1RBVEVfRFJPUFBFRBAFMrYGCg1TdHJlYW1NYW5hZ2VyEkMKDENyZWF0ZVN0cmVhbRIdLnN0YW1wLnYxLkNyZWF0ZVN0cmVhbVJlcXVlc3QaFC5zdGFtcC52MS5TdHJlYW1JbmZvEj8KCk9wZW5TdHJlYW0SGy5zdGFtcC52MS5PcGVuU3RyZWFtUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbUluZm8SVgoPU2VhbEFuZEFsbG9jYXRlEiAuc3RhbXAudjEuU2VhbEFuZEFsbG9jYXRlUmVxdWVzdBohLnN0YW1wLnYxLlNlYWxBbmRBbGxvY2F0ZVJlc3BvbnNlEkcKDlRydW5jYXRlU3RyZWFtEh8uc3RhbXAudjEuVHJ1bmNhdGVTdHJlYW1SZXF1ZXN0GhQuc3RhbXAudjEuU3RyZWFtSW5mbxJNCgxEZWxldGVTdHJlYW0SHS5zdGFtcC52MS5EZWxldGVTdHJlYW1SZXF1ZXN0Gh4uc3RhbXAudjEuRGVsZXRlU3RyZWFtUmVzcG9uc2USPQoJR2V0U3RyZWFtEhouc3RhbXAudjEuR2V0U3RyZWFtUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbUluZm8SSgoLTGlzdFN0cmVhbXMSHC5zdGFtcC52MS5MaXN0U3RyZWFtc1JlcXVlc3QaHS5zdGFtcC52MS5MaXN0U3RyZWFtc1Jlc3BvbnNlElAKDUxvY2F0ZUV4dGVudHMSHi5zdGFtcC52MS5Mb2NhdGVFeHRlbnRzUmVxdWVzdBofLnN0YW1wLnYxLkxvY2F0ZUV4dGVudHNSZXNwb25zZRJKCgtMaXN0RXh0ZW50cxIcLnN0YW1wLnYxLkxpc3RFeHRlbnRzUmVxdWVzdBodLnN0YW1wLnYxLkxpc3RFeHRlbnRzUmVzcG9uc2USRAoJTGlzdE5vZGVzEhouc3RhbXAudjEuTGlzdE5vZGVzUmVxdWVzdBobLnN0YW1wLnYxLkxpc3ROb2Rlc1Jlc3BvbnNlEkAKClJlcG9ydE5vZGUSFC5zdGFtcC52MS5Ob2RlUmVwb3J0Ghwuc3RhbXAudjEuUmVwb3J0Tm9kZVJlc3BvbnNlYgZwcm90bzM", [file_stamp_v1_common, file_stamp_v1_extent_node]);
+  fileDesc("Ch1zdGFtcC92MS9zdHJlYW1fbWFuYWdlci5wcm90bxIIc3RhbXAudjEiOAoTQ3JlYXRlU3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEIkYKEU9wZW5TdHJlYW1SZXF1ZXN0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSDgoGY3JlYXRlGAMgASgIIpQBCgpTdHJlYW1JbmZvEgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSKQoHZXh0ZW50cxgDIAMoCzIYLnN0YW1wLnYxLkV4dGVudExvY2F0aW9uEhQKDGxpc3RfdmVyc2lvbhgEIAEoBBIMCgRtb3JlGAUgASgIEhQKDGV4dGVudF9jb3VudBgGIAEoBCKYAQoWU2VhbEFuZEFsbG9jYXRlUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEhEKCWV4dGVudF9pZBgDIAEoBBIdChVrbm93bl9jb21taXR0ZWRfYnl0ZXMYBCABKAQSFwoPYXZvaWRfYWRkcmVzc2VzGAUgAygJEhAKCGNvbXBsZXRlGAYgASgIImAKF1NlYWxBbmRBbGxvY2F0ZVJlc3BvbnNlEhsKE3NlYWxlZF9sZW5ndGhfYnl0ZXMYASABKAQSKAoGZXh0ZW50GAIgASgLMhguc3RhbXAudjEuRXh0ZW50TG9jYXRpb24iVAoVVHJ1bmNhdGVTdHJlYW1SZXF1ZXN0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSGAoQYmVmb3JlX2V4dGVudF9pZBgDIAEoBCI4ChNEZWxldGVTdHJlYW1SZXF1ZXN0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQiFgoURGVsZXRlU3RyZWFtUmVzcG9uc2UiSAoQR2V0U3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhcKD2FmdGVyX2V4dGVudF9pZBgCIAEoBBINCgVsaW1pdBgDIAEoDSIhChFTdGF0U3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJIrABCgpTdHJlYW1TdGF0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSFAoMbGlzdF92ZXJzaW9uGAMgASgEEhQKDGV4dGVudF9jb3VudBgEIAEoBBIUCgxzZWFsZWRfYnl0ZXMYBSABKAQSFwoPZmlyc3RfZXh0ZW50X2lkGAYgASgEEhYKDmxhc3RfZXh0ZW50X2lkGAcgASgEEgwKBG9wZW4YCCABKAgiSgoTUmVuYW1lU3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEhAKCG5ld19uYW1lGAMgASgJInMKGUNvbmNhdGVuYXRlU3RyZWFtc1JlcXVlc3QSDgoGdGFyZ2V0GAEgASgJEhoKEnRhcmdldF9vd25lcl9lcG9jaBgCIAEoBBIOCgZzb3VyY2UYAyABKAkSGgoSc291cmNlX293bmVyX2Vwb2NoGAQgASgEIjkKEk11bHRpTW9kaWZ5UmVxdWVzdBIjCgVlZGl0cxgBIAMoCzIULnN0YW1wLnYxLlN0cmVhbUVkaXQilgEKClN0cmVhbUVkaXQSDAoEbmFtZRgBIAEoCRITCgtvd25lcl9lcG9jaBgCIAEoBBIZCgxsaXN0X3ZlcnNpb24YAyABKARIAIgBARItCgdjb250ZW50GAQgASgLMhcuc3RhbXAudjEuU3RyZWFtQ29udGVudEgBiAEBQg8KDV9saXN0X3ZlcnNpb25CCgoIX2NvbnRlbnQiTAoNU3RyZWFtQ29udGVudBITCgtvd25lcl9lcG9jaBgBIAEoBBImCgdleHRlbnRzGAIgAygLMhUuc3RhbXAudjEuRXh0ZW50UmFuZ2UiUAoLRXh0ZW50UmFuZ2USDgoGc3RyZWFtGAEgASgJEhcKD2ZpcnN0X2V4dGVudF9pZBgCIAEoBBIYChBiZWZvcmVfZXh0ZW50X2lkGAMgASgEIjwKE011bHRpTW9kaWZ5UmVzcG9uc2USJQoHc3RyZWFtcxgBIAMoCzIULnN0YW1wLnYxLlN0cmVhbVN0YXQiTAoUQWxsb2NhdGVBaGVhZFJlcXVlc3QSDAoEbmFtZRgBIAEoCRITCgtvd25lcl9lcG9jaBgCIAEoBBIRCglleHRlbnRfaWQYAyABKAQiFwoVQWxsb2NhdGVBaGVhZFJlc3BvbnNlIkIKEkxpc3RTdHJlYW1zUmVxdWVzdBIOCgZwcmVmaXgYASABKAkSDQoFYWZ0ZXIYAiABKAkSDQoFbGltaXQYAyABKA0iSgoTTGlzdFN0cmVhbXNSZXNwb25zZRIlCgdzdHJlYW1zGAEgAygLMhQuc3RhbXAudjEuU3RyZWFtSW5mbxIMCgRtb3JlGAIgASgIIioKFExvY2F0ZUV4dGVudHNSZXF1ZXN0EhIKCmV4dGVudF9pZHMYASADKAQiQgoVTG9jYXRlRXh0ZW50c1Jlc3BvbnNlEikKB2V4dGVudHMYASADKAsyGC5zdGFtcC52MS5FeHRlbnRMb2NhdGlvbiKYAgoKRXh0ZW50SW5mbxIqCghsb2NhdGlvbhgBIAEoCzIYLnN0YW1wLnYxLkV4dGVudExvY2F0aW9uEiQKBXN0YXRlGAIgASgOMhUuc3RhbXAudjEuRXh0ZW50U3RhdGUSEwoLb3duZXJfZXBvY2gYAyABKAQSEAoIbm9kZV9pZHMYBCADKAkSFQoNaW50YWN0X2NvcGllcxgFIAEoDRIOCgZzdHJlYW0YBiABKAkSEgoKcmVmZXJlbmNlcxgHIAEoDRIVCghjaGVja3N1bRgIIAEoDUgAiAEBEikKBGxvc3MYCSABKAsyFi5zdGFtcC52MS5BY2NlcHRlZExvc3NIAYgBAUILCglfY2hlY2tzdW1CBwoFX2xvc3MiTAoMQWNjZXB0ZWRMb3NzEh0KFWtub3duX2NvbW1pdHRlZF9ieXRlcxgBIAEoBBIPCgd3YWxsX21zGAIgASgEEgwKBG5vdGUYAyABKAkiOwoYU2VhbEFjY2VwdGluZ0xvc3NSZXF1ZXN0EhEKCWV4dGVudF9pZBgBIAEoBBIMCgRub3RlGAIgASgJIhgKFkdldFJlcGFpclN0YXR1c1JlcXVlc3QiqQIKDFJlcGFpclN0YXR1cxIYChByZXBsaWNhc193YWl0aW5nGAEgASgEEhUKDWJ5dGVzX3dhaXRpbmcYAiABKAQSEgoKZW5kYW5nZXJlZBgDIAEoBBITCgt1bnJlYWNoYWJsZRgEIAEoBBIWCg5jb3BpZXNfcnVubmluZxgFIAEoDRIVCg1yZXBsaWNhc19kb25lGAYgASgEEhIKCmJ5dGVzX2RvbmUYByABKAQSEgoKcnVubmluZ19tcxgIIAEoBBITCgZldGFfbXMYCSABKARIAIgBARIPCgdibG9ja2VkGAogAygJEhkKEXJlcGxpY2FzX2luX2dyYWNlGAsgASgEEhwKFGJ5dGVzX3Blcl9zZWNvbmRfbWF4GAwgASgEQgkKB19ldGFfbXMiRwoSU2V0Tm9kZUR1dHlSZXF1ZXN0Eg8KB25vZGVfaWQYASABKAkSIAoEZHV0eRgCIAEoDjISLnN0YW1wLnYxLk5vZGVEdXR5IhcKFUxpc3RRdWFyYW50aW5lUmVxdWVzdCJtChJRdWFyYW50aW5lZFJlcGxpY2ESDwoHbm9kZV9pZBgBIAEoCRIRCglleHRlbnRfaWQYAiABKAQSFQoNZHVyYWJsZV9ieXRlcxgDIAEoBBIPCgd2ZXJzaW9uGAQgASgEEgsKA3doeRgFIAEoCSJWChZMaXN0UXVhcmFudGluZVJlc3BvbnNlEi4KCHJlcGxpY2FzGAEgAygLMhwuc3RhbXAudjEuUXVhcmFudGluZWRSZXBsaWNhEgwKBG1vcmUYAiABKAgiPgoYRGVsZXRlUXVhcmFudGluZWRSZXF1ZXN0Eg8KB25vZGVfaWQYASABKAkSEQoJZXh0ZW50X2lkGAIgASgEIhsKGURlbGV0ZVF1YXJhbnRpbmVkUmVzcG9uc2UiPAoSTGlzdEV4dGVudHNSZXF1ZXN0EhcKD2FmdGVyX2V4dGVudF9pZBgBIAEoBBINCgVsaW1pdBgCIAEoDSJKChNMaXN0RXh0ZW50c1Jlc3BvbnNlEiUKB2V4dGVudHMYASADKAsyFC5zdGFtcC52MS5FeHRlbnRJbmZvEgwKBG1vcmUYAiABKAgiEgoQTGlzdE5vZGVzUmVxdWVzdCKSAgoITm9kZUluZm8SDwoHbm9kZV9pZBgBIAEoCRIPCgdhZGRyZXNzGAIgASgJEg8KB2Rpc2tfaWQYAyABKAkSFAoMZmF1bHRfZG9tYWluGAQgASgJEhMKC2luY2FybmF0aW9uGAUgASgEEgoKAnVwGAYgASgIEhgKEGxhc3Rfc2Vlbl9tc19hZ28YByABKAQSEgoKZnJlZV9ieXRlcxgIIAEoBBITCgt0b3RhbF9ieXRlcxgJIAEoBBIUCgxleHRlbnRfY291bnQYCiABKA0SIAoEZHV0eRgLIAEoDjISLnN0YW1wLnYxLk5vZGVEdXR5EhAKCHJlcGxpY2FzGAwgASgEEg8KB2Jsb2NrZWQYDSADKAkiNgoRTGlzdE5vZGVzUmVzcG9uc2USIQoFbm9kZXMYASADKAsyEi5zdGFtcC52MS5Ob2RlSW5mbyI6ChJSZXBvcnROb2RlUmVzcG9uc2USDwoHc21fdGVybRgBIAEoBBITCgt3cm9uZ19zdGFtcBgCIAEoCCqsAQoLRXh0ZW50U3RhdGUSHAoYRVhURU5UX1NUQVRFX1VOU1BFQ0lGSUVEEAASGwoXRVhURU5UX1NUQVRFX0FMTE9DQVRJTkcQARIVChFFWFRFTlRfU1RBVEVfT1BFThACEhgKFEVYVEVOVF9TVEFURV9TRUFMSU5HEAMSFwoTRVhURU5UX1NUQVRFX1NFQUxFRBAEEhgKFEVYVEVOVF9TVEFURV9EUk9QUEVEEAUqcgoITm9kZUR1dHkSGQoVTk9ERV9EVVRZX1VOU1BFQ0lGSUVEEAASFQoRTk9ERV9EVVRZX1NFUlZJTkcQARIWChJOT0RFX0RVVFlfRFJBSU5JTkcQAhIcChhOT0RFX0RVVFlfREVDT01NSVNTSU9ORUQQAzKrCQoNU3RyZWFtTWFuYWdlchJDCgxDcmVhdGVTdHJlYW0SHS5zdGFtcC52MS5DcmVhdGVTdHJlYW1SZXF1ZXN0GhQuc3RhbXAudjEuU3RyZWFtSW5mbxI/CgpPcGVuU3RyZWFtEhsuc3RhbXAudjEuT3BlblN0cmVhbVJlcXVlc3QaFC5zdGFtcC52MS5TdHJlYW1JbmZvElYKD1NlYWxBbmRBbGxvY2F0ZRIgLnN0YW1wLnYxLlNlYWxBbmRBbGxvY2F0ZVJlcXVlc3QaIS5zdGFtcC52MS5TZWFsQW5kQWxsb2NhdGVSZXNwb25zZRJHCg5UcnVuY2F0ZVN0cmVhbRIfLnN0YW1wLnYxLlRydW5jYXRlU3RyZWFtUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbUluZm8STQoMRGVsZXRlU3RyZWFtEh0uc3RhbXAudjEuRGVsZXRlU3RyZWFtUmVxdWVzdBoeLnN0YW1wLnYxLkRlbGV0ZVN0cmVhbVJlc3BvbnNlEj0KCUdldFN0cmVhbRIaLnN0YW1wLnYxLkdldFN0cmVhbVJlcXVlc3QaFC5zdGFtcC52MS5TdHJlYW1JbmZvEj8KClN0YXRTdHJlYW0SGy5zdGFtcC52MS5TdGF0U3RyZWFtUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbVN0YXQSQwoMUmVuYW1lU3RyZWFtEh0uc3RhbXAudjEuUmVuYW1lU3RyZWFtUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbVN0YXQSTwoSQ29uY2F0ZW5hdGVTdHJlYW1zEiMuc3RhbXAudjEuQ29uY2F0ZW5hdGVTdHJlYW1zUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbVN0YXQSSgoLTXVsdGlNb2RpZnkSHC5zdGFtcC52MS5NdWx0aU1vZGlmeVJlcXVlc3QaHS5zdGFtcC52MS5NdWx0aU1vZGlmeVJlc3BvbnNlElAKDUFsbG9jYXRlQWhlYWQSHi5zdGFtcC52MS5BbGxvY2F0ZUFoZWFkUmVxdWVzdBofLnN0YW1wLnYxLkFsbG9jYXRlQWhlYWRSZXNwb25zZRJKCgtMaXN0U3RyZWFtcxIcLnN0YW1wLnYxLkxpc3RTdHJlYW1zUmVxdWVzdBodLnN0YW1wLnYxLkxpc3RTdHJlYW1zUmVzcG9uc2USUAoNTG9jYXRlRXh0ZW50cxIeLnN0YW1wLnYxLkxvY2F0ZUV4dGVudHNSZXF1ZXN0Gh8uc3RhbXAudjEuTG9jYXRlRXh0ZW50c1Jlc3BvbnNlEkoKC0xpc3RFeHRlbnRzEhwuc3RhbXAudjEuTGlzdEV4dGVudHNSZXF1ZXN0Gh0uc3RhbXAudjEuTGlzdEV4dGVudHNSZXNwb25zZRJECglMaXN0Tm9kZXMSGi5zdGFtcC52MS5MaXN0Tm9kZXNSZXF1ZXN0Ghsuc3RhbXAudjEuTGlzdE5vZGVzUmVzcG9uc2USQAoKUmVwb3J0Tm9kZRIULnN0YW1wLnYxLk5vZGVSZXBvcnQaHC5zdGFtcC52MS5SZXBvcnROb2RlUmVzcG9uc2ViBnByb3RvMw", [file_stamp_v1_common, file_stamp_v1_extent_node]);
 
 /**
  * @generated from message stamp.v1.CreateStreamRequest
@@ -82,11 +82,32 @@ export type StreamInfo = Message<"stamp.v1.StreamInfo"> & {
   ownerEpoch: bigint;
 
   /**
-   * In order. After OpenStream all are sealed.
+   * In order. After OpenStream all are sealed. At most 10,000; in ListStreams at most the first 5 and the last 5.
    *
    * @generated from field: repeated stamp.v1.ExtentLocation extents = 3;
    */
   extents: ExtentLocation[];
+
+  /**
+   * Raised by every change of the list and every opening.
+   *
+   * @generated from field: uint64 list_version = 4;
+   */
+  listVersion: bigint;
+
+  /**
+   * Further extents: GetStream after the last one here.
+   *
+   * @generated from field: bool more = 5;
+   */
+  more: boolean;
+
+  /**
+   * Of the whole list.
+   *
+   * @generated from field: uint64 extent_count = 6;
+   */
+  extentCount: bigint;
 };
 
 /**
@@ -130,6 +151,14 @@ export type SealAndAllocateRequest = Message<"stamp.v1.SealAndAllocateRequest"> 
    * @generated from field: repeated string avoid_addresses = 5;
    */
   avoidAddresses: string[];
+
+  /**
+   * Every append the owner sent to `extent_id` is acknowledged, known_committed_bytes is its end, and it never appends to it again: it is
+   * sealed there without asking anybody.
+   *
+   * @generated from field: bool complete = 6;
+   */
+  complete: boolean;
 };
 
 /**
@@ -235,6 +264,20 @@ export type GetStreamRequest = Message<"stamp.v1.GetStreamRequest"> & {
    * @generated from field: string name = 1;
    */
   name: string;
+
+  /**
+   * Exclusive; 0 for the start.
+   *
+   * @generated from field: uint64 after_extent_id = 2;
+   */
+  afterExtentId: bigint;
+
+  /**
+   * 0: 10,000.
+   *
+   * @generated from field: uint32 limit = 3;
+   */
+  limit: number;
 };
 
 /**
@@ -243,6 +286,317 @@ export type GetStreamRequest = Message<"stamp.v1.GetStreamRequest"> & {
  */
 export const GetStreamRequestSchema: GenMessage<GetStreamRequest> = /*@__PURE__*/
   messageDesc(file_stamp_v1_stream_manager, 8);
+
+/**
+ * @generated from message stamp.v1.StatStreamRequest
+ */
+export type StatStreamRequest = Message<"stamp.v1.StatStreamRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message stamp.v1.StatStreamRequest.
+ * Use `create(StatStreamRequestSchema)` to create a new message.
+ */
+export const StatStreamRequestSchema: GenMessage<StatStreamRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 9);
+
+/**
+ * @generated from message stamp.v1.StreamStat
+ */
+export type StreamStat = Message<"stamp.v1.StreamStat"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: uint64 owner_epoch = 2;
+   */
+  ownerEpoch: bigint;
+
+  /**
+   * @generated from field: uint64 list_version = 3;
+   */
+  listVersion: bigint;
+
+  /**
+   * @generated from field: uint64 extent_count = 4;
+   */
+  extentCount: bigint;
+
+  /**
+   * Of the sealed extents.
+   *
+   * @generated from field: uint64 sealed_bytes = 5;
+   */
+  sealedBytes: bigint;
+
+  /**
+   * 0: the list is empty.
+   *
+   * @generated from field: uint64 first_extent_id = 6;
+   */
+  firstExtentId: bigint;
+
+  /**
+   * @generated from field: uint64 last_extent_id = 7;
+   */
+  lastExtentId: bigint;
+
+  /**
+   * The last extent takes appends.
+   *
+   * @generated from field: bool open = 8;
+   */
+  open: boolean;
+};
+
+/**
+ * Describes the message stamp.v1.StreamStat.
+ * Use `create(StreamStatSchema)` to create a new message.
+ */
+export const StreamStatSchema: GenMessage<StreamStat> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 10);
+
+/**
+ * @generated from message stamp.v1.RenameStreamRequest
+ */
+export type RenameStreamRequest = Message<"stamp.v1.RenameStreamRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: uint64 owner_epoch = 2;
+   */
+  ownerEpoch: bigint;
+
+  /**
+   * @generated from field: string new_name = 3;
+   */
+  newName: string;
+};
+
+/**
+ * Describes the message stamp.v1.RenameStreamRequest.
+ * Use `create(RenameStreamRequestSchema)` to create a new message.
+ */
+export const RenameStreamRequestSchema: GenMessage<RenameStreamRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 11);
+
+/**
+ * @generated from message stamp.v1.ConcatenateStreamsRequest
+ */
+export type ConcatenateStreamsRequest = Message<"stamp.v1.ConcatenateStreamsRequest"> & {
+  /**
+   * @generated from field: string target = 1;
+   */
+  target: string;
+
+  /**
+   * @generated from field: uint64 target_owner_epoch = 2;
+   */
+  targetOwnerEpoch: bigint;
+
+  /**
+   * @generated from field: string source = 3;
+   */
+  source: string;
+
+  /**
+   * @generated from field: uint64 source_owner_epoch = 4;
+   */
+  sourceOwnerEpoch: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.ConcatenateStreamsRequest.
+ * Use `create(ConcatenateStreamsRequestSchema)` to create a new message.
+ */
+export const ConcatenateStreamsRequestSchema: GenMessage<ConcatenateStreamsRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 12);
+
+/**
+ * @generated from message stamp.v1.MultiModifyRequest
+ */
+export type MultiModifyRequest = Message<"stamp.v1.MultiModifyRequest"> & {
+  /**
+   * 1 to 32; applied together or not at all. Ranges are of the lists as they are before the change.
+   *
+   * @generated from field: repeated stamp.v1.StreamEdit edits = 1;
+   */
+  edits: StreamEdit[];
+};
+
+/**
+ * Describes the message stamp.v1.MultiModifyRequest.
+ * Use `create(MultiModifyRequestSchema)` to create a new message.
+ */
+export const MultiModifyRequestSchema: GenMessage<MultiModifyRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 13);
+
+/**
+ * @generated from message stamp.v1.StreamEdit
+ */
+export type StreamEdit = Message<"stamp.v1.StreamEdit"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * That is recorded now; 0: there must be no such stream.
+   *
+   * @generated from field: uint64 owner_epoch = 2;
+   */
+  ownerEpoch: bigint;
+
+  /**
+   * As OpenStream or StatStream told it; absent: whatever it is.
+   *
+   * @generated from field: optional uint64 list_version = 3;
+   */
+  listVersion?: bigint | undefined;
+
+  /**
+   * Absent: the stream is removed.
+   *
+   * @generated from field: optional stamp.v1.StreamContent content = 4;
+   */
+  content?: StreamContent | undefined;
+};
+
+/**
+ * Describes the message stamp.v1.StreamEdit.
+ * Use `create(StreamEditSchema)` to create a new message.
+ */
+export const StreamEditSchema: GenMessage<StreamEdit> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 14);
+
+/**
+ * @generated from message stamp.v1.StreamContent
+ */
+export type StreamContent = Message<"stamp.v1.StreamContent"> & {
+  /**
+   * At least the one of the edit.
+   *
+   * @generated from field: uint64 owner_epoch = 1;
+   */
+  ownerEpoch: bigint;
+
+  /**
+   * The whole list, in order; an extent that comes again is left out. At most 256 ranges in one request.
+   *
+   * @generated from field: repeated stamp.v1.ExtentRange extents = 2;
+   */
+  extents: ExtentRange[];
+};
+
+/**
+ * Describes the message stamp.v1.StreamContent.
+ * Use `create(StreamContentSchema)` to create a new message.
+ */
+export const StreamContentSchema: GenMessage<StreamContent> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 15);
+
+/**
+ * @generated from message stamp.v1.ExtentRange
+ */
+export type ExtentRange = Message<"stamp.v1.ExtentRange"> & {
+  /**
+   * Must have an edit of its own.
+   *
+   * @generated from field: string stream = 1;
+   */
+  stream: string;
+
+  /**
+   * 0: from the start.
+   *
+   * @generated from field: uint64 first_extent_id = 2;
+   */
+  firstExtentId: bigint;
+
+  /**
+   * Exclusive; 0: to the end.
+   *
+   * @generated from field: uint64 before_extent_id = 3;
+   */
+  beforeExtentId: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.ExtentRange.
+ * Use `create(ExtentRangeSchema)` to create a new message.
+ */
+export const ExtentRangeSchema: GenMessage<ExtentRange> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 16);
+
+/**
+ * @generated from message stamp.v1.MultiModifyResponse
+ */
+export type MultiModifyResponse = Message<"stamp.v1.MultiModifyResponse"> & {
+  /**
+   * Of every edit that has content, in that order.
+   *
+   * @generated from field: repeated stamp.v1.StreamStat streams = 1;
+   */
+  streams: StreamStat[];
+};
+
+/**
+ * Describes the message stamp.v1.MultiModifyResponse.
+ * Use `create(MultiModifyResponseSchema)` to create a new message.
+ */
+export const MultiModifyResponseSchema: GenMessage<MultiModifyResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 17);
+
+/**
+ * @generated from message stamp.v1.AllocateAheadRequest
+ */
+export type AllocateAheadRequest = Message<"stamp.v1.AllocateAheadRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: uint64 owner_epoch = 2;
+   */
+  ownerEpoch: bigint;
+
+  /**
+   * The extent that the owner takes for the last.
+   *
+   * @generated from field: uint64 extent_id = 3;
+   */
+  extentId: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.AllocateAheadRequest.
+ * Use `create(AllocateAheadRequestSchema)` to create a new message.
+ */
+export const AllocateAheadRequestSchema: GenMessage<AllocateAheadRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 18);
+
+/**
+ * @generated from message stamp.v1.AllocateAheadResponse
+ */
+export type AllocateAheadResponse = Message<"stamp.v1.AllocateAheadResponse"> & {
+};
+
+/**
+ * Describes the message stamp.v1.AllocateAheadResponse.
+ * Use `create(AllocateAheadResponseSchema)` to create a new message.
+ */
+export const AllocateAheadResponseSchema: GenMessage<AllocateAheadResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 19);
 
 /**
  * @generated from message stamp.v1.ListStreamsRequest
@@ -271,7 +625,7 @@ export type ListStreamsRequest = Message<"stamp.v1.ListStreamsRequest"> & {
  * Use `create(ListStreamsRequestSchema)` to create a new message.
  */
 export const ListStreamsRequestSchema: GenMessage<ListStreamsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 9);
+  messageDesc(file_stamp_v1_stream_manager, 20);
 
 /**
  * @generated from message stamp.v1.ListStreamsResponse
@@ -293,7 +647,7 @@ export type ListStreamsResponse = Message<"stamp.v1.ListStreamsResponse"> & {
  * Use `create(ListStreamsResponseSchema)` to create a new message.
  */
 export const ListStreamsResponseSchema: GenMessage<ListStreamsResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 10);
+  messageDesc(file_stamp_v1_stream_manager, 21);
 
 /**
  * @generated from message stamp.v1.LocateExtentsRequest
@@ -310,7 +664,7 @@ export type LocateExtentsRequest = Message<"stamp.v1.LocateExtentsRequest"> & {
  * Use `create(LocateExtentsRequestSchema)` to create a new message.
  */
 export const LocateExtentsRequestSchema: GenMessage<LocateExtentsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 11);
+  messageDesc(file_stamp_v1_stream_manager, 22);
 
 /**
  * @generated from message stamp.v1.LocateExtentsResponse
@@ -327,7 +681,7 @@ export type LocateExtentsResponse = Message<"stamp.v1.LocateExtentsResponse"> & 
  * Use `create(LocateExtentsResponseSchema)` to create a new message.
  */
 export const LocateExtentsResponseSchema: GenMessage<LocateExtentsResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 12);
+  messageDesc(file_stamp_v1_stream_manager, 23);
 
 /**
  * @generated from message stamp.v1.ExtentInfo
@@ -366,6 +720,27 @@ export type ExtentInfo = Message<"stamp.v1.ExtentInfo"> & {
    * @generated from field: string stream = 6;
    */
   stream: string;
+
+  /**
+   * Lists that hold it.
+   *
+   * @generated from field: uint32 references = 7;
+   */
+  references: number;
+
+  /**
+   * crc32c of the sealed content, once it is recorded.
+   *
+   * @generated from field: optional uint32 checksum = 8;
+   */
+  checksum?: number | undefined;
+
+  /**
+   * A person sealed it although acknowledged data may be lost.
+   *
+   * @generated from field: optional stamp.v1.AcceptedLoss loss = 9;
+   */
+  loss?: AcceptedLoss | undefined;
 };
 
 /**
@@ -373,7 +748,296 @@ export type ExtentInfo = Message<"stamp.v1.ExtentInfo"> & {
  * Use `create(ExtentInfoSchema)` to create a new message.
  */
 export const ExtentInfoSchema: GenMessage<ExtentInfo> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 13);
+  messageDesc(file_stamp_v1_stream_manager, 24);
+
+/**
+ * @generated from message stamp.v1.AcceptedLoss
+ */
+export type AcceptedLoss = Message<"stamp.v1.AcceptedLoss"> & {
+  /**
+   * Acknowledged bytes that were known of; those above the sealed length are lost.
+   *
+   * @generated from field: uint64 known_committed_bytes = 1;
+   */
+  knownCommittedBytes: bigint;
+
+  /**
+   * Since 1970.
+   *
+   * @generated from field: uint64 wall_ms = 2;
+   */
+  wallMs: bigint;
+
+  /**
+   * @generated from field: string note = 3;
+   */
+  note: string;
+};
+
+/**
+ * Describes the message stamp.v1.AcceptedLoss.
+ * Use `create(AcceptedLossSchema)` to create a new message.
+ */
+export const AcceptedLossSchema: GenMessage<AcceptedLoss> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 25);
+
+/**
+ * @generated from message stamp.v1.SealAcceptingLossRequest
+ */
+export type SealAcceptingLossRequest = Message<"stamp.v1.SealAcceptingLossRequest"> & {
+  /**
+   * @generated from field: uint64 extent_id = 1;
+   */
+  extentId: bigint;
+
+  /**
+   * Who, why: kept with the extent.
+   *
+   * @generated from field: string note = 2;
+   */
+  note: string;
+};
+
+/**
+ * Describes the message stamp.v1.SealAcceptingLossRequest.
+ * Use `create(SealAcceptingLossRequestSchema)` to create a new message.
+ */
+export const SealAcceptingLossRequestSchema: GenMessage<SealAcceptingLossRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 26);
+
+/**
+ * @generated from message stamp.v1.GetRepairStatusRequest
+ */
+export type GetRepairStatusRequest = Message<"stamp.v1.GetRepairStatusRequest"> & {
+};
+
+/**
+ * Describes the message stamp.v1.GetRepairStatusRequest.
+ * Use `create(GetRepairStatusRequestSchema)` to create a new message.
+ */
+export const GetRepairStatusRequestSchema: GenMessage<GetRepairStatusRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 27);
+
+/**
+ * @generated from message stamp.v1.RepairStatus
+ */
+export type RepairStatus = Message<"stamp.v1.RepairStatus"> & {
+  /**
+   * Replicas to be made: of nodes that are away too long, damaged ones, those of draining nodes, missing third ones.
+   *
+   * @generated from field: uint64 replicas_waiting = 1;
+   */
+  replicasWaiting: bigint;
+
+  /**
+   * @generated from field: uint64 bytes_waiting = 2;
+   */
+  bytesWaiting: bigint;
+
+  /**
+   * Of those, of extents with one intact copy left.
+   *
+   * @generated from field: uint64 endangered = 3;
+   */
+  endangered: bigint;
+
+  /**
+   * Sealed extents of which no intact replica can be reached now.
+   *
+   * @generated from field: uint64 unreachable = 4;
+   */
+  unreachable: bigint;
+
+  /**
+   * @generated from field: uint32 copies_running = 5;
+   */
+  copiesRunning: number;
+
+  /**
+   * Since this episode began, when there was nothing to do before.
+   *
+   * @generated from field: uint64 replicas_done = 6;
+   */
+  replicasDone: bigint;
+
+  /**
+   * @generated from field: uint64 bytes_done = 7;
+   */
+  bytesDone: bigint;
+
+  /**
+   * @generated from field: uint64 running_ms = 8;
+   */
+  runningMs: bigint;
+
+  /**
+   * By the rate of this episode; absent while nothing was copied.
+   *
+   * @generated from field: optional uint64 eta_ms = 9;
+   */
+  etaMs?: bigint | undefined;
+
+  /**
+   * Why some can't be made now, for people.
+   *
+   * @generated from field: repeated string blocked = 10;
+   */
+  blocked: string[];
+
+  /**
+   * Replicas that are lost, of nodes that may still come back: made again after this.
+   *
+   * @generated from field: uint64 replicas_in_grace = 11;
+   */
+  replicasInGrace: bigint;
+
+  /**
+   * @generated from field: uint64 bytes_per_second_max = 12;
+   */
+  bytesPerSecondMax: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.RepairStatus.
+ * Use `create(RepairStatusSchema)` to create a new message.
+ */
+export const RepairStatusSchema: GenMessage<RepairStatus> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 28);
+
+/**
+ * @generated from message stamp.v1.SetNodeDutyRequest
+ */
+export type SetNodeDutyRequest = Message<"stamp.v1.SetNodeDutyRequest"> & {
+  /**
+   * @generated from field: string node_id = 1;
+   */
+  nodeId: string;
+
+  /**
+   * @generated from field: stamp.v1.NodeDuty duty = 2;
+   */
+  duty: NodeDuty;
+};
+
+/**
+ * Describes the message stamp.v1.SetNodeDutyRequest.
+ * Use `create(SetNodeDutyRequestSchema)` to create a new message.
+ */
+export const SetNodeDutyRequestSchema: GenMessage<SetNodeDutyRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 29);
+
+/**
+ * @generated from message stamp.v1.ListQuarantineRequest
+ */
+export type ListQuarantineRequest = Message<"stamp.v1.ListQuarantineRequest"> & {
+};
+
+/**
+ * Describes the message stamp.v1.ListQuarantineRequest.
+ * Use `create(ListQuarantineRequestSchema)` to create a new message.
+ */
+export const ListQuarantineRequestSchema: GenMessage<ListQuarantineRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 30);
+
+/**
+ * @generated from message stamp.v1.QuarantinedReplica
+ */
+export type QuarantinedReplica = Message<"stamp.v1.QuarantinedReplica"> & {
+  /**
+   * @generated from field: string node_id = 1;
+   */
+  nodeId: string;
+
+  /**
+   * @generated from field: uint64 extent_id = 2;
+   */
+  extentId: bigint;
+
+  /**
+   * As the node tells it.
+   *
+   * @generated from field: uint64 durable_bytes = 3;
+   */
+  durableBytes: bigint;
+
+  /**
+   * @generated from field: uint64 version = 4;
+   */
+  version: bigint;
+
+  /**
+   * Why it is there.
+   *
+   * @generated from field: string why = 5;
+   */
+  why: string;
+};
+
+/**
+ * Describes the message stamp.v1.QuarantinedReplica.
+ * Use `create(QuarantinedReplicaSchema)` to create a new message.
+ */
+export const QuarantinedReplicaSchema: GenMessage<QuarantinedReplica> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 31);
+
+/**
+ * @generated from message stamp.v1.ListQuarantineResponse
+ */
+export type ListQuarantineResponse = Message<"stamp.v1.ListQuarantineResponse"> & {
+  /**
+   * @generated from field: repeated stamp.v1.QuarantinedReplica replicas = 1;
+   */
+  replicas: QuarantinedReplica[];
+
+  /**
+   * Nodes hold more than are remembered (1,000 for each).
+   *
+   * @generated from field: bool more = 2;
+   */
+  more: boolean;
+};
+
+/**
+ * Describes the message stamp.v1.ListQuarantineResponse.
+ * Use `create(ListQuarantineResponseSchema)` to create a new message.
+ */
+export const ListQuarantineResponseSchema: GenMessage<ListQuarantineResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 32);
+
+/**
+ * @generated from message stamp.v1.DeleteQuarantinedRequest
+ */
+export type DeleteQuarantinedRequest = Message<"stamp.v1.DeleteQuarantinedRequest"> & {
+  /**
+   * @generated from field: string node_id = 1;
+   */
+  nodeId: string;
+
+  /**
+   * @generated from field: uint64 extent_id = 2;
+   */
+  extentId: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.DeleteQuarantinedRequest.
+ * Use `create(DeleteQuarantinedRequestSchema)` to create a new message.
+ */
+export const DeleteQuarantinedRequestSchema: GenMessage<DeleteQuarantinedRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 33);
+
+/**
+ * @generated from message stamp.v1.DeleteQuarantinedResponse
+ */
+export type DeleteQuarantinedResponse = Message<"stamp.v1.DeleteQuarantinedResponse"> & {
+};
+
+/**
+ * Describes the message stamp.v1.DeleteQuarantinedResponse.
+ * Use `create(DeleteQuarantinedResponseSchema)` to create a new message.
+ */
+export const DeleteQuarantinedResponseSchema: GenMessage<DeleteQuarantinedResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 34);
 
 /**
  * @generated from message stamp.v1.ListExtentsRequest
@@ -397,7 +1061,7 @@ export type ListExtentsRequest = Message<"stamp.v1.ListExtentsRequest"> & {
  * Use `create(ListExtentsRequestSchema)` to create a new message.
  */
 export const ListExtentsRequestSchema: GenMessage<ListExtentsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 14);
+  messageDesc(file_stamp_v1_stream_manager, 35);
 
 /**
  * @generated from message stamp.v1.ListExtentsResponse
@@ -419,7 +1083,7 @@ export type ListExtentsResponse = Message<"stamp.v1.ListExtentsResponse"> & {
  * Use `create(ListExtentsResponseSchema)` to create a new message.
  */
 export const ListExtentsResponseSchema: GenMessage<ListExtentsResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 15);
+  messageDesc(file_stamp_v1_stream_manager, 36);
 
 /**
  * @generated from message stamp.v1.ListNodesRequest
@@ -432,7 +1096,7 @@ export type ListNodesRequest = Message<"stamp.v1.ListNodesRequest"> & {
  * Use `create(ListNodesRequestSchema)` to create a new message.
  */
 export const ListNodesRequestSchema: GenMessage<ListNodesRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 16);
+  messageDesc(file_stamp_v1_stream_manager, 37);
 
 /**
  * @generated from message stamp.v1.NodeInfo
@@ -489,6 +1153,25 @@ export type NodeInfo = Message<"stamp.v1.NodeInfo"> & {
    * @generated from field: uint32 extent_count = 10;
    */
   extentCount: number;
+
+  /**
+   * @generated from field: stamp.v1.NodeDuty duty = 11;
+   */
+  duty: NodeDuty;
+
+  /**
+   * Replicas that the lists know on it.
+   *
+   * @generated from field: uint64 replicas = 12;
+   */
+  replicas: bigint;
+
+  /**
+   * Of a draining node: what keeps it from being empty.
+   *
+   * @generated from field: repeated string blocked = 13;
+   */
+  blocked: string[];
 };
 
 /**
@@ -496,7 +1179,7 @@ export type NodeInfo = Message<"stamp.v1.NodeInfo"> & {
  * Use `create(NodeInfoSchema)` to create a new message.
  */
 export const NodeInfoSchema: GenMessage<NodeInfo> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 17);
+  messageDesc(file_stamp_v1_stream_manager, 38);
 
 /**
  * @generated from message stamp.v1.ListNodesResponse
@@ -513,7 +1196,7 @@ export type ListNodesResponse = Message<"stamp.v1.ListNodesResponse"> & {
  * Use `create(ListNodesResponseSchema)` to create a new message.
  */
 export const ListNodesResponseSchema: GenMessage<ListNodesResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 18);
+  messageDesc(file_stamp_v1_stream_manager, 39);
 
 /**
  * @generated from message stamp.v1.ReportNodeResponse
@@ -537,7 +1220,7 @@ export type ReportNodeResponse = Message<"stamp.v1.ReportNodeResponse"> & {
  * Use `create(ReportNodeResponseSchema)` to create a new message.
  */
 export const ReportNodeResponseSchema: GenMessage<ReportNodeResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 19);
+  messageDesc(file_stamp_v1_stream_manager, 40);
 
 /**
  * @generated from enum stamp.v1.ExtentState
@@ -584,6 +1267,42 @@ export type ExtentState = (typeof ExtentState)[keyof typeof ExtentState] | Unkno
  */
 export const ExtentStateSchema: GenEnum<ExtentState> = /*@__PURE__*/
   enumDesc(file_stamp_v1_stream_manager, 0);
+
+/**
+ * @generated from enum stamp.v1.NodeDuty
+ */
+export const NodeDuty = {
+  /**
+   * @generated from enum value: NODE_DUTY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: NODE_DUTY_SERVING = 1;
+   */
+  SERVING: 1,
+
+  /**
+   * @generated from enum value: NODE_DUTY_DRAINING = 2;
+   */
+  DRAINING: 2,
+
+  /**
+   * @generated from enum value: NODE_DUTY_DECOMMISSIONED = 3;
+   */
+  DECOMMISSIONED: 3,
+} as const;
+
+/**
+ * @generated from enum stamp.v1.NodeDuty
+ */
+export type NodeDuty = (typeof NodeDuty)[keyof typeof NodeDuty] | UnknownEnum;
+
+/**
+ * Describes the enum stamp.v1.NodeDuty.
+ */
+export const NodeDutySchema: GenEnum<NodeDuty> = /*@__PURE__*/
+  enumDesc(file_stamp_v1_stream_manager, 1);
 
 /**
  * Streams, their extents, and where the replicas are. Only the leader answers; others refuse with notLeader.
@@ -640,12 +1359,62 @@ export const StreamManager: GenService<{
     output: typeof DeleteStreamResponseSchema;
   },
   /**
+   * A page of the list.
+   *
    * @generated from rpc stamp.v1.StreamManager.GetStream
    */
   getStream: {
     methodKind: "unary";
     input: typeof GetStreamRequestSchema;
     output: typeof StreamInfoSchema;
+  },
+  /**
+   * @generated from rpc stamp.v1.StreamManager.StatStream
+   */
+  statStream: {
+    methodKind: "unary";
+    input: typeof StatStreamRequestSchema;
+    output: typeof StreamStatSchema;
+  },
+  /**
+   * The owner goes on under the new name.
+   *
+   * @generated from rpc stamp.v1.StreamManager.RenameStream
+   */
+  renameStream: {
+    methodKind: "unary";
+    input: typeof RenameStreamRequestSchema;
+    output: typeof StreamStatSchema;
+  },
+  /**
+   * Appends the list of `source` to that of `target` and removes `source`. Seals the last extent of `target` first.
+   *
+   * @generated from rpc stamp.v1.StreamManager.ConcatenateStreams
+   */
+  concatenateStreams: {
+    methodKind: "unary";
+    input: typeof ConcatenateStreamsRequestSchema;
+    output: typeof StreamStatSchema;
+  },
+  /**
+   * One atomic change of several lists. After an unknown outcome StatStream of a stream with a new owner epoch tells whether it happened.
+   *
+   * @generated from rpc stamp.v1.StreamManager.MultiModify
+   */
+  multiModify: {
+    methodKind: "unary";
+    input: typeof MultiModifyRequestSchema;
+    output: typeof MultiModifyResponseSchema;
+  },
+  /**
+   * Makes the successor of the last extent ahead of need: told to nobody, used by the next SealAndAllocate. A hint; idempotent.
+   *
+   * @generated from rpc stamp.v1.StreamManager.AllocateAhead
+   */
+  allocateAhead: {
+    methodKind: "unary";
+    input: typeof AllocateAheadRequestSchema;
+    output: typeof AllocateAheadResponseSchema;
   },
   /**
    * @generated from rpc stamp.v1.StreamManager.ListStreams

@@ -1,0 +1,67 @@
+/** What the tests of this folder share (no test itself): the metadata store as the lock service judges it. */
+import assert from "node:assert/strict";
+import type { Outcome, Rules } from "@stamp/base";
+import { allRules, extentId, ownerEpoch, unwrap } from "@stamp/base";
+import { planAllocate, planBeginSeal, planOpenExtent, planRecordSealed, planReserveIds } from "./plan-extents.ts";
+import { planDropUnreferenced } from "./plan-streams.ts";
+import type { Plan } from "./state.ts";
+import { StreamState } from "./state.ts";
+
+export const checksum = (bytes: Uint8Array): number => bytes.reduce((sum, byte) => (Math.imul(sum, 31) + byte + 1) >>> 0, 7);
+export const replicas = ["n1", "n2", "n3"].map((nodeId) => ({ nodeId, diskId: `disk of ${nodeId}` }));
+
+/** The metadata store: what is committed, judged as the lock service judges it. */
+export class Store {
+  readonly keys = new Map<string, { value: Uint8Array; version: number }>();
+  state = new StreamState();
+  #version = 0;
+
+  commit(planned: Outcome<Plan>): Outcome<void> {
+    if (!planned.ok) return planned;
+    const transaction = this.state.transaction(planned.value, checksum);
+    for (const { key, version } of transaction.conditions) assert.equal(this.keys.get(key)?.version ?? 0, version, `condition on ${key}`);
+    assert.ok(transaction.writes.length <= 100, `${transaction.writes.length} keys in one transaction`);
+    this.#version += 1;
+    for (const { key, value } of transaction.writes) {
+      if (value === undefined) this.keys.delete(key);
+      else this.keys.set(key, { value, version: this.#version });
+    }
+    this.state.apply(planned.value, this.#version);
+    return { ok: true, value: undefined };
+  }
+
+  do(planned: Outcome<Plan>): void {
+    unwrap(this.commit(planned));
+  }
+
+  /** As the garbage collection of the stream manager does. */
+  sweep(): void {
+    const { state } = this;
+    while (state.unreferenced().size > 0 || state.looseSegments().size > 0) {
+      this.do(planDropUnreferenced(state, [...state.unreferenced()].slice(0, 32), [...state.looseSegments()].slice(0, 32)));
+    }
+  }
+
+  /** What a new leader sees. */
+  reload(): StreamState {
+    const entries = [...this.keys].sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, { value, version }]) => ({ key, value, version }));
+    return unwrap(StreamState.load(entries, checksum));
+  }
+
+  /** Appends an extent to the list by all its steps; its predecessor is sealed first. */
+  extend(stream: string, epoch: number, rules: Rules = allRules): number {
+    const owner = ownerEpoch(epoch);
+    const predecessor = this.state.extentsOf(stream).at(-1);
+    if (predecessor !== undefined && this.state.extent(predecessor)?.phase !== "sealed") {
+      this.do(planBeginSeal(this.state, predecessor));
+      this.do(planRecordSealed(this.state, predecessor, 10));
+    }
+    this.do(planReserveIds(this.state, 2));
+    const id = extentId(this.state.nextId - 2);
+    this.do(planAllocate(this.state, { stream, ownerEpoch: owner, predecessor, id, replicas }, rules));
+    this.do(planOpenExtent(this.state, { stream, ownerEpoch: owner, predecessor, id }, this.state.nextId - 1, rules));
+    return id;
+  }
+}
+
+export const refusal = (outcome: Outcome<unknown>): string => (outcome.ok ? "ok" : outcome.failure.reason);

@@ -1,0 +1,240 @@
+/**
+ * MultiModify: one atomic change of several streams' extent lists (split, merge, rename and concatenation are made of it). Data are never
+ * copied: extents are shared between lists, and so are whole segments of long ones.
+ *
+ *  - Every stream that is named is written, also one that stays as it is: its key carries the condition, so no list that an extent was
+ *    taken from can lose it meanwhile.
+ *  - An extent that is not sealed goes to one list at most, as the last, under the owner epoch it had: nobody else could fence its owner.
+ *  - No list holds an extent twice: one that comes again is left out.
+ */
+import type { ExtentId, Outcome, OwnerEpoch, Rules } from "@stamp/base";
+import { ok, refused } from "@stamp/base";
+import { streamKey } from "./codec.ts";
+import { checkName, checkOwner } from "./plan-streams.ts";
+import type { SegmentReference, StreamRecord } from "./records.ts";
+import { segmentExtentsMax, segmentsPerStreamMax } from "./records.ts";
+import type { Change, Plan, StreamState } from "./state.ts";
+
+export const editsMax = 32;
+export const rangesMax = 256;
+/** New segments in one change: with 1,000 extents each it stays under 1 MiB. */
+export const newSegmentsMax = 32;
+
+/** A part of the list that a stream has before the change. */
+export interface ListRange {
+  readonly stream: string;
+  /** Undefined: from the start. */
+  readonly first?: ExtentId;
+  /** Undefined: to the end. */
+  readonly before?: ExtentId;
+}
+
+export interface StreamEdit {
+  readonly name: string;
+  /** That is recorded now; undefined: there must be no such stream. */
+  readonly ownerEpoch: OwnerEpoch | undefined;
+  /** As `StreamState.versionOf` its key; undefined: whatever it is. */
+  readonly listVersion?: number;
+  /** Undefined: it is removed. */
+  readonly content: { readonly ownerEpoch: OwnerEpoch; readonly ranges: readonly ListRange[] } | undefined;
+}
+
+/** `segmentIds`: numbers for new segments. Too few are refused with the detail `segments`: how many there must be. */
+export function planMultiModify(
+  state: StreamState,
+  edits: readonly StreamEdit[],
+  segmentIds: readonly number[],
+  rules: Rules,
+): Outcome<Plan> {
+  const checked = checkEdits(state, edits, rules);
+  if (!checked.ok) return checked;
+  const changes: Change[] = [];
+  const minted = new Minted(segmentIds);
+  const unsealed = new Set<ExtentId>();
+  for (const { name, ownerEpoch, content } of edits) {
+    if (content === undefined) {
+      changes.push({ kind: "removeStream", name });
+      continue;
+    }
+    if (ownerEpoch !== undefined && content.ownerEpoch < ownerEpoch) {
+      return refused("invalidArgument", "badRequest", `the owner epoch of stream ${name} can't go back to ${content.ownerEpoch}`);
+    }
+    const builder = new Builder(minted);
+    const several = content.ranges.length > 1;
+    for (const range of content.ranges) {
+      const added = builder.add(state, range, several);
+      if (!added.ok) return added;
+    }
+    const { segments, skipCount, tail, last, unsealedInside } = builder.finish(state);
+    if (unsealedInside !== undefined) {
+      return refused("failedPrecondition", "conflict", `extent ${unsealedInside.id} would not be the last of ${name} and is not sealed`);
+    }
+    const open = last !== undefined && state.extent(last.id)?.phase !== "sealed" ? last : undefined;
+    if (open !== undefined) {
+      if (unsealed.has(open.id) || state.stream(open.stream)?.ownerEpoch !== content.ownerEpoch || state.references(open.id) > 1) {
+        return refused("failedPrecondition", "conflict", `extent ${open.id} is not sealed: open stream ${open.stream} first`);
+      }
+      unsealed.add(open.id);
+    }
+    if (segments.length > segmentsPerStreamMax) {
+      return refused("resourceExhausted", "noPlacement", `stream ${name} would have more than ${segmentsPerStreamMax} segments`);
+    }
+    const record: StreamRecord = { name, ownerEpoch: content.ownerEpoch, segments, skipCount, tail };
+    changes.push({ kind: "stream", record });
+  }
+  for (const { name, content } of edits) {
+    const last = state.list(name).last;
+    if (content === undefined || last === undefined || state.extent(last)?.phase === "sealed" || unsealed.has(last)) continue;
+    return refused("failedPrecondition", "conflict", `extent ${last} of stream ${name} is not sealed and would be lost`);
+  }
+  if (minted.wanted > newSegmentsMax) {
+    return refused("resourceExhausted", "noPlacement", `the change needs ${minted.wanted} new segments, ${newSegmentsMax} are the most`);
+  }
+  if (minted.wanted > segmentIds.length) {
+    return refused("aborted", "conflict", `the change needs ${minted.wanted} segments`, { segments: String(minted.wanted) });
+  }
+  return ok({ changes: [...minted.changes, ...changes], reads: [] });
+}
+
+function checkEdits(state: StreamState, edits: readonly StreamEdit[], rules: Rules): Outcome<void> {
+  const names = new Set(edits.map((edit) => edit.name));
+  const ranges = edits.reduce((sum, { content }) => sum + (content?.ranges.length ?? 0), 0);
+  if (edits.length === 0 || edits.length > editsMax || names.size !== edits.length || ranges > rangesMax) {
+    return refused("invalidArgument", "badRequest", `1 to ${editsMax} different streams and ${rangesMax} ranges in one change`);
+  }
+  for (const { name, ownerEpoch, listVersion, content } of edits) {
+    const record = state.stream(name);
+    if (ownerEpoch === undefined) {
+      if (record !== undefined) {
+        return refused("alreadyExists", "streamExists", `stream ${name} exists with owner epoch ${record.ownerEpoch}`);
+      }
+      const named = checkName(name);
+      if (!named.ok) return named;
+    } else {
+      if (record === undefined) return refused("notFound", "streamNotFound", `there is no stream ${name}`);
+      const owner = checkOwner(record, ownerEpoch, rules);
+      if (!owner.ok) return owner;
+      const current = state.versionOf(streamKey(name));
+      if (listVersion !== undefined && listVersion !== current) {
+        return refused("aborted", "conflict", `the list of stream ${name} has version ${current}, not ${listVersion}`);
+      }
+    }
+    const foreign = content?.ranges.find((range) => !names.has(range.stream));
+    if (foreign !== undefined) {
+      return refused("invalidArgument", "badRequest", `stream ${foreign.stream} is read: it must be named as well, with its owner epoch`);
+    }
+  }
+  return ok();
+}
+
+/** Numbers and contents of the segments that a change makes. */
+class Minted {
+  readonly changes: Change[] = [];
+  readonly #ids: readonly number[];
+  wanted = 0;
+
+  constructor(ids: readonly number[]) {
+    this.#ids = ids;
+  }
+
+  segment(extents: readonly ExtentId[]): SegmentReference {
+    const id = this.#ids[this.wanted] ?? 0;
+    this.wanted += 1;
+    this.changes.push({ kind: "segment", id, extents });
+    return { id, count: extents.length };
+  }
+}
+
+interface LastExtent {
+  readonly id: ExtentId;
+  /** Whose list it comes from. */
+  readonly stream: string;
+}
+
+/** One list put together from ranges: whole segments are shared, the rest goes into new ones and the tail. */
+class Builder {
+  readonly #minted: Minted;
+  readonly #segments: SegmentReference[] = [];
+  readonly #seen = new Set<ExtentId>();
+  /** Last extents of the sources, in order: only these may be unsealed. */
+  readonly #ends: LastExtent[] = [];
+  #skipCount = 0;
+  #loose: ExtentId[] = [];
+  #last: ExtentId | undefined;
+
+  constructor(minted: Minted) {
+    this.#minted = minted;
+  }
+
+  add(state: StreamState, range: ListRange, distinct: boolean): Outcome<void> {
+    const record = state.stream(range.stream);
+    if (record === undefined) return refused("notFound", "streamNotFound", `there is no stream ${range.stream}`);
+    const list = state.list(range.stream);
+    const from = range.first === undefined ? 0 : list.indexOf(range.first);
+    const to = range.before === undefined ? list.length : list.indexOf(range.before);
+    const unknown = from < 0 ? range.first : to < 0 ? range.before : undefined;
+    if (unknown !== undefined) return refused("notFound", "unknownExtent", `extent ${unknown} is not in stream ${range.stream}`);
+    if (to < from) return refused("invalidArgument", "badRequest", `extent ${range.before} comes before ${range.first}`);
+    let at = 0;
+    list.pieces.forEach((piece, index) => {
+      const length = piece.extents.length - piece.from;
+      const [begin, end] = [piece.from + Math.max(from - at, 0), piece.from + Math.min(to - at, length)];
+      at += length;
+      if (begin >= end) return;
+      const segment = record.segments[index];
+      if (segment !== undefined && end === segment.count && this.#share(segment, piece.extents, begin, distinct)) return;
+      for (const id of piece.extents.slice(begin, end)) this.#one(id, distinct);
+    });
+    const { last } = list;
+    if (last !== undefined && to === list.length && to > from) this.#ends.push({ id: last, stream: range.stream });
+    return ok();
+  }
+
+  finish(state: StreamState): {
+    segments: readonly SegmentReference[];
+    skipCount: number;
+    tail: readonly ExtentId[];
+    last: LastExtent | undefined;
+    unsealedInside: LastExtent | undefined;
+  } {
+    const ends = this.#ends.filter(({ id }) => state.extent(id)?.phase !== "sealed");
+    return {
+      segments: this.#segments,
+      skipCount: this.#skipCount,
+      tail: this.#loose,
+      last: ends.find(({ id }) => id === this.#last),
+      unsealedInside: ends.find(({ id }) => id !== this.#last),
+    };
+  }
+
+  #share(segment: SegmentReference, extents: readonly ExtentId[], begin: number, distinct: boolean): boolean {
+    const leads = this.#segments.length === 0 && this.#loose.length === 0;
+    if (begin > 0 && !leads) return false;
+    if (distinct) {
+      const part = begin === 0 ? extents : extents.slice(begin);
+      if (part.some((id) => this.#seen.has(id))) return false;
+      for (const id of part) this.#seen.add(id);
+    }
+    this.#flush();
+    this.#segments.push(segment);
+    if (leads) this.#skipCount = begin;
+    this.#last = extents.at(-1);
+    return true;
+  }
+
+  #one(id: ExtentId, distinct: boolean): void {
+    if (distinct) {
+      if (this.#seen.has(id)) return;
+      this.#seen.add(id);
+    }
+    if (this.#loose.length === segmentExtentsMax) this.#flush();
+    this.#loose.push(id);
+    this.#last = id;
+  }
+
+  #flush(): void {
+    if (this.#loose.length === 0) return;
+    this.#segments.push(this.#minted.segment(this.#loose));
+    this.#loose = [];
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * Extents that are allocated ahead of need: durable on every replica, told to nobody, in no list. The next call that needs a successor
+ * takes it. At most one for each stream; it is dropped when it fits no more (another owner, another last extent, a node in trouble).
+ */
+import type { ExtentId, OwnerEpoch } from "@stamp/base";
+import type { Allocator } from "./allocator.ts";
+import type { Term } from "./term.ts";
+
+interface Prepared {
+  readonly ownerEpoch: OwnerEpoch;
+  readonly predecessor: ExtentId;
+  /** Undefined: it was not made. */
+  readonly made: Promise<ExtentId | undefined>;
+}
+
+export class Ahead {
+  readonly #term: Term;
+  readonly #allocator: Allocator;
+  readonly #prepared = new Map<string, Prepared>();
+
+  constructor(term: Term, allocator: Allocator) {
+    this.#term = term;
+    this.#allocator = allocator;
+  }
+
+  get count(): number {
+    return this.#prepared.size;
+  }
+
+  prepare(stream: string, ownerEpoch: OwnerEpoch, predecessor: ExtentId): void {
+    const known = this.#prepared.get(stream);
+    if (known?.ownerEpoch === ownerEpoch && known.predecessor === predecessor) return;
+    if (known !== undefined) this.#forget(stream, known);
+    const allocation = this.#allocator.allocate({ stream, ownerEpoch, predecessor, avoidAddresses: [], wanted: () => false });
+    const made = allocation.then((outcome) => (outcome.ok ? outcome.value : undefined));
+    this.#prepared.set(stream, { ownerEpoch, predecessor, made });
+  }
+
+  /** Gives it away: the caller opens or drops it. */
+  async take(
+    stream: string,
+    ownerEpoch: OwnerEpoch,
+    predecessor: ExtentId | undefined,
+    avoidAddresses: readonly string[],
+  ): Promise<ExtentId | undefined> {
+    const prepared = this.#prepared.get(stream);
+    if (prepared === undefined) return undefined;
+    this.#prepared.delete(stream);
+    const id = await prepared.made;
+    if (id === undefined) return undefined;
+    if (prepared.ownerEpoch === ownerEpoch && prepared.predecessor === predecessor && this.#isGood(id, avoidAddresses)) return id;
+    this.#allocator.drop(id);
+    return undefined;
+  }
+
+  /** Called every tick. */
+  sweep(): void {
+    const { state } = this.#term;
+    for (const [stream, prepared] of this.#prepared) {
+      const fits = state.stream(stream)?.ownerEpoch === prepared.ownerEpoch && state.list(stream).last === prepared.predecessor;
+      if (!fits) this.#forget(stream, prepared);
+    }
+  }
+
+  #forget(stream: string, prepared: Prepared): void {
+    this.#prepared.delete(stream);
+    void prepared.made.then((id) => {
+      if (id !== undefined) this.#allocator.drop(id);
+    });
+  }
+
+  #isGood(id: ExtentId, avoidAddresses: readonly string[]): boolean {
+    const { config, nodes, state } = this.#term;
+    const extent = state.extent(id);
+    if (extent?.phase !== "allocating") return false;
+    const distrusted = nodes.distrusted();
+    const placeable = new Set(nodes.placeable().map((node) => node.nodeId));
+    const { replicas } = extent;
+    if (replicas.length < Math.min(config.copies, placeable.size)) return false;
+    return replicas.every(
+      ({ nodeId }) => placeable.has(nodeId) && !distrusted.has(nodeId) && !avoidAddresses.includes(nodes.address(nodeId) ?? ""),
+    );
+  }
+}

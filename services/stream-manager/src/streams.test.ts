@@ -1,0 +1,150 @@
+/** The stream API over the wire: stat, rename, concatenate, MultiModify, pages, and the roll from a full extent to the next. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fromUtf8, unwrap } from "@stamp/base";
+import type { ExtentLocation } from "@stamp/wire";
+import { ExtentState } from "@stamp/wire";
+import { Cluster, first } from "./cluster.test.ts";
+
+/** Appends one block to a new last extent of the stream; gives that extent and its end. */
+async function write(cluster: Cluster, name: string, epoch: number, last: bigint, text: string) {
+  const extent = first(await cluster.next(name, epoch, last));
+  const { endBytes } = unwrap(await cluster.append(extent, epoch, 0n, text));
+  return { extent, endBytes };
+}
+
+async function textOf(cluster: Cluster, extents: readonly ExtentLocation[]): Promise<string> {
+  let text = "";
+  for (const { extentId, addresses } of extents) {
+    const page = unwrap(await cluster.en(addresses[0] ?? "").readBlocks({ extentId, offsetBytes: 0n }, { timeoutMs: 1_000 }));
+    text += page.payload.map(fromUtf8).join("");
+  }
+  return text;
+}
+
+test("streams: renamed, stated, listed, concatenated and deleted over the wire; the data stay where they are", async () => {
+  const cluster = new Cluster({ config: { deletionGraceMs: 2_000 } });
+  await cluster.sim.run(async () => {
+    await cluster.open("/a", 1);
+    await cluster.open("/b", 7);
+    await write(cluster, "/a", 1, 0n, "one ");
+    await write(cluster, "/b", 7, 0n, "two ");
+    const renamed = unwrap(
+      await cluster.sm((sm, timeoutMs) => sm.renameStream({ name: "/a", ownerEpoch: 1n, newName: "/c" }, { timeoutMs })),
+    );
+    assert.deepEqual([renamed.name, renamed.ownerEpoch, renamed.extentCount, renamed.open], ["/c", 1n, 1n, true]);
+    const gone = await cluster.sm((sm, timeoutMs) => sm.statStream({ name: "/a" }, { timeoutMs }));
+    assert.ok(!gone.ok && gone.failure.reason === "streamNotFound");
+    const request = { target: "/c", targetOwnerEpoch: 1n, source: "/b", sourceOwnerEpoch: 7n };
+    const joined = unwrap(await cluster.sm((sm, timeoutMs) => sm.concatenateStreams(request, { timeoutMs })));
+    assert.deepEqual([joined.extentCount, joined.open, joined.sealedBytes > 0n], [2n, false, true]);
+    const again = await write(cluster, "/c", 1, joined.lastExtentId, "three");
+    const opened = await cluster.open("/c", 2);
+    assert.equal(await textOf(cluster, opened.extents), "one two three");
+    assert.equal(opened.extents.at(-1)?.sealedLengthBytes, again.endBytes);
+    const listed = unwrap(await cluster.sm((sm, timeoutMs) => sm.listStreams({}, { timeoutMs })));
+    assert.deepEqual(
+      listed.streams.map((stream) => [stream.name, stream.extentCount, stream.more]),
+      [["/c", 3n, false]],
+    );
+    unwrap(await cluster.sm((sm, timeoutMs) => sm.deleteStream({ name: "/c", ownerEpoch: 2n }, { timeoutMs })));
+    await cluster.until("everything is deleted", async () => (await cluster.extents()).length === 0);
+    for (const address of opened.extents.flatMap((extent) => extent.addresses)) {
+      assert.equal(await cluster.replica(address, opened.extents[0]?.extentId ?? 0n), undefined);
+    }
+  });
+});
+
+test("streams: a split made of MultiModify fences the old owner; both halves read everything, and it is kept until both let go", async () => {
+  const cluster = new Cluster({ managers: ["sm1", "sm2"], config: { deletionGraceMs: 1_000 } });
+  await cluster.sim.run(async () => {
+    await cluster.open("/p", 1);
+    const { extent } = await write(cluster, "/p", 1, 0n, "shared");
+    const opened = await cluster.open("/p", 2);
+    const edits = [
+      { name: "/p", ownerEpoch: 2n, listVersion: opened.listVersion },
+      { name: "/l", content: { ownerEpoch: 3n, extents: [{ stream: "/p" }] } },
+      { name: "/r", content: { ownerEpoch: 4n, extents: [{ stream: "/p" }] } },
+    ];
+    const stale = edits.map((edit) => (edit.listVersion === undefined ? edit : { ...edit, listVersion: edit.listVersion - 1n }));
+    const refused = await cluster.sm((sm, timeoutMs) => sm.multiModify({ edits: stale }, { timeoutMs }));
+    assert.ok(!refused.ok && refused.failure.reason === "conflict");
+    const made = unwrap(await cluster.sm((sm, timeoutMs) => sm.multiModify({ edits }, { timeoutMs })));
+    assert.deepEqual(
+      made.streams.map((stream) => [stream.name, stream.ownerEpoch, stream.firstExtentId]),
+      [
+        ["/l", 3n, extent.extentId],
+        ["/r", 4n, extent.extentId],
+      ],
+    );
+    assert.ok(!(await cluster.tryNext("/p", 2, extent.extentId, 0n, [], 1_000)).ok);
+    const right = await cluster.open("/r", 4);
+    await write(cluster, "/l", 3, extent.extentId, "left");
+    unwrap(await cluster.sm((sm, timeoutMs) => sm.deleteStream({ name: "/l", ownerEpoch: 3n }, { timeoutMs })));
+    // Also the next leader counts the references of the other half.
+    cluster.sim.crash(cluster.calls.leader ?? "", { stayDown: true });
+    await cluster.until("only the shared extent is left", async () => (await cluster.extents()).length === 1, 60_000);
+    assert.deepEqual(
+      (await cluster.extents()).map((one) => one.references),
+      [1],
+    );
+    assert.equal(await textOf(cluster, right.extents), "shared");
+  });
+});
+
+test("streams: a full extent is left in one step for the one made ahead, and every replica is sealed at its end", async () => {
+  const cluster = new Cluster();
+  const { sim } = cluster;
+  await sim.run(async () => {
+    await cluster.open("/s", 1);
+    const { extent, endBytes } = await write(cluster, "/s", 1, 0n, "full");
+    const ahead = { name: "/s", ownerEpoch: 1n, extentId: extent.extentId };
+    for (let i = 0; i < 3; i++) unwrap(await cluster.sm((sm, timeoutMs) => sm.allocateAhead(ahead, { timeoutMs })));
+    await sim.sleep(200);
+    assert.deepEqual(
+      (await cluster.extents()).map((one) => one.state),
+      [ExtentState.OPEN, ExtentState.ALLOCATING],
+      "one, and it is not in the list",
+    );
+    assert.equal((await cluster.sm((sm, timeoutMs) => sm.getStream({ name: "/s" }, { timeoutMs }))).ok, true);
+    const request = { name: "/s", ownerEpoch: 1n, extentId: extent.extentId, knownCommittedBytes: endBytes, complete: true };
+    const startMs = sim.nowMs;
+    const rolled = unwrap(await cluster.sm((sm, timeoutMs) => sm.sealAndAllocate(request, { timeoutMs })));
+    const tookMs = sim.nowMs - startMs;
+    assert.ok(tookMs < 5, `${tookMs} ms: one transaction`);
+    assert.equal(rolled.sealedLengthBytes, endBytes);
+    const repeated = unwrap(await cluster.sm((sm, timeoutMs) => sm.sealAndAllocate(request, { timeoutMs })));
+    assert.equal(repeated.extent?.extentId, rolled.extent?.extentId);
+    await cluster.until("sealed everywhere", async () => (await cluster.extents())[0]?.intactCopies === 3);
+    for (const address of extent.addresses) {
+      assert.equal((await cluster.replica(address, extent.extentId))?.sealedLengthBytes, endBytes);
+    }
+    assert.ok((await cluster.append(rolled.extent, 1, 0n, "next")).ok);
+  });
+});
+
+test("streams: what was made ahead is dropped when another owner comes or a node of it is gone", async () => {
+  const cluster = new Cluster();
+  const { sim } = cluster;
+  const ahead = async (epoch: bigint, extentId: bigint): Promise<void> => {
+    unwrap(await cluster.sm((sm, timeoutMs) => sm.allocateAhead({ name: "/s", ownerEpoch: epoch, extentId }, { timeoutMs })));
+    await sim.sleep(200);
+  };
+  await sim.run(async () => {
+    await cluster.open("/s", 1);
+    await sim.sleep(4_000);
+    const { extent } = await write(cluster, "/s", 1, 0n, "x");
+    await ahead(1n, extent.extentId);
+    await cluster.open("/s", 2);
+    await cluster.until("dropped", async () => (await cluster.extents()).every((one) => one.state !== ExtentState.ALLOCATING));
+    const second = first(await cluster.next("/s", 2, extent.extentId));
+    await ahead(2n, second.extentId);
+    const made = (await cluster.extents()).find((one) => one.state === ExtentState.ALLOCATING);
+    assert.ok(made);
+    const dead = made.nodeIds[0] ?? "";
+    sim.crash(dead, { stayDown: true });
+    const request = { name: "/s", ownerEpoch: 2n, extentId: second.extentId, avoidAddresses: [dead] };
+    const next = unwrap(await cluster.sm((sm, timeoutMs) => sm.sealAndAllocate(request, { timeoutMs })));
+    assert.ok(!next.extent?.addresses.includes(dead) && next.extent?.extentId !== made.location?.extentId);
+  });
+});
