@@ -77,8 +77,6 @@ export function errorSuite(clients: () => Clients): void {
       for (const [name, work] of [
         ["lease", () => client.getBlobLeaseClient().acquireLease(15)],
         ["snapshot", () => client.createSnapshot()],
-        ["append", () => container.getAppendBlobClient("a").create()],
-        ["page", () => container.getPageBlobClient("p").create(512)],
         ["tier", () => client.setAccessTier("Cool")],
         ["tags", () => client.setTags({ a: "b" })],
         ["copy", () => client.syncCopyFromURL("http://127.0.0.1:1/x/y/z")],

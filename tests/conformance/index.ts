@@ -1,11 +1,13 @@
 /** The Blob service as the real SDK sees it. Runs against whatever serves it: scripted neighbours, embedded mode, a cluster. */
 import { after, before, describe } from "node:test";
+import { appendSuite } from "./append.ts";
 import { blobSuite } from "./blobs.ts";
 import { blockSuite } from "./blocks.ts";
 import { conditionSuite } from "./conditions.ts";
 import { containerSuite } from "./containers.ts";
 import { errorSuite } from "./errors.ts";
 import { listSuite } from "./lists.ts";
+import { pageSuite } from "./pages.ts";
 import { rangeSuite } from "./ranges.ts";
 import { Clients, type ConformanceTarget } from "./target.ts";
 
@@ -32,5 +34,7 @@ export function blobConformance(name: string, open: () => Promise<ConformanceTar
     conditionSuite(current);
     rangeSuite(current);
     errorSuite(current);
+    appendSuite(current);
+    pageSuite(current);
   });
 }

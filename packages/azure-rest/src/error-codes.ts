@@ -75,6 +75,10 @@ export const errorTable = {
   BlobAlreadyExists: [409, "The specified blob already exists."],
   BlobArchived: [409, "This operation is not permitted on an archived blob."],
   BlobBeingRehydrated: [409, "This operation is not permitted because the blob is being rehydrated."],
+  BlobIsSealed: [
+    409,
+    "The specified blob is sealed and its contents can't be modified unless the blob is re-created after a delete operation.",
+  ],
   BlobImmutableDueToLegalHold: [409, "This operation is not permitted as the blob is immutable due to one or more legal holds."],
   BlobImmutableDueToPolicy: [409, "This operation is not permitted as the blob is immutable due to a policy."],
   BlobNotArchived: [409, "This operation is only permitted on an archived blob."],

@@ -139,6 +139,9 @@ test("whatever names and metadata are, a list and an error are well-formed XML",
         metadata: { k: value },
         blobType: "BlockBlob",
         uncommitted: false,
+        committedBlockCount: 0,
+        sealed: false,
+        sequenceNumber: 0,
       };
       const echo = { serviceEndpoint: value, prefix: name, includeMetadata: true, version: "2026-10-06" };
       const xml = listBlobsXml(

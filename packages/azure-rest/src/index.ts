@@ -7,6 +7,8 @@ export * from "./blob/block-list-xml.ts";
 export * from "./blob/list-query.ts";
 export * from "./blob/lists-xml.ts";
 export * from "./blob/operations.ts";
+export * from "./blob/page-headers.ts";
+export * from "./blob/page-list-xml.ts";
 export * from "./blob/resource.ts";
 export * from "./blob/unsupported.ts";
 export * from "./dates.ts";

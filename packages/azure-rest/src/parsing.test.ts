@@ -86,6 +86,10 @@ test("each operation is recognized by its row, and what is in none is told apart
     asked("PUT", "/acct/c/b?comp=block&blockid=AA"),
     asked("PUT", "/acct/c/b?comp=blocklist"),
     asked("GET", "/acct/c/b?comp=blocklist"),
+    asked("PUT", "/acct/c/b?comp=appendblock"),
+    asked("PUT", "/acct/c/b?comp=seal"),
+    asked("PUT", "/acct/c/b?comp=page"),
+    asked("GET", "/acct/c/b?comp=pagelist"),
   ]);
   assert.deepEqual([...seen].sort(), [...blobOperationNames].sort());
   assert.equal(asked("PUT", "/acct/c/b?comp=lease"), "NotImplemented");
@@ -111,7 +115,9 @@ test("headers that would change the meaning are 501, others are let through", ()
   }
   for (const name of ["x-ms-date", "x-ms-meta-tags", "x-ms-blob-content-type", "x-ms-lease-id", "user-agent"])
     assert.equal(check(name), "ok", name);
-  assert.equal(check("x-ms-blob-type", "PageBlob"), "NotImplemented");
+  assert.equal(check("x-ms-blob-type", "HeapBlob"), "InvalidHeaderValue");
+  assert.equal(check("x-ms-blob-content-length", "512"), "ok");
+  assert.equal(check("x-ms-page-write", "update"), "UnsupportedHeader");
   assert.equal(codeOf(checkUnsupported("DeleteBlob", { "x-ms-delete-snapshots": "include" })), "ok");
   assert.equal(codeOf(checkUnsupported("DeleteBlob", { "x-ms-delete-snapshots": "only" })), "NotImplemented");
 });

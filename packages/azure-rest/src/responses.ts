@@ -43,6 +43,9 @@ export function blobHeaders(version: string, blob: ListedBlobProperties): Respon
     "x-ms-blob-type": blob.blobType,
     "x-ms-server-encrypted": "false",
   };
+  if (blob.blobType === "AppendBlob") result["x-ms-blob-committed-block-count"] = String(blob.committedBlockCount);
+  if (blob.sealed) result["x-ms-blob-sealed"] = "true";
+  if (blob.blobType === "PageBlob") result["x-ms-blob-sequence-number"] = String(blob.sequenceNumber);
   if (headers.contentEncoding !== "") result["Content-Encoding"] = headers.contentEncoding;
   if (headers.contentLanguage !== "") result["Content-Language"] = headers.contentLanguage;
   if (headers.cacheControl !== "") result["Cache-Control"] = headers.cacheControl;

@@ -22,14 +22,16 @@ export type Behaviour = keyof typeof behaviours;
 const mebibyte = 1024 * 1024;
 /** Newest first. */
 const bodyLimits = [
-  { since: "2019-12-12", putBlobBytesMax: 5000 * mebibyte, blockBytesMax: 4000 * mebibyte },
-  { since: "2016-05-31", putBlobBytesMax: 256 * mebibyte, blockBytesMax: 100 * mebibyte },
-  { since: "0000-00-00", putBlobBytesMax: 64 * mebibyte, blockBytesMax: 4 * mebibyte },
+  { since: "2022-11-02", putBlobBytesMax: 5000 * mebibyte, blockBytesMax: 4000 * mebibyte, appendBlockBytesMax: 100 * mebibyte },
+  { since: "2019-12-12", putBlobBytesMax: 5000 * mebibyte, blockBytesMax: 4000 * mebibyte, appendBlockBytesMax: 4 * mebibyte },
+  { since: "2016-05-31", putBlobBytesMax: 256 * mebibyte, blockBytesMax: 100 * mebibyte, appendBlockBytesMax: 4 * mebibyte },
+  { since: "0000-00-00", putBlobBytesMax: 64 * mebibyte, blockBytesMax: 4 * mebibyte, appendBlockBytesMax: 4 * mebibyte },
 ] as const;
 
 export interface BodyLimits {
   readonly putBlobBytesMax: number;
   readonly blockBytesMax: number;
+  readonly appendBlockBytesMax: number;
 }
 
 /** The version that is used. Without the header it is the newest: the account's default version, were it set. */
@@ -42,7 +44,7 @@ export function parseVersion(header: string | undefined): Parsed<string> {
 export const behaves = (version: string, behaviour: Behaviour): boolean => version >= behaviours[behaviour];
 
 export function bodyLimitsOf(version: string): BodyLimits {
-  return bodyLimits.find((limits) => version >= limits.since) ?? bodyLimits[2];
+  return bodyLimits.find((limits) => version >= limits.since) ?? bodyLimits[3];
 }
 
 /** `etag` in quotes. */

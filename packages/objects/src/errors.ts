@@ -4,7 +4,9 @@
  */
 export const serviceErrorCodes = [
   "AccountNotFound",
+  "AppendPositionConditionNotMet",
   "BlobAlreadyExists",
+  "BlobIsSealed",
   "BlobNotFound",
   "BlockCountExceedsLimit",
   "BlockListTooLong",
@@ -15,18 +17,23 @@ export const serviceErrorCodes = [
   "EntityAlreadyExists",
   "EntityTooLarge",
   "InvalidBlobOrBlock",
+  "InvalidBlobType",
   "InvalidBlockId",
   "InvalidBlockList",
   "InvalidDuplicateRow",
+  "InvalidPageRange",
   "InvalidRange",
   "LeaseNotPresentWithBlobOperation",
   "LeaseNotPresentWithContainerOperation",
+  "MaxBlobSizeConditionNotMet",
   "MultipleConditionHeadersNotSupported",
   "ResourceNotFound",
   "TableAlreadyExists",
   "TableNotFound",
   "TooManyProperties",
   "UpdateConditionNotSatisfied",
+  "SequenceNumberConditionNotMet",
+  "SequenceNumberIncrementTooLarge",
 ] as const;
 export type ServiceErrorCode = (typeof serviceErrorCodes)[number];
 

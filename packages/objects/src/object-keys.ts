@@ -8,6 +8,7 @@
  *   Blob     "            "                                      (snapshot, 1)                         staging row
  *   Blob     "            "                                      (snapshot, 2, generation, piece)      content row
  *   Blob     "            "                                      (snapshot, 3, generation, block id)   block row (uncommitted)
+ *   Blob     "            "                                      (snapshot, 4, generation, chunk, layer)  page row
  *
  * So an account's containers are neighbours, and the rows of one blob are too, head first. All rows of a blob have one PartitionName: they change
  * atomically and are never split. `snapshot` is "" for the blob itself. The incarnation is that of the container's row, so what was put
@@ -29,6 +30,7 @@ export const headRow = 0;
 export const stagingRow = 1;
 export const contentRow = 2;
 export const blockRow = 3;
+export const pageRow = 4;
 
 const noSnapshot = "";
 
@@ -65,6 +67,14 @@ export const stagingKey = (blob: Uint8Array): Uint8Array => rowOf(blob, [staging
 export const contentKey = (blob: Uint8Array, generation: number, piece: number): Uint8Array => rowOf(blob, [contentRow, generation, piece]);
 export const blockKey = (blob: Uint8Array, generation: number, blockId: Uint8Array): Uint8Array =>
   rowOf(blob, [blockRow, generation, blockId]);
+
+/** Page rows of one chunk are neighbours, by layer. */
+export const pageKey = (blob: Uint8Array, generation: number, chunk: number, layer: number): Uint8Array =>
+  rowOf(blob, [pageRow, generation, chunk, layer]);
+
+/** Page rows of this chunk and of those behind it come from here on. */
+export const pagesFrom = (blob: Uint8Array, generation: number, chunk: number): Uint8Array =>
+  appendOpenComponent(blob, [noSnapshot, pageRow, generation, chunk]);
 
 /** Every uncommitted block row of this generation starts so. */
 export const blocksPrefix = (blob: Uint8Array, generation: number): Uint8Array =>

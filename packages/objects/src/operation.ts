@@ -94,10 +94,18 @@ export interface GetBlob extends OnBlob {
   readonly withoutContent: boolean;
 }
 
+export const blobTypes = ["BlockBlob", "PageBlob", "AppendBlob"] as const;
+export type BlobType = (typeof blobTypes)[number];
+
 export interface PutBlob extends OnBlob {
   readonly headers: BlobHeaders;
   readonly metadata: Metadata;
   readonly body: Body;
+  /** Undefined: a block blob. Append and page blobs are made without a body. */
+  readonly blobType?: BlobType | undefined;
+  /** Of a page blob. */
+  readonly pageBlobBytes?: number | undefined;
+  readonly sequenceNumber?: number | undefined;
 }
 
 export interface PutBlock extends OnBlob {
@@ -132,6 +140,50 @@ export interface ListBlobs {
   readonly includeUncommitted: boolean;
 }
 
+export interface AppendBlock extends OnBlob {
+  readonly body: Body;
+  readonly appendPosition?: number | undefined;
+  readonly maxSize?: number | undefined;
+}
+
+export interface SequenceNumberConditions {
+  readonly lessOrEqual?: number | undefined;
+  readonly less?: number | undefined;
+  readonly equal?: number | undefined;
+}
+
+/** Starts and ends are multiples of 512. */
+export interface PutPages extends OnBlob {
+  readonly sequence: SequenceNumberConditions;
+  readonly startBytes: number;
+  readonly body: Body;
+}
+
+export interface ClearPages extends OnBlob {
+  readonly sequence: SequenceNumberConditions;
+  readonly startBytes: number;
+  /** Exclusive. */
+  readonly endBytes: number;
+}
+
+export type SequenceNumberAction = "max" | "update" | "increment";
+
+/** What is undefined stays as it is. */
+export interface SetPageBlobProperties extends OnBlob {
+  readonly headers?: BlobHeaders | undefined;
+  readonly contentLengthBytes?: number | undefined;
+  readonly action?: SequenceNumberAction | undefined;
+  readonly sequenceNumber: number;
+}
+
+export interface GetPageRanges extends OnBlob {
+  readonly startBytes: number;
+  readonly endBytes?: number | undefined;
+  readonly rangesMax: number;
+  /** Only what differs from this snapshot. */
+  readonly previous?: string | undefined;
+}
+
 export type Operation =
   | { readonly case: "getAccount"; readonly value: { readonly account: string } }
   | { readonly case: "putAccount"; readonly value: { readonly account: Account; readonly onlyIfAbsent: boolean } }
@@ -154,7 +206,13 @@ export type Operation =
   | { readonly case: "putBlock"; readonly value: PutBlock }
   | { readonly case: "putBlockList"; readonly value: PutBlockList }
   | { readonly case: "getBlockList"; readonly value: OnBlob & { readonly committed: boolean; readonly uncommitted: boolean } }
-  | { readonly case: "table"; readonly value: TableOperation };
+  | { readonly case: "table"; readonly value: TableOperation }
+  | { readonly case: "appendBlock"; readonly value: AppendBlock }
+  | { readonly case: "sealBlob"; readonly value: OnBlob & { readonly appendPosition?: number | undefined } }
+  | { readonly case: "putPages"; readonly value: PutPages }
+  | { readonly case: "clearPages"; readonly value: ClearPages }
+  | { readonly case: "setPageBlobProperties"; readonly value: SetPageBlobProperties }
+  | { readonly case: "getPageRanges"; readonly value: GetPageRanges };
 
 export type OperationKind = Operation["case"];
 export type OperationValue<K extends OperationKind> = Extract<Operation, { case: K }>["value"];
@@ -167,6 +225,7 @@ const readKinds: ReadonlySet<OperationKind> = new Set([
   "getBlob",
   "listBlobs",
   "getBlockList",
+  "getPageRanges",
 ]);
 
 /** Whether it changes nothing: it is read at a snapshot and waits for no write. */
@@ -196,8 +255,13 @@ export interface Blob {
   readonly contentLengthBytes: number;
   readonly headers: BlobHeaders;
   readonly metadata: Metadata;
-  readonly blobType: "BlockBlob";
+  readonly blobType: BlobType;
   readonly uncommitted: boolean;
+  /** Of an append blob. */
+  readonly committedBlockCount: number;
+  readonly sealed: boolean;
+  /** Of a page blob. */
+  readonly sequenceNumber: number;
 }
 
 export interface BlobContent {
@@ -206,6 +270,7 @@ export interface BlobContent {
   /** Of the bytes that follow; less than asked for when they are in more than `contentPlacesMax` places. */
   readonly lengthBytes: number;
   readonly inline: Uint8Array;
+  /** In order. Of extent 0 (`zeroExtentId`): so many zeros. */
   readonly places: readonly Place[];
 }
 
@@ -243,4 +308,19 @@ export type OperationResult =
       };
     }
   | { readonly case: "table"; readonly value: TableResult }
-  | { readonly case: "done" };
+  | { readonly case: "done" }
+  | { readonly case: "appended"; readonly value: { readonly blob: Blob; readonly offsetBytes: number } }
+  | {
+      readonly case: "pageRanges";
+      readonly value: { readonly blob: Blob; readonly ranges: readonly PageRange[]; readonly nextBytes: number };
+    }
+  /** `nextBytes`: where to go on; 0: it is done. */
+  | { readonly case: "cleared"; readonly value: { readonly blob: Blob; readonly nextBytes: number } };
+
+export interface PageRange {
+  readonly startBytes: number;
+  /** Exclusive. */
+  readonly endBytes: number;
+  /** It holds zeros now and held something in the previous snapshot. */
+  readonly cleared: boolean;
+}

@@ -1,9 +1,11 @@
 /** The plan of every operation. */
 import { changeAccount, getAccount, listAccounts, putAccount } from "./accounts/accounts.ts";
+import { appendBlock, sealBlob } from "./blobs/append.ts";
 import { deleteBlob, getBlob, putBlob, setBlobHeaders, setBlobMetadata } from "./blobs/blobs.ts";
 import { getBlockList, putBlock, putBlockList } from "./blobs/blocks.ts";
 import { createContainer, deleteContainer, getContainer, setContainerMetadata } from "./blobs/containers.ts";
 import { listBlobs, listContainers } from "./blobs/listing.ts";
+import { clearPages, getPageRanges, putPages, setPageBlobProperties } from "./blobs/pages.ts";
 import type { Operation } from "./operation.ts";
 import type { Plan, PlanContext } from "./plan.ts";
 import { planOfTables } from "./tables/planning.ts";
@@ -48,5 +50,17 @@ export function planOf(operation: Operation, context: PlanContext): Plan {
       return getBlockList(operation.value, context);
     case "table":
       return planOfTables(operation.value, context);
+    case "appendBlock":
+      return appendBlock(operation.value, context);
+    case "sealBlob":
+      return sealBlob(operation.value, context);
+    case "putPages":
+      return putPages(operation.value, context);
+    case "clearPages":
+      return clearPages(operation.value, context);
+    case "setPageBlobProperties":
+      return setPageBlobProperties(operation.value, context);
+    case "getPageRanges":
+      return getPageRanges(operation.value, context);
   }
 }

@@ -36,7 +36,13 @@ type OnBlobKind =
   | "deleteBlob"
   | "putBlock"
   | "putBlockList"
-  | "getBlockList";
+  | "getBlockList"
+  | "appendBlock"
+  | "sealBlob"
+  | "putPages"
+  | "clearPages"
+  | "setPageBlobProperties"
+  | "getPageRanges";
 
 /** What routing reads of an operation; both `Operation` of this package and `Operation["kind"]` of the wire fit. */
 export type Routable =

@@ -4,6 +4,7 @@
  * of one state of the blob, or a connection that breaks; never other bytes.
  */
 import { type Failure, FailureError, type Outcome, ok, refused } from "@stamp/base";
+import { type Place, zeroExtentId } from "@stamp/objects";
 import { type ExtentReader, locationFromWire, placeFromWire } from "@stamp/stream-client";
 import type { BlobContent } from "@stamp/wire";
 import { fromWire } from "@stamp/wire";
@@ -123,9 +124,8 @@ export class Download implements AsyncIterableIterator<Uint8Array> {
       this.#budgeted = true;
     }
     reader.learn(content.extents.map(locationFromWire));
-    const places = content.places.map(placeFromWire);
     const options = { timeoutMs: readTimeoutMs, windowBytes: this.#windowBytes };
-    return reader.readPlaces(places, signal ? { ...options, signal } : options);
+    return withZeros(content.places.map(placeFromWire), (places) => reader.readPlaces(places, signal ? { ...options, signal } : options));
   }
 
   async #again(): Promise<BlobContent> {
@@ -143,6 +143,19 @@ export class Download implements AsyncIterableIterator<Uint8Array> {
 function broken(what: string): FailureError {
   const { failure } = refused("internal", "bug", `a download got ${what}`);
   return new FailureError(failure);
+}
+
+const zeros = new Uint8Array(256 * 1024);
+
+/** Pages of zeros lie nowhere; they are made here. */
+async function* withZeros(places: readonly Place[], read: (places: Place[]) => AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < places.length; ) {
+    const start = at;
+    while (at < places.length && places[at]?.extentId !== zeroExtentId) at++;
+    if (at > start) yield* read(places.slice(start, at));
+    const hole = places[at++];
+    for (let left = hole?.lengthBytes ?? 0; left > 0; left -= zeros.length) yield zeros.subarray(0, Math.min(left, zeros.length));
+  }
 }
 
 async function* one(bytes: Uint8Array): AsyncGenerator<Uint8Array, void, void> {

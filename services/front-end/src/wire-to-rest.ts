@@ -22,6 +22,9 @@ export const blobOf = (blob: Blob): ListedBlobProperties => ({
   metadata: blob.metadata,
   blobType: blob.blobType,
   uncommitted: blob.uncommitted,
+  committedBlockCount: blob.committedBlockCount,
+  sealed: blob.sealed,
+  sequenceNumber: fromWire(blob.sequenceNumber),
 });
 
 export const containerOf = (container: Container): ListedContainer => ({

@@ -29,6 +29,9 @@ import type { Held, Holdings } from "./holdings.ts";
 
 type HeldEngine = Held & { readonly engine: RangeEngine };
 
+/** Operations that bring content. */
+const spilling: ReadonlySet<Operation["case"]> = new Set(["putBlob", "putBlock", "appendBlock", "putPages"]);
+
 /** Of one append to the blob data stream. */
 export const dataBytesMax: number = 4 * 1024 * 1024;
 
@@ -140,8 +143,9 @@ export class Executor {
 
   /** Bytes that do not belong into a row are put into the blob data stream, wherever the caller put them. */
   async #spill(held: HeldEngine, operation: Operation, deadlineMs: number): Promise<Outcome<Operation>> {
-    if (operation.case !== "putBlock" && operation.case !== "putBlob") return ok(operation);
-    const { inline } = operation.value.body;
+    if (!spilling.has(operation.case)) return ok(operation);
+    const spilled = operation as Extract<Operation, { value: { body: Body } }>;
+    const { inline } = spilled.value.body;
     const fits = operation.case === "putBlob" ? inline.length <= inlineBytesMax : inline.length === 0;
     if (fits) return ok(operation);
     const places: Place[] = [];

@@ -1,6 +1,18 @@
 /** An operation as it came over the wire, as @stamp/objects takes it. Refused with `badRequest` when a part that must be there is not. */
 import { FailureError, type Outcome, ok } from "@stamp/base";
-import type { BlobHeaders, BlobName, Body, ChangeAccount, Conditions, Operation, Place } from "@stamp/objects";
+import {
+  type BlobHeaders,
+  type BlobName,
+  type BlobType,
+  type Body,
+  blobTypes,
+  type ChangeAccount,
+  type Conditions,
+  type Operation,
+  type Place,
+  type SequenceNumberAction,
+  type SequenceNumberConditions,
+} from "@stamp/objects";
 import * as wire from "@stamp/wire";
 import { fromWire } from "@stamp/wire";
 import { tableOperationFromWire } from "./tables-from-wire.ts";
@@ -49,7 +61,10 @@ function convert(operation: wire.Operation | undefined): Operation {
       return { case: kind.case, value: kind.value };
     case "putBlob": {
       const { headers, metadata, body } = kind.value;
-      return { case: kind.case, value: { ...onBlob(kind.value), headers: headersOf(headers), metadata, body: bodyOf(body) } };
+      const type = { blobType: typeOf(kind.value.blobType), pageBlobBytes: fromWire(kind.value.pageBlobBytes) };
+      const sequenceNumber = fromWire(kind.value.sequenceNumber);
+      const content = { headers: headersOf(headers), metadata, body: bodyOf(body) };
+      return { case: kind.case, value: { ...onBlob(kind.value), ...content, ...type, sequenceNumber } };
     }
     case "getBlob": {
       const { startBytes, endBytes, withoutContent } = kind.value;
@@ -78,6 +93,33 @@ function convert(operation: wire.Operation | undefined): Operation {
       };
     case "table":
       return { case: kind.case, value: tableOperationFromWire(kind.value) };
+    case "appendBlock": {
+      const limits = { appendPosition: optional(kind.value.appendPosition), maxSize: optional(kind.value.maxSize) };
+      return { case: kind.case, value: { ...onBlob(kind.value), body: bodyOf(kind.value.body), ...limits } };
+    }
+    case "sealBlob":
+      return { case: kind.case, value: { ...onBlob(kind.value), appendPosition: optional(kind.value.appendPosition) } };
+    case "putPages": {
+      const { sequence, startBytes, body } = kind.value;
+      const pages = { sequence: sequenceOf(sequence), startBytes: fromWire(startBytes), body: bodyOf(body) };
+      return { case: kind.case, value: { ...onBlob(kind.value), ...pages } };
+    }
+    case "clearPages": {
+      const { sequence, startBytes, endBytes } = kind.value;
+      const range = { sequence: sequenceOf(sequence), startBytes: fromWire(startBytes), endBytes: fromWire(endBytes) };
+      return { case: kind.case, value: { ...onBlob(kind.value), ...range } };
+    }
+    case "setPageBlobProperties": {
+      const { headers, contentLengthBytes, action, sequenceNumber } = kind.value;
+      const change = { headers: headers && headersOf(headers), contentLengthBytes: optional(contentLengthBytes) };
+      const sequence = { action: actionOf(action), sequenceNumber: fromWire(sequenceNumber) };
+      return { case: kind.case, value: { ...onBlob(kind.value), ...change, ...sequence } };
+    }
+    case "getPageRanges": {
+      const { startBytes, endBytes, rangesMax, previous } = kind.value;
+      const range = { startBytes: fromWire(startBytes), endBytes: optional(endBytes), rangesMax, previous };
+      return { case: kind.case, value: { ...onBlob(kind.value), ...range } };
+    }
   }
 }
 
@@ -132,6 +174,26 @@ const conditionsOf = (conditions: wire.Conditions | undefined): Conditions => ({
   ifUnmodifiedSinceMs: optionalTime(conditions?.ifUnmodifiedSinceMs),
   leaseId: conditions?.leaseId,
 });
+
+function typeOf(text: string): BlobType {
+  const type = blobTypes.find((known) => known === (text === "" ? "BlockBlob" : text));
+  if (!type) throw missing("a type of blob that is known");
+  return type;
+}
+
+const sequenceOf = (conditions: wire.SequenceNumberConditions | undefined): SequenceNumberConditions => ({
+  lessOrEqual: optional(conditions?.lessOrEqual),
+  less: optional(conditions?.less),
+  equal: optional(conditions?.equal),
+});
+
+const actions: Readonly<Record<wire.SequenceNumberAction, SequenceNumberAction | undefined>> = {
+  [wire.SequenceNumberAction.UNSPECIFIED]: undefined,
+  [wire.SequenceNumberAction.MAX]: "max",
+  [wire.SequenceNumberAction.UPDATE]: "update",
+  [wire.SequenceNumberAction.INCREMENT]: "increment",
+};
+const actionOf = (action: wire.SequenceNumberAction): SequenceNumberAction | undefined => actions[action];
 
 const none = new Uint8Array(0);
 

@@ -53,6 +53,15 @@ export function resultToWire(result: OperationResult, extents: readonly ExtentLo
       return { kind: { case: "table", value: tableResultToWire(result.value) } };
     case "done":
       return { kind: { case: "done", value: {} } };
+    case "appended":
+      return { kind: { case: "appended", value: { blob: blobToWire(result.value.blob), offsetBytes: toWire(result.value.offsetBytes) } } };
+    case "pageRanges": {
+      const { blob, ranges, nextBytes } = result.value;
+      const shown = ranges.map((range) => ({ ...range, startBytes: toWire(range.startBytes), endBytes: toWire(range.endBytes) }));
+      return { kind: { case: "pageRanges", value: { blob: blobToWire(blob), ranges: shown, nextBytes: toWire(nextBytes) } } };
+    }
+    case "cleared":
+      return { kind: { case: "cleared", value: { blob: blobToWire(result.value.blob), nextBytes: toWire(result.value.nextBytes) } } };
   }
 }
 
@@ -84,6 +93,9 @@ const blobToWire = (blob: Blob): MessageInitShape<typeof BlobSchema> => ({
   metadata: { ...blob.metadata },
   blobType: blob.blobType,
   uncommitted: blob.uncommitted,
+  committedBlockCount: blob.committedBlockCount,
+  sealed: blob.sealed,
+  sequenceNumber: toWire(blob.sequenceNumber),
 });
 
 const contentToWire = (content: BlobContent, extents: readonly ExtentLocation[]): MessageInitShape<typeof BlobContentSchema> => ({

@@ -1,5 +1,6 @@
 /** Wire calls of a partition server: to what it holds, and to operations on objects. */
 import { FailureError, type Outcome, ok } from "@stamp/base";
+import { zeroExtentId } from "@stamp/objects";
 import type { Handlers } from "@stamp/ports";
 import { fromWire, type PartitionServer, toWire } from "@stamp/wire";
 import type { Executor } from "./execute.ts";
@@ -36,7 +37,7 @@ export function partitionServerHandlers(holdings: Holdings, executor: Executor):
         const version = fromWire(request.rangeVersion);
         const result = await executor.execute(request.rangeId, version, operation.value, context.deadlineMs);
         if (!result.ok) return result;
-        const places = result.value.case === "content" ? result.value.value.places : [];
+        const places = result.value.case === "content" ? result.value.value.places.filter((place) => place.extentId !== zeroExtentId) : [];
         const extents = await executor.locate(places, context.deadlineMs);
         return ok({ result: resultToWire(result.value, extents) });
       }),

@@ -55,6 +55,10 @@ export const blobAuthorization: Readonly<Record<BlobOperationName, OperationAuth
   PutBlock: createsBlob,
   PutBlockList: createsBlob,
   GetBlockList: readsBlob,
+  AppendBlock: onBlob(["aw"], "contribute"),
+  SealAppendBlob: writesBlob,
+  PutPage: writesBlob,
+  GetPageRanges: readsBlob,
 };
 
 /** The row of the operation, and what headers and query of this request need besides. */

@@ -31,6 +31,11 @@ export interface ListedBlobProperties {
   readonly blobType: string;
   /** It has no committed content yet, and so no ETag and no times. */
   readonly uncommitted: boolean;
+  /** Of an append blob. */
+  readonly committedBlockCount: number;
+  readonly sealed: boolean;
+  /** Of a page blob. */
+  readonly sequenceNumber: number;
 }
 
 export type ListEntry = { readonly kind: "blob"; readonly blob: ListedBlobProperties } | { readonly kind: "prefix"; readonly name: string };
@@ -105,6 +110,8 @@ function blobXml(blob: ListedBlobProperties, includeMetadata: boolean, encoded: 
   if (blob.headers.contentMd5.length > 0) text += `<Content-MD5>${toBase64(blob.headers.contentMd5)}</Content-MD5>`;
   text += elementIfAny("Cache-Control", blob.headers.cacheControl);
   text += elementIfAny("Content-Disposition", blob.headers.contentDisposition);
+  if (blob.blobType === "PageBlob") text += `<x-ms-blob-sequence-number>${blob.sequenceNumber}</x-ms-blob-sequence-number>`;
+  if (blob.sealed) text += "<Sealed>true</Sealed>";
   text += `<BlobType>${blob.blobType}</BlobType>${blob.uncommitted ? "" : notLeased}<ServerEncrypted>false</ServerEncrypted></Properties>`;
   if (includeMetadata && !blob.uncommitted) text += metadataXml(blob.metadata);
   return `${text}</Blob>`;

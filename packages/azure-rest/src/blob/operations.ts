@@ -27,6 +27,10 @@ export const blobOperationNames = [
   "PutBlock",
   "PutBlockList",
   "GetBlockList",
+  "AppendBlock",
+  "SealAppendBlob",
+  "PutPage",
+  "GetPageRanges",
 ] as const;
 export type BlobOperationName = (typeof blobOperationNames)[number];
 
@@ -87,10 +91,10 @@ const blobRows: Readonly<Record<string, Row>> = {
   "PUT comp=snapshot": later("Snapshot Blob"),
   "PUT comp=copy": later("Abort Copy Blob"),
   "PUT comp=incrementalcopy": later("Incremental Copy Blob"),
-  "PUT comp=appendblock": later("Append Block"),
-  "PUT comp=seal": later("Append Blob Seal"),
-  "PUT comp=page": later("Put Page"),
-  "GET comp=pagelist": later("Get Page Ranges"),
+  "PUT comp=appendblock": serve("AppendBlock"),
+  "PUT comp=seal": serve("SealAppendBlob"),
+  "PUT comp=page": serve("PutPage"),
+  "GET comp=pagelist": serve("GetPageRanges"),
   "PUT comp=tier": later("Set Blob Tier"),
   "GET comp=tags": later("Get Blob Tags"),
   "PUT comp=tags": later("Set Blob Tags"),

@@ -23,12 +23,6 @@ const features: readonly (readonly [string, string])[] = [
   ["x-ms-immutability-policy-*", "Immutability policies"],
   ["x-ms-legal-hold", "Legal holds"],
   ["x-ms-expiry-*", "Blob expiry"],
-  ["x-ms-if-sequence-number-*", "Page blobs"],
-  ["x-ms-blob-sequence-number", "Page blobs"],
-  ["x-ms-sequence-number-action", "Page blobs"],
-  ["x-ms-blob-content-length", "Page blobs"],
-  ["x-ms-page-write", "Page blobs"],
-  ["x-ms-blob-condition-*", "Append blobs"],
   ["x-ms-seal-blob", "Append blobs"],
   ["x-ms-structured-*", "Structured message bodies"],
   ["x-ms-proposed-lease-id", "Leases"],
@@ -39,11 +33,25 @@ const features: readonly (readonly [string, string])[] = [
 const exact: ReadonlyMap<string, string> = new Map(features.filter(([name]) => !name.endsWith("*")));
 const beginnings = features.filter(([name]) => name.endsWith("*")).map(([name, feature]) => [name.slice(0, -1), feature] as const);
 
+/** Headers that mean something to these operations only; elsewhere they are the client's mistake. */
+const onlyWith: Readonly<Record<string, readonly BlobOperationName[]>> = {
+  "x-ms-if-sequence-number-le": ["PutPage"],
+  "x-ms-if-sequence-number-lt": ["PutPage"],
+  "x-ms-if-sequence-number-eq": ["PutPage"],
+  "x-ms-page-write": ["PutPage"],
+  "x-ms-blob-sequence-number": ["PutBlob", "SetBlobHeaders"],
+  "x-ms-sequence-number-action": ["SetBlobHeaders"],
+  "x-ms-blob-content-length": ["PutBlob", "SetBlobHeaders"],
+  "x-ms-blob-condition-maxsize": ["AppendBlock"],
+  "x-ms-blob-condition-appendpos": ["AppendBlock", "SealAppendBlob"],
+};
+
 export function checkUnsupported(operation: BlobOperationName, headers: HttpHeaders): Parsed<void> {
   for (const name in headers) {
     if (!name.startsWith("x-ms-") || name.startsWith("x-ms-meta-")) continue;
     const feature = exact.get(name) ?? beginnings.find(([beginning]) => name.startsWith(beginning))?.[1];
     if (feature !== undefined) return notImplemented(`${feature} (${name})`);
+    if (Object.hasOwn(onlyWith, name) && !onlyWith[name]?.includes(operation)) return rejected("UnsupportedHeader", { HeaderName: name });
   }
   return operation === "PutBlob" ? checkBlobType(headers) : operation === "DeleteBlob" ? checkDelete(headers) : parsed(undefined);
 }
@@ -51,8 +59,7 @@ export function checkUnsupported(operation: BlobOperationName, headers: HttpHead
 function checkBlobType(headers: HttpHeaders): Parsed<void> {
   const type = headers["x-ms-blob-type"];
   if (type === undefined) return rejected("MissingRequiredHeader", { HeaderName: "x-ms-blob-type" });
-  if (type === "BlockBlob") return parsed(undefined);
-  if (type === "AppendBlob" || type === "PageBlob") return notImplemented(type);
+  if (type === "BlockBlob" || type === "AppendBlob" || type === "PageBlob") return parsed(undefined);
   return badHeader("x-ms-blob-type", type);
 }
 

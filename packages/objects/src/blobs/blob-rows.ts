@@ -1,7 +1,7 @@
 /** Head, staging and block rows of a blob, and container rows: between what is stored and what operations speak of. */
-import { concatBytes, emptyBytes, present } from "@stamp/base";
+import { concatBytes, emptyBytes, ok, present, refused } from "@stamp/base";
 import { etagOf } from "../etag.ts";
-import type { Blob, BlobHeaders, Container, Metadata } from "../operation.ts";
+import type { Blob, BlobHeaders, BlobType, Container, Metadata } from "../operation.ts";
 import { intact } from "../plan.ts";
 import { type DictionaryEntry, dateTimeOfMs, decodeRow, encodeRow, msOfDateTime, type Place, type RowOf } from "../rows/row.ts";
 import { blobSchema } from "../rows/schemas.ts";
@@ -28,6 +28,14 @@ export interface HeadState {
   readonly generation: number;
   /** Bytes before each content row. */
   readonly pieceStarts: readonly number[];
+  readonly blobType: BlobType;
+  /** Of an append blob. */
+  readonly appendBlockCount: number;
+  readonly sealed: boolean;
+  /** Of a page blob. */
+  readonly sequenceNumber: number;
+  /** Of a page blob: which layer is written (pages.ts). Whoever keeps this state (a snapshot) gives the blob a new one. */
+  readonly pageLayer: number;
 }
 
 /** Of a blob with uncommitted blocks. */
@@ -89,7 +97,13 @@ export const containerOf = (name: string, state: ContainerState): Container => (
   publicAccess: state.publicAccess,
 });
 
-const blockBlobType = 1;
+/** As stored. */
+const typeCodes = { BlockBlob: 1, PageBlob: 2, AppendBlob: 3 } as const;
+
+function typeOfCode(code: number | undefined): BlobType {
+  const found = (Object.keys(typeCodes) as BlobType[]).find((type) => typeCodes[type] === (code ?? typeCodes.BlockBlob));
+  return intact(found ? ok(found) : refused("dataLoss", "damaged", `a blob of type ${code}`));
+}
 
 export const encodeHead = (state: HeadState): Uint8Array =>
   encodeRow(blobSchema, {
@@ -97,7 +111,7 @@ export const encodeHead = (state: HeadState): Uint8Array =>
     lastModified: dateTimeOfMs(state.lastModifiedMs),
     created: dateTimeOfMs(state.createdMs),
     metadata: dictionaryOf(state.metadata),
-    blobType: blockBlobType,
+    blobType: typeCodes[state.blobType],
     contentLength: BigInt(state.contentLengthBytes),
     contentType: text(state.headers.contentType),
     contentEncoding: text(state.headers.contentEncoding),
@@ -107,6 +121,10 @@ export const encodeHead = (state: HeadState): Uint8Array =>
     contentDisposition: text(state.headers.contentDisposition),
     generation: BigInt(state.generation),
     pieces: encodePieceStarts(state.pieceStarts),
+    appendBlockCount: state.blobType === "AppendBlob" ? state.appendBlockCount : undefined,
+    sealed: state.sealed || undefined,
+    sequenceNumber: state.blobType === "PageBlob" ? BigInt(state.sequenceNumber) : undefined,
+    pageLayer: state.blobType === "PageBlob" ? BigInt(state.pageLayer) : undefined,
   });
 
 export function decodeHead(bytes: Uint8Array): HeadState {
@@ -120,6 +138,11 @@ export function decodeHead(bytes: Uint8Array): HeadState {
     metadata: metadataOf(row.metadata),
     generation: int(row.generation),
     pieceStarts: intact(decodePieceStarts(row.pieces ?? Uint8Array.of(0))),
+    blobType: typeOfCode(row.blobType),
+    appendBlockCount: row.appendBlockCount ?? 0,
+    sealed: row.sealed ?? false,
+    sequenceNumber: int(row.sequenceNumber),
+    pageLayer: int(row.pageLayer),
   };
 }
 
@@ -149,8 +172,11 @@ export const blobOf = (name: string, state: HeadState): Blob => ({
   contentLengthBytes: state.contentLengthBytes,
   headers: state.headers,
   metadata: state.metadata,
-  blobType: "BlockBlob",
+  blobType: state.blobType,
   uncommitted: false,
+  committedBlockCount: state.appendBlockCount,
+  sealed: state.sealed,
+  sequenceNumber: state.sequenceNumber,
 });
 
 /** A blob that has uncommitted blocks only, as it is listed. */
@@ -164,6 +190,9 @@ export const uncommittedBlobOf = (name: string, staging: StagingState): Blob => 
   metadata: {},
   blobType: "BlockBlob",
   uncommitted: true,
+  committedBlockCount: 0,
+  sealed: false,
+  sequenceNumber: 0,
 });
 
 export const encodeStaging = (state: StagingState): Uint8Array =>

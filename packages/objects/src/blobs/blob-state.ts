@@ -4,7 +4,7 @@ import { type ServiceError, serviceError } from "../errors.ts";
 import { lastModifiedMs } from "../etag.ts";
 import type { BlobName } from "../object-keys.ts";
 import { afterPrefix, blobPrefix, blocksPrefix, contentKey, headKey, stagingKey } from "../object-keys.ts";
-import type { BlobHeaders, Body, Conditions, Metadata } from "../operation.ts";
+import type { BlobHeaders, BlobType, Body, Conditions, Metadata } from "../operation.ts";
 import { answer, type Decision, getRow, type Plan, type PlanContext, type PlanRefusal, type RowWrite, scanRows } from "../plan.ts";
 import { blobOf, decodeHead, decodeStaging, encodeHead, type HeadState, type StagingState } from "./blob-rows.ts";
 import { type ContentPiece, encodePiece, sizeOfPiece } from "./content.ts";
@@ -66,6 +66,9 @@ export interface NewContent {
   readonly lengthBytes: number;
   readonly headers: BlobHeaders;
   readonly metadata: Metadata;
+  readonly blobType: BlobType;
+  /** Of a page blob. */
+  readonly sequenceNumber: number;
 }
 
 /** The blob with this content instead of what it had, its uncommitted blocks dropped. */
@@ -86,6 +89,11 @@ export function* replaceContent(context: PlanContext, name: BlobName, state: Blo
     metadata: content.metadata,
     generation: context.sequence,
     pieceStarts: starts,
+    blobType: content.blobType,
+    appendBlockCount: 0,
+    sealed: false,
+    sequenceNumber: content.sequenceNumber,
+    pageLayer: context.sequence,
   };
   const writes: RowWrite[] = yield* dropStaging(prefix, yield* readStaging(prefix));
   if (head) writes.push(...dropContent(prefix, head));
@@ -96,6 +104,13 @@ export function* replaceContent(context: PlanContext, name: BlobName, state: Blo
   return answer({ case: "blob", value: blobOf(name.blob, next) }, writes);
 }
 
+/** The head as a change of this moment leaves it. */
+export const changedHead = (context: PlanContext, head: HeadState): HeadState => ({
+  ...head,
+  etagSequence: context.sequence,
+  lastModifiedMs: lastModifiedMs(context.wallMs, head.lastModifiedMs),
+});
+
 /** The same content under a new ETag. */
 export function changeHead(
   context: PlanContext,
@@ -104,11 +119,6 @@ export function changeHead(
   head: HeadState,
   change: Partial<HeadState>,
 ): Decision {
-  const next: HeadState = {
-    ...head,
-    ...change,
-    etagSequence: context.sequence,
-    lastModifiedMs: lastModifiedMs(context.wallMs, head.lastModifiedMs),
-  };
+  const next: HeadState = { ...changedHead(context, head), ...change };
   return answer({ case: "blob", value: blobOf(name.blob, next) }, [{ kind: "put", key: headKey(prefix), value: encodeHead(next) }]);
 }

@@ -18,6 +18,8 @@ import {
   sizeOfBody,
 } from "./blob-state.ts";
 import { type ContentPiece, clipPlaces, decodePiece, inlineBytesMax, placesPerBlockMax } from "./content.ts";
+import { pageBytes } from "./page-runs.ts";
+import { pageBlobBytesMax, readPages } from "./pages.ts";
 
 export function* putBlob(value: OperationValue<"putBlob">, context: PlanContext): Plan {
   const { name, conditions, body, headers, metadata } = value;
@@ -28,8 +30,13 @@ export function* putBlob(value: OperationValue<"putBlob">, context: PlanContext)
   if (error) return errorAnswer(error);
   const refusal = checkPlaces(context, body);
   if (refusal) return refuse(refusal.reason, refusal.message);
-  const lengthBytes = sizeOfBody(body);
-  return yield* replaceContent(context, name, state, { pieces: piecesOfBody(value, lengthBytes), lengthBytes, headers, metadata });
+  const { blobType = "BlockBlob", sequenceNumber = 0, pageBlobBytes = 0 } = value;
+  const sizeBytes = sizeOfBody(body);
+  if (blobType !== "BlockBlob" && sizeBytes > 0) return refuse("badRequest", `a new ${blobType} is empty`);
+  if (pageBlobBytes % pageBytes !== 0 || pageBlobBytes > pageBlobBytesMax) return refuse("badRequest", "not a size of a page blob");
+  const lengthBytes = blobType === "PageBlob" ? pageBlobBytes : sizeBytes;
+  const pieces = piecesOfBody(value, sizeBytes);
+  return yield* replaceContent(context, name, state, { pieces, lengthBytes, headers, metadata, blobType, sequenceNumber });
 }
 
 function piecesOfBody({ body }: OperationValue<"putBlob">, sizeBytes: number): ContentPiece[] {
@@ -91,6 +98,10 @@ function* readContent(
   start: number,
   end: number,
 ): Plan<Pick<BlobContent, "lengthBytes" | "inline" | "places">> {
+  if (head.blobType === "PageBlob") {
+    const places = yield* readPages(prefix, head, start, end, contentPlacesMax);
+    return { lengthBytes: places.reduce((sum, place) => sum + place.lengthBytes, 0), inline: emptyBytes, places };
+  }
   const places: Place[] = [];
   for (let piece = 0; piece < head.pieceStarts.length; piece++) {
     const before = head.pieceStarts[piece] as number;

@@ -24,9 +24,10 @@ export function* putBlock(value: OperationValue<"putBlock">, context: PlanContex
   if (blockId.length < 1 || blockId.length > blockIdBytesMax) return fail("InvalidBlockId");
   if (body.inline.length > 0) return refuse("badRequest", "the bytes of a block are put into the blob data stream first");
   if (body.places.length > placesPerBlockMax) return refuse("badRequest", `at most ${placesPerBlockMax} places`);
-  const { prefix } = yield* readBlob(context, name);
+  const { prefix, head } = yield* readBlob(context, name);
   const error = checkBlobLease(conditions);
   if (error) return errorAnswer(error);
+  if (head && head.blobType !== "BlockBlob") return fail("InvalidBlobType");
   const staging = yield* readStaging(prefix);
   if (staging && staging.blockIdLength !== blockId.length) return fail("InvalidBlobOrBlock");
   const generation = staging?.generation ?? context.sequence;
@@ -55,6 +56,7 @@ export function* putBlockList(value: OperationValue<"putBlockList">, context: Pl
   const state = yield* readBlob(context, name);
   const error = checkBlobLease(conditions) ?? checkWriteConditions(conditions, state.head, true);
   if (error) return errorAnswer(error);
+  if (state.head && state.head.blobType !== "BlockBlob") return fail("InvalidBlobType");
   const content = yield* chooseBlocks(state, blocks);
   if (!content) return fail("InvalidBlockList");
   return yield* replaceContent(context, name, state, {
@@ -62,6 +64,8 @@ export function* putBlockList(value: OperationValue<"putBlockList">, context: Pl
     lengthBytes: content.reduce((sum, block) => sum + block.sizeBytes, 0),
     headers,
     metadata,
+    blobType: "BlockBlob",
+    sequenceNumber: 0,
   });
 }
 
@@ -150,6 +154,7 @@ export function* getBlockList(value: OperationValue<"getBlockList">, context: Pl
   if (!state.head && !staging) return fail("BlobNotFound");
   const error = checkBlobLease(value.conditions) ?? (state.head ? checkReadConditions(value.conditions, state.head) : undefined);
   if (error) return errorAnswer(error);
+  if (state.head && state.head.blobType !== "BlockBlob") return fail("InvalidBlobType");
   return answer({
     case: "blockList",
     value: {

@@ -59,6 +59,11 @@ export const blobSchema: {
   readonly blockIdLength: Property<"int32">;
   readonly blockCount: Property<"int32">;
   readonly size: Property<"int64">;
+  readonly appendBlockCount: Property<"int32">;
+  readonly sealed: Property<"bool">;
+  readonly sequenceNumber: Property<"int64">;
+  readonly pageLayer: Property<"int64">;
+  readonly pageRuns: Property<"binary">;
 } = {
   etag: property(1, "int64"),
   lastModified: property(2, "DateTime"),
@@ -93,6 +98,14 @@ export const blobSchema: {
   blockCount: property(61, "int32"),
   // block rows
   size: property(62, "int64"),
+  // head rows of append blobs
+  appendBlockCount: property(100, "int32"),
+  sealed: property(101, "bool"),
+  // head rows of page blobs
+  sequenceNumber: property(102, "int64"),
+  pageLayer: property(103, "int64"),
+  // page rows; their places are in 51
+  pageRuns: property(104, "binary"),
 };
 
 /** All rows of the Entity table: tables and entities. */

@@ -29,6 +29,7 @@ import { conditionsToWire, endOf, type LocatedBlob, type WireConditions } from "
 import { blobOf, entriesOf } from "../../wire-to-rest.ts";
 import { type Answer, respond, serviceEndpoint } from "../exchange.ts";
 import { type BlobExchange, blobOfRequest, containerOfRequest } from "./exchange.ts";
+import { setPageBlobProperties } from "./pages.ts";
 
 export const rangeDigestBytesMax: number = 4 * 1024 * 1024;
 
@@ -155,7 +156,10 @@ export async function setBlobMetadata(exchange: BlobExchange): Promise<Answer> {
   return respond(200, { ...etagAndTime(exchange.version, blobOf(changed.value)), "x-ms-request-server-encrypted": "false" });
 }
 
+const ofPageBlobs = ["x-ms-blob-content-length", "x-ms-sequence-number-action", "x-ms-blob-sequence-number"];
+
 export async function setBlobHeaders(exchange: BlobExchange): Promise<Answer> {
+  if (ofPageBlobs.some((name) => exchange.headers[name] !== undefined)) return setPageBlobProperties(exchange);
   const properties = parseContentProperties(exchange.headers, false);
   if (!properties.ok) return properties;
   const asked = await question(exchange);

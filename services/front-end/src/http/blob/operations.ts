@@ -1,6 +1,7 @@
 /** Which function serves which operation of the Blob service. */
 import type { BlobOperationName } from "@stamp/azure-rest";
 
+import { appendBlock, sealAppendBlob } from "./append.ts";
 import { deleteBlob, getBlob, getBlobMetadata, getBlobProperties, listBlobs, setBlobHeaders, setBlobMetadata } from "./blobs.ts";
 import {
   createContainer,
@@ -13,6 +14,7 @@ import {
   setContainerMetadata,
 } from "./containers.ts";
 import type { BlobOperationHandler } from "./exchange.ts";
+import { getPageRanges, putPage } from "./pages.ts";
 import { getBlockList, putBlob, putBlock, putBlockList } from "./uploads.ts";
 
 export const operationHandlers: Readonly<Record<BlobOperationName, BlobOperationHandler>> = {
@@ -35,4 +37,8 @@ export const operationHandlers: Readonly<Record<BlobOperationName, BlobOperation
   PutBlock: putBlock,
   PutBlockList: putBlockList,
   GetBlockList: getBlockList,
+  AppendBlock: appendBlock,
+  SealAppendBlob: sealAppendBlob,
+  PutPage: putPage,
+  GetPageRanges: getPageRanges,
 };

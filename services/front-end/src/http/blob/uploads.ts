@@ -1,5 +1,6 @@
 /** Operations that bring content: Put Blob, Put Block, Put Block List, and the list of blocks. */
 import {
+  badHeader,
   badQuery,
   behaves,
   blockListBytesMax,
@@ -16,21 +17,23 @@ import {
   parseContentProperties,
   parsed,
   parseMetadata,
+  parseNewBlobType,
   queryValue,
+  type ResponseHeaders,
   rejected,
   toBase64,
 } from "@stamp/azure-rest";
 import { concatBytes, equalBytes, utf8 } from "@stamp/base";
-import { BlockSource, fromWire } from "@stamp/wire";
-import { announcedDigests, type ContentDigests, compareDigests } from "../../content-digests.ts";
-import { conditionsToWire } from "../../objects.ts";
+import { BlockSource, fromWire, type Place, toWire } from "@stamp/wire";
+import { type AnnouncedDigests, announcedDigests, type ContentDigests, compareDigests } from "../../content-digests.ts";
+import { conditionsToWire, type LocatedBlob } from "../../objects.ts";
 import { blobOf } from "../../wire-to-rest.ts";
 import { type Answer, respond } from "../exchange.ts";
 import { type BlobExchange, blobOfRequest } from "./exchange.ts";
 
-const notEncrypted = { "x-ms-request-server-encrypted": "false" } as const;
+export const notEncrypted = { "x-ms-request-server-encrypted": "false" } as const;
 
-function lengthWithin(exchange: BlobExchange, bytesMax: number): Parsed<number> {
+export function lengthWithin(exchange: BlobExchange, bytesMax: number): Parsed<number> {
   const length = parseContentLength(exchange.headers);
   if (!length.ok || length.value <= bytesMax) return length;
   return rejected("RequestBodyTooLarge", { MaxLimit: String(bytesMax) });
@@ -46,16 +49,20 @@ export async function putBlob(exchange: BlobExchange): Promise<Answer> {
   if (!conditions.ok) return conditions;
   const announced = announcedDigests(headers);
   if (!announced.ok) return announced;
+  const type = parseNewBlobType(headers);
+  if (!type.ok) return type;
+  const isBlock = type.value.blobType === "BlockBlob";
   const length = lengthWithin(exchange, bodyLimitsOf(version).putBlobBytesMax);
   if (!length.ok) return length;
+  if (!isBlock && length.value > 0) return badHeader("Content-Length", String(length.value), `A new ${type.value.blobType} is empty.`);
   const name = await blobOfRequest(exchange);
   if (!name.ok) return name;
-  const wants = { md5: true, crc64: announced.value.crc64 !== undefined };
+  const wants = { md5: isBlock || announced.value.md5 !== undefined, crc64: announced.value.crc64 !== undefined };
   const received = await objects.receive(name.value, request.body, { contentLengthBytes: length.value, wants, signal: request.signal });
   if (!received.ok) return received;
   const compared = compareDigests(announced.value, received.value);
   if (!compared.ok) return compared;
-  const stored = storedMd5(properties.value, received.value);
+  const stored = isBlock ? storedMd5(properties.value, received.value) : parsed(properties.value.contentMd5);
   if (!stored.ok) return stored;
   const { inline, places } = received.value;
   const value = {
@@ -64,10 +71,14 @@ export async function putBlob(exchange: BlobExchange): Promise<Answer> {
     headers: { ...properties.value, contentMd5: stored.value },
     metadata: metadata.value,
     body: { inline, places: [...places] },
+    blobType: type.value.blobType,
+    pageBlobBytes: toWire(type.value.pageBlobBytes),
+    sequenceNumber: toWire(type.value.sequenceNumber),
   };
   const made = await objects.execute({ case: "putBlob", value }, "blob", exchange.limits());
   if (!made.ok) return made;
-  const result = { ...etagAndTime(version, blobOf(made.value)), ...notEncrypted, "Content-MD5": toBase64(stored.value) };
+  const md5 = stored.value.length > 0 ? { "Content-MD5": toBase64(stored.value) } : {};
+  const result = { ...etagAndTime(version, blobOf(made.value)), ...notEncrypted, ...md5 };
   return respond(201, received.value.crc64 === undefined ? result : { ...result, "x-ms-content-crc64": crc64Text(received.value.crc64) });
 }
 
@@ -80,7 +91,7 @@ function storedMd5(properties: ContentProperties, received: ContentDigests): Par
 }
 
 export async function putBlock(exchange: BlobExchange): Promise<Answer> {
-  const { headers, objects, request, version } = exchange;
+  const { headers, objects, version } = exchange;
   const blockId = parseBlockId(exchange.target.query);
   if (!blockId.ok) return blockId;
   const conditions = parseConditions(headers);
@@ -92,22 +103,38 @@ export async function putBlock(exchange: BlobExchange): Promise<Answer> {
   if (length.value === 0) return rejected("InvalidHeaderValue", { HeaderName: "Content-Length", HeaderValue: "0" });
   const name = await blobOfRequest(exchange);
   if (!name.ok) return name;
-  const crc64 = behaves(version, "contentCrc64") && announced.value.md5 === undefined;
-  const wants = { md5: announced.value.md5 !== undefined || !behaves(version, "contentCrc64"), crc64 };
-  const received = await objects.receive(name.value, request.body, { contentLengthBytes: length.value, wants, signal: request.signal });
+  const received = await receiveChecked(exchange, name.value, announced.value, length.value);
   if (!received.ok) return received;
-  const compared = compareDigests(announced.value, received.value);
-  if (!compared.ok) return compared;
-  const { inline, places } = received.value;
-  const body = { inline, places: [...places] };
+  const { body, digests } = received.value;
   const value = { name: name.value, conditions: conditionsToWire(conditions.value), blockId: blockId.value, body };
   const put = await objects.execute({ case: "putBlock", value }, "done", exchange.limits());
   if (!put.ok) return put;
-  return respond(201, {
-    ...notEncrypted,
-    ...(received.value.md5 ? { "Content-MD5": toBase64(received.value.md5) } : {}),
-    ...(received.value.crc64 === undefined ? {} : { "x-ms-content-crc64": crc64Text(received.value.crc64) }),
-  });
+  return respond(201, { ...notEncrypted, ...digests });
+}
+
+export interface CheckedBody {
+  readonly body: { readonly inline: Uint8Array; readonly places: Place[] };
+  /** As headers of the answer: the MD5 that was announced, else the CRC64. */
+  readonly digests: ResponseHeaders;
+}
+
+/** The body of a write of blocks or pages, as long as it says and with the checksum that it says. */
+export async function receiveChecked(
+  exchange: BlobExchange,
+  name: LocatedBlob,
+  announced: AnnouncedDigests,
+  lengthBytes: number,
+): Promise<Parsed<CheckedBody>> {
+  const { objects, request, version } = exchange;
+  const crc64 = behaves(version, "contentCrc64") && announced.md5 === undefined;
+  const wants = { md5: announced.md5 !== undefined || !behaves(version, "contentCrc64"), crc64 };
+  const received = await objects.receive(name, request.body, { contentLengthBytes: lengthBytes, wants, signal: request.signal });
+  if (!received.ok) return received;
+  const compared = compareDigests(announced, received.value);
+  if (!compared.ok) return compared;
+  const { inline, places, md5, crc64: sum } = received.value;
+  const digests = md5 ? { "Content-MD5": toBase64(md5) } : sum === undefined ? {} : { "x-ms-content-crc64": crc64Text(sum) };
+  return parsed({ body: { inline, places: [...places] }, digests });
 }
 
 const wireSources = { committed: BlockSource.COMMITTED, uncommitted: BlockSource.UNCOMMITTED, latest: BlockSource.LATEST } as const;

@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/objects.proto.
  */
 export const file_stamp_v1_objects: GenFile = /*@__PURE__*/
-  fileDesc("ChZzdGFtcC92MS9vYmplY3RzLnByb3RvEghzdGFtcC52MSKzBwoJT3BlcmF0aW9uEisKC2dldF9hY2NvdW50GAEgASgLMhQuc3RhbXAudjEuR2V0QWNjb3VudEgAEisKC3B1dF9hY2NvdW50GAIgASgLMhQuc3RhbXAudjEuUHV0QWNjb3VudEgAEi8KDWxpc3RfYWNjb3VudHMYAyABKAsyFi5zdGFtcC52MS5MaXN0QWNjb3VudHNIABIxCg5jaGFuZ2VfYWNjb3VudBgEIAEoCzIXLnN0YW1wLnYxLkNoYW5nZUFjY291bnRIABI1ChBjcmVhdGVfY29udGFpbmVyGAogASgLMhkuc3RhbXAudjEuQ3JlYXRlQ29udGFpbmVySAASLwoNZ2V0X2NvbnRhaW5lchgLIAEoCzIWLnN0YW1wLnYxLkdldENvbnRhaW5lckgAEkAKFnNldF9jb250YWluZXJfbWV0YWRhdGEYDCABKAsyHi5zdGFtcC52MS5TZXRDb250YWluZXJNZXRhZGF0YUgAEjUKEGRlbGV0ZV9jb250YWluZXIYDSABKAsyGS5zdGFtcC52MS5EZWxldGVDb250YWluZXJIABIzCg9saXN0X2NvbnRhaW5lcnMYDiABKAsyGC5zdGFtcC52MS5MaXN0Q29udGFpbmVyc0gAEiUKCHB1dF9ibG9iGBQgASgLMhEuc3RhbXAudjEuUHV0QmxvYkgAEiUKCGdldF9ibG9iGBUgASgLMhEuc3RhbXAudjEuR2V0QmxvYkgAEjYKEXNldF9ibG9iX21ldGFkYXRhGBYgASgLMhkuc3RhbXAudjEuU2V0QmxvYk1ldGFkYXRhSAASNAoQc2V0X2Jsb2JfaGVhZGVycxgXIAEoCzIYLnN0YW1wLnYxLlNldEJsb2JIZWFkZXJzSAASKwoLZGVsZXRlX2Jsb2IYGCABKAsyFC5zdGFtcC52MS5EZWxldGVCbG9iSAASKQoKbGlzdF9ibG9icxgZIAEoCzITLnN0YW1wLnYxLkxpc3RCbG9ic0gAEicKCXB1dF9ibG9jaxgaIAEoCzISLnN0YW1wLnYxLlB1dEJsb2NrSAASMAoOcHV0X2Jsb2NrX2xpc3QYGyABKAsyFi5zdGFtcC52MS5QdXRCbG9ja0xpc3RIABIwCg5nZXRfYmxvY2tfbGlzdBgcIAEoCzIWLnN0YW1wLnYxLkdldEJsb2NrTGlzdEgAEikKBXRhYmxlGGQgASgLMhguc3RhbXAudjEuVGFibGVPcGVyYXRpb25IAEIGCgRraW5kIs4DCg9PcGVyYXRpb25SZXN1bHQSJwoFZXJyb3IYASABKAsyFi5zdGFtcC52MS5TZXJ2aWNlRXJyb3JIABIkCgdhY2NvdW50GAIgASgLMhEuc3RhbXAudjEuQWNjb3VudEgAEigKCWNvbnRhaW5lchgDIAEoCzITLnN0YW1wLnYxLkNvbnRhaW5lckgAEi0KCmNvbnRhaW5lcnMYBCABKAsyFy5zdGFtcC52MS5Db250YWluZXJQYWdlSAASHgoEYmxvYhgFIAEoCzIOLnN0YW1wLnYxLkJsb2JIABIoCgdjb250ZW50GAYgASgLMhUuc3RhbXAudjEuQmxvYkNvbnRlbnRIABIjCgVibG9icxgHIAEoCzISLnN0YW1wLnYxLkJsb2JQYWdlSAASKQoKYmxvY2tfbGlzdBgIIAEoCzITLnN0YW1wLnYxLkJsb2NrTGlzdEgAEh4KBGRvbmUYCSABKAsyDi5zdGFtcC52MS5Eb25lSAASKQoIYWNjb3VudHMYCiABKAsyFS5zdGFtcC52MS5BY2NvdW50UGFnZUgAEiYKBXRhYmxlGGQgASgLMhUuc3RhbXAudjEuVGFibGVSZXN1bHRIAEIGCgRraW5kIpMBCgxTZXJ2aWNlRXJyb3ISDAoEY29kZRgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEjQKB2RldGFpbHMYAyADKAsyIy5zdGFtcC52MS5TZXJ2aWNlRXJyb3IuRGV0YWlsc0VudHJ5Gi4KDERldGFpbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIgYKBERvbmUiHQoKR2V0QWNjb3VudBIPCgdhY2NvdW50GAEgASgJIkgKClB1dEFjY291bnQSIgoHYWNjb3VudBgBIAEoCzIRLnN0YW1wLnYxLkFjY291bnQSFgoOb25seV9pZl9hYnNlbnQYAiABKAgi7wEKB0FjY291bnQSDAoEbmFtZRgBIAEoCRIMCgRrZXlzGAIgAygJEhkKEWRlbGVnYXRpb25fc2VjcmV0GAMgASgMEkQKEnNlcnZpY2VfcHJvcGVydGllcxgEIAMoCzIoLnN0YW1wLnYxLkFjY291bnQuU2VydmljZVByb3BlcnRpZXNFbnRyeRIZChFjb25maWd1cmVkX2RpZ2VzdBgFIAEoDBISCgpjcmVhdGVkX21zGAYgASgDGjgKFlNlcnZpY2VQcm9wZXJ0aWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIzCgxMaXN0QWNjb3VudHMSDgoGbWFya2VyGAEgASgJEhMKC21heF9yZXN1bHRzGAIgASgNIlwKC0FjY291bnRQYWdlEiMKCGFjY291bnRzGAEgAygLMhEuc3RhbXAudjEuQWNjb3VudBITCgtuZXh0X21hcmtlchgCIAEoCRITCgtyYW5nZV9lbmRlZBgDIAEoCCKwBAoNQ2hhbmdlQWNjb3VudBIPCgdhY2NvdW50GAEgASgJEgwKBGtleXMYAiADKAkSGQoRZGVsZWdhdGlvbl9zZWNyZXQYAyABKAwSGQoRY29uZmlndXJlZF9kaWdlc3QYBCABKAwSSgoSc2VydmljZV9wcm9wZXJ0aWVzGAUgAygLMi4uc3RhbXAudjEuQ2hhbmdlQWNjb3VudC5TZXJ2aWNlUHJvcGVydGllc0VudHJ5EicKGmV4cGVjdGVkX2RlbGVnYXRpb25fc2VjcmV0GAogASgMSACIAQESJwoaZXhwZWN0ZWRfY29uZmlndXJlZF9kaWdlc3QYCyABKAxIAYgBARIVCg1leHBlY3RlZF9rZXlzGAwgAygJElsKG2V4cGVjdGVkX3NlcnZpY2VfcHJvcGVydGllcxgNIAMoCzI2LnN0YW1wLnYxLkNoYW5nZUFjY291bnQuRXhwZWN0ZWRTZXJ2aWNlUHJvcGVydGllc0VudHJ5GjgKFlNlcnZpY2VQcm9wZXJ0aWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARpACh5FeHBlY3RlZFNlcnZpY2VQcm9wZXJ0aWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIdChtfZXhwZWN0ZWRfZGVsZWdhdGlvbl9zZWNyZXRCHQobX2V4cGVjdGVkX2NvbmZpZ3VyZWRfZGlnZXN0Iv4BCgpDb25kaXRpb25zEhUKCGlmX21hdGNoGAEgASgJSACIAQESGgoNaWZfbm9uZV9tYXRjaBgCIAEoCUgBiAEBEiEKFGlmX21vZGlmaWVkX3NpbmNlX21zGAMgASgDSAKIAQESIwoWaWZfdW5tb2RpZmllZF9zaW5jZV9tcxgEIAEoA0gDiAEBEhUKCGxlYXNlX2lkGAUgASgJSASIAQFCCwoJX2lmX21hdGNoQhAKDl9pZl9ub25lX21hdGNoQhcKFV9pZl9tb2RpZmllZF9zaW5jZV9tc0IZChdfaWZfdW5tb2RpZmllZF9zaW5jZV9tc0ILCglfbGVhc2VfaWQiuAEKD0NyZWF0ZUNvbnRhaW5lchIPCgdhY2NvdW50GAEgASgJEhEKCWNvbnRhaW5lchgCIAEoCRI5CghtZXRhZGF0YRgDIAMoCzInLnN0YW1wLnYxLkNyZWF0ZUNvbnRhaW5lci5NZXRhZGF0YUVudHJ5EhUKDXB1YmxpY19hY2Nlc3MYBCABKAkaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIlwKDEdldENvbnRhaW5lchIPCgdhY2NvdW50GAEgASgJEhEKCWNvbnRhaW5lchgCIAEoCRIoCgpjb25kaXRpb25zGAMgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucyLVAQoUU2V0Q29udGFpbmVyTWV0YWRhdGESDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSPgoIbWV0YWRhdGEYAyADKAsyLC5zdGFtcC52MS5TZXRDb250YWluZXJNZXRhZGF0YS5NZXRhZGF0YUVudHJ5EigKCmNvbmRpdGlvbnMYBCABKAsyFC5zdGFtcC52MS5Db25kaXRpb25zGi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJfCg9EZWxldGVDb250YWluZXISDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSKAoKY29uZGl0aW9ucxgDIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMiVgoOTGlzdENvbnRhaW5lcnMSDwoHYWNjb3VudBgBIAEoCRIOCgZwcmVmaXgYAiABKAkSDgoGbWFya2VyGAMgASgJEhMKC21heF9yZXN1bHRzGAQgASgNItMBCglDb250YWluZXISDAoEbmFtZRgBIAEoCRIMCgRldGFnGAIgASgJEhgKEGxhc3RfbW9kaWZpZWRfbXMYAyABKAMSMwoIbWV0YWRhdGEYBCADKAsyIS5zdGFtcC52MS5Db250YWluZXIuTWV0YWRhdGFFbnRyeRITCgtpbmNhcm5hdGlvbhgFIAEoBBIVCg1wdWJsaWNfYWNjZXNzGAYgASgJGi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJiCg1Db250YWluZXJQYWdlEicKCmNvbnRhaW5lcnMYASADKAsyEy5zdGFtcC52MS5Db250YWluZXISEwoLbmV4dF9tYXJrZXIYAiABKAkSEwoLcmFuZ2VfZW5kZWQYAyABKAgibQoIQmxvYk5hbWUSDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSHQoVY29udGFpbmVyX2luY2FybmF0aW9uGAMgASgEEgwKBGJsb2IYBCABKAkSEAoIc25hcHNob3QYBSABKAkioAEKC0Jsb2JIZWFkZXJzEhQKDGNvbnRlbnRfdHlwZRgBIAEoCRIYChBjb250ZW50X2VuY29kaW5nGAIgASgJEhgKEGNvbnRlbnRfbGFuZ3VhZ2UYAyABKAkSEwoLY29udGVudF9tZDUYBCABKAwSFQoNY2FjaGVfY29udHJvbBgFIAEoCRIbChNjb250ZW50X2Rpc3Bvc2l0aW9uGAYgASgJIjcKBEJvZHkSDgoGaW5saW5lGAEgASgMEh8KBnBsYWNlcxgCIAMoCzIPLnN0YW1wLnYxLlBsYWNlIv8BCgdQdXRCbG9iEiAKBG5hbWUYASABKAsyEi5zdGFtcC52MS5CbG9iTmFtZRIoCgpjb25kaXRpb25zGAIgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxImCgdoZWFkZXJzGAMgASgLMhUuc3RhbXAudjEuQmxvYkhlYWRlcnMSMQoIbWV0YWRhdGEYBCADKAsyHy5zdGFtcC52MS5QdXRCbG9iLk1ldGFkYXRhRW50cnkSHAoEYm9keRgFIAEoCzIOLnN0YW1wLnYxLkJvZHkaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIr4BCgdHZXRCbG9iEiAKBG5hbWUYASABKAsyEi5zdGFtcC52MS5CbG9iTmFtZRIoCgpjb25kaXRpb25zGAIgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxIYCgtzdGFydF9ieXRlcxgDIAEoBEgAiAEBEhYKCWVuZF9ieXRlcxgEIAEoBEgBiAEBEhcKD3dpdGhvdXRfY29udGVudBgFIAEoCEIOCgxfc3RhcnRfYnl0ZXNCDAoKX2VuZF9ieXRlcyLJAQoPU2V0QmxvYk1ldGFkYXRhEiAKBG5hbWUYASABKAsyEi5zdGFtcC52MS5CbG9iTmFtZRIoCgpjb25kaXRpb25zGAIgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxI5CghtZXRhZGF0YRgDIAMoCzInLnN0YW1wLnYxLlNldEJsb2JNZXRhZGF0YS5NZXRhZGF0YUVudHJ5Gi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKEAQoOU2V0QmxvYkhlYWRlcnMSIAoEbmFtZRgBIAEoCzISLnN0YW1wLnYxLkJsb2JOYW1lEigKCmNvbmRpdGlvbnMYAiABKAsyFC5zdGFtcC52MS5Db25kaXRpb25zEiYKB2hlYWRlcnMYAyABKAsyFS5zdGFtcC52MS5CbG9iSGVhZGVycyJYCgpEZWxldGVCbG9iEiAKBG5hbWUYASABKAsyEi5zdGFtcC52MS5CbG9iTmFtZRIoCgpjb25kaXRpb25zGAIgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucyKfAgoEQmxvYhIMCgRuYW1lGAEgASgJEgwKBGV0YWcYAiABKAkSGAoQbGFzdF9tb2RpZmllZF9tcxgDIAEoAxISCgpjcmVhdGVkX21zGAQgASgDEhwKFGNvbnRlbnRfbGVuZ3RoX2J5dGVzGAUgASgEEiYKB2hlYWRlcnMYBiABKAsyFS5zdGFtcC52MS5CbG9iSGVhZGVycxIuCghtZXRhZGF0YRgHIAMoCzIcLnN0YW1wLnYxLkJsb2IuTWV0YWRhdGFFbnRyeRIRCglibG9iX3R5cGUYCCABKAkSEwoLdW5jb21taXR0ZWQYCSABKAgaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIrIBCgtCbG9iQ29udGVudBIcCgRibG9iGAEgASgLMg4uc3RhbXAudjEuQmxvYhITCgtzdGFydF9ieXRlcxgCIAEoBBIUCgxsZW5ndGhfYnl0ZXMYAyABKAQSDgoGaW5saW5lGAQgASgMEh8KBnBsYWNlcxgFIAMoCzIPLnN0YW1wLnYxLlBsYWNlEikKB2V4dGVudHMYBiADKAsyGC5zdGFtcC52MS5FeHRlbnRMb2NhdGlvbiLNAQoJTGlzdEJsb2JzEg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEh0KFWNvbnRhaW5lcl9pbmNhcm5hdGlvbhgDIAEoBBIOCgZwcmVmaXgYBCABKAkSEQoJZGVsaW1pdGVyGAUgASgJEg4KBm1hcmtlchgGIAEoCRITCgttYXhfcmVzdWx0cxgHIAEoDRIYChBpbmNsdWRlX21ldGFkYXRhGAggASgIEhsKE2luY2x1ZGVfdW5jb21taXR0ZWQYCSABKAgiWwoIQmxvYlBhZ2USJQoHZW50cmllcxgBIAMoCzIULnN0YW1wLnYxLkxpc3RlZEJsb2ISEwoLbmV4dF9tYXJrZXIYAiABKAkSEwoLcmFuZ2VfZW5kZWQYAyABKAgiRgoKTGlzdGVkQmxvYhIeCgRibG9iGAEgASgLMg4uc3RhbXAudjEuQmxvYkgAEhAKBnByZWZpeBgCIAEoCUgAQgYKBGtpbmQihgEKCFB1dEJsb2NrEiAKBG5hbWUYASABKAsyEi5zdGFtcC52MS5CbG9iTmFtZRIoCgpjb25kaXRpb25zGAIgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxIQCghibG9ja19pZBgDIAEoDBIcCgRib2R5GAQgASgLMg4uc3RhbXAudjEuQm9keSKVAgoMUHV0QmxvY2tMaXN0EiAKBG5hbWUYASABKAsyEi5zdGFtcC52MS5CbG9iTmFtZRIoCgpjb25kaXRpb25zGAIgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxImCgdoZWFkZXJzGAMgASgLMhUuc3RhbXAudjEuQmxvYkhlYWRlcnMSNgoIbWV0YWRhdGEYBCADKAsyJC5zdGFtcC52MS5QdXRCbG9ja0xpc3QuTWV0YWRhdGFFbnRyeRIoCgZibG9ja3MYBSADKAsyGC5zdGFtcC52MS5CbG9ja1JlZmVyZW5jZRovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiSQoOQmxvY2tSZWZlcmVuY2USEAoIYmxvY2tfaWQYASABKAwSJQoGc291cmNlGAIgASgOMhUuc3RhbXAudjEuQmxvY2tTb3VyY2UiggEKDEdldEJsb2NrTGlzdBIgCgRuYW1lGAEgASgLMhIuc3RhbXAudjEuQmxvYk5hbWUSKAoKY29uZGl0aW9ucxgCIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMSEQoJY29tbWl0dGVkGAMgASgIEhMKC3VuY29tbWl0dGVkGAQgASgIInsKCUJsb2NrTGlzdBIcCgRibG9iGAEgASgLMg4uc3RhbXAudjEuQmxvYhImCgljb21taXR0ZWQYAiADKAsyEy5zdGFtcC52MS5CbG9ja1NpemUSKAoLdW5jb21taXR0ZWQYAyADKAsyEy5zdGFtcC52MS5CbG9ja1NpemUiMQoJQmxvY2tTaXplEhAKCGJsb2NrX2lkGAEgASgMEhIKCnNpemVfYnl0ZXMYAiABKAQqfgoLQmxvY2tTb3VyY2USHAoYQkxPQ0tfU09VUkNFX1VOU1BFQ0lGSUVEEAASGgoWQkxPQ0tfU09VUkNFX0NPTU1JVFRFRBABEhwKGEJMT0NLX1NPVVJDRV9VTkNPTU1JVFRFRBACEhcKE0JMT0NLX1NPVVJDRV9MQVRFU1QQA2IGcHJvdG8z", [file_stamp_v1_common, file_stamp_v1_entities]);
+  fileDesc("ChZzdGFtcC92MS9vYmplY3RzLnByb3RvEghzdGFtcC52MSLaCQoJT3BlcmF0aW9uEisKC2dldF9hY2NvdW50GAEgASgLMhQuc3RhbXAudjEuR2V0QWNjb3VudEgAEisKC3B1dF9hY2NvdW50GAIgASgLMhQuc3RhbXAudjEuUHV0QWNjb3VudEgAEi8KDWxpc3RfYWNjb3VudHMYAyABKAsyFi5zdGFtcC52MS5MaXN0QWNjb3VudHNIABIxCg5jaGFuZ2VfYWNjb3VudBgEIAEoCzIXLnN0YW1wLnYxLkNoYW5nZUFjY291bnRIABI1ChBjcmVhdGVfY29udGFpbmVyGAogASgLMhkuc3RhbXAudjEuQ3JlYXRlQ29udGFpbmVySAASLwoNZ2V0X2NvbnRhaW5lchgLIAEoCzIWLnN0YW1wLnYxLkdldENvbnRhaW5lckgAEkAKFnNldF9jb250YWluZXJfbWV0YWRhdGEYDCABKAsyHi5zdGFtcC52MS5TZXRDb250YWluZXJNZXRhZGF0YUgAEjUKEGRlbGV0ZV9jb250YWluZXIYDSABKAsyGS5zdGFtcC52MS5EZWxldGVDb250YWluZXJIABIzCg9saXN0X2NvbnRhaW5lcnMYDiABKAsyGC5zdGFtcC52MS5MaXN0Q29udGFpbmVyc0gAEiUKCHB1dF9ibG9iGBQgASgLMhEuc3RhbXAudjEuUHV0QmxvYkgAEiUKCGdldF9ibG9iGBUgASgLMhEuc3RhbXAudjEuR2V0QmxvYkgAEjYKEXNldF9ibG9iX21ldGFkYXRhGBYgASgLMhkuc3RhbXAudjEuU2V0QmxvYk1ldGFkYXRhSAASNAoQc2V0X2Jsb2JfaGVhZGVycxgXIAEoCzIYLnN0YW1wLnYxLlNldEJsb2JIZWFkZXJzSAASKwoLZGVsZXRlX2Jsb2IYGCABKAsyFC5zdGFtcC52MS5EZWxldGVCbG9iSAASKQoKbGlzdF9ibG9icxgZIAEoCzITLnN0YW1wLnYxLkxpc3RCbG9ic0gAEicKCXB1dF9ibG9jaxgaIAEoCzISLnN0YW1wLnYxLlB1dEJsb2NrSAASMAoOcHV0X2Jsb2NrX2xpc3QYGyABKAsyFi5zdGFtcC52MS5QdXRCbG9ja0xpc3RIABIwCg5nZXRfYmxvY2tfbGlzdBgcIAEoCzIWLnN0YW1wLnYxLkdldEJsb2NrTGlzdEgAEikKBXRhYmxlGGQgASgLMhguc3RhbXAudjEuVGFibGVPcGVyYXRpb25IABItCgxhcHBlbmRfYmxvY2sYPCABKAsyFS5zdGFtcC52MS5BcHBlbmRCbG9ja0gAEicKCXNlYWxfYmxvYhg9IAEoCzISLnN0YW1wLnYxLlNlYWxCbG9iSAASJwoJcHV0X3BhZ2VzGD4gASgLMhIuc3RhbXAudjEuUHV0UGFnZXNIABIrCgtjbGVhcl9wYWdlcxg/IAEoCzIULnN0YW1wLnYxLkNsZWFyUGFnZXNIABJDChhzZXRfcGFnZV9ibG9iX3Byb3BlcnRpZXMYQCABKAsyHy5zdGFtcC52MS5TZXRQYWdlQmxvYlByb3BlcnRpZXNIABIyCg9nZXRfcGFnZV9yYW5nZXMYQSABKAsyFy5zdGFtcC52MS5HZXRQYWdlUmFuZ2VzSABCBgoEa2luZCLJBAoPT3BlcmF0aW9uUmVzdWx0EicKBWVycm9yGAEgASgLMhYuc3RhbXAudjEuU2VydmljZUVycm9ySAASJAoHYWNjb3VudBgCIAEoCzIRLnN0YW1wLnYxLkFjY291bnRIABIoCgljb250YWluZXIYAyABKAsyEy5zdGFtcC52MS5Db250YWluZXJIABItCgpjb250YWluZXJzGAQgASgLMhcuc3RhbXAudjEuQ29udGFpbmVyUGFnZUgAEh4KBGJsb2IYBSABKAsyDi5zdGFtcC52MS5CbG9iSAASKAoHY29udGVudBgGIAEoCzIVLnN0YW1wLnYxLkJsb2JDb250ZW50SAASIwoFYmxvYnMYByABKAsyEi5zdGFtcC52MS5CbG9iUGFnZUgAEikKCmJsb2NrX2xpc3QYCCABKAsyEy5zdGFtcC52MS5CbG9ja0xpc3RIABIeCgRkb25lGAkgASgLMg4uc3RhbXAudjEuRG9uZUgAEikKCGFjY291bnRzGAogASgLMhUuc3RhbXAudjEuQWNjb3VudFBhZ2VIABImCgV0YWJsZRhkIAEoCzIVLnN0YW1wLnYxLlRhYmxlUmVzdWx0SAASJgoIYXBwZW5kZWQYHiABKAsyEi5zdGFtcC52MS5BcHBlbmRlZEgAEisKC3BhZ2VfcmFuZ2VzGB8gASgLMhQuc3RhbXAudjEuUGFnZVJhbmdlc0gAEiQKB2NsZWFyZWQYICABKAsyES5zdGFtcC52MS5DbGVhcmVkSABCBgoEa2luZCKTAQoMU2VydmljZUVycm9yEgwKBGNvZGUYASABKAkSDwoHbWVzc2FnZRgCIAEoCRI0CgdkZXRhaWxzGAMgAygLMiMuc3RhbXAudjEuU2VydmljZUVycm9yLkRldGFpbHNFbnRyeRouCgxEZXRhaWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIGCgREb25lIh0KCkdldEFjY291bnQSDwoHYWNjb3VudBgBIAEoCSJICgpQdXRBY2NvdW50EiIKB2FjY291bnQYASABKAsyES5zdGFtcC52MS5BY2NvdW50EhYKDm9ubHlfaWZfYWJzZW50GAIgASgIIu8BCgdBY2NvdW50EgwKBG5hbWUYASABKAkSDAoEa2V5cxgCIAMoCRIZChFkZWxlZ2F0aW9uX3NlY3JldBgDIAEoDBJEChJzZXJ2aWNlX3Byb3BlcnRpZXMYBCADKAsyKC5zdGFtcC52MS5BY2NvdW50LlNlcnZpY2VQcm9wZXJ0aWVzRW50cnkSGQoRY29uZmlndXJlZF9kaWdlc3QYBSABKAwSEgoKY3JlYXRlZF9tcxgGIAEoAxo4ChZTZXJ2aWNlUHJvcGVydGllc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiMwoMTGlzdEFjY291bnRzEg4KBm1hcmtlchgBIAEoCRITCgttYXhfcmVzdWx0cxgCIAEoDSJcCgtBY2NvdW50UGFnZRIjCghhY2NvdW50cxgBIAMoCzIRLnN0YW1wLnYxLkFjY291bnQSEwoLbmV4dF9tYXJrZXIYAiABKAkSEwoLcmFuZ2VfZW5kZWQYAyABKAgisAQKDUNoYW5nZUFjY291bnQSDwoHYWNjb3VudBgBIAEoCRIMCgRrZXlzGAIgAygJEhkKEWRlbGVnYXRpb25fc2VjcmV0GAMgASgMEhkKEWNvbmZpZ3VyZWRfZGlnZXN0GAQgASgMEkoKEnNlcnZpY2VfcHJvcGVydGllcxgFIAMoCzIuLnN0YW1wLnYxLkNoYW5nZUFjY291bnQuU2VydmljZVByb3BlcnRpZXNFbnRyeRInChpleHBlY3RlZF9kZWxlZ2F0aW9uX3NlY3JldBgKIAEoDEgAiAEBEicKGmV4cGVjdGVkX2NvbmZpZ3VyZWRfZGlnZXN0GAsgASgMSAGIAQESFQoNZXhwZWN0ZWRfa2V5cxgMIAMoCRJbChtleHBlY3RlZF9zZXJ2aWNlX3Byb3BlcnRpZXMYDSADKAsyNi5zdGFtcC52MS5DaGFuZ2VBY2NvdW50LkV4cGVjdGVkU2VydmljZVByb3BlcnRpZXNFbnRyeRo4ChZTZXJ2aWNlUHJvcGVydGllc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaQAoeRXhwZWN0ZWRTZXJ2aWNlUHJvcGVydGllc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCHQobX2V4cGVjdGVkX2RlbGVnYXRpb25fc2VjcmV0Qh0KG19leHBlY3RlZF9jb25maWd1cmVkX2RpZ2VzdCL+AQoKQ29uZGl0aW9ucxIVCghpZl9tYXRjaBgBIAEoCUgAiAEBEhoKDWlmX25vbmVfbWF0Y2gYAiABKAlIAYgBARIhChRpZl9tb2RpZmllZF9zaW5jZV9tcxgDIAEoA0gCiAEBEiMKFmlmX3VubW9kaWZpZWRfc2luY2VfbXMYBCABKANIA4gBARIVCghsZWFzZV9pZBgFIAEoCUgEiAEBQgsKCV9pZl9tYXRjaEIQCg5faWZfbm9uZV9tYXRjaEIXChVfaWZfbW9kaWZpZWRfc2luY2VfbXNCGQoXX2lmX3VubW9kaWZpZWRfc2luY2VfbXNCCwoJX2xlYXNlX2lkIrgBCg9DcmVhdGVDb250YWluZXISDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSOQoIbWV0YWRhdGEYAyADKAsyJy5zdGFtcC52MS5DcmVhdGVDb250YWluZXIuTWV0YWRhdGFFbnRyeRIVCg1wdWJsaWNfYWNjZXNzGAQgASgJGi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJcCgxHZXRDb250YWluZXISDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSKAoKY29uZGl0aW9ucxgDIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMi1QEKFFNldENvbnRhaW5lck1ldGFkYXRhEg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEj4KCG1ldGFkYXRhGAMgAygLMiwuc3RhbXAudjEuU2V0Q29udGFpbmVyTWV0YWRhdGEuTWV0YWRhdGFFbnRyeRIoCgpjb25kaXRpb25zGAQgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiXwoPRGVsZXRlQ29udGFpbmVyEg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEigKCmNvbmRpdGlvbnMYAyABKAsyFC5zdGFtcC52MS5Db25kaXRpb25zIlYKDkxpc3RDb250YWluZXJzEg8KB2FjY291bnQYASABKAkSDgoGcHJlZml4GAIgASgJEg4KBm1hcmtlchgDIAEoCRITCgttYXhfcmVzdWx0cxgEIAEoDSLTAQoJQ29udGFpbmVyEgwKBG5hbWUYASABKAkSDAoEZXRhZxgCIAEoCRIYChBsYXN0X21vZGlmaWVkX21zGAMgASgDEjMKCG1ldGFkYXRhGAQgAygLMiEuc3RhbXAudjEuQ29udGFpbmVyLk1ldGFkYXRhRW50cnkSEwoLaW5jYXJuYXRpb24YBSABKAQSFQoNcHVibGljX2FjY2VzcxgGIAEoCRovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiYgoNQ29udGFpbmVyUGFnZRInCgpjb250YWluZXJzGAEgAygLMhMuc3RhbXAudjEuQ29udGFpbmVyEhMKC25leHRfbWFya2VyGAIgASgJEhMKC3JhbmdlX2VuZGVkGAMgASgIIm0KCEJsb2JOYW1lEg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEh0KFWNvbnRhaW5lcl9pbmNhcm5hdGlvbhgDIAEoBBIMCgRibG9iGAQgASgJEhAKCHNuYXBzaG90GAUgASgJIqABCgtCbG9iSGVhZGVycxIUCgxjb250ZW50X3R5cGUYASABKAkSGAoQY29udGVudF9lbmNvZGluZxgCIAEoCRIYChBjb250ZW50X2xhbmd1YWdlGAMgASgJEhMKC2NvbnRlbnRfbWQ1GAQgASgMEhUKDWNhY2hlX2NvbnRyb2wYBSABKAkSGwoTY29udGVudF9kaXNwb3NpdGlvbhgGIAEoCSI3CgRCb2R5Eg4KBmlubGluZRgBIAEoDBIfCgZwbGFjZXMYAiADKAsyDy5zdGFtcC52MS5QbGFjZSLEAgoHUHV0QmxvYhIgCgRuYW1lGAEgASgLMhIuc3RhbXAudjEuQmxvYk5hbWUSKAoKY29uZGl0aW9ucxgCIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMSJgoHaGVhZGVycxgDIAEoCzIVLnN0YW1wLnYxLkJsb2JIZWFkZXJzEjEKCG1ldGFkYXRhGAQgAygLMh8uc3RhbXAudjEuUHV0QmxvYi5NZXRhZGF0YUVudHJ5EhwKBGJvZHkYBSABKAsyDi5zdGFtcC52MS5Cb2R5EhEKCWJsb2JfdHlwZRg8IAEoCRIXCg9wYWdlX2Jsb2JfYnl0ZXMYPSABKAQSFwoPc2VxdWVuY2VfbnVtYmVyGD4gASgEGi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASK+AQoHR2V0QmxvYhIgCgRuYW1lGAEgASgLMhIuc3RhbXAudjEuQmxvYk5hbWUSKAoKY29uZGl0aW9ucxgCIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMSGAoLc3RhcnRfYnl0ZXMYAyABKARIAIgBARIWCgllbmRfYnl0ZXMYBCABKARIAYgBARIXCg93aXRob3V0X2NvbnRlbnQYBSABKAhCDgoMX3N0YXJ0X2J5dGVzQgwKCl9lbmRfYnl0ZXMiyQEKD1NldEJsb2JNZXRhZGF0YRIgCgRuYW1lGAEgASgLMhIuc3RhbXAudjEuQmxvYk5hbWUSKAoKY29uZGl0aW9ucxgCIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMSOQoIbWV0YWRhdGEYAyADKAsyJy5zdGFtcC52MS5TZXRCbG9iTWV0YWRhdGEuTWV0YWRhdGFFbnRyeRovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEihAEKDlNldEJsb2JIZWFkZXJzEiAKBG5hbWUYASABKAsyEi5zdGFtcC52MS5CbG9iTmFtZRIoCgpjb25kaXRpb25zGAIgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxImCgdoZWFkZXJzGAMgASgLMhUuc3RhbXAudjEuQmxvYkhlYWRlcnMiWAoKRGVsZXRlQmxvYhIgCgRuYW1lGAEgASgLMhIuc3RhbXAudjEuQmxvYk5hbWUSKAoKY29uZGl0aW9ucxgCIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMi5wIKBEJsb2ISDAoEbmFtZRgBIAEoCRIMCgRldGFnGAIgASgJEhgKEGxhc3RfbW9kaWZpZWRfbXMYAyABKAMSEgoKY3JlYXRlZF9tcxgEIAEoAxIcChRjb250ZW50X2xlbmd0aF9ieXRlcxgFIAEoBBImCgdoZWFkZXJzGAYgASgLMhUuc3RhbXAudjEuQmxvYkhlYWRlcnMSLgoIbWV0YWRhdGEYByADKAsyHC5zdGFtcC52MS5CbG9iLk1ldGFkYXRhRW50cnkSEQoJYmxvYl90eXBlGAggASgJEhMKC3VuY29tbWl0dGVkGAkgASgIEh0KFWNvbW1pdHRlZF9ibG9ja19jb3VudBg8IAEoDRIOCgZzZWFsZWQYPSABKAgSFwoPc2VxdWVuY2VfbnVtYmVyGD4gASgEGi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKyAQoLQmxvYkNvbnRlbnQSHAoEYmxvYhgBIAEoCzIOLnN0YW1wLnYxLkJsb2ISEwoLc3RhcnRfYnl0ZXMYAiABKAQSFAoMbGVuZ3RoX2J5dGVzGAMgASgEEg4KBmlubGluZRgEIAEoDBIfCgZwbGFjZXMYBSADKAsyDy5zdGFtcC52MS5QbGFjZRIpCgdleHRlbnRzGAYgAygLMhguc3RhbXAudjEuRXh0ZW50TG9jYXRpb24izQEKCUxpc3RCbG9icxIPCgdhY2NvdW50GAEgASgJEhEKCWNvbnRhaW5lchgCIAEoCRIdChVjb250YWluZXJfaW5jYXJuYXRpb24YAyABKAQSDgoGcHJlZml4GAQgASgJEhEKCWRlbGltaXRlchgFIAEoCRIOCgZtYXJrZXIYBiABKAkSEwoLbWF4X3Jlc3VsdHMYByABKA0SGAoQaW5jbHVkZV9tZXRhZGF0YRgIIAEoCBIbChNpbmNsdWRlX3VuY29tbWl0dGVkGAkgASgIIlsKCEJsb2JQYWdlEiUKB2VudHJpZXMYASADKAsyFC5zdGFtcC52MS5MaXN0ZWRCbG9iEhMKC25leHRfbWFya2VyGAIgASgJEhMKC3JhbmdlX2VuZGVkGAMgASgIIkYKCkxpc3RlZEJsb2ISHgoEYmxvYhgBIAEoCzIOLnN0YW1wLnYxLkJsb2JIABIQCgZwcmVmaXgYAiABKAlIAEIGCgRraW5kIoYBCghQdXRCbG9jaxIgCgRuYW1lGAEgASgLMhIuc3RhbXAudjEuQmxvYk5hbWUSKAoKY29uZGl0aW9ucxgCIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMSEAoIYmxvY2tfaWQYAyABKAwSHAoEYm9keRgEIAEoCzIOLnN0YW1wLnYxLkJvZHkilQIKDFB1dEJsb2NrTGlzdBIgCgRuYW1lGAEgASgLMhIuc3RhbXAudjEuQmxvYk5hbWUSKAoKY29uZGl0aW9ucxgCIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMSJgoHaGVhZGVycxgDIAEoCzIVLnN0YW1wLnYxLkJsb2JIZWFkZXJzEjYKCG1ldGFkYXRhGAQgAygLMiQuc3RhbXAudjEuUHV0QmxvY2tMaXN0Lk1ldGFkYXRhRW50cnkSKAoGYmxvY2tzGAUgAygLMhguc3RhbXAudjEuQmxvY2tSZWZlcmVuY2UaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIkkKDkJsb2NrUmVmZXJlbmNlEhAKCGJsb2NrX2lkGAEgASgMEiUKBnNvdXJjZRgCIAEoDjIVLnN0YW1wLnYxLkJsb2NrU291cmNlIoIBCgxHZXRCbG9ja0xpc3QSIAoEbmFtZRgBIAEoCzISLnN0YW1wLnYxLkJsb2JOYW1lEigKCmNvbmRpdGlvbnMYAiABKAsyFC5zdGFtcC52MS5Db25kaXRpb25zEhEKCWNvbW1pdHRlZBgDIAEoCBITCgt1bmNvbW1pdHRlZBgEIAEoCCJ7CglCbG9ja0xpc3QSHAoEYmxvYhgBIAEoCzIOLnN0YW1wLnYxLkJsb2ISJgoJY29tbWl0dGVkGAIgAygLMhMuc3RhbXAudjEuQmxvY2tTaXplEigKC3VuY29tbWl0dGVkGAMgAygLMhMuc3RhbXAudjEuQmxvY2tTaXplIjEKCUJsb2NrU2l6ZRIQCghibG9ja19pZBgBIAEoDBISCgpzaXplX2J5dGVzGAIgASgEIs0BCgtBcHBlbmRCbG9jaxIgCgRuYW1lGAEgASgLMhIuc3RhbXAudjEuQmxvYk5hbWUSKAoKY29uZGl0aW9ucxgCIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMSHAoEYm9keRgDIAEoCzIOLnN0YW1wLnYxLkJvZHkSHAoPYXBwZW5kX3Bvc2l0aW9uGAQgASgESACIAQESFQoIbWF4X3NpemUYBSABKARIAYgBAUISChBfYXBwZW5kX3Bvc2l0aW9uQgsKCV9tYXhfc2l6ZSI+CghBcHBlbmRlZBIcCgRibG9iGAEgASgLMg4uc3RhbXAudjEuQmxvYhIUCgxvZmZzZXRfYnl0ZXMYAiABKAQiiAEKCFNlYWxCbG9iEiAKBG5hbWUYASABKAsyEi5zdGFtcC52MS5CbG9iTmFtZRIoCgpjb25kaXRpb25zGAIgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxIcCg9hcHBlbmRfcG9zaXRpb24YAyABKARIAIgBAUISChBfYXBwZW5kX3Bvc2l0aW9uIoIBChhTZXF1ZW5jZU51bWJlckNvbmRpdGlvbnMSGgoNbGVzc19vcl9lcXVhbBgBIAEoBEgAiAEBEhEKBGxlc3MYAiABKARIAYgBARISCgVlcXVhbBgDIAEoBEgCiAEBQhAKDl9sZXNzX29yX2VxdWFsQgcKBV9sZXNzQggKBl9lcXVhbCK/AQoIUHV0UGFnZXMSIAoEbmFtZRgBIAEoCzISLnN0YW1wLnYxLkJsb2JOYW1lEigKCmNvbmRpdGlvbnMYAiABKAsyFC5zdGFtcC52MS5Db25kaXRpb25zEjQKCHNlcXVlbmNlGAMgASgLMiIuc3RhbXAudjEuU2VxdWVuY2VOdW1iZXJDb25kaXRpb25zEhMKC3N0YXJ0X2J5dGVzGAQgASgEEhwKBGJvZHkYBSABKAsyDi5zdGFtcC52MS5Cb2R5IrYBCgpDbGVhclBhZ2VzEiAKBG5hbWUYASABKAsyEi5zdGFtcC52MS5CbG9iTmFtZRIoCgpjb25kaXRpb25zGAIgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxI0CghzZXF1ZW5jZRgDIAEoCzIiLnN0YW1wLnYxLlNlcXVlbmNlTnVtYmVyQ29uZGl0aW9ucxITCgtzdGFydF9ieXRlcxgEIAEoBBIRCgllbmRfYnl0ZXMYBSABKAQiOwoHQ2xlYXJlZBIcCgRibG9iGAEgASgLMg4uc3RhbXAudjEuQmxvYhISCgpuZXh0X2J5dGVzGAIgASgEIpACChVTZXRQYWdlQmxvYlByb3BlcnRpZXMSIAoEbmFtZRgBIAEoCzISLnN0YW1wLnYxLkJsb2JOYW1lEigKCmNvbmRpdGlvbnMYAiABKAsyFC5zdGFtcC52MS5Db25kaXRpb25zEiYKB2hlYWRlcnMYAyABKAsyFS5zdGFtcC52MS5CbG9iSGVhZGVycxIhChRjb250ZW50X2xlbmd0aF9ieXRlcxgEIAEoBEgAiAEBEi4KBmFjdGlvbhgFIAEoDjIeLnN0YW1wLnYxLlNlcXVlbmNlTnVtYmVyQWN0aW9uEhcKD3NlcXVlbmNlX251bWJlchgGIAEoBEIXChVfY29udGVudF9sZW5ndGhfYnl0ZXMizgEKDUdldFBhZ2VSYW5nZXMSIAoEbmFtZRgBIAEoCzISLnN0YW1wLnYxLkJsb2JOYW1lEigKCmNvbmRpdGlvbnMYAiABKAsyFC5zdGFtcC52MS5Db25kaXRpb25zEhMKC3N0YXJ0X2J5dGVzGAMgASgEEhYKCWVuZF9ieXRlcxgEIAEoBEgAiAEBEhIKCnJhbmdlc19tYXgYBSABKA0SFQoIcHJldmlvdXMYBiABKAlIAYgBAUIMCgpfZW5kX2J5dGVzQgsKCV9wcmV2aW91cyJECglQYWdlUmFuZ2USEwoLc3RhcnRfYnl0ZXMYASABKAQSEQoJZW5kX2J5dGVzGAIgASgEEg8KB2NsZWFyZWQYAyABKAgiYwoKUGFnZVJhbmdlcxIcCgRibG9iGAEgASgLMg4uc3RhbXAudjEuQmxvYhIjCgZyYW5nZXMYAiADKAsyEy5zdGFtcC52MS5QYWdlUmFuZ2USEgoKbmV4dF9ieXRlcxgDIAEoBCp+CgtCbG9ja1NvdXJjZRIcChhCTE9DS19TT1VSQ0VfVU5TUEVDSUZJRUQQABIaChZCTE9DS19TT1VSQ0VfQ09NTUlUVEVEEAESHAoYQkxPQ0tfU09VUkNFX1VOQ09NTUlUVEVEEAISFwoTQkxPQ0tfU09VUkNFX0xBVEVTVBADKqcBChRTZXF1ZW5jZU51bWJlckFjdGlvbhImCiJTRVFVRU5DRV9OVU1CRVJfQUNUSU9OX1VOU1BFQ0lGSUVEEAASHgoaU0VRVUVOQ0VfTlVNQkVSX0FDVElPTl9NQVgQARIhCh1TRVFVRU5DRV9OVU1CRVJfQUNUSU9OX1VQREFURRACEiQKIFNFUVVFTkNFX05VTUJFUl9BQ1RJT05fSU5DUkVNRU5UEANiBnByb3RvMw", [file_stamp_v1_common, file_stamp_v1_entities]);
 
 /**
  * Operations on objects, as the front-end asks a partition server for them. What the Azure REST API says about conditions, leases and
@@ -140,6 +140,42 @@ export type Operation = Message<"stamp.v1.Operation"> & {
      */
     value: TableOperation;
     case: "table";
+  } | {
+    /**
+     * @generated from field: stamp.v1.AppendBlock append_block = 60;
+     */
+    value: AppendBlock;
+    case: "appendBlock";
+  } | {
+    /**
+     * @generated from field: stamp.v1.SealBlob seal_blob = 61;
+     */
+    value: SealBlob;
+    case: "sealBlob";
+  } | {
+    /**
+     * @generated from field: stamp.v1.PutPages put_pages = 62;
+     */
+    value: PutPages;
+    case: "putPages";
+  } | {
+    /**
+     * @generated from field: stamp.v1.ClearPages clear_pages = 63;
+     */
+    value: ClearPages;
+    case: "clearPages";
+  } | {
+    /**
+     * @generated from field: stamp.v1.SetPageBlobProperties set_page_blob_properties = 64;
+     */
+    value: SetPageBlobProperties;
+    case: "setPageBlobProperties";
+  } | {
+    /**
+     * @generated from field: stamp.v1.GetPageRanges get_page_ranges = 65;
+     */
+    value: GetPageRanges;
+    case: "getPageRanges";
   } | { case: undefined; value?: undefined };
 };
 
@@ -227,6 +263,24 @@ export type OperationResult = Message<"stamp.v1.OperationResult"> & {
      */
     value: TableResult;
     case: "table";
+  } | {
+    /**
+     * @generated from field: stamp.v1.Appended appended = 30;
+     */
+    value: Appended;
+    case: "appended";
+  } | {
+    /**
+     * @generated from field: stamp.v1.PageRanges page_ranges = 31;
+     */
+    value: PageRanges;
+    case: "pageRanges";
+  } | {
+    /**
+     * @generated from field: stamp.v1.Cleared cleared = 32;
+     */
+    value: Cleared;
+    case: "cleared";
   } | { case: undefined; value?: undefined };
 };
 
@@ -895,6 +949,25 @@ export type PutBlob = Message<"stamp.v1.PutBlob"> & {
    * @generated from field: stamp.v1.Body body = 5;
    */
   body?: Body | undefined;
+
+  /**
+   * BlockBlob (also when empty), AppendBlob, PageBlob; the latter two are made without a body.
+   *
+   * @generated from field: string blob_type = 60;
+   */
+  blobType: string;
+
+  /**
+   * Of a page blob.
+   *
+   * @generated from field: uint64 page_blob_bytes = 61;
+   */
+  pageBlobBytes: bigint;
+
+  /**
+   * @generated from field: uint64 sequence_number = 62;
+   */
+  sequenceNumber: bigint;
 };
 
 /**
@@ -1061,7 +1134,7 @@ export type Blob = Message<"stamp.v1.Blob"> & {
   metadata: { [key: string]: string };
 
   /**
-   * BlockBlob.
+   * BlockBlob, AppendBlob or PageBlob.
    *
    * @generated from field: string blob_type = 8;
    */
@@ -1073,6 +1146,25 @@ export type Blob = Message<"stamp.v1.Blob"> & {
    * @generated from field: bool uncommitted = 9;
    */
   uncommitted: boolean;
+
+  /**
+   * Of an append blob.
+   *
+   * @generated from field: uint32 committed_block_count = 60;
+   */
+  committedBlockCount: number;
+
+  /**
+   * @generated from field: bool sealed = 61;
+   */
+  sealed: boolean;
+
+  /**
+   * Of a page blob.
+   *
+   * @generated from field: uint64 sequence_number = 62;
+   */
+  sequenceNumber: bigint;
 };
 
 /**
@@ -1111,7 +1203,7 @@ export type BlobContent = Message<"stamp.v1.BlobContent"> & {
   inline: Uint8Array;
 
   /**
-   * ... or where they are, in order, and where those extents are.
+   * ... or where they are, in order, and where those extents are. Extent 0: so many zeros.
    *
    * @generated from field: repeated stamp.v1.Place places = 5;
    */
@@ -1426,6 +1518,375 @@ export const BlockSizeSchema: GenMessage<BlockSize> = /*@__PURE__*/
   messageDesc(file_stamp_v1_objects, 36);
 
 /**
+ * @generated from message stamp.v1.AppendBlock
+ */
+export type AppendBlock = Message<"stamp.v1.AppendBlock"> & {
+  /**
+   * @generated from field: stamp.v1.BlobName name = 1;
+   */
+  name?: BlobName | undefined;
+
+  /**
+   * @generated from field: stamp.v1.Conditions conditions = 2;
+   */
+  conditions?: Conditions | undefined;
+
+  /**
+   * @generated from field: stamp.v1.Body body = 3;
+   */
+  body?: Body | undefined;
+
+  /**
+   * x-ms-blob-condition-appendpos, x-ms-blob-condition-maxsize.
+   *
+   * @generated from field: optional uint64 append_position = 4;
+   */
+  appendPosition?: bigint | undefined;
+
+  /**
+   * @generated from field: optional uint64 max_size = 5;
+   */
+  maxSize?: bigint | undefined;
+};
+
+/**
+ * Describes the message stamp.v1.AppendBlock.
+ * Use `create(AppendBlockSchema)` to create a new message.
+ */
+export const AppendBlockSchema: GenMessage<AppendBlock> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_objects, 37);
+
+/**
+ * @generated from message stamp.v1.Appended
+ */
+export type Appended = Message<"stamp.v1.Appended"> & {
+  /**
+   * @generated from field: stamp.v1.Blob blob = 1;
+   */
+  blob?: Blob | undefined;
+
+  /**
+   * Where the block begins.
+   *
+   * @generated from field: uint64 offset_bytes = 2;
+   */
+  offsetBytes: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.Appended.
+ * Use `create(AppendedSchema)` to create a new message.
+ */
+export const AppendedSchema: GenMessage<Appended> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_objects, 38);
+
+/**
+ * @generated from message stamp.v1.SealBlob
+ */
+export type SealBlob = Message<"stamp.v1.SealBlob"> & {
+  /**
+   * @generated from field: stamp.v1.BlobName name = 1;
+   */
+  name?: BlobName | undefined;
+
+  /**
+   * @generated from field: stamp.v1.Conditions conditions = 2;
+   */
+  conditions?: Conditions | undefined;
+
+  /**
+   * @generated from field: optional uint64 append_position = 3;
+   */
+  appendPosition?: bigint | undefined;
+};
+
+/**
+ * Describes the message stamp.v1.SealBlob.
+ * Use `create(SealBlobSchema)` to create a new message.
+ */
+export const SealBlobSchema: GenMessage<SealBlob> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_objects, 39);
+
+/**
+ * x-ms-if-sequence-number-*.
+ *
+ * @generated from message stamp.v1.SequenceNumberConditions
+ */
+export type SequenceNumberConditions = Message<"stamp.v1.SequenceNumberConditions"> & {
+  /**
+   * @generated from field: optional uint64 less_or_equal = 1;
+   */
+  lessOrEqual?: bigint | undefined;
+
+  /**
+   * @generated from field: optional uint64 less = 2;
+   */
+  less?: bigint | undefined;
+
+  /**
+   * @generated from field: optional uint64 equal = 3;
+   */
+  equal?: bigint | undefined;
+};
+
+/**
+ * Describes the message stamp.v1.SequenceNumberConditions.
+ * Use `create(SequenceNumberConditionsSchema)` to create a new message.
+ */
+export const SequenceNumberConditionsSchema: GenMessage<SequenceNumberConditions> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_objects, 40);
+
+/**
+ * @generated from message stamp.v1.PutPages
+ */
+export type PutPages = Message<"stamp.v1.PutPages"> & {
+  /**
+   * @generated from field: stamp.v1.BlobName name = 1;
+   */
+  name?: BlobName | undefined;
+
+  /**
+   * @generated from field: stamp.v1.Conditions conditions = 2;
+   */
+  conditions?: Conditions | undefined;
+
+  /**
+   * @generated from field: stamp.v1.SequenceNumberConditions sequence = 3;
+   */
+  sequence?: SequenceNumberConditions | undefined;
+
+  /**
+   * Both multiples of 512; the body is as long as the range.
+   *
+   * @generated from field: uint64 start_bytes = 4;
+   */
+  startBytes: bigint;
+
+  /**
+   * @generated from field: stamp.v1.Body body = 5;
+   */
+  body?: Body | undefined;
+};
+
+/**
+ * Describes the message stamp.v1.PutPages.
+ * Use `create(PutPagesSchema)` to create a new message.
+ */
+export const PutPagesSchema: GenMessage<PutPages> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_objects, 41);
+
+/**
+ * Done in steps, so that no commit is large: an answer may say where to go on, which the caller does without the conditions.
+ *
+ * @generated from message stamp.v1.ClearPages
+ */
+export type ClearPages = Message<"stamp.v1.ClearPages"> & {
+  /**
+   * @generated from field: stamp.v1.BlobName name = 1;
+   */
+  name?: BlobName | undefined;
+
+  /**
+   * @generated from field: stamp.v1.Conditions conditions = 2;
+   */
+  conditions?: Conditions | undefined;
+
+  /**
+   * @generated from field: stamp.v1.SequenceNumberConditions sequence = 3;
+   */
+  sequence?: SequenceNumberConditions | undefined;
+
+  /**
+   * @generated from field: uint64 start_bytes = 4;
+   */
+  startBytes: bigint;
+
+  /**
+   * @generated from field: uint64 end_bytes = 5;
+   */
+  endBytes: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.ClearPages.
+ * Use `create(ClearPagesSchema)` to create a new message.
+ */
+export const ClearPagesSchema: GenMessage<ClearPages> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_objects, 42);
+
+/**
+ * @generated from message stamp.v1.Cleared
+ */
+export type Cleared = Message<"stamp.v1.Cleared"> & {
+  /**
+   * @generated from field: stamp.v1.Blob blob = 1;
+   */
+  blob?: Blob | undefined;
+
+  /**
+   * Where to go on; 0: it is done.
+   *
+   * @generated from field: uint64 next_bytes = 2;
+   */
+  nextBytes: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.Cleared.
+ * Use `create(ClearedSchema)` to create a new message.
+ */
+export const ClearedSchema: GenMessage<Cleared> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_objects, 43);
+
+/**
+ * What is absent stays as it is. A smaller length is reached in steps, as pages are cleared.
+ *
+ * @generated from message stamp.v1.SetPageBlobProperties
+ */
+export type SetPageBlobProperties = Message<"stamp.v1.SetPageBlobProperties"> & {
+  /**
+   * @generated from field: stamp.v1.BlobName name = 1;
+   */
+  name?: BlobName | undefined;
+
+  /**
+   * @generated from field: stamp.v1.Conditions conditions = 2;
+   */
+  conditions?: Conditions | undefined;
+
+  /**
+   * @generated from field: stamp.v1.BlobHeaders headers = 3;
+   */
+  headers?: BlobHeaders | undefined;
+
+  /**
+   * @generated from field: optional uint64 content_length_bytes = 4;
+   */
+  contentLengthBytes?: bigint | undefined;
+
+  /**
+   * @generated from field: stamp.v1.SequenceNumberAction action = 5;
+   */
+  action: SequenceNumberAction;
+
+  /**
+   * @generated from field: uint64 sequence_number = 6;
+   */
+  sequenceNumber: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.SetPageBlobProperties.
+ * Use `create(SetPageBlobPropertiesSchema)` to create a new message.
+ */
+export const SetPageBlobPropertiesSchema: GenMessage<SetPageBlobProperties> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_objects, 44);
+
+/**
+ * Pages that were written and not cleared since; with `previous`, pages that differ from that snapshot.
+ *
+ * @generated from message stamp.v1.GetPageRanges
+ */
+export type GetPageRanges = Message<"stamp.v1.GetPageRanges"> & {
+  /**
+   * @generated from field: stamp.v1.BlobName name = 1;
+   */
+  name?: BlobName | undefined;
+
+  /**
+   * @generated from field: stamp.v1.Conditions conditions = 2;
+   */
+  conditions?: Conditions | undefined;
+
+  /**
+   * @generated from field: uint64 start_bytes = 3;
+   */
+  startBytes: bigint;
+
+  /**
+   * @generated from field: optional uint64 end_bytes = 4;
+   */
+  endBytes?: bigint | undefined;
+
+  /**
+   * @generated from field: uint32 ranges_max = 5;
+   */
+  rangesMax: number;
+
+  /**
+   * @generated from field: optional string previous = 6;
+   */
+  previous?: string | undefined;
+};
+
+/**
+ * Describes the message stamp.v1.GetPageRanges.
+ * Use `create(GetPageRangesSchema)` to create a new message.
+ */
+export const GetPageRangesSchema: GenMessage<GetPageRanges> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_objects, 45);
+
+/**
+ * @generated from message stamp.v1.PageRange
+ */
+export type PageRange = Message<"stamp.v1.PageRange"> & {
+  /**
+   * @generated from field: uint64 start_bytes = 1;
+   */
+  startBytes: bigint;
+
+  /**
+   * Exclusive.
+   *
+   * @generated from field: uint64 end_bytes = 2;
+   */
+  endBytes: bigint;
+
+  /**
+   * It holds zeros now and held something in the previous snapshot.
+   *
+   * @generated from field: bool cleared = 3;
+   */
+  cleared: boolean;
+};
+
+/**
+ * Describes the message stamp.v1.PageRange.
+ * Use `create(PageRangeSchema)` to create a new message.
+ */
+export const PageRangeSchema: GenMessage<PageRange> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_objects, 46);
+
+/**
+ * @generated from message stamp.v1.PageRanges
+ */
+export type PageRanges = Message<"stamp.v1.PageRanges"> & {
+  /**
+   * @generated from field: stamp.v1.Blob blob = 1;
+   */
+  blob?: Blob | undefined;
+
+  /**
+   * @generated from field: repeated stamp.v1.PageRange ranges = 2;
+   */
+  ranges: PageRange[];
+
+  /**
+   * Where to go on; 0: that is all.
+   *
+   * @generated from field: uint64 next_bytes = 3;
+   */
+  nextBytes: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.PageRanges.
+ * Use `create(PageRangesSchema)` to create a new message.
+ */
+export const PageRangesSchema: GenMessage<PageRanges> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_objects, 47);
+
+/**
  * @generated from enum stamp.v1.BlockSource
  */
 export const BlockSource = {
@@ -1460,4 +1921,40 @@ export type BlockSource = (typeof BlockSource)[keyof typeof BlockSource] | Unkno
  */
 export const BlockSourceSchema: GenEnum<BlockSource> = /*@__PURE__*/
   enumDesc(file_stamp_v1_objects, 0);
+
+/**
+ * @generated from enum stamp.v1.SequenceNumberAction
+ */
+export const SequenceNumberAction = {
+  /**
+   * @generated from enum value: SEQUENCE_NUMBER_ACTION_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: SEQUENCE_NUMBER_ACTION_MAX = 1;
+   */
+  MAX: 1,
+
+  /**
+   * @generated from enum value: SEQUENCE_NUMBER_ACTION_UPDATE = 2;
+   */
+  UPDATE: 2,
+
+  /**
+   * @generated from enum value: SEQUENCE_NUMBER_ACTION_INCREMENT = 3;
+   */
+  INCREMENT: 3,
+} as const;
+
+/**
+ * @generated from enum stamp.v1.SequenceNumberAction
+ */
+export type SequenceNumberAction = (typeof SequenceNumberAction)[keyof typeof SequenceNumberAction] | UnknownEnum;
+
+/**
+ * Describes the enum stamp.v1.SequenceNumberAction.
+ */
+export const SequenceNumberActionSchema: GenEnum<SequenceNumberAction> = /*@__PURE__*/
+  enumDesc(file_stamp_v1_objects, 1);
 

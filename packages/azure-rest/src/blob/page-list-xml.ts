@@ -1,0 +1,19 @@
+/** The answer of Get Page Ranges. Ends of ranges are inclusive there. */
+import { element } from "../xml-text.ts";
+
+export interface ListedPageRange {
+  readonly startBytes: number;
+  /** Exclusive. */
+  readonly endBytes: number;
+  readonly cleared: boolean;
+}
+
+/** `nextMarker`: empty at the end. */
+export function pageListXml(ranges: readonly ListedPageRange[], nextMarker: string): string {
+  let text = '<?xml version="1.0" encoding="utf-8"?><PageList>';
+  for (const { startBytes, endBytes, cleared } of ranges) {
+    const name = cleared ? "ClearRange" : "PageRange";
+    text += `<${name}><Start>${startBytes}</Start><End>${endBytes - 1}</End></${name}>`;
+  }
+  return `${text}${nextMarker === "" ? "" : element("NextMarker", nextMarker)}</PageList>`;
+}
