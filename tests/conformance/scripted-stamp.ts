@@ -59,16 +59,16 @@ class MemoryRows {
     return this.#values.get(String(key));
   }
 
-  scan(low: Uint8Array, high: Uint8Array, rowsMax: number): { rows: RowEntry[]; more: boolean } {
+  scan(low: Uint8Array, high: Uint8Array, rowsMax: number): { rows: RowEntry[]; more: boolean; deleted: number } {
     const from = this.#find(low);
     const rows: RowEntry[] = [];
     for (let i = from; i < this.#keys.length; i++) {
       const key = this.#keys[i] as Uint8Array;
       if (high.length > 0 && compareBytes(key, high) >= 0) break;
-      if (rows.length === rowsMax) return { rows, more: true };
+      if (rows.length === rowsMax) return { rows, more: true, deleted: 0 };
       rows.push({ key, value: this.#values.get(String(key)) as Uint8Array });
     }
-    return { rows, more: false };
+    return { rows, more: false, deleted: 0 };
   }
 
   apply(writes: Decision["writes"]): void {

@@ -22,10 +22,12 @@ export const serviceErrorCodes = [
   "InvalidBlockList",
   "InvalidDuplicateRow",
   "InvalidPageRange",
+  "InvalidQueryParameterValue",
   "InvalidRange",
   "LeaseNotPresentWithBlobOperation",
   "LeaseNotPresentWithContainerOperation",
   "MaxBlobSizeConditionNotMet",
+  "MessageNotFound",
   "MultipleConditionHeadersNotSupported",
   "ResourceNotFound",
   "TableAlreadyExists",
@@ -34,6 +36,9 @@ export const serviceErrorCodes = [
   "UpdateConditionNotSatisfied",
   "SequenceNumberConditionNotMet",
   "SequenceNumberIncrementTooLarge",
+  "PopReceiptMismatch",
+  "QueueAlreadyExists",
+  "QueueNotFound",
 ] as const;
 export type ServiceErrorCode = (typeof serviceErrorCodes)[number];
 

@@ -5,6 +5,8 @@
  */
 import type { ServiceError } from "./errors.ts";
 import type { BlobName } from "./object-keys.ts";
+import type { QueueOperation, QueueResult } from "./queues/operation.ts";
+import { isQueueRead } from "./queues/routing.ts";
 import type { Place } from "./rows/row.ts";
 import { isTableRead, type TableOperation, type TableResult } from "./tables/operation.ts";
 
@@ -207,6 +209,7 @@ export type Operation =
   | { readonly case: "putBlockList"; readonly value: PutBlockList }
   | { readonly case: "getBlockList"; readonly value: OnBlob & { readonly committed: boolean; readonly uncommitted: boolean } }
   | { readonly case: "table"; readonly value: TableOperation }
+  | { readonly case: "queue"; readonly value: QueueOperation }
   | { readonly case: "appendBlock"; readonly value: AppendBlock }
   | { readonly case: "sealBlob"; readonly value: OnBlob & { readonly appendPosition?: number | undefined } }
   | { readonly case: "putPages"; readonly value: PutPages }
@@ -229,12 +232,15 @@ const readKinds: ReadonlySet<OperationKind> = new Set([
 ]);
 
 /** Whether it changes nothing: it is read at a snapshot and waits for no write. */
-export const isRead = (operation: Operation): boolean =>
-  operation.case === "table" ? isTableRead(operation.value) : readKinds.has(operation.case);
+export function isRead(operation: Operation): boolean {
+  if (operation.case === "table") return isTableRead(operation.value);
+  return operation.case === "queue" ? isQueueRead(operation.value.kind.case) : readKinds.has(operation.case);
+}
 
 /** Whether it may go on in one range after the other. */
 export function goesOverRanges(operation: Operation): boolean {
   if (operation.case === "table") return operation.value.case === "listTables" || operation.value.case === "queryEntities";
+  if (operation.case === "queue") return operation.value.kind.case === "listQueues";
   return operation.case === "listBlobs" || operation.case === "listContainers" || operation.case === "listAccounts";
 }
 
@@ -308,6 +314,7 @@ export type OperationResult =
       };
     }
   | { readonly case: "table"; readonly value: TableResult }
+  | { readonly case: "queue"; readonly value: QueueResult }
   | { readonly case: "done" }
   | { readonly case: "appended"; readonly value: { readonly blob: Blob; readonly offsetBytes: number } }
   | {

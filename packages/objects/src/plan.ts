@@ -14,13 +14,28 @@ export interface RowEntry {
 
 export type Read =
   | { readonly kind: "get"; readonly key: Uint8Array }
-  /** Rows from `low` (inclusive) to `high` (exclusive), at most `rowsMax` of them; fewer when they grow larger than `bytesMax`, but at least one if there is any. */
-  | { readonly kind: "scan"; readonly low: Uint8Array; readonly high: Uint8Array; readonly rowsMax: number; readonly bytesMax: number };
+  | ({ readonly kind: "scan"; readonly low: Uint8Array; readonly high: Uint8Array } & ScanLimits);
 
-export type ReadAnswer =
-  | { readonly kind: "get"; readonly value: Uint8Array | undefined }
-  /** `more`: it stopped at a limit, not at `high`. */
-  | { readonly kind: "scan"; readonly rows: readonly RowEntry[]; readonly more: boolean };
+/** Of rows from `low` (inclusive) to `high` (exclusive). */
+export interface ScanLimits {
+  readonly rowsMax: number;
+  /** Fewer rows when they grow larger, but at least one if there is any. */
+  readonly bytesMax: number;
+  /** Deleted rows to step over, which cost as much as rows; beyond, the scan stops and says where. Without it all are. */
+  readonly deletedMax?: number;
+}
+
+export type ReadAnswer = { readonly kind: "get"; readonly value: Uint8Array | undefined } | ({ readonly kind: "scan" } & ScanAnswer);
+
+export interface ScanAnswer {
+  readonly rows: readonly RowEntry[];
+  /** It stopped at a limit, not at `high`. */
+  readonly more: boolean;
+  /** Rows that were stepped over because they are deleted. */
+  readonly deleted: number;
+  /** Where it stopped because of `deletedMax`: nothing lies between the last row (or `low`) and this key. */
+  readonly stoppedAt?: Uint8Array | undefined;
+}
 
 export type RowWrite =
   | { readonly kind: "put"; readonly key: Uint8Array; readonly value: Uint8Array }
@@ -56,11 +71,7 @@ export function* getRow(key: Uint8Array): Plan<Uint8Array | undefined> {
   return answer.value;
 }
 
-export function* scanRows(
-  low: Uint8Array,
-  high: Uint8Array,
-  limits: { readonly rowsMax: number; readonly bytesMax: number },
-): Plan<{ readonly rows: readonly RowEntry[]; readonly more: boolean }> {
+export function* scanRows(low: Uint8Array, high: Uint8Array, limits: ScanLimits): Plan<ScanAnswer> {
   const answer = yield { kind: "scan", low, high, ...limits };
   assert(answer.kind === "scan", "a scan is answered by a scan");
   return answer;

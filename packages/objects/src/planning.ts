@@ -8,6 +8,7 @@ import { listBlobs, listContainers } from "./blobs/listing.ts";
 import { clearPages, getPageRanges, putPages, setPageBlobProperties } from "./blobs/pages.ts";
 import type { Operation } from "./operation.ts";
 import type { Plan, PlanContext } from "./plan.ts";
+import { planOfQueue } from "./queues/planning.ts";
 import { planOfTables } from "./tables/planning.ts";
 
 export function planOf(operation: Operation, context: PlanContext): Plan {
@@ -50,6 +51,8 @@ export function planOf(operation: Operation, context: PlanContext): Plan {
       return getBlockList(operation.value, context);
     case "table":
       return planOfTables(operation.value, context);
+    case "queue":
+      return planOfQueue(operation.value, context);
     case "appendBlock":
       return appendBlock(operation.value, context);
     case "sealBlob":

@@ -4,8 +4,9 @@
  * well as ours: only names are looked at.
  */
 import { assert, type Rules } from "@stamp/base";
+import { type ListStart, listStart } from "./list-start.ts";
 import { accountKey, accountsFrom, blobPrefix, blobsPrefix, containerKey, containersPrefix } from "./object-keys.ts";
-import { compareText } from "./rows/key.ts";
+import { isOnMessages, type RoutableQueueKind, routeOfQueue } from "./queues/routing.ts";
 import type { ObjectTable } from "./rows/schemas.ts";
 import type { TableOperation } from "./tables/operation.ts";
 import { lockKeysOfTables, routeOfTables } from "./tables/routing.ts";
@@ -20,12 +21,6 @@ interface Named {
 interface OfContainer {
   readonly account: string;
   readonly container: string;
-}
-
-/** Absent is empty. */
-interface ListStart {
-  readonly prefix?: string | undefined;
-  readonly marker?: string | undefined;
 }
 
 type OnBlobKind =
@@ -52,6 +47,7 @@ export type Routable =
   | { readonly case: "createContainer" | "getContainer" | "setContainerMetadata" | "deleteContainer"; readonly value: OfContainer }
   | { readonly case: "listContainers"; readonly value: { readonly account: string } & ListStart }
   | { readonly case: "table"; readonly value: TableOperation }
+  | { readonly case: "queue"; readonly value: { readonly kind?: RoutableQueueKind | { readonly case?: undefined } | undefined } }
   | { readonly case: OnBlobKind; readonly value: { readonly name?: Named | undefined } }
   | {
       readonly case: "listBlobs";
@@ -89,6 +85,11 @@ export function routeOf(rules: Rules, operation: Routable): Route {
     }
     case "table":
       return routeOfTables(rules, operation.value);
+    case "queue": {
+      const kind = operation.value.kind;
+      assert(kind?.case !== undefined, "an operation on queues has a kind");
+      return routeOfQueue(rules, kind);
+    }
     default: {
       const name = operation.value.name;
       assert(name !== undefined, "an operation on a blob has a name");
@@ -102,11 +103,12 @@ const named = (name: { readonly account: string; readonly containerIncarnation: 
   containerIncarnation: Number(name.containerIncarnation),
 });
 
-/** Names that begin with the prefix, from the marker on. */
-function listStart(keyOf: (text: string) => Uint8Array, { prefix = "", marker = "" }: ListStart): Uint8Array {
-  return compareText(marker, prefix) > 0 ? keyOf(marker) : keyOf(prefix);
-}
-
 /** Operations that share a lock key are decided one after another; others, independently. Reads need none. */
 export const lockKeysOf = (rules: Rules, operation: Routable): Uint8Array[] =>
   operation.case === "table" ? lockKeysOfTables(rules, operation.value) : [routeOf(rules, operation).key];
+
+/** Whether many of one lock key are decided before the first of them is durable: each sees what those before it decided. */
+export function isPipelined(operation: Routable): boolean {
+  const kind = operation.case === "queue" ? operation.value.kind?.case : undefined;
+  return kind !== undefined && isOnMessages(kind);
+}

@@ -61,6 +61,6 @@ export class TestTable {
       .filter((row) => compareBytes(row.key, read.low) >= 0 && compareBytes(row.key, read.high) < 0)
       .sort((a, b) => compareBytes(a.key, b.key));
     const limit = Math.min(read.rowsMax, this.scanRowsMax);
-    return { kind: "scan", rows: found.slice(0, limit), more: found.length > limit };
+    return { kind: "scan", rows: found.slice(0, limit), more: found.length > limit, deleted: 0 };
   }
 }

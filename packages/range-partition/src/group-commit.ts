@@ -6,7 +6,7 @@
  * applied only after its record is durable, in sequence order; when an append fails the log is lost (the stream layer repeats everything
  * else itself), and nothing is ever committed again.
  */
-import { type Failure, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
+import { type Failed, type Failure, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
 import { encodeCommit, writesBytes } from "@stamp/lsm";
 import type { Timer, World } from "@stamp/ports";
 import type { OwnedStream, Place } from "@stamp/stream-client";
@@ -36,6 +36,7 @@ export interface GroupCommitOptions {
 interface Queued {
   readonly writes: readonly RowWrite[];
   readonly bytes: number;
+  readonly stays: boolean;
   readonly settle: (outcome: Outcome<void>) => void;
 }
 
@@ -79,25 +80,36 @@ export class GroupCommit {
     return this.#lastTicket;
   }
 
-  /**
-   * Commits the writes in one record with all that waits. `leave` runs when the outcome is certain: at once with the answer, or, when the
-   * caller was told `unknown` at its deadline, later, or never when nobody can say.
-   */
-  commit(writes: readonly RowWrite[], timeoutMs: number, leave: () => void): Promise<Outcome<void>> {
+  /** Why these writes can't be queued; undefined when they can. */
+  refusal(writes: readonly RowWrite[]): Failed | undefined {
+    if (this.#ended !== undefined) return { ok: false, failure: { ...this.#ended, applied: "no" } };
     const bytes = writesBytes(writes);
     const { groupBytesMax } = this.#options;
-    if (this.#ended !== undefined || bytes + recordOverheadBytes > groupBytesMax) {
+    if (bytes + recordOverheadBytes <= groupBytesMax) return undefined;
+    return refused("invalidArgument", "messageTooLarge", `a transaction of ${bytes} bytes, at most ${groupBytesMax}`);
+  }
+
+  /**
+   * Commits the writes in one record with all that waits. `leave` runs when the outcome is certain: at once with the answer, or, when the
+   * caller was told `unknown` at its deadline, later, or never when nobody can say. With `settled`, others have seen what it writes: it is
+   * not taken back at its deadline, and `settled` says whether it became durable (and is applied).
+   */
+  commit(writes: readonly RowWrite[], timeoutMs: number, leave: () => void, settled?: (durable: boolean) => void): Promise<Outcome<void>> {
+    const refusal = this.refusal(writes);
+    if (refusal !== undefined) {
       leave();
-      if (this.#ended !== undefined) return Promise.resolve({ ok: false, failure: { ...this.#ended, applied: "no" } });
-      return Promise.resolve(refused("invalidArgument", "messageTooLarge", `a transaction of ${bytes} bytes, at most ${groupBytesMax}`));
+      settled?.(false);
+      return Promise.resolve(refusal);
     }
     return new Promise((resolve) => {
       let timer: Timer | undefined;
       const queued: Queued = {
         writes,
-        bytes,
+        bytes: writesBytes(writes),
+        stays: settled !== undefined,
         settle: (outcome) => {
           timer?.cancel();
+          settled?.(outcome.ok);
           if (outcome.ok || outcome.failure.applied === "no") leave();
           resolve(outcome);
         },
@@ -126,7 +138,7 @@ export class GroupCommit {
 
   #late(queued: Queued, resolve: (outcome: Outcome<void>) => void): void {
     const at = this.#queue.indexOf(queued);
-    if (at >= 0) {
+    if (at >= 0 && !queued.stays) {
       this.#queue.splice(at, 1);
       queued.settle(refused("deadlineExceeded", "timeout", "the commit was not sent in time"));
       return;

@@ -4,6 +4,7 @@
  */
 import { assert, compareBytes } from "@stamp/base";
 import type { Clock } from "@stamp/ports";
+import { nameOfKey } from "./pipelines.ts";
 
 type Waiter = () => void;
 
@@ -22,7 +23,7 @@ export class KeyLocks {
 
   /** Resolves to the release, or to undefined when the time is over first. */
   acquire(key: Uint8Array, timeoutMs: number): Promise<(() => void) | undefined> {
-    const name = nameOf(key);
+    const name = nameOfKey(key);
     const release = (): void => this.#release(name);
     const waiters = this.#held.get(name);
     if (waiters === undefined) {
@@ -72,11 +73,4 @@ export class KeyLocks {
     if (next === undefined) this.#held.delete(name);
     else next();
   }
-}
-
-/** One UTF-16 unit a byte: short, and equal exactly when the bytes are. */
-function nameOf(key: Uint8Array): string {
-  let name = "";
-  for (const byte of key) name += String.fromCharCode(byte);
-  return name;
 }

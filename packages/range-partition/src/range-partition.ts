@@ -6,14 +6,16 @@
  * reads what may still vanish; sequences rise without a gap in the log; a snapshot sees exactly the commits up to its sequence.
  */
 import { assert, compareBytes, type Failure, FailureError, type Outcome, ok, present, refused } from "@stamp/base";
-import { MemoryTable } from "@stamp/lsm";
-import { jittered, sleep, type World } from "@stamp/ports";
+import { type Entry, MemoryTable } from "@stamp/lsm";
+import { jittered, sleep, type World, within } from "@stamp/ports";
 import type { OwnedStream, Place, StreamClient } from "@stamp/stream-client";
 import type { Storage } from "./checkpoint-reader.ts";
 import { type Committed, GroupCommit } from "./group-commit.ts";
 import { KeyLocks } from "./key-locks.ts";
 import { type Loaded, loadPartition } from "./load.ts";
 import { type Frozen, Maintenance } from "./maintenance.ts";
+import { PendingWrites } from "./pending-writes.ts";
+import { Pipelines } from "./pipelines.ts";
 import { getVersion, scanVersions, type TableView } from "./tables.ts";
 import type {
   Decided,
@@ -50,6 +52,8 @@ export class RangePartition {
   readonly #locks: KeyLocks;
   /** What each open snapshot reads from. */
   readonly #views = new WeakMap<Snapshot, TableView>();
+  readonly #pending = new PendingWrites();
+  readonly #pipelines = new Pipelines();
   #active: MemoryTable;
   #frozen: Frozen | undefined;
   #visible: number;
@@ -174,6 +178,7 @@ export class RangePartition {
     if (this.#transactions >= this.#limits.transactionsMax) {
       return refused("resourceExhausted", "overloaded", `${this.#transactions} transactions wait in ${this.rangeId}`);
     }
+    assert(!options.pipelined || lockKey instanceof Uint8Array, "a pipelined transaction has one lock key");
     const { clock } = this.#world;
     const deadlineMs = clock.monotonicMs() + options.timeoutMs;
     this.#transactions++;
@@ -193,12 +198,13 @@ export class RangePartition {
     const ticket = this.#commit.takeTicket();
     try {
       this.#alive();
-      decided = await decide(this.#transaction(ticket));
+      decided = await decide(this.#transaction(ticket, options.pipelined === true));
     } catch (error) {
       leave();
       if (error instanceof FailureError) return { ok: false, failure: error.failure };
       throw error;
     }
+    if (options.pipelined && lockKey instanceof Uint8Array) return this.#pipelined(lockKey, decided, deadlineMs, release);
     if (decided.writes.length === 0) {
       leave();
       return ok(decided.result);
@@ -206,6 +212,40 @@ export class RangePartition {
     for (const { key } of decided.writes) assert(this.#inRange(key), "a write inside the range");
     const committed = await this.#commit.commit(decided.writes, Math.max(1, deadlineMs - clock.monotonicMs()), leave);
     return committed.ok ? ok(decided.result) : committed;
+  }
+
+  /**
+   * The lock is free as soon as the writes are queued: what comes next sees them and is queued behind them, so it is never durable without
+   * them. What was decided without writing may have been decided by what is not durable yet: it is answered when that is (rule
+   * pipelineAnswersDurable).
+   */
+  async #pipelined<T>(lockKey: Uint8Array, decided: Decided<T>, deadlineMs: number, release: () => void): Promise<Outcome<T>> {
+    const { writes, result } = decided;
+    const { clock, rules } = this.#world;
+    const leave = (): void => {
+      this.#transactions--;
+    };
+    const leftMs = Math.max(1, deadlineMs - clock.monotonicMs());
+    const refusal = writes.length > 0 ? this.#commit.refusal(writes) : undefined;
+    if (writes.length === 0 || refusal !== undefined) {
+      const before = this.#pipelines.last(lockKey);
+      release();
+      const durable = before === undefined || !rules.on("pipelineAnswersDurable") || (await within(clock, leftMs, before));
+      leave();
+      if (durable) return refusal ?? ok(result);
+      if (this.#ended !== undefined) return { ok: false, failure: this.#ended };
+      return refused("deadlineExceeded", "timeout", `what was seen in ${this.rangeId} did not become durable in time`);
+    }
+    for (const { key } of writes) assert(this.#inRange(key), "a write inside the range");
+    const applied = rules.on("pipelineSeesPending") ? this.#pending.add(writes) : undefined;
+    const settled = this.#pipelines.enter(lockKey);
+    const committing = this.#commit.commit(writes, leftMs, leave, (durable) => {
+      if (durable) applied?.();
+      settled(durable);
+    });
+    release();
+    const committed = await committing;
+    return committed.ok ? ok(result) : committed;
   }
 
   /** Appends to the blob data stream, one block a chunk. Bytes that no row refers to are garbage. */
@@ -235,12 +275,20 @@ export class RangePartition {
     await this.#closeStreams();
   }
 
-  #transaction(ticket: number): Transaction {
+  #transaction(ticket: number, pipelined: boolean): Transaction {
+    const pending = pipelined ? this.#pending.tables : [];
+    const common = { nextSequence: ticket, ownsPlace: (place: Place) => this.ownsPlace(place) };
+    if (pending.length === 0) return { ...common, get: (key) => this.get(key), scan: (range) => this.scan(range) };
+    // Everything committed and, over it, everything decided.
+    const view = (): TableView => {
+      this.#alive();
+      const committed = this.#view();
+      return { ...committed, memory: [...pending, ...committed.memory] };
+    };
     return {
-      nextSequence: ticket,
-      get: (key) => this.get(key),
-      scan: (range) => this.scan(range),
-      ownsPlace: (place) => this.ownsPlace(place),
+      ...common,
+      get: async (key) => (await getVersion(view(), key, Number.MAX_SAFE_INTEGER))?.value,
+      scan: (range) => rowsOf(scanVersions(view(), range, Number.MAX_SAFE_INTEGER)),
     };
   }
 
@@ -343,4 +391,8 @@ export class RangePartition {
   #alive(): void {
     if (this.#ended !== undefined) throw new FailureError(this.#ended);
   }
+}
+
+async function* rowsOf(versions: AsyncIterable<Entry>): AsyncGenerator<Row, void, void> {
+  for await (const { key, value } of versions) yield [key, value as Uint8Array];
 }

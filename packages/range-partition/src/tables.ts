@@ -2,9 +2,10 @@
  * What a partition holds, newest first: the memory table that takes commits, those that are being written out, and the checkpoints. A
  * `TableView` is one moment's list; it stays readable while commits, checkpoints and merges go on.
  */
-import type { Entry, KeyRange, MemoryTable } from "@stamp/lsm";
+import type { Entry, MemoryTable } from "@stamp/lsm";
 import { Merger } from "@stamp/lsm";
 import type { Checkpoint } from "./checkpoint-reader.ts";
+import type { ScanRange } from "./types.ts";
 
 export interface TableView {
   /** Newest first. */
@@ -27,7 +28,7 @@ export async function getVersion(view: TableView, key: Uint8Array, snapshotSeque
 }
 
 /** Per key the newest visible version, tombstones left out. Throws FailureError. */
-export async function* scanVersions(view: TableView, range: KeyRange, snapshotSequence: number): AsyncGenerator<Entry, void, void> {
+export async function* scanVersions(view: TableView, range: ScanRange, snapshotSequence: number): AsyncGenerator<Entry, void, void> {
   const sources: (Iterator<Entry, void> | AsyncIterator<Entry, void>)[] = [
     ...view.memory.map((table) => table.iterate(range, snapshotSequence)),
     ...view.checkpoints.map((checkpoint) => checkpoint.iterate(range, snapshotSequence)),
@@ -40,6 +41,10 @@ export async function* scanVersions(view: TableView, range: KeyRange, snapshotSe
   for (let source = 0; source < sources.length; source++) await advance(source);
   for (let next = merger.nextKey(); next !== undefined; next = merger.nextKey()) {
     if (next.entry.value !== undefined) yield next.entry;
+    else if (range.walk !== undefined && ++range.walk.deleted > range.walk.deletedMax) {
+      range.walk.stoppedAt = next.entry.key;
+      return;
+    }
     for (const source of next.advance) await advance(source);
   }
 }

@@ -11,6 +11,17 @@ export interface ScanRange {
   readonly gte?: Uint8Array;
   readonly lt?: Uint8Array;
   readonly reverse?: boolean;
+  /** Counts what the scan steps over, and can end it. */
+  readonly walk?: DeletedWalk;
+}
+
+/** Deleted rows cost a scan as much as rows do until checkpoints are merged, but it does not give them. Written by the scan. */
+export interface DeletedWalk {
+  /** The scan ends before it steps over more. */
+  readonly deletedMax: number;
+  deleted: number;
+  /** The key of the deleted row at which it ended for that reason. */
+  stoppedAt: Uint8Array | undefined;
 }
 
 /** Key and value, both owned by the partition: never change them, copy when keeping them for long. */
@@ -41,6 +52,11 @@ export interface Decided<T> {
 
 export interface TransactOptions {
   readonly timeoutMs: number;
+  /**
+   * The lock key is free again when the transaction is decided, not when it is durable: the next one sees what this one writes, and
+   * cannot become durable before it. For rows that are written under this lock key only, and by pipelined transactions only.
+   */
+  readonly pipelined?: boolean;
 }
 
 export interface PartitionStreamNames {

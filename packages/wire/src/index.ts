@@ -5,6 +5,7 @@ export * from "./gen/stamp/v1/entities_pb.ts";
 export * from "./gen/stamp/v1/extent_node_pb.ts";
 export * from "./gen/stamp/v1/front_end_pb.ts";
 export * from "./gen/stamp/v1/lock_service_pb.ts";
+export * from "./gen/stamp/v1/messages_pb.ts";
 export * from "./gen/stamp/v1/metadata_store_pb.ts";
 export * from "./gen/stamp/v1/objects_pb.ts";
 export * from "./gen/stamp/v1/partition_manager_pb.ts";

@@ -10,6 +10,7 @@ import {
   encodeKey,
   encodeRow,
   entitySchema,
+  messageSchema,
   objectTables,
   routeOf,
   type Schema,
@@ -26,7 +27,7 @@ const schemas: readonly (readonly [string, Schema])[] = [
   ["Account", accountSchema],
   ["Blob", blobSchema],
   ["Entity", entitySchema],
-  ["Message", {}],
+  ["Message", messageSchema],
   ["Partition Map", partitionMapSchema],
   ["Schema", schemaSchema],
 ];

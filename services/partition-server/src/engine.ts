@@ -1,17 +1,13 @@
 /** What a partition server needs of a loaded range partition; @stamp/range-partition gives it (range-engine.ts), tests give another. */
 import type { Outcome } from "@stamp/base";
-import type { Decision, Place, RowEntry } from "@stamp/objects";
+import type { Decision, Place, ScanAnswer, ScanLimits } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import type { ExtentLocation } from "@stamp/wire";
 
 /** Rows as of one moment. */
 export interface RowView {
   get(key: Uint8Array): Promise<Outcome<Uint8Array | undefined>>;
-  scan(
-    low: Uint8Array,
-    high: Uint8Array,
-    limits: { readonly rowsMax: number; readonly bytesMax: number },
-  ): Promise<Outcome<{ readonly rows: readonly RowEntry[]; readonly more: boolean }>>;
+  scan(low: Uint8Array, high: Uint8Array, limits: ScanLimits): Promise<Outcome<ScanAnswer>>;
 }
 
 export interface EngineFacts {
@@ -24,11 +20,14 @@ export interface EngineFacts {
 export interface RangeEngine {
   /** Rows at the newest commit. */
   read<T>(work: (view: RowView) => Promise<Outcome<T>>): Promise<Outcome<T>>;
-  /** Decides in the order of these keys and commits what was decided; the answer comes when it is durable and applied. */
+  /**
+   * Decides in the order of these keys and commits what was decided; the answer comes when it is durable and applied. Pipelined: the next
+   * one of the same (one) key is decided before that.
+   */
   transact(
     lockKeys: readonly Uint8Array[],
     decide: (view: RowView, sequence: number) => Promise<Outcome<Decision>>,
-    timeoutMs: number,
+    options: { readonly timeoutMs: number; readonly pipelined: boolean },
   ): Promise<Outcome<Decision>>;
   /** To the blob data stream, in one piece. */
   appendData(payload: Uint8Array, timeoutMs: number): Promise<Outcome<Place>>;

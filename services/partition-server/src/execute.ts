@@ -11,6 +11,7 @@ import {
   type Decision,
   goesOverRanges,
   inlineBytesMax,
+  isPipelined,
   isRead,
   lockKeysOf,
   type Operation,
@@ -138,7 +139,8 @@ export class Executor {
     const operation = spilled.value;
     if (this.#left(deadlineMs) <= 0) return refused("deadlineExceeded", "timeout", "no time is left to write");
     const decide = (view: RowView, sequence: number) => this.#run(held, operation, view, sequence);
-    return held.engine.transact(lockKeysOf(this.#world.rules, operation), decide, this.#left(deadlineMs));
+    const options = { timeoutMs: this.#left(deadlineMs), pipelined: isPipelined(operation) };
+    return held.engine.transact(lockKeysOf(this.#world.rules, operation), decide, options);
   }
 
   /** Bytes that do not belong into a row are put into the blob data stream, wherever the caller put them. */
@@ -180,7 +182,7 @@ export class Executor {
         } else {
           const rows = await view.scan(read.low, read.high, read);
           if (!rows.ok) return rows;
-          step = plan.next({ kind: "scan", rows: rows.value.rows, more: rows.value.more });
+          step = plan.next({ kind: "scan", ...rows.value });
         }
       }
       return ok(step.value);

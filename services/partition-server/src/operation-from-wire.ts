@@ -15,9 +15,10 @@ import {
 } from "@stamp/objects";
 import * as wire from "@stamp/wire";
 import { fromWire } from "@stamp/wire";
+import { queueOperationFromWire } from "./queue-on-wire.ts";
 import { tableOperationFromWire } from "./tables-from-wire.ts";
 
-const missing = (what: string): FailureError =>
+export const missing = (what: string): FailureError =>
   new FailureError({ code: "invalidArgument", reason: "badRequest", message: `an operation without ${what}`, applied: "no" });
 
 export function operationFromWire(operation: wire.Operation | undefined): Outcome<Operation> {
@@ -120,6 +121,8 @@ function convert(operation: wire.Operation | undefined): Operation {
       const range = { startBytes: fromWire(startBytes), endBytes: optional(endBytes), rangesMax, previous };
       return { case: kind.case, value: { ...onBlob(kind.value), ...range } };
     }
+    case "queue":
+      return { case: kind.case, value: queueOperationFromWire(kind.value) };
   }
 }
 

@@ -3,7 +3,7 @@ import { FailureError, type Outcome, ok, ownerEpoch, refused } from "@stamp/base
 import type { Decision } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
-import { RangePartition, type Row, type ScanRange } from "@stamp/range-partition";
+import { type DeletedWalk, RangePartition, type Row, type ScanRange } from "@stamp/range-partition";
 import { StreamClient } from "@stamp/stream-client";
 import type { PartitionServerConfig } from "./config.ts";
 import type { Engines, RangeEngine, RowView } from "./engine.ts";
@@ -63,7 +63,7 @@ function engineOf(partition: RangePartition): RangeEngine {
         snapshot.close();
       }
     },
-    transact: (lockKeys, decide, timeoutMs) =>
+    transact: (lockKeys, decide, options) =>
       partition
         .transact<Outcome<Decision>>(
           lockKeys.length === 1 ? (lockKeys[0] as Uint8Array) : lockKeys,
@@ -71,7 +71,7 @@ function engineOf(partition: RangePartition): RangeEngine {
             const result = await decide(viewOf(tx), tx.nextSequence);
             return { writes: result.ok ? result.value.writes : [], result };
           },
-          { timeoutMs },
+          options,
         )
         .then((outcome) => (outcome.ok ? outcome.value : outcome)),
     appendData: async (payload, timeoutMs) => {
@@ -93,16 +93,19 @@ function engineOf(partition: RangePartition): RangeEngine {
 function viewOf(source: RowSource): RowView {
   return {
     get: (key) => caught(async () => source.get(key)),
-    scan: (low, high, { rowsMax, bytesMax }) =>
+    scan: (low, high, { rowsMax, bytesMax, deletedMax = Number.POSITIVE_INFINITY }) =>
       caught(async () => {
         const rows: { key: Uint8Array; value: Uint8Array }[] = [];
+        const walk: DeletedWalk = { deletedMax, deleted: 0, stoppedAt: undefined };
         let bytes = 0;
-        for await (const [key, value] of source.scan({ gte: low, lt: high })) {
-          if (rows.length >= rowsMax || (rows.length > 0 && bytes + value.length > bytesMax)) return { rows, more: true };
+        for await (const [key, value] of source.scan({ gte: low, lt: high, walk })) {
+          if (rows.length >= rowsMax || (rows.length > 0 && bytes + value.length > bytesMax)) {
+            return { rows, more: true, deleted: walk.deleted };
+          }
           rows.push({ key, value });
           bytes += key.length + value.length;
         }
-        return { rows, more: false };
+        return { rows, more: walk.stoppedAt !== undefined, deleted: walk.deleted, stoppedAt: walk.stoppedAt };
       }),
   };
 }

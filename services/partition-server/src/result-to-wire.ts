@@ -11,6 +11,7 @@ import type {
   PlaceSchema,
 } from "@stamp/wire";
 import { toWire } from "@stamp/wire";
+import { queueResultToWire } from "./queue-on-wire.ts";
 import { tableResultToWire } from "./tables-to-wire.ts";
 
 type Init = MessageInitShape<typeof OperationResultSchema>;
@@ -51,6 +52,8 @@ export function resultToWire(result: OperationResult, extents: readonly ExtentLo
     }
     case "table":
       return { kind: { case: "table", value: tableResultToWire(result.value) } };
+    case "queue":
+      return { kind: { case: "queue", value: queueResultToWire(result.value) } };
     case "done":
       return { kind: { case: "done", value: {} } };
     case "appended":

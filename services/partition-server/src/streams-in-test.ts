@@ -148,7 +148,7 @@ class TestEngine implements RangeEngine {
         const found = [...rows.values()]
           .filter((row) => compareBytes(row.key, low) >= 0 && compareBytes(row.key, high) < 0)
           .sort((a, b) => compareBytes(a.key, b.key));
-        return ok({ rows: found.slice(0, limits.rowsMax), more: found.length > limits.rowsMax });
+        return ok({ rows: found.slice(0, limits.rowsMax), more: found.length > limits.rowsMax, deleted: 0 });
       },
     };
   }

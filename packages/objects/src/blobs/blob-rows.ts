@@ -56,13 +56,13 @@ const int = (value: bigint | undefined): number => Number(value ?? 0n);
 const ms = (value: bigint | undefined): number => (value === undefined ? 0 : msOfDateTime(value));
 const text = (value: string): string | undefined => (value === "" ? undefined : value);
 
-const dictionaryOf = (metadata: Metadata): DictionaryEntry[] | undefined => {
+export const dictionaryOf = (metadata: Metadata): DictionaryEntry[] | undefined => {
   const entries = Object.entries(metadata).map(([name, value]): DictionaryEntry => ({ name, type: "string", value }));
   return entries.length > 0 ? entries : undefined;
 };
 
 /** Without a prototype: a name may be anything. */
-function metadataOf(entries: readonly DictionaryEntry[] | undefined): Metadata {
+export function metadataOf(entries: readonly DictionaryEntry[] | undefined): Metadata {
   const metadata: Record<string, string> = Object.create(null);
   for (const entry of entries ?? []) metadata[entry.name] = String(entry.value);
   return metadata;

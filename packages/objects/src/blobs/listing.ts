@@ -11,14 +11,14 @@ import { decodeKey, type KeyComponent } from "../rows/key.ts";
 import { blobOf, containerOf, decodeContainer, decodeHead, decodeStaging, uncommittedBlobOf } from "./blob-rows.ts";
 
 export const listPageMax = 5_000;
-const batchLimits = { rowsMax: 200, bytesMax: 512 * 1024 } as const;
+export const listBatchLimits: { readonly rowsMax: number; readonly bytesMax: number } = { rowsMax: 200, bytesMax: 512 * 1024 };
 
-const pageSize = (maxResults: number): number => (maxResults < 1 ? listPageMax : Math.min(maxResults, listPageMax));
+export const pageSize = (maxResults: number): number => (maxResults < 1 ? listPageMax : Math.min(maxResults, listPageMax));
 
-const successor = (key: Uint8Array): Uint8Array => concatBytes([key, Uint8Array.of(0)]);
+export const successor = (key: Uint8Array): Uint8Array => concatBytes([key, Uint8Array.of(0)]);
 const later = (a: Uint8Array, b: Uint8Array): Uint8Array => (compareBytes(a, b) >= 0 ? a : b);
 
-interface Span {
+export interface Span {
   readonly low: Uint8Array;
   readonly high: Uint8Array;
   /** The listing goes on behind the range that is asked. */
@@ -26,7 +26,7 @@ interface Span {
 }
 
 /** What this range can say of the keys from `low` to `high`. */
-function spanOf(context: PlanContext, low: Uint8Array, high: Uint8Array): Span {
+export function spanOf(context: PlanContext, low: Uint8Array, high: Uint8Array): Span {
   const { range } = context;
   const cut = range.high.length > 0 && compareBytes(range.high, high) < 0;
   return { low: later(low, range.low), high: cut ? range.high : high, cut };
@@ -38,7 +38,10 @@ export function* listContainers(value: ListContainers, context: PlanContext): Pl
   const containers: Container[] = [];
   const size = pageSize(value.maxResults);
   for (let low = span.low, more = true; more; ) {
-    const page = yield* scanRows(low, span.high, { ...batchLimits, rowsMax: Math.min(batchLimits.rowsMax, size - containers.length + 1) });
+    const page = yield* scanRows(low, span.high, {
+      ...listBatchLimits,
+      rowsMax: Math.min(listBatchLimits.rowsMax, size - containers.length + 1),
+    });
     for (const row of page.rows) {
       const name = String(intact(decodeKey(row.key))[1]?.[1]);
       if (containers.length === size) return answer({ case: "containers", value: { containers, nextMarker: name, rangeEnded: false } });
@@ -56,7 +59,7 @@ export function* listBlobs(value: OperationValue<"listBlobs">, context: PlanCont
   const entries: ListedBlob[] = [];
   const size = pageSize(value.maxResults);
   for (let low = span.low, more = true; more; ) {
-    const page = yield* scanRows(low, span.high, batchLimits);
+    const page = yield* scanRows(low, span.high, listBatchLimits);
     for (const row of page.rows) {
       if (compareBytes(row.key, low) < 0) continue;
       const { entry, next } = look(value, context, row);

@@ -125,5 +125,48 @@ export const entitySchema: {
   properties: property(20, "DictionaryType"),
 };
 
+/** All rows of the Message table; which properties a row has follows from the kind of its key (queues/queue-keys.ts). */
+export const messageSchema: {
+  readonly created: Property<"DateTime">;
+  readonly metadata: Property<"DictionaryType">;
+  readonly incarnation: Property<"int64">;
+  readonly generation: Property<"int64">;
+  readonly clock: Property<"DateTime">;
+  readonly count: Property<"int64">;
+  readonly headVisible: Property<"DateTime">;
+  readonly headTicket: Property<"int64">;
+  readonly headIndex: Property<"int32">;
+  readonly swept: Property<"DateTime">;
+  readonly sweptMessage: Property<"int64">;
+  readonly garbage: Property<"binary">;
+  readonly message: Property<"int64">;
+  readonly inserted: Property<"DateTime">;
+  readonly expires: Property<"DateTime">;
+  readonly dequeueCount: Property<"int32">;
+  readonly text: Property<"string">;
+} = {
+  // queues
+  created: property(3, "DateTime"),
+  metadata: property(4, "DictionaryType"),
+  incarnation: property(10, "int64"),
+  // state rows
+  generation: property(20, "int64"),
+  clock: property(21, "DateTime"),
+  count: property(22, "int64"),
+  headVisible: property(23, "DateTime"),
+  headTicket: property(24, "int64"),
+  headIndex: property(25, "int32"),
+  swept: property(26, "DateTime"),
+  sweptMessage: property(27, "int64"),
+  garbage: property(28, "binary"),
+  // order rows; text rows have `expires` too
+  message: property(40, "int64"),
+  inserted: property(41, "DateTime"),
+  expires: property(42, "DateTime"),
+  dequeueCount: property(43, "int32"),
+  // text rows
+  text: property(50, "string"),
+};
+
 /** A row of the Schema table: the properties of one table, by name, as "id:type". */
 export const schemaSchema: { readonly properties: Property<"DictionaryType"> } = { properties: property(1, "DictionaryType") };

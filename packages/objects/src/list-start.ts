@@ -1,0 +1,13 @@
+/** Where a listing by names begins. */
+import { compareText } from "./rows/key.ts";
+
+/** Absent is empty. */
+export interface ListStart {
+  readonly prefix?: string | undefined;
+  readonly marker?: string | undefined;
+}
+
+/** Names that begin with the prefix, from the marker on. */
+export function listStart(keyOf: (text: string) => Uint8Array, { prefix = "", marker = "" }: ListStart): Uint8Array {
+  return compareText(marker, prefix) > 0 ? keyOf(marker) : keyOf(prefix);
+}

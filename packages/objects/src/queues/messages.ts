@@ -1,0 +1,170 @@
+/** Operations on the messages of a queue. */
+import { FailureError, refused } from "@stamp/base";
+import { type Decision, fail, getRow, intact, type Plan, type PlanContext, scanRows } from "../plan.ts";
+import { decodeKey } from "../rows/key.ts";
+import type { GetMessages, Message, OnMessage, PutMessage, QueueName, UpdateMessage } from "./operation.ts";
+import { openQueue, type QueueEdit } from "./queue-edit.ts";
+import { generationFrom, orderFrom, orderKey, type Position, positionOfOrderKey, textKey } from "./queue-keys.ts";
+import { decodeOrder, decodeText, type MessageFacts } from "./queue-rows.ts";
+import { messageIdOf, popReceiptOf, positionOfPopReceipt, ticketOfMessageId } from "./receipts.ts";
+import { collectGarbage, sweepExpired } from "./upkeep.ts";
+
+/** Rows of the order that one operation looks at, at most; what expired is removed on the way. */
+const walkedMax = 1_000;
+/** Deleted rows that one operation steps over, at most. */
+const deletedMax = 2_000;
+const scanBytesMax = 256 * 1024;
+const dequeueCountMax = 2 ** 31 - 1;
+
+export function* putMessage(value: PutMessage, context: PlanContext): Plan {
+  const edit = yield* upkept(value.queue, context);
+  const { nowMs, ticket } = edit;
+  const expiresMs = value.timeToLiveSeconds < 0 ? undefined : nowMs + value.timeToLiveSeconds * 1000;
+  const at: Position = { visibleMs: nowMs + value.visibilityTimeoutSeconds * 1000, ticket, index: 0 };
+  const facts: MessageFacts = { message: ticket, insertedMs: nowMs, expiresMs, dequeueCount: 0 };
+  edit.add(facts, at, value.text);
+  return edit.answer({ case: "message", value: messageOf(edit, facts, at, "") });
+}
+
+export function* getMessages(value: GetMessages, context: PlanContext): Plan {
+  const edit = yield* upkept(value.queue, context);
+  const { found, more } = yield* visible(edit, value.count, true);
+  const messages: Message[] = [];
+  for (const [index, { facts, at }] of found.entries()) {
+    const taken = { ...facts, dequeueCount: Math.min(facts.dequeueCount + 1, dequeueCountMax) };
+    const to: Position = { visibleMs: edit.nowMs + value.visibilityTimeoutSeconds * 1000, ticket: edit.ticket, index };
+    messages.push(messageOf(edit, taken, to, yield* textOf(edit, facts)));
+    edit.move(taken, at, to);
+  }
+  return edit.answer({ case: "messages", value: { messages, more } });
+}
+
+/** Nothing of a message changes; what expired before it is removed. */
+export function* peekMessages(value: { readonly queue: QueueName; readonly count: number }, context: PlanContext): Plan {
+  const edit = yield* upkept(value.queue, context);
+  const { found, more } = yield* visible(edit, value.count, false);
+  const messages: Message[] = [];
+  for (const { facts, at } of found) {
+    messages.push({ ...messageOf(edit, facts, at, yield* textOf(edit, facts)), popReceipt: "" });
+  }
+  return edit.answer({ case: "messages", value: { messages, more } });
+}
+
+export function* deleteMessage(value: OnMessage, context: PlanContext): Plan {
+  const edit = yield* upkept(value.queue, context);
+  const fenced = yield* fence(edit, value);
+  if ("writes" in fenced) return fenced;
+  edit.remove(fenced.facts, fenced.at);
+  return edit.answer();
+}
+
+export function* updateMessage(value: UpdateMessage, context: PlanContext): Plan {
+  const edit = yield* upkept(value.queue, context);
+  const fenced = yield* fence(edit, value);
+  if ("writes" in fenced) return fenced;
+  const { facts, at } = fenced;
+  const to: Position = { visibleMs: edit.nowMs + value.visibilityTimeoutSeconds * 1000, ticket: edit.ticket, index: 0 };
+  if (value.text !== undefined) edit.putText(facts, value.text);
+  edit.move(facts, at, to);
+  return edit.answer({ case: "message", value: messageOf(edit, facts, to, "") });
+}
+
+/** In one commit, however many there are: what was there belongs to an earlier generation and is collected later. */
+export function* clearMessages(value: { readonly queue: QueueName }, context: PlanContext): Plan {
+  const edit = yield* openQueue(value.queue, context);
+  const garbage = edit.state.garbage ?? generationFrom(edit.messages, edit.generation);
+  edit.change({ generation: edit.generation + 1, count: 0, garbage });
+  return edit.answer();
+}
+
+export function* countMessages(value: { readonly queue: QueueName }, context: PlanContext): Plan {
+  const edit = yield* openQueue(value.queue, context);
+  const more = yield* sweepExpired(edit, true);
+  return edit.answer({ case: "count", value: { count: edit.state.count, more } });
+}
+
+function* upkept(queue: QueueName, context: PlanContext): Plan<QueueEdit> {
+  const edit = yield* openQueue(queue, context);
+  yield* collectGarbage(edit);
+  yield* sweepExpired(edit);
+  return edit;
+}
+
+interface Found {
+  readonly facts: MessageFacts;
+  readonly at: Position;
+}
+
+/**
+ * The first `count` messages that are visible now, in order. What expired is removed on the way. The head moves behind everything that is
+ * gone, and, with `taking`, behind what is found: the caller moves that away.
+ */
+function* visible(edit: QueueEdit, count: number, taking: boolean): Plan<{ readonly found: readonly Found[]; readonly more: boolean }> {
+  const { messages, generation, nowMs } = edit;
+  const high = orderFrom(messages, generation, nowMs + 1);
+  const found: Found[] = [];
+  let low = orderKey(messages, generation, edit.state.head);
+  let deleted = 0;
+  let walked = 0;
+  let drained = false;
+  let next: Position | undefined;
+  while (!drained && found.length < count && walked < walkedMax) {
+    const rowsMax = count - found.length;
+    const page = yield* scanRows(low, high, { rowsMax, bytesMax: scanBytesMax, deletedMax });
+    for (const row of page.rows) {
+      const at = positionOf(row.key);
+      const facts = decodeOrder(row.value);
+      if (edit.isExpired(facts.expiresMs)) edit.remove(facts, at);
+      else found.push({ facts, at });
+      next = { ...at, index: at.index + 1 };
+    }
+    walked += page.rows.length;
+    deleted += page.deleted;
+    if (page.stoppedAt !== undefined) {
+      next = positionOf(page.stoppedAt);
+      break;
+    }
+    drained = !page.more;
+    if (drained) next = { visibleMs: nowMs, ticket: edit.ticket, index: 0 };
+    else if (next !== undefined) low = orderKey(messages, generation, next);
+  }
+  const first = taking ? undefined : found[0]?.at;
+  const head = first ?? next;
+  if (head !== undefined) edit.moveHead(head, deleted);
+  return { found, more: found.length < count && !drained };
+}
+
+const positionOf = (key: Uint8Array): Position => positionOfOrderKey(intact(decodeKey(key))[2] ?? []);
+
+function* textOf(edit: QueueEdit, { message }: MessageFacts): Plan<string> {
+  const row = yield* getRow(textKey(edit.messages, edit.generation, message));
+  if (row) return decodeText(row).text;
+  throw new FailureError(refused("dataLoss", "damaged", `message ${message} of queue ${edit.queue.queue} has no text`).failure);
+}
+
+/** The message, when this receipt is the last one given for it (and it is not expired); else the refusal. */
+function* fence(edit: QueueEdit, { messageId, popReceipt }: OnMessage): Plan<Found | Decision> {
+  const at = positionOfPopReceipt(popReceipt);
+  if (at === undefined) {
+    const details = { QueryParameterName: "popreceipt", QueryParameterValue: popReceipt, Reason: "Invalid pop receipt format" };
+    return fail("InvalidQueryParameterValue", details);
+  }
+  const message = ticketOfMessageId(messageId, edit.queue.incarnation);
+  if (message === undefined) return fail("MessageNotFound");
+  const row = yield* getRow(orderKey(edit.messages, edit.generation, at));
+  const facts = row && decodeOrder(row);
+  if (facts?.message === message && !edit.isExpired(facts.expiresMs)) return { facts, at };
+  const text = yield* getRow(textKey(edit.messages, edit.generation, message));
+  const there = text !== undefined && !edit.isExpired(decodeText(text).expiresMs);
+  return fail(there ? "PopReceiptMismatch" : "MessageNotFound");
+}
+
+const messageOf = (edit: QueueEdit, facts: MessageFacts, at: Position, text: string): Message => ({
+  messageId: messageIdOf(facts.message, edit.queue.incarnation),
+  insertedMs: facts.insertedMs,
+  expiresMs: facts.expiresMs,
+  dequeueCount: facts.dequeueCount,
+  popReceipt: popReceiptOf(at),
+  visibleMs: at.visibleMs,
+  text,
+});

@@ -1,0 +1,112 @@
+/**
+ * Operations of the Queue service and their results: the same as in proto/stamp/v1/messages.proto, with safe-integer numbers and without
+ * absent parts. Times to wait are in seconds, as the REST API has them.
+ */
+import type { Metadata } from "../operation.ts";
+
+export interface QueueAddress {
+  readonly account: string;
+  readonly queue: string;
+}
+
+/** A queue as a read of its row showed it that was sent after the request arrived. */
+export interface QueueName extends QueueAddress {
+  readonly incarnation: number;
+}
+
+export interface PutMessage {
+  readonly queue: QueueName;
+  /** As it came, after unescaping. */
+  readonly text: string;
+  readonly visibilityTimeoutSeconds: number;
+  /** At least 1, or -1: it never expires. */
+  readonly timeToLiveSeconds: number;
+}
+
+export interface GetMessages {
+  readonly queue: QueueName;
+  readonly count: number;
+  readonly visibilityTimeoutSeconds: number;
+}
+
+/** Which message, and the fence: the receipt of the last Put, Get or Update of it. */
+export interface OnMessage {
+  readonly queue: QueueName;
+  readonly messageId: string;
+  readonly popReceipt: string;
+}
+
+export interface UpdateMessage extends OnMessage {
+  readonly visibilityTimeoutSeconds: number;
+  /** Undefined: it stays as it is. */
+  readonly text?: string | undefined;
+}
+
+export interface ListQueues {
+  readonly account: string;
+  readonly prefix: string;
+  /** The first name of the page; empty for the start. */
+  readonly marker: string;
+  readonly maxResults: number;
+}
+
+export type QueueOperationKind =
+  | { readonly case: "createQueue"; readonly value: QueueAddress & { readonly metadata: Metadata } }
+  | { readonly case: "getQueue"; readonly value: QueueAddress }
+  | { readonly case: "setQueueMetadata"; readonly value: QueueAddress & { readonly metadata: Metadata } }
+  | { readonly case: "deleteQueue"; readonly value: QueueAddress }
+  | { readonly case: "listQueues"; readonly value: ListQueues }
+  | { readonly case: "putMessage"; readonly value: PutMessage }
+  | { readonly case: "getMessages"; readonly value: GetMessages }
+  | { readonly case: "peekMessages"; readonly value: { readonly queue: QueueName; readonly count: number } }
+  | { readonly case: "deleteMessage"; readonly value: OnMessage }
+  | { readonly case: "updateMessage"; readonly value: UpdateMessage }
+  | { readonly case: "clearMessages"; readonly value: { readonly queue: QueueName } }
+  | { readonly case: "countMessages"; readonly value: { readonly queue: QueueName } };
+
+/** Nested as the message of the wire is, so that both can be routed by the same code. */
+export interface QueueOperation {
+  readonly kind: QueueOperationKind;
+}
+
+export interface Queue {
+  readonly name: string;
+  readonly metadata: Metadata;
+  readonly incarnation: number;
+  /** By this operation. */
+  readonly created: boolean;
+}
+
+export interface Message {
+  readonly messageId: string;
+  readonly insertedMs: number;
+  /** Undefined: never. */
+  readonly expiresMs: number | undefined;
+  readonly dequeueCount: number;
+  /** Empty in a peek. */
+  readonly popReceipt: string;
+  readonly visibleMs: number;
+  readonly text: string;
+}
+
+export interface MessagePage {
+  readonly messages: readonly Message[];
+  /** A bound on the rows of one operation was met before as many were found as were asked for: ask again. */
+  readonly more: boolean;
+}
+
+export type QueueResultKind =
+  | { readonly case: "queue"; readonly value: Queue }
+  | {
+      readonly case: "queues";
+      readonly value: { readonly queues: readonly Queue[]; readonly nextMarker: string; readonly rangeEnded: boolean };
+    }
+  /** Of Put (without its text) and Update. */
+  | { readonly case: "message"; readonly value: Message }
+  | { readonly case: "messages"; readonly value: MessagePage }
+  /** `more`: expired ones are still in it, ask again. */
+  | { readonly case: "count"; readonly value: { readonly count: number; readonly more: boolean } };
+
+export interface QueueResult {
+  readonly kind: QueueResultKind;
+}

@@ -1,0 +1,79 @@
+/**
+ * Operations on queues. A queue is one row; its incarnation is the sequence of the commit that created it, as with containers: deleting
+ * the row makes everything inside unreachable at once.
+ */
+import { listBatchLimits, pageSize, spanOf, successor } from "../blobs/listing.ts";
+import { afterPrefix } from "../object-keys.ts";
+import type { Metadata } from "../operation.ts";
+import { answer, type Decision, done, fail, getRow, intact, type Plan, type PlanContext, type RowWrite, scanRows } from "../plan.ts";
+import { decodeKey } from "../rows/key.ts";
+import type { ListQueues, Queue, QueueAddress, QueueResultKind } from "./operation.ts";
+import { queueKey, queuesPrefix } from "./queue-keys.ts";
+import { decodeQueue, encodeQueue, type QueueState, queueOf } from "./queue-rows.ts";
+import { routeOfQueue } from "./routing.ts";
+
+const result = (kind: QueueResultKind, writes: readonly RowWrite[] = []): Decision => answer({ case: "queue", value: { kind } }, writes);
+
+function* readQueue({ account, queue }: QueueAddress): Plan<QueueState | undefined> {
+  const row = yield* getRow(queueKey(account, queue));
+  return row ? decodeQueue(row) : undefined;
+}
+
+const put = ({ account, queue }: QueueAddress, state: QueueState): RowWrite => ({
+  kind: "put",
+  key: queueKey(account, queue),
+  value: encodeQueue(state),
+});
+
+/** One that is there with the same metadata is as good as made. */
+export function* createQueue(value: QueueAddress & { readonly metadata: Metadata }, context: PlanContext): Plan {
+  const there = yield* readQueue(value);
+  if (there) {
+    return sameMetadata(there.metadata, value.metadata)
+      ? result({ case: "queue", value: queueOf(value.queue, there) })
+      : fail("QueueAlreadyExists");
+  }
+  const state: QueueState = { createdMs: Math.floor(context.wallMs), metadata: value.metadata, incarnation: context.sequence };
+  return result({ case: "queue", value: queueOf(value.queue, state, true) }, [put(value, state)]);
+}
+
+function sameMetadata(a: Metadata, b: Metadata): boolean {
+  const names = Object.keys(a);
+  return names.length === Object.keys(b).length && names.every((name) => a[name] === b[name]);
+}
+
+export function* getQueue(value: QueueAddress): Plan {
+  const state = yield* readQueue(value);
+  return state ? result({ case: "queue", value: queueOf(value.queue, state) }) : fail("QueueNotFound");
+}
+
+export function* setQueueMetadata(value: QueueAddress & { readonly metadata: Metadata }): Plan {
+  const state = yield* readQueue(value);
+  if (!state) return fail("QueueNotFound");
+  const next = { ...state, metadata: value.metadata };
+  return result({ case: "queue", value: queueOf(value.queue, next) }, [put(value, next)]);
+}
+
+export function* deleteQueue(value: QueueAddress): Plan {
+  if (!(yield* readQueue(value))) return fail("QueueNotFound");
+  return answer(done, [{ kind: "delete", key: queueKey(value.account, value.queue) }]);
+}
+
+export function* listQueues(value: ListQueues, context: PlanContext): Plan {
+  const start = routeOfQueue(context.rules, { case: "listQueues", value }).key;
+  const span = spanOf(context, start, afterPrefix(queuesPrefix(value.account, value.prefix)));
+  const queues: Queue[] = [];
+  const size = pageSize(value.maxResults);
+  for (let low = span.low, more = true; more; ) {
+    const rowsMax = Math.min(listBatchLimits.rowsMax, size - queues.length + 1);
+    const page = yield* scanRows(low, span.high, { ...listBatchLimits, rowsMax });
+    for (const row of page.rows) {
+      const name = String(intact(decodeKey(row.key))[1]?.[1]);
+      if (queues.length === size) return result({ case: "queues", value: { queues, nextMarker: name, rangeEnded: false } });
+      queues.push(queueOf(name, decodeQueue(row.value)));
+      low = successor(row.key);
+    }
+    more = page.more;
+  }
+  return result({ case: "queues", value: { queues, nextMarker: "", rangeEnded: span.cut } });
+}

@@ -1,0 +1,45 @@
+/** What operations on messages do beside their own work, a bounded piece each: removing what expired, and rows of earlier generations. */
+import { intact, type Plan, scanRows } from "../plan.ts";
+import { decodeKey } from "../rows/key.ts";
+import type { QueueEdit } from "./queue-edit.ts";
+import { expiryFrom, expiryKey, generationFrom } from "./queue-keys.ts";
+
+/** Expired messages that nobody may see are removed at the latest so long after, when anybody comes. */
+const sweepEveryMs = 1_000;
+const sweepLimits = { rowsMax: 500, bytesMax: 1024 * 1024, deletedMax: 2_000 } as const;
+const garbageLimits = { rowsMax: 64, bytesMax: 1024 * 1024, deletedMax: 2_000 } as const;
+const afterAllMessages = Number.MAX_SAFE_INTEGER;
+
+/** Whether expired messages are left that it had no room for. */
+export function* sweepExpired(edit: QueueEdit, now = false): Plan<boolean> {
+  const { sweptMs, sweptMessage, count } = edit.state;
+  if (count === 0 || edit.nowMs - sweptMs < (now ? 1 : sweepEveryMs)) return false;
+  const from = sweptMessage === afterAllMessages ? expiryFrom(edit.messages, edit.generation, sweptMs + 1) : undefined;
+  const low = from ?? expiryKey(edit.messages, edit.generation, sweptMs, sweptMessage + 1);
+  const page = yield* scanRows(low, expiryFrom(edit.messages, edit.generation, edit.nowMs + 1), sweepLimits);
+  for (const row of page.rows) edit.removeContent(...expiryOf(row.key));
+  const last = page.stoppedAt ?? (page.more ? page.rows.at(-1)?.key : undefined);
+  if (last === undefined) {
+    edit.moveSwept(edit.nowMs, afterAllMessages, page.deleted);
+    return false;
+  }
+  // A row where it stopped was not looked at, or it is deleted: everything before it is done.
+  const [message, expiresMs] = expiryOf(last);
+  edit.moveSwept(expiresMs, page.stoppedAt === undefined ? message : message - 1, page.deleted);
+  return true;
+}
+
+function expiryOf(key: Uint8Array): [message: number, expiresMs: number] {
+  const objectName = intact(decodeKey(key))[2] ?? [];
+  return [Number(objectName[4]), Number(objectName[3])];
+}
+
+/** Of generations that were cleared. */
+export function* collectGarbage(edit: QueueEdit): Plan<void> {
+  const { garbage } = edit.state;
+  if (garbage === undefined) return;
+  const page = yield* scanRows(garbage, generationFrom(edit.messages, edit.generation), garbageLimits);
+  for (const row of page.rows) edit.drop(row.key);
+  const last = page.stoppedAt ?? page.rows.at(-1)?.key;
+  edit.change({ garbage: page.more ? last : undefined });
+}

@@ -1,0 +1,134 @@
+/** Pipelined transactions: decided one behind the other, durable together, never one without those before it. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fromUtf8, type Outcome, type RuleName, unwrap, utf8 } from "@stamp/base";
+import { nodeNames, put, read, remove, rows, Stamp } from "./harness.test.ts";
+import type { RangePartition, RowWrite, Transaction } from "./index.ts";
+
+const pipelined = <T>(
+  partition: RangePartition,
+  decide: (tx: Transaction) => Promise<{ writes: readonly RowWrite[]; result: T }>,
+  timeoutMs = 60_000,
+): Promise<Outcome<T>> => partition.transact(utf8("q"), decide, { timeoutMs, pipelined: true });
+
+const increment = (partition: RangePartition, timeoutMs?: number): Promise<Outcome<number>> =>
+  pipelined(
+    partition,
+    async (tx) => {
+      const next = Number(await textOf(tx, "n")) + 1;
+      return { writes: [put("n", `${next}`), put(`log${next}`, "x")], result: next };
+    },
+    timeoutMs,
+  );
+
+async function textOf(tx: Transaction, key: string): Promise<string> {
+  const value = await tx.get(utf8(key));
+  return value === undefined ? "0" : fromUtf8(value);
+}
+
+test("pipelined: hundreds of one lock key see each other and share few commit records", async () => {
+  const stamp = new Stamp(11);
+  await stamp.sim.run(async () => {
+    const partition = await stamp.open(1);
+    for (let round = 0; round < 3; round++) {
+      const results = await Promise.all(Array.from({ length: 200 }, () => increment(partition)));
+      assert.deepEqual(
+        results.map(unwrap),
+        Array.from({ length: 200 }, (_, i) => 200 * round + i + 1),
+      );
+    }
+    const { commits, groups, transactionsInProgress } = partition.stats;
+    assert.equal(commits, 600);
+    assert.ok(groups < 30, `${groups} records`);
+    assert.equal(transactionsInProgress, 0);
+    assert.equal(await read(partition, "n"), "600");
+  });
+});
+
+test("pipelined: scans see what is decided, deletes too, over what is committed", async () => {
+  const stamp = new Stamp(12);
+  await stamp.sim.run(async () => {
+    const partition = await stamp.open(1);
+    unwrap(await pipelined(partition, async () => ({ writes: ["a", "b", "c"].map((key) => put(key, "old")), result: 0 })));
+    const first = pipelined(partition, async () => ({ writes: [remove("a"), put("b", "new"), put("d", "new")], result: 0 }));
+    const seen = pipelined(partition, async (tx) => ({ writes: [], result: await rows(tx.scan({ gte: utf8("a"), lt: utf8("z") })) }));
+    // Others see it when it is durable.
+    assert.equal(await read(partition, "b"), "old");
+    assert.deepEqual(unwrap(await seen), [
+      ["b", "new"],
+      ["c", "old"],
+      ["d", "new"],
+    ]);
+    unwrap(await first);
+    assert.equal(await read(partition, "a"), undefined);
+    assert.deepEqual(await rows(partition.scan({})), unwrap(await seen));
+  });
+});
+
+test("pipelined: what is not sent by its deadline is unknown, not taken back: others have seen it", async () => {
+  const stamp = new Stamp(13);
+  await stamp.sim.run(async () => {
+    const partition = await stamp.open(1);
+    unwrap(await increment(partition));
+    const inFlight = increment(partition);
+    const late = increment(partition, 1);
+    const after = increment(partition);
+    const outcome = await late;
+    assert.ok(!outcome.ok && outcome.failure.applied === "unknown");
+    unwrap(await inFlight);
+    assert.equal(unwrap(await after), 4);
+    assert.equal(await read(partition, "n"), "4");
+    assert.equal(await read(partition, "log3"), "x");
+  });
+});
+
+/** Whether an answer that was made from undurable writes came although they were lost. */
+async function answeredFromLost(seed: number, without: readonly RuleName[]): Promise<boolean> {
+  const stamp = new Stamp(seed, { without });
+  return stamp.sim.run(async () => {
+    const partition = await stamp.open(1);
+    unwrap(await increment(partition));
+    for (const name of nodeNames) stamp.sim.crash(name);
+    const lost = increment(partition, 2_000);
+    const saw = await pipelined(partition, async (tx) => ({ writes: [], result: await textOf(tx, "n") }), 2_000);
+    const outcome = await lost;
+    assert.ok(!outcome.ok);
+    return saw.ok && saw.value === "2";
+  });
+}
+
+test("pipelined: an answer without writes waits until what it was made from is durable (rule pipelineAnswersDurable)", async () => {
+  assert.equal(await answeredFromLost(14, []), false);
+  assert.equal(await answeredFromLost(14, ["pipelineAnswersDurable"]), true);
+});
+
+test("pipelined: without seeing what is decided, two take the same number (rule pipelineSeesPending)", async () => {
+  const stamp = new Stamp(15, { without: ["pipelineSeesPending"] });
+  await stamp.sim.run(async () => {
+    const partition = await stamp.open(1);
+    const numbers = (await Promise.all(Array.from({ length: 20 }, () => increment(partition)))).map(unwrap);
+    assert.ok(new Set(numbers).size < 20);
+  });
+});
+
+test("scan: deleted rows that it steps over are counted, and end it at a bound", async () => {
+  const stamp = new Stamp(16, { limits: { memoryTableBytesMax: 20_000 } });
+  await stamp.sim.run(async () => {
+    const partition = await stamp.open(1);
+    const keys = Array.from({ length: 300 }, (_, i) => `k${String(i).padStart(3, "0")}`);
+    for (let i = 0; i < keys.length; i += 50) {
+      unwrap(
+        await partition.transact(utf8("l"), async () => ({ writes: keys.slice(i, i + 50).map((key) => put(key, "v")), result: 0 }), {
+          timeoutMs: 9_000,
+        }),
+      );
+    }
+    unwrap(await partition.transact(utf8("l"), async () => ({ writes: keys.slice(0, 290).map(remove), result: 0 }), { timeoutMs: 9_000 }));
+    const all = { deletedMax: Number.POSITIVE_INFINITY, deleted: 0, stoppedAt: undefined };
+    assert.equal((await rows(partition.scan({ walk: all }))).length, 10);
+    const some = { deletedMax: 100, deleted: 0, stoppedAt: undefined as Uint8Array | undefined };
+    assert.deepEqual(await rows(partition.scan({ walk: some })), []);
+    assert.ok(some.stoppedAt !== undefined && all.deleted <= 290);
+    assert.equal(fromUtf8(some.stoppedAt), "k100");
+  });
+});

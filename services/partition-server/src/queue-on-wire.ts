@@ -1,0 +1,93 @@
+/** Operations on queues and their results, between the wire and @stamp/objects. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { Message, Queue, QueueName, QueueOperation, QueueResult } from "@stamp/objects";
+import type * as wire from "@stamp/wire";
+import { fromWire, toWire } from "@stamp/wire";
+import { missing } from "./operation-from-wire.ts";
+
+export function queueOperationFromWire({ kind }: wire.QueueOperation): QueueOperation {
+  switch (kind.case) {
+    case undefined:
+      throw missing("a kind");
+    case "createQueue":
+    case "setQueueMetadata": {
+      const { account, queue, metadata } = kind.value;
+      return { kind: { case: kind.case, value: { account, queue, metadata } } };
+    }
+    case "getQueue":
+    case "deleteQueue": {
+      const { account, queue } = kind.value;
+      return { kind: { case: kind.case, value: { account, queue } } };
+    }
+    case "listQueues": {
+      const { account, prefix, marker, maxResults } = kind.value;
+      return { kind: { case: kind.case, value: { account, prefix, marker, maxResults } } };
+    }
+    case "putMessage": {
+      const { text, visibilityTimeoutSeconds, timeToLiveSeconds } = kind.value;
+      const times = { visibilityTimeoutSeconds, timeToLiveSeconds: fromSigned(timeToLiveSeconds) };
+      return { kind: { case: kind.case, value: { queue: nameOf(kind.value), text, ...times } } };
+    }
+    case "getMessages": {
+      const { count, visibilityTimeoutSeconds } = kind.value;
+      return { kind: { case: kind.case, value: { queue: nameOf(kind.value), count, visibilityTimeoutSeconds } } };
+    }
+    case "peekMessages":
+      return { kind: { case: kind.case, value: { queue: nameOf(kind.value), count: kind.value.count } } };
+    case "deleteMessage": {
+      const { messageId, popReceipt } = kind.value;
+      return { kind: { case: kind.case, value: { queue: nameOf(kind.value), messageId, popReceipt } } };
+    }
+    case "updateMessage": {
+      const { messageId, popReceipt, visibilityTimeoutSeconds, text } = kind.value;
+      return { kind: { case: kind.case, value: { queue: nameOf(kind.value), messageId, popReceipt, visibilityTimeoutSeconds, text } } };
+    }
+    case "clearMessages":
+    case "countMessages":
+      return { kind: { case: kind.case, value: { queue: nameOf(kind.value) } } };
+  }
+}
+
+function nameOf({ queue }: { readonly queue?: wire.QueueName | undefined }): QueueName {
+  if (!queue) throw missing("a queue's name");
+  return { account: queue.account, queue: queue.queue, incarnation: fromWire(queue.incarnation) };
+}
+
+const timeToLiveSecondsMax = 2n ** 31n - 1n;
+
+/** -1, or up to what the service allows. */
+function fromSigned(value: bigint): number {
+  if (value < -1n || value === 0n || value > timeToLiveSecondsMax) throw missing("a time to live that can be");
+  return Number(value);
+}
+
+export function queueResultToWire({ kind }: QueueResult): MessageInitShape<typeof wire.QueueResultSchema> {
+  switch (kind.case) {
+    case "queue":
+      return { kind: { case: "queue", value: queueToWire(kind.value) } };
+    case "queues": {
+      const { queues, nextMarker, rangeEnded } = kind.value;
+      return { kind: { case: "queues", value: { queues: queues.map(queueToWire), nextMarker, rangeEnded } } };
+    }
+    case "message":
+      return { kind: { case: "message", value: messageToWire(kind.value) } };
+    case "messages":
+      return { kind: { case: "messages", value: { messages: kind.value.messages.map(messageToWire), more: kind.value.more } } };
+    case "count":
+      return { kind: { case: "count", value: { count: toWire(kind.value.count), more: kind.value.more } } };
+  }
+}
+
+const queueToWire = ({ name, metadata, incarnation, created }: Queue): MessageInitShape<typeof wire.QueueSchema> => ({
+  name,
+  metadata: { ...metadata },
+  incarnation: toWire(incarnation),
+  created,
+});
+
+const messageToWire = ({ expiresMs, insertedMs, visibleMs, ...same }: Message): MessageInitShape<typeof wire.QueueMessageSchema> => ({
+  ...same,
+  insertedMs: toWire(insertedMs),
+  visibleMs: toWire(visibleMs),
+  ...(expiresMs === undefined ? {} : { expiresMs: toWire(expiresMs) }),
+});
