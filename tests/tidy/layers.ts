@@ -8,7 +8,7 @@ export interface Layer {
   readonly allowed: readonly string[];
 }
 
-const pure = ["base", "extent", "stream", "lsm", "partition-map", "lease", "objects", "azure-rest"];
+const pure = ["base", "extent", "stream", "lsm", "partition-map", "lease", "linearizability", "objects", "azure-rest"];
 const async = ["ports", "wire", "metadata-store", "stream-client", "range-partition"];
 const roles = ["lock-service", "stream-manager", "extent-node", "partition-manager", "partition-server", "front-end"];
 const hands = ["cluster", "embedded", "cli"];
@@ -21,6 +21,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   stream: { kind: "pure", allowed: ["base"] },
   lsm: { kind: "pure", allowed: ["base"] },
   lease: { kind: "pure", allowed: ["base"] },
+  linearizability: { kind: "pure", allowed: ["base"] },
   objects: { kind: "pure", allowed: ["base"] },
   "azure-rest": { kind: "pure", allowed: ["base"] },
   "partition-map": { kind: "pure", allowed: ["base", "objects"] },

@@ -4,10 +4,10 @@
  */
 import type { Failure } from "@stamp/base";
 import { concatBytes, FailureError } from "@stamp/base";
+import type { BlobAnswer, BlobCondition as Condition } from "@stamp/linearizability";
 import type { Address, CallOptions, Client, World } from "@stamp/ports";
 import type { Conditions } from "@stamp/wire";
 import { FrontEnd } from "@stamp/wire";
-import type { BlobAnswer, Condition } from "../checkers/blob-register.ts";
 import { BrokenPromise } from "../simulation.ts";
 
 /** `notDone`: refused before anything happened; it says nothing of the object. */

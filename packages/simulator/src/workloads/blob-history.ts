@@ -1,8 +1,7 @@
 /** What clients saw, and the judgement over it. */
 import { Prng } from "@stamp/base";
-import type { BlobAnswer, BlobCall } from "../checkers/blob-register.ts";
-import { checkBlob } from "../checkers/blob-register.ts";
-import type { Operation } from "../checkers/linearizable.ts";
+import type { BlobAnswer, BlobCall, Operation } from "@stamp/linearizability";
+import { checkBlob } from "@stamp/linearizability";
 import { BrokenPromise } from "../simulation.ts";
 
 /** The bytes of a write: its number and length, then what the number gives. No two writes have the same. */
@@ -32,8 +31,8 @@ export function writeOf(bytes: Uint8Array, what: string): number {
 export class BlobHistory {
   readonly #containers = new Map<string, Operation<BlobCall>[]>();
   readonly #blobs = new Map<string, Operation<BlobCall>[]>();
-  /** Checks that were given up because the search was too long. */
-  undecided = 0;
+  /** Names whose search was given up, in words. */
+  readonly undecided: string[] = [];
 
   constructor(names: ReadonlyMap<string, readonly string[]>) {
     for (const [container, blobs] of names) {
@@ -56,8 +55,8 @@ export class BlobHistory {
       const [container = ""] = name.split("/", 1);
       const history = [...(this.#containers.get(container) ?? []), ...operations];
       const verdict = checkBlob(history, false);
-      if (!verdict.ok) return `${name}: ${verdict.why}`;
-      if (verdict.undecided) this.undecided += 1;
+      if (verdict.kind === "violation") return `${name}: ${verdict.why}`;
+      if (verdict.kind === "unknown") this.undecided.push(`${name}: ${verdict.why}`);
     }
     return undefined;
   }

@@ -5,7 +5,7 @@
  */
 import { makeToken } from "@stamp/azure-rest";
 import type { Prng } from "@stamp/base";
-import type { BlobAnswer, BlobCall, Condition } from "../checkers/blob-register.ts";
+import type { BlobAnswer, BlobCall, BlobCondition as Condition } from "@stamp/linearizability";
 import type { Tally } from "../cli/run-seed.ts";
 import type { Simulation } from "../simulation.ts";
 import { BrokenPromise } from "../simulation.ts";
@@ -43,7 +43,8 @@ export async function blobWorkload(sim: Simulation, tally: Tally): Promise<void>
   await run.readBack(first);
   const wrong = run.history.check();
   if (wrong !== undefined) throw new BrokenPromise(wrong);
-  if (run.history.undecided > 0) tally.counts["undecided histories"] = run.history.undecided;
+  for (const name of run.history.undecided) sim.note("not decided", name);
+  if (run.history.undecided.length > 0) tally.counts["NOT DECIDED histories"] = run.history.undecided.length;
 }
 
 class Run {

@@ -5,9 +5,9 @@
 import { signRequest } from "@stamp/azure-rest";
 import { concatBytes, fromUtf8 } from "@stamp/base";
 import type { FrontEndRole } from "@stamp/front-end";
+import type { BlobCondition as Condition } from "@stamp/linearizability";
 import type { HttpResponse, World } from "@stamp/ports";
 import { within } from "@stamp/ports";
-import type { Condition } from "../checkers/blob-register.ts";
 import type { Simulation } from "../simulation.ts";
 import { BrokenPromise } from "../simulation.ts";
 import type { Answer, BlobDoor } from "./blob-client.ts";

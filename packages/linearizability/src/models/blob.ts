@@ -3,10 +3,12 @@
  * again. Every put writes other bytes, so the content that a read saw names the write; so does an ETag, as far as it was seen together
  * with its content. Deletes and creates of the container take part in the history of every name inside.
  */
-import type { Model, Operation } from "./linearizable.ts";
-import { linearizable } from "./linearizable.ts";
+import { checkHistory } from "../check.ts";
+import type { Model, Operation } from "../history.ts";
+import { describeVerdict } from "../report.ts";
+import type { SearchBounds } from "../search.ts";
 
-export type Condition = { readonly kind: "none" } | { readonly kind: "match"; readonly etag: string } | { readonly kind: "absent" };
+export type BlobCondition = { readonly kind: "none" } | { readonly kind: "match"; readonly etag: string } | { readonly kind: "absent" };
 
 export type BlobAnswer =
   /** Of a put: the ETag it got. Of a get: which write it saw (undefined when only the ETag is known). */
@@ -18,9 +20,9 @@ export type BlobAnswer =
   | { readonly kind: "unknown" };
 
 export type BlobCall =
-  | { readonly kind: "put"; readonly write: number; readonly condition: Condition; readonly answer: BlobAnswer }
+  | { readonly kind: "put"; readonly write: number; readonly condition: BlobCondition; readonly answer: BlobAnswer }
   | { readonly kind: "get"; readonly answer: BlobAnswer }
-  | { readonly kind: "delete"; readonly condition: Condition; readonly answer: BlobAnswer }
+  | { readonly kind: "delete"; readonly condition: BlobCondition; readonly answer: BlobAnswer }
   | { readonly kind: "createContainer"; readonly answer: BlobAnswer }
   | { readonly kind: "deleteContainer"; readonly answer: BlobAnswer };
 
@@ -30,7 +32,10 @@ interface State {
   readonly write: number;
 }
 
-export type BlobVerdict = { readonly ok: true; readonly undecided?: boolean } | { readonly ok: false; readonly why: string };
+export type BlobVerdict =
+  | { readonly kind: "linearizable" }
+  /** `why` in words for people. */
+  | { readonly kind: "violation" | "unknown"; readonly why: string };
 
 /** Which ETag belongs to which write; an ETag of two writes, or a write of two ETags, is wrong already. */
 class ETags {
@@ -59,32 +64,31 @@ class ETags {
   }
 }
 
-export function checkBlob(history: readonly Operation<BlobCall>[], containerAtStart: boolean): BlobVerdict {
+/** `history`: of one name, with the creates and deletes of its container. */
+export function checkBlob(history: readonly Operation<BlobCall>[], containerAtStart: boolean, bounds: SearchBounds = {}): BlobVerdict {
   const etags = new ETags();
   for (const { call } of history) {
     if (call.answer.kind !== "ok" || call.answer.etag === undefined) continue;
     if (call.kind === "put") etags.learn(call.answer.etag, call.write);
     if (call.kind === "get" && call.answer.write !== undefined) etags.learn(call.answer.etag, call.answer.write);
   }
-  if (etags.conflict !== undefined) return { ok: false, why: etags.conflict };
-  // What is not known to have happened and changes nothing says nothing.
+  if (etags.conflict !== undefined) return { kind: "violation", why: etags.conflict };
+  // A read without an answer says nothing.
   const operations = history.filter(({ call }) => call.answer.kind !== "unknown" || call.kind !== "get");
-  const model: Model<State, BlobCall> = {
-    initial: { container: containerAtStart, write: 0 },
-    key: (state) => `${state.container ? "c" : "-"}${state.write}`,
-    step: (state, call) => step(state, call, etags),
-  };
-  const verdict = linearizable(model, operations);
-  if (verdict.kind === "linearizable") return { ok: true };
-  if (verdict.kind === "too-long") return { ok: true, undecided: true };
-  const inOrder = [...verdict.longest].map((index) => describe(operations[index] as Operation<BlobCall>));
-  const taken = new Set(verdict.longest);
-  const rest = operations.filter((_operation, index) => !taken.has(index)).map(describe);
-  return {
-    ok: false,
-    why: `no order explains the answers; longest that could be ordered:\n  ${inOrder.join("\n  ")}\n left:\n  ${rest.join("\n  ")}`,
-  };
+  const model = blobModel(containerAtStart, etags);
+  const verdict = checkHistory(model, operations, bounds);
+  return verdict.kind === "linearizable" ? { kind: "linearizable" } : { kind: verdict.kind, why: describeVerdict(model, verdict) };
 }
+
+const blobModel = (containerAtStart: boolean, etags: ETags): Model<State, BlobCall> => ({
+  initial: { container: containerAtStart, write: 0 },
+  key: (state) => `${state.container ? "c" : "-"}${state.write}`,
+  step: (state, call) => step(state, call, etags),
+  readOnly: (call) => call.kind === "get" || (call.answer.kind !== "ok" && call.answer.kind !== "unknown"),
+  withoutAnswer: (call) => (call.kind === "get" ? undefined : { ...call, answer: { kind: "unknown" } }),
+  describe,
+  describeState: (state) => (state.container ? (state.write === 0 ? "no blob" : `write ${state.write}`) : "no container"),
+});
 
 function step(state: State, call: BlobCall, etags: ETags): State | undefined {
   const { answer } = call;
@@ -137,7 +141,11 @@ function matched(state: State, etag: string, answer: BlobAnswer, etags: ETags, d
   }
 }
 
-function describe(operation: Operation<BlobCall>): string {
-  const { call, calledAt, returnedAt } = operation;
-  return `${calledAt.toFixed(3)}..${returnedAt?.toFixed(3) ?? "?"} ${JSON.stringify(call)}`;
+function describe(call: BlobCall): string {
+  const { answer } = call;
+  const write = call.kind === "put" ? ` ${call.write}` : "";
+  const condition = "condition" in call ? (call.condition.kind === "match" ? ` if-match ${call.condition.etag}` : "") : "";
+  const absent = "condition" in call && call.condition.kind === "absent" ? " if-none-match *" : "";
+  const saw = answer.kind === "ok" ? `${answer.write === undefined ? "" : ` write ${answer.write}`} ${answer.etag ?? ""}`.trimEnd() : "";
+  return `${call.kind}${write}${condition}${absent}: ${answer.kind}${saw}`;
 }
