@@ -96,5 +96,23 @@ export function containerSuite(clients: () => Clients): void {
       assert.equal(await answer.text(), "icon");
       await root.delete();
     });
+
+    test("metadata alone can be asked for, of containers and of blobs", async () => {
+      const container = await clients().container({ metadata: { of: "container" } });
+      await container.getBlockBlobClient("b").upload("x", 1, { metadata: { of: "blob" } });
+      for (const method of ["GET", "HEAD"]) {
+        const ofContainer = await clients().raw(method, `/${container.containerName}?restype=container&comp=metadata`);
+        assert.deepEqual([ofContainer.status, ofContainer.headers.get("x-ms-meta-of")], [200, "container"]);
+        const ofBlob = await clients().raw(method, `/${container.containerName}/b?comp=metadata`);
+        assert.deepEqual([ofBlob.status, ofBlob.headers.get("x-ms-meta-of")], [200, "blob"]);
+        assert.ok(ofBlob.headers.get("etag"));
+      }
+    });
+
+    test("the account tells its kind, and its service properties", async () => {
+      const information = await clients().service.getAccountInfo();
+      assert.deepEqual([information.skuName, information.accountKind], ["Standard_LRS", "StorageV2"]);
+      assert.ok((await clients().service.getProperties()).deleteRetentionPolicy);
+    });
   });
 }

@@ -1,5 +1,6 @@
 /** The Blob service as the real SDK sees it. Runs against whatever serves it: scripted neighbours, embedded mode, a cluster. */
-import { after, before, describe } from "node:test";
+import { after, before, beforeEach, describe } from "node:test";
+import type { ApiRecord } from "../tools/api-table.ts";
 import { appendSuite } from "./append.ts";
 import { blobSuite } from "./blobs.ts";
 import { blockSuite } from "./blocks.ts";
@@ -9,12 +10,27 @@ import { errorSuite } from "./errors.ts";
 import { listSuite } from "./lists.ts";
 import { pageSuite } from "./pages.ts";
 import { rangeSuite } from "./ranges.ts";
+import { refusedSuite } from "./refused.ts";
 import { Clients, type ConformanceTarget } from "./target.ts";
 
 export type { ConformanceTarget };
 
-/** `open` starts what is tested, once; its `stop` ends it. */
-export function blobConformance(name: string, open: () => Promise<ConformanceTarget>): void {
+/** By the file they are in. */
+const parts = {
+  "containers.ts": containerSuite,
+  "blobs.ts": blobSuite,
+  "blocks.ts": blockSuite,
+  "lists.ts": listSuite,
+  "conditions.ts": conditionSuite,
+  "ranges.ts": rangeSuite,
+  "errors.ts": errorSuite,
+  "append.ts": appendSuite,
+  "pages.ts": pageSuite,
+  "refused.ts": refusedSuite,
+} as const;
+
+/** `open` starts what is tested, once; its `stop` ends it. `record` is told which part runs. */
+export function blobConformance(name: string, open: () => Promise<ConformanceTarget>, record?: ApiRecord): void {
   describe(`Blob service: ${name}`, () => {
     let clients: Clients | undefined;
     const current = (): Clients => {
@@ -27,14 +43,13 @@ export function blobConformance(name: string, open: () => Promise<ConformanceTar
     after(async () => {
       await clients?.target.stop();
     });
-    containerSuite(current);
-    blobSuite(current);
-    blockSuite(current);
-    listSuite(current);
-    conditionSuite(current);
-    rangeSuite(current);
-    errorSuite(current);
-    appendSuite(current);
-    pageSuite(current);
+    for (const [part, suite] of Object.entries(parts)) {
+      describe(part, () => {
+        beforeEach(() => {
+          if (record) record.part = part;
+        });
+        suite(current);
+      });
+    }
   });
 }

@@ -12,7 +12,7 @@ import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
 import { type Decision, objectTables, type RowEntry } from "@stamp/objects";
 import { firstRangeOf, type Range } from "@stamp/partition-map";
 import { PartitionServerRole, partitionServerConfigSchema } from "@stamp/partition-server";
-import { type Client, type Role, served, type World } from "@stamp/ports";
+import { type Client, type HttpHandler, type HttpRequest, type Role, served, type World } from "@stamp/ports";
 import { type HttpListener, InProcessNetwork, nodeWorld, serveHttp } from "@stamp/ports-node";
 import { ExtentNode, fromWire, LockService, PartitionManager, PartitionServer, toWire } from "@stamp/wire";
 
@@ -23,6 +23,8 @@ export const secondKey = "c2Vjb25kIGtleSBvZiB0aGUgYWNjb3VudCwgZm9yIHJvdGF0aW9u";
 export interface ScriptedOptions {
   readonly frontEnd?: Partial<FrontEndConfig>;
   readonly rules?: Rules;
+  /** Sees every answer of the Blob service. */
+  readonly onAnswer?: (request: HttpRequest, status: number) => void;
   /** Low keys of further ranges of the Blob table. */
   readonly splitAt?: readonly Uint8Array[];
 }
@@ -154,7 +156,13 @@ export async function startScriptedStamp(options: ScriptedOptions = {}): Promise
   const frontEndWorld = worldOf("front-end-1");
   const config = frontEndConfigSchema.parse({ name: "front-end-1", listen: "front-end-1", lockService, ...options.frontEnd });
   const frontEnd = await start(new FrontEndRole(frontEndWorld, config));
-  const http: HttpListener = await serveHttp(frontEnd.blob, { listen: "127.0.0.1:0" });
+  const { onAnswer } = options;
+  const handler: HttpHandler = async (request) => {
+    const answer = await frontEnd.blob(request);
+    onAnswer?.(request, answer.status);
+    return answer;
+  };
+  const http: HttpListener = await serveHttp(handler, { listen: "127.0.0.1:0" });
   for (let i = 0; !frontEnd.status.ready; i++) {
     if (i > 500) throw new Error(`not ready: ${frontEnd.status.waitingFor.join(", ")}`);
     await new Promise((resolve) => setTimeout(resolve, 10));

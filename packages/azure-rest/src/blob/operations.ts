@@ -120,6 +120,52 @@ const laterParameters: Readonly<Record<string, string>> = {
   endbefore: "Listing up to a name (endBefore)",
 };
 
+const rowsOf = (target: BlobResource): Readonly<Record<string, Row>> =>
+  target.blob !== undefined ? blobRows : target.container !== undefined ? containerRows : serviceRows;
+
+/** `restype` and `comp` as the tables have them, behind the method. */
+function rowKey(method: string, target: Target): string {
+  const restype = queryValue(target.query, "restype")?.toLowerCase() ?? "";
+  const comp = queryValue(target.query, "comp")?.toLowerCase() ?? "";
+  return `${method}${restype === "" ? "" : ` restype=${restype}`}${comp === "" ? "" : ` comp=${comp}`}`;
+}
+
+/** A kind of request that the service has: what it is called, and whether it is served here. */
+export interface BlobRequest {
+  readonly title: string;
+  readonly resource: "service" | "container" | "blob";
+  /** `PUT comp=page` */
+  readonly request: string;
+  readonly served: boolean;
+}
+
+/** In one word as in two: PutBlockList is Put Block List. */
+const titleOf = (row: Row): string => ("operation" in row ? row.operation.replace(/(?<=[a-z])(?=[A-Z])/g, " ") : row.feature);
+
+/** Every row of the tables; of requests for any of the three resources, as one for the service. */
+export function blobRequests(): BlobRequest[] {
+  const requests: BlobRequest[] = [];
+  for (const [resource, rows] of [
+    ["service", serviceRows],
+    ["container", containerRows],
+    ["blob", blobRows],
+  ] as const) {
+    for (const [request, row] of Object.entries(rows)) {
+      if (resource !== "service" && Object.hasOwn(accountInformation, request)) continue;
+      requests.push({ title: titleOf(row), resource, request, served: "operation" in row });
+    }
+  }
+  return requests;
+}
+
+/** The title of the row that a request fits; undefined: none. */
+export function blobRequestTitle(method: string, target: Target & BlobResource): string | undefined {
+  const rows = rowsOf(target);
+  const key = rowKey(method, target);
+  const row = Object.hasOwn(rows, key) ? rows[key] : undefined;
+  return row && titleOf(row);
+}
+
 export function recognizeBlob(method: string, target: Target & BlobResource): Parsed<BlobOperationName> {
   if (!methods.has(method)) return rejected("InvalidHttpVerb");
   if (method === "OPTIONS") return rejected("CorsPreflightFailure");
@@ -127,15 +173,16 @@ export function recognizeBlob(method: string, target: Target & BlobResource): Pa
     const feature = laterParameters[name];
     if (feature !== undefined) return notImplemented(feature);
   }
-  const rows = target.blob !== undefined ? blobRows : target.container !== undefined ? containerRows : serviceRows;
-  const restype = queryValue(target.query, "restype")?.toLowerCase() ?? "";
-  const comp = queryValue(target.query, "comp")?.toLowerCase() ?? "";
-  const query = `${restype === "" ? "" : ` restype=${restype}`}${comp === "" ? "" : ` comp=${comp}`}`;
-  const row = Object.hasOwn(rows, method + query) ? rows[method + query] : undefined;
+  const rows = rowsOf(target);
+  const asked = rowKey(method, target);
+  const query = asked.slice(method.length);
+  const row = Object.hasOwn(rows, asked) ? rows[asked] : undefined;
   if (row) return "operation" in row ? parsed(row.operation) : notImplemented(row.feature);
   if (Object.keys(rows).some((key) => key.slice(key.indexOf(" ")) === query || (query === "" && !key.includes(" ")))) {
     return rejected("UnsupportedHttpVerb");
   }
+  const comp = queryValue(target.query, "comp") ?? "";
+  const restype = queryValue(target.query, "restype") ?? "";
   if (comp !== "") return badQuery("comp", comp, "It does not name an operation on this resource.");
   if (restype !== "") return badQuery("restype", restype, "It does not name a resource of this path.");
   return rejected("InvalidUri");

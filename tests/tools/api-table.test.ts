@@ -1,0 +1,39 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ApiRecord, apiPageText, checkApiPage } from "./api-table.ts";
+
+const requests = [
+  { title: "Get Thing", request: "GET", served: true },
+  { title: "Get Thing", request: "HEAD", served: true },
+  { title: "Burn Thing", request: "POST comp=burn", served: false },
+];
+const page = { path: "docs/api/none.md", heading: "Things", about: "About things.", requests };
+
+function record(...seen: [string, string, number][]): ApiRecord {
+  const made = new ApiRecord();
+  for (const [part, title, status] of seen) {
+    made.part = part;
+    made.saw(title, status);
+  }
+  return made;
+}
+
+test("api page: one row per operation, with the parts that saw it succeed, or refused", () => {
+  const seen = record(["b.ts", "Get Thing", 200], ["a.ts", "Get Thing", 304], ["c.ts", "Get Thing", 404], ["a.ts", "Burn Thing", 501]);
+  const text = apiPageText(page, seen);
+  assert.match(text, /\| Get Thing \| `GET`, `HEAD` \| done \| a.ts, b.ts \|/);
+  assert.match(text, /\| Burn Thing \| `POST comp=burn` \| 501 \| a.ts \|/);
+  assert.match(text, /2 operations, 1 done, 1 refused/);
+});
+
+test("api page: a test more makes no page stale, one less does", () => {
+  const burnt: [string, string, number] = ["z.ts", "Burn Thing", 501];
+  const older = apiPageText(page, record(["b.ts", "Get Thing", 200], burnt));
+  assert.equal(apiPageText(page, record(["a.ts", "Get Thing", 200], ["b.ts", "Get Thing", 200], burnt), older), older);
+  assert.notEqual(apiPageText(page, record(["a.ts", "Get Thing", 200], burnt), older), older);
+});
+
+test("api page: an operation that no test shows, and a page that says something else, are failures", () => {
+  assert.throws(() => checkApiPage(page, record(["a.ts", "Get Thing", 200], ["a.ts", "Burn Thing", 400])), /no test shows/);
+  assert.throws(() => checkApiPage(page, record(["a.ts", "Get Thing", 200], ["a.ts", "Burn Thing", 501])), /is not what the suite shows/);
+});

@@ -1,0 +1,100 @@
+/**
+ * docs/api/*.md: one row per kind of request of a service, whether it is served, and which parts of the conformance suite show it. What
+ * is shown is what was seen: the suite's own requests and their answers, part by part. So a row can't say more than a test does.
+ *
+ * A service's suite makes a `ApiRecord`, tells it which part runs and every answer, and in the end has it checked against the page
+ * (`checkApiPage`): a page that says something else is a failure. `node tests/tools/api-docs.ts` writes the pages anew.
+ */
+import assert from "node:assert/strict";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { root } from "./commands.ts";
+
+/** A kind of request; several with one title are one operation. */
+export interface ApiRequest {
+  /** As the REST reference calls the operation: Put Block List. */
+  readonly title: string;
+  /** `PUT comp=page`, with what it is about in front where that is not clear: `blob PUT comp=page`. */
+  readonly request: string;
+  readonly served: boolean;
+}
+
+export class ApiRecord {
+  /** Which part of the suite runs: the file's name. */
+  part = "";
+  readonly #shown = new Map<string, Set<string>>();
+
+  /** An answer to a request of this title. Served operations are shown by success, refused ones by 501. */
+  saw(title: string, status: number): void {
+    const outcome = status < 400 ? "served" : status === 501 ? "refused" : undefined;
+    if (outcome === undefined || this.part === "") return;
+    const key = `${outcome} ${title}`;
+    const parts = this.#shown.get(key) ?? new Set();
+    this.#shown.set(key, parts.add(this.part));
+  }
+
+  parts(request: ApiRequest): string[] {
+    return [...(this.#shown.get(`${request.served ? "served" : "refused"} ${request.title}`) ?? [])].sort();
+  }
+}
+
+export interface ApiPage {
+  /** In the repository: docs/api/blob.md */
+  readonly path: string;
+  readonly heading: string;
+  /** Behind the heading. */
+  readonly about: string;
+  readonly requests: readonly ApiRequest[];
+}
+
+/** So that a page does not change with every test of an operation that all tests use. */
+const partsNamedMax = 3;
+
+/** What an older page names stays, as long as it was seen. */
+function partsNamed(title: string, seen: readonly string[], older: string): string {
+  const row = older.split("\n").find((line) => line.startsWith(`| ${title} |`));
+  const named =
+    row
+      ?.split("|")
+      .at(-2)
+      ?.split(",")
+      .map((part) => part.trim()) ?? [];
+  const kept = named.length > 0 && named.every((part) => seen.includes(part));
+  return (kept ? named : seen.slice(0, partsNamedMax)).join(", ");
+}
+
+export function apiPageText(page: ApiPage, record: ApiRecord, older = ""): string {
+  const byTitle = Map.groupBy(page.requests, (request) => request.title);
+  const rows = [...byTitle].map(([title, requests]) => {
+    const first = requests[0] as ApiRequest;
+    const asked = requests.map(({ request }) => `\`${request}\``).join(", ");
+    return `| ${title} | ${asked} | ${first.served ? "done" : "501"} | ${partsNamed(title, record.parts(first), older)} |`;
+  });
+  const served = [...byTitle.values()].filter(([request]) => request?.served).length;
+  return [
+    `# ${page.heading}`,
+    "",
+    page.about,
+    "",
+    "Written by `node tests/tools/api-docs.ts`: what was asked and answered in the parts of the conformance suite that are named",
+    "(tests/conformance/). 501: refused with `NotImplemented` and the feature's name.",
+    "",
+    `${byTitle.size} operations, ${served} done, ${byTitle.size - served} refused.`,
+    "",
+    "| operation | request | here | shown by |",
+    "|---|---|---|---|",
+    ...rows,
+    "",
+  ].join("\n");
+}
+
+/** Fails when a request is shown by nobody, or when the page says something else than what was seen; writes it when asked to. */
+export function checkApiPage(page: ApiPage, record: ApiRecord): void {
+  const unshown = page.requests.filter((request) => record.parts(request).length === 0).map(({ title }) => title);
+  assert.deepEqual([...new Set(unshown)], [], `${page.path}: no test shows these`);
+  const path = join(root, page.path);
+  if (process.env.STAMP_WRITE_API_DOCS === "1") writeFileSync(path, apiPageText(page, record));
+  const there = existsSync(path) ? readFileSync(path, "utf8") : "";
+  const text = apiPageText(page, record, there);
+  assert.equal(there, text, `${page.path} is not what the suite shows: node tests/tools/api-docs.ts`);
+}
