@@ -82,7 +82,6 @@ export function errorSuite(clients: () => Clients): void {
         ["copy", () => client.syncCopyFromURL("http://127.0.0.1:1/x/y/z")],
         ["tagged put", () => client.upload("y", 1, { tags: { a: "b" } })],
         ["tiered put", () => client.upload("y", 1, { tier: "Cool" })],
-        ["acl", () => container.getAccessPolicy()],
       ] as const) {
         const error = await failure(work());
         assert.equal(error.statusCode, 501, name);

@@ -11,6 +11,7 @@ import { listSuite } from "./lists.ts";
 import { pageSuite } from "./pages.ts";
 import { rangeSuite } from "./ranges.ts";
 import { refusedSuite } from "./refused.ts";
+import { sasSuite } from "./sas.ts";
 import { Clients, type ConformanceTarget } from "./target.ts";
 
 export type { ConformanceTarget };
@@ -27,6 +28,7 @@ const parts = {
   "append.ts": appendSuite,
   "pages.ts": pageSuite,
   "refused.ts": refusedSuite,
+  "sas.ts": sasSuite,
 } as const;
 
 /** `open` starts what is tested, once; its `stop` ends it. `record` is told which part runs. */

@@ -84,6 +84,24 @@ export function parseRfc1123(text: string): number | undefined {
   return back.day === Number(day) && back.month === month && dayNames[back.weekday] === weekday ? ms : undefined;
 }
 
+const iso = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,7}))?)?(Z|[+-]\d{2}:\d{2}))?$/;
+
+/**
+ * A day, or a time to the minute, the second or seven digits of it, with its zone ("Formatting DateTime values"). What is smaller than a
+ * millisecond is cut. Undefined for anything else.
+ */
+export function parseIso(text: string): number | undefined {
+  const match = iso.exec(text);
+  if (!match || !isCivilDate(match[1] as string)) return undefined;
+  const [, date = "", hour = "0", minute = "0", second = "0", fraction = "0", zone = "Z"] = match;
+  if (Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59) return undefined;
+  const [year, month, day] = date.split("-").map(Number) as [number, number, number];
+  const zoneMinutes = zone === "Z" ? 0 : Number(zone.slice(1, 3)) * 60 + Number(zone.slice(4, 6));
+  if (zoneMinutes > 14 * 60) return undefined;
+  const minutes = Number(hour) * 60 + Number(minute) - (zone.startsWith("-") ? -zoneMinutes : zoneMinutes);
+  return daysOf(year, month, day) * dayMs + minutes * 60_000 + Number(second) * 1000 + Math.floor(Number(`0.${fraction}`) * 1000);
+}
+
 /** Whether "YYYY-MM-DD" names a day that exists. */
 export function isCivilDate(text: string): boolean {
   const match = /^(\d{4})-(\d{2})-(\d{2})$/.exec(text);

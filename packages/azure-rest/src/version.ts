@@ -14,10 +14,31 @@ const behaviours = {
   zeroLengthSignedEmpty: "2015-02-21",
   /** Content-MD5 of a Put Block is answered only when the request had it, and x-ms-content-crc64 exists. */
   contentCrc64: "2019-02-02",
+  /** Service properties have DeleteRetentionPolicy, StaticWebsite, and in the former AllowPermanentDelete. */
+  deleteRetentionPolicy: "2017-07-29",
+  staticWebsite: "2018-03-28",
+  permanentDelete: "2020-02-10",
   /** Names that XML can't carry are listed percent-encoded. */
   encodedNames: "2021-02-12",
 } as const;
 export type Behaviour = keyof typeof behaviours;
+
+/** What the text that a SAS signs has since which `sv` (auth/sas-string.ts). */
+const signedFields = {
+  responseOverrides: "2013-08-15",
+  serviceInResource: "2015-02-21",
+  ipAndProtocol: "2015-04-05",
+  resourceAndTime: "2018-11-09",
+  delegationAgents: "2020-02-10",
+  encryptionScope: "2020-12-06",
+  delegatedUser: "2025-07-05",
+  boundHeaders: "2026-04-06",
+} as const;
+
+export const signedSince = (version: string, what: keyof typeof signedFields): boolean => version >= signedFields[what];
+
+/** Whether it has the form of one; versions that we don't know are taken for the newest that we do. */
+export const isVersion = (text: string): boolean => isCivilDate(text);
 
 const mebibyte = 1024 * 1024;
 /** Newest first. */
@@ -34,9 +55,9 @@ export interface BodyLimits {
   readonly appendBlockBytesMax: number;
 }
 
-/** The version that is used. Without the header it is the newest: the account's default version, were it set. */
-export function parseVersion(header: string | undefined): Parsed<string> {
-  if (header === undefined) return parsed(newestVersion);
+/** The version that is used. `fallback` is for requests that name none: the account's default version, or else the newest. */
+export function parseVersion(header: string | undefined, fallback: string = newestVersion): Parsed<string> {
+  if (header === undefined) return parsed(fallback > newestVersion ? newestVersion : fallback);
   if (!isCivilDate(header)) return badHeader("x-ms-version", header, "Not a version of the form YYYY-MM-DD.");
   return parsed(header > newestVersion ? newestVersion : header);
 }

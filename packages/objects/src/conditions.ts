@@ -45,6 +45,7 @@ export function checkWriteConditions(
   creates: boolean,
 ): ServiceError | undefined {
   const { ifMatch, ifNoneMatch, ifModifiedSinceMs, ifUnmodifiedSinceMs } = conditions;
+  if (conditions.createOnly && state) return serviceError("UnauthorizedBlobOverwrite");
   const matchSide = ifMatch !== undefined || ifUnmodifiedSinceMs !== undefined;
   const noneMatchSide = ifNoneMatch !== undefined || ifModifiedSinceMs !== undefined;
   if (matchSide && noneMatchSide) return serviceError("MultipleConditionHeadersNotSupported");

@@ -39,6 +39,7 @@ export const serviceErrorCodes = [
   "PopReceiptMismatch",
   "QueueAlreadyExists",
   "QueueNotFound",
+  "UnauthorizedBlobOverwrite",
 ] as const;
 export type ServiceErrorCode = (typeof serviceErrorCodes)[number];
 

@@ -16,6 +16,7 @@ export { isPipelined, lockKeysOf, type Routable, type Route, routeOf } from "./r
 export { decodeKey, encodeKey, type KeyComponent, type KeyElement } from "./rows/key.ts";
 export * from "./rows/row.ts";
 export * from "./rows/schemas.ts";
+export { decodeSignedIdentifiers, encodeSignedIdentifiers, type SignedIdentifier } from "./signed-identifiers.ts";
 export { changesMax } from "./tables/entities.ts";
 export {
   type Comparison,

@@ -8,6 +8,7 @@ import type { BlobName } from "./object-keys.ts";
 import type { QueueOperation, QueueResult } from "./queues/operation.ts";
 import { isQueueRead } from "./queues/routing.ts";
 import type { Place } from "./rows/row.ts";
+import type { SignedIdentifier } from "./signed-identifiers.ts";
 import { isTableRead, type TableOperation, type TableResult } from "./tables/operation.ts";
 
 export type Metadata = Readonly<Record<string, string>>;
@@ -19,6 +20,8 @@ export interface Conditions {
   readonly ifModifiedSinceMs?: number | undefined;
   readonly ifUnmodifiedSinceMs?: number | undefined;
   readonly leaseId?: string | undefined;
+  /** Who asks may make what is not there, but not change what is: UnauthorizedBlobOverwrite. */
+  readonly createOnly?: boolean | undefined;
 }
 
 export interface Account {
@@ -197,6 +200,14 @@ export type Operation =
       readonly case: "setContainerMetadata";
       readonly value: ContainerName & { readonly metadata: Metadata; readonly conditions: Conditions };
     }
+  | {
+      readonly case: "setContainerAcl";
+      readonly value: ContainerName & {
+        readonly publicAccess: string;
+        readonly signedIdentifiers: readonly SignedIdentifier[];
+        readonly conditions: Conditions;
+      };
+    }
   | { readonly case: "deleteContainer"; readonly value: ContainerName & { readonly conditions: Conditions } }
   | { readonly case: "listContainers"; readonly value: ListContainers }
   | { readonly case: "putBlob"; readonly value: PutBlob }
@@ -251,6 +262,7 @@ export interface Container {
   readonly metadata: Metadata;
   readonly incarnation: number;
   readonly publicAccess: string;
+  readonly signedIdentifiers: readonly SignedIdentifier[];
 }
 
 export interface Blob {

@@ -3,7 +3,7 @@ import { changeAccount, getAccount, listAccounts, putAccount } from "./accounts/
 import { appendBlock, sealBlob } from "./blobs/append.ts";
 import { deleteBlob, getBlob, putBlob, setBlobHeaders, setBlobMetadata } from "./blobs/blobs.ts";
 import { getBlockList, putBlock, putBlockList } from "./blobs/blocks.ts";
-import { createContainer, deleteContainer, getContainer, setContainerMetadata } from "./blobs/containers.ts";
+import { createContainer, deleteContainer, getContainer, setContainerAcl, setContainerMetadata } from "./blobs/containers.ts";
 import { listBlobs, listContainers } from "./blobs/listing.ts";
 import { clearPages, getPageRanges, putPages, setPageBlobProperties } from "./blobs/pages.ts";
 import type { Operation } from "./operation.ts";
@@ -27,6 +27,8 @@ export function planOf(operation: Operation, context: PlanContext): Plan {
       return getContainer(operation.value);
     case "setContainerMetadata":
       return setContainerMetadata(operation.value, context);
+    case "setContainerAcl":
+      return setContainerAcl(operation.value, context);
     case "deleteContainer":
       return deleteContainer(operation.value);
     case "listContainers":

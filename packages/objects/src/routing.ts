@@ -44,7 +44,10 @@ export type Routable =
   | { readonly case: "listAccounts"; readonly value: ListStart }
   | { readonly case: "getAccount" | "changeAccount"; readonly value: { readonly account: string } }
   | { readonly case: "putAccount"; readonly value: { readonly account?: { readonly name: string } | undefined } }
-  | { readonly case: "createContainer" | "getContainer" | "setContainerMetadata" | "deleteContainer"; readonly value: OfContainer }
+  | {
+      readonly case: "createContainer" | "getContainer" | "setContainerMetadata" | "setContainerAcl" | "deleteContainer";
+      readonly value: OfContainer;
+    }
   | { readonly case: "listContainers"; readonly value: { readonly account: string } & ListStart }
   | { readonly case: "table"; readonly value: TableOperation }
   | { readonly case: "queue"; readonly value: { readonly kind?: RoutableQueueKind | { readonly case?: undefined } | undefined } }
@@ -75,6 +78,7 @@ export function routeOf(rules: Rules, operation: Routable): Route {
     case "createContainer":
     case "getContainer":
     case "setContainerMetadata":
+    case "setContainerAcl":
     case "deleteContainer":
       return { table: "Blob", key: containerKey(operation.value.account, operation.value.container) };
     case "listContainers":

@@ -1,3 +1,4 @@
+export * from "./bearer.ts";
 export * from "./clock.conformance.ts";
 export * from "./clock.ts";
 export type { RegisterTest } from "./conformance.ts";

@@ -34,10 +34,13 @@ export interface AccountsOptions {
 interface Entry {
   readonly lookup: Promise<Outcome<AccountLookup>>;
   readonly untilMs: number;
+  readonly sentMs: number;
 }
 
 /** An account that is not there may be made any moment. */
 const unknownCacheMs = 200;
+/** How often at most an account is read again because a signature did not fit. */
+const rereadAfterMs = 200;
 
 export class Accounts {
   readonly #world: World;
@@ -54,12 +57,30 @@ export class Accounts {
   async find(account: string, limits: CallLimits): Promise<Outcome<AccountLookup> | undefined> {
     const { clock } = this.#world;
     const nowMs = clock.monotonicMs();
-    let entry = this.#entries.get(account);
-    if (!entry || entry.untilMs <= nowMs) {
-      entry = { lookup: this.#read(account, nowMs), untilMs: nowMs + this.#options.accountCacheMs };
-      this.#remember(account, entry);
-    }
+    const held = this.#entries.get(account);
+    const entry = held && held.untilMs > nowMs ? held : this.#newEntry(account, nowMs);
     return within(clock, limits.deadlineMs - nowMs, entry.lookup);
+  }
+
+  /** Read anew, unless what is known is only just read: then undefined. */
+  async findAgain(account: string, limits: CallLimits): Promise<Outcome<AccountLookup> | undefined> {
+    const { clock } = this.#world;
+    const nowMs = clock.monotonicMs();
+    const held = this.#entries.get(account);
+    if (held && held.sentMs + rereadAfterMs > nowMs) return undefined;
+    const entry = this.#newEntry(account, nowMs);
+    return within(clock, limits.deadlineMs - nowMs, entry.lookup);
+  }
+
+  /** It was changed from here: the next who asks reads it anew. */
+  forget(account: string): void {
+    this.#entries.delete(account);
+  }
+
+  #newEntry(account: string, nowMs: number): Entry {
+    const entry = { lookup: this.#read(account, nowMs), untilMs: nowMs + this.#options.accountCacheMs, sentMs: nowMs };
+    this.#remember(account, entry);
+    return entry;
   }
 
   #remember(account: string, entry: Entry): void {
@@ -82,7 +103,7 @@ export class Accounts {
     if (!lookup.ok) this.#entries.delete(account);
     else if (lookup.value.kind === "unknown") {
       const known = this.#entries.get(account);
-      if (known) this.#entries.set(account, { lookup: known.lookup, untilMs: clock.monotonicMs() + unknownCacheMs });
+      if (known) this.#entries.set(account, { ...known, untilMs: clock.monotonicMs() + unknownCacheMs });
     }
     return lookup;
   }

@@ -11,6 +11,7 @@ import { ByteBudget } from "./byte-budget.ts";
 import { type FrontEndConfig, isLoopback } from "./config.ts";
 import { ContainerRows } from "./container-rows.ts";
 import { frontEndHandlers } from "./grpc.ts";
+import type { BearerTokens } from "./http/bearer.ts";
 import { blobService } from "./http/blob/service.ts";
 import { HttpDoor } from "./http/door.ts";
 import { MapCache } from "./map-cache.ts";
@@ -34,7 +35,7 @@ export class FrontEndRole implements Role {
   #listener: Listener | undefined;
   #stopping = false;
 
-  constructor(world: World, config: FrontEndConfig) {
+  constructor(world: World, config: FrontEndConfig, tokens?: BearerTokens) {
     this.#world = world;
     this.#config = config;
     this.#map = new MapCache(world, config);
@@ -57,7 +58,14 @@ export class FrontEndRole implements Role {
       uploads: this.#uploads,
       downloads: this.#downloads,
     });
-    this.#door = new HttpDoor(world, config, blobService(config.hostSuffixes), this.#objects, this.#accounts);
+    this.#door = new HttpDoor({
+      world,
+      config,
+      service: blobService(config.hostSuffixes),
+      objects: this.#objects,
+      accounts: this.#accounts,
+      tokens,
+    });
     this.blob = (request) => this.#door.handle(request);
   }
 

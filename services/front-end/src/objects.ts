@@ -44,12 +44,15 @@ export interface WireConditions {
   readonly ifModifiedSinceMs?: bigint;
   readonly ifUnmodifiedSinceMs?: bigint;
   readonly leaseId?: string;
+  readonly createOnly?: boolean;
 }
 
-export function conditionsToWire(conditions: ConditionHeaders): WireConditions {
+/** With `access`, for what makes an object or replaces it: whoever may only create is told when it is there. */
+export function conditionsToWire(conditions: ConditionHeaders, access?: { may(permission: string): boolean }): WireConditions {
   const { ifModifiedSinceMs, ifUnmodifiedSinceMs, ...rest } = conditions;
   return {
     ...rest,
+    ...(access && !access.may("w") ? { createOnly: true } : {}),
     ...(ifModifiedSinceMs === undefined ? {} : { ifModifiedSinceMs: BigInt(ifModifiedSinceMs) }),
     ...(ifUnmodifiedSinceMs === undefined ? {} : { ifUnmodifiedSinceMs: BigInt(ifUnmodifiedSinceMs) }),
   };

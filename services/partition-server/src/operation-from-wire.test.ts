@@ -17,6 +17,7 @@ const noConditions = {
   ifModifiedSinceMs: undefined,
   ifUnmodifiedSinceMs: undefined,
   leaseId: undefined,
+  createOnly: undefined,
 };
 
 test("wire: every part of a Get Blob arrives, absent ones as absent", () => {

@@ -12,6 +12,7 @@ import {
   type Place,
   type SequenceNumberAction,
   type SequenceNumberConditions,
+  type SignedIdentifier,
 } from "@stamp/objects";
 import * as wire from "@stamp/wire";
 import { fromWire } from "@stamp/wire";
@@ -55,6 +56,14 @@ function convert(operation: wire.Operation | undefined): Operation {
     case "setContainerMetadata": {
       const { metadata, conditions } = kind.value;
       return { case: kind.case, value: { ...containerName(kind.value), metadata, conditions: conditionsOf(conditions) } };
+    }
+    case "setContainerAcl": {
+      const { publicAccess, conditions } = kind.value;
+      const signedIdentifiers = kind.value.signedIdentifiers.map(signedIdentifierOf);
+      return {
+        case: kind.case,
+        value: { ...containerName(kind.value), publicAccess, signedIdentifiers, conditions: conditionsOf(conditions) },
+      };
     }
     case "deleteContainer":
       return { case: kind.case, value: { ...containerName(kind.value), conditions: conditionsOf(kind.value.conditions) } };
@@ -148,6 +157,13 @@ function changeOf(change: wire.ChangeAccount): ChangeAccount {
 const optional = (value: bigint | undefined): number | undefined => (value === undefined ? undefined : fromWire(value));
 const optionalTime = (value: bigint | undefined): number | undefined => (value === undefined ? undefined : Number(value));
 
+export const signedIdentifierOf = (identifier: wire.SignedIdentifier): SignedIdentifier => ({
+  id: identifier.id,
+  startMs: optionalTime(identifier.startMs),
+  expiryMs: optionalTime(identifier.expiryMs),
+  permissions: identifier.permissions,
+});
+
 const containerName = (value: { account: string; container: string }) => ({ account: value.account, container: value.container });
 
 function onBlob(value: { name?: wire.BlobName | undefined; conditions?: wire.Conditions | undefined }): {
@@ -176,6 +192,7 @@ const conditionsOf = (conditions: wire.Conditions | undefined): Conditions => ({
   ifModifiedSinceMs: optionalTime(conditions?.ifModifiedSinceMs),
   ifUnmodifiedSinceMs: optionalTime(conditions?.ifUnmodifiedSinceMs),
   leaseId: conditions?.leaseId,
+  createOnly: conditions?.createOnly ? true : undefined,
 });
 
 function typeOf(text: string): BlobType {

@@ -1,6 +1,6 @@
 /** What an operation came to, as it goes over the wire. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { Account, Blob, BlobContent, Container, OperationResult, Place } from "@stamp/objects";
+import type { Account, Blob, BlobContent, Container, OperationResult, Place, SignedIdentifier } from "@stamp/objects";
 import type {
   AccountSchema,
   BlobContentSchema,
@@ -9,6 +9,7 @@ import type {
   ExtentLocation,
   OperationResultSchema,
   PlaceSchema,
+  SignedIdentifierSchema,
 } from "@stamp/wire";
 import { toWire } from "@stamp/wire";
 import { queueResultToWire } from "./queue-on-wire.ts";
@@ -77,6 +78,13 @@ const accountToWire = (account: Account): MessageInitShape<typeof AccountSchema>
   createdMs: toWire(account.createdMs),
 });
 
+export const signedIdentifierToWire = (identifier: SignedIdentifier): MessageInitShape<typeof SignedIdentifierSchema> => ({
+  id: identifier.id,
+  ...(identifier.startMs === undefined ? {} : { startMs: toWire(identifier.startMs) }),
+  ...(identifier.expiryMs === undefined ? {} : { expiryMs: toWire(identifier.expiryMs) }),
+  ...(identifier.permissions === undefined ? {} : { permissions: identifier.permissions }),
+});
+
 const containerToWire = (container: Container): MessageInitShape<typeof ContainerSchema> => ({
   name: container.name,
   etag: container.etag,
@@ -84,6 +92,7 @@ const containerToWire = (container: Container): MessageInitShape<typeof Containe
   metadata: { ...container.metadata },
   incarnation: toWire(container.incarnation),
   publicAccess: container.publicAccess,
+  signedIdentifiers: container.signedIdentifiers.map(signedIdentifierToWire),
 });
 
 const blobToWire = (blob: Blob): MessageInitShape<typeof BlobSchema> => ({

@@ -33,6 +33,8 @@ const anyPermission = "rwdlacxyupftmeoi";
 export const blobAuthorization: Readonly<Record<BlobOperationName, OperationAuthorization>> = {
   ListContainers: onService(["l"], "read"),
   GetServiceProperties: onService(["r"], "read"),
+  SetServiceProperties: onService(["w"], "own"),
+  GetUserDelegationKey: onService("never", "read"),
   GetAccountInformation: {
     resourceType: "sco",
     accountSas: [anyPermission],
@@ -43,6 +45,8 @@ export const blobAuthorization: Readonly<Record<BlobOperationName, OperationAuth
   GetContainerProperties: { ...onContainer(["r"], "read"), anonymous: "container" },
   GetContainerMetadata: { ...onContainer(["r"], "read"), anonymous: "container" },
   SetContainerMetadata: onContainer(["w"], "contribute"),
+  GetContainerAcl: onContainer("never", "own"),
+  SetContainerAcl: onContainer("never", "own"),
   DeleteContainer: onContainer(["d"], "contribute"),
   ListBlobs: { ...onContainer(["l"], "read"), serviceSas: ["l"], anonymous: "container" },
   PutBlob: createsBlob,

@@ -136,14 +136,3 @@ export function blockListXml(committed: readonly ListedBlock[] | undefined, unco
   };
   return `${declaration}<BlockList>${list("CommittedBlocks", committed)}${list("UncommittedBlocks", uncommitted)}</BlockList>`;
 }
-
-/** What holds here: no logging, no metrics, no CORS rules, nothing is kept after a delete, no static website. */
-export function servicePropertiesXml(): string {
-  const off = "<Version>1.0</Version><Enabled>false</Enabled><RetentionPolicy><Enabled>false</Enabled></RetentionPolicy>";
-  return (
-    `${declaration}<StorageServiceProperties><Logging><Version>1.0</Version><Delete>false</Delete><Read>false</Read><Write>false</Write>` +
-    `<RetentionPolicy><Enabled>false</Enabled></RetentionPolicy></Logging><HourMetrics>${off}</HourMetrics>` +
-    `<MinuteMetrics>${off}</MinuteMetrics><Cors /><DeleteRetentionPolicy><Enabled>false</Enabled></DeleteRetentionPolicy>` +
-    "<StaticWebsite><Enabled>false</Enabled></StaticWebsite></StorageServiceProperties>"
-  );
-}

@@ -10,11 +10,15 @@ import type { BlobResource } from "./resource.ts";
 export const blobOperationNames = [
   "ListContainers",
   "GetServiceProperties",
+  "SetServiceProperties",
+  "GetUserDelegationKey",
   "GetAccountInformation",
   "CreateContainer",
   "GetContainerProperties",
   "GetContainerMetadata",
   "SetContainerMetadata",
+  "GetContainerAcl",
+  "SetContainerAcl",
   "DeleteContainer",
   "ListBlobs",
   "PutBlob",
@@ -47,9 +51,9 @@ const serviceRows: Readonly<Record<string, Row>> = {
   ...accountInformation,
   "GET comp=list": serve("ListContainers"),
   "GET restype=service comp=properties": serve("GetServiceProperties"),
-  "PUT restype=service comp=properties": later("Set Blob Service Properties"),
+  "PUT restype=service comp=properties": serve("SetServiceProperties"),
   "GET restype=service comp=stats": later("Get Blob Service Stats (geo-replication)"),
-  "POST restype=service comp=userdelegationkey": later("Get User Delegation Key"),
+  "POST restype=service comp=userdelegationkey": serve("GetUserDelegationKey"),
   "POST comp=batch": later("Blob Batch"),
   "GET comp=blobs": later("Find Blobs by Tags"),
 };
@@ -64,9 +68,9 @@ const containerRows: Readonly<Record<string, Row>> = {
   "HEAD restype=container comp=metadata": serve("GetContainerMetadata"),
   "PUT restype=container comp=metadata": serve("SetContainerMetadata"),
   "GET restype=container comp=list": serve("ListBlobs"),
-  "GET restype=container comp=acl": later("Get Container ACL"),
-  "HEAD restype=container comp=acl": later("Get Container ACL"),
-  "PUT restype=container comp=acl": later("Set Container ACL"),
+  "GET restype=container comp=acl": serve("GetContainerAcl"),
+  "HEAD restype=container comp=acl": serve("GetContainerAcl"),
+  "PUT restype=container comp=acl": serve("SetContainerAcl"),
   "PUT restype=container comp=lease": later("Lease Container"),
   "PUT restype=container comp=undelete": later("Restore Container"),
   "PUT restype=container comp=rename": later("Rename Container"),
@@ -106,11 +110,10 @@ const blobRows: Readonly<Record<string, Row>> = {
   "POST comp=query": later("Query Blob Contents"),
 };
 
-const methods: ReadonlySet<string> = new Set(["GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "PATCH", "MERGE"]);
+const methods: ReadonlySet<string> = new Set(["GET", "HEAD", "PUT", "POST", "DELETE", "PATCH", "MERGE"]);
 
 /** Query parameters whose meaning we don't have, whatever the operation. */
 const laterParameters: Readonly<Record<string, string>> = {
-  sig: "Shared Access Signatures",
   snapshot: "Blob snapshots",
   prevsnapshot: "Blob snapshots",
   versionid: "Blob versions",
@@ -168,7 +171,6 @@ export function blobRequestTitle(method: string, target: Target & BlobResource):
 
 export function recognizeBlob(method: string, target: Target & BlobResource): Parsed<BlobOperationName> {
   if (!methods.has(method)) return rejected("InvalidHttpVerb");
-  if (method === "OPTIONS") return rejected("CorsPreflightFailure");
   for (const name of target.query.keys()) {
     const feature = laterParameters[name];
     if (feature !== undefined) return notImplemented(feature);

@@ -5,6 +5,7 @@ import type { Blob, BlobHeaders, BlobType, Container, Metadata } from "../operat
 import { intact } from "../plan.ts";
 import { type DictionaryEntry, dateTimeOfMs, decodeRow, encodeRow, msOfDateTime, type Place, type RowOf } from "../rows/row.ts";
 import { blobSchema } from "../rows/schemas.ts";
+import { decodeSignedIdentifiers, encodeSignedIdentifiers, type SignedIdentifier } from "../signed-identifiers.ts";
 import { decodePieceStarts, encodePieceStarts } from "./content.ts";
 
 type BlobRow = RowOf<typeof blobSchema>;
@@ -15,6 +16,7 @@ export interface ContainerState {
   readonly metadata: Metadata;
   readonly incarnation: number;
   readonly publicAccess: string;
+  readonly signedIdentifiers: readonly SignedIdentifier[];
 }
 
 export interface HeadState {
@@ -75,6 +77,7 @@ export const encodeContainer = (state: ContainerState): Uint8Array =>
     metadata: dictionaryOf(state.metadata),
     incarnation: BigInt(state.incarnation),
     publicAccess: text(state.publicAccess),
+    signedIdentifiers: encodeSignedIdentifiers(state.signedIdentifiers),
   });
 
 export function decodeContainer(bytes: Uint8Array): ContainerState {
@@ -85,6 +88,7 @@ export function decodeContainer(bytes: Uint8Array): ContainerState {
     metadata: metadataOf(row.metadata),
     incarnation: int(row.incarnation),
     publicAccess: row.publicAccess ?? "",
+    signedIdentifiers: decodeSignedIdentifiers(row.signedIdentifiers),
   };
 }
 
@@ -95,6 +99,7 @@ export const containerOf = (name: string, state: ContainerState): Container => (
   metadata: state.metadata,
   incarnation: state.incarnation,
   publicAccess: state.publicAccess,
+  signedIdentifiers: state.signedIdentifiers,
 });
 
 /** As stored. */

@@ -29,6 +29,7 @@ export function* createContainer(value: OperationValue<"createContainer">, conte
     metadata: value.metadata,
     incarnation: context.sequence,
     publicAccess: value.publicAccess,
+    signedIdentifiers: [],
   };
   return answer({ case: "container", value: containerOf(value.container, state) }, [put(value, state)]);
 }
@@ -50,6 +51,22 @@ export function* setContainerMetadata(value: OperationValue<"setContainerMetadat
     etagSequence: context.sequence,
     lastModifiedMs: lastModifiedMs(context.wallMs, state.lastModifiedMs),
     metadata: value.metadata,
+  };
+  return answer({ case: "container", value: containerOf(value.container, next) }, [put(value, next)]);
+}
+
+/** Replaces both: who may read without authorization, and the stored access policies. */
+export function* setContainerAcl(value: OperationValue<"setContainerAcl">, context: PlanContext): Plan {
+  const state = yield* readContainer(value);
+  if (!state) return fail("ContainerNotFound");
+  const error = checkLease(value.conditions) ?? checkWriteConditions(value.conditions, state, false);
+  if (error) return errorAnswer(error);
+  const next: ContainerState = {
+    ...state,
+    etagSequence: context.sequence,
+    lastModifiedMs: lastModifiedMs(context.wallMs, state.lastModifiedMs),
+    publicAccess: value.publicAccess,
+    signedIdentifiers: value.signedIdentifiers,
   };
   return answer({ case: "container", value: containerOf(value.container, next) }, [put(value, next)]);
 }

@@ -39,6 +39,7 @@ export const blobSchema: {
   readonly metadata: Property<"DictionaryType">;
   readonly incarnation: Property<"int64">;
   readonly publicAccess: Property<"string">;
+  readonly signedIdentifiers: Property<"string">;
   readonly leaseState: Property<"int32">;
   readonly leaseId: Property<"GUID">;
   readonly leaseDurationMs: Property<"int64">;
@@ -72,6 +73,7 @@ export const blobSchema: {
   // containers
   incarnation: property(10, "int64"),
   publicAccess: property(11, "string"),
+  signedIdentifiers: property(12, "string"),
   // leases of containers and blobs
   leaseState: property(20, "int32"),
   leaseId: property(21, "GUID"),

@@ -3,52 +3,104 @@
  * are let in.
  */
 import {
+  type BearerRole,
+  checkSasOperation,
+  checkSasSignature,
+  checkSasUse,
   checkSignature,
+  delegationKeysOf,
   type HttpHeaders,
-  notImplemented,
+  hasSas,
   type OperationAuthorization,
   type Parsed,
   parseAuthorization,
   parsed,
+  parseSas,
   rejected,
+  responseOverrides,
+  type Sas,
+  type SasTerms,
+  type SharedKeyAuthorization,
+  type SignedIdentifier,
+  type SignedResource,
+  type SigningKeys,
   type Target,
+  termsOf,
   unknownAccount,
 } from "@stamp/azure-rest";
 import type { World } from "@stamp/ports";
 import type { AccountKeys, Accounts } from "../accounts.ts";
 import { restErrorOf } from "../failures.ts";
 import type { CallLimits } from "../router.ts";
+import { type Bearer, type BearerTokens, challenge, checkBearer, mayAs } from "./bearer.ts";
 import type { Access } from "./exchange.ts";
+import type { RestService } from "./service.ts";
 
 export interface ToAuthorize {
   readonly method: string;
   readonly headers: HttpHeaders;
   readonly target: Target;
   readonly version: string;
+  readonly remoteAddress: string;
+  readonly secure: boolean;
 }
 
-/** Whoever asks, and the account that is asked; what it may do is not looked at yet. */
-export interface Asker {
-  readonly by: Access["by"];
-  readonly account: AccountKeys;
+export interface Judges {
+  readonly world: World;
+  readonly accounts: Accounts;
+  readonly service: RestService;
+  readonly tokens: BearerTokens | undefined;
+  /** The stored access policies of what a SAS is for. */
+  readonly policies: (account: string, resource: SignedResource, limits: CallLimits) => Promise<Parsed<readonly SignedIdentifier[]>>;
 }
 
-export async function authenticate(world: World, accounts: Accounts, request: ToAuthorize, limits: CallLimits): Promise<Parsed<Asker>> {
-  const header = request.headers.authorization;
-  if (header !== undefined && /^bearer\s/i.test(header)) return notImplemented("Bearer tokens (Microsoft Entra ID, OIDC)");
-  const { target } = request;
-  const found = await accounts.find(target.account, limits);
+/** Whoever asks; what it may do is not looked at yet. */
+export type Asker =
+  | { readonly by: "anonymous" }
+  | { readonly by: "key" }
+  | { readonly by: "sas"; readonly sas: Sas; readonly terms: SasTerms; readonly delegatedBy: BearerRole | undefined }
+  | { readonly by: "bearer"; readonly bearer: Bearer };
+
+export async function findAccount(accounts: Accounts, name: string, limits: CallLimits): Promise<Parsed<AccountKeys>> {
+  const found = await accounts.find(name, limits);
   if (!found) return rejected("ServerBusy");
   if (!found.ok) return { ok: false, error: restErrorOf(found.failure) };
-  const account = found.value;
-  if (account.kind === "unknown") return unknownAccount(target.account);
-  if (header === undefined || request.method === "OPTIONS") {
-    if (target.query.has("sig")) return notImplemented("Shared Access Signatures");
-    return parsed({ by: "anonymous", account });
+  return found.value.kind === "unknown" ? unknownAccount(name) : parsed(found.value);
+}
+
+export async function authenticate(judges: Judges, account: AccountKeys, request: ToAuthorize, limits: CallLimits): Promise<Parsed<Asker>> {
+  const header = request.headers.authorization;
+  const bearer = header !== undefined && /^bearer\s/i.test(header) ? header : undefined;
+  if (header === undefined || (bearer !== undefined && hasSas(request.target.query))) {
+    return hasSas(request.target.query) ? bySas(judges, account, request, bearer, limits) : parsed({ by: "anonymous" });
+  }
+  if (bearer !== undefined) {
+    const checked = await checkBearer(judges.tokens, bearer);
+    return checked.ok ? parsed({ by: "bearer", bearer: checked.value }) : checked;
   }
   const authorization = parseAuthorization(header);
   if (!authorization.ok) return authorization;
-  const { keys, refusedWellKnown } = account;
+  const checked = await withKeys(judges, account, request, limits, (keys) => bySharedKey(judges, keys, authorization.value, request));
+  return checked.ok ? parsed({ by: "key" }) : checked;
+}
+
+/** A key that was rotated a moment ago is not known here yet: before a signature is refused, the account is read again. */
+async function withKeys<T>(
+  judges: Judges,
+  account: AccountKeys,
+  { target }: ToAuthorize,
+  limits: CallLimits,
+  check: (account: AccountKeys) => Parsed<T>,
+): Promise<Parsed<T>> {
+  const first = check(account);
+  if (first.ok || first.error.code !== "AuthenticationFailed") return first;
+  const fresh = await judges.accounts.findAgain(target.account, limits);
+  if (fresh?.ok && fresh.value.kind === "known") return check(fresh.value);
+  return first;
+}
+
+function bySharedKey({ world }: Judges, account: AccountKeys, authorization: SharedKeyAuthorization, request: ToAuthorize): Parsed<void> {
+  const { target } = request;
   const checked = checkSignature({
     parts: {
       method: request.method,
@@ -58,14 +110,12 @@ export async function authenticate(world: World, accounts: Accounts, request: To
       headers: request.headers,
       version: request.version,
     },
-    authorization: authorization.value,
-    keys,
+    authorization,
+    keys: account.keys,
     nowMs: world.clock.wallMs(),
-    hmacSha256: (key, message) => world.digest.hmacSha256(key, message),
-    equal: (a, b) => world.digest.equal(a, b),
+    ...digestsOf(world),
   });
-  if (checked.ok) return parsed({ by: "key", account });
-  if (keys.length > 0 || !refusedWellKnown) return checked;
+  if (checked.ok || account.keys.length > 0 || !account.refusedWellKnown) return checked;
   return rejected("AuthenticationFailed", {
     AuthenticationErrorDetail:
       "The well-known key of devstoreaccount1 is refused where others than this machine can connect. Configure an account of your own, " +
@@ -73,20 +123,107 @@ export async function authenticate(world: World, accounts: Accounts, request: To
   });
 }
 
-export function authorize(asker: Asker, operation: string, needs: OperationAuthorization): Parsed<Access> {
+async function bySas(
+  judges: Judges,
+  account: AccountKeys,
+  request: ToAuthorize,
+  bearer: string | undefined,
+  limits: CallLimits,
+): Promise<Parsed<Asker>> {
+  const sas = parseSas(request.target.query);
+  if (!sas.ok) return sas;
+  const resource = judges.service.resource(request.target);
+  if (!resource.ok) return resource;
+  const { target, headers, remoteAddress, secure } = request;
+  const signed = { service: judges.service.name, account: target.account, resource: resource.value, query: target.query, headers };
+  const signedBy = await withKeys(judges, account, request, limits, (held) =>
+    checkSasSignature(sas.value, signed, signingKeys(judges.world, held, sas.value)),
+  );
+  if (!signedBy.ok) return signedBy;
+  const policies = sas.value.identifier === "" ? parsed([]) : await judges.policies(target.account, resource.value, limits);
+  if (!policies.ok) return policies;
+  const terms = termsOf(sas.value, policies.value);
+  if (!terms.ok) return terms;
+  const use = { service: judges.service.name, remoteAddress, secure, nowMs: judges.world.clock.wallMs() };
+  const good = checkSasUse(sas.value, terms.value, use);
+  if (!good.ok) return good;
+  const user = await checkDelegatedUser(judges, sas.value, bearer);
+  if (!user.ok) return user;
+  return parsed({ by: "sas", sas: sas.value, terms: terms.value, delegatedBy: signedBy.value });
+}
+
+/** A SAS for one user is good only together with a token of that user; a token beside any other SAS says nothing. */
+async function checkDelegatedUser({ tokens }: Judges, { fields }: Sas, bearer: string | undefined): Promise<Parsed<void>> {
+  const refused = (detail: string): Parsed<void> => rejected("AuthenticationFailed", { AuthenticationErrorDetail: detail });
+  if (fields.sduoid === "") {
+    return bearer === undefined ? parsed(undefined) : refused("The request has both a bearer token and a shared access signature.");
+  }
+  if (bearer === undefined) return refused("The shared access signature is for one user: the request needs a bearer token of that user.");
+  const checked = await checkBearer(tokens, bearer);
+  if (!checked.ok) return checked;
+  const { objectId, tenantId } = checked.value;
+  if (objectId !== fields.sduoid) return refused("The bearer token is not of the user that the shared access signature is for.");
+  const tenant = fields.skdutid === "" ? fields.sktid : fields.skdutid;
+  return tenant === tenantId
+    ? parsed(undefined)
+    : refused("The bearer token is of another tenant than the shared access signature is for.");
+}
+
+const digestsOf = ({ digest }: World) => ({
+  hmacSha256: (key: Uint8Array, message: Uint8Array) => digest.hmacSha256(key, message),
+  equal: (a: Uint8Array, b: Uint8Array) => digest.equal(a, b),
+});
+
+function signingKeys(world: World, account: AccountKeys, sas: Sas): SigningKeys<BearerRole | undefined> {
+  const digests = digestsOf(world);
+  if (sas.kind !== "delegation") return { keys: account.keys.map((key) => ({ key, is: undefined })), ...digests };
+  const { delegationSecret } = account;
+  return { keys: delegationSecret.length === 0 ? [] : delegationKeysOf(delegationSecret, sas.fields, digests.hmacSha256), ...digests };
+}
+
+/** `tokens` for the challenge to whoever shows nothing. */
+export function authorize(
+  asker: Asker,
+  operation: string,
+  needs: OperationAuthorization,
+  tokens: BearerTokens | undefined,
+): Parsed<Access> {
   switch (asker.by) {
     case "key":
       return parsed({ by: "key", may: () => true });
     case "anonymous":
-      return needs.anonymous === undefined ? noAuthentication(operation) : parsed({ by: "anonymous", may: () => false });
+      return needs.anonymous === undefined ? noAuthentication(operation, tokens) : parsed({ by: "anonymous", may: () => false });
+    case "bearer": {
+      const { bearer } = asker;
+      if (!mayAs(bearer.role, needs.role)) return rejected("AuthorizationPermissionMismatch");
+      return parsed({ by: "bearer", may: () => mayAs(bearer.role, "contribute"), bearer });
+    }
+    case "sas": {
+      const { sas, terms, delegatedBy } = asker;
+      const enough = checkSasOperation(sas, terms, needs);
+      if (!enough.ok) return enough;
+      // Whoever made the key can't hand on more than it may itself.
+      if (delegatedBy !== undefined && !mayAs(delegatedBy, needs.role)) return rejected("AuthorizationPermissionMismatch");
+      return parsed({
+        by: "sas",
+        may: (permission) => terms.permissions.includes(permission),
+        overrides: responseOverrides(sas),
+        ...(sas.fields.tn === "" ? {} : { entityRange: entityRangeOf(sas) }),
+      });
+    }
   }
 }
 
-const noAuthentication = (operation: string): Parsed<never> =>
+const entityRangeOf = ({ fields }: Sas) => ({
+  startPartitionKey: fields.spk,
+  startRowKey: fields.srk,
+  endPartitionKey: fields.epk,
+  endRowKey: fields.erk,
+});
+
+const noAuthentication = (operation: string, tokens: BearerTokens | undefined): Parsed<never> =>
   rejected(
     "NoAuthenticationInformation",
     { AuthenticationErrorDetail: `${operation} needs an Authorization header.` },
-    {
-      headers: { "WWW-Authenticate": "SharedKey" },
-    },
+    { headers: tokens ? challenge(tokens) : { "WWW-Authenticate": "SharedKey" } },
   );

@@ -1,8 +1,10 @@
 /** One request on its way through the door: what was found out about it so far. */
 import { type HttpHeaders, type Parsed, parsed, type ResponseHeaders, type ServiceProperties, type Target } from "@stamp/azure-rest";
 import type { HttpRequest, HttpResponse } from "@stamp/ports";
+import type { AccountKeys, Accounts } from "../accounts.ts";
 import type { Objects } from "../objects.ts";
 import type { CallLimits } from "../router.ts";
+import type { Bearer } from "./bearer.ts";
 
 export interface Exchange {
   readonly objects: Objects;
@@ -13,17 +15,33 @@ export interface Exchange {
   /** Without Authorization: only what the object's public access allows. */
   readonly anonymous: boolean;
   readonly access: Access;
+  readonly account: AccountKeys;
+  readonly accounts: Accounts;
   /** Of this service in this account, at most some seconds old. */
   readonly serviceProperties: ServiceProperties;
   /** What is left of the time for this request, counted from now on. */
   readonly limits: () => CallLimits;
 }
 
+/** Inclusive bounds; "" is none. A row key counts only together with the partition key of the same end. */
+export interface EntityRange {
+  readonly startPartitionKey: string;
+  readonly startRowKey: string;
+  readonly endPartitionKey: string;
+  readonly endRowKey: string;
+}
+
 /** By what right a request that was let in is here. */
 export interface Access {
-  readonly by: "key" | "anonymous";
+  readonly by: "key" | "sas" | "bearer" | "anonymous";
   /** Whether it may also do what needs this permission of a SAS: `w` to overwrite what `c` alone could only create. */
   may(permission: string): boolean;
+  /** Headers that a SAS puts in the place of the blob's own. */
+  readonly overrides?: ResponseHeaders;
+  /** Of a table's SAS: which entities it is for. */
+  readonly entityRange?: EntityRange;
+  /** Of a bearer: in whose name a user delegation key is made. */
+  readonly bearer?: Bearer;
 }
 
 /** What an operation answers; the door adds what every answer has. */

@@ -1,5 +1,7 @@
 /** What makes a service: the part of the REST API that the door (door.ts) serves on one port. */
-import type { HttpHeaders, OperationAuthorization, Parsed, RestError, SignedResource, Target } from "@stamp/azure-rest";
+import type { HttpHeaders, OperationAuthorization, Parsed, RestError, SignedIdentifier, SignedResource, Target } from "@stamp/azure-rest";
+import type { Objects } from "../objects.ts";
+import type { CallLimits } from "../router.ts";
 import type { Answer, Exchange } from "./exchange.ts";
 
 export interface RestService {
@@ -10,6 +12,13 @@ export interface RestService {
   readonly hostSuffixes: readonly string[];
   /** What the path names, for the signature of a service SAS; looked at before anybody knows which operation it is. */
   resource(target: Target): Parsed<SignedResource>;
+  /** The stored access policies of a container, queue or table. */
+  storedPolicies(
+    objects: Objects,
+    account: string,
+    resource: SignedResource,
+    limits: CallLimits,
+  ): Promise<Parsed<readonly SignedIdentifier[]>>;
   /** Which operation a request is, by method, target and headers; what can be refused without asking anybody is refused. */
   recognize(method: string, target: Target, headers: HttpHeaders): Parsed<RecognizedOperation>;
   /** The body of an error, in the form that the request asks for. */

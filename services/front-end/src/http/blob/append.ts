@@ -4,9 +4,10 @@ import { fromWire, toWire } from "@stamp/wire";
 import { announcedDigests } from "../../content-digests.ts";
 import { conditionsToWire } from "../../objects.ts";
 import { blobOf } from "../../wire-to-rest.ts";
+import { lengthWithin } from "../body.ts";
 import { type Answer, respond } from "../exchange.ts";
 import { type BlobExchange, blobOfRequest } from "./exchange.ts";
-import { lengthWithin, notEncrypted, receiveChecked } from "./uploads.ts";
+import { notEncrypted, receiveChecked } from "./uploads.ts";
 
 export async function appendBlock(exchange: BlobExchange): Promise<Answer> {
   const { headers, objects, version } = exchange;

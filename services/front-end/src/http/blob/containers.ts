@@ -9,7 +9,6 @@ import {
   parseListQuery,
   parseMetadata,
   parsePublicAccess,
-  servicePropertiesXml,
 } from "@stamp/azure-rest";
 import { utf8 } from "@stamp/base";
 import { conditionsToWire } from "../../objects.ts";
@@ -60,7 +59,7 @@ export async function getContainerMetadata(exchange: BlobExchange): Promise<Answ
 }
 
 /** Conditions are looked at where the row is. */
-async function conditionedContainer(exchange: BlobExchange) {
+export async function conditionedContainer(exchange: BlobExchange) {
   const conditions = parseConditions(exchange.headers);
   if (!conditions.ok) return conditions;
   if (exchange.anonymous || Object.keys(conditions.value).length === 0) return containerOfRequest(exchange);
@@ -88,8 +87,6 @@ export async function deleteContainer(exchange: BlobExchange): Promise<Answer> {
   const gone = await exchange.objects.execute({ case: "deleteContainer", value }, "done", exchange.limits());
   return gone.ok ? respond(202) : gone;
 }
-
-export const getServiceProperties = async (): Promise<Answer> => respond(200, xml, utf8(servicePropertiesXml()));
 
 /** Three copies in one place, blobs of every kind of account, no namespace of folders. */
 export const getAccountInformation = async (): Promise<Answer> =>

@@ -1,30 +1,36 @@
 /** Which function serves which operation of the Blob service. */
 import type { BlobOperationName } from "@stamp/azure-rest";
-
+import { getUserDelegationKey } from "../delegation-key.ts";
+import { getServiceProperties, setServiceProperties } from "../service-properties.ts";
 import { appendBlock, sealAppendBlob } from "./append.ts";
 import { deleteBlob, getBlob, getBlobMetadata, getBlobProperties, listBlobs, setBlobHeaders, setBlobMetadata } from "./blobs.ts";
+import { getContainerAcl, setContainerAcl } from "./container-acl.ts";
 import {
   createContainer,
   deleteContainer,
   getAccountInformation,
   getContainerMetadata,
   getContainerProperties,
-  getServiceProperties,
   listContainers,
   setContainerMetadata,
 } from "./containers.ts";
 import type { BlobOperationHandler } from "./exchange.ts";
 import { getPageRanges, putPage } from "./pages.ts";
+import { blobUnsupported } from "./service-properties.ts";
 import { getBlockList, putBlob, putBlock, putBlockList } from "./uploads.ts";
 
 export const operationHandlers: Readonly<Record<BlobOperationName, BlobOperationHandler>> = {
   ListContainers: listContainers,
-  GetServiceProperties: getServiceProperties,
+  GetServiceProperties: (exchange) => getServiceProperties(exchange, "blob"),
+  SetServiceProperties: (exchange) => setServiceProperties(exchange, "blob", blobUnsupported),
+  GetUserDelegationKey: (exchange) => getUserDelegationKey(exchange, "blob"),
   GetAccountInformation: getAccountInformation,
   CreateContainer: createContainer,
   GetContainerProperties: getContainerProperties,
   GetContainerMetadata: getContainerMetadata,
   SetContainerMetadata: setContainerMetadata,
+  GetContainerAcl: getContainerAcl,
+  SetContainerAcl: setContainerAcl,
   DeleteContainer: deleteContainer,
   ListBlobs: listBlobs,
   PutBlob: putBlob,

@@ -27,9 +27,10 @@ import { announcedDigests } from "../../content-digests.ts";
 import { conditionsToWire, type WireConditions } from "../../objects.ts";
 import type { OperationKind } from "../../router.ts";
 import { blobOf } from "../../wire-to-rest.ts";
+import { lengthWithin } from "../body.ts";
 import { type Answer, respond } from "../exchange.ts";
 import { type BlobExchange, blobOfRequest } from "./exchange.ts";
-import { lengthWithin, notEncrypted, receiveChecked } from "./uploads.ts";
+import { notEncrypted, receiveChecked } from "./uploads.ts";
 
 export const pageRangesPerAnswerMax = 10_000;
 

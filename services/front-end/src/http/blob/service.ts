@@ -10,6 +10,7 @@ import {
   recognizeBlob,
   signedBlobResource,
 } from "@stamp/azure-rest";
+import { signedIdentifiersOf } from "../../wire-to-rest.ts";
 import type { RestService } from "../service.ts";
 import { operationHandlers } from "./operations.ts";
 
@@ -20,6 +21,12 @@ export const blobService = (hostSuffixes: readonly string[]): RestService => ({
   resource(target) {
     const resource = parseBlobResource(target);
     return resource.ok ? parsed(signedBlobResource(resource.value, target.query)) : resource;
+  },
+  async storedPolicies(objects, account, resource, limits) {
+    if (resource.kind !== "container" && resource.kind !== "blob") return parsed([]);
+    const row = await objects.container(account, resource.container, limits);
+    if (!row.ok) return row.error.code === "ContainerNotFound" ? parsed([]) : row;
+    return parsed(signedIdentifiersOf(row.value.signedIdentifiers));
   },
   recognize(method, target, headers) {
     const resource = parseBlobResource(target);

@@ -13,7 +13,6 @@ import {
   parseBlockId,
   parseBlockList,
   parseConditions,
-  parseContentLength,
   parseContentProperties,
   parsed,
   parseMetadata,
@@ -23,21 +22,16 @@ import {
   rejected,
   toBase64,
 } from "@stamp/azure-rest";
-import { concatBytes, equalBytes, utf8 } from "@stamp/base";
+import { equalBytes, utf8 } from "@stamp/base";
 import { BlockSource, fromWire, type Place, toWire } from "@stamp/wire";
 import { type AnnouncedDigests, announcedDigests, type ContentDigests, compareDigests } from "../../content-digests.ts";
 import { conditionsToWire, type LocatedBlob } from "../../objects.ts";
 import { blobOf } from "../../wire-to-rest.ts";
+import { lengthWithin, wholeBody } from "../body.ts";
 import { type Answer, respond } from "../exchange.ts";
 import { type BlobExchange, blobOfRequest } from "./exchange.ts";
 
 export const notEncrypted = { "x-ms-request-server-encrypted": "false" } as const;
-
-export function lengthWithin(exchange: BlobExchange, bytesMax: number): Parsed<number> {
-  const length = parseContentLength(exchange.headers);
-  if (!length.ok || length.value <= bytesMax) return length;
-  return rejected("RequestBodyTooLarge", { MaxLimit: String(bytesMax) });
-}
 
 export async function putBlob(exchange: BlobExchange): Promise<Answer> {
   const { headers, objects, request, version } = exchange;
@@ -67,7 +61,7 @@ export async function putBlob(exchange: BlobExchange): Promise<Answer> {
   const { inline, places } = received.value;
   const value = {
     name: name.value,
-    conditions: conditionsToWire(conditions.value),
+    conditions: conditionsToWire(conditions.value, exchange.access),
     headers: { ...properties.value, contentMd5: stored.value },
     metadata: metadata.value,
     body: { inline, places: [...places] },
@@ -168,7 +162,7 @@ export async function putBlockList(exchange: BlobExchange): Promise<Answer> {
   if (!list.ok) return list;
   const value = {
     name: name.value,
-    conditions: conditionsToWire(conditions.value),
+    conditions: conditionsToWire(conditions.value, exchange.access),
     headers: properties.value,
     metadata: metadata.value,
     blocks: list.value.map((item) => ({ blockId: item.blockId, source: wireSources[item.source] })),
@@ -177,25 +171,6 @@ export async function putBlockList(exchange: BlobExchange): Promise<Answer> {
   if (!made.ok) return made;
   const digests = actual.md5 ? { "Content-MD5": toBase64(actual.md5) } : { "x-ms-content-crc64": crc64Text(actual.crc64 ?? 0n) };
   return respond(201, { ...etagAndTime(version, blobOf(made.value)), ...notEncrypted, ...digests });
-}
-
-/** For bodies that are documents, not content. */
-async function wholeBody(exchange: BlobExchange, lengthBytes: number): Promise<Parsed<Uint8Array>> {
-  const { uploads } = exchange.objects.parts;
-  await uploads.take(lengthBytes);
-  try {
-    const chunks: Uint8Array[] = [];
-    let received = 0;
-    for await (const chunk of exchange.request.body) {
-      received += chunk.length;
-      if (received > lengthBytes) break;
-      chunks.push(chunk);
-    }
-    if (received !== lengthBytes) return rejected("InvalidInput", { Reason: "The body is not as long as Content-Length says." });
-    return parsed(concatBytes(chunks));
-  } finally {
-    uploads.give(lengthBytes);
-  }
 }
 
 export async function getBlockList(exchange: BlobExchange): Promise<Answer> {

@@ -16,7 +16,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/objects.proto.
  */
 export const file_stamp_v1_objects: GenFile = /*@__PURE__*/
-  fileDesc("ChZzdGFtcC92MS9vYmplY3RzLnByb3RvEghzdGFtcC52MSKFCgoJT3BlcmF0aW9uEisKC2dldF9hY2NvdW50GAEgASgLMhQuc3RhbXAudjEuR2V0QWNjb3VudEgAEisKC3B1dF9hY2NvdW50GAIgASgLMhQuc3RhbXAudjEuUHV0QWNjb3VudEgAEi8KDWxpc3RfYWNjb3VudHMYAyABKAsyFi5zdGFtcC52MS5MaXN0QWNjb3VudHNIABIxCg5jaGFuZ2VfYWNjb3VudBgEIAEoCzIXLnN0YW1wLnYxLkNoYW5nZUFjY291bnRIABI1ChBjcmVhdGVfY29udGFpbmVyGAogASgLMhkuc3RhbXAudjEuQ3JlYXRlQ29udGFpbmVySAASLwoNZ2V0X2NvbnRhaW5lchgLIAEoCzIWLnN0YW1wLnYxLkdldENvbnRhaW5lckgAEkAKFnNldF9jb250YWluZXJfbWV0YWRhdGEYDCABKAsyHi5zdGFtcC52MS5TZXRDb250YWluZXJNZXRhZGF0YUgAEjUKEGRlbGV0ZV9jb250YWluZXIYDSABKAsyGS5zdGFtcC52MS5EZWxldGVDb250YWluZXJIABIzCg9saXN0X2NvbnRhaW5lcnMYDiABKAsyGC5zdGFtcC52MS5MaXN0Q29udGFpbmVyc0gAEiUKCHB1dF9ibG9iGBQgASgLMhEuc3RhbXAudjEuUHV0QmxvYkgAEiUKCGdldF9ibG9iGBUgASgLMhEuc3RhbXAudjEuR2V0QmxvYkgAEjYKEXNldF9ibG9iX21ldGFkYXRhGBYgASgLMhkuc3RhbXAudjEuU2V0QmxvYk1ldGFkYXRhSAASNAoQc2V0X2Jsb2JfaGVhZGVycxgXIAEoCzIYLnN0YW1wLnYxLlNldEJsb2JIZWFkZXJzSAASKwoLZGVsZXRlX2Jsb2IYGCABKAsyFC5zdGFtcC52MS5EZWxldGVCbG9iSAASKQoKbGlzdF9ibG9icxgZIAEoCzITLnN0YW1wLnYxLkxpc3RCbG9ic0gAEicKCXB1dF9ibG9jaxgaIAEoCzISLnN0YW1wLnYxLlB1dEJsb2NrSAASMAoOcHV0X2Jsb2NrX2xpc3QYGyABKAsyFi5zdGFtcC52MS5QdXRCbG9ja0xpc3RIABIwCg5nZXRfYmxvY2tfbGlzdBgcIAEoCzIWLnN0YW1wLnYxLkdldEJsb2NrTGlzdEgAEikKBXRhYmxlGGQgASgLMhguc3RhbXAudjEuVGFibGVPcGVyYXRpb25IABItCgxhcHBlbmRfYmxvY2sYPCABKAsyFS5zdGFtcC52MS5BcHBlbmRCbG9ja0gAEicKCXNlYWxfYmxvYhg9IAEoCzISLnN0YW1wLnYxLlNlYWxCbG9iSAASJwoJcHV0X3BhZ2VzGD4gASgLMhIuc3RhbXAudjEuUHV0UGFnZXNIABIrCgtjbGVhcl9wYWdlcxg/IAEoCzIULnN0YW1wLnYxLkNsZWFyUGFnZXNIABJDChhzZXRfcGFnZV9ibG9iX3Byb3BlcnRpZXMYQCABKAsyHy5zdGFtcC52MS5TZXRQYWdlQmxvYlByb3BlcnRpZXNIABIyCg9nZXRfcGFnZV9yYW5nZXMYQSABKAsyFy5zdGFtcC52MS5HZXRQYWdlUmFuZ2VzSAASKQoFcXVldWUYeCABKAsyGC5zdGFtcC52MS5RdWV1ZU9wZXJhdGlvbkgAQgYKBGtpbmQi8QQKD09wZXJhdGlvblJlc3VsdBInCgVlcnJvchgBIAEoCzIWLnN0YW1wLnYxLlNlcnZpY2VFcnJvckgAEiQKB2FjY291bnQYAiABKAsyES5zdGFtcC52MS5BY2NvdW50SAASKAoJY29udGFpbmVyGAMgASgLMhMuc3RhbXAudjEuQ29udGFpbmVySAASLQoKY29udGFpbmVycxgEIAEoCzIXLnN0YW1wLnYxLkNvbnRhaW5lclBhZ2VIABIeCgRibG9iGAUgASgLMg4uc3RhbXAudjEuQmxvYkgAEigKB2NvbnRlbnQYBiABKAsyFS5zdGFtcC52MS5CbG9iQ29udGVudEgAEiMKBWJsb2JzGAcgASgLMhIuc3RhbXAudjEuQmxvYlBhZ2VIABIpCgpibG9ja19saXN0GAggASgLMhMuc3RhbXAudjEuQmxvY2tMaXN0SAASHgoEZG9uZRgJIAEoCzIOLnN0YW1wLnYxLkRvbmVIABIpCghhY2NvdW50cxgKIAEoCzIVLnN0YW1wLnYxLkFjY291bnRQYWdlSAASJgoFdGFibGUYZCABKAsyFS5zdGFtcC52MS5UYWJsZVJlc3VsdEgAEiYKCGFwcGVuZGVkGB4gASgLMhIuc3RhbXAudjEuQXBwZW5kZWRIABIrCgtwYWdlX3JhbmdlcxgfIAEoCzIULnN0YW1wLnYxLlBhZ2VSYW5nZXNIABIkCgdjbGVhcmVkGCAgASgLMhEuc3RhbXAudjEuQ2xlYXJlZEgAEiYKBXF1ZXVlGHggASgLMhUuc3RhbXAudjEuUXVldWVSZXN1bHRIAEIGCgRraW5kIpMBCgxTZXJ2aWNlRXJyb3ISDAoEY29kZRgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEjQKB2RldGFpbHMYAyADKAsyIy5zdGFtcC52MS5TZXJ2aWNlRXJyb3IuRGV0YWlsc0VudHJ5Gi4KDERldGFpbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIgYKBERvbmUiHQoKR2V0QWNjb3VudBIPCgdhY2NvdW50GAEgASgJIkgKClB1dEFjY291bnQSIgoHYWNjb3VudBgBIAEoCzIRLnN0YW1wLnYxLkFjY291bnQSFgoOb25seV9pZl9hYnNlbnQYAiABKAgi7wEKB0FjY291bnQSDAoEbmFtZRgBIAEoCRIMCgRrZXlzGAIgAygJEhkKEWRlbGVnYXRpb25fc2VjcmV0GAMgASgMEkQKEnNlcnZpY2VfcHJvcGVydGllcxgEIAMoCzIoLnN0YW1wLnYxLkFjY291bnQuU2VydmljZVByb3BlcnRpZXNFbnRyeRIZChFjb25maWd1cmVkX2RpZ2VzdBgFIAEoDBISCgpjcmVhdGVkX21zGAYgASgDGjgKFlNlcnZpY2VQcm9wZXJ0aWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIzCgxMaXN0QWNjb3VudHMSDgoGbWFya2VyGAEgASgJEhMKC21heF9yZXN1bHRzGAIgASgNIlwKC0FjY291bnRQYWdlEiMKCGFjY291bnRzGAEgAygLMhEuc3RhbXAudjEuQWNjb3VudBITCgtuZXh0X21hcmtlchgCIAEoCRITCgtyYW5nZV9lbmRlZBgDIAEoCCKwBAoNQ2hhbmdlQWNjb3VudBIPCgdhY2NvdW50GAEgASgJEgwKBGtleXMYAiADKAkSGQoRZGVsZWdhdGlvbl9zZWNyZXQYAyABKAwSGQoRY29uZmlndXJlZF9kaWdlc3QYBCABKAwSSgoSc2VydmljZV9wcm9wZXJ0aWVzGAUgAygLMi4uc3RhbXAudjEuQ2hhbmdlQWNjb3VudC5TZXJ2aWNlUHJvcGVydGllc0VudHJ5EicKGmV4cGVjdGVkX2RlbGVnYXRpb25fc2VjcmV0GAogASgMSACIAQESJwoaZXhwZWN0ZWRfY29uZmlndXJlZF9kaWdlc3QYCyABKAxIAYgBARIVCg1leHBlY3RlZF9rZXlzGAwgAygJElsKG2V4cGVjdGVkX3NlcnZpY2VfcHJvcGVydGllcxgNIAMoCzI2LnN0YW1wLnYxLkNoYW5nZUFjY291bnQuRXhwZWN0ZWRTZXJ2aWNlUHJvcGVydGllc0VudHJ5GjgKFlNlcnZpY2VQcm9wZXJ0aWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARpACh5FeHBlY3RlZFNlcnZpY2VQcm9wZXJ0aWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIdChtfZXhwZWN0ZWRfZGVsZWdhdGlvbl9zZWNyZXRCHQobX2V4cGVjdGVkX2NvbmZpZ3VyZWRfZGlnZXN0Iv4BCgpDb25kaXRpb25zEhUKCGlmX21hdGNoGAEgASgJSACIAQESGgoNaWZfbm9uZV9tYXRjaBgCIAEoCUgBiAEBEiEKFGlmX21vZGlmaWVkX3NpbmNlX21zGAMgASgDSAKIAQESIwoWaWZfdW5tb2RpZmllZF9zaW5jZV9tcxgEIAEoA0gDiAEBEhUKCGxlYXNlX2lkGAUgASgJSASIAQFCCwoJX2lmX21hdGNoQhAKDl9pZl9ub25lX21hdGNoQhcKFV9pZl9tb2RpZmllZF9zaW5jZV9tc0IZChdfaWZfdW5tb2RpZmllZF9zaW5jZV9tc0ILCglfbGVhc2VfaWQiuAEKD0NyZWF0ZUNvbnRhaW5lchIPCgdhY2NvdW50GAEgASgJEhEKCWNvbnRhaW5lchgCIAEoCRI5CghtZXRhZGF0YRgDIAMoCzInLnN0YW1wLnYxLkNyZWF0ZUNvbnRhaW5lci5NZXRhZGF0YUVudHJ5EhUKDXB1YmxpY19hY2Nlc3MYBCABKAkaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIlwKDEdldENvbnRhaW5lchIPCgdhY2NvdW50GAEgASgJEhEKCWNvbnRhaW5lchgCIAEoCRIoCgpjb25kaXRpb25zGAMgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucyLVAQoUU2V0Q29udGFpbmVyTWV0YWRhdGESDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSPgoIbWV0YWRhdGEYAyADKAsyLC5zdGFtcC52MS5TZXRDb250YWluZXJNZXRhZGF0YS5NZXRhZGF0YUVudHJ5EigKCmNvbmRpdGlvbnMYBCABKAsyFC5zdGFtcC52MS5Db25kaXRpb25zGi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJfCg9EZWxldGVDb250YWluZXISDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSKAoKY29uZGl0aW9ucxgDIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMiVgoOTGlzdENvbnRhaW5lcnMSDwoHYWNjb3VudBgBIAEoCRIOCgZwcmVmaXgYAiABKAkSDgoGbWFya2VyGAMgASgJEhMKC21heF9yZXN1bHRzGAQgASgNItMBCglDb250YWluZXISDAoEbmFtZRgBIAEoCRIMCgRldGFnGAIgASgJEhgKEGxhc3RfbW9kaWZpZWRfbXMYAyABKAMSMwoIbWV0YWRhdGEYBCADKAsyIS5zdGFtcC52MS5Db250YWluZXIuTWV0YWRhdGFFbnRyeRITCgtpbmNhcm5hdGlvbhgFIAEoBBIVCg1wdWJsaWNfYWNjZXNzGAYgASgJGi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJiCg1Db250YWluZXJQYWdlEicKCmNvbnRhaW5lcnMYASADKAsyEy5zdGFtcC52MS5Db250YWluZXISEwoLbmV4dF9tYXJrZXIYAiABKAkSEwoLcmFuZ2VfZW5kZWQYAyABKAgibQoIQmxvYk5hbWUSDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSHQoVY29udGFpbmVyX2luY2FybmF0aW9uGAMgASgEEgwKBGJsb2IYBCABKAkSEAoIc25hcHNob3QYBSABKAkioAEKC0Jsb2JIZWFkZXJzEhQKDGNvbnRlbnRfdHlwZRgBIAEoCRIYChBjb250ZW50X2VuY29kaW5nGAIgASgJEhgKEGNvbnRlbnRfbGFuZ3VhZ2UYAyABKAkSEwoLY29udGVudF9tZDUYBCABKAwSFQoNY2FjaGVfY29udHJvbBgFIAEoCRIbChNjb250ZW50X2Rpc3Bvc2l0aW9uGAYgASgJIjcKBEJvZHkSDgoGaW5saW5lGAEgASgMEh8KBnBsYWNlcxgCIAMoCzIPLnN0YW1wLnYxLlBsYWNlIsQCCgdQdXRCbG9iEiAKBG5hbWUYASABKAsyEi5zdGFtcC52MS5CbG9iTmFtZRIoCgpjb25kaXRpb25zGAIgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxImCgdoZWFkZXJzGAMgASgLMhUuc3RhbXAudjEuQmxvYkhlYWRlcnMSMQoIbWV0YWRhdGEYBCADKAsyHy5zdGFtcC52MS5QdXRCbG9iLk1ldGFkYXRhRW50cnkSHAoEYm9keRgFIAEoCzIOLnN0YW1wLnYxLkJvZHkSEQoJYmxvYl90eXBlGDwgASgJEhcKD3BhZ2VfYmxvYl9ieXRlcxg9IAEoBBIXCg9zZXF1ZW5jZV9udW1iZXIYPiABKAQaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIr4BCgdHZXRCbG9iEiAKBG5hbWUYASABKAsyEi5zdGFtcC52MS5CbG9iTmFtZRIoCgpjb25kaXRpb25zGAIgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxIYCgtzdGFydF9ieXRlcxgDIAEoBEgAiAEBEhYKCWVuZF9ieXRlcxgEIAEoBEgBiAEBEhcKD3dpdGhvdXRfY29udGVudBgFIAEoCEIOCgxfc3RhcnRfYnl0ZXNCDAoKX2VuZF9ieXRlcyLJAQoPU2V0QmxvYk1ldGFkYXRhEiAKBG5hbWUYASABKAsyEi5zdGFtcC52MS5CbG9iTmFtZRIoCgpjb25kaXRpb25zGAIgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxI5CghtZXRhZGF0YRgDIAMoCzInLnN0YW1wLnYxLlNldEJsb2JNZXRhZGF0YS5NZXRhZGF0YUVudHJ5Gi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKEAQoOU2V0QmxvYkhlYWRlcnMSIAoEbmFtZRgBIAEoCzISLnN0YW1wLnYxLkJsb2JOYW1lEigKCmNvbmRpdGlvbnMYAiABKAsyFC5zdGFtcC52MS5Db25kaXRpb25zEiYKB2hlYWRlcnMYAyABKAsyFS5zdGFtcC52MS5CbG9iSGVhZGVycyJYCgpEZWxldGVCbG9iEiAKBG5hbWUYASABKAsyEi5zdGFtcC52MS5CbG9iTmFtZRIoCgpjb25kaXRpb25zGAIgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucyLnAgoEQmxvYhIMCgRuYW1lGAEgASgJEgwKBGV0YWcYAiABKAkSGAoQbGFzdF9tb2RpZmllZF9tcxgDIAEoAxISCgpjcmVhdGVkX21zGAQgASgDEhwKFGNvbnRlbnRfbGVuZ3RoX2J5dGVzGAUgASgEEiYKB2hlYWRlcnMYBiABKAsyFS5zdGFtcC52MS5CbG9iSGVhZGVycxIuCghtZXRhZGF0YRgHIAMoCzIcLnN0YW1wLnYxLkJsb2IuTWV0YWRhdGFFbnRyeRIRCglibG9iX3R5cGUYCCABKAkSEwoLdW5jb21taXR0ZWQYCSABKAgSHQoVY29tbWl0dGVkX2Jsb2NrX2NvdW50GDwgASgNEg4KBnNlYWxlZBg9IAEoCBIXCg9zZXF1ZW5jZV9udW1iZXIYPiABKAQaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIrIBCgtCbG9iQ29udGVudBIcCgRibG9iGAEgASgLMg4uc3RhbXAudjEuQmxvYhITCgtzdGFydF9ieXRlcxgCIAEoBBIUCgxsZW5ndGhfYnl0ZXMYAyABKAQSDgoGaW5saW5lGAQgASgMEh8KBnBsYWNlcxgFIAMoCzIPLnN0YW1wLnYxLlBsYWNlEikKB2V4dGVudHMYBiADKAsyGC5zdGFtcC52MS5FeHRlbnRMb2NhdGlvbiLNAQoJTGlzdEJsb2JzEg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEh0KFWNvbnRhaW5lcl9pbmNhcm5hdGlvbhgDIAEoBBIOCgZwcmVmaXgYBCABKAkSEQoJZGVsaW1pdGVyGAUgASgJEg4KBm1hcmtlchgGIAEoCRITCgttYXhfcmVzdWx0cxgHIAEoDRIYChBpbmNsdWRlX21ldGFkYXRhGAggASgIEhsKE2luY2x1ZGVfdW5jb21taXR0ZWQYCSABKAgiWwoIQmxvYlBhZ2USJQoHZW50cmllcxgBIAMoCzIULnN0YW1wLnYxLkxpc3RlZEJsb2ISEwoLbmV4dF9tYXJrZXIYAiABKAkSEwoLcmFuZ2VfZW5kZWQYAyABKAgiRgoKTGlzdGVkQmxvYhIeCgRibG9iGAEgASgLMg4uc3RhbXAudjEuQmxvYkgAEhAKBnByZWZpeBgCIAEoCUgAQgYKBGtpbmQihgEKCFB1dEJsb2NrEiAKBG5hbWUYASABKAsyEi5zdGFtcC52MS5CbG9iTmFtZRIoCgpjb25kaXRpb25zGAIgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxIQCghibG9ja19pZBgDIAEoDBIcCgRib2R5GAQgASgLMg4uc3RhbXAudjEuQm9keSKVAgoMUHV0QmxvY2tMaXN0EiAKBG5hbWUYASABKAsyEi5zdGFtcC52MS5CbG9iTmFtZRIoCgpjb25kaXRpb25zGAIgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxImCgdoZWFkZXJzGAMgASgLMhUuc3RhbXAudjEuQmxvYkhlYWRlcnMSNgoIbWV0YWRhdGEYBCADKAsyJC5zdGFtcC52MS5QdXRCbG9ja0xpc3QuTWV0YWRhdGFFbnRyeRIoCgZibG9ja3MYBSADKAsyGC5zdGFtcC52MS5CbG9ja1JlZmVyZW5jZRovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiSQoOQmxvY2tSZWZlcmVuY2USEAoIYmxvY2tfaWQYASABKAwSJQoGc291cmNlGAIgASgOMhUuc3RhbXAudjEuQmxvY2tTb3VyY2UiggEKDEdldEJsb2NrTGlzdBIgCgRuYW1lGAEgASgLMhIuc3RhbXAudjEuQmxvYk5hbWUSKAoKY29uZGl0aW9ucxgCIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMSEQoJY29tbWl0dGVkGAMgASgIEhMKC3VuY29tbWl0dGVkGAQgASgIInsKCUJsb2NrTGlzdBIcCgRibG9iGAEgASgLMg4uc3RhbXAudjEuQmxvYhImCgljb21taXR0ZWQYAiADKAsyEy5zdGFtcC52MS5CbG9ja1NpemUSKAoLdW5jb21taXR0ZWQYAyADKAsyEy5zdGFtcC52MS5CbG9ja1NpemUiMQoJQmxvY2tTaXplEhAKCGJsb2NrX2lkGAEgASgMEhIKCnNpemVfYnl0ZXMYAiABKAQizQEKC0FwcGVuZEJsb2NrEiAKBG5hbWUYASABKAsyEi5zdGFtcC52MS5CbG9iTmFtZRIoCgpjb25kaXRpb25zGAIgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxIcCgRib2R5GAMgASgLMg4uc3RhbXAudjEuQm9keRIcCg9hcHBlbmRfcG9zaXRpb24YBCABKARIAIgBARIVCghtYXhfc2l6ZRgFIAEoBEgBiAEBQhIKEF9hcHBlbmRfcG9zaXRpb25CCwoJX21heF9zaXplIj4KCEFwcGVuZGVkEhwKBGJsb2IYASABKAsyDi5zdGFtcC52MS5CbG9iEhQKDG9mZnNldF9ieXRlcxgCIAEoBCKIAQoIU2VhbEJsb2ISIAoEbmFtZRgBIAEoCzISLnN0YW1wLnYxLkJsb2JOYW1lEigKCmNvbmRpdGlvbnMYAiABKAsyFC5zdGFtcC52MS5Db25kaXRpb25zEhwKD2FwcGVuZF9wb3NpdGlvbhgDIAEoBEgAiAEBQhIKEF9hcHBlbmRfcG9zaXRpb24iggEKGFNlcXVlbmNlTnVtYmVyQ29uZGl0aW9ucxIaCg1sZXNzX29yX2VxdWFsGAEgASgESACIAQESEQoEbGVzcxgCIAEoBEgBiAEBEhIKBWVxdWFsGAMgASgESAKIAQFCEAoOX2xlc3Nfb3JfZXF1YWxCBwoFX2xlc3NCCAoGX2VxdWFsIr8BCghQdXRQYWdlcxIgCgRuYW1lGAEgASgLMhIuc3RhbXAudjEuQmxvYk5hbWUSKAoKY29uZGl0aW9ucxgCIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMSNAoIc2VxdWVuY2UYAyABKAsyIi5zdGFtcC52MS5TZXF1ZW5jZU51bWJlckNvbmRpdGlvbnMSEwoLc3RhcnRfYnl0ZXMYBCABKAQSHAoEYm9keRgFIAEoCzIOLnN0YW1wLnYxLkJvZHkitgEKCkNsZWFyUGFnZXMSIAoEbmFtZRgBIAEoCzISLnN0YW1wLnYxLkJsb2JOYW1lEigKCmNvbmRpdGlvbnMYAiABKAsyFC5zdGFtcC52MS5Db25kaXRpb25zEjQKCHNlcXVlbmNlGAMgASgLMiIuc3RhbXAudjEuU2VxdWVuY2VOdW1iZXJDb25kaXRpb25zEhMKC3N0YXJ0X2J5dGVzGAQgASgEEhEKCWVuZF9ieXRlcxgFIAEoBCI7CgdDbGVhcmVkEhwKBGJsb2IYASABKAsyDi5zdGFtcC52MS5CbG9iEhIKCm5leHRfYnl0ZXMYAiABKAQikAIKFVNldFBhZ2VCbG9iUHJvcGVydGllcxIgCgRuYW1lGAEgASgLMhIuc3RhbXAudjEuQmxvYk5hbWUSKAoKY29uZGl0aW9ucxgCIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMSJgoHaGVhZGVycxgDIAEoCzIVLnN0YW1wLnYxLkJsb2JIZWFkZXJzEiEKFGNvbnRlbnRfbGVuZ3RoX2J5dGVzGAQgASgESACIAQESLgoGYWN0aW9uGAUgASgOMh4uc3RhbXAudjEuU2VxdWVuY2VOdW1iZXJBY3Rpb24SFwoPc2VxdWVuY2VfbnVtYmVyGAYgASgEQhcKFV9jb250ZW50X2xlbmd0aF9ieXRlcyLOAQoNR2V0UGFnZVJhbmdlcxIgCgRuYW1lGAEgASgLMhIuc3RhbXAudjEuQmxvYk5hbWUSKAoKY29uZGl0aW9ucxgCIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMSEwoLc3RhcnRfYnl0ZXMYAyABKAQSFgoJZW5kX2J5dGVzGAQgASgESACIAQESEgoKcmFuZ2VzX21heBgFIAEoDRIVCghwcmV2aW91cxgGIAEoCUgBiAEBQgwKCl9lbmRfYnl0ZXNCCwoJX3ByZXZpb3VzIkQKCVBhZ2VSYW5nZRITCgtzdGFydF9ieXRlcxgBIAEoBBIRCgllbmRfYnl0ZXMYAiABKAQSDwoHY2xlYXJlZBgDIAEoCCJjCgpQYWdlUmFuZ2VzEhwKBGJsb2IYASABKAsyDi5zdGFtcC52MS5CbG9iEiMKBnJhbmdlcxgCIAMoCzITLnN0YW1wLnYxLlBhZ2VSYW5nZRISCgpuZXh0X2J5dGVzGAMgASgEKn4KC0Jsb2NrU291cmNlEhwKGEJMT0NLX1NPVVJDRV9VTlNQRUNJRklFRBAAEhoKFkJMT0NLX1NPVVJDRV9DT01NSVRURUQQARIcChhCTE9DS19TT1VSQ0VfVU5DT01NSVRURUQQAhIXChNCTE9DS19TT1VSQ0VfTEFURVNUEAMqpwEKFFNlcXVlbmNlTnVtYmVyQWN0aW9uEiYKIlNFUVVFTkNFX05VTUJFUl9BQ1RJT05fVU5TUEVDSUZJRUQQABIeChpTRVFVRU5DRV9OVU1CRVJfQUNUSU9OX01BWBABEiEKHVNFUVVFTkNFX05VTUJFUl9BQ1RJT05fVVBEQVRFEAISJAogU0VRVUVOQ0VfTlVNQkVSX0FDVElPTl9JTkNSRU1FTlQQA2IGcHJvdG8z", [file_stamp_v1_common, file_stamp_v1_entities, file_stamp_v1_messages]);
+  fileDesc("ChZzdGFtcC92MS9vYmplY3RzLnByb3RvEghzdGFtcC52MSK9CgoJT3BlcmF0aW9uEisKC2dldF9hY2NvdW50GAEgASgLMhQuc3RhbXAudjEuR2V0QWNjb3VudEgAEisKC3B1dF9hY2NvdW50GAIgASgLMhQuc3RhbXAudjEuUHV0QWNjb3VudEgAEi8KDWxpc3RfYWNjb3VudHMYAyABKAsyFi5zdGFtcC52MS5MaXN0QWNjb3VudHNIABIxCg5jaGFuZ2VfYWNjb3VudBgEIAEoCzIXLnN0YW1wLnYxLkNoYW5nZUFjY291bnRIABI1ChBjcmVhdGVfY29udGFpbmVyGAogASgLMhkuc3RhbXAudjEuQ3JlYXRlQ29udGFpbmVySAASLwoNZ2V0X2NvbnRhaW5lchgLIAEoCzIWLnN0YW1wLnYxLkdldENvbnRhaW5lckgAEkAKFnNldF9jb250YWluZXJfbWV0YWRhdGEYDCABKAsyHi5zdGFtcC52MS5TZXRDb250YWluZXJNZXRhZGF0YUgAEjUKEGRlbGV0ZV9jb250YWluZXIYDSABKAsyGS5zdGFtcC52MS5EZWxldGVDb250YWluZXJIABIzCg9saXN0X2NvbnRhaW5lcnMYDiABKAsyGC5zdGFtcC52MS5MaXN0Q29udGFpbmVyc0gAEjYKEXNldF9jb250YWluZXJfYWNsGA8gASgLMhkuc3RhbXAudjEuU2V0Q29udGFpbmVyQWNsSAASJQoIcHV0X2Jsb2IYFCABKAsyES5zdGFtcC52MS5QdXRCbG9iSAASJQoIZ2V0X2Jsb2IYFSABKAsyES5zdGFtcC52MS5HZXRCbG9iSAASNgoRc2V0X2Jsb2JfbWV0YWRhdGEYFiABKAsyGS5zdGFtcC52MS5TZXRCbG9iTWV0YWRhdGFIABI0ChBzZXRfYmxvYl9oZWFkZXJzGBcgASgLMhguc3RhbXAudjEuU2V0QmxvYkhlYWRlcnNIABIrCgtkZWxldGVfYmxvYhgYIAEoCzIULnN0YW1wLnYxLkRlbGV0ZUJsb2JIABIpCgpsaXN0X2Jsb2JzGBkgASgLMhMuc3RhbXAudjEuTGlzdEJsb2JzSAASJwoJcHV0X2Jsb2NrGBogASgLMhIuc3RhbXAudjEuUHV0QmxvY2tIABIwCg5wdXRfYmxvY2tfbGlzdBgbIAEoCzIWLnN0YW1wLnYxLlB1dEJsb2NrTGlzdEgAEjAKDmdldF9ibG9ja19saXN0GBwgASgLMhYuc3RhbXAudjEuR2V0QmxvY2tMaXN0SAASKQoFdGFibGUYZCABKAsyGC5zdGFtcC52MS5UYWJsZU9wZXJhdGlvbkgAEi0KDGFwcGVuZF9ibG9jaxg8IAEoCzIVLnN0YW1wLnYxLkFwcGVuZEJsb2NrSAASJwoJc2VhbF9ibG9iGD0gASgLMhIuc3RhbXAudjEuU2VhbEJsb2JIABInCglwdXRfcGFnZXMYPiABKAsyEi5zdGFtcC52MS5QdXRQYWdlc0gAEisKC2NsZWFyX3BhZ2VzGD8gASgLMhQuc3RhbXAudjEuQ2xlYXJQYWdlc0gAEkMKGHNldF9wYWdlX2Jsb2JfcHJvcGVydGllcxhAIAEoCzIfLnN0YW1wLnYxLlNldFBhZ2VCbG9iUHJvcGVydGllc0gAEjIKD2dldF9wYWdlX3JhbmdlcxhBIAEoCzIXLnN0YW1wLnYxLkdldFBhZ2VSYW5nZXNIABIpCgVxdWV1ZRh4IAEoCzIYLnN0YW1wLnYxLlF1ZXVlT3BlcmF0aW9uSABCBgoEa2luZCLxBAoPT3BlcmF0aW9uUmVzdWx0EicKBWVycm9yGAEgASgLMhYuc3RhbXAudjEuU2VydmljZUVycm9ySAASJAoHYWNjb3VudBgCIAEoCzIRLnN0YW1wLnYxLkFjY291bnRIABIoCgljb250YWluZXIYAyABKAsyEy5zdGFtcC52MS5Db250YWluZXJIABItCgpjb250YWluZXJzGAQgASgLMhcuc3RhbXAudjEuQ29udGFpbmVyUGFnZUgAEh4KBGJsb2IYBSABKAsyDi5zdGFtcC52MS5CbG9iSAASKAoHY29udGVudBgGIAEoCzIVLnN0YW1wLnYxLkJsb2JDb250ZW50SAASIwoFYmxvYnMYByABKAsyEi5zdGFtcC52MS5CbG9iUGFnZUgAEikKCmJsb2NrX2xpc3QYCCABKAsyEy5zdGFtcC52MS5CbG9ja0xpc3RIABIeCgRkb25lGAkgASgLMg4uc3RhbXAudjEuRG9uZUgAEikKCGFjY291bnRzGAogASgLMhUuc3RhbXAudjEuQWNjb3VudFBhZ2VIABImCgV0YWJsZRhkIAEoCzIVLnN0YW1wLnYxLlRhYmxlUmVzdWx0SAASJgoIYXBwZW5kZWQYHiABKAsyEi5zdGFtcC52MS5BcHBlbmRlZEgAEisKC3BhZ2VfcmFuZ2VzGB8gASgLMhQuc3RhbXAudjEuUGFnZVJhbmdlc0gAEiQKB2NsZWFyZWQYICABKAsyES5zdGFtcC52MS5DbGVhcmVkSAASJgoFcXVldWUYeCABKAsyFS5zdGFtcC52MS5RdWV1ZVJlc3VsdEgAQgYKBGtpbmQikwEKDFNlcnZpY2VFcnJvchIMCgRjb2RlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSNAoHZGV0YWlscxgDIAMoCzIjLnN0YW1wLnYxLlNlcnZpY2VFcnJvci5EZXRhaWxzRW50cnkaLgoMRGV0YWlsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiBgoERG9uZSIdCgpHZXRBY2NvdW50Eg8KB2FjY291bnQYASABKAkiSAoKUHV0QWNjb3VudBIiCgdhY2NvdW50GAEgASgLMhEuc3RhbXAudjEuQWNjb3VudBIWCg5vbmx5X2lmX2Fic2VudBgCIAEoCCLvAQoHQWNjb3VudBIMCgRuYW1lGAEgASgJEgwKBGtleXMYAiADKAkSGQoRZGVsZWdhdGlvbl9zZWNyZXQYAyABKAwSRAoSc2VydmljZV9wcm9wZXJ0aWVzGAQgAygLMiguc3RhbXAudjEuQWNjb3VudC5TZXJ2aWNlUHJvcGVydGllc0VudHJ5EhkKEWNvbmZpZ3VyZWRfZGlnZXN0GAUgASgMEhIKCmNyZWF0ZWRfbXMYBiABKAMaOAoWU2VydmljZVByb3BlcnRpZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjMKDExpc3RBY2NvdW50cxIOCgZtYXJrZXIYASABKAkSEwoLbWF4X3Jlc3VsdHMYAiABKA0iXAoLQWNjb3VudFBhZ2USIwoIYWNjb3VudHMYASADKAsyES5zdGFtcC52MS5BY2NvdW50EhMKC25leHRfbWFya2VyGAIgASgJEhMKC3JhbmdlX2VuZGVkGAMgASgIIrAECg1DaGFuZ2VBY2NvdW50Eg8KB2FjY291bnQYASABKAkSDAoEa2V5cxgCIAMoCRIZChFkZWxlZ2F0aW9uX3NlY3JldBgDIAEoDBIZChFjb25maWd1cmVkX2RpZ2VzdBgEIAEoDBJKChJzZXJ2aWNlX3Byb3BlcnRpZXMYBSADKAsyLi5zdGFtcC52MS5DaGFuZ2VBY2NvdW50LlNlcnZpY2VQcm9wZXJ0aWVzRW50cnkSJwoaZXhwZWN0ZWRfZGVsZWdhdGlvbl9zZWNyZXQYCiABKAxIAIgBARInChpleHBlY3RlZF9jb25maWd1cmVkX2RpZ2VzdBgLIAEoDEgBiAEBEhUKDWV4cGVjdGVkX2tleXMYDCADKAkSWwobZXhwZWN0ZWRfc2VydmljZV9wcm9wZXJ0aWVzGA0gAygLMjYuc3RhbXAudjEuQ2hhbmdlQWNjb3VudC5FeHBlY3RlZFNlcnZpY2VQcm9wZXJ0aWVzRW50cnkaOAoWU2VydmljZVByb3BlcnRpZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBGkAKHkV4cGVjdGVkU2VydmljZVByb3BlcnRpZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQh0KG19leHBlY3RlZF9kZWxlZ2F0aW9uX3NlY3JldEIdChtfZXhwZWN0ZWRfY29uZmlndXJlZF9kaWdlc3QikwIKCkNvbmRpdGlvbnMSFQoIaWZfbWF0Y2gYASABKAlIAIgBARIaCg1pZl9ub25lX21hdGNoGAIgASgJSAGIAQESIQoUaWZfbW9kaWZpZWRfc2luY2VfbXMYAyABKANIAogBARIjChZpZl91bm1vZGlmaWVkX3NpbmNlX21zGAQgASgDSAOIAQESFQoIbGVhc2VfaWQYBSABKAlIBIgBARITCgtjcmVhdGVfb25seRgPIAEoCEILCglfaWZfbWF0Y2hCEAoOX2lmX25vbmVfbWF0Y2hCFwoVX2lmX21vZGlmaWVkX3NpbmNlX21zQhkKF19pZl91bm1vZGlmaWVkX3NpbmNlX21zQgsKCV9sZWFzZV9pZCK4AQoPQ3JlYXRlQ29udGFpbmVyEg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEjkKCG1ldGFkYXRhGAMgAygLMicuc3RhbXAudjEuQ3JlYXRlQ29udGFpbmVyLk1ldGFkYXRhRW50cnkSFQoNcHVibGljX2FjY2VzcxgEIAEoCRovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiXAoMR2V0Q29udGFpbmVyEg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEigKCmNvbmRpdGlvbnMYAyABKAsyFC5zdGFtcC52MS5Db25kaXRpb25zItUBChRTZXRDb250YWluZXJNZXRhZGF0YRIPCgdhY2NvdW50GAEgASgJEhEKCWNvbnRhaW5lchgCIAEoCRI+CghtZXRhZGF0YRgDIAMoCzIsLnN0YW1wLnYxLlNldENvbnRhaW5lck1ldGFkYXRhLk1ldGFkYXRhRW50cnkSKAoKY29uZGl0aW9ucxgEIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIq4BCg9TZXRDb250YWluZXJBY2wSDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSFQoNcHVibGljX2FjY2VzcxgDIAEoCRI2ChJzaWduZWRfaWRlbnRpZmllcnMYBCADKAsyGi5zdGFtcC52MS5TaWduZWRJZGVudGlmaWVyEigKCmNvbmRpdGlvbnMYBSABKAsyFC5zdGFtcC52MS5Db25kaXRpb25zIpIBChBTaWduZWRJZGVudGlmaWVyEgoKAmlkGAEgASgJEhUKCHN0YXJ0X21zGAIgASgDSACIAQESFgoJZXhwaXJ5X21zGAMgASgDSAGIAQESGAoLcGVybWlzc2lvbnMYBCABKAlIAogBAUILCglfc3RhcnRfbXNCDAoKX2V4cGlyeV9tc0IOCgxfcGVybWlzc2lvbnMiXwoPRGVsZXRlQ29udGFpbmVyEg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEigKCmNvbmRpdGlvbnMYAyABKAsyFC5zdGFtcC52MS5Db25kaXRpb25zIlYKDkxpc3RDb250YWluZXJzEg8KB2FjY291bnQYASABKAkSDgoGcHJlZml4GAIgASgJEg4KBm1hcmtlchgDIAEoCRITCgttYXhfcmVzdWx0cxgEIAEoDSKLAgoJQ29udGFpbmVyEgwKBG5hbWUYASABKAkSDAoEZXRhZxgCIAEoCRIYChBsYXN0X21vZGlmaWVkX21zGAMgASgDEjMKCG1ldGFkYXRhGAQgAygLMiEuc3RhbXAudjEuQ29udGFpbmVyLk1ldGFkYXRhRW50cnkSEwoLaW5jYXJuYXRpb24YBSABKAQSFQoNcHVibGljX2FjY2VzcxgGIAEoCRI2ChJzaWduZWRfaWRlbnRpZmllcnMYByADKAsyGi5zdGFtcC52MS5TaWduZWRJZGVudGlmaWVyGi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJiCg1Db250YWluZXJQYWdlEicKCmNvbnRhaW5lcnMYASADKAsyEy5zdGFtcC52MS5Db250YWluZXISEwoLbmV4dF9tYXJrZXIYAiABKAkSEwoLcmFuZ2VfZW5kZWQYAyABKAgibQoIQmxvYk5hbWUSDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSHQoVY29udGFpbmVyX2luY2FybmF0aW9uGAMgASgEEgwKBGJsb2IYBCABKAkSEAoIc25hcHNob3QYBSABKAkioAEKC0Jsb2JIZWFkZXJzEhQKDGNvbnRlbnRfdHlwZRgBIAEoCRIYChBjb250ZW50X2VuY29kaW5nGAIgASgJEhgKEGNvbnRlbnRfbGFuZ3VhZ2UYAyABKAkSEwoLY29udGVudF9tZDUYBCABKAwSFQoNY2FjaGVfY29udHJvbBgFIAEoCRIbChNjb250ZW50X2Rpc3Bvc2l0aW9uGAYgASgJIjcKBEJvZHkSDgoGaW5saW5lGAEgASgMEh8KBnBsYWNlcxgCIAMoCzIPLnN0YW1wLnYxLlBsYWNlIsQCCgdQdXRCbG9iEiAKBG5hbWUYASABKAsyEi5zdGFtcC52MS5CbG9iTmFtZRIoCgpjb25kaXRpb25zGAIgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxImCgdoZWFkZXJzGAMgASgLMhUuc3RhbXAudjEuQmxvYkhlYWRlcnMSMQoIbWV0YWRhdGEYBCADKAsyHy5zdGFtcC52MS5QdXRCbG9iLk1ldGFkYXRhRW50cnkSHAoEYm9keRgFIAEoCzIOLnN0YW1wLnYxLkJvZHkSEQoJYmxvYl90eXBlGDwgASgJEhcKD3BhZ2VfYmxvYl9ieXRlcxg9IAEoBBIXCg9zZXF1ZW5jZV9udW1iZXIYPiABKAQaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIr4BCgdHZXRCbG9iEiAKBG5hbWUYASABKAsyEi5zdGFtcC52MS5CbG9iTmFtZRIoCgpjb25kaXRpb25zGAIgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxIYCgtzdGFydF9ieXRlcxgDIAEoBEgAiAEBEhYKCWVuZF9ieXRlcxgEIAEoBEgBiAEBEhcKD3dpdGhvdXRfY29udGVudBgFIAEoCEIOCgxfc3RhcnRfYnl0ZXNCDAoKX2VuZF9ieXRlcyLJAQoPU2V0QmxvYk1ldGFkYXRhEiAKBG5hbWUYASABKAsyEi5zdGFtcC52MS5CbG9iTmFtZRIoCgpjb25kaXRpb25zGAIgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxI5CghtZXRhZGF0YRgDIAMoCzInLnN0YW1wLnYxLlNldEJsb2JNZXRhZGF0YS5NZXRhZGF0YUVudHJ5Gi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKEAQoOU2V0QmxvYkhlYWRlcnMSIAoEbmFtZRgBIAEoCzISLnN0YW1wLnYxLkJsb2JOYW1lEigKCmNvbmRpdGlvbnMYAiABKAsyFC5zdGFtcC52MS5Db25kaXRpb25zEiYKB2hlYWRlcnMYAyABKAsyFS5zdGFtcC52MS5CbG9iSGVhZGVycyJYCgpEZWxldGVCbG9iEiAKBG5hbWUYASABKAsyEi5zdGFtcC52MS5CbG9iTmFtZRIoCgpjb25kaXRpb25zGAIgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucyLnAgoEQmxvYhIMCgRuYW1lGAEgASgJEgwKBGV0YWcYAiABKAkSGAoQbGFzdF9tb2RpZmllZF9tcxgDIAEoAxISCgpjcmVhdGVkX21zGAQgASgDEhwKFGNvbnRlbnRfbGVuZ3RoX2J5dGVzGAUgASgEEiYKB2hlYWRlcnMYBiABKAsyFS5zdGFtcC52MS5CbG9iSGVhZGVycxIuCghtZXRhZGF0YRgHIAMoCzIcLnN0YW1wLnYxLkJsb2IuTWV0YWRhdGFFbnRyeRIRCglibG9iX3R5cGUYCCABKAkSEwoLdW5jb21taXR0ZWQYCSABKAgSHQoVY29tbWl0dGVkX2Jsb2NrX2NvdW50GDwgASgNEg4KBnNlYWxlZBg9IAEoCBIXCg9zZXF1ZW5jZV9udW1iZXIYPiABKAQaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIrIBCgtCbG9iQ29udGVudBIcCgRibG9iGAEgASgLMg4uc3RhbXAudjEuQmxvYhITCgtzdGFydF9ieXRlcxgCIAEoBBIUCgxsZW5ndGhfYnl0ZXMYAyABKAQSDgoGaW5saW5lGAQgASgMEh8KBnBsYWNlcxgFIAMoCzIPLnN0YW1wLnYxLlBsYWNlEikKB2V4dGVudHMYBiADKAsyGC5zdGFtcC52MS5FeHRlbnRMb2NhdGlvbiLNAQoJTGlzdEJsb2JzEg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEh0KFWNvbnRhaW5lcl9pbmNhcm5hdGlvbhgDIAEoBBIOCgZwcmVmaXgYBCABKAkSEQoJZGVsaW1pdGVyGAUgASgJEg4KBm1hcmtlchgGIAEoCRITCgttYXhfcmVzdWx0cxgHIAEoDRIYChBpbmNsdWRlX21ldGFkYXRhGAggASgIEhsKE2luY2x1ZGVfdW5jb21taXR0ZWQYCSABKAgiWwoIQmxvYlBhZ2USJQoHZW50cmllcxgBIAMoCzIULnN0YW1wLnYxLkxpc3RlZEJsb2ISEwoLbmV4dF9tYXJrZXIYAiABKAkSEwoLcmFuZ2VfZW5kZWQYAyABKAgiRgoKTGlzdGVkQmxvYhIeCgRibG9iGAEgASgLMg4uc3RhbXAudjEuQmxvYkgAEhAKBnByZWZpeBgCIAEoCUgAQgYKBGtpbmQihgEKCFB1dEJsb2NrEiAKBG5hbWUYASABKAsyEi5zdGFtcC52MS5CbG9iTmFtZRIoCgpjb25kaXRpb25zGAIgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxIQCghibG9ja19pZBgDIAEoDBIcCgRib2R5GAQgASgLMg4uc3RhbXAudjEuQm9keSKVAgoMUHV0QmxvY2tMaXN0EiAKBG5hbWUYASABKAsyEi5zdGFtcC52MS5CbG9iTmFtZRIoCgpjb25kaXRpb25zGAIgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxImCgdoZWFkZXJzGAMgASgLMhUuc3RhbXAudjEuQmxvYkhlYWRlcnMSNgoIbWV0YWRhdGEYBCADKAsyJC5zdGFtcC52MS5QdXRCbG9ja0xpc3QuTWV0YWRhdGFFbnRyeRIoCgZibG9ja3MYBSADKAsyGC5zdGFtcC52MS5CbG9ja1JlZmVyZW5jZRovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiSQoOQmxvY2tSZWZlcmVuY2USEAoIYmxvY2tfaWQYASABKAwSJQoGc291cmNlGAIgASgOMhUuc3RhbXAudjEuQmxvY2tTb3VyY2UiggEKDEdldEJsb2NrTGlzdBIgCgRuYW1lGAEgASgLMhIuc3RhbXAudjEuQmxvYk5hbWUSKAoKY29uZGl0aW9ucxgCIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMSEQoJY29tbWl0dGVkGAMgASgIEhMKC3VuY29tbWl0dGVkGAQgASgIInsKCUJsb2NrTGlzdBIcCgRibG9iGAEgASgLMg4uc3RhbXAudjEuQmxvYhImCgljb21taXR0ZWQYAiADKAsyEy5zdGFtcC52MS5CbG9ja1NpemUSKAoLdW5jb21taXR0ZWQYAyADKAsyEy5zdGFtcC52MS5CbG9ja1NpemUiMQoJQmxvY2tTaXplEhAKCGJsb2NrX2lkGAEgASgMEhIKCnNpemVfYnl0ZXMYAiABKAQizQEKC0FwcGVuZEJsb2NrEiAKBG5hbWUYASABKAsyEi5zdGFtcC52MS5CbG9iTmFtZRIoCgpjb25kaXRpb25zGAIgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxIcCgRib2R5GAMgASgLMg4uc3RhbXAudjEuQm9keRIcCg9hcHBlbmRfcG9zaXRpb24YBCABKARIAIgBARIVCghtYXhfc2l6ZRgFIAEoBEgBiAEBQhIKEF9hcHBlbmRfcG9zaXRpb25CCwoJX21heF9zaXplIj4KCEFwcGVuZGVkEhwKBGJsb2IYASABKAsyDi5zdGFtcC52MS5CbG9iEhQKDG9mZnNldF9ieXRlcxgCIAEoBCKIAQoIU2VhbEJsb2ISIAoEbmFtZRgBIAEoCzISLnN0YW1wLnYxLkJsb2JOYW1lEigKCmNvbmRpdGlvbnMYAiABKAsyFC5zdGFtcC52MS5Db25kaXRpb25zEhwKD2FwcGVuZF9wb3NpdGlvbhgDIAEoBEgAiAEBQhIKEF9hcHBlbmRfcG9zaXRpb24iggEKGFNlcXVlbmNlTnVtYmVyQ29uZGl0aW9ucxIaCg1sZXNzX29yX2VxdWFsGAEgASgESACIAQESEQoEbGVzcxgCIAEoBEgBiAEBEhIKBWVxdWFsGAMgASgESAKIAQFCEAoOX2xlc3Nfb3JfZXF1YWxCBwoFX2xlc3NCCAoGX2VxdWFsIr8BCghQdXRQYWdlcxIgCgRuYW1lGAEgASgLMhIuc3RhbXAudjEuQmxvYk5hbWUSKAoKY29uZGl0aW9ucxgCIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMSNAoIc2VxdWVuY2UYAyABKAsyIi5zdGFtcC52MS5TZXF1ZW5jZU51bWJlckNvbmRpdGlvbnMSEwoLc3RhcnRfYnl0ZXMYBCABKAQSHAoEYm9keRgFIAEoCzIOLnN0YW1wLnYxLkJvZHkitgEKCkNsZWFyUGFnZXMSIAoEbmFtZRgBIAEoCzISLnN0YW1wLnYxLkJsb2JOYW1lEigKCmNvbmRpdGlvbnMYAiABKAsyFC5zdGFtcC52MS5Db25kaXRpb25zEjQKCHNlcXVlbmNlGAMgASgLMiIuc3RhbXAudjEuU2VxdWVuY2VOdW1iZXJDb25kaXRpb25zEhMKC3N0YXJ0X2J5dGVzGAQgASgEEhEKCWVuZF9ieXRlcxgFIAEoBCI7CgdDbGVhcmVkEhwKBGJsb2IYASABKAsyDi5zdGFtcC52MS5CbG9iEhIKCm5leHRfYnl0ZXMYAiABKAQikAIKFVNldFBhZ2VCbG9iUHJvcGVydGllcxIgCgRuYW1lGAEgASgLMhIuc3RhbXAudjEuQmxvYk5hbWUSKAoKY29uZGl0aW9ucxgCIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMSJgoHaGVhZGVycxgDIAEoCzIVLnN0YW1wLnYxLkJsb2JIZWFkZXJzEiEKFGNvbnRlbnRfbGVuZ3RoX2J5dGVzGAQgASgESACIAQESLgoGYWN0aW9uGAUgASgOMh4uc3RhbXAudjEuU2VxdWVuY2VOdW1iZXJBY3Rpb24SFwoPc2VxdWVuY2VfbnVtYmVyGAYgASgEQhcKFV9jb250ZW50X2xlbmd0aF9ieXRlcyLOAQoNR2V0UGFnZVJhbmdlcxIgCgRuYW1lGAEgASgLMhIuc3RhbXAudjEuQmxvYk5hbWUSKAoKY29uZGl0aW9ucxgCIAEoCzIULnN0YW1wLnYxLkNvbmRpdGlvbnMSEwoLc3RhcnRfYnl0ZXMYAyABKAQSFgoJZW5kX2J5dGVzGAQgASgESACIAQESEgoKcmFuZ2VzX21heBgFIAEoDRIVCghwcmV2aW91cxgGIAEoCUgBiAEBQgwKCl9lbmRfYnl0ZXNCCwoJX3ByZXZpb3VzIkQKCVBhZ2VSYW5nZRITCgtzdGFydF9ieXRlcxgBIAEoBBIRCgllbmRfYnl0ZXMYAiABKAQSDwoHY2xlYXJlZBgDIAEoCCJjCgpQYWdlUmFuZ2VzEhwKBGJsb2IYASABKAsyDi5zdGFtcC52MS5CbG9iEiMKBnJhbmdlcxgCIAMoCzITLnN0YW1wLnYxLlBhZ2VSYW5nZRISCgpuZXh0X2J5dGVzGAMgASgEKn4KC0Jsb2NrU291cmNlEhwKGEJMT0NLX1NPVVJDRV9VTlNQRUNJRklFRBAAEhoKFkJMT0NLX1NPVVJDRV9DT01NSVRURUQQARIcChhCTE9DS19TT1VSQ0VfVU5DT01NSVRURUQQAhIXChNCTE9DS19TT1VSQ0VfTEFURVNUEAMqpwEKFFNlcXVlbmNlTnVtYmVyQWN0aW9uEiYKIlNFUVVFTkNFX05VTUJFUl9BQ1RJT05fVU5TUEVDSUZJRUQQABIeChpTRVFVRU5DRV9OVU1CRVJfQUNUSU9OX01BWBABEiEKHVNFUVVFTkNFX05VTUJFUl9BQ1RJT05fVVBEQVRFEAISJAogU0VRVUVOQ0VfTlVNQkVSX0FDVElPTl9JTkNSRU1FTlQQA2IGcHJvdG8z", [file_stamp_v1_common, file_stamp_v1_entities, file_stamp_v1_messages]);
 
 /**
  * Operations on objects, as the front-end asks a partition server for them. What the Azure REST API says about conditions, leases and
@@ -82,6 +82,12 @@ export type Operation = Message<"stamp.v1.Operation"> & {
      */
     value: ListContainers;
     case: "listContainers";
+  } | {
+    /**
+     * @generated from field: stamp.v1.SetContainerAcl set_container_acl = 15;
+     */
+    value: SetContainerAcl;
+    case: "setContainerAcl";
   } | {
     /**
      * @generated from field: stamp.v1.PutBlob put_blob = 20;
@@ -588,6 +594,13 @@ export type Conditions = Message<"stamp.v1.Conditions"> & {
    * @generated from field: optional string lease_id = 5;
    */
   leaseId?: string | undefined;
+
+  /**
+   * Who asks may make what is not there, but not change what is.
+   *
+   * @generated from field: bool create_only = 15;
+   */
+  createOnly: boolean;
 };
 
 /**
@@ -691,6 +704,79 @@ export const SetContainerMetadataSchema: GenMessage<SetContainerMetadata> = /*@_
   messageDesc(file_stamp_v1_objects, 13);
 
 /**
+ * @generated from message stamp.v1.SetContainerAcl
+ */
+export type SetContainerAcl = Message<"stamp.v1.SetContainerAcl"> & {
+  /**
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * @generated from field: string container = 2;
+   */
+  container: string;
+
+  /**
+   * "", "blob" or "container".
+   *
+   * @generated from field: string public_access = 3;
+   */
+  publicAccess: string;
+
+  /**
+   * @generated from field: repeated stamp.v1.SignedIdentifier signed_identifiers = 4;
+   */
+  signedIdentifiers: SignedIdentifier[];
+
+  /**
+   * @generated from field: stamp.v1.Conditions conditions = 5;
+   */
+  conditions?: Conditions | undefined;
+};
+
+/**
+ * Describes the message stamp.v1.SetContainerAcl.
+ * Use `create(SetContainerAclSchema)` to create a new message.
+ */
+export const SetContainerAclSchema: GenMessage<SetContainerAcl> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_objects, 14);
+
+/**
+ * A stored access policy of a container, queue or table; what is absent is left to the SAS.
+ *
+ * @generated from message stamp.v1.SignedIdentifier
+ */
+export type SignedIdentifier = Message<"stamp.v1.SignedIdentifier"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: optional int64 start_ms = 2;
+   */
+  startMs?: bigint | undefined;
+
+  /**
+   * @generated from field: optional int64 expiry_ms = 3;
+   */
+  expiryMs?: bigint | undefined;
+
+  /**
+   * @generated from field: optional string permissions = 4;
+   */
+  permissions?: string | undefined;
+};
+
+/**
+ * Describes the message stamp.v1.SignedIdentifier.
+ * Use `create(SignedIdentifierSchema)` to create a new message.
+ */
+export const SignedIdentifierSchema: GenMessage<SignedIdentifier> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_objects, 15);
+
+/**
  * @generated from message stamp.v1.DeleteContainer
  */
 export type DeleteContainer = Message<"stamp.v1.DeleteContainer"> & {
@@ -715,7 +801,7 @@ export type DeleteContainer = Message<"stamp.v1.DeleteContainer"> & {
  * Use `create(DeleteContainerSchema)` to create a new message.
  */
 export const DeleteContainerSchema: GenMessage<DeleteContainer> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 14);
+  messageDesc(file_stamp_v1_objects, 16);
 
 /**
  * @generated from message stamp.v1.ListContainers
@@ -749,7 +835,7 @@ export type ListContainers = Message<"stamp.v1.ListContainers"> & {
  * Use `create(ListContainersSchema)` to create a new message.
  */
 export const ListContainersSchema: GenMessage<ListContainers> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 15);
+  messageDesc(file_stamp_v1_objects, 17);
 
 /**
  * @generated from message stamp.v1.Container
@@ -786,6 +872,11 @@ export type Container = Message<"stamp.v1.Container"> & {
    * @generated from field: string public_access = 6;
    */
   publicAccess: string;
+
+  /**
+   * @generated from field: repeated stamp.v1.SignedIdentifier signed_identifiers = 7;
+   */
+  signedIdentifiers: SignedIdentifier[];
 };
 
 /**
@@ -793,7 +884,7 @@ export type Container = Message<"stamp.v1.Container"> & {
  * Use `create(ContainerSchema)` to create a new message.
  */
 export const ContainerSchema: GenMessage<Container> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 16);
+  messageDesc(file_stamp_v1_objects, 18);
 
 /**
  * @generated from message stamp.v1.ContainerPage
@@ -824,7 +915,7 @@ export type ContainerPage = Message<"stamp.v1.ContainerPage"> & {
  * Use `create(ContainerPageSchema)` to create a new message.
  */
 export const ContainerPageSchema: GenMessage<ContainerPage> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 17);
+  messageDesc(file_stamp_v1_objects, 19);
 
 /**
  * A blob, or a container's incarnation in which it is looked for.
@@ -865,7 +956,7 @@ export type BlobName = Message<"stamp.v1.BlobName"> & {
  * Use `create(BlobNameSchema)` to create a new message.
  */
 export const BlobNameSchema: GenMessage<BlobName> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 18);
+  messageDesc(file_stamp_v1_objects, 20);
 
 /**
  * @generated from message stamp.v1.BlobHeaders
@@ -909,7 +1000,7 @@ export type BlobHeaders = Message<"stamp.v1.BlobHeaders"> & {
  * Use `create(BlobHeadersSchema)` to create a new message.
  */
 export const BlobHeadersSchema: GenMessage<BlobHeaders> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 19);
+  messageDesc(file_stamp_v1_objects, 21);
 
 /**
  * Content: inside the message when small, else where WriteData put it.
@@ -933,7 +1024,7 @@ export type Body = Message<"stamp.v1.Body"> & {
  * Use `create(BodySchema)` to create a new message.
  */
 export const BodySchema: GenMessage<Body> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 20);
+  messageDesc(file_stamp_v1_objects, 22);
 
 /**
  * @generated from message stamp.v1.PutBlob
@@ -989,7 +1080,7 @@ export type PutBlob = Message<"stamp.v1.PutBlob"> & {
  * Use `create(PutBlobSchema)` to create a new message.
  */
 export const PutBlobSchema: GenMessage<PutBlob> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 21);
+  messageDesc(file_stamp_v1_objects, 23);
 
 /**
  * @generated from message stamp.v1.GetBlob
@@ -1030,7 +1121,7 @@ export type GetBlob = Message<"stamp.v1.GetBlob"> & {
  * Use `create(GetBlobSchema)` to create a new message.
  */
 export const GetBlobSchema: GenMessage<GetBlob> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 22);
+  messageDesc(file_stamp_v1_objects, 24);
 
 /**
  * @generated from message stamp.v1.SetBlobMetadata
@@ -1057,7 +1148,7 @@ export type SetBlobMetadata = Message<"stamp.v1.SetBlobMetadata"> & {
  * Use `create(SetBlobMetadataSchema)` to create a new message.
  */
 export const SetBlobMetadataSchema: GenMessage<SetBlobMetadata> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 23);
+  messageDesc(file_stamp_v1_objects, 25);
 
 /**
  * @generated from message stamp.v1.SetBlobHeaders
@@ -1084,7 +1175,7 @@ export type SetBlobHeaders = Message<"stamp.v1.SetBlobHeaders"> & {
  * Use `create(SetBlobHeadersSchema)` to create a new message.
  */
 export const SetBlobHeadersSchema: GenMessage<SetBlobHeaders> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 24);
+  messageDesc(file_stamp_v1_objects, 26);
 
 /**
  * @generated from message stamp.v1.DeleteBlob
@@ -1106,7 +1197,7 @@ export type DeleteBlob = Message<"stamp.v1.DeleteBlob"> & {
  * Use `create(DeleteBlobSchema)` to create a new message.
  */
 export const DeleteBlobSchema: GenMessage<DeleteBlob> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 25);
+  messageDesc(file_stamp_v1_objects, 27);
 
 /**
  * @generated from message stamp.v1.Blob
@@ -1186,7 +1277,7 @@ export type Blob = Message<"stamp.v1.Blob"> & {
  * Use `create(BlobSchema)` to create a new message.
  */
 export const BlobSchema: GenMessage<Blob> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 26);
+  messageDesc(file_stamp_v1_objects, 28);
 
 /**
  * @generated from message stamp.v1.BlobContent
@@ -1234,7 +1325,7 @@ export type BlobContent = Message<"stamp.v1.BlobContent"> & {
  * Use `create(BlobContentSchema)` to create a new message.
  */
 export const BlobContentSchema: GenMessage<BlobContent> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 27);
+  messageDesc(file_stamp_v1_objects, 29);
 
 /**
  * @generated from message stamp.v1.ListBlobs
@@ -1295,7 +1386,7 @@ export type ListBlobs = Message<"stamp.v1.ListBlobs"> & {
  * Use `create(ListBlobsSchema)` to create a new message.
  */
 export const ListBlobsSchema: GenMessage<ListBlobs> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 28);
+  messageDesc(file_stamp_v1_objects, 30);
 
 /**
  * @generated from message stamp.v1.BlobPage
@@ -1324,7 +1415,7 @@ export type BlobPage = Message<"stamp.v1.BlobPage"> & {
  * Use `create(BlobPageSchema)` to create a new message.
  */
 export const BlobPageSchema: GenMessage<BlobPage> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 29);
+  messageDesc(file_stamp_v1_objects, 31);
 
 /**
  * @generated from message stamp.v1.ListedBlob
@@ -1353,7 +1444,7 @@ export type ListedBlob = Message<"stamp.v1.ListedBlob"> & {
  * Use `create(ListedBlobSchema)` to create a new message.
  */
 export const ListedBlobSchema: GenMessage<ListedBlob> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 30);
+  messageDesc(file_stamp_v1_objects, 32);
 
 /**
  * @generated from message stamp.v1.PutBlock
@@ -1387,7 +1478,7 @@ export type PutBlock = Message<"stamp.v1.PutBlock"> & {
  * Use `create(PutBlockSchema)` to create a new message.
  */
 export const PutBlockSchema: GenMessage<PutBlock> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 31);
+  messageDesc(file_stamp_v1_objects, 33);
 
 /**
  * @generated from message stamp.v1.PutBlockList
@@ -1424,7 +1515,7 @@ export type PutBlockList = Message<"stamp.v1.PutBlockList"> & {
  * Use `create(PutBlockListSchema)` to create a new message.
  */
 export const PutBlockListSchema: GenMessage<PutBlockList> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 32);
+  messageDesc(file_stamp_v1_objects, 34);
 
 /**
  * @generated from message stamp.v1.BlockReference
@@ -1446,7 +1537,7 @@ export type BlockReference = Message<"stamp.v1.BlockReference"> & {
  * Use `create(BlockReferenceSchema)` to create a new message.
  */
 export const BlockReferenceSchema: GenMessage<BlockReference> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 33);
+  messageDesc(file_stamp_v1_objects, 35);
 
 /**
  * @generated from message stamp.v1.GetBlockList
@@ -1478,7 +1569,7 @@ export type GetBlockList = Message<"stamp.v1.GetBlockList"> & {
  * Use `create(GetBlockListSchema)` to create a new message.
  */
 export const GetBlockListSchema: GenMessage<GetBlockList> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 34);
+  messageDesc(file_stamp_v1_objects, 36);
 
 /**
  * @generated from message stamp.v1.BlockList
@@ -1507,7 +1598,7 @@ export type BlockList = Message<"stamp.v1.BlockList"> & {
  * Use `create(BlockListSchema)` to create a new message.
  */
 export const BlockListSchema: GenMessage<BlockList> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 35);
+  messageDesc(file_stamp_v1_objects, 37);
 
 /**
  * @generated from message stamp.v1.BlockSize
@@ -1529,7 +1620,7 @@ export type BlockSize = Message<"stamp.v1.BlockSize"> & {
  * Use `create(BlockSizeSchema)` to create a new message.
  */
 export const BlockSizeSchema: GenMessage<BlockSize> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 36);
+  messageDesc(file_stamp_v1_objects, 38);
 
 /**
  * @generated from message stamp.v1.AppendBlock
@@ -1568,7 +1659,7 @@ export type AppendBlock = Message<"stamp.v1.AppendBlock"> & {
  * Use `create(AppendBlockSchema)` to create a new message.
  */
 export const AppendBlockSchema: GenMessage<AppendBlock> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 37);
+  messageDesc(file_stamp_v1_objects, 39);
 
 /**
  * @generated from message stamp.v1.Appended
@@ -1592,7 +1683,7 @@ export type Appended = Message<"stamp.v1.Appended"> & {
  * Use `create(AppendedSchema)` to create a new message.
  */
 export const AppendedSchema: GenMessage<Appended> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 38);
+  messageDesc(file_stamp_v1_objects, 40);
 
 /**
  * @generated from message stamp.v1.SealBlob
@@ -1619,7 +1710,7 @@ export type SealBlob = Message<"stamp.v1.SealBlob"> & {
  * Use `create(SealBlobSchema)` to create a new message.
  */
 export const SealBlobSchema: GenMessage<SealBlob> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 39);
+  messageDesc(file_stamp_v1_objects, 41);
 
 /**
  * x-ms-if-sequence-number-*.
@@ -1648,7 +1739,7 @@ export type SequenceNumberConditions = Message<"stamp.v1.SequenceNumberCondition
  * Use `create(SequenceNumberConditionsSchema)` to create a new message.
  */
 export const SequenceNumberConditionsSchema: GenMessage<SequenceNumberConditions> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 40);
+  messageDesc(file_stamp_v1_objects, 42);
 
 /**
  * @generated from message stamp.v1.PutPages
@@ -1687,7 +1778,7 @@ export type PutPages = Message<"stamp.v1.PutPages"> & {
  * Use `create(PutPagesSchema)` to create a new message.
  */
 export const PutPagesSchema: GenMessage<PutPages> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 41);
+  messageDesc(file_stamp_v1_objects, 43);
 
 /**
  * Done in steps, so that no commit is large: an answer may say where to go on, which the caller does without the conditions.
@@ -1726,7 +1817,7 @@ export type ClearPages = Message<"stamp.v1.ClearPages"> & {
  * Use `create(ClearPagesSchema)` to create a new message.
  */
 export const ClearPagesSchema: GenMessage<ClearPages> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 42);
+  messageDesc(file_stamp_v1_objects, 44);
 
 /**
  * @generated from message stamp.v1.Cleared
@@ -1750,7 +1841,7 @@ export type Cleared = Message<"stamp.v1.Cleared"> & {
  * Use `create(ClearedSchema)` to create a new message.
  */
 export const ClearedSchema: GenMessage<Cleared> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 43);
+  messageDesc(file_stamp_v1_objects, 45);
 
 /**
  * What is absent stays as it is. A smaller length is reached in steps, as pages are cleared.
@@ -1794,7 +1885,7 @@ export type SetPageBlobProperties = Message<"stamp.v1.SetPageBlobProperties"> & 
  * Use `create(SetPageBlobPropertiesSchema)` to create a new message.
  */
 export const SetPageBlobPropertiesSchema: GenMessage<SetPageBlobProperties> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 44);
+  messageDesc(file_stamp_v1_objects, 46);
 
 /**
  * Pages that were written and not cleared since; with `previous`, pages that differ from that snapshot.
@@ -1838,7 +1929,7 @@ export type GetPageRanges = Message<"stamp.v1.GetPageRanges"> & {
  * Use `create(GetPageRangesSchema)` to create a new message.
  */
 export const GetPageRangesSchema: GenMessage<GetPageRanges> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 45);
+  messageDesc(file_stamp_v1_objects, 47);
 
 /**
  * @generated from message stamp.v1.PageRange
@@ -1869,7 +1960,7 @@ export type PageRange = Message<"stamp.v1.PageRange"> & {
  * Use `create(PageRangeSchema)` to create a new message.
  */
 export const PageRangeSchema: GenMessage<PageRange> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 46);
+  messageDesc(file_stamp_v1_objects, 48);
 
 /**
  * @generated from message stamp.v1.PageRanges
@@ -1898,7 +1989,7 @@ export type PageRanges = Message<"stamp.v1.PageRanges"> & {
  * Use `create(PageRangesSchema)` to create a new message.
  */
 export const PageRangesSchema: GenMessage<PageRanges> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_objects, 47);
+  messageDesc(file_stamp_v1_objects, 49);
 
 /**
  * @generated from enum stamp.v1.BlockSource

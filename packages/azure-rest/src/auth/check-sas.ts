@@ -1,0 +1,115 @@
+/**
+ * Whether a SAS is genuine and good for a request: signature, stored policy, protocol, address, time, service, resource type, permission,
+ * in this order, each with the code that the service answers. The signature first: nobody without one learns anything else.
+ */
+import { utf8 } from "@stamp/base";
+import { toBase64 } from "../base64.ts";
+import { formatIso } from "../dates.ts";
+import { type Parsed, parsed, rejected } from "../rest-error.ts";
+import type { ServiceName } from "../service-properties.ts";
+import { type OperationAuthorization, permits, type SignedResource } from "./authorization.ts";
+import { isInRange } from "./ip-range.ts";
+import type { Sas } from "./sas.ts";
+import { type SignedRequest, sasStringToSign } from "./sas-string.ts";
+import type { EqualBytes, HmacSha256 } from "./shared-key.ts";
+import type { SasTerms } from "./signed-identifiers.ts";
+
+export interface SigningKeys<K> {
+  /** Any of them will do; which one it was is told. */
+  readonly keys: readonly { readonly key: Uint8Array; readonly is: K }[];
+  readonly hmacSha256: HmacSha256;
+  readonly equal: EqualBytes;
+}
+
+const refused = (detail: string): { readonly ok: false; readonly error: import("../rest-error.ts").RestError } =>
+  rejected("AuthenticationFailed", { AuthenticationErrorDetail: detail });
+
+/** By which of the keys it was signed. Every key is tried, whichever fits. */
+export function checkSasSignature<K>(sas: Sas, request: SignedRequest, signing: SigningKeys<K>): Parsed<K> {
+  if (!coversResource(sas, request.resource)) return refused("The signed resource (sr) is not what the request names.");
+  const text = sasStringToSign(sas, request);
+  if (text === undefined) return refused("Signature did not match. The signed resource is not what the request names.");
+  const message = utf8(text);
+  let found: { readonly is: K } | undefined;
+  for (const candidate of signing.keys) {
+    if (signing.equal(signing.hmacSha256(candidate.key, message), sas.signature)) found = candidate;
+  }
+  if (found) return parsed(found.is);
+  return refused(`Signature did not match. String to sign used was ${text}`);
+}
+
+/** By kind; whether the names fit is told by the signature. */
+function coversResource({ kind, fields }: Sas, resource: SignedResource): boolean {
+  if (kind === "account") return true;
+  switch (resource.kind) {
+    case "account":
+      return false;
+    case "container":
+      return fields.sr === "c";
+    case "blob":
+      if (fields.sr === "bs") return resource.snapshot !== undefined;
+      if (fields.sr === "bv") return resource.versionId !== undefined;
+      return fields.sr === "c" || fields.sr === "b";
+    case "queue":
+      return fields.sr === "" && fields.tn === "";
+    case "table":
+      return fields.sr === "" && fields.tn.toLowerCase() === resource.table.toLowerCase();
+  }
+}
+
+export interface SasUse {
+  readonly service: ServiceName;
+  readonly remoteAddress: string;
+  readonly secure: boolean;
+  readonly nowMs: number;
+}
+
+/** What does not depend on the operation. */
+export function checkSasUse(sas: Sas, terms: SasTerms, use: SasUse): Parsed<void> {
+  if (sas.httpsOnly && !use.secure) return rejected("AuthorizationProtocolMismatch");
+  if (sas.ip && !isInRange(sas.ip, use.remoteAddress)) return rejected("AuthorizationSourceIPMismatch", { SourceIP: use.remoteAddress });
+  const { startMs, expiryMs } = terms;
+  if ((startMs !== undefined && use.nowMs < startMs) || use.nowMs >= expiryMs) {
+    const [start, now] = [startMs === undefined ? "" : formatIso(startMs), formatIso(use.nowMs)];
+    return refused(
+      `Signature not valid in the specified time frame: Start [${start}] - Expiry [${formatIso(expiryMs)}] - Current [${now}]`,
+    );
+  }
+  if (sas.kind === "delegation") {
+    if (sas.fields.sks !== use.service[0]) return rejected("AuthorizationServiceMismatch");
+    if (use.nowMs < sas.keyStartMs || use.nowMs >= sas.keyExpiryMs) {
+      const [start, end] = [formatIso(sas.keyStartMs), formatIso(sas.keyExpiryMs)];
+      return refused(`The user delegation key is not valid now: Start [${start}] - Expiry [${end}] - Current [${formatIso(use.nowMs)}]`);
+    }
+  }
+  if (sas.kind === "account" && !sas.fields.ss.includes(use.service[0] as string)) return rejected("AuthorizationServiceMismatch");
+  return parsed(undefined);
+}
+
+/** Whether it is enough for the operation. */
+export function checkSasOperation(sas: Sas, terms: SasTerms, needs: OperationAuthorization): Parsed<void> {
+  if (sas.kind === "account" && ![...needs.resourceType].some((type) => sas.fields.srt.includes(type))) {
+    return rejected("AuthorizationResourceTypeMismatch");
+  }
+  const groups = sas.kind === "account" ? needs.accountSas : needs.serviceSas;
+  return permits(terms.permissions, groups) ? parsed(undefined) : rejected("AuthorizationPermissionMismatch");
+}
+
+/** Response headers that a service or user delegation SAS replaces. */
+export function responseOverrides({ kind, fields }: Sas): Record<string, string> {
+  if (kind === "account") return {};
+  const headers: Record<string, string> = {};
+  for (const [field, name] of [
+    ["rscc", "Cache-Control"],
+    ["rscd", "Content-Disposition"],
+    ["rsce", "Content-Encoding"],
+    ["rscl", "Content-Language"],
+    ["rsct", "Content-Type"],
+  ] as const) {
+    // A header can't carry more; an answer with anything else could not be sent.
+    if (/^[\t\x20-\x7e]+$/.test(fields[field])) headers[name] = fields[field];
+  }
+  return headers;
+}
+
+export const sasSignature = (text: string, key: Uint8Array, hmacSha256: HmacSha256): string => toBase64(hmacSha256(key, utf8(text)));

@@ -1,0 +1,118 @@
+/**
+ * The text that a SAS signs, by its version. Every field stands on a line of its own, as it was in the query, empty when it was not there.
+ *
+ *   account      2015-04-05  account sp ss srt st se sip spr sv          and a newline at the end
+ *                2020-12-06  … sv ses
+ *   blob         (none)      sp st se resource si
+ *                2012-02-12  … si sv
+ *                2013-08-15  … si sv rscc rscd rsce rscl rsct
+ *                2015-04-05  … si sip spr sv rscc …
+ *                2018-11-09  … sv sr time rscc …                         time: of the snapshot or version
+ *                2020-12-06  … sr time ses rscc …
+ *   delegation   2018-11-09  sp st se resource skoid sktid skt ske sks skv sip spr sv sr time rscc …
+ *   (blob)       2020-02-10  … skv saoid suoid scid sip …
+ *                2020-12-06  … time ses rscc …
+ *                2025-07-05  … scid skdutid sduoid sip …
+ *                2026-04-06  … ses headers parameters rscc …             those named by srh and srq, with their values
+ *   queue        2012-02-12  sp st se resource si sv;   2015-04-05  … si sip spr sv
+ *   table        2012-02-12  … si sv spk srk epk erk;   2015-04-05  … si sip spr sv spk srk epk erk
+ *   delegation   2025-07-05  sp st se resource skoid sktid skt ske sks skv skdutid sduoid sip spr sv, and the range for a table
+ *   (queue, table)
+ *
+ * The resource is /service/account/name since 2015-02-21, /account/name before.
+ */
+import type { HttpHeaders } from "../headers.ts";
+import type { ServiceName } from "../service-properties.ts";
+import { type Query, queryValue } from "../target.ts";
+import { signedSince } from "../version.ts";
+import type { SignedResource } from "./authorization.ts";
+import type { Sas, SasField, SasFields } from "./sas.ts";
+
+export interface SignedRequest {
+  readonly service: ServiceName;
+  readonly account: string;
+  readonly resource: SignedResource;
+  readonly query: Query;
+  readonly headers: HttpHeaders;
+}
+
+const overrides = ["rscc", "rscd", "rsce", "rscl", "rsct"] as const;
+const linesOf = (fields: SasFields, names: readonly SasField[]): string[] => names.map((name) => fields[name]);
+
+/** Undefined when a SAS of this kind can't be for what the request names. */
+export function sasStringToSign(sas: Sas, request: SignedRequest): string | undefined {
+  if (sas.kind === "account") return accountString(sas, request.account);
+  const resource = canonicalResource(sas, request);
+  if (resource === undefined) return undefined;
+  const lines = sas.kind === "delegation" ? delegationLines(sas, resource, request) : serviceLines(sas, resource, request);
+  return lines.join("\n");
+}
+
+function accountString({ fields, version }: Sas, account: string): string {
+  const scope: readonly SasField[] = signedSince(version, "encryptionScope") ? ["ses"] : [];
+  return `${[account, ...linesOf(fields, ["sp", "ss", "srt", "st", "se", "sip", "spr", "sv", ...scope])].join("\n")}\n`;
+}
+
+/** A SAS of a container is good for the blobs in it: then the container is what was signed. */
+function canonicalResource({ fields, version }: Sas, { service, account, resource }: SignedRequest): string | undefined {
+  const name = nameOf(fields, resource);
+  if (name === undefined) return undefined;
+  return `${signedSince(version, "serviceInResource") ? `/${service}` : ""}/${account}/${name}`;
+}
+
+function nameOf(fields: SasFields, resource: SignedResource): string | undefined {
+  switch (resource.kind) {
+    case "account":
+      return undefined;
+    case "container":
+      return fields.sr === "c" ? resource.container : undefined;
+    case "blob":
+      return fields.sr === "c" ? resource.container : fields.sr === "" ? undefined : `${resource.container}/${resource.blob}`;
+    case "queue":
+      return resource.queue;
+    case "table":
+      return resource.table.toLowerCase();
+  }
+}
+
+function serviceLines({ fields, version }: Sas, resource: string, request: SignedRequest): string[] {
+  const lines = [...linesOf(fields, ["sp", "st", "se"]), resource, fields.si];
+  if (version === "") return lines;
+  lines.push(...linesOf(fields, signedSince(version, "ipAndProtocol") ? ["sip", "spr", "sv"] : ["sv"]));
+  if (request.service === "queue") return lines;
+  if (request.service === "table") return [...lines, ...linesOf(fields, ["spk", "srk", "epk", "erk"])];
+  if (signedSince(version, "resourceAndTime")) lines.push(fields.sr, timeOf(fields, request.resource));
+  if (signedSince(version, "encryptionScope")) lines.push(fields.ses);
+  return signedSince(version, "responseOverrides") ? [...lines, ...linesOf(fields, overrides)] : lines;
+}
+
+function delegationLines({ fields, version }: Sas, resource: string, request: SignedRequest): string[] {
+  const lines = [...linesOf(fields, ["sp", "st", "se"]), resource, ...linesOf(fields, ["skoid", "sktid", "skt", "ske", "sks", "skv"])];
+  const isBlob = request.service === "blob";
+  if (isBlob && signedSince(version, "delegationAgents")) lines.push(...linesOf(fields, ["saoid", "suoid", "scid"]));
+  if (signedSince(version, "delegatedUser")) lines.push(fields.skdutid, fields.sduoid);
+  lines.push(...linesOf(fields, ["sip", "spr", "sv"]));
+  if (request.service === "table") return [...lines, ...linesOf(fields, ["spk", "srk", "epk", "erk"])];
+  if (!isBlob) return lines;
+  lines.push(fields.sr, timeOf(fields, request.resource));
+  if (signedSince(version, "encryptionScope")) lines.push(fields.ses);
+  if (signedSince(version, "boundHeaders")) lines.push(boundHeaders(fields, request.headers), boundParameters(fields, request.query));
+  return [...lines, ...linesOf(fields, overrides)];
+}
+
+const timeOf = (fields: SasFields, resource: SignedResource): string => {
+  if (resource.kind !== "blob") return "";
+  return (fields.sr === "bs" ? resource.snapshot : fields.sr === "bv" ? resource.versionId : "") ?? "";
+};
+
+const namesIn = (list: string): string[] => (list === "" ? [] : list.split(","));
+
+const boundHeaders = ({ srh }: SasFields, headers: HttpHeaders): string =>
+  namesIn(srh)
+    .map((name) => `${name}:${headers[name.toLowerCase()] ?? ""}\n`)
+    .join("");
+
+const boundParameters = ({ srq }: SasFields, query: Query): string =>
+  namesIn(srq)
+    .map((name) => `\n${name}:${queryValue(query, name.toLowerCase()) ?? ""}`)
+    .join("");

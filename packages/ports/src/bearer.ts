@@ -1,0 +1,22 @@
+/** Tokens that somebody outside has issued (OpenID Connect), as the front-end sees them. */
+export interface TokenClaims {
+  /** Who: `oid`, or else `sub`. */
+  readonly subject: string;
+  /** `tid`, or "". */
+  readonly tenant: string;
+  /** Of the claim that the configuration names; as they came. */
+  readonly roles: readonly string[];
+}
+
+export type TokenCheck =
+  | { readonly kind: "valid"; readonly claims: TokenClaims }
+  | { readonly kind: "invalid"; readonly reason: string }
+  /** The keys of the issuer can't be had now. */
+  | { readonly kind: "unavailable"; readonly reason: string };
+
+export interface TokenIssuer {
+  /** For WWW-Authenticate: where a token can be had. */
+  readonly authorizationUri: string;
+  readonly audience: string;
+  verify(token: string): Promise<TokenCheck>;
+}
