@@ -47,6 +47,8 @@ export type RuleName =
   | "truncateAfterCheckpoint"
   | "placesCheckedInRowOrder"
   | "checksumBeforeServing"
+  | "journalBegunRecorded"
+  | "missingFileIsDamage"
   | "diskWorkBounded"
   | "lateReadsRefused"
   | "leaseRestartedOnLoad";

@@ -10,10 +10,12 @@ import { encodeFrameHeader, frameBytes, parseFrameHeader, payloadBytesOf, walkFr
 import { BlockIndex, encodeFrameRun, indexFromRuns } from "./block-index.ts";
 import { combineCrc32c } from "./crc.ts";
 import { decodeExtentHeader, encodeExtentHeader, extentSlotOffset } from "./extent-header.ts";
+import { decodeJournalBegun, encodeJournalBegun, journalBegunBytes, journalBegunOffset } from "./journal-begun.ts";
 import { decodeJournalHeader, decodeSealBody, encodeJournalHeader, encodeSealBody, type JournalHeader } from "./journal-record.ts";
 import { decodeSegmentHeader, encodeSegmentHeader } from "./journal-segment.ts";
 import { decodeNodeIdentity, encodeNodeIdentity } from "./node-identity.ts";
 import { decodeMeta, encodeMeta, type ReplicaMeta } from "./replica-meta.ts";
+import { decodeScrubState, encodeScrubState } from "./scrub-pass.ts";
 import { Slices } from "./slices.ts";
 
 const digest = new NodeDigest();
@@ -221,6 +223,33 @@ for (const format of formats) {
     }
   });
 }
+
+test("golden journal-begun: encodes as frozen; each slot alone says its generation, the higher counts, a flipped byte counts as absent", () => {
+  const slot = golden("extent/v1/journal-begun.bin", encodeJournalBegun(crc32c, 2 ** 33 + 7));
+  const file = new Uint8Array(journalBegunBytes);
+  assert.equal(decodeJournalBegun(crc32c, file), 0);
+  assert.equal(decodeJournalBegun(crc32c, new Uint8Array(0)), 0);
+  file.set(slot, journalBegunOffset(2 ** 33 + 7));
+  assert.equal(decodeJournalBegun(crc32c, file), 2 ** 33 + 7);
+  file.set(encodeJournalBegun(crc32c, 2 ** 33 + 8), journalBegunOffset(2 ** 33 + 8));
+  assert.equal(decodeJournalBegun(crc32c, file), 2 ** 33 + 8);
+  for (let i = 0; i < 16; i++) {
+    const hurt = file.slice();
+    hurt[journalBegunOffset(2 ** 33 + 8) + i] = (hurt[journalBegunOffset(2 ** 33 + 8) + i] as number) ^ 0x10;
+    assert.equal(decodeJournalBegun(crc32c, hurt), 2 ** 33 + 7, `byte ${i}`);
+  }
+});
+
+test("golden scrub-state: encodes as frozen, decodes to the same", () => {
+  const pass = { number: 3, startedAtMs: 1_700_000_000_000, extents: 12, bytes: 3_456, findings: 1 };
+  const state = {
+    pass: { ...pass, seed: 77, lastExtentId: 9 },
+    finished: { ...pass, number: 2, endedAtMs: 1_699_999_999_000 },
+    findings: [{ extentId: 5, atMs: 1_700_000_000_500, why: "at 0: frame payload checksum" }],
+  };
+  const frozen = golden("extent/v1/scrub-state.json", encodeScrubState(state));
+  assert.deepEqual(decodeScrubState(frozen), { kind: "ok", value: state });
+});
 
 test("golden: two frames decode to the same payloads", () => {
   const payloads = [bytesOf(10), bytesOf(70_000)];

@@ -30,8 +30,12 @@ export class Replay {
   /** Unsealed when records were lost; cleared by an append that fits on seamlessly. */
   readonly #suspects: Set<ExtentId> = new Set();
 
-  constructor(replicas: Map<ExtentId, Replica>, rules: Rules) {
+  /** By extent: what its file held, synced, when the replay began. It is not written again. */
+  readonly #synced: ReadonlyMap<ExtentId, number>;
+
+  constructor(replicas: Map<ExtentId, Replica>, rules: Rules, synced: ReadonlyMap<ExtentId, number> = new Map()) {
     this.replicas = replicas;
+    this.#synced = synced;
     this.#rules = rules;
   }
 
@@ -88,8 +92,9 @@ export class Replay {
     if (replica === undefined || replica.state === "damaged") return none;
     const end = header.offsetBytes + header.bodyBytes;
     replica.learnCommitted(header.committedBytes);
+    const inFile = end <= (this.#synced.get(replica.extentId) ?? 0);
     if (replica.state === "sealed") {
-      return end <= (replica.sealedLengthBytes ?? 0) ? { kind: "write", offsetBytes: header.offsetBytes } : none;
+      return !inFile && end <= (replica.sealedLengthBytes ?? 0) ? { kind: "write", offsetBytes: header.offsetBytes } : none;
     }
     if (header.offsetBytes > replica.endBytes) {
       return this.#damage(replica, `a record at ${header.offsetBytes} follows ${replica.endBytes}`);
@@ -99,7 +104,7 @@ export class Replay {
       replica.endBytes = end;
       replica.durableTo(end);
     }
-    return { kind: "write", offsetBytes: header.offsetBytes };
+    return inFile ? none : { kind: "write", offsetBytes: header.offsetBytes };
   }
 
   /** A record whose header is intact but whose body is not. */

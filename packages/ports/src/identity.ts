@@ -22,8 +22,16 @@ export interface Identity {
 
 const keys = { id: utf8("id"), incarnation: utf8("incarnation"), stamp: utf8("stamp") } as const;
 
-export async function openIdentity(stores: KeyValueStores, random: Random): Promise<Identity> {
-  const opened = await stores.open("identity");
+/**
+ * `kept`: an incarnation that the caller keeps elsewhere too. The new one is higher than it, and a store that was lost or is corrupt is then
+ * begun anew.
+ */
+export async function openIdentity(stores: KeyValueStores, random: Random, kept?: number): Promise<Identity> {
+  let opened = await stores.open("identity");
+  if (opened.kind === "corrupt" && kept !== undefined) {
+    await stores.destroy("identity");
+    opened = await stores.open("identity");
+  }
   if (opened.kind === "corrupt") {
     throw new FailureError({
       code: "dataLoss",
@@ -38,7 +46,7 @@ export async function openIdentity(stores: KeyValueStores, random: Random): Prom
     return held && fromUtf8(held);
   };
   const id = (await textOf(keys.id)) ?? uuid(random);
-  const incarnation = Number((await textOf(keys.incarnation)) ?? 0) + 1;
+  const incarnation = Math.max(Number((await textOf(keys.incarnation)) ?? 0), kept ?? 0) + 1;
   await put(store, [
     [keys.id, id],
     [keys.incarnation, String(incarnation)],

@@ -13,6 +13,10 @@ export const extentNodeSchema = z.object({
   dataDir: z.string().default(".stamp/extent-node-1").describe("Folder of this node's disk"),
   journalDir: z.string().optional().describe("Folder of the journal, when it has a disk of its own"),
   faultDomain: z.string().default("").describe("What fails together with this node (a rack); empty: the node alone"),
+  acceptJournalLoss: z
+    .stringbool()
+    .default(false)
+    .describe("Start although the whole journal is gone: what was not sealed on this node is damaged then, and copied from others"),
   journalSegmentBytes: bytes(32 * mebibyte, mebibyte).describe("Size of a journal segment, preallocated"),
   journalSegmentsMax: z.coerce.number().int().min(2).default(4).describe("Segments; when all wait for extent files, appends wait too"),
   journalBatchBytesMax: bytes(8 * mebibyte).describe("Most bytes in one journal write"),

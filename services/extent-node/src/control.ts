@@ -13,7 +13,7 @@ import {
   type SealExtentRequest,
   toWire,
 } from "@stamp/wire";
-import { checksumOf, copyInto } from "./copier.ts";
+import { type CopyResult, checksumOf, copyInto } from "./copier.ts";
 import { appendIo, repairIo } from "./disk-queue.ts";
 import { copyPath, extentPath } from "./extent-files.ts";
 import { LocalExtent } from "./local-extent.ts";
@@ -57,7 +57,7 @@ export async function createExtent(node: Node, request: CreateExtentRequest): Pr
     if (replica.state === "open" && replica.ownerEpoch === meta.ownerEpoch && replica.version === meta.version) return ok({});
     return refused("failedPrecondition", "extentStale", `extent ${id} is here already and ${replica.state}`);
   }
-  if (!acceptsNewExtents(node)) return refused("resourceExhausted", "diskFull", "this node takes no new extents: its disk is nearly full");
+  if (!node.takesExtents) return refused("resourceExhausted", "diskFull", "this node takes no new extents: its disk is nearly full");
   const extent = new LocalExtent(new Replica(meta, node.world.rules), 0);
   extent.index = new BlockIndex();
   node.store.extents.set(id, extent);
@@ -66,11 +66,6 @@ export async function createExtent(node: Node, request: CreateExtentRequest): Pr
     node.store.changed(extent, generation);
   });
   return ok({});
-}
-
-export function acceptsNewExtents(node: Node): boolean {
-  const usedPercent = node.totalBytes === 0 ? 0 : (100 * (node.totalBytes - node.freeBytes)) / node.totalBytes;
-  return usedPercent < node.config.highWaterPercent && node.freeBytes > node.config.reserveBytes;
 }
 
 interface Fenced {
@@ -235,7 +230,10 @@ export async function copyExtent(node: Node, request: CopyExtentRequest): Promis
   if (other !== undefined) return other;
   const obeyed = node.obey(fromWire(request.smTerm));
   if (!obeyed.ok) return obeyed;
-  if (!acceptsNewExtents(node)) return refused("resourceExhausted", "diskFull", "this node takes no new extents: its disk is nearly full");
+  const full = node.refuseBytes(fromWire(request.sealedLengthBytes));
+  if (!node.takesExtents || full !== undefined) {
+    return refused("resourceExhausted", "diskFull", full?.message ?? "this node takes no new extents: its disk is nearly full");
+  }
   await obeyed.value;
   const jobs = copying.get(node) ?? new Map<number, Promise<Outcome<{ checksum: number }>>>();
   copying.set(node, jobs);
@@ -260,6 +258,21 @@ async function copy(node: Node, request: CopyExtentRequest): Promise<Outcome<{ c
   );
 }
 
+/** The whole content in a file of its own; nothing is left when it fails. */
+async function copyBeside(node: Node, request: CopyExtentRequest, path: string): Promise<Outcome<CopyResult>> {
+  const id = extentId(fromWire(request.extentId));
+  const { files } = node.store;
+  let copied: Outcome<CopyResult> | undefined;
+  try {
+    await files.create(path, id);
+    const toBytes = fromWire(request.sealedLengthBytes);
+    copied = await copyInto(node, { id, path, fromBytes: 0, toBytes, checksum: 0, sources: request.sources });
+    return copied;
+  } finally {
+    if (copied?.ok !== true) await files.discardCopy(id);
+  }
+}
+
 async function replace(node: Node, request: CopyExtentRequest, held: LocalExtent | undefined): Promise<Outcome<{ checksum: number }>> {
   const id = extentId(fromWire(request.extentId));
   const lengthBytes = fromWire(request.sealedLengthBytes);
@@ -267,8 +280,7 @@ async function replace(node: Node, request: CopyExtentRequest, held: LocalExtent
   if (node.find(id) !== held) return refused("aborted", "conflict", `extent ${id} was changed meanwhile`);
   const path = copyPath(id);
   await node.store.files.discardCopy(id);
-  await node.store.files.create(path, id);
-  const copied = await copyInto(node, { id, path, fromBytes: 0, toBytes: lengthBytes, checksum: 0, sources: request.sources });
+  const copied = await copyBeside(node, request, path);
   if (!copied.ok) return copied;
   const meta: ReplicaMeta = {
     extentId: id,

@@ -35,6 +35,8 @@ export class ExtentFiles {
   /** In order of last use. */
   readonly #handles: Map<string, Handle> = new Map();
   readonly #generations: Map<string, number> = new Map();
+  /** Since the start. */
+  writtenBytes = 0;
   /** Extent files that are known to be there, name included; only of open handles. */
   readonly #present: Set<string> = new Set();
 
@@ -130,9 +132,9 @@ export class ExtentFiles {
   }
 
   write(path: string, offsetBytes: number, chunks: readonly Uint8Array[], io: Io = appendIo): Promise<void> {
-    return this.with(path, true, (file) =>
-      this.#queue.run(io, totalLength(chunks), () => file.write(extentContentOffset + offsetBytes, chunks)),
-    );
+    const bytes = totalLength(chunks);
+    this.writtenBytes += bytes;
+    return this.with(path, true, (file) => this.#queue.run(io, bytes, () => file.write(extentContentOffset + offsetBytes, chunks)));
   }
 
   sync(path: string, io: Io = appendIo): Promise<void> {

@@ -27,7 +27,7 @@ import { failStopDisk } from "./fail-stop-disk.ts";
 import { Journal } from "./journal.ts";
 import { LocalExtent } from "./local-extent.ts";
 import { Node } from "./node.ts";
-import { formatDisk, readIdentity } from "./node-disk.ts";
+import { checkJournalDisk, formatDisk, JournalBegun, readIdentity, readStarts, writeStarts } from "./node-disk.ts";
 import { recover } from "./recovery.ts";
 import { Reporter } from "./reporter.ts";
 import { Scrubber } from "./scrubber.ts";
@@ -44,6 +44,7 @@ export class ExtentNodeRole implements Role {
   readonly #journalDisk: Disk;
   readonly #ownJournalDisk: boolean;
   #queue: DiskQueue | undefined;
+  #begun: JournalBegun | undefined;
   readonly #stop: AbortController = new AbortController();
   #listener: Listener | undefined;
   #identity: Identity | undefined;
@@ -73,8 +74,11 @@ export class ExtentNodeRole implements Role {
   }
 
   async start(): Promise<void> {
-    this.#identity = await openIdentity(this.#world.keyValue, this.#world.random);
+    const { disk, keyValue, random } = this.#world;
+    // Kept twice: were it to go back, the stream manager would drop this node's reports for ever.
+    this.#identity = await openIdentity(keyValue, random, await readStarts(disk));
     const incarnation = this.#identity.incarnation;
+    await writeStarts(disk, incarnation);
     this.#listener = await this.#world.transport.serve(this.#config.listen, [
       served(
         ExtentNode,
@@ -104,6 +108,7 @@ export class ExtentNodeRole implements Role {
     await this.#journal?.drained();
     await this.#store?.flushAll();
     await this.#journal?.close();
+    await this.#begun?.close();
     await this.#store?.close();
     await this.#identity?.close();
   }
@@ -135,6 +140,8 @@ export class ExtentNodeRole implements Role {
         stampId: node?.identity.stampId ?? "",
         diskId: node?.identity.diskId ?? "",
         freeBytes: node?.freeBytes ?? 0,
+        takesExtents: node?.takesExtents ?? false,
+        diskFull: node?.room.full ?? false,
         disk: this.#queue?.facts ?? {},
         scrub: this.#scrubber?.facts ?? {},
         ...this.#recovered,
@@ -179,14 +186,33 @@ export class ExtentNodeRole implements Role {
     }
 
     this.#waitingFor = "the recovery of its disk";
-    const opened = await ExtentTable.open(world.keyValue);
+    const opened = await ExtentTable.open(world.keyValue, identity.diskId);
     if (!opened.complete && !fresh) world.logger.warn("the extent table is rebuilt from the extent files", { why: opened.why });
     const queue = new DiskQueue(world);
     this.#queue = queue;
     const files = new ExtentFiles(world, queue, this.#config.openFilesMax, identity);
     const store = new ExtentStore(world, this.#config, files, opened.table);
     this.#store = store;
-    const recovered = await recover(world, this.#journalDisk, files, opened.table, opened.complete, identity);
+    if (this.#ownJournalDisk) {
+      const checked = await checkJournalDisk(world, this.#journalDisk, identity);
+      if (!checked.ok) return this.#refuse(checked);
+    }
+    const begun = await JournalBegun.open(world);
+    this.#begun = begun;
+    const outcome = await recover({
+      world,
+      journalDisk: this.#journalDisk,
+      files,
+      table: opened.table,
+      tableComplete: opened.complete,
+      identity,
+      begun: begun.generation,
+      acceptJournalLoss: this.#config.acceptJournalLoss,
+    });
+    if (!outcome.ok) return this.#refuse(outcome);
+    const recovered = outcome.value;
+    const forgetful = !fresh && (recovered.forgetful || opened.unlearned);
+    await opened.table.markComplete(forgetful);
     if (this.#stop.signal.aborted) return;
     for (const replica of recovered.replicas.values()) {
       const extent = new LocalExtent(replica, replica.durableBytes);
@@ -194,10 +220,12 @@ export class ExtentNodeRole implements Role {
       // Only with the rule `neverReopen` off: it goes on, so it needs its index.
       if (replica.state === "open") extent.index = await store.index(extent);
     }
-    this.#recovered = { replayedRecords: recovered.replayed, tableRebuilt: recovered.rebuilt && !fresh };
+    this.#recovered = { replayedRecords: recovered.replayed, tableRebuilt: recovered.rebuilt && !fresh, recoveryMs: recovered.tookMs };
     const journal = new Journal(world, this.#journalDisk, this.#ownJournalDisk ? new DiskQueue(world) : queue, this.#config, recovered, {
       room: () => store.room(),
+      full: () => store.full,
       segmentClosed: (generation) => store.segmentClosed(generation),
+      segmentBegun: (generation) => begun.write(generation),
       smTerm: () => this.#node?.smTerm ?? recovered.smTerm,
     });
     store.attach(journal);
@@ -216,14 +244,15 @@ export class ExtentNodeRole implements Role {
     this.#node = node;
 
     if (!fresh && !(await this.#isOwnStamp(metadata, identity.stampId))) return;
-    if (recovered.forgetful && !fresh) {
+    if (forgetful) {
       const term = await this.#ask("the term of the stream manager", () => this.#leaderTerm());
       if (term === undefined) return;
       if (term > node.smTerm) await node.raiseTerm(term);
+      await opened.table.markComplete();
     }
     const reporter = new Reporter(node);
     this.#reporter = reporter;
-    await reporter.lookAtDisk();
+    await node.lookAtDisk();
     this.#ready = true;
     world.logger.info("the extent node serves", { extents: store.extents.size, replayed: recovered.replayed });
     reporter.start();

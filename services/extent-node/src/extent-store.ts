@@ -12,12 +12,14 @@ import { appendIo, type Io } from "./disk-queue.ts";
 import { type ExtentFiles, extentPath } from "./extent-files.ts";
 import type { Journal } from "./journal.ts";
 import type { LocalExtent, PendingAppend } from "./local-extent.ts";
-import type { ExtentTable } from "./table.ts";
+import { type ExtentTable, tableName } from "./table.ts";
 import { walkFile } from "./walk.ts";
 
 const flushBytesMax = 8 * 1024 * 1024;
 const flushersMax = 4;
 const fullRetryMs = 1_000;
+/** So much is free: it is not the disk that has no room. */
+const reopenTableBytes = 64 * 1024 * 1024;
 const overloadedRetryMs = 100;
 /** Small appends wait this long for company, unless so many bytes wait: one write of a file for many batches of the journal. */
 const gatherMs = 20;
@@ -41,6 +43,7 @@ export class ExtentStore {
   #flushers = 0;
   #gathering: Timer | undefined;
   #pendingBytes = 0;
+  #full = false;
   #roomWaiters: (() => void)[] = [];
   #checkpoints: Promise<void> = Promise.resolve();
   /** Loaded indexes of extents that take no appends, in order of last use. */
@@ -57,6 +60,11 @@ export class ExtentStore {
 
   attach(journal: Journal): void {
     this.#journal = journal;
+  }
+
+  /** What is durable can't be written to extent files: there is no room. Ends with the first write that succeeds. */
+  get full(): boolean {
+    return this.#full;
   }
 
   get pendingBytes(): number {
@@ -170,8 +178,7 @@ export class ExtentStore {
     } catch (error) {
       if (this.#stopped) return;
       if (error instanceof DiskError && error.kind === "full") {
-        this.#world.logger.error("the disk is full: durable data wait in the journal", { extent: extent.replica.extentId });
-        await sleep(this.#world.clock, fullRetryMs);
+        await this.#waitForSpace(extent.replica.extentId, error);
         return;
       }
       if (error instanceof FailureError && error.failure.reason === "overloaded") {
@@ -181,6 +188,26 @@ export class ExtentStore {
       this.#stopped = true;
       this.#world.fatal(`extent ${extent.replica.extentId} can't be written: ${String(error)}`);
     }
+  }
+
+  async #waitForSpace(id: ExtentId, error: DiskError): Promise<void> {
+    if (!this.#full) {
+      this.#full = true;
+      this.#world.logger.error("the disk is full: durable data wait in the journal, appends are refused", { extent: id });
+      this.#journal?.diskFilled();
+    } else if (error.path === tableName && (await this.#world.disk.space()).freeBytes > reopenTableBytes) {
+      // LevelDB refuses for good after a write that found no room.
+      this.#stopped = true;
+      this.#world.fatal(`the extent table must be opened anew after the disk was full: ${error.message}`);
+      return;
+    }
+    await sleep(this.#world.clock, fullRetryMs);
+  }
+
+  spaceFound(): void {
+    if (!this.#full) return;
+    this.#full = false;
+    this.#world.logger.info("there is room on the disk again");
   }
 
   async #writeOut(extent: LocalExtent): Promise<void> {
@@ -214,6 +241,7 @@ export class ExtentStore {
       await this.files.write(extentPath(extentId), first.offsetBytes, chunks);
       const totals = batch.flatMap((append) => append.frames.map((frame) => frameBytes(frame.payloadBytes)));
       await this.table.write([this.table.putRun(extentId, first.offsetBytes, totals)], false);
+      this.spaceFound();
       extent.syncNeeded = true;
       // A seal may have cut the tail meanwhile.
       const written = new Set(batch);
@@ -268,9 +296,22 @@ export class ExtentStore {
       }
     }
     if (this.#stopped) return;
-    await this.table.sync();
+    await this.#syncTable();
+    if (this.#stopped) return;
     this.#touched.delete(generation);
     this.#journal?.release(generation);
+  }
+
+  async #syncTable(): Promise<void> {
+    while (!this.#stopped) {
+      try {
+        await this.table.sync();
+        return;
+      } catch (error) {
+        if (!(error instanceof DiskError) || error.kind !== "full") throw error;
+        await sleep(this.#world.clock, fullRetryMs);
+      }
+    }
   }
 
   /** The block index of an extent: in memory while it is written, loaded from the table afterwards, or walked from the file. */

@@ -2,9 +2,12 @@
  * The journal as a running thing: group commit over preallocated segments. One write and one fdatasync are in flight; what arrives
  * meanwhile is the next batch. A record counts only when its batch is synced; callbacks run in LSN order.
  *
- * Invariants: a batch begins at a page and never spans segments; a segment is begun only when everything before it is synced; the
- * oldest segment is reused first, and only when all its records are in extent files, synced (`release`).
- * A failed write or sync ends the process: nothing can be said of the batch any more.
+ * Invariants: a batch begins at a page and never spans segments; a segment is begun only when everything before it is synced, and its
+ * beginning is recorded before its first record; the oldest segment is reused first, and only when all its records are in extent files,
+ * synced (`release`). A failed write or sync ends the process: nothing can be said of the batch any more.
+ *
+ * While the disk is full nothing is released. Appends that were not written yet then fail, and what is left (fences, seals, terms) goes
+ * into the reserve segment.
  */
 import { assert, present } from "@stamp/base";
 import {
@@ -15,8 +18,9 @@ import {
   pageAligned,
   segmentRecordsOffset,
 } from "@stamp/extent";
-import type { Disk, DiskFile, World } from "@stamp/ports";
+import type { Disk, World } from "@stamp/ports";
 import type { DiskQueue } from "./disk-queue.ts";
+import { type Segment, SegmentPool } from "./segment-pool.ts";
 import { joinSmall } from "./slices.ts";
 
 export interface JournalEntry {
@@ -26,6 +30,8 @@ export interface JournalEntry {
   readonly bodyBytes: number;
   readonly bodyChecksum: number;
   readonly durable: (lsn: number, generation: number) => void;
+  /** Of an append: it was not written and never will be. */
+  readonly failed?: (why: string) => void;
 }
 
 export interface JournalConfig {
@@ -36,7 +42,7 @@ export interface JournalConfig {
 
 export interface JournalStart {
   readonly nextLsn: number;
-  /** Highest generation of any segment found. */
+  /** Highest generation of any segment that was ever begun, as far as it is known. */
   readonly generation: number;
   /** Names of the segment files, all free, oldest first. */
   readonly segments: readonly string[];
@@ -45,69 +51,63 @@ export interface JournalStart {
 export interface JournalHooks {
   /** Resolves when there is room for more durable records; undefined when there is. */
   room(): Promise<void> | undefined;
+  /** What is durable can't be brought into extent files: the disk is full. `diskFilled` tells when that begins. */
+  full(): boolean;
   /** No more records go into this segment: `release` it when all of them are in extent files. */
   segmentClosed(generation: number): void;
+  /** Durable before the first record of this generation is. */
+  segmentBegun(generation: number): Promise<void>;
   smTerm(): number;
 }
 
-interface Segment {
-  readonly name: string;
-  readonly file: DiskFile;
-  generation: number;
-  lastLsn: number;
-}
-
-export const journalFolder = "journal";
 const smallBodyBytes = 16 * 1024;
 const smallBatchBytes = 64 * 1024;
 
 export class Journal {
   readonly #world: World;
-  readonly #disk: Disk;
   readonly #diskQueue: DiskQueue;
   readonly #config: JournalConfig;
   readonly #hooks: JournalHooks;
+  readonly #pool: SegmentPool;
   #queue: JournalEntry[] = [];
   #queuedBytes = 0;
   #nextLsn: number;
   #syncedLsn: number;
   #checkpointLsn: number;
   #generation: number;
-  readonly #free: Segment[] = [];
-  readonly #closed: Segment[] = [];
   #current: Segment | undefined;
   #at = 0;
-  #segmentsMade: number;
+  #salt = 0;
   #running: Promise<void> | undefined;
-  #released: (() => void) | undefined;
-  #making: Promise<void> | undefined;
   #stopped = false;
   /** Moving average: what one batch takes. */
   #batchMs = 1;
   #batches = 0;
   readonly #idle: (() => void)[] = [];
+  #filled: (() => void)[] = [];
 
   constructor(world: World, disk: Disk, queue: DiskQueue, config: JournalConfig, start: JournalStart, hooks: JournalHooks) {
-    this.#diskQueue = queue;
     this.#world = world;
-    this.#disk = disk;
+    this.#diskQueue = queue;
     this.#config = config;
     this.#hooks = hooks;
+    this.#pool = new SegmentPool(world, disk, config);
     this.#nextLsn = start.nextLsn;
     this.#syncedLsn = start.nextLsn - 1;
     this.#checkpointLsn = start.nextLsn - 1;
     this.#generation = start.generation;
-    this.#segmentsMade = start.segments.reduce((most, name) => Math.max(most, Number.parseInt(name, 10) || 0), 0);
   }
 
   /** Opens the segment files that are there; they hold nothing that is still needed. */
   async open(segments: readonly string[]): Promise<void> {
-    for (const name of segments) {
-      this.#free.push({ name, file: await this.#disk.open(`${journalFolder}/${name}`), generation: 0, lastLsn: 0 });
-    }
+    await this.#pool.open(segments);
     await this.#roll();
   }
 
+  /** Only state records are written now. */
+  get onReserve(): boolean {
+    return this.#current?.reserve === true && !this.#pool.hasFree;
+  }
   get queuedBytes(): number {
     return this.#queuedBytes;
   }
@@ -115,7 +115,7 @@ export class Journal {
     return this.#batches;
   }
   get segments(): { readonly total: number; readonly waiting: number } {
-    return { total: this.#free.length + this.#closed.length + (this.#current ? 1 : 0), waiting: this.#closed.length };
+    return { total: this.#pool.total, waiting: this.#pool.waiting };
   }
   /** The largest body that fits into a segment. */
   get bodyBytesMax(): number {
@@ -132,6 +132,8 @@ export class Journal {
     assert(entry.bodyBytes <= this.bodyBytesMax, "journal record fits a segment");
     this.#queue.push(entry);
     this.#queuedBytes += entry.bodyBytes;
+    // Whoever waits for room may now have to make way for a state record.
+    if (entry.failed === undefined) this.#rouse();
     this.#wake();
   }
 
@@ -159,38 +161,47 @@ export class Journal {
 
   /** All records of this segment and of those before it are in extent files, synced. */
   release(generation: number): void {
-    while (this.#closed[0] !== undefined && this.#closed[0].generation <= generation) {
-      const segment = present(this.#closed.shift(), "closed segment");
-      this.#checkpointLsn = Math.max(this.#checkpointLsn, segment.lastLsn);
-      this.#free.push(segment);
-    }
-    this.#released?.();
-    this.#released = undefined;
+    this.#checkpointLsn = Math.max(this.#checkpointLsn, this.#pool.release(generation));
+  }
+
+  /** The disk is full since now. */
+  diskFilled(): void {
+    this.#failAppends();
+    this.#rouse();
+    this.#pool.wake();
   }
 
   async close(): Promise<void> {
     this.#stopped = true;
-    this.#released?.();
+    this.#rouse();
+    this.#pool.stop();
     await this.#running;
-    await this.#making;
-    for (const segment of [...this.#free, ...this.#closed, ...(this.#current ? [this.#current] : [])]) await segment.file.close();
+    await this.#pool.close();
   }
 
   #wake(): void {
     if (this.#running !== undefined || this.#stopped) return;
     this.#running = this.#run().catch((error: unknown) => {
+      if (this.#stopped) return;
       this.#stopped = true;
       this.#world.fatal(`the journal can't be written: ${String(error)}`);
     });
+  }
+
+  #rouse(): void {
+    for (const resolve of this.#filled.splice(0)) resolve();
   }
 
   async #run(): Promise<void> {
     // One turn of the loop: whatever arrives in this tick joins the batch.
     await undefined;
     while (this.#queue.length > 0 && !this.#stopped) {
+      if (this.#hooks.full()) this.#failAppends();
+      if (this.#queue.length === 0) break;
       const room = this.#hooks.room();
-      if (room !== undefined) {
-        await room;
+      // A state record and what was taken before it never wait for room: all of it is in memory already.
+      if (room !== undefined && this.#queue.every((entry) => entry.failed !== undefined)) {
+        await Promise.race([room, new Promise<void>((resolve) => this.#filled.push(resolve))]);
         continue;
       }
       const startedMs = this.#world.clock.monotonicMs();
@@ -200,6 +211,15 @@ export class Journal {
     this.#running = undefined;
     if (this.#queue.length > 0) this.#wake();
     else for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  /** What was not written yet: the node takes no bytes while its disk is full. */
+  #failAppends(): void {
+    const appends = this.#queue.filter((entry) => entry.failed !== undefined);
+    if (appends.length === 0) return;
+    this.#queue = this.#queue.filter((entry) => entry.failed === undefined);
+    for (const entry of appends) this.#queuedBytes -= entry.bodyBytes;
+    withoutAppends(appends);
   }
 
   #take(): JournalEntry[] {
@@ -217,11 +237,17 @@ export class Journal {
     return batch;
   }
 
-  async #commit(batch: readonly JournalEntry[]): Promise<void> {
-    let bytes = 0;
-    for (const entry of batch) bytes += journalHeaderBytes + entry.bodyBytes;
-    if (this.#current === undefined || this.#at + bytes > this.#config.journalSegmentBytes) await this.#roll();
+  async #commit(taken: readonly JournalEntry[]): Promise<void> {
+    let batch = taken;
+    if (this.#current?.reserve) {
+      if (this.#pool.hasFree) await this.#roll();
+      else batch = withoutAppends(batch);
+    }
+    if (this.#current === undefined || this.#at + sizeOf(batch) > this.#current.sizeBytes) await this.#roll();
     const segment = present(this.#current, "journal segment");
+    if (segment.reserve) batch = withoutAppends(batch);
+    if (batch.length === 0) return;
+    const bytes = sizeOf(batch);
     const { crc32c } = this.#world.digest;
     const firstLsn = this.#nextLsn;
     const chunks: Uint8Array[] = [];
@@ -251,17 +277,15 @@ export class Journal {
     });
   }
 
-  #salt = 0;
-
   /** Begins the next segment: everything written before is synced. */
   async #roll(): Promise<void> {
     const full = this.#current;
     this.#current = undefined;
     if (full !== undefined) {
-      this.#closed.push(full);
+      this.#pool.written(full);
       this.#hooks.segmentClosed(full.generation);
     }
-    const segment = await this.#nextSegment();
+    const segment = await this.#pool.next(() => this.#hooks.full());
     this.#generation += 1;
     this.#salt = this.#world.random.uint32();
     segment.generation = this.#generation;
@@ -271,57 +295,23 @@ export class Journal {
       generation: this.#generation,
       firstLsn: this.#nextLsn,
       smTerm: this.#hooks.smTerm(),
-      segmentBytes: this.#config.journalSegmentBytes,
+      segmentBytes: segment.sizeBytes,
       checkpointLsn: this.#checkpointLsn,
     });
     // Synced before the first record: a torn header means a segment with nothing in it.
     await segment.file.write(0, [header]);
     await segment.file.sync();
+    // Only now: a generation that is recorded and not found was lost, with records in it.
+    await this.#hooks.segmentBegun(this.#generation);
     this.#current = segment;
     this.#at = segmentRecordsOffset;
-    this.#makeSpare();
   }
+}
 
-  /** Preallocating takes long: the next segment is made while this one fills. */
-  #makeSpare(): void {
-    const { total } = this.segments;
-    if (this.#free.length > 0 || this.#making !== undefined || total >= this.#config.journalSegmentsMax || this.#stopped) return;
-    this.#making = this.#makeSegment()
-      .then((segment) => {
-        this.#free.push(segment);
-      })
-      .catch((error: unknown) => {
-        // With the disk full it goes on with the segments there are.
-        this.#world.logger.warn("no further journal segment can be made", { error: String(error) });
-      })
-      .finally(() => {
-        this.#making = undefined;
-        this.#released?.();
-        this.#released = undefined;
-      });
-  }
+const sizeOf = (batch: readonly JournalEntry[]): number => batch.reduce((bytes, entry) => bytes + journalHeaderBytes + entry.bodyBytes, 0);
 
-  async #nextSegment(): Promise<Segment> {
-    if (this.segments.total === 0) return this.#makeSegment();
-    for (;;) {
-      const free = this.#free.shift();
-      if (free !== undefined) return free;
-      this.#makeSpare();
-      if (this.#making === undefined) this.#world.logger.warn("every journal segment waits for extent files");
-      await new Promise<void>((resolve) => {
-        this.#released = resolve;
-      });
-      assert(!this.#stopped, "journal closed while it waited for a segment");
-    }
-  }
-
-  async #makeSegment(): Promise<Segment> {
-    this.#segmentsMade += 1;
-    const name = `${String(this.#segmentsMade).padStart(6, "0")}.segment`;
-    const file = await this.#disk.open(`${journalFolder}/${name}`, { create: true });
-    await file.allocate(this.#config.journalSegmentBytes);
-    await file.sync();
-    await this.#disk.syncFolder(journalFolder);
-    return { name, file, generation: 0, lastLsn: 0 };
-  }
+/** The appends of it fail. */
+function withoutAppends(batch: readonly JournalEntry[]): readonly JournalEntry[] {
+  for (const entry of batch) entry.failed?.("the disk is full");
+  return batch.filter((entry) => entry.failed === undefined);
 }

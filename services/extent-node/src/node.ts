@@ -1,6 +1,6 @@
 /** What the parts of a running extent node share, once the disk is recovered and the identity is known. */
-import { type ExtentId, extentId, type Failed, type Outcome, type OwnerEpoch, ok, ownerEpoch, refused } from "@stamp/base";
-import type { JournalRecord, JournalType, NodeIdentity } from "@stamp/extent";
+import { type ExtentId, extentId, type Failed, type Failure, type Outcome, type OwnerEpoch, ok, ownerEpoch, refused } from "@stamp/base";
+import { type DiskRoom, type JournalRecord, type JournalType, type NodeIdentity, takesBytes, takesExtents } from "@stamp/extent";
 import type { World } from "@stamp/ports";
 import type { ExtentNodeConfig } from "./config.ts";
 import type { ExtentStore } from "./extent-store.ts";
@@ -19,6 +19,7 @@ export class Node {
   /** Of the disk, as of the last look. */
   freeBytes = Number.MAX_SAFE_INTEGER;
   totalBytes = 0;
+  #writtenAtLook = 0;
   appends = 0;
   /** Of the last report to a stream manager. */
   reportNumber = 0;
@@ -40,6 +41,31 @@ export class Node {
 
   get smTerm(): number {
     return this.#smTerm;
+  }
+
+  async lookAtDisk(): Promise<void> {
+    this.#writtenAtLook = this.store.files.writtenBytes;
+    const space = await this.world.disk.space();
+    this.freeBytes = space.freeBytes;
+    this.totalBytes = space.totalBytes;
+    if (this.store.full && this.store.pendingBytes === 0 && this.freeBytes > this.config.reserveBytes) this.store.spaceFound();
+  }
+
+  get room(): DiskRoom {
+    const { freeBytes, totalBytes, store, journal } = this;
+    const spokenForBytes = store.pendingBytes + store.files.writtenBytes - this.#writtenAtLook;
+    return { totalBytes, freeBytes, spokenForBytes, full: store.full || journal.onReserve };
+  }
+
+  get takesExtents(): boolean {
+    return takesExtents(this.room, this.config);
+  }
+
+  /** Why these bytes are not taken; undefined: they are. */
+  refuseBytes(bytes: number): Failure | undefined {
+    if (takesBytes(this.room, this.config, bytes)) return undefined;
+    return refused("resourceExhausted", "diskFull", `the disk of ${this.identity.nodeId} is full: ${this.freeBytes} bytes are free`)
+      .failure;
   }
 
   find(id: number): LocalExtent | undefined {

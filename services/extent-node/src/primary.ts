@@ -89,6 +89,10 @@ export function append(node: Node, request: AppendRequest, context: CallContext)
         node.store.appended(extent, generation, { offsetBytes, endBytes, slices: framed.slices, frames: framed.frames });
         move(window.durable(0, endBytes));
       },
+      failed: (why) => {
+        replica.fail();
+        move(window.fail(endBytes), why);
+      },
     });
     for (let i = 1; i < replica.replicas.length; i++) {
       const address = replica.replicas[i]?.address ?? "";
@@ -130,9 +134,8 @@ function refuseSize(node: Node, extent: LocalExtent, payloads: readonly Uint8Arr
   if (extent.replica.endBytes + bytes > node.config.extentBytesMax) {
     return refused("resourceExhausted", "extentFull", `extent ${extent.replica.extentId} is full`).failure;
   }
-  if (node.freeBytes < node.config.reserveBytes + node.store.pendingBytes + bytes) {
-    return refused("resourceExhausted", "diskFull", "the disk is full").failure;
-  }
+  const full = node.refuseBytes(node.journal.queuedBytes + bytes);
+  if (full !== undefined) return full;
   if (node.journal.queuedBytes + bytes > node.config.journalQueueBytesMax || node.journal.expectedMs(bytes) > remainingMs) {
     return refused("resourceExhausted", "overloaded", "the journal can't take it before the deadline").failure;
   }

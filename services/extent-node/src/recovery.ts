@@ -2,28 +2,40 @@
  * Start of an extent node: extent table or extent files, then the journal over them, then everything synced, so that the journal
  * begins anew. Nothing is served before. Killed at any point, it can be run again: no segment is reused until all is durable.
  */
-import type { ExtentId } from "@stamp/base";
+import { type ExtentId, type Outcome, ok, refused } from "@stamp/base";
 import {
   decodeSegmentHeader,
-  extentContentOffset,
+  type FoundSegment,
   judgeSegment,
   type NodeIdentity,
+  planSegments,
   Replay,
   Replica,
-  type ReplicaMeta,
-  type ScannedRecord,
   type SegmentHeader,
-  Slices,
+  type SegmentJudgement,
   scanSegment,
   segmentRecordsOffset,
-  walkFrames,
 } from "@stamp/extent";
-import type { Disk, KeyValueOperation, World } from "@stamp/ports";
-import { appendIo } from "./disk-queue.ts";
-import { type ExtentFiles, extentPath, extentsFolder } from "./extent-files.ts";
-import { journalFolder } from "./journal.ts";
+import type { Disk, World } from "@stamp/ports";
+import { type ExtentFiles, extentsFolder } from "./extent-files.ts";
+import { extentFileNames, rebuildTable } from "./rebuild-table.ts";
+import { ReplayEffects } from "./replay-effects.ts";
+import { journalFolder } from "./segment-pool.ts";
 import type { ExtentTable } from "./table.ts";
-import { walkFile } from "./walk.ts";
+
+export interface RecoveryParts {
+  readonly world: World;
+  readonly journalDisk: Disk;
+  readonly files: ExtentFiles;
+  readonly table: ExtentTable;
+  /** The table holds what it held when the process ended. */
+  readonly tableComplete: boolean;
+  readonly identity: NodeIdentity;
+  /** The generation of the journal segment that was begun last; 0 when it is not known. */
+  readonly begun: number;
+  /** Somebody says: go on without the journal. */
+  readonly acceptJournalLoss: boolean;
+}
 
 export interface Recovered {
   readonly replicas: ReadonlyMap<ExtentId, Replica>;
@@ -36,94 +48,143 @@ export interface Recovered {
   readonly segments: readonly string[];
   readonly replayed: number;
   readonly rebuilt: boolean;
+  readonly tookMs: number;
 }
 
-interface FoundSegment {
-  readonly name: string;
-  readonly header: SegmentHeader;
-}
+const tellEveryMs = 2_000;
+/** More than the records of any segment that may be lost. */
+const lsnsOfLostSegments = 2 ** 32;
 
-export async function recover(
-  world: World,
-  journalDisk: Disk,
-  files: ExtentFiles,
-  table: ExtentTable,
-  tableComplete: boolean,
-  identity: NodeIdentity,
-): Promise<Recovered> {
+export async function recover(parts: RecoveryParts): Promise<Outcome<Recovered>> {
+  const { world, journalDisk, files, table, identity } = parts;
   const log = world.logger;
-  const { crc32c } = world.digest;
+  const startedMs = world.clock.monotonicMs();
   await syncNames(world.disk, journalDisk);
-  const held = tableComplete ? await table.load() : undefined;
-  const rebuilt = held === undefined;
-  const metas = held ?? (await rebuild(world, files, identity));
-  const replicas = new Map<ExtentId, Replica>(metas.map((meta) => [meta.extentId, new Replica(meta, world.rules)]));
-  const replay = new Replay(replicas, world.rules);
-  const effects = new Effects(world, files, table, replicas);
+  const { found, unreadable } = await readHeaders(world, journalDisk);
+  const plan = planSegments(found, world.rules.on("journalBegunRecorded") ? parts.begun : 0);
+  if (plan.kind === "mixed") {
+    const message = `the journal holds two different segments of generation ${plan.generation} (${plan.names.join(", ")}): two journals are mixed, take out the one that is not this node's`;
+    return refused("dataLoss", "damaged", message);
+  }
+  if (plan.kind === "absent" && !parts.acceptJournalLoss) {
+    const message =
+      "the journal is gone: its folder is empty, but the node has had one. Bring it back (is its disk mounted?), or start with acceptJournalLoss: what was not sealed here is then damaged and copied from other nodes";
+    return refused("dataLoss", "damaged", message);
+  }
 
-  const names = (await journalDisk.list(journalFolder)).filter((name) => name.endsWith(".segment"));
+  const held = parts.tableComplete ? await table.load() : undefined;
+  const rebuilt = held === undefined;
+  const metas = held?.map((meta) => ({ meta, syncedBytes: meta.durableBytes })) ?? (await rebuildTable(world, files, identity));
+  const synced = new Map<ExtentId, number>(metas.map(({ meta, syncedBytes }) => [meta.extentId, syncedBytes]));
+  const replicas = new Map<ExtentId, Replica>(metas.map(({ meta }) => [meta.extentId, new Replica(meta, world.rules)]));
+  let nextLsn = metas.reduce((most, { meta }) => Math.max(most, meta.appliedLsn + 1), 1);
+  const replay = new Replay(replicas, world.rules, synced);
+  const effects = new ReplayEffects(world, files, table, replicas);
+
+  const newest = found.reduce((most, { header }) => Math.max(most, header.generation), 0);
+  for (const { header } of found) {
+    replay.smTerm = Math.max(replay.smTerm, header.smTerm);
+    nextLsn = Math.max(nextLsn, header.firstLsn);
+  }
+  let replayed = 0;
+  if (plan.kind === "replay") {
+    if (plan.lostOldest !== undefined) {
+      log.error("journal segments are lost", plan.lostOldest);
+      replay.lostRecords();
+    }
+    let toldMs = world.clock.monotonicMs();
+    for (const [i, group] of plan.groups.entries()) {
+      const next = plan.groups[i + 1]?.[0]?.header;
+      const segment = await bestOf(world, journalDisk, group, next, plan.checkpointLsn);
+      for (const step of segment.judged.steps) {
+        if (step.kind === "lostRecords") {
+          log.error("journal records are lost", { fromLsn: step.fromLsn, toLsn: step.toLsn });
+          replay.lostRecords();
+        } else if (step.kind === "damagedRecord") {
+          log.error("a journal record is damaged", { lsn: step.record.header.lsn, extent: step.record.header.extentId });
+          replay.damagedRecord(step.record.header);
+        } else {
+          const { header, bodyOffset } = step.record;
+          const body = segment.bytes.subarray(bodyOffset, bodyOffset + header.bodyBytes);
+          await effects.apply(step.record, body, replay.record(header, body));
+          replayed += 1;
+        }
+      }
+      await effects.writeOut();
+      nextLsn = Math.max(nextLsn, segment.judged.nextLsn);
+      if (segment.judged.forgotten > 0) log.info("the journal's torn tail is forgotten", { records: segment.judged.forgotten });
+      if (world.clock.monotonicMs() - toldMs >= tellEveryMs) {
+        toldMs = world.clock.monotonicMs();
+        log.info("the journal is replayed", { segments: i + 1, of: plan.groups.length, records: replayed });
+      }
+    }
+  }
+  if (plan.kind === "absent" || plan.lostNewest) {
+    log.error("the newest journal segments are lost", { found: newest, begun: parts.begun });
+    replay.lostRecords();
+    nextLsn += lsnsOfLostSegments;
+  }
+  replay.finish();
+  await markMissing(world, replicas);
+  await effects.settle(rebuilt);
+  await discardCopies(world);
+  const tookMs = Math.round(world.clock.monotonicMs() - startedMs);
+  log.info("the disk is recovered", { extents: replicas.size, segments: found.length, records: replayed, rebuilt, tookMs });
+  return ok({
+    replicas,
+    smTerm: replay.smTerm,
+    forgetful: replay.forgetful || rebuilt,
+    nextLsn,
+    generation: Math.max(newest, parts.begun),
+    segments: [...unreadable, ...found.map((segment) => segment.name)],
+    replayed,
+    rebuilt,
+    tookMs,
+  });
+}
+
+async function readHeaders(world: World, journalDisk: Disk): Promise<{ readonly found: FoundSegment[]; readonly unreadable: string[] }> {
   const found: FoundSegment[] = [];
   const unreadable: string[] = [];
-  for (const name of names) {
+  for (const name of await journalDisk.list(journalFolder)) {
+    if (!name.endsWith(".segment")) continue;
     const file = await journalDisk.open(`${journalFolder}/${name}`);
-    const header = decodeSegmentHeader(crc32c, await file.read(0, segmentRecordsOffset));
+    const header = decodeSegmentHeader(world.digest.crc32c, await file.read(0, segmentRecordsOffset));
     await file.close();
     if (header.kind === "ok") found.push({ name, header: header.value });
     else unreadable.push(name);
   }
   found.sort((a, b) => a.header.generation - b.header.generation);
-  const newest = found.at(-1)?.header;
-  const checkpointLsn = newest?.checkpointLsn ?? 0;
-  let nextLsn = newest?.firstLsn ?? 1;
-  let replayed = 0;
-  for (const segment of found) replay.smTerm = Math.max(replay.smTerm, segment.header.smTerm);
+  return { found, unreadable };
+}
 
-  // The records right after the checkpoint must be in some segment that can be read.
-  const needed = found.filter((_, i) => (found[i + 1]?.header.firstLsn ?? Number.POSITIVE_INFINITY) > checkpointLsn + 1);
-  const oldest = needed[0];
-  if (oldest !== undefined && oldest.header.firstLsn > checkpointLsn + 1) {
-    log.error("journal segments are lost", { fromLsn: checkpointLsn + 1, toLsn: oldest.header.firstLsn - 1 });
-    replay.lostRecords();
-  }
-  for (const [i, segment] of needed.entries()) {
-    const file = await journalDisk.open(`${journalFolder}/${segment.name}`);
+interface JudgedSegment {
+  readonly bytes: Uint8Array;
+  readonly judged: SegmentJudgement;
+}
+
+/** Of a segment and its copies the one that says most: a copy was made at some moment and lacks what came later. */
+async function bestOf(
+  world: World,
+  journalDisk: Disk,
+  group: readonly FoundSegment[],
+  next: SegmentHeader | undefined,
+  checkpointLsn: number,
+): Promise<JudgedSegment> {
+  let best: JudgedSegment | undefined;
+  for (const { name, header } of group) {
+    const file = await journalDisk.open(`${journalFolder}/${name}`);
     const bytes = await file.read(0, await file.sizeBytes());
     await file.close();
-    const scan = { header: segment.header, records: scanSegment(crc32c, segment.header, bytes) };
-    const judged = judgeSegment(scan, needed[i + 1]?.header, checkpointLsn);
-    for (const step of judged.steps) {
-      if (step.kind === "lostRecords") {
-        log.error("journal records are lost", { fromLsn: step.fromLsn, toLsn: step.toLsn });
-        replay.lostRecords();
-      } else if (step.kind === "damagedRecord") {
-        log.error("a journal record is damaged", { lsn: step.record.header.lsn, extent: step.record.header.extentId });
-        replay.damagedRecord(step.record.header);
-      } else {
-        const { header, bodyOffset } = step.record;
-        const body = bytes.subarray(bodyOffset, bodyOffset + header.bodyBytes);
-        await effects.apply(step.record, body, replay.record(header, body));
-        replayed += 1;
-      }
-    }
-    await effects.writeOut();
-    nextLsn = Math.max(nextLsn, judged.nextLsn);
-    if (judged.forgotten > 0) log.info("the journal's torn tail is forgotten", { records: judged.forgotten });
+    const scan = { header, records: scanSegment(world.digest.crc32c, header, bytes) };
+    const judged = judgeSegment(scan, next, checkpointLsn);
+    if (best === undefined || intact(judged) > intact(best.judged)) best = { bytes, judged };
   }
-  replay.finish();
-  await effects.settle(rebuilt);
-  await discardCopies(world);
-  await table.markComplete();
-  return {
-    replicas,
-    smTerm: replay.smTerm,
-    forgetful: replay.forgetful || rebuilt,
-    nextLsn,
-    generation: newest?.generation ?? 0,
-    segments: [...unreadable, ...found.map((segment) => segment.name)],
-    replayed,
-    rebuilt,
-  };
+  if (group.length > 1) world.logger.warn("a journal segment is there more than once", { names: group.map((each) => each.name) });
+  return best as JudgedSegment;
 }
+
+const intact = (judged: SegmentJudgement): number => judged.steps.filter((step) => step.kind === "replay").length;
 
 /**
  * Names that a killed process made and did not live to sync are seen here, and would be built upon; a loss of power could still take
@@ -136,163 +197,22 @@ async function syncNames(disk: Disk, journalDisk: Disk): Promise<void> {
   for (const folder of folders) await disk.syncFolder(`${extentsFolder}/${folder}`);
 }
 
+/** A replica whose file is gone is damaged, never just shorter or unknown. */
+async function markMissing(world: World, replicas: ReadonlyMap<ExtentId, Replica>): Promise<void> {
+  if (!world.rules.on("missingFileIsDamage")) return;
+  const there = new Set((await extentFileNames(world)).map(({ id }) => id));
+  for (const replica of replicas.values()) {
+    if (replica.durableBytes === 0 || replica.state === "damaged" || there.has(replica.extentId)) continue;
+    world.logger.error("the file of an extent is gone", { extent: replica.extentId });
+    replica.markDamaged("its file is gone");
+  }
+}
+
 /** Copies that no record of the journal adopted were never finished. */
 async function discardCopies(world: World): Promise<void> {
   for (const folder of await world.disk.list(extentsFolder)) {
     for (const name of await world.disk.list(`${extentsFolder}/${folder}`)) {
       if (name.endsWith(".copy")) await world.disk.remove(`${extentsFolder}/${folder}/${name}`);
     }
-  }
-}
-
-/** The extent table from the extent files' headers; unsealed replicas are walked for their length. */
-async function rebuild(world: World, files: ExtentFiles, identity: NodeIdentity): Promise<ReplicaMeta[]> {
-  const metas: ReplicaMeta[] = [];
-  for (const folder of await world.disk.list(extentsFolder)) {
-    for (const name of await world.disk.list(`${extentsFolder}/${folder}`)) {
-      if (!name.endsWith(".extent")) continue;
-      const path = `${extentsFolder}/${folder}/${name}`;
-      const header = await files.readHeader(path);
-      if (header.kind === "invalid") {
-        world.logger.error("an extent file has no valid header; it counts as unknown", { path, why: header.why });
-        continue;
-      }
-      const { stampId, diskId, meta } = header.value;
-      if (stampId !== identity.stampId || diskId !== identity.diskId || extentPath(meta.extentId) !== path) {
-        world.logger.error("an extent file is not this disk's; it is left alone", { path, stampId, diskId });
-        continue;
-      }
-      metas.push(await measured(world, files, meta));
-    }
-  }
-  return metas;
-}
-
-async function measured(world: World, files: ExtentFiles, meta: ReplicaMeta): Promise<ReplicaMeta> {
-  const { crc32c } = world.digest;
-  if (meta.state === "damaged") return meta;
-  if (meta.sealedLengthBytes !== undefined) {
-    const wanted = extentContentOffset + meta.sealedLengthBytes;
-    const size = await files.with(extentPath(meta.extentId), false, (file) => file.sizeBytes());
-    return size >= wanted ? meta : { ...meta, state: "damaged", damage: `the file ends at ${size} of ${wanted}` };
-  }
-  const walk = await walkFile(crc32c, files, meta.extentId, Number.MAX_SAFE_INTEGER, appendIo);
-  if (walk.endBytes < meta.durableBytes) {
-    return { ...meta, state: "damaged", damage: `blocks end at ${walk.endBytes}, ${meta.durableBytes} were synced` };
-  }
-  return { ...meta, durableBytes: walk.endBytes };
-}
-
-/** In one write to the table. */
-const operationsMax = 1_000;
-
-interface Run {
-  readonly offsetBytes: number;
-  endBytes: number;
-  readonly chunks: Uint8Array[];
-}
-
-/** What the replay does to extent files; appends that follow one another are written together. */
-class Effects {
-  readonly #world: World;
-  readonly #files: ExtentFiles;
-  readonly #table: ExtentTable;
-  readonly #replicas: ReadonlyMap<ExtentId, Replica>;
-  readonly #runs: Map<ExtentId, Run> = new Map();
-  readonly #touched: Set<ExtentId> = new Set();
-  readonly #forgotten: Set<ExtentId> = new Set();
-  readonly #index: KeyValueOperation[] = [];
-
-  constructor(world: World, files: ExtentFiles, table: ExtentTable, replicas: ReadonlyMap<ExtentId, Replica>) {
-    this.#world = world;
-    this.#files = files;
-    this.#table = table;
-    this.#replicas = replicas;
-  }
-
-  async apply(record: ScannedRecord, body: Uint8Array, effect: ReturnType<Replay["record"]>): Promise<void> {
-    const id = record.header.extentId;
-    if (record.header.type === "term") return;
-    this.#touched.add(id);
-    if (effect.kind === "write") {
-      this.#write(id, effect.offsetBytes, body);
-      return;
-    }
-    if (effect.kind === "none") return;
-    await this.#writeRun(id);
-    switch (effect.kind) {
-      case "create":
-        await this.#files.ensure(id);
-        break;
-      case "truncate":
-        if (await this.#world.disk.exists(extentPath(id))) await this.#files.truncate(id, effect.lengthBytes);
-        break;
-      case "remove":
-        this.#forgotten.add(id);
-        await this.#files.remove(id);
-        break;
-      case "adoptCopy":
-        await this.#files.adoptCopy(id);
-        await this.#files.truncate(id, this.#replicas.get(id)?.sealedLengthBytes ?? 0);
-        break;
-    }
-  }
-
-  #write(id: ExtentId, offsetBytes: number, body: Uint8Array): void {
-    const walked = walkFrames(this.#world.digest.crc32c, id, offsetBytes, new Slices([body]), { payloads: false });
-    if (walked.kind === "frames") {
-      const totals = walked.frames.map((frame) => frame.headerBytes + frame.payloadBytes);
-      this.#index.push(this.#table.putRun(id, offsetBytes, totals));
-    }
-    const run = this.#runs.get(id);
-    if (run !== undefined && run.endBytes === offsetBytes) {
-      run.chunks.push(body);
-      run.endBytes += body.length;
-      return;
-    }
-    if (run !== undefined) this.#pendingRuns.push([id, run]);
-    this.#runs.set(id, { offsetBytes, endBytes: offsetBytes + body.length, chunks: [body] });
-  }
-
-  readonly #pendingRuns: [ExtentId, Run][] = [];
-
-  async #writeRun(id: ExtentId): Promise<void> {
-    await this.#writePending();
-    const run = this.#runs.get(id);
-    this.#runs.delete(id);
-    if (run !== undefined) await this.#writeToFile(id, run);
-  }
-
-  async #writePending(): Promise<void> {
-    for (const [id, run] of this.#pendingRuns.splice(0)) await this.#writeToFile(id, run);
-  }
-
-  async #writeToFile(id: ExtentId, run: Run): Promise<void> {
-    await this.#files.ensure(id);
-    await this.#files.write(extentPath(id), run.offsetBytes, run.chunks);
-  }
-
-  /** Before the segment's memory is given back. */
-  async writeOut(): Promise<void> {
-    await this.#writePending();
-    for (const id of [...this.#runs.keys()]) await this.#writeRun(id);
-    await this.#table.write(this.#index.splice(0), false);
-  }
-
-  /** Everything durable: headers, then the table. */
-  async settle(rebuilt: boolean): Promise<void> {
-    for (const id of this.#forgotten) if (!this.#replicas.has(id)) await this.#table.forget(id);
-    const operations: KeyValueOperation[] = [];
-    for (const replica of this.#replicas.values()) {
-      const id = replica.extentId;
-      const changed = this.#touched.has(id) || replica.state === "damaged" || replica.state === "closed";
-      if (changed) {
-        await this.#files.ensure(id);
-        await this.#files.writeHeader(extentPath(id), replica.meta);
-      }
-      if (changed || rebuilt) operations.push(this.#table.put(replica.meta));
-      if (operations.length >= operationsMax) await this.#table.write(operations.splice(0), false);
-    }
-    await this.#table.write(operations, true);
   }
 }

@@ -4,7 +4,6 @@ import { type Outcome, ok } from "@stamp/base";
 import { LeaderCalls } from "@stamp/metadata-store";
 import { sleep } from "@stamp/ports";
 import { type ExtentReplicaSchema, fromWire, type GetNodeReportRequest, type NodeReportSchema, StreamManager, toWire } from "@stamp/wire";
-import { acceptsNewExtents } from "./control.ts";
 import type { Node } from "./node.ts";
 import { replicaOnWire } from "./replica-wire.ts";
 
@@ -36,16 +35,10 @@ export class Reporter {
   async #run(): Promise<void> {
     const { world, config } = this.#node;
     while (!this.#stop.signal.aborted) {
-      await this.lookAtDisk();
+      await this.#node.lookAtDisk();
       await this.#report();
       await sleep(world.clock, config.reportEveryMs, this.#stop.signal);
     }
-  }
-
-  async lookAtDisk(): Promise<void> {
-    const space = await this.#node.world.disk.space();
-    this.#node.freeBytes = space.freeBytes;
-    this.#node.totalBytes = space.totalBytes;
   }
 
   async #report(): Promise<void> {
@@ -91,7 +84,7 @@ function nodeReport(node: Node): MessageInitShape<typeof NodeReportSchema> {
     freeBytes: toWire(node.freeBytes),
     totalBytes: toWire(node.totalBytes),
     extentCount: node.store.extents.size,
-    acceptsNewExtents: acceptsNewExtents(node),
+    acceptsNewExtents: node.takesExtents,
     unsealed,
   };
 }

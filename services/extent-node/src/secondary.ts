@@ -30,9 +30,8 @@ export function replicate(node: Node, request: ReplicateRequest): Promise<Outcom
   }
   const refusal = replica.refuseReplicate(epoch, offsetBytes, incarnation);
   if (refusal !== undefined) return Promise.resolve({ ok: false, failure: refusal });
-  if (node.freeBytes < node.config.reserveBytes + node.store.pendingBytes + payload.lengthBytes) {
-    return Promise.resolve(refused("resourceExhausted", "diskFull", "the disk is full"));
-  }
+  const full = node.refuseBytes(node.journal.queuedBytes + payload.lengthBytes);
+  if (full !== undefined) return Promise.resolve({ ok: false, failure: full });
   if (node.journal.queuedBytes + payload.lengthBytes > node.config.journalQueueBytesMax) {
     return Promise.resolve(refused("resourceExhausted", "overloaded", "the journal is too far behind"));
   }
@@ -55,6 +54,10 @@ export function replicate(node: Node, request: ReplicateRequest): Promise<Outcom
         replica.durableTo(endBytes);
         node.store.appended(extent, generation, { offsetBytes: accepted, endBytes, slices, frames });
         answer();
+      },
+      failed: (why) => {
+        replica.fail();
+        resolve(refused("resourceExhausted", "diskFull", why));
       },
     });
     if (!node.world.rules.on("ackOnlyDurable")) answer();

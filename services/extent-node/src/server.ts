@@ -1,6 +1,6 @@
 /** Calls → domain. Until the node is ready, and when its disk is another stamp's, every call is refused. */
-import { type Failed, FailureError, type Outcome, ok } from "@stamp/base";
-import type { Handlers } from "@stamp/ports";
+import { type Failed, FailureError, type Outcome, ok, refused } from "@stamp/base";
+import { DiskError, type Handlers } from "@stamp/ports";
 import { type ExtentNode, fromWire } from "@stamp/wire";
 import { copyExtent, createExtent, deleteExtent, fenceExtent, sealExtent } from "./control.ts";
 import { type Node, unknownExtent } from "./node.ts";
@@ -18,6 +18,8 @@ function guarded<T>(ready: () => Outcome<Node>, work: (node: Node) => Promise<Ou
   if (!node.ok) return Promise.resolve(node);
   const refusal = (error: unknown): Failed => {
     if (error instanceof FailureError) return { ok: false, failure: error.failure };
+    if (error instanceof DiskError && error.kind === "full") return refused("resourceExhausted", "diskFull", error.message);
+    if (error instanceof DiskError) return refused("unavailable", "diskFailed", error.message);
     throw error;
   };
   try {

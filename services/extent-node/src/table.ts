@@ -8,7 +8,8 @@ import type { KeyValue, KeyValueOperation, KeyValueStores } from "@stamp/ports";
 
 export const tableName = "extents";
 const completeKey = utf8("m");
-const completeValue = utf8("1");
+/** Of the disk that it describes. `unlearned`: something was rebuilt or lost, and the node has not learned its SM term since. */
+const marker = (diskId: string, unlearned = false): Uint8Array => utf8(`${unlearned ? "unlearned" : "complete"} ${diskId}`);
 
 function key(prefix: string, ...numbers: number[]): Uint8Array {
   const bytes = new Uint8Array(1 + 8 * numbers.length);
@@ -26,30 +27,45 @@ const numberAt = (bytes: Uint8Array, at: number): number => {
   return view.getUint32(0) * 2 ** 32 + view.getUint32(4);
 };
 
+export interface OpenedTable {
+  readonly table: ExtentTable;
+  readonly complete: boolean;
+  /** The SM term may be lost since it was rebuilt. */
+  readonly unlearned: boolean;
+  readonly why: string;
+}
+
 export class ExtentTable {
   readonly #store: KeyValue;
+  readonly #diskId: string;
+  #marker: Uint8Array | undefined;
 
-  private constructor(store: KeyValue) {
+  private constructor(store: KeyValue, diskId: string) {
     this.#store = store;
+    this.#diskId = diskId;
   }
 
-  /** `complete` is false when it was lost, corrupt or never finished: then it is empty. */
-  static async open(stores: KeyValueStores): Promise<{ table: ExtentTable; complete: boolean; why: string }> {
+  /** `complete` is false when it was lost, corrupt, never finished or of another disk: then it is empty. */
+  static async open(stores: KeyValueStores, diskId: string): Promise<OpenedTable> {
     const opened = await stores.open(tableName);
     if (opened.kind === "opened") {
-      const marker = await opened.store.get(completeKey);
-      if (marker !== undefined && equalBytes(marker, completeValue))
-        return { table: new ExtentTable(opened.store), complete: true, why: "" };
+      const held = await opened.store.get(completeKey);
+      const unlearned = held !== undefined && equalBytes(held, marker(diskId, true));
+      if (unlearned || (held !== undefined && equalBytes(held, marker(diskId))))
+        return { table: new ExtentTable(opened.store, diskId), complete: true, unlearned, why: "" };
       await opened.store.close();
     }
     await stores.destroy(tableName);
     const fresh = await stores.open(tableName);
     if (fresh.kind === "corrupt") throw new Error(`a new extent table is corrupt: ${fresh.message}`);
-    return { table: new ExtentTable(fresh.store), complete: false, why: opened.kind === "corrupt" ? opened.message : "absent" };
+    const why = opened.kind === "corrupt" ? opened.message : "it is absent, was not finished, or is of another disk";
+    return { table: new ExtentTable(fresh.store, diskId), complete: false, unlearned: false, why };
   }
 
-  async markComplete(): Promise<void> {
-    await this.#store.batch([{ kind: "put", key: completeKey, value: completeValue }], { sync: true });
+  /** `unlearned`: whoever opens it next still has to learn the SM term before it obeys. */
+  async markComplete(unlearned = false): Promise<void> {
+    this.#marker = marker(this.#diskId, unlearned);
+    await this.sync();
   }
 
   /** Undefined when an entry is malformed: then the table is to be rebuilt. */
@@ -77,7 +93,8 @@ export class ExtentTable {
 
   /** Everything written before is durable. */
   async sync(): Promise<void> {
-    await this.#store.batch([{ kind: "put", key: completeKey, value: completeValue }], { sync: true });
+    const value = this.#marker ?? utf8("unfinished");
+    await this.#store.batch([{ kind: "put", key: completeKey, value }], { sync: true });
   }
 
   async runs(id: ExtentId): Promise<[number, Uint8Array][]> {

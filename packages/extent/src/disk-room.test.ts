@@ -1,0 +1,19 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { takesBytes, takesExtents } from "./disk-room.ts";
+
+const limits = { highWaterPercent: 90, reserveBytes: 50 };
+const room = { totalBytes: 1_000, freeBytes: 500, spokenForBytes: 0, full: false };
+
+test("disk room: new extents end at the high-water mark, bytes at the reserve; what is spoken for counts as used", () => {
+  assert.ok(takesExtents(room, limits));
+  assert.ok(takesExtents({ ...room, freeBytes: 101 }, limits));
+  assert.ok(!takesExtents({ ...room, freeBytes: 100 }, limits), "the mark");
+  assert.ok(!takesExtents({ ...room, freeBytes: 150, spokenForBytes: 50 }, limits));
+  assert.ok(takesBytes({ ...room, freeBytes: 100 }, limits, 50), "open extents go on");
+  assert.ok(!takesBytes({ ...room, freeBytes: 100 }, limits, 51), "the reserve");
+  assert.ok(!takesBytes({ ...room, freeBytes: 100, spokenForBytes: 20 }, limits, 40));
+  assert.ok(!takesBytes({ ...room, full: true }, limits, 1));
+  assert.ok(!takesExtents({ ...room, full: true }, limits));
+  assert.ok(!takesExtents({ ...room, totalBytes: 0, freeBytes: 0 }, limits), "nothing is known yet");
+});

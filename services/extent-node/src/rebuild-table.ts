@@ -1,0 +1,103 @@
+/** The extent table anew from the extent files: their headers, and for what was not sealed the length by its frames. */
+import { type ExtentId, extentId, extentVersion, ownerEpoch } from "@stamp/base";
+import { extentContentOffset, type NodeIdentity, type ReplicaMeta } from "@stamp/extent";
+import type { World } from "@stamp/ports";
+import { appendIo } from "./disk-queue.ts";
+import { type ExtentFiles, extentPath, extentsFolder } from "./extent-files.ts";
+import { walkFile } from "./walk.ts";
+
+const tellEveryMs = 2_000;
+
+export interface RebuiltMeta {
+  readonly meta: ReplicaMeta;
+  /** Of its length, what was synced; the rest is in the journal too. */
+  readonly syncedBytes: number;
+}
+
+export async function rebuildTable(world: World, files: ExtentFiles, identity: NodeIdentity): Promise<RebuiltMeta[]> {
+  const metas: RebuiltMeta[] = [];
+  const found = await extentFileNames(world);
+  let toldMs = world.clock.monotonicMs();
+  for (const [i, { path, id }] of found.entries()) {
+    const meta = await metaOf(world, files, identity, path, id);
+    if (meta !== undefined) metas.push(meta);
+    if (world.clock.monotonicMs() - toldMs < tellEveryMs) continue;
+    toldMs = world.clock.monotonicMs();
+    world.logger.info("the extent table is rebuilt", { files: i + 1, of: found.length });
+  }
+  return metas;
+}
+
+/** Every extent file by its name; `id` is undefined when it is not one of ours. */
+export async function extentFileNames(world: World): Promise<{ readonly path: string; readonly id: ExtentId | undefined }[]> {
+  const found: { path: string; id: ExtentId | undefined }[] = [];
+  for (const folder of await world.disk.list(extentsFolder)) {
+    for (const name of await world.disk.list(`${extentsFolder}/${folder}`)) {
+      const path = `${extentsFolder}/${folder}/${name}`;
+      const match = /^([0-9a-f]{14})\.extent$/.exec(name);
+      const number = match === null ? 0 : Number.parseInt(match[1] as string, 16);
+      if (name.endsWith(".copy")) continue;
+      const ours = number > 0 && Number.isSafeInteger(number) && extentPath(extentId(number)) === path;
+      found.push({ path, id: ours ? extentId(number) : undefined });
+    }
+  }
+  return found;
+}
+
+async function metaOf(
+  world: World,
+  files: ExtentFiles,
+  identity: NodeIdentity,
+  path: string,
+  id: ExtentId | undefined,
+): Promise<RebuiltMeta | undefined> {
+  if (id === undefined) {
+    world.logger.error("a file that is no extent lies among them; it is left alone", { path });
+    return undefined;
+  }
+  const header = await files.readHeader(path);
+  if (header.kind === "invalid") {
+    world.logger.error("an extent file has no valid header: the replica is damaged", { path, why: header.why });
+    return { meta: unreadable(id, `its header can't be read: ${header.why}`), syncedBytes: 0 };
+  }
+  const { stampId, diskId, meta } = header.value;
+  if (stampId !== identity.stampId || diskId !== identity.diskId || meta.extentId !== id) {
+    world.logger.error("an extent file is not this disk's; it is left alone", { path, stampId, diskId, extent: meta.extentId });
+    return undefined;
+  }
+  return { meta: await measured(world, files, meta), syncedBytes: meta.durableBytes };
+}
+
+/** Nothing is known of it but that it was here: never a length, and the stream manager hears of it. */
+function unreadable(id: ExtentId, damage: string): ReplicaMeta {
+  return {
+    extentId: id,
+    version: extentVersion(0),
+    ownerEpoch: ownerEpoch(0),
+    state: "damaged",
+    fenced: true,
+    restarted: true,
+    sealedLengthBytes: undefined,
+    checksum: undefined,
+    durableBytes: 0,
+    committedBytes: 0,
+    appliedLsn: 0,
+    replicas: [],
+    damage,
+  };
+}
+
+async function measured(world: World, files: ExtentFiles, meta: ReplicaMeta): Promise<ReplicaMeta> {
+  const { crc32c } = world.digest;
+  if (meta.state === "damaged") return meta;
+  if (meta.sealedLengthBytes !== undefined) {
+    const wanted = extentContentOffset + meta.sealedLengthBytes;
+    const size = await files.with(extentPath(meta.extentId), false, (file) => file.sizeBytes());
+    return size >= wanted ? meta : { ...meta, state: "damaged", damage: `the file ends at ${size} of ${wanted}` };
+  }
+  const walk = await walkFile(crc32c, files, meta.extentId, Number.MAX_SAFE_INTEGER, appendIo);
+  if (walk.endBytes < meta.durableBytes) {
+    return { ...meta, state: "damaged", damage: `blocks end at ${walk.endBytes}, ${meta.durableBytes} were synced` };
+  }
+  return { ...meta, durableBytes: walk.endBytes };
+}

@@ -1,0 +1,186 @@
+/**
+ * The files of the journal: free ones, written ones that wait until everything in them is in extent files, and a small reserve. The reserve
+ * is made while there is room and used only when the disk is full: then nothing written is given back, but fences, seals and terms must
+ * still be recorded.
+ */
+import { present } from "@stamp/base";
+import { type Disk, DiskError, type DiskFile, type World } from "@stamp/ports";
+
+export interface Segment {
+  readonly name: string;
+  readonly file: DiskFile;
+  readonly sizeBytes: number;
+  readonly reserve: boolean;
+  generation: number;
+  lastLsn: number;
+}
+
+export interface PoolConfig {
+  readonly journalSegmentBytes: number;
+  readonly journalSegmentsMax: number;
+}
+
+export const journalFolder = "journal";
+const reserveName = "reserve.segment";
+/** A fence or seal takes a page: room for about a thousand, and more when several are recorded together. */
+const reserveBytes = 4 * 1024 * 1024;
+
+export class SegmentPool {
+  readonly #world: World;
+  readonly #disk: Disk;
+  readonly #config: PoolConfig;
+  readonly #free: Segment[] = [];
+  /** Oldest first. */
+  readonly #written: Segment[] = [];
+  #reserve: Segment | undefined;
+  /** Given out. */
+  #current: Segment | undefined;
+  #made = 0;
+  #making: Promise<void> | undefined;
+  #waiting: (() => void) | undefined;
+  #stopped = false;
+
+  constructor(world: World, disk: Disk, config: PoolConfig) {
+    this.#world = world;
+    this.#disk = disk;
+    this.#config = config;
+  }
+
+  get total(): number {
+    return this.#free.length + this.#written.length + (this.#current === undefined || this.#current.reserve ? 0 : 1);
+  }
+  /** Written, and waiting for extent files. */
+  get waiting(): number {
+    return this.#written.length;
+  }
+
+  /** Files that are there and hold nothing that is still needed, oldest first. */
+  async open(names: readonly string[]): Promise<void> {
+    this.#made = names.reduce((most, name) => Math.max(most, Number.parseInt(name, 10) || 0), 0);
+    for (const name of names) {
+      const segment = await this.#opened(name);
+      if (segment?.reserve) this.#reserve = segment;
+      else if (segment !== undefined) this.#free.push(segment);
+    }
+  }
+
+  /** The next to write to. Waits until one is free, or until `reserve` says that the reserve may be taken. */
+  async next(reserve: () => boolean): Promise<Segment> {
+    for (;;) {
+      const segment = this.#free.shift() ?? (this.total === 0 ? await this.#make() : undefined);
+      if (segment !== undefined) {
+        this.#current = segment;
+        this.#makeSpare();
+        return segment;
+      }
+      if (this.#reserve !== undefined && reserve()) {
+        const taken = this.#reserve;
+        this.#reserve = undefined;
+        this.#current = taken;
+        return taken;
+      }
+      this.#makeSpare();
+      if (this.#making === undefined) this.#world.logger.warn("every journal segment waits for extent files");
+      await new Promise<void>((resolve) => {
+        this.#waiting = resolve;
+      });
+      if (this.#stopped) throw new Error("the journal was closed while it waited for a segment");
+    }
+  }
+
+  get hasFree(): boolean {
+    return this.#free.length > 0;
+  }
+
+  /** The current one is full. */
+  written(segment: Segment): void {
+    this.#current = undefined;
+    this.#written.push(segment);
+  }
+
+  /** All records of this generation and of those before are in extent files, synced. Gives the last LSN of them. */
+  release(generation: number): number {
+    let lastLsn = 0;
+    while (this.#written[0] !== undefined && this.#written[0].generation <= generation) {
+      const segment = present(this.#written.shift(), "written segment");
+      lastLsn = segment.lastLsn;
+      if (segment.reserve) this.#reserve = segment;
+      else this.#free.push(segment);
+    }
+    this.wake();
+    return lastLsn;
+  }
+
+  /** Whoever waits for a segment looks again. */
+  wake(): void {
+    this.#waiting?.();
+    this.#waiting = undefined;
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.wake();
+  }
+
+  async close(): Promise<void> {
+    this.stop();
+    await this.#making;
+    const current = this.#current === undefined ? [] : [this.#current];
+    const reserve = this.#reserve === undefined ? [] : [this.#reserve];
+    for (const segment of [...this.#free, ...this.#written, ...current, ...reserve]) await segment.file.close();
+  }
+
+  /** Preallocating takes long: the next segment, and the reserve, are made while this one fills. */
+  #makeSpare(): void {
+    const spare = this.#free.length === 0 && this.total < this.#config.journalSegmentsMax;
+    const reserve = this.#reserve === undefined && this.#current?.reserve !== true && !this.#written.some((each) => each.reserve);
+    if ((!spare && !reserve) || this.#making !== undefined || this.#stopped) return;
+    const making = async (): Promise<void> => {
+      if (spare) this.#free.push(await this.#make());
+      this.wake();
+      if (reserve) this.#reserve = await this.#allocated(reserveName, reserveBytes);
+    };
+    this.#making = making()
+      .catch((error: unknown) => {
+        // With the disk full it goes on with the segments there are.
+        this.#world.logger.warn("no further journal segment can be made", { error: String(error) });
+      })
+      .finally(() => {
+        this.#making = undefined;
+        this.wake();
+      });
+  }
+
+  #make(): Promise<Segment> {
+    this.#made += 1;
+    return this.#allocated(`${String(this.#made).padStart(6, "0")}.segment`, this.#config.journalSegmentBytes);
+  }
+
+  async #allocated(name: string, sizeBytes: number): Promise<Segment> {
+    const file = await this.#disk.open(`${journalFolder}/${name}`, { create: true });
+    await file.allocate(sizeBytes);
+    await file.sync();
+    await this.#disk.syncFolder(journalFolder);
+    return { name, file, sizeBytes, reserve: name === reserveName, generation: 0, lastLsn: 0 };
+  }
+
+  /** A crash may have left one that is not whole: it is completed, or left out while the disk is full. */
+  async #opened(name: string): Promise<Segment | undefined> {
+    const reserve = name === reserveName;
+    const file = await this.#disk.open(`${journalFolder}/${name}`);
+    const wanted = reserve ? reserveBytes : this.#config.journalSegmentBytes;
+    const held = await file.sizeBytes();
+    if (held < wanted) {
+      try {
+        await file.allocate(wanted);
+        await file.sync();
+      } catch (error) {
+        if (!(error instanceof DiskError) || error.kind !== "full") throw error;
+        this.#world.logger.warn("a journal segment is left out: it can't be completed", { name, held, wanted });
+        await file.close();
+        return undefined;
+      }
+    }
+    return { name, file, sizeBytes: Math.max(held, wanted), reserve, generation: 0, lastLsn: 0 };
+  }
+}
