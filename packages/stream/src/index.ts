@@ -5,5 +5,6 @@ export * from "./plan-extents.ts";
 export * from "./plan-lists.ts";
 export * from "./plan-streams.ts";
 export * from "./records.ts";
+export * from "./repair.ts";
 export * from "./seal-machine.ts";
 export * from "./state.ts";

@@ -4,9 +4,9 @@
  */
 import type { ExtentId, Outcome, OwnerEpoch, Rules } from "@stamp/base";
 import { assert, extentVersion, ok, refused } from "@stamp/base";
-import { extentKey, streamKey } from "./codec.ts";
+import { extentKey, nodeKey, streamKey } from "./codec.ts";
 import { ownedStream, withExtent } from "./plan-streams.ts";
-import type { ExtentRecord, NodeRecord, ReplicaPlace } from "./records.ts";
+import type { AcceptedLoss, ExtentRecord, NodeDuty, NodeRecord, ReplicaPlace } from "./records.ts";
 import type { Change, Plan, StreamState } from "./state.ts";
 
 /** What an owner's call about the successor of an extent finds. */
@@ -133,22 +133,32 @@ export function planBeginSeal(state: StreamState, id: ExtentId): Outcome<Plan> {
 }
 
 /** The first recorded length wins: when it is sealed already nothing changes, and the caller adopts what is recorded. */
-export function planRecordSealed(state: StreamState, id: ExtentId, sealedLengthBytes: number): Outcome<Plan> {
+export function planRecordSealed(state: StreamState, id: ExtentId, sealedLengthBytes: number, loss?: AcceptedLoss): Outcome<Plan> {
   const extent = state.extent(id);
   if (extent === undefined) return unknownExtent(id);
   if (extent.phase === "sealed") return ok({ changes: [], reads: [extentKey(id)] });
   if (extent.phase !== "sealing") return refused("failedPrecondition", "unknownExtent", `extent ${id} is ${extent.phase}`);
-  const record: ExtentRecord = { ...extent, phase: "sealed", version: extentVersion(extent.version + 1), sealedLengthBytes };
-  return ok({ changes: [{ kind: "extent", record }], reads: [] });
+  const sealed: ExtentRecord = { ...extent, phase: "sealed", version: extentVersion(extent.version + 1), sealedLengthBytes };
+  return ok({ changes: [{ kind: "extent", record: loss === undefined ? sealed : { ...sealed, loss } }], reads: [] });
 }
 
-/** Remembers who was seen to hold the sealed prefix, or (`complete` false) was seen not to. */
-export function planMarkReplicas(state: StreamState, id: ExtentId, nodeIds: ReadonlySet<string>, complete: boolean): Outcome<Plan> {
+/**
+ * Remembers who was seen to hold the sealed prefix, or (`complete` false) was seen not to; and the checksum of the whole content when none
+ * is recorded yet.
+ */
+export function planMarkReplicas(
+  state: StreamState,
+  id: ExtentId,
+  nodeIds: ReadonlySet<string>,
+  complete: boolean,
+  checksum?: number,
+): Outcome<Plan> {
   const extent = state.extent(id);
   if (extent?.phase !== "sealed") return ok({ changes: [], reads: [] });
   const replicas = extent.replicas.map((replica) => (nodeIds.has(replica.nodeId) ? { ...replica, complete } : replica));
-  if (replicas.every((replica, i) => replica.complete === extent.replicas[i]?.complete)) return ok({ changes: [], reads: [] });
-  return ok({ changes: [{ kind: "extent", record: { ...extent, replicas } }], reads: [] });
+  const learned = extent.checksum === undefined && checksum !== undefined;
+  if (!learned && replicas.every((replica, i) => replica.complete === extent.replicas[i]?.complete)) return ok({ changes: [], reads: [] });
+  return ok({ changes: [{ kind: "extent", record: { ...extent, replicas, ...(learned ? { checksum } : {}) } }], reads: [] });
 }
 
 /** A new version and the node that gets a copy of it, recorded before the copy is made. */
@@ -164,9 +174,10 @@ export function planBeginRepair(state: StreamState, id: ExtentId, target: Replic
 }
 
 /** The copy is durable: it takes the place of `replaced` (or is one more), and that becomes garbage of this extent. */
-export function planFinishRepair(state: StreamState, id: ExtentId, replaced: ReplicaPlace | undefined): Outcome<Plan> {
+export function planFinishRepair(state: StreamState, id: ExtentId, replaced: ReplicaPlace | undefined, checksum?: number): Outcome<Plan> {
   const extent = state.extent(id);
   if (extent?.phase !== "sealed" || extent.repair === undefined) return unknownExtent(id);
+  const learned = extent.checksum === undefined && checksum !== undefined ? { checksum } : {};
   const { repair, ...rest } = extent;
   const gone = (place: ReplicaPlace): boolean =>
     place.nodeId === repair.nodeId || (place.nodeId === replaced?.nodeId && place.diskId === replaced.diskId);
@@ -175,7 +186,8 @@ export function planFinishRepair(state: StreamState, id: ExtentId, replaced: Rep
     ...extent.removed.filter((place) => !samePlace(place, repair)),
     ...extent.replicas.filter((replica) => gone(replica) && !samePlace(replica, repair)).map(({ nodeId, diskId }) => ({ nodeId, diskId })),
   ];
-  return ok({ changes: [{ kind: "extent", record: { ...rest, replicas: [...kept, { ...repair, complete: true }], removed } }], reads: [] });
+  const record: ExtentRecord = { ...rest, ...learned, replicas: [...kept, { ...repair, complete: true }], removed };
+  return ok({ changes: [{ kind: "extent", record }], reads: [] });
 }
 
 /** The copy was not made: its target may hold a part of it, which is garbage. */
@@ -201,8 +213,11 @@ export function planForgetExtent(state: StreamState, id: ExtentId): Outcome<Plan
   return ok({ changes: state.extent(id)?.phase === "dropped" ? [{ kind: "removeExtent", id }] : [], reads: [] });
 }
 
-export function planNode(state: StreamState, record: NodeRecord): Outcome<Plan> {
-  const known = state.node(record.nodeId);
+/** What a node reports of itself. A node that is to be emptied stays that; one that was forgotten and comes with a new disk is a new one. */
+export function planNode(state: StreamState, reported: Omit<NodeRecord, "duty">): Outcome<Plan> {
+  const known = state.node(reported.nodeId);
+  const forgotten = known?.duty === "decommissioned" && known.diskId !== reported.diskId;
+  const record: NodeRecord = known?.duty === undefined || forgotten ? reported : { ...reported, duty: known.duty };
   // A new disk starts its count of incarnations again.
   if (known?.diskId === record.diskId && record.incarnation < known.incarnation) {
     return refused(
@@ -217,6 +232,31 @@ export function planNode(state: StreamState, record: NodeRecord): Outcome<Plan> 
     known.faultDomain === record.faultDomain &&
     known.incarnation === record.incarnation;
   return ok({ changes: same ? [] : [{ kind: "node", record }], reads: [] });
+}
+
+/** Replicas that the lists know on this node, of extents that are not dropped; a copy that is being made counts. */
+export function replicasOn(state: StreamState, nodeId: string): number {
+  let count = 0;
+  for (const { phase, replicas, repair } of state.extents()) {
+    if (phase !== "dropped" && (replicas.some((replica) => replica.nodeId === nodeId) || repair?.nodeId === nodeId)) count += 1;
+  }
+  return count;
+}
+
+/** decommissioned: only a node that was to be emptied and is. */
+export function planNodeDuty(state: StreamState, nodeId: string, duty: NodeDuty): Outcome<Plan> {
+  const record = state.node(nodeId);
+  if (record === undefined) return refused("notFound", "badRequest", `there is no extent node ${nodeId}`);
+  const current = record.duty ?? "serving";
+  if (current === duty) return ok({ changes: [], reads: [nodeKey(nodeId)] });
+  if (current === "decommissioned") {
+    return refused("failedPrecondition", "conflict", `node ${nodeId} was decommissioned; with a new disk it is a new node`);
+  }
+  const held = duty === "decommissioned" ? replicasOn(state, nodeId) : 0;
+  if (duty === "decommissioned" && (current !== "draining" || held > 0)) {
+    return refused("failedPrecondition", "conflict", `node ${nodeId} is ${current} and holds ${held} replicas: drain it first`);
+  }
+  return ok({ changes: [{ kind: "node", record: { ...record, duty } }], reads: [] });
 }
 
 /** Numbers for extents and segments; a leader takes them in advance, a successor never uses the rest. */

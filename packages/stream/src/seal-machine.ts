@@ -7,6 +7,8 @@
  *  - 'Unknown extent', 'damaged' and another disk are never a length (`unknownIsNotLength`).
  *  - It goes on when all have answered, or after 10 ms with two answers that count, or after 2 s with one. With none it never goes on.
  *  - It decides once; later answers are ignored.
+ *  - When a person accepts the loss (`acceptLoss`) and still none counts, it is the longest length that any replica has left, 0 when none has
+ *    any; asked for 2 s like one answer that counts.
  */
 import type { Rules } from "@stamp/base";
 import { assert } from "@stamp/base";
@@ -34,6 +36,8 @@ export type SealDecision =
       readonly counted: readonly string[];
       /** Answered with a length below a known committed one: they lost data. */
       readonly suspect: readonly string[];
+      /** By a person's word: acknowledged data may be lost. */
+      readonly lossAccepted: boolean;
     }
   /** Ask again at this time since the start, or when an answer came; without a time only an answer helps. */
   | { readonly kind: "wait"; readonly untilMs?: number };
@@ -45,6 +49,7 @@ export class SealMachine {
   readonly #answers = new Map<string, SealAnswer>();
   #knownCommittedBytes = 0;
   #decided: SealDecision | undefined;
+  #lossAcceptedMs: number | undefined;
 
   constructor(nodeIds: readonly string[], rules: Rules, patience: SealPatience = sealPatience) {
     assert(nodeIds.length > 0 && new Set(nodeIds).size === nodeIds.length, "an extent has replicas on different nodes");
@@ -56,6 +61,11 @@ export class SealMachine {
   /** What a client who asks for the seal knows to be acknowledged. */
   clientKnows(committedBytes: number): void {
     this.#knownCommittedBytes = Math.max(this.#knownCommittedBytes, committedBytes);
+  }
+
+  /** From now on an extent without an intact replica is sealed at what is left. */
+  acceptLoss(elapsedMs: number): void {
+    this.#lossAcceptedMs ??= elapsedMs;
   }
 
   /** The newest answer of a replica; it may be asked again while nothing is decided. */
@@ -88,7 +98,7 @@ export class SealMachine {
       if (this.#counts(answer, committedBytes)) counted.push({ nodeId, lengthBytes: lengthOf(answer) });
       else if (answer.kind === "length") suspect.push(nodeId);
     }
-    if (counted.length === 0) return { kind: "wait" };
+    if (counted.length === 0) return this.#withLoss(elapsedMs);
     const all = this.#answers.size === this.#nodeIds.length;
     const patienceMs = counted.length >= 2 ? this.#patience.withTwoMs : this.#patience.withOneMs;
     if (!all && elapsedMs < patienceMs) return { kind: "wait", untilMs: patienceMs };
@@ -98,7 +108,20 @@ export class SealMachine {
       lengthBytes: Math.min(...counted.map((one) => one.lengthBytes)),
       counted: counted.map((one) => one.nodeId),
       suspect,
+      lossAccepted: false,
     };
+    return this.#decided;
+  }
+
+  #withLoss(elapsedMs: number): SealDecision {
+    if (this.#lossAcceptedMs === undefined) return { kind: "wait" };
+    const untilMs = this.#lossAcceptedMs + this.#patience.withOneMs;
+    if (this.#answers.size < this.#nodeIds.length && elapsedMs < untilMs) return { kind: "wait", untilMs };
+    const left = [...this.#answers].filter(([, answer]) => answer.kind === "length");
+    const lengthBytes = Math.max(0, ...left.map(([, answer]) => lengthOf(answer)));
+    const counted = left.filter(([, answer]) => lengthOf(answer) === lengthBytes).map(([nodeId]) => nodeId);
+    const suspect = this.#nodeIds.filter((nodeId) => !counted.includes(nodeId));
+    this.#decided = { kind: "seal", lengthBytes, counted, suspect, lossAccepted: true };
     return this.#decided;
   }
 

@@ -26,6 +26,7 @@ import {
 } from "./plan-extents.ts";
 import { planCreateStream, planDeleteStream, planOpenStream, planTruncate } from "./plan-streams.ts";
 import { segmentExtentsMax } from "./records.ts";
+import { assess, RepairQueue } from "./repair.ts";
 import type { SealAnswer } from "./seal-machine.ts";
 import { SealMachine } from "./seal-machine.ts";
 
@@ -170,7 +171,7 @@ test("seal: a dialogue of three replicas", () => {
   assert.deepEqual(machine.decide(9), { kind: "wait", untilMs: 10 });
   assert.deepEqual(machine.unanswered, ["c"]);
   const decision = machine.decide(10);
-  assert.deepEqual(decision, { kind: "seal", lengthBytes: 200, counted: ["a", "b"], suspect: [] });
+  assert.deepEqual(decision, { kind: "seal", lengthBytes: 200, counted: ["a", "b"], suspect: [], lossAccepted: false });
   machine.answered("c", length(100));
   assert.deepEqual(machine.decide(11), decision, "late answers are ignored");
 });
@@ -188,7 +189,7 @@ test("seal: all answers at once need no patience, one intact answer needs 2 s un
   broken.answered("b", { kind: "damaged" });
   assert.equal(broken.decide(60_000).kind, "wait");
   broken.answered("c", length(9));
-  assert.deepEqual(broken.decide(60_000), { kind: "seal", lengthBytes: 9, counted: ["c"], suspect: [] });
+  assert.deepEqual(broken.decide(60_000), { kind: "seal", lengthBytes: 9, counted: ["c"], suspect: [], lossAccepted: false });
 });
 
 test("seal: a replica below a committed length known to another or to the client does not count", () => {
@@ -196,13 +197,33 @@ test("seal: a replica below a committed length known to another or to the client
   heard.answered("a", length(100));
   heard.answered("b", length(300, 250));
   heard.answered("c", length(280, 200));
-  assert.deepEqual(heard.decide(0), { kind: "seal", lengthBytes: 280, counted: ["b", "c"], suspect: ["a"] });
+  assert.deepEqual(heard.decide(0), { kind: "seal", lengthBytes: 280, counted: ["b", "c"], suspect: ["a"], lossAccepted: false });
   const client = new SealMachine(["a", "b"], allRules);
   client.clientKnows(150);
   client.answered("a", length(100));
   assert.deepEqual(client.decide(60_000), { kind: "wait" }, "the only answer lost data: it is not sealed");
   client.answered("b", length(150));
-  assert.deepEqual(client.decide(60_000), { kind: "seal", lengthBytes: 150, counted: ["b"], suspect: ["a"] });
+  assert.deepEqual(client.decide(60_000), { kind: "seal", lengthBytes: 150, counted: ["b"], suspect: ["a"], lossAccepted: false });
+});
+
+test("seal: accepted loss takes the longest length that is left, and only when none counts", () => {
+  const lost = new SealMachine(["a", "b", "c"], allRules);
+  lost.clientKnows(150);
+  lost.answered("a", length(100));
+  lost.answered("b", { kind: "damaged" });
+  assert.deepEqual(lost.decide(60_000), { kind: "wait" });
+  lost.acceptLoss(60_000);
+  assert.deepEqual(lost.decide(60_001), { kind: "wait", untilMs: 62_000 }, "the third one may still answer");
+  assert.deepEqual(lost.decide(62_000), { kind: "seal", lengthBytes: 100, counted: ["a"], suspect: ["b", "c"], lossAccepted: true });
+  const intact = new SealMachine(["a", "b"], allRules);
+  intact.acceptLoss(0);
+  intact.answered("a", length(5));
+  intact.answered("b", length(7));
+  assert.deepEqual(intact.decide(1), { kind: "seal", lengthBytes: 5, counted: ["b", "a"], suspect: [], lossAccepted: false });
+  const nothing = new SealMachine(["a"], allRules);
+  nothing.acceptLoss(0);
+  nothing.answered("a", { kind: "unknownExtent" });
+  assert.deepEqual(nothing.decide(1), { kind: "seal", lengthBytes: 0, counted: [], suspect: ["a"], lossAccepted: true });
 });
 
 test("seal: without its rules lost data and unknown extents become the length", () => {
@@ -210,11 +231,11 @@ test("seal: without its rules lost data and unknown extents become the length", 
   known.clientKnows(150);
   known.answered("a", length(100));
   known.answered("b", length(150));
-  assert.deepEqual(known.decide(0), { kind: "seal", lengthBytes: 100, counted: ["b", "a"], suspect: [] });
+  assert.deepEqual(known.decide(0), { kind: "seal", lengthBytes: 100, counted: ["b", "a"], suspect: [], lossAccepted: false });
   const unknown = new SealMachine(["a", "b"], rulesWithout("unknownIsNotLength"));
   unknown.answered("a", { kind: "unknownExtent" });
   unknown.answered("b", length(150));
-  assert.deepEqual(unknown.decide(0), { kind: "seal", lengthBytes: 0, counted: ["b", "a"], suspect: [] });
+  assert.deepEqual(unknown.decide(0), { kind: "seal", lengthBytes: 0, counted: ["b", "a"], suspect: [], lossAccepted: false });
 });
 
 test("seal: whatever answers when, nothing that every replica holds is cut off, and nothing known to be committed", () => {
@@ -255,6 +276,46 @@ const node = (name: string, domain: string, free = 50) => ({
   freeBytes: free,
   totalBytes: 100,
   openReplicas: 0,
+});
+
+test("repair: the fewest intact copies first, each extent once; a lost replica before one of a node that is to be emptied", () => {
+  const queue = new RepairQueue();
+  queue.offer(extentId(1), 3, 10);
+  queue.offer(extentId(2), 1, 20);
+  queue.offer(extentId(3), 2, 30);
+  queue.offer(extentId(1), 2, 10);
+  queue.offer(extentId(4), 0, 0);
+  assert.deepEqual([queue.size, queue.bytes, queue.endangered], [4, 60, 2]);
+  queue.drop(extentId(4));
+  assert.deepEqual([queue.take(), queue.take(), queue.take(), queue.take()], [2, 3, 1, undefined]);
+  assert.deepEqual([queue.size, queue.bytes], [0, 0]);
+
+  const extent = {
+    id: extentId(1),
+    phase: "sealed" as const,
+    version: extentVersion(2),
+    ownerEpoch: ownerEpoch(1),
+    stream: "/s",
+    replicas: replicas.map((replica) => ({ ...replica, complete: true })),
+    sealedLengthBytes: 10,
+    removed: [],
+  };
+  const judge = (states: string, one = extent) =>
+    assess(one, 3, (replica) => {
+      const state = states[one.replicas.indexOf(replica)];
+      return { live: state === "l" || state === "d", lost: state === "x", leaving: state === "d" };
+    });
+  assert.deepEqual(judge("lll"), { kind: "fine" });
+  assert.deepEqual(judge("lla"), { kind: "grace" });
+  assert.deepEqual(judge("dlx"), { kind: "repair", replaced: extent.replicas[2], copiesLeft: 2 });
+  assert.deepEqual(judge("dll"), { kind: "repair", replaced: extent.replicas[0], copiesLeft: 3 });
+  assert.deepEqual(judge("xxa"), { kind: "unreachable" });
+  assert.equal(judge("xxx", { ...extent, sealedLengthBytes: 0 }).kind, "repair", "an empty extent needs no source");
+  assert.deepEqual(judge("dl", { ...extent, replicas: extent.replicas.slice(0, 2) }), {
+    kind: "repair",
+    replaced: undefined,
+    copiesLeft: 2,
+  });
 });
 
 test("placement: different fault domains first, avoided nodes last, never fewer domains than it could", () => {

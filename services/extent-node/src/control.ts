@@ -134,8 +134,19 @@ export async function sealExtent(node: Node, request: SealExtentRequest): Promis
   return extent.exclusively(async () => {
     await obeyed.value;
     if (node.find(id) !== extent) return unknownExtent(id);
-    return seal(node, extent, lengthBytes, version, request.sources);
+    return asRecorded(node, extent, request.checksum, await seal(node, extent, lengthBytes, version, request.sources));
   });
+}
+
+/** A replica with another content than the one that the stream manager has recorded is damaged. */
+async function asRecorded(
+  node: Node,
+  extent: LocalExtent,
+  recorded: number | undefined,
+  sealed: Outcome<{ checksum: number }>,
+): Promise<Outcome<{ checksum: number }>> {
+  if (!sealed.ok || recorded === undefined || sealed.value.checksum === recorded) return sealed;
+  return damaged(node, extent, `its content has checksum ${sealed.value.checksum}, recorded is ${recorded}`);
 }
 
 async function seal(
@@ -150,7 +161,10 @@ async function seal(
   await node.journal.drained();
   const refusal = replica.refuseSeal(lengthBytes);
   if (refusal !== undefined) return { ok: false, failure: refusal };
-  if (replica.state === "sealed" && version <= replica.version) return ok({ checksum: replica.checksum ?? 0 });
+  if (replica.state === "sealed" && version <= replica.version) {
+    const checksum = replica.checksum ?? (await checksumOf(node, extent, lengthBytes, appendIo));
+    return checksum === undefined ? damaged(node, extent, "its content can't be read") : ok({ checksum });
+  }
 
   if (replica.durableBytes < lengthBytes) {
     await node.store.flush(extent);
@@ -253,8 +267,10 @@ async function copy(node: Node, request: CopyExtentRequest): Promise<Outcome<{ c
   // A replica that holds content is brought to the sealed length; only a damaged one is replaced.
   if (held === undefined) return replace(node, request, undefined);
   if (held.replica.state === "open") held.replica.fence();
-  return held.exclusively(() =>
-    held.replica.state === "damaged" ? replace(node, request, held) : seal(node, held, lengthBytes, version, request.sources),
+  return held.exclusively(async () =>
+    held.replica.state === "damaged"
+      ? replace(node, request, held)
+      : asRecorded(node, held, request.checksum, await seal(node, held, lengthBytes, version, request.sources)),
   );
 }
 
@@ -282,6 +298,12 @@ async function replace(node: Node, request: CopyExtentRequest, held: LocalExtent
   await node.store.files.discardCopy(id);
   const copied = await copyBeside(node, request, path);
   if (!copied.ok) return copied;
+  const { checksum } = copied.value;
+  if (request.checksum !== undefined && checksum !== request.checksum) {
+    await node.store.files.discardCopy(id);
+    const message = `a copy of extent ${id} has checksum ${checksum}, recorded is ${request.checksum}: its sources are not all good`;
+    return refused("dataLoss", "damaged", message);
+  }
   const meta: ReplicaMeta = {
     extentId: id,
     ownerEpoch: ownerEpoch(fromWire(request.ownerEpoch)),

@@ -21,6 +21,8 @@ export class Completer {
   readonly #term: Term;
   /** Seen complete and perhaps not recorded yet. */
   readonly #complete = new Map<ExtentId, Set<string>>();
+  /** Of the whole content, from the first replica that told it; not recorded yet. */
+  readonly #checksums = new Map<ExtentId, number>();
   /** Replicas that can't be completed where they are: repair copies them anew. */
   readonly #broken = new Map<ExtentId, Set<string>>();
   /** Every replica holds the prefix durably, because its owner had it acknowledged; none may know yet that it is sealed. */
@@ -132,11 +134,11 @@ export class Completer {
       }
       const result = await this.#sealOnce(extent, replica, extent.sealedLengthBytes, counted);
       if (ended.aborted) break;
-      if (result === "complete") {
+      if (typeof result === "number" && this.#agrees(extent, result)) {
         this.#sawComplete(id, replica.nodeId);
         break;
       }
-      if (result === "broken") {
+      if (result !== "again") {
         this.#sawBroken(id, replica.nodeId);
         break;
       }
@@ -151,7 +153,7 @@ export class Completer {
     replica: ReplicaRecord,
     sealedLengthBytes: number,
     counted: readonly string[],
-  ): Promise<"complete" | "broken" | "again"> {
+  ): Promise<number | "broken" | "again"> {
     const { config, number, world } = this.#term;
     const node = extentNode(this.#term, replica.nodeId);
     if (node === undefined) return "again";
@@ -163,10 +165,11 @@ export class Completer {
         version: toWire(extent.version),
         diskId: replica.diskId,
         sources: this.#sources(extent, replica.nodeId, counted),
+        ...(extent.checksum === undefined ? {} : { checksum: extent.checksum }),
       },
       { timeoutMs: config.sealTimeoutMs },
     );
-    if (answer.ok) return "complete";
+    if (answer.ok) return answer.value.checksum;
     endIfStale(this.#term, answer.failure);
     const { reason, message } = answer.failure;
     if (reason === "unknownExtent" || reason === "damaged" || reason === "wrongDisk") {
@@ -174,6 +177,15 @@ export class Completer {
       return "broken";
     }
     return "again";
+  }
+
+  /** The first checksum told is the right one: appends were verified by every node on their way. */
+  #agrees({ id, checksum }: ExtentRecord, told: number): boolean {
+    const right = checksum ?? this.#checksums.get(id);
+    if (right === undefined) this.#checksums.set(id, told);
+    if (right === undefined || right === told) return true;
+    this.#term.world.logger.error("a sealed replica has another checksum than the others", { extent: id, right, told });
+    return false;
   }
 
   /** Whom to copy from: replicas seen complete, then those whose length counted, then the others. */
@@ -209,8 +221,9 @@ export class Completer {
     const seen = this.#complete.get(id);
     if (seen === undefined || seen.size === 0) return;
     const taken = new Set(seen);
-    const recorded = await ledger.commit((state) => planMarkReplicas(state, id, taken, true));
+    const recorded = await ledger.commit((state) => planMarkReplicas(state, id, taken, true, this.#checksums.get(id)));
     if (!recorded.ok) return;
+    this.#checksums.delete(id);
     for (const nodeId of taken) seen.delete(nodeId);
     if (seen.size === 0) this.#complete.delete(id);
     const extent = this.#sealed(id);

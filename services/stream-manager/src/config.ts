@@ -17,6 +17,14 @@ export const streamManagerSchema = z.object({
   leaseRenewEveryMs: milliseconds(2_000).describe("Time between renewals of the leader lease"),
   nodeDownAfterMs: milliseconds(3_000).describe("An extent node that did not report for so long is down"),
   repairAfterMs: milliseconds(60_000).describe("Replicas of a node that is away for so long are made again elsewhere"),
+  repairCopiesMax: z.coerce.number().int().min(1).max(64).default(4).describe("Copies of extents that are made at the same time"),
+  repairBytesPerSecond: z.coerce
+    .number()
+    .int()
+    .min(1_024)
+    .default(64 * 1024 * 1024)
+    .describe("Copies of extents are not begun faster than this, over the whole stamp"),
+  syncEveryMs: milliseconds(600_000).describe("How often what a node holds is compared with what it should hold, restarts aside"),
   deletionGraceMs: milliseconds(600_000).describe("A dropped extent is kept for so long before its replicas are deleted"),
   fenceTimeoutMs: milliseconds(1_000).describe("Deadline of one Fence; it is sent again until the seal is decided"),
   createTimeoutMs: milliseconds(1_000).describe("Deadline of making a replica; a node that misses it is not chosen again at once"),

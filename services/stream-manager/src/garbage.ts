@@ -99,12 +99,17 @@ export class Garbage {
 
   /** It can be told, or its disk is gone and there is nothing to delete. */
   #deletable(place: ReplicaPlace): boolean {
-    return this.#term.nodes.up(place.nodeId);
+    return this.#term.nodes.up(place.nodeId) || this.#forgotten(place);
+  }
+
+  /** Its node was decommissioned: it never comes back with this disk. */
+  #forgotten(place: ReplicaPlace): boolean {
+    return this.#term.state.node(place.nodeId)?.duty === "decommissioned";
   }
 
   async #delete(extent: ExtentRecord, place: ReplicaPlace): Promise<boolean> {
     const { number, nodes } = this.#term;
-    if (!nodes.reachable(place)) return true;
+    if (!nodes.reachable(place)) return nodes.up(place.nodeId) || this.#forgotten(place);
     const request = { smTerm: toWire(number), extentId: toWire(extent.id), version: toWire(extent.version) };
     const answer = await extentNode(this.#term, place.nodeId)?.deleteExtent(request, { timeoutMs: deleteTimeoutMs });
     if (answer === undefined) return false;

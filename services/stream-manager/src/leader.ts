@@ -17,7 +17,9 @@ import { Completer } from "./completer.ts";
 import type { StreamManagerConfig } from "./config.ts";
 import { Garbage } from "./garbage.ts";
 import { Ledger } from "./ledger.ts";
+import { NodeSync } from "./node-sync.ts";
 import { NodeTable } from "./node-table.ts";
+import { OperatorCalls } from "./operator-calls.ts";
 import { OwnerCalls } from "./owner-calls.ts";
 import { Repairer } from "./repairer.ts";
 import { Sealer } from "./sealer.ts";
@@ -38,6 +40,8 @@ interface Serving {
   readonly allocator: Allocator;
   readonly ahead: Ahead;
   readonly repairer: Repairer;
+  readonly sync: NodeSync;
+  readonly operator: OperatorCalls;
   readonly garbage: Garbage;
 }
 
@@ -126,8 +130,10 @@ export class Leader {
     const allocator = new Allocator(term);
     const ahead = new Ahead(term, allocator);
     const calls = new OwnerCalls(term, sealer, completer, allocator, ahead);
-    const views = new Views(term, completer);
     const repairer = new Repairer(term, completer);
+    const views = new Views(term, completer, repairer);
+    const sync = new NodeSync(term, sealer, completer);
+    const operator = new OperatorCalls(term, sealer, repairer);
     const garbage = new Garbage(term);
 
     const allocating = [...state.unsealed()].filter((id) => state.extent(id)?.phase === "allocating");
@@ -138,7 +144,7 @@ export class Leader {
     }
     for (const id of [...state.unsealed()]) if (state.extent(id)?.phase === "sealing") void sealer.seal(id, 0);
     for (const id of [...state.incomplete()]) completer.start(id, []);
-    return ok({ term, calls, views, sealer, completer, allocator, ahead, repairer, garbage });
+    return ok({ term, calls, views, sealer, completer, allocator, ahead, repairer, sync, operator, garbage });
   }
 
   async #tick(serving: Serving): Promise<void> {
@@ -147,10 +153,12 @@ export class Leader {
     while (!this.#ended.signal.aborted) {
       for (const id of [...state.unsealed()]) {
         const extent = state.extent(id);
-        if (extent?.phase === "open" && extent.replicas.some((replica) => nodes.down(replica))) void sealer.seal(id, 0);
+        const leaves = (nodeId: string): boolean => state.node(nodeId)?.duty === "draining";
+        if (extent?.phase !== "open") continue;
+        if (extent.replicas.some((replica) => nodes.down(replica) || leaves(replica.nodeId))) void sealer.seal(id, 0);
       }
       ahead.sweep();
-      void repairer.tick();
+      repairer.tick();
       void garbage.tick();
       await sleep(this.#world.clock, jittered(this.#world.random, this.#config.tickMs), this.#ended.signal);
     }
@@ -168,7 +176,7 @@ async function askReport(serving: Serving, nodeId: string): Promise<void> {
 
 /** A node's report: its record is kept, its load remembered, and unsealed replicas are brought to an end. */
 export async function takeReport(serving: Serving, report: NodeReport) {
-  const { term, sealer, completer } = serving;
+  const { term, sealer, completer, repairer, sync } = serving;
   const smTermNumber = toWire(term.number);
   if (report.stampId !== term.stampId) {
     term.world.logger.error("a node of another stamp reports", { node: report.nodeId, stamp: report.stampId });
@@ -176,9 +184,12 @@ export async function takeReport(serving: Serving, report: NodeReport) {
   }
   const { nodeId, address, diskId, faultDomain } = report;
   const incarnation = fromWire(report.incarnation);
+  const before = term.state.node(nodeId)?.diskId;
   if (term.nodes.retired({ nodeId, diskId })) return ok({ smTerm: smTermNumber, wrongStamp: false });
   const recorded = await term.ledger.commit((state) => planNode(state, { nodeId, address, diskId, faultDomain, incarnation }));
   if (!recorded.ok) return recorded;
+  // With another disk all its replicas are lost at once.
+  if (before !== undefined && before !== diskId) repairer.rescan();
   const fresh = term.nodes.report({ nodeId, diskId }, incarnation, {
     reportNumber: fromWire(report.reportNumber),
     freeBytes: fromWire(report.freeBytes),
@@ -186,14 +197,17 @@ export async function takeReport(serving: Serving, report: NodeReport) {
     extentCount: report.extentCount,
     acceptsNewExtents: report.acceptsNewExtents,
   });
-  if (fresh) for (const replica of report.unsealed) lookAt(serving, nodeId, diskId, replica);
+  if (fresh) {
+    for (const replica of report.unsealed) lookAt(nodeId, diskId, replica);
+    sync.heard({ nodeId, diskId }, incarnation);
+  }
   return ok({ smTerm: smTermNumber, wrongStamp: false });
 
-  function lookAt(_serving: Serving, node: string, disk: string, replica: ExtentReplica): void {
+  function lookAt(node: string, disk: string, replica: ExtentReplica): void {
     const id = extentId(fromWire(replica.extentId));
     const extent = term.state.extent(id);
     if (extent === undefined) {
-      term.nodes.noteUnknown(node, id);
+      void sync.lookAgain({ nodeId: node, diskId: disk }, id);
       return;
     }
     const ours = extent.replicas.some((one) => one.nodeId === node && one.diskId === disk);

@@ -15,18 +15,24 @@ export interface ReportedLoad {
   readonly acceptsNewExtents: boolean;
 }
 
+export interface Quarantined {
+  readonly durableBytes: number;
+  readonly version: number;
+  readonly why: string;
+}
+
 interface Health {
   readonly diskId: string;
   incarnation: number;
   lastSeenMs: number;
   load: ReportedLoad;
-  /** Extents that it has and the stream manager does not know: never deleted but by an operator. */
-  readonly unknown: Set<ExtentId>;
+  /** Replicas that it has and no record explains: never deleted but by a person. */
+  readonly quarantined: Map<ExtentId, Quarantined>;
   /** When a call to it failed last. */
   distrustedMs: number;
 }
 
-const unknownPerNodeMax = 1_000;
+const quarantinedPerNodeMax = 1_000;
 const distrustMs = 2_000;
 /** So long a late report of a disk that was replaced may still be under way. */
 const retiredMs = 10_000;
@@ -72,7 +78,7 @@ export class NodeTable {
       incarnation,
       lastSeenMs,
       load,
-      unknown: known?.unknown ?? new Set(),
+      quarantined: known?.quarantined ?? new Map(),
       distrustedMs: known?.distrustedMs ?? Number.NEGATIVE_INFINITY,
     });
     if (!wasUp) this.#wake();
@@ -150,20 +156,38 @@ export class NodeTable {
     const nodes: PlacementNode[] = [];
     for (const record of this.#state.nodes()) {
       const load = this.#health.get(record.nodeId)?.load;
-      if (load?.acceptsNewExtents && this.up(record.nodeId)) nodes.push(placementNode(record, load, open.get(record.nodeId) ?? 0));
+      const serves = record.duty === undefined || record.duty === "serving";
+      if (serves && load?.acceptsNewExtents && this.up(record.nodeId))
+        nodes.push(placementNode(record, load, open.get(record.nodeId) ?? 0));
     }
     return nodes;
   }
 
-  noteUnknown(nodeId: string, id: ExtentId): void {
-    const unknown = this.#health.get(nodeId)?.unknown;
-    if (unknown !== undefined && unknown.size < unknownPerNodeMax) unknown.add(id);
+  /** It is held and no record explains it. At most 1,000 for each node are remembered. */
+  quarantine(nodeId: string, id: ExtentId, what: Quarantined): void {
+    const held = this.#health.get(nodeId)?.quarantined;
+    if (held !== undefined && (held.has(id) || held.size < quarantinedPerNodeMax)) held.set(id, what);
   }
 
-  unknownExtents(): { readonly nodeId: string; readonly count: number; readonly sample: readonly ExtentId[] }[] {
+  /** It is gone, or explained by now. */
+  release(nodeId: string, id: ExtentId): void {
+    this.#health.get(nodeId)?.quarantined.delete(id);
+  }
+
+  quarantined(nodeId: string): ReadonlyMap<ExtentId, Quarantined> {
+    return this.#health.get(nodeId)?.quarantined ?? new Map();
+  }
+
+  /** For the status. */
+  quarantineSummary(): { readonly nodeId: string; readonly count: number; readonly sample: readonly ExtentId[] }[] {
     return [...this.#health]
-      .filter(([, health]) => health.unknown.size > 0)
-      .map(([nodeId, health]) => ({ nodeId, count: health.unknown.size, sample: [...health.unknown].slice(0, 10) }));
+      .filter(([, health]) => health.quarantined.size > 0)
+      .map(([nodeId, health]) => ({ nodeId, count: health.quarantined.size, sample: [...health.quarantined.keys()].slice(0, 10) }));
+  }
+
+  /** Some node holds more than are remembered. */
+  get quarantineFull(): boolean {
+    return [...this.#health.values()].some((health) => health.quarantined.size >= quarantinedPerNodeMax);
   }
 
   /** Resolves when a node came (back), or after `timeoutMs`. */

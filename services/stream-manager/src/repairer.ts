@@ -1,141 +1,239 @@
 /**
- * Makes replicas of sealed extents anew: of nodes that are away for too long, of disks that are gone, of replicas that are damaged, and
- * the third one of extents that were made with fewer. One at a time, those with the fewest copies left first. The new version and the
- * target are recorded before the copy is made, the list afterwards; a new leader goes on with what it finds begun.
+ * Makes replicas of sealed extents anew: of nodes that are away for too long or are to be emptied, of disks that are gone, of replicas
+ * that are damaged, and the third one of extents that were made with fewer. In order of danger (`@stamp/stream` repair), a few at a time,
+ * not faster than a given rate. The new version and the target are recorded before the copy is made, the list afterwards; a new leader
+ * goes on with what it finds begun.
  */
+import type { ExtentId } from "@stamp/base";
 import { sleep } from "@stamp/ports";
-import type { ExtentRecord, ReplicaPlace, ReplicaRecord } from "@stamp/stream";
-import { place, planAbandonRepair, planBeginRepair, planFinishRepair, samePlace } from "@stamp/stream";
+import type { Assessment, ExtentRecord, ReplicaPlace, ReplicaRecord } from "@stamp/stream";
+import { assess, place, planAbandonRepair, planBeginRepair, planFinishRepair, RepairQueue, samePlace } from "@stamp/stream";
 import { toWire } from "@stamp/wire";
 import type { Completer } from "./completer.ts";
 import type { Term } from "./term.ts";
 import { endIfStale, extentNode } from "./term.ts";
 
-interface Candidate {
-  readonly extent: ExtentRecord;
-  /** Whose place the copy takes; undefined: it is one more. */
-  readonly replaced: ReplicaRecord | undefined;
-  readonly copiesLeft: number;
-}
-
 const attemptsMax = 3;
-const scanMs = 10_000;
-const scanTroubledMs = 2_000;
+const attemptPauseMs = 500;
+const scanEveryMs = 10_000;
+const scanTroubledEveryMs = 2_000;
+/** So many extents are looked at before others get their turn. */
+const scanAtOnce = 20_000;
+
+/** Numbers of the last whole look at all extents. */
+interface Survey {
+  unreachable: number;
+  inGrace: number;
+}
 
 export class Repairer {
   readonly #term: Term;
   readonly #completer: Completer;
-  #busy = false;
-  #repaired = 0;
+  readonly #queue = new RepairQueue();
+  readonly #running = new Set<ExtentId>();
+  /** Why they can't be copied now; looked at again by the next scan. */
+  readonly #blocked = new Map<ExtentId, string>();
+  #survey: Survey = { unreachable: 0, inGrace: 0 };
+  #scanning = false;
   #nextScanMs = 0;
+  /** No copy begins before: the rate. */
+  #notBeforeMs = 0;
+  #waking = false;
+  #madeAnew = 0;
+  #episode = { startedMs: 0, replicas: 0, bytes: 0 };
 
   constructor(term: Term, completer: Completer) {
     this.#term = term;
     this.#completer = completer;
   }
 
+  /** In this term. */
   get repairedCount(): number {
-    return this.#repaired;
+    return this.#madeAnew;
   }
 
-  /** Extents with fewer replicas on nodes that are up than there should be. */
+  /** Extents with fewer replicas on nodes that are up than there should be, as of the last look. */
   underReplicated(): number {
-    let count = 0;
-    for (const extent of this.#term.state.extents()) {
-      if (extent.phase === "sealed" && this.#live(extent).length < this.#term.config.copies) count += 1;
-    }
-    return count;
+    return this.#queue.size + this.#running.size + this.#blocked.size + this.#survey.inGrace + this.#survey.unreachable;
+  }
+
+  status() {
+    const { clock } = this.#term.world;
+    const { config } = this.#term;
+    const idle = this.#queue.size === 0 && this.#running.size === 0;
+    const runningMs = idle ? 0 : Math.floor(clock.monotonicMs() - this.#episode.startedMs);
+    const waitingBytes = this.#queue.bytes + this.#sum(this.#running);
+    const { replicas, bytes } = this.#episode;
+    const reasons = new Map<string, number>();
+    for (const why of this.#blocked.values()) reasons.set(why, (reasons.get(why) ?? 0) + 1);
+    return {
+      replicasWaiting: toWire(this.#queue.size + this.#running.size + this.#blocked.size),
+      bytesWaiting: toWire(waitingBytes + this.#sum(this.#blocked.keys())),
+      endangered: toWire(this.#queue.endangered),
+      unreachable: toWire(this.#survey.unreachable),
+      copiesRunning: this.#running.size,
+      replicasDone: toWire(replicas),
+      bytesDone: toWire(bytes),
+      runningMs: toWire(runningMs),
+      ...(idle || bytes === 0 ? {} : { etaMs: toWire(Math.ceil((waitingBytes * runningMs) / bytes)) }),
+      blocked: [...reasons].map(([why, count]) => `${count} extents: ${why}`),
+      replicasInGrace: toWire(this.#survey.inGrace),
+      bytesPerSecondMax: toWire(config.repairBytesPerSecond),
+    };
+  }
+
+  blockedExtents(): ReadonlyMap<ExtentId, string> {
+    return this.#blocked;
   }
 
   /** Called every tick. */
-  async tick(): Promise<void> {
-    if (this.#busy) return;
-    this.#busy = true;
-    try {
-      const candidate = this.#choose();
-      if (candidate !== undefined) await this.#repair(candidate);
-    } finally {
-      this.#busy = false;
+  tick(): void {
+    for (const id of this.#completer.brokenExtents()) this.#offer(id);
+    for (const id of this.#term.state.incomplete()) this.#offer(id);
+    if (!this.#scanning && this.#term.world.clock.monotonicMs() >= this.#nextScanMs) void this.#scan();
+    this.#start();
+  }
+
+  /** Looks at everything soon: something changed for many extents. */
+  rescan(): void {
+    this.#nextScanMs = 0;
+  }
+
+  async #scan(): Promise<void> {
+    const { ended, nodes, state, world } = this.#term;
+    this.#scanning = true;
+    this.#blocked.clear();
+    const survey: Survey = { unreachable: 0, inGrace: 0 };
+    let looked = 0;
+    for (const extent of state.extents()) {
+      const assessment = this.#offer(extent.id);
+      if (assessment === "unreachable") survey.unreachable += 1;
+      if (assessment === "grace") survey.inGrace += 1;
+      looked += 1;
+      if (looked % scanAtOnce === 0) await sleep(world.clock, 1, ended);
+      if (ended.aborted) return;
+    }
+    this.#survey = survey;
+    const troubled = this.#queue.size > 0 || [...state.nodes()].some((node) => node.duty === "draining" || !nodes.up(node.nodeId));
+    this.#nextScanMs = world.clock.monotonicMs() + (troubled ? scanTroubledEveryMs : scanEveryMs);
+    this.#scanning = false;
+    this.#start();
+  }
+
+  #offer(id: ExtentId): Assessment["kind"] {
+    const extent = this.#term.state.extent(id);
+    if (extent === undefined || this.#running.has(id)) return "fine";
+    const assessment = this.#assess(extent);
+    if (assessment.kind !== "repair") this.#queue.drop(id);
+    else if (!this.#blocked.has(id)) {
+      if (this.#queue.size === 0 && this.#running.size === 0) {
+        this.#episode = { startedMs: this.#term.world.clock.monotonicMs(), replicas: 0, bytes: 0 };
+      }
+      this.#queue.offer(id, assessment.copiesLeft, extent.sealedLengthBytes ?? 0);
+    }
+    return assessment.kind;
+  }
+
+  #assess(extent: ExtentRecord): Assessment {
+    const { config, nodes, state } = this.#term;
+    // A client may wait for the second copy: it is not kept waiting for as long as a third one.
+    const afterMs = this.#completer.tellable(extent) ? config.repairAfterMs : Math.min(config.repairAfterMs, config.nodeDownAfterMs);
+    return assess(extent, config.copies, (replica) => ({
+      live: this.#isLive(extent, replica),
+      lost: this.#completer.broken(extent.id, replica.nodeId) || nodes.gone(replica, afterMs),
+      leaving: state.node(replica.nodeId)?.duty === "draining",
+    }));
+  }
+
+  #isLive(extent: ExtentRecord, replica: ReplicaRecord): boolean {
+    return this.#completer.complete(extent, replica) && this.#term.nodes.reachable(replica);
+  }
+
+  /** Begins copies as far as the number and the rate allow. */
+  #start(): void {
+    const { config, ended, world } = this.#term;
+    while (this.#running.size < config.repairCopiesMax && !ended.aborted) {
+      const nowMs = world.clock.monotonicMs();
+      if (nowMs < this.#notBeforeMs) {
+        this.#wakeAfter(this.#notBeforeMs - nowMs);
+        return;
+      }
+      const id = this.#queue.take();
+      if (id === undefined) return;
+      const extent = this.#term.state.extent(id);
+      const assessment = extent && this.#assess(extent);
+      if (extent === undefined || assessment?.kind !== "repair") continue;
+      const bytes = extent.sealedLengthBytes ?? 0;
+      this.#notBeforeMs = Math.max(nowMs, this.#notBeforeMs) + (bytes * 1_000) / config.repairBytesPerSecond;
+      this.#running.add(id);
+      void this.#repair(id, assessment.replaced).then((made) => {
+        this.#running.delete(id);
+        if (made) {
+          this.#madeAnew += 1;
+          this.#episode.replicas += 1;
+          this.#episode.bytes += bytes;
+        }
+        // It may lack another one.
+        this.#offer(id);
+        this.#start();
+      });
     }
   }
 
-  #choose(): Candidate | undefined {
-    const { state, nodes } = this.#term;
-    const troubled = [...state.nodes()].some((node) => !nodes.up(node.nodeId));
-    let best: Candidate | undefined;
-    const consider = (extent: ExtentRecord | undefined): void => {
-      const candidate = extent && this.#candidate(extent);
-      if (candidate !== undefined && (best === undefined || candidate.copiesLeft < best.copiesLeft)) best = candidate;
-    };
-    for (const id of this.#completer.brokenExtents()) consider(state.extent(id));
-    for (const id of state.incomplete()) consider(state.extent(id));
-    if (best !== undefined) return best;
-    // All of them are looked at only now and then while nothing is found.
-    const nowMs = this.#term.world.clock.monotonicMs();
-    if (nowMs < this.#nextScanMs) return undefined;
-    for (const extent of state.extents()) consider(extent);
-    if (best === undefined) this.#nextScanMs = nowMs + (troubled ? scanTroubledMs : scanMs);
-    return best;
+  #wakeAfter(delayMs: number): void {
+    if (this.#waking) return;
+    this.#waking = true;
+    this.#term.world.clock.after(delayMs, () => {
+      this.#waking = false;
+      this.#start();
+    });
   }
 
-  #candidate(extent: ExtentRecord): Candidate | undefined {
-    const { config, nodes } = this.#term;
-    if (extent.phase !== "sealed") return undefined;
-    const live = this.#live(extent);
-    if (live.length === 0) return undefined;
-    const copiesLeft = live.length;
-    // A client may wait for the second copy: it is not kept waiting for as long as a third one.
-    const afterMs = this.#completer.tellable(extent) ? config.repairAfterMs : Math.min(config.repairAfterMs, config.nodeDownAfterMs);
-    const bad = extent.replicas.find((replica) => this.#completer.broken(extent.id, replica.nodeId) || nodes.gone(replica, afterMs));
-    if (extent.repair !== undefined || bad !== undefined) return { extent, replaced: bad, copiesLeft };
-    if (extent.replicas.length < config.copies) return { extent, replaced: undefined, copiesLeft };
-    return undefined;
-  }
-
-  #live(extent: ExtentRecord): ReplicaRecord[] {
-    return extent.replicas.filter((replica) => this.#completer.complete(extent, replica) && this.#term.nodes.reachable(replica));
-  }
-
-  async #repair({ extent: { id }, replaced }: Candidate): Promise<void> {
+  /** Whether a replica was made. */
+  async #repair(id: ExtentId, replaced: ReplicaRecord | undefined): Promise<boolean> {
     const { ended, ledger, state, world } = this.#term;
     const begun = state.extent(id);
-    if (begun === undefined) return;
+    if (begun === undefined) return false;
     const { repair: pending, replicas } = begun;
     if (pending !== undefined && replaced === undefined && replicas.length >= this.#term.config.copies) {
       // What it was begun for came back meanwhile. A copy in the place of a replica of the same node goes on.
       if (!replicas.some((replica) => replica.nodeId === pending.nodeId)) {
         await ledger.commit((current) => planAbandonRepair(current, id));
-        return;
+        return false;
       }
     }
     if (begun.repair === undefined) {
       const target = this.#target(begun, replaced);
-      if (target === undefined) return;
+      if (typeof target === "string") {
+        this.#blocked.set(id, target);
+        return false;
+      }
       const recorded = await ledger.commit((current) => planBeginRepair(current, id, target));
-      if (!recorded.ok) return;
+      if (!recorded.ok) return false;
     }
     const extent = state.extent(id);
-    if (extent?.repair === undefined || extent.sealedLengthBytes === undefined) return;
+    if (extent?.repair === undefined || extent.sealedLengthBytes === undefined) return false;
     const target = extent.repair;
     for (let attempt = 0; attempt < attemptsMax && this.#term.nodes.reachable(target); attempt++) {
-      const copied = await this.#copy(extent, extent.sealedLengthBytes, target);
-      if (ended.aborted) return;
-      if (copied) {
-        const finished = await ledger.commit((current) => planFinishRepair(current, id, replaced));
-        if (!finished.ok) return;
-        this.#repaired += 1;
+      const copied = await this.#copy(extent, extent.sealedLengthBytes, target, attempt);
+      if (ended.aborted) return false;
+      if (copied !== undefined) {
+        const finished = await ledger.commit((current) => planFinishRepair(current, id, replaced, copied));
+        if (!finished.ok) return false;
         this.#completer.repaired(id, target);
         if (replaced !== undefined) this.#completer.repaired(id, replaced);
         world.logger.info("replica made anew", { extent: id, node: target.nodeId, insteadOf: replaced?.nodeId });
-        return;
+        return true;
       }
-      await sleep(world.clock, 500, ended);
+      await sleep(world.clock, attemptPauseMs, ended);
     }
     await ledger.commit((current) => planAbandonRepair(current, id));
+    this.#blocked.set(id, `node ${target.nodeId} did not take a copy`);
+    return false;
   }
 
-  /** Another node; or the same one, when it is its replica that is broken and no other will do. */
-  #target(extent: ExtentRecord, replaced: ReplicaRecord | undefined): ReplicaPlace | undefined {
+  /** Another node; or the same one, when it is its replica that is broken and no other will do. A text: why there is none. */
+  #target(extent: ExtentRecord, replaced: ReplicaRecord | undefined): ReplicaPlace | string {
     const { nodes, world } = this.#term;
     const holders = new Set(extent.replicas.map((replica) => replica.nodeId));
     const placeable = nodes.placeable();
@@ -145,16 +243,20 @@ export class Repairer {
     const others = placeable.filter((node) => !holders.has(node.nodeId));
     const request = { copies: 1, minCopies: 1, avoid: nodes.distrusted(), usedDomains, random: () => world.random.float() };
     const chosen = place({ ...request, nodes: others })[0] ?? placeable.find((node) => node.nodeId === replaced?.nodeId);
-    return chosen && { nodeId: chosen.nodeId, diskId: chosen.diskId };
+    if (chosen !== undefined) return { nodeId: chosen.nodeId, diskId: chosen.diskId };
+    const names = placeable.map((node) => node.nodeId).sort();
+    return `no node can take a copy (${names.length} take replicas now: ${names.join(", ")}; each holds one already)`;
   }
 
-  async #copy(extent: ExtentRecord, sealedLengthBytes: number, target: ReplicaPlace): Promise<boolean> {
+  /** The checksum of the copy; undefined: it was not made. */
+  async #copy(extent: ExtentRecord, sealedLengthBytes: number, target: ReplicaPlace, attempt: number): Promise<number | undefined> {
     const { config, nodes, number, stampId, world } = this.#term;
-    const sources = this.#live(extent)
-      .filter((replica) => !samePlace(replica, target))
+    const sources = extent.replicas
+      .filter((replica) => this.#isLive(extent, replica) && !samePlace(replica, target))
       .map((replica) => nodes.address(replica.nodeId))
       .filter((address) => address !== undefined);
-    if (sources.length === 0) return false;
+    if (sources.length === 0 && sealedLengthBytes > 0) return undefined;
+    const turned = sources.map((_, i) => sources[(i + attempt) % sources.length] as string);
     const answer = await extentNode(this.#term, target.nodeId)?.copyExtent(
       {
         smTerm: toWire(number),
@@ -163,20 +265,24 @@ export class Repairer {
         version: toWire(extent.version),
         ownerEpoch: toWire(extent.ownerEpoch),
         diskId: target.diskId,
-        sources,
+        sources: turned,
         stampId,
+        ...(extent.checksum === undefined ? {} : { checksum: extent.checksum }),
       },
       { timeoutMs: config.copyTimeoutMs },
     );
-    if (answer === undefined || answer.ok) return answer !== undefined;
+    if (answer?.ok) return answer.value.checksum;
+    if (answer === undefined) return undefined;
     endIfStale(this.#term, answer.failure);
     nodes.distrust(target.nodeId);
-    world.logger.warn("a copy failed", {
-      extent: extent.id,
-      node: target.nodeId,
-      reason: answer.failure.reason,
-      message: answer.failure.message,
-    });
-    return false;
+    const { reason, message } = answer.failure;
+    world.logger.warn("a copy failed", { extent: extent.id, node: target.nodeId, reason, message });
+    return undefined;
+  }
+
+  #sum(ids: Iterable<ExtentId>): number {
+    let bytes = 0;
+    for (const id of ids) bytes += this.#term.state.extent(id)?.sealedLengthBytes ?? 0;
+    return bytes;
   }
 }

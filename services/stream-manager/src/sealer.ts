@@ -17,7 +17,11 @@ import { endIfStale, extentNode } from "./term.ts";
 interface Job {
   readonly machine: SealMachine;
   readonly startedMs: number;
+  /** Of a person, who accepts that acknowledged data may be lost. */
+  note: string | undefined;
   readonly done: Promise<Outcome<number>>;
+  /** An answer came, or a person spoke. */
+  readonly changed: Bell;
   decided: boolean;
 }
 
@@ -67,13 +71,30 @@ export class Sealer {
     const done = new Promise<Outcome<number>>((resolve) => {
       finish = resolve;
     });
-    const job: Job = { machine, startedMs: world.clock.monotonicMs(), done, decided: false };
+    const job: Job = { machine, startedMs: world.clock.monotonicMs(), note: undefined, done, changed: new Bell(), decided: false };
     this.#jobs.set(id, job);
     const outcome = await this.#run(id, job, extent.replicas);
     job.decided = true;
     this.#jobs.delete(id);
     finish(outcome);
     return outcome;
+  }
+
+  /**
+   * A person's word: when no intact replica answers it is sealed at what is left, and that is recorded for ever. Refused when it is sealed
+   * already: nothing more can be lost by it.
+   */
+  async sealAcceptingLoss(id: ExtentId, note: string): Promise<Outcome<number>> {
+    const phase = this.#term.state.extent(id)?.phase;
+    if (phase === "sealed") return refused("failedPrecondition", "extentSealed", `extent ${id} is sealed already`);
+    const sealing = this.seal(id, 0);
+    const job = this.#jobs.get(id);
+    if (job !== undefined) {
+      job.note = note;
+      job.machine.acceptLoss(this.#term.world.clock.monotonicMs() - job.startedMs);
+      job.changed.notify();
+    }
+    return sealing;
   }
 
   async #run(id: ExtentId, job: Job, replicas: readonly ReplicaRecord[]): Promise<Outcome<number>> {
@@ -86,7 +107,9 @@ export class Sealer {
     const decision = await this.#decide(id, job, replicas);
     if (decision === undefined) return refused("unavailable", "notLeader", "the term ended during the seal");
     for (const nodeId of job.machine.silent) this.#term.nodes.distrust(nodeId);
-    if (decision.suspect.length > 0) {
+    if (decision.lossAccepted) {
+      world.logger.error("an extent is sealed although acknowledged data may be lost", { extent: id, lengthBytes: decision.lengthBytes });
+    } else if (decision.suspect.length > 0) {
       world.logger.error("replicas lost acknowledged data", {
         extent: id,
         nodes: decision.suspect,
@@ -94,7 +117,11 @@ export class Sealer {
       });
     }
     if (!world.rules.on("recordSealBeforeTelling")) await this.#completer.tellUnrecorded(id, decision.lengthBytes, decision.counted);
-    const recorded = await ledger.commit(() => planRecordSealed(state, id, decision.lengthBytes));
+    const knownCommittedBytes = job.machine.knownCommittedBytes;
+    const loss = decision.lossAccepted
+      ? { knownCommittedBytes, wallMs: Math.floor(world.clock.wallMs()), note: job.note ?? "" }
+      : undefined;
+    const recorded = await ledger.commit(() => planRecordSealed(state, id, decision.lengthBytes, loss));
     if (!recorded.ok) return recorded;
     const sealed = state.extent(id);
     if (sealed?.sealedLengthBytes === undefined) return refused("notFound", "unknownExtent", `extent ${id} was dropped during its seal`);
@@ -107,7 +134,7 @@ export class Sealer {
     const { clock, logger } = this.#term.world;
     const { ended } = this.#term;
     const startedMs = clock.monotonicMs();
-    const answered = new Bell();
+    const answered = job.changed;
     for (const replica of replicas) void this.#ask(id, job, replica, answered);
     let loudMs = startedMs + loudEveryMs;
     for (;;) {

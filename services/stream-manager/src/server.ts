@@ -3,9 +3,9 @@ import type { Outcome } from "@stamp/base";
 import { extentId, ok, ownerEpoch, refused, unknownOutcome } from "@stamp/base";
 import type { CallContext, Clock, Handlers } from "@stamp/ports";
 import { within } from "@stamp/ports";
-import type { StreamEdit } from "@stamp/stream";
+import type { NodeDuty as RecordedDuty, StreamEdit } from "@stamp/stream";
 import type { StreamManager, StreamEdit as WireEdit } from "@stamp/wire";
-import { fromWire, toWire } from "@stamp/wire";
+import { fromWire, NodeDuty, toWire } from "@stamp/wire";
 import type { Serving } from "./leader.ts";
 import { takeReport } from "./leader.ts";
 import { notLeader } from "./ledger.ts";
@@ -146,12 +146,47 @@ export function streamManagerHandlers(clock: Clock, serving: () => Serving | und
         const page = all.slice(0, pageLimit(request.limit));
         return ok({ extents: page.map((extent) => leader.views.extent(extent)), more: all.length > page.length });
       }),
+    sealAcceptingLoss: (request, context) =>
+      led(async (leader) => {
+        const work = leader.operator.sealAcceptingLoss(extentId(fromWire(request.extentId)), request.note);
+        const sealed = await inTime(context, leader, work, `sealing extent ${request.extentId} with loss accepted`);
+        return sealed.ok ? ok(leader.views.extent(sealed.value)) : sealed;
+      }),
+    getRepairStatus: () => led((leader) => ok(leader.repairer.status())),
+    setNodeDuty: (request) =>
+      led(async (leader) => {
+        const duty = dutyFromWire(request.duty);
+        if (duty === undefined) return refused("invalidArgument", "badRequest", "no such duty of a node");
+        const set = await leader.operator.setNodeDuty(request.nodeId, duty);
+        if (!set.ok) return set;
+        const node = leader.views.nodes().find((one) => one.nodeId === request.nodeId);
+        return node === undefined ? refused("notFound", "badRequest", `there is no extent node ${request.nodeId}`) : ok(node);
+      }),
+    listQuarantine: () => led((leader) => ok({ replicas: leader.operator.quarantine(), more: leader.term.nodes.quarantineFull })),
+    deleteQuarantined: (request) =>
+      led(async (leader) => {
+        const deleted = await leader.operator.deleteQuarantined(request.nodeId, extentId(fromWire(request.extentId)));
+        return deleted.ok ? ok({}) : deleted;
+      }),
     listNodes: () => led((leader) => ok({ nodes: leader.views.nodes() })),
     reportNode: (request) => led((leader) => takeReport(leader, request)),
   };
 }
 
 const noStream = (name: string): Outcome<never> => refused("notFound", "streamNotFound", `there is no stream ${name}`);
+
+function dutyFromWire(duty: NodeDuty): RecordedDuty | undefined {
+  switch (duty) {
+    case NodeDuty.SERVING:
+      return "serving";
+    case NodeDuty.DRAINING:
+      return "draining";
+    case NodeDuty.DECOMMISSIONED:
+      return "decommissioned";
+    default:
+      return undefined;
+  }
+}
 
 function editFromWire(edit: WireEdit): StreamEdit {
   const { name, content } = edit;

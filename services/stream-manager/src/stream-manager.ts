@@ -112,7 +112,7 @@ export class StreamManagerRole implements Role {
 }
 
 function leading(serving: Serving): RoleStatus {
-  const { allocator, repairer, sealer, term } = serving;
+  const { ahead, allocator, repairer, sealer, term } = serving;
   const { config, nodes, state } = term;
   const byState: Record<string, number> = { allocating: 0, open: 0, sealing: 0, sealed: 0, dropped: 0 };
   for (const extent of state.extents()) byState[extent.phase] = (byState[extent.phase] ?? 0) + 1;
@@ -128,11 +128,12 @@ function leading(serving: Serving): RoleStatus {
       streams: state.streamCount,
       extents: byState,
       nodesUp: up,
-      nodesDown: all.filter((node) => !nodes.up(node.nodeId)).map((node) => node.nodeId),
+      nodesDown: all.filter((node) => node.duty !== "decommissioned" && !nodes.up(node.nodeId)).map((node) => node.nodeId),
       underReplicated: repairer.underReplicated(),
       sealsInProgress: sealer.inProgress,
       replicasMadeAnew: repairer.repairedCount,
-      unknownExtents: nodes.unknownExtents(),
+      quarantined: nodes.quarantineSummary(),
+      allocatedAhead: ahead.count,
       waits: [...sealer.waits(), ...allocator.waits()],
     },
   };

@@ -1,10 +1,17 @@
 /** What callers see of streams, extents and nodes: the state in the words of stream_manager.proto. */
 import type { ExtentId } from "@stamp/base";
-import type { AcceptedLoss, ExtentList, ExtentPhase, ExtentRecord } from "@stamp/stream";
+import type { AcceptedLoss, ExtentList, ExtentPhase, ExtentRecord, NodeDuty as RecordedDuty, ReplicaRecord } from "@stamp/stream";
 import { streamKey } from "@stamp/stream";
-import { ExtentState, toWire } from "@stamp/wire";
+import { ExtentState, NodeDuty, toWire } from "@stamp/wire";
 import type { Completer } from "./completer.ts";
+import type { Repairer } from "./repairer.ts";
 import type { Term } from "./term.ts";
+
+const dutyOnWire: Readonly<Record<RecordedDuty, NodeDuty>> = {
+  serving: NodeDuty.SERVING,
+  draining: NodeDuty.DRAINING,
+  decommissioned: NodeDuty.DECOMMISSIONED,
+};
 
 /** Extents in one answer. */
 const listPageMax = 10_000;
@@ -27,10 +34,12 @@ const lossOnWire = ({ knownCommittedBytes, wallMs, note }: AcceptedLoss) => ({
 export class Views {
   readonly #term: Term;
   readonly #completer: Completer;
+  readonly #repairer: Repairer;
 
-  constructor(term: Term, completer: Completer) {
+  constructor(term: Term, completer: Completer, repairer: Repairer) {
     this.#term = term;
     this.#completer = completer;
+    this.#repairer = repairer;
   }
 
   /** A page of the list. */
@@ -99,7 +108,7 @@ export class Views {
       state: extentStates[extent.phase],
       ownerEpoch: toWire(extent.ownerEpoch),
       nodeIds: this.#ordered(extent).map((replica) => replica.nodeId),
-      intactCopies: extent.phase === "sealed" ? this.#completer.completeCount(extent) : 0,
+      intactCopies: extent.phase === "sealed" ? extent.replicas.filter((replica) => this.#intact(extent, replica)).length : 0,
       stream: extent.stream,
       references: this.#term.state.references(extent.id),
       ...(extent.checksum === undefined ? {} : { checksum: extent.checksum }),
@@ -107,10 +116,18 @@ export class Views {
     };
   }
 
+  /** On a disk that its node does not have any more it is lost, whatever was seen before. */
+  #intact(extent: ExtentRecord, replica: ReplicaRecord): boolean {
+    const diskId = this.#term.state.node(replica.nodeId)?.diskId;
+    return (diskId === undefined || diskId === replica.diskId) && this.#completer.complete(extent, replica);
+  }
+
   nodes() {
     const { nodes, state, world } = this.#term;
+    const held = this.#replicasByNode();
     return [...state.nodes()].map((record) => {
       const load = nodes.load(record.nodeId);
+      const replicas = held.get(record.nodeId) ?? 0;
       return {
         nodeId: record.nodeId,
         address: record.address,
@@ -122,8 +139,36 @@ export class Views {
         freeBytes: toWire(load?.freeBytes ?? 0),
         totalBytes: toWire(load?.totalBytes ?? 0),
         extentCount: load?.extentCount ?? 0,
+        duty: dutyOnWire[record.duty ?? "serving"],
+        replicas: toWire(replicas),
+        blocked: record.duty === "draining" && replicas > 0 ? this.#blockedOn(record.nodeId) : [],
       };
     });
+  }
+
+  /** Extents that are not dropped; a copy that is being made counts for its node. */
+  #replicasByNode(): Map<string, number> {
+    const held = new Map<string, number>();
+    for (const { phase, replicas, repair } of this.#term.state.extents()) {
+      if (phase === "dropped") continue;
+      const nodeIds = new Set(replicas.map((replica) => replica.nodeId));
+      if (repair !== undefined) nodeIds.add(repair.nodeId);
+      for (const nodeId of nodeIds) held.set(nodeId, (held.get(nodeId) ?? 0) + 1);
+    }
+    return held;
+  }
+
+  /** What keeps a node from being empty, for people. */
+  #blockedOn(nodeId: string): string[] {
+    const { state } = this.#term;
+    const blocked = this.#repairer.blockedExtents();
+    const reasons = new Map<string, number>();
+    for (const extent of state.extents()) {
+      if (extent.phase === "dropped" || !extent.replicas.some((replica) => replica.nodeId === nodeId)) continue;
+      const why = extent.phase === "sealed" ? (blocked.get(extent.id) ?? "waits for its copy") : `is ${extent.phase}`;
+      reasons.set(why, (reasons.get(why) ?? 0) + 1);
+    }
+    return [...reasons].map(([why, count]) => `${count} extents: ${why}`);
   }
 
   #ordered(extent: ExtentRecord) {

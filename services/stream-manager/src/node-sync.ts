@@ -1,0 +1,159 @@
+/**
+ * Compares what a node holds with what the records say, page by page: when it is first heard of in a term, after every restart or new
+ * disk, and now and then. A replica that is missing, damaged or sealed elsewhere is brought to the sealed length or made anew; one that
+ * no record explains is quarantined: reported, and deleted only by a person.
+ */
+import type { ExtentId } from "@stamp/base";
+import { extentId } from "@stamp/base";
+import { sleep } from "@stamp/ports";
+import type { ReplicaPlace } from "@stamp/stream";
+import { samePlace } from "@stamp/stream";
+import type { ExtentReplica } from "@stamp/wire";
+import { fromWire, ReplicaState, toWire } from "@stamp/wire";
+import type { Completer } from "./completer.ts";
+import type { Sealer } from "./sealer.ts";
+import type { Term } from "./term.ts";
+import { extentNode } from "./term.ts";
+
+const pageReplicas = 1_000;
+const pageTimeoutMs = 5_000;
+const pagePauseMs = 5;
+const lookTimeoutMs = 1_000;
+
+export class NodeSync {
+  readonly #term: Term;
+  readonly #sealer: Sealer;
+  readonly #completer: Completer;
+  /** By node: disk and incarnation that were compared, and when. */
+  readonly #compared = new Map<string, { readonly as: string; readonly atMs: number }>();
+  readonly #wanted = new Map<string, { readonly place: ReplicaPlace; readonly as: string }>();
+  #busy = false;
+
+  constructor(term: Term, sealer: Sealer, completer: Completer) {
+    this.#term = term;
+    this.#sealer = sealer;
+    this.#completer = completer;
+  }
+
+  /** At every report. */
+  heard(place: ReplicaPlace, incarnation: number): void {
+    const as = `${place.diskId} ${incarnation}`;
+    const known = this.#compared.get(place.nodeId);
+    const nowMs = this.#term.world.clock.monotonicMs();
+    if (known?.as === as && nowMs - known.atMs < this.#term.config.syncEveryMs) return;
+    this.#wanted.set(place.nodeId, { place, as });
+    void this.#work();
+  }
+
+  /** A replica that a report named and no record explains. */
+  async lookAgain(place: ReplicaPlace, id: ExtentId): Promise<void> {
+    const answer = await extentNode(this.#term, place.nodeId)?.getExtentReplica({ extentId: toWire(id) }, { timeoutMs: lookTimeoutMs });
+    if (this.#term.ended.aborted || !answer?.ok) return;
+    const why = this.#unexplained(place, id);
+    if (why !== undefined) this.#quarantine(place, answer.value, why);
+  }
+
+  /** Why no record explains that this replica is there; undefined: one does. */
+  #unexplained(place: ReplicaPlace, id: ExtentId): string | undefined {
+    const extent = this.#term.state.extent(id);
+    if (extent === undefined) return "the stream manager does not know the extent";
+    const places: readonly ReplicaPlace[] = [
+      ...extent.replicas,
+      ...extent.removed,
+      ...(extent.repair === undefined ? [] : [extent.repair]),
+    ];
+    return places.some((one) => samePlace(one, place)) ? undefined : "the extent has its replicas elsewhere";
+  }
+
+  #quarantine(place: ReplicaPlace, replica: ExtentReplica, why: string): void {
+    const { durableBytes, version } = replica;
+    this.#term.nodes.quarantine(place.nodeId, extentId(fromWire(replica.extentId)), {
+      durableBytes: fromWire(durableBytes),
+      version: fromWire(version),
+      why,
+    });
+  }
+
+  async #work(): Promise<void> {
+    if (this.#busy) return;
+    this.#busy = true;
+    for (let next = this.#next(); next !== undefined && !this.#term.ended.aborted; next = this.#next()) {
+      const { place, as } = next;
+      const done = await this.#compare(place);
+      if (done) this.#compared.set(place.nodeId, { as, atMs: this.#term.world.clock.monotonicMs() });
+    }
+    this.#busy = false;
+  }
+
+  #next(): { readonly place: ReplicaPlace; readonly as: string } | undefined {
+    for (const [nodeId, wanted] of this.#wanted) {
+      this.#wanted.delete(nodeId);
+      return wanted;
+    }
+    return undefined;
+  }
+
+  /** False: it did not answer to the end; the next report asks for it again. */
+  async #compare(place: ReplicaPlace): Promise<boolean> {
+    const { ended, nodes, world } = this.#term;
+    const expected = this.#expectedOn(place);
+    const stale = new Set(nodes.quarantined(place.nodeId).keys());
+    let at = 0;
+    let after = 0n;
+    for (let more = true; more; ) {
+      const answer = await extentNode(this.#term, place.nodeId)?.listExtentReplicas(
+        { afterExtentId: after, limit: pageReplicas },
+        { timeoutMs: pageTimeoutMs },
+      );
+      if (ended.aborted || !answer?.ok || !nodes.reachable(place)) return false;
+      more = answer.value.more && answer.value.replicas.length > 0;
+      for (const replica of answer.value.replicas) {
+        const id = extentId(fromWire(replica.extentId));
+        for (; at < expected.length && (expected[at] as ExtentId) < id; at++) this.#missing(place, expected[at] as ExtentId);
+        if (expected[at] === id) at += 1;
+        stale.delete(id);
+        this.#found(place, id, replica);
+      }
+      after = answer.value.replicas.at(-1)?.extentId ?? after;
+      await sleep(world.clock, pagePauseMs, ended);
+    }
+    for (; at < expected.length; at++) this.#missing(place, expected[at] as ExtentId);
+    for (const id of stale) nodes.release(place.nodeId, id);
+    return true;
+  }
+
+  /** In order: extents of which this disk should hold a replica. */
+  #expectedOn(place: ReplicaPlace): ExtentId[] {
+    const ids: ExtentId[] = [];
+    for (const { id, phase, replicas } of this.#term.state.extents()) {
+      if (phase !== "dropped" && phase !== "allocating" && replicas.some((replica) => samePlace(replica, place))) ids.push(id);
+    }
+    return ids.sort((a, b) => a - b);
+  }
+
+  #missing(place: ReplicaPlace, id: ExtentId): void {
+    this.#bringToEnd(place, id, true);
+  }
+
+  #found(place: ReplicaPlace, id: ExtentId, replica: ExtentReplica): void {
+    const { nodes, state } = this.#term;
+    if (this.#unexplained(place, id) !== undefined) {
+      void this.lookAgain(place, id);
+      return;
+    }
+    nodes.release(place.nodeId, id);
+    const extent = state.extent(id);
+    const otherwise = replica.sealedLengthBytes !== undefined && fromWire(replica.sealedLengthBytes) !== extent?.sealedLengthBytes;
+    const over = replica.restarted || replica.state !== ReplicaState.OPEN;
+    const sealed = replica.state === ReplicaState.SEALED && !(extent?.phase === "sealed" && otherwise);
+    this.#bringToEnd(place, id, extent?.phase === "sealed" ? !sealed : over);
+  }
+
+  /** Asks the node again under the records: what it answers makes the replica complete or broken. */
+  #bringToEnd(place: ReplicaPlace, id: ExtentId, needed: boolean): void {
+    if (!needed) return;
+    const extent = this.#term.state.extent(id);
+    if (extent?.phase === "open") void this.#sealer.seal(id, 0);
+    if (extent?.phase === "sealed") this.#completer.recheck(id, place.nodeId);
+  }
+}
