@@ -159,6 +159,16 @@ export const errorTable = {
   SystemInUse: [409, "This blob is in use by the system."],
   TargetConditionNotMet: [412, "The target condition specified using HTTP conditional header(s) is not met."],
   UnauthorizedBlobOverwrite: [403, "This request is not authorized to perform blob overwrites."],
+  // ---- queues
+  InvalidMarker: [400, "The specified marker is invalid."],
+  MessageNotFound: [404, "The specified message does not exist."],
+  MessageTooLarge: [400, "The message exceeds the maximum allowed size."],
+  PopReceiptMismatch: [400, "The specified pop receipt did not match the pop receipt for a dequeued message."],
+  QueueAlreadyExists: [409, "The specified queue already exists."],
+  QueueBeingDeleted: [409, "The specified queue is being deleted."],
+  QueueDisabled: [409, "The specified queue has been disabled by the administrator."],
+  QueueNotEmpty: [409, "The specified queue is not empty."],
+  QueueNotFound: [404, "The specified queue does not exist."],
 } as const;
 
 export type ErrorCode = keyof typeof errorTable;

@@ -12,6 +12,8 @@ const behaviours = {
   quotedEtags: "2011-08-18",
   /** A Content-Length of 0 is signed as the empty text, not as "0". */
   zeroLengthSignedEmpty: "2015-02-21",
+  /** A message may live for any time, or for ever (-1); before, for a week at most. */
+  anyTimeToLive: "2017-07-29",
   /** Content-MD5 of a Put Block is answered only when the request had it, and x-ms-content-crc64 exists. */
   contentCrc64: "2019-02-02",
   /** Service properties have DeleteRetentionPolicy, StaticWebsite, and in the former AllowPermanentDelete. */

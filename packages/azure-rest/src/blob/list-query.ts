@@ -35,6 +35,7 @@ const blobIncludes: ReadonlySet<string> = new Set([
   "versions",
 ]);
 const containerIncludes: ReadonlySet<string> = new Set(["metadata", "deleted", "system"]);
+const queueIncludes: ReadonlySet<string> = new Set(["metadata"]);
 
 const markerStart = "2!";
 
@@ -46,7 +47,7 @@ export function decodeMarker(marker: string): string | undefined {
   return bytes && decodeUtf8(bytes);
 }
 
-export function parseListQuery(query: Query, of: "blobs" | "containers"): Parsed<ListQuery> {
+export function parseListQuery(query: Query, of: "blobs" | "containers" | "queues"): Parsed<ListQuery> {
   const echo: ListQuery["echo"] = {};
   const prefix = queryValue(query, "prefix");
   const delimiter = of === "blobs" ? queryValue(query, "delimiter") : undefined;
@@ -68,7 +69,7 @@ export function parseListQuery(query: Query, of: "blobs" | "containers"): Parsed
     echo.maxResults = maxResults;
   }
   const include = new Set<string>();
-  const known = of === "blobs" ? blobIncludes : containerIncludes;
+  const known = of === "blobs" ? blobIncludes : of === "containers" ? containerIncludes : queueIncludes;
   for (const item of (query.get("include") ?? []).join(",").split(",")) {
     const name = item.trim().toLowerCase();
     if (name === "") continue;

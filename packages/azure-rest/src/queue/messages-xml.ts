@@ -1,0 +1,88 @@
+/** Messages and lists of queues in XML. A message's text goes out as it came in: what was escaped is escaped again, nothing else changes. */
+import { utf8 } from "@stamp/base";
+import { formatRfc1123 } from "../dates.ts";
+import { type Parsed, parsed, rejected } from "../rest-error.ts";
+import { childOf, missingNode, parseXml } from "../xml.ts";
+import { element, escapeXml, needsEncoding } from "../xml-text.ts";
+
+/** As the service counts it: UTF-8, after unescaping. */
+export const messageTextBytesMax: number = 64 * 1024;
+/** Of the XML, escapes included. */
+export const messageBodyBytesMax: number = 2 * messageTextBytesMax + 512;
+
+const declaration = '<?xml version="1.0" encoding="utf-8"?>';
+
+/** The text of `<QueueMessage><MessageText>`. */
+export function parseMessage(body: Uint8Array): Parsed<string> {
+  const root = parseXml(body, messageBodyBytesMax);
+  if (!root.ok) return root;
+  if (root.value.name !== "QueueMessage") return rejected("InvalidXmlDocument");
+  const text = childOf(root.value, "MessageText");
+  if (!text) return missingNode("MessageText");
+  if (text.children.length > 0) return rejected("UnsupportedXmlNode", { XmlNodeName: text.children[0]?.name ?? "" });
+  // A reference may name a character that XML can't carry: it could never be given back.
+  if (needsEncoding(text.text)) return rejected("InvalidXmlDocument");
+  const bytes = utf8(text.text).length;
+  if (bytes > messageTextBytesMax) return rejected("RequestBodyTooLarge", { MaxLimit: String(messageTextBytesMax) });
+  return parsed(text.text);
+}
+
+export interface ShownMessage {
+  readonly messageId: string;
+  readonly insertedMs: number;
+  /** Undefined: never. */
+  readonly expiresMs: number | undefined;
+  readonly dequeueCount: number;
+  readonly popReceipt: string;
+  readonly visibleMs: number;
+  readonly text: string;
+}
+
+/** What the service shows for a message that never expires. */
+const never = "Fri, 31 Dec 9999 23:59:59 GMT";
+
+/** Put: all but the count and the text. Get: everything. Peek: neither receipt nor when it is visible. */
+export function messagesXml(messages: readonly ShownMessage[], of: "put" | "get" | "peek"): string {
+  let text = `${declaration}<QueueMessagesList>`;
+  for (const message of messages) {
+    const { messageId, insertedMs, expiresMs, dequeueCount, popReceipt, visibleMs } = message;
+    text += `<QueueMessage><MessageId>${messageId}</MessageId><InsertionTime>${formatRfc1123(insertedMs)}</InsertionTime>`;
+    text += `<ExpirationTime>${expiresMs === undefined ? never : formatRfc1123(expiresMs)}</ExpirationTime>`;
+    if (of !== "peek") text += `<PopReceipt>${popReceipt}</PopReceipt><TimeNextVisible>${formatRfc1123(visibleMs)}</TimeNextVisible>`;
+    if (of !== "put") text += `<DequeueCount>${dequeueCount}</DequeueCount>${element("MessageText", message.text)}`;
+    text += "</QueueMessage>";
+  }
+  return `${text}</QueueMessagesList>`;
+}
+
+export interface ListedQueue {
+  readonly name: string;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+export interface QueueListEcho {
+  readonly serviceEndpoint: string;
+  readonly prefix?: string;
+  readonly marker?: string;
+  readonly maxResults?: number;
+  readonly includeMetadata: boolean;
+}
+
+/** `nextMarker`: as it will be sent back; empty at the end. */
+export function listQueuesXml(echo: QueueListEcho, queues: readonly ListedQueue[], nextMarker: string): string {
+  let text = `${declaration}<EnumerationResults ServiceEndpoint="${escapeXml(echo.serviceEndpoint)}">`;
+  if (echo.prefix !== undefined) text += element("Prefix", echo.prefix);
+  if (echo.marker !== undefined) text += element("Marker", echo.marker);
+  if (echo.maxResults !== undefined) text += `<MaxResults>${echo.maxResults}</MaxResults>`;
+  text += "<Queues>";
+  for (const { name, metadata } of queues) {
+    text += `<Queue>${element("Name", name)}`;
+    if (echo.includeMetadata) {
+      text += "<Metadata>";
+      for (const key in metadata) text += element(key, metadata[key] as string);
+      text += "</Metadata>";
+    }
+    text += "</Queue>";
+  }
+  return `${text}</Queues>${nextMarker === "" ? "<NextMarker />" : element("NextMarker", nextMarker)}</EnumerationResults>`;
+}
