@@ -1,0 +1,16 @@
+/** A request of the Queue service whose operation is known. */
+import type { Parsed, QueueResource, Target } from "@stamp/azure-rest";
+import { type LocatedQueue, locateQueue, type QueueAddress } from "../../queues.ts";
+import type { Answer, Exchange } from "../exchange.ts";
+
+export interface QueueExchange extends Exchange {
+  readonly target: Target & QueueResource;
+}
+
+export type QueueOperationHandler = (exchange: QueueExchange) => Promise<Answer>;
+
+export const addressOf = ({ target: { account, queue = "" } }: QueueExchange): QueueAddress => ({ account, queue });
+
+/** The queue of the request, by a read of its row that is sent now or later. */
+export const queueOfRequest = (exchange: QueueExchange): Promise<Parsed<LocatedQueue>> =>
+  locateQueue(exchange.objects, addressOf(exchange), exchange.limits());

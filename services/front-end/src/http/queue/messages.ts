@@ -1,0 +1,114 @@
+/** Operations on the messages of a queue. */
+import {
+  formatRfc1123,
+  messageBodyBytesMax,
+  messagesXml,
+  type Parsed,
+  parseMessage,
+  parseMessageCount,
+  parsePopReceipt,
+  parsePutTimes,
+  parsed,
+  parseTakeTimeout,
+  parseUpdateTimeout,
+  type ShownMessage,
+} from "@stamp/azure-rest";
+import { utf8 } from "@stamp/base";
+import type { QueueMessage } from "@stamp/wire";
+import { executeOnQueue, messagesOf } from "../../queues.ts";
+import { documentBody } from "../body.ts";
+import { type Answer, respond } from "../exchange.ts";
+import { type QueueExchange, queueOfRequest } from "./exchange.ts";
+
+const xml = { "Content-Type": "application/xml" } as const;
+/** What one poll sees is nothing for anybody in between to keep. */
+const uncached = { ...xml, "Cache-Control": "no-cache" } as const;
+
+const shown = (message: QueueMessage): ShownMessage => ({
+  ...message,
+  insertedMs: Number(message.insertedMs),
+  expiresMs: message.expiresMs === undefined ? undefined : Number(message.expiresMs),
+  visibleMs: Number(message.visibleMs),
+});
+
+async function textOfBody(exchange: QueueExchange): Promise<Parsed<string>> {
+  const body = await documentBody(exchange, messageBodyBytesMax);
+  return body.ok ? parseMessage(body.value) : body;
+}
+
+export async function putMessage(exchange: QueueExchange): Promise<Answer> {
+  const times = parsePutTimes(exchange.target.query, exchange.version);
+  if (!times.ok) return times;
+  const text = await textOfBody(exchange);
+  if (!text.ok) return text;
+  const queue = await queueOfRequest(exchange);
+  if (!queue.ok) return queue;
+  const { visibilityTimeoutSeconds, timeToLiveSeconds } = times.value;
+  const value = { queue: queue.value, text: text.value, visibilityTimeoutSeconds, timeToLiveSeconds: BigInt(timeToLiveSeconds) };
+  const put = await executeOnQueue(exchange.objects, { case: "putMessage", value }, "message", exchange.limits());
+  return put.ok ? respond(201, xml, utf8(messagesXml([shown(put.value)], "put"))) : put;
+}
+
+export async function getMessages(exchange: QueueExchange): Promise<Answer> {
+  const { query } = exchange.target;
+  const count = parseMessageCount(query);
+  if (!count.ok) return count;
+  const visibilityTimeoutSeconds = parseTakeTimeout(query);
+  if (!visibilityTimeoutSeconds.ok) return visibilityTimeoutSeconds;
+  const queue = await queueOfRequest(exchange);
+  if (!queue.ok) return queue;
+  const value = { queue: queue.value, count: count.value, visibilityTimeoutSeconds: visibilityTimeoutSeconds.value };
+  const messages = await messagesOf(exchange.objects, { case: "getMessages", value }, exchange.limits());
+  return messages.ok ? respond(200, uncached, utf8(messagesXml(messages.value.map(shown), "get"))) : messages;
+}
+
+export async function peekMessages(exchange: QueueExchange): Promise<Answer> {
+  const count = parseMessageCount(exchange.target.query);
+  if (!count.ok) return count;
+  const queue = await queueOfRequest(exchange);
+  if (!queue.ok) return queue;
+  const value = { queue: queue.value, count: count.value };
+  const messages = await messagesOf(exchange.objects, { case: "peekMessages", value }, exchange.limits());
+  return messages.ok ? respond(200, uncached, utf8(messagesXml(messages.value.map(shown), "peek"))) : messages;
+}
+
+export async function clearMessages(exchange: QueueExchange): Promise<Answer> {
+  const queue = await queueOfRequest(exchange);
+  if (!queue.ok) return queue;
+  const value = { kind: { case: "clearMessages", value: { queue: queue.value } } } as const;
+  const cleared = await exchange.objects.execute({ case: "queue", value }, "done", exchange.limits());
+  return cleared.ok ? respond(204) : cleared;
+}
+
+/** Without a body only the time changes. */
+export async function updateMessage(exchange: QueueExchange): Promise<Answer> {
+  const popReceipt = parsePopReceipt(exchange.target.query);
+  if (!popReceipt.ok) return popReceipt;
+  const visibilityTimeoutSeconds = parseUpdateTimeout(exchange.target.query);
+  if (!visibilityTimeoutSeconds.ok) return visibilityTimeoutSeconds;
+  const hasBody = (exchange.headers["content-length"] ?? "0") !== "0";
+  const text = hasBody ? await textOfBody(exchange) : parsed(undefined);
+  if (!text.ok) return text;
+  const queue = await queueOfRequest(exchange);
+  if (!queue.ok) return queue;
+  const which = { queue: queue.value, messageId: exchange.target.messageId ?? "", popReceipt: popReceipt.value };
+  const change = { visibilityTimeoutSeconds: visibilityTimeoutSeconds.value, ...(text.value === undefined ? {} : { text: text.value }) };
+  const value = { ...which, ...change };
+  const updated = await executeOnQueue(exchange.objects, { case: "updateMessage", value }, "message", exchange.limits());
+  if (!updated.ok) return updated;
+  return respond(204, {
+    "x-ms-popreceipt": updated.value.popReceipt,
+    "x-ms-time-next-visible": formatRfc1123(Number(updated.value.visibleMs)),
+  });
+}
+
+export async function deleteMessage(exchange: QueueExchange): Promise<Answer> {
+  const popReceipt = parsePopReceipt(exchange.target.query);
+  if (!popReceipt.ok) return popReceipt;
+  const queue = await queueOfRequest(exchange);
+  if (!queue.ok) return queue;
+  const { messageId = "" } = exchange.target;
+  const value = { kind: { case: "deleteMessage", value: { queue: queue.value, messageId, popReceipt: popReceipt.value } } } as const;
+  const gone = await exchange.objects.execute({ case: "queue", value }, "done", exchange.limits());
+  return gone.ok ? respond(204) : gone;
+}

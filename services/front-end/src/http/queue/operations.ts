@@ -1,0 +1,24 @@
+/** Which function serves which operation of the Queue service. */
+import type { QueueOperationName } from "@stamp/azure-rest";
+import { getServiceProperties, setServiceProperties, analyticsUnsupported } from "../service-properties.ts";
+import type { QueueOperationHandler } from "./exchange.ts";
+import { clearMessages, deleteMessage, getMessages, peekMessages, putMessage, updateMessage } from "./messages.ts";
+import { createQueue, deleteQueue, getQueueAcl, getQueueMetadata, listQueues, setQueueAcl, setQueueMetadata } from "./queues.ts";
+
+export const operationHandlers: Readonly<Record<QueueOperationName, QueueOperationHandler>> = {
+  ListQueues: listQueues,
+  GetQueueServiceProperties: (exchange) => getServiceProperties(exchange, "queue"),
+  SetQueueServiceProperties: (exchange) => setServiceProperties(exchange, "queue", analyticsUnsupported),
+  CreateQueue: createQueue,
+  DeleteQueue: deleteQueue,
+  GetQueueMetadata: getQueueMetadata,
+  SetQueueMetadata: setQueueMetadata,
+  GetQueueAcl: getQueueAcl,
+  SetQueueAcl: setQueueAcl,
+  PutMessage: putMessage,
+  GetMessages: getMessages,
+  PeekMessages: peekMessages,
+  ClearMessages: clearMessages,
+  UpdateMessage: updateMessage,
+  DeleteMessage: deleteMessage,
+};

@@ -1,0 +1,38 @@
+/** The Queue service. */
+import {
+  checkQueueName,
+  errorBody,
+  formatIso,
+  parseQueueResource,
+  parsed,
+  queueAuthorization,
+  recognizeQueue,
+  signedQueueResource,
+} from "@stamp/azure-rest";
+import type { RestService } from "../service.ts";
+import { operationHandlers } from "./operations.ts";
+
+export const queueService = (hostSuffixes: readonly string[]): RestService => ({
+  name: "queue",
+  serverName: "Stamp-Queue/1.0",
+  hostSuffixes,
+  resource(target) {
+    const resource = parseQueueResource(target);
+    return resource.ok ? parsed(signedQueueResource(resource.value)) : resource;
+  },
+  recognize(method, target) {
+    const resource = parseQueueResource(target);
+    if (!resource.ok) return resource;
+    const name = resource.value.queue === undefined ? undefined : checkQueueName(resource.value.queue);
+    if (name && !name.ok) return name;
+    const named = { ...target, ...resource.value };
+    const operation = recognizeQueue(method, named);
+    if (!operation.ok) return operation;
+    return parsed({
+      name: operation.value,
+      authorization: queueAuthorization[operation.value],
+      serve: (exchange) => operationHandlers[operation.value]({ ...exchange, target: named }),
+    });
+  },
+  errorBody: (error, { requestId, nowMs }) => ({ contentType: "application/xml", text: errorBody(error, requestId, formatIso(nowMs)) }),
+});
