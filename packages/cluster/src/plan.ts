@@ -2,7 +2,8 @@
  * Which processes a local cluster is made of, and how each is started. Pure: a configuration in, a list out, in the order of a cold start.
  *
  *   portBase         blob          (the second front-end: + 10, …)
- *   portBase + 1, 2  queue, table  (reserved)
+ *   portBase + 1     queue
+ *   portBase + 2     table         (reserved)
  *   portBase + 100…  gRPC of each process
  *   portBase + 200…  readiness and liveness of each process (`/ready`, `/live`)
  */
@@ -109,7 +110,12 @@ function settingsOf(
     case "front-end": {
       const blobPort = config.portBase + (number - 1) * portsPerFrontEnd;
       ports.set(blobPort, number === 1 ? "blob" : `blob of front-end-${number}`);
-      return { blobListen: `${host}:${blobPort}`, allowDevelopmentAccount: config.allowDevelopmentAccount };
+      ports.set(blobPort + 1, number === 1 ? "queue" : `queue of front-end-${number}`);
+      return {
+        blobListen: `${host}:${blobPort}`,
+        queueListen: `${host}:${blobPort + 1}`,
+        allowDevelopmentAccount: config.allowDevelopmentAccount,
+      };
     }
   }
 }

@@ -18,6 +18,7 @@ export interface PlanOptions {
   readonly extentNodes: number;
   readonly partitionServers: number;
   readonly blobListen: string;
+  readonly queueListen: string;
 }
 
 const mebibyte = 1024 * 1024;
@@ -52,7 +53,10 @@ export function plan(options: PlanOptions): PlannedRole[] {
     })),
     {
       name: "front-end-1",
-      make: (world) => new FrontEndRole(world, frontEndConfigSchema.parse({ ...of("front-end-1"), blobListen: options.blobListen })),
+      make: (world) => {
+        const { blobListen, queueListen } = options;
+        return new FrontEndRole(world, frontEndConfigSchema.parse({ ...of("front-end-1"), blobListen, queueListen }));
+      },
     },
   ];
 }

@@ -15,7 +15,7 @@ export interface StartOptions {
   /** Everything that is kept. Without it a temporary folder that `stop` removes. A folder of an earlier start has its data. */
   readonly dataDir?: string;
   /** Where HTTP is served, on loopback; 0 (the default) for any free port. */
-  readonly ports?: { readonly blob?: number };
+  readonly ports?: { readonly blob?: number; readonly queue?: number };
   /** 3 is the least for three copies; default 3. */
   readonly extentNodes?: number;
   /** Default 1. */
@@ -26,8 +26,8 @@ export interface StartOptions {
 }
 
 export interface Stamp {
-  readonly endpoints: { readonly blob: string };
-  /** For `BlobServiceClient.fromConnectionString`. */
+  readonly endpoints: { readonly blob: string; readonly queue: string };
+  /** For `BlobServiceClient.fromConnectionString`, `QueueServiceClient.fromConnectionString`. */
   readonly connectionString: string;
   readonly dataDir: string;
   /** Ends every role cleanly. Idempotent. */
@@ -37,26 +37,33 @@ export interface Stamp {
 const account = "devstoreaccount1";
 const accountKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 const host = "127.0.0.1";
+/** Of every service that has a door. */
+const services = ["blob", "queue"] as const;
+type ServiceName = (typeof services)[number];
 
 /** Resolves when it serves. Throws FailureError, with whom it waited for, when that takes longer than `readyTimeoutMs`. */
 export async function startStamp(options: StartOptions = {}): Promise<Stamp> {
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), "stamp-"));
   mkdirSync(dataDir, { recursive: true });
   const logger = options.logger ?? silentLogger;
-  const listen = `${host}:${options.ports?.blob ?? 0}`;
+  const listen = (service: ServiceName): string => {
+    const address = `${host}:${options.ports?.[service] ?? 0}`;
+    return isLoopback(address) ? address : `${host}:0`;
+  };
   const roles = plan({
     init: !existsSync(join(dataDir, "lock-service-1")),
     extentNodes: options.extentNodes ?? 3,
     partitionServers: options.partitionServers ?? 1,
-    blobListen: isLoopback(listen) ? listen : `${host}:0`,
+    blobListen: listen("blob"),
+    queueListen: listen("queue"),
   });
   const network = new InProcessNetwork();
   const started: { readonly name: string; readonly role: Role; readonly world: World }[] = [];
-  let http: HttpListener | undefined;
+  const doors = new Map<ServiceName, HttpListener>();
   let stopping: Promise<void> | undefined;
 
   const end = async (): Promise<void> => {
-    await http?.close();
+    for (const door of doors.values()) await door.close();
     for (const { role, world } of started.splice(0).reverse()) {
       await role.stop();
       await world.transport.close();
@@ -91,17 +98,20 @@ export async function startStamp(options: StartOptions = {}): Promise<Stamp> {
     await Promise.all(others.map(({ role }) => role.start()));
     await ready(started, timeoutMs);
     const frontEnd = started.at(-1)?.role as FrontEndRole;
-    http = await serveHttp(frontEnd.blob, { listen, logger });
+    for (const service of services) doors.set(service, await serveHttp(frontEnd[service], { listen: listen(service), logger }));
   } catch (error) {
     await stop();
     throw error;
   } finally {
     clearInterval(alive);
   }
-  const blob = `http://${http.address}/${account}`;
+  const endpoint = (service: ServiceName): string => `http://${doors.get(service)?.address}/${account}`;
+  const endpoints = { blob: endpoint("blob"), queue: endpoint("queue") };
   return {
-    endpoints: { blob },
-    connectionString: `DefaultEndpointsProtocol=http;AccountName=${account};AccountKey=${accountKey};BlobEndpoint=${blob};`,
+    endpoints,
+    connectionString:
+      `DefaultEndpointsProtocol=http;AccountName=${account};AccountKey=${accountKey};` +
+      `BlobEndpoint=${endpoints.blob};QueueEndpoint=${endpoints.queue};`,
     dataDir,
     stop,
   };

@@ -25,6 +25,8 @@ export interface FrontEndConfig {
   readonly dataDir: string;
   readonly blobListen: string;
   readonly hostSuffixes: readonly string[];
+  readonly queueListen: string;
+  readonly queueHostSuffixes: readonly string[];
   readonly allowDevelopmentAccount: boolean;
   readonly requestTimeoutMs: number;
   readonly readAttemptTimeoutMs: number;
@@ -52,6 +54,11 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
   hostSuffixes: names
     .default(["blob.localhost"])
     .describe("Suffixes of host names whose first label is the account (acct.blob.localhost); otherwise it is first in the path"),
+  queueListen: z
+    .string()
+    .default("127.0.0.1:10001")
+    .describe("Where it serves the Queue REST API over HTTP, host:port; empty for not at all"),
+  queueHostSuffixes: names.default(["queue.localhost"]).describe("As hostSuffixes, for the Queue service"),
   allowDevelopmentAccount: flag
     .default(false)
     .describe("Serve the well-known key of devstoreaccount1 also where others than this machine can connect"),

@@ -9,26 +9,32 @@ import { FrontEnd } from "@stamp/wire";
 import { Accounts } from "./accounts.ts";
 import { ByteBudget } from "./byte-budget.ts";
 import { type FrontEndConfig, isLoopback } from "./config.ts";
-import { ContainerRows } from "./container-rows.ts";
 import { frontEndHandlers } from "./grpc.ts";
 import type { BearerTokens } from "./http/bearer.ts";
 import { blobService } from "./http/blob/service.ts";
 import { HttpDoor } from "./http/door.ts";
+import { queueService } from "./http/queue/service.ts";
+import type { RestService } from "./http/service.ts";
 import { MapCache } from "./map-cache.ts";
 import { Objects } from "./objects.ts";
-import { Router } from "./router.ts";
+import { ParentRows } from "./parent-rows.ts";
+import { Queues } from "./queues.ts";
+import { type CallLimits, Router } from "./router.ts";
 
 export class FrontEndRole implements Role {
   /** The Blob service over HTTP. */
   readonly blob: HttpHandler;
+  /** The Queue service over HTTP. */
+  readonly queue: HttpHandler;
   readonly #world: World;
   readonly #config: FrontEndConfig;
   readonly #map: MapCache;
   readonly #router: Router;
-  readonly #containers: ContainerRows;
+  readonly #containers: ParentRows;
   readonly #uploads: ByteBudget;
   readonly #downloads: ByteBudget;
-  readonly #door: HttpDoor;
+  readonly #blobDoor: HttpDoor;
+  readonly #queueDoor: HttpDoor;
   readonly #accounts: Accounts;
   readonly #objects: Objects;
   #identity: Identity | undefined;
@@ -40,13 +46,15 @@ export class FrontEndRole implements Role {
     this.#config = config;
     this.#map = new MapCache(world, config);
     this.#router = new Router(world, this.#map, config);
-    this.#containers = new ContainerRows(world, this.#router, { readTimeoutMs: config.requestTimeoutMs });
+    const readContainer = (account: string, container: string, limits: CallLimits) =>
+      this.#router.execute({ case: "getContainer", value: { account, container } }, limits);
+    this.#containers = new ParentRows(world, readContainer, { readTimeoutMs: config.requestTimeoutMs });
     this.#uploads = new ByteBudget(config.uploadBytesMax);
     this.#downloads = new ByteBudget(config.downloadBytesMax);
     this.#accounts = new Accounts(world, this.#router, {
       accountCacheMs: config.accountCacheMs,
       accountsMax: config.accountsMax,
-      allowWellKnownKey: config.allowDevelopmentAccount || (isLoopback(config.blobListen) && isLoopback(config.listen)),
+      allowWellKnownKey: config.allowDevelopmentAccount || [config.blobListen, config.queueListen, config.listen].every(isLoopback),
       lookupTimeoutMs: config.requestTimeoutMs,
     });
     this.#objects = new Objects({
@@ -54,19 +62,17 @@ export class FrontEndRole implements Role {
       config,
       router: this.#router,
       containers: this.#containers,
+      queues: new Queues(world, this.#router, config),
       reader: new StreamClient(world, { lockService: config.lockService }).reader,
       uploads: this.#uploads,
       downloads: this.#downloads,
     });
-    this.#door = new HttpDoor({
-      world,
-      config,
-      service: blobService(config.hostSuffixes),
-      objects: this.#objects,
-      accounts: this.#accounts,
-      tokens,
-    });
-    this.blob = (request) => this.#door.handle(request);
+    const { objects, accounts } = { objects: this.#objects, accounts: this.#accounts };
+    const doorOf = (service: RestService): HttpDoor => new HttpDoor({ world, config, service, objects, accounts, tokens });
+    this.#blobDoor = doorOf(blobService(config.hostSuffixes));
+    this.blob = (request) => this.#blobDoor.handle(request);
+    this.#queueDoor = doorOf(queueService(config.queueHostSuffixes));
+    this.queue = (request) => this.#queueDoor.handle(request);
   }
 
   get address(): string {
@@ -111,17 +117,18 @@ export class FrontEndRole implements Role {
         containerRowReads: this.#containers.reads,
         uploadBytes: this.#uploads.usedBytes,
         downloadBytes: this.#downloads.usedBytes,
-        ...this.#door.counters,
+        ...this.#blobDoor.counters,
+        queue: this.#queueDoor.counters,
       },
     };
   }
 
-  /** Ready means that a blob can be put: the map is known, and the ranges that blobs and accounts need are served. */
+  /** Ready means that everything can be served: the map is known, and the ranges of all services and of accounts are served. */
   #waitingFor(): string[] {
     const map = this.#map.current;
     if (!map) return ["the partition map (partition-manager)"];
     const waiting: string[] = [];
-    for (const table of ["Account", "Blob"] as const) {
+    for (const table of ["Account", "Blob", "Message"] as const) {
       const ranges = map.ranges.filter((range) => range.table === table);
       if (ranges.length === 0 || ranges.some((range) => !range.loaded)) waiting.push(`a partition server for table ${table}`);
     }

@@ -6,5 +6,8 @@ await runService({
   role: "front-end",
   schema: frontEndConfigSchema,
   create: (world, config) => new FrontEndRole(world, config),
-  doors: (role, config) => [{ name: "blob", listen: config.blobListen, handler: role.blob }],
+  doors: (role, config) => [
+    { name: "blob", listen: config.blobListen, handler: role.blob },
+    { name: "queue", listen: config.queueListen, handler: role.queue },
+  ],
 });

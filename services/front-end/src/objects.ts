@@ -10,9 +10,11 @@ import type { Blob, BlobContent, Container, ListedBlob, Place } from "@stamp/wir
 import { fromWire, toWire } from "@stamp/wire";
 import type { ByteBudget } from "./byte-budget.ts";
 import type { FrontEndConfig } from "./config.ts";
-import type { ContainerRows } from "./container-rows.ts";
 import { Download } from "./download.ts";
 import { restErrorOf } from "./failures.ts";
+import { overRanges } from "./over-ranges.ts";
+import type { ParentRows } from "./parent-rows.ts";
+import type { Queues } from "./queues.ts";
 import type { CallLimits, OperationKind, ResultKind, ResultValues, Router } from "./router.ts";
 import { receiveBody, type Uploaded } from "./upload.ts";
 
@@ -20,7 +22,8 @@ export interface ObjectsParts {
   readonly world: World;
   readonly config: FrontEndConfig;
   readonly router: Router;
-  readonly containers: ContainerRows;
+  readonly containers: ParentRows;
+  readonly queues: Queues;
   readonly reader: ExtentReader;
   readonly uploads: ByteBudget;
   readonly downloads: ByteBudget;
@@ -96,7 +99,8 @@ export class Objects {
   ): Promise<Parsed<{ containers: Container[]; nextMarker: string }>> {
     const containers: Container[] = [];
     const kind = (maxResults: number): OperationKind => ({ case: "listContainers", value: { ...question, maxResults } });
-    const nextMarker = await this.#overRanges(kind, question.maxResults, "containers", limits, {
+    const nextMarker = await overRanges(this.parts.router, kind, question.maxResults, limits, {
+      read: (outcome) => answered(outcome, "containers"),
       take: (page) => {
         containers.push(...page.containers);
         return page.containers.length;
@@ -120,7 +124,8 @@ export class Objects {
       const last = entries.at(-1)?.kind;
       return !(of === "prefix" && last?.case === "prefix" && last.value === name);
     };
-    const nextMarker = await this.#overRanges(kind, question.maxResults, "blobs", limits, {
+    const nextMarker = await overRanges(this.parts.router, kind, question.maxResults, limits, {
+      read: (outcome) => answered(outcome, "blobs"),
       take: (page) => {
         const fresh = page.entries.filter((entry, index) => index > 0 || isNew(entry));
         entries.push(...fresh);
@@ -132,41 +137,6 @@ export class Objects {
       },
     });
     return nextMarker.ok ? parsed({ entries, nextMarker: nextMarker.value }) : nextMarker;
-  }
-
-  /** Range after range until the page is full or nothing follows; the marker of the next page. */
-  async #overRanges<C extends "containers" | "blobs">(
-    kind: (maxResults: number) => OperationKind,
-    maxResults: number,
-    expected: C,
-    limits: CallLimits,
-    page: {
-      /** Adds what is new; how many that is. */
-      readonly take: (page: ResultValues[C]) => number;
-      /** The first name that would be new. */
-      readonly first: (page: ResultValues[C]) => string | undefined;
-    },
-  ): Promise<Parsed<string>> {
-    const { router } = this.parts;
-    let route = router.routeOf(kind(maxResults));
-    for (let left = maxResults; ; ) {
-      // A full page whose range ended: a little is asked of the next one, to learn where the next page starts.
-      const answer = await router.executeAt(route, kind(left === 0 ? 2 : left), limits);
-      if (!answer.ok) return { ok: false, error: restErrorOf(answer.failure) };
-      const { result, range } = answer.value;
-      const answerPage = answered({ ok: true, value: result }, expected);
-      if (!answerPage.ok) return answerPage;
-      const { nextMarker, rangeEnded } = answerPage.value;
-      if (left === 0) {
-        const first = page.first(answerPage.value);
-        if (first !== undefined) return parsed(first);
-      } else {
-        left -= page.take(answerPage.value);
-        if (nextMarker !== "") return parsed(nextMarker);
-      }
-      if (!rangeEnded || range.high.length === 0) return parsed("");
-      route = { table: route.table, key: range.high };
-    }
   }
 
   /** Everything of the body, verified by the caller before something refers to it. */
@@ -222,7 +192,7 @@ export class Objects {
 
 const late = refused("deadlineExceeded", "timeout", "the container's row was not read in time");
 
-function answered<C extends keyof ResultValues>(outcome: Outcome<ResultKind>, expected: C): Parsed<ResultValues[C]> {
+export function answered<C extends keyof ResultValues>(outcome: Outcome<ResultKind>, expected: C): Parsed<ResultValues[C]> {
   if (!outcome.ok) return { ok: false, error: restErrorOf(outcome.failure) };
   const result = outcome.value;
   if (result.case === "error") {

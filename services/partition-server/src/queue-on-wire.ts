@@ -3,7 +3,8 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Message, Queue, QueueName, QueueOperation, QueueResult } from "@stamp/objects";
 import type * as wire from "@stamp/wire";
 import { fromWire, toWire } from "@stamp/wire";
-import { missing } from "./operation-from-wire.ts";
+import { missing, signedIdentifierOf } from "./operation-from-wire.ts";
+import { signedIdentifierToWire } from "./result-to-wire.ts";
 
 export function queueOperationFromWire({ kind }: wire.QueueOperation): QueueOperation {
   switch (kind.case) {
@@ -13,6 +14,10 @@ export function queueOperationFromWire({ kind }: wire.QueueOperation): QueueOper
     case "setQueueMetadata": {
       const { account, queue, metadata } = kind.value;
       return { kind: { case: kind.case, value: { account, queue, metadata } } };
+    }
+    case "setQueueAcl": {
+      const { account, queue, signedIdentifiers } = kind.value;
+      return { kind: { case: kind.case, value: { account, queue, signedIdentifiers: signedIdentifiers.map(signedIdentifierOf) } } };
     }
     case "getQueue":
     case "deleteQueue": {
@@ -78,11 +83,12 @@ export function queueResultToWire({ kind }: QueueResult): MessageInitShape<typeo
   }
 }
 
-const queueToWire = ({ name, metadata, incarnation, created }: Queue): MessageInitShape<typeof wire.QueueSchema> => ({
-  name,
-  metadata: { ...metadata },
-  incarnation: toWire(incarnation),
-  created,
+const queueToWire = (queue: Queue): MessageInitShape<typeof wire.QueueSchema> => ({
+  name: queue.name,
+  metadata: { ...queue.metadata },
+  incarnation: toWire(queue.incarnation),
+  created: queue.created,
+  signedIdentifiers: queue.signedIdentifiers.map(signedIdentifierToWire),
 });
 
 const messageToWire = ({ expiresMs, insertedMs, visibleMs, ...same }: Message): MessageInitShape<typeof wire.QueueMessageSchema> => ({

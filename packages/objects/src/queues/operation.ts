@@ -3,6 +3,7 @@
  * absent parts. Times to wait are in seconds, as the REST API has them.
  */
 import type { Metadata } from "../operation.ts";
+import type { SignedIdentifier } from "../signed-identifiers.ts";
 
 export interface QueueAddress {
   readonly account: string;
@@ -54,6 +55,7 @@ export type QueueOperationKind =
   | { readonly case: "createQueue"; readonly value: QueueAddress & { readonly metadata: Metadata } }
   | { readonly case: "getQueue"; readonly value: QueueAddress }
   | { readonly case: "setQueueMetadata"; readonly value: QueueAddress & { readonly metadata: Metadata } }
+  | { readonly case: "setQueueAcl"; readonly value: QueueAddress & { readonly signedIdentifiers: readonly SignedIdentifier[] } }
   | { readonly case: "deleteQueue"; readonly value: QueueAddress }
   | { readonly case: "listQueues"; readonly value: ListQueues }
   | { readonly case: "putMessage"; readonly value: PutMessage }
@@ -73,6 +75,7 @@ export interface Queue {
   readonly name: string;
   readonly metadata: Metadata;
   readonly incarnation: number;
+  readonly signedIdentifiers: readonly SignedIdentifier[];
   /** By this operation. */
   readonly created: boolean;
 }

@@ -2,7 +2,7 @@
 import type { Plan, PlanContext } from "../plan.ts";
 import { clearMessages, countMessages, deleteMessage, getMessages, peekMessages, putMessage, updateMessage } from "./messages.ts";
 import type { QueueOperation } from "./operation.ts";
-import { createQueue, deleteQueue, getQueue, listQueues, setQueueMetadata } from "./queues.ts";
+import { createQueue, deleteQueue, getQueue, listQueues, setQueueAcl, setQueueMetadata } from "./queues.ts";
 
 export function planOfQueue({ kind }: QueueOperation, context: PlanContext): Plan {
   switch (kind.case) {
@@ -12,6 +12,8 @@ export function planOfQueue({ kind }: QueueOperation, context: PlanContext): Pla
       return getQueue(kind.value);
     case "setQueueMetadata":
       return setQueueMetadata(kind.value);
+    case "setQueueAcl":
+      return setQueueAcl(kind.value);
     case "deleteQueue":
       return deleteQueue(kind.value);
     case "listQueues":

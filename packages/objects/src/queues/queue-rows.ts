@@ -5,6 +5,7 @@ import type { Metadata } from "../operation.ts";
 import { intact } from "../plan.ts";
 import { dateTimeOfMs, decodeRow, encodeRow, msOfDateTime } from "../rows/row.ts";
 import { messageSchema } from "../rows/schemas.ts";
+import { decodeSignedIdentifiers, encodeSignedIdentifiers, type SignedIdentifier } from "../signed-identifiers.ts";
 import type { Queue } from "./operation.ts";
 import type { Position } from "./queue-keys.ts";
 
@@ -12,6 +13,7 @@ export interface QueueState {
   readonly createdMs: number;
   readonly metadata: Metadata;
   readonly incarnation: number;
+  readonly signedIdentifiers: readonly SignedIdentifier[];
 }
 
 /** What all operations on the messages of one queue share. */
@@ -60,17 +62,24 @@ export const encodeQueue = (state: QueueState): Uint8Array =>
     created: dateTimeOfMs(state.createdMs),
     metadata: dictionaryOf(state.metadata),
     incarnation: BigInt(state.incarnation),
+    signedIdentifiers: encodeSignedIdentifiers(state.signedIdentifiers),
   });
 
 export function decodeQueue(bytes: Uint8Array): QueueState {
   const row = intact(decodeRow(messageSchema, bytes));
-  return { createdMs: ms(row.created), metadata: metadataOf(row.metadata), incarnation: int(row.incarnation) };
+  return {
+    createdMs: ms(row.created),
+    metadata: metadataOf(row.metadata),
+    incarnation: int(row.incarnation),
+    signedIdentifiers: decodeSignedIdentifiers(row.signedIdentifiers),
+  };
 }
 
 export const queueOf = (name: string, state: QueueState, created = false): Queue => ({
   name,
   metadata: state.metadata,
   incarnation: state.incarnation,
+  signedIdentifiers: state.signedIdentifiers,
   created,
 });
 

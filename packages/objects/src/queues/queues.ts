@@ -7,6 +7,7 @@ import { afterPrefix } from "../object-keys.ts";
 import type { Metadata } from "../operation.ts";
 import { answer, type Decision, done, fail, getRow, intact, type Plan, type PlanContext, type RowWrite, scanRows } from "../plan.ts";
 import { decodeKey } from "../rows/key.ts";
+import type { SignedIdentifier } from "../signed-identifiers.ts";
 import type { ListQueues, Queue, QueueAddress, QueueResultKind } from "./operation.ts";
 import { queueKey, queuesPrefix } from "./queue-keys.ts";
 import { decodeQueue, encodeQueue, type QueueState, queueOf } from "./queue-rows.ts";
@@ -33,7 +34,12 @@ export function* createQueue(value: QueueAddress & { readonly metadata: Metadata
       ? result({ case: "queue", value: queueOf(value.queue, there) })
       : fail("QueueAlreadyExists");
   }
-  const state: QueueState = { createdMs: Math.floor(context.wallMs), metadata: value.metadata, incarnation: context.sequence };
+  const state: QueueState = {
+    createdMs: Math.floor(context.wallMs),
+    metadata: value.metadata,
+    incarnation: context.sequence,
+    signedIdentifiers: [],
+  };
   return result({ case: "queue", value: queueOf(value.queue, state, true) }, [put(value, state)]);
 }
 
@@ -47,11 +53,17 @@ export function* getQueue(value: QueueAddress): Plan {
   return state ? result({ case: "queue", value: queueOf(value.queue, state) }) : fail("QueueNotFound");
 }
 
-export function* setQueueMetadata(value: QueueAddress & { readonly metadata: Metadata }): Plan {
-  const state = yield* readQueue(value);
+export const setQueueMetadata = (value: QueueAddress & { readonly metadata: Metadata }): Plan =>
+  changeQueue(value, { metadata: value.metadata });
+
+export const setQueueAcl = (value: QueueAddress & { readonly signedIdentifiers: readonly SignedIdentifier[] }): Plan =>
+  changeQueue(value, { signedIdentifiers: value.signedIdentifiers });
+
+function* changeQueue(address: QueueAddress, change: Partial<QueueState>): Plan {
+  const state = yield* readQueue(address);
   if (!state) return fail("QueueNotFound");
-  const next = { ...state, metadata: value.metadata };
-  return result({ case: "queue", value: queueOf(value.queue, next) }, [put(value, next)]);
+  const next = { ...state, ...change };
+  return result({ case: "queue", value: queueOf(address.queue, next) }, [put(address, next)]);
 }
 
 export function* deleteQueue(value: QueueAddress): Plan {

@@ -10,7 +10,7 @@ interface Address {
 
 /** What routing reads of an operation on queues. */
 export type RoutableQueueKind =
-  | { readonly case: "createQueue" | "getQueue" | "setQueueMetadata" | "deleteQueue"; readonly value: Address }
+  | { readonly case: "createQueue" | "getQueue" | "setQueueMetadata" | "setQueueAcl" | "deleteQueue"; readonly value: Address }
   | { readonly case: "listQueues"; readonly value: { readonly account: string } & ListStart }
   | {
       readonly case: "putMessage" | "getMessages" | "peekMessages" | "deleteMessage" | "updateMessage" | "clearMessages" | "countMessages";
@@ -22,6 +22,7 @@ export function routeOfQueue(rules: Rules, kind: RoutableQueueKind): { readonly 
     case "createQueue":
     case "getQueue":
     case "setQueueMetadata":
+    case "setQueueAcl":
     case "deleteQueue":
       return { table: "Message", key: queueKey(kind.value.account, kind.value.queue) };
     case "listQueues":
@@ -41,6 +42,7 @@ const onQueues: ReadonlySet<RoutableQueueKind["case"]> = new Set([
   "createQueue",
   "getQueue",
   "setQueueMetadata",
+  "setQueueAcl",
   "deleteQueue",
   "listQueues",
 ]);

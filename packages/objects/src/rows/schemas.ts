@@ -132,6 +132,7 @@ export const messageSchema: {
   readonly created: Property<"DateTime">;
   readonly metadata: Property<"DictionaryType">;
   readonly incarnation: Property<"int64">;
+  readonly signedIdentifiers: Property<"string">;
   readonly generation: Property<"int64">;
   readonly clock: Property<"DateTime">;
   readonly count: Property<"int64">;
@@ -151,6 +152,7 @@ export const messageSchema: {
   created: property(3, "DateTime"),
   metadata: property(4, "DictionaryType"),
   incarnation: property(10, "int64"),
+  signedIdentifiers: property(11, "string"),
   // state rows
   generation: property(20, "int64"),
   clock: property(21, "DateTime"),

@@ -1,6 +1,6 @@
 /** A request of the Queue service whose operation is known. */
 import type { Parsed, QueueResource, Target } from "@stamp/azure-rest";
-import { type LocatedQueue, locateQueue, type QueueAddress } from "../../queues.ts";
+import type { LocatedQueue, QueueAddress, Queues } from "../../queues.ts";
 import type { Answer, Exchange } from "../exchange.ts";
 
 export interface QueueExchange extends Exchange {
@@ -9,8 +9,10 @@ export interface QueueExchange extends Exchange {
 
 export type QueueOperationHandler = (exchange: QueueExchange) => Promise<Answer>;
 
+export const queuesOf = ({ objects }: QueueExchange): Queues => objects.parts.queues;
+
 export const addressOf = ({ target: { account, queue = "" } }: QueueExchange): QueueAddress => ({ account, queue });
 
 /** The queue of the request, by a read of its row that is sent now or later. */
 export const queueOfRequest = (exchange: QueueExchange): Promise<Parsed<LocatedQueue>> =>
-  locateQueue(exchange.objects, addressOf(exchange), exchange.limits());
+  queuesOf(exchange).locate(addressOf(exchange), exchange.limits());

@@ -4,21 +4,20 @@ import {
   messageBodyBytesMax,
   messagesXml,
   type Parsed,
+  parsed,
   parseMessage,
   parseMessageCount,
   parsePopReceipt,
   parsePutTimes,
-  parsed,
   parseTakeTimeout,
   parseUpdateTimeout,
   type ShownMessage,
 } from "@stamp/azure-rest";
 import { utf8 } from "@stamp/base";
 import type { QueueMessage } from "@stamp/wire";
-import { executeOnQueue, messagesOf } from "../../queues.ts";
 import { documentBody } from "../body.ts";
 import { type Answer, respond } from "../exchange.ts";
-import { type QueueExchange, queueOfRequest } from "./exchange.ts";
+import { type QueueExchange, queueOfRequest, queuesOf } from "./exchange.ts";
 
 const xml = { "Content-Type": "application/xml" } as const;
 /** What one poll sees is nothing for anybody in between to keep. */
@@ -45,7 +44,7 @@ export async function putMessage(exchange: QueueExchange): Promise<Answer> {
   if (!queue.ok) return queue;
   const { visibilityTimeoutSeconds, timeToLiveSeconds } = times.value;
   const value = { queue: queue.value, text: text.value, visibilityTimeoutSeconds, timeToLiveSeconds: BigInt(timeToLiveSeconds) };
-  const put = await executeOnQueue(exchange.objects, { case: "putMessage", value }, "message", exchange.limits());
+  const put = await queuesOf(exchange).execute({ case: "putMessage", value }, "message", exchange.limits());
   return put.ok ? respond(201, xml, utf8(messagesXml([shown(put.value)], "put"))) : put;
 }
 
@@ -58,7 +57,7 @@ export async function getMessages(exchange: QueueExchange): Promise<Answer> {
   const queue = await queueOfRequest(exchange);
   if (!queue.ok) return queue;
   const value = { queue: queue.value, count: count.value, visibilityTimeoutSeconds: visibilityTimeoutSeconds.value };
-  const messages = await messagesOf(exchange.objects, { case: "getMessages", value }, exchange.limits());
+  const messages = await queuesOf(exchange).messages({ case: "getMessages", value }, exchange.limits());
   return messages.ok ? respond(200, uncached, utf8(messagesXml(messages.value.map(shown), "get"))) : messages;
 }
 
@@ -68,15 +67,14 @@ export async function peekMessages(exchange: QueueExchange): Promise<Answer> {
   const queue = await queueOfRequest(exchange);
   if (!queue.ok) return queue;
   const value = { queue: queue.value, count: count.value };
-  const messages = await messagesOf(exchange.objects, { case: "peekMessages", value }, exchange.limits());
+  const messages = await queuesOf(exchange).messages({ case: "peekMessages", value }, exchange.limits());
   return messages.ok ? respond(200, uncached, utf8(messagesXml(messages.value.map(shown), "peek"))) : messages;
 }
 
 export async function clearMessages(exchange: QueueExchange): Promise<Answer> {
   const queue = await queueOfRequest(exchange);
   if (!queue.ok) return queue;
-  const value = { kind: { case: "clearMessages", value: { queue: queue.value } } } as const;
-  const cleared = await exchange.objects.execute({ case: "queue", value }, "done", exchange.limits());
+  const cleared = await queuesOf(exchange).run({ case: "clearMessages", value: { queue: queue.value } }, exchange.limits());
   return cleared.ok ? respond(204) : cleared;
 }
 
@@ -94,7 +92,7 @@ export async function updateMessage(exchange: QueueExchange): Promise<Answer> {
   const which = { queue: queue.value, messageId: exchange.target.messageId ?? "", popReceipt: popReceipt.value };
   const change = { visibilityTimeoutSeconds: visibilityTimeoutSeconds.value, ...(text.value === undefined ? {} : { text: text.value }) };
   const value = { ...which, ...change };
-  const updated = await executeOnQueue(exchange.objects, { case: "updateMessage", value }, "message", exchange.limits());
+  const updated = await queuesOf(exchange).execute({ case: "updateMessage", value }, "message", exchange.limits());
   if (!updated.ok) return updated;
   return respond(204, {
     "x-ms-popreceipt": updated.value.popReceipt,
@@ -108,7 +106,7 @@ export async function deleteMessage(exchange: QueueExchange): Promise<Answer> {
   const queue = await queueOfRequest(exchange);
   if (!queue.ok) return queue;
   const { messageId = "" } = exchange.target;
-  const value = { kind: { case: "deleteMessage", value: { queue: queue.value, messageId, popReceipt: popReceipt.value } } } as const;
-  const gone = await exchange.objects.execute({ case: "queue", value }, "done", exchange.limits());
+  const value = { queue: queue.value, messageId, popReceipt: popReceipt.value };
+  const gone = await queuesOf(exchange).run({ case: "deleteMessage", value }, exchange.limits());
   return gone.ok ? respond(204) : gone;
 }

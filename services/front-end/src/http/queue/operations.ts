@@ -1,6 +1,6 @@
 /** Which function serves which operation of the Queue service. */
 import type { QueueOperationName } from "@stamp/azure-rest";
-import { getServiceProperties, setServiceProperties, analyticsUnsupported } from "../service-properties.ts";
+import { analyticsUnsupported, getServiceProperties, setServiceProperties } from "../service-properties.ts";
 import type { QueueOperationHandler } from "./exchange.ts";
 import { clearMessages, deleteMessage, getMessages, peekMessages, putMessage, updateMessage } from "./messages.ts";
 import { createQueue, deleteQueue, getQueueAcl, getQueueMetadata, listQueues, setQueueAcl, setQueueMetadata } from "./queues.ts";

@@ -3,12 +3,13 @@ import {
   checkQueueName,
   errorBody,
   formatIso,
-  parseQueueResource,
   parsed,
+  parseQueueResource,
   queueAuthorization,
   recognizeQueue,
   signedQueueResource,
 } from "@stamp/azure-rest";
+import { signedIdentifiersOf } from "../../wire-to-rest.ts";
 import type { RestService } from "../service.ts";
 import { operationHandlers } from "./operations.ts";
 
@@ -19,6 +20,12 @@ export const queueService = (hostSuffixes: readonly string[]): RestService => ({
   resource(target) {
     const resource = parseQueueResource(target);
     return resource.ok ? parsed(signedQueueResource(resource.value)) : resource;
+  },
+  async storedPolicies(objects, account, resource, limits) {
+    if (resource.kind !== "queue") return parsed([]);
+    const row = await objects.parts.queues.row({ account, queue: resource.queue }, limits);
+    if (!row.ok) return row.error.code === "QueueNotFound" ? parsed([]) : row;
+    return parsed(signedIdentifiersOf(row.value.signedIdentifiers));
   },
   recognize(method, target) {
     const resource = parseQueueResource(target);

@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/common.proto.
  */
 export const file_stamp_v1_common: GenFile = /*@__PURE__*/
-  fileDesc("ChVzdGFtcC92MS9jb21tb24ucHJvdG8SCHN0YW1wLnYxIkYKBVBsYWNlEhEKCWV4dGVudF9pZBgBIAEoBBIUCgxvZmZzZXRfYnl0ZXMYAiABKAQSFAoMbGVuZ3RoX2J5dGVzGAMgASgNIoEBCg5FeHRlbnRMb2NhdGlvbhIRCglleHRlbnRfaWQYASABKAQSDwoHdmVyc2lvbhgCIAEoBBIRCglhZGRyZXNzZXMYAyADKAkSIAoTc2VhbGVkX2xlbmd0aF9ieXRlcxgEIAEoBEgAiAEBQhYKFF9zZWFsZWRfbGVuZ3RoX2J5dGVzYgZwcm90bzM");
+  fileDesc("ChVzdGFtcC92MS9jb21tb24ucHJvdG8SCHN0YW1wLnYxIkYKBVBsYWNlEhEKCWV4dGVudF9pZBgBIAEoBBIUCgxvZmZzZXRfYnl0ZXMYAiABKAQSFAoMbGVuZ3RoX2J5dGVzGAMgASgNIoEBCg5FeHRlbnRMb2NhdGlvbhIRCglleHRlbnRfaWQYASABKAQSDwoHdmVyc2lvbhgCIAEoBBIRCglhZGRyZXNzZXMYAyADKAkSIAoTc2VhbGVkX2xlbmd0aF9ieXRlcxgEIAEoBEgAiAEBQhYKFF9zZWFsZWRfbGVuZ3RoX2J5dGVzIpIBChBTaWduZWRJZGVudGlmaWVyEgoKAmlkGAEgASgJEhUKCHN0YXJ0X21zGAIgASgDSACIAQESFgoJZXhwaXJ5X21zGAMgASgDSAGIAQESGAoLcGVybWlzc2lvbnMYBCABKAlIAogBAUILCglfc3RhcnRfbXNCDAoKX2V4cGlyeV9tc0IOCgxfcGVybWlzc2lvbnNiBnByb3RvMw");
 
 /**
  * Bytes of one block (or a part of it) inside an extent. Never changes its content once it was acknowledged.
@@ -80,4 +80,38 @@ export type ExtentLocation = Message<"stamp.v1.ExtentLocation"> & {
  */
 export const ExtentLocationSchema: GenMessage<ExtentLocation> = /*@__PURE__*/
   messageDesc(file_stamp_v1_common, 1);
+
+/**
+ * A stored access policy of a container, queue or table; what is absent is left to the SAS.
+ *
+ * @generated from message stamp.v1.SignedIdentifier
+ */
+export type SignedIdentifier = Message<"stamp.v1.SignedIdentifier"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: optional int64 start_ms = 2;
+   */
+  startMs?: bigint | undefined;
+
+  /**
+   * @generated from field: optional int64 expiry_ms = 3;
+   */
+  expiryMs?: bigint | undefined;
+
+  /**
+   * @generated from field: optional string permissions = 4;
+   */
+  permissions?: string | undefined;
+};
+
+/**
+ * Describes the message stamp.v1.SignedIdentifier.
+ * Use `create(SignedIdentifierSchema)` to create a new message.
+ */
+export const SignedIdentifierSchema: GenMessage<SignedIdentifier> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_common, 2);
 

@@ -4,13 +4,15 @@
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { SignedIdentifier } from "./common_pb.ts";
+import { file_stamp_v1_common } from "./common_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file stamp/v1/messages.proto.
  */
 export const file_stamp_v1_messages: GenFile = /*@__PURE__*/
-  fileDesc("ChdzdGFtcC92MS9tZXNzYWdlcy5wcm90bxIIc3RhbXAudjEi3wQKDlF1ZXVlT3BlcmF0aW9uEi0KDGNyZWF0ZV9xdWV1ZRgBIAEoCzIVLnN0YW1wLnYxLkNyZWF0ZVF1ZXVlSAASJwoJZ2V0X3F1ZXVlGAIgASgLMhIuc3RhbXAudjEuR2V0UXVldWVIABI4ChJzZXRfcXVldWVfbWV0YWRhdGEYAyABKAsyGi5zdGFtcC52MS5TZXRRdWV1ZU1ldGFkYXRhSAASLQoMZGVsZXRlX3F1ZXVlGAQgASgLMhUuc3RhbXAudjEuRGVsZXRlUXVldWVIABIrCgtsaXN0X3F1ZXVlcxgFIAEoCzIULnN0YW1wLnYxLkxpc3RRdWV1ZXNIABIrCgtwdXRfbWVzc2FnZRgUIAEoCzIULnN0YW1wLnYxLlB1dE1lc3NhZ2VIABItCgxnZXRfbWVzc2FnZXMYFSABKAsyFS5zdGFtcC52MS5HZXRNZXNzYWdlc0gAEi8KDXBlZWtfbWVzc2FnZXMYFiABKAsyFi5zdGFtcC52MS5QZWVrTWVzc2FnZXNIABIxCg5kZWxldGVfbWVzc2FnZRgXIAEoCzIXLnN0YW1wLnYxLkRlbGV0ZU1lc3NhZ2VIABIxCg51cGRhdGVfbWVzc2FnZRgYIAEoCzIXLnN0YW1wLnYxLlVwZGF0ZU1lc3NhZ2VIABIxCg5jbGVhcl9tZXNzYWdlcxgZIAEoCzIXLnN0YW1wLnYxLkNsZWFyTWVzc2FnZXNIABIxCg5jb3VudF9tZXNzYWdlcxgaIAEoCzIXLnN0YW1wLnYxLkNvdW50TWVzc2FnZXNIAEIGCgRraW5kIt0BCgtRdWV1ZVJlc3VsdBIgCgVxdWV1ZRgBIAEoCzIPLnN0YW1wLnYxLlF1ZXVlSAASJQoGcXVldWVzGAIgASgLMhMuc3RhbXAudjEuUXVldWVQYWdlSAASKQoHbWVzc2FnZRgDIAEoCzIWLnN0YW1wLnYxLlF1ZXVlTWVzc2FnZUgAEikKCG1lc3NhZ2VzGAQgASgLMhUuc3RhbXAudjEuTWVzc2FnZVBhZ2VIABInCgVjb3VudBgFIAEoCzIWLnN0YW1wLnYxLk1lc3NhZ2VDb3VudEgAQgYKBGtpbmQilQEKC0NyZWF0ZVF1ZXVlEg8KB2FjY291bnQYASABKAkSDQoFcXVldWUYAiABKAkSNQoIbWV0YWRhdGEYAyADKAsyIy5zdGFtcC52MS5DcmVhdGVRdWV1ZS5NZXRhZGF0YUVudHJ5Gi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIqCghHZXRRdWV1ZRIPCgdhY2NvdW50GAEgASgJEg0KBXF1ZXVlGAIgASgJIp8BChBTZXRRdWV1ZU1ldGFkYXRhEg8KB2FjY291bnQYASABKAkSDQoFcXVldWUYAiABKAkSOgoIbWV0YWRhdGEYAyADKAsyKC5zdGFtcC52MS5TZXRRdWV1ZU1ldGFkYXRhLk1ldGFkYXRhRW50cnkaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIi0KC0RlbGV0ZVF1ZXVlEg8KB2FjY291bnQYASABKAkSDQoFcXVldWUYAiABKAkiUgoKTGlzdFF1ZXVlcxIPCgdhY2NvdW50GAEgASgJEg4KBnByZWZpeBgCIAEoCRIOCgZtYXJrZXIYAyABKAkSEwoLbWF4X3Jlc3VsdHMYBCABKA0inQEKBVF1ZXVlEgwKBG5hbWUYASABKAkSLwoIbWV0YWRhdGEYAiADKAsyHS5zdGFtcC52MS5RdWV1ZS5NZXRhZGF0YUVudHJ5EhMKC2luY2FybmF0aW9uGAMgASgEEg8KB2NyZWF0ZWQYBCABKAgaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIlYKCVF1ZXVlUGFnZRIfCgZxdWV1ZXMYASADKAsyDy5zdGFtcC52MS5RdWV1ZRITCgtuZXh0X21hcmtlchgCIAEoCRITCgtyYW5nZV9lbmRlZBgDIAEoCCJACglRdWV1ZU5hbWUSDwoHYWNjb3VudBgBIAEoCRINCgVxdWV1ZRgCIAEoCRITCgtpbmNhcm5hdGlvbhgDIAEoBCKAAQoKUHV0TWVzc2FnZRIiCgVxdWV1ZRgBIAEoCzITLnN0YW1wLnYxLlF1ZXVlTmFtZRIMCgR0ZXh0GAIgASgJEiIKGnZpc2liaWxpdHlfdGltZW91dF9zZWNvbmRzGAMgASgNEhwKFHRpbWVfdG9fbGl2ZV9zZWNvbmRzGAQgASgDImQKC0dldE1lc3NhZ2VzEiIKBXF1ZXVlGAEgASgLMhMuc3RhbXAudjEuUXVldWVOYW1lEg0KBWNvdW50GAIgASgNEiIKGnZpc2liaWxpdHlfdGltZW91dF9zZWNvbmRzGAMgASgNIkEKDFBlZWtNZXNzYWdlcxIiCgVxdWV1ZRgBIAEoCzITLnN0YW1wLnYxLlF1ZXVlTmFtZRINCgVjb3VudBgCIAEoDSJcCg1EZWxldGVNZXNzYWdlEiIKBXF1ZXVlGAEgASgLMhMuc3RhbXAudjEuUXVldWVOYW1lEhIKCm1lc3NhZ2VfaWQYAiABKAkSEwoLcG9wX3JlY2VpcHQYAyABKAkinAEKDVVwZGF0ZU1lc3NhZ2USIgoFcXVldWUYASABKAsyEy5zdGFtcC52MS5RdWV1ZU5hbWUSEgoKbWVzc2FnZV9pZBgCIAEoCRITCgtwb3BfcmVjZWlwdBgDIAEoCRIiChp2aXNpYmlsaXR5X3RpbWVvdXRfc2Vjb25kcxgEIAEoDRIRCgR0ZXh0GAUgASgJSACIAQFCBwoFX3RleHQiMwoNQ2xlYXJNZXNzYWdlcxIiCgVxdWV1ZRgBIAEoCzITLnN0YW1wLnYxLlF1ZXVlTmFtZSIzCg1Db3VudE1lc3NhZ2VzEiIKBXF1ZXVlGAEgASgLMhMuc3RhbXAudjEuUXVldWVOYW1lIq0BCgxRdWV1ZU1lc3NhZ2USEgoKbWVzc2FnZV9pZBgBIAEoCRITCgtpbnNlcnRlZF9tcxgCIAEoAxIXCgpleHBpcmVzX21zGAMgASgDSACIAQESFQoNZGVxdWV1ZV9jb3VudBgEIAEoDRITCgtwb3BfcmVjZWlwdBgFIAEoCRISCgp2aXNpYmxlX21zGAYgASgDEgwKBHRleHQYByABKAlCDQoLX2V4cGlyZXNfbXMiRQoLTWVzc2FnZVBhZ2USKAoIbWVzc2FnZXMYASADKAsyFi5zdGFtcC52MS5RdWV1ZU1lc3NhZ2USDAoEbW9yZRgCIAEoCCIrCgxNZXNzYWdlQ291bnQSDQoFY291bnQYASABKAQSDAoEbW9yZRgCIAEoCGIGcHJvdG8z");
+  fileDesc("ChdzdGFtcC92MS9tZXNzYWdlcy5wcm90bxIIc3RhbXAudjEijwUKDlF1ZXVlT3BlcmF0aW9uEi0KDGNyZWF0ZV9xdWV1ZRgBIAEoCzIVLnN0YW1wLnYxLkNyZWF0ZVF1ZXVlSAASJwoJZ2V0X3F1ZXVlGAIgASgLMhIuc3RhbXAudjEuR2V0UXVldWVIABI4ChJzZXRfcXVldWVfbWV0YWRhdGEYAyABKAsyGi5zdGFtcC52MS5TZXRRdWV1ZU1ldGFkYXRhSAASLQoMZGVsZXRlX3F1ZXVlGAQgASgLMhUuc3RhbXAudjEuRGVsZXRlUXVldWVIABIrCgtsaXN0X3F1ZXVlcxgFIAEoCzIULnN0YW1wLnYxLkxpc3RRdWV1ZXNIABIuCg1zZXRfcXVldWVfYWNsGAYgASgLMhUuc3RhbXAudjEuU2V0UXVldWVBY2xIABIrCgtwdXRfbWVzc2FnZRgUIAEoCzIULnN0YW1wLnYxLlB1dE1lc3NhZ2VIABItCgxnZXRfbWVzc2FnZXMYFSABKAsyFS5zdGFtcC52MS5HZXRNZXNzYWdlc0gAEi8KDXBlZWtfbWVzc2FnZXMYFiABKAsyFi5zdGFtcC52MS5QZWVrTWVzc2FnZXNIABIxCg5kZWxldGVfbWVzc2FnZRgXIAEoCzIXLnN0YW1wLnYxLkRlbGV0ZU1lc3NhZ2VIABIxCg51cGRhdGVfbWVzc2FnZRgYIAEoCzIXLnN0YW1wLnYxLlVwZGF0ZU1lc3NhZ2VIABIxCg5jbGVhcl9tZXNzYWdlcxgZIAEoCzIXLnN0YW1wLnYxLkNsZWFyTWVzc2FnZXNIABIxCg5jb3VudF9tZXNzYWdlcxgaIAEoCzIXLnN0YW1wLnYxLkNvdW50TWVzc2FnZXNIAEIGCgRraW5kIt0BCgtRdWV1ZVJlc3VsdBIgCgVxdWV1ZRgBIAEoCzIPLnN0YW1wLnYxLlF1ZXVlSAASJQoGcXVldWVzGAIgASgLMhMuc3RhbXAudjEuUXVldWVQYWdlSAASKQoHbWVzc2FnZRgDIAEoCzIWLnN0YW1wLnYxLlF1ZXVlTWVzc2FnZUgAEikKCG1lc3NhZ2VzGAQgASgLMhUuc3RhbXAudjEuTWVzc2FnZVBhZ2VIABInCgVjb3VudBgFIAEoCzIWLnN0YW1wLnYxLk1lc3NhZ2VDb3VudEgAQgYKBGtpbmQilQEKC0NyZWF0ZVF1ZXVlEg8KB2FjY291bnQYASABKAkSDQoFcXVldWUYAiABKAkSNQoIbWV0YWRhdGEYAyADKAsyIy5zdGFtcC52MS5DcmVhdGVRdWV1ZS5NZXRhZGF0YUVudHJ5Gi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIqCghHZXRRdWV1ZRIPCgdhY2NvdW50GAEgASgJEg0KBXF1ZXVlGAIgASgJIp8BChBTZXRRdWV1ZU1ldGFkYXRhEg8KB2FjY291bnQYASABKAkSDQoFcXVldWUYAiABKAkSOgoIbWV0YWRhdGEYAyADKAsyKC5zdGFtcC52MS5TZXRRdWV1ZU1ldGFkYXRhLk1ldGFkYXRhRW50cnkaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBImUKC1NldFF1ZXVlQWNsEg8KB2FjY291bnQYASABKAkSDQoFcXVldWUYAiABKAkSNgoSc2lnbmVkX2lkZW50aWZpZXJzGAMgAygLMhouc3RhbXAudjEuU2lnbmVkSWRlbnRpZmllciItCgtEZWxldGVRdWV1ZRIPCgdhY2NvdW50GAEgASgJEg0KBXF1ZXVlGAIgASgJIlIKCkxpc3RRdWV1ZXMSDwoHYWNjb3VudBgBIAEoCRIOCgZwcmVmaXgYAiABKAkSDgoGbWFya2VyGAMgASgJEhMKC21heF9yZXN1bHRzGAQgASgNItUBCgVRdWV1ZRIMCgRuYW1lGAEgASgJEi8KCG1ldGFkYXRhGAIgAygLMh0uc3RhbXAudjEuUXVldWUuTWV0YWRhdGFFbnRyeRITCgtpbmNhcm5hdGlvbhgDIAEoBBIPCgdjcmVhdGVkGAQgASgIEjYKEnNpZ25lZF9pZGVudGlmaWVycxgFIAMoCzIaLnN0YW1wLnYxLlNpZ25lZElkZW50aWZpZXIaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIlYKCVF1ZXVlUGFnZRIfCgZxdWV1ZXMYASADKAsyDy5zdGFtcC52MS5RdWV1ZRITCgtuZXh0X21hcmtlchgCIAEoCRITCgtyYW5nZV9lbmRlZBgDIAEoCCJACglRdWV1ZU5hbWUSDwoHYWNjb3VudBgBIAEoCRINCgVxdWV1ZRgCIAEoCRITCgtpbmNhcm5hdGlvbhgDIAEoBCKAAQoKUHV0TWVzc2FnZRIiCgVxdWV1ZRgBIAEoCzITLnN0YW1wLnYxLlF1ZXVlTmFtZRIMCgR0ZXh0GAIgASgJEiIKGnZpc2liaWxpdHlfdGltZW91dF9zZWNvbmRzGAMgASgNEhwKFHRpbWVfdG9fbGl2ZV9zZWNvbmRzGAQgASgDImQKC0dldE1lc3NhZ2VzEiIKBXF1ZXVlGAEgASgLMhMuc3RhbXAudjEuUXVldWVOYW1lEg0KBWNvdW50GAIgASgNEiIKGnZpc2liaWxpdHlfdGltZW91dF9zZWNvbmRzGAMgASgNIkEKDFBlZWtNZXNzYWdlcxIiCgVxdWV1ZRgBIAEoCzITLnN0YW1wLnYxLlF1ZXVlTmFtZRINCgVjb3VudBgCIAEoDSJcCg1EZWxldGVNZXNzYWdlEiIKBXF1ZXVlGAEgASgLMhMuc3RhbXAudjEuUXVldWVOYW1lEhIKCm1lc3NhZ2VfaWQYAiABKAkSEwoLcG9wX3JlY2VpcHQYAyABKAkinAEKDVVwZGF0ZU1lc3NhZ2USIgoFcXVldWUYASABKAsyEy5zdGFtcC52MS5RdWV1ZU5hbWUSEgoKbWVzc2FnZV9pZBgCIAEoCRITCgtwb3BfcmVjZWlwdBgDIAEoCRIiChp2aXNpYmlsaXR5X3RpbWVvdXRfc2Vjb25kcxgEIAEoDRIRCgR0ZXh0GAUgASgJSACIAQFCBwoFX3RleHQiMwoNQ2xlYXJNZXNzYWdlcxIiCgVxdWV1ZRgBIAEoCzITLnN0YW1wLnYxLlF1ZXVlTmFtZSIzCg1Db3VudE1lc3NhZ2VzEiIKBXF1ZXVlGAEgASgLMhMuc3RhbXAudjEuUXVldWVOYW1lIq0BCgxRdWV1ZU1lc3NhZ2USEgoKbWVzc2FnZV9pZBgBIAEoCRITCgtpbnNlcnRlZF9tcxgCIAEoAxIXCgpleHBpcmVzX21zGAMgASgDSACIAQESFQoNZGVxdWV1ZV9jb3VudBgEIAEoDRITCgtwb3BfcmVjZWlwdBgFIAEoCRISCgp2aXNpYmxlX21zGAYgASgDEgwKBHRleHQYByABKAlCDQoLX2V4cGlyZXNfbXMiRQoLTWVzc2FnZVBhZ2USKAoIbWVzc2FnZXMYASADKAsyFi5zdGFtcC52MS5RdWV1ZU1lc3NhZ2USDAoEbW9yZRgCIAEoCCIrCgxNZXNzYWdlQ291bnQSDQoFY291bnQYASABKAQSDAoEbW9yZRgCIAEoCGIGcHJvdG8z", [file_stamp_v1_common]);
 
 /**
  * Operations of the Queue service, as the front-end asks a partition server for them.
@@ -51,6 +53,12 @@ export type QueueOperation = Message<"stamp.v1.QueueOperation"> & {
      */
     value: ListQueues;
     case: "listQueues";
+  } | {
+    /**
+     * @generated from field: stamp.v1.SetQueueAcl set_queue_acl = 6;
+     */
+    value: SetQueueAcl;
+    case: "setQueueAcl";
   } | {
     /**
      * @generated from field: stamp.v1.PutMessage put_message = 20;
@@ -227,6 +235,33 @@ export const SetQueueMetadataSchema: GenMessage<SetQueueMetadata> = /*@__PURE__*
   messageDesc(file_stamp_v1_messages, 4);
 
 /**
+ * @generated from message stamp.v1.SetQueueAcl
+ */
+export type SetQueueAcl = Message<"stamp.v1.SetQueueAcl"> & {
+  /**
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * @generated from field: string queue = 2;
+   */
+  queue: string;
+
+  /**
+   * @generated from field: repeated stamp.v1.SignedIdentifier signed_identifiers = 3;
+   */
+  signedIdentifiers: SignedIdentifier[];
+};
+
+/**
+ * Describes the message stamp.v1.SetQueueAcl.
+ * Use `create(SetQueueAclSchema)` to create a new message.
+ */
+export const SetQueueAclSchema: GenMessage<SetQueueAcl> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_messages, 5);
+
+/**
  * @generated from message stamp.v1.DeleteQueue
  */
 export type DeleteQueue = Message<"stamp.v1.DeleteQueue"> & {
@@ -246,7 +281,7 @@ export type DeleteQueue = Message<"stamp.v1.DeleteQueue"> & {
  * Use `create(DeleteQueueSchema)` to create a new message.
  */
 export const DeleteQueueSchema: GenMessage<DeleteQueue> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_messages, 5);
+  messageDesc(file_stamp_v1_messages, 6);
 
 /**
  * @generated from message stamp.v1.ListQueues
@@ -280,7 +315,7 @@ export type ListQueues = Message<"stamp.v1.ListQueues"> & {
  * Use `create(ListQueuesSchema)` to create a new message.
  */
 export const ListQueuesSchema: GenMessage<ListQueues> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_messages, 6);
+  messageDesc(file_stamp_v1_messages, 7);
 
 /**
  * @generated from message stamp.v1.Queue
@@ -309,6 +344,11 @@ export type Queue = Message<"stamp.v1.Queue"> & {
    * @generated from field: bool created = 4;
    */
   created: boolean;
+
+  /**
+   * @generated from field: repeated stamp.v1.SignedIdentifier signed_identifiers = 5;
+   */
+  signedIdentifiers: SignedIdentifier[];
 };
 
 /**
@@ -316,7 +356,7 @@ export type Queue = Message<"stamp.v1.Queue"> & {
  * Use `create(QueueSchema)` to create a new message.
  */
 export const QueueSchema: GenMessage<Queue> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_messages, 7);
+  messageDesc(file_stamp_v1_messages, 8);
 
 /**
  * @generated from message stamp.v1.QueuePage
@@ -347,7 +387,7 @@ export type QueuePage = Message<"stamp.v1.QueuePage"> & {
  * Use `create(QueuePageSchema)` to create a new message.
  */
 export const QueuePageSchema: GenMessage<QueuePage> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_messages, 8);
+  messageDesc(file_stamp_v1_messages, 9);
 
 /**
  * A queue, as a read of its row showed it that was sent after the request arrived.
@@ -376,7 +416,7 @@ export type QueueName = Message<"stamp.v1.QueueName"> & {
  * Use `create(QueueNameSchema)` to create a new message.
  */
 export const QueueNameSchema: GenMessage<QueueName> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_messages, 9);
+  messageDesc(file_stamp_v1_messages, 10);
 
 /**
  * @generated from message stamp.v1.PutMessage
@@ -410,7 +450,7 @@ export type PutMessage = Message<"stamp.v1.PutMessage"> & {
  * Use `create(PutMessageSchema)` to create a new message.
  */
 export const PutMessageSchema: GenMessage<PutMessage> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_messages, 10);
+  messageDesc(file_stamp_v1_messages, 11);
 
 /**
  * @generated from message stamp.v1.GetMessages
@@ -437,7 +477,7 @@ export type GetMessages = Message<"stamp.v1.GetMessages"> & {
  * Use `create(GetMessagesSchema)` to create a new message.
  */
 export const GetMessagesSchema: GenMessage<GetMessages> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_messages, 11);
+  messageDesc(file_stamp_v1_messages, 12);
 
 /**
  * @generated from message stamp.v1.PeekMessages
@@ -459,7 +499,7 @@ export type PeekMessages = Message<"stamp.v1.PeekMessages"> & {
  * Use `create(PeekMessagesSchema)` to create a new message.
  */
 export const PeekMessagesSchema: GenMessage<PeekMessages> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_messages, 12);
+  messageDesc(file_stamp_v1_messages, 13);
 
 /**
  * @generated from message stamp.v1.DeleteMessage
@@ -486,7 +526,7 @@ export type DeleteMessage = Message<"stamp.v1.DeleteMessage"> & {
  * Use `create(DeleteMessageSchema)` to create a new message.
  */
 export const DeleteMessageSchema: GenMessage<DeleteMessage> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_messages, 13);
+  messageDesc(file_stamp_v1_messages, 14);
 
 /**
  * @generated from message stamp.v1.UpdateMessage
@@ -525,7 +565,7 @@ export type UpdateMessage = Message<"stamp.v1.UpdateMessage"> & {
  * Use `create(UpdateMessageSchema)` to create a new message.
  */
 export const UpdateMessageSchema: GenMessage<UpdateMessage> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_messages, 14);
+  messageDesc(file_stamp_v1_messages, 15);
 
 /**
  * However many there are, in one step.
@@ -544,7 +584,7 @@ export type ClearMessages = Message<"stamp.v1.ClearMessages"> & {
  * Use `create(ClearMessagesSchema)` to create a new message.
  */
 export const ClearMessagesSchema: GenMessage<ClearMessages> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_messages, 15);
+  messageDesc(file_stamp_v1_messages, 16);
 
 /**
  * @generated from message stamp.v1.CountMessages
@@ -561,7 +601,7 @@ export type CountMessages = Message<"stamp.v1.CountMessages"> & {
  * Use `create(CountMessagesSchema)` to create a new message.
  */
 export const CountMessagesSchema: GenMessage<CountMessages> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_messages, 16);
+  messageDesc(file_stamp_v1_messages, 17);
 
 /**
  * @generated from message stamp.v1.QueueMessage
@@ -614,7 +654,7 @@ export type QueueMessage = Message<"stamp.v1.QueueMessage"> & {
  * Use `create(QueueMessageSchema)` to create a new message.
  */
 export const QueueMessageSchema: GenMessage<QueueMessage> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_messages, 17);
+  messageDesc(file_stamp_v1_messages, 18);
 
 /**
  * @generated from message stamp.v1.MessagePage
@@ -638,7 +678,7 @@ export type MessagePage = Message<"stamp.v1.MessagePage"> & {
  * Use `create(MessagePageSchema)` to create a new message.
  */
 export const MessagePageSchema: GenMessage<MessagePage> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_messages, 18);
+  messageDesc(file_stamp_v1_messages, 19);
 
 /**
  * @generated from message stamp.v1.MessageCount
@@ -662,5 +702,5 @@ export type MessageCount = Message<"stamp.v1.MessageCount"> & {
  * Use `create(MessageCountSchema)` to create a new message.
  */
 export const MessageCountSchema: GenMessage<MessageCount> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_messages, 19);
+  messageDesc(file_stamp_v1_messages, 20);
 

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, type Outcome, ok, rulesWithout } from "@stamp/base";
 import type { Clock, World } from "@stamp/ports";
-import { ContainerRows } from "./container-rows.ts";
-import type { ResultKind, Router } from "./router.ts";
+import { ParentRows } from "./parent-rows.ts";
+import type { ResultKind } from "./router.ts";
 
 /** Answers each read when the test says so. */
 class ScriptedRouter {
@@ -25,7 +25,7 @@ const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolv
 
 function start(rules = allRules) {
   const router = new ScriptedRouter();
-  const rows = new ContainerRows({ clock, rules } as World, router as unknown as Router, { readTimeoutMs: 1000 });
+  const rows = new ParentRows({ clock, rules } as World, () => router.execute(), { readTimeoutMs: 1000 });
   const read = (name = "c") => rows.read("acct", name, { deadlineMs: 1000 });
   return { router, rows, read };
 }
