@@ -4,9 +4,12 @@ import { Command } from "commander";
 import { addConfig } from "./config-show.ts";
 import { CommandError, exitCodes } from "./context.ts";
 import { addDrill } from "./drill-command.ts";
+import { addExtent } from "./extent-commands.ts";
 import { addLists } from "./lists.ts";
+import { addNode } from "./node-commands.ts";
 import { addScrub } from "./scrub-command.ts";
 import { addStatus } from "./status.ts";
+import { addStream } from "./stream-commands.ts";
 import { addToken } from "./token-command.ts";
 import { addUp } from "./up.ts";
 
@@ -25,6 +28,9 @@ Exit codes: 0 done, 1 failed, 2 wrong command line or configuration, 3 not runni
 addUp(program);
 addStatus(program);
 addLists(program);
+addStream(program);
+addExtent(program);
+addNode(program);
 addConfig(program);
 addScrub(program);
 addDrill(program);

@@ -1,6 +1,6 @@
 /** `stamp status`: every process, streams, extents, replicas and ranges, and where they are. */
 import { type ClusterStatus, ownTransport, StampInspector, type StampView } from "@stamp/cluster";
-import { ExtentState } from "@stamp/wire";
+import { ExtentState, NodeDuty } from "@stamp/wire";
 import type { Command } from "commander";
 import { composeStatus } from "./compose-status.ts";
 import { configOf, exitCodes, runningCluster, withConfig } from "./context.ts";
@@ -41,11 +41,13 @@ export function extentTable(view: Pick<StampView, "extents" | "nodes">): string 
 
 export function streamTable(view: Pick<StampView, "streams">): string {
   return table(
-    ["STREAM", "OWNER EPOCH", "EXTENTS"],
+    ["STREAM", "OWNER EPOCH", "COUNT", "EXTENTS"],
     view.streams.map((stream) => {
       const ids = stream.extents.map((extent) => String(extent.extentId));
-      const shown = ids.length > 12 ? [...ids.slice(0, 5), `… ${ids.length - 10} more …`, ...ids.slice(-5)] : ids;
-      return [stream.name, stream.ownerEpoch, shown.join(" ")];
+      // Of a long list the stream manager tells the first and the last ones.
+      const half = ids.length / 2;
+      const shown = stream.more ? [...ids.slice(0, half), "…", ...ids.slice(half)] : ids;
+      return [stream.name, stream.ownerEpoch, stream.extentCount, shown.join(" ")];
     }),
   );
 }
@@ -75,12 +77,13 @@ export function rangeTable(view: Pick<StampView, "ranges">): string {
 
 export function nodeTable(view: Pick<StampView, "nodes">): string {
   return table(
-    ["NODE", "ADDRESS", "DOMAIN", "STATE", "EXTENTS", "FREE"],
+    ["NODE", "ADDRESS", "DOMAIN", "STATE", "REPLICAS", "EXTENTS", "FREE"],
     view.nodes.map((node) => [
       node.nodeId,
       node.address,
       node.faultDomain === "" ? "-" : node.faultDomain,
-      node.up ? "up" : `away for ${(Number(node.lastSeenMsAgo) / 1000).toFixed(1)} s`,
+      `${node.up ? "up" : `away for ${(Number(node.lastSeenMsAgo) / 1000).toFixed(1)} s`}${node.duty === NodeDuty.SERVING ? "" : `, ${nameIn(NodeDuty, node.duty)}`}`,
+      node.replicas,
       node.extentCount,
       `${bytesText(node.freeBytes)} of ${bytesText(node.totalBytes)}`,
     ]),

@@ -3,9 +3,10 @@
  * Works for any stamp whose lock service can be reached, supervised here or not.
  */
 import type { Outcome } from "@stamp/base";
-import type { Transport } from "@stamp/ports";
+import type { Client, Transport } from "@stamp/ports";
 import {
   type ExtentInfo,
+  type ExtentLocation,
   LockService,
   type NodeInfo,
   PartitionManager,
@@ -13,9 +14,13 @@ import {
   type ServerInfo,
   type StreamInfo,
   StreamManager,
+  type StreamStat,
 } from "@stamp/wire";
 
 const callTimeoutMs = 3_000;
+/** While another stream manager takes over nobody leads for up to a term. */
+const changeTimeoutMs = 15_000;
+const askAgainMs = 200;
 const pageLimit = 1_000;
 const pagesMax = 1_000;
 
@@ -71,6 +76,62 @@ export class StampInspector {
     return answered("stream manager", await client.listNodes({}, { timeoutMs: callTimeoutMs })).nodes;
   }
 
+  /** Undefined: there is no such extent. */
+  async extent(id: bigint): Promise<ExtentInfo | undefined> {
+    const page = await this.ask((manager, timeoutMs) => manager.listExtents({ afterExtentId: id - 1n, limit: 1 }, { timeoutMs }));
+    return page.extents.find((each) => each.location?.extentId === id);
+  }
+
+  streamStat(name: string): Promise<StreamStat> {
+    return this.ask((manager, timeoutMs) => manager.statStream({ name }, { timeoutMs }));
+  }
+
+  async streamExtents(name: string): Promise<ExtentLocation[]> {
+    return pages(async (last: ExtentLocation | undefined) => {
+      const request = { name, afterExtentId: last?.extentId ?? 0n };
+      const page = await this.ask((manager, timeoutMs) => manager.getStream(request, { timeoutMs }));
+      return [page.extents, page.more];
+    });
+  }
+
+  /** A question to the stream manager that leads; asked again until one does. Throws what it refuses with. */
+  ask<T>(work: (manager: Client<typeof StreamManager>, timeoutMs: number) => Promise<Outcome<T>>): Promise<T> {
+    return this.#ofManager(work, callTimeoutMs, true);
+  }
+
+  /** A change: repeated only when it certainly did not happen. */
+  change<T>(
+    work: (manager: Client<typeof StreamManager>, timeoutMs: number) => Promise<Outcome<T>>,
+    timeoutMs: number = changeTimeoutMs,
+  ): Promise<T> {
+    return this.#ofManager(work, timeoutMs, false);
+  }
+
+  async #ofManager<T>(
+    work: (manager: Client<typeof StreamManager>, timeoutMs: number) => Promise<Outcome<T>>,
+    timeoutMs: number,
+    repeatable: boolean,
+  ): Promise<T> {
+    const endMs = performance.now() + Math.max(timeoutMs, changeTimeoutMs);
+    for (;;) {
+      let problem: Error;
+      try {
+        const client = this.#transport.client(await this.leader("stream-manager"), StreamManager);
+        const outcome = await work(client, timeoutMs);
+        if (outcome.ok) return outcome.value;
+        const { applied, message, reason } = outcome.failure;
+        problem = new Error(`stream manager: ${message}`);
+        const again = reason === "notLeader" || reason === "connectFailed" || reason === "connectionLost" || reason === "timeout";
+        if (!again || (applied === "unknown" && !repeatable)) throw new Refused(problem.message);
+      } catch (error) {
+        if (error instanceof Refused) throw error;
+        problem = error as Error;
+      }
+      if (performance.now() >= endMs) throw problem;
+      await new Promise((resolve) => setTimeout(resolve, askAgainMs));
+    }
+  }
+
   async ranges(): Promise<RangePartition[]> {
     const client = this.#transport.client(await this.leader("partition-manager"), PartitionManager);
     return answered("partition manager", await client.getMap({ knownVersion: 0n, waitMs: 0 }, { timeoutMs: callTimeoutMs })).ranges;
@@ -102,6 +163,9 @@ export class StampInspector {
     return { streams, extents, nodes, ranges, servers, problems: [...problems] };
   }
 }
+
+/** Asking again would not help. */
+class Refused extends Error {}
 
 function answered<T>(who: string, outcome: Outcome<T>): T {
   if (outcome.ok) return outcome.value;

@@ -125,7 +125,8 @@ export class Views {
   nodes() {
     const { nodes, state, world } = this.#term;
     const held = this.#replicasByNode();
-    return [...state.nodes()].map((record) => {
+    const records = [...state.nodes()].sort((a, b) => (a.nodeId < b.nodeId ? -1 : 1));
+    return records.map((record) => {
       const load = nodes.load(record.nodeId);
       const replicas = held.get(record.nodeId) ?? 0;
       return {

@@ -1,0 +1,114 @@
+/** `stamp extent list|show|seal|quarantine`. */
+import type { StampInspector } from "@stamp/cluster";
+import { ExtentNode, ReplicaState } from "@stamp/wire";
+import type { Command } from "commander";
+import { CommandError, exitCodes } from "./context.ts";
+import { inspect, make, type Transport, tell, wantsJson } from "./lists.ts";
+import { bytesText, table, toJson } from "./print.ts";
+import { extentTable, nameIn } from "./status.ts";
+
+const sealTimeoutMs = 30_000;
+
+export function addExtent(program: Command): void {
+  const extent = program.command("extent").description("extents and their replicas");
+  make(extent, "list", "all extents and where their replicas are").action(async (_options, command: Command) => {
+    const [extents, nodes] = await inspect(command, (inspector) => Promise.all([inspector.extents(), inspector.nodes()]));
+    tell(command, extents, () => extentTable({ extents, nodes }));
+  });
+  make(extent, "show <id>", "one extent, as each of its replicas sees it").action(async (id: string, _options, command: Command) => {
+    await inspect(command, (inspector, transport) => showExtent(inspector, transport, id, wantsJson(command)));
+  });
+  make(extent, "seal <id>", "seal an extent of which no intact replica is left, at what is left; that is recorded for ever")
+    .option("--accept-loss", "acknowledged data may be lost by it")
+    .option("--note <text>", "who accepts it, and why")
+    .action(async (id: string, _options, command: Command) => {
+      const { acceptLoss, note } = command.opts<{ acceptLoss?: boolean; note?: string }>();
+      const extentId = extentNumber(id);
+      if (acceptLoss !== true || note === undefined) {
+        throw new CommandError(
+          "an extent is sealed by itself as soon as an intact replica answers; when none ever will: --accept-loss --note WHO-AND-WHY",
+          exitCodes.usage,
+        );
+      }
+      const sealed = await inspect(command, (inspector) =>
+        inspector.change((manager, timeoutMs) => manager.sealAcceptingLoss({ extentId, note }, { timeoutMs }), sealTimeoutMs),
+      );
+      tell(command, sealed, () => extentTable({ extents: [sealed], nodes: [] }));
+    });
+  addQuarantine(extent);
+}
+
+function addQuarantine(extent: Command): void {
+  const quarantine = extent.command("quarantine").description("replicas on nodes that no record explains; nothing deletes them but you");
+  make(quarantine, "list", "what is in quarantine, and why").action(async (_options, command: Command) => {
+    const found = await inspect(command, (inspector) => inspector.ask((manager, timeoutMs) => manager.listQuarantine({}, { timeoutMs })));
+    tell(command, found, ({ replicas, more }) => {
+      if (replicas.length === 0) return "nothing is in quarantine";
+      const rows = replicas.map((each) => [each.nodeId, each.extentId, bytesText(each.durableBytes), each.version, each.why]);
+      return `${table(["NODE", "EXTENT", "LENGTH", "VERSION", "WHY"], rows)}${more ? "\n… and more than are remembered" : ""}`;
+    });
+  });
+  make(quarantine, "delete <node> <extent>", "delete one replica for good")
+    .option("--yes", "do it")
+    .action(async (nodeId: string, id: string, _options, command: Command) => {
+      if (command.opts<{ yes?: boolean }>().yes !== true) {
+        throw new CommandError(`this deletes the replica of extent ${id} on ${nodeId} for good; say --yes`, exitCodes.usage);
+      }
+      const request = { nodeId, extentId: extentNumber(id) };
+      await inspect(command, (inspector) => inspector.change((manager, timeoutMs) => manager.deleteQuarantined(request, { timeoutMs })));
+      tell(command, { deleted: true }, () => `deleted extent ${id} on ${nodeId}`);
+    });
+}
+
+export function extentNumber(id: string): bigint {
+  if (!/^\d{1,16}$/.test(id)) throw new CommandError(`${id} is not an extent id`, exitCodes.usage);
+  return BigInt(id);
+}
+
+async function showExtent(inspector: StampInspector, transport: Transport, id: string, json: boolean): Promise<void> {
+  extentNumber(id);
+  const info = await inspector.extent(BigInt(id));
+  if (info === undefined) throw new CommandError(`the stream manager knows no extent ${id}`);
+  const replicas = await Promise.all(
+    (info.location?.addresses ?? []).map(async (address, at) => {
+      const client = transport.client(address, ExtentNode);
+      const answer = await client.getExtentReplica({ extentId: BigInt(id) }, { timeoutMs: 2_000 });
+      return {
+        node: info.nodeIds[at] ?? address,
+        address,
+        replica: answer.ok ? answer.value : undefined,
+        problem: answer.ok ? "" : answer.failure.message,
+      };
+    }),
+  );
+  if (json) {
+    console.log(toJson({ ...info, replicas }));
+    return;
+  }
+  console.log(extentTable({ extents: [info], nodes: [] }));
+  const { checksum, loss, references } = info;
+  console.log(`in ${references} lists${checksum === undefined ? "" : `, crc32c ${checksum.toString(16).padStart(8, "0")}`}`);
+  if (loss !== undefined) {
+    const at = new Date(Number(loss.wallMs)).toISOString();
+    console.log(`sealed at ${at} although ${loss.knownCommittedBytes} bytes were known to be acknowledged: ${loss.note}`);
+  }
+  console.log();
+  console.log(
+    table(
+      ["REPLICA", "ADDRESS", "STATE", "VERSION", "OWNER EPOCH", "DURABLE", "COMMITTED"],
+      replicas.map((each) => {
+        if (each.replica === undefined) return [each.node, each.address, each.problem, "", "", "", ""];
+        const { state, version, ownerEpoch, durableBytes, committedBytes } = each.replica;
+        return [
+          each.node,
+          each.address,
+          nameIn(ReplicaState, state),
+          version,
+          ownerEpoch,
+          bytesText(durableBytes),
+          bytesText(committedBytes),
+        ];
+      }),
+    ),
+  );
+}

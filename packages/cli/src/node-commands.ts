@@ -1,0 +1,100 @@
+/** `stamp node list|drain|undrain|decommission` and `stamp repair status`. */
+import type { StampInspector } from "@stamp/cluster";
+import { NodeDuty, type NodeInfo, type RepairStatus } from "@stamp/wire";
+import type { Command } from "commander";
+import { CommandError } from "./context.ts";
+import { inspect, make, tell } from "./lists.ts";
+import { bytesText } from "./print.ts";
+import { nodeTable } from "./status.ts";
+
+const pollMs = 500;
+
+export function addNode(program: Command): void {
+  const node = program.command("node").description("extent nodes");
+  make(node, "list", "all extent nodes as the stream manager sees them").action(async (_options, command: Command) => {
+    const nodes = await inspect(command, (inspector) => inspector.nodes());
+    tell(command, nodes, () => nodesText(nodes));
+  });
+  make(node, "drain <node>", "give it nothing new and make its replicas again elsewhere")
+    .option("--wait", "until it is empty")
+    .action(async (nodeId: string, _options, command: Command) => {
+      const wait = command.opts<{ wait?: boolean }>().wait === true;
+      const drained = await inspect(command, async (inspector) => {
+        const begun = await setDuty(inspector, nodeId, NodeDuty.DRAINING);
+        return wait ? untilEmpty(inspector, nodeId) : begun;
+      });
+      tell(command, drained, (one) => nodesText([one]));
+    });
+  make(node, "undrain <node>", "use it again; what was made elsewhere stays there").action(
+    async (nodeId: string, _options, command: Command) => {
+      const node = await inspect(command, (inspector) => setDuty(inspector, nodeId, NodeDuty.SERVING));
+      tell(command, node, (one) => nodesText([one]));
+    },
+  );
+  make(node, "decommission <node>", "drain it, wait until it is empty, and forget it: then it may be switched off for ever")
+    .option("--no-wait", "fail when it is not empty yet, and say what it waits for")
+    .action(async (nodeId: string, _options, command: Command) => {
+      const { wait } = command.opts<{ wait: boolean }>();
+      const gone = await inspect(command, async (inspector) => {
+        const begun = await setDuty(inspector, nodeId, NodeDuty.DRAINING);
+        if (begun.replicas > 0n && !wait) {
+          const why = begun.blocked.join("\n  ");
+          throw new CommandError(
+            `${nodeId} still holds ${begun.replicas} replicas and is being emptied (stop that: node undrain):\n  ${why}`,
+          );
+        }
+        await untilEmpty(inspector, nodeId);
+        return setDuty(inspector, nodeId, NodeDuty.DECOMMISSIONED);
+      });
+      tell(command, gone, () => `${nodeId} is decommissioned: it holds nothing that is needed and may be switched off for ever`);
+    });
+
+  const repair = program.command("repair").description("replicas that are lost and made again");
+  make(repair, "status", "how many, how fast, how long still").action(async (_options, command: Command) => {
+    const status = await inspect(command, (inspector) => inspector.ask((manager, timeoutMs) => manager.getRepairStatus({}, { timeoutMs })));
+    tell(command, status, repairText);
+  });
+}
+
+const setDuty = (inspector: StampInspector, nodeId: string, duty: NodeDuty): Promise<NodeInfo> =>
+  inspector.change((manager, timeoutMs) => manager.setNodeDuty({ nodeId, duty }, { timeoutMs }));
+
+/** Says what it waits for whenever that changes. */
+async function untilEmpty(inspector: StampInspector, nodeId: string): Promise<NodeInfo> {
+  let told = "";
+  for (;;) {
+    const node = (await inspector.nodes()).find((each) => each.nodeId === nodeId);
+    if (node === undefined) throw new CommandError(`there is no extent node ${nodeId}`);
+    if (node.duty !== NodeDuty.DRAINING) throw new CommandError(`somebody else changed the duty of ${nodeId}`);
+    if (node.replicas === 0n) return node;
+    const text = `${nodeId} holds ${node.replicas} replicas: ${node.blocked.join("; ")}`;
+    if (text !== told) console.error(text);
+    told = text;
+    await new Promise((resolve) => setTimeout(resolve, pollMs));
+  }
+}
+
+function nodesText(nodes: readonly NodeInfo[]): string {
+  const blocked = nodes.filter((node) => node.blocked.length > 0).map((node) => `${node.nodeId} is not empty: ${node.blocked.join("; ")}`);
+  return [nodeTable({ nodes }), ...blocked].join("\n");
+}
+
+function repairText(status: RepairStatus): string {
+  const lines = [
+    status.replicasWaiting === 0n
+      ? "no replica waits to be made again"
+      : `${status.replicasWaiting} replicas (${bytesText(status.bytesWaiting)}) wait to be made again, ${status.copiesRunning} are being copied`,
+  ];
+  if (status.endangered > 0n) lines.push(`${status.endangered} of them are of extents with one intact copy left`);
+  if (status.replicasDone > 0n) {
+    const seconds = Number(status.runningMs) / 1000;
+    const after = seconds === 0 ? "" : ` in ${seconds.toFixed(1)} s`;
+    lines.push(`done: ${status.replicasDone} replicas, ${bytesText(status.bytesDone)}${after}`);
+  }
+  if (status.etaMs !== undefined) lines.push(`about ${(Number(status.etaMs) / 1000).toFixed(1)} s left at this rate`);
+  if (status.replicasInGrace > 0n) lines.push(`${status.replicasInGrace} extents miss a node that may still come back`);
+  if (status.unreachable > 0n) lines.push(`${status.unreachable} SEALED EXTENTS HAVE NO REPLICA THAT CAN BE REACHED`);
+  for (const why of status.blocked) lines.push(`can't be made now: ${why}`);
+  lines.push(`at most ${bytesText(status.bytesPerSecondMax)}/s`);
+  return lines.join("\n");
+}
