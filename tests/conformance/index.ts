@@ -2,6 +2,7 @@
 import { after, before, beforeEach, describe } from "node:test";
 import type { ApiRecord } from "../tools/api-table.ts";
 import { appendSuite } from "./append.ts";
+import { batchSuite } from "./batch.ts";
 import { blobSuite } from "./blobs.ts";
 import { blockSuite } from "./blocks.ts";
 import { conditionSuite } from "./conditions.ts";
@@ -26,6 +27,7 @@ const parts = {
   "ranges.ts": rangeSuite,
   "errors.ts": errorSuite,
   "append.ts": appendSuite,
+  "batch.ts": batchSuite,
   "pages.ts": pageSuite,
   "refused.ts": refusedSuite,
   "sas.ts": sasSuite,

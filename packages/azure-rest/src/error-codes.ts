@@ -22,6 +22,7 @@ export const errorTable = {
   ConditionNotMet: [412, "The condition specified using HTTP conditional header(s) is not met."],
   CorsPreflightFailure: [403, "CORS not enabled or no matching rule found for this request."],
   EmptyMetadataKey: [400, "The key for one of the metadata key-value pairs is empty."],
+  ExceedsMaxBatchRequestCount: [400, "The batch operation exceeds maximum number of allowed subrequests."],
   FeatureNotYetSupportedForHierarchicalNamespaceAccounts: [409, "This feature is not yet supported for hierarchical namespace accounts."],
   InsufficientAccountPermissions: [403, "The account being accessed does not have sufficient permissions to execute this operation."],
   InternalError: [500, "The server encountered an internal error. Please retry the request."],

@@ -8,6 +8,7 @@ export * from "./auth/signed-identifiers.ts";
 export * from "./auth/token.ts";
 export * from "./base64.ts";
 export * from "./blob/authorization.ts";
+export * from "./blob/batch.ts";
 export * from "./blob/block-list-xml.ts";
 export * from "./blob/list-query.ts";
 export * from "./blob/lists-xml.ts";

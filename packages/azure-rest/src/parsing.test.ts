@@ -94,6 +94,8 @@ test("each operation is recognized by its row, and what is in none is told apart
     asked("PUT", "/acct/c/b?comp=seal"),
     asked("PUT", "/acct/c/b?comp=page"),
     asked("GET", "/acct/c/b?comp=pagelist"),
+    asked("POST", "/acct?comp=batch"),
+    asked("POST", "/acct/c?restype=container&comp=batch"),
   ]);
   assert.deepEqual([...seen].sort(), [...blobOperationNames].sort());
   assert.equal(asked("PUT", "/acct/c/b?comp=lease"), "NotImplemented");

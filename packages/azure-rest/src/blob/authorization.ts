@@ -63,6 +63,9 @@ export const blobAuthorization: Readonly<Record<BlobOperationName, OperationAuth
   SealAppendBlob: writesBlob,
   PutPage: writesBlob,
   GetPageRanges: readsBlob,
+  // Each request of a batch is let in on its own.
+  BlobBatch: { ...onService([anyPermission], "read"), resourceType: "sco" },
+  ContainerBlobBatch: { ...onContainer([anyPermission], "read"), resourceType: "sco", serviceSas: [anyPermission] },
 };
 
 /** The row of the operation, and what headers and query of this request need besides. */

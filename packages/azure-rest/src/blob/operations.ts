@@ -35,6 +35,8 @@ export const blobOperationNames = [
   "SealAppendBlob",
   "PutPage",
   "GetPageRanges",
+  "BlobBatch",
+  "ContainerBlobBatch",
 ] as const;
 export type BlobOperationName = (typeof blobOperationNames)[number];
 
@@ -54,7 +56,9 @@ const serviceRows: Readonly<Record<string, Row>> = {
   "PUT restype=service comp=properties": serve("SetServiceProperties"),
   "GET restype=service comp=stats": later("Get Blob Service Stats (geo-replication)"),
   "POST restype=service comp=userdelegationkey": serve("GetUserDelegationKey"),
-  "POST comp=batch": later("Blob Batch"),
+  "POST comp=batch": serve("BlobBatch"),
+  // With the account in the path the SDK takes it for a container.
+  "POST restype=container comp=batch": serve("BlobBatch"),
   "GET comp=blobs": later("Find Blobs by Tags"),
 };
 
@@ -74,7 +78,7 @@ const containerRows: Readonly<Record<string, Row>> = {
   "PUT restype=container comp=lease": later("Lease Container"),
   "PUT restype=container comp=undelete": later("Restore Container"),
   "PUT restype=container comp=rename": later("Rename Container"),
-  "POST restype=container comp=batch": later("Blob Batch"),
+  "POST restype=container comp=batch": serve("ContainerBlobBatch"),
   "GET restype=container comp=blobs": later("Find Blobs by Tags in Container"),
 };
 

@@ -18,7 +18,9 @@ import {
   type Query,
   queryValue,
   type RestError,
+  rejected,
   restError,
+  type Target,
 } from "@stamp/azure-rest";
 import { FailureError, utf8 } from "@stamp/base";
 import { type HttpRequest, type HttpResponse, uuid, type World } from "@stamp/ports";
@@ -29,8 +31,8 @@ import type { Objects } from "../objects.ts";
 import type { CallLimits } from "../router.ts";
 import { authenticate, authorize, findAccount, type Judges } from "./authorize.ts";
 import type { BearerTokens } from "./bearer.ts";
-import { type Access, type Answer, type Exchange, respond } from "./exchange.ts";
-import type { RestService } from "./service.ts";
+import { type Access, type Answer, type Exchange, type InnerRequest, respond } from "./exchange.ts";
+import type { RecognizedOperation, RestService } from "./service.ts";
 
 const clientRequestIdCharactersMax = 1024;
 
@@ -70,8 +72,7 @@ export class HttpDoor {
   }
 
   async handle(request: HttpRequest): Promise<HttpResponse> {
-    const { clock, random } = this.#parts.world;
-    const seen: Seen = { requestId: uuid(random), startMs: clock.monotonicMs(), version: newestVersion, operation: undefined, cors: [] };
+    const seen = this.#seen();
     this.counters.requests++;
     if (this.counters.inProgress >= this.#parts.config.requestsMax) {
       this.counters.refusedBusy++;
@@ -85,32 +86,66 @@ export class HttpDoor {
     }
   }
 
-  async #serve(request: HttpRequest, seen: Seen): Promise<Answer> {
+  async #serve(request: HttpRequest, seen: Seen, outer?: Outer): Promise<Answer> {
+    if (request.method === "OPTIONS" && !outer) return this.#preflight(request, seen);
+    const admitted = await this.#admit(request, seen, outer);
+    if (!admitted.ok) return admitted;
+    const { operation, exchange } = admitted.value;
+    const answer = await operation.serve(exchange);
+    return answer.ok ? overridden(answer.value, request.method, exchange.access) : answer;
+  }
+
+  async #inner(outer: HttpRequest, inner: InnerRequest, how: Outer): Promise<HttpResponse> {
+    const request = innerRequest(outer, inner);
+    const seen = this.#seen();
+    try {
+      return this.#finish(request, seen, await this.#serve(request, seen, how), false);
+    } catch (error) {
+      return this.#finish(request, seen, { ok: false, error: this.#unexpected(request, seen, error) }, false);
+    }
+  }
+
+  #seen(): Seen {
+    const { clock, random } = this.#parts.world;
+    return { requestId: uuid(random), startMs: clock.monotonicMs(), version: newestVersion, operation: undefined, cors: [] };
+  }
+
+  /** Whose account it is, and its properties. */
+  async #accountOf(target: Target, limits: CallLimits) {
+    const account = await findAccount(this.#parts.accounts, target.account, limits);
+    if (!account.ok) return account;
+    return parsed({ account: account.value, properties: account.value.serviceProperties[this.#parts.service.name] });
+  }
+
+  async #admit(
+    request: HttpRequest,
+    seen: Seen,
+    outer?: Outer,
+  ): Promise<Parsed<{ readonly operation: RecognizedOperation; readonly exchange: Exchange }>> {
     const { headers, method } = request;
-    const { accounts, service, config, objects, tokens } = this.#parts;
+    const { accounts, service, objects, tokens } = this.#parts;
     const target = parseTarget(request.target, headers.host ?? "", service);
     if (!target.ok) return target;
     const timeout = parseTimeout(target.value.query);
     if (!timeout.ok) return timeout;
-    const limits = (): CallLimits => ({
-      deadlineMs: this.#parts.world.clock.monotonicMs() + (timeout.value ?? config.requestTimeoutMs),
-      signal: request.signal,
-    });
-    const account = await findAccount(accounts, target.value.account, limits());
-    if (!account.ok) return account;
-    const properties = account.value.serviceProperties[service.name];
-    seen.cors = properties.cors;
-    if (method === "OPTIONS") return this.#preflight(headers, seen);
-    const version = versionOf(headers, target.value.query, properties.defaultServiceVersion);
+    const limits = this.#limits(request, timeout.value);
+    const found = await this.#accountOf(target.value, limits());
+    if (!found.ok) return found;
+    const { account, properties } = found.value;
+    seen.cors = outer ? [] : properties.cors;
+    const version = outer ? parsed(outer.version) : versionOf(headers, target.value.query, properties.defaultServiceVersion);
     if (!version.ok) return version;
     seen.version = version.value;
     const { remoteAddress, secure } = request;
     const asking = { method, headers, target: target.value, version: version.value, remoteAddress, secure };
-    const asker = await authenticate(this.#judges, account.value, asking, limits());
+    const asker = await authenticate(this.#judges, account, asking, limits());
     if (!asker.ok) return asker;
     const operation = service.recognize(method, target.value, headers);
     if (!operation.ok) return operation;
     seen.operation = operation.value.name;
+    if (outer && !outer.only.has(operation.value.name)) {
+      return rejected("InvalidInput", { Reason: `${operation.value.name} does not go inside of another request.` });
+    }
     const access = authorize(asker.value, operation.value.name, operation.value.authorization, tokens);
     if (!access.ok) return access;
     const exchange: Exchange = {
@@ -121,17 +156,36 @@ export class HttpDoor {
       version: version.value,
       access: access.value,
       anonymous: access.value.by === "anonymous",
-      account: account.value,
+      account,
       accounts,
       serviceProperties: properties,
+      hostSuffixes: service.hostSuffixes,
+      admit: async (inner, only) => {
+        const admitted = await this.#admit(innerRequest(request, inner), this.#seen(), { version: version.value, only });
+        return admitted.ok ? parsed(admitted.value.exchange) : admitted;
+      },
+      inner: (inner, only) => this.#inner(request, inner, { version: version.value, only }),
       limits,
     };
-    const answer = await operation.value.serve(exchange);
-    return answer.ok ? overridden(answer.value, method, access.value) : answer;
+    return parsed({ operation: operation.value, exchange });
   }
 
-  #preflight(headers: HttpHeaders, seen: Seen): Answer {
+  #limits(request: HttpRequest, timeoutMs: number | undefined): () => CallLimits {
+    const { world, config } = this.#parts;
+    return () => ({ deadlineMs: world.clock.monotonicMs() + (timeoutMs ?? config.requestTimeoutMs), signal: request.signal });
+  }
+
+  /** Needs no authorization. */
+  async #preflight(request: HttpRequest, seen: Seen): Promise<Answer> {
+    const { headers } = request;
+    const target = parseTarget(request.target, headers.host ?? "", this.#parts.service);
+    if (!target.ok) return target;
+    const timeout = parseTimeout(target.value.query);
+    if (!timeout.ok) return timeout;
+    const found = await this.#accountOf(target.value, this.#limits(request, timeout.value)());
+    if (!found.ok) return found;
     seen.operation = "Preflight";
+    seen.cors = found.value.properties.cors;
     const allowed = preflightHeaders(seen.cors, headers);
     seen.cors = [];
     return allowed.ok ? respond(200, allowed.value) : allowed;
@@ -189,6 +243,23 @@ export class HttpDoor {
     const { contentType, text } = this.#parts.service.errorBody(error, { requestId: seen.requestId, nowMs, headers: request.headers });
     return { status: error.status, headers: { ...headers, "Content-Type": contentType }, body: utf8(text) };
   }
+}
+
+/** For a request that comes inside of another one. */
+interface Outer {
+  /** It has no version of its own. */
+  readonly version: string;
+  readonly only: ReadonlySet<string>;
+}
+
+const noBody: AsyncIterable<Uint8Array> = {
+  [Symbol.asyncIterator]: () => ({ next: async () => ({ done: true, value: undefined }) }),
+};
+
+function innerRequest(outer: HttpRequest, { method, target, headers }: InnerRequest): HttpRequest {
+  const host = outer.headers.host === undefined ? {} : { host: outer.headers.host };
+  const { remoteAddress, secure, signal } = outer;
+  return { method, target, headers: { ...host, ...headers }, body: noBody, remoteAddress, secure, signal };
 }
 
 /** What is known of a request while it goes through. */

@@ -19,8 +19,22 @@ export interface Exchange {
   readonly accounts: Accounts;
   /** Of this service in this account, at most some seconds old. */
   readonly serviceProperties: ServiceProperties;
+  /** As the service has them (target.ts). */
+  readonly hostSuffixes: readonly string[];
+  /** A request that comes inside of this one, by this one's version: let in on its own, if it is one of these operations. */
+  readonly admit: (request: InnerRequest, only: ReadonlySet<string>) => Promise<Parsed<Exchange>>;
+  /** The same, served and answered. */
+  readonly inner: (request: InnerRequest, only: ReadonlySet<string>) => Promise<HttpResponse>;
   /** What is left of the time for this request, counted from now on. */
   readonly limits: () => CallLimits;
+}
+
+export interface InnerRequest {
+  readonly method: string;
+  /** Path and query. */
+  readonly target: string;
+  /** Names in lower case. */
+  readonly headers: HttpHeaders;
 }
 
 /** Inclusive bounds; "" is none. A row key counts only together with the partition key of the same end. */

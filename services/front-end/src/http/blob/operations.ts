@@ -3,6 +3,7 @@ import type { BlobOperationName } from "@stamp/azure-rest";
 import { getUserDelegationKey } from "../delegation-key.ts";
 import { getServiceProperties, setServiceProperties } from "../service-properties.ts";
 import { appendBlock, sealAppendBlob } from "./append.ts";
+import { blobBatch } from "./batch.ts";
 import { deleteBlob, getBlob, getBlobMetadata, getBlobProperties, listBlobs, setBlobHeaders, setBlobMetadata } from "./blobs.ts";
 import { getContainerAcl, setContainerAcl } from "./container-acl.ts";
 import {
@@ -47,4 +48,6 @@ export const operationHandlers: Readonly<Record<BlobOperationName, BlobOperation
   SealAppendBlob: sealAppendBlob,
   PutPage: putPage,
   GetPageRanges: getPageRanges,
+  BlobBatch: blobBatch,
+  ContainerBlobBatch: blobBatch,
 };

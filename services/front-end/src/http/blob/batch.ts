@@ -1,0 +1,89 @@
+/**
+ * Blob Batch, of an account or a container: every request in it is let in on its own and answered in its order. It is not atomic: what
+ * one request does stays done when another fails.
+ */
+import {
+  type BatchAnswer,
+  type BatchRequest,
+  type BlobOperationName,
+  batchAnswerText,
+  batchBytesMax,
+  errorBody,
+  formatIso,
+  parseBatch,
+  parseBatchBoundary,
+  parseBlobResource,
+  parseTarget,
+  restError,
+} from "@stamp/azure-rest";
+import { fromUtf8, utf8 } from "@stamp/base";
+import { type HttpResponse, uuid } from "@stamp/ports";
+import { lengthWithin, wholeBody } from "../body.ts";
+import { type Answer, respond } from "../exchange.ts";
+import type { BlobExchange } from "./exchange.ts";
+
+/** What the service lets into a batch. */
+const batched: ReadonlySet<string> = new Set<BlobOperationName | "SetBlobTier">(["DeleteBlob", "SetBlobTier"]);
+const atOnceMax = 8;
+
+export async function blobBatch(exchange: BlobExchange): Promise<Answer> {
+  const boundary = parseBatchBoundary(exchange.headers["content-type"]);
+  if (!boundary.ok) return boundary;
+  const length = lengthWithin(exchange, batchBytesMax);
+  if (!length.ok) return length;
+  const body = await wholeBody(exchange, length.value);
+  if (!body.ok) return body;
+  const requests = parseBatch(body.value, boundary.value);
+  if (!requests.ok) return requests;
+  const answers = new Array<BatchAnswer>(requests.value.length);
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    for (let at = next++; at < requests.value.length; at = next++) {
+      answers[at] = await answerOf(exchange, requests.value[at] as BatchRequest);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(atOnceMax, requests.value.length) }, worker));
+  const named = `batchresponse_${uuid(exchange.objects.parts.world.random)}`;
+  return respond(202, { "Content-Type": `multipart/mixed; boundary=${named}` }, utf8(batchAnswerText(named, answers)));
+}
+
+async function answerOf(exchange: BlobExchange, request: BatchRequest): Promise<BatchAnswer> {
+  const { contentId } = request;
+  if (!inScope(exchange, request)) return refusal(exchange, contentId, "The request is not about a blob of the batch's container.");
+  if (request.headers["x-ms-version"] !== undefined) return refusal(exchange, contentId, "A request of a batch has no version of its own.");
+  // The account is found in the path, or in the host of the whole batch.
+  const { host: _host, ...own } = request.headers;
+  const { status, headers, body } = await exchange.inner({ ...request, headers: own }, batched);
+  const { Server: _server, ...shown } = headers;
+  return { contentId, status, statusText: statusText(status, headers), headers: shown, body: textOf(body) };
+}
+
+/** Bodies are errors: short, and whole. */
+const textOf = (body: HttpResponse["body"]): string => (body instanceof Uint8Array ? fromUtf8(body) : "");
+
+function statusText(status: number, headers: HttpResponse["headers"]): string {
+  const code = headers["x-ms-error-code"];
+  if (typeof code === "string") return code;
+  return status === 202 ? "Accepted" : "OK";
+}
+
+/** A batch of a container is about its blobs. */
+function inScope(exchange: BlobExchange, { target }: BatchRequest): boolean {
+  const { container, account } = exchange.target;
+  if (container === undefined) return true;
+  const parsed = parseTarget(target, exchange.headers.host ?? "", { hostSuffixes: exchange.hostSuffixes });
+  const resource = parsed.ok ? parseBlobResource(parsed.value) : parsed;
+  return parsed.ok && resource.ok && parsed.value.account === account && resource.value.container === container;
+}
+
+function refusal(exchange: BlobExchange, contentId: string | undefined, reason: string): BatchAnswer {
+  const { world } = exchange.objects.parts;
+  const error = restError("InvalidInput", { Reason: reason });
+  return {
+    contentId,
+    status: error.status,
+    statusText: error.code,
+    headers: { "x-ms-error-code": error.code, "Content-Type": "application/xml" },
+    body: errorBody(error, uuid(world.random), formatIso(world.clock.wallMs())),
+  };
+}
