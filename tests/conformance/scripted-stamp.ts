@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { compareBytes, type Outcome, ok, type Rules, refused, unwrap } from "@stamp/base";
 import { type FrontEndConfig, FrontEndRole, frontEndConfigSchema } from "@stamp/front-end";
 import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
-import { type Decision, objectTables, type RowEntry } from "@stamp/objects";
+import { type Decision, objectTables, type RowEntry, type VisitRow } from "@stamp/objects";
 import { firstRangeOf, type Range } from "@stamp/partition-map";
 import { PartitionServerRole, partitionServerConfigSchema } from "@stamp/partition-server";
 import { type Client, type HttpHandler, type HttpRequest, type Role, served, type World } from "@stamp/ports";
@@ -71,6 +71,14 @@ class MemoryRows {
       rows.push({ key, value: this.#values.get(String(key)) as Uint8Array });
     }
     return { rows, more: false, deleted: 0 };
+  }
+
+  walk(low: Uint8Array, high: Uint8Array, visit: VisitRow): void {
+    for (let from: Uint8Array | undefined = low; from !== undefined; ) {
+      const key: Uint8Array | undefined = this.#keys[this.#find(from)];
+      if (key === undefined || compareBytes(key, high) >= 0) return;
+      from = visit({ key, value: this.#values.get(String(key)) as Uint8Array });
+    }
   }
 
   apply(writes: Decision["writes"]): void {
@@ -237,6 +245,7 @@ function engineOf(rows: MemoryRows, data: MemoryData) {
   const view = {
     get: async (key: Uint8Array) => ok(rows.get(key)),
     scan: async (low: Uint8Array, high: Uint8Array, limits: { rowsMax: number }) => ok(rows.scan(low, high, limits.rowsMax)),
+    walk: async (low: Uint8Array, high: Uint8Array, visit: VisitRow) => ok(rows.walk(low, high, visit)),
   };
   let turn: Promise<unknown> = Promise.resolve();
   return {

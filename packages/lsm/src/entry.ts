@@ -14,6 +14,13 @@ export interface KeyRange {
   readonly gte?: Uint8Array;
   readonly lt?: Uint8Array;
   readonly reverse?: boolean;
+  /** Of a walk forwards, where its reader wants to go on. */
+  readonly cursor?: Cursor;
+}
+
+/** Set by the reader between two rows: what lies before this key is skipped without being read. */
+export interface Cursor {
+  from: Uint8Array | undefined;
 }
 
 /** Key first, then newest first. */

@@ -85,7 +85,12 @@ export class MemoryTable {
     }
     let node = range.gte === undefined ? this.#head.next[0] : this.#seek(range.gte, Number.MAX_SAFE_INTEGER);
     let last: Uint8Array | undefined;
+    const { cursor } = range;
     for (; node !== undefined; node = node.next[0]) {
+      if (cursor?.from !== undefined && compareBytes(node.key, cursor.from) < 0) {
+        node = this.#seek(cursor.from, Number.MAX_SAFE_INTEGER);
+        if (node === undefined) return;
+      }
       if (range.lt !== undefined && compareBytes(node.key, range.lt) >= 0) return;
       if (node.sequence > snapshotSequence) continue;
       if (last !== undefined && compareBytes(node.key, last) === 0) continue;

@@ -6,15 +6,19 @@
  *   writes  one header, or If-Match with If-Unmodified-Since (If-Match decides), or If-None-Match with If-Modified-Since
  *           (If-None-Match decides); 412 always. If-None-Match: * on something that is there is 409 BlobAlreadyExists where the
  *           operation could have created it.
+ *   tags    x-ms-if-tags, with any of them: 412 when the blob's tags don't fulfil it.
  */
 import { type ServiceError, serviceError } from "./errors.ts";
 import { sequenceOfEtag } from "./etag.ts";
-import type { Conditions } from "./operation.ts";
+import type { Conditions, Metadata } from "./operation.ts";
+import { holds, parseWhere } from "./tags/where.ts";
 
 /** What conditions are about; undefined when there is no such object. */
 export interface ConditionedState {
   readonly etagSequence: number;
   readonly lastModifiedMs: number;
+  /** Of a blob. */
+  readonly tags?: Metadata;
 }
 
 export const notModified: ServiceError = serviceError("ConditionNotMet", { status: "304" });
@@ -25,11 +29,18 @@ const tagsOf = (header: string): string[] => header.split(",").map((tag) => tag.
 const matchesAny = (header: string, state: ConditionedState): boolean =>
   tagsOf(header).some((tag) => tag === "*" || sequenceOfEtag(tag) === state.etagSequence);
 
+/** The front-end refuses what can't be read; here it fulfils nothing. */
+function tagsFulfil(ifTags: string, state: ConditionedState | undefined): boolean {
+  const parsed = parseWhere(ifTags, "condition");
+  return parsed.ok && state !== undefined && holds(parsed.where, state.tags ?? {});
+}
+
 const wholeSeconds = (ms: number): number => Math.floor(ms / 1000) * 1000;
 
 /** For an object that is there. Undefined: go on. */
 export function checkReadConditions(conditions: Conditions, state: ConditionedState): ServiceError | undefined {
-  const { ifMatch, ifNoneMatch, ifModifiedSinceMs, ifUnmodifiedSinceMs } = conditions;
+  const { ifMatch, ifNoneMatch, ifModifiedSinceMs, ifUnmodifiedSinceMs, ifTags } = conditions;
+  if (ifTags !== undefined && !tagsFulfil(ifTags, state)) return preconditionFailed;
   if (ifMatch !== undefined && !matchesAny(ifMatch, state)) return preconditionFailed;
   if (ifUnmodifiedSinceMs !== undefined && state.lastModifiedMs > wholeSeconds(ifUnmodifiedSinceMs)) return preconditionFailed;
   const bracket: boolean[] = [];
@@ -44,11 +55,12 @@ export function checkWriteConditions(
   state: ConditionedState | undefined,
   creates: boolean,
 ): ServiceError | undefined {
-  const { ifMatch, ifNoneMatch, ifModifiedSinceMs, ifUnmodifiedSinceMs } = conditions;
+  const { ifMatch, ifNoneMatch, ifModifiedSinceMs, ifUnmodifiedSinceMs, ifTags } = conditions;
   if (conditions.createOnly && state) return serviceError("UnauthorizedBlobOverwrite");
   const matchSide = ifMatch !== undefined || ifUnmodifiedSinceMs !== undefined;
   const noneMatchSide = ifNoneMatch !== undefined || ifModifiedSinceMs !== undefined;
   if (matchSide && noneMatchSide) return serviceError("MultipleConditionHeadersNotSupported");
+  if (ifTags !== undefined && !tagsFulfil(ifTags, state)) return preconditionFailed;
   if (ifMatch !== undefined) return state && matchesAny(ifMatch, state) ? undefined : preconditionFailed;
   if (!state) return undefined;
   if (ifNoneMatch !== undefined) {

@@ -2,14 +2,27 @@ export { appendedBlocksMax } from "./blobs/append.ts";
 export { contentPlacesMax } from "./blobs/blobs.ts";
 export { committedBlocksMax, uncommittedBlocksMax } from "./blobs/blocks.ts";
 export { inlineBytesMax, placesPerBlockMax } from "./blobs/content.ts";
-export { listPageMax } from "./blobs/listing.ts";
+export * from "./blobs/leases.ts";
 export { pageBytes } from "./blobs/page-runs.ts";
 export { pageBlobBytesMax, pageRangesMax, pageWriteBytesMax, sequenceNumberMax, zeroExtentId } from "./blobs/pages.ts";
 export * from "./errors.ts";
 export { etagOf, sequenceOfEtag } from "./etag.ts";
-export { accountKey, type BlobName, containerKey } from "./object-keys.ts";
+export { listPageMax } from "./lists.ts";
+export { accountKey, type BlobName, type BlobReference, containerKey } from "./object-keys.ts";
 export * from "./operation.ts";
-export type { Decision, Plan, PlanContext, PlanRefusal, Read, ReadAnswer, RowEntry, RowWrite, ScanAnswer, ScanLimits } from "./plan.ts";
+export type {
+  Decision,
+  Plan,
+  PlanContext,
+  PlanRefusal,
+  Read,
+  ReadAnswer,
+  RowEntry,
+  RowWrite,
+  ScanAnswer,
+  ScanLimits,
+  VisitRow,
+} from "./plan.ts";
 export { planOf } from "./planning.ts";
 export * from "./queues/operation.ts";
 export { isPipelined, lockKeysOf, type Routable, type Route, routeOf } from "./routing.ts";
@@ -29,3 +42,4 @@ export {
 export * from "./tables/operation.ts";
 export { queryPageMax } from "./tables/queries.ts";
 export { queryRouteFrom } from "./tables/routing.ts";
+export { containerOfWhere, holds, parseWhere, tagsOfWhere, type Where, type WhereKind } from "./tags/where.ts";

@@ -3,15 +3,18 @@
  *
  *   table    AccountName  PartitionName                          ObjectName
  *   Account  (account)    ()                                     ()
- *   Blob     (account)    (0, container)                         ()                                    container row
- *   Blob     (account)    (1, container, incarnation, blob)      (snapshot, 0)                         head row
- *   Blob     "            "                                      (snapshot, 1)                         staging row
- *   Blob     "            "                                      (snapshot, 2, generation, piece)      content row
- *   Blob     "            "                                      (snapshot, 3, generation, block id)   block row (uncommitted)
- *   Blob     "            "                                      (snapshot, 4, generation, chunk, layer)  page row
+ *   Blob     (account)    (0, container)                         ()                          container row
+ *   Blob     (account)    (0, container)                         (incarnation)               row of a container that was deleted softly
+ *   Blob     (account)    (1, container, incarnation, blob)      (0)                         head row: the blob itself
+ *   Blob     "            "                                      (1, stamp)                  kept row: a snapshot or version
+ *   Blob     "            "                                      (2)                         staging row
+ *   Blob     "            "                                      (3, generation, piece)      content row
+ *   Blob     "            "                                      (4, generation, block id)   block row (uncommitted)
+ *   Blob     "            "                                      (5, generation)             users row: how many heads share a content
+ *   Blob     "            "                                      (6, generation, chunk, layer)  page row
  *
- * So an account's containers are neighbours, and the rows of one blob are too, head first. All rows of a blob have one PartitionName: they change
- * atomically and are never split. `snapshot` is "" for the blob itself. The incarnation is that of the container's row, so what was put
+ * So an account's containers are neighbours, and the rows of one blob are too, head first, then what is listed with it. All rows of a blob
+ * have one PartitionName: they change atomically and are never split. The incarnation is that of the container's row, so what was put
  * into a container that was deleted can't be reached through a later one of the same name (rule incarnationInKey).
  */
 import { prefixEnd, present, type Rules } from "@stamp/base";
@@ -24,15 +27,21 @@ export interface BlobName {
   readonly blob: string;
 }
 
+/** A blob, or one of its snapshots or versions, by stamp. */
+export interface BlobReference extends BlobName {
+  readonly snapshotStamp?: number | undefined;
+  readonly versionStamp?: number | undefined;
+}
+
 const containerKind = 0;
 const blobKind = 1;
 export const headRow = 0;
-export const stagingRow = 1;
-export const contentRow = 2;
-export const blockRow = 3;
-export const pageRow = 4;
-
-const noSnapshot = "";
+export const keptRow = 1;
+export const stagingRow = 2;
+const contentRow = 3;
+const blockRow = 4;
+const usersRow = 5;
+const pageRow = 6;
 
 export const accountKey = (account: string): Uint8Array => encodeKey([[account], [], []]);
 
@@ -43,6 +52,12 @@ export const accountsPrefix = (): Uint8Array => encodeKeyPrefix([], [], "");
 
 /** Every account from this name on sorts here or behind. */
 export const accountsFrom = (name: string): Uint8Array => (name === "" ? new Uint8Array(0) : accountKey(name));
+/** The row of a container, and those that were deleted under its name, start so. */
+export const containerRowsPrefix = (account: string, container: string): Uint8Array => encodeKey([[account], [containerKind, container]]);
+
+/** The row of a container that was deleted and is kept. */
+export const deletedContainerKey = (account: string, container: string, incarnation: number): Uint8Array =>
+  encodeKey([[account], [containerKind, container], [incarnation]]);
 
 /** Every container row of the account whose name begins with `prefix` starts so. */
 export const containersPrefix = (account: string, prefix: string): Uint8Array => encodeKeyPrefix([[account]], [containerKind], prefix);
@@ -59,26 +74,29 @@ export const blobPrefix = (rules: Rules, name: BlobName): Uint8Array =>
 export const blobsPrefix = (rules: Rules, container: ContainerOfBlobs, prefix: string): Uint8Array =>
   encodeKeyPrefix([[container.account]], [blobKind, container.container, incarnationInKey(rules, container)], prefix);
 
-const rowOf = (blob: Uint8Array, objectName: KeyComponent): Uint8Array => appendComponents(blob, [[noSnapshot, ...objectName]]);
+const rowOf = (blob: Uint8Array, ...objectName: KeyComponent): Uint8Array => appendComponents(blob, [objectName]);
 
 /** `blob` is what blobPrefix gave. */
-export const headKey = (blob: Uint8Array): Uint8Array => rowOf(blob, [headRow]);
-export const stagingKey = (blob: Uint8Array): Uint8Array => rowOf(blob, [stagingRow]);
-export const contentKey = (blob: Uint8Array, generation: number, piece: number): Uint8Array => rowOf(blob, [contentRow, generation, piece]);
+export const headKey = (blob: Uint8Array): Uint8Array => rowOf(blob, headRow);
+export const keptKey = (blob: Uint8Array, stamp: number): Uint8Array => rowOf(blob, keptRow, stamp);
+export const stagingKey = (blob: Uint8Array): Uint8Array => rowOf(blob, stagingRow);
+export const contentKey = (blob: Uint8Array, generation: number, piece: number): Uint8Array => rowOf(blob, contentRow, generation, piece);
 export const blockKey = (blob: Uint8Array, generation: number, blockId: Uint8Array): Uint8Array =>
-  rowOf(blob, [blockRow, generation, blockId]);
+  rowOf(blob, blockRow, generation, blockId);
+export const usersKey = (blob: Uint8Array, generation: number): Uint8Array => rowOf(blob, usersRow, generation);
 
 /** Page rows of one chunk are neighbours, by layer. */
 export const pageKey = (blob: Uint8Array, generation: number, chunk: number, layer: number): Uint8Array =>
-  rowOf(blob, [pageRow, generation, chunk, layer]);
+  rowOf(blob, pageRow, generation, chunk, layer);
 
 /** Page rows of this chunk and of those behind it come from here on. */
 export const pagesFrom = (blob: Uint8Array, generation: number, chunk: number): Uint8Array =>
-  appendOpenComponent(blob, [noSnapshot, pageRow, generation, chunk]);
+  appendOpenComponent(blob, [pageRow, generation, chunk]);
 
+/** Every kept row starts so. */
+export const keptPrefix = (blob: Uint8Array): Uint8Array => appendOpenComponent(blob, [keptRow]);
 /** Every uncommitted block row of this generation starts so. */
-export const blocksPrefix = (blob: Uint8Array, generation: number): Uint8Array =>
-  appendOpenComponent(blob, [noSnapshot, blockRow, generation]);
+export const blocksPrefix = (blob: Uint8Array, generation: number): Uint8Array => appendOpenComponent(blob, [blockRow, generation]);
 
 /** The first key after all that start with this prefix; our prefixes start with a tag, so there always is one. */
 export const afterPrefix = (prefix: Uint8Array): Uint8Array => present(prefixEnd(prefix), "the end of a key prefix");

@@ -3,8 +3,10 @@
  * parts. What arrives here was checked for form (names, header syntax, sizes) by the front-end; what depends on the state of an object
  * is decided here.
  */
+
+import type { LeaseAction, LeaseView } from "./blobs/leases.ts";
 import type { ServiceError } from "./errors.ts";
-import type { BlobName } from "./object-keys.ts";
+import type { BlobName, BlobReference } from "./object-keys.ts";
 import type { QueueOperation, QueueResult } from "./queues/operation.ts";
 import { isQueueRead } from "./queues/routing.ts";
 import type { Place } from "./rows/row.ts";
@@ -22,7 +24,21 @@ export interface Conditions {
   readonly leaseId?: string | undefined;
   /** Who asks may make what is not there, but not change what is: UnauthorizedBlobOverwrite. */
   readonly createOnly?: boolean | undefined;
+  /** Of blobs: an expression over tags. */
+  readonly ifTags?: string | undefined;
 }
+
+/** What the service properties of an account switch on. It comes with every operation. */
+export interface BlobPolicy {
+  readonly versioning: boolean;
+  /** How long deleted and overwritten blobs are kept; 0: not at all. */
+  readonly deleteRetentionDays: number;
+  readonly containerDeleteRetentionDays: number;
+  /** Whether what is kept may be deleted for good before its time. */
+  readonly permanentDelete: boolean;
+}
+
+export const noPolicy: BlobPolicy = { versioning: false, deleteRetentionDays: 0, containerDeleteRetentionDays: 0, permanentDelete: false };
 
 export interface Account {
   readonly name: string;
@@ -91,7 +107,25 @@ interface OnBlob {
   readonly conditions: Conditions;
 }
 
-export interface GetBlob extends OnBlob {
+/** On a blob, or one of its snapshots or versions. */
+interface OnBlobState {
+  readonly name: BlobReference;
+  readonly conditions: Conditions;
+}
+
+/** What a write that replaces a blob may set with it. */
+export interface NewBlobState {
+  readonly tags: Metadata;
+  /** Empty: the account's default. */
+  readonly accessTier: string;
+  readonly immutableUntilMs?: number | undefined;
+  readonly immutabilityMode: string;
+  readonly legalHold: boolean;
+}
+
+export const plainState: NewBlobState = { tags: {}, accessTier: "", immutabilityMode: "", legalHold: false };
+
+export interface GetBlob extends OnBlobState {
   /** Inclusive. */
   readonly startBytes?: number | undefined;
   /** Exclusive. */
@@ -111,6 +145,8 @@ export interface PutBlob extends OnBlob {
   /** Of a page blob. */
   readonly pageBlobBytes?: number | undefined;
   readonly sequenceNumber?: number | undefined;
+  /** Undefined: nothing special. */
+  readonly state?: NewBlobState | undefined;
 }
 
 export interface PutBlock extends OnBlob {
@@ -123,13 +159,47 @@ export interface PutBlockList extends OnBlob {
   readonly headers: BlobHeaders;
   readonly metadata: Metadata;
   readonly blocks: readonly BlockReference[];
+  /** Undefined: nothing special. */
+  readonly state?: NewBlobState | undefined;
+}
+
+interface LeaseValue {
+  readonly conditions: Conditions;
+  readonly action: LeaseAction;
+  /** Of acquire and change; in lower case, with hyphens, as `conditions.leaseId`. */
+  readonly proposedLeaseId: string;
+  /** Of acquire: 15 to 60, or -1 for one without end. */
+  readonly durationSeconds: number;
+  /** Of break: 0 to 60. */
+  readonly breakPeriodSeconds?: number | undefined;
+}
+
+export type DeleteSnapshots = "" | "include" | "only";
+
+export interface DeleteBlob extends OnBlobState {
+  readonly snapshots?: DeleteSnapshots | undefined;
+  /** What was deleted softly, before its time. */
+  readonly permanent?: boolean | undefined;
+}
+
+export type ExpiryOption = "never" | "relativeToCreation" | "relativeToNow" | "absolute";
+
+export interface FindBlobs extends ContainerName {
+  readonly containerIncarnation: number;
+  /** An expression over tags (tags/where.ts). */
+  readonly where: string;
+  readonly marker: string;
+  readonly maxResults: number;
 }
 
 export interface ListContainers {
   readonly account: string;
+  readonly includeDeleted?: boolean | undefined;
   readonly prefix: string;
   /** The first name of the page; empty for the start. */
   readonly marker: string;
+  /** Of the first name, from which incarnation on; 0: from the container itself. */
+  readonly markerStamp?: number | undefined;
   readonly maxResults: number;
 }
 
@@ -139,10 +209,21 @@ export interface ListBlobs {
   readonly containerIncarnation: number;
   readonly prefix: string;
   readonly delimiter: string;
+  /** The first name of the page; empty for the start. */
   readonly marker: string;
+  /** Of the first name, from which snapshot or version on; 0: from its first. */
+  readonly markerStamp?: number | undefined;
   readonly maxResults: number;
   readonly includeMetadata: boolean;
   readonly includeUncommitted: boolean;
+  readonly includeSnapshots?: boolean | undefined;
+  readonly includeVersions?: boolean | undefined;
+  readonly includeDeleted?: boolean | undefined;
+  /** Names without a blob of which versions are left, and nothing else of them. */
+  readonly includeDeletedWithVersions?: boolean | undefined;
+  readonly includeTags?: boolean | undefined;
+  /** Only what was deleted softly. */
+  readonly onlyDeleted?: boolean | undefined;
 }
 
 export interface AppendBlock extends OnBlob {
@@ -181,7 +262,7 @@ export interface SetPageBlobProperties extends OnBlob {
   readonly sequenceNumber: number;
 }
 
-export interface GetPageRanges extends OnBlob {
+export interface GetPageRanges extends OnBlobState {
   readonly startBytes: number;
   readonly endBytes?: number | undefined;
   readonly rangesMax: number;
@@ -214,11 +295,11 @@ export type Operation =
   | { readonly case: "getBlob"; readonly value: GetBlob }
   | { readonly case: "setBlobMetadata"; readonly value: OnBlob & { readonly metadata: Metadata } }
   | { readonly case: "setBlobHeaders"; readonly value: OnBlob & { readonly headers: BlobHeaders } }
-  | { readonly case: "deleteBlob"; readonly value: OnBlob }
+  | { readonly case: "deleteBlob"; readonly value: DeleteBlob }
   | { readonly case: "listBlobs"; readonly value: ListBlobs }
   | { readonly case: "putBlock"; readonly value: PutBlock }
   | { readonly case: "putBlockList"; readonly value: PutBlockList }
-  | { readonly case: "getBlockList"; readonly value: OnBlob & { readonly committed: boolean; readonly uncommitted: boolean } }
+  | { readonly case: "getBlockList"; readonly value: OnBlobState & { readonly committed: boolean; readonly uncommitted: boolean } }
   | { readonly case: "table"; readonly value: TableOperation }
   | { readonly case: "queue"; readonly value: QueueOperation }
   | { readonly case: "appendBlock"; readonly value: AppendBlock }
@@ -226,7 +307,21 @@ export type Operation =
   | { readonly case: "putPages"; readonly value: PutPages }
   | { readonly case: "clearPages"; readonly value: ClearPages }
   | { readonly case: "setPageBlobProperties"; readonly value: SetPageBlobProperties }
-  | { readonly case: "getPageRanges"; readonly value: GetPageRanges };
+  | { readonly case: "getPageRanges"; readonly value: GetPageRanges }
+  | { readonly case: "leaseContainer"; readonly value: ContainerName & LeaseValue }
+  | { readonly case: "restoreContainer"; readonly value: ContainerName & { readonly incarnation: number } }
+  | { readonly case: "markProtected"; readonly value: ContainerName & { readonly incarnation: number } }
+  | { readonly case: "leaseBlob"; readonly value: OnBlob & LeaseValue }
+  /** `metadata` undefined: that of the blob. */
+  | { readonly case: "snapshotBlob"; readonly value: OnBlob & { readonly metadata?: Metadata | undefined } }
+  | { readonly case: "undeleteBlob"; readonly value: { readonly name: BlobName } }
+  | { readonly case: "setBlobTags"; readonly value: OnBlobState & { readonly tags: Metadata } }
+  | { readonly case: "setBlobTier"; readonly value: OnBlobState & { readonly tier: string } }
+  | { readonly case: "setBlobExpiry"; readonly value: OnBlob & { readonly option: ExpiryOption; readonly timeMs: number } }
+  | { readonly case: "setImmutabilityPolicy"; readonly value: OnBlobState & { readonly untilMs: number; readonly mode: string } }
+  | { readonly case: "deleteImmutabilityPolicy"; readonly value: OnBlobState }
+  | { readonly case: "setLegalHold"; readonly value: OnBlobState & { readonly hold: boolean } }
+  | { readonly case: "findBlobs"; readonly value: FindBlobs };
 
 export type OperationKind = Operation["case"];
 export type OperationValue<K extends OperationKind> = Extract<Operation, { case: K }>["value"];
@@ -240,6 +335,7 @@ const readKinds: ReadonlySet<OperationKind> = new Set([
   "listBlobs",
   "getBlockList",
   "getPageRanges",
+  "findBlobs",
 ]);
 
 /** Whether it changes nothing: it is read at a snapshot and waits for no write. */
@@ -263,6 +359,12 @@ export interface Container {
   readonly incarnation: number;
   readonly publicAccess: string;
   readonly signedIdentifiers: readonly SignedIdentifier[];
+  readonly lease: LeaseView;
+  /** Whether something inside was ever protected by an immutability policy or a legal hold. */
+  readonly hasProtected: boolean;
+  /** Deleted softly, and not restored. */
+  readonly deletedMs?: number | undefined;
+  readonly remainingRetentionDays?: number | undefined;
 }
 
 export interface Blob {
@@ -280,6 +382,24 @@ export interface Blob {
   readonly sealed: boolean;
   /** Of a page blob. */
   readonly sequenceNumber: number;
+  /** Microseconds since 1970. 0: not a snapshot; written without versioning. */
+  readonly snapshotStamp: number;
+  readonly versionStamp: number;
+  readonly isCurrentVersion: boolean;
+  readonly lease: LeaseView;
+  readonly tags: Metadata;
+  readonly accessTier: string;
+  readonly accessTierInferred: boolean;
+  readonly accessTierChangedMs?: number | undefined;
+  readonly expiresMs?: number | undefined;
+  readonly immutableUntilMs?: number | undefined;
+  readonly immutabilityMode?: string | undefined;
+  readonly legalHold: boolean;
+  /** Deleted softly. */
+  readonly deletedMs?: number | undefined;
+  readonly remainingRetentionDays?: number | undefined;
+  /** Listed because it has versions, but is not there itself. */
+  readonly versionsOnly?: boolean | undefined;
 }
 
 export interface BlobContent {
@@ -309,13 +429,23 @@ export type OperationResult =
   | { readonly case: "container"; readonly value: Container }
   | {
       readonly case: "containers";
-      readonly value: { readonly containers: readonly Container[]; readonly nextMarker: string; readonly rangeEnded: boolean };
+      readonly value: {
+        readonly containers: readonly Container[];
+        readonly nextMarker: string;
+        readonly nextMarkerStamp: number;
+        readonly rangeEnded: boolean;
+      };
     }
   | { readonly case: "blob"; readonly value: Blob }
   | { readonly case: "content"; readonly value: BlobContent }
   | {
       readonly case: "blobs";
-      readonly value: { readonly entries: readonly ListedBlob[]; readonly nextMarker: string; readonly rangeEnded: boolean };
+      readonly value: {
+        readonly entries: readonly ListedBlob[];
+        readonly nextMarker: string;
+        readonly nextMarkerStamp: number;
+        readonly rangeEnded: boolean;
+      };
     }
   | {
       readonly case: "blockList";
@@ -325,6 +455,18 @@ export type OperationResult =
         readonly uncommitted: readonly BlockSize[];
       };
     }
+  | {
+      readonly case: "leased";
+      readonly value: {
+        readonly etag: string;
+        readonly lastModifiedMs: number;
+        readonly leaseId: string;
+        /** Of a break: seconds until it is broken. */
+        readonly leftSeconds: number;
+      };
+    }
+  /** `permanent`: nothing is kept of it. `more`: it is not all done yet; the same is to be asked again. */
+  | { readonly case: "deleted"; readonly value: { readonly permanent: boolean; readonly more: boolean } }
   | { readonly case: "table"; readonly value: TableResult }
   | { readonly case: "queue"; readonly value: QueueResult }
   | { readonly case: "done" }

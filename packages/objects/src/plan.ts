@@ -2,9 +2,10 @@
  * An operation as a plan: a generator that says which rows it has to see and, in the end, what is answered and written. It does no I/O
  * and looks at no clock; the partition server runs it, for writes inside the row's order, for reads at a snapshot.
  */
-import { assert, type Failure, FailureError, type Outcome, type Rules } from "@stamp/base";
+import { assert, concatBytes, type Failure, FailureError, type Outcome, type Rules } from "@stamp/base";
+import type { LeaseClock } from "./blobs/leases.ts";
 import { type ServiceError, type ServiceErrorCode, serviceError } from "./errors.ts";
-import type { OperationResult } from "./operation.ts";
+import type { BlobPolicy, OperationResult } from "./operation.ts";
 import type { Place } from "./rows/row.ts";
 
 export interface RowEntry {
@@ -14,7 +15,14 @@ export interface RowEntry {
 
 export type Read =
   | { readonly kind: "get"; readonly key: Uint8Array }
-  | ({ readonly kind: "scan"; readonly low: Uint8Array; readonly high: Uint8Array } & ScanLimits);
+  | ({ readonly kind: "scan"; readonly low: Uint8Array; readonly high: Uint8Array } & ScanLimits)
+  /**
+   * Row after row from `low` (inclusive) to `high` (exclusive): `visit` says from which key on to look for the next one, behind the row it
+   * was given, or undefined to stop. What lies between is not read.
+   */
+  | { readonly kind: "walk"; readonly low: Uint8Array; readonly high: Uint8Array; readonly visit: VisitRow };
+
+export type VisitRow = (row: RowEntry) => Uint8Array | undefined;
 
 /** Of rows from `low` (inclusive) to `high` (exclusive). */
 export interface ScanLimits {
@@ -25,7 +33,10 @@ export interface ScanLimits {
   readonly deletedMax?: number;
 }
 
-export type ReadAnswer = { readonly kind: "get"; readonly value: Uint8Array | undefined } | ({ readonly kind: "scan" } & ScanAnswer);
+export type ReadAnswer =
+  | { readonly kind: "get"; readonly value: Uint8Array | undefined }
+  | ({ readonly kind: "scan" } & ScanAnswer)
+  | { readonly kind: "walk" };
 
 export interface ScanAnswer {
   readonly rows: readonly RowEntry[];
@@ -44,9 +55,16 @@ export type RowWrite =
 /** A refusal by this stamp's own rules, not by the service's. */
 export type PlanRefusal = { readonly reason: "badPlace" | "badRequest"; readonly message: string };
 
+/** Of a lease that starts, or starts anew (blobs/leases.ts): set in row order, before anything else is decided about the row. */
+export interface TimerChange {
+  readonly grant: number;
+  readonly endsMs: number;
+}
+
 export interface Decision {
   readonly result: OperationResult;
   readonly writes: readonly RowWrite[];
+  readonly timer?: TimerChange | undefined;
   /** Instead of a result: the caller has to do something else. Nothing is written then. */
   readonly refusal?: PlanRefusal;
 }
@@ -63,6 +81,9 @@ export interface PlanContext {
   readonly range: { readonly low: Uint8Array; readonly high: Uint8Array };
   /** Whether a row may refer to it: its extent is in this partition's blob stream and stays there. */
   readonly mayReferTo: (place: Place) => boolean;
+  /** What the account's service properties say about blobs and containers. */
+  readonly policy: BlobPolicy;
+  readonly leases: LeaseClock;
 }
 
 export function* getRow(key: Uint8Array): Plan<Uint8Array | undefined> {
@@ -77,13 +98,24 @@ export function* scanRows(low: Uint8Array, high: Uint8Array, limits: ScanLimits)
   return answer;
 }
 
+export function* walkRows(low: Uint8Array, high: Uint8Array, visit: VisitRow): Plan<void> {
+  const answer = yield { kind: "walk", low, high, visit };
+  assert(answer.kind === "walk", "a walk is answered by a walk");
+}
+
+/** The first key behind this one. */
+export const successor = (key: Uint8Array): Uint8Array => concatBytes([key, Uint8Array.of(0)]);
+
 /** A row that can't be decoded is damage below us: the operation ends with its failure. */
 export function intact<T>(outcome: Outcome<T>): T {
   if (!outcome.ok) throw new FailureError(outcome.failure);
   return outcome.value;
 }
 
-export const answer = (result: OperationResult, writes: readonly RowWrite[] = []): Decision => ({ result, writes });
+export const answer = (result: OperationResult, writes: readonly RowWrite[] = [], timer?: TimerChange): Decision =>
+  timer === undefined ? { result, writes } : { result, writes, timer };
+export const put = (key: Uint8Array, value: Uint8Array): RowWrite => ({ kind: "put", key, value });
+export const remove = (key: Uint8Array): RowWrite => ({ kind: "delete", key });
 export const errorAnswer = (error: ServiceError): Decision => answer({ case: "error", value: error });
 export const fail = (code: ServiceErrorCode, details: Readonly<Record<string, string>> = {}): Decision =>
   errorAnswer(serviceError(code, details));

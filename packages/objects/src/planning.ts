@@ -1,11 +1,30 @@
 /** The plan of every operation. */
 import { changeAccount, getAccount, listAccounts, putAccount } from "./accounts/accounts.ts";
 import { appendBlock, sealBlob } from "./blobs/append.ts";
-import { deleteBlob, getBlob, putBlob, setBlobHeaders, setBlobMetadata } from "./blobs/blobs.ts";
+import {
+  deleteImmutabilityPolicy,
+  setBlobExpiry,
+  setBlobTags,
+  setBlobTier,
+  setImmutabilityPolicy,
+  setLegalHold,
+} from "./blobs/blob-properties.ts";
+import { getBlob, putBlob, setBlobHeaders, setBlobMetadata } from "./blobs/blobs.ts";
 import { getBlockList, putBlock, putBlockList } from "./blobs/blocks.ts";
-import { createContainer, deleteContainer, getContainer, setContainerAcl, setContainerMetadata } from "./blobs/containers.ts";
-import { listBlobs, listContainers } from "./blobs/listing.ts";
+import {
+  createContainer,
+  deleteContainer,
+  getContainer,
+  markProtected,
+  restoreContainer,
+  setContainerAcl,
+  setContainerMetadata,
+} from "./blobs/containers.ts";
+import { deleteBlob, undeleteBlob } from "./blobs/deletion.ts";
+import { leaseBlob, leaseContainer } from "./blobs/lease-operations.ts";
+import { findBlobs, listBlobs, listContainers } from "./blobs/listing.ts";
 import { clearPages, getPageRanges, putPages, setPageBlobProperties } from "./blobs/pages.ts";
+import { snapshotBlob } from "./blobs/snapshots.ts";
 import type { Operation } from "./operation.ts";
 import type { Plan, PlanContext } from "./plan.ts";
 import { planOfQueue } from "./queues/planning.ts";
@@ -24,13 +43,13 @@ export function planOf(operation: Operation, context: PlanContext): Plan {
     case "createContainer":
       return createContainer(operation.value, context);
     case "getContainer":
-      return getContainer(operation.value);
+      return getContainer(operation.value, context);
     case "setContainerMetadata":
       return setContainerMetadata(operation.value, context);
     case "setContainerAcl":
       return setContainerAcl(operation.value, context);
     case "deleteContainer":
-      return deleteContainer(operation.value);
+      return deleteContainer(operation.value, context);
     case "listContainers":
       return listContainers(operation.value, context);
     case "putBlob":
@@ -67,5 +86,31 @@ export function planOf(operation: Operation, context: PlanContext): Plan {
       return setPageBlobProperties(operation.value, context);
     case "getPageRanges":
       return getPageRanges(operation.value, context);
+    case "leaseContainer":
+      return leaseContainer(operation.value, context);
+    case "restoreContainer":
+      return restoreContainer(operation.value, context);
+    case "leaseBlob":
+      return leaseBlob(operation.value, context);
+    case "snapshotBlob":
+      return snapshotBlob(operation.value, context);
+    case "undeleteBlob":
+      return undeleteBlob(operation.value, context);
+    case "setBlobTags":
+      return setBlobTags(operation.value, context);
+    case "setBlobTier":
+      return setBlobTier(operation.value, context);
+    case "setBlobExpiry":
+      return setBlobExpiry(operation.value, context);
+    case "setImmutabilityPolicy":
+      return setImmutabilityPolicy(operation.value, context);
+    case "deleteImmutabilityPolicy":
+      return deleteImmutabilityPolicy(operation.value, context);
+    case "setLegalHold":
+      return setLegalHold(operation.value, context);
+    case "findBlobs":
+      return findBlobs(operation.value, context);
+    case "markProtected":
+      return markProtected(operation.value);
   }
 }

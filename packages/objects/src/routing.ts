@@ -37,23 +37,39 @@ type OnBlobKind =
   | "putPages"
   | "clearPages"
   | "setPageBlobProperties"
-  | "getPageRanges";
+  | "getPageRanges"
+  | "leaseBlob"
+  | "snapshotBlob"
+  | "undeleteBlob"
+  | "setBlobTags"
+  | "setBlobTier"
+  | "setBlobExpiry"
+  | "setImmutabilityPolicy"
+  | "deleteImmutabilityPolicy"
+  | "setLegalHold";
+
+type OnContainerKind =
+  | "createContainer"
+  | "getContainer"
+  | "setContainerMetadata"
+  | "setContainerAcl"
+  | "deleteContainer"
+  | "leaseContainer"
+  | "restoreContainer"
+  | "markProtected";
 
 /** What routing reads of an operation; both `Operation` of this package and `Operation["kind"]` of the wire fit. */
 export type Routable =
   | { readonly case: "listAccounts"; readonly value: ListStart }
   | { readonly case: "getAccount" | "changeAccount"; readonly value: { readonly account: string } }
   | { readonly case: "putAccount"; readonly value: { readonly account?: { readonly name: string } | undefined } }
-  | {
-      readonly case: "createContainer" | "getContainer" | "setContainerMetadata" | "setContainerAcl" | "deleteContainer";
-      readonly value: OfContainer;
-    }
+  | { readonly case: OnContainerKind; readonly value: OfContainer }
   | { readonly case: "listContainers"; readonly value: { readonly account: string } & ListStart }
   | { readonly case: "table"; readonly value: TableOperation }
   | { readonly case: "queue"; readonly value: { readonly kind?: RoutableQueueKind | { readonly case?: undefined } | undefined } }
   | { readonly case: OnBlobKind; readonly value: { readonly name?: Named | undefined } }
   | {
-      readonly case: "listBlobs";
+      readonly case: "listBlobs" | "findBlobs";
       readonly value: OfContainer & {
         readonly containerIncarnation: number | bigint;
       } & ListStart;
@@ -80,10 +96,14 @@ export function routeOf(rules: Rules, operation: Routable): Route {
     case "setContainerMetadata":
     case "setContainerAcl":
     case "deleteContainer":
+    case "leaseContainer":
+    case "restoreContainer":
+    case "markProtected":
       return { table: "Blob", key: containerKey(operation.value.account, operation.value.container) };
     case "listContainers":
       return { table: "Blob", key: listStart((text) => containersPrefix(operation.value.account, text), operation.value) };
-    case "listBlobs": {
+    case "listBlobs":
+    case "findBlobs": {
       const container = { ...named(operation.value), container: operation.value.container };
       return { table: "Blob", key: listStart((text) => blobsPrefix(rules, container, text), operation.value) };
     }

@@ -1,21 +1,34 @@
 /** A table in memory for tests: runs plans over a sorted list of rows, as a range partition would. */
 import { allRules, compareBytes, emptyBytes, type Rules, toHex } from "@stamp/base";
-import type { Operation, OperationKind, OperationResult, OperationValue } from "./operation.ts";
-import type { Decision, PlanContext, Read, ReadAnswer } from "./plan.ts";
+import { type Lease, LeaseTimers } from "./blobs/leases.ts";
+import { type BlobPolicy, noPolicy, type Operation, type OperationKind, type OperationResult, type OperationValue } from "./operation.ts";
+import type { Decision, PlanContext, Read, ReadAnswer, RowEntry } from "./plan.ts";
 import { planOf } from "./planning.ts";
 
 export class TestTable {
   readonly rows: Map<string, { key: Uint8Array; value: Uint8Array }> = new Map();
   sequence = 0;
   wallMs = 1_700_000_000_000;
+  /** Of leases. */
+  monotonicMs = 1_000;
+  policy: BlobPolicy = noPolicy;
   rules: Rules = allRules;
   range: { low: Uint8Array; high: Uint8Array } = { low: emptyBytes, high: emptyBytes };
   goneExtents: Set<number> = new Set();
   /** So that limits are met in small tests too. */
   scanRowsMax = 7;
   reads = 0;
+  /** That a plan was given. */
+  rowsRead = 0;
   rowBytesMax = 0;
   commitBytesMax = 0;
+
+  #timers = new LeaseTimers(this.rules, this.monotonicMs);
+
+  /** As if another server had loaded the rows. */
+  load(): void {
+    this.#timers = new LeaseTimers(this.rules, this.monotonicMs);
+  }
 
   decide(operation: Operation): Decision {
     const context: PlanContext = {
@@ -24,10 +37,14 @@ export class TestTable {
       sequence: ++this.sequence,
       range: this.range,
       mayReferTo: (place) => !this.goneExtents.has(place.extentId),
+      policy: this.policy,
+      leases: { nowMs: this.monotonicMs, endsMs: (lease: Lease) => this.#timers.endsMs(lease) },
     };
     const plan = planOf(operation, context);
     let step = plan.next();
     while (!step.done) step = plan.next(this.#read(step.value));
+    const { timer } = step.value;
+    if (timer) this.#timers.set(timer.grant, timer.endsMs, this.monotonicMs);
     return step.value;
   }
 
@@ -38,6 +55,7 @@ export class TestTable {
       this.commitBytesMax,
       sizes.reduce((sum, size) => sum + size, 0),
     );
+    if (decision.writes.length > 0) this.#sorted = undefined;
     for (const write of decision.writes) {
       if (write.kind === "delete") this.rows.delete(toHex(write.key));
       else this.rows.set(toHex(write.key), { key: write.key, value: write.value });
@@ -56,11 +74,32 @@ export class TestTable {
 
   #read(read: Read): ReadAnswer {
     this.reads++;
-    if (read.kind === "get") return { kind: "get", value: this.rows.get(toHex(read.key))?.value };
-    const found = [...this.rows.values()]
-      .filter((row) => compareBytes(row.key, read.low) >= 0 && compareBytes(row.key, read.high) < 0)
-      .sort((a, b) => compareBytes(a.key, b.key));
+    if (read.kind === "get") {
+      const value = this.rows.get(toHex(read.key))?.value;
+      if (value) this.rowsRead++;
+      return { kind: "get", value };
+    }
+    const found = this.sorted().filter((row) => compareBytes(row.key, read.low) >= 0 && compareBytes(row.key, read.high) < 0);
+    if (read.kind === "walk") {
+      let at: Uint8Array | undefined = read.low;
+      for (const row of found) {
+        if (compareBytes(row.key, at) < 0) continue;
+        this.rowsRead++;
+        at = read.visit(row);
+        if (at === undefined) break;
+      }
+      return { kind: "walk" };
+    }
     const limit = Math.min(read.rowsMax, this.scanRowsMax);
+    this.rowsRead += Math.min(limit, found.length);
     return { kind: "scan", rows: found.slice(0, limit), more: found.length > limit, deleted: 0 };
+  }
+
+  #sorted: readonly RowEntry[] | undefined;
+
+  /** All rows in key order. */
+  sorted(): readonly RowEntry[] {
+    this.#sorted ??= [...this.rows.values()].sort((a, b) => compareBytes(a.key, b.key));
+    return this.#sorted;
   }
 }

@@ -50,9 +50,12 @@ export class Checkpoint {
       return;
     }
     let last: Uint8Array | undefined;
-    for (let at = this.index.firstBlock(range.gte); at < this.index.blocks.length; at++) {
+    let from = range.gte;
+    for (let at = this.index.firstBlock(from); at < this.index.blocks.length; at = Math.max(at + 1, this.index.firstBlock(from))) {
       const block = await this.#block(at);
-      for (const entry of block.from(range.gte)) {
+      for (const entry of block.from(from)) {
+        from = range.cursor?.from ?? from;
+        if (from !== undefined && compareBytes(entry.key, from) < 0) continue;
         if (range.lt !== undefined && compareBytes(entry.key, range.lt) >= 0) return;
         if (entry.sequence > snapshotSequence || (last !== undefined && compareBytes(entry.key, last) === 0)) continue;
         last = entry.key;

@@ -2,6 +2,7 @@
  * What a partition holds, newest first: the memory table that takes commits, those that are being written out, and the checkpoints. A
  * `TableView` is one moment's list; it stays readable while commits, checkpoints and merges go on.
  */
+import { compareBytes } from "@stamp/base";
 import type { Entry, MemoryTable } from "@stamp/lsm";
 import { Merger } from "@stamp/lsm";
 import type { Checkpoint } from "./checkpoint-reader.ts";
@@ -34,9 +35,11 @@ export async function* scanVersions(view: TableView, range: ScanRange, snapshotS
     ...view.checkpoints.map((checkpoint) => checkpoint.iterate(range, snapshotSequence)),
   ];
   const merger = new Merger(sources.length, range.reverse ? { reverse: true } : {});
+  const heads: (Entry | undefined)[] = [];
   const advance = async (source: number): Promise<void> => {
     const next = await (sources[source] as Iterator<Entry, void>).next();
-    merger.set(source, next.done ? undefined : next.value);
+    heads[source] = next.done ? undefined : next.value;
+    merger.set(source, heads[source]);
   };
   for (let source = 0; source < sources.length; source++) await advance(source);
   for (let next = merger.nextKey(); next !== undefined; next = merger.nextKey()) {
@@ -46,6 +49,19 @@ export async function* scanVersions(view: TableView, range: ScanRange, snapshotS
       return;
     }
     for (const source of next.advance) await advance(source);
+    await skip(range, heads, advance);
+  }
+}
+
+/** Sources that stand before the cursor go on to it. */
+async function skip(
+  { cursor }: ScanRange,
+  heads: readonly (Entry | undefined)[],
+  advance: (source: number) => Promise<void>,
+): Promise<void> {
+  if (cursor?.from === undefined) return;
+  for (const [source, head] of heads.entries()) {
+    if (head !== undefined && compareBytes(head.key, cursor.from) < 0) await advance(source);
   }
 }
 

@@ -1,6 +1,9 @@
 /** What a range partition is given and gives: reads at a snapshot, writes under a row's order. */
 import type { OwnerEpoch } from "@stamp/base";
+import type { Cursor } from "@stamp/lsm";
 import type { Place } from "@stamp/stream-client";
+
+export type { Cursor };
 
 export type RowWrite =
   | { readonly kind: "put"; readonly key: Uint8Array; readonly value: Uint8Array }
@@ -11,6 +14,8 @@ export interface ScanRange {
   readonly gte?: Uint8Array;
   readonly lt?: Uint8Array;
   readonly reverse?: boolean;
+  /** Of a scan forwards: where its reader wants to go on. */
+  readonly cursor?: Cursor;
   /** Counts what the scan steps over, and can end it. */
   readonly walk?: DeletedWalk;
 }

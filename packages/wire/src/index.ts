@@ -13,3 +13,4 @@ export * from "./gen/stamp/v1/partition_server_pb.ts";
 export * from "./gen/stamp/v1/status_pb.ts";
 export * from "./gen/stamp/v1/stream_manager_pb.ts";
 export * from "./numbers.ts";
+export * from "./plain.ts";

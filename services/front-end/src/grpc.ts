@@ -80,7 +80,7 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
       const name = await locate(objects, request, limits);
       if (!name.ok) return name;
       const value = request.conditions ? { name: name.value, conditions: request.conditions } : { name: name.value };
-      return done(await objects.execute({ case: "deleteBlob", value }, "done", limits));
+      return done(await objects.deleteBlob(value, () => limits));
     }),
   };
 

@@ -38,7 +38,9 @@ export interface BlobAddress {
 /** With the incarnation of its container, as a read of the row said that was sent after the request arrived. */
 export interface LocatedBlob extends BlobAddress {
   readonly containerIncarnation: bigint;
-  readonly snapshot: string;
+  /** Of a snapshot, of a version; 0: the blob itself. */
+  readonly snapshotStamp: bigint;
+  readonly versionStamp: bigint;
 }
 
 export interface WireConditions {
@@ -70,6 +72,10 @@ export interface ListBlobsQuestion {
   readonly includeUncommitted: boolean;
 }
 
+const blobItself: Pick<LocatedBlob, "snapshotStamp" | "versionStamp"> = { snapshotStamp: 0n, versionStamp: 0n };
+
+type DeleteBlobInit = Extract<OperationKind, { case: "deleteBlob" }>["value"];
+
 export class Objects {
   readonly parts: ObjectsParts;
 
@@ -89,8 +95,17 @@ export class Objects {
   }
 
   /** `containerIncarnation` from a row that the caller has read for this request. */
-  located(blob: BlobAddress, container: Container): LocatedBlob {
-    return { ...blob, containerIncarnation: container.incarnation, snapshot: "" };
+  located(blob: BlobAddress, container: Container, stamps = blobItself): LocatedBlob {
+    return { ...blob, containerIncarnation: container.incarnation, ...stamps };
+  }
+
+  /** Deletes, step by step where there is much; whether nothing is kept. */
+  async deleteBlob(value: DeleteBlobInit, limits: () => CallLimits): Promise<Parsed<boolean>> {
+    for (;;) {
+      const gone = await this.execute({ case: "deleteBlob", value }, "deleted", limits());
+      if (!gone.ok) return gone;
+      if (!gone.value.more) return parsed(gone.value.permanent);
+    }
   }
 
   async listContainers(

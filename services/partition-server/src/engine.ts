@@ -1,6 +1,6 @@
 /** What a partition server needs of a loaded range partition; @stamp/range-partition gives it (range-engine.ts), tests give another. */
 import type { Outcome } from "@stamp/base";
-import type { Decision, Place, ScanAnswer, ScanLimits } from "@stamp/objects";
+import type { Decision, Place, ScanAnswer, ScanLimits, VisitRow } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import type { ExtentLocation } from "@stamp/wire";
 
@@ -8,6 +8,8 @@ import type { ExtentLocation } from "@stamp/wire";
 export interface RowView {
   get(key: Uint8Array): Promise<Outcome<Uint8Array | undefined>>;
   scan(low: Uint8Array, high: Uint8Array, limits: ScanLimits): Promise<Outcome<ScanAnswer>>;
+  /** Row after row; `visit` says where to look next, or undefined to stop. What lies between is not read. */
+  walk(low: Uint8Array, high: Uint8Array, visit: VisitRow): Promise<Outcome<void>>;
 }
 
 export interface EngineFacts {

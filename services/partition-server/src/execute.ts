@@ -7,13 +7,16 @@
  */
 import { compareBytes, emptyBytes, type Failed, FailureError, type Outcome, ok, refused } from "@stamp/base";
 import {
+  type BlobPolicy,
   type Body,
   type Decision,
   goesOverRanges,
   inlineBytesMax,
   isPipelined,
   isRead,
+  type Lease,
   lockKeysOf,
+  noPolicy,
   type Operation,
   type OperationResult,
   type Place,
@@ -29,6 +32,12 @@ import type { RangeEngine, RowView } from "./engine.ts";
 import type { Held, Holdings } from "./holdings.ts";
 
 type HeldEngine = Held & { readonly engine: RangeEngine };
+
+/** An operation and the policy of its account. */
+interface Asked {
+  readonly operation: Operation;
+  readonly policy: BlobPolicy;
+}
 
 /** Operations that bring content. */
 const spilling: ReadonlySet<Operation["case"]> = new Set(["putBlob", "putBlock", "appendBlock", "putPages"]);
@@ -60,8 +69,14 @@ export class Executor {
   }
 
   /** `deadlineMs` by the monotonic clock. */
-  execute(rangeId: string, rangeVersion: number, operation: Operation, deadlineMs: number): Promise<Outcome<OperationResult>> {
-    return this.#bounded(() => this.#execute(rangeId, rangeVersion, operation, deadlineMs));
+  execute(
+    rangeId: string,
+    rangeVersion: number,
+    operation: Operation,
+    deadlineMs: number,
+    policy: BlobPolicy = noPolicy,
+  ): Promise<Outcome<OperationResult>> {
+    return this.#bounded(() => this.#execute(rangeId, rangeVersion, { operation, policy }, deadlineMs));
   }
 
   writeData(rangeId: string, rangeVersion: number, payload: Uint8Array, deadlineMs: number): Promise<Outcome<Place[]>> {
@@ -96,15 +111,15 @@ export class Executor {
     }
   }
 
-  async #execute(rangeId: string, rangeVersion: number, asked: Operation, deadlineMs: number): Promise<Outcome<OperationResult>> {
+  async #execute(rangeId: string, rangeVersion: number, asked: Asked, deadlineMs: number): Promise<Outcome<OperationResult>> {
     const found = this.#holdings.serving(rangeId, rangeVersion);
     if (!found.ok) return found;
     const held = found.value;
-    const route = routeOf(this.#world.rules, asked);
-    const misplaced = this.#misplaced(held, asked, route);
+    const { operation } = asked;
+    const misplaced = this.#misplaced(held, operation, routeOf(this.#world.rules, operation));
     if (misplaced) return misplaced;
-    const decided = isRead(asked) ? await this.#read(held, asked) : await this.#write(held, asked, deadlineMs);
-    if (!decided.ok) return tooLong(asked, decided);
+    const decided = isRead(operation) ? await this.#read(held, asked) : await this.#write(held, asked, deadlineMs);
+    if (!decided.ok) return tooLong(operation, decided);
     const { result, writes, refusal } = decided.value;
     if (writes.length > 0) return ok(result);
     if (!this.#mayAnswer(held)) return leaseLost();
@@ -129,16 +144,16 @@ export class Executor {
     return refused("failedPrecondition", "wrongPartition", `${range.rangeId} does not hold this key`);
   }
 
-  #read(held: HeldEngine, operation: Operation): Promise<Outcome<Decision>> {
-    return held.engine.read((view) => this.#run(held, operation, view, 0));
+  #read(held: HeldEngine, asked: Asked): Promise<Outcome<Decision>> {
+    return held.engine.read((view) => this.#run(held, asked, view, 0));
   }
 
-  async #write(held: HeldEngine, asked: Operation, deadlineMs: number): Promise<Outcome<Decision>> {
+  async #write(held: HeldEngine, { operation: asked, policy }: Asked, deadlineMs: number): Promise<Outcome<Decision>> {
     const spilled = await this.#spill(held, asked, deadlineMs);
     if (!spilled.ok) return spilled;
     const operation = spilled.value;
     if (this.#left(deadlineMs) <= 0) return refused("deadlineExceeded", "timeout", "no time is left to write");
-    const decide = (view: RowView, sequence: number) => this.#run(held, operation, view, sequence);
+    const decide = (view: RowView, sequence: number) => this.#run(held, { operation, policy }, view, sequence);
     const options = { timeoutMs: this.#left(deadlineMs), pipelined: isPipelined(operation) };
     return held.engine.transact(lockKeysOf(this.#world.rules, operation), decide, options);
   }
@@ -162,13 +177,17 @@ export class Executor {
     return ok({ case: operation.case, value: { ...operation.value, body } } as Operation);
   }
 
-  async #run(held: HeldEngine, operation: Operation, view: RowView, sequence: number): Promise<Outcome<Decision>> {
+  async #run(held: HeldEngine, { operation, policy }: Asked, view: RowView, sequence: number): Promise<Outcome<Decision>> {
+    const { clock, rules } = this.#world;
+    const nowMs = clock.monotonicMs();
     const context: PlanContext = {
-      rules: this.#world.rules,
-      wallMs: this.#world.clock.wallMs(),
+      rules,
+      wallMs: clock.wallMs(),
       sequence,
       range: held.range,
       mayReferTo: (place) => held.engine.mayReferTo(place),
+      policy,
+      leases: { nowMs, endsMs: (lease: Lease) => held.leases.endsMs(lease) },
     };
     try {
       const plan = planOf(operation, context);
@@ -179,12 +198,19 @@ export class Executor {
           const value = await view.get(read.key);
           if (!value.ok) return value;
           step = plan.next({ kind: "get", value: value.value });
+        } else if (read.kind === "walk") {
+          const walked = await view.walk(read.low, read.high, read.visit);
+          if (!walked.ok) return walked;
+          step = plan.next({ kind: "walk" });
         } else {
           const rows = await view.scan(read.low, read.high, read);
           if (!rows.ok) return rows;
           step = plan.next({ kind: "scan", ...rows.value });
         }
       }
+      // In row order: whoever decides next about this row sees the lease as it is from now on.
+      const { timer } = step.value;
+      if (timer) held.leases.set(timer.grant, timer.endsMs, nowMs);
       return ok(step.value);
     } catch (error) {
       if (error instanceof FailureError) return { ok: false, failure: error.failure };

@@ -7,6 +7,7 @@
  * still land before the successor opens the streams, never after, and its writer was told nothing.
  */
 import { type Failed, type Outcome, ok, refused } from "@stamp/base";
+import { LeaseTimers } from "@stamp/objects";
 import type { LoadCommand, Range } from "@stamp/partition-map";
 import { ServerRules } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
@@ -17,6 +18,8 @@ export interface Held {
   readonly range: Range;
   state: "loading" | "serving" | "dropped";
   engine: RangeEngine | undefined;
+  /** Of leases of objects; they start with the load. */
+  leases: LeaseTimers;
   /** Ends with the load. */
   loaded: Promise<Outcome<void>>;
 }
@@ -65,7 +68,8 @@ export class Holdings {
     const before = this.#held.get(range.rangeId);
     if (verdict.value === "already" && before) return before.loaded;
     const dropped = before ? this.#drop(before) : Promise.resolve();
-    const held: Held = { range, state: "loading", engine: undefined, loaded: Promise.resolve(ok()) };
+    const leases = this.#leaseTimers();
+    const held: Held = { range, state: "loading", engine: undefined, leases, loaded: Promise.resolve(ok()) };
     this.#held.set(range.rangeId, held);
     held.loaded = this.#load(held, dropped);
     return held.loaded;
@@ -91,10 +95,15 @@ export class Holdings {
       return engine;
     }
     held.engine = engine.value;
+    held.leases = this.#leaseTimers();
     held.state = "serving";
     const tookMs = clock.monotonicMs() - startedMs;
     logger.info("range loaded", { range: range.rangeId, ownerEpoch: range.ownerEpoch, tookMs });
     return ok();
+  }
+
+  #leaseTimers(): LeaseTimers {
+    return new LeaseTimers(this.#world.rules, this.#world.clock.monotonicMs());
   }
 
   #wanted(held: Held): boolean {

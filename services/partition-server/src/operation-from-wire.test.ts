@@ -10,16 +10,7 @@ const convert = (kind: Kind) =>
   operationFromWire(fromBinary(OperationSchema, toBinary(OperationSchema, create(OperationSchema, { kind }))));
 
 const name = { account: "a", container: "c", containerIncarnation: 5n, blob: "b" };
-const named = { account: "a", container: "c", containerIncarnation: 5, blob: "b" };
-const noConditions = {
-  ifMatch: undefined,
-  ifNoneMatch: undefined,
-  ifModifiedSinceMs: undefined,
-  ifUnmodifiedSinceMs: undefined,
-  leaseId: undefined,
-  createOnly: undefined,
-};
-
+const named = { account: "a", container: "c", containerIncarnation: 5, blob: "b", snapshotStamp: 0, versionStamp: 0 };
 test("wire: every part of a Get Blob arrives, absent ones as absent", () => {
   const conditions = { ifMatch: '"x"', ifModifiedSinceMs: -5n, leaseId: "" };
   const full = unwrap(convert({ case: "getBlob", value: { name, conditions, startBytes: 0n, endBytes: 7n, withoutContent: true } }));
@@ -27,7 +18,7 @@ test("wire: every part of a Get Blob arrives, absent ones as absent", () => {
     case: "getBlob",
     value: {
       name: named,
-      conditions: { ...noConditions, ifMatch: '"x"', ifModifiedSinceMs: -5, leaseId: "" },
+      conditions: { ifMatch: '"x"', ifModifiedSinceMs: -5, leaseId: "", createOnly: false },
       startBytes: 0,
       endBytes: 7,
       withoutContent: true,
@@ -36,7 +27,7 @@ test("wire: every part of a Get Blob arrives, absent ones as absent", () => {
   const bare = unwrap(convert({ case: "getBlob", value: { name } }));
   assert.deepEqual(bare, {
     case: "getBlob",
-    value: { name: named, conditions: noConditions, startBytes: undefined, endBytes: undefined, withoutContent: false },
+    value: { name: named, conditions: {}, startBytes: undefined, endBytes: undefined, withoutContent: false },
   });
 });
 
@@ -63,7 +54,10 @@ test("wire: what misses a part is refused as badRequest, whatever the kind", () 
     { case: "getBlob", value: {} },
     { case: "deleteBlob", value: {} },
     { case: "getBlob", value: { name: { ...name, containerIncarnation: 2n ** 60n } } },
-    { case: "getBlob", value: { name: { ...name, snapshot: "2026-01-01T00:00:00Z" } } },
+    { case: "getBlob", value: { name: { ...name, snapshotStamp: 2n ** 60n } } },
+    { case: "leaseBlob", value: { name, action: "steal" } },
+    { case: "deleteBlob", value: { name, snapshots: "some" } },
+    { case: "setBlobExpiry", value: { name, option: "soon" } },
     { case: "putBlockList", value: { name, blocks: [{ blockId: utf8("1") }] } },
     { case: "putBlob", value: { name, body: { inline: utf8("x"), places: [{ extentId: 1n, offsetBytes: 0n, lengthBytes: 1 }] } } },
     { case: "putBlob", value: { name, body: { places: [{ extentId: 1n, offsetBytes: 0n, lengthBytes: 0 }] } } },

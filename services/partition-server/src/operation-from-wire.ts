@@ -2,20 +2,27 @@
 import { FailureError, type Outcome, ok } from "@stamp/base";
 import {
   type BlobHeaders,
-  type BlobName,
+  type BlobPolicy,
+  type BlobReference,
   type BlobType,
   type Body,
   blobTypes,
   type ChangeAccount,
   type Conditions,
+  type DeleteSnapshots,
+  type ExpiryOption,
+  type LeaseAction,
+  type NewBlobState,
+  noPolicy,
   type Operation,
   type Place,
+  plainState,
   type SequenceNumberAction,
   type SequenceNumberConditions,
   type SignedIdentifier,
 } from "@stamp/objects";
 import * as wire from "@stamp/wire";
-import { fromWire } from "@stamp/wire";
+import { fromWire, plainOf } from "@stamp/wire";
 import { queueOperationFromWire } from "./queue-on-wire.ts";
 import { tableOperationFromWire } from "./tables-from-wire.ts";
 
@@ -30,6 +37,10 @@ export function operationFromWire(operation: wire.Operation | undefined): Outcom
     throw error;
   }
 }
+
+/** What came with it of the account's service properties. */
+export const policyFromWire = (operation: wire.Operation | undefined): BlobPolicy =>
+  operation?.policy ? plainOf(operation.policy) : noPolicy;
 
 function convert(operation: wire.Operation | undefined): Operation {
   const kind = operation?.kind;
@@ -68,12 +79,12 @@ function convert(operation: wire.Operation | undefined): Operation {
     case "deleteContainer":
       return { case: kind.case, value: { ...containerName(kind.value), conditions: conditionsOf(kind.value.conditions) } };
     case "listContainers":
-      return { case: kind.case, value: kind.value };
+      return { case: kind.case, value: plainOf(kind.value) };
     case "putBlob": {
       const { headers, metadata, body } = kind.value;
       const type = { blobType: typeOf(kind.value.blobType), pageBlobBytes: fromWire(kind.value.pageBlobBytes) };
       const sequenceNumber = fromWire(kind.value.sequenceNumber);
-      const content = { headers: headersOf(headers), metadata, body: bodyOf(body) };
+      const content = { headers: headersOf(headers), metadata, body: bodyOf(body), state: stateOf(kind.value.state) };
       return { case: kind.case, value: { ...onBlob(kind.value), ...content, ...type, sequenceNumber } };
     }
     case "getBlob": {
@@ -85,16 +96,48 @@ function convert(operation: wire.Operation | undefined): Operation {
       return { case: kind.case, value: { ...onBlob(kind.value), metadata: kind.value.metadata } };
     case "setBlobHeaders":
       return { case: kind.case, value: { ...onBlob(kind.value), headers: headersOf(kind.value.headers) } };
-    case "deleteBlob":
-      return { case: kind.case, value: onBlob(kind.value) };
+    case "deleteBlob": {
+      const { snapshots, permanent } = kind.value;
+      return { case: kind.case, value: { ...onBlob(kind.value), snapshots: oneOf(deleteSnapshots, snapshots), permanent } };
+    }
     case "listBlobs":
-      return { case: kind.case, value: { ...kind.value, containerIncarnation: fromWire(kind.value.containerIncarnation) } };
+    case "findBlobs":
+    case "restoreContainer":
+    case "markProtected":
+      return { case: kind.case, value: plainOf(kind.value) } as Operation;
+    case "leaseContainer":
+      return { case: kind.case, value: { ...containerName(kind.value), ...leaseOf(kind.value) } };
+    case "leaseBlob":
+      return { case: kind.case, value: { ...onBlob(kind.value), ...leaseOf(kind.value) } };
+    case "snapshotBlob": {
+      const { hasMetadata, metadata } = kind.value;
+      return { case: kind.case, value: { ...onBlob(kind.value), metadata: hasMetadata ? metadata : undefined } };
+    }
+    case "undeleteBlob":
+      return { case: kind.case, value: { name: onBlob(kind.value).name } };
+    case "setBlobTags":
+      return { case: kind.case, value: { ...onBlob(kind.value), tags: kind.value.tags } };
+    case "setBlobTier":
+      return { case: kind.case, value: { ...onBlob(kind.value), tier: kind.value.tier } };
+    case "setBlobExpiry": {
+      const { option, timeMs } = kind.value;
+      return { case: kind.case, value: { ...onBlob(kind.value), option: oneOf(expiryOptions, option), timeMs: fromWire(timeMs) } };
+    }
+    case "setImmutabilityPolicy": {
+      const { untilMs, mode } = kind.value;
+      return { case: kind.case, value: { ...onBlob(kind.value), untilMs: fromWire(untilMs), mode } };
+    }
+    case "deleteImmutabilityPolicy":
+      return { case: kind.case, value: onBlob(kind.value) };
+    case "setLegalHold":
+      return { case: kind.case, value: { ...onBlob(kind.value), hold: kind.value.hold } };
     case "putBlock":
       return { case: kind.case, value: { ...onBlob(kind.value), blockId: kind.value.blockId, body: bodyOf(kind.value.body) } };
     case "putBlockList": {
       const { headers, metadata, blocks } = kind.value;
+      const state = stateOf(kind.value.state);
       const references = blocks.map((block) => ({ blockId: block.blockId, source: sourceOf(block.source) }));
-      return { case: kind.case, value: { ...onBlob(kind.value), headers: headersOf(headers), metadata, blocks: references } };
+      return { case: kind.case, value: { ...onBlob(kind.value), headers: headersOf(headers), metadata, blocks: references, state } };
     }
     case "getBlockList":
       return {
@@ -155,44 +198,45 @@ function changeOf(change: wire.ChangeAccount): ChangeAccount {
 }
 
 const optional = (value: bigint | undefined): number | undefined => (value === undefined ? undefined : fromWire(value));
-const optionalTime = (value: bigint | undefined): number | undefined => (value === undefined ? undefined : Number(value));
 
 export const signedIdentifierOf = (identifier: wire.SignedIdentifier): SignedIdentifier => ({
   id: identifier.id,
-  startMs: optionalTime(identifier.startMs),
-  expiryMs: optionalTime(identifier.expiryMs),
+  startMs: optional(identifier.startMs),
+  expiryMs: optional(identifier.expiryMs),
   permissions: identifier.permissions,
 });
 
 const containerName = (value: { account: string; container: string }) => ({ account: value.account, container: value.container });
 
 function onBlob(value: { name?: wire.BlobName | undefined; conditions?: wire.Conditions | undefined }): {
-  name: BlobName;
+  name: BlobReference;
   conditions: Conditions;
 } {
-  const name = value.name;
-  if (!name) throw missing("a blob's name");
-  if (name.snapshot !== "") {
-    throw new FailureError({ code: "unimplemented", reason: "badRequest", message: "snapshots are not there yet", applied: "no" });
-  }
-  return {
-    name: {
-      account: name.account,
-      container: name.container,
-      containerIncarnation: fromWire(name.containerIncarnation),
-      blob: name.blob,
-    },
-    conditions: conditionsOf(value.conditions),
-  };
+  if (!value.name) throw missing("a blob's name");
+  return { name: plainOf(value.name), conditions: conditionsOf(value.conditions) };
 }
 
-const conditionsOf = (conditions: wire.Conditions | undefined): Conditions => ({
-  ifMatch: conditions?.ifMatch,
-  ifNoneMatch: conditions?.ifNoneMatch,
-  ifModifiedSinceMs: optionalTime(conditions?.ifModifiedSinceMs),
-  ifUnmodifiedSinceMs: optionalTime(conditions?.ifUnmodifiedSinceMs),
-  leaseId: conditions?.leaseId,
-  createOnly: conditions?.createOnly ? true : undefined,
+/** Times may lie before 1970. */
+const conditionsOf = (conditions: wire.Conditions | undefined): Conditions => (conditions ? plainOf(conditions) : {});
+
+const stateOf = (state: wire.NewBlobState | undefined): NewBlobState => (state ? plainOf(state) : plainState);
+
+const leaseActions: readonly LeaseAction[] = ["acquire", "renew", "change", "release", "break"];
+const deleteSnapshots: readonly DeleteSnapshots[] = ["", "include", "only"];
+const expiryOptions: readonly ExpiryOption[] = ["never", "relativeToCreation", "relativeToNow", "absolute"];
+
+function oneOf<T extends string>(known: readonly T[], text: string): T {
+  const found = known.find((one) => one === text);
+  if (found === undefined) throw missing(`one of ${known.join(", ")}`);
+  return found;
+}
+
+const leaseOf = ({ action, proposedLeaseId, durationSeconds, breakPeriodSeconds, conditions }: wire.LeaseBlob | wire.LeaseContainer) => ({
+  action: oneOf(leaseActions, action),
+  proposedLeaseId,
+  durationSeconds,
+  breakPeriodSeconds,
+  conditions: conditionsOf(conditions),
 });
 
 function typeOf(text: string): BlobType {

@@ -3,7 +3,7 @@ import { FailureError, type Outcome, ok, ownerEpoch, refused } from "@stamp/base
 import type { Decision } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
-import { type DeletedWalk, RangePartition, type Row, type ScanRange } from "@stamp/range-partition";
+import { type Cursor, type DeletedWalk, RangePartition, type Row, type ScanRange } from "@stamp/range-partition";
 import { StreamClient } from "@stamp/stream-client";
 import type { PartitionServerConfig } from "./config.ts";
 import type { Engines, RangeEngine, RowView } from "./engine.ts";
@@ -106,6 +106,14 @@ function viewOf(source: RowSource): RowView {
           bytes += key.length + value.length;
         }
         return { rows, more: walk.stoppedAt !== undefined, deleted: walk.deleted, stoppedAt: walk.stoppedAt };
+      }),
+    walk: (low, high, visit) =>
+      caught(async () => {
+        const cursor: Cursor = { from: undefined };
+        for await (const [key, value] of source.scan({ gte: low, lt: high, cursor })) {
+          cursor.from = visit({ key, value });
+          if (cursor.from === undefined) return;
+        }
       }),
   };
 }

@@ -4,14 +4,12 @@ import type { Account, Blob, BlobContent, Container, OperationResult, Place, Sig
 import type {
   AccountSchema,
   BlobContentSchema,
-  BlobSchema,
-  ContainerSchema,
   ExtentLocation,
   OperationResultSchema,
   PlaceSchema,
   SignedIdentifierSchema,
 } from "@stamp/wire";
-import { toWire } from "@stamp/wire";
+import { BlobSchema, ContainerSchema, DeletedSchema, initOf, LeasedSchema, toWire } from "@stamp/wire";
 import { queueResultToWire } from "./queue-on-wire.ts";
 import { tableResultToWire } from "./tables-to-wire.ts";
 
@@ -31,19 +29,21 @@ export function resultToWire(result: OperationResult, extents: readonly ExtentLo
     case "container":
       return { kind: { case: "container", value: containerToWire(result.value) } };
     case "containers": {
-      const { containers, nextMarker, rangeEnded } = result.value;
-      return { kind: { case: "containers", value: { containers: containers.map(containerToWire), nextMarker, rangeEnded } } };
+      const { containers, nextMarker, nextMarkerStamp, rangeEnded } = result.value;
+      const page = { containers: containers.map(containerToWire), nextMarker, nextMarkerStamp: toWire(nextMarkerStamp), rangeEnded };
+      return { kind: { case: "containers", value: page } };
     }
     case "blob":
       return { kind: { case: "blob", value: blobToWire(result.value) } };
     case "content":
       return { kind: { case: "content", value: contentToWire(result.value, extents) } };
     case "blobs": {
-      const { entries, nextMarker, rangeEnded } = result.value;
+      const { entries, nextMarker, nextMarkerStamp, rangeEnded } = result.value;
       const listed = entries.map((entry) => ({
         kind: entry.case === "blob" ? ({ case: "blob", value: blobToWire(entry.value) } as const) : entry,
       }));
-      return { kind: { case: "blobs", value: { entries: listed, nextMarker, rangeEnded } } };
+      const page = { entries: listed, nextMarker, nextMarkerStamp: toWire(nextMarkerStamp), rangeEnded };
+      return { kind: { case: "blobs", value: page } };
     }
     case "blockList": {
       const { blob, committed, uncommitted } = result.value;
@@ -55,6 +55,10 @@ export function resultToWire(result: OperationResult, extents: readonly ExtentLo
       return { kind: { case: "table", value: tableResultToWire(result.value) } };
     case "queue":
       return { kind: { case: "queue", value: queueResultToWire(result.value) } };
+    case "leased":
+      return { kind: { case: "leased", value: initOf(LeasedSchema, result.value) } };
+    case "deleted":
+      return { kind: { case: "deleted", value: initOf(DeletedSchema, result.value) } };
     case "done":
       return { kind: { case: "done", value: {} } };
     case "appended":
@@ -85,30 +89,9 @@ export const signedIdentifierToWire = (identifier: SignedIdentifier): MessageIni
   ...(identifier.permissions === undefined ? {} : { permissions: identifier.permissions }),
 });
 
-const containerToWire = (container: Container): MessageInitShape<typeof ContainerSchema> => ({
-  name: container.name,
-  etag: container.etag,
-  lastModifiedMs: toWire(container.lastModifiedMs),
-  metadata: { ...container.metadata },
-  incarnation: toWire(container.incarnation),
-  publicAccess: container.publicAccess,
-  signedIdentifiers: container.signedIdentifiers.map(signedIdentifierToWire),
-});
+const containerToWire = (container: Container): MessageInitShape<typeof ContainerSchema> => initOf(ContainerSchema, container);
 
-const blobToWire = (blob: Blob): MessageInitShape<typeof BlobSchema> => ({
-  name: blob.name,
-  etag: blob.etag,
-  lastModifiedMs: toWire(blob.lastModifiedMs),
-  createdMs: toWire(blob.createdMs),
-  contentLengthBytes: toWire(blob.contentLengthBytes),
-  headers: { ...blob.headers },
-  metadata: { ...blob.metadata },
-  blobType: blob.blobType,
-  uncommitted: blob.uncommitted,
-  committedBlockCount: blob.committedBlockCount,
-  sealed: blob.sealed,
-  sequenceNumber: toWire(blob.sequenceNumber),
-});
+const blobToWire = (blob: Blob): MessageInitShape<typeof BlobSchema> => initOf(BlobSchema, blob);
 
 const contentToWire = (content: BlobContent, extents: readonly ExtentLocation[]): MessageInitShape<typeof BlobContentSchema> => ({
   blob: blobToWire(content.blob),

@@ -5,7 +5,7 @@ import type { Handlers } from "@stamp/ports";
 import { fromWire, type PartitionServer, toWire } from "@stamp/wire";
 import type { Executor } from "./execute.ts";
 import type { Held, Holdings } from "./holdings.ts";
-import { operationFromWire } from "./operation-from-wire.ts";
+import { operationFromWire, policyFromWire } from "./operation-from-wire.ts";
 import { rangeFromWire } from "./range-from-wire.ts";
 import { placeToWire, resultToWire } from "./result-to-wire.ts";
 
@@ -35,7 +35,13 @@ export function partitionServerHandlers(holdings: Holdings, executor: Executor):
         const operation = operationFromWire(request.operation);
         if (!operation.ok) return operation;
         const version = fromWire(request.rangeVersion);
-        const result = await executor.execute(request.rangeId, version, operation.value, context.deadlineMs);
+        const result = await executor.execute(
+          request.rangeId,
+          version,
+          operation.value,
+          context.deadlineMs,
+          policyFromWire(request.operation),
+        );
         if (!result.ok) return result;
         const places = result.value.case === "content" ? result.value.value.places.filter((place) => place.extentId !== zeroExtentId) : [];
         const extents = await executor.locate(places, context.deadlineMs);

@@ -150,6 +150,14 @@ class TestEngine implements RangeEngine {
           .sort((a, b) => compareBytes(a.key, b.key));
         return ok({ rows: found.slice(0, limits.rowsMax), more: found.length > limits.rowsMax, deleted: 0 });
       },
+      walk: async (low, high, visit) => {
+        let from: Uint8Array | undefined = low;
+        for (const row of [...rows.values()].sort((a, b) => compareBytes(a.key, b.key))) {
+          if (from === undefined || compareBytes(row.key, high) >= 0) break;
+          if (compareBytes(row.key, from) >= 0) from = visit(row);
+        }
+        return ok();
+      },
     };
   }
 }

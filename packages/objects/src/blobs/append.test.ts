@@ -6,7 +6,7 @@ import { blobPrefix, headKey } from "../object-keys.ts";
 import type { OperationValue } from "../operation.ts";
 import { TestTable } from "../table-in-test.ts";
 import { appendedBlocksMax, appendPieceBytesMax } from "./append.ts";
-import { decodeHead, encodeHead, noHeaders as headers } from "./blob-rows.ts";
+import { decodeHead, encodeHead, noHeaders as headers } from "./head-row.ts";
 
 const name = { account: "a", container: "c", containerIncarnation: 1, blob: "log" };
 const conditions = {};

@@ -3,13 +3,12 @@
  * the head. What is there already never changes, so a reader of an older length reads on undisturbed.
  */
 import { emptyBytes } from "@stamp/base";
-import { checkWriteConditions } from "../conditions.ts";
 import { contentKey, headKey } from "../object-keys.ts";
 import type { OperationValue } from "../operation.ts";
 import { answer, errorAnswer, fail, getRow, intact, type Plan, type PlanContext, type RowWrite, refuse } from "../plan.ts";
-import { blobOf, encodeHead, type HeadState } from "./blob-rows.ts";
-import { changedHead, changeHead, checkBlobLease, checkPlaces, readBlob, sizeOfBody } from "./blob-state.ts";
+import { changedHead, changeHead, checkChange, checkPlaces, readBlob, sizeOfBody } from "./blob-state.ts";
 import { type ContentBlock, type ContentPiece, decodePiece, encodePiece, placesPerBlockMax } from "./content.ts";
+import { blobOf, encodeHead, type HeadState } from "./head-row.ts";
 
 export const appendedBlocksMax = 50_000;
 /** Of a content row of an append blob; a block that is larger by itself has a row of its own. */
@@ -22,7 +21,7 @@ export function* appendBlock(value: OperationValue<"appendBlock">, context: Plan
   if (body.places.length > placesPerBlockMax) return refuse("badRequest", `at most ${placesPerBlockMax} places`);
   const { prefix, head } = yield* readBlob(context, name);
   if (!head) return fail("BlobNotFound");
-  const error = checkBlobLease(conditions) ?? checkWriteConditions(conditions, head, false);
+  const error = checkChange(context, conditions, head);
   if (error) return errorAnswer(error);
   if (head.blobType !== "AppendBlob") return fail("InvalidBlobType");
   if (head.sealed) return fail("BlobIsSealed");
@@ -47,7 +46,7 @@ export function* appendBlock(value: OperationValue<"appendBlock">, context: Plan
     { kind: "put", key: contentKey(prefix, head.generation, index), value: encodePiece({ ...piece, blocks: [...piece.blocks, block] }) },
     { kind: "put", key: headKey(prefix), value: encodeHead(next) },
   ];
-  return answer({ case: "appended", value: { blob: blobOf(name.blob, next), offsetBytes } }, writes);
+  return answer({ case: "appended", value: { blob: blobOf(context, name.blob, next), offsetBytes } }, writes);
 }
 
 /** The content row that a block with so many places goes into. */
@@ -64,10 +63,10 @@ function* lastPiece(prefix: Uint8Array, head: HeadState, places: number): Plan<{
 export function* sealBlob(value: OperationValue<"sealBlob">, context: PlanContext): Plan {
   const { prefix, head } = yield* readBlob(context, value.name);
   if (!head) return fail("BlobNotFound");
-  const error = checkBlobLease(value.conditions) ?? checkWriteConditions(value.conditions, head, false);
+  const error = checkChange(context, value.conditions, head);
   if (error) return errorAnswer(error);
   if (head.blobType !== "AppendBlob") return fail("InvalidBlobType");
   if (value.appendPosition !== undefined && value.appendPosition !== head.contentLengthBytes) return fail("AppendPositionConditionNotMet");
-  if (head.sealed) return answer({ case: "blob", value: blobOf(value.name.blob, head) });
+  if (head.sealed) return answer({ case: "blob", value: blobOf(context, value.name.blob, head) });
   return changeHead(context, value.name, prefix, head, { sealed: true });
 }

@@ -1,24 +1,86 @@
-/** What operations on one blob share: its rows, and replacing its content. */
-
+/**
+ * What operations on one blob share: finding the state they speak of, and what becomes of a state that is replaced.
+ *
+ * The head row is the blob itself; kept rows are its snapshots and its earlier versions, by stamp. A blob that was deleted softly stays in
+ * the head row, hidden, until another takes its place. What is hidden, deleted or purged is found by nobody; the next write that meets
+ * it takes it away.
+ */
+import { checkWriteConditions } from "../conditions.ts";
 import { type ServiceError, serviceError } from "../errors.ts";
 import { lastModifiedMs } from "../etag.ts";
-import type { BlobName } from "../object-keys.ts";
-import { afterPrefix, blobPrefix, blocksPrefix, contentKey, headKey, stagingKey } from "../object-keys.ts";
-import type { BlobHeaders, BlobType, Body, Conditions, Metadata } from "../operation.ts";
-import { answer, type Decision, getRow, type Plan, type PlanContext, type PlanRefusal, type RowWrite, scanRows } from "../plan.ts";
-import { blobOf, decodeHead, decodeStaging, encodeHead, type HeadState, type StagingState } from "./blob-rows.ts";
+import type { BlobName, BlobReference } from "../object-keys.ts";
+import { afterPrefix, blobPrefix, blocksPrefix, contentKey, headKey, keptKey, stagingKey } from "../object-keys.ts";
+import { type BlobHeaders, type BlobType, type Body, type Conditions, type Metadata, type NewBlobState, plainState } from "../operation.ts";
+import {
+  answer,
+  type Decision,
+  getRow,
+  type Plan,
+  type PlanContext,
+  type PlanRefusal,
+  put,
+  type RowWrite,
+  remove,
+  scanRows,
+} from "../plan.ts";
 import { type ContentPiece, encodePiece, sizeOfPiece } from "./content.ts";
+import { ContentUsers } from "./content-users.ts";
+import { blobOf, decodeHead, encodeHead, type HeadState, plainHead } from "./head-row.ts";
+import { afterWrite, checkLeaseOfWrite } from "./leases.ts";
+import { deletedAt, isPurged, nextStamp, stampOfMs } from "./retention.ts";
+import { decodeStaging, type StagingState } from "./staging-rows.ts";
 
 export interface BlobState {
   /** With which all its rows begin. */
   readonly prefix: Uint8Array;
   readonly head: HeadState | undefined;
+  /** Of a blob that is not there any more: deleted softly, or expired. */
+  readonly hidden: HeadState | undefined;
 }
 
 export function* readBlob(context: PlanContext, name: BlobName): Plan<BlobState> {
   const prefix = blobPrefix(context.rules, name);
   const row = yield* getRow(headKey(prefix));
-  return { prefix, head: row ? decodeHead(row) : undefined };
+  const state = row ? decodeHead(row) : undefined;
+  const hidden = state && (state.deleted !== undefined || isExpired(state, context.wallMs));
+  return hidden ? { prefix, head: undefined, hidden: state } : { prefix, head: state, hidden: undefined };
+}
+
+const isExpired = (head: HeadState, wallMs: number): boolean => head.expiresMs !== undefined && head.expiresMs <= wallMs;
+
+/** A state of a blob, and the row it is in. */
+export interface FoundState {
+  readonly prefix: Uint8Array;
+  readonly key: Uint8Array;
+  readonly head: HeadState;
+  /** Of a kept row; 0: the head row. */
+  readonly stamp: number;
+}
+
+/** The blob, or the snapshot or version that is named, when it is there. */
+export function* findState(context: PlanContext, name: BlobReference): Plan<FoundState | undefined> {
+  const { snapshotStamp = 0, versionStamp = 0 } = name;
+  if (snapshotStamp === 0) {
+    const { prefix, head } = yield* readBlob(context, name);
+    if (head && (versionStamp === 0 || head.versionStamp === versionStamp)) return { prefix, key: headKey(prefix), head, stamp: 0 };
+    if (versionStamp === 0) return undefined;
+  }
+  const found = yield* findKept(context, name);
+  return found && found.head.deleted === undefined ? found : undefined;
+}
+
+/** A kept row, also when it was deleted softly; not when its time is over. */
+export function* findKept(
+  context: PlanContext,
+  { snapshotStamp = 0, versionStamp = 0, ...name }: BlobReference,
+): Plan<FoundState | undefined> {
+  const prefix = blobPrefix(context.rules, name);
+  const stamp = snapshotStamp || versionStamp;
+  const key = keptKey(prefix, stamp);
+  const row = yield* getRow(key);
+  const head = row && decodeHead(row);
+  if (!head || head.role !== (snapshotStamp > 0 ? "snapshot" : "version") || isPurged(head.deleted, context.wallMs)) return undefined;
+  return { prefix, key, head, stamp };
 }
 
 export function* readStaging(prefix: Uint8Array): Plan<StagingState | undefined> {
@@ -26,9 +88,34 @@ export function* readStaging(prefix: Uint8Array): Plan<StagingState | undefined>
   return row ? decodeStaging(row) : undefined;
 }
 
-/** No blob is leased: a request that names a lease is told so. */
-export const checkBlobLease = (conditions: Conditions): ServiceError | undefined =>
-  conditions.leaseId === undefined ? undefined : serviceError("LeaseNotPresentWithBlobOperation");
+/** Lease and conditions of a write. `creates`: it makes the blob when it is not there. */
+export const checkWrite = (
+  context: PlanContext,
+  conditions: Conditions,
+  head: HeadState | undefined,
+  creates: boolean,
+): ServiceError | undefined =>
+  checkLeaseOfWrite("Blob", conditions.leaseId, head?.lease, context.leases) ?? checkWriteConditions(conditions, head, creates);
+
+/** What forbids to change or delete this state. */
+export function checkMutable(context: PlanContext, head: HeadState): ServiceError | undefined {
+  if (head.legalHold) return serviceError("BlobImmutableDueToLegalHold");
+  const { immutability } = head;
+  return immutability && immutability.untilMs > context.wallMs ? serviceError("BlobImmutableDueToPolicy") : undefined;
+}
+
+/** Of a write that changes the blob where it is, and leaves no version of what it was. */
+export const checkChange = (context: PlanContext, conditions: Conditions, head: HeadState): ServiceError | undefined =>
+  checkWrite(context, conditions, head, false) ?? checkMutable(context, head);
+
+export const isArchived = (head: HeadState): boolean => head.tier?.name === "Archive";
+
+/** Whether a state lives on as a version when it is replaced or deleted. */
+export const becomesVersion = (context: PlanContext, head: HeadState): boolean => context.policy.versioning || head.versionStamp > 0;
+
+/** What forbids to put another state in place of this one. */
+export const checkReplaceable = (context: PlanContext, head: HeadState | undefined): ServiceError | undefined =>
+  head && !becomesVersion(context, head) ? checkMutable(context, head) : undefined;
 
 /** Asked in row order: whatever this row will refer to is in the blob data stream and stays there. */
 export function checkPlaces(context: PlanContext, body: Body): PlanRefusal | undefined {
@@ -55,11 +142,47 @@ export function* dropStaging(prefix: Uint8Array, staging: StagingState | undefin
   if (!staging) return [];
   const low = blocksPrefix(prefix, staging.generation);
   const { rows } = yield* scanRows(low, afterPrefix(low), { rowsMax: blockRowsDroppedMax, bytesMax: 1024 * 1024 });
-  return [{ kind: "delete", key: stagingKey(prefix) }, ...rows.map((row): RowWrite => ({ kind: "delete", key: row.key }))];
+  return [remove(stagingKey(prefix)), ...rows.map((row) => remove(row.key))];
 }
 
-export const dropContent = (prefix: Uint8Array, head: HeadState): RowWrite[] =>
-  head.pieceStarts.map((_, piece): RowWrite => ({ kind: "delete", key: contentKey(prefix, head.generation, piece) }));
+/** A stamp from `from` on that no kept row of the blob has. */
+export function* freeStamp(prefix: Uint8Array, from: number): Plan<number> {
+  for (let stamp = from; ; stamp++) if ((yield* getRow(keptKey(prefix, stamp))) === undefined) return stamp;
+}
+
+/** For a snapshot or version that is made now. */
+export function stampOfNow(context: PlanContext, { prefix, head, hidden }: BlobState): Plan<number> {
+  const last = head ?? hidden;
+  return freeStamp(prefix, nextStamp(context.wallMs, Math.max(last?.lastStamp ?? 0, last?.versionStamp ?? 0)));
+}
+
+/** A state in a kept row: it has no lease and no snapshots of its own. */
+export const keep = (prefix: Uint8Array, stamp: number, head: HeadState, change: Pick<HeadState, "role"> & Partial<HeadState>): RowWrite =>
+  put(keptKey(prefix, stamp), encodeHead({ ...head, lease: undefined, snapshotCount: 0, lastStamp: 0, versionStamp: 0, ...change }));
+
+/** The blob's state as an earlier version. Its users stay as many as they are. */
+export function* retireAsVersion(prefix: Uint8Array, head: HeadState): Plan<RowWrite> {
+  const stamp = head.versionStamp || (yield* freeStamp(prefix, stampOfMs(head.lastModifiedMs)));
+  return keep(prefix, stamp, head, { role: "version" });
+}
+
+/** What becomes of the state that other content replaces: a version, a soft-deleted snapshot, or nothing. */
+function* retire(context: PlanContext, prefix: Uint8Array, head: HeadState, users: ContentUsers, stamp: number): Plan<RowWrite[]> {
+  const { policy, wallMs } = context;
+  if (becomesVersion(context, head)) return [yield* retireAsVersion(prefix, head)];
+  if (policy.deleteRetentionDays > 0) {
+    return [keep(prefix, stamp, head, { role: "snapshot", deleted: deletedAt(wallMs, policy.deleteRetentionDays) })];
+  }
+  users.drop(head);
+  return [];
+}
+
+/** What is hidden in the head row makes room: kept as a soft-deleted snapshot until its time is over. */
+function retireHidden(context: PlanContext, prefix: Uint8Array, hidden: HeadState, users: ContentUsers, stamp: number): RowWrite[] {
+  if (hidden.deleted && !isPurged(hidden.deleted, context.wallMs)) return [keep(prefix, stamp, hidden, { role: "snapshot" })];
+  users.drop(hidden);
+  return [];
+}
 
 export interface NewContent {
   readonly pieces: readonly ContentPiece[];
@@ -69,21 +192,32 @@ export interface NewContent {
   readonly blobType: BlobType;
   /** Of a page blob. */
   readonly sequenceNumber: number;
+  readonly state?: NewBlobState | undefined;
 }
 
 /** The blob with this content instead of what it had, its uncommitted blocks dropped. */
 export function* replaceContent(context: PlanContext, name: BlobName, state: BlobState, content: NewContent): Plan {
-  const { prefix, head } = state;
+  const { prefix, head, hidden } = state;
   const starts: number[] = [];
   let before = 0;
   for (const piece of content.pieces) {
     starts.push(before);
     before += piece.inline ? piece.inline.length : sizeOfPiece(piece);
   }
+  const users = new ContentUsers();
+  const writes: RowWrite[] = yield* dropStaging(prefix, yield* readStaging(prefix));
+  const { versioning, deleteRetentionDays } = context.policy;
+  const stamp = versioning || deleteRetentionDays > 0 || hidden ? yield* stampOfNow(context, state) : 0;
+  const versionStamp = versioning ? yield* freeStamp(prefix, stamp + 1) : 0;
+  if (head) writes.push(...(yield* retire(context, prefix, head, users, stamp)));
+  if (hidden) writes.push(...retireHidden(context, prefix, hidden, users, stamp));
+  writes.push(...(yield* users.writes(prefix)));
+  const { tags, accessTier, immutableUntilMs, immutabilityMode, legalHold } = content.state ?? plainState;
   const next: HeadState = {
+    ...plainHead,
     etagSequence: context.sequence,
     lastModifiedMs: lastModifiedMs(context.wallMs, head?.lastModifiedMs),
-    createdMs: head?.createdMs ?? lastModifiedMs(context.wallMs, undefined),
+    createdMs: head && !versioning ? head.createdMs : lastModifiedMs(context.wallMs, undefined),
     contentLengthBytes: content.lengthBytes,
     headers: content.headers,
     metadata: content.metadata,
@@ -94,14 +228,20 @@ export function* replaceContent(context: PlanContext, name: BlobName, state: Blo
     sealed: false,
     sequenceNumber: content.sequenceNumber,
     pageLayer: context.sequence,
+    versionStamp,
+    lastStamp: Math.max(stamp, versionStamp, (head ?? hidden)?.lastStamp ?? 0),
+    snapshotCount: (head ?? hidden)?.snapshotCount ?? 0,
+    lease: afterWrite(head?.lease, context.leases),
+    tags,
+    tier: accessTier === "" ? undefined : { name: accessTier, changedMs: lastModifiedMs(context.wallMs, undefined) },
+    immutability: immutableUntilMs === undefined ? undefined : { untilMs: immutableUntilMs, mode: immutabilityMode },
+    legalHold,
   };
-  const writes: RowWrite[] = yield* dropStaging(prefix, yield* readStaging(prefix));
-  if (head) writes.push(...dropContent(prefix, head));
   content.pieces.forEach((piece, index) => {
-    writes.push({ kind: "put", key: contentKey(prefix, next.generation, index), value: encodePiece(piece) });
+    writes.push(put(contentKey(prefix, next.generation, index), encodePiece(piece)));
   });
-  writes.push({ kind: "put", key: headKey(prefix), value: encodeHead(next) });
-  return answer({ case: "blob", value: blobOf(name.blob, next) }, writes);
+  writes.push(put(headKey(prefix), encodeHead(next)));
+  return answer({ case: "blob", value: blobOf(context, name.blob, next) }, writes);
 }
 
 /** The head as a change of this moment leaves it. */
@@ -109,6 +249,7 @@ export const changedHead = (context: PlanContext, head: HeadState): HeadState =>
   ...head,
   etagSequence: context.sequence,
   lastModifiedMs: lastModifiedMs(context.wallMs, head.lastModifiedMs),
+  lease: afterWrite(head.lease, context.leases),
 });
 
 /** The same content under a new ETag. */
@@ -118,7 +259,8 @@ export function changeHead(
   prefix: Uint8Array,
   head: HeadState,
   change: Partial<HeadState>,
+  writes: readonly RowWrite[] = [],
 ): Decision {
   const next: HeadState = { ...changedHead(context, head), ...change };
-  return answer({ case: "blob", value: blobOf(name.blob, next) }, [{ kind: "put", key: headKey(prefix), value: encodeHead(next) }]);
+  return answer({ case: "blob", value: blobOf(context, name.blob, next) }, [...writes, put(headKey(prefix), encodeHead(next))]);
 }

@@ -111,7 +111,7 @@ function outcomesOf(conditions: (etag: string) => Conditions, exists: boolean): 
     }
     table.wallMs = at + 60_000;
     const outcome = table.outcome(kind, value(conditions(etag)));
-    return ["blob", "content", "blockList", "done"].includes(outcome) ? "ok" : outcome;
+    return ["blob", "content", "blockList", "deleted"].includes(outcome) ? "ok" : outcome;
   };
   return {
     read: [

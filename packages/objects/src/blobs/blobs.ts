@@ -1,23 +1,29 @@
-/** Put, get, delete of a blob, and of its metadata and headers. */
+/** Put and get of a blob, and of its metadata and headers. */
 import { emptyBytes } from "@stamp/base";
-import { checkReadConditions, checkWriteConditions } from "../conditions.ts";
-import { contentKey, headKey } from "../object-keys.ts";
+import { checkReadConditions } from "../conditions.ts";
+import { contentKey } from "../object-keys.ts";
 import type { BlobContent, OperationValue } from "../operation.ts";
-import { answer, type Decision, done, errorAnswer, fail, getRow, intact, type Plan, type PlanContext, refuse } from "../plan.ts";
+import { answer, type Decision, errorAnswer, fail, getRow, intact, type Plan, type PlanContext, type RowWrite, refuse } from "../plan.ts";
 import type { Place } from "../rows/row.ts";
-import { blobOf, type HeadState } from "./blob-rows.ts";
 import {
+  becomesVersion,
   changeHead,
-  checkBlobLease,
+  checkMutable,
   checkPlaces,
-  dropContent,
-  dropStaging,
+  checkReplaceable,
+  checkWrite,
+  findState,
+  isArchived,
   readBlob,
-  readStaging,
   replaceContent,
+  retireAsVersion,
   sizeOfBody,
+  stampOfNow,
 } from "./blob-state.ts";
 import { type ContentPiece, clipPlaces, decodePiece, inlineBytesMax, placesPerBlockMax } from "./content.ts";
+import { ContentUsers } from "./content-users.ts";
+import { blobOf, type HeadState } from "./head-row.ts";
+import { checkLeaseOfRead } from "./leases.ts";
 import { pageBytes } from "./page-runs.ts";
 import { pageBlobBytesMax, readPages } from "./pages.ts";
 
@@ -26,7 +32,7 @@ export function* putBlob(value: OperationValue<"putBlob">, context: PlanContext)
   if (body.inline.length > inlineBytesMax) return refuse("badRequest", `at most ${inlineBytesMax} bytes inside a message`);
   if (body.places.length > placesPerBlockMax) return refuse("badRequest", `at most ${placesPerBlockMax} places`);
   const state = yield* readBlob(context, name);
-  const error = checkBlobLease(conditions) ?? checkWriteConditions(conditions, state.head, true);
+  const error = checkWrite(context, conditions, state.head, true) ?? checkReplaceable(context, state.head);
   if (error) return errorAnswer(error);
   const refusal = checkPlaces(context, body);
   if (refusal) return refuse(refusal.reason, refusal.message);
@@ -36,7 +42,8 @@ export function* putBlob(value: OperationValue<"putBlob">, context: PlanContext)
   if (pageBlobBytes % pageBytes !== 0 || pageBlobBytes > pageBlobBytesMax) return refuse("badRequest", "not a size of a page blob");
   const lengthBytes = blobType === "PageBlob" ? pageBlobBytes : sizeBytes;
   const pieces = piecesOfBody(value, sizeBytes);
-  return yield* replaceContent(context, name, state, { pieces, lengthBytes, headers, metadata, blobType, sequenceNumber });
+  const content = { pieces, lengthBytes, headers, metadata, blobType, sequenceNumber, state: value.state };
+  return yield* replaceContent(context, name, state, content);
 }
 
 function piecesOfBody({ body }: OperationValue<"putBlob">, sizeBytes: number): ContentPiece[] {
@@ -45,44 +52,53 @@ function piecesOfBody({ body }: OperationValue<"putBlob">, sizeBytes: number): C
   return [{ blocks: [{ blockId: emptyBytes, sizeBytes, places: body.places }], inline: undefined }];
 }
 
+/** With versioning the state with the old metadata becomes a version, of the same content. */
 export function* setBlobMetadata(value: OperationValue<"setBlobMetadata">, context: PlanContext): Plan {
-  return yield* change(value, context, { metadata: value.metadata });
+  const { name, conditions, metadata } = value;
+  const state = yield* readBlob(context, name);
+  const { prefix, head } = state;
+  if (!head) return fail("BlobNotFound");
+  const error = checkWrite(context, conditions, head, false) ?? checkReplaceable(context, head);
+  if (error) return errorAnswer(error);
+  if (isArchived(head)) return fail("BlobArchived");
+  if (!becomesVersion(context, head)) return changeHead(context, name, prefix, head, { metadata });
+  const stamp = context.policy.versioning ? yield* stampOfNow(context, state) : 0;
+  const users = new ContentUsers();
+  users.add(head);
+  const writes: RowWrite[] = [yield* retireAsVersion(prefix, head), ...(yield* users.writes(prefix))];
+  const fresh: Partial<HeadState> = {
+    metadata,
+    versionStamp: stamp,
+    lastStamp: Math.max(stamp, head.lastStamp),
+    immutability: undefined,
+    legalHold: false,
+    pageLayer: context.sequence,
+  };
+  return changeHead(context, name, prefix, head, fresh, writes);
 }
 
 export function* setBlobHeaders(value: OperationValue<"setBlobHeaders">, context: PlanContext): Plan {
-  return yield* change(value, context, { headers: value.headers });
-}
-
-function* change(
-  value: OperationValue<"setBlobMetadata"> | OperationValue<"setBlobHeaders">,
-  context: PlanContext,
-  changes: Partial<HeadState>,
-): Plan {
   const { prefix, head } = yield* readBlob(context, value.name);
   if (!head) return fail("BlobNotFound");
-  const error = checkBlobLease(value.conditions) ?? checkWriteConditions(value.conditions, head, false);
-  return error ? errorAnswer(error) : changeHead(context, value.name, prefix, head, changes);
-}
-
-export function* deleteBlob(value: OperationValue<"deleteBlob">, context: PlanContext): Plan {
-  const { prefix, head } = yield* readBlob(context, value.name);
-  if (!head) return fail("BlobNotFound");
-  const error = checkBlobLease(value.conditions) ?? checkWriteConditions(value.conditions, head, false);
+  const error = checkWrite(context, value.conditions, head, false) ?? checkMutable(context, head);
   if (error) return errorAnswer(error);
-  const staged = yield* dropStaging(prefix, yield* readStaging(prefix));
-  return answer(done, [...staged, ...dropContent(prefix, head), { kind: "delete", key: headKey(prefix) }]);
+  if (isArchived(head)) return fail("BlobArchived");
+  return changeHead(context, value.name, prefix, head, { headers: value.headers });
 }
 
 /** In one answer; a reader of more asks again from where it ended, under the same ETag. */
 export const contentPlacesMax = 100_000;
 
 export function* getBlob(value: OperationValue<"getBlob">, context: PlanContext): Plan {
-  const { prefix, head } = yield* readBlob(context, value.name);
-  if (!head) return fail("BlobNotFound");
-  const error = checkBlobLease(value.conditions) ?? checkReadConditions(value.conditions, head);
+  const found = yield* findState(context, value.name);
+  if (!found) return fail("BlobNotFound");
+  const { prefix, head, stamp } = found;
+  const error =
+    checkLeaseOfRead("Blob", value.conditions.leaseId, head.lease, context.leases) ?? checkReadConditions(value.conditions, head);
   if (error) return errorAnswer(error);
-  const blob = blobOf(value.name.blob, head);
+  const blob = blobOf(context, value.name.blob, head, stamp);
   if (value.withoutContent) return answer({ case: "blob", value: blob });
+  if (isArchived(head)) return fail("BlobArchived");
   const ranged = value.startBytes !== undefined || value.endBytes !== undefined;
   const start = value.startBytes ?? 0;
   const end = Math.min(value.endBytes ?? head.contentLengthBytes, head.contentLengthBytes);

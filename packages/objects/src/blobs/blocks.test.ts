@@ -4,7 +4,7 @@ import { emptyBytes, toHex, utf8 } from "@stamp/base";
 import fc from "fast-check";
 import type { BlockSource } from "../operation.ts";
 import { TestTable } from "../table-in-test.ts";
-import { noHeaders as headers } from "./blob-rows.ts";
+import { noHeaders as headers } from "./head-row.ts";
 
 const name = { account: "a", container: "c", containerIncarnation: 1, blob: "b" };
 const conditions = {};
@@ -139,7 +139,7 @@ test("blocks: any sequence of operations does what the model says", () => {
           uncommitted = new Map();
           exists = true;
         } else {
-          assert.equal(table.outcome("deleteBlob", { name, conditions }), exists ? "done" : "BlobNotFound");
+          assert.equal(table.outcome("deleteBlob", { name, conditions }), exists ? "deleted" : "BlobNotFound");
           if (exists) uncommitted = new Map();
           if (exists) committed = [];
           exists = false;

@@ -5,15 +5,28 @@
  */
 
 import { concatBytes, toHex } from "@stamp/base";
-import { checkReadConditions, checkWriteConditions } from "../conditions.ts";
+import { checkReadConditions } from "../conditions.ts";
 import { afterPrefix, blockKey, blocksPrefix, stagingKey } from "../object-keys.ts";
 import type { BlockReference, BlockSize, OperationValue } from "../operation.ts";
 import { answer, done, errorAnswer, fail, getRow, intact, type Plan, type PlanContext, type RowEntry, refuse, scanRows } from "../plan.ts";
 import { decodeKey } from "../rows/key.ts";
-import { blobOf, decodeStagedBlock, encodeStagedBlock, encodeStaging, type StagedBlock, type StagingState } from "./blob-rows.ts";
-import { type BlobState, checkBlobLease, checkPlaces, readBlob, readStaging, replaceContent, sizeOfBody } from "./blob-state.ts";
+import {
+  checkPlaces,
+  checkReplaceable,
+  checkWrite,
+  type FoundState,
+  findState,
+  isArchived,
+  readBlob,
+  readStaging,
+  replaceContent,
+  sizeOfBody,
+} from "./blob-state.ts";
 import { readPiece } from "./blobs.ts";
 import { type ContentBlock, piecesOf, placesPerBlockMax } from "./content.ts";
+import { blobOf } from "./head-row.ts";
+import { checkLeaseOfRead, checkLeaseOfWrite } from "./leases.ts";
+import { decodeStagedBlock, encodeStagedBlock, encodeStaging, type StagedBlock, type StagingState } from "./staging-rows.ts";
 
 export const committedBlocksMax = 50_000;
 export const uncommittedBlocksMax = 100_000;
@@ -25,7 +38,7 @@ export function* putBlock(value: OperationValue<"putBlock">, context: PlanContex
   if (body.inline.length > 0) return refuse("badRequest", "the bytes of a block are put into the blob data stream first");
   if (body.places.length > placesPerBlockMax) return refuse("badRequest", `at most ${placesPerBlockMax} places`);
   const { prefix, head } = yield* readBlob(context, name);
-  const error = checkBlobLease(conditions);
+  const error = checkLeaseOfWrite("Blob", conditions.leaseId, head?.lease, context.leases);
   if (error) return errorAnswer(error);
   if (head && head.blobType !== "BlockBlob") return fail("InvalidBlobType");
   const staging = yield* readStaging(prefix);
@@ -54,11 +67,12 @@ export function* putBlockList(value: OperationValue<"putBlockList">, context: Pl
   const { name, conditions, blocks, headers, metadata } = value;
   if (blocks.length > committedBlocksMax) return fail("BlockListTooLong");
   const state = yield* readBlob(context, name);
-  const error = checkBlobLease(conditions) ?? checkWriteConditions(conditions, state.head, true);
+  const error = checkWrite(context, conditions, state.head, true) ?? checkReplaceable(context, state.head);
   if (error) return errorAnswer(error);
   if (state.head && state.head.blobType !== "BlockBlob") return fail("InvalidBlobType");
   const content = yield* chooseBlocks(state, blocks);
   if (!content) return fail("InvalidBlockList");
+  if (state.head && isArchived(state.head) && blocks.some((block) => block.source !== "uncommitted")) return fail("BlobArchived");
   return yield* replaceContent(context, name, state, {
     pieces: piecesOf(content),
     lengthBytes: content.reduce((sum, block) => sum + block.sizeBytes, 0),
@@ -66,11 +80,14 @@ export function* putBlockList(value: OperationValue<"putBlockList">, context: Pl
     metadata,
     blobType: "BlockBlob",
     sequenceNumber: 0,
+    state: value.state,
   });
 }
 
+type BlockSources = Pick<FoundState, "prefix"> & { readonly head: FoundState["head"] | undefined };
+
 /** The blocks a list speaks of; undefined when one of them is not there. */
-function* chooseBlocks(state: BlobState, references: readonly BlockReference[]): Plan<ContentBlock[] | undefined> {
+function* chooseBlocks(state: BlockSources, references: readonly BlockReference[]): Plan<ContentBlock[] | undefined> {
   const wantsUncommitted = references.filter((reference) => reference.source !== "committed");
   const uncommitted = yield* uncommittedById(state, wantsUncommitted);
   const inUncommitted = (reference: BlockReference): ContentBlock | undefined =>
@@ -86,7 +103,7 @@ function* chooseBlocks(state: BlobState, references: readonly BlockReference[]):
   return chosen;
 }
 
-function* committedById(state: BlobState): Plan<Map<string, ContentBlock>> {
+function* committedById(state: BlockSources): Plan<Map<string, ContentBlock>> {
   const byId = new Map<string, ContentBlock>();
   for (const block of yield* committedBlocks(state)) {
     const id = toHex(block.blockId);
@@ -96,7 +113,7 @@ function* committedById(state: BlobState): Plan<Map<string, ContentBlock>> {
 }
 
 /** Without content of a Put Blob, which has no block id. */
-function* committedBlocks({ prefix, head }: BlobState): Plan<ContentBlock[]> {
+function* committedBlocks({ prefix, head }: BlockSources): Plan<ContentBlock[]> {
   const blocks: ContentBlock[] = [];
   for (let piece = 0; piece < (head?.pieceStarts.length ?? 0) && head; piece++) {
     const content = yield* readPiece(prefix, head, piece);
@@ -109,7 +126,7 @@ function* committedBlocks({ prefix, head }: BlobState): Plan<ContentBlock[]> {
 const readOneByOneMax = 16;
 const scanLimits = { rowsMax: 2_000, bytesMax: 1024 * 1024 } as const;
 
-function* uncommittedById({ prefix }: BlobState, wanted: readonly BlockReference[]): Plan<Map<string, ContentBlock>> {
+function* uncommittedById({ prefix }: BlockSources, wanted: readonly BlockReference[]): Plan<Map<string, ContentBlock>> {
   const byId = new Map<string, ContentBlock>();
   if (wanted.length === 0) return byId;
   const staging = yield* readStaging(prefix);
@@ -148,19 +165,24 @@ function blockIdOf(row: RowEntry): Uint8Array {
 const sizesOf = (blocks: readonly ContentBlock[]): BlockSize[] =>
   blocks.map((block) => ({ blockId: block.blockId, sizeBytes: block.sizeBytes }));
 
+/** A snapshot or version has committed blocks only. */
 export function* getBlockList(value: OperationValue<"getBlockList">, context: PlanContext): Plan {
-  const state = yield* readBlob(context, value.name);
-  const staging = yield* readStaging(state.prefix);
-  if (!state.head && !staging) return fail("BlobNotFound");
-  const error = checkBlobLease(value.conditions) ?? (state.head ? checkReadConditions(value.conditions, state.head) : undefined);
+  const found = yield* findState(context, value.name);
+  const { prefix, head, stamp } = found ?? { ...(yield* readBlob(context, value.name)), head: undefined, stamp: 0 };
+  const ofBlob = !value.name.snapshotStamp && !value.name.versionStamp;
+  const staging = ofBlob ? yield* readStaging(prefix) : undefined;
+  if (!head && !staging) return fail("BlobNotFound");
+  const error =
+    checkLeaseOfRead("Blob", value.conditions.leaseId, head?.lease, context.leases) ??
+    (head ? checkReadConditions(value.conditions, head) : undefined);
   if (error) return errorAnswer(error);
-  if (state.head && state.head.blobType !== "BlockBlob") return fail("InvalidBlobType");
+  if (head && head.blobType !== "BlockBlob") return fail("InvalidBlobType");
   return answer({
     case: "blockList",
     value: {
-      blob: state.head ? blobOf(value.name.blob, state.head) : undefined,
-      committed: value.committed ? sizesOf(yield* committedBlocks(state)) : [],
-      uncommitted: value.uncommitted && staging ? sizesOf(yield* uncommittedBlocks(state.prefix, staging)) : [],
+      blob: head ? blobOf(context, value.name.blob, head, stamp) : undefined,
+      committed: value.committed ? sizesOf(yield* committedBlocks({ prefix, head })) : [],
+      uncommitted: value.uncommitted && staging ? sizesOf(yield* uncommittedBlocks(prefix, staging)) : [],
     },
   });
 }

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { blobPrefix } from "../object-keys.ts";
 import type { OperationValue } from "../operation.ts";
 import { TestTable } from "../table-in-test.ts";
-import { noHeaders as headers } from "./blob-rows.ts";
+import { noHeaders as headers } from "./head-row.ts";
 
 const name = (blob: string) => ({ account: "a", container: "c", containerIncarnation: 1, blob });
 const request: OperationValue<"listBlobs"> = {

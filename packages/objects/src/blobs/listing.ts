@@ -1,104 +1,260 @@
 /**
  * Listing containers and blobs, in key order, a page at a time. A page ends when it is full, when nothing follows, or with the range that
- * is asked; the reader then asks the next range. Rows of a blob behind its head are stepped over by seeking.
+ * is asked; the reader then asks the next range. A listing walks from row to row and says each time where to look next, so content and
+ * blocks are never read, nor snapshots and versions that were not asked for. Of one name what is kept comes before the blob itself,
+ * oldest first.
  */
-import { compareBytes, concatBytes } from "@stamp/base";
-import { afterPrefix, blobPrefix, blobsPrefix, containersPrefix, headRow, stagingRow } from "../object-keys.ts";
-import type { Blob, Container, ListBlobs, ListContainers, ListedBlob, OperationValue } from "../operation.ts";
-import { answer, intact, type Plan, type PlanContext, type RowEntry, scanRows } from "../plan.ts";
+import { compareBytes } from "@stamp/base";
+import { pageSize, spanOf } from "../lists.ts";
+import {
+  afterPrefix,
+  blobPrefix,
+  blobsPrefix,
+  containerRowsPrefix,
+  containersPrefix,
+  deletedContainerKey,
+  headRow,
+  keptKey,
+  keptRow,
+  stagingKey,
+  stagingRow,
+} from "../object-keys.ts";
+import type { Blob, Container, FindBlobs, ListBlobs, ListContainers, ListedBlob, OperationValue } from "../operation.ts";
+import { answer, intact, type Plan, type PlanContext, type RowEntry, refuse, successor, walkRows } from "../plan.ts";
 import { routeOf } from "../routing.ts";
 import { decodeKey, type KeyComponent } from "../rows/key.ts";
-import { blobOf, containerOf, decodeContainer, decodeHead, decodeStaging, uncommittedBlobOf } from "./blob-rows.ts";
+import { holds, parseWhere, tagsOfWhere, type Where } from "../tags/where.ts";
+import { type ContainerState, containerOf, decodeContainer } from "./container-row.ts";
+import { blobOf, decodeHead, type HeadState, notListed } from "./head-row.ts";
+import { isPurged } from "./retention.ts";
+import { decodeStaging, uncommittedBlobOf } from "./staging-rows.ts";
 
-export const listPageMax = 5_000;
-export const listBatchLimits: { readonly rowsMax: number; readonly bytesMax: number } = { rowsMax: 200, bytesMax: 512 * 1024 };
+/** A search reads so many blobs at most in one go, found or not. */
+export const searchedMax = 20_000;
 
-export const pageSize = (maxResults: number): number => (maxResults < 1 ? listPageMax : Math.min(maxResults, listPageMax));
-
-export const successor = (key: Uint8Array): Uint8Array => concatBytes([key, Uint8Array.of(0)]);
-const later = (a: Uint8Array, b: Uint8Array): Uint8Array => (compareBytes(a, b) >= 0 ? a : b);
-
-export interface Span {
-  readonly low: Uint8Array;
-  readonly high: Uint8Array;
-  /** The listing goes on behind the range that is asked. */
-  readonly cut: boolean;
-}
-
-/** What this range can say of the keys from `low` to `high`. */
-export function spanOf(context: PlanContext, low: Uint8Array, high: Uint8Array): Span {
-  const { range } = context;
-  const cut = range.high.length > 0 && compareBytes(range.high, high) < 0;
-  return { low: later(low, range.low), high: cut ? range.high : high, cut };
-}
-
+/** Of one name the container comes first, then those that were deleted, oldest first. */
 export function* listContainers(value: ListContainers, context: PlanContext): Plan {
   const start = routeOf(context.rules, { case: "listContainers", value }).key;
   const span = spanOf(context, start, afterPrefix(containersPrefix(value.account, value.prefix)));
   const containers: Container[] = [];
   const size = pageSize(value.maxResults);
-  for (let low = span.low, more = true; more; ) {
-    const page = yield* scanRows(low, span.high, {
-      ...listBatchLimits,
-      rowsMax: Math.min(listBatchLimits.rowsMax, size - containers.length + 1),
-    });
-    for (const row of page.rows) {
-      const name = String(intact(decodeKey(row.key))[1]?.[1]);
-      if (containers.length === size) return answer({ case: "containers", value: { containers, nextMarker: name, rangeEnded: false } });
-      containers.push(containerOf(name, decodeContainer(row.value)));
-      low = successor(row.key);
+  let nextMarker = "";
+  let nextMarkerStamp = 0;
+  const { markerStamp = 0 } = value;
+  const visit = (row: RowEntry): Uint8Array | undefined => {
+    const components = intact(decodeKey(row.key));
+    const name = String(components[1]?.[1]);
+    const incarnation = Number(components[2]?.[0] ?? 0);
+    if (name === value.marker && incarnation < markerStamp) return deletedContainerKey(value.account, name, markerStamp);
+    const state = decodeContainer(row.value);
+    if (isListedContainer(value, context, state)) {
+      if (containers.length >= size) {
+        nextMarker = name;
+        nextMarkerStamp = incarnation;
+        return undefined;
+      }
+      containers.push(containerOf(context, name, state));
     }
-    more = page.more;
-  }
-  return answer({ case: "containers", value: { containers, nextMarker: "", rangeEnded: span.cut } });
+    return value.includeDeleted ? successor(row.key) : afterPrefix(containerRowsPrefix(value.account, name));
+  };
+  if (compareBytes(span.low, span.high) < 0) yield* walkRows(span.low, span.high, visit);
+  const rangeEnded = nextMarker === "" && span.cut;
+  return answer({ case: "containers", value: { containers, nextMarker, nextMarkerStamp, rangeEnded } });
 }
+
+const isListedContainer = (value: ListContainers, context: PlanContext, { deleted }: ContainerState): boolean =>
+  deleted === undefined || (value.includeDeleted === true && !isPurged(deleted, context.wallMs));
 
 export function* listBlobs(value: OperationValue<"listBlobs">, context: PlanContext): Plan {
   const start = routeOf(context.rules, { case: "listBlobs", value }).key;
   const span = spanOf(context, start, afterPrefix(blobsPrefix(context.rules, value, value.prefix)));
-  const entries: ListedBlob[] = [];
-  const size = pageSize(value.maxResults);
-  for (let low = span.low, more = true; more; ) {
-    const page = yield* scanRows(low, span.high, listBatchLimits);
-    for (const row of page.rows) {
-      if (compareBytes(row.key, low) < 0) continue;
-      const { entry, next } = look(value, context, row);
-      low = next;
-      if (!entry) continue;
-      if (entries.length === size) {
-        const nextMarker = entry.case === "blob" ? entry.value.name : entry.value;
-        return answer({ case: "blobs", value: { entries, nextMarker, rangeEnded: false } });
-      }
-      entries.push(entry);
+  const page = new Page(value, context);
+  if (compareBytes(span.low, span.high) < 0) {
+    yield* walkRows(span.low, span.high, (row) => page.visit(row));
+    page.end();
+  }
+  const { entries, nextMarker, nextMarkerStamp } = page;
+  return answer({ case: "blobs", value: { entries, nextMarker, nextMarkerStamp, rangeEnded: nextMarker === "" && span.cut } });
+}
+
+/** What is known of one name while its rows go by. */
+interface Name {
+  readonly name: string;
+  readonly prefix: Uint8Array;
+  /** Of its head row: listed last. */
+  head: HeadState | undefined;
+  hasVersions: boolean;
+}
+
+/** Behind every stamp that is ever given: the blob itself. */
+const baseStamp = Number.MAX_SAFE_INTEGER;
+
+class Page {
+  readonly entries: ListedBlob[] = [];
+  nextMarker = "";
+  nextMarkerStamp = 0;
+  readonly #value: ListBlobs;
+  readonly #context: PlanContext;
+  readonly #size: number;
+  readonly #walksKept: boolean;
+  #name: Name | undefined;
+
+  constructor(value: ListBlobs, context: PlanContext) {
+    this.#value = value;
+    this.#context = context;
+    this.#size = pageSize(value.maxResults);
+    const { includeSnapshots, includeVersions, includeDeleted, includeDeletedWithVersions, onlyDeleted } = value;
+    const included = [includeSnapshots, includeVersions, includeDeleted, includeDeletedWithVersions, onlyDeleted];
+    this.#walksKept = included.includes(true);
+  }
+
+  /** Where to look next, or undefined when the page is full. */
+  visit(row: RowEntry): Uint8Array | undefined {
+    const components = intact(decodeKey(row.key));
+    const name = String(components[1]?.[3]);
+    const [kind, stamp] = components[2] as KeyComponent;
+    if (this.#name?.name !== name) {
+      if (!this.#finish()) return undefined;
+      const prefix = blobPrefix(this.#context.rules, { ...this.#value, blob: name });
+      this.#name = { name, prefix, head: undefined, hasVersions: false };
     }
-    more = page.more;
+    const current = this.#name;
+    if (kind === headRow) current.head = decodeHead(row.value);
+    if (kind === keptRow && this.#walksKept) {
+      if (!this.#kept(current, Number(stamp), decodeHead(row.value))) return undefined;
+    } else if (kind === stagingRow && this.#value.includeUncommitted && current.head === undefined) {
+      const staged = uncommittedBlobOf(name, decodeStaging(row.value));
+      if (!this.#add(current, staged, baseStamp)) return undefined;
+    }
+    return this.#next(current, Number(kind), row.key);
   }
-  return answer({ case: "blobs", value: { entries, nextMarker: "", rangeEnded: span.cut } });
-}
 
-/** What a row adds to the listing, and the first key that may add something after it. */
-function look(value: ListBlobs, context: PlanContext, row: RowEntry): { entry: ListedBlob | undefined; next: Uint8Array } {
-  const components = intact(decodeKey(row.key));
-  const name = String(components[1]?.[3]);
-  const kind = (components[2] as KeyComponent)[1];
-  const afterBlob = afterPrefix(blobPrefix(context.rules, { ...value, blob: name }));
-  const visible = kind === headRow || (kind === stagingRow && value.includeUncommitted);
-  if (!visible) return { entry: undefined, next: afterBlob };
-  const common = commonPrefix(value, name);
-  if (common !== undefined) {
-    return { entry: { case: "prefix", value: common }, next: afterPrefix(blobsPrefix(context.rules, value, common)) };
+  /** The rows of a name that matter after one of this kind, then those of the next name. */
+  #next(current: Name, kind: number, key: Uint8Array): Uint8Array {
+    const { prefix } = current;
+    const folded = this.#commonPrefix(current.name);
+    if (folded !== undefined && this.#isLast(folded)) return afterPrefix(blobsPrefix(this.#context.rules, this.#value, folded));
+    if (kind === headRow && this.#walksKept) return keptKey(prefix, this.#resumeStamp(current));
+    if (kind === keptRow && this.#walksKept) return successor(key);
+    if (kind < stagingRow && this.#value.includeUncommitted && current.head === undefined) return stagingKey(prefix);
+    return afterPrefix(prefix);
   }
-  return { entry: { case: "blob", value: listedBlob(value, name, kind === headRow, row.value) }, next: afterBlob };
+
+  /** Of the first name of the page the rest may have been on the page before. */
+  #resumeStamp(current: Name): number {
+    return current.name === this.#value.marker ? (this.#value.markerStamp ?? 0) : 0;
+  }
+
+  #kept(current: Name, stamp: number, state: HeadState): boolean {
+    if (stamp < this.#resumeStamp(current) || isPurged(state.deleted, this.#context.wallMs)) return true;
+    if (state.role === "version" && state.deleted === undefined) current.hasVersions = true;
+    return !this.#isListed(state) || this.#add(current, blobOf(this.#context, current.name, state, stamp), stamp);
+  }
+
+  #isListed({ role, deleted }: HeadState): boolean {
+    const { includeSnapshots = false, includeVersions = false, includeDeleted = false, onlyDeleted = false } = this.#value;
+    if (deleted !== undefined) return (includeDeleted || onlyDeleted) && (role !== "version" || includeVersions || onlyDeleted);
+    if (onlyDeleted) return false;
+    return role === "snapshot" ? includeSnapshots : role === "version" && includeVersions;
+  }
+
+  /** The blob itself, which comes last of its name. */
+  #finish(): boolean {
+    const current = this.#name;
+    this.#name = undefined;
+    if (!current) return true;
+    const { head, name } = current;
+    const { wallMs } = this.#context;
+    const expired = head?.expiresMs !== undefined && head.expiresMs <= wallMs;
+    if (head && !expired && !isPurged(head.deleted, wallMs)) {
+      const listed =
+        head.deleted === undefined ? !this.#value.onlyDeleted : this.#value.includeDeleted === true || this.#value.onlyDeleted === true;
+      return !listed || this.#add(current, blobOf(this.#context, name, head), baseStamp);
+    }
+    if (!current.hasVersions || !this.#value.includeDeletedWithVersions || this.#value.includeVersions) return true;
+    return this.#add(current, { ...notListed, name, versionsOnly: true }, baseStamp);
+  }
+
+  /** Whatever goes by last has no row behind it that would finish it. */
+  end(): void {
+    if (this.nextMarker === "") this.#finish();
+  }
+
+  /** Whether there was room for it. */
+  #add(current: Name, blob: Blob, stamp: number): boolean {
+    const folded = this.#commonPrefix(current.name);
+    if (folded !== undefined && this.#isLast(folded)) return true;
+    if (this.entries.length >= this.#size) {
+      this.nextMarker = folded ?? current.name;
+      this.nextMarkerStamp = folded === undefined && this.#walksKept ? stamp : 0;
+      this.#name = undefined;
+      return false;
+    }
+    this.entries.push(folded === undefined ? { case: "blob", value: this.#shown(blob) } : { case: "prefix", value: folded });
+    return true;
+  }
+
+  #isLast(folded: string): boolean {
+    const last = this.entries.at(-1);
+    return last?.case === "prefix" && last.value === folded;
+  }
+
+  #commonPrefix(name: string): string | undefined {
+    const { delimiter, prefix } = this.#value;
+    if (delimiter === "") return undefined;
+    const at = name.indexOf(delimiter, prefix.length);
+    return at < 0 ? undefined : name.slice(0, at + delimiter.length);
+  }
+
+  #shown(blob: Blob): Blob {
+    const { includeMetadata, includeTags } = this.#value;
+    if (includeMetadata && includeTags) return blob;
+    return { ...blob, metadata: includeMetadata ? blob.metadata : {}, tags: includeTags ? blob.tags : {} };
+  }
 }
 
-function commonPrefix(value: ListBlobs, name: string): string | undefined {
-  if (value.delimiter === "") return undefined;
-  const at = name.indexOf(value.delimiter, value.prefix.length);
-  return at < 0 ? undefined : name.slice(0, at + value.delimiter.length);
+/** Blobs whose tags fulfil an expression, with the tags that it speaks of. A page may hold fewer than fit, and have a marker. */
+export function* findBlobs(value: FindBlobs, context: PlanContext): Plan {
+  const parsed = parseWhere(value.where, "search");
+  if (!parsed.ok) return refuse("badRequest", parsed.reason);
+  const start = routeOf(context.rules, { case: "findBlobs", value }).key;
+  const span = spanOf(context, start, afterPrefix(blobsPrefix(context.rules, value, "")));
+  const search = new Search(value, context, parsed.where);
+  if (compareBytes(span.low, span.high) < 0) yield* walkRows(span.low, span.high, (row) => search.visit(row));
+  const { entries, nextMarker } = search;
+  return answer({ case: "blobs", value: { entries, nextMarker, nextMarkerStamp: 0, rangeEnded: nextMarker === "" && span.cut } });
 }
 
-function listedBlob(value: ListBlobs, name: string, committed: boolean, row: Uint8Array): Blob {
-  if (!committed) return uncommittedBlobOf(name, decodeStaging(row));
-  const blob = blobOf(name, decodeHead(row));
-  return value.includeMetadata ? blob : { ...blob, metadata: {} };
+class Search {
+  readonly entries: ListedBlob[] = [];
+  nextMarker = "";
+  readonly #value: FindBlobs;
+  readonly #context: PlanContext;
+  readonly #where: Where;
+  #searched = 0;
+
+  constructor(value: FindBlobs, context: PlanContext, where: Where) {
+    this.#value = value;
+    this.#context = context;
+    this.#where = where;
+  }
+
+  visit(row: RowEntry): Uint8Array | undefined {
+    const components = intact(decodeKey(row.key));
+    const name = String(components[1]?.[3]);
+    if (this.entries.length >= pageSize(this.#value.maxResults) || this.#searched >= searchedMax) {
+      this.nextMarker = name;
+      return undefined;
+    }
+    this.#searched++;
+    if ((components[2] as KeyComponent)[0] === headRow) this.#look(name, decodeHead(row.value));
+    return afterPrefix(blobPrefix(this.#context.rules, { ...this.#value, blob: name }));
+  }
+
+  #look(name: string, head: HeadState): void {
+    const hidden = head.deleted !== undefined || (head.expiresMs !== undefined && head.expiresMs <= this.#context.wallMs);
+    if (hidden || !holds(this.#where, head.tags)) return;
+    const blob = { ...blobOf(this.#context, name, head), metadata: {}, tags: tagsOfWhere(this.#where, head.tags) };
+    this.entries.push({ case: "blob", value: blob });
+  }
 }

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import type { OperationValue } from "../operation.ts";
 import type { Place } from "../rows/row.ts";
 import { TestTable } from "../table-in-test.ts";
-import { noHeaders as headers } from "./blob-rows.ts";
+import { noHeaders as headers } from "./head-row.ts";
 import { chunkBytes, decodePages, differences, encodePages, overlay, type PageRun, pageBytes } from "./page-runs.ts";
 import { zeroExtentId } from "./pages.ts";
 

@@ -7,16 +7,17 @@
  * page, and what changed since is what has rows in later layers.
  */
 import { present } from "@stamp/base";
-import { checkReadConditions, checkWriteConditions } from "../conditions.ts";
+import { checkReadConditions } from "../conditions.ts";
 import { type ServiceError, serviceError } from "../errors.ts";
 import { headKey, pageKey, pagesFrom } from "../object-keys.ts";
 import type { Body, OperationValue, PageRange, SequenceNumberConditions, SetPageBlobProperties } from "../operation.ts";
 import { answer, type Decision, errorAnswer, fail, intact, type Plan, type PlanContext, type RowWrite, refuse, scanRows } from "../plan.ts";
 import { decodeKey } from "../rows/key.ts";
 import type { Place } from "../rows/row.ts";
-import { blobOf, encodeHead, type HeadState } from "./blob-rows.ts";
-import { changedHead, checkBlobLease, checkPlaces, readBlob, sizeOfBody } from "./blob-state.ts";
+import { changedHead, checkChange, checkPlaces, findState, readBlob, sizeOfBody } from "./blob-state.ts";
 import { clipPlaces, placesPerBlockMax } from "./content.ts";
+import { blobOf, encodeHead, type HeadState } from "./head-row.ts";
+import { checkLeaseOfRead } from "./leases.ts";
 import {
   type ChangedRange,
   chunkBytes,
@@ -123,8 +124,8 @@ function checkSequence(conditions: SequenceNumberConditions, head: HeadState): S
 type Ranged = OperationValue<"putPages"> | OperationValue<"clearPages">;
 
 /** Undefined: go on. */
-function checkRanged(value: Ranged, head: HeadState, endBytes: number): Decision | undefined {
-  const error = checkBlobLease(value.conditions) ?? checkWriteConditions(value.conditions, head, false);
+function checkRanged(context: PlanContext, value: Ranged, head: HeadState, endBytes: number): Decision | undefined {
+  const error = checkChange(context, value.conditions, head);
   if (error) return errorAnswer(error);
   if (head.blobType !== "PageBlob") return fail("InvalidBlobType");
   const sequence = checkSequence(value.sequence, head);
@@ -139,7 +140,7 @@ export function* putPages(value: OperationValue<"putPages">, context: PlanContex
   const { prefix, head } = yield* readBlob(context, name);
   if (!head) return fail("BlobNotFound");
   const endBytes = startBytes + sizeOfBody(body);
-  const refused = checkRanged(value, head, endBytes);
+  const refused = checkRanged(context, value, head, endBytes);
   if (refused) return refused;
   const refusal = checkPlaces(context, body);
   if (refusal) return refuse(refusal.reason, refusal.message);
@@ -158,7 +159,7 @@ export function* putPages(value: OperationValue<"putPages">, context: PlanContex
     writes.push({ kind: "put", key: pageKey(prefix, head.generation, index, head.pageLayer), value: encodePages(runs) });
   }
   const next = changedHead(context, head);
-  return answer({ case: "blob", value: blobOf(name.blob, next) }, [
+  return answer({ case: "blob", value: blobOf(context, name.blob, next) }, [
     ...writes,
     { kind: "put", key: headKey(prefix), value: encodeHead(next) },
   ]);
@@ -178,11 +179,11 @@ export function* clearPages(value: OperationValue<"clearPages">, context: PlanCo
   if (startBytes % pageBytes !== 0 || endBytes % pageBytes !== 0) return refuse("badRequest", `pages are of ${pageBytes} bytes`);
   const { prefix, head } = yield* readBlob(context, name);
   if (!head) return fail("BlobNotFound");
-  const refused = checkRanged(value, head, endBytes);
+  const refused = checkRanged(context, value, head, endBytes);
   if (refused) return refused;
   const { writes, nextBytes } = yield* cleared(prefix, head, startBytes, endBytes);
   const next = changedHead(context, head);
-  return answer({ case: "cleared", value: { blob: blobOf(name.blob, next), nextBytes } }, [
+  return answer({ case: "cleared", value: { blob: blobOf(context, name.blob, next), nextBytes } }, [
     ...writes,
     { kind: "put", key: headKey(prefix), value: encodeHead(next) },
   ]);
@@ -219,7 +220,7 @@ export function* setPageBlobProperties(value: SetPageBlobProperties, context: Pl
   const { name, conditions, contentLengthBytes } = value;
   const { prefix, head } = yield* readBlob(context, name);
   if (!head) return fail("BlobNotFound");
-  const error = checkBlobLease(conditions) ?? checkWriteConditions(conditions, head, false);
+  const error = checkChange(context, conditions, head);
   if (error) return errorAnswer(error);
   if (head.blobType !== "PageBlob") return fail("InvalidBlobType");
   const sequenceNumber = nextSequenceNumber(value, head);
@@ -232,7 +233,7 @@ export function* setPageBlobProperties(value: SetPageBlobProperties, context: Pl
     dropped.nextBytes > 0
       ? changedHead(context, head)
       : { ...changedHead(context, head), headers: value.headers ?? head.headers, contentLengthBytes: length, sequenceNumber };
-  return answer({ case: "cleared", value: { blob: blobOf(name.blob, next), nextBytes: dropped.nextBytes } }, [
+  return answer({ case: "cleared", value: { blob: blobOf(context, name.blob, next), nextBytes: dropped.nextBytes } }, [
     ...dropped.writes,
     { kind: "put", key: headKey(prefix), value: encodeHead(next) },
   ]);
@@ -279,9 +280,11 @@ function pushZeros(places: Place[], lengthBytes: number): void {
 }
 
 export function* getPageRanges(value: OperationValue<"getPageRanges">, context: PlanContext): Plan {
-  const { prefix, head } = yield* readBlob(context, value.name);
-  if (!head) return fail("BlobNotFound");
-  const error = checkBlobLease(value.conditions) ?? checkReadConditions(value.conditions, head);
+  const found = yield* findState(context, value.name);
+  if (!found) return fail("BlobNotFound");
+  const { prefix, head, stamp } = found;
+  const error =
+    checkLeaseOfRead("Blob", value.conditions.leaseId, head.lease, context.leases) ?? checkReadConditions(value.conditions, head);
   if (error) return errorAnswer(error);
   if (head.blobType !== "PageBlob") return fail("InvalidBlobType");
   const { startBytes } = value;
@@ -289,7 +292,7 @@ export function* getPageRanges(value: OperationValue<"getPageRanges">, context: 
   if (startBytes > 0 && startBytes >= endBytes) return fail("InvalidRange", { contentLength: String(head.contentLengthBytes) });
   const max = Math.min(Math.max(value.rangesMax, 1), pageRangesMax);
   const { ranges, nextBytes } = yield* findRanges(prefix, head, startBytes, endBytes, max, undefined);
-  return answer({ case: "pageRanges", value: { blob: blobOf(value.name.blob, head), ranges, nextBytes } });
+  return answer({ case: "pageRanges", value: { blob: blobOf(context, value.name.blob, head, stamp), ranges, nextBytes } });
 }
 
 /** Ranges that hold something, or that differ from what `beforeLayer` saw. */

@@ -2,10 +2,22 @@
  * Operations on queues. A queue is one row; its incarnation is the sequence of the commit that created it, as with containers: deleting
  * the row makes everything inside unreachable at once.
  */
-import { listBatchLimits, pageSize, spanOf, successor } from "../blobs/listing.ts";
+import { listBatchLimits, pageSize, spanOf } from "../lists.ts";
 import { afterPrefix } from "../object-keys.ts";
 import type { Metadata } from "../operation.ts";
-import { answer, type Decision, done, fail, getRow, intact, type Plan, type PlanContext, type RowWrite, scanRows } from "../plan.ts";
+import {
+  answer,
+  type Decision,
+  done,
+  fail,
+  getRow,
+  intact,
+  type Plan,
+  type PlanContext,
+  type RowWrite,
+  scanRows,
+  successor,
+} from "../plan.ts";
 import { decodeKey } from "../rows/key.ts";
 import type { SignedIdentifier } from "../signed-identifiers.ts";
 import type { ListQueues, Queue, QueueAddress, QueueResultKind } from "./operation.ts";

@@ -43,7 +43,6 @@ export const blobSchema: {
   readonly leaseState: Property<"int32">;
   readonly leaseId: Property<"GUID">;
   readonly leaseDurationMs: Property<"int64">;
-  readonly leaseEnds: Property<"DateTime">;
   readonly blobType: Property<"int32">;
   readonly contentLength: Property<"int64">;
   readonly contentType: Property<"string">;
@@ -65,6 +64,23 @@ export const blobSchema: {
   readonly sequenceNumber: Property<"int64">;
   readonly pageLayer: Property<"int64">;
   readonly pageRuns: Property<"binary">;
+  readonly leaseGrant: Property<"int64">;
+  readonly hasProtected: Property<"bool">;
+  readonly deletedAt: Property<"DateTime">;
+  readonly purgeAt: Property<"DateTime">;
+  readonly role: Property<"int32">;
+  readonly versionStamp: Property<"int64">;
+  readonly snapshotCount: Property<"int32">;
+  readonly lastStamp: Property<"int64">;
+  readonly tags: Property<"DictionaryType">;
+  readonly tier: Property<"string">;
+  readonly tierChanged: Property<"DateTime">;
+  readonly expires: Property<"DateTime">;
+  readonly immutableUntil: Property<"DateTime">;
+  readonly immutabilityMode: Property<"string">;
+  readonly legalHold: Property<"bool">;
+  readonly contentUsers: Property<"int32">;
+  readonly contentPieces: Property<"int32">;
 } = {
   etag: property(1, "int64"),
   lastModified: property(2, "DateTime"),
@@ -78,7 +94,6 @@ export const blobSchema: {
   leaseState: property(20, "int32"),
   leaseId: property(21, "GUID"),
   leaseDurationMs: property(22, "int64"),
-  leaseEnds: property(23, "DateTime"),
   // head rows of blobs
   blobType: property(30, "int32"),
   contentLength: property(31, "int64"),
@@ -100,6 +115,26 @@ export const blobSchema: {
   blockCount: property(61, "int32"),
   // block rows
   size: property(62, "int64"),
+  // containers and blobs
+  leaseGrant: property(70, "int64"),
+  hasProtected: property(71, "bool"),
+  deletedAt: property(72, "DateTime"),
+  purgeAt: property(73, "DateTime"),
+  // head rows and those of snapshots and versions
+  role: property(74, "int32"),
+  versionStamp: property(75, "int64"),
+  snapshotCount: property(76, "int32"),
+  lastStamp: property(77, "int64"),
+  tags: property(78, "DictionaryType"),
+  tier: property(79, "string"),
+  tierChanged: property(80, "DateTime"),
+  expires: property(81, "DateTime"),
+  immutableUntil: property(82, "DateTime"),
+  immutabilityMode: property(83, "string"),
+  legalHold: property(84, "bool"),
+  // rows that count the users of a content
+  contentUsers: property(85, "int32"),
+  contentPieces: property(86, "int32"),
   // head rows of append blobs
   appendBlockCount: property(100, "int32"),
   sealed: property(101, "bool"),

@@ -172,9 +172,8 @@ export async function setBlobHeaders(exchange: BlobExchange): Promise<Answer> {
 export async function deleteBlob(exchange: BlobExchange): Promise<Answer> {
   const asked = await question(exchange);
   if (!asked.ok) return asked;
-  const gone = await exchange.objects.execute({ case: "deleteBlob", value: asked.value }, "done", exchange.limits());
-  // What is deleted is gone for good: nothing is kept.
-  return gone.ok ? respond(202, { "x-ms-delete-type-permanent": "true" }) : gone;
+  const permanent = await exchange.objects.deleteBlob(asked.value, exchange.limits);
+  return permanent.ok ? respond(202, { "x-ms-delete-type-permanent": String(permanent.value) }) : permanent;
 }
 
 export async function listBlobs(exchange: BlobExchange): Promise<Answer> {

@@ -1,0 +1,78 @@
+/** Tags, tier, expiry, immutability policy and legal hold of a blob, or of one of its snapshots or versions where the service has that. */
+import { checkWriteConditions } from "../conditions.ts";
+import { lastModifiedMs } from "../etag.ts";
+import type { OperationValue } from "../operation.ts";
+import { answer, errorAnswer, fail, type Plan, type PlanContext, put } from "../plan.ts";
+import { changeHead, checkMutable, checkWrite, type FoundState, findState, readBlob } from "./blob-state.ts";
+import { blobOf, encodeHead, type HeadState } from "./head-row.ts";
+
+/** The state with this in it; its ETag and time stay what they are. */
+function amend(context: PlanContext, blob: string, { key, head, stamp }: FoundState, change: Partial<HeadState>) {
+  const next: HeadState = { ...head, ...change };
+  return answer({ case: "blob", value: blobOf(context, blob, next, stamp) }, [put(key, encodeHead(next))]);
+}
+
+export function* setBlobTags(value: OperationValue<"setBlobTags">, context: PlanContext): Plan {
+  const found = yield* findState(context, value.name);
+  if (!found) return fail("BlobNotFound");
+  const error = checkWrite(context, value.conditions, found.head, false);
+  return error ? errorAnswer(error) : amend(context, value.name.blob, found, { tags: value.tags });
+}
+
+/** What was archived can be read again at once: nothing has to be fetched from anywhere. */
+export function* setBlobTier(value: OperationValue<"setBlobTier">, context: PlanContext): Plan {
+  const found = yield* findState(context, value.name);
+  if (!found) return fail("BlobNotFound");
+  const error = checkWrite(context, value.conditions, found.head, false);
+  if (error) return errorAnswer(error);
+  return amend(context, value.name.blob, found, { tier: { name: value.tier, changedMs: lastModifiedMs(context.wallMs, undefined) } });
+}
+
+export function* setBlobExpiry(value: OperationValue<"setBlobExpiry">, context: PlanContext): Plan {
+  const { prefix, head } = yield* readBlob(context, value.name);
+  if (!head) return fail("BlobNotFound");
+  const error = checkWrite(context, value.conditions, head, false) ?? checkMutable(context, head);
+  if (error) return errorAnswer(error);
+  const expiresMs = expiryOf(value, context, head);
+  if (expiresMs !== undefined && expiresMs <= context.wallMs) return fail("InvalidHeaderValue", { HeaderName: "x-ms-expiry-time" });
+  return changeHead(context, value.name, prefix, head, { expiresMs });
+}
+
+function expiryOf({ option, timeMs }: OperationValue<"setBlobExpiry">, context: PlanContext, head: HeadState): number | undefined {
+  switch (option) {
+    case "never":
+      return undefined;
+    case "absolute":
+      return timeMs;
+    case "relativeToNow":
+      return context.wallMs + timeMs;
+    case "relativeToCreation":
+      return head.createdMs + timeMs;
+  }
+}
+
+/** A locked policy can only be extended. */
+export function* setImmutabilityPolicy(value: OperationValue<"setImmutabilityPolicy">, context: PlanContext): Plan {
+  const found = yield* findState(context, value.name);
+  if (!found) return fail("BlobNotFound");
+  const error = checkWriteConditions(value.conditions, found.head, false);
+  if (error) return errorAnswer(error);
+  if (value.untilMs <= context.wallMs) return fail("InvalidHeaderValue", { HeaderName: "x-ms-immutability-policy-until-date" });
+  const { immutability } = found.head;
+  const locked = immutability?.mode === "Locked";
+  if (locked && (value.untilMs < immutability.untilMs || value.mode !== "Locked")) return fail("BlobImmutableDueToPolicy");
+  return amend(context, value.name.blob, found, { immutability: { untilMs: value.untilMs, mode: value.mode } });
+}
+
+export function* deleteImmutabilityPolicy(value: OperationValue<"deleteImmutabilityPolicy">, context: PlanContext): Plan {
+  const found = yield* findState(context, value.name);
+  if (!found) return fail("BlobNotFound");
+  if (found.head.immutability?.mode === "Locked") return fail("BlobImmutableDueToPolicy");
+  return amend(context, value.name.blob, found, { immutability: undefined });
+}
+
+export function* setLegalHold(value: OperationValue<"setLegalHold">, context: PlanContext): Plan {
+  const found = yield* findState(context, value.name);
+  if (!found) return fail("BlobNotFound");
+  return amend(context, value.name.blob, found, { legalHold: value.hold });
+}

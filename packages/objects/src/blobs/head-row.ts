@@ -1,0 +1,253 @@
+/** Head rows of blobs, and the kept rows of their snapshots and versions: between what is stored and what operations speak of. */
+import { concatBytes, emptyBytes, ok, refused } from "@stamp/base";
+import { etagOf } from "../etag.ts";
+import type { Blob, BlobHeaders, BlobType, Metadata } from "../operation.ts";
+import { intact, type PlanContext } from "../plan.ts";
+import { dateTimeOfMs, decodeRow, encodeRow } from "../rows/row.ts";
+import { blobSchema } from "../rows/schemas.ts";
+import { decodePieceStarts, encodePieceStarts } from "./content.ts";
+import { type Lease, viewOf } from "./leases.ts";
+import { type Deleted, daysLeft } from "./retention.ts";
+import {
+  type BlobRow,
+  bigCount,
+  count,
+  decodeLease,
+  dictionaryOf,
+  encodeLease,
+  flag,
+  int,
+  metadataOf,
+  ms,
+  optionalMs,
+  optionalTime,
+  text,
+} from "./row-values.ts";
+
+/** The blob itself has the head row; the others have kept rows. */
+export type Role = "base" | "snapshot" | "version";
+const roles = ["base", "snapshot", "version"] as const;
+
+export interface Immutability {
+  readonly untilMs: number;
+  readonly mode: string;
+}
+
+/** A tier that was asked for; without one it is Hot, inferred. */
+export interface Tier {
+  readonly name: string;
+  readonly changedMs: number;
+}
+
+export interface HeadState {
+  readonly role: Role;
+  readonly etagSequence: number;
+  readonly lastModifiedMs: number;
+  readonly createdMs: number;
+  readonly contentLengthBytes: number;
+  readonly headers: BlobHeaders;
+  readonly metadata: Metadata;
+  /** Which content rows are its own; snapshots and versions may share them. */
+  readonly generation: number;
+  /** Bytes before each content row. */
+  readonly pieceStarts: readonly number[];
+  /** What this state is called as a version; 0: it was written without versioning. */
+  readonly versionStamp: number;
+  /** The last that was given to a version or snapshot of this blob. */
+  readonly lastStamp: number;
+  /** Of the blob itself: those that are not deleted. */
+  readonly snapshotCount: number;
+  readonly lease: Lease | undefined;
+  readonly tags: Metadata;
+  readonly tier: Tier | undefined;
+  readonly expiresMs: number | undefined;
+  readonly immutability: Immutability | undefined;
+  readonly legalHold: boolean;
+  readonly deleted: Deleted | undefined;
+  readonly blobType: BlobType;
+  /** Of an append blob. */
+  readonly appendBlockCount: number;
+  readonly sealed: boolean;
+  /** Of a page blob. */
+  readonly sequenceNumber: number;
+  /** Of a page blob: which layer is written (pages.ts). Whoever keeps this state (a snapshot, a version) gives the blob a new one. */
+  readonly pageLayer: number;
+}
+
+/** Of a blob that has nothing special. */
+export const plainHead: Pick<
+  HeadState,
+  | "role"
+  | "versionStamp"
+  | "lastStamp"
+  | "snapshotCount"
+  | "lease"
+  | "tags"
+  | "tier"
+  | "expiresMs"
+  | "immutability"
+  | "legalHold"
+  | "deleted"
+> = {
+  role: "base",
+  versionStamp: 0,
+  lastStamp: 0,
+  snapshotCount: 0,
+  lease: undefined,
+  tags: {},
+  tier: undefined,
+  expiresMs: undefined,
+  immutability: undefined,
+  legalHold: false,
+  deleted: undefined,
+};
+
+/** As stored. */
+const typeCodes = { BlockBlob: 1, PageBlob: 2, AppendBlob: 3 } as const;
+
+function typeOfCode(code: number | undefined): BlobType {
+  const found = (Object.keys(typeCodes) as BlobType[]).find((type) => typeCodes[type] === (code ?? typeCodes.BlockBlob));
+  return intact(found ? ok(found) : refused("dataLoss", "damaged", `a blob of type ${code}`));
+}
+
+export const encodeHead = (state: HeadState): Uint8Array =>
+  encodeRow(blobSchema, {
+    etag: BigInt(state.etagSequence),
+    lastModified: dateTimeOfMs(state.lastModifiedMs),
+    created: dateTimeOfMs(state.createdMs),
+    metadata: dictionaryOf(state.metadata),
+    ...encodeLease(state.lease),
+    blobType: typeCodes[state.blobType],
+    contentLength: BigInt(state.contentLengthBytes),
+    contentType: text(state.headers.contentType),
+    contentEncoding: text(state.headers.contentEncoding),
+    contentLanguage: text(state.headers.contentLanguage),
+    contentMd5: state.headers.contentMd5.length > 0 ? state.headers.contentMd5 : undefined,
+    cacheControl: text(state.headers.cacheControl),
+    contentDisposition: text(state.headers.contentDisposition),
+    generation: BigInt(state.generation),
+    pieces: encodePieceStarts(state.pieceStarts),
+    role: count(roles.indexOf(state.role)),
+    versionStamp: bigCount(state.versionStamp),
+    lastStamp: bigCount(state.lastStamp),
+    snapshotCount: count(state.snapshotCount),
+    tags: dictionaryOf(state.tags),
+    tier: state.tier?.name,
+    tierChanged: optionalTime(state.tier?.changedMs),
+    expires: optionalTime(state.expiresMs),
+    immutableUntil: optionalTime(state.immutability?.untilMs),
+    immutabilityMode: state.immutability?.mode,
+    legalHold: flag(state.legalHold),
+    deletedAt: optionalTime(state.deleted?.atMs),
+    purgeAt: optionalTime(state.deleted?.purgeMs),
+    appendBlockCount: state.blobType === "AppendBlob" ? state.appendBlockCount : undefined,
+    sealed: flag(state.sealed),
+    sequenceNumber: state.blobType === "PageBlob" ? BigInt(state.sequenceNumber) : undefined,
+    pageLayer: state.blobType === "PageBlob" ? BigInt(state.pageLayer) : undefined,
+  });
+
+export function decodeHead(bytes: Uint8Array): HeadState {
+  const row = intact(decodeRow(blobSchema, bytes));
+  const immutableUntil = optionalMs(row.immutableUntil);
+  const deletedAt = optionalMs(row.deletedAt);
+  return {
+    role: roles[row.role ?? 0] ?? "base",
+    etagSequence: int(row.etag),
+    lastModifiedMs: ms(row.lastModified),
+    createdMs: ms(row.created),
+    contentLengthBytes: int(row.contentLength),
+    headers: headersOf(row),
+    metadata: metadataOf(row.metadata),
+    generation: int(row.generation),
+    pieceStarts: intact(decodePieceStarts(row.pieces ?? Uint8Array.of(0))),
+    versionStamp: int(row.versionStamp),
+    lastStamp: int(row.lastStamp),
+    snapshotCount: row.snapshotCount ?? 0,
+    lease: decodeLease(row),
+    tags: metadataOf(row.tags),
+    tier: row.tier === undefined ? undefined : { name: row.tier, changedMs: ms(row.tierChanged) },
+    expiresMs: optionalMs(row.expires),
+    immutability: immutableUntil === undefined ? undefined : { untilMs: immutableUntil, mode: row.immutabilityMode ?? "" },
+    legalHold: row.legalHold ?? false,
+    deleted: deletedAt === undefined ? undefined : { atMs: deletedAt, purgeMs: ms(row.purgeAt) },
+    blobType: typeOfCode(row.blobType),
+    appendBlockCount: row.appendBlockCount ?? 0,
+    sealed: row.sealed ?? false,
+    sequenceNumber: int(row.sequenceNumber),
+    pageLayer: int(row.pageLayer),
+  };
+}
+
+const headersOf = (row: BlobRow): BlobHeaders => ({
+  contentType: row.contentType ?? "",
+  contentEncoding: row.contentEncoding ?? "",
+  contentLanguage: row.contentLanguage ?? "",
+  contentMd5: row.contentMd5 ? concatBytes([row.contentMd5]) : emptyBytes,
+  cacheControl: row.cacheControl ?? "",
+  contentDisposition: row.contentDisposition ?? "",
+});
+
+export const noHeaders: BlobHeaders = {
+  contentType: "",
+  contentEncoding: "",
+  contentLanguage: "",
+  contentMd5: emptyBytes,
+  cacheControl: "",
+  contentDisposition: "",
+};
+
+/** What a blob shows that has nothing to show. */
+export const notListed: Blob = {
+  name: "",
+  etag: "",
+  lastModifiedMs: 0,
+  createdMs: 0,
+  contentLengthBytes: 0,
+  headers: noHeaders,
+  metadata: {},
+  blobType: "BlockBlob",
+  uncommitted: false,
+  committedBlockCount: 0,
+  sealed: false,
+  sequenceNumber: 0,
+  snapshotStamp: 0,
+  versionStamp: 0,
+  isCurrentVersion: false,
+  lease: { state: "available", status: "unlocked", duration: "" },
+  tags: {},
+  accessTier: "",
+  accessTierInferred: false,
+  legalHold: false,
+};
+
+const defaultTier = "Hot";
+
+/** `stamp`: of a kept row. */
+export const blobOf = (context: Pick<PlanContext, "leases" | "wallMs">, name: string, state: HeadState, stamp = 0): Blob => ({
+  name,
+  etag: etagOf(state.etagSequence),
+  lastModifiedMs: state.lastModifiedMs,
+  createdMs: state.createdMs,
+  contentLengthBytes: state.contentLengthBytes,
+  headers: state.headers,
+  metadata: state.metadata,
+  blobType: state.blobType,
+  uncommitted: false,
+  committedBlockCount: state.appendBlockCount,
+  sealed: state.sealed,
+  sequenceNumber: state.sequenceNumber,
+  snapshotStamp: state.role === "snapshot" ? stamp : 0,
+  versionStamp: state.role === "version" ? stamp : state.role === "base" ? state.versionStamp : 0,
+  isCurrentVersion: state.role === "base" && state.versionStamp > 0 && state.deleted === undefined,
+  lease: viewOf(state.lease, context.leases),
+  tags: state.tags,
+  accessTier: state.tier?.name ?? defaultTier,
+  accessTierInferred: state.tier === undefined,
+  accessTierChangedMs: state.tier?.changedMs,
+  expiresMs: state.expiresMs,
+  immutableUntilMs: state.immutability?.untilMs,
+  immutabilityMode: state.immutability?.mode,
+  legalHold: state.legalHold,
+  deletedMs: state.deleted?.atMs,
+  remainingRetentionDays: state.deleted === undefined ? undefined : daysLeft(state.deleted, context.wallMs),
+});

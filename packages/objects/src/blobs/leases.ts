@@ -1,0 +1,235 @@
+/**
+ * Leases of containers and blobs ("Lease Blob", "Lease Container" of the REST reference): what an action does to a lease in each state,
+ * and what a lease lets others do. Pure.
+ *
+ *   available ── acquire ──> leased ── its duration ends ──> expired ── a write by anybody ──> available
+ *                              │ └──── release ──> available
+ *                              └── break ──> breaking ── the break period ends ──> broken ── a write by anybody ──> available
+ *
+ * The row of what is leased holds who has the lease and for how long, not until when: times are counted by the partition server that has
+ * the row, on its monotonic clock, so a renewal writes nothing. A server that loads the row restarts the lease in full (rule
+ * leaseRestartedOnLoad): it can't know when the last renewal was, and a holder must never lose a lease early. So after a move a lease may
+ * last longer than its holder thinks, and one that had run out unnoticed runs once more; two holders there are never.
+ */
+import type { Rules } from "@stamp/base";
+import { type ServiceError, type ServiceErrorCode, serviceError } from "../errors.ts";
+
+/** As the row holds it; undefined is available. */
+export interface Lease {
+  /** `leased` also when its time has run out. */
+  readonly state: "leased" | "breaking" | "broken";
+  /** A GUID in lower case, with hyphens. */
+  readonly id: string;
+  /** Of a lease, or of what was left of it when it was broken; `infinite` for one without end. */
+  readonly durationMs: number;
+  /** The sequence of the commit that wrote it: names its timer. */
+  readonly grant: number;
+}
+
+export const infinite = -1;
+const secondMs = 1000;
+
+export type LeaseState = "available" | "leased" | "expired" | "breaking" | "broken";
+
+/** As users see it. */
+export interface LeaseView {
+  readonly state: LeaseState;
+  readonly status: "locked" | "unlocked";
+  /** Of a lease that is held. */
+  readonly duration: "" | "infinite" | "fixed";
+}
+
+/** When timed leases end, by the monotonic clock of the server that has the rows. In memory only. */
+export class LeaseTimers {
+  readonly #loadedMs: number;
+  readonly #rules: Rules;
+  readonly #endsMs = new Map<number, number>();
+  #sweepAt = 1024;
+
+  /** `loadedMs`: when this server had the rows; whoever had them before renews nothing after it. */
+  constructor(rules: Rules, loadedMs: number) {
+    this.#rules = rules;
+    this.#loadedMs = loadedMs;
+  }
+
+  get size(): number {
+    return this.#endsMs.size;
+  }
+
+  endsMs(lease: Lease): number {
+    if (lease.durationMs === infinite) return Number.POSITIVE_INFINITY;
+    const known = this.#endsMs.get(lease.grant);
+    if (known !== undefined) return known;
+    return this.#rules.on("leaseRestartedOnLoad") ? this.#loadedMs + lease.durationMs : this.#loadedMs;
+  }
+
+  /**
+   * Those that ended are dropped when many have come since the last time: an ended one is older than the load and a full term, so it is
+   * ended without a timer too.
+   */
+  set(grant: number, endsMs: number, nowMs: number): void {
+    this.#endsMs.set(grant, endsMs);
+    if (this.#endsMs.size < this.#sweepAt) return;
+    for (const [old, ends] of this.#endsMs) if (ends <= nowMs) this.#endsMs.delete(old);
+    this.#sweepAt = Math.max(1024, 2 * this.#endsMs.size);
+  }
+}
+
+/** What a plan may know of time: `nowMs` by the monotonic clock. */
+export interface LeaseClock {
+  readonly nowMs: number;
+  endsMs(lease: Lease): number;
+}
+
+export function stateOf(lease: Lease | undefined, clock: LeaseClock): LeaseState {
+  if (!lease) return "available";
+  if (lease.state === "broken") return "broken";
+  const ended = clock.endsMs(lease) <= clock.nowMs;
+  if (lease.state === "leased") return ended ? "expired" : "leased";
+  return ended ? "broken" : "breaking";
+}
+
+export function viewOf(lease: Lease | undefined, clock: LeaseClock): LeaseView {
+  const state = stateOf(lease, clock);
+  const held = state === "leased" || state === "breaking";
+  const duration = state !== "leased" ? "" : lease?.durationMs === infinite ? "infinite" : "fixed";
+  return { state, status: held ? "locked" : "unlocked", duration };
+}
+
+/** A lease that a write ends: whoever had it can't renew it any more. */
+export const afterWrite = (lease: Lease | undefined, clock: LeaseClock): Lease | undefined => {
+  const state = stateOf(lease, clock);
+  return state === "leased" || state === "breaking" ? lease : undefined;
+};
+
+export type LeaseAction = "acquire" | "renew" | "change" | "release" | "break";
+
+export interface LeaseRequest {
+  readonly action: LeaseAction;
+  /** Of the one who asks; empty for acquire and break. */
+  readonly leaseId: string;
+  /** To have from now on: acquire and change. */
+  readonly proposedLeaseId: string;
+  /** Of acquire: 15 to 60, or `infinite`. */
+  readonly durationSeconds: number;
+  /** Of break: 0 to 60. */
+  readonly breakPeriodSeconds?: number | undefined;
+}
+
+/** What an action comes to. */
+export type LeaseOutcome =
+  | {
+      readonly kind: "done";
+      /** From now on; undefined: available. */
+      readonly lease: Lease | undefined;
+      /** Whether the row has to say so. */
+      readonly written: boolean;
+      /** Of the lease's timer, when it starts anew. */
+      readonly endsMs?: number;
+      /** Of a break: until the lease is broken, in whole seconds. */
+      readonly leftSeconds?: number;
+    }
+  | { readonly kind: "refused"; readonly error: ServiceError };
+
+const refuse = (code: ServiceErrorCode): LeaseOutcome => ({ kind: "refused", error: serviceError(code) });
+
+/** `sequence`: of the commit that this would be. */
+export function actOnLease(request: LeaseRequest, lease: Lease | undefined, clock: LeaseClock, sequence: number): LeaseOutcome {
+  const state = stateOf(lease, clock);
+  switch (request.action) {
+    case "acquire":
+      return acquire(request, lease, state, clock, sequence);
+    case "renew":
+      return renew(request, lease, state, clock);
+    case "change":
+      return change(request, lease, state, clock, sequence);
+    case "release":
+      if (!lease || lease.id !== request.leaseId) return refuse("LeaseIdMismatchWithLeaseOperation");
+      return { kind: "done", lease: undefined, written: true };
+    case "break":
+      return lease ? breakLease(request, lease, state, clock, sequence) : refuse("LeaseNotPresentWithLeaseOperation");
+  }
+}
+
+function acquire(request: LeaseRequest, lease: Lease | undefined, state: LeaseState, clock: LeaseClock, sequence: number): LeaseOutcome {
+  if (lease && (state === "leased" || state === "breaking")) {
+    if (lease.id !== request.proposedLeaseId) return refuse("LeaseAlreadyPresent");
+    if (state === "breaking") return refuse("LeaseIsBreakingAndCannotBeAcquired");
+  }
+  const durationMs = request.durationSeconds === infinite ? infinite : request.durationSeconds * secondMs;
+  return granted({ state: "leased", id: request.proposedLeaseId, durationMs, grant: sequence }, clock);
+}
+
+const granted = (lease: Lease, clock: LeaseClock): LeaseOutcome => ({
+  kind: "done",
+  lease,
+  written: true,
+  ...(lease.durationMs === infinite ? {} : { endsMs: clock.nowMs + lease.durationMs }),
+});
+
+/** Writes nothing: only its timer starts anew. */
+function renew(request: LeaseRequest, lease: Lease | undefined, state: LeaseState, clock: LeaseClock): LeaseOutcome {
+  if (!lease || lease.id !== request.leaseId) return refuse("LeaseIdMismatchWithLeaseOperation");
+  if (state === "breaking" || state === "broken") return refuse("LeaseIsBrokenAndCannotBeRenewed");
+  if (lease.durationMs === infinite) return { kind: "done", lease, written: false };
+  return { kind: "done", lease, written: false, endsMs: clock.nowMs + lease.durationMs };
+}
+
+/** The time that is left stays what it is. */
+function change(request: LeaseRequest, lease: Lease | undefined, state: LeaseState, clock: LeaseClock, sequence: number): LeaseOutcome {
+  if (!lease || state === "broken" || state === "expired") return refuse("LeaseNotPresentWithLeaseOperation");
+  const { leaseId, proposedLeaseId } = request;
+  if (state === "breaking") {
+    return refuse(lease.id === leaseId ? "LeaseIsBreakingAndCannotBeChanged" : "LeaseIdMismatchWithLeaseOperation");
+  }
+  if (lease.id === proposedLeaseId) return { kind: "done", lease, written: false };
+  if (lease.id !== leaseId) return refuse("LeaseIdMismatchWithLeaseOperation");
+  const changed: Lease = { ...lease, id: proposedLeaseId, grant: sequence };
+  const endsMs = clock.endsMs(lease);
+  return { kind: "done", lease: changed, written: true, ...(lease.durationMs === infinite ? {} : { endsMs }) };
+}
+
+function breakLease(request: LeaseRequest, lease: Lease, state: LeaseState, clock: LeaseClock, sequence: number): LeaseOutcome {
+  const broken: Lease = { ...lease, state: "broken", durationMs: 0, grant: sequence };
+  if (state === "broken") return { kind: "done", lease, written: false, leftSeconds: 0 };
+  if (state === "expired") return { kind: "done", lease: broken, written: true, leftSeconds: 0 };
+  const left = clock.endsMs(lease) - clock.nowMs;
+  const period = request.breakPeriodSeconds === undefined ? undefined : request.breakPeriodSeconds * secondMs;
+  const untilBroken = Math.min(left, period ?? (left === Number.POSITIVE_INFINITY ? 0 : left));
+  if (untilBroken <= 0) return { kind: "done", lease: broken, written: true, leftSeconds: 0 };
+  const leftSeconds = Math.ceil(untilBroken / secondMs);
+  if (state === "breaking" && untilBroken === left) return { kind: "done", lease, written: false, leftSeconds };
+  const breaking: Lease = { ...lease, state: "breaking", durationMs: Math.ceil(untilBroken), grant: sequence };
+  return { kind: "done", lease: breaking, written: true, endsMs: clock.nowMs + untilBroken, leftSeconds };
+}
+
+/** Whose lease it is, in the codes of the service. */
+export type Leased = "Blob" | "Container";
+
+/** A lease that a request names must be the one that is held. */
+export function checkLeaseOfRead(
+  of: Leased,
+  leaseId: string | undefined,
+  lease: Lease | undefined,
+  clock: LeaseClock,
+): ServiceError | undefined {
+  if (leaseId === undefined) return undefined;
+  const state = stateOf(lease, clock);
+  if (!lease || state === "available") return serviceError(`LeaseNotPresentWith${of}Operation`);
+  if (state === "broken" || state === "expired") {
+    return serviceError(lease.id === leaseId ? "LeaseLost" : `LeaseNotPresentWith${of}Operation`);
+  }
+  return lease.id === leaseId ? undefined : serviceError(`LeaseIdMismatchWith${of}Operation`);
+}
+
+/** And a write must name the one that is held. */
+export function checkLeaseOfWrite(
+  of: Leased,
+  leaseId: string | undefined,
+  lease: Lease | undefined,
+  clock: LeaseClock,
+): ServiceError | undefined {
+  const state = stateOf(lease, clock);
+  if (leaseId === undefined && (state === "leased" || state === "breaking")) return serviceError("LeaseIdMissing");
+  return checkLeaseOfRead(of, leaseId, lease, clock);
+}

@@ -1,0 +1,55 @@
+/** What rows of containers and blobs have in common: between stored types and those that operations speak of. */
+import { fromHex, present, toHex } from "@stamp/base";
+import type { Metadata } from "../operation.ts";
+import { type DictionaryEntry, dateTimeOfMs, msOfDateTime, type RowOf } from "../rows/row.ts";
+import type { blobSchema } from "../rows/schemas.ts";
+import type { Lease } from "./leases.ts";
+
+export type BlobRow = RowOf<typeof blobSchema>;
+
+export const int = (value: bigint | undefined): number => Number(value ?? 0n);
+export const ms = (value: bigint | undefined): number => (value === undefined ? 0 : msOfDateTime(value));
+export const optionalMs = (value: bigint | undefined): number | undefined => (value === undefined ? undefined : msOfDateTime(value));
+export const optionalTime = (valueMs: number | undefined): bigint | undefined =>
+  valueMs === undefined ? undefined : dateTimeOfMs(valueMs);
+/** What is empty, zero or false is left out of a row. */
+export const text = (value: string): string | undefined => (value === "" ? undefined : value);
+export const count = (value: number): number | undefined => (value === 0 ? undefined : value);
+export const bigCount = (value: number): bigint | undefined => (value === 0 ? undefined : BigInt(value));
+export const flag = (value: boolean): boolean | undefined => (value ? true : undefined);
+
+export function dictionaryOf(metadata: Metadata): DictionaryEntry[] | undefined {
+  const entries = Object.entries(metadata).map(([name, value]): DictionaryEntry => ({ name, type: "string", value }));
+  return entries.length > 0 ? entries : undefined;
+}
+
+/** Without a prototype: a name may be anything. */
+export function metadataOf(entries: readonly DictionaryEntry[] | undefined): Metadata {
+  const metadata: Record<string, string> = Object.create(null);
+  for (const entry of entries ?? []) metadata[entry.name] = String(entry.value);
+  return metadata;
+}
+
+const leaseStates = ["leased", "breaking", "broken"] as const;
+
+/** A lease is part of the row of what is leased. */
+export const encodeLease = (lease: Lease | undefined): Pick<BlobRow, "leaseState" | "leaseId" | "leaseDurationMs" | "leaseGrant"> =>
+  lease === undefined
+    ? {}
+    : {
+        leaseState: leaseStates.indexOf(lease.state) + 1,
+        leaseId: present(fromHex(lease.id.replaceAll("-", "")), "a lease id in its canonical form"),
+        leaseDurationMs: BigInt(lease.durationMs),
+        leaseGrant: BigInt(lease.grant),
+      };
+
+export function decodeLease(row: BlobRow): Lease | undefined {
+  const state = leaseStates[(row.leaseState ?? 0) - 1];
+  if (state === undefined || row.leaseId === undefined) return undefined;
+  return { state, id: guidText(row.leaseId), durationMs: int(row.leaseDurationMs), grant: int(row.leaseGrant) };
+}
+
+function guidText(bytes: Uint8Array): string {
+  const hex = toHex(bytes);
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+}

@@ -1,0 +1,57 @@
+/** Rows of uncommitted blocks: the staging row, which says which of them count, and the block rows. */
+import { present } from "@stamp/base";
+import type { Blob } from "../operation.ts";
+import { intact } from "../plan.ts";
+import { dateTimeOfMs, decodeRow, encodeRow, type Place } from "../rows/row.ts";
+import { blobSchema } from "../rows/schemas.ts";
+import { notListed } from "./head-row.ts";
+import { int, ms } from "./row-values.ts";
+
+/** Of a blob with uncommitted blocks. */
+export interface StagingState {
+  /** Which block rows count; never used again, so what is left of older ones is never met. */
+  readonly generation: number;
+  readonly blockIdLength: number;
+  readonly blockCount: number;
+  readonly createdMs: number;
+}
+
+export interface StagedBlock {
+  readonly sizeBytes: number;
+  readonly places: readonly Place[];
+}
+
+export const encodeStaging = (state: StagingState): Uint8Array =>
+  encodeRow(blobSchema, {
+    generation: BigInt(state.generation),
+    blockIdLength: state.blockIdLength,
+    blockCount: state.blockCount,
+    created: dateTimeOfMs(state.createdMs),
+  });
+
+export function decodeStaging(bytes: Uint8Array): StagingState {
+  const row = intact(decodeRow(blobSchema, bytes));
+  return {
+    generation: int(row.generation),
+    blockIdLength: present(row.blockIdLength, "the block id length of a staging row"),
+    blockCount: row.blockCount ?? 0,
+    createdMs: ms(row.created),
+  };
+}
+
+export const encodeStagedBlock = (block: StagedBlock, wallMs: number): Uint8Array =>
+  encodeRow(blobSchema, { size: BigInt(block.sizeBytes), places: block.places, created: dateTimeOfMs(wallMs) });
+
+export function decodeStagedBlock(bytes: Uint8Array): StagedBlock {
+  const row = intact(decodeRow(blobSchema, bytes));
+  return { sizeBytes: int(row.size), places: row.places ?? [] };
+}
+
+/** A blob that has uncommitted blocks only, as it is listed. */
+export const uncommittedBlobOf = (name: string, staging: StagingState): Blob => ({
+  ...notListed,
+  name,
+  lastModifiedMs: staging.createdMs,
+  createdMs: staging.createdMs,
+  uncommitted: true,
+});
