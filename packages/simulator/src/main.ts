@@ -9,12 +9,12 @@ import { readKeptSeeds } from "./cli/kept-seeds.ts";
 import type { Mutant } from "./cli/mutants.ts";
 import { mutantName, mutants, rulesOffFor } from "./cli/mutants.ts";
 import { runPool } from "./cli/pool.ts";
-import type { SeedJob, SeedReport, WorkloadName } from "./cli/report.ts";
-import { addCounts, showCounts, takeMost, workloadNames } from "./cli/report.ts";
+import type { FailpointHits, SeedJob, SeedReport, WorkloadName } from "./cli/report.ts";
+import { addCounts, addHits, showCounts, takeMost, workloadNames } from "./cli/report.ts";
 import { runSeed } from "./cli/run-seed.ts";
 
 const usage = `pnpm sim [--seeds 200] [--from 1] [--workload blobs|streams|restarts] [--rules-off a,b] [--mutations] [--only rule] [--budget 200]
-         [--workers N] [--verbose] [--replay SEED]`;
+         [--workers N] [--verbose] [--replay SEED] [--focus NAME] [--failpoints]`;
 
 const { values } = parseArgs({
   options: {
@@ -29,6 +29,8 @@ const { values } = parseArgs({
     "seed-timeout-s": { type: "string", default: "120" },
     verbose: { type: "boolean", default: false },
     replay: { type: "string" },
+    focus: { type: "string" },
+    failpoints: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
   },
 });
@@ -60,13 +62,14 @@ async function seeds(workload: WorkloadName): Promise<number> {
   const faults: Record<string, number> = {};
   const counts: Record<string, number> = {};
   const most: Record<string, number> = {};
+  const failpoints: Record<string, FailpointHits> = {};
   const failures: SeedReport[] = [];
   let events = 0;
   let simulatedMs = 0;
   let done = 0;
   let saidMs = startedMs;
   function* jobs(): Iterable<SeedJob> {
-    for (let seed = from; seed < from + count; seed++) yield { workload, seed, rulesOff, twice: seed % 100 === 0 };
+    for (let seed = from; seed < from + count; seed++) yield { workload, seed, rulesOff, focus: values.focus, twice: seed % 100 === 0 };
   }
   await runPool(jobs(), {
     workers,
@@ -78,6 +81,7 @@ async function seeds(workload: WorkloadName): Promise<number> {
       addCounts(faults, report.faults);
       addCounts(counts, report.counts);
       takeMost(most, report.most);
+      addHits(failpoints, report.failpoints);
       if (report.failure !== undefined) {
         failures.push(report);
         showFailure(workload, report);
@@ -101,23 +105,38 @@ async function seeds(workload: WorkloadName): Promise<number> {
   print(`  faults: ${showCounts(faults) || "none"}`);
   print(`  operations: ${showCounts(counts) || "none"}`);
   if (Object.keys(most).length > 0) print(`  at most: ${showCounts(most)}`);
+  showFailpoints(failpoints);
   print(
     failures.length === 0 ? `  all ${done} passed` : `  ${failures.length} FAILED: seeds ${failures.map((each) => each.seed).join(", ")}`,
   );
   return failures.length;
 }
 
+function showFailpoints(failpoints: Readonly<Record<string, FailpointHits>>): void {
+  const all = Object.entries(failpoints).sort(([a], [b]) => (a < b ? -1 : 1));
+  if (all.length === 0) return;
+  const struck = all.filter(([, hits]) => hits.struck > 0).length;
+  const sum = all.reduce((total, [, hits]) => total + hits.struck, 0);
+  print(
+    `  failpoints: ${all.length} were reached, ${struck} struck, ${sum.toLocaleString("en")} times${values.failpoints ? ":" : " (--failpoints lists them)"}`,
+  );
+  if (values.failpoints)
+    for (const [name, hits] of all)
+      print(`    ${name}: reached ${hits.reached.toLocaleString("en")}, struck ${hits.struck.toLocaleString("en")}`);
+}
+
 function showFailure(workload: WorkloadName, report: SeedReport): void {
   print(`\n${workload} seed ${report.seed} FAILED at commit ${commit()}\n${report.failure}`);
   if (values.verbose) for (const line of report.tail ?? []) print(`  ${line}`);
   const off = rulesOff.length > 0 ? ` --rules-off ${rulesOff.join(",")}` : "";
-  print(`replay: pnpm sim --workload ${workload} --replay ${report.seed}${off}\n`);
+  const focus = values.focus === undefined ? "" : ` --focus ${values.focus}`;
+  print(`replay: ./stamp sim --workload ${workload} --replay ${report.seed}${off}${focus}\n`);
 }
 
 async function replay(seed: number): Promise<number> {
   const [workload = "blobs"] = workloads;
   const onLogLine = values.verbose ? print : undefined;
-  const report = await runSeed({ workload, seed, rulesOff, twice: false }, onLogLine ? { onLogLine } : {});
+  const report = await runSeed({ workload, seed, rulesOff, focus: values.focus, twice: false }, onLogLine ? { onLogLine } : {});
   if (!values.verbose) for (const line of report.tail ?? []) print(line);
   print(`${workload} seed ${seed}: ${report.events} events, log ${report.hash}, ${(report.simulatedMs / 1000).toFixed(3)} s simulated`);
   print(`  faults: ${showCounts(report.faults)}\n  operations: ${showCounts(report.counts)}`);

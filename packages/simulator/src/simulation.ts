@@ -10,7 +10,9 @@ import { drainLoop } from "./kernel/drain-loop.ts";
 import { EventLog } from "./kernel/event-log.ts";
 import type { SimEvent } from "./kernel/event-queue.ts";
 import { EventQueue } from "./kernel/event-queue.ts";
-import type { RoleFactory, Scheduler, SimProcess } from "./kernel/process.ts";
+import { Failpoints } from "./kernel/failpoints.ts";
+import { Priorities } from "./kernel/priorities.ts";
+import type { RoleFactory, Scheduler, SimProcess, Struck } from "./kernel/process.ts";
 import { Incarnation } from "./kernel/process.ts";
 import { SimClock } from "./ports/clock.ts";
 import { digest } from "./ports/digest.ts";
@@ -75,6 +77,7 @@ export class Simulation {
   readonly seed: number;
   readonly log: EventLog;
   readonly network: Network;
+  readonly failpoints: Failpoints;
   /** For the body and for fault schedules. */
   readonly prng: Prng;
   readonly rules: Rules;
@@ -88,6 +91,7 @@ export class Simulation {
   readonly #scheduler: Scheduler;
   #nowUs = 0;
   #failure: Error | undefined;
+  #priorities: Priorities | undefined;
 
   constructor(options: SimulationOptions) {
     this.seed = options.seed;
@@ -97,6 +101,7 @@ export class Simulation {
     this.rules = options.rules ?? allRules;
     this.log = new EventLog({ ...(options.logKeptMax === undefined ? {} : { keptMax: options.logKeptMax }), onLine: options.onLogLine });
     this.network = new Network({ ...defaultNetworkOptions, ...options.network }, this.#root.fork());
+    this.failpoints = new Failpoints(this.#root.fork());
     const now = (): number => this.#nowUs;
     this.#scheduler = {
       get nowUs() {
@@ -105,6 +110,7 @@ export class Simulation {
       schedule: (delayUs, owner, kind, detail, work) => this.#queue.add(this.#nowUs + Math.max(0, delayUs), owner, kind, detail, work),
       cancel: (event) => this.#queue.cancel(event),
       reschedule: (event) => this.#queue.again(event, this.#nowUs),
+      failpoint: (incarnation, name) => this.#failpoint(incarnation, name),
     };
   }
 
@@ -199,6 +205,22 @@ export class Simulation {
 
   keyValue(name: string): KeyValueState {
     return this.#process(name).keyValue;
+  }
+
+  /** From now on processes have ranks, which change a few times within `withinMs`. */
+  explorePriorities(changes: number, withinMs: number): void {
+    this.#priorities = new Priorities(this.prng.fork(), { changes, withinMs, nowMs: this.nowMs });
+    this.#priorities.begin([...this.#processes.values()]);
+    this.#log("priorities", "", this.#ranks());
+  }
+
+  endPriorities(): void {
+    this.#priorities = undefined;
+    for (const process of this.#processes.values()) process.lagUs = 0;
+  }
+
+  #ranks(): string {
+    return [...this.#processes.values()].map((process) => `${process.name} ${process.lagUs}`).join(", ");
   }
 
   jumpWallClock(name: string, byMs: number): void {
@@ -330,6 +352,8 @@ export class Simulation {
   }
 
   #perform(event: SimEvent): void {
+    const fallen = this.#priorities?.change(this.nowMs, [...this.#processes.values()]);
+    if (fallen !== undefined) this.#log("falls", fallen, "to the lowest rank");
     const work = event.work as () => void;
     event.work = undefined;
     this.events += 1;
@@ -356,6 +380,8 @@ export class Simulation {
       disk,
       keyValue: new KeyValueState(disk, prng.fork()),
       incarnation: undefined,
+      kind: name.replace(/-\d+$/, ""),
+      lagUs: 0,
       heldDown: false,
       starts: 0,
       clockRate: 1 + ((prng.float() * 2 - 1) * ppm) / 1e6,
@@ -418,6 +444,29 @@ export class Simulation {
     };
     this.#worlds.set(incarnation, world);
     return world;
+  }
+
+  #failpoint(incarnation: Incarnation, name: string): Struck | undefined {
+    const action = this.failpoints.at(name);
+    if (action === undefined) return undefined;
+    this.#log("failpoint", incarnation.name, `${action} at ${name}`);
+    const { process } = incarnation;
+    switch (action) {
+      case "kill":
+      case "power":
+        this.crash(process.name, { unsynced: action === "kill" ? "kept" : "lost" });
+        return { kind: "dead" };
+      case "pause":
+        this.pause(process.name);
+        this.#later(this.network.prng.float() ** 2 * 8_000_000, "failpoint", process.name, () => {
+          if (incarnation.alive) this.resume(process.name);
+        });
+        return { kind: "delay", delayUs: 1 };
+      case "delay":
+        return { kind: "delay", delayUs: Math.ceil(this.network.prng.float() ** 3 * 2_000_000) };
+      case "error":
+        return { kind: "error" };
+    }
   }
 
   #fatal(incarnation: Incarnation, reason: string): void {

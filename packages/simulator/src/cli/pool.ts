@@ -46,6 +46,7 @@ function ask(child: ChildProcess, job: SeedJob, timeoutMs: number): Promise<{ re
       faults: {},
       counts: {},
       most: {},
+      failpoints: {},
     });
     const finish = (report: SeedReport, dead: boolean): void => {
       clearTimeout(timer);

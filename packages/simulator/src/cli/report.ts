@@ -9,6 +9,8 @@ export interface SeedJob {
   readonly workload: WorkloadName;
   readonly seed: number;
   readonly rulesOff: readonly RuleName[];
+  /** Makes some faults likely (focus.ts). */
+  readonly focus?: string | undefined;
   /** Run it twice and compare the event logs. */
   readonly twice: boolean;
   /** When it fails, run it with only these off as well: then it must pass. */
@@ -33,10 +35,23 @@ export interface SeedReport {
   readonly counts: Readonly<Record<string, number>>;
   /** The largest of what was measured. */
   readonly most: Readonly<Record<string, number>>;
+  readonly failpoints: Readonly<Record<string, FailpointHits>>;
+}
+
+export interface FailpointHits {
+  readonly reached: number;
+  readonly struck: number;
 }
 
 export function addCounts(total: Record<string, number>, more: Readonly<Record<string, number>>): void {
   for (const [name, count] of Object.entries(more)) total[name] = (total[name] ?? 0) + count;
+}
+
+export function addHits(total: Record<string, FailpointHits>, more: Readonly<Record<string, FailpointHits>>): void {
+  for (const [name, { reached, struck }] of Object.entries(more)) {
+    const before = total[name] ?? { reached: 0, struck: 0 };
+    total[name] = { reached: before.reached + reached, struck: before.struck + struck };
+  }
 }
 
 export function takeMost(most: Record<string, number>, more: Readonly<Record<string, number>>): void {

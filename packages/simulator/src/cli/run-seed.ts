@@ -3,9 +3,11 @@ import { rulesWithout } from "@stamp/base";
 import type { SimulationOptions } from "../simulation.ts";
 import { BrokenPromise, Simulation } from "../simulation.ts";
 import { blobWorkload } from "../workloads/blobs.ts";
+import type { Focus } from "../workloads/faults.ts";
 import { restartWorkload } from "../workloads/restarts.ts";
 import { streamWorkload } from "../workloads/streams.ts";
-import type { SeedJob, SeedReport } from "./report.ts";
+import { focusNamed } from "./focus.ts";
+import type { SeedJob, SeedReport, WorkloadName } from "./report.ts";
 
 /** What a workload fills while it runs, so that a failed run has it too. */
 export interface Tally {
@@ -15,9 +17,9 @@ export interface Tally {
   readonly most: Record<string, number>;
 }
 
-export type Workload = (sim: Simulation, tally: Tally) => Promise<void>;
+export type Workload = (sim: Simulation, tally: Tally, focus?: Focus) => Promise<void>;
 
-const workloads = { blobs: blobWorkload, streams: streamWorkload, restarts: restartWorkload } as const;
+const workloads: Readonly<Record<WorkloadName, Workload>> = { blobs: blobWorkload, streams: streamWorkload, restarts: restartWorkload };
 const tailLines = 60;
 
 export async function runSeed(job: SeedJob, options: Partial<SimulationOptions> = {}): Promise<SeedReport> {
@@ -49,7 +51,7 @@ async function runOnce(job: SeedJob, options: Partial<SimulationOptions>): Promi
   let failure: string | undefined;
   let promiseBroken = false;
   try {
-    await sim.run(() => workloads[job.workload](sim, tally));
+    await sim.run(() => workloads[job.workload](sim, tally, job.focus === undefined ? undefined : focusNamed(job.focus)));
   } catch (error) {
     failure = describe(error);
     promiseBroken = error instanceof BrokenPromise || (error instanceof Error && error.cause instanceof BrokenPromise);
@@ -63,6 +65,7 @@ async function runOnce(job: SeedJob, options: Partial<SimulationOptions>): Promi
     faults: { ...tally.faults },
     counts: { ...tally.counts },
     most: { ...tally.most },
+    failpoints: sim.failpoints.hits(),
   };
 }
 

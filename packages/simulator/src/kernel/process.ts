@@ -10,6 +10,7 @@ import type { SimDiskState } from "../ports/disk-state.ts";
 import type { KeyValueState } from "../ports/key-value.ts";
 import type { SimTransport } from "../ports/transport.ts";
 import type { SimEvent } from "./event-queue.ts";
+import { shapeOf } from "./failpoints.ts";
 
 export type RoleFactory = (world: World) => Role;
 
@@ -19,10 +20,17 @@ export interface Scheduler {
   schedule(delayUs: number, owner: Incarnation | undefined, kind: string, detail: string, work: () => void): SimEvent;
   cancel(event: SimEvent): void;
   reschedule(event: SimEvent): void;
+  /** Strikes the process when the seed says so; the caller carries out what it gets. */
+  failpoint(incarnation: Incarnation, name: string): Struck | undefined;
 }
+
+/** `dead`: the process is no more, nothing follows. */
+export type Struck = { readonly kind: "dead" } | { readonly kind: "error" } | { readonly kind: "delay"; readonly delayUs: number };
 
 export interface SimProcess {
   readonly name: string;
+  /** The name without its number. */
+  readonly kind: string;
   readonly factory: RoleFactory | undefined;
   /** Undefined: it stays dead until `restart`. */
   restartAfterMs: number | undefined;
@@ -38,6 +46,8 @@ export interface SimProcess {
   readonly clockRate: number;
   readonly clockStartUs: number;
   wallOffsetMs: number;
+  /** Whatever happens to it comes so much later (exploration by priorities). */
+  lagUs: number;
 }
 
 export class Incarnation {
@@ -68,7 +78,39 @@ export class Incarnation {
   }
 
   schedule(delayUs: number, kind: string, detail: string, work: () => void): SimEvent | undefined {
-    return this.alive ? this.#scheduler.schedule(delayUs, this, kind, detail, work) : undefined;
+    return this.alive ? this.#scheduler.schedule(delayUs + this.process.lagUs, this, kind, detail, work) : undefined;
+  }
+
+  failpoint(point: string, detail: string): Struck | undefined {
+    return this.alive ? this.#scheduler.failpoint(this, `${this.process.kind} ${point} ${shapeOf(detail)}`) : { kind: "dead" };
+  }
+
+  /**
+   * As `later`, with a failpoint before the work is done and one between that and the process hearing of it. `failed` makes the error
+   * of one that is struck by an error: nothing was done.
+   */
+  persist<T>(delayUs: number, kind: string, detail: string, work: () => T, failed: () => Error): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const settle = (act: () => void, delayedUs: number): void => {
+        if (delayedUs > 0) this.schedule(delayedUs, `${kind}-late`, detail, act);
+        else act();
+      };
+      const run = (): void => {
+        try {
+          const value = work();
+          const after = this.failpoint(`${kind} after`, detail);
+          if (after?.kind !== "dead") settle(() => resolve(value), after?.kind === "delay" ? after.delayUs : 0);
+        } catch (error) {
+          reject(error);
+        }
+      };
+      this.schedule(delayUs, kind, detail, () => {
+        const before = this.failpoint(`${kind} before`, detail);
+        if (before?.kind === "dead") return;
+        if (before?.kind === "error") reject(failed());
+        else settle(run, before?.kind === "delay" ? before.delayUs : 0);
+      });
+    });
   }
 
   cancel(event: SimEvent | undefined): void {

@@ -75,6 +75,11 @@ export class Connection {
     else this.#send({ call, label, deliver });
   }
 
+  /** What is under way to the server, and all that follows on this connection, comes so much later. */
+  holdToServer(delayUs: number): void {
+    this.#toServer?.hold(delayUs);
+  }
+
   /** A call that has not left yet, never will. */
   withdraw(call: ClientCall): void {
     this.#queue = this.#queue.filter((queued) => queued.call !== call.id);

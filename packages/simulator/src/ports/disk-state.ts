@@ -4,7 +4,7 @@
  * Which faults it may suffer, and when: a crash with loss of power keeps any part of what was not synced (content: see FileState;
  * names: each create, rename and remove that no `syncFolder` covered is kept or lost, a rename as a whole); an I/O error, a failed
  * fsync or a full disk come when a test or a fault schedule asks for them; a flipped bit comes by `corrupt`. A failed fsync makes
- * nothing durable.
+ * nothing durable, and neither does any while the disk lies.
  */
 import type { Prng } from "@stamp/base";
 import type { DiskErrorKind } from "@stamp/ports";
@@ -41,6 +41,8 @@ export class SimDiskState {
   options: DiskOptions;
   /** Multiplies every latency: a dying disk. */
   slowFactor = 1;
+  /** It says that it synced and has not: a loss of power takes what came since it began to lie. */
+  lying = false;
   readonly #prng: Prng;
   #names = new Map<string, FileState>();
   #durableNames = new Map<string, FileState>();
@@ -153,6 +155,7 @@ export class SimDiskState {
 
   /** Durable names: those of `folder` among the first `count` changes. Returns how many changes it took out before that point. */
   syncNames(folder: string, changes: readonly NameChange[]): void {
+    if (this.lying) return;
     const taken = new Set<NameChange>();
     for (const change of changes) {
       const folders = change.kind === "rename" ? [folderOf(change.from), folderOf(change.to)] : [folderOf(change.path)];
@@ -178,6 +181,10 @@ export class SimDiskState {
   endAtomic(path: string, file: FileState): void {
     this.#pendingAtomic.delete(file);
     this.#names.set(path, file);
+    if (this.lying) {
+      this.#changes.push({ kind: "set", path, file });
+      return;
+    }
     this.#durableNames.set(path, file);
     // Whatever was under way for this name came before.
     this.#changes = this.#changes.filter((change) => change.kind === "rename" || change.path !== path);
@@ -189,6 +196,7 @@ export class SimDiskState {
     for (const [file, path] of this.#pendingAtomic) if (this.#prng.chance(0.5)) this.endAtomic(path, file);
     this.#pendingAtomic.clear();
     this.#planned.length = 0;
+    this.lying = false;
     if (!lose) return 0;
     for (const change of this.#changes) {
       if (this.#prng.chance(0.5)) this.#makeNameDurable(change);

@@ -80,11 +80,7 @@ export class SimDisk implements Disk {
   }
 
   #do<T>(operation: DiskOperation, latency: "readUs" | "writeUs" | "syncUs", path: string, work: () => T): Promise<T> {
-    return this.#incarnation.later(this.#state.latencyUs(latency), `disk-${operation}`, path, () => {
-      const failure = this.#state.plannedFailure(operation, path);
-      if (failure) throw new DiskError(failure, path, "injected");
-      return work();
-    });
+    return performed(this.#incarnation, this.#state, operation, latency, path, work);
   }
 }
 
@@ -142,7 +138,9 @@ class SimDiskFile implements DiskFile {
 
   sync(): Promise<void> {
     const order = this.#file.order;
-    return this.#do("sync", "syncUs", () => this.#file.makeDurable(order));
+    return this.#do("sync", "syncUs", () => {
+      if (!this.#state.lying) this.#file.makeDurable(order);
+    });
   }
 
   close(): Promise<void> {
@@ -157,12 +155,29 @@ class SimDiskFile implements DiskFile {
 
   #do<T>(operation: DiskOperation, latency: "readUs" | "writeUs" | "syncUs", work: () => T): Promise<T> {
     if (this.#closed) return Promise.reject(new DiskError("io", this.path, "the file is closed"));
-    return this.#incarnation.later(this.#state.latencyUs(latency), `disk-${operation}`, this.path, () => {
-      const failure = operation === "write" ? undefined : this.#state.plannedFailure(operation, this.path);
-      if (failure) throw new DiskError(failure, this.path, "injected");
-      return work();
-    });
+    return performed(this.#incarnation, this.#state, operation, latency, this.path, work);
   }
+}
+
+/** Reads and opens have no failpoints: they persist nothing. A write's failure was planned when it was asked for. */
+function performed<T>(
+  incarnation: Incarnation,
+  state: SimDiskState,
+  operation: DiskOperation,
+  latency: "readUs" | "writeUs" | "syncUs",
+  path: string,
+  work: () => T,
+): Promise<T> {
+  const done = (): T => {
+    const failure = operation === "write" ? undefined : state.plannedFailure(operation, path);
+    if (failure) throw new DiskError(failure, path, "injected");
+    return work();
+  };
+  const kind = `disk-${operation}`;
+  if (latency === "readUs") return incarnation.later(state.latencyUs(latency), kind, path, done);
+  return incarnation.persist(state.latencyUs(latency), kind, path, done, () => {
+    return new DiskError(operation === "sync" ? "syncFailed" : "io", path, "struck by a failpoint");
+  });
 }
 
 function checkPath(path: string): void {

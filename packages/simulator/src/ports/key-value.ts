@@ -11,6 +11,11 @@ import type { SimDiskState } from "./disk-state.ts";
 
 type Undo = readonly (readonly [key: string, before: Uint8Array | undefined])[];
 
+interface UnderWay {
+  readonly operations: readonly KeyValueOperation[];
+  readonly sync: boolean;
+}
+
 class StoreState {
   readonly values = new Map<string, Uint8Array>();
   /** Of `values`, sorted; undefined when it has to be made anew. */
@@ -18,7 +23,7 @@ class StoreState {
   /** Of the batches applied since the last synced one, oldest first. */
   undos: Undo[] = [];
   /** Called for but not yet applied. */
-  underWay: (readonly KeyValueOperation[])[] = [];
+  underWay: UnderWay[] = [];
   /** Virtual time when the last one under way is done. */
   busyUntilUs = 0;
   openBy: Incarnation | undefined;
@@ -51,8 +56,17 @@ class StoreState {
     this.undos.push(undo);
   }
 
+  /** Those that were called before it come before it, also when their own turn comes late. */
+  applyUpTo(last: UnderWay, lying: boolean): void {
+    while (this.underWay.includes(last)) {
+      const { operations, sync } = this.underWay.shift() as UnderWay;
+      this.apply(operations);
+      if (sync && !lying) this.undos = [];
+    }
+  }
+
   crash(prng: Prng, lose: boolean): number {
-    for (const operations of this.underWay) {
+    for (const { operations } of this.underWay) {
       if (!prng.chance(0.5)) break;
       this.apply(operations);
     }
@@ -118,6 +132,10 @@ export class KeyValueState {
     this.#stores.delete(name);
   }
 
+  get lying(): boolean {
+    return this.#disk.lying;
+  }
+
   latencyUs(sync: boolean): number {
     return Math.ceil(((sync ? 400 : 10) + this.#prng.below(sync ? 800 : 20)) * this.#disk.slowFactor);
   }
@@ -177,13 +195,20 @@ class SimKeyValue implements KeyValue {
     const owned = operations.map((operation) => copied(operation));
     const store = this.#store;
     const now = this.#incarnation.nowUs;
-    store.underWay.push(owned);
+    const waiting: UnderWay = { operations: owned, sync: options.sync };
+    store.underWay.push(waiting);
     store.busyUntilUs = Math.max(store.busyUntilUs, now) + this.#state.latencyUs(options.sync);
-    return this.#later(options.sync ? "kv-sync" : "kv-batch", store.busyUntilUs - now, () => {
-      store.underWay.shift();
-      store.apply(owned);
-      if (options.sync) store.undos = [];
-    });
+    if (this.#closed) return Promise.reject(inUse(`${this.#name} is closed`));
+    return this.#incarnation.persist(
+      store.busyUntilUs - now,
+      options.sync ? "kv-sync" : "kv-batch",
+      this.#name,
+      () => store.applyUpTo(waiting, this.#state.lying),
+      () => {
+        store.underWay = store.underWay.filter((each) => each !== waiting);
+        return inUse(`${this.#name}: struck by a failpoint`);
+      },
+    );
   }
 
   async *range(range: KeyRange): AsyncIterable<readonly [Uint8Array, Uint8Array]> {

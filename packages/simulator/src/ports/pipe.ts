@@ -21,6 +21,7 @@ export class Pipe {
   #waiting = 0;
   /** Nothing ever comes out any more. */
   #silent = false;
+  #heldUntilUs = 0;
 
   /** `onStall` is called when nothing comes through from now on; keep-alive is the connection's. */
   constructor(network: Network, from: Incarnation, to: Incarnation, onStall: () => void) {
@@ -42,6 +43,12 @@ export class Pipe {
     this.#lastAtUs = Math.max(this.#lastAtUs, now + this.#network.delayUs());
     this.#line.push({ label, deliver });
     this.#schedule(this.#lastAtUs - now, label);
+  }
+
+  /** A stall: everything on it arrives so much later, in order. */
+  hold(delayUs: number): void {
+    this.#heldUntilUs = Math.max(this.#heldUntilUs, this.to.nowUs + delayUs);
+    this.#lastAtUs = Math.max(this.#lastAtUs, this.#heldUntilUs);
   }
 
   /** The sender gave up: a first part of what is under way still arrives. */
@@ -74,6 +81,10 @@ export class Pipe {
   #schedule(delayUs: number, label: string): void {
     this.to.schedule(delayUs, "deliver", label, () => {
       if (this.#line.length === 0) return;
+      if (this.to.nowUs < this.#heldUntilUs) {
+        this.#schedule(this.#heldUntilUs - this.to.nowUs, "held");
+        return;
+      }
       if (this.#waiting > 0 || this.#network.isCut(this.from.name, this.to.name)) {
         this.#waiting += 1;
         this.#network.stalled(this);

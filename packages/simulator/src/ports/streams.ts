@@ -148,8 +148,22 @@ class StreamCall {
   }
 
   send(init: unknown): void {
+    const struck = this.#transport.incarnation.failpoint("send", this.#key);
+    if (struck?.kind === "dead") return;
+    if (struck?.kind === "error") {
+      this.#connection.breakAtClient();
+      return;
+    }
+    if (struck?.kind === "delay") this.#connection.holdToServer(struck.delayUs);
     const message = this.#transport.message(this.#method.input, init);
-    this.#connection.toServer(this.id, `data ${this.#key}`, (server) => served(server, this.id)?.inbox.push(message));
+    this.#connection.toServer(this.id, `data ${this.#key}`, (server) => {
+      const stream = served(server, this.id);
+      const arrived = stream && server.listener.incarnation.failpoint("receive", this.#key);
+      if (arrived?.kind === "dead") return;
+      if (arrived?.kind === "error") this.#connection.breakAtServer();
+      else if (arrived?.kind === "delay") this.#connection.holdToServer(arrived.delayUs);
+      stream?.inbox.push(message);
+    });
   }
 
   halfClose(): void {

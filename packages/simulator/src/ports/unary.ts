@@ -57,6 +57,14 @@ export function callUnary(
     const timer = incarnation.schedule(Math.ceil(timeoutMs * 1000) + 1, "timeout", key, () => giveUp("deadlineExceeded", "timeout"));
     signal?.addEventListener("abort", onAbort, { once: true });
     connection.add(call);
+    const struck = incarnation.failpoint("send", key);
+    if (struck?.kind === "dead") return;
+    if (struck?.kind === "error") {
+      // The request is lost with the connection that it left on.
+      connection.breakAtClient();
+      return;
+    }
+    if (struck?.kind === "delay") connection.holdToServer(struck.delayUs);
     connection.toServer(call.id, key, (server, sentAtUs) =>
       handle(server, connection, call.id, key, request, (deadlineUs - sentAtUs) / 1000, metadata ?? {}, settle),
     );
@@ -92,6 +100,13 @@ function handle(
     answer(refused("unimplemented", "unknownMethod", `${listener.address} does not serve ${key}`));
     return;
   }
+  const struck = listener.incarnation.failpoint("receive", key);
+  if (struck?.kind === "dead") return;
+  if (struck?.kind === "error") {
+    connection.breakAtServer();
+    return;
+  }
+  if (struck?.kind === "delay") connection.holdToServer(struck.delayUs);
   const call = new ServerCall(listener.incarnation, transport.nowMs(), timeoutMs, connection.client.name, metadata);
   server.calls.set(id, call);
   const done = (outcome: Outcome<unknown>): void => {

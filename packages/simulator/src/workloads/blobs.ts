@@ -14,17 +14,19 @@ import { BlobClient } from "./blob-client.ts";
 import { BlobHistory, contentOf, isBlobAnswer, writeOf } from "./blob-history.ts";
 import type { WholeCluster } from "./cluster.ts";
 import { simulatedCluster } from "./cluster.ts";
+import type { Focus } from "./faults.ts";
 import { Faults } from "./faults.ts";
 import { HttpBlobClient } from "./http-blob-client.ts";
 
 const clientCount = 4;
 const operationsPerClient = 50;
 const pauseMaxMs = 1_000;
+const workMs = (operationsPerClient * pauseMaxMs) / 2;
 const readyWithinMs = 60_000;
 /** After the last fault everything is served again within this. */
 const healedWithinMs = 60_000;
 
-export async function blobWorkload(sim: Simulation, tally: Tally): Promise<void> {
+export async function blobWorkload(sim: Simulation, tally: Tally, focus?: Focus): Promise<void> {
   const cluster = simulatedCluster(sim);
   await sim.until(() => cluster.ready(), readyWithinMs, "the cluster is ready");
   const names = new Map([
@@ -33,7 +35,7 @@ export async function blobWorkload(sim: Simulation, tally: Tally): Promise<void>
   ]);
   const run = new Run(sim, tally, names);
   const clients = Array.from({ length: clientCount }, (_, i) => `client-${i + 1}`);
-  const faults = new Faults(sim, { targets: cluster.processes, clients: [], pace: 5 });
+  const faults = new Faults(sim, { targets: cluster.processes, clients: [], pace: 5, focus, withinMs: workMs });
   tally.faults = faults.counts;
   const first = run.client(cluster, "client-1", sim.prng.below(2));
   for (const container of names.keys()) await run.createContainer(first, container);

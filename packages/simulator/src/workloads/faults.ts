@@ -7,6 +7,9 @@
  * different tempers find more than one average one, because some promises are broken only by the same two faults again and again.
  */
 import type { Prng } from "@stamp/base";
+import type { FailpointOptions } from "../kernel/failpoints.ts";
+import { defaultFailpoints } from "../kernel/failpoints.ts";
+import { defaultDiskOptions } from "../ports/disk-state.ts";
 import type { Simulation } from "../simulation.ts";
 
 export type FaultKind =
@@ -19,7 +22,28 @@ export type FaultKind =
   | "pause"
   | "bad-network"
   | "slow-disk"
-  | "failed-fsync";
+  | "failed-fsync"
+  | "full-disk"
+  | "clock-jump"
+  | "lost-table"
+  | "swizzle"
+  /** The four that destroy what was durable; they hit one machine of a run only, the others must be enough. */
+  | "bit-rot"
+  | "replaced-disk"
+  | "old-replica"
+  | "lying-disk";
+
+/** Makes some faults likely, so that a mutant is found with few seeds. Kinds that are not named come as usual, but seldom. */
+export interface Focus {
+  readonly weights?: Partial<Record<FaultKind, number>>;
+  /** Processes hit most. */
+  readonly targets?: RegExp;
+  readonly everyMs?: number;
+  readonly lastsMaxMs?: number;
+  /** Multiplies the chance of kinds that are not named. */
+  readonly others?: number;
+  readonly failpoints?: Partial<FailpointOptions>;
+}
 
 export interface FaultOptions {
   /** Processes that faults may hit. */
@@ -28,6 +52,9 @@ export interface FaultOptions {
   readonly clients: readonly string[];
   /** Multiplies the time between faults: what recovers slowly must have time to. */
   readonly pace: number;
+  readonly focus?: Focus | undefined;
+  /** How long faults go on, for the moments at which priorities change. */
+  readonly withinMs: number;
 }
 
 const usualWeights: Record<FaultKind, number> = {
@@ -41,10 +68,20 @@ const usualWeights: Record<FaultKind, number> = {
   "bad-network": 2,
   "slow-disk": 2,
   "failed-fsync": 1,
+  "full-disk": 1,
+  "clock-jump": 1,
+  "lost-table": 1,
+  swizzle: 1,
+  "bit-rot": 1,
+  "replaced-disk": 1,
+  "old-replica": 0,
+  "lying-disk": 0,
 };
 
+const clusterPoints = /^(lock-service|stream-manager|extent-node|partition-manager|partition-server|front-end) /;
+
 export class Faults {
-  readonly counts: Partial<Record<FaultKind, number>> = {};
+  readonly counts: Record<string, number> = {};
   readonly #sim: Simulation;
   readonly #options: FaultOptions;
   readonly #prng: Prng;
@@ -53,6 +90,9 @@ export class Faults {
   readonly #everyMs: number;
   readonly #lastsMaxMs: number;
   readonly #paused = new Set<string>();
+  /** The machine that may lose what was durable. */
+  readonly #weak: string;
+  #replacedTimes = 0;
   #onStrike: (() => void)[] = [];
   #stopped = false;
   #running: Promise<void> | undefined;
@@ -62,14 +102,30 @@ export class Faults {
     this.#options = options;
     const prng = sim.prng.fork();
     this.#prng = prng;
-    const temper = (): number => prng.pick([0, 0.3, 1, 1, 3, 10]);
-    this.#weights = (Object.keys(usualWeights) as FaultKind[]).map((kind) => [kind, usualWeights[kind] * temper()] as const);
-    this.#targets = options.targets.map((name) => [name, prng.pick([0.2, 1, 1, 5])] as const);
-    this.#everyMs = options.pace * prng.pick([400, 1_200, 1_200, 3_000]);
-    this.#lastsMaxMs = prng.pick([1_500, 6_000, 6_000, 15_000]);
+    const focus = options.focus ?? {};
+    const temper = (): number => prng.pick([0, 0.3, 1, 1, 3, 10]) * (focus.others ?? 1);
+    this.#weights = (Object.keys(usualWeights) as FaultKind[]).map(
+      (kind) => [kind, focus.weights?.[kind] ?? usualWeights[kind] * temper()] as const,
+    );
+    this.#targets = options.targets.map((name) => [name, prng.pick([0.2, 1, 1, 5]) * (focus.targets?.test(name) ? 20 : 1)] as const);
+    const usualEveryMs = options.pace * prng.pick([400, 1_200, 1_200, 3_000]);
+    this.#everyMs = focus.everyMs ?? usualEveryMs;
+    const usualLastsMs = prng.pick([1_500, 6_000, 6_000, 15_000]);
+    this.#lastsMaxMs = focus.lastsMaxMs ?? usualLastsMs;
+    this.#weak = prng.pick(options.targets.filter((name) => name.startsWith("extent-node-")));
   }
 
+  /** Half of the runs strike failpoints too; a third explore by priorities, the others by chance. */
   start(): void {
+    const prng = this.#prng;
+    const failpoints = prng.chance(0.5);
+    const priorities = prng.chance(0.33);
+    const { focus, withinMs } = this.#options;
+    if (failpoints || focus?.failpoints) this.#sim.failpoints.arm({ ...defaultFailpoints, only: clusterPoints, ...focus?.failpoints });
+    if (priorities) {
+      this.#sim.explorePriorities(prng.below(4), withinMs);
+      this.#count("priorities");
+    }
     this.#running = this.#run();
   }
 
@@ -82,12 +138,18 @@ export class Faults {
   async heal(): Promise<void> {
     this.#stopped = true;
     await this.#running;
+    this.#sim.failpoints.disarm();
+    this.#sim.endPriorities();
+    for (const { struck } of Object.values(this.#sim.failpoints.hits())) if (struck > 0) this.#count("failpoint", struck);
     this.#calm();
     this.#sim.heal();
     for (const name of this.#paused) this.#sim.resume(name);
     for (const name of this.#options.targets) {
-      this.#sim.disk(name).slowFactor = 1;
-      this.#sim.disk(name).forgetPlans();
+      const disk = this.#sim.disk(name);
+      disk.slowFactor = 1;
+      disk.lying = false;
+      disk.options = { ...disk.options, totalBytes: defaultDiskOptions.totalBytes };
+      disk.forgetPlans();
       this.#sim.restart(name);
     }
   }
@@ -108,10 +170,14 @@ export class Faults {
   #strike(): void {
     const kind = weighted(this.#prng, this.#weights) ?? "crash";
     if (!this.#inflict(kind)) return;
-    this.counts[kind] = (this.counts[kind] ?? 0) + 1;
+    this.#count(kind);
     const woken = this.#onStrike;
     this.#onStrike = [];
     for (const wake of woken) wake();
+  }
+
+  #count(what: string, more = 1): void {
+    this.counts[what] = (this.counts[what] ?? 0) + more;
   }
 
   #inflict(kind: FaultKind): boolean {
@@ -177,13 +243,112 @@ export class Faults {
         sim.note("failed-fsync", target);
         sim.disk(target).failNext("sync");
         return true;
+      case "full-disk":
+        sim.note("full-disk", target);
+        this.#fill(target, lastsMs);
+        return true;
+      case "clock-jump":
+        sim.jumpWallClock(target, Math.round((prng.float() - 0.5) * 10 ** prng.pick([3, 4, 5, 6])));
+        return true;
+      case "lost-table":
+        return this.#loseTable(prng.pick(targets.filter((name) => name.startsWith("extent-node-"))));
+      case "swizzle":
+        return this.#swizzle(prng.shuffle([...targets]).slice(0, 2 + prng.below(targets.length - 1)));
+      case "bit-rot":
+        return this.#rot();
+      case "replaced-disk":
+        return this.#replaceDisk();
+      case "old-replica":
+        return this.#oldReplica(lastsMs);
+      case "lying-disk":
+        return this.#lie(lastsMs);
     }
+  }
+
+  #fill(name: string, lastsMs: number): void {
+    const disk = this.#sim.disk(name);
+    disk.options = { ...disk.options, totalBytes: disk.usedBytes() + this.#prng.below(40_000) };
+    void this.#sim.sleep(lastsMs).then(() => {
+      disk.options = { ...disk.options, totalBytes: defaultDiskOptions.totalBytes };
+    });
+  }
+
+  /** The LevelDB of an extent node can't be read at its next start: it is a cache. */
+  #loseTable(name: string): boolean {
+    this.#sim.note("lost-table", name);
+    this.#sim.crash(name, { unsynced: "kept" });
+    this.#sim.keyValue(name).corrupt("extents", "the fault schedule broke it");
+    return true;
+  }
+
+  /** Some go down one after another, and come back one after another in another order. */
+  #swizzle(names: readonly string[]): boolean {
+    const sim = this.#sim;
+    const prng = this.#prng;
+    sim.note("swizzle", names.join(", "));
+    void (async () => {
+      for (const name of names) {
+        sim.crash(name, { stayDown: true });
+        await sim.sleep(prng.float() * 400);
+      }
+      for (const name of prng.shuffle([...names])) {
+        await sim.sleep(prng.float() * 400);
+        sim.restart(name);
+      }
+    })();
+    return true;
+  }
+
+  #rot(): boolean {
+    const disk = this.#sim.disk(this.#weak);
+    const files = disk.paths().filter((path) => path.endsWith(".extent") && (disk.sizeOf(path) ?? 0) > firstBlockBytes);
+    if (files.length === 0) return false;
+    const path = this.#prng.pick(files);
+    const at = firstBlockBytes + this.#prng.below((disk.sizeOf(path) as number) - firstBlockBytes);
+    this.#sim.note("bit-rot", `${this.#weak} ${path} at ${at}`);
+    disk.corrupt(path, at, 1 << this.#prng.below(8));
+    return true;
+  }
+
+  #replaceDisk(): boolean {
+    if (this.#replacedTimes >= 2) return false;
+    this.#replacedTimes += 1;
+    const sim = this.#sim;
+    const name = this.#weak;
+    sim.note("replaced-disk", name);
+    sim.crash(name, { unsynced: "lost", stayDown: true });
+    sim.disk(name).wipe();
+    sim.keyValue(name).wipe();
+    void sim.sleep(this.#prng.float() * 3_000).then(() => sim.restart(name));
+    return true;
+  }
+
+  #oldReplica(lastsMs: number): boolean {
+    const sim = this.#sim;
+    sim.note("old-replica", this.#weak);
+    sim.crash(this.#weak, { unsynced: "lost", stayDown: true });
+    void sim.sleep(lastsMs).then(() => sim.restart(this.#weak));
+    return true;
+  }
+
+  #lie(lastsMs: number): boolean {
+    const sim = this.#sim;
+    const name = this.#weak;
+    sim.note("lying-disk", name);
+    sim.disk(name).lying = true;
+    void sim.sleep(lastsMs).then(() => {
+      if (sim.disk(name).lying) sim.crash(name, { unsynced: "lost" });
+    });
+    return true;
   }
 
   #calm(): void {
     this.#sim.network.options = { ...this.#sim.network.options, breakChance: 0, silenceChance: 0, slowChance: 0 };
   }
 }
+
+/** Bits of a header are another fault: the whole file is not what it says. */
+const firstBlockBytes = 4_096;
 
 function weighted<T>(prng: Prng, items: readonly (readonly [T, number])[]): T | undefined {
   let left = prng.float() * items.reduce((sum, [, weight]) => sum + weight, 0);

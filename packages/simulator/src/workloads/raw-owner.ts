@@ -1,6 +1,7 @@
 /**
  * An owner of a stream that talks to the stream layer directly and believes only what it is told. It is more careless than
- * `@stamp/stream-client`: it never stops by itself, so that an old owner goes on writing as long as anybody lets it.
+ * `@stamp/stream-client`: it never stops by itself, so that an old owner goes on writing as long as anybody lets it, and at times it
+ * sends the next records although one failed.
  */
 import type { Outcome } from "@stamp/base";
 import { frameBytes } from "@stamp/extent";
@@ -25,6 +26,8 @@ interface Window {
   committedBytes: number;
   readonly inFlight: Set<Promise<void>>;
   failed: boolean;
+  /** How many more it sends although one failed. */
+  careless: number;
 }
 
 const extentTargetBytes = 24_000;
@@ -84,6 +87,7 @@ export class RawOwner {
         committedBytes: 0,
         inFlight: new Set(),
         failed: false,
+        careless: this.#world.random.float() < 0.3 ? 2 : 0,
       };
       await this.#fill(this.#window, enough, recordBytesMax);
       last = extent.extentId;
@@ -113,7 +117,8 @@ export class RawOwner {
   async #fill(window: Window, enough: () => boolean, recordBytesMax: number): Promise<void> {
     const { clock, random } = this.#world;
     this.#sent = 0;
-    while (!window.failed && !enough() && window.endBytes < extentTargetBytes) {
+    while ((!window.failed || window.careless > 0) && !enough() && window.endBytes < extentTargetBytes) {
+      if (window.failed) window.careless -= 1;
       if (window.inFlight.size >= inFlightMax) {
         await Promise.race(window.inFlight);
         continue;

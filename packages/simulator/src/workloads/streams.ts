@@ -5,15 +5,17 @@
  */
 import type { Outcome } from "@stamp/base";
 import { equalBytes, toHex } from "@stamp/base";
+import { LeaderCalls } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
 import { sleep } from "@stamp/ports";
-import type { ExtentLocation, ReadBlocksResponse } from "@stamp/wire";
-import { ExtentNode, ReplicaState } from "@stamp/wire";
+import type { ExtentLocation } from "@stamp/wire";
+import { ExtentNode, ReplicaState, StreamManager } from "@stamp/wire";
 import type { Tally } from "../cli/run-seed.ts";
 import type { Simulation } from "../simulation.ts";
 import { BrokenPromise } from "../simulation.ts";
 import type { SimulatedCluster } from "./cluster.ts";
 import { simulatedStreamLayer } from "./cluster.ts";
+import type { Focus } from "./faults.ts";
 import { Faults } from "./faults.ts";
 import { RawOwner } from "./raw-owner.ts";
 import type { RecordName } from "./stream-judge.ts";
@@ -23,37 +25,45 @@ const streams = ["one", "second"];
 const owners = ["owner-1", "owner-2", "owner-3"];
 const workMs = 25_000;
 const readyWithinMs = 60_000;
-/** After the last fault every stream is owned again and every replica sealed within this. */
+/** After the last fault every stream is owned again within this. */
 const healedWithinMs = 60_000;
+/** And every extent has all its copies, sealed and the same: a node that is away for a minute has its replicas made again elsewhere. */
+const wholeWithinMs = 180_000;
+const copies = 3;
 
-export async function streamWorkload(sim: Simulation, tally: Tally): Promise<void> {
+export async function streamWorkload(sim: Simulation, tally: Tally, focus?: Focus): Promise<void> {
   const cluster = simulatedStreamLayer(sim);
   await sim.until(() => cluster.ready(), readyWithinMs, "the stream layer is ready");
   const judge = new StreamJudge(tally.counts);
   for (const name of owners) sim.world(name);
-  const faults = new Faults(sim, { targets: cluster.processes, clients: owners, pace: 1 });
+  const faults = new Faults(sim, { targets: cluster.processes, clients: owners, pace: 1, focus, withinMs: workMs });
   tally.faults = faults.counts;
   faults.start();
   const endMs = sim.nowMs + workMs;
   const lasts = await Promise.all(streams.map((stream) => takeOvers(sim, cluster, faults, stream, judge, endMs)));
   await faults.heal();
-  const healedByMs = sim.nowMs + healedWithinMs;
+  const healedMs = sim.nowMs;
   const world = sim.world("reader");
+  const all: ExtentLocation[] = [];
   for (const [i, stream] of streams.entries()) {
     const owner = new RawOwner(world, cluster.lockService, stream, (lasts[i] as number) + 1, judge);
-    const extents = await by(sim, healedByMs, `opening ${stream}`, async () => (await owner.open())?.extents);
-    await sealedAndEqual(sim, world, extents, healedByMs);
+    const byMs = sim.nowMs + healedWithinMs;
+    const extents = await by(sim, byMs, `opening ${stream}`, async () => (await owner.open())?.extents);
+    all.push(...extents);
     judge.given(stream, owner.epoch, await readList(world, stream, extents, judge));
     await placesHold(world, stream, extents, judge);
     // It still takes records.
     const wanted = (tally.counts["append acknowledged"] ?? 0) + 5;
-    await owner.write(
-      extents.at(-1)?.extentId ?? 0n,
-      () => (tally.counts["append acknowledged"] ?? 0) >= wanted || sim.nowMs > healedByMs,
-      500,
-    );
-    if (sim.nowMs > healedByMs) throw new BrokenPromise(`${stream} takes no records within ${healedWithinMs} ms after the last fault`);
+    await owner.write(extents.at(-1)?.extentId ?? 0n, () => (tally.counts["append acknowledged"] ?? 0) >= wanted || sim.nowMs > byMs, 500);
+    if (sim.nowMs > byMs) throw new BrokenPromise(`${stream} takes no records within ${healedWithinMs} ms after the last fault`);
   }
+  const manager = new LeaderCalls(world, { lockService: cluster.lockService, leaseName: "stream-manager" });
+  for (const { extentId, sealedLengthBytes } of all) {
+    await by(sim, healedMs + wholeWithinMs, `extent ${extentId} has ${copies} good copies`, () =>
+      isWhole(world, manager, extentId, Number(sealedLengthBytes), (problem) => sim.note("not whole", problem)),
+    );
+  }
+  tally.most["ms until every extent had its copies"] = Math.round(sim.nowMs - healedMs);
   judge.check();
 }
 
@@ -128,48 +138,60 @@ async function fromAny<T>(
   }
 }
 
-/** Within the bound every replica is sealed at the length, and all are byte for byte the same. */
-async function sealedAndEqual(sim: Simulation, world: World, extents: readonly ExtentLocation[], byMs: number): Promise<void> {
-  for (const { extentId, addresses, sealedLengthBytes } of extents) {
-    const contents: Uint8Array[] = [];
-    for (const address of addresses) {
-      const client = world.transport.client(address, ExtentNode);
-      await by(sim, byMs, `replica of extent ${extentId} on ${address} is sealed`, async () => {
-        const replica = await client.getExtentReplica({ extentId }, { timeoutMs: 500 });
-        if (!replica.ok || replica.value.state !== ReplicaState.SEALED) return undefined;
-        if (replica.value.sealedLengthBytes !== sealedLengthBytes) {
-          throw new BrokenPromise(
-            `${address} sealed extent ${extentId} at ${replica.value.sealedLengthBytes}, its length is ${sealedLengthBytes}`,
-          );
-        }
-        return true;
-      });
-      contents.push(await rawContent(sim, world, address, extentId, Number(sealedLengthBytes), byMs));
-    }
-    for (const [i, content] of contents.entries()) {
-      if (!equalBytes(content, contents[0] as Uint8Array))
-        throw new BrokenPromise(`extent ${extentId}: ${addresses[i]} differs from ${addresses[0]}`);
-    }
-  }
-}
-
-async function rawContent(
-  sim: Simulation,
+/** All copies are there, sealed at the length, and byte for byte the same; undefined: not yet. */
+async function isWhole(
   world: World,
-  address: string,
+  manager: LeaderCalls,
   extentId: bigint,
   lengthBytes: number,
-  byMs: number,
-): Promise<Uint8Array> {
+  say: (problem: string) => void,
+): Promise<true | undefined> {
+  const located = await manager.call(
+    2_000,
+    (address, timeoutMs) => world.transport.client(address, StreamManager).locateExtents({ extentIds: [extentId] }, { timeoutMs }),
+    { idempotent: true, attemptTimeoutMs: 1_000 },
+  );
+  const addresses = located.ok ? (located.value.extents[0]?.addresses ?? []) : [];
+  if (addresses.length < copies) {
+    say(`extent ${extentId} is at ${located.ok ? addresses.join(", ") : located.failure.reason}`);
+    return undefined;
+  }
+  const contents: Uint8Array[] = [];
+  for (const address of addresses) {
+    const client = world.transport.client(address, ExtentNode);
+    const replica = await client.getExtentReplica({ extentId }, { timeoutMs: 500 });
+    if (!replica.ok || replica.value.state !== ReplicaState.SEALED) {
+      say(`extent ${extentId} on ${address}: ${replica.ok ? `state ${replica.value.state}` : replica.failure.reason}`);
+      return undefined;
+    }
+    if (Number(replica.value.sealedLengthBytes) !== lengthBytes) {
+      throw new BrokenPromise(`${address} sealed extent ${extentId} at ${replica.value.sealedLengthBytes}, its length is ${lengthBytes}`);
+    }
+    const content = await rawContent(world, address, extentId, lengthBytes);
+    if (typeof content === "string") {
+      say(`extent ${extentId} on ${address}: ${content}`);
+      return undefined;
+    }
+    contents.push(content);
+  }
+  for (const [i, content] of contents.entries()) {
+    if (!equalBytes(content, contents[0] as Uint8Array))
+      throw new BrokenPromise(`extent ${extentId}: ${addresses[i]} differs from ${addresses[0]}`);
+  }
+  return true;
+}
+
+/** All blocks of one replica; the reason when it can't be read. */
+async function rawContent(world: World, address: string, extentId: bigint, lengthBytes: number): Promise<Uint8Array | string> {
   const content = new Uint8Array(lengthBytes);
   const client = world.transport.client(address, ExtentNode);
   for (let at = 0; at < lengthBytes; ) {
-    const blocks = await by<ReadBlocksResponse>(sim, byMs, `extent ${extentId} can be read from ${address} at ${at}`, async () => {
-      const outcome = await client.readBlocks({ extentId, offsetBytes: BigInt(at), maxBytes: 30_000 }, { timeoutMs: 1_000 });
-      return outcome.ok ? outcome.value : undefined;
-    });
-    for (const [i, bytes] of blocks.payload.entries()) content.set(bytes, Number(blocks.offsetsBytes[i]));
-    at = Number(blocks.nextOffsetBytes);
+    const outcome = await client.readBlocks({ extentId, offsetBytes: BigInt(at), maxBytes: 30_000 }, { timeoutMs: 1_000 });
+    if (!outcome.ok) return outcome.failure.reason;
+    const { payload, offsetsBytes, nextOffsetBytes } = outcome.value;
+    for (const [i, bytes] of payload.entries()) content.set(bytes, Number(offsetsBytes[i]));
+    if (Number(nextOffsetBytes) <= at) return `nothing at ${at}`;
+    at = Number(nextOffsetBytes);
   }
   return content;
 }
@@ -198,7 +220,7 @@ async function by<T>(sim: Simulation, byMs: number, what: string, attempt: () =>
   for (;;) {
     const value = await attempt();
     if (value !== undefined) return value;
-    if (sim.nowMs > byMs) throw new BrokenPromise(`not within ${healedWithinMs} ms after the last fault: ${what}`);
+    if (sim.nowMs > byMs) throw new BrokenPromise(`not within the bound after the last fault: ${what}`);
     await sim.sleep(100);
   }
 }
