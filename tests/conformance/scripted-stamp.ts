@@ -25,12 +25,15 @@ export interface ScriptedOptions {
   readonly rules?: Rules;
   /** Sees every answer of the Blob service. */
   readonly onAnswer?: (request: HttpRequest, status: number) => void;
+  readonly onQueueAnswer?: (request: HttpRequest, status: number) => void;
   /** Low keys of further ranges of the Blob table. */
   readonly splitAt?: readonly Uint8Array[];
 }
 
 export interface ScriptedStamp {
   readonly endpoint: string;
+  /** Of the Queue service. */
+  readonly queueEndpoint: string;
   readonly frontEnd: FrontEndRole;
   readonly world: World;
   readonly data: MemoryData;
@@ -164,24 +167,29 @@ export async function startScriptedStamp(options: ScriptedOptions = {}): Promise
   const frontEndWorld = worldOf("front-end-1");
   const config = frontEndConfigSchema.parse({ name: "front-end-1", listen: "front-end-1", lockService, ...options.frontEnd });
   const frontEnd = await start(new FrontEndRole(frontEndWorld, config));
-  const { onAnswer } = options;
-  const handler: HttpHandler = async (request) => {
-    const answer = await frontEnd.blob(request);
-    onAnswer?.(request, answer.status);
-    return answer;
+  const serve = (handler: HttpHandler, onAnswer: ScriptedOptions["onAnswer"]): Promise<HttpListener> => {
+    const watched: HttpHandler = async (request) => {
+      const answer = await handler(request);
+      onAnswer?.(request, answer.status);
+      return answer;
+    };
+    return serveHttp(watched, { listen: "127.0.0.1:0" });
   };
-  const http: HttpListener = await serveHttp(handler, { listen: "127.0.0.1:0" });
+  const http = await serve(frontEnd.blob, options.onAnswer);
+  const queueHttp = await serve(frontEnd.queue, options.onQueueAnswer);
   for (let i = 0; !frontEnd.status.ready; i++) {
     if (i > 500) throw new Error(`not ready: ${frontEnd.status.waitingFor.join(", ")}`);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
   return {
     endpoint: `http://${http.address}`,
+    queueEndpoint: `http://${queueHttp.address}`,
     frontEnd,
     world: frontEndWorld,
     data,
     stop: async () => {
       await http.close(100);
+      await queueHttp.close(100);
       for (const role of roles) await role.stop();
       rmSync(folder, { recursive: true, force: true });
     },

@@ -58,11 +58,8 @@ const methods: ReadonlySet<string> = new Set(["GET", "HEAD", "PUT", "POST", "DEL
 
 export function recognizeQueue(method: string, target: Target & QueueResource): Parsed<QueueOperationName> {
   if (!methods.has(method)) return rejected("InvalidHttpVerb");
-  if (method === "OPTIONS") return rejected("CorsPreflightFailure");
   const rows = rowsOf(target);
-  const restype = queryValue(target.query, "restype")?.toLowerCase() ?? "";
-  const comp = queryValue(target.query, "comp")?.toLowerCase() ?? "";
-  const query = `${restype === "" ? "" : ` restype=${restype}`}${comp === "" ? "" : ` comp=${comp}`}`;
+  const { restype, comp, query } = asked(target);
   const row = Object.hasOwn(rows, method + query) ? rows[method + query] : undefined;
   if (row === "GetMessages") return peekOf(target);
   if (row !== undefined) return typeof row === "string" ? parsed(row) : notImplemented(row.feature);
@@ -72,6 +69,12 @@ export function recognizeQueue(method: string, target: Target & QueueResource): 
   if (comp !== "") return badQuery("comp", comp, "It does not name an operation on this resource.");
   if (restype !== "") return badQuery("restype", restype, "It does not name a resource of this path.");
   return rejected("InvalidUri");
+}
+
+function asked({ query }: Target): { readonly restype: string; readonly comp: string; readonly query: string } {
+  const restype = queryValue(query, "restype")?.toLowerCase() ?? "";
+  const comp = queryValue(query, "comp")?.toLowerCase() ?? "";
+  return { restype, comp, query: `${restype === "" ? "" : ` restype=${restype}`}${comp === "" ? "" : ` comp=${comp}`}` };
 }
 
 function rowsOf({ queue, messages, messageId }: QueueResource): Readonly<Record<string, Row>> {
@@ -84,4 +87,42 @@ function peekOf({ query }: Target): Parsed<QueueOperationName> {
   const text = queryValue(query, "peekonly")?.toLowerCase();
   if (text === undefined || text === "false") return parsed("GetMessages");
   return text === "true" ? parsed("PeekMessages") : badQuery("peekonly", text, "One of true, false.");
+}
+
+/** A kind of request that the service has: what it is called, and whether it is served here. */
+export interface QueueRequest {
+  readonly title: string;
+  readonly resource: "service" | "queue" | "messages" | "message";
+  /** `PUT comp=metadata` */
+  readonly request: string;
+  readonly served: boolean;
+}
+
+const wordsOf = (operation: string): string => operation.replace(/(?<=[a-z])(?=[A-Z])/g, " ");
+const titleOf = (row: Row): string => (typeof row === "string" ? wordsOf(row) : row.feature);
+const peekRequest = { title: wordsOf("PeekMessages"), resource: "messages", request: "GET peekonly=true", served: true } as const;
+
+/** Every row of the tables. */
+export function queueRequests(): QueueRequest[] {
+  const requests: QueueRequest[] = [];
+  for (const [resource, rows] of [
+    ["service", serviceRows],
+    ["queue", queueRows],
+    ["messages", messagesRows],
+    ["message", messageRows],
+  ] as const) {
+    for (const [request, row] of Object.entries(rows))
+      requests.push({ title: titleOf(row), resource, request, served: typeof row === "string" });
+  }
+  return [...requests, peekRequest];
+}
+
+/** The title of the row that a request fits; undefined: none. */
+export function queueRequestTitle(method: string, target: Target & QueueResource): string | undefined {
+  const rows = rowsOf(target);
+  const key = method + asked(target).query;
+  const row = Object.hasOwn(rows, key) ? rows[key] : undefined;
+  if (row !== "GetMessages") return row && titleOf(row);
+  const operation = peekOf(target);
+  return operation.ok ? wordsOf(operation.value) : undefined;
 }
