@@ -28,6 +28,9 @@ function daysOf(year: number, month: number, day: number): number {
   return era * 146_097 + dayOfEra - 719_468;
 }
 
+/** Midnight of a day. A day or month that does not exist gives another one: compare with `civilTime`. */
+export const civilMs = (year: number, month: number, day: number): number => daysOf(year, month, day) * dayMs;
+
 export function civilTime(ms: number): CivilTime {
   const days = Math.floor(ms / dayMs);
   const rest = Math.floor(ms - days * dayMs);

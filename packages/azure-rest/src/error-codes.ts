@@ -1,6 +1,6 @@
 /**
- * Error codes of the Blob service as data: code → status and text ("Blob service error codes", "Common REST API error codes" of the
- * REST reference; the codes that the SDKs know as `StorageErrorCode`). Handlers name a code; nobody writes a status or a text by hand.
+ * Error codes of the services as data: code → status and text ("Common REST API error codes", "Blob service error codes", "Table service
+ * error codes" of the REST reference; the codes that the SDKs know as `StorageErrorCode`). Handlers name a code; nobody writes a status or a text by hand.
  * Where the service has one code with two statuses, the one that is not here is given by whoever makes the error.
  */
 export const errorTable = {
@@ -170,6 +170,33 @@ export const errorTable = {
   QueueDisabled: [409, "The specified queue has been disabled by the administrator."],
   QueueNotEmpty: [409, "The specified queue is not empty."],
   QueueNotFound: [404, "The specified queue does not exist."],
+  // ---- tables
+  AtomFormatNotSupported: [415, "Atom format is not supported."],
+  CommandsInBatchActOnDifferentPartitions: [400, "All commands in a batch must operate on same entity group."],
+  ContentLengthExceeded: [413, "The content length for the requested operation has exceeded the limit."],
+  DuplicatePropertiesSpecified: [400, "A property is specified more than one time."],
+  EntityAlreadyExists: [409, "The specified entity already exists."],
+  EntityTooLarge: [400, "The entity is larger than the maximum allowed size (1MB)."],
+  InvalidDuplicateRow: [
+    400,
+    "The batch request contains multiple changes with same row key. An entity can appear only once in a batch request.",
+  ],
+  InvalidValueType: [400, "The value specified is invalid."],
+  JsonVerboseFormatNotSupported: [415, "JSON Verbose format is not supported."],
+  KeyValueTooLarge: [400, "The key property exceeds the maximum allowed size (1KB)."],
+  MediaTypeNotSupported: [415, "None of the provided media types are supported."],
+  PartitionKeyPropertyCannotBeUpdated: [400, "The PartitionKey or RowKey of an entity cannot be changed by an update."],
+  PrimaryKeyPropertyIsInvalidType: [400, "Properties PartitionKey and RowKey must be of type String."],
+  PropertiesNeedValue: [400, "The values are not specified for all properties in the entity."],
+  PropertyNameInvalid: [400, "The property name is invalid."],
+  PropertyNameTooLong: [400, "The property name exceeds the maximum allowed length (255)."],
+  PropertyValueTooLarge: [400, "The property value exceeds the maximum allowed size (64KB)."],
+  TableAlreadyExists: [409, "The table specified already exists."],
+  TableNotFound: [404, "The table specified does not exist."],
+  TooManyProperties: [400, "The entity contains more properties than allowed (252 besides its keys and its Timestamp)."],
+  UpdateConditionNotSatisfied: [412, "The update condition specified in the request was not satisfied."],
+  XMethodIncorrectValue: [400, "The value of the X-HTTP-Method header is not valid."],
+  XMethodNotUsingPost: [400, "The request uses X-HTTP-Method with an HTTP verb other than POST."],
 } as const;
 
 export type ErrorCode = keyof typeof errorTable;

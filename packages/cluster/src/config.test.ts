@@ -86,8 +86,8 @@ test("plan: every process has ports and a folder of its own, in the order of a c
   assert.equal(node?.environment.STAMP_LOCK_SERVICE, plan.processes[0]?.grpc);
   assert.equal(plan.endpoints.blob, "http://127.0.0.1:10000/devstoreaccount1");
   assert.ok(plan.connectionString.includes(`BlobEndpoint=${plan.endpoints.blob};`));
-  // blob and queue of two front-ends, gRPC and readiness of twelve
-  assert.equal(plan.ports.size, 28);
+  // blob, queue and table of two front-ends, gRPC and readiness of twelve
+  assert.equal(plan.ports.size, 30);
 });
 
 test("plan: what a process is given, its role knows and takes", () => {

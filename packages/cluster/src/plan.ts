@@ -3,7 +3,7 @@
  *
  *   portBase         blob          (the second front-end: + 10, …)
  *   portBase + 1     queue
- *   portBase + 2     table         (reserved)
+ *   portBase + 2     table
  *   portBase + 100…  gRPC of each process
  *   portBase + 200…  readiness and liveness of each process (`/ready`, `/live`)
  */
@@ -111,9 +111,11 @@ function settingsOf(
       const blobPort = config.portBase + (number - 1) * portsPerFrontEnd;
       ports.set(blobPort, number === 1 ? "blob" : `blob of front-end-${number}`);
       ports.set(blobPort + 1, number === 1 ? "queue" : `queue of front-end-${number}`);
+      ports.set(blobPort + 2, number === 1 ? "table" : `table of front-end-${number}`);
       return {
         blobListen: `${host}:${blobPort}`,
         queueListen: `${host}:${blobPort + 1}`,
+        tableListen: `${host}:${blobPort + 2}`,
         allowDevelopmentAccount: config.allowDevelopmentAccount,
       };
     }

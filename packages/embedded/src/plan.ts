@@ -19,6 +19,7 @@ export interface PlanOptions {
   readonly partitionServers: number;
   readonly blobListen: string;
   readonly queueListen: string;
+  readonly tableListen: string;
 }
 
 const mebibyte = 1024 * 1024;
@@ -54,8 +55,8 @@ export function plan(options: PlanOptions): PlannedRole[] {
     {
       name: "front-end-1",
       make: (world) => {
-        const { blobListen, queueListen } = options;
-        return new FrontEndRole(world, frontEndConfigSchema.parse({ ...of("front-end-1"), blobListen, queueListen }));
+        const { blobListen, queueListen, tableListen } = options;
+        return new FrontEndRole(world, frontEndConfigSchema.parse({ ...of("front-end-1"), blobListen, queueListen, tableListen }));
       },
     },
   ];

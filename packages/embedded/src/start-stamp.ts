@@ -15,7 +15,7 @@ export interface StartOptions {
   /** Everything that is kept. Without it a temporary folder that `stop` removes. A folder of an earlier start has its data. */
   readonly dataDir?: string;
   /** Where HTTP is served, on loopback; 0 (the default) for any free port. */
-  readonly ports?: { readonly blob?: number; readonly queue?: number };
+  readonly ports?: { readonly blob?: number; readonly queue?: number; readonly table?: number };
   /** 3 is the least for three copies; default 3. */
   readonly extentNodes?: number;
   /** Default 1. */
@@ -26,8 +26,8 @@ export interface StartOptions {
 }
 
 export interface Stamp {
-  readonly endpoints: { readonly blob: string; readonly queue: string };
-  /** For `BlobServiceClient.fromConnectionString`, `QueueServiceClient.fromConnectionString`. */
+  readonly endpoints: { readonly blob: string; readonly queue: string; readonly table: string };
+  /** For `BlobServiceClient.fromConnectionString`, `QueueServiceClient.fromConnectionString`, `TableClient.fromConnectionString`. */
   readonly connectionString: string;
   readonly dataDir: string;
   /** Ends every role cleanly. Idempotent. */
@@ -38,7 +38,7 @@ const account = "devstoreaccount1";
 const accountKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 const host = "127.0.0.1";
 /** Of every service that has a door. */
-const services = ["blob", "queue"] as const;
+const services = ["blob", "queue", "table"] as const;
 type ServiceName = (typeof services)[number];
 
 /** Resolves when it serves. Throws FailureError, with whom it waited for, when that takes longer than `readyTimeoutMs`. */
@@ -56,6 +56,7 @@ export async function startStamp(options: StartOptions = {}): Promise<Stamp> {
     partitionServers: options.partitionServers ?? 1,
     blobListen: listen("blob"),
     queueListen: listen("queue"),
+    tableListen: listen("table"),
   });
   const network = new InProcessNetwork();
   const started: { readonly name: string; readonly role: Role; readonly world: World }[] = [];
@@ -106,12 +107,12 @@ export async function startStamp(options: StartOptions = {}): Promise<Stamp> {
     clearInterval(alive);
   }
   const endpoint = (service: ServiceName): string => `http://${doors.get(service)?.address}/${account}`;
-  const endpoints = { blob: endpoint("blob"), queue: endpoint("queue") };
+  const endpoints = { blob: endpoint("blob"), queue: endpoint("queue"), table: endpoint("table") };
   return {
     endpoints,
     connectionString:
       `DefaultEndpointsProtocol=http;AccountName=${account};AccountKey=${accountKey};` +
-      `BlobEndpoint=${endpoints.blob};QueueEndpoint=${endpoints.queue};`,
+      `BlobEndpoint=${endpoints.blob};QueueEndpoint=${endpoints.queue};TableEndpoint=${endpoints.table};`,
     dataDir,
     stop,
   };

@@ -31,12 +31,14 @@ export * from "./rows/row.ts";
 export * from "./rows/schemas.ts";
 export { decodeSignedIdentifiers, encodeSignedIdentifiers, type SignedIdentifier } from "./signed-identifiers.ts";
 export { changesMax } from "./tables/entities.ts";
+export { entityBytes } from "./tables/entity-rows.ts";
 export {
   type Comparison,
   type ComparisonOperator,
   comparisonOperators,
   type FilterConstant,
   type FilterTerm,
+  fits,
   isFilter,
 } from "./tables/filter.ts";
 export * from "./tables/operation.ts";

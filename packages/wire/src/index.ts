@@ -14,3 +14,4 @@ export * from "./gen/stamp/v1/status_pb.ts";
 export * from "./gen/stamp/v1/stream_manager_pb.ts";
 export * from "./numbers.ts";
 export * from "./plain.ts";
+export * from "./signed-identifiers.ts";

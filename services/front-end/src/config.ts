@@ -27,6 +27,8 @@ export interface FrontEndConfig {
   readonly hostSuffixes: readonly string[];
   readonly queueListen: string;
   readonly queueHostSuffixes: readonly string[];
+  readonly tableListen: string;
+  readonly tableHostSuffixes: readonly string[];
   readonly allowDevelopmentAccount: boolean;
   readonly requestTimeoutMs: number;
   readonly readAttemptTimeoutMs: number;
@@ -59,6 +61,11 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
     .default("127.0.0.1:10001")
     .describe("Where it serves the Queue REST API over HTTP, host:port; empty for not at all"),
   queueHostSuffixes: names.default(["queue.localhost"]).describe("As hostSuffixes, for the Queue service"),
+  tableListen: z
+    .string()
+    .default("127.0.0.1:10002")
+    .describe("Where it serves the Table REST API over HTTP, host:port; empty for not at all"),
+  tableHostSuffixes: names.default(["table.localhost"]).describe("As hostSuffixes, for the Table service"),
   allowDevelopmentAccount: flag
     .default(false)
     .describe("Serve the well-known key of devstoreaccount1 also where others than this machine can connect"),

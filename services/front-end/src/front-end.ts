@@ -15,17 +15,21 @@ import { blobService } from "./http/blob/service.ts";
 import { HttpDoor } from "./http/door.ts";
 import { queueService } from "./http/queue/service.ts";
 import type { RestService } from "./http/service.ts";
+import { tableService } from "./http/table/service.ts";
 import { MapCache } from "./map-cache.ts";
 import { Objects } from "./objects.ts";
 import { ParentRows } from "./parent-rows.ts";
 import { Queues } from "./queues.ts";
 import { type CallLimits, Router } from "./router.ts";
+import { Tables } from "./tables.ts";
 
 export class FrontEndRole implements Role {
   /** The Blob service over HTTP. */
   readonly blob: HttpHandler;
   /** The Queue service over HTTP. */
   readonly queue: HttpHandler;
+  /** The Table service over HTTP. */
+  readonly table: HttpHandler;
   readonly #world: World;
   readonly #config: FrontEndConfig;
   readonly #map: MapCache;
@@ -35,6 +39,7 @@ export class FrontEndRole implements Role {
   readonly #downloads: ByteBudget;
   readonly #blobDoor: HttpDoor;
   readonly #queueDoor: HttpDoor;
+  readonly #tableDoor: HttpDoor;
   readonly #accounts: Accounts;
   readonly #objects: Objects;
   #identity: Identity | undefined;
@@ -54,7 +59,8 @@ export class FrontEndRole implements Role {
     this.#accounts = new Accounts(world, this.#router, {
       accountCacheMs: config.accountCacheMs,
       accountsMax: config.accountsMax,
-      allowWellKnownKey: config.allowDevelopmentAccount || [config.blobListen, config.queueListen, config.listen].every(isLoopback),
+      allowWellKnownKey:
+        config.allowDevelopmentAccount || [config.blobListen, config.queueListen, config.tableListen, config.listen].every(isLoopback),
       lookupTimeoutMs: config.requestTimeoutMs,
     });
     this.#objects = new Objects({
@@ -63,6 +69,7 @@ export class FrontEndRole implements Role {
       router: this.#router,
       containers: this.#containers,
       queues: new Queues(world, this.#router, config),
+      tables: new Tables(world, this.#router, config),
       reader: new StreamClient(world, { lockService: config.lockService }).reader,
       uploads: this.#uploads,
       downloads: this.#downloads,
@@ -73,6 +80,8 @@ export class FrontEndRole implements Role {
     this.blob = (request) => this.#blobDoor.handle(request);
     this.#queueDoor = doorOf(queueService(config.queueHostSuffixes));
     this.queue = (request) => this.#queueDoor.handle(request);
+    this.#tableDoor = doorOf(tableService(config.tableHostSuffixes));
+    this.table = (request) => this.#tableDoor.handle(request);
   }
 
   get address(): string {
@@ -119,6 +128,7 @@ export class FrontEndRole implements Role {
         downloadBytes: this.#downloads.usedBytes,
         ...this.#blobDoor.counters,
         queue: this.#queueDoor.counters,
+        table: this.#tableDoor.counters,
       },
     };
   }
@@ -128,7 +138,7 @@ export class FrontEndRole implements Role {
     const map = this.#map.current;
     if (!map) return ["the partition map (partition-manager)"];
     const waiting: string[] = [];
-    for (const table of ["Account", "Blob", "Message"] as const) {
+    for (const table of ["Account", "Blob", "Entity", "Message"] as const) {
       const ranges = map.ranges.filter((range) => range.table === table);
       if (ranges.length === 0 || ranges.some((range) => !range.loaded)) waiting.push(`a partition server for table ${table}`);
     }

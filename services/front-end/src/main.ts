@@ -9,5 +9,6 @@ await runService({
   doors: (role, config) => [
     { name: "blob", listen: config.blobListen, handler: role.blob },
     { name: "queue", listen: config.queueListen, handler: role.queue },
+    { name: "table", listen: config.tableListen, handler: role.table },
   ],
 });

@@ -16,6 +16,7 @@ import { overRanges } from "./over-ranges.ts";
 import type { ParentRows } from "./parent-rows.ts";
 import type { Queues } from "./queues.ts";
 import type { CallLimits, OperationKind, ResultKind, ResultValues, Router } from "./router.ts";
+import type { Tables } from "./tables.ts";
 import { receiveBody, type Uploaded } from "./upload.ts";
 
 export interface ObjectsParts {
@@ -24,6 +25,7 @@ export interface ObjectsParts {
   readonly router: Router;
   readonly containers: ParentRows;
   readonly queues: Queues;
+  readonly tables: Tables;
   readonly reader: ExtentReader;
   readonly uploads: ByteBudget;
   readonly downloads: ByteBudget;
@@ -81,6 +83,10 @@ export class Objects {
 
   constructor(parts: ObjectsParts) {
     this.parts = parts;
+  }
+
+  get tables(): Tables {
+    return this.parts.tables;
   }
 
   /** A result of the case that the operation has when it went well. */

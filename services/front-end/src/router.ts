@@ -46,7 +46,12 @@ export class Router {
 
   /** At the server of a range that does not follow from the operation: the next one of a list. */
   executeAt(route: Route, kind: OperationKind, limits: CallLimits): Promise<Outcome<{ result: ResultKind; range: Range }>> {
-    return this.#atRange(route, isRead(kind as Parameters<typeof isRead>[0]), limits, async (range, options) => {
+    return this.ask(route, kind, isRead(kind as Parameters<typeof isRead>[0]), limits);
+  }
+
+  /** As it is, for what does not say by its message where it belongs. `repeatable`: twice is the same as once. */
+  ask(route: Route, kind: OperationKind, repeatable: boolean, limits: CallLimits): Promise<Outcome<{ result: ResultKind; range: Range }>> {
+    return this.#atRange(route, repeatable, limits, async (range, options) => {
       const answer = await this.#world.transport
         .client(range.serverAddress, PartitionServer)
         .execute({ rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), operation: { kind } as OperationInit }, options);

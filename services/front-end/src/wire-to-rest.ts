@@ -1,7 +1,6 @@
 /** Objects as partition servers give them, as the REST API shows them. */
-import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { SignedIdentifier as AccessPolicy, ListEntry, ListedBlobProperties, ListedContainer } from "@stamp/azure-rest";
-import type { Blob, BlobPage, Container, SignedIdentifier, SignedIdentifierSchema } from "@stamp/wire";
+import type { ListEntry, ListedBlobProperties, ListedContainer } from "@stamp/azure-rest";
+import type { Blob, BlobPage, Container } from "@stamp/wire";
 import { fromWire } from "@stamp/wire";
 
 const none = new Uint8Array(0);
@@ -35,22 +34,6 @@ export const containerOf = (container: Container): ListedContainer => ({
   metadata: container.metadata,
   publicAccess: container.publicAccess,
 });
-
-export const signedIdentifiersOf = (identifiers: readonly SignedIdentifier[]): AccessPolicy[] =>
-  identifiers.map(({ id, startMs, expiryMs, permissions }) => ({
-    id,
-    startMs: startMs === undefined ? undefined : Number(startMs),
-    expiryMs: expiryMs === undefined ? undefined : Number(expiryMs),
-    permissions,
-  }));
-
-export const signedIdentifiersToWire = (identifiers: readonly AccessPolicy[]): MessageInitShape<typeof SignedIdentifierSchema>[] =>
-  identifiers.map(({ id, startMs, expiryMs, permissions }) => ({
-    id,
-    ...(startMs === undefined ? {} : { startMs: BigInt(startMs) }),
-    ...(expiryMs === undefined ? {} : { expiryMs: BigInt(expiryMs) }),
-    ...(permissions === undefined ? {} : { permissions }),
-  }));
 
 export function entriesOf(page: Pick<BlobPage, "entries">): ListEntry[] {
   const entries: ListEntry[] = [];

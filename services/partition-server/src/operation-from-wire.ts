@@ -19,10 +19,9 @@ import {
   plainState,
   type SequenceNumberAction,
   type SequenceNumberConditions,
-  type SignedIdentifier,
 } from "@stamp/objects";
 import * as wire from "@stamp/wire";
-import { fromWire, plainOf } from "@stamp/wire";
+import { fromWire, plainOf, signedIdentifiersFromWire } from "@stamp/wire";
 import { queueOperationFromWire } from "./queue-on-wire.ts";
 import { tableOperationFromWire } from "./tables-from-wire.ts";
 
@@ -70,7 +69,7 @@ function convert(operation: wire.Operation | undefined): Operation {
     }
     case "setContainerAcl": {
       const { publicAccess, conditions } = kind.value;
-      const signedIdentifiers = kind.value.signedIdentifiers.map(signedIdentifierOf);
+      const signedIdentifiers = signedIdentifiersFromWire(kind.value.signedIdentifiers);
       return {
         case: kind.case,
         value: { ...containerName(kind.value), publicAccess, signedIdentifiers, conditions: conditionsOf(conditions) },
@@ -198,13 +197,6 @@ function changeOf(change: wire.ChangeAccount): ChangeAccount {
 }
 
 const optional = (value: bigint | undefined): number | undefined => (value === undefined ? undefined : fromWire(value));
-
-export const signedIdentifierOf = (identifier: wire.SignedIdentifier): SignedIdentifier => ({
-  id: identifier.id,
-  startMs: optional(identifier.startMs),
-  expiryMs: optional(identifier.expiryMs),
-  permissions: identifier.permissions,
-});
 
 const containerName = (value: { account: string; container: string }) => ({ account: value.account, container: value.container });
 

@@ -2,9 +2,8 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Message, Queue, QueueName, QueueOperation, QueueResult } from "@stamp/objects";
 import type * as wire from "@stamp/wire";
-import { fromWire, toWire } from "@stamp/wire";
-import { missing, signedIdentifierOf } from "./operation-from-wire.ts";
-import { signedIdentifierToWire } from "./result-to-wire.ts";
+import { fromWire, signedIdentifiersFromWire, signedIdentifiersToWire, toWire } from "@stamp/wire";
+import { missing } from "./operation-from-wire.ts";
 
 export function queueOperationFromWire({ kind }: wire.QueueOperation): QueueOperation {
   switch (kind.case) {
@@ -17,7 +16,7 @@ export function queueOperationFromWire({ kind }: wire.QueueOperation): QueueOper
     }
     case "setQueueAcl": {
       const { account, queue, signedIdentifiers } = kind.value;
-      return { kind: { case: kind.case, value: { account, queue, signedIdentifiers: signedIdentifiers.map(signedIdentifierOf) } } };
+      return { kind: { case: kind.case, value: { account, queue, signedIdentifiers: signedIdentifiersFromWire(signedIdentifiers) } } };
     }
     case "getQueue":
     case "deleteQueue": {
@@ -88,7 +87,7 @@ const queueToWire = (queue: Queue): MessageInitShape<typeof wire.QueueSchema> =>
   metadata: { ...queue.metadata },
   incarnation: toWire(queue.incarnation),
   created: queue.created,
-  signedIdentifiers: queue.signedIdentifiers.map(signedIdentifierToWire),
+  signedIdentifiers: signedIdentifiersToWire(queue.signedIdentifiers),
 });
 
 const messageToWire = ({ expiresMs, insertedMs, visibleMs, ...same }: Message): MessageInitShape<typeof wire.QueueMessageSchema> => ({

@@ -1,14 +1,7 @@
 /** What an operation came to, as it goes over the wire. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { Account, Blob, BlobContent, Container, OperationResult, Place, SignedIdentifier } from "@stamp/objects";
-import type {
-  AccountSchema,
-  BlobContentSchema,
-  ExtentLocation,
-  OperationResultSchema,
-  PlaceSchema,
-  SignedIdentifierSchema,
-} from "@stamp/wire";
+import type { Account, Blob, BlobContent, Container, OperationResult, Place } from "@stamp/objects";
+import type { AccountSchema, BlobContentSchema, ExtentLocation, OperationResultSchema, PlaceSchema } from "@stamp/wire";
 import { BlobSchema, ContainerSchema, DeletedSchema, initOf, LeasedSchema, toWire } from "@stamp/wire";
 import { queueResultToWire } from "./queue-on-wire.ts";
 import { tableResultToWire } from "./tables-to-wire.ts";
@@ -80,13 +73,6 @@ const accountToWire = (account: Account): MessageInitShape<typeof AccountSchema>
   serviceProperties: { ...account.serviceProperties },
   configuredDigest: account.configuredDigest,
   createdMs: toWire(account.createdMs),
-});
-
-export const signedIdentifierToWire = (identifier: SignedIdentifier): MessageInitShape<typeof SignedIdentifierSchema> => ({
-  id: identifier.id,
-  ...(identifier.startMs === undefined ? {} : { startMs: toWire(identifier.startMs) }),
-  ...(identifier.expiryMs === undefined ? {} : { expiryMs: toWire(identifier.expiryMs) }),
-  ...(identifier.permissions === undefined ? {} : { permissions: identifier.permissions }),
 });
 
 const containerToWire = (container: Container): MessageInitShape<typeof ContainerSchema> => initOf(ContainerSchema, container);

@@ -12,7 +12,7 @@ import {
   type TableOperation,
 } from "@stamp/objects";
 import * as wire from "@stamp/wire";
-import { fromWire } from "@stamp/wire";
+import { fromWire, signedIdentifiersFromWire } from "@stamp/wire";
 
 const bad = (what: string): FailureError =>
   new FailureError({ code: "invalidArgument", reason: "badRequest", message: `an operation on tables with ${what}`, applied: "no" });
@@ -26,8 +26,8 @@ export function tableOperationFromWire({ kind }: wire.TableOperation): TableOper
     case "deleteTable":
       return { case: kind.case, value: { account: kind.value.account, table: kind.value.table } };
     case "setTableAcl": {
-      const { account, table, policies } = kind.value;
-      return { case: kind.case, value: { account, table, policies: policies.map(policyOf) } };
+      const { account, table, signedIdentifiers } = kind.value;
+      return { case: kind.case, value: { account, table, signedIdentifiers: signedIdentifiersFromWire(signedIdentifiers) } };
     }
     case "listTables": {
       const { account, filter, after, tablesMax } = kind.value;
@@ -47,8 +47,6 @@ export function tableOperationFromWire({ kind }: wire.TableOperation): TableOper
     }
   }
 }
-
-const policyOf = ({ id, starts, expires, permissions }: wire.StoredPolicy) => ({ id, starts, expires, permissions });
 
 function located(table: wire.LocatedTable | undefined): LocatedTable {
   if (!table) throw bad("no table");

@@ -1,7 +1,7 @@
 /** What an operation on tables or entities came to, as it goes over the wire. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Entity, Table, TableResult } from "@stamp/objects";
-import { type EntitySchema, propertyToWire, type TableResultSchema, type TableSchema, toWire } from "@stamp/wire";
+import { type EntitySchema, propertyToWire, signedIdentifiersToWire, type TableResultSchema, type TableSchema, toWire } from "@stamp/wire";
 
 export function tableResultToWire(result: TableResult): MessageInitShape<typeof TableResultSchema> {
   switch (result.case) {
@@ -21,10 +21,10 @@ export function tableResultToWire(result: TableResult): MessageInitShape<typeof 
   }
 }
 
-const tableToWire = ({ name, incarnation, policies }: Table): MessageInitShape<typeof TableSchema> => ({
+const tableToWire = ({ name, incarnation, signedIdentifiers }: Table): MessageInitShape<typeof TableSchema> => ({
   name,
   incarnation: toWire(incarnation),
-  policies: [...policies],
+  signedIdentifiers: signedIdentifiersToWire(signedIdentifiers),
 });
 
 const entityToWire = ({ partitionKey, rowKey, timestamp, properties }: Entity): MessageInitShape<typeof EntitySchema> => ({

@@ -25,7 +25,15 @@ const nowMs = 1_700_000_000_000;
 function partsOf(method: string, target: string, headers: HttpHeaders, version = "2025-01-05"): SignedParts {
   const parsed = parseTarget(target, "127.0.0.1:10000", { hostSuffixes: [] });
   assert.ok(parsed.ok);
-  return { method, account: parsed.value.account, rawPath: parsed.value.rawPath, query: parsed.value.query, headers, version };
+  return {
+    service: "blob",
+    method,
+    account: parsed.value.account,
+    rawPath: parsed.value.rawPath,
+    query: parsed.value.query,
+    headers,
+    version,
+  };
 }
 
 test("the text to sign of a path-style request names the account twice, and sorts headers and parameters", () => {

@@ -5,6 +5,8 @@
  * The canonicalized resource is "/" + account + the path as it came. With the account in the path the account therefore stands there
  * twice: /account/account/container/blob, as clients of path-style endpoints sign it.
  *
+ * The Table service signs less: neither x-ms- headers nor, of the query, anything but `comp`.
+ *
  * Order of the x-ms- headers: clients sort by code unit or, as the service itself does, by culture (which passes over hyphens). The two
  * differ only for uncommon metadata names; a signature that fits either is one by the key's owner over the same headers.
  */
@@ -13,6 +15,7 @@ import { fromBase64, toBase64 } from "../base64.ts";
 import { formatRfc1123, parseRfc1123 } from "../dates.ts";
 import type { HttpHeaders } from "../headers.ts";
 import { type Parsed, parsed, rejected } from "../rest-error.ts";
+import type { ServiceName } from "../service-properties.ts";
 import { parseQuery, type Query } from "../target.ts";
 import { behaves } from "../version.ts";
 import { compareByCulture } from "./header-order.ts";
@@ -22,6 +25,7 @@ export type HmacSha256 = (key: Uint8Array, message: Uint8Array) => Uint8Array;
 export type EqualBytes = (a: Uint8Array, b: Uint8Array) => boolean;
 
 export interface SignedParts {
+  readonly service: ServiceName;
   readonly method: string;
   readonly account: string;
   readonly rawPath: string;
@@ -52,6 +56,10 @@ export function parseAuthorization(header: string): Parsed<SharedKeyAuthorizatio
 export function stringToSign(scheme: SharedKeyScheme, parts: SignedParts, order: HeaderOrder): string {
   const { method, headers } = parts;
   const of = (name: string): string => headers[name] ?? "";
+  if (parts.service === "table") {
+    const ends = `${headers["x-ms-date"] ?? of("date")}\n${shortResource(parts)}`;
+    return scheme === "SharedKeyLite" ? ends : `${method}\n${of("content-md5")}\n${of("content-type")}\n${ends}`;
+  }
   const date = headers["x-ms-date"] === undefined ? of("date") : "";
   const ends = canonicalizedHeaders(headers, order) + canonicalizedResource(scheme, parts);
   if (scheme === "SharedKeyLite") return `${method}\n${of("content-md5")}\n${of("content-type")}\n${date}\n${ends}`;
@@ -73,15 +81,18 @@ function canonicalizedHeaders(headers: HttpHeaders, order: HeaderOrder): string 
 const signedNames = (headers: HttpHeaders): string[] => Object.keys(headers).filter((name) => name.startsWith("x-ms-"));
 
 function canonicalizedResource(scheme: SharedKeyScheme, parts: SignedParts): string {
+  if (scheme === "SharedKeyLite") return shortResource(parts);
   let text = `/${parts.account}${parts.rawPath}`;
-  if (scheme === "SharedKeyLite") {
-    const comp = parts.query.get("comp");
-    return comp === undefined ? text : `${text}?comp=${comp[0]}`;
-  }
   for (const name of [...parts.query.keys()].sort(compareByCodeUnit)) {
     text += `\n${name}:${[...(parts.query.get(name) ?? [])].sort(compareByCodeUnit).join(",")}`;
   }
   return text;
+}
+
+/** Of the query only `comp`. */
+function shortResource(parts: SignedParts): string {
+  const comp = parts.query.get("comp");
+  return `/${parts.account}${parts.rawPath}${comp === undefined ? "" : `?comp=${comp[0]}`}`;
 }
 
 export const clockSkewMs: number = 15 * 60 * 1000;
@@ -128,6 +139,8 @@ function fits(check: SignatureCheck, text: string): boolean {
 }
 
 export interface RequestToSign {
+  /** Default: blob. */
+  readonly service?: ServiceName;
   readonly method: string;
   /** Path and query as they will be sent. */
   readonly target: string;
@@ -149,6 +162,7 @@ export function signRequest(
   const text = stringToSign(
     "SharedKey",
     {
+      service: request.service ?? "blob",
       method: request.method,
       account,
       rawPath: questionMark < 0 ? request.target : request.target.slice(0, questionMark),

@@ -150,14 +150,14 @@ export const entitySchema: {
   readonly timestamp: Property<"DateTime">;
   readonly name: Property<"string">;
   readonly incarnation: Property<"int64">;
-  readonly policies: Property<"DictionaryType">;
+  readonly signedIdentifiers: Property<"string">;
   readonly properties: Property<"DictionaryType">;
 } = {
   timestamp: property(1, "DateTime"),
   // tables
   name: property(10, "string"),
   incarnation: property(11, "int64"),
-  policies: property(12, "DictionaryType"),
+  signedIdentifiers: property(12, "string"),
   // entities
   properties: property(20, "DictionaryType"),
 };

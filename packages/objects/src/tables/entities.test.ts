@@ -55,13 +55,16 @@ test("policies of a table come back in order, with what they leave out", () => {
   const tables = new Tables();
   tables.create("t01");
   const policies = [
-    { id: "a\nstarts", starts: "", expires: "2030-01-01", permissions: "r" },
-    { id: "b", starts: "", expires: "", permissions: "" },
+    { id: "a", startMs: undefined, expiryMs: 5, permissions: "r" },
+    { id: "b", startMs: undefined, expiryMs: undefined, permissions: undefined },
   ];
-  assert.equal(tables.table({ case: "setTableAcl", value: { account: "acct", table: "t01", policies } }), "done");
+  assert.equal(tables.table({ case: "setTableAcl", value: { account: "acct", table: "t01", signedIdentifiers: policies } }), "done");
   const found = tables.table({ case: "getTable", value: { account: "acct", table: "t01" } });
-  assert.deepEqual(typeof found === "string" || found.case !== "table" ? found : found.value.policies, policies);
-  assert.equal(tables.table({ case: "setTableAcl", value: { account: "acct", table: "none", policies } }), "TableNotFound");
+  assert.deepEqual(typeof found === "string" || found.case !== "table" ? found : found.value.signedIdentifiers, policies);
+  assert.equal(
+    tables.table({ case: "setTableAcl", value: { account: "acct", table: "none", signedIdentifiers: policies } }),
+    "TableNotFound",
+  );
 });
 
 test("entities of a deleted table are not there in a table of the same name, unless the rule is off", () => {

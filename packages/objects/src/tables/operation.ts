@@ -3,6 +3,7 @@
  * the syntax of filters were checked by the front-end; what depends on what is stored is decided here.
  */
 import type { DictionaryEntry } from "../rows/row.ts";
+import type { SignedIdentifier } from "../signed-identifiers.ts";
 import type { FilterTerm } from "./filter.ts";
 
 export interface TableAddress {
@@ -73,18 +74,10 @@ export interface ListTables {
   readonly tablesMax: number;
 }
 
-/** A stored access policy; absent times as the client left them out. */
-export interface StoredPolicy {
-  readonly id: string;
-  readonly starts: string;
-  readonly expires: string;
-  readonly permissions: string;
-}
-
 export type TableOperation =
   | { readonly case: "createTable"; readonly value: TableAddress }
   | { readonly case: "getTable"; readonly value: TableAddress }
-  | { readonly case: "setTableAcl"; readonly value: TableAddress & { readonly policies: readonly StoredPolicy[] } }
+  | { readonly case: "setTableAcl"; readonly value: TableAddress & { readonly signedIdentifiers: readonly SignedIdentifier[] } }
   | { readonly case: "deleteTable"; readonly value: TableAddress }
   | { readonly case: "listTables"; readonly value: ListTables }
   | { readonly case: "changeEntities"; readonly value: ChangeEntities }
@@ -95,7 +88,7 @@ export interface Table {
   /** As it was written when it was created. */
   readonly name: string;
   readonly incarnation: number;
-  readonly policies: readonly StoredPolicy[];
+  readonly signedIdentifiers: readonly SignedIdentifier[];
 }
 
 /** What one range can say in one go. */

@@ -4,47 +4,24 @@
  * from then on.
  */
 import { answer, done, fail, getRow, intact, type Plan, type PlanContext } from "../plan.ts";
-import { type DictionaryEntry, decodeRow, encodeRow } from "../rows/row.ts";
+import { decodeRow, encodeRow } from "../rows/row.ts";
 import { entitySchema } from "../rows/schemas.ts";
+import { decodeSignedIdentifiers, encodeSignedIdentifiers } from "../signed-identifiers.ts";
 import { tableKey } from "./keys.ts";
-import type { StoredPolicy, Table, TableAddress, TableOperation } from "./operation.ts";
+import type { Table, TableAddress, TableOperation } from "./operation.ts";
 
 type Value<K extends TableOperation["case"]> = Extract<TableOperation, { case: K }>["value"];
 
-const policyParts = ["starts", "expires", "permissions"] as const;
-/** What no id of a policy contains: it keeps the parts of an entry's name apart. */
-const separator = "\n";
-
-/** Per policy an entry for its id, and one for each part that it has. */
-const encodePolicies = (policies: readonly StoredPolicy[]): DictionaryEntry[] =>
-  policies.flatMap((policy, index) => [
-    { name: String(index), type: "string", value: policy.id } as const,
-    ...policyParts.flatMap((part) =>
-      policy[part] === "" ? [] : [{ name: `${index}${separator}${part}`, type: "string", value: policy[part] } as const],
-    ),
-  ]);
-
-function decodePolicies(entries: readonly DictionaryEntry[]): StoredPolicy[] {
-  const texts = new Map(entries.map(({ name, value }) => [name, String(value)]));
-  const policies: StoredPolicy[] = [];
-  for (let index = 0; ; index++) {
-    const id = texts.get(String(index));
-    if (id === undefined) return policies;
-    const part = (name: (typeof policyParts)[number]): string => texts.get(`${index}${separator}${name}`) ?? "";
-    policies.push({ id, starts: part("starts"), expires: part("expires"), permissions: part("permissions") });
-  }
-}
-
-const encodeTable = ({ name, incarnation, policies }: Table): Uint8Array =>
+const encodeTable = ({ name, incarnation, signedIdentifiers }: Table): Uint8Array =>
   encodeRow(entitySchema, {
     name,
     incarnation: BigInt(incarnation),
-    policies: policies.length === 0 ? undefined : encodePolicies(policies),
+    signedIdentifiers: encodeSignedIdentifiers(signedIdentifiers),
   });
 
 export function decodeTable(bytes: Uint8Array): Table {
-  const { name, incarnation, policies } = intact(decodeRow(entitySchema, bytes));
-  return { name: name ?? "", incarnation: Number(incarnation ?? 0n), policies: decodePolicies(policies ?? []) };
+  const { name, incarnation, signedIdentifiers } = intact(decodeRow(entitySchema, bytes));
+  return { name: name ?? "", incarnation: Number(incarnation ?? 0n), signedIdentifiers: decodeSignedIdentifiers(signedIdentifiers) };
 }
 
 function* readTable({ account, table }: TableAddress): Plan<Table | undefined> {
@@ -54,7 +31,7 @@ function* readTable({ account, table }: TableAddress): Plan<Table | undefined> {
 
 export function* createTable(value: TableAddress, context: PlanContext): Plan {
   if (yield* readTable(value)) return fail("TableAlreadyExists");
-  const table: Table = { name: value.table, incarnation: context.sequence, policies: [] };
+  const table: Table = { name: value.table, incarnation: context.sequence, signedIdentifiers: [] };
   return answer({ case: "table", value: { case: "table", value: table } }, [put(value, table)]);
 }
 
@@ -66,7 +43,7 @@ export function* getTable(value: TableAddress): Plan {
 export function* setTableAcl(value: Value<"setTableAcl">): Plan {
   const table = yield* readTable(value);
   if (!table) return fail("TableNotFound");
-  return answer(done, [put(value, { ...table, policies: value.policies })]);
+  return answer(done, [put(value, { ...table, signedIdentifiers: value.signedIdentifiers })]);
 }
 
 export function* deleteTable(value: TableAddress): Plan {

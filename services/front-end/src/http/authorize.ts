@@ -99,10 +99,16 @@ async function withKeys<T>(
   return first;
 }
 
-function bySharedKey({ world }: Judges, account: AccountKeys, authorization: SharedKeyAuthorization, request: ToAuthorize): Parsed<void> {
+function bySharedKey(
+  { world, service }: Judges,
+  account: AccountKeys,
+  authorization: SharedKeyAuthorization,
+  request: ToAuthorize,
+): Parsed<void> {
   const { target } = request;
   const checked = checkSignature({
     parts: {
+      service: service.name,
       method: request.method,
       account: target.account,
       rawPath: target.rawPath,

@@ -149,6 +149,7 @@ export class HttpDoor {
     const access = authorize(asker.value, operation.value.name, operation.value.authorization, tokens);
     if (!access.ok) return access;
     const exchange: Exchange = {
+      requestId: seen.requestId,
       objects,
       request,
       headers,

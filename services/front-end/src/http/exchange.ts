@@ -7,6 +7,7 @@ import type { CallLimits } from "../router.ts";
 import type { Bearer } from "./bearer.ts";
 
 export interface Exchange {
+  readonly requestId: string;
   readonly objects: Objects;
   readonly request: HttpRequest;
   readonly headers: HttpHeaders;

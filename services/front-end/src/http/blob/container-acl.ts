@@ -1,8 +1,9 @@
 /** Get and Set Container ACL: who may read without authorization, and the stored access policies. */
 import { etagAndTime, parseConditions, parsePublicAccess, parseSignedIdentifiers, signedIdentifiersXml } from "@stamp/azure-rest";
 import { utf8 } from "@stamp/base";
+import { signedIdentifiersFromWire, signedIdentifiersToWire } from "@stamp/wire";
 import { conditionsToWire } from "../../objects.ts";
-import { containerOf, signedIdentifiersOf, signedIdentifiersToWire } from "../../wire-to-rest.ts";
+import { containerOf } from "../../wire-to-rest.ts";
 import { documentBody } from "../body.ts";
 import { type Answer, respond } from "../exchange.ts";
 import { conditionedContainer } from "./containers.ts";
@@ -19,7 +20,7 @@ export async function getContainerAcl(exchange: BlobExchange): Promise<Answer> {
     ...(publicAccess === "" ? {} : { "x-ms-blob-public-access": publicAccess }),
     "Content-Type": "application/xml",
   };
-  return respond(200, headers, utf8(signedIdentifiersXml(signedIdentifiersOf(row.value.signedIdentifiers))));
+  return respond(200, headers, utf8(signedIdentifiersXml(signedIdentifiersFromWire(row.value.signedIdentifiers))));
 }
 
 export async function setContainerAcl(exchange: BlobExchange): Promise<Answer> {

@@ -10,7 +10,7 @@ import {
   recognizeBlob,
   signedBlobResource,
 } from "@stamp/azure-rest";
-import { signedIdentifiersOf } from "../../wire-to-rest.ts";
+import { signedIdentifiersFromWire } from "@stamp/wire";
 import type { RestService } from "../service.ts";
 import { operationHandlers } from "./operations.ts";
 
@@ -26,7 +26,7 @@ export const blobService = (hostSuffixes: readonly string[]): RestService => ({
     if (resource.kind !== "container" && resource.kind !== "blob") return parsed([]);
     const row = await objects.container(account, resource.container, limits);
     if (!row.ok) return row.error.code === "ContainerNotFound" ? parsed([]) : row;
-    return parsed(signedIdentifiersOf(row.value.signedIdentifiers));
+    return parsed(signedIdentifiersFromWire(row.value.signedIdentifiers));
   },
   recognize(method, target, headers) {
     const resource = parseBlobResource(target);

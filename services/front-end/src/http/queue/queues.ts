@@ -9,7 +9,7 @@ import {
   signedIdentifiersXml,
 } from "@stamp/azure-rest";
 import { utf8 } from "@stamp/base";
-import { signedIdentifiersOf, signedIdentifiersToWire } from "../../wire-to-rest.ts";
+import { signedIdentifiersFromWire, signedIdentifiersToWire } from "@stamp/wire";
 import { documentBody } from "../body.ts";
 import { type Answer, respond, serviceEndpoint } from "../exchange.ts";
 import { addressOf, type QueueExchange, queuesOf } from "./exchange.ts";
@@ -62,7 +62,7 @@ export async function setQueueMetadata(exchange: QueueExchange): Promise<Answer>
 
 export async function getQueueAcl(exchange: QueueExchange): Promise<Answer> {
   const row = await queuesOf(exchange).row(addressOf(exchange), exchange.limits());
-  return row.ok ? respond(200, xml, utf8(signedIdentifiersXml(signedIdentifiersOf(row.value.signedIdentifiers)))) : row;
+  return row.ok ? respond(200, xml, utf8(signedIdentifiersXml(signedIdentifiersFromWire(row.value.signedIdentifiers)))) : row;
 }
 
 export async function setQueueAcl(exchange: QueueExchange): Promise<Answer> {

@@ -9,7 +9,7 @@ import {
   recognizeQueue,
   signedQueueResource,
 } from "@stamp/azure-rest";
-import { signedIdentifiersOf } from "../../wire-to-rest.ts";
+import { signedIdentifiersFromWire } from "@stamp/wire";
 import type { RestService } from "../service.ts";
 import { operationHandlers } from "./operations.ts";
 
@@ -25,7 +25,7 @@ export const queueService = (hostSuffixes: readonly string[]): RestService => ({
     if (resource.kind !== "queue") return parsed([]);
     const row = await objects.parts.queues.row({ account, queue: resource.queue }, limits);
     if (!row.ok) return row.error.code === "QueueNotFound" ? parsed([]) : row;
-    return parsed(signedIdentifiersOf(row.value.signedIdentifiers));
+    return parsed(signedIdentifiersFromWire(row.value.signedIdentifiers));
   },
   recognize(method, target) {
     const resource = parseQueueResource(target);

@@ -4,13 +4,15 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { SignedIdentifier } from "./common_pb.ts";
+import { file_stamp_v1_common } from "./common_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file stamp/v1/entities.proto.
  */
 export const file_stamp_v1_entities: GenFile = /*@__PURE__*/
-  fileDesc("ChdzdGFtcC92MS9lbnRpdGllcy5wcm90bxIIc3RhbXAudjEijwMKDlRhYmxlT3BlcmF0aW9uEi0KDGNyZWF0ZV90YWJsZRgBIAEoCzIVLnN0YW1wLnYxLkNyZWF0ZVRhYmxlSAASJwoJZ2V0X3RhYmxlGAIgASgLMhIuc3RhbXAudjEuR2V0VGFibGVIABIuCg1zZXRfdGFibGVfYWNsGAMgASgLMhUuc3RhbXAudjEuU2V0VGFibGVBY2xIABItCgxkZWxldGVfdGFibGUYBCABKAsyFS5zdGFtcC52MS5EZWxldGVUYWJsZUgAEisKC2xpc3RfdGFibGVzGAUgASgLMhQuc3RhbXAudjEuTGlzdFRhYmxlc0gAEjMKD2NoYW5nZV9lbnRpdGllcxgKIAEoCzIYLnN0YW1wLnYxLkNoYW5nZUVudGl0aWVzSAASKQoKZ2V0X2VudGl0eRgLIAEoCzITLnN0YW1wLnYxLkdldEVudGl0eUgAEjEKDnF1ZXJ5X2VudGl0aWVzGAwgASgLMhcuc3RhbXAudjEuUXVlcnlFbnRpdGllc0gAQgYKBGtpbmQi2gEKC1RhYmxlUmVzdWx0EiAKBXRhYmxlGAEgASgLMg8uc3RhbXAudjEuVGFibGVIABIlCgZ0YWJsZXMYAiABKAsyEy5zdGFtcC52MS5UYWJsZVBhZ2VIABIsCgdjaGFuZ2VkGAMgASgLMhkuc3RhbXAudjEuQ2hhbmdlZEVudGl0aWVzSAASIgoGZW50aXR5GAQgASgLMhAuc3RhbXAudjEuRW50aXR5SAASKAoIZW50aXRpZXMYBSABKAsyFC5zdGFtcC52MS5FbnRpdHlQYWdlSABCBgoEa2luZCItCgtDcmVhdGVUYWJsZRIPCgdhY2NvdW50GAEgASgJEg0KBXRhYmxlGAIgASgJIioKCEdldFRhYmxlEg8KB2FjY291bnQYASABKAkSDQoFdGFibGUYAiABKAkiVwoLU2V0VGFibGVBY2wSDwoHYWNjb3VudBgBIAEoCRINCgV0YWJsZRgCIAEoCRIoCghwb2xpY2llcxgDIAMoCzIWLnN0YW1wLnYxLlN0b3JlZFBvbGljeSJQCgxTdG9yZWRQb2xpY3kSCgoCaWQYASABKAkSDgoGc3RhcnRzGAIgASgJEg8KB2V4cGlyZXMYAyABKAkSEwoLcGVybWlzc2lvbnMYBCABKAkiLQoLRGVsZXRlVGFibGUSDwoHYWNjb3VudBgBIAEoCRINCgV0YWJsZRgCIAEoCSJmCgpMaXN0VGFibGVzEg8KB2FjY291bnQYASABKAkSJAoGZmlsdGVyGAIgAygLMhQuc3RhbXAudjEuRmlsdGVyVGVybRINCgVhZnRlchgDIAEoCRISCgp0YWJsZXNfbWF4GAQgASgNIlQKBVRhYmxlEgwKBG5hbWUYASABKAkSEwoLaW5jYXJuYXRpb24YAiABKAQSKAoIcG9saWNpZXMYAyADKAsyFi5zdGFtcC52MS5TdG9yZWRQb2xpY3kicAoJVGFibGVQYWdlEh8KBnRhYmxlcxgBIAMoCzIPLnN0YW1wLnYxLlRhYmxlEgwKBGxhc3QYAiABKAkSDAoEbW9yZRgDIAEoCBITCgtyYW5nZV9lbmRlZBgEIAEoCBIRCglyb3dzX3JlYWQYBSABKA0iQwoMTG9jYXRlZFRhYmxlEg8KB2FjY291bnQYASABKAkSDQoFdGFibGUYAiABKAkSEwoLaW5jYXJuYXRpb24YAyABKAQiMwoJRW50aXR5S2V5EhUKDXBhcnRpdGlvbl9rZXkYASABKAkSDwoHcm93X2tleRgCIAEoCSJECg5FbnRpdHlQcm9wZXJ0eRIMCgRuYW1lGAEgASgJEiQKBXZhbHVlGAIgASgLMhUuc3RhbXAudjEuRW50aXR5VmFsdWUiowEKC0VudGl0eVZhbHVlEhEKB2Jvb2xlYW4YASABKAhIABIQCgZiaW5hcnkYAiABKAxIABIOCgR0ZXh0GAMgASgJSAASEwoJZGF0ZV90aW1lGAQgASgSSAASEAoGbnVtYmVyGAUgASgBSAASDgoEZ3VpZBgGIAEoDEgAEg8KBWludDMyGAcgASgRSAASDwoFaW50NjQYCCABKBJIAEIGCgRraW5kImsKBkVudGl0eRIgCgNrZXkYASABKAsyEy5zdGFtcC52MS5FbnRpdHlLZXkSEQoJdGltZXN0YW1wGAIgASgSEiwKCnByb3BlcnRpZXMYAyADKAsyGC5zdGFtcC52MS5FbnRpdHlQcm9wZXJ0eSKhAQoMRW50aXR5Q2hhbmdlEiYKBmFjdGlvbhgBIAEoDjIWLnN0YW1wLnYxLkVudGl0eUFjdGlvbhIPCgdyb3dfa2V5GAIgASgJEiwKCnByb3BlcnRpZXMYAyADKAsyGC5zdGFtcC52MS5FbnRpdHlQcm9wZXJ0eRIZCgxpZl90aW1lc3RhbXAYBCABKBJIAIgBAUIPCg1faWZfdGltZXN0YW1wIncKDkNoYW5nZUVudGl0aWVzEiUKBXRhYmxlGAEgASgLMhYuc3RhbXAudjEuTG9jYXRlZFRhYmxlEhUKDXBhcnRpdGlvbl9rZXkYAiABKAkSJwoHY2hhbmdlcxgDIAMoCzIWLnN0YW1wLnYxLkVudGl0eUNoYW5nZSIlCg9DaGFuZ2VkRW50aXRpZXMSEgoKdGltZXN0YW1wcxgBIAMoEiJkCglHZXRFbnRpdHkSJQoFdGFibGUYASABKAsyFi5zdGFtcC52MS5Mb2NhdGVkVGFibGUSIAoDa2V5GAIgASgLMhMuc3RhbXAudjEuRW50aXR5S2V5Eg4KBnNlbGVjdBgDIAMoCSJ3CgpDb21wYXJpc29uEhAKCHByb3BlcnR5GAEgASgJEi4KCG9wZXJhdG9yGAIgASgOMhwuc3RhbXAudjEuQ29tcGFyaXNvbk9wZXJhdG9yEicKCGNvbnN0YW50GAMgASgLMhUuc3RhbXAudjEuRW50aXR5VmFsdWUibAoKRmlsdGVyVGVybRIqCgpjb21wYXJpc29uGAEgASgLMhQuc3RhbXAudjEuQ29tcGFyaXNvbkgAEioKCmNvbm5lY3RpdmUYAiABKA4yFC5zdGFtcC52MS5Db25uZWN0aXZlSABCBgoEa2luZCKmAQoNUXVlcnlFbnRpdGllcxIlCgV0YWJsZRgBIAEoCzIWLnN0YW1wLnYxLkxvY2F0ZWRUYWJsZRIkCgZmaWx0ZXIYAiADKAsyFC5zdGFtcC52MS5GaWx0ZXJUZXJtEg4KBnNlbGVjdBgDIAMoCRIiCgVhZnRlchgEIAEoCzITLnN0YW1wLnYxLkVudGl0eUtleRIUCgxlbnRpdGllc19tYXgYBSABKA0iiQEKCkVudGl0eVBhZ2USIgoIZW50aXRpZXMYASADKAsyEC5zdGFtcC52MS5FbnRpdHkSIQoEbGFzdBgCIAEoCzITLnN0YW1wLnYxLkVudGl0eUtleRIMCgRtb3JlGAMgASgIEhMKC3JhbmdlX2VuZGVkGAQgASgIEhEKCXJvd3NfcmVhZBgFIAEoDSrdAQoMRW50aXR5QWN0aW9uEh0KGUVOVElUWV9BQ1RJT05fVU5TUEVDSUZJRUQQABIYChRFTlRJVFlfQUNUSU9OX0lOU0VSVBABEhkKFUVOVElUWV9BQ1RJT05fUkVQTEFDRRACEhcKE0VOVElUWV9BQ1RJT05fTUVSR0UQAxIYChRFTlRJVFlfQUNUSU9OX0RFTEVURRAEEiMKH0VOVElUWV9BQ1RJT05fSU5TRVJUX09SX1JFUExBQ0UQBRIhCh1FTlRJVFlfQUNUSU9OX0lOU0VSVF9PUl9NRVJHRRAGKuEBChJDb21wYXJpc29uT3BlcmF0b3ISIwofQ09NUEFSSVNPTl9PUEVSQVRPUl9VTlNQRUNJRklFRBAAEhoKFkNPTVBBUklTT05fT1BFUkFUT1JfRVEQARIaChZDT01QQVJJU09OX09QRVJBVE9SX05FEAISGgoWQ09NUEFSSVNPTl9PUEVSQVRPUl9HVBADEhoKFkNPTVBBUklTT05fT1BFUkFUT1JfR0UQBBIaChZDT01QQVJJU09OX09QRVJBVE9SX0xUEAUSGgoWQ09NUEFSSVNPTl9PUEVSQVRPUl9MRRAGKmMKCkNvbm5lY3RpdmUSGgoWQ09OTkVDVElWRV9VTlNQRUNJRklFRBAAEhIKDkNPTk5FQ1RJVkVfQU5EEAESEQoNQ09OTkVDVElWRV9PUhACEhIKDkNPTk5FQ1RJVkVfTk9UEANiBnByb3RvMw");
+  fileDesc("ChdzdGFtcC92MS9lbnRpdGllcy5wcm90bxIIc3RhbXAudjEijwMKDlRhYmxlT3BlcmF0aW9uEi0KDGNyZWF0ZV90YWJsZRgBIAEoCzIVLnN0YW1wLnYxLkNyZWF0ZVRhYmxlSAASJwoJZ2V0X3RhYmxlGAIgASgLMhIuc3RhbXAudjEuR2V0VGFibGVIABIuCg1zZXRfdGFibGVfYWNsGAMgASgLMhUuc3RhbXAudjEuU2V0VGFibGVBY2xIABItCgxkZWxldGVfdGFibGUYBCABKAsyFS5zdGFtcC52MS5EZWxldGVUYWJsZUgAEisKC2xpc3RfdGFibGVzGAUgASgLMhQuc3RhbXAudjEuTGlzdFRhYmxlc0gAEjMKD2NoYW5nZV9lbnRpdGllcxgKIAEoCzIYLnN0YW1wLnYxLkNoYW5nZUVudGl0aWVzSAASKQoKZ2V0X2VudGl0eRgLIAEoCzITLnN0YW1wLnYxLkdldEVudGl0eUgAEjEKDnF1ZXJ5X2VudGl0aWVzGAwgASgLMhcuc3RhbXAudjEuUXVlcnlFbnRpdGllc0gAQgYKBGtpbmQi2gEKC1RhYmxlUmVzdWx0EiAKBXRhYmxlGAEgASgLMg8uc3RhbXAudjEuVGFibGVIABIlCgZ0YWJsZXMYAiABKAsyEy5zdGFtcC52MS5UYWJsZVBhZ2VIABIsCgdjaGFuZ2VkGAMgASgLMhkuc3RhbXAudjEuQ2hhbmdlZEVudGl0aWVzSAASIgoGZW50aXR5GAQgASgLMhAuc3RhbXAudjEuRW50aXR5SAASKAoIZW50aXRpZXMYBSABKAsyFC5zdGFtcC52MS5FbnRpdHlQYWdlSABCBgoEa2luZCItCgtDcmVhdGVUYWJsZRIPCgdhY2NvdW50GAEgASgJEg0KBXRhYmxlGAIgASgJIioKCEdldFRhYmxlEg8KB2FjY291bnQYASABKAkSDQoFdGFibGUYAiABKAkiZQoLU2V0VGFibGVBY2wSDwoHYWNjb3VudBgBIAEoCRINCgV0YWJsZRgCIAEoCRI2ChJzaWduZWRfaWRlbnRpZmllcnMYAyADKAsyGi5zdGFtcC52MS5TaWduZWRJZGVudGlmaWVyIi0KC0RlbGV0ZVRhYmxlEg8KB2FjY291bnQYASABKAkSDQoFdGFibGUYAiABKAkiZgoKTGlzdFRhYmxlcxIPCgdhY2NvdW50GAEgASgJEiQKBmZpbHRlchgCIAMoCzIULnN0YW1wLnYxLkZpbHRlclRlcm0SDQoFYWZ0ZXIYAyABKAkSEgoKdGFibGVzX21heBgEIAEoDSJiCgVUYWJsZRIMCgRuYW1lGAEgASgJEhMKC2luY2FybmF0aW9uGAIgASgEEjYKEnNpZ25lZF9pZGVudGlmaWVycxgDIAMoCzIaLnN0YW1wLnYxLlNpZ25lZElkZW50aWZpZXIicAoJVGFibGVQYWdlEh8KBnRhYmxlcxgBIAMoCzIPLnN0YW1wLnYxLlRhYmxlEgwKBGxhc3QYAiABKAkSDAoEbW9yZRgDIAEoCBITCgtyYW5nZV9lbmRlZBgEIAEoCBIRCglyb3dzX3JlYWQYBSABKA0iQwoMTG9jYXRlZFRhYmxlEg8KB2FjY291bnQYASABKAkSDQoFdGFibGUYAiABKAkSEwoLaW5jYXJuYXRpb24YAyABKAQiMwoJRW50aXR5S2V5EhUKDXBhcnRpdGlvbl9rZXkYASABKAkSDwoHcm93X2tleRgCIAEoCSJECg5FbnRpdHlQcm9wZXJ0eRIMCgRuYW1lGAEgASgJEiQKBXZhbHVlGAIgASgLMhUuc3RhbXAudjEuRW50aXR5VmFsdWUiowEKC0VudGl0eVZhbHVlEhEKB2Jvb2xlYW4YASABKAhIABIQCgZiaW5hcnkYAiABKAxIABIOCgR0ZXh0GAMgASgJSAASEwoJZGF0ZV90aW1lGAQgASgSSAASEAoGbnVtYmVyGAUgASgBSAASDgoEZ3VpZBgGIAEoDEgAEg8KBWludDMyGAcgASgRSAASDwoFaW50NjQYCCABKBJIAEIGCgRraW5kImsKBkVudGl0eRIgCgNrZXkYASABKAsyEy5zdGFtcC52MS5FbnRpdHlLZXkSEQoJdGltZXN0YW1wGAIgASgSEiwKCnByb3BlcnRpZXMYAyADKAsyGC5zdGFtcC52MS5FbnRpdHlQcm9wZXJ0eSKhAQoMRW50aXR5Q2hhbmdlEiYKBmFjdGlvbhgBIAEoDjIWLnN0YW1wLnYxLkVudGl0eUFjdGlvbhIPCgdyb3dfa2V5GAIgASgJEiwKCnByb3BlcnRpZXMYAyADKAsyGC5zdGFtcC52MS5FbnRpdHlQcm9wZXJ0eRIZCgxpZl90aW1lc3RhbXAYBCABKBJIAIgBAUIPCg1faWZfdGltZXN0YW1wIncKDkNoYW5nZUVudGl0aWVzEiUKBXRhYmxlGAEgASgLMhYuc3RhbXAudjEuTG9jYXRlZFRhYmxlEhUKDXBhcnRpdGlvbl9rZXkYAiABKAkSJwoHY2hhbmdlcxgDIAMoCzIWLnN0YW1wLnYxLkVudGl0eUNoYW5nZSIlCg9DaGFuZ2VkRW50aXRpZXMSEgoKdGltZXN0YW1wcxgBIAMoEiJkCglHZXRFbnRpdHkSJQoFdGFibGUYASABKAsyFi5zdGFtcC52MS5Mb2NhdGVkVGFibGUSIAoDa2V5GAIgASgLMhMuc3RhbXAudjEuRW50aXR5S2V5Eg4KBnNlbGVjdBgDIAMoCSJ3CgpDb21wYXJpc29uEhAKCHByb3BlcnR5GAEgASgJEi4KCG9wZXJhdG9yGAIgASgOMhwuc3RhbXAudjEuQ29tcGFyaXNvbk9wZXJhdG9yEicKCGNvbnN0YW50GAMgASgLMhUuc3RhbXAudjEuRW50aXR5VmFsdWUibAoKRmlsdGVyVGVybRIqCgpjb21wYXJpc29uGAEgASgLMhQuc3RhbXAudjEuQ29tcGFyaXNvbkgAEioKCmNvbm5lY3RpdmUYAiABKA4yFC5zdGFtcC52MS5Db25uZWN0aXZlSABCBgoEa2luZCKmAQoNUXVlcnlFbnRpdGllcxIlCgV0YWJsZRgBIAEoCzIWLnN0YW1wLnYxLkxvY2F0ZWRUYWJsZRIkCgZmaWx0ZXIYAiADKAsyFC5zdGFtcC52MS5GaWx0ZXJUZXJtEg4KBnNlbGVjdBgDIAMoCRIiCgVhZnRlchgEIAEoCzITLnN0YW1wLnYxLkVudGl0eUtleRIUCgxlbnRpdGllc19tYXgYBSABKA0iiQEKCkVudGl0eVBhZ2USIgoIZW50aXRpZXMYASADKAsyEC5zdGFtcC52MS5FbnRpdHkSIQoEbGFzdBgCIAEoCzITLnN0YW1wLnYxLkVudGl0eUtleRIMCgRtb3JlGAMgASgIEhMKC3JhbmdlX2VuZGVkGAQgASgIEhEKCXJvd3NfcmVhZBgFIAEoDSrdAQoMRW50aXR5QWN0aW9uEh0KGUVOVElUWV9BQ1RJT05fVU5TUEVDSUZJRUQQABIYChRFTlRJVFlfQUNUSU9OX0lOU0VSVBABEhkKFUVOVElUWV9BQ1RJT05fUkVQTEFDRRACEhcKE0VOVElUWV9BQ1RJT05fTUVSR0UQAxIYChRFTlRJVFlfQUNUSU9OX0RFTEVURRAEEiMKH0VOVElUWV9BQ1RJT05fSU5TRVJUX09SX1JFUExBQ0UQBRIhCh1FTlRJVFlfQUNUSU9OX0lOU0VSVF9PUl9NRVJHRRAGKuEBChJDb21wYXJpc29uT3BlcmF0b3ISIwofQ09NUEFSSVNPTl9PUEVSQVRPUl9VTlNQRUNJRklFRBAAEhoKFkNPTVBBUklTT05fT1BFUkFUT1JfRVEQARIaChZDT01QQVJJU09OX09QRVJBVE9SX05FEAISGgoWQ09NUEFSSVNPTl9PUEVSQVRPUl9HVBADEhoKFkNPTVBBUklTT05fT1BFUkFUT1JfR0UQBBIaChZDT01QQVJJU09OX09QRVJBVE9SX0xUEAUSGgoWQ09NUEFSSVNPTl9PUEVSQVRPUl9MRRAGKmMKCkNvbm5lY3RpdmUSGgoWQ09OTkVDVElWRV9VTlNQRUNJRklFRBAAEhIKDkNPTk5FQ1RJVkVfQU5EEAESEQoNQ09OTkVDVElWRV9PUhACEhIKDkNPTk5FQ1RJVkVfTk9UEANiBnByb3RvMw", [file_stamp_v1_common]);
 
 /**
  * Operations on tables and entities. All of them are in the Entity table.
@@ -187,9 +189,9 @@ export type SetTableAcl = Message<"stamp.v1.SetTableAcl"> & {
   table: string;
 
   /**
-   * @generated from field: repeated stamp.v1.StoredPolicy policies = 3;
+   * @generated from field: repeated stamp.v1.SignedIdentifier signed_identifiers = 3;
    */
-  policies: StoredPolicy[];
+  signedIdentifiers: SignedIdentifier[];
 };
 
 /**
@@ -198,40 +200,6 @@ export type SetTableAcl = Message<"stamp.v1.SetTableAcl"> & {
  */
 export const SetTableAclSchema: GenMessage<SetTableAcl> = /*@__PURE__*/
   messageDesc(file_stamp_v1_entities, 4);
-
-/**
- * A stored access policy. Texts as the client wrote them; empty: left out.
- *
- * @generated from message stamp.v1.StoredPolicy
- */
-export type StoredPolicy = Message<"stamp.v1.StoredPolicy"> & {
-  /**
-   * @generated from field: string id = 1;
-   */
-  id: string;
-
-  /**
-   * @generated from field: string starts = 2;
-   */
-  starts: string;
-
-  /**
-   * @generated from field: string expires = 3;
-   */
-  expires: string;
-
-  /**
-   * @generated from field: string permissions = 4;
-   */
-  permissions: string;
-};
-
-/**
- * Describes the message stamp.v1.StoredPolicy.
- * Use `create(StoredPolicySchema)` to create a new message.
- */
-export const StoredPolicySchema: GenMessage<StoredPolicy> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_entities, 5);
 
 /**
  * @generated from message stamp.v1.DeleteTable
@@ -253,7 +221,7 @@ export type DeleteTable = Message<"stamp.v1.DeleteTable"> & {
  * Use `create(DeleteTableSchema)` to create a new message.
  */
 export const DeleteTableSchema: GenMessage<DeleteTable> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_entities, 6);
+  messageDesc(file_stamp_v1_entities, 5);
 
 /**
  * @generated from message stamp.v1.ListTables
@@ -289,7 +257,7 @@ export type ListTables = Message<"stamp.v1.ListTables"> & {
  * Use `create(ListTablesSchema)` to create a new message.
  */
 export const ListTablesSchema: GenMessage<ListTables> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_entities, 7);
+  messageDesc(file_stamp_v1_entities, 6);
 
 /**
  * @generated from message stamp.v1.Table
@@ -308,9 +276,9 @@ export type Table = Message<"stamp.v1.Table"> & {
   incarnation: bigint;
 
   /**
-   * @generated from field: repeated stamp.v1.StoredPolicy policies = 3;
+   * @generated from field: repeated stamp.v1.SignedIdentifier signed_identifiers = 3;
    */
-  policies: StoredPolicy[];
+  signedIdentifiers: SignedIdentifier[];
 };
 
 /**
@@ -318,7 +286,7 @@ export type Table = Message<"stamp.v1.Table"> & {
  * Use `create(TableSchema)` to create a new message.
  */
 export const TableSchema: GenMessage<Table> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_entities, 8);
+  messageDesc(file_stamp_v1_entities, 7);
 
 /**
  * @generated from message stamp.v1.TablePage
@@ -359,7 +327,7 @@ export type TablePage = Message<"stamp.v1.TablePage"> & {
  * Use `create(TablePageSchema)` to create a new message.
  */
 export const TablePageSchema: GenMessage<TablePage> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_entities, 9);
+  messageDesc(file_stamp_v1_entities, 8);
 
 /**
  * With the incarnation of the table's row, as a read said that was sent after the request arrived.
@@ -388,7 +356,7 @@ export type LocatedTable = Message<"stamp.v1.LocatedTable"> & {
  * Use `create(LocatedTableSchema)` to create a new message.
  */
 export const LocatedTableSchema: GenMessage<LocatedTable> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_entities, 10);
+  messageDesc(file_stamp_v1_entities, 9);
 
 /**
  * @generated from message stamp.v1.EntityKey
@@ -410,7 +378,7 @@ export type EntityKey = Message<"stamp.v1.EntityKey"> & {
  * Use `create(EntityKeySchema)` to create a new message.
  */
 export const EntityKeySchema: GenMessage<EntityKey> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_entities, 11);
+  messageDesc(file_stamp_v1_entities, 10);
 
 /**
  * @generated from message stamp.v1.EntityProperty
@@ -432,7 +400,7 @@ export type EntityProperty = Message<"stamp.v1.EntityProperty"> & {
  * Use `create(EntityPropertySchema)` to create a new message.
  */
 export const EntityPropertySchema: GenMessage<EntityProperty> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_entities, 12);
+  messageDesc(file_stamp_v1_entities, 11);
 
 /**
  * @generated from message stamp.v1.EntityValue
@@ -501,7 +469,7 @@ export type EntityValue = Message<"stamp.v1.EntityValue"> & {
  * Use `create(EntityValueSchema)` to create a new message.
  */
 export const EntityValueSchema: GenMessage<EntityValue> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_entities, 13);
+  messageDesc(file_stamp_v1_entities, 12);
 
 /**
  * @generated from message stamp.v1.Entity
@@ -530,7 +498,7 @@ export type Entity = Message<"stamp.v1.Entity"> & {
  * Use `create(EntitySchema)` to create a new message.
  */
 export const EntitySchema: GenMessage<Entity> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_entities, 14);
+  messageDesc(file_stamp_v1_entities, 13);
 
 /**
  * @generated from message stamp.v1.EntityChange
@@ -564,7 +532,7 @@ export type EntityChange = Message<"stamp.v1.EntityChange"> & {
  * Use `create(EntityChangeSchema)` to create a new message.
  */
 export const EntityChangeSchema: GenMessage<EntityChange> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_entities, 15);
+  messageDesc(file_stamp_v1_entities, 14);
 
 /**
  * All or nothing, in one PartitionKey, each RowKey once; at most 100.
@@ -593,7 +561,7 @@ export type ChangeEntities = Message<"stamp.v1.ChangeEntities"> & {
  * Use `create(ChangeEntitiesSchema)` to create a new message.
  */
 export const ChangeEntitiesSchema: GenMessage<ChangeEntities> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_entities, 16);
+  messageDesc(file_stamp_v1_entities, 15);
 
 /**
  * @generated from message stamp.v1.ChangedEntities
@@ -612,7 +580,7 @@ export type ChangedEntities = Message<"stamp.v1.ChangedEntities"> & {
  * Use `create(ChangedEntitiesSchema)` to create a new message.
  */
 export const ChangedEntitiesSchema: GenMessage<ChangedEntities> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_entities, 17);
+  messageDesc(file_stamp_v1_entities, 16);
 
 /**
  * @generated from message stamp.v1.GetEntity
@@ -641,7 +609,7 @@ export type GetEntity = Message<"stamp.v1.GetEntity"> & {
  * Use `create(GetEntitySchema)` to create a new message.
  */
 export const GetEntitySchema: GenMessage<GetEntity> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_entities, 18);
+  messageDesc(file_stamp_v1_entities, 17);
 
 /**
  * @generated from message stamp.v1.Comparison
@@ -668,7 +636,7 @@ export type Comparison = Message<"stamp.v1.Comparison"> & {
  * Use `create(ComparisonSchema)` to create a new message.
  */
 export const ComparisonSchema: GenMessage<Comparison> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_entities, 19);
+  messageDesc(file_stamp_v1_entities, 18);
 
 /**
  * Filters are in postfix order; at most 128 terms.
@@ -699,7 +667,7 @@ export type FilterTerm = Message<"stamp.v1.FilterTerm"> & {
  * Use `create(FilterTermSchema)` to create a new message.
  */
 export const FilterTermSchema: GenMessage<FilterTerm> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_entities, 20);
+  messageDesc(file_stamp_v1_entities, 19);
 
 /**
  * @generated from message stamp.v1.QueryEntities
@@ -740,7 +708,7 @@ export type QueryEntities = Message<"stamp.v1.QueryEntities"> & {
  * Use `create(QueryEntitiesSchema)` to create a new message.
  */
 export const QueryEntitiesSchema: GenMessage<QueryEntities> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_entities, 21);
+  messageDesc(file_stamp_v1_entities, 20);
 
 /**
  * @generated from message stamp.v1.EntityPage
@@ -783,7 +751,7 @@ export type EntityPage = Message<"stamp.v1.EntityPage"> & {
  * Use `create(EntityPageSchema)` to create a new message.
  */
 export const EntityPageSchema: GenMessage<EntityPage> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_entities, 22);
+  messageDesc(file_stamp_v1_entities, 21);
 
 /**
  * @generated from enum stamp.v1.EntityAction

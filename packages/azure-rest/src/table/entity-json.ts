@@ -1,0 +1,244 @@
+/**
+ * Entities in OData JSON ("Payload format for Table service operations"): what a request brings, and what answers show with no, minimal
+ * or full metadata.
+ */
+import { fromBase64, toBase64 } from "../base64.ts";
+import { type Parsed, parsed, rejected } from "../rest-error.ts";
+import {
+  doubleJson,
+  type EdmProperty,
+  type EdmType,
+  type EdmValue,
+  edmNames,
+  edmTypes,
+  entityEtag,
+  formatDateTime,
+  formatGuid,
+  parseDateTime,
+  parseDouble,
+  parseGuid,
+  parseInt32,
+  parseInt64,
+} from "./edm.ts";
+import { type FlatObject, type JsonScalar, readFlatObject } from "./json-reader.ts";
+import { checkKey, checkPropertyName } from "./names.ts";
+
+/** Of one string or binary property; strings are counted in UTF-16. */
+export const propertyBytesMax: number = 64 * 1024;
+
+export interface EntityBody {
+  readonly partitionKey?: string;
+  readonly rowKey?: string;
+  /** Without those that were null: they are not kept, and a merge leaves what is there. */
+  readonly properties: readonly EdmProperty[];
+}
+
+const typeSuffix = "@odata.type";
+
+export function parseEntity(text: string): Parsed<EntityBody> {
+  const read = readObject(text);
+  if (!read.ok) return read;
+  const types = new Map<string, string>();
+  const values = new Map<string, JsonScalar>();
+  for (const [name, value] of read.value) {
+    const into = name.endsWith(typeSuffix) ? types : values;
+    const of = into === types ? name.slice(0, -typeSuffix.length) : name;
+    if (into.has(of)) return rejected("DuplicatePropertiesSpecified", { PropertyName: of.toWellFormed() });
+    if (into === values) values.set(of, value);
+    else if (value.kind === "string") types.set(of, value.value);
+    else return invalidInput(`${name} is not a text.`);
+  }
+  const keys: { partitionKey?: string; rowKey?: string } = {};
+  const properties: EdmProperty[] = [];
+  for (const [name, value] of values) {
+    // Annotations, and what the service itself writes.
+    if (name.startsWith("odata.") || name.includes("@odata.") || name === "Timestamp") continue;
+    if (name === "PartitionKey" || name === "RowKey") {
+      if (value.kind === "null") continue;
+      if (value.kind !== "string" || (types.get(name) ?? edmNames.string) !== edmNames.string)
+        return rejected("PrimaryKeyPropertyIsInvalidType");
+      const key = checkKey(name, value.value);
+      if (!key.ok) return key;
+      keys[name === "PartitionKey" ? "partitionKey" : "rowKey"] = key.value;
+      continue;
+    }
+    const known = checkPropertyName(name);
+    if (!known.ok) return known;
+    if (value.kind === "null") continue;
+    const typed = typedValue(name, value, types.get(name));
+    if (!typed.ok) return typed;
+    properties.push({ name, ...typed.value });
+  }
+  return parsed({ ...keys, properties });
+}
+
+/** Of the body of Create Table. */
+export function parseTableName(text: string): Parsed<string> {
+  const read = readObject(text);
+  if (!read.ok) return read;
+  const value = read.value.find(([name]) => name === "TableName")?.[1];
+  if (value?.kind !== "string") return rejected("PropertiesNeedValue", { PropertyName: "TableName" });
+  return parsed(value.value);
+}
+
+function readObject(text: string): Parsed<FlatObject> {
+  const read = readFlatObject(text);
+  return read.ok ? parsed(read.entries) : invalidInput(read.reason);
+}
+
+const invalidInput = (reason: string) => rejected("InvalidInput", { Reason: reason });
+
+function typedValue(name: string, value: JsonScalar, annotation: string | undefined): Parsed<EdmValue> {
+  const type = annotation === undefined ? impliedType(value) : edmTypes.get(annotation);
+  if (type === undefined) return invalidInput(`${name}: ${annotation} is not a type of this service.`);
+  const result = valueAs(type, value);
+  if (result === "range") return rejected("OutOfRangeInput", { PropertyName: name });
+  if (result === undefined) return rejected("InvalidValueType", { PropertyName: name });
+  const bytes = typeof result === "string" ? result.length * 2 : result instanceof Uint8Array ? result.length : 0;
+  if (bytes > propertyBytesMax) return rejected("PropertyValueTooLarge", { PropertyName: name });
+  return parsed({ type, value: result });
+}
+
+/** Without an annotation: a number without point and exponent is an Int32, if it fits. */
+function impliedType(value: JsonScalar): EdmType {
+  if (value.kind === "boolean") return "bool";
+  if (value.kind !== "number") return "string";
+  return parseInt32(value.text) === undefined ? "double" : "int32";
+}
+
+function valueAs(type: EdmType, scalar: JsonScalar): EdmValue["value"] | "range" | undefined {
+  const text = scalar.kind === "string" ? scalar.value : scalar.kind === "number" ? scalar.text : undefined;
+  switch (type) {
+    case "bool":
+      if (scalar.kind === "boolean") return scalar.value;
+      return text === "true" || text === "false" ? text === "true" : undefined;
+    case "string":
+      return scalar.kind === "string" && scalar.value.isWellFormed() ? scalar.value : undefined;
+    case "int32":
+      return text === undefined ? undefined : parseInt32(text);
+    case "int64":
+      return text === undefined ? undefined : parseInt64(text);
+    case "double":
+      return text === undefined ? undefined : parseDouble(text);
+    case "binary":
+      return scalar.kind === "string" ? fromBase64(scalar.value) : undefined;
+    case "GUID":
+      return scalar.kind === "string" ? parseGuid(scalar.value) : undefined;
+    case "DateTime":
+      return scalar.kind === "string" ? parseDateTime(scalar.value) : undefined;
+  }
+}
+
+export type MetadataLevel = "none" | "minimal" | "full";
+
+export interface ShownEntity {
+  readonly partitionKey: string;
+  readonly rowKey: string;
+  readonly timestamp: bigint;
+  readonly properties: readonly EdmProperty[];
+}
+
+/** How an answer is written. */
+export interface JsonForm {
+  readonly metadata: MetadataLevel;
+  /** `http://host/account/`, with the slash. */
+  readonly endpoint: string;
+  readonly account: string;
+}
+
+const quoted = (text: string): string => JSON.stringify(text);
+
+/** A key in a URL. */
+const urlKey = (key: string): string => encodeURIComponent(key.replaceAll("'", "''"));
+
+/** `table(PartitionKey='…',RowKey='…')` */
+export const entityPath = (table: string, { partitionKey, rowKey }: Pick<ShownEntity, "partitionKey" | "rowKey">): string =>
+  `${table}(PartitionKey='${urlKey(partitionKey)}',RowKey='${urlKey(rowKey)}')`;
+
+export const tablePath = (table: string): string => `Tables('${table}')`;
+
+const metadataUrl = (form: JsonForm, of: string): string => `"odata.metadata":${quoted(`${form.endpoint}$metadata#${of}`)}`;
+
+export function entityJson(form: JsonForm, table: string, entity: ShownEntity, select: readonly string[]): string {
+  const head = form.metadata === "none" ? [] : [metadataUrl(form, `${table}/@Element`)];
+  return `{${[...head, ...entityParts(form, table, entity, select)].join(",")}}`;
+}
+
+export function entitiesJson(form: JsonForm, table: string, entities: readonly ShownEntity[], select: readonly string[]): string {
+  const head = form.metadata === "none" ? "" : `${metadataUrl(form, table)},`;
+  const list = entities.map((entity) => `{${entityParts(form, table, entity, select).join(",")}}`);
+  return `{${head}"value":[${list.join(",")}]}`;
+}
+
+function entityParts(form: JsonForm, table: string, entity: ShownEntity, select: readonly string[]): string[] {
+  const parts: string[] = [];
+  if (form.metadata === "full") {
+    const path = entityPath(table, entity);
+    parts.push(`"odata.type":${quoted(`${form.account}.${table}`)}`, `"odata.id":${quoted(form.endpoint + path)}`);
+    parts.push(`"odata.etag":${quoted(entityEtag(entity.timestamp))}`, `"odata.editLink":${quoted(path)}`);
+  } else if (form.metadata === "minimal") {
+    parts.push(`"odata.etag":${quoted(entityEtag(entity.timestamp))}`);
+  }
+  const wanted = select.length === 0 ? undefined : new Set(select);
+  const shows = (name: string): boolean => wanted === undefined || wanted.has(name);
+  if (shows("PartitionKey")) parts.push(`"PartitionKey":${quoted(entity.partitionKey)}`);
+  if (shows("RowKey")) parts.push(`"RowKey":${quoted(entity.rowKey)}`);
+  if (shows("Timestamp")) {
+    if (form.metadata === "full") parts.push(`"Timestamp${typeSuffix}":"Edm.DateTime"`);
+    parts.push(`"Timestamp":"${formatDateTime(entity.timestamp)}"`);
+  }
+  for (const property of entity.properties) {
+    if (form.metadata !== "none" && annotated(property)) parts.push(`${quoted(property.name + typeSuffix)}:"${edmNames[property.type]}"`);
+    parts.push(`${quoted(property.name)}:${valueJson(property)}`);
+  }
+  // What was asked for and is not there is shown as null.
+  const held = new Set(["PartitionKey", "RowKey", "Timestamp", ...entity.properties.map(({ name }) => name)]);
+  for (const name of wanted ?? []) if (!held.has(name)) parts.push(`${quoted(name)}:null`);
+  return parts;
+}
+
+/** What its JSON does not show already. */
+const annotated = ({ type, value }: EdmValue): boolean =>
+  type === "binary" || type === "DateTime" || type === "GUID" || type === "int64" || (type === "double" && !Number.isFinite(value));
+
+function valueJson({ type, value }: EdmValue): string {
+  switch (type) {
+    case "string":
+      return quoted(value as string);
+    case "int64":
+      return `"${value}"`;
+    case "double":
+      return doubleJson(value as number);
+    case "DateTime":
+      return `"${formatDateTime(value as bigint)}"`;
+    case "GUID":
+      return `"${formatGuid(value as Uint8Array)}"`;
+    case "binary":
+      return `"${toBase64(value as Uint8Array)}"`;
+    case "bool":
+    case "int32":
+      return String(value);
+  }
+}
+
+export function tableJson(form: JsonForm, table: string): string {
+  const head = form.metadata === "none" ? [] : [metadataUrl(form, "Tables/@Element")];
+  return `{${[...head, ...tableParts(form, table)].join(",")}}`;
+}
+
+export function tablesJson(form: JsonForm, tables: readonly string[]): string {
+  const head = form.metadata === "none" ? "" : `${metadataUrl(form, "Tables")},`;
+  return `{${head}"value":[${tables.map((table) => `{${tableParts(form, table).join(",")}}`).join(",")}]}`;
+}
+
+function tableParts(form: JsonForm, table: string): string[] {
+  const name = `"TableName":${quoted(table)}`;
+  if (form.metadata !== "full") return [name];
+  const path = tablePath(table);
+  return [
+    `"odata.type":${quoted(`${form.account}.Tables`)}`,
+    `"odata.id":${quoted(form.endpoint + path)}`,
+    `"odata.editLink":${quoted(path)}`,
+    name,
+  ];
+}
