@@ -145,6 +145,7 @@ export async function startScriptedStamp(options: ScriptedOptions = {}): Promise
         rows.set(range.rangeId, held);
         return ok(engineOf(held, data));
       },
+      handOver: async () => notScripted,
     }),
   );
 
@@ -156,6 +157,7 @@ export async function startScriptedStamp(options: ScriptedOptions = {}): Promise
   const map = await loadAll(tester, ranges, leader);
   await tester.transport.serve("pm", [
     served(PartitionManager, {
+      ...unused(PartitionManager),
       getMap: async ({ knownVersion, waitMs }) => {
         if (knownVersion >= 1n) await new Promise((resolve) => setTimeout(resolve, Math.min(waitMs, 500)));
         return ok({ version: 1n, ranges: map });
@@ -273,6 +275,9 @@ function engineOf(rows: MemoryRows, data: MemoryData) {
     appendData: async (payload: Uint8Array) => ok({ extentId: data.append(payload), offsetBytes: 0, lengthBytes: payload.length }),
     mayReferTo: (place: { extentId: number }) => data.extents.has(place.extentId),
     facts: { sequence: 0, memoryTableBytes: 0, checkpointCount: 0, checkpointBytes: 0 },
+    checkpoint: async () => ok(),
+    leaveTo: async () => notScripted,
+    keySamples: () => [],
     close: async () => {},
   };
 }
@@ -292,6 +297,8 @@ async function readOf(
   const offset = fromWire(request.offsetBytes);
   return ok({ payload: bytes.subarray(offset, offset + request.lengthBytes) });
 }
+
+const notScripted = refused("unimplemented", "unknownMethod", "ranges of this stamp are never split or merged");
 
 /** Handlers that nobody should call. */
 // biome-ignore lint/suspicious/noExplicitAny: one refusal for methods of every type.

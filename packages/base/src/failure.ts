@@ -65,6 +65,8 @@ export type FailureReason =
   // partitions and objects
   | "wrongPartition"
   | "partitionLoading"
+  | "noSplitKey"
+  | "rangeChanging"
   | "leaseLost"
   | "badPlace"
   | "throttled"

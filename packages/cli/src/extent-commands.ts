@@ -3,8 +3,8 @@ import type { StampInspector } from "@stamp/cluster";
 import { ExtentNode, ReplicaState } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError, exitCodes } from "./context.ts";
-import { inspect, make, type Transport, tell, wantsJson } from "./lists.ts";
 import { bytesText, table, toJson } from "./print.ts";
+import { inspect, make, type Transport, tell, wantsJson } from "./running.ts";
 import { extentTable, nameIn } from "./status.ts";
 
 const sealTimeoutMs = 30_000;

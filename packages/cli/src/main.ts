@@ -5,8 +5,8 @@ import { addConfig } from "./config-show.ts";
 import { CommandError, exitCodes } from "./context.ts";
 import { addDrill } from "./drill-command.ts";
 import { addExtent } from "./extent-commands.ts";
-import { addLists } from "./lists.ts";
 import { addNode } from "./node-commands.ts";
+import { addPartition } from "./partition-command.ts";
 import { addScrub } from "./scrub-command.ts";
 import { addStatus } from "./status.ts";
 import { addStream } from "./stream-commands.ts";
@@ -27,10 +27,10 @@ Exit codes: 0 done, 1 failed, 2 wrong command line or configuration, 3 not runni
 
 addUp(program);
 addStatus(program);
-addLists(program);
 addStream(program);
 addExtent(program);
 addNode(program);
+addPartition(program);
 addConfig(program);
 addScrub(program);
 addDrill(program);

@@ -3,8 +3,8 @@ import type { StampInspector } from "@stamp/cluster";
 import { NodeDuty, type NodeInfo, type RepairStatus } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError } from "./context.ts";
-import { inspect, make, tell } from "./lists.ts";
 import { bytesText } from "./print.ts";
+import { inspect, make, tell } from "./running.ts";
 import { nodeTable } from "./status.ts";
 
 const pollMs = 500;

@@ -2,8 +2,8 @@
 import { Status } from "@stamp/wire";
 import type { Command } from "commander";
 import { withConfig } from "./context.ts";
-import { inspect, wantsJson } from "./lists.ts";
 import { bytesText, table, toJson } from "./print.ts";
+import { inspect, wantsJson } from "./running.ts";
 
 interface ScrubFacts {
   readonly enabled?: boolean;

@@ -70,7 +70,7 @@ export function rangeTable(view: Pick<StampView, "ranges">): string {
       range.rangeVersion,
       range.ownerEpoch,
       range.server === "" ? "-" : range.server,
-      range.server === "" ? "unassigned" : range.loaded ? "served" : "loading",
+      range.change !== "" ? range.change : range.server === "" ? "unassigned" : range.loaded ? "served" : "loading",
     ]),
   );
 }

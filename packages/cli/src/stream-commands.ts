@@ -6,8 +6,8 @@ import { MultiModifyRequestSchema, type StreamStat } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError, exitCodes } from "./context.ts";
 import { extentNumber } from "./extent-commands.ts";
-import { inspect, make, tell } from "./lists.ts";
 import { bytesText, table } from "./print.ts";
+import { inspect, make, tell } from "./running.ts";
 import { streamTable } from "./status.ts";
 
 const sealTimeoutMs = 30_000;

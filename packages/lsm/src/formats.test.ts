@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
-import { type Outcome, unwrap, utf8 } from "@stamp/base";
+import { type Outcome, toHex, unwrap, utf8 } from "@stamp/base";
 import { NodeDigest } from "@stamp/ports-node";
 import fc from "fast-check";
 import {
@@ -15,6 +15,7 @@ import {
   decodeState,
   encodeCommit,
   encodeState,
+  joinedState,
   type PartitionState,
   writesBytes,
 } from "./index.ts";
@@ -54,6 +55,17 @@ const state: PartitionState = {
   nextCheckpointId: 6,
 };
 
+/** As it is left to the heirs of a merge. */
+const leftState: PartitionState = {
+  ...joinedState(
+    state,
+    { low: utf8("a"), high: utf8("m") },
+    { ...state, checkpointedSequence: 900, lastTicket: 10 },
+    { low: utf8("m"), high: new Uint8Array(0) },
+  ),
+  heirs: ["blob-e9"],
+};
+
 function checkpoint(): { block: Uint8Array; index: Uint8Array } {
   const writer = new CheckpointWriter(crc32c);
   for (let i = 0; i < 40; i++)
@@ -87,7 +99,8 @@ const formats: readonly {
   { name: "checkpoint/v1/data-block.bin", encoded: () => checkpoint().block, decode: (bytes) => decodeBlock(bytes, crc32c) },
   { name: "checkpoint/v1/index.bin", encoded: () => checkpoint().index, decode: (bytes) => decodeIndex(bytes, crc32c) },
   { name: "commit-log/v1/record.bin", encoded: () => encodeCommit(commit, crc32c), decode: (bytes) => decodeCommit(bytes, crc32c) },
-  { name: "partition-metadata/v1/state.bin", encoded: () => encodeState(state, crc32c), decode: (bytes) => decodeState(bytes, crc32c) },
+  { name: "partition-metadata/v2/state.bin", encoded: () => encodeState(state, crc32c), decode: (bytes) => decodeState(bytes, crc32c) },
+  { name: "partition-metadata/v2/left.bin", encoded: () => encodeState(leftState, crc32c), decode: (bytes) => decodeState(bytes, crc32c) },
 ];
 
 for (const format of formats) {
@@ -107,6 +120,20 @@ for (const format of formats) {
     }
   });
 }
+
+test("partition states: those of version 1 are read as they were; a joined one has what both had, each of its keys only", () => {
+  const older = readFileSync(join(goldenFolder, "partition-metadata/v1/state.bin"));
+  assert.deepEqual(unwrap(decodeState(older, crc32c)), state);
+  assert.deepEqual(
+    leftState.checkpoints.map(({ id, bounds }) => [id, bounds]),
+    [
+      [5, { low: toHex(utf8("a")), high: toHex(utf8("m")) }],
+      [11, { low: toHex(utf8("m")), high: "" }],
+    ],
+  );
+  const { checkpointedSequence, lastTicket, nextCheckpointId } = leftState;
+  assert.deepEqual([checkpointedSequence, lastTicket, nextCheckpointId], [900, 702, 12]);
+});
 
 test("golden checkpoint: what the frozen block and index hold", () => {
   const { block, index } = checkpoint();

@@ -1,4 +1,3 @@
-// Being written by the lead (09:08): see packages/lsm/NOTE-TO-H5.md.
 export * from "./checkpoint.ts";
 export * from "./commit-record.ts";
 export * from "./entry.ts";

@@ -26,7 +26,7 @@ export type {
 export { planOf } from "./planning.ts";
 export * from "./queues/operation.ts";
 export { isPipelined, lockKeysOf, type Routable, type Route, routeOf } from "./routing.ts";
-export { decodeKey, encodeKey, type KeyComponent, type KeyElement } from "./rows/key.ts";
+export { decodeKey, encodeKey, type KeyComponent, type KeyElement, partitionStart } from "./rows/key.ts";
 export * from "./rows/row.ts";
 export * from "./rows/schemas.ts";
 export { decodeSignedIdentifiers, encodeSignedIdentifiers, type SignedIdentifier } from "./signed-identifiers.ts";

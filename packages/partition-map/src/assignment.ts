@@ -34,16 +34,18 @@ export type Progress =
   | { readonly kind: "busy" }
   /** The server said that it serves it. */
   | { readonly kind: "loaded" }
-  /** To be taken from its server: its Closed is awaited. */
-  | { readonly kind: "closing" }
+  /** To be taken from its server: its Closed is awaited. `to`: the server that is to have it, when it is there. */
+  | { readonly kind: "closing"; readonly to?: string }
   /** The server said Closed, or that this owner epoch is dead at it. */
-  | { readonly kind: "closed" };
+  | { readonly kind: "closed"; readonly to?: string };
 
 export type Step =
   | { readonly kind: "assign"; readonly range: Range; readonly to: ServerLease }
   | { readonly kind: "load"; readonly range: Range }
-  | { readonly kind: "close"; readonly range: Range }
-  | { readonly kind: "refuse"; readonly server: string; readonly leaseEpoch: number };
+  | { readonly kind: "close"; readonly range: Range; readonly to?: string }
+  | { readonly kind: "refuse"; readonly server: string; readonly leaseEpoch: number }
+  /** A split or merge that nobody carries out: given up here, or left by an earlier leader. */
+  | { readonly kind: "resolve"; readonly range: Range };
 
 export interface AssignmentState {
   readonly ranges: readonly Range[];
@@ -69,10 +71,19 @@ export function nextSteps(state: AssignmentState): Step[] {
   const steps: Step[] = [];
   const counts = loadOf(state);
   const given = new Set<string>();
+  const resolved = new Set<string>();
   for (const range of state.ranges) {
     const progress = state.progress.get(range.rangeId) ?? { kind: "idle" };
+    if (range.reshape !== undefined) {
+      // Whose streams its rows are in is not known before this is over.
+      if (progress.kind !== "busy" && !resolved.has(range.rangeId)) {
+        steps.push({ kind: "resolve", range });
+        if (range.reshape.kind === "merge") for (const id of range.reshape.parents) resolved.add(id);
+      }
+      continue;
+    }
     if (mayReassign(state, range, progress)) {
-      const to = chooseServer(state, range, counts);
+      const to = chooseServer(state, range, counts, "to" in progress ? progress.to : undefined);
       if (!to) continue;
       counts.set(to.server, (counts.get(to.server) ?? 0) + 1);
       steps.push({ kind: "assign", range, to });
@@ -87,7 +98,7 @@ export function nextSteps(state: AssignmentState): Step[] {
       continue;
     }
     if (progress.kind === "idle") steps.push({ kind: "load", range });
-    if (progress.kind === "closing") steps.push({ kind: "close", range });
+    if (progress.kind === "closing") steps.push({ kind: "close", range, ...(progress.to === undefined ? {} : { to: progress.to }) });
   }
   return steps;
 }
@@ -114,11 +125,23 @@ function loadOf(state: AssignmentState): Map<string, number> {
  * The same server under its new lease when it is there again (its ranges were spread already); else the one that serves least, by name
  * among equals.
  */
-function chooseServer(state: AssignmentState, range: Range, counts: ReadonlyMap<string, number>): ServerLease | undefined {
+function chooseServer(
+  state: AssignmentState,
+  range: Range,
+  counts: ReadonlyMap<string, number>,
+  wanted: string | undefined,
+): ServerLease | undefined {
   const live = state.leases.filter((lease) => isLive(lease) && !state.unreachable.has(lease.server));
+  const asked = live.find((lease) => lease.server === wanted);
+  if (asked) return asked;
   const same = live.find((lease) => lease.server === range.server && lease.leaseEpoch > range.leaseEpoch);
   if (same) return same;
   return live.sort((a, b) => (counts.get(a.server) ?? 0) - (counts.get(b.server) ?? 0) || (a.server < b.server ? -1 : 1))[0];
+}
+
+export function leastLoaded(state: AssignmentState, besides: string): string | undefined {
+  const counts = [...loadOf(state)].filter(([server]) => server !== besides && !state.unreachable.has(server));
+  return counts.sort((a, b) => a[1] - b[1] || (a[0] < b[0] ? -1 : 1))[0]?.[0];
 }
 
 /** Moved first: what is asked least. */

@@ -2,4 +2,5 @@ export * from "./assignment.ts";
 export * from "./map-row.ts";
 export * from "./range.ts";
 export * from "./range-map.ts";
+export * from "./reshape.ts";
 export * from "./server-rules.ts";

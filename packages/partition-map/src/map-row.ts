@@ -2,9 +2,10 @@
  * A row of the Partition Map table: key (table, low key), value the range. Format: docs/formats/partition-map.md, in the row and key
  * codecs of the object tables.
  */
-import { emptyBytes, type Failed, type Outcome, ok, refused } from "@stamp/base";
+import { emptyBytes, type Failed, fromHex, type Outcome, ok, refused, toHex } from "@stamp/base";
 import { decodeKey, decodeRow, encodeKey, encodeRow, isObjectTable, type Property, type PropertyType } from "@stamp/objects";
 import type { Range } from "./range.ts";
+import type { Child, Reshape } from "./reshape.ts";
 
 const property = <T extends PropertyType>(id: number, type: T): Property<T> => ({ id, type });
 
@@ -21,6 +22,8 @@ export const partitionMapSchema: {
   readonly serverAddress: Property<"string">;
   readonly leaseEpoch: Property<"int64">;
   readonly loaded: Property<"bool">;
+  readonly reshape: Property<"string">;
+  readonly hasStreams: Property<"bool">;
 } = {
   rangeId: property(1, "string"),
   high: property(2, "binary"),
@@ -34,6 +37,8 @@ export const partitionMapSchema: {
   serverAddress: property(10, "string"),
   leaseEpoch: property(11, "int64"),
   loaded: property(12, "bool"),
+  reshape: property(13, "string"),
+  hasStreams: property(14, "bool"),
 };
 
 export const mapKey = (range: Pick<Range, "table" | "low">): Uint8Array => encodeKey([[range.table], [range.low], []]);
@@ -52,7 +57,32 @@ export const encodeMapRow = (range: Range): Uint8Array =>
     serverAddress: range.serverAddress,
     leaseEpoch: BigInt(range.leaseEpoch),
     loaded: range.loaded,
+    reshape: range.reshape && encodeReshape(range.reshape),
+    hasStreams: range.hasStreams,
   });
+
+const encodeReshape = (reshape: Reshape): string =>
+  JSON.stringify(reshape.kind === "split" ? { ...reshape, at: toHex(reshape.at) } : reshape);
+
+/** Undefined when it is none. */
+function decodeReshape(text: string): Reshape | undefined {
+  let raw: { kind?: unknown; at?: unknown; parents?: unknown; children?: unknown };
+  try {
+    raw = JSON.parse(text) as typeof raw;
+  } catch {
+    return undefined;
+  }
+  const children = Array.isArray(raw.children) ? (raw.children as Child[]) : [];
+  const named = children.every((child) => typeof child?.rangeId === "string" && Number.isSafeInteger(child.ownerEpoch));
+  if (!named) return undefined;
+  if (raw.kind === "split" && typeof raw.at === "string" && children.length === 2) {
+    const at = fromHex(raw.at);
+    return at && { kind: "split", at, children: children as unknown as readonly [Child, Child] };
+  }
+  const parents = Array.isArray(raw.parents) ? (raw.parents as string[]) : [];
+  if (raw.kind !== "merge" || children.length !== 1 || parents.length !== 2) return undefined;
+  return { kind: "merge", parents: parents as unknown as readonly [string, string], children: children as unknown as readonly [Child] };
+}
 
 const damaged = (what: string): Failed => refused("dataLoss", "damaged", `partition map row: ${what}`);
 
@@ -67,6 +97,8 @@ export function decodeMapRow(key: Uint8Array, value: Uint8Array): Outcome<Range>
   const decoded = decodeRow(partitionMapSchema, value);
   if (!decoded.ok) return decoded;
   const row = decoded.value;
+  const reshape = row.reshape === undefined ? undefined : decodeReshape(row.reshape);
+  if (row.reshape !== undefined && reshape === undefined) return damaged("a split or merge that can't be read");
   if (row.rangeId === undefined || row.rangeVersion === undefined || row.ownerEpoch === undefined) return damaged("incomplete");
   return ok({
     rangeId: row.rangeId,
@@ -85,5 +117,7 @@ export function decodeMapRow(key: Uint8Array, value: Uint8Array): Outcome<Range>
     serverAddress: row.serverAddress ?? "",
     leaseEpoch: Number(row.leaseEpoch ?? 0n),
     loaded: row.loaded ?? false,
+    hasStreams: row.hasStreams ?? false,
+    ...(reshape ? { reshape } : {}),
   });
 }

@@ -6,6 +6,7 @@ import fc from "fast-check";
 import { decodeMapRow, encodeMapRow, mapKey } from "./map-row.ts";
 import { firstRangeOf, holdsKey, type Range } from "./range.ts";
 import { checkCover, RangeMap } from "./range-map.ts";
+import { childOf } from "./reshape.ts";
 
 const splitAt = (table: Range["table"], keys: readonly Uint8Array[]): Range[] => {
   const bounds = [emptyBytes, ...keys.toSorted(compareBytes), emptyBytes];
@@ -52,7 +53,9 @@ test("range map: a gap, an overlap, a missing end and a shared id are refused", 
   }
 });
 
-const golden = new URL("../../../tests/golden/partition-map/v1/blob-range.bin", import.meta.url);
+const golden = new URL("../../../tests/golden/partition-map/v1/range-in-a-split.bin", import.meta.url);
+/** Written before there were splits. */
+const older = new URL("../../../tests/golden/partition-map/v1/blob-range.bin", import.meta.url);
 const goldenRange: Range = {
   ...firstRangeOf("Blob"),
   low: Uint8Array.of(5, 0, 255),
@@ -63,6 +66,8 @@ const goldenRange: Range = {
   serverAddress: "127.0.0.1:11200",
   leaseEpoch: 7,
   loaded: true,
+  hasStreams: true,
+  reshape: { kind: "split", at: Uint8Array.of(5, 7), children: [childOf("Blob", 43), childOf("Blob", 44)] },
 };
 
 test("map rows: the golden row is written and read as it was; damage is a typed failure", () => {
@@ -71,6 +76,8 @@ test("map rows: the golden row is written and read as it was; damage is a typed 
   const bytes = new Uint8Array(readFileSync(golden));
   assert.deepEqual(encodeMapRow(goldenRange), bytes);
   assert.deepEqual(unwrap(decodeMapRow(key, bytes)), goldenRange);
+  const { reshape: _, ...range } = goldenRange;
+  assert.deepEqual(unwrap(decodeMapRow(key, new Uint8Array(readFileSync(older)))), { ...range, hasStreams: false });
   for (let length = 0; length < bytes.length; length++) {
     const cut = decodeMapRow(key, bytes.subarray(0, length));
     assert.ok(!cut.ok && cut.failure.reason === "damaged", `cut at ${length}`);

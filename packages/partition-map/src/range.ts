@@ -1,6 +1,7 @@
 /** A range partition as the map knows it: which keys of a table, which streams, and who serves it under which epochs. */
 import { compareBytes, emptyBytes } from "@stamp/base";
 import { hasBlobData, type ObjectTable } from "@stamp/objects";
+import type { Reshape } from "./reshape.ts";
 
 export interface RangeStreams {
   readonly metadata: string;
@@ -29,10 +30,20 @@ export interface Range {
   readonly leaseEpoch: number;
   /** The server said that it serves it under this owner epoch. */
   readonly loaded: boolean;
+  /** Its streams are there: it was served once, or left to it by others. Streams that are gone then are not made again, empty. */
+  readonly hasStreams: boolean;
+  /** A split or merge that it is in, recorded and not over. */
+  readonly reshape?: Reshape;
 }
 
 export const holdsKey = (range: Pick<Range, "low" | "high">, key: Uint8Array): boolean =>
   compareBytes(range.low, key) <= 0 && (range.high.length === 0 || compareBytes(key, range.high) < 0);
+
+/** Whether there can be a row that both have. */
+export const overlap = (a: Pick<Range, "table" | "low" | "high">, b: Pick<Range, "table" | "low" | "high">): boolean =>
+  a.table === b.table &&
+  (a.high.length === 0 || compareBytes(b.low, a.high) < 0) &&
+  (b.high.length === 0 || compareBytes(a.low, b.high) < 0);
 
 /** The first range of a table: all keys, not assigned yet. */
 export function firstRangeOf(table: ObjectTable): Range {
@@ -49,6 +60,7 @@ export function firstRangeOf(table: ObjectTable): Range {
     serverAddress: "",
     leaseEpoch: 0,
     loaded: false,
+    hasStreams: false,
   };
 }
 

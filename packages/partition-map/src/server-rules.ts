@@ -58,6 +58,24 @@ export class ServerRules {
     return ok(held === undefined ? "load" : held === command.ownerEpoch ? "already" : "replace");
   }
 
+  /** Whether what is held here may be left to other ranges: every parent is held, under the epoch that the manager knows. */
+  reshape(
+    command: Omit<LoadCommand, "rangeId" | "ownerEpoch">,
+    parents: readonly { rangeId: string; ownerEpoch: number }[],
+  ): Outcome<void> {
+    const known = this.#known(command);
+    if (!known.ok) return known;
+    for (const { rangeId, ownerEpoch } of parents) {
+      const held = this.#held.get(rangeId);
+      if (held !== ownerEpoch) {
+        return refused("failedPrecondition", "staleOwnerEpoch", `${rangeId} is not held here under owner epoch ${ownerEpoch}`, {
+          heldEpoch: String(held ?? 0),
+        });
+      }
+    }
+    return ok();
+  }
+
   /** `drop`: something is held that has to go before the answer. */
   close(command: LoadCommand): Outcome<"drop" | "nothing"> {
     const known = this.#known(command);
@@ -83,7 +101,7 @@ export class ServerRules {
     if (this.#held.get(rangeId) === ownerEpoch) this.#held.delete(rangeId);
   }
 
-  #known(command: LoadCommand): Outcome<void> {
+  #known(command: Omit<LoadCommand, "rangeId" | "ownerEpoch">): Outcome<void> {
     if (this.#rules.on("pmTermAtServer") && command.pmTerm < this.#pmTermSeen) {
       return refused("failedPrecondition", "staleTerm", `a partition manager of term ${this.#pmTermSeen} is known here`, {
         currentTerm: String(this.#pmTermSeen),

@@ -1,6 +1,19 @@
 /** Reads one checkpoint: its index at load, then data blocks as they are needed, through the cache. */
-import { compareBytes, concatBytes, FailureError, type Outcome, ok } from "@stamp/base";
-import { type Block, type CheckpointIndex, decodeBlock, decodeIndex, type Entry, type KeyRange, type StoredCheckpoint } from "@stamp/lsm";
+import { compareBytes, concatBytes, emptyBytes, FailureError, type Outcome, ok } from "@stamp/base";
+import {
+  type Block,
+  type BlockReference,
+  boundsOf,
+  type CheckpointIndex,
+  decodeBlock,
+  decodeIndex,
+  type Entry,
+  holdsKey,
+  intersect,
+  type KeyBounds,
+  type KeyRange,
+  type StoredCheckpoint,
+} from "@stamp/lsm";
 import type { World } from "@stamp/ports";
 import type { ExtentReader } from "@stamp/stream-client";
 import type { BlockCache } from "./block-cache.ts";
@@ -16,15 +29,29 @@ export interface Storage {
 export class Checkpoint {
   readonly stored: StoredCheckpoint;
   readonly index: CheckpointIndex;
+  /** Bytes of the blocks that may hold keys that count. */
+  readonly liveBytes: number;
+  readonly #bounds: KeyBounds;
   readonly #storage: Storage;
 
-  constructor(stored: StoredCheckpoint, index: CheckpointIndex, storage: Storage) {
+  /** `own`: the keys of the partition; what else the checkpoint holds does not count. */
+  constructor(stored: StoredCheckpoint, index: CheckpointIndex, own: KeyBounds, storage: Storage) {
     this.stored = stored;
     this.index = index;
+    this.#bounds = boundsOf(stored, own);
     this.#storage = storage;
+    this.liveBytes = this.blocksInBounds.reduce((sum, { place }) => sum + place.lengthBytes, 0);
   }
 
-  static async open(stored: StoredCheckpoint, storage: Storage): Promise<Outcome<Checkpoint>> {
+  /** Those that may hold keys that count. */
+  get blocksInBounds(): readonly BlockReference[] {
+    const { low, high } = this.#bounds;
+    const from = this.index.firstBlock(low);
+    const to = high.length === 0 ? this.index.blocks.length : Math.min(this.index.firstBlock(high) + 1, this.index.blocks.length);
+    return this.index.blocks.slice(from, Math.max(from, to));
+  }
+
+  static async open(stored: StoredCheckpoint, own: KeyBounds, storage: Storage): Promise<Outcome<Checkpoint>> {
     const pieces: Uint8Array[] = [];
     for (const place of stored.indexPlaces) {
       const piece = await storage.reader.read(place, { timeoutMs: blockTimeoutMs });
@@ -32,19 +59,20 @@ export class Checkpoint {
       pieces.push(piece.value);
     }
     const index = decodeIndex(concatBytes(pieces), storage.world.digest.crc32c);
-    return index.ok ? ok(new Checkpoint(stored, index.value, storage)) : index;
+    return index.ok ? ok(new Checkpoint(stored, index.value, own, storage)) : index;
   }
 
   /** The newest version that the snapshot sees. Throws FailureError. */
   async get(key: Uint8Array, snapshotSequence: number): Promise<Entry | undefined> {
-    if (this.stored.minSequence > snapshotSequence || !this.index.mayHold(key)) return undefined;
+    if (this.stored.minSequence > snapshotSequence || !holdsKey(this.#bounds, key) || !this.index.mayHold(key)) return undefined;
     const at = this.index.firstBlock(key);
     if (at >= this.index.blocks.length) return undefined;
     return (await this.#block(at)).get(key, snapshotSequence);
   }
 
   /** Per key the newest version that the snapshot sees, in the range's direction. Throws FailureError. */
-  async *iterate(range: KeyRange, snapshotSequence: number): AsyncGenerator<Entry, void, void> {
+  async *iterate(asked: KeyRange, snapshotSequence: number): AsyncGenerator<Entry, void, void> {
+    const range = this.#clipped(asked);
     if (range.reverse) {
       yield* this.#backwards(range, snapshotSequence);
       return;
@@ -64,9 +92,20 @@ export class Checkpoint {
     }
   }
 
-  /** Every version, past the cache: for merging. */
+  /** Every version that counts, past the cache: for merging. */
   async *versions(): AsyncGenerator<Entry, void, void> {
-    for (let at = 0; at < this.index.blocks.length; at++) yield* (await this.#fetch(at)).from();
+    const { low, high } = this.#bounds;
+    for (let at = this.index.firstBlock(low); at < this.index.blocks.length; at++) {
+      for (const entry of (await this.#fetch(at)).from(low)) {
+        if (high.length > 0 && compareBytes(entry.key, high) >= 0) return;
+        yield entry;
+      }
+    }
+  }
+
+  #clipped({ gte = emptyBytes, lt = emptyBytes, ...rest }: KeyRange): KeyRange {
+    const { low, high } = intersect({ low: gte, high: lt }, this.#bounds);
+    return { ...rest, gte: low, ...(high.length === 0 ? {} : { lt: high }) };
   }
 
   async *#backwards(range: KeyRange, snapshotSequence: number): AsyncGenerator<Entry, void, void> {

@@ -4,7 +4,7 @@
  * this one is made of.
  */
 import { FailureError, type Outcome, ok } from "@stamp/base";
-import { CheckpointWriter, decodeIndex, type Entry, keepVersions, type StoredPlace } from "@stamp/lsm";
+import { CheckpointWriter, decodeIndex, type Entry, type KeyBounds, keepVersions, type StoredPlace } from "@stamp/lsm";
 import type { OwnedStream, Place } from "@stamp/stream-client";
 import { Checkpoint, type Storage } from "./checkpoint-reader.ts";
 
@@ -18,6 +18,8 @@ export interface CheckpointRequest {
   readonly versions: AsyncIterable<Entry> | Iterable<Entry>;
   /** Nothing older lies below: tombstones need not be kept. */
   readonly bottom: boolean;
+  /** The keys of the partition. */
+  readonly own: KeyBounds;
 }
 
 /** Undefined when nothing was left to write. Throws FailureError when the sources can't be read. */
@@ -60,7 +62,7 @@ export async function writeCheckpoint(
     if (!index.ok) return index;
     const { entryCount, minSequence, maxSequence, dataBytes } = index.value;
     const stored = { id: request.id, indexPlaces, bytes: dataBytes + encoded.length, entryCount, minSequence, maxSequence };
-    return ok(new Checkpoint(stored, index.value, storage));
+    return ok(new Checkpoint(stored, index.value, request.own, storage));
   } catch (error) {
     if (error instanceof FailureError) return { ok: false, failure: error.failure };
     throw error;

@@ -37,16 +37,23 @@ export class Stamp {
     }
   }
 
-  load(epoch: number, process = `server-${epoch}`) {
-    const world = this.sim.world(process);
-    const { extentTargetBytes, limits } = this.#options;
-    const streams = new StreamClient(world, { lockService: "lock", ...(extentTargetBytes === undefined ? {} : { extentTargetBytes }) });
-    return RangePartition.load(world, streams, {
-      rangeId: "r1",
-      streams: { metadata: "/r1/metadata", commitLog: "/r1/log", rowData: "/r1/rows", blobData: "/r1/blobs" },
+  client(process: string): StreamClient {
+    const { extentTargetBytes } = this.#options;
+    return new StreamClient(this.sim.world(process), {
+      lockService: "lock",
+      ...(extentTargetBytes === undefined ? {} : { extentTargetBytes }),
+    });
+  }
+
+  load(epoch: number, process = `server-${epoch}`, { rangeId = "r1", low = "", high = "~", create = true } = {}) {
+    const { limits } = this.#options;
+    return RangePartition.load(this.sim.world(process), this.client(process), {
+      rangeId,
+      streams: streamsOf(rangeId),
       ownerEpoch: ownerEpoch(epoch),
-      lowKey: utf8(""),
-      highKey: utf8("~"),
+      create,
+      lowKey: utf8(low),
+      highKey: utf8(high),
       ...(limits === undefined ? {} : { limits }),
       onLost: (why) => this.lost.push(`${epoch}: ${why}`),
       timeoutMs: 60_000,
@@ -57,6 +64,13 @@ export class Stamp {
     return unwrap(await this.load(epoch));
   }
 }
+
+export const streamsOf = (rangeId: string) => ({
+  metadata: `/${rangeId}/metadata`,
+  commitLog: `/${rangeId}/log`,
+  rowData: `/${rangeId}/rows`,
+  blobData: `/${rangeId}/blobs`,
+});
 
 export const put = (key: string, value: string): RowWrite => ({ kind: "put", key: utf8(key), value: utf8(value) });
 export const remove = (key: string): RowWrite => ({ kind: "delete", key: utf8(key) });

@@ -40,7 +40,10 @@ export async function loadPartition(
 ): Promise<Outcome<Loaded>> {
   const deadlineMs = world.clock.monotonicMs() + options.timeoutMs;
   const open = (name: string): Promise<Outcome<OwnedStream>> =>
-    client.openForOwner(name, options.ownerEpoch, { create: true, timeoutMs: Math.max(1, deadlineMs - world.clock.monotonicMs()) });
+    client.openForOwner(name, options.ownerEpoch, {
+      create: options.create ?? true,
+      timeoutMs: Math.max(1, deadlineMs - world.clock.monotonicMs()),
+    });
   const opened: OwnedStream[] = [];
   const close = async (): Promise<void> => {
     for (const stream of opened) await stream.close();
@@ -64,7 +67,7 @@ export async function loadPartition(
     const state = await readState(world, metadata, options);
     const checkpoints: Checkpoint[] = [];
     for (const stored of state.checkpoints) {
-      const checkpoint = await Checkpoint.open(stored, storage);
+      const checkpoint = await Checkpoint.open(stored, { low: options.lowKey, high: options.highKey }, storage);
       if (!checkpoint.ok) throw new FailureError(checkpoint.failure);
       checkpoints.push(checkpoint.value);
     }
@@ -85,12 +88,14 @@ async function readState(world: World, metadata: OwnedStream, options: Partition
     if (last === undefined || state.value.recordNumber > last.recordNumber) last = state.value;
   }
   if (last !== undefined && last.rangeId !== options.rangeId) {
+    // Left by a split or a merge: the log of the one who left it is not ours.
+    if (last.heirs?.includes(options.rangeId)) return { ...withoutHeirs(last), rangeId: options.rangeId, logStartExtentId: 0 };
     throw new FailureError(
       refused("dataLoss", "damaged", `the metadata of ${last.rangeId} where that of ${options.rangeId} belongs`).failure,
     );
   }
   return (
-    last ?? {
+    (last && withoutHeirs(last)) ?? {
       rangeId: options.rangeId,
       ownerEpoch: options.ownerEpoch,
       recordNumber: 0,
@@ -102,6 +107,8 @@ async function readState(world: World, metadata: OwnedStream, options: Partition
     }
   );
 }
+
+const withoutHeirs = ({ heirs: _, ...state }: PartitionState): PartitionState => state;
 
 async function replay(world: World, log: OwnedStream, state: PartitionState): Promise<Replayed> {
   const table = new MemoryTable();

@@ -5,7 +5,16 @@
  * what the merge replaced are dropped.
  */
 import { type Failure, type Outcome, ok, type Rules } from "@stamp/base";
-import { type Entry, encodeState, type MemoryTable, mergeDefaults, mergePlan, type PartitionState } from "@stamp/lsm";
+import {
+  type Entry,
+  encodeState,
+  joinedState,
+  type KeyBounds,
+  type MemoryTable,
+  mergeDefaults,
+  mergePlan,
+  type PartitionState,
+} from "@stamp/lsm";
 import type { OwnedStream } from "@stamp/stream-client";
 import type { Checkpoint, Storage } from "./checkpoint-reader.ts";
 import { writeCheckpoint } from "./checkpoint-store.ts";
@@ -15,6 +24,12 @@ export interface MaintenanceStreams {
   readonly metadata: OwnedStream;
   readonly commitLog: OwnedStream;
   readonly rowData: OwnedStream;
+}
+
+/** What a partition leaves to its heirs. */
+export interface Left {
+  readonly state: PartitionState;
+  readonly own: KeyBounds;
 }
 
 /** A memory table that takes no more commits, and what the log needs of it. */
@@ -32,6 +47,8 @@ export class Maintenance {
   readonly #storage: Storage;
   readonly #streams: MaintenanceStreams;
   readonly #limits: { readonly checkpointsMax: number; readonly garbageBytesMax: number };
+  readonly #own: KeyBounds;
+  #stopped = false;
   #state: PartitionState;
   /** Newest first. */
   #checkpoints: readonly Checkpoint[];
@@ -46,7 +63,9 @@ export class Maintenance {
     streams: MaintenanceStreams,
     opened: { readonly state: PartitionState; readonly checkpoints: readonly Checkpoint[] },
     limits: { readonly checkpointsMax: number; readonly garbageBytesMax: number },
+    own: KeyBounds,
   ) {
+    this.#own = own;
     this.#storage = storage;
     this.#streams = streams;
     this.#state = opened.state;
@@ -78,9 +97,19 @@ export class Maintenance {
     return ok();
   }
 
+  /**
+   * The last record under this owner: the state that `heirs` are loaded from, joined with that of a neighbour when they merge. A merge of
+   * checkpoints that is under way comes to nothing.
+   */
+  async leave(heirs: readonly string[], neighbour: Left | undefined): Promise<Outcome<Left>> {
+    this.#stopped = true;
+    const left = await this.#record((checkpoints) => checkpoints, { heirs }, neighbour);
+    return left.ok ? ok({ state: this.#state, own: this.#own }) : left;
+  }
+
   /** Whether there is something to merge. */
   get mergeDue(): boolean {
-    return this.#plan() !== undefined;
+    return !this.#stopped && this.#plan() !== undefined;
   }
 
   /** One merge, if there is one to do. One at a time. */
@@ -93,6 +122,7 @@ export class Maintenance {
     const bottom = oldest !== undefined && ids.has(oldest.stored.id);
     const written = await this.#write(mergedVersions(sources), bottom);
     if (!written.ok) return written;
+    if (this.#stopped) return ok("nothing" as const);
     const merged = written.value;
     const recorded = await this.#record((checkpoints) => {
       const at = checkpoints.findIndex(({ stored }) => ids.has(stored.id));
@@ -105,7 +135,7 @@ export class Maintenance {
   }
 
   #plan(): readonly number[] | undefined {
-    const stored = this.#checkpoints.map((checkpoint) => checkpoint.stored);
+    const stored = this.#checkpoints.map(({ stored: { id }, liveBytes }) => ({ id, bytes: liveBytes }));
     const planned = mergePlan(stored, { ...mergeDefaults, checkpointsMax: this.#limits.checkpointsMax });
     if (planned !== undefined || stored.length === 0) return planned;
     // A stream is only cut at its front, so a checkpoint that is never merged keeps everything behind it, garbage too.
@@ -119,13 +149,17 @@ export class Maintenance {
     const { rowData } = this.#streams;
     const id = this.#nextId++;
     this.#writingFrom.set(id, rowData.extents.at(-1)?.extentId ?? 0);
-    const written = await writeCheckpoint(rowData, this.#storage, { id, versions, bottom });
+    const written = await writeCheckpoint(rowData, this.#storage, { id, versions, bottom, own: this.#own });
     if (!written.ok || written.value === undefined) this.#writingFrom.delete(id);
     return written;
   }
 
   /** Puts the changed list into the metadata stream and takes it over when that is durable. */
-  #record(change: (checkpoints: readonly Checkpoint[]) => readonly Checkpoint[], facts: Partial<PartitionState>): Promise<Outcome<void>> {
+  #record(
+    change: (checkpoints: readonly Checkpoint[]) => readonly Checkpoint[],
+    facts: Partial<PartitionState>,
+    neighbour?: Left,
+  ): Promise<Outcome<void>> {
     const recorded = this.#recording.then(async (): Promise<Outcome<void>> => {
       const checkpoints = change(this.#checkpoints);
       const state: PartitionState = {
@@ -136,7 +170,8 @@ export class Maintenance {
         nextCheckpointId: this.#nextId,
         checkpoints: checkpoints.map(({ stored }) => stored),
       };
-      const record = encodeState(state, this.#storage.world.digest.crc32c);
+      const told = neighbour === undefined ? state : joinedState(state, this.#own, neighbour.state, neighbour.own);
+      const record = encodeState(told, this.#storage.world.digest.crc32c);
       const places = await this.#streams.metadata.append([record], { timeoutMs: metadataTimeoutMs });
       if (!places.ok) return places;
       this.#state = state;

@@ -13,7 +13,7 @@ import type { Storage } from "./checkpoint-reader.ts";
 import { type Committed, GroupCommit } from "./group-commit.ts";
 import { KeyLocks } from "./key-locks.ts";
 import { type Loaded, loadPartition } from "./load.ts";
-import { type Frozen, Maintenance } from "./maintenance.ts";
+import { type Frozen, type Left, Maintenance } from "./maintenance.ts";
 import { PendingWrites } from "./pending-writes.ts";
 import { Pipelines } from "./pipelines.ts";
 import { getVersion, scanVersions, type TableView } from "./tables.ts";
@@ -31,6 +31,7 @@ import type {
 
 const mebibyte = 1024 * 1024;
 const mergeRetryMs = 5_000;
+const keySamplesMax = 128;
 const limitDefaults: Required<PartitionLimits> = {
   memoryTableBytesMax: 64 * mebibyte,
   logBytesMax: 256 * mebibyte,
@@ -64,6 +65,9 @@ export class RangePartition {
   #transactions = 0;
   #ended: Failure | undefined;
   #lost = false;
+  /** Set when it takes no more writes because it becomes other ranges. */
+  #leaving: Failure | undefined;
+  #emptied: (() => void)[] = [];
   #checkpointing: Promise<void> = Promise.resolve();
   #merging = false;
 
@@ -97,10 +101,16 @@ export class RangePartition {
     this.#limits = limits;
     this.#streams = streams;
     this.#storage = loaded.storage;
-    this.#maintenance = new Maintenance(loaded.storage, streams, loaded, {
-      checkpointsMax: limits.checkpointsMax,
-      garbageBytesMax: 4 * limits.memoryTableBytesMax,
-    });
+    this.#maintenance = new Maintenance(
+      loaded.storage,
+      streams,
+      loaded,
+      {
+        checkpointsMax: limits.checkpointsMax,
+        garbageBytesMax: 4 * limits.memoryTableBytesMax,
+      },
+      { low: options.lowKey, high: options.highKey },
+    );
     this.#locks = new KeyLocks(world.clock);
     this.#active = replayed.table;
     this.#visible = replayed.lastSequence;
@@ -129,7 +139,7 @@ export class RangePartition {
       memoryTableEntries: this.#active.count + (this.#frozen?.table.count ?? 0),
       logBytes: this.#activeLogBytes,
       checkpoints: checkpoints.length,
-      checkpointBytes: checkpoints.reduce((sum, { stored }) => sum + stored.bytes, 0),
+      checkpointBytes: checkpoints.reduce((sum, { liveBytes }) => sum + liveBytes, 0),
       cacheBytes: this.#storage.cache.bytes,
       transactionsInProgress: this.#transactions,
       commits: this.#commit.commits,
@@ -174,7 +184,8 @@ export class RangePartition {
     decide: (transaction: Transaction) => Promise<Decided<T>>,
     options: TransactOptions,
   ): Promise<Outcome<T>> {
-    if (this.#ended !== undefined) return { ok: false, failure: this.#ended };
+    const closed = this.#ended ?? this.#leaving;
+    if (closed !== undefined) return { ok: false, failure: closed };
     if (this.#transactions >= this.#limits.transactionsMax) {
       return refused("resourceExhausted", "overloaded", `${this.#transactions} transactions wait in ${this.rangeId}`);
     }
@@ -187,8 +198,8 @@ export class RangePartition {
         ? await this.#locks.acquire(lockKey, options.timeoutMs)
         : await this.#locks.acquireAll(lockKey, options.timeoutMs);
     const leave = (): void => {
-      this.#transactions--;
       release?.();
+      this.#leave();
     };
     if (release === undefined) {
       leave();
@@ -214,6 +225,11 @@ export class RangePartition {
     return committed.ok ? ok(decided.result) : committed;
   }
 
+  #leave(): void {
+    this.#transactions--;
+    if (this.#transactions === 0) for (const resolve of this.#emptied.splice(0)) resolve();
+  }
+
   /**
    * The lock is free as soon as the writes are queued: what comes next sees them and is queued behind them, so it is never durable without
    * them. What was decided without writing may have been decided by what is not durable yet: it is answered when that is (rule
@@ -222,9 +238,7 @@ export class RangePartition {
   async #pipelined<T>(lockKey: Uint8Array, decided: Decided<T>, deadlineMs: number, release: () => void): Promise<Outcome<T>> {
     const { writes, result } = decided;
     const { clock, rules } = this.#world;
-    const leave = (): void => {
-      this.#transactions--;
-    };
+    const leave = (): void => this.#leave();
     const leftMs = Math.max(1, deadlineMs - clock.monotonicMs());
     const refusal = writes.length > 0 ? this.#commit.refusal(writes) : undefined;
     if (writes.length === 0 || refusal !== undefined) {
@@ -250,7 +264,8 @@ export class RangePartition {
 
   /** Appends to the blob data stream, one block a chunk. Bytes that no row refers to are garbage. */
   appendData(chunks: readonly Uint8Array[], options: { readonly timeoutMs: number }): Promise<Outcome<readonly Place[]>> {
-    if (this.#ended !== undefined) return Promise.resolve({ ok: false, failure: this.#ended });
+    const closed = this.#ended ?? this.#leaving;
+    if (closed !== undefined) return Promise.resolve({ ok: false, failure: closed });
     const { blobData } = this.#streams;
     assert(blobData !== undefined, "this table has blob data");
     return blobData.append(chunks, options);
@@ -260,10 +275,66 @@ export class RangePartition {
     return this.#streams.blobData?.knows(place.extentId) ?? false;
   }
 
+  /** Writes what is in memory out while everything goes on; resolves when it is in a checkpoint. */
+  async checkpoint(): Promise<Outcome<void>> {
+    while (this.#frozen !== undefined && this.#ended === undefined) await this.#checkpointing;
+    if (this.#ended !== undefined) return { ok: false, failure: this.#ended };
+    if (this.#active.count > 0) {
+      this.#checkpointing = this.#checkpoint(this.#freeze()).then(() => this.#maintain());
+      await this.#checkpointing;
+    }
+    return this.#ended === undefined ? ok() : { ok: false, failure: this.#ended };
+  }
+
+  /**
+   * Takes no more writes, waits for those in flight, and leaves in its metadata stream the state from which the ranges of `heirs` are
+   * loaded; reads go on. For good: whatever becomes of it, this partition is closed afterwards, and loaded again when nothing came of it.
+   * `neighbour`: what a partition whose rows these heirs get too has left.
+   */
+  async leaveTo(heirs: readonly string[], neighbour?: Left): Promise<Outcome<Left>> {
+    this.#leaving = {
+      code: "unavailable",
+      reason: "partitionLoading",
+      message: `${this.rangeId} becomes ${heirs.join(" and ")}`,
+      applied: "no",
+    };
+    const { rules } = this.#world;
+    if (this.#transactions > 0 && rules.on("drainBeforeLeaving")) await new Promise<void>((resolve) => this.#emptied.push(resolve));
+    if (rules.on("drainBeforeLeaving")) await this.#commit.whenIdle();
+    const last = await this.checkpoint();
+    return last.ok ? this.#maintenance.leave(heirs, neighbour) : last;
+  }
+
+  /** Keys that divide what is in checkpoints into parts of about one size, in order; none when there is little. */
+  keySamples(): readonly Uint8Array[] {
+    const blocks = this.#maintenance.checkpoints.flatMap((checkpoint) => checkpoint.blocksInBounds);
+    blocks.sort((a, b) => compareBytes(a.lastKey, b.lastKey));
+    const everyBytes = blocks.reduce((sum, { place }) => sum + place.lengthBytes, 0) / keySamplesMax;
+    const samples: Uint8Array[] = [];
+    let bytes = 0;
+    for (const { lastKey, place } of blocks) {
+      bytes += place.lengthBytes;
+      if (bytes < everyBytes * (samples.length + 1) || !this.#inRange(lastKey)) continue;
+      samples.push(lastKey);
+    }
+    return samples;
+  }
+
+  /** Names and extents of its streams, to be handed on. */
+  get streams(): {
+    readonly metadata: OwnedStream;
+    readonly commitLog: OwnedStream;
+    readonly rowData: OwnedStream;
+    readonly blobData: OwnedStream | undefined;
+  } {
+    return this.#streams;
+  }
+
   /** No new transaction; resolves when none is in flight, or when the time is over: what is left then is unknown to its caller. */
   async close(options: { readonly timeoutMs?: number } = {}): Promise<void> {
     const stopping: Failure = { code: "unavailable", reason: "stopping", message: `${this.rangeId} was closed`, applied: "no" };
     this.#ended ??= stopping;
+    for (const resolve of this.#emptied.splice(0)) resolve();
     this.#commit.end(stopping);
     await new Promise<void>((resolve) => {
       const timer = this.#world.clock.after(options.timeoutMs ?? 5_000, resolve);
@@ -376,6 +447,7 @@ export class RangePartition {
   #lose(failure: Failure): void {
     if (this.#ended !== undefined) return;
     this.#ended = { ...failure, applied: "no" };
+    for (const resolve of this.#emptied.splice(0)) resolve();
     this.#lost = true;
     this.#commit.end(failure);
     void this.#closeStreams();

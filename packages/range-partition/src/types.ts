@@ -91,6 +91,8 @@ export interface PartitionOptions {
   readonly rangeId: string;
   readonly streams: PartitionStreamNames;
   readonly ownerEpoch: OwnerEpoch;
+  /** Makes streams that are not there. Default: true. */
+  readonly create?: boolean;
   /** Inclusive; empty: from the start. */
   readonly lowKey: Uint8Array;
   /** Exclusive; empty: to the end. */

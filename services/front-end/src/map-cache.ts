@@ -111,5 +111,6 @@ function rangeFromWire(range: RangePartition): Range | undefined {
     serverAddress: range.serverAddress,
     leaseEpoch: fromWire(range.leaseEpoch),
     loaded: range.loaded,
+    hasStreams: range.hasStreams,
   };
 }

@@ -7,7 +7,16 @@
 import type { Failure, Outcome } from "@stamp/base";
 import { assert } from "@stamp/base";
 import type { MetadataClient } from "@stamp/metadata-store";
-import { type AssignmentState, isLive, nextSteps, type Progress, type Range, rebalance, type Step } from "@stamp/partition-map";
+import {
+  type AssignmentState,
+  isLive,
+  leastLoaded,
+  nextSteps,
+  type Progress,
+  type Range,
+  rebalance,
+  type Step,
+} from "@stamp/partition-map";
 import { jittered, type World } from "@stamp/ports";
 import type { MapState } from "./map-state.ts";
 import { mintOwnerEpochs } from "./owner-epochs.ts";
@@ -19,6 +28,8 @@ export interface AssignerOptions {
   readonly pmTerm: number;
   /** Asks for another turn soon. */
   readonly again: () => void;
+  /** Brings a split or merge to its end that nobody carries out. */
+  readonly resolve: (range: Range) => Promise<void>;
   /** The term is over: somebody else leads, or a write's outcome is unknown. */
   readonly end: (why: string) => void;
 }
@@ -88,6 +99,32 @@ export class Assigner {
     }
   }
 
+  /** Nothing is done with the range until `release`; false when something is under way. */
+  take(range: Range): boolean {
+    if (this.progressOf(range.rangeId) !== "loaded") return false;
+    this.#set(range, "busy");
+    return true;
+  }
+
+  /** What is to be done with the range from now on. */
+  release(range: Range, progress: Progress): void {
+    this.#progress.set(range.rangeId, progress);
+    this.#options.again();
+  }
+
+  /** To another server: `to` when it is there. False when something is under way. */
+  move(range: Range, to: string): boolean {
+    if (this.progressOf(range.rangeId) !== "loaded") return false;
+    this.#world.logger.info("range is moved", { range: range.rangeId, from: range.server, to });
+    this.release(range, { kind: "closing", to });
+    return true;
+  }
+
+  /** The live server that serves least, besides this one. */
+  leastLoaded(besides: string): string | undefined {
+    return leastLoaded(this.#state(), besides);
+  }
+
   loadedAt(server: string): Range[] {
     return this.#map.current.ranges.filter((range) => range.server === server && this.progressOf(range.rangeId) === "loaded");
   }
@@ -122,7 +159,8 @@ export class Assigner {
 
   #start(step: Step): void {
     if (step.kind === "load") void this.#load(step.range);
-    if (step.kind === "close") void this.#close(step.range);
+    if (step.kind === "close") void this.#close(step.range, step.to);
+    if (step.kind === "resolve") void this.#options.resolve(step.range);
     if (step.kind === "refuse") void this.#refuse(step.server, step.leaseEpoch);
   }
 
@@ -182,26 +220,26 @@ export class Assigner {
       this.#set(range, "loaded");
       this.#resting.delete(range.rangeId);
       const now = this.#map.range(range.rangeId);
-      if (now && !now.loaded && now.ownerEpoch === range.ownerEpoch) await this.#record([{ ...now, loaded: true }]);
+      if (now && !now.loaded && now.ownerEpoch === range.ownerEpoch) await this.#record([{ ...now, loaded: true, hasStreams: true }]);
       this.#options.again();
       return;
     }
-    this.#failed(range, answer.failure, "idle");
+    this.#failed(range, answer.failure, { kind: "idle" });
   }
 
-  async #close(range: Range): Promise<void> {
+  async #close(range: Range, to: string | undefined): Promise<void> {
     this.#set(range, "busy");
+    const towards = to === undefined ? {} : { to };
     const answer: Outcome<void> = await this.#servers.close(range);
     if (!this.#still(range)) return;
     if (answer.ok) {
-      this.#set(range, "closed");
-      this.#options.again();
+      this.release(range, { kind: "closed", ...towards });
       return;
     }
-    this.#failed(range, answer.failure, "closing");
+    this.#failed(range, answer.failure, { kind: "closing", ...towards });
   }
 
-  #failed(range: Range, failure: Failure, next: "idle" | "closing"): void {
+  #failed(range: Range, failure: Failure, next: Progress): void {
     this.#world.logger.warn("command to a partition server failed", { range: range.rangeId, server: range.server, ...failure });
     if (failure.reason === "staleTerm") {
       this.#options.end(failure.message);
@@ -211,8 +249,7 @@ export class Assigner {
     const dead = failure.reason === "staleOwnerEpoch";
     this.#world.clock.after(jittered(this.#world.random, retryMs), () => {
       if (!this.#still(range)) return;
-      this.#set(range, dead ? "closed" : next);
-      this.#options.again();
+      this.release(range, dead ? { kind: "closed" } : next);
     });
   }
 

@@ -32,6 +32,7 @@ export const partitionManagerConfigSchema = z.object({
     "A server that holds its lease but could not be called for so long is given up: its renewals are refused",
   ),
   loadTimeoutMs: milliseconds(10_000).describe("How long a Load or Close of a range may take before it is sent again"),
+  reshapeTimeoutMs: milliseconds(60_000).describe("How long a split or merge may take at a server before it is given up and undone"),
   accounts: z
     .array(accountSchema)
     .max(1_000)

@@ -2,10 +2,10 @@
  * The Partition Map of one term: what is durable in its table, and the copy that is served. A change is durable before anybody sees it;
  * who waits for a change (GetMap) is woken by it. The version is the sequence of the commit that made the change, so it rises over terms.
  */
-import { type Outcome, ok, refused } from "@stamp/base";
+import { compareBytes, type Outcome, ok, refused } from "@stamp/base";
 import { checkCover, decodeMapRow, encodeMapRow, mapKey, type Range, RangeMap } from "@stamp/partition-map";
 import type { Clock } from "@stamp/ports";
-import type { OwnTable } from "./map-table.ts";
+import type { OwnTable, TableRow } from "./map-table.ts";
 
 const waitersMax = 10_000;
 
@@ -46,17 +46,25 @@ export class MapState {
 
   /** Replaces rows, or adds them. One write at a time, in the order asked. */
   update(changed: readonly Range[]): Promise<Outcome<void>> {
-    const done = this.#writing.then(() => this.#update(changed));
+    return this.replace([], changed);
+  }
+
+  /** Puts ranges in place of others that have the same keys together. */
+  replace(gone: readonly Range[], changed: readonly Range[]): Promise<Outcome<void>> {
+    const done = this.#writing.then(() => this.#replace(gone, changed));
     this.#writing = done;
     return done;
   }
 
-  async #update(changed: readonly Range[]): Promise<Outcome<void>> {
-    const ids = new Set(changed.map((range) => range.rangeId));
+  async #replace(gone: readonly Range[], changed: readonly Range[]): Promise<Outcome<void>> {
+    const ids = new Set([...gone, ...changed].map((range) => range.rangeId));
     const next = [...this.#map.ranges.filter((range) => !ids.has(range.rangeId)), ...changed];
     const covered = checkCover(next);
     if (!covered.ok) return covered;
-    const written = await this.#table.write(changed.map((range) => ({ key: mapKey(range), value: encodeMapRow(range) })));
+    const rows = changed.map((range): TableRow => ({ key: mapKey(range), value: encodeMapRow(range) }));
+    // A range that begins where one of the changed ones begins has its row there.
+    const unused = gone.map(mapKey).filter((key) => !rows.some((row) => compareBytes(row.key, key) === 0));
+    const written = await this.#table.write([...unused.map((key) => ({ key })), ...rows]);
     if (!written.ok) return written;
     this.#map = new RangeMap(written.value, next);
     this.wakeAll();

@@ -6,11 +6,14 @@ export interface TableRow {
   readonly value: Uint8Array;
 }
 
+/** Without a value: the row goes. */
+export type TableChange = TableRow | { readonly key: Uint8Array };
+
 export interface OwnTable {
   /** All rows, in key order. */
   readAll(): Promise<Outcome<TableRow[]>>;
   /** All or nothing; gives the sequence of the commit. After any failure but a refusal nothing more may be written in this term. */
-  write(rows: readonly TableRow[]): Promise<Outcome<number>>;
+  write(changes: readonly TableChange[]): Promise<Outcome<number>>;
   /** Of the newest commit; 0: never written. Goes on where an earlier term left it. */
   readonly sequence: number;
   close(): Promise<void>;

@@ -10,7 +10,9 @@ import { PartitionManager } from "@stamp/wire";
 import type { PartitionManagerConfig } from "./config.ts";
 import type { OpenTable } from "./map-table.ts";
 import { tableOpener } from "./range-table.ts";
+import type { StreamFence } from "./reshaper.ts";
 import { partitionManagerHandlers } from "./server.ts";
+import { streamFence } from "./stream-fence.ts";
 import { Term } from "./term.ts";
 
 const pauseAfterTermMs = 200;
@@ -26,8 +28,16 @@ export class PartitionManagerRole implements Role {
   #term: Term | undefined;
   #running: Promise<void> = Promise.resolve();
 
-  /** `openTable` is for tests that need no streams. */
-  constructor(world: World, config: PartitionManagerConfig, openTable: OpenTable = tableOpener(world, config)) {
+  readonly #fence: StreamFence;
+
+  /** `openTable` and `fence` are for tests that need no streams. */
+  constructor(
+    world: World,
+    config: PartitionManagerConfig,
+    openTable: OpenTable = tableOpener(world, config),
+    fence: StreamFence = streamFence(world, config),
+  ) {
+    this.#fence = fence;
     this.#world = world;
     this.#config = config;
     this.#openTable = openTable;
@@ -115,7 +125,7 @@ export class PartitionManagerRole implements Role {
     while (!signal.aborted) {
       const pmTerm = await lease.acquire(signal).catch((error: unknown) => this.#notAcquired(error));
       if (pmTerm === undefined) return;
-      const term = new Term(this.#world, this.#config, store, this.#openTable, pmTerm);
+      const term = new Term(this.#world, this.#config, { store, openTable: this.#openTable, fence: this.#fence }, pmTerm);
       this.#term = term;
       if (!lease.holds()) term.end("the lease was lost at once");
       await term.run();

@@ -4,7 +4,7 @@
  */
 import { FailureError, type Outcome, ok, ownerEpoch, refused } from "@stamp/base";
 import type { World } from "@stamp/ports";
-import { RangePartition } from "@stamp/range-partition";
+import { RangePartition, type RowWrite } from "@stamp/range-partition";
 import { StreamClient } from "@stamp/stream-client";
 import type { OpenTable, OwnTable, TableRow } from "./map-table.ts";
 
@@ -34,8 +34,8 @@ export function tableOpener(world: World, config: { readonly lockService: string
 function tableOf(partition: RangePartition): OwnTable {
   return {
     readAll: () => readAll(partition),
-    write: async (rows) => {
-      const writes = rows.map(({ key, value }) => ({ kind: "put", key, value }) as const);
+    write: async (changes) => {
+      const writes = changes.map((change): RowWrite => ("value" in change ? { kind: "put", ...change } : { kind: "delete", ...change }));
       const written = await partition.transact(lockKey, async () => ({ writes, result: undefined }), { timeoutMs: writeTimeoutMs });
       // There is one writer, so the newest commit is this one.
       return written.ok ? ok(partition.stats.sequence) : written;

@@ -15,4 +15,7 @@ export const rangeToWire = (range: Range): MessageInitShape<typeof RangePartitio
   serverAddress: range.serverAddress,
   leaseEpoch: toWire(range.leaseEpoch),
   loaded: range.loaded,
+  hasStreams: range.hasStreams,
+  change:
+    range.reshape === undefined ? "" : `${range.reshape.kind} into ${range.reshape.children.map(({ rangeId }) => rangeId).join(" and ")}`,
 });

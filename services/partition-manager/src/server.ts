@@ -4,12 +4,33 @@ import { leaseOver } from "@stamp/partition-map";
 import type { Handlers } from "@stamp/ports";
 import { type PartitionManager, toWire } from "@stamp/wire";
 import { rangeToWire } from "./range-to-wire.ts";
+import type { Changed, Reshaper } from "./reshaper.ts";
 import type { Term } from "./term.ts";
 
 const waitMaxMs = 60_000;
 
 export function partitionManagerHandlers(leading: () => Outcome<Term>): Handlers<typeof PartitionManager> {
+  const reshaped = async (work: (reshaper: Reshaper) => Promise<Outcome<Changed>>) => {
+    const term = leading();
+    if (!term.ok) return term;
+    const { reshaper, map } = term.value;
+    if (!reshaper || !map) return refused("unavailable", "notReady", "the partition map is not open yet");
+    const changed = await work(reshaper);
+    if (!changed.ok) return changed;
+    const { ranges, heldMs } = changed.value;
+    return ok({ ranges: ranges.map(rangeToWire), heldMs, mapVersion: toWire(map.current.version) });
+  };
   return {
+    splitPartition: ({ rangeId, atKey }) => reshaped((reshaper) => reshaper.split(rangeId, atKey && Uint8Array.from(atKey))),
+    mergePartition: ({ rangeId }) => reshaped((reshaper) => reshaper.merge(rangeId)),
+    movePartition: ({ rangeId, server }) => reshaped((reshaper) => reshaper.move(rangeId, server)),
+    checkpointRange: async ({ rangeId }) => {
+      const term = leading();
+      if (!term.ok) return term;
+      const written = await term.value.reshaper?.checkpoint(rangeId);
+      if (!written) return refused("unavailable", "notReady", "the partition map is not open yet");
+      return written.ok ? ok({}) : written;
+    },
     getMap: async (request) => {
       const term = leading();
       if (!term.ok) return term;

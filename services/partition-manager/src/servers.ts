@@ -3,7 +3,7 @@
  * A server counts as unreachable when calls to it failed for `unreachableAfterMs` and none was answered.
  */
 import { type Outcome, ok } from "@stamp/base";
-import type { Range, ServerLease } from "@stamp/partition-map";
+import { isLive, type Range, type ServerLease } from "@stamp/partition-map";
 import type { Client, World } from "@stamp/ports";
 import { fromWire, LockService, PartitionServer, toWire } from "@stamp/wire";
 import { rangeToWire } from "./range-to-wire.ts";
@@ -42,6 +42,10 @@ export class Servers {
 
   get leases(): readonly ServerLease[] {
     return this.#leases;
+  }
+
+  isLive(server: string): boolean {
+    return !this.unreachable.has(server) && this.#leases.some((lease) => lease.server === server && isLive(lease));
   }
 
   get known(): boolean {
@@ -102,6 +106,35 @@ export class Servers {
       { timeoutMs: this.#options.loadTimeoutMs },
     );
     this.#heard(range.server, answer);
+    return answer.ok ? ok() : answer;
+  }
+
+  /** Gives how long writes were held up. */
+  async reshape(parents: readonly Range[], children: readonly Range[], timeoutMs: number): Promise<Outcome<number>> {
+    const { server, serverAddress, leaseEpoch } = parents[0] as Range;
+    const client = this.#world.transport.client(serverAddress, PartitionServer);
+    const answer = await client.reshapePartitions(
+      {
+        pmTerm: toWire(this.#options.pmTerm),
+        leaseEpoch: toWire(leaseEpoch),
+        parents: parents.map(({ rangeId, ownerEpoch }) => ({ rangeId, ownerEpoch: toWire(ownerEpoch) })),
+        children: children.map(rangeToWire),
+      },
+      { timeoutMs },
+    );
+    this.#heard(server, answer);
+    return answer.ok ? ok(answer.value.heldMs) : answer;
+  }
+
+  async suggestSplitKey(range: Range): Promise<Outcome<Uint8Array>> {
+    const client = this.#world.transport.client(range.serverAddress, PartitionServer);
+    const answer = await client.suggestSplitKey({ rangeId: range.rangeId }, { timeoutMs: probeTimeoutMs });
+    return answer.ok ? ok(Uint8Array.from(answer.value.key)) : answer;
+  }
+
+  async checkpoint(range: Range, timeoutMs: number): Promise<Outcome<void>> {
+    const client = this.#world.transport.client(range.serverAddress, PartitionServer);
+    const answer = await client.checkpointPartition({ rangeId: range.rangeId }, { timeoutMs });
     return answer.ok ? ok() : answer;
   }
 

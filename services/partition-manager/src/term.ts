@@ -14,6 +14,7 @@ import type { PartitionManagerConfig } from "./config.ts";
 import { insertAccounts, writeFirstRanges, writeSchemas } from "./init.ts";
 import { MapState } from "./map-state.ts";
 import type { OpenTable, OwnTable } from "./map-table.ts";
+import { Reshaper, type StreamFence } from "./reshaper.ts";
 import { Servers } from "./servers.ts";
 
 const quickPollMs = 50;
@@ -22,6 +23,7 @@ interface Running {
   readonly map: MapState;
   readonly servers: Servers;
   readonly assigner: Assigner;
+  readonly reshaper: Reshaper;
 }
 
 export class Term {
@@ -30,6 +32,7 @@ export class Term {
   readonly #config: PartitionManagerConfig;
   readonly #store: MetadataClient;
   readonly #openTable: OpenTable;
+  readonly #fence: StreamFence;
   readonly #ended = new AbortController();
   readonly #tables: OwnTable[] = [];
   #running: Running | undefined;
@@ -38,7 +41,14 @@ export class Term {
   #again: () => void = () => {};
   #asked = false;
 
-  constructor(world: World, config: PartitionManagerConfig, store: MetadataClient, openTable: OpenTable, pmTerm: number) {
+  constructor(
+    world: World,
+    config: PartitionManagerConfig,
+    parts: { readonly store: MetadataClient; readonly openTable: OpenTable; readonly fence: StreamFence },
+    pmTerm: number,
+  ) {
+    const { store, openTable, fence } = parts;
+    this.#fence = fence;
     this.#world = world;
     this.#config = config;
     this.#store = store;
@@ -52,6 +62,10 @@ export class Term {
 
   get servers(): Servers | undefined {
     return this.#running?.servers;
+  }
+
+  get reshaper(): Reshaper | undefined {
+    return this.#running?.reshaper;
   }
 
   get assigner(): Assigner | undefined {
@@ -105,9 +119,15 @@ export class Term {
     const assigner = new Assigner(this.#world, this.#store, map.value, servers, {
       pmTerm: this.pmTerm,
       again: () => this.#ask(),
+      resolve: (range) => reshaper.resolve(range),
       end: (why) => this.end(why),
     });
-    return ok({ map: map.value, servers, assigner });
+    const reshaper: Reshaper = new Reshaper(
+      this.#world,
+      { store: this.#store, map: map.value, servers, assigner, fence: this.#fence },
+      { pmTerm: this.pmTerm, reshapeTimeoutMs: this.#config.reshapeTimeoutMs, end: (why) => this.end(why) },
+    );
+    return ok({ map: map.value, servers, assigner, reshaper });
   }
 
   async #table(name: "map" | "schema"): Promise<Outcome<OwnTable>> {

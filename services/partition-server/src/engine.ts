@@ -36,15 +36,26 @@ export interface RangeEngine {
   /** Whether a row may refer to it. Asked in row order. */
   mayReferTo(place: Place): boolean;
   readonly facts: EngineFacts;
+  /** Writes out what is in memory. */
+  checkpoint(): Promise<Outcome<void>>;
+  /** No new write from now on, for good; resolves when the state for the heirs is in its metadata stream. Reads go on. */
+  leaveTo(heirs: readonly string[], neighbour: LeftState | undefined): Promise<Outcome<LeftState>>;
+  /** Keys that divide what is written out into parts of about one size, in order. */
+  keySamples(): readonly Uint8Array[];
   /** No new write; resolves when no append is in flight. */
   close(): Promise<void>;
 }
+
+/** What a partition left, as its engine knows it. */
+export type LeftState = { readonly leftBy: string };
 
 /** All that a partition server needs of the stream layer. */
 export interface Engines {
   readonly load: LoadEngine;
   /** Where these extents are; those that nobody knows are left out. */
   locate(extentIds: readonly number[], timeoutMs: number): Promise<ExtentLocation[]>;
+  /** The streams of the parents become those of the children, in one change, or nothing happens. */
+  handOver(parents: readonly Range[], children: readonly Range[], timeoutMs: number): Promise<Outcome<void>>;
 }
 
 /** Opens the range's streams under its owner epoch and replays its log. Refused with `staleOwnerEpoch` when a higher one did so before. */

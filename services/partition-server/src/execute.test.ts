@@ -37,7 +37,7 @@ class Bench {
 
   constructor(sim: Simulation, operationsMax = 100) {
     this.world = sim.world("ps");
-    this.holdings = new Holdings(this.world, this.streams.engines(this.world).load);
+    this.holdings = new Holdings(this.world, this.streams.engines(this.world));
     const locate = async () => [];
     this.executor = new Executor(this.world, this.holdings, { operationsMax, leaseHeld: () => this.leaseHeld, locate });
     this.holdings.leaseTaken(7);
@@ -138,7 +138,7 @@ test("execute: what the lease covered is dropped with it, a load under way too",
 
 test("execute: a range whose streams somebody else opened is given up, and that epoch never loaded again", () =>
   served(async (bench, sim) => {
-    const other = new Holdings(sim.world("other"), bench.streams.engines(sim.world("other")).load);
+    const other = new Holdings(sim.world("other"), bench.streams.engines(sim.world("other")));
     other.leaseTaken(1);
     const later: Range = { ...blobs, ownerEpoch: 8 };
     unwrap(await other.load({ pmTerm: 1, leaseEpoch: 1, rangeId: later.rangeId, ownerEpoch: 8 }, later));

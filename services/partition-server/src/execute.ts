@@ -116,9 +116,11 @@ export class Executor {
     if (!found.ok) return found;
     const held = found.value;
     const { operation } = asked;
-    const misplaced = this.#misplaced(held, operation, routeOf(this.#world.rules, operation));
+    const route = routeOf(this.#world.rules, operation);
+    const misplaced = this.#misplaced(held, operation, route);
     if (misplaced) return misplaced;
-    const decided = isRead(operation) ? await this.#read(held, asked) : await this.#write(held, asked, deadlineMs);
+    const ended = held.load.begin(isRead(operation) ? "read" : "write", route.key, 0);
+    const decided = await (isRead(operation) ? this.#read(held, asked) : this.#write(held, asked, deadlineMs)).finally(ended);
     if (!decided.ok) return tooLong(operation, decided);
     const { result, writes, refusal } = decided.value;
     if (writes.length > 0) return ok(result);

@@ -9,14 +9,16 @@
 import { type Failed, type Outcome, ok, refused } from "@stamp/base";
 import { LeaseTimers } from "@stamp/objects";
 import type { LoadCommand, Range } from "@stamp/partition-map";
-import { ServerRules } from "@stamp/partition-map";
+import { overlap, ServerRules } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
 import { within } from "@stamp/ports";
-import type { LoadEngine, RangeEngine } from "./engine.ts";
+import type { Engines, LeftState, RangeEngine } from "./engine.ts";
+import { RangeLoad } from "./load.ts";
 
 export interface Held {
   readonly range: Range;
   state: "loading" | "serving" | "dropped";
+  readonly load: RangeLoad;
   engine: RangeEngine | undefined;
   /** Of leases of objects; they start with the load. */
   leases: LeaseTimers;
@@ -24,19 +26,28 @@ export interface Held {
   loaded: Promise<Outcome<void>>;
 }
 
+export type Serving = Held & { readonly engine: RangeEngine };
+export type ReshapeCommand = Omit<LoadCommand, "rangeId" | "ownerEpoch">;
+
+export interface Parent {
+  readonly rangeId: string;
+  readonly ownerEpoch: number;
+}
+
 const closeWaitMs = 1_000;
+const handOverTimeoutMs = 10_000;
 const heldMax = 10_000;
 
 export class Holdings {
   readonly #world: World;
-  readonly #loadEngine: LoadEngine;
+  readonly #engines: Engines;
   readonly #rules: ServerRules;
   readonly #held = new Map<string, Held>();
   readonly #closing = new Set<Promise<void>>();
 
-  constructor(world: World, loadEngine: LoadEngine) {
+  constructor(world: World, engines: Engines) {
     this.#world = world;
-    this.#loadEngine = loadEngine;
+    this.#engines = engines;
     this.#rules = new ServerRules(world.rules);
   }
 
@@ -65,14 +76,35 @@ export class Holdings {
     if (this.#held.size >= heldMax) return Promise.resolve(refused("resourceExhausted", "overloaded", `${heldMax} ranges are held`));
     const verdict = this.#rules.load(command);
     if (!verdict.ok) return Promise.resolve(verdict);
+    this.#endParents(range);
     const before = this.#held.get(range.rangeId);
     if (verdict.value === "already" && before) return before.loaded;
     const dropped = before ? this.#drop(before) : Promise.resolve();
-    const leases = this.#leaseTimers();
-    const held: Held = { range, state: "loading", engine: undefined, leases, loaded: Promise.resolve(ok()) };
+    const held: Held = {
+      range,
+      state: "loading",
+      load: new RangeLoad(this.#world.clock),
+      engine: undefined,
+      leases: this.#leaseTimers(),
+      loaded: Promise.resolve(ok()),
+    };
     this.#held.set(range.rangeId, held);
     held.loaded = this.#load(held, dropped);
     return held.loaded;
+  }
+
+  /**
+   * What has keys of a range that is loaded was split or merged into it, by the manager's word: it ends now, also when this server waits
+   * still to hear of it (rule childEndsParents).
+   */
+  #endParents(range: Range): void {
+    if (!this.#world.rules.on("childEndsParents")) return;
+    for (const held of this.#held.values()) {
+      if (held.range.rangeId === range.rangeId || !overlap(held.range, range) || held.range.ownerEpoch > range.ownerEpoch) continue;
+      this.#held.delete(held.range.rangeId);
+      this.#rules.dead(held.range.rangeId, held.range.ownerEpoch);
+      void this.#drop(held);
+    }
   }
 
   async #load(held: Held, dropped: Promise<void>): Promise<Outcome<void>> {
@@ -81,7 +113,7 @@ export class Holdings {
     await dropped;
     if (!this.#wanted(held)) return gone(range);
     const startedMs = clock.monotonicMs();
-    const engine = await this.#loadEngine(range, (why) => this.#fenced(held, why));
+    const engine = await this.#engines.load(range, (why) => this.#fenced(held, why));
     if (!this.#wanted(held)) {
       if (engine.ok) await engine.value.close();
       return gone(range);
@@ -122,15 +154,86 @@ export class Holdings {
     return ok();
   }
 
+  /**
+   * Leaves the streams of the parents to the children, and serves these. Whatever fails on the way, the parents are not served here
+   * afterwards: the manager finds out what became of it, and says who serves what (rule fenceBeforeAsking). Gives how long writes waited.
+   */
+  async reshape(command: ReshapeCommand, parents: readonly Parent[], children: readonly Range[]): Promise<Outcome<number>> {
+    const verdict = this.#rules.reshape(command, parents);
+    if (!verdict.ok) return verdict;
+    const held = parents.map(({ rangeId }) => this.#held.get(rangeId));
+    const ready = held.filter((one): one is Serving => one?.state === "serving" && one.engine !== undefined);
+    if (ready.length < parents.length) return refused("unavailable", "partitionLoading", "a parent is not served here yet");
+    const { clock, logger } = this.#world;
+    const ids = children.map(({ rangeId }) => rangeId);
+    const left = await this.#leave(ready, ids);
+    const outcome = left.ok ? await this.#handOver(ready, children) : left;
+    for (const one of ready) {
+      if (this.#held.get(one.range.rangeId) === one) this.#held.delete(one.range.rangeId);
+      this.#rules.dead(one.range.rangeId, one.range.ownerEpoch);
+      void this.#drop(one);
+    }
+    if (!outcome.ok) {
+      logger.warn("ranges not reshaped", {
+        parents: parents.map(({ rangeId }) => rangeId).join(),
+        children: ids.join(),
+        ...outcome.failure,
+      });
+      return outcome;
+    }
+    const { pmTerm, leaseEpoch } = command;
+    const loaded = await Promise.all(
+      children.map((child) => this.load({ pmTerm, leaseEpoch, rangeId: child.rangeId, ownerEpoch: child.ownerEpoch }, child)),
+    );
+    const failed = loaded.find((one) => !one.ok);
+    if (failed && !failed.ok) return failed;
+    const heldMs = Math.round(clock.monotonicMs() - (left.ok ? left.value : 0));
+    logger.info("ranges reshaped", { parents: parents.map(({ rangeId }) => rangeId).join(), children: ids.join(), heldMs });
+    return ok(heldMs);
+  }
+
+  /** The last parent first: the first one's metadata stream goes on, with what the others left. Gives when writes began to wait. */
+  async #leave(parents: readonly Serving[], heirs: readonly string[]): Promise<Outcome<number>> {
+    // Most of what is in memory goes out while writes go on.
+    for (const { engine } of parents) {
+      const written = await engine.checkpoint();
+      if (!written.ok) return written;
+    }
+    const sinceMs = this.#world.clock.monotonicMs();
+    let neighbour: LeftState | undefined;
+    for (const { engine } of parents.toReversed()) {
+      const left = await engine.leaveTo(heirs, neighbour);
+      if (!left.ok) return left;
+      neighbour = left.value;
+    }
+    return ok(sinceMs);
+  }
+
+  async #handOver(parents: readonly Serving[], children: readonly Range[]): Promise<Outcome<void>> {
+    if (!parents.every((one) => this.current(one))) return refused("aborted", "leaseLost", "a parent was dropped meanwhile");
+    return this.#engines.handOver(
+      parents.map(({ range }) => range),
+      children,
+      handOverTimeoutMs,
+    );
+  }
+
+  /** What is served here, for a command about one range. */
+  servingAny(rangeId: string): Outcome<Serving> {
+    const held = this.#held.get(rangeId);
+    if (held?.state !== "serving" || !held.engine) return refused("failedPrecondition", "wrongPartition", `${rangeId} is not served here`);
+    return ok(held as Serving);
+  }
+
   /** The range when it is served here at this version. */
-  serving(rangeId: string, rangeVersion: number): Outcome<Held & { readonly engine: RangeEngine }> {
+  serving(rangeId: string, rangeVersion: number): Outcome<Serving> {
     const held = this.#held.get(rangeId);
     if (!held || held.state === "dropped") return refused("failedPrecondition", "wrongPartition", `${rangeId} is not served here`);
     if (held.range.rangeVersion !== rangeVersion) {
       return refused("failedPrecondition", "wrongPartition", `${rangeId} has version ${held.range.rangeVersion}, not ${rangeVersion}`);
     }
     if (!held.engine) return refused("unavailable", "partitionLoading", `${rangeId} is being loaded`);
-    return ok(held as Held & { readonly engine: RangeEngine });
+    return ok(held as Serving);
   }
 
   /** Whether an answer made from it may still be given. */

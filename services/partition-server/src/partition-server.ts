@@ -30,7 +30,7 @@ export class PartitionServerRole implements Role {
   constructor(world: World, config: PartitionServerConfig, engines: Engines = rangeEngines(world, config)) {
     this.#world = world;
     this.#config = config;
-    this.#holdings = new Holdings(world, engines.load);
+    this.#holdings = new Holdings(world, engines);
     this.#executor = new Executor(world, this.#holdings, {
       operationsMax: config.operationsMax,
       leaseHeld: () => this.#lease?.holds() ?? false,

@@ -1,12 +1,22 @@
 /** Range partitions over streams (@stamp/range-partition), as a partition server uses them. */
-import { FailureError, type Outcome, ok, ownerEpoch, refused } from "@stamp/base";
+import { FailureError, type Outcome, ok, ownerEpoch, present, refused } from "@stamp/base";
 import type { Decision } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
-import { type Cursor, type DeletedWalk, RangePartition, type Row, type ScanRange } from "@stamp/range-partition";
+import {
+  type Cursor,
+  type DeletedWalk,
+  handOver,
+  type Left,
+  type OwnedNames,
+  type PartitionStreamNames,
+  RangePartition,
+  type Row,
+  type ScanRange,
+} from "@stamp/range-partition";
 import { StreamClient } from "@stamp/stream-client";
 import type { PartitionServerConfig } from "./config.ts";
-import type { Engines, RangeEngine, RowView } from "./engine.ts";
+import type { Engines, LeftState, RangeEngine, RowView } from "./engine.ts";
 
 const loadTimeoutMs = 30_000;
 
@@ -19,6 +29,7 @@ export function rangeEngines(world: World, config: PartitionServerConfig): Engin
       // Where they are is a help: a reader that misses one asks the stream manager itself.
       return found.ok ? [...found.value] : [];
     },
+    handOver: (parents, children, timeoutMs) => handOver(world, streams, parents.map(ownedOf), children.map(ownedOf), timeoutMs),
   };
 }
 
@@ -29,11 +40,11 @@ async function load(
   range: Range,
   onFenced: (why: string) => void,
 ): Promise<Outcome<RangeEngine>> {
-  const { metadata, commitLog, rowData, blobData } = range.streams;
   const loaded = await RangePartition.load(world, streams, {
     rangeId: range.rangeId,
-    streams: { metadata, commitLog, rowData, ...(blobData === "" ? {} : { blobData }) },
+    streams: namesOf(range),
     ownerEpoch: ownerEpoch(range.ownerEpoch),
+    create: !range.hasStreams,
     lowKey: range.low,
     highKey: range.high,
     limits: {
@@ -46,6 +57,15 @@ async function load(
     timeoutMs: loadTimeoutMs,
   });
   return loaded.ok ? ok(engineOf(loaded.value)) : loaded;
+}
+
+/** What the engines' tokens stand for. */
+const leftStates = new WeakMap<LeftState, Left>();
+
+const ownedOf = (range: Range): OwnedNames => ({ streams: namesOf(range), ownerEpoch: range.ownerEpoch });
+
+function namesOf({ streams: { metadata, commitLog, rowData, blobData } }: Range): PartitionStreamNames {
+  return { metadata, commitLog, rowData, ...(blobData === "" ? {} : { blobData }) };
 }
 
 interface RowSource {
@@ -81,6 +101,15 @@ function engineOf(partition: RangePartition): RangeEngine {
       return place ? ok(place) : refused("internal", "bug", "an append gave no place");
     },
     mayReferTo: (place) => partition.ownsPlace(place),
+    checkpoint: () => partition.checkpoint(),
+    leaveTo: async (heirs, neighbour) => {
+      const left = await partition.leaveTo(heirs, neighbour && present(leftStates.get(neighbour), "the state of the neighbour"));
+      if (!left.ok) return left;
+      const token: LeftState = { leftBy: partition.rangeId };
+      leftStates.set(token, left.value);
+      return ok(token);
+    },
+    keySamples: () => partition.keySamples(),
     get facts() {
       const { sequence, memoryTableBytes, checkpoints, checkpointBytes } = partition.stats;
       return { sequence, memoryTableBytes, checkpointCount: checkpoints, checkpointBytes };

@@ -21,6 +21,7 @@ export function rangeFromWire(range: RangePartition | undefined): Outcome<Range>
     serverAddress: range.serverAddress,
     leaseEpoch: fromWire(range.leaseEpoch),
     loaded: range.loaded,
+    hasStreams: range.hasStreams,
   });
 }
 

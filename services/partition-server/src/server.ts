@@ -1,6 +1,7 @@
 /** Wire calls of a partition server: to what it holds, and to operations on objects. */
-import { FailureError, type Outcome, ok } from "@stamp/base";
+import { FailureError, type Outcome, ok, refused } from "@stamp/base";
 import { zeroExtentId } from "@stamp/objects";
+import type { Range } from "@stamp/partition-map";
 import type { Handlers } from "@stamp/ports";
 import { fromWire, type PartitionServer, toWire } from "@stamp/wire";
 import type { Executor } from "./execute.ts";
@@ -8,6 +9,7 @@ import type { Held, Holdings } from "./holdings.ts";
 import { operationFromWire, policyFromWire } from "./operation-from-wire.ts";
 import { rangeFromWire } from "./range-from-wire.ts";
 import { placeToWire, resultToWire } from "./result-to-wire.ts";
+import { suggestSplitKey } from "./split-key.ts";
 
 export function partitionServerHandlers(holdings: Holdings, executor: Executor): Handlers<typeof PartitionServer> {
   return {
@@ -29,6 +31,34 @@ export function partitionServerHandlers(holdings: Holdings, executor: Executor):
           ownerEpoch: fromWire(request.ownerEpoch),
         });
         return closed.ok ? ok({}) : closed;
+      }),
+    reshapePartitions: (request) =>
+      guarded(async () => {
+        const children: Range[] = [];
+        for (const child of request.children) {
+          const range = rangeFromWire(child);
+          if (!range.ok) return range;
+          children.push(range.value);
+        }
+        const command = { pmTerm: fromWire(request.pmTerm), leaseEpoch: fromWire(request.leaseEpoch) };
+        const parents = request.parents.map(({ rangeId, ownerEpoch }) => ({ rangeId, ownerEpoch: fromWire(ownerEpoch) }));
+        if (parents.length === 0 || children.length === 0) return refused("invalidArgument", "badRequest", "no parents or no children");
+        const heldMs = await holdings.reshape(command, parents, children);
+        return heldMs.ok ? ok({ heldMs: heldMs.value }) : heldMs;
+      }),
+    suggestSplitKey: (request) =>
+      guarded(async () => {
+        const held = holdings.servingAny(request.rangeId);
+        if (!held.ok) return held;
+        const key = suggestSplitKey(held.value);
+        return key ? ok({ key }) : refused("notFound", "noSplitKey", `${request.rangeId} has no key at which it could be split`);
+      }),
+    checkpointPartition: (request) =>
+      guarded(async () => {
+        const held = holdings.servingAny(request.rangeId);
+        if (!held.ok) return held;
+        const written = await held.value.engine.checkpoint();
+        return written.ok ? ok({}) : written;
       }),
     execute: (request, context) =>
       guarded(async () => {

@@ -5,9 +5,10 @@
  */
 import { compareBytes, type Outcome, ok, refused, toHex } from "@stamp/base";
 import type { Place, RowEntry } from "@stamp/objects";
+import { holdsKey } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
 import { sleep } from "@stamp/ports";
-import type { Engines, RangeEngine, RowView } from "./engine.ts";
+import type { Engines, LeftState, RangeEngine, RowView } from "./engine.ts";
 
 /** The only extent of blob data. */
 export const dataExtent = 7;
@@ -21,6 +22,7 @@ interface SharedRange {
 }
 
 export class TestStreams {
+  /** By the name of the metadata stream. */
   readonly #ranges: Map<string, SharedRange> = new Map();
   /** Of a load and of a commit. */
   readonly loadMs = 20;
@@ -32,7 +34,9 @@ export class TestStreams {
     return {
       locate: async () => [],
       load: async (range, onFenced) => {
-        const shared = this.#range(range.rangeId);
+        const { metadata } = range.streams;
+        const shared = range.hasStreams ? this.#ranges.get(metadata) : this.#range(metadata);
+        if (!shared) return refused("notFound", "streamNotFound", `there is no stream ${metadata}`);
         if (range.ownerEpoch < shared.ownerEpoch && world.rules.on("ownerEpochAtManager")) {
           return refused("failedPrecondition", "staleOwnerEpoch", `epoch ${shared.ownerEpoch} opened the streams`);
         }
@@ -43,7 +47,44 @@ export class TestStreams {
         this.loads++;
         return ok(new TestEngine(world, this, shared, rows, sequence, range.ownerEpoch, onFenced));
       },
+      handOver: async (parents, children) => {
+        await sleep(world.clock, this.#delayMs(world));
+        const held = parents.map(({ streams }) => this.#ranges.get(streams.metadata));
+        const owned = held.every((one, i) => one && (one.ownerEpoch === parents[i]?.ownerEpoch || !world.rules.on("ownerEpochAtManager")));
+        if (!owned) return refused("failedPrecondition", "staleOwnerEpoch", "the parents have another owner");
+        for (const { streams } of parents) this.#ranges.delete(streams.metadata);
+        const rows = held.flatMap((one) => [...(one?.rows ?? [])]);
+        const sequence = Math.max(...held.map((one) => one?.sequence ?? 0));
+        for (const child of children) {
+          const own = rows.filter(([, { key }]) => holdsKey(child, key));
+          this.#ranges.set(child.streams.metadata, { ownerEpoch: child.ownerEpoch, sequence, rows: new Map(own) });
+        }
+        await sleep(world.clock, this.#delayMs(world));
+        return ok();
+      },
     };
+  }
+
+  /** For partition managers that find a split or merge which nobody carries out. */
+  get fence(): {
+    fence(stream: string, ownerEpoch: number): Promise<Outcome<"fenced" | "gone">>;
+    exists(stream: string): Promise<Outcome<boolean>>;
+  } {
+    return {
+      fence: async (stream, ownerEpoch) => {
+        const shared = this.#ranges.get(stream);
+        if (!shared) return ok("gone" as const);
+        if (ownerEpoch < shared.ownerEpoch) return refused("failedPrecondition", "staleOwnerEpoch", "a higher one has it");
+        shared.ownerEpoch = ownerEpoch;
+        return ok("fenced" as const);
+      },
+      exists: async (stream) => ok(this.#ranges.has(stream)),
+    };
+  }
+
+  /** Mostly short; now and then so long that whoever waits gives up. */
+  #delayMs(world: World): number {
+    return world.random.float() < 0.2 ? world.random.float() * 4_000 : world.random.float() * 20;
   }
 
   #range(rangeId: string): SharedRange {
@@ -106,7 +147,7 @@ class TestEngine implements RangeEngine {
   };
 
   async #transact(decide: Parameters<RangeEngine["transact"]>[1]): ReturnType<RangeEngine["transact"]> {
-    if (this.#closed) return refused("aborted", "wrongPartition", "closed");
+    if (this.#closed) return refused("unavailable", "partitionLoading", "closed");
     const sequence = this.#sequence + 1;
     const decided = await decide(this.#view(), sequence);
     if (!decided.ok || decided.value.writes.length === 0) return decided;
@@ -133,6 +174,20 @@ class TestEngine implements RangeEngine {
     const place = { extentId: dataExtent, offsetBytes: this.#streams.dataBytes, lengthBytes: payload.length };
     this.#streams.dataBytes += payload.length;
     return ok(place);
+  }
+
+  async checkpoint(): Promise<Outcome<void>> {
+    return ok();
+  }
+
+  async leaveTo(): Promise<Outcome<LeftState>> {
+    this.#closed = true;
+    if (this.#world.rules.on("drainBeforeLeaving")) await this.#last;
+    return ok({ leftBy: "test" });
+  }
+
+  keySamples(): readonly Uint8Array[] {
+    return [...this.#rows.values()].map(({ key }) => key).sort(compareBytes);
   }
 
   async close(): Promise<void> {

@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/partition_manager.proto.
  */
 export const file_stamp_v1_partition_manager: GenFile = /*@__PURE__*/
-  fileDesc("CiBzdGFtcC92MS9wYXJ0aXRpb25fbWFuYWdlci5wcm90bxIIc3RhbXAudjEiNwoNR2V0TWFwUmVxdWVzdBIVCg1rbm93bl92ZXJzaW9uGAEgASgEEg8KB3dhaXRfbXMYAiABKA0iSQoMUGFydGl0aW9uTWFwEg8KB3ZlcnNpb24YASABKAQSKAoGcmFuZ2VzGAIgAygLMhguc3RhbXAudjEuUmFuZ2VQYXJ0aXRpb24i+gEKDlJhbmdlUGFydGl0aW9uEhAKCHJhbmdlX2lkGAEgASgJEg0KBXRhYmxlGAIgASgJEg8KB2xvd19rZXkYAyABKAwSEAoIaGlnaF9rZXkYBCABKAwSFQoNcmFuZ2VfdmVyc2lvbhgFIAEoBBITCgtvd25lcl9lcG9jaBgGIAEoBBIrCgdzdHJlYW1zGAcgASgLMhouc3RhbXAudjEuUGFydGl0aW9uU3RyZWFtcxIOCgZzZXJ2ZXIYCCABKAkSFgoOc2VydmVyX2FkZHJlc3MYCSABKAkSEwoLbGVhc2VfZXBvY2gYCiABKAQSDgoGbG9hZGVkGAsgASgIIl0KEFBhcnRpdGlvblN0cmVhbXMSEAoIbWV0YWRhdGEYASABKAkSEgoKY29tbWl0X2xvZxgCIAEoCRIQCghyb3dfZGF0YRgDIAEoCRIRCglibG9iX2RhdGEYBCABKAkiFAoSTGlzdFNlcnZlcnNSZXF1ZXN0ImMKClNlcnZlckluZm8SDgoGc2VydmVyGAEgASgJEg8KB2FkZHJlc3MYAiABKAkSEwoLbGVhc2VfZXBvY2gYAyABKAQSCgoCdXAYBCABKAgSEwoLcmFuZ2VfY291bnQYBSABKA0iTQoTTGlzdFNlcnZlcnNSZXNwb25zZRIlCgdzZXJ2ZXJzGAEgAygLMhQuc3RhbXAudjEuU2VydmVySW5mbxIPCgdwbV90ZXJtGAIgASgEMpkBChBQYXJ0aXRpb25NYW5hZ2VyEjkKBkdldE1hcBIXLnN0YW1wLnYxLkdldE1hcFJlcXVlc3QaFi5zdGFtcC52MS5QYXJ0aXRpb25NYXASSgoLTGlzdFNlcnZlcnMSHC5zdGFtcC52MS5MaXN0U2VydmVyc1JlcXVlc3QaHS5zdGFtcC52MS5MaXN0U2VydmVyc1Jlc3BvbnNlYgZwcm90bzM");
+  fileDesc("CiBzdGFtcC92MS9wYXJ0aXRpb25fbWFuYWdlci5wcm90bxIIc3RhbXAudjEiNwoNR2V0TWFwUmVxdWVzdBIVCg1rbm93bl92ZXJzaW9uGAEgASgEEg8KB3dhaXRfbXMYAiABKA0iSQoMUGFydGl0aW9uTWFwEg8KB3ZlcnNpb24YASABKAQSKAoGcmFuZ2VzGAIgAygLMhguc3RhbXAudjEuUmFuZ2VQYXJ0aXRpb24inwIKDlJhbmdlUGFydGl0aW9uEhAKCHJhbmdlX2lkGAEgASgJEg0KBXRhYmxlGAIgASgJEg8KB2xvd19rZXkYAyABKAwSEAoIaGlnaF9rZXkYBCABKAwSFQoNcmFuZ2VfdmVyc2lvbhgFIAEoBBITCgtvd25lcl9lcG9jaBgGIAEoBBIrCgdzdHJlYW1zGAcgASgLMhouc3RhbXAudjEuUGFydGl0aW9uU3RyZWFtcxIOCgZzZXJ2ZXIYCCABKAkSFgoOc2VydmVyX2FkZHJlc3MYCSABKAkSEwoLbGVhc2VfZXBvY2gYCiABKAQSDgoGbG9hZGVkGAsgASgIEg4KBmNoYW5nZRgMIAEoCRITCgtoYXNfc3RyZWFtcxgNIAEoCCJdChBQYXJ0aXRpb25TdHJlYW1zEhAKCG1ldGFkYXRhGAEgASgJEhIKCmNvbW1pdF9sb2cYAiABKAkSEAoIcm93X2RhdGEYAyABKAkSEQoJYmxvYl9kYXRhGAQgASgJIkkKFVNwbGl0UGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRITCgZhdF9rZXkYAiABKAxIAIgBAUIJCgdfYXRfa2V5IikKFU1lcmdlUGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCSI4ChRNb3ZlUGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRIOCgZzZXJ2ZXIYAiABKAkiYwoRUGFydGl0aW9uc0NoYW5nZWQSKAoGcmFuZ2VzGAEgAygLMhguc3RhbXAudjEuUmFuZ2VQYXJ0aXRpb24SEwoLbWFwX3ZlcnNpb24YAiABKAQSDwoHaGVsZF9tcxgDIAEoDSIqChZDaGVja3BvaW50UmFuZ2VSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJIhkKF0NoZWNrcG9pbnRSYW5nZVJlc3BvbnNlIhQKEkxpc3RTZXJ2ZXJzUmVxdWVzdCJjCgpTZXJ2ZXJJbmZvEg4KBnNlcnZlchgBIAEoCRIPCgdhZGRyZXNzGAIgASgJEhMKC2xlYXNlX2Vwb2NoGAMgASgEEgoKAnVwGAQgASgIEhMKC3JhbmdlX2NvdW50GAUgASgNIk0KE0xpc3RTZXJ2ZXJzUmVzcG9uc2USJQoHc2VydmVycxgBIAMoCzIULnN0YW1wLnYxLlNlcnZlckluZm8SDwoHcG1fdGVybRgCIAEoBDLfAwoQUGFydGl0aW9uTWFuYWdlchI5CgZHZXRNYXASFy5zdGFtcC52MS5HZXRNYXBSZXF1ZXN0GhYuc3RhbXAudjEuUGFydGl0aW9uTWFwEkoKC0xpc3RTZXJ2ZXJzEhwuc3RhbXAudjEuTGlzdFNlcnZlcnNSZXF1ZXN0Gh0uc3RhbXAudjEuTGlzdFNlcnZlcnNSZXNwb25zZRJOCg5TcGxpdFBhcnRpdGlvbhIfLnN0YW1wLnYxLlNwbGl0UGFydGl0aW9uUmVxdWVzdBobLnN0YW1wLnYxLlBhcnRpdGlvbnNDaGFuZ2VkEk4KDk1lcmdlUGFydGl0aW9uEh8uc3RhbXAudjEuTWVyZ2VQYXJ0aXRpb25SZXF1ZXN0Ghsuc3RhbXAudjEuUGFydGl0aW9uc0NoYW5nZWQSTAoNTW92ZVBhcnRpdGlvbhIeLnN0YW1wLnYxLk1vdmVQYXJ0aXRpb25SZXF1ZXN0Ghsuc3RhbXAudjEuUGFydGl0aW9uc0NoYW5nZWQSVgoPQ2hlY2twb2ludFJhbmdlEiAuc3RhbXAudjEuQ2hlY2twb2ludFJhbmdlUmVxdWVzdBohLnN0YW1wLnYxLkNoZWNrcG9pbnRSYW5nZVJlc3BvbnNlYgZwcm90bzM");
 
 /**
  * @generated from message stamp.v1.GetMapRequest
@@ -136,6 +136,20 @@ export type RangePartition = Message<"stamp.v1.RangePartition"> & {
    * @generated from field: bool loaded = 11;
    */
   loaded: boolean;
+
+  /**
+   * A split or merge that it is in, in words; empty: none.
+   *
+   * @generated from field: string change = 12;
+   */
+  change: string;
+
+  /**
+   * Its streams are there; otherwise whoever loads it makes them.
+   *
+   * @generated from field: bool has_streams = 13;
+   */
+  hasStreams: boolean;
 };
 
 /**
@@ -180,6 +194,132 @@ export const PartitionStreamsSchema: GenMessage<PartitionStreams> = /*@__PURE__*
   messageDesc(file_stamp_v1_partition_manager, 3);
 
 /**
+ * @generated from message stamp.v1.SplitPartitionRequest
+ */
+export type SplitPartitionRequest = Message<"stamp.v1.SplitPartitionRequest"> & {
+  /**
+   * @generated from field: string range_id = 1;
+   */
+  rangeId: string;
+
+  /**
+   * Absent: where the server suggests.
+   *
+   * @generated from field: optional bytes at_key = 2;
+   */
+  atKey?: Uint8Array | undefined;
+};
+
+/**
+ * Describes the message stamp.v1.SplitPartitionRequest.
+ * Use `create(SplitPartitionRequestSchema)` to create a new message.
+ */
+export const SplitPartitionRequestSchema: GenMessage<SplitPartitionRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_manager, 4);
+
+/**
+ * @generated from message stamp.v1.MergePartitionRequest
+ */
+export type MergePartitionRequest = Message<"stamp.v1.MergePartitionRequest"> & {
+  /**
+   * @generated from field: string range_id = 1;
+   */
+  rangeId: string;
+};
+
+/**
+ * Describes the message stamp.v1.MergePartitionRequest.
+ * Use `create(MergePartitionRequestSchema)` to create a new message.
+ */
+export const MergePartitionRequestSchema: GenMessage<MergePartitionRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_manager, 5);
+
+/**
+ * @generated from message stamp.v1.MovePartitionRequest
+ */
+export type MovePartitionRequest = Message<"stamp.v1.MovePartitionRequest"> & {
+  /**
+   * @generated from field: string range_id = 1;
+   */
+  rangeId: string;
+
+  /**
+   * Empty: to the server that serves least.
+   *
+   * @generated from field: string server = 2;
+   */
+  server: string;
+};
+
+/**
+ * Describes the message stamp.v1.MovePartitionRequest.
+ * Use `create(MovePartitionRequestSchema)` to create a new message.
+ */
+export const MovePartitionRequestSchema: GenMessage<MovePartitionRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_manager, 6);
+
+/**
+ * The ranges that are there now in place of those that were asked about.
+ *
+ * @generated from message stamp.v1.PartitionsChanged
+ */
+export type PartitionsChanged = Message<"stamp.v1.PartitionsChanged"> & {
+  /**
+   * @generated from field: repeated stamp.v1.RangePartition ranges = 1;
+   */
+  ranges: RangePartition[];
+
+  /**
+   * @generated from field: uint64 map_version = 2;
+   */
+  mapVersion: bigint;
+
+  /**
+   * How long writes were held up at the server; 0 for a move.
+   *
+   * @generated from field: uint32 held_ms = 3;
+   */
+  heldMs: number;
+};
+
+/**
+ * Describes the message stamp.v1.PartitionsChanged.
+ * Use `create(PartitionsChangedSchema)` to create a new message.
+ */
+export const PartitionsChangedSchema: GenMessage<PartitionsChanged> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_manager, 7);
+
+/**
+ * @generated from message stamp.v1.CheckpointRangeRequest
+ */
+export type CheckpointRangeRequest = Message<"stamp.v1.CheckpointRangeRequest"> & {
+  /**
+   * @generated from field: string range_id = 1;
+   */
+  rangeId: string;
+};
+
+/**
+ * Describes the message stamp.v1.CheckpointRangeRequest.
+ * Use `create(CheckpointRangeRequestSchema)` to create a new message.
+ */
+export const CheckpointRangeRequestSchema: GenMessage<CheckpointRangeRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_manager, 8);
+
+/**
+ * @generated from message stamp.v1.CheckpointRangeResponse
+ */
+export type CheckpointRangeResponse = Message<"stamp.v1.CheckpointRangeResponse"> & {
+};
+
+/**
+ * Describes the message stamp.v1.CheckpointRangeResponse.
+ * Use `create(CheckpointRangeResponseSchema)` to create a new message.
+ */
+export const CheckpointRangeResponseSchema: GenMessage<CheckpointRangeResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_manager, 9);
+
+/**
  * @generated from message stamp.v1.ListServersRequest
  */
 export type ListServersRequest = Message<"stamp.v1.ListServersRequest"> & {
@@ -190,7 +330,7 @@ export type ListServersRequest = Message<"stamp.v1.ListServersRequest"> & {
  * Use `create(ListServersRequestSchema)` to create a new message.
  */
 export const ListServersRequestSchema: GenMessage<ListServersRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_manager, 4);
+  messageDesc(file_stamp_v1_partition_manager, 10);
 
 /**
  * @generated from message stamp.v1.ServerInfo
@@ -227,7 +367,7 @@ export type ServerInfo = Message<"stamp.v1.ServerInfo"> & {
  * Use `create(ServerInfoSchema)` to create a new message.
  */
 export const ServerInfoSchema: GenMessage<ServerInfo> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_manager, 5);
+  messageDesc(file_stamp_v1_partition_manager, 11);
 
 /**
  * @generated from message stamp.v1.ListServersResponse
@@ -249,7 +389,7 @@ export type ListServersResponse = Message<"stamp.v1.ListServersResponse"> & {
  * Use `create(ListServersResponseSchema)` to create a new message.
  */
 export const ListServersResponseSchema: GenMessage<ListServersResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_manager, 6);
+  messageDesc(file_stamp_v1_partition_manager, 12);
 
 /**
  * Which range partition is on which server. Only the leader answers; others refuse with notLeader.
@@ -274,6 +414,42 @@ export const PartitionManager: GenService<{
     methodKind: "unary";
     input: typeof ListServersRequestSchema;
     output: typeof ListServersResponseSchema;
+  },
+  /**
+   * By people. Answered when the new map is durable; refused with busy while the range is in another change.
+   *
+   * @generated from rpc stamp.v1.PartitionManager.SplitPartition
+   */
+  splitPartition: {
+    methodKind: "unary";
+    input: typeof SplitPartitionRequestSchema;
+    output: typeof PartitionsChangedSchema;
+  },
+  /**
+   * With its neighbour above, which is moved to its server first.
+   *
+   * @generated from rpc stamp.v1.PartitionManager.MergePartition
+   */
+  mergePartition: {
+    methodKind: "unary";
+    input: typeof MergePartitionRequestSchema;
+    output: typeof PartitionsChangedSchema;
+  },
+  /**
+   * @generated from rpc stamp.v1.PartitionManager.MovePartition
+   */
+  movePartition: {
+    methodKind: "unary";
+    input: typeof MovePartitionRequestSchema;
+    output: typeof PartitionsChangedSchema;
+  },
+  /**
+   * @generated from rpc stamp.v1.PartitionManager.CheckpointRange
+   */
+  checkpointRange: {
+    methodKind: "unary";
+    input: typeof CheckpointRangeRequestSchema;
+    output: typeof CheckpointRangeResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_stamp_v1_partition_manager, 0);

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/partition_server.proto.
  */
 export const file_stamp_v1_partition_server: GenFile = /*@__PURE__*/
-  fileDesc("Ch9zdGFtcC92MS9wYXJ0aXRpb25fc2VydmVyLnByb3RvEghzdGFtcC52MSJlChRMb2FkUGFydGl0aW9uUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEicKBXJhbmdlGAMgASgLMhguc3RhbXAudjEuUmFuZ2VQYXJ0aXRpb24iFwoVTG9hZFBhcnRpdGlvblJlc3BvbnNlImQKFUNsb3NlUGFydGl0aW9uUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEhAKCHJhbmdlX2lkGAMgASgJEhMKC293bmVyX2Vwb2NoGAQgASgEIhgKFkNsb3NlUGFydGl0aW9uUmVzcG9uc2UiYQoORXhlY3V0ZVJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkSFQoNcmFuZ2VfdmVyc2lvbhgCIAEoBBImCglvcGVyYXRpb24YAyABKAsyEy5zdGFtcC52MS5PcGVyYXRpb24iPAoPRXhlY3V0ZVJlc3BvbnNlEikKBnJlc3VsdBgBIAEoCzIZLnN0YW1wLnYxLk9wZXJhdGlvblJlc3VsdCJMChBXcml0ZURhdGFSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJEhUKDXJhbmdlX3ZlcnNpb24YAiABKAQSDwoHcGF5bG9hZBgPIAEoDCI0ChFXcml0ZURhdGFSZXNwb25zZRIfCgZwbGFjZXMYASADKAsyDy5zdGFtcC52MS5QbGFjZSIXChVMaXN0UGFydGl0aW9uc1JlcXVlc3QizQEKDVBhcnRpdGlvbkluZm8SEAoIcmFuZ2VfaWQYASABKAkSDQoFdGFibGUYAiABKAkSEwoLb3duZXJfZXBvY2gYAyABKAQSFQoNcmFuZ2VfdmVyc2lvbhgEIAEoBBINCgVzdGF0ZRgFIAEoCRIQCghzZXF1ZW5jZRgGIAEoBBIaChJtZW1vcnlfdGFibGVfYnl0ZXMYByABKAQSGAoQY2hlY2twb2ludF9jb3VudBgIIAEoDRIYChBjaGVja3BvaW50X2J5dGVzGAkgASgEIkUKFkxpc3RQYXJ0aXRpb25zUmVzcG9uc2USKwoKcGFydGl0aW9ucxgBIAMoCzIXLnN0YW1wLnYxLlBhcnRpdGlvbkluZm8ykwMKD1BhcnRpdGlvblNlcnZlchJQCg1Mb2FkUGFydGl0aW9uEh4uc3RhbXAudjEuTG9hZFBhcnRpdGlvblJlcXVlc3QaHy5zdGFtcC52MS5Mb2FkUGFydGl0aW9uUmVzcG9uc2USUwoOQ2xvc2VQYXJ0aXRpb24SHy5zdGFtcC52MS5DbG9zZVBhcnRpdGlvblJlcXVlc3QaIC5zdGFtcC52MS5DbG9zZVBhcnRpdGlvblJlc3BvbnNlEj4KB0V4ZWN1dGUSGC5zdGFtcC52MS5FeGVjdXRlUmVxdWVzdBoZLnN0YW1wLnYxLkV4ZWN1dGVSZXNwb25zZRJECglXcml0ZURhdGESGi5zdGFtcC52MS5Xcml0ZURhdGFSZXF1ZXN0Ghsuc3RhbXAudjEuV3JpdGVEYXRhUmVzcG9uc2USUwoOTGlzdFBhcnRpdGlvbnMSHy5zdGFtcC52MS5MaXN0UGFydGl0aW9uc1JlcXVlc3QaIC5zdGFtcC52MS5MaXN0UGFydGl0aW9uc1Jlc3BvbnNlYgZwcm90bzM", [file_stamp_v1_common, file_stamp_v1_objects, file_stamp_v1_partition_manager]);
+  fileDesc("Ch9zdGFtcC92MS9wYXJ0aXRpb25fc2VydmVyLnByb3RvEghzdGFtcC52MSJlChRMb2FkUGFydGl0aW9uUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEicKBXJhbmdlGAMgASgLMhguc3RhbXAudjEuUmFuZ2VQYXJ0aXRpb24iFwoVTG9hZFBhcnRpdGlvblJlc3BvbnNlImQKFUNsb3NlUGFydGl0aW9uUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEhAKCHJhbmdlX2lkGAMgASgJEhMKC293bmVyX2Vwb2NoGAQgASgEIhgKFkNsb3NlUGFydGl0aW9uUmVzcG9uc2UilwEKGFJlc2hhcGVQYXJ0aXRpb25zUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEikKB3BhcmVudHMYAyADKAsyGC5zdGFtcC52MS5SZXNoYXBlZFBhcmVudBIqCghjaGlsZHJlbhgEIAMoCzIYLnN0YW1wLnYxLlJhbmdlUGFydGl0aW9uIjcKDlJlc2hhcGVkUGFyZW50EhAKCHJhbmdlX2lkGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEIiwKGVJlc2hhcGVQYXJ0aXRpb25zUmVzcG9uc2USDwoHaGVsZF9tcxgBIAEoDSIqChZTdWdnZXN0U3BsaXRLZXlSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJIiYKF1N1Z2dlc3RTcGxpdEtleVJlc3BvbnNlEgsKA2tleRgBIAEoDCIuChpDaGVja3BvaW50UGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCSIdChtDaGVja3BvaW50UGFydGl0aW9uUmVzcG9uc2UiYQoORXhlY3V0ZVJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkSFQoNcmFuZ2VfdmVyc2lvbhgCIAEoBBImCglvcGVyYXRpb24YAyABKAsyEy5zdGFtcC52MS5PcGVyYXRpb24iPAoPRXhlY3V0ZVJlc3BvbnNlEikKBnJlc3VsdBgBIAEoCzIZLnN0YW1wLnYxLk9wZXJhdGlvblJlc3VsdCJMChBXcml0ZURhdGFSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJEhUKDXJhbmdlX3ZlcnNpb24YAiABKAQSDwoHcGF5bG9hZBgPIAEoDCI0ChFXcml0ZURhdGFSZXNwb25zZRIfCgZwbGFjZXMYASADKAsyDy5zdGFtcC52MS5QbGFjZSIXChVMaXN0UGFydGl0aW9uc1JlcXVlc3QizQEKDVBhcnRpdGlvbkluZm8SEAoIcmFuZ2VfaWQYASABKAkSDQoFdGFibGUYAiABKAkSEwoLb3duZXJfZXBvY2gYAyABKAQSFQoNcmFuZ2VfdmVyc2lvbhgEIAEoBBINCgVzdGF0ZRgFIAEoCRIQCghzZXF1ZW5jZRgGIAEoBBIaChJtZW1vcnlfdGFibGVfYnl0ZXMYByABKAQSGAoQY2hlY2twb2ludF9jb3VudBgIIAEoDRIYChBjaGVja3BvaW50X2J5dGVzGAkgASgEIkUKFkxpc3RQYXJ0aXRpb25zUmVzcG9uc2USKwoKcGFydGl0aW9ucxgBIAMoCzIXLnN0YW1wLnYxLlBhcnRpdGlvbkluZm8yrQUKD1BhcnRpdGlvblNlcnZlchJQCg1Mb2FkUGFydGl0aW9uEh4uc3RhbXAudjEuTG9hZFBhcnRpdGlvblJlcXVlc3QaHy5zdGFtcC52MS5Mb2FkUGFydGl0aW9uUmVzcG9uc2USUwoOQ2xvc2VQYXJ0aXRpb24SHy5zdGFtcC52MS5DbG9zZVBhcnRpdGlvblJlcXVlc3QaIC5zdGFtcC52MS5DbG9zZVBhcnRpdGlvblJlc3BvbnNlElwKEVJlc2hhcGVQYXJ0aXRpb25zEiIuc3RhbXAudjEuUmVzaGFwZVBhcnRpdGlvbnNSZXF1ZXN0GiMuc3RhbXAudjEuUmVzaGFwZVBhcnRpdGlvbnNSZXNwb25zZRJWCg9TdWdnZXN0U3BsaXRLZXkSIC5zdGFtcC52MS5TdWdnZXN0U3BsaXRLZXlSZXF1ZXN0GiEuc3RhbXAudjEuU3VnZ2VzdFNwbGl0S2V5UmVzcG9uc2USYgoTQ2hlY2twb2ludFBhcnRpdGlvbhIkLnN0YW1wLnYxLkNoZWNrcG9pbnRQYXJ0aXRpb25SZXF1ZXN0GiUuc3RhbXAudjEuQ2hlY2twb2ludFBhcnRpdGlvblJlc3BvbnNlEj4KB0V4ZWN1dGUSGC5zdGFtcC52MS5FeGVjdXRlUmVxdWVzdBoZLnN0YW1wLnYxLkV4ZWN1dGVSZXNwb25zZRJECglXcml0ZURhdGESGi5zdGFtcC52MS5Xcml0ZURhdGFSZXF1ZXN0Ghsuc3RhbXAudjEuV3JpdGVEYXRhUmVzcG9uc2USUwoOTGlzdFBhcnRpdGlvbnMSHy5zdGFtcC52MS5MaXN0UGFydGl0aW9uc1JlcXVlc3QaIC5zdGFtcC52MS5MaXN0UGFydGl0aW9uc1Jlc3BvbnNlYgZwcm90bzM", [file_stamp_v1_common, file_stamp_v1_objects, file_stamp_v1_partition_manager]);
 
 /**
  * @generated from message stamp.v1.LoadPartitionRequest
@@ -106,6 +106,147 @@ export const ClosePartitionResponseSchema: GenMessage<ClosePartitionResponse> = 
   messageDesc(file_stamp_v1_partition_server, 3);
 
 /**
+ * @generated from message stamp.v1.ReshapePartitionsRequest
+ */
+export type ReshapePartitionsRequest = Message<"stamp.v1.ReshapePartitionsRequest"> & {
+  /**
+   * @generated from field: uint64 pm_term = 1;
+   */
+  pmTerm: bigint;
+
+  /**
+   * @generated from field: uint64 lease_epoch = 2;
+   */
+  leaseEpoch: bigint;
+
+  /**
+   * By key.
+   *
+   * @generated from field: repeated stamp.v1.ReshapedParent parents = 3;
+   */
+  parents: ReshapedParent[];
+
+  /**
+   * By key; together they have the keys of the parents.
+   *
+   * @generated from field: repeated stamp.v1.RangePartition children = 4;
+   */
+  children: RangePartition[];
+};
+
+/**
+ * Describes the message stamp.v1.ReshapePartitionsRequest.
+ * Use `create(ReshapePartitionsRequestSchema)` to create a new message.
+ */
+export const ReshapePartitionsRequestSchema: GenMessage<ReshapePartitionsRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_server, 4);
+
+/**
+ * @generated from message stamp.v1.ReshapedParent
+ */
+export type ReshapedParent = Message<"stamp.v1.ReshapedParent"> & {
+  /**
+   * @generated from field: string range_id = 1;
+   */
+  rangeId: string;
+
+  /**
+   * @generated from field: uint64 owner_epoch = 2;
+   */
+  ownerEpoch: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.ReshapedParent.
+ * Use `create(ReshapedParentSchema)` to create a new message.
+ */
+export const ReshapedParentSchema: GenMessage<ReshapedParent> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_server, 5);
+
+/**
+ * @generated from message stamp.v1.ReshapePartitionsResponse
+ */
+export type ReshapePartitionsResponse = Message<"stamp.v1.ReshapePartitionsResponse"> & {
+  /**
+   * How long writes were held up here.
+   *
+   * @generated from field: uint32 held_ms = 1;
+   */
+  heldMs: number;
+};
+
+/**
+ * Describes the message stamp.v1.ReshapePartitionsResponse.
+ * Use `create(ReshapePartitionsResponseSchema)` to create a new message.
+ */
+export const ReshapePartitionsResponseSchema: GenMessage<ReshapePartitionsResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_server, 6);
+
+/**
+ * @generated from message stamp.v1.SuggestSplitKeyRequest
+ */
+export type SuggestSplitKeyRequest = Message<"stamp.v1.SuggestSplitKeyRequest"> & {
+  /**
+   * @generated from field: string range_id = 1;
+   */
+  rangeId: string;
+};
+
+/**
+ * Describes the message stamp.v1.SuggestSplitKeyRequest.
+ * Use `create(SuggestSplitKeyRequestSchema)` to create a new message.
+ */
+export const SuggestSplitKeyRequestSchema: GenMessage<SuggestSplitKeyRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_server, 7);
+
+/**
+ * @generated from message stamp.v1.SuggestSplitKeyResponse
+ */
+export type SuggestSplitKeyResponse = Message<"stamp.v1.SuggestSplitKeyResponse"> & {
+  /**
+   * @generated from field: bytes key = 1;
+   */
+  key: Uint8Array;
+};
+
+/**
+ * Describes the message stamp.v1.SuggestSplitKeyResponse.
+ * Use `create(SuggestSplitKeyResponseSchema)` to create a new message.
+ */
+export const SuggestSplitKeyResponseSchema: GenMessage<SuggestSplitKeyResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_server, 8);
+
+/**
+ * @generated from message stamp.v1.CheckpointPartitionRequest
+ */
+export type CheckpointPartitionRequest = Message<"stamp.v1.CheckpointPartitionRequest"> & {
+  /**
+   * @generated from field: string range_id = 1;
+   */
+  rangeId: string;
+};
+
+/**
+ * Describes the message stamp.v1.CheckpointPartitionRequest.
+ * Use `create(CheckpointPartitionRequestSchema)` to create a new message.
+ */
+export const CheckpointPartitionRequestSchema: GenMessage<CheckpointPartitionRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_server, 9);
+
+/**
+ * @generated from message stamp.v1.CheckpointPartitionResponse
+ */
+export type CheckpointPartitionResponse = Message<"stamp.v1.CheckpointPartitionResponse"> & {
+};
+
+/**
+ * Describes the message stamp.v1.CheckpointPartitionResponse.
+ * Use `create(CheckpointPartitionResponseSchema)` to create a new message.
+ */
+export const CheckpointPartitionResponseSchema: GenMessage<CheckpointPartitionResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_server, 10);
+
+/**
  * @generated from message stamp.v1.ExecuteRequest
  */
 export type ExecuteRequest = Message<"stamp.v1.ExecuteRequest"> & {
@@ -130,7 +271,7 @@ export type ExecuteRequest = Message<"stamp.v1.ExecuteRequest"> & {
  * Use `create(ExecuteRequestSchema)` to create a new message.
  */
 export const ExecuteRequestSchema: GenMessage<ExecuteRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 4);
+  messageDesc(file_stamp_v1_partition_server, 11);
 
 /**
  * @generated from message stamp.v1.ExecuteResponse
@@ -147,7 +288,7 @@ export type ExecuteResponse = Message<"stamp.v1.ExecuteResponse"> & {
  * Use `create(ExecuteResponseSchema)` to create a new message.
  */
 export const ExecuteResponseSchema: GenMessage<ExecuteResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 5);
+  messageDesc(file_stamp_v1_partition_server, 12);
 
 /**
  * @generated from message stamp.v1.WriteDataRequest
@@ -176,7 +317,7 @@ export type WriteDataRequest = Message<"stamp.v1.WriteDataRequest"> & {
  * Use `create(WriteDataRequestSchema)` to create a new message.
  */
 export const WriteDataRequestSchema: GenMessage<WriteDataRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 6);
+  messageDesc(file_stamp_v1_partition_server, 13);
 
 /**
  * @generated from message stamp.v1.WriteDataResponse
@@ -193,7 +334,7 @@ export type WriteDataResponse = Message<"stamp.v1.WriteDataResponse"> & {
  * Use `create(WriteDataResponseSchema)` to create a new message.
  */
 export const WriteDataResponseSchema: GenMessage<WriteDataResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 7);
+  messageDesc(file_stamp_v1_partition_server, 14);
 
 /**
  * @generated from message stamp.v1.ListPartitionsRequest
@@ -206,7 +347,7 @@ export type ListPartitionsRequest = Message<"stamp.v1.ListPartitionsRequest"> & 
  * Use `create(ListPartitionsRequestSchema)` to create a new message.
  */
 export const ListPartitionsRequestSchema: GenMessage<ListPartitionsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 8);
+  messageDesc(file_stamp_v1_partition_server, 15);
 
 /**
  * @generated from message stamp.v1.PartitionInfo
@@ -265,7 +406,7 @@ export type PartitionInfo = Message<"stamp.v1.PartitionInfo"> & {
  * Use `create(PartitionInfoSchema)` to create a new message.
  */
 export const PartitionInfoSchema: GenMessage<PartitionInfo> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 9);
+  messageDesc(file_stamp_v1_partition_server, 16);
 
 /**
  * @generated from message stamp.v1.ListPartitionsResponse
@@ -282,7 +423,7 @@ export type ListPartitionsResponse = Message<"stamp.v1.ListPartitionsResponse"> 
  * Use `create(ListPartitionsResponseSchema)` to create a new message.
  */
 export const ListPartitionsResponseSchema: GenMessage<ListPartitionsResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 10);
+  messageDesc(file_stamp_v1_partition_server, 17);
 
 /**
  * Serves range partitions.
@@ -309,6 +450,37 @@ export const PartitionServer: GenService<{
     methodKind: "unary";
     input: typeof ClosePartitionRequestSchema;
     output: typeof ClosePartitionResponseSchema;
+  },
+  /**
+   * By the partition manager, which recorded it before. Leaves the streams of the parents (one: a split; two neighbours: a merge) to the
+   * children in one change, and serves these when it answers. After a failure the parents are not served here any more.
+   *
+   * @generated from rpc stamp.v1.PartitionServer.ReshapePartitions
+   */
+  reshapePartitions: {
+    methodKind: "unary";
+    input: typeof ReshapePartitionsRequestSchema;
+    output: typeof ReshapePartitionsResponseSchema;
+  },
+  /**
+   * Where a split would divide the load, or the bytes when there is little load. Refused with notFound when there is no such key.
+   *
+   * @generated from rpc stamp.v1.PartitionServer.SuggestSplitKey
+   */
+  suggestSplitKey: {
+    methodKind: "unary";
+    input: typeof SuggestSplitKeyRequestSchema;
+    output: typeof SuggestSplitKeyResponseSchema;
+  },
+  /**
+   * Writes out what is in memory; answered when it is in a checkpoint.
+   *
+   * @generated from rpc stamp.v1.PartitionServer.CheckpointPartition
+   */
+  checkpointPartition: {
+    methodKind: "unary";
+    input: typeof CheckpointPartitionRequestSchema;
+    output: typeof CheckpointPartitionResponseSchema;
   },
   /**
    * One operation on objects of one range. Refused with wrongPartition when the range is not served here at this version.

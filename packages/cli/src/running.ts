@@ -1,10 +1,9 @@
-/** What the commands that ask the managers share, and `stamp partition list`. */
+/** What the commands that ask the running stamp share. */
 import { ownTransport, StampInspector } from "@stamp/cluster";
 import type { Command } from "commander";
 import { composeStatus } from "./compose-status.ts";
 import { CommandError, configOf, runningCluster, withConfig } from "./context.ts";
 import { toJson } from "./print.ts";
-import { rangeTable } from "./status.ts";
 
 export type Transport = ReturnType<typeof ownTransport>;
 
@@ -30,12 +29,4 @@ export const make = (parent: Command, name: string, about: string): Command =>
 /** Prints what was found: as JSON for tools, else as text. */
 export function tell<T>(command: Command, found: T, text: (found: T) => string): void {
   console.log(wantsJson(command) ? toJson(found) : text(found));
-}
-
-export function addLists(program: Command): void {
-  const partition = program.command("partition").description("range partitions");
-  make(partition, "list", "all ranges and who serves them").action(async (_options, command: Command) => {
-    const ranges = await inspect(command, (inspector) => inspector.ranges());
-    console.log(wantsJson(command) ? toJson(ranges) : rangeTable({ ranges }));
-  });
 }

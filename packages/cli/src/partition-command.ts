@@ -1,0 +1,64 @@
+/** `stamp partition list|split|merge|move|checkpoint`: what the partition manager does by itself, by hand. */
+import { fromHex, type Outcome } from "@stamp/base";
+import { PartitionManager, type PartitionsChanged } from "@stamp/wire";
+import type { Command } from "commander";
+import { CommandError } from "./context.ts";
+import { inspect, make as makeBelow, type Transport, tell } from "./running.ts";
+import { rangeTable } from "./status.ts";
+
+const changeTimeoutMs = 120_000;
+
+type Manager = Parameters<Parameters<typeof asked>[1]>[0];
+
+export function addPartition(program: Command): void {
+  const partition = program.command("partition").description("range partitions: who serves which keys, split, merge, move");
+  const make = (name: string, about: string): Command => makeBelow(partition, name, about);
+
+  make("list", "all ranges and who serves them").action(async (_options, command: Command) => {
+    tell(command, await inspect(command, (inspector) => inspector.ranges()), (ranges) => rangeTable({ ranges }));
+  });
+  make("split <range>", "make two of one: where the load, or else the bytes, are divided evenly")
+    .option("--at-key <hex>", "at this key instead: the first of the upper range, as `partition list --json` shows keys, in hexadecimal")
+    .action((rangeId: string, options: { atKey?: string }, command: Command) => {
+      const atKey = options.atKey === undefined ? undefined : keyOf(options.atKey);
+      return changed(command, (manager) =>
+        manager.splitPartition(atKey ? { rangeId, atKey } : { rangeId }, { timeoutMs: changeTimeoutMs }),
+      );
+    });
+  make("merge <range>", "make one of a range and its neighbour above; that one is moved to its server first").action(
+    (rangeId: string, _options, command: Command) =>
+      changed(command, (manager) => manager.mergePartition({ rangeId }, { timeoutMs: changeTimeoutMs })),
+  );
+  make("move <range> [server]", "to another partition server; without one, to the one that serves least").action(
+    (rangeId: string, server: string | undefined, _options, command: Command) =>
+      changed(command, (manager) => manager.movePartition({ rangeId, server: server ?? "" }, { timeoutMs: changeTimeoutMs })),
+  );
+  make("checkpoint <range>", "write out what is in memory, so that the next load has no log to replay").action(
+    async (rangeId: string, _options, command: Command) => {
+      await asked(command, (manager) => manager.checkpointRange({ rangeId }, { timeoutMs: changeTimeoutMs }));
+      tell(command, { rangeId }, () => `${rangeId}: everything is in checkpoints`);
+    },
+  );
+}
+
+function keyOf(text: string): Uint8Array<ArrayBuffer> {
+  const key = fromHex(text);
+  if (!key || key.length === 0) throw new CommandError(`--at-key ${text} is not hexadecimal`, 2);
+  return Uint8Array.from(key);
+}
+
+const asked = <T>(command: Command, work: (manager: ReturnType<typeof managerAt>) => Promise<Outcome<T>>): Promise<T> =>
+  inspect(command, async (inspector, transport) => {
+    const answer = await work(managerAt(transport, await inspector.leader("partition-manager")));
+    if (answer.ok) return answer.value;
+    throw new CommandError(answer.failure.message);
+  });
+
+const managerAt = (transport: Transport, address: string) => transport.client(address, PartitionManager);
+
+async function changed(command: Command, work: (manager: Manager) => Promise<Outcome<PartitionsChanged>>): Promise<void> {
+  const { ranges, heldMs, mapVersion } = await asked(command, work);
+  tell(command, { ranges, heldMs, mapVersion }, () =>
+    heldMs > 0 ? `${rangeTable({ ranges })}\nwrites were held up for ${heldMs} ms at the server` : rangeTable({ ranges }),
+  );
+}

@@ -1,0 +1,68 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { compareBytes, unwrap } from "@stamp/base";
+import fc from "fast-check";
+import { decodeMapRow, encodeMapRow, mapKey } from "./map-row.ts";
+import { firstRangeOf, overlap, type Range } from "./range.ts";
+import { checkCover, RangeMap } from "./range-map.ts";
+import { childRanges, mergeRecords, parentsOf, splitRecord, withoutReshape } from "./reshape.ts";
+
+const served = (range: Range): Range => ({ ...range, server: "a", serverAddress: "a:1", leaseEpoch: 3, loaded: true, hasStreams: true });
+const key = fc.uint8Array({ minLength: 1, maxLength: 3 });
+
+test("reshape: after any splits and merges the ranges cover every key, ids and versions are new, and every record survives its row", () => {
+  const change = fc.oneof(
+    fc.record({ kind: fc.constant("split" as const), at: key }),
+    fc.record({ kind: fc.constant("merge" as const), index: fc.nat(10) }),
+  );
+  fc.assert(
+    fc.property(fc.array(change, { maxLength: 20 }), (changes) => {
+      let ranges: readonly Range[] = [served(firstRangeOf("Blob"))];
+      const ids = new Set(ranges.map(({ rangeId }) => rangeId));
+      let epoch = 1;
+      for (const one of changes) {
+        const map = new RangeMap(1, ranges);
+        let recorded: readonly Range[];
+        if (one.kind === "split") {
+          const record = splitRecord(map.find("Blob", one.at) as Range, one.at, [epoch + 1, epoch + 2]);
+          if (!record.ok) continue;
+          recorded = [record.value];
+        } else {
+          const left = map.ranges[one.index % map.ranges.length] as Range;
+          const right = map.after(left);
+          if (!right) continue;
+          recorded = unwrap(mergeRecords(left, right, epoch + 1));
+        }
+        epoch += 2;
+        for (const parent of recorded) {
+          assert.deepEqual(unwrap(decodeMapRow(mapKey(parent), encodeMapRow(parent))), parent);
+          assert.deepEqual(parentsOf(parent, recorded), recorded);
+        }
+        const children = childRanges(recorded, true);
+        const gone = new Set(recorded.map(({ rangeId }) => rangeId));
+        for (const child of children) {
+          assert.ok(!ids.has(child.rangeId) && recorded.every((parent) => child.rangeVersion > parent.rangeVersion));
+          assert.ok(recorded.some((parent) => overlap(parent, child)));
+          ids.add(child.rangeId);
+        }
+        const rest = ranges.filter(({ rangeId }) => !gone.has(rangeId));
+        assert.ok(rest.every((other) => children.every((child) => !overlap(other, child))));
+        unwrap(checkCover([...rest, ...recorded.map(withoutReshape)]));
+        ranges = [...rest, ...children];
+        unwrap(checkCover(ranges));
+      }
+    }),
+  );
+});
+
+test("reshape: a split outside the range or at its first key, and a merge of what is no pair or on two servers, are refused", () => {
+  const whole = served(firstRangeOf("Blob"));
+  const [left, right] = childRanges([unwrap(splitRecord(whole, Uint8Array.of(5), [2, 3]))], true) as [Range, Range];
+  assert.equal(compareBytes(left.high, right.low), 0);
+  for (const at of [Uint8Array.of(), Uint8Array.of(5), Uint8Array.of(6)]) assert.ok(!splitRecord(left, at, [4, 5]).ok);
+  assert.ok(splitRecord(right, Uint8Array.of(6), [4, 5]).ok);
+  assert.ok(!mergeRecords(right, left, 4).ok);
+  assert.ok(!mergeRecords(left, { ...right, server: "b" }, 4).ok);
+  assert.ok(!mergeRecords(left, { ...right, leaseEpoch: 4 }, 4).ok);
+  assert.ok(mergeRecords(left, right, 4).ok);
+});

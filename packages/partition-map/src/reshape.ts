@@ -1,0 +1,90 @@
+/**
+ * Splits and merges of range partitions as recorded state machines (partition-layer.md "Partition manager", model/split.pml).
+ *
+ *   recorded ──the server that has the parents leaves their streams to the children (MultiModify: the commit point)──> done
+ *      └─ given up, or a new leader: fence the parents at the stream manager, then ask it whether the children exist ──> forward or back
+ *
+ * The record stands in the rows of all parents before anything is asked of a server (rule namesBeforeSplit), so whoever leads later finds
+ * it. Names and owner epochs of children are minted with it and never used for anything else. Asking before fencing would be guessing:
+ * the change may still be on its way (rule fenceBeforeAsking).
+ */
+import { compareBytes, type Outcome, ok, refused } from "@stamp/base";
+import { holdsKey, type Range, streamsOf } from "./range.ts";
+
+/** A range that is to come: its streams are named after its id, and created with its owner epoch. */
+export interface Child {
+  readonly rangeId: string;
+  readonly ownerEpoch: number;
+}
+
+export type Reshape =
+  | { readonly kind: "split"; readonly at: Uint8Array; readonly children: readonly [Child, Child] }
+  /** The same record stands in both rows; `parents` by key. */
+  | { readonly kind: "merge"; readonly parents: readonly [string, string]; readonly children: readonly [Child] };
+
+/** The id says which owner epoch the range began with, so it is as unique as that. */
+export const childOf = (table: Range["table"], ownerEpoch: number): Child => ({
+  rangeId: `${table.toLowerCase()}-e${ownerEpoch}`,
+  ownerEpoch,
+});
+
+/** The row of the parent with the record in it. `epochs`: two that are new. */
+export function splitRecord(parent: Range, at: Uint8Array, epochs: readonly [number, number]): Outcome<Range> {
+  if (!holdsKey(parent, at) || compareBytes(at, parent.low) === 0) {
+    return refused("invalidArgument", "badRequest", `a split of ${parent.rangeId} is at a key behind its first one and before its end`);
+  }
+  const children = [childOf(parent.table, epochs[0]), childOf(parent.table, epochs[1])] as const;
+  return ok({ ...parent, reshape: { kind: "split", at, children } });
+}
+
+/** The rows of both parents with the record in them. */
+export function mergeRecords(left: Range, right: Range, epoch: number): Outcome<readonly [Range, Range]> {
+  if (left.table !== right.table || left.high.length === 0 || compareBytes(left.high, right.low) !== 0) {
+    return refused("invalidArgument", "badRequest", `${left.rangeId} and ${right.rangeId} are not neighbours in this order`);
+  }
+  if (left.server !== right.server || left.leaseEpoch !== right.leaseEpoch) {
+    return refused("failedPrecondition", "conflict", `${left.rangeId} and ${right.rangeId} are not on one server`);
+  }
+  const reshape: Reshape = { kind: "merge", parents: [left.rangeId, right.rangeId], children: [childOf(left.table, epoch)] };
+  return ok([
+    { ...left, reshape },
+    { ...right, reshape },
+  ]);
+}
+
+/**
+ * What stands in place of the parents (by key, all of them) when their streams were left to the children: assigned to the server that had
+ * the parents, under the lease that it had then.
+ */
+export function childRanges(parents: readonly Range[], loaded: boolean): readonly Range[] {
+  const first = parents[0] as Range;
+  const last = parents.at(-1) as Range;
+  const { reshape, table, server, serverAddress, leaseEpoch } = first;
+  if (reshape === undefined) return [];
+  const rangeVersion = Math.max(...parents.map((parent) => parent.rangeVersion)) + 1;
+  const bounds = reshape.kind === "split" ? [first.low, reshape.at, last.high] : [first.low, last.high];
+  return reshape.children.map(({ rangeId, ownerEpoch }, i) => ({
+    rangeId,
+    table,
+    low: bounds[i] as Uint8Array,
+    high: bounds[i + 1] as Uint8Array,
+    rangeVersion,
+    ownerEpoch,
+    streams: streamsOf(rangeId, table),
+    server,
+    serverAddress,
+    leaseEpoch,
+    loaded,
+    hasStreams: true,
+  }));
+}
+
+/** What stands there again when nothing came of it. */
+export const withoutReshape = ({ reshape: _, ...range }: Range): Range => range;
+
+/** All parents of the split or merge that this range is in, by key. */
+export function parentsOf(range: Range, ranges: readonly Range[]): readonly Range[] {
+  const { reshape } = range;
+  if (reshape?.kind !== "merge") return [range];
+  return reshape.parents.map((id) => ranges.find((one) => one.rangeId === id)).filter((one): one is Range => one !== undefined);
+}

@@ -1,0 +1,211 @@
+/** Splits and merges over the real stream layer on virtual time: what heirs have, what they don't, and what comes of a change that fails. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Outcome, ownerEpoch, type RuleName, unwrap } from "@stamp/base";
+import { put, read, remove, rows, Stamp, streamsOf, write } from "./harness.test.ts";
+import { handOver, type RangePartition } from "./index.ts";
+
+const keyOf = (i: number): string => `k${String(i).padStart(4, "0")}`;
+
+async function fill(partition: RangePartition, from: number, to: number, value: string): Promise<void> {
+  for (let at = from; at < to; at += 50) {
+    const writes = Array.from({ length: Math.min(50, to - at) }, (_, i) => put(keyOf(at + i), `${value} ${"x".repeat(200)}`));
+    unwrap(await write(partition, `l${at}`, writes));
+  }
+}
+
+const keysOf = async (partition: RangePartition): Promise<string[]> => (await rows(partition.scan({}))).map(([key]) => key);
+const from = (start: number, end: number): string[] => Array.from({ length: end - start }, (_, i) => keyOf(start + i));
+
+interface Place {
+  readonly rangeId: string;
+  readonly epoch: number;
+}
+const owned = ({ rangeId, epoch }: Place) => ({ streams: streamsOf(rangeId), ownerEpoch: epoch });
+
+/** As a partition server does it. */
+async function become(
+  stamp: Stamp,
+  server: string,
+  parents: readonly [Place, RangePartition][],
+  heirs: readonly Place[],
+): Promise<Outcome<void>> {
+  let left: Awaited<ReturnType<RangePartition["leaveTo"]>> | undefined;
+  for (const [, partition] of parents.toReversed()) {
+    left = await partition.leaveTo(
+      heirs.map(({ rangeId }) => rangeId),
+      left && unwrap(left),
+    );
+    unwrap(left);
+  }
+  const places = parents.map(([place]) => owned(place));
+  return handOver(stamp.sim.world(server), stamp.client(server), places, heirs.map(owned), 10_000);
+}
+
+/** Small memory tables: what is split lies in several checkpoints, in the memory table, and in tombstones over both. */
+const limits = { memoryTableBytesMax: 16 * 1024, checkpointsMax: 3 };
+
+async function splitAt200(stamp: Stamp): Promise<{ parent: RangePartition; left: RangePartition; right: RangePartition }> {
+  const parent = unwrap(await stamp.load(1, "ps"));
+  await fill(parent, 0, 400, "first");
+  await fill(parent, 100, 300, "second");
+  unwrap(await write(parent, "l", [remove(keyOf(5)), remove(keyOf(250)), put(keyOf(399), "last")]));
+  unwrap(
+    await become(
+      stamp,
+      "ps",
+      [[{ rangeId: "r1", epoch: 1 }, parent]],
+      [
+        { rangeId: "r2", epoch: 2 },
+        { rangeId: "r3", epoch: 3 },
+      ],
+    ),
+  );
+  const left = unwrap(await stamp.load(2, "ps", { rangeId: "r2", high: keyOf(200), create: false }));
+  const right = unwrap(await stamp.load(3, "ps", { rangeId: "r3", low: keyOf(200), create: false }));
+  return { parent, left, right };
+}
+
+const expected = from(0, 400).filter((key) => key !== keyOf(5) && key !== keyOf(250));
+
+test("split: each heir has its keys as they were, newest versions, no key of the other, and goes on", async () => {
+  const stamp = new Stamp(1, { limits });
+  await stamp.sim.run(async () => {
+    const { parent, left, right } = await splitAt200(stamp);
+    assert.deepEqual(
+      await keysOf(left),
+      expected.filter((key) => key < keyOf(200)),
+    );
+    assert.deepEqual(
+      await keysOf(right),
+      expected.filter((key) => key >= keyOf(200)),
+    );
+    assert.equal(await read(right, keyOf(399)), "last");
+    assert.match((await read(left, keyOf(150))) ?? "", /^second/);
+    assert.equal(await read(left, keyOf(250)), undefined);
+    assert.equal(await read(left, keyOf(300)), undefined, "a key of the other");
+    assert.ok(right.stats.sequence >= parent.stats.sequence, "sequences go on");
+    const late = await write(parent, "l", [put(keyOf(1), "late")]);
+    assert.ok(!late.ok && late.failure.applied === "no", "the parent writes no more");
+    await fill(left, 0, 200, "third");
+    await fill(right, 200, 400, "third");
+    assert.match((await read(left, keyOf(5))) ?? "", /^third/);
+    assert.equal((await keysOf(right)).length, 200);
+    assert.deepEqual(stamp.lost, []);
+  });
+});
+
+test("split: the heirs are loaded elsewhere with what they had and wrote, and the parent is gone for good", async () => {
+  const stamp = new Stamp(2, { limits });
+  await stamp.sim.run(async () => {
+    const { left, right } = await splitAt200(stamp);
+    await fill(left, 0, 50, "third");
+    await left.close();
+    await right.close();
+    const movedLeft = unwrap(await stamp.load(4, "other", { rangeId: "r2", high: keyOf(200), create: false }));
+    const movedRight = unwrap(await stamp.load(5, "other", { rangeId: "r3", low: keyOf(200), create: false }));
+    assert.match((await read(movedLeft, keyOf(5))) ?? "", /^third/);
+    assert.deepEqual(
+      await keysOf(movedRight),
+      expected.filter((key) => key >= keyOf(200)),
+    );
+    const parent = await stamp.load(6, "other", { create: false });
+    assert.ok(!parent.ok && parent.failure.reason === "streamNotFound", "it is not made again, empty");
+  });
+});
+
+async function writesWhileItLeaves(without: readonly RuleName[]): Promise<{ acknowledged: number; missing: string[] }> {
+  const stamp = new Stamp(6, { limits, without });
+  return stamp.sim.run(async () => {
+    const parent = unwrap(await stamp.load(1, "ps"));
+    const acknowledged: string[] = [];
+    const writers = from(0, 40).map(async (key) => {
+      for (let i = 0; i < 20; i++) {
+        const done = await write(parent, key, [put(`${key}/${i}`, "v")]);
+        if (done.ok) acknowledged.push(`${key}/${i}`);
+        else if (done.failure.reason === "partitionLoading") return;
+      }
+    });
+    await stamp.sim.sleep(15);
+    unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], [{ rangeId: "r2", epoch: 2 }]));
+    await Promise.all(writers);
+    const heir = unwrap(await stamp.load(2, "ps", { rangeId: "r2", create: false }));
+    const held = new Set(await keysOf(heir));
+    return { acknowledged: acknowledged.length, missing: acknowledged.filter((key) => !held.has(key)) };
+  });
+}
+
+test("split: what is acknowledged while the parent leaves is with its heir; without waiting for it, it is lost", async () => {
+  const good = await writesWhileItLeaves([]);
+  assert.deepEqual(good.missing, []);
+  assert.ok(good.acknowledged > 20, `${good.acknowledged} writes`);
+  const bad = await writesWhileItLeaves(["drainBeforeLeaving"]);
+  assert.ok(bad.missing.length > 0, "nothing was lost");
+});
+
+test("merge: the heir has the rows of both neighbours, each one's keys only, and sheds the rest as it merges checkpoints", async () => {
+  const stamp = new Stamp(3, { limits });
+  await stamp.sim.run(async () => {
+    const { left, right } = await splitAt200(stamp);
+    // Both have the parent's checkpoints; what the one deletes must not come back from those of the other.
+    unwrap(await write(left, "l", from(0, 100).map(remove)));
+    await fill(right, 300, 350, "third");
+    const parents: [Place, RangePartition][] = [
+      [{ rangeId: "r2", epoch: 2 }, left],
+      [{ rangeId: "r3", epoch: 3 }, right],
+    ];
+    unwrap(await become(stamp, "ps", parents, [{ rangeId: "r4", epoch: 7 }]));
+    let merged = unwrap(await stamp.load(7, "ps", { rangeId: "r4", create: false }));
+    const all = expected.filter((key) => key >= keyOf(100));
+    assert.deepEqual(await keysOf(merged), all);
+    assert.match((await read(merged, keyOf(320))) ?? "", /^third/);
+    for (let round = 0; round < 6; round++) await fill(merged, 100, 400, `round ${round}`);
+    await stamp.sim.sleep(30_000);
+    merged = unwrap(await stamp.load(8, "other", { rangeId: "r4", create: false }));
+    assert.deepEqual(await keysOf(merged), from(100, 400));
+    assert.ok(merged.stats.checkpoints <= 4, `${merged.stats.checkpoints} checkpoints`);
+    const liveBytes = 300 * 230;
+    assert.ok(
+      merged.stats.checkpointBytes < 4 * liveBytes,
+      `${merged.stats.checkpointBytes} bytes of checkpoints for ${liveBytes} of rows`,
+    );
+  });
+});
+
+test("split: when somebody else has opened the parent meanwhile nothing happens, and the parent is loaded as it was", async () => {
+  const stamp = new Stamp(4, { limits });
+  await stamp.sim.run(async () => {
+    const parent = unwrap(await stamp.load(1, "ps"));
+    await fill(parent, 0, 100, "first");
+    const heirs = [
+      { rangeId: "r2", epoch: 2 },
+      { rangeId: "r3", epoch: 3 },
+    ];
+    unwrap(await parent.leaveTo(["r2", "r3"]));
+    // The manager gave the split up: it fences the parent.
+    unwrap(await stamp.client("pm").openForOwner(streamsOf("r1").metadata, ownerEpoch(4), { create: false, timeoutMs: 5_000 }));
+    const late = await handOver(stamp.sim.world("ps"), stamp.client("ps"), [owned({ rangeId: "r1", epoch: 1 })], heirs.map(owned), 10_000);
+    assert.ok(!late.ok && late.failure.reason === "staleOwnerEpoch" && late.failure.applied === "no", JSON.stringify(late));
+    const heir = await stamp.load(2, "ps", { rangeId: "r2", high: keyOf(50), create: false });
+    assert.ok(!heir.ok && heir.failure.reason === "streamNotFound");
+    const again = unwrap(await stamp.load(5, "other", { create: false }));
+    assert.deepEqual(await keysOf(again), from(0, 100));
+    unwrap(await write(again, "l", [put("k", "v")]));
+    const third = unwrap(await stamp.load(6, "third", { create: false }));
+    assert.equal(await read(third, "k"), "v");
+  });
+});
+
+test("split: key samples divide what is stored into even parts, and an empty partition has none", async () => {
+  const stamp = new Stamp(5, { limits });
+  await stamp.sim.run(async () => {
+    const parent = unwrap(await stamp.load(1, "ps"));
+    assert.deepEqual(parent.keySamples(), []);
+    await fill(parent, 0, 400, "first");
+    unwrap(await parent.checkpoint());
+    const samples = parent.keySamples().map((key) => new TextDecoder().decode(key));
+    assert.deepEqual([...samples].sort(), samples);
+    const middle = Number(samples[Math.floor(samples.length / 2)]?.slice(1));
+    assert.ok(middle > 100 && middle < 300, samples.join());
+  });
+});

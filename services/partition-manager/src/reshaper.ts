@@ -1,0 +1,256 @@
+/**
+ * Carries out splits and merges (@stamp/partition-map reshape.ts decides what stands where), and brings to an end those that were left.
+ *
+ * Order, each step durable before the next: owner epochs of the children are minted under the term; the record is written into the rows of
+ * the parents; the server is asked; the children stand in the map. When the server does not say how it went, or an earlier leader asked
+ * it: a new owner epoch fences the parents at the stream manager, which then says whether the children exist.
+ */
+import { type Failed, type Outcome, ok, refused } from "@stamp/base";
+import type { MetadataClient } from "@stamp/metadata-store";
+import { childRanges, mergeRecords, parentsOf, type Range, splitRecord, withoutReshape } from "@stamp/partition-map";
+import { jittered, sleep, type World } from "@stamp/ports";
+import type { Assigner } from "./assigner.ts";
+import type { MapState } from "./map-state.ts";
+import { mintOwnerEpochs } from "./owner-epochs.ts";
+import type { Servers } from "./servers.ts";
+
+/** What is asked of the stream manager about a split or merge that was left. */
+export interface StreamFence {
+  /** Raises the owner epoch of a stream, so that nobody goes on under a lower one. `gone`: there is no such stream. */
+  fence(stream: string, ownerEpoch: number, timeoutMs: number): Promise<Outcome<"fenced" | "gone">>;
+  exists(stream: string, timeoutMs: number): Promise<Outcome<boolean>>;
+}
+
+export interface ReshaperOptions {
+  readonly pmTerm: number;
+  readonly reshapeTimeoutMs: number;
+  readonly end: (why: string) => void;
+}
+
+export interface Changed {
+  readonly ranges: readonly Range[];
+  /** How long the server held writes up. */
+  readonly heldMs: number;
+}
+
+const fenceTimeoutMs = 5_000;
+const resolveAgainMs = 250;
+const movePollMs = 50;
+
+export class Reshaper {
+  readonly #world: World;
+  readonly #store: MetadataClient;
+  readonly #map: MapState;
+  readonly #servers: Servers;
+  readonly #assigner: Assigner;
+  readonly #fence: StreamFence;
+  readonly #options: ReshaperOptions;
+
+  constructor(
+    world: World,
+    parts: {
+      readonly store: MetadataClient;
+      readonly map: MapState;
+      readonly servers: Servers;
+      readonly assigner: Assigner;
+      readonly fence: StreamFence;
+    },
+    options: ReshaperOptions,
+  ) {
+    this.#world = world;
+    this.#store = parts.store;
+    this.#map = parts.map;
+    this.#servers = parts.servers;
+    this.#assigner = parts.assigner;
+    this.#fence = parts.fence;
+    this.#options = options;
+  }
+
+  /** `at` is absent: where the server suggests. */
+  async split(rangeId: string, at: Uint8Array | undefined): Promise<Outcome<Changed>> {
+    const range = this.#range(rangeId);
+    if (!range.ok) return range;
+    const key = at === undefined ? await this.#servers.suggestSplitKey(range.value) : ok(at);
+    if (!key.ok) return key;
+    return this.#taken([range.value], 2, (epochs) => {
+      const parent = splitRecord(range.value, key.value, [epochs[0] as number, epochs[1] as number]);
+      return parent.ok ? ok([parent.value]) : parent;
+    });
+  }
+
+  /** With its neighbour above. */
+  async merge(rangeId: string): Promise<Outcome<Changed>> {
+    const left = this.#range(rangeId);
+    if (!left.ok) return left;
+    const right = this.#map.current.after(left.value);
+    if (!right) return refused("invalidArgument", "badRequest", `${rangeId} is the last range of its table: it has no neighbour above`);
+    const brought = await this.#bring(right, left.value.server);
+    if (!brought.ok) return brought;
+    const nowLeft = this.#range(rangeId);
+    if (!nowLeft.ok) return nowLeft;
+    const parents = [nowLeft.value, brought.value];
+    return this.#taken(parents, 1, (epochs) => mergeRecords(nowLeft.value, brought.value, epochs[0] as number));
+  }
+
+  /** To the server that serves least when `to` is empty. Answered when it is served there. */
+  async move(rangeId: string, to: string): Promise<Outcome<Changed>> {
+    const range = this.#range(rangeId);
+    if (!range.ok) return range;
+    const target = to === "" ? this.#assigner.leastLoaded(range.value.server) : to;
+    if (target === undefined || !this.#servers.isLive(target)) {
+      return refused(
+        "failedPrecondition",
+        "badRequest",
+        `there is no partition server ${to === "" ? "besides its own" : to} that could take ${rangeId}`,
+      );
+    }
+    const written = await this.#servers.checkpoint(range.value, this.#options.reshapeTimeoutMs);
+    if (!written.ok) return written;
+    const moved = await this.#bring(range.value, target);
+    return moved.ok ? ok({ ranges: [moved.value], heldMs: 0 }) : moved;
+  }
+
+  async checkpoint(rangeId: string): Promise<Outcome<void>> {
+    const range = this.#range(rangeId);
+    return range.ok ? this.#servers.checkpoint(range.value, this.#options.reshapeTimeoutMs) : range;
+  }
+
+  #range(rangeId: string): Outcome<Range> {
+    const range = this.#map.range(rangeId);
+    if (!range) return refused("notFound", "wrongPartition", `there is no range ${rangeId}`);
+    if (range.reshape) return changing(range);
+    return range.server === "" ? refused("unavailable", "partitionLoading", `${rangeId} is not served now`) : ok(range);
+  }
+
+  async #bring(range: Range, to: string): Promise<Outcome<Range>> {
+    if (range.server === to) return ok(range);
+    if (!this.#assigner.move(range, to)) return changing(range);
+    const { clock } = this.#world;
+    const deadlineMs = clock.monotonicMs() + this.#options.reshapeTimeoutMs;
+    for (;;) {
+      const now = this.#map.range(range.rangeId);
+      if (!now) return refused("aborted", "rangeChanging", `${range.rangeId} became another range meanwhile`);
+      if (now.server === to && now.loaded && this.#assigner.progressOf(now.rangeId) === "loaded") return ok(now);
+      if (clock.monotonicMs() >= deadlineMs) return refused("deadlineExceeded", "timeout", `${range.rangeId} is not served by ${to} yet`);
+      await sleep(clock, movePollMs);
+    }
+  }
+
+  async #taken(
+    parents: readonly Range[],
+    epochs: number,
+    recordOf: (epochs: readonly number[]) => Outcome<readonly Range[]>,
+  ): Promise<Outcome<Changed>> {
+    const taken: Range[] = [];
+    for (const parent of parents) {
+      if (!this.#assigner.take(parent)) {
+        for (const one of taken) this.#assigner.release(one, { kind: "loaded" });
+        return changing(parent);
+      }
+      taken.push(parent);
+    }
+    const recorded = await this.#record(epochs, recordOf);
+    if (!recorded.ok) {
+      for (const one of taken) this.#assigner.release(one, { kind: "loaded" });
+      return recorded;
+    }
+    return this.#carryOut(recorded.value);
+  }
+
+  async #record(count: number, recordOf: (epochs: readonly number[]) => Outcome<readonly Range[]>): Promise<Outcome<readonly Range[]>> {
+    const minted = await mintOwnerEpochs(this.#store, this.#options.pmTerm, count);
+    if (!minted.ok) {
+      if (minted.failure.reason === "staleTerm") this.#options.end(minted.failure.message);
+      return minted;
+    }
+    const record = recordOf(Array.from({ length: count }, (_, i) => minted.value + i));
+    if (!record.ok || !this.#world.rules.on("namesBeforeSplit")) return record;
+    const written = await this.#write([], record.value);
+    return written.ok ? record : written;
+  }
+
+  async #carryOut(parents: readonly Range[]): Promise<Outcome<Changed>> {
+    const children = childRanges(parents, true);
+    const { logger } = this.#world;
+    const facts = { parents: parents.map(({ rangeId }) => rangeId).join(), children: children.map(({ rangeId }) => rangeId).join() };
+    logger.info(`ranges: ${parents[0]?.reshape?.kind} begins`, facts);
+    const heldMs = await this.#servers.reshape(parents, children, this.#options.reshapeTimeoutMs);
+    if (!heldMs.ok) {
+      logger.warn("ranges: the server did not say that it is done", { ...facts, ...heldMs.failure });
+      await this.#bringToEnd(parents);
+      return heldMs;
+    }
+    const written = await this.#write(parents, children);
+    if (!written.ok) return written;
+    for (const child of children) this.#assigner.release(child, { kind: "loaded" });
+    logger.info("ranges: done", { ...facts, heldMs: heldMs.value });
+    return ok({ ranges: children, heldMs: heldMs.value });
+  }
+
+  /** Of a split or merge that nobody carries out. Its parents are left alone until it is over; it is tried until it is. */
+  async resolve(range: Range): Promise<void> {
+    const parents = parentsOf(range, this.#map.current.ranges);
+    for (const parent of parents) this.#assigner.release(parent, { kind: "busy" });
+    await this.#bringToEnd(parents);
+  }
+
+  async #bringToEnd(parents: readonly Range[]): Promise<void> {
+    const settled = await this.#settle(parents);
+    if (settled.ok) return;
+    const { logger, clock, random } = this.#world;
+    logger.warn("a split or merge could not be brought to its end yet", { range: parents[0]?.rangeId, ...settled.failure });
+    // Idle ranges that are in a change are resolved: that is, it is tried again.
+    clock.after(jittered(random, resolveAgainMs), () => {
+      for (const parent of parents) this.#assigner.release(parent, { kind: "idle" });
+    });
+  }
+
+  async #settle(parents: readonly Range[]): Promise<Outcome<void>> {
+    const happened = await this.#happened(parents);
+    if (!happened.ok) return happened;
+    const children = childRanges(parents, false);
+    this.#world.logger.info(`ranges: ${happened.value ? "it happened" : "nothing came of it"}`, {
+      parents: parents.map(({ rangeId }) => rangeId).join(),
+      children: children.map(({ rangeId }) => rangeId).join(),
+    });
+    if (happened.value) {
+      const written = await this.#write(parents, children);
+      if (written.ok) for (const child of children) this.#assigner.release(child, { kind: "idle" });
+      return written;
+    }
+    const written = await this.#write([], parents.map(withoutReshape));
+    // Their streams were fenced under a higher epoch: they are closed where they are and assigned anew.
+    if (written.ok) for (const parent of parents) this.#assigner.release(parent, { kind: "closing", to: parent.server });
+    return written;
+  }
+
+  async #happened(parents: readonly Range[]): Promise<Outcome<boolean>> {
+    if (this.#world.rules.on("fenceBeforeAsking")) {
+      const minted = await mintOwnerEpochs(this.#store, this.#options.pmTerm, 1);
+      if (!minted.ok) {
+        if (minted.failure.reason === "staleTerm") this.#options.end(minted.failure.message);
+        return minted;
+      }
+      for (const { streams } of parents) {
+        const fenced = await this.#fence.fence(streams.metadata, minted.value, fenceTimeoutMs);
+        if (!fenced.ok) return fenced;
+      }
+    }
+    if (!this.#world.rules.on("askWhetherItHappened")) return ok(false);
+    const child = childRanges(parents, false)[0] as Range;
+    return this.#fence.exists(child.streams.metadata, fenceTimeoutMs);
+  }
+
+  async #write(gone: readonly Range[], changed: readonly Range[]): Promise<Outcome<void>> {
+    const written = await this.#map.replace(gone, changed);
+    if (!written.ok) this.#options.end(`the map was not written: ${written.failure.message}`);
+    return written;
+  }
+}
+
+const changing = (range: Range): Failed =>
+  refused(
+    "unavailable",
+    "rangeChanging",
+    `${range.rangeId} is in another change: try again when it is over (stamp partition list shows it)`,
+  );
