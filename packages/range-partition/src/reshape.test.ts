@@ -114,7 +114,10 @@ test("split: the heirs are loaded elsewhere with what they had and wrote, and th
   });
 });
 
-async function writesWhileItLeaves(without: readonly RuleName[]): Promise<{ acknowledged: number; missing: string[] }> {
+async function writesWhileItLeaves(
+  without: readonly RuleName[],
+  leavesAfterMs: number,
+): Promise<{ acknowledged: number; missing: string[] }> {
   const stamp = new Stamp(6, { limits, without });
   return stamp.sim.run(async () => {
     const parent = unwrap(await stamp.load(1, "ps"));
@@ -126,7 +129,7 @@ async function writesWhileItLeaves(without: readonly RuleName[]): Promise<{ ackn
         else if (done.failure.reason === "partitionLoading") return;
       }
     });
-    await stamp.sim.sleep(15);
+    await stamp.sim.sleep(leavesAfterMs);
     unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], [{ rangeId: "r2", epoch: 2 }]));
     await Promise.all(writers);
     const heir = unwrap(await stamp.load(2, "ps", { rangeId: "r2", create: false }));
@@ -136,11 +139,16 @@ async function writesWhileItLeaves(without: readonly RuleName[]): Promise<{ ackn
 }
 
 test("split: what is acknowledged while the parent leaves is with its heir; without waiting for it, it is lost", async () => {
-  const good = await writesWhileItLeaves([]);
-  assert.deepEqual(good.missing, []);
-  assert.ok(good.acknowledged > 20, `${good.acknowledged} writes`);
-  const bad = await writesWhileItLeaves(["drainBeforeLeaving"]);
-  assert.ok(bad.missing.length > 0, "nothing was lost");
+  let acknowledged = 0;
+  let lost = 0;
+  for (let leavesAfterMs = 3; leavesAfterMs < 20; leavesAfterMs += 2) {
+    const good = await writesWhileItLeaves([], leavesAfterMs);
+    assert.deepEqual(good.missing, []);
+    acknowledged += good.acknowledged;
+    lost += (await writesWhileItLeaves(["drainBeforeLeaving"], leavesAfterMs)).missing.length;
+  }
+  assert.ok(acknowledged > 200, `${acknowledged} writes`);
+  assert.ok(lost > 0, "nothing was lost");
 });
 
 test("merge: the heir has the rows of both neighbours, each one's keys only, and sheds the rest as it merges checkpoints", async () => {
