@@ -3,6 +3,7 @@ import { after, before, beforeEach, describe } from "node:test";
 import type { ApiRecord } from "../tools/api-table.ts";
 import { appendSuite } from "./append.ts";
 import { batchSuite } from "./batch.ts";
+import { bearerSuite } from "./bearer.ts";
 import { blobSuite } from "./blobs.ts";
 import { blockSuite } from "./blocks.ts";
 import { conditionSuite } from "./conditions.ts";
@@ -13,6 +14,7 @@ import { pageSuite } from "./pages.ts";
 import { rangeSuite } from "./ranges.ts";
 import { refusedSuite } from "./refused.ts";
 import { sasSuite } from "./sas.ts";
+import { serviceSuite } from "./service.ts";
 import { Clients, type ConformanceTarget } from "./target.ts";
 
 export type { ConformanceTarget };
@@ -31,6 +33,8 @@ const parts = {
   "pages.ts": pageSuite,
   "refused.ts": refusedSuite,
   "sas.ts": sasSuite,
+  "service.ts": serviceSuite,
+  "bearer.ts": bearerSuite,
 } as const;
 
 /** `open` starts what is tested, once; its `stop` ends it. `record` is told which part runs. */

@@ -13,7 +13,7 @@ import { type Decision, objectTables, type RowEntry, type VisitRow } from "@stam
 import { firstRangeOf, type Range } from "@stamp/partition-map";
 import { PartitionServerRole, partitionServerConfigSchema } from "@stamp/partition-server";
 import { type Client, type HttpHandler, type HttpRequest, type Role, served, type World } from "@stamp/ports";
-import { type HttpListener, InProcessNetwork, nodeWorld, serveHttp } from "@stamp/ports-node";
+import { type HttpListener, InProcessNetwork, nodeWorld, oidcIssuer, serveHttp } from "@stamp/ports-node";
 import { ExtentNode, fromWire, LockService, PartitionManager, PartitionServer, toWire } from "@stamp/wire";
 
 export const accountName = "devstoreaccount1";
@@ -168,7 +168,7 @@ export async function startScriptedStamp(options: ScriptedOptions = {}): Promise
 
   const frontEndWorld = worldOf("front-end-1");
   const config = frontEndConfigSchema.parse({ name: "front-end-1", listen: "front-end-1", lockService, ...options.frontEnd });
-  const frontEnd = await start(new FrontEndRole(frontEndWorld, config));
+  const frontEnd = await start(new FrontEndRole(frontEndWorld, config, oidcIssuer));
   const serve = (handler: HttpHandler, onAnswer: ScriptedOptions["onAnswer"]): Promise<HttpListener> => {
     const watched: HttpHandler = async (request) => {
       const answer = await handler(request);

@@ -7,6 +7,7 @@ import { blobRequests, blobRequestTitle, parseBlobResource, parseTarget } from "
 import type { HttpRequest } from "@stamp/ports";
 import { ApiRecord, checkApiPage } from "../tools/api-table.ts";
 import { blobConformance } from "./index.ts";
+import { testIssuer } from "./issuer.ts";
 import { accountKey, accountName, startScriptedStamp } from "./scripted-stamp.ts";
 
 const record = new ApiRecord();
@@ -21,8 +22,9 @@ function onAnswer({ method, target, headers }: HttpRequest, status: number): voi
 blobConformance(
   "front-end and partition server over memory",
   async () => {
-    const stamp = await startScriptedStamp({ onAnswer });
-    return { endpoint: stamp.endpoint, accountName, accountKey, stop: () => stamp.stop() };
+    const issuer = await testIssuer();
+    const stamp = await startScriptedStamp({ onAnswer, frontEnd: issuer.settings });
+    return { endpoint: stamp.endpoint, accountName, accountKey, issuer, stop: () => stamp.stop().finally(() => issuer.remove()) };
   },
   record,
 );

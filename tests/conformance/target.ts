@@ -2,6 +2,7 @@
 import { createHmac, randomUUID } from "node:crypto";
 import { BlobServiceClient, type ContainerClient, type RestError, StorageSharedKeyCredential } from "@azure/storage-blob";
 import { fromBase64, signRequest } from "@stamp/azure-rest";
+import type { TestIssuer } from "./issuer.ts";
 
 export interface ConformanceTarget {
   /** Without the account: http://127.0.0.1:10000 */
@@ -9,6 +10,8 @@ export interface ConformanceTarget {
   readonly accountName: string;
   /** Base64. */
   readonly accountKey: string;
+  /** Whose bearer tokens it takes. */
+  readonly issuer?: TestIssuer;
   stop(): Promise<void>;
 }
 

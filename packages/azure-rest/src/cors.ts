@@ -18,7 +18,9 @@ export function originFits(pattern: string, origin: string): boolean {
   if (star < 0) return false;
   const [before, after] = [pattern.slice(0, star), pattern.slice(star + 1)];
   const label = origin.slice(before.length, origin.length - after.length);
-  return origin.length > before.length + after.length && origin.startsWith(before) && origin.endsWith(after) && !/[/:@]/.test(label);
+  return (
+    origin.length > before.length + after.length && origin.startsWith(before) && origin.endsWith(after) && /^[a-z0-9.-]+$/i.test(label)
+  );
 }
 
 const headerFits = (pattern: string, name: string): boolean => {

@@ -1,6 +1,7 @@
 /** `stamp`: the command line. */
 import { ConfigError, StartError } from "@stamp/cluster";
 import { Command } from "commander";
+import { addCerts } from "./certs-command.ts";
 import { addConfig } from "./config-show.ts";
 import { CommandError, exitCodes } from "./context.ts";
 import { addDrill } from "./drill-command.ts";
@@ -35,6 +36,7 @@ addConfig(program);
 addScrub(program);
 addDrill(program);
 addToken(program);
+addCerts(program);
 exitWithUsageCode(program);
 
 /** commander ends with 1 for a wrong command line; 1 means here that something failed. */

@@ -74,6 +74,10 @@ export const clusterConfigSchema = z.strictObject({
   allowDevelopmentAccount: flag()
     .default(false)
     .describe("Serve devstoreaccount1, whose key is public, on an address that is not loopback"),
+  tlsCert: text()
+    .optional()
+    .describe("PEM file of a certificate chain: blob, queue and table are served over HTTPS (`stamp certs init` makes one)"),
+  tlsKey: text().optional().describe("PEM file of the certificate's key"),
   logLevel: z.enum(["debug", "info", "warn", "error"]).default("info").describe("Of the processes' logs"),
   logBytesMax: bytes()
     .default(16 * mebibyte)
@@ -147,7 +151,14 @@ export function loadConfig(sources: ConfigSources): ClusterConfig {
     });
     throw new ConfigError(`the configuration is not right:\n  ${lines.join("\n  ")}`);
   }
-  return checked({ ...parsed.data, dataDir: resolve(dataDirFrom, parsed.data.dataDir) });
+  const files = Object.fromEntries(
+    (["tlsCert", "tlsKey"] as const).flatMap((key) => {
+      const named = parsed.data[key];
+      const from = given.get(key)?.startsWith(`${key} in `) ? dirname(path) : sources.directory;
+      return named === undefined ? [] : [[key, resolve(from, named)]];
+    }),
+  );
+  return checked({ ...parsed.data, ...files, dataDir: resolve(dataDirFrom, parsed.data.dataDir) });
 }
 
 function readFile(path: string): Record<string, unknown> {
@@ -171,6 +182,7 @@ function checked(config: ClusterConfig): ClusterConfig {
   if (config.leaseRenewEveryMs + config.leaseMarginMs >= config.leaseTermMs) {
     wrong.push("leaseTermMs: must be longer than leaseRenewEveryMs and leaseMarginMs together");
   }
+  if ((config.tlsCert === undefined) !== (config.tlsKey === undefined)) wrong.push("tlsCert, tlsKey: one is not there without the other");
   if (wrong.length > 0) throw new ConfigError(`the configuration is not right:\n  ${wrong.join("\n  ")}`);
   return config;
 }

@@ -117,23 +117,25 @@ function settingsOf(
         queueListen: `${host}:${blobPort + 1}`,
         tableListen: `${host}:${blobPort + 2}`,
         allowDevelopmentAccount: config.allowDevelopmentAccount,
+        ...(config.tlsCert === undefined || config.tlsKey === undefined ? {} : { tlsCert: config.tlsCert, tlsKey: config.tlsKey }),
       };
     }
   }
 }
 
 const reachable = (host: string): string => (host === "0.0.0.0" || host === "[::]" ? "127.0.0.1" : host);
+const schemeOf = (config: ClusterConfig): string => (config.tlsCert === undefined ? "http" : "https");
 
 function endpointsOf(config: ClusterConfig, host: string): Endpoints {
   const account = config.accounts[0]?.name ?? "";
-  const at = (port: number): string => `http://${reachable(host)}:${port}/${account}`;
+  const at = (port: number): string => `${schemeOf(config)}://${reachable(host)}:${port}/${account}`;
   return { blob: at(config.portBase), queue: at(config.portBase + 1), table: at(config.portBase + 2) };
 }
 
 function connectionStringOf(config: ClusterConfig, endpoints: Endpoints): string {
   const account = config.accounts[0];
   return [
-    "DefaultEndpointsProtocol=http",
+    `DefaultEndpointsProtocol=${schemeOf(config)}`,
     `AccountName=${account?.name ?? ""}`,
     `AccountKey=${account?.keys[0] ?? ""}`,
     `BlobEndpoint=${endpoints.blob}`,

@@ -1,11 +1,16 @@
 /** Which roles an embedded stamp has, with what configuration: the same as a local cluster, sized for one process. */
 import { ExtentNodeRole, extentNodeSchema } from "@stamp/extent-node";
-import { FrontEndRole, frontEndConfigSchema } from "@stamp/front-end";
+import { type FrontEndConfig, FrontEndRole, frontEndConfigSchema } from "@stamp/front-end";
 import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
 import { PartitionManagerRole, partitionManagerConfigSchema } from "@stamp/partition-manager";
 import { PartitionServerRole, partitionServerConfigSchema } from "@stamp/partition-server";
 import type { Role, World } from "@stamp/ports";
+import { oidcIssuer } from "@stamp/ports-node";
 import { StreamManagerRole, streamManagerSchema } from "@stamp/stream-manager";
+
+/** Bearer tokens of an OpenID Connect issuer, as the front-end's configuration has them. */
+export type OidcSettings = Pick<FrontEndConfig, "oidcIssuer"> &
+  Partial<Pick<FrontEndConfig, "oidcAudiences" | "oidcJwks" | "oidcRolesClaim" | "oidcRoles" | "oidcAuthorizationUri">>;
 
 export interface PlannedRole {
   readonly name: string;
@@ -20,6 +25,7 @@ export interface PlanOptions {
   readonly blobListen: string;
   readonly queueListen: string;
   readonly tableListen: string;
+  readonly oidc: OidcSettings | undefined;
 }
 
 const mebibyte = 1024 * 1024;
@@ -56,7 +62,8 @@ export function plan(options: PlanOptions): PlannedRole[] {
       name: "front-end-1",
       make: (world) => {
         const { blobListen, queueListen, tableListen } = options;
-        return new FrontEndRole(world, frontEndConfigSchema.parse({ ...of("front-end-1"), blobListen, queueListen, tableListen }));
+        const config = frontEndConfigSchema.parse({ ...of("front-end-1"), ...options.oidc, blobListen, queueListen, tableListen });
+        return new FrontEndRole(world, config, oidcIssuer);
       },
     },
   ];

@@ -9,7 +9,7 @@ import { FailureError } from "@stamp/base";
 import { type FrontEndRole, isLoopback } from "@stamp/front-end";
 import { type Logger, type Role, silentLogger, sleep, type World } from "@stamp/ports";
 import { type HttpListener, InProcessNetwork, nodeWorld, serveHttp } from "@stamp/ports-node";
-import { plan } from "./plan.ts";
+import { type OidcSettings, plan } from "./plan.ts";
 
 export interface StartOptions {
   /** Everything that is kept. Without it a temporary folder that `stop` removes. A folder of an earlier start has its data. */
@@ -20,6 +20,8 @@ export interface StartOptions {
   readonly extentNodes?: number;
   /** Default 1. */
   readonly partitionServers?: number;
+  /** Bearer tokens; without it none are taken. */
+  readonly oidc?: OidcSettings;
   readonly logger?: Logger;
   /** How long it may take until everything serves. Default 20,000. */
   readonly readyTimeoutMs?: number;
@@ -57,6 +59,7 @@ export async function startStamp(options: StartOptions = {}): Promise<Stamp> {
     blobListen: listen("blob"),
     queueListen: listen("queue"),
     tableListen: listen("table"),
+    oidc: options.oidc,
   });
   const network = new InProcessNetwork();
   const started: { readonly name: string; readonly role: Role; readonly world: World }[] = [];

@@ -10,11 +10,14 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { createServer } from "node:http";
+import { createServer as createSecureServer, type Server as SecureServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
+import { TLSSocket } from "node:tls";
 import { FailureError } from "@stamp/base";
 import type { HttpHandler, HttpRequest, HttpResponse, Logger } from "@stamp/ports";
 import { silentLogger } from "@stamp/ports";
+import { readPair, type TlsFiles, watchPair } from "./certificates.ts";
 
 export interface HttpLimits {
   readonly headerBytesMax: number;
@@ -45,6 +48,10 @@ export interface HttpServeOptions {
   /** `host:port`; port 0 for any. */
   readonly listen: string;
   readonly limits?: Partial<HttpLimits>;
+  /** HTTPS instead of HTTP. */
+  readonly tls?: TlsFiles | undefined;
+  /** How often the files of `tls` are looked at again; for tests. */
+  readonly tlsCheckEveryMs?: number;
   readonly logger?: Logger;
 }
 
@@ -101,7 +108,7 @@ class Exchange implements HttpRequest {
   }
 
   get secure(): boolean {
-    return false;
+    return this.#message.socket instanceof TLSSocket;
   }
 
   get signal(): AbortSignal {
@@ -165,7 +172,8 @@ export class HttpDoor {
   readonly #handler: HttpHandler;
   readonly #limits: HttpLimits;
   readonly #logger: Logger;
-  readonly #server: Server;
+  readonly #server: Server | SecureServer;
+  readonly #endWatch: (() => void) | undefined;
   readonly #connections = new WeakMap<Duplex, Connection>();
   #active = 0;
 
@@ -174,7 +182,7 @@ export class HttpDoor {
     this.#limits = { ...defaultHttpLimits, ...options.limits };
     this.#logger = options.logger ?? silentLogger;
     const limits = this.#limits;
-    this.#server = createServer({
+    const serverOptions = {
       maxHeaderSize: limits.headerBytesMax,
       headersTimeout: limits.headerTimeoutMs,
       requestTimeout: 0,
@@ -182,13 +190,31 @@ export class HttpDoor {
       connectionsCheckingInterval: Math.min(10_000, limits.headerTimeoutMs),
       joinDuplicateHeaders: true,
       noDelay: true,
-    });
+    };
+    const { tls } = options;
+    if (tls) {
+      const server = createSecureServer({
+        ...serverOptions,
+        ...readPair(tls),
+        minVersion: "TLSv1.2",
+        handshakeTimeout: limits.headerTimeoutMs,
+      });
+      this.#endWatch = watchPair(
+        tls,
+        (pair) => server.setSecureContext({ ...pair, minVersion: "TLSv1.2" }),
+        this.#logger,
+        options.tlsCheckEveryMs,
+      );
+      // Of a handshake that failed: that client's connection is gone, and nothing else.
+      server.on("tlsClientError", () => {});
+      this.#server = server;
+    } else this.#server = createServer(serverOptions);
     this.#server.maxConnections = limits.connectionsMax;
     this.#server.setTimeout(limits.idleTimeoutMs);
     this.#server.on("request", (message, response) => this.#serve(message, response, false));
     this.#server.on("checkContinue", (message, response) => this.#serve(message, response, true));
-    this.#server.on("clientError", (error: NodeJS.ErrnoException, socket) => this.#refuse(socket, error));
-    this.#server.on("connect", (_message, socket) => this.#refuse(socket, {}));
+    this.#server.on("clientError", (error: NodeJS.ErrnoException, socket: Duplex) => this.#refuse(socket, error));
+    this.#server.on("connect", (_message: IncomingMessage, socket: Duplex) => this.#refuse(socket, {}));
   }
 
   async listen(listen: string): Promise<HttpListener> {
@@ -222,6 +248,7 @@ export class HttpDoor {
   }
 
   async #close(graceMs: number): Promise<void> {
+    this.#endWatch?.();
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     this.#server.closeIdleConnections();
     const deadlineMs = performance.now() + graceMs;

@@ -1,3 +1,4 @@
+export type { TlsFiles } from "./certificates.ts";
 export * from "./clock.ts";
 export * from "./config.ts";
 export * from "./digest.ts";
@@ -10,6 +11,7 @@ export * from "./http-server.ts";
 export { InProcessNetwork } from "./in-process.ts";
 export * from "./key-value.ts";
 export * from "./logger.ts";
+export * from "./oidc.ts";
 export * from "./random.ts";
 export * from "./run-service.ts";
 export * from "./world.ts";

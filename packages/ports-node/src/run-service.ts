@@ -5,6 +5,7 @@
 import { flushCompileCache } from "node:module";
 import type { HttpHandler, Logger, Role, World } from "@stamp/ports";
 import { z } from "zod";
+import type { TlsFiles } from "./certificates.ts";
 import { ConfigError, HelpRequested, loadConfig } from "./config.ts";
 import { healthHandler } from "./health.ts";
 import type { HttpListener } from "./http-server.ts";
@@ -27,6 +28,8 @@ export interface ServedDoor {
   readonly name: string;
   readonly listen: string;
   readonly handler: HttpHandler;
+  /** HTTPS instead of HTTP. */
+  readonly tls?: TlsFiles | undefined;
 }
 
 export interface ServiceDefinition<S extends z.ZodObject, R extends Role> {
@@ -67,7 +70,7 @@ export async function runService<S extends z.ZodObject, R extends Role>(service:
     await role.start();
     for (const door of service.doors?.(role, config) ?? []) {
       if (door.listen === "") continue;
-      const listener = await serveHttp(door.handler, { listen: door.listen, logger });
+      const listener = await serveHttp(door.handler, { listen: door.listen, logger, tls: door.tls });
       open.push(listener);
       logger.info("door open", { door: door.name, listen: listener.address });
     }

@@ -1,4 +1,5 @@
 /** Configuration of a front-end: each key also by environment (STAMP_<UPPER_SNAKE>) and flag (--kebab-case). */
+import { type BearerRole, bearerRoles } from "@stamp/azure-rest";
 import { z } from "zod";
 
 const mebibyte = 1024 * 1024;
@@ -15,6 +16,19 @@ const names = z.preprocess(
           .filter((name) => name !== "")
       : value,
   z.array(z.string().min(1)).max(32),
+);
+
+const roles = z.preprocess(
+  (value, context) => {
+    if (typeof value !== "string") return value;
+    try {
+      return JSON.parse(value);
+    } catch {
+      context.addIssue({ code: "custom", message: "not JSON" });
+      return z.NEVER;
+    }
+  },
+  z.record(z.string(), z.enum(bearerRoles)),
 );
 
 export interface FrontEndConfig {
@@ -41,6 +55,14 @@ export interface FrontEndConfig {
   readonly accountCacheMs: number;
   readonly accountsMax: number;
   readonly mapWaitMs: number;
+  readonly tlsCert: string;
+  readonly tlsKey: string;
+  readonly oidcIssuer: string;
+  readonly oidcAudiences: readonly string[];
+  readonly oidcJwks: string;
+  readonly oidcRolesClaim: string;
+  readonly oidcRoles: Readonly<Record<string, BearerRole>>;
+  readonly oidcAuthorizationUri: string;
 }
 
 export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.object({
@@ -92,6 +114,25 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
   accountCacheMs: count(5_000).describe("How long the keys of an account are used before they are read again"),
   accountsMax: count(10_000).describe("Accounts whose keys are held"),
   mapWaitMs: count(5_000).describe("How long the partition manager holds a question for a newer map"),
+  tlsCert: z
+    .string()
+    .default("")
+    .describe("PEM file of the certificate chain: the REST doors serve HTTPS instead of HTTP; read again when it changes"),
+  tlsKey: z.string().default("").describe("PEM file of the certificate's key"),
+  oidcIssuer: z.string().default("").describe("Issuer of bearer tokens (OpenID Connect); empty: none are taken"),
+  oidcAudiences: names.default(["https://storage.azure.com"]).describe("`aud` of a bearer token: one of these"),
+  oidcJwks: z.string().default("").describe("URL or file of the issuer's keys; empty: as its discovery document says"),
+  oidcRolesClaim: z
+    .string()
+    .min(1)
+    .default("roles")
+    .describe("Claim of a bearer token with its roles: a list, or names separated by spaces"),
+  oidcRoles: roles
+    .default({})
+    .describe(
+      'Roles by the claim\'s values, as JSON: {"team-x":"contribute"}; read, contribute, own. The names of Azure\'s data roles are known',
+    ),
+  oidcAuthorizationUri: z.string().default("").describe("Told with 401 to whoever shows no token; empty: the issuer"),
 });
 
 /** Whether nobody but this machine can connect to it. A name without a port is an address inside the process. */

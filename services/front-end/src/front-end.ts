@@ -3,14 +3,25 @@
  * accounts, where extents are) are copies that others check.
  */
 import { statusService } from "@stamp/metadata-store";
-import { type HttpHandler, type Identity, type Listener, openIdentity, type Role, type RoleStatus, served, type World } from "@stamp/ports";
+import {
+  type Clock,
+  type HttpHandler,
+  type Identity,
+  type Listener,
+  openIdentity,
+  type Role,
+  type RoleStatus,
+  served,
+  type TokenIssuer,
+  type World,
+} from "@stamp/ports";
 import { StreamClient } from "@stamp/stream-client";
 import { FrontEnd } from "@stamp/wire";
 import { Accounts } from "./accounts.ts";
 import { ByteBudget } from "./byte-budget.ts";
 import { type FrontEndConfig, isLoopback } from "./config.ts";
 import { frontEndHandlers } from "./grpc.ts";
-import type { BearerTokens } from "./http/bearer.ts";
+import { type BearerTokens, serviceRoleNames } from "./http/bearer.ts";
 import { blobService } from "./http/blob/service.ts";
 import { HttpDoor } from "./http/door.ts";
 import { queueService } from "./http/queue/service.ts";
@@ -22,6 +33,28 @@ import { ParentRows } from "./parent-rows.ts";
 import { Queues } from "./queues.ts";
 import { type CallLimits, Router } from "./router.ts";
 import { Tables } from "./tables.ts";
+
+export type IssuerOf = (options: {
+  readonly issuer: string;
+  readonly audiences: readonly string[];
+  readonly jwks: string;
+  readonly rolesClaim: string;
+  readonly authorizationUri: string;
+  readonly clock: Clock;
+}) => TokenIssuer;
+
+function tokensOf(world: World, config: FrontEndConfig, issuerOf: IssuerOf | undefined): BearerTokens | undefined {
+  if (config.oidcIssuer === "" || !issuerOf) return undefined;
+  const issuer = issuerOf({
+    issuer: config.oidcIssuer,
+    audiences: config.oidcAudiences,
+    jwks: config.oidcJwks,
+    rolesClaim: config.oidcRolesClaim,
+    authorizationUri: config.oidcAuthorizationUri,
+    clock: world.clock,
+  });
+  return { issuer, roles: { ...serviceRoleNames, ...config.oidcRoles } };
+}
 
 export class FrontEndRole implements Role {
   /** The Blob service over HTTP. */
@@ -46,7 +79,9 @@ export class FrontEndRole implements Role {
   #listener: Listener | undefined;
   #stopping = false;
 
-  constructor(world: World, config: FrontEndConfig, tokens?: BearerTokens) {
+  /** `issuerOf` makes the verifier of the configured issuer's tokens; without it there are no bearers. */
+  constructor(world: World, config: FrontEndConfig, issuerOf?: IssuerOf) {
+    const tokens = tokensOf(world, config, issuerOf);
     this.#world = world;
     this.#config = config;
     this.#map = new MapCache(world, config);

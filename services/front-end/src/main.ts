@@ -1,14 +1,16 @@
 /** The process of the front-end: HTTP in, authenticate, route. */
-import { runService } from "@stamp/ports-node";
-import { FrontEndRole, frontEndConfigSchema } from "./index.ts";
+import { oidcIssuer, runService } from "@stamp/ports-node";
+import { type FrontEndConfig, FrontEndRole, frontEndConfigSchema } from "./index.ts";
+
+const tlsOf = ({ tlsCert, tlsKey }: FrontEndConfig) => (tlsCert === "" ? undefined : { certificatePath: tlsCert, keyPath: tlsKey });
 
 await runService({
   role: "front-end",
   schema: frontEndConfigSchema,
-  create: (world, config) => new FrontEndRole(world, config),
+  create: (world, config) => new FrontEndRole(world, config, oidcIssuer),
   doors: (role, config) => [
-    { name: "blob", listen: config.blobListen, handler: role.blob },
-    { name: "queue", listen: config.queueListen, handler: role.queue },
-    { name: "table", listen: config.tableListen, handler: role.table },
+    { name: "blob", listen: config.blobListen, handler: role.blob, tls: tlsOf(config) },
+    { name: "queue", listen: config.queueListen, handler: role.queue, tls: tlsOf(config) },
+    { name: "table", listen: config.tableListen, handler: role.table, tls: tlsOf(config) },
   ],
 });

@@ -1,0 +1,69 @@
+/**
+ * The certificate and key of an HTTPS door, from files that are looked at again: a renewed pair is in use within `checkEveryMs`, without
+ * a restart and without ending a connection. A pair that can't be used is logged and the one before stays.
+ */
+import { readFileSync, statSync } from "node:fs";
+import { createSecureContext } from "node:tls";
+import { FailureError } from "@stamp/base";
+import type { Logger } from "@stamp/ports";
+
+export interface TlsFiles {
+  /** PEM, the door's own certificate first, then those between it and the root. */
+  readonly certificatePath: string;
+  readonly keyPath: string;
+}
+
+export interface CertificatePair {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+}
+
+const checkEveryMs = 5_000;
+
+/** Throws FailureError when the pair can't be used. */
+export function readPair({ certificatePath, keyPath }: TlsFiles): CertificatePair {
+  try {
+    const pair = { cert: readFileSync(certificatePath), key: readFileSync(keyPath) };
+    createSecureContext(pair);
+    return pair;
+  } catch (error) {
+    throw new FailureError({
+      code: "invalidArgument",
+      reason: "badRequest",
+      message: `the certificate ${certificatePath} with the key ${keyPath} can't be used: ${error instanceof Error ? error.message : String(error)}`,
+      applied: "no",
+    });
+  }
+}
+
+function stampOf({ certificatePath, keyPath }: TlsFiles): string {
+  return [certificatePath, keyPath]
+    .map((path) => {
+      const { mtimeMs, ino, size } = statSync(path);
+      return `${mtimeMs}/${ino}/${size}`;
+    })
+    .join();
+}
+
+/** Calls `renewed` for every usable pair that comes after the first; returns how to end that. Keeps no process alive. */
+export function watchPair(
+  files: TlsFiles,
+  renewed: (pair: CertificatePair) => void,
+  logger: Logger,
+  everyMs: number = checkEveryMs,
+): () => void {
+  let seen = stampOf(files);
+  const timer = setInterval(() => {
+    try {
+      const now = stampOf(files);
+      if (now === seen) return;
+      seen = now;
+      renewed(readPair(files));
+      logger.info("a renewed certificate is in use", { certificate: files.certificatePath });
+    } catch (error) {
+      logger.error("a renewed certificate can't be used, the one before stays", { certificate: files.certificatePath, error });
+    }
+  }, everyMs);
+  timer.unref();
+  return () => clearInterval(timer);
+}

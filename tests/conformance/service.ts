@@ -1,0 +1,152 @@
+/** What belongs to the account: service properties, cross-origin rules, account information, user delegation keys by account key. */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { BlobServiceClient } from "@azure/storage-blob";
+import { type Clients, failure } from "./target.ts";
+
+const off = { enabled: false };
+const noMetrics = { version: "1.0", enabled: false, retentionPolicy: off };
+const rule = {
+  allowedOrigins: "https://app.example,https://*.shop.example",
+  allowedMethods: "GET,PUT",
+  allowedHeaders: "x-ms-meta-data*,content-type",
+  exposedHeaders: "x-ms-meta-*",
+  maxAgeInSeconds: 60,
+};
+const everybody = { allowedOrigins: "*", allowedMethods: "GET", allowedHeaders: "", exposedHeaders: "", maxAgeInSeconds: 5 };
+
+/** Tests of one account's properties can't run beside others that set them. */
+export function serviceSuite(clients: () => Clients): void {
+  const preflight = async (headers: Record<string, string>): Promise<Response> => {
+    const { endpoint, accountName } = clients().target;
+    return fetch(`${endpoint}/${accountName}/c/b`, { method: "OPTIONS", headers });
+  };
+  const seen = (answer: Response, names: readonly string[]): (string | null)[] => names.map((name) => answer.headers.get(name));
+  const [origin, method, headers] = ["Origin", "Access-Control-Request-Method", "Access-Control-Request-Headers"] as const;
+
+  describe("service properties", { concurrency: 1 }, () => {
+    test("they are off at first, set in part, and stay as they were where a request says nothing", async () => {
+      const { service } = clients();
+      const first = await service.getProperties();
+      assert.equal(first.blobAnalyticsLogging?.read, false);
+      assert.equal(first.hourMetrics?.enabled, false);
+      assert.equal(first.staticWebsite?.enabled, false);
+      await service.setProperties({ cors: [rule] });
+      await service.setProperties({ defaultServiceVersion: "2021-12-02" });
+      const held = await service.getProperties();
+      assert.deepEqual(held.cors, [rule]);
+      assert.equal(held.defaultServiceVersion, "2021-12-02");
+      const unversioned = await clients().raw("GET", "?comp=list", { headers: { "x-ms-version": "" } });
+      assert.equal(unversioned.status, 400);
+      const anonymous = await fetch(`${clients().target.endpoint}/${clients().target.accountName}?comp=list`);
+      assert.deepEqual([anonymous.status, anonymous.headers.get("x-ms-version")], [401, "2021-12-02"]);
+      await service.setProperties({
+        cors: [],
+        blobAnalyticsLogging: { version: "1.0", deleteProperty: false, read: false, write: false, retentionPolicy: off },
+      });
+      const last = await service.getProperties();
+      assert.equal(last.cors?.length ?? 0, 0);
+      assert.equal(last.defaultServiceVersion, "2021-12-02");
+      assert.equal(last.minuteMetrics?.enabled, false);
+    });
+
+    test("what they would switch on and is not here is 501, and nothing of the request is set", async () => {
+      const { service } = clients();
+      await service.setProperties({ cors: [] });
+      const logging = { version: "1.0", deleteProperty: true, read: false, write: false, retentionPolicy: off };
+      for (const properties of [{ blobAnalyticsLogging: logging }, { hourMetrics: { ...noMetrics, enabled: true, includeAPIs: true } }]) {
+        const error = await failure(service.setProperties({ ...properties, cors: [rule] }));
+        assert.deepEqual([error.statusCode, error.code], [501, "NotImplemented"]);
+      }
+      assert.equal((await service.getProperties()).cors?.length ?? 0, 0);
+    });
+
+    test("properties that are wrong are refused with the node's name", async () => {
+      const set = async (xml: string): Promise<string> => {
+        const answer = await clients().raw("PUT", "?restype=service&comp=properties", { body: xml });
+        return `${answer.status} ${answer.headers.get("x-ms-error-code")}`;
+      };
+      const inside = (xml: string): string => `<StorageServiceProperties>${xml}</StorageServiceProperties>`;
+      assert.equal(await set("not xml"), "400 InvalidXmlDocument");
+      assert.equal(await set("<Other/>"), "400 InvalidXmlDocument");
+      assert.equal(await set(inside("<Nonsense/>")), "400 UnsupportedXmlNode");
+      assert.equal(await set(inside("<DefaultServiceVersion>yesterday</DefaultServiceVersion>")), "400 InvalidXmlNodeValue");
+      assert.equal(
+        await set(inside("<DeleteRetentionPolicy><Enabled>true</Enabled><Days>366</Days></DeleteRetentionPolicy>")),
+        "400 InvalidXmlNodeValue",
+      );
+      assert.equal(
+        await set(inside("<DeleteRetentionPolicy><Enabled>true</Enabled></DeleteRetentionPolicy>")),
+        "400 MissingRequiredXmlNode",
+      );
+      assert.equal(await set(inside("<Cors><CorsRule><AllowedOrigins>*</AllowedOrigins></CorsRule></Cors>")), "400 MissingRequiredXmlNode");
+      const six = Array.from({ length: 6 }, () => everybody);
+      assert.equal((await failure(clients().service.setProperties({ cors: six }))).code, "InvalidXmlNodeValue");
+    });
+
+    test("preflight needs no authorization: the first rule that fits answers, without one it is 403", async () => {
+      const { service } = clients();
+      await service.setProperties({ cors: [] });
+      const asks = { [origin]: "https://app.example", [method]: "PUT" };
+      assert.equal((await preflight(asks)).status, 403);
+      await service.setProperties({ cors: [rule] });
+      const allowed = await preflight({ ...asks, [headers]: "x-ms-meta-data-x,Content-Type" });
+      assert.deepEqual(
+        [allowed.status, ...seen(allowed, ["access-control-allow-origin", "access-control-allow-methods", "access-control-allow-headers"])],
+        [200, "https://app.example", "PUT", "x-ms-meta-data-x,Content-Type"],
+      );
+      assert.deepEqual(seen(allowed, ["access-control-max-age", "access-control-allow-credentials"]), ["60", "true"]);
+      const status = async (asked: Record<string, string>): Promise<string> => {
+        const answer = await preflight({ ...asks, ...asked });
+        return `${answer.status} ${answer.headers.get("x-ms-error-code") ?? ""}`.trim();
+      };
+      assert.equal(await status({ [origin]: "https://a.shop.example" }), "200");
+      assert.equal(await status({ [origin]: "https://APP.example" }), "403 CorsPreflightFailure");
+      assert.equal(await status({ [origin]: "https://evil.example#.shop.example" }), "403 CorsPreflightFailure");
+      assert.equal(await status({ [method]: "DELETE" }), "403 CorsPreflightFailure");
+      assert.equal(await status({ [headers]: "x-other" }), "403 CorsPreflightFailure");
+      const { endpoint, accountName } = clients().target;
+      const lacking = await fetch(`${endpoint}/${accountName}/c/b`, { method: "OPTIONS", headers: { [origin]: "https://app.example" } });
+      assert.equal(lacking.status, 400);
+    });
+
+    test("actual requests carry what the rule says, also when they fail; Vary keeps caches apart", async () => {
+      const { service } = clients();
+      const container = await clients().container();
+      await container.getBlockBlobClient("b").upload("x", 1, { metadata: { data: "1" } });
+      const path = `/${container.containerName}/b`;
+      await service.setProperties({ cors: [rule] });
+      const names = ["access-control-allow-origin", "access-control-expose-headers", "access-control-allow-credentials", "vary"];
+      const get = async (path: string, given: Record<string, string>) => seen(await clients().raw("GET", path, { headers: given }), names);
+      const mine = ["https://app.example", "x-ms-meta-*", "true", "Origin"];
+      assert.deepEqual(await get(path, { origin: "https://app.example" }), mine);
+      assert.deepEqual(await get(`${path}-none`, { origin: "https://app.example" }), mine);
+      assert.deepEqual(await get(path, { origin: "https://other.example" }), [null, null, null, "Origin"]);
+      assert.deepEqual(await get(path, {}), [null, null, null, "Origin"]);
+      const put = await clients().raw("PUT", path, {
+        body: "y",
+        headers: { origin: "https://app.example", "x-ms-blob-type": "BlockBlob" },
+      });
+      assert.deepEqual([put.status, ...seen(put, names)], [201, "https://app.example", "x-ms-meta-*", "true", null]);
+      await service.setProperties({ cors: [everybody] });
+      assert.deepEqual(await get(path, { origin: "https://any.example" }), ["*", null, null, null]);
+      await service.setProperties({ cors: [] });
+      assert.deepEqual(await get(path, { origin: "https://any.example" }), [null, null, null, null]);
+    });
+  });
+
+  test("a user delegation key is not given to the holder of the account's key", async () => {
+    const error = await failure(clients().service.getUserDelegationKey(new Date(), new Date(Date.now() + 60_000)));
+    assert.deepEqual([error.statusCode, error.code], [403, "AuthenticationFailed"]);
+  });
+
+  test("a secondary location and its statistics are refused, and the primary is not served in its place", async () => {
+    const { endpoint, accountName } = clients().target;
+    const stats = await failure(clients().service.getStatistics());
+    assert.deepEqual([stats.statusCode, stats.code], [501, "NotImplemented"]);
+    const secondary = new BlobServiceClient(`${endpoint}/${accountName}-secondary`, undefined, { retryOptions: { maxTries: 1 } });
+    const error = await failure(secondary.getProperties());
+    assert.deepEqual([error.statusCode, error.code], [400, "InvalidUri"]);
+    assert.match(error.message, /secondary/);
+  });
+}
