@@ -8,7 +8,7 @@
  *  4. a restart extends every other lease by a full term: its holder may have renewed it just before;
  *  5. a higher incarnation of the same holder ends the older one's lease at once: it holds the exclusive lock of the identity's folder,
  *     so the older process is gone. A process of the same name on another folder (left over from elsewhere, or made anew) is another
- *     holder: it waits for the lease's end as everybody does. The SAME incarnation does not: its earlier request may arrive late, while the lease is held.
+ *     holder: it waits for the lease's end as everybody does. So does a lower incarnation: a folder that was restored from an older copy. The SAME incarnation does not: its earlier request may arrive late, while the lease is held.
  */
 import type { LeaseEpoch, Outcome, Rules } from "@stamp/base";
 import { assert, leaseEpoch, ok, refused } from "@stamp/base";
@@ -79,9 +79,6 @@ export class LeaseTable {
     if (entry !== undefined) {
       const { record } = entry;
       const sameHolder = record.holder === request.holder && (record.identity === request.identity || record.identity === "");
-      if (sameHolder && request.incarnation < record.incarnation) {
-        return { outcome: this.#held(entry, nowMs, "a newer incarnation of this holder was seen") };
-      }
       const takesOver = sameHolder && request.incarnation > record.incarnation;
       if (!takesOver && this.#alive(entry, nowMs))
         return { outcome: this.#held(entry, nowMs, `held by ${record.holder} at ${record.address}`) };

@@ -59,6 +59,11 @@ export class LeaseKeeper {
     this.#holder = new LeaseHolder(marginMs, world.rules);
   }
 
+  /** That the process belongs to; undefined before its first grant. */
+  get stampId(): string | undefined {
+    return this.#options.identity.stampId;
+  }
+
   /** Of the last grant; 0 before the first. */
   get epoch(): LeaseEpoch {
     return this.#epoch;
@@ -151,7 +156,7 @@ export class LeaseKeeper {
       return 0;
     }
     const remainingMs = Number(details?.remainingMs ?? retryAcquireMs);
-    return Math.min(retryAcquireMs, Math.max(remainingMs, 10));
+    return remainingMs > 0 ? Math.min(retryAcquireMs, remainingMs) : retryAcquireMs;
   }
 
   async #renew(): Promise<void> {

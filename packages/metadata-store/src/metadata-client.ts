@@ -4,7 +4,7 @@
  */
 import type { Outcome } from "@stamp/base";
 import { ok } from "@stamp/base";
-import type { Address, Client, World } from "@stamp/ports";
+import type { Address, Client, Identity, World } from "@stamp/ports";
 import { fromWire, MetadataStore, toWire } from "@stamp/wire";
 
 export interface StoredKey {
@@ -42,10 +42,13 @@ const pageKeys = 1_000;
 
 export class MetadataClient {
   readonly #world: World;
+  readonly #identity: Pick<Identity, "stampId"> | undefined;
   readonly #client: Client<typeof MetadataStore>;
 
-  constructor(world: World, lockServiceAddress: Address) {
+  /** `identity`: of the process that transacts; its fences are for the stamp that it is bound to. */
+  constructor(world: World, lockServiceAddress: Address, identity?: Pick<Identity, "stampId">) {
     this.#world = world;
+    this.#identity = identity;
     this.#client = world.transport.client(lockServiceAddress, MetadataStore);
   }
 
@@ -74,7 +77,11 @@ export class MetadataClient {
   async transact(transaction: StoreTransaction, timeoutMs: number): Promise<Outcome<number>> {
     const answer = await this.#client.transact(
       {
-        fence: { leaseName: transaction.fence.leaseName, leaseEpoch: toWire(transaction.fence.leaseEpoch) },
+        fence: {
+          leaseName: transaction.fence.leaseName,
+          leaseEpoch: toWire(transaction.fence.leaseEpoch),
+          stampId: this.#identity?.stampId ?? "",
+        },
         conditions: transaction.conditions.map(({ key, version }) => ({ key, version: toWire(version) })),
         writes: transaction.writes.map(({ key, value }) => (value === undefined ? { key } : { key, value })),
       },

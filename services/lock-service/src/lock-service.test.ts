@@ -254,6 +254,20 @@ test("leases: two processes of one name on two folders do not take the lease fro
   });
 });
 
+test("metadata store: a leader of another stamp writes nothing, though it has the same epoch", async () => {
+  const sim = simOf();
+  await sim.run(async () => {
+    await sim.sleep(50);
+    const keeper = keeperOf(sim, "a");
+    const fence = { leaseName: "leader", leaseEpoch: await keeper.acquire() };
+    const stranger = new MetadataClient(sim.world("b"), "lock", { stampId: "another stamp" });
+    const refused = await stranger.transact({ fence, conditions: [], writes: [write("k", "1")] }, 1_000);
+    assert.ok(!refused.ok && refused.failure.reason === "wrongStamp" && refused.failure.applied === "no");
+    unwrap(await new MetadataClient(sim.world("a"), "lock", keeper).transact({ fence, conditions: [], writes: [write("k", "1")] }, 1_000));
+    await keeper.release();
+  });
+});
+
 test("leases: a process of another stamp gets none, and says so", async () => {
   const sim = simOf();
   await sim.run(async () => {

@@ -118,6 +118,11 @@ export function metadataStoreHandlers(access: StoreAccess): Handlers<typeof Meta
       const store = access();
       if (!store.ok) return store;
       if (request.fence === undefined) return refused("invalidArgument", "badRequest", "a transaction needs a fence");
+      const { stampId } = store.value;
+      if (request.fence.stampId !== "" && request.fence.stampId !== stampId) {
+        const message = `a leader of stamp ${request.fence.stampId} can't write here: this is the metadata store of stamp ${stampId}`;
+        return refused("failedPrecondition", "wrongStamp", message, { stampId });
+      }
       const transaction: TransactionInput = {
         fence: { leaseName: request.fence.leaseName, leaseEpoch: fromWire(request.fence.leaseEpoch) },
         conditions: request.conditions.map(({ key, version }) => ({ key, version: fromWire(version) })),

@@ -19,7 +19,7 @@ import {
 } from "@stamp/partition-map";
 import { jittered, type World } from "@stamp/ports";
 import type { MapState } from "./map-state.ts";
-import { mintOwnerEpochs } from "./owner-epochs.ts";
+import { endsTerm, mintOwnerEpochs } from "./owner-epochs.ts";
 import type { Servers } from "./servers.ts";
 
 type Assignment = Extract<Step, { kind: "assign" }>;
@@ -174,7 +174,7 @@ export class Assigner {
     const { pmTerm, end } = this.#options;
     const minted = await mintOwnerEpochs(this.#store, pmTerm, steps.length);
     if (!minted.ok) {
-      if (minted.failure.reason === "staleTerm") end(minted.failure.message);
+      if (endsTerm(minted.failure)) end(minted.failure.message);
       else this.#soon();
       return;
     }

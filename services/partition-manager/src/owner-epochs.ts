@@ -2,11 +2,14 @@
  * Mints owner epochs: one counter for the whole stamp in the metadata store, raised by a transaction that is fenced with the manager's
  * term. An epoch is never given twice, also when the outcome of a transaction is unknown: then it is skipped.
  */
-import { fromUtf8, type Outcome, ok, refused, utf8 } from "@stamp/base";
+import { type Failure, fromUtf8, type Outcome, ok, refused, utf8 } from "@stamp/base";
 import type { MetadataClient } from "@stamp/metadata-store";
 
 export const ownerEpochKey = "partition-manager/owner-epoch";
 const timeoutMs = 2_000;
+
+/** Somebody else leads, or this is the metadata store of another stamp: what was refused with it ends the term. */
+export const endsTerm = ({ reason }: Failure): boolean => reason === "staleTerm" || reason === "wrongStamp";
 
 /** The first of `count` neighbouring epochs, all of them new. */
 export async function mintOwnerEpochs(store: MetadataClient, pmTerm: number, count: number): Promise<Outcome<number>> {

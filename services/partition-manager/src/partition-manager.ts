@@ -120,7 +120,7 @@ export class PartitionManagerRole implements Role {
       onLost: (why) => this.#term?.end(why),
     });
     this.#lease = lease;
-    const store = new MetadataClient(this.#world, lockService);
+    const store = new MetadataClient(this.#world, lockService, identity);
     const signal = this.#stop.signal;
     while (!signal.aborted) {
       const pmTerm = await lease.acquire(signal).catch((error: unknown) => this.#notAcquired(error));

@@ -11,7 +11,7 @@ import { childRanges, mergeRecords, parentsOf, type Range, splitRecord, withoutR
 import { jittered, sleep, type World } from "@stamp/ports";
 import type { Assigner } from "./assigner.ts";
 import type { MapState } from "./map-state.ts";
-import { mintOwnerEpochs } from "./owner-epochs.ts";
+import { endsTerm, mintOwnerEpochs } from "./owner-epochs.ts";
 import type { Servers } from "./servers.ts";
 
 /** What is asked of the stream manager about a split or merge that was left. */
@@ -160,7 +160,7 @@ export class Reshaper {
   async #record(count: number, recordOf: (epochs: readonly number[]) => Outcome<readonly Range[]>): Promise<Outcome<readonly Range[]>> {
     const minted = await mintOwnerEpochs(this.#store, this.#options.pmTerm, count);
     if (!minted.ok) {
-      if (minted.failure.reason === "staleTerm") this.#options.end(minted.failure.message);
+      if (endsTerm(minted.failure)) this.#options.end(minted.failure.message);
       return minted;
     }
     const record = recordOf(Array.from({ length: count }, (_, i) => minted.value + i));
@@ -228,7 +228,7 @@ export class Reshaper {
     if (this.#world.rules.on("fenceBeforeAsking")) {
       const minted = await mintOwnerEpochs(this.#store, this.#options.pmTerm, 1);
       if (!minted.ok) {
-        if (minted.failure.reason === "staleTerm") this.#options.end(minted.failure.message);
+        if (endsTerm(minted.failure)) this.#options.end(minted.failure.message);
         return minted;
       }
       for (const { streams } of parents) {

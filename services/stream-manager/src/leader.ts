@@ -94,7 +94,7 @@ export class Leader {
   async #load(): Promise<Outcome<Serving>> {
     const world = this.#world;
     const config = this.#config;
-    const metadata = new MetadataClient(world, config.lockService);
+    const metadata = new MetadataClient(world, config.lockService, this.#keeper);
     const checksum = (bytes: Uint8Array): number => world.digest.crc32c(bytes);
     const stampId = await metadata.stampId(config.metadataTimeoutMs);
     if (!stampId.ok) return stampId;

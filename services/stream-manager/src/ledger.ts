@@ -78,7 +78,7 @@ export class Ledger {
       end(`the outcome of a metadata write is unknown (${message})`);
       return notLeader();
     }
-    if (reason === "staleTerm" || reason === "conflict") {
+    if (reason === "staleTerm" || reason === "wrongStamp" || reason === "conflict") {
       end(`somebody else wrote the metadata (${message})`);
       return notLeader();
     }
