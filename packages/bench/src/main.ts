@@ -6,9 +6,17 @@ import { cpus } from "node:os";
 import { parseArgs } from "node:util";
 import { cases } from "./cases.ts";
 import { combine, type Measurement, measure } from "./measure.ts";
+import { streamBenches } from "./stream-bench.ts";
 import { type BenchTarget, startTarget, type TargetName } from "./targets.ts";
 
-const usage = `pnpm bench [--seconds 3] [--rounds 2] [--targets cluster,embedded,azurite] [--cases "put 1 KiB"] [--json]`;
+const [what = "", ...others] = process.argv.slice(2);
+if (Object.hasOwn(streamBenches, what)) {
+  await streamBenches[what]?.(others);
+  process.exit(0);
+}
+
+const usage = `pnpm bench [--seconds 3] [--rounds 2] [--targets cluster,embedded,azurite] [--cases "put 1 KiB"] [--json]
+pnpm bench seal|roll|failover|repair|memory     measurements of the stream layer`;
 const { values } = parseArgs({
   options: {
     seconds: { type: "string", default: "3" },

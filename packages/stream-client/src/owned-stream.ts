@@ -13,7 +13,7 @@ import { type ExtentLocation, ExtentNode, fromWire, type SealAndAllocateResponse
 import { AppendWindow, type PendingAppend, type WindowEffect, type WindowLimits } from "./append-window.ts";
 import type { ExtentReader } from "./extent-reader.ts";
 import { locationFromWire } from "./place.ts";
-import type { Place, StoredBlock, StreamExtent } from "./types.ts";
+import type { ExtentChange, Place, StoredBlock, StreamExtent } from "./types.ts";
 
 export interface OwnedStreamLimits extends WindowLimits {
   readonly appendTimeoutMs: number;
@@ -25,6 +25,7 @@ export interface OwnedStreamParts {
   readonly manager: LeaderCalls;
   readonly reader: ExtentReader;
   readonly limits: OwnedStreamLimits;
+  readonly onExtentChange?: ((change: ExtentChange) => void) | undefined;
 }
 
 interface Item {
@@ -49,6 +50,8 @@ export class OwnedStream {
   readonly #window: AppendWindow<Item>;
   readonly #sealedAtOpen: readonly StreamExtent[];
   readonly #stop = new AbortController();
+  /** 0: the list was empty. */
+  readonly #lastAtOpen: number;
   #extents: StreamExtent[];
   #known: Set<number>;
   /** Of the open extent; the first is the primary. */
@@ -70,6 +73,7 @@ export class OwnedStream {
     this.#extents = [...extents];
     this.#known = new Set(extents.map(({ extentId }) => extentId));
     this.#sealedAtOpen = extents;
+    this.#lastAtOpen = extents.at(-1)?.extentId ?? 0;
     this.#window = new AppendWindow(parts.limits, extents.at(-1)?.extentId ?? 0);
     this.whenFenced = new Promise((resolve) => {
       this.#onFenced = resolve;
@@ -232,6 +236,7 @@ export class OwnedStream {
   /** Asks until it is answered: without the sealed length nobody knows what happened. */
   async #change(extentId: number, complete: boolean): Promise<void> {
     const { clock, random, logger } = this.#parts.world;
+    const startMs = clock.monotonicMs();
     let backoffMs = changeBackoffStartMs;
     if (this.#fruitless > 0) {
       // The next extent is asked for at once when one fails, but not in a storm when all do.
@@ -243,6 +248,13 @@ export class OwnedStream {
       if (this.#window.ended !== undefined) return;
       if (outcome.ok && outcome.value.extent !== undefined) {
         this.#enter(extentId, fromWire(outcome.value.sealedLengthBytes), outcome.value.extent);
+        this.#parts.onExtentChange?.({
+          stream: this.name,
+          fromExtentId: extentId,
+          toExtentId: fromWire(outcome.value.extent.extentId),
+          why: complete ? "full" : extentId === this.#lastAtOpen ? "first" : "failed",
+          tookMs: clock.monotonicMs() - startMs,
+        });
         return;
       }
       if (!outcome.ok && (outcome.failure.reason === "staleOwnerEpoch" || outcome.failure.reason === "streamNotFound")) {

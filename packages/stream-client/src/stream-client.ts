@@ -19,9 +19,11 @@ export class StreamClient {
   readonly #world: World;
   readonly #manager: LeaderCalls;
   readonly #limits: OwnedStreamLimits;
+  readonly #onExtentChange: StreamClientOptions["onExtentChange"];
 
   constructor(world: World, options: StreamClientOptions) {
     this.#world = world;
+    this.#onExtentChange = options.onExtentChange;
     this.#manager = new LeaderCalls(world, { lockService: options.lockService, leaseName: "stream-manager" });
     this.#limits = {
       extentTargetBytes: options.extentTargetBytes ?? 64 * mebibyte,
@@ -59,7 +61,13 @@ export class StreamClient {
     const locations = [...answer.value.extents, ...rest.value].map(locationFromWire);
     this.reader.learn(locations);
     const extents = locations.map(({ extentId, sealedLengthBytes }) => ({ extentId, sealedLengthBytes }));
-    const parts = { world: this.#world, manager: this.#manager, reader: this.reader, limits: this.#limits };
+    const parts = {
+      world: this.#world,
+      manager: this.#manager,
+      reader: this.reader,
+      limits: this.#limits,
+      onExtentChange: this.#onExtentChange,
+    };
     return ok(new OwnedStream(parts, name, ownerEpoch, extents));
   }
 

@@ -22,7 +22,20 @@ export interface StoredBlock {
   readonly payload: Uint8Array;
 }
 
+/** A stream went from one extent to the next. */
+export interface ExtentChange {
+  readonly stream: string;
+  /** 0: it had none. */
+  readonly fromExtentId: number;
+  readonly toExtentId: number;
+  readonly why: "first" | "full" | "failed";
+  /** From when it was seen to be necessary until the next append was sent. */
+  readonly tookMs: number;
+}
+
 export interface StreamClientOptions {
+  /** For measurements. */
+  readonly onExtentChange?: (change: ExtentChange) => void;
   readonly lockService: Address;
   /** An extent that would grow beyond it is left for the next one. Default 64 MiB. */
   readonly extentTargetBytes?: number;

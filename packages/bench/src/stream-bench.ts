@@ -1,0 +1,8 @@
+/** `stamp bench seal|roll|failover|repair|memory`: measurements of the stream layer, each on a cluster of its own. */
+import { failover } from "./streams/failover.ts";
+import { memory } from "./streams/memory.ts";
+import { repair } from "./streams/repair.ts";
+import { roll } from "./streams/roll.ts";
+import { seal } from "./streams/seal.ts";
+
+export const streamBenches: Readonly<Record<string, (args: string[]) => Promise<void>>> = { seal, roll, failover, repair, memory };

@@ -1,0 +1,72 @@
+/** What these measurements share: a cluster, a client of its stream layer, distributions. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ownerEpoch, unwrap } from "@stamp/base";
+import { type DrillTarget, startOwn } from "@stamp/cli";
+import { silentLogger, type World } from "@stamp/ports";
+import { nodeWorld } from "@stamp/ports-node";
+import { type OwnedStream, StreamClient, type StreamClientOptions } from "@stamp/stream-client";
+
+export const forever = { timeoutMs: Number.POSITIVE_INFINITY };
+
+export interface Bench {
+  readonly target: DrillTarget;
+  readonly world: World;
+  readonly lockService: string;
+  client(options?: Partial<StreamClientOptions>): StreamClient;
+  open(client: StreamClient, name: string): Promise<OwnedStream>;
+}
+
+export async function withCluster(flags: Readonly<Record<string, unknown>>, work: (bench: Bench) => Promise<void>): Promise<void> {
+  const target = await startOwn(flags, false);
+  const dataDir = mkdtempSync(join(tmpdir(), "stamp-bench-client-"));
+  const world = nodeWorld({ dataDir, name: "bench", logger: silentLogger });
+  try {
+    const { lockService } = await target.status();
+    await work({
+      target,
+      world,
+      lockService,
+      client: (options = {}) => new StreamClient(world, { lockService, ...options }),
+      open: async (client, name) => unwrap(await client.openForOwner(name, ownerEpoch(1), { create: true, timeoutMs: 30_000 })),
+    });
+  } finally {
+    await world.transport.close();
+    await target.close();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Waits, at most so long, until it holds. */
+export async function until(what: string, withinMs: number, holds: () => Promise<boolean>): Promise<void> {
+  const endMs = performance.now() + withinMs;
+  while (!(await holds())) {
+    if (performance.now() > endMs) throw new Error(`${what}: not within ${withinMs} ms`);
+    await pause(50);
+  }
+}
+
+/** Count, median, 90, 99, largest. */
+export function distribution(valuesMs: readonly number[]): string {
+  if (valuesMs.length === 0) return "none";
+  const sorted = valuesMs.toSorted((a, b) => a - b);
+  const at = (part: number): string => (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] as number).toFixed(1);
+  return `${sorted.length} times: least ${at(0)}, p50 ${at(0.5)}, p90 ${at(0.9)}, p99 ${at(0.99)}, most ${at(1)} ms`;
+}
+
+/** The name of the process that listens at this gRPC address. */
+export async function processAt(target: DrillTarget, address: string): Promise<string> {
+  const found = (await target.status()).processes.find((each) => each.grpc === address);
+  if (found === undefined) throw new Error(`no process listens at ${address}`);
+  return found.name;
+}
+
+export const option = (args: readonly string[], name: string, fallback: number): number => {
+  const at = args.indexOf(`--${name}`);
+  const value = at < 0 ? fallback : Number(args[at + 1]);
+  if (!Number.isFinite(value)) throw new Error(`--${name} is a number`);
+  return value;
+};

@@ -1,0 +1,122 @@
+/**
+ * 2 GiB of data on 4 nodes; one is killed (SIGKILL) and its folder deleted; it comes back empty. How long until every extent has three
+ * intact copies again, by itself, and what a client of the blob service notices meanwhile.
+ */
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { unwrap } from "@stamp/base";
+import { BlobClient, contentOf } from "@stamp/cli";
+import { ExtentState, StreamManager } from "@stamp/wire";
+import { distribution, forever, option, pause, until, withCluster } from "./bench.ts";
+
+const mebibyte = 1024 * 1024;
+const victim = "extent-node-2";
+
+export async function repair(args: string[]): Promise<void> {
+  const mebibytes = option(args, "mib", 2_048);
+  const graceMs = option(args, "grace-ms", 3_000);
+  const downMs = option(args, "down-ms", 2_000);
+  await withCluster({ repairAfterMs: graceMs }, async ({ target, world, client, open }) => {
+    const stream = await open(client(), "/bench/repair");
+    const block = new Uint8Array(4 * mebibyte).map((_, i) => i % 251);
+    for (let written = 0; written < mebibytes; written += 16) {
+      const some = Array.from({ length: Math.min(4, Math.ceil((mebibytes - written) / 4)) }, () => stream.append([block], forever));
+      for (const one of await Promise.all(some)) unwrap(one);
+    }
+    const copied = async (): Promise<boolean> => {
+      const [extents, nodes] = await Promise.all([target.inspector.extents(), target.inspector.nodes()]);
+      return nodes.every((node) => node.up) && extents.every((one) => one.state !== ExtentState.SEALED || one.intactCopies >= 3);
+    };
+    await until("everything is sealed", 120_000, copied);
+    const held = (await target.inspector.nodes()).find((node) => node.nodeId === victim);
+    console.log(`${mebibytes} MiB written; ${victim} holds ${held?.replicas} replicas; grace ${graceMs} ms`);
+
+    const load = startLoad(target.connectionString);
+    await load.warm();
+    await pause(10_000);
+    const before = load.take();
+    const startMs = performance.now();
+    await target.ask({ do: "hold", name: victim });
+    rmSync(join((await target.status()).dataDir, victim), { recursive: true, force: true });
+    const manager = async () => world.transport.client(await target.inspector.leader("stream-manager"), StreamManager);
+    await pause(downMs);
+    await target.ask({ do: "start", name: victim });
+    let told = "";
+    await until("full replication", 600_000, async () => {
+      const status = unwrap(await (await manager()).getRepairStatus({}, { timeoutMs: 5_000 }));
+      const text = `${status.replicasWaiting} waiting, ${status.replicasDone} done, ${status.etaMs ?? "?"} ms left`;
+      if (text !== told) console.error(`  ${((performance.now() - startMs) / 1000).toFixed(1)} s: ${text}`);
+      told = text;
+      return status.replicasWaiting === 0n && status.replicasInGrace === 0n && (await copied());
+    });
+    const tookMs = performance.now() - startMs;
+    const during = load.take();
+    await pause(10_000);
+    const after = load.take();
+    await load.stop();
+    console.log(`full replication again ${(tookMs / 1000).toFixed(1)} s after the kill (${downMs} ms of them the node was down)`);
+    for (const [when, { putsMs, getsMs, failed }] of [
+      ["before", before],
+      ["meanwhile", during],
+      ["after", after],
+    ] as const) {
+      console.log(`  ${when.padEnd(10)} put 1 KiB  ${distribution(putsMs)}`);
+      console.log(`  ${when.padEnd(10)} get 1 KiB  ${distribution(getsMs)}${failed > 0 ? `  ${failed} FAILED` : ""}`);
+    }
+  });
+}
+
+interface Taken {
+  readonly putsMs: number[];
+  readonly getsMs: number[];
+  readonly failed: number;
+}
+
+/** Four clients that put and get small blobs, 50 operations a second together at most. */
+function startLoad(connectionString: string) {
+  const client = BlobClient.fromConnectionString(connectionString, { connectionsMax: 8, timeoutMs: 30_000 });
+  const body = contentOf("repair", 1_024);
+  let taken = { putsMs: [] as number[], getsMs: [] as number[], failed: 0 };
+  let running = true;
+  let workers: Promise<void>[] = [];
+  const timed = async (into: (taken: Taken) => number[], status: number, work: () => ReturnType<BlobClient["put"]>): Promise<void> => {
+    const startMs = performance.now();
+    const result = await work();
+    if (result.kind === "answer" && result.status === status) into(taken).push(performance.now() - startMs);
+    else taken.failed += 1;
+  };
+  const worker = async (number: number): Promise<void> => {
+    for (let i = 0; running; i++) {
+      const blob = `${number}-${i % 50}`;
+      await timed(
+        ({ putsMs }) => putsMs,
+        201,
+        () => client.put("bench", blob, body),
+      );
+      await pause(40);
+      await timed(
+        ({ getsMs }) => getsMs,
+        200,
+        () => client.get("bench", blob),
+      );
+      await pause(40);
+    }
+  };
+  return {
+    warm: async (): Promise<void> => {
+      await client.createContainer("bench");
+      workers = [1, 2, 3, 4].map(worker);
+      await pause(3_000);
+      taken = { putsMs: [], getsMs: [], failed: 0 };
+    },
+    take: (): Taken => {
+      const now = taken;
+      taken = { putsMs: [], getsMs: [], failed: 0 };
+      return now;
+    },
+    stop: async (): Promise<void> => {
+      running = false;
+      await Promise.all(workers);
+    },
+  };
+}
