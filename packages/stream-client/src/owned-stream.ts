@@ -208,9 +208,9 @@ export class OwnedStream {
         this.#fence(answer.failure);
         return;
       } else {
-        const { reason, message } = answer.failure;
+        const { reason, message, details } = answer.failure;
         world.logger.info("append failed, the extent is left", { stream: this.name, extentId, primary, reason, message });
-        this.#avoid = unreachable.has(reason) ? [primary] : [];
+        this.#avoid = unreachable.has(reason) ? [primary] : details?.lostReplica === undefined ? [] : [details.lostReplica];
       }
       this.#act(this.#window.failed(extentId));
     });

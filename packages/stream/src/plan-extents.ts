@@ -77,6 +77,16 @@ export function planOpenExtent(
   });
 }
 
+/** `planRecordSealed` and `planOpenExtent` of its successor in one transaction. Refused with `conflict` when it has to be two. */
+export function planSealAndOpen(
+  state: StreamState,
+  request: Omit<AllocationRequest, "replicas"> & { readonly predecessor: ExtentId; readonly endBytes: number },
+  segmentId: number | undefined,
+  rules: Rules,
+): Outcome<Plan> {
+  return succeed(state, request, "sealing", segmentId, rules);
+}
+
 /**
  * As `planOpenExtent`, for a predecessor that its owner has filled: every append to it is acknowledged, up to `endBytes`, and no other
  * will come, so it is sealed there without a fence. Refused with `conflict` when it is being sealed otherwise.
@@ -87,10 +97,24 @@ export function planRoll(
   segmentId: number | undefined,
   rules: Rules,
 ): Outcome<Plan> {
+  if (state.extent(request.predecessor)?.ownerEpoch !== request.ownerEpoch) {
+    return refused("aborted", "conflict", `extent ${request.predecessor} was not made for owner epoch ${request.ownerEpoch}`);
+  }
+  return succeed(state, request, "open", segmentId, rules);
+}
+
+/** From a predecessor in this phase: sealed at `endBytes`, the successor open and the last of the list. */
+function succeed(
+  state: StreamState,
+  request: Omit<AllocationRequest, "replicas"> & { readonly predecessor: ExtentId; readonly endBytes: number },
+  phase: "open" | "sealing",
+  segmentId: number | undefined,
+  rules: Rules,
+): Outcome<Plan> {
   const free = checkNoSuccessor(state, request, rules);
   if (!free.ok) return free;
   const [full, next] = [state.extent(request.predecessor), state.extent(request.id)];
-  if (full?.phase !== "open" || full.ownerEpoch !== request.ownerEpoch || next?.phase !== "allocating") {
+  if (full?.phase !== phase || next?.phase !== "allocating") {
     return refused("aborted", "conflict", `extent ${request.predecessor} can't be left for ${request.id} in one step`);
   }
   const list = withExtent(free.value, request.id, segmentId);

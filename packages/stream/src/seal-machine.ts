@@ -5,7 +5,8 @@
  *  - A replica that is shorter than the largest committed length known to any answer, or to the client who asked, has lost data: it does
  *    not count (`knownCommittedLength`).
  *  - 'Unknown extent', 'damaged' and another disk are never a length (`unknownIsNotLength`).
- *  - It goes on when all have answered, or after 10 ms with two answers that count, or after 2 s with one. With none it never goes on.
+ *  - It goes on when all have answered, or after 10 ms with two answers that count, or after 2 s with one. With none it never goes on. Who
+ *    is known to be unreachable (`unreachable`) is not waited for when two answers count.
  *  - It decides once; later answers are ignored.
  *  - When a person accepts the loss (`acceptLoss`) and still none counts, it is the longest length that any replica has left, 0 when none has
  *    any; asked for 2 s like one answer that counts.
@@ -48,6 +49,7 @@ export class SealMachine {
   readonly #rules: Rules;
   readonly #answers = new Map<string, SealAnswer>();
   #knownCommittedBytes = 0;
+  readonly #unreachable = new Set<string>();
   #decided: SealDecision | undefined;
   #lossAcceptedMs: number | undefined;
 
@@ -72,6 +74,11 @@ export class SealMachine {
   answered(nodeId: string, answer: SealAnswer): void {
     assert(this.#nodeIds.includes(nodeId), "an answer of one of the replicas");
     if (this.#decided === undefined) this.#answers.set(nodeId, answer);
+  }
+
+  /** Its connection was refused or lost: it may answer later, but it is not worth waiting for. */
+  unreachable(nodeId: string): void {
+    this.#unreachable.add(nodeId);
   }
 
   /** Whom it makes sense to ask (again): who has not answered, and who answered something that does not count. */
@@ -99,7 +106,8 @@ export class SealMachine {
       else if (answer.kind === "length") suspect.push(nodeId);
     }
     if (counted.length === 0) return this.#withLoss(elapsedMs);
-    const all = this.#answers.size === this.#nodeIds.length;
+    const expected = counted.length >= 2 ? this.#nodeIds.filter((nodeId) => !this.#unreachable.has(nodeId)) : this.#nodeIds;
+    const all = expected.every((nodeId) => this.#answers.has(nodeId));
     const patienceMs = counted.length >= 2 ? this.#patience.withTwoMs : this.#patience.withOneMs;
     if (!all && elapsedMs < patienceMs) return { kind: "wait", untilMs: patienceMs };
     counted.sort((a, b) => b.lengthBytes - a.lengthBytes);

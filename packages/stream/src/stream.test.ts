@@ -176,6 +176,15 @@ test("seal: a dialogue of three replicas", () => {
   assert.deepEqual(machine.decide(11), decision, "late answers are ignored");
 });
 
+test("seal: who is known to be unreachable is not waited for when two answers count", () => {
+  const machine = new SealMachine(["a", "b", "c"], allRules);
+  machine.unreachable("c");
+  machine.answered("a", length(300));
+  assert.deepEqual(machine.decide(1), { kind: "wait", untilMs: 2_000 }, "one answer is too few for that");
+  machine.answered("b", length(200));
+  assert.deepEqual(machine.decide(1), { kind: "seal", lengthBytes: 200, counted: ["a", "b"], suspect: [], lossAccepted: false });
+});
+
 test("seal: all answers at once need no patience, one intact answer needs 2 s unless all have answered", () => {
   const all = new SealMachine(["a", "b", "c"], allRules);
   for (const node of ["a", "b", "c"]) all.answered(node, length(7));

@@ -11,7 +11,8 @@ export interface PendingAppend {
 
 export interface AppendWaiter {
   acknowledge(committedBytes: number): void;
-  fail(why: string): void;
+  /** `lostReplica`: address of the one whose connection was refused or lost, when that is why. */
+  fail(why: string, lostReplica?: string): void;
 }
 
 export class LocalExtent {

@@ -53,12 +53,12 @@ export function append(node: Node, request: AppendRequest, context: CallContext)
     const endBytes = offsetBytes + framed.lengthBytes;
     extent.window ??= new PrimaryWindow<AppendWaiter>(node.world.rules, replica.replicas.length, offsetBytes);
     const { window } = extent;
-    const move = (effects: WindowEffects<AppendWaiter>, why = ""): void => {
+    const move = (effects: WindowEffects<AppendWaiter>, why = "", lostReplica?: string): void => {
       for (const done of effects.acknowledged) done.item.acknowledge(window.committedBytes);
       replica.learnCommitted(window.committedBytes);
       if (effects.failed.length === 0) return;
       if (node.world.rules.on("primaryStopsAtFailure")) replica.fail();
-      for (const lost of effects.failed) lost.item.fail(why);
+      for (const lost of effects.failed) lost.item.fail(why, lostReplica);
     };
     const timer = node.world.clock.after(remainingMs, () => move(window.fail(endBytes), "not durable everywhere in time"));
     window.add(offsetBytes, framed.lengthBytes, {
@@ -73,9 +73,10 @@ export function append(node: Node, request: AppendRequest, context: CallContext)
           }),
         );
       },
-      fail: (why) => {
+      fail: (why, lostReplica) => {
         timer.cancel();
-        resolve(unknownOutcome("unavailable", "extentFailed", `append to extent ${id}: ${why}`));
+        const details = lostReplica === undefined ? undefined : { lostReplica };
+        resolve(unknownOutcome("unavailable", "extentFailed", `append to extent ${id}: ${why}`, details));
       },
     });
     const committedBytes = window.committedBytes;
@@ -112,7 +113,11 @@ export function append(node: Node, request: AppendRequest, context: CallContext)
         )
         .then((outcome) => {
           if (outcome.ok) move(window.durable(i, endBytes));
-          else move(window.fail(endBytes), `${address}: ${outcome.failure.message}`);
+          else {
+            const { message, reason } = outcome.failure;
+            const lost = reason === "connectFailed" || reason === "connectionLost" ? address : undefined;
+            move(window.fail(endBytes), `${address}: ${message}`, lost);
+          }
         });
     }
   });

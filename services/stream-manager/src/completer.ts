@@ -25,8 +25,8 @@ export class Completer {
   readonly #checksums = new Map<ExtentId, number>();
   /** Replicas that can't be completed where they are: repair copies them anew. */
   readonly #broken = new Map<ExtentId, Set<string>>();
-  /** Every replica holds the prefix durably, because its owner had it acknowledged; none may know yet that it is sealed. */
-  readonly #acknowledged = new Set<ExtentId>();
+  /** At least `minCopies` replicas said that they hold the prefix durably when the length was made of that; they may not be sealed yet. */
+  readonly #durable = new Set<ExtentId>();
   readonly #driven = new Set<string>();
   readonly #progress = new Bell();
 
@@ -34,22 +34,15 @@ export class Completer {
     this.#term = term;
   }
 
-  /** Starts on every replica that is not known to be complete. `counted`: whose answers made the length, longest first. */
+  /**
+   * Starts on every replica that is not known to be complete. `counted`: whose durable lengths made the sealed one, longest first: each holds
+   * the prefix.
+   */
   start(id: ExtentId, counted: readonly string[]): void {
     const extent = this.#sealed(id);
     if (extent === undefined) return;
+    if (counted.length >= this.#term.config.minCopies) this.#durable.add(id);
     for (const replica of extent.replicas) if (!this.complete(extent, replica)) void this.#drive(id, replica, counted);
-  }
-
-  /** Sealed at the end of what its owner had acknowledged: every replica holds that. */
-  acknowledgedEverywhere(id: ExtentId): void {
-    const extent = this.#sealed(id);
-    if (extent === undefined) return;
-    this.#acknowledged.add(id);
-    this.start(
-      id,
-      extent.replicas.map((replica) => replica.nodeId),
-    );
   }
 
   /** A node says that its replica is not sealed. */
@@ -79,7 +72,7 @@ export class Completer {
   /** Whether a client may be told its sealed length. */
   tellable(extent: ExtentRecord): boolean {
     if (extent.phase !== "sealed") return false;
-    if (this.#acknowledged.has(extent.id)) return true;
+    if (this.#durable.has(extent.id)) return true;
     return !this.#term.world.rules.on("minCopiesBeforeTelling") || this.completeCount(extent) >= this.#term.config.minCopies;
   }
 
@@ -210,6 +203,7 @@ export class Completer {
   #sawBroken(id: ExtentId, nodeId: string): void {
     const broken = this.#broken.get(id) ?? new Set();
     this.#broken.set(id, broken.add(nodeId));
+    this.#durable.delete(id);
     this.#complete.get(id)?.delete(nodeId);
     void this.#term.ledger.commit((state) => planMarkReplicas(state, id, new Set([nodeId]), false));
   }
@@ -227,7 +221,7 @@ export class Completer {
     for (const nodeId of taken) seen.delete(nodeId);
     if (seen.size === 0) this.#complete.delete(id);
     const extent = this.#sealed(id);
-    if (extent === undefined || this.completeCount(extent) >= this.#term.config.minCopies) this.#acknowledged.delete(id);
+    if (extent === undefined || this.completeCount(extent) >= this.#term.config.minCopies) this.#durable.delete(id);
   }
 
   #sealed(id: ExtentId): ExtentRecord | undefined {

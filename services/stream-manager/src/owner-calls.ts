@@ -16,6 +16,7 @@ import {
   planOpenExtent,
   planOpenStream,
   planRoll,
+  planSealAndOpen,
   planTruncate,
   segmentExtentsMax,
   successorOf,
@@ -191,11 +192,26 @@ export class OwnerCalls {
     const { name: stream, ownerEpoch, extent: predecessor, avoidAddresses } = request;
     const rolled = predecessor !== undefined && request.complete ? await this.#roll({ ...request, extent: predecessor }) : undefined;
     if (rolled !== undefined) return rolled;
-    const sealing = predecessor === undefined ? undefined : this.#sealer.seal(predecessor, request.knownCommittedBytes);
+    let prepared: ExtentId | undefined;
+    let isTogether = false;
+    const sealTogether = async (endBytes: number): Promise<Outcome<void> | undefined> => {
+      if (prepared === undefined || predecessor === undefined || !world.rules.on("openBeforeTold")) return undefined;
+      const id = prepared;
+      const segment = await this.#segmentId(stream);
+      if (!segment.ok) return undefined;
+      const both = await ledger.commit((state) =>
+        planSealAndOpen(state, { stream, ownerEpoch, predecessor, id, endBytes }, segment.value, world.rules),
+      );
+      isTogether = both.ok;
+      return both;
+    };
+    const sealing = predecessor === undefined ? undefined : this.#sealer.seal(predecessor, request.knownCommittedBytes, sealTogether);
     const ahead = await this.#ahead.take(stream, ownerEpoch, predecessor, avoidAddresses);
     const allocated =
       ahead === undefined ? await this.#allocator.allocate({ stream, ownerEpoch, predecessor, avoidAddresses, wanted }) : ok(ahead);
+    if (allocated.ok) prepared = allocated.value;
     const sealed = await sealing;
+    if (isTogether) return ok();
     if (!allocated.ok) return allocated;
     const id = allocated.value;
     if (sealed !== undefined && !sealed.ok) {
@@ -227,7 +243,8 @@ export class OwnerCalls {
       planRoll(current, { stream, ownerEpoch, predecessor, id, endBytes }, segment.value, world.rules),
     );
     if (rolled.ok) {
-      this.#completer.acknowledgedEverywhere(predecessor);
+      // Every replica holds what is acknowledged.
+      this.#completer.start(predecessor, state.extent(predecessor)?.replicas.map((replica) => replica.nodeId) ?? []);
       return rolled;
     }
     this.#allocator.drop(id);

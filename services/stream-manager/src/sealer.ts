@@ -14,9 +14,16 @@ import type { Completer } from "./completer.ts";
 import type { Term } from "./term.ts";
 import { endIfStale, extentNode } from "./term.ts";
 
+/**
+ * Records the length together with the opening of the successor, when that is ready. Undefined: not possible, the length is recorded
+ * alone.
+ */
+export type RecordWithSuccessor = (sealedLengthBytes: number) => Promise<Outcome<void> | undefined>;
+
 interface Job {
   readonly machine: SealMachine;
   readonly startedMs: number;
+  together: RecordWithSuccessor | undefined;
   /** Of a person, who accepts that acknowledged data may be lost. */
   note: string | undefined;
   readonly done: Promise<Outcome<number>>;
@@ -52,7 +59,7 @@ export class Sealer {
   }
 
   /** The sealed length, when it is recorded. `clientKnowsBytes`: what the caller knows to be acknowledged. */
-  async seal(id: ExtentId, clientKnowsBytes: number): Promise<Outcome<number>> {
+  async seal(id: ExtentId, clientKnowsBytes: number, together?: RecordWithSuccessor): Promise<Outcome<number>> {
     const { state, world } = this.#term;
     const extent = state.extent(id);
     if (extent === undefined) return refused("notFound", "unknownExtent", `extent ${id} is not known`);
@@ -60,6 +67,7 @@ export class Sealer {
     const running = this.#jobs.get(id);
     if (running !== undefined) {
       running.machine.clientKnows(clientKnowsBytes);
+      running.together ??= together;
       return running.done;
     }
     const machine = new SealMachine(
@@ -71,7 +79,8 @@ export class Sealer {
     const done = new Promise<Outcome<number>>((resolve) => {
       finish = resolve;
     });
-    const job: Job = { machine, startedMs: world.clock.monotonicMs(), note: undefined, done, changed: new Bell(), decided: false };
+    const startedMs = world.clock.monotonicMs();
+    const job: Job = { machine, startedMs, together, note: undefined, done, changed: new Bell(), decided: false };
     this.#jobs.set(id, job);
     const outcome = await this.#run(id, job, extent.replicas);
     job.decided = true;
@@ -121,7 +130,8 @@ export class Sealer {
     const loss = decision.lossAccepted
       ? { knownCommittedBytes, wallMs: Math.floor(world.clock.wallMs()), note: job.note ?? "" }
       : undefined;
-    const recorded = await ledger.commit(() => planRecordSealed(state, id, decision.lengthBytes, loss));
+    const together = loss === undefined ? await job.together?.(decision.lengthBytes) : undefined;
+    const recorded = together?.ok ? together : await ledger.commit(() => planRecordSealed(state, id, decision.lengthBytes, loss));
     if (!recorded.ok) return recorded;
     const sealed = state.extent(id);
     if (sealed?.sealedLengthBytes === undefined) return refused("notFound", "unknownExtent", `extent ${id} was dropped during its seal`);
@@ -161,7 +171,12 @@ export class Sealer {
     while (!job.decided && !ended.aborted) {
       const answer = await this.#fence(id, replica);
       if (job.decided || ended.aborted) return;
-      if (answer !== undefined) {
+      if (answer === "unreachable") {
+        // Whoever places new extents should know at once.
+        this.#term.nodes.distrust(replica.nodeId);
+        job.machine.unreachable(replica.nodeId);
+        answered.notify();
+      } else if (answer !== undefined) {
         job.machine.answered(replica.nodeId, answer);
         answered.notify();
       }
@@ -174,7 +189,7 @@ export class Sealer {
   }
 
   /** Undefined: no answer. */
-  async #fence(id: ExtentId, replica: ReplicaRecord): Promise<SealAnswer | undefined> {
+  async #fence(id: ExtentId, replica: ReplicaRecord): Promise<SealAnswer | "unreachable" | undefined> {
     const { config, number, world } = this.#term;
     const node = extentNode(this.#term, replica.nodeId);
     if (node === undefined) return undefined;
@@ -186,6 +201,7 @@ export class Sealer {
       return { kind: "length", durableBytes: fromWire(durableBytes), committedBytes: fromWire(committedBytes), restarted };
     }
     endIfStale(this.#term, answer.failure);
+    if (answer.failure.reason === "connectFailed" || answer.failure.reason === "connectionLost") return "unreachable";
     switch (answer.failure.reason) {
       case "unknownExtent":
       case "damaged":
