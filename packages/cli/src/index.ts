@@ -3,3 +3,5 @@ export { CheckingClient, type CheckingReport, contentOf, type WriteTime } from "
 export { type Drill, drills } from "./drills/drills.ts";
 export { type DrillReport, runDrill } from "./drills/run-drill.ts";
 export { attach, type DrillTarget, startOwn, untilReady } from "./drills/target.ts";
+/** What makes certificates; loaded only by who asks. */
+export const certificates = (): Promise<typeof import("./certificates.ts")> => import("./certificates.ts");

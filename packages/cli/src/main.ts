@@ -1,6 +1,7 @@
 /** `stamp`: the command line. */
 import { ConfigError, StartError } from "@stamp/cluster";
 import { Command } from "commander";
+import { addAccount } from "./account-command.ts";
 import { addCerts } from "./certs-command.ts";
 import { addConfig } from "./config-show.ts";
 import { CommandError, exitCodes } from "./context.ts";
@@ -35,6 +36,7 @@ addPartition(program);
 addConfig(program);
 addScrub(program);
 addDrill(program);
+addAccount(program);
 addToken(program);
 addCerts(program);
 exitWithUsageCode(program);

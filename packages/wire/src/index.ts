@@ -1,4 +1,5 @@
 export * from "./entity-values.ts";
+export * from "./gen/stamp/v1/accounts_pb.ts";
 export * from "./gen/stamp/v1/bus_pb.ts";
 export * from "./gen/stamp/v1/common_pb.ts";
 export * from "./gen/stamp/v1/entities_pb.ts";

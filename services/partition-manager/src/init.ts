@@ -3,7 +3,7 @@
  * accounts of the configuration.
  */
 import type { Outcome } from "@stamp/base";
-import { ok, refused } from "@stamp/base";
+import { compareBytes, ok, refused, utf8 } from "@stamp/base";
 import {
   accountSchema,
   blobSchema,
@@ -12,13 +12,12 @@ import {
   entitySchema,
   messageSchema,
   objectTables,
-  routeOf,
   type Schema,
   schemaSchema,
 } from "@stamp/objects";
 import { firstRangeOf, partitionMapSchema } from "@stamp/partition-map";
 import { jittered, sleep, type World } from "@stamp/ports";
-import { PartitionServer, toWire } from "@stamp/wire";
+import { AccountRows } from "./account-rows.ts";
 import type { InitialAccount } from "./config.ts";
 import type { MapState } from "./map-state.ts";
 import type { OwnTable, TableRow } from "./map-table.ts";
@@ -59,37 +58,40 @@ export async function writeFirstRanges(map: MapState): Promise<Outcome<void>> {
   return missing.length > 0 ? map.update(missing) : ok();
 }
 
-const putTimeoutMs = 2_000;
-const retryMs = 100;
-const mapWaitMs = 1_000;
-
-/** Inserts what is absent, through the servers that have the ranges; repeats until it is done or the signal says to stop. */
+/**
+ * Inserts the configured accounts that are absent, through the servers that have the ranges; repeats until it is done or the signal says
+ * to stop. An account that is there gets the configuration's keys when the configuration has changed since it last said them; otherwise
+ * what was rotated since stays.
+ */
 export async function insertAccounts(world: World, map: MapState, accounts: readonly InitialAccount[], signal: AbortSignal): Promise<void> {
+  const rows = new AccountRows(world, map);
   for (const account of accounts) {
     while (!signal.aborted) {
-      const put = await insertAccount(world, map, account);
-      if (put.ok) break;
-      world.logger.debug("account not inserted yet", { account: account.name, reason: put.failure.reason });
-      if (put.failure.reason === "partitionLoading") await map.newerThan(map.current.version, mapWaitMs);
-      else await sleep(world.clock, jittered(world.random, retryMs), signal);
+      const inserted = await insertAccount(world, rows, account, signal);
+      if (inserted.ok) break;
+      await sleep(world.clock, jittered(world.random, retryMs), signal);
     }
   }
 }
 
-async function insertAccount(world: World, map: MapState, account: InitialAccount): Promise<Outcome<void>> {
-  const value = { account: { name: account.name, keys: [...account.keys] }, onlyIfAbsent: true };
-  const route = routeOf(world.rules, { case: "putAccount", value });
-  const range = map.current.find(route.table, route.key);
-  if (!range || range.server === "" || !range.loaded)
-    return refused("unavailable", "partitionLoading", "the range of accounts is not served yet");
-  const client = world.transport.client(range.serverAddress, PartitionServer);
-  const request = {
-    rangeId: range.rangeId,
-    rangeVersion: toWire(range.rangeVersion),
-    operation: { kind: { case: "putAccount" as const, value } },
-  };
-  const answer = await client.execute(request, { timeoutMs: putTimeoutMs });
-  if (!answer.ok) return answer;
-  const kind = answer.value.result?.kind;
-  return kind?.case === "account" ? ok() : refused("internal", "bug", `an account was answered by ${kind?.case}`);
+const retryMs = 100;
+const insertTimeoutMs = 10_000;
+
+async function insertAccount(world: World, rows: AccountRows, account: InitialAccount, signal: AbortSignal): Promise<Outcome<void>> {
+  const options = { deadlineMs: world.clock.monotonicMs() + insertTimeoutMs, signal };
+  const keys = [...account.keys];
+  const configuredDigest = Uint8Array.from(world.digest.sha256(utf8(JSON.stringify(keys))));
+  const value = { account: { name: account.name, keys, configuredDigest }, onlyIfAbsent: true };
+  const put = await rows.execute({ case: "putAccount", value }, options);
+  if (!put.ok) return put;
+  if (put.value.case !== "account") return refused("internal", "bug", `an account was answered by ${put.value.case}`);
+  const held = put.value.value;
+  if (compareBytes(held.configuredDigest, configuredDigest) === 0) return ok();
+  const expectedConfiguredDigest = Uint8Array.from(held.configuredDigest);
+  const change = { account: account.name, keys, configuredDigest, expectedConfiguredDigest };
+  const changed = await rows.execute({ case: "changeAccount", value: change }, options);
+  if (!changed.ok) return changed;
+  if (changed.value.case !== "account") return refused("aborted", "conflict", "the account was changed meanwhile");
+  world.logger.info("an account has the keys of the changed configuration", { account: account.name });
+  return ok();
 }

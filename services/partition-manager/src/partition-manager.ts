@@ -6,7 +6,8 @@ import { type Outcome, ok, refused } from "@stamp/base";
 import { LeaseKeeper, MetadataClient, statusService } from "@stamp/metadata-store";
 import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
 import { jittered, openIdentity, served, sleep } from "@stamp/ports";
-import { PartitionManager } from "@stamp/wire";
+import { Accounts, PartitionManager } from "@stamp/wire";
+import { accountsHandlers } from "./accounts.ts";
 import type { PartitionManagerConfig } from "./config.ts";
 import type { OpenTable } from "./map-table.ts";
 import { tableOpener } from "./range-table.ts";
@@ -88,6 +89,10 @@ export class PartitionManagerRole implements Role {
       served(
         PartitionManager,
         partitionManagerHandlers(() => this.#leading()),
+      ),
+      served(
+        Accounts,
+        accountsHandlers(this.#world, () => this.#leading()),
       ),
       statusService(
         this.#world,

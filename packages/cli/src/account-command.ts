@@ -1,0 +1,110 @@
+/** `stamp account list|show|create|rotate-key|revoke-delegation|set`: accounts of the running stamp. */
+import { decodeServiceProperties } from "@stamp/azure-rest";
+import type { Outcome } from "@stamp/base";
+import { type Account, Accounts } from "@stamp/wire";
+import type { Command } from "commander";
+import { CommandError, exitCodes } from "./context.ts";
+import { table } from "./print.ts";
+import { inspect, make as makeBelow, type Transport, tell } from "./running.ts";
+
+const callTimeoutMs = 15_000;
+const pageSize = 1_000;
+const call = { timeoutMs: callTimeoutMs } as const;
+
+type AccountsClient = ReturnType<typeof accountsAt>;
+const accountsAt = (transport: Transport, address: string) => transport.client(address, Accounts);
+
+export function addAccount(program: Command): void {
+  const account = program.command("account").description("accounts: keys, and what only the operator sets");
+  const make = (name: string, about: string): Command => makeBelow(account, name, about);
+
+  make("list", "all accounts").action(async (_options, command: Command) => {
+    tell(command, await asked(command, listAll), (accounts) =>
+      table(
+        ["ACCOUNT", "CREATED", "VERSIONING", "DELETED CONTAINERS"],
+        accounts.map((one) => [one.name, ...settingsOf(one)]),
+      ),
+    );
+  });
+  make("show <account>", "an account with its keys").action((name: string, _options, command: Command) =>
+    shown(command, (accounts) => accounts.get({ account: name }, call)),
+  );
+  make("create <account>", "a new account; without --key it gets two random keys")
+    .option("--key <base64...>", "its keys")
+    .action((name: string, { key }: { key?: string[] }, command: Command) =>
+      shown(command, (accounts) => accounts.create({ account: name, keys: key ?? [] }, call)),
+    );
+  make("rotate-key <account> <number>", "a new key 1 or 2; the other one stays, so that clients can go over to it first")
+    .option("--key <base64>", "the new key (default: 64 random bytes)")
+    .action((name: string, number: string, { key }: { key?: string }, command: Command) => {
+      if (number !== "1" && number !== "2") throw new CommandError(`${number}: an account has key 1 and key 2`, exitCodes.usage);
+      return shown(command, (accounts) => accounts.rotateKey({ account: name, keyNumber: Number(number), newKey: key ?? "" }, call));
+    });
+  make("revoke-delegation <account>", "end every user delegation key, and every SAS made with one").action(
+    (name: string, _options, command: Command) => shown(command, (accounts) => accounts.revokeDelegationKeys({ account: name }, call)),
+  );
+  make("set <account>", "settings of its blob service")
+    .option("--versioning <on|off>", "whether every write keeps what was there as a version")
+    .option("--keep-deleted-containers <days>", "1 to 365; 0: not at all")
+    .action((name: string, { versioning, keepDeletedContainers }: SetOptions, command: Command) => {
+      if (versioning !== undefined && versioning !== "on" && versioning !== "off")
+        throw new CommandError("--versioning: on or off", exitCodes.usage);
+      if (keepDeletedContainers !== undefined && !/^\d{1,3}$/.test(keepDeletedContainers)) {
+        throw new CommandError(`--keep-deleted-containers: ${keepDeletedContainers} is no number of days`, exitCodes.usage);
+      }
+      const changes = {
+        ...(versioning === undefined ? {} : { versioning: versioning === "on" }),
+        ...(keepDeletedContainers === undefined ? {} : { containerDeleteRetentionDays: Number(keepDeletedContainers) }),
+      };
+      return shown(command, (accounts) => accounts.setBlobSettings({ account: name, ...changes }, call));
+    });
+}
+
+interface SetOptions {
+  readonly versioning?: string;
+  readonly keepDeletedContainers?: string;
+}
+
+const asked = <T>(command: Command, work: (accounts: AccountsClient) => Promise<Outcome<T>>): Promise<T> =>
+  inspect(command, async (inspector, transport) => {
+    const answer = await work(accountsAt(transport, await inspector.leader("partition-manager")));
+    if (answer.ok) return answer.value;
+    throw new CommandError(answer.failure.message);
+  });
+
+async function listAll(accounts: AccountsClient): Promise<Outcome<Account[]>> {
+  const all: Account[] = [];
+  for (let marker = ""; ; ) {
+    const page = await accounts.list({ marker, maxResults: pageSize }, call);
+    if (!page.ok) return page;
+    all.push(...page.value.accounts);
+    marker = page.value.nextMarker;
+    if (marker === "") return { ok: true, value: all };
+  }
+}
+
+async function shown(command: Command, work: (accounts: AccountsClient) => Promise<Outcome<Account>>): Promise<void> {
+  const account = await asked(command, work);
+  tell(command, account, () => {
+    const [created, versioning, deleted] = settingsOf(account);
+    return [
+      `account             ${account.name}`,
+      ...account.keys.map((key, index) => `key ${index + 1}               ${key}`),
+      `created             ${created}`,
+      `versioning          ${versioning}`,
+      `deleted containers  ${deleted}`,
+    ].join("\n");
+  });
+}
+
+function settingsOf(account: Account): [string, string, string] {
+  const properties = decodeServiceProperties(account.serviceProperties.blob ?? "");
+  const created = new Date(Number(account.createdMs)).toISOString();
+  if (!properties) return [created, "?", "?"];
+  const { versioning, containerDeleteRetention } = properties;
+  return [
+    created,
+    versioning ? "on" : "off",
+    containerDeleteRetention.enabled ? `kept ${containerDeleteRetention.days} days` : "gone at once",
+  ];
+}

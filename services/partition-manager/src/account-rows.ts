@@ -1,0 +1,67 @@
+/** Rows of the Account table, read and changed through the partition servers that have its ranges. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { type Outcome, ok, refused } from "@stamp/base";
+import { type Routable, routeOf } from "@stamp/objects";
+import type { Range } from "@stamp/partition-map";
+import { type CallOptions, jittered, sleep, type World } from "@stamp/ports";
+import { type OperationResult, type OperationSchema, PartitionServer, toWire } from "@stamp/wire";
+import type { MapState } from "./map-state.ts";
+
+export type AccountOperation = Extract<
+  NonNullable<MessageInitShape<typeof OperationSchema>["kind"]>,
+  { case: "getAccount" | "putAccount" | "listAccounts" | "changeAccount" }
+>;
+export type AccountResult = Exclude<OperationResult["kind"], { case: undefined }>;
+
+const attemptTimeoutMs = 2_000;
+const retryMs = 100;
+const mapWaitMs = 1_000;
+
+export class AccountRows {
+  readonly #world: World;
+  readonly #map: MapState;
+
+  constructor(world: World, map: MapState) {
+    this.#world = world;
+    this.#map = map;
+  }
+
+  /** At the range of the operation, or at the one that has `key`. One attempt. */
+  async once(
+    operation: AccountOperation,
+    options: CallOptions,
+    key?: Uint8Array,
+  ): Promise<Outcome<{ result: AccountResult; range: Range }>> {
+    const route = routeOf(this.#world.rules, operation as Routable);
+    const range = this.#map.current.find(route.table, key ?? route.key);
+    if (!range || range.server === "" || !range.loaded)
+      return refused("unavailable", "partitionLoading", "the range of accounts is not served yet");
+    const client = this.#world.transport.client(range.serverAddress, PartitionServer);
+    const request = { rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), operation: { kind: operation } };
+    const answer = await client.execute(request, options);
+    if (!answer.ok) return answer;
+    const result = answer.value.result?.kind;
+    if (result?.case === undefined) return refused("internal", "bug", "a partition server answered without a result");
+    return ok({ result, range });
+  }
+
+  /**
+   * Until it is answered, the time is up or the signal says to stop. What may have happened is asked again: every operation here, made
+   * twice, is as if made once, but for a condition that its own first time has made false.
+   */
+  async execute(
+    operation: AccountOperation,
+    options: { readonly deadlineMs: number; readonly signal?: AbortSignal },
+  ): Promise<Outcome<AccountResult>> {
+    const { clock, random, logger } = this.#world;
+    for (;;) {
+      const leftMs = options.deadlineMs - clock.monotonicMs();
+      const outcome = await this.once(operation, { timeoutMs: Math.max(1, Math.min(leftMs, attemptTimeoutMs)) });
+      if (outcome.ok) return ok(outcome.value.result);
+      if (leftMs <= attemptTimeoutMs || options.signal?.aborted) return outcome;
+      logger.debug("an account's row is not reached yet", { operation: operation.case, reason: outcome.failure.reason });
+      if (outcome.failure.reason === "partitionLoading") await this.#map.newerThan(this.#map.current.version, mapWaitMs);
+      else await sleep(clock, jittered(random, retryMs), options.signal);
+    }
+  }
+}

@@ -1,0 +1,170 @@
+/** Accounts by the operator's calls and by the configuration, over a partition server that has one row table in memory. */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { test } from "node:test";
+import { decodeServiceProperties } from "@stamp/azure-rest";
+import { allRules, compareBytes, emptyBytes, type Outcome, ok, refused, unwrap } from "@stamp/base";
+import { firstRangeOf, RangeMap } from "@stamp/partition-map";
+import { served } from "@stamp/ports";
+import { InProcessNetwork, nodeWorld } from "@stamp/ports-node";
+import { type Account, Accounts, type ChangeAccount, PartitionServer } from "@stamp/wire";
+import { accountsHandlers } from "./accounts.ts";
+import { insertAccounts } from "./init.ts";
+import type { MapState } from "./map-state.ts";
+import type { Term } from "./term.ts";
+
+const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString("base64");
+const key = (fill: number): string => Buffer.alloc(32, fill).toString("base64");
+
+/** What the partition server is asked, decided as @stamp/objects does but on plain accounts: what matters here is who asks what. */
+class ServerOfAccounts {
+  readonly held = new Map<string, Account>();
+  refusals = 0;
+  afterApplying: (() => Outcome<never> | undefined) | undefined;
+
+  execute(kind: { readonly case: string | undefined; readonly value?: unknown }): Outcome<{ result: { kind: unknown } }> {
+    if (this.refusals-- > 0) return refused("unavailable", "wrongPartition", "not yet");
+    const result = this.#decide(kind.case ?? "", kind.value as Record<string, unknown>);
+    return this.afterApplying?.() ?? ok({ result: { kind: result } });
+  }
+
+  #decide(name: string, value: Record<string, unknown>): unknown {
+    const error = (code: string) => ({ case: "error", value: { code, details: {} } });
+    if (name === "listAccounts") {
+      const { marker, maxResults } = value as unknown as { marker: string; maxResults: number };
+      const all = [...this.held.values()].filter((one) => one.name >= marker).sort((a, b) => (a.name < b.name ? -1 : 1));
+      const accounts = all.slice(0, maxResults);
+      return { case: "accounts", value: { accounts, nextMarker: all[maxResults]?.name ?? "", rangeEnded: false } };
+    }
+    if (name === "putAccount") {
+      const account = value.account as Account;
+      if (!this.held.has(account.name)) this.held.set(account.name, account);
+      return { case: "account", value: this.held.get(account.name) };
+    }
+    const account = this.held.get(value.account as string);
+    if (!account) return error("AccountNotFound");
+    if (name === "getAccount") return { case: "account", value: account };
+    const change = value as unknown as ChangeAccount;
+    const differs =
+      (change.expectedKeys.length > 0 && String(change.expectedKeys) !== String(account.keys)) ||
+      (change.expectedConfiguredDigest !== undefined && compareBytes(change.expectedConfiguredDigest, account.configuredDigest) !== 0) ||
+      Object.entries(change.expectedServiceProperties ?? {}).some(([service, text]) => (account.serviceProperties[service] ?? "") !== text);
+    if (differs) return error("ConditionNotMet");
+    const or = <T extends { length: number }>(given: T, had: T): T => (given.length > 0 ? given : had);
+    const next = {
+      ...account,
+      keys: or(change.keys, account.keys),
+      delegationSecret: or(change.delegationSecret, account.delegationSecret),
+      configuredDigest: or(change.configuredDigest, account.configuredDigest),
+      serviceProperties: { ...account.serviceProperties, ...change.serviceProperties },
+    } as Account;
+    this.held.set(account.name, next);
+    return { case: "account", value: next };
+  }
+}
+
+async function started(t: TestContext) {
+  const folder = mkdtempSync(join(tmpdir(), "stamp-accounts-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const network = new InProcessNetwork();
+  const world = nodeWorld({ dataDir: folder, name: "pm", transport: network.transport("pm"), logLevel: "error", rules: allRules });
+  const server = new ServerOfAccounts();
+  const unused = async (): Promise<Outcome<never>> => refused("unimplemented", "unknownMethod", "not in this test");
+  const handlers = Object.fromEntries(Object.keys(PartitionServer.method).map((name) => [name, unused]));
+  await world.transport.serve("ps-1", [
+    served(PartitionServer, {
+      ...handlers,
+      execute: async (request: { operation?: { kind: never } }) => server.execute(request.operation?.kind ?? ({} as never)),
+    } as never),
+  ]);
+  const range = { ...firstRangeOf("Account"), low: emptyBytes, high: emptyBytes, server: "ps-1", serverAddress: "ps-1", loaded: true };
+  const current = new RangeMap(1, [range]);
+  const map = { current, newerThan: async () => ok(current) } as unknown as MapState;
+  await world.transport.serve("pm", [
+    served(
+      Accounts,
+      accountsHandlers(world, () => ok({ map } as unknown as Term)),
+    ),
+  ]);
+  const insert = (accounts: { name: string; keys: string[] }[]) => insertAccounts(world, map, accounts, new AbortController().signal);
+  return { server, insert, accounts: world.transport.client("pm", Accounts) };
+}
+
+const options = { timeoutMs: 5000 };
+const failure = (outcome: Outcome<unknown>): string => (outcome.ok ? "ok" : outcome.failure.code);
+
+test("accounts: created once, listed without keys, shown with them; no secret leaves", async (t) => {
+  const { accounts, server } = await started(t);
+  const made = unwrap(await accounts.create({ account: "acct1" }, options));
+  assert.deepEqual(
+    made.keys.map((one) => Buffer.from(one, "base64").length),
+    [64, 64],
+  );
+  assert.notEqual(made.keys[0], made.keys[1]);
+  assert.equal(failure(await accounts.create({ account: "acct1" }, options)), "alreadyExists");
+  assert.equal(failure(await accounts.create({ account: "No" }, options)), "invalidArgument");
+  assert.equal(failure(await accounts.create({ account: "acct2", keys: ["*"] }, options)), "invalidArgument");
+  unwrap(await accounts.create({ account: "acct0", keys: [key(1)] }, options));
+  const page = unwrap(await accounts.list({}, options));
+  assert.deepEqual(
+    page.accounts.map(({ name, keys }) => [name, keys.length]),
+    [
+      ["acct0", 0],
+      ["acct1", 0],
+    ],
+  );
+  unwrap(await accounts.revokeDelegationKeys({ account: "acct0" }, options));
+  assert.equal(server.held.get("acct0")?.delegationSecret.length, 32);
+  assert.equal(unwrap(await accounts.get({ account: "acct0" }, options)).delegationSecret.length, 0);
+  assert.equal(failure(await accounts.get({ account: "none" }, options)), "notFound");
+});
+
+test("accounts: one key is rotated while the other stays, also when the answer was lost on the way", async (t) => {
+  const { accounts, server } = await started(t);
+  unwrap(await accounts.create({ account: "acct", keys: [key(1)] }, options));
+  assert.deepEqual(unwrap(await accounts.rotateKey({ account: "acct", keyNumber: 2, newKey: key(2) }, options)).keys, [key(1), key(2)]);
+  assert.deepEqual(unwrap(await accounts.rotateKey({ account: "acct", keyNumber: 1, newKey: key(3) }, options)).keys, [key(3), key(2)]);
+  assert.equal(failure(await accounts.rotateKey({ account: "acct", keyNumber: 3 }, options)), "invalidArgument");
+  let lost = 1;
+  server.refusals = 2;
+  server.afterApplying = () =>
+    lost-- > 0 ? { ok: false, failure: { code: "unavailable", reason: "connectionLost", message: "", applied: "unknown" } } : undefined;
+  const rotated = unwrap(await accounts.rotateKey({ account: "acct", keyNumber: 2 }, options));
+  assert.equal(rotated.keys[0], key(3));
+  assert.notEqual(rotated.keys[1], key(2));
+  assert.deepEqual(server.held.get("acct")?.keys, rotated.keys);
+});
+
+test("accounts: versioning and retention are set beside what the account's users have set", async (t) => {
+  const { accounts, server } = await started(t);
+  unwrap(await accounts.create({ account: "acct" }, options));
+  const blob = (): unknown => {
+    const properties = decodeServiceProperties(server.held.get("acct")?.serviceProperties.blob ?? "");
+    return [properties?.versioning, properties?.containerDeleteRetention];
+  };
+  unwrap(await accounts.setBlobSettings({ account: "acct", versioning: true }, options));
+  assert.deepEqual(blob(), [true, { enabled: false }]);
+  unwrap(await accounts.setBlobSettings({ account: "acct", containerDeleteRetentionDays: 7 }, options));
+  assert.deepEqual(blob(), [true, { enabled: true, days: 7 }]);
+  unwrap(await accounts.setBlobSettings({ account: "acct", containerDeleteRetentionDays: 0, versioning: false }, options));
+  assert.deepEqual(blob(), [false, { enabled: false }]);
+  assert.equal(failure(await accounts.setBlobSettings({ account: "acct", containerDeleteRetentionDays: 366 }, options)), "invalidArgument");
+});
+
+test("accounts: a configuration that changed gives its keys; one that did not leaves what was rotated since", async (t) => {
+  const { accounts, insert, server } = await started(t);
+  const keysHeld = (): string[] => server.held.get("acct")?.keys ?? [];
+  await insert([{ name: "acct", keys: [key(1), key(2)] }]);
+  assert.deepEqual(keysHeld(), [key(1), key(2)]);
+  unwrap(await accounts.rotateKey({ account: "acct", keyNumber: 1, newKey: key(9) }, options));
+  await insert([{ name: "acct", keys: [key(1), key(2)] }]);
+  assert.deepEqual(keysHeld(), [key(9), key(2)]);
+  await insert([{ name: "acct", keys: [key(3), key(2)] }]);
+  assert.deepEqual(keysHeld(), [key(3), key(2)]);
+  const digest = text(server.held.get("acct")?.configuredDigest ?? emptyBytes);
+  await insert([{ name: "acct", keys: [key(3), key(2)] }]);
+  assert.equal(text(server.held.get("acct")?.configuredDigest ?? emptyBytes), digest);
+});

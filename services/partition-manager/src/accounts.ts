@@ -1,0 +1,147 @@
+/** Wire calls of the operator about accounts. Every change is made only if the row is still as it was read. */
+import {
+  decodeServiceProperties,
+  encodeServiceProperties,
+  fromBase64,
+  isAccountName,
+  type ServiceProperties,
+  toBase64,
+} from "@stamp/azure-rest";
+import { type Outcome, ok, refused } from "@stamp/base";
+import type { CallContext, Handlers, World } from "@stamp/ports";
+import type { Account, AccountPage, Accounts, ChangeAccount } from "@stamp/wire";
+import { type AccountOperation, type AccountResult, AccountRows } from "./account-rows.ts";
+import type { Term } from "./term.ts";
+
+const keyBytes = 64;
+const secretBytes = 32;
+const retentionDaysMax = 365;
+const listPageMax = 1_000;
+const attemptsMax = 8;
+/** Of one range. */
+const listTimeoutMs = 5_000;
+
+type ChangeInit = Partial<Omit<ChangeAccount, "$typeName" | "account">>;
+
+export function accountsHandlers(world: World, leading: () => Outcome<Term>): Handlers<typeof Accounts> {
+  const rows = (): Outcome<AccountRows> => {
+    const term = leading();
+    if (!term.ok) return term;
+    return term.value.map
+      ? ok(new AccountRows(world, term.value.map))
+      : refused("unavailable", "notReady", "the partition map is not open yet");
+  };
+  const execute = async (operation: AccountOperation, context: CallContext): Promise<Outcome<AccountResult>> => {
+    const opened = rows();
+    return opened.ok ? opened.value.execute(operation, { deadlineMs: context.deadlineMs, signal: context.signal }) : opened;
+  };
+  const read = async (account: string, context: CallContext): Promise<Outcome<Account>> =>
+    accountOf(account, await execute({ case: "getAccount", value: { account } }, context));
+
+  /** `decide` says what is changed in the account as it was read, and what of it must still be so. */
+  const change = async (
+    account: string,
+    context: CallContext,
+    decide: (held: Account) => Outcome<ChangeInit>,
+  ): Promise<Outcome<Account>> => {
+    for (let attempt = 0; attempt < attemptsMax; attempt++) {
+      const held = await read(account, context);
+      if (!held.ok) return held;
+      const changes = decide(held.value);
+      if (!changes.ok) return changes;
+      const changed = await execute({ case: "changeAccount", value: { account, ...changes.value } }, context);
+      if (changed.ok && changed.value.case === "error" && changed.value.value.code === "ConditionNotMet") continue;
+      return withoutSecrets(accountOf(account, changed));
+    }
+    return refused("aborted", "conflict", `account ${account} is changed by others again and again`);
+  };
+
+  return {
+    list: async ({ marker, maxResults }, context) => {
+      const opened = rows();
+      if (!opened.ok) return opened;
+      return listed(opened.value, marker, maxResults < 1 ? listPageMax : Math.min(maxResults, listPageMax), context);
+    },
+    get: async ({ account }, context) => withoutSecrets(await read(account, context)),
+    create: async ({ account, keys }, context) => {
+      if (!isAccountName(account)) return wrong(`${account}: an account's name has 3 to 24 lower-case letters and digits`);
+      if (keys.length > 2 || keys.some((key) => !isKey(key))) return wrong("one or two keys, in base64");
+      const made = keys.length > 0 ? keys : [newKey(world), newKey(world)];
+      const value = { account: { name: account, keys: made }, onlyIfAbsent: true };
+      const created = withoutSecrets(accountOf(account, await execute({ case: "putAccount", value }, context)));
+      if (created.ok && !sameKeys(created.value.keys, made))
+        return refused("alreadyExists", "conflict", `account ${account} is there already`);
+      return created;
+    },
+    rotateKey: async ({ account, keyNumber, newKey: given }, context) => {
+      if (keyNumber !== 1 && keyNumber !== 2) return wrong("an account has key 1 and key 2");
+      if (given !== "" && !isKey(given)) return wrong("the new key is not base64");
+      const fresh = given === "" ? newKey(world) : given;
+      return change(account, context, ({ keys }) => {
+        const next = [...keys];
+        if (keyNumber > keys.length + 1) return wrong(`account ${account} has no key 1 yet`);
+        next[keyNumber - 1] = fresh;
+        return sameKeys(keys, next) ? ok({}) : ok({ keys: next, expectedKeys: keys });
+      });
+    },
+    revokeDelegationKeys: ({ account }, context) => {
+      const delegationSecret = world.random.bytes(secretBytes);
+      return change(account, context, () => ok({ delegationSecret }));
+    },
+    setBlobSettings: async ({ account, versioning, containerDeleteRetentionDays: days }, context) => {
+      if (days !== undefined && days > retentionDaysMax) return wrong(`deleted containers are kept for at most ${retentionDaysMax} days`);
+      return change(account, context, ({ serviceProperties }) => {
+        const text = serviceProperties.blob ?? "";
+        const held = decodeServiceProperties(text);
+        if (!held) return refused("dataLoss", "damaged", `the blob service properties of ${account} can't be read`);
+        const next: ServiceProperties = {
+          ...held,
+          ...(versioning === undefined ? {} : { versioning }),
+          ...(days === undefined ? {} : { containerDeleteRetention: days === 0 ? { enabled: false } : { enabled: true, days } }),
+        };
+        return ok({ serviceProperties: { blob: encodeServiceProperties(next) }, expectedServiceProperties: { blob: text } });
+      });
+    },
+  };
+}
+
+const wrong = (message: string) => refused("invalidArgument", "badRequest", message);
+const isKey = (key: string): boolean => (fromBase64(key)?.length ?? 0) > 0;
+const newKey = (world: World): string => toBase64(world.random.bytes(keyBytes));
+const sameKeys = (a: readonly string[], b: readonly string[]): boolean =>
+  a.length === b.length && a.every((key, index) => key === b[index]);
+
+function accountOf(name: string, outcome: Outcome<AccountResult>): Outcome<Account> {
+  if (!outcome.ok) return outcome;
+  const result = outcome.value;
+  if (result.case === "account") return ok(result.value);
+  if (result.case === "error" && result.value.code === "AccountNotFound")
+    return refused("notFound", "badRequest", `there is no account ${name}`);
+  return refused("internal", "bug", `an account was answered by ${result.case}`);
+}
+
+const bare = (account: Account): Account => ({ ...account, delegationSecret: none, configuredDigest: none });
+const none = new Uint8Array(0);
+const withoutSecrets = (outcome: Outcome<Account>): Outcome<Account> => (outcome.ok ? ok(bare(outcome.value)) : outcome);
+
+/** Over ranges until the page is full. */
+async function listed(
+  rows: AccountRows,
+  marker: string,
+  size: number,
+  context: CallContext,
+): Promise<Outcome<Pick<AccountPage, "accounts" | "nextMarker">>> {
+  const accounts: Account[] = [];
+  for (let key: Uint8Array | undefined; ; ) {
+    const operation = { case: "listAccounts", value: { marker, maxResults: size - accounts.length } } as const;
+    const outcome = await rows.once(operation, { timeoutMs: listTimeoutMs, signal: context.signal }, key);
+    if (!outcome.ok) return outcome;
+    const { result, range } = outcome.value;
+    if (result.case !== "accounts") return refused("internal", "bug", `a list of accounts was answered by ${result.case}`);
+    accounts.push(...result.value.accounts.map((account) => ({ ...bare(account), keys: [] })));
+    const { nextMarker, rangeEnded } = result.value;
+    if (nextMarker !== "" || !rangeEnded || range.high.length === 0) return ok({ accounts, nextMarker });
+    if (accounts.length === size) return ok({ accounts, nextMarker: `${accounts.at(-1)?.name ?? ""}0` });
+    key = range.high;
+  }
+}

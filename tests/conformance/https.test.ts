@@ -1,0 +1,106 @@
+/** Over HTTPS, with the real SDK: what it refuses to do without (bearer tokens), host-style addresses, and SAS that want it. */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { request } from "node:https";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import {
+  BlobClient,
+  BlobServiceClient,
+  ContainerSASPermissions,
+  generateBlobSASQueryParameters,
+  SASProtocol,
+  StorageSharedKeyCredential,
+} from "@azure/storage-blob";
+import { certificates } from "@stamp/cli";
+import { type HttpListener, serveHttp } from "@stamp/ports-node";
+import { type TestIssuer, testIssuer } from "./issuer.ts";
+import { accountKey, accountName, type ScriptedStamp, startScriptedStamp } from "./scripted-stamp.ts";
+import { failure } from "./target.ts";
+
+describe("HTTPS", () => {
+  let stamp: ScriptedStamp;
+  let issuer: TestIssuer;
+  let listener: HttpListener;
+  let folder = "";
+  let ca = "";
+  let url = "";
+  before(async () => {
+    const { certificateHosts, makeAuthority, makeServerCertificate } = await certificates();
+    folder = mkdtempSync(join(tmpdir(), "stamp-https-"));
+    const authority = await makeAuthority("test", Date.now());
+    const pair = await makeServerCertificate(authority, certificateHosts([]), Date.now());
+    const tls = { certificatePath: join(folder, "server.pem"), keyPath: join(folder, "server-key.pem") };
+    writeFileSync(tls.certificatePath, pair.certificate);
+    writeFileSync(tls.keyPath, pair.key);
+    issuer = await testIssuer();
+    stamp = await startScriptedStamp({ frontEnd: issuer.settings });
+    listener = await serveHttp(stamp.frontEnd.blob, { listen: "127.0.0.1:0", tls });
+    ca = authority.certificate;
+    url = `https://${listener.address}/${accountName}`;
+  });
+  after(async () => {
+    await listener?.close(100);
+    await stamp?.stop();
+    issuer?.remove();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const options = () => ({ retryOptions: { maxTries: 1 }, tlsOptions: { ca } });
+  const byKey = (): BlobServiceClient => new BlobServiceClient(url, new StorageSharedKeyCredential(accountName, accountKey), options());
+  const bearer = (oid: string, role: string): BlobServiceClient =>
+    new BlobServiceClient(
+      url,
+      { getToken: async () => ({ token: await issuer.token({ oid, roles: [role] }), expiresOnTimestamp: Date.now() + 60_000 }) },
+      options(),
+    );
+
+  test("the SDK with a token: reads and writes by its role, and makes a user delegation SAS that wants HTTPS", async () => {
+    const owner = bearer("owner", "Storage Blob Data Owner");
+    const container = owner.getContainerClient("by-token");
+    await container.create();
+    await container.getBlockBlobClient("b").upload("text", 4);
+    await container.setAccessPolicy("blob");
+    const reader = bearer("reader", "Storage Blob Data Reader");
+    assert.equal((await reader.getContainerClient("by-token").getBlobClient("b").downloadToBuffer()).toString(), "text");
+    const error = await failure(reader.getContainerClient("by-token").getBlockBlobClient("b").upload("x", 1));
+    assert.deepEqual([error.statusCode, error.code], [403, "AuthorizationPermissionMismatch"]);
+    const key = await reader.getUserDelegationKey(new Date(Date.now() - 60_000), new Date(Date.now() + 60_000));
+    assert.equal(key.signedObjectId, "reader");
+    const sas = generateBlobSASQueryParameters(
+      {
+        containerName: "by-token",
+        permissions: ContainerSASPermissions.parse("r"),
+        expiresOn: new Date(Date.now() + 30_000),
+        protocol: SASProtocol.Https,
+      },
+      key,
+      accountName,
+    ).toString();
+    assert.equal((await new BlobClient(`${url}/by-token/b?${sas}`, undefined, options()).downloadToBuffer()).toString(), "text");
+    const plain = await failure(new BlobClient(`${stamp.endpoint}/${accountName}/by-token/b?${sas}`, undefined, options()).download());
+    assert.deepEqual([plain.statusCode, plain.code], [403, "AuthorizationProtocolMismatch"]);
+  });
+
+  test("lists name the endpoint by its scheme; the account may stand in the host's name on the same port", async () => {
+    const container = byKey().getContainerClient("by-host");
+    await container.create({ access: "blob" });
+    await container.getBlockBlobClient("b").upload("text", 4);
+    const port = listener.address.slice(listener.address.lastIndexOf(":") + 1);
+    const host = `${accountName}.blob.localhost`;
+    const body = await new Promise<string>((resolve, reject) => {
+      const asked = { host: "127.0.0.1", port, servername: host, headers: { host: `${host}:${port}` }, path: "/by-host/b", ca };
+      request(asked, (answer) => {
+        let text = `${answer.statusCode} `;
+        answer.on("data", (chunk) => (text += chunk));
+        answer.on("end", () => resolve(text));
+      })
+        .on("error", reject)
+        .end();
+    });
+    assert.equal(body, "200 text");
+    const page = (await byKey().listContainers().byPage().next()).value;
+    assert.match(page?.serviceEndpoint ?? "", /^https:\/\//);
+  });
+});
