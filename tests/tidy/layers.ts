@@ -44,7 +44,8 @@ export const layers: Readonly<Record<string, Layer>> = {
 
   cluster: { kind: "hands", allowed: [...pure, ...async, "ports-node"] },
   embedded: { kind: "hands", allowed: [...pure, ...async, ...roles, "ports-node"] },
-  cli: { kind: "hands", allowed: [...pure, ...async, "ports-node", "cluster", "embedded"] },
+  // fsck reads the disks of nodes that do not run with the code that wrote them.
+  cli: { kind: "hands", allowed: [...pure, ...async, "ports-node", "cluster", "embedded", "extent-node", "lock-service"] },
   bench: { kind: "hands", allowed: [...pure, ...async, "ports-node", ...hands] },
   tests: { kind: "tests", allowed: [...pure, ...async, ...roles, "ports-node", "simulator", ...hands, "bench"] },
 };

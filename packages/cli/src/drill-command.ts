@@ -1,6 +1,7 @@
 /** `stamp drill list|run`: break something on purpose and see what it does to clients. */
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "./context.ts";
+import { runDamageDrill } from "./drills/damage-drill.ts";
 import { drills } from "./drills/drills.ts";
 import { type DrillReport, runDrill } from "./drills/run-drill.ts";
 import { attach, startOwn } from "./drills/target.ts";
@@ -22,6 +23,7 @@ export function addDrill(program: Command): void {
           ),
         );
     });
+  addDamage(drill);
   const run = drill
     .command("run <names...>")
     .description("run drills (`all` for every one) on a cluster of their own in a temporary folder")
@@ -51,6 +53,32 @@ export function addDrill(program: Command): void {
     // Signal handlers and sockets of the drill's own supervisor must not keep the process.
     process.exit(reports.every((report) => report.ok) ? 0 : exitCodes.promiseBroken);
   });
+}
+
+/** The one without writing clients: it hurts files and tables, and shows what fsck said and what was mended. */
+function addDamage(drill: Command): void {
+  drill
+    .command("damage")
+    .description(
+      "hurt files, tables and journals of a cluster of its own, by hand, one after another; show what fsck says and what is mended",
+    )
+    .option("--keep", "keep the temporary folder")
+    .option("--port-base <port>", "port of Blob; the others follow")
+    .option("--json", "for tools")
+    .action(async ({ keep, portBase, json }: { keep?: boolean; portBase?: string; json?: boolean }) => {
+      const roles = JSON.stringify({ "partition-server": { extentTargetBytes: 8 * 1024 * 1024 } });
+      const target = await startOwn({ roles, ...(portBase === undefined ? {} : { portBase }) }, keep === true);
+      try {
+        const report = await runDamageDrill(target, (line) => {
+          if (json !== true) console.log(line);
+        });
+        if (json === true) console.log(toJson(report));
+        process.exitCode = report.ok ? 0 : exitCodes.promiseBroken;
+      } finally {
+        await target.close();
+      }
+      process.exit();
+    });
 }
 
 function unknownDrill(name: string): never {

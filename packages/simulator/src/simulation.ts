@@ -167,6 +167,13 @@ export class Simulation {
     if (!process.incarnation) this.#start(process);
   }
 
+  /** What a tool on the machine of a process that does not run has: its disk, its stores, a clock. */
+  offline(name: string): World {
+    const process = this.#process(name);
+    assert(process.incarnation === undefined, `${name} is running`);
+    return this.#worldOf(new Incarnation(process, process.starts, this.#scheduler));
+  }
+
   /** How often it was started so far. */
   starts(name: string): number {
     return this.#process(name).starts;

@@ -92,6 +92,12 @@ export class ExtentStore {
     this.#touch(extent, generation);
   }
 
+  /** The header on disk is not what it should be. */
+  rewriteHeader(extent: LocalExtent): Promise<void> {
+    extent.stateDirty = true;
+    return this.flush(extent);
+  }
+
   /** What is pending beyond the sealed length is dropped. */
   dropBeyond(extent: LocalExtent, lengthBytes: number): void {
     const kept = extent.pending.filter((append) => append.endBytes <= lengthBytes);

@@ -1,2 +1,3 @@
 export { type ExtentNodeConfig, extentNodeSchema } from "./config.ts";
 export { ExtentNodeRole } from "./extent-node.ts";
+export { type CheckedDisk, checkDisk, type DiskProblem, type OfflineParts, type RebuiltDisk, rebuildDisk } from "./offline.ts";

@@ -102,6 +102,12 @@ export class JournalBegun {
     return new JournalBegun(crc32c, file, decodeJournalBegun(crc32c, await file.read(0, journalBegunBytes)));
   }
 
+  /** What it says, without making it. */
+  static async peek(world: World): Promise<number> {
+    const content = await world.disk.readWhole(journalBegunFile);
+    return content === undefined ? 0 : decodeJournalBegun(world.digest.crc32c, content);
+  }
+
   async write(generation: number): Promise<void> {
     await this.#file.write(journalBegunOffset(generation), [encodeJournalBegun(this.#crc32c, generation)]);
     await this.#file.sync();

@@ -60,7 +60,7 @@ export async function recover(parts: RecoveryParts): Promise<Outcome<Recovered>>
   const log = world.logger;
   const startedMs = world.clock.monotonicMs();
   await syncNames(world.disk, journalDisk);
-  const { found, unreadable } = await readHeaders(world, journalDisk);
+  const { found, unreadable } = await readSegmentHeaders(world, journalDisk);
   const plan = planSegments(found, world.rules.on("journalBegunRecorded") ? parts.begun : 0);
   if (plan.kind === "mixed") {
     const message = `the journal holds two different segments of generation ${plan.generation} (${plan.names.join(", ")}): two journals are mixed, take out the one that is not this node's`;
@@ -143,7 +143,10 @@ export async function recover(parts: RecoveryParts): Promise<Outcome<Recovered>>
   });
 }
 
-async function readHeaders(world: World, journalDisk: Disk): Promise<{ readonly found: FoundSegment[]; readonly unreadable: string[] }> {
+export async function readSegmentHeaders(
+  world: World,
+  journalDisk: Disk,
+): Promise<{ readonly found: FoundSegment[]; readonly unreadable: string[] }> {
   const found: FoundSegment[] = [];
   const unreadable: string[] = [];
   for (const name of await journalDisk.list(journalFolder)) {
@@ -164,7 +167,7 @@ interface JudgedSegment {
 }
 
 /** Of a segment and its copies the one that says most: a copy was made at some moment and lacks what came later. */
-async function bestOf(
+export async function bestOf(
   world: World,
   journalDisk: Disk,
   group: readonly FoundSegment[],

@@ -2,6 +2,7 @@
 import { type Failed, FailureError, type Outcome, ok, refused } from "@stamp/base";
 import { DiskError, type Handlers } from "@stamp/ports";
 import { type ExtentNode, fromWire } from "@stamp/wire";
+import { checkReplicas } from "./check.ts";
 import { copyExtent, createExtent, deleteExtent, fenceExtent, sealExtent } from "./control.ts";
 import { type Node, unknownExtent } from "./node.ts";
 import { append } from "./primary.ts";
@@ -42,6 +43,7 @@ export function extentNodeHandlers(ready: () => Outcome<Node>): Handlers<typeof 
     copyExtent: (request) => guarded(ready, (node) => copyExtent(node, request)),
     deleteExtent: (request) => guarded(ready, (node) => deleteExtent(node, request)),
     getNodeReport: (request) => guarded(ready, (node) => getNodeReport(node, request)),
+    checkReplicas: (request) => guarded(ready, (node) => checkReplicas(node, request)),
     getExtentReplica: (request) =>
       guarded(ready, async (node) => {
         const id = fromWire(request.extentId);

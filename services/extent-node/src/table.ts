@@ -62,6 +62,28 @@ export class ExtentTable {
     return { table: new ExtentTable(fresh.store, diskId), complete: false, unlearned: false, why };
   }
 
+  /** What it holds, without changing it. */
+  static async peek(
+    stores: KeyValueStores,
+    diskId: string,
+  ): Promise<{ readonly kind: "complete"; readonly metas: ReplicaMeta[] } | { readonly kind: "unusable"; readonly why: string }> {
+    const opened = await stores.open(tableName);
+    if (opened.kind === "corrupt") return { kind: "unusable", why: opened.message };
+    try {
+      const held = await opened.store.get(completeKey);
+      const complete = held !== undefined && (equalBytes(held, marker(diskId)) || equalBytes(held, marker(diskId, true)));
+      if (!complete) return { kind: "unusable", why: "it is absent, was not finished, or is of another disk" };
+      const metas = await new ExtentTable(opened.store, diskId).load();
+      return metas === undefined ? { kind: "unusable", why: "an entry is malformed" } : { kind: "complete", metas };
+    } finally {
+      await opened.store.close();
+    }
+  }
+
+  static forgetAll(stores: KeyValueStores): Promise<void> {
+    return stores.destroy(tableName);
+  }
+
   /** `unlearned`: whoever opens it next still has to learn the SM term before it obeys. */
   async markComplete(unlearned = false): Promise<void> {
     this.#marker = marker(this.#diskId, unlearned);

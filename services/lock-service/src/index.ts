@@ -1,2 +1,3 @@
 export { type LockServiceConfig, lockServiceSchema } from "./config.ts";
 export { LockServiceRole } from "./lock-service.ts";
+export { metadataOffline } from "./offline.ts";

@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { compare, type ManagerExtent, type NodeReplica, type NodeView } from "./compare.ts";
+
+const extent: ManagerExtent = { id: 7, phase: "sealed", sealedLengthBytes: 100, checksum: 5, nodes: ["a", "b", "c"], stream: "/s" };
+const whole: NodeReplica = { id: 7, state: "sealed", sealedLengthBytes: 100, checksum: 5, problems: [] };
+const view = (node: string, ...replicas: NodeReplica[]): NodeView => ({
+  node,
+  unreached: undefined,
+  replicas: new Map(replicas.map((replica) => [replica.id, replica])),
+  strayFiles: [],
+});
+const found = (extents: readonly ManagerExtent[], nodes: readonly NodeView[]): string[] =>
+  compare(extents, nodes).map(({ kind, node, extent: id }) => `${kind} ${node ?? "-"} ${id ?? "-"}`);
+
+test("fsck: what agrees is no problem", () => {
+  assert.deepEqual(
+    found(
+      [extent],
+      ["a", "b", "c"].map((node) => view(node, whole)),
+    ),
+    [],
+  );
+  const open: ManagerExtent = { ...extent, phase: "open", sealedLengthBytes: undefined, checksum: undefined };
+  const closed: NodeReplica = { ...whole, state: "closed", sealedLengthBytes: undefined, checksum: undefined };
+  assert.deepEqual(found([open], [view("a", closed), view("b", closed), view("c", whole)]), []);
+});
+
+test("fsck: from the stream manager to the nodes: missing, damaged, not sealed, another length, another content", () => {
+  assert.deepEqual(
+    found(
+      [extent, { ...extent, id: 8 }],
+      [
+        view("a"),
+        view("b", { ...whole, state: "damaged" }, { ...whole, id: 8, sealedLengthBytes: 90 }),
+        view("c", { ...whole, state: "closed" }, { ...whole, id: 8, checksum: 6 }),
+      ],
+    ),
+    [
+      "missingReplica a 7",
+      "damagedReplica b 7",
+      "notSealed c 7",
+      "lostExtent - 7",
+      "missingReplica a 8",
+      "wrongLength b 8",
+      "wrongChecksum c 8",
+      "lostExtent - 8",
+    ],
+  );
+});
+
+test("fsck: from the nodes to the stream manager: unknown, left over, stray files; a node of which nothing is known loses nothing", () => {
+  const dropped: ManagerExtent = { ...extent, id: 9, phase: "dropped" };
+  assert.deepEqual(
+    found(
+      [extent, dropped],
+      [
+        { ...view("a", whole), strayFiles: ["extents/00/x"] },
+        { ...view("b"), unreached: "no answer" },
+        { ...view("c"), unreached: "no answer" },
+        view("d", whole, { ...whole, id: 9 }, { ...whole, id: 10 }),
+      ],
+    ),
+    ["strayFile a -", "node b -", "node c -", "leftOver d 7", "unknownExtent d 10"],
+  );
+  const nothing = ["a", "b", "c"].map((node) => ({ ...view(node), unreached: "down" }));
+  assert.ok(!found([extent], nothing).some((each) => each.startsWith("lostExtent")));
+});
+
+test("fsck: what a node found on its own disk is told", () => {
+  assert.deepEqual(
+    found(
+      [extent],
+      ["a", "b", "c"].map((node) => view(node, { ...whole, problems: node === "b" ? ["header"] : [] })),
+    ),
+    ["replica b 7"],
+  );
+});

@@ -1,0 +1,157 @@
+/** Both views that fsck compares: asked of a running stamp, or read from the data folders of one that is stopped. */
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { unwrap } from "@stamp/base";
+import { type ClusterConfig, planCluster, type StampInspector } from "@stamp/cluster";
+import { checkDisk, rebuildDisk } from "@stamp/extent-node";
+import { metadataOffline } from "@stamp/lock-service";
+import { silentLogger, type Transport, type World } from "@stamp/ports";
+import { NodeDigest, NodeDisk, nodeWorld } from "@stamp/ports-node";
+import { StreamState } from "@stamp/stream";
+import { ExtentNode, ExtentState, ReplicaState } from "@stamp/wire";
+import { CommandError } from "../context.ts";
+import type { ManagerExtent, NodeReplica, NodeView, Problem } from "./compare.ts";
+
+export interface Gathered {
+  readonly extents: readonly ManagerExtent[];
+  readonly nodes: readonly NodeView[];
+  /** Of single disks, which no comparison finds. */
+  readonly problems: readonly Problem[];
+  readonly notes: readonly string[];
+}
+
+const pageTimeoutMs = 60_000;
+
+const phases: Readonly<Record<number, ManagerExtent["phase"]>> = {
+  [ExtentState.ALLOCATING]: "allocating",
+  [ExtentState.OPEN]: "open",
+  [ExtentState.SEALING]: "sealing",
+  [ExtentState.SEALED]: "sealed",
+  [ExtentState.DROPPED]: "dropped",
+};
+const states: Readonly<Record<number, NodeReplica["state"]>> = {
+  [ReplicaState.OPEN]: "open",
+  [ReplicaState.CLOSED]: "closed",
+  [ReplicaState.SEALED]: "sealed",
+  [ReplicaState.DAMAGED]: "damaged",
+};
+const optional = (value: bigint | undefined): number | undefined => (value === undefined ? undefined : Number(value));
+
+/** The nodes first: what the stream manager says afterwards knows all that they had then. */
+export async function gatherRunning(inspector: StampInspector, transport: Transport, deep: boolean): Promise<Gathered> {
+  const nodes: NodeView[] = [];
+  for (const { nodeId, address } of await inspector.nodes()) nodes.push(await askNode(transport, nodeId, address, deep));
+  const extents = (await inspector.extents()).map(
+    (extent): ManagerExtent => ({
+      id: Number(extent.location?.extentId ?? 0n),
+      phase: phases[extent.state] ?? "allocating",
+      sealedLengthBytes: optional(extent.location?.sealedLengthBytes),
+      checksum: extent.checksum,
+      nodes: extent.nodeIds,
+      stream: extent.stream,
+    }),
+  );
+  return { extents, nodes, problems: [], notes: [] };
+}
+
+async function askNode(transport: Transport, node: string, address: string, deep: boolean): Promise<NodeView> {
+  const replicas = new Map<number, NodeReplica>();
+  const strayFiles: string[] = [];
+  let after = 0n;
+  for (;;) {
+    const client = transport.client(address, ExtentNode);
+    const page = await client.checkReplicas({ afterExtentId: after, limit: deep ? 20 : 500, deep }, { timeoutMs: pageTimeoutMs });
+    if (!page.ok) return { node, unreached: page.failure.message, replicas, strayFiles };
+    strayFiles.push(...page.value.strayFiles);
+    for (const { replica, checksum, problems } of page.value.replicas) {
+      if (replica === undefined) continue;
+      const id = Number(replica.extentId);
+      after = replica.extentId;
+      const state = states[replica.state] ?? "damaged";
+      replicas.set(id, { id, state, sealedLengthBytes: optional(replica.sealedLengthBytes), checksum, problems });
+    }
+    if (!page.value.more) return { node, unreached: undefined, replicas, strayFiles };
+    if (page.value.replicas.length === 0) return { node, unreached: "it gave an empty page", replicas, strayFiles };
+  }
+}
+
+interface StoppedNode {
+  readonly name: string;
+  readonly world: World;
+  readonly journalDisk: NodeDisk | undefined;
+}
+
+function stoppedNodes(config: ClusterConfig): StoppedNode[] {
+  if (!existsSync(config.dataDir)) throw new CommandError(`there is no data folder ${config.dataDir}`);
+  const names = readdirSync(config.dataDir).filter((name) => /^extent-node-\d+$/.test(name));
+  if (names.length === 0) throw new CommandError(`${config.dataDir} holds no extent nodes`);
+  const planned = new Map(planCluster(config).processes.map((each) => [each.name, each]));
+  return names.sort().map((name) => {
+    const journalDir = planned.get(name)?.environment.STAMP_JOURNAL_DIR;
+    const world = nodeWorld({ dataDir: join(config.dataDir, name), name, logger: silentLogger });
+    return { name, world, journalDisk: journalDir === undefined ? undefined : new NodeDisk(journalDir) };
+  });
+}
+
+const partsOf = ({ name, world, journalDisk }: StoppedNode) => ({
+  world,
+  nodeId: name,
+  ...(journalDisk === undefined ? {} : { journalDisk }),
+});
+
+export async function gatherStopped(config: ClusterConfig, deep: boolean, tell: (what: string) => void): Promise<Gathered> {
+  const nodes: NodeView[] = [];
+  const problems: Problem[] = [];
+  const notes: string[] = [];
+  for (const stopped of stoppedNodes(config)) {
+    tell(`reading the disk of ${stopped.name}`);
+    const checked = await checkDisk(partsOf(stopped), deep);
+    const replicas = new Map<number, NodeReplica>();
+    for (const { extentId: id, state, sealedLengthBytes, checksum, damage } of checked.replicas) {
+      replicas.set(id, { id, state, sealedLengthBytes, checksum, problems: damage === "" ? [] : [damage] });
+    }
+    for (const { extentId, ...problem } of checked.problems) {
+      problems.push({ ...problem, node: stopped.name, ...(extentId === undefined ? {} : { extent: extentId }) });
+    }
+    notes.push(...checked.notes.map((note) => `${stopped.name}: ${note}`));
+    const unreached = checked.identity === undefined ? (checked.problems[0]?.what ?? "its disk is empty") : undefined;
+    nodes.push({ node: stopped.name, unreached, replicas, strayFiles: [] });
+  }
+  return { extents: await storedExtents(config), nodes, problems, notes };
+}
+
+async function storedExtents(config: ClusterConfig): Promise<ManagerExtent[]> {
+  const dataDir = join(config.dataDir, "lock-service-1");
+  if (!existsSync(dataDir)) throw new CommandError(`the metadata store is not below ${config.dataDir}: nothing to compare the nodes with`);
+  const digest = new NodeDigest();
+  const entries = unwrap(await metadataOffline(nodeWorld({ dataDir, name: "lock-service-1", logger: silentLogger }), "sm/"));
+  const state = unwrap(StreamState.load(entries, (bytes) => digest.crc32c(bytes)));
+  return [...state.extents()].map(({ id, phase, sealedLengthBytes, checksum, replicas, stream }) => ({
+    id,
+    phase,
+    sealedLengthBytes,
+    checksum,
+    nodes: replicas.map((replica) => replica.nodeId),
+    stream,
+  }));
+}
+
+export interface Rebuilt {
+  readonly node: string;
+  readonly extents: number;
+  readonly damaged: number;
+  readonly replayedRecords: number;
+  readonly problem: string;
+}
+
+export async function rebuildStopped(config: ClusterConfig, only: string | undefined): Promise<Rebuilt[]> {
+  const rebuilt: Rebuilt[] = [];
+  for (const stopped of stoppedNodes(config)) {
+    if (only !== undefined && stopped.name !== only) continue;
+    const outcome = await rebuildDisk(partsOf(stopped));
+    if (outcome.ok) rebuilt.push({ node: stopped.name, ...outcome.value, problem: "" });
+    else rebuilt.push({ node: stopped.name, extents: 0, damaged: 0, replayedRecords: 0, problem: outcome.failure.message });
+  }
+  if (rebuilt.length === 0) throw new CommandError(`there is no extent node ${only} below ${config.dataDir}`);
+  return rebuilt;
+}
