@@ -7,8 +7,8 @@ import { type ClusterConfig, DataFolder, type StampInspector } from "@stamp/clus
 import type { Transport } from "@stamp/ports";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
-import { inspect, wantsJson } from "../lists.ts";
 import { table, toJson } from "../print.ts";
+import { inspect, wantsJson } from "../running.ts";
 import { compare, type Problem, problemKey } from "./compare.ts";
 import { type Gathered, gatherRunning, gatherStopped, type Rebuilt, rebuildStopped } from "./gather.ts";
 
@@ -117,16 +117,11 @@ function reportOf(
     seen.add(key);
     return true;
   });
-  return {
-    mode,
-    deep,
-    extents: gathered.extents.length,
-    nodes: gathered.nodes.length,
-    replicas,
-    rebuilt,
-    problems: once,
-    notes: gathered.notes,
-  };
+  // Nothing is wrong with what is only not deleted yet.
+  const leftOver = once.filter((each) => each.kind === "leftOver");
+  const notes = [...gathered.notes, ...leftOver.map((each) => `${each.node}: extent ${each.extent}: ${each.what}: ${each.cure}`)];
+  const wrong = once.filter((each) => each.kind !== "leftOver");
+  return { mode, deep, extents: gathered.extents.length, nodes: gathered.nodes.length, replicas, rebuilt, problems: wrong, notes };
 }
 
 export function fsckText(report: FsckReport): string {
