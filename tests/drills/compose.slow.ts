@@ -23,6 +23,7 @@ const processes = [
   "stream-manager-1",
   "stream-manager-2",
   "partition-manager-1",
+  "partition-manager-2",
   "partition-server-1",
   "partition-server-2",
   "front-end-1",

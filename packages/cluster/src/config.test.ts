@@ -73,21 +73,22 @@ test("plan: every process has ports and a folder of its own, in the order of a c
       "stream-manager-1",
       "stream-manager-2",
       "partition-manager-1",
+      "partition-manager-2",
       "partition-server-1",
       "partition-server-2",
       "front-end-1",
       "front-end-2",
     ],
   );
-  for (const key of ["grpc", "http", "dataDir", "name"] as const) assert.equal(new Set(plan.processes.map((each) => each[key])).size, 12);
+  for (const key of ["grpc", "http", "dataDir", "name"] as const) assert.equal(new Set(plan.processes.map((each) => each[key])).size, 13);
   const node = plan.processes[3];
   assert.equal(node?.environment.STAMP_FAULT_DOMAIN, "a");
   assert.equal(node?.environment.STAMP_OPEN_FILES_MAX, "64");
   assert.equal(node?.environment.STAMP_LOCK_SERVICE, plan.processes[0]?.grpc);
   assert.equal(plan.endpoints.blob, "http://127.0.0.1:10000/devstoreaccount1");
   assert.ok(plan.connectionString.includes(`BlobEndpoint=${plan.endpoints.blob};`));
-  // blob, queue and table of two front-ends, gRPC and readiness of twelve
-  assert.equal(plan.ports.size, 30);
+  // blob, queue and table of two front-ends, gRPC and readiness of thirteen
+  assert.equal(plan.ports.size, 32);
 });
 
 test("plan: what a process is given, its role knows and takes", () => {

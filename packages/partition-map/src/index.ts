@@ -1,4 +1,5 @@
 export * from "./assignment.ts";
+export * from "./balance.ts";
 export * from "./map-row.ts";
 export * from "./range.ts";
 export * from "./range-map.ts";

@@ -1,4 +1,5 @@
 /** Configuration of a partition manager: each key also by environment (STAMP_<UPPER_SNAKE>) and flag (--kebab-case). */
+import type { BalancePolicy } from "@stamp/partition-map";
 import { z } from "zod";
 
 const milliseconds = (fallback: number) => z.coerce.number().int().min(1).default(fallback);
@@ -33,6 +34,37 @@ export const partitionManagerConfigSchema = z.object({
   ),
   loadTimeoutMs: milliseconds(10_000).describe("How long a Load or Close of a range may take before it is sent again"),
   reshapeTimeoutMs: milliseconds(60_000).describe("How long a split or merge may take at a server before it is given up and undone"),
+  balance: z
+    .union([z.boolean(), z.stringbool()])
+    .default(true)
+    .describe("Split, merge and move ranges by themselves; `stamp rebalance plan` shows what would be done"),
+  balanceEveryMs: milliseconds(10_000).describe("Time between two looks at the load, and between two steps"),
+  balanceRestMs: milliseconds(60_000).describe("How long a range is left as it is after it was loaded, split or merged"),
+  splitBytes: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .default(4 * 1024 ** 3)
+    .describe("Rows of a range beyond which it is split, in bytes"),
+  splitRequestsPerSecond: z.coerce.number().min(1).default(2_000).describe("Load of a range beyond which it is split"),
+  mergeBytes: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(64 * 1024 ** 2)
+    .describe("Rows of two neighbours together below which they are merged, in bytes"),
+  mergeRequestsPerSecond: z.coerce.number().min(0).default(1).describe("Load of two neighbours together below which they are merged"),
+  moveRatio: z.coerce
+    .number()
+    .min(1)
+    .default(1.5)
+    .describe("A server with more than so many times the load of the least loaded one gives a range away"),
+  moveRequestsPerSecond: z.coerce
+    .number()
+    .min(1)
+    .default(200)
+    .describe("Differences of load between servers below it are left, in requests a second"),
+  rangesMax: z.coerce.number().int().min(4).default(10_000).describe("Ranges of the stamp; with so many none is split by itself"),
   accounts: z
     .array(accountSchema)
     .max(1_000)
@@ -41,3 +73,14 @@ export const partitionManagerConfigSchema = z.object({
 });
 
 export type PartitionManagerConfig = z.infer<typeof partitionManagerConfigSchema>;
+
+export const balancePolicyOf = (config: PartitionManagerConfig): BalancePolicy => ({
+  splitBytes: config.splitBytes,
+  splitRequestsPerSecond: config.splitRequestsPerSecond,
+  mergeBytes: config.mergeBytes,
+  mergeRequestsPerSecond: config.mergeRequestsPerSecond,
+  moveRatio: config.moveRatio,
+  moveRequestsPerSecond: config.moveRequestsPerSecond,
+  restMs: config.balanceRestMs,
+  rangesMax: config.rangesMax,
+});

@@ -60,6 +60,7 @@ export class PartitionManagerRole implements Role {
       facts: {
         pmTerm: term.pmTerm,
         mapVersion: map?.version ?? 0,
+        rebalanced: term.balancer?.counts,
         ranges: (map?.ranges ?? []).map((range) => ({
           rangeId: range.rangeId,
           table: range.table,

@@ -31,6 +31,27 @@ export function partitionManagerHandlers(leading: () => Outcome<Term>): Handlers
       if (!written) return refused("unavailable", "notReady", "the partition map is not open yet");
       return written.ok ? ok({}) : written;
     },
+    getRebalancePlan: async () => {
+      const term = leading();
+      if (!term.ok) return term;
+      const { balancer, map } = term.value;
+      if (!balancer || !map) return refused("unavailable", "notReady", "the partition map is not open yet");
+      const nowMs = term.value.nowMs;
+      return ok({
+        automatic: term.value.balances,
+        steps: balancer.plan().map((step) => ({ ...step, to: step.kind === "move" ? step.to : "" })),
+        done: balancer.done.map(({ step, failure, atMs }) => ({
+          ...step,
+          to: step.kind === "move" ? step.to : "",
+          failure,
+          msAgo: toWire(Math.round(nowMs - atMs)),
+        })),
+        ranges: map.current.ranges.flatMap(({ rangeId, server }) => {
+          const figures = balancer.figuresOf(rangeId);
+          return figures ? [{ ...figures, server, bytes: toWire(Math.round(figures.bytes)) }] : [];
+        }),
+      });
+    },
     getMap: async (request) => {
       const term = leading();
       if (!term.ok) return term;

@@ -3,9 +3,9 @@
  * A server counts as unreachable when calls to it failed for `unreachableAfterMs` and none was answered.
  */
 import { type Outcome, ok } from "@stamp/base";
-import { isLive, type Range, type ServerLease } from "@stamp/partition-map";
+import { isLive, type Range, type RangeFigures, type ServerLease } from "@stamp/partition-map";
 import type { Client, World } from "@stamp/ports";
-import { fromWire, LockService, PartitionServer, toWire } from "@stamp/wire";
+import { fromWire, LockService, type PartitionInfo, PartitionServer, toWire } from "@stamp/wire";
 import { rangeToWire } from "./range-to-wire.ts";
 
 export interface ServersOptions {
@@ -22,6 +22,7 @@ const probeTimeoutMs = 1_000;
 export interface ServedPartition {
   readonly rangeId: string;
   readonly ownerEpoch: number;
+  readonly figures: RangeFigures;
 }
 
 export class Servers {
@@ -144,7 +145,9 @@ export class Servers {
     const answer = await client.listPartitions({}, { timeoutMs: probeTimeoutMs });
     this.#heard(lease.server, answer);
     if (!answer.ok) return answer;
-    return ok(answer.value.partitions.map((one) => ({ rangeId: one.rangeId, ownerEpoch: fromWire(one.ownerEpoch) })));
+    return ok(
+      answer.value.partitions.map((one) => ({ rangeId: one.rangeId, ownerEpoch: fromWire(one.ownerEpoch), figures: figuresOf(one) })),
+    );
   }
 
   /** An answer, also a refusal of its own, shows that the server can be called; a load that takes long says nothing. */
@@ -156,5 +159,15 @@ export class Servers {
     }
   }
 }
+
+const figuresOf = ({ rangeId, load, ageMs, memoryTableBytes, checkpointBytes }: PartitionInfo): RangeFigures => ({
+  rangeId,
+  requestsPerSecond: (load?.readsPerSecond ?? 0) + (load?.writesPerSecond ?? 0),
+  throttledPerSecond: load?.throttledPerSecond ?? 0,
+  pending: load?.pending ?? 0,
+  latencyMs: load?.latencyMs ?? 0,
+  bytes: fromWire(memoryTableBytes) + fromWire(checkpointBytes),
+  ageMs: fromWire(ageMs),
+});
 
 const noAnswer: ReadonlySet<string> = new Set(["connectFailed", "connectionLost", "timeout"]);

@@ -10,7 +10,8 @@ import type { MetadataClient } from "@stamp/metadata-store";
 import { isLive } from "@stamp/partition-map";
 import { sleep, type World } from "@stamp/ports";
 import { Assigner } from "./assigner.ts";
-import type { PartitionManagerConfig } from "./config.ts";
+import { Balancer } from "./balancer.ts";
+import { balancePolicyOf, type PartitionManagerConfig } from "./config.ts";
 import { insertAccounts, writeFirstRanges, writeSchemas } from "./init.ts";
 import { MapState } from "./map-state.ts";
 import type { OpenTable, OwnTable } from "./map-table.ts";
@@ -24,6 +25,7 @@ interface Running {
   readonly servers: Servers;
   readonly assigner: Assigner;
   readonly reshaper: Reshaper;
+  readonly balancer: Balancer;
 }
 
 export class Term {
@@ -68,6 +70,18 @@ export class Term {
     return this.#running?.reshaper;
   }
 
+  get balances(): boolean {
+    return this.#config.balance;
+  }
+
+  get nowMs(): number {
+    return this.#world.clock.monotonicMs();
+  }
+
+  get balancer(): Balancer | undefined {
+    return this.#running?.balancer;
+  }
+
   get assigner(): Assigner | undefined {
     return this.#running?.assigner;
   }
@@ -99,7 +113,13 @@ export class Term {
     if (opened.ok && !signal.aborted) {
       this.#running = opened.value;
       this.#world.logger.info("leads", { pmTerm: this.pmTerm, mapVersion: opened.value.map.current.version });
-      await Promise.all([this.#look(opened.value), this.#probe(opened.value), this.#turns(opened.value), this.#accounts(opened.value)]);
+      await Promise.all([
+        this.#look(opened.value),
+        this.#probe(opened.value),
+        this.#turns(opened.value),
+        this.#accounts(opened.value),
+        this.#balance(opened.value),
+      ]);
     }
     await Promise.all(this.#tables.map((table) => table.close()));
     return this.#why;
@@ -127,7 +147,10 @@ export class Term {
       { store: this.#store, map: map.value, servers, assigner, fence: this.#fence },
       { pmTerm: this.pmTerm, reshapeTimeoutMs: this.#config.reshapeTimeoutMs, end: (why) => this.end(why) },
     );
-    return ok({ map: map.value, servers, assigner, reshaper });
+    const balancer = new Balancer(this.#world, map.value, reshaper, balancePolicyOf(this.#config), () =>
+      servers.leases.filter(isLive).map(({ server }) => server),
+    );
+    return ok({ map: map.value, servers, assigner, reshaper, balancer });
   }
 
   async #table(name: "map" | "schema"): Promise<Outcome<OwnTable>> {
@@ -149,7 +172,16 @@ export class Term {
     }
   }
 
-  async #probe({ servers, assigner }: Running): Promise<void> {
+  /** A step at a time, while every range is served. */
+  async #balance({ assigner, balancer }: Running): Promise<void> {
+    const signal = this.#ended.signal;
+    while (!signal.aborted) {
+      await sleep(this.#world.clock, this.#config.balanceEveryMs, signal);
+      if (!signal.aborted && this.#config.balance && assigner.allLoaded) await balancer.step();
+    }
+  }
+
+  async #probe({ servers, assigner, balancer }: Running): Promise<void> {
     const signal = this.#ended.signal;
     while (!signal.aborted) {
       await sleep(this.#world.clock, this.#config.probeEveryMs, signal);
@@ -158,7 +190,9 @@ export class Term {
         servers.leases.filter(isLive).map(async (lease) => {
           const loaded = assigner.loadedAt(lease.server);
           const serves = await servers.probe(lease);
-          if (serves.ok) assigner.served(lease.server, loaded, new Map(serves.value.map((one) => [one.rangeId, one.ownerEpoch])));
+          if (!serves.ok) return;
+          assigner.served(lease.server, loaded, new Map(serves.value.map((one) => [one.rangeId, one.ownerEpoch])));
+          for (const { figures } of serves.value) balancer.told(figures);
         }),
       );
       this.#ask();

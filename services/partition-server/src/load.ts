@@ -35,11 +35,17 @@ export class RangeLoad {
   readonly #buckets: Bucket[] = Array.from({ length: buckets }, () => emptyBucket(-1));
   /** Keys of the last requests, the oldest overwritten. */
   readonly #samples: Uint8Array[] = [];
+  readonly #sinceMs: number;
   #at = 0;
   #pending = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
+    this.#sinceMs = clock.monotonicMs();
+  }
+
+  get ageMs(): number {
+    return this.#clock.monotonicMs() - this.#sinceMs;
   }
 
   /** A request that is let in; what is given is called when it ends. */

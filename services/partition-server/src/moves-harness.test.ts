@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { allRules, compareBytes, fromUtf8, ok, type Rules, refused, toHex, utf8 } from "@stamp/base";
 import { LockServiceRole } from "@stamp/lock-service";
 import { type BlobName, routeOf } from "@stamp/objects";
-import { PartitionManagerRole } from "@stamp/partition-manager";
+import { PartitionManagerRole, partitionManagerConfigSchema } from "@stamp/partition-manager";
 import type { World } from "@stamp/ports";
 import { Simulation } from "@stamp/simulator";
 import { type OperationResult, PartitionManager, PartitionServer, type RangePartition } from "@stamp/wire";
@@ -83,16 +83,16 @@ export function cluster(
   }
   const times = { pollEveryMs: 500, probeEveryMs: 1_000, unreachableAfterMs: 5_000, loadTimeoutMs: 10_000 };
   for (const name of pms) {
-    const config = {
+    const config = partitionManagerConfigSchema.parse({
       name,
       listen: name,
       lockService: "lock",
-      dataDir: "",
       accounts: [{ name: "acct", keys: ["a2V5"] }],
       ...lease,
       ...times,
       reshapeTimeoutMs: 3_000,
-    };
+      balance: false,
+    });
     sim.addProcess(name, (world) => new PartitionManagerRole(world, config, tables.opener(world), streams.fence), restart);
   }
   return { sim, streams };

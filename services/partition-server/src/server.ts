@@ -99,6 +99,8 @@ function infoOf(held: Held) {
     memoryTableBytes: toWire(facts?.memoryTableBytes ?? 0),
     checkpointCount: facts?.checkpointCount ?? 0,
     checkpointBytes: toWire(facts?.checkpointBytes ?? 0),
+    load: held.load.figures,
+    ageMs: toWire(Math.round(held.load.ageMs)),
   };
 }
 

@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/partition_manager.proto.
  */
 export const file_stamp_v1_partition_manager: GenFile = /*@__PURE__*/
-  fileDesc("CiBzdGFtcC92MS9wYXJ0aXRpb25fbWFuYWdlci5wcm90bxIIc3RhbXAudjEiNwoNR2V0TWFwUmVxdWVzdBIVCg1rbm93bl92ZXJzaW9uGAEgASgEEg8KB3dhaXRfbXMYAiABKA0iSQoMUGFydGl0aW9uTWFwEg8KB3ZlcnNpb24YASABKAQSKAoGcmFuZ2VzGAIgAygLMhguc3RhbXAudjEuUmFuZ2VQYXJ0aXRpb24inwIKDlJhbmdlUGFydGl0aW9uEhAKCHJhbmdlX2lkGAEgASgJEg0KBXRhYmxlGAIgASgJEg8KB2xvd19rZXkYAyABKAwSEAoIaGlnaF9rZXkYBCABKAwSFQoNcmFuZ2VfdmVyc2lvbhgFIAEoBBITCgtvd25lcl9lcG9jaBgGIAEoBBIrCgdzdHJlYW1zGAcgASgLMhouc3RhbXAudjEuUGFydGl0aW9uU3RyZWFtcxIOCgZzZXJ2ZXIYCCABKAkSFgoOc2VydmVyX2FkZHJlc3MYCSABKAkSEwoLbGVhc2VfZXBvY2gYCiABKAQSDgoGbG9hZGVkGAsgASgIEg4KBmNoYW5nZRgMIAEoCRITCgtoYXNfc3RyZWFtcxgNIAEoCCJdChBQYXJ0aXRpb25TdHJlYW1zEhAKCG1ldGFkYXRhGAEgASgJEhIKCmNvbW1pdF9sb2cYAiABKAkSEAoIcm93X2RhdGEYAyABKAkSEQoJYmxvYl9kYXRhGAQgASgJIkkKFVNwbGl0UGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRITCgZhdF9rZXkYAiABKAxIAIgBAUIJCgdfYXRfa2V5IikKFU1lcmdlUGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCSI4ChRNb3ZlUGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRIOCgZzZXJ2ZXIYAiABKAkiYwoRUGFydGl0aW9uc0NoYW5nZWQSKAoGcmFuZ2VzGAEgAygLMhguc3RhbXAudjEuUmFuZ2VQYXJ0aXRpb24SEwoLbWFwX3ZlcnNpb24YAiABKAQSDwoHaGVsZF9tcxgDIAEoDSIqChZDaGVja3BvaW50UmFuZ2VSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJIhkKF0NoZWNrcG9pbnRSYW5nZVJlc3BvbnNlIhQKEkxpc3RTZXJ2ZXJzUmVxdWVzdCJjCgpTZXJ2ZXJJbmZvEg4KBnNlcnZlchgBIAEoCRIPCgdhZGRyZXNzGAIgASgJEhMKC2xlYXNlX2Vwb2NoGAMgASgEEgoKAnVwGAQgASgIEhMKC3JhbmdlX2NvdW50GAUgASgNIk0KE0xpc3RTZXJ2ZXJzUmVzcG9uc2USJQoHc2VydmVycxgBIAMoCzIULnN0YW1wLnYxLlNlcnZlckluZm8SDwoHcG1fdGVybRgCIAEoBDLfAwoQUGFydGl0aW9uTWFuYWdlchI5CgZHZXRNYXASFy5zdGFtcC52MS5HZXRNYXBSZXF1ZXN0GhYuc3RhbXAudjEuUGFydGl0aW9uTWFwEkoKC0xpc3RTZXJ2ZXJzEhwuc3RhbXAudjEuTGlzdFNlcnZlcnNSZXF1ZXN0Gh0uc3RhbXAudjEuTGlzdFNlcnZlcnNSZXNwb25zZRJOCg5TcGxpdFBhcnRpdGlvbhIfLnN0YW1wLnYxLlNwbGl0UGFydGl0aW9uUmVxdWVzdBobLnN0YW1wLnYxLlBhcnRpdGlvbnNDaGFuZ2VkEk4KDk1lcmdlUGFydGl0aW9uEh8uc3RhbXAudjEuTWVyZ2VQYXJ0aXRpb25SZXF1ZXN0Ghsuc3RhbXAudjEuUGFydGl0aW9uc0NoYW5nZWQSTAoNTW92ZVBhcnRpdGlvbhIeLnN0YW1wLnYxLk1vdmVQYXJ0aXRpb25SZXF1ZXN0Ghsuc3RhbXAudjEuUGFydGl0aW9uc0NoYW5nZWQSVgoPQ2hlY2twb2ludFJhbmdlEiAuc3RhbXAudjEuQ2hlY2twb2ludFJhbmdlUmVxdWVzdBohLnN0YW1wLnYxLkNoZWNrcG9pbnRSYW5nZVJlc3BvbnNlYgZwcm90bzM");
+  fileDesc("CiBzdGFtcC92MS9wYXJ0aXRpb25fbWFuYWdlci5wcm90bxIIc3RhbXAudjEiNwoNR2V0TWFwUmVxdWVzdBIVCg1rbm93bl92ZXJzaW9uGAEgASgEEg8KB3dhaXRfbXMYAiABKA0iSQoMUGFydGl0aW9uTWFwEg8KB3ZlcnNpb24YASABKAQSKAoGcmFuZ2VzGAIgAygLMhguc3RhbXAudjEuUmFuZ2VQYXJ0aXRpb24inwIKDlJhbmdlUGFydGl0aW9uEhAKCHJhbmdlX2lkGAEgASgJEg0KBXRhYmxlGAIgASgJEg8KB2xvd19rZXkYAyABKAwSEAoIaGlnaF9rZXkYBCABKAwSFQoNcmFuZ2VfdmVyc2lvbhgFIAEoBBITCgtvd25lcl9lcG9jaBgGIAEoBBIrCgdzdHJlYW1zGAcgASgLMhouc3RhbXAudjEuUGFydGl0aW9uU3RyZWFtcxIOCgZzZXJ2ZXIYCCABKAkSFgoOc2VydmVyX2FkZHJlc3MYCSABKAkSEwoLbGVhc2VfZXBvY2gYCiABKAQSDgoGbG9hZGVkGAsgASgIEg4KBmNoYW5nZRgMIAEoCRITCgtoYXNfc3RyZWFtcxgNIAEoCCJdChBQYXJ0aXRpb25TdHJlYW1zEhAKCG1ldGFkYXRhGAEgASgJEhIKCmNvbW1pdF9sb2cYAiABKAkSEAoIcm93X2RhdGEYAyABKAkSEQoJYmxvYl9kYXRhGAQgASgJIkkKFVNwbGl0UGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRITCgZhdF9rZXkYAiABKAxIAIgBAUIJCgdfYXRfa2V5IikKFU1lcmdlUGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCSI4ChRNb3ZlUGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRIOCgZzZXJ2ZXIYAiABKAkiYwoRUGFydGl0aW9uc0NoYW5nZWQSKAoGcmFuZ2VzGAEgAygLMhguc3RhbXAudjEuUmFuZ2VQYXJ0aXRpb24SEwoLbWFwX3ZlcnNpb24YAiABKAQSDwoHaGVsZF9tcxgDIAEoDSIZChdHZXRSZWJhbGFuY2VQbGFuUmVxdWVzdCKcAQoNUmViYWxhbmNlUGxhbhIRCglhdXRvbWF0aWMYASABKAgSJgoFc3RlcHMYAiADKAsyFy5zdGFtcC52MS5SZWJhbGFuY2VTdGVwEiUKBGRvbmUYAyADKAsyFy5zdGFtcC52MS5SZWJhbGFuY2VTdGVwEikKBnJhbmdlcxgEIAMoCzIZLnN0YW1wLnYxLlJhbmdlTG9hZFJlcG9ydCJpCg1SZWJhbGFuY2VTdGVwEgwKBGtpbmQYASABKAkSEAoIcmFuZ2VfaWQYAiABKAkSCgoCdG8YAyABKAkSCwoDd2h5GAQgASgJEg8KB2ZhaWx1cmUYBSABKAkSDgoGbXNfYWdvGAYgASgEIqIBCg9SYW5nZUxvYWRSZXBvcnQSEAoIcmFuZ2VfaWQYASABKAkSDgoGc2VydmVyGAIgASgJEhsKE3JlcXVlc3RzX3Blcl9zZWNvbmQYAyABKAESHAoUdGhyb3R0bGVkX3Blcl9zZWNvbmQYBCABKAESEgoKbGF0ZW5jeV9tcxgFIAEoARIPCgdwZW5kaW5nGAYgASgNEg0KBWJ5dGVzGAcgASgEIioKFkNoZWNrcG9pbnRSYW5nZVJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkiGQoXQ2hlY2twb2ludFJhbmdlUmVzcG9uc2UiFAoSTGlzdFNlcnZlcnNSZXF1ZXN0ImMKClNlcnZlckluZm8SDgoGc2VydmVyGAEgASgJEg8KB2FkZHJlc3MYAiABKAkSEwoLbGVhc2VfZXBvY2gYAyABKAQSCgoCdXAYBCABKAgSEwoLcmFuZ2VfY291bnQYBSABKA0iTQoTTGlzdFNlcnZlcnNSZXNwb25zZRIlCgdzZXJ2ZXJzGAEgAygLMhQuc3RhbXAudjEuU2VydmVySW5mbxIPCgdwbV90ZXJtGAIgASgEMq8EChBQYXJ0aXRpb25NYW5hZ2VyEjkKBkdldE1hcBIXLnN0YW1wLnYxLkdldE1hcFJlcXVlc3QaFi5zdGFtcC52MS5QYXJ0aXRpb25NYXASSgoLTGlzdFNlcnZlcnMSHC5zdGFtcC52MS5MaXN0U2VydmVyc1JlcXVlc3QaHS5zdGFtcC52MS5MaXN0U2VydmVyc1Jlc3BvbnNlEk4KDlNwbGl0UGFydGl0aW9uEh8uc3RhbXAudjEuU3BsaXRQYXJ0aXRpb25SZXF1ZXN0Ghsuc3RhbXAudjEuUGFydGl0aW9uc0NoYW5nZWQSTgoOTWVyZ2VQYXJ0aXRpb24SHy5zdGFtcC52MS5NZXJnZVBhcnRpdGlvblJlcXVlc3QaGy5zdGFtcC52MS5QYXJ0aXRpb25zQ2hhbmdlZBJMCg1Nb3ZlUGFydGl0aW9uEh4uc3RhbXAudjEuTW92ZVBhcnRpdGlvblJlcXVlc3QaGy5zdGFtcC52MS5QYXJ0aXRpb25zQ2hhbmdlZBJWCg9DaGVja3BvaW50UmFuZ2USIC5zdGFtcC52MS5DaGVja3BvaW50UmFuZ2VSZXF1ZXN0GiEuc3RhbXAudjEuQ2hlY2twb2ludFJhbmdlUmVzcG9uc2USTgoQR2V0UmViYWxhbmNlUGxhbhIhLnN0YW1wLnYxLkdldFJlYmFsYW5jZVBsYW5SZXF1ZXN0Ghcuc3RhbXAudjEuUmViYWxhbmNlUGxhbmIGcHJvdG8z");
 
 /**
  * @generated from message stamp.v1.GetMapRequest
@@ -290,6 +290,154 @@ export const PartitionsChangedSchema: GenMessage<PartitionsChanged> = /*@__PURE_
   messageDesc(file_stamp_v1_partition_manager, 7);
 
 /**
+ * @generated from message stamp.v1.GetRebalancePlanRequest
+ */
+export type GetRebalancePlanRequest = Message<"stamp.v1.GetRebalancePlanRequest"> & {
+};
+
+/**
+ * Describes the message stamp.v1.GetRebalancePlanRequest.
+ * Use `create(GetRebalancePlanRequestSchema)` to create a new message.
+ */
+export const GetRebalancePlanRequestSchema: GenMessage<GetRebalancePlanRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_manager, 8);
+
+/**
+ * @generated from message stamp.v1.RebalancePlan
+ */
+export type RebalancePlan = Message<"stamp.v1.RebalancePlan"> & {
+  /**
+   * Whether the plan is carried out by itself, a step at a time.
+   *
+   * @generated from field: bool automatic = 1;
+   */
+  automatic: boolean;
+
+  /**
+   * Most urgent first.
+   *
+   * @generated from field: repeated stamp.v1.RebalanceStep steps = 2;
+   */
+  steps: RebalanceStep[];
+
+  /**
+   * Newest first.
+   *
+   * @generated from field: repeated stamp.v1.RebalanceStep done = 3;
+   */
+  done: RebalanceStep[];
+
+  /**
+   * @generated from field: repeated stamp.v1.RangeLoadReport ranges = 4;
+   */
+  ranges: RangeLoadReport[];
+};
+
+/**
+ * Describes the message stamp.v1.RebalancePlan.
+ * Use `create(RebalancePlanSchema)` to create a new message.
+ */
+export const RebalancePlanSchema: GenMessage<RebalancePlan> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_manager, 9);
+
+/**
+ * @generated from message stamp.v1.RebalanceStep
+ */
+export type RebalanceStep = Message<"stamp.v1.RebalanceStep"> & {
+  /**
+   * split, merge, move.
+   *
+   * @generated from field: string kind = 1;
+   */
+  kind: string;
+
+  /**
+   * @generated from field: string range_id = 2;
+   */
+  rangeId: string;
+
+  /**
+   * Of a move.
+   *
+   * @generated from field: string to = 3;
+   */
+  to: string;
+
+  /**
+   * @generated from field: string why = 4;
+   */
+  why: string;
+
+  /**
+   * Of one that was carried out: empty when it went well.
+   *
+   * @generated from field: string failure = 5;
+   */
+  failure: string;
+
+  /**
+   * @generated from field: uint64 ms_ago = 6;
+   */
+  msAgo: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.RebalanceStep.
+ * Use `create(RebalanceStepSchema)` to create a new message.
+ */
+export const RebalanceStepSchema: GenMessage<RebalanceStep> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_manager, 10);
+
+/**
+ * As its server said last.
+ *
+ * @generated from message stamp.v1.RangeLoadReport
+ */
+export type RangeLoadReport = Message<"stamp.v1.RangeLoadReport"> & {
+  /**
+   * @generated from field: string range_id = 1;
+   */
+  rangeId: string;
+
+  /**
+   * @generated from field: string server = 2;
+   */
+  server: string;
+
+  /**
+   * @generated from field: double requests_per_second = 3;
+   */
+  requestsPerSecond: number;
+
+  /**
+   * @generated from field: double throttled_per_second = 4;
+   */
+  throttledPerSecond: number;
+
+  /**
+   * @generated from field: double latency_ms = 5;
+   */
+  latencyMs: number;
+
+  /**
+   * @generated from field: uint32 pending = 6;
+   */
+  pending: number;
+
+  /**
+   * @generated from field: uint64 bytes = 7;
+   */
+  bytes: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.RangeLoadReport.
+ * Use `create(RangeLoadReportSchema)` to create a new message.
+ */
+export const RangeLoadReportSchema: GenMessage<RangeLoadReport> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_manager, 11);
+
+/**
  * @generated from message stamp.v1.CheckpointRangeRequest
  */
 export type CheckpointRangeRequest = Message<"stamp.v1.CheckpointRangeRequest"> & {
@@ -304,7 +452,7 @@ export type CheckpointRangeRequest = Message<"stamp.v1.CheckpointRangeRequest"> 
  * Use `create(CheckpointRangeRequestSchema)` to create a new message.
  */
 export const CheckpointRangeRequestSchema: GenMessage<CheckpointRangeRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_manager, 8);
+  messageDesc(file_stamp_v1_partition_manager, 12);
 
 /**
  * @generated from message stamp.v1.CheckpointRangeResponse
@@ -317,7 +465,7 @@ export type CheckpointRangeResponse = Message<"stamp.v1.CheckpointRangeResponse"
  * Use `create(CheckpointRangeResponseSchema)` to create a new message.
  */
 export const CheckpointRangeResponseSchema: GenMessage<CheckpointRangeResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_manager, 9);
+  messageDesc(file_stamp_v1_partition_manager, 13);
 
 /**
  * @generated from message stamp.v1.ListServersRequest
@@ -330,7 +478,7 @@ export type ListServersRequest = Message<"stamp.v1.ListServersRequest"> & {
  * Use `create(ListServersRequestSchema)` to create a new message.
  */
 export const ListServersRequestSchema: GenMessage<ListServersRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_manager, 10);
+  messageDesc(file_stamp_v1_partition_manager, 14);
 
 /**
  * @generated from message stamp.v1.ServerInfo
@@ -367,7 +515,7 @@ export type ServerInfo = Message<"stamp.v1.ServerInfo"> & {
  * Use `create(ServerInfoSchema)` to create a new message.
  */
 export const ServerInfoSchema: GenMessage<ServerInfo> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_manager, 11);
+  messageDesc(file_stamp_v1_partition_manager, 15);
 
 /**
  * @generated from message stamp.v1.ListServersResponse
@@ -389,7 +537,7 @@ export type ListServersResponse = Message<"stamp.v1.ListServersResponse"> & {
  * Use `create(ListServersResponseSchema)` to create a new message.
  */
 export const ListServersResponseSchema: GenMessage<ListServersResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_manager, 12);
+  messageDesc(file_stamp_v1_partition_manager, 16);
 
 /**
  * Which range partition is on which server. Only the leader answers; others refuse with notLeader.
@@ -450,6 +598,16 @@ export const PartitionManager: GenService<{
     methodKind: "unary";
     input: typeof CheckpointRangeRequestSchema;
     output: typeof CheckpointRangeResponseSchema;
+  },
+  /**
+   * What load balancing would do now, and what it did last.
+   *
+   * @generated from rpc stamp.v1.PartitionManager.GetRebalancePlan
+   */
+  getRebalancePlan: {
+    methodKind: "unary";
+    input: typeof GetRebalancePlanRequestSchema;
+    output: typeof RebalancePlanSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_stamp_v1_partition_manager, 0);

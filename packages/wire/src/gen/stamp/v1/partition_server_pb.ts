@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/partition_server.proto.
  */
 export const file_stamp_v1_partition_server: GenFile = /*@__PURE__*/
-  fileDesc("Ch9zdGFtcC92MS9wYXJ0aXRpb25fc2VydmVyLnByb3RvEghzdGFtcC52MSJlChRMb2FkUGFydGl0aW9uUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEicKBXJhbmdlGAMgASgLMhguc3RhbXAudjEuUmFuZ2VQYXJ0aXRpb24iFwoVTG9hZFBhcnRpdGlvblJlc3BvbnNlImQKFUNsb3NlUGFydGl0aW9uUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEhAKCHJhbmdlX2lkGAMgASgJEhMKC293bmVyX2Vwb2NoGAQgASgEIhgKFkNsb3NlUGFydGl0aW9uUmVzcG9uc2UilwEKGFJlc2hhcGVQYXJ0aXRpb25zUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEikKB3BhcmVudHMYAyADKAsyGC5zdGFtcC52MS5SZXNoYXBlZFBhcmVudBIqCghjaGlsZHJlbhgEIAMoCzIYLnN0YW1wLnYxLlJhbmdlUGFydGl0aW9uIjcKDlJlc2hhcGVkUGFyZW50EhAKCHJhbmdlX2lkGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEIiwKGVJlc2hhcGVQYXJ0aXRpb25zUmVzcG9uc2USDwoHaGVsZF9tcxgBIAEoDSIqChZTdWdnZXN0U3BsaXRLZXlSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJIiYKF1N1Z2dlc3RTcGxpdEtleVJlc3BvbnNlEgsKA2tleRgBIAEoDCIuChpDaGVja3BvaW50UGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCSIdChtDaGVja3BvaW50UGFydGl0aW9uUmVzcG9uc2UiYQoORXhlY3V0ZVJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkSFQoNcmFuZ2VfdmVyc2lvbhgCIAEoBBImCglvcGVyYXRpb24YAyABKAsyEy5zdGFtcC52MS5PcGVyYXRpb24iPAoPRXhlY3V0ZVJlc3BvbnNlEikKBnJlc3VsdBgBIAEoCzIZLnN0YW1wLnYxLk9wZXJhdGlvblJlc3VsdCJMChBXcml0ZURhdGFSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJEhUKDXJhbmdlX3ZlcnNpb24YAiABKAQSDwoHcGF5bG9hZBgPIAEoDCI0ChFXcml0ZURhdGFSZXNwb25zZRIfCgZwbGFjZXMYASADKAsyDy5zdGFtcC52MS5QbGFjZSIXChVMaXN0UGFydGl0aW9uc1JlcXVlc3QizQEKDVBhcnRpdGlvbkluZm8SEAoIcmFuZ2VfaWQYASABKAkSDQoFdGFibGUYAiABKAkSEwoLb3duZXJfZXBvY2gYAyABKAQSFQoNcmFuZ2VfdmVyc2lvbhgEIAEoBBINCgVzdGF0ZRgFIAEoCRIQCghzZXF1ZW5jZRgGIAEoBBIaChJtZW1vcnlfdGFibGVfYnl0ZXMYByABKAQSGAoQY2hlY2twb2ludF9jb3VudBgIIAEoDRIYChBjaGVja3BvaW50X2J5dGVzGAkgASgEIkUKFkxpc3RQYXJ0aXRpb25zUmVzcG9uc2USKwoKcGFydGl0aW9ucxgBIAMoCzIXLnN0YW1wLnYxLlBhcnRpdGlvbkluZm8yrQUKD1BhcnRpdGlvblNlcnZlchJQCg1Mb2FkUGFydGl0aW9uEh4uc3RhbXAudjEuTG9hZFBhcnRpdGlvblJlcXVlc3QaHy5zdGFtcC52MS5Mb2FkUGFydGl0aW9uUmVzcG9uc2USUwoOQ2xvc2VQYXJ0aXRpb24SHy5zdGFtcC52MS5DbG9zZVBhcnRpdGlvblJlcXVlc3QaIC5zdGFtcC52MS5DbG9zZVBhcnRpdGlvblJlc3BvbnNlElwKEVJlc2hhcGVQYXJ0aXRpb25zEiIuc3RhbXAudjEuUmVzaGFwZVBhcnRpdGlvbnNSZXF1ZXN0GiMuc3RhbXAudjEuUmVzaGFwZVBhcnRpdGlvbnNSZXNwb25zZRJWCg9TdWdnZXN0U3BsaXRLZXkSIC5zdGFtcC52MS5TdWdnZXN0U3BsaXRLZXlSZXF1ZXN0GiEuc3RhbXAudjEuU3VnZ2VzdFNwbGl0S2V5UmVzcG9uc2USYgoTQ2hlY2twb2ludFBhcnRpdGlvbhIkLnN0YW1wLnYxLkNoZWNrcG9pbnRQYXJ0aXRpb25SZXF1ZXN0GiUuc3RhbXAudjEuQ2hlY2twb2ludFBhcnRpdGlvblJlc3BvbnNlEj4KB0V4ZWN1dGUSGC5zdGFtcC52MS5FeGVjdXRlUmVxdWVzdBoZLnN0YW1wLnYxLkV4ZWN1dGVSZXNwb25zZRJECglXcml0ZURhdGESGi5zdGFtcC52MS5Xcml0ZURhdGFSZXF1ZXN0Ghsuc3RhbXAudjEuV3JpdGVEYXRhUmVzcG9uc2USUwoOTGlzdFBhcnRpdGlvbnMSHy5zdGFtcC52MS5MaXN0UGFydGl0aW9uc1JlcXVlc3QaIC5zdGFtcC52MS5MaXN0UGFydGl0aW9uc1Jlc3BvbnNlYgZwcm90bzM", [file_stamp_v1_common, file_stamp_v1_objects, file_stamp_v1_partition_manager]);
+  fileDesc("Ch9zdGFtcC92MS9wYXJ0aXRpb25fc2VydmVyLnByb3RvEghzdGFtcC52MSJlChRMb2FkUGFydGl0aW9uUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEicKBXJhbmdlGAMgASgLMhguc3RhbXAudjEuUmFuZ2VQYXJ0aXRpb24iFwoVTG9hZFBhcnRpdGlvblJlc3BvbnNlImQKFUNsb3NlUGFydGl0aW9uUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEhAKCHJhbmdlX2lkGAMgASgJEhMKC293bmVyX2Vwb2NoGAQgASgEIhgKFkNsb3NlUGFydGl0aW9uUmVzcG9uc2UilwEKGFJlc2hhcGVQYXJ0aXRpb25zUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEikKB3BhcmVudHMYAyADKAsyGC5zdGFtcC52MS5SZXNoYXBlZFBhcmVudBIqCghjaGlsZHJlbhgEIAMoCzIYLnN0YW1wLnYxLlJhbmdlUGFydGl0aW9uIjcKDlJlc2hhcGVkUGFyZW50EhAKCHJhbmdlX2lkGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEIiwKGVJlc2hhcGVQYXJ0aXRpb25zUmVzcG9uc2USDwoHaGVsZF9tcxgBIAEoDSIqChZTdWdnZXN0U3BsaXRLZXlSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJIiYKF1N1Z2dlc3RTcGxpdEtleVJlc3BvbnNlEgsKA2tleRgBIAEoDCIuChpDaGVja3BvaW50UGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCSIdChtDaGVja3BvaW50UGFydGl0aW9uUmVzcG9uc2UiYQoORXhlY3V0ZVJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkSFQoNcmFuZ2VfdmVyc2lvbhgCIAEoBBImCglvcGVyYXRpb24YAyABKAsyEy5zdGFtcC52MS5PcGVyYXRpb24iPAoPRXhlY3V0ZVJlc3BvbnNlEikKBnJlc3VsdBgBIAEoCzIZLnN0YW1wLnYxLk9wZXJhdGlvblJlc3VsdCJMChBXcml0ZURhdGFSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJEhUKDXJhbmdlX3ZlcnNpb24YAiABKAQSDwoHcGF5bG9hZBgPIAEoDCI0ChFXcml0ZURhdGFSZXNwb25zZRIfCgZwbGFjZXMYASADKAsyDy5zdGFtcC52MS5QbGFjZSIXChVMaXN0UGFydGl0aW9uc1JlcXVlc3QigAIKDVBhcnRpdGlvbkluZm8SEAoIcmFuZ2VfaWQYASABKAkSDQoFdGFibGUYAiABKAkSEwoLb3duZXJfZXBvY2gYAyABKAQSFQoNcmFuZ2VfdmVyc2lvbhgEIAEoBBINCgVzdGF0ZRgFIAEoCRIQCghzZXF1ZW5jZRgGIAEoBBIaChJtZW1vcnlfdGFibGVfYnl0ZXMYByABKAQSGAoQY2hlY2twb2ludF9jb3VudBgIIAEoDRIYChBjaGVja3BvaW50X2J5dGVzGAkgASgEEiEKBGxvYWQYCiABKAsyEy5zdGFtcC52MS5SYW5nZUxvYWQSDgoGYWdlX21zGAsgASgEIp0BCglSYW5nZUxvYWQSGAoQcmVhZHNfcGVyX3NlY29uZBgBIAEoARIZChF3cml0ZXNfcGVyX3NlY29uZBgCIAEoARIcChR0aHJvdHRsZWRfcGVyX3NlY29uZBgDIAEoARIYChBieXRlc19wZXJfc2Vjb25kGAQgASgBEhIKCmxhdGVuY3lfbXMYBSABKAESDwoHcGVuZGluZxgGIAEoDSJFChZMaXN0UGFydGl0aW9uc1Jlc3BvbnNlEisKCnBhcnRpdGlvbnMYASADKAsyFy5zdGFtcC52MS5QYXJ0aXRpb25JbmZvMq0FCg9QYXJ0aXRpb25TZXJ2ZXISUAoNTG9hZFBhcnRpdGlvbhIeLnN0YW1wLnYxLkxvYWRQYXJ0aXRpb25SZXF1ZXN0Gh8uc3RhbXAudjEuTG9hZFBhcnRpdGlvblJlc3BvbnNlElMKDkNsb3NlUGFydGl0aW9uEh8uc3RhbXAudjEuQ2xvc2VQYXJ0aXRpb25SZXF1ZXN0GiAuc3RhbXAudjEuQ2xvc2VQYXJ0aXRpb25SZXNwb25zZRJcChFSZXNoYXBlUGFydGl0aW9ucxIiLnN0YW1wLnYxLlJlc2hhcGVQYXJ0aXRpb25zUmVxdWVzdBojLnN0YW1wLnYxLlJlc2hhcGVQYXJ0aXRpb25zUmVzcG9uc2USVgoPU3VnZ2VzdFNwbGl0S2V5EiAuc3RhbXAudjEuU3VnZ2VzdFNwbGl0S2V5UmVxdWVzdBohLnN0YW1wLnYxLlN1Z2dlc3RTcGxpdEtleVJlc3BvbnNlEmIKE0NoZWNrcG9pbnRQYXJ0aXRpb24SJC5zdGFtcC52MS5DaGVja3BvaW50UGFydGl0aW9uUmVxdWVzdBolLnN0YW1wLnYxLkNoZWNrcG9pbnRQYXJ0aXRpb25SZXNwb25zZRI+CgdFeGVjdXRlEhguc3RhbXAudjEuRXhlY3V0ZVJlcXVlc3QaGS5zdGFtcC52MS5FeGVjdXRlUmVzcG9uc2USRAoJV3JpdGVEYXRhEhouc3RhbXAudjEuV3JpdGVEYXRhUmVxdWVzdBobLnN0YW1wLnYxLldyaXRlRGF0YVJlc3BvbnNlElMKDkxpc3RQYXJ0aXRpb25zEh8uc3RhbXAudjEuTGlzdFBhcnRpdGlvbnNSZXF1ZXN0GiAuc3RhbXAudjEuTGlzdFBhcnRpdGlvbnNSZXNwb25zZWIGcHJvdG8z", [file_stamp_v1_common, file_stamp_v1_objects, file_stamp_v1_partition_manager]);
 
 /**
  * @generated from message stamp.v1.LoadPartitionRequest
@@ -399,6 +399,18 @@ export type PartitionInfo = Message<"stamp.v1.PartitionInfo"> & {
    * @generated from field: uint64 checkpoint_bytes = 9;
    */
   checkpointBytes: bigint;
+
+  /**
+   * @generated from field: stamp.v1.RangeLoad load = 10;
+   */
+  load?: RangeLoad | undefined;
+
+  /**
+   * Since it was loaded.
+   *
+   * @generated from field: uint64 age_ms = 11;
+   */
+  ageMs: bigint;
 };
 
 /**
@@ -407,6 +419,54 @@ export type PartitionInfo = Message<"stamp.v1.PartitionInfo"> & {
  */
 export const PartitionInfoSchema: GenMessage<PartitionInfo> = /*@__PURE__*/
   messageDesc(file_stamp_v1_partition_server, 16);
+
+/**
+ * Over the last 10 s.
+ *
+ * @generated from message stamp.v1.RangeLoad
+ */
+export type RangeLoad = Message<"stamp.v1.RangeLoad"> & {
+  /**
+   * @generated from field: double reads_per_second = 1;
+   */
+  readsPerSecond: number;
+
+  /**
+   * @generated from field: double writes_per_second = 2;
+   */
+  writesPerSecond: number;
+
+  /**
+   * @generated from field: double throttled_per_second = 3;
+   */
+  throttledPerSecond: number;
+
+  /**
+   * @generated from field: double bytes_per_second = 4;
+   */
+  bytesPerSecond: number;
+
+  /**
+   * Mean, of requests that ended.
+   *
+   * @generated from field: double latency_ms = 5;
+   */
+  latencyMs: number;
+
+  /**
+   * Now.
+   *
+   * @generated from field: uint32 pending = 6;
+   */
+  pending: number;
+};
+
+/**
+ * Describes the message stamp.v1.RangeLoad.
+ * Use `create(RangeLoadSchema)` to create a new message.
+ */
+export const RangeLoadSchema: GenMessage<RangeLoad> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_server, 17);
 
 /**
  * @generated from message stamp.v1.ListPartitionsResponse
@@ -423,7 +483,7 @@ export type ListPartitionsResponse = Message<"stamp.v1.ListPartitionsResponse"> 
  * Use `create(ListPartitionsResponseSchema)` to create a new message.
  */
 export const ListPartitionsResponseSchema: GenMessage<ListPartitionsResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 17);
+  messageDesc(file_stamp_v1_partition_server, 18);
 
 /**
  * Serves range partitions.

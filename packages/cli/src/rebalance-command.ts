@@ -1,0 +1,50 @@
+/** `stamp rebalance plan`: what load balancing would do now, and why; what it did. */
+import { PartitionManager, type RebalancePlan, type RebalanceStep } from "@stamp/wire";
+import type { Command } from "commander";
+import { CommandError } from "./context.ts";
+import { bytesText, table } from "./print.ts";
+import { inspect, make, tell } from "./running.ts";
+
+const timeoutMs = 5_000;
+
+export function addRebalance(program: Command): void {
+  const rebalance = program.command("rebalance").description("load balancing of range partitions");
+  make(rebalance, "plan", "the load of every range, what would be done about it, and what was done; nothing is changed").action(
+    async (_options, command: Command) => {
+      const plan = await inspect(command, async (inspector, transport) => {
+        const client = transport.client(await inspector.leader("partition-manager"), PartitionManager);
+        const answer = await client.getRebalancePlan({}, { timeoutMs });
+        if (!answer.ok) throw new CommandError(answer.failure.message);
+        return answer.value;
+      });
+      tell(command, plan, planText);
+    },
+  );
+}
+
+function planText({ automatic, steps, done, ranges }: RebalancePlan): string {
+  const loads = table(
+    ["RANGE", "SERVER", "REQUESTS/S", "THROTTLED/S", "PENDING", "LATENCY", "ROWS"],
+    ranges.map((one) => [
+      one.rangeId,
+      one.server,
+      one.requestsPerSecond.toFixed(1),
+      one.throttledPerSecond.toFixed(1),
+      one.pending,
+      `${one.latencyMs.toFixed(1)} ms`,
+      bytesText(one.bytes),
+    ]),
+  );
+  const stepText = ({ kind, rangeId, to, why }: RebalanceStep): string => `${kind} ${rangeId}${to === "" ? "" : ` to ${to}`}: ${why}`;
+  const planned = steps.length === 0 ? ["nothing is to be done"] : steps.map(stepText);
+  const doneText = done.map(
+    (step) =>
+      `${(Number(step.msAgo) / 1_000).toFixed(0)} s ago: ${stepText(step)}${step.failure === "" ? "" : ` (not done: ${step.failure})`}`,
+  );
+  return [
+    loads,
+    `\n${automatic ? "Planned; a step is taken by itself every few seconds" : "Planned; nothing is done by itself (balance is off)"}`,
+    ...planned,
+    ...(done.length === 0 ? [] : ["\nDone", ...doneText]),
+  ].join("\n");
+}

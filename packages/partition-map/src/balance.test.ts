@@ -1,0 +1,153 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { type BalancePolicy, type BalanceState, balancePlan, type RangeFigures } from "./balance.ts";
+import { firstRangeOf, type Range } from "./range.ts";
+
+const policy: BalancePolicy = {
+  splitBytes: 1_000,
+  splitRequestsPerSecond: 500,
+  mergeBytes: 100,
+  mergeRequestsPerSecond: 10,
+  moveRatio: 1.5,
+  moveRequestsPerSecond: 100,
+  restMs: 60_000,
+  rangesMax: 100,
+};
+
+type Given = readonly [id: string, server: string, load: number, bytes?: number, ageMs?: number];
+
+/** Neighbours in one table, in this order. */
+function stateOf(servers: readonly string[], given: readonly Given[]): BalanceState {
+  const key = (i: number): Uint8Array => (i === 0 || i === given.length ? new Uint8Array(0) : Uint8Array.of(i));
+  const ranges = given.map(
+    ([rangeId, server], i): Range => ({
+      ...firstRangeOf("Blob"),
+      rangeId,
+      server,
+      low: key(i),
+      high: key(i + 1),
+      loaded: true,
+      hasStreams: true,
+    }),
+  );
+  const figures = given.map(
+    ([rangeId, , requestsPerSecond, bytes = 500, ageMs = 100_000]): RangeFigures => ({
+      rangeId,
+      requestsPerSecond,
+      throttledPerSecond: 0,
+      pending: 0,
+      latencyMs: 1,
+      bytes,
+      ageMs,
+    }),
+  );
+  return { ranges, servers, figures: new Map(figures.map((one) => [one.rangeId, one])) };
+}
+const text = (state: BalanceState): string[] =>
+  balancePlan(state, policy).map((step) => `${step.kind} ${step.rangeId}${step.kind === "move" ? ` to ${step.to}` : ""}`);
+
+test("balance: hot and large ranges are split, the worst first; young ones are left alone", () => {
+  assert.deepEqual(
+    text(
+      stateOf(
+        ["a"],
+        [
+          ["r1", "a", 600],
+          ["r2", "a", 10],
+          ["r3", "a", 0, 5_000],
+          ["r4", "a", 9_000, 0, 1_000],
+        ],
+      ),
+    ),
+    ["split r3", "split r1"],
+  );
+});
+
+test("balance: the range that evens two servers out best is moved, and none that would only turn the difference round", () => {
+  assert.deepEqual(
+    text(
+      stateOf(
+        ["a", "b"],
+        [
+          ["r1", "a", 300],
+          ["r2", "a", 160],
+          ["r3", "a", 20],
+          ["r4", "b", 40],
+        ],
+      ),
+    ),
+    ["move r2 to b"],
+  );
+  assert.deepEqual(
+    text(
+      stateOf(
+        ["a", "b"],
+        [
+          ["r1", "a", 400],
+          ["r4", "b", 10],
+        ],
+      ),
+    ),
+    [],
+  );
+  assert.deepEqual(
+    text(
+      stateOf(
+        ["a", "b"],
+        [
+          ["r1", "a", 60],
+          ["r2", "a", 60],
+          ["r4", "b", 50],
+        ],
+      ),
+    ),
+    [],
+    "not worth it",
+  );
+  assert.deepEqual(
+    text(
+      stateOf(
+        ["a"],
+        [
+          ["r1", "a", 400],
+          ["r2", "a", 400],
+        ],
+      ),
+    ),
+    [],
+    "nowhere to move",
+  );
+});
+
+test("balance: cold small neighbours are merged, each in one pair", () => {
+  const cold = ["r1", "r2", "r3", "r4"].map((id): Given => [id, "a", 1, 30]);
+  assert.deepEqual(text(stateOf(["a"], cold)), ["merge r1", "merge r3"]);
+  assert.deepEqual(
+    text(
+      stateOf(
+        ["a"],
+        [
+          ["r1", "a", 1, 30],
+          ["r2", "a", 1, 90],
+        ],
+      ),
+    ),
+    [],
+  );
+});
+
+test("balance: carried out again and again it comes to rest, with no server far above another", () => {
+  fc.assert(
+    fc.property(fc.array(fc.nat(450), { minLength: 2, maxLength: 12 }), (loads) => {
+      let given = loads.map((load, i): Given => [`r${i}`, "a", load]);
+      for (let step = 0; ; step++) {
+        const plan = balancePlan(stateOf(["a", "b", "c"], given), policy);
+        const move = plan.find((one) => one.kind === "move");
+        if (!move) break;
+        assert.ok(step < 50, "it does not come to rest");
+        given = given.map((one): Given => (one[0] === move.rangeId ? [one[0], move.to, one[2]] : one));
+      }
+    }),
+  );
+});

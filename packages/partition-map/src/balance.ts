@@ -1,0 +1,122 @@
+/**
+ * What to do about load and size: which range to split, which neighbours to merge, which range to move to another server. Pure: figures and
+ * policy in, a plan with its reasons out; who carries it out does one step at a time and asks again.
+ *
+ * A range that is hot or large is split first (a server can't give half a range away), then load is evened out by moving whole ranges, and
+ * what is cold and small is merged. Nothing is planned for a range younger than `restMs`: its figures say nothing yet.
+ */
+import { compareBytes } from "@stamp/base";
+import type { Range } from "./range.ts";
+
+/** Of one range, as its server reported last. */
+export interface RangeFigures {
+  readonly rangeId: string;
+  /** Reads and writes. */
+  readonly requestsPerSecond: number;
+  readonly throttledPerSecond: number;
+  /** Requests in its server now. */
+  readonly pending: number;
+  readonly latencyMs: number;
+  /** Of rows, without blob data. */
+  readonly bytes: number;
+  /** How long it has been as it is. */
+  readonly ageMs: number;
+}
+
+export interface BalancePolicy {
+  /** Rows of a range beyond which it is split. */
+  readonly splitBytes: number;
+  /** Requests a second beyond which a range is split. */
+  readonly splitRequestsPerSecond: number;
+  /** Rows of two neighbours together below which they may be merged. */
+  readonly mergeBytes: number;
+  readonly mergeRequestsPerSecond: number;
+  /** A server with more than so many times the load of the least loaded one gives a range away. */
+  readonly moveRatio: number;
+  /** Differences of load below it are not worth a move, in requests a second. */
+  readonly moveRequestsPerSecond: number;
+  readonly restMs: number;
+  readonly rangesMax: number;
+}
+
+export type BalanceStep =
+  | { readonly kind: "split"; readonly rangeId: string; readonly why: string }
+  /** With its neighbour above. */
+  | { readonly kind: "merge"; readonly rangeId: string; readonly why: string }
+  | { readonly kind: "move"; readonly rangeId: string; readonly to: string; readonly why: string };
+
+export interface BalanceState {
+  readonly ranges: readonly Range[];
+  readonly figures: ReadonlyMap<string, RangeFigures>;
+  /** Live servers. */
+  readonly servers: readonly string[];
+}
+
+/** Most urgent first. Each step is planned as if nothing else were done. */
+export function balancePlan(state: BalanceState, policy: BalancePolicy): BalanceStep[] {
+  const rested = state.ranges.filter((range) => {
+    const figures = state.figures.get(range.rangeId);
+    return figures !== undefined && figures.ageMs >= policy.restMs && range.loaded && range.reshape === undefined;
+  });
+  return [...splits(rested, state, policy), ...moves(rested, state, policy), ...merges(rested, state, policy)];
+}
+
+const figuresOf = (state: BalanceState, range: Range): RangeFigures => state.figures.get(range.rangeId) as RangeFigures;
+
+/** What a server has to do for a range: also what it refused. */
+const loadOf = ({ requestsPerSecond, throttledPerSecond }: RangeFigures): number => requestsPerSecond + throttledPerSecond;
+
+function splits(rested: readonly Range[], state: BalanceState, policy: BalancePolicy): BalanceStep[] {
+  if (state.ranges.length >= policy.rangesMax) return [];
+  const urgent: { readonly step: BalanceStep; readonly urgency: number }[] = [];
+  for (const range of rested) {
+    const figures = figuresOf(state, range);
+    const byLoad = loadOf(figures) / policy.splitRequestsPerSecond;
+    const bySize = figures.bytes / policy.splitBytes;
+    if (byLoad < 1 && bySize < 1) continue;
+    const why =
+      byLoad >= bySize ? `${Math.round(loadOf(figures))} requests a second` : `${Math.round(figures.bytes / 1_048_576)} MiB of rows`;
+    urgent.push({ step: { kind: "split", rangeId: range.rangeId, why }, urgency: Math.max(byLoad, bySize) });
+  }
+  return urgent.sort((a, b) => b.urgency - a.urgency).map(({ step }) => step);
+}
+
+/** One: the move that evens the most and the least loaded server out best. */
+function moves(rested: readonly Range[], state: BalanceState, policy: BalancePolicy): BalanceStep[] {
+  const loads = new Map(state.servers.map((server) => [server, 0]));
+  for (const range of state.ranges) {
+    const figures = state.figures.get(range.rangeId);
+    const held = loads.get(range.server);
+    if (figures && held !== undefined) loads.set(range.server, held + loadOf(figures));
+  }
+  const sorted = [...loads].sort((a, b) => a[1] - b[1] || (a[0] < b[0] ? -1 : 1));
+  const least = sorted[0];
+  const most = sorted.at(-1);
+  if (!least || !most || least[0] === most[0]) return [];
+  const difference = most[1] - least[1];
+  if (difference < policy.moveRequestsPerSecond || most[1] < least[1] * policy.moveRatio) return [];
+  // A range that carries more than the difference would only turn it round.
+  const candidates = rested.filter((range) => range.server === most[0] && loadOf(figuresOf(state, range)) < difference);
+  const distance = (range: Range): number => Math.abs(loadOf(figuresOf(state, range)) - difference / 2);
+  const best = candidates.sort((a, b) => distance(a) - distance(b) || (a.rangeId < b.rangeId ? -1 : 1))[0];
+  if (!best || loadOf(figuresOf(state, best)) < policy.moveRequestsPerSecond / 4) return [];
+  const why = `${most[0]} has ${Math.round(most[1])} requests a second, ${least[0]} ${Math.round(least[1])}`;
+  return [{ kind: "move", rangeId: best.rangeId, to: least[0], why }];
+}
+
+function merges(rested: readonly Range[], state: BalanceState, policy: BalancePolicy): BalanceStep[] {
+  const steps: BalanceStep[] = [];
+  const taken = new Set<string>();
+  for (const low of rested) {
+    const high = rested.find((range) => range.table === low.table && low.high.length > 0 && compareBytes(range.low, low.high) === 0);
+    if (!high || taken.has(low.rangeId)) continue;
+    const pair = [figuresOf(state, low), figuresOf(state, high)] as const;
+    const bytes = pair[0].bytes + pair[1].bytes;
+    const load = loadOf(pair[0]) + loadOf(pair[1]);
+    if (bytes > policy.mergeBytes || load > policy.mergeRequestsPerSecond) continue;
+    taken.add(high.rangeId);
+    const why = `${low.rangeId} and ${high.rangeId} have ${Math.round(bytes / 1024)} KiB and ${load.toFixed(1)} requests a second together`;
+    steps.push({ kind: "merge", rangeId: low.rangeId, why });
+  }
+  return steps;
+}

@@ -1,0 +1,75 @@
+/**
+ * Load balancing of one term: keeps what servers say of their ranges, and carries out one step of the plan (@stamp/partition-map
+ * balance.ts) at a time. What it does is in the log with its reason, and shown by `stamp rebalance plan`.
+ */
+import { type BalancePolicy, type BalanceStep, balancePlan, type RangeFigures } from "@stamp/partition-map";
+import type { World } from "@stamp/ports";
+import type { MapState } from "./map-state.ts";
+import type { Reshaper } from "./reshaper.ts";
+
+export interface Done {
+  readonly step: BalanceStep;
+  readonly failure: string;
+  readonly atMs: number;
+}
+
+const doneMax = 100;
+
+export class Balancer {
+  readonly #world: World;
+  readonly #map: MapState;
+  readonly #reshaper: Reshaper;
+  readonly #policy: BalancePolicy;
+  readonly #liveServers: () => readonly string[];
+  readonly #figures = new Map<string, RangeFigures>();
+  readonly done: Done[] = [];
+  /** By kind, and those that failed. */
+  readonly counts = { split: 0, merge: 0, move: 0, failed: 0 };
+
+  constructor(world: World, map: MapState, reshaper: Reshaper, policy: BalancePolicy, liveServers: () => readonly string[]) {
+    this.#world = world;
+    this.#map = map;
+    this.#reshaper = reshaper;
+    this.#policy = policy;
+    this.#liveServers = liveServers;
+  }
+
+  /** What a server said of a range that it serves under its present owner. */
+  told(figures: RangeFigures): void {
+    this.#figures.set(figures.rangeId, figures);
+  }
+
+  figuresOf(rangeId: string): RangeFigures | undefined {
+    return this.#figures.get(rangeId);
+  }
+
+  plan(): BalanceStep[] {
+    const { ranges } = this.#map.current;
+    const known = new Set(ranges.map(({ rangeId }) => rangeId));
+    for (const rangeId of this.#figures.keys()) if (!known.has(rangeId)) this.#figures.delete(rangeId);
+    return balancePlan({ ranges, figures: this.#figures, servers: this.#liveServers() }, this.#policy);
+  }
+
+  /** The most urgent step, if there is one. */
+  async step(): Promise<void> {
+    const step = this.plan()[0];
+    if (!step) return;
+    const { logger, clock } = this.#world;
+    logger.info(`rebalance: ${step.kind}`, { range: step.rangeId, why: step.why, ...(step.kind === "move" ? { to: step.to } : {}) });
+    const changed = await this.#carryOut(step);
+    if (changed.ok) this.counts[step.kind]++;
+    else {
+      this.counts.failed++;
+      logger.warn(`rebalance: no ${step.kind}`, { range: step.rangeId, ...changed.failure });
+      // Not at once again: another step may be possible meanwhile.
+      this.#figures.delete(step.rangeId);
+    }
+    this.done.unshift({ step, failure: changed.ok ? "" : changed.failure.message, atMs: clock.monotonicMs() });
+    this.done.splice(doneMax);
+  }
+
+  #carryOut(step: BalanceStep) {
+    if (step.kind === "split") return this.#reshaper.split(step.rangeId, undefined);
+    return step.kind === "merge" ? this.#reshaper.merge(step.rangeId) : this.#reshaper.move(step.rangeId, step.to);
+  }
+}
