@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { compareBytes, type Outcome, ok, type Rules, refused, unwrap } from "@stamp/base";
 import { type FrontEndConfig, FrontEndRole, frontEndConfigSchema } from "@stamp/front-end";
 import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
-import { type Decision, objectTables, type RowEntry, type VisitRow } from "@stamp/objects";
+import { type Decision, type ObjectTable, objectTables, type RowEntry, type VisitRow } from "@stamp/objects";
 import { firstRangeOf, type Range } from "@stamp/partition-map";
 import { PartitionServerRole, partitionServerConfigSchema } from "@stamp/partition-server";
 import { type Client, type HttpHandler, type HttpRequest, type Role, served, type World } from "@stamp/ports";
@@ -26,14 +26,18 @@ export interface ScriptedOptions {
   /** Sees every answer of the Blob service. */
   readonly onAnswer?: (request: HttpRequest, status: number) => void;
   readonly onQueueAnswer?: (request: HttpRequest, status: number) => void;
+  readonly onTableAnswer?: (request: HttpRequest, status: number) => void;
   /** Low keys of further ranges of the Blob table. */
   readonly splitAt?: readonly Uint8Array[];
+  /** And of the Entity table. */
+  readonly splitEntitiesAt?: readonly Uint8Array[];
 }
 
 export interface ScriptedStamp {
   readonly endpoint: string;
   /** Of the Queue service. */
   readonly queueEndpoint: string;
+  readonly tableEndpoint: string;
   readonly frontEnd: FrontEndRole;
   readonly world: World;
   readonly data: MemoryData;
@@ -135,7 +139,7 @@ export async function startScriptedStamp(options: ScriptedOptions = {}): Promise
 
   const data = new MemoryData();
   const rows = new Map<string, MemoryRows>();
-  const ranges = rangesOf(options.splitAt ?? []);
+  const ranges = rangesOf({ Blob: options.splitAt ?? [], Entity: options.splitEntitiesAt ?? [] });
   const serverConfig = partitionServerConfigSchema.parse({ name: "ps-1", listen: "ps-1", lockService });
   await start(
     new PartitionServerRole(worldOf("ps-1"), serverConfig, {
@@ -179,6 +183,7 @@ export async function startScriptedStamp(options: ScriptedOptions = {}): Promise
   };
   const http = await serve(frontEnd.blob, options.onAnswer);
   const queueHttp = await serve(frontEnd.queue, options.onQueueAnswer);
+  const tableHttp = await serve(frontEnd.table, options.onTableAnswer);
   for (let i = 0; !frontEnd.status.ready; i++) {
     if (i > 500) throw new Error(`not ready: ${frontEnd.status.waitingFor.join(", ")}`);
     await new Promise((resolve) => setTimeout(resolve, 10));
@@ -186,26 +191,29 @@ export async function startScriptedStamp(options: ScriptedOptions = {}): Promise
   return {
     endpoint: `http://${http.address}`,
     queueEndpoint: `http://${queueHttp.address}`,
+    tableEndpoint: `http://${tableHttp.address}`,
     frontEnd,
     world: frontEndWorld,
     data,
     stop: async () => {
       await http.close(100);
       await queueHttp.close(100);
+      await tableHttp.close(100);
       for (const role of roles) await role.stop();
       rmSync(folder, { recursive: true, force: true });
     },
   };
 }
 
-function rangesOf(splitAt: readonly Uint8Array[]): Range[] {
+function rangesOf(splits: Partial<Record<ObjectTable, readonly Uint8Array[]>>): Range[] {
   const ranges: Range[] = objectTables.map(firstRangeOf);
-  const at = ranges.findIndex((range) => range.table === "Blob");
-  let last = ranges[at] as Range;
-  for (const [index, key] of splitAt.entries()) {
-    ranges[ranges.indexOf(last)] = { ...last, high: key };
-    last = { ...last, rangeId: `blob-${index + 2}`, low: key };
-    ranges.push(last);
+  for (const first of [...ranges]) {
+    let last = first;
+    for (const [index, key] of (splits[first.table] ?? []).entries()) {
+      ranges[ranges.indexOf(last)] = { ...last, high: key };
+      last = { ...last, rangeId: `${first.rangeId}-${index + 2}`, low: key };
+      ranges.push(last);
+    }
   }
   return ranges;
 }

@@ -1,7 +1,7 @@
 /** What the conformance suite runs against: an endpoint, an account, and the real SDK on it. */
 import { createHmac, randomUUID } from "node:crypto";
 import { BlobServiceClient, type ContainerClient, type RestError, StorageSharedKeyCredential } from "@azure/storage-blob";
-import { fromBase64, signRequest } from "@stamp/azure-rest";
+import { fromBase64, type ServiceName, signRequest } from "@stamp/azure-rest";
 import type { TestIssuer } from "./issuer.ts";
 
 export interface ConformanceTarget {
@@ -17,6 +17,8 @@ export interface ConformanceTarget {
 
 export class Clients {
   readonly target: ConformanceTarget;
+  /** Whose way of signing `raw` uses. */
+  readonly signing: ServiceName = "blob";
   readonly service: BlobServiceClient;
 
   constructor(target: ConformanceTarget) {
@@ -53,7 +55,7 @@ export class Clients {
     const headers =
       options.sign === false
         ? given
-        : signRequest({ method, target, headers: given }, accountName, key, Date.now(), (k, m) =>
+        : signRequest({ service: this.signing, method, target, headers: given }, accountName, key, Date.now(), (k, m) =>
             createHmac("sha256", k).update(m).digest(),
           );
     if (options.stream) return fetch(`${endpoint}${target}`, { method, headers, body: options.stream, duplex: "half" } as RequestInit);

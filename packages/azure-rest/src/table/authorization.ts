@@ -1,5 +1,6 @@
 /** What each operation of the Table service asks of a SAS or a bearer ("Create an account SAS", "Create a service SAS"). */
 import type { OperationAuthorization, PermissionGroups, SignedResource } from "../auth/authorization.ts";
+import { type Query, queryValue } from "../target.ts";
 import type { TableOperationName } from "./operations.ts";
 import type { TableResource } from "./resource.ts";
 
@@ -37,6 +38,8 @@ export const tableAuthorization: Readonly<Record<TableOperationName, OperationAu
   EntityGroupTransaction: { resourceType: "o", accountSas: ["raud"], serviceSas: ["raud"], role: "contribute" },
 };
 
-export function signedTableResource(resource: TableResource): SignedResource {
-  return "table" in resource ? { kind: "table", table: resource.table } : { kind: "account" };
+/** A transaction names its table inside; a SAS says in `tn` which one it is for. */
+export function signedTableResource(resource: TableResource, query: Query): SignedResource {
+  const table = "table" in resource ? resource.table : resource.kind === "batch" ? queryValue(query, "tn") : undefined;
+  return table === undefined ? { kind: "account" } : { kind: "table", table };
 }

@@ -20,7 +20,7 @@ export function tableService(hostSuffixes: readonly string[]): RestService {
     hostSuffixes,
     resource(target) {
       const resource = parseTableResource(target.resource);
-      return resource.ok ? parsed(signedTableResource(resource.value)) : resource;
+      return resource.ok ? parsed(signedTableResource(resource.value, target.query)) : resource;
     },
     async storedPolicies(objects, account, resource, limits) {
       if (resource.kind !== "table") return parsed([]);

@@ -13,6 +13,7 @@ import {
   parseTableResource,
   parseTarget,
   parseTransaction,
+  queryValue,
   type RestError,
   recognizeTable,
   rejected,
@@ -106,7 +107,7 @@ function read(
   if (!operation.ok) return operation;
   if (!isChange(operation.value) || !("table" in resource))
     return rejected("InvalidInput", { Reason: `${operation.value} is not a change of an entity.` });
-  const permitted = checkPermission(exchange, operation.value);
+  const permitted = checkPermission(exchange, operation.value, resource.table);
   if (!permitted.ok) return permitted;
   const level = parseMetadataLevel(request.headers, target.query);
   if (!level.ok) return level;
@@ -131,7 +132,9 @@ function read(
 }
 
 /** The batch itself was let in; a SAS must be enough for each of its changes too. */
-function checkPermission(exchange: TableExchange, operation: ChangeName | "QueryEntities" | "GetEntity"): Parsed<void> {
+function checkPermission(exchange: TableExchange, operation: ChangeName | "QueryEntities" | "GetEntity", table: string): Parsed<void> {
+  const signedFor = exchange.access.by === "sas" ? queryValue(exchange.target.query, "tn") : undefined;
+  if (signedFor !== undefined && signedFor.toLowerCase() !== table.toLowerCase()) return rejected("AuthorizationFailure");
   const groups = tableAuthorization[operation].serviceSas;
   const enough = groups !== "never" && groups.every((group) => [...group].some((letter) => exchange.access.may(letter)));
   return enough ? parsed(undefined) : rejected("AuthorizationPermissionMismatch");
@@ -180,7 +183,7 @@ async function serveQuery(exchange: TableExchange, request: TransactionRequest, 
   if (!operation.ok) return operation;
   const name = operation.value;
   if (name !== "QueryEntities" && name !== "GetEntity") return rejected("InvalidInput", { Reason: `${name} can't be in a batch.` });
-  const permitted = checkPermission(exchange, name);
+  const permitted = checkPermission(exchange, name, "table" in resource ? resource.table : "");
   if (!permitted.ok) return permitted;
   const inner: TableExchange = {
     ...exchange,
