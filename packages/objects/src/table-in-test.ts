@@ -72,6 +72,10 @@ export class TestTable {
     return status ? `${result.value.code} ${status}` : result.value.code;
   }
 
+  row(key: Uint8Array): Uint8Array | undefined {
+    return this.rows.get(toHex(key))?.value;
+  }
+
   #read(read: Read): ReadAnswer {
     this.reads++;
     if (read.kind === "get") {

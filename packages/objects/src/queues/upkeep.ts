@@ -13,9 +13,11 @@ const afterAllMessages = Number.MAX_SAFE_INTEGER;
 /** Whether expired messages are left that it had no room for. */
 export function* sweepExpired(edit: QueueEdit, now = false): Plan<boolean> {
   const { sweptMs, sweptMessage, count } = edit.state;
-  if (count === 0 || edit.nowMs - sweptMs < (now ? 1 : sweepEveryMs)) return false;
-  const from = sweptMessage === afterAllMessages ? expiryFrom(edit.messages, edit.generation, sweptMs + 1) : undefined;
-  const low = from ?? expiryKey(edit.messages, edit.generation, sweptMs, sweptMessage + 1);
+  const stoppedMidway = sweptMessage !== afterAllMessages;
+  if (count === 0 || (!stoppedMidway && edit.nowMs - sweptMs < (now ? 1 : sweepEveryMs))) return false;
+  const low = stoppedMidway
+    ? expiryKey(edit.messages, edit.generation, sweptMs, sweptMessage + 1)
+    : expiryFrom(edit.messages, edit.generation, sweptMs + 1);
   const page = yield* scanRows(low, expiryFrom(edit.messages, edit.generation, edit.nowMs + 1), sweepLimits);
   for (const row of page.rows) edit.removeContent(...expiryOf(row.key));
   const last = page.stoppedAt ?? (page.more ? page.rows.at(-1)?.key : undefined);
