@@ -30,8 +30,9 @@ export class TestTable {
     this.#timers = new LeaseTimers(this.rules, this.monotonicMs);
   }
 
-  decide(operation: Operation): Decision {
-    const context: PlanContext = {
+  /** Of the next operation. */
+  context(): PlanContext {
+    return {
       rules: this.rules,
       wallMs: this.wallMs,
       sequence: ++this.sequence,
@@ -40,7 +41,10 @@ export class TestTable {
       policy: this.policy,
       leases: { nowMs: this.monotonicMs, endsMs: (lease: Lease) => this.#timers.endsMs(lease) },
     };
-    const plan = planOf(operation, context);
+  }
+
+  decide(operation: Operation): Decision {
+    const plan = planOf(operation, this.context());
     let step = plan.next();
     while (!step.done) step = plan.next(this.#read(step.value));
     const { timer } = step.value;
