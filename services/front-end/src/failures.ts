@@ -2,6 +2,9 @@
 import { type RestError, type RestErrorOptions, restError } from "@stamp/azure-rest";
 import type { Failure } from "@stamp/base";
 
+/** Of what did not happen and may go well soon. */
+const retryAfterSeconds = "1";
+
 export function restErrorOf(failure: Failure): RestError {
   const because = (text: string): RestErrorOptions => ({ message: `${text} (${failure.reason}: ${failure.message})` });
   if (failure.applied === "unknown") {
@@ -16,6 +19,6 @@ export function restErrorOf(failure: Failure): RestError {
     case "unimplemented":
       return restError("InternalError", {}, because("The server encountered an internal error. Please retry the request."));
     default:
-      return restError("ServerBusy", {}, because("The server is busy."));
+      return restError("ServerBusy", {}, { ...because("The server is busy."), headers: { "Retry-After": retryAfterSeconds } });
   }
 }

@@ -19,6 +19,12 @@ export const partitionServerConfigSchema = z.object({
   logBytesMax: bytes(128 * mebibyte).describe("Commit log of one range since its last checkpoint; beyond, a checkpoint is written"),
   rowCacheBytesMax: bytes(32 * mebibyte).describe("Blocks of checkpoints of one range in memory"),
   checkpointsMax: z.coerce.number().int().min(2).max(64).default(8).describe("Checkpoints that a read may meet before they are merged"),
+  overloadedAt: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .default(256)
+    .describe("Operations at work in this server beyond which the account or partition that asks most is answered 503 ServerBusy"),
   operationsMax: z.coerce.number().int().min(1).default(5_000).describe("Operations at work or waiting in this server; more are refused"),
 });
 

@@ -39,7 +39,12 @@ class Bench {
     this.world = sim.world("ps");
     this.holdings = new Holdings(this.world, this.streams.engines(this.world));
     const locate = async () => [];
-    this.executor = new Executor(this.world, this.holdings, { operationsMax, leaseHeld: () => this.leaseHeld, locate });
+    this.executor = new Executor(this.world, this.holdings, {
+      operationsMax,
+      overloadedAt: 1_000,
+      leaseHeld: () => this.leaseHeld,
+      locate,
+    });
     this.holdings.leaseTaken(7);
   }
 

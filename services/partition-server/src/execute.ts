@@ -5,7 +5,7 @@
  * looked at again after the answer was made (rule leaseRecheckedAfterAnswer). A write that was committed happened under the owner epoch,
  * whatever the lease says by now; it is answered as done.
  */
-import { compareBytes, emptyBytes, type Failed, FailureError, type Outcome, ok, refused } from "@stamp/base";
+import { compareBytes, emptyBytes, type Failed, FailureError, type Outcome, ok, Prng, refused } from "@stamp/base";
 import {
   type BlobPolicy,
   type Body,
@@ -30,6 +30,7 @@ import type { World } from "@stamp/ports";
 import type { ExtentLocation } from "@stamp/wire";
 import type { RangeEngine, RowView } from "./engine.ts";
 import type { Held, Holdings } from "./holdings.ts";
+import { type Shed, Throttle } from "./throttle.ts";
 
 type HeldEngine = Held & { readonly engine: RangeEngine };
 
@@ -45,8 +46,13 @@ const spilling: ReadonlySet<Operation["case"]> = new Set(["putBlob", "putBlock",
 /** Of one append to the blob data stream. */
 export const dataBytesMax: number = 4 * 1024 * 1024;
 
+/** Longer keys that begin alike are one to the throttle. */
+const keyBytesSeen = 256;
+
 export interface ExecutorOptions {
   readonly operationsMax: number;
+  /** Operations at work beyond which the heaviest account or PartitionName is shed. */
+  readonly overloadedAt: number;
   /** Whether this server's lease is held now. */
   readonly leaseHeld: () => boolean;
   readonly locate: (extentIds: readonly number[], timeoutMs: number) => Promise<ExtentLocation[]>;
@@ -56,12 +62,18 @@ export class Executor {
   readonly #world: World;
   readonly #holdings: Holdings;
   readonly #options: ExecutorOptions;
+  readonly #throttle: Throttle;
   #active = 0;
 
   constructor(world: World, holdings: Holdings, options: ExecutorOptions) {
     this.#world = world;
     this.#holdings = holdings;
     this.#options = options;
+    this.#throttle = new Throttle(new Prng(1), options);
+  }
+
+  get shed(): readonly Shed[] {
+    return this.#throttle.shed;
   }
 
   get active(): number {
@@ -119,6 +131,8 @@ export class Executor {
     const route = routeOf(this.#world.rules, operation);
     const misplaced = this.#misplaced(held, operation, route);
     if (misplaced) return misplaced;
+    const busy = this.#shed(held, route);
+    if (busy) return busy;
     const ended = held.load.begin(isRead(operation) ? "read" : "write", route.key, 0);
     const decided = await (isRead(operation) ? this.#read(held, asked) : this.#write(held, asked, deadlineMs)).finally(ended);
     if (!decided.ok) return tooLong(operation, decided);
@@ -127,6 +141,19 @@ export class Executor {
     if (!this.#mayAnswer(held)) return leaseLost();
     if (refusal) return refused("failedPrecondition", refusal.reason, refusal.message);
     return ok(result);
+  }
+
+  /** Who asks most is refused first when there is too much to do; accounts themselves are read whatever happens. */
+  #shed(held: HeldEngine, { table, key }: Route): Failed | undefined {
+    if (table === "Account") return undefined;
+    const account = accountPrefix(key);
+    if (this.#throttle.admit(this.#world.clock.monotonicMs(), this.#active, account, latin1(key))) return undefined;
+    held.load.throttled();
+    return refused(
+      "resourceExhausted",
+      "throttled",
+      "this server has more to do than it can, and most of it is of this account or partition",
+    );
   }
 
   /** The only look at the lease: after the answer was made, so that no pause in between can make it old. */
@@ -233,5 +260,10 @@ function tooLong(operation: Operation, failed: Failed): Outcome<OperationResult>
   if (operation.case === "table") return ok({ case: "error", value: { code: "ContentLengthExceeded", details } });
   return failed;
 }
+
+const latin1 = (bytes: Uint8Array): string => String.fromCharCode(...bytes.subarray(0, keyBytesSeen));
+
+/** Up to the end of the account's name: what all keys of an account begin with. */
+const accountPrefix = (key: Uint8Array): string => latin1(key.subarray(0, key.indexOf(0) + 1));
 
 const leaseLost = (): Failed => refused("unavailable", "leaseLost", "this server may no longer answer for the range");

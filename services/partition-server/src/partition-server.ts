@@ -33,6 +33,7 @@ export class PartitionServerRole implements Role {
     this.#holdings = new Holdings(world, engines);
     this.#executor = new Executor(world, this.#holdings, {
       operationsMax: config.operationsMax,
+      overloadedAt: config.overloadedAt,
       leaseHeld: () => this.#lease?.holds() ?? false,
       locate: (extentIds, timeoutMs) => engines.locate(extentIds, timeoutMs),
     });
@@ -52,6 +53,7 @@ export class PartitionServerRole implements Role {
       facts: {
         leaseEpoch: held ? (this.#lease?.epoch ?? 0) : 0,
         operations: this.#executor.active,
+        shed: this.#executor.shed.length,
         ranges: this.#holdings.all.map((one) => ({
           rangeId: one.range.rangeId,
           ownerEpoch: one.range.ownerEpoch,
