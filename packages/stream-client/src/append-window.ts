@@ -59,8 +59,8 @@ const slowPart = 1 / 2;
 const quickPart = 1 / 4;
 /** The window shrinks to this part of its largest size. */
 const allowedPartsMax = 16;
-/** So much of an extent is used when its successor is asked for. */
-const aheadPart = 1 / 2;
+/** So much of an extent is used when its successor is asked for: early, because it also saves time when the extent fails. */
+const aheadPart = 1 / 64;
 
 interface Entry<T> extends PendingAppend<T> {
   at: { readonly extentId: number; readonly offsetBytes: number } | undefined;
@@ -291,15 +291,15 @@ export class AppendWindow<T> {
       entry.at = { extentId: state.extentId, offsetBytes: this.#nextOffsetBytes };
       entry.sent = true;
       this.#nextOffsetBytes += entry.extentBytes;
-      if (this.#nextOffsetBytes >= limits.extentTargetBytes * aheadPart && this.#aheadOf !== state.extentId) {
-        this.#aheadOf = state.extentId;
-        effects.push({ kind: "ahead", extentId: state.extentId });
-      }
       this.#sentBytes += entry.extentBytes;
       this.#waitingBytes -= entry.extentBytes;
       this.#sent.push(entry);
       taken += 1;
       effects.push({ kind: "send", append: entry, extentId: state.extentId, offsetBytes: entry.at.offsetBytes });
+      if (this.#nextOffsetBytes >= limits.extentTargetBytes * aheadPart && this.#aheadOf !== state.extentId) {
+        this.#aheadOf = state.extentId;
+        effects.push({ kind: "ahead", extentId: state.extentId });
+      }
     }
     if (taken > 0) this.#waiting.splice(0, taken);
     return effects;

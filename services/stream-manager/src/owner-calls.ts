@@ -100,6 +100,8 @@ export class OwnerCalls {
       if (this.#term.ended.aborted) return notLeader();
       const succeeded = await this.#succeed(request);
       if (typeof succeeded === "number") return this.#answer(request, succeeded);
+      const told = succeeded.ok ? this.#asCommitted(request) : undefined;
+      if (told !== undefined) return ok(told);
       if (!succeeded.ok && succeeded.failure.reason !== "conflict") return succeeded;
     }
   }
@@ -255,6 +257,16 @@ export class OwnerCalls {
   async #segmentId(stream: string): Promise<Outcome<number | undefined>> {
     const tail = this.#term.state.stream(stream)?.tail.length ?? 0;
     return tail < segmentExtentsMax ? ok<number | undefined>(undefined) : this.#allocator.mintId();
+  }
+
+  /** What was just committed for this owner, when it may be told at once: it needs no second look at the store. */
+  #asCommitted({ name, ownerEpoch, extent }: SealAndAllocate): Succession | undefined {
+    const { state, world } = this.#term;
+    const successor = successorOf(state, name, extent);
+    if (!ownedStream(state, name, ownerEpoch, world.rules).ok || !successor.ok || successor.value.kind === "none") return undefined;
+    const sealed = extent === undefined ? undefined : state.extent(extent);
+    if (extent !== undefined && (sealed === undefined || !this.#completer.tellable(sealed))) return undefined;
+    return { sealedLengthBytes: sealed?.sealedLengthBytes ?? 0, successor: successor.value.id };
   }
 
   async #answer(request: SealAndAllocate, successor: ExtentId): Promise<Outcome<Succession>> {

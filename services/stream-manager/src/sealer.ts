@@ -1,5 +1,5 @@
 /**
- * Seals extents: records `sealing`, fences every replica, lets the SealMachine decide the length, records it, and only then has it told
+ * Seals extents: records `sealing` and meanwhile fences every replica, lets the SealMachine decide the length, records it, and only then has it told
  * to anyone. One seal of an extent at a time; later calls join it. It goes on until it is decided, whoever has given up waiting, and says
  * loudly when it can't be.
  */
@@ -64,6 +64,9 @@ export class Sealer {
     const extent = state.extent(id);
     if (extent === undefined) return refused("notFound", "unknownExtent", `extent ${id} is not known`);
     if (extent.phase === "sealed") return ok(present(extent.sealedLengthBytes, "length of a sealed extent"));
+    if (extent.phase !== "open" && extent.phase !== "sealing") {
+      return refused("failedPrecondition", "unknownExtent", `extent ${id} is ${extent.phase}`);
+    }
     const running = this.#jobs.get(id);
     if (running !== undefined) {
       running.machine.clientKnows(clientKnowsBytes);
@@ -108,12 +111,16 @@ export class Sealer {
 
   async #run(id: ExtentId, job: Job, replicas: readonly ReplicaRecord[]): Promise<Outcome<number>> {
     const { ledger, state, world } = this.#term;
-    const begun = await ledger.commit(() => planBeginSeal(state, id));
-    if (!begun.ok) return begun;
-    const before = state.extent(id);
-    if (before?.phase === "sealed") return ok(present(before.sealedLengthBytes, "length of a sealed extent"));
-
-    const decision = await this.#decide(id, job, replicas);
+    const beginning = ledger.commit(() => planBeginSeal(state, id));
+    // A fence only takes away, so it does not wait for the record (docs/decisions/0102).
+    const deciding = this.#decide(id, job, replicas);
+    const begun = await beginning;
+    if (!begun.ok || state.extent(id)?.phase === "sealed") {
+      job.decided = true;
+      job.changed.notify();
+      return begun.ok ? ok(present(state.extent(id)?.sealedLengthBytes, "length of a sealed extent")) : begun;
+    }
+    const decision = await deciding;
     if (decision === undefined) return refused("unavailable", "notLeader", "the term ended during the seal");
     for (const nodeId of job.machine.silent) this.#term.nodes.distrust(nodeId);
     if (decision.lossAccepted) {
@@ -148,7 +155,7 @@ export class Sealer {
     for (const replica of replicas) void this.#ask(id, job, replica, answered);
     let loudMs = startedMs + loudEveryMs;
     for (;;) {
-      if (ended.aborted) return undefined;
+      if (ended.aborted || job.decided) return undefined;
       const nowMs = clock.monotonicMs();
       const decision = job.machine.decide(nowMs - startedMs);
       if (decision.kind === "seal") {
