@@ -111,6 +111,13 @@ export class IoScheduler<T> {
     return this.advance(nowMs);
   }
 
+  /** Started, but nobody wants it any more: it was not done, and nothing is learned from it. */
+  abandoned(operation: IoOperation<T>, nowMs: number): IoEffect<T>[] {
+    assert(this.#inHand.delete(operation), "a disk operation ends once");
+    this.#unitsInHand = this.#inHand.size === 0 ? 0 : this.#unitsInHand - operation.units;
+    return this.advance(nowMs);
+  }
+
   /** Refuses what is too late and starts what may go. */
   advance(nowMs: number): IoEffect<T>[] {
     const effects: IoEffect<T>[] = [];

@@ -136,12 +136,19 @@ export class OwnedStream {
     return undefined;
   }
 
+  /** Why the next extent was not given, since it is waited for. */
+  #noExtent: Failure | undefined;
+
   #late(item: Item): void {
+    const why = this.#noExtent === undefined ? "" : `: there is no extent to write to: ${this.#noExtent.message}`;
     if (this.#window.withdraw(item)) {
-      item.resolve(refused("deadlineExceeded", "timeout", `an append to stream ${this.name} was not sent in time`));
+      const message = `an append to stream ${this.name} was not sent in time${why}`;
+      item.resolve(
+        this.#noExtent === undefined ? refused("deadlineExceeded", "timeout", message) : refused("unavailable", "noPlacement", message),
+      );
       this.#checkIdle();
     } else {
-      item.resolve(unknownOutcome("deadlineExceeded", "timeout", `an append to stream ${this.name} was not acknowledged in time`));
+      item.resolve(unknownOutcome("deadlineExceeded", "timeout", `an append to stream ${this.name} was not acknowledged in time${why}`));
     }
   }
 
@@ -247,6 +254,7 @@ export class OwnedStream {
       const outcome = await this.#sealAndAllocate(extentId, complete);
       if (this.#window.ended !== undefined) return;
       if (outcome.ok && outcome.value.extent !== undefined) {
+        this.#noExtent = undefined;
         this.#enter(extentId, fromWire(outcome.value.sealedLengthBytes), outcome.value.extent);
         this.#parts.onExtentChange?.({
           stream: this.name,
@@ -261,6 +269,7 @@ export class OwnedStream {
         this.#fence(outcome.failure);
         return;
       }
+      this.#noExtent = outcome.ok ? undefined : outcome.failure;
       const why = outcome.ok ? "no successor in the answer" : `${outcome.failure.reason}: ${outcome.failure.message}`;
       logger.warn("no next extent yet", { stream: this.name, extentId, why });
       await sleep(clock, jittered(random, backoffMs), this.#stop.signal);

@@ -84,10 +84,12 @@ export async function checkReplicas(node: Node, request: CheckReplicasRequest) {
     looked += 1;
     const extent = node.find(id);
     if (extent === undefined) continue;
+    const before = extent.replica.state;
     const problems = await checkOne(node, extent, request.deep);
     if (node.find(id) !== extent) continue;
-    const { checksum } = extent.replica;
-    replicas.push({ replica: replicaOnWire(node, extent), problems, ...(checksum === undefined ? {} : { checksum }) });
+    const { checksum, state } = extent.replica;
+    const foundNow = before !== "damaged" && state === "damaged";
+    replicas.push({ replica: replicaOnWire(node, extent), problems, foundNow, ...(checksum === undefined ? {} : { checksum }) });
   }
   return ok({ replicas, more: ids.length > looked, strayFiles }) satisfies Outcome<unknown>;
 }

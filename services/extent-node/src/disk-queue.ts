@@ -10,6 +10,8 @@ import type { Timer, World } from "@stamp/ports";
 export interface Io {
   readonly class: IoClass;
   readonly deadlineMs?: number;
+  /** Aborted: nobody wants it any more, and it is left out when its turn comes. */
+  readonly signal?: AbortSignal;
 }
 
 export const appendIo: Io = { class: "append" };
@@ -18,6 +20,7 @@ export const scrubIo: Io = { class: "scrub" };
 
 interface Item {
   readonly work: () => Promise<unknown>;
+  readonly signal: AbortSignal | undefined;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -28,6 +31,8 @@ export class DiskQueue {
   #timer: { readonly atMs: number; readonly timer: Timer } | undefined;
   /** Refused since the start, because they would have come too late or too many waited. */
   refused = 0;
+  /** Left out because their caller had gone when their turn came. */
+  cancelled = 0;
 
   constructor(world: World, limits?: IoLimits) {
     this.#world = world;
@@ -36,13 +41,13 @@ export class DiskQueue {
 
   get facts(): Readonly<Record<string, number>> {
     const { inHand, queued, expectedMs } = this.#scheduler;
-    return { inHand, queued, expectedMs: Math.round(expectedMs * 10) / 10, refused: this.refused };
+    return { inHand, queued, expectedMs: Math.round(expectedMs * 10) / 10, refused: this.refused, cancelled: this.cancelled };
   }
 
   /** Does `work` (one operation, of about `bytes`) when its turn comes. Throws FailureError when it would be too late. */
   run<T>(io: Io, bytes: number, work: () => Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const item: Item = { work, resolve: resolve as (value: unknown) => void, reject };
+      const item: Item = { work, signal: io.signal, resolve: resolve as (value: unknown) => void, reject };
       const request = { class: io.class, bytes, deadlineMs: io.deadlineMs ?? Number.POSITIVE_INFINITY, item };
       this.#take(this.#scheduler.submit(request, this.#world.clock.monotonicMs()));
     });
@@ -55,6 +60,12 @@ export class DiskQueue {
       if (effect.kind === "refuse") {
         this.refused += 1;
         item.reject(tooLate(effect.why));
+        continue;
+      }
+      if (item.signal?.aborted) {
+        this.cancelled += 1;
+        item.reject(notWanted());
+        this.#take(this.#scheduler.abandoned(operation, this.#world.clock.monotonicMs()));
         continue;
       }
       const done = (): void => this.#take(this.#scheduler.finished(operation, this.#world.clock.monotonicMs()));
@@ -86,6 +97,9 @@ export class DiskQueue {
     this.#timer = { atMs, timer };
   }
 }
+
+const notWanted = (): FailureError =>
+  new FailureError({ code: "cancelled", reason: "cancelled", message: "the caller went away", applied: "no" });
 
 function tooLate(why: "late" | "full"): FailureError {
   const message = why === "late" ? "the disk can't do it before the deadline" : "too much waits for the disk";

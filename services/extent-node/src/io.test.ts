@@ -51,6 +51,23 @@ test("reads: on a slow disk a read that would miss its deadline is refused at on
   }
 });
 
+test("reads: what its caller cancelled while it waited for a slow disk is never read", async () => {
+  const cluster = new Cluster(44, { config: { scrubBytesPerSecond: 0 } });
+  await cluster.run(async () => {
+    await cluster.allReady();
+    const { id, places } = await sealed(cluster, 4, 10_000);
+    cluster.sim.disk("en-2").slowFactor = 1_500;
+    const stop = new AbortController();
+    const request = { extentId: BigInt(id), offsetBytes: places[0] as bigint, lengthBytes: 10_000 };
+    const reads = Array.from({ length: 40 }, () => cluster.node("en-2").read(request, { timeoutMs: 20_000, signal: stop.signal }));
+    await cluster.sim.sleep(20);
+    stop.abort();
+    assert.ok((await Promise.all(reads)).every((each) => reasonOf(each) === "cancelled"));
+    await cluster.sim.until(() => Number((cluster.facts("en-2").disk as { queued: number }).queued) === 0, 20_000, "the queue is empty");
+    assert.ok(Number((cluster.facts("en-2").disk as { cancelled: number }).cancelled) >= 20);
+  });
+});
+
 test("disk: with a slow disk appends, reads, repair and scrub all come to their turn", async () => {
   const cluster = new Cluster(42, { config: { scrubBytesPerSecond: 1 << 30, scrubPauseMs: 500 } });
   await cluster.run(async () => {

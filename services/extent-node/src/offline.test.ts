@@ -93,6 +93,7 @@ test("fsck --rebuild: the table is made anew from files and journal, and the nod
     cluster.sim.partition(["en-2"], ["lock"]);
     for (let i = 0; i < 2; i++) {
       cluster.sim.restart("en-2");
+      await cluster.sim.until(async () => reasonOf(await cluster.fence("en-2", open.id, 11)) === "notReady", 30_000, "it waits");
       await cluster.sim.sleep(3_000);
       assert.equal(reasonOf(await cluster.fence("en-2", open.id, 11)), "notReady");
       cluster.sim.crash("en-2", { unsynced: "lost", stayDown: true });

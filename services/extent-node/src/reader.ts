@@ -79,7 +79,7 @@ function headerOf(node: Node, extent: LocalExtent, offsetBytes: number, bytes: U
   return parsed.kind === "frame" ? parsed.header : undefined;
 }
 
-const clientIo = (context: CallContext): Io => ({ class: "read", deadlineMs: context.deadlineMs });
+const clientIo = (context: CallContext): Io => ({ class: "read", deadlineMs: context.deadlineMs, signal: context.signal });
 
 export async function read(node: Node, request: ReadRequest, context: CallContext): Promise<Outcome<{ payload: Uint8Array }>> {
   const id = fromWire(request.extentId);
@@ -171,7 +171,11 @@ export async function readRaw(node: Node, request: ReadRequest, context: CallCon
   if (replica.state === "open") return refused("failedPrecondition", "badRequest", `extent ${id} is open: it is not copied`);
   const lengthBytes = Math.min(request.lengthBytes, readBytesMax, replica.durableBytes - offsetBytes);
   if (lengthBytes <= 0) return refused("outOfRange", "outOfRange", `extent ${id} ends here at ${replica.durableBytes}`);
-  const payload = await bytesOf(node, extent, offsetBytes, lengthBytes, { ...repairIo, deadlineMs: context.deadlineMs });
+  const payload = await bytesOf(node, extent, offsetBytes, lengthBytes, {
+    ...repairIo,
+    deadlineMs: context.deadlineMs,
+    signal: context.signal,
+  });
   return payload === undefined ? unreadable(node, extent, `bytes from ${offsetBytes}`) : ok({ payload });
 }
 

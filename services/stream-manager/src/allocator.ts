@@ -38,7 +38,7 @@ export class Allocator {
     const { config, nodes } = this.#term;
     if (this.#waitingForNodes === 0) return [];
     return [
-      `${this.#waitingForNodes} new extents wait for extent nodes: ${nodes.upCount} are up, at least ${config.minCopies} must take them`,
+      `${this.#waitingForNodes} new extents wait for extent nodes: ${nodes.upCount} are up, ${nodes.placeable().length} of them have room on their disks, at least ${config.minCopies} must take them`,
     ];
   }
 
@@ -107,7 +107,11 @@ export class Allocator {
         // Nodes that are known from before get the time to report before an extent is made with fewer copies.
         if (chosen.length >= copies || (chosen.length >= minCopies && !nodes.settling)) return ok(chosen);
         if (ended.aborted || !request.wanted()) {
-          return refused("unavailable", "noPlacement", `${candidates.length} extent nodes take new extents, ${minCopies} are needed`);
+          return refused(
+            "unavailable",
+            "noPlacement",
+            `${candidates.length} of ${nodes.upCount} extent nodes that are up have room on their disks for new extents, ${minCopies} are needed`,
+          );
         }
         if (!waiting) {
           waiting = true;

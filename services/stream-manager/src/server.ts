@@ -12,8 +12,8 @@ import { notLeader } from "./ledger.ts";
 
 const pageMax = 1_000;
 const locateMax = 10_000;
-/** Kept from a caller's deadline for the way back. */
-const answerMs = 10;
+/** Kept from a caller's deadline for the way back: a tenth of it, at most this. Too late, he would never hear why. */
+const answerMsMax = 100;
 
 export function streamManagerHandlers(clock: Clock, serving: () => Serving | undefined): Handlers<typeof StreamManager> {
   const led = async <T>(work: (leader: Serving) => Promise<Outcome<T>> | Outcome<T>): Promise<Outcome<T>> => {
@@ -22,7 +22,8 @@ export function streamManagerHandlers(clock: Clock, serving: () => Serving | und
   };
   /** The work goes on when its caller's time is over: what was begun is finished, and a repeated call joins it. */
   const inTime = async <T>(context: CallContext, leader: Serving, work: Promise<Outcome<T>>, what: string): Promise<Outcome<T>> => {
-    const leftMs = Math.max(1, context.deadlineMs - clock.monotonicMs() - answerMs);
+    const untilDeadlineMs = context.deadlineMs - clock.monotonicMs();
+    const leftMs = Math.max(1, untilDeadlineMs - Math.min(answerMsMax, untilDeadlineMs / 10));
     const outcome = await within(clock, leftMs, work);
     if (outcome !== undefined) return outcome;
     const waits = [...leader.sealer.waits(), ...leader.allocator.waits()].join("; ");

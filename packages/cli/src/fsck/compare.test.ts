@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { compare, type ManagerExtent, type NodeReplica, type NodeView } from "./compare.ts";
 
 const extent: ManagerExtent = { id: 7, phase: "sealed", sealedLengthBytes: 100, checksum: 5, nodes: ["a", "b", "c"], stream: "/s" };
-const whole: NodeReplica = { id: 7, state: "sealed", sealedLengthBytes: 100, checksum: 5, problems: [] };
+const whole: NodeReplica = { id: 7, state: "sealed", sealedLengthBytes: 100, checksum: 5, problems: [], foundNow: false };
 const view = (node: string, ...replicas: NodeReplica[]): NodeView => ({
   node,
   unreached: undefined,
@@ -67,7 +67,9 @@ test("fsck: from the nodes to the stream manager: unknown, left over, stray file
   assert.ok(!found([extent], nothing).some((each) => each.startsWith("lostExtent")));
 });
 
-test("fsck: what a node found on its own disk is told", () => {
+test("fsck: what a node found on its own disk is told, also when the replica was replaced before fsck was done", () => {
+  const hurt: NodeReplica = { ...whole, state: "damaged", problems: ["its file is gone"], foundNow: true };
+  assert.deepEqual(found([extent], [view("a", whole), view("b", whole), view("c", whole), view("d", hurt)]), ["damagedReplica d 7"]);
   assert.deepEqual(
     found(
       [extent],

@@ -17,6 +17,8 @@ export interface NodeReplica {
   readonly checksum: number | undefined;
   /** Found on the node itself: files, checksums. */
   readonly problems: readonly string[];
+  /** This very check found that it is damaged. */
+  readonly foundNow: boolean;
 }
 
 export interface NodeView {
@@ -117,6 +119,10 @@ function ofReplica(node: string, replica: NodeReplica, extent: ManagerExtent | u
   if (extent === undefined) {
     const cure = "kept until a person decides: `stamp extent quarantine`";
     return [{ kind: "unknownExtent", node, extent: replica.id, what: "the stream manager does not know this extent", cure }];
+  }
+  if (replica.foundNow && !extent.nodes.includes(node)) {
+    const cure = "it was copied anew meanwhile; what is left of it is deleted after the grace period";
+    return [{ kind: "damagedReplica", node, extent: replica.id, what: replica.problems.join("; "), cure }];
   }
   if (extent.phase !== "dropped" && !extent.nodes.includes(node)) {
     const what = "the stream manager has other replicas of it instead";

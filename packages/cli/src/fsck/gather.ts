@@ -63,12 +63,12 @@ async function askNode(transport: Transport, node: string, address: string, deep
     const page = await client.checkReplicas({ afterExtentId: after, limit: deep ? 20 : 500, deep }, { timeoutMs: pageTimeoutMs });
     if (!page.ok) return { node, unreached: page.failure.message, replicas, strayFiles };
     strayFiles.push(...page.value.strayFiles);
-    for (const { replica, checksum, problems } of page.value.replicas) {
+    for (const { replica, checksum, problems, foundNow } of page.value.replicas) {
       if (replica === undefined) continue;
       const id = Number(replica.extentId);
       after = replica.extentId;
       const state = states[replica.state] ?? "damaged";
-      replicas.set(id, { id, state, sealedLengthBytes: optional(replica.sealedLengthBytes), checksum, problems });
+      replicas.set(id, { id, state, sealedLengthBytes: optional(replica.sealedLengthBytes), checksum, problems, foundNow });
     }
     if (!page.value.more) return { node, unreached: undefined, replicas, strayFiles };
     if (page.value.replicas.length === 0) return { node, unreached: "it gave an empty page", replicas, strayFiles };
@@ -108,7 +108,7 @@ export async function gatherStopped(config: ClusterConfig, deep: boolean, tell: 
     const checked = await checkDisk(partsOf(stopped), deep);
     const replicas = new Map<number, NodeReplica>();
     for (const { extentId: id, state, sealedLengthBytes, checksum, damage } of checked.replicas) {
-      replicas.set(id, { id, state, sealedLengthBytes, checksum, problems: damage === "" ? [] : [damage] });
+      replicas.set(id, { id, state, sealedLengthBytes, checksum, problems: damage === "" ? [] : [damage], foundNow: false });
     }
     for (const { extentId, ...problem } of checked.problems) {
       problems.push({ ...problem, node: stopped.name, ...(extentId === undefined ? {} : { extent: extentId }) });

@@ -1,0 +1,73 @@
+/** Full disks as an owner sees them: one node full is nobody's trouble, all full is a refusal with the reason, and reads go on. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { unwrap } from "@stamp/base";
+import { nodeNames, Stamp } from "./harness.test.ts";
+import type { OwnedStream, Place } from "./index.ts";
+
+const mebibyte = 1 << 20;
+const content = (i: number): Uint8Array => new Uint8Array(200_000).fill(i + 1);
+
+function leaveFree(stamp: Stamp, node: string, freeBytes: number): void {
+  const disk = stamp.sim.disk(node);
+  disk.options = { ...disk.options, totalBytes: disk.usedBytes() + freeBytes };
+}
+
+interface Written {
+  readonly places: Place[];
+  readonly refused: string | undefined;
+}
+
+async function write(stream: OwnedStream, count: number, from = 0, timeoutMs = 10_000): Promise<Written> {
+  const places: Place[] = [];
+  for (let i = 0; i < count; i++) {
+    const outcome = await stream.append([content(from + i)], { timeoutMs });
+    if (!outcome.ok) return { places, refused: `${outcome.failure.reason}: ${outcome.failure.message}` };
+    places.push(outcome.value[0] as Place);
+  }
+  return { places, refused: undefined };
+}
+
+test("disk full: with one node of four full an owner goes on writing on the others", async () => {
+  const stamp = new Stamp(41, { journalSegmentBytes: 4 * mebibyte });
+  await stamp.sim.run(async () => {
+    const stream = await stamp.open("/a", 1);
+    const first = await write(stream, 3);
+    await stamp.sim.sleep(2_000);
+    leaveFree(stamp, first.places.length > 0 ? "en1" : "", 100 * mebibyte);
+    await stamp.sim.sleep(2_000);
+    const written = await write(stream, 40, 3);
+    assert.equal(written.refused, undefined);
+    const reader = stamp.client("reader").reader;
+    for (const [i, place] of [...first.places, ...written.places].entries()) {
+      assert.deepEqual(unwrap(await reader.read(place, { timeoutMs: 5_000 })), content(i));
+    }
+  });
+});
+
+test("disk full: with all nodes full writes are refused with the reason, reads go on, and when there is room again so do writes", async () => {
+  const stamp = new Stamp(42, { journalSegmentBytes: 4 * mebibyte });
+  await stamp.sim.run(async () => {
+    const stream = await stamp.open("/a", 1);
+    const first = await write(stream, 10);
+    assert.equal(first.refused, undefined);
+    await stamp.sim.sleep(2_000);
+    // Below the reserve of every node.
+    for (const node of nodeNames) leaveFree(stamp, node, 100 * mebibyte);
+    await stamp.sim.sleep(2_000);
+    const full = await write(stream, 5, 10, 15_000);
+    assert.equal(full.places.length, 0);
+    assert.match(full.refused ?? "", /4 are up, 0 of them have room on their disks/);
+    const reader = stamp.client("reader").reader;
+    for (const [i, place] of first.places.entries()) {
+      assert.deepEqual(unwrap(await reader.read(place, { timeoutMs: 5_000 })), content(i));
+    }
+    for (const node of nodeNames) stamp.sim.disk(node).options = { ...stamp.sim.disk(node).options, totalBytes: 2 ** 34 };
+    await stamp.sim.sleep(3_000);
+    const again = await write(stamp.sim.isUp("sm1") ? await stamp.open("/a", 2) : stream, 5, 20);
+    assert.equal(again.refused, undefined);
+    for (const [i, place] of again.places.entries()) {
+      assert.deepEqual(unwrap(await reader.read(place, { timeoutMs: 5_000 })), content(20 + i));
+    }
+  });
+});

@@ -1,0 +1,92 @@
+/** One read from several replicas: who is asked, when, and what becomes of those that lose. On virtual time. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Outcome, ok, refused } from "@stamp/base";
+import { sleep } from "@stamp/ports";
+import { Simulation } from "@stamp/simulator";
+import { NodeHistories, raceReplicas } from "./replica-race.ts";
+
+interface Asked {
+  readonly address: string;
+  readonly atMs: number;
+  cancelledAtMs: number | undefined;
+}
+
+/** Each replica answers after so many milliseconds; undefined: never; negative: refuses after as many. */
+async function race(answers: Readonly<Record<string, number | undefined>>, histories = new NodeHistories(), timeoutMs = 5_000) {
+  const sim = new Simulation({ seed: 1 });
+  const asked: Asked[] = [];
+  return sim.run(async () => {
+    const { clock } = sim.world("client");
+    const beganMs = clock.monotonicMs();
+    const attempt = async (address: string, _timeoutMs: number, signal: AbortSignal): Promise<Outcome<string>> => {
+      const entry: Asked = { address, atMs: Math.round(clock.monotonicMs() - beganMs), cancelledAtMs: undefined };
+      asked.push(entry);
+      const takesMs = answers[address];
+      if ((await sleep(clock, Math.abs(takesMs ?? timeoutMs), signal)) === "aborted") {
+        entry.cancelledAtMs = Math.round(clock.monotonicMs() - beganMs);
+        return refused("cancelled", "cancelled", "cancelled");
+      }
+      if (takesMs === undefined) return refused("deadlineExceeded", "timeout", "no answer");
+      return takesMs < 0 ? refused("resourceExhausted", "overloaded", "too late") : ok(address);
+    };
+    const result = await raceReplicas(clock, histories, Object.keys(answers), beganMs + timeoutMs, undefined, attempt);
+    const tookMs = Math.round(clock.monotonicMs() - beganMs);
+    await sim.sleep(1);
+    return { result, asked, tookMs };
+  });
+}
+
+test("replica race: one that answers in its usual time is asked alone", async () => {
+  const { result, asked } = await race({ a: 20, b: 1, c: 1 });
+  assert.deepEqual(result, { answer: "a" });
+  assert.deepEqual(
+    asked.map((each) => each.address),
+    ["a"],
+  );
+});
+
+test("replica race: a slow one is hedged by a second, the first answer counts, the loser is cancelled at that moment", async () => {
+  const { result, asked, tookMs } = await race({ a: 2_000, b: 30, c: 1 });
+  assert.deepEqual(result, { answer: "b" });
+  assert.deepEqual(
+    asked.map(({ address, atMs }) => [address, atMs]),
+    [
+      ["a", 0],
+      ["b", 50],
+    ],
+  );
+  assert.equal(tookMs, 80);
+  assert.equal(asked[0]?.cancelledAtMs, 80);
+  // The first may win after all: then the second is cancelled.
+  const other = await race({ a: 60, b: 500, c: 1 });
+  assert.deepEqual(other.result, { answer: "a" });
+  assert.equal(other.asked[1]?.cancelledAtMs, 60);
+});
+
+test("replica race: a refusal is not waited out: the next is asked at once", async () => {
+  const { result, asked, tookMs } = await race({ a: -2, b: -3, c: 4 });
+  assert.deepEqual(result, { answer: "c" });
+  assert.deepEqual(
+    asked.map((each) => each.atMs),
+    [0, 2, 5],
+  );
+  assert.equal(tookMs, 9);
+});
+
+test("replica race: the hedge comes after the p95 of this node's answers, within its bounds", async () => {
+  const histories = new NodeHistories();
+  for (let i = 0; i < 64; i++) histories.succeeded("a", 10);
+  const { asked } = await race({ a: 1_000, b: 1, c: 1 }, histories);
+  assert.equal(asked[1]?.atMs, 15);
+  const slow = new NodeHistories();
+  for (let i = 0; i < 64; i++) slow.succeeded("a", 10_000);
+  assert.equal(slow.hedgeMs("a"), 250);
+});
+
+test("replica race: when nobody answers it ends with every failure, by the deadline", async () => {
+  const { result, asked, tookMs } = await race({ a: undefined, b: undefined, c: undefined }, new NodeHistories(), 900);
+  assert.ok("failures" in result && result.failures.length === 3);
+  assert.equal(asked.length, 3);
+  assert.ok(tookMs <= 900 + 250 + 50, `${tookMs}`);
+});
