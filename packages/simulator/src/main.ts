@@ -13,7 +13,7 @@ import type { FailpointHits, SeedJob, SeedReport, WorkloadName } from "./cli/rep
 import { addCounts, addHits, showCounts, takeMost, workloadNames } from "./cli/report.ts";
 import { runSeed } from "./cli/run-seed.ts";
 
-const usage = `pnpm sim [--seeds 200] [--from 1] [--workload blobs|streams|restarts] [--rules-off a,b] [--mutations] [--only rule] [--budget 200]
+const usage = `pnpm sim [--seeds 200] [--from 1] [--workload blobs|streams|restarts|tables] [--rules-off a,b] [--mutations] [--only rule] [--budget 200]
          [--workers N] [--verbose] [--replay SEED] [--focus NAME] [--failpoints]`;
 
 const { values } = parseArgs({

@@ -2,7 +2,7 @@
 import { rulesWithout } from "@stamp/base";
 import type { SimulationOptions } from "../simulation.ts";
 import { BrokenPromise, Simulation } from "../simulation.ts";
-import { blobWorkload } from "../workloads/blobs.ts";
+import { blobWorkload, tableWorkload } from "../workloads/blobs.ts";
 import type { Focus } from "../workloads/faults.ts";
 import { restartWorkload } from "../workloads/restarts.ts";
 import { streamWorkload } from "../workloads/streams.ts";
@@ -19,7 +19,12 @@ export interface Tally {
 
 export type Workload = (sim: Simulation, tally: Tally, focus?: Focus) => Promise<void>;
 
-const workloads: Readonly<Record<WorkloadName, Workload>> = { blobs: blobWorkload, streams: streamWorkload, restarts: restartWorkload };
+const workloads: Readonly<Record<WorkloadName, Workload>> = {
+  blobs: blobWorkload,
+  streams: streamWorkload,
+  restarts: restartWorkload,
+  tables: tableWorkload,
+};
 const tailLines = 60;
 
 export async function runSeed(job: SeedJob, options: Partial<SimulationOptions> = {}): Promise<SeedReport> {

@@ -17,6 +17,7 @@ import { simulatedCluster } from "./cluster.ts";
 import type { Focus } from "./faults.ts";
 import { Faults } from "./faults.ts";
 import { HttpBlobClient } from "./http-blob-client.ts";
+import { TransactionClient } from "./transaction-client.ts";
 
 const clientCount = 4;
 const operationsPerClient = 50;
@@ -26,7 +27,34 @@ const readyWithinMs = 60_000;
 /** After the last fault everything is served again within this. */
 const healedWithinMs = 60_000;
 
-export async function blobWorkload(sim: Simulation, tally: Tally, focus?: Focus): Promise<void> {
+export function blobWorkload(sim: Simulation, tally: Tally, focus?: Focus): Promise<void> {
+  return objectWorkload(sim, tally, focus, blobDoor);
+}
+
+/** The same with tables and transactions: what is put is put by a transaction of several entities. */
+export function tableWorkload(sim: Simulation, tally: Tally, focus?: Focus): Promise<void> {
+  return objectWorkload(
+    sim,
+    tally,
+    focus,
+    (...[simulation, cluster, name]) => new TransactionClient(simulation, simulation.world(name), name, cluster),
+  );
+}
+
+type DoorOf = (sim: Simulation, cluster: WholeCluster, name: string, index: number) => BlobDoor;
+
+/** Every second client speaks HTTP, the others gRPC. */
+const blobDoor: DoorOf = (sim, cluster, name, index) => {
+  const world = sim.world(name);
+  if (index % 2 === 0) return new HttpBlobClient(sim, world, name, cluster);
+  const expiresMs = world.clock.wallMs() + 24 * 3600_000;
+  const token = makeToken({ account: cluster.account, expiresMs }, cluster.accountKey, (key, message) =>
+    world.digest.hmacSha256(key, message),
+  );
+  return new BlobClient(world, cluster.frontEnd, cluster.account, token);
+};
+
+async function objectWorkload(sim: Simulation, tally: Tally, focus: Focus | undefined, doorOf: DoorOf): Promise<void> {
   const cluster = simulatedCluster(sim);
   await sim.until(() => cluster.ready(), readyWithinMs, "the cluster is ready");
   const names = new Map([
@@ -37,10 +65,10 @@ export async function blobWorkload(sim: Simulation, tally: Tally, focus?: Focus)
   const clients = Array.from({ length: clientCount }, (_, i) => `client-${i + 1}`);
   const faults = new Faults(sim, { targets: cluster.processes, clients: [], pace: 5, focus, withinMs: workMs });
   tally.faults = faults.counts;
-  const first = run.client(cluster, "client-1", sim.prng.below(2));
+  const first = doorOf(sim, cluster, "client-1", sim.prng.below(2));
   for (const container of names.keys()) await run.createContainer(first, container);
   faults.start();
-  await Promise.all(clients.map((name, i) => run.work(run.client(cluster, name, i), sim.prng.fork())));
+  await Promise.all(clients.map((name, i) => run.work(doorOf(sim, cluster, name, i), sim.prng.fork())));
   await faults.heal();
   await run.readBack(first);
   const wrong = run.history.check();
@@ -62,17 +90,6 @@ class Run {
     this.#tally = tally;
     this.#names = names;
     this.history = new BlobHistory(names);
-  }
-
-  /** Every second client speaks HTTP, the others gRPC. */
-  client(cluster: WholeCluster, name: string, index: number): BlobDoor {
-    const world = this.#sim.world(name);
-    if (index % 2 === 0) return new HttpBlobClient(this.#sim, world, name, cluster);
-    const expiresMs = world.clock.wallMs() + 24 * 3600_000;
-    const token = makeToken({ account: cluster.account, expiresMs }, cluster.accountKey, (key, message) =>
-      world.digest.hmacSha256(key, message),
-    );
-    return new BlobClient(world, cluster.frontEnd, cluster.account, token);
   }
 
   async work(client: BlobDoor, prng: Prng): Promise<void> {
