@@ -12,6 +12,7 @@ blobConformance("embedded stamp", async () => {
     accountName,
     accountKey,
     issuer,
+    setBlobSettings: (settings) => stamp.setBlobSettings(settings),
     stop: () => stamp.stop().finally(() => issuer.remove()),
   };
 });

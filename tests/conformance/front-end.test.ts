@@ -17,7 +17,8 @@ after(async () => {
 async function start(options: ScriptedOptions = {}): Promise<{ stamp: ScriptedStamp; clients: Clients }> {
   const stamp = await startScriptedStamp(options);
   running.push(stamp);
-  return { stamp, clients: new Clients({ endpoint: stamp.endpoint, accountName, accountKey, stop: async () => {} }) };
+  const target = { endpoint: stamp.endpoint, accountName, accountKey, stop: async () => {} };
+  return { stamp, clients: new Clients(target) };
 }
 
 const hmac = (key: Uint8Array, message: Uint8Array): Uint8Array => createHmac("sha256", key).update(message).digest();

@@ -9,13 +9,20 @@ import { blockSuite } from "./blocks.ts";
 import { conditionSuite } from "./conditions.ts";
 import { containerSuite } from "./containers.ts";
 import { errorSuite } from "./errors.ts";
+import { immutabilitySuite } from "./immutability.ts";
+import { leaseSuite } from "./leases.ts";
 import { listSuite } from "./lists.ts";
 import { pageSuite } from "./pages.ts";
 import { rangeSuite } from "./ranges.ts";
 import { refusedSuite } from "./refused.ts";
 import { sasSuite } from "./sas.ts";
 import { serviceSuite } from "./service.ts";
+import { snapshotSuite } from "./snapshots.ts";
+import { softDeleteSuite } from "./soft-delete.ts";
+import { tagSuite } from "./tags.ts";
 import { Clients, type ConformanceTarget } from "./target.ts";
+import { tierSuite } from "./tiers.ts";
+import { versionSuite } from "./versions.ts";
 
 export type { ConformanceTarget };
 
@@ -35,6 +42,13 @@ const parts = {
   "sas.ts": sasSuite,
   "service.ts": serviceSuite,
   "bearer.ts": bearerSuite,
+  "leases.ts": leaseSuite,
+  "snapshots.ts": snapshotSuite,
+  "tags.ts": tagSuite,
+  "tiers.ts": tierSuite,
+  "immutability.ts": immutabilitySuite,
+  "soft-delete.ts": softDeleteSuite,
+  "versions.ts": versionSuite,
 } as const;
 
 /** `open` starts what is tested, once; its `stop` ends it. `record` is told which part runs. */

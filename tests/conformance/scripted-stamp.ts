@@ -6,6 +6,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { defaultServiceProperties, encodeServiceProperties, type ServiceProperties } from "@stamp/azure-rest";
 import { compareBytes, type Outcome, ok, type Rules, refused, unwrap } from "@stamp/base";
 import { type FrontEndConfig, FrontEndRole, frontEndConfigSchema } from "@stamp/front-end";
 import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
@@ -15,6 +16,7 @@ import { PartitionServerRole, partitionServerConfigSchema } from "@stamp/partiti
 import { type Client, type HttpHandler, type HttpRequest, type Role, served, type World } from "@stamp/ports";
 import { type HttpListener, InProcessNetwork, nodeWorld, oidcIssuer, serveHttp } from "@stamp/ports-node";
 import { ExtentNode, fromWire, LockService, PartitionManager, PartitionServer, toWire } from "@stamp/wire";
+import type { BlobSettings } from "./target.ts";
 
 export const accountName = "devstoreaccount1";
 export const accountKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
@@ -41,6 +43,7 @@ export interface ScriptedStamp {
   readonly frontEnd: FrontEndRole;
   readonly world: World;
   readonly data: MemoryData;
+  setBlobSettings(settings: BlobSettings): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -194,6 +197,19 @@ export async function startScriptedStamp(options: ScriptedOptions = {}): Promise
     tableEndpoint: `http://${tableHttp.address}`,
     frontEnd,
     world: frontEndWorld,
+    setBlobSettings: async ({ versioning, containerDeleteRetentionDays: days }) => {
+      const properties: ServiceProperties = {
+        ...defaultServiceProperties,
+        versioning,
+        containerDeleteRetention: days === 0 ? { enabled: false } : { enabled: true, days },
+      };
+      const value = { account: accountName, serviceProperties: { blob: encodeServiceProperties(properties) } };
+      const range = map.find((each) => each.table === "Account");
+      const operation = { kind: { case: "changeAccount" as const, value } };
+      const asked = { rangeId: range?.rangeId ?? "", rangeVersion: 1n, operation };
+      unwrap(await tester.transport.client("ps-1", PartitionServer).execute(asked, { timeoutMs: 5000 }));
+      frontEnd.forgetAccount(accountName);
+    },
     data,
     stop: async () => {
       await http.close(100);

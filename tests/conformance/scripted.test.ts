@@ -24,7 +24,14 @@ blobConformance(
   async () => {
     const issuer = await testIssuer();
     const stamp = await startScriptedStamp({ onAnswer, frontEnd: issuer.settings });
-    return { endpoint: stamp.endpoint, accountName, accountKey, issuer, stop: () => stamp.stop().finally(() => issuer.remove()) };
+    return {
+      endpoint: stamp.endpoint,
+      accountName,
+      accountKey,
+      issuer,
+      setBlobSettings: stamp.setBlobSettings,
+      stop: () => stamp.stop().finally(() => issuer.remove()),
+    };
   },
   record,
 );

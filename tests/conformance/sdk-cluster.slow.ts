@@ -1,18 +1,32 @@
 /** The conformance suite of the Blob service, with the real SDK, against a cluster of real processes. */
-import { startOwn } from "@stamp/cli";
+import { unwrap } from "@stamp/base";
+import { ownTransport, startOwn } from "@stamp/cli";
+import { Accounts } from "@stamp/wire";
 import { blobConformance } from "./index.ts";
 import { testIssuer } from "./issuer.ts";
+
+/** For so long a front-end may hold an account as it was. */
+const accountCacheMs = 5_500;
 
 blobConformance("a cluster of processes", async () => {
   const issuer = await testIssuer();
   const { oidcRoles, ...settings } = issuer.settings;
   const target = await startOwn({ roles: { "front-end": { ...settings, oidcRoles: JSON.stringify(oidcRoles) } } }, false);
   const part = (name: string): string => new RegExp(`(?:^|;)${name}=([^;]+)`).exec(target.connectionString)?.[1] ?? "";
+  const transport = ownTransport();
   return {
+    setBlobSettings: async (changes) => {
+      const leader = transport.client(await target.inspector.leader("partition-manager"), Accounts);
+      unwrap(await leader.setBlobSettings({ account: part("AccountName"), ...changes }, { timeoutMs: 10_000 }));
+      await new Promise((resolve) => setTimeout(resolve, accountCacheMs));
+    },
     endpoint: new URL(part("BlobEndpoint")).origin,
     accountName: part("AccountName"),
     accountKey: part("AccountKey"),
     issuer,
-    stop: () => target.close().finally(() => issuer.remove()),
+    stop: async () => {
+      await transport.close();
+      await target.close().finally(() => issuer.remove());
+    },
   };
 });

@@ -4,6 +4,11 @@ import { BlobServiceClient, type ContainerClient, type RestError, StorageSharedK
 import { fromBase64, type ServiceName, signRequest } from "@stamp/azure-rest";
 import type { TestIssuer } from "./issuer.ts";
 
+export interface BlobSettings {
+  readonly versioning: boolean;
+  readonly containerDeleteRetentionDays: number;
+}
+
 export interface ConformanceTarget {
   /** Without the account: http://127.0.0.1:10000 */
   readonly endpoint: string;
@@ -12,6 +17,8 @@ export interface ConformanceTarget {
   readonly accountKey: string;
   /** Whose bearer tokens it takes. */
   readonly issuer?: TestIssuer;
+  /** What the operator of the account switches on. */
+  readonly setBlobSettings?: (settings: BlobSettings) => Promise<void>;
   stop(): Promise<void>;
 }
 

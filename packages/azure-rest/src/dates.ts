@@ -114,3 +114,15 @@ export function isCivilDate(text: string): boolean {
   const back = civilTime(daysOf(year, month, day) * dayMs);
   return back.day === day && back.month === month && back.year === year;
 }
+
+/** "2026-11-21T20:33:32.1234560Z" of microseconds since 1970: names snapshots and versions. */
+export const formatIsoMicros = (micros: number): string =>
+  `${formatIso(Math.floor(micros / 1000)).slice(0, 23)}${String(micros % 1000).padStart(3, "0")}0Z`;
+
+/** Of a time with up to seven digits behind the second, the last of which we never use; undefined for what is no time. */
+export function parseIsoMicros(text: string): number | undefined {
+  const match = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(?:\.(\d{1,7}))?Z$/.exec(text);
+  const seconds = match ? parseIso(`${match[1]}Z`) : undefined;
+  if (!match || seconds === undefined) return undefined;
+  return seconds * 1000 + Math.floor(Number((match[2] ?? "0").padEnd(7, "0")) / 10);
+}

@@ -157,6 +157,11 @@ export const errorTable = {
   SnapshotOperationRateExceeded: [409, "The rate of snapshot operations against this blob has been exceeded."],
   SnapshotsPresent: [409, "This operation is not permitted while the blob has snapshots."],
   SourceConditionNotMet: [412, "The source condition specified using HTTP conditional header(s) is not met."],
+  TagsTooLarge: [400, "The tags specified exceed the maximum permissible limit."],
+  OperationNotAllowedOnRootBlob: [
+    403,
+    "The operation is not allowed on the root blob: the current version is deleted without its version ID.",
+  ],
   SystemInUse: [409, "This blob is in use by the system."],
   TargetConditionNotMet: [412, "The target condition specified using HTTP conditional header(s) is not met."],
   UnauthorizedBlobOverwrite: [403, "This request is not authorized to perform blob overwrites."],

@@ -142,8 +142,17 @@ test("whatever names and metadata are, a list and an error are well-formed XML",
         committedBlockCount: 0,
         sealed: false,
         sequenceNumber: 0,
+        snapshotStamp: 1,
+        versionStamp: 0,
+        isCurrentVersion: false,
+        lease: { state: "available", status: "unlocked", duration: "" },
+        tags: { k: value },
+        tagCount: 1,
+        accessTier: "Hot",
+        accessTierInferred: true,
+        legalHold: false,
       };
-      const echo = { serviceEndpoint: value, prefix: name, includeMetadata: true, version: "2026-10-06" };
+      const echo = { serviceEndpoint: value, prefix: name, include: new Set(["metadata", "tags", "legalhold"]), version: "2026-10-06" };
       const xml = listBlobsXml(
         echo,
         "c",

@@ -57,9 +57,19 @@ export interface ConditionHeaders {
   readonly ifModifiedSinceMs?: number;
   readonly ifUnmodifiedSinceMs?: number;
   readonly leaseId?: string;
+  /** An expression over tags. */
+  readonly ifTags?: string;
 }
 
-const guid = /^(\{[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})$/i;
+const guid =
+  /^(\{[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\}|\([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\)|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})$/i;
+
+/** Of any form that .NET takes; in lower case, with hyphens. Undefined for what is none. */
+export function canonicalGuid(text: string): string | undefined {
+  if (!guid.test(text)) return undefined;
+  const hex = text.replace(/[{}()-]/g, "").toLowerCase();
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+}
 
 export function parseConditions(headers: HttpHeaders): Parsed<ConditionHeaders> {
   const conditions: { -readonly [K in keyof ConditionHeaders]: ConditionHeaders[K] } = {};
@@ -79,9 +89,12 @@ export function parseConditions(headers: HttpHeaders): Parsed<ConditionHeaders> 
   }
   const leaseId = headers["x-ms-lease-id"];
   if (leaseId !== undefined) {
-    if (!guid.test(leaseId)) return badHeader("x-ms-lease-id", leaseId);
-    conditions.leaseId = leaseId.toLowerCase();
+    const canonical = canonicalGuid(leaseId);
+    if (canonical === undefined) return badHeader("x-ms-lease-id", leaseId);
+    conditions.leaseId = canonical;
   }
+  const ifTags = headers["x-ms-if-tags"];
+  if (ifTags !== undefined) conditions.ifTags = ifTags;
   return parsed(conditions);
 }
 

@@ -1,7 +1,7 @@
 /** Response headers of blobs and containers, under the names that the service uses. */
 import { toBase64 } from "./base64.ts";
-import { contentTypeOf, type ListedBlobProperties, type ListedContainer } from "./blob/lists-xml.ts";
-import { formatRfc1123 } from "./dates.ts";
+import { contentTypeOf, type LeaseShown, type ListedBlobProperties, type ListedContainer } from "./blob/lists-xml.ts";
+import { formatIsoMicros, formatRfc1123 } from "./dates.ts";
 import { etagHeader } from "./version.ts";
 
 export type ResponseHeaders = Record<string, string>;
@@ -17,17 +17,48 @@ export function metadataHeaders(metadata: Readonly<Record<string, string>>): Res
   return headers;
 }
 
-const notLeased = { "x-ms-lease-status": "unlocked", "x-ms-lease-state": "available" } as const;
+/** What answers a write. */
+export const writtenHeaders = (version: string, blob: ListedBlobProperties): ResponseHeaders => ({
+  ...etagAndTime(version, blob),
+  ...(blob.versionStamp > 0 ? { "x-ms-version-id": formatIsoMicros(blob.versionStamp) } : {}),
+});
+
+const leaseHeaders = ({ status, state, duration }: LeaseShown): ResponseHeaders => ({
+  "x-ms-lease-status": status,
+  "x-ms-lease-state": state,
+  ...(duration === "" ? {} : { "x-ms-lease-duration": duration }),
+});
 
 export function containerHeaders(version: string, container: ListedContainer): ResponseHeaders {
   return {
     ...etagAndTime(version, container),
     ...metadataHeaders(container.metadata),
-    ...notLeased,
+    ...leaseHeaders(container.lease),
     ...(container.publicAccess === "" ? {} : { "x-ms-blob-public-access": container.publicAccess }),
     "x-ms-has-immutability-policy": "false",
     "x-ms-has-legal-hold": "false",
   };
+}
+
+/** What a blob, a snapshot or a version is besides its content. */
+function stateHeaders(blob: ListedBlobProperties): ResponseHeaders {
+  const isBase = blob.snapshotStamp === 0 && (blob.versionStamp === 0 || blob.isCurrentVersion);
+  const result: ResponseHeaders = isBase ? leaseHeaders(blob.lease) : {};
+  if (blob.versionStamp > 0) result["x-ms-version-id"] = formatIsoMicros(blob.versionStamp);
+  if (blob.isCurrentVersion) result["x-ms-is-current-version"] = "true";
+  if (blob.tagCount > 0) result["x-ms-tag-count"] = String(blob.tagCount);
+  if (blob.blobType === "BlockBlob") {
+    result["x-ms-access-tier"] = blob.accessTier;
+    if (blob.accessTierInferred) result["x-ms-access-tier-inferred"] = "true";
+    if (blob.accessTierChangedMs !== undefined) result["x-ms-access-tier-change-time"] = formatRfc1123(blob.accessTierChangedMs);
+  }
+  if (blob.expiresMs !== undefined) result["x-ms-expiry-time"] = formatRfc1123(blob.expiresMs);
+  if (blob.immutableUntilMs !== undefined) {
+    result["x-ms-immutability-policy-until-date"] = formatRfc1123(blob.immutableUntilMs);
+    result["x-ms-immutability-policy-mode"] = (blob.immutabilityMode ?? "").toLowerCase();
+  }
+  if (blob.legalHold) result["x-ms-legal-hold"] = "true";
+  return result;
 }
 
 /** Of Get Blob and Get Blob Properties, without those of the range. Content-MD5 is the whole blob's. */
@@ -36,7 +67,7 @@ export function blobHeaders(version: string, blob: ListedBlobProperties): Respon
   const result: ResponseHeaders = {
     ...etagAndTime(version, blob),
     ...metadataHeaders(blob.metadata),
-    ...notLeased,
+    ...stateHeaders(blob),
     "Content-Type": contentTypeOf(headers),
     "Accept-Ranges": "bytes",
     "x-ms-creation-time": formatRfc1123(blob.createdMs),

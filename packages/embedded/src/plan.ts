@@ -30,6 +30,7 @@ export interface PlanOptions {
 
 const mebibyte = 1024 * 1024;
 const lockService = "lock-service-1";
+export const partitionManager = "partition-manager-1";
 
 /** In order of cold start; the front-end is the last. */
 export function plan(options: PlanOptions): PlannedRole[] {
@@ -51,8 +52,8 @@ export function plan(options: PlanOptions): PlannedRole[] {
       make: (world) => new StreamManagerRole(world, streamManagerSchema.parse(of("stream-manager-1"))),
     },
     {
-      name: "partition-manager-1",
-      make: (world) => new PartitionManagerRole(world, partitionManagerConfigSchema.parse(of("partition-manager-1"))),
+      name: partitionManager,
+      make: (world) => new PartitionManagerRole(world, partitionManagerConfigSchema.parse(of(partitionManager))),
     },
     ...numbered("partition-server", options.partitionServers).map((name) => ({
       name,

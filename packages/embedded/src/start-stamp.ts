@@ -5,11 +5,12 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { FailureError } from "@stamp/base";
+import { FailureError, unwrap } from "@stamp/base";
 import { type FrontEndRole, isLoopback } from "@stamp/front-end";
 import { type Logger, type Role, silentLogger, sleep, type World } from "@stamp/ports";
 import { type HttpListener, InProcessNetwork, nodeWorld, serveHttp } from "@stamp/ports-node";
-import { type OidcSettings, plan } from "./plan.ts";
+import { Accounts } from "@stamp/wire";
+import { type OidcSettings, partitionManager, plan } from "./plan.ts";
 
 export interface StartOptions {
   /** Everything that is kept. Without it a temporary folder that `stop` removes. A folder of an earlier start has its data. */
@@ -32,6 +33,8 @@ export interface Stamp {
   /** For `BlobServiceClient.fromConnectionString`, `QueueServiceClient.fromConnectionString`, `TableClient.fromConnectionString`. */
   readonly connectionString: string;
   readonly dataDir: string;
+  /** What the REST API leaves to the operator: versioning of blobs, and for how many days deleted containers are kept (0: not). */
+  setBlobSettings(settings: { readonly versioning?: boolean; readonly containerDeleteRetentionDays?: number }): Promise<void>;
   /** Ends every role cleanly. Idempotent. */
   stop(): Promise<void>;
 }
@@ -94,6 +97,7 @@ export async function startStamp(options: StartOptions = {}): Promise<Stamp> {
       });
       started.push({ name, role: make(world), world });
     }
+    const frontEnd = started.at(-1)?.role as FrontEndRole;
     const timeoutMs = options.readyTimeoutMs ?? 20_000;
     // The lock service first: whoever asks it before it serves asks again only later.
     const [lockService, ...others] = started;
@@ -101,7 +105,6 @@ export async function startStamp(options: StartOptions = {}): Promise<Stamp> {
     await ready(started.slice(0, 1), timeoutMs);
     await Promise.all(others.map(({ role }) => role.start()));
     await ready(started, timeoutMs);
-    const frontEnd = started.at(-1)?.role as FrontEndRole;
     for (const service of services) doors.set(service, await serveHttp(frontEnd[service], { listen: listen(service), logger }));
   } catch (error) {
     await stop();
@@ -109,6 +112,11 @@ export async function startStamp(options: StartOptions = {}): Promise<Stamp> {
   } finally {
     clearInterval(alive);
   }
+  const setBlobSettings: Stamp["setBlobSettings"] = async (settings) => {
+    const client = network.transport("operator").client(partitionManager, Accounts);
+    unwrap(await client.setBlobSettings({ account, ...settings }, { timeoutMs: 10_000 }));
+    (started.at(-1)?.role as FrontEndRole | undefined)?.forgetAccount(account);
+  };
   const endpoint = (service: ServiceName): string => `http://${doors.get(service)?.address}/${account}`;
   const endpoints = { blob: endpoint("blob"), queue: endpoint("queue"), table: endpoint("table") };
   return {
@@ -117,6 +125,7 @@ export async function startStamp(options: StartOptions = {}): Promise<Stamp> {
       `DefaultEndpointsProtocol=http;AccountName=${account};AccountKey=${accountKey};` +
       `BlobEndpoint=${endpoints.blob};QueueEndpoint=${endpoints.queue};TableEndpoint=${endpoints.table};`,
     dataDir,
+    setBlobSettings,
     stop,
   };
 }

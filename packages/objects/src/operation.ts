@@ -387,7 +387,9 @@ export interface Blob {
   readonly versionStamp: number;
   readonly isCurrentVersion: boolean;
   readonly lease: LeaseView;
+  /** Not in lists that don't ask for them. */
   readonly tags: Metadata;
+  readonly tagCount: number;
   readonly accessTier: string;
   readonly accessTierInferred: boolean;
   readonly accessTierChangedMs?: number | undefined;

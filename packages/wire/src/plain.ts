@@ -67,6 +67,8 @@ function converterOf(field: DescField): Convert | undefined {
       return (value) => message(field.message, value as object);
     case "list":
       return field.listKind === "message" ? (values) => (values as object[]).map((value) => message(field.message, value)) : undefined;
+    case "map":
+      return (value) => ({ ...(value as object) });
     default:
       return undefined;
   }

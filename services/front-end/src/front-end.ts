@@ -146,6 +146,11 @@ export class FrontEndRole implements Role {
     await this.#identity?.close();
   }
 
+  /** The account's row is read anew by the next request. */
+  forgetAccount(account: string): void {
+    this.#accounts.forget(account);
+  }
+
   get status(): RoleStatus {
     const waitingFor = this.#waitingFor();
     const ready = waitingFor.length === 0 && !this.#stopping;

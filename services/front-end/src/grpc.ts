@@ -4,10 +4,12 @@
  */
 import { checkBlobName, checkContainerName, claimsOfToken, type Parsed, parsed, type RestError, verifyToken } from "@stamp/azure-rest";
 import { type Failed, type FailureCode, FailureError, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
+import type { BlobPolicy } from "@stamp/objects";
 import type { CallContext, Handlers, World } from "@stamp/ports";
 import type { FrontEnd, GetBlobRequest, PutBlobRequest } from "@stamp/wire";
 import { fromWire } from "@stamp/wire";
 import type { Accounts } from "./accounts.ts";
+import { blobPolicyOf } from "./blob-policy.ts";
 import { endOf, type LocatedBlob, type Objects } from "./objects.ts";
 import type { CallLimits } from "./router.ts";
 
@@ -44,8 +46,8 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
   ): ((request: R, context: CallContext) => Promise<Outcome<T>>) => {
     return async (request, context) => {
       const limits: CallLimits = { deadlineMs: context.deadlineMs, signal: context.signal };
-      const who = await checkToken(parts, request.account, context, limits);
-      return who.ok ? outcomeOf(await work(request, limits)) : who;
+      const policy = await checkToken(parts, request.account, context, limits);
+      return policy.ok ? outcomeOf(await work(request, { ...limits, policy: policy.value })) : policy;
     };
   };
   const done = <T>(result: Parsed<T>): Parsed<Record<string, never>> => (result.ok ? parsed({}) : result);
@@ -90,8 +92,8 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
     if (first.done) return refused("invalidArgument", "badRequest", "no message: the first one names the blob");
     const head: PutBlobRequest = first.value;
     const limits: CallLimits = { deadlineMs: context.deadlineMs, signal: context.signal };
-    const who = await checkToken(parts, head.account, context, limits);
-    if (!who.ok) return who;
+    const policy = await checkToken(parts, head.account, context, limits);
+    if (!policy.ok) return policy;
     const blobName = checkBlobName(head.blob);
     if (!blobName.ok) return failedBy(blobName.error);
     const name = await locate(objects, head, limits);
@@ -110,7 +112,7 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
     const headers = { ...given, contentMd5: md5 ?? new Uint8Array(0) };
     const value = { name: name.value, metadata: head.metadata, headers, body: { inline, places: [...places] } };
     const kind = { case: "putBlob", value: head.conditions ? { ...value, conditions: head.conditions } : value } as const;
-    return outcomeOf(await objects.execute(kind, "blob", { deadlineMs: context.deadlineMs, signal: context.signal }));
+    return outcomeOf(await objects.execute(kind, "blob", { ...limits, policy: policy.value }));
   }
 
   async function* getBlob(_: GrpcDoorParts, request: GetBlobRequest, context: CallContext) {
@@ -128,12 +130,13 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
     for await (const payload of download.value) yield { payload };
   }
 
+  /** Who may, and under which policy of the account. */
   async function checkToken(
     { accounts }: GrpcDoorParts,
     account: string,
     context: CallContext,
     limits: CallLimits,
-  ): Promise<Outcome<void>> {
+  ): Promise<Outcome<BlobPolicy>> {
     const match = /^bearer\s+(\S+)$/i.exec((context.metadata.authorization ?? "").trim());
     const token = match?.[1];
     const claims = token === undefined ? undefined : claimsOfToken(token);
@@ -143,13 +146,15 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
     const found = await accounts.find(account, limits);
     if (!found) return refused("deadlineExceeded", "timeout", "the account was not read in time");
     if (!found.ok) return found;
-    const keys = found.value.kind === "known" ? found.value.keys : [];
+    const known = found.value;
+    const keys = known.kind === "known" ? known.keys : [];
     const { hmacSha256, equal } = world.digest;
     const check = verifyToken(token, keys, world.clock.wallMs(), {
       hmacSha256: (key, message) => hmacSha256.call(world.digest, key, message),
       equal: (a, b) => equal.call(world.digest, a, b),
     });
-    return check.kind === "valid" ? ok() : refused("unauthenticated", "unauthorized", `the token is ${check.kind}`);
+    if (check.kind !== "valid" || known.kind !== "known") return refused("unauthenticated", "unauthorized", `the token is ${check.kind}`);
+    return ok(blobPolicyOf(known.serviceProperties.blob));
   }
 }
 

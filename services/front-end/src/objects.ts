@@ -65,6 +65,29 @@ export function conditionsToWire(conditions: ConditionHeaders, access?: { may(pe
   };
 }
 
+export interface ListContainersQuestion {
+  readonly account: string;
+  readonly prefix: string;
+  readonly marker: string;
+  readonly markerStamp?: bigint;
+  readonly maxResults: number;
+  readonly includeDeleted?: boolean;
+}
+
+export interface FindBlobsQuestion {
+  readonly where: string;
+  /** The only one to look in. */
+  readonly container: string | undefined;
+  readonly marker: string;
+  readonly maxResults: number;
+}
+
+export interface FoundBlob {
+  readonly name: string;
+  readonly container: string;
+  readonly tags: Readonly<Record<string, string>>;
+}
+
 export interface ListBlobsQuestion {
   readonly prefix: string;
   readonly delimiter: string;
@@ -72,7 +95,17 @@ export interface ListBlobsQuestion {
   readonly maxResults: number;
   readonly includeMetadata: boolean;
   readonly includeUncommitted: boolean;
+  readonly markerStamp?: bigint;
+  readonly includeSnapshots?: boolean;
+  readonly includeVersions?: boolean;
+  readonly includeDeleted?: boolean;
+  readonly includeDeletedWithVersions?: boolean;
+  readonly includeTags?: boolean;
+  readonly onlyDeleted?: boolean;
 }
+
+/** A search in an account looks into so many containers at most in one go. */
+const containersPerSearchMax = 100;
 
 const blobItself: Pick<LocatedBlob, "snapshotStamp" | "versionStamp"> = { snapshotStamp: 0n, versionStamp: 0n };
 
@@ -115,20 +148,22 @@ export class Objects {
   }
 
   async listContainers(
-    question: { readonly account: string; readonly prefix: string; readonly marker: string; readonly maxResults: number },
+    question: ListContainersQuestion,
     limits: CallLimits,
-  ): Promise<Parsed<{ containers: Container[]; nextMarker: string }>> {
+  ): Promise<Parsed<{ containers: Container[]; nextMarker: string; nextMarkerStamp: bigint }>> {
     const containers: Container[] = [];
+    let nextMarkerStamp = 0n;
     const kind = (maxResults: number): OperationKind => ({ case: "listContainers", value: { ...question, maxResults } });
     const nextMarker = await overRanges(this.parts.router, kind, question.maxResults, limits, {
       read: (outcome) => answered(outcome, "containers"),
       take: (page) => {
         containers.push(...page.containers);
+        nextMarkerStamp = page.nextMarkerStamp;
         return page.containers.length;
       },
       first: (page) => page.containers[0]?.name,
     });
-    return nextMarker.ok ? parsed({ containers, nextMarker: nextMarker.value }) : nextMarker;
+    return nextMarker.ok ? parsed({ containers, nextMarker: nextMarker.value, nextMarkerStamp }) : nextMarker;
   }
 
   async listBlobs(
@@ -136,8 +171,9 @@ export class Objects {
     container: Container,
     question: ListBlobsQuestion,
     limits: CallLimits,
-  ): Promise<Parsed<{ entries: ListedBlob[]; nextMarker: string }>> {
+  ): Promise<Parsed<{ entries: ListedBlob[]; nextMarker: string; nextMarkerStamp: bigint }>> {
     const entries: ListedBlob[] = [];
+    let nextMarkerStamp = 0n;
     const value = { account, container: container.name, containerIncarnation: container.incarnation, ...question };
     const kind = (maxResults: number): OperationKind => ({ case: "listBlobs", value: { ...value, maxResults } });
     // A common prefix may lie in two ranges; it is listed once.
@@ -150,6 +186,7 @@ export class Objects {
       take: (page) => {
         const fresh = page.entries.filter((entry, index) => index > 0 || isNew(entry));
         entries.push(...fresh);
+        nextMarkerStamp = page.nextMarkerStamp;
         return fresh.length;
       },
       first: (page) => {
@@ -157,7 +194,58 @@ export class Objects {
         return entry?.case === "blob" ? entry.value.name : entry?.value;
       },
     });
-    return nextMarker.ok ? parsed({ entries, nextMarker: nextMarker.value }) : nextMarker;
+    return nextMarker.ok ? parsed({ entries, nextMarker: nextMarker.value, nextMarkerStamp }) : nextMarker;
+  }
+
+  /** Those whose tags fulfil the expression. A page may hold fewer than fit and not be the last: each reads a bounded number of blobs. */
+  async findBlobs(
+    account: string,
+    container: Container,
+    { where, marker, maxResults }: Omit<FindBlobsQuestion, "container">,
+    limits: CallLimits,
+  ): Promise<Parsed<{ found: FoundBlob[]; nextMarker: string }>> {
+    const found: FoundBlob[] = [];
+    const { name, incarnation } = container;
+    const value = { account, container: name, containerIncarnation: incarnation, where, marker };
+    const kind = (left: number): OperationKind => ({ case: "findBlobs", value: { ...value, maxResults: left } });
+    const nextMarker = await overRanges(this.parts.router, kind, maxResults, limits, {
+      read: (outcome) => answered(outcome, "blobs"),
+      take: (page) => {
+        for (const { kind: entry } of page.entries) {
+          if (entry.case === "blob") found.push({ name: entry.value.name, container: name, tags: entry.value.tags });
+        }
+        return page.entries.length;
+      },
+      first: (page) => (page.entries[0]?.kind.case === "blob" ? page.entries[0].kind.value.name : undefined),
+    });
+    return nextMarker.ok ? parsed({ found, nextMarker: nextMarker.value }) : nextMarker;
+  }
+
+  /** Container after container. A marker is a container's name, and behind a slash where to go on in it. */
+  async findBlobsInAccount(
+    account: string,
+    question: FindBlobsQuestion,
+    limits: () => CallLimits,
+  ): Promise<Parsed<{ found: FoundBlob[]; nextMarker: string }>> {
+    const found: FoundBlob[] = [];
+    const slash = question.marker.indexOf("/");
+    let from = slash < 0 ? question.marker : question.marker.slice(0, slash);
+    let marker = slash < 0 ? "" : question.marker.slice(slash + 1);
+    for (let looked = 0; looked < containersPerSearchMax && found.length < question.maxResults; looked++) {
+      const next = await this.listContainers({ account, prefix: question.container ?? "", marker: from, maxResults: 1 }, limits());
+      if (!next.ok) return next;
+      const container = next.value.containers[0];
+      if (!container || (question.container ?? container.name) !== container.name) return parsed({ found, nextMarker: "" });
+      const here = { ...question, maxResults: question.maxResults - found.length, marker: container.name === from ? marker : "" };
+      const page = await this.findBlobs(account, container, here, limits());
+      if (!page.ok) return page;
+      found.push(...page.value.found);
+      if (page.value.nextMarker !== "") return parsed({ found, nextMarker: `${container.name}/${page.value.nextMarker}` });
+      // The first name behind this one.
+      from = `${container.name}\0`;
+      marker = "";
+    }
+    return parsed({ found, nextMarker: from });
   }
 
   /** Everything of the body, verified by the caller before something refers to it. */

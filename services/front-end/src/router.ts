@@ -5,7 +5,7 @@
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Failed, type Failure, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
-import { isRead, type Route, routeOf } from "@stamp/objects";
+import { type BlobPolicy, isRead, type Route, routeOf } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import { type CallOptions, jittered, type World } from "@stamp/ports";
 import { type OperationResult, type OperationSchema, PartitionServer, type Place, toWire } from "@stamp/wire";
@@ -21,6 +21,8 @@ export interface CallLimits {
   /** By the monotonic clock. */
   readonly deadlineMs: number;
   readonly signal?: AbortSignal;
+  /** Of the account, for operations on its blobs. */
+  readonly policy?: BlobPolicy;
 }
 
 const backoffStartMs = 10;
@@ -54,7 +56,7 @@ export class Router {
     return this.#atRange(route, repeatable, limits, async (range, options) => {
       const answer = await this.#world.transport
         .client(range.serverAddress, PartitionServer)
-        .execute({ rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), operation: { kind } as OperationInit }, options);
+        .execute({ rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), operation: messageOf(kind, limits.policy) }, options);
       if (!answer.ok) return answer;
       const result = answer.value.result?.kind;
       if (result?.case === undefined) return unknownOutcome("internal", "bug", "a partition server answered without a result");
@@ -107,6 +109,9 @@ export class Router {
     }
   }
 }
+
+const messageOf = (kind: OperationKind, policy: BlobPolicy | undefined): OperationInit =>
+  (policy ? { kind, policy } : { kind }) as OperationInit;
 
 /** Whether the same question may be answered differently soon. Overload is not: it is passed on, so that clients back off. */
 function mayAskAgain(failure: Failure, repeatable: boolean): boolean {

@@ -1,39 +1,27 @@
 /** Objects as partition servers give them, as the REST API shows them. */
 import type { ListEntry, ListedBlobProperties, ListedContainer } from "@stamp/azure-rest";
 import type { Blob, BlobPage, Container } from "@stamp/wire";
-import { fromWire } from "@stamp/wire";
+import { plainOf } from "@stamp/wire";
 
-const none = new Uint8Array(0);
+const noHeaders = {
+  contentType: "",
+  contentEncoding: "",
+  contentLanguage: "",
+  contentMd5: new Uint8Array(0),
+  cacheControl: "",
+  contentDisposition: "",
+};
+const notLeased = { state: "available", status: "unlocked", duration: "" };
 
-export const blobOf = (blob: Blob): ListedBlobProperties => ({
-  name: blob.name,
-  etag: blob.etag,
-  lastModifiedMs: Number(blob.lastModifiedMs),
-  createdMs: Number(blob.createdMs),
-  contentLengthBytes: fromWire(blob.contentLengthBytes),
-  headers: {
-    contentType: blob.headers?.contentType ?? "",
-    contentEncoding: blob.headers?.contentEncoding ?? "",
-    contentLanguage: blob.headers?.contentLanguage ?? "",
-    contentMd5: blob.headers?.contentMd5 ?? none,
-    cacheControl: blob.headers?.cacheControl ?? "",
-    contentDisposition: blob.headers?.contentDisposition ?? "",
-  },
-  metadata: blob.metadata,
-  blobType: blob.blobType,
-  uncommitted: blob.uncommitted,
-  committedBlockCount: blob.committedBlockCount,
-  sealed: blob.sealed,
-  sequenceNumber: fromWire(blob.sequenceNumber),
-});
+export function blobOf(blob: Blob): ListedBlobProperties {
+  const { headers = noHeaders, lease = notLeased, ...plain } = plainOf(blob);
+  return { ...plain, headers, lease };
+}
 
-export const containerOf = (container: Container): ListedContainer => ({
-  name: container.name,
-  etag: container.etag,
-  lastModifiedMs: Number(container.lastModifiedMs),
-  metadata: container.metadata,
-  publicAccess: container.publicAccess,
-});
+export function containerOf(container: Container): ListedContainer {
+  const { lease = notLeased, ...plain } = plainOf(container);
+  return { ...plain, lease };
+}
 
 export function entriesOf(page: Pick<BlobPage, "entries">): ListEntry[] {
   const entries: ListEntry[] = [];

@@ -63,15 +63,32 @@ export const blobAuthorization: Readonly<Record<BlobOperationName, OperationAuth
   SealAppendBlob: writesBlob,
   PutPage: writesBlob,
   GetPageRanges: readsBlob,
+  LeaseContainer: onContainer(["wd"], "contribute"),
+  RestoreContainer: onContainer(["w"], "contribute"),
+  FindBlobsByTags: onService(["f"], "read"),
+  FindBlobsByTagsInContainer: { ...onContainer(["f"], "read"), serviceSas: ["f"] },
+  LeaseBlob: onBlob(["wd"], "contribute"),
+  SnapshotBlob: createsBlob,
+  UndeleteBlob: writesBlob,
+  SetBlobTier: writesBlob,
+  SetBlobTags: onBlob(["t"], "contribute"),
+  GetBlobTags: onBlob(["t"], "read"),
+  SetBlobExpiry: writesBlob,
+  SetBlobImmutabilityPolicy: onBlob(["i"], "own"),
+  DeleteBlobImmutabilityPolicy: onBlob(["i"], "own"),
+  SetBlobLegalHold: onBlob(["i"], "own"),
   // Each request of a batch is let in on its own.
   BlobBatch: { ...onService([anyPermission], "read"), resourceType: "sco" },
   ContainerBlobBatch: { ...onContainer([anyPermission], "read"), resourceType: "sco", serviceSas: [anyPermission] },
 };
 
 /** The row of the operation, and what headers and query of this request need besides. */
-export function blobAuthorizationOf(operation: BlobOperationName, headers: HttpHeaders, _query: Query): OperationAuthorization {
-  const row = blobAuthorization[operation];
-  return headers["x-ms-tags"] === undefined ? row : needingToo(row, "t");
+export function blobAuthorizationOf(operation: BlobOperationName, headers: HttpHeaders, query: Query): OperationAuthorization {
+  let row = blobAuthorization[operation];
+  if (headers["x-ms-tags"] !== undefined || headers["x-ms-if-tags"] !== undefined) row = needingToo(row, "t");
+  if (operation !== "DeleteBlob") return row;
+  if (query.has("versionid")) row = needingToo(row, "x");
+  return query.has("deletetype") ? needingToo(row, "y") : row;
 }
 
 export function signedBlobResource({ container, blob }: BlobResource, query: Query): SignedResource {

@@ -1,7 +1,7 @@
-/** Query parameters of lists. Markers are opaque to clients: they hold the first name of the next page. */
+/** Query parameters of lists. Markers are opaque to clients: they hold the first name of the next page, and what of it comes first. */
 import { utf8 } from "@stamp/base";
 import { fromBase64Url, toBase64Url } from "../base64.ts";
-import { badQuery, type Parsed, parsed, rejected } from "../rest-error.ts";
+import { badQuery, notImplemented, type Parsed, parsed, rejected } from "../rest-error.ts";
 import { decodeUtf8, type Query, queryValue } from "../target.ts";
 
 export const listResultsMax = 5000;
@@ -12,16 +12,17 @@ export interface ListQuery {
   readonly delimiter: string;
   /** The first name of the page; empty for the start. */
   readonly marker: string;
+  /** Of the first name, from which snapshot, version or incarnation on; 0: from its first. */
+  readonly markerStamp: number;
   readonly maxResults: number;
+  /** Of blobs: only what was deleted softly. */
+  readonly onlyDeleted: boolean;
   readonly include: ReadonlySet<string>;
   /** As they came, to be repeated in the answer. */
   readonly echo: { prefix?: string; delimiter?: string; marker?: string; maxResults?: number };
 }
 
-/**
- * What `include` may ask for. Of these only metadata, uncommittedblobs can show something here: nothing is ever copied, deleted softly,
- * tagged, kept as a version or snapshot, or held, so a list that includes those is the same list.
- */
+/** What `include` may ask for. */
 const blobIncludes: ReadonlySet<string> = new Set([
   "copy",
   "deleted",
@@ -41,6 +42,22 @@ const markerStart = "2!";
 
 export const encodeMarker = (name: string): string => (name === "" ? "" : markerStart + toBase64Url(utf8(name)));
 
+/** Of a page that starts within what belongs to one name. */
+export const encodeMarkerWithin = (name: string, stamp: number): string =>
+  stamp === 0 ? encodeMarker(name) : `${encodeMarker(name)}!${stamp}`;
+
+interface Marker {
+  readonly name: string;
+  readonly stamp: number;
+}
+
+function decodeMarkerWithin(marker: string): Marker | undefined {
+  const match = /^(2![^!]*)!(\d{1,16})$/.exec(marker);
+  const name = decodeMarker(match?.[1] ?? marker);
+  const stamp = Number(match?.[2] ?? "0");
+  return name === undefined || !Number.isSafeInteger(stamp) ? undefined : { name, stamp };
+}
+
 export function decodeMarker(marker: string): string | undefined {
   if (marker === "") return "";
   const bytes = marker.startsWith(markerStart) ? fromBase64Url(marker.slice(markerStart.length)) : undefined;
@@ -55,7 +72,7 @@ export function parseListQuery(query: Query, of: "blobs" | "containers" | "queue
   const maxText = queryValue(query, "maxresults");
   if (prefix !== undefined) echo.prefix = prefix;
   if (delimiter !== undefined) echo.delimiter = delimiter;
-  const start = decodeMarker(marker ?? "");
+  const start = decodeMarkerWithin(marker ?? "");
   if (start === undefined) return badQuery("marker", marker ?? "", "Not a marker of this service.");
   if (marker !== undefined) echo.marker = marker;
   let maxResults = listResultsMax;
@@ -73,8 +90,22 @@ export function parseListQuery(query: Query, of: "blobs" | "containers" | "queue
   for (const item of (query.get("include") ?? []).join(",").split(",")) {
     const name = item.trim().toLowerCase();
     if (name === "") continue;
+    if (name === "permissions" && of === "blobs") return notImplemented("Listing permissions (hierarchical namespaces)");
     if (!known.has(name)) return badQuery("include", item, "Not something this list can include.");
     include.add(name);
   }
-  return parsed({ prefix: prefix ?? "", delimiter: delimiter ?? "", marker: start, maxResults, include, echo });
+  const showOnly = of === "blobs" ? queryValue(query, "showonly")?.toLowerCase() : undefined;
+  if (showOnly !== undefined && showOnly !== "deleted")
+    return notImplemented("Listing files or directories only (hierarchical namespaces)");
+  const from = of === "blobs" ? (queryValue(query, "startfrom") ?? "") : "";
+  return parsed({
+    prefix: prefix ?? "",
+    delimiter: delimiter ?? "",
+    marker: start.name === "" ? from : start.name,
+    markerStamp: start.stamp,
+    maxResults,
+    onlyDeleted: showOnly === "deleted",
+    include,
+    echo,
+  });
 }

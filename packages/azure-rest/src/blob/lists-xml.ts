@@ -3,12 +3,20 @@
  * string grows, and a text is scanned once for what must be escaped.
  */
 import { toBase64 } from "../base64.ts";
-import { formatRfc1123 } from "../dates.ts";
+import { formatIsoMicros, formatRfc1123 } from "../dates.ts";
 import type { ContentProperties } from "../headers.ts";
 import { behaves } from "../version.ts";
 import { element, elementIfAny, escapeXml, needsEncoding } from "../xml-text.ts";
 
 const declaration = '<?xml version="1.0" encoding="utf-8"?>';
+
+/** As it is now. */
+export interface LeaseShown {
+  readonly state: string;
+  readonly status: string;
+  /** Of one that is held: infinite, fixed. */
+  readonly duration: string;
+}
 
 export interface ListedContainer {
   readonly name: string;
@@ -17,6 +25,11 @@ export interface ListedContainer {
   readonly lastModifiedMs: number;
   readonly metadata: Readonly<Record<string, string>>;
   readonly publicAccess: string;
+  readonly incarnation: number;
+  readonly lease: LeaseShown;
+  /** Deleted, and kept. */
+  readonly deletedMs?: number | undefined;
+  readonly remainingRetentionDays?: number | undefined;
 }
 
 export interface ListedBlobProperties {
@@ -36,6 +49,24 @@ export interface ListedBlobProperties {
   readonly sealed: boolean;
   /** Of a page blob. */
   readonly sequenceNumber: number;
+  /** Microseconds since 1970. 0: not a snapshot; written without versioning. */
+  readonly snapshotStamp: number;
+  readonly versionStamp: number;
+  readonly isCurrentVersion: boolean;
+  readonly lease: LeaseShown;
+  readonly tags: Readonly<Record<string, string>>;
+  readonly tagCount: number;
+  readonly accessTier: string;
+  readonly accessTierInferred: boolean;
+  readonly accessTierChangedMs?: number | undefined;
+  readonly expiresMs?: number | undefined;
+  readonly immutableUntilMs?: number | undefined;
+  readonly immutabilityMode?: string | undefined;
+  readonly legalHold: boolean;
+  readonly deletedMs?: number | undefined;
+  readonly remainingRetentionDays?: number | undefined;
+  /** Listed because it has versions; it is not there itself. */
+  readonly versionsOnly?: boolean | undefined;
 }
 
 export type ListEntry = { readonly kind: "blob"; readonly blob: ListedBlobProperties } | { readonly kind: "prefix"; readonly name: string };
@@ -47,8 +78,16 @@ export interface ListEcho {
   readonly delimiter?: string;
   readonly marker?: string;
   readonly maxResults?: number;
-  readonly includeMetadata: boolean;
+  readonly include: ReadonlySet<string>;
   readonly version: string;
+}
+
+/** By which a deleted container is restored. */
+export const containerVersionText = (incarnation: number): string => incarnation.toString(16).toUpperCase().padStart(16, "0");
+
+export function containerVersionOf(text: string): number | undefined {
+  const incarnation = /^[0-9A-Fa-f]{16}$/.test(text) ? Number.parseInt(text, 16) : Number.NaN;
+  return Number.isSafeInteger(incarnation) ? incarnation : undefined;
 }
 
 function echoed(echo: ListEcho): string {
@@ -67,38 +106,56 @@ function metadataXml(metadata: Readonly<Record<string, string>>): string {
 }
 
 const nextMarkerXml = (marker: string): string => (marker === "" ? "<NextMarker />" : element("NextMarker", marker));
-const notLeased = "<LeaseStatus>unlocked</LeaseStatus><LeaseState>available</LeaseState>";
+
+const leaseXml = ({ status, state, duration }: LeaseShown): string =>
+  `<LeaseStatus>${status}</LeaseStatus><LeaseState>${state}</LeaseState>${elementIfAny("LeaseDuration", duration)}`;
 
 /** `nextMarker`: as it will be sent back; empty at the end. */
 export function listContainersXml(echo: ListEcho, containers: readonly ListedContainer[], nextMarker: string): string {
   let text = `${declaration}<EnumerationResults ServiceEndpoint="${escapeXml(echo.serviceEndpoint)}">${echoed(echo)}<Containers>`;
   for (const container of containers) {
-    text += `<Container>${element("Name", container.name)}<Properties>`;
-    text += `<Last-Modified>${formatRfc1123(container.lastModifiedMs)}</Last-Modified>${element("Etag", container.etag)}${notLeased}`;
+    const deleted = container.deletedMs !== undefined;
+    text += `<Container>${element("Name", container.name)}`;
+    if (deleted) text += `<Deleted>true</Deleted><Version>${containerVersionText(container.incarnation)}</Version>`;
+    text += `<Properties><Last-Modified>${formatRfc1123(container.lastModifiedMs)}</Last-Modified>${element("Etag", container.etag)}`;
+    text += deleted ? deletionXml(container) : leaseXml(container.lease);
     text += elementIfAny("PublicAccess", container.publicAccess);
     text += "<HasImmutabilityPolicy>false</HasImmutabilityPolicy><HasLegalHold>false</HasLegalHold></Properties>";
-    text += `${echo.includeMetadata ? metadataXml(container.metadata) : ""}</Container>`;
+    text += `${echo.include.has("metadata") ? metadataXml(container.metadata) : ""}</Container>`;
   }
   return `${text}</Containers>${nextMarkerXml(nextMarker)}</EnumerationResults>`;
 }
+
+/** Of what was deleted and is kept. */
+const deletionXml = ({
+  deletedMs = 0,
+  remainingRetentionDays = 0,
+}: Pick<ListedBlobProperties, "deletedMs" | "remainingRetentionDays">): string =>
+  `<DeletedTime>${formatRfc1123(deletedMs)}</DeletedTime><RemainingRetentionDays>${remainingRetentionDays}</RemainingRetentionDays>`;
 
 export function listBlobsXml(echo: ListEcho, container: string, entries: readonly ListEntry[], nextMarker: string): string {
   const encoded = behaves(echo.version, "encodedNames");
   let text = `${declaration}<EnumerationResults ServiceEndpoint="${escapeXml(echo.serviceEndpoint)}"`;
   text += ` ContainerName="${escapeXml(container)}">${echoed(echo)}<Blobs>`;
   for (const entry of entries) {
-    text += entry.kind === "blob" ? blobXml(entry.blob, echo.includeMetadata, encoded) : prefixXml(entry.name, encoded);
+    text += entry.kind === "blob" ? blobXml(entry.blob, echo.include, encoded) : prefixXml(entry.name, encoded);
   }
   return `${text}</Blobs>${nextMarkerXml(nextMarker)}</EnumerationResults>`;
 }
 
-const nameXml = (name: string, encoded: boolean): string =>
+export const nameXml = (name: string, encoded: boolean): string =>
   encoded && needsEncoding(name) ? `<Name Encoded="true">${encodeURIComponent(name)}</Name>` : element("Name", name);
 
 const prefixXml = (name: string, encoded: boolean): string => `<BlobPrefix>${nameXml(name, encoded)}</BlobPrefix>`;
 
-function blobXml(blob: ListedBlobProperties, includeMetadata: boolean, encoded: boolean): string {
-  let text = `<Blob>${nameXml(blob.name, encoded)}<Properties>`;
+function blobXml(blob: ListedBlobProperties, include: ReadonlySet<string>, encoded: boolean): string {
+  let text = `<Blob>${nameXml(blob.name, encoded)}`;
+  if (blob.versionsOnly) return `${text}<HasVersionsOnly>true</HasVersionsOnly><Properties></Properties></Blob>`;
+  if (blob.snapshotStamp > 0) text += `<Snapshot>${formatIsoMicros(blob.snapshotStamp)}</Snapshot>`;
+  if (blob.versionStamp > 0) text += `<VersionId>${formatIsoMicros(blob.versionStamp)}</VersionId>`;
+  if (blob.isCurrentVersion) text += "<IsCurrentVersion>true</IsCurrentVersion>";
+  if (blob.deletedMs !== undefined) text += "<Deleted>true</Deleted>";
+  text += "<Properties>";
   if (!blob.uncommitted) {
     text += `<Creation-Time>${formatRfc1123(blob.createdMs)}</Creation-Time><Last-Modified>${formatRfc1123(blob.lastModifiedMs)}</Last-Modified>`;
     text += `<Etag>${escapeXml(blob.etag.replaceAll('"', ""))}</Etag>`;
@@ -112,9 +169,39 @@ function blobXml(blob: ListedBlobProperties, includeMetadata: boolean, encoded: 
   text += elementIfAny("Content-Disposition", blob.headers.contentDisposition);
   if (blob.blobType === "PageBlob") text += `<x-ms-blob-sequence-number>${blob.sequenceNumber}</x-ms-blob-sequence-number>`;
   if (blob.sealed) text += "<Sealed>true</Sealed>";
-  text += `<BlobType>${blob.blobType}</BlobType>${blob.uncommitted ? "" : notLeased}<ServerEncrypted>false</ServerEncrypted></Properties>`;
-  if (includeMetadata && !blob.uncommitted) text += metadataXml(blob.metadata);
+  text += `<BlobType>${blob.blobType}</BlobType>${blob.uncommitted ? "" : stateXml(blob, include)}<ServerEncrypted>false</ServerEncrypted></Properties>`;
+  if (include.has("metadata") && !blob.uncommitted) text += metadataXml(blob.metadata);
+  if (include.has("tags") && blob.tagCount > 0) text += tagSetXml(blob.tags);
   return `${text}</Blob>`;
+}
+
+const isBase = (blob: ListedBlobProperties): boolean =>
+  blob.snapshotStamp === 0 && blob.deletedMs === undefined && (blob.versionStamp === 0 || blob.isCurrentVersion);
+
+function stateXml(blob: ListedBlobProperties, include: ReadonlySet<string>): string {
+  let text = isBase(blob) ? leaseXml(blob.lease) : "";
+  if (blob.blobType === "BlockBlob") {
+    text += element("AccessTier", blob.accessTier);
+    if (blob.accessTierInferred) text += "<AccessTierInferred>true</AccessTierInferred>";
+    if (blob.accessTierChangedMs !== undefined) text += element("AccessTierChangeTime", formatRfc1123(blob.accessTierChangedMs));
+  }
+  if (blob.deletedMs !== undefined) text += deletionXml(blob);
+  if (blob.tagCount > 0) text += `<TagCount>${blob.tagCount}</TagCount>`;
+  if (blob.expiresMs !== undefined) text += element("Expiry-Time", formatRfc1123(blob.expiresMs));
+  if (include.has("immutabilitypolicy") && blob.immutableUntilMs !== undefined) {
+    text += element("ImmutabilityPolicyUntilDate", formatRfc1123(blob.immutableUntilMs));
+    text += element("ImmutabilityPolicyMode", (blob.immutabilityMode ?? "").toLowerCase());
+  }
+  if (include.has("legalhold")) text += `<LegalHold>${blob.legalHold}</LegalHold>`;
+  return text;
+}
+
+export type Tags = Readonly<Record<string, string>>;
+
+export function tagSetXml(tags: Tags): string {
+  let text = "<Tags><TagSet>";
+  for (const [key, value] of Object.entries(tags)) text += `<Tag>${element("Key", key)}${element("Value", value)}</Tag>`;
+  return `${text}</TagSet></Tags>`;
 }
 
 /** What a blob has that was stored without one. */

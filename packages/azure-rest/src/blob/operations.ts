@@ -37,6 +37,20 @@ export const blobOperationNames = [
   "GetPageRanges",
   "BlobBatch",
   "ContainerBlobBatch",
+  "LeaseContainer",
+  "RestoreContainer",
+  "FindBlobsByTagsInContainer",
+  "FindBlobsByTags",
+  "LeaseBlob",
+  "SnapshotBlob",
+  "SetBlobTier",
+  "GetBlobTags",
+  "SetBlobTags",
+  "UndeleteBlob",
+  "SetBlobExpiry",
+  "SetBlobImmutabilityPolicy",
+  "DeleteBlobImmutabilityPolicy",
+  "SetBlobLegalHold",
 ] as const;
 export type BlobOperationName = (typeof blobOperationNames)[number];
 
@@ -59,7 +73,7 @@ const serviceRows: Readonly<Record<string, Row>> = {
   "POST comp=batch": serve("BlobBatch"),
   // With the account in the path the SDK takes it for a container.
   "POST restype=container comp=batch": serve("BlobBatch"),
-  "GET comp=blobs": later("Find Blobs by Tags"),
+  "GET comp=blobs": serve("FindBlobsByTags"),
 };
 
 const containerRows: Readonly<Record<string, Row>> = {
@@ -75,11 +89,11 @@ const containerRows: Readonly<Record<string, Row>> = {
   "GET restype=container comp=acl": serve("GetContainerAcl"),
   "HEAD restype=container comp=acl": serve("GetContainerAcl"),
   "PUT restype=container comp=acl": serve("SetContainerAcl"),
-  "PUT restype=container comp=lease": later("Lease Container"),
-  "PUT restype=container comp=undelete": later("Restore Container"),
+  "PUT restype=container comp=lease": serve("LeaseContainer"),
+  "PUT restype=container comp=undelete": serve("RestoreContainer"),
   "PUT restype=container comp=rename": later("Rename Container"),
   "POST restype=container comp=batch": serve("ContainerBlobBatch"),
-  "GET restype=container comp=blobs": later("Find Blobs by Tags in Container"),
+  "GET restype=container comp=blobs": serve("FindBlobsByTagsInContainer"),
 };
 
 const blobRows: Readonly<Record<string, Row>> = {
@@ -95,22 +109,22 @@ const blobRows: Readonly<Record<string, Row>> = {
   "PUT comp=block": serve("PutBlock"),
   "PUT comp=blocklist": serve("PutBlockList"),
   "GET comp=blocklist": serve("GetBlockList"),
-  "PUT comp=lease": later("Lease Blob"),
-  "PUT comp=snapshot": later("Snapshot Blob"),
+  "PUT comp=lease": serve("LeaseBlob"),
+  "PUT comp=snapshot": serve("SnapshotBlob"),
   "PUT comp=copy": later("Abort Copy Blob"),
   "PUT comp=incrementalcopy": later("Incremental Copy Blob"),
   "PUT comp=appendblock": serve("AppendBlock"),
   "PUT comp=seal": serve("SealAppendBlob"),
   "PUT comp=page": serve("PutPage"),
   "GET comp=pagelist": serve("GetPageRanges"),
-  "PUT comp=tier": later("Set Blob Tier"),
-  "GET comp=tags": later("Get Blob Tags"),
-  "PUT comp=tags": later("Set Blob Tags"),
-  "PUT comp=undelete": later("Undelete Blob"),
-  "PUT comp=expiry": later("Set Blob Expiry"),
-  "PUT comp=immutabilitypolicies": later("Set Blob Immutability Policy"),
-  "DELETE comp=immutabilitypolicies": later("Delete Blob Immutability Policy"),
-  "PUT comp=legalhold": later("Set Blob Legal Hold"),
+  "PUT comp=tier": serve("SetBlobTier"),
+  "GET comp=tags": serve("GetBlobTags"),
+  "PUT comp=tags": serve("SetBlobTags"),
+  "PUT comp=undelete": serve("UndeleteBlob"),
+  "PUT comp=expiry": serve("SetBlobExpiry"),
+  "PUT comp=immutabilitypolicies": serve("SetBlobImmutabilityPolicy"),
+  "DELETE comp=immutabilitypolicies": serve("DeleteBlobImmutabilityPolicy"),
+  "PUT comp=legalhold": serve("SetBlobLegalHold"),
   "POST comp=query": later("Query Blob Contents"),
 };
 
@@ -118,12 +132,7 @@ const methods: ReadonlySet<string> = new Set(["GET", "HEAD", "PUT", "POST", "DEL
 
 /** Query parameters whose meaning we don't have, whatever the operation. */
 const laterParameters: Readonly<Record<string, string>> = {
-  snapshot: "Blob snapshots",
   prevsnapshot: "Blob snapshots",
-  versionid: "Blob versions",
-  deletetype: "Permanent delete",
-  showonly: "Listing deleted or directory entries only",
-  startfrom: "Listing from a name (startFrom)",
   endbefore: "Listing up to a name (endBefore)",
 };
 

@@ -16,25 +16,29 @@ const features: readonly (readonly [string, string])[] = [
   ["x-ms-encryption-scope", "Encryption scopes"],
   ["x-ms-default-encryption-scope", "Encryption scopes"],
   ["x-ms-deny-encryption-scope-override", "Encryption scopes"],
-  ["x-ms-tags", "Blob tags"],
-  ["x-ms-if-tags", "Blob tags"],
-  ["x-ms-access-tier*", "Blob tiers"],
-  ["x-ms-rehydrate-priority", "Blob tiers"],
-  ["x-ms-immutability-policy-*", "Immutability policies"],
-  ["x-ms-legal-hold", "Legal holds"],
-  ["x-ms-expiry-*", "Blob expiry"],
   ["x-ms-seal-blob", "Append blobs"],
   ["x-ms-structured-*", "Structured message bodies"],
-  ["x-ms-proposed-lease-id", "Leases"],
-  ["x-ms-lease-action", "Leases"],
-  ["x-ms-lease-duration", "Leases"],
-  ["x-ms-lease-break-period", "Leases"],
 ];
 const exact: ReadonlyMap<string, string> = new Map(features.filter(([name]) => !name.endsWith("*")));
 const beginnings = features.filter(([name]) => name.endsWith("*")).map(([name, feature]) => [name.slice(0, -1), feature] as const);
 
+const leases: readonly BlobOperationName[] = ["LeaseBlob", "LeaseContainer"];
+const makesBlob: readonly BlobOperationName[] = ["PutBlob", "PutBlockList"];
+
 /** Headers that mean something to these operations only; elsewhere they are the client's mistake. */
 const onlyWith: Readonly<Record<string, readonly BlobOperationName[]>> = {
+  "x-ms-lease-action": leases,
+  "x-ms-lease-duration": leases,
+  "x-ms-lease-break-period": leases,
+  "x-ms-proposed-lease-id": leases,
+  "x-ms-tags": makesBlob,
+  "x-ms-access-tier": [...makesBlob, "SetBlobTier"],
+  "x-ms-rehydrate-priority": [...makesBlob, "SetBlobTier"],
+  "x-ms-expiry-option": ["SetBlobExpiry"],
+  "x-ms-expiry-time": ["SetBlobExpiry"],
+  "x-ms-immutability-policy-until-date": [...makesBlob, "SetBlobImmutabilityPolicy"],
+  "x-ms-immutability-policy-mode": [...makesBlob, "SetBlobImmutabilityPolicy"],
+  "x-ms-legal-hold": [...makesBlob, "SetBlobLegalHold"],
   "x-ms-if-sequence-number-le": ["PutPage"],
   "x-ms-if-sequence-number-lt": ["PutPage"],
   "x-ms-if-sequence-number-eq": ["PutPage"],
@@ -65,6 +69,6 @@ function checkBlobType(headers: HttpHeaders): Parsed<void> {
 
 function checkDelete(headers: HttpHeaders): Parsed<void> {
   const snapshots = headers["x-ms-delete-snapshots"];
-  if (snapshots === undefined || snapshots === "include") return parsed(undefined);
-  return snapshots === "only" ? notImplemented("Blob snapshots") : badHeader("x-ms-delete-snapshots", snapshots);
+  if (snapshots === undefined || snapshots === "include" || snapshots === "only") return parsed(undefined);
+  return badHeader("x-ms-delete-snapshots", snapshots);
 }

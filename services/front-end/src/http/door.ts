@@ -25,6 +25,7 @@ import {
 import { FailureError, utf8 } from "@stamp/base";
 import { type HttpRequest, type HttpResponse, uuid, type World } from "@stamp/ports";
 import type { Accounts } from "../accounts.ts";
+import { blobPolicyOf } from "../blob-policy.ts";
 import type { FrontEndConfig } from "../config.ts";
 import { restErrorOf } from "../failures.ts";
 import type { Objects } from "../objects.ts";
@@ -132,6 +133,7 @@ export class HttpDoor {
     const found = await this.#accountOf(target.value, limits());
     if (!found.ok) return found;
     const { account, properties } = found.value;
+    const policy = service.name === "blob" ? { policy: blobPolicyOf(properties) } : {};
     seen.cors = outer ? [] : properties.cors;
     const version = outer ? parsed(outer.version) : versionOf(headers, target.value.query, properties.defaultServiceVersion);
     if (!version.ok) return version;
@@ -166,7 +168,7 @@ export class HttpDoor {
         return admitted.ok ? parsed(admitted.value.exchange) : admitted;
       },
       inner: (inner, only) => this.#inner(request, inner, { version: version.value, only }),
-      limits,
+      limits: () => ({ ...limits(), ...policy }),
     };
     return parsed({ operation: operation.value, exchange });
   }

@@ -2,33 +2,35 @@
 import {
   type ByteRange,
   badHeader,
+  badQuery,
   blobHeaders,
   crc64Text,
-  encodeMarker,
+  encodeMarkerWithin,
   etagAndTime,
   type ListedBlobProperties,
   listBlobsXml,
   metadataHeaders,
   type Parsed,
   parseBoolean,
-  parseConditions,
   parseContentProperties,
   parsed,
   parseListQuery,
   parseMetadata,
   parseRange,
+  queryValue,
   rejected,
   toBase64,
+  writtenHeaders,
 } from "@stamp/azure-rest";
 import { concatBytes, FailureError, utf8 } from "@stamp/base";
 import type { Blob, BlobContent } from "@stamp/wire";
 import { fromWire, toWire } from "@stamp/wire";
 import type { Download } from "../../download.ts";
 import { restErrorOf } from "../../failures.ts";
-import { conditionsToWire, endOf, type LocatedBlob, type WireConditions } from "../../objects.ts";
+import { endOf, type LocatedBlob } from "../../objects.ts";
 import { blobOf, entriesOf } from "../../wire-to-rest.ts";
 import { type Answer, respond, serviceEndpoint } from "../exchange.ts";
-import { type BlobExchange, blobOfRequest, containerOfRequest } from "./exchange.ts";
+import { askedBlob, type BlobExchange, containerOfRequest } from "./exchange.ts";
 import { setPageBlobProperties } from "./pages.ts";
 
 export const rangeDigestBytesMax: number = 4 * 1024 * 1024;
@@ -40,7 +42,7 @@ interface Found {
 }
 
 async function findContent(exchange: BlobExchange, range: ByteRange | undefined): Promise<Parsed<Found>> {
-  const asked = await question(exchange);
+  const asked = await askedBlob(exchange);
   if (!asked.ok) return asked;
   const value = {
     ...asked.value,
@@ -54,19 +56,11 @@ async function findContent(exchange: BlobExchange, range: ByteRange | undefined)
 }
 
 async function findProperties(exchange: BlobExchange): Promise<Parsed<ListedBlobProperties>> {
-  const asked = await question(exchange);
+  const asked = await askedBlob(exchange);
   if (!asked.ok) return asked;
   const value = { ...asked.value, withoutContent: true };
   const answer = await exchange.objects.execute({ case: "getBlob", value }, "blob", exchange.limits());
   return answer.ok ? parsed(blobOf(answer.value)) : answer;
-}
-
-/** Which blob, under which conditions. */
-async function question(exchange: BlobExchange): Promise<Parsed<{ name: LocatedBlob; conditions: WireConditions }>> {
-  const conditions = parseConditions(exchange.headers);
-  if (!conditions.ok) return conditions;
-  const name = await blobOfRequest(exchange);
-  return name.ok ? parsed({ name: name.value, conditions: conditionsToWire(conditions.value) }) : name;
 }
 
 export async function getBlob(exchange: BlobExchange): Promise<Answer> {
@@ -148,12 +142,12 @@ export async function getBlobMetadata(exchange: BlobExchange): Promise<Answer> {
 export async function setBlobMetadata(exchange: BlobExchange): Promise<Answer> {
   const metadata = parseMetadata(exchange.headers);
   if (!metadata.ok) return metadata;
-  const asked = await question(exchange);
+  const asked = await askedBlob(exchange);
   if (!asked.ok) return asked;
   const value = { ...asked.value, metadata: metadata.value };
   const changed = await exchange.objects.execute({ case: "setBlobMetadata", value }, "blob", exchange.limits());
   if (!changed.ok) return changed;
-  return respond(200, { ...etagAndTime(exchange.version, blobOf(changed.value)), "x-ms-request-server-encrypted": "false" });
+  return respond(200, { ...writtenHeaders(exchange.version, blobOf(changed.value)), "x-ms-request-server-encrypted": "false" });
 }
 
 const ofPageBlobs = ["x-ms-blob-content-length", "x-ms-sequence-number-action", "x-ms-blob-sequence-number"];
@@ -162,7 +156,7 @@ export async function setBlobHeaders(exchange: BlobExchange): Promise<Answer> {
   if (ofPageBlobs.some((name) => exchange.headers[name] !== undefined)) return setPageBlobProperties(exchange);
   const properties = parseContentProperties(exchange.headers, false);
   if (!properties.ok) return properties;
-  const asked = await question(exchange);
+  const asked = await askedBlob(exchange);
   if (!asked.ok) return asked;
   const value = { ...asked.value, headers: properties.value };
   const changed = await exchange.objects.execute({ case: "setBlobHeaders", value }, "blob", exchange.limits());
@@ -170,10 +164,20 @@ export async function setBlobHeaders(exchange: BlobExchange): Promise<Answer> {
 }
 
 export async function deleteBlob(exchange: BlobExchange): Promise<Answer> {
-  const asked = await question(exchange);
+  const { headers, target, objects } = exchange;
+  const asked = await askedBlob(exchange);
   if (!asked.ok) return asked;
-  const permanent = await exchange.objects.deleteBlob(asked.value, exchange.limits);
-  return permanent.ok ? respond(202, { "x-ms-delete-type-permanent": String(permanent.value) }) : permanent;
+  const { name, conditions } = asked.value;
+  const isBase = name.snapshotStamp === 0n && name.versionStamp === 0n;
+  const snapshots = headers["x-ms-delete-snapshots"] ?? "";
+  if (snapshots !== "" && !isBase) return rejected("InvalidHeaderValue", { HeaderName: "x-ms-delete-snapshots", HeaderValue: snapshots });
+  const deleteType = queryValue(target.query, "deletetype");
+  const permanent = deleteType?.toLowerCase() === "permanent";
+  if (deleteType !== undefined && (!permanent || isBase)) {
+    return badQuery("deletetype", deleteType, "Only snapshots and versions that were deleted softly can be deleted for good.");
+  }
+  const gone = await objects.deleteBlob({ name, conditions, snapshots, permanent }, exchange.limits);
+  return gone.ok ? respond(202, { "x-ms-delete-type-permanent": String(gone.value) }) : gone;
 }
 
 export async function listBlobs(exchange: BlobExchange): Promise<Answer> {
@@ -181,16 +185,33 @@ export async function listBlobs(exchange: BlobExchange): Promise<Answer> {
   if (!query.ok) return query;
   const container = await containerOfRequest(exchange);
   if (!container.ok) return container;
-  const { prefix, delimiter, marker, maxResults, include, echo } = query.value;
-  const includeMetadata = include.has("metadata");
+  const { prefix, delimiter, marker, markerStamp, maxResults, include, onlyDeleted, echo } = query.value;
+  if (include.has("snapshots") && delimiter !== "") {
+    return badQuery("include", "snapshots", "Snapshots can only be listed without a delimiter.");
+  }
   const page = await exchange.objects.listBlobs(
     exchange.target.account,
     container.value,
-    { prefix, delimiter, marker, maxResults, includeMetadata, includeUncommitted: include.has("uncommittedblobs") },
+    {
+      prefix,
+      delimiter,
+      marker,
+      markerStamp: toWire(markerStamp),
+      maxResults,
+      includeMetadata: include.has("metadata"),
+      includeUncommitted: include.has("uncommittedblobs"),
+      includeSnapshots: include.has("snapshots"),
+      includeVersions: include.has("versions"),
+      includeDeleted: include.has("deleted"),
+      includeDeletedWithVersions: include.has("deletedwithversions"),
+      includeTags: include.has("tags"),
+      onlyDeleted,
+    },
     exchange.limits(),
   );
   if (!page.ok) return page;
-  const shown = { serviceEndpoint: serviceEndpoint(exchange), ...echo, includeMetadata, version: exchange.version };
-  const body = listBlobsXml(shown, container.value.name, entriesOf(page.value), encodeMarker(page.value.nextMarker));
+  const shown = { serviceEndpoint: serviceEndpoint(exchange), ...echo, include, version: exchange.version };
+  const { nextMarker, nextMarkerStamp } = page.value;
+  const body = listBlobsXml(shown, container.value.name, entriesOf(page.value), encodeMarkerWithin(nextMarker, fromWire(nextMarkerStamp)));
   return respond(200, { "Content-Type": "application/xml" }, utf8(body));
 }

@@ -1,18 +1,25 @@
 /** Operations on an account's containers, and what is asked of the account itself. */
 import {
+  badHeader,
   containerHeaders,
-  encodeMarker,
+  containerVersionOf,
+  encodeMarkerWithin,
   etagAndTime,
   listContainersXml,
   metadataHeaders,
+  notImplemented,
+  type Parsed,
   parseConditions,
+  parsed,
   parseListQuery,
   parseMetadata,
   parsePublicAccess,
+  rejected,
 } from "@stamp/azure-rest";
 import { utf8 } from "@stamp/base";
+import { fromWire, toWire } from "@stamp/wire";
 import { conditionsToWire } from "../../objects.ts";
-import { containerOf } from "../../wire-to-rest.ts";
+import { containerOf, entriesOf } from "../../wire-to-rest.ts";
 import { type Answer, respond, serviceEndpoint } from "../exchange.ts";
 import { type BlobExchange, containerOfRequest } from "./exchange.ts";
 
@@ -21,17 +28,19 @@ const xml = { "Content-Type": "application/xml" } as const;
 export async function listContainers(exchange: BlobExchange): Promise<Answer> {
   const query = parseListQuery(exchange.target.query, "containers");
   if (!query.ok) return query;
-  const { prefix, marker, maxResults, include, echo } = query.value;
+  const { prefix, marker, markerStamp, maxResults, include, echo } = query.value;
   const { account } = exchange.target;
-  const page = await exchange.objects.listContainers({ account, prefix, marker, maxResults }, exchange.limits());
+  const question = { account, prefix, marker, markerStamp: toWire(markerStamp), maxResults, includeDeleted: include.has("deleted") };
+  const page = await exchange.objects.listContainers(question, exchange.limits());
   if (!page.ok) return page;
   const shown = {
     serviceEndpoint: serviceEndpoint(exchange),
     ...echo,
-    includeMetadata: include.has("metadata"),
+    include,
     version: exchange.version,
   };
-  const body = listContainersXml(shown, page.value.containers.map(containerOf), encodeMarker(page.value.nextMarker));
+  const { containers, nextMarker, nextMarkerStamp } = page.value;
+  const body = listContainersXml(shown, containers.map(containerOf), encodeMarkerWithin(nextMarker, fromWire(nextMarkerStamp)));
   return respond(200, xml, utf8(body));
 }
 
@@ -83,9 +92,57 @@ export async function deleteContainer(exchange: BlobExchange): Promise<Answer> {
   const conditions = parseConditions(exchange.headers);
   if (!conditions.ok) return conditions;
   const { account, container = "" } = exchange.target;
+  const free = await checkProtected(exchange);
+  if (!free.ok) return free;
   const value = { account, container, conditions: conditionsToWire(conditions.value) };
   const gone = await exchange.objects.execute({ case: "deleteContainer", value }, "done", exchange.limits());
   return gone.ok ? respond(202) : gone;
+}
+
+/** A container in which something was ever protected is looked through: what still is keeps it from being deleted. */
+async function checkProtected(exchange: BlobExchange): Promise<Parsed<void>> {
+  const row = await containerOfRequest(exchange);
+  if (!row.ok || !row.value.hasProtected) return row.ok ? parsed(undefined) : row;
+  const nowMs = exchange.objects.parts.world.clock.wallMs();
+  const question = { ...everyState, markerStamp: 0n, marker: "" };
+  for (;;) {
+    const page = await exchange.objects.listBlobs(exchange.target.account, row.value, question, exchange.limits());
+    if (!page.ok) return page;
+    for (const entry of entriesOf(page.value)) {
+      if (entry.kind !== "blob") continue;
+      if (entry.blob.legalHold) return rejected("BlobImmutableDueToLegalHold");
+      if ((entry.blob.immutableUntilMs ?? 0) > nowMs) return rejected("BlobImmutableDueToPolicy");
+    }
+    if (page.value.nextMarker === "") return parsed(undefined);
+    question.marker = page.value.nextMarker;
+    question.markerStamp = page.value.nextMarkerStamp;
+  }
+}
+
+const everyState = {
+  prefix: "",
+  delimiter: "",
+  maxResults: 5000,
+  includeMetadata: false,
+  includeUncommitted: false,
+  includeSnapshots: true,
+  includeVersions: true,
+  includeDeleted: true,
+};
+
+/** Under the name it had: what was inside has it in its keys. */
+export async function restoreContainer(exchange: BlobExchange): Promise<Answer> {
+  const { account, container = "" } = exchange.target;
+  const name = exchange.headers["x-ms-deleted-container-name"];
+  const version = exchange.headers["x-ms-deleted-container-version"];
+  if (name === undefined) return rejected("MissingRequiredHeader", { HeaderName: "x-ms-deleted-container-name" });
+  if (version === undefined) return rejected("MissingRequiredHeader", { HeaderName: "x-ms-deleted-container-version" });
+  if (name !== container) return notImplemented("Restoring a container under another name");
+  const incarnation = containerVersionOf(version);
+  if (incarnation === undefined) return badHeader("x-ms-deleted-container-version", version);
+  const value = { account, container, incarnation: toWire(incarnation) };
+  const restored = await exchange.objects.execute({ case: "restoreContainer", value }, "container", exchange.limits());
+  return restored.ok ? respond(201) : restored;
 }
 
 /** Three copies in one place, blobs of every kind of account, no namespace of folders. */

@@ -4,12 +4,15 @@ import {
   type BlobResource,
   blobAuthorization,
   type Parsed,
+  parseConditions,
   parsed,
+  parseStamps,
+  rejected,
   restError,
   type Target,
 } from "@stamp/azure-rest";
-import type { Container } from "@stamp/wire";
-import type { BlobAddress, LocatedBlob } from "../../objects.ts";
+import { type Container, toWire } from "@stamp/wire";
+import { type BlobAddress, conditionsToWire, type LocatedBlob, type WireConditions } from "../../objects.ts";
 import type { Answer, Exchange } from "../exchange.ts";
 
 export interface BlobExchange extends Exchange {
@@ -34,10 +37,45 @@ export async function containerOfRequest(exchange: BlobExchange): Promise<Parsed
   return { ok: false, error: restError("ResourceNotFound") };
 }
 
+/** What may be asked of a snapshot or a version. */
+const ofStates: ReadonlySet<BlobOperationName> = new Set([
+  "GetBlob",
+  "GetBlobProperties",
+  "GetBlobMetadata",
+  "GetBlockList",
+  "GetPageRanges",
+  "DeleteBlob",
+  "GetBlobTags",
+  "SetBlobTags",
+  "SetBlobTier",
+  "SetBlobImmutabilityPolicy",
+  "DeleteBlobImmutabilityPolicy",
+  "SetBlobLegalHold",
+]);
+
+/** The blob, or the snapshot or version that is named. */
 export async function blobOfRequest(exchange: BlobExchange): Promise<Parsed<LocatedBlob>> {
+  const stamps = parseStamps(exchange.target.query);
+  if (!stamps.ok) return stamps;
+  const { snapshotStamp, versionStamp } = stamps.value;
+  if ((snapshotStamp > 0 || versionStamp > 0) && !ofStates.has(exchange.operation)) return rejected("InvalidOperation");
   const container = await containerOfRequest(exchange);
   if (!container.ok) return container;
   const { account, container: name = "$root", blob = "" } = exchange.target;
   const address: BlobAddress = { account, container: name, blob };
-  return parsed(exchange.objects.located(address, container.value));
+  const located = { snapshotStamp: toWire(snapshotStamp), versionStamp: toWire(versionStamp) };
+  return parsed(exchange.objects.located(address, container.value, located));
+}
+
+export interface AskedBlob {
+  readonly name: LocatedBlob;
+  readonly conditions: WireConditions;
+}
+
+/** Which blob, under which conditions. */
+export async function askedBlob(exchange: BlobExchange): Promise<Parsed<AskedBlob>> {
+  const conditions = parseConditions(exchange.headers);
+  if (!conditions.ok) return conditions;
+  const name = await blobOfRequest(exchange);
+  return name.ok ? parsed({ name: name.value, conditions: conditionsToWire(conditions.value) }) : name;
 }

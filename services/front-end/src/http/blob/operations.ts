@@ -4,6 +4,19 @@ import { getUserDelegationKey } from "../delegation-key.ts";
 import { getServiceProperties, setServiceProperties } from "../service-properties.ts";
 import { appendBlock, sealAppendBlob } from "./append.ts";
 import { blobBatch } from "./batch.ts";
+import {
+  deleteImmutabilityPolicy,
+  findBlobsByTags,
+  findBlobsByTagsInContainer,
+  getBlobTags,
+  setBlobExpiry,
+  setBlobTags,
+  setBlobTier,
+  setImmutabilityPolicy,
+  setLegalHold,
+  snapshotBlob,
+  undeleteBlob,
+} from "./blob-state.ts";
 import { deleteBlob, getBlob, getBlobMetadata, getBlobProperties, listBlobs, setBlobHeaders, setBlobMetadata } from "./blobs.ts";
 import { getContainerAcl, setContainerAcl } from "./container-acl.ts";
 import {
@@ -13,9 +26,11 @@ import {
   getContainerMetadata,
   getContainerProperties,
   listContainers,
+  restoreContainer,
   setContainerMetadata,
 } from "./containers.ts";
 import type { BlobOperationHandler } from "./exchange.ts";
+import { leaseBlob, leaseContainer } from "./leases.ts";
 import { getPageRanges, putPage } from "./pages.ts";
 import { blobUnsupported } from "./service-properties.ts";
 import { getBlockList, putBlob, putBlock, putBlockList } from "./uploads.ts";
@@ -48,6 +63,20 @@ export const operationHandlers: Readonly<Record<BlobOperationName, BlobOperation
   SealAppendBlob: sealAppendBlob,
   PutPage: putPage,
   GetPageRanges: getPageRanges,
+  LeaseContainer: leaseContainer,
+  RestoreContainer: restoreContainer,
+  FindBlobsByTags: findBlobsByTags,
+  FindBlobsByTagsInContainer: findBlobsByTagsInContainer,
+  LeaseBlob: leaseBlob,
+  SnapshotBlob: snapshotBlob,
+  UndeleteBlob: undeleteBlob,
+  SetBlobTier: setBlobTier,
+  SetBlobTags: setBlobTags,
+  GetBlobTags: getBlobTags,
+  SetBlobExpiry: setBlobExpiry,
+  SetBlobImmutabilityPolicy: setImmutabilityPolicy,
+  DeleteBlobImmutabilityPolicy: deleteImmutabilityPolicy,
+  SetBlobLegalHold: setLegalHold,
   BlobBatch: blobBatch,
   ContainerBlobBatch: blobBatch,
 };

@@ -3,7 +3,6 @@ import type { ServiceProperties } from "@stamp/azure-rest";
 import { analyticsUnsupported } from "../service-properties.ts";
 
 export function blobUnsupported(properties: ServiceProperties): string | undefined {
-  if (properties.deleteRetention.enabled) return "Soft delete of blobs (DeleteRetentionPolicy)";
   if (properties.staticWebsite.enabled) return "Static websites";
   return analyticsUnsupported(properties);
 }

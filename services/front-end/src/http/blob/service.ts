@@ -1,5 +1,6 @@
 /** The Blob service. */
 import {
+  badHeader,
   blobAuthorizationOf,
   checkNames,
   checkUnsupported,
@@ -10,6 +11,7 @@ import {
   recognizeBlob,
   signedBlobResource,
 } from "@stamp/azure-rest";
+import { parseWhere } from "@stamp/objects";
 import { signedIdentifiersFromWire } from "@stamp/wire";
 import type { RestService } from "../service.ts";
 import { operationHandlers } from "./operations.ts";
@@ -38,6 +40,9 @@ export const blobService = (hostSuffixes: readonly string[]): RestService => ({
     if (!operation.ok) return operation;
     const supported = checkUnsupported(operation.value, headers);
     if (!supported.ok) return supported;
+    const ifTags = headers["x-ms-if-tags"];
+    const condition = ifTags === undefined ? undefined : parseWhere(ifTags, "condition");
+    if (condition?.ok === false) return badHeader("x-ms-if-tags", ifTags ?? "", condition.reason);
     return parsed({
       name: operation.value,
       authorization: blobAuthorizationOf(operation.value, headers, target.query),

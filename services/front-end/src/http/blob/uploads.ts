@@ -21,6 +21,7 @@ import {
   type ResponseHeaders,
   rejected,
   toBase64,
+  writtenHeaders,
 } from "@stamp/azure-rest";
 import { equalBytes, utf8 } from "@stamp/base";
 import { BlockSource, fromWire, type Place, toWire } from "@stamp/wire";
@@ -30,6 +31,7 @@ import { blobOf } from "../../wire-to-rest.ts";
 import { lengthWithin, wholeBody } from "../body.ts";
 import { type Answer, respond } from "../exchange.ts";
 import { type BlobExchange, blobOfRequest } from "./exchange.ts";
+import { markIfProtected, newStateOf } from "./new-state.ts";
 
 export const notEncrypted = { "x-ms-request-server-encrypted": "false" } as const;
 
@@ -45,6 +47,8 @@ export async function putBlob(exchange: BlobExchange): Promise<Answer> {
   if (!announced.ok) return announced;
   const type = parseNewBlobType(headers);
   if (!type.ok) return type;
+  const state = newStateOf(exchange);
+  if (!state.ok) return state;
   const isBlock = type.value.blobType === "BlockBlob";
   const length = lengthWithin(exchange, bodyLimitsOf(version).putBlobBytesMax);
   if (!length.ok) return length;
@@ -68,11 +72,14 @@ export async function putBlob(exchange: BlobExchange): Promise<Answer> {
     blobType: type.value.blobType,
     pageBlobBytes: toWire(type.value.pageBlobBytes),
     sequenceNumber: toWire(type.value.sequenceNumber),
+    state: state.value,
   };
+  const marked = await markIfProtected(exchange, name.value, state.value);
+  if (!marked.ok) return marked;
   const made = await objects.execute({ case: "putBlob", value }, "blob", exchange.limits());
   if (!made.ok) return made;
   const md5 = stored.value.length > 0 ? { "Content-MD5": toBase64(stored.value) } : {};
-  const result = { ...etagAndTime(version, blobOf(made.value)), ...notEncrypted, ...md5 };
+  const result = { ...writtenHeaders(version, blobOf(made.value)), ...notEncrypted, ...md5 };
   return respond(201, received.value.crc64 === undefined ? result : { ...result, "x-ms-content-crc64": crc64Text(received.value.crc64) });
 }
 
@@ -139,6 +146,8 @@ export async function putBlockList(exchange: BlobExchange): Promise<Answer> {
   if (!metadata.ok) return metadata;
   const properties = parseContentProperties(headers, false);
   if (!properties.ok) return properties;
+  const state = newStateOf(exchange);
+  if (!state.ok) return state;
   const conditions = parseConditions(headers);
   if (!conditions.ok) return conditions;
   const announced = announcedDigests(headers);
@@ -166,11 +175,14 @@ export async function putBlockList(exchange: BlobExchange): Promise<Answer> {
     headers: properties.value,
     metadata: metadata.value,
     blocks: list.value.map((item) => ({ blockId: item.blockId, source: wireSources[item.source] })),
+    state: state.value,
   };
+  const marked = await markIfProtected(exchange, name.value, state.value);
+  if (!marked.ok) return marked;
   const made = await objects.execute({ case: "putBlockList", value }, "blob", exchange.limits());
   if (!made.ok) return made;
   const digests = actual.md5 ? { "Content-MD5": toBase64(actual.md5) } : { "x-ms-content-crc64": crc64Text(actual.crc64 ?? 0n) };
-  return respond(201, { ...etagAndTime(version, blobOf(made.value)), ...notEncrypted, ...digests });
+  return respond(201, { ...writtenHeaders(version, blobOf(made.value)), ...notEncrypted, ...digests });
 }
 
 export async function getBlockList(exchange: BlobExchange): Promise<Answer> {

@@ -1,0 +1,10 @@
+/** What the service properties of an account switch on for blobs and containers, as it goes with every operation. */
+import type { ServiceProperties } from "@stamp/azure-rest";
+import type { BlobPolicy } from "@stamp/objects";
+
+export const blobPolicyOf = ({ versioning, deleteRetention, containerDeleteRetention }: ServiceProperties): BlobPolicy => ({
+  versioning,
+  deleteRetentionDays: deleteRetention.enabled ? (deleteRetention.days ?? 0) : 0,
+  containerDeleteRetentionDays: containerDeleteRetention.enabled ? (containerDeleteRetention.days ?? 0) : 0,
+  permanentDelete: deleteRetention.allowPermanentDelete ?? false,
+});

@@ -1,0 +1,104 @@
+/** Tags: set, read, found, and as conditions. */
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { describe, test } from "node:test";
+import { type Clients, failure } from "./target.ts";
+
+export function tagSuite(clients: () => Clients): void {
+  describe("tags", () => {
+    test("tags are set with a blob or on it, counted, read and replaced as a whole", async () => {
+      const container = await clients().container();
+      const client = container.getBlockBlobClient("b");
+      await client.upload("1", 1, { tags: { project: "a b", "k-1": "x/y:z=1" } });
+      assert.deepEqual((await client.getTags()).tags, { project: "a b", "k-1": "x/y:z=1" });
+      const { tagCount, etag } = await client.getProperties();
+      assert.equal(tagCount, 2);
+      await client.setTags({ only: "this" });
+      assert.deepEqual((await client.getTags()).tags, { only: "this" });
+      assert.equal((await client.getProperties()).etag, etag, "tags don't change the ETag");
+      await client.upload("2", 1);
+      assert.deepEqual((await client.getTags()).tags, {}, "a put without tags leaves none");
+      const tooMany = Object.fromEntries(Array.from({ length: 11 }, (_, i) => [`k${i}`, "v"]));
+      assert.equal((await failure(client.setTags(tooMany))).statusCode, 400);
+      assert.equal((await failure(client.setTags({ "bad!": "v" }))).statusCode, 400);
+    });
+
+    test("listings show tags when asked for, and their number always", async () => {
+      const container = await clients().container();
+      await container.getBlockBlobClient("b").upload("1", 1, { tags: { a: "1" } });
+      for await (const blob of container.listBlobsFlat({ includeTags: true })) assert.deepEqual(blob.tags, { a: "1" });
+      for await (const blob of container.listBlobsFlat()) {
+        assert.equal(blob.tags, undefined);
+        assert.equal(blob.properties.tagCount, 1);
+      }
+    });
+
+    test("blobs are found by their tags, in a container and in the account, over pages", async () => {
+      const [one, two] = [await clients().container(), await clients().container()];
+      const mark = `m${randomUUID().slice(0, 8)}`;
+      for (const [container, name, date] of [
+        [one, "a", "2026-01"],
+        [one, "b", "2026-02"],
+        [one, "c", "2026-03"],
+        [two, "d", "2026-02"],
+      ] as const) {
+        await container.getBlockBlobClient(name).upload("x", 1, { tags: { mark, date, other: "1" } });
+      }
+      await one.getBlockBlobClient("untagged").upload("x", 1);
+      const inOne: string[] = [];
+      for await (const blob of one.findBlobsByTags(`mark = '${mark}' AND date >= '2026-02'`)) {
+        inOne.push(blob.name);
+        assert.deepEqual(Object.keys(blob.tags ?? {}).sort(), ["date", "mark"], "the tags that were asked for");
+      }
+      assert.deepEqual(inOne, ["b", "c"]);
+      const everywhere: string[] = [];
+      for await (const page of clients().service.findBlobsByTags(`"mark"='${mark}'`).byPage({ maxPageSize: 2 })) {
+        assert.ok(page.blobs.length <= 2);
+        everywhere.push(...page.blobs.map((blob) => `${blob.containerName}/${blob.name}`));
+      }
+      assert.equal(everywhere.length, 4);
+      assert.deepEqual(
+        new Set(everywhere),
+        new Set([...["a", "b", "c"].map((name) => `${one.containerName}/${name}`), `${two.containerName}/d`]),
+      );
+      const limited: string[] = [];
+      for await (const blob of clients().service.findBlobsByTags(`@container='${two.containerName}' AND mark='${mark}'`)) {
+        limited.push(blob.name);
+      }
+      assert.deepEqual(limited, ["d"]);
+      await one.getBlockBlobClient("b").delete();
+      await one.getBlockBlobClient("c").setTags({});
+      for await (const blob of one.findBlobsByTags(`mark = '${mark}' AND date >= '2026-02'`)) assert.fail(`found ${blob.name}`);
+    });
+
+    test("a condition over tags decides reads and writes", async () => {
+      const client = (await clients().container()).getBlockBlobClient("b");
+      await client.upload("1", 1, { tags: { status: "new", n: "05" } });
+      const when = (tagConditions: string) => ({ conditions: { tagConditions } });
+      assert.equal((await client.downloadToBuffer(0, undefined, when("status = 'new'"))).toString(), "1");
+      for (const work of [
+        () => client.download(0, undefined, when("status = 'old'")),
+        () => client.setMetadata({}, when("n > '05'")),
+        () => client.setTags({}, when("status <> 'new'")),
+        () => client.upload("2", 1, when("status = 'old' OR n < '05'")),
+        () => client.delete(when("missing = 'x'")),
+      ]) {
+        const error = await failure(work());
+        assert.deepEqual([error.statusCode, error.code], [412, "ConditionNotMet"]);
+      }
+      await client.setMetadata({ a: "1" }, when("status = 'old' OR n >= '05'"));
+      assert.equal((await failure(client.getProperties(when("status =")))).statusCode, 400);
+    });
+
+    test("expressions that can't be read are 400", async () => {
+      const container = await clients().container();
+      for (const where of ["", "a", "a = b", "a = 'b' OR c = 'd'", "a <> 'b'", "a = 'b' AND", "a = 'b' AND a = 'c'", "(a = 'b')"]) {
+        const answer = await clients().raw(
+          "GET",
+          `/${container.containerName}?restype=container&comp=blobs&where=${encodeURIComponent(where)}`,
+        );
+        assert.equal(answer.status, 400, where);
+      }
+    });
+  });
+}
