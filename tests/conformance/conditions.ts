@@ -64,12 +64,12 @@ export function conditionSuite(clients: () => Clients): void {
       await client.setMetadata({ a: "1" }, stale);
       await client.stageBlock(blockId(1), "x", 1);
       for (const work of [
-        client.setMetadata({ b: "2" }, stale),
-        client.setHTTPHeaders({}, stale),
-        client.delete(stale),
-        client.commitBlockList([blockId(1)], stale),
+        () => client.setMetadata({ b: "2" }, stale),
+        () => client.setHTTPHeaders({}, stale),
+        () => client.delete(stale),
+        () => client.commitBlockList([blockId(1)], stale),
       ]) {
-        assert.equal((await failure(work)).statusCode, 412);
+        assert.equal((await failure(work())).statusCode, 412);
       }
       assert.deepEqual((await client.getProperties()).metadata, { a: "1" });
     });
