@@ -5,7 +5,8 @@ import { after, test } from "node:test";
 import { fromBase64, makeToken } from "@stamp/azure-rest";
 import { allRules, refused, unwrap } from "@stamp/base";
 import { routeOf } from "@stamp/objects";
-import { FrontEnd } from "@stamp/wire";
+import { firstRangeOf } from "@stamp/partition-map";
+import { FrontEnd, PartitionServer } from "@stamp/wire";
 import { accountKey, accountName, type ScriptedOptions, type ScriptedStamp, secondKey, startScriptedStamp } from "./scripted-stamp.ts";
 import { bytes, Clients, failure } from "./target.ts";
 
@@ -137,4 +138,23 @@ test("more requests than are allowed are 503 ServerBusy, and the others are serv
   assert.ok(content.equals(Buffer.from(await (await clients.raw("GET", path)).arrayBuffer())));
   const facts = stamp.frontEnd.status.facts as { downloadBytes: number; uploadBytes: number };
   assert.deepEqual([facts.downloadBytes, facts.uploadBytes], [0, 0]);
+});
+
+test("a rotated key works with the next request, the one before ends when the account is read again; the other key always works", async () => {
+  const { stamp, clients } = await start({ frontEnd: { accountCacheMs: 60_000 } });
+  const container = await clients.container();
+  const fresh = Buffer.alloc(64, 5).toString("base64");
+  const change = { account: accountName, keys: [fresh, secondKey], expectedKeys: [accountKey, secondKey] };
+  const operation = { kind: { case: "changeAccount" as const, value: change } };
+  const { rangeId } = firstRangeOf("Account");
+  const changed = unwrap(
+    await stamp.world.transport.client("ps-1", PartitionServer).execute({ rangeId, rangeVersion: 1n, operation }, { timeoutMs: 5000 }),
+  );
+  assert.equal(changed.result?.kind.case, "account");
+  // The account is held for a minute, and read again for a signature that does not fit at most every 200 ms.
+  await new Promise((resolve) => setTimeout(resolve, 210));
+  await clients.serviceWith(fresh).getContainerClient(container.containerName).getProperties();
+  const error = await failure(clients.serviceWith(accountKey).getContainerClient(container.containerName).getProperties());
+  assert.deepEqual([error.statusCode, error.code], [403, "AuthenticationFailed"]);
+  await clients.serviceWith(secondKey).getContainerClient(container.containerName).getProperties();
 });
