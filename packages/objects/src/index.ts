@@ -25,6 +25,7 @@ export type {
 } from "./plan.ts";
 export { planOf } from "./planning.ts";
 export * from "./queues/operation.ts";
+export { QueueClocks } from "./queues/queue-clocks.ts";
 export { isPipelined, lockKeysOf, type Routable, type Route, routeOf } from "./routing.ts";
 export { decodeKey, encodeKey, type KeyComponent, type KeyElement, partitionStart } from "./rows/key.ts";
 export * from "./rows/row.ts";

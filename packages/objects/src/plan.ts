@@ -84,6 +84,8 @@ export interface PlanContext {
   /** What the account's service properties say about blobs and containers. */
   readonly policy: BlobPolicy;
   readonly leases: LeaseClock;
+  /** The time that the queue of this name acts at, whose rows say that it has acted at `clockMs` (queues/queue-clocks.ts). */
+  readonly queueMs: (name: string, clockMs: number) => number;
 }
 
 export function* getRow(key: Uint8Array): Plan<Uint8Array | undefined> {

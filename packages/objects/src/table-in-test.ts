@@ -4,6 +4,7 @@ import { type Lease, LeaseTimers } from "./blobs/leases.ts";
 import { type BlobPolicy, noPolicy, type Operation, type OperationKind, type OperationResult, type OperationValue } from "./operation.ts";
 import type { Decision, PlanContext, Read, ReadAnswer, RowEntry } from "./plan.ts";
 import { planOf } from "./planning.ts";
+import { QueueClocks } from "./queues/queue-clocks.ts";
 
 export class TestTable {
   readonly rows: Map<string, { key: Uint8Array; value: Uint8Array }> = new Map();
@@ -23,6 +24,7 @@ export class TestTable {
   rowBytesMax = 0;
   commitBytesMax = 0;
 
+  readonly #queueClocks = new QueueClocks();
   #timers = new LeaseTimers(this.rules, this.monotonicMs);
 
   /** As if another server had loaded the rows. */
@@ -40,6 +42,7 @@ export class TestTable {
       mayReferTo: (place) => !this.goneExtents.has(place.extentId),
       policy: this.policy,
       leases: { nowMs: this.monotonicMs, endsMs: (lease: Lease) => this.#timers.endsMs(lease) },
+      queueMs: (name, clockMs) => this.#queueClocks.actingMs(name, this, clockMs),
     };
   }
 

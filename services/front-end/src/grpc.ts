@@ -10,6 +10,7 @@ import type { FrontEnd, GetBlobRequest, PutBlobRequest } from "@stamp/wire";
 import { fromWire } from "@stamp/wire";
 import type { Accounts } from "./accounts.ts";
 import { blobPolicyOf } from "./blob-policy.ts";
+import { deleteQueueMessage, getQueueMessages, putQueueMessage } from "./grpc-messages.ts";
 import { endOf, type LocatedBlob, type Objects } from "./objects.ts";
 import type { CallLimits } from "./router.ts";
 
@@ -84,6 +85,9 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
       const value = request.conditions ? { name: name.value, conditions: request.conditions } : { name: name.value };
       return done(await objects.deleteBlob(value, () => limits));
     }),
+    putQueueMessage: call((request, limits) => putQueueMessage(objects.parts.queues, request, limits)),
+    getQueueMessages: call((request, limits) => getQueueMessages(objects.parts.queues, request, limits)),
+    deleteQueueMessage: call(async (request, limits) => done(await deleteQueueMessage(objects.parts.queues, request, limits))),
   };
 
   async function putBlob(_: GrpcDoorParts, requests: AsyncIterable<PutBlobRequest>, context: CallContext) {

@@ -209,14 +209,16 @@ export class Executor {
   async #run(held: HeldEngine, { operation, policy }: Asked, view: RowView, sequence: number): Promise<Outcome<Decision>> {
     const { clock, rules } = this.#world;
     const nowMs = clock.monotonicMs();
+    const wallMs = clock.wallMs();
     const context: PlanContext = {
       rules,
-      wallMs: clock.wallMs(),
+      wallMs,
       sequence,
       range: held.range,
       mayReferTo: (place) => held.engine.mayReferTo(place),
       policy,
       leases: { nowMs, endsMs: (lease: Lease) => held.leases.endsMs(lease) },
+      queueMs: (name, clockMs) => held.queueClocks.actingMs(name, { wallMs, monotonicMs: nowMs }, clockMs),
     };
     try {
       const plan = planOf(operation, context);

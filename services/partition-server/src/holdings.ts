@@ -7,7 +7,7 @@
  * still land before the successor opens the streams, never after, and its writer was told nothing.
  */
 import { type Failed, type Outcome, ok, refused } from "@stamp/base";
-import { LeaseTimers } from "@stamp/objects";
+import { LeaseTimers, QueueClocks } from "@stamp/objects";
 import type { LoadCommand, Range } from "@stamp/partition-map";
 import { overlap, ServerRules } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
@@ -22,6 +22,7 @@ export interface Held {
   engine: RangeEngine | undefined;
   /** Of leases of objects; they start with the load. */
   leases: LeaseTimers;
+  readonly queueClocks: QueueClocks;
   /** Ends with the load. */
   loaded: Promise<Outcome<void>>;
 }
@@ -86,6 +87,7 @@ export class Holdings {
       load: new RangeLoad(this.#world.clock),
       engine: undefined,
       leases: this.#leaseTimers(),
+      queueClocks: new QueueClocks(),
       loaded: Promise.resolve(ok()),
     };
     this.#held.set(range.rangeId, held);

@@ -20,11 +20,14 @@ export function parseMessage(body: Uint8Array): Parsed<string> {
   const text = childOf(root.value, "MessageText");
   if (!text) return missingNode("MessageText");
   if (text.children.length > 0) return rejected("UnsupportedXmlNode", { XmlNodeName: text.children[0]?.name ?? "" });
-  // A reference may name a character that XML can't carry: it could never be given back.
-  if (needsEncoding(text.text)) return rejected("InvalidXmlDocument");
-  const bytes = utf8(text.text).length;
-  if (bytes > messageTextBytesMax) return rejected("RequestBodyTooLarge", { MaxLimit: String(messageTextBytesMax) });
-  return parsed(text.text);
+  return checkMessageText(text.text);
+}
+
+/** A text that XML can't carry (a reference may name such a character) could never be given back. */
+export function checkMessageText(text: string): Parsed<string> {
+  if (needsEncoding(text) || !text.isWellFormed()) return rejected("InvalidXmlDocument");
+  const bytes = utf8(text).length;
+  return bytes > messageTextBytesMax ? rejected("RequestBodyTooLarge", { MaxLimit: String(messageTextBytesMax) }) : parsed(text);
 }
 
 export interface ShownMessage {

@@ -29,21 +29,31 @@ function numberOf(query: Query, name: string): Parsed<number | undefined> {
   return /^-?\d{1,15}$/.test(text) ? parsed(Number(text)) : badQuery(name, text, "Not a whole number.");
 }
 
+function checked(name: string, value: number, limits: Limits): Parsed<number> {
+  return value < limits.min || value > limits.max ? outOfRange(name, String(value), limits) : parsed(value);
+}
+
 function within(query: Query, name: string, limits: Limits): Parsed<number | undefined> {
   const number = numberOf(query, name);
-  if (!number.ok || number.value === undefined) return number;
-  return number.value < limits.min || number.value > limits.max ? outOfRange(name, String(number.value), limits) : number;
+  return !number.ok || number.value === undefined ? number : checked(name, number.value, limits);
 }
+
+export const checkMessageCount = (count: number): Parsed<number> => checked("numofmessages", count, { min: 1, max: messagesMax });
 
 export function parseMessageCount(query: Query): Parsed<number> {
-  const count = within(query, "numofmessages", { min: 1, max: messagesMax });
-  return count.ok ? parsed(count.value ?? 1) : count;
+  const count = numberOf(query, "numofmessages");
+  return count.ok ? checkMessageCount(count.value ?? 1) : count;
 }
 
-/** Of Get Messages: 30 seconds when not said. */
+export const takeTimeoutSecondsDefault = 30;
+
+export const checkTakeTimeout = (seconds: number): Parsed<number> =>
+  checked("visibilitytimeout", seconds, { min: 1, max: visibilityTimeoutSecondsMax });
+
+/** Of Get Messages. */
 export function parseTakeTimeout(query: Query): Parsed<number> {
-  const seconds = within(query, "visibilitytimeout", { min: 1, max: visibilityTimeoutSecondsMax });
-  return seconds.ok ? parsed(seconds.value ?? 30) : seconds;
+  const seconds = numberOf(query, "visibilitytimeout");
+  return seconds.ok ? checkTakeTimeout(seconds.value ?? takeTimeoutSecondsDefault) : seconds;
 }
 
 export interface PutTimes {
@@ -52,24 +62,29 @@ export interface PutTimes {
   readonly timeToLiveSeconds: number;
 }
 
-/** Of Put Message. A message must become visible before it expires. */
-export function parsePutTimes(query: Query, version: string): Parsed<PutTimes> {
-  const visibility = within(query, "visibilitytimeout", { min: 0, max: visibilityTimeoutSecondsMax });
+/** A message must become visible before it expires. */
+export function checkPutTimes(times: PutTimes, version: string): Parsed<PutTimes> {
+  const { visibilityTimeoutSeconds, timeToLiveSeconds } = times;
+  const visibility = checked("visibilitytimeout", visibilityTimeoutSeconds, { min: 0, max: visibilityTimeoutSecondsMax });
   if (!visibility.ok) return visibility;
-  const asked = numberOf(query, "messagettl");
-  if (!asked.ok) return asked;
-  const timeToLiveSeconds = asked.value ?? timeToLiveSecondsDefault;
   const unbounded = behaves(version, "anyTimeToLive");
   const max = unbounded ? timeToLiveSecondsMax : timeToLiveSecondsDefault;
-  const forEver = unbounded && timeToLiveSeconds === -1;
-  if (!forEver && (timeToLiveSeconds < 1 || timeToLiveSeconds > max)) {
+  if (unbounded && timeToLiveSeconds === -1) return parsed(times);
+  if (timeToLiveSeconds < 1 || timeToLiveSeconds > max) {
     return outOfRange("messagettl", String(timeToLiveSeconds), { min: unbounded ? -1 : 1, max });
   }
-  const visibilityTimeoutSeconds = visibility.value ?? 0;
-  if (!forEver && visibilityTimeoutSeconds >= timeToLiveSeconds) {
-    return outOfRange("visibilitytimeout", String(visibilityTimeoutSeconds), { min: 0, max: timeToLiveSeconds - 1 });
-  }
-  return parsed({ visibilityTimeoutSeconds, timeToLiveSeconds });
+  if (visibilityTimeoutSeconds < timeToLiveSeconds) return parsed(times);
+  return outOfRange("visibilitytimeout", String(visibilityTimeoutSeconds), { min: 0, max: timeToLiveSeconds - 1 });
+}
+
+/** Of Put Message. */
+export function parsePutTimes(query: Query, version: string): Parsed<PutTimes> {
+  const visibility = numberOf(query, "visibilitytimeout");
+  if (!visibility.ok) return visibility;
+  const live = numberOf(query, "messagettl");
+  if (!live.ok) return live;
+  const times = { visibilityTimeoutSeconds: visibility.value ?? 0, timeToLiveSeconds: live.value ?? timeToLiveSecondsDefault };
+  return checkPutTimes(times, version);
 }
 
 /** Of Update Message, where it must be said. */

@@ -3,13 +3,12 @@
  * after another, each seeing what the one before decided.
  *
  * Invariants:
- *   time      an operation acts at max(wall time, the largest time acted on before) (rule queueClockNeverBack), so that no message becomes
- *             visible or unexpired a second time;
+ *   time      an operation never acts at an earlier time than one before it (rule queueClockNeverBack), so that no message is hidden, or
+ *             alive, a second time;
  *   head      every place that is given lies at or behind (now, ticket of this operation), and the head moves at most to there: so nothing
  *             is ever put before the head, and deleted rows before it are never walked again;
  *   count     goes down exactly where a message's text row is removed, which happens once.
  */
-import type { Rules } from "@stamp/base";
 import { answer, type Decision, getRow, type Plan, type PlanContext, type RowWrite } from "../plan.ts";
 import type { QueueName, QueueResultKind } from "./operation.ts";
 import { expiryKey, messagesPrefix, orderKey, type Position, stateKey, textKey } from "./queue-keys.ts";
@@ -41,7 +40,7 @@ export class QueueEdit {
   constructor(queue: QueueName, messages: Uint8Array, state: MessagesState, context: PlanContext) {
     this.queue = queue;
     this.messages = messages;
-    this.nowMs = actingTime(context.rules, Math.floor(context.wallMs), state.clockMs);
+    this.nowMs = Math.floor(actingMs(queue, state.clockMs, context));
     this.ticket = context.sequence;
     this.#state = state;
   }
@@ -134,8 +133,8 @@ export class QueueEdit {
   }
 }
 
-const actingTime = (rules: Rules, wallMs: number, clockMs: number): number =>
-  rules.on("queueClockNeverBack") ? Math.max(wallMs, clockMs) : wallMs;
+const actingMs = ({ account, queue, incarnation }: QueueName, clockMs: number, { rules, wallMs, queueMs }: PlanContext): number =>
+  rules.on("queueClockNeverBack") ? queueMs(`${account}/${queue}/${incarnation}`, clockMs) : wallMs;
 
 export function* openQueue(queue: QueueName, context: PlanContext): Plan<QueueEdit> {
   const messages = messagesPrefix(context.rules, queue);

@@ -4,6 +4,8 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { QueueMessage, QueueMessageSchema } from "./messages_pb.ts";
+import { file_stamp_v1_messages } from "./messages_pb.ts";
 import type { Blob, BlobHeaders, BlobPageSchema, BlobSchema, Conditions, ContainerPageSchema, ContainerSchema } from "./objects_pb.ts";
 import { file_stamp_v1_objects } from "./objects_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
@@ -12,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/front_end.proto.
  */
 export const file_stamp_v1_front_end: GenFile = /*@__PURE__*/
-  fileDesc("ChhzdGFtcC92MS9mcm9udF9lbmQucHJvdG8SCHN0YW1wLnYxIq8BChZDcmVhdGVDb250YWluZXJSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEkAKCG1ldGFkYXRhGAMgAygLMi4uc3RhbXAudjEuQ3JlYXRlQ29udGFpbmVyUmVxdWVzdC5NZXRhZGF0YUVudHJ5Gi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJmChZEZWxldGVDb250YWluZXJSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEigKCmNvbmRpdGlvbnMYAyABKAsyFC5zdGFtcC52MS5Db25kaXRpb25zIhkKF0RlbGV0ZUNvbnRhaW5lclJlc3BvbnNlIl0KFUxpc3RDb250YWluZXJzUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg4KBnByZWZpeBgCIAEoCRIOCgZtYXJrZXIYAyABKAkSEwoLbWF4X3Jlc3VsdHMYBCABKA0ikAIKDlB1dEJsb2JSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEgwKBGJsb2IYAyABKAkSJgoHaGVhZGVycxgEIAEoCzIVLnN0YW1wLnYxLkJsb2JIZWFkZXJzEjgKCG1ldGFkYXRhGAUgAygLMiYuc3RhbXAudjEuUHV0QmxvYlJlcXVlc3QuTWV0YWRhdGFFbnRyeRIoCgpjb25kaXRpb25zGAYgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxIPCgdwYXlsb2FkGA8gASgMGi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASK8AQoOR2V0QmxvYlJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSDAoEYmxvYhgDIAEoCRIoCgpjb25kaXRpb25zGAQgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxIYCgtzdGFydF9ieXRlcxgFIAEoBEgAiAEBEhYKCWVuZF9ieXRlcxgGIAEoBEgBiAEBQg4KDF9zdGFydF9ieXRlc0IMCgpfZW5kX2J5dGVzIkAKD0dldEJsb2JSZXNwb25zZRIcCgRibG9iGAEgASgLMg4uc3RhbXAudjEuQmxvYhIPCgdwYXlsb2FkGA8gASgMIn4KEExpc3RCbG9ic1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSDgoGcHJlZml4GAMgASgJEhEKCWRlbGltaXRlchgEIAEoCRIOCgZtYXJrZXIYBSABKAkSEwoLbWF4X3Jlc3VsdHMYBiABKA0ibwoRRGVsZXRlQmxvYlJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSDAoEYmxvYhgDIAEoCRIoCgpjb25kaXRpb25zGAQgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucyIUChJEZWxldGVCbG9iUmVzcG9uc2UytgQKCEZyb250RW5kEkgKD0NyZWF0ZUNvbnRhaW5lchIgLnN0YW1wLnYxLkNyZWF0ZUNvbnRhaW5lclJlcXVlc3QaEy5zdGFtcC52MS5Db250YWluZXISVgoPRGVsZXRlQ29udGFpbmVyEiAuc3RhbXAudjEuRGVsZXRlQ29udGFpbmVyUmVxdWVzdBohLnN0YW1wLnYxLkRlbGV0ZUNvbnRhaW5lclJlc3BvbnNlEkoKDkxpc3RDb250YWluZXJzEh8uc3RhbXAudjEuTGlzdENvbnRhaW5lcnNSZXF1ZXN0Ghcuc3RhbXAudjEuQ29udGFpbmVyUGFnZRI1CgdQdXRCbG9iEhguc3RhbXAudjEuUHV0QmxvYlJlcXVlc3QaDi5zdGFtcC52MS5CbG9iKAESQAoHR2V0QmxvYhIYLnN0YW1wLnYxLkdldEJsb2JSZXF1ZXN0Ghkuc3RhbXAudjEuR2V0QmxvYlJlc3BvbnNlMAESPQoRR2V0QmxvYlByb3BlcnRpZXMSGC5zdGFtcC52MS5HZXRCbG9iUmVxdWVzdBoOLnN0YW1wLnYxLkJsb2ISOwoJTGlzdEJsb2JzEhouc3RhbXAudjEuTGlzdEJsb2JzUmVxdWVzdBoSLnN0YW1wLnYxLkJsb2JQYWdlEkcKCkRlbGV0ZUJsb2ISGy5zdGFtcC52MS5EZWxldGVCbG9iUmVxdWVzdBocLnN0YW1wLnYxLkRlbGV0ZUJsb2JSZXNwb25zZWIGcHJvdG8z", [file_stamp_v1_objects]);
+  fileDesc("ChhzdGFtcC92MS9mcm9udF9lbmQucHJvdG8SCHN0YW1wLnYxIq8BChZDcmVhdGVDb250YWluZXJSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEkAKCG1ldGFkYXRhGAMgAygLMi4uc3RhbXAudjEuQ3JlYXRlQ29udGFpbmVyUmVxdWVzdC5NZXRhZGF0YUVudHJ5Gi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJmChZEZWxldGVDb250YWluZXJSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEigKCmNvbmRpdGlvbnMYAyABKAsyFC5zdGFtcC52MS5Db25kaXRpb25zIhkKF0RlbGV0ZUNvbnRhaW5lclJlc3BvbnNlIl0KFUxpc3RDb250YWluZXJzUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg4KBnByZWZpeBgCIAEoCRIOCgZtYXJrZXIYAyABKAkSEwoLbWF4X3Jlc3VsdHMYBCABKA0ikAIKDlB1dEJsb2JSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEgwKBGJsb2IYAyABKAkSJgoHaGVhZGVycxgEIAEoCzIVLnN0YW1wLnYxLkJsb2JIZWFkZXJzEjgKCG1ldGFkYXRhGAUgAygLMiYuc3RhbXAudjEuUHV0QmxvYlJlcXVlc3QuTWV0YWRhdGFFbnRyeRIoCgpjb25kaXRpb25zGAYgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxIPCgdwYXlsb2FkGA8gASgMGi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASK8AQoOR2V0QmxvYlJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSDAoEYmxvYhgDIAEoCRIoCgpjb25kaXRpb25zGAQgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxIYCgtzdGFydF9ieXRlcxgFIAEoBEgAiAEBEhYKCWVuZF9ieXRlcxgGIAEoBEgBiAEBQg4KDF9zdGFydF9ieXRlc0IMCgpfZW5kX2J5dGVzIkAKD0dldEJsb2JSZXNwb25zZRIcCgRibG9iGAEgASgLMg4uc3RhbXAudjEuQmxvYhIPCgdwYXlsb2FkGA8gASgMIn4KEExpc3RCbG9ic1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSDgoGcHJlZml4GAMgASgJEhEKCWRlbGltaXRlchgEIAEoCRIOCgZtYXJrZXIYBSABKAkSEwoLbWF4X3Jlc3VsdHMYBiABKA0ibwoRRGVsZXRlQmxvYlJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSDAoEYmxvYhgDIAEoCRIoCgpjb25kaXRpb25zGAQgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucyIUChJEZWxldGVCbG9iUmVzcG9uc2UipgEKFlB1dFF1ZXVlTWVzc2FnZVJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVxdWV1ZRgCIAEoCRIMCgR0ZXh0GAMgASgJEiIKGnZpc2liaWxpdHlfdGltZW91dF9zZWNvbmRzGAQgASgNEiEKFHRpbWVfdG9fbGl2ZV9zZWNvbmRzGAUgASgDSACIAQFCFwoVX3RpbWVfdG9fbGl2ZV9zZWNvbmRzIpABChdHZXRRdWV1ZU1lc3NhZ2VzUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBXF1ZXVlGAIgASgJEg0KBWNvdW50GAMgASgNEicKGnZpc2liaWxpdHlfdGltZW91dF9zZWNvbmRzGAQgASgNSACIAQFCHQobX3Zpc2liaWxpdHlfdGltZW91dF9zZWNvbmRzIkQKGEdldFF1ZXVlTWVzc2FnZXNSZXNwb25zZRIoCghtZXNzYWdlcxgBIAMoCzIWLnN0YW1wLnYxLlF1ZXVlTWVzc2FnZSJkChlEZWxldGVRdWV1ZU1lc3NhZ2VSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFcXVldWUYAiABKAkSEgoKbWVzc2FnZV9pZBgDIAEoCRITCgtwb3BfcmVjZWlwdBgEIAEoCSIcChpEZWxldGVRdWV1ZU1lc3NhZ2VSZXNwb25zZTK/BgoIRnJvbnRFbmQSSAoPQ3JlYXRlQ29udGFpbmVyEiAuc3RhbXAudjEuQ3JlYXRlQ29udGFpbmVyUmVxdWVzdBoTLnN0YW1wLnYxLkNvbnRhaW5lchJWCg9EZWxldGVDb250YWluZXISIC5zdGFtcC52MS5EZWxldGVDb250YWluZXJSZXF1ZXN0GiEuc3RhbXAudjEuRGVsZXRlQ29udGFpbmVyUmVzcG9uc2USSgoOTGlzdENvbnRhaW5lcnMSHy5zdGFtcC52MS5MaXN0Q29udGFpbmVyc1JlcXVlc3QaFy5zdGFtcC52MS5Db250YWluZXJQYWdlEjUKB1B1dEJsb2ISGC5zdGFtcC52MS5QdXRCbG9iUmVxdWVzdBoOLnN0YW1wLnYxLkJsb2IoARJACgdHZXRCbG9iEhguc3RhbXAudjEuR2V0QmxvYlJlcXVlc3QaGS5zdGFtcC52MS5HZXRCbG9iUmVzcG9uc2UwARI9ChFHZXRCbG9iUHJvcGVydGllcxIYLnN0YW1wLnYxLkdldEJsb2JSZXF1ZXN0Gg4uc3RhbXAudjEuQmxvYhI7CglMaXN0QmxvYnMSGi5zdGFtcC52MS5MaXN0QmxvYnNSZXF1ZXN0GhIuc3RhbXAudjEuQmxvYlBhZ2USRwoKRGVsZXRlQmxvYhIbLnN0YW1wLnYxLkRlbGV0ZUJsb2JSZXF1ZXN0Ghwuc3RhbXAudjEuRGVsZXRlQmxvYlJlc3BvbnNlEksKD1B1dFF1ZXVlTWVzc2FnZRIgLnN0YW1wLnYxLlB1dFF1ZXVlTWVzc2FnZVJlcXVlc3QaFi5zdGFtcC52MS5RdWV1ZU1lc3NhZ2USWQoQR2V0UXVldWVNZXNzYWdlcxIhLnN0YW1wLnYxLkdldFF1ZXVlTWVzc2FnZXNSZXF1ZXN0GiIuc3RhbXAudjEuR2V0UXVldWVNZXNzYWdlc1Jlc3BvbnNlEl8KEkRlbGV0ZVF1ZXVlTWVzc2FnZRIjLnN0YW1wLnYxLkRlbGV0ZVF1ZXVlTWVzc2FnZVJlcXVlc3QaJC5zdGFtcC52MS5EZWxldGVRdWV1ZU1lc3NhZ2VSZXNwb25zZWIGcHJvdG8z", [file_stamp_v1_messages, file_stamp_v1_objects]);
 
 /**
  * @generated from message stamp.v1.CreateContainerRequest
@@ -316,6 +318,147 @@ export const DeleteBlobResponseSchema: GenMessage<DeleteBlobResponse> = /*@__PUR
   messageDesc(file_stamp_v1_front_end, 9);
 
 /**
+ * @generated from message stamp.v1.PutQueueMessageRequest
+ */
+export type PutQueueMessageRequest = Message<"stamp.v1.PutQueueMessageRequest"> & {
+  /**
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * @generated from field: string queue = 2;
+   */
+  queue: string;
+
+  /**
+   * At most 64 KiB, of characters that XML can carry.
+   *
+   * @generated from field: string text = 3;
+   */
+  text: string;
+
+  /**
+   * At most 7 days.
+   *
+   * @generated from field: uint32 visibility_timeout_seconds = 4;
+   */
+  visibilityTimeoutSeconds: number;
+
+  /**
+   * -1: it never expires; absent: 7 days.
+   *
+   * @generated from field: optional int64 time_to_live_seconds = 5;
+   */
+  timeToLiveSeconds?: bigint | undefined;
+};
+
+/**
+ * Describes the message stamp.v1.PutQueueMessageRequest.
+ * Use `create(PutQueueMessageRequestSchema)` to create a new message.
+ */
+export const PutQueueMessageRequestSchema: GenMessage<PutQueueMessageRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_front_end, 10);
+
+/**
+ * @generated from message stamp.v1.GetQueueMessagesRequest
+ */
+export type GetQueueMessagesRequest = Message<"stamp.v1.GetQueueMessagesRequest"> & {
+  /**
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * @generated from field: string queue = 2;
+   */
+  queue: string;
+
+  /**
+   * At most 32; 0 is 1.
+   *
+   * @generated from field: uint32 count = 3;
+   */
+  count: number;
+
+  /**
+   * 1 second to 7 days; absent: 30 seconds.
+   *
+   * @generated from field: optional uint32 visibility_timeout_seconds = 4;
+   */
+  visibilityTimeoutSeconds?: number | undefined;
+};
+
+/**
+ * Describes the message stamp.v1.GetQueueMessagesRequest.
+ * Use `create(GetQueueMessagesRequestSchema)` to create a new message.
+ */
+export const GetQueueMessagesRequestSchema: GenMessage<GetQueueMessagesRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_front_end, 11);
+
+/**
+ * @generated from message stamp.v1.GetQueueMessagesResponse
+ */
+export type GetQueueMessagesResponse = Message<"stamp.v1.GetQueueMessagesResponse"> & {
+  /**
+   * @generated from field: repeated stamp.v1.QueueMessage messages = 1;
+   */
+  messages: QueueMessage[];
+};
+
+/**
+ * Describes the message stamp.v1.GetQueueMessagesResponse.
+ * Use `create(GetQueueMessagesResponseSchema)` to create a new message.
+ */
+export const GetQueueMessagesResponseSchema: GenMessage<GetQueueMessagesResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_front_end, 12);
+
+/**
+ * @generated from message stamp.v1.DeleteQueueMessageRequest
+ */
+export type DeleteQueueMessageRequest = Message<"stamp.v1.DeleteQueueMessageRequest"> & {
+  /**
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * @generated from field: string queue = 2;
+   */
+  queue: string;
+
+  /**
+   * @generated from field: string message_id = 3;
+   */
+  messageId: string;
+
+  /**
+   * @generated from field: string pop_receipt = 4;
+   */
+  popReceipt: string;
+};
+
+/**
+ * Describes the message stamp.v1.DeleteQueueMessageRequest.
+ * Use `create(DeleteQueueMessageRequestSchema)` to create a new message.
+ */
+export const DeleteQueueMessageRequestSchema: GenMessage<DeleteQueueMessageRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_front_end, 13);
+
+/**
+ * @generated from message stamp.v1.DeleteQueueMessageResponse
+ */
+export type DeleteQueueMessageResponse = Message<"stamp.v1.DeleteQueueMessageResponse"> & {
+};
+
+/**
+ * Describes the message stamp.v1.DeleteQueueMessageResponse.
+ * Use `create(DeleteQueueMessageResponseSchema)` to create a new message.
+ */
+export const DeleteQueueMessageResponseSchema: GenMessage<DeleteQueueMessageResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_front_end, 14);
+
+/**
  * The same objects as over HTTP, for gRPC client tools. Each call carries metadata `authorization: Bearer <token>` (`stamp token`).
  * An answer of the service that it can't be done is a gRPC error with the service's code in metadata `x-ms-error-code`.
  *
@@ -387,6 +530,32 @@ export const FrontEnd: GenService<{
     methodKind: "unary";
     input: typeof DeleteBlobRequestSchema;
     output: typeof DeleteBlobResponseSchema;
+  },
+  /**
+   * @generated from rpc stamp.v1.FrontEnd.PutQueueMessage
+   */
+  putQueueMessage: {
+    methodKind: "unary";
+    input: typeof PutQueueMessageRequestSchema;
+    output: typeof QueueMessageSchema;
+  },
+  /**
+   * Takes them: they are hidden for the time that is asked for, and each has the receipt with which it is deleted.
+   *
+   * @generated from rpc stamp.v1.FrontEnd.GetQueueMessages
+   */
+  getQueueMessages: {
+    methodKind: "unary";
+    input: typeof GetQueueMessagesRequestSchema;
+    output: typeof GetQueueMessagesResponseSchema;
+  },
+  /**
+   * @generated from rpc stamp.v1.FrontEnd.DeleteQueueMessage
+   */
+  deleteQueueMessage: {
+    methodKind: "unary";
+    input: typeof DeleteQueueMessageRequestSchema;
+    output: typeof DeleteQueueMessageResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_stamp_v1_front_end, 0);
