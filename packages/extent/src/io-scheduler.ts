@@ -28,7 +28,8 @@ export interface IoLimits {
   readonly queuedMax: number;
 }
 
-export const defaultIoLimits: IoLimits = { expectedMsMax: 100, overdueMs: 200, inHandMax: 16, queuedMax: 4_096 };
+/** Node does file work on four threads: one stays for the journal. More in hand would only wait where nobody decides the order. */
+export const defaultIoLimits: IoLimits = { expectedMsMax: 100, overdueMs: 200, inHandMax: 3, queuedMax: 4_096 };
 
 export interface IoRequest<T> {
   readonly class: IoClass;
@@ -154,7 +155,8 @@ export class IoScheduler<T> {
 
   #mayStart(nowMs: number): boolean {
     if (this.#inHand.size === 0) return true;
-    if (this.#inHand.size >= this.#limits.inHandMax || this.expectedMs > this.#limits.expectedMsMax) return false;
+    const others = this.#inHand.size - (this.#hasInHand("journal") ? 1 : 0);
+    if (others >= this.#limits.inHandMax || this.expectedMs > this.#limits.expectedMsMax) return false;
     return this.#overdueByMs(nowMs) === 0;
   }
 

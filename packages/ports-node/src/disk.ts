@@ -21,7 +21,18 @@ const codeOf = (error: unknown): string => (error as { code?: string }).code ?? 
 
 function diskError(error: unknown, path: string): DiskError {
   const message = error instanceof Error ? error.message : String(error);
-  const kinds: Record<string, DiskErrorKind> = { ENOENT: "notFound", EEXIST: "exists", ENOSPC: "full", EDQUOT: "full", EFBIG: "full" };
+  const kinds: Record<string, DiskErrorKind> = {
+    ENOENT: "notFound",
+    EEXIST: "exists",
+    ENOSPC: "full",
+    EDQUOT: "full",
+    EFBIG: "full",
+    EMFILE: "unavailable",
+    ENFILE: "unavailable",
+    ENOMEM: "unavailable",
+    EAGAIN: "unavailable",
+    EINTR: "unavailable",
+  };
   return new DiskError(kinds[codeOf(error)] ?? "io", path, message);
 }
 

@@ -7,6 +7,8 @@ export type DiskErrorKind =
   | "notFound"
   | "exists"
   | "full"
+  /** The system lacks something else it needs just now (file handles, memory): nothing is wrong with the data. */
+  | "unavailable"
   /** A read or write failed: the data at this place are suspect. */
   | "io"
   /** fsync failed: what was written since the last good one may be gone. Never retried: the process stops. */

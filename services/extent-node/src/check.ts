@@ -58,7 +58,7 @@ export async function checkFile(
       }
     }
   } catch (error) {
-    if (!(error instanceof DiskError)) throw error;
+    if (!(error instanceof DiskError) || (error.kind !== "io" && error.kind !== "notFound")) throw error;
     problems.push({ kind: "content", what: `its file can't be read: ${error.message}` });
   }
   return problems;

@@ -102,7 +102,7 @@ export async function checksumOf(node: Node, extent: LocalExtent, lengthBytes: n
     }
     return checksum;
   } catch (error) {
-    if (error instanceof DiskError) return undefined;
+    if (error instanceof DiskError && (error.kind === "io" || error.kind === "notFound")) return undefined;
     throw error;
   }
 }

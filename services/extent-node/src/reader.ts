@@ -34,7 +34,8 @@ async function bytesOf(node: Node, extent: LocalExtent, offsetBytes: number, len
     const bytes = slices.length === 1 ? (slices[0] as Uint8Array) : concatBytes(slices);
     return bytes.length === lengthBytes ? bytes : undefined;
   } catch (error) {
-    if (error instanceof DiskError) return undefined;
+    // Anything else says nothing about the data.
+    if (error instanceof DiskError && (error.kind === "io" || error.kind === "notFound")) return undefined;
     throw error;
   }
 }

@@ -3,15 +3,17 @@
  * restart. A replica that is not what was written is marked damaged: it is never served from then on, the next report tells the stream
  * manager, and that has it copied anew.
  */
+import { FailureError } from "@stamp/base";
 import { beginScrubPass, decodeScrubState, encodeScrubState, endScrubPass, type ScrubState, scrubbed, scrubOrder } from "@stamp/extent";
-import { jittered, sleep } from "@stamp/ports";
+import { DiskError, jittered, sleep } from "@stamp/ports";
 import { scrubIo } from "./disk-queue.ts";
 import type { LocalExtent } from "./local-extent.ts";
 import type { Node } from "./node.ts";
-import { verifyReplica } from "./verify.ts";
+import { type Verified, verifyReplica } from "./verify.ts";
 
 export const scrubFile = "scrub-state";
 const saveEveryMs = 10_000;
+const troublePauseMs = 1_000;
 
 export class Scrubber {
   readonly #node: Node;
@@ -99,7 +101,15 @@ export class Scrubber {
 
   async #one(extent: LocalExtent): Promise<void> {
     const { world } = this.#node;
-    const verified = await verifyReplica(this.#node, extent, scrubIo, (bytes) => this.#pace(bytes));
+    let verified: Verified | undefined;
+    try {
+      verified = await verifyReplica(this.#node, extent, scrubIo, (bytes) => this.#pace(bytes));
+    } catch (error) {
+      // Of the data nothing is known: the next pass comes to them.
+      if (!(error instanceof DiskError) && !(error instanceof FailureError)) throw error;
+      world.logger.warn("an extent was not scrubbed", { extent: extent.replica.extentId, error: error.message });
+      await sleep(world.clock, troublePauseMs, this.#stop.signal);
+    }
     if (this.#stop.signal.aborted) return;
     const { extentId: id } = extent.replica;
     const state = this.#state as ScrubState;

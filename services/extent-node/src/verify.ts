@@ -43,7 +43,8 @@ export async function verifyContent(
     try {
       piece = await content.read(from, wanted);
     } catch (error) {
-      if (error instanceof DiskError) return { kind: "bad", offsetBytes: from, why: `it can't be read: ${error.message}` };
+      if (error instanceof DiskError && (error.kind === "io" || error.kind === "notFound"))
+        return { kind: "bad", offsetBytes: from, why: `it can't be read: ${error.message}` };
       throw error;
     }
     if (piece.length < wanted) return { kind: "bad", offsetBytes: from + piece.length, why: `it ends before ${lengthBytes}` };

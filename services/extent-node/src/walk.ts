@@ -4,7 +4,8 @@ import { BlockIndex, type Crc32c, frameFixedBytes, parseFrameHeader } from "@sta
 import type { Io } from "./disk-queue.ts";
 import type { ExtentFiles } from "./extent-files.ts";
 
-const windowBytes = 1024 * 1024;
+/** Many small frames in one read, and little more than the header of a large one. */
+const windowBytes = 64 * 1024;
 
 export interface Walk {
   readonly index: BlockIndex;

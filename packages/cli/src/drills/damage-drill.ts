@@ -2,7 +2,7 @@
  * The drill `damage`: a cluster is hurt by hand, in one way after another, each on an extent or node of its own. After each, what fsck says,
  * and how long until nothing is wrong any more. In the end every blob is read back.
  */
-import { closeSync, openSync, readdirSync, readSync, renameSync, rmSync, statSync, truncateSync, writeSync } from "node:fs";
+import { closeSync, openSync, readdirSync, readSync, renameSync, rmSync, statSync, truncateSync, writeFileSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { ownTransport } from "@stamp/cluster";
 import { checkDisk, rebuildDisk } from "@stamp/extent-node";
@@ -36,6 +36,7 @@ interface Scene {
   readonly dataDir: string;
   /** Sealed extents with all their copies that no damage was done to yet. */
   readonly fresh: ExtentInfo[];
+  stray: string;
 }
 
 interface Damage {
@@ -44,6 +45,8 @@ interface Damage {
   readonly inflict: (scene: Scene) => Promise<readonly string[]>;
   /** fsck of the running cluster must name this (`kind`); undefined: it was mended before, or is only told offline. */
   readonly expected: string | undefined;
+  /** What a person does when fsck has told him. */
+  readonly afterwards?: (scene: Scene) => void;
 }
 
 const headerBytes = 8192;
@@ -136,12 +139,12 @@ const damages: readonly Damage[] = [
     name: "a file that belongs to no extent lies among the others",
     inflict: async (scene) => {
       const { file } = take(scene);
-      const stray = join(dirname(file), "00ffffffffff.extent.bak");
-      writeSync(openSync(stray, "w"), "left behind");
-      // A person looked at it and moved it away.
-      setTimeout(() => renameSync(stray, join(scene.dataDir, "looked-at")), 8_000);
+      scene.stray = join(dirname(file), "00ffffffffff.extent.bak");
+      writeFileSync(scene.stray, "left behind");
       return [];
     },
+    // A person looked at it and moved it away.
+    afterwards: (scene) => renameSync(scene.stray, join(scene.dataDir, "looked-at")),
     expected: "strayFile",
   },
   {
@@ -212,7 +215,7 @@ export async function runDamageDrill(target: DrillTarget, tell: (line: string) =
       if (put.kind !== "answer" || put.status !== 201) throw new Error(`blob-${i} was not written`);
     }
     const { dataDir } = await target.status();
-    const scene: Scene = { target, transport, dataDir, fresh: await sealedExtents(target) };
+    const scene: Scene = { target, transport, dataDir, fresh: await sealedExtents(target), stray: "" };
     tell(`${blobs} blobs of ${blobBytes >> 20} MiB, ${scene.fresh.length} sealed extents with all their copies`);
     for (const damage of damages) {
       tell(`\n${damage.name}`);
@@ -220,6 +223,7 @@ export async function runDamageDrill(target: DrillTarget, tell: (line: string) =
       const report = await fsckRunning(target.inspector, transport, true);
       said.push(...report.problems.map((each) => `${each.kind} ${each.node ?? ""} ${each.extent ?? ""}: ${each.what}`));
       for (const line of said) tell(`  ${line}`);
+      damage.afterwards?.(scene);
       const startMs = performance.now();
       const mended = await untilClean(target, transport);
       const mendedAfterMs = mended ? Math.round(performance.now() - startMs) : undefined;
