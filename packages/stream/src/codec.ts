@@ -47,7 +47,10 @@ const letters = { ids: 0x49, stream: 0x54, segment: 0x47, extent: 0x45, node: 0x
 const versionMax = { ids: 1, stream: 1, segment: 1, extent: 2, node: 2 } as const;
 
 function versionOf(stored: StoredRecord): number {
-  if (stored.kind === "extent") return stored.record.checksum === undefined && stored.record.loss === undefined ? 1 : 2;
+  if (stored.kind === "extent") {
+    const { checksum, loss, untold } = stored.record;
+    return checksum === undefined && loss === undefined && untold === undefined ? 1 : 2;
+  }
   return stored.kind === "node" && stored.record.duty !== undefined ? 2 : 1;
 }
 
@@ -81,8 +84,20 @@ function bodyOf(stored: StoredRecord): unknown {
     case "segment":
       return { extents: stored.extents };
     case "extent": {
-      const { phase, version, ownerEpoch: epoch, stream, replicas, sealedLengthBytes, repair, removed, checksum, loss } = stored.record;
-      return { phase, version, ownerEpoch: epoch, stream, replicas, sealedLengthBytes, repair, removed, checksum, loss };
+      const {
+        phase,
+        version,
+        ownerEpoch: epoch,
+        stream,
+        replicas,
+        sealedLengthBytes,
+        repair,
+        removed,
+        checksum,
+        loss,
+        untold,
+      } = stored.record;
+      return { phase, version, ownerEpoch: epoch, stream, replicas, sealedLengthBytes, repair, removed, checksum, loss, untold };
     }
     case "node": {
       const { address, diskId, faultDomain, incarnation, duty } = stored.record;
@@ -135,6 +150,7 @@ function decodeBody(kind: keyof typeof letters, key: string, body: Fields): Stor
       const sealedLengthBytes = body.optional("sealedLengthBytes", (fields, name) => fields.natural(name));
       const repair = body.optional("repair", (fields, name) => place(fields.object(name)));
       const checksum = body.optional("checksum", (fields, name) => fields.natural(name));
+      const untold = body.optional("untold", (fields, name) => fields.texts(name));
       const loss = body.optional("loss", (fields, name) => acceptedLoss(fields.object(name)));
       return {
         kind,
@@ -150,6 +166,7 @@ function decodeBody(kind: keyof typeof letters, key: string, body: Fields): Stor
           removed: body.list("removed").map(place),
           ...(checksum === undefined ? {} : { checksum }),
           ...(loss === undefined ? {} : { loss }),
+          ...(untold === undefined ? {} : { untold }),
         },
       };
     }
@@ -234,6 +251,13 @@ class Fields {
 
   naturals(name: string): number[] {
     return this.#array(name).map((item) => natural(item, name));
+  }
+
+  texts(name: string): string[] {
+    return this.#array(name).map((item) => {
+      if (typeof item !== "string") throw new TypeError(name);
+      return item;
+    });
   }
 
   list(name: string): Fields[] {

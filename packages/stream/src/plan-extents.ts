@@ -6,7 +6,7 @@ import type { ExtentId, Outcome, OwnerEpoch, Rules } from "@stamp/base";
 import { assert, extentVersion, ok, refused } from "@stamp/base";
 import { extentKey, nodeKey, streamKey } from "./codec.ts";
 import { ownedStream, withExtent } from "./plan-streams.ts";
-import type { AcceptedLoss, ExtentRecord, NodeDuty, NodeRecord, ReplicaPlace } from "./records.ts";
+import type { ExtentRecord, NodeDuty, NodeRecord, ReplicaPlace } from "./records.ts";
 import type { Change, Plan, StreamState } from "./state.ts";
 
 /** What an owner's call about the successor of an extent finds. */
@@ -157,13 +157,43 @@ export function planBeginSeal(state: StreamState, id: ExtentId): Outcome<Plan> {
 }
 
 /** The first recorded length wins: when it is sealed already nothing changes, and the caller adopts what is recorded. */
-export function planRecordSealed(state: StreamState, id: ExtentId, sealedLengthBytes: number, loss?: AcceptedLoss): Outcome<Plan> {
+export function planRecordSealed(
+  state: StreamState,
+  id: ExtentId,
+  sealedLengthBytes: number,
+  more: Pick<ExtentRecord, "loss" | "untold"> = {},
+): Outcome<Plan> {
   const extent = state.extent(id);
   if (extent === undefined) return unknownExtent(id);
   if (extent.phase === "sealed") return ok({ changes: [], reads: [extentKey(id)] });
   if (extent.phase !== "sealing") return refused("failedPrecondition", "unknownExtent", `extent ${id} is ${extent.phase}`);
   const sealed: ExtentRecord = { ...extent, phase: "sealed", version: extentVersion(extent.version + 1), sealedLengthBytes };
-  return ok({ changes: [{ kind: "extent", record: loss === undefined ? sealed : { ...sealed, loss } }], reads: [] });
+  return ok({ changes: [{ kind: "extent", record: { ...sealed, ...more } }], reads: [] });
+}
+
+/**
+ * A length that was told to nobody, and whose every holder is lost for certain: it is sealed again, from what the other replicas hold.
+ * Everything acknowledged is on each of them (docs/decisions/0103).
+ */
+export function planUnseal(state: StreamState, id: ExtentId): Outcome<Plan> {
+  const extent = state.extent(id);
+  if (extent?.phase !== "sealed" || extent.untold === undefined) return ok({ changes: [], reads: [extentKey(id)] });
+  const { sealedLengthBytes: _length, checksum: _checksum, untold: _untold, repair, ...rest } = extent;
+  const record: ExtentRecord = {
+    ...rest,
+    phase: "sealing",
+    version: extentVersion(extent.version + 1),
+    replicas: extent.replicas.map((replica) => ({ ...replica, complete: false })),
+    removed: repair === undefined ? extent.removed : [...extent.removed, repair],
+  };
+  return ok({ changes: [{ kind: "extent", record }], reads: [] });
+}
+
+/** From here on its length may be told: as many replicas are recorded to hold the prefix. */
+function settled(extent: ExtentRecord, minCopies: number): ExtentRecord {
+  if (extent.untold === undefined || completeCount(extent) < minCopies) return extent;
+  const { untold: _untold, ...rest } = extent;
+  return rest;
 }
 
 /**
@@ -175,14 +205,16 @@ export function planMarkReplicas(
   id: ExtentId,
   nodeIds: ReadonlySet<string>,
   complete: boolean,
-  checksum?: number,
+  more: { readonly checksum?: number | undefined; readonly minCopies: number } = { minCopies: Number.POSITIVE_INFINITY },
 ): Outcome<Plan> {
   const extent = state.extent(id);
   if (extent?.phase !== "sealed") return ok({ changes: [], reads: [] });
   const replicas = extent.replicas.map((replica) => (nodeIds.has(replica.nodeId) ? { ...replica, complete } : replica));
+  const { checksum, minCopies } = more;
   const learned = extent.checksum === undefined && checksum !== undefined;
   if (!learned && replicas.every((replica, i) => replica.complete === extent.replicas[i]?.complete)) return ok({ changes: [], reads: [] });
-  return ok({ changes: [{ kind: "extent", record: { ...extent, replicas, ...(learned ? { checksum } : {}) } }], reads: [] });
+  const record = settled({ ...extent, replicas, ...(learned ? { checksum } : {}) }, minCopies);
+  return ok({ changes: [{ kind: "extent", record }], reads: [] });
 }
 
 /** A new version and the node that gets a copy of it, recorded before the copy is made. */
@@ -198,9 +230,15 @@ export function planBeginRepair(state: StreamState, id: ExtentId, target: Replic
 }
 
 /** The copy is durable: it takes the place of `replaced` (or is one more), and that becomes garbage of this extent. */
-export function planFinishRepair(state: StreamState, id: ExtentId, replaced: ReplicaPlace | undefined, checksum?: number): Outcome<Plan> {
+export function planFinishRepair(
+  state: StreamState,
+  id: ExtentId,
+  replaced: ReplicaPlace | undefined,
+  more: { readonly checksum?: number | undefined; readonly minCopies: number } = { minCopies: Number.POSITIVE_INFINITY },
+): Outcome<Plan> {
   const extent = state.extent(id);
   if (extent?.phase !== "sealed" || extent.repair === undefined) return unknownExtent(id);
+  const { checksum, minCopies } = more;
   const learned = extent.checksum === undefined && checksum !== undefined ? { checksum } : {};
   const { repair, ...rest } = extent;
   const gone = (place: ReplicaPlace): boolean =>
@@ -210,7 +248,7 @@ export function planFinishRepair(state: StreamState, id: ExtentId, replaced: Rep
     ...extent.removed.filter((place) => !samePlace(place, repair)),
     ...extent.replicas.filter((replica) => gone(replica) && !samePlace(replica, repair)).map(({ nodeId, diskId }) => ({ nodeId, diskId })),
   ];
-  const record: ExtentRecord = { ...rest, ...learned, replicas: [...kept, { ...repair, complete: true }], removed };
+  const record = settled({ ...rest, ...learned, replicas: [...kept, { ...repair, complete: true }], removed }, minCopies);
   return ok({ changes: [{ kind: "extent", record }], reads: [] });
 }
 

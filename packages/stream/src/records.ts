@@ -47,6 +47,11 @@ export interface ExtentRecord {
   readonly repair?: ReplicaPlace;
   /** Replicas that repair replaced and that were not deleted yet. */
   readonly removed: readonly ReplicaPlace[];
+  /**
+   * Fewer than `minCopies` replicas made the sealed length: these nodes'. It was told to nobody, and is not before as many are recorded
+   * complete and this is gone (`planUnseal`).
+   */
+  readonly untold?: readonly string[];
   /** A person sealed it although acknowledged data may be lost: kept as long as the extent. */
   readonly loss?: AcceptedLoss;
 }

@@ -271,18 +271,20 @@ export class StreamState {
 
   /** The same record in less memory. */
   #compact(record: ExtentRecord): ExtentRecord {
-    const { id, phase, version, ownerEpoch, sealedLengthBytes, checksum, repair, loss } = record;
+    const { id, phase, version, ownerEpoch, sealedLengthBytes, checksum, repair, loss, untold } = record;
     const stream = this.#streams.get(record.stream)?.record.name ?? record.stream;
     const replicas = this.#shared(record.replicas);
     const removed = record.removed.length === 0 ? noPlaces : record.removed;
-    if (sealedLengthBytes === undefined) return { id, phase, version, ownerEpoch, stream, replicas, removed };
+    if (sealedLengthBytes === undefined) return { id, phase, version, ownerEpoch, stream, replicas, removed, ...(loss && { loss }) };
     const sealed = { id, phase, version, ownerEpoch, stream, replicas, removed, sealedLengthBytes };
-    if (repair === undefined && loss === undefined) return checksum === undefined ? sealed : { ...sealed, checksum };
+    if (repair === undefined && loss === undefined && untold === undefined)
+      return checksum === undefined ? sealed : { ...sealed, checksum };
     return {
       ...sealed,
       ...(checksum === undefined ? {} : { checksum }),
       ...(repair === undefined ? {} : { repair }),
       ...(loss === undefined ? {} : { loss }),
+      ...(untold === undefined ? {} : { untold }),
     };
   }
 

@@ -415,6 +415,20 @@ const golden: Record<string, StoredRecord> = {
       checksum: 4_000_000_000,
     },
   },
+  "v2/extent-untold": {
+    kind: "extent",
+    record: {
+      id: extentId(10),
+      phase: "sealed",
+      version: extentVersion(2),
+      ownerEpoch: ownerEpoch(1),
+      stream: "/a",
+      replicas: replicas.map((one) => ({ ...one, complete: false })),
+      sealedLengthBytes: 500,
+      removed: [],
+      untold: ["n2"],
+    },
+  },
   "v2/extent-loss": {
     kind: "extent",
     record: {

@@ -69,10 +69,32 @@ export class Completer {
     return extent.replicas.filter((replica) => this.complete(extent, replica)).length;
   }
 
+  /** Nobody was told the length, and every replica that it was made of is lost for certain: nothing can be brought to it. */
+  isLost(extent: ExtentRecord): boolean {
+    if (extent.untold === undefined || this.#isHeld(extent)) return false;
+    return extent.untold.every((nodeId) => {
+      const replica = extent.replicas.find((one) => one.nodeId === nodeId);
+      const disk = this.#term.state.node(nodeId)?.diskId;
+      return replica !== undefined && ((disk !== undefined && disk !== replica.diskId) || this.broken(extent.id, nodeId));
+    });
+  }
+
+  /** Some replica was seen to hold the prefix. */
+  #isHeld(extent: ExtentRecord): boolean {
+    return extent.replicas.some((replica) => this.complete(extent, replica) && this.#term.nodes.reachable(replica));
+  }
+
+  /** It is to be sealed again: what was seen of the old length does not count. */
+  forget(id: ExtentId): void {
+    for (const known of [this.#complete, this.#broken, this.#checksums]) known.delete(id);
+    this.#durable.delete(id);
+  }
+
   /** Whether a client may be told its sealed length. */
   tellable(extent: ExtentRecord): boolean {
     if (extent.phase !== "sealed") return false;
     if (this.#durable.has(extent.id)) return true;
+    if (extent.untold !== undefined && this.#term.world.rules.on("minCopiesBeforeTelling")) return false;
     return !this.#term.world.rules.on("minCopiesBeforeTelling") || this.completeCount(extent) >= this.#term.config.minCopies;
   }
 
@@ -165,7 +187,8 @@ export class Completer {
     if (answer.ok) return answer.value.checksum;
     endIfStale(this.#term, answer.failure);
     const { reason, message } = answer.failure;
-    if (reason === "unknownExtent" || reason === "damaged" || reason === "wrongDisk") {
+    // Sealed elsewhere: at a length that was told to nobody and given up (planUnseal).
+    if (reason === "unknownExtent" || reason === "damaged" || reason === "wrongDisk" || reason === "extentSealed") {
       world.logger.warn("a replica must be copied anew", { extent: extent.id, node: replica.nodeId, reason, message });
       return "broken";
     }
@@ -215,8 +238,11 @@ export class Completer {
     const seen = this.#complete.get(id);
     if (seen === undefined || seen.size === 0) return;
     const taken = new Set(seen);
-    const recorded = await ledger.commit((state) => planMarkReplicas(state, id, taken, true, this.#checksums.get(id)));
+    const recorded = await ledger.commit((state) =>
+      planMarkReplicas(state, id, taken, true, { checksum: this.#checksums.get(id), minCopies: this.#term.config.minCopies }),
+    );
     if (!recorded.ok) return;
+    this.#progress.notify();
     this.#checksums.delete(id);
     for (const nodeId of taken) seen.delete(nodeId);
     if (seen.size === 0) this.#complete.delete(id);

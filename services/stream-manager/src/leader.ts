@@ -157,6 +157,7 @@ export class Leader {
         if (extent?.phase !== "open") continue;
         if (extent.replicas.some((replica) => nodes.down(replica) || leaves(replica.nodeId))) void sealer.seal(id, 0);
       }
+      for (const id of [...state.incomplete()]) if (state.extent(id)?.untold !== undefined) void sealer.again(id);
       ahead.sweep();
       repairer.tick();
       void garbage.tick();

@@ -218,7 +218,9 @@ export class Repairer {
       const copied = await this.#copy(extent, extent.sealedLengthBytes, target, attempt);
       if (ended.aborted) return false;
       if (copied !== undefined) {
-        const finished = await ledger.commit((current) => planFinishRepair(current, id, replaced, copied));
+        const finished = await ledger.commit((current) =>
+          planFinishRepair(current, id, replaced, { checksum: copied, minCopies: this.#term.config.minCopies }),
+        );
         if (!finished.ok) return false;
         this.#completer.repaired(id, target);
         if (replaced !== undefined) this.#completer.repaired(id, replaced);

@@ -7,7 +7,7 @@ import type { ExtentId, Outcome } from "@stamp/base";
 import { assert, ok, present, refused } from "@stamp/base";
 import { jittered, sleep, within } from "@stamp/ports";
 import type { ReplicaRecord, SealAnswer } from "@stamp/stream";
-import { planBeginSeal, planRecordSealed, SealMachine } from "@stamp/stream";
+import { planBeginSeal, planRecordSealed, planUnseal, SealMachine } from "@stamp/stream";
 import { fromWire, ReplicaState, toWire } from "@stamp/wire";
 import { Bell } from "./bell.ts";
 import type { Completer } from "./completer.ts";
@@ -137,14 +137,34 @@ export class Sealer {
     const loss = decision.lossAccepted
       ? { knownCommittedBytes, wallMs: Math.floor(world.clock.wallMs()), note: job.note ?? "" }
       : undefined;
-    const together = loss === undefined ? await job.together?.(decision.lengthBytes) : undefined;
-    const recorded = together?.ok ? together : await ledger.commit(() => planRecordSealed(state, id, decision.lengthBytes, loss));
+    const few = decision.counted.length < this.#term.config.minCopies && world.rules.on("minCopiesBeforeTelling");
+    const untold = few ? { untold: decision.counted } : {};
+    const together = few || loss !== undefined ? undefined : await job.together?.(decision.lengthBytes);
+    const recorded = together?.ok
+      ? together
+      : await ledger.commit(() => planRecordSealed(state, id, decision.lengthBytes, loss === undefined ? untold : { loss }));
     if (!recorded.ok) return recorded;
     const sealed = state.extent(id);
     if (sealed?.sealedLengthBytes === undefined) return refused("notFound", "unknownExtent", `extent ${id} was dropped during its seal`);
     world.logger.info("extent sealed", { extent: id, lengthBytes: sealed.sealedLengthBytes, counted: decision.counted });
     this.#completer.start(id, decision.counted);
     return ok(sealed.sealedLengthBytes);
+  }
+
+  /** Called every tick: lengths that were told to nobody and that nothing can be brought to any more are made anew. */
+  async again(id: ExtentId): Promise<void> {
+    const { ledger, state, world } = this.#term;
+    const extent = state.extent(id);
+    if (extent === undefined || this.#jobs.has(id) || !this.#completer.isLost(extent)) return;
+    world.logger.error("the only replica of a length that nobody was told is lost: the extent is sealed again", {
+      extent: id,
+      lengthBytes: extent.sealedLengthBytes,
+      lost: extent.untold,
+    });
+    const unsealed = await ledger.commit((current) => planUnseal(current, id));
+    if (!unsealed.ok || state.extent(id)?.phase !== "sealing") return;
+    this.#completer.forget(id);
+    await this.seal(id, 0);
   }
 
   async #decide(id: ExtentId, job: Job, replicas: readonly ReplicaRecord[]) {
