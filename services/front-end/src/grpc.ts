@@ -11,6 +11,7 @@ import { fromWire } from "@stamp/wire";
 import type { Accounts } from "./accounts.ts";
 import { blobPolicyOf } from "./blob-policy.ts";
 import { deleteQueueMessage, getQueueMessages, putQueueMessage } from "./grpc-messages.ts";
+import { tableHandlers } from "./grpc-tables.ts";
 import { endOf, type LocatedBlob, type Objects } from "./objects.ts";
 import type { CallLimits } from "./router.ts";
 
@@ -40,11 +41,14 @@ export interface GrpcDoorParts {
   readonly accounts: Accounts;
 }
 
+/** A handler of requests whose token is for their account. */
+export type AuthorizedCall = <R extends { readonly account: string }, T>(
+  work: (request: R, limits: CallLimits) => Promise<Parsed<T>>,
+) => (request: R, context: CallContext) => Promise<Outcome<T>>;
+
 export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd> {
   const { world, objects } = parts;
-  const call = <R extends { readonly account: string }, T>(
-    work: (request: R, limits: CallLimits) => Promise<Parsed<T>>,
-  ): ((request: R, context: CallContext) => Promise<Outcome<T>>) => {
+  const call: AuthorizedCall = (work) => {
     return async (request, context) => {
       const limits: CallLimits = { deadlineMs: context.deadlineMs, signal: context.signal };
       const policy = await checkToken(parts, request.account, context, limits);
@@ -79,6 +83,7 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
       const question = { prefix, delimiter, marker, maxResults: pageSize(maxResults), includeMetadata: true, includeUncommitted: false };
       return objects.listBlobs(account, row.value, question, limits);
     }),
+    ...tableHandlers(call, objects.tables),
     deleteBlob: call(async (request, limits) => {
       const name = await locate(objects, request, limits);
       if (!name.ok) return name;

@@ -88,9 +88,9 @@ export class Tables {
     return found.ok ? parsed(tableFromWire(found.value)) : found;
   }
 
-  async locate(address: TableAddress, limits: CallLimits): Promise<Parsed<LocatedTable>> {
-    const row = await this.find(address, limits);
-    return row.ok ? parsed({ ...address, incarnation: row.value.incarnation }) : row;
+  async locate({ account, table }: TableAddress, limits: CallLimits): Promise<Parsed<LocatedTable>> {
+    const row = await this.find({ account, table }, limits);
+    return row.ok ? parsed({ account, table, incarnation: row.value.incarnation }) : row;
   }
 
   /** All or nothing; the new timestamps, in order. `details.index` of an error is the change that it is about. */

@@ -34,6 +34,9 @@ const ticksPerMs = 10_000n;
 const earliest = BigInt(civilMs(1601, 1, 1)) * ticksPerMs;
 const latest = BigInt(civilMs(9999, 12, 31) + 86_400_000) * ticksPerMs - 1n;
 
+/** Whether the service keeps such a time. */
+export const isDateTime = (ticks: bigint): boolean => ticks >= earliest && ticks <= latest;
+
 const dateTime = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,7}))?)?(Z|[+-]\d{2}:\d{2})?$/;
 
 /** 100 ns since 1970-01-01 UTC; without a zone it is UTC. "range": a time that exists and that the service does not keep. */
@@ -48,7 +51,7 @@ export function parseDateTime(text: string): bigint | "range" | undefined {
   const offsetMinutes = zone === "Z" ? 0 : (zone.startsWith("-") ? -1 : 1) * (Number(zone.slice(1, 3)) * 60 + Number(zone.slice(4)));
   const ms = midnightMs + ((h * 60 + m - offsetMinutes) * 60 + s) * 1000;
   const ticks = BigInt(ms) * ticksPerMs + BigInt(fraction.padEnd(7, "0"));
-  return ticks < earliest || ticks > latest ? "range" : ticks;
+  return isDateTime(ticks) ? ticks : "range";
 }
 
 /** "2013-08-22T01:12:06.2608595Z"; zeros at the end of the fraction are left out, as the service does. */

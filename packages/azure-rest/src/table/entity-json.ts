@@ -14,6 +14,7 @@ import {
   entityEtag,
   formatDateTime,
   formatGuid,
+  isDateTime,
   parseDateTime,
   parseDouble,
   parseGuid,
@@ -94,10 +95,34 @@ function typedValue(name: string, value: JsonScalar, annotation: string | undefi
   const result = valueAs(type, value);
   if (result === "range") return rejected("OutOfRangeInput", { PropertyName: name });
   if (result === undefined) return rejected("InvalidValueType", { PropertyName: name });
-  const bytes = typeof result === "string" ? result.length * 2 : result instanceof Uint8Array ? result.length : 0;
-  if (bytes > propertyBytesMax) return rejected("PropertyValueTooLarge", { PropertyName: name });
-  return parsed({ type, value: result });
+  return checkSize(name, { type, value: result });
 }
+
+function checkSize(name: string, typed: EdmValue): Parsed<EdmValue> {
+  const { value } = typed;
+  const bytes = typeof value === "string" ? value.length * 2 : value instanceof Uint8Array ? value.length : 0;
+  return bytes > propertyBytesMax ? rejected("PropertyValueTooLarge", { PropertyName: name }) : parsed(typed);
+}
+
+/** What `parseEntity` sees to, for an entity that did not come as JSON. */
+export function checkEntity({ partitionKey = "", rowKey = "", properties }: EntityBody): Parsed<void> {
+  for (const key of [checkKey("PartitionKey", partitionKey), checkKey("RowKey", rowKey)]) if (!key.ok) return key;
+  const seen = new Set<string>(systemProperties);
+  for (const property of properties) {
+    const { name, value } = property;
+    if (seen.has(name)) return rejected("DuplicatePropertiesSpecified", { PropertyName: name });
+    seen.add(name);
+    const known = checkPropertyName(name);
+    if (!known.ok) return known;
+    if (typeof value === "string" && !value.isWellFormed()) return rejected("InvalidValueType", { PropertyName: name });
+    if (property.type === "DateTime" && !isDateTime(value as bigint)) return rejected("OutOfRangeInput", { PropertyName: name });
+    const sized = checkSize(name, property);
+    if (!sized.ok) return sized;
+  }
+  return parsed(undefined);
+}
+
+const systemProperties = ["PartitionKey", "RowKey", "Timestamp"] as const;
 
 /** Without an annotation: a number without point and exponent is an Int32, if it fits. */
 function impliedType(value: JsonScalar): EdmType {
@@ -192,7 +217,7 @@ function entityParts(form: JsonForm, table: string, entity: ShownEntity, select:
     parts.push(`${quoted(property.name)}:${valueJson(property)}`);
   }
   // What was asked for and is not there is shown as null.
-  const held = new Set(["PartitionKey", "RowKey", "Timestamp", ...entity.properties.map(({ name }) => name)]);
+  const held = new Set<string>([...systemProperties, ...entity.properties.map(({ name }) => name)]);
   for (const name of wanted ?? []) if (!held.has(name)) parts.push(`${quoted(name)}:null`);
   return parts;
 }

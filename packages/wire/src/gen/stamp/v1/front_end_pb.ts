@@ -4,6 +4,8 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { Entity, EntityKey, EntityProperty, EntitySchema } from "./entities_pb.ts";
+import { file_stamp_v1_entities } from "./entities_pb.ts";
 import type { QueueMessage, QueueMessageSchema } from "./messages_pb.ts";
 import { file_stamp_v1_messages } from "./messages_pb.ts";
 import type { Blob, BlobHeaders, BlobPageSchema, BlobSchema, Conditions, ContainerPageSchema, ContainerSchema } from "./objects_pb.ts";
@@ -14,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/front_end.proto.
  */
 export const file_stamp_v1_front_end: GenFile = /*@__PURE__*/
-  fileDesc("ChhzdGFtcC92MS9mcm9udF9lbmQucHJvdG8SCHN0YW1wLnYxIq8BChZDcmVhdGVDb250YWluZXJSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEkAKCG1ldGFkYXRhGAMgAygLMi4uc3RhbXAudjEuQ3JlYXRlQ29udGFpbmVyUmVxdWVzdC5NZXRhZGF0YUVudHJ5Gi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJmChZEZWxldGVDb250YWluZXJSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEigKCmNvbmRpdGlvbnMYAyABKAsyFC5zdGFtcC52MS5Db25kaXRpb25zIhkKF0RlbGV0ZUNvbnRhaW5lclJlc3BvbnNlIl0KFUxpc3RDb250YWluZXJzUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg4KBnByZWZpeBgCIAEoCRIOCgZtYXJrZXIYAyABKAkSEwoLbWF4X3Jlc3VsdHMYBCABKA0ikAIKDlB1dEJsb2JSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEgwKBGJsb2IYAyABKAkSJgoHaGVhZGVycxgEIAEoCzIVLnN0YW1wLnYxLkJsb2JIZWFkZXJzEjgKCG1ldGFkYXRhGAUgAygLMiYuc3RhbXAudjEuUHV0QmxvYlJlcXVlc3QuTWV0YWRhdGFFbnRyeRIoCgpjb25kaXRpb25zGAYgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxIPCgdwYXlsb2FkGA8gASgMGi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASK8AQoOR2V0QmxvYlJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSDAoEYmxvYhgDIAEoCRIoCgpjb25kaXRpb25zGAQgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxIYCgtzdGFydF9ieXRlcxgFIAEoBEgAiAEBEhYKCWVuZF9ieXRlcxgGIAEoBEgBiAEBQg4KDF9zdGFydF9ieXRlc0IMCgpfZW5kX2J5dGVzIkAKD0dldEJsb2JSZXNwb25zZRIcCgRibG9iGAEgASgLMg4uc3RhbXAudjEuQmxvYhIPCgdwYXlsb2FkGA8gASgMIn4KEExpc3RCbG9ic1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSDgoGcHJlZml4GAMgASgJEhEKCWRlbGltaXRlchgEIAEoCRIOCgZtYXJrZXIYBSABKAkSEwoLbWF4X3Jlc3VsdHMYBiABKA0ibwoRRGVsZXRlQmxvYlJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSDAoEYmxvYhgDIAEoCRIoCgpjb25kaXRpb25zGAQgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucyIUChJEZWxldGVCbG9iUmVzcG9uc2UipgEKFlB1dFF1ZXVlTWVzc2FnZVJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVxdWV1ZRgCIAEoCRIMCgR0ZXh0GAMgASgJEiIKGnZpc2liaWxpdHlfdGltZW91dF9zZWNvbmRzGAQgASgNEiEKFHRpbWVfdG9fbGl2ZV9zZWNvbmRzGAUgASgDSACIAQFCFwoVX3RpbWVfdG9fbGl2ZV9zZWNvbmRzIpABChdHZXRRdWV1ZU1lc3NhZ2VzUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBXF1ZXVlGAIgASgJEg0KBWNvdW50GAMgASgNEicKGnZpc2liaWxpdHlfdGltZW91dF9zZWNvbmRzGAQgASgNSACIAQFCHQobX3Zpc2liaWxpdHlfdGltZW91dF9zZWNvbmRzIkQKGEdldFF1ZXVlTWVzc2FnZXNSZXNwb25zZRIoCghtZXNzYWdlcxgBIAMoCzIWLnN0YW1wLnYxLlF1ZXVlTWVzc2FnZSJkChlEZWxldGVRdWV1ZU1lc3NhZ2VSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFcXVldWUYAiABKAkSEgoKbWVzc2FnZV9pZBgDIAEoCRITCgtwb3BfcmVjZWlwdBgEIAEoCSIcChpEZWxldGVRdWV1ZU1lc3NhZ2VSZXNwb25zZTK/BgoIRnJvbnRFbmQSSAoPQ3JlYXRlQ29udGFpbmVyEiAuc3RhbXAudjEuQ3JlYXRlQ29udGFpbmVyUmVxdWVzdBoTLnN0YW1wLnYxLkNvbnRhaW5lchJWCg9EZWxldGVDb250YWluZXISIC5zdGFtcC52MS5EZWxldGVDb250YWluZXJSZXF1ZXN0GiEuc3RhbXAudjEuRGVsZXRlQ29udGFpbmVyUmVzcG9uc2USSgoOTGlzdENvbnRhaW5lcnMSHy5zdGFtcC52MS5MaXN0Q29udGFpbmVyc1JlcXVlc3QaFy5zdGFtcC52MS5Db250YWluZXJQYWdlEjUKB1B1dEJsb2ISGC5zdGFtcC52MS5QdXRCbG9iUmVxdWVzdBoOLnN0YW1wLnYxLkJsb2IoARJACgdHZXRCbG9iEhguc3RhbXAudjEuR2V0QmxvYlJlcXVlc3QaGS5zdGFtcC52MS5HZXRCbG9iUmVzcG9uc2UwARI9ChFHZXRCbG9iUHJvcGVydGllcxIYLnN0YW1wLnYxLkdldEJsb2JSZXF1ZXN0Gg4uc3RhbXAudjEuQmxvYhI7CglMaXN0QmxvYnMSGi5zdGFtcC52MS5MaXN0QmxvYnNSZXF1ZXN0GhIuc3RhbXAudjEuQmxvYlBhZ2USRwoKRGVsZXRlQmxvYhIbLnN0YW1wLnYxLkRlbGV0ZUJsb2JSZXF1ZXN0Ghwuc3RhbXAudjEuRGVsZXRlQmxvYlJlc3BvbnNlEksKD1B1dFF1ZXVlTWVzc2FnZRIgLnN0YW1wLnYxLlB1dFF1ZXVlTWVzc2FnZVJlcXVlc3QaFi5zdGFtcC52MS5RdWV1ZU1lc3NhZ2USWQoQR2V0UXVldWVNZXNzYWdlcxIhLnN0YW1wLnYxLkdldFF1ZXVlTWVzc2FnZXNSZXF1ZXN0GiIuc3RhbXAudjEuR2V0UXVldWVNZXNzYWdlc1Jlc3BvbnNlEl8KEkRlbGV0ZVF1ZXVlTWVzc2FnZRIjLnN0YW1wLnYxLkRlbGV0ZVF1ZXVlTWVzc2FnZVJlcXVlc3QaJC5zdGFtcC52MS5EZWxldGVRdWV1ZU1lc3NhZ2VSZXNwb25zZWIGcHJvdG8z", [file_stamp_v1_messages, file_stamp_v1_objects]);
+  fileDesc("ChhzdGFtcC92MS9mcm9udF9lbmQucHJvdG8SCHN0YW1wLnYxIq8BChZDcmVhdGVDb250YWluZXJSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEkAKCG1ldGFkYXRhGAMgAygLMi4uc3RhbXAudjEuQ3JlYXRlQ29udGFpbmVyUmVxdWVzdC5NZXRhZGF0YUVudHJ5Gi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJmChZEZWxldGVDb250YWluZXJSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEigKCmNvbmRpdGlvbnMYAyABKAsyFC5zdGFtcC52MS5Db25kaXRpb25zIhkKF0RlbGV0ZUNvbnRhaW5lclJlc3BvbnNlIl0KFUxpc3RDb250YWluZXJzUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg4KBnByZWZpeBgCIAEoCRIOCgZtYXJrZXIYAyABKAkSEwoLbWF4X3Jlc3VsdHMYBCABKA0ikAIKDlB1dEJsb2JSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEgwKBGJsb2IYAyABKAkSJgoHaGVhZGVycxgEIAEoCzIVLnN0YW1wLnYxLkJsb2JIZWFkZXJzEjgKCG1ldGFkYXRhGAUgAygLMiYuc3RhbXAudjEuUHV0QmxvYlJlcXVlc3QuTWV0YWRhdGFFbnRyeRIoCgpjb25kaXRpb25zGAYgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxIPCgdwYXlsb2FkGA8gASgMGi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASK8AQoOR2V0QmxvYlJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSDAoEYmxvYhgDIAEoCRIoCgpjb25kaXRpb25zGAQgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxIYCgtzdGFydF9ieXRlcxgFIAEoBEgAiAEBEhYKCWVuZF9ieXRlcxgGIAEoBEgBiAEBQg4KDF9zdGFydF9ieXRlc0IMCgpfZW5kX2J5dGVzIkAKD0dldEJsb2JSZXNwb25zZRIcCgRibG9iGAEgASgLMg4uc3RhbXAudjEuQmxvYhIPCgdwYXlsb2FkGA8gASgMIn4KEExpc3RCbG9ic1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSDgoGcHJlZml4GAMgASgJEhEKCWRlbGltaXRlchgEIAEoCRIOCgZtYXJrZXIYBSABKAkSEwoLbWF4X3Jlc3VsdHMYBiABKA0ibwoRRGVsZXRlQmxvYlJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSDAoEYmxvYhgDIAEoCRIoCgpjb25kaXRpb25zGAQgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucyIUChJEZWxldGVCbG9iUmVzcG9uc2UipgEKFlB1dFF1ZXVlTWVzc2FnZVJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVxdWV1ZRgCIAEoCRIMCgR0ZXh0GAMgASgJEiIKGnZpc2liaWxpdHlfdGltZW91dF9zZWNvbmRzGAQgASgNEiEKFHRpbWVfdG9fbGl2ZV9zZWNvbmRzGAUgASgDSACIAQFCFwoVX3RpbWVfdG9fbGl2ZV9zZWNvbmRzIpABChdHZXRRdWV1ZU1lc3NhZ2VzUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBXF1ZXVlGAIgASgJEg0KBWNvdW50GAMgASgNEicKGnZpc2liaWxpdHlfdGltZW91dF9zZWNvbmRzGAQgASgNSACIAQFCHQobX3Zpc2liaWxpdHlfdGltZW91dF9zZWNvbmRzIkQKGEdldFF1ZXVlTWVzc2FnZXNSZXNwb25zZRIoCghtZXNzYWdlcxgBIAMoCzIWLnN0YW1wLnYxLlF1ZXVlTWVzc2FnZSJkChlEZWxldGVRdWV1ZU1lc3NhZ2VSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFcXVldWUYAiABKAkSEgoKbWVzc2FnZV9pZBgDIAEoCRITCgtwb3BfcmVjZWlwdBgEIAEoCSIcChpEZWxldGVRdWV1ZU1lc3NhZ2VSZXNwb25zZSI0ChJDcmVhdGVUYWJsZVJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgV0YWJsZRgCIAEoCSIVChNDcmVhdGVUYWJsZVJlc3BvbnNlIoUBChNJbnNlcnRFbnRpdHlSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFdGFibGUYAiABKAkSIAoDa2V5GAMgASgLMhMuc3RhbXAudjEuRW50aXR5S2V5EiwKCnByb3BlcnRpZXMYBCADKAsyGC5zdGFtcC52MS5FbnRpdHlQcm9wZXJ0eSI3ChRJbnNlcnRFbnRpdHlSZXNwb25zZRIRCgl0aW1lc3RhbXAYASABKBISDAoEZXRhZxgCIAEoCSJkChBHZXRFbnRpdHlSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFdGFibGUYAiABKAkSIAoDa2V5GAMgASgLMhMuc3RhbXAudjEuRW50aXR5S2V5Eg4KBnNlbGVjdBgEIAMoCSKPAQoUUXVlcnlFbnRpdGllc1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgV0YWJsZRgCIAEoCRIOCgZmaWx0ZXIYAyABKAkSDgoGc2VsZWN0GAQgAygJEiIKBWFmdGVyGAUgASgLMhMuc3RhbXAudjEuRW50aXR5S2V5EhMKC21heF9yZXN1bHRzGAYgASgNIl4KFVF1ZXJ5RW50aXRpZXNSZXNwb25zZRIiCghlbnRpdGllcxgBIAMoCzIQLnN0YW1wLnYxLkVudGl0eRIhCgRuZXh0GAIgASgLMhMuc3RhbXAudjEuRW50aXR5S2V5MucICghGcm9udEVuZBJICg9DcmVhdGVDb250YWluZXISIC5zdGFtcC52MS5DcmVhdGVDb250YWluZXJSZXF1ZXN0GhMuc3RhbXAudjEuQ29udGFpbmVyElYKD0RlbGV0ZUNvbnRhaW5lchIgLnN0YW1wLnYxLkRlbGV0ZUNvbnRhaW5lclJlcXVlc3QaIS5zdGFtcC52MS5EZWxldGVDb250YWluZXJSZXNwb25zZRJKCg5MaXN0Q29udGFpbmVycxIfLnN0YW1wLnYxLkxpc3RDb250YWluZXJzUmVxdWVzdBoXLnN0YW1wLnYxLkNvbnRhaW5lclBhZ2USNQoHUHV0QmxvYhIYLnN0YW1wLnYxLlB1dEJsb2JSZXF1ZXN0Gg4uc3RhbXAudjEuQmxvYigBEkAKB0dldEJsb2ISGC5zdGFtcC52MS5HZXRCbG9iUmVxdWVzdBoZLnN0YW1wLnYxLkdldEJsb2JSZXNwb25zZTABEj0KEUdldEJsb2JQcm9wZXJ0aWVzEhguc3RhbXAudjEuR2V0QmxvYlJlcXVlc3QaDi5zdGFtcC52MS5CbG9iEjsKCUxpc3RCbG9icxIaLnN0YW1wLnYxLkxpc3RCbG9ic1JlcXVlc3QaEi5zdGFtcC52MS5CbG9iUGFnZRJHCgpEZWxldGVCbG9iEhsuc3RhbXAudjEuRGVsZXRlQmxvYlJlcXVlc3QaHC5zdGFtcC52MS5EZWxldGVCbG9iUmVzcG9uc2USSwoPUHV0UXVldWVNZXNzYWdlEiAuc3RhbXAudjEuUHV0UXVldWVNZXNzYWdlUmVxdWVzdBoWLnN0YW1wLnYxLlF1ZXVlTWVzc2FnZRJZChBHZXRRdWV1ZU1lc3NhZ2VzEiEuc3RhbXAudjEuR2V0UXVldWVNZXNzYWdlc1JlcXVlc3QaIi5zdGFtcC52MS5HZXRRdWV1ZU1lc3NhZ2VzUmVzcG9uc2USXwoSRGVsZXRlUXVldWVNZXNzYWdlEiMuc3RhbXAudjEuRGVsZXRlUXVldWVNZXNzYWdlUmVxdWVzdBokLnN0YW1wLnYxLkRlbGV0ZVF1ZXVlTWVzc2FnZVJlc3BvbnNlEkoKC0NyZWF0ZVRhYmxlEhwuc3RhbXAudjEuQ3JlYXRlVGFibGVSZXF1ZXN0Gh0uc3RhbXAudjEuQ3JlYXRlVGFibGVSZXNwb25zZRJNCgxJbnNlcnRFbnRpdHkSHS5zdGFtcC52MS5JbnNlcnRFbnRpdHlSZXF1ZXN0Gh4uc3RhbXAudjEuSW5zZXJ0RW50aXR5UmVzcG9uc2USOQoJR2V0RW50aXR5Ehouc3RhbXAudjEuR2V0RW50aXR5UmVxdWVzdBoQLnN0YW1wLnYxLkVudGl0eRJQCg1RdWVyeUVudGl0aWVzEh4uc3RhbXAudjEuUXVlcnlFbnRpdGllc1JlcXVlc3QaHy5zdGFtcC52MS5RdWVyeUVudGl0aWVzUmVzcG9uc2ViBnByb3RvMw", [file_stamp_v1_entities, file_stamp_v1_messages, file_stamp_v1_objects]);
 
 /**
  * @generated from message stamp.v1.CreateContainerRequest
@@ -459,6 +461,203 @@ export const DeleteQueueMessageResponseSchema: GenMessage<DeleteQueueMessageResp
   messageDesc(file_stamp_v1_front_end, 14);
 
 /**
+ * @generated from message stamp.v1.CreateTableRequest
+ */
+export type CreateTableRequest = Message<"stamp.v1.CreateTableRequest"> & {
+  /**
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * @generated from field: string table = 2;
+   */
+  table: string;
+};
+
+/**
+ * Describes the message stamp.v1.CreateTableRequest.
+ * Use `create(CreateTableRequestSchema)` to create a new message.
+ */
+export const CreateTableRequestSchema: GenMessage<CreateTableRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_front_end, 15);
+
+/**
+ * @generated from message stamp.v1.CreateTableResponse
+ */
+export type CreateTableResponse = Message<"stamp.v1.CreateTableResponse"> & {
+};
+
+/**
+ * Describes the message stamp.v1.CreateTableResponse.
+ * Use `create(CreateTableResponseSchema)` to create a new message.
+ */
+export const CreateTableResponseSchema: GenMessage<CreateTableResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_front_end, 16);
+
+/**
+ * @generated from message stamp.v1.InsertEntityRequest
+ */
+export type InsertEntityRequest = Message<"stamp.v1.InsertEntityRequest"> & {
+  /**
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * @generated from field: string table = 2;
+   */
+  table: string;
+
+  /**
+   * @generated from field: stamp.v1.EntityKey key = 3;
+   */
+  key?: EntityKey | undefined;
+
+  /**
+   * @generated from field: repeated stamp.v1.EntityProperty properties = 4;
+   */
+  properties: EntityProperty[];
+};
+
+/**
+ * Describes the message stamp.v1.InsertEntityRequest.
+ * Use `create(InsertEntityRequestSchema)` to create a new message.
+ */
+export const InsertEntityRequestSchema: GenMessage<InsertEntityRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_front_end, 17);
+
+/**
+ * @generated from message stamp.v1.InsertEntityResponse
+ */
+export type InsertEntityResponse = Message<"stamp.v1.InsertEntityResponse"> & {
+  /**
+   * 100 ns since 1970-01-01 UTC.
+   *
+   * @generated from field: sint64 timestamp = 1;
+   */
+  timestamp: bigint;
+
+  /**
+   * @generated from field: string etag = 2;
+   */
+  etag: string;
+};
+
+/**
+ * Describes the message stamp.v1.InsertEntityResponse.
+ * Use `create(InsertEntityResponseSchema)` to create a new message.
+ */
+export const InsertEntityResponseSchema: GenMessage<InsertEntityResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_front_end, 18);
+
+/**
+ * @generated from message stamp.v1.GetEntityRequest
+ */
+export type GetEntityRequest = Message<"stamp.v1.GetEntityRequest"> & {
+  /**
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * @generated from field: string table = 2;
+   */
+  table: string;
+
+  /**
+   * @generated from field: stamp.v1.EntityKey key = 3;
+   */
+  key?: EntityKey | undefined;
+
+  /**
+   * Empty: every property.
+   *
+   * @generated from field: repeated string select = 4;
+   */
+  select: string[];
+};
+
+/**
+ * Describes the message stamp.v1.GetEntityRequest.
+ * Use `create(GetEntityRequestSchema)` to create a new message.
+ */
+export const GetEntityRequestSchema: GenMessage<GetEntityRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_front_end, 19);
+
+/**
+ * @generated from message stamp.v1.QueryEntitiesRequest
+ */
+export type QueryEntitiesRequest = Message<"stamp.v1.QueryEntitiesRequest"> & {
+  /**
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * @generated from field: string table = 2;
+   */
+  table: string;
+
+  /**
+   * As $filter over HTTP; empty: every entity.
+   *
+   * @generated from field: string filter = 3;
+   */
+  filter: string;
+
+  /**
+   * @generated from field: repeated string select = 4;
+   */
+  select: string[];
+
+  /**
+   * The page begins behind it; absent: at the start.
+   *
+   * @generated from field: stamp.v1.EntityKey after = 5;
+   */
+  after?: EntityKey | undefined;
+
+  /**
+   * At most 1,000; 0: as many.
+   *
+   * @generated from field: uint32 max_results = 6;
+   */
+  maxResults: number;
+};
+
+/**
+ * Describes the message stamp.v1.QueryEntitiesRequest.
+ * Use `create(QueryEntitiesRequestSchema)` to create a new message.
+ */
+export const QueryEntitiesRequestSchema: GenMessage<QueryEntitiesRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_front_end, 20);
+
+/**
+ * @generated from message stamp.v1.QueryEntitiesResponse
+ */
+export type QueryEntitiesResponse = Message<"stamp.v1.QueryEntitiesResponse"> & {
+  /**
+   * @generated from field: repeated stamp.v1.Entity entities = 1;
+   */
+  entities: Entity[];
+
+  /**
+   * Absent: there is nothing more.
+   *
+   * @generated from field: stamp.v1.EntityKey next = 2;
+   */
+  next?: EntityKey | undefined;
+};
+
+/**
+ * Describes the message stamp.v1.QueryEntitiesResponse.
+ * Use `create(QueryEntitiesResponseSchema)` to create a new message.
+ */
+export const QueryEntitiesResponseSchema: GenMessage<QueryEntitiesResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_front_end, 21);
+
+/**
  * The same objects as over HTTP, for gRPC client tools. Each call carries metadata `authorization: Bearer <token>` (`stamp token`).
  * An answer of the service that it can't be done is a gRPC error with the service's code in metadata `x-ms-error-code`.
  *
@@ -556,6 +755,40 @@ export const FrontEnd: GenService<{
     methodKind: "unary";
     input: typeof DeleteQueueMessageRequestSchema;
     output: typeof DeleteQueueMessageResponseSchema;
+  },
+  /**
+   * @generated from rpc stamp.v1.FrontEnd.CreateTable
+   */
+  createTable: {
+    methodKind: "unary";
+    input: typeof CreateTableRequestSchema;
+    output: typeof CreateTableResponseSchema;
+  },
+  /**
+   * @generated from rpc stamp.v1.FrontEnd.InsertEntity
+   */
+  insertEntity: {
+    methodKind: "unary";
+    input: typeof InsertEntityRequestSchema;
+    output: typeof InsertEntityResponseSchema;
+  },
+  /**
+   * @generated from rpc stamp.v1.FrontEnd.GetEntity
+   */
+  getEntity: {
+    methodKind: "unary";
+    input: typeof GetEntityRequestSchema;
+    output: typeof EntitySchema;
+  },
+  /**
+   * One page; `next` is where the next one begins.
+   *
+   * @generated from rpc stamp.v1.FrontEnd.QueryEntities
+   */
+  queryEntities: {
+    methodKind: "unary";
+    input: typeof QueryEntitiesRequestSchema;
+    output: typeof QueryEntitiesResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_stamp_v1_front_end, 0);
