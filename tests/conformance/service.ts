@@ -1,5 +1,6 @@
 /** What belongs to the account: service properties, cross-origin rules, account information, user delegation keys by account key. */
 import assert from "node:assert/strict";
+import { request } from "node:http";
 import { describe, test } from "node:test";
 import { BlobServiceClient } from "@azure/storage-blob";
 import { type Clients, failure } from "./target.ts";
@@ -133,6 +134,59 @@ export function serviceSuite(clients: () => Clients): void {
       await service.setProperties({ cors: [] });
       assert.deepEqual(await get(path, { origin: "https://any.example" }), [null, null, null, null]);
     });
+  });
+
+  /** Of the account's website, as a browser asks. */
+  const browse = (
+    path: string,
+    options: { method?: string; headers?: Record<string, string> } = {},
+  ): Promise<{ status: number; type: string; text: string }> => {
+    const { endpoint, accountName } = clients().target;
+    const { hostname, port } = new URL(endpoint);
+    const headers = { ...options.headers, host: `${accountName}.web.localhost:${port}` };
+    return new Promise((resolve, reject) => {
+      request({ host: hostname, port, path, method: options.method ?? "GET", headers }, (answer) => {
+        let text = "";
+        answer.on("data", (chunk: Buffer) => (text += chunk.toString()));
+        answer.on("end", () => resolve({ status: answer.statusCode ?? 0, type: answer.headers["content-type"] ?? "", text }));
+      })
+        .on("error", reject)
+        .end();
+    });
+  };
+
+  test("a static website is served to everybody under its own host while it is on: documents of folders, the error document", async () => {
+    const { service } = clients();
+    await service.setProperties({ staticWebsite: { enabled: false } });
+    assert.equal((await browse("/")).status, 404);
+    await service.setProperties({ staticWebsite: { enabled: true, indexDocument: "index.html", errorDocument404Path: "errors/404.html" } });
+    const held = (await service.getProperties()).staticWebsite;
+    assert.deepEqual([held?.enabled, held?.indexDocument, held?.errorDocument404Path], [true, "index.html", "errors/404.html"]);
+    const web = service.getContainerClient("$web");
+    const put = (name: string, text: string, blobContentType: string) =>
+      web.getBlockBlobClient(name).upload(text, Buffer.byteLength(text), { blobHTTPHeaders: { blobContentType } });
+    for (const name of ["errors/404.html", "a b/index.html", "ü.css"]) await web.getBlobClient(name).deleteIfExists();
+    await put("index.html", "home", "text/html");
+    assert.deepEqual(await browse("/"), { status: 200, type: "text/html", text: "home" });
+    assert.deepEqual(await browse("/?any=thing"), { status: 200, type: "text/html", text: "home" });
+    const plain = await browse("/none");
+    assert.deepEqual([plain.status, plain.type], [404, "text/html; charset=utf-8"]);
+    await put("errors/404.html", "lost", "text/html");
+    await put("a b/index.html", "folder", "text/html");
+    await put("ü.css", "style", "text/css");
+    assert.deepEqual(await browse("/none"), { status: 404, type: "text/html", text: "lost" });
+    assert.deepEqual(await browse("/a%20b/"), { status: 200, type: "text/html", text: "folder" });
+    assert.deepEqual(await browse("/a%20b"), { status: 404, type: "text/html", text: "lost" });
+    assert.deepEqual(await browse("/%C3%BC.css"), { status: 200, type: "text/css", text: "style" });
+    assert.deepEqual(await browse("/index.html", { method: "HEAD" }), { status: 200, type: "text/html", text: "" });
+    assert.equal((await browse("/index.html", { headers: { "if-none-match": "*" } })).status, 304);
+    assert.equal((await browse("/index.html", { headers: { range: "bytes=1-2" } })).text, "om");
+    assert.equal((await browse("/%zz")).status, 400);
+    assert.equal((await browse("/index.html", { method: "PUT" })).status, 405);
+    const elsewhere = await fetch(`${clients().target.endpoint}/${clients().target.accountName}/%24web/index.html`);
+    assert.equal(elsewhere.status, 404, "the container itself is private");
+    await service.setProperties({ staticWebsite: { enabled: false } });
+    assert.equal((await browse("/")).status, 404);
   });
 
   test("a user delegation key is not given to the holder of the account's key", async () => {

@@ -60,7 +60,8 @@ export function unknownAccount(account: string): { readonly ok: false; readonly 
   return rejected("InvalidUri", { PathSegment: account }, { message });
 }
 
-function accountOfHost(host: string, suffixes: readonly string[]): string | undefined {
+/** The part of the host before one of the suffixes, whatever it is; undefined for any other host. */
+export function accountOfHost(host: string, suffixes: readonly string[]): string | undefined {
   const name = host.replace(/:\d+$/, "").toLowerCase();
   for (const suffix of suffixes) {
     if (name.endsWith(`.${suffix}`)) return name.slice(0, name.length - suffix.length - 1);

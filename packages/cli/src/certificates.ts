@@ -96,7 +96,8 @@ export async function makeServerCertificate(
   return { certificate: `${certificate.toString("pem")}\n${authority.certificate}`, key: await keyPem(keys.privateKey) };
 }
 
-const services = ["blob", "queue", "table"] as const;
+/** Static websites have a suffix of their own. */
+const services = ["blob", "queue", "table", "web"] as const;
 
 /**
  * Where the REST doors are reached: this machine, and every host that is given, which may have accounts before it

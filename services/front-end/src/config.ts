@@ -39,6 +39,7 @@ export interface FrontEndConfig {
   readonly dataDir: string;
   readonly blobListen: string;
   readonly hostSuffixes: readonly string[];
+  readonly webHostSuffixes: readonly string[];
   readonly queueListen: string;
   readonly queueHostSuffixes: readonly string[];
   readonly tableListen: string;
@@ -82,6 +83,9 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
     .string()
     .default("127.0.0.1:10001")
     .describe("Where it serves the Queue REST API over HTTP, host:port; empty for not at all"),
+  webHostSuffixes: names
+    .default(["web.localhost"])
+    .describe("Suffixes of host names of static websites (acct.web.localhost), on the port of the Blob service"),
   queueHostSuffixes: names.default(["queue.localhost"]).describe("As hostSuffixes, for the Queue service"),
   tableListen: z
     .string()

@@ -27,6 +27,7 @@ import { HttpDoor } from "./http/door.ts";
 import { queueService } from "./http/queue/service.ts";
 import type { RestService } from "./http/service.ts";
 import { tableService } from "./http/table/service.ts";
+import { websiteHandler, withWebsites } from "./http/website.ts";
 import { MapCache } from "./map-cache.ts";
 import { Objects } from "./objects.ts";
 import { ParentRows } from "./parent-rows.ts";
@@ -112,7 +113,14 @@ export class FrontEndRole implements Role {
     const { objects, accounts } = { objects: this.#objects, accounts: this.#accounts };
     const doorOf = (service: RestService): HttpDoor => new HttpDoor({ world, config, service, objects, accounts, tokens });
     this.#blobDoor = doorOf(blobService(config.hostSuffixes));
-    this.blob = (request) => this.#blobDoor.handle(request);
+    const website = websiteHandler({
+      world,
+      accounts,
+      door: this.#blobDoor,
+      hostSuffixes: config.webHostSuffixes,
+      lookupTimeoutMs: config.requestTimeoutMs,
+    });
+    this.blob = withWebsites(website, (request) => this.#blobDoor.handle(request));
     this.#queueDoor = doorOf(queueService(config.queueHostSuffixes));
     this.queue = (request) => this.#queueDoor.handle(request);
     this.#tableDoor = doorOf(tableService(config.tableHostSuffixes));

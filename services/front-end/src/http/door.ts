@@ -30,7 +30,7 @@ import type { FrontEndConfig } from "../config.ts";
 import { restErrorOf } from "../failures.ts";
 import type { Objects } from "../objects.ts";
 import type { CallLimits } from "../router.ts";
-import { authenticate, authorize, findAccount, type Judges } from "./authorize.ts";
+import { type Asker, authenticate, authorize, findAccount, type Judges } from "./authorize.ts";
 import type { BearerTokens } from "./bearer.ts";
 import { type Access, type Answer, type Exchange, type InnerRequest, respond } from "./exchange.ts";
 import type { RecognizedOperation, RestService } from "./service.ts";
@@ -72,7 +72,16 @@ export class HttpDoor {
     };
   }
 
-  async handle(request: HttpRequest): Promise<HttpResponse> {
+  handle(request: HttpRequest): Promise<HttpResponse> {
+    return this.#handle(request);
+  }
+
+  /** As one who may do everything, but only what is in `only`: for what is public by another way than its container. */
+  handleAsOwner(request: HttpRequest, only: ReadonlySet<string>): Promise<HttpResponse> {
+    return this.#handle(request, { version: newestVersion, only, asker: { by: "key" } });
+  }
+
+  async #handle(request: HttpRequest, how?: Outer): Promise<HttpResponse> {
     const seen = this.#seen();
     this.counters.requests++;
     if (this.counters.inProgress >= this.#parts.config.requestsMax) {
@@ -81,7 +90,7 @@ export class HttpDoor {
     }
     this.counters.inProgress++;
     try {
-      return this.#finish(request, seen, await this.#serve(request, seen), true);
+      return this.#finish(request, seen, await this.#serve(request, seen, how), true);
     } catch (error) {
       return this.#finish(request, seen, { ok: false, error: this.#unexpected(request, seen, error) }, true);
     }
@@ -140,7 +149,7 @@ export class HttpDoor {
     seen.version = version.value;
     const { remoteAddress, secure } = request;
     const asking = { method, headers, target: target.value, version: version.value, remoteAddress, secure };
-    const asker = await authenticate(this.#judges, account, asking, limits());
+    const asker = outer?.asker ? parsed(outer.asker) : await authenticate(this.#judges, account, asking, limits());
     if (!asker.ok) return asker;
     const operation = service.recognize(method, target.value, headers);
     if (!operation.ok) return operation;
@@ -253,6 +262,8 @@ interface Outer {
   /** It has no version of its own. */
   readonly version: string;
   readonly only: ReadonlySet<string>;
+  /** Undefined: it is let in on its own. */
+  readonly asker?: Asker;
 }
 
 const noBody: AsyncIterable<Uint8Array> = {

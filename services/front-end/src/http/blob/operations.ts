@@ -1,7 +1,7 @@
 /** Which function serves which operation of the Blob service. */
 import type { BlobOperationName } from "@stamp/azure-rest";
 import { getUserDelegationKey } from "../delegation-key.ts";
-import { getServiceProperties, setServiceProperties } from "../service-properties.ts";
+import { getServiceProperties } from "../service-properties.ts";
 import { appendBlock, sealAppendBlob } from "./append.ts";
 import { blobBatch } from "./batch.ts";
 import {
@@ -32,13 +32,13 @@ import {
 import type { BlobOperationHandler } from "./exchange.ts";
 import { leaseBlob, leaseContainer } from "./leases.ts";
 import { getPageRanges, putPage } from "./pages.ts";
-import { blobUnsupported } from "./service-properties.ts";
+import { setBlobServiceProperties } from "./service-properties.ts";
 import { getBlockList, putBlob, putBlock, putBlockList } from "./uploads.ts";
 
 export const operationHandlers: Readonly<Record<BlobOperationName, BlobOperationHandler>> = {
   ListContainers: listContainers,
   GetServiceProperties: (exchange) => getServiceProperties(exchange, "blob"),
-  SetServiceProperties: (exchange) => setServiceProperties(exchange, "blob", blobUnsupported),
+  SetServiceProperties: setBlobServiceProperties,
   GetUserDelegationKey: (exchange) => getUserDelegationKey(exchange, "blob"),
   GetAccountInformation: getAccountInformation,
   CreateContainer: createContainer,

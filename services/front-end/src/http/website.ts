@@ -1,0 +1,84 @@
+/**
+ * Static websites: `GET http://acct.web.localhost:10000/path` gives the blob `path` of the container `$web` to everybody, when the account's
+ * service properties switch that on. A path that ends with a slash means the index document in it; what is not there is the error
+ * document, with 404. Queries mean nothing; nothing of the REST API is here.
+ */
+import { accountOfHost, decodePercent, isAccountName, type StaticWebsite } from "@stamp/azure-rest";
+import { utf8 } from "@stamp/base";
+import type { HttpHandler, HttpRequest, HttpResponse, World } from "@stamp/ports";
+import type { Accounts } from "../accounts.ts";
+import type { HttpDoor } from "./door.ts";
+
+export const websiteContainer = "$web";
+const nothing = "There is no website here.";
+const reads: ReadonlySet<string> = new Set(["GetBlob", "GetBlobProperties"]);
+/** What a browser says that counts for reading a blob; everything else is left out. */
+const headersKept = ["range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since"] as const;
+
+export interface WebsiteParts {
+  readonly world: World;
+  readonly accounts: Accounts;
+  readonly door: HttpDoor;
+  readonly hostSuffixes: readonly string[];
+  readonly lookupTimeoutMs: number;
+}
+
+/** Undefined for a host that is no website's. */
+export function websiteHandler(parts: WebsiteParts): (request: HttpRequest) => Promise<HttpResponse> | undefined {
+  return (request) => {
+    const account = accountOfHost(request.headers.host ?? "", parts.hostSuffixes);
+    return account === undefined ? undefined : answer(parts, account, request);
+  };
+}
+
+async function answer(parts: WebsiteParts, account: string, request: HttpRequest): Promise<HttpResponse> {
+  if (request.method !== "GET" && request.method !== "HEAD") {
+    return page(request, 405, "A website is read only.", { Allow: "GET, HEAD" });
+  }
+  const { world, accounts } = parts;
+  const deadlineMs = world.clock.monotonicMs() + parts.lookupTimeoutMs;
+  if (!isAccountName(account)) return page(request, 404, nothing);
+  const found = await accounts.find(account, { deadlineMs, signal: request.signal });
+  if (!found?.ok) return page(request, 503, "The server is busy.");
+  const website = found.value.kind === "known" ? found.value.serviceProperties.blob.staticWebsite : undefined;
+  if (!website?.enabled) return page(request, 404, nothing);
+  const name = documentOf(request.target, website);
+  if (name === "bad") return page(request, 400, "The path is not percent-encoded UTF-8.");
+  const given = name === undefined ? undefined : await read(parts, request, account, name, true);
+  if (given && given.status !== 404) return given;
+  const { errorDocument404Path: other } = website;
+  const instead = other === undefined ? undefined : await read(parts, request, account, other, false);
+  return instead?.status === 200 ? { ...instead, status: 404 } : page(request, 404, "The requested content does not exist.");
+}
+
+/** The blob that a path means; undefined for none. */
+function documentOf(target: string, website: StaticWebsite): string | "bad" | undefined {
+  const path = decodePercent((target.split("?")[0] ?? "").slice(1));
+  if (path === undefined) return "bad";
+  if (path === "" && website.defaultIndexDocumentPath !== undefined) return website.defaultIndexDocumentPath;
+  if (path !== "" && !path.endsWith("/")) return path;
+  return website.indexDocument === undefined ? undefined : `${path}${website.indexDocument}`;
+}
+
+function read(parts: WebsiteParts, request: HttpRequest, account: string, name: string, conditioned: boolean): Promise<HttpResponse> {
+  const headers: Record<string, string> = {};
+  for (const header of conditioned ? headersKept : []) {
+    const value = request.headers[header];
+    if (value !== undefined) headers[header] = value;
+  }
+  const target = `/${account}/${encodeURIComponent(websiteContainer)}/${name.split("/").map(encodeURIComponent).join("/")}`;
+  const { method, remoteAddress, secure, signal, body } = request;
+  return parts.door.handleAsOwner({ method, target, headers, remoteAddress, secure, signal, body }, reads);
+}
+
+function page(request: HttpRequest, status: number, text: string, headers: Record<string, string> = {}): HttpResponse {
+  const body = utf8(`<!DOCTYPE html><html><head><title>${status}</title></head><body><h1>${status}</h1><p>${text}</p></body></html>`);
+  const all = { ...headers, "Content-Type": "text/html; charset=utf-8", "Content-Length": String(body.length) };
+  return request.method === "HEAD" ? { status, headers: all } : { status, headers: all, body };
+}
+
+/** Websites on the port of the Blob service. */
+export const withWebsites =
+  (website: ReturnType<typeof websiteHandler>, blob: HttpHandler): HttpHandler =>
+  (request) =>
+    website(request) ?? blob(request);
