@@ -302,6 +302,9 @@ function engineOf(rows: MemoryRows, data: MemoryData) {
     checkpoint: async () => ok(),
     leaveTo: async () => notScripted,
     keySamples: () => [],
+    sealedDataExtents: () => [],
+    leaveExtents: async () => {},
+    dropExtents: async () => ok([]),
     close: async () => {},
   };
 }

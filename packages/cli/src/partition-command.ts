@@ -1,4 +1,4 @@
-/** `stamp partition list|split|merge|move|checkpoint`: what the partition manager does by itself, by hand. */
+/** `stamp partition list|split|merge|move|checkpoint|collect`: what the partition manager does by itself, by hand. */
 import { fromHex, type Outcome } from "@stamp/base";
 import { PartitionManager, type PartitionsChanged } from "@stamp/wire";
 import type { Command } from "commander";
@@ -7,6 +7,7 @@ import { inspect, make as makeBelow, type Transport, tell } from "./running.ts";
 import { rangeTable } from "./status.ts";
 
 const changeTimeoutMs = 120_000;
+const collectTimeoutMs = 3_600_000;
 
 type Manager = Parameters<Parameters<typeof asked>[1]>[0];
 
@@ -39,6 +40,23 @@ export function addPartition(program: Command): void {
       tell(command, { rangeId }, () => `${rangeId}: everything is in checkpoints`);
     },
   );
+  addCollect(make);
+}
+
+function addCollect(make: (name: string, about: string) => Command): void {
+  make(
+    "collect <range>",
+    "give back now what nothing refers to: blob data, and what is inside deleted containers, tables and queues",
+  ).action(async (rangeId: string, _options, command: Command) => {
+    const collected = await asked(command, (manager) => manager.collectRange({ rangeId }, { timeoutMs: collectTimeoutMs }));
+    const { rows, rowsDeleted, extents, extentsDropped } = collected;
+    tell(
+      command,
+      collected,
+      () =>
+        `${rangeId}: ${rows} rows looked at, ${rowsDeleted} deleted; ${extentsDropped} of ${extents} full extents of blob data given back`,
+    );
+  });
 }
 
 function keyOf(text: string): Uint8Array<ArrayBuffer> {

@@ -7,6 +7,7 @@ export { pageBytes } from "./blobs/page-runs.ts";
 export { pageBlobBytesMax, pageRangesMax, pageWriteBytesMax, sequenceNumberMax, zeroExtentId } from "./blobs/pages.ts";
 export * from "./errors.ts";
 export { etagOf, sequenceOfEtag } from "./etag.ts";
+export * from "./garbage.ts";
 export { listPageMax } from "./lists.ts";
 export { accountKey, type BlobName, type BlobReference, containerKey } from "./object-keys.ts";
 export * from "./operation.ts";
@@ -23,6 +24,7 @@ export type {
   ScanLimits,
   VisitRow,
 } from "./plan.ts";
+export { successor } from "./plan.ts";
 export { planOf } from "./planning.ts";
 export * from "./queues/operation.ts";
 export { QueueClocks } from "./queues/queue-clocks.ts";

@@ -63,6 +63,9 @@ export class RangePartition {
   #activeLogStart: number;
   #lastLogExtentId: number;
   #transactions = 0;
+  /** Transactions that began since the last call of `leaveExtents`. */
+  #running = { count: 0, emptied: Promise.withResolvers<void>() };
+  #leavingExtents: ReadonlySet<number> = new Set();
   #ended: Failure | undefined;
   #lost = false;
   /** Set when it takes no more writes because it becomes other ranges. */
@@ -193,13 +196,15 @@ export class RangePartition {
     const { clock } = this.#world;
     const deadlineMs = clock.monotonicMs() + options.timeoutMs;
     this.#transactions++;
+    const running = this.#running;
+    running.count++;
     const release =
       lockKey instanceof Uint8Array
         ? await this.#locks.acquire(lockKey, options.timeoutMs)
         : await this.#locks.acquireAll(lockKey, options.timeoutMs);
     const leave = (): void => {
       release?.();
-      this.#leave();
+      this.#leave(running);
     };
     if (release === undefined) {
       leave();
@@ -215,7 +220,7 @@ export class RangePartition {
       if (error instanceof FailureError) return { ok: false, failure: error.failure };
       throw error;
     }
-    if (options.pipelined && lockKey instanceof Uint8Array) return this.#pipelined(lockKey, decided, deadlineMs, release);
+    if (options.pipelined && lockKey instanceof Uint8Array) return this.#pipelined(lockKey, decided, deadlineMs, release, running);
     if (decided.writes.length === 0) {
       leave();
       return ok(decided.result);
@@ -225,8 +230,10 @@ export class RangePartition {
     return committed.ok ? ok(decided.result) : committed;
   }
 
-  #leave(): void {
+  #leave(running: { count: number; readonly emptied: { resolve(): void } }): void {
     this.#transactions--;
+    running.count--;
+    if (running.count === 0 && running !== this.#running) running.emptied.resolve();
     if (this.#transactions === 0) for (const resolve of this.#emptied.splice(0)) resolve();
   }
 
@@ -235,10 +242,16 @@ export class RangePartition {
    * them. What was decided without writing may have been decided by what is not durable yet: it is answered when that is (rule
    * pipelineAnswersDurable).
    */
-  async #pipelined<T>(lockKey: Uint8Array, decided: Decided<T>, deadlineMs: number, release: () => void): Promise<Outcome<T>> {
+  async #pipelined<T>(
+    lockKey: Uint8Array,
+    decided: Decided<T>,
+    deadlineMs: number,
+    release: () => void,
+    running: { count: number; readonly emptied: { resolve(): void } },
+  ): Promise<Outcome<T>> {
     const { writes, result } = decided;
     const { clock, rules } = this.#world;
-    const leave = (): void => this.#leave();
+    const leave = (): void => this.#leave(running);
     const leftMs = Math.max(1, deadlineMs - clock.monotonicMs());
     const refusal = writes.length > 0 ? this.#commit.refusal(writes) : undefined;
     if (writes.length === 0 || refusal !== undefined) {
@@ -272,7 +285,33 @@ export class RangePartition {
   }
 
   ownsPlace(place: Place): boolean {
-    return this.#streams.blobData?.knows(place.extentId) ?? false;
+    return !this.#leavingExtents.has(place.extentId) && (this.#streams.blobData?.knows(place.extentId) ?? false);
+  }
+
+  /** Sealed extents of blob data, in order. */
+  get sealedDataExtents(): readonly number[] {
+    const extents = this.#streams.blobData?.extents ?? [];
+    return extents.slice(0, -1).flatMap(({ extentId, sealedLengthBytes }) => (sealedLengthBytes === undefined ? [] : [extentId]));
+  }
+
+  /**
+   * From now on no row may begin to refer to these extents; resolves when every transaction that began before is over, so that a snapshot
+   * taken then shows every reference there is or ever will be (rule placesCheckedInRowOrder). For one collector at a time.
+   */
+  async leaveExtents(extentIds: readonly number[]): Promise<void> {
+    this.#leavingExtents = new Set(extentIds);
+    const before = this.#running;
+    this.#running = { count: 0, emptied: Promise.withResolvers<void>() };
+    if (before.count > 0) await before.emptied.promise;
+  }
+
+  /** Takes those of them out of the blob data stream that nothing refers to; the others may be referred to again. */
+  async dropExtents(unreferenced: ReadonlySet<number>, options: { readonly timeoutMs: number }): Promise<Outcome<readonly number[]>> {
+    const { blobData } = this.#streams;
+    const dead = new Set([...unreferenced].filter((extentId) => this.#leavingExtents.has(extentId)));
+    const dropped = blobData === undefined || this.#ended ? ok([]) : await blobData.dropExtents(dead, options);
+    this.#leavingExtents = new Set();
+    return dropped;
   }
 
   /** Writes what is in memory out while everything goes on; resolves when it is in a checkpoint. */

@@ -40,6 +40,8 @@ const changeBackoffMaxMs = 500;
 const overloadedPauseMs = 15;
 const readChunkBytes = 1024 * 1024;
 const readTimeoutMs = 10_000;
+/** Of one change of the list (stream manager: rangesMax). */
+const dropRangesMax = 255;
 
 export class OwnedStream {
   readonly name: string;
@@ -360,6 +362,44 @@ export class OwnedStream {
     for (const extent of dropped) this.#known.delete(extent.extentId);
     this.#extents = this.#extents.filter((extent) => this.#known.has(extent.extentId));
     return ok();
+  }
+
+  /**
+   * Takes sealed extents out of the list, wherever they are; the last one stays. When it is not known whether it happened they are gone
+   * here all the same, so that nothing new can refer to them. Gives those that are gone; the others are for another time.
+   */
+  async dropExtents(extentIds: ReadonlySet<number>, options: { readonly timeoutMs: number }): Promise<Outcome<readonly number[]>> {
+    const { world, manager } = this.#parts;
+    const gone: number[] = [];
+    const ranges: { firstExtentId: bigint; beforeExtentId: bigint }[] = [];
+    const last = this.#extents.at(-1)?.extentId;
+    let first: number | undefined;
+    for (const { extentId, sealedLengthBytes } of this.#extents) {
+      const goes = extentIds.has(extentId) && extentId !== last && sealedLengthBytes !== undefined && ranges.length < dropRangesMax;
+      if (!goes) {
+        first ??= extentId;
+        continue;
+      }
+      if (first !== undefined) ranges.push({ firstExtentId: toWire(first), beforeExtentId: toWire(extentId) });
+      first = undefined;
+      gone.push(extentId);
+    }
+    if (gone.length === 0) return ok(gone);
+    if (first !== undefined) ranges.push({ firstExtentId: toWire(first), beforeExtentId: toWire(0) });
+    const ownerEpoch = toWire(this.ownerEpoch);
+    const extents = ranges.map((range) => ({ stream: this.name, ...range }));
+    const request = { edits: [{ name: this.name, ownerEpoch, content: { ownerEpoch, extents } }] };
+    const outcome = await manager.call(options.timeoutMs, (address, timeoutMs) =>
+      world.transport.client(address, StreamManager).multiModify(request, { timeoutMs }),
+    );
+    if (!outcome.ok && outcome.failure.applied === "no") {
+      if (outcome.failure.reason === "staleOwnerEpoch") this.#fence(outcome.failure);
+      return outcome;
+    }
+    const dropped = new Set(gone);
+    for (const extentId of gone) this.#known.delete(extentId);
+    this.#extents = this.#extents.filter((extent) => !dropped.has(extent.extentId));
+    return ok(gone);
   }
 
   /**

@@ -34,6 +34,7 @@ export interface Changed {
 }
 
 const fenceTimeoutMs = 5_000;
+const collectTimeoutMs = 3_600_000;
 const resolveAgainMs = 250;
 const movePollMs = 50;
 
@@ -113,6 +114,11 @@ export class Reshaper {
   async checkpoint(rangeId: string): Promise<Outcome<void>> {
     const range = this.#range(rangeId);
     return range.ok ? this.#servers.checkpoint(range.value, this.#options.reshapeTimeoutMs) : range;
+  }
+
+  async collect(rangeId: string) {
+    const range = this.#range(rangeId);
+    return range.ok ? this.#servers.collect(range.value, collectTimeoutMs) : range;
   }
 
   #range(rangeId: string): Outcome<Range> {

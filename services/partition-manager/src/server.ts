@@ -31,6 +31,15 @@ export function partitionManagerHandlers(leading: () => Outcome<Term>): Handlers
       if (!written) return refused("unavailable", "notReady", "the partition map is not open yet");
       return written.ok ? ok({}) : written;
     },
+    collectRange: async ({ rangeId }) => {
+      const term = leading();
+      if (!term.ok) return term;
+      const collected = await term.value.reshaper?.collect(rangeId);
+      if (!collected) return refused("unavailable", "notReady", "the partition map is not open yet");
+      if (!collected.ok) return collected;
+      const { rows, rowsDeleted, extents, extentsDropped } = collected.value;
+      return ok({ rows, rowsDeleted, extents, extentsDropped });
+    },
     getRebalancePlan: async () => {
       const term = leading();
       if (!term.ok) return term;

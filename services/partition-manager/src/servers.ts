@@ -139,6 +139,10 @@ export class Servers {
     return answer.ok ? ok() : answer;
   }
 
+  async collect(range: Range, timeoutMs: number) {
+    return this.#world.transport.client(range.serverAddress, PartitionServer).collectPartition({ rangeId: range.rangeId }, { timeoutMs });
+  }
+
   /** What a server serves; it shows too whether it answers. */
   async probe(lease: ServerLease): Promise<Outcome<ServedPartition[]>> {
     const client = this.#world.transport.client(lease.address, PartitionServer);

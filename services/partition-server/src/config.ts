@@ -19,6 +19,13 @@ export const partitionServerConfigSchema = z.object({
   logBytesMax: bytes(128 * mebibyte).describe("Commit log of one range since its last checkpoint; beyond, a checkpoint is written"),
   rowCacheBytesMax: bytes(32 * mebibyte).describe("Blocks of checkpoints of one range in memory"),
   checkpointsMax: z.coerce.number().int().min(2).max(64).default(8).describe("Checkpoints that a read may meet before they are merged"),
+  collectEveryMs: milliseconds(600_000).describe(
+    "Time between two passes that give back what nothing refers to; a range that did not change is left out",
+  ),
+  collectExtentAgeMs: milliseconds(600_000).describe(
+    "Blob data are looked at when their extent was full for so long: longer than any request takes",
+  ),
+  collectRowsPerSecond: z.coerce.number().int().min(1).default(50_000).describe("Rows that a pass looks at in a second"),
   overloadedAt: z.coerce
     .number()
     .int()

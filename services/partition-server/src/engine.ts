@@ -36,6 +36,12 @@ export interface RangeEngine {
   /** Whether a row may refer to it. Asked in row order. */
   mayReferTo(place: Place): boolean;
   readonly facts: EngineFacts;
+  /** Sealed extents of blob data, in order. */
+  sealedDataExtents(): readonly number[];
+  /** No row begins to refer to them from now on; resolves when every transaction that might have is over. */
+  leaveExtents(extentIds: readonly number[]): Promise<void>;
+  /** Takes those out of the blob data stream that nothing refers to; the others of `leaveExtents` may be referred to again. */
+  dropExtents(unreferenced: ReadonlySet<number>, timeoutMs: number): Promise<Outcome<readonly number[]>>;
   /** Writes out what is in memory. */
   checkpoint(): Promise<Outcome<void>>;
   /** No new write from now on, for good; resolves when the state for the heirs is in its metadata stream. Reads go on. */

@@ -143,6 +143,11 @@ export class Executor {
     return ok(result);
   }
 
+  /** Whether what was read of it may be told: asked after it was read. */
+  mayAnswer(held: Held): Outcome<void> {
+    return this.#mayAnswer(held) ? ok() : leaseLost();
+  }
+
   /** Who asks most is refused first when there is too much to do; accounts themselves are read whatever happens. */
   #shed(held: HeldEngine, { table, key }: Route): Failed | undefined {
     if (table === "Account") return undefined;

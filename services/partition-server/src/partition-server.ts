@@ -7,10 +7,12 @@ import { LeaseKeeper, statusService } from "@stamp/metadata-store";
 import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
 import { openIdentity, served } from "@stamp/ports";
 import { PartitionServer } from "@stamp/wire";
+import { Collector } from "./collector.ts";
 import type { PartitionServerConfig } from "./config.ts";
 import type { Engines } from "./engine.ts";
 import { Executor } from "./execute.ts";
 import { Holdings } from "./holdings.ts";
+import { incarnationsAnywhere } from "./incarnations.ts";
 import { rangeEngines } from "./range-engine.ts";
 import { partitionServerHandlers } from "./server.ts";
 
@@ -19,6 +21,8 @@ export class PartitionServerRole implements Role {
   readonly #config: PartitionServerConfig;
   readonly #holdings: Holdings;
   readonly #executor: Executor;
+  readonly #collector: Collector;
+  #collecting: Promise<void> = Promise.resolve();
   readonly #stop = new AbortController();
   #identity: Identity | undefined;
   #listener: Listener | undefined;
@@ -36,6 +40,17 @@ export class PartitionServerRole implements Role {
       overloadedAt: config.overloadedAt,
       leaseHeld: () => this.#lease?.holds() ?? false,
       locate: (extentIds, timeoutMs) => engines.locate(extentIds, timeoutMs),
+    });
+    this.#collector = this.#makeCollector();
+  }
+
+  #makeCollector(): Collector {
+    const { collectEveryMs, collectExtentAgeMs, collectRowsPerSecond } = this.#config;
+    const ask = incarnationsAnywhere(this.#world, this.#config);
+    return new Collector(this.#world, this.#holdings, ask, {
+      everyMs: collectEveryMs,
+      extentAgeMs: collectExtentAgeMs,
+      rowsPerSecond: collectRowsPerSecond,
     });
   }
 
@@ -68,7 +83,7 @@ export class PartitionServerRole implements Role {
     this.#identity = await openIdentity(this.#world.keyValue, this.#world.random);
     const incarnation = this.#identity.incarnation;
     this.#listener = await this.#world.transport.serve(this.#config.listen, [
-      served(PartitionServer, partitionServerHandlers(this.#holdings, this.#executor)),
+      served(PartitionServer, partitionServerHandlers(this.#holdings, this.#executor, this.#collector)),
       statusService(
         this.#world,
         "partition-server",
@@ -77,6 +92,7 @@ export class PartitionServerRole implements Role {
         () => ({ incarnation }),
       ),
     ]);
+    this.#collecting = this.#collector.run(this.#stop.signal);
     this.#running = this.#keepLease(this.#identity);
   }
 
@@ -121,6 +137,7 @@ export class PartitionServerRole implements Role {
     await this.#holdings.closeAll();
     await this.#lease?.release();
     await this.#running;
+    await this.#collecting;
     await this.#identity?.close();
   }
 }

@@ -110,6 +110,9 @@ function engineOf(partition: RangePartition): RangeEngine {
       return ok(token);
     },
     keySamples: () => partition.keySamples(),
+    sealedDataExtents: () => partition.sealedDataExtents,
+    leaveExtents: (extentIds) => partition.leaveExtents(extentIds),
+    dropExtents: (unreferenced, timeoutMs) => partition.dropExtents(unreferenced, { timeoutMs }),
     get facts() {
       const { sequence, memoryTableBytes, checkpoints, checkpointBytes } = partition.stats;
       return { sequence, memoryTableBytes, checkpointCount: checkpoints, checkpointBytes };

@@ -4,14 +4,16 @@ import { zeroExtentId } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import type { Handlers } from "@stamp/ports";
 import { fromWire, type PartitionServer, toWire } from "@stamp/wire";
+import type { Collector } from "./collector.ts";
 import type { Executor } from "./execute.ts";
 import type { Held, Holdings } from "./holdings.ts";
+import { incarnationsHere } from "./incarnations.ts";
 import { operationFromWire, policyFromWire } from "./operation-from-wire.ts";
 import { rangeFromWire } from "./range-from-wire.ts";
 import { placeToWire, resultToWire } from "./result-to-wire.ts";
 import { suggestSplitKey } from "./split-key.ts";
 
-export function partitionServerHandlers(holdings: Holdings, executor: Executor): Handlers<typeof PartitionServer> {
+export function partitionServerHandlers(holdings: Holdings, executor: Executor, collector: Collector): Handlers<typeof PartitionServer> {
   return {
     loadPartition: (request) =>
       guarded(async () => {
@@ -59,6 +61,24 @@ export function partitionServerHandlers(holdings: Holdings, executor: Executor):
         if (!held.ok) return held;
         const written = await held.value.engine.checkpoint();
         return written.ok ? ok({}) : written;
+      }),
+    collectPartition: (request) =>
+      guarded(async () => {
+        const held = holdings.servingAny(request.rangeId);
+        if (!held.ok) return held;
+        const collected = await collector.collect(held.value);
+        if (!collected.ok) return collected;
+        const { rows, rowsDeleted, extents, extentsDropped } = collected.value;
+        return ok({ rows: toWire(rows), rowsDeleted: toWire(rowsDeleted), extents, extentsDropped });
+      }),
+    listIncarnations: (request) =>
+      guarded(async () => {
+        const held = holdings.serving(request.rangeId, fromWire(request.rangeVersion));
+        if (!held.ok) return held;
+        const found = await incarnationsHere(held.value, request);
+        if (!found.ok) return found;
+        const answered = executor.mayAnswer(held.value);
+        return answered.ok ? ok({ incarnations: found.value.map(toWire) }) : answered;
       }),
     execute: (request, context) =>
       guarded(async () => {

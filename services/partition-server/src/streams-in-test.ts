@@ -186,6 +186,16 @@ class TestEngine implements RangeEngine {
     return ok({ leftBy: "test" });
   }
 
+  sealedDataExtents(): readonly number[] {
+    return [];
+  }
+
+  async leaveExtents(): Promise<void> {}
+
+  async dropExtents(): Promise<Outcome<readonly number[]>> {
+    return ok([]);
+  }
+
   keySamples(): readonly Uint8Array[] {
     return [...this.#rows.values()].map(({ key }) => key).sort(compareBytes);
   }

@@ -57,6 +57,26 @@ const rowVersion = 1;
 const typeNames = ["bool", "binary", "string", "DateTime", "double", "GUID", "int32", "int64", "DictionaryType", "BlobType"] as const;
 const typeCodes = new Map<PropertyType, number>(typeNames.map((name, index) => [name, index + 1]));
 
+/** The extents that a row refers to, whatever its schema: those of its properties of BlobType. Refused with `damaged`. */
+export function extentsOfRow(bytes: Uint8Array): Outcome<readonly number[]> {
+  try {
+    const reader = new ByteReader(bytes);
+    if (reader.byte() !== rowVersion) return damaged("an unknown version");
+    const extents: number[] = [];
+    for (let count = reader.varint(); count > 0; count--) {
+      reader.varint();
+      const type = reader.byte();
+      const value = reader.sized();
+      if (type === typeCodes.get("BlobType"))
+        extents.push(...(decodeValue("BlobType", value) as readonly Place[]).map(({ extentId }) => extentId));
+    }
+    return ok(extents);
+  } catch (error) {
+    if (error instanceof DecodeError) return damaged(error.message);
+    throw error;
+  }
+}
+
 /** Properties that are undefined are left out. */
 export function encodeRow<S extends Schema>(schema: S, row: RowOf<S>): Uint8Array<ArrayBuffer> {
   const held: { property: Property; value: PropertyTypes[PropertyType] }[] = [];

@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/partition_manager.proto.
  */
 export const file_stamp_v1_partition_manager: GenFile = /*@__PURE__*/
-  fileDesc("CiBzdGFtcC92MS9wYXJ0aXRpb25fbWFuYWdlci5wcm90bxIIc3RhbXAudjEiNwoNR2V0TWFwUmVxdWVzdBIVCg1rbm93bl92ZXJzaW9uGAEgASgEEg8KB3dhaXRfbXMYAiABKA0iSQoMUGFydGl0aW9uTWFwEg8KB3ZlcnNpb24YASABKAQSKAoGcmFuZ2VzGAIgAygLMhguc3RhbXAudjEuUmFuZ2VQYXJ0aXRpb24inwIKDlJhbmdlUGFydGl0aW9uEhAKCHJhbmdlX2lkGAEgASgJEg0KBXRhYmxlGAIgASgJEg8KB2xvd19rZXkYAyABKAwSEAoIaGlnaF9rZXkYBCABKAwSFQoNcmFuZ2VfdmVyc2lvbhgFIAEoBBITCgtvd25lcl9lcG9jaBgGIAEoBBIrCgdzdHJlYW1zGAcgASgLMhouc3RhbXAudjEuUGFydGl0aW9uU3RyZWFtcxIOCgZzZXJ2ZXIYCCABKAkSFgoOc2VydmVyX2FkZHJlc3MYCSABKAkSEwoLbGVhc2VfZXBvY2gYCiABKAQSDgoGbG9hZGVkGAsgASgIEg4KBmNoYW5nZRgMIAEoCRITCgtoYXNfc3RyZWFtcxgNIAEoCCJdChBQYXJ0aXRpb25TdHJlYW1zEhAKCG1ldGFkYXRhGAEgASgJEhIKCmNvbW1pdF9sb2cYAiABKAkSEAoIcm93X2RhdGEYAyABKAkSEQoJYmxvYl9kYXRhGAQgASgJIkkKFVNwbGl0UGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRITCgZhdF9rZXkYAiABKAxIAIgBAUIJCgdfYXRfa2V5IikKFU1lcmdlUGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCSI4ChRNb3ZlUGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRIOCgZzZXJ2ZXIYAiABKAkiYwoRUGFydGl0aW9uc0NoYW5nZWQSKAoGcmFuZ2VzGAEgAygLMhguc3RhbXAudjEuUmFuZ2VQYXJ0aXRpb24SEwoLbWFwX3ZlcnNpb24YAiABKAQSDwoHaGVsZF9tcxgDIAEoDSIZChdHZXRSZWJhbGFuY2VQbGFuUmVxdWVzdCKcAQoNUmViYWxhbmNlUGxhbhIRCglhdXRvbWF0aWMYASABKAgSJgoFc3RlcHMYAiADKAsyFy5zdGFtcC52MS5SZWJhbGFuY2VTdGVwEiUKBGRvbmUYAyADKAsyFy5zdGFtcC52MS5SZWJhbGFuY2VTdGVwEikKBnJhbmdlcxgEIAMoCzIZLnN0YW1wLnYxLlJhbmdlTG9hZFJlcG9ydCJpCg1SZWJhbGFuY2VTdGVwEgwKBGtpbmQYASABKAkSEAoIcmFuZ2VfaWQYAiABKAkSCgoCdG8YAyABKAkSCwoDd2h5GAQgASgJEg8KB2ZhaWx1cmUYBSABKAkSDgoGbXNfYWdvGAYgASgEIqIBCg9SYW5nZUxvYWRSZXBvcnQSEAoIcmFuZ2VfaWQYASABKAkSDgoGc2VydmVyGAIgASgJEhsKE3JlcXVlc3RzX3Blcl9zZWNvbmQYAyABKAESHAoUdGhyb3R0bGVkX3Blcl9zZWNvbmQYBCABKAESEgoKbGF0ZW5jeV9tcxgFIAEoARIPCgdwZW5kaW5nGAYgASgNEg0KBWJ5dGVzGAcgASgEIioKFkNoZWNrcG9pbnRSYW5nZVJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkiGQoXQ2hlY2twb2ludFJhbmdlUmVzcG9uc2UiFAoSTGlzdFNlcnZlcnNSZXF1ZXN0ImMKClNlcnZlckluZm8SDgoGc2VydmVyGAEgASgJEg8KB2FkZHJlc3MYAiABKAkSEwoLbGVhc2VfZXBvY2gYAyABKAQSCgoCdXAYBCABKAgSEwoLcmFuZ2VfY291bnQYBSABKA0iTQoTTGlzdFNlcnZlcnNSZXNwb25zZRIlCgdzZXJ2ZXJzGAEgAygLMhQuc3RhbXAudjEuU2VydmVySW5mbxIPCgdwbV90ZXJtGAIgASgEMq8EChBQYXJ0aXRpb25NYW5hZ2VyEjkKBkdldE1hcBIXLnN0YW1wLnYxLkdldE1hcFJlcXVlc3QaFi5zdGFtcC52MS5QYXJ0aXRpb25NYXASSgoLTGlzdFNlcnZlcnMSHC5zdGFtcC52MS5MaXN0U2VydmVyc1JlcXVlc3QaHS5zdGFtcC52MS5MaXN0U2VydmVyc1Jlc3BvbnNlEk4KDlNwbGl0UGFydGl0aW9uEh8uc3RhbXAudjEuU3BsaXRQYXJ0aXRpb25SZXF1ZXN0Ghsuc3RhbXAudjEuUGFydGl0aW9uc0NoYW5nZWQSTgoOTWVyZ2VQYXJ0aXRpb24SHy5zdGFtcC52MS5NZXJnZVBhcnRpdGlvblJlcXVlc3QaGy5zdGFtcC52MS5QYXJ0aXRpb25zQ2hhbmdlZBJMCg1Nb3ZlUGFydGl0aW9uEh4uc3RhbXAudjEuTW92ZVBhcnRpdGlvblJlcXVlc3QaGy5zdGFtcC52MS5QYXJ0aXRpb25zQ2hhbmdlZBJWCg9DaGVja3BvaW50UmFuZ2USIC5zdGFtcC52MS5DaGVja3BvaW50UmFuZ2VSZXF1ZXN0GiEuc3RhbXAudjEuQ2hlY2twb2ludFJhbmdlUmVzcG9uc2USTgoQR2V0UmViYWxhbmNlUGxhbhIhLnN0YW1wLnYxLkdldFJlYmFsYW5jZVBsYW5SZXF1ZXN0Ghcuc3RhbXAudjEuUmViYWxhbmNlUGxhbmIGcHJvdG8z");
+  fileDesc("CiBzdGFtcC92MS9wYXJ0aXRpb25fbWFuYWdlci5wcm90bxIIc3RhbXAudjEiNwoNR2V0TWFwUmVxdWVzdBIVCg1rbm93bl92ZXJzaW9uGAEgASgEEg8KB3dhaXRfbXMYAiABKA0iSQoMUGFydGl0aW9uTWFwEg8KB3ZlcnNpb24YASABKAQSKAoGcmFuZ2VzGAIgAygLMhguc3RhbXAudjEuUmFuZ2VQYXJ0aXRpb24inwIKDlJhbmdlUGFydGl0aW9uEhAKCHJhbmdlX2lkGAEgASgJEg0KBXRhYmxlGAIgASgJEg8KB2xvd19rZXkYAyABKAwSEAoIaGlnaF9rZXkYBCABKAwSFQoNcmFuZ2VfdmVyc2lvbhgFIAEoBBITCgtvd25lcl9lcG9jaBgGIAEoBBIrCgdzdHJlYW1zGAcgASgLMhouc3RhbXAudjEuUGFydGl0aW9uU3RyZWFtcxIOCgZzZXJ2ZXIYCCABKAkSFgoOc2VydmVyX2FkZHJlc3MYCSABKAkSEwoLbGVhc2VfZXBvY2gYCiABKAQSDgoGbG9hZGVkGAsgASgIEg4KBmNoYW5nZRgMIAEoCRITCgtoYXNfc3RyZWFtcxgNIAEoCCJdChBQYXJ0aXRpb25TdHJlYW1zEhAKCG1ldGFkYXRhGAEgASgJEhIKCmNvbW1pdF9sb2cYAiABKAkSEAoIcm93X2RhdGEYAyABKAkSEQoJYmxvYl9kYXRhGAQgASgJIkkKFVNwbGl0UGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRITCgZhdF9rZXkYAiABKAxIAIgBAUIJCgdfYXRfa2V5IikKFU1lcmdlUGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCSI4ChRNb3ZlUGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRIOCgZzZXJ2ZXIYAiABKAkiYwoRUGFydGl0aW9uc0NoYW5nZWQSKAoGcmFuZ2VzGAEgAygLMhguc3RhbXAudjEuUmFuZ2VQYXJ0aXRpb24SEwoLbWFwX3ZlcnNpb24YAiABKAQSDwoHaGVsZF9tcxgDIAEoDSIZChdHZXRSZWJhbGFuY2VQbGFuUmVxdWVzdCKcAQoNUmViYWxhbmNlUGxhbhIRCglhdXRvbWF0aWMYASABKAgSJgoFc3RlcHMYAiADKAsyFy5zdGFtcC52MS5SZWJhbGFuY2VTdGVwEiUKBGRvbmUYAyADKAsyFy5zdGFtcC52MS5SZWJhbGFuY2VTdGVwEikKBnJhbmdlcxgEIAMoCzIZLnN0YW1wLnYxLlJhbmdlTG9hZFJlcG9ydCJpCg1SZWJhbGFuY2VTdGVwEgwKBGtpbmQYASABKAkSEAoIcmFuZ2VfaWQYAiABKAkSCgoCdG8YAyABKAkSCwoDd2h5GAQgASgJEg8KB2ZhaWx1cmUYBSABKAkSDgoGbXNfYWdvGAYgASgEIqIBCg9SYW5nZUxvYWRSZXBvcnQSEAoIcmFuZ2VfaWQYASABKAkSDgoGc2VydmVyGAIgASgJEhsKE3JlcXVlc3RzX3Blcl9zZWNvbmQYAyABKAESHAoUdGhyb3R0bGVkX3Blcl9zZWNvbmQYBCABKAESEgoKbGF0ZW5jeV9tcxgFIAEoARIPCgdwZW5kaW5nGAYgASgNEg0KBWJ5dGVzGAcgASgEIicKE0NvbGxlY3RSYW5nZVJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkiZAoUQ29sbGVjdFJhbmdlUmVzcG9uc2USDAoEcm93cxgBIAEoBBIUCgxyb3dzX2RlbGV0ZWQYAiABKAQSFwoPZXh0ZW50c19kcm9wcGVkGAMgASgNEg8KB2V4dGVudHMYBCABKA0iKgoWQ2hlY2twb2ludFJhbmdlUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCSIZChdDaGVja3BvaW50UmFuZ2VSZXNwb25zZSIUChJMaXN0U2VydmVyc1JlcXVlc3QiYwoKU2VydmVySW5mbxIOCgZzZXJ2ZXIYASABKAkSDwoHYWRkcmVzcxgCIAEoCRITCgtsZWFzZV9lcG9jaBgDIAEoBBIKCgJ1cBgEIAEoCBITCgtyYW5nZV9jb3VudBgFIAEoDSJNChNMaXN0U2VydmVyc1Jlc3BvbnNlEiUKB3NlcnZlcnMYASADKAsyFC5zdGFtcC52MS5TZXJ2ZXJJbmZvEg8KB3BtX3Rlcm0YAiABKAQy/gQKEFBhcnRpdGlvbk1hbmFnZXISOQoGR2V0TWFwEhcuc3RhbXAudjEuR2V0TWFwUmVxdWVzdBoWLnN0YW1wLnYxLlBhcnRpdGlvbk1hcBJKCgtMaXN0U2VydmVycxIcLnN0YW1wLnYxLkxpc3RTZXJ2ZXJzUmVxdWVzdBodLnN0YW1wLnYxLkxpc3RTZXJ2ZXJzUmVzcG9uc2USTgoOU3BsaXRQYXJ0aXRpb24SHy5zdGFtcC52MS5TcGxpdFBhcnRpdGlvblJlcXVlc3QaGy5zdGFtcC52MS5QYXJ0aXRpb25zQ2hhbmdlZBJOCg5NZXJnZVBhcnRpdGlvbhIfLnN0YW1wLnYxLk1lcmdlUGFydGl0aW9uUmVxdWVzdBobLnN0YW1wLnYxLlBhcnRpdGlvbnNDaGFuZ2VkEkwKDU1vdmVQYXJ0aXRpb24SHi5zdGFtcC52MS5Nb3ZlUGFydGl0aW9uUmVxdWVzdBobLnN0YW1wLnYxLlBhcnRpdGlvbnNDaGFuZ2VkEk0KDENvbGxlY3RSYW5nZRIdLnN0YW1wLnYxLkNvbGxlY3RSYW5nZVJlcXVlc3QaHi5zdGFtcC52MS5Db2xsZWN0UmFuZ2VSZXNwb25zZRJWCg9DaGVja3BvaW50UmFuZ2USIC5zdGFtcC52MS5DaGVja3BvaW50UmFuZ2VSZXF1ZXN0GiEuc3RhbXAudjEuQ2hlY2twb2ludFJhbmdlUmVzcG9uc2USTgoQR2V0UmViYWxhbmNlUGxhbhIhLnN0YW1wLnYxLkdldFJlYmFsYW5jZVBsYW5SZXF1ZXN0Ghcuc3RhbXAudjEuUmViYWxhbmNlUGxhbmIGcHJvdG8z");
 
 /**
  * @generated from message stamp.v1.GetMapRequest
@@ -438,6 +438,55 @@ export const RangeLoadReportSchema: GenMessage<RangeLoadReport> = /*@__PURE__*/
   messageDesc(file_stamp_v1_partition_manager, 11);
 
 /**
+ * @generated from message stamp.v1.CollectRangeRequest
+ */
+export type CollectRangeRequest = Message<"stamp.v1.CollectRangeRequest"> & {
+  /**
+   * @generated from field: string range_id = 1;
+   */
+  rangeId: string;
+};
+
+/**
+ * Describes the message stamp.v1.CollectRangeRequest.
+ * Use `create(CollectRangeRequestSchema)` to create a new message.
+ */
+export const CollectRangeRequestSchema: GenMessage<CollectRangeRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_manager, 12);
+
+/**
+ * @generated from message stamp.v1.CollectRangeResponse
+ */
+export type CollectRangeResponse = Message<"stamp.v1.CollectRangeResponse"> & {
+  /**
+   * @generated from field: uint64 rows = 1;
+   */
+  rows: bigint;
+
+  /**
+   * @generated from field: uint64 rows_deleted = 2;
+   */
+  rowsDeleted: bigint;
+
+  /**
+   * @generated from field: uint32 extents_dropped = 3;
+   */
+  extentsDropped: number;
+
+  /**
+   * @generated from field: uint32 extents = 4;
+   */
+  extents: number;
+};
+
+/**
+ * Describes the message stamp.v1.CollectRangeResponse.
+ * Use `create(CollectRangeResponseSchema)` to create a new message.
+ */
+export const CollectRangeResponseSchema: GenMessage<CollectRangeResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_manager, 13);
+
+/**
  * @generated from message stamp.v1.CheckpointRangeRequest
  */
 export type CheckpointRangeRequest = Message<"stamp.v1.CheckpointRangeRequest"> & {
@@ -452,7 +501,7 @@ export type CheckpointRangeRequest = Message<"stamp.v1.CheckpointRangeRequest"> 
  * Use `create(CheckpointRangeRequestSchema)` to create a new message.
  */
 export const CheckpointRangeRequestSchema: GenMessage<CheckpointRangeRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_manager, 12);
+  messageDesc(file_stamp_v1_partition_manager, 14);
 
 /**
  * @generated from message stamp.v1.CheckpointRangeResponse
@@ -465,7 +514,7 @@ export type CheckpointRangeResponse = Message<"stamp.v1.CheckpointRangeResponse"
  * Use `create(CheckpointRangeResponseSchema)` to create a new message.
  */
 export const CheckpointRangeResponseSchema: GenMessage<CheckpointRangeResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_manager, 13);
+  messageDesc(file_stamp_v1_partition_manager, 15);
 
 /**
  * @generated from message stamp.v1.ListServersRequest
@@ -478,7 +527,7 @@ export type ListServersRequest = Message<"stamp.v1.ListServersRequest"> & {
  * Use `create(ListServersRequestSchema)` to create a new message.
  */
 export const ListServersRequestSchema: GenMessage<ListServersRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_manager, 14);
+  messageDesc(file_stamp_v1_partition_manager, 16);
 
 /**
  * @generated from message stamp.v1.ServerInfo
@@ -515,7 +564,7 @@ export type ServerInfo = Message<"stamp.v1.ServerInfo"> & {
  * Use `create(ServerInfoSchema)` to create a new message.
  */
 export const ServerInfoSchema: GenMessage<ServerInfo> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_manager, 15);
+  messageDesc(file_stamp_v1_partition_manager, 17);
 
 /**
  * @generated from message stamp.v1.ListServersResponse
@@ -537,7 +586,7 @@ export type ListServersResponse = Message<"stamp.v1.ListServersResponse"> & {
  * Use `create(ListServersResponseSchema)` to create a new message.
  */
 export const ListServersResponseSchema: GenMessage<ListServersResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_manager, 16);
+  messageDesc(file_stamp_v1_partition_manager, 18);
 
 /**
  * Which range partition is on which server. Only the leader answers; others refuse with notLeader.
@@ -590,6 +639,14 @@ export const PartitionManager: GenService<{
     methodKind: "unary";
     input: typeof MovePartitionRequestSchema;
     output: typeof PartitionsChangedSchema;
+  },
+  /**
+   * @generated from rpc stamp.v1.PartitionManager.CollectRange
+   */
+  collectRange: {
+    methodKind: "unary";
+    input: typeof CollectRangeRequestSchema;
+    output: typeof CollectRangeResponseSchema;
   },
   /**
    * @generated from rpc stamp.v1.PartitionManager.CheckpointRange

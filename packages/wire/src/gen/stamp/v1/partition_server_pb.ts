@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/partition_server.proto.
  */
 export const file_stamp_v1_partition_server: GenFile = /*@__PURE__*/
-  fileDesc("Ch9zdGFtcC92MS9wYXJ0aXRpb25fc2VydmVyLnByb3RvEghzdGFtcC52MSJlChRMb2FkUGFydGl0aW9uUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEicKBXJhbmdlGAMgASgLMhguc3RhbXAudjEuUmFuZ2VQYXJ0aXRpb24iFwoVTG9hZFBhcnRpdGlvblJlc3BvbnNlImQKFUNsb3NlUGFydGl0aW9uUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEhAKCHJhbmdlX2lkGAMgASgJEhMKC293bmVyX2Vwb2NoGAQgASgEIhgKFkNsb3NlUGFydGl0aW9uUmVzcG9uc2UilwEKGFJlc2hhcGVQYXJ0aXRpb25zUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEikKB3BhcmVudHMYAyADKAsyGC5zdGFtcC52MS5SZXNoYXBlZFBhcmVudBIqCghjaGlsZHJlbhgEIAMoCzIYLnN0YW1wLnYxLlJhbmdlUGFydGl0aW9uIjcKDlJlc2hhcGVkUGFyZW50EhAKCHJhbmdlX2lkGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEIiwKGVJlc2hhcGVQYXJ0aXRpb25zUmVzcG9uc2USDwoHaGVsZF9tcxgBIAEoDSIqChZTdWdnZXN0U3BsaXRLZXlSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJIiYKF1N1Z2dlc3RTcGxpdEtleVJlc3BvbnNlEgsKA2tleRgBIAEoDCIuChpDaGVja3BvaW50UGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCSIdChtDaGVja3BvaW50UGFydGl0aW9uUmVzcG9uc2UiYQoORXhlY3V0ZVJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkSFQoNcmFuZ2VfdmVyc2lvbhgCIAEoBBImCglvcGVyYXRpb24YAyABKAsyEy5zdGFtcC52MS5PcGVyYXRpb24iPAoPRXhlY3V0ZVJlc3BvbnNlEikKBnJlc3VsdBgBIAEoCzIZLnN0YW1wLnYxLk9wZXJhdGlvblJlc3VsdCJMChBXcml0ZURhdGFSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJEhUKDXJhbmdlX3ZlcnNpb24YAiABKAQSDwoHcGF5bG9hZBgPIAEoDCI0ChFXcml0ZURhdGFSZXNwb25zZRIfCgZwbGFjZXMYASADKAsyDy5zdGFtcC52MS5QbGFjZSIXChVMaXN0UGFydGl0aW9uc1JlcXVlc3QigAIKDVBhcnRpdGlvbkluZm8SEAoIcmFuZ2VfaWQYASABKAkSDQoFdGFibGUYAiABKAkSEwoLb3duZXJfZXBvY2gYAyABKAQSFQoNcmFuZ2VfdmVyc2lvbhgEIAEoBBINCgVzdGF0ZRgFIAEoCRIQCghzZXF1ZW5jZRgGIAEoBBIaChJtZW1vcnlfdGFibGVfYnl0ZXMYByABKAQSGAoQY2hlY2twb2ludF9jb3VudBgIIAEoDRIYChBjaGVja3BvaW50X2J5dGVzGAkgASgEEiEKBGxvYWQYCiABKAsyEy5zdGFtcC52MS5SYW5nZUxvYWQSDgoGYWdlX21zGAsgASgEIp0BCglSYW5nZUxvYWQSGAoQcmVhZHNfcGVyX3NlY29uZBgBIAEoARIZChF3cml0ZXNfcGVyX3NlY29uZBgCIAEoARIcChR0aHJvdHRsZWRfcGVyX3NlY29uZBgDIAEoARIYChBieXRlc19wZXJfc2Vjb25kGAQgASgBEhIKCmxhdGVuY3lfbXMYBSABKAESDwoHcGVuZGluZxgGIAEoDSJFChZMaXN0UGFydGl0aW9uc1Jlc3BvbnNlEisKCnBhcnRpdGlvbnMYASADKAsyFy5zdGFtcC52MS5QYXJ0aXRpb25JbmZvMq0FCg9QYXJ0aXRpb25TZXJ2ZXISUAoNTG9hZFBhcnRpdGlvbhIeLnN0YW1wLnYxLkxvYWRQYXJ0aXRpb25SZXF1ZXN0Gh8uc3RhbXAudjEuTG9hZFBhcnRpdGlvblJlc3BvbnNlElMKDkNsb3NlUGFydGl0aW9uEh8uc3RhbXAudjEuQ2xvc2VQYXJ0aXRpb25SZXF1ZXN0GiAuc3RhbXAudjEuQ2xvc2VQYXJ0aXRpb25SZXNwb25zZRJcChFSZXNoYXBlUGFydGl0aW9ucxIiLnN0YW1wLnYxLlJlc2hhcGVQYXJ0aXRpb25zUmVxdWVzdBojLnN0YW1wLnYxLlJlc2hhcGVQYXJ0aXRpb25zUmVzcG9uc2USVgoPU3VnZ2VzdFNwbGl0S2V5EiAuc3RhbXAudjEuU3VnZ2VzdFNwbGl0S2V5UmVxdWVzdBohLnN0YW1wLnYxLlN1Z2dlc3RTcGxpdEtleVJlc3BvbnNlEmIKE0NoZWNrcG9pbnRQYXJ0aXRpb24SJC5zdGFtcC52MS5DaGVja3BvaW50UGFydGl0aW9uUmVxdWVzdBolLnN0YW1wLnYxLkNoZWNrcG9pbnRQYXJ0aXRpb25SZXNwb25zZRI+CgdFeGVjdXRlEhguc3RhbXAudjEuRXhlY3V0ZVJlcXVlc3QaGS5zdGFtcC52MS5FeGVjdXRlUmVzcG9uc2USRAoJV3JpdGVEYXRhEhouc3RhbXAudjEuV3JpdGVEYXRhUmVxdWVzdBobLnN0YW1wLnYxLldyaXRlRGF0YVJlc3BvbnNlElMKDkxpc3RQYXJ0aXRpb25zEh8uc3RhbXAudjEuTGlzdFBhcnRpdGlvbnNSZXF1ZXN0GiAuc3RhbXAudjEuTGlzdFBhcnRpdGlvbnNSZXNwb25zZWIGcHJvdG8z", [file_stamp_v1_common, file_stamp_v1_objects, file_stamp_v1_partition_manager]);
+  fileDesc("Ch9zdGFtcC92MS9wYXJ0aXRpb25fc2VydmVyLnByb3RvEghzdGFtcC52MSJlChRMb2FkUGFydGl0aW9uUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEicKBXJhbmdlGAMgASgLMhguc3RhbXAudjEuUmFuZ2VQYXJ0aXRpb24iFwoVTG9hZFBhcnRpdGlvblJlc3BvbnNlImQKFUNsb3NlUGFydGl0aW9uUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEhAKCHJhbmdlX2lkGAMgASgJEhMKC293bmVyX2Vwb2NoGAQgASgEIhgKFkNsb3NlUGFydGl0aW9uUmVzcG9uc2UilwEKGFJlc2hhcGVQYXJ0aXRpb25zUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEikKB3BhcmVudHMYAyADKAsyGC5zdGFtcC52MS5SZXNoYXBlZFBhcmVudBIqCghjaGlsZHJlbhgEIAMoCzIYLnN0YW1wLnYxLlJhbmdlUGFydGl0aW9uIjcKDlJlc2hhcGVkUGFyZW50EhAKCHJhbmdlX2lkGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEIiwKGVJlc2hhcGVQYXJ0aXRpb25zUmVzcG9uc2USDwoHaGVsZF9tcxgBIAEoDSIqChZTdWdnZXN0U3BsaXRLZXlSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJIiYKF1N1Z2dlc3RTcGxpdEtleVJlc3BvbnNlEgsKA2tleRgBIAEoDCIuChpDaGVja3BvaW50UGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCSIdChtDaGVja3BvaW50UGFydGl0aW9uUmVzcG9uc2UiKwoXQ29sbGVjdFBhcnRpdGlvblJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkiaAoYQ29sbGVjdFBhcnRpdGlvblJlc3BvbnNlEgwKBHJvd3MYASABKAQSFAoMcm93c19kZWxldGVkGAIgASgEEhcKD2V4dGVudHNfZHJvcHBlZBgDIAEoDRIPCgdleHRlbnRzGAQgASgNImEKF0xpc3RJbmNhcm5hdGlvbnNSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJEhUKDXJhbmdlX3ZlcnNpb24YAiABKAQSDwoHYWNjb3VudBgDIAEoCRIMCgRuYW1lGAQgASgJIjAKGExpc3RJbmNhcm5hdGlvbnNSZXNwb25zZRIUCgxpbmNhcm5hdGlvbnMYASADKAQiYQoORXhlY3V0ZVJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkSFQoNcmFuZ2VfdmVyc2lvbhgCIAEoBBImCglvcGVyYXRpb24YAyABKAsyEy5zdGFtcC52MS5PcGVyYXRpb24iPAoPRXhlY3V0ZVJlc3BvbnNlEikKBnJlc3VsdBgBIAEoCzIZLnN0YW1wLnYxLk9wZXJhdGlvblJlc3VsdCJMChBXcml0ZURhdGFSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJEhUKDXJhbmdlX3ZlcnNpb24YAiABKAQSDwoHcGF5bG9hZBgPIAEoDCI0ChFXcml0ZURhdGFSZXNwb25zZRIfCgZwbGFjZXMYASADKAsyDy5zdGFtcC52MS5QbGFjZSIXChVMaXN0UGFydGl0aW9uc1JlcXVlc3QigAIKDVBhcnRpdGlvbkluZm8SEAoIcmFuZ2VfaWQYASABKAkSDQoFdGFibGUYAiABKAkSEwoLb3duZXJfZXBvY2gYAyABKAQSFQoNcmFuZ2VfdmVyc2lvbhgEIAEoBBINCgVzdGF0ZRgFIAEoCRIQCghzZXF1ZW5jZRgGIAEoBBIaChJtZW1vcnlfdGFibGVfYnl0ZXMYByABKAQSGAoQY2hlY2twb2ludF9jb3VudBgIIAEoDRIYChBjaGVja3BvaW50X2J5dGVzGAkgASgEEiEKBGxvYWQYCiABKAsyEy5zdGFtcC52MS5SYW5nZUxvYWQSDgoGYWdlX21zGAsgASgEIp0BCglSYW5nZUxvYWQSGAoQcmVhZHNfcGVyX3NlY29uZBgBIAEoARIZChF3cml0ZXNfcGVyX3NlY29uZBgCIAEoARIcChR0aHJvdHRsZWRfcGVyX3NlY29uZBgDIAEoARIYChBieXRlc19wZXJfc2Vjb25kGAQgASgBEhIKCmxhdGVuY3lfbXMYBSABKAESDwoHcGVuZGluZxgGIAEoDSJFChZMaXN0UGFydGl0aW9uc1Jlc3BvbnNlEisKCnBhcnRpdGlvbnMYASADKAsyFy5zdGFtcC52MS5QYXJ0aXRpb25JbmZvMuMGCg9QYXJ0aXRpb25TZXJ2ZXISUAoNTG9hZFBhcnRpdGlvbhIeLnN0YW1wLnYxLkxvYWRQYXJ0aXRpb25SZXF1ZXN0Gh8uc3RhbXAudjEuTG9hZFBhcnRpdGlvblJlc3BvbnNlElMKDkNsb3NlUGFydGl0aW9uEh8uc3RhbXAudjEuQ2xvc2VQYXJ0aXRpb25SZXF1ZXN0GiAuc3RhbXAudjEuQ2xvc2VQYXJ0aXRpb25SZXNwb25zZRJcChFSZXNoYXBlUGFydGl0aW9ucxIiLnN0YW1wLnYxLlJlc2hhcGVQYXJ0aXRpb25zUmVxdWVzdBojLnN0YW1wLnYxLlJlc2hhcGVQYXJ0aXRpb25zUmVzcG9uc2USVgoPU3VnZ2VzdFNwbGl0S2V5EiAuc3RhbXAudjEuU3VnZ2VzdFNwbGl0S2V5UmVxdWVzdBohLnN0YW1wLnYxLlN1Z2dlc3RTcGxpdEtleVJlc3BvbnNlEmIKE0NoZWNrcG9pbnRQYXJ0aXRpb24SJC5zdGFtcC52MS5DaGVja3BvaW50UGFydGl0aW9uUmVxdWVzdBolLnN0YW1wLnYxLkNoZWNrcG9pbnRQYXJ0aXRpb25SZXNwb25zZRJZChBDb2xsZWN0UGFydGl0aW9uEiEuc3RhbXAudjEuQ29sbGVjdFBhcnRpdGlvblJlcXVlc3QaIi5zdGFtcC52MS5Db2xsZWN0UGFydGl0aW9uUmVzcG9uc2USWQoQTGlzdEluY2FybmF0aW9ucxIhLnN0YW1wLnYxLkxpc3RJbmNhcm5hdGlvbnNSZXF1ZXN0GiIuc3RhbXAudjEuTGlzdEluY2FybmF0aW9uc1Jlc3BvbnNlEj4KB0V4ZWN1dGUSGC5zdGFtcC52MS5FeGVjdXRlUmVxdWVzdBoZLnN0YW1wLnYxLkV4ZWN1dGVSZXNwb25zZRJECglXcml0ZURhdGESGi5zdGFtcC52MS5Xcml0ZURhdGFSZXF1ZXN0Ghsuc3RhbXAudjEuV3JpdGVEYXRhUmVzcG9uc2USUwoOTGlzdFBhcnRpdGlvbnMSHy5zdGFtcC52MS5MaXN0UGFydGl0aW9uc1JlcXVlc3QaIC5zdGFtcC52MS5MaXN0UGFydGl0aW9uc1Jlc3BvbnNlYgZwcm90bzM", [file_stamp_v1_common, file_stamp_v1_objects, file_stamp_v1_partition_manager]);
 
 /**
  * @generated from message stamp.v1.LoadPartitionRequest
@@ -247,6 +247,114 @@ export const CheckpointPartitionResponseSchema: GenMessage<CheckpointPartitionRe
   messageDesc(file_stamp_v1_partition_server, 10);
 
 /**
+ * @generated from message stamp.v1.CollectPartitionRequest
+ */
+export type CollectPartitionRequest = Message<"stamp.v1.CollectPartitionRequest"> & {
+  /**
+   * @generated from field: string range_id = 1;
+   */
+  rangeId: string;
+};
+
+/**
+ * Describes the message stamp.v1.CollectPartitionRequest.
+ * Use `create(CollectPartitionRequestSchema)` to create a new message.
+ */
+export const CollectPartitionRequestSchema: GenMessage<CollectPartitionRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_server, 11);
+
+/**
+ * @generated from message stamp.v1.CollectPartitionResponse
+ */
+export type CollectPartitionResponse = Message<"stamp.v1.CollectPartitionResponse"> & {
+  /**
+   * Rows looked at.
+   *
+   * @generated from field: uint64 rows = 1;
+   */
+  rows: bigint;
+
+  /**
+   * Of deleted containers, tables and queues.
+   *
+   * @generated from field: uint64 rows_deleted = 2;
+   */
+  rowsDeleted: bigint;
+
+  /**
+   * Extents of blob data that are given back.
+   *
+   * @generated from field: uint32 extents_dropped = 3;
+   */
+  extentsDropped: number;
+
+  /**
+   * Extents of blob data that were looked at, with those dropped.
+   *
+   * @generated from field: uint32 extents = 4;
+   */
+  extents: number;
+};
+
+/**
+ * Describes the message stamp.v1.CollectPartitionResponse.
+ * Use `create(CollectPartitionResponseSchema)` to create a new message.
+ */
+export const CollectPartitionResponseSchema: GenMessage<CollectPartitionResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_server, 12);
+
+/**
+ * @generated from message stamp.v1.ListIncarnationsRequest
+ */
+export type ListIncarnationsRequest = Message<"stamp.v1.ListIncarnationsRequest"> & {
+  /**
+   * @generated from field: string range_id = 1;
+   */
+  rangeId: string;
+
+  /**
+   * @generated from field: uint64 range_version = 2;
+   */
+  rangeVersion: bigint;
+
+  /**
+   * @generated from field: string account = 3;
+   */
+  account: string;
+
+  /**
+   * In keys: of tables in lower case.
+   *
+   * @generated from field: string name = 4;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message stamp.v1.ListIncarnationsRequest.
+ * Use `create(ListIncarnationsRequestSchema)` to create a new message.
+ */
+export const ListIncarnationsRequestSchema: GenMessage<ListIncarnationsRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_server, 13);
+
+/**
+ * @generated from message stamp.v1.ListIncarnationsResponse
+ */
+export type ListIncarnationsResponse = Message<"stamp.v1.ListIncarnationsResponse"> & {
+  /**
+   * @generated from field: repeated uint64 incarnations = 1;
+   */
+  incarnations: bigint[];
+};
+
+/**
+ * Describes the message stamp.v1.ListIncarnationsResponse.
+ * Use `create(ListIncarnationsResponseSchema)` to create a new message.
+ */
+export const ListIncarnationsResponseSchema: GenMessage<ListIncarnationsResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_server, 14);
+
+/**
  * @generated from message stamp.v1.ExecuteRequest
  */
 export type ExecuteRequest = Message<"stamp.v1.ExecuteRequest"> & {
@@ -271,7 +379,7 @@ export type ExecuteRequest = Message<"stamp.v1.ExecuteRequest"> & {
  * Use `create(ExecuteRequestSchema)` to create a new message.
  */
 export const ExecuteRequestSchema: GenMessage<ExecuteRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 11);
+  messageDesc(file_stamp_v1_partition_server, 15);
 
 /**
  * @generated from message stamp.v1.ExecuteResponse
@@ -288,7 +396,7 @@ export type ExecuteResponse = Message<"stamp.v1.ExecuteResponse"> & {
  * Use `create(ExecuteResponseSchema)` to create a new message.
  */
 export const ExecuteResponseSchema: GenMessage<ExecuteResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 12);
+  messageDesc(file_stamp_v1_partition_server, 16);
 
 /**
  * @generated from message stamp.v1.WriteDataRequest
@@ -317,7 +425,7 @@ export type WriteDataRequest = Message<"stamp.v1.WriteDataRequest"> & {
  * Use `create(WriteDataRequestSchema)` to create a new message.
  */
 export const WriteDataRequestSchema: GenMessage<WriteDataRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 13);
+  messageDesc(file_stamp_v1_partition_server, 17);
 
 /**
  * @generated from message stamp.v1.WriteDataResponse
@@ -334,7 +442,7 @@ export type WriteDataResponse = Message<"stamp.v1.WriteDataResponse"> & {
  * Use `create(WriteDataResponseSchema)` to create a new message.
  */
 export const WriteDataResponseSchema: GenMessage<WriteDataResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 14);
+  messageDesc(file_stamp_v1_partition_server, 18);
 
 /**
  * @generated from message stamp.v1.ListPartitionsRequest
@@ -347,7 +455,7 @@ export type ListPartitionsRequest = Message<"stamp.v1.ListPartitionsRequest"> & 
  * Use `create(ListPartitionsRequestSchema)` to create a new message.
  */
 export const ListPartitionsRequestSchema: GenMessage<ListPartitionsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 15);
+  messageDesc(file_stamp_v1_partition_server, 19);
 
 /**
  * @generated from message stamp.v1.PartitionInfo
@@ -418,7 +526,7 @@ export type PartitionInfo = Message<"stamp.v1.PartitionInfo"> & {
  * Use `create(PartitionInfoSchema)` to create a new message.
  */
 export const PartitionInfoSchema: GenMessage<PartitionInfo> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 16);
+  messageDesc(file_stamp_v1_partition_server, 20);
 
 /**
  * Over the last 10 s.
@@ -466,7 +574,7 @@ export type RangeLoad = Message<"stamp.v1.RangeLoad"> & {
  * Use `create(RangeLoadSchema)` to create a new message.
  */
 export const RangeLoadSchema: GenMessage<RangeLoad> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 17);
+  messageDesc(file_stamp_v1_partition_server, 21);
 
 /**
  * @generated from message stamp.v1.ListPartitionsResponse
@@ -483,7 +591,7 @@ export type ListPartitionsResponse = Message<"stamp.v1.ListPartitionsResponse"> 
  * Use `create(ListPartitionsResponseSchema)` to create a new message.
  */
 export const ListPartitionsResponseSchema: GenMessage<ListPartitionsResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 18);
+  messageDesc(file_stamp_v1_partition_server, 22);
 
 /**
  * Serves range partitions.
@@ -541,6 +649,26 @@ export const PartitionServer: GenService<{
     methodKind: "unary";
     input: typeof CheckpointPartitionRequestSchema;
     output: typeof CheckpointPartitionResponseSchema;
+  },
+  /**
+   * Gives back what nothing refers to: blob data, and what is inside deleted containers, tables and queues. Done by itself now and then.
+   *
+   * @generated from rpc stamp.v1.PartitionServer.CollectPartition
+   */
+  collectPartition: {
+    methodKind: "unary";
+    input: typeof CollectPartitionRequestSchema;
+    output: typeof CollectPartitionResponseSchema;
+  },
+  /**
+   * The incarnations of a container, table or queue that are there or can be restored. Refused with wrongPartition as Execute.
+   *
+   * @generated from rpc stamp.v1.PartitionServer.ListIncarnations
+   */
+  listIncarnations: {
+    methodKind: "unary";
+    input: typeof ListIncarnationsRequestSchema;
+    output: typeof ListIncarnationsResponseSchema;
   },
   /**
    * One operation on objects of one range. Refused with wrongPartition when the range is not served here at this version.

@@ -1,0 +1,66 @@
+/**
+ * What the collector of a partition server has to know of rows: whose they are, what they refer to, and when they are nobody's.
+ *
+ * In the tables Blob, Entity and Message the rows of a container, table or queue begin with (0, name), and what is inside with (1, name,
+ * incarnation). What is inside an incarnation of which no row is left is unreachable for good: incarnations are never used again.
+ */
+import { decodeContainer } from "./blobs/container-row.ts";
+import { isPurged } from "./blobs/retention.ts";
+import { afterPrefix } from "./object-keys.ts";
+import { intact } from "./plan.ts";
+import { decodeKey, encodeKey, encodeKeyPrefix } from "./rows/key.ts";
+import { decodeRow } from "./rows/row.ts";
+import { blobSchema, entitySchema, messageSchema, type ObjectTable } from "./rows/schemas.ts";
+
+/** A container, table or queue as it was between one creation and its deletion. */
+export interface Incarnation {
+  readonly account: string;
+  readonly name: string;
+  readonly incarnation: number;
+}
+
+export type RowOwner =
+  /** Something inside. */
+  | ({ readonly kind: "inside" } & Incarnation)
+  /** The row of a container that was deleted and is kept. */
+  | ({ readonly kind: "kept" } & Incarnation)
+  | { readonly kind: "other" };
+
+const parentKind = 0;
+const insideKind = 1;
+
+export function ownerOfRow(key: Uint8Array): RowOwner {
+  const components = decodeKey(key);
+  if (!components.ok) return { kind: "other" };
+  const [[account] = [], [kind, name, incarnation] = [], [kept] = []] = components.value;
+  if (typeof account !== "string" || typeof name !== "string") return { kind: "other" };
+  if (kind === insideKind && typeof incarnation === "number") return { kind: "inside", account, name, incarnation };
+  if (kind === parentKind && typeof kept === "number") return { kind: "kept", account, name, incarnation: kept };
+  return { kind: "other" };
+}
+
+interface Rows {
+  readonly low: Uint8Array;
+  readonly high: Uint8Array;
+}
+
+const below = (prefix: Uint8Array): Rows => ({ low: prefix, high: afterPrefix(prefix) });
+
+/** The rows of every incarnation of the name that is there or can come back. */
+export const parentRows = ({ account, name }: Pick<Incarnation, "account" | "name">): Rows =>
+  below(encodeKey([[account], [parentKind, name]]));
+
+export const rowsInside = ({ account, name, incarnation }: Incarnation): Rows =>
+  below(encodeKeyPrefix([[account]], [insideKind, name, incarnation]));
+
+/** Of a row that parentRows has. Throws FailureError when it is damaged. */
+export function incarnationInRow(table: ObjectTable, value: Uint8Array): number {
+  const schema = table === "Entity" ? entitySchema : table === "Message" ? messageSchema : blobSchema;
+  return Number(intact(decodeRow(schema, value)).incarnation ?? 0n);
+}
+
+/** So long after its time is over a kept container may be restored by nobody's clock any more. */
+const purgeMarginMs = 3_600_000;
+
+/** Whether a kept container's row may go, and with it all that was inside. Throws FailureError when it is damaged. */
+export const mayBePurged = (value: Uint8Array, wallMs: number): boolean => isPurged(decodeContainer(value).deleted, wallMs - purgeMarginMs);

@@ -1,0 +1,196 @@
+/** What is given back, and what never is: over the real stream layer on virtual time. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { compareBytes, fromUtf8, Prng, utf8 } from "@stamp/base";
+import type { Simulation } from "@stamp/simulator";
+import { type CollectRangeResponse, PartitionManager, PartitionServer, type RangePartition, StreamManager } from "@stamp/wire";
+import { Client, container, container1, name, stamp } from "./stack-harness.test.ts";
+
+/** Small extents that are looked at as soon as they are full. */
+const servers = { extentTargetBytes: 64 * 1024, collectExtentAgeMs: 1, collectEveryMs: 86_400_000 };
+const bodyBytes = 20_000;
+const bodyOf = (fill: number): Uint8Array => new Uint8Array(bodyBytes).fill(fill);
+
+async function ready(sim: Simulation): Promise<Client> {
+  await sim.until(() => sim.role("pm")?.status.ready === true, 30_000, "ready");
+  return new Client(sim);
+}
+
+/** Twice: the first pass learns which extents are full. */
+async function collect(sim: Simulation, rangeId = "blob-1"): Promise<CollectRangeResponse> {
+  const manager = sim.world("operator").transport.client("pm", PartitionManager);
+  for (let pass = 0; ; pass++) {
+    const collected = await manager.collectRange({ rangeId }, { timeoutMs: 60_000 });
+    assert.ok(collected.ok, collected.ok ? "" : collected.failure.message);
+    if (pass === 1) return collected.value;
+    await sim.sleep(10);
+  }
+}
+
+async function put(client: Client, blob: string, incarnation: bigint, fill: number): Promise<void> {
+  const kind = { case: "putBlob", value: { name: name(blob, incarnation) } };
+  const places = await client.write(kind, bodyOf(fill));
+  const done = await client.execute({ ...kind, value: { ...kind.value, body: { inline: new Uint8Array(0), places } } });
+  assert.equal(done.case, "blob");
+}
+
+/** Extents of the blob data stream, as the stream manager has them. */
+async function dataExtents(sim: Simulation): Promise<Set<bigint>> {
+  const manager = sim.world("operator").transport.client("sm", StreamManager);
+  const stream = await manager.getStream({ name: "/ps/blob-1/blob-data" }, { timeoutMs: 1_000 });
+  assert.ok(stream.ok);
+  return new Set(stream.value.extents.map(({ extentId }) => extentId));
+}
+
+async function placesOf(client: Client, blob: string, incarnation: bigint) {
+  const got = await client.execute({ case: "getBlob", value: { name: name(blob, incarnation) } });
+  return got.case === "content" ? got.value.places : undefined;
+}
+
+test("collector: what was in a deleted container goes, with its blob data; what is in the new one of that name stays", async () => {
+  const sim = stamp(1, servers);
+  await sim.run(async () => {
+    const client = await ready(sim);
+    const old = await container1(client);
+    for (let i = 0; i < 40; i++) await put(client, `b${i}`, old, i);
+    await client.execute({ case: "putBlob", value: { name: name("small", old), body: { inline: utf8("hello") } } });
+    const before = await collect(sim);
+    assert.equal(Number(before.rowsDeleted), 0);
+    assert.ok(before.rows >= 80n && before.extents >= 10, `${before.rows} rows, ${before.extents} extents`);
+    assert.equal(before.extentsDropped, 0, "everything is referred to");
+    await client.execute({ case: "deleteContainer", value: container });
+    const now = await container1(client);
+    assert.ok(now > old);
+    await put(client, "b1", now, 200);
+    const after = await collect(sim);
+    // The first pass deletes the rows, the second finds their extents without a reference.
+    assert.ok(after.extentsDropped >= 8, `${after.extentsDropped} extents`);
+    const last = await collect(sim);
+    assert.equal(Number(last.rowsDeleted), 0);
+    assert.ok(Number(last.rows) < 10, `${last.rows} rows are left`);
+    assert.equal((await placesOf(client, "b1", now))?.length, 1);
+    const listed = await client.execute({ case: "listBlobs", value: { ...container, containerIncarnation: now, maxResults: 100 } });
+    assert.ok(listed.case === "blobs" && listed.value.entries.length === 1);
+    assert.ok((await dataExtents(sim)).size <= 4, "its extents are in no list any more");
+  });
+});
+
+test("collector: bytes that were put before a pass and are named after it are refused, never lost", async () => {
+  const sim = stamp(2, servers);
+  await sim.run(async () => {
+    const client = await ready(sim);
+    const incarnation = await container1(client);
+    const kind = { case: "putBlob", value: { name: name("late", incarnation) } };
+    const places = await client.write(kind, bodyOf(1));
+    // Their extent gets full.
+    for (let i = 0; i < 8; i++) await client.write(kind, bodyOf(2));
+    const collected = await collect(sim);
+    assert.ok(collected.extentsDropped > 0);
+    const map = await client.world.transport.client("pm", PartitionManager).getMap({}, { timeoutMs: 500 });
+    const range = (map.ok ? map.value.ranges.find(({ table }) => table === "Blob") : undefined) as RangePartition;
+    const request = {
+      rangeId: range.rangeId,
+      rangeVersion: range.rangeVersion,
+      operation: { kind: { ...kind, value: { ...kind.value, body: { inline: new Uint8Array(0), places } } } as never },
+    };
+    const answer = await client.world.transport.client(range.serverAddress, PartitionServer).execute(request, { timeoutMs: 3_000 });
+    assert.ok(!answer.ok && answer.failure.reason === "badPlace", JSON.stringify(answer.ok ? "ok" : answer.failure.reason));
+    await put(client, "late", incarnation, 1);
+    assert.equal((await placesOf(client, "late", incarnation))?.length, 1);
+  });
+});
+
+/** Writers that overwrite and delete while passes follow one another; in the end every blob has what was acknowledged last. */
+async function churn(seed: number): Promise<{ dropped: number; refused: number }> {
+  const sim = stamp(seed, servers);
+  return sim.run(async () => {
+    const client = await ready(sim);
+    const incarnation = await container1(client);
+    const fills = new Map<string, number>();
+    let stopped = false;
+    let refused = 0;
+    const writer = async (of: string, prng: Prng): Promise<void> => {
+      while (!stopped) {
+        const blob = `${of}-${prng.below(6)}`;
+        const fill = 1 + prng.below(250);
+        const kind = { case: "putBlob", value: { name: name(blob, incarnation) } };
+        if (prng.chance(0.2)) {
+          await client.execute({ case: "deleteBlob", value: { name: name(blob, incarnation) } });
+          fills.delete(blob);
+          continue;
+        }
+        const places = await client.write(kind, bodyOf(fill));
+        // Some take their time: whole passes lie between the bytes and the row.
+        if (prng.chance(0.3)) await sim.sleep(prng.below(3_000));
+        const done = await executeOnce(client, { ...kind, value: { ...kind.value, body: { inline: new Uint8Array(0), places } } });
+        if (done === "blob") fills.set(blob, fill);
+        else refused++;
+      }
+    };
+    const writers = ["x", "y", "z"].map((of, i) => writer(of, new Prng(seed * 10 + i)));
+    let dropped = 0;
+    for (let pass = 0; pass < 12; pass++) {
+      dropped += (await collect(sim)).extentsDropped;
+      await sim.sleep(sim.prng.below(1_500));
+    }
+    stopped = true;
+    await Promise.all(writers);
+    await collect(sim);
+    const there = await dataExtents(sim);
+    for (const [blob, fill] of fills) {
+      const places = await placesOf(client, blob, incarnation);
+      assert.ok(places, `${blob} is gone`);
+      for (const { extentId } of places) assert.ok(there.has(extentId), `extent ${extentId} of ${blob} was given back`);
+      for (const place of places) assert.equal(await byteAt(sim, client, blob, incarnation), fill, `${blob} at ${place.extentId}`);
+    }
+    return { dropped, refused };
+  });
+}
+
+/** `blob`, or the reason of the refusal. */
+async function executeOnce(client: Client, kind: object): Promise<string> {
+  const map = await client.world.transport.client("pm", PartitionManager).getMap({}, { timeoutMs: 500 });
+  const range = (map.ok ? map.value.ranges.find(({ table }) => table === "Blob") : undefined) as RangePartition;
+  const request = { rangeId: range.rangeId, rangeVersion: range.rangeVersion, operation: { kind: kind as never } };
+  const answer = await client.world.transport.client(range.serverAddress, PartitionServer).execute(request, { timeoutMs: 3_000 });
+  return answer.ok ? String(answer.value.result?.kind.case) : answer.failure.reason;
+}
+
+/** The first byte of the blob, from an extent node. */
+async function byteAt(sim: Simulation, client: Client, blob: string, incarnation: bigint): Promise<number> {
+  const { StreamClient } = await import("@stamp/stream-client");
+  const reader = new StreamClient(sim.world("client"), { lockService: "lock" }).reader;
+  const place = (await placesOf(client, blob, incarnation))?.[0];
+  assert.ok(place);
+  const bytes = await reader.read(
+    { extentId: Number(place.extentId), offsetBytes: Number(place.offsetBytes), lengthBytes: place.lengthBytes },
+    { timeoutMs: 5_000 },
+  );
+  assert.ok(bytes.ok, bytes.ok ? "" : `${blob}: ${bytes.failure.message}`);
+  return bytes.value[0] as number;
+}
+
+test("collector: while blobs are written, overwritten and deleted, nothing that was acknowledged goes", async () => {
+  let dropped = 0;
+  let refused = 0;
+  for (let seed = 11; seed <= 14; seed++) {
+    const done = await churn(seed);
+    dropped += done.dropped;
+    refused += done.refused;
+  }
+  assert.ok(dropped > 8, `${dropped} extents`);
+  assert.ok(refused > 0, "no pass came between bytes and their row");
+});
+
+test("collector: rows are told apart by their keys", async () => {
+  const { ownerOfRow, parentRows, rowsInside, containerKey, accountKey } = await import("@stamp/objects");
+  const key = containerKey("acct", "c");
+  assert.deepEqual(ownerOfRow(key), { kind: "other" });
+  assert.deepEqual(ownerOfRow(accountKey("acct")), { kind: "other" });
+  const { low, high } = parentRows({ account: "acct", name: "c" });
+  assert.ok(compareBytes(low, key) <= 0 && compareBytes(key, high) < 0);
+  const inside = rowsInside({ account: "acct", name: "c", incarnation: 7 });
+  const other = rowsInside({ account: "acct", name: "c", incarnation: 7 * 256 });
+  assert.ok(compareBytes(inside.high, other.low) <= 0 || compareBytes(other.high, inside.low) <= 0);
+  assert.equal(fromUtf8(utf8("c")), "c");
+});
