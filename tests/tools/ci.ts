@@ -54,6 +54,11 @@ async function parts(): Promise<Part[]> {
       timeoutMs: 10 * minutes,
     },
     {
+      title: "damage by hand, fsck and repair; recovery of a large journal",
+      command: [node, "tests/tools/test.ts", "tests/drills/damage.slow.ts", "services/extent-node/src/recovery-large.slow.ts"],
+      timeoutMs: 20 * minutes,
+    },
+    {
       title: "drill on the compose file",
       command: [node, "tests/tools/test.ts", "tests/drills/compose.slow.ts"],
       timeoutMs: 15 * minutes,

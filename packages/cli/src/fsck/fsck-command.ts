@@ -99,7 +99,7 @@ export async function fsckRunning(inspector: StampInspector, transport: Transpor
 }
 
 const foundOnDisk = (problem: Problem): boolean =>
-  problem.kind === "replica" || problem.kind === "damagedReplica" || problem.kind === "strayFile" || problem.kind === "node";
+  problem.kind === "replica" || problem.kind === "damagedReplica" || problem.kind === "node";
 
 function reportOf(
   mode: FsckReport["mode"],
