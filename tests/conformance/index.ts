@@ -8,6 +8,7 @@ import { blobSuite } from "./blobs.ts";
 import { blockSuite } from "./blocks.ts";
 import { conditionSuite } from "./conditions.ts";
 import { containerSuite } from "./containers.ts";
+import { copySuite } from "./copy.ts";
 import { errorSuite } from "./errors.ts";
 import { immutabilitySuite } from "./immutability.ts";
 import { leaseSuite } from "./leases.ts";
@@ -37,6 +38,7 @@ const parts = {
   "errors.ts": errorSuite,
   "append.ts": appendSuite,
   "batch.ts": batchSuite,
+  "copy.ts": copySuite,
   "pages.ts": pageSuite,
   "refused.ts": refusedSuite,
   "sas.ts": sasSuite,

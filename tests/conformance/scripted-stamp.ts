@@ -53,6 +53,8 @@ export class MemoryData {
   reads = 0;
   /** Before a read of this extent; what it gives is the answer. */
   onRead: ((extentId: number) => Outcome<never> | undefined | Promise<undefined>) | undefined;
+  /** Whether rows may refer to it; said no to what has to be written again. */
+  mayReferTo: (extentId: number) => boolean = (extentId) => this.extents.has(extentId);
   #next = 1;
 
   append(payload: Uint8Array): number {
@@ -297,7 +299,7 @@ function engineOf(rows: MemoryRows, data: MemoryData) {
       return decided;
     },
     appendData: async (payload: Uint8Array) => ok({ extentId: data.append(payload), offsetBytes: 0, lengthBytes: payload.length }),
-    mayReferTo: (place: { extentId: number }) => data.extents.has(place.extentId),
+    mayReferTo: (place: { extentId: number }) => data.mayReferTo(place.extentId),
     facts: { sequence: 0, memoryTableBytes: 0, checkpointCount: 0, checkpointBytes: 0 },
     checkpoint: async () => ok(),
     leaveTo: async () => notScripted,

@@ -10,6 +10,7 @@ export * from "./base64.ts";
 export * from "./blob/authorization.ts";
 export * from "./blob/batch.ts";
 export * from "./blob/block-list-xml.ts";
+export * from "./blob/copy-headers.ts";
 export * from "./blob/lease-headers.ts";
 export * from "./blob/list-query.ts";
 export * from "./blob/lists-xml.ts";

@@ -1,5 +1,6 @@
 /** Response headers of blobs and containers, under the names that the service uses. */
 import { toBase64 } from "./base64.ts";
+import type { ShownCopy } from "./blob/copy-headers.ts";
 import { contentTypeOf, type LeaseShown, type ListedBlobProperties, type ListedContainer } from "./blob/lists-xml.ts";
 import { formatIsoMicros, formatRfc1123 } from "./dates.ts";
 import { etagHeader } from "./version.ts";
@@ -77,12 +78,24 @@ export function blobHeaders(version: string, blob: ListedBlobProperties): Respon
   if (blob.blobType === "AppendBlob") result["x-ms-blob-committed-block-count"] = String(blob.committedBlockCount);
   if (blob.sealed) result["x-ms-blob-sealed"] = "true";
   if (blob.blobType === "PageBlob") result["x-ms-blob-sequence-number"] = String(blob.sequenceNumber);
+  if (blob.copy) Object.assign(result, copyHeaders(blob.copy));
   if (headers.contentEncoding !== "") result["Content-Encoding"] = headers.contentEncoding;
   if (headers.contentLanguage !== "") result["Content-Language"] = headers.contentLanguage;
   if (headers.cacheControl !== "") result["Cache-Control"] = headers.cacheControl;
   if (headers.contentDisposition !== "") result["Content-Disposition"] = headers.contentDisposition;
   if (headers.contentMd5.length > 0) result["Content-MD5"] = toBase64(headers.contentMd5);
   return result;
+}
+
+function copyHeaders(copy: ShownCopy): ResponseHeaders {
+  return {
+    "x-ms-copy-id": copy.copyId,
+    "x-ms-copy-source": copy.source,
+    "x-ms-copy-status": copy.status,
+    "x-ms-copy-progress": `${copy.copiedBytes}/${copy.totalBytes}`,
+    ...(copy.completedMs === undefined ? {} : { "x-ms-copy-completion-time": formatRfc1123(copy.completedMs) }),
+    ...(copy.description === "" ? {} : { "x-ms-copy-status-description": copy.description }),
+  };
 }
 
 /** Eight bytes, the least significant first, in base64. */

@@ -262,6 +262,81 @@ export interface SetPageBlobProperties extends OnBlob {
   readonly sequenceNumber: number;
 }
 
+/** Of the copy that made a blob, or makes it. */
+export interface CopyState {
+  readonly copyId: string;
+  /** Its URL, without secrets. */
+  readonly source: string;
+  /** pending, success, aborted or failed. */
+  readonly status: string;
+  /** Why it failed. */
+  readonly description: string;
+  readonly copiedBytes: number;
+  readonly totalBytes: number;
+  readonly completedMs?: number | undefined;
+  /** While it is pending. */
+  readonly work?: CopyWork | undefined;
+}
+
+export interface CopyWork {
+  /** The process that copies, and when it was last heard of (wall time of the partition server). */
+  readonly copier: string;
+  readonly beatMs: number;
+  /** The part of the source that comes next. */
+  readonly next: number;
+  readonly from: BlobReference;
+  readonly fromEtag: string;
+}
+
+export interface CopyBlock {
+  readonly blockId: Uint8Array;
+  /** Of pages: from the start of their chunk. */
+  readonly startBytes: number;
+  readonly sizeBytes: number;
+  readonly places: readonly Place[];
+}
+
+/** A content row, or a chunk of pages, by its number. */
+export interface CopyPart {
+  readonly index: number;
+  /** The bytes themselves; then there are no blocks. */
+  readonly inline: Uint8Array;
+  readonly blocks: readonly CopyBlock[];
+}
+
+export interface StartCopy extends OnBlob {
+  readonly copy: CopyState;
+  readonly headers: BlobHeaders;
+  readonly metadata: Metadata;
+  readonly blobType: BlobType;
+  readonly pageBlobBytes: number;
+  readonly sequenceNumber: number;
+  readonly appendBlockCount: number;
+  readonly sealed: boolean;
+  readonly parts: readonly CopyPart[];
+  readonly state?: NewBlobState | undefined;
+}
+
+export interface AddToCopy {
+  readonly name: BlobName;
+  readonly copyId: string;
+  readonly copier: string;
+  /** Where the copy stands, and where it stands then. */
+  readonly position: number;
+  readonly next: number;
+  readonly parts: readonly CopyPart[];
+}
+
+export interface EndCopy {
+  readonly name: BlobName;
+  readonly copyId: string;
+  readonly copier: string;
+  /** Why it failed; empty: it succeeded. */
+  readonly description: string;
+  readonly appendBlockCount: number;
+  readonly sealed: boolean;
+}
+
 export interface GetPageRanges extends OnBlobState {
   readonly startBytes: number;
   readonly endBytes?: number | undefined;
@@ -308,6 +383,12 @@ export type Operation =
   | { readonly case: "clearPages"; readonly value: ClearPages }
   | { readonly case: "setPageBlobProperties"; readonly value: SetPageBlobProperties }
   | { readonly case: "getPageRanges"; readonly value: GetPageRanges }
+  | { readonly case: "readParts"; readonly value: OnBlobState & { readonly first: number } }
+  | { readonly case: "startCopy"; readonly value: StartCopy }
+  | { readonly case: "addToCopy"; readonly value: AddToCopy }
+  | { readonly case: "endCopy"; readonly value: EndCopy }
+  | { readonly case: "abortCopy"; readonly value: OnBlob & { readonly copyId: string } }
+  | { readonly case: "claimCopy"; readonly value: { readonly name: BlobName; readonly copyId: string; readonly copier: string } }
   | { readonly case: "leaseContainer"; readonly value: ContainerName & LeaseValue }
   | { readonly case: "restoreContainer"; readonly value: ContainerName & { readonly incarnation: number } }
   | { readonly case: "markProtected"; readonly value: ContainerName & { readonly incarnation: number } }
@@ -335,6 +416,7 @@ const readKinds: ReadonlySet<OperationKind> = new Set([
   "listBlobs",
   "getBlockList",
   "getPageRanges",
+  "readParts",
   "findBlobs",
 ]);
 
@@ -382,6 +464,7 @@ export interface Blob {
   readonly sealed: boolean;
   /** Of a page blob. */
   readonly sequenceNumber: number;
+  readonly copy?: CopyState | undefined;
   /** Microseconds since 1970. 0: not a snapshot; written without versioning. */
   readonly snapshotStamp: number;
   readonly versionStamp: number;
@@ -472,6 +555,11 @@ export type OperationResult =
   | { readonly case: "table"; readonly value: TableResult }
   | { readonly case: "queue"; readonly value: QueueResult }
   | { readonly case: "done" }
+  | {
+      readonly case: "copyParts";
+      /** `next` undefined: there are no more. */
+      readonly value: { readonly blob: Blob; readonly parts: readonly CopyPart[]; readonly next: number | undefined };
+    }
   | { readonly case: "appended"; readonly value: { readonly blob: Blob; readonly offsetBytes: number } }
   | {
       readonly case: "pageRanges";

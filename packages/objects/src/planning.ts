@@ -20,6 +20,7 @@ import {
   setContainerAcl,
   setContainerMetadata,
 } from "./blobs/containers.ts";
+import { abortCopy, addToCopy, claimCopy, endCopy, readParts, startCopy } from "./blobs/copy.ts";
 import { deleteBlob, undeleteBlob } from "./blobs/deletion.ts";
 import { leaseBlob, leaseContainer } from "./blobs/lease-operations.ts";
 import { findBlobs, listBlobs, listContainers } from "./blobs/listing.ts";
@@ -86,6 +87,18 @@ export function planOf(operation: Operation, context: PlanContext): Plan {
       return setPageBlobProperties(operation.value, context);
     case "getPageRanges":
       return getPageRanges(operation.value, context);
+    case "readParts":
+      return readParts(operation.value, context);
+    case "startCopy":
+      return startCopy(operation.value, context);
+    case "addToCopy":
+      return addToCopy(operation.value, context);
+    case "endCopy":
+      return endCopy(operation.value, context);
+    case "abortCopy":
+      return abortCopy(operation.value, context);
+    case "claimCopy":
+      return claimCopy(operation.value, context);
     case "leaseContainer":
       return leaseContainer(operation.value, context);
     case "restoreContainer":

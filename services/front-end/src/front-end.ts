@@ -149,6 +149,7 @@ export class FrontEndRole implements Role {
 
   async stop(): Promise<void> {
     this.#stopping = true;
+    await this.#objects.copies.stop();
     await this.#map.stop();
     await this.#listener?.close(1_000);
     await this.#identity?.close();
@@ -174,6 +175,7 @@ export class FrontEndRole implements Role {
         containerRowReads: this.#containers.reads,
         uploadBytes: this.#uploads.usedBytes,
         downloadBytes: this.#downloads.usedBytes,
+        copies: this.#objects.copies.count,
         ...this.#blobDoor.counters,
         queue: this.#queueDoor.counters,
         table: this.#tableDoor.counters,

@@ -4,12 +4,13 @@
  */
 import { bodyLimitsOf, type ConditionHeaders, newestVersion, type Parsed, parsed, restError, restErrorOfService } from "@stamp/azure-rest";
 import { type Outcome, refused } from "@stamp/base";
-import type { World } from "@stamp/ports";
+import { uuid, type World } from "@stamp/ports";
 import type { ExtentReader } from "@stamp/stream-client";
 import type { Blob, BlobContent, Container, ListedBlob, Place } from "@stamp/wire";
 import { fromWire, toWire } from "@stamp/wire";
 import type { ByteBudget } from "./byte-budget.ts";
 import type { FrontEndConfig } from "./config.ts";
+import { Copies } from "./copies.ts";
 import { Download } from "./download.ts";
 import { restErrorOf } from "./failures.ts";
 import { overRanges } from "./over-ranges.ts";
@@ -114,8 +115,17 @@ type DeleteBlobInit = Extract<OperationKind, { case: "deleteBlob" }>["value"];
 export class Objects {
   readonly parts: ObjectsParts;
 
+  /** Those that go on after their request. */
+  readonly copies: Copies;
+
   constructor(parts: ObjectsParts) {
     this.parts = parts;
+    this.copies = new Copies(this, `${parts.config.name}/${uuid(parts.world.random)}`);
+  }
+
+  /** Of what the router answered. */
+  resultOf<C extends keyof ResultValues>(result: ResultKind, expected: C): Parsed<ResultValues[C]> {
+    return answered({ ok: true, value: result }, expected);
   }
 
   get tables(): Tables {

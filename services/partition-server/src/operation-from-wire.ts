@@ -167,6 +167,18 @@ function convert(operation: wire.Operation | undefined): Operation {
       const sequence = { action: actionOf(action), sequenceNumber: fromWire(sequenceNumber) };
       return { case: kind.case, value: { ...onBlob(kind.value), ...change, ...sequence } };
     }
+    case "readParts":
+    case "addToCopy":
+    case "endCopy":
+    case "abortCopy":
+    case "claimCopy":
+      return { case: kind.case, value: { ...plainOf(kind.value), ...onBlob(kind.value) } } as Operation;
+    case "startCopy": {
+      if (!kind.value.copy) throw missing("a copy");
+      if (kind.value.copy.work && !kind.value.copy.work.from) throw missing("the source of a copy");
+      const shared = { headers: headersOf(kind.value.headers), state: stateOf(kind.value.state), blobType: typeOf(kind.value.blobType) };
+      return { case: kind.case, value: { ...plainOf(kind.value), ...onBlob(kind.value), ...shared } } as Operation;
+    }
     case "getPageRanges": {
       const { startBytes, endBytes, rangesMax, previous } = kind.value;
       const range = { startBytes: fromWire(startBytes), endBytes: optional(endBytes), rangesMax, previous };

@@ -2,7 +2,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Account, Blob, BlobContent, Container, OperationResult, Place } from "@stamp/objects";
 import type { AccountSchema, BlobContentSchema, ExtentLocation, OperationResultSchema, PlaceSchema } from "@stamp/wire";
-import { BlobSchema, ContainerSchema, DeletedSchema, initOf, LeasedSchema, toWire } from "@stamp/wire";
+import { BlobSchema, ContainerSchema, CopyPartsSchema, DeletedSchema, initOf, LeasedSchema, toWire } from "@stamp/wire";
 import { queueResultToWire } from "./queue-on-wire.ts";
 import { tableResultToWire } from "./tables-to-wire.ts";
 
@@ -56,6 +56,8 @@ export function resultToWire(result: OperationResult, extents: readonly ExtentLo
       return { kind: { case: "done", value: {} } };
     case "appended":
       return { kind: { case: "appended", value: { blob: blobToWire(result.value.blob), offsetBytes: toWire(result.value.offsetBytes) } } };
+    case "copyParts":
+      return { kind: { case: "copyParts", value: { ...initOf(CopyPartsSchema, result.value), extents: [...extents] } } };
     case "pageRanges": {
       const { blob, ranges, nextBytes } = result.value;
       const shown = ranges.map((range) => ({ ...range, startBytes: toWire(range.startBytes), endBytes: toWire(range.endBytes) }));

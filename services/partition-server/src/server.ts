@@ -1,6 +1,6 @@
 /** Wire calls of a partition server: to what it holds, and to operations on objects. */
 import { FailureError, type Outcome, ok, refused } from "@stamp/base";
-import { zeroExtentId } from "@stamp/objects";
+import { type OperationResult, type Place, zeroExtentId } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import type { Handlers } from "@stamp/ports";
 import { fromWire, type PartitionServer, toWire } from "@stamp/wire";
@@ -93,8 +93,7 @@ export function partitionServerHandlers(holdings: Holdings, executor: Executor, 
           policyFromWire(request.operation),
         );
         if (!result.ok) return result;
-        const places = result.value.case === "content" ? result.value.value.places.filter((place) => place.extentId !== zeroExtentId) : [];
-        const extents = await executor.locate(places, context.deadlineMs);
+        const extents = await executor.locate(placesOf(result.value), context.deadlineMs);
         return ok({ result: resultToWire(result.value, extents) });
       }),
     writeData: (request, context) =>
@@ -105,6 +104,12 @@ export function partitionServerHandlers(holdings: Holdings, executor: Executor, 
       }),
     listPartitions: async () => ok({ partitions: holdings.all.map(infoOf) }),
   };
+}
+
+/** Whose extents the caller will want to read. */
+function placesOf(result: OperationResult): readonly Place[] {
+  if (result.case === "content") return result.value.places.filter((place) => place.extentId !== zeroExtentId);
+  return result.case === "copyParts" ? result.value.parts.flatMap((part) => part.blocks.flatMap((block) => block.places)) : [];
 }
 
 function infoOf(held: Held) {

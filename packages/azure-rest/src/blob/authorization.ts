@@ -77,6 +77,13 @@ export const blobAuthorization: Readonly<Record<BlobOperationName, OperationAuth
   SetBlobImmutabilityPolicy: onBlob(["i"], "own"),
   DeleteBlobImmutabilityPolicy: onBlob(["i"], "own"),
   SetBlobLegalHold: onBlob(["i"], "own"),
+  CopyBlob: createsBlob,
+  CopyBlobFromUrl: createsBlob,
+  AbortCopyBlob: writesBlob,
+  PutBlobFromUrl: createsBlob,
+  PutBlockFromUrl: createsBlob,
+  AppendBlockFromUrl: onBlob(["aw"], "contribute"),
+  PutPageFromUrl: writesBlob,
   // Each request of a batch is let in on its own.
   BlobBatch: { ...onService([anyPermission], "read"), resourceType: "sco" },
   ContainerBlobBatch: { ...onContainer([anyPermission], "read"), resourceType: "sco", serviceSas: [anyPermission] },

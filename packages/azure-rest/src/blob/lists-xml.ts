@@ -7,6 +7,7 @@ import { formatIsoMicros, formatRfc1123 } from "../dates.ts";
 import type { ContentProperties } from "../headers.ts";
 import { behaves } from "../version.ts";
 import { element, elementIfAny, escapeXml, needsEncoding } from "../xml-text.ts";
+import type { ShownCopy } from "./copy-headers.ts";
 
 const declaration = '<?xml version="1.0" encoding="utf-8"?>';
 
@@ -67,6 +68,8 @@ export interface ListedBlobProperties {
   readonly remainingRetentionDays?: number | undefined;
   /** Listed because it has versions; it is not there itself. */
   readonly versionsOnly?: boolean | undefined;
+  /** That made it, or makes it. */
+  readonly copy?: ShownCopy | undefined;
 }
 
 export type ListEntry = { readonly kind: "blob"; readonly blob: ListedBlobProperties } | { readonly kind: "prefix"; readonly name: string };

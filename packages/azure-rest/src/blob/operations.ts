@@ -3,6 +3,7 @@
  * one that the service has and we do not: that is answered 501 with the name. What is in no row is the client's mistake: 400 for a query
  * that means nothing, 405 for a method that the resource does not have.
  */
+import type { HttpHeaders } from "../headers.ts";
 import { badQuery, notImplemented, type Parsed, parsed, rejected } from "../rest-error.ts";
 import { queryValue, type Target } from "../target.ts";
 import type { BlobResource } from "./resource.ts";
@@ -51,6 +52,13 @@ export const blobOperationNames = [
   "SetBlobImmutabilityPolicy",
   "DeleteBlobImmutabilityPolicy",
   "SetBlobLegalHold",
+  "CopyBlob",
+  "CopyBlobFromUrl",
+  "AbortCopyBlob",
+  "PutBlobFromUrl",
+  "PutBlockFromUrl",
+  "AppendBlockFromUrl",
+  "PutPageFromUrl",
 ] as const;
 export type BlobOperationName = (typeof blobOperationNames)[number];
 
@@ -111,7 +119,7 @@ const blobRows: Readonly<Record<string, Row>> = {
   "GET comp=blocklist": serve("GetBlockList"),
   "PUT comp=lease": serve("LeaseBlob"),
   "PUT comp=snapshot": serve("SnapshotBlob"),
-  "PUT comp=copy": later("Abort Copy Blob"),
+  "PUT comp=copy": serve("AbortCopyBlob"),
   "PUT comp=incrementalcopy": later("Incremental Copy Blob"),
   "PUT comp=appendblock": serve("AppendBlock"),
   "PUT comp=seal": serve("SealAppendBlob"),
@@ -127,6 +135,20 @@ const blobRows: Readonly<Record<string, Row>> = {
   "PUT comp=legalhold": serve("SetBlobLegalHold"),
   "POST comp=query": later("Query Blob Contents"),
 };
+
+/** Requests that are another operation when their content is that of a URL. */
+const fromUrl: Partial<Record<BlobOperationName, BlobOperationName>> = {
+  PutBlock: "PutBlockFromUrl",
+  AppendBlock: "AppendBlockFromUrl",
+  PutPage: "PutPageFromUrl",
+};
+
+function withHeaders(operation: BlobOperationName, headers: HttpHeaders): BlobOperationName {
+  if (headers["x-ms-copy-source"] === undefined) return operation;
+  if (operation !== "PutBlob") return fromUrl[operation] ?? operation;
+  if (headers["x-ms-blob-type"] !== undefined) return "PutBlobFromUrl";
+  return headers["x-ms-requires-sync"]?.toLowerCase() === "true" ? "CopyBlobFromUrl" : "CopyBlob";
+}
 
 const methods: ReadonlySet<string> = new Set(["GET", "HEAD", "PUT", "POST", "DELETE", "PATCH", "MERGE"]);
 
@@ -171,18 +193,28 @@ export function blobRequests(): BlobRequest[] {
       requests.push({ title: titleOf(row), resource, request, served: "operation" in row });
     }
   }
+  for (const [operation, request] of [
+    ["CopyBlob", "PUT with x-ms-copy-source"],
+    ["CopyBlobFromUrl", "PUT with x-ms-copy-source, x-ms-requires-sync"],
+    ["PutBlobFromUrl", "PUT with x-ms-copy-source, x-ms-blob-type"],
+    ["PutBlockFromUrl", "PUT comp=block with x-ms-copy-source"],
+    ["AppendBlockFromUrl", "PUT comp=appendblock with x-ms-copy-source"],
+    ["PutPageFromUrl", "PUT comp=page with x-ms-copy-source"],
+  ] as const) {
+    requests.push({ title: titleOf({ operation }), resource: "blob", request, served: true });
+  }
   return requests;
 }
 
 /** The title of the row that a request fits; undefined: none. */
-export function blobRequestTitle(method: string, target: Target & BlobResource): string | undefined {
+export function blobRequestTitle(method: string, target: Target & BlobResource, headers: HttpHeaders): string | undefined {
   const rows = rowsOf(target);
   const key = rowKey(method, target);
   const row = Object.hasOwn(rows, key) ? rows[key] : undefined;
-  return row && titleOf(row);
+  return row && titleOf("operation" in row ? { operation: withHeaders(row.operation, headers) } : row);
 }
 
-export function recognizeBlob(method: string, target: Target & BlobResource): Parsed<BlobOperationName> {
+export function recognizeBlob(method: string, target: Target & BlobResource, headers: HttpHeaders = {}): Parsed<BlobOperationName> {
   if (!methods.has(method)) return rejected("InvalidHttpVerb");
   for (const name of target.query.keys()) {
     const feature = laterParameters[name];
@@ -192,7 +224,7 @@ export function recognizeBlob(method: string, target: Target & BlobResource): Pa
   const asked = rowKey(method, target);
   const query = asked.slice(method.length);
   const row = Object.hasOwn(rows, asked) ? rows[asked] : undefined;
-  if (row) return "operation" in row ? parsed(row.operation) : notImplemented(row.feature);
+  if (row) return "operation" in row ? parsed(withHeaders(row.operation, headers)) : notImplemented(row.feature);
   if (Object.keys(rows).some((key) => key.slice(key.indexOf(" ")) === query || (query === "" && !key.includes(" ")))) {
     return rejected("UnsupportedHttpVerb");
   }

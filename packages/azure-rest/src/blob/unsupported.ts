@@ -8,22 +8,18 @@ import type { BlobOperationName } from "./operations.ts";
 
 /** By exact name, or by beginning where the name ends with "*". */
 const features: readonly (readonly [string, string])[] = [
-  ["x-ms-copy-source*", "Copying from a URL"],
-  ["x-ms-source-*", "Copying from a URL"],
-  ["x-ms-requires-sync", "Copying from a URL"],
   ["x-ms-encryption-key*", "Customer-provided keys"],
   ["x-ms-encryption-algorithm", "Customer-provided keys"],
   ["x-ms-encryption-scope", "Encryption scopes"],
   ["x-ms-default-encryption-scope", "Encryption scopes"],
   ["x-ms-deny-encryption-scope-override", "Encryption scopes"],
-  ["x-ms-seal-blob", "Append blobs"],
   ["x-ms-structured-*", "Structured message bodies"],
 ];
 const exact: ReadonlyMap<string, string> = new Map(features.filter(([name]) => !name.endsWith("*")));
 const beginnings = features.filter(([name]) => name.endsWith("*")).map(([name, feature]) => [name.slice(0, -1), feature] as const);
 
 const leases: readonly BlobOperationName[] = ["LeaseBlob", "LeaseContainer"];
-const makesBlob: readonly BlobOperationName[] = ["PutBlob", "PutBlockList"];
+const makesBlob: readonly BlobOperationName[] = ["PutBlob", "PutBlockList", "CopyBlob", "CopyBlobFromUrl", "PutBlobFromUrl"];
 
 /** Headers that mean something to these operations only; elsewhere they are the client's mistake. */
 const onlyWith: Readonly<Record<string, readonly BlobOperationName[]>> = {
@@ -39,22 +35,35 @@ const onlyWith: Readonly<Record<string, readonly BlobOperationName[]>> = {
   "x-ms-immutability-policy-until-date": [...makesBlob, "SetBlobImmutabilityPolicy"],
   "x-ms-immutability-policy-mode": [...makesBlob, "SetBlobImmutabilityPolicy"],
   "x-ms-legal-hold": [...makesBlob, "SetBlobLegalHold"],
-  "x-ms-if-sequence-number-le": ["PutPage"],
-  "x-ms-if-sequence-number-lt": ["PutPage"],
-  "x-ms-if-sequence-number-eq": ["PutPage"],
-  "x-ms-page-write": ["PutPage"],
+  "x-ms-if-sequence-number-le": ["PutPage", "PutPageFromUrl"],
+  "x-ms-if-sequence-number-lt": ["PutPage", "PutPageFromUrl"],
+  "x-ms-if-sequence-number-eq": ["PutPage", "PutPageFromUrl"],
+  "x-ms-page-write": ["PutPage", "PutPageFromUrl"],
   "x-ms-blob-sequence-number": ["PutBlob", "SetBlobHeaders"],
   "x-ms-sequence-number-action": ["SetBlobHeaders"],
   "x-ms-blob-content-length": ["PutBlob", "SetBlobHeaders"],
-  "x-ms-blob-condition-maxsize": ["AppendBlock"],
-  "x-ms-blob-condition-appendpos": ["AppendBlock", "SealAppendBlob"],
+  "x-ms-blob-condition-maxsize": ["AppendBlock", "AppendBlockFromUrl"],
+  "x-ms-blob-condition-appendpos": ["AppendBlock", "AppendBlockFromUrl", "SealAppendBlob"],
+  "x-ms-requires-sync": ["CopyBlob", "CopyBlobFromUrl"],
+  "x-ms-seal-blob": ["CopyBlob"],
+  "x-ms-copy-action": ["AbortCopyBlob"],
 };
+const copying: ReadonlySet<BlobOperationName> = new Set([
+  "CopyBlob",
+  "CopyBlobFromUrl",
+  "PutBlobFromUrl",
+  "PutBlockFromUrl",
+  "AppendBlockFromUrl",
+  "PutPageFromUrl",
+]);
+const isOfSource = (name: string): boolean => name.startsWith("x-ms-copy-source") || name.startsWith("x-ms-source-");
 
 export function checkUnsupported(operation: BlobOperationName, headers: HttpHeaders): Parsed<void> {
   for (const name in headers) {
     if (!name.startsWith("x-ms-") || name.startsWith("x-ms-meta-")) continue;
     const feature = exact.get(name) ?? beginnings.find(([beginning]) => name.startsWith(beginning))?.[1];
     if (feature !== undefined) return notImplemented(`${feature} (${name})`);
+    if (isOfSource(name) && !copying.has(operation)) return rejected("UnsupportedHeader", { HeaderName: name });
     if (Object.hasOwn(onlyWith, name) && !onlyWith[name]?.includes(operation)) return rejected("UnsupportedHeader", { HeaderName: name });
   }
   return operation === "PutBlob" ? checkBlobType(headers) : operation === "DeleteBlob" ? checkDelete(headers) : parsed(undefined);

@@ -10,7 +10,16 @@ import { type ServiceError, serviceError } from "../errors.ts";
 import { lastModifiedMs } from "../etag.ts";
 import type { BlobName, BlobReference } from "../object-keys.ts";
 import { afterPrefix, blobPrefix, blocksPrefix, contentKey, headKey, keptKey, stagingKey } from "../object-keys.ts";
-import { type BlobHeaders, type BlobType, type Body, type Conditions, type Metadata, type NewBlobState, plainState } from "../operation.ts";
+import {
+  type BlobHeaders,
+  type BlobType,
+  type Body,
+  type Conditions,
+  type CopyState,
+  type Metadata,
+  type NewBlobState,
+  plainState,
+} from "../operation.ts";
 import {
   answer,
   type Decision,
@@ -88,6 +97,12 @@ export function* readStaging(prefix: Uint8Array): Plan<StagingState | undefined>
   return row ? decodeStaging(row) : undefined;
 }
 
+export const isPending = (head: HeadState): boolean => head.copy?.status === "pending";
+
+/** While a copy into it is pending, nothing else changes a blob. */
+export const checkNotPending = (head: HeadState | undefined): ServiceError | undefined =>
+  head && isPending(head) ? serviceError("PendingCopyOperation") : undefined;
+
 /** Lease and conditions of a write. `creates`: it makes the blob when it is not there. */
 export const checkWrite = (
   context: PlanContext,
@@ -95,7 +110,9 @@ export const checkWrite = (
   head: HeadState | undefined,
   creates: boolean,
 ): ServiceError | undefined =>
-  checkLeaseOfWrite("Blob", conditions.leaseId, head?.lease, context.leases) ?? checkWriteConditions(conditions, head, creates);
+  checkLeaseOfWrite("Blob", conditions.leaseId, head?.lease, context.leases) ??
+  checkWriteConditions(conditions, head, creates) ??
+  checkNotPending(head);
 
 /** What forbids to change or delete this state. */
 export function checkMutable(context: PlanContext, head: HeadState): ServiceError | undefined {
@@ -193,6 +210,10 @@ export interface NewContent {
   /** Of a page blob. */
   readonly sequenceNumber: number;
   readonly state?: NewBlobState | undefined;
+  readonly copy?: CopyState | undefined;
+  /** Of an append blob. */
+  readonly appendBlockCount?: number | undefined;
+  readonly sealed?: boolean | undefined;
 }
 
 /** The blob with this content instead of what it had, its uncommitted blocks dropped. */
@@ -224,8 +245,9 @@ export function* replaceContent(context: PlanContext, name: BlobName, state: Blo
     generation: context.sequence,
     pieceStarts: starts,
     blobType: content.blobType,
-    appendBlockCount: 0,
-    sealed: false,
+    appendBlockCount: content.appendBlockCount ?? 0,
+    sealed: content.sealed ?? false,
+    copy: content.copy,
     sequenceNumber: content.sequenceNumber,
     pageLayer: context.sequence,
     versionStamp,

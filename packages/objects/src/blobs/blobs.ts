@@ -83,7 +83,7 @@ export function* setBlobHeaders(value: OperationValue<"setBlobHeaders">, context
   const error = checkWrite(context, value.conditions, head, false) ?? checkMutable(context, head);
   if (error) return errorAnswer(error);
   if (isArchived(head)) return fail("BlobArchived");
-  return changeHead(context, value.name, prefix, head, { headers: value.headers });
+  return changeHead(context, value.name, prefix, head, { headers: value.headers, copy: undefined });
 }
 
 /** In one answer; a reader of more asks again from where it ended, under the same ETag. */

@@ -11,6 +11,7 @@ import type { BlockReference, BlockSize, OperationValue } from "../operation.ts"
 import { answer, done, errorAnswer, fail, getRow, intact, type Plan, type PlanContext, type RowEntry, refuse, scanRows } from "../plan.ts";
 import { decodeKey } from "../rows/key.ts";
 import {
+  checkNotPending,
   checkPlaces,
   checkReplaceable,
   checkWrite,
@@ -38,7 +39,7 @@ export function* putBlock(value: OperationValue<"putBlock">, context: PlanContex
   if (body.inline.length > 0) return refuse("badRequest", "the bytes of a block are put into the blob data stream first");
   if (body.places.length > placesPerBlockMax) return refuse("badRequest", `at most ${placesPerBlockMax} places`);
   const { prefix, head } = yield* readBlob(context, name);
-  const error = checkLeaseOfWrite("Blob", conditions.leaseId, head?.lease, context.leases);
+  const error = checkLeaseOfWrite("Blob", conditions.leaseId, head?.lease, context.leases) ?? checkNotPending(head);
   if (error) return errorAnswer(error);
   if (head && head.blobType !== "BlockBlob") return fail("InvalidBlobType");
   const staging = yield* readStaging(prefix);

@@ -1,11 +1,12 @@
 /** Head rows of blobs, and the kept rows of their snapshots and versions: between what is stored and what operations speak of. */
 import { concatBytes, emptyBytes, ok, refused } from "@stamp/base";
 import { etagOf } from "../etag.ts";
-import type { Blob, BlobHeaders, BlobType, Metadata } from "../operation.ts";
+import type { Blob, BlobHeaders, BlobType, CopyState, Metadata } from "../operation.ts";
 import { intact, type PlanContext } from "../plan.ts";
 import { dateTimeOfMs, decodeRow, encodeRow } from "../rows/row.ts";
 import { blobSchema } from "../rows/schemas.ts";
 import { decodePieceStarts, encodePieceStarts } from "./content.ts";
+import { decodeCopy, encodeCopy } from "./copy-state.ts";
 import { type Lease, viewOf } from "./leases.ts";
 import { type Deleted, daysLeft } from "./retention.ts";
 import {
@@ -72,6 +73,8 @@ export interface HeadState {
   readonly sequenceNumber: number;
   /** Of a page blob: which layer is written (pages.ts). Whoever keeps this state (a snapshot, a version) gives the blob a new one. */
   readonly pageLayer: number;
+  /** That made this content, or makes it. */
+  readonly copy: CopyState | undefined;
 }
 
 /** Of a blob that has nothing special. */
@@ -88,6 +91,7 @@ export const plainHead: Pick<
   | "immutability"
   | "legalHold"
   | "deleted"
+  | "copy"
 > = {
   role: "base",
   versionStamp: 0,
@@ -100,6 +104,7 @@ export const plainHead: Pick<
   immutability: undefined,
   legalHold: false,
   deleted: undefined,
+  copy: undefined,
 };
 
 /** As stored. */
@@ -144,6 +149,7 @@ export const encodeHead = (state: HeadState): Uint8Array =>
     sealed: flag(state.sealed),
     sequenceNumber: state.blobType === "PageBlob" ? BigInt(state.sequenceNumber) : undefined,
     pageLayer: state.blobType === "PageBlob" ? BigInt(state.pageLayer) : undefined,
+    copy: encodeCopy(state.copy),
   });
 
 export function decodeHead(bytes: Uint8Array): HeadState {
@@ -175,6 +181,7 @@ export function decodeHead(bytes: Uint8Array): HeadState {
     sealed: row.sealed ?? false,
     sequenceNumber: int(row.sequenceNumber),
     pageLayer: int(row.pageLayer),
+    copy: decodeCopy(row.copy),
   };
 }
 
@@ -237,6 +244,7 @@ export const blobOf = (context: Pick<PlanContext, "leases" | "wallMs">, name: st
   committedBlockCount: state.appendBlockCount,
   sealed: state.sealed,
   sequenceNumber: state.sequenceNumber,
+  copy: state.copy,
   snapshotStamp: state.role === "snapshot" ? stamp : 0,
   versionStamp: state.role === "version" ? stamp : state.role === "base" ? state.versionStamp : 0,
   isCurrentVersion: state.role === "base" && state.versionStamp > 0 && state.deleted === undefined,

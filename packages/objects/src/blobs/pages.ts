@@ -42,7 +42,7 @@ const clearedRowsMax = 512;
 const scanLimits = { rowsMax: 256, bytesMax: 1024 * 1024 } as const;
 
 /** A chunk that has rows. */
-interface Chunk {
+export interface Chunk {
   readonly index: number;
   /** As the reader's layer sees it. */
   readonly runs: readonly PageRun[];
@@ -54,7 +54,7 @@ interface Chunk {
   readonly before: readonly PageRun[];
 }
 
-interface Chunks {
+export interface Chunks {
   readonly chunks: readonly Chunk[];
   /** Where to go on; undefined: no more rows up to the end that was asked for. */
   readonly next: number | undefined;
@@ -67,7 +67,7 @@ interface StoredPages {
 }
 
 /** Some of the chunks with rows, from `first` to before `end`, in order. */
-function* readChunks(prefix: Uint8Array, head: HeadState, first: number, end: number, beforeLayer = -1): Plan<Chunks> {
+export function* readChunks(prefix: Uint8Array, head: HeadState, first: number, end: number, beforeLayer = -1): Plan<Chunks> {
   const high = pagesFrom(prefix, head.generation, end);
   const rows: StoredPages[] = [];
   for (let low = pagesFrom(prefix, head.generation, first), more = true; more; ) {

@@ -4,7 +4,7 @@ import { lastModifiedMs } from "../etag.ts";
 import { headKey } from "../object-keys.ts";
 import type { OperationValue } from "../operation.ts";
 import { answer, errorAnswer, fail, type Plan, type PlanContext, put, type RowWrite } from "../plan.ts";
-import { freeStamp, isArchived, keep, readBlob, retireAsVersion, stampOfNow } from "./blob-state.ts";
+import { freeStamp, isArchived, isPending, keep, readBlob, retireAsVersion, stampOfNow } from "./blob-state.ts";
 import { ContentUsers } from "./content-users.ts";
 import { blobOf, encodeHead, type HeadState } from "./head-row.ts";
 import { checkLeaseOfRead } from "./leases.ts";
@@ -18,6 +18,7 @@ export function* snapshotBlob(value: OperationValue<"snapshotBlob">, context: Pl
   const error =
     checkLeaseOfRead("Blob", value.conditions.leaseId, head.lease, context.leases) ?? checkWriteConditions(value.conditions, head, false);
   if (error) return errorAnswer(error);
+  if (isPending(head)) return fail("PendingCopyOperation");
   if (isArchived(head)) return fail("BlobArchived");
   if (head.snapshotCount >= snapshotsMax) return fail("SnapshotCountExceeded");
   const stamp = yield* stampOfNow(context, state);

@@ -64,6 +64,7 @@ export const blobSchema: {
   readonly sequenceNumber: Property<"int64">;
   readonly pageLayer: Property<"int64">;
   readonly pageRuns: Property<"binary">;
+  readonly copy: Property<"DictionaryType">;
   readonly leaseGrant: Property<"int64">;
   readonly hasProtected: Property<"bool">;
   readonly deletedAt: Property<"DateTime">;
@@ -143,6 +144,8 @@ export const blobSchema: {
   pageLayer: property(103, "int64"),
   // page rows; their places are in 51
   pageRuns: property(104, "binary"),
+  // head rows of blobs that a copy made or makes
+  copy: property(105, "DictionaryType"),
 };
 
 /** All rows of the Entity table: tables and entities. */

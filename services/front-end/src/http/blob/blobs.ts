@@ -60,7 +60,9 @@ async function findProperties(exchange: BlobExchange): Promise<Parsed<ListedBlob
   if (!asked.ok) return asked;
   const value = { ...asked.value, withoutContent: true };
   const answer = await exchange.objects.execute({ case: "getBlob", value }, "blob", exchange.limits());
-  return answer.ok ? parsed(blobOf(answer.value)) : answer;
+  if (!answer.ok) return answer;
+  exchange.objects.copies.met(value.name, answer.value);
+  return parsed(blobOf(answer.value));
 }
 
 export async function getBlob(exchange: BlobExchange): Promise<Answer> {

@@ -29,7 +29,9 @@ import {
   restoreContainer,
   setContainerMetadata,
 } from "./containers.ts";
+import { abortCopyBlob, copyBlob, copyBlobFromUrl } from "./copy.ts";
 import type { BlobOperationHandler } from "./exchange.ts";
+import { appendBlockFromUrl, putBlobFromUrl, putBlockFromUrl, putPageFromUrl } from "./from-url.ts";
 import { leaseBlob, leaseContainer } from "./leases.ts";
 import { getPageRanges, putPage } from "./pages.ts";
 import { setBlobServiceProperties } from "./service-properties.ts";
@@ -78,5 +80,12 @@ export const operationHandlers: Readonly<Record<BlobOperationName, BlobOperation
   DeleteBlobImmutabilityPolicy: deleteImmutabilityPolicy,
   SetBlobLegalHold: setLegalHold,
   BlobBatch: blobBatch,
+  CopyBlob: copyBlob,
+  CopyBlobFromUrl: copyBlobFromUrl,
+  AbortCopyBlob: abortCopyBlob,
+  PutBlobFromUrl: putBlobFromUrl,
+  PutBlockFromUrl: putBlockFromUrl,
+  AppendBlockFromUrl: appendBlockFromUrl,
+  PutPageFromUrl: putPageFromUrl,
   ContainerBlobBatch: blobBatch,
 };

@@ -36,7 +36,7 @@ export const blobService = (hostSuffixes: readonly string[]): RestService => ({
     const names = checkNames(resource.value);
     if (!names.ok) return names;
     const named = { ...target, ...resource.value };
-    const operation = recognizeBlob(method, named);
+    const operation = recognizeBlob(method, named, headers);
     if (!operation.ok) return operation;
     const supported = checkUnsupported(operation.value, headers);
     if (!supported.ok) return supported;

@@ -1,0 +1,93 @@
+/** What requests that copy say in headers: the source, conditions and checksums of it, and its range. */
+import { parseRfc1123 } from "../dates.ts";
+import { type ByteRange, type ConditionHeaders, type HttpHeaders, parseDigest, parseRange } from "../headers.ts";
+import { badHeader, type Parsed, parsed, rejected } from "../rest-error.ts";
+
+export const copySourceCharactersMax = 2048;
+export const copyFromUrlBytesMax: number = 256 * 1024 * 1024;
+
+export interface CopySourceUrl {
+  readonly secure: boolean;
+  /** With the port, when the URL has one. */
+  readonly host: string;
+  /** Path and query as they came. */
+  readonly target: string;
+  /** The URL without what is secret in its query. */
+  readonly shown: string;
+}
+
+/** Of a SAS; they are not told to whoever may read the copy's properties. */
+const secretParameters: ReadonlySet<string> = new Set(
+  "sv ss srt sp st se spr sig sip si sr sdd skoid sktid skt ske sks skv saoid suoid scid ses rscc rscd rsce rscl rsct".split(" "),
+);
+
+export function parseCopySource(headers: HttpHeaders): Parsed<CopySourceUrl> {
+  const text = headers["x-ms-copy-source"];
+  if (text === undefined) return rejected("MissingRequiredHeader", { HeaderName: "x-ms-copy-source" });
+  const match = /^(https?):\/\/([^/?#@\s]+)(\/[^?#\s]*)(?:\?([^#\s]*))?$/i.exec(text.trim());
+  if (!match || text.length > copySourceCharactersMax) return badHeader("x-ms-copy-source", text, "An absolute URL, at most 2 KiB.");
+  const [, scheme = "", host = "", path = "", query] = match;
+  const kept = (query ?? "")
+    .split("&")
+    .filter((part) => part !== "" && !secretParameters.has((part.split("=")[0] as string).toLowerCase()));
+  return parsed({
+    secure: scheme.toLowerCase() === "https",
+    host: host.toLowerCase(),
+    target: query === undefined ? path : `${path}?${query}`,
+    shown: `${scheme}://${host}${path}${kept.length > 0 ? `?${kept.join("&")}` : ""}`,
+  });
+}
+
+export function parseSourceConditions(headers: HttpHeaders): Parsed<ConditionHeaders> {
+  if (headers["x-ms-source-if-tags"] !== undefined) return rejected("UnsupportedHeader", { HeaderName: "x-ms-source-if-tags" });
+  const conditions: { -readonly [K in keyof ConditionHeaders]: ConditionHeaders[K] } = {};
+  const ifMatch = headers["x-ms-source-if-match"];
+  const ifNoneMatch = headers["x-ms-source-if-none-match"];
+  if (ifMatch !== undefined) conditions.ifMatch = ifMatch.trim();
+  if (ifNoneMatch !== undefined) conditions.ifNoneMatch = ifNoneMatch.trim();
+  const leaseId = headers["x-ms-source-lease-id"];
+  if (leaseId !== undefined) conditions.leaseId = leaseId.trim().toLowerCase();
+  for (const [header, name] of [
+    ["x-ms-source-if-modified-since", "ifModifiedSinceMs"],
+    ["x-ms-source-if-unmodified-since", "ifUnmodifiedSinceMs"],
+  ] as const) {
+    const text = headers[header];
+    if (text === undefined) continue;
+    const ms = parseRfc1123(text.trim());
+    if (ms === undefined) return badHeader(header, text);
+    conditions[name] = ms;
+  }
+  return parsed(conditions);
+}
+
+export function parseSourceRange(headers: HttpHeaders): Parsed<ByteRange | undefined> {
+  const text = headers["x-ms-source-range"];
+  if (text === undefined) return parsed(undefined);
+  const range = parseRange({ "x-ms-range": text });
+  return range.ok ? range : badHeader("x-ms-source-range", text);
+}
+
+export interface SourceDigests {
+  readonly md5: Uint8Array | undefined;
+  /** As in the header. */
+  readonly crc64: Uint8Array | undefined;
+}
+
+export function parseSourceDigests(headers: HttpHeaders): Parsed<SourceDigests> {
+  const md5 = parseDigest(headers, "x-ms-source-content-md5", 16);
+  if (!md5.ok) return md5;
+  const crc64 = parseDigest(headers, "x-ms-source-content-crc64", 8);
+  if (!crc64.ok) return crc64;
+  if (md5.value && crc64.value) return rejected("BothCrc64AndMd5HeaderPresent");
+  return parsed({ md5: md5.value, crc64: crc64.value });
+}
+
+export interface ShownCopy {
+  readonly copyId: string;
+  readonly source: string;
+  readonly status: string;
+  readonly description: string;
+  readonly copiedBytes: number;
+  readonly totalBytes: number;
+  readonly completedMs?: number | undefined;
+}

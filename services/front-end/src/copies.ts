@@ -1,0 +1,230 @@
+/**
+ * Copies that go on after their request was answered. What was done so far is in the destination's row (@stamp/objects, blobs/copy.ts), so
+ * that another front-end goes on with a copy whose copier is gone: whoever is asked about such a blob takes it over. Clients that wait for
+ * a copy ask about it; a copy that nobody asks about stays where it is.
+ *
+ * Parts are shared where source and destination lie in one range; else their bytes are read and written again. At most so many copies
+ * run at a time, the others wait; each holds no more than the windows of one download and one upload.
+ */
+import type { RestError } from "@stamp/azure-rest";
+import { type Failed, FailureError, type Outcome, ok, refused } from "@stamp/base";
+import { copyStaleMs } from "@stamp/objects";
+import { jittered, sleep } from "@stamp/ports";
+import { locationFromWire, placeFromWire } from "@stamp/stream-client";
+import type { Blob, CopyBlock, CopyPart, ExtentLocation, Place } from "@stamp/wire";
+import type { LocatedBlob, Objects } from "./objects.ts";
+
+export interface CopyJob {
+  readonly to: LocatedBlob;
+  readonly copyId: string;
+  readonly from: LocatedBlob;
+  readonly fromEtag: string;
+  /** The part of the source that comes next. */
+  readonly position: bigint;
+}
+
+const running = 4;
+export const copiesWaitingMax = 256;
+/** Well below the time after which another may take a copy over. */
+const beatEveryMs = copyStaleMs / 6;
+/** How long a copier goes on against failures, none of them final. */
+const givesUpAfterMs = copyStaleMs;
+
+export class Copies {
+  readonly #objects: Objects;
+  /** Of this process, never used before. */
+  readonly copier: string;
+  readonly #waiting: (() => void)[] = [];
+  /** By copy id. */
+  readonly #jobs = new Map<string, Promise<void>>();
+  readonly #stop = new AbortController();
+  #running = 0;
+
+  constructor(objects: Objects, copier: string) {
+    this.#objects = objects;
+    this.copier = copier;
+  }
+
+  get count(): number {
+    return this.#jobs.size;
+  }
+
+  get isFull(): boolean {
+    return this.#jobs.size >= running + copiesWaitingMax;
+  }
+
+  /** Goes on without its caller; resolves when it is over, however. */
+  begin(job: CopyJob): Promise<void> {
+    const known = this.#jobs.get(job.copyId);
+    if (known) return known;
+    const work = this.#inTurn(job).finally(() => this.#jobs.delete(job.copyId));
+    this.#jobs.set(job.copyId, work);
+    return work;
+  }
+
+  /** A blob that a request met: a copy into it that is left alone is taken over. */
+  met(to: LocatedBlob, { copy }: Blob): void {
+    const { clock } = this.#objects.parts.world;
+    if (copy?.status !== "pending" || copy.work?.from === undefined || this.isFull || this.#jobs.has(copy.copyId)) return;
+    if (clock.wallMs() - Number(copy.work.beatMs) < copyStaleMs) return;
+    const { copyId, work } = copy;
+    const claimed = this.#claim(to, copyId, work.from as LocatedBlob, work.fromEtag).finally(() => this.#jobs.delete(copyId));
+    this.#jobs.set(copyId, claimed);
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    for (const go of this.#waiting.splice(0)) go();
+    await Promise.all(this.#jobs.values());
+  }
+
+  async #claim(to: LocatedBlob, copyId: string, from: LocatedBlob, fromEtag: string): Promise<void> {
+    const { router } = this.#objects.parts;
+    const claimed = await router.execute({ case: "claimCopy", value: { name: to, copyId, copier: this.copier } }, this.#limits());
+    if (!claimed.ok || claimed.value.case !== "blob" || !claimed.value.value.copy?.work) return;
+    await this.#inTurn({ to, copyId, from, fromEtag, position: claimed.value.value.copy.work.next });
+  }
+
+  #limits() {
+    const { world, config } = this.#objects.parts;
+    return { deadlineMs: world.clock.monotonicMs() + config.requestTimeoutMs, signal: this.#stop.signal };
+  }
+
+  async #inTurn(job: CopyJob): Promise<void> {
+    if (this.#running >= running) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    this.#running++;
+    try {
+      await this.#copy(job);
+    } catch (error) {
+      // Nothing of it is lost: another copier goes on where the row says.
+      this.#objects.parts.world.logger.error("a copy failed by a bug", { copyId: job.copyId, error });
+    } finally {
+      this.#running--;
+      this.#waiting.shift()?.();
+    }
+  }
+
+  /** Until it is over, or can't go on for a while. */
+  async #copy(job: CopyJob): Promise<void> {
+    const { clock, random, logger } = this.#objects.parts.world;
+    const signal = this.#stop.signal;
+    let position = job.position;
+    for (let failedSinceMs: number | undefined; !signal.aborted; ) {
+      const step = await this.#step({ ...job, position });
+      if (step.ok) {
+        if (step.value === undefined) return;
+        position = step.value;
+        failedSinceMs = undefined;
+        continue;
+      }
+      failedSinceMs ??= clock.monotonicMs();
+      if (clock.monotonicMs() - failedSinceMs > givesUpAfterMs) {
+        logger.warn("a copy is left to another copier", { copyId: job.copyId, failure: step.failure });
+        return;
+      }
+      await sleep(clock, jittered(random, 1_000), signal);
+    }
+  }
+
+  /** Some parts more: the next position; undefined when it is over. */
+  async #step(job: CopyJob): Promise<Outcome<bigint | undefined>> {
+    const { router } = this.#objects.parts;
+    const read = { name: job.from, conditions: { ifMatch: job.fromEtag }, first: job.position };
+    const answer = await router.execute({ case: "readParts", value: read }, this.#limits());
+    if (!answer.ok) return answer;
+    const found = answer.value;
+    if (found.case === "error") return this.#end(job, undefined, `${found.value.code}: the source was changed or deleted.`);
+    if (found.case !== "copyParts" || !found.value.blob) return refused("internal", "bug", `parts are answered by ${found.case}`);
+    const { blob, parts, next, extents } = found.value;
+    for (const [at, part] of parts.entries()) {
+      const position = at === 0 ? job.position : part.index;
+      const after = parts[at + 1]?.index ?? next ?? part.index + 1n;
+      const added = await this.#addPart(job, position, after, part, extents);
+      if (!added.ok || !added.value) return added.ok ? ok(undefined) : added;
+    }
+    if (next !== undefined) return ok(next);
+    return this.#end(job, blob, "");
+  }
+
+  /** Whether the copy goes on: it may have been aborted, or taken over. */
+  async #addPart(
+    job: CopyJob,
+    position: bigint,
+    next: bigint,
+    part: CopyPart,
+    extents: readonly ExtentLocation[],
+  ): Promise<Outcome<boolean>> {
+    const shared = await this.#add(job, position, next, [part]);
+    if (shared.ok || shared.failure.reason !== "badPlace") return shared;
+    const moved = await this.#move(job, position, part, extents);
+    return moved.ok ? this.#add(job, position, next, [moved.value]) : moved;
+  }
+
+  async #add(job: CopyJob, position: bigint, next: bigint, parts: CopyPart[]): Promise<Outcome<boolean>> {
+    const { to: name, copyId } = job;
+    const value = { name, copyId, copier: this.copier, position, next, parts };
+    const added = await this.#objects.parts.router.execute({ case: "addToCopy", value }, this.#limits());
+    return added.ok ? ok(added.value.case === "blob") : added;
+  }
+
+  /** The same part, its bytes written into the destination's range. */
+  async #move(job: CopyJob, position: bigint, part: CopyPart, extents: readonly ExtentLocation[]): Promise<Outcome<CopyPart>> {
+    const { reader, world } = this.#objects.parts;
+    reader.learn(extents.map(locationFromWire));
+    const blocks: CopyBlock[] = [];
+    let beatenMs = world.clock.monotonicMs();
+    const beat = async (): Promise<boolean> => {
+      if (world.clock.monotonicMs() - beatenMs < beatEveryMs) return true;
+      beatenMs = world.clock.monotonicMs();
+      const added = await this.#add(job, position, position, []);
+      return !added.ok || added.value;
+    };
+    for (const block of part.blocks) {
+      const places = await moveBytes(this.#objects, job.to, block.places, this.#stop.signal, beat);
+      if (!places.ok) return places;
+      blocks.push({ ...block, places: [...places.value] });
+    }
+    return ok({ ...part, blocks });
+  }
+
+  /** `blob`: the source, when all of it was copied. */
+  async #end(job: CopyJob, blob: Blob | undefined, description: string): Promise<Outcome<undefined>> {
+    const { to: name, copyId } = job;
+    const source = { appendBlockCount: blob?.committedBlockCount ?? 0, sealed: blob?.sealed ?? false };
+    const value = { name, copyId, copier: this.copier, description, ...source };
+    const ended = await this.#objects.parts.router.execute({ case: "endCopy", value }, this.#limits());
+    return ended.ok ? ok(undefined) : ended;
+  }
+}
+
+/** Bytes of one range written into another one's blob data. */
+export async function moveBytes(
+  objects: Objects,
+  to: LocatedBlob,
+  places: readonly Place[],
+  signal: AbortSignal,
+  /** Whether to go on. */
+  onChunk: () => Promise<boolean> = async () => true,
+): Promise<Outcome<readonly Place[]>> {
+  const { reader, config, downloads } = objects.parts;
+  const { windowBytes } = config;
+  async function* bytes(): AsyncGenerator<Uint8Array> {
+    for await (const chunk of reader.readPlaces(places.map(placeFromWire), { timeoutMs: config.requestTimeoutMs, windowBytes, signal })) {
+      if (!(await onChunk())) throw new FailureError(refused("aborted", "conflict", "the copy is over").failure);
+      yield chunk;
+    }
+  }
+  await downloads.take(windowBytes);
+  try {
+    const received = await objects.receive(to, bytes(), { contentLengthBytes: undefined, wants: { md5: false, crc64: false }, signal });
+    return received.ok ? ok(received.value.places) : failedToMove(received);
+  } catch (error) {
+    if (error instanceof FailureError) return { ok: false, failure: { ...error.failure, applied: "no" } };
+    throw error;
+  } finally {
+    downloads.give(windowBytes);
+  }
+}
+
+const failedToMove = ({ error }: { readonly error: RestError }): Failed =>
+  refused("unavailable", "notReady", `bytes of a copy: ${error.code}: ${error.message}`);

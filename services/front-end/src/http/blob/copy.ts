@@ -1,0 +1,184 @@
+/** Copy Blob, Copy Blob From URL, Abort Copy Blob. */
+import {
+  badHeader,
+  copyFromUrlBytesMax,
+  etagAndTime,
+  type HttpHeaders,
+  type Parsed,
+  parseBoolean,
+  parseConditions,
+  parsed,
+  parseMetadata,
+  parseSourceDigests,
+  queryValue,
+  type RestError,
+  rejected,
+  restError,
+} from "@stamp/azure-rest";
+import { uuid, within } from "@stamp/ports";
+import type { Blob, CopyParts } from "@stamp/wire";
+import { fromWire } from "@stamp/wire";
+import { compareDigests } from "../../content-digests.ts";
+import { restErrorOf } from "../../failures.ts";
+import { conditionsToWire, type LocatedBlob } from "../../objects.ts";
+import type { OperationKind } from "../../router.ts";
+import { blobOf } from "../../wire-to-rest.ts";
+import { type Answer, respond } from "../exchange.ts";
+import { type CopySource, readSource, readSourceParts, sourceOf } from "./copy-source.ts";
+import { type BlobExchange, blobOfRequest } from "./exchange.ts";
+import { markIfProtected, newStateOf } from "./new-state.ts";
+
+/** A copy that is done within this time is answered as done. */
+const answersWithinMs = 2_000;
+
+interface Copy {
+  readonly to: LocatedBlob;
+  readonly source: CopySource;
+  readonly found: CopyParts & { readonly blob: Blob };
+  readonly value: StartInit;
+}
+type StartInit = Extract<OperationKind, { case: "startCopy" }>["value"] & { readonly name: LocatedBlob };
+
+/** Source and destination as the request names them, and what is made of them. */
+async function prepared(exchange: BlobExchange): Promise<Parsed<Copy>> {
+  const { headers, objects } = exchange;
+  const metadata = parseMetadata(headers);
+  if (!metadata.ok) return metadata;
+  const conditions = parseConditions(headers);
+  if (!conditions.ok) return conditions;
+  const seal = parseBoolean(headers, "x-ms-seal-blob");
+  if (!seal.ok) return seal;
+  const tags = copiesTags(headers);
+  if (!tags.ok) return tags;
+  const state = newStateOf(exchange);
+  if (!state.ok) return state;
+  const to = await blobOfRequest(exchange);
+  if (!to.ok) return to;
+  const marked = await markIfProtected(exchange, to.value, state.value);
+  if (!marked.ok) return marked;
+  const source = await sourceOf(exchange);
+  if (!source.ok) return source;
+  const found = await readSourceParts(exchange, source.value);
+  if (!found.ok) return found;
+  const { blob } = found.value;
+  const given = Object.keys(metadata.value).length > 0;
+  const value: StartInit = {
+    name: to.value,
+    conditions: conditionsToWire(conditions.value, exchange.access),
+    copy: {
+      copyId: uuid(objects.parts.world.random),
+      source: source.value.shown,
+      status: "success",
+      copiedBytes: blob.contentLengthBytes,
+      totalBytes: blob.contentLengthBytes,
+    },
+    ...(blob.headers ? { headers: blob.headers } : {}),
+    metadata: given ? metadata.value : { ...blob.metadata },
+    blobType: blob.blobType,
+    pageBlobBytes: blob.blobType === "PageBlob" ? blob.contentLengthBytes : 0n,
+    sequenceNumber: blob.sequenceNumber,
+    appendBlockCount: blob.committedBlockCount,
+    sealed: seal.value && blob.blobType === "AppendBlob",
+    state: tags.value ? { ...state.value, tags: { ...blob.tags } } : state.value,
+  };
+  return parsed({ to: to.value, source: source.value, found: found.value, value });
+}
+
+function copiesTags(headers: HttpHeaders): Parsed<boolean> {
+  const name = "x-ms-copy-source-tag-option";
+  const option = headers[name]?.toUpperCase() ?? "REPLACE";
+  return option === "COPY" || option === "REPLACE" ? parsed(option === "COPY") : badHeader(name, headers[name] ?? "");
+}
+
+/** Destination conditions of a copy have a code of their own. */
+const ofTarget = (error: RestError): RestError =>
+  error.code === "ConditionNotMet" && error.status === 412 ? restError("TargetConditionNotMet") : error;
+
+export async function copyBlob(exchange: BlobExchange): Promise<Answer> {
+  const copy = await prepared(exchange);
+  if (!copy.ok) return copy;
+  const atOnce = await copyAtOnce(exchange, copy.value);
+  if (atOnce) return atOnce.ok ? accepted(exchange, atOnce.value) : atOnce;
+  return copyLater(exchange, copy.value);
+}
+
+/** In one commit, when its places are good for the destination; undefined: it has to be done part by part. */
+async function copyAtOnce(exchange: BlobExchange, { found, value }: Copy): Promise<Parsed<Blob> | undefined> {
+  if (found.next !== undefined || value.blobType === "PageBlob") return undefined;
+  const { router } = exchange.objects.parts;
+  const made = await router.execute({ case: "startCopy", value: { ...value, parts: found.parts } }, exchange.limits());
+  if (!made.ok) return made.failure.reason === "badPlace" ? undefined : { ok: false, error: restErrorOf(made.failure) };
+  const answered = exchange.objects.resultOf(made.value, "blob");
+  return answered.ok ? answered : { ok: false, error: ofTarget(answered.error) };
+}
+
+async function copyLater(exchange: BlobExchange, { to, source, found, value }: Copy): Promise<Answer> {
+  const { copies, parts } = exchange.objects;
+  if (copies.isFull) return rejected("ServerBusy", {}, { message: "Too many copies wait in this front-end." });
+  const work = { copier: copies.copier, from: source.name, fromEtag: found.blob.etag };
+  const copy = { ...value.copy, status: "pending", copiedBytes: 0n, work };
+  const started = await exchange.objects.execute({ case: "startCopy", value: { ...value, copy } as StartInit }, "blob", exchange.limits());
+  if (!started.ok) return { ok: false, error: ofTarget(started.error) };
+  const copyId = value.copy?.copyId ?? "";
+  const done = copies.begin({ to, copyId, from: source.name, fromEtag: found.blob.etag, position: 0n });
+  await within(parts.world.clock, answersWithinMs, done);
+  const now = await exchange.objects.execute({ case: "getBlob", value: { name: to, withoutContent: true } }, "blob", exchange.limits());
+  return accepted(exchange, now.ok && now.value.copy?.copyId === copyId ? now.value : started.value);
+}
+
+const accepted = (exchange: BlobExchange, blob: Blob): Answer =>
+  respond(202, {
+    ...etagAndTime(exchange.version, blobOf(blob)),
+    "x-ms-copy-id": blob.copy?.copyId ?? "",
+    "x-ms-copy-status": blob.copy?.status ?? "",
+  });
+
+/** Within the request: when it is answered, the copy is there. */
+export async function copyBlobFromUrl(exchange: BlobExchange): Promise<Answer> {
+  const digests = parseSourceDigests(exchange.headers);
+  if (!digests.ok) return digests;
+  const copy = await prepared(exchange);
+  if (!copy.ok) return copy;
+  const { found, source, value, to } = copy.value;
+  if (found.blob.blobType !== "BlockBlob") return rejected("InvalidSourceBlobType");
+  if (fromWire(found.blob.contentLengthBytes) > copyFromUrlBytesMax) {
+    return badHeader("x-ms-copy-source", source.shown, "The source of a copy within the request has at most 256 MiB.");
+  }
+  const wanted = digests.value.md5 !== undefined || digests.value.crc64 !== undefined;
+  if (!wanted) {
+    const atOnce = await copyAtOnce(exchange, copy.value);
+    if (atOnce) return atOnce.ok ? accepted(exchange, atOnce.value) : atOnce;
+  }
+  const content = await readSource(exchange, { ...source, conditions: { ifMatch: found.blob.etag } }, undefined, copyFromUrlBytesMax);
+  if (!content.ok) return content;
+  const wants = { md5: digests.value.md5 !== undefined, crc64: digests.value.crc64 !== undefined };
+  const { signal } = exchange.request;
+  const received = await exchange.objects.receive(to, content.value.bytes, {
+    contentLengthBytes: content.value.lengthBytes,
+    wants,
+    signal,
+  });
+  if (!received.ok) return received;
+  const compared = compareDigests(digests.value, received.value);
+  if (!compared.ok) return compared;
+  const { inline, places } = received.value;
+  const whole = { blockId: new Uint8Array(0), sizeBytes: found.blob.contentLengthBytes, places: [...places] };
+  const parts = content.value.lengthBytes === 0 ? [] : [{ inline, blocks: places.length > 0 ? [whole] : [] }];
+  const made = await exchange.objects.execute({ case: "startCopy", value: { ...value, parts } as StartInit }, "blob", exchange.limits());
+  return made.ok ? accepted(exchange, made.value) : { ok: false, error: ofTarget(made.error) };
+}
+
+export async function abortCopyBlob(exchange: BlobExchange): Promise<Answer> {
+  const action = exchange.headers["x-ms-copy-action"];
+  if (action === undefined) return rejected("MissingRequiredHeader", { HeaderName: "x-ms-copy-action" });
+  if (action.toLowerCase() !== "abort") return badHeader("x-ms-copy-action", action);
+  const copyId = queryValue(exchange.target.query, "copyid");
+  if (copyId === undefined) return rejected("MissingRequiredQueryParameter", { QueryParameterName: "copyid" });
+  const conditions = parseConditions(exchange.headers);
+  if (!conditions.ok) return conditions;
+  const name = await blobOfRequest(exchange);
+  if (!name.ok) return name;
+  const value = { name: name.value, conditions: conditionsToWire(conditions.value), copyId };
+  const aborted = await exchange.objects.execute({ case: "abortCopy", value }, "done", exchange.limits());
+  return aborted.ok ? respond(204) : aborted;
+}
