@@ -26,14 +26,14 @@ async function parts(): Promise<Part[]> {
     { title: "types, lint, generated code", command: [node, "tests/tools/check.ts"], timeoutMs: 5 * minutes },
     {
       title: "simulation seeds",
-      command: [node, "packages/simulator/src/main.ts", "--seeds", "200"],
-      timeoutMs: 20 * minutes,
+      command: [node, "packages/simulator/src/main.ts", "--seeds", "400", "--for-s", "300"],
+      timeoutMs: 10 * minutes,
       missing: slow("packages/simulator/src/main.ts"),
     },
     {
       title: "seeds must fail with a rule off",
       command: [node, "packages/simulator/src/main.ts", "--mutations"],
-      timeoutMs: 10 * minutes,
+      timeoutMs: 20 * minutes,
       missing: slow("packages/simulator/src/main.ts"),
     },
     {

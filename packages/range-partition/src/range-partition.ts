@@ -140,6 +140,8 @@ export class RangePartition {
       sequence: this.#visible,
       memoryTableBytes: this.#active.bytes + (this.#frozen?.table.bytes ?? 0),
       memoryTableEntries: this.#active.count + (this.#frozen?.table.count ?? 0),
+      memoryTableFirstSequence: this.#frozen?.table.firstSequence || this.#active.firstSequence,
+      checkpointedSequence: this.#maintenance.state.checkpointedSequence,
       logBytes: this.#activeLogBytes,
       checkpoints: checkpoints.length,
       checkpointBytes: checkpoints.reduce((sum, { liveBytes }) => sum + liveBytes, 0),

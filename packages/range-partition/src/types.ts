@@ -106,6 +106,10 @@ export interface PartitionStats {
   readonly sequence: number;
   readonly memoryTableBytes: number;
   readonly memoryTableEntries: number;
+  /** Of the oldest commit in memory, 0 when there is none: nothing is held in memory that a recorded checkpoint has. */
+  readonly memoryTableFirstSequence: number;
+  /** What the recorded checkpoints hold. */
+  readonly checkpointedSequence: number;
   readonly logBytes: number;
   readonly checkpoints: number;
   readonly checkpointBytes: number;

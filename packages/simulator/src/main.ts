@@ -5,24 +5,24 @@ import { execFileSync } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import type { RuleName } from "@stamp/base";
-import { readKeptSeeds } from "./cli/kept-seeds.ts";
-import type { Mutant } from "./cli/mutants.ts";
-import { mutantName, mutants, rulesOffFor } from "./cli/mutants.ts";
+import { gate } from "./cli/gate.ts";
 import { runPool } from "./cli/pool.ts";
 import type { FailpointHits, SeedJob, SeedReport, WorkloadName } from "./cli/report.ts";
 import { addCounts, addHits, showCounts, takeMost, workloadNames } from "./cli/report.ts";
 import { runSeed } from "./cli/run-seed.ts";
 
-const usage = `pnpm sim [--seeds 200] [--from 1] [--workload blobs|streams|restarts|tables] [--rules-off a,b] [--mutations] [--only rule] [--budget 200]
+const usage = `./stamp sim [--seeds 200] [--for-s SECONDS] [--from 1] [--workload blobs|streams|tables|registers|restarts] [--rules-off a,b] [--mutations [--write-docs]] [--only rule] [--budget 200]
          [--workers N] [--verbose] [--replay SEED] [--focus NAME] [--failpoints]`;
 
 const { values } = parseArgs({
   options: {
     seeds: { type: "string", default: "200" },
     from: { type: "string", default: "1" },
+    "for-s": { type: "string" },
     workload: { type: "string" },
     "rules-off": { type: "string", default: "" },
     mutations: { type: "boolean", default: false },
+    "write-docs": { type: "boolean", default: false },
     only: { type: "string" },
     budget: { type: "string", default: "200" },
     workers: { type: "string", default: String(availableParallelism()) },
@@ -49,13 +49,27 @@ async function main(): Promise<number> {
     return values.help ? 0 : 2;
   }
   if (values.replay !== undefined) return replay(Number(values.replay));
-  if (values.mutations) return gate();
+  if (values.mutations) {
+    const { only, workload } = values;
+    return gate({
+      only,
+      workload,
+      from: Number(values.from),
+      budget: Number(values.budget),
+      workers,
+      seedTimeoutMs,
+      writeDocs: values["write-docs"],
+      print,
+    });
+  }
   let failed = 0;
-  for (const workload of workloads) failed += await seeds(workload);
+  const forMs = values["for-s"] === undefined ? undefined : (Number(values["for-s"]) * 1000) / workloads.length;
+  for (const workload of workloads) failed += await seeds(workload, forMs);
   return failed === 0 ? 0 : 1;
 }
 
-async function seeds(workload: WorkloadName): Promise<number> {
+/** All of them, or as many as are done within `forMs` of real time. */
+async function seeds(workload: WorkloadName, forMs: number | undefined): Promise<number> {
   const from = Number(values.from);
   const count = Number(values.seeds);
   const startedMs = performance.now();
@@ -94,13 +108,15 @@ async function seeds(workload: WorkloadName): Promise<number> {
         saidMs = performance.now();
         print(`${workload}: ${done} of ${count} seeds, ${failures.length} failed`);
       }
-      return failures.length < 10;
+      return failures.length < 10 && (forMs === undefined || performance.now() - startedMs < forMs);
     },
   });
   const seconds = (performance.now() - startedMs) / 1000;
+  const perCoreHour = simulatedMs / 1000 / (seconds * workers);
   print(
     `${workload}: ${done} seeds in ${seconds.toFixed(1)} s (${(done / seconds).toFixed(2)} seeds/s, ${workers} workers), ` +
-      `${(simulatedMs / 3600_000).toFixed(2)} simulated hours, ${events.toLocaleString("en")} events (${Math.round(events / seconds).toLocaleString("en")}/s)`,
+      `${(simulatedMs / 3600_000).toFixed(2)} simulated hours (${perCoreHour.toFixed(0)} an hour of one worker), ` +
+      `${events.toLocaleString("en")} events (${Math.round(events / seconds).toLocaleString("en")}/s)`,
   );
   print(`  faults: ${showCounts(faults) || "none"}`);
   print(`  operations: ${showCounts(counts) || "none"}`);
@@ -142,58 +158,6 @@ async function replay(seed: number): Promise<number> {
   print(`  faults: ${showCounts(report.faults)}\n  operations: ${showCounts(report.counts)}`);
   print(report.failure === undefined ? "  passed" : `  FAILED: ${report.failure}`);
   return report.failure === undefined ? 0 : 1;
-}
-
-/** Every mutant must be caught by some seed. The seed that caught it last time is tried first. */
-async function gate(): Promise<number> {
-  let missed = 0;
-  const kept = await readKeptSeeds();
-  for (const mutant of mutants) {
-    if (values.only !== undefined && !mutant.rules.includes(values.only as RuleName)) continue;
-    if (values.workload !== undefined && mutant.workload !== values.workload) continue;
-    const known = kept.filter((each) => each.rulesOff.join("+") === rulesOffFor(mutant).join("+")).map((each) => each.seed);
-    if (!(await hunt(mutant, known))) missed += 1;
-  }
-  print(missed === 0 ? "every mutant was caught" : `${missed} mutants were NOT caught`);
-  return missed === 0 ? 0 : 1;
-}
-
-/** Caught: a seed in which a checker sees a promise broken without the rules, and that passes with them. */
-async function hunt(mutant: Mutant, known: readonly number[]): Promise<boolean> {
-  const startedMs = performance.now();
-  const from = Number(values.from);
-  const seedsToTry = [...known, ...Array.from({ length: Number(values.budget) }, (_, i) => from + i)];
-  let tried = 0;
-  let failAnyway = 0;
-  let caught: SeedReport | undefined;
-  await runPool(
-    seedsToTry.map((seed) => ({
-      workload: mutant.workload,
-      seed,
-      rulesOff: rulesOffFor(mutant),
-      twice: false,
-      controlRulesOff: mutant.backedUpBy ?? [],
-    })),
-    {
-      workers,
-      seedTimeoutMs: 2 * seedTimeoutMs,
-      onReport: (report) => {
-        tried += 1;
-        if (report.failsAnyway || (report.failure !== undefined && !report.promiseBroken)) failAnyway += 1;
-        else if (report.failure !== undefined) caught ??= report;
-        return caught === undefined;
-      },
-    },
-  );
-  const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
-  const anyway = failAnyway > 0 ? `, ${failAnyway} failed in another way or with all rules too` : "";
-  if (!caught) {
-    print(`NOT CAUGHT  ${mutantName(mutant)} (${mutant.workload}): ${tried} seeds in ${seconds} s noticed nothing${anyway}`);
-    return false;
-  }
-  const [what = ""] = (caught.failure ?? "").split("\n");
-  print(`caught  ${mutantName(mutant)} -> ${mutant.workload} seed ${caught.seed} (${tried} tried in ${seconds} s${anyway}): ${what}`);
-  return true;
 }
 
 function commit(): string {

@@ -140,6 +140,10 @@ export class Simulation {
     return this.#process(name).incarnation !== undefined;
   }
 
+  isPaused(name: string): boolean {
+    return this.#process(name).incarnation?.paused === true;
+  }
+
   /** The role object of a running process. */
   role(name: string): Role | undefined {
     return this.#process(name).incarnation?.role;
@@ -203,7 +207,7 @@ export class Simulation {
     const incarnation = this.#process(name).incarnation;
     if (!incarnation?.paused) return;
     this.#log("resume", name, "");
-    incarnation.resume();
+    incarnation.resume(this.network.prng.chance(0.5));
   }
 
   disk(name: string): SimDiskState {
@@ -247,6 +251,13 @@ export class Simulation {
         if (!options.oneWay) this.network.cut(to, from);
       }
     }
+  }
+
+  /** Ends what is cut between these two. */
+  healPair(one: string, other: string): void {
+    this.#log("heal", one, other);
+    this.network.heal(one, other);
+    this.network.heal(other, one);
   }
 
   /** Ends every partition. */
@@ -470,7 +481,7 @@ export class Simulation {
         });
         return { kind: "delay", delayUs: 1 };
       case "delay":
-        return { kind: "delay", delayUs: Math.ceil(this.network.prng.float() ** 3 * 2_000_000) };
+        return { kind: "delay", delayUs: Math.ceil(this.network.prng.float() ** 2 * 2_000_000) };
       case "error":
         return { kind: "error" };
     }

@@ -114,8 +114,8 @@ function engineOf(partition: RangePartition): RangeEngine {
     leaveExtents: (extentIds) => partition.leaveExtents(extentIds),
     dropExtents: (unreferenced, timeoutMs) => partition.dropExtents(unreferenced, { timeoutMs }),
     get facts() {
-      const { sequence, memoryTableBytes, checkpoints, checkpointBytes } = partition.stats;
-      return { sequence, memoryTableBytes, checkpointCount: checkpoints, checkpointBytes };
+      const { sequence, memoryTableBytes, memoryTableFirstSequence, checkpointedSequence, checkpoints, checkpointBytes } = partition.stats;
+      return { sequence, memoryTableBytes, memoryTableFirstSequence, checkpointedSequence, checkpointCount: checkpoints, checkpointBytes };
     },
     close: () => partition.close(),
   };

@@ -10,6 +10,28 @@ const focuses = {
     lastsMaxMs: 3_000,
     others: 0.1,
   },
+  /** Records between replicas are lost or late. */
+  replication: {
+    weights: {},
+    others: 0.2,
+    failpoints: {
+      hotShare: 1,
+      hotChance: 0.01,
+      only: /^extent-node (send|receive) .*Replicate/,
+      weights: { kill: 0, power: 0, pause: 0, delay: 3, error: 5 },
+    },
+  },
+  /** Appends of an owner are lost on their way, and it goes on. */
+  appends: {
+    weights: {},
+    others: 0.2,
+    failpoints: {
+      hotShare: 1,
+      hotChance: 0.01,
+      only: /^extent-node receive .*Append$/,
+      weights: { kill: 0, power: 0, pause: 0, delay: 3, error: 5 },
+    },
+  },
   power: { weights: { "power-loss": 10, "rack-loss": 10, "slow-disk": 5 }, everyMs: 2_000, others: 0.2 },
   "slow-disks": {
     weights: { "slow-disk": 20, crash: 4, partition: 4, pause: 4 },
@@ -35,27 +57,72 @@ const focuses = {
     others: 0.2,
     failpoints: { hotShare: 0.3, only: /^stream-manager / },
   },
-  leases: {
-    weights: { pause: 10, partition: 10, "partition-one-way": 10, crash: 6 },
-    targets: /^(lock-service|partition-manager|partition-server)-/,
-    everyMs: 2_500,
-    lastsMaxMs: 12_000,
+  /** The stream manager stops, is late or dies between what it records and what it tells. */
+  transactions: {
+    weights: { crash: 4, "cut-pair": 4 },
+    targets: /^stream-manager-/,
+    pairs: [[/^stream-manager-/, /^(lock-service|extent-node)-/]],
+    everyMs: 1_500,
     others: 0.2,
+    failpoints: {
+      hotShare: 1,
+      hotChance: 0.03,
+      only: /^stream-manager send (MetadataStore.Transact|ExtentNode)/,
+      weights: { kill: 4, power: 0, pause: 4, delay: 3, error: 1 },
+    },
+  },
+  /** Servers that lose the lock service only, or are paused, while clients reach them. */
+  leases: {
+    weights: { "cut-pair": 20, pause: 12, "bad-network": 4 },
+    targets: /^partition-server-/,
+    pairs: [[/^lock-service-/, /^partition-server-/]],
+    everyMs: 1_500,
+    lastsMaxMs: 14_000,
+    others: 0.05,
+  },
+  /** Renewals are answered late, and then the lock service can't be reached. */
+  "late-renewals": {
+    weights: { "cut-pair": 20 },
+    targets: /^partition-server-/,
+    pairs: [[/^lock-service-/, /^partition-server-/]],
+    everyMs: 3_000,
+    lastsMaxMs: 20_000,
+    others: 0.05,
+    failpoints: {
+      hotShare: 1,
+      hotChance: 0.7,
+      only: /^lock-service answer .*RenewLease$/,
+      weights: { kill: 0, power: 0, pause: 0, delay: 1, error: 0 },
+    },
   },
   "lock-service": {
-    weights: { crash: 20, partition: 8, "partition-one-way": 6, pause: 4 },
+    weights: { crash: 20, "cut-pair": 20 },
     targets: /^lock-service-/,
-    everyMs: 2_500,
+    pairs: [[/^lock-service-/, /^partition-server-/]],
+    everyMs: 1_500,
     lastsMaxMs: 9_000,
-    others: 0.3,
+    others: 0.05,
+  },
+  /** Servers that the partition manager can't reach although they hold their lease. */
+  unreachable: {
+    weights: { "cut-pair": 20, crash: 4 },
+    targets: /^partition-manager-/,
+    pairs: [
+      [/^partition-manager-/, /^partition-server-/],
+      [/^lock-service-/, /^partition-server-/],
+    ],
+    everyMs: 3_000,
+    lastsMaxMs: 25_000,
+    others: 0.1,
   },
   "partition-managers": {
-    weights: { pause: 10, partition: 8, crash: 12 },
+    weights: { "cut-pair": 10, crash: 6, pause: 10 },
     targets: /^partition-manager-/,
-    everyMs: 2_500,
+    pairs: [[/^partition-manager-/, /^(partition-server|lock-service|extent-node)-/]],
+    everyMs: 2_000,
     lastsMaxMs: 12_000,
-    others: 0.5,
-    failpoints: { hotShare: 0.3, hotChance: 0.1, only: /^partition-(manager|server) / },
+    others: 0.3,
+    failpoints: { hotShare: 0.4, hotChance: 0.1, only: /^partition-(manager send|server receive) / },
   },
   checkpoints: { weights: { crash: 20, pause: 4 }, targets: /^partition-server-/, everyMs: 1_500, others: 0.3 },
 } as const satisfies Record<string, Focus>;

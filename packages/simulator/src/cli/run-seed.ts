@@ -4,6 +4,7 @@ import type { SimulationOptions } from "../simulation.ts";
 import { BrokenPromise, Simulation } from "../simulation.ts";
 import { blobWorkload, tableWorkload } from "../workloads/blobs.ts";
 import type { Focus } from "../workloads/faults.ts";
+import { registerWorkload } from "../workloads/registers.ts";
 import { restartWorkload } from "../workloads/restarts.ts";
 import { streamWorkload } from "../workloads/streams.ts";
 import { focusNamed } from "./focus.ts";
@@ -22,6 +23,7 @@ export type Workload = (sim: Simulation, tally: Tally, focus?: Focus) => Promise
 const workloads: Readonly<Record<WorkloadName, Workload>> = {
   blobs: blobWorkload,
   streams: streamWorkload,
+  registers: registerWorkload,
   restarts: restartWorkload,
   tables: tableWorkload,
 };

@@ -5,6 +5,7 @@
  *   persist   before it is done, and after it was done and before the process learns of it
  *   send      a request leaves, or is lost on its way
  *   receive   a request arrives, and its handler has not begun
+ *   answer    an answer leaves, or is lost with its connection
  *
  * Which names are hot is chosen by the seed: most runs strike few points often, because some promises are broken only by the same
  * thing at the same point again.

@@ -134,10 +134,13 @@ export class Incarnation {
     this.#held.push(event);
   }
 
-  resume(): void {
+  /** `timersLast`: it was stopped while it waited for I/O, so what arrived is handled before the timers that came due. */
+  resume(timersLast: boolean): void {
     this.paused = false;
     const held = this.#held;
     this.#held = [];
-    for (const event of held) if (event.work) this.#scheduler.reschedule(event);
+    const isTimer = (event: SimEvent): boolean => event.kind === "timer";
+    const inOrder = timersLast ? [...held.filter((event) => !isTimer(event)), ...held.filter(isTimer)] : held;
+    for (const event of inOrder) if (event.work) this.#scheduler.reschedule(event);
   }
 }

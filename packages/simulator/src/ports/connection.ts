@@ -80,6 +80,10 @@ export class Connection {
     this.#toServer?.hold(delayUs);
   }
 
+  holdToClient(delayUs: number): void {
+    this.#toClient?.hold(delayUs);
+  }
+
   /** A call that has not left yet, never will. */
   withdraw(call: ClientCall): void {
     this.#queue = this.#queue.filter((queued) => queued.call !== call.id);

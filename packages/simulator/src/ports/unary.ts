@@ -90,7 +90,13 @@ function handle(
 ): void {
   const { listener } = server;
   const transport = listener.incarnation.transport as SimTransport;
-  const answer = (outcome: Outcome<Message>): void => connection.toClient(`answer ${key}`, () => settle(outcome));
+  const answer = (outcome: Outcome<Message>): void => {
+    const struck = listener.incarnation.failpoint("answer", key);
+    if (struck?.kind === "dead") return;
+    if (struck?.kind === "error") connection.breakAtServer();
+    else if (struck?.kind === "delay") connection.holdToClient(struck.delayUs);
+    connection.toClient(`answer ${key}`, () => settle(outcome));
+  };
   if (!listener.open) {
     answer(refused("unavailable", "stopping", `${listener.address} is stopping`));
     return;

@@ -34,7 +34,10 @@ export class BlobHistory {
   /** Names whose search was given up, in words. */
   readonly undecided: string[] = [];
 
-  constructor(names: ReadonlyMap<string, readonly string[]>) {
+  readonly #containersAtStart: boolean;
+
+  constructor(names: ReadonlyMap<string, readonly string[]>, containersAtStart = false) {
+    this.#containersAtStart = containersAtStart;
     for (const [container, blobs] of names) {
       this.#containers.set(container, []);
       for (const blob of blobs) this.#blobs.set(`${container}/${blob}`, []);
@@ -54,7 +57,7 @@ export class BlobHistory {
     for (const [name, operations] of this.#blobs) {
       const [container = ""] = name.split("/", 1);
       const history = [...(this.#containers.get(container) ?? []), ...operations];
-      const verdict = checkBlob(history, false);
+      const verdict = checkBlob(history, this.#containersAtStart);
       if (verdict.kind === "violation") return `${name}: ${verdict.why}`;
       if (verdict.kind === "unknown") this.undecided.push(`${name}: ${verdict.why}`);
     }

@@ -19,6 +19,11 @@ export interface ClusterOptions {
   readonly extentNodes: number;
   readonly partitionServers: number;
   readonly restartAfterMs: number;
+  /** Of the leases of partition servers. Clocks drift by less than 3 ms a term here. */
+  readonly leaseMarginMs: number;
+  readonly leaseRenewEveryMs: number;
+  /** How often the partition manager looks at the leases. */
+  readonly lookEveryMs: number;
 }
 
 /** Where a process is and whom it knows. */
@@ -58,9 +63,22 @@ class Builder {
   readonly #sim: Simulation;
   readonly #options: ClusterOptions;
 
+  /** Small ones are written out again and again. */
+  readonly #memoryTableBytes: number;
+
   constructor(sim: Simulation, options: Partial<ClusterOptions>) {
     this.#sim = sim;
-    this.#options = { managers: 2, extentNodes: 4, partitionServers: 2, restartAfterMs: 100 + sim.prng.below(2_000), ...options };
+    this.#memoryTableBytes = sim.prng.pick([4, 8, 32]) * 1024;
+    this.#options = {
+      managers: 2,
+      extentNodes: 4,
+      partitionServers: 2,
+      leaseMarginMs: 1_000,
+      leaseRenewEveryMs: 2_000,
+      lookEveryMs: 500,
+      restartAfterMs: 100 + sim.prng.below(2_000),
+      ...options,
+    };
   }
 
   ready(): boolean {
@@ -91,7 +109,11 @@ class Builder {
   partitionLayer(): void {
     for (let i = 1; i <= this.#options.managers; i++) {
       this.#add(`partition-manager-${i}`, (place) => {
-        const config = partitionManagerConfigSchema.parse({ name: `partition-manager-${i}`, ...place });
+        const config = partitionManagerConfigSchema.parse({
+          name: `partition-manager-${i}`,
+          ...place,
+          pollEveryMs: this.#options.lookEveryMs,
+        });
         return (world) => new PartitionManagerRole(world, config);
       });
     }
@@ -126,8 +148,10 @@ class Builder {
         name,
         ...place,
         extentTargetBytes: 256 * 1024,
-        memoryTableBytesMax: 32 * 1024,
-        logBytesMax: 64 * 1024,
+        leaseMarginMs: this.#options.leaseMarginMs,
+        leaseRenewEveryMs: this.#options.leaseRenewEveryMs,
+        memoryTableBytesMax: this.#memoryTableBytes,
+        logBytesMax: 2 * this.#memoryTableBytes,
         rowCacheBytesMax: 32 * 1024,
         checkpointsMax: 3,
       });

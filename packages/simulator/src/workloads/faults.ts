@@ -19,6 +19,8 @@ export type FaultKind =
   | "partition"
   | "partition-one-way"
   | "split"
+  /** Between two processes only. */
+  | "cut-pair"
   | "pause"
   | "bad-network"
   | "slow-disk"
@@ -43,6 +45,8 @@ export interface Focus {
   /** Multiplies the chance of kinds that are not named. */
   readonly others?: number;
   readonly failpoints?: Partial<FailpointOptions>;
+  /** Who is cut from whom. */
+  readonly pairs?: readonly (readonly [RegExp, RegExp])[];
 }
 
 export interface FaultOptions {
@@ -53,6 +57,8 @@ export interface FaultOptions {
   /** Multiplies the time between faults: what recovers slowly must have time to. */
   readonly pace: number;
   readonly focus?: Focus | undefined;
+  /** Whom the workload depends on now: under a focus it is hit more often than others of its kind. */
+  readonly matters?: () => string | undefined;
   /** How long faults go on, for the moments at which priorities change. */
   readonly withinMs: number;
 }
@@ -64,6 +70,7 @@ const usualWeights: Record<FaultKind, number> = {
   partition: 6,
   "partition-one-way": 4,
   split: 4,
+  "cut-pair": 4,
   pause: 4,
   "bad-network": 2,
   "slow-disk": 2,
@@ -183,8 +190,8 @@ export class Faults {
   #inflict(kind: FaultKind): boolean {
     const prng = this.#prng;
     const sim = this.#sim;
-    const { targets, clients } = this.#options;
-    const target = weighted(prng, this.#targets) as string;
+    const { targets, clients, focus } = this.#options;
+    const target = this.#thatMatters(focus?.targets, 0.6) ?? (weighted(prng, this.#targets) as string);
     const lastsMs = prng.float() ** 2 * this.#lastsMaxMs;
     switch (kind) {
       case "crash": {
@@ -209,6 +216,12 @@ export class Faults {
         if (oneWay && prng.chance(0.5)) sim.partition(some, [target], { oneWay });
         else sim.partition([target], some, { oneWay });
         void sim.sleep(lastsMs).then(() => sim.heal());
+        return true;
+      }
+      case "cut-pair": {
+        const [one, other] = this.#pair();
+        sim.partition([one], [other], { oneWay: prng.chance(0.3) });
+        void sim.sleep(lastsMs).then(() => sim.healPair(one, other));
         return true;
       }
       case "split": {
@@ -263,6 +276,18 @@ export class Faults {
       case "lying-disk":
         return this.#lie(lastsMs);
     }
+  }
+
+  #pair(): [string, string] {
+    const { targets, focus } = this.#options;
+    const [a, b] = focus?.pairs ? this.#prng.pick(focus.pairs) : [/./, /./];
+    const one = this.#prng.pick(targets.filter((name) => a.test(name)));
+    return [one, this.#thatMatters(b, 0.7) ?? this.#prng.pick(targets.filter((name) => name !== one && b.test(name)))];
+  }
+
+  #thatMatters(kind: RegExp | undefined, chance: number): string | undefined {
+    const name = kind === undefined ? undefined : this.#options.matters?.();
+    return name !== undefined && kind?.test(name) && this.#prng.chance(chance) ? name : undefined;
   }
 
   #fill(name: string, lastsMs: number): void {

@@ -10,6 +10,7 @@ import type { World } from "@stamp/ports";
 import { sleep } from "@stamp/ports";
 import type { ExtentLocation, StreamInfo } from "@stamp/wire";
 import { ExtentNode, StreamManager } from "@stamp/wire";
+import { BrokenPromise } from "../simulation.ts";
 import type { RecordName, StreamJudge } from "./stream-judge.ts";
 import { recordBytes } from "./stream-judge.ts";
 
@@ -46,8 +47,18 @@ export class RawOwner {
   #pending: Pending[] = [];
   #sequence = 0;
   #sent = 0;
+  readonly #patienceMs: number;
 
-  constructor(world: World, lockService: string, stream: string, epoch: number, judge: StreamJudge) {
+  /** `patienceMs`: how long it asks the stream manager again and again for one thing before that is a promise broken. */
+  constructor(
+    world: World,
+    lockService: string,
+    stream: string,
+    epoch: number,
+    judge: StreamJudge,
+    patienceMs: number = Number.POSITIVE_INFINITY,
+  ) {
+    this.#patienceMs = patienceMs;
     this.#world = world;
     this.stream = stream;
     this.epoch = epoch;
@@ -58,6 +69,7 @@ export class RawOwner {
   /** The list as it is given to this owner; undefined when the stream is another's by now. */
   async open(): Promise<StreamInfo | undefined> {
     const request = { name: this.stream, ownerEpoch: BigInt(this.epoch), create: true };
+    const endMs = this.#world.clock.monotonicMs() + this.#patienceMs;
     for (;;) {
       const opened = await this.#manager.call(
         managerTimeoutMs,
@@ -66,6 +78,7 @@ export class RawOwner {
       );
       if (opened.ok) return opened.value;
       if (opened.failure.reason === "staleOwnerEpoch") return undefined;
+      this.#lose(endMs, "opened", opened.failure.message);
       await sleep(this.#world.clock, 100);
     }
   }
@@ -97,6 +110,7 @@ export class RawOwner {
 
   async #allocate(last: bigint, known: number): Promise<{ readonly sealed: number; readonly extent: ExtentLocation } | undefined> {
     const request = { name: this.stream, ownerEpoch: BigInt(this.epoch), extentId: last, knownCommittedBytes: BigInt(known) };
+    const endMs = this.#world.clock.monotonicMs() + this.#patienceMs;
     for (;;) {
       const given = await this.#manager.call(
         managerTimeoutMs,
@@ -109,8 +123,14 @@ export class RawOwner {
       }
       if (given.failure.reason === "staleOwnerEpoch" || given.failure.reason === "streamNotFound") return undefined;
       this.#judge.count(`allocate ${given.failure.reason}`);
+      this.#lose(endMs, "given an extent", given.failure.message);
       await sleep(this.#world.clock, 50);
     }
+  }
+
+  #lose(endMs: number, what: string, why: string): void {
+    if (this.#world.clock.monotonicMs() <= endMs) return;
+    throw new BrokenPromise(`${this.stream} is not ${what} within ${this.#patienceMs} ms after the last fault: ${why}`);
   }
 
   /** Appends to one extent until it is full or something failed, and waits for what is in flight. */

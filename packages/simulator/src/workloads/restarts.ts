@@ -26,6 +26,7 @@ const epochsPerRangeMax = 6;
 /** Long enough that the partition manager has noticed who died last. */
 const steadyMs = 3_000;
 const quietMs = 20_000;
+const checkpointWithinMs = 5_000;
 const leaseTermMs = 6_000;
 const blobCount = 6;
 const container = "kept";
@@ -40,6 +41,12 @@ export async function restartWorkload(sim: Simulation, tally: Tally): Promise<vo
   const restarts = new Restarts(sim, tally, cluster);
   await sim.until(() => cluster.ready(), readyWithinMs, "the cluster is ready");
   await restarts.run();
+}
+
+interface ServedRange {
+  readonly rangeId: string;
+  readonly memoryTableFirstSequence: number;
+  readonly checkpointedSequence: number;
 }
 
 class Restarts {
@@ -248,6 +255,31 @@ class Restarts {
     }
     this.#mintedAtCount = minted;
     this.#restartsSinceCount = 0;
+    await this.#memoryTablesAreNew();
+  }
+
+  /** A load reads no more into memory than its checkpoints lack (rule replayBySequence). */
+  async #memoryTablesAreNew(): Promise<void> {
+    const endMs = this.#sim.nowMs + checkpointWithinMs;
+    for (;;) {
+      const old = this.#servedRanges().find(
+        (range) => range.memoryTableFirstSequence !== 0 && range.memoryTableFirstSequence <= range.checkpointedSequence,
+      );
+      if (!old) return;
+      // A checkpoint that was recorded a moment ago may still have its table in memory.
+      if (this.#sim.nowMs > endMs) {
+        throw new BrokenPromise(
+          `${old.rangeId} holds commit ${old.memoryTableFirstSequence} in memory, its checkpoints go up to ${old.checkpointedSequence}`,
+        );
+      }
+      await this.#sim.sleep(100);
+    }
+  }
+
+  #servedRanges(): readonly ServedRange[] {
+    return this.#cluster.processes
+      .filter((name) => name.startsWith("partition-server-"))
+      .flatMap((name) => (this.#sim.role(name)?.status.facts.ranges ?? []) as readonly ServedRange[]);
   }
 
   /** Nothing happens, so nothing is assigned; a range may still move once to even things out. */
@@ -295,7 +327,7 @@ class Restarts {
     for (let i = 0; i < count; i++) {
       const blob = `b${this.#prng.below(blobCount)}`;
       const write = this.#writeNext++;
-      const size = this.#prng.chance(0.2) ? this.#prng.below(100_000) : 12 + this.#prng.below(2_000);
+      const size = this.#prng.chance(0.2) ? this.#prng.below(100_000) : 12 + this.#prng.below(14_000);
       const answer = await this.#client.put(container, blob, contentOf(write, size), { kind: "none" });
       this.#count(`put ${answer.kind}`);
       if (answer.kind === "ok") this.#writes.set(blob, new Set([write]));

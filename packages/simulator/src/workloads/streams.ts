@@ -30,6 +30,8 @@ const healedWithinMs = 60_000;
 /** And every extent has all its copies, sealed and the same: a node that is away for a minute has its replicas made again elsewhere. */
 const wholeWithinMs = 180_000;
 const copies = 3;
+/** Of any replica, also while faults come. */
+const readableWithinMs = 300_000;
 
 export async function streamWorkload(sim: Simulation, tally: Tally, focus?: Focus): Promise<void> {
   const cluster = simulatedStreamLayer(sim);
@@ -46,7 +48,7 @@ export async function streamWorkload(sim: Simulation, tally: Tally, focus?: Focu
   const world = sim.world("reader");
   const all: ExtentLocation[] = [];
   for (const [i, stream] of streams.entries()) {
-    const owner = new RawOwner(world, cluster.lockService, stream, (lasts[i] as number) + 1, judge);
+    const owner = new RawOwner(world, cluster.lockService, stream, (lasts[i] as number) + 1, judge, healedWithinMs);
     const byMs = sim.nowMs + healedWithinMs;
     const extents = await by(sim, byMs, `opening ${stream}`, async () => (await owner.open())?.extents);
     all.push(...extents);
@@ -131,7 +133,9 @@ async function fromAny<T>(
   read: (address: string, timeoutMs: number) => Promise<Outcome<T>>,
   usable: (value: T) => boolean = () => true,
 ): Promise<T> {
+  const endMs = world.clock.monotonicMs() + readableWithinMs;
   for (let i = Math.floor(world.random.float() * extent.addresses.length); ; i++) {
+    if (world.clock.monotonicMs() > endMs) throw new BrokenPromise(`extent ${extent.extentId} can't be read within ${readableWithinMs} ms`);
     const outcome = await read(extent.addresses[i % extent.addresses.length] as string, 500);
     if (outcome.ok && usable(outcome.value)) return outcome.value;
     await sleep(world.clock, 50);

@@ -1,0 +1,296 @@
+/**
+ * Every row of docs/design/faults.md: which rules of the code close it, and which tests attack it. `./stamp sim --mutations --write-docs`
+ * makes docs/faults.md of it; a test holds the rows, the rules and the files against each other.
+ */
+import type { RuleName } from "@stamp/base";
+
+export interface FaultRow {
+  /** As the first cell of docs/design/faults.md has it. */
+  readonly fault: string;
+  /** Empty: what closes it is no switch (a format, a machine without an alternative); the tests and the simulator's faults attack it. */
+  readonly rules: readonly RuleName[];
+  readonly tests: readonly string[];
+  /** The simulator's faults that bring it about. */
+  readonly faults: readonly string[];
+}
+
+export const faultRows: readonly FaultRow[] = [
+  {
+    fault: "a partition server has lost its lease but still appends",
+    rules: ["ownerEpochAtManager", "ownerEpochAtNode"],
+    tests: ["packages/stream-client/src/owned-stream.test.ts", "services/stream-manager/src/chaos.test.ts"],
+    faults: ["pause", "cut-pair", "partition"],
+  },
+  {
+    fault: "a stale server answers a read",
+    rules: ["leaseCountsFromSending", "leaseRecheckedAfterAnswer", "waitLeaseOut", "waitForClosed", "dropBeforeNewLease"],
+    tests: [
+      "packages/lease/src/lease.test.ts",
+      "packages/partition-map/src/assignment.test.ts",
+      "services/partition-server/src/moves.test.ts",
+    ],
+    faults: ["pause", "cut-pair"],
+  },
+  {
+    fault: "two partition managers both believe they lead",
+    rules: ["pmTermAtServer", "ownerEpochAtManager", "closedEpochRefused", "leaseEpochNamedInLoad"],
+    tests: ["packages/partition-map/src/server-rules.test.ts"],
+    faults: ["pause", "cut-pair", "crash"],
+  },
+  {
+    fault: "two stream managers",
+    rules: ["storeFence", "storeCompareAndSet", "smTermAtNode"],
+    tests: [
+      "services/lock-service/src/lock-service.test.ts",
+      "services/extent-node/src/rules.test.ts",
+      "services/stream-manager/src/failover.test.ts",
+    ],
+    faults: ["pause", "partition", "crash"],
+  },
+  {
+    fault: "SM seals while a client still appends to the primary",
+    rules: ["fenceBeforeLength", "fenceDrains", "fenceDurable", "neverReopen"],
+    tests: ["services/extent-node/src/rules.test.ts", "services/stream-manager/src/stream-manager.test.ts"],
+    faults: ["partition", "slow-disk"],
+  },
+  {
+    fault: "primary dies after one secondary wrote",
+    rules: ["ackNeedsAllReplicas", "ackOnlyDurable"],
+    tests: ["packages/extent/src/machines.test.ts", "services/extent-node/src/faults.test.ts"],
+    faults: ["crash", "partition", "power-loss"],
+  },
+  {
+    fault: "the client's append timed out: did it happen?",
+    rules: ["clientExpectsOffset"],
+    tests: ["packages/stream-client/src/owned-stream.test.ts"],
+    faults: ["bad-network", "failpoints"],
+  },
+  {
+    fault: "a secondary missed a record",
+    rules: ["contiguousOffsets"],
+    tests: ["packages/extent/src/machines.test.ts", "services/extent-node/src/rules.test.ts"],
+    faults: ["failpoints", "partition"],
+  },
+  {
+    fault: "a replica comes back from before a seal",
+    rules: ["trimBeforeServing", "minCopiesBeforeTelling"],
+    tests: ["packages/extent/src/machines.test.ts", "services/stream-manager/src/stream-manager.test.ts"],
+    faults: ["crash", "old-replica"],
+  },
+  {
+    fault: "a replica comes back empty (new disk)",
+    rules: ["unknownIsNotLength", "diskIdentity"],
+    tests: ["packages/stream/src/stream.test.ts", "services/extent-node/src/rules.test.ts"],
+    faults: ["replaced-disk"],
+  },
+  {
+    fault: "acknowledged bytes lost by a lying disk on one node",
+    rules: ["knownCommittedLength"],
+    tests: ["packages/stream/src/stream.test.ts"],
+    faults: ["lying-disk"],
+  },
+  {
+    fault: "torn write at the journal's tail, also out of order inside one batch",
+    rules: [],
+    tests: ["packages/extent/src/journal-recovery.test.ts", "services/extent-node/src/recovery.test.ts"],
+    faults: ["power-loss", "rack-loss"],
+  },
+  {
+    fault: "stale valid records of a reused journal segment",
+    rules: [],
+    tests: ["packages/extent/src/journal-recovery.test.ts"],
+    faults: ["crash"],
+  },
+  {
+    fault: "damage in the middle of the journal",
+    rules: [],
+    tests: ["packages/extent/src/journal-recovery.test.ts", "services/extent-node/src/recovery.test.ts"],
+    faults: [],
+  },
+  {
+    fault: "a journal segment lost, the newest too; the whole journal lost (or its disk not mounted)",
+    rules: ["journalBegunRecorded"],
+    tests: ["services/extent-node/src/journal-loss.test.ts"],
+    faults: [],
+  },
+  {
+    fault: "a journal segment there twice; another node's journal",
+    rules: [],
+    tests: ["services/extent-node/src/journal-loss.test.ts"],
+    faults: [],
+  },
+  {
+    fault: "an extent's file gone",
+    rules: ["missingFileIsDamage"],
+    tests: ["services/extent-node/src/journal-loss.test.ts"],
+    faults: ["replaced-disk"],
+  },
+  {
+    fault: "a node's start counter lost with LevelDB",
+    rules: [],
+    tests: ["services/extent-node/src/journal-loss.test.ts"],
+    faults: [],
+  },
+  {
+    fault: "replay of old records after a seal, a repair, a delete",
+    rules: [],
+    tests: ["packages/extent/src/machines.test.ts", "services/extent-node/src/recovery.test.ts"],
+    faults: ["crash", "power-loss"],
+  },
+  {
+    fault: "bit rot in an extent file",
+    rules: ["checksumBeforeServing"],
+    tests: ["services/extent-node/src/rules.test.ts", "services/extent-node/src/scrub.test.ts"],
+    faults: ["bit-rot"],
+  },
+  {
+    fault: "LevelDB of an EN lost or corrupt",
+    rules: [],
+    tests: ["services/extent-node/src/recovery.test.ts"],
+    faults: ["lost-table"],
+  },
+  {
+    fault: "pipelined append k fails and k+1 would land",
+    rules: ["primaryStopsAtFailure", "clientExpectsOffset"],
+    tests: ["packages/extent/src/machines.test.ts"],
+    faults: ["failpoints"],
+  },
+  {
+    fault: "two seals of one extent at once",
+    rules: ["recordSealBeforeTelling", "storeCompareAndSet"],
+    tests: ["services/stream-manager/src/stream-manager.test.ts", "services/stream-manager/src/failover.test.ts"],
+    faults: ["pause", "partition"],
+  },
+  {
+    fault: "garbage collection against a split or a reader",
+    rules: [],
+    tests: ["services/stream-manager/src/streams.test.ts"],
+    faults: [],
+  },
+  {
+    fault: "log truncated before its checkpoint is safe",
+    rules: ["truncateAfterCheckpoint", "replayBySequence"],
+    tests: ["packages/range-partition/src/range-partition.test.ts"],
+    faults: ["crash", "failpoints"],
+  },
+  {
+    fault: "a stale node report makes a dead replica look alive, so repair never runs",
+    rules: [],
+    tests: ["services/stream-manager/src/stream-manager.test.ts"],
+    faults: ["partition", "pause"],
+  },
+  {
+    fault: "repair copies from a bad replica",
+    rules: [],
+    tests: ["services/extent-node/src/control.test.ts"],
+    faults: ["bit-rot"],
+  },
+  {
+    fault: "fsync fails",
+    rules: [],
+    tests: ["services/extent-node/src/fail-stop-disk.test.ts"],
+    faults: ["failed-fsync", "failpoints"],
+  },
+  {
+    fault: "SM dies mid-seal, PM mid-split, PS mid-checkpoint",
+    rules: ["recordSealBeforeTelling", "assignmentBeforeLoad"],
+    tests: ["services/stream-manager/src/failover.test.ts"],
+    faults: ["crash", "failpoints"],
+  },
+  {
+    fault: "lock service dies",
+    rules: ["leasesExtendedOnRestart", "leaseEndRecorded", "refusalDurable", "neverRenewEnded"],
+    tests: ["packages/lease/src/lease.test.ts", "services/lock-service/src/lock-service.test.ts"],
+    faults: ["crash", "whole restarts"],
+  },
+  {
+    fault: "SM dies while creating an extent",
+    rules: ["createdOnEveryReplica", "openBeforeTold"],
+    tests: ["services/stream-manager/src/failover.test.ts", "services/stream-manager/src/chaos.test.ts"],
+    faults: ["crash", "failpoints"],
+  },
+  {
+    fault: "PM can't reach a server that the lock service reaches",
+    rules: ["waitLeaseOut", "refusalDurable"],
+    tests: ["packages/partition-map/src/assignment.test.ts"],
+    faults: ["cut-pair"],
+  },
+  {
+    fault: "the metadata store is empty or another stamp's",
+    rules: [],
+    tests: ["services/lock-service/src/lock-service.test.ts", "services/extent-node/src/recovery.test.ts"],
+    faults: ["whole restarts with another stamp"],
+  },
+  {
+    fault: "delete of a container while blobs are put into it elsewhere",
+    rules: ["incarnationInKey", "containerRowReadAfterArrival"],
+    tests: ["packages/objects/src/blobs/blobs.test.ts", "services/front-end/src/parent-rows.test.ts"],
+    faults: ["crash", "partition"],
+  },
+  {
+    fault: "a blob or container lease across a server change",
+    rules: ["leaseRestartedOnLoad"],
+    tests: [],
+    faults: [],
+  },
+  {
+    fault: "container deleted while a slow download runs; blob data rewritten under it",
+    rules: ["placesCheckedInRowOrder"],
+    tests: ["services/front-end/src/download.test.ts", "packages/objects/src/blobs/blobs.test.ts"],
+    faults: [],
+  },
+  {
+    fault: "network cut between SM and an EN that a client still reaches",
+    rules: ["fenceBeforeLength"],
+    tests: ["services/stream-manager/src/chaos.test.ts"],
+    faults: ["cut-pair", "split"],
+  },
+  {
+    fault: "network cut in one direction; slow network; slow disk",
+    rules: [],
+    tests: ["services/extent-node/src/faults.test.ts", "services/stream-manager/src/chaos.test.ts"],
+    faults: ["partition-one-way", "bad-network", "slow-disk"],
+  },
+  {
+    fault: "one read or write hangs, or the disk favours some over others",
+    rules: ["diskWorkBounded"],
+    tests: ["packages/extent/src/io-scheduler.test.ts"],
+    faults: ["slow-disk"],
+  },
+  {
+    fault: "a read that can't be answered in time",
+    rules: ["lateReadsRefused"],
+    tests: ["services/extent-node/src/io.test.ts"],
+    faults: ["slow-disk"],
+  },
+  {
+    fault: "disk full on one EN, on all",
+    rules: [],
+    tests: ["services/extent-node/src/faults.test.ts"],
+    faults: ["full-disk"],
+  },
+  {
+    fault: "clock jumps",
+    rules: [],
+    tests: ["packages/lease/src/lease.test.ts"],
+    faults: ["clock-jump"],
+  },
+  {
+    fault: "process paused for long (GC, SIGSTOP) and resumed",
+    rules: ["leaseRecheckedAfterAnswer", "dropBeforeNewLease"],
+    tests: ["services/partition-server/src/moves.test.ts"],
+    faults: ["pause"],
+  },
+  {
+    fault: "the whole cluster loses power",
+    rules: ["ackOnlyDurable"],
+    tests: ["packages/simulator/src/cluster.test.ts"],
+    faults: ["power-loss", "whole restarts"],
+  },
+  {
+    fault: "a poisoned request (huge header, bad XML, endless body, bad protobuf)",
+    rules: [],
+    tests: ["packages/azure-rest/src/fuzz.test.ts", "packages/ports-node/src/http-server.test.ts"],
+    faults: [],
+  },
+];

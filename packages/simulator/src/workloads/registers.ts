@@ -1,0 +1,241 @@
+/**
+ * Clients talk to partition servers directly, each to one server for the whole run, as a front-end with an old map would. They write and
+ * read a few blobs of one container by If-Match and without, ask for whatever the server says that it serves, and never look at the map.
+ * So a server that answers although it should not is always asked. One order must explain all answers; and a row may never refer to bytes
+ * that are not the range's own.
+ */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { Prng } from "@stamp/base";
+import type { BlobAnswer, BlobCall, BlobCondition } from "@stamp/linearizability";
+import type { Client, World } from "@stamp/ports";
+import type { OperationSchema } from "@stamp/wire";
+import { PartitionServer } from "@stamp/wire";
+import type { Tally } from "../cli/run-seed.ts";
+import type { Simulation } from "../simulation.ts";
+import { BrokenPromise } from "../simulation.ts";
+import { answerOfCode } from "./blob-client.ts";
+import { BlobHistory, contentOf, writeOf } from "./blob-history.ts";
+import type { WholeCluster } from "./cluster.ts";
+import { simulatedCluster } from "./cluster.ts";
+import type { Focus } from "./faults.ts";
+import { Faults } from "./faults.ts";
+
+const container = "registers";
+const names = ["a", "b"];
+const rangeId = "blob-1";
+const clientsPerServer = 2;
+const workMs = 40_000;
+const readyWithinMs = 60_000;
+const healedWithinMs = 60_000;
+const timeoutMs = 3_000;
+
+export async function registerWorkload(sim: Simulation, tally: Tally, focus?: Focus): Promise<void> {
+  // The margin is for clocks that drift; a small one, and a manager that acts at once, leave a rule about leases nothing to hide behind.
+  const cluster = simulatedCluster(sim, { partitionServers: 3, leaseMarginMs: 20, leaseRenewEveryMs: 4_000, lookEveryMs: 50 });
+  await sim.until(() => cluster.ready(), readyWithinMs, "the cluster is ready");
+  const servers = cluster.processes.filter((name) => name.startsWith("partition-server-"));
+  const run = new Run(sim, tally, cluster);
+  const matters = (): string | undefined => servers.find((server) => servesRegisters(sim, server));
+  const faults = new Faults(sim, { targets: cluster.processes, clients: [], pace: 3, focus, withinMs: workMs, matters });
+  tally.faults = faults.counts;
+  const clients = servers.flatMap((server) =>
+    Array.from({ length: clientsPerServer }, (_, i) => new StickyClient(sim.world(`client-${server}-${i}`), cluster.account, server)),
+  );
+  faults.start();
+  const endMs = sim.nowMs + workMs;
+  await Promise.all(clients.map((client) => run.work(client, sim.prng.fork(), endMs)));
+  await faults.heal();
+  await run.readBack(clients);
+  const wrong = run.history.check();
+  if (wrong !== undefined) throw new BrokenPromise(wrong);
+  for (const name of run.history.undecided) sim.note("not decided", name);
+  if (run.history.undecided.length > 0) tally.counts["NOT DECIDED histories"] = run.history.undecided.length;
+}
+
+type OperationInit = MessageInitShape<typeof OperationSchema>;
+
+/** A process that is paused is not asked: its status looks at its lease, which it would lose without having run. */
+function servesRegisters(sim: Simulation, server: string): boolean {
+  if (!sim.isUp(server) || sim.isPaused(server)) return false;
+  const ranges = (sim.role(server)?.status.facts.ranges ?? []) as readonly { readonly rangeId: string; readonly state: string }[];
+  return ranges.some((range) => range.rangeId === rangeId && range.state === "serving");
+}
+
+interface Place {
+  readonly extentId: bigint;
+  readonly offsetBytes: bigint;
+  readonly lengthBytes: number;
+}
+
+/** Knows one server, and the version under which it last said that it serves the range. */
+class StickyClient {
+  readonly #client: Client<typeof PartitionServer>;
+  readonly #account: string;
+  #rangeVersion: bigint | undefined;
+
+  constructor(world: World, account: string, server: string) {
+    this.#client = world.transport.client(server, PartitionServer);
+    this.#account = account;
+  }
+
+  put(blob: string, bytes: Uint8Array, condition: BlobCondition): Promise<BlobAnswer | undefined> {
+    return this.#execute({ case: "putBlob", value: { ...this.#of(blob, condition), body: { inline: bytes } } });
+  }
+
+  /** A row that refers to bytes of somebody else; undefined: refused, or not known. */
+  putForged(blob: string, place: Place): Promise<BlobAnswer | undefined> {
+    return this.#execute({ case: "putBlob", value: { ...this.#of(blob, { kind: "none" }), body: { places: [place] } } });
+  }
+
+  delete(blob: string, condition: BlobCondition): Promise<BlobAnswer | undefined> {
+    return this.#execute({ case: "deleteBlob", value: this.#of(blob, condition) });
+  }
+
+  get(blob: string): Promise<BlobAnswer | undefined> {
+    return this.#execute({ case: "getBlob", value: this.#of(blob, { kind: "none" }) });
+  }
+
+  #of(blob: string, condition: BlobCondition) {
+    const ifMatch = condition.kind === "match" ? { ifMatch: condition.etag } : {};
+    const ifNoneMatch = condition.kind === "absent" ? { ifNoneMatch: "*" } : {};
+    return { name: { account: this.#account, container, containerIncarnation: 1n, blob }, conditions: { ...ifMatch, ...ifNoneMatch } };
+  }
+
+  /** Undefined: it was not done, and says nothing of the blob. */
+  async #execute(kind: OperationInit["kind"]): Promise<BlobAnswer | undefined> {
+    if (this.#rangeVersion === undefined && !(await this.#look())) return undefined;
+    const request = { rangeId, rangeVersion: this.#rangeVersion as bigint, operation: { kind } as OperationInit };
+    const outcome = await this.#client.execute(request, { timeoutMs });
+    if (!outcome.ok) {
+      if (outcome.failure.reason === "wrongPartition") this.#rangeVersion = undefined;
+      return outcome.failure.applied === "unknown" ? { kind: "unknown" } : undefined;
+    }
+    const result = outcome.value.result?.kind;
+    switch (result?.case) {
+      case "error":
+        return answerOfCode(result.value.code);
+      case "blob":
+        return { kind: "ok", etag: result.value.etag };
+      case "content": {
+        const { blob, inline } = result.value;
+        return { kind: "ok", etag: blob?.etag ?? "", write: writeOf(inline, "a register") };
+      }
+      default:
+        return { kind: "ok" };
+    }
+  }
+
+  async #look(): Promise<boolean> {
+    const listed = await this.#client.listPartitions({}, { timeoutMs: 500 });
+    const found = listed.ok ? listed.value.partitions.find((partition) => partition.rangeId === rangeId) : undefined;
+    this.#rangeVersion = found?.rangeVersion;
+    return found !== undefined;
+  }
+}
+
+class Run {
+  readonly history: BlobHistory = new BlobHistory(new Map([[container, names]]), true);
+  readonly #sim: Simulation;
+  readonly #tally: Tally;
+  readonly #cluster: WholeCluster;
+  readonly #etags = new Map<string, string>();
+  #writeNext = 1;
+
+  constructor(sim: Simulation, tally: Tally, cluster: WholeCluster) {
+    this.#sim = sim;
+    this.#tally = tally;
+    this.#cluster = cluster;
+  }
+
+  async work(client: StickyClient, prng: Prng, endMs: number): Promise<void> {
+    while (this.#sim.nowMs < endMs) {
+      await this.#sim.sleep(prng.float() * 400);
+      const blob = prng.pick(names);
+      const dice = prng.below(100);
+      const answered =
+        dice < 55
+          ? await this.#get(client, blob)
+          : dice < 75
+            ? await this.#put(client, blob, { kind: "none" })
+            : dice < 88
+              ? await this.#put(client, blob, this.#match(blob))
+              : dice < 94
+                ? await this.#delete(client, blob)
+                : await this.#forge(client, prng);
+      if (!answered) await this.#sim.sleep(prng.float() * 100);
+    }
+  }
+
+  /** One server serves each name in the end. */
+  async readBack(clients: readonly StickyClient[]): Promise<void> {
+    const readyByMs = this.#sim.nowMs + healedWithinMs;
+    while (!this.#cluster.ready()) {
+      if (this.#sim.nowMs > readyByMs) throw new BrokenPromise(`not everything is served within ${healedWithinMs} ms after the last fault`);
+      await this.#sim.sleep(50);
+    }
+    for (const blob of names) {
+      const endMs = this.#sim.nowMs + healedWithinMs;
+      let answers = 0;
+      while (answers === 0) {
+        for (const client of clients) if (await this.#get(client, blob)) answers += 1;
+        if (this.#sim.nowMs > endMs)
+          throw new BrokenPromise(`no server answers for ${blob} within ${healedWithinMs} ms after the last fault`);
+      }
+    }
+  }
+
+  async #get(client: StickyClient, blob: string): Promise<boolean> {
+    return this.#seen(
+      blob,
+      () => client.get(blob),
+      (answer) => ({ kind: "get", answer }),
+    );
+  }
+
+  async #put(client: StickyClient, blob: string, condition: BlobCondition): Promise<boolean> {
+    const write = this.#writeNext++;
+    return this.#seen(
+      blob,
+      () => client.put(blob, contentOf(write, 12 + this.#sim.prng.below(3_000)), condition),
+      (answer) => ({ kind: "put", write, condition, answer }),
+    );
+  }
+
+  async #delete(client: StickyClient, blob: string): Promise<boolean> {
+    const condition = this.#match(blob);
+    return this.#seen(
+      blob,
+      () => client.delete(blob, condition),
+      (answer) => ({ kind: "delete", condition, answer }),
+    );
+  }
+
+  /** Extents 1 to 4 hold the first bytes of the partition manager's tables and of other streams. */
+  async #forge(client: StickyClient, prng: Prng): Promise<boolean> {
+    const answer = await client.putForged("forged", { extentId: BigInt(1 + prng.below(4)), offsetBytes: 0n, lengthBytes: 16 });
+    this.#count(`forged place ${answer?.kind ?? "notDone"}`);
+    if (answer?.kind === "ok") throw new BrokenPromise("a row was given a place in an extent that is not its range's");
+    return answer !== undefined;
+  }
+
+  #match(blob: string): BlobCondition {
+    const etag = this.#etags.get(blob);
+    return etag === undefined ? { kind: "none" } : { kind: "match", etag };
+  }
+
+  async #seen(blob: string, act: () => Promise<BlobAnswer | undefined>, toCall: (answer: BlobAnswer) => BlobCall): Promise<boolean> {
+    const calledAt = this.#sim.nowMs;
+    const answer = await act();
+    const returnedAt = answer?.kind === "unknown" ? undefined : this.#sim.nowMs;
+    if (!answer) return false;
+    if (answer.kind === "ok" && answer.etag !== undefined) this.#etags.set(blob, answer.etag);
+    const call = toCall(answer);
+    this.#count(`${call.kind} ${answer.kind}`);
+    this.history.blob(container, blob, { call, calledAt, returnedAt });
+    return true;
+  }
+
+  #count(what: string): void {
+    this.#tally.counts[what] = (this.#tally.counts[what] ?? 0) + 1;
+  }
+}
