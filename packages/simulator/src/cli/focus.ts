@@ -67,8 +67,8 @@ const focuses = {
     failpoints: {
       hotShare: 1,
       hotChance: 0.03,
-      only: /^stream-manager send (MetadataStore.Transact|ExtentNode)/,
-      weights: { kill: 4, power: 0, pause: 4, delay: 3, error: 1 },
+      only: /^(stream-manager send (MetadataStore.Transact|ExtentNode)|lock-service receive MetadataStore.Transact)/,
+      weights: { kill: 2, power: 0, pause: 3, delay: 3, error: 5 },
     },
   },
   /** Servers that lose the lock service only, or are paused, while clients reach them. */
