@@ -4,7 +4,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { faultRows } from "./fault-rows.ts";
 import { faultsPageAsItIs } from "./gate.ts";
-import { mutants, notBySeeds } from "./mutants.ts";
+import { mutants } from "./mutants.ts";
+import { notBySeeds } from "./not-by-seeds.ts";
 
 const root = new URL("../../../../", import.meta.url);
 const read = (path: string): string => readFileSync(new URL(path, root), "utf8");

@@ -2,7 +2,8 @@
 import type { RuleName } from "@stamp/base";
 import { faultRows } from "./fault-rows.ts";
 import type { KeptSeed } from "./kept-seeds.ts";
-import { mutants, notBySeeds } from "./mutants.ts";
+import { mutants } from "./mutants.ts";
+import { notBySeeds } from "./not-by-seeds.ts";
 
 export function faultsPage(seeds: readonly KeptSeed[]): string {
   return `${[

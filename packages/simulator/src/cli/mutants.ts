@@ -18,6 +18,7 @@ export interface Mutant {
 }
 
 export const mutants: readonly Mutant[] = [
+  // The stream layer.
   {
     rules: ["ackNeedsAllReplicas"],
     workload: "streams",
@@ -61,19 +62,48 @@ export const mutants: readonly Mutant[] = [
     focus: "managers",
     why: "a sealed length is told, lost, and computed again",
   },
+  { rules: ["createdOnEveryReplica"], workload: "streams", focus: "replicas", why: "liveness: an extent is told of that no replica has" },
   { rules: ["ownerEpochAtManager", "ownerEpochAtNode"], workload: "streams", why: "an old owner goes on writing" },
+  { rules: ["checksumBeforeServing"], workload: "streams", focus: "rot", why: "bytes that rotted are served" },
+  // Leases, and who serves what.
+  {
+    rules: ["leaseCountsFromSending"],
+    workload: "registers",
+    focus: "late-renewals",
+    why: "a server believes in its lease for longer than it has it",
+  },
+  {
+    rules: ["leaseRecheckedAfterAnswer"],
+    workload: "registers",
+    focus: "leases",
+    why: "a server that was paused answers for what another serves",
+  },
   {
     rules: ["leasesExtendedOnRestart"],
     workload: "registers",
     focus: "lock-service",
     why: "a lease ends early when the lock service restarts",
   },
+  {
+    rules: ["dropBeforeNewLease"],
+    workload: "registers",
+    focus: "leases",
+    why: "a server with a new lease answers for what it had under the old one",
+  },
+  { rules: ["waitLeaseOut"], workload: "registers", focus: "unreachable", why: "a range is given away while its server holds its lease" },
+  {
+    rules: ["assignmentBeforeLoad"],
+    workload: "registers",
+    focus: "partition-managers",
+    why: "liveness: a load that no map knows of",
+  },
+  // Objects.
   { rules: ["replayBySequence"], workload: "restarts", why: "efficiency: a load takes into memory what its checkpoints hold" },
+  { rules: ["truncateAfterCheckpoint"], workload: "restarts", why: "the log is gone, and what it held is in no checkpoint" },
+  { rules: ["placesCheckedInRowOrder"], workload: "registers", why: "a row refers to bytes of another stream" },
+  { rules: ["incarnationInKey"], workload: "blobs", why: "what was in a deleted container comes back with its name" },
   { rules: ["containerRowReadAfterArrival"], workload: "blobs", why: "the existence of a container is taken from a cache" },
 ];
-
-/** Rules without which no seed can fail, and the test that does. */
-export const notBySeeds: readonly { readonly rule: RuleName; readonly why: string; readonly test: string }[] = [];
 
 export const mutantName = (mutant: Mutant): string => mutant.rules.join("+");
 

@@ -1,0 +1,119 @@
+/**
+ * Rules whose absence no seed has noticed, why, and the test that fails without the rule. Not a place to put a rule for convenience: what
+ * is said here of back-ups and of missing workloads is what would have to change for a seed to notice.
+ */
+import type { RuleName } from "@stamp/base";
+
+export interface NotBySeeds {
+  readonly rule: RuleName;
+  readonly why: string;
+  readonly test: string;
+}
+
+const nodeRules = "services/extent-node/src/rules.test.ts";
+const leases = "packages/lease/src/lease.test.ts";
+const serverRules = "packages/partition-map/src/server-rules.test.ts";
+const journalLoss = "services/extent-node/src/journal-loss.test.ts";
+const reshapes = "services/partition-server/src/reshapes.test.ts";
+const noSplits = "no workload of the simulator splits or merges ranges yet";
+
+export const notBySeeds: readonly NotBySeeds[] = [
+  {
+    rule: "fenceDurable",
+    why: "a node that restarted continues no extent that it had open (neverReopen); with both off its clients have lost their connection and seal before they append again",
+    test: nodeRules,
+  },
+  {
+    rule: "neverReopen",
+    why: "a client whose connection broke seals before it appends again, and the fence is durable (fenceDurable)",
+    test: nodeRules,
+  },
+  {
+    rule: "trimBeforeServing",
+    why: "a replica gives only what it knows to be acknowledged, which no seal is below; the rule is for readers that ask for places",
+    test: nodeRules,
+  },
+  {
+    rule: "unknownIsNotLength",
+    why: "two other replicas answer first, and one that is shorter than what any of them knows to be committed does not count (knownCommittedLength)",
+    test: "packages/stream/src/stream.test.ts",
+  },
+  {
+    rule: "minCopiesBeforeTelling",
+    why: "one machine of a run may lose what was durable, and a told length has a second copy before that in nearly all cases",
+    test: "services/stream-manager/src/stream-manager.test.ts",
+  },
+  {
+    rule: "diskIdentity",
+    why: "a new disk knows no extent of the old one, so that most commands for the old find nothing to harm",
+    test: nodeRules,
+  },
+  {
+    rule: "smTermAtNode",
+    why: "a deposed leader's seals were recorded, its creations are told to nobody, and the metadata store refuses its transactions (storeFence)",
+    test: nodeRules,
+  },
+  {
+    rule: "openBeforeTold",
+    why: "most extents are opened in the transaction that seals their predecessor, which cannot tell early",
+    test: "services/stream-manager/src/failover.test.ts",
+  },
+  {
+    rule: "storeFence",
+    why: "transactions of a deposed leader also fail on the versions that they were computed from (storeCompareAndSet)",
+    test: "services/lock-service/src/lock-service.test.ts",
+  },
+  {
+    rule: "storeCompareAndSet",
+    why: "one leader writes, after another ended (storeFence); within one, transactions are put in order before they are sent",
+    test: "services/lock-service/src/lock-service.test.ts",
+  },
+  { rule: "leaseEndRecorded", why: "the holder stopped by its own clock before the lock service says that the lease ended", test: leases },
+  { rule: "refusalDurable", why: "the partition manager refuses again when the lock service forgot that it had", test: leases },
+  {
+    rule: "neverRenewEnded",
+    why: "the holder stopped by its own clock before; the end that was told is recorded (leaseEndRecorded)",
+    test: leases,
+  },
+  {
+    rule: "waitForClosed",
+    why: "ranges are moved from a live server only to even out, and the range that the workload reads is moved last",
+    test: "packages/partition-map/src/assignment.test.ts",
+  },
+  {
+    rule: "closedEpochRefused",
+    why: "a Load would have to arrive behind the Close that followed it, and calls of one pair of processes stay in order",
+    test: serverRules,
+  },
+  {
+    rule: "leaseEpochNamedInLoad",
+    why: "the same; and the stream manager refuses the old owner epoch that such a Load carries (ownerEpochAtManager)",
+    test: serverRules,
+  },
+  {
+    rule: "pmTermAtServer",
+    why: "what an old manager commands carries an owner epoch that the stream manager refuses (ownerEpochAtManager)",
+    test: serverRules,
+  },
+  { rule: "drainBeforeLeaving", why: noSplits, test: "packages/range-partition/src/reshape.test.ts" },
+  { rule: "childEndsParents", why: noSplits, test: reshapes },
+  { rule: "namesBeforeSplit", why: noSplits, test: reshapes },
+  { rule: "fenceBeforeAsking", why: noSplits, test: reshapes },
+  { rule: "askWhetherItHappened", why: noSplits, test: reshapes },
+  {
+    rule: "queueClockNeverBack",
+    why: "no workload of the simulator uses queues yet",
+    test: "packages/objects/src/queues/messages.test.ts",
+  },
+  { rule: "pipelineSeesPending", why: "the same", test: "packages/range-partition/src/pipelined.test.ts" },
+  { rule: "pipelineAnswersDurable", why: "the same", test: "packages/range-partition/src/pipelined.test.ts" },
+  { rule: "journalBegunRecorded", why: "the simulator's disks lose no single file yet", test: journalLoss },
+  { rule: "missingFileIsDamage", why: "the same", test: journalLoss },
+  {
+    rule: "diskWorkBounded",
+    why: "fairness of one disk: no checker looks at waiting times",
+    test: "packages/extent/src/io-scheduler.test.ts",
+  },
+  { rule: "lateReadsRefused", why: "the same", test: "services/extent-node/src/io.test.ts" },
+  { rule: "leaseRestartedOnLoad", why: "no workload of the simulator leases blobs yet", test: "packages/objects/src/blobs/leases.test.ts" },
+];
