@@ -26,13 +26,13 @@ export function faultsPage(seeds: readonly KeptSeed[]): string {
       ]),
     ),
     "",
-    "## Rules that no seed can miss",
+    "## Rules whose absence no seed has noticed",
     "",
-    "Without these, nothing that a client can see goes wrong in the simulator, because of what is said here; the test named fails without the rule.",
+    "Without these, nothing that a client can see has gone wrong in the simulator so far, because of what is said here; the test named fails without the rule.",
     "",
     "| rule | why | test |",
     "|---|---|---|",
-    ...notBySeeds.map(({ rule, why, test }) => row([`\`${rule}\``, why, `\`${test}\``])),
+    ...notBySeeds.map(({ rule, why, test }) => row([`\`${rule}\``, why, test === undefined ? "none" : `\`${test}\``])),
   ].join("\n")}\n`;
 }
 
