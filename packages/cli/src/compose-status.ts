@@ -26,7 +26,6 @@ export async function composeStatus(transport: Transport): Promise<ClusterStatus
     dataDir: "a volume per container",
     processes,
     endpoints: { blob: endpoint("Blob"), queue: endpoint("Queue"), table: endpoint("Table") },
-    notServed: ["table"],
     connectionString,
     lockService: processes.find((each) => each.role === "lock-service")?.grpc ?? "",
   };

@@ -47,12 +47,8 @@ export function processTable(status: ClusterStatus): string {
 }
 
 export function endpointLines(status: ClusterStatus): string {
-  const note = (name: string): string => (status.notServed.includes(name) ? "   (port reserved, not served in this version)" : "");
-  return [
-    `  blob   ${status.endpoints.blob}${note("blob")}`,
-    `  queue  ${status.endpoints.queue}${note("queue")}`,
-    `  table  ${status.endpoints.table}${note("table")}`,
-  ].join("\n");
+  const { blob, queue, table: tables } = status.endpoints;
+  return [`  blob   ${blob}`, `  queue  ${queue}`, `  table  ${tables}`].join("\n");
 }
 
 export function bytesText(value: number | bigint): string {

@@ -47,7 +47,7 @@ export const clusterConfigSchema = z.strictObject({
   portBase: port()
     .max(65_000)
     .default(10_000)
-    .describe("Blob is served on it, queue and table are reserved on the next two; gRPC from +100, readiness from +200"),
+    .describe("Blob is served on it, queue and table on the next two; gRPC from +100, readiness from +200"),
   streamManagers: count(5).default(2).describe("Processes of this role; one leads, the others stand by"),
   partitionManagers: count(5).default(2).describe("Processes of this role; one leads, the others stand by"),
   partitionServers: count(32).default(2).describe("Processes that serve range partitions"),

@@ -24,8 +24,6 @@ export interface ClusterStatus {
   readonly dataDir: string;
   readonly processes: readonly ProcessStatus[];
   readonly endpoints: Endpoints;
-  /** Endpoints whose port is reserved but that nobody serves in this version. */
-  readonly notServed: readonly string[];
   readonly connectionString: string;
   readonly lockService: string;
 }

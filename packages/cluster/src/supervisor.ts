@@ -102,7 +102,6 @@ export class Supervisor {
       dataDir: this.config.dataDir,
       processes: this.#processes.map((each) => this.#statusOf(each)),
       endpoints: this.plan.endpoints,
-      notServed: ["table"],
       connectionString: this.plan.connectionString,
       lockService: this.plan.lockService,
     };
