@@ -161,6 +161,8 @@ export function bearerSuite(clients: () => Clients): void {
     const bearer = async (oid: string) => ({ authorization: `Bearer ${await issuer().token({ oid, roles: ["readers"] })}` });
     const user = { version: "2025-07-05", delegatedUserObjectId: "user" };
     assert.equal(await get(user, await bearer("user")), "200");
+    const roleless = { authorization: `Bearer ${await issuer().token({ oid: "user" })}` };
+    assert.equal(await get(user, roleless), "200", "whose token it is counts, not what it may by itself");
     assert.equal(await get(user, {}), "403 AuthenticationFailed");
     assert.equal(await get(user, await bearer("other")), "403 AuthenticationFailed");
     const bound = { version: "2026-04-06", requestHeaders: { "x-purpose": "audit" } };

@@ -7,6 +7,7 @@ import { allRules, refused, unwrap } from "@stamp/base";
 import { routeOf } from "@stamp/objects";
 import { firstRangeOf } from "@stamp/partition-map";
 import { FrontEnd, PartitionServer } from "@stamp/wire";
+import { testIssuer } from "./issuer.ts";
 import { accountKey, accountName, type ScriptedOptions, type ScriptedStamp, secondKey, startScriptedStamp } from "./scripted-stamp.ts";
 import { bytes, Clients, failure } from "./target.ts";
 
@@ -157,4 +158,19 @@ test("a rotated key works with the next request, the one before ends when the ac
   const error = await failure(clients.serviceWith(accountKey).getContainerClient(container.containerName).getProperties());
   assert.deepEqual([error.statusCode, error.code], [403, "AuthenticationFailed"]);
   await clients.serviceWith(secondKey).getContainerClient(container.containerName).getProperties();
+});
+
+test("a role of one service is none in another; a configured role is one in all", async () => {
+  const issuer = await testIssuer();
+  const { stamp } = await start({ frontEnd: issuer.settings });
+  const list = async (endpoint: string, role: string): Promise<number> => {
+    const authorization = `Bearer ${await issuer.token({ oid: "someone", roles: [role] })}`;
+    return (await fetch(`${endpoint}/${accountName}?comp=list`, { headers: { authorization, "x-ms-version": "2025-01-05" } })).status;
+  };
+  const of = async (role: string): Promise<number[]> => [await list(stamp.endpoint, role), await list(stamp.queueEndpoint, role)];
+  assert.deepEqual(await of("Storage Blob Data Owner"), [200, 403]);
+  assert.deepEqual(await of("Storage Queue Data Reader"), [403, 200]);
+  assert.deepEqual(await of("readers"), [200, 200]);
+  assert.deepEqual(await of("constructor"), [403, 403]);
+  issuer.remove();
 });

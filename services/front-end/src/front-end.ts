@@ -21,7 +21,7 @@ import { Accounts } from "./accounts.ts";
 import { ByteBudget } from "./byte-budget.ts";
 import { type FrontEndConfig, isLoopback } from "./config.ts";
 import { frontEndHandlers } from "./grpc.ts";
-import { type BearerTokens, serviceRoleNames } from "./http/bearer.ts";
+import type { BearerTokens } from "./http/bearer.ts";
 import { blobService } from "./http/blob/service.ts";
 import { HttpDoor } from "./http/door.ts";
 import { queueService } from "./http/queue/service.ts";
@@ -54,7 +54,7 @@ function tokensOf(world: World, config: FrontEndConfig, issuerOf: IssuerOf | und
     authorizationUri: config.oidcAuthorizationUri,
     clock: world.clock,
   });
-  return { issuer, roles: { ...serviceRoleNames, ...config.oidcRoles } };
+  return { issuer, roles: config.oidcRoles };
 }
 
 export class FrontEndRole implements Role {

@@ -32,7 +32,7 @@ import type { World } from "@stamp/ports";
 import type { AccountKeys, Accounts } from "../accounts.ts";
 import { restErrorOf } from "../failures.ts";
 import type { CallLimits } from "../router.ts";
-import { type Bearer, type BearerTokens, challenge, checkBearer, mayAs } from "./bearer.ts";
+import { type Bearer, type BearerTokens, challenge, checkBearer, claimsOf, mayAs } from "./bearer.ts";
 import type { Access } from "./exchange.ts";
 import type { RestService } from "./service.ts";
 
@@ -75,7 +75,7 @@ export async function authenticate(judges: Judges, account: AccountKeys, request
     return hasSas(request.target.query) ? bySas(judges, account, request, bearer, limits) : parsed({ by: "anonymous" });
   }
   if (bearer !== undefined) {
-    const checked = await checkBearer(judges.tokens, bearer);
+    const checked = await checkBearer(judges.tokens, bearer, judges.service.name);
     return checked.ok ? parsed({ by: "bearer", bearer: checked.value }) : checked;
   }
   const authorization = parseAuthorization(header);
@@ -165,10 +165,10 @@ async function checkDelegatedUser({ tokens }: Judges, { fields }: Sas, bearer: s
     return bearer === undefined ? parsed(undefined) : refused("The request has both a bearer token and a shared access signature.");
   }
   if (bearer === undefined) return refused("The shared access signature is for one user: the request needs a bearer token of that user.");
-  const checked = await checkBearer(tokens, bearer);
-  if (!checked.ok) return checked;
-  const { objectId, tenantId } = checked.value;
-  if (objectId !== fields.sduoid) return refused("The bearer token is not of the user that the shared access signature is for.");
+  const claims = await claimsOf(tokens, bearer);
+  if (!claims.ok) return claims;
+  const { subject, tenant: tenantId } = claims.value;
+  if (subject !== fields.sduoid) return refused("The bearer token is not of the user that the shared access signature is for.");
   const tenant = fields.skdutid === "" ? fields.sktid : fields.skdutid;
   return tenant === tenantId
     ? parsed(undefined)

@@ -1,6 +1,6 @@
 /** Bearer tokens of the configured issuer: who it is, and which role the claims give. */
-import { type BearerRole, bearerRoles, type Parsed, parsed, rejected } from "@stamp/azure-rest";
-import type { TokenIssuer } from "@stamp/ports";
+import { type BearerRole, bearerRoles, type Parsed, parsed, rejected, type ServiceName } from "@stamp/azure-rest";
+import type { TokenClaims, TokenIssuer } from "@stamp/ports";
 
 export interface Bearer {
   readonly objectId: string;
@@ -8,51 +8,63 @@ export interface Bearer {
   readonly role: BearerRole;
 }
 
-/** Claim values to roles; the names of the service's own roles are known without being configured. */
+/** Claim values to roles. */
 export type RoleMap = Readonly<Record<string, BearerRole>>;
 
-export const serviceRoleNames: RoleMap = Object.fromEntries(
-  ["Blob", "Queue", "Table"].flatMap((service) => [
-    [`Storage ${service} Data Reader`, "read"],
-    [`Storage ${service} Data Contributor`, "contribute"],
-    [`Storage ${service} Data Owner`, "own"],
-  ]),
-);
+/** The service's own roles, known without being configured; each is for one service. */
+const dataRoles: Readonly<Record<ServiceName, RoleMap>> = {
+  blob: {
+    "Storage Blob Data Reader": "read",
+    "Storage Blob Data Contributor": "contribute",
+    "Storage Blob Data Owner": "own",
+  },
+  queue: { "Storage Queue Data Reader": "read", "Storage Queue Data Contributor": "contribute" },
+  table: { "Storage Table Data Reader": "read", "Storage Table Data Contributor": "contribute" },
+};
 
 export interface BearerTokens {
   readonly issuer: TokenIssuer;
+  /** Of the configuration, for every service. */
   readonly roles: RoleMap;
 }
 
 /** Larger ones are not looked at. */
 const tokenCharactersMax = 16_384;
 
-export async function checkBearer(tokens: BearerTokens | undefined, header: string): Promise<Parsed<Bearer>> {
-  if (!tokens)
+export async function checkBearer(tokens: BearerTokens | undefined, header: string, service: ServiceName): Promise<Parsed<Bearer>> {
+  const claims = await claimsOf(tokens, header);
+  if (!claims.ok) return claims;
+  const { subject, tenant, roles } = claims.value;
+  const role = highest(roles.map((name) => roleOf(tokens, service, name)));
+  if (role === undefined) {
+    const had = roles.join(", ") || "it has none";
+    return rejected("AuthorizationFailure", { AuthenticationErrorDetail: `None of the token's roles is a role here: ${had}.` });
+  }
+  return parsed({ objectId: subject, tenantId: tenant, role });
+}
+
+/** Whose token it is, whatever roles it has. */
+export async function claimsOf(tokens: BearerTokens | undefined, header: string): Promise<Parsed<TokenClaims>> {
+  if (!tokens) {
     return rejected("AuthenticationFailed", { AuthenticationErrorDetail: "No issuer of bearer tokens is configured (oidcIssuer)." });
+  }
   const token = header.replace(/^bearer\s+/i, "").trim();
   if (token.length > tokenCharactersMax) return rejected("InvalidAuthenticationInfo");
   const check = await tokens.issuer.verify(token);
+  if (check.kind === "valid") return parsed(check.claims);
   if (check.kind === "unavailable") return rejected("ServerBusy", { Reason: check.reason });
-  if (check.kind === "invalid") {
-    return rejected(
-      "InvalidAuthenticationInfo",
-      { AuthenticationErrorDetail: check.reason },
-      {
-        status: 401,
-        message: "Server failed to authenticate the request. Please refer to the information in the www-authenticate header.",
-        headers: challenge(tokens),
-      },
-    );
-  }
-  const { subject, tenant, roles } = check.claims;
-  const role = highest(roles.map((name) => tokens.roles[name]));
-  if (role === undefined) {
-    return rejected("AuthorizationFailure", {
-      AuthenticationErrorDetail: `None of the token's roles is a role here: ${roles.join(", ") || "it has none"}.`,
-    });
-  }
-  return parsed({ objectId: subject, tenantId: tenant, role });
+  const message = "Server failed to authenticate the request. Please refer to the information in the www-authenticate header.";
+  return rejected(
+    "InvalidAuthenticationInfo",
+    { AuthenticationErrorDetail: check.reason },
+    { status: 401, message, headers: challenge(tokens) },
+  );
+}
+
+function roleOf(tokens: BearerTokens | undefined, service: ServiceName, name: string): BearerRole | undefined {
+  const known = dataRoles[service];
+  if (tokens && Object.hasOwn(tokens.roles, name)) return tokens.roles[name];
+  return Object.hasOwn(known, name) ? known[name] : undefined;
 }
 
 const highest = (roles: readonly (BearerRole | undefined)[]): BearerRole | undefined =>
