@@ -17,6 +17,8 @@ const attemptsMax = 3;
 const attemptPauseMs = 500;
 const scanEveryMs = 10_000;
 const scanTroubledEveryMs = 2_000;
+/** The rate is judged when this part of everything is done. */
+const etaPart = 20;
 /** So many extents are looked at before others get their turn. */
 const scanAtOnce = 20_000;
 
@@ -75,11 +77,19 @@ export class Repairer {
       replicasDone: toWire(replicas),
       bytesDone: toWire(bytes),
       runningMs: toWire(runningMs),
-      ...(idle || bytes === 0 ? {} : { etaMs: toWire(Math.ceil((waitingBytes * runningMs) / bytes)) }),
+      ...(idle ? {} : { etaMs: toWire(this.#etaMs(waitingBytes, runningMs)) }),
       blocked: [...reasons].map(([why, count]) => `${count} extents: ${why}`),
       replicasInGrace: toWire(this.#survey.inGrace),
       bytesPerSecondMax: toWire(config.repairBytesPerSecond),
     };
+  }
+
+  /** By the rate of this episode once it says something, before by the allowed one. */
+  #etaMs(waitingBytes: number, runningMs: number): number {
+    const { bytes } = this.#episode;
+    const fastestMs = (waitingBytes * 1_000) / this.#term.config.repairBytesPerSecond;
+    const isEarly = bytes < (bytes + waitingBytes) / etaPart;
+    return Math.ceil(isEarly ? fastestMs : Math.max(fastestMs, (waitingBytes * runningMs) / bytes));
   }
 
   blockedExtents(): ReadonlyMap<ExtentId, string> {

@@ -41,12 +41,16 @@ export async function repair(args: string[]): Promise<void> {
     const manager = async () => world.transport.client(await target.inspector.leader("stream-manager"), StreamManager);
     await pause(downMs);
     await target.ask({ do: "start", name: victim });
-    let told = "";
+    let toldMs = startMs;
     await until("full replication", 600_000, async () => {
       const status = unwrap(await (await manager()).getRepairStatus({}, { timeoutMs: 5_000 }));
-      const text = `${status.replicasWaiting} waiting, ${status.replicasDone} done, ${status.etaMs ?? "?"} ms left`;
-      if (text !== told) console.error(`  ${((performance.now() - startMs) / 1000).toFixed(1)} s: ${text}`);
-      told = text;
+      if (performance.now() - toldMs > 5_000) {
+        toldMs = performance.now();
+        const { replicasWaiting, replicasDone, etaMs } = status;
+        console.error(
+          `  ${((toldMs - startMs) / 1000).toFixed(0)} s: ${replicasWaiting} waiting, ${replicasDone} done, ${etaMs ?? 0n} ms left`,
+        );
+      }
       return status.replicasWaiting === 0n && status.replicasInGrace === 0n && (await copied());
     });
     const tookMs = performance.now() - startMs;

@@ -871,7 +871,7 @@ export type RepairStatus = Message<"stamp.v1.RepairStatus"> & {
   runningMs: bigint;
 
   /**
-   * By the rate of this episode; absent while nothing was copied.
+   * By the rate of this episode, at first by the allowed one; absent when nothing is to be done.
    *
    * @generated from field: optional uint64 eta_ms = 9;
    */
