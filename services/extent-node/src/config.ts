@@ -11,7 +11,10 @@ export const extentNodeSchema = z.object({
   advertise: z.string().optional().describe("Address that others use, when it is not the one listened at"),
   lockService: z.string().default("127.0.0.1:7100").describe("Address of the lock service"),
   dataDir: z.string().default(".stamp/extent-node-1").describe("Folder of this node's disk"),
-  journalDir: z.string().optional().describe("Folder of the journal, when it has a disk of its own"),
+  journalDir: z
+    .string()
+    .optional()
+    .describe("Where the journal lies when it has a disk of its own: in the folder of this node's name below it"),
   faultDomain: z.string().default("").describe("What fails together with this node (a rack); empty: the node alone"),
   acceptJournalLoss: z
     .stringbool()

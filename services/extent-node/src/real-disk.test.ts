@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { type Outcome, ok, refused, unwrap } from "@stamp/base";
 import { type Listener, served, silentLogger, type World } from "@stamp/ports";
-import { nodeWorld } from "@stamp/ports-node";
+import { NodeDisk, nodeWorld } from "@stamp/ports-node";
 import { ExtentNode, LockService, MetadataStore } from "@stamp/wire";
 import { extentNodeSchema } from "./config.ts";
 import { ExtentNodeRole } from "./extent-node.ts";
@@ -120,4 +120,58 @@ test("extent node: three nodes on a real disk over gRPC append, restart, seal an
       assert.deepEqual(new Uint8Array(read.payload), payload(i, size));
     }
   }
+});
+
+test("extent node: a journal on a disk of its own is used, found again, and missed when it is not mounted", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "stamp-extent-node-"));
+  const worlds: World[] = [];
+  let role: ExtentNodeRole | undefined;
+  const makeWorld = (name: string): World => {
+    const world = nodeWorld({ dataDir: join(folder, name), name, logger: silentLogger });
+    worlds.push(world);
+    return world;
+  };
+  const tester = makeWorld("tester");
+  const lock = await serveLock(tester);
+  t.after(async () => {
+    await role?.stop();
+    await lock.close(0);
+    for (const world of worlds) await world.transport.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const mounted = join(folder, "journals", "en-1");
+  const start = async (): Promise<ExtentNodeRole> => {
+    const settings = { name: "en-1", listen: loopback, lockService: lock.address, journalSegmentBytes: 4 << 20, reserveBytes: 0 };
+    const config = extentNodeSchema.parse({ ...settings, highWaterPercent: 100 });
+    role = new ExtentNodeRole(makeWorld("en-1"), config, { journalDisk: new NodeDisk(mounted) });
+    await role.start();
+    return role;
+  };
+  const first = await start();
+  await untilReady(first);
+  const diskId = String(first.status.facts.diskId);
+  const replicas = [{ nodeId: "en-1", address: first.address, diskId }];
+  const create = { smTerm: 1n, extentId: 1n, ownerEpoch: 1n, version: 1n, replicas, stampId };
+  unwrap(await tester.transport.client(first.address, ExtentNode).createExtent(create, { timeoutMs }));
+  const payload = new Uint8Array(300_000).fill(5);
+  const append = { extentId: 1n, ownerEpoch: 1n, expectedOffsetBytes: 0n, payload: [payload] };
+  const { endBytes } = unwrap(await tester.transport.client(first.address, ExtentNode).append(append, { timeoutMs }));
+  await first.stop();
+  assert.ok(readdirSync(join(mounted, "journal")).length >= 1);
+  assert.ok(!existsSync(join(folder, "en-1", "files", "journal")), "nothing of it on the disk of the extents");
+
+  renameSync(mounted, `${mounted}.unmounted`);
+  const without = await start();
+  const endMs = performance.now() + 20_000;
+  while (without.status.state !== "refusing" && performance.now() < endMs) await new Promise((resolve) => setTimeout(resolve, 10));
+  assert.match(without.status.waitingFor.join(), /the journal is gone/);
+  await without.stop();
+  rmSync(mounted, { recursive: true });
+  renameSync(`${mounted}.unmounted`, mounted);
+
+  const again = await start();
+  await untilReady(again);
+  const fence = { smTerm: 1n, extentId: 1n, diskId };
+  const fenced = unwrap(await tester.transport.client(again.address, ExtentNode).fenceExtent(fence, { timeoutMs }));
+  assert.equal(fenced.durableBytes, endBytes);
 });

@@ -89,7 +89,7 @@ function stoppedNodes(config: ClusterConfig): StoppedNode[] {
   return names.sort().map((name) => {
     const journalDir = planned.get(name)?.environment.STAMP_JOURNAL_DIR;
     const world = nodeWorld({ dataDir: join(config.dataDir, name), name, logger: silentLogger });
-    return { name, world, journalDisk: journalDir === undefined ? undefined : new NodeDisk(journalDir) };
+    return { name, world, journalDisk: journalDir === undefined ? undefined : new NodeDisk(join(journalDir, name)) };
   });
 }
 
