@@ -87,6 +87,37 @@ export function pageSuite(clients: () => Clients): void {
       assert.equal(pages, 3);
     });
 
+    test("the difference to a snapshot is what was written and cleared since", async () => {
+      const client = await pageBlob(clients(), mebibyte);
+      await client.uploadPages(bytes(4096), 0, 4096);
+      const first = (await client.createSnapshot()).snapshot ?? "";
+      await client.uploadPages(bytes(1024, 2), 1024, 1024);
+      await client.uploadPages(bytes(512, 3), 512 * kibibyte, 512);
+      await client.clearPages(0, 512);
+      const second = (await client.createSnapshot()).snapshot ?? "";
+      await client.uploadPages(bytes(512, 4), 900 * kibibyte, 512);
+      const since = await client.getPageRangesDiff(0, mebibyte, first);
+      assert.deepEqual(shown(since.pageRange), [
+        [1024, 1024],
+        [512 * kibibyte, 512],
+        [900 * kibibyte, 512],
+      ]);
+      assert.deepEqual(shown(since.clearRange), [[0, 512]]);
+      const between = await client.withSnapshot(second).getPageRangesDiff(0, mebibyte, first);
+      assert.deepEqual(shown(between.pageRange), [
+        [1024, 1024],
+        [512 * kibibyte, 512],
+      ]);
+      const newer = await failure(client.withSnapshot(first).getPageRangesDiff(0, mebibyte, second));
+      assert.deepEqual([newer.statusCode, newer.code], [400, "PreviousSnapshotCannotBeNewer"]);
+      const missing = await failure(client.getPageRangesDiff(0, mebibyte, "2020-01-01T00:00:00.0000000Z"));
+      assert.deepEqual([missing.statusCode, missing.code], [409, "PreviousSnapshotNotFound"]);
+      assert.ok(bytes(4096).equals(await client.withSnapshot(first).downloadToBuffer(0, 4096)), "a snapshot stays what it was");
+      await client.create(mebibyte);
+      const overwritten = await failure(client.getPageRangesDiff(0, mebibyte, first));
+      assert.deepEqual([overwritten.statusCode, overwritten.code], [409, "BlobOverwritten"]);
+    });
+
     test("resizing cuts and grows; what was cut does not come back", async () => {
       const client = await pageBlob(clients(), mebibyte);
       await client.uploadPages(bytes(1024), 0, 1024);

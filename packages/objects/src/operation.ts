@@ -342,7 +342,7 @@ export interface GetPageRanges extends OnBlobState {
   readonly endBytes?: number | undefined;
   readonly rangesMax: number;
   /** Only what differs from this snapshot. */
-  readonly previous?: string | undefined;
+  readonly previousStamp?: number | undefined;
 }
 
 export type Operation =

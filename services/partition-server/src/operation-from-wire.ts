@@ -180,8 +180,8 @@ function convert(operation: wire.Operation | undefined): Operation {
       return { case: kind.case, value: { ...plainOf(kind.value), ...onBlob(kind.value), ...shared } } as Operation;
     }
     case "getPageRanges": {
-      const { startBytes, endBytes, rangesMax, previous } = kind.value;
-      const range = { startBytes: fromWire(startBytes), endBytes: optional(endBytes), rangesMax, previous };
+      const { startBytes, endBytes, rangesMax, previousStamp } = kind.value;
+      const range = { startBytes: fromWire(startBytes), endBytes: optional(endBytes), rangesMax, previousStamp: optional(previousStamp) };
       return { case: kind.case, value: { ...onBlob(kind.value), ...range } };
     }
     case "queue":

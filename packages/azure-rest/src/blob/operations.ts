@@ -154,7 +154,6 @@ const methods: ReadonlySet<string> = new Set(["GET", "HEAD", "PUT", "POST", "DEL
 
 /** Query parameters whose meaning we don't have, whatever the operation. */
 const laterParameters: Readonly<Record<string, string>> = {
-  prevsnapshot: "Blob snapshots",
   endbefore: "Listing up to a name (endBefore)",
 };
 

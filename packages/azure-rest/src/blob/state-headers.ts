@@ -2,7 +2,7 @@
 import { parseIsoMicros, parseRfc1123 } from "../dates.ts";
 import type { HttpHeaders } from "../headers.ts";
 import { badHeader, badQuery, type Parsed, parsed, rejected } from "../rest-error.ts";
-import { type Query, queryValue } from "../target.ts";
+import { parseQuery, type Query, queryValue } from "../target.ts";
 import type { Tags } from "./lists-xml.ts";
 import { parseTagsHeader } from "./tags.ts";
 
@@ -127,6 +127,17 @@ export function parseStamps(query: Query): Parsed<BlobStamps> {
     return badQuery("versionid", queryValue(query, "versionid") ?? "", "A snapshot and a version exclude each other.");
   }
   return parsed({ snapshotStamp: snapshot.value, versionStamp: version.value });
+}
+
+/** Of Get Page Ranges Diff, in the query or in a URL of the snapshot; undefined: no difference is asked for. */
+export function parsePreviousSnapshot(query: Query, headers: HttpHeaders): Parsed<number | undefined> {
+  const url = headers["x-ms-previous-snapshot-url"];
+  const mark = url?.indexOf("?") ?? -1;
+  const named = url === undefined ? parsed(query) : parseQuery(mark < 0 ? "" : url.slice(mark + 1));
+  if (!named.ok) return badHeader("x-ms-previous-snapshot-url", url ?? "");
+  const name = url === undefined ? "prevsnapshot" : "snapshot";
+  if (!named.value.has(name)) return url === undefined ? parsed(undefined) : badHeader("x-ms-previous-snapshot-url", url);
+  return stampOf(named.value, name);
 }
 
 /** A DateTime as we give it; one with a finer time than that names nothing that is there. */

@@ -37,7 +37,7 @@ import { ContentUsers } from "./content-users.ts";
 import { blobOf, decodeHead, encodeHead, type HeadState, plainHead } from "./head-row.ts";
 import { afterWrite, checkLeaseOfWrite } from "./leases.ts";
 import { deletedAt, isPurged, nextStamp, stampOfMs } from "./retention.ts";
-import { decodeStaging, type StagingState } from "./staging-rows.ts";
+import { decodeStaging, isGivenUp, type StagingState } from "./staging-rows.ts";
 
 export interface BlobState {
   /** With which all its rows begin. */
@@ -95,6 +95,12 @@ export function* findKept(
 export function* readStaging(prefix: Uint8Array): Plan<StagingState | undefined> {
   const row = yield* getRow(stagingKey(prefix));
   return row ? decodeStaging(row) : undefined;
+}
+
+/** Uncommitted blocks that were not given up. */
+export function* readLiveStaging(context: PlanContext, prefix: Uint8Array): Plan<StagingState | undefined> {
+  const staging = yield* readStaging(prefix);
+  return staging && isGivenUp(staging, context.wallMs) ? undefined : staging;
 }
 
 export const isPending = (head: HeadState): boolean => head.copy?.status === "pending";

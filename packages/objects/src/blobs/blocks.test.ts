@@ -5,10 +5,12 @@ import fc from "fast-check";
 import type { BlockSource } from "../operation.ts";
 import { TestTable } from "../table-in-test.ts";
 import { noHeaders as headers } from "./head-row.ts";
+import { uncommittedBlocksKeptMs } from "./staging-rows.ts";
 
 const name = { account: "a", container: "c", containerIncarnation: 1, blob: "b" };
 const conditions = {};
 const id = (n: number, width = 4) => utf8(String(n).padStart(width, "0"));
+const allBlobs = { prefix: "", delimiter: "", marker: "", maxResults: 10, includeMetadata: false, includeUncommitted: true };
 let nextExtent = 1;
 const block = (blockId: Uint8Array, lengthBytes: number, extentId = nextExtent++) => ({
   name,
@@ -59,6 +61,27 @@ test("blocks: committed, uncommitted and latest are chosen as asked; what is not
     "blob",
   );
   assert.deepEqual(lists(table), { committed: ["0001:1", "0001:10", "0002:2", "0001:10"], uncommitted: [] });
+});
+
+test("blocks: a week after the last one was put they are given up: not listed, not committed, not met again", () => {
+  const table = new TestTable();
+  table.scanRowsMax = 300;
+  for (let i = 0; i < 20; i++) table.outcome("putBlock", block(id(i), 1));
+  table.wallMs += uncommittedBlocksKeptMs - 1;
+  assert.equal(lists(table).uncommitted.length, 20);
+  table.outcome("putBlock", block(id(0), 2));
+  table.wallMs += uncommittedBlocksKeptMs - 1;
+  assert.equal(lists(table).uncommitted.length, 20, "each Put Block counts anew");
+  table.wallMs += 1;
+  assert.equal(table.outcome("getBlockList", { name, conditions, committed: true, uncommitted: true }), "BlobNotFound");
+  assert.equal(table.outcome("putBlockList", commit([id(0), "latest"])), "InvalidBlockList");
+  const listed = table.run({ case: "listBlobs", value: { ...name, ...allBlobs } });
+  assert.ok(listed.case === "blobs" && listed.value.entries.length === 0);
+  table.outcome("putBlock", block(id(1, 9), 3));
+  assert.deepEqual(lists(table).uncommitted, ["000000001:3"], "ids of another length, since the old ones do not count");
+  table.wallMs += uncommittedBlocksKeptMs;
+  for (let i = 0; i < 20; i++) table.outcome("putBlock", block(id(i), 1));
+  assert.equal(table.rows.size, 1 + 20, "rows of what was given up are gone");
 });
 
 test("blocks: Put Blob and Delete Blob drop uncommitted ones, and none of them come back", () => {

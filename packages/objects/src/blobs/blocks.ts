@@ -15,10 +15,12 @@ import {
   checkPlaces,
   checkReplaceable,
   checkWrite,
+  dropStaging,
   type FoundState,
   findState,
   isArchived,
   readBlob,
+  readLiveStaging,
   readStaging,
   replaceContent,
   sizeOfBody,
@@ -27,7 +29,7 @@ import { readPiece } from "./blobs.ts";
 import { type ContentBlock, piecesOf, placesPerBlockMax } from "./content.ts";
 import { blobOf } from "./head-row.ts";
 import { checkLeaseOfRead, checkLeaseOfWrite } from "./leases.ts";
-import { decodeStagedBlock, encodeStagedBlock, encodeStaging, type StagedBlock, type StagingState } from "./staging-rows.ts";
+import { decodeStagedBlock, encodeStagedBlock, encodeStaging, isGivenUp, type StagedBlock, type StagingState } from "./staging-rows.ts";
 
 export const committedBlocksMax = 50_000;
 export const uncommittedBlocksMax = 100_000;
@@ -42,7 +44,8 @@ export function* putBlock(value: OperationValue<"putBlock">, context: PlanContex
   const error = checkLeaseOfWrite("Blob", conditions.leaseId, head?.lease, context.leases) ?? checkNotPending(head);
   if (error) return errorAnswer(error);
   if (head && head.blobType !== "BlockBlob") return fail("InvalidBlobType");
-  const staging = yield* readStaging(prefix);
+  const stored = yield* readStaging(prefix);
+  const staging = stored && !isGivenUp(stored, context.wallMs) ? stored : undefined;
   if (staging && staging.blockIdLength !== blockId.length) return fail("InvalidBlobOrBlock");
   const generation = staging?.generation ?? context.sequence;
   const key = blockKey(prefix, generation, blockId);
@@ -56,9 +59,13 @@ export function* putBlock(value: OperationValue<"putBlock">, context: PlanContex
     blockIdLength: blockId.length,
     blockCount,
     createdMs: staging?.createdMs ?? context.wallMs,
+    lastPutMs: context.wallMs,
   };
+  // What was given up goes a little with each first block that comes after it.
+  const givenUp = stored && !staging ? (yield* dropStaging(prefix, stored)).slice(1) : [];
   const block: StagedBlock = { sizeBytes: sizeOfBody(body), places: body.places };
   return answer(done, [
+    ...givenUp,
     { kind: "put", key, value: encodeStagedBlock(block, context.wallMs) },
     { kind: "put", key: stagingKey(prefix), value: encodeStaging(next) },
   ]);
@@ -71,7 +78,7 @@ export function* putBlockList(value: OperationValue<"putBlockList">, context: Pl
   const error = checkWrite(context, conditions, state.head, true) ?? checkReplaceable(context, state.head);
   if (error) return errorAnswer(error);
   if (state.head && state.head.blobType !== "BlockBlob") return fail("InvalidBlobType");
-  const content = yield* chooseBlocks(state, blocks);
+  const content = yield* chooseBlocks(context, state, blocks);
   if (!content) return fail("InvalidBlockList");
   if (state.head && isArchived(state.head) && blocks.some((block) => block.source !== "uncommitted")) return fail("BlobArchived");
   return yield* replaceContent(context, name, state, {
@@ -88,9 +95,9 @@ export function* putBlockList(value: OperationValue<"putBlockList">, context: Pl
 type BlockSources = Pick<FoundState, "prefix"> & { readonly head: FoundState["head"] | undefined };
 
 /** The blocks a list speaks of; undefined when one of them is not there. */
-function* chooseBlocks(state: BlockSources, references: readonly BlockReference[]): Plan<ContentBlock[] | undefined> {
+function* chooseBlocks(context: PlanContext, state: BlockSources, references: readonly BlockReference[]): Plan<ContentBlock[] | undefined> {
   const wantsUncommitted = references.filter((reference) => reference.source !== "committed");
-  const uncommitted = yield* uncommittedById(state, wantsUncommitted);
+  const uncommitted = yield* uncommittedById(context, state, wantsUncommitted);
   const inUncommitted = (reference: BlockReference): ContentBlock | undefined =>
     reference.source === "committed" ? undefined : uncommitted.get(toHex(reference.blockId));
   const wantsCommitted = references.some((reference) => reference.source !== "uncommitted" && !inUncommitted(reference));
@@ -127,10 +134,14 @@ function* committedBlocks({ prefix, head }: BlockSources): Plan<ContentBlock[]> 
 const readOneByOneMax = 16;
 const scanLimits = { rowsMax: 2_000, bytesMax: 1024 * 1024 } as const;
 
-function* uncommittedById({ prefix }: BlockSources, wanted: readonly BlockReference[]): Plan<Map<string, ContentBlock>> {
+function* uncommittedById(
+  context: PlanContext,
+  { prefix }: BlockSources,
+  wanted: readonly BlockReference[],
+): Plan<Map<string, ContentBlock>> {
   const byId = new Map<string, ContentBlock>();
   if (wanted.length === 0) return byId;
-  const staging = yield* readStaging(prefix);
+  const staging = yield* readLiveStaging(context, prefix);
   if (!staging) return byId;
   if (wanted.length > readOneByOneMax) {
     for (const block of yield* uncommittedBlocks(prefix, staging)) byId.set(toHex(block.blockId), block);
@@ -171,7 +182,7 @@ export function* getBlockList(value: OperationValue<"getBlockList">, context: Pl
   const found = yield* findState(context, value.name);
   const { prefix, head, stamp } = found ?? { ...(yield* readBlob(context, value.name)), head: undefined, stamp: 0 };
   const ofBlob = !value.name.snapshotStamp && !value.name.versionStamp;
-  const staging = ofBlob ? yield* readStaging(prefix) : undefined;
+  const staging = ofBlob ? yield* readLiveStaging(context, prefix) : undefined;
   if (!head && !staging) return fail("BlobNotFound");
   const error =
     checkLeaseOfRead("Blob", value.conditions.leaseId, head?.lease, context.leases) ??

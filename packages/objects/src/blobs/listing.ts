@@ -27,7 +27,7 @@ import { holds, parseWhere, tagsOfWhere, type Where } from "../tags/where.ts";
 import { type ContainerState, containerOf, decodeContainer } from "./container-row.ts";
 import { blobOf, decodeHead, type HeadState, notListed } from "./head-row.ts";
 import { isPurged } from "./retention.ts";
-import { decodeStaging, uncommittedBlobOf } from "./staging-rows.ts";
+import { decodeStaging, isGivenUp, uncommittedBlobOf } from "./staging-rows.ts";
 
 /** A search reads so many blobs at most in one go, found or not. */
 export const searchedMax = 20_000;
@@ -123,8 +123,9 @@ class Page {
     if (kind === keptRow && this.#walksKept) {
       if (!this.#kept(current, Number(stamp), decodeHead(row.value))) return undefined;
     } else if (kind === stagingRow && this.#value.includeUncommitted && current.head === undefined) {
-      const staged = uncommittedBlobOf(name, decodeStaging(row.value));
-      if (!this.#add(current, staged, baseStamp)) return undefined;
+      const staging = decodeStaging(row.value);
+      const shown = !isGivenUp(staging, this.#context.wallMs);
+      if (shown && !this.#add(current, uncommittedBlobOf(name, staging), baseStamp)) return undefined;
     }
     return this.#next(current, Number(kind), row.key);
   }

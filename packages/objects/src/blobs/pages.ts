@@ -14,7 +14,7 @@ import type { Body, OperationValue, PageRange, SequenceNumberConditions, SetPage
 import { answer, type Decision, errorAnswer, fail, intact, type Plan, type PlanContext, type RowWrite, refuse, scanRows } from "../plan.ts";
 import { decodeKey } from "../rows/key.ts";
 import type { Place } from "../rows/row.ts";
-import { changedHead, checkChange, checkPlaces, findState, readBlob, sizeOfBody } from "./blob-state.ts";
+import { changedHead, checkChange, checkPlaces, findKept, findState, readBlob, sizeOfBody } from "./blob-state.ts";
 import { clipPlaces, placesPerBlockMax } from "./content.ts";
 import { blobOf, encodeHead, type HeadState } from "./head-row.ts";
 import { checkLeaseOfRead } from "./leases.ts";
@@ -291,7 +291,15 @@ export function* getPageRanges(value: OperationValue<"getPageRanges">, context: 
   const endBytes = Math.min(value.endBytes ?? head.contentLengthBytes, head.contentLengthBytes);
   if (startBytes > 0 && startBytes >= endBytes) return fail("InvalidRange", { contentLength: String(head.contentLengthBytes) });
   const max = Math.min(Math.max(value.rangesMax, 1), pageRangesMax);
-  const { ranges, nextBytes } = yield* findRanges(prefix, head, startBytes, endBytes, max, undefined);
+  let before: number | undefined;
+  if (value.previousStamp !== undefined) {
+    const previous = yield* findKept(context, { ...value.name, snapshotStamp: value.previousStamp, versionStamp: 0 });
+    if (!previous || previous.head.deleted !== undefined) return fail("PreviousSnapshotNotFound");
+    if (previous.head.generation !== head.generation) return fail("BlobOverwritten");
+    if (previous.head.pageLayer > head.pageLayer) return fail("PreviousSnapshotCannotBeNewer");
+    before = previous.head.pageLayer;
+  }
+  const { ranges, nextBytes } = yield* findRanges(prefix, head, startBytes, endBytes, max, before);
   return answer({ case: "pageRanges", value: { blob: blobOf(context, value.name.blob, head, stamp), ranges, nextBytes } });
 }
 

@@ -14,7 +14,14 @@ export interface StagingState {
   readonly blockIdLength: number;
   readonly blockCount: number;
   readonly createdMs: number;
+  /** Of the last Put Block. */
+  readonly lastPutMs: number;
 }
+
+/** Uncommitted blocks are given up when so much time passed since the last one was put. */
+export const uncommittedBlocksKeptMs: number = 7 * 24 * 3_600_000;
+
+export const isGivenUp = (staging: StagingState, wallMs: number): boolean => wallMs - staging.lastPutMs >= uncommittedBlocksKeptMs;
 
 export interface StagedBlock {
   readonly sizeBytes: number;
@@ -27,6 +34,7 @@ export const encodeStaging = (state: StagingState): Uint8Array =>
     blockIdLength: state.blockIdLength,
     blockCount: state.blockCount,
     created: dateTimeOfMs(state.createdMs),
+    lastModified: dateTimeOfMs(state.lastPutMs),
   });
 
 export function decodeStaging(bytes: Uint8Array): StagingState {
@@ -36,6 +44,7 @@ export function decodeStaging(bytes: Uint8Array): StagingState {
     blockIdLength: present(row.blockIdLength, "the block id length of a staging row"),
     blockCount: row.blockCount ?? 0,
     createdMs: ms(row.created),
+    lastPutMs: ms(row.lastModified ?? row.created),
   };
 }
 

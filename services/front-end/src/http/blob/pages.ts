@@ -13,6 +13,7 @@ import {
   parseCount,
   parsed,
   parsePageRange,
+  parsePreviousSnapshot,
   parseRange,
   parseSequenceConditions,
   parseSequenceNumberChange,
@@ -179,6 +180,8 @@ export async function getPageRanges(exchange: BlobExchange): Promise<Answer> {
   if (start === undefined || !/^\d{0,16}$/.test(start)) return badQuery("marker", marker, "Not a marker of this service.");
   const maxText = queryValue(query, "maxresults");
   if (maxText !== undefined && !/^[1-9]\d{0,8}$/.test(maxText)) return badQuery("maxresults", maxText, "Not a positive number.");
+  const previous = parsePreviousSnapshot(query, headers);
+  if (!previous.ok) return previous;
   const name = await blobOfRequest(exchange);
   if (!name.ok) return name;
   const endBytes = range.value?.endBytes;
@@ -187,6 +190,7 @@ export async function getPageRanges(exchange: BlobExchange): Promise<Answer> {
     conditions: conditionsToWire(conditions.value),
     startBytes: toWire(Math.max(range.value?.startBytes ?? 0, Number(start))),
     ...(endBytes === undefined ? {} : { endBytes: toWire(endBytes) }),
+    ...(previous.value === undefined ? {} : { previousStamp: toWire(previous.value) }),
     rangesMax: Math.min(Number(maxText ?? pageRangesPerAnswerMax), pageRangesPerAnswerMax),
   };
   const found = await exchange.objects.execute({ case: "getPageRanges", value }, "pageRanges", exchange.limits());
