@@ -137,6 +137,11 @@ export class StampInspector {
     return answered("partition manager", await client.getMap({ knownVersion: 0n, waitMs: 0 }, { timeoutMs: callTimeoutMs })).ranges;
   }
 
+  /** The leading one. */
+  async partitionManager(): Promise<Client<typeof PartitionManager>> {
+    return this.#transport.client(await this.leader("partition-manager"), PartitionManager);
+  }
+
   async servers(): Promise<ServerInfo[]> {
     const client = this.#transport.client(await this.leader("partition-manager"), PartitionManager);
     return answered("partition manager", await client.listServers({}, { timeoutMs: callTimeoutMs })).servers;

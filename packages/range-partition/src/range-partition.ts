@@ -343,7 +343,10 @@ export class RangePartition {
     if (this.#transactions > 0 && rules.on("drainBeforeLeaving")) await new Promise<void>((resolve) => this.#emptied.push(resolve));
     if (rules.on("drainBeforeLeaving")) await this.#commit.whenIdle();
     const last = await this.checkpoint();
-    return last.ok ? this.#maintenance.leave(heirs, neighbour) : last;
+    const left = last.ok ? await this.#maintenance.leave(heirs, neighbour) : last;
+    // A merge of checkpoints that is under way, and bytes on their way in, would open another extent behind the change.
+    if (left.ok) await this.#closeStreams();
+    return left;
   }
 
   /** Keys that divide what is in checkpoints into parts of about one size, in order; none when there is little. */
@@ -498,7 +501,7 @@ export class RangePartition {
 
   async #closeStreams(): Promise<void> {
     const { metadata, commitLog, rowData, blobData } = this.#streams;
-    for (const stream of [metadata, commitLog, rowData, blobData]) await stream?.close();
+    await Promise.all([metadata, commitLog, rowData, blobData].map((stream) => stream?.close()));
   }
 
   #alive(): void {

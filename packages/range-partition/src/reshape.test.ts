@@ -151,6 +151,21 @@ test("split: what is acknowledged while the parent leaves is with its heir; with
   assert.ok(lost > 0, "nothing was lost");
 });
 
+test("split: at any moment of checkpoints and merges the change finds nothing open", async () => {
+  for (let leavesAfterMs = 0; leavesAfterMs < 60; leavesAfterMs += 12) {
+    const stamp = new Stamp(7, { limits });
+    await stamp.sim.run(async () => {
+      const parent = unwrap(await stamp.load(1, "ps"));
+      const filled = fill(parent, 0, 2_000, "first").catch(() => {});
+      await stamp.sim.sleep(60 + leavesAfterMs);
+      unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], [{ rangeId: "r2", epoch: 2 }]));
+      await filled;
+      const heir = unwrap(await stamp.load(2, "ps", { rangeId: "r2", create: false }));
+      assert.ok((await keysOf(heir)).length >= 50);
+    });
+  }
+});
+
 test("merge: the heir has the rows of both neighbours, each one's keys only, and sheds the rest as it merges checkpoints", async () => {
   const stamp = new Stamp(3, { limits });
   await stamp.sim.run(async () => {

@@ -7,7 +7,7 @@ import type { Serving } from "./holdings.ts";
 /** Fewer recent requests than this say nothing about where the load is. */
 const samplesMin = 200;
 
-/** By load when there is some, else by bytes. */
+/** By load when there is some, else by bytes; a small and quiet range by the little that was asked of it. */
 export function suggestSplitKey({ range, load, engine }: Pick<Serving, "range" | "load" | "engine">): Uint8Array | undefined {
   const busy = load.partitionStarts();
   const byLoad = busy.length >= samplesMin ? middleOf(busy, range) : undefined;
@@ -16,7 +16,7 @@ export function suggestSplitKey({ range, load, engine }: Pick<Serving, "range" |
     .keySamples()
     .map((key) => partitionStart(key))
     .filter((start) => start !== undefined);
-  return middleOf(starts, range);
+  return middleOf(starts, range) ?? middleOf(busy, range);
 }
 
 /** The start nearest to the middle at which something lies on both sides. */

@@ -45,6 +45,34 @@ async function leaderOf({ target }: DrillContext, role: "stream-manager" | "part
   return found.name;
 }
 
+const changeTimeoutMs = 60_000;
+
+const blobRanges = async ({ target }: DrillContext) => (await target.inspector.ranges()).filter((range) => range.table === "Blob");
+
+type Manager = Awaited<ReturnType<DrillTarget["inspector"]["partitionManager"]>>;
+
+async function change(
+  context: DrillContext,
+  what: string,
+  work: (manager: Manager) => ReturnType<Manager["movePartition"]>,
+): Promise<boolean> {
+  const changed = await work(await context.target.inspector.partitionManager());
+  const held = changed.ok && changed.value.heldMs > 0 ? `, writes held up for ${changed.value.heldMs} ms at the server` : "";
+  context.note(`${what}: ${changed.ok ? `done${held}` : changed.failure.message}`);
+  return changed.ok;
+}
+
+/** The first range that can be split; false when none can. */
+async function splitLargest(context: DrillContext): Promise<boolean> {
+  for (const { rangeId } of (await blobRanges(context)).toReversed()) {
+    const done = await change(context, `split ${rangeId}`, (manager) =>
+      manager.splitPartition({ rangeId }, { timeoutMs: changeTimeoutMs }),
+    );
+    if (done) return true;
+  }
+  return false;
+}
+
 async function kill(context: DrillContext, name: string): Promise<void> {
   context.fault(`kill -9 ${name}`);
   await context.target.ask({ do: "signal", name, signal: "SIGKILL" });
@@ -124,6 +152,44 @@ export const drills: readonly Drill[] = [
       await context.target.ask({ do: "signal", name, signal: "SIGCONT" });
       context.note(`SIGCONT ${name}`);
     },
+  },
+  {
+    name: "reshape",
+    about: "split, move and merge the ranges of the Blob table while clients write",
+    holdUpAimMs: 250,
+    afterFaultMs: 20_000,
+    run: async (context) => {
+      context.fault("splits, moves and merges begin");
+      for (let i = 0; i < 3; i++) await splitLargest(context);
+      for (const range of (await blobRanges(context)).slice(1))
+        await change(context, `move ${range.rangeId}`, (manager) =>
+          manager.movePartition({ rangeId: range.rangeId, server: "" }, { timeoutMs: changeTimeoutMs }),
+        );
+      for (let left = (await blobRanges(context)).length; left > 1; left--) {
+        const rangeId = (await blobRanges(context))[0]?.rangeId ?? "";
+        await change(context, `merge ${rangeId}`, (manager) => manager.mergePartition({ rangeId }, { timeoutMs: changeTimeoutMs }));
+      }
+    },
+  },
+  {
+    name: "kill-partition-server-of-many",
+    about: "split the Blob table into 20 ranges on one partition server, kill -9 it and keep it down: others take all of them over",
+    holdUpAimMs: 8_000,
+    afterFaultMs: 14_000,
+    run: async (context) => {
+      while ((await blobRanges(context)).length < 20) if (!(await splitLargest(context))) break;
+      const ranges = await blobRanges(context);
+      const name = ranges[0]?.server ?? "";
+      for (const range of ranges) {
+        if (range.server === name) continue;
+        await change(context, `move ${range.rangeId}`, (manager) =>
+          manager.movePartition({ rangeId: range.rangeId, server: name }, { timeoutMs: changeTimeoutMs }),
+        );
+      }
+      context.fault(`kill -9 ${name}, which serves ${(await blobRanges(context)).length} ranges of the Blob table; it stays down`);
+      await context.target.ask({ do: "hold", name });
+    },
+    mend: startEverything,
   },
   {
     name: "power-loss",

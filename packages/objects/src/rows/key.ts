@@ -155,10 +155,10 @@ export function compareText(a: string, b: string): number {
 
 const codePointOrder = (unit: number): number => (unit < 0xd800 ? unit : unit < 0xe000 ? unit + 0x2000 : unit - 0x800);
 
-/** The key with which the rows of this key's PartitionName start, so that they are never split; undefined for what is no whole key. */
+/** The key with which the rows of this key's PartitionName start, so that they are never split; undefined when it has no whole one. */
 export function partitionStart(key: Uint8Array): Uint8Array | undefined {
   const components = decodeKey(key);
-  return components.ok && components.value.length === 3 ? encodeKey(components.value.slice(0, 2)) : undefined;
+  return components.ok && components.value.length >= 2 ? encodeKey(components.value.slice(0, 2)) : undefined;
 }
 
 const damaged = (what: string): Failed => refused("dataLoss", "damaged", `key: ${what}`);

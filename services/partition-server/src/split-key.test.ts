@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { allRules, compareBytes } from "@stamp/base";
+import { partitionStart, routeOf } from "@stamp/objects";
+import { firstRangeOf } from "@stamp/partition-map";
+import { Simulation } from "@stamp/simulator";
+import type { RangeEngine } from "./engine.ts";
+import { RangeLoad } from "./load.ts";
+import { middleOf, suggestSplitKey } from "./split-key.ts";
+
+const blobKey = (blob: string): Uint8Array =>
+  routeOf(allRules, { case: "getBlob", value: { name: { account: "acct", container: "c", containerIncarnation: 7, blob } } }).key;
+const name = (i: number): string => `blob-${String(i).padStart(4, "0")}`;
+
+const suggest = (load: RangeLoad, samples: readonly Uint8Array[] = []) =>
+  suggestSplitKey({ range: firstRangeOf("Blob"), load, engine: { keySamples: () => samples } as unknown as RangeEngine });
+
+test("split key: where the requests are divided evenly, at the start of a blob's rows", () => {
+  const load = new RangeLoad(new Simulation({ seed: 1 }).world("ps").clock);
+  for (let i = 0; i < 1_000; i++) load.begin("write", blobKey(name(i % 100)), 0)();
+  const key = suggest(load);
+  assert.ok(key);
+  assert.equal(compareBytes(key, partitionStart(blobKey(name(50))) as Uint8Array), 0);
+  assert.equal(compareBytes(key, partitionStart(key) as Uint8Array), 0);
+});
+
+test("split key: by bytes when little was asked, by that little when nothing is written out, none when there is one PartitionName", () => {
+  const { clock } = new Simulation({ seed: 1 }).world("ps");
+  const quiet = new RangeLoad(clock);
+  for (let i = 0; i < 10; i++) quiet.begin("read", blobKey(name(i)), 0)();
+  const samples = Array.from({ length: 20 }, (_, i) => blobKey(name(100 + i)));
+  assert.equal(compareBytes(suggest(quiet, samples) as Uint8Array, blobKey(name(110))), 0);
+  assert.equal(compareBytes(suggest(quiet) as Uint8Array, blobKey(name(5))), 0);
+  const one = new RangeLoad(clock);
+  for (let i = 0; i < 500; i++) one.begin("read", blobKey("hot"), 0)();
+  assert.equal(suggest(one), undefined);
+});
+
+test("split key: never at the range's own first key, nor outside of it", () => {
+  const [low, high] = [blobKey(name(3)), blobKey(name(6))];
+  const starts = [1, 3, 3, 3, 5, 6, 9].map((i) => blobKey(name(i)));
+  assert.equal(compareBytes(middleOf(starts, { low, high }) as Uint8Array, blobKey(name(5))), 0);
+  assert.equal(middleOf([low, low], { low, high }), undefined);
+});
