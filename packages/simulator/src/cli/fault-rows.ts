@@ -266,7 +266,7 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "disk full on one EN, on all",
     rules: [],
-    tests: ["services/extent-node/src/faults.test.ts"],
+    tests: ["services/extent-node/src/disk-full.test.ts", "packages/stream-client/src/disk-full.test.ts"],
     faults: ["full-disk"],
   },
   {
