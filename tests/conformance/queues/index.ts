@@ -3,6 +3,7 @@ import { after, before, beforeEach, describe } from "node:test";
 import type { ApiRecord } from "../../tools/api-table.ts";
 import type { ConformanceTarget } from "../target.ts";
 import { accessSuite } from "./access.ts";
+import { bearerSuite } from "./bearer.ts";
 import { limitSuite } from "./limits.ts";
 import { messageSuite } from "./messages.ts";
 import { queueSuite } from "./queues.ts";
@@ -14,6 +15,7 @@ const parts = {
   "queues/messages.ts": messageSuite,
   "queues/limits.ts": limitSuite,
   "queues/access.ts": accessSuite,
+  "queues/bearer.ts": bearerSuite,
 } as const;
 
 /** `open` starts what is tested, once; its `stop` ends it. `record` is told which part runs. */

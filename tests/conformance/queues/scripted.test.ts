@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { parseQueueResource, parseTarget, queueRequests, queueRequestTitle } from "@stamp/azure-rest";
 import type { HttpRequest } from "@stamp/ports";
 import { ApiRecord, checkApiPage } from "../../tools/api-table.ts";
+import { testIssuer } from "../issuer.ts";
 import { accountKey, accountName, startScriptedStamp } from "../scripted-stamp.ts";
 import { queueConformance } from "./index.ts";
 
@@ -18,8 +19,9 @@ function onQueueAnswer({ method, target, headers }: HttpRequest, status: number)
 queueConformance(
   "front-end and partition server over memory",
   async () => {
-    const stamp = await startScriptedStamp({ onQueueAnswer });
-    return { endpoint: stamp.queueEndpoint, accountName, accountKey, stop: () => stamp.stop() };
+    const issuer = await testIssuer();
+    const stamp = await startScriptedStamp({ onQueueAnswer, frontEnd: issuer.settings });
+    return { endpoint: stamp.queueEndpoint, accountName, accountKey, issuer, stop: () => stamp.stop().finally(() => issuer.remove()) };
   },
   record,
 );

@@ -51,7 +51,7 @@ function coversResource({ kind, fields }: Sas, resource: SignedResource): boolea
       if (fields.sr === "bv") return resource.versionId !== undefined;
       return fields.sr === "c" || fields.sr === "b";
     case "queue":
-      return fields.sr === "" && fields.tn === "";
+      return (fields.sr === "" || fields.sr === "q") && fields.tn === "";
     case "table":
       return fields.sr === "" && fields.tn.toLowerCase() === resource.table.toLowerCase();
   }

@@ -28,6 +28,7 @@ export const queueAuthorization: Readonly<Record<QueueOperationName, OperationAu
   ListQueues: onService(["l"], "read"),
   GetQueueServiceProperties: onService(["r"], "read"),
   SetQueueServiceProperties: onService(["w"], "own"),
+  GetUserDelegationKey: onService("never", "read"),
   CreateQueue: onQueue(["cw"], "contribute"),
   DeleteQueue: onQueue(["d"], "contribute"),
   GetQueueMetadata: onQueue(["r"], "read", ["r"]),

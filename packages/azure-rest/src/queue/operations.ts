@@ -7,6 +7,7 @@ export const queueOperationNames = [
   "ListQueues",
   "GetQueueServiceProperties",
   "SetQueueServiceProperties",
+  "GetUserDelegationKey",
   "CreateQueue",
   "DeleteQueue",
   "GetQueueMetadata",
@@ -29,7 +30,7 @@ const serviceRows: Readonly<Record<string, Row>> = {
   "GET restype=service comp=properties": "GetQueueServiceProperties",
   "PUT restype=service comp=properties": "SetQueueServiceProperties",
   "GET restype=service comp=stats": { feature: "Get Queue Service Stats (geo-replication)" },
-  "POST restype=service comp=userdelegationkey": { feature: "Get User Delegation Key of the Queue service" },
+  "POST restype=service comp=userdelegationkey": "GetUserDelegationKey",
 };
 
 const queueRows: Readonly<Record<string, Row>> = {

@@ -1,5 +1,6 @@
 /** Which function serves which operation of the Queue service. */
 import type { QueueOperationName } from "@stamp/azure-rest";
+import { getUserDelegationKey } from "../delegation-key.ts";
 import { analyticsUnsupported, getServiceProperties, setServiceProperties } from "../service-properties.ts";
 import type { QueueOperationHandler } from "./exchange.ts";
 import { clearMessages, deleteMessage, getMessages, peekMessages, putMessage, updateMessage } from "./messages.ts";
@@ -9,6 +10,7 @@ export const operationHandlers: Readonly<Record<QueueOperationName, QueueOperati
   ListQueues: listQueues,
   GetQueueServiceProperties: (exchange) => getServiceProperties(exchange, "queue"),
   SetQueueServiceProperties: (exchange) => setServiceProperties(exchange, "queue", analyticsUnsupported),
+  GetUserDelegationKey: (exchange) => getUserDelegationKey(exchange, "queue"),
   CreateQueue: createQueue,
   DeleteQueue: deleteQueue,
   GetQueueMetadata: getQueueMetadata,
