@@ -481,7 +481,7 @@ export class Simulation {
         });
         return { kind: "delay", delayUs: 1 };
       case "delay":
-        return { kind: "delay", delayUs: Math.ceil(this.network.prng.float() ** 2 * 2_000_000) };
+        return { kind: "delay", delayUs: Math.ceil(this.network.prng.float() ** 2 * this.failpoints.delayMaxMs * 1_000) };
       case "error":
         return { kind: "error" };
     }

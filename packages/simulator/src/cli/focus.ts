@@ -40,10 +40,12 @@ const focuses = {
     lastsMaxMs: 4_000,
     others: 0.2,
   },
+  /** A disk lies, and the replicas that know better don't answer the stream manager at once. */
   lying: {
-    weights: { "lying-disk": 20, "rack-loss": 2, crash: 4 },
+    weights: { "lying-disk": 20, "rack-loss": 2, crash: 4, "cut-pair": 16, pause: 8 },
     targets: /^extent-node-/,
-    everyMs: 1_500,
+    pairs: [[/^stream-manager-/, /^extent-node-/]],
+    everyMs: 700,
     lastsMaxMs: 3_000,
     others: 0.1,
   },
@@ -90,7 +92,8 @@ const focuses = {
     others: 0.05,
     failpoints: {
       hotShare: 1,
-      hotChance: 0.7,
+      hotChance: 0.8,
+      delayMaxMs: 5_000,
       only: /^lock-service answer .*RenewLease$/,
       weights: { kill: 0, power: 0, pause: 0, delay: 1, error: 0 },
     },

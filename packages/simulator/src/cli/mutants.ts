@@ -49,12 +49,6 @@ export const mutants: readonly Mutant[] = [
     why: "a fenced replica says its length before it has synced what it took",
   },
   {
-    rules: ["knownCommittedLength"],
-    workload: "streams",
-    focus: "lying",
-    why: "a replica that lost what was acknowledged counts in the seal",
-  },
-  {
     rules: ["recordSealBeforeTelling"],
     // A replica that was told a length reports it as committed, so the next seal finds the same.
     backedUpBy: ["knownCommittedLength"],

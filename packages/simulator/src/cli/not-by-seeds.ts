@@ -40,6 +40,11 @@ export const notBySeeds: readonly NotBySeeds[] = [
     test: "packages/stream/src/stream.test.ts",
   },
   {
+    rule: "knownCommittedLength",
+    why: "streams seed 1 under the focus lying noticed it until stream-manager b4bb2e1; since then 64 seeds have not, but it backs recordSealBeforeTelling, which is caught with it off only",
+    test: "packages/stream/src/stream.test.ts",
+  },
+  {
     rule: "minCopiesBeforeTelling",
     why: "one machine of a run may lose what was durable, and a told length has a second copy before that in nearly all cases",
     test: "services/stream-manager/src/stream-manager.test.ts",

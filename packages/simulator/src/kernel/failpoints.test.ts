@@ -7,11 +7,11 @@ import { served } from "@stamp/ports";
 import { Status } from "@stamp/wire";
 import { Simulation } from "../simulation.ts";
 import type { FailAction } from "./failpoints.ts";
-import { shapeOf } from "./failpoints.ts";
+import { defaultFailpoints, shapeOf } from "./failpoints.ts";
 
 const zero = { kill: 0, power: 0, pause: 0, delay: 0, error: 0 };
 const always = (sim: Simulation, action: FailAction, only: RegExp): void =>
-  sim.failpoints.arm({ hotShare: 1, hotChance: 1, weights: { ...zero, [action]: 1 }, only });
+  sim.failpoints.arm({ ...defaultFailpoints, hotShare: 1, hotChance: 1, weights: { ...zero, [action]: 1 }, only });
 
 class Answering implements Role {
   readonly address = "server-1";

@@ -20,6 +20,8 @@ export interface FailpointOptions {
   /** How often a hot one strikes, of the times that it is reached. */
   readonly hotChance: number;
   readonly weights: Readonly<Record<FailAction, number>>;
+  /** How long a delay holds a connection, or what is written, at most. */
+  readonly delayMaxMs: number;
   /** Only names that it matches are hot. */
   readonly only?: RegExp | undefined;
 }
@@ -27,6 +29,7 @@ export interface FailpointOptions {
 export const defaultFailpoints: FailpointOptions = {
   hotShare: 0.05,
   hotChance: 0.02,
+  delayMaxMs: 2_000,
   weights: { kill: 3, power: 2, pause: 1, delay: 6, error: 2 },
 };
 
@@ -51,6 +54,10 @@ export class Failpoints {
 
   disarm(): void {
     this.#options = undefined;
+  }
+
+  get delayMaxMs(): number {
+    return this.#options?.delayMaxMs ?? defaultFailpoints.delayMaxMs;
   }
 
   /** What is to happen now; undefined: nothing. */
