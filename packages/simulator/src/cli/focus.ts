@@ -108,15 +108,12 @@ const focuses = {
   },
   /** Servers that the partition manager can't reach although they hold their lease. */
   unreachable: {
-    weights: { "cut-pair": 20, crash: 4 },
+    weights: { "cut-pair": 20, crash: 1 },
     targets: /^partition-manager-/,
-    pairs: [
-      [/^partition-manager-/, /^partition-server-/],
-      [/^lock-service-/, /^partition-server-/],
-    ],
-    everyMs: 3_000,
-    lastsMaxMs: 25_000,
-    others: 0.1,
+    pairs: [[/^partition-manager-/, /^partition-server-/]],
+    everyMs: 1_500,
+    lastsMaxMs: 40_000,
+    others: 0.02,
   },
   "partition-managers": {
     weights: { "cut-pair": 10, crash: 6, pause: 10 },
