@@ -5,13 +5,13 @@ import { execFileSync } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import type { RuleName } from "@stamp/base";
-import { gate } from "./cli/gate.ts";
+import { gate, writeFaultsPage } from "./cli/gate.ts";
 import { runPool } from "./cli/pool.ts";
 import type { FailpointHits, SeedJob, SeedReport, WorkloadName } from "./cli/report.ts";
 import { addCounts, addHits, showCounts, takeMost, workloadNames } from "./cli/report.ts";
 import { runSeed } from "./cli/run-seed.ts";
 
-const usage = `./stamp sim [--seeds 200] [--for-s SECONDS] [--from 1] [--workload blobs|streams|tables|registers|restarts] [--rules-off a,b] [--mutations [--write-docs]] [--only rule] [--budget 200]
+const usage = `./stamp sim [--seeds 200] [--for-s SECONDS] [--from 1] [--workload blobs|streams|tables|registers|restarts] [--rules-off a,b] [--mutations] [--write-docs] [--only rule] [--budget 200]
          [--workers N] [--verbose] [--replay SEED] [--focus NAME] [--failpoints]`;
 
 const { values } = parseArgs({
@@ -61,6 +61,10 @@ async function main(): Promise<number> {
       writeDocs: values["write-docs"],
       print,
     });
+  }
+  if (values["write-docs"]) {
+    await writeFaultsPage();
+    return 0;
   }
   let failed = 0;
   const forMs = values["for-s"] === undefined ? undefined : (Number(values["for-s"]) * 1000) / workloads.length;

@@ -52,6 +52,11 @@ export async function gate(options: GateOptions): Promise<number> {
   return missed.length === 0 ? 0 : 1;
 }
 
+/** docs/faults.md anew from the kept seeds: after a row, a rule or a mutant was added. */
+export async function writeFaultsPage(): Promise<void> {
+  await writeFile(faultsPagePath, (await faultsPageAsItIs()).made);
+}
+
 /** What docs/faults.md holds, and what the seeds as they are kept make of it. */
 export async function faultsPageAsItIs(): Promise<{ readonly written: string; readonly made: string }> {
   const kept = await readKeptSeeds();
