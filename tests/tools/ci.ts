@@ -59,6 +59,18 @@ async function parts(): Promise<Part[]> {
       timeoutMs: 20 * minutes,
     },
     {
+      title: "a large upload over an extent node's and a front-end's death",
+      command: [node, "tests/tools/test.ts", "tests/drills/big-upload.slow.ts"],
+      timeoutMs: 10 * minutes,
+      missing: slow("tests/drills/big-upload.slow.ts"),
+    },
+    {
+      title: "SDKs of other languages",
+      command: [node, "tests/tools/test.ts", "tests/interop/interop.slow.ts"],
+      timeoutMs: 15 * minutes,
+      missing: slow("tests/interop/interop.slow.ts"),
+    },
+    {
       title: "drill on the compose file",
       command: [node, "tests/tools/test.ts", "tests/drills/compose.slow.ts"],
       timeoutMs: 15 * minutes,
