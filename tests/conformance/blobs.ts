@@ -60,6 +60,21 @@ export function blobSuite(clients: () => Clients): void {
       });
     }
 
+    test("Put Blob answers the CRC64 of what it took, or the MD5 that the request gave", async () => {
+      const container = await clients().container();
+      const put = async (headers: Record<string, string>) => {
+        const kind = { "x-ms-blob-type": "BlockBlob" };
+        return (await clients().raw("PUT", `/${container.containerName}/sums`, { body: "123456789", headers: { ...kind, ...headers } }))
+          .headers;
+      };
+      const crc64 = Buffer.from("ae8b14860a799888", "hex").reverse().toString("base64");
+      const md5 = createHash("md5").update("123456789").digest("base64");
+      const plain = await put({});
+      assert.deepEqual([plain.get("x-ms-content-crc64"), plain.get("content-md5")], [crc64, md5]);
+      const given = await put({ "content-md5": md5 });
+      assert.deepEqual([given.get("x-ms-content-crc64"), given.get("content-md5")], [null, md5]);
+    });
+
     test("overwriting changes bytes, ETag and properties, and keeps nothing of the old", async () => {
       const container = await clients().container();
       const client = container.getBlockBlobClient("over");

@@ -55,7 +55,10 @@ export async function putBlob(exchange: BlobExchange): Promise<Answer> {
   if (!isBlock && length.value > 0) return badHeader("Content-Length", String(length.value), `A new ${type.value.blobType} is empty.`);
   const name = await blobOfRequest(exchange);
   if (!name.ok) return name;
-  const wants = { md5: isBlock || announced.value.md5 !== undefined, crc64: announced.value.crc64 !== undefined };
+  const wants = {
+    md5: isBlock || announced.value.md5 !== undefined,
+    crc64: announced.value.md5 === undefined && behaves(version, "contentCrc64"),
+  };
   const received = await objects.receive(name.value, request.body, { contentLengthBytes: length.value, wants, signal: request.signal });
   if (!received.ok) return received;
   const compared = compareDigests(announced.value, received.value);
