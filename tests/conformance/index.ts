@@ -13,6 +13,7 @@ import { errorSuite } from "./errors.ts";
 import { immutabilitySuite } from "./immutability.ts";
 import { leaseSuite } from "./leases.ts";
 import { listSuite } from "./lists.ts";
+import { metadataSuite } from "./metadata.ts";
 import { pageSuite } from "./pages.ts";
 import { rangeSuite } from "./ranges.ts";
 import { refusedSuite } from "./refused.ts";
@@ -44,6 +45,7 @@ const parts = {
   "sas.ts": sasSuite,
   "service.ts": serviceSuite,
   "bearer.ts": bearerSuite,
+  "metadata.ts": metadataSuite,
   "leases.ts": leaseSuite,
   "snapshots.ts": snapshotSuite,
   "tags.ts": tagSuite,

@@ -12,13 +12,16 @@ export type HttpHeaders = Readonly<Record<string, string>>;
 export const metadataBytesMax = 8192;
 const metadataPrefix = "x-ms-meta-";
 
-/** Names are identifiers of C#, which do not differ by case alone: here they are lower case. */
-export function parseMetadata(headers: HttpHeaders): Parsed<Record<string, string>> {
+/**
+ * Names are identifiers of C#, which do not differ by case alone; they keep the case in which they were sent, where `rawHeaders` (names
+ * and values in turn) says it.
+ */
+export function parseMetadata(headers: HttpHeaders, rawHeaders: readonly string[] = []): Parsed<Record<string, string>> {
   const metadata: Record<string, string> = Object.create(null);
   let bytes = 0;
   for (const header in headers) {
     if (!header.startsWith(metadataPrefix)) continue;
-    const name = header.slice(metadataPrefix.length);
+    const name = sentName(header, rawHeaders).slice(metadataPrefix.length);
     const value = (headers[header] as string).trim();
     if (name === "") return rejected("EmptyMetadataKey");
     if (!/^[a-z_][a-z0-9_]*$/i.test(name) || !/^[\t\x20-\x7e]*$/.test(value)) {
@@ -28,6 +31,14 @@ export function parseMetadata(headers: HttpHeaders): Parsed<Record<string, strin
     metadata[name] = value;
   }
   return bytes > metadataBytesMax ? rejected("MetadataTooLarge") : parsed(metadata);
+}
+
+function sentName(header: string, rawHeaders: readonly string[]): string {
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const sent = rawHeaders[i] as string;
+    if (sent.length === header.length && sent.toLowerCase() === header) return sent;
+  }
+  return header;
 }
 
 /** Inclusive start, exclusive end; without an end, to the end of the blob. */

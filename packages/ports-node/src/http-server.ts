@@ -103,6 +103,10 @@ class Exchange implements HttpRequest {
     return this.#headers;
   }
 
+  get rawHeaders(): readonly string[] {
+    return this.#message.rawHeaders;
+  }
+
   get remoteAddress(): string {
     return this.#message.socket.remoteAddress ?? "";
   }

@@ -7,6 +7,8 @@ export interface HttpRequest {
   /** Path and query exactly as they came, undecoded. */
   readonly target: string;
   readonly headers: Readonly<Record<string, string>>;
+  /** Names and values in turn, exactly as they came. Absent: nobody needs to know. */
+  readonly rawHeaders?: readonly string[];
   /** In chunks of at most 1 MiB, slowed down by its reader. Throws when the client went away or sent less than it announced. */
   readonly body: AsyncIterable<Uint8Array>;
   readonly remoteAddress: string;

@@ -26,7 +26,11 @@ function plain(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plain);
   const result: Record<string, unknown> = {};
   for (const name in value) {
-    if (name !== "$typeName" && name !== "$unknown") result[name] = plain((value as Record<string, unknown>)[name]);
+    if (name === "$typeName" || name === "$unknown") continue;
+    const held = plain((value as Record<string, unknown>)[name]);
+    // Keys of maps are what users sent; this one would be lost otherwise.
+    if (name === "__proto__") Object.defineProperty(result, name, { value: held, enumerable: true });
+    else result[name] = held;
   }
   return result;
 }

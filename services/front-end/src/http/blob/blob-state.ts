@@ -33,7 +33,7 @@ import { markProtected } from "./new-state.ts";
 const xml = { "Content-Type": "application/xml" } as const;
 
 export async function snapshotBlob(exchange: BlobExchange): Promise<Answer> {
-  const metadata = parseMetadata(exchange.headers);
+  const metadata = parseMetadata(exchange.headers, exchange.request.rawHeaders);
   if (!metadata.ok) return metadata;
   const asked = await askedBlob(exchange);
   if (!asked.ok) return asked;

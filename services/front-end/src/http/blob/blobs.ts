@@ -142,7 +142,7 @@ export async function getBlobMetadata(exchange: BlobExchange): Promise<Answer> {
 }
 
 export async function setBlobMetadata(exchange: BlobExchange): Promise<Answer> {
-  const metadata = parseMetadata(exchange.headers);
+  const metadata = parseMetadata(exchange.headers, exchange.request.rawHeaders);
   if (!metadata.ok) return metadata;
   const asked = await askedBlob(exchange);
   if (!asked.ok) return asked;

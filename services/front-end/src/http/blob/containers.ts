@@ -45,7 +45,7 @@ export async function listContainers(exchange: BlobExchange): Promise<Answer> {
 }
 
 export async function createContainer(exchange: BlobExchange): Promise<Answer> {
-  const metadata = parseMetadata(exchange.headers);
+  const metadata = parseMetadata(exchange.headers, exchange.request.rawHeaders);
   if (!metadata.ok) return metadata;
   const access = parsePublicAccess(exchange.headers);
   if (!access.ok) return access;
@@ -78,7 +78,7 @@ export async function conditionedContainer(exchange: BlobExchange) {
 }
 
 export async function setContainerMetadata(exchange: BlobExchange): Promise<Answer> {
-  const metadata = parseMetadata(exchange.headers);
+  const metadata = parseMetadata(exchange.headers, exchange.request.rawHeaders);
   if (!metadata.ok) return metadata;
   const conditions = parseConditions(exchange.headers);
   if (!conditions.ok) return conditions;

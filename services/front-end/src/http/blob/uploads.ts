@@ -37,7 +37,7 @@ export const notEncrypted = { "x-ms-request-server-encrypted": "false" } as cons
 
 export async function putBlob(exchange: BlobExchange): Promise<Answer> {
   const { headers, objects, request, version } = exchange;
-  const metadata = parseMetadata(headers);
+  const metadata = parseMetadata(headers, exchange.request.rawHeaders);
   if (!metadata.ok) return metadata;
   const properties = parseContentProperties(headers, true);
   if (!properties.ok) return properties;
@@ -145,7 +145,7 @@ const wireSources = { committed: BlockSource.COMMITTED, uncommitted: BlockSource
 
 export async function putBlockList(exchange: BlobExchange): Promise<Answer> {
   const { headers, objects, version } = exchange;
-  const metadata = parseMetadata(headers);
+  const metadata = parseMetadata(headers, exchange.request.rawHeaders);
   if (!metadata.ok) return metadata;
   const properties = parseContentProperties(headers, false);
   if (!properties.ok) return properties;

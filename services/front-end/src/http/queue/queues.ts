@@ -30,7 +30,7 @@ export async function listQueues(exchange: QueueExchange): Promise<Answer> {
 
 /** 204: it was there, with this metadata. */
 export async function createQueue(exchange: QueueExchange): Promise<Answer> {
-  const metadata = parseMetadata(exchange.headers);
+  const metadata = parseMetadata(exchange.headers, exchange.request.rawHeaders);
   if (!metadata.ok) return metadata;
   const value = { ...addressOf(exchange), metadata: metadata.value };
   const made = await queuesOf(exchange).execute({ case: "createQueue", value }, "queue", exchange.limits());
@@ -53,7 +53,7 @@ export async function getQueueMetadata(exchange: QueueExchange): Promise<Answer>
 }
 
 export async function setQueueMetadata(exchange: QueueExchange): Promise<Answer> {
-  const metadata = parseMetadata(exchange.headers);
+  const metadata = parseMetadata(exchange.headers, exchange.request.rawHeaders);
   if (!metadata.ok) return metadata;
   const value = { ...addressOf(exchange), metadata: metadata.value };
   const changed = await queuesOf(exchange).execute({ case: "setQueueMetadata", value }, "queue", exchange.limits());
