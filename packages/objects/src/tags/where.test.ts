@@ -1,0 +1,97 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { containerOfWhere, holds, parseWhere, tagsOfWhere, type WhereKind } from "./where.ts";
+
+function holdsFor(text: string, tags: Record<string, string>, kind: WhereKind = "condition"): boolean {
+  const parsed = parseWhere(text, kind);
+  assert.ok(parsed.ok, text);
+  return holds(parsed.where, tags);
+}
+
+test("where: comparisons are of texts, and a tag that is missing only differs", () => {
+  const tags = { a: "5", "with space": "x", quote: "it's" };
+  for (const [text, expected] of [
+    ["a = '5'", true],
+    ["a='10'", false],
+    ["a > '10'", true],
+    ["a >= '5' AND a <= '5'", true],
+    ["a < '5'", false],
+    ["a <> '5'", false],
+    ["a <> '6'", true],
+    ["b = ''", false],
+    ["b <> 'x'", true],
+    ["b < 'x'", false],
+    [`"with space" = 'x'`, true],
+    [`"a"='5'and"with space"='x'`, true],
+    ["quote = 'it''s'", true],
+    ["a = '1' OR a = '2' OR a = '5'", true],
+    ["a = '5' OR b = '1' AND b = '2'", true],
+    ["b = '1' AND b = '2' OR a = '5'", true],
+    ["b = '1' AND a = '5'", false],
+    ["  a\t=\n'5'  ", true],
+  ] as const) {
+    assert.equal(holdsFor(text, tags), expected, text);
+  }
+});
+
+test("where: what can't be read is refused, and what is for searches or conditions only", () => {
+  for (const text of [
+    "",
+    " ",
+    "a",
+    "a =",
+    "a = b",
+    "= 'x'",
+    "a = 'x",
+    "a == 'x'",
+    "a = 'x' AND",
+    "AND a = 'x'",
+    "(a = 'x')",
+    "a = 'x' b = 'y'",
+  ]) {
+    assert.equal(parseWhere(text, "condition").ok, false, text);
+    assert.equal(parseWhere(text, "search").ok, false, text);
+  }
+  for (const text of [
+    "a = 'x' OR b = 'y'",
+    "a <> 'x'",
+    "a = 'x' AND a = 'y'",
+    "a > 'x' AND a >= 'y'",
+    "@container > 'x'",
+    "@other = 'x'",
+  ]) {
+    assert.equal(parseWhere(text, "search").ok, false, text);
+  }
+  assert.equal(parseWhere("@container = 'x'", "condition").ok, false);
+  assert.equal(parseWhere(Array.from({ length: 11 }, (_, i) => `k${i} = 'v'`).join(" AND "), "search").ok, false);
+  assert.equal(parseWhere(`a = '${"x".repeat(9000)}'`, "search").ok, false);
+});
+
+test("where: a search names its container and the tags it speaks of", () => {
+  const parsed = parseWhere("@container = 'box' AND a >= '1' AND a < '3' AND b = 'x'", "search");
+  assert.ok(parsed.ok);
+  assert.equal(containerOfWhere(parsed.where), "box");
+  assert.deepEqual({ ...tagsOfWhere(parsed.where, { a: "2", b: "x", c: "y" }) }, { a: "2", b: "x" });
+  assert.equal(holds(parsed.where, { a: "2", b: "x" }), true);
+});
+
+test("where: any text is answered, and soon; names of object maps are no tags", () => {
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        fc.string(),
+        fc.array(fc.constantFrom("a", "'x'", '"', "'", "=", "<>", ">", "AND", "OR", " ", "@")).map((parts) => parts.join("")),
+      ),
+      (text) => {
+        for (const kind of ["search", "condition"] as const) {
+          const parsed = parseWhere(text, kind);
+          if (parsed.ok) holds(parsed.where, { a: "x" });
+        }
+      },
+    ),
+    { numRuns: 2000 },
+  );
+  assert.equal(holdsFor("constructor <> 'x'", {}), true);
+  assert.equal(holdsFor("__proto__ = 'x'", {}), false);
+});
