@@ -28,6 +28,16 @@ export function batchSuite(clients: () => Clients): void {
       for (const name of names) assert.equal(await container.getBlobClient(name).exists(), false);
     });
 
+    test("tiers are set in one request", async () => {
+      const container = await clients().container();
+      const names = ["a", "b", "c"];
+      for (const name of names) await container.getBlockBlobClient(name).upload("x", 1);
+      const urls = names.map((name) => container.getBlobClient(name).url);
+      const answer = await clients().service.getBlobBatchClient().setBlobsAccessTier(urls, credential(), "Cool");
+      assert.deepEqual([answer.subResponsesSucceededCount, answer.subResponsesFailedCount], [3, 0]);
+      for (const name of names) assert.equal((await container.getBlobClient(name).getProperties()).accessTier, "Cool");
+    });
+
     test("a batch of a container is about its blobs only", async () => {
       const container = await clients().container();
       const other = await clients().container();

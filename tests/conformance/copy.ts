@@ -89,6 +89,23 @@ export function copySuite(clients: () => Clients): void {
       assert.ok(bytes(4096, 0).equals(await disk.downloadToBuffer(0, 4096)), "what is written into the copy is not in the source");
     });
 
+    test("snapshots are sources; tags and tier of the copy are those that were asked for", async () => {
+      const container = await clients().container();
+      const source = container.getBlockBlobClient("source");
+      await source.upload("then", 4, { tags: { of: "source" } });
+      const snapshot = source.withSnapshot((await source.createSnapshot()).snapshot ?? "");
+      await source.upload("now", 3);
+      const target = container.getBlockBlobClient("target");
+      await (await target.beginCopyFromURL(snapshot.url, { tags: { of: "copy" }, tier: "Cool" })).pollUntilDone();
+      assert.equal((await target.downloadToBuffer()).toString(), "then");
+      assert.deepEqual((await target.getTags()).tags, { of: "copy" });
+      const properties = await target.getProperties();
+      assert.equal(properties.accessTier, "Cool");
+      assert.match(properties.copySource ?? "", /snapshot=/);
+      await target.syncCopyFromURL(snapshot.url, { copySourceTags: "COPY" });
+      assert.deepEqual((await target.getTags()).tags, { of: "source" });
+    });
+
     test("conditions of source and destination are looked at, each with its code", async () => {
       const container = await clients().container();
       const source = container.getBlockBlobClient("source");
