@@ -276,6 +276,18 @@ export const faultRows: readonly FaultRow[] = [
     faults: ["clock-jump"],
   },
   {
+    fault: "the wall clock of a queue's server is set back, or the queue moves to a server with an earlier one",
+    rules: ["queueClockNeverBack"],
+    tests: ["packages/objects/src/queues/messages.test.ts", "packages/objects/src/queues/model.test.ts"],
+    faults: ["clock-jump", "crash"],
+  },
+  {
+    fault: "two take from one queue at once, and the server dies in between",
+    rules: ["pipelineSeesPending", "pipelineAnswersDurable"],
+    tests: ["packages/range-partition/src/pipelined.test.ts"],
+    faults: ["crash"],
+  },
+  {
     fault: "process paused for long (GC, SIGSTOP) and resumed",
     rules: ["leaseRecheckedAfterAnswer", "dropBeforeNewLease"],
     tests: ["services/partition-server/src/moves.test.ts"],

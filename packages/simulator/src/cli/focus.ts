@@ -125,6 +125,8 @@ const focuses = {
     failpoints: { hotShare: 0.4, hotChance: 0.1, only: /^partition-(manager send|server receive) / },
   },
   checkpoints: { weights: { crash: 20, pause: 4 }, targets: /^partition-server-/, everyMs: 1_500, others: 0.3 },
+  /** Wall clocks of partition servers jump, and ranges change servers. */
+  clocks: { weights: { "clock-jump": 30, crash: 10 }, targets: /^partition-server-/, everyMs: 1_500, others: 0.1 },
 } as const satisfies Record<string, Focus>;
 
 export type FocusName = keyof typeof focuses;

@@ -97,6 +97,8 @@ export const mutants: readonly Mutant[] = [
   { rules: ["placesCheckedInRowOrder"], workload: "registers", why: "a row refers to bytes of another stream" },
   { rules: ["incarnationInKey"], workload: "blobs", why: "what was in a deleted container comes back with its name" },
   { rules: ["containerRowReadAfterArrival"], workload: "blobs", why: "the existence of a container is taken from a cache" },
+  { rules: ["queueClockNeverBack"], workload: "queues", focus: "clocks", why: "a message is put before the head of the queue: lost" },
+  { rules: ["pipelineSeesPending"], workload: "queues", why: "two take the same message before the first taking is durable" },
 ];
 
 export const mutantName = (mutant: Mutant): string => mutant.rules.join("+");

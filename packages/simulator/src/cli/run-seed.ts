@@ -4,6 +4,7 @@ import type { SimulationOptions } from "../simulation.ts";
 import { BrokenPromise, Simulation } from "../simulation.ts";
 import { blobWorkload, tableWorkload } from "../workloads/blobs.ts";
 import type { Focus } from "../workloads/faults.ts";
+import { queueWorkload } from "../workloads/queues.ts";
 import { registerWorkload } from "../workloads/registers.ts";
 import { restartWorkload } from "../workloads/restarts.ts";
 import { streamWorkload } from "../workloads/streams.ts";
@@ -26,6 +27,7 @@ const workloads: Readonly<Record<WorkloadName, Workload>> = {
   registers: registerWorkload,
   restarts: restartWorkload,
   tables: tableWorkload,
+  queues: queueWorkload,
 };
 const tailLines = 60;
 
