@@ -81,9 +81,9 @@ export class QueueClient {
 }
 
 /** A 500 and no answer are unknown, everything else that is no success was not done. */
-function answerOf<T>(answer: Received | undefined, valueOf: (answer: Received) => T): QueueAnswer<T> {
+function answerOf<T>(answer: Received | undefined, read: (answer: Received) => T): QueueAnswer<T> {
   if (answer === undefined || answer.status === 500 || answer.short) return { kind: "unknown" };
-  if (answer.status >= 200 && answer.status < 300) return { kind: "ok", value: valueOf(answer) };
+  if (answer.status >= 200 && answer.status < 300) return { kind: "ok", value: read(answer) };
   return { kind: "refused", code: answer.headers["x-ms-error-code"] ?? `status ${answer.status}` };
 }
 
