@@ -19,6 +19,8 @@ interface Lie {
   readonly refuses?: (number: number) => boolean;
 }
 
+const enoughPuts = 80;
+
 async function run(lie: Lie): Promise<CheckingReport> {
   const blobs = new Map<string, Buffer>();
   let puts = 0;
@@ -51,7 +53,10 @@ async function run(lie: Lie): Promise<CheckingReport> {
   const checking = new CheckingClient({ client, container: "c", smallWriters: 2, counters: 1, largePauseMs: 50 });
   try {
     await checking.start();
-    await new Promise((resolve) => setTimeout(resolve, 400));
+    const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+    await pause(400);
+    // A busy machine writes slowly: for as long as it takes, up to 10 s.
+    for (let waited = 0; puts < enoughPuts && waited < 100; waited++) await pause(100);
     await checking.stop(2_000);
     return await checking.verify();
   } finally {
