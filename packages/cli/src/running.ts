@@ -8,11 +8,14 @@ import { toJson } from "./print.ts";
 export type Transport = ReturnType<typeof ownTransport>;
 
 /** What `work` finds out about the running stamp. */
-export async function inspect<T>(command: Command, work: (inspector: StampInspector, transport: Transport) => Promise<T>): Promise<T> {
+export async function inspect<T>(
+  command: Command,
+  work: (inspector: StampInspector, transport: Transport, lockService: string) => Promise<T>,
+): Promise<T> {
   const transport = ownTransport();
   try {
     const status = (await composeStatus(transport)) ?? (await runningCluster(configOf(command)));
-    return await work(new StampInspector(transport, status.lockService), transport);
+    return await work(new StampInspector(transport, status.lockService), transport, status.lockService);
   } catch (error) {
     throw error instanceof CommandError ? error : new CommandError((error as Error).message);
   } finally {

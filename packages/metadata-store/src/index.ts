@@ -1,4 +1,5 @@
 export * from "./leader-calls.ts";
 export * from "./lease-keeper.ts";
 export * from "./metadata-client.ts";
+export * from "./snapshot.ts";
 export * from "./status-service.ts";

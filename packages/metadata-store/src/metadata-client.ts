@@ -3,7 +3,7 @@
  * unknown is the caller's to judge (a leader ends its term).
  */
 import type { Outcome } from "@stamp/base";
-import { ok } from "@stamp/base";
+import { concatBytes, ok } from "@stamp/base";
 import type { Address, Client, Identity, World } from "@stamp/ports";
 import { fromWire, MetadataStore, toWire } from "@stamp/wire";
 
@@ -41,12 +41,12 @@ export interface StoreTransaction {
 const pageKeys = 1_000;
 
 export class MetadataClient {
-  readonly #world: World;
+  readonly #world: Pick<World, "clock" | "transport">;
   readonly #identity: Pick<Identity, "stampId"> | undefined;
   readonly #client: Client<typeof MetadataStore>;
 
   /** `identity`: of the process that transacts; its fences are for the stamp that it is bound to. */
-  constructor(world: World, lockServiceAddress: Address, identity?: Pick<Identity, "stampId">) {
+  constructor(world: Pick<World, "clock" | "transport">, lockServiceAddress: Address, identity?: Pick<Identity, "stampId">) {
     this.#world = world;
     this.#identity = identity;
     this.#client = world.transport.client(lockServiceAddress, MetadataStore);
@@ -88,6 +88,31 @@ export class MetadataClient {
       { timeoutMs },
     );
     return answer.ok ? ok(fromWire(answer.value.version)) : answer;
+  }
+
+  /**
+   * A snapshot of the whole store, encoded; undefined when it is still the one with `knownChecksum`. Refused with `conflict` when
+   * somebody else took a newer one meanwhile: ask again.
+   */
+  async snapshot(
+    timeoutMs: number,
+    knownChecksum = 0,
+  ): Promise<Outcome<{ readonly checksum: number; readonly bytes: Uint8Array } | undefined>> {
+    const deadlineMs = this.#world.clock.monotonicMs() + timeoutMs;
+    const parts: Uint8Array[] = [];
+    let offsetBytes = 0;
+    let checksum = 0;
+    for (;;) {
+      const leftMs = Math.max(deadlineMs - this.#world.clock.monotonicMs(), 1);
+      const answer = await this.#client.readSnapshot({ offsetBytes: toWire(offsetBytes), checksum, knownChecksum }, { timeoutMs: leftMs });
+      if (!answer.ok) return answer;
+      const { payload, totalBytes } = answer.value;
+      if (offsetBytes === 0 && payload.length === 0) return ok(undefined);
+      checksum = answer.value.checksum;
+      parts.push(Uint8Array.from(payload));
+      offsetBytes += payload.length;
+      if (payload.length === 0 || offsetBytes >= fromWire(totalBytes)) return ok({ checksum, bytes: concatBytes(parts) });
+    }
   }
 
   /** Refused with `notReady` while the store was never initialised. */

@@ -36,6 +36,9 @@ export const extentNodeSchema = z.object({
     .describe("Blocks of sealed extents whose place is kept in memory"),
   highWaterPercent: z.coerce.number().min(1).max(100).default(95).describe("Disk use beyond which new extents are refused"),
   reserveBytes: bytes(128 * mebibyte, 0).describe("Free space below which appends are refused, kept for journal and seals"),
+  metadataCopyEveryMs: milliseconds(30_000).describe(
+    "Time between two looks whether the metadata store changed; a snapshot of it is kept here then",
+  ),
   scrubBytesPerSecond: bytes(4 * mebibyte, 0).describe("How fast sealed replicas are read again and compared; 0: never"),
   scrubPauseMs: milliseconds(60_000).describe("Pause between two scrubs of everything"),
   reportEveryMs: milliseconds(1_000).describe("Time between reports to the stream manager"),

@@ -26,6 +26,7 @@ import { ExtentStore } from "./extent-store.ts";
 import { failStopDisk } from "./fail-stop-disk.ts";
 import { Journal } from "./journal.ts";
 import { LocalExtent } from "./local-extent.ts";
+import { MetadataCopies } from "./metadata-copies.ts";
 import { Node } from "./node.ts";
 import { checkJournalDisk, formatDisk, JournalBegun, readIdentity, readStarts, writeStarts } from "./node-disk.ts";
 import { recover } from "./recovery.ts";
@@ -53,6 +54,7 @@ export class ExtentNodeRole implements Role {
   #node: Node | undefined;
   #reporter: Reporter | undefined;
   #scrubber: Scrubber | undefined;
+  #metadataCopies: MetadataCopies | undefined;
   #preparing: Promise<void> | undefined;
   #ready = false;
   #waitingFor = "its disk";
@@ -104,6 +106,7 @@ export class ExtentNodeRole implements Role {
     await this.#preparing;
     await this.#reporter?.stop();
     await this.#scrubber?.stop();
+    await this.#metadataCopies?.stop();
     await this.#listener?.close(1_000);
     await this.#journal?.drained();
     await this.#store?.flushAll();
@@ -144,6 +147,7 @@ export class ExtentNodeRole implements Role {
         diskFull: node?.room.full ?? false,
         disk: this.#queue?.facts ?? {},
         scrub: this.#scrubber?.facts ?? {},
+        metadataCopy: this.#metadataCopies?.facts,
         ...this.#recovered,
       },
     };
@@ -258,6 +262,9 @@ export class ExtentNodeRole implements Role {
     reporter.start();
     this.#scrubber = new Scrubber(node);
     this.#scrubber.start();
+    const { lockService, metadataCopyEveryMs } = this.#config;
+    this.#metadataCopies = new MetadataCopies(world, { lockService, everyMs: metadataCopyEveryMs });
+    this.#metadataCopies.start();
   }
 
   /** Asks until the metadata store is the one of this disk's stamp: a left-over one may hold the address for a while. False: stopped. */

@@ -1,7 +1,8 @@
 /** A few extent nodes, the metadata store's stamp id and a lease, on virtual time; and a tester that speaks to the nodes directly. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Outcome, ok, type RuleName, refused, rulesWithout, unwrap } from "@stamp/base";
+import { type Outcome, ok, type RuleName, refused, rulesWithout, unwrap, utf8 } from "@stamp/base";
+import { encodeSnapshot } from "@stamp/metadata-store";
 import { type Client, served, type World } from "@stamp/ports";
 import { Simulation } from "@stamp/simulator";
 import { type AppendResponse, ExtentNode, LockService, MetadataStore } from "@stamp/wire";
@@ -48,6 +49,20 @@ export class Cluster {
     });
   }
 
+  /** What the metadata store holds, for those who keep a copy of it; raised by a test. */
+  metadataVersion = 0;
+
+  #snapshot(knownChecksum: number) {
+    const checksum = this.metadataVersion;
+    if (checksum === 0) return refused("unavailable", "notReady", "not in this test");
+    if (checksum === knownChecksum) return ok({ checksum });
+    const { crc32c } = this.sim.world("lock").digest;
+    const payload = encodeSnapshot({ stampId: "s", version: checksum, takenAtMs: 1, entries: [[utf8("k"), utf8("v")]] }, (bytes) =>
+      crc32c(bytes),
+    );
+    return ok({ checksum, payload, totalBytes: BigInt(payload.length), version: BigInt(checksum) });
+  }
+
   async #serveLock(): Promise<void> {
     const no = async (): Promise<Outcome<never>> => refused("unavailable", "notReady", "not in this test");
     await this.sim.world("lock").transport.serve("lock", [
@@ -55,6 +70,7 @@ export class Cluster {
         getKeys: no,
         listKeys: no,
         transact: no,
+        readSnapshot: async ({ knownChecksum }) => this.#snapshot(knownChecksum),
         getStamp: async () => (this.stamp === undefined ? no() : ok({ stampId: this.stamp })),
       }),
       served(LockService, {

@@ -1,3 +1,4 @@
 export { type LockServiceConfig, lockServiceSchema } from "./config.ts";
 export { LockServiceRole } from "./lock-service.ts";
 export { metadataOffline } from "./offline.ts";
+export { restoreMetadata } from "./restore.ts";

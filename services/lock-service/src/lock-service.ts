@@ -16,6 +16,7 @@ import { Committer } from "./committer.ts";
 import type { LockServiceConfig } from "./config.ts";
 import type { OpenStore } from "./server.ts";
 import { judgeInTurn, lockServiceHandlers, metadataStoreHandlers } from "./server.ts";
+import { Snapshots } from "./snapshots.ts";
 import { LockStore } from "./store.ts";
 
 interface Opened {
@@ -128,6 +129,7 @@ export class LockServiceRole implements Role {
       stampId: stampId.value,
       committer,
       judge: (transaction, turn) => judgeInTurn(transaction, turn, rules),
+      snapshots: new Snapshots(this.#world, store, stampId.value),
     };
     return ok({ access, store, leases });
   }

@@ -7,6 +7,7 @@ import { fromWire, type LockService, type MetadataStore, toWire } from "@stamp/w
 import type { Committer, Turn } from "./committer.ts";
 import type { TransactionInput } from "./judge.ts";
 import { checkTransaction, judgeTransaction } from "./judge.ts";
+import type { Snapshots } from "./snapshots.ts";
 
 export const leaseNameMax = 512;
 export const leasesMax = 100_000;
@@ -18,6 +19,7 @@ export interface OpenStore {
   readonly stampId: string;
   readonly committer: Committer;
   judge(transaction: TransactionInput, turn: Turn): Promise<Outcome<void>>;
+  readonly snapshots: Snapshots;
 }
 export type StoreAccess = () => Outcome<OpenStore>;
 
@@ -88,6 +90,19 @@ export function metadataStoreHandlers(access: StoreAccess): Handlers<typeof Meta
     getStamp: async () => {
       const store = access();
       return store.ok ? ok({ stampId: store.value.stampId }) : store;
+    },
+    readSnapshot: async ({ offsetBytes, checksum, knownChecksum }) => {
+      const store = access();
+      if (!store.ok) return store;
+      const part = await store.value.snapshots.part(fromWire(offsetBytes), checksum, knownChecksum);
+      if (!part.ok) return part;
+      const { payload, totalBytes, version } = part.value;
+      return ok({
+        checksum: part.value.checksum,
+        totalBytes: toWire(totalBytes),
+        version: toWire(version),
+        payload: new Uint8Array(payload),
+      });
     },
     getKeys: async (request, context) => {
       const store = access();

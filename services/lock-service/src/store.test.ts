@@ -1,9 +1,10 @@
 /** The stored format of the lock service: golden records, and damage is said, never served. */
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import type { Outcome } from "@stamp/base";
 import { unwrap, utf8 } from "@stamp/base";
+import { decodeSnapshot, encodeSnapshot, type MetadataSnapshot } from "@stamp/metadata-store";
 import { Simulation } from "@stamp/simulator";
 import { lockServiceSchema } from "./config.ts";
 import { LockServiceRole } from "./lock-service.ts";
@@ -27,6 +28,33 @@ const golden: readonly { name: string; bytes: Uint8Array; decode: (bytes: Uint8A
     value: { value: utf8("value"), version: 77 },
   },
 ];
+
+const snapshot: MetadataSnapshot = {
+  stampId: "2b1f3c04-7f5e-4d0a-9a57-000000000001",
+  version: 77,
+  takenAtMs: 1_700_000_000_000,
+  entries: golden.map(({ name, bytes }) => [utf8(name), bytes] as const),
+};
+
+test("metadata snapshot: written and read as it always was; any flipped or missing byte is damage", () => {
+  const url = new URL("../../../tests/golden/metadata-snapshot/v1/small.bin", import.meta.url);
+  const bytes = encodeSnapshot(snapshot, checksum);
+  if (process.env.STAMP_WRITE_GOLDEN) {
+    mkdirSync(new URL(".", url), { recursive: true });
+    writeFileSync(url, bytes);
+  }
+  const stored = new Uint8Array(readFileSync(url));
+  assert.deepEqual(new Uint8Array(bytes), stored);
+  assert.deepEqual(JSON.stringify(unwrap(decodeSnapshot(stored, checksum))), JSON.stringify(snapshot));
+  for (let i = 0; i < stored.length; i++) {
+    const flipped = new Uint8Array(stored);
+    flipped[i] = (flipped[i] as number) ^ 0x08;
+    for (const hurt of [flipped, stored.subarray(0, i)]) {
+      const decoded = decodeSnapshot(hurt, checksum);
+      assert.ok(!decoded.ok && decoded.failure.reason === "damaged", `byte ${i}`);
+    }
+  }
+});
 
 test("lock service format: every record is written and read as it always was; any flipped or missing byte is damage", () => {
   for (const { name, bytes, decode, value } of golden) {

@@ -101,6 +101,11 @@ export class LockStore {
     return ok({ entries, more: false });
   }
 
+  /** As it is at the first step. */
+  everything(): AsyncIterable<readonly [Uint8Array, Uint8Array]> {
+    return this.#store.range({});
+  }
+
   /** Durable when it resolves; throws when it could not be made so. */
   async commit(leases: Iterable<LeaseRecord>, keys: Iterable<readonly [string, KeyState]>, lastVersion: number): Promise<void> {
     const operations: KeyValueOperation[] = [];

@@ -5,18 +5,43 @@ import { ExtentNodeRole, extentNodeSchema } from "@stamp/extent-node";
 import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
 import { routeOf } from "@stamp/objects";
 import { PartitionManagerRole, partitionManagerConfigSchema } from "@stamp/partition-manager";
-import type { World } from "@stamp/ports";
+import type { Role, World } from "@stamp/ports";
 import { Simulation } from "@stamp/simulator";
 import { StreamManagerRole, streamManagerSchema } from "@stamp/stream-manager";
 import { type OperationResult, PartitionManager, PartitionServer, type Place, type RangePartition } from "@stamp/wire";
 import { partitionServerConfigSchema } from "./config.ts";
 import { PartitionServerRole } from "./partition-server.ts";
 
-export function stamp(seed: number, servers: object = {}, without: readonly RuleName[] = []): Simulation {
+/** What happens to the lock service's disk before it starts. */
+export interface LockHook {
+  beforeStart?: (world: World) => Promise<void>;
+}
+
+function hooked(role: Role, before: () => Promise<void> | undefined): Role {
+  return {
+    get address() {
+      return role.address;
+    },
+    get status() {
+      return role.status;
+    },
+    start: async () => {
+      await before();
+      await role.start();
+    },
+    stop: () => role.stop(),
+  };
+}
+
+export function stamp(seed: number, servers: object = {}, without: readonly RuleName[] = [], lock: LockHook = {}): Simulation {
   const sim = new Simulation({ seed, rules: rulesWithout(...without) });
   const of = (name: string) => ({ name, listen: name, lockService: "lock", dataDir: "data" });
   const restart = { restartAfterMs: 800 };
-  sim.addProcess("lock", (world) => new LockServiceRole(world, lockServiceSchema.parse({ ...of("lock"), init: true })), restart);
+  sim.addProcess(
+    "lock",
+    (world) => hooked(new LockServiceRole(world, lockServiceSchema.parse({ ...of("lock"), init: true })), () => lock.beforeStart?.(world)),
+    restart,
+  );
   sim.addProcess("sm", (world) => new StreamManagerRole(world, streamManagerSchema.parse(of("sm"))), restart);
   for (const name of ["en-1", "en-2", "en-3", "en-4"]) {
     sim.addProcess(name, (world) => new ExtentNodeRole(world, extentNodeSchema.parse(of(name))), restart);

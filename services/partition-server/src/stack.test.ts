@@ -1,8 +1,12 @@
 /** The partition layer over the real stream layer, every role on virtual time: cold start, objects of all kinds, and loss of any one process. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fromUtf8, utf8 } from "@stamp/base";
-import { Client, container, container1, name, stamp } from "./stack-harness.test.ts";
+import { fromUtf8, unwrap, utf8 } from "@stamp/base";
+import { restoreMetadata } from "@stamp/lock-service";
+import { decodeSnapshot } from "@stamp/metadata-store";
+import type { Simulation } from "@stamp/simulator";
+import { PartitionManager, type RangePartition } from "@stamp/wire";
+import { Client, container, container1, type LockHook, name, stamp } from "./stack-harness.test.ts";
 
 test("stack: from nothing to an account, a container, blobs, blocks and a listing", async () => {
   const sim = stamp(1);
@@ -100,4 +104,56 @@ for (const [title, stayDown, limitMs] of [
       }
     });
   });
+}
+
+test("stack: the metadata store is lost with its disk; restored from an extent node's copy everything is there and goes on", async () => {
+  const lock: LockHook = {};
+  const sim = stamp(21, {}, [], lock);
+  await sim.run(async () => {
+    const client = new Client(sim);
+    await sim.until(() => sim.role("pm")?.status.ready === true, 30_000, "ready");
+    const inc = await container1(client);
+    for (let i = 0; i < 20; i++) {
+      const kind = { case: "putBlob", value: { name: name(`b${i}`, inc) } };
+      const places = await client.write(kind, new Uint8Array(30_000).fill(i + 1));
+      await client.execute({ ...kind, value: { ...kind.value, body: { inline: new Uint8Array(0), places } } });
+    }
+    const epochs = (await rangesOf(sim)).map((range) => range.ownerEpoch);
+    await sim.sleep(60_000);
+    const copies = sim.world("en-2").disk;
+    const newest = (await copies.list("metadata-copies")).at(-1);
+    const content = await copies.readWhole(`metadata-copies/${newest}`);
+    assert.ok(content, `a copy: ${newest}`);
+    const everything = ["pm", "ps-1", "ps-2", "sm", "en-1", "en-2", "en-3", "en-4", "lock"];
+    for (const process of everything) sim.crash(process, { stayDown: true });
+    let restored = 0;
+    lock.beforeStart = async (world) => {
+      const snapshot = unwrap(decodeSnapshot(content, (bytes) => world.digest.crc32c(bytes)));
+      const refused = await restoreMetadata(world, snapshot);
+      assert.ok(!refused.ok && refused.failure.reason === "conflict", "never over a store that is there");
+      await world.keyValue.destroy("metadata");
+      restored = unwrap(await restoreMetadata(world, snapshot));
+    };
+    for (const process of everything.toReversed()) sim.restart(process);
+    await sim.until(() => sim.role("pm")?.status.ready === true, 60_000, "ready again");
+    assert.ok(restored > 10);
+    for (let i = 0; i < 20; i++) {
+      const got = await client.execute({ case: "getBlob", value: { name: name(`b${i}`, inc) } });
+      assert.ok(got.case === "content" && got.value.places.length > 0, `b${i}`);
+    }
+    const put = await client.execute({ case: "putBlob", value: { name: name("new", inc), body: { inline: utf8("after") } } });
+    assert.equal(put.case, "blob");
+    for (const range of await rangesOf(sim)) {
+      assert.ok(
+        epochs.every((epoch) => range.ownerEpoch > epoch + 900_000n),
+        `${range.rangeId}: ${range.ownerEpoch}`,
+      );
+    }
+  });
+});
+
+async function rangesOf(sim: Simulation): Promise<readonly RangePartition[]> {
+  const map = await sim.world("operator").transport.client("pm", PartitionManager).getMap({}, { timeoutMs: 1_000 });
+  assert.ok(map.ok);
+  return map.value.ranges;
 }

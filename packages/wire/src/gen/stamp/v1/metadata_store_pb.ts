@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/metadata_store.proto.
  */
 export const file_stamp_v1_metadata_store: GenFile = /*@__PURE__*/
-  fileDesc("Ch1zdGFtcC92MS9tZXRhZGF0YV9zdG9yZS5wcm90bxIIc3RhbXAudjEiOQoKS2V5VmVyc2lvbhILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAwSDwoHdmVyc2lvbhgDIAEoBCIeCg5HZXRLZXlzUmVxdWVzdBIMCgRrZXlzGAEgAygJIjgKD0dldEtleXNSZXNwb25zZRIlCgdlbnRyaWVzGAEgAygLMhQuc3RhbXAudjEuS2V5VmVyc2lvbiI/Cg9MaXN0S2V5c1JlcXVlc3QSDgoGcHJlZml4GAEgASgJEg0KBWFmdGVyGAIgASgJEg0KBWxpbWl0GAMgASgNIkcKEExpc3RLZXlzUmVzcG9uc2USJQoHZW50cmllcxgBIAMoCzIULnN0YW1wLnYxLktleVZlcnNpb24SDAoEbW9yZRgCIAEoCCKBAQoPVHJhbnNhY3RSZXF1ZXN0Eh4KBWZlbmNlGAEgASgLMg8uc3RhbXAudjEuRmVuY2USKgoKY29uZGl0aW9ucxgCIAMoCzIWLnN0YW1wLnYxLktleUNvbmRpdGlvbhIiCgZ3cml0ZXMYAyADKAsyEi5zdGFtcC52MS5LZXlXcml0ZSJCCgVGZW5jZRISCgpsZWFzZV9uYW1lGAEgASgJEhMKC2xlYXNlX2Vwb2NoGAIgASgEEhAKCHN0YW1wX2lkGAMgASgJIiwKDEtleUNvbmRpdGlvbhILCgNrZXkYASABKAkSDwoHdmVyc2lvbhgCIAEoBCI1CghLZXlXcml0ZRILCgNrZXkYASABKAkSEgoFdmFsdWUYAiABKAxIAIgBAUIICgZfdmFsdWUiIwoQVHJhbnNhY3RSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgEIhEKD0dldFN0YW1wUmVxdWVzdCIkChBHZXRTdGFtcFJlc3BvbnNlEhAKCHN0YW1wX2lkGAEgASgJMpgCCg1NZXRhZGF0YVN0b3JlEj4KB0dldEtleXMSGC5zdGFtcC52MS5HZXRLZXlzUmVxdWVzdBoZLnN0YW1wLnYxLkdldEtleXNSZXNwb25zZRJBCghMaXN0S2V5cxIZLnN0YW1wLnYxLkxpc3RLZXlzUmVxdWVzdBoaLnN0YW1wLnYxLkxpc3RLZXlzUmVzcG9uc2USQQoIVHJhbnNhY3QSGS5zdGFtcC52MS5UcmFuc2FjdFJlcXVlc3QaGi5zdGFtcC52MS5UcmFuc2FjdFJlc3BvbnNlEkEKCEdldFN0YW1wEhkuc3RhbXAudjEuR2V0U3RhbXBSZXF1ZXN0Ghouc3RhbXAudjEuR2V0U3RhbXBSZXNwb25zZWIGcHJvdG8z");
+  fileDesc("Ch1zdGFtcC92MS9tZXRhZGF0YV9zdG9yZS5wcm90bxIIc3RhbXAudjEiOQoKS2V5VmVyc2lvbhILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAwSDwoHdmVyc2lvbhgDIAEoBCIeCg5HZXRLZXlzUmVxdWVzdBIMCgRrZXlzGAEgAygJIjgKD0dldEtleXNSZXNwb25zZRIlCgdlbnRyaWVzGAEgAygLMhQuc3RhbXAudjEuS2V5VmVyc2lvbiI/Cg9MaXN0S2V5c1JlcXVlc3QSDgoGcHJlZml4GAEgASgJEg0KBWFmdGVyGAIgASgJEg0KBWxpbWl0GAMgASgNIkcKEExpc3RLZXlzUmVzcG9uc2USJQoHZW50cmllcxgBIAMoCzIULnN0YW1wLnYxLktleVZlcnNpb24SDAoEbW9yZRgCIAEoCCKBAQoPVHJhbnNhY3RSZXF1ZXN0Eh4KBWZlbmNlGAEgASgLMg8uc3RhbXAudjEuRmVuY2USKgoKY29uZGl0aW9ucxgCIAMoCzIWLnN0YW1wLnYxLktleUNvbmRpdGlvbhIiCgZ3cml0ZXMYAyADKAsyEi5zdGFtcC52MS5LZXlXcml0ZSJCCgVGZW5jZRISCgpsZWFzZV9uYW1lGAEgASgJEhMKC2xlYXNlX2Vwb2NoGAIgASgEEhAKCHN0YW1wX2lkGAMgASgJIiwKDEtleUNvbmRpdGlvbhILCgNrZXkYASABKAkSDwoHdmVyc2lvbhgCIAEoBCI1CghLZXlXcml0ZRILCgNrZXkYASABKAkSEgoFdmFsdWUYAiABKAxIAIgBAUIICgZfdmFsdWUiIwoQVHJhbnNhY3RSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgEIhEKD0dldFN0YW1wUmVxdWVzdCIkChBHZXRTdGFtcFJlc3BvbnNlEhAKCHN0YW1wX2lkGAEgASgJIlUKE1JlYWRTbmFwc2hvdFJlcXVlc3QSFAoMb2Zmc2V0X2J5dGVzGAEgASgEEhAKCGNoZWNrc3VtGAIgASgNEhYKDmtub3duX2NoZWNrc3VtGAMgASgNIl8KFFJlYWRTbmFwc2hvdFJlc3BvbnNlEhAKCGNoZWNrc3VtGAEgASgNEhMKC3RvdGFsX2J5dGVzGAIgASgEEg8KB3ZlcnNpb24YAyABKAQSDwoHcGF5bG9hZBgPIAEoDDLnAgoNTWV0YWRhdGFTdG9yZRI+CgdHZXRLZXlzEhguc3RhbXAudjEuR2V0S2V5c1JlcXVlc3QaGS5zdGFtcC52MS5HZXRLZXlzUmVzcG9uc2USQQoITGlzdEtleXMSGS5zdGFtcC52MS5MaXN0S2V5c1JlcXVlc3QaGi5zdGFtcC52MS5MaXN0S2V5c1Jlc3BvbnNlEkEKCFRyYW5zYWN0Ehkuc3RhbXAudjEuVHJhbnNhY3RSZXF1ZXN0Ghouc3RhbXAudjEuVHJhbnNhY3RSZXNwb25zZRJBCghHZXRTdGFtcBIZLnN0YW1wLnYxLkdldFN0YW1wUmVxdWVzdBoaLnN0YW1wLnYxLkdldFN0YW1wUmVzcG9uc2USTQoMUmVhZFNuYXBzaG90Eh0uc3RhbXAudjEuUmVhZFNuYXBzaG90UmVxdWVzdBoeLnN0YW1wLnYxLlJlYWRTbmFwc2hvdFJlc3BvbnNlYgZwcm90bzM");
 
 /**
  * @generated from message stamp.v1.KeyVersion
@@ -286,6 +286,75 @@ export const GetStampResponseSchema: GenMessage<GetStampResponse> = /*@__PURE__*
   messageDesc(file_stamp_v1_metadata_store, 11);
 
 /**
+ * @generated from message stamp.v1.ReadSnapshotRequest
+ */
+export type ReadSnapshotRequest = Message<"stamp.v1.ReadSnapshotRequest"> & {
+  /**
+   * @generated from field: uint64 offset_bytes = 1;
+   */
+  offsetBytes: bigint;
+
+  /**
+   * Of the snapshot that is being read; 0 for the first part.
+   *
+   * @generated from field: uint32 checksum = 2;
+   */
+  checksum: number;
+
+  /**
+   * With the first part: of the one that the caller has. When nothing changed since, the answer has no payload.
+   *
+   * @generated from field: uint32 known_checksum = 3;
+   */
+  knownChecksum: number;
+};
+
+/**
+ * Describes the message stamp.v1.ReadSnapshotRequest.
+ * Use `create(ReadSnapshotRequestSchema)` to create a new message.
+ */
+export const ReadSnapshotRequestSchema: GenMessage<ReadSnapshotRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_metadata_store, 12);
+
+/**
+ * @generated from message stamp.v1.ReadSnapshotResponse
+ */
+export type ReadSnapshotResponse = Message<"stamp.v1.ReadSnapshotResponse"> & {
+  /**
+   * Of the snapshot's entries, whenever it was taken.
+   *
+   * @generated from field: uint32 checksum = 1;
+   */
+  checksum: number;
+
+  /**
+   * @generated from field: uint64 total_bytes = 2;
+   */
+  totalBytes: bigint;
+
+  /**
+   * Number of the last transaction in it.
+   *
+   * @generated from field: uint64 version = 3;
+   */
+  version: bigint;
+
+  /**
+   * At most 1 MiB.
+   *
+   * @generated from field: bytes payload = 15;
+   */
+  payload: Uint8Array;
+};
+
+/**
+ * Describes the message stamp.v1.ReadSnapshotResponse.
+ * Use `create(ReadSnapshotResponseSchema)` to create a new message.
+ */
+export const ReadSnapshotResponseSchema: GenMessage<ReadSnapshotResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_metadata_store, 13);
+
+/**
  * Small transactional keys, one store per stamp; every transaction is synced before it is answered.
  *
  * @generated from service stamp.v1.MetadataStore
@@ -328,6 +397,17 @@ export const MetadataStore: GenService<{
     methodKind: "unary";
     input: typeof GetStampRequestSchema;
     output: typeof GetStampResponseSchema;
+  },
+  /**
+   * A part of a snapshot of the whole store, to be kept elsewhere. The first part of one takes it; the others are of the same one or
+   * refused with conflict.
+   *
+   * @generated from rpc stamp.v1.MetadataStore.ReadSnapshot
+   */
+  readSnapshot: {
+    methodKind: "unary";
+    input: typeof ReadSnapshotRequestSchema;
+    output: typeof ReadSnapshotResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_stamp_v1_metadata_store, 0);

@@ -1,0 +1,75 @@
+/**
+ * Puts a snapshot in the place of a metadata store that was lost. What was granted or minted after the snapshot is not known, so every
+ * number that must never be given twice is raised far beyond it: lease epochs (SM and PM terms among them), owner epochs, extent ids, the
+ * number of the last transaction. Every lease has ended.
+ */
+import { type Checksum, FailureError, fromUtf8, type Outcome, ok, refused, utf8 } from "@stamp/base";
+import { decodeLease, encodeLease } from "@stamp/lease";
+import type { MetadataSnapshot } from "@stamp/metadata-store";
+import type { KeyValueOperation, World } from "@stamp/ports";
+import { decodeStored, encodeStored, idsKey } from "@stamp/stream";
+import { decodeKeyState, decodeVersion, encodeKeyState, encodeVersion } from "./store.ts";
+
+/** More than is given between two snapshots, which are seconds apart. */
+export const raisedBy = 1_000_000;
+/** Of the partition manager: a decimal number. */
+const ownerEpochKey = "partition-manager/owner-epoch";
+const batchSize = 1_000;
+
+/** Into an empty store; refused with `conflict` when there is one. Durable when it resolves. Gives the number of keys. */
+export async function restoreMetadata(world: World, snapshot: MetadataSnapshot): Promise<Outcome<number>> {
+  const checksum: Checksum = (bytes) => world.digest.crc32c(bytes);
+  const opened = await world.keyValue.open("metadata");
+  if (opened.kind === "corrupt") return refused("dataLoss", "damaged", `what is there is corrupt: ${opened.message}: move it away first`);
+  const { store } = opened;
+  try {
+    for await (const _ of store.range({ limit: 1 })) {
+      return refused("failedPrecondition", "conflict", "there is a metadata store with content: move its folder away first");
+    }
+    const isStamp = ([key]: readonly [Uint8Array, Uint8Array]): boolean => fromUtf8(key) === "stamp";
+    // The stamp's own record comes last: a store without it is never served, so one that was cut short is none.
+    const ordered = [...snapshot.entries.filter((entry) => !isStamp(entry)), ...snapshot.entries.filter(isStamp)];
+    const operations = ordered.map(([key, value]): KeyValueOperation => ({ kind: "put", key, value: raised(key, value, checksum) }));
+    for (let at = 0; at < operations.length; at += batchSize) await store.batch(operations.slice(at, at + batchSize), { sync: true });
+    return ok(operations.length);
+  } catch (error) {
+    if (error instanceof FailureError) return { ok: false, failure: error.failure };
+    throw error;
+  } finally {
+    await store.close();
+  }
+}
+
+function raised(key: Uint8Array, value: Uint8Array, checksum: Checksum): Uint8Array {
+  const name = fromUtf8(key);
+  if (name === "version") return encodeVersion(numberOf(value, checksum) + raisedBy, checksum);
+  if (name.startsWith("l/")) {
+    const lease = intact(decodeLease(value, checksum));
+    return encodeLease({ ...lease, epoch: (lease.epoch + raisedBy) as typeof lease.epoch, ended: true, refused: false }, checksum);
+  }
+  if (name === `k/${idsKey}`) return raisedIds(value, checksum);
+  if (name === `k/${ownerEpochKey}`) {
+    const state = intact(decodeKeyState(value, checksum));
+    const last = Number(fromUtf8(state.value ?? new Uint8Array(0)));
+    if (!Number.isSafeInteger(last)) throw new FailureError(refused("dataLoss", "damaged", `${ownerEpochKey} is not a number`).failure);
+    return encodeKeyState(utf8(String(last + raisedBy)), state.version, checksum);
+  }
+  return value;
+}
+
+function raisedIds(value: Uint8Array, checksum: Checksum): Uint8Array {
+  const state = intact(decodeKeyState(value, checksum));
+  const stored = intact(decodeStored(idsKey, state.value ?? new Uint8Array(0), checksum));
+  if (stored.kind !== "ids") throw new FailureError(refused("dataLoss", "damaged", `${idsKey} holds ${stored.kind}`).failure);
+  return encodeKeyState(encodeStored({ ...stored, next: stored.next + raisedBy }, checksum), state.version, checksum);
+}
+
+function numberOf(value: Uint8Array, checksum: Checksum): number {
+  return intact(decodeVersion(value, checksum));
+}
+
+/** Nothing is written of a snapshot in which something can't be read. */
+function intact<T>(outcome: Outcome<T>): T {
+  if (!outcome.ok) throw new FailureError(outcome.failure);
+  return outcome.value;
+}
