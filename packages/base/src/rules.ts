@@ -52,6 +52,7 @@ export type RuleName =
   | "truncateAfterCheckpoint"
   | "placesCheckedInRowOrder"
   | "checksumBeforeServing"
+  | "checksumOfVerified"
   | "journalBegunRecorded"
   | "missingFileIsDamage"
   | "diskWorkBounded"

@@ -66,7 +66,12 @@ function addDamage(drill: Command): void {
     .option("--port-base <port>", "port of Blob; the others follow")
     .option("--json", "for tools")
     .action(async ({ keep, portBase, json }: { keep?: boolean; portBase?: string; json?: boolean }) => {
-      const roles = JSON.stringify({ "partition-server": { extentTargetBytes: 8 * 1024 * 1024 } });
+      const mebibyte = 1024 * 1024;
+      // Small extents, so that many are sealed; small journal segments, so that a node that loses one has others.
+      const roles = JSON.stringify({
+        "partition-server": { extentTargetBytes: 8 * mebibyte },
+        "extent-node": { journalSegmentBytes: 9 * mebibyte, journalBatchBytesMax: 4 * mebibyte },
+      });
       const target = await startOwn({ roles, ...(portBase === undefined ? {} : { portBase }) }, keep === true);
       try {
         const report = await runDamageDrill(target, (line) => {

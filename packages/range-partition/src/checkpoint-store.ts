@@ -8,7 +8,8 @@ import { CheckpointWriter, decodeIndex, type Entry, type KeyBounds, keepVersions
 import type { OwnedStream, Place } from "@stamp/stream-client";
 import { Checkpoint, type Storage } from "./checkpoint-reader.ts";
 
-const appendBytes = 1024 * 1024;
+/** At most, but for a block that is larger alone. */
+const appendBytes = 512 * 1024;
 /** Blocks of a checkpoint are on their way for as long as it takes; only the end of ownership ends it. */
 const appendTimeoutMs = 3_600_000;
 
@@ -42,9 +43,9 @@ export async function writeCheckpoint(
   };
   const keep = async (block: Uint8Array | undefined): Promise<void> => {
     if (block === undefined) return;
+    if (waitingBytes + block.length > appendBytes) await flush();
     waiting.push(block);
     waitingBytes += block.length;
-    if (waitingBytes >= appendBytes) await flush();
   };
   try {
     for await (const versions of grouped(request.versions)) {

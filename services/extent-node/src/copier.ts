@@ -85,22 +85,35 @@ export async function copyInto(node: Node, job: CopyJob): Promise<Outcome<CopyRe
   return refused("unavailable", "extentStale", `extent ${job.id} can't be copied beyond ${at} of ${job.toBytes}: ${why}`);
 }
 
-/** crc32c of [0, lengthBytes) of this replica; known from the appends, or read. Undefined when it can't be read. */
+/**
+ * crc32c of [0, lengthBytes) of this replica; known from the appends, or read. Undefined when it can't be read or a block is not what was
+ * written: the first checksum that is told is what every other replica is measured by, so it is never of damaged content (rule
+ * checksumOfVerified).
+ */
 export async function checksumOf(node: Node, extent: LocalExtent, lengthBytes: number, io: Io): Promise<number | undefined> {
   const known = extent.replica.checksumAt(lengthBytes);
   if (known !== undefined) return known;
+  const { crc32c } = node.world.digest;
+  const verified = node.world.rules.on("checksumOfVerified");
   let checksum = 0;
+  /** Read, not yet a whole frame. */
+  let carried: Uint8Array = new Uint8Array(0);
   try {
     for (let at = 0; at < lengthBytes; at += pieceBytes) {
       const wanted = Math.min(pieceBytes, lengthBytes - at);
-      let got = 0;
-      for (const slice of await node.store.read(extent, at, wanted, io)) {
-        checksum = node.world.digest.crc32c(slice, checksum);
-        got += slice.length;
-      }
-      if (got !== wanted) return undefined;
+      const piece = concatBytes([...(await node.store.read(extent, at, wanted, io))]);
+      if (piece.length !== wanted) return undefined;
+      checksum = crc32c(piece, checksum);
+      const frameAt = at - carried.length;
+      carried = carried.length === 0 ? piece : concatBytes([carried, piece]);
+      if (!verified) continue;
+      const whole = wholeFrames(crc32c, extent.replica.extentId, frameAt, carried);
+      const frames = whole.invalid ? carried : carried.subarray(0, whole.bytes);
+      if (walkFrames(crc32c, extent.replica.extentId, frameAt, new Slices([frames]), { payloads: true }).kind === "invalid")
+        return undefined;
+      carried = carried.subarray(frames.length);
     }
-    return checksum;
+    return verified && carried.length > 0 ? undefined : checksum;
   } catch (error) {
     if (error instanceof DiskError && (error.kind === "io" || error.kind === "notFound")) return undefined;
     throw error;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { unwrap } from "@stamp/base";
+import { type RuleName, unwrap } from "@stamp/base";
 import { Cluster, names, pattern, reasonOf } from "./harness.test.ts";
 
 const timeoutMs = 5_000;
@@ -170,6 +170,33 @@ test("recovery: bit rot in an extent file is never served; the replica is marked
     await assertContent(cluster, "en-3", id, places, 50_000);
     assert.equal((await cluster.replica("en-3", id)).version, 3n);
   });
+});
+
+async function sealedAfterRot(off: readonly RuleName[]): Promise<{ rotten: string; good: string }> {
+  const cluster = new Cluster(11, { off });
+  let told = { rotten: "", good: "" };
+  await cluster.run(async () => {
+    await cluster.allReady();
+    const id = await cluster.create();
+    const { end } = await fill(cluster, id, 4, 50_000);
+    for (const name of names) await cluster.fence(name, id);
+    await cluster.sim.sleep(1_000);
+    // What a node that started again knows of the content it has to read.
+    for (const name of names) {
+      cluster.sim.crash(name, { unsynced: "kept" });
+      cluster.sim.restart(name);
+      await cluster.ready(name);
+    }
+    const disk = cluster.sim.disk("en-3");
+    disk.corrupt(disk.paths().find((each) => each.endsWith(".extent")) ?? "", 8192 + 50_500);
+    told = { rotten: reasonOf(await cluster.seal("en-3", id, end)), good: reasonOf(await cluster.seal("en-1", id, end)) };
+  });
+  return told;
+}
+
+test("recovery: a replica that rotted before it was sealed says so, and tells no checksum that good ones would be measured by", async () => {
+  assert.deepEqual(await sealedAfterRot([]), { rotten: "damaged", good: "ok" });
+  assert.deepEqual(await sealedAfterRot(["checksumOfVerified"]), { rotten: "ok", good: "ok" });
 });
 
 test("recovery: a new disk of the same node refuses what was meant for the old one, and knows nothing", async () => {

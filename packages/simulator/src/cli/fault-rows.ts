@@ -181,7 +181,7 @@ export const faultRows: readonly FaultRow[] = [
   },
   {
     fault: "repair copies from a bad replica",
-    rules: [],
+    rules: ["checksumOfVerified"],
     tests: ["services/extent-node/src/control.test.ts"],
     faults: ["bit-rot"],
   },

@@ -56,6 +56,11 @@ export const mutants: readonly Mutant[] = [
     focus: "managers",
     why: "a sealed length is told, lost, and computed again",
   },
+  {
+    rules: ["checksumOfVerified"],
+    workload: "registers",
+    why: "liveness: the checksum of a rotten replica is recorded, and every good one is taken for damaged",
+  },
   { rules: ["createdOnEveryReplica"], workload: "streams", focus: "replicas", why: "liveness: an extent is told of that no replica has" },
   { rules: ["ownerEpochAtManager", "ownerEpochAtNode"], workload: "streams", why: "an old owner goes on writing" },
   { rules: ["checksumBeforeServing"], workload: "streams", focus: "rot", why: "bytes that rotted are served" },
