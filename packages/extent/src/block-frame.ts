@@ -19,8 +19,12 @@ import type { Slices } from "./slices.ts";
 export const frameMagic = 0x4b4c4253;
 export const chunkBytes = 65_536;
 export const blockPayloadBytesMax: number = 4 * 1024 * 1024;
-/** Of one append, frames included (8 MiB of payload). */
+/** Payload of one append. */
 export const appendPayloadBytesMax: number = 8 * 1024 * 1024;
+/** Blocks of one append. */
+export const appendBlocksMax: number = 4_096;
+/** What the headers of the blocks of one append take at most. */
+export const appendHeadersBytesMax: number = 20 * appendBlocksMax + 1_024;
 export const frameFixedBytes = 16;
 const placeBytes = 16;
 

@@ -85,7 +85,10 @@ export async function runService<S extends z.ZodObject, R extends Role>(service:
 
 function configure<S extends z.ZodObject>(service: { readonly role: string; readonly schema: S }): z.infer<S> {
   try {
-    const schema = commonSchema.extend(service.schema.shape);
+    const own = service.schema.shape;
+    const common = Object.fromEntries(Object.entries(commonSchema.shape).filter(([key]) => !Object.hasOwn(own, key)));
+    // Not the other way round: what the role's schema says of several keys together stays.
+    const schema = service.schema.safeExtend(common);
     return loadConfig(schema, process.env, process.argv.slice(2)) as unknown as z.infer<S>;
   } catch (error) {
     if (error instanceof HelpRequested) {

@@ -31,8 +31,9 @@ export class Stamp {
     const manager = streamManagerSchema.parse({ name: "sm1", listen: "sm1", lockService: "lock" });
     this.sim.addProcess("sm1", (world) => new StreamManagerRole(world, manager), life);
     const journalSegmentBytes = options.journalSegmentBytes ?? 1 << 20;
+    const appendBytesMax = Math.min(journalSegmentBytes - 100_000, 8 << 20);
     for (const name of nodeNames) {
-      const config = extentNodeSchema.parse({ name, listen: name, lockService: "lock", journalSegmentBytes });
+      const config = extentNodeSchema.parse({ name, listen: name, lockService: "lock", journalSegmentBytes, appendBytesMax });
       this.sim.addProcess(name, (world) => new ExtentNodeRole(world, config), life);
     }
   }

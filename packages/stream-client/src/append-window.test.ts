@@ -198,6 +198,30 @@ test("append window: an overloaded primary keeps its extent: what it refused is 
   );
 });
 
+test("append window: what the primary will never take is rejected when all in flight is answered, and what is behind it moves up", () => {
+  const window = new AppendWindow<number>({ extentTargetBytes: 4_000, inFlightBytesMax: 10_000, inFlightAppendsMax: 10 }, 0);
+  const failure = { code: "invalidArgument", reason: "messageTooLarge", message: "", applied: "no" } as const;
+  const one = frameBytes(80);
+  window.submit(0, [80]);
+  window.changed(0, 0, 1);
+  window.submit(1, [90]);
+  window.submit(2, [80]);
+  assert.deepEqual(window.refusedForEver(1, 1, failure), []);
+  assert.deepEqual(window.refused(1, 2, "offsetGap"), []);
+  assert.deepEqual(
+    window
+      .acknowledged(1, one)
+      .map((effect) => (effect.kind === "send" ? [effect.append.item, effect.offsetBytes] : "append" in effect && effect.append.item)),
+    [0, 1, [2, one]],
+  );
+  assert.deepEqual(window.failed(1, { item: 2, failure }), [{ kind: "change", extentId: 1, complete: false }]);
+  assert.deepEqual(
+    window.changed(1, one, 2).map(({ kind }) => kind),
+    ["reject"],
+  );
+  assert.equal(window.pending, 0);
+});
+
 test("append window: after a fence what was sent is unknown, what was not did not happen", () => {
   const window = new AppendWindow<number>({ extentTargetBytes: 4_000, inFlightBytesMax: 10_000, inFlightAppendsMax: 1 }, 0);
   window.submit(0, [10]);

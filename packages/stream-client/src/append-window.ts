@@ -8,6 +8,7 @@
  *                   │   sealed length: sent again, in order, in the next extent
  *                   └── `overloaded` ──┘ the primary did not take it: nothing is sent until all in flight is answered; after a pause it,
  *                       and those behind it, which the gap refused, are sent again at the same offsets
+ *                       `messageTooLarge`, `badRequest`: no node will ever take it. It is rejected instead of sent again, the extent stays
  *
  * Invariants:
  *  - Appends are sent, and settled, in the order they were submitted.
@@ -67,6 +68,8 @@ interface Entry<T> extends PendingAppend<T> {
   sent: boolean;
   /** It was answered: the primary certainly did not take it. */
   refused: boolean;
+  /** Why it is not sent again: no node will ever take it. */
+  hopeless: Failure | undefined;
 }
 
 type State =
@@ -84,7 +87,7 @@ export class AppendWindow<T> {
   #waiting: Entry<T>[] = [];
   #sentBytes = 0;
   #waitingBytes = 0;
-  /** The primary refused an append as overloaded: nothing is sent before `resume`. */
+  /** The primary refused an append, as overloaded (nothing is sent before `resume`) or for ever (before all in flight is answered). */
   #holding = false;
   /** The extent whose successor was asked for. */
   #aheadOf = 0;
@@ -111,6 +114,10 @@ export class AppendWindow<T> {
   get openExtentId(): number | undefined {
     return this.#state.kind === "open" ? this.#state.extentId : undefined;
   }
+  /** An append was refused and those behind it will be, for the gap. */
+  get holding(): boolean {
+    return this.#holding;
+  }
   get waitingBytes(): number {
     return this.#waitingBytes;
   }
@@ -128,7 +135,7 @@ export class AppendWindow<T> {
   submit(item: T, blocksBytes: readonly number[]): readonly WindowEffect<T>[] {
     let extentBytes = 0;
     for (const length of blocksBytes) extentBytes += frameBytes(length);
-    const entry: Entry<T> = { item, blocksBytes, extentBytes, at: undefined, sent: false, refused: false };
+    const entry: Entry<T> = { item, blocksBytes, extentBytes, at: undefined, sent: false, refused: false, hopeless: undefined };
     if (this.#state.kind === "ended") return [{ kind: "reject", append: entry, failure: { ...this.#state.failure, applied: "no" } }];
     this.#waiting.push(entry);
     this.#waitingBytes += extentBytes;
@@ -166,9 +173,14 @@ export class AppendWindow<T> {
     return this.#holding ? this.#takeBack(effects) : this.#pump(effects);
   }
 
-  /** An append to `extentId` failed or its outcome is unknown: whichever it was, the extent is left. */
-  failed(extentId: number): readonly WindowEffect<T>[] {
+  /**
+   * An append to `extentId` failed or its outcome is unknown: whichever it was, the extent is left. `hopeless`: a replica will never take
+   * this append; when the sealed length says that it did not happen it is rejected.
+   */
+  failed(extentId: number, hopeless?: { readonly item: T; readonly failure: Failure }): readonly WindowEffect<T>[] {
     if (this.#state.kind !== "open" || this.#state.extentId !== extentId) return [];
+    const entry = this.#sent.find((one) => one.item === hopeless?.item);
+    if (entry !== undefined) entry.hopeless = hopeless?.failure;
     this.#state = { kind: "changing", extentId };
     return [{ kind: "change", extentId, complete: false }];
   }
@@ -183,6 +195,17 @@ export class AppendWindow<T> {
     // A gap without an overload before it: something was lost on the way.
     if (entry === undefined || (reason === "offsetGap" && !this.#holding)) return this.failed(extentId);
     entry.refused = true;
+    this.#holding = true;
+    return this.#takeBack([]);
+  }
+
+  /** The primary of `extentId` did not take this append and never will: it is rejected, those behind it go on without it. */
+  refusedForEver(extentId: number, item: T, failure: Failure): readonly WindowEffect<T>[] {
+    if (this.#state.kind !== "open" || this.#state.extentId !== extentId) return [];
+    const entry = this.#sent.find((one) => one.item === item);
+    if (entry === undefined) return this.failed(extentId);
+    entry.refused = true;
+    entry.hopeless = failure;
     this.#holding = true;
     return this.#takeBack([]);
   }
@@ -208,7 +231,7 @@ export class AppendWindow<T> {
     }
     this.#settleBelow(sealedLengthBytes, effects);
     // Not below the sealed length: it did not happen and never will.
-    this.#allWaitAgain();
+    this.#allWaitAgain(effects);
     this.#state = { kind: "open", extentId: successorId };
     this.#nextOffsetBytes = 0;
     this.#committedBytes = 0;
@@ -235,14 +258,20 @@ export class AppendWindow<T> {
   #takeBack(effects: WindowEffect<T>[]): readonly WindowEffect<T>[] {
     if (this.#state.kind !== "open" || this.#sent.length === 0 || !this.#sent.every((entry) => entry.refused)) return effects;
     this.#nextOffsetBytes = this.#sent[0]?.at?.offsetBytes as number;
-    this.#allWaitAgain();
+    const busy = this.#sent[0]?.hopeless === undefined;
+    this.#allWaitAgain(effects);
+    if (!busy) return this.#pump(effects);
     this.#holding = true;
     effects.push({ kind: "pause", extentId: this.#state.extentId });
     return effects;
   }
 
-  #allWaitAgain(): void {
-    const again = this.#sent;
+  #allWaitAgain(effects: WindowEffect<T>[]): void {
+    const again: Entry<T>[] = [];
+    for (const entry of this.#sent) {
+      if (entry.hopeless === undefined) again.push(entry);
+      else effects.push({ kind: "reject", append: entry, failure: entry.hopeless });
+    }
     this.#sent = [];
     this.#sentBytes = 0;
     this.#holding = false;

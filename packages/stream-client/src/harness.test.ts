@@ -15,6 +15,8 @@ export interface StampOptions {
   readonly restartAfterMs?: number;
   readonly journalSegmentBytes?: number;
   readonly journalQueueBytesMax?: number;
+  /** Of single nodes; otherwise what fits a segment. */
+  readonly appendBytesMax?: Readonly<Record<string, number>>;
 }
 
 export class Stamp {
@@ -29,12 +31,14 @@ export class Stamp {
     this.sim.addProcess("lock", (world) => new LockServiceRole(world, lock), life);
     const manager = streamManagerSchema.parse({ name: "sm1", listen: "sm1", lockService: "lock" });
     this.sim.addProcess("sm1", (world) => new StreamManagerRole(world, manager), life);
+    const journalSegmentBytes = options.journalSegmentBytes ?? 1 << 20;
     for (const name of nodeNames) {
       const config = extentNodeSchema.parse({
         name,
         listen: name,
         lockService: "lock",
-        journalSegmentBytes: options.journalSegmentBytes ?? 1 << 20,
+        journalSegmentBytes,
+        appendBytesMax: options.appendBytesMax?.[name] ?? Math.min(journalSegmentBytes - 100_000, 8 << 20),
         ...(options.journalQueueBytesMax === undefined ? {} : { journalQueueBytesMax: options.journalQueueBytesMax }),
       });
       this.sim.addProcess(name, (world) => new ExtentNodeRole(world, config), life);

@@ -189,14 +189,32 @@ test("owned stream: close waits for what is in flight and takes nothing more", a
   });
 });
 
-test("owned stream: an append that no node can take does not burn through extents", async () => {
+test("owned stream: an append that no node takes is refused by itself; those around it are appended in order to the same extent", async () => {
   const stamp = new Stamp(11, { journalSegmentBytes: 1 << 20 });
   await stamp.sim.run(async () => {
     const stream = await stamp.open("/a", 1);
-    const outcome = await stream.append([new Uint8Array(3_000_000)], { timeoutMs: 10_000 });
-    assert.equal(outcome.ok, false);
-    assert.ok(stream.extents.length > 3 && stream.extents.length < 40, `${stream.extents.length} extents in 10 s`);
-    stream.abandon();
+    const before = Array.from({ length: 5 }, (_, i) => stream.append(block(`before ${i}`), forever));
+    const large = stream.append([new Uint8Array(3_000_000)], forever);
+    const after = Array.from({ length: 5 }, (_, i) => stream.append(block(`after ${i}`), forever));
+    const outcome = await large;
+    assert.ok(!outcome.ok && outcome.failure.reason === "messageTooLarge" && outcome.failure.applied === "no");
+    for (const one of await Promise.all([...before, ...after])) unwrap(one);
+    assert.equal(stream.extents.length, 1);
+    const texts = ["before", "after"].flatMap((when) => Array.from({ length: 5 }, (_, i) => `${when} ${i}`));
+    assert.deepEqual(await stamp.content("/a", 2), texts);
+  });
+});
+
+test("owned stream: an append that one secondary never takes fails the extent once, and is refused", async () => {
+  const appendBytesMax = Object.fromEntries(nodeNames.slice(1).map((name) => [name, 200_000]));
+  const stamp = new Stamp(13, { appendBytesMax });
+  await stamp.sim.run(async () => {
+    const stream = await stamp.open("/a", 1);
+    const outcome = await stream.append([new Uint8Array(500_000)], forever);
+    assert.ok(!outcome.ok && outcome.failure.reason === "messageTooLarge" && outcome.failure.applied === "no");
+    unwrap(await stream.append(block("goes on"), forever));
+    assert.ok(stream.extents.length <= 2);
+    assert.deepEqual(await stamp.content("/a", 2), ["goes on"]);
   });
 });
 

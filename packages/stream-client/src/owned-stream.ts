@@ -5,7 +5,7 @@
  * No stream-manager call on a steady-state append: only when an extent is full or failed.
  */
 import { type Failure, FailureError, type Outcome, type OwnerEpoch, ok, refused, unknownOutcome } from "@stamp/base";
-import { appendPayloadBytesMax, blockPayloadBytesMax } from "@stamp/extent";
+import { appendBlocksMax, appendPayloadBytesMax, blockPayloadBytesMax } from "@stamp/extent";
 import type { LeaderCalls } from "@stamp/metadata-store";
 import type { Timer, World } from "@stamp/ports";
 import { jittered, sleep } from "@stamp/ports";
@@ -129,6 +129,7 @@ export class OwnedStream {
       if (block.length < 1 || block.length > blockPayloadBytesMax) return badRequest(`a block of ${block.length} bytes`);
       total += block.length;
     }
+    if (blocks.length > appendBlocksMax) return badRequest(`an append of ${blocks.length} blocks`);
     if (total === 0 || total > appendPayloadBytesMax) return badRequest(`an append of ${total} bytes`);
     if (this.#closing) return refused("unavailable", "stopping", `stream ${this.name} is being closed`);
     const { waitingBytesMax } = this.#parts.limits;
@@ -206,6 +207,12 @@ export class OwnedStream {
         return;
       }
       if (this.#window.openExtentId !== extentId) return;
+      if (!answer.ok && answer.failure.applied === "no" && hopeless.has(answer.failure.reason)) {
+        const { reason, message } = answer.failure;
+        world.logger.error("an append is refused for ever", { stream: this.name, extentId, primary, reason, message });
+        this.#act(this.#window.refusedForEver(extentId, append.item, answer.failure));
+        return;
+      }
       if (!answer.ok && this.#waitsForPrimary(answer.failure)) {
         this.#act(this.#window.refused(extentId, append.item, answer.failure.reason as "overloaded" | "offsetGap"));
         return;
@@ -221,7 +228,14 @@ export class OwnedStream {
         world.logger.info("append failed, the extent is left", { stream: this.name, extentId, primary, reason, message });
         this.#avoid = unreachable.has(reason) ? [primary] : details?.lostReplica === undefined ? [] : [details.lostReplica];
       }
-      this.#act(this.#window.failed(extentId));
+      const tooLarge = !answer.ok && answer.failure.details?.refusedForEver === "messageTooLarge";
+      const why = answer.ok ? "" : answer.failure.message;
+      this.#act(
+        this.#window.failed(
+          extentId,
+          tooLarge ? { item: append.item, failure: refused("invalidArgument", "messageTooLarge", why).failure } : undefined,
+        ),
+      );
     });
   }
 
@@ -233,7 +247,8 @@ export class OwnedStream {
     if (applied !== "no" || (reason !== "overloaded" && reason !== "offsetGap")) return false;
     const nowMs = this.#parts.world.clock.monotonicMs();
     if (reason === "overloaded") this.#overloadedSinceMs ??= nowMs;
-    return this.#overloadedSinceMs !== undefined && nowMs - this.#overloadedSinceMs < this.#parts.limits.appendTimeoutMs;
+    if (this.#overloadedSinceMs === undefined) return this.#window.holding;
+    return nowMs - this.#overloadedSinceMs < this.#parts.limits.appendTimeoutMs;
   }
 
   async #pause(extentId: number): Promise<void> {
@@ -467,6 +482,8 @@ export class OwnedStream {
 
 const badRequest = (message: string): Outcome<never> => refused("invalidArgument", "badRequest", message);
 
+/** What no extent node will ever take: another extent is no help. */
+const hopeless: ReadonlySet<Failure["reason"]> = new Set(["messageTooLarge", "badRequest"]);
 const unreachable: ReadonlySet<Failure["reason"]> = new Set([
   "connectFailed",
   "connectionLost",

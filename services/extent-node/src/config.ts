@@ -1,11 +1,12 @@
 /** Configuration of an extent node: each key also by environment (STAMP_<UPPER_SNAKE>) and flag (--kebab-case). */
+import { appendHeadersBytesMax, appendPayloadBytesMax, journalHeaderBytes, segmentRecordsOffset } from "@stamp/extent";
 import { z } from "zod";
 
 const mebibyte = 1024 * 1024;
-const bytes = (fallback: number, min = 1) => z.coerce.number().int().min(min).default(fallback);
+const bytes = (fallback: number, min = 1, max = Number.MAX_SAFE_INTEGER) => z.coerce.number().int().min(min).max(max).default(fallback);
 const milliseconds = (fallback: number) => z.coerce.number().int().min(1).default(fallback);
 
-export const extentNodeSchema = z.object({
+const extentNodeKeys = z.object({
   name: z.string().min(1).default("extent-node-1").describe("Name of this process, unique inside the stamp; also the node id"),
   listen: z.string().default("127.0.0.1:0").describe("host:port to listen at"),
   advertise: z.string().optional().describe("Address that others use, when it is not the one listened at"),
@@ -21,6 +22,9 @@ export const extentNodeSchema = z.object({
     .default(false)
     .describe("Start although the whole journal is gone: what was not sealed on this node is damaged then, and copied from others"),
   journalSegmentBytes: bytes(32 * mebibyte, mebibyte).describe("Size of a journal segment, preallocated"),
+  appendBytesMax: bytes(appendPayloadBytesMax, 1_024, appendPayloadBytesMax).describe(
+    "Largest append that is taken (payload): the same on every extent node; it must fit into a journal segment",
+  ),
   journalSegmentsMax: z.coerce.number().int().min(2).default(4).describe("Segments; when all wait for extent files, appends wait too"),
   journalBatchBytesMax: bytes(8 * mebibyte).describe("Most bytes in one journal write"),
   journalQueueBytesMax: bytes(64 * mebibyte).describe("Most bytes waiting for the journal; beyond, appends are refused"),
@@ -42,6 +46,23 @@ export const extentNodeSchema = z.object({
   scrubBytesPerSecond: bytes(4 * mebibyte, 0).describe("How fast sealed replicas are read again and compared; 0: never"),
   scrubPauseMs: milliseconds(60_000).describe("Pause between two scrubs of everything"),
   reportEveryMs: milliseconds(1_000).describe("Time between reports to the stream manager"),
+});
+
+/** Largest frames of one append with this payload. */
+const recordBytes = (appendBytes: number): number => appendBytes + appendHeadersBytesMax;
+
+/** An append that no segment or no extent can hold would be refused for ever: whoever configures that is told at the start. */
+export const extentNodeSchema: typeof extentNodeKeys = extentNodeKeys.superRefine((config, context) => {
+  const { appendBytesMax, extentBytesMax, journalSegmentBytes } = config;
+  const needs = {
+    journalSegmentBytes: [journalSegmentBytes, recordBytes(appendBytesMax) + segmentRecordsOffset + journalHeaderBytes],
+    extentBytesMax: [extentBytesMax, recordBytes(appendBytesMax)],
+  } as const;
+  for (const [key, [given, needed]] of Object.entries(needs)) {
+    if (given >= needed) continue;
+    const message = `${given} is too small for appends of appendBytesMax = ${appendBytesMax}: at least ${needed}, or a smaller appendBytesMax`;
+    context.addIssue({ code: "custom", path: [key], message });
+  }
 });
 
 export type ExtentNodeConfig = z.infer<typeof extentNodeSchema>;

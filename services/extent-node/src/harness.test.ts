@@ -35,6 +35,7 @@ export class Cluster {
         listen: name,
         lockService: "lock",
         journalSegmentBytes: 1 << 20,
+        appendBytesMax: 900_000,
         reserveBytes: 0,
         ...options.config,
       });

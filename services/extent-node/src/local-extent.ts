@@ -11,8 +11,8 @@ export interface PendingAppend {
 
 export interface AppendWaiter {
   acknowledge(committedBytes: number): void;
-  /** `lostReplica`: address of the one whose connection was refused or lost, when that is why. */
-  fail(why: string, lostReplica?: string): void;
+  /** `lostReplica`: address of the one whose connection was refused or lost; `refusedForEver`: why a replica will never take this append. */
+  fail(why: string, details: Readonly<Record<string, string>>): void;
 }
 
 export class LocalExtent {

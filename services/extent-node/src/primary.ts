@@ -6,11 +6,12 @@
 
 import { extentId, type Failure, type Outcome, ok, ownerEpoch, refused, unknownOutcome } from "@stamp/base";
 import {
-  appendPayloadBytesMax,
+  appendBlocksMax,
   blockPayloadBytesMax,
   crc32cOf,
   encodeFrameHeader,
   type FrameAt,
+  frameBytes,
   PrimaryWindow,
   type WindowEffects,
 } from "@stamp/extent";
@@ -19,8 +20,6 @@ import { type AppendRequest, ExtentNode, fromWire, toWire } from "@stamp/wire";
 import type { AppendWaiter, LocalExtent } from "./local-extent.ts";
 import { journalRecord, type Node, unknownExtent } from "./node.ts";
 import { retained } from "./slices.ts";
-
-const blocksMax = 4_096;
 
 export interface Appended {
   readonly offsetsBytes: bigint[];
@@ -53,12 +52,12 @@ export function append(node: Node, request: AppendRequest, context: CallContext)
     const endBytes = offsetBytes + framed.lengthBytes;
     extent.window ??= new PrimaryWindow<AppendWaiter>(node.world.rules, replica.replicas.length, offsetBytes);
     const { window } = extent;
-    const move = (effects: WindowEffects<AppendWaiter>, why = "", lostReplica?: string): void => {
+    const move = (effects: WindowEffects<AppendWaiter>, why = "", details: Record<string, string> = {}): void => {
       for (const done of effects.acknowledged) done.item.acknowledge(window.committedBytes);
       replica.learnCommitted(window.committedBytes);
       if (effects.failed.length === 0) return;
       if (node.world.rules.on("primaryStopsAtFailure")) replica.fail();
-      for (const lost of effects.failed) lost.item.fail(why, lostReplica);
+      for (const lost of effects.failed) lost.item.fail(why, lost.endBytes === endBytes ? details : {});
     };
     const timer = node.world.clock.after(remainingMs, () => move(window.fail(endBytes), "not durable everywhere in time"));
     window.add(offsetBytes, framed.lengthBytes, {
@@ -73,9 +72,8 @@ export function append(node: Node, request: AppendRequest, context: CallContext)
           }),
         );
       },
-      fail: (why, lostReplica) => {
+      fail: (why, details) => {
         timer.cancel();
-        const details = lostReplica === undefined ? undefined : { lostReplica };
         resolve(unknownOutcome("unavailable", "extentFailed", `append to extent ${id}: ${why}`, details));
       },
     });
@@ -115,8 +113,8 @@ export function append(node: Node, request: AppendRequest, context: CallContext)
           if (outcome.ok) move(window.durable(i, endBytes));
           else {
             const { message, reason } = outcome.failure;
-            const lost = reason === "connectFailed" || reason === "connectionLost" ? address : undefined;
-            move(window.fail(endBytes), `${address}: ${message}`, lost);
+            const lost = reason === "connectFailed" || reason === "connectionLost" ? { lostReplica: address } : {};
+            move(window.fail(endBytes), `${address}: ${message}`, reason === "messageTooLarge" ? { refusedForEver: reason } : lost);
           }
         });
     }
@@ -125,23 +123,28 @@ export function append(node: Node, request: AppendRequest, context: CallContext)
 
 function refuseSize(node: Node, extent: LocalExtent, payloads: readonly Uint8Array[], remainingMs: number): Failure | undefined {
   let bytes = 0;
+  let payloadBytes = 0;
   for (const payload of payloads) {
     if (payload.length === 0 || payload.length > blockPayloadBytesMax) {
       return refused("invalidArgument", "badRequest", `a block of ${payload.length} bytes`).failure;
     }
-    bytes += payload.length + 16 + 4 * Math.ceil(payload.length / 65_536);
+    bytes += frameBytes(payload.length);
+    payloadBytes += payload.length;
   }
-  if (payloads.length === 0 || payloads.length > blocksMax)
+  if (payloads.length === 0 || payloads.length > appendBlocksMax)
     return refused("invalidArgument", "badRequest", `${payloads.length} blocks`).failure;
-  if (bytes > Math.min(appendPayloadBytesMax + blocksMax * 20 + 1024, node.journal.bodyBytesMax)) {
-    return refused("invalidArgument", "messageTooLarge", `an append of ${bytes} bytes`).failure;
+  const { appendBytesMax, journalQueueBytesMax } = node.config;
+  if (payloadBytes > appendBytesMax) {
+    return refused("invalidArgument", "messageTooLarge", `an append of ${payloadBytes} bytes, at most ${appendBytesMax} (appendBytesMax)`)
+      .failure;
   }
   if (extent.replica.endBytes + bytes > node.config.extentBytesMax) {
     return refused("resourceExhausted", "extentFull", `extent ${extent.replica.extentId} is full`).failure;
   }
   const full = node.refuseBytes(node.journal.queuedBytes + bytes);
   if (full !== undefined) return full;
-  if (node.journal.queuedBytes + bytes > node.config.journalQueueBytesMax || node.journal.expectedMs(bytes) > remainingMs) {
+  const { queuedBytes } = node.journal;
+  if ((queuedBytes > 0 && queuedBytes + bytes > journalQueueBytesMax) || node.journal.expectedMs(bytes) > remainingMs) {
     return refused("resourceExhausted", "overloaded", "the journal can't take it before the deadline").failure;
   }
   return undefined;

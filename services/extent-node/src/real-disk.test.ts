@@ -63,6 +63,7 @@ test("extent node: three nodes on a real disk over gRPC append, restart, seal an
       listen: loopback,
       lockService,
       journalSegmentBytes: 8 << 20,
+      appendBytesMax: 4 << 20,
       reserveBytes: 0,
       highWaterPercent: 100,
       // A busy machine is no failure.
@@ -143,7 +144,14 @@ test("extent node: a journal on a disk of its own is used, found again, and miss
   });
   const mounted = join(folder, "journals", "en-1");
   const start = async (): Promise<ExtentNodeRole> => {
-    const settings = { name: "en-1", listen: loopback, lockService: lock.address, journalSegmentBytes: 4 << 20, reserveBytes: 0 };
+    const settings = {
+      name: "en-1",
+      listen: loopback,
+      lockService: lock.address,
+      journalSegmentBytes: 4 << 20,
+      appendBytesMax: 2 << 20,
+      reserveBytes: 0,
+    };
     const config = extentNodeSchema.parse({ ...settings, highWaterPercent: 100, appendTimeoutMs: timeoutMs });
     role = new ExtentNodeRole(makeWorld("en-1"), config, { journalDisk: new NodeDisk(mounted) });
     await role.start();

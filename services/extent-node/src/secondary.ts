@@ -3,7 +3,7 @@
  * durable. The decision is made in the synchronous part, in the order of arrival.
  */
 import { extentId, type Outcome, ok, ownerEpoch, refused } from "@stamp/base";
-import { crc32cOf, Slices, walkFrames } from "@stamp/extent";
+import { appendHeadersBytesMax, crc32cOf, Slices, walkFrames } from "@stamp/extent";
 import { fromWire, type ReplicateRequest, toWire } from "@stamp/wire";
 import { journalRecord, type Node, unknownExtent } from "./node.ts";
 import { retained } from "./slices.ts";
@@ -18,8 +18,11 @@ export function replicate(node: Node, request: ReplicateRequest): Promise<Outcom
   const offsetBytes = fromWire(request.offsetBytes);
   const incarnation = fromWire(request.primaryIncarnation);
   const payload = new Slices(request.payload);
-  if (payload.lengthBytes === 0 || payload.lengthBytes > node.journal.bodyBytesMax) {
-    return Promise.resolve(refused("invalidArgument", "badRequest", `a record of ${payload.lengthBytes} bytes`));
+  if (payload.lengthBytes === 0) return Promise.resolve(refused("invalidArgument", "badRequest", "a record without bytes"));
+  const { appendBytesMax } = node.config;
+  if (payload.lengthBytes > appendBytesMax + appendHeadersBytesMax) {
+    const message = `a record of ${payload.lengthBytes} bytes, at most ${appendBytesMax} (appendBytesMax) and block headers`;
+    return Promise.resolve(refused("invalidArgument", "messageTooLarge", message));
   }
   if (crc32cOf(crc32c, payload.parts) !== request.checksum) {
     return Promise.resolve(refused("dataLoss", "badRequest", `record at ${offsetBytes} of extent ${id}: bytes changed on the way`));
@@ -32,7 +35,8 @@ export function replicate(node: Node, request: ReplicateRequest): Promise<Outcom
   if (refusal !== undefined) return Promise.resolve({ ok: false, failure: refusal });
   const full = node.refuseBytes(node.journal.queuedBytes + payload.lengthBytes);
   if (full !== undefined) return Promise.resolve({ ok: false, failure: full });
-  if (node.journal.queuedBytes + payload.lengthBytes > node.config.journalQueueBytesMax) {
+  const { queuedBytes } = node.journal;
+  if (queuedBytes > 0 && queuedBytes + payload.lengthBytes > node.config.journalQueueBytesMax) {
     return Promise.resolve(refused("resourceExhausted", "overloaded", "the journal is too far behind"));
   }
 

@@ -36,7 +36,13 @@ export class Cluster {
       this.sim.addProcess(name, (world) => new StreamManagerRole(world, config));
     }
     for (const name of options.nodes ?? nodeNames) {
-      const config = extentNodeSchema.parse({ name, listen: name, lockService: "lock", journalSegmentBytes: 1 << 20 });
+      const config = extentNodeSchema.parse({
+        name,
+        listen: name,
+        lockService: "lock",
+        journalSegmentBytes: 1 << 20,
+        appendBytesMax: 900_000,
+      });
       this.sim.addProcess(name, (world) => new ExtentNodeRole(world, config));
     }
     this.calls = new LeaderCalls(this.sim.world("owner"), { lockService: "lock", leaseName: "stream-manager" });

@@ -229,7 +229,13 @@ test("placement: with fewer nodes than copies it goes down to minCopies, repairs
       (world) =>
         new ExtentNodeRole(
           world,
-          extentNodeSchema.parse({ name: "en3", listen: "en3", lockService: "lock", journalSegmentBytes: 1 << 20 }),
+          extentNodeSchema.parse({
+            name: "en3",
+            listen: "en3",
+            lockService: "lock",
+            journalSegmentBytes: 1 << 20,
+            appendBytesMax: 900_000,
+          }),
         ),
     );
     await cluster.until("a third copy of the sealed one", async () =>

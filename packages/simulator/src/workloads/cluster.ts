@@ -134,6 +134,7 @@ class Builder {
         name,
         ...place,
         journalSegmentBytes: mebibyte,
+        appendBytesMax: mebibyte - 100_000,
         pendingBytesMax: mebibyte,
         journalBatchBytesMax: mebibyte / 4,
         reserveBytes: 0,
