@@ -9,7 +9,7 @@ export interface Layer {
 }
 
 const pure = ["base", "extent", "stream", "lsm", "partition-map", "lease", "linearizability", "objects", "azure-rest"];
-const async = ["ports", "wire", "metadata-store", "stream-client", "range-partition"];
+const async = ["ports", "wire", "histories", "metadata-store", "stream-client", "range-partition"];
 const roles = ["lock-service", "stream-manager", "extent-node", "partition-manager", "partition-server", "front-end"];
 const hands = ["cluster", "embedded", "cli"];
 
@@ -28,6 +28,7 @@ export const layers: Readonly<Record<string, Layer>> = {
 
   wire: { kind: "async", allowed: ["base"] },
   ports: { kind: "async", allowed: ["base", "wire"] },
+  histories: { kind: "async", allowed: ["base", "linearizability"] },
   "metadata-store": { kind: "async", allowed: ["base", "ports", "wire", "lease"] },
   "stream-client": { kind: "async", allowed: ["base", "ports", "wire", "extent", "metadata-store"] },
   "range-partition": { kind: "async", allowed: ["base", "ports", "wire", "lsm", "stream-client"] },

@@ -65,10 +65,8 @@ export class SimulationError extends Error {
   override readonly name = "SimulationError";
 }
 
-/** A workload's judgement: the cluster broke what it promises. Everything else that fails a run is a bug that was noticed earlier. */
-export class BrokenPromise extends Error {
-  override readonly name = "BrokenPromise";
-}
+/** A workload's judgement. Everything else that fails a run is a bug that was noticed earlier. */
+export { BrokenPromise } from "@stamp/histories";
 
 const bugNames = /(Assertion|Type|Range|Reference)Error/;
 let running: Simulation | undefined;

@@ -4,24 +4,12 @@
  */
 import type { Failure } from "@stamp/base";
 import { concatBytes, FailureError } from "@stamp/base";
-import type { BlobAnswer, BlobCondition as Condition } from "@stamp/linearizability";
+import type { Answer, BlobDoor } from "@stamp/histories";
+import { answerOfCode, BrokenPromise } from "@stamp/histories";
+import type { BlobCondition as Condition } from "@stamp/linearizability";
 import type { Address, CallOptions, Client, World } from "@stamp/ports";
 import type { Conditions } from "@stamp/wire";
 import { FrontEnd } from "@stamp/wire";
-import { BrokenPromise } from "../simulation.ts";
-
-/** `notDone`: refused before anything happened; it says nothing of the object. */
-export type Answer<T = object> = BlobAnswer | { readonly kind: "notDone"; readonly why: string } | ({ readonly kind: "ok" } & T);
-
-/** The same operations, whichever way they go. */
-export interface BlobDoor {
-  createContainer(container: string): Promise<Answer>;
-  deleteContainer(container: string): Promise<Answer>;
-  put(container: string, blob: string, bytes: Uint8Array, condition: Condition): Promise<Answer>;
-  get(container: string, blob: string): Promise<Answer<{ readonly etag: string; readonly bytes: Uint8Array }>>;
-  delete(container: string, blob: string, condition: Condition): Promise<Answer>;
-  list(container: string): Promise<Answer<{ readonly etags: ReadonlyMap<string, string> }>>;
-}
 
 const timeoutMs = 5_000;
 const chunkBytes = 64 * 1024;
@@ -107,21 +95,4 @@ function conditionsOf(condition: Condition): Partial<Pick<Conditions, "ifMatch" 
 function answerOf(failure: Failure): Answer<never> {
   const answer = answerOfCode(failure.details?.["x-ms-error-code"]);
   return (answer ?? (failure.applied === "no" ? { kind: "notDone", why: failure.reason } : { kind: "unknown" })) as Answer<never>;
-}
-
-/** What the service says by its code; undefined for codes that say nothing of the object. */
-export function answerOfCode(code: string | undefined): BlobAnswer | undefined {
-  switch (code) {
-    case "BlobNotFound":
-      return { kind: "noBlob" };
-    case "ContainerNotFound":
-      return { kind: "noContainer" };
-    case "ConditionNotMet":
-      return { kind: "conditionNotMet" };
-    case "BlobAlreadyExists":
-    case "ContainerAlreadyExists":
-      return { kind: "exists" };
-    default:
-      return undefined;
-  }
 }

@@ -1,30 +1,14 @@
 /** A client of the Queue REST API for workloads: what it was told, or that it does not know. */
 import { parseRfc1123 } from "@stamp/azure-rest";
 import { fromUtf8, utf8 } from "@stamp/base";
+import type { QueueAnswer, QueueDoor, ToldMessage } from "@stamp/histories";
+import { BrokenPromise } from "@stamp/histories";
 import type { World } from "@stamp/ports";
 import type { Simulation } from "../simulation.ts";
-import { BrokenPromise } from "../simulation.ts";
 import type { WholeCluster } from "./cluster.ts";
 import { HttpClient, type Received } from "./http-client.ts";
 
-export type QueueAnswer<T> =
-  | { readonly kind: "ok"; readonly value: T }
-  /** By the service; nothing was changed. */
-  | { readonly kind: "refused"; readonly code: string }
-  /** It may have happened, or may still. */
-  | { readonly kind: "unknown" };
-
-export interface ToldMessage {
-  readonly messageId: string;
-  readonly popReceipt: string;
-  readonly dequeueCount: number;
-  readonly text: string;
-  readonly visibleS: number;
-  readonly insertedS: number;
-  readonly expiresS: number;
-}
-
-export class QueueClient {
+export class QueueClient implements QueueDoor {
   readonly #http: HttpClient;
 
   constructor(sim: Simulation, world: World, name: string, cluster: WholeCluster) {

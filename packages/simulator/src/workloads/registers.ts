@@ -6,6 +6,7 @@
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Prng } from "@stamp/base";
+import { answerOfCode, BlobHistory, contentOf, writeOf } from "@stamp/histories";
 import type { BlobAnswer, BlobCall, BlobCondition } from "@stamp/linearizability";
 import type { Client, World } from "@stamp/ports";
 import type { OperationSchema } from "@stamp/wire";
@@ -13,8 +14,6 @@ import { PartitionServer } from "@stamp/wire";
 import type { Tally } from "../cli/run-seed.ts";
 import type { Simulation } from "../simulation.ts";
 import { BrokenPromise } from "../simulation.ts";
-import { answerOfCode } from "./blob-client.ts";
-import { BlobHistory, contentOf, writeOf } from "./blob-history.ts";
 import type { WholeCluster } from "./cluster.ts";
 import { simulatedCluster } from "./cluster.ts";
 import type { Focus } from "./faults.ts";

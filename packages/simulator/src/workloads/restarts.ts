@@ -9,12 +9,12 @@
 import { makeToken } from "@stamp/azure-rest";
 import type { Prng } from "@stamp/base";
 import { fromUtf8 } from "@stamp/base";
+import { contentOf, writeOf } from "@stamp/histories";
 import { MetadataClient } from "@stamp/metadata-store";
 import type { Tally } from "../cli/run-seed.ts";
 import type { Simulation } from "../simulation.ts";
 import { BrokenPromise } from "../simulation.ts";
 import { BlobClient } from "./blob-client.ts";
-import { contentOf, writeOf } from "./blob-history.ts";
 import type { WholeCluster } from "./cluster.ts";
 import { simulatedCluster } from "./cluster.ts";
 

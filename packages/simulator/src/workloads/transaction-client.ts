@@ -1,20 +1,13 @@
-/**
- * The operations of a blob store, done with entity group transactions: a container is a table, a blob a PartitionKey whose few entities
- * hold its bytes in parts and are only ever written together. So what judges blobs judges transactions: a transaction that was applied in
- * part, or a page that shows two of them mixed, is bytes that nobody wrote.
- */
+/** The operations of a blob store, done with entity group transactions of a table (`partsOf`). */
 import { toBase64 } from "@stamp/azure-rest";
-import { concatBytes, fromUtf8, utf8 } from "@stamp/base";
+import { fromUtf8, utf8 } from "@stamp/base";
+import type { Answer, BlobDoor } from "@stamp/histories";
+import { answerOfStatus, BrokenPromise, entityCount, keyOf, nameOf, partsOf, wholeOf } from "@stamp/histories";
 import type { BlobCondition as Condition } from "@stamp/linearizability";
 import type { World } from "@stamp/ports";
 import type { Simulation } from "../simulation.ts";
-import { BrokenPromise } from "../simulation.ts";
-import type { Answer, BlobDoor } from "./blob-client.ts";
 import type { WholeCluster } from "./cluster.ts";
 import { HttpClient, type Received } from "./http-client.ts";
-
-/** Of one partition; a binary property holds 64 KiB. */
-const entityCount = 8;
 
 interface ShownEntity {
   readonly PartitionKey: string;
@@ -41,10 +34,8 @@ export class TransactionClient implements BlobDoor {
   }
 
   async put(container: string, blob: string, bytes: Uint8Array, condition: Condition): Promise<Answer> {
-    const partBytes = Math.ceil(bytes.length / entityCount);
-    const parts = Array.from({ length: entityCount }, (_, i) => bytes.subarray(i * partBytes, (i + 1) * partBytes));
     const answer = await this.#transaction(
-      parts.map((part, i) => {
+      partsOf(bytes).map((part, i) => {
         const entity = { PartitionKey: keyOf(blob), RowKey: String(i), "bytes@odata.type": "Edm.Binary", bytes: toBase64(part) };
         if (condition.kind === "absent") return request("POST", container, {}, JSON.stringify(entity));
         const ifMatch: Record<string, string> = condition.kind === "match" ? { "If-Match": condition.etag } : {};
@@ -57,14 +48,12 @@ export class TransactionClient implements BlobDoor {
   async get(container: string, blob: string): Promise<Answer<{ readonly etag: string; readonly bytes: Uint8Array }>> {
     const page = await this.#query(container, `PartitionKey eq '${keyOf(blob)}'`);
     if (!("entities" in page)) return page;
-    const { entities } = page;
-    if (entities.length === 0) return { kind: "noBlob" };
-    const what = `${container}/${blob}`;
-    if (entities.length !== entityCount) throw new BrokenPromise(`${what}: ${entities.length} entities of a transaction of ${entityCount}`);
-    const etags = new Set(entities.map((entity) => entity["odata.etag"]));
-    if (etags.size !== 1) throw new BrokenPromise(`${what}: entities of ${etags.size} transactions in one page`);
-    const bytes = concatBytes(entities.map((entity) => Uint8Array.from(atob(entity.bytes), (character) => character.charCodeAt(0))));
-    return { kind: "ok", etag: entities[0]?.["odata.etag"] as string, bytes };
+    const entities = page.entities.map((entity) => ({
+      etag: entity["odata.etag"],
+      bytes: Uint8Array.from(atob(entity.bytes), (character) => character.charCodeAt(0)),
+    }));
+    const whole = wholeOf(entities, `${container}/${blob}`);
+    return whole === undefined ? { kind: "noBlob" } : { kind: "ok", ...whole };
   }
 
   delete(container: string, blob: string, condition: Condition): Promise<Answer> {
@@ -118,9 +107,6 @@ export class TransactionClient implements BlobDoor {
   }
 }
 
-const keyOf = (blob: string): string => blob.replaceAll("/", "|");
-const nameOf = (partitionKey: string): string => partitionKey.replaceAll("|", "/");
-
 const path = (container: string, blob: string, index: number): string =>
   `${container}(PartitionKey='${encodeURIComponent(keyOf(blob))}',RowKey='${index}')`;
 
@@ -136,20 +122,7 @@ function request(method: string, url: string, headers: Readonly<Record<string, s
 
 /** A 500 and no answer are unknown, everything else that is no success was not done. */
 function answerOf(answer: Received | undefined): Answer {
-  if (answer === undefined || answer.status === 500) return { kind: "unknown" };
+  if (answer === undefined) return { kind: "unknown" };
   if (answer.status < 300) return { kind: "ok" };
-  const code = answer.headers["x-ms-error-code"];
-  switch (code) {
-    case "ResourceNotFound":
-      return { kind: "noBlob" };
-    case "TableNotFound":
-      return { kind: "noContainer" };
-    case "UpdateConditionNotSatisfied":
-      return { kind: "conditionNotMet" };
-    case "EntityAlreadyExists":
-    case "TableAlreadyExists":
-      return { kind: "exists" };
-    default:
-      return { kind: "notDone", why: `${answer.status} ${code}` };
-  }
+  return answerOfStatus(answer.status, answer.headers["x-ms-error-code"]);
 }

@@ -2,7 +2,7 @@
 import { Prng } from "@stamp/base";
 import type { BlobAnswer, BlobCall, Operation } from "@stamp/linearizability";
 import { checkBlob } from "@stamp/linearizability";
-import { BrokenPromise } from "../simulation.ts";
+import { BrokenPromise } from "./stage.ts";
 
 /** The bytes of a write: its number and length, then what the number gives. No two writes have the same. */
 export function contentOf(write: number, lengthBytes: number): Uint8Array {

@@ -10,7 +10,7 @@
  *   whole       a text is one that was put into this queue, by the put or the last update
  *   nothing lost  who was told that a message is in the queue finds it there in the end, unless it was deleted or expired
  */
-import { BrokenPromise } from "../simulation.ts";
+import { BrokenPromise } from "./stage.ts";
 
 export interface HandOut {
   readonly messageId: string;

@@ -1,8 +1,8 @@
 /** The judge of queues sees each promise broken, and nothing where all is well. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { BrokenPromise } from "../simulation.ts";
 import { type HandOut, QueueJudge } from "./queue-judge.ts";
+import { BrokenPromise } from "./stage.ts";
 
 const week = 604_800;
 

@@ -1,0 +1,31 @@
+/** Queues: what a client is told, or that it does not know. */
+import type { HandOut } from "./queue-judge.ts";
+
+export type QueueAnswer<T> =
+  | { readonly kind: "ok"; readonly value: T }
+  /** By the service; nothing was changed. */
+  | { readonly kind: "refused"; readonly code: string }
+  /** It may have happened, or may still. */
+  | { readonly kind: "unknown" };
+
+export interface ToldMessage extends HandOut {
+  readonly popReceipt: string;
+}
+
+/** The same operations, whichever way they go. Times in seconds. */
+export interface QueueDoor {
+  create(queue: string): Promise<QueueAnswer<void>>;
+  put(queue: string, text: string, hiddenS: number, liveS: number): Promise<QueueAnswer<ToldMessage>>;
+  take(queue: string, count: number, timeoutS: number): Promise<QueueAnswer<readonly ToldMessage[]>>;
+  peek(queue: string): Promise<QueueAnswer<readonly ToldMessage[]>>;
+  delete(queue: string, message: ToldMessage): Promise<QueueAnswer<void>>;
+  /** The new receipt, and when it is visible. */
+  update(
+    queue: string,
+    message: ToldMessage,
+    text: string,
+    hiddenS: number,
+  ): Promise<QueueAnswer<{ readonly popReceipt: string; readonly visibleS: number }>>;
+  /** Approximate. */
+  count(queue: string): Promise<QueueAnswer<number>>;
+}

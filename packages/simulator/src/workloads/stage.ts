@@ -1,0 +1,12 @@
+/** Virtual time as a stage for clients; what they count goes into the run's tally. */
+import type { Stage } from "@stamp/histories";
+import type { Tally } from "../cli/run-seed.ts";
+import type { Simulation } from "../simulation.ts";
+
+export const stageOf = (sim: Simulation, tally: Tally): Stage => ({
+  nowMs: () => sim.nowMs,
+  sleep: (ms) => sim.sleep(ms),
+  count: (what, by = 1) => {
+    tally.counts[what] = (tally.counts[what] ?? 0) + by;
+  },
+});
