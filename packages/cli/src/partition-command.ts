@@ -1,8 +1,10 @@
 /** `stamp partition list|split|merge|move|checkpoint|collect`: what the partition manager does by itself, by hand. */
 import { fromHex, type Outcome } from "@stamp/base";
-import { PartitionManager, type PartitionsChanged } from "@stamp/wire";
+import { type StorageCounts, storageRatios } from "@stamp/range-partition";
+import { fromWire, type PartitionInfo, PartitionManager, type PartitionStorage, type PartitionsChanged } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError } from "./context.ts";
+import { bytesText, table } from "./print.ts";
 import { inspect, make as makeBelow, type Transport, tell } from "./running.ts";
 import { rangeTable } from "./status.ts";
 
@@ -15,9 +17,13 @@ export function addPartition(program: Command): void {
   const partition = program.command("partition").description("range partitions: who serves which keys, split, merge, move");
   const make = (name: string, about: string): Command => makeBelow(partition, name, about);
 
-  make("list", "all ranges and who serves them").action(async (_options, command: Command) => {
-    tell(command, await inspect(command, (inspector) => inspector.ranges()), (ranges) => rangeTable({ ranges }));
-  });
+  make("list", "all ranges, who serves them, and what their checkpoints, caches and filters did since they were loaded").action(
+    async (_options, command: Command) => {
+      const [ranges, held] = await inspect(command, async (inspector) => [await inspector.ranges(), await inspector.held()] as const);
+      const told = ranges.map((range) => ({ ...range, held: heldOf(held.get(range.rangeId)) }));
+      tell(command, told, () => `${rangeTable({ ranges })}\n\n${storageTable(told)}`);
+    },
+  );
   make("split <range>", "make two of one: where the load, or else the bytes, are divided evenly")
     .option("--at-key <hex>", "at this key instead: the first of the upper range, as `partition list --json` shows keys, in hexadecimal")
     .action((rangeId: string, options: { atKey?: string }, command: Command) => {
@@ -41,6 +47,38 @@ export function addPartition(program: Command): void {
     },
   );
   addCollect(make);
+}
+
+const heldOf = (info: PartitionInfo | undefined) =>
+  info && { ...info, ratios: info.storage === undefined ? {} : storageRatios(countsOf(info.storage)) };
+
+const countsOf = ({ $typeName: _, $unknown: __, ...counts }: PartitionStorage): StorageCounts =>
+  Object.fromEntries(Object.entries(counts).map(([name, value]) => [name, fromWire(value)])) as unknown as StorageCounts;
+
+type Told = readonly { readonly rangeId: string; readonly held: ReturnType<typeof heldOf> }[];
+
+function storageTable(ranges: Told): string {
+  const percent = (share: number | undefined): string => (share === undefined ? "-" : `${(share * 100).toFixed(2)}%`);
+  return table(
+    ["RANGE", "IN MEMORY", "CHECKPOINTS", "BYTES", "ROW CACHE", "INDEX CACHE", "BLOOM FALSE", "MET PER READ", "WRITE AMPLIFICATION"],
+    ranges.flatMap(({ rangeId, held }) => {
+      if (!held) return [];
+      const { rowCacheHitRate, indexCacheHitRate, bloomFalsePositiveRate, checkpointsPerRead, writeAmplification } = held.ratios;
+      return [
+        [
+          rangeId,
+          bytesText(held.memoryTableBytes),
+          held.checkpointCount,
+          bytesText(held.checkpointBytes),
+          percent(rowCacheHitRate),
+          percent(indexCacheHitRate),
+          percent(bloomFalsePositiveRate),
+          checkpointsPerRead?.toFixed(2) ?? "-",
+          writeAmplification?.toFixed(2) ?? "-",
+        ],
+      ];
+    }),
+  );
 }
 
 function addCollect(make: (name: string, about: string) => Command): void {

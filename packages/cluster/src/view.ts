@@ -9,7 +9,9 @@ import {
   type ExtentLocation,
   LockService,
   type NodeInfo,
+  type PartitionInfo,
   PartitionManager,
+  PartitionServer,
   type RangePartition,
   type ServerInfo,
   type StreamInfo,
@@ -145,6 +147,19 @@ export class StampInspector {
   async servers(): Promise<ServerInfo[]> {
     const client = this.#transport.client(await this.leader("partition-manager"), PartitionManager);
     return answered("partition manager", await client.listServers({}, { timeoutMs: callTimeoutMs })).servers;
+  }
+
+  /** What the partition servers say of the ranges that they hold, by range. Servers that can't be asked are left out. */
+  async held(): Promise<ReadonlyMap<string, PartitionInfo>> {
+    const held = new Map<string, PartitionInfo>();
+    const addresses = new Set((await this.ranges()).map(({ serverAddress }) => serverAddress).filter((address) => address !== ""));
+    await Promise.all(
+      [...addresses].map(async (address) => {
+        const answer = await this.#transport.client(address, PartitionServer).listPartitions({}, { timeoutMs: callTimeoutMs });
+        for (const info of answer.ok ? answer.value.partitions : []) held.set(info.rangeId, info);
+      }),
+    );
+    return held;
   }
 
   /** Everything; what can't be asked is a problem in the answer, not an error. */

@@ -16,25 +16,33 @@ export function hashKey(key: Uint8Array): { readonly h1: number; readonly h2: nu
   return { h1: (a ^ (a >>> 13)) >>> 0, h2: ((b ^ (b >>> 16)) | 1) >>> 0 };
 }
 
+/** Takes 8 bytes of memory a key until it is finished. */
 export class BloomBuilder {
-  readonly #h1: number[] = [];
-  readonly #h2: number[] = [];
+  #hashes = new Uint32Array(2_048);
+  #count = 0;
 
   add(key: Uint8Array): void {
     const { h1, h2 } = hashKey(key);
-    this.#h1.push(h1);
-    this.#h2.push(h2);
+    if (2 * this.#count === this.#hashes.length) {
+      const larger = new Uint32Array(2 * this.#hashes.length);
+      larger.set(this.#hashes);
+      this.#hashes = larger;
+    }
+    this.#hashes[2 * this.#count] = h1;
+    this.#hashes[2 * this.#count + 1] = h2;
+    this.#count++;
   }
 
   finish(): Uint8Array<ArrayBuffer> {
-    const bits = Math.max(64, Math.ceil((this.#h1.length * bitsPerKey) / 8) * 8);
+    const bits = Math.max(64, Math.ceil((this.#count * bitsPerKey) / 8) * 8);
     const filter = new Uint8Array(bits / 8);
-    for (let i = 0; i < this.#h1.length; i++) {
-      let at = this.#h1[i] as number;
+    for (let i = 0; i < this.#count; i++) {
+      let at = this.#hashes[2 * i] as number;
+      const step = this.#hashes[2 * i + 1] as number;
       for (let probe = 0; probe < probes; probe++) {
         const bit = at % bits;
         filter[bit >>> 3] = (filter[bit >>> 3] as number) | (1 << (bit & 7));
-        at = (at + (this.#h2[i] as number)) >>> 0;
+        at = (at + step) >>> 0;
       }
     }
     return filter;

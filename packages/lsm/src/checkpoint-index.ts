@@ -58,13 +58,14 @@ export function encodeIndex(content: IndexContent, crc32c: Crc32c): Uint8Array<A
   return out;
 }
 
-/** `bytes` are borrowed for as long as the index is used. */
+/** `bytes` belong to the index from then on: blocks are read from them when they are asked for, which is all that is kept in memory. */
 export function decodeIndex(bytes: Uint8Array, crc32c: Crc32c): Outcome<CheckpointIndex> {
   if (bytes.length < 9) return damaged("a checkpoint index is too short");
   const end = bytes.length - 4;
   const stored = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(end, true);
   if (stored !== crc32c(bytes.subarray(0, end))) return damaged("the checksum of a checkpoint index does not match");
-  const reader = new ByteReader(bytes.subarray(0, end));
+  const body = bytes.subarray(0, end);
+  const reader = new ByteReader(body);
   try {
     for (const byte of magic) if (reader.byte() !== byte) return damaged("not a checkpoint index");
     const version = reader.byte();
@@ -75,30 +76,42 @@ export function decodeIndex(bytes: Uint8Array, crc32c: Crc32c): Outcome<Checkpoi
     const dataBytes = reader.varint();
     const minKey = reader.sized();
     const blockCount = reader.varint();
-    const blocks: BlockReference[] = [];
+    if (blockCount > reader.left) return damaged("a checkpoint index with more blocks than bytes");
+    const blocksAt = new Uint32Array(blockCount);
     for (let i = 0; i < blockCount; i++) {
-      const lastKey = reader.sized();
-      blocks.push({ lastKey, place: { extentId: reader.varint(), offsetBytes: reader.varint(), lengthBytes: reader.varint() } });
+      blocksAt[i] = body.length - reader.left;
+      readBlock(reader);
     }
     const bloom = reader.sized();
     if (reader.left !== 0) return damaged("bytes after a checkpoint index");
-    return ok(new CheckpointIndex({ entryCount, minSequence, maxSequence, dataBytes, minKey, blocks, bloom }, bytes.length));
+    return ok(new CheckpointIndex({ entryCount, minSequence, maxSequence, dataBytes, minKey, bloom }, bytes, blocksAt));
   } catch (error) {
     if (error instanceof DecodeError) return damaged(error.message);
     throw error;
   }
 }
 
-export class CheckpointIndex {
-  readonly #content: IndexContent;
-  /** Of the index itself. */
-  readonly indexBytes: number;
+function readBlock(reader: ByteReader): BlockReference {
+  const lastKey = reader.sized();
+  return { lastKey, place: { extentId: reader.varint(), offsetBytes: reader.varint(), lengthBytes: reader.varint() } };
+}
 
-  constructor(content: IndexContent, indexBytes: number) {
+export class CheckpointIndex {
+  readonly #content: Omit<IndexContent, "blocks">;
+  readonly #bytes: Uint8Array;
+  /** Where each block's reference begins. */
+  readonly #blocksAt: Uint32Array;
+
+  constructor(content: Omit<IndexContent, "blocks">, bytes: Uint8Array, blocksAt: Uint32Array) {
     this.#content = content;
-    this.indexBytes = indexBytes;
+    this.#bytes = bytes;
+    this.#blocksAt = blocksAt;
   }
 
+  /** About what it takes in memory. */
+  get bytes(): number {
+    return this.#bytes.length + this.#blocksAt.byteLength;
+  }
   get entryCount(): number {
     return this.#content.entryCount;
   }
@@ -111,31 +124,51 @@ export class CheckpointIndex {
   get dataBytes(): number {
     return this.#content.dataBytes;
   }
-  get blocks(): readonly BlockReference[] {
-    return this.#content.blocks;
+  get blockCount(): number {
+    return this.#blocksAt.length;
   }
   get minKey(): Uint8Array {
     return this.#content.minKey;
   }
   get maxKey(): Uint8Array {
-    return this.#content.blocks.at(-1)?.lastKey ?? emptyBytes;
+    return this.blockCount === 0 ? emptyBytes : this.#lastKey(this.blockCount - 1);
   }
 
+  /** The `at`-th data block; its key is a view. */
+  block(at: number): BlockReference {
+    return readBlock(this.#readerAt(at));
+  }
+
+  /** Whether the key lies between the first and the last one. */
+  spans(key: Uint8Array): boolean {
+    return this.blockCount > 0 && compareBytes(key, this.minKey) >= 0 && compareBytes(key, this.maxKey) <= 0;
+  }
+
+  /** What the bloom filter says of a key that it spans. */
   mayHold(key: Uint8Array): boolean {
-    if (this.blocks.length === 0 || compareBytes(key, this.minKey) < 0 || compareBytes(key, this.maxKey) > 0) return false;
     return bloomMayHold(this.#content.bloom, key);
   }
 
-  /** The first block that may hold keys at or after this one; `blocks.length` when none does. */
+  /** The first block that may hold keys at or after this one; `blockCount` when none does. */
   firstBlock(gte?: Uint8Array): number {
     if (gte === undefined) return 0;
     let low = 0;
-    let high = this.blocks.length;
+    let high = this.blockCount;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if (compareBytes((this.blocks[middle] as BlockReference).lastKey, gte) < 0) low = middle + 1;
+      if (compareBytes(this.#lastKey(middle), gte) < 0) low = middle + 1;
       else high = middle;
     }
     return low;
+  }
+
+  #lastKey(at: number): Uint8Array {
+    return this.#readerAt(at).sized();
+  }
+
+  #readerAt(at: number): ByteReader {
+    const offset = this.#blocksAt[at];
+    if (offset === undefined) throw new RangeError(`no data block ${at}`);
+    return new ByteReader(this.#bytes.subarray(offset));
   }
 }

@@ -9,6 +9,9 @@ const json = (status: number, value: unknown): HttpResponse => ({
   body: Buffer.from(`${JSON.stringify(value, (_key, inner: unknown) => (typeof inner === "bigint" ? inner.toString() : inner))}\n`),
 });
 
+/** That a page of metrics tells of. */
+const rangesMax = 1_000;
+
 const snake = (name: string): string =>
   name
     .replace(/([a-z0-9])([A-Z])/g, "$1_$2")
@@ -31,10 +34,26 @@ function metricsText(roleName: string, name: string, role: Role, lag: ELDHistogr
     ["ready", "gauge", role.status.ready ? 1 : 0],
   ];
   lag.reset();
-  for (const [fact, value] of Object.entries(role.status.facts)) {
-    if (typeof value === "number" || typeof value === "bigint") values.push([`fact_${snake(fact)}`, "gauge", Number(value)]);
-  }
-  return values.map(([metric, type, value]) => `# TYPE stamp_${metric} ${type}\nstamp_${metric}${labels} ${value}\n`).join("");
+  const text = values.map(([metric, type, value]) => `# TYPE stamp_${metric} ${type}\nstamp_${metric}${labels} ${value}\n`).join("");
+  return text + factsText(role.status.facts, `role="${roleName}",name="${name}"`);
+}
+
+/** Numbers among the facts, also those inside of one; where a fact is a list of ranges, each has its `range` as a label. */
+function factsText(facts: Readonly<Record<string, unknown>>, labels: string): string {
+  const samples = new Map<string, string[]>();
+  const add = (path: string, value: unknown, inside: string): void => {
+    if (typeof value === "number" || typeof value === "bigint") {
+      const metric = `stamp_fact_${path}`;
+      samples.set(metric, [...(samples.get(metric) ?? []), `${metric}{${inside}} ${Number(value)}\n`]);
+    } else if (Array.isArray(value)) {
+      for (const item of value.slice(0, rangesMax))
+        if (typeof item?.rangeId === "string") add(path, item, `${inside},range="${item.rangeId}"`);
+    } else if (typeof value === "object" && value !== null) {
+      for (const [name, inner] of Object.entries(value)) add(`${path}_${snake(name)}`, inner, inside);
+    }
+  };
+  for (const [fact, value] of Object.entries(facts)) add(snake(fact), value, labels);
+  return [...samples].map(([metric, lines]) => `# TYPE ${metric} gauge\n${lines.join("")}`).join("");
 }
 
 export function healthHandler(roleName: string, name: string, role: Role): HttpHandler {

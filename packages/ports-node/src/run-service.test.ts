@@ -23,7 +23,18 @@ class TestRole implements Role {
   readonly #world: World;
   readonly #mode: string;
   readonly address = "here";
-  readonly status = { ready: false, waitingFor: ["the lock service"], state: "starting", facts: { openExtents: 3, big: 5n, word: "x" } };
+  readonly status = {
+    ready: false,
+    waitingFor: ["the lock service"],
+    state: "starting",
+    facts: {
+      openExtents: 3,
+      big: 5n,
+      word: "x",
+      storage: { pointReads: 8 },
+      ranges: [1, 2].map((i) => ({ rangeId: `r${i}`, storage: { pointReads: i } })),
+    },
+  };
   #identity: { close(): Promise<void> } | undefined;
 
   constructor(world: World, mode: string) {
@@ -111,6 +122,9 @@ if (process.env.STAMP_TEST_PROCESS === "1") {
     assert.match(metrics, /stamp_process_resident_memory_bytes\{[^}]*\} \d{6,}\n/);
     assert.match(metrics, /stamp_event_loop_lag_p99_seconds/);
     assert.doesNotMatch(metrics, /fact_word/);
+    assert.match(metrics, /stamp_fact_storage_point_reads\{role="test-role",name="test-1"\} 8\n/);
+    assert.match(metrics, /# TYPE stamp_fact_ranges_storage_point_reads gauge\n([^#]*range="r\d"\} \d\n){2}/);
+    assert.match(metrics, /stamp_fact_ranges_storage_point_reads\{role="test-role",name="test-1",range="r2"\} 2\n/);
     assert.deepEqual(await get(door, "/"), [200, "door"]);
 
     const second = await start(t, folder);

@@ -1,8 +1,7 @@
-/** Reads one checkpoint: its index at load, then data blocks as they are needed, through the cache. */
+/** Reads one checkpoint: its index and its data blocks as they are needed, through the caches. */
 import { compareBytes, concatBytes, emptyBytes, FailureError, type Outcome, ok } from "@stamp/base";
 import {
   type Block,
-  type BlockReference,
   boundsOf,
   type CheckpointIndex,
   decodeBlock,
@@ -16,58 +15,92 @@ import {
 } from "@stamp/lsm";
 import type { World } from "@stamp/ports";
 import type { ExtentReader } from "@stamp/stream-client";
-import type { BlockCache } from "./block-cache.ts";
+import type { Caches } from "./caches.ts";
+import type { StorageFigures } from "./storage-figures.ts";
 
 const blockTimeoutMs = 10_000;
+const keySamplesMax = 128;
 
 export interface Storage {
   readonly world: World;
   readonly reader: ExtentReader;
-  readonly cache: BlockCache;
+  readonly caches: Caches;
+  readonly figures: StorageFigures;
+}
+
+/** A key, and how many bytes of rows lie before it and behind the sample before. */
+export interface KeySample {
+  readonly key: Uint8Array;
+  readonly bytes: number;
 }
 
 export class Checkpoint {
   readonly stored: StoredCheckpoint;
-  readonly index: CheckpointIndex;
   /** Bytes of the blocks that may hold keys that count. */
   readonly liveBytes: number;
+  /** Of what counts, at most 128, in order. */
+  readonly keySamples: readonly KeySample[];
+  /** Where its data blocks and its index lie. */
+  readonly extentIds: ReadonlySet<number>;
   readonly #bounds: KeyBounds;
   readonly #storage: Storage;
+  /** Of all it holds. */
+  readonly #minKey: Uint8Array;
+  readonly #maxKey: Uint8Array;
+  #opening: Promise<CheckpointIndex> | undefined;
 
   /** `own`: the keys of the partition; what else the checkpoint holds does not count. */
   constructor(stored: StoredCheckpoint, index: CheckpointIndex, own: KeyBounds, storage: Storage) {
     this.stored = stored;
-    this.index = index;
     this.#bounds = boundsOf(stored, own);
     this.#storage = storage;
-    this.liveBytes = this.blocksInBounds.reduce((sum, { place }) => sum + place.lengthBytes, 0);
-  }
-
-  /** Those that may hold keys that count. */
-  get blocksInBounds(): readonly BlockReference[] {
+    this.#minKey = Uint8Array.from(index.minKey);
+    this.#maxKey = Uint8Array.from(index.maxKey);
     const { low, high } = this.#bounds;
-    const from = this.index.firstBlock(low);
-    const to = high.length === 0 ? this.index.blocks.length : Math.min(this.index.firstBlock(high) + 1, this.index.blocks.length);
-    return this.index.blocks.slice(from, Math.max(from, to));
+    const from = index.firstBlock(low);
+    const to = high.length === 0 ? index.blockCount : Math.min(index.firstBlock(high) + 1, index.blockCount);
+    const extentIds = new Set(stored.indexPlaces.map(({ extentId }) => extentId));
+    const samples: KeySample[] = [];
+    const everyBlocks = Math.ceil(Math.max(to - from, 1) / keySamplesMax);
+    let [liveBytes, sinceSample] = [0, 0];
+    for (let at = 0; at < index.blockCount; at++) {
+      const { lastKey, place } = index.block(at);
+      extentIds.add(place.extentId);
+      if (at < from || at >= to) continue;
+      liveBytes += place.lengthBytes;
+      sinceSample += place.lengthBytes;
+      if ((at - from + 1) % everyBlocks !== 0) continue;
+      samples.push({ key: Uint8Array.from(lastKey), bytes: sinceSample });
+      sinceSample = 0;
+    }
+    this.liveBytes = liveBytes;
+    this.keySamples = samples;
+    this.extentIds = extentIds;
   }
 
   static async open(stored: StoredCheckpoint, own: KeyBounds, storage: Storage): Promise<Outcome<Checkpoint>> {
-    const pieces: Uint8Array[] = [];
-    for (const place of stored.indexPlaces) {
-      const piece = await storage.reader.read(place, { timeoutMs: blockTimeoutMs });
-      if (!piece.ok) return piece;
-      pieces.push(piece.value);
-    }
-    const index = decodeIndex(concatBytes(pieces), storage.world.digest.crc32c);
-    return index.ok ? ok(new Checkpoint(stored, index.value, own, storage)) : index;
+    const index = await readIndex(stored, storage);
+    if (!index.ok) return index;
+    const place = stored.indexPlaces[0];
+    if (place !== undefined) storage.caches.indexes.put(place, index.value);
+    return ok(new Checkpoint(stored, index.value, own, storage));
   }
 
   /** The newest version that the snapshot sees. Throws FailureError. */
   async get(key: Uint8Array, snapshotSequence: number): Promise<Entry | undefined> {
-    if (this.stored.minSequence > snapshotSequence || !holdsKey(this.#bounds, key) || !this.index.mayHold(key)) return undefined;
-    const at = this.index.firstBlock(key);
-    if (at >= this.index.blocks.length) return undefined;
-    return (await this.#block(at)).get(key, snapshotSequence);
+    if (this.stored.minSequence > snapshotSequence || !holdsKey(this.#bounds, key)) return undefined;
+    if (compareBytes(key, this.#minKey) < 0 || compareBytes(key, this.#maxKey) > 0) return undefined;
+    const { figures } = this.#storage;
+    figures.add("checkpointsMet");
+    const index = await this.#index();
+    if (!index.mayHold(key)) {
+      figures.add("bloomAbsent");
+      return undefined;
+    }
+    const block = await this.#block(index, index.firstBlock(key));
+    const found = block.get(key, snapshotSequence);
+    if (found === undefined && block.get(key, Number.MAX_SAFE_INTEGER) === undefined) figures.add("bloomFalsePositives");
+    return found;
   }
 
   /** Per key the newest version that the snapshot sees, in the range's direction. Throws FailureError. */
@@ -77,10 +110,11 @@ export class Checkpoint {
       yield* this.#backwards(range, snapshotSequence);
       return;
     }
+    const index = await this.#index();
     let last: Uint8Array | undefined;
     let from = range.gte;
-    for (let at = this.index.firstBlock(from); at < this.index.blocks.length; at = Math.max(at + 1, this.index.firstBlock(from))) {
-      const block = await this.#block(at);
+    for (let at = index.firstBlock(from); at < index.blockCount; at = Math.max(at + 1, index.firstBlock(from))) {
+      const block = await this.#block(index, at);
       for (const entry of block.from(from)) {
         from = range.cursor?.from ?? from;
         if (from !== undefined && compareBytes(entry.key, from) < 0) continue;
@@ -95,8 +129,9 @@ export class Checkpoint {
   /** Every version that counts, past the cache: for merging. */
   async *versions(): AsyncGenerator<Entry, void, void> {
     const { low, high } = this.#bounds;
-    for (let at = this.index.firstBlock(low); at < this.index.blocks.length; at++) {
-      for (const entry of (await this.#fetch(at)).from(low)) {
+    const index = await this.#index();
+    for (let at = index.firstBlock(low); at < index.blockCount; at++) {
+      for (const entry of (await this.#fetch(index, at)).from(low)) {
         if (high.length > 0 && compareBytes(entry.key, high) >= 0) return;
         yield entry;
       }
@@ -109,12 +144,12 @@ export class Checkpoint {
   }
 
   async *#backwards(range: KeyRange, snapshotSequence: number): AsyncGenerator<Entry, void, void> {
-    const from =
-      range.lt === undefined ? this.index.blocks.length - 1 : Math.min(this.index.firstBlock(range.lt), this.index.blocks.length - 1);
+    const index = await this.#index();
+    const from = Math.min(range.lt === undefined ? index.blockCount : index.firstBlock(range.lt), index.blockCount - 1);
     for (let at = from; at >= 0; at--) {
       // Versions of a key are in one block, newest first: walking back, the last one seen that is visible is the newest.
       let best: Entry | undefined;
-      for (const entry of (await this.#block(at)).all().reverse()) {
+      for (const entry of (await this.#block(index, at)).all().reverse()) {
         if (range.lt !== undefined && compareBytes(entry.key, range.lt) >= 0) continue;
         if (best !== undefined && compareBytes(best.key, entry.key) !== 0) {
           yield best;
@@ -127,23 +162,53 @@ export class Checkpoint {
     }
   }
 
-  async #block(at: number): Promise<Block> {
-    const place = this.index.blocks[at]?.place;
-    const cached = place && this.#storage.cache.get(place.extentId, place.offsetBytes);
+  /** From the cache, or read again. */
+  async #index(): Promise<CheckpointIndex> {
+    const place = this.stored.indexPlaces[0];
+    const cached = place && this.#storage.caches.indexes.get(place);
+    this.#storage.figures.add(cached === undefined ? "indexCacheMisses" : "indexCacheHits");
     if (cached !== undefined) return cached;
-    const block = await this.#fetch(at);
-    if (place !== undefined) this.#storage.cache.put(place.extentId, place.offsetBytes, block);
+    this.#opening ??= this.#reopen().finally(() => {
+      this.#opening = undefined;
+    });
+    return this.#opening;
+  }
+
+  async #reopen(): Promise<CheckpointIndex> {
+    const index = await readIndex(this.stored, this.#storage);
+    if (!index.ok) throw new FailureError(index.failure);
+    const place = this.stored.indexPlaces[0];
+    if (place !== undefined) this.#storage.caches.indexes.put(place, index.value);
+    return index.value;
+  }
+
+  async #block(index: CheckpointIndex, at: number): Promise<Block> {
+    const { place } = index.block(at);
+    const { caches, figures } = this.#storage;
+    const cached = caches.blocks.get(place);
+    figures.add(cached === undefined ? "rowCacheMisses" : "rowCacheHits");
+    if (cached !== undefined) return cached;
+    const block = await this.#fetch(index, at);
+    caches.blocks.put(place, block);
     return block;
   }
 
-  async #fetch(at: number): Promise<Block> {
-    const place = this.index.blocks[at]?.place;
-    if (place === undefined) throw new RangeError(`no data block ${at}`);
-    const bytes = await this.#storage.reader.read(place, { timeoutMs: blockTimeoutMs });
+  async #fetch(index: CheckpointIndex, at: number): Promise<Block> {
+    const bytes = await this.#storage.reader.read(index.block(at).place, { timeoutMs: blockTimeoutMs });
     if (!bytes.ok) throw new FailureError(bytes.failure);
     // Owned from here on: what was received may be a view of a much larger buffer.
     const block = decodeBlock(new Uint8Array(bytes.value), this.#storage.world.digest.crc32c);
     if (!block.ok) throw new FailureError(block.failure);
     return block.value;
   }
+}
+
+async function readIndex(stored: StoredCheckpoint, { reader, world }: Storage): Promise<Outcome<CheckpointIndex>> {
+  const pieces: Uint8Array[] = [];
+  for (const place of stored.indexPlaces) {
+    const piece = await reader.read(place, { timeoutMs: blockTimeoutMs });
+    if (!piece.ok) return piece;
+    pieces.push(piece.value);
+  }
+  return decodeIndex(concatBytes(pieces), world.digest.crc32c);
 }

@@ -3,7 +3,7 @@
  * version of a key: a snapshot that is older reads from the view it was taken with, which has the memory table or the checkpoints that
  * this one is made of.
  */
-import { FailureError, type Outcome, ok } from "@stamp/base";
+import { equalBytes, FailureError, type Outcome, ok } from "@stamp/base";
 import { CheckpointWriter, decodeIndex, type Entry, type KeyBounds, keepVersions, type StoredPlace } from "@stamp/lsm";
 import type { OwnedStream, Place } from "@stamp/stream-client";
 import { Checkpoint, type Storage } from "./checkpoint-reader.ts";
@@ -63,6 +63,7 @@ export async function writeCheckpoint(
     if (!index.ok) return index;
     const { entryCount, minSequence, maxSequence, dataBytes } = index.value;
     const stored = { id: request.id, indexPlaces, bytes: dataBytes + encoded.length, entryCount, minSequence, maxSequence };
+    if (indexPlaces[0] !== undefined) storage.caches.indexes.put(indexPlaces[0], index.value);
     return ok(new Checkpoint(stored, index.value, request.own, storage));
   } catch (error) {
     if (error instanceof FailureError) return { ok: false, failure: error.failure };
@@ -80,7 +81,7 @@ async function append(stream: OwnedStream, blocks: readonly Uint8Array[]): Promi
 async function* grouped(entries: AsyncIterable<Entry> | Iterable<Entry>): AsyncGenerator<Entry[], void, void> {
   let run: Entry[] = [];
   for await (const entry of entries) {
-    if (run[0] !== undefined && !sameKey(run[0].key, entry.key)) {
+    if (run[0] !== undefined && !equalBytes(run[0].key, entry.key)) {
       yield run;
       run = [];
     }
@@ -88,5 +89,3 @@ async function* grouped(entries: AsyncIterable<Entry> | Iterable<Entry>): AsyncG
   }
   if (run.length > 0) yield run;
 }
-
-const sameKey = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.length && a.every((byte, i) => byte === b[i]);

@@ -1,4 +1,6 @@
+export { type Caches, makeCaches } from "./caches.ts";
 export { handOver, type OwnedNames } from "./hand-over.ts";
 export type { Left } from "./maintenance.ts";
 export { RangePartition } from "./range-partition.ts";
+export { type StorageCounts, StorageFigures, type StorageRatios, storageRatios } from "./storage-figures.ts";
 export * from "./types.ts";

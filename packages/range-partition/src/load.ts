@@ -6,8 +6,9 @@ import { FailureError, type Outcome, ok, refused } from "@stamp/base";
 import { type CommitRecord, decodeCommit, decodeState, MemoryTable, type PartitionState } from "@stamp/lsm";
 import type { World } from "@stamp/ports";
 import type { OwnedStream, StreamClient } from "@stamp/stream-client";
-import { BlockCache } from "./block-cache.ts";
+import type { Caches } from "./caches.ts";
 import { Checkpoint, type Storage } from "./checkpoint-reader.ts";
+import { StorageFigures } from "./storage-figures.ts";
 import type { PartitionOptions } from "./types.ts";
 
 export interface Loaded {
@@ -36,7 +37,7 @@ export async function loadPartition(
   world: World,
   client: StreamClient,
   options: PartitionOptions & { readonly timeoutMs: number },
-  cacheBytesMax: number,
+  caches: Caches,
 ): Promise<Outcome<Loaded>> {
   const deadlineMs = world.clock.monotonicMs() + options.timeoutMs;
   const open = (name: string): Promise<Outcome<OwnedStream>> =>
@@ -62,7 +63,7 @@ export async function loadPartition(
     return failed;
   }
   const [metadata, commitLog, rowData, blobData] = opened as [OwnedStream, OwnedStream, OwnedStream, OwnedStream | undefined];
-  const storage: Storage = { world, reader: client.reader, cache: new BlockCache(cacheBytesMax) };
+  const storage: Storage = { world, reader: client.reader, caches, figures: new StorageFigures(options.figures) };
   try {
     const state = await readState(world, metadata, options);
     const checkpoints: Checkpoint[] = [];

@@ -87,6 +87,7 @@ export class Maintenance {
     if (!rules.on("truncateAfterCheckpoint")) await this.#truncateLog(frozen.logStartExtentId);
     const written = await this.#write(frozen.table.versions(), this.#checkpoints.length === 0);
     if (!written.ok) return written;
+    this.#storage.figures.add("flushedBytes", written.value?.stored.bytes ?? 0);
     const recorded = await this.#record((checkpoints) => (written.value === undefined ? checkpoints : [written.value, ...checkpoints]), {
       checkpointedSequence: frozen.table.lastSequence,
       lastTicket: frozen.lastTicket,
@@ -122,6 +123,7 @@ export class Maintenance {
     const bottom = oldest !== undefined && ids.has(oldest.stored.id);
     const written = await this.#write(mergedVersions(sources), bottom);
     if (!written.ok) return written;
+    this.#storage.figures.add("mergedBytes", written.value?.stored.bytes ?? 0);
     if (this.#stopped) return ok("nothing" as const);
     const merged = written.value;
     const recorded = await this.#record((checkpoints) => {
@@ -194,10 +196,7 @@ export class Maintenance {
     const { rowData } = this.#streams;
     const used = new Set<number>(this.#writingFrom.values());
     if (used.has(0)) return;
-    for (const { stored, index } of this.#checkpoints) {
-      for (const place of stored.indexPlaces) used.add(place.extentId);
-      for (const { place } of index.blocks) used.add(place.extentId);
-    }
+    for (const { extentIds } of this.#checkpoints) for (const extentId of extentIds) used.add(extentId);
     const first = rowData.extents.find(({ extentId }) => used.has(extentId));
     if (first !== undefined) await this.#truncate(rowData, first.extentId);
   }

@@ -17,7 +17,7 @@ test("range partition: gets, scans and snapshots are those of a map, over checkp
     const stamp = new Stamp(seed, {
       extentTargetBytes: 6_000,
       restartAfterMs: 300,
-      limits: { memoryTableBytesMax: 4_000, logBytesMax: 30_000, rowCacheBytesMax: 3_000, checkpointsMax: 3 },
+      limits: { memoryTableBytesMax: 4_000, logBytesMax: 30_000, rowCacheBytesMax: 3_000, indexCacheBytesMax: 500, checkpointsMax: 3 },
     });
     const { prng } = stamp.sim;
     await stamp.sim.run(async () => {

@@ -9,6 +9,7 @@ import { assert, compareBytes, type Failure, FailureError, type Outcome, ok, pre
 import { type Entry, MemoryTable } from "@stamp/lsm";
 import { jittered, sleep, type World, within } from "@stamp/ports";
 import type { OwnedStream, Place, StreamClient } from "@stamp/stream-client";
+import { makeCaches } from "./caches.ts";
 import type { Storage } from "./checkpoint-reader.ts";
 import { type Committed, GroupCommit } from "./group-commit.ts";
 import { KeyLocks } from "./key-locks.ts";
@@ -36,6 +37,7 @@ const limitDefaults: Required<PartitionLimits> = {
   memoryTableBytesMax: 64 * mebibyte,
   logBytesMax: 256 * mebibyte,
   rowCacheBytesMax: 32 * mebibyte,
+  indexCacheBytesMax: 32 * mebibyte,
   groupBytesMax: 3.5 * mebibyte,
   transactionsMax: 10_000,
   checkpointsMax: 8,
@@ -82,7 +84,7 @@ export class RangePartition {
   ): Promise<Outcome<RangePartition>> {
     const limits = { ...limitDefaults, ...options.limits };
     const startedMs = world.clock.monotonicMs();
-    const loaded = await loadPartition(world, streams, options, limits.rowCacheBytesMax);
+    const loaded = await loadPartition(world, streams, options, options.caches ?? makeCaches(limits));
     if (!loaded.ok) return loaded;
     const partition = new RangePartition(world, options, limits, loaded.value);
     world.logger.info("range partition loaded", {
@@ -145,7 +147,9 @@ export class RangePartition {
       logBytes: this.#activeLogBytes,
       checkpoints: checkpoints.length,
       checkpointBytes: checkpoints.reduce((sum, { liveBytes }) => sum + liveBytes, 0),
-      cacheBytes: this.#storage.cache.bytes,
+      cacheBytes: this.#storage.caches.blocks.bytes,
+      indexCacheBytes: this.#storage.caches.indexes.bytes,
+      storage: this.#storage.figures.counts,
       transactionsInProgress: this.#transactions,
       commits: this.#commit.commits,
       groups: this.#commit.groups,
@@ -156,6 +160,7 @@ export class RangePartition {
   /** The value now, or as the snapshot sees it. Throws FailureError when storage can't be read or the partition is lost. */
   async get(key: Uint8Array, snapshot?: Snapshot): Promise<Uint8Array | undefined> {
     this.#alive();
+    this.#storage.figures.add("pointReads");
     return (await getVersion(this.#view(snapshot), key, snapshot?.sequence ?? this.#visible))?.value;
   }
 
@@ -351,15 +356,15 @@ export class RangePartition {
 
   /** Keys that divide what is in checkpoints into parts of about one size, in order; none when there is little. */
   keySamples(): readonly Uint8Array[] {
-    const blocks = this.#maintenance.checkpoints.flatMap((checkpoint) => checkpoint.blocksInBounds);
-    blocks.sort((a, b) => compareBytes(a.lastKey, b.lastKey));
-    const everyBytes = blocks.reduce((sum, { place }) => sum + place.lengthBytes, 0) / keySamplesMax;
+    const all = this.#maintenance.checkpoints.flatMap((checkpoint) => checkpoint.keySamples);
+    all.sort((a, b) => compareBytes(a.key, b.key));
+    const everyBytes = all.reduce((sum, sample) => sum + sample.bytes, 0) / keySamplesMax;
     const samples: Uint8Array[] = [];
     let bytes = 0;
-    for (const { lastKey, place } of blocks) {
-      bytes += place.lengthBytes;
-      if (bytes < everyBytes * (samples.length + 1) || !this.#inRange(lastKey)) continue;
-      samples.push(lastKey);
+    for (const sample of all) {
+      bytes += sample.bytes;
+      if (bytes < everyBytes * (samples.length + 1) || !this.#inRange(sample.key)) continue;
+      samples.push(sample.key);
     }
     return samples;
   }
@@ -421,9 +426,15 @@ export class RangePartition {
   }
 
   #apply({ firstSequence, transactions, place, bytes }: Committed): void {
+    let rowBytes = 0;
     for (const [i, writes] of transactions.entries()) {
-      for (const write of writes) this.#active.put(write.key, firstSequence + i, write.kind === "put" ? write.value : undefined);
+      for (const write of writes) {
+        const value = write.kind === "put" ? write.value : undefined;
+        this.#active.put(write.key, firstSequence + i, value);
+        rowBytes += write.key.length + (value?.length ?? 0);
+      }
     }
+    this.#storage.figures.add("rowBytesAccepted", rowBytes);
     this.#visible = firstSequence + transactions.length - 1;
     if (this.#activeLogStart === 0) this.#activeLogStart = place.extentId;
     this.#activeLogBytes += bytes;

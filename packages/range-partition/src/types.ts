@@ -2,6 +2,8 @@
 import type { OwnerEpoch } from "@stamp/base";
 import type { Cursor } from "@stamp/lsm";
 import type { Place } from "@stamp/stream-client";
+import type { Caches } from "./caches.ts";
+import type { StorageCounts, StorageFigures } from "./storage-figures.ts";
 
 export type { Cursor };
 
@@ -77,8 +79,10 @@ export interface PartitionLimits {
   readonly memoryTableBytesMax?: number;
   /** A checkpoint is written when the log since the last one is longer. Default 256 MiB. */
   readonly logBytesMax?: number;
-  /** Blocks of checkpoints in memory. Default 32 MiB. */
+  /** Blocks of checkpoints in memory, where no caches are given. Default 32 MiB. */
   readonly rowCacheBytesMax?: number;
+  /** Indexes of checkpoints in memory, where no caches are given. Default 32 MiB. */
+  readonly indexCacheBytesMax?: number;
   /** Commit records of at most so many bytes. Default 4 MiB. */
   readonly groupBytesMax?: number;
   /** Transactions that wait or run. More are refused as `overloaded`. Default 10,000. */
@@ -98,6 +102,10 @@ export interface PartitionOptions {
   /** Exclusive; empty: to the end. */
   readonly highKey: Uint8Array;
   readonly limits?: PartitionLimits;
+  /** Shared with other partitions. */
+  readonly caches?: Caches;
+  /** Counts what all partitions together do. */
+  readonly figures?: StorageFigures;
   /** Runs once when another owner took the streams over, or the partition can't go on. It serves nothing from then on. */
   readonly onLost?: (why: string) => void;
 }
@@ -113,7 +121,10 @@ export interface PartitionStats {
   readonly logBytes: number;
   readonly checkpoints: number;
   readonly checkpointBytes: number;
+  /** Of caches that it may share with others. */
   readonly cacheBytes: number;
+  readonly indexCacheBytes: number;
+  readonly storage: StorageCounts;
   readonly transactionsInProgress: number;
   readonly commits: number;
   readonly groups: number;

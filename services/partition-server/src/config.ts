@@ -17,7 +17,10 @@ export const partitionServerConfigSchema = z.object({
   extentTargetBytes: bytes(64 * mebibyte).describe("Size at which an extent of a stream is left for the next one"),
   memoryTableBytesMax: bytes(32 * mebibyte).describe("Commits of one range in memory; beyond, a checkpoint is written"),
   logBytesMax: bytes(128 * mebibyte).describe("Commit log of one range since its last checkpoint; beyond, a checkpoint is written"),
-  rowCacheBytesMax: bytes(32 * mebibyte).describe("Blocks of checkpoints of one range in memory"),
+  rowCacheBytesMax: bytes(64 * mebibyte).describe("Row data cache: blocks of checkpoints in memory, of all ranges of this server"),
+  indexCacheBytesMax: bytes(96 * mebibyte).describe(
+    "Index cache: block indexes and bloom filters of checkpoints in memory, of all ranges of this server; about 6 bytes per KiB of rows",
+  ),
   checkpointsMax: z.coerce.number().int().min(2).max(64).default(8).describe("Checkpoints that a read may meet before they are merged"),
   collectEveryMs: milliseconds(600_000).describe(
     "Time between two passes that give back what nothing refers to; a range that did not change is left out",

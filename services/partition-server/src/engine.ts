@@ -2,6 +2,7 @@
 import type { Outcome } from "@stamp/base";
 import type { Decision, Place, ScanAnswer, ScanLimits, VisitRow } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
+import type { StorageCounts } from "@stamp/range-partition";
 import type { ExtentLocation } from "@stamp/wire";
 
 /** Rows as of one moment. */
@@ -17,6 +18,8 @@ export interface EngineFacts {
   readonly memoryTableBytes: number;
   readonly checkpointCount: number;
   readonly checkpointBytes: number;
+  /** Since it was loaded; absent from engines without checkpoints. */
+  readonly storage?: StorageCounts;
 }
 
 export interface RangeEngine {
@@ -55,9 +58,16 @@ export interface RangeEngine {
 /** What a partition left, as its engine knows it. */
 export type LeftState = { readonly leftBy: string };
 
+export interface StorageTotals extends StorageCounts {
+  readonly rowCacheBytes: number;
+  readonly indexCacheBytes: number;
+}
+
 /** All that a partition server needs of the stream layer. */
 export interface Engines {
   readonly load: LoadEngine;
+  /** What all ranges together did since the process started, and what their caches hold. */
+  readonly storage?: () => StorageTotals;
   /** Where these extents are; those that nobody knows are left out. */
   locate(extentIds: readonly number[], timeoutMs: number): Promise<ExtentLocation[]>;
   /** The streams of the parents become those of the children, in one change, or nothing happens. */

@@ -19,6 +19,7 @@ import { partitionServerHandlers } from "./server.ts";
 export class PartitionServerRole implements Role {
   readonly #world: World;
   readonly #config: PartitionServerConfig;
+  readonly #engines: Engines;
   readonly #holdings: Holdings;
   readonly #executor: Executor;
   readonly #collector: Collector;
@@ -34,6 +35,7 @@ export class PartitionServerRole implements Role {
   constructor(world: World, config: PartitionServerConfig, engines: Engines = rangeEngines(world, config)) {
     this.#world = world;
     this.#config = config;
+    this.#engines = engines;
     this.#holdings = new Holdings(world, engines);
     this.#executor = new Executor(world, this.#holdings, {
       operationsMax: config.operationsMax,
@@ -69,6 +71,7 @@ export class PartitionServerRole implements Role {
         leaseEpoch: held ? (this.#lease?.epoch ?? 0) : 0,
         operations: this.#executor.active,
         shed: this.#executor.shed.length,
+        storage: this.#engines.storage?.() ?? {},
         ranges: this.#holdings.all.map((one) => ({
           rangeId: one.range.rangeId,
           ownerEpoch: one.range.ownerEpoch,

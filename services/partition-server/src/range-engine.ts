@@ -4,15 +4,18 @@ import type { Decision } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
 import {
+  type Caches,
   type Cursor,
   type DeletedWalk,
   handOver,
   type Left,
+  makeCaches,
   type OwnedNames,
   type PartitionStreamNames,
   RangePartition,
   type Row,
   type ScanRange,
+  StorageFigures,
 } from "@stamp/range-partition";
 import { StreamClient } from "@stamp/stream-client";
 import type { PartitionServerConfig } from "./config.ts";
@@ -22,8 +25,15 @@ const loadTimeoutMs = 30_000;
 
 export function rangeEngines(world: World, config: PartitionServerConfig): Engines {
   const streams = new StreamClient(world, { lockService: config.lockService, extentTargetBytes: config.extentTargetBytes });
+  const { rowCacheBytesMax, indexCacheBytesMax } = config;
+  const shared: Shared = { caches: makeCaches({ rowCacheBytesMax, indexCacheBytesMax }), figures: new StorageFigures() };
   return {
-    load: (range, onFenced) => load(world, streams, config, range, onFenced),
+    load: (range, onFenced) => load(world, streams, config, shared, range, onFenced),
+    storage: () => ({
+      ...shared.figures.counts,
+      rowCacheBytes: shared.caches.blocks.bytes,
+      indexCacheBytes: shared.caches.indexes.bytes,
+    }),
     locate: async (extentIds, timeoutMs) => {
       const found = await streams.locate(extentIds, { timeoutMs });
       // Where they are is a help: a reader that misses one asks the stream manager itself.
@@ -33,10 +43,17 @@ export function rangeEngines(world: World, config: PartitionServerConfig): Engin
   };
 }
 
+/** By all ranges of this process. */
+interface Shared {
+  readonly caches: Caches;
+  readonly figures: StorageFigures;
+}
+
 async function load(
   world: World,
   streams: StreamClient,
   config: PartitionServerConfig,
+  shared: Shared,
   range: Range,
   onFenced: (why: string) => void,
 ): Promise<Outcome<RangeEngine>> {
@@ -50,9 +67,9 @@ async function load(
     limits: {
       memoryTableBytesMax: config.memoryTableBytesMax,
       logBytesMax: config.logBytesMax,
-      rowCacheBytesMax: config.rowCacheBytesMax,
       checkpointsMax: config.checkpointsMax,
     },
+    ...shared,
     onLost: onFenced,
     timeoutMs: loadTimeoutMs,
   });
@@ -114,8 +131,17 @@ function engineOf(partition: RangePartition): RangeEngine {
     leaveExtents: (extentIds) => partition.leaveExtents(extentIds),
     dropExtents: (unreferenced, timeoutMs) => partition.dropExtents(unreferenced, { timeoutMs }),
     get facts() {
-      const { sequence, memoryTableBytes, memoryTableFirstSequence, checkpointedSequence, checkpoints, checkpointBytes } = partition.stats;
-      return { sequence, memoryTableBytes, memoryTableFirstSequence, checkpointedSequence, checkpointCount: checkpoints, checkpointBytes };
+      const { sequence, memoryTableBytes, memoryTableFirstSequence, checkpointedSequence, checkpoints, checkpointBytes, storage } =
+        partition.stats;
+      return {
+        sequence,
+        memoryTableBytes,
+        memoryTableFirstSequence,
+        checkpointedSequence,
+        checkpointCount: checkpoints,
+        checkpointBytes,
+        storage,
+      };
     },
     close: () => partition.close(),
   };

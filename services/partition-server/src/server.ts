@@ -3,6 +3,7 @@ import { FailureError, type Outcome, ok, refused } from "@stamp/base";
 import { type OperationResult, type Place, zeroExtentId } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import type { Handlers } from "@stamp/ports";
+import type { StorageCounts } from "@stamp/range-partition";
 import { fromWire, type PartitionServer, toWire } from "@stamp/wire";
 import type { Collector } from "./collector.ts";
 import type { Executor } from "./execute.ts";
@@ -126,8 +127,23 @@ function infoOf(held: Held) {
     checkpointBytes: toWire(facts?.checkpointBytes ?? 0),
     load: held.load.figures,
     ageMs: toWire(Math.round(held.load.ageMs)),
+    ...(facts?.storage === undefined ? {} : { storage: storageToWire(facts.storage) }),
   };
 }
+
+const storageToWire = (counts: StorageCounts): Record<keyof StorageCounts, bigint> => ({
+  pointReads: toWire(counts.pointReads),
+  checkpointsMet: toWire(counts.checkpointsMet),
+  bloomAbsent: toWire(counts.bloomAbsent),
+  bloomFalsePositives: toWire(counts.bloomFalsePositives),
+  rowCacheHits: toWire(counts.rowCacheHits),
+  rowCacheMisses: toWire(counts.rowCacheMisses),
+  indexCacheHits: toWire(counts.indexCacheHits),
+  indexCacheMisses: toWire(counts.indexCacheMisses),
+  rowBytesAccepted: toWire(counts.rowBytesAccepted),
+  flushedBytes: toWire(counts.flushedBytes),
+  mergedBytes: toWire(counts.mergedBytes),
+});
 
 /** Numbers that no peer of ours sends are refused, not thrown. */
 async function guarded<T>(work: () => Promise<Outcome<T>>): Promise<Outcome<T>> {

@@ -154,6 +154,7 @@ class Builder {
         memoryTableBytesMax: this.#memoryTableBytes,
         logBytesMax: 2 * this.#memoryTableBytes,
         rowCacheBytesMax: 32 * 1024,
+        indexCacheBytesMax: 4 * 1024,
         checkpointsMax: 3,
       });
       return (world) => new PartitionServerRole(world, config);

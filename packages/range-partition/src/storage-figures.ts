@@ -1,0 +1,76 @@
+/** What reads of checkpoints met and what was written to them, counted since the partition was loaded (or the process started). */
+
+export interface StorageCounts {
+  /** Reads of one key. */
+  readonly pointReads: number;
+  /** Checkpoints that such reads met: whose keys span theirs, so that the bloom filter was asked. */
+  readonly checkpointsMet: number;
+  /** The filter said "not there". */
+  readonly bloomAbsent: number;
+  /** The filter said "maybe", and the key was not there. */
+  readonly bloomFalsePositives: number;
+  readonly rowCacheHits: number;
+  readonly rowCacheMisses: number;
+  readonly indexCacheHits: number;
+  readonly indexCacheMisses: number;
+  /** Keys and values of the rows that were committed. */
+  readonly rowBytesAccepted: number;
+  /** Data blocks and indexes of checkpoints: of those made of memory tables, and of those made by merging others. */
+  readonly flushedBytes: number;
+  readonly mergedBytes: number;
+}
+
+const zeros = {
+  pointReads: 0,
+  checkpointsMet: 0,
+  bloomAbsent: 0,
+  bloomFalsePositives: 0,
+  rowCacheHits: 0,
+  rowCacheMisses: 0,
+  indexCacheHits: 0,
+  indexCacheMisses: 0,
+  rowBytesAccepted: 0,
+  flushedBytes: 0,
+  mergedBytes: 0,
+} satisfies StorageCounts;
+
+export class StorageFigures {
+  readonly #counts: { -readonly [name in keyof StorageCounts]: number } = { ...zeros };
+  readonly #whole: StorageFigures | undefined;
+
+  /** `whole` counts everything that this one counts too. */
+  constructor(whole?: StorageFigures) {
+    this.#whole = whole;
+  }
+
+  get counts(): StorageCounts {
+    return { ...this.#counts };
+  }
+
+  add(name: keyof StorageCounts, by = 1): void {
+    this.#counts[name] += by;
+    this.#whole?.add(name, by);
+  }
+}
+
+export interface StorageRatios {
+  /** Of looks into the row data cache, the share that found the block there. Undefined, as below: nothing was counted. */
+  readonly rowCacheHitRate?: number;
+  readonly indexCacheHitRate?: number;
+  /** Of reads of keys that a checkpoint does not hold, the share to which its bloom filter said "maybe". */
+  readonly bloomFalsePositiveRate?: number;
+  /** Bytes written to checkpoints for each byte of rows that was accepted. */
+  readonly writeAmplification?: number;
+  readonly checkpointsPerRead?: number;
+}
+
+export function storageRatios(counts: StorageCounts): StorageRatios {
+  const ratio = (name: keyof StorageRatios, part: number, of: number): StorageRatios => (of > 0 ? { [name]: part / of } : {});
+  return {
+    ...ratio("rowCacheHitRate", counts.rowCacheHits, counts.rowCacheHits + counts.rowCacheMisses),
+    ...ratio("indexCacheHitRate", counts.indexCacheHits, counts.indexCacheHits + counts.indexCacheMisses),
+    ...ratio("bloomFalsePositiveRate", counts.bloomFalsePositives, counts.bloomFalsePositives + counts.bloomAbsent),
+    ...ratio("writeAmplification", counts.flushedBytes + counts.mergedBytes, counts.rowBytesAccepted),
+    ...ratio("checkpointsPerRead", counts.checkpointsMet, counts.pointReads),
+  };
+}
