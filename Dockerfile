@@ -31,4 +31,6 @@ ENV STAMP_DATA_DIR=/data
 
 # Which service: lock-service, extent-node, stream-manager, partition-manager, partition-server, front-end.
 ENV STAMP_SERVICE=front-end
-CMD ["sh", "-c", "exec node /stamp/services/$STAMP_SERVICE/src/main.ts"]
+# As the supervisor starts them: docs/decisions/0090-buffers-count-as-heap.md.
+ENV MALLOC_MMAP_THRESHOLD_=524288 MALLOC_TRIM_THRESHOLD_=16777216 MALLOC_ARENA_MAX=2
+CMD ["sh", "-c", "exec node --max-semi-space-size=4 /stamp/services/$STAMP_SERVICE/src/main.ts"]

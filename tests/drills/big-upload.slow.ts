@@ -6,11 +6,11 @@
  */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { Readable } from "node:stream";
 import { after, test } from "node:test";
 import { BlobServiceClient } from "@azure/storage-blob";
 import { startOwn } from "@stamp/cli";
+import { watchResidents } from "./resident.ts";
 
 const mebibyte = 1024 * 1024;
 const blockBytes = 100 * mebibyte;
@@ -30,22 +30,6 @@ function* chunksOf(block: number, lengthBytes: number): Generator<Buffer> {
     chunk.writeDoubleBE(block, 0);
     chunk.writeDoubleBE(at, 8);
     yield chunk;
-  }
-}
-
-/** Largest resident size of each process so far, in MiB, by name. */
-const residents = new Map<string, number>();
-async function sample(): Promise<void> {
-  for (const { name, pid } of (await target.status()).processes) {
-    if (pid === null) continue;
-    let status = "";
-    try {
-      status = readFileSync(`/proc/${pid}/status`, "utf8");
-    } catch {
-      continue;
-    }
-    const kibibytes = Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1] ?? "0");
-    residents.set(name, Math.max(residents.get(name) ?? 0, Math.round(kibibytes / 1024)));
   }
 }
 
@@ -78,13 +62,7 @@ test(`${sizeBytes / mebibyte} MiB in blocks of 100 MiB survive an extent node an
   for (let left = sizeBytes; left > 0; left -= blockBytes) lengths.push(Math.min(left, blockBytes));
   const idOf = (block: number): string => Buffer.from(String(block).padStart(6, "0")).toString("base64");
 
-  let watching = true;
-  const watch = (async () => {
-    while (watching) {
-      await sample().catch(() => {});
-      await new Promise((resolve) => setTimeout(resolve, 500));
-    }
-  })();
+  const residents = await watchResidents(target);
   let done = 0;
   const faults = [
     { at: Math.floor(lengths.length / 4), run: () => kill("extent-node") },
@@ -118,12 +96,10 @@ test(`${sizeBytes / mebibyte} MiB in blocks of 100 MiB survive an extent node an
   assert.ok(readableStreamBody);
   for await (const chunk of readableStreamBody) actual.update(chunk as Buffer);
   const readMs = performance.now() - readStartMs;
-  watching = false;
-  await watch;
-  await sample();
+  await residents.stop();
   const seconds = (ms: number): string => (ms / 1000).toFixed(1);
   console.log(`uploaded in ${seconds(uploadedMs)} s, read back in ${seconds(readMs)} s`);
-  console.log(`largest resident size, MiB: ${[...residents].map(([name, size]) => `${name} ${size}`).join(", ")}`);
+  console.log(`largest resident size, MiB: ${[...residents.largest].map(([name, size]) => `${name} ${size}`).join(", ")}`);
   assert.equal(actual.digest("hex"), expected.digest("hex"));
-  for (const [name, size] of residents) assert.ok(size * mebibyte <= residentBytesMax, `${name} took ${size} MiB`);
+  for (const [name, size] of residents.largest) assert.ok(size * mebibyte <= residentBytesMax, `${name} took ${size} MiB`);
 });

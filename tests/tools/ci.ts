@@ -59,6 +59,11 @@ async function parts(): Promise<Part[]> {
       timeoutMs: 20 * minutes,
     },
     {
+      title: "memory of every process under a large upload",
+      command: [node, "tests/tools/test.ts", "tests/drills/upload-memory.slow.ts"],
+      timeoutMs: 10 * minutes,
+    },
+    {
       title: "a large upload over an extent node's and a front-end's death",
       command: [node, "tests/tools/test.ts", "tests/drills/big-upload.slow.ts"],
       timeoutMs: 10 * minutes,

@@ -50,7 +50,8 @@ export interface FrontEndConfig {
   readonly requestsMax: number;
   readonly inlineBytesMax: number;
   readonly pieceBytes: number;
-  readonly windowBytes: number;
+  readonly uploadWindowBytes: number;
+  readonly downloadWindowBytes: number;
   readonly uploadBytesMax: number;
   readonly downloadBytesMax: number;
   readonly accountCacheMs: number;
@@ -112,7 +113,8 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
     .max(4 * mebibyte)
     .default(mebibyte)
     .describe("Size of a piece of content on its way in"),
-  windowBytes: count(4 * mebibyte).describe("Bytes of one request on their way in and not yet durable"),
+  uploadWindowBytes: count(2 * mebibyte).describe("Bytes of one request on their way in and not yet durable"),
+  downloadWindowBytes: count(4 * mebibyte).describe("Bytes of one request read ahead on their way out"),
   uploadBytesMax: count(32 * mebibyte).describe("Bytes of all requests on their way in; beyond, clients are slowed down"),
   downloadBytesMax: count(256 * mebibyte).describe("Bytes of all requests read ahead on their way out; beyond, requests wait"),
   accountCacheMs: count(5_000).describe("How long the keys of an account are used before they are read again"),

@@ -50,7 +50,7 @@ function copiesOver(answer: (kind: OperationKind) => Answer = () => undefined) {
   const logger = { debug() {}, info() {}, warn() {}, error() {} };
   const parts = {
     world: { clock, random: new NodeRandom(), logger },
-    config: { requestTimeoutMs: 1_000, windowBytes: 1_000 },
+    config: { requestTimeoutMs: 1_000, downloadWindowBytes: 1_000 },
     router: { execute },
   };
   return { asked, copies: new Copies({ parts } as unknown as Objects, "me") };

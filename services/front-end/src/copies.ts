@@ -207,7 +207,7 @@ export async function moveBytes(
   onChunk: () => Promise<boolean> = async () => true,
 ): Promise<Outcome<readonly Place[]>> {
   const { reader, config, downloads } = objects.parts;
-  const { windowBytes } = config;
+  const windowBytes = config.downloadWindowBytes;
   async function* bytes(): AsyncGenerator<Uint8Array> {
     for await (const chunk of reader.readPlaces(places.map(placeFromWire), { timeoutMs: config.requestTimeoutMs, windowBytes, signal })) {
       if (!(await onChunk())) throw new FailureError(refused("aborted", "conflict", "the copy is over").failure);

@@ -276,7 +276,7 @@ export class Objects {
       wants: options.wants,
       inlineBytesMax: config.inlineBytesMax,
       pieceBytes: config.pieceBytes,
-      windowBytes: config.windowBytes,
+      windowBytes: config.uploadWindowBytes,
       budget: uploads,
       digest: world.digest,
       writeData: (payload): Promise<Outcome<readonly Place[]>> => {
@@ -292,7 +292,7 @@ export class Objects {
     const download = new Download(content, endBytes, {
       reader,
       budget: downloads,
-      windowBytes: config.windowBytes,
+      windowBytes: config.downloadWindowBytes,
       readTimeoutMs: config.requestTimeoutMs,
       signal,
       again: async (startBytes) => {
