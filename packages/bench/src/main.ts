@@ -38,6 +38,11 @@ if (!(seconds > 0) || !(rounds >= 1) || names.some((name) => !["cluster", "embed
   console.error(usage);
   process.exit(2);
 }
+const chosen = cases.filter(({ name }) => name.includes(values.cases.replace(/ ?[x×] ?(?=\d+$)/, " × ")));
+if (chosen.length === 0) {
+  console.error(`no case is named like "${values.cases}"; there are: ${cases.map(({ name }) => name).join(", ")}`);
+  process.exit(2);
+}
 const say = (text: string): void => void (values.json ? process.stderr : process.stdout).write(`${text}\n`);
 
 const targets: BenchTarget[] = [];
@@ -60,7 +65,7 @@ try {
   // Compiles what is hot in every target, so that the first case is not judged by its start.
   const warm = cases.filter((each) => each.bytes < 1_000_000 && each.concurrency > 1);
   for (const target of targets) for (const each of warm) await measure(target, each, 2, "warm-up");
-  for (const each of cases.filter((one) => one.name.includes(values.cases))) {
+  for (const each of chosen) {
     const measured = new Map<TargetName, Measurement[]>(targets.map((target) => [target.name, []]));
     for (let round = 0; round < rounds; round++) {
       for (const target of targets) measured.get(target.name)?.push(await measure(target, each, seconds, "bench"));
