@@ -2,6 +2,7 @@
 import { rulesWithout } from "@stamp/base";
 import type { SimulationOptions } from "../simulation.ts";
 import { BrokenPromise, Simulation } from "../simulation.ts";
+import { bankWorkload } from "../workloads/bank.ts";
 import { blobWorkload, tableWorkload } from "../workloads/blobs.ts";
 import type { Focus } from "../workloads/faults.ts";
 import { queueWorkload } from "../workloads/queues.ts";
@@ -28,6 +29,7 @@ const workloads: Readonly<Record<WorkloadName, Workload>> = {
   restarts: restartWorkload,
   tables: tableWorkload,
   queues: queueWorkload,
+  bank: bankWorkload,
 };
 const tailLines = 60;
 

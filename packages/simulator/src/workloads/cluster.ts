@@ -24,6 +24,8 @@ export interface ClusterOptions {
   readonly leaseRenewEveryMs: number;
   /** How often the partition manager looks at the leases. */
   readonly lookEveryMs: number;
+  /** What else partition managers are told: how they balance. */
+  readonly partitionManager: Readonly<Record<string, number>>;
 }
 
 /** Where a process is and whom it knows. */
@@ -76,6 +78,7 @@ class Builder {
       leaseMarginMs: 1_000,
       leaseRenewEveryMs: 2_000,
       lookEveryMs: 500,
+      partitionManager: {},
       restartAfterMs: 100 + sim.prng.below(2_000),
       ...options,
     };
@@ -113,6 +116,7 @@ class Builder {
           name: `partition-manager-${i}`,
           ...place,
           pollEveryMs: this.#options.lookEveryMs,
+          ...this.#options.partitionManager,
         });
         return (world) => new PartitionManagerRole(world, config);
       });

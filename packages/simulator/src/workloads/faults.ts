@@ -11,6 +11,7 @@ import type { FailpointOptions } from "../kernel/failpoints.ts";
 import { defaultFailpoints } from "../kernel/failpoints.ts";
 import { defaultDiskOptions } from "../ports/disk-state.ts";
 import type { Simulation } from "../simulation.ts";
+import { type ReshapeOptions, Reshapes } from "./reshapes.ts";
 
 export type FaultKind =
   | "crash"
@@ -29,6 +30,8 @@ export type FaultKind =
   | "clock-jump"
   | "lost-table"
   | "swizzle"
+  /** Somebody splits, merges or moves a range; only where the workload says which. */
+  | "reshape"
   /** The four that destroy what was durable; they hit one machine of a run only, the others must be enough. */
   | "bit-rot"
   | "replaced-disk"
@@ -59,11 +62,13 @@ export interface FaultOptions {
   readonly focus?: Focus | undefined;
   /** Whom the workload depends on now: under a focus it is hit more often than others of its kind. */
   readonly matters?: () => string | undefined;
+  /** Ranges that may be split, merged and moved; none when absent. */
+  readonly reshapes?: ReshapeOptions;
   /** How long faults go on, for the moments at which priorities change. */
   readonly withinMs: number;
 }
 
-const usualWeights: Record<FaultKind, number> = {
+const usualWeights: Record<Exclude<FaultKind, "reshape">, number> = {
   crash: 10,
   "rack-loss": 2,
   "power-loss": 1,
@@ -92,7 +97,8 @@ export class Faults {
   readonly #sim: Simulation;
   readonly #options: FaultOptions;
   readonly #prng: Prng;
-  readonly #weights: readonly (readonly [FaultKind, number])[];
+  readonly #weights: (readonly [FaultKind, number])[];
+  readonly reshapes: Reshapes | undefined;
   readonly #targets: readonly (readonly [string, number])[];
   readonly #everyMs: number;
   readonly #lastsMaxMs: number;
@@ -111,15 +117,18 @@ export class Faults {
     this.#prng = prng;
     const focus = options.focus ?? {};
     const temper = (): number => prng.pick([0, 0.3, 1, 1, 3, 10]) * (focus.others ?? 1);
-    this.#weights = (Object.keys(usualWeights) as FaultKind[]).map(
-      (kind) => [kind, focus.weights?.[kind] ?? usualWeights[kind] * temper()] as const,
-    );
+    const weightOf = (kind: FaultKind, usual: number): readonly [FaultKind, number] => [kind, focus.weights?.[kind] ?? usual * temper()];
+    this.#weights = (Object.keys(usualWeights) as (keyof typeof usualWeights)[]).map((kind) => weightOf(kind, usualWeights[kind]));
     this.#targets = options.targets.map((name) => [name, prng.pick([0.2, 1, 1, 5]) * (focus.targets?.test(name) ? 20 : 1)] as const);
     const usualEveryMs = options.pace * prng.pick([400, 1_200, 1_200, 3_000]);
     this.#everyMs = focus.everyMs ?? usualEveryMs;
     const usualLastsMs = prng.pick([1_500, 6_000, 6_000, 15_000]);
     this.#lastsMaxMs = focus.lastsMaxMs ?? usualLastsMs;
     this.#weak = prng.pick(options.targets.filter((name) => name.startsWith("extent-node-")));
+    if (options.reshapes) {
+      this.reshapes = new Reshapes(sim, options.reshapes);
+      this.#weights.push(weightOf("reshape", options.reshapes.weight));
+    }
   }
 
   /** Half of the runs strike failpoints too; a third explore by priorities, the others by chance. */
@@ -147,6 +156,7 @@ export class Faults {
     await this.#running;
     this.#sim.failpoints.disarm();
     this.#sim.endPriorities();
+    for (const [name, count] of Object.entries(this.reshapes?.counts ?? {})) this.#count(name, count);
     for (const { struck } of Object.values(this.#sim.failpoints.hits())) if (struck > 0) this.#count("failpoint", struck);
     this.#calm();
     this.#sim.heal();
@@ -267,6 +277,8 @@ export class Faults {
         return this.#loseTable(prng.pick(targets.filter((name) => name.startsWith("extent-node-"))));
       case "swizzle":
         return this.#swizzle(prng.shuffle([...targets]).slice(0, 2 + prng.below(targets.length - 1)));
+      case "reshape":
+        return this.reshapes?.begin(prng) ?? false;
       case "bit-rot":
         return this.#rot();
       case "replaced-disk":

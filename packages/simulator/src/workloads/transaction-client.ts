@@ -1,6 +1,6 @@
 /** The operations of a blob store, done with entity group transactions of a table (`partsOf`). */
 import { toBase64 } from "@stamp/azure-rest";
-import { fromUtf8, utf8 } from "@stamp/base";
+import { utf8 } from "@stamp/base";
 import type { Answer, BlobDoor } from "@stamp/histories";
 import { answerOfStatus, BrokenPromise, entityCount, keyOf, nameOf, partsOf, wholeOf } from "@stamp/histories";
 import type { BlobCondition as Condition } from "@stamp/linearizability";
@@ -8,6 +8,7 @@ import type { World } from "@stamp/ports";
 import type { Simulation } from "../simulation.ts";
 import type { WholeCluster } from "./cluster.ts";
 import { HttpClient, type Received } from "./http-client.ts";
+import { changeRequest, entityPath, lengthOf, queryPage, transaction } from "./table-http.ts";
 
 interface ShownEntity {
   readonly PartitionKey: string;
@@ -37,9 +38,9 @@ export class TransactionClient implements BlobDoor {
     const answer = await this.#transaction(
       partsOf(bytes).map((part, i) => {
         const entity = { PartitionKey: keyOf(blob), RowKey: String(i), "bytes@odata.type": "Edm.Binary", bytes: toBase64(part) };
-        if (condition.kind === "absent") return request("POST", container, {}, JSON.stringify(entity));
+        if (condition.kind === "absent") return changeRequest("POST", container, {}, JSON.stringify(entity));
         const ifMatch: Record<string, string> = condition.kind === "match" ? { "If-Match": condition.etag } : {};
-        return request("PUT", path(container, blob, i), ifMatch, JSON.stringify(entity));
+        return changeRequest("PUT", path(container, blob, i), ifMatch, JSON.stringify(entity));
       }),
     );
     return answer.kind === "noBlob" ? { kind: "conditionNotMet" } : answer;
@@ -59,7 +60,7 @@ export class TransactionClient implements BlobDoor {
   delete(container: string, blob: string, condition: Condition): Promise<Answer> {
     const ifMatch = condition.kind === "match" ? condition.etag : "*";
     return this.#transaction(
-      Array.from({ length: entityCount }, (_, i) => request("DELETE", path(container, blob, i), { "If-Match": ifMatch })),
+      Array.from({ length: entityCount }, (_, i) => changeRequest("DELETE", path(container, blob, i), { "If-Match": ifMatch })),
     );
   }
 
@@ -75,50 +76,26 @@ export class TransactionClient implements BlobDoor {
     const top = filter.startsWith("PartitionKey") ? entityCount + 1 : 3;
     let next = "";
     do {
-      const answer = await this.#http.request("GET", `/${container}()?$filter=${encodeURIComponent(filter)}&$top=${top}${next}`, {
-        accept: "application/json;odata=minimalmetadata",
-      });
-      if (answer?.status !== 200) return answerOf(answer) as Answer<never>;
-      if (answer.short) return { kind: "unknown" };
-      entities.push(...(JSON.parse(fromUtf8(answer.body)) as { value: ShownEntity[] }).value);
-      const partition = answer.headers["x-ms-continuation-nextpartitionkey"];
-      const row = answer.headers["x-ms-continuation-nextrowkey"];
-      next =
-        partition === undefined ? "" : `&NextPartitionKey=${encodeURIComponent(partition)}&NextRowKey=${encodeURIComponent(row ?? "")}`;
+      const page = await queryPage<ShownEntity>(this.#http, container, filter, top, next);
+      if (!("entities" in page)) return answerOf(page.received) as Answer<never>;
+      entities.push(...page.entities);
+      next = page.next;
     } while (next !== "");
     return { entities };
   }
 
   /** With the ETag that all of its entities have then. */
   async #transaction(requests: readonly string[]): Promise<Answer> {
-    const parts = requests.map((one) => `--c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n${one}\r\n`);
-    const body = utf8(`--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n${parts.join("")}--c--\r\n--b--\r\n`);
-    const answer = await this.#http.request("POST", "/$batch", lengthOf(body, "multipart/mixed; boundary=b"), body);
-    if (answer?.status !== 202) return answerOf(answer);
-    if (answer.short) return { kind: "unknown" };
-    const text = fromUtf8(answer.body);
-    const status = Number(/HTTP\/1\.1 (\d{3})/.exec(text)?.[1]);
-    if (status >= 300)
-      return answerOf({ ...answer, status, headers: { "x-ms-error-code": /x-ms-error-code: (\w+)/.exec(text)?.[1] ?? "" } });
-    const etags = new Set([...text.matchAll(/ETag: (W\/"[^"]*")/g)].map(([, etag]) => etag as string));
+    const answer = await transaction(this.#http, requests);
+    if (!("etags" in answer)) return answerOf(answer.received);
+    const etags = new Set(answer.etags);
     if (etags.size > 1) throw new BrokenPromise(`a transaction answered ${etags.size} ETags`);
     const [etag] = etags;
     return etag === undefined ? { kind: "ok" } : { kind: "ok", etag };
   }
 }
 
-const path = (container: string, blob: string, index: number): string =>
-  `${container}(PartitionKey='${encodeURIComponent(keyOf(blob))}',RowKey='${index}')`;
-
-const lengthOf = (body: Uint8Array, type: string): Record<string, string> => ({
-  "content-length": String(body.length),
-  "content-type": type,
-});
-
-function request(method: string, url: string, headers: Readonly<Record<string, string>>, body = ""): string {
-  const lines = Object.entries({ "Content-Type": "application/json", ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
-  return `${method} ${url} HTTP/1.1\r\n${lines.join("")}\r\n${body}`;
-}
+const path = (container: string, blob: string, index: number): string => entityPath(container, keyOf(blob), String(index));
 
 /** A 500 and no answer are unknown, everything else that is no success was not done. */
 function answerOf(answer: Received | undefined): Answer {

@@ -1,0 +1,107 @@
+/**
+ * An operator who splits, merges and moves ranges of one table while clients work: at keys that the workload names, or where the server
+ * suggests; with whichever partition manager answers. Bounded: so many in a run, two at a time, and never more ranges than `rangesMax`.
+ */
+import type { Prng } from "@stamp/base";
+import { compareBytes } from "@stamp/base";
+import { PartitionManager, type RangePartition } from "@stamp/wire";
+import type { Simulation } from "../simulation.ts";
+
+export interface ReshapeOptions {
+  readonly managers: readonly string[];
+  readonly servers: readonly string[];
+  readonly table: "Blob" | "Entity" | "Message";
+  /** Keys at which a PartitionName starts. */
+  readonly keys: () => readonly Uint8Array[];
+  /** How likely it is among faults; 4 is as likely as a cut. */
+  readonly weight: number;
+}
+
+const timesMax = 60;
+const atOnceMax = 2;
+const rangesMax = 8;
+const askTimeoutMs = 1_000;
+/** Longer than a manager works at one. */
+const reshapeTimeoutMs = 20_000;
+
+export class Reshapes {
+  /** By what was asked and how it went. */
+  readonly counts: Record<string, number> = {};
+  readonly #sim: Simulation;
+  readonly #options: ReshapeOptions;
+  #times = 0;
+  #underWay = 0;
+
+  constructor(sim: Simulation, options: ReshapeOptions) {
+    this.#sim = sim;
+    this.#options = options;
+  }
+
+  /** Begins one, which goes on by itself; false when it would be too many. */
+  begin(prng: Prng): boolean {
+    if (this.#times >= timesMax || this.#underWay >= atOnceMax) return false;
+    this.#times += 1;
+    this.#underWay += 1;
+    this.#sim.background(
+      this.#one(prng.fork()).finally(() => {
+        this.#underWay -= 1;
+      }),
+    );
+    return true;
+  }
+
+  /** As the manager that leads has them; undefined: nobody answered. */
+  async ranges(): Promise<readonly RangePartition[] | undefined> {
+    return (await this.#map())?.ranges;
+  }
+
+  async #map(): Promise<{ readonly manager: string; readonly ranges: readonly RangePartition[] } | undefined> {
+    for (const manager of this.#options.managers) {
+      const map = await this.#client(manager).getMap({}, { timeoutMs: askTimeoutMs });
+      if (map.ok) return { manager, ranges: map.value.ranges.filter(({ table }) => table === this.#options.table) };
+    }
+    return undefined;
+  }
+
+  #client(manager: string) {
+    return this.#sim.world("operator").transport.client(manager, PartitionManager);
+  }
+
+  async #one(prng: Prng): Promise<void> {
+    const map = await this.#map();
+    if (!map) return;
+    const { ranges } = map;
+    const { rangeId, server } = prng.pick(ranges);
+    const manager = this.#client(map.manager);
+    const options = { timeoutMs: reshapeTimeoutMs };
+    const dice = prng.below(100);
+    if (dice < 20) {
+      const to = prng.pick(this.#options.servers.filter((name) => name !== server));
+      this.#sim.note("move", `${rangeId} to ${to}`);
+      this.#count("move", await manager.movePartition({ rangeId, server: to }, options));
+    } else if (ranges.length > 1 && (dice < 20 + 10 * ranges.length || ranges.length >= rangesMax)) {
+      this.#sim.note("merge", rangeId);
+      this.#count("merge", await manager.mergePartition({ rangeId }, options));
+    } else {
+      const at = prng.chance(0.3) ? undefined : this.#key(prng, ranges);
+      this.#sim.note("split", at?.rangeId ?? rangeId);
+      this.#count("split", await manager.splitPartition(at ?? { rangeId }, options));
+    }
+  }
+
+  /** Of the range that holds it: a key that is not its first. */
+  #key(prng: Prng, ranges: readonly RangePartition[]): { readonly rangeId: string; readonly atKey: Uint8Array } | undefined {
+    const keys = this.#options.keys();
+    if (keys.length === 0) return undefined;
+    const atKey = prng.pick(keys);
+    const holder = ranges.find(
+      ({ lowKey, highKey }) => compareBytes(lowKey, atKey) < 0 && (highKey.length === 0 || compareBytes(atKey, highKey) < 0),
+    );
+    return holder && { rangeId: holder.rangeId, atKey };
+  }
+
+  #count(what: string, outcome: { readonly ok: boolean }): void {
+    const name = `${what} ${outcome.ok ? "done" : "not done"}`;
+    this.counts[name] = (this.counts[name] ?? 0) + 1;
+  }
+}
