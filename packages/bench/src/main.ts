@@ -12,7 +12,7 @@ import { type BenchTarget, startTarget, type TargetName } from "./targets.ts";
 const [what = "", ...others] = process.argv.slice(2);
 if (Object.hasOwn(streamBenches, what)) {
   await streamBenches[what]?.(others);
-  process.exit(0);
+  process.exit();
 }
 
 const usage = `pnpm bench [--seconds 3] [--rounds 2] [--targets cluster,embedded,azurite] [--cases "put 1 KiB"] [--json]

@@ -62,6 +62,7 @@ const quickPart = 1 / 4;
 const allowedPartsMax = 16;
 /** So much of an extent is used when its successor is asked for: early, because it also saves time when the extent fails. */
 const aheadPart = 1 / 64;
+const aheadBytesMax = 64 * 1024;
 
 interface Entry<T> extends PendingAppend<T> {
   at: { readonly extentId: number; readonly offsetBytes: number } | undefined;
@@ -325,7 +326,7 @@ export class AppendWindow<T> {
       this.#sent.push(entry);
       taken += 1;
       effects.push({ kind: "send", append: entry, extentId: state.extentId, offsetBytes: entry.at.offsetBytes });
-      if (this.#nextOffsetBytes >= limits.extentTargetBytes * aheadPart && this.#aheadOf !== state.extentId) {
+      if (this.#nextOffsetBytes >= Math.min(limits.extentTargetBytes * aheadPart, aheadBytesMax) && this.#aheadOf !== state.extentId) {
         this.#aheadOf = state.extentId;
         effects.push({ kind: "ahead", extentId: state.extentId });
       }

@@ -1,6 +1,7 @@
 /**
  * Where the replicas of a new extent go: different fault domains first, then weighted by free space and load, random among the good.
- * Nodes to avoid are taken only when fewer than `minCopies` others are there.
+ * Nodes to spare are taken when fewer than `copies` others are there: a copy more counts for more than a little time. Nodes to avoid are
+ * taken only when fewer than `minCopies` others are there.
  */
 import { assert } from "@stamp/base";
 
@@ -18,8 +19,10 @@ export interface PlacementRequest {
   readonly nodes: readonly PlacementNode[];
   readonly copies: number;
   readonly minCopies: number;
-  /** Node ids that the caller had trouble with. */
+  /** Node ids that the caller could not reach. */
   readonly avoid: ReadonlySet<string>;
+  /** Node ids that were slow, or that the caller would rather not use. */
+  readonly spare?: ReadonlySet<string>;
   /** Fault domains that hold a copy already (repair). */
   readonly usedDomains?: ReadonlySet<string>;
   /** Uniform in [0, 1). */
@@ -42,7 +45,10 @@ export function place(request: PlacementRequest): PlacementNode[] {
     }
   };
   const fresh = (node: PlacementNode): boolean => !domains.has(node.faultDomain);
+  const good = (node: PlacementNode): boolean => !avoid.has(node.nodeId) && request.spare?.has(node.nodeId) !== true;
+  take(copies, (node) => good(node) && fresh(node));
   take(copies, (node) => !avoid.has(node.nodeId) && fresh(node));
+  take(copies, good);
   take(copies, (node) => !avoid.has(node.nodeId));
   take(minCopies, (node) => fresh(node));
   take(minCopies, () => true);

@@ -339,6 +339,10 @@ test("placement: different fault domains first, avoided nodes last, never fewer 
     assert.ok(without.length === 3 && without.every((one) => one.nodeId !== "c1" && one.nodeId !== "a1"));
     const forced = place({ nodes: nodes.slice(0, 3), copies: 3, minCopies: 2, avoid: new Set(["a1", "b1"]), random });
     assert.deepEqual(forced.map((one) => one.nodeId).sort(), ["a2", "b1"], "an avoided node only to reach minCopies, in another domain");
+    const spare = new Set(["a1", "b1", "c1"]);
+    const spared = place({ nodes: nodes.slice(1), copies: 3, minCopies: 2, avoid: none, spare, random });
+    assert.deepEqual(spared.map((one) => one.nodeId).sort(), ["a2", "b2", "c1"], "one to spare when there are not enough others");
+    assert.ok(["a2", "b2"].includes(spared[0]?.nodeId ?? ""), "and not as the primary");
   }
   assert.equal(place({ nodes: [], copies: 3, minCopies: 2, avoid: none, random }).length, 0);
   const repair = place({ nodes, copies: 1, minCopies: 1, avoid: none, usedDomains: new Set(["a", "b"]), random });

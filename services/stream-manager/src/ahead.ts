@@ -31,7 +31,8 @@ export class Ahead {
     const known = this.#prepared.get(stream);
     if (known?.ownerEpoch === ownerEpoch && known.predecessor === predecessor) return;
     if (known !== undefined) this.#forget(stream, known);
-    const allocation = this.#allocator.allocate({ stream, ownerEpoch, predecessor, avoidAddresses: [], wanted: () => false });
+    const where = this.#elsewhere(predecessor);
+    const allocation = this.#allocator.allocate({ stream, ownerEpoch, predecessor, ...where, wanted: () => false });
     const made = allocation.then((outcome) => (outcome.ok ? outcome.value : undefined));
     this.#prepared.set(stream, { ownerEpoch, predecessor, made });
   }
@@ -67,6 +68,18 @@ export class Ahead {
     void prepared.made.then((id) => {
       if (id !== undefined) this.#allocator.drop(id);
     });
+  }
+
+  /**
+   * When the predecessor fails it is for one of its nodes: the successor has as few of them as possible, and not the primary, on which also
+   * every lost connection to the owner counts.
+   */
+  #elsewhere(predecessor: ExtentId): { readonly avoidAddresses: readonly string[]; readonly spare: readonly string[] } {
+    const { config, nodes, state } = this.#term;
+    const spare = state.extent(predecessor)?.replicas.map(({ nodeId }) => nodeId) ?? [];
+    const primary = nodes.address(spare[0] ?? "");
+    const enough = primary !== undefined && nodes.placeable().length > config.copies;
+    return { avoidAddresses: enough ? [primary] : [], spare };
   }
 
   #isGood(id: ExtentId, avoidAddresses: readonly string[]): boolean {

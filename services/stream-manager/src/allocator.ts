@@ -9,6 +9,7 @@ import type { ExtentRecord, PlacementNode } from "@stamp/stream";
 import { place, planAllocate, planDropAllocating, planReserveIds } from "@stamp/stream";
 import { toWire } from "@stamp/wire";
 import { Bell } from "./bell.ts";
+import type { Steps } from "./steps.ts";
 import type { Term } from "./term.ts";
 import { endIfStale, extentNode } from "./term.ts";
 
@@ -17,8 +18,11 @@ export interface Wanted {
   readonly ownerEpoch: OwnerEpoch;
   readonly predecessor: ExtentId | undefined;
   readonly avoidAddresses: readonly string[];
+  /** Nodes that are taken only when there are not enough others. */
+  readonly spare?: readonly string[];
   /** False when nobody waits for it any more. */
   readonly wanted: () => boolean;
+  readonly steps?: Steps;
 }
 
 const idsAtOnce = 256;
@@ -44,9 +48,11 @@ export class Allocator {
 
   /** An extent that is durable on every replica and told to nobody. */
   async allocate(request: Wanted): Promise<Outcome<ExtentId>> {
-    const { ended, ledger, nodes, world } = this.#term;
+    const { ended, ledger, world } = this.#term;
+    /** Nodes that did not create it in time. */
+    const passedOver = new Set<string>();
     for (;;) {
-      const replicas = await this.#place(request);
+      const replicas = await this.#place(request, passedOver);
       if (!replicas.ok) return replicas;
       const id = await this.mintId();
       if (!id.ok) return id;
@@ -54,10 +60,14 @@ export class Allocator {
       const allocation = { stream, ownerEpoch, predecessor, id: extentId(id.value), replicas: replicas.value };
       const recorded = await ledger.commit((state) => planAllocate(state, allocation, world.rules));
       if (!recorded.ok) return recorded;
+      request.steps?.reached("allocationRecorded");
       const failed = await this.#createEverywhere(allocation.id);
       if (ended.aborted) return refused("unavailable", "notLeader", "the term ended during the allocation");
-      if (failed.length === 0) return ok(allocation.id);
-      for (const nodeId of failed) nodes.distrust(nodeId);
+      if (failed.length === 0) {
+        request.steps?.reached("created");
+        return ok(allocation.id);
+      }
+      for (const nodeId of failed) passedOver.add(nodeId);
       this.drop(allocation.id);
       if (!request.wanted()) return refused("unavailable", "noPlacement", `nodes ${failed.join(", ")} did not create extent ${id.value}`);
       await sleep(world.clock, 5, ended);
@@ -91,19 +101,20 @@ export class Allocator {
   }
 
   /** Waits for nodes as long as somebody waits for the extent. */
-  async #place(request: Wanted): Promise<Outcome<PlacementNode[]>> {
+  async #place(request: Wanted, passedOver: ReadonlySet<string>): Promise<Outcome<PlacementNode[]>> {
     const { config, ended, nodes, world } = this.#term;
     const { copies, minCopies } = config;
     let waiting = false;
     try {
       for (;;) {
         const candidates = nodes.placeable();
-        const avoid = nodes.distrusted();
+        const avoid = new Set([...nodes.distrusted(), ...passedOver]);
         for (const node of candidates) {
           const address = nodes.address(node.nodeId);
           if (address !== undefined && request.avoidAddresses.includes(address)) avoid.add(node.nodeId);
         }
-        const chosen = place({ nodes: candidates, copies, minCopies, avoid, random: () => world.random.float() });
+        const spare = new Set([...nodes.slow(), ...(request.spare ?? [])]);
+        const chosen = place({ nodes: candidates, copies, minCopies, avoid, spare, random: () => world.random.float() });
         // Nodes that are known from before get the time to report before an extent is made with fewer copies.
         if (chosen.length >= copies || (chosen.length >= minCopies && !nodes.settling)) return ok(chosen);
         if (ended.aborted || !request.wanted()) {
@@ -137,7 +148,10 @@ export class Allocator {
     for (const { nodeId } of extent.replicas) {
       waiting.add(nodeId);
       void this.#create(extent, nodeId).then((created) => {
-        if (!created && waiting.has(nodeId)) failed.push(nodeId);
+        if (!created && waiting.has(nodeId)) {
+          nodes.distrust(nodeId);
+          failed.push(nodeId);
+        }
         waiting.delete(nodeId);
         answered.notify();
       });
@@ -146,7 +160,7 @@ export class Allocator {
     const forget = nodes.onTrouble(() => answered.notify());
     while (waiting.size > 0 && rules.on("createdOnEveryReplica")) {
       await answered.next;
-      for (const nodeId of nodes.distrustedSince(startedMs)) if (waiting.delete(nodeId)) failed.push(nodeId);
+      for (const nodeId of nodes.inTroubleSince(startedMs)) if (waiting.delete(nodeId)) failed.push(nodeId);
     }
     forget();
     return failed;

@@ -30,6 +30,8 @@ interface Health {
   readonly quarantined: Map<ExtentId, Quarantined>;
   /** When a call to it failed last. */
   distrustedMs: number;
+  /** When it let others wait last. */
+  slowMs: number;
 }
 
 const quarantinedPerNodeMax = 1_000;
@@ -80,6 +82,7 @@ export class NodeTable {
       load,
       quarantined: known?.quarantined ?? new Map(),
       distrustedMs: known?.distrustedMs ?? Number.NEGATIVE_INFINITY,
+      slowMs: known?.slowMs ?? Number.NEGATIVE_INFINITY,
     });
     if (!wasUp) this.#wake();
     return true;
@@ -129,23 +132,41 @@ export class NodeTable {
     return this.#state.node(nodeId)?.address;
   }
 
-  /** A call to it just failed: it is not chosen for a while when others will do. */
+  /** A call to it just failed: it is not chosen for a while when enough others are there. */
   distrust(nodeId: string): void {
+    this.#trouble(nodeId, "distrustedMs");
+  }
+
+  /** It did not answer as soon as others: it is not chosen for a while when as many as `copies` others are there. */
+  foundSlow(nodeId: string): void {
+    this.#trouble(nodeId, "slowMs");
+  }
+
+  #trouble(nodeId: string, what: "distrustedMs" | "slowMs"): void {
     const health = this.#health.get(nodeId);
     if (health === undefined) return;
-    health.distrustedMs = this.#clock.monotonicMs();
+    health[what] = this.#clock.monotonicMs();
     for (const listen of this.#listeners) listen();
   }
 
   distrusted(): Set<string> {
-    return this.distrustedSince(this.#clock.monotonicMs() - distrustMs);
+    return this.#nodesWhere((health) => health.distrustedMs >= this.#clock.monotonicMs() - distrustMs);
   }
 
-  distrustedSince(sinceMs: number): Set<string> {
-    return new Set([...this.#health].filter(([, health]) => health.distrustedMs >= sinceMs).map(([nodeId]) => nodeId));
+  slow(): Set<string> {
+    return this.#nodesWhere((health) => health.slowMs >= this.#clock.monotonicMs() - distrustMs);
   }
 
-  /** Calls `listen` whenever a node is distrusted, until the returned function is called. */
+  /** Distrusted or found slow since then. */
+  inTroubleSince(sinceMs: number): Set<string> {
+    return this.#nodesWhere((health) => health.distrustedMs >= sinceMs || health.slowMs >= sinceMs);
+  }
+
+  #nodesWhere(holds: (health: Health) => boolean): Set<string> {
+    return new Set([...this.#health].filter(([, health]) => holds(health)).map(([nodeId]) => nodeId));
+  }
+
+  /** Calls `listen` whenever a node is distrusted or found slow, until the returned function is called. */
   onTrouble(listen: () => void): () => void {
     this.#listeners.add(listen);
     return () => this.#listeners.delete(listen);

@@ -26,6 +26,7 @@ import type { Allocator } from "./allocator.ts";
 import type { Completer } from "./completer.ts";
 import { notLeader } from "./ledger.ts";
 import type { Sealer } from "./sealer.ts";
+import { Steps } from "./steps.ts";
 import type { Term } from "./term.ts";
 
 export interface SealAndAllocate {
@@ -194,6 +195,7 @@ export class OwnerCalls {
     const { name: stream, ownerEpoch, extent: predecessor, avoidAddresses } = request;
     const rolled = predecessor !== undefined && request.complete ? await this.#roll({ ...request, extent: predecessor }) : undefined;
     if (rolled !== undefined) return rolled;
+    const steps = new Steps(world.clock);
     let prepared: ExtentId | undefined;
     let isTogether = false;
     const sealTogether = async (endBytes: number): Promise<Outcome<void> | undefined> => {
@@ -207,13 +209,21 @@ export class OwnerCalls {
       isTogether = both.ok;
       return both;
     };
-    const sealing = predecessor === undefined ? undefined : this.#sealer.seal(predecessor, request.knownCommittedBytes, sealTogether);
+    const sealing =
+      predecessor === undefined ? undefined : this.#sealer.seal(predecessor, request.knownCommittedBytes, sealTogether, steps);
     const ahead = await this.#ahead.take(stream, ownerEpoch, predecessor, avoidAddresses);
     const allocated =
-      ahead === undefined ? await this.#allocator.allocate({ stream, ownerEpoch, predecessor, avoidAddresses, wanted }) : ok(ahead);
+      ahead === undefined ? await this.#allocator.allocate({ stream, ownerEpoch, predecessor, avoidAddresses, wanted, steps }) : ok(ahead);
     if (allocated.ok) prepared = allocated.value;
     const sealed = await sealing;
-    if (isTogether) return ok();
+    const told = (id: ExtentId): void => {
+      steps.reached("opened");
+      world.logger.info("extent succeeded", { stream, extent: predecessor ?? 0, successor: id, ahead: ahead !== undefined, ms: steps.ms });
+    };
+    if (isTogether && prepared !== undefined) {
+      told(prepared);
+      return ok();
+    }
     if (!allocated.ok) return allocated;
     const id = allocated.value;
     if (sealed !== undefined && !sealed.ok) {
@@ -228,7 +238,8 @@ export class OwnerCalls {
       return ok();
     }
     const opened = await opening;
-    if (!opened.ok) this.#allocator.drop(id);
+    if (opened.ok) told(id);
+    else this.#allocator.drop(id);
     return opened;
   }
 

@@ -11,6 +11,7 @@ import { planBeginSeal, planRecordSealed, planUnseal, SealMachine } from "@stamp
 import { fromWire, ReplicaState, toWire } from "@stamp/wire";
 import { Bell } from "./bell.ts";
 import type { Completer } from "./completer.ts";
+import type { Steps } from "./steps.ts";
 import type { Term } from "./term.ts";
 import { endIfStale, extentNode } from "./term.ts";
 
@@ -24,6 +25,7 @@ interface Job {
   readonly machine: SealMachine;
   readonly startedMs: number;
   together: RecordWithSuccessor | undefined;
+  readonly steps: Steps | undefined;
   /** Of a person, who accepts that acknowledged data may be lost. */
   note: string | undefined;
   readonly done: Promise<Outcome<number>>;
@@ -59,7 +61,7 @@ export class Sealer {
   }
 
   /** The sealed length, when it is recorded. `clientKnowsBytes`: what the caller knows to be acknowledged. */
-  async seal(id: ExtentId, clientKnowsBytes: number, together?: RecordWithSuccessor): Promise<Outcome<number>> {
+  async seal(id: ExtentId, clientKnowsBytes: number, together?: RecordWithSuccessor, steps?: Steps): Promise<Outcome<number>> {
     const { state, world } = this.#term;
     const extent = state.extent(id);
     if (extent === undefined) return refused("notFound", "unknownExtent", `extent ${id} is not known`);
@@ -83,7 +85,7 @@ export class Sealer {
       finish = resolve;
     });
     const startedMs = world.clock.monotonicMs();
-    const job: Job = { machine, startedMs, together, note: undefined, done, changed: new Bell(), decided: false };
+    const job: Job = { machine, startedMs, together, steps, note: undefined, done, changed: new Bell(), decided: false };
     this.#jobs.set(id, job);
     const outcome = await this.#run(id, job, extent.replicas);
     job.decided = true;
@@ -115,6 +117,7 @@ export class Sealer {
     // A fence only takes away, so it does not wait for the record (docs/decisions/0102).
     const deciding = this.#decide(id, job, replicas);
     const begun = await beginning;
+    job.steps?.reached("sealRecorded");
     if (!begun.ok || state.extent(id)?.phase === "sealed") {
       job.decided = true;
       job.changed.notify();
@@ -122,7 +125,7 @@ export class Sealer {
     }
     const decision = await deciding;
     if (decision === undefined) return refused("unavailable", "notLeader", "the term ended during the seal");
-    for (const nodeId of job.machine.silent) this.#term.nodes.distrust(nodeId);
+    for (const nodeId of job.machine.silent) this.#term.nodes.foundSlow(nodeId);
     if (decision.lossAccepted) {
       world.logger.error("an extent is sealed although acknowledged data may be lost", { extent: id, lengthBytes: decision.lengthBytes });
     } else if (decision.suspect.length > 0) {
@@ -179,6 +182,7 @@ export class Sealer {
       const nowMs = clock.monotonicMs();
       const decision = job.machine.decide(nowMs - startedMs);
       if (decision.kind === "seal") {
+        job.steps?.reached("lengthDecided");
         job.decided = true;
         return decision;
       }

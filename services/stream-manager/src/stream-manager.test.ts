@@ -324,6 +324,25 @@ test("nodes: one that comes back with a new, empty disk is no length; its replic
   });
 });
 
+test("nodes: one that was slow for a moment is not left out when an extent would have fewer copies without it", async () => {
+  const cluster = new Cluster({ nodes: ["en1", "en2", "en3"] });
+  const { sim } = cluster;
+  await sim.run(async () => {
+    await cluster.open("/s", 1);
+    const { extent: first } = await cluster.next("/s", 1, 0n);
+    assert.ok(first);
+    const slow = first.addresses[1] ?? "";
+    sim.pause(slow);
+    const second = cluster.next("/s", 1, first.extentId);
+    await sim.sleep(40);
+    sim.resume(slow);
+    const { extent } = await second;
+    assert.equal(extent?.addresses.length, 2, "it was not waited for");
+    const { extent: third } = await cluster.next("/s", 1, extent?.extentId ?? 0n);
+    assert.equal(third?.addresses.length, 3);
+  });
+});
+
 test("nodes: a silent node is passed over before its deadline, when the seal finds that it does not answer", async () => {
   const cluster = new Cluster();
   const { sim } = cluster;

@@ -123,6 +123,32 @@ test("streams: a full extent is left in one step for the one made ahead, and eve
   });
 });
 
+test("streams: what was made ahead lies elsewhere, so that it is there when the primary of the extent fails", async () => {
+  const cluster = new Cluster({ nodes: ["en1", "en2", "en3", "en4", "en5"] });
+  const { sim } = cluster;
+  await sim.run(async () => {
+    await cluster.open("/s", 1);
+    await sim.sleep(3_000);
+    let { extent } = await cluster.next("/s", 1, 0n);
+    for (let i = 0; i < 5; i++) {
+      assert.ok(extent);
+      const ahead = { name: "/s", ownerEpoch: 1n, extentId: extent.extentId };
+      unwrap(await cluster.sm((sm, timeoutMs) => sm.allocateAhead(ahead, { timeoutMs })));
+      await sim.sleep(100);
+      const made = (await cluster.extents()).filter((one) => one.state === ExtentState.ALLOCATING);
+      assert.equal(made.length, 1);
+      const { extent: next }: { extent?: ExtentLocation | undefined } = await cluster.next("/s", 1, extent.extentId, 0n, [
+        extent.addresses[0] ?? "",
+      ]);
+      assert.equal(next?.extentId, made[0]?.location?.extentId, "what was made ahead was taken");
+      const old = new Set(extent.addresses);
+      assert.equal(next?.addresses.filter((address) => old.has(address)).length, 1);
+      assert.ok(!next?.addresses.includes(extent.addresses[0] ?? ""));
+      extent = next;
+    }
+  });
+});
+
 test("streams: what was made ahead is dropped when another owner comes or a node of it is gone", async () => {
   const cluster = new Cluster();
   const { sim } = cluster;

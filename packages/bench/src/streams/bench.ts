@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { ownerEpoch, unwrap } from "@stamp/base";
 import { type DrillTarget, startOwn } from "@stamp/cli";
 import { silentLogger, type World } from "@stamp/ports";
-import { nodeWorld } from "@stamp/ports-node";
+import { GrpcTransport, nodeWorld } from "@stamp/ports-node";
 import { type OwnedStream, StreamClient, type StreamClientOptions } from "@stamp/stream-client";
 
 export const forever = { timeoutMs: Number.POSITIVE_INFINITY };
@@ -15,22 +15,36 @@ export interface Bench {
   readonly world: World;
   readonly lockService: string;
   client(options?: Partial<StreamClientOptions>): StreamClient;
+  /** Cuts the connections of this process to the address, as a network would. */
+  disconnect(address: string): void;
   open(client: StreamClient, name: string): Promise<OwnedStream>;
 }
 
 export async function withCluster(flags: Readonly<Record<string, unknown>>, work: (bench: Bench) => Promise<void>): Promise<void> {
   const target = await startOwn(flags, false);
   const dataDir = mkdtempSync(join(tmpdir(), "stamp-bench-client-"));
-  const world = nodeWorld({ dataDir, name: "bench", logger: silentLogger });
+  const transport = new GrpcTransport();
+  const world = nodeWorld({ dataDir, name: "bench", logger: silentLogger, transport });
+  // The supervisor, which lives in this process, stops the cluster by itself; whatever is asked of it then fails.
+  let interrupted = false;
+  for (const signal of ["SIGINT", "SIGTERM"] as const)
+    process.once(signal, () => {
+      interrupted = true;
+    });
   try {
     const { lockService } = await target.status();
     await work({
       target,
       world,
       lockService,
+      disconnect: (address) => transport.disconnect(address),
       client: (options = {}) => new StreamClient(world, { lockService, ...options }),
       open: async (client, name) => unwrap(await client.openForOwner(name, ownerEpoch(1), { create: true, timeoutMs: 30_000 })),
     });
+  } catch (error) {
+    if (!interrupted) throw error;
+    console.error("interrupted: the cluster is stopped");
+    process.exitCode = 130;
   } finally {
     await world.transport.close();
     await target.close();

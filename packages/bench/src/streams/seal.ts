@@ -1,66 +1,140 @@
 /**
- * Failure seen → new extent ready: a process that holds a replica of the open extent is killed (SIGKILL), primary and secondaries in turn,
- * while appends go on. Measured at the owner of the stream: from the first append that fails until the next extent takes appends.
+ * Failure seen → new extent ready, measured at the owner of the stream: from the first append that fails until the next extent takes
+ * appends. What fails, in turn: the connection to the primary is cut (the owner sees it), or a process that holds a replica of the open
+ * extent is killed (SIGKILL), primary and secondaries in turn. A killed process has to be back before the next event, so most events are cuts:
+ *
+ *     stamp bench seal [--events 200] [--kill-every 5] [--append-bytes 1000] [--extent-nodes 5]      (--kill-every 1: kills only)
+ *
+ * The steps inside the stream manager come from its log.
  */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { unwrap } from "@stamp/base";
 import type { ExtentChange } from "@stamp/stream-client";
-import { distribution, forever, option, pause, processAt, until, withCluster } from "./bench.ts";
+import { type Bench, distribution, forever, option, pause, processAt, until, withCluster } from "./bench.ts";
 
 const name = "/bench/seal";
+const kinds = ["connection cut", "primary killed", "secondary killed"] as const;
+type Kind = (typeof kinds)[number];
+const managers = ["stream-manager-1", "stream-manager-2"] as const;
+/** What the managers' logs say of an extent that took longer is printed. */
+const slowMs = 1_000;
 
 export async function seal(args: string[]): Promise<void> {
-  const kills = option(args, "kills", 200);
-  await withCluster({ extentNodes: option(args, "extent-nodes", 5) }, async ({ target, client, open }) => {
+  const events = option(args, "events", 200);
+  const killEvery = option(args, "kill-every", 5);
+  const appendBytes = option(args, "append-bytes", 1_000);
+  const seen: { readonly kind: Kind; readonly change: ExtentChange }[] = [];
+  /** For scale: what one replicated, durable append takes on this machine now. */
+  const appendsMs: number[] = [];
+  let acknowledged = 0;
+  await withCluster({ extentNodes: option(args, "extent-nodes", 5) }, async (bench) => {
+    const { dataDir } = await bench.target.status();
     const changes: ExtentChange[] = [];
-    const streams = client({ onExtentChange: (change) => changes.push(change) });
-    const stream = await open(streams, name);
-    unwrap(await stream.append([new Uint8Array(1_000)], forever));
+    const streams = bench.client({ onExtentChange: (change) => changes.push(change) });
+    const stream = await bench.open(streams, name);
+    unwrap(await stream.append([new Uint8Array(appendBytes)], forever));
     let running = true;
-    let acknowledged = 0;
-    /** For scale: what one replicated, durable append takes on this machine now. */
-    const appendsMs: number[] = [];
     const appender = async (): Promise<void> => {
       while (running) {
         const startMs = performance.now();
-        unwrap(await stream.append([new Uint8Array(1_000)], forever));
+        unwrap(await stream.append([new Uint8Array(appendBytes)], forever));
         acknowledged += 1;
         if (acknowledged % 10 === 0) appendsMs.push(performance.now() - startMs);
         await pause(1);
       }
     };
-    const appenders = Array.from({ length: 4 }, appender);
-    const seen: Record<"primary" | "secondary", number[]> = { primary: [], secondary: [] };
-    const sinceKill: number[] = [];
-    for (let kill = 0; kill < kills; kill++) {
-      const extentId = stream.extents.at(-1)?.extentId ?? 0;
-      const [location] = unwrap(await streams.locate([extentId], { timeoutMs: 5_000 }));
-      const which = kill % 3;
-      const victim = await processAt(target, location?.addresses[which] ?? "");
-      const before = changes.length;
-      const killedMs = performance.now();
-      await target.ask({ do: "signal", name: victim, signal: "SIGKILL" });
-      await until("the next extent", 20_000, async () => changes.length > before);
-      const change = changes[before] as ExtentChange;
-      if (change.why === "failed") {
-        seen[which === 0 ? "primary" : "secondary"].push(change.tookMs);
-        sinceKill.push(performance.now() - killedMs);
+    const appenders = Promise.all(Array.from({ length: 4 }, appender));
+    const report = (): void => {
+      console.log(`failure seen to new extent ready, ${seen.length} events, ${acknowledged} appends acknowledged meanwhile`);
+      console.log(`  all                 ${distribution(seen.map(({ change }) => change.tookMs))}`);
+      for (const kind of kinds) {
+        const ofKind = seen.filter((each) => each.kind === kind).map(({ change }) => change.tookMs);
+        console.log(`  ${kind.padEnd(18)}  ${distribution(ofKind)}`);
       }
-      await until("every node is back", 60_000, async () => {
-        const { processes } = await target.status();
-        return processes.every((each) => each.ready) && (await target.inspector.nodes()).every((node) => node.up);
-      });
-      // A node that failed is not chosen again at once.
-      await pause(500);
-      if (kill % 20 === 19) console.error(`${kill + 1} kills, ${acknowledged} appends acknowledged`);
+      console.log(`  one append meanwhile  ${distribution(appendsMs)}`);
+      printSteps(dataDir, new Set(seen.map(({ change }) => change.fromExtentId)));
+    };
+    try {
+      for (let event = 0; event < events; event++) {
+        const kind: Kind = event % killEvery !== killEvery - 1 ? "connection cut" : event % 3 === 0 ? "primary killed" : "secondary killed";
+        const change = await strike(bench, streams, kind, stream.extents.at(-1)?.extentId ?? 0, changes);
+        if (change.why === "failed") seen.push({ kind, change });
+        if (change.tookMs > slowMs) printSlow(dataDir, kind, change);
+        if (event % 20 === 19) console.error(`${event + 1} events, ${acknowledged} appends acknowledged`);
+      }
+      running = false;
+      await appenders;
+    } finally {
+      running = false;
+      report();
     }
-    running = false;
-    await Promise.all(appenders);
-    const { primary, secondary } = seen;
-    console.log(`failure seen to new extent ready, ${kills} kills, ${acknowledged} appends acknowledged meanwhile`);
-    console.log(`  all                 ${distribution([...primary, ...secondary])}`);
-    console.log(`  primary killed      ${distribution(primary)}`);
-    console.log(`  secondary killed    ${distribution(secondary)}`);
-    console.log(`  one append meanwhile  ${distribution(appendsMs)}`);
-    console.log(`  from the kill (seen by polling every 50 ms)  ${distribution(sinceKill)}`);
   });
+}
+
+/** One failure; resolves with the change of extents that it caused, when everything is up again. */
+async function strike(
+  bench: Bench,
+  streams: ReturnType<Bench["client"]>,
+  kind: Kind,
+  extentId: number,
+  changes: readonly ExtentChange[],
+): Promise<ExtentChange> {
+  const { target } = bench;
+  const addresses = unwrap(await streams.locate([extentId], { timeoutMs: 5_000 }))[0]?.addresses ?? [];
+  const before = changes.length;
+  const victim = (kind === "secondary killed" ? addresses.at(-1) : addresses[0]) ?? "";
+  if (kind !== "connection cut") await target.ask({ do: "signal", name: await processAt(target, victim), signal: "SIGKILL" });
+  await until("the next extent", 20_000, async () => {
+    // Between two appends nobody notices.
+    if (kind === "connection cut" && changes.length === before) bench.disconnect(victim);
+    await pause(20);
+    return changes.length > before;
+  });
+  if (kind !== "connection cut") {
+    await until("every node is back", 60_000, async () => {
+      const { processes } = await target.status();
+      return processes.every((each) => each.ready) && (await target.inspector.nodes()).every((node) => node.up);
+    });
+  }
+  // A node that failed is not chosen again at once, and the successor is allocated ahead when something was written.
+  await pause(500);
+  return changes[before] as ExtentChange;
+}
+
+const managersLog = (dataDir: string): string[] =>
+  managers.flatMap((manager) => readFileSync(join(dataDir, "logs", `${manager}.log`), "utf8").split("\n"));
+
+function printSlow(dataDir: string, kind: Kind, { fromExtentId, toExtentId, tookMs }: ExtentChange): void {
+  console.error(`slow: ${kind}, ${tookMs.toFixed(0)} ms`);
+  const about = new RegExp(`"(extent|successor)":(${fromExtentId}|${toExtentId})\\b`);
+  for (const text of managersLog(dataDir)) if (about.test(text)) console.error(`  ${text}`);
+}
+
+interface Line {
+  readonly msg: string;
+  readonly extent: number;
+  readonly ahead: boolean;
+  readonly ms: Readonly<Record<string, number>>;
+}
+
+/** Since the call came in at the stream manager, in the order of the medians. */
+function printSteps(dataDir: string, extents: ReadonlySet<number>): void {
+  const steps = new Map<string, number[]>();
+  let [lines, ahead] = [0, 0];
+  for (const text of managersLog(dataDir)) {
+    if (!text.includes('"extent succeeded"')) continue;
+    const line = JSON.parse(text) as Line;
+    if (!extents.has(line.extent)) continue;
+    lines += 1;
+    if (line.ahead) ahead += 1;
+    for (const [step, ms] of Object.entries(line.ms)) {
+      const key = `${step}${line.ahead ? "" : ", nothing ahead"}`;
+      steps.set(key, [...(steps.get(key) ?? []), ms]);
+    }
+  }
+  const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
+  console.log(`  in the stream manager, since it was asked (${ahead} of ${lines} successors were allocated ahead):`);
+  for (const [step, values] of [...steps].sort((a, b) => median(a[1]) - median(b[1])))
+    console.log(`    ${step.padEnd(34)} ${distribution(values)}`);
 }

@@ -225,6 +225,11 @@ export class BusClient {
     });
   }
 
+  /** As if the network had lost the connection; the next call makes a new one. */
+  disconnect(): void {
+    this.#session?.close();
+  }
+
   close(): void {
     this.#closed = true;
     clearTimeout(this.#retryTimer);

@@ -58,6 +58,11 @@ export class GrpcTransport implements Transport {
     return listenGrpc({ clock: this.#clock, logger: this.#logger, limits: this.#limits }, listen, services);
   }
 
+  /** Ends the connections to this address as if the network had lost them: for tests and measurements. */
+  disconnect(address: Address): void {
+    for (const [key, bus] of this.#buses) if (key.endsWith(` ${address}`)) bus.disconnect();
+  }
+
   async close(): Promise<void> {
     for (const bus of this.#buses.values()) bus.close();
     for (const native of this.#natives.values()) native.close();
