@@ -3,8 +3,13 @@ import { assert } from "./assert.ts";
 
 /** Collects bytes; grows by doubling. */
 export class ByteWriter {
-  #bytes: Uint8Array<ArrayBuffer> = new Uint8Array(128);
+  #bytes: Uint8Array<ArrayBuffer>;
   #length = 0;
+
+  /** `capacityBytes`: about what it will hold, so that it need not grow. */
+  constructor(capacityBytes = 128) {
+    this.#bytes = new Uint8Array(capacityBytes);
+  }
 
   get length(): number {
     return this.#length;
@@ -53,9 +58,9 @@ export class ByteWriter {
     this.bytes(value);
   }
 
-  /** An owned copy of exactly what was written. */
-  finish(): Uint8Array<ArrayBuffer> {
-    const out = new Uint8Array(this.#length);
+  /** An owned copy of exactly what was written, with room for so many bytes behind it. */
+  finish(moreBytes = 0): Uint8Array<ArrayBuffer> {
+    const out = new Uint8Array(this.#length + moreBytes);
     out.set(this.#bytes.subarray(0, this.#length));
     return out;
   }

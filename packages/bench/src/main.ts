@@ -6,6 +6,7 @@ import { cpus } from "node:os";
 import { parseArgs } from "node:util";
 import { cases } from "./cases.ts";
 import { combine, type Measurement, measure } from "./measure.ts";
+import { rows as benchRows } from "./rows/bench.ts";
 import { streamBenches } from "./stream-bench.ts";
 import { type BenchTarget, startTarget, type TargetName } from "./targets.ts";
 
@@ -15,8 +16,14 @@ if (Object.hasOwn(streamBenches, what)) {
   process.exit();
 }
 
+if (what === "rows") {
+  await benchRows(others);
+  process.exit(0);
+}
+
 const usage = `pnpm bench [--seconds 3] [--rounds 2] [--targets cluster,embedded,azurite] [--cases "put 1 KiB"] [--json]
-pnpm bench seal|roll|failover|repair|memory     measurements of the stream layer`;
+pnpm bench seal|roll|failover|repair|memory     measurements of the stream layer
+pnpm bench rows [--rows 1000000]                a table that grows: inserts and point reads at each size, see --help`;
 const { values } = parseArgs({
   options: {
     seconds: { type: "string", default: "3" },

@@ -14,9 +14,11 @@ export type Crc32c = (bytes: Uint8Array, seed?: number) => number;
 
 const restartEvery = 16;
 const trailerBytes = 8;
+/** Most blocks end a little behind their target of 16 KiB. */
+const capacityBytes = 18 * 1024;
 
 export class BlockBuilder {
-  #writer = new ByteWriter();
+  #writer = new ByteWriter(capacityBytes);
   #restarts: number[] = [];
   #sinceRestart = 0;
   #last: Uint8Array | undefined;
@@ -55,18 +57,16 @@ export class BlockBuilder {
 
   /** The block, owned by the caller; the builder starts a new one. */
   finish(crc32c: Crc32c): Uint8Array<ArrayBuffer> {
-    const entries = this.#writer.finish();
-    const block = new Uint8Array(entries.length + 4 * this.#restarts.length + trailerBytes);
-    block.set(entries);
+    const block = this.#writer.finish(4 * this.#restarts.length + trailerBytes);
     const view = new DataView(block.buffer);
-    let at = entries.length;
+    let at = this.#writer.length;
     for (const restart of this.#restarts) {
       view.setUint32(at, restart, true);
       at += 4;
     }
     view.setUint32(at, this.#restarts.length, true);
     view.setUint32(at + 4, crc32c(block.subarray(0, at + 4)), true);
-    this.#writer = new ByteWriter();
+    this.#writer = new ByteWriter(capacityBytes);
     this.#restarts = [];
     this.#sinceRestart = 0;
     this.#last = undefined;
@@ -151,6 +151,13 @@ export class Block {
       yield { key, sequence, value: kind === 1 ? undefined : reader.sized() };
     }
   }
+}
+
+/** What was written, and its checksum behind it. */
+export function withChecksum(writer: ByteWriter, crc32c: Crc32c): Uint8Array<ArrayBuffer> {
+  const out = writer.finish(4);
+  new DataView(out.buffer).setUint32(writer.length, crc32c(out.subarray(0, writer.length)), true);
+  return out;
 }
 
 export const damaged = (message: string): Outcome<never> => refused("dataLoss", "damaged", message);

@@ -7,7 +7,7 @@
  */
 import { ByteReader, ByteWriter, compareBytes, DecodeError, emptyBytes, type Outcome, ok } from "@stamp/base";
 import { bloomMayHold } from "./bloom.ts";
-import { type Crc32c, damaged } from "./checkpoint-block.ts";
+import { type Crc32c, damaged, withChecksum } from "./checkpoint-block.ts";
 
 /** Where the stream layer put a block. */
 export interface StoredPlace {
@@ -35,7 +35,7 @@ const magic = [0x53, 0x49, 0x44, 0x58];
 const formatVersion = 1;
 
 export function encodeIndex(content: IndexContent, crc32c: Crc32c): Uint8Array<ArrayBuffer> {
-  const writer = new ByteWriter();
+  const writer = new ByteWriter(content.bloom.length + 64 * content.blocks.length + 128);
   for (const byte of magic) writer.byte(byte);
   writer.byte(formatVersion);
   writer.varint(content.entryCount);
@@ -51,11 +51,7 @@ export function encodeIndex(content: IndexContent, crc32c: Crc32c): Uint8Array<A
     writer.varint(place.lengthBytes);
   }
   writer.sized(content.bloom);
-  const body = writer.finish();
-  const out = new Uint8Array(body.length + 4);
-  out.set(body);
-  new DataView(out.buffer).setUint32(body.length, crc32c(body), true);
-  return out;
+  return withChecksum(writer, crc32c);
 }
 
 /** `bytes` belong to the index from then on: blocks are read from them when they are asked for, which is all that is kept in memory. */

@@ -8,7 +8,7 @@
  * (owner epoch, sequence) make replay idempotent: a record that was appended twice is applied once.
  */
 import { assert, ByteReader, ByteWriter, DecodeError, type Outcome, ok } from "@stamp/base";
-import { type Crc32c, damaged } from "./checkpoint-block.ts";
+import { type Crc32c, damaged, withChecksum } from "./checkpoint-block.ts";
 
 export type Write =
   | { readonly kind: "put"; readonly key: Uint8Array; readonly value: Uint8Array }
@@ -34,7 +34,7 @@ export function writesBytes(writes: readonly Write[]): number {
 
 export function encodeCommit(record: CommitRecord, crc32c: Crc32c): Uint8Array<ArrayBuffer> {
   assert(record.firstSequence > 0, "sequences start at 1");
-  const writer = new ByteWriter();
+  const writer = new ByteWriter(64 + record.transactions.reduce((sum, writes) => sum + writesBytes(writes), 0));
   for (const byte of magic) writer.byte(byte);
   writer.byte(formatVersion);
   writer.varint(record.ownerEpoch);
@@ -49,11 +49,7 @@ export function encodeCommit(record: CommitRecord, crc32c: Crc32c): Uint8Array<A
       if (write.kind === "put") writer.sized(write.value);
     }
   }
-  const body = writer.finish();
-  const out = new Uint8Array(body.length + 4);
-  out.set(body);
-  new DataView(out.buffer).setUint32(body.length, crc32c(body), true);
-  return out;
+  return withChecksum(writer, crc32c);
 }
 
 /** Keys and values are copies, so that keeping one does not keep the record. */

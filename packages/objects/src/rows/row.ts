@@ -79,18 +79,22 @@ export function extentsOfRow(bytes: Uint8Array): Outcome<readonly number[]> {
 
 /** Properties that are undefined are left out. */
 export function encodeRow<S extends Schema>(schema: S, row: RowOf<S>): Uint8Array<ArrayBuffer> {
-  const held: { property: Property; value: PropertyTypes[PropertyType] }[] = [];
+  const held: { property: Property; encoded: Uint8Array }[] = [];
+  let bytes = 16;
   for (const [name, property] of byId(schema)) {
     const value = row[name];
-    if (value !== undefined) held.push({ property, value });
+    if (value === undefined) continue;
+    const encoded = encodeValue(property.type, value);
+    held.push({ property, encoded });
+    bytes += encoded.length + 24;
   }
-  const out = new ByteWriter();
+  const out = new ByteWriter(bytes);
   out.byte(rowVersion);
   out.varint(held.length);
-  for (const { property, value } of held) {
+  for (const { property, encoded } of held) {
     out.varint(property.id);
     out.byte(typeCodes.get(property.type) as number);
-    out.sized(encodeValue(property.type, value));
+    out.sized(encoded);
   }
   return out.finish();
 }
@@ -126,12 +130,13 @@ function fixed(length: number, set: (view: DataView) => void): Uint8Array {
 }
 
 function encodeDictionary(entries: readonly DictionaryEntry[]): Uint8Array {
-  const out = new ByteWriter();
-  out.varint(entries.length);
-  for (const entry of entries) {
-    out.sized(utf8(entry.name));
-    out.byte(typeCodes.get(entry.type) as number);
-    out.sized(encodeValue(entry.type, entry.value));
+  const encoded = entries.map(({ name, type, value }) => ({ name: utf8(name), type, value: encodeValue(type, value) }));
+  const out = new ByteWriter(encoded.reduce((sum, { name, value }) => sum + name.length + value.length + 24, 16));
+  out.varint(encoded.length);
+  for (const { name, type, value } of encoded) {
+    out.sized(name);
+    out.byte(typeCodes.get(type) as number);
+    out.sized(value);
   }
   return out.finish();
 }

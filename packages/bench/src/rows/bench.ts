@@ -1,0 +1,232 @@
+/**
+ * `stamp bench rows`: one table, grown by transactions of 100 rows of 1 KiB from an empty cluster; at some sizes on the way the inserts that
+ * led there and point reads over everything are measured, with memory, disk, caches, filters, rewriting and splits; in the end a restart.
+ */
+import { parseArgs } from "node:util";
+import { type DrillTarget, startOwn, untilReady } from "@stamp/cli";
+import { processUse } from "./machine.ts";
+import { type Point, type PointInput, pointsTable, pointText, storageNow } from "./point.ts";
+import { TableClient, type TableRow } from "./table-client.ts";
+
+const table = "rows";
+const rowsPerTransaction = 100;
+const dataBytes = 960;
+const checkpoints = [1_000, 100_000, 1_000_000, 10_000_000];
+const sayEveryMs = 5_000;
+/** Inserts are judged by the last ones before a point: so long, or all since the point before. */
+const insertWindowMs = 15_000;
+
+const usage = `pnpm bench rows [--rows 1000000] [--connections 8] [--readers 16] [--read-seconds 8] [--set key=value]… [--skip-restarts] [--keep]
+--set: of the cluster's configuration, e.g. --set partitionServers=2`;
+
+export async function rows(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      rows: { type: "string", default: "1000000" },
+      connections: { type: "string", default: "8" },
+      readers: { type: "string", default: "16" },
+      "read-seconds": { type: "string", default: "8" },
+      set: { type: "string", multiple: true, default: [] },
+      "skip-restarts": { type: "boolean", default: false },
+      keep: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+    },
+  });
+  const [count, connections, readers, readSeconds] = [values.rows, values.connections, values.readers, values["read-seconds"]].map(Number);
+  if (values.help || !count || count % rowsPerTransaction !== 0 || !connections || !readers || !readSeconds) {
+    console.log(usage);
+    return;
+  }
+  const flags = Object.fromEntries(values.set.map((one) => [one.slice(0, one.indexOf("=")), one.slice(one.indexOf("=") + 1)]));
+  const target = await startOwn(flags, values.keep);
+  const client = new TableClient(target.connectionString);
+  try {
+    const run = new Run(target, client);
+    await run.prepare();
+    const at = [...checkpoints.filter((one) => one < count), count];
+    for (const point of at) {
+      await run.fill(point, connections);
+      await run.measure(readers, readSeconds * 1_000);
+    }
+    console.log(`\n${pointsTable(run.points)}`);
+    if (!values["skip-restarts"]) await run.restarts();
+    if (values.keep) console.log(`\nkept: ${(await target.status()).dataDir}`);
+  } finally {
+    client.close();
+    await target.close();
+  }
+}
+
+class Run {
+  readonly points: Point[] = [];
+  readonly #target: DrillTarget;
+  readonly #client: TableClient;
+  readonly #text: string;
+  #filled = 0;
+  #refused = 0;
+  #insert: PointInput["insert"] = { rows: 0, ms: 1, latenciesMs: [], cpu: new Map() };
+
+  constructor(target: DrillTarget, client: TableClient) {
+    this.#target = target;
+    this.#client = client;
+    this.#text = noise(1 << 20);
+  }
+
+  async prepare(): Promise<void> {
+    const made = await this.#client.createTable(table);
+    if (made.status !== 201 && made.status !== 204) throw new Error(`no table: ${made.status} ${made.body}`);
+  }
+
+  /** Transactions until there are so many rows. */
+  async fill(upTo: number, connections: number): Promise<void> {
+    const done: { readonly atMs: number; readonly tookMs: number }[] = [];
+    let next = this.#filled / rowsPerTransaction;
+    const startMs = performance.now();
+    const cpuBefore = await this.#cpu();
+    let saidMs = startMs;
+    let said = 0;
+    const writer = async (): Promise<void> => {
+      while (next * rowsPerTransaction < upTo) {
+        const transaction = next++;
+        const sentMs = performance.now();
+        await this.#insertWhole(transaction);
+        const atMs = performance.now();
+        done.push({ atMs, tookMs: atMs - sentMs });
+        if (atMs - saidMs < sayEveryMs) continue;
+        const perSecond = ((done.length - said) * rowsPerTransaction * 1_000) / (atMs - saidMs);
+        [saidMs, said] = [atMs, done.length];
+        console.log(
+          `  ${this.#filled + done.length * rowsPerTransaction} rows, ${perSecond.toFixed(0)} rows/s${this.#refused > 0 ? `, ${this.#refused} times 503` : ""}`,
+        );
+      }
+    };
+    await Promise.all(Array.from({ length: connections }, writer));
+    const endMs = performance.now();
+    const rows = upTo - this.#filled;
+    this.#filled = upTo;
+    const cpuAfter = await this.#cpu();
+    const cpu = new Map([...cpuAfter].map(([name, ms]) => [name, ((ms - (cpuBefore.get(name) ?? 0)) * 1_000) / rows] as const));
+    const late = done.filter(({ atMs }) => atMs > endMs - insertWindowMs);
+    const ms = Math.min(insertWindowMs, endMs - startMs);
+    this.#insert = { rows: late.length * rowsPerTransaction, ms, latenciesMs: late.map(({ tookMs }) => tookMs), cpu };
+  }
+
+  /** Again when the cluster has too much to do: what is refused so was not done. */
+  async #insertWhole(transaction: number): Promise<void> {
+    for (;;) {
+      const { status, body } = await this.#client.insert(table, this.#rowsOf(transaction));
+      const inner = Number(/HTTP\/1\.1 (\d{3})/.exec(body.toString("latin1", 0, 2_000))?.[1] ?? 0);
+      if (status === 202 && inner === 204) return;
+      if (status !== 503 && inner !== 503) throw new Error(`transaction ${transaction}: ${status} ${body.toString().slice(0, 500)}`);
+      this.#refused++;
+      await pause(100);
+    }
+  }
+
+  /** Point reads of random rows. */
+  async measure(readers: number, readMs: number): Promise<void> {
+    const before = await storageNow(this.#target);
+    const cpuBefore = await this.#cpu();
+    const endMs = performance.now() + readMs;
+    const startMs = performance.now();
+    const latenciesMs: number[] = [];
+    const reader = async (): Promise<void> => {
+      while (performance.now() < endMs) {
+        const at = Math.floor(Math.random() * this.#filled);
+        const row = this.#row(Math.floor(at / rowsPerTransaction), at % rowsPerTransaction);
+        const sentMs = performance.now();
+        const answer = await this.#client.get(table, row.partitionKey, row.rowKey);
+        if (answer.status !== 200 || !answer.body.includes(row.data))
+          throw new Error(`row ${at}: ${answer.status} ${answer.body.toString().slice(0, 300)}`);
+        latenciesMs.push(performance.now() - sentMs);
+      }
+    };
+    await Promise.all(Array.from({ length: readers }, reader));
+    const ms = performance.now() - startMs;
+    const cpuAfter = await this.#cpu();
+    const cpu = new Map(
+      [...cpuAfter].map(([name, used]) => [name, ((used - (cpuBefore.get(name) ?? 0)) * 1_000) / latenciesMs.length] as const),
+    );
+    const input: PointInput = {
+      rows: this.#filled,
+      rowBytes: dataBytes + 30,
+      insert: this.#insert,
+      read: { rows: latenciesMs.length, ms, latenciesMs, cpu },
+    };
+    const point: Point = { ...input, before, after: await storageNow(this.#target), processes: await processUse(this.#target) };
+    this.points.push(point);
+    console.log(pointText(point));
+  }
+
+  /** How long nobody is served: one partition server killed, then everything. */
+  async restarts(): Promise<void> {
+    const busiest = await this.#serverOfMost();
+    await this.#target.ask({ do: "signal", name: busiest, signal: "SIGKILL" });
+    console.log(`\n${busiest} killed (its supervisor starts it again): every range answers again after ${await this.#served()} ms`);
+    await untilReady(this.#target);
+    await this.#target.ask({ do: "power-loss" });
+    const downMs = performance.now();
+    await this.#target.ask({ do: "resume" });
+    console.log(`every process killed at once and started: every range answers again after ${await this.#served(downMs)} ms`);
+    await untilReady(this.#target);
+    console.log("afterwards (inserts are those of before):");
+    await this.measure(8, 3_000);
+  }
+
+  async #serverOfMost(): Promise<string> {
+    const count = new Map<string, number>();
+    for (const { table: of, server } of await this.#target.inspector.ranges()) {
+      if (of === "Entity") count.set(server, (count.get(server) ?? 0) + 1);
+    }
+    return [...count].toSorted((a, b) => b[1] - a[1])[0]?.[0] ?? "";
+  }
+
+  /** Until 64 rows from everywhere were read. */
+  async #served(sinceMs: number = performance.now()): Promise<string> {
+    const wanted = Array.from({ length: 64 }, (_, i) => Math.floor((i * this.#filled) / 64));
+    await Promise.all(
+      wanted.map(async (at) => {
+        const row = this.#row(Math.floor(at / rowsPerTransaction), at % rowsPerTransaction);
+        for (;;) {
+          const answer = await this.#client.get(table, row.partitionKey, row.rowKey).catch(() => undefined);
+          if (answer?.status === 200 && answer.body.includes(row.data)) return;
+          if (answer !== undefined && answer.status < 500) throw new Error(`row ${at} after a restart: ${answer.status} ${answer.body}`);
+          await pause(20);
+        }
+      }),
+    );
+    return (performance.now() - sinceMs).toFixed(0);
+  }
+
+  async #cpu(): Promise<Map<string, number>> {
+    const { user, system } = process.cpuUsage();
+    const all = (await processUse(this.#target)).map(({ name, cpuMs }) => [name, cpuMs] as const);
+    return new Map([...all, ["this client", (user + system) / 1_000]]);
+  }
+
+  #rowsOf(transaction: number): TableRow[] {
+    return Array.from({ length: rowsPerTransaction }, (_, i) => this.#row(transaction, i));
+  }
+
+  /** Transactions are spread over all keys, so that every insert goes anywhere. */
+  #row(transaction: number, at: number): TableRow {
+    const spread = (Math.imul(transaction + 1, 2_654_435_761) >>> 0).toString(16).padStart(8, "0");
+    const from = ((transaction * rowsPerTransaction + at) * 613) % (this.#text.length - dataBytes);
+    return { partitionKey: `key-${spread}`, rowKey: at.toString().padStart(3, "0"), data: this.#text.slice(from, from + dataBytes) };
+  }
+}
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Letters and digits that nothing compresses, the same in every run. */
+function noise(length: number): string {
+  const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  let state = 1;
+  let text = "";
+  for (let i = 0; i < length; i++) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    text += letters[state >>> 26];
+  }
+  return text;
+}

@@ -1,0 +1,129 @@
+/** What is known of the cluster at one size of the table, and how it is told. */
+import { join } from "node:path";
+import { type DrillTarget, ownTransport } from "@stamp/cli";
+import { type StorageCounts, storageRatios } from "@stamp/range-partition";
+import { Status } from "@stamp/wire";
+import { diskBytes, type ProcessUse } from "./machine.ts";
+
+export interface Work {
+  readonly rows: number;
+  readonly ms: number;
+  readonly latenciesMs: readonly number[];
+  /** Microseconds of processor time for each row, by process. */
+  readonly cpu: ReadonlyMap<string, number>;
+}
+
+export interface PointInput {
+  readonly rows: number;
+  /** Key and value of one, about. */
+  readonly rowBytes: number;
+  readonly insert: Work;
+  readonly read: Work;
+}
+
+export interface StorageNow {
+  readonly counts: StorageCounts;
+  readonly ranges: number;
+  readonly checkpointBytes: number;
+  readonly checkpointsMost: number;
+  readonly diskBytes: number;
+  /** Of `diskBytes`, what is journals. */
+  readonly journalBytes: number;
+}
+
+export interface Point extends PointInput {
+  readonly before: StorageNow;
+  readonly after: StorageNow;
+  readonly processes: readonly ProcessUse[];
+}
+
+/** Counts are those of the partition servers since they started: what ranges that were split did is in them. */
+export async function storageNow(target: DrillTarget): Promise<StorageNow> {
+  const { processes, dataDir } = await target.status();
+  const transport = ownTransport();
+  const all: StorageCounts[] = [];
+  for (const { grpc } of processes.filter(({ role }) => role === "partition-server")) {
+    const status = await transport.client(grpc, Status).getStatus({}, { timeoutMs: 10_000 });
+    const storage = status.ok ? status.value.facts?.storage : undefined;
+    if (storage !== undefined) all.push(storage as unknown as StorageCounts);
+  }
+  await transport.close();
+  const counts = Object.fromEntries(
+    Object.keys(all[0] ?? {}).map((name) => [name, all.reduce((sum, one) => sum + one[name as keyof StorageCounts], 0)]),
+  ) as unknown as StorageCounts;
+  const held = [...(await target.inspector.held()).values()].filter((one) => one.table === "Entity");
+  const nodes = processes.filter(({ role }) => role === "extent-node").map(({ name }) => join(dataDir, name));
+  return {
+    counts,
+    ranges: held.length,
+    checkpointBytes: held.reduce((sum, one) => sum + Number(one.checkpointBytes), 0),
+    checkpointsMost: Math.max(...held.map((one) => one.checkpointCount)),
+    diskBytes: nodes.reduce((sum, node) => sum + diskBytes(node), 0),
+    journalBytes: nodes.reduce((sum, node) => sum + diskBytes(join(node, "files", "journal")), 0),
+  };
+}
+
+const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(0)} MiB`;
+
+const percentile = (latenciesMs: readonly number[], part: number): string => {
+  const sorted = latenciesMs.toSorted((a, b) => a - b);
+  return (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN).toFixed(1);
+};
+
+const rate = ({ rows, ms }: Work): string => ((rows * 1_000) / ms).toFixed(0);
+
+function workText(work: Work, of: string): string {
+  const used = [...work.cpu].filter(([, micros]) => micros >= 1).map(([name, micros]) => `${name} ${micros.toFixed(0)}`);
+  const { latenciesMs } = work;
+  return `${rate(work)}/s, ${of}p50 ${percentile(latenciesMs, 0.5)} ms, p99 ${percentile(latenciesMs, 0.99)} ms; µs CPU a row: ${used.join(", ")}`;
+}
+
+/** What went up since. */
+function difference(after: StorageCounts, before: StorageCounts): StorageCounts {
+  const entries = Object.entries(after).map(([name, value]) => [name, value - before[name as keyof StorageCounts]]);
+  return Object.fromEntries(entries) as unknown as StorageCounts;
+}
+
+const percent = (share: number | undefined): string => (share === undefined ? "-" : `${(share * 100).toFixed(2)}%`);
+
+/** One line a point, as Markdown. */
+export function pointsTable(points: readonly Point[]): string {
+  const head =
+    "| rows | inserts/s | of 100: p50 | p99 ms | point reads/s | p50 | p99 ms | row cache | bloom false | met | write ampl. | disk/byte/replica | ranges |";
+  const lines = points.map(({ rows, rowBytes, insert, read, before, after }) => {
+    const now = storageRatios(difference(after.counts, before.counts));
+    const cells = [
+      rows,
+      rate(insert),
+      percentile(insert.latenciesMs, 0.5),
+      percentile(insert.latenciesMs, 0.99),
+      rate(read),
+      percentile(read.latenciesMs, 0.5),
+      percentile(read.latenciesMs, 0.99),
+      percent(now.rowCacheHitRate),
+      percent(now.bloomFalsePositiveRate),
+      now.checkpointsPerRead?.toFixed(2) ?? "-",
+      storageRatios(after.counts).writeAmplification?.toFixed(2) ?? "-",
+      ((after.diskBytes - after.journalBytes) / 3 / (rows * rowBytes)).toFixed(2),
+      after.ranges,
+    ];
+    return `| ${cells.join(" | ")} |`;
+  });
+  return [head, `|${"---|".repeat(13)}`, ...lines].join("\n");
+}
+
+export function pointText({ rows, rowBytes, insert, read, before, after, processes }: Point): string {
+  const dataBytes = rows * rowBytes;
+  const now = storageRatios(difference(after.counts, before.counts));
+  const ever = storageRatios(after.counts);
+  const disk = after.diskBytes - after.journalBytes;
+  return [
+    `${rows} rows`,
+    `  inserts  ${workText(insert, "transaction of 100: ")}`,
+    `  reads    ${workText(read, "")}`,
+    `  of these reads: row cache ${percent(now.rowCacheHitRate)}, index cache ${percent(now.indexCacheHitRate)}, bloom false positives ${percent(now.bloomFalsePositiveRate)}, ${now.checkpointsPerRead?.toFixed(2) ?? "-"} checkpoints met each`,
+    `  write amplification ${ever.writeAmplification?.toFixed(2) ?? "-"}; ${after.ranges} ranges of entities, at most ${after.checkpointsMost} checkpoints each, ${mebibytes(after.checkpointBytes)} in checkpoints`,
+    `  disk: ${mebibytes(disk)} on all nodes, ${(disk / dataBytes).toFixed(2)} bytes a byte of rows (${(disk / 3 / dataBytes).toFixed(2)} a replica), and ${mebibytes(after.journalBytes)} of journals`,
+    `  resident: ${processes.map(({ name, residentBytes }) => `${name} ${mebibytes(residentBytes)}`).join(", ")}`,
+  ].join("\n");
+}
