@@ -13,8 +13,8 @@ import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
 import { type Decision, type ObjectTable, objectTables, type RowEntry, type VisitRow } from "@stamp/objects";
 import { firstRangeOf, type Range } from "@stamp/partition-map";
 import { PartitionServerRole, partitionServerConfigSchema } from "@stamp/partition-server";
-import { type Client, type HttpHandler, type HttpRequest, type Role, served, type World } from "@stamp/ports";
-import { type HttpListener, InProcessNetwork, nodeWorld, oidcIssuer, serveHttp } from "@stamp/ports-node";
+import { type Client, type HttpClient, type HttpHandler, type HttpRequest, type Role, served, type World } from "@stamp/ports";
+import { type HttpListener, InProcessNetwork, NodeHttpClient, nodeWorld, oidcIssuer, serveHttp } from "@stamp/ports-node";
 import { ExtentNode, fromWire, LockService, PartitionManager, PartitionServer, toWire } from "@stamp/wire";
 import type { BlobSettings } from "./target.ts";
 
@@ -25,6 +25,8 @@ export const secondKey = "c2Vjb25kIGtleSBvZiB0aGUgYWNjb3VudCwgZm9yIHJvdGF0aW9u";
 export interface ScriptedOptions {
   readonly frontEnd?: Partial<FrontEndConfig>;
   readonly rules?: Rules;
+  /** By which it reaches other places; else that of a real front-end. */
+  readonly http?: HttpClient;
   /** Sees every answer of the Blob service. */
   readonly onAnswer?: (request: HttpRequest, status: number) => void;
   readonly onQueueAnswer?: (request: HttpRequest, status: number) => void;
@@ -43,6 +45,8 @@ export interface ScriptedStamp {
   readonly frontEnd: FrontEndRole;
   readonly world: World;
   readonly data: MemoryData;
+  /** With the same keys. */
+  readonly addAccount: (name: string) => Promise<void>;
   setBlobSettings(settings: BlobSettings): Promise<void>;
   stop(): Promise<void>;
 }
@@ -177,7 +181,9 @@ export async function startScriptedStamp(options: ScriptedOptions = {}): Promise
 
   const frontEndWorld = worldOf("front-end-1");
   const config = frontEndConfigSchema.parse({ name: "front-end-1", listen: "front-end-1", lockService, ...options.frontEnd });
-  const frontEnd = await start(new FrontEndRole(frontEndWorld, config, oidcIssuer));
+  const frontEnd = await start(
+    new FrontEndRole(frontEndWorld, config, { issuerOf: oidcIssuer, http: options.http ?? new NodeHttpClient() }),
+  );
   const serve = (handler: HttpHandler, onAnswer: ScriptedOptions["onAnswer"]): Promise<HttpListener> => {
     const watched: HttpHandler = async (request) => {
       const answer = await handler(request);
@@ -213,6 +219,12 @@ export async function startScriptedStamp(options: ScriptedOptions = {}): Promise
       frontEnd.forgetAccount(accountName);
     },
     data,
+    addAccount: async (name) => {
+      const range = map.find((each) => each.table === "Account");
+      const operation = { kind: { case: "putAccount" as const, value: { account: { name, keys: [accountKey, secondKey] } } } };
+      const asked = { rangeId: range?.rangeId ?? "", rangeVersion: 1n, operation };
+      unwrap(await tester.transport.client("ps-1", PartitionServer).execute(asked, { timeoutMs: 5000 }));
+    },
     stop: async () => {
       await http.close(100);
       await queueHttp.close(100);

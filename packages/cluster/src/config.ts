@@ -78,6 +78,9 @@ export const clusterConfigSchema = z.strictObject({
     .optional()
     .describe("PEM file of a certificate chain: blob, queue and table are served over HTTPS (`stamp certs init` makes one)"),
   tlsKey: text().optional().describe("PEM file of the certificate's key"),
+  copySources: structured(z.array(z.string().min(1)).max(32))
+    .default([])
+    .describe("Places besides this stamp that blobs may be copied from (https://*.blob.core.windows.net); empty: none"),
   logLevel: z.enum(["debug", "info", "warn", "error"]).default("info").describe("Of the processes' logs"),
   logBytesMax: bytes()
     .default(16 * mebibyte)

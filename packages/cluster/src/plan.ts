@@ -117,6 +117,7 @@ function settingsOf(
         queueListen: `${host}:${blobPort + 1}`,
         tableListen: `${host}:${blobPort + 2}`,
         allowDevelopmentAccount: config.allowDevelopmentAccount,
+        ...(config.copySources.length === 0 ? {} : { copySources: config.copySources.join(",") }),
         ...(config.tlsCert === undefined || config.tlsKey === undefined ? {} : { tlsCert: config.tlsCert, tlsKey: config.tlsKey }),
       };
     }

@@ -5,7 +5,7 @@ import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
 import { PartitionManagerRole, partitionManagerConfigSchema } from "@stamp/partition-manager";
 import { PartitionServerRole, partitionServerConfigSchema } from "@stamp/partition-server";
 import type { Role, World } from "@stamp/ports";
-import { oidcIssuer } from "@stamp/ports-node";
+import { NodeHttpClient, oidcIssuer } from "@stamp/ports-node";
 import { StreamManagerRole, streamManagerSchema } from "@stamp/stream-manager";
 
 /** Bearer tokens of an OpenID Connect issuer, as the front-end's configuration has them. */
@@ -26,6 +26,7 @@ export interface PlanOptions {
   readonly queueListen: string;
   readonly tableListen: string;
   readonly oidc: OidcSettings | undefined;
+  readonly copySources: readonly string[];
 }
 
 const mebibyte = 1024 * 1024;
@@ -62,9 +63,10 @@ export function plan(options: PlanOptions): PlannedRole[] {
     {
       name: "front-end-1",
       make: (world) => {
-        const { blobListen, queueListen, tableListen } = options;
-        const config = frontEndConfigSchema.parse({ ...of("front-end-1"), ...options.oidc, blobListen, queueListen, tableListen });
-        return new FrontEndRole(world, config, oidcIssuer);
+        const { blobListen, queueListen, tableListen, copySources } = options;
+        const doors = { blobListen, queueListen, tableListen };
+        const config = frontEndConfigSchema.parse({ ...of("front-end-1"), ...options.oidc, ...doors, copySources });
+        return new FrontEndRole(world, config, { issuerOf: oidcIssuer, http: new NodeHttpClient() });
       },
     },
   ];

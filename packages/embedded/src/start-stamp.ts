@@ -23,6 +23,8 @@ export interface StartOptions {
   readonly partitionServers?: number;
   /** Bearer tokens; without it none are taken. */
   readonly oidc?: OidcSettings;
+  /** Other places that blobs may be copied from, as the front-end's configuration has them; without it there are none. */
+  readonly copySources?: readonly string[];
   readonly logger?: Logger;
   /** How long it may take until everything serves. Default 20,000. */
   readonly readyTimeoutMs?: number;
@@ -63,6 +65,7 @@ export async function startStamp(options: StartOptions = {}): Promise<Stamp> {
     queueListen: listen("queue"),
     tableListen: listen("table"),
     oidc: options.oidc,
+    copySources: options.copySources ?? [],
   });
   const network = new InProcessNetwork();
   const started: { readonly name: string; readonly role: Role; readonly world: World }[] = [];

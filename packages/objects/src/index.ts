@@ -1,10 +1,10 @@
 export { appendedBlocksMax } from "./blobs/append.ts";
 export { contentPlacesMax } from "./blobs/blobs.ts";
 export { committedBlocksMax, uncommittedBlocksMax } from "./blobs/blocks.ts";
-export { inlineBytesMax, placesPerBlockMax } from "./blobs/content.ts";
+export { clipPlaces, inlineBytesMax, placesPerBlockMax } from "./blobs/content.ts";
 export { copyPartBytesMax, copyStaleMs, sizeOfPart } from "./blobs/copy.ts";
 export * from "./blobs/leases.ts";
-export { pageBytes } from "./blobs/page-runs.ts";
+export { chunkBytes, pageBytes } from "./blobs/page-runs.ts";
 export { pageBlobBytesMax, pageRangesMax, pageWriteBytesMax, sequenceNumberMax, zeroExtentId } from "./blobs/pages.ts";
 export * from "./errors.ts";
 export { etagOf, sequenceOfEtag } from "./etag.ts";

@@ -284,8 +284,11 @@ export interface CopyWork {
   readonly beatMs: number;
   /** The part of the source that comes next. */
   readonly next: number;
-  readonly from: BlobReference;
+  /** A blob of this stamp; undefined: one elsewhere. */
+  readonly from?: BlobReference | undefined;
   readonly fromEtag: string;
+  /** Of a blob elsewhere, with what is secret in it; "" for one of this stamp. Gone with the end of the copy, and never shown. */
+  readonly fromUrl: string;
 }
 
 export interface CopyBlock {

@@ -7,6 +7,7 @@ export type { GrpcLimits } from "./grpc/options.ts";
 export { defaultLimits } from "./grpc/options.ts";
 export * from "./grpc/transport.ts";
 export * from "./health.ts";
+export { NodeHttpClient, type NodeHttpClientOptions } from "./http-client.ts";
 export * from "./http-server.ts";
 export { InProcessNetwork } from "./in-process.ts";
 export * from "./key-value.ts";

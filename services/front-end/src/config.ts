@@ -1,5 +1,5 @@
 /** Configuration of a front-end: each key also by environment (STAMP_<UPPER_SNAKE>) and flag (--kebab-case). */
-import { type BearerRole, bearerRoles } from "@stamp/azure-rest";
+import { type BearerRole, bearerRoles, parseSourcePattern } from "@stamp/azure-rest";
 import { z } from "zod";
 
 const mebibyte = 1024 * 1024;
@@ -16,6 +16,11 @@ const names = z.preprocess(
           .filter((name) => name !== "")
       : value,
   z.array(z.string().min(1)).max(32),
+);
+
+const sources = names.refine(
+  (texts) => texts.every((text) => parseSourcePattern(text) !== undefined),
+  "scheme://host[:port][=network], such as https://*.blob.core.windows.net or http://10.1.2.3:10000",
 );
 
 const roles = z.preprocess(
@@ -65,6 +70,7 @@ export interface FrontEndConfig {
   readonly oidcRolesClaim: string;
   readonly oidcRoles: Readonly<Record<string, BearerRole>>;
   readonly oidcAuthorizationUri: string;
+  readonly copySources: readonly string[];
 }
 
 export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.object({
@@ -138,6 +144,9 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
     .describe(
       'Roles by the claim\'s values, as JSON: {"team-x":"contribute"}; read, contribute, own. The names of Azure\'s data roles are known',
     ),
+  copySources: sources
+    .default([])
+    .describe("Places besides this stamp that blobs may be copied from (https://*.blob.core.windows.net); empty: none"),
   oidcAuthorizationUri: z.string().default("").describe("Told with 401 to whoever shows no token; empty: the issuer"),
 });
 

@@ -4,9 +4,11 @@ import { test } from "node:test";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type Outcome, ok, refused } from "@stamp/base";
 import { copyStaleMs } from "@stamp/objects";
+import type { HttpClient, OutgoingRequest } from "@stamp/ports";
 import { NodeRandom } from "@stamp/ports-node";
 import { BlobSchema, CopyPartsSchema } from "@stamp/wire";
 import { Copies } from "./copies.ts";
+import { ForeignSources } from "./foreign-sources.ts";
 import type { LocatedBlob, Objects } from "./objects.ts";
 import type { OperationKind, ResultKind } from "./router.ts";
 
@@ -52,8 +54,14 @@ function copiesOver(answer: (kind: OperationKind) => Answer = () => undefined) {
     world: { clock, random: new NodeRandom(), logger },
     config: { requestTimeoutMs: 1_000, downloadWindowBytes: 1_000 },
     router: { execute },
+    foreignSources: new ForeignSources(undefined, []),
   };
-  return { asked, copies: new Copies({ parts } as unknown as Objects, "me") };
+  const receive = async (_to: LocatedBlob, body: AsyncIterable<Uint8Array>) => {
+    let lengthBytes = 0;
+    for await (const chunk of body) lengthBytes += chunk.length;
+    return { ok: true, value: { inline: new Uint8Array(0), places: [{ extentId: 1n, offsetBytes: 0n, lengthBytes }] } };
+  };
+  return { asked, parts, copies: new Copies({ parts, receive } as unknown as Objects, "me") };
 }
 
 const said = (asked: readonly OperationKind[]) =>
@@ -62,7 +70,7 @@ const said = (asked: readonly OperationKind[]) =>
     if (kind.case === "addToCopy") return `add ${kind.value.position}>${kind.value.next}`;
     return kind.case === "endCopy" ? `end ${kind.value.description ?? ""}` : kind.case;
   });
-const job = { to, copyId: "id", from, fromEtag: '"e"', position: 0n };
+const job = { to, copyId: "id", from: { name: from, etag: '"e"' }, position: 0n };
 
 test("copies: parts are read and added one after another, then the copy is ended with what the source is", async () => {
   const { asked, copies } = copiesOver();
@@ -118,4 +126,42 @@ test("copies: a few at a time; the others wait, and none is begun after the stop
   await copies.stop();
   await copies.begin(job);
   assert.deepEqual(asked, []);
+});
+
+test("copies: one from elsewhere that was left alone goes on with the same URL, ETag and parts", async () => {
+  const mebibyte = 1024 * 1024;
+  const totalBytes = 20 * mebibyte;
+  const requests: OutgoingRequest[] = [];
+  const http: HttpClient = {
+    async request(request) {
+      requests.push(request);
+      const [, start = 0, last = 0] = /bytes=(\d+)-(\d+)/.exec(request.headers.range ?? "")?.map(Number) ?? [];
+      const length = request.method === "HEAD" ? totalBytes : last - start + 1;
+      async function* body(): AsyncGenerator<Uint8Array, undefined> {
+        if (request.method === "GET") yield new Uint8Array(length);
+      }
+      const ranged = request.method === "GET" ? { "content-range": `bytes ${start}-${last}/${totalBytes}` } : {};
+      const headers = { "content-length": String(length), etag: '"1"', ...ranged };
+      return ok({ status: request.method === "GET" ? 206 : 200, headers, body: body() });
+    },
+    close() {},
+  };
+  const fromUrl = "https://files.example/a/b?sig=secret";
+  const work = { copier: "gone", beatMs: BigInt(wallMs - copyStaleMs), next: 1n, fromUrl, fromEtag: '"1"' };
+  const pending = { copyId: "id", status: "pending", totalBytes: BigInt(totalBytes), work };
+  const { asked, copies, parts } = copiesOver((kind) =>
+    kind.case === "claimCopy" ? blobAnswer({ copy: pending, blobType: "BlockBlob" }) : undefined,
+  );
+  parts.foreignSources = new ForeignSources(http, ["https://files.example"]);
+  copies.met(to, create(BlobSchema, { copy: pending }));
+  while (copies.count > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.deepEqual(said(asked), ["claimCopy", "add 1>2", "add 2>3", "end "]);
+  assert.deepEqual(
+    requests.map(({ method, target, headers }) => [method, target, headers.range, headers["if-match"]]),
+    [
+      ["GET", "/a/b?sig=secret", `bytes=${8 * mebibyte}-${16 * mebibyte - 1}`, '"1"'],
+      ["GET", "/a/b?sig=secret", `bytes=${16 * mebibyte}-${20 * mebibyte - 1}`, '"1"'],
+      ["HEAD", "/a/b?sig=secret", undefined, '"1"'],
+    ],
+  );
 });

@@ -3,7 +3,8 @@
  * that another front-end goes on with a copy whose copier is gone: whoever is asked about such a blob takes it over. Clients that wait for
  * a copy ask about it; a copy that nobody asks about stays where it is.
  *
- * Parts are shared where source and destination lie in one range; else their bytes are read and written again. At most so many copies
+ * Parts are shared where source and destination lie in one range; else their bytes are read and written again, as those of a blob outside
+ * of this stamp are (foreign-copy.ts). At most so many copies
  * run at a time, the others wait; each holds no more than the windows of one download and one upload.
  */
 import type { RestError } from "@stamp/azure-rest";
@@ -11,14 +12,17 @@ import { type Failed, FailureError, type Outcome, ok, refused } from "@stamp/bas
 import { copyStaleMs } from "@stamp/objects";
 import { jittered, sleep } from "@stamp/ports";
 import { locationFromWire, placeFromWire } from "@stamp/stream-client";
-import type { Blob, CopyBlock, CopyPart, ExtentLocation, Place } from "@stamp/wire";
+import { type Blob, type CopyBlock, type CopyPart, type ExtentLocation, fromWire, type Place } from "@stamp/wire";
+import { type ForeignCopy, foreignStep } from "./foreign-copy.ts";
 import type { LocatedBlob, Objects } from "./objects.ts";
+
+/** A blob of this stamp, or one elsewhere. */
+export type CopyFrom = { readonly name: LocatedBlob; readonly etag: string } | ForeignCopy;
 
 export interface CopyJob {
   readonly to: LocatedBlob;
   readonly copyId: string;
-  readonly from: LocatedBlob;
-  readonly fromEtag: string;
+  readonly from: CopyFrom;
   /** The part of the source that comes next. */
   readonly position: bigint;
 }
@@ -65,11 +69,13 @@ export class Copies {
   /** A blob that a request met: a copy into it that is left alone is taken over. */
   met(to: LocatedBlob, { copy }: Blob): void {
     const { clock } = this.#objects.parts.world;
-    if (copy?.status !== "pending" || copy.work?.from === undefined || this.isFull || this.#jobs.has(copy.copyId)) return;
+    if (copy?.status !== "pending" || copy.work === undefined || this.isFull || this.#jobs.has(copy.copyId)) return;
     if (clock.wallMs() - Number(copy.work.beatMs) < copyStaleMs) return;
-    const { copyId, work } = copy;
-    const claimed = this.#claim(to, copyId, work.from as LocatedBlob, work.fromEtag).finally(() => this.#jobs.delete(copyId));
-    this.#jobs.set(copyId, claimed);
+    const { copyId } = copy;
+    this.#jobs.set(
+      copyId,
+      this.#claim(to, copyId).finally(() => this.#jobs.delete(copyId)),
+    );
   }
 
   async stop(): Promise<void> {
@@ -78,11 +84,16 @@ export class Copies {
     await Promise.all(this.#jobs.values());
   }
 
-  async #claim(to: LocatedBlob, copyId: string, from: LocatedBlob, fromEtag: string): Promise<void> {
+  async #claim(to: LocatedBlob, copyId: string): Promise<void> {
     const { router } = this.#objects.parts;
     const claimed = await router.execute({ case: "claimCopy", value: { name: to, copyId, copier: this.copier } }, this.#limits());
-    if (!claimed.ok || claimed.value.case !== "blob" || !claimed.value.value.copy?.work) return;
-    await this.#inTurn({ to, copyId, from, fromEtag, position: claimed.value.value.copy.work.next });
+    if (!claimed.ok || claimed.value.case !== "blob") return;
+    const { copy, blobType } = claimed.value.value;
+    if (!copy?.work) return;
+    const { from, fromUrl: url, fromEtag: etag, next: position } = copy.work;
+    const totalBytes = fromWire(copy.totalBytes);
+    if (from) await this.#inTurn({ to, copyId, from: { name: from, etag }, position });
+    else await this.#inTurn({ to, copyId, from: { url, etag, totalBytes, blobType }, position });
   }
 
   #limits() {
@@ -127,9 +138,32 @@ export class Copies {
   }
 
   /** Some parts more: the next position; undefined when it is over. */
-  async #step(job: CopyJob): Promise<Outcome<bigint | undefined>> {
+  #step(job: CopyJob): Promise<Outcome<bigint | undefined>> {
+    return "url" in job.from ? this.#stepElsewhere(job, job.from) : this.#stepHere(job, job.from);
+  }
+
+  async #stepElsewhere(job: CopyJob, from: ForeignCopy): Promise<Outcome<bigint | undefined>> {
+    const { to, position } = job;
+    const timeoutMs = this.#objects.parts.config.requestTimeoutMs;
+    const onChunk = this.#beating(job, position);
+    const step = await foreignStep(this.#objects, from, {
+      to,
+      position: fromWire(position),
+      timeoutMs,
+      signal: this.#stop.signal,
+      onChunk,
+    });
+    if (!step.ok) return step;
+    if (step.value.kind === "end") return this.#end(job, step.value.blob, "");
+    if (step.value.kind === "failed") return this.#end(job, undefined, step.value.description);
+    const { parts, next } = step.value;
+    const added = await this.#add(job, position, next, [...parts]);
+    return added.ok ? ok(added.value ? next : undefined) : added;
+  }
+
+  async #stepHere(job: CopyJob, from: { readonly name: LocatedBlob; readonly etag: string }): Promise<Outcome<bigint | undefined>> {
     const { router } = this.#objects.parts;
-    const read = { name: job.from, conditions: { ifMatch: job.fromEtag }, first: job.position };
+    const read = { name: from.name, conditions: { ifMatch: from.etag }, first: job.position };
     const answer = await router.execute({ case: "readParts", value: read }, this.#limits());
     if (!answer.ok) return answer;
     const found = answer.value;
@@ -169,22 +203,27 @@ export class Copies {
 
   /** The same part, its bytes written into the destination's range. */
   async #move(job: CopyJob, position: bigint, part: CopyPart, extents: readonly ExtentLocation[]): Promise<Outcome<CopyPart>> {
-    const { reader, world } = this.#objects.parts;
-    reader.learn(extents.map(locationFromWire));
+    this.#objects.parts.reader.learn(extents.map(locationFromWire));
     const blocks: CopyBlock[] = [];
-    let beatenMs = world.clock.monotonicMs();
-    const beat = async (): Promise<boolean> => {
-      if (world.clock.monotonicMs() - beatenMs < beatEveryMs) return true;
-      beatenMs = world.clock.monotonicMs();
-      const added = await this.#add(job, position, position, []);
-      return !added.ok || added.value;
-    };
+    const beat = this.#beating(job, position);
     for (const block of part.blocks) {
       const places = await moveBytes(this.#objects, job.to, block.places, this.#stop.signal, beat);
       if (!places.ok) return places;
       blocks.push({ ...block, places: [...places.value] });
     }
     return ok({ ...part, blocks });
+  }
+
+  /** Says from time to time that this copier is still there; false when the copy is over. */
+  #beating(job: CopyJob, position: bigint): () => Promise<boolean> {
+    const { clock } = this.#objects.parts.world;
+    let beatenMs = clock.monotonicMs();
+    return async () => {
+      if (clock.monotonicMs() - beatenMs < beatEveryMs) return true;
+      beatenMs = clock.monotonicMs();
+      const added = await this.#add(job, position, position, []);
+      return !added.ok || added.value;
+    };
   }
 
   /** `blob`: the source, when all of it was copied. */

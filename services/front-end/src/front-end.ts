@@ -5,6 +5,7 @@
 import { statusService } from "@stamp/metadata-store";
 import {
   type Clock,
+  type HttpClient,
   type HttpHandler,
   type Identity,
   type Listener,
@@ -20,6 +21,7 @@ import { FrontEnd } from "@stamp/wire";
 import { Accounts } from "./accounts.ts";
 import { ByteBudget } from "./byte-budget.ts";
 import { type FrontEndConfig, isLoopback } from "./config.ts";
+import { ForeignSources } from "./foreign-sources.ts";
 import { frontEndHandlers } from "./grpc.ts";
 import type { BearerTokens } from "./http/bearer.ts";
 import { blobService } from "./http/blob/service.ts";
@@ -34,6 +36,13 @@ import { ParentRows } from "./parent-rows.ts";
 import { Queues } from "./queues.ts";
 import { type CallLimits, Router } from "./router.ts";
 import { Tables } from "./tables.ts";
+
+/** What reaches beyond the stamp. Without it there are no bearers, and no sources of copies elsewhere. */
+export interface Outside {
+  /** Makes the verifier of the configured issuer's tokens. */
+  readonly issuerOf?: IssuerOf;
+  readonly http?: HttpClient;
+}
 
 export type IssuerOf = (options: {
   readonly issuer: string;
@@ -80,9 +89,8 @@ export class FrontEndRole implements Role {
   #listener: Listener | undefined;
   #stopping = false;
 
-  /** `issuerOf` makes the verifier of the configured issuer's tokens; without it there are no bearers. */
-  constructor(world: World, config: FrontEndConfig, issuerOf?: IssuerOf) {
-    const tokens = tokensOf(world, config, issuerOf);
+  constructor(world: World, config: FrontEndConfig, outside: Outside = {}) {
+    const tokens = tokensOf(world, config, outside.issuerOf);
     this.#world = world;
     this.#config = config;
     this.#map = new MapCache(world, config);
@@ -106,6 +114,7 @@ export class FrontEndRole implements Role {
       containers: this.#containers,
       queues: new Queues(world, this.#router, config),
       tables: new Tables(world, this.#router, config),
+      foreignSources: new ForeignSources(outside.http, config.copySources),
       reader: new StreamClient(world, { lockService: config.lockService }).reader,
       uploads: this.#uploads,
       downloads: this.#downloads,

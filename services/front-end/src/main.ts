@@ -1,5 +1,5 @@
 /** The process of the front-end: HTTP in, authenticate, route. */
-import { oidcIssuer, runService } from "@stamp/ports-node";
+import { NodeHttpClient, oidcIssuer, runService } from "@stamp/ports-node";
 import { type FrontEndConfig, FrontEndRole, frontEndConfigSchema } from "./index.ts";
 
 const tlsOf = ({ tlsCert, tlsKey }: FrontEndConfig) => (tlsCert === "" ? undefined : { certificatePath: tlsCert, keyPath: tlsKey });
@@ -7,7 +7,7 @@ const tlsOf = ({ tlsCert, tlsKey }: FrontEndConfig) => (tlsCert === "" ? undefin
 await runService({
   role: "front-end",
   schema: frontEndConfigSchema,
-  create: (world, config) => new FrontEndRole(world, config, oidcIssuer),
+  create: (world, config) => new FrontEndRole(world, config, { issuerOf: oidcIssuer, http: new NodeHttpClient() }),
   doors: (role, config) => [
     { name: "blob", listen: config.blobListen, handler: role.blob, tls: tlsOf(config) },
     { name: "queue", listen: config.queueListen, handler: role.queue, tls: tlsOf(config) },

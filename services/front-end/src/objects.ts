@@ -13,6 +13,7 @@ import type { FrontEndConfig } from "./config.ts";
 import { Copies } from "./copies.ts";
 import { Download } from "./download.ts";
 import { restErrorOf } from "./failures.ts";
+import type { ForeignSources } from "./foreign-sources.ts";
 import { overRanges } from "./over-ranges.ts";
 import type { ParentRows } from "./parent-rows.ts";
 import type { Queues } from "./queues.ts";
@@ -28,6 +29,7 @@ export interface ObjectsParts {
   readonly queues: Queues;
   readonly tables: Tables;
   readonly reader: ExtentReader;
+  readonly foreignSources: ForeignSources;
   readonly uploads: ByteBudget;
   readonly downloads: ByteBudget;
 }

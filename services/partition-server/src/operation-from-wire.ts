@@ -175,7 +175,8 @@ function convert(operation: wire.Operation | undefined): Operation {
       return { case: kind.case, value: { ...plainOf(kind.value), ...onBlob(kind.value) } } as Operation;
     case "startCopy": {
       if (!kind.value.copy) throw missing("a copy");
-      if (kind.value.copy.work && !kind.value.copy.work.from) throw missing("the source of a copy");
+      const { work } = kind.value.copy;
+      if (work && !work.from && work.fromUrl === "") throw missing("the source of a copy");
       const shared = { headers: headersOf(kind.value.headers), state: stateOf(kind.value.state), blobType: typeOf(kind.value.blobType) };
       return { case: kind.case, value: { ...plainOf(kind.value), ...onBlob(kind.value), ...shared } } as Operation;
     }

@@ -38,6 +38,9 @@ export function parseCopySource(headers: HttpHeaders): Parsed<CopySourceUrl> {
   });
 }
 
+/** The whole of it, secrets and all; `parseCopySource` takes it again. */
+export const urlOf = ({ secure, host, target }: CopySourceUrl): string => `${secure ? "https" : "http"}://${host}${target}`;
+
 export function parseSourceConditions(headers: HttpHeaders): Parsed<ConditionHeaders> {
   if (headers["x-ms-source-if-tags"] !== undefined) return rejected("UnsupportedHeader", { HeaderName: "x-ms-source-if-tags" });
   const conditions: { -readonly [K in keyof ConditionHeaders]: ConditionHeaders[K] } = {};

@@ -22,17 +22,18 @@ export function encodeCopy(copy: CopyState | undefined): DictionaryEntry[] | und
   return entriesOf(work ? { ...shown, ...workEntries(work) } : shown);
 }
 
-const workEntries = ({ copier, beatMs, next, from, fromEtag }: CopyWork): Texts => ({
+const workEntries = ({ copier, beatMs, next, from, fromEtag, fromUrl }: CopyWork): Texts => ({
   copier,
   beatMs,
   next,
   fromEtag,
-  fromAccount: from.account,
-  fromContainer: from.container,
-  fromIncarnation: from.containerIncarnation,
-  fromBlob: from.blob,
-  fromSnapshot: from.snapshotStamp,
-  fromVersion: from.versionStamp,
+  ...(fromUrl === "" ? {} : { fromUrl }),
+  fromAccount: from?.account,
+  fromContainer: from?.container,
+  fromIncarnation: from?.containerIncarnation,
+  fromBlob: from?.blob,
+  fromSnapshot: from?.snapshotStamp,
+  fromVersion: from?.versionStamp,
 });
 
 export function decodeCopy(entries: readonly DictionaryEntry[] | undefined): CopyState | undefined {
@@ -48,7 +49,9 @@ export function decodeCopy(entries: readonly DictionaryEntry[] | undefined): Cop
     snapshotStamp: number("fromSnapshot"),
     versionStamp: number("fromVersion"),
   };
-  const work: CopyWork = { copier: text("copier"), beatMs: number("beatMs"), next: number("next"), from, fromEtag: text("fromEtag") };
+  const fromUrl = text("fromUrl");
+  const source = fromUrl === "" ? { from, fromUrl } : { fromUrl };
+  const work: CopyWork = { copier: text("copier"), beatMs: number("beatMs"), next: number("next"), fromEtag: text("fromEtag"), ...source };
   return {
     copyId: text("copyId"),
     source: text("source"),

@@ -19,7 +19,7 @@ const pending: CopyState = {
   description: "",
   copiedBytes: 0,
   totalBytes: 30,
-  work: { copier: "one", beatMs: 0, next: 0, from, fromEtag: '"e"' },
+  work: { copier: "one", beatMs: 0, next: 0, from, fromEtag: '"e"', fromUrl: "" },
 };
 const start = (more: Partial<OperationValue<"startCopy">> = {}): OperationValue<"startCopy"> => ({
   name,

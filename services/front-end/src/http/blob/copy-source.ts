@@ -3,12 +3,14 @@
  * at the address that the request itself came to, in the path. Whoever asks must be let in to read it: with the account's key where both
  * are in one account, else by the SAS in the URL, by `x-ms-copy-source-authorization`, or because it is public.
  *
- * A URL of somebody else is not fetched: a stamp that asks any URL for anybody is a way into networks that only it can reach.
+ * A URL of somebody else is fetched only when the operator allows its host: a stamp that asks any URL for anybody is a way into networks that
+ * only it can reach.
  */
 import {
   type BlobOperationName,
   type ByteRange,
   type CopySourceUrl,
+  type HttpHeaders,
   type Parsed,
   parseBlobResource,
   parseCopySource,
@@ -18,18 +20,31 @@ import {
   type RestError,
   rejected,
   restError,
+  sourceRequestHeaders,
+  type Target,
 } from "@stamp/azure-rest";
 import { type Blob, type BlobContent, type CopyParts, fromWire, toWire } from "@stamp/wire";
-import type { Download } from "../../download.ts";
+import type { ForeignLimits, ForeignSource } from "../../foreign-sources.ts";
 import { conditionsToWire, type LocatedBlob, type WireConditions } from "../../objects.ts";
 import type { Exchange } from "../exchange.ts";
 import { type BlobExchange, blobOfRequest } from "./exchange.ts";
 
-export interface CopySource {
+export type CopySource = SourceHere | SourceElsewhere;
+
+interface SourceHere {
+  readonly kind: "here";
   readonly name: LocatedBlob;
   /** `x-ms-source-if-*`. */
   readonly conditions: WireConditions;
   /** The URL as it may be shown. */
+  readonly shown: string;
+}
+
+interface SourceElsewhere {
+  readonly kind: "elsewhere";
+  readonly source: ForeignSource;
+  /** All that requests for it are sent with. */
+  readonly headers: HttpHeaders;
   readonly shown: string;
 }
 
@@ -40,31 +55,28 @@ export async function sourceOf(exchange: BlobExchange): Promise<Parsed<CopySourc
   if (!url.ok) return url;
   const conditions = parseSourceConditions(exchange.headers);
   if (!conditions.ok) return conditions;
-  const source = await sourceExchange(exchange, url.value);
+  const { host, shown } = url.value;
+  const target = parseTarget(url.value.target, host, { hostSuffixes: exchange.hostSuffixes });
+  if (!target.ok || (target.value.addressing !== "host" && host !== (exchange.headers.host ?? "").toLowerCase())) {
+    const source = exchange.objects.parts.foreignSources.locate(url.value);
+    return source.ok ? parsed({ kind: "elsewhere", source: source.value, headers: sourceRequestHeaders(exchange.headers), shown }) : source;
+  }
+  const source = await sourceExchange(exchange, url.value, target.value);
   if (!source.ok) return { ok: false, error: unverified(source.error) };
   const name = await blobOfRequest(source.value);
   if (!name.ok) return { ok: false, error: unverified(name.error) };
-  return parsed({ name: name.value, conditions: conditionsToWire(conditions.value), shown: url.value.shown });
+  return parsed({ kind: "here", name: name.value, conditions: conditionsToWire(conditions.value), shown });
 }
 
 /** The source as a request of its own, let in or not. */
-async function sourceExchange(exchange: BlobExchange, url: CopySourceUrl): Promise<Parsed<BlobExchange>> {
-  const target = parseTarget(url.target, url.host, { hostSuffixes: exchange.hostSuffixes });
-  const ours = target.ok && (target.value.addressing === "host" || url.host === (exchange.headers.host ?? "").toLowerCase());
-  if (!ours) {
-    const why =
-      `${url.host} is not an address of this stamp as this request knows it. Sources are blobs of this stamp, named by the host that the ` +
-      "request itself was sent to, or by one that ends with a configured suffix (hostSuffixes); other URLs are not fetched.";
-    return { ok: false, error: restError("CannotVerifyCopySource", {}, { message: why, status: 400 }) };
-  }
-  const resource = parseBlobResource(target.value);
+async function sourceExchange(exchange: BlobExchange, url: CopySourceUrl, target: Target): Promise<Parsed<BlobExchange>> {
+  const resource = parseBlobResource(target);
   if (!resource.ok) return resource;
   if (resource.value.blob === undefined) return rejected("InvalidUri");
-  const asBlob = (source: Exchange): BlobExchange => ({ ...source, target: { ...target.value, ...resource.value }, operation: "GetBlob" });
+  const asBlob = (source: Exchange): BlobExchange => ({ ...source, target: { ...target, ...resource.value }, operation: "GetBlob" });
   const bearer = exchange.headers["x-ms-copy-source-authorization"];
-  const sameAccount = target.value.account === exchange.target.account;
-  if (sameAccount && exchange.access.by === "key" && bearer === undefined && !target.value.query.has("sig"))
-    return parsed(asBlob(exchange));
+  const sameAccount = target.account === exchange.target.account;
+  if (sameAccount && exchange.access.by === "key" && bearer === undefined && !target.query.has("sig")) return parsed(asBlob(exchange));
   const headers = { host: url.host, ...(bearer === undefined ? {} : { authorization: bearer }) };
   const admitted = await exchange.admit({ method: "GET", target: url.target, headers }, reading);
   return admitted.ok ? parsed(asBlob(admitted.value)) : admitted;
@@ -79,10 +91,17 @@ export function unverified(error: RestError): RestError {
   return restError("CannotVerifyCopySource", {}, { message: error.message, status: error.status, headers });
 }
 
+export interface FoundSource {
+  readonly blob: Blob;
+  readonly parts: CopyParts["parts"];
+  /** Whether these are all. */
+  readonly isWhole: boolean;
+}
+
 export interface SourceContent {
   readonly blob: Blob;
   readonly lengthBytes: number;
-  readonly bytes: Download;
+  readonly bytes: AsyncIterableIterator<Uint8Array>;
 }
 
 /** The bytes of the source, of a range of it. */
@@ -92,6 +111,10 @@ export async function readSource(
   range: ByteRange | undefined,
   bytesMax: number,
 ): Promise<Parsed<SourceContent>> {
+  if (source.kind === "elsewhere") {
+    const { foreignSources } = exchange.objects.parts;
+    return foreignSources.read(source.source, range, bytesMax, source.headers, foreignLimits(exchange));
+  }
   const { name, conditions } = source;
   const asked = {
     ...(range ? { startBytes: toWire(range.startBytes) } : {}),
@@ -108,12 +131,34 @@ export async function readSource(
   return bytes.ok ? parsed({ blob, lengthBytes, bytes: bytes.value }) : bytes;
 }
 
-/** The first of its parts, and what it is. */
-export async function readSourceParts(exchange: BlobExchange, source: CopySource): Promise<Parsed<CopyParts & { readonly blob: Blob }>> {
+function foreignLimits(exchange: BlobExchange): ForeignLimits {
+  const { objects, request } = exchange;
+  return { timeoutMs: exchange.limits().deadlineMs - objects.parts.world.clock.monotonicMs(), signal: request.signal };
+}
+
+/** What it is, and the first of its parts if they are here. */
+export async function readSourceParts(exchange: BlobExchange, source: CopySource): Promise<Parsed<FoundSource>> {
+  if (source.kind === "elsewhere") {
+    const found = await exchange.objects.parts.foreignSources.head(source.source, source.headers, foreignLimits(exchange));
+    return found.ok ? parsed({ blob: found.value, parts: [], isWhole: false }) : found;
+  }
   const value = { name: source.name, conditions: source.conditions, first: 0n };
   const parts = await exchange.objects.execute({ case: "readParts", value }, "copyParts", exchange.limits());
   if (!parts.ok) return { ok: false, error: unverified(parts.error) };
   const { blob } = parts.value;
   if (!blob) throw new Error("parts without their blob");
-  return parsed({ ...parts.value, blob });
+  return parsed({ blob, parts: parts.value.parts, isWhole: parts.value.next === undefined });
+}
+
+/** Elsewhere they have to be asked for, and whoever asks needs a right to them. */
+export async function readSourceTags(exchange: BlobExchange, source: CopySource, blob: Blob): Promise<Parsed<Record<string, string>>> {
+  if (source.kind === "here") return parsed({ ...blob.tags });
+  const tags = await exchange.objects.parts.foreignSources.tags(source.source, source.headers, foreignLimits(exchange));
+  return tags.ok ? parsed({ ...tags.value }) : tags;
+}
+
+/** The same source, as long as it is what it was. */
+export function unchanged(source: CopySource, { etag }: Blob): CopySource {
+  if (source.kind === "here") return { ...source, conditions: { ifMatch: etag } };
+  return etag === "" ? source : { ...source, headers: { ...source.headers, "if-match": etag } };
 }

@@ -14,17 +14,19 @@ import {
   type RestError,
   rejected,
   restError,
+  urlOf,
 } from "@stamp/azure-rest";
 import { uuid, within } from "@stamp/ports";
-import type { Blob, CopyParts } from "@stamp/wire";
+import type { Blob } from "@stamp/wire";
 import { fromWire } from "@stamp/wire";
 import { compareDigests } from "../../content-digests.ts";
+import type { CopyFrom } from "../../copies.ts";
 import { restErrorOf } from "../../failures.ts";
 import { conditionsToWire, type LocatedBlob } from "../../objects.ts";
 import type { OperationKind } from "../../router.ts";
 import { blobOf } from "../../wire-to-rest.ts";
 import { type Answer, respond } from "../exchange.ts";
-import { type CopySource, readSource, readSourceParts, sourceOf } from "./copy-source.ts";
+import { type CopySource, type FoundSource, readSource, readSourceParts, readSourceTags, sourceOf, unchanged } from "./copy-source.ts";
 import { type BlobExchange, blobOfRequest } from "./exchange.ts";
 import { markIfProtected, newStateOf } from "./new-state.ts";
 
@@ -34,7 +36,7 @@ const answersWithinMs = 2_000;
 interface Copy {
   readonly to: LocatedBlob;
   readonly source: CopySource;
-  readonly found: CopyParts & { readonly blob: Blob };
+  readonly found: FoundSource;
   readonly value: StartInit;
 }
 type StartInit = Extract<OperationKind, { case: "startCopy" }>["value"] & { readonly name: LocatedBlob };
@@ -61,6 +63,8 @@ async function prepared(exchange: BlobExchange): Promise<Parsed<Copy>> {
   const found = await readSourceParts(exchange, source.value);
   if (!found.ok) return found;
   const { blob } = found.value;
+  const sourceTags = tags.value ? await readSourceTags(exchange, source.value, blob) : parsed(undefined);
+  if (!sourceTags.ok) return sourceTags;
   const given = Object.keys(metadata.value).length > 0;
   const value: StartInit = {
     name: to.value,
@@ -79,7 +83,7 @@ async function prepared(exchange: BlobExchange): Promise<Parsed<Copy>> {
     sequenceNumber: blob.sequenceNumber,
     appendBlockCount: blob.committedBlockCount,
     sealed: seal.value && blob.blobType === "AppendBlob",
-    state: tags.value ? { ...state.value, tags: { ...blob.tags } } : state.value,
+    state: sourceTags.value ? { ...state.value, tags: sourceTags.value } : state.value,
   };
   return parsed({ to: to.value, source: source.value, found: found.value, value });
 }
@@ -104,9 +108,9 @@ export async function copyBlob(exchange: BlobExchange): Promise<Answer> {
 
 /** In one commit, when its places are good for the destination; undefined: it has to be done part by part. */
 async function copyAtOnce(exchange: BlobExchange, { found, value }: Copy): Promise<Parsed<Blob> | undefined> {
-  if (found.next !== undefined || value.blobType === "PageBlob") return undefined;
+  if (!found.isWhole || value.blobType === "PageBlob") return undefined;
   const { router } = exchange.objects.parts;
-  const made = await router.execute({ case: "startCopy", value: { ...value, parts: found.parts } }, exchange.limits());
+  const made = await router.execute({ case: "startCopy", value: { ...value, parts: [...found.parts] } }, exchange.limits());
   if (!made.ok) return made.failure.reason === "badPlace" ? undefined : { ok: false, error: restErrorOf(made.failure) };
   const answered = exchange.objects.resultOf(made.value, "blob");
   return answered.ok ? answered : { ok: false, error: ofTarget(answered.error) };
@@ -115,15 +119,27 @@ async function copyAtOnce(exchange: BlobExchange, { found, value }: Copy): Promi
 async function copyLater(exchange: BlobExchange, { to, source, found, value }: Copy): Promise<Answer> {
   const { copies, parts } = exchange.objects;
   if (copies.isFull) return rejected("ServerBusy", {}, { message: "Too many copies wait in this front-end." });
-  const work = { copier: copies.copier, from: source.name, fromEtag: found.blob.etag };
+  const { etag } = found.blob;
+  if (etag === "") {
+    const message = "The source tells no strong ETag, by which it could be seen that it does not change while it is copied.";
+    return rejected("CannotVerifyCopySource", {}, { message, status: 400 });
+  }
+  const from = fromOf(source, found.blob);
+  const where = "url" in from ? { fromUrl: from.url } : { from: from.name };
+  const work = { copier: copies.copier, fromEtag: etag, ...where };
   const copy = { ...value.copy, status: "pending", copiedBytes: 0n, work };
   const started = await exchange.objects.execute({ case: "startCopy", value: { ...value, copy } as StartInit }, "blob", exchange.limits());
   if (!started.ok) return { ok: false, error: ofTarget(started.error) };
   const copyId = value.copy?.copyId ?? "";
-  const done = copies.begin({ to, copyId, from: source.name, fromEtag: found.blob.etag, position: 0n });
+  const done = copies.begin({ to, copyId, from, position: 0n });
   await within(parts.world.clock, answersWithinMs, done);
   const now = await exchange.objects.execute({ case: "getBlob", value: { name: to, withoutContent: true } }, "blob", exchange.limits());
   return accepted(exchange, now.ok && now.value.copy?.copyId === copyId ? now.value : started.value);
+}
+
+function fromOf(source: CopySource, { etag, contentLengthBytes, blobType }: Blob): CopyFrom {
+  if (source.kind === "here") return { name: source.name, etag };
+  return { url: urlOf(source.source.url), etag, totalBytes: fromWire(contentLengthBytes), blobType };
 }
 
 const accepted = (exchange: BlobExchange, blob: Blob): Answer =>
@@ -149,7 +165,7 @@ export async function copyBlobFromUrl(exchange: BlobExchange): Promise<Answer> {
     const atOnce = await copyAtOnce(exchange, copy.value);
     if (atOnce) return atOnce.ok ? accepted(exchange, atOnce.value) : atOnce;
   }
-  const content = await readSource(exchange, { ...source, conditions: { ifMatch: found.blob.etag } }, undefined, copyFromUrlBytesMax);
+  const content = await readSource(exchange, unchanged(source, found.blob), undefined, copyFromUrlBytesMax);
   if (!content.ok) return content;
   const wants = { md5: digests.value.md5 !== undefined, crc64: digests.value.crc64 !== undefined };
   const { signal } = exchange.request;

@@ -1,0 +1,48 @@
+/**
+ * HTTP out: reading from servers that are no part of this stamp. Nobody but who has a policy for it (`mayConnectTo`) may ask, and no answer
+ * is followed elsewhere: a redirect is an answer like any other.
+ */
+import type { Outcome } from "@stamp/base";
+
+export interface OutgoingRequest {
+  readonly method: "GET" | "HEAD";
+  /** HTTPS, with a certificate that the host's authorities vouch for. */
+  readonly secure: boolean;
+  /** A name or an address, in lower case; an IPv6 address without brackets. */
+  readonly hostname: string;
+  readonly port: number;
+  /** Path and query as they are sent: printable ASCII. */
+  readonly target: string;
+  /** All that is sent besides Host. Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export interface OutgoingOptions {
+  /** Until the head of the answer is there, with finding the host and connecting to it. */
+  readonly timeoutMs: number;
+  /** Until the whole body is there, counted from its head. */
+  readonly bodyTimeoutMs: number;
+  /** Within which the next bytes of the body come. */
+  readonly idleTimeoutMs: number;
+  readonly signal?: AbortSignal;
+  /**
+   * Asked of every address that the host's name stands for when a connection is made, and of the one that it came to. No byte is sent to
+   * an address for which it says no.
+   */
+  readonly mayConnectTo: (address: string) => boolean;
+}
+
+export interface IncomingAnswer {
+  readonly status: number;
+  /** Names in lower case; one that came several times is joined by ", ". */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Slowed down by its reader, who reads it to its end or leaves it (`return`). Throws `FailureError` when it breaks off. */
+  readonly body: AsyncIterableIterator<Uint8Array>;
+}
+
+/** Fails with `permissionDenied` (`unauthorized`) when the host has no address that may be connected to, else as unreachable or late. */
+export interface HttpClient {
+  request(request: OutgoingRequest, options: OutgoingOptions): Promise<Outcome<IncomingAnswer>>;
+  /** Ends idle connections. */
+  close(): void;
+}
