@@ -50,7 +50,12 @@ async function parts(): Promise<Part[]> {
     },
     {
       title: "drills on a real cluster",
-      command: [node, cli, "drill", "run", "kill-extent-node", "kill-partition-server", "power-loss"],
+      command: [node, cli, "drill", "run", "kill-extent-node", "kill-partition-server", "kill-partition-server-of-many", "power-loss"],
+      timeoutMs: 10 * minutes,
+    },
+    {
+      title: "recorded histories of SDK clients, and transactions, while processes are killed and stopped",
+      command: [node, "tests/tools/test.ts", "tests/drills/histories.slow.ts", "tests/drills/transactions.slow.ts"],
       timeoutMs: 10 * minutes,
     },
     {

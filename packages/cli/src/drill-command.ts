@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "./context.ts";
 import { runDamageDrill } from "./drills/damage-drill.ts";
 import { drills } from "./drills/drills.ts";
+import type { HistoriesReport } from "./drills/histories/histories-drill.ts";
 import { type DrillReport, runDrill } from "./drills/run-drill.ts";
 import { attach, startOwn } from "./drills/target.ts";
 import { table, toJson } from "./print.ts";
@@ -24,6 +25,7 @@ export function addDrill(program: Command): void {
         );
     });
   addDamage(drill);
+  addHistories(drill);
   const run = drill
     .command("run <names...>")
     .description("run drills (`all` for every one) on a cluster of their own in a temporary folder")
@@ -86,6 +88,55 @@ function addDamage(drill: Command): void {
     });
 }
 
+/** The one whose clients are the SDKs, and whose judge is the recorded history. */
+function addHistories(drill: Command): void {
+  drill
+    .command("histories")
+    .description("clients of the real SDKs record what they see while processes are killed and stopped; is one order of it all possible?")
+    .option("--seconds <n>", "work at least so long (the faults take about a minute)", "0")
+    .option("--seed <n>", "of what the clients do")
+    .option("--keep", "keep the temporary folder")
+    .option("--port-base <port>", "port of Blob; the others follow")
+    .option("--json", "for tools")
+    .action(async ({ seconds, seed, keep, portBase, json }: Readonly<Record<"seconds" | "seed" | "portBase", string>> & DrillFlags) => {
+      // The SDKs are there in a clone, not in the image.
+      const { runHistoriesDrill } = await import("./drills/histories/histories-drill.ts");
+      const target = await startOwn({ frontEnds: 2, ...(portBase === undefined ? {} : { portBase }) }, keep === true);
+      try {
+        const report = await runHistoriesDrill(target, {
+          workMs: Number(seconds) * 1_000,
+          ...(seed === undefined ? {} : { seed: Number(seed) }),
+          onEntry: (entry) => {
+            if (json !== true) console.log(`  ${`${(entry.atMs / 1000).toFixed(2)} s`.padStart(9)}  ${entry.what}`);
+          },
+        });
+        console.log(json === true ? toJson(report) : historiesSummary(report));
+        process.exitCode = report.ok ? 0 : exitCodes.promiseBroken;
+      } finally {
+        await target.close();
+      }
+      process.exit();
+    });
+}
+
+interface DrillFlags {
+  readonly keep?: boolean;
+  readonly json?: boolean;
+}
+
+function historiesSummary(report: HistoriesReport): string {
+  const lines = Object.entries(report.counts).map(([name, counts]) => {
+    const shown = Object.entries(counts)
+      .toSorted(([a], [b]) => a.localeCompare(b))
+      .map(([what, count]) => `${what} ${count}`);
+    return `  ${name}: ${shown.join(", ")}`;
+  });
+  const verdict = report.ok
+    ? `  ${report.operations} operations under ${report.faults} faults: linearizable, every promise about messages kept`
+    : `  BROKEN\n${report.broken.map((each) => `    ${each}`).join("\n")}`;
+  return [...lines, verdict].join("\n");
+}
+
 function unknownDrill(name: string): never {
   throw new CommandError(`there is no drill ${name}; see: ./stamp drill list`, exitCodes.usage);
 }
@@ -99,6 +150,7 @@ function summary(report: DrillReport): string {
     line("4 MiB", large),
     line("counters", counter),
     `  read back    ${report.readBack} afterwards, ${report.readsWhileRunning} while it ran`,
+    `  history      ${report.registerOperations} operations of clients that share blobs`,
     `  held up      ${report.longestHoldUpMs} ms at most (aim ${report.holdUpAimMs} ms; slowest write before the fault ${report.slowestBeforeMs} ms)`,
     report.ok ? "  every promise kept\n" : `  BROKEN\n${report.broken.map((each) => `    ${each}`).join("\n")}\n`,
   ].join("\n");

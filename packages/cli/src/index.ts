@@ -4,5 +4,8 @@ export { CheckingClient, type CheckingReport, contentOf, type WriteTime } from "
 export { type Drill, drills } from "./drills/drills.ts";
 export { type DrillReport, runDrill } from "./drills/run-drill.ts";
 export { attach, type DrillTarget, startOwn, untilReady } from "./drills/target.ts";
+/** The drill whose clients are the real SDKs, which are there in a clone only; loaded only by who asks. */
+export const historiesDrill = (): Promise<typeof import("./drills/histories/histories-drill.ts")> =>
+  import("./drills/histories/histories-drill.ts");
 /** What makes certificates; loaded only by who asks. */
 export const certificates = (): Promise<typeof import("./certificates.ts")> => import("./certificates.ts");

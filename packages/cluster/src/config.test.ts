@@ -86,6 +86,7 @@ test("plan: every process has ports and a folder of its own, in the order of a c
   assert.equal(node?.environment.STAMP_OPEN_FILES_MAX, "64");
   assert.equal(node?.environment.STAMP_LOCK_SERVICE, plan.processes[0]?.grpc);
   assert.equal(plan.endpoints.blob, "http://127.0.0.1:10000/devstoreaccount1");
+  assert.match(plan.connectionStrings[1] ?? "", /QueueEndpoint=http:\/\/127\.0\.0\.1:10011\/devstoreaccount1;/);
   assert.ok(plan.connectionString.includes(`BlobEndpoint=${plan.endpoints.blob};`));
   // blob, queue and table of two front-ends, gRPC and readiness of thirteen
   assert.equal(plan.ports.size, 32);

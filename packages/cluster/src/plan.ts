@@ -30,6 +30,8 @@ export interface Plan {
   readonly lockService: string;
   readonly endpoints: Endpoints;
   readonly connectionString: string;
+  /** Of each front-end. */
+  readonly connectionStrings: readonly string[];
   /** Port → what wants it. */
   readonly ports: ReadonlyMap<number, string>;
 }
@@ -80,8 +82,10 @@ export function planCluster(config: ClusterConfig): Plan {
       processes.push({ role, name, grpc, http, dataDir, environment });
     }
   }
-  const endpoints = endpointsOf(config, host);
-  return { processes, lockService, endpoints, connectionString: connectionStringOf(config, endpoints), ports };
+  const endpoints = Array.from({ length: config.frontEnds }, (_, i) => endpointsOf(config, host, i + 1));
+  const [first] = endpoints as [Endpoints];
+  const connectionStrings = endpoints.map((each) => connectionStringOf(config, each));
+  return { processes, lockService, endpoints: first, connectionString: connectionStrings[0] as string, connectionStrings, ports };
 }
 
 function settingsOf(
@@ -108,7 +112,7 @@ function settingsOf(
     case "partition-server":
       return lease;
     case "front-end": {
-      const blobPort = config.portBase + (number - 1) * portsPerFrontEnd;
+      const blobPort = blobPortOf(config, number);
       ports.set(blobPort, number === 1 ? "blob" : `blob of front-end-${number}`);
       ports.set(blobPort + 1, number === 1 ? "queue" : `queue of front-end-${number}`);
       ports.set(blobPort + 2, number === 1 ? "table" : `table of front-end-${number}`);
@@ -127,10 +131,13 @@ function settingsOf(
 const reachable = (host: string): string => (host === "0.0.0.0" || host === "[::]" ? "127.0.0.1" : host);
 const schemeOf = (config: ClusterConfig): string => (config.tlsCert === undefined ? "http" : "https");
 
-function endpointsOf(config: ClusterConfig, host: string): Endpoints {
+const blobPortOf = (config: ClusterConfig, frontEnd: number): number => config.portBase + (frontEnd - 1) * portsPerFrontEnd;
+
+function endpointsOf(config: ClusterConfig, host: string, frontEnd: number): Endpoints {
   const account = config.accounts[0]?.name ?? "";
   const at = (port: number): string => `${schemeOf(config)}://${reachable(host)}:${port}/${account}`;
-  return { blob: at(config.portBase), queue: at(config.portBase + 1), table: at(config.portBase + 2) };
+  const blobPort = blobPortOf(config, frontEnd);
+  return { blob: at(blobPort), queue: at(blobPort + 1), table: at(blobPort + 2) };
 }
 
 function connectionStringOf(config: ClusterConfig, endpoints: Endpoints): string {

@@ -16,6 +16,8 @@ export interface ObjectClientsOptions {
   /** Of the four operations of a hundred that delete a container and make it again, one in so many does; 0: none. */
   readonly recreateOneIn?: number;
   readonly lengthBytesMax?: number;
+  /** False: the door can't delete under If-Match. */
+  readonly conditionalDeletes?: boolean;
 }
 
 /** Several clients of the same few names, and what all of them saw. */
@@ -47,8 +49,10 @@ export class ObjectClients {
       else if (dice < 50) await this.#put(client, container, blob, prng, { kind: "absent" });
       else if (dice < 80) await this.get(client, container, blob);
       else if (dice < 86) await this.#delete(client, container, blob, { kind: "none" });
-      else if (dice < 90) await this.#delete(client, container, blob, this.#match(container, blob));
-      else if (dice < 96) await this.#list(client, container);
+      else if (dice < 90) {
+        const condition: Condition = this.#options.conditionalDeletes === false ? { kind: "none" } : this.#match(container, blob);
+        await this.#delete(client, container, blob, condition);
+      } else if (dice < 96) await this.#list(client, container);
       else if (recreateOneIn === 1 || (recreateOneIn > 1 && prng.below(recreateOneIn) === 0)) {
         await this.#deleteContainer(client, container);
         await this.#stage.sleep(prng.float() * 300);

@@ -1,6 +1,8 @@
 /** Blobs, and what can be told as blobs: a container is a table, a blob an entity or the entities of a transaction. */
 import type { BlobAnswer, BlobCondition } from "@stamp/linearizability";
 
+export type { BlobCondition };
+
 /** `notDone`: refused before anything happened; it says nothing of the object. */
 export type Answer<T = object> = BlobAnswer | { readonly kind: "notDone"; readonly why: string } | ({ readonly kind: "ok" } & T);
 

@@ -1,12 +1,6 @@
 /** The drills: what each breaks, and how it is mended. */
+import { type DrillContext, kill, leaderOf, nodesWrittenTo, serverOf } from "./faults.ts";
 import type { DrillTarget } from "./target.ts";
-
-export interface DrillContext {
-  readonly target: DrillTarget;
-  /** Marks the moment of the fault. */
-  readonly fault: (what: string) => void;
-  readonly note: (what: string) => void;
-}
 
 export interface Drill {
   readonly name: string;
@@ -21,29 +15,6 @@ export interface Drill {
 }
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-
-/** The nodes of the extent that the Blob table's commit log is written to now, primary first. */
-async function nodesWrittenTo({ target }: DrillContext): Promise<readonly string[]> {
-  const [ranges, extents] = await Promise.all([target.inspector.ranges(), target.inspector.extents()]);
-  const stream = ranges.find((range) => range.table === "Blob")?.streams?.commitLog;
-  const last = extents.filter((extent) => extent.stream === stream && extent.location?.sealedLengthBytes === undefined).at(-1);
-  if (last === undefined || last.nodeIds.length === 0) throw new Error("the Blob table's commit log has no open extent");
-  return last.nodeIds;
-}
-
-async function serverOfBlobs({ target }: DrillContext): Promise<string> {
-  const range = (await target.inspector.ranges()).find((each) => each.table === "Blob");
-  if (range === undefined || range.server === "") throw new Error("nobody serves the Blob table");
-  return range.server;
-}
-
-/** Among several processes of a role the one that leads. */
-async function leaderOf({ target }: DrillContext, role: "stream-manager" | "partition-manager"): Promise<string> {
-  const address = await target.inspector.leader(role);
-  const found = (await target.status()).processes.find((each) => each.grpc === address);
-  if (found === undefined) throw new Error(`no process of this cluster is at ${address}`);
-  return found.name;
-}
 
 const changeTimeoutMs = 60_000;
 
@@ -73,11 +44,6 @@ async function splitLargest(context: DrillContext): Promise<boolean> {
   return false;
 }
 
-async function kill(context: DrillContext, name: string): Promise<void> {
-  context.fault(`kill -9 ${name}`);
-  await context.target.ask({ do: "signal", name, signal: "SIGKILL" });
-}
-
 export const drills: readonly Drill[] = [
   {
     name: "kill-extent-node",
@@ -104,7 +70,7 @@ export const drills: readonly Drill[] = [
     about: "kill -9 the partition server of the Blob table; it is restarted at once",
     holdUpAimMs: 3_000,
     afterFaultMs: 8_000,
-    run: async (context) => kill(context, await serverOfBlobs(context)),
+    run: async (context) => kill(context, await serverOf(context)),
   },
   {
     name: "kill-partition-server-stays-dead",
@@ -112,7 +78,7 @@ export const drills: readonly Drill[] = [
     holdUpAimMs: 8_000,
     afterFaultMs: 12_000,
     run: async (context) => {
-      const name = await serverOfBlobs(context);
+      const name = await serverOf(context);
       context.fault(`kill -9 ${name}, it stays down`);
       await context.target.ask({ do: "hold", name });
     },

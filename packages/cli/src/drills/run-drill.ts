@@ -2,13 +2,17 @@
 import { randomBytes } from "node:crypto";
 import { BlobClient } from "./blob-client.ts";
 import { CheckingClient, type CheckingReport, type WriteTime } from "./checking-client.ts";
-import type { Drill, DrillContext } from "./drills.ts";
+import type { Drill } from "./drills.ts";
+import type { DrillContext } from "./faults.ts";
+import { RegisterClients } from "./histories/register-clients.ts";
 import { type DrillTarget, untilReady } from "./target.ts";
 import { Timeline, type TimelineEntry, Watch } from "./watch.ts";
 
 export interface DrillReport extends CheckingReport {
   readonly drill: string;
   readonly ok: boolean;
+  /** Of clients whose recorded history was checked for linearizability. */
+  readonly registerOperations: number;
   readonly timeline: readonly TimelineEntry[];
   /** Of any write that was under way after the fault. */
   readonly longestHoldUpMs: number;
@@ -32,8 +36,10 @@ export async function runDrill(drill: Drill, target: DrillTarget, options: Drill
   const checking = new CheckingClient({ client, container: `drill-${randomBytes(6).toString("hex")}` });
   const watch = new Watch(target.inspector, timeline);
   const broken: string[] = [];
+  const registers = new RegisterClients(client);
   try {
     await checking.start();
+    await registers.start();
     await pause(options.beforeFaultMs ?? 3_000);
     await watch.begin();
     const context: DrillContext = {
@@ -49,15 +55,15 @@ export async function runDrill(drill: Drill, target: DrillTarget, options: Drill
     await pause(Math.max(leftMs, 0));
     await drill.mend?.(context);
     // A write that never comes back would be held up for ever: those under way may take this long.
-    await checking.stop(30_000);
+    await Promise.all([checking.stop(30_000), registers.stop()]);
     await untilReady(target);
     if (!(await becomesWhole(watch, options.wholeTimeoutMs ?? 30_000))) broken.push("not every extent has its copies again");
   } finally {
     await watch.stop();
   }
   const checked = await checking.verify();
+  broken.push(...checked.broken, ...(await registers.judge()));
   client.close();
-  broken.push(...checked.broken);
   const after = checking.times.filter((each) => each.endMs >= timeline.faultMs);
   if (after.length === 0) broken.push("no write was acknowledged after the fault");
   const slowest = after.reduce<WriteTime | undefined>(
@@ -73,6 +79,7 @@ export async function runDrill(drill: Drill, target: DrillTarget, options: Drill
   return {
     ...checked,
     drill: drill.name,
+    registerOperations: registers.operations,
     ok: broken.length === 0,
     broken,
     timeline: timeline.entries.toSorted((a, b) => a.atMs - b.atMs),

@@ -10,6 +10,7 @@ import {
   DataFolder,
   loadConfig,
   ownTransport,
+  planCluster,
   runSupervisor,
   StampInspector,
   StartError,
@@ -19,6 +20,8 @@ import { CommandError, root } from "../context.ts";
 export interface DrillTarget {
   readonly inspector: StampInspector;
   readonly connectionString: string;
+  /** Of each front-end. */
+  readonly connectionStrings: readonly string[];
   status(): Promise<ClusterStatus>;
   ask(request: ControlRequest): Promise<ClusterStatus>;
   close(): Promise<void>;
@@ -37,6 +40,7 @@ export async function attach(config: ClusterConfig): Promise<DrillTarget> {
   return {
     inspector: new StampInspector(transport, status.lockService),
     connectionString: status.connectionString,
+    connectionStrings: planCluster(config).connectionStrings,
     status: () => ask({ do: "status" }),
     ask,
     close: () => transport.close(),

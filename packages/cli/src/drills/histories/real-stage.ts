@@ -1,0 +1,26 @@
+/** Real time as a stage for recording clients. */
+import { BrokenPromise, type ObjectClients, type Stage } from "@stamp/histories";
+
+export function stageInto(counts: Record<string, number>): Stage {
+  return {
+    nowMs: () => performance.now(),
+    sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+    count: (what, by = 1) => {
+      counts[what] = (counts[what] ?? 0) + by;
+    },
+  };
+}
+
+/** A broken promise goes among the others; every other error is ours. */
+export async function judgedInto(broken: string[], work: Promise<unknown>): Promise<void> {
+  await work.catch((error: unknown) => {
+    if (!(error instanceof BrokenPromise)) throw error;
+    broken.push(error.message);
+  });
+}
+
+/** What is wrong with what they saw. A history that could not be decided is no proof, so it counts as wrong. */
+export function judgeHistory({ history }: ObjectClients): readonly string[] {
+  const wrong = history.check();
+  return [...(wrong === undefined ? [] : [wrong]), ...history.undecided.map((undecided) => `NOT DECIDED ${undecided}`)];
+}
