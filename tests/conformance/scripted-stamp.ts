@@ -158,6 +158,7 @@ export async function startScriptedStamp(options: ScriptedOptions = {}): Promise
         rows.set(range.rangeId, held);
         return ok(engineOf(held, data));
       },
+      prepareHeirs: async () => {},
       handOver: async () => notScripted,
     }),
   );
@@ -314,7 +315,9 @@ function engineOf(rows: MemoryRows, data: MemoryData) {
     mayReferTo: (place: { extentId: number }) => data.mayReferTo(place.extentId),
     facts: { sequence: 0, memoryTableBytes: 0, checkpointCount: 0, checkpointBytes: 0 },
     checkpoint: async () => ok(),
+    prepareToLeave: async () => notScripted,
     leaveTo: async () => notScripted,
+    begin: async () => {},
     keySamples: () => [],
     sealedDataExtents: () => [],
     leaveExtents: async () => {},

@@ -1,7 +1,14 @@
 /** `stamp partition list|split|merge|move|checkpoint|collect`: what the partition manager does by itself, by hand. */
 import { fromHex, type Outcome } from "@stamp/base";
 import { type StorageCounts, storageRatios } from "@stamp/range-partition";
-import { fromWire, type PartitionInfo, PartitionManager, type PartitionStorage, type PartitionsChanged } from "@stamp/wire";
+import {
+  fromWire,
+  type PartitionInfo,
+  PartitionManager,
+  type PartitionStorage,
+  type PartitionsChanged,
+  type ReshapeTimes,
+} from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError } from "./context.ts";
 import { bytesText, table } from "./print.ts";
@@ -113,8 +120,13 @@ const asked = <T>(command: Command, work: (manager: ReturnType<typeof managerAt>
 const managerAt = (transport: Transport, address: string) => transport.client(address, PartitionManager);
 
 async function changed(command: Command, work: (manager: Manager) => Promise<Outcome<PartitionsChanged>>): Promise<void> {
-  const { ranges, heldMs, mapVersion } = await asked(command, work);
-  tell(command, { ranges, heldMs, mapVersion }, () =>
-    heldMs > 0 ? `${rangeTable({ ranges })}\nwrites were held up for ${heldMs} ms at the server` : rangeTable({ ranges }),
+  const { ranges, heldMs, mapVersion, times } = await asked(command, work);
+  tell(command, { ranges, heldMs, mapVersion, times }, () =>
+    times ? `${rangeTable({ ranges })}\n${timesText(times)}` : rangeTable({ ranges }),
   );
 }
+
+/** How long a split or merge held its server up, and by what. */
+export const timesText = (times: ReshapeTimes): string =>
+  `writes held up for ${times.heldMs} ms at the server (drain ${times.drainMs}, write ${times.writeMs}, hand over ${times.handOverMs}, ` +
+  `load ${times.loadMs}, begin ${times.beginMs}), blob data for ${times.dataHeldMs} ms`;

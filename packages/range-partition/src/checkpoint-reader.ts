@@ -79,11 +79,17 @@ export class Checkpoint {
   }
 
   static async open(stored: StoredCheckpoint, own: KeyBounds, storage: Storage): Promise<Outcome<Checkpoint>> {
-    const index = await readIndex(stored, storage);
-    if (!index.ok) return index;
     const place = stored.indexPlaces[0];
+    const cached = place && storage.caches.indexes.get(place);
+    const index = cached === undefined ? await readIndex(stored, storage) : ok(cached);
+    if (!index.ok) return index;
     if (place !== undefined) storage.caches.indexes.put(place, index.value);
     return ok(new Checkpoint(stored, index.value, own, storage));
+  }
+
+  /** Has its index in the cache, if it can be read. */
+  async warm(): Promise<void> {
+    await this.#index().catch(() => {});
   }
 
   /** The newest version that the snapshot sees. Throws FailureError. */

@@ -21,9 +21,11 @@ export interface CheckpointRequest {
   readonly bottom: boolean;
   /** The keys of the partition. */
   readonly own: KeyBounds;
+  /** Asked for every key: whether nobody wants it any more. */
+  readonly givenUp: () => boolean;
 }
 
-/** Undefined when nothing was left to write. Throws FailureError when the sources can't be read. */
+/** Undefined when nothing was left to write, or it was given up. Throws FailureError when the sources can't be read. */
 export async function writeCheckpoint(
   rowData: OwnedStream,
   storage: Storage,
@@ -50,6 +52,7 @@ export async function writeCheckpoint(
   try {
     for await (const versions of grouped(request.versions)) {
       for (const entry of keepVersions(versions, [], request.bottom)) await keep(writer.add(entry));
+      if (request.givenUp()) return ok(undefined);
     }
     if (writer.entryCount === 0) return ok(undefined);
     await keep(writer.lastBlock());

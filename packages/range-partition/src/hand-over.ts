@@ -1,18 +1,31 @@
 /**
  * The streams of range partitions become those of others, in one change: what a split and a merge come to. Data are not copied; extents
  * are shared by the lists, and each heir takes its keys of what is in them.
+ *
+ * The shared streams must end somewhere. Whoever has left them (`leaveTo`) knows where each ends, and says so in the change itself: their
+ * last extents are sealed there in the same transaction. A stream of which that is not certain is opened once more by its owner, which
+ * seals it.
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { ownerEpoch as epochOf, type Outcome, ok } from "@stamp/base";
 import type { World } from "@stamp/ports";
-import type { StreamClient } from "@stamp/stream-client";
+import type { OwnedStream, StreamClient, StreamExtent } from "@stamp/stream-client";
 import { type StreamEditSchema, toWire } from "@stamp/wire";
+import type { PartitionStreams } from "./load.ts";
 import type { PartitionStreamNames } from "./types.ts";
 
 export interface OwnedNames {
   readonly streams: PartitionStreamNames;
   readonly ownerEpoch: number;
 }
+
+export interface Parent extends OwnedNames {
+  /** As it left them, when this process has it. */
+  readonly left?: PartitionStreams;
+}
+
+const sharedKinds = ["metadata", "rowData", "blobData"] as const;
+const aheadTimeoutMs = 5_000;
 
 /**
  * All streams of the parents go; those of the heirs are made under their owner epochs, with the extents of all parents (metadata: of the
@@ -22,16 +35,21 @@ export interface OwnedNames {
 export async function handOver(
   world: World,
   client: StreamClient,
-  parents: readonly OwnedNames[],
+  parents: readonly Parent[],
   heirs: readonly OwnedNames[],
   timeoutMs: number,
 ): Promise<Outcome<void>> {
   const deadlineMs = world.clock.monotonicMs() + timeoutMs;
   const leftMs = (): number => Math.max(1, deadlineMs - world.clock.monotonicMs());
   // Opened once more by the same owner: that seals the last extents, and nothing can be appended behind the change.
-  const shared = parents.flatMap(({ streams, ownerEpoch }) => sharedNames(streams).map((name) => ({ name, ownerEpoch })));
+  const opened = parents.flatMap((parent) =>
+    sharedKinds.flatMap((kind) => {
+      const name = parent.streams[kind];
+      return name === undefined || parent.left?.[kind]?.endsAt !== undefined ? [] : [{ name, ownerEpoch: parent.ownerEpoch }];
+    }),
+  );
   const sealed = await Promise.all(
-    shared.map(({ name, ownerEpoch }) => client.openForOwner(name, epochOf(ownerEpoch), { create: false, timeoutMs: leftMs() })),
+    opened.map(({ name, ownerEpoch }) => client.openForOwner(name, epochOf(ownerEpoch), { create: false, timeoutMs: leftMs() })),
   );
   for (const one of sealed) if (one.ok) await one.value.close();
   const failed = sealed.find((one) => !one.ok);
@@ -40,15 +58,47 @@ export async function handOver(
   return modified.ok ? ok() : modified;
 }
 
-const sharedKinds = ["metadata", "rowData", "blobData"] as const;
-
-const sharedNames = (streams: PartitionStreamNames): string[] =>
-  sharedKinds.map((kind) => streams[kind]).filter((name) => name !== undefined);
-
-function editsOf(parents: readonly OwnedNames[], heirs: readonly OwnedNames[]): MessageInitShape<typeof StreamEditSchema>[] {
-  const goes = parents.flatMap(({ streams, ownerEpoch }) =>
-    [...sharedNames(streams), streams.commitLog].map((name) => ({ name, ownerEpoch: toWire(ownerEpoch) })),
+/** Has the first extents made that the heirs will write to, while the parents are still served. A hint: nothing depends on it. */
+export async function prepareHeirs(
+  client: StreamClient,
+  parents: readonly PartitionStreams[],
+  heirs: readonly OwnedNames[],
+): Promise<void> {
+  const lastData = parents.flatMap(({ blobData }) => blobData?.extents ?? []).at(-1)?.extentId ?? 0;
+  const options = { timeoutMs: aheadTimeoutMs };
+  await Promise.all(
+    heirs.flatMap(({ streams, ownerEpoch }) => [
+      client.allocateAhead(streams.commitLog, epochOf(ownerEpoch), 0, options),
+      ...(streams.blobData === undefined ? [] : [client.allocateAhead(streams.blobData, epochOf(ownerEpoch), lastData, options)]),
+    ]),
   );
+}
+
+/** The list that the stream of an heir has after the change; undefined when a parent's end is not known here. */
+export function inherited(streams: readonly (OwnedStream | undefined)[]): readonly StreamExtent[] | undefined {
+  const extents = new Map<number, StreamExtent>();
+  for (const stream of streams) {
+    const end = stream?.endsAt;
+    if (stream !== undefined && end === undefined) return undefined;
+    for (const { extentId, sealedLengthBytes } of stream?.extents ?? []) {
+      const lengthBytes = sealedLengthBytes ?? (end !== "sealed" && end?.extentId === extentId ? end.lengthBytes : undefined);
+      if (lengthBytes === undefined) return undefined;
+      if (!extents.has(extentId)) extents.set(extentId, { extentId, sealedLengthBytes: lengthBytes });
+    }
+  }
+  return [...extents.values()];
+}
+
+function editsOf(parents: readonly Parent[], heirs: readonly OwnedNames[]): MessageInitShape<typeof StreamEditSchema>[] {
+  const goes = parents.flatMap(({ streams, ownerEpoch, left }) => {
+    const gone = (kind: (typeof sharedKinds)[number]) => {
+      const name = streams[kind];
+      const end = left?.[kind]?.endsAt;
+      const complete = typeof end === "object" && { extentId: toWire(end.extentId), lengthBytes: toWire(end.lengthBytes) };
+      return name === undefined ? [] : [{ name, ownerEpoch: toWire(ownerEpoch), ...(complete && { complete }) }];
+    };
+    return [...sharedKinds.flatMap(gone), { name: streams.commitLog, ownerEpoch: toWire(ownerEpoch) }];
+  });
   const comes = heirs.flatMap(({ streams, ownerEpoch }) => {
     const made = (name: string, from: readonly (string | undefined)[]) => ({
       name,

@@ -1,5 +1,5 @@
 export { type Caches, makeCaches } from "./caches.ts";
-export { handOver, type OwnedNames } from "./hand-over.ts";
+export { handOver, type OwnedNames, type Parent, prepareHeirs } from "./hand-over.ts";
 export type { Left } from "./maintenance.ts";
 export { RangePartition } from "./range-partition.ts";
 export { type StorageCounts, StorageFigures, type StorageRatios, storageRatios } from "./storage-figures.ts";

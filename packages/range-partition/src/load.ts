@@ -11,13 +11,15 @@ import { Checkpoint, type Storage } from "./checkpoint-reader.ts";
 import { StorageFigures } from "./storage-figures.ts";
 import type { PartitionOptions } from "./types.ts";
 
+export interface PartitionStreams {
+  readonly metadata: OwnedStream;
+  readonly commitLog: OwnedStream;
+  readonly rowData: OwnedStream;
+  readonly blobData: OwnedStream | undefined;
+}
+
 export interface Loaded {
-  readonly streams: {
-    readonly metadata: OwnedStream;
-    readonly commitLog: OwnedStream;
-    readonly rowData: OwnedStream;
-    readonly blobData: OwnedStream | undefined;
-  };
+  readonly streams: PartitionStreams;
   readonly storage: Storage;
   readonly state: PartitionState;
   readonly checkpoints: readonly Checkpoint[];
@@ -90,7 +92,7 @@ async function readState(world: World, metadata: OwnedStream, options: Partition
   }
   if (last !== undefined && last.rangeId !== options.rangeId) {
     // Left by a split or a merge: the log of the one who left it is not ours.
-    if (last.heirs?.includes(options.rangeId)) return { ...withoutHeirs(last), rangeId: options.rangeId, logStartExtentId: 0 };
+    if (last.heirs?.includes(options.rangeId)) return heirState(last, options.rangeId);
     throw new FailureError(
       refused("dataLoss", "damaged", `the metadata of ${last.rangeId} where that of ${options.rangeId} belongs`).failure,
     );
@@ -108,6 +110,13 @@ async function readState(world: World, metadata: OwnedStream, options: Partition
     }
   );
 }
+
+/** What the range begins with that a partition left its rows to. */
+export const heirState = (left: PartitionState, rangeId: string): PartitionState => ({
+  ...withoutHeirs(left),
+  rangeId,
+  logStartExtentId: 0,
+});
 
 const withoutHeirs = ({ heirs: _, ...state }: PartitionState): PartitionState => state;
 

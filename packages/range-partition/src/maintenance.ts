@@ -30,6 +30,11 @@ export interface MaintenanceStreams {
 export interface Left {
   readonly state: PartitionState;
   readonly own: KeyBounds;
+  /** As the heirs find it in the metadata stream: joined with that of the neighbour. */
+  readonly told: PartitionState;
+  /** How long it waited for what was in flight, and how long it wrote the rest. */
+  readonly drainMs: number;
+  readonly writeMs: number;
 }
 
 /** A memory table that takes no more commits, and what the log needs of it. */
@@ -98,14 +103,37 @@ export class Maintenance {
     return ok();
   }
 
-  /**
-   * The last record under this owner: the state that `heirs` are loaded from, joined with that of a neighbour when they merge. A merge of
-   * checkpoints that is under way comes to nothing.
-   */
-  async leave(heirs: readonly string[], neighbour: Left | undefined): Promise<Outcome<Left>> {
+  /** No more merges; one that is under way ends soon and comes to nothing. */
+  stop(): void {
     this.#stopped = true;
-    const left = await this.#record((checkpoints) => checkpoints, { heirs }, neighbour);
-    return left.ok ? ok({ state: this.#state, own: this.#own }) : left;
+  }
+
+  /**
+   * Writes the rest out, and the last record under this owner: the state that `heirs` are loaded from, joined with that of a neighbour when
+   * they merge. Nothing is truncated: the streams are about to go.
+   */
+  async leave(
+    rest: Frozen | undefined,
+    heirs: readonly string[],
+    neighbour: Promise<Outcome<Left>> | undefined,
+  ): Promise<Outcome<Omit<Left, "drainMs" | "writeMs">>> {
+    this.#stopped = true;
+    const written = rest ? await this.#write(rest.table.versions(), this.#checkpoints.length === 0) : ok(undefined);
+    if (!written.ok) return written;
+    const other = await neighbour;
+    if (other?.ok === false) return other;
+    const { value: checkpoint } = written;
+    const facts = rest && {
+      checkpointedSequence: rest.table.lastSequence,
+      lastTicket: rest.lastTicket,
+      logStartExtentId: rest.logStartExtentId,
+    };
+    const left = await this.#record(
+      (checkpoints) => (checkpoint === undefined ? checkpoints : [checkpoint, ...checkpoints]),
+      { ...facts, heirs },
+      other?.value,
+    );
+    return left.ok ? ok({ state: this.#state, own: this.#own, told: left.value }) : left;
   }
 
   /** Whether there is something to merge. */
@@ -121,7 +149,7 @@ export class Maintenance {
     const sources = this.#checkpoints.filter(({ stored }) => ids.has(stored.id));
     const oldest = this.#checkpoints.at(-1);
     const bottom = oldest !== undefined && ids.has(oldest.stored.id);
-    const written = await this.#write(mergedVersions(sources), bottom);
+    const written = await this.#write(mergedVersions(sources), bottom, () => this.#stopped);
     if (!written.ok) return written;
     this.#storage.figures.add("mergedBytes", written.value?.stored.bytes ?? 0);
     if (this.#stopped) return ok("nothing" as const);
@@ -147,11 +175,15 @@ export class Maintenance {
     return streamBytes > 2 * liveBytes + this.#limits.garbageBytesMax ? stored.map(({ id }) => id) : undefined;
   }
 
-  async #write(versions: AsyncIterable<Entry> | Iterable<Entry>, bottom: boolean): Promise<Outcome<Checkpoint | undefined>> {
+  async #write(
+    versions: AsyncIterable<Entry> | Iterable<Entry>,
+    bottom: boolean,
+    givenUp: () => boolean = () => false,
+  ): Promise<Outcome<Checkpoint | undefined>> {
     const { rowData } = this.#streams;
     const id = this.#nextId++;
     this.#writingFrom.set(id, rowData.extents.at(-1)?.extentId ?? 0);
-    const written = await writeCheckpoint(rowData, this.#storage, { id, versions, bottom, own: this.#own });
+    const written = await writeCheckpoint(rowData, this.#storage, { id, versions, bottom, own: this.#own, givenUp });
     if (!written.ok || written.value === undefined) this.#writingFrom.delete(id);
     return written;
   }
@@ -161,8 +193,8 @@ export class Maintenance {
     change: (checkpoints: readonly Checkpoint[]) => readonly Checkpoint[],
     facts: Partial<PartitionState>,
     neighbour?: Left,
-  ): Promise<Outcome<void>> {
-    const recorded = this.#recording.then(async (): Promise<Outcome<void>> => {
+  ): Promise<Outcome<PartitionState>> {
+    const recorded = this.#recording.then(async (): Promise<Outcome<PartitionState>> => {
       const checkpoints = change(this.#checkpoints);
       const state: PartitionState = {
         ...this.#state,
@@ -180,8 +212,8 @@ export class Maintenance {
       this.#checkpoints = checkpoints;
       for (const { stored } of checkpoints) this.#writingFrom.delete(stored.id);
       const place = places.value[0];
-      if (place !== undefined) await this.#truncate(this.#streams.metadata, place.extentId);
-      return ok();
+      if (place !== undefined && facts.heirs === undefined) await this.#truncate(this.#streams.metadata, place.extentId);
+      return ok(told);
     });
     this.#recording = recorded;
     return recorded;

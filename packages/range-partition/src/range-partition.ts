@@ -10,13 +10,15 @@ import { type Entry, MemoryTable } from "@stamp/lsm";
 import { jittered, sleep, type World, within } from "@stamp/ports";
 import type { OwnedStream, Place, StreamClient } from "@stamp/stream-client";
 import { makeCaches } from "./caches.ts";
-import type { Storage } from "./checkpoint-reader.ts";
+import { Checkpoint, type Storage } from "./checkpoint-reader.ts";
 import { type Committed, GroupCommit } from "./group-commit.ts";
+import { inherited } from "./hand-over.ts";
 import { KeyLocks } from "./key-locks.ts";
-import { type Loaded, loadPartition } from "./load.ts";
+import { heirState, type Loaded, loadPartition, type PartitionStreams } from "./load.ts";
 import { type Frozen, type Left, Maintenance } from "./maintenance.ts";
 import { PendingWrites } from "./pending-writes.ts";
 import { Pipelines } from "./pipelines.ts";
+import { StorageFigures } from "./storage-figures.ts";
 import { getVersion, scanVersions, type TableView } from "./tables.ts";
 import type {
   Decided,
@@ -33,6 +35,10 @@ import type {
 const mebibyte = 1024 * 1024;
 const mergeRetryMs = 5_000;
 const keySamplesMax = 128;
+/** Before it leaves, what is in memory is written out until so little is left, or so often. */
+const leftOverBytes: number = 256 * 1024;
+const prepareRoundsMax = 3;
+const dataIdleTimeoutMs = 2_000;
 const limitDefaults: Required<PartitionLimits> = {
   memoryTableBytesMax: 64 * mebibyte,
   logBytesMax: 256 * mebibyte,
@@ -48,7 +54,7 @@ export class RangePartition {
   readonly #world: World;
   readonly #options: PartitionOptions;
   readonly #limits: Required<PartitionLimits>;
-  readonly #streams: Loaded["streams"];
+  readonly #streams: PartitionStreams;
   readonly #storage: Storage;
   readonly #maintenance: Maintenance;
   readonly #commit: GroupCommit;
@@ -72,6 +78,8 @@ export class RangePartition {
   #lost = false;
   /** Set when it takes no more writes because it becomes other ranges. */
   #leaving: Failure | undefined;
+  /** Set a little before, when it takes no more blob data. */
+  #dataLeaving: Failure | undefined;
   #emptied: (() => void)[] = [];
   #checkpointing: Promise<void> = Promise.resolve();
   #merging = false;
@@ -96,6 +104,45 @@ export class RangePartition {
       tookMs: Math.round(world.clock.monotonicMs() - startedMs),
     });
     return ok(partition);
+  }
+
+  /**
+   * As `load` of what `parents` have left, by the process that handed their streams over: it knows what is in them, so nobody is asked and
+   * nothing is read but indexes that are not cached. Undefined when that fails, or a parent's streams were not all resolved: then it has to
+   * be loaded.
+   */
+  static async inherit(
+    world: World,
+    client: StreamClient,
+    options: PartitionOptions,
+    parents: readonly RangePartition[],
+    left: Left,
+  ): Promise<RangePartition | undefined> {
+    const limits = { ...limitDefaults, ...options.limits };
+    const own = { low: options.lowKey, high: options.highKey };
+    const caches = options.caches ?? makeCaches(limits);
+    const storage: Storage = { world, reader: client.reader, caches, figures: new StorageFigures(options.figures) };
+    const state = heirState(left.told, options.rangeId);
+    const opened = await Promise.all(state.checkpoints.map((stored) => Checkpoint.open(stored, own, storage)));
+    const checkpoints = opened.flatMap((one) => (one.ok ? [one.value] : []));
+    if (checkpoints.length < opened.length) return undefined;
+    const listOf = (kind: "rowData" | "blobData") => inherited(parents.map((parent) => parent.#streams[kind]));
+    const lists = {
+      metadata: inherited(parents.slice(0, 1).map((parent) => parent.#streams.metadata)),
+      rowData: listOf("rowData"),
+      blobData: listOf("blobData"),
+    };
+    if (lists.metadata === undefined || lists.rowData === undefined || lists.blobData === undefined) return undefined;
+    const { ownerEpoch, streams: names } = options;
+    const streams: PartitionStreams = {
+      metadata: client.ownedStream(names.metadata, ownerEpoch, lists.metadata),
+      commitLog: client.ownedStream(names.commitLog, ownerEpoch, []),
+      rowData: client.ownedStream(names.rowData, ownerEpoch, lists.rowData),
+      blobData: names.blobData === undefined ? undefined : client.ownedStream(names.blobData, ownerEpoch, lists.blobData),
+    };
+    const { checkpointedSequence: lastSequence, lastTicket } = state;
+    const replayed = { table: new MemoryTable(), lastSequence, lastTicket, logBytes: 0, firstExtentId: 0 };
+    return new RangePartition(world, options, limits, { streams, storage, state, checkpoints, replayed });
   }
 
   private constructor(world: World, options: PartitionOptions, limits: Required<PartitionLimits>, loaded: Loaded) {
@@ -284,7 +331,7 @@ export class RangePartition {
 
   /** Appends to the blob data stream, one block a chunk. Bytes that no row refers to are garbage. */
   appendData(chunks: readonly Uint8Array[], options: { readonly timeoutMs: number }): Promise<Outcome<readonly Place[]>> {
-    const closed = this.#ended ?? this.#leaving;
+    const closed = this.#ended ?? this.#leaving ?? this.#dataLeaving;
     if (closed !== undefined) return Promise.resolve({ ok: false, failure: closed });
     const { blobData } = this.#streams;
     assert(blobData !== undefined, "this table has blob data");
@@ -337,21 +384,56 @@ export class RangePartition {
    * loaded; reads go on. For good: whatever becomes of it, this partition is closed afterwards, and loaded again when nothing came of it.
    * `neighbour`: what a partition whose rows these heirs get too has left.
    */
-  async leaveTo(heirs: readonly string[], neighbour?: Left): Promise<Outcome<Left>> {
+  async leaveTo(heirs: readonly string[], neighbour?: Promise<Outcome<Left>>): Promise<Outcome<Left>> {
     this.#leaving = {
       code: "unavailable",
       reason: "partitionLoading",
       message: `${this.rangeId} becomes ${heirs.join(" and ")}`,
       applied: "no",
     };
-    const { rules } = this.#world;
+    const { rules, clock } = this.#world;
+    const startMs = clock.monotonicMs();
     if (this.#transactions > 0 && rules.on("drainBeforeLeaving")) await new Promise<void>((resolve) => this.#emptied.push(resolve));
     if (rules.on("drainBeforeLeaving")) await this.#commit.whenIdle();
-    const last = await this.checkpoint();
-    const left = last.ok ? await this.#maintenance.leave(heirs, neighbour) : last;
+    while (this.#frozen !== undefined && this.#ended === undefined) await this.#checkpointing;
+    if (this.#ended !== undefined) return { ok: false, failure: this.#ended };
+    const drainedMs = clock.monotonicMs();
+    const left = await this.#maintenance.leave(this.#active.count > 0 ? this.#freeze() : undefined, heirs, neighbour);
+    if (!left.ok) return left;
     // A merge of checkpoints that is under way, and bytes on their way in, would open another extent behind the change.
-    if (left.ok) await this.#closeStreams();
-    return left;
+    await this.#closeStreams();
+    return ok({ ...left.value, drainMs: drainedMs - startMs, writeMs: clock.monotonicMs() - drainedMs });
+  }
+
+  /**
+   * What can be done of it before writes have to wait: most of what is in memory goes out, merges end. In the end no data are taken any more,
+   * and those in flight are in. Gives when data began to wait.
+   */
+  async prepareToLeave(): Promise<Outcome<number>> {
+    for (let round = 0; round < prepareRoundsMax; round++) {
+      const written = await this.checkpoint();
+      if (!written.ok) return written;
+      if (this.#active.bytes < leftOverBytes) break;
+    }
+    this.#maintenance.stop();
+    // The heirs want them all.
+    await Promise.all(this.#maintenance.checkpoints.map((checkpoint) => checkpoint.warm()));
+    const sinceMs = this.#world.clock.monotonicMs();
+    this.#dataLeaving = {
+      code: "unavailable",
+      reason: "partitionLoading",
+      message: `${this.rangeId} becomes another range`,
+      applied: "no",
+    };
+    const { blobData, rowData } = this.#streams;
+    await Promise.all([blobData, rowData].map((stream) => stream?.idle({ timeoutMs: dataIdleTimeoutMs })));
+    return ok(sinceMs);
+  }
+
+  /** Resolves when there is an extent to write commits to. */
+  begin(): Promise<void> {
+    void this.#streams.blobData?.begin();
+    return this.#streams.commitLog.begin();
   }
 
   /** Keys that divide what is in checkpoints into parts of about one size, in order; none when there is little. */
@@ -370,12 +452,7 @@ export class RangePartition {
   }
 
   /** Names and extents of its streams, to be handed on. */
-  get streams(): {
-    readonly metadata: OwnedStream;
-    readonly commitLog: OwnedStream;
-    readonly rowData: OwnedStream;
-    readonly blobData: OwnedStream | undefined;
-  } {
+  get streams(): PartitionStreams {
     return this.#streams;
   }
 

@@ -1,9 +1,9 @@
 /** Splits and merges over the real stream layer on virtual time: what heirs have, what they don't, and what comes of a change that fails. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Outcome, ownerEpoch, type RuleName, unwrap } from "@stamp/base";
+import { type Outcome, ownerEpoch, present, type RuleName, unwrap, utf8 } from "@stamp/base";
 import { put, read, remove, rows, Stamp, streamsOf, write } from "./harness.test.ts";
-import { handOver, type RangePartition } from "./index.ts";
+import { handOver, prepareHeirs, RangePartition } from "./index.ts";
 
 const keyOf = (i: number): string => `k${String(i).padStart(4, "0")}`;
 
@@ -30,15 +30,15 @@ async function become(
   parents: readonly [Place, RangePartition][],
   heirs: readonly Place[],
 ): Promise<Outcome<void>> {
-  let left: Awaited<ReturnType<RangePartition["leaveTo"]>> | undefined;
+  let left: ReturnType<RangePartition["leaveTo"]> | undefined;
   for (const [, partition] of parents.toReversed()) {
-    left = await partition.leaveTo(
+    left = partition.leaveTo(
       heirs.map(({ rangeId }) => rangeId),
-      left && unwrap(left),
+      left,
     );
-    unwrap(left);
   }
-  const places = parents.map(([place]) => owned(place));
+  unwrap(await (left as NonNullable<typeof left>));
+  const places = parents.map(([place, { streams }]) => ({ ...owned(place), left: streams }));
   return handOver(stamp.sim.world(server), stamp.client(server), places, heirs.map(owned), 10_000);
 }
 
@@ -92,6 +92,56 @@ test("split: each heir has its keys as they were, newest versions, no key of the
     assert.match((await read(left, keyOf(5))) ?? "", /^third/);
     assert.equal((await keysOf(right)).length, 200);
     assert.deepEqual(stamp.lost, []);
+  });
+});
+
+test("split: heirs made from memory are those that are loaded, also after more was written; their streams can be taken over", async () => {
+  const stamp = new Stamp(8, { limits });
+  await stamp.sim.run(async () => {
+    const parent = unwrap(await stamp.load(1, "ps"));
+    await fill(parent, 0, 400, "first");
+    unwrap(await parent.prepareToLeave());
+    unwrap(await write(parent, "l", [remove(keyOf(5)), put(keyOf(399), "last")]));
+    const heirs = [
+      { rangeId: "r2", epoch: 2, low: "", high: keyOf(200) },
+      { rangeId: "r3", epoch: 3, low: keyOf(200), high: "~" },
+    ];
+    await prepareHeirs(stamp.client("ps"), [parent.streams], heirs.map(owned));
+    const left = unwrap(await parent.leaveTo(["r2", "r3"]));
+    const client = stamp.client("ps");
+    const world = stamp.sim.world("ps");
+    const parents = [{ ...owned({ rangeId: "r1", epoch: 1 }), left: parent.streams }];
+    unwrap(await handOver(world, client, parents, heirs.map(owned), 10_000));
+    const make = async ({ rangeId, epoch, low, high }: (typeof heirs)[number]): Promise<RangePartition> => {
+      const options = {
+        rangeId,
+        streams: streamsOf(rangeId),
+        ownerEpoch: ownerEpoch(epoch),
+        lowKey: utf8(low),
+        highKey: utf8(high),
+        limits,
+      };
+      return present(await RangePartition.inherit(world, client, options, [parent], left), "an heir");
+    };
+    const [lower, upper] = (await Promise.all(heirs.map(make))) as [RangePartition, RangePartition];
+    const all = from(0, 400).filter((key) => key !== keyOf(5));
+    assert.deepEqual(
+      [await keysOf(lower), await keysOf(upper)],
+      [all.filter((key) => key < keyOf(200)), all.filter((key) => key >= keyOf(200))],
+    );
+    await fill(lower, 0, 60, "heir");
+    await fill(upper, 200, 260, "heir");
+    unwrap(await upper.checkpoint());
+    const [again, other] = [
+      unwrap(await stamp.load(4, "other", { rangeId: "r2", high: keyOf(200), create: false })),
+      unwrap(await stamp.load(5, "other", { rangeId: "r3", low: keyOf(200), create: false })),
+    ];
+    assert.deepEqual(await keysOf(again), from(0, 200));
+    for (const partition of [again, other]) {
+      const [first] = await rows(partition.scan({}));
+      assert.match(first?.[1] ?? "", /^heir/);
+    }
+    assert.equal(await read(other, keyOf(399)), "last");
   });
 });
 

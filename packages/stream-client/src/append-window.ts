@@ -133,6 +133,25 @@ export class AppendWindow<T> {
     return this.#sent.length + this.#waiting.length;
   }
 
+  /**
+   * Where the stream ends, when nothing is behind or on its way: `sealed` when its last extent was when the stream was opened. Undefined: not
+   * known now.
+   */
+  get endsAt(): "sealed" | { readonly extentId: number; readonly lengthBytes: number } | undefined {
+    if (this.pending > 0) return undefined;
+    if (this.#state.kind === "idle") return "sealed";
+    if (this.#state.kind !== "open" || this.#committedBytes !== this.#nextOffsetBytes) return undefined;
+    return { extentId: this.#state.extentId, lengthBytes: this.#committedBytes };
+  }
+
+  /** Asks for an extent to write to, before there is something to write. */
+  begin(): readonly WindowEffect<T>[] {
+    if (this.#state.kind !== "idle") return [];
+    const { lastExtentId } = this.#state;
+    this.#state = { kind: "changing", extentId: lastExtentId };
+    return [{ kind: "change", extentId: lastExtentId, complete: false }];
+  }
+
   submit(item: T, blocksBytes: readonly number[]): readonly WindowEffect<T>[] {
     let extentBytes = 0;
     for (const length of blocksBytes) extentBytes += frameBytes(length);

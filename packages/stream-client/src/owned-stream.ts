@@ -8,7 +8,7 @@ import { type Failure, FailureError, type Outcome, type OwnerEpoch, ok, refused,
 import { appendBlocksMax, appendPayloadBytesMax, blockPayloadBytesMax } from "@stamp/extent";
 import type { LeaderCalls } from "@stamp/metadata-store";
 import type { Timer, World } from "@stamp/ports";
-import { jittered, sleep } from "@stamp/ports";
+import { jittered, sleep, within } from "@stamp/ports";
 import { type ExtentLocation, ExtentNode, fromWire, type SealAndAllocateResponse, StreamManager, toWire } from "@stamp/wire";
 import { AppendWindow, type PendingAppend, type WindowEffect, type WindowLimits } from "./append-window.ts";
 import type { ExtentReader } from "./extent-reader.ts";
@@ -33,6 +33,9 @@ interface Item {
   readonly resolve: (outcome: Outcome<readonly Place[]>) => void;
   timer: Timer | undefined;
 }
+
+/** Where a stream that was closed ends: in an extent that was sealed before, or at what is acknowledged of the one it wrote to. */
+export type StreamEnd = "sealed" | { readonly extentId: number; readonly lengthBytes: number };
 
 const changeTimeoutMs = 5_000;
 const changeBackoffStartMs = 10;
@@ -63,6 +66,9 @@ export class OwnedStream {
   #onFenced: (why: string) => void = () => {};
   #idle: (() => void)[] = [];
   #closing = false;
+  /** Of a stream that was closed. */
+  #endsAt: StreamEnd | undefined;
+  #opened: (() => void)[] = [];
   /** Extents in a row that failed before they acknowledged anything. */
   #fruitless = 0;
   /** When the primary first refused for want of room, with nothing acknowledged since. */
@@ -91,6 +97,29 @@ export class OwnedStream {
   }
   get pendingAppends(): number {
     return this.#window.pending;
+  }
+
+  /** Of a stream that was closed with every append resolved; undefined when that is not certain: it has to be opened again to be known. */
+  get endsAt(): StreamEnd | undefined {
+    return this.#endsAt;
+  }
+
+  /** Goes to the next extent before there is something to append; resolves when there is one, or the stream has ended. */
+  begin(): Promise<void> {
+    this.#act(this.#window.begin());
+    if (this.#window.openExtentId !== undefined || this.#window.ended !== undefined) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#opened.push(resolve);
+    });
+  }
+
+  /** Resolves when no append waits or is in flight, or after `timeoutMs`. */
+  async idle(options: { readonly timeoutMs: number }): Promise<void> {
+    if (this.#window.ended !== undefined || this.#window.pending === 0) return;
+    const idle = new Promise<void>((resolve) => {
+      this.#idle.push(resolve);
+    });
+    await within(this.#parts.world.clock, options.timeoutMs, idle);
   }
 
   /** Whether the extent is in the list of this stream. */
@@ -336,6 +365,7 @@ export class OwnedStream {
     this.#extents.push({ extentId, sealedLengthBytes: undefined });
     this.#known.add(extentId);
     this.#act(this.#window.changed(sealed, sealedLengthBytes, extentId));
+    this.#nobodyWaits();
     const ended = this.#window.ended;
     if (ended !== undefined) this.#lost(ended);
   }
@@ -354,6 +384,7 @@ export class OwnedStream {
       message: failure.message,
     });
     this.#stop.abort();
+    this.#nobodyWaits();
     if (!this.#closing) this.#onFenced(`stream ${this.name}: ${failure.reason}: ${failure.message}`);
   }
 
@@ -464,6 +495,7 @@ export class OwnedStream {
       });
       timer.cancel();
     }
+    this.#endsAt ??= this.#window.endsAt;
     this.abandon();
   }
 
@@ -472,6 +504,11 @@ export class OwnedStream {
     this.#closing = true;
     this.#stop.abort();
     this.#act(this.#window.end({ code: "unavailable", reason: "stopping", message: `stream ${this.name} was closed`, applied: "no" }));
+    this.#nobodyWaits();
+  }
+
+  #nobodyWaits(): void {
+    for (const resolve of this.#opened.splice(0)) resolve();
   }
 
   #checkIdle(): void {

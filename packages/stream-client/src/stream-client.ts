@@ -7,7 +7,7 @@ import { type ExtentLocation, type StreamEditSchema, type StreamInfo, StreamMana
 import { ExtentReader } from "./extent-reader.ts";
 import { OwnedStream, type OwnedStreamLimits } from "./owned-stream.ts";
 import { type Location, locationFromWire } from "./place.ts";
-import type { StreamClientOptions } from "./types.ts";
+import type { StreamClientOptions, StreamExtent } from "./types.ts";
 
 const mebibyte = 1024 * 1024;
 /** One attempt at one leader; taking a stream over includes a seal, which may wait 2 s for answers. */
@@ -61,6 +61,11 @@ export class StreamClient {
     const locations = [...answer.value.extents, ...rest.value].map(locationFromWire);
     this.reader.learn(locations);
     const extents = locations.map(({ extentId, sealedLengthBytes }) => ({ extentId, sealedLengthBytes }));
+    return ok(this.ownedStream(name, ownerEpoch, extents));
+  }
+
+  /** A stream that this owner has made by `multiModify` of lists that it knows: all extents sealed. Nothing has to be asked. */
+  ownedStream(name: string, ownerEpoch: OwnerEpoch, extents: readonly StreamExtent[]): OwnedStream {
     const parts = {
       world: this.#world,
       manager: this.#manager,
@@ -68,7 +73,13 @@ export class StreamClient {
       limits: this.#limits,
       onExtentChange: this.#onExtentChange,
     };
-    return ok(new OwnedStream(parts, name, ownerEpoch, extents));
+    return new OwnedStream(parts, name, ownerEpoch, extents);
+  }
+
+  /** A hint: the first extent that a stream will want which `multiModify` is about to make is made now. `lastExtentId`: 0 when it has none. */
+  async allocateAhead(name: string, ownerEpoch: OwnerEpoch, lastExtentId: number, options: { readonly timeoutMs: number }): Promise<void> {
+    const request = { name, ownerEpoch: toWire(ownerEpoch), extentId: toWire(lastExtentId) };
+    await this.#call(options.timeoutMs, true, (manager, timeoutMs) => manager.allocateAhead(request, { timeoutMs }));
   }
 
   /** The pages after the first: nobody but this owner changes the list. Refused when another owner has it by now. */

@@ -185,6 +185,39 @@ test("multi-modify: an extent that takes appends moves with its owner or not at 
   assert.equal(store.state.stream("/t")?.ownerEpoch, 3);
 });
 
+test("multi-modify: an extent that its owner says is complete is sealed there in the same change, and may be shared", () => {
+  const store = new Store();
+  store.do(planCreateStream(store.state, "/s", epoch));
+  store.extend("/s", 1);
+  const open = store.extend("/s", 1);
+  const whole = { ...content({ stream: "/s" }), ownerEpoch: ownerEpoch(2) };
+  const split = (complete: NonNullable<StreamEdit["complete"]>) =>
+    modify(store, [{ ...edit("/s", undefined), complete }, fresh("/left", whole), fresh("/right", whole)]);
+  const before = [...store.keys];
+  assert.equal(refusal(split({ extent: extentId(open - 1), lengthBytes: 7 })), "conflict", "not the last");
+  store.do(planBeginSeal(store.state, extentId(open)));
+  assert.equal(refusal(split({ extent: extentId(open), lengthBytes: 7 })), "conflict", "it is being sealed by what nodes say");
+  store.do(planRecordSealed(store.state, extentId(open), 5));
+  assert.equal(refusal(split({ extent: extentId(open), lengthBytes: 7 })), "conflict", "it was sealed elsewhere");
+  assert.equal(before.length, store.keys.size);
+  const next = store.extend("/s", 1);
+  unwrap(split({ extent: extentId(next), lengthBytes: 7 }));
+  assert.deepEqual(listOf(store, "/left"), listOf(store, "/right"));
+  const sealed = store.state.extent(extentId(next));
+  assert.deepEqual([sealed?.phase, sealed?.sealedLengthBytes], ["sealed", 7]);
+  assert.ok((sealed?.version ?? 0) > 1, "replicas are told a new version");
+});
+
+test("multi-modify: an extent of another owner epoch is not taken for complete", () => {
+  const store = new Store();
+  store.do(planCreateStream(store.state, "/s", epoch));
+  const open = store.extend("/s", 1);
+  store.do(planOpenStream(store.state, "/s", ownerEpoch(2), false, allRules));
+  const complete = { extent: extentId(open), lengthBytes: 7 };
+  const edits = [{ ...edit("/s", undefined), ownerEpoch: ownerEpoch(2), complete }];
+  assert.equal(refusal(modify(store, edits)), "conflict", "the one before may have more to append");
+});
+
 test("multi-modify: whatever is changed in whatever order, lists, references and what is dropped are those of plain arrays", () => {
   fc.assert(
     fc.property(fc.integer(), fc.integer({ min: 1, max: 25 }), (seed, steps) => {

@@ -37,10 +37,12 @@ export interface AllocationRequest {
   readonly replicas: readonly ReplicaPlace[];
 }
 
-/** Records it `allocating`: told to nobody, dropped by the next leader. */
+/** Records it `allocating`: told to nobody, dropped by the next leader. Also for a stream that is to come. */
 export function planAllocate(state: StreamState, request: AllocationRequest, rules: Rules): Outcome<Plan> {
-  const free = checkNoSuccessor(state, request, rules);
-  if (!free.ok) return free;
+  if (state.stream(request.stream) !== undefined) {
+    const free = checkNoSuccessor(state, request, rules);
+    if (!free.ok) return free;
+  }
   assert(request.id < state.nextId && state.extent(request.id) === undefined, "an extent id is minted once");
   const record: ExtentRecord = {
     id: request.id,

@@ -6,9 +6,11 @@
  *    taken from can lose it meanwhile.
  *  - An extent that is not sealed goes to one list at most, as the last, under the owner epoch it had: nobody else could fence its owner.
  *  - No list holds an extent twice: one that comes again is left out.
+ *  - An owner that will append no more may say where its open extent ends (`complete`): it is sealed there in the same transaction, without
+ *    a fence, for the reasons of `planRoll` (docs/decisions/0100).
  */
 import type { ExtentId, Outcome, OwnerEpoch, Rules } from "@stamp/base";
-import { ok, refused } from "@stamp/base";
+import { extentVersion, ok, refused } from "@stamp/base";
 import { streamKey } from "./codec.ts";
 import { checkName, checkOwner } from "./plan-streams.ts";
 import type { SegmentReference, StreamRecord } from "./records.ts";
@@ -37,6 +39,8 @@ export interface StreamEdit {
   readonly listVersion?: number;
   /** Undefined: it is removed. */
   readonly content: { readonly ownerEpoch: OwnerEpoch; readonly ranges: readonly ListRange[] } | undefined;
+  /** The last extent that is recorded: every append to it is acknowledged, up to here, and no other will come. */
+  readonly complete?: { readonly extent: ExtentId; readonly lengthBytes: number };
 }
 
 /** `segmentIds`: numbers for new segments. Too few are refused with the detail `segments`: how many there must be. */
@@ -48,7 +52,10 @@ export function planMultiModify(
 ): Outcome<Plan> {
   const checked = checkEdits(state, edits, rules);
   if (!checked.ok) return checked;
-  const changes: Change[] = [];
+  const completed = sealsOf(state, edits);
+  if (!completed.ok) return completed;
+  const isSealed = (id: ExtentId): boolean => completed.value.has(id) || state.extent(id)?.phase === "sealed";
+  const changes: Change[] = [...completed.value.values()];
   const minted = new Minted(segmentIds);
   const unsealed = new Set<ExtentId>();
   for (const { name, ownerEpoch, content } of edits) {
@@ -65,11 +72,11 @@ export function planMultiModify(
       const added = builder.add(state, range, several);
       if (!added.ok) return added;
     }
-    const { segments, skipCount, tail, last, unsealedInside } = builder.finish(state);
+    const { segments, skipCount, tail, last, unsealedInside } = builder.finish(isSealed);
     if (unsealedInside !== undefined) {
       return refused("failedPrecondition", "conflict", `extent ${unsealedInside.id} would not be the last of ${name} and is not sealed`);
     }
-    const open = last !== undefined && state.extent(last.id)?.phase !== "sealed" ? last : undefined;
+    const open = last !== undefined && !isSealed(last.id) ? last : undefined;
     if (open !== undefined) {
       if (unsealed.has(open.id) || state.stream(open.stream)?.ownerEpoch !== content.ownerEpoch || state.references(open.id) > 1) {
         return refused("failedPrecondition", "conflict", `extent ${open.id} is not sealed: open stream ${open.stream} first`);
@@ -84,7 +91,7 @@ export function planMultiModify(
   }
   for (const { name, content } of edits) {
     const last = state.list(name).last;
-    if (content === undefined || last === undefined || state.extent(last)?.phase === "sealed" || unsealed.has(last)) continue;
+    if (content === undefined || last === undefined || isSealed(last) || unsealed.has(last)) continue;
     return refused("failedPrecondition", "conflict", `extent ${last} of stream ${name} is not sealed and would be lost`);
   }
   if (minted.wanted > newSegmentsMax) {
@@ -94,6 +101,28 @@ export function planMultiModify(
     return refused("aborted", "conflict", `the change needs ${minted.wanted} segments`, { segments: String(minted.wanted) });
   }
   return ok({ changes: [...minted.changes, ...changes], reads: [] });
+}
+
+/** The records of the extents that owners say are complete. Refused with `conflict` when one is being sealed otherwise. */
+function sealsOf(state: StreamState, edits: readonly StreamEdit[]): Outcome<Map<ExtentId, Change>> {
+  const seals = new Map<ExtentId, Change>();
+  for (const { name, ownerEpoch, complete } of edits) {
+    if (complete === undefined) continue;
+    const extent = state.extent(complete.extent);
+    const sealedThere = extent?.phase === "sealed" && extent.sealedLengthBytes === complete.lengthBytes;
+    if (state.list(name).last === complete.extent && sealedThere) continue;
+    if (state.list(name).last !== complete.extent || extent?.phase !== "open" || extent.ownerEpoch !== ownerEpoch) {
+      return refused(
+        "aborted",
+        "conflict",
+        `extent ${complete.extent} of stream ${name} can't be taken for complete: open the stream again`,
+      );
+    }
+    const version = extentVersion(extent.version + 1);
+    const record = { ...extent, phase: "sealed", version, sealedLengthBytes: complete.lengthBytes } as const;
+    seals.set(complete.extent, { kind: "extent", record });
+  }
+  return ok(seals);
 }
 
 function checkEdits(state: StreamState, edits: readonly StreamEdit[], rules: Rules): Outcome<void> {
@@ -190,14 +219,14 @@ class Builder {
     return ok();
   }
 
-  finish(state: StreamState): {
+  finish(isSealed: (id: ExtentId) => boolean): {
     segments: readonly SegmentReference[];
     skipCount: number;
     tail: readonly ExtentId[];
     last: LastExtent | undefined;
     unsealedInside: LastExtent | undefined;
   } {
-    const ends = this.#ends.filter(({ id }) => state.extent(id)?.phase !== "sealed");
+    const ends = this.#ends.filter(({ id }) => !isSealed(id));
     return {
       segments: this.#segments,
       skipCount: this.#skipCount,

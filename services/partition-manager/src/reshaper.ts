@@ -9,6 +9,7 @@ import { type Failed, type Outcome, ok, refused } from "@stamp/base";
 import type { MetadataClient } from "@stamp/metadata-store";
 import { childRanges, mergeRecords, parentsOf, type Range, splitRecord, withoutReshape } from "@stamp/partition-map";
 import { jittered, sleep, type World } from "@stamp/ports";
+import type { ReshapeTimes } from "@stamp/wire";
 import type { Assigner } from "./assigner.ts";
 import type { MapState } from "./map-state.ts";
 import { endsTerm, mintOwnerEpochs } from "./owner-epochs.ts";
@@ -29,8 +30,8 @@ export interface ReshaperOptions {
 
 export interface Changed {
   readonly ranges: readonly Range[];
-  /** How long the server held writes up. */
-  readonly heldMs: number;
+  /** Of a split or merge: how long the server held writes up, and where the time went. */
+  readonly times?: ReshapeTimes;
 }
 
 const fenceTimeoutMs = 5_000;
@@ -108,7 +109,7 @@ export class Reshaper {
     const written = await this.#servers.checkpoint(range.value, this.#options.reshapeTimeoutMs);
     if (!written.ok) return written;
     const moved = await this.#bring(range.value, target);
-    return moved.ok ? ok({ ranges: [moved.value], heldMs: 0 }) : moved;
+    return moved.ok ? ok({ ranges: [moved.value] }) : moved;
   }
 
   async checkpoint(rangeId: string): Promise<Outcome<void>> {
@@ -177,20 +178,22 @@ export class Reshaper {
 
   async #carryOut(parents: readonly Range[]): Promise<Outcome<Changed>> {
     const children = childRanges(parents, true);
-    const { logger } = this.#world;
+    const { logger, clock } = this.#world;
     const facts = { parents: parents.map(({ rangeId }) => rangeId).join(), children: children.map(({ rangeId }) => rangeId).join() };
     logger.info(`ranges: ${parents[0]?.reshape?.kind} begins`, facts);
-    const heldMs = await this.#servers.reshape(parents, children, this.#options.reshapeTimeoutMs);
-    if (!heldMs.ok) {
-      logger.warn("ranges: the server did not say that it is done", { ...facts, ...heldMs.failure });
+    const times = await this.#servers.reshape(parents, children, this.#options.reshapeTimeoutMs);
+    if (!times.ok) {
+      logger.warn("ranges: the server did not say that it is done", { ...facts, ...times.failure });
       await this.#bringToEnd(parents);
-      return heldMs;
+      return times;
     }
+    const answeredMs = clock.monotonicMs();
     const written = await this.#write(parents, children);
     if (!written.ok) return written;
     for (const child of children) this.#assigner.release(child, { kind: "loaded" });
-    logger.info("ranges: done", { ...facts, heldMs: heldMs.value });
-    return ok({ ranges: children, heldMs: heldMs.value });
+    const { $typeName: _, $unknown: _unknown, ...told } = times.value;
+    logger.info("ranges: done", { ...facts, ...told, mapMs: Math.round(clock.monotonicMs() - answeredMs) });
+    return ok({ ranges: children, times: times.value });
   }
 
   /** Of a split or merge that nobody carries out. Its parents are left alone until it is over; it is tried until it is. */

@@ -17,8 +17,9 @@ export function partitionManagerHandlers(leading: () => Outcome<Term>): Handlers
     if (!reshaper || !map) return refused("unavailable", "notReady", "the partition map is not open yet");
     const changed = await work(reshaper);
     if (!changed.ok) return changed;
-    const { ranges, heldMs } = changed.value;
-    return ok({ ranges: ranges.map(rangeToWire), heldMs, mapVersion: toWire(map.current.version) });
+    const { ranges, times } = changed.value;
+    const told = times ? { heldMs: times.heldMs, times } : {};
+    return ok({ ranges: ranges.map(rangeToWire), ...told, mapVersion: toWire(map.current.version) });
   };
   return {
     splitPartition: ({ rangeId, atKey }) => reshaped((reshaper) => reshaper.split(rangeId, atKey && Uint8Array.from(atKey))),

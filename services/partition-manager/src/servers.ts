@@ -2,10 +2,10 @@
  * The partition servers as this term sees them: their leases, as the lock service last said, and whether they answer. Calls them too.
  * A server counts as unreachable when calls to it failed for `unreachableAfterMs` and none was answered.
  */
-import { type Outcome, ok } from "@stamp/base";
+import { type Outcome, ok, unknownOutcome } from "@stamp/base";
 import { isLive, type Range, type RangeFigures, type ServerLease } from "@stamp/partition-map";
 import type { Client, World } from "@stamp/ports";
-import { fromWire, LockService, type PartitionInfo, PartitionServer, toWire } from "@stamp/wire";
+import { fromWire, LockService, type PartitionInfo, PartitionServer, type ReshapeTimes, toWire } from "@stamp/wire";
 import { rangeToWire } from "./range-to-wire.ts";
 
 export interface ServersOptions {
@@ -110,8 +110,7 @@ export class Servers {
     return answer.ok ? ok() : answer;
   }
 
-  /** Gives how long writes were held up. */
-  async reshape(parents: readonly Range[], children: readonly Range[], timeoutMs: number): Promise<Outcome<number>> {
+  async reshape(parents: readonly Range[], children: readonly Range[], timeoutMs: number): Promise<Outcome<ReshapeTimes>> {
     const { server, serverAddress, leaseEpoch } = parents[0] as Range;
     const client = this.#world.transport.client(serverAddress, PartitionServer);
     const answer = await client.reshapePartitions(
@@ -124,7 +123,9 @@ export class Servers {
       { timeoutMs },
     );
     this.#heard(server, answer);
-    return answer.ok ? ok(answer.value.heldMs) : answer;
+    if (!answer.ok) return answer;
+    const { times } = answer.value;
+    return times ? ok(times) : unknownOutcome("internal", "bug", "a partition server answered without times");
   }
 
   async suggestSplitKey(range: Range): Promise<Outcome<Uint8Array>> {

@@ -47,16 +47,31 @@ export interface RangeEngine {
   dropExtents(unreferenced: ReadonlySet<number>, timeoutMs: number): Promise<Outcome<readonly number[]>>;
   /** Writes out what is in memory. */
   checkpoint(): Promise<Outcome<void>>;
+  /** All of leaving that can be done while writes go on; in the end blob data wait, since when it gives. */
+  prepareToLeave(): Promise<Outcome<number>>;
   /** No new write from now on, for good; resolves when the state for the heirs is in its metadata stream. Reads go on. */
-  leaveTo(heirs: readonly string[], neighbour: LeftState | undefined): Promise<Outcome<LeftState>>;
+  leaveTo(heirs: readonly string[], neighbour: Promise<Outcome<LeftState>> | undefined): Promise<Outcome<LeftState>>;
+  /** Resolves when commits have a place to go to: nothing has to be asked for the first one. */
+  begin(): Promise<void>;
   /** Keys that divide what is written out into parts of about one size, in order. */
   keySamples(): readonly Uint8Array[];
   /** No new write; resolves when no append is in flight. */
   close(): Promise<void>;
 }
 
-/** What a partition left, as its engine knows it. */
-export type LeftState = { readonly leftBy: string };
+/** What a partition left, as its engine knows it; how long it waited for what was in flight, and wrote. */
+export interface LeftState {
+  readonly leftBy: string;
+  readonly drainMs: number;
+  readonly writeMs: number;
+}
+
+/** A range that has left. `left` of the first one is what all of them left. */
+export interface LeftRange {
+  readonly range: Range;
+  readonly engine: RangeEngine;
+  readonly left: LeftState;
+}
 
 export interface StorageTotals extends StorageCounts {
   readonly rowCacheBytes: number;
@@ -70,8 +85,10 @@ export interface Engines {
   readonly storage?: () => StorageTotals;
   /** Where these extents are; those that nobody knows are left out. */
   locate(extentIds: readonly number[], timeoutMs: number): Promise<ExtentLocation[]>;
-  /** The streams of the parents become those of the children, in one change, or nothing happens. */
-  handOver(parents: readonly Range[], children: readonly Range[], timeoutMs: number): Promise<Outcome<void>>;
+  /** A hint, before the parents leave: what the children will need of the stream layer can be made ready. */
+  prepareHeirs(parents: readonly RangeEngine[], children: readonly Range[]): Promise<void>;
+  /** The streams of the parents become those of the children, in one change, or nothing happens. Gives what loads a child here. */
+  handOver(parents: readonly LeftRange[], children: readonly Range[], timeoutMs: number): Promise<Outcome<LoadEngine>>;
 }
 
 /** Opens the range's streams under its owner epoch and replays its log. Refused with `staleOwnerEpoch` when a higher one did so before. */

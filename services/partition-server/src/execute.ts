@@ -88,7 +88,19 @@ export class Executor {
     deadlineMs: number,
     policy: BlobPolicy = noPolicy,
   ): Promise<Outcome<OperationResult>> {
-    return this.#bounded(() => this.#execute(rangeId, rangeVersion, { operation, policy }, deadlineMs));
+    return this.#bounded(() => this.#executeWaiting(rangeId, rangeVersion, { operation, policy }, deadlineMs));
+  }
+
+  /** What finds its range on the way to become others waits until that is over, and is done where its key is then. */
+  async #executeWaiting(rangeId: string, rangeVersion: number, asked: Asked, deadlineMs: number): Promise<Outcome<OperationResult>> {
+    const found = this.#holdings.serving(rangeId, rangeVersion);
+    const first = found.ok ? await this.#execute(found.value, asked, deadlineMs) : found;
+    if (first.ok || !isMoving(first)) return first;
+    const { table, key } = routeOf(this.#world.rules, asked.operation);
+    const heir = await this.#holdings.heirOf(rangeId, rangeVersion, table, key, this.#left(deadlineMs));
+    // A list goes on behind the end of the range that its caller knows: it needs the new map.
+    if (heir === undefined || goesOverRanges(asked.operation)) return first;
+    return this.#execute(heir, asked, deadlineMs);
   }
 
   writeData(rangeId: string, rangeVersion: number, payload: Uint8Array, deadlineMs: number): Promise<Outcome<Place[]>> {
@@ -100,7 +112,10 @@ export class Executor {
       if (!held.ok) return held;
       if (held.value.range.streams.blobData === "") return refused("invalidArgument", "badRequest", `${rangeId} has no blob data`);
       const place = await held.value.engine.appendData(payload, this.#left(deadlineMs));
-      return place.ok ? ok([place.value]) : place;
+      if (place.ok) return ok([place.value]);
+      // Which of several heirs it is for is not known here: the caller finds out when the map is new.
+      if (isMoving(place)) await this.#holdings.untilReshaped(rangeId, rangeVersion, this.#left(deadlineMs));
+      return place;
     });
   }
 
@@ -123,10 +138,7 @@ export class Executor {
     }
   }
 
-  async #execute(rangeId: string, rangeVersion: number, asked: Asked, deadlineMs: number): Promise<Outcome<OperationResult>> {
-    const found = this.#holdings.serving(rangeId, rangeVersion);
-    if (!found.ok) return found;
-    const held = found.value;
+  async #execute(held: HeldEngine, asked: Asked, deadlineMs: number): Promise<Outcome<OperationResult>> {
     const { operation } = asked;
     const route = routeOf(this.#world.rules, operation);
     const misplaced = this.#misplaced(held, operation, route);
@@ -258,6 +270,10 @@ export class Executor {
     return Math.max(0, deadlineMs - this.#world.clock.monotonicMs());
   }
 }
+
+/** Nothing happened, because the range is not served here as it was. */
+const moving: ReadonlySet<string> = new Set(["wrongPartition", "partitionLoading", "leaseLost", "stopping"]);
+const isMoving = ({ failure }: Failed): boolean => failure.applied === "no" && moving.has(failure.reason);
 
 /** What does not fit into one commit is the client's to shorten; nothing happened. */
 function tooLong(operation: Operation, failed: Failed): Outcome<OperationResult> {

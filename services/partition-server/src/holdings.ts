@@ -9,10 +9,10 @@
 import { type Failed, type Outcome, ok, refused } from "@stamp/base";
 import { LeaseTimers, QueueClocks } from "@stamp/objects";
 import type { LoadCommand, Range } from "@stamp/partition-map";
-import { overlap, ServerRules } from "@stamp/partition-map";
+import { holdsKey, overlap, ServerRules } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
 import { within } from "@stamp/ports";
-import type { Engines, LeftState, RangeEngine } from "./engine.ts";
+import type { Engines, LeftRange, LeftState, LoadEngine, RangeEngine } from "./engine.ts";
 import { RangeLoad } from "./load.ts";
 
 export interface Held {
@@ -35,7 +35,36 @@ export interface Parent {
   readonly ownerEpoch: number;
 }
 
+/** Where the time of a split or merge went, in milliseconds. */
+export interface ReshapeTimes {
+  /** While writes went on. */
+  readonly prepareMs: number;
+  /** Writes of rows waited for the sum of the next five. */
+  readonly heldMs: number;
+  /** Until what was in flight was durable. */
+  readonly drainMs: number;
+  /** The rest of the memory table, and the last record. */
+  readonly writeMs: number;
+  /** The change of the streams at the stream manager. */
+  readonly handOverMs: number;
+  /** The children in memory. */
+  readonly loadMs: number;
+  /** Until they had a place to write commits to. */
+  readonly beginMs: number;
+  /** Blob data waited for so long: also for what was in flight before rows were held up. */
+  readonly dataHeldMs: number;
+}
+
+/** A range that becomes others, or became them. */
+interface Becoming {
+  readonly rangeVersion: number;
+  readonly over: Promise<true>;
+}
+
 const closeWaitMs = 1_000;
+/** Of splits and merges that are over: front-ends have the new map by then. */
+const becameMax = 1_000;
+const beginTimeoutMs = 2_000;
 const handOverTimeoutMs = 10_000;
 const heldMax = 10_000;
 
@@ -45,6 +74,10 @@ export class Holdings {
   readonly #rules: ServerRules;
   readonly #held = new Map<string, Held>();
   readonly #closing = new Set<Promise<void>>();
+  readonly #becoming = new Map<string, Becoming>();
+  /** Of the last split or merge; for people. */
+  lastReshape: ReshapeTimes | undefined;
+  reshapes = 0;
 
   constructor(world: World, engines: Engines) {
     this.#world = world;
@@ -69,11 +102,12 @@ export class Holdings {
     if (!this.#world.rules.on("dropBeforeNewLease")) return;
     for (const held of this.#held.values()) void this.#drop(held);
     this.#held.clear();
+    this.#becoming.clear();
     this.#rules.lease(0);
   }
 
   /** Its synchronous part runs in order of arrival. */
-  load(command: LoadCommand, range: Range): Promise<Outcome<void>> {
+  load(command: LoadCommand, range: Range, engine: LoadEngine = this.#engines.load): Promise<Outcome<void>> {
     if (this.#held.size >= heldMax) return Promise.resolve(refused("resourceExhausted", "overloaded", `${heldMax} ranges are held`));
     const verdict = this.#rules.load(command);
     if (!verdict.ok) return Promise.resolve(verdict);
@@ -91,7 +125,7 @@ export class Holdings {
       loaded: Promise.resolve(ok()),
     };
     this.#held.set(range.rangeId, held);
-    held.loaded = this.#load(held, dropped);
+    held.loaded = this.#load(held, dropped, engine);
     return held.loaded;
   }
 
@@ -109,13 +143,13 @@ export class Holdings {
     }
   }
 
-  async #load(held: Held, dropped: Promise<void>): Promise<Outcome<void>> {
+  async #load(held: Held, dropped: Promise<void>, load: LoadEngine): Promise<Outcome<void>> {
     const { range } = held;
     const { logger, clock } = this.#world;
     await dropped;
     if (!this.#wanted(held)) return gone(range);
     const startedMs = clock.monotonicMs();
-    const engine = await this.#engines.load(range, (why) => this.#fenced(held, why));
+    const engine = await load(range, (why) => this.#fenced(held, why));
     if (!this.#wanted(held)) {
       if (engine.ok) await engine.value.close();
       return gone(range);
@@ -158,66 +192,140 @@ export class Holdings {
 
   /**
    * Leaves the streams of the parents to the children, and serves these. Whatever fails on the way, the parents are not served here
-   * afterwards: the manager finds out what became of it, and says who serves what (rule fenceBeforeAsking). Gives how long writes waited.
+   * afterwards: the manager finds out what became of it, and says who serves what (rule fenceBeforeAsking). Operations that come meanwhile
+   * wait here for the children (`heirOf`).
    */
-  async reshape(command: ReshapeCommand, parents: readonly Parent[], children: readonly Range[]): Promise<Outcome<number>> {
+  async reshape(command: ReshapeCommand, parents: readonly Parent[], children: readonly Range[]): Promise<Outcome<ReshapeTimes>> {
     const verdict = this.#rules.reshape(command, parents);
     if (!verdict.ok) return verdict;
     const held = parents.map(({ rangeId }) => this.#held.get(rangeId));
     const ready = held.filter((one): one is Serving => one?.state === "serving" && one.engine !== undefined);
     if (ready.length < parents.length) return refused("unavailable", "partitionLoading", "a parent is not served here yet");
-    const { clock, logger } = this.#world;
-    const ids = children.map(({ rangeId }) => rangeId);
-    const left = await this.#leave(ready, ids);
-    const outcome = left.ok ? await this.#handOver(ready, children) : left;
-    for (const one of ready) {
+    const { promise: over, resolve: isOver } = Promise.withResolvers<true>();
+    for (const { range } of ready) this.#become(range, over);
+    const done = await this.#reshape(command, ready, children);
+    isOver(true);
+    const { logger } = this.#world;
+    const facts = { parents: parents.map(({ rangeId }) => rangeId).join(), children: children.map(({ rangeId }) => rangeId).join() };
+    if (done.ok) {
+      logger.info("ranges reshaped", { ...facts, ...done.value });
+      this.lastReshape = done.value;
+      this.reshapes++;
+    } else logger.warn("ranges not reshaped", { ...facts, ...done.failure });
+    return done;
+  }
+
+  async #reshape(command: ReshapeCommand, parents: readonly Serving[], children: readonly Range[]): Promise<Outcome<ReshapeTimes>> {
+    const { clock } = this.#world;
+    const beganMs = clock.monotonicMs();
+    const dataSince = await this.#prepare(parents, children);
+    const sinceMs = clock.monotonicMs();
+    const left = dataSince.ok
+      ? await this.#leave(
+          parents,
+          children.map(({ rangeId }) => rangeId),
+        )
+      : dataSince;
+    const leftMs = clock.monotonicMs();
+    const heirs = left.ok ? await this.#handOver(left.value, children) : left;
+    const handedMs = clock.monotonicMs();
+    for (const one of parents) {
       if (this.#held.get(one.range.rangeId) === one) this.#held.delete(one.range.rangeId);
       this.#rules.dead(one.range.rangeId, one.range.ownerEpoch);
       void this.#drop(one);
     }
-    if (!outcome.ok) {
-      logger.warn("ranges not reshaped", {
-        parents: parents.map(({ rangeId }) => rangeId).join(),
-        children: ids.join(),
-        ...outcome.failure,
-      });
-      return outcome;
-    }
+    if (!dataSince.ok) return dataSince;
+    if (!left.ok) return left;
+    if (!heirs.ok) return heirs;
     const { pmTerm, leaseEpoch } = command;
     const loaded = await Promise.all(
-      children.map((child) => this.load({ pmTerm, leaseEpoch, rangeId: child.rangeId, ownerEpoch: child.ownerEpoch }, child)),
+      children.map((child) => this.load({ pmTerm, leaseEpoch, rangeId: child.rangeId, ownerEpoch: child.ownerEpoch }, child, heirs.value)),
     );
     const failed = loaded.find((one) => !one.ok);
     if (failed && !failed.ok) return failed;
-    const heldMs = Math.round(clock.monotonicMs() - (left.ok ? left.value : 0));
-    logger.info("ranges reshaped", { parents: parents.map(({ rangeId }) => rangeId).join(), children: ids.join(), heldMs });
-    return ok(heldMs);
+    const loadedMs = clock.monotonicMs();
+    const begun = children.map(({ rangeId }) => this.#held.get(rangeId)?.engine?.begin());
+    await within(clock, beginTimeoutMs, Promise.all(begun));
+    const nowMs = clock.monotonicMs();
+    const drainMs = Math.max(...left.value.map((one) => one.left.drainMs));
+    return ok({
+      prepareMs: Math.round(sinceMs - beganMs),
+      heldMs: Math.round(nowMs - sinceMs),
+      drainMs: Math.round(drainMs),
+      writeMs: Math.round(leftMs - sinceMs - drainMs),
+      handOverMs: Math.round(handedMs - leftMs),
+      loadMs: Math.round(loadedMs - handedMs),
+      beginMs: Math.round(nowMs - loadedMs),
+      dataHeldMs: Math.round(nowMs - dataSince.value),
+    });
   }
 
-  /** The last parent first: the first one's metadata stream goes on, with what the others left. Gives when writes began to wait. */
-  async #leave(parents: readonly Serving[], heirs: readonly string[]): Promise<Outcome<number>> {
-    // Most of what is in memory goes out while writes go on.
-    for (const { engine } of parents) {
-      const written = await engine.checkpoint();
-      if (!written.ok) return written;
-    }
-    const sinceMs = this.#world.clock.monotonicMs();
-    let neighbour: LeftState | undefined;
-    for (const { engine } of parents.toReversed()) {
-      const left = await engine.leaveTo(heirs, neighbour);
-      if (!left.ok) return left;
-      neighbour = left.value;
-    }
-    return ok(sinceMs);
+  /** While writes go on. Gives when blob data began to wait. */
+  async #prepare(parents: readonly Serving[], children: readonly Range[]): Promise<Outcome<number>> {
+    const engines = parents.map(({ engine }) => engine);
+    const [prepared] = await Promise.all([
+      Promise.all(engines.map((engine) => engine.prepareToLeave())),
+      this.#engines.prepareHeirs(engines, children),
+    ]);
+    const failed = prepared.find((one) => !one.ok);
+    return failed && !failed.ok ? failed : ok(Math.min(...prepared.map((one) => (one.ok ? one.value : 0))));
   }
 
-  async #handOver(parents: readonly Serving[], children: readonly Range[]): Promise<Outcome<void>> {
-    if (!parents.every((one) => this.current(one))) return refused("aborted", "leaseLost", "a parent was dropped meanwhile");
-    return this.#engines.handOver(
-      parents.map(({ range }) => range),
-      children,
-      handOverTimeoutMs,
-    );
+  /** All at once; the first one's metadata stream goes on, with what the others left. */
+  async #leave(parents: readonly Serving[], heirs: readonly string[]): Promise<Outcome<LeftRange[]>> {
+    let neighbour: Promise<Outcome<LeftState>> | undefined;
+    const leaving = parents.toReversed().map(async ({ range, engine }): Promise<Outcome<LeftRange>> => {
+      neighbour = engine.leaveTo(heirs, neighbour);
+      const left = await neighbour;
+      return left.ok ? ok({ range, engine, left: left.value }) : left;
+    });
+    const all: LeftRange[] = [];
+    for (const one of await Promise.all(leaving)) {
+      if (!one.ok) return one;
+      all.unshift(one.value);
+    }
+    return ok(all);
+  }
+
+  async #handOver(parents: readonly LeftRange[], children: readonly Range[]): Promise<Outcome<LoadEngine>> {
+    if (!parents.every(({ range }) => this.#held.get(range.rangeId)?.state === "serving")) {
+      return refused("aborted", "leaseLost", "a parent was dropped meanwhile");
+    }
+    return this.#engines.handOver(parents, children, handOverTimeoutMs);
+  }
+
+  #become({ rangeId, rangeVersion }: Range, over: Promise<true>): void {
+    this.#becoming.delete(rangeId);
+    this.#becoming.set(rangeId, { rangeVersion, over });
+    for (const oldest of this.#becoming.keys()) {
+      if (this.#becoming.size <= becameMax) break;
+      this.#becoming.delete(oldest);
+    }
+  }
+
+  /**
+   * Of a range at this version that becomes, or became, others here: which of what is served here holds the key, when that is over. So
+   * whoever knows the parent only needs no new map first. Undefined: it does not become others, or none is served here in time.
+   */
+  async heirOf(
+    rangeId: string,
+    rangeVersion: number,
+    table: Range["table"],
+    key: Uint8Array,
+    timeoutMs: number,
+  ): Promise<Serving | undefined> {
+    if (!(await this.untilReshaped(rangeId, rangeVersion, timeoutMs))) return undefined;
+    for (const held of this.#held.values()) {
+      if (held.range.table === table && holdsKey(held.range, key) && held.state === "serving" && held.engine) return held as Serving;
+    }
+    return undefined;
+  }
+
+  /** False at once when the range at this version does not become others here; true when that is over. */
+  async untilReshaped(rangeId: string, rangeVersion: number, timeoutMs: number): Promise<boolean> {
+    const becoming = this.#becoming.get(rangeId);
+    if (becoming?.rangeVersion !== rangeVersion) return false;
+    return (await within(this.#world.clock, timeoutMs, becoming.over)) === true;
   }
 
   /** What is served here, for a command about one range. */

@@ -72,6 +72,8 @@ export class PartitionServerRole implements Role {
         operations: this.#executor.active,
         shed: this.#executor.shed.length,
         storage: this.#engines.storage?.() ?? {},
+        reshapes: this.#holdings.reshapes,
+        lastReshape: this.#holdings.lastReshape,
         ranges: this.#holdings.all.map((one) => ({
           rangeId: one.range.rangeId,
           ownerEpoch: one.range.ownerEpoch,

@@ -11,7 +11,9 @@ import {
   type Left,
   makeCaches,
   type OwnedNames,
+  type PartitionOptions,
   type PartitionStreamNames,
+  prepareHeirs,
   RangePartition,
   type Row,
   type ScanRange,
@@ -39,7 +41,23 @@ export function rangeEngines(world: World, config: PartitionServerConfig): Engin
       // Where they are is a help: a reader that misses one asks the stream manager itself.
       return found.ok ? [...found.value] : [];
     },
-    handOver: (parents, children, timeoutMs) => handOver(world, streams, parents.map(ownedOf), children.map(ownedOf), timeoutMs),
+    prepareHeirs: (parents, children) =>
+      prepareHeirs(
+        streams,
+        parents.map((engine) => partitionOf(engine).streams),
+        children.map(ownedOf),
+      ),
+    handOver: async (parents, children, timeoutMs) => {
+      const partitions = parents.map(({ engine }) => partitionOf(engine));
+      const names = parents.map(({ range }, i) => ({ ...ownedOf(range), left: present(partitions[i], "a parent").streams }));
+      const handed = await handOver(world, streams, names, children.map(ownedOf), timeoutMs);
+      if (!handed.ok) return handed;
+      const left = present(leftStates.get(present(parents[0], "a parent").left), "what the parents left");
+      return ok(async (range, onFenced) => {
+        const heir = await RangePartition.inherit(world, streams, optionsOf(config, shared, range, onFenced), partitions, left);
+        return heir ? ok(engineOf(heir)) : load(world, streams, config, shared, range, onFenced);
+      });
+    },
   };
 }
 
@@ -49,15 +67,8 @@ interface Shared {
   readonly figures: StorageFigures;
 }
 
-async function load(
-  world: World,
-  streams: StreamClient,
-  config: PartitionServerConfig,
-  shared: Shared,
-  range: Range,
-  onFenced: (why: string) => void,
-): Promise<Outcome<RangeEngine>> {
-  const loaded = await RangePartition.load(world, streams, {
+function optionsOf(config: PartitionServerConfig, shared: Shared, range: Range, onFenced: (why: string) => void): PartitionOptions {
+  return {
     rangeId: range.rangeId,
     streams: namesOf(range),
     ownerEpoch: ownerEpoch(range.ownerEpoch),
@@ -71,13 +82,25 @@ async function load(
     },
     ...shared,
     onLost: onFenced,
-    timeoutMs: loadTimeoutMs,
-  });
+  };
+}
+
+async function load(
+  world: World,
+  streams: StreamClient,
+  config: PartitionServerConfig,
+  shared: Shared,
+  range: Range,
+  onFenced: (why: string) => void,
+): Promise<Outcome<RangeEngine>> {
+  const loaded = await RangePartition.load(world, streams, { ...optionsOf(config, shared, range, onFenced), timeoutMs: loadTimeoutMs });
   return loaded.ok ? ok(engineOf(loaded.value)) : loaded;
 }
 
-/** What the engines' tokens stand for. */
+/** What the engines' tokens stand for, and the engines themselves. */
 const leftStates = new WeakMap<LeftState, Left>();
+const enginesPartitions = new WeakMap<RangeEngine, RangePartition>();
+const partitionOf = (engine: RangeEngine): RangePartition => present(enginesPartitions.get(engine), "the partition of an engine");
 
 const ownedOf = (range: Range): OwnedNames => ({ streams: namesOf(range), ownerEpoch: range.ownerEpoch });
 
@@ -91,7 +114,7 @@ interface RowSource {
 }
 
 function engineOf(partition: RangePartition): RangeEngine {
-  return {
+  const engine: RangeEngine = {
     read: async (work) => {
       const snapshot = partition.snapshot();
       try {
@@ -119,13 +142,19 @@ function engineOf(partition: RangePartition): RangeEngine {
     },
     mayReferTo: (place) => partition.ownsPlace(place),
     checkpoint: () => partition.checkpoint(),
+    prepareToLeave: () => partition.prepareToLeave(),
     leaveTo: async (heirs, neighbour) => {
-      const left = await partition.leaveTo(heirs, neighbour && present(leftStates.get(neighbour), "the state of the neighbour"));
+      const left = await partition.leaveTo(
+        heirs,
+        neighbour?.then((other) => (other.ok ? ok(present(leftStates.get(other.value), "the state of the neighbour")) : other)),
+      );
       if (!left.ok) return left;
-      const token: LeftState = { leftBy: partition.rangeId };
+      const { drainMs, writeMs } = left.value;
+      const token: LeftState = { leftBy: partition.rangeId, drainMs, writeMs };
       leftStates.set(token, left.value);
       return ok(token);
     },
+    begin: () => partition.begin(),
     keySamples: () => partition.keySamples(),
     sealedDataExtents: () => partition.sealedDataExtents,
     leaveExtents: (extentIds) => partition.leaveExtents(extentIds),
@@ -145,6 +174,8 @@ function engineOf(partition: RangePartition): RangeEngine {
     },
     close: () => partition.close(),
   };
+  enginesPartitions.set(engine, partition);
+  return engine;
 }
 
 /** Storage that can't be read is a failure of the operation, not of this process. */

@@ -92,6 +92,31 @@ test("reshapes: under crashes, pauses and cut networks nobody reads less than wa
   assert.ok(sum.reads > 1_000 && sum.writes > 300 && sum.splits > 50 && sum.merges > 20, JSON.stringify(sum));
 });
 
+test("reshapes: whoever knows only the parent is served by the child that holds the key, during the split and after it", async () => {
+  const { sim } = cluster(1, allRules, ["pm-1"]);
+  await sim.run(async () => {
+    const [client, operator] = [new Client(sim, "client-1"), new Client(sim, "client-2")];
+    await serveable(sim, client);
+    await operator.refresh();
+    const rangeId = operator.ranges.find((range) => range.table === "Blob")?.rangeId ?? "";
+    const manager = sim.world("operator").transport.client("pm-1", PartitionManager);
+    let over = false;
+    const split = manager.splitPartition({ rangeId, atKey: keyOf(sim, "b") }, { timeoutMs }).finally(() => {
+      over = true;
+    });
+    let seen = await client.read();
+    for (let value = 1, after = 0; after < 3; value++) {
+      if (over) after++;
+      assert.ok(seen, "it is read, by the map of before");
+      assert.equal(await client.write(value, seen.etag), "done", `write ${value}`);
+      seen = await client.read();
+      assert.equal(seen?.value, value);
+    }
+    assert.ok((await split).ok);
+    assert.ok(client.ranges.some((range) => range.rangeId === rangeId) && !operator.ranges.some((range) => range.rangeId.includes("-e")));
+  });
+});
+
 async function seedsUntilFailure(off: readonly RuleName[], seedsMax: number): Promise<number | undefined> {
   for (let seed = 1; seed <= seedsMax; seed++) {
     try {

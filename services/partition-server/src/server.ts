@@ -46,8 +46,8 @@ export function partitionServerHandlers(holdings: Holdings, executor: Executor, 
         const command = { pmTerm: fromWire(request.pmTerm), leaseEpoch: fromWire(request.leaseEpoch) };
         const parents = request.parents.map(({ rangeId, ownerEpoch }) => ({ rangeId, ownerEpoch: fromWire(ownerEpoch) }));
         if (parents.length === 0 || children.length === 0) return refused("invalidArgument", "badRequest", "no parents or no children");
-        const heldMs = await holdings.reshape(command, parents, children);
-        return heldMs.ok ? ok({ heldMs: heldMs.value }) : heldMs;
+        const times = await holdings.reshape(command, parents, children);
+        return times.ok ? ok({ heldMs: times.value.heldMs, times: times.value }) : times;
       }),
     suggestSplitKey: (request) =>
       guarded(async () => {

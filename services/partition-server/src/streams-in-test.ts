@@ -31,7 +31,7 @@ export class TestStreams {
   dataBytes = 0;
 
   engines(world: World): Engines {
-    return {
+    const engines: Engines = {
       locate: async () => [],
       load: async (range, onFenced) => {
         const { metadata } = range.streams;
@@ -47,8 +47,10 @@ export class TestStreams {
         this.loads++;
         return ok(new TestEngine(world, this, shared, rows, sequence, range.ownerEpoch, onFenced));
       },
-      handOver: async (parents, children) => {
+      prepareHeirs: async () => {},
+      handOver: async (left, children) => {
         await sleep(world.clock, this.#delayMs(world));
+        const parents = left.map(({ range }) => range);
         const held = parents.map(({ streams }) => this.#ranges.get(streams.metadata));
         const owned = held.every((one, i) => one && (one.ownerEpoch === parents[i]?.ownerEpoch || !world.rules.on("ownerEpochAtManager")));
         if (!owned) return refused("failedPrecondition", "staleOwnerEpoch", "the parents have another owner");
@@ -60,9 +62,10 @@ export class TestStreams {
           this.#ranges.set(child.streams.metadata, { ownerEpoch: child.ownerEpoch, sequence, rows: new Map(own) });
         }
         await sleep(world.clock, this.#delayMs(world));
-        return ok();
+        return ok(engines.load);
       },
     };
+    return engines;
   }
 
   /** For partition managers that find a split or merge which nobody carries out. */
@@ -180,11 +183,17 @@ class TestEngine implements RangeEngine {
     return ok();
   }
 
+  async prepareToLeave(): Promise<Outcome<number>> {
+    return ok(this.#world.clock.monotonicMs());
+  }
+
   async leaveTo(): Promise<Outcome<LeftState>> {
     this.#closed = true;
     if (this.#world.rules.on("drainBeforeLeaving")) await this.#last;
-    return ok({ leftBy: "test" });
+    return ok({ leftBy: "test", drainMs: 0, writeMs: 0 });
   }
+
+  async begin(): Promise<void> {}
 
   sealedDataExtents(): readonly number[] {
     return [];

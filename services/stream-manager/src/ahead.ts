@@ -1,14 +1,20 @@
 /**
  * Extents that are allocated ahead of need: durable on every replica, told to nobody, in no list. The next call that needs a successor
- * takes it. At most one for each stream; it is dropped when it fits no more (another owner, another last extent, a node in trouble).
+ * takes it. At most one for each stream; it is dropped when it fits no more (another owner, another last extent, a node in trouble). One
+ * for a stream that is to come waits for that a while.
  */
 import type { ExtentId, OwnerEpoch } from "@stamp/base";
 import type { Allocator } from "./allocator.ts";
 import type { Term } from "./term.ts";
 
+/** What is asked for streams that do not come is bounded. */
+const toComeMax = 256;
+const toComeMs = 60_000;
+
 interface Prepared {
+  readonly sinceMs: number;
   readonly ownerEpoch: OwnerEpoch;
-  readonly predecessor: ExtentId;
+  readonly predecessor: ExtentId | undefined;
   /** Undefined: it was not made. */
   readonly made: Promise<ExtentId | undefined>;
 }
@@ -27,14 +33,16 @@ export class Ahead {
     return this.#prepared.size;
   }
 
-  prepare(stream: string, ownerEpoch: OwnerEpoch, predecessor: ExtentId): void {
+  prepare(stream: string, ownerEpoch: OwnerEpoch, predecessor: ExtentId | undefined): void {
     const known = this.#prepared.get(stream);
     if (known?.ownerEpoch === ownerEpoch && known.predecessor === predecessor) return;
     if (known !== undefined) this.#forget(stream, known);
+    const isThere = (name: string): boolean => this.#term.state.stream(name) !== undefined;
+    if (!isThere(stream) && [...this.#prepared.keys()].filter((name) => !isThere(name)).length >= toComeMax) return;
     const where = this.#elsewhere(predecessor);
     const allocation = this.#allocator.allocate({ stream, ownerEpoch, predecessor, ...where, wanted: () => false });
     const made = allocation.then((outcome) => (outcome.ok ? outcome.value : undefined));
-    this.#prepared.set(stream, { ownerEpoch, predecessor, made });
+    this.#prepared.set(stream, { sinceMs: this.#term.world.clock.monotonicMs(), ownerEpoch, predecessor, made });
   }
 
   /** Gives it away: the caller opens or drops it. */
@@ -56,8 +64,10 @@ export class Ahead {
 
   /** Called every tick. */
   sweep(): void {
-    const { state } = this.#term;
+    const { state, world } = this.#term;
+    const nowMs = world.clock.monotonicMs();
     for (const [stream, prepared] of this.#prepared) {
+      if (state.stream(stream) === undefined && nowMs - prepared.sinceMs < toComeMs) continue;
       const fits = state.stream(stream)?.ownerEpoch === prepared.ownerEpoch && state.list(stream).last === prepared.predecessor;
       if (!fits) this.#forget(stream, prepared);
     }
@@ -74,9 +84,10 @@ export class Ahead {
    * When the predecessor fails it is for one of its nodes: the successor has as few of them as possible, and not the primary, on which also
    * every lost connection to the owner counts.
    */
-  #elsewhere(predecessor: ExtentId): { readonly avoidAddresses: readonly string[]; readonly spare: readonly string[] } {
+  #elsewhere(predecessor: ExtentId | undefined): { readonly avoidAddresses: readonly string[]; readonly spare: readonly string[] } {
     const { config, nodes, state } = this.#term;
-    const spare = state.extent(predecessor)?.replicas.map(({ nodeId }) => nodeId) ?? [];
+    const extent = predecessor === undefined ? undefined : state.extent(predecessor);
+    const spare = extent?.replicas.map(({ nodeId }) => nodeId) ?? [];
     const primary = nodes.address(spare[0] ?? "");
     const enough = primary !== undefined && nodes.placeable().length > config.copies;
     return { avoidAddresses: enough ? [primary] : [], spare };

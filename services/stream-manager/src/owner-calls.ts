@@ -7,6 +7,7 @@ import type { ExtentId, Outcome, OwnerEpoch } from "@stamp/base";
 import { ok } from "@stamp/base";
 import type { ExtentList, ListRange, StreamEdit } from "@stamp/stream";
 import {
+  checkName,
   checkOwner,
   ownedStream,
   planConfirm,
@@ -115,14 +116,20 @@ export class OwnerCalls {
     return this.#term.ledger.commit((state) => planDeleteStream(state, name, epoch, this.#term.world.rules));
   }
 
-  /** Makes the successor of `last` ahead of need; nobody waits for it. */
-  async allocateAhead(name: string, epoch: OwnerEpoch, last: ExtentId): Promise<Outcome<void>> {
+  /** Makes the successor of `last` ahead of need, also of a stream that is to come; nobody waits for it. */
+  async allocateAhead(name: string, epoch: OwnerEpoch, last: ExtentId | undefined): Promise<Outcome<void>> {
     const { state, world } = this.#term;
+    if (state.stream(name) === undefined) {
+      const named = checkName(name);
+      if (named.ok) this.#ahead.prepare(name, epoch, last);
+      return named;
+    }
     const owned = ownedStream(state, name, epoch, world.rules);
     if (!owned.ok) return owned;
     const successor = successorOf(state, name, last);
     if (!successor.ok) return successor;
-    if (successor.value.kind === "none" && state.extent(last)?.phase === "open") this.#ahead.prepare(name, epoch, last);
+    const follows = last === undefined || state.extent(last)?.phase === "open";
+    if (successor.value.kind === "none" && follows) this.#ahead.prepare(name, epoch, last);
     return ok();
   }
 
@@ -130,6 +137,7 @@ export class OwnerCalls {
     const segmentIds: number[] = [];
     for (;;) {
       const committed = await this.#term.ledger.commit((state) => planMultiModify(state, edits, segmentIds, this.#term.world.rules));
+      if (committed.ok) this.#tellCompleted(edits);
       const wanted = committed.ok ? undefined : committed.failure.details?.segments;
       if (wanted === undefined) return committed;
       while (segmentIds.length < Number(wanted)) {
@@ -137,6 +145,18 @@ export class OwnerCalls {
         if (!minted.ok) return minted;
         segmentIds.push(minted.value);
       }
+    }
+  }
+
+  /** Every replica holds what is acknowledged. */
+  #tellCompleted(edits: readonly StreamEdit[]): void {
+    for (const { complete } of edits) {
+      const replicas = complete && this.#term.state.extent(complete.extent)?.replicas;
+      if (complete && replicas)
+        this.#completer.start(
+          complete.extent,
+          replicas.map(({ nodeId }) => nodeId),
+        );
     }
   }
 

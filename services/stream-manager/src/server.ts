@@ -119,7 +119,8 @@ export function streamManagerHandlers(clock: Clock, serving: () => Serving | und
     allocateAhead: (request) =>
       led(async (leader) => {
         const { name, extentId: last } = request;
-        const begun = await leader.calls.allocateAhead(name, ownerEpoch(fromWire(request.ownerEpoch)), extentId(fromWire(last)));
+        const predecessor = last === 0n ? undefined : extentId(fromWire(last));
+        const begun = await leader.calls.allocateAhead(name, ownerEpoch(fromWire(request.ownerEpoch)), predecessor);
         return begun.ok ? ok({}) : begun;
       }),
     listStreams: (request) =>
@@ -190,7 +191,7 @@ function dutyFromWire(duty: NodeDuty): RecordedDuty | undefined {
 }
 
 function editFromWire(edit: WireEdit): StreamEdit {
-  const { name, content } = edit;
+  const { name, content, complete } = edit;
   return {
     name,
     ownerEpoch: edit.ownerEpoch === 0n ? undefined : ownerEpoch(fromWire(edit.ownerEpoch)),
@@ -203,6 +204,7 @@ function editFromWire(edit: WireEdit): StreamEdit {
         ...(beforeExtentId === 0n ? {} : { before: extentId(fromWire(beforeExtentId)) }),
       })),
     },
+    ...(complete && { complete: { extent: extentId(fromWire(complete.extentId)), lengthBytes: fromWire(complete.lengthBytes) } }),
   };
 }
 

@@ -1,4 +1,6 @@
 /** The drills: what each breaks, and how it is mended. */
+
+import { timesText } from "../partition-command.ts";
 import { type DrillContext, kill, leaderOf, nodesWrittenTo, serverOf } from "./faults.ts";
 import type { DrillTarget } from "./target.ts";
 
@@ -28,7 +30,7 @@ async function change(
   work: (manager: Manager) => ReturnType<Manager["movePartition"]>,
 ): Promise<boolean> {
   const changed = await work(await context.target.inspector.partitionManager());
-  const held = changed.ok && changed.value.heldMs > 0 ? `, writes held up for ${changed.value.heldMs} ms at the server` : "";
+  const held = changed.ok && changed.value.times ? `, ${timesText(changed.value.times)}` : "";
   context.note(`${what}: ${changed.ok ? `done${held}` : changed.failure.message}`);
   return changed.ok;
 }

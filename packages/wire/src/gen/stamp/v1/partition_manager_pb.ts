@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/partition_manager.proto.
  */
 export const file_stamp_v1_partition_manager: GenFile = /*@__PURE__*/
-  fileDesc("CiBzdGFtcC92MS9wYXJ0aXRpb25fbWFuYWdlci5wcm90bxIIc3RhbXAudjEiNwoNR2V0TWFwUmVxdWVzdBIVCg1rbm93bl92ZXJzaW9uGAEgASgEEg8KB3dhaXRfbXMYAiABKA0iSQoMUGFydGl0aW9uTWFwEg8KB3ZlcnNpb24YASABKAQSKAoGcmFuZ2VzGAIgAygLMhguc3RhbXAudjEuUmFuZ2VQYXJ0aXRpb24inwIKDlJhbmdlUGFydGl0aW9uEhAKCHJhbmdlX2lkGAEgASgJEg0KBXRhYmxlGAIgASgJEg8KB2xvd19rZXkYAyABKAwSEAoIaGlnaF9rZXkYBCABKAwSFQoNcmFuZ2VfdmVyc2lvbhgFIAEoBBITCgtvd25lcl9lcG9jaBgGIAEoBBIrCgdzdHJlYW1zGAcgASgLMhouc3RhbXAudjEuUGFydGl0aW9uU3RyZWFtcxIOCgZzZXJ2ZXIYCCABKAkSFgoOc2VydmVyX2FkZHJlc3MYCSABKAkSEwoLbGVhc2VfZXBvY2gYCiABKAQSDgoGbG9hZGVkGAsgASgIEg4KBmNoYW5nZRgMIAEoCRITCgtoYXNfc3RyZWFtcxgNIAEoCCJdChBQYXJ0aXRpb25TdHJlYW1zEhAKCG1ldGFkYXRhGAEgASgJEhIKCmNvbW1pdF9sb2cYAiABKAkSEAoIcm93X2RhdGEYAyABKAkSEQoJYmxvYl9kYXRhGAQgASgJIkkKFVNwbGl0UGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRITCgZhdF9rZXkYAiABKAxIAIgBAUIJCgdfYXRfa2V5IikKFU1lcmdlUGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCSI4ChRNb3ZlUGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRIOCgZzZXJ2ZXIYAiABKAkiYwoRUGFydGl0aW9uc0NoYW5nZWQSKAoGcmFuZ2VzGAEgAygLMhguc3RhbXAudjEuUmFuZ2VQYXJ0aXRpb24SEwoLbWFwX3ZlcnNpb24YAiABKAQSDwoHaGVsZF9tcxgDIAEoDSIZChdHZXRSZWJhbGFuY2VQbGFuUmVxdWVzdCKcAQoNUmViYWxhbmNlUGxhbhIRCglhdXRvbWF0aWMYASABKAgSJgoFc3RlcHMYAiADKAsyFy5zdGFtcC52MS5SZWJhbGFuY2VTdGVwEiUKBGRvbmUYAyADKAsyFy5zdGFtcC52MS5SZWJhbGFuY2VTdGVwEikKBnJhbmdlcxgEIAMoCzIZLnN0YW1wLnYxLlJhbmdlTG9hZFJlcG9ydCJpCg1SZWJhbGFuY2VTdGVwEgwKBGtpbmQYASABKAkSEAoIcmFuZ2VfaWQYAiABKAkSCgoCdG8YAyABKAkSCwoDd2h5GAQgASgJEg8KB2ZhaWx1cmUYBSABKAkSDgoGbXNfYWdvGAYgASgEIqIBCg9SYW5nZUxvYWRSZXBvcnQSEAoIcmFuZ2VfaWQYASABKAkSDgoGc2VydmVyGAIgASgJEhsKE3JlcXVlc3RzX3Blcl9zZWNvbmQYAyABKAESHAoUdGhyb3R0bGVkX3Blcl9zZWNvbmQYBCABKAESEgoKbGF0ZW5jeV9tcxgFIAEoARIPCgdwZW5kaW5nGAYgASgNEg0KBWJ5dGVzGAcgASgEIicKE0NvbGxlY3RSYW5nZVJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkiZAoUQ29sbGVjdFJhbmdlUmVzcG9uc2USDAoEcm93cxgBIAEoBBIUCgxyb3dzX2RlbGV0ZWQYAiABKAQSFwoPZXh0ZW50c19kcm9wcGVkGAMgASgNEg8KB2V4dGVudHMYBCABKA0iKgoWQ2hlY2twb2ludFJhbmdlUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCSIZChdDaGVja3BvaW50UmFuZ2VSZXNwb25zZSIUChJMaXN0U2VydmVyc1JlcXVlc3QiYwoKU2VydmVySW5mbxIOCgZzZXJ2ZXIYASABKAkSDwoHYWRkcmVzcxgCIAEoCRITCgtsZWFzZV9lcG9jaBgDIAEoBBIKCgJ1cBgEIAEoCBITCgtyYW5nZV9jb3VudBgFIAEoDSJNChNMaXN0U2VydmVyc1Jlc3BvbnNlEiUKB3NlcnZlcnMYASADKAsyFC5zdGFtcC52MS5TZXJ2ZXJJbmZvEg8KB3BtX3Rlcm0YAiABKAQy/gQKEFBhcnRpdGlvbk1hbmFnZXISOQoGR2V0TWFwEhcuc3RhbXAudjEuR2V0TWFwUmVxdWVzdBoWLnN0YW1wLnYxLlBhcnRpdGlvbk1hcBJKCgtMaXN0U2VydmVycxIcLnN0YW1wLnYxLkxpc3RTZXJ2ZXJzUmVxdWVzdBodLnN0YW1wLnYxLkxpc3RTZXJ2ZXJzUmVzcG9uc2USTgoOU3BsaXRQYXJ0aXRpb24SHy5zdGFtcC52MS5TcGxpdFBhcnRpdGlvblJlcXVlc3QaGy5zdGFtcC52MS5QYXJ0aXRpb25zQ2hhbmdlZBJOCg5NZXJnZVBhcnRpdGlvbhIfLnN0YW1wLnYxLk1lcmdlUGFydGl0aW9uUmVxdWVzdBobLnN0YW1wLnYxLlBhcnRpdGlvbnNDaGFuZ2VkEkwKDU1vdmVQYXJ0aXRpb24SHi5zdGFtcC52MS5Nb3ZlUGFydGl0aW9uUmVxdWVzdBobLnN0YW1wLnYxLlBhcnRpdGlvbnNDaGFuZ2VkEk0KDENvbGxlY3RSYW5nZRIdLnN0YW1wLnYxLkNvbGxlY3RSYW5nZVJlcXVlc3QaHi5zdGFtcC52MS5Db2xsZWN0UmFuZ2VSZXNwb25zZRJWCg9DaGVja3BvaW50UmFuZ2USIC5zdGFtcC52MS5DaGVja3BvaW50UmFuZ2VSZXF1ZXN0GiEuc3RhbXAudjEuQ2hlY2twb2ludFJhbmdlUmVzcG9uc2USTgoQR2V0UmViYWxhbmNlUGxhbhIhLnN0YW1wLnYxLkdldFJlYmFsYW5jZVBsYW5SZXF1ZXN0Ghcuc3RhbXAudjEuUmViYWxhbmNlUGxhbmIGcHJvdG8z");
+  fileDesc("CiBzdGFtcC92MS9wYXJ0aXRpb25fbWFuYWdlci5wcm90bxIIc3RhbXAudjEiNwoNR2V0TWFwUmVxdWVzdBIVCg1rbm93bl92ZXJzaW9uGAEgASgEEg8KB3dhaXRfbXMYAiABKA0iSQoMUGFydGl0aW9uTWFwEg8KB3ZlcnNpb24YASABKAQSKAoGcmFuZ2VzGAIgAygLMhguc3RhbXAudjEuUmFuZ2VQYXJ0aXRpb24inwIKDlJhbmdlUGFydGl0aW9uEhAKCHJhbmdlX2lkGAEgASgJEg0KBXRhYmxlGAIgASgJEg8KB2xvd19rZXkYAyABKAwSEAoIaGlnaF9rZXkYBCABKAwSFQoNcmFuZ2VfdmVyc2lvbhgFIAEoBBITCgtvd25lcl9lcG9jaBgGIAEoBBIrCgdzdHJlYW1zGAcgASgLMhouc3RhbXAudjEuUGFydGl0aW9uU3RyZWFtcxIOCgZzZXJ2ZXIYCCABKAkSFgoOc2VydmVyX2FkZHJlc3MYCSABKAkSEwoLbGVhc2VfZXBvY2gYCiABKAQSDgoGbG9hZGVkGAsgASgIEg4KBmNoYW5nZRgMIAEoCRITCgtoYXNfc3RyZWFtcxgNIAEoCCJdChBQYXJ0aXRpb25TdHJlYW1zEhAKCG1ldGFkYXRhGAEgASgJEhIKCmNvbW1pdF9sb2cYAiABKAkSEAoIcm93X2RhdGEYAyABKAkSEQoJYmxvYl9kYXRhGAQgASgJIkkKFVNwbGl0UGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRITCgZhdF9rZXkYAiABKAxIAIgBAUIJCgdfYXRfa2V5IikKFU1lcmdlUGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCSI4ChRNb3ZlUGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRIOCgZzZXJ2ZXIYAiABKAkiigEKEVBhcnRpdGlvbnNDaGFuZ2VkEigKBnJhbmdlcxgBIAMoCzIYLnN0YW1wLnYxLlJhbmdlUGFydGl0aW9uEhMKC21hcF92ZXJzaW9uGAIgASgEEg8KB2hlbGRfbXMYAyABKA0SJQoFdGltZXMYBCABKAsyFi5zdGFtcC52MS5SZXNoYXBlVGltZXMipgEKDFJlc2hhcGVUaW1lcxISCgpwcmVwYXJlX21zGAEgASgNEg8KB2hlbGRfbXMYAiABKA0SEAoIZHJhaW5fbXMYAyABKA0SEAoId3JpdGVfbXMYBCABKA0SFAoMaGFuZF9vdmVyX21zGAUgASgNEg8KB2xvYWRfbXMYBiABKA0SEAoIYmVnaW5fbXMYByABKA0SFAoMZGF0YV9oZWxkX21zGAggASgNIhkKF0dldFJlYmFsYW5jZVBsYW5SZXF1ZXN0IpwBCg1SZWJhbGFuY2VQbGFuEhEKCWF1dG9tYXRpYxgBIAEoCBImCgVzdGVwcxgCIAMoCzIXLnN0YW1wLnYxLlJlYmFsYW5jZVN0ZXASJQoEZG9uZRgDIAMoCzIXLnN0YW1wLnYxLlJlYmFsYW5jZVN0ZXASKQoGcmFuZ2VzGAQgAygLMhkuc3RhbXAudjEuUmFuZ2VMb2FkUmVwb3J0ImkKDVJlYmFsYW5jZVN0ZXASDAoEa2luZBgBIAEoCRIQCghyYW5nZV9pZBgCIAEoCRIKCgJ0bxgDIAEoCRILCgN3aHkYBCABKAkSDwoHZmFpbHVyZRgFIAEoCRIOCgZtc19hZ28YBiABKAQiogEKD1JhbmdlTG9hZFJlcG9ydBIQCghyYW5nZV9pZBgBIAEoCRIOCgZzZXJ2ZXIYAiABKAkSGwoTcmVxdWVzdHNfcGVyX3NlY29uZBgDIAEoARIcChR0aHJvdHRsZWRfcGVyX3NlY29uZBgEIAEoARISCgpsYXRlbmN5X21zGAUgASgBEg8KB3BlbmRpbmcYBiABKA0SDQoFYnl0ZXMYByABKAQiJwoTQ29sbGVjdFJhbmdlUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCSJkChRDb2xsZWN0UmFuZ2VSZXNwb25zZRIMCgRyb3dzGAEgASgEEhQKDHJvd3NfZGVsZXRlZBgCIAEoBBIXCg9leHRlbnRzX2Ryb3BwZWQYAyABKA0SDwoHZXh0ZW50cxgEIAEoDSIqChZDaGVja3BvaW50UmFuZ2VSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJIhkKF0NoZWNrcG9pbnRSYW5nZVJlc3BvbnNlIhQKEkxpc3RTZXJ2ZXJzUmVxdWVzdCJjCgpTZXJ2ZXJJbmZvEg4KBnNlcnZlchgBIAEoCRIPCgdhZGRyZXNzGAIgASgJEhMKC2xlYXNlX2Vwb2NoGAMgASgEEgoKAnVwGAQgASgIEhMKC3JhbmdlX2NvdW50GAUgASgNIk0KE0xpc3RTZXJ2ZXJzUmVzcG9uc2USJQoHc2VydmVycxgBIAMoCzIULnN0YW1wLnYxLlNlcnZlckluZm8SDwoHcG1fdGVybRgCIAEoBDL+BAoQUGFydGl0aW9uTWFuYWdlchI5CgZHZXRNYXASFy5zdGFtcC52MS5HZXRNYXBSZXF1ZXN0GhYuc3RhbXAudjEuUGFydGl0aW9uTWFwEkoKC0xpc3RTZXJ2ZXJzEhwuc3RhbXAudjEuTGlzdFNlcnZlcnNSZXF1ZXN0Gh0uc3RhbXAudjEuTGlzdFNlcnZlcnNSZXNwb25zZRJOCg5TcGxpdFBhcnRpdGlvbhIfLnN0YW1wLnYxLlNwbGl0UGFydGl0aW9uUmVxdWVzdBobLnN0YW1wLnYxLlBhcnRpdGlvbnNDaGFuZ2VkEk4KDk1lcmdlUGFydGl0aW9uEh8uc3RhbXAudjEuTWVyZ2VQYXJ0aXRpb25SZXF1ZXN0Ghsuc3RhbXAudjEuUGFydGl0aW9uc0NoYW5nZWQSTAoNTW92ZVBhcnRpdGlvbhIeLnN0YW1wLnYxLk1vdmVQYXJ0aXRpb25SZXF1ZXN0Ghsuc3RhbXAudjEuUGFydGl0aW9uc0NoYW5nZWQSTQoMQ29sbGVjdFJhbmdlEh0uc3RhbXAudjEuQ29sbGVjdFJhbmdlUmVxdWVzdBoeLnN0YW1wLnYxLkNvbGxlY3RSYW5nZVJlc3BvbnNlElYKD0NoZWNrcG9pbnRSYW5nZRIgLnN0YW1wLnYxLkNoZWNrcG9pbnRSYW5nZVJlcXVlc3QaIS5zdGFtcC52MS5DaGVja3BvaW50UmFuZ2VSZXNwb25zZRJOChBHZXRSZWJhbGFuY2VQbGFuEiEuc3RhbXAudjEuR2V0UmViYWxhbmNlUGxhblJlcXVlc3QaFy5zdGFtcC52MS5SZWJhbGFuY2VQbGFuYgZwcm90bzM");
 
 /**
  * @generated from message stamp.v1.GetMapRequest
@@ -280,6 +280,13 @@ export type PartitionsChanged = Message<"stamp.v1.PartitionsChanged"> & {
    * @generated from field: uint32 held_ms = 3;
    */
   heldMs: number;
+
+  /**
+   * Absent for a move.
+   *
+   * @generated from field: stamp.v1.ReshapeTimes times = 4;
+   */
+  times?: ReshapeTimes | undefined;
 };
 
 /**
@@ -288,6 +295,74 @@ export type PartitionsChanged = Message<"stamp.v1.PartitionsChanged"> & {
  */
 export const PartitionsChangedSchema: GenMessage<PartitionsChanged> = /*@__PURE__*/
   messageDesc(file_stamp_v1_partition_manager, 7);
+
+/**
+ * Where the time of a split or merge went at its server.
+ *
+ * @generated from message stamp.v1.ReshapeTimes
+ */
+export type ReshapeTimes = Message<"stamp.v1.ReshapeTimes"> & {
+  /**
+   * While writes went on.
+   *
+   * @generated from field: uint32 prepare_ms = 1;
+   */
+  prepareMs: number;
+
+  /**
+   * Writes of rows waited: the sum of the next five.
+   *
+   * @generated from field: uint32 held_ms = 2;
+   */
+  heldMs: number;
+
+  /**
+   * Until what was in flight was durable.
+   *
+   * @generated from field: uint32 drain_ms = 3;
+   */
+  drainMs: number;
+
+  /**
+   * The rest of the memory table, and the last record of the parents.
+   *
+   * @generated from field: uint32 write_ms = 4;
+   */
+  writeMs: number;
+
+  /**
+   * The change of the streams at the stream manager.
+   *
+   * @generated from field: uint32 hand_over_ms = 5;
+   */
+  handOverMs: number;
+
+  /**
+   * @generated from field: uint32 load_ms = 6;
+   */
+  loadMs: number;
+
+  /**
+   * Until the children had an extent to write commits to.
+   *
+   * @generated from field: uint32 begin_ms = 7;
+   */
+  beginMs: number;
+
+  /**
+   * Blob data waited: longer, because what was in flight was let in before rows were held up.
+   *
+   * @generated from field: uint32 data_held_ms = 8;
+   */
+  dataHeldMs: number;
+};
+
+/**
+ * Describes the message stamp.v1.ReshapeTimes.
+ * Use `create(ReshapeTimesSchema)` to create a new message.
+ */
+export const ReshapeTimesSchema: GenMessage<ReshapeTimes> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_manager, 8);
 
 /**
  * @generated from message stamp.v1.GetRebalancePlanRequest
@@ -300,7 +375,7 @@ export type GetRebalancePlanRequest = Message<"stamp.v1.GetRebalancePlanRequest"
  * Use `create(GetRebalancePlanRequestSchema)` to create a new message.
  */
 export const GetRebalancePlanRequestSchema: GenMessage<GetRebalancePlanRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_manager, 8);
+  messageDesc(file_stamp_v1_partition_manager, 9);
 
 /**
  * @generated from message stamp.v1.RebalancePlan
@@ -338,7 +413,7 @@ export type RebalancePlan = Message<"stamp.v1.RebalancePlan"> & {
  * Use `create(RebalancePlanSchema)` to create a new message.
  */
 export const RebalancePlanSchema: GenMessage<RebalancePlan> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_manager, 9);
+  messageDesc(file_stamp_v1_partition_manager, 10);
 
 /**
  * @generated from message stamp.v1.RebalanceStep
@@ -386,7 +461,7 @@ export type RebalanceStep = Message<"stamp.v1.RebalanceStep"> & {
  * Use `create(RebalanceStepSchema)` to create a new message.
  */
 export const RebalanceStepSchema: GenMessage<RebalanceStep> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_manager, 10);
+  messageDesc(file_stamp_v1_partition_manager, 11);
 
 /**
  * As its server said last.
@@ -435,7 +510,7 @@ export type RangeLoadReport = Message<"stamp.v1.RangeLoadReport"> & {
  * Use `create(RangeLoadReportSchema)` to create a new message.
  */
 export const RangeLoadReportSchema: GenMessage<RangeLoadReport> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_manager, 11);
+  messageDesc(file_stamp_v1_partition_manager, 12);
 
 /**
  * @generated from message stamp.v1.CollectRangeRequest
@@ -452,7 +527,7 @@ export type CollectRangeRequest = Message<"stamp.v1.CollectRangeRequest"> & {
  * Use `create(CollectRangeRequestSchema)` to create a new message.
  */
 export const CollectRangeRequestSchema: GenMessage<CollectRangeRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_manager, 12);
+  messageDesc(file_stamp_v1_partition_manager, 13);
 
 /**
  * @generated from message stamp.v1.CollectRangeResponse
@@ -484,7 +559,7 @@ export type CollectRangeResponse = Message<"stamp.v1.CollectRangeResponse"> & {
  * Use `create(CollectRangeResponseSchema)` to create a new message.
  */
 export const CollectRangeResponseSchema: GenMessage<CollectRangeResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_manager, 13);
+  messageDesc(file_stamp_v1_partition_manager, 14);
 
 /**
  * @generated from message stamp.v1.CheckpointRangeRequest
@@ -501,7 +576,7 @@ export type CheckpointRangeRequest = Message<"stamp.v1.CheckpointRangeRequest"> 
  * Use `create(CheckpointRangeRequestSchema)` to create a new message.
  */
 export const CheckpointRangeRequestSchema: GenMessage<CheckpointRangeRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_manager, 14);
+  messageDesc(file_stamp_v1_partition_manager, 15);
 
 /**
  * @generated from message stamp.v1.CheckpointRangeResponse
@@ -514,7 +589,7 @@ export type CheckpointRangeResponse = Message<"stamp.v1.CheckpointRangeResponse"
  * Use `create(CheckpointRangeResponseSchema)` to create a new message.
  */
 export const CheckpointRangeResponseSchema: GenMessage<CheckpointRangeResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_manager, 15);
+  messageDesc(file_stamp_v1_partition_manager, 16);
 
 /**
  * @generated from message stamp.v1.ListServersRequest
@@ -527,7 +602,7 @@ export type ListServersRequest = Message<"stamp.v1.ListServersRequest"> & {
  * Use `create(ListServersRequestSchema)` to create a new message.
  */
 export const ListServersRequestSchema: GenMessage<ListServersRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_manager, 16);
+  messageDesc(file_stamp_v1_partition_manager, 17);
 
 /**
  * @generated from message stamp.v1.ServerInfo
@@ -564,7 +639,7 @@ export type ServerInfo = Message<"stamp.v1.ServerInfo"> & {
  * Use `create(ServerInfoSchema)` to create a new message.
  */
 export const ServerInfoSchema: GenMessage<ServerInfo> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_manager, 17);
+  messageDesc(file_stamp_v1_partition_manager, 18);
 
 /**
  * @generated from message stamp.v1.ListServersResponse
@@ -586,7 +661,7 @@ export type ListServersResponse = Message<"stamp.v1.ListServersResponse"> & {
  * Use `create(ListServersResponseSchema)` to create a new message.
  */
 export const ListServersResponseSchema: GenMessage<ListServersResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_manager, 18);
+  messageDesc(file_stamp_v1_partition_manager, 19);
 
 /**
  * Which range partition is on which server. Only the leader answers; others refuse with notLeader.

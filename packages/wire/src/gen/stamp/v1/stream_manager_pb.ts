@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/stream_manager.proto.
  */
 export const file_stamp_v1_stream_manager: GenFile = /*@__PURE__*/
-  fileDesc("Ch1zdGFtcC92MS9zdHJlYW1fbWFuYWdlci5wcm90bxIIc3RhbXAudjEiOAoTQ3JlYXRlU3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEIkYKEU9wZW5TdHJlYW1SZXF1ZXN0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSDgoGY3JlYXRlGAMgASgIIpQBCgpTdHJlYW1JbmZvEgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSKQoHZXh0ZW50cxgDIAMoCzIYLnN0YW1wLnYxLkV4dGVudExvY2F0aW9uEhQKDGxpc3RfdmVyc2lvbhgEIAEoBBIMCgRtb3JlGAUgASgIEhQKDGV4dGVudF9jb3VudBgGIAEoBCKYAQoWU2VhbEFuZEFsbG9jYXRlUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEhEKCWV4dGVudF9pZBgDIAEoBBIdChVrbm93bl9jb21taXR0ZWRfYnl0ZXMYBCABKAQSFwoPYXZvaWRfYWRkcmVzc2VzGAUgAygJEhAKCGNvbXBsZXRlGAYgASgIImAKF1NlYWxBbmRBbGxvY2F0ZVJlc3BvbnNlEhsKE3NlYWxlZF9sZW5ndGhfYnl0ZXMYASABKAQSKAoGZXh0ZW50GAIgASgLMhguc3RhbXAudjEuRXh0ZW50TG9jYXRpb24iVAoVVHJ1bmNhdGVTdHJlYW1SZXF1ZXN0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSGAoQYmVmb3JlX2V4dGVudF9pZBgDIAEoBCI4ChNEZWxldGVTdHJlYW1SZXF1ZXN0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQiFgoURGVsZXRlU3RyZWFtUmVzcG9uc2UiSAoQR2V0U3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhcKD2FmdGVyX2V4dGVudF9pZBgCIAEoBBINCgVsaW1pdBgDIAEoDSIhChFTdGF0U3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJIrABCgpTdHJlYW1TdGF0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSFAoMbGlzdF92ZXJzaW9uGAMgASgEEhQKDGV4dGVudF9jb3VudBgEIAEoBBIUCgxzZWFsZWRfYnl0ZXMYBSABKAQSFwoPZmlyc3RfZXh0ZW50X2lkGAYgASgEEhYKDmxhc3RfZXh0ZW50X2lkGAcgASgEEgwKBG9wZW4YCCABKAgiSgoTUmVuYW1lU3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEhAKCG5ld19uYW1lGAMgASgJInMKGUNvbmNhdGVuYXRlU3RyZWFtc1JlcXVlc3QSDgoGdGFyZ2V0GAEgASgJEhoKEnRhcmdldF9vd25lcl9lcG9jaBgCIAEoBBIOCgZzb3VyY2UYAyABKAkSGgoSc291cmNlX293bmVyX2Vwb2NoGAQgASgEIjkKEk11bHRpTW9kaWZ5UmVxdWVzdBIjCgVlZGl0cxgBIAMoCzIULnN0YW1wLnYxLlN0cmVhbUVkaXQilgEKClN0cmVhbUVkaXQSDAoEbmFtZRgBIAEoCRITCgtvd25lcl9lcG9jaBgCIAEoBBIZCgxsaXN0X3ZlcnNpb24YAyABKARIAIgBARItCgdjb250ZW50GAQgASgLMhcuc3RhbXAudjEuU3RyZWFtQ29udGVudEgBiAEBQg8KDV9saXN0X3ZlcnNpb25CCgoIX2NvbnRlbnQiTAoNU3RyZWFtQ29udGVudBITCgtvd25lcl9lcG9jaBgBIAEoBBImCgdleHRlbnRzGAIgAygLMhUuc3RhbXAudjEuRXh0ZW50UmFuZ2UiUAoLRXh0ZW50UmFuZ2USDgoGc3RyZWFtGAEgASgJEhcKD2ZpcnN0X2V4dGVudF9pZBgCIAEoBBIYChBiZWZvcmVfZXh0ZW50X2lkGAMgASgEIjwKE011bHRpTW9kaWZ5UmVzcG9uc2USJQoHc3RyZWFtcxgBIAMoCzIULnN0YW1wLnYxLlN0cmVhbVN0YXQiTAoUQWxsb2NhdGVBaGVhZFJlcXVlc3QSDAoEbmFtZRgBIAEoCRITCgtvd25lcl9lcG9jaBgCIAEoBBIRCglleHRlbnRfaWQYAyABKAQiFwoVQWxsb2NhdGVBaGVhZFJlc3BvbnNlIkIKEkxpc3RTdHJlYW1zUmVxdWVzdBIOCgZwcmVmaXgYASABKAkSDQoFYWZ0ZXIYAiABKAkSDQoFbGltaXQYAyABKA0iSgoTTGlzdFN0cmVhbXNSZXNwb25zZRIlCgdzdHJlYW1zGAEgAygLMhQuc3RhbXAudjEuU3RyZWFtSW5mbxIMCgRtb3JlGAIgASgIIioKFExvY2F0ZUV4dGVudHNSZXF1ZXN0EhIKCmV4dGVudF9pZHMYASADKAQiQgoVTG9jYXRlRXh0ZW50c1Jlc3BvbnNlEikKB2V4dGVudHMYASADKAsyGC5zdGFtcC52MS5FeHRlbnRMb2NhdGlvbiKYAgoKRXh0ZW50SW5mbxIqCghsb2NhdGlvbhgBIAEoCzIYLnN0YW1wLnYxLkV4dGVudExvY2F0aW9uEiQKBXN0YXRlGAIgASgOMhUuc3RhbXAudjEuRXh0ZW50U3RhdGUSEwoLb3duZXJfZXBvY2gYAyABKAQSEAoIbm9kZV9pZHMYBCADKAkSFQoNaW50YWN0X2NvcGllcxgFIAEoDRIOCgZzdHJlYW0YBiABKAkSEgoKcmVmZXJlbmNlcxgHIAEoDRIVCghjaGVja3N1bRgIIAEoDUgAiAEBEikKBGxvc3MYCSABKAsyFi5zdGFtcC52MS5BY2NlcHRlZExvc3NIAYgBAUILCglfY2hlY2tzdW1CBwoFX2xvc3MiTAoMQWNjZXB0ZWRMb3NzEh0KFWtub3duX2NvbW1pdHRlZF9ieXRlcxgBIAEoBBIPCgd3YWxsX21zGAIgASgEEgwKBG5vdGUYAyABKAkiOwoYU2VhbEFjY2VwdGluZ0xvc3NSZXF1ZXN0EhEKCWV4dGVudF9pZBgBIAEoBBIMCgRub3RlGAIgASgJIhgKFkdldFJlcGFpclN0YXR1c1JlcXVlc3QiqQIKDFJlcGFpclN0YXR1cxIYChByZXBsaWNhc193YWl0aW5nGAEgASgEEhUKDWJ5dGVzX3dhaXRpbmcYAiABKAQSEgoKZW5kYW5nZXJlZBgDIAEoBBITCgt1bnJlYWNoYWJsZRgEIAEoBBIWCg5jb3BpZXNfcnVubmluZxgFIAEoDRIVCg1yZXBsaWNhc19kb25lGAYgASgEEhIKCmJ5dGVzX2RvbmUYByABKAQSEgoKcnVubmluZ19tcxgIIAEoBBITCgZldGFfbXMYCSABKARIAIgBARIPCgdibG9ja2VkGAogAygJEhkKEXJlcGxpY2FzX2luX2dyYWNlGAsgASgEEhwKFGJ5dGVzX3Blcl9zZWNvbmRfbWF4GAwgASgEQgkKB19ldGFfbXMiRwoSU2V0Tm9kZUR1dHlSZXF1ZXN0Eg8KB25vZGVfaWQYASABKAkSIAoEZHV0eRgCIAEoDjISLnN0YW1wLnYxLk5vZGVEdXR5IhcKFUxpc3RRdWFyYW50aW5lUmVxdWVzdCJtChJRdWFyYW50aW5lZFJlcGxpY2ESDwoHbm9kZV9pZBgBIAEoCRIRCglleHRlbnRfaWQYAiABKAQSFQoNZHVyYWJsZV9ieXRlcxgDIAEoBBIPCgd2ZXJzaW9uGAQgASgEEgsKA3doeRgFIAEoCSJWChZMaXN0UXVhcmFudGluZVJlc3BvbnNlEi4KCHJlcGxpY2FzGAEgAygLMhwuc3RhbXAudjEuUXVhcmFudGluZWRSZXBsaWNhEgwKBG1vcmUYAiABKAgiPgoYRGVsZXRlUXVhcmFudGluZWRSZXF1ZXN0Eg8KB25vZGVfaWQYASABKAkSEQoJZXh0ZW50X2lkGAIgASgEIhsKGURlbGV0ZVF1YXJhbnRpbmVkUmVzcG9uc2UiPAoSTGlzdEV4dGVudHNSZXF1ZXN0EhcKD2FmdGVyX2V4dGVudF9pZBgBIAEoBBINCgVsaW1pdBgCIAEoDSJKChNMaXN0RXh0ZW50c1Jlc3BvbnNlEiUKB2V4dGVudHMYASADKAsyFC5zdGFtcC52MS5FeHRlbnRJbmZvEgwKBG1vcmUYAiABKAgiEgoQTGlzdE5vZGVzUmVxdWVzdCKSAgoITm9kZUluZm8SDwoHbm9kZV9pZBgBIAEoCRIPCgdhZGRyZXNzGAIgASgJEg8KB2Rpc2tfaWQYAyABKAkSFAoMZmF1bHRfZG9tYWluGAQgASgJEhMKC2luY2FybmF0aW9uGAUgASgEEgoKAnVwGAYgASgIEhgKEGxhc3Rfc2Vlbl9tc19hZ28YByABKAQSEgoKZnJlZV9ieXRlcxgIIAEoBBITCgt0b3RhbF9ieXRlcxgJIAEoBBIUCgxleHRlbnRfY291bnQYCiABKA0SIAoEZHV0eRgLIAEoDjISLnN0YW1wLnYxLk5vZGVEdXR5EhAKCHJlcGxpY2FzGAwgASgEEg8KB2Jsb2NrZWQYDSADKAkiNgoRTGlzdE5vZGVzUmVzcG9uc2USIQoFbm9kZXMYASADKAsyEi5zdGFtcC52MS5Ob2RlSW5mbyI6ChJSZXBvcnROb2RlUmVzcG9uc2USDwoHc21fdGVybRgBIAEoBBITCgt3cm9uZ19zdGFtcBgCIAEoCCqsAQoLRXh0ZW50U3RhdGUSHAoYRVhURU5UX1NUQVRFX1VOU1BFQ0lGSUVEEAASGwoXRVhURU5UX1NUQVRFX0FMTE9DQVRJTkcQARIVChFFWFRFTlRfU1RBVEVfT1BFThACEhgKFEVYVEVOVF9TVEFURV9TRUFMSU5HEAMSFwoTRVhURU5UX1NUQVRFX1NFQUxFRBAEEhgKFEVYVEVOVF9TVEFURV9EUk9QUEVEEAUqcgoITm9kZUR1dHkSGQoVTk9ERV9EVVRZX1VOU1BFQ0lGSUVEEAASFQoRTk9ERV9EVVRZX1NFUlZJTkcQARIWChJOT0RFX0RVVFlfRFJBSU5JTkcQAhIcChhOT0RFX0RVVFlfREVDT01NSVNTSU9ORUQQAzK7DAoNU3RyZWFtTWFuYWdlchJDCgxDcmVhdGVTdHJlYW0SHS5zdGFtcC52MS5DcmVhdGVTdHJlYW1SZXF1ZXN0GhQuc3RhbXAudjEuU3RyZWFtSW5mbxI/CgpPcGVuU3RyZWFtEhsuc3RhbXAudjEuT3BlblN0cmVhbVJlcXVlc3QaFC5zdGFtcC52MS5TdHJlYW1JbmZvElYKD1NlYWxBbmRBbGxvY2F0ZRIgLnN0YW1wLnYxLlNlYWxBbmRBbGxvY2F0ZVJlcXVlc3QaIS5zdGFtcC52MS5TZWFsQW5kQWxsb2NhdGVSZXNwb25zZRJHCg5UcnVuY2F0ZVN0cmVhbRIfLnN0YW1wLnYxLlRydW5jYXRlU3RyZWFtUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbUluZm8STQoMRGVsZXRlU3RyZWFtEh0uc3RhbXAudjEuRGVsZXRlU3RyZWFtUmVxdWVzdBoeLnN0YW1wLnYxLkRlbGV0ZVN0cmVhbVJlc3BvbnNlEj0KCUdldFN0cmVhbRIaLnN0YW1wLnYxLkdldFN0cmVhbVJlcXVlc3QaFC5zdGFtcC52MS5TdHJlYW1JbmZvEj8KClN0YXRTdHJlYW0SGy5zdGFtcC52MS5TdGF0U3RyZWFtUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbVN0YXQSQwoMUmVuYW1lU3RyZWFtEh0uc3RhbXAudjEuUmVuYW1lU3RyZWFtUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbVN0YXQSTwoSQ29uY2F0ZW5hdGVTdHJlYW1zEiMuc3RhbXAudjEuQ29uY2F0ZW5hdGVTdHJlYW1zUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbVN0YXQSSgoLTXVsdGlNb2RpZnkSHC5zdGFtcC52MS5NdWx0aU1vZGlmeVJlcXVlc3QaHS5zdGFtcC52MS5NdWx0aU1vZGlmeVJlc3BvbnNlElAKDUFsbG9jYXRlQWhlYWQSHi5zdGFtcC52MS5BbGxvY2F0ZUFoZWFkUmVxdWVzdBofLnN0YW1wLnYxLkFsbG9jYXRlQWhlYWRSZXNwb25zZRJKCgtMaXN0U3RyZWFtcxIcLnN0YW1wLnYxLkxpc3RTdHJlYW1zUmVxdWVzdBodLnN0YW1wLnYxLkxpc3RTdHJlYW1zUmVzcG9uc2USUAoNTG9jYXRlRXh0ZW50cxIeLnN0YW1wLnYxLkxvY2F0ZUV4dGVudHNSZXF1ZXN0Gh8uc3RhbXAudjEuTG9jYXRlRXh0ZW50c1Jlc3BvbnNlEkoKC0xpc3RFeHRlbnRzEhwuc3RhbXAudjEuTGlzdEV4dGVudHNSZXF1ZXN0Gh0uc3RhbXAudjEuTGlzdEV4dGVudHNSZXNwb25zZRJECglMaXN0Tm9kZXMSGi5zdGFtcC52MS5MaXN0Tm9kZXNSZXF1ZXN0Ghsuc3RhbXAudjEuTGlzdE5vZGVzUmVzcG9uc2USTQoRU2VhbEFjY2VwdGluZ0xvc3MSIi5zdGFtcC52MS5TZWFsQWNjZXB0aW5nTG9zc1JlcXVlc3QaFC5zdGFtcC52MS5FeHRlbnRJbmZvEksKD0dldFJlcGFpclN0YXR1cxIgLnN0YW1wLnYxLkdldFJlcGFpclN0YXR1c1JlcXVlc3QaFi5zdGFtcC52MS5SZXBhaXJTdGF0dXMSPwoLU2V0Tm9kZUR1dHkSHC5zdGFtcC52MS5TZXROb2RlRHV0eVJlcXVlc3QaEi5zdGFtcC52MS5Ob2RlSW5mbxJTCg5MaXN0UXVhcmFudGluZRIfLnN0YW1wLnYxLkxpc3RRdWFyYW50aW5lUmVxdWVzdBogLnN0YW1wLnYxLkxpc3RRdWFyYW50aW5lUmVzcG9uc2USXAoRRGVsZXRlUXVhcmFudGluZWQSIi5zdGFtcC52MS5EZWxldGVRdWFyYW50aW5lZFJlcXVlc3QaIy5zdGFtcC52MS5EZWxldGVRdWFyYW50aW5lZFJlc3BvbnNlEkAKClJlcG9ydE5vZGUSFC5zdGFtcC52MS5Ob2RlUmVwb3J0Ghwuc3RhbXAudjEuUmVwb3J0Tm9kZVJlc3BvbnNlYgZwcm90bzM", [file_stamp_v1_common, file_stamp_v1_extent_node]);
+  fileDesc("Ch1zdGFtcC92MS9zdHJlYW1fbWFuYWdlci5wcm90bxIIc3RhbXAudjEiOAoTQ3JlYXRlU3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEIkYKEU9wZW5TdHJlYW1SZXF1ZXN0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSDgoGY3JlYXRlGAMgASgIIpQBCgpTdHJlYW1JbmZvEgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSKQoHZXh0ZW50cxgDIAMoCzIYLnN0YW1wLnYxLkV4dGVudExvY2F0aW9uEhQKDGxpc3RfdmVyc2lvbhgEIAEoBBIMCgRtb3JlGAUgASgIEhQKDGV4dGVudF9jb3VudBgGIAEoBCKYAQoWU2VhbEFuZEFsbG9jYXRlUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEhEKCWV4dGVudF9pZBgDIAEoBBIdChVrbm93bl9jb21taXR0ZWRfYnl0ZXMYBCABKAQSFwoPYXZvaWRfYWRkcmVzc2VzGAUgAygJEhAKCGNvbXBsZXRlGAYgASgIImAKF1NlYWxBbmRBbGxvY2F0ZVJlc3BvbnNlEhsKE3NlYWxlZF9sZW5ndGhfYnl0ZXMYASABKAQSKAoGZXh0ZW50GAIgASgLMhguc3RhbXAudjEuRXh0ZW50TG9jYXRpb24iVAoVVHJ1bmNhdGVTdHJlYW1SZXF1ZXN0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSGAoQYmVmb3JlX2V4dGVudF9pZBgDIAEoBCI4ChNEZWxldGVTdHJlYW1SZXF1ZXN0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQiFgoURGVsZXRlU3RyZWFtUmVzcG9uc2UiSAoQR2V0U3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhcKD2FmdGVyX2V4dGVudF9pZBgCIAEoBBINCgVsaW1pdBgDIAEoDSIhChFTdGF0U3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJIrABCgpTdHJlYW1TdGF0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSFAoMbGlzdF92ZXJzaW9uGAMgASgEEhQKDGV4dGVudF9jb3VudBgEIAEoBBIUCgxzZWFsZWRfYnl0ZXMYBSABKAQSFwoPZmlyc3RfZXh0ZW50X2lkGAYgASgEEhYKDmxhc3RfZXh0ZW50X2lkGAcgASgEEgwKBG9wZW4YCCABKAgiSgoTUmVuYW1lU3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEhAKCG5ld19uYW1lGAMgASgJInMKGUNvbmNhdGVuYXRlU3RyZWFtc1JlcXVlc3QSDgoGdGFyZ2V0GAEgASgJEhoKEnRhcmdldF9vd25lcl9lcG9jaBgCIAEoBBIOCgZzb3VyY2UYAyABKAkSGgoSc291cmNlX293bmVyX2Vwb2NoGAQgASgEIjkKEk11bHRpTW9kaWZ5UmVxdWVzdBIjCgVlZGl0cxgBIAMoCzIULnN0YW1wLnYxLlN0cmVhbUVkaXQi1AEKClN0cmVhbUVkaXQSDAoEbmFtZRgBIAEoCRITCgtvd25lcl9lcG9jaBgCIAEoBBIZCgxsaXN0X3ZlcnNpb24YAyABKARIAIgBARItCgdjb250ZW50GAQgASgLMhcuc3RhbXAudjEuU3RyZWFtQ29udGVudEgBiAEBEi8KCGNvbXBsZXRlGAUgASgLMhguc3RhbXAudjEuQ29tcGxldGVFeHRlbnRIAogBAUIPCg1fbGlzdF92ZXJzaW9uQgoKCF9jb250ZW50QgsKCV9jb21wbGV0ZSI5Cg5Db21wbGV0ZUV4dGVudBIRCglleHRlbnRfaWQYASABKAQSFAoMbGVuZ3RoX2J5dGVzGAIgASgEIkwKDVN0cmVhbUNvbnRlbnQSEwoLb3duZXJfZXBvY2gYASABKAQSJgoHZXh0ZW50cxgCIAMoCzIVLnN0YW1wLnYxLkV4dGVudFJhbmdlIlAKC0V4dGVudFJhbmdlEg4KBnN0cmVhbRgBIAEoCRIXCg9maXJzdF9leHRlbnRfaWQYAiABKAQSGAoQYmVmb3JlX2V4dGVudF9pZBgDIAEoBCI8ChNNdWx0aU1vZGlmeVJlc3BvbnNlEiUKB3N0cmVhbXMYASADKAsyFC5zdGFtcC52MS5TdHJlYW1TdGF0IkwKFEFsbG9jYXRlQWhlYWRSZXF1ZXN0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSEQoJZXh0ZW50X2lkGAMgASgEIhcKFUFsbG9jYXRlQWhlYWRSZXNwb25zZSJCChJMaXN0U3RyZWFtc1JlcXVlc3QSDgoGcHJlZml4GAEgASgJEg0KBWFmdGVyGAIgASgJEg0KBWxpbWl0GAMgASgNIkoKE0xpc3RTdHJlYW1zUmVzcG9uc2USJQoHc3RyZWFtcxgBIAMoCzIULnN0YW1wLnYxLlN0cmVhbUluZm8SDAoEbW9yZRgCIAEoCCIqChRMb2NhdGVFeHRlbnRzUmVxdWVzdBISCgpleHRlbnRfaWRzGAEgAygEIkIKFUxvY2F0ZUV4dGVudHNSZXNwb25zZRIpCgdleHRlbnRzGAEgAygLMhguc3RhbXAudjEuRXh0ZW50TG9jYXRpb24imAIKCkV4dGVudEluZm8SKgoIbG9jYXRpb24YASABKAsyGC5zdGFtcC52MS5FeHRlbnRMb2NhdGlvbhIkCgVzdGF0ZRgCIAEoDjIVLnN0YW1wLnYxLkV4dGVudFN0YXRlEhMKC293bmVyX2Vwb2NoGAMgASgEEhAKCG5vZGVfaWRzGAQgAygJEhUKDWludGFjdF9jb3BpZXMYBSABKA0SDgoGc3RyZWFtGAYgASgJEhIKCnJlZmVyZW5jZXMYByABKA0SFQoIY2hlY2tzdW0YCCABKA1IAIgBARIpCgRsb3NzGAkgASgLMhYuc3RhbXAudjEuQWNjZXB0ZWRMb3NzSAGIAQFCCwoJX2NoZWNrc3VtQgcKBV9sb3NzIkwKDEFjY2VwdGVkTG9zcxIdChVrbm93bl9jb21taXR0ZWRfYnl0ZXMYASABKAQSDwoHd2FsbF9tcxgCIAEoBBIMCgRub3RlGAMgASgJIjsKGFNlYWxBY2NlcHRpbmdMb3NzUmVxdWVzdBIRCglleHRlbnRfaWQYASABKAQSDAoEbm90ZRgCIAEoCSIYChZHZXRSZXBhaXJTdGF0dXNSZXF1ZXN0IqkCCgxSZXBhaXJTdGF0dXMSGAoQcmVwbGljYXNfd2FpdGluZxgBIAEoBBIVCg1ieXRlc193YWl0aW5nGAIgASgEEhIKCmVuZGFuZ2VyZWQYAyABKAQSEwoLdW5yZWFjaGFibGUYBCABKAQSFgoOY29waWVzX3J1bm5pbmcYBSABKA0SFQoNcmVwbGljYXNfZG9uZRgGIAEoBBISCgpieXRlc19kb25lGAcgASgEEhIKCnJ1bm5pbmdfbXMYCCABKAQSEwoGZXRhX21zGAkgASgESACIAQESDwoHYmxvY2tlZBgKIAMoCRIZChFyZXBsaWNhc19pbl9ncmFjZRgLIAEoBBIcChRieXRlc19wZXJfc2Vjb25kX21heBgMIAEoBEIJCgdfZXRhX21zIkcKElNldE5vZGVEdXR5UmVxdWVzdBIPCgdub2RlX2lkGAEgASgJEiAKBGR1dHkYAiABKA4yEi5zdGFtcC52MS5Ob2RlRHV0eSIXChVMaXN0UXVhcmFudGluZVJlcXVlc3QibQoSUXVhcmFudGluZWRSZXBsaWNhEg8KB25vZGVfaWQYASABKAkSEQoJZXh0ZW50X2lkGAIgASgEEhUKDWR1cmFibGVfYnl0ZXMYAyABKAQSDwoHdmVyc2lvbhgEIAEoBBILCgN3aHkYBSABKAkiVgoWTGlzdFF1YXJhbnRpbmVSZXNwb25zZRIuCghyZXBsaWNhcxgBIAMoCzIcLnN0YW1wLnYxLlF1YXJhbnRpbmVkUmVwbGljYRIMCgRtb3JlGAIgASgIIj4KGERlbGV0ZVF1YXJhbnRpbmVkUmVxdWVzdBIPCgdub2RlX2lkGAEgASgJEhEKCWV4dGVudF9pZBgCIAEoBCIbChlEZWxldGVRdWFyYW50aW5lZFJlc3BvbnNlIjwKEkxpc3RFeHRlbnRzUmVxdWVzdBIXCg9hZnRlcl9leHRlbnRfaWQYASABKAQSDQoFbGltaXQYAiABKA0iSgoTTGlzdEV4dGVudHNSZXNwb25zZRIlCgdleHRlbnRzGAEgAygLMhQuc3RhbXAudjEuRXh0ZW50SW5mbxIMCgRtb3JlGAIgASgIIhIKEExpc3ROb2Rlc1JlcXVlc3QikgIKCE5vZGVJbmZvEg8KB25vZGVfaWQYASABKAkSDwoHYWRkcmVzcxgCIAEoCRIPCgdkaXNrX2lkGAMgASgJEhQKDGZhdWx0X2RvbWFpbhgEIAEoCRITCgtpbmNhcm5hdGlvbhgFIAEoBBIKCgJ1cBgGIAEoCBIYChBsYXN0X3NlZW5fbXNfYWdvGAcgASgEEhIKCmZyZWVfYnl0ZXMYCCABKAQSEwoLdG90YWxfYnl0ZXMYCSABKAQSFAoMZXh0ZW50X2NvdW50GAogASgNEiAKBGR1dHkYCyABKA4yEi5zdGFtcC52MS5Ob2RlRHV0eRIQCghyZXBsaWNhcxgMIAEoBBIPCgdibG9ja2VkGA0gAygJIjYKEUxpc3ROb2Rlc1Jlc3BvbnNlEiEKBW5vZGVzGAEgAygLMhIuc3RhbXAudjEuTm9kZUluZm8iOgoSUmVwb3J0Tm9kZVJlc3BvbnNlEg8KB3NtX3Rlcm0YASABKAQSEwoLd3Jvbmdfc3RhbXAYAiABKAgqrAEKC0V4dGVudFN0YXRlEhwKGEVYVEVOVF9TVEFURV9VTlNQRUNJRklFRBAAEhsKF0VYVEVOVF9TVEFURV9BTExPQ0FUSU5HEAESFQoRRVhURU5UX1NUQVRFX09QRU4QAhIYChRFWFRFTlRfU1RBVEVfU0VBTElORxADEhcKE0VYVEVOVF9TVEFURV9TRUFMRUQQBBIYChRFWFRFTlRfU1RBVEVfRFJPUFBFRBAFKnIKCE5vZGVEdXR5EhkKFU5PREVfRFVUWV9VTlNQRUNJRklFRBAAEhUKEU5PREVfRFVUWV9TRVJWSU5HEAESFgoSTk9ERV9EVVRZX0RSQUlOSU5HEAISHAoYTk9ERV9EVVRZX0RFQ09NTUlTU0lPTkVEEAMyuwwKDVN0cmVhbU1hbmFnZXISQwoMQ3JlYXRlU3RyZWFtEh0uc3RhbXAudjEuQ3JlYXRlU3RyZWFtUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbUluZm8SPwoKT3BlblN0cmVhbRIbLnN0YW1wLnYxLk9wZW5TdHJlYW1SZXF1ZXN0GhQuc3RhbXAudjEuU3RyZWFtSW5mbxJWCg9TZWFsQW5kQWxsb2NhdGUSIC5zdGFtcC52MS5TZWFsQW5kQWxsb2NhdGVSZXF1ZXN0GiEuc3RhbXAudjEuU2VhbEFuZEFsbG9jYXRlUmVzcG9uc2USRwoOVHJ1bmNhdGVTdHJlYW0SHy5zdGFtcC52MS5UcnVuY2F0ZVN0cmVhbVJlcXVlc3QaFC5zdGFtcC52MS5TdHJlYW1JbmZvEk0KDERlbGV0ZVN0cmVhbRIdLnN0YW1wLnYxLkRlbGV0ZVN0cmVhbVJlcXVlc3QaHi5zdGFtcC52MS5EZWxldGVTdHJlYW1SZXNwb25zZRI9CglHZXRTdHJlYW0SGi5zdGFtcC52MS5HZXRTdHJlYW1SZXF1ZXN0GhQuc3RhbXAudjEuU3RyZWFtSW5mbxI/CgpTdGF0U3RyZWFtEhsuc3RhbXAudjEuU3RhdFN0cmVhbVJlcXVlc3QaFC5zdGFtcC52MS5TdHJlYW1TdGF0EkMKDFJlbmFtZVN0cmVhbRIdLnN0YW1wLnYxLlJlbmFtZVN0cmVhbVJlcXVlc3QaFC5zdGFtcC52MS5TdHJlYW1TdGF0Ek8KEkNvbmNhdGVuYXRlU3RyZWFtcxIjLnN0YW1wLnYxLkNvbmNhdGVuYXRlU3RyZWFtc1JlcXVlc3QaFC5zdGFtcC52MS5TdHJlYW1TdGF0EkoKC011bHRpTW9kaWZ5Ehwuc3RhbXAudjEuTXVsdGlNb2RpZnlSZXF1ZXN0Gh0uc3RhbXAudjEuTXVsdGlNb2RpZnlSZXNwb25zZRJQCg1BbGxvY2F0ZUFoZWFkEh4uc3RhbXAudjEuQWxsb2NhdGVBaGVhZFJlcXVlc3QaHy5zdGFtcC52MS5BbGxvY2F0ZUFoZWFkUmVzcG9uc2USSgoLTGlzdFN0cmVhbXMSHC5zdGFtcC52MS5MaXN0U3RyZWFtc1JlcXVlc3QaHS5zdGFtcC52MS5MaXN0U3RyZWFtc1Jlc3BvbnNlElAKDUxvY2F0ZUV4dGVudHMSHi5zdGFtcC52MS5Mb2NhdGVFeHRlbnRzUmVxdWVzdBofLnN0YW1wLnYxLkxvY2F0ZUV4dGVudHNSZXNwb25zZRJKCgtMaXN0RXh0ZW50cxIcLnN0YW1wLnYxLkxpc3RFeHRlbnRzUmVxdWVzdBodLnN0YW1wLnYxLkxpc3RFeHRlbnRzUmVzcG9uc2USRAoJTGlzdE5vZGVzEhouc3RhbXAudjEuTGlzdE5vZGVzUmVxdWVzdBobLnN0YW1wLnYxLkxpc3ROb2Rlc1Jlc3BvbnNlEk0KEVNlYWxBY2NlcHRpbmdMb3NzEiIuc3RhbXAudjEuU2VhbEFjY2VwdGluZ0xvc3NSZXF1ZXN0GhQuc3RhbXAudjEuRXh0ZW50SW5mbxJLCg9HZXRSZXBhaXJTdGF0dXMSIC5zdGFtcC52MS5HZXRSZXBhaXJTdGF0dXNSZXF1ZXN0GhYuc3RhbXAudjEuUmVwYWlyU3RhdHVzEj8KC1NldE5vZGVEdXR5Ehwuc3RhbXAudjEuU2V0Tm9kZUR1dHlSZXF1ZXN0GhIuc3RhbXAudjEuTm9kZUluZm8SUwoOTGlzdFF1YXJhbnRpbmUSHy5zdGFtcC52MS5MaXN0UXVhcmFudGluZVJlcXVlc3QaIC5zdGFtcC52MS5MaXN0UXVhcmFudGluZVJlc3BvbnNlElwKEURlbGV0ZVF1YXJhbnRpbmVkEiIuc3RhbXAudjEuRGVsZXRlUXVhcmFudGluZWRSZXF1ZXN0GiMuc3RhbXAudjEuRGVsZXRlUXVhcmFudGluZWRSZXNwb25zZRJACgpSZXBvcnROb2RlEhQuc3RhbXAudjEuTm9kZVJlcG9ydBocLnN0YW1wLnYxLlJlcG9ydE5vZGVSZXNwb25zZWIGcHJvdG8z", [file_stamp_v1_common, file_stamp_v1_extent_node]);
 
 /**
  * @generated from message stamp.v1.CreateStreamRequest
@@ -469,6 +469,13 @@ export type StreamEdit = Message<"stamp.v1.StreamEdit"> & {
    * @generated from field: optional stamp.v1.StreamContent content = 4;
    */
   content?: StreamContent | undefined;
+
+  /**
+   * By its owner, who will append no more.
+   *
+   * @generated from field: optional stamp.v1.CompleteExtent complete = 5;
+   */
+  complete?: CompleteExtent | undefined;
 };
 
 /**
@@ -477,6 +484,30 @@ export type StreamEdit = Message<"stamp.v1.StreamEdit"> & {
  */
 export const StreamEditSchema: GenMessage<StreamEdit> = /*@__PURE__*/
   messageDesc(file_stamp_v1_stream_manager, 14);
+
+/**
+ * The last extent of a list: every append to it is acknowledged, up to here. When it is open it is sealed there in the same change.
+ *
+ * @generated from message stamp.v1.CompleteExtent
+ */
+export type CompleteExtent = Message<"stamp.v1.CompleteExtent"> & {
+  /**
+   * @generated from field: uint64 extent_id = 1;
+   */
+  extentId: bigint;
+
+  /**
+   * @generated from field: uint64 length_bytes = 2;
+   */
+  lengthBytes: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.CompleteExtent.
+ * Use `create(CompleteExtentSchema)` to create a new message.
+ */
+export const CompleteExtentSchema: GenMessage<CompleteExtent> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 15);
 
 /**
  * @generated from message stamp.v1.StreamContent
@@ -502,7 +533,7 @@ export type StreamContent = Message<"stamp.v1.StreamContent"> & {
  * Use `create(StreamContentSchema)` to create a new message.
  */
 export const StreamContentSchema: GenMessage<StreamContent> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 15);
+  messageDesc(file_stamp_v1_stream_manager, 16);
 
 /**
  * @generated from message stamp.v1.ExtentRange
@@ -535,7 +566,7 @@ export type ExtentRange = Message<"stamp.v1.ExtentRange"> & {
  * Use `create(ExtentRangeSchema)` to create a new message.
  */
 export const ExtentRangeSchema: GenMessage<ExtentRange> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 16);
+  messageDesc(file_stamp_v1_stream_manager, 17);
 
 /**
  * @generated from message stamp.v1.MultiModifyResponse
@@ -554,7 +585,7 @@ export type MultiModifyResponse = Message<"stamp.v1.MultiModifyResponse"> & {
  * Use `create(MultiModifyResponseSchema)` to create a new message.
  */
 export const MultiModifyResponseSchema: GenMessage<MultiModifyResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 17);
+  messageDesc(file_stamp_v1_stream_manager, 18);
 
 /**
  * @generated from message stamp.v1.AllocateAheadRequest
@@ -571,7 +602,7 @@ export type AllocateAheadRequest = Message<"stamp.v1.AllocateAheadRequest"> & {
   ownerEpoch: bigint;
 
   /**
-   * The extent that the owner takes for the last.
+   * The extent that the owner takes for the last; of a stream that is to come the one that it will find there. 0: none.
    *
    * @generated from field: uint64 extent_id = 3;
    */
@@ -583,7 +614,7 @@ export type AllocateAheadRequest = Message<"stamp.v1.AllocateAheadRequest"> & {
  * Use `create(AllocateAheadRequestSchema)` to create a new message.
  */
 export const AllocateAheadRequestSchema: GenMessage<AllocateAheadRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 18);
+  messageDesc(file_stamp_v1_stream_manager, 19);
 
 /**
  * @generated from message stamp.v1.AllocateAheadResponse
@@ -596,7 +627,7 @@ export type AllocateAheadResponse = Message<"stamp.v1.AllocateAheadResponse"> & 
  * Use `create(AllocateAheadResponseSchema)` to create a new message.
  */
 export const AllocateAheadResponseSchema: GenMessage<AllocateAheadResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 19);
+  messageDesc(file_stamp_v1_stream_manager, 20);
 
 /**
  * @generated from message stamp.v1.ListStreamsRequest
@@ -625,7 +656,7 @@ export type ListStreamsRequest = Message<"stamp.v1.ListStreamsRequest"> & {
  * Use `create(ListStreamsRequestSchema)` to create a new message.
  */
 export const ListStreamsRequestSchema: GenMessage<ListStreamsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 20);
+  messageDesc(file_stamp_v1_stream_manager, 21);
 
 /**
  * @generated from message stamp.v1.ListStreamsResponse
@@ -647,7 +678,7 @@ export type ListStreamsResponse = Message<"stamp.v1.ListStreamsResponse"> & {
  * Use `create(ListStreamsResponseSchema)` to create a new message.
  */
 export const ListStreamsResponseSchema: GenMessage<ListStreamsResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 21);
+  messageDesc(file_stamp_v1_stream_manager, 22);
 
 /**
  * @generated from message stamp.v1.LocateExtentsRequest
@@ -664,7 +695,7 @@ export type LocateExtentsRequest = Message<"stamp.v1.LocateExtentsRequest"> & {
  * Use `create(LocateExtentsRequestSchema)` to create a new message.
  */
 export const LocateExtentsRequestSchema: GenMessage<LocateExtentsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 22);
+  messageDesc(file_stamp_v1_stream_manager, 23);
 
 /**
  * @generated from message stamp.v1.LocateExtentsResponse
@@ -681,7 +712,7 @@ export type LocateExtentsResponse = Message<"stamp.v1.LocateExtentsResponse"> & 
  * Use `create(LocateExtentsResponseSchema)` to create a new message.
  */
 export const LocateExtentsResponseSchema: GenMessage<LocateExtentsResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 23);
+  messageDesc(file_stamp_v1_stream_manager, 24);
 
 /**
  * @generated from message stamp.v1.ExtentInfo
@@ -748,7 +779,7 @@ export type ExtentInfo = Message<"stamp.v1.ExtentInfo"> & {
  * Use `create(ExtentInfoSchema)` to create a new message.
  */
 export const ExtentInfoSchema: GenMessage<ExtentInfo> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 24);
+  messageDesc(file_stamp_v1_stream_manager, 25);
 
 /**
  * @generated from message stamp.v1.AcceptedLoss
@@ -779,7 +810,7 @@ export type AcceptedLoss = Message<"stamp.v1.AcceptedLoss"> & {
  * Use `create(AcceptedLossSchema)` to create a new message.
  */
 export const AcceptedLossSchema: GenMessage<AcceptedLoss> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 25);
+  messageDesc(file_stamp_v1_stream_manager, 26);
 
 /**
  * @generated from message stamp.v1.SealAcceptingLossRequest
@@ -803,7 +834,7 @@ export type SealAcceptingLossRequest = Message<"stamp.v1.SealAcceptingLossReques
  * Use `create(SealAcceptingLossRequestSchema)` to create a new message.
  */
 export const SealAcceptingLossRequestSchema: GenMessage<SealAcceptingLossRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 26);
+  messageDesc(file_stamp_v1_stream_manager, 27);
 
 /**
  * @generated from message stamp.v1.GetRepairStatusRequest
@@ -816,7 +847,7 @@ export type GetRepairStatusRequest = Message<"stamp.v1.GetRepairStatusRequest"> 
  * Use `create(GetRepairStatusRequestSchema)` to create a new message.
  */
 export const GetRepairStatusRequestSchema: GenMessage<GetRepairStatusRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 27);
+  messageDesc(file_stamp_v1_stream_manager, 28);
 
 /**
  * @generated from message stamp.v1.RepairStatus
@@ -902,7 +933,7 @@ export type RepairStatus = Message<"stamp.v1.RepairStatus"> & {
  * Use `create(RepairStatusSchema)` to create a new message.
  */
 export const RepairStatusSchema: GenMessage<RepairStatus> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 28);
+  messageDesc(file_stamp_v1_stream_manager, 29);
 
 /**
  * @generated from message stamp.v1.SetNodeDutyRequest
@@ -924,7 +955,7 @@ export type SetNodeDutyRequest = Message<"stamp.v1.SetNodeDutyRequest"> & {
  * Use `create(SetNodeDutyRequestSchema)` to create a new message.
  */
 export const SetNodeDutyRequestSchema: GenMessage<SetNodeDutyRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 29);
+  messageDesc(file_stamp_v1_stream_manager, 30);
 
 /**
  * @generated from message stamp.v1.ListQuarantineRequest
@@ -937,7 +968,7 @@ export type ListQuarantineRequest = Message<"stamp.v1.ListQuarantineRequest"> & 
  * Use `create(ListQuarantineRequestSchema)` to create a new message.
  */
 export const ListQuarantineRequestSchema: GenMessage<ListQuarantineRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 30);
+  messageDesc(file_stamp_v1_stream_manager, 31);
 
 /**
  * @generated from message stamp.v1.QuarantinedReplica
@@ -978,7 +1009,7 @@ export type QuarantinedReplica = Message<"stamp.v1.QuarantinedReplica"> & {
  * Use `create(QuarantinedReplicaSchema)` to create a new message.
  */
 export const QuarantinedReplicaSchema: GenMessage<QuarantinedReplica> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 31);
+  messageDesc(file_stamp_v1_stream_manager, 32);
 
 /**
  * @generated from message stamp.v1.ListQuarantineResponse
@@ -1002,7 +1033,7 @@ export type ListQuarantineResponse = Message<"stamp.v1.ListQuarantineResponse"> 
  * Use `create(ListQuarantineResponseSchema)` to create a new message.
  */
 export const ListQuarantineResponseSchema: GenMessage<ListQuarantineResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 32);
+  messageDesc(file_stamp_v1_stream_manager, 33);
 
 /**
  * @generated from message stamp.v1.DeleteQuarantinedRequest
@@ -1024,7 +1055,7 @@ export type DeleteQuarantinedRequest = Message<"stamp.v1.DeleteQuarantinedReques
  * Use `create(DeleteQuarantinedRequestSchema)` to create a new message.
  */
 export const DeleteQuarantinedRequestSchema: GenMessage<DeleteQuarantinedRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 33);
+  messageDesc(file_stamp_v1_stream_manager, 34);
 
 /**
  * @generated from message stamp.v1.DeleteQuarantinedResponse
@@ -1037,7 +1068,7 @@ export type DeleteQuarantinedResponse = Message<"stamp.v1.DeleteQuarantinedRespo
  * Use `create(DeleteQuarantinedResponseSchema)` to create a new message.
  */
 export const DeleteQuarantinedResponseSchema: GenMessage<DeleteQuarantinedResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 34);
+  messageDesc(file_stamp_v1_stream_manager, 35);
 
 /**
  * @generated from message stamp.v1.ListExtentsRequest
@@ -1061,7 +1092,7 @@ export type ListExtentsRequest = Message<"stamp.v1.ListExtentsRequest"> & {
  * Use `create(ListExtentsRequestSchema)` to create a new message.
  */
 export const ListExtentsRequestSchema: GenMessage<ListExtentsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 35);
+  messageDesc(file_stamp_v1_stream_manager, 36);
 
 /**
  * @generated from message stamp.v1.ListExtentsResponse
@@ -1083,7 +1114,7 @@ export type ListExtentsResponse = Message<"stamp.v1.ListExtentsResponse"> & {
  * Use `create(ListExtentsResponseSchema)` to create a new message.
  */
 export const ListExtentsResponseSchema: GenMessage<ListExtentsResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 36);
+  messageDesc(file_stamp_v1_stream_manager, 37);
 
 /**
  * @generated from message stamp.v1.ListNodesRequest
@@ -1096,7 +1127,7 @@ export type ListNodesRequest = Message<"stamp.v1.ListNodesRequest"> & {
  * Use `create(ListNodesRequestSchema)` to create a new message.
  */
 export const ListNodesRequestSchema: GenMessage<ListNodesRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 37);
+  messageDesc(file_stamp_v1_stream_manager, 38);
 
 /**
  * @generated from message stamp.v1.NodeInfo
@@ -1179,7 +1210,7 @@ export type NodeInfo = Message<"stamp.v1.NodeInfo"> & {
  * Use `create(NodeInfoSchema)` to create a new message.
  */
 export const NodeInfoSchema: GenMessage<NodeInfo> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 38);
+  messageDesc(file_stamp_v1_stream_manager, 39);
 
 /**
  * @generated from message stamp.v1.ListNodesResponse
@@ -1196,7 +1227,7 @@ export type ListNodesResponse = Message<"stamp.v1.ListNodesResponse"> & {
  * Use `create(ListNodesResponseSchema)` to create a new message.
  */
 export const ListNodesResponseSchema: GenMessage<ListNodesResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 39);
+  messageDesc(file_stamp_v1_stream_manager, 40);
 
 /**
  * @generated from message stamp.v1.ReportNodeResponse
@@ -1220,7 +1251,7 @@ export type ReportNodeResponse = Message<"stamp.v1.ReportNodeResponse"> & {
  * Use `create(ReportNodeResponseSchema)` to create a new message.
  */
 export const ReportNodeResponseSchema: GenMessage<ReportNodeResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 40);
+  messageDesc(file_stamp_v1_stream_manager, 41);
 
 /**
  * @generated from enum stamp.v1.ExtentState
@@ -1408,6 +1439,7 @@ export const StreamManager: GenService<{
   },
   /**
    * Makes the successor of the last extent ahead of need: told to nobody, used by the next SealAndAllocate. A hint; idempotent.
+   * Also for a stream that a MultiModify is about to make.
    *
    * @generated from rpc stamp.v1.StreamManager.AllocateAhead
    */
