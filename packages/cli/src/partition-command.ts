@@ -13,7 +13,7 @@ import type { Command } from "commander";
 import { CommandError } from "./context.ts";
 import { bytesText, table } from "./print.ts";
 import { inspect, make as makeBelow, type Transport, tell } from "./running.ts";
-import { rangeTable } from "./status.ts";
+import { loadCells, loadHeads, rangeTable } from "./status.ts";
 
 const changeTimeoutMs = 120_000;
 const collectTimeoutMs = 3_600_000;
@@ -24,11 +24,11 @@ export function addPartition(program: Command): void {
   const partition = program.command("partition").description("range partitions: who serves which keys, split, merge, move");
   const make = (name: string, about: string): Command => makeBelow(partition, name, about);
 
-  make("list", "all ranges, who serves them, and what their checkpoints, caches and filters did since they were loaded").action(
+  make("list", "all ranges, who serves them, their load, and what their checkpoints, caches and filters did since they were loaded").action(
     async (_options, command: Command) => {
       const [ranges, held] = await inspect(command, async (inspector) => [await inspector.ranges(), await inspector.held()] as const);
       const told = ranges.map((range) => ({ ...range, held: heldOf(held.get(range.rangeId)) }));
-      tell(command, told, () => `${rangeTable({ ranges })}\n\n${storageTable(told)}`);
+      tell(command, told, () => `${rangeTable({ ranges })}\n\n${loadTable(told)}\n\n${storageTable(told)}`);
     },
   );
   make("split <range>", "make two of one: where the load, or else the bytes, are divided evenly")
@@ -63,6 +63,16 @@ const countsOf = ({ $typeName: _, $unknown: __, ...counts }: PartitionStorage): 
   Object.fromEntries(Object.entries(counts).map(([name, value]) => [name, fromWire(value)])) as unknown as StorageCounts;
 
 type Told = readonly { readonly rangeId: string; readonly held: ReturnType<typeof heldOf> }[];
+
+/** Over the last 10 s; blob data are read past the server. */
+function loadTable(ranges: Told): string {
+  return table(
+    ["RANGE", ...loadHeads, "ROWS"],
+    ranges.flatMap(({ rangeId, held }) =>
+      held?.load ? [[rangeId, ...loadCells(held.load), bytesText(held.memoryTableBytes + held.checkpointBytes)]] : [],
+    ),
+  );
+}
 
 function storageTable(ranges: Told): string {
   const percent = (share: number | undefined): string => (share === undefined ? "-" : `${(share * 100).toFixed(2)}%`);

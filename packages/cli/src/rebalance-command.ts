@@ -24,7 +24,7 @@ export function addRebalance(program: Command): void {
 
 function planText({ automatic, steps, done, ranges }: RebalancePlan): string {
   const loads = table(
-    ["RANGE", "SERVER", "REQUESTS/S", "THROTTLED/S", "PENDING", "LATENCY", "ROWS"],
+    ["RANGE", "SERVER", "REQUESTS/S", "THROTTLED/S", "PENDING", "LATENCY", "IN/S", "OUT/S", "ROWS"],
     ranges.map((one) => [
       one.rangeId,
       one.server,
@@ -32,6 +32,8 @@ function planText({ automatic, steps, done, ranges }: RebalancePlan): string {
       one.throttledPerSecond.toFixed(1),
       one.pending,
       `${one.latencyMs.toFixed(1)} ms`,
+      bytesText(Math.round(one.bytesInPerSecond)),
+      bytesText(Math.round(one.bytesOutPerSecond)),
       bytesText(one.bytes),
     ]),
   );

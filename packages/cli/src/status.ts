@@ -1,6 +1,6 @@
 /** `stamp status`: every process, streams, extents, replicas and ranges, and where they are. */
 import { type ClusterStatus, ownTransport, StampInspector, type StampView } from "@stamp/cluster";
-import { ExtentState, NodeDuty } from "@stamp/wire";
+import { ExtentState, NodeDuty, type ServerLoad } from "@stamp/wire";
 import type { Command } from "commander";
 import { composeStatus } from "./compose-status.ts";
 import { configOf, exitCodes, runningCluster, withConfig } from "./context.ts";
@@ -75,6 +75,32 @@ export function rangeTable(view: Pick<StampView, "ranges">): string {
   );
 }
 
+export const loadHeads: readonly string[] = ["READS/S", "WRITES/S", "THROTTLED/S", "PENDING", "LATENCY", "IN/S", "OUT/S"];
+
+export const loadCells = (load: Omit<ServerLoad, "processors" | "$typeName">): readonly (string | number)[] => [
+  load.readsPerSecond.toFixed(1),
+  load.writesPerSecond.toFixed(1),
+  load.throttledPerSecond.toFixed(1),
+  load.pending,
+  `${load.latencyMs.toFixed(1)} ms`,
+  bytesText(Math.round(load.bytesInPerSecond)),
+  bytesText(Math.round(load.bytesOutPerSecond)),
+];
+
+/** Load over the last 10 s, as the partition manager heard it. */
+export function serverTable(view: Pick<StampView, "servers">): string {
+  return table(
+    ["SERVER", "ADDRESS", "STATE", "RANGES", "CPU", ...loadHeads],
+    view.servers.map(({ server, address, up, rangeCount, load }) => [
+      server,
+      address,
+      up ? "up" : "down",
+      rangeCount,
+      ...(load ? [`${(load.processors * 100).toFixed(0)}%`, ...loadCells(load)] : ["-", ...loadHeads.map(() => "-")]),
+    ]),
+  );
+}
+
 export function nodeTable(view: Pick<StampView, "nodes">): string {
   return table(
     ["NODE", "ADDRESS", "DOMAIN", "STATE", "REPLICAS", "EXTENTS", "FREE"],
@@ -95,6 +121,7 @@ function statusText(status: ClusterStatus, view: StampView): string {
     processTable(status),
     `\nEndpoints\n${endpointLines(status)}\n\nConnection string\n  ${status.connectionString}\n\ndata:  ${status.dataDir}`,
     `\nExtent nodes\n${nodeTable(view)}`,
+    `\nPartition servers\n${serverTable(view)}`,
     `\nRange partitions\n${rangeTable(view)}`,
     `\nStreams\n${streamTable(view)}`,
     `\nExtents\n${extentTable({ ...view, extents: view.extents.slice(0, 200) })}`,

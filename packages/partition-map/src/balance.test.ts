@@ -11,6 +11,7 @@ const policy: BalancePolicy = {
   mergeRequestsPerSecond: 10,
   moveRatio: 1.5,
   moveRequestsPerSecond: 100,
+  moveProcessors: 0.5,
   restMs: 60_000,
   rangesMax: 100,
 };
@@ -38,11 +39,13 @@ function stateOf(servers: readonly string[], given: readonly Given[]): BalanceSt
       throttledPerSecond: 0,
       pending: 0,
       latencyMs: 1,
+      bytesInPerSecond: 0,
+      bytesOutPerSecond: 0,
       bytes,
       ageMs,
     }),
   );
-  return { ranges, servers, figures: new Map(figures.map((one) => [one.rangeId, one])) };
+  return { ranges, servers, figures: new Map(figures.map((one) => [one.rangeId, one])), processors: new Map() };
 }
 const text = (state: BalanceState): string[] =>
   balancePlan(state, policy).map((step) => `${step.kind} ${step.rangeId}${step.kind === "move" ? ` to ${step.to}` : ""}`);
@@ -150,4 +153,31 @@ test("balance: carried out again and again it comes to rest, with no server far 
       }
     }),
   );
+});
+
+test("balance: even in requests, uneven in CPU: a range that has about half of the difference is moved; where CPU is not known nothing is", () => {
+  const even = stateOf(
+    ["a", "b"],
+    [
+      ["r1", "a", 60],
+      ["r2", "a", 30],
+      ["r3", "b", 80],
+    ],
+  );
+  assert.deepEqual(text(even), []);
+  const uneven = {
+    ...even,
+    processors: new Map([
+      ["a", 1.8],
+      ["b", 0.2],
+    ]),
+  };
+  assert.deepEqual(text(uneven), ["move r2 to b"]);
+  assert.match(balancePlan(uneven, policy)[0]?.why ?? "", /1\.80 processors at work, b 0\.20/);
+  assert.deepEqual(text({ ...uneven, processors: new Map([["a", 1.8]]) }), []);
+  const slight = new Map([
+    ["a", 0.5],
+    ["b", 0.1],
+  ]);
+  assert.deepEqual(text({ ...uneven, processors: slight }), []);
 });

@@ -17,6 +17,9 @@ export interface RangeFigures {
   /** Requests in its server now. */
   readonly pending: number;
   readonly latencyMs: number;
+  /** What requests brought and had read. */
+  readonly bytesInPerSecond: number;
+  readonly bytesOutPerSecond: number;
   /** Of rows, without blob data. */
   readonly bytes: number;
   /** How long it has been as it is. */
@@ -35,21 +38,29 @@ export interface BalancePolicy {
   readonly moveRatio: number;
   /** Differences of load below it are not worth a move, in requests a second. */
   readonly moveRequestsPerSecond: number;
+  /** Nor are differences of CPU below it, in processors. */
+  readonly moveProcessors: number;
   readonly restMs: number;
   readonly rangesMax: number;
 }
 
-export type BalanceStep =
-  | { readonly kind: "split"; readonly rangeId: string; readonly why: string }
+/** What made it necessary: requests, bytes of rows, CPU; or that nearly nothing is asked of it. */
+export type BalanceCause = "byRequests" | "byBytes" | "byProcessors" | "byCold";
+
+export type BalanceStep = { readonly rangeId: string; readonly why: string; readonly cause: BalanceCause } & (
+  | { readonly kind: "split" }
   /** With its neighbour above. */
-  | { readonly kind: "merge"; readonly rangeId: string; readonly why: string }
-  | { readonly kind: "move"; readonly rangeId: string; readonly to: string; readonly why: string };
+  | { readonly kind: "merge" }
+  | { readonly kind: "move"; readonly to: string }
+);
 
 export interface BalanceState {
   readonly ranges: readonly Range[];
   readonly figures: ReadonlyMap<string, RangeFigures>;
   /** Live servers. */
   readonly servers: readonly string[];
+  /** CPU that each server uses; servers of which it is not known are left out. */
+  readonly processors: ReadonlyMap<string, number>;
 }
 
 /** Most urgent first. Each step is planned as if nothing else were done. */
@@ -76,32 +87,70 @@ function splits(rested: readonly Range[], state: BalanceState, policy: BalancePo
     if (byLoad < 1 && bySize < 1) continue;
     const why =
       byLoad >= bySize ? `${Math.round(loadOf(figures))} requests a second` : `${Math.round(figures.bytes / 1_048_576)} MiB of rows`;
-    urgent.push({ step: { kind: "split", rangeId: range.rangeId, why }, urgency: Math.max(byLoad, bySize) });
+    const cause = byLoad >= bySize ? "byRequests" : "byBytes";
+    urgent.push({ step: { kind: "split", rangeId: range.rangeId, why, cause }, urgency: Math.max(byLoad, bySize) });
   }
   return urgent.sort((a, b) => b.urgency - a.urgency).map(({ step }) => step);
 }
 
-/** One: the move that evens the most and the least loaded server out best. */
+/** What of a server's load one range is, and from what difference on it is worth a move. */
+interface Measure {
+  readonly cause: BalanceCause;
+  readonly least: number;
+  readonly costOf: (range: Range) => number;
+  readonly text: (load: number) => string;
+}
+
+/** One: the move that evens the most and the least loaded server out best; by CPU when there is none by requests. */
 function moves(rested: readonly Range[], state: BalanceState, policy: BalancePolicy): BalanceStep[] {
+  const requestsOf = (range: Range): number => {
+    const figures = state.figures.get(range.rangeId);
+    return figures === undefined ? 0 : loadOf(figures);
+  };
+  const requests: Measure = {
+    cause: "byRequests",
+    least: policy.moveRequestsPerSecond,
+    costOf: requestsOf,
+    text: (load) => `${Math.round(load)} requests a second`,
+  };
+  const byRequests = moveBy(requests, rested, state, policy);
+  if (byRequests || !state.servers.every((server) => state.processors.has(server))) return byRequests ? [byRequests] : [];
+  const totals = totalsOf(requests, state);
+  // CPU is known of servers only: a range has its part of it by its requests.
+  const processors: Measure = {
+    cause: "byProcessors",
+    least: policy.moveProcessors,
+    costOf: (range) => ((state.processors.get(range.server) ?? 0) * requestsOf(range)) / Math.max(totals.get(range.server) ?? 0, 1),
+    text: (load) => `${load.toFixed(2)} processors at work`,
+  };
+  const byProcessors = moveBy(processors, rested, state, policy);
+  return byProcessors ? [byProcessors] : [];
+}
+
+function totalsOf({ costOf }: Measure, state: BalanceState): Map<string, number> {
   const loads = new Map(state.servers.map((server) => [server, 0]));
   for (const range of state.ranges) {
-    const figures = state.figures.get(range.rangeId);
     const held = loads.get(range.server);
-    if (figures && held !== undefined) loads.set(range.server, held + loadOf(figures));
+    if (held !== undefined) loads.set(range.server, held + costOf(range));
   }
-  const sorted = [...loads].sort((a, b) => a[1] - b[1] || (a[0] < b[0] ? -1 : 1));
+  return loads;
+}
+
+function moveBy(measure: Measure, rested: readonly Range[], state: BalanceState, policy: BalancePolicy): BalanceStep | undefined {
+  const { costOf, text, cause } = measure;
+  const sorted = [...totalsOf(measure, state)].sort((a, b) => a[1] - b[1] || (a[0] < b[0] ? -1 : 1));
   const least = sorted[0];
   const most = sorted.at(-1);
-  if (!least || !most || least[0] === most[0]) return [];
+  if (!least || !most || least[0] === most[0]) return undefined;
   const difference = most[1] - least[1];
-  if (difference < policy.moveRequestsPerSecond || most[1] < least[1] * policy.moveRatio) return [];
+  if (difference < measure.least || most[1] < least[1] * policy.moveRatio) return undefined;
   // A range that carries more than the difference would only turn it round.
-  const candidates = rested.filter((range) => range.server === most[0] && loadOf(figuresOf(state, range)) < difference);
-  const distance = (range: Range): number => Math.abs(loadOf(figuresOf(state, range)) - difference / 2);
+  const candidates = rested.filter((range) => range.server === most[0] && costOf(range) < difference);
+  const distance = (range: Range): number => Math.abs(costOf(range) - difference / 2);
   const best = candidates.sort((a, b) => distance(a) - distance(b) || (a.rangeId < b.rangeId ? -1 : 1))[0];
-  if (!best || loadOf(figuresOf(state, best)) < policy.moveRequestsPerSecond / 4) return [];
-  const why = `${most[0]} has ${Math.round(most[1])} requests a second, ${least[0]} ${Math.round(least[1])}`;
-  return [{ kind: "move", rangeId: best.rangeId, to: least[0], why }];
+  if (!best || costOf(best) < measure.least / 4) return undefined;
+  const why = `${most[0]} has ${text(most[1])}, ${least[0]} ${text(least[1])}`;
+  return { kind: "move", rangeId: best.rangeId, to: least[0], why, cause };
 }
 
 function merges(rested: readonly Range[], state: BalanceState, policy: BalancePolicy): BalanceStep[] {
@@ -116,7 +165,7 @@ function merges(rested: readonly Range[], state: BalanceState, policy: BalancePo
     if (bytes > policy.mergeBytes || load > policy.mergeRequestsPerSecond) continue;
     taken.add(high.rangeId);
     const why = `${low.rangeId} and ${high.rangeId} have ${Math.round(bytes / 1024)} KiB and ${load.toFixed(1)} requests a second together`;
-    steps.push({ kind: "merge", rangeId: low.rangeId, why });
+    steps.push({ kind: "merge", rangeId: low.rangeId, why, cause: "byCold" });
   }
   return steps;
 }

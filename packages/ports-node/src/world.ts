@@ -47,6 +47,10 @@ export function nodeWorld(options: NodeWorldOptions): World {
     logger,
     rules: options.rules ?? allRules,
     pid: process.pid,
+    cpuMs: () => {
+      const { user, system } = process.cpuUsage();
+      return (user + system) / 1_000;
+    },
     fatal: (reason) => {
       logger.error("the process ends because it must not go on", { reason, stack: new Error(reason).stack });
       if (options.onFatal) options.onFatal(reason);

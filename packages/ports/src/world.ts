@@ -19,6 +19,8 @@ export interface World {
   readonly rules: Rules;
   /** Of the operating-system process; absent where there is none of its own (simulator). */
   readonly pid?: number;
+  /** CPU time of the operating-system process so far, user and system; absent where there is none of its own. */
+  readonly cpuMs?: () => number;
   /** Ends this process because it must not go on (failed fsync, lost term, broken invariant). Never returns in production. */
   fatal(reason: string): void;
 }

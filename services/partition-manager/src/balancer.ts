@@ -4,6 +4,7 @@
  */
 import { type BalancePolicy, type BalanceStep, balancePlan, type RangeFigures } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
+import type { ServerLoad } from "@stamp/wire";
 import type { MapState } from "./map-state.ts";
 import type { Reshaper } from "./reshaper.ts";
 
@@ -22,9 +23,19 @@ export class Balancer {
   readonly #policy: BalancePolicy;
   readonly #liveServers: () => readonly string[];
   readonly #figures = new Map<string, RangeFigures>();
+  readonly #servers = new Map<string, ServerLoad>();
   readonly done: Done[] = [];
-  /** By kind, and those that failed. */
-  readonly counts = { split: 0, merge: 0, move: 0, failed: 0 };
+  /** Steps that were carried out, by what was done and for what reason; and those that failed. */
+  readonly counts: Record<BalanceStep["kind"] | BalanceStep["cause"] | "failed", number> = {
+    split: 0,
+    merge: 0,
+    move: 0,
+    failed: 0,
+    byRequests: 0,
+    byBytes: 0,
+    byProcessors: 0,
+    byCold: 0,
+  };
 
   constructor(world: World, map: MapState, reshaper: Reshaper, policy: BalancePolicy, liveServers: () => readonly string[]) {
     this.#world = world;
@@ -39,6 +50,15 @@ export class Balancer {
     this.#figures.set(figures.rangeId, figures);
   }
 
+  /** What a server said of itself. */
+  toldOf(server: string, load: ServerLoad): void {
+    this.#servers.set(server, load);
+  }
+
+  loadOf(server: string): ServerLoad | undefined {
+    return this.#servers.get(server);
+  }
+
   figuresOf(rangeId: string): RangeFigures | undefined {
     return this.#figures.get(rangeId);
   }
@@ -47,7 +67,10 @@ export class Balancer {
     const { ranges } = this.#map.current;
     const known = new Set(ranges.map(({ rangeId }) => rangeId));
     for (const rangeId of this.#figures.keys()) if (!known.has(rangeId)) this.#figures.delete(rangeId);
-    return balancePlan({ ranges, figures: this.#figures, servers: this.#liveServers() }, this.#policy);
+    const servers = this.#liveServers();
+    for (const server of this.#servers.keys()) if (!servers.includes(server)) this.#servers.delete(server);
+    const processors = new Map([...this.#servers].map(([server, load]) => [server, load.processors]));
+    return balancePlan({ ranges, figures: this.#figures, servers, processors }, this.#policy);
   }
 
   /** The most urgent step, if there is one. */
@@ -57,8 +80,10 @@ export class Balancer {
     const { logger, clock } = this.#world;
     logger.info(`rebalance: ${step.kind}`, { range: step.rangeId, why: step.why, ...(step.kind === "move" ? { to: step.to } : {}) });
     const changed = await this.#carryOut(step);
-    if (changed.ok) this.counts[step.kind]++;
-    else {
+    if (changed.ok) {
+      this.counts[step.kind]++;
+      this.counts[step.cause]++;
+    } else {
       this.counts.failed++;
       logger.warn(`rebalance: no ${step.kind}`, { range: step.rangeId, ...changed.failure });
       // Not at once again: another step may be possible meanwhile.

@@ -64,6 +64,11 @@ export const partitionManagerConfigSchema = z.object({
     .min(1)
     .default(200)
     .describe("Differences of load between servers below it are left, in requests a second"),
+  moveProcessors: z.coerce
+    .number()
+    .min(0.01)
+    .default(0.5)
+    .describe("Differences of CPU between servers below it are left, in processors; looked at when requests are even"),
   rangesMax: z.coerce.number().int().min(4).default(10_000).describe("Ranges of the stamp; with so many none is split by itself"),
   accounts: z
     .array(accountSchema)
@@ -81,6 +86,7 @@ export const balancePolicyOf = (config: PartitionManagerConfig): BalancePolicy =
   mergeRequestsPerSecond: config.mergeRequestsPerSecond,
   moveRatio: config.moveRatio,
   moveRequestsPerSecond: config.moveRequestsPerSecond,
+  moveProcessors: config.moveProcessors,
   restMs: config.balanceRestMs,
   rangesMax: config.rangesMax,
 });

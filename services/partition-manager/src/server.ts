@@ -2,12 +2,13 @@
 import { type Outcome, ok, refused } from "@stamp/base";
 import { leaseOver } from "@stamp/partition-map";
 import type { Handlers } from "@stamp/ports";
-import { type PartitionManager, toWire } from "@stamp/wire";
+import { type PartitionManager, type ServerLoad, toWire } from "@stamp/wire";
 import { rangeToWire } from "./range-to-wire.ts";
 import type { Changed, Reshaper } from "./reshaper.ts";
 import type { Term } from "./term.ts";
 
 const waitMaxMs = 60_000;
+const loadFor = (load: ServerLoad | undefined) => (load ? { load } : {});
 
 export function partitionManagerHandlers(leading: () => Outcome<Term>): Handlers<typeof PartitionManager> {
   const reshaped = async (work: (reshaper: Reshaper) => Promise<Outcome<Changed>>) => {
@@ -77,7 +78,7 @@ export function partitionManagerHandlers(leading: () => Outcome<Term>): Handlers
     listServers: async () => {
       const term = leading();
       if (!term.ok) return term;
-      const { servers, map, pmTerm } = term.value;
+      const { servers, map, pmTerm, balancer } = term.value;
       const ranges = map?.current.ranges ?? [];
       const leases = servers?.leases ?? [];
       return ok({
@@ -88,6 +89,7 @@ export function partitionManagerHandlers(leading: () => Outcome<Term>): Handlers
           leaseEpoch: toWire(lease.leaseEpoch),
           up: !lease.ended,
           rangeCount: ranges.filter((range) => range.server === lease.server && !leaseOver(range, leases)).length,
+          ...loadFor(balancer?.loadOf(lease.server)),
         })),
       });
     },

@@ -5,7 +5,7 @@
 import { type Outcome, ok, unknownOutcome } from "@stamp/base";
 import { isLive, type Range, type RangeFigures, type ServerLease } from "@stamp/partition-map";
 import type { Client, World } from "@stamp/ports";
-import { fromWire, LockService, type PartitionInfo, PartitionServer, type ReshapeTimes, toWire } from "@stamp/wire";
+import { fromWire, LockService, type PartitionInfo, PartitionServer, type ReshapeTimes, type ServerLoad, toWire } from "@stamp/wire";
 import { rangeToWire } from "./range-to-wire.ts";
 
 export interface ServersOptions {
@@ -145,14 +145,16 @@ export class Servers {
   }
 
   /** What a server serves; it shows too whether it answers. */
-  async probe(lease: ServerLease): Promise<Outcome<ServedPartition[]>> {
+  async probe(lease: ServerLease): Promise<Outcome<{ readonly partitions: ServedPartition[]; readonly load: ServerLoad | undefined }>> {
     const client = this.#world.transport.client(lease.address, PartitionServer);
     const answer = await client.listPartitions({}, { timeoutMs: probeTimeoutMs });
     this.#heard(lease.server, answer);
     if (!answer.ok) return answer;
-    return ok(
-      answer.value.partitions.map((one) => ({ rangeId: one.rangeId, ownerEpoch: fromWire(one.ownerEpoch), figures: figuresOf(one) })),
-    );
+    const { partitions, server: load } = answer.value;
+    return ok({
+      partitions: partitions.map((one) => ({ rangeId: one.rangeId, ownerEpoch: fromWire(one.ownerEpoch), figures: figuresOf(one) })),
+      load,
+    });
   }
 
   /** An answer, also a refusal of its own, shows that the server can be called; a load that takes long says nothing. */
@@ -171,6 +173,8 @@ const figuresOf = ({ rangeId, load, ageMs, memoryTableBytes, checkpointBytes }: 
   throttledPerSecond: load?.throttledPerSecond ?? 0,
   pending: load?.pending ?? 0,
   latencyMs: load?.latencyMs ?? 0,
+  bytesInPerSecond: load?.bytesInPerSecond ?? 0,
+  bytesOutPerSecond: load?.bytesOutPerSecond ?? 0,
   bytes: fromWire(memoryTableBytes) + fromWire(checkpointBytes),
   ageMs: fromWire(ageMs),
 });

@@ -191,8 +191,10 @@ export class Term {
           const loaded = assigner.loadedAt(lease.server);
           const serves = await servers.probe(lease);
           if (!serves.ok) return;
-          assigner.served(lease.server, loaded, new Map(serves.value.map((one) => [one.rangeId, one.ownerEpoch])));
-          for (const { figures } of serves.value) balancer.told(figures);
+          const { partitions, load } = serves.value;
+          assigner.served(lease.server, loaded, new Map(partitions.map((one) => [one.rangeId, one.ownerEpoch])));
+          for (const { figures } of partitions) balancer.told(figures);
+          if (load) balancer.toldOf(lease.server, load);
         }),
       );
       this.#ask();

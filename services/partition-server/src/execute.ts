@@ -112,6 +112,7 @@ export class Executor {
       if (!held.ok) return held;
       if (held.value.range.streams.blobData === "") return refused("invalidArgument", "badRequest", `${rangeId} has no blob data`);
       const place = await held.value.engine.appendData(payload, this.#left(deadlineMs));
+      held.value.load.moved(payload.length, 0);
       if (place.ok) return ok([place.value]);
       // Which of several heirs it is for is not known here: the caller finds out when the map is new.
       if (isMoving(place)) await this.#holdings.untilReshaped(rangeId, rangeVersion, this.#left(deadlineMs));
@@ -145,7 +146,7 @@ export class Executor {
     if (misplaced) return misplaced;
     const busy = this.#shed(held, route);
     if (busy) return busy;
-    const ended = held.load.begin(isRead(operation) ? "read" : "write", route.key, 0);
+    const ended = held.load.begin(isRead(operation) ? "read" : "write", route.key);
     const decided = await (isRead(operation) ? this.#read(held, asked) : this.#write(held, asked, deadlineMs)).finally(ended);
     if (!decided.ok) return tooLong(operation, decided);
     const { result, writes, refusal } = decided.value;
@@ -215,6 +216,7 @@ export class Executor {
     for (let at = 0; at < inline.length; at += dataBytesMax) {
       const piece = inline.subarray(at, Math.min(at + dataBytesMax, inline.length));
       const place = await held.engine.appendData(piece, this.#left(deadlineMs));
+      held.load.moved(piece.length, 0);
       // Nothing refers to what was appended: the operation itself did not happen.
       if (!place.ok) return { ok: false, failure: { ...place.failure, applied: "no" } };
       places.push(place.value);
@@ -245,17 +247,26 @@ export class Executor {
         if (read.kind === "get") {
           const value = await view.get(read.key);
           if (!value.ok) return value;
+          held.load.moved(0, value.value?.length ?? 0);
           step = plan.next({ kind: "get", value: value.value });
         } else if (read.kind === "walk") {
-          const walked = await view.walk(read.low, read.high, read.visit);
+          const walked = await view.walk(read.low, read.high, (row) => {
+            held.load.moved(0, row.value.length);
+            return read.visit(row);
+          });
           if (!walked.ok) return walked;
           step = plan.next({ kind: "walk" });
         } else {
           const rows = await view.scan(read.low, read.high, read);
           if (!rows.ok) return rows;
+          held.load.moved(
+            0,
+            rows.value.rows.reduce((sum, row) => sum + row.value.length, 0),
+          );
           step = plan.next({ kind: "scan", ...rows.value });
         }
       }
+      for (const write of step.value.writes) held.load.moved(write.kind === "put" ? write.value.length : 0, 0);
       // In row order: whoever decides next about this row sees the lease as it is from now on.
       const { timer } = step.value;
       if (timer) held.leases.set(timer.grant, timer.endsMs, nowMs);

@@ -13,7 +13,7 @@ import { holdsKey, overlap, ServerRules } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
 import { within } from "@stamp/ports";
 import type { Engines, LeftRange, LeftState, LoadEngine, RangeEngine } from "./engine.ts";
-import { RangeLoad } from "./load.ts";
+import { RangeLoad, type ServerFigures, ServerLoad } from "./load.ts";
 
 export interface Held {
   readonly range: Range;
@@ -75,6 +75,7 @@ export class Holdings {
   readonly #held = new Map<string, Held>();
   readonly #closing = new Set<Promise<void>>();
   readonly #becoming = new Map<string, Becoming>();
+  readonly #serverLoad: ServerLoad;
   /** Of the last split or merge; for people. */
   lastReshape: ReshapeTimes | undefined;
   reshapes = 0;
@@ -83,6 +84,12 @@ export class Holdings {
     this.#world = world;
     this.#engines = engines;
     this.#rules = new ServerRules(world.rules);
+    this.#serverLoad = new ServerLoad(world);
+  }
+
+  /** Of everything that is served here. */
+  get figures(): ServerFigures {
+    return this.#serverLoad.figures(this.all.map((held) => held.load.figures));
   }
 
   get all(): readonly Held[] {

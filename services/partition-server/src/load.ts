@@ -1,8 +1,9 @@
 /**
  * The load of one range as its server sees it: rates over the last seconds, and where the requests went. Cheap enough for every request.
+ * And that of the whole server.
  */
 import { partitionStart } from "@stamp/objects";
-import type { Clock } from "@stamp/ports";
+import type { Clock, World } from "@stamp/ports";
 
 const windowMs = 10_000;
 const buckets = 10;
@@ -13,7 +14,10 @@ export interface LoadFigures {
   readonly readsPerSecond: number;
   readonly writesPerSecond: number;
   readonly throttledPerSecond: number;
-  readonly bytesPerSecond: number;
+  /** Of rows and blob data that requests brought. */
+  readonly bytesInPerSecond: number;
+  /** Of rows that were read for requests. Blob data are read past this server. */
+  readonly bytesOutPerSecond: number;
   /** Mean, of those that ended. */
   readonly latencyMs: number;
   /** Now. */
@@ -25,7 +29,8 @@ interface Bucket {
   reads: number;
   writes: number;
   throttled: number;
-  bytes: number;
+  bytesIn: number;
+  bytesOut: number;
   ended: number;
   latencyMs: number;
 }
@@ -49,12 +54,11 @@ export class RangeLoad {
   }
 
   /** A request that is let in; what is given is called when it ends. */
-  begin(kind: "read" | "write", key: Uint8Array, bytes: number): () => void {
+  begin(kind: "read" | "write", key: Uint8Array): () => void {
     const startMs = this.#clock.monotonicMs();
     const bucket = this.#bucket(startMs);
     if (kind === "read") bucket.reads++;
     else bucket.writes++;
-    bucket.bytes += bytes;
     this.#samples[this.#at] = key;
     this.#at = (this.#at + 1) % samplesMax;
     this.#pending++;
@@ -65,6 +69,13 @@ export class RangeLoad {
       ended.ended++;
       ended.latencyMs += nowMs - startMs;
     };
+  }
+
+  /** Bytes of a request that is under way. */
+  moved(inBytes: number, outBytes: number): void {
+    const bucket = this.#bucket(this.#clock.monotonicMs());
+    bucket.bytesIn += inBytes;
+    bucket.bytesOut += outBytes;
   }
 
   throttled(): void {
@@ -79,7 +90,8 @@ export class RangeLoad {
       sum.reads += bucket.reads;
       sum.writes += bucket.writes;
       sum.throttled += bucket.throttled;
-      sum.bytes += bucket.bytes;
+      sum.bytesIn += bucket.bytesIn;
+      sum.bytesOut += bucket.bytesOut;
       sum.ended += bucket.ended;
       sum.latencyMs += bucket.latencyMs;
     }
@@ -88,7 +100,8 @@ export class RangeLoad {
       readsPerSecond: sum.reads / seconds,
       writesPerSecond: sum.writes / seconds,
       throttledPerSecond: sum.throttled / seconds,
-      bytesPerSecond: sum.bytes / seconds,
+      bytesInPerSecond: sum.bytesIn / seconds,
+      bytesOutPerSecond: sum.bytesOut / seconds,
       latencyMs: sum.ended === 0 ? 0 : sum.latencyMs / sum.ended,
       pending: this.#pending,
     };
@@ -109,4 +122,58 @@ export class RangeLoad {
   }
 }
 
-const emptyBucket = (number: number): Bucket => ({ number, reads: 0, writes: 0, throttled: 0, bytes: 0, ended: 0, latencyMs: 0 });
+const emptyBucket = (number: number): Bucket => ({
+  number,
+  reads: 0,
+  writes: 0,
+  throttled: 0,
+  bytesIn: 0,
+  bytesOut: 0,
+  ended: 0,
+  latencyMs: 0,
+});
+
+export interface ServerFigures extends LoadFigures {
+  /** Processors that its process used over the last seconds: 1 is one core. 0 where that can't be known. */
+  readonly processors: number;
+}
+
+/** Of everything that a server serves. */
+export class ServerLoad {
+  readonly #world: Pick<World, "clock" | "cpuMs">;
+  /** CPU time at moments of the last seconds, a second apart. */
+  readonly #moments: { readonly atMs: number; readonly cpuMs: number }[] = [];
+
+  constructor(world: Pick<World, "clock" | "cpuMs">) {
+    this.#world = world;
+  }
+
+  /** Asked every second or so: CPU is told from what was seen when it was asked before. */
+  figures(ranges: readonly LoadFigures[]): ServerFigures {
+    const sum = (of: (one: LoadFigures) => number): number => ranges.reduce((total, one) => total + of(one), 0);
+    const requests = sum((one) => one.readsPerSecond + one.writesPerSecond);
+    const waited = sum((one) => one.latencyMs * (one.readsPerSecond + one.writesPerSecond));
+    return {
+      readsPerSecond: sum((one) => one.readsPerSecond),
+      writesPerSecond: sum((one) => one.writesPerSecond),
+      throttledPerSecond: sum((one) => one.throttledPerSecond),
+      bytesInPerSecond: sum((one) => one.bytesInPerSecond),
+      bytesOutPerSecond: sum((one) => one.bytesOutPerSecond),
+      latencyMs: requests === 0 ? 0 : waited / requests,
+      pending: sum((one) => one.pending),
+      processors: this.#processors(),
+    };
+  }
+
+  #processors(): number {
+    const { clock, cpuMs } = this.#world;
+    if (cpuMs === undefined) return 0;
+    const now = { atMs: clock.monotonicMs(), cpuMs: cpuMs() };
+    while (this.#moments.length > 1 && now.atMs - (this.#moments[1]?.atMs ?? 0) >= windowMs) this.#moments.shift();
+    const first = this.#moments[0];
+    const last = this.#moments.at(-1);
+    if (last === undefined || now.atMs - last.atMs >= windowMs / buckets) this.#moments.push(now);
+    if (first === undefined || now.atMs <= first.atMs) return 0;
+    return (now.cpuMs - first.cpuMs) / (now.atMs - first.atMs);
+  }
+}

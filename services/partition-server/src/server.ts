@@ -103,7 +103,7 @@ export function partitionServerHandlers(holdings: Holdings, executor: Executor, 
         const places = await executor.writeData(request.rangeId, version, request.payload, context.deadlineMs);
         return places.ok ? ok({ places: places.value.map(placeToWire) }) : places;
       }),
-    listPartitions: async () => ok({ partitions: holdings.all.map(infoOf) }),
+    listPartitions: async () => ok({ partitions: holdings.all.map(infoOf), server: holdings.figures }),
   };
 }
 

@@ -17,7 +17,7 @@ const suggest = (load: RangeLoad, samples: readonly Uint8Array[] = []) =>
 
 test("split key: where the requests are divided evenly, at the start of a blob's rows", () => {
   const load = new RangeLoad(new Simulation({ seed: 1 }).world("ps").clock);
-  for (let i = 0; i < 1_000; i++) load.begin("write", blobKey(name(i % 100)), 0)();
+  for (let i = 0; i < 1_000; i++) load.begin("write", blobKey(name(i % 100)))();
   const key = suggest(load);
   assert.ok(key);
   assert.equal(compareBytes(key, partitionStart(blobKey(name(50))) as Uint8Array), 0);
@@ -27,12 +27,12 @@ test("split key: where the requests are divided evenly, at the start of a blob's
 test("split key: by bytes when little was asked, by that little when nothing is written out, none when there is one PartitionName", () => {
   const { clock } = new Simulation({ seed: 1 }).world("ps");
   const quiet = new RangeLoad(clock);
-  for (let i = 0; i < 10; i++) quiet.begin("read", blobKey(name(i)), 0)();
+  for (let i = 0; i < 10; i++) quiet.begin("read", blobKey(name(i)))();
   const samples = Array.from({ length: 20 }, (_, i) => blobKey(name(100 + i)));
   assert.equal(compareBytes(suggest(quiet, samples) as Uint8Array, blobKey(name(110))), 0);
   assert.equal(compareBytes(suggest(quiet) as Uint8Array, blobKey(name(5))), 0);
   const one = new RangeLoad(clock);
-  for (let i = 0; i < 500; i++) one.begin("read", blobKey("hot"), 0)();
+  for (let i = 0; i < 500; i++) one.begin("read", blobKey("hot"))();
   assert.equal(suggest(one), undefined);
 });
 

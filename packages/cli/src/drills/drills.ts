@@ -35,6 +35,13 @@ async function change(
   return changed.ok;
 }
 
+async function mergeAll(context: DrillContext): Promise<void> {
+  for (let left = (await blobRanges(context)).length; left > 1; left--) {
+    const rangeId = (await blobRanges(context))[0]?.rangeId ?? "";
+    await change(context, `merge ${rangeId}`, (manager) => manager.mergePartition({ rangeId }, { timeoutMs: changeTimeoutMs }));
+  }
+}
+
 /** The first range that can be split; false when none can. */
 async function splitLargest(context: DrillContext): Promise<boolean> {
   for (const { rangeId } of (await blobRanges(context)).toReversed()) {
@@ -133,10 +140,18 @@ export const drills: readonly Drill[] = [
         await change(context, `move ${range.rangeId}`, (manager) =>
           manager.movePartition({ rangeId: range.rangeId, server: "" }, { timeoutMs: changeTimeoutMs }),
         );
-      for (let left = (await blobRanges(context)).length; left > 1; left--) {
-        const rangeId = (await blobRanges(context))[0]?.rangeId ?? "";
-        await change(context, `merge ${rangeId}`, (manager) => manager.mergePartition({ rangeId }, { timeoutMs: changeTimeoutMs }));
-      }
+      await mergeAll(context);
+    },
+  },
+  {
+    name: "split-and-merge",
+    about: "split the Blob table in four and merge it again, on one server, while clients write",
+    holdUpAimMs: 250,
+    afterFaultMs: 10_000,
+    run: async (context) => {
+      context.fault("splits and merges begin");
+      for (let i = 0; i < 3; i++) await splitLargest(context);
+      await mergeAll(context);
     },
   },
   {

@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/partition_manager.proto.
  */
 export const file_stamp_v1_partition_manager: GenFile = /*@__PURE__*/
-  fileDesc("CiBzdGFtcC92MS9wYXJ0aXRpb25fbWFuYWdlci5wcm90bxIIc3RhbXAudjEiNwoNR2V0TWFwUmVxdWVzdBIVCg1rbm93bl92ZXJzaW9uGAEgASgEEg8KB3dhaXRfbXMYAiABKA0iSQoMUGFydGl0aW9uTWFwEg8KB3ZlcnNpb24YASABKAQSKAoGcmFuZ2VzGAIgAygLMhguc3RhbXAudjEuUmFuZ2VQYXJ0aXRpb24inwIKDlJhbmdlUGFydGl0aW9uEhAKCHJhbmdlX2lkGAEgASgJEg0KBXRhYmxlGAIgASgJEg8KB2xvd19rZXkYAyABKAwSEAoIaGlnaF9rZXkYBCABKAwSFQoNcmFuZ2VfdmVyc2lvbhgFIAEoBBITCgtvd25lcl9lcG9jaBgGIAEoBBIrCgdzdHJlYW1zGAcgASgLMhouc3RhbXAudjEuUGFydGl0aW9uU3RyZWFtcxIOCgZzZXJ2ZXIYCCABKAkSFgoOc2VydmVyX2FkZHJlc3MYCSABKAkSEwoLbGVhc2VfZXBvY2gYCiABKAQSDgoGbG9hZGVkGAsgASgIEg4KBmNoYW5nZRgMIAEoCRITCgtoYXNfc3RyZWFtcxgNIAEoCCJdChBQYXJ0aXRpb25TdHJlYW1zEhAKCG1ldGFkYXRhGAEgASgJEhIKCmNvbW1pdF9sb2cYAiABKAkSEAoIcm93X2RhdGEYAyABKAkSEQoJYmxvYl9kYXRhGAQgASgJIkkKFVNwbGl0UGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRITCgZhdF9rZXkYAiABKAxIAIgBAUIJCgdfYXRfa2V5IikKFU1lcmdlUGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCSI4ChRNb3ZlUGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRIOCgZzZXJ2ZXIYAiABKAkiigEKEVBhcnRpdGlvbnNDaGFuZ2VkEigKBnJhbmdlcxgBIAMoCzIYLnN0YW1wLnYxLlJhbmdlUGFydGl0aW9uEhMKC21hcF92ZXJzaW9uGAIgASgEEg8KB2hlbGRfbXMYAyABKA0SJQoFdGltZXMYBCABKAsyFi5zdGFtcC52MS5SZXNoYXBlVGltZXMipgEKDFJlc2hhcGVUaW1lcxISCgpwcmVwYXJlX21zGAEgASgNEg8KB2hlbGRfbXMYAiABKA0SEAoIZHJhaW5fbXMYAyABKA0SEAoId3JpdGVfbXMYBCABKA0SFAoMaGFuZF9vdmVyX21zGAUgASgNEg8KB2xvYWRfbXMYBiABKA0SEAoIYmVnaW5fbXMYByABKA0SFAoMZGF0YV9oZWxkX21zGAggASgNIhkKF0dldFJlYmFsYW5jZVBsYW5SZXF1ZXN0IpwBCg1SZWJhbGFuY2VQbGFuEhEKCWF1dG9tYXRpYxgBIAEoCBImCgVzdGVwcxgCIAMoCzIXLnN0YW1wLnYxLlJlYmFsYW5jZVN0ZXASJQoEZG9uZRgDIAMoCzIXLnN0YW1wLnYxLlJlYmFsYW5jZVN0ZXASKQoGcmFuZ2VzGAQgAygLMhkuc3RhbXAudjEuUmFuZ2VMb2FkUmVwb3J0ImkKDVJlYmFsYW5jZVN0ZXASDAoEa2luZBgBIAEoCRIQCghyYW5nZV9pZBgCIAEoCRIKCgJ0bxgDIAEoCRILCgN3aHkYBCABKAkSDwoHZmFpbHVyZRgFIAEoCRIOCgZtc19hZ28YBiABKAQiogEKD1JhbmdlTG9hZFJlcG9ydBIQCghyYW5nZV9pZBgBIAEoCRIOCgZzZXJ2ZXIYAiABKAkSGwoTcmVxdWVzdHNfcGVyX3NlY29uZBgDIAEoARIcChR0aHJvdHRsZWRfcGVyX3NlY29uZBgEIAEoARISCgpsYXRlbmN5X21zGAUgASgBEg8KB3BlbmRpbmcYBiABKA0SDQoFYnl0ZXMYByABKAQiJwoTQ29sbGVjdFJhbmdlUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCSJkChRDb2xsZWN0UmFuZ2VSZXNwb25zZRIMCgRyb3dzGAEgASgEEhQKDHJvd3NfZGVsZXRlZBgCIAEoBBIXCg9leHRlbnRzX2Ryb3BwZWQYAyABKA0SDwoHZXh0ZW50cxgEIAEoDSIqChZDaGVja3BvaW50UmFuZ2VSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJIhkKF0NoZWNrcG9pbnRSYW5nZVJlc3BvbnNlIhQKEkxpc3RTZXJ2ZXJzUmVxdWVzdCJjCgpTZXJ2ZXJJbmZvEg4KBnNlcnZlchgBIAEoCRIPCgdhZGRyZXNzGAIgASgJEhMKC2xlYXNlX2Vwb2NoGAMgASgEEgoKAnVwGAQgASgIEhMKC3JhbmdlX2NvdW50GAUgASgNIk0KE0xpc3RTZXJ2ZXJzUmVzcG9uc2USJQoHc2VydmVycxgBIAMoCzIULnN0YW1wLnYxLlNlcnZlckluZm8SDwoHcG1fdGVybRgCIAEoBDL+BAoQUGFydGl0aW9uTWFuYWdlchI5CgZHZXRNYXASFy5zdGFtcC52MS5HZXRNYXBSZXF1ZXN0GhYuc3RhbXAudjEuUGFydGl0aW9uTWFwEkoKC0xpc3RTZXJ2ZXJzEhwuc3RhbXAudjEuTGlzdFNlcnZlcnNSZXF1ZXN0Gh0uc3RhbXAudjEuTGlzdFNlcnZlcnNSZXNwb25zZRJOCg5TcGxpdFBhcnRpdGlvbhIfLnN0YW1wLnYxLlNwbGl0UGFydGl0aW9uUmVxdWVzdBobLnN0YW1wLnYxLlBhcnRpdGlvbnNDaGFuZ2VkEk4KDk1lcmdlUGFydGl0aW9uEh8uc3RhbXAudjEuTWVyZ2VQYXJ0aXRpb25SZXF1ZXN0Ghsuc3RhbXAudjEuUGFydGl0aW9uc0NoYW5nZWQSTAoNTW92ZVBhcnRpdGlvbhIeLnN0YW1wLnYxLk1vdmVQYXJ0aXRpb25SZXF1ZXN0Ghsuc3RhbXAudjEuUGFydGl0aW9uc0NoYW5nZWQSTQoMQ29sbGVjdFJhbmdlEh0uc3RhbXAudjEuQ29sbGVjdFJhbmdlUmVxdWVzdBoeLnN0YW1wLnYxLkNvbGxlY3RSYW5nZVJlc3BvbnNlElYKD0NoZWNrcG9pbnRSYW5nZRIgLnN0YW1wLnYxLkNoZWNrcG9pbnRSYW5nZVJlcXVlc3QaIS5zdGFtcC52MS5DaGVja3BvaW50UmFuZ2VSZXNwb25zZRJOChBHZXRSZWJhbGFuY2VQbGFuEiEuc3RhbXAudjEuR2V0UmViYWxhbmNlUGxhblJlcXVlc3QaFy5zdGFtcC52MS5SZWJhbGFuY2VQbGFuYgZwcm90bzM");
+  fileDesc("CiBzdGFtcC92MS9wYXJ0aXRpb25fbWFuYWdlci5wcm90bxIIc3RhbXAudjEiNwoNR2V0TWFwUmVxdWVzdBIVCg1rbm93bl92ZXJzaW9uGAEgASgEEg8KB3dhaXRfbXMYAiABKA0iSQoMUGFydGl0aW9uTWFwEg8KB3ZlcnNpb24YASABKAQSKAoGcmFuZ2VzGAIgAygLMhguc3RhbXAudjEuUmFuZ2VQYXJ0aXRpb24inwIKDlJhbmdlUGFydGl0aW9uEhAKCHJhbmdlX2lkGAEgASgJEg0KBXRhYmxlGAIgASgJEg8KB2xvd19rZXkYAyABKAwSEAoIaGlnaF9rZXkYBCABKAwSFQoNcmFuZ2VfdmVyc2lvbhgFIAEoBBITCgtvd25lcl9lcG9jaBgGIAEoBBIrCgdzdHJlYW1zGAcgASgLMhouc3RhbXAudjEuUGFydGl0aW9uU3RyZWFtcxIOCgZzZXJ2ZXIYCCABKAkSFgoOc2VydmVyX2FkZHJlc3MYCSABKAkSEwoLbGVhc2VfZXBvY2gYCiABKAQSDgoGbG9hZGVkGAsgASgIEg4KBmNoYW5nZRgMIAEoCRITCgtoYXNfc3RyZWFtcxgNIAEoCCJdChBQYXJ0aXRpb25TdHJlYW1zEhAKCG1ldGFkYXRhGAEgASgJEhIKCmNvbW1pdF9sb2cYAiABKAkSEAoIcm93X2RhdGEYAyABKAkSEQoJYmxvYl9kYXRhGAQgASgJIkkKFVNwbGl0UGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRITCgZhdF9rZXkYAiABKAxIAIgBAUIJCgdfYXRfa2V5IikKFU1lcmdlUGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCSI4ChRNb3ZlUGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRIOCgZzZXJ2ZXIYAiABKAkiigEKEVBhcnRpdGlvbnNDaGFuZ2VkEigKBnJhbmdlcxgBIAMoCzIYLnN0YW1wLnYxLlJhbmdlUGFydGl0aW9uEhMKC21hcF92ZXJzaW9uGAIgASgEEg8KB2hlbGRfbXMYAyABKA0SJQoFdGltZXMYBCABKAsyFi5zdGFtcC52MS5SZXNoYXBlVGltZXMipgEKDFJlc2hhcGVUaW1lcxISCgpwcmVwYXJlX21zGAEgASgNEg8KB2hlbGRfbXMYAiABKA0SEAoIZHJhaW5fbXMYAyABKA0SEAoId3JpdGVfbXMYBCABKA0SFAoMaGFuZF9vdmVyX21zGAUgASgNEg8KB2xvYWRfbXMYBiABKA0SEAoIYmVnaW5fbXMYByABKA0SFAoMZGF0YV9oZWxkX21zGAggASgNIhkKF0dldFJlYmFsYW5jZVBsYW5SZXF1ZXN0IpwBCg1SZWJhbGFuY2VQbGFuEhEKCWF1dG9tYXRpYxgBIAEoCBImCgVzdGVwcxgCIAMoCzIXLnN0YW1wLnYxLlJlYmFsYW5jZVN0ZXASJQoEZG9uZRgDIAMoCzIXLnN0YW1wLnYxLlJlYmFsYW5jZVN0ZXASKQoGcmFuZ2VzGAQgAygLMhkuc3RhbXAudjEuUmFuZ2VMb2FkUmVwb3J0ImkKDVJlYmFsYW5jZVN0ZXASDAoEa2luZBgBIAEoCRIQCghyYW5nZV9pZBgCIAEoCRIKCgJ0bxgDIAEoCRILCgN3aHkYBCABKAkSDwoHZmFpbHVyZRgFIAEoCRIOCgZtc19hZ28YBiABKAQi3QEKD1JhbmdlTG9hZFJlcG9ydBIQCghyYW5nZV9pZBgBIAEoCRIOCgZzZXJ2ZXIYAiABKAkSGwoTcmVxdWVzdHNfcGVyX3NlY29uZBgDIAEoARIcChR0aHJvdHRsZWRfcGVyX3NlY29uZBgEIAEoARISCgpsYXRlbmN5X21zGAUgASgBEg8KB3BlbmRpbmcYBiABKA0SDQoFYnl0ZXMYByABKAQSGwoTYnl0ZXNfaW5fcGVyX3NlY29uZBgIIAEoARIcChRieXRlc19vdXRfcGVyX3NlY29uZBgJIAEoASInChNDb2xsZWN0UmFuZ2VSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJImQKFENvbGxlY3RSYW5nZVJlc3BvbnNlEgwKBHJvd3MYASABKAQSFAoMcm93c19kZWxldGVkGAIgASgEEhcKD2V4dGVudHNfZHJvcHBlZBgDIAEoDRIPCgdleHRlbnRzGAQgASgNIioKFkNoZWNrcG9pbnRSYW5nZVJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkiGQoXQ2hlY2twb2ludFJhbmdlUmVzcG9uc2UiFAoSTGlzdFNlcnZlcnNSZXF1ZXN0IocBCgpTZXJ2ZXJJbmZvEg4KBnNlcnZlchgBIAEoCRIPCgdhZGRyZXNzGAIgASgJEhMKC2xlYXNlX2Vwb2NoGAMgASgEEgoKAnVwGAQgASgIEhMKC3JhbmdlX2NvdW50GAUgASgNEiIKBGxvYWQYBiABKAsyFC5zdGFtcC52MS5TZXJ2ZXJMb2FkItMBCgpTZXJ2ZXJMb2FkEhIKCnByb2Nlc3NvcnMYASABKAESGAoQcmVhZHNfcGVyX3NlY29uZBgCIAEoARIZChF3cml0ZXNfcGVyX3NlY29uZBgDIAEoARIcChR0aHJvdHRsZWRfcGVyX3NlY29uZBgEIAEoARIbChNieXRlc19pbl9wZXJfc2Vjb25kGAUgASgBEhwKFGJ5dGVzX291dF9wZXJfc2Vjb25kGAYgASgBEhIKCmxhdGVuY3lfbXMYByABKAESDwoHcGVuZGluZxgIIAEoDSJNChNMaXN0U2VydmVyc1Jlc3BvbnNlEiUKB3NlcnZlcnMYASADKAsyFC5zdGFtcC52MS5TZXJ2ZXJJbmZvEg8KB3BtX3Rlcm0YAiABKAQy/gQKEFBhcnRpdGlvbk1hbmFnZXISOQoGR2V0TWFwEhcuc3RhbXAudjEuR2V0TWFwUmVxdWVzdBoWLnN0YW1wLnYxLlBhcnRpdGlvbk1hcBJKCgtMaXN0U2VydmVycxIcLnN0YW1wLnYxLkxpc3RTZXJ2ZXJzUmVxdWVzdBodLnN0YW1wLnYxLkxpc3RTZXJ2ZXJzUmVzcG9uc2USTgoOU3BsaXRQYXJ0aXRpb24SHy5zdGFtcC52MS5TcGxpdFBhcnRpdGlvblJlcXVlc3QaGy5zdGFtcC52MS5QYXJ0aXRpb25zQ2hhbmdlZBJOCg5NZXJnZVBhcnRpdGlvbhIfLnN0YW1wLnYxLk1lcmdlUGFydGl0aW9uUmVxdWVzdBobLnN0YW1wLnYxLlBhcnRpdGlvbnNDaGFuZ2VkEkwKDU1vdmVQYXJ0aXRpb24SHi5zdGFtcC52MS5Nb3ZlUGFydGl0aW9uUmVxdWVzdBobLnN0YW1wLnYxLlBhcnRpdGlvbnNDaGFuZ2VkEk0KDENvbGxlY3RSYW5nZRIdLnN0YW1wLnYxLkNvbGxlY3RSYW5nZVJlcXVlc3QaHi5zdGFtcC52MS5Db2xsZWN0UmFuZ2VSZXNwb25zZRJWCg9DaGVja3BvaW50UmFuZ2USIC5zdGFtcC52MS5DaGVja3BvaW50UmFuZ2VSZXF1ZXN0GiEuc3RhbXAudjEuQ2hlY2twb2ludFJhbmdlUmVzcG9uc2USTgoQR2V0UmViYWxhbmNlUGxhbhIhLnN0YW1wLnYxLkdldFJlYmFsYW5jZVBsYW5SZXF1ZXN0Ghcuc3RhbXAudjEuUmViYWxhbmNlUGxhbmIGcHJvdG8z");
 
 /**
  * @generated from message stamp.v1.GetMapRequest
@@ -503,6 +503,16 @@ export type RangeLoadReport = Message<"stamp.v1.RangeLoadReport"> & {
    * @generated from field: uint64 bytes = 7;
    */
   bytes: bigint;
+
+  /**
+   * @generated from field: double bytes_in_per_second = 8;
+   */
+  bytesInPerSecond: number;
+
+  /**
+   * @generated from field: double bytes_out_per_second = 9;
+   */
+  bytesOutPerSecond: number;
 };
 
 /**
@@ -632,6 +642,13 @@ export type ServerInfo = Message<"stamp.v1.ServerInfo"> & {
    * @generated from field: uint32 range_count = 5;
    */
   rangeCount: number;
+
+  /**
+   * As it said last; absent when it was not asked yet.
+   *
+   * @generated from field: stamp.v1.ServerLoad load = 6;
+   */
+  load?: ServerLoad | undefined;
 };
 
 /**
@@ -640,6 +657,62 @@ export type ServerInfo = Message<"stamp.v1.ServerInfo"> & {
  */
 export const ServerInfoSchema: GenMessage<ServerInfo> = /*@__PURE__*/
   messageDesc(file_stamp_v1_partition_manager, 18);
+
+/**
+ * Of everything that a partition server serves, over the last 10 s.
+ *
+ * @generated from message stamp.v1.ServerLoad
+ */
+export type ServerLoad = Message<"stamp.v1.ServerLoad"> & {
+  /**
+   * That its process used: 1 is one core.
+   *
+   * @generated from field: double processors = 1;
+   */
+  processors: number;
+
+  /**
+   * @generated from field: double reads_per_second = 2;
+   */
+  readsPerSecond: number;
+
+  /**
+   * @generated from field: double writes_per_second = 3;
+   */
+  writesPerSecond: number;
+
+  /**
+   * @generated from field: double throttled_per_second = 4;
+   */
+  throttledPerSecond: number;
+
+  /**
+   * @generated from field: double bytes_in_per_second = 5;
+   */
+  bytesInPerSecond: number;
+
+  /**
+   * @generated from field: double bytes_out_per_second = 6;
+   */
+  bytesOutPerSecond: number;
+
+  /**
+   * @generated from field: double latency_ms = 7;
+   */
+  latencyMs: number;
+
+  /**
+   * @generated from field: uint32 pending = 8;
+   */
+  pending: number;
+};
+
+/**
+ * Describes the message stamp.v1.ServerLoad.
+ * Use `create(ServerLoadSchema)` to create a new message.
+ */
+export const ServerLoadSchema: GenMessage<ServerLoad> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_manager, 19);
 
 /**
  * @generated from message stamp.v1.ListServersResponse
@@ -661,7 +734,7 @@ export type ListServersResponse = Message<"stamp.v1.ListServersResponse"> & {
  * Use `create(ListServersResponseSchema)` to create a new message.
  */
 export const ListServersResponseSchema: GenMessage<ListServersResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_manager, 19);
+  messageDesc(file_stamp_v1_partition_manager, 20);
 
 /**
  * Which range partition is on which server. Only the leader answers; others refuse with notLeader.
