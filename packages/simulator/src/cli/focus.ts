@@ -124,6 +124,49 @@ const focuses = {
     others: 0.3,
     failpoints: { hotShare: 0.4, hotChance: 0.1, only: /^partition-(manager send|server receive) / },
   },
+  /** Ranges change all the time, and what server and managers say to each other about it is late or lost. */
+  reshapes: {
+    weights: { reshape: 30, "cut-pair": 3, crash: 3 },
+    targets: /^partition-(server|manager)-/,
+    pairs: [[/^partition-manager-/, /^partition-server-/]],
+    everyMs: 400,
+    lastsMaxMs: 6_000,
+    others: 0.02,
+    failpoints: {
+      hotShare: 1,
+      hotChance: 0.2,
+      delayMaxMs: 10_000,
+      only: / (StreamManager\/MultiModify|PartitionServer\/ReshapePartitions)$/,
+      weights: { kill: 1, power: 0, pause: 1, delay: 6, error: 3 },
+    },
+  },
+  /** The partition manager dies when it writes the map. */
+  "map-writes": {
+    weights: { reshape: 30 },
+    everyMs: 600,
+    others: 0.02,
+    failpoints: {
+      hotShare: 1,
+      hotChance: 0.1,
+      only: /^partition-manager send ExtentNode\/Append$/,
+      weights: { kill: 1, power: 0, pause: 0, delay: 1, error: 0 },
+    },
+  },
+  /** Ranges are moved away from servers that hear of it late. */
+  moves: {
+    weights: { reshape: 30, "cut-pair": 3 },
+    pairs: [[/^partition-manager-/, /^partition-server-/]],
+    everyMs: 500,
+    lastsMaxMs: 6_000,
+    others: 0.02,
+    failpoints: {
+      hotShare: 1,
+      hotChance: 0.6,
+      delayMaxMs: 10_000,
+      only: /^partition-manager send PartitionServer\/ClosePartition$/,
+      weights: { kill: 0, power: 0, pause: 0, delay: 2, error: 2 },
+    },
+  },
   checkpoints: { weights: { crash: 20, pause: 4 }, targets: /^partition-server-/, everyMs: 1_500, others: 0.3 },
   /** Wall clocks of partition servers jump, and ranges change servers. */
   clocks: { weights: { "clock-jump": 30, crash: 10 }, targets: /^partition-server-/, everyMs: 1_500, others: 0.1 },

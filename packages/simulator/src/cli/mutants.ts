@@ -96,6 +96,36 @@ export const mutants: readonly Mutant[] = [
     focus: "partition-managers",
     why: "liveness: a load that no map knows of",
   },
+  {
+    rules: ["waitForClosed"],
+    workload: "bank",
+    focus: "moves",
+    why: "a range is loaded elsewhere while the server that had it still answers",
+  },
+  // Ranges that are split and merged.
+  {
+    rules: ["drainBeforeLeaving"],
+    workload: "bank",
+    why: "a transaction that was under way is acknowledged, and the children have it not",
+  },
+  {
+    rules: ["namesBeforeSplit"],
+    workload: "bank",
+    focus: "map-writes",
+    why: "liveness: the parents stand in the map, and their streams are the children's",
+  },
+  {
+    rules: ["fenceBeforeAsking"],
+    workload: "bank",
+    focus: "reshapes",
+    why: "liveness: a change that did not happen yet is taken back, and happens",
+  },
+  {
+    rules: ["askWhetherItHappened"],
+    workload: "bank",
+    focus: "reshapes",
+    why: "liveness: a change that happened is taken back",
+  },
   // Objects.
   { rules: ["replayBySequence"], workload: "restarts", why: "efficiency: a load takes into memory what its checkpoints hold" },
   { rules: ["truncateAfterCheckpoint"], workload: "restarts", why: "the log is gone, and what it held is in no checkpoint" },

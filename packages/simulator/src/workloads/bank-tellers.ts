@@ -206,10 +206,9 @@ export class OldMapTeller implements Teller {
     this.#prng = sim.prng.fork();
   }
 
-  /** Keys at which branches start, once it knows the table. */
-  branchStarts(): readonly Uint8Array[] {
-    if (this.#incarnation === 0n) return [];
-    return Array.from({ length: branchCount }, (_, branch) => this.#keyOf(branch * accountsPerBranch));
+  /** The key at which a branch starts, once it knows the table. */
+  branchStart(branch: number): Uint8Array | undefined {
+    return this.#incarnation === 0n ? undefined : this.#keyOf(branch * accountsPerBranch);
   }
 
   async read(number: number): Promise<Page | undefined> {

@@ -1,12 +1,14 @@
 /**
  * Several clients put, get, update under If-Match, delete and list a few blobs in two containers, which are deleted and made again at
- * times, while faults come. Then everything heals; within a bound every blob can be read again; and one order of all operations must
+ * times, while faults come, among them splits, merges and moves of the ranges. Then everything heals; within a bound every blob can be read again; and one order of all operations must
  * explain every answer, the last reads included.
  */
 import { makeToken } from "@stamp/azure-rest";
+import type { Prng, Rules } from "@stamp/base";
 import type { BlobDoor } from "@stamp/histories";
-import { HttpBlobDoor, ObjectClients } from "@stamp/histories";
-import type { Tally } from "../cli/run-seed.ts";
+import { HttpBlobDoor, keyOf, ObjectClients } from "@stamp/histories";
+import { routeOf } from "@stamp/objects";
+import type { Tally, Workload } from "../cli/run-seed.ts";
 import type { Simulation } from "../simulation.ts";
 import { BrokenPromise } from "../simulation.ts";
 import { BlobClient } from "./blob-client.ts";
@@ -25,25 +27,24 @@ const workMs = (operationsPerClient * pauseMaxMs) / 2;
 const readyWithinMs = 60_000;
 /** After the last fault everything is served again within this. */
 const healedWithinMs = 60_000;
+/** As commits of a run count; a key with one may lie between what a deleted container held and what its successor holds. */
+const incarnationsMax = 200;
 
-export function blobWorkload(sim: Simulation, tally: Tally, focus?: Focus): Promise<void> {
-  return objectWorkload(sim, tally, focus, blobDoor);
+type Names = ReadonlyMap<string, readonly string[]>;
+
+interface Kind {
+  readonly door: (sim: Simulation, cluster: WholeCluster, name: string, index: number) => BlobDoor;
+  /** Where its objects are, and a key of them at which a range may be split. */
+  readonly table: "Blob" | "Entity";
+  readonly key: (
+    rules: Rules,
+    where: { readonly account: string; readonly container: string; readonly incarnation: number },
+    blob: string,
+  ) => Uint8Array;
 }
-
-/** The same with tables and transactions: what is put is put by a transaction of several entities. */
-export function tableWorkload(sim: Simulation, tally: Tally, focus?: Focus): Promise<void> {
-  return objectWorkload(
-    sim,
-    tally,
-    focus,
-    (...[simulation, cluster, name]) => new TransactionClient(simulation, simulation.world(name), name, cluster),
-  );
-}
-
-type DoorOf = (sim: Simulation, cluster: WholeCluster, name: string, index: number) => BlobDoor;
 
 /** Every second client speaks HTTP, the others gRPC. */
-const blobDoor: DoorOf = (sim, cluster, name, index) => {
+const blobDoor: Kind["door"] = (sim, cluster, name, index) => {
   const world = sim.world(name);
   if (index % 2 === 0) {
     const http = new HttpClient(sim, world, name, cluster, "blob");
@@ -56,22 +57,49 @@ const blobDoor: DoorOf = (sim, cluster, name, index) => {
   return new BlobClient(world, cluster.frontEnd, cluster.account, token);
 };
 
-async function objectWorkload(sim: Simulation, tally: Tally, focus: Focus | undefined, doorOf: DoorOf): Promise<void> {
+const blobs: Kind = {
+  door: blobDoor,
+  table: "Blob",
+  key: (rules, { account, container, incarnation }, blob) =>
+    routeOf(rules, { case: "getBlob", value: { name: { account, container, containerIncarnation: incarnation, blob } } }).key,
+};
+
+const tables: Kind = {
+  door: (sim, cluster, name) => new TransactionClient(sim, sim.world(name), name, cluster),
+  table: "Entity",
+  key(rules, { account, container, incarnation }, blob) {
+    const value = { table: { account, table: container, incarnation }, partitionKey: keyOf(blob), changes: [] };
+    return routeOf(rules, { case: "table", value: { case: "changeEntities", value } }).key;
+  },
+};
+
+export const blobWorkload: Workload = (sim, tally, focus) => objectWorkload(sim, tally, focus, blobs);
+
+/** The same with tables and transactions: what is put is put by a transaction of several entities. */
+export const tableWorkload: Workload = (sim, tally, focus) => objectWorkload(sim, tally, focus, tables);
+
+async function objectWorkload(sim: Simulation, tally: Tally, focus: Focus | undefined, kind: Kind): Promise<void> {
   const cluster = simulatedCluster(sim);
   await sim.until(() => cluster.ready(), readyWithinMs, "the cluster is ready");
-  const names = new Map([
+  const names: Names = new Map([
     ["left", ["a", "b", "c"]],
     ["right", ["a", "z/y"]],
   ]);
   const run = new ObjectClients(stageOf(sim, tally), names, { pauseMaxMs });
   const clients = Array.from({ length: clientCount }, (_, i) => `client-${i + 1}`);
-  const faults = new Faults(sim, { targets: cluster.processes, clients: [], pace: 5, focus, withinMs: workMs });
+  const key = (prng: Prng): Uint8Array => {
+    const container = prng.pick([...names.keys()]);
+    const where = { account: cluster.account, container, incarnation: 1 + prng.below(incarnationsMax) };
+    return kind.key(sim.rules, where, prng.pick(names.get(container) as readonly string[]));
+  };
+  const reshapes = { cluster, table: kind.table, key, weight: 6 };
+  const faults = new Faults(sim, { targets: cluster.processes, clients: [], pace: 5, focus, withinMs: workMs, reshapes });
   tally.faults = faults.counts;
-  const first = doorOf(sim, cluster, "client-1", sim.prng.below(2));
+  const first = kind.door(sim, cluster, "client-1", sim.prng.below(2));
   for (const container of names.keys()) await run.createContainer(first, container);
   faults.start();
   await Promise.all(
-    clients.map((name, i) => run.work(doorOf(sim, cluster, name, i), sim.prng.fork(), (operations) => operations < operationsPerClient)),
+    clients.map((name, i) => run.work(kind.door(sim, cluster, name, i), sim.prng.fork(), (operations) => operations < operationsPerClient)),
   );
   await faults.heal();
   await run.readBack(first, sim.prng, healedWithinMs);

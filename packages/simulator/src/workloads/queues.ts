@@ -1,8 +1,10 @@
 /**
  * Several clients put, take, update and delete the messages of two queues, some slowly, so that others take the same messages after them,
- * while faults come. Then everything heals, the queues are emptied, and what is promised of messages must have been kept (queue-judge.ts).
+ * while faults come, among them splits, merges and moves of the ranges. Then everything heals, the queues are emptied, and what is promised of messages must have been kept (queue-judge.ts).
  */
+import type { Prng } from "@stamp/base";
 import { QueueClients, until } from "@stamp/histories";
+import { routeOf } from "@stamp/objects";
 import type { Tally } from "../cli/run-seed.ts";
 import type { Simulation } from "../simulation.ts";
 import { simulatedCluster } from "./cluster.ts";
@@ -19,6 +21,8 @@ const readyWithinMs = 60_000;
 /** After the last fault everything is served again, and every message is found, within this. */
 const healedWithinMs = 120_000;
 const queues = ["left", "right"] as const;
+/** As commits count until the queues are made. */
+const incarnationsMax = 6;
 
 export async function queueWorkload(sim: Simulation, tally: Tally, focus?: Focus): Promise<void> {
   const cluster = simulatedCluster(sim);
@@ -27,7 +31,12 @@ export async function queueWorkload(sim: Simulation, tally: Tally, focus?: Focus
   const run = new QueueClients(stage, queues, pauseMaxMs);
   const names = Array.from({ length: clientCount }, (_, i) => `client-${i + 1}`);
   const clients = names.map((name) => new QueueClient(sim, sim.world(name), name, cluster));
-  const faults = new Faults(sim, { targets: cluster.processes, clients: [], pace: 5, focus, withinMs: workMs });
+  const key = (prng: Prng): Uint8Array => {
+    const queue = { account: cluster.account, queue: prng.pick(queues), incarnation: 1 + prng.below(incarnationsMax) };
+    return routeOf(sim.rules, { case: "queue", value: { kind: { case: "peekMessages", value: { queue } } } }).key;
+  };
+  const reshapes = { cluster, table: "Message", key, weight: 6 } as const;
+  const faults = new Faults(sim, { targets: cluster.processes, clients: [], pace: 5, focus, withinMs: workMs, reshapes });
   tally.faults = faults.counts;
   const first = clients[0] as QueueClient;
   const bound = { withinMs: healedWithinMs, pauseMs: 500 };

@@ -6,13 +6,13 @@ import type { Prng } from "@stamp/base";
 import { compareBytes } from "@stamp/base";
 import { PartitionManager, type RangePartition } from "@stamp/wire";
 import type { Simulation } from "../simulation.ts";
+import type { SimulatedCluster } from "./cluster.ts";
 
 export interface ReshapeOptions {
-  readonly managers: readonly string[];
-  readonly servers: readonly string[];
+  readonly cluster: SimulatedCluster;
   readonly table: "Blob" | "Entity" | "Message";
-  /** Keys at which a PartitionName starts. */
-  readonly keys: () => readonly Uint8Array[];
+  /** A key at which a PartitionName could start; undefined: none is known yet. */
+  readonly key: (prng: Prng) => Uint8Array | undefined;
   /** How likely it is among faults; 4 is as likely as a cut. */
   readonly weight: number;
 }
@@ -29,12 +29,17 @@ export class Reshapes {
   readonly counts: Record<string, number> = {};
   readonly #sim: Simulation;
   readonly #options: ReshapeOptions;
+  readonly #managers: readonly string[];
+  readonly #servers: readonly string[];
   #times = 0;
   #underWay = 0;
 
   constructor(sim: Simulation, options: ReshapeOptions) {
     this.#sim = sim;
     this.#options = options;
+    const { processes } = options.cluster;
+    this.#managers = processes.filter((name) => name.startsWith("partition-manager-"));
+    this.#servers = processes.filter((name) => name.startsWith("partition-server-"));
   }
 
   /** Begins one, which goes on by itself; false when it would be too many. */
@@ -56,7 +61,7 @@ export class Reshapes {
   }
 
   async #map(): Promise<{ readonly manager: string; readonly ranges: readonly RangePartition[] } | undefined> {
-    for (const manager of this.#options.managers) {
+    for (const manager of this.#managers) {
       const map = await this.#client(manager).getMap({}, { timeoutMs: askTimeoutMs });
       if (map.ok) return { manager, ranges: map.value.ranges.filter(({ table }) => table === this.#options.table) };
     }
@@ -76,7 +81,7 @@ export class Reshapes {
     const options = { timeoutMs: reshapeTimeoutMs };
     const dice = prng.below(100);
     if (dice < 20) {
-      const to = prng.pick(this.#options.servers.filter((name) => name !== server));
+      const to = prng.pick(this.#servers.filter((name) => name !== server));
       this.#sim.note("move", `${rangeId} to ${to}`);
       this.#count("move", await manager.movePartition({ rangeId, server: to }, options));
     } else if (ranges.length > 1 && (dice < 20 + 10 * ranges.length || ranges.length >= rangesMax)) {
@@ -91,12 +96,10 @@ export class Reshapes {
 
   /** Of the range that holds it: a key that is not its first. */
   #key(prng: Prng, ranges: readonly RangePartition[]): { readonly rangeId: string; readonly atKey: Uint8Array } | undefined {
-    const keys = this.#options.keys();
-    if (keys.length === 0) return undefined;
-    const atKey = prng.pick(keys);
-    const holder = ranges.find(
-      ({ lowKey, highKey }) => compareBytes(lowKey, atKey) < 0 && (highKey.length === 0 || compareBytes(atKey, highKey) < 0),
-    );
+    const atKey = this.#options.key(prng);
+    const holder =
+      atKey &&
+      ranges.find(({ lowKey, highKey }) => compareBytes(lowKey, atKey) < 0 && (highKey.length === 0 || compareBytes(atKey, highKey) < 0));
     return holder && { rangeId: holder.rangeId, atKey };
   }
 
