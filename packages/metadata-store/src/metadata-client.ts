@@ -15,6 +15,13 @@ export interface StoredKey {
   readonly version: number;
 }
 
+/** Between two transactions of one start of the store. */
+export interface StorePosition {
+  /** Of the last transaction. */
+  readonly version: number;
+  readonly instance: string;
+}
+
 export interface StoreFence {
   readonly leaseName: string;
   readonly leaseEpoch: number;
@@ -64,13 +71,38 @@ export class MetadataClient {
     const deadlineMs = this.#world.clock.monotonicMs() + timeoutMs;
     const all: StoredKey[] = [];
     for (;;) {
-      const after = all.at(-1)?.key ?? "";
-      const leftMs = deadlineMs - this.#world.clock.monotonicMs();
-      const answer = await this.#client.listKeys({ prefix, after, limit: pageKeys }, { timeoutMs: Math.max(leftMs, 1) });
-      if (!answer.ok) return answer;
-      for (const entry of answer.value.entries) all.push(storedKey(entry));
-      if (!answer.value.more) return ok(all);
+      const page = await this.page(prefix, all.at(-1)?.key ?? "", Math.max(deadlineMs - this.#world.clock.monotonicMs(), 1));
+      if (!page.ok) return page;
+      all.push(...page.value.entries);
+      if (!page.value.more) return ok(all);
     }
+  }
+
+  /** The next keys with the prefix behind `after` (empty: from the start), at most 1,000, from one moment. */
+  async page(prefix: string, after: string, timeoutMs: number): Promise<Outcome<{ entries: StoredKey[]; more: boolean }>> {
+    const answer = await this.#client.listKeys({ prefix, after, limit: pageKeys }, { timeoutMs });
+    return answer.ok ? ok({ entries: answer.value.entries.map(storedKey), more: answer.value.more }) : answer;
+  }
+
+  /** Where the store is now. */
+  async position(timeoutMs: number): Promise<Outcome<StorePosition>> {
+    const answer = await this.#client.readChanges({}, { timeoutMs });
+    return answer.ok ? ok({ version: fromWire(answer.value.version), instance: answer.value.instance }) : answer;
+  }
+
+  /**
+   * Every key with the prefix that was written since, as it is now (deleted: version 0), from one moment, and where the store is then.
+   * Refused with `outOfRange` when that is not known (any more), or too much: list everything again.
+   */
+  async changes(
+    prefix: string,
+    since: StorePosition,
+    timeoutMs: number,
+  ): Promise<Outcome<{ readonly entries: StoredKey[]; readonly position: StorePosition }>> {
+    const answer = await this.#client.readChanges({ prefix, afterVersion: toWire(since.version), instance: since.instance }, { timeoutMs });
+    if (!answer.ok) return answer;
+    const { entries, instance, version } = answer.value;
+    return ok({ entries: entries.map(storedKey), position: { version: fromWire(version), instance } });
   }
 
   /** The version of every key that was written. Without writes it only proves that fence and conditions hold. */

@@ -14,7 +14,7 @@ export const replicas = ["n1", "n2", "n3"].map((nodeId) => ({ nodeId, diskId: `d
 export class Store {
   readonly keys = new Map<string, { value: Uint8Array; version: number }>();
   state = new StreamState();
-  #version = 0;
+  #version = 1;
 
   commit(planned: Outcome<Plan>): Outcome<void> {
     if (!planned.ok) return planned;

@@ -44,7 +44,7 @@ function storeWith(lists: Record<string, { segments: number[][]; skipCount: numb
     });
     records.push({ kind: "stream", record: { name, ownerEpoch: epoch, segments: references, skipCount, tail: tail.map(extentId) } });
   }
-  for (const record of records) store.keys.set(keyOf(record), { value: encodeStored(record, checksum), version: 0 });
+  for (const record of records) store.keys.set(keyOf(record), { value: encodeStored(record, checksum), version: 1 });
   store.state = store.reload();
   return store;
 }

@@ -29,6 +29,13 @@ export interface PlannedTransaction {
   readonly writes: { readonly key: string; readonly value?: Uint8Array }[];
 }
 
+/** A key of the metadata store; version 0: it was deleted. */
+export interface StoredEntry {
+  readonly key: string;
+  readonly value: Uint8Array;
+  readonly version: number;
+}
+
 interface StreamEntry {
   readonly record: StreamRecord;
   readonly list: ExtentList;
@@ -49,6 +56,14 @@ export function changedKey(change: Change): string {
     default:
       return keyOf(change);
   }
+}
+
+function removalOf(key: string): Removal | undefined {
+  const id = extentOfKey(key);
+  if (id !== undefined) return { kind: "removeExtent", id };
+  if (key.startsWith(segmentKeyPrefix)) return { kind: "removeSegment", id: Number(key.slice(segmentKeyPrefix.length)) };
+  if (key.startsWith(streamKey(""))) return { kind: "removeStream", name: key.slice(streamKey("").length) };
+  return undefined;
 }
 
 const isRemoval = (change: Change): change is Removal =>
@@ -75,33 +90,82 @@ export class StreamState {
   readonly #replicaSets = new Map<string, readonly ReplicaRecord[]>();
   #nextId = 1;
 
-  /** From every key below `sm/`. */
-  static load(
-    entries: Iterable<{ readonly key: string; readonly value: Uint8Array; readonly version: number }>,
-    checksum: Checksum,
-  ): Outcome<StreamState> {
+  /** Streams that were read and whose lists are not put together yet, because other keys are still being read; undefined afterwards. */
+  #unlisted: Map<string, { readonly record: StreamRecord; readonly version: number }> | undefined = new Map();
+
+  /** From every key below `sm/`, all from one moment. */
+  static load(entries: Iterable<StoredEntry>, checksum: Checksum): Outcome<StreamState> {
     const state = new StreamState();
+    const taken = state.take(entries, checksum);
+    if (!taken.ok) return taken;
+    const complete = state.complete();
+    return complete.ok ? ok(state) : complete;
+  }
+
+  /**
+   * What others wrote: keys as they are now, version 0 when they were deleted. Before `complete` the entries may be from different moments, as
+   * long as those of the last one are in the end. Afterwards each call is everything that was written between two moments.
+   */
+  take(entries: Iterable<StoredEntry>, checksum: Checksum): Outcome<void> {
     const streams: { record: StreamRecord; version: number }[] = [];
+    const gone: Removal[] = [];
     for (const { key, value, version } of entries) {
+      if (version === 0) {
+        const removal = removalOf(key);
+        if (removal === undefined) return refused("dataLoss", "damaged", `key ${key} was deleted`);
+        gone.push(removal);
+        continue;
+      }
       const stored = decodeStored(key, value, checksum);
       if (!stored.ok) return stored;
       // Lists are put together when all segments are known.
       if (stored.value.kind === "stream") streams.push({ record: stored.value.record, version });
-      else state.#put(stored.value, version);
+      else this.#put(stored.value, version);
     }
     for (const { record, version } of streams) {
-      for (const segment of record.segments) {
-        if (state.#segments.get(segment.id)?.length !== segment.count) {
-          return refused("dataLoss", "damaged", `segment ${segment.id} of stream ${record.name} is missing or has another length`);
-        }
-      }
-      state.#put({ kind: "stream", record }, version);
-      for (const { extents, from } of state.list(record.name).pieces) {
-        const lost = extents.slice(from).find((id) => !state.#extents.has(id));
-        if (lost !== undefined) return refused("dataLoss", "damaged", `extent ${lost} of stream ${record.name} has no record`);
+      if (this.#unlisted !== undefined) this.#unlisted.set(record.name, { record, version });
+      else {
+        const put = this.#putStream(record, version);
+        if (!put.ok) return put;
       }
     }
-    return ok(state);
+    // In this order: who refers to another goes first.
+    for (const kind of ["removeStream", "removeSegment", "removeExtent"] as const) {
+      for (const removal of gone) {
+        if (removal.kind !== kind) continue;
+        if (removal.kind === "removeStream") this.#unlisted?.delete(removal.name);
+        if (this.versionOf(changedKey(removal)) > 0) this.#remove(removal);
+      }
+    }
+    return ok();
+  }
+
+  /** Everything was read, as it was at one moment. Refused with `damaged` when something is missing. */
+  complete(): Outcome<void> {
+    const unlisted = this.#unlisted ?? new Map<string, never>();
+    this.#unlisted = undefined;
+    for (const { record, version } of unlisted.values()) {
+      const put = this.#putStream(record, version);
+      if (!put.ok) return put;
+    }
+    return ok();
+  }
+
+  #putStream(record: StreamRecord, version: number): Outcome<void> {
+    for (const segment of record.segments) {
+      if (this.#segments.get(segment.id)?.length !== segment.count) {
+        return refused("dataLoss", "damaged", `segment ${segment.id} of stream ${record.name} is missing or has another length`);
+      }
+    }
+    const before = this.list(record.name);
+    this.#put({ kind: "stream", record }, version);
+    for (const { extents, from } of this.list(record.name).pieces) {
+      // A segment that was in the list was looked at then; it may have had extents truncated away in front, never more.
+      if (before.pieces.some((piece) => piece.extents === extents && piece.from <= from && extents !== record.tail)) continue;
+      const lost = extents.slice(from).find((id) => !this.#extents.has(id));
+      if (lost !== undefined) return refused("dataLoss", "damaged", `extent ${lost} of stream ${record.name} has no record`);
+    }
+    return ok();
   }
 
   /** Every number below it is used up. */
@@ -357,6 +421,7 @@ export class StreamState {
   }
 }
 
+const segmentKeyPrefix = segmentKey(0).replace(/\d+$/, "");
 const extentKeyPrefix = extentKey(0 as ExtentId).replace(/\d+$/, "");
 const extentOfKey = (key: string): ExtentId | undefined =>
   key.startsWith(extentKeyPrefix) ? (Number(key.slice(extentKeyPrefix.length)) as ExtentId) : undefined;

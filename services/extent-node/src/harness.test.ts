@@ -70,6 +70,7 @@ export class Cluster {
       served(MetadataStore, {
         getKeys: no,
         listKeys: no,
+        readChanges: no,
         transact: no,
         readSnapshot: async ({ knownChecksum }) => this.#snapshot(knownChecksum),
         getStamp: async () => (this.stamp === undefined ? no() : ok({ stampId: this.stamp })),

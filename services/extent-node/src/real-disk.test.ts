@@ -17,7 +17,14 @@ const loopback = "127.0.0.1:0";
 async function serveLock(world: World): Promise<Listener> {
   const no = async (): Promise<Outcome<never>> => refused("unavailable", "notReady", "not in this test");
   return world.transport.serve(loopback, [
-    served(MetadataStore, { getKeys: no, listKeys: no, transact: no, readSnapshot: no, getStamp: async () => ok({ stampId }) }),
+    served(MetadataStore, {
+      getKeys: no,
+      listKeys: no,
+      readChanges: no,
+      transact: no,
+      readSnapshot: no,
+      getStamp: async () => ok({ stampId }),
+    }),
     served(LockService, {
       acquireLease: no,
       renewLease: no,

@@ -7,6 +7,7 @@ import type { Outcome } from "@stamp/base";
 import { assert, ok, refused, unknownOutcome } from "@stamp/base";
 import type { LeaseDecision, LeaseRecord, LeaseTable } from "@stamp/lease";
 import type { World } from "@stamp/ports";
+import { Changes } from "./changes.ts";
 import type { KeyState, LockStore, StoredPage } from "./store.ts";
 
 /** What a request may do in its turn. */
@@ -20,6 +21,8 @@ export interface Turn {
   /** Writes the keys under the next version and gives that. */
   write(writes: readonly { readonly key: string; readonly value?: Uint8Array }[]): number;
   readonly lastVersion: number;
+  /** Keys written after that transaction; undefined when it is not known any more. */
+  changedSince(version: number, prefix: string): string[] | undefined;
 }
 
 interface Waiting {
@@ -28,6 +31,9 @@ interface Waiting {
   judge(turn: Turn): Promise<void>;
   answer(written: Outcome<void>): void;
 }
+
+/** Keys of the last transactions that are remembered: about 100 bytes each. */
+const changedKeysMax = 50_000;
 
 export interface CommitterOptions {
   readonly waitingMax: number;
@@ -44,6 +50,7 @@ export class Committer {
   #running: Promise<void> | undefined;
   #broken: string | undefined;
   #lastVersion: number;
+  readonly #changes: Changes;
   #closed = false;
 
   constructor(world: World, store: LockStore, leases: LeaseTable, options: CommitterOptions) {
@@ -52,6 +59,7 @@ export class Committer {
     this.#leases = leases;
     this.#options = options;
     this.#lastVersion = options.lastVersion;
+    this.#changes = new Changes(options.lastVersion, changedKeysMax);
   }
 
   get lastVersion(): number {
@@ -95,7 +103,7 @@ export class Committer {
   }
 
   async #group(): Promise<void> {
-    const turn = new GroupTurn(this.#world, this.#store, this.#leases, this.#lastVersion);
+    const turn = new GroupTurn(this.#world, this.#store, this.#leases, this.#changes, this.#lastVersion);
     const judged: Waiting[] = [];
     let written: Outcome<void> = ok();
     try {
@@ -107,6 +115,7 @@ export class Committer {
         if (this.#world.clock.monotonicMs() < next.deadlineMs) await next.judge(turn);
       }
       if (turn.dirty) await turn.commit();
+      this.#changes.note(turn.written());
       this.#lastVersion = turn.lastVersion;
     } catch (error) {
       this.#broken = `the metadata store failed: ${String(error)}`;
@@ -127,10 +136,14 @@ class GroupTurn implements Turn {
   readonly #store: LockStore;
   readonly #leaseRecords = new Map<string, LeaseRecord>();
   readonly #keys = new Map<string, KeyState>();
+  /** The last transaction of this group that wrote each key. */
+  readonly #writtenBy = new Map<string, number>();
+  readonly #changes: Changes;
   #lastVersion: number;
 
-  constructor(world: World, store: LockStore, leases: LeaseTable, lastVersion: number) {
+  constructor(world: World, store: LockStore, leases: LeaseTable, changes: Changes, lastVersion: number) {
     this.leases = leases;
+    this.#changes = changes;
     this.#world = world;
     this.#store = store;
     this.#lastVersion = lastVersion;
@@ -167,9 +180,21 @@ class GroupTurn implements Turn {
     if (writes.length === 0) return this.#lastVersion;
     this.#lastVersion += 1;
     for (const { key, value } of writes) {
+      // Moved to the end: in order of versions.
+      this.#writtenBy.delete(key);
+      this.#writtenBy.set(key, this.#lastVersion);
       this.#keys.set(key, value === undefined ? { value: undefined, version: 0 } : { value, version: this.#lastVersion });
     }
     return this.#lastVersion;
+  }
+
+  changedSince(version: number, prefix: string): string[] | undefined {
+    assert(!this.dirty, "changes are read before anything is written in their group");
+    return this.#changes.since(version, prefix);
+  }
+
+  written(): Iterable<readonly [string, number]> {
+    return this.#writtenBy;
   }
 
   commit(): Promise<void> {

@@ -127,6 +127,7 @@ export class LockServiceRole implements Role {
     const committer = new Committer(this.#world, store, leases, { waitingMax, groupMax, lastVersion: lastVersion.value });
     const access: OpenStore = {
       stampId: stampId.value,
+      instance: uuid(random),
       committer,
       judge: (transaction, turn) => judgeInTurn(transaction, turn, rules),
       snapshots: new Snapshots(this.#world, store, stampId.value),

@@ -13,10 +13,13 @@ export const leaseNameMax = 512;
 export const leasesMax = 100_000;
 const keysPerGetMax = 1_000;
 const pageKeysMax = 1_000;
+const changesBytesMax = 4 << 20;
 
 /** Where the handlers find the opened store; refused with `notReady` and the reason while there is none. */
 export interface OpenStore {
   readonly stampId: string;
+  /** Of this start. */
+  readonly instance: string;
   readonly committer: Committer;
   judge(transaction: TransactionInput, turn: Turn): Promise<Outcome<void>>;
   readonly snapshots: Snapshots;
@@ -129,6 +132,21 @@ export function metadataStoreHandlers(access: StoreAccess): Handlers<typeof Meta
         }));
       return store.value.committer.submit(context.deadlineMs, page, true);
     },
+    readChanges: async ({ prefix, afterVersion, instance }, context) => {
+      const store = access();
+      if (!store.ok) return store;
+      const { committer, instance: ours } = store.value;
+      return committer.submit(
+        context.deadlineMs,
+        async (current) => {
+          const version = toWire(current.lastVersion);
+          if (instance === "") return ok({ entries: [], version, instance: ours });
+          const entries = await changes(current, prefix, instance === ours ? fromWire(afterVersion) : undefined);
+          return mapped(entries, (found) => ({ entries: found, version, instance: ours }));
+        },
+        true,
+      );
+    },
     transact: async (request, context) => {
       const store = access();
       if (!store.ok) return store;
@@ -152,6 +170,24 @@ export function metadataStoreHandlers(access: StoreAccess): Handlers<typeof Meta
       });
     },
   };
+}
+
+async function changes(turn: Turn, prefix: string, afterVersion: number | undefined) {
+  const keys = afterVersion === undefined ? undefined : turn.changedSince(afterVersion, prefix);
+  if (keys === undefined) return refused("outOfRange", "outOfRange", "what was written since then is not known (any more)");
+  const entries = [];
+  let bytes = 0;
+  for (const key of keys) {
+    const state = await turn.key(key);
+    if (!state.ok) return state;
+    const value = state.value.value ?? new Uint8Array(0);
+    bytes += key.length + value.length;
+    if (bytes > changesBytesMax) {
+      return refused("outOfRange", "outOfRange", `more than ${changesBytesMax} bytes were written since transaction ${afterVersion}`);
+    }
+    entries.push({ key, value, version: toWire(state.value.version) });
+  }
+  return ok(entries);
 }
 
 /** Reads what the transaction depends on, then lets the judge decide. */

@@ -31,10 +31,7 @@ export class Cluster {
     this.sim = new Simulation({ seed: options.seed ?? 3, rules: rulesWithout(...(options.without ?? [])) });
     const lock = lockServiceSchema.parse({ name: "lock", listen: "lock", init: true });
     this.sim.addProcess("lock", (world) => new LockServiceRole(world, lock));
-    for (const name of options.managers ?? ["sm1"]) {
-      const config = streamManagerSchema.parse({ name, listen: name, lockService: "lock", ...options.config });
-      this.sim.addProcess(name, (world) => new StreamManagerRole(world, config));
-    }
+    for (const name of options.managers ?? ["sm1"]) this.addManager(name, options.config);
     for (const name of options.nodes ?? nodeNames) {
       const config = extentNodeSchema.parse({
         name,
@@ -46,6 +43,11 @@ export class Cluster {
       this.sim.addProcess(name, (world) => new ExtentNodeRole(world, config));
     }
     this.calls = new LeaderCalls(this.sim.world("owner"), { lockService: "lock", leaseName: "stream-manager" });
+  }
+
+  addManager(name: string, more: Partial<StreamManagerConfig> = {}): void {
+    const config = streamManagerSchema.parse({ name, listen: name, lockService: "lock", ...more });
+    this.sim.addProcess(name, (world) => new StreamManagerRole(world, config));
   }
 
   sm<T>(work: (manager: Client<typeof StreamManager>, timeoutMs: number) => Promise<Outcome<T>>, timeoutMs = 20_000): Promise<Outcome<T>> {

@@ -8,7 +8,7 @@ import type { LeaseKeeper } from "@stamp/metadata-store";
 import { MetadataClient } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
 import { jittered, sleep } from "@stamp/ports";
-import { planDropAllocating, planNode, StreamState } from "@stamp/stream";
+import { planDropAllocating, planNode } from "@stamp/stream";
 import type { ExtentReplica, NodeReport } from "@stamp/wire";
 import { fromWire, ReplicaState, toWire } from "@stamp/wire";
 import { Ahead } from "./ahead.ts";
@@ -23,6 +23,7 @@ import { OperatorCalls } from "./operator-calls.ts";
 import { OwnerCalls } from "./owner-calls.ts";
 import { Repairer } from "./repairer.ts";
 import { Sealer } from "./sealer.ts";
+import type { StateCopy } from "./state-copy.ts";
 import type { Term } from "./term.ts";
 import { endIfStale, extentNode } from "./term.ts";
 import { Views } from "./views.ts";
@@ -51,10 +52,12 @@ export class Leader {
   readonly #keeper: LeaseKeeper;
   readonly #ended = new AbortController();
   readonly #number: SmTerm;
+  readonly #copy: StateCopy;
   #serving: Serving | undefined;
   #why = "";
 
-  constructor(world: World, config: StreamManagerConfig, keeper: LeaseKeeper, epoch: LeaseEpoch) {
+  constructor(world: World, config: StreamManagerConfig, keeper: LeaseKeeper, epoch: LeaseEpoch, copy: StateCopy) {
+    this.#copy = copy;
     this.#world = world;
     this.#config = config;
     this.#keeper = keeper;
@@ -95,16 +98,19 @@ export class Leader {
     const world = this.#world;
     const config = this.#config;
     const metadata = new MetadataClient(world, config.lockService, this.#keeper);
-    const checksum = (bytes: Uint8Array): number => world.digest.crc32c(bytes);
     const stampId = await metadata.stampId(config.metadataTimeoutMs);
     if (!stampId.ok) return stampId;
-    const entries = await metadata.list("sm/", config.metadataTimeoutMs * 10);
-    if (!entries.ok) return entries;
-    const loaded = StreamState.load(entries.value, checksum);
+    const startedMs = world.clock.monotonicMs();
+    const keysBefore = this.#copy.keysRead;
+    const loaded = await this.#copy.take();
     if (!loaded.ok) {
-      world.logger.error("the stream manager's metadata is damaged", { message: loaded.failure.message });
+      if (loaded.failure.reason === "damaged") {
+        world.logger.error("the stream manager's metadata is damaged", { message: loaded.failure.message });
+      }
       return loaded;
     }
+    const keysRead = this.#copy.keysRead - keysBefore;
+    world.logger.info("the metadata is loaded", { keysRead, tookMs: Math.round(world.clock.monotonicMs() - startedMs) });
     const state = loaded.value;
     const end = (why: string): void => this.end(why);
     const ledger = new Ledger(world, metadata, state, {
@@ -136,12 +142,7 @@ export class Leader {
     const operator = new OperatorCalls(term, sealer, repairer);
     const garbage = new Garbage(term);
 
-    const allocating = [...state.unsealed()].filter((id) => state.extent(id)?.phase === "allocating");
-    while (allocating.length > 0) {
-      const some = allocating.splice(0, dropsPerTransaction);
-      const dropped = await ledger.commit((current) => planDropAllocating(current, some));
-      if (!dropped.ok) return dropped;
-    }
+    void dropAllocating(term);
     for (const id of [...state.unsealed()]) if (state.extent(id)?.phase === "sealing") void sealer.seal(id, 0);
     for (const id of [...state.incomplete()]) completer.start(id, []);
     return ok({ term, calls, views, sealer, completer, allocator, ahead, repairer, sync, operator, garbage });
@@ -163,6 +164,16 @@ export class Leader {
       void garbage.tick();
       await sleep(this.#world.clock, jittered(this.#world.random, this.#config.tickMs), this.#ended.signal);
     }
+  }
+}
+
+/** What an older leader was allocating was told to nobody and never will be: its term can't open it, this one opens only its own. */
+async function dropAllocating({ ledger, state }: Term): Promise<void> {
+  const allocating = [...state.unsealed()].filter((id) => state.extent(id)?.phase === "allocating");
+  while (allocating.length > 0) {
+    const some = allocating.splice(0, dropsPerTransaction);
+    const dropped = await ledger.commit((current) => planDropAllocating(current, some));
+    if (!dropped.ok) return;
   }
 }
 

@@ -13,6 +13,7 @@ import type { Serving } from "./leader.ts";
 import { Leader } from "./leader.ts";
 import { leaseName } from "./ledger.ts";
 import { streamManagerHandlers } from "./server.ts";
+import { StateCopy } from "./state-copy.ts";
 
 const pauseBetweenTermsMs = 100;
 
@@ -93,10 +94,14 @@ export class StreamManagerRole implements Role {
 
   async #lead(keeper: LeaseKeeper): Promise<void> {
     const { clock, logger, random } = this.#world;
+    const copy = new StateCopy(this.#world, this.#config.lockService, this.#config.metadataTimeoutMs);
     while (!this.#stopping.signal.aborted) {
+      const standby = new AbortController();
+      const following = copy.follow(standby.signal);
       try {
         const epoch = await keeper.acquire(this.#stopping.signal);
-        this.#leader = new Leader(this.#world, this.#config, keeper, epoch);
+        standby.abort();
+        this.#leader = new Leader(this.#world, this.#config, keeper, epoch, copy);
         await this.#leader.run();
       } catch (error) {
         if (!(error instanceof FailureError) || error.failure.reason !== "cancelled") {
@@ -105,6 +110,8 @@ export class StreamManagerRole implements Role {
         }
       }
       this.#leader = undefined;
+      standby.abort();
+      await following;
       await keeper.release();
       await sleep(clock, jittered(random, pauseBetweenTermsMs), this.#stopping.signal);
     }

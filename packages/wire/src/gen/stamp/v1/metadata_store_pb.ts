@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/metadata_store.proto.
  */
 export const file_stamp_v1_metadata_store: GenFile = /*@__PURE__*/
-  fileDesc("Ch1zdGFtcC92MS9tZXRhZGF0YV9zdG9yZS5wcm90bxIIc3RhbXAudjEiOQoKS2V5VmVyc2lvbhILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAwSDwoHdmVyc2lvbhgDIAEoBCIeCg5HZXRLZXlzUmVxdWVzdBIMCgRrZXlzGAEgAygJIjgKD0dldEtleXNSZXNwb25zZRIlCgdlbnRyaWVzGAEgAygLMhQuc3RhbXAudjEuS2V5VmVyc2lvbiI/Cg9MaXN0S2V5c1JlcXVlc3QSDgoGcHJlZml4GAEgASgJEg0KBWFmdGVyGAIgASgJEg0KBWxpbWl0GAMgASgNIkcKEExpc3RLZXlzUmVzcG9uc2USJQoHZW50cmllcxgBIAMoCzIULnN0YW1wLnYxLktleVZlcnNpb24SDAoEbW9yZRgCIAEoCCKBAQoPVHJhbnNhY3RSZXF1ZXN0Eh4KBWZlbmNlGAEgASgLMg8uc3RhbXAudjEuRmVuY2USKgoKY29uZGl0aW9ucxgCIAMoCzIWLnN0YW1wLnYxLktleUNvbmRpdGlvbhIiCgZ3cml0ZXMYAyADKAsyEi5zdGFtcC52MS5LZXlXcml0ZSJCCgVGZW5jZRISCgpsZWFzZV9uYW1lGAEgASgJEhMKC2xlYXNlX2Vwb2NoGAIgASgEEhAKCHN0YW1wX2lkGAMgASgJIiwKDEtleUNvbmRpdGlvbhILCgNrZXkYASABKAkSDwoHdmVyc2lvbhgCIAEoBCI1CghLZXlXcml0ZRILCgNrZXkYASABKAkSEgoFdmFsdWUYAiABKAxIAIgBAUIICgZfdmFsdWUiIwoQVHJhbnNhY3RSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgEIhEKD0dldFN0YW1wUmVxdWVzdCIkChBHZXRTdGFtcFJlc3BvbnNlEhAKCHN0YW1wX2lkGAEgASgJIlUKE1JlYWRTbmFwc2hvdFJlcXVlc3QSFAoMb2Zmc2V0X2J5dGVzGAEgASgEEhAKCGNoZWNrc3VtGAIgASgNEhYKDmtub3duX2NoZWNrc3VtGAMgASgNIl8KFFJlYWRTbmFwc2hvdFJlc3BvbnNlEhAKCGNoZWNrc3VtGAEgASgNEhMKC3RvdGFsX2J5dGVzGAIgASgEEg8KB3ZlcnNpb24YAyABKAQSDwoHcGF5bG9hZBgPIAEoDDLnAgoNTWV0YWRhdGFTdG9yZRI+CgdHZXRLZXlzEhguc3RhbXAudjEuR2V0S2V5c1JlcXVlc3QaGS5zdGFtcC52MS5HZXRLZXlzUmVzcG9uc2USQQoITGlzdEtleXMSGS5zdGFtcC52MS5MaXN0S2V5c1JlcXVlc3QaGi5zdGFtcC52MS5MaXN0S2V5c1Jlc3BvbnNlEkEKCFRyYW5zYWN0Ehkuc3RhbXAudjEuVHJhbnNhY3RSZXF1ZXN0Ghouc3RhbXAudjEuVHJhbnNhY3RSZXNwb25zZRJBCghHZXRTdGFtcBIZLnN0YW1wLnYxLkdldFN0YW1wUmVxdWVzdBoaLnN0YW1wLnYxLkdldFN0YW1wUmVzcG9uc2USTQoMUmVhZFNuYXBzaG90Eh0uc3RhbXAudjEuUmVhZFNuYXBzaG90UmVxdWVzdBoeLnN0YW1wLnYxLlJlYWRTbmFwc2hvdFJlc3BvbnNlYgZwcm90bzM");
+  fileDesc("Ch1zdGFtcC92MS9tZXRhZGF0YV9zdG9yZS5wcm90bxIIc3RhbXAudjEiOQoKS2V5VmVyc2lvbhILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAwSDwoHdmVyc2lvbhgDIAEoBCIeCg5HZXRLZXlzUmVxdWVzdBIMCgRrZXlzGAEgAygJIjgKD0dldEtleXNSZXNwb25zZRIlCgdlbnRyaWVzGAEgAygLMhQuc3RhbXAudjEuS2V5VmVyc2lvbiI/Cg9MaXN0S2V5c1JlcXVlc3QSDgoGcHJlZml4GAEgASgJEg0KBWFmdGVyGAIgASgJEg0KBWxpbWl0GAMgASgNIkcKEExpc3RLZXlzUmVzcG9uc2USJQoHZW50cmllcxgBIAMoCzIULnN0YW1wLnYxLktleVZlcnNpb24SDAoEbW9yZRgCIAEoCCJNChJSZWFkQ2hhbmdlc1JlcXVlc3QSDgoGcHJlZml4GAEgASgJEhUKDWFmdGVyX3ZlcnNpb24YAiABKAQSEAoIaW5zdGFuY2UYAyABKAkiXwoTUmVhZENoYW5nZXNSZXNwb25zZRIlCgdlbnRyaWVzGAEgAygLMhQuc3RhbXAudjEuS2V5VmVyc2lvbhIPCgd2ZXJzaW9uGAIgASgEEhAKCGluc3RhbmNlGAMgASgJIoEBCg9UcmFuc2FjdFJlcXVlc3QSHgoFZmVuY2UYASABKAsyDy5zdGFtcC52MS5GZW5jZRIqCgpjb25kaXRpb25zGAIgAygLMhYuc3RhbXAudjEuS2V5Q29uZGl0aW9uEiIKBndyaXRlcxgDIAMoCzISLnN0YW1wLnYxLktleVdyaXRlIkIKBUZlbmNlEhIKCmxlYXNlX25hbWUYASABKAkSEwoLbGVhc2VfZXBvY2gYAiABKAQSEAoIc3RhbXBfaWQYAyABKAkiLAoMS2V5Q29uZGl0aW9uEgsKA2tleRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgEIjUKCEtleVdyaXRlEgsKA2tleRgBIAEoCRISCgV2YWx1ZRgCIAEoDEgAiAEBQggKBl92YWx1ZSIjChBUcmFuc2FjdFJlc3BvbnNlEg8KB3ZlcnNpb24YASABKAQiEQoPR2V0U3RhbXBSZXF1ZXN0IiQKEEdldFN0YW1wUmVzcG9uc2USEAoIc3RhbXBfaWQYASABKAkiVQoTUmVhZFNuYXBzaG90UmVxdWVzdBIUCgxvZmZzZXRfYnl0ZXMYASABKAQSEAoIY2hlY2tzdW0YAiABKA0SFgoOa25vd25fY2hlY2tzdW0YAyABKA0iXwoUUmVhZFNuYXBzaG90UmVzcG9uc2USEAoIY2hlY2tzdW0YASABKA0SEwoLdG90YWxfYnl0ZXMYAiABKAQSDwoHdmVyc2lvbhgDIAEoBBIPCgdwYXlsb2FkGA8gASgMMrMDCg1NZXRhZGF0YVN0b3JlEj4KB0dldEtleXMSGC5zdGFtcC52MS5HZXRLZXlzUmVxdWVzdBoZLnN0YW1wLnYxLkdldEtleXNSZXNwb25zZRJBCghMaXN0S2V5cxIZLnN0YW1wLnYxLkxpc3RLZXlzUmVxdWVzdBoaLnN0YW1wLnYxLkxpc3RLZXlzUmVzcG9uc2USSgoLUmVhZENoYW5nZXMSHC5zdGFtcC52MS5SZWFkQ2hhbmdlc1JlcXVlc3QaHS5zdGFtcC52MS5SZWFkQ2hhbmdlc1Jlc3BvbnNlEkEKCFRyYW5zYWN0Ehkuc3RhbXAudjEuVHJhbnNhY3RSZXF1ZXN0Ghouc3RhbXAudjEuVHJhbnNhY3RSZXNwb25zZRJBCghHZXRTdGFtcBIZLnN0YW1wLnYxLkdldFN0YW1wUmVxdWVzdBoaLnN0YW1wLnYxLkdldFN0YW1wUmVzcG9uc2USTQoMUmVhZFNuYXBzaG90Eh0uc3RhbXAudjEuUmVhZFNuYXBzaG90UmVxdWVzdBoeLnN0YW1wLnYxLlJlYWRTbmFwc2hvdFJlc3BvbnNlYgZwcm90bzM");
 
 /**
  * @generated from message stamp.v1.KeyVersion
@@ -131,6 +131,72 @@ export const ListKeysResponseSchema: GenMessage<ListKeysResponse> = /*@__PURE__*
   messageDesc(file_stamp_v1_metadata_store, 4);
 
 /**
+ * @generated from message stamp.v1.ReadChangesRequest
+ */
+export type ReadChangesRequest = Message<"stamp.v1.ReadChangesRequest"> & {
+  /**
+   * Only of keys that begin with it.
+   *
+   * @generated from field: string prefix = 1;
+   */
+  prefix: string;
+
+  /**
+   * Number of the last transaction that the caller knows of.
+   *
+   * @generated from field: uint64 after_version = 2;
+   */
+  afterVersion: bigint;
+
+  /**
+   * Of the answer that told that number; empty: the caller only asks where the store is now.
+   *
+   * @generated from field: string instance = 3;
+   */
+  instance: string;
+};
+
+/**
+ * Describes the message stamp.v1.ReadChangesRequest.
+ * Use `create(ReadChangesRequestSchema)` to create a new message.
+ */
+export const ReadChangesRequestSchema: GenMessage<ReadChangesRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_metadata_store, 5);
+
+/**
+ * @generated from message stamp.v1.ReadChangesResponse
+ */
+export type ReadChangesResponse = Message<"stamp.v1.ReadChangesResponse"> & {
+  /**
+   * Every key that was written since, as it is now; deleted ones have version 0.
+   *
+   * @generated from field: repeated stamp.v1.KeyVersion entries = 1;
+   */
+  entries: KeyVersion[];
+
+  /**
+   * Number of the last transaction.
+   *
+   * @generated from field: uint64 version = 2;
+   */
+  version: bigint;
+
+  /**
+   * Of this start of the store: a number of one start says nothing in another, the store may have been restored from a copy between them.
+   *
+   * @generated from field: string instance = 3;
+   */
+  instance: string;
+};
+
+/**
+ * Describes the message stamp.v1.ReadChangesResponse.
+ * Use `create(ReadChangesResponseSchema)` to create a new message.
+ */
+export const ReadChangesResponseSchema: GenMessage<ReadChangesResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_metadata_store, 6);
+
+/**
  * @generated from message stamp.v1.TransactRequest
  */
 export type TransactRequest = Message<"stamp.v1.TransactRequest"> & {
@@ -157,7 +223,7 @@ export type TransactRequest = Message<"stamp.v1.TransactRequest"> & {
  * Use `create(TransactRequestSchema)` to create a new message.
  */
 export const TransactRequestSchema: GenMessage<TransactRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_metadata_store, 5);
+  messageDesc(file_stamp_v1_metadata_store, 7);
 
 /**
  * @generated from message stamp.v1.Fence
@@ -186,7 +252,7 @@ export type Fence = Message<"stamp.v1.Fence"> & {
  * Use `create(FenceSchema)` to create a new message.
  */
 export const FenceSchema: GenMessage<Fence> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_metadata_store, 6);
+  messageDesc(file_stamp_v1_metadata_store, 8);
 
 /**
  * The key must have this version; 0: it must be absent.
@@ -210,7 +276,7 @@ export type KeyCondition = Message<"stamp.v1.KeyCondition"> & {
  * Use `create(KeyConditionSchema)` to create a new message.
  */
 export const KeyConditionSchema: GenMessage<KeyCondition> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_metadata_store, 7);
+  messageDesc(file_stamp_v1_metadata_store, 9);
 
 /**
  * @generated from message stamp.v1.KeyWrite
@@ -234,7 +300,7 @@ export type KeyWrite = Message<"stamp.v1.KeyWrite"> & {
  * Use `create(KeyWriteSchema)` to create a new message.
  */
 export const KeyWriteSchema: GenMessage<KeyWrite> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_metadata_store, 8);
+  messageDesc(file_stamp_v1_metadata_store, 10);
 
 /**
  * @generated from message stamp.v1.TransactResponse
@@ -253,7 +319,7 @@ export type TransactResponse = Message<"stamp.v1.TransactResponse"> & {
  * Use `create(TransactResponseSchema)` to create a new message.
  */
 export const TransactResponseSchema: GenMessage<TransactResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_metadata_store, 9);
+  messageDesc(file_stamp_v1_metadata_store, 11);
 
 /**
  * @generated from message stamp.v1.GetStampRequest
@@ -266,7 +332,7 @@ export type GetStampRequest = Message<"stamp.v1.GetStampRequest"> & {
  * Use `create(GetStampRequestSchema)` to create a new message.
  */
 export const GetStampRequestSchema: GenMessage<GetStampRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_metadata_store, 10);
+  messageDesc(file_stamp_v1_metadata_store, 12);
 
 /**
  * @generated from message stamp.v1.GetStampResponse
@@ -283,7 +349,7 @@ export type GetStampResponse = Message<"stamp.v1.GetStampResponse"> & {
  * Use `create(GetStampResponseSchema)` to create a new message.
  */
 export const GetStampResponseSchema: GenMessage<GetStampResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_metadata_store, 11);
+  messageDesc(file_stamp_v1_metadata_store, 13);
 
 /**
  * @generated from message stamp.v1.ReadSnapshotRequest
@@ -314,7 +380,7 @@ export type ReadSnapshotRequest = Message<"stamp.v1.ReadSnapshotRequest"> & {
  * Use `create(ReadSnapshotRequestSchema)` to create a new message.
  */
 export const ReadSnapshotRequestSchema: GenMessage<ReadSnapshotRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_metadata_store, 12);
+  messageDesc(file_stamp_v1_metadata_store, 14);
 
 /**
  * @generated from message stamp.v1.ReadSnapshotResponse
@@ -352,7 +418,7 @@ export type ReadSnapshotResponse = Message<"stamp.v1.ReadSnapshotResponse"> & {
  * Use `create(ReadSnapshotResponseSchema)` to create a new message.
  */
 export const ReadSnapshotResponseSchema: GenMessage<ReadSnapshotResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_metadata_store, 13);
+  messageDesc(file_stamp_v1_metadata_store, 15);
 
 /**
  * Small transactional keys, one store per stamp; every transaction is synced before it is answered.
@@ -377,6 +443,17 @@ export const MetadataStore: GenService<{
     methodKind: "unary";
     input: typeof ListKeysRequestSchema;
     output: typeof ListKeysResponseSchema;
+  },
+  /**
+   * What was written since a transaction, for who keeps a copy: all of it, from one moment. Refused with outOfRange when that is not known (any
+   * more: too long ago, or another start of the store) or too much: list the keys again.
+   *
+   * @generated from rpc stamp.v1.MetadataStore.ReadChanges
+   */
+  readChanges: {
+    methodKind: "unary";
+    input: typeof ReadChangesRequestSchema;
+    output: typeof ReadChangesResponseSchema;
   },
   /**
    * All or nothing. Refused with staleTerm when the fence is not the lease's newest epoch, with conflict when a condition does not hold.
