@@ -192,6 +192,16 @@ export const faultRows: readonly FaultRow[] = [
     faults: ["failed-fsync", "failpoints"],
   },
   {
+    fault: "a server or partition manager dies in a split or merge, or what they tell each other of it is late or lost",
+    rules: ["namesBeforeSplit", "drainBeforeLeaving", "fenceBeforeAsking", "askWhetherItHappened", "childEndsParents"],
+    tests: [
+      "packages/range-partition/src/reshape.test.ts",
+      "packages/partition-map/src/reshape.test.ts",
+      "services/partition-server/src/reshapes.test.ts",
+    ],
+    faults: ["reshape", "crash", "cut-pair", "failpoints"],
+  },
+  {
     fault: "SM dies mid-seal, PM mid-split, PS mid-checkpoint",
     rules: ["recordSealBeforeTelling", "assignmentBeforeLoad"],
     tests: ["services/stream-manager/src/failover.test.ts"],
