@@ -5,6 +5,7 @@
 import { cpus } from "node:os";
 import { parseArgs } from "node:util";
 import { cases } from "./cases.ts";
+import { list as benchList } from "./list.ts";
 import { combine, type Measurement, measure } from "./measure.ts";
 import { rows as benchRows } from "./rows/bench.ts";
 import { streamBenches } from "./stream-bench.ts";
@@ -16,6 +17,11 @@ if (Object.hasOwn(streamBenches, what)) {
   process.exit();
 }
 
+if (what === "list") {
+  await benchList(others);
+  process.exit(0);
+}
+
 if (what === "rows") {
   await benchRows(others);
   process.exit(0);
@@ -23,7 +29,8 @@ if (what === "rows") {
 
 const usage = `pnpm bench [--seconds 3] [--rounds 2] [--targets cluster,embedded,azurite] [--cases "put 1 KiB"] [--json]
 pnpm bench seal|roll|failover|repair|memory     measurements of the stream layer
-pnpm bench rows [--rows 1000000]                a table that grows: inserts and point reads at each size, see --help`;
+pnpm bench rows [--rows 1000000]                a table that grows: inserts and point reads at each size, see --help
+pnpm bench list [--blobs 1000000]               pages of a container with that many blobs, see --help`;
 const { values } = parseArgs({
   options: {
     seconds: { type: "string", default: "3" },

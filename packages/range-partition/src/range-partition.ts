@@ -226,9 +226,17 @@ export class RangePartition {
   /** Rows in key order, all from one moment. Throws FailureError. */
   async *scan(range: ScanRange, snapshot?: Snapshot): AsyncGenerator<Row, void, void> {
     this.#alive();
-    for await (const { key, value } of scanVersions(this.#view(snapshot), range, snapshot?.sequence ?? this.#visible)) {
-      this.#alive();
-      yield [key, value as Uint8Array];
+    let [rows, bytes] = [0, 0];
+    try {
+      for await (const { key, value } of scanVersions(this.#view(snapshot), range, snapshot?.sequence ?? this.#visible)) {
+        this.#alive();
+        rows++;
+        bytes += key.length + (value as Uint8Array).length;
+        yield [key, value as Uint8Array];
+      }
+    } finally {
+      this.#storage.figures.add("rowsScanned", rows);
+      this.#storage.figures.add("rowBytesScanned", bytes);
     }
   }
 

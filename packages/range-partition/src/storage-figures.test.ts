@@ -60,6 +60,8 @@ test("index cache: what was pushed out is read again, and gives the same rows", 
     let scanned = 0;
     for await (const _ of partition.scan({ gte: utf8("0") })) scanned++;
     assert.equal(scanned, 120);
+    assert.equal(partition.stats.storage.rowsScanned, 120);
+    assert.ok(partition.stats.storage.rowBytesScanned > 120);
     const { indexCacheMisses } = partition.stats.storage;
     assert.ok(indexCacheMisses > 0);
     await partition.close();
@@ -76,6 +78,8 @@ test("ratios: nothing counted is nothing said", () => {
     rowCacheMisses: 0,
     indexCacheHits: 0,
     indexCacheMisses: 0,
+    rowsScanned: 0,
+    rowBytesScanned: 0,
     rowBytesAccepted: 0,
     flushedBytes: 0,
     mergedBytes: 0,

@@ -13,6 +13,9 @@ export interface StorageCounts {
   readonly rowCacheMisses: number;
   readonly indexCacheHits: number;
   readonly indexCacheMisses: number;
+  /** Rows that scans gave to who asked, and their keys and values. */
+  readonly rowsScanned: number;
+  readonly rowBytesScanned: number;
   /** Keys and values of the rows that were committed. */
   readonly rowBytesAccepted: number;
   /** Data blocks and indexes of checkpoints: of those made of memory tables, and of those made by merging others. */
@@ -29,6 +32,8 @@ const zeros = {
   rowCacheMisses: 0,
   indexCacheHits: 0,
   indexCacheMisses: 0,
+  rowsScanned: 0,
+  rowBytesScanned: 0,
   rowBytesAccepted: 0,
   flushedBytes: 0,
   mergedBytes: 0,

@@ -140,6 +140,8 @@ const storageToWire = (counts: StorageCounts): Record<keyof StorageCounts, bigin
   rowCacheMisses: toWire(counts.rowCacheMisses),
   indexCacheHits: toWire(counts.indexCacheHits),
   indexCacheMisses: toWire(counts.indexCacheMisses),
+  rowsScanned: toWire(counts.rowsScanned),
+  rowBytesScanned: toWire(counts.rowBytesScanned),
   rowBytesAccepted: toWire(counts.rowBytesAccepted),
   flushedBytes: toWire(counts.flushedBytes),
   mergedBytes: toWire(counts.mergedBytes),

@@ -106,6 +106,27 @@ test("listing: a range that ends in the middle says so, and the next one goes on
   assert.deepEqual(names, ["a", "b", "c", "d"]);
 });
 
+test("listing: a page reads the rows that it shows and one more; of a prefix one, however much is below it", () => {
+  const table = new TestTable();
+  for (let i = 0; i < 10; i++) put(table, `a${i}`);
+  for (let folder = 0; folder < 5; folder++) for (let i = 0; i < 20; i++) put(table, `f/${folder}/${i}`);
+  for (let i = 0; i < 200; i++) put(table, `many/${i}`);
+  const rowsOf = (value: Partial<typeof request>): number => {
+    const before = table.rowsRead;
+    assert.equal(table.run({ case: "listBlobs", value: { ...request, ...value } }).case, "blobs");
+    return table.rowsRead - before;
+  };
+  assert.equal(rowsOf({ maxResults: 5 }), 6);
+  assert.equal(rowsOf({ maxResults: 5, marker: "a3" }), 6);
+  assert.equal(rowsOf({ maxResults: 3, prefix: "f/", delimiter: "/" }), 4);
+  assert.equal(rowsOf({ maxResults: 5, prefix: "f/", delimiter: "/" }), 5);
+  assert.equal(rowsOf({ maxResults: 100, delimiter: "/" }), 12);
+  assert.equal(rowsOf({ maxResults: 100, prefix: "m", delimiter: "/" }), 1);
+  const everything = { includeSnapshots: true, includeVersions: true, includeDeleted: true, includeUncommitted: true };
+  assert.equal(rowsOf({ maxResults: 100, prefix: "f/", delimiter: "/", ...everything }), 5);
+  assert.equal(rowsOf({ maxResults: 100, prefix: "m", delimiter: "/", ...everything }), 1);
+});
+
 test("listing: metadata only when asked for", () => {
   const table = new TestTable();
   put(table, "a");

@@ -119,7 +119,15 @@ class Page {
       this.#name = { name, prefix, head: undefined, hasVersions: false };
     }
     const current = this.#name;
-    if (kind === headRow) current.head = decodeHead(row.value);
+    if (kind === headRow) {
+      current.head = decodeHead(row.value);
+      const folded = this.#commonPrefix(name);
+      // Nothing else of the name is shown, or nothing else makes a difference to the prefix: what lies behind is not read.
+      if (this.#showsHead(current.head) && (folded !== undefined || !this.#walksKept)) {
+        if (!this.#finish()) return undefined;
+        return afterPrefix(folded === undefined ? current.prefix : blobsPrefix(this.#context.rules, this.#value, folded));
+      }
+    }
     if (kind === keptRow && this.#walksKept) {
       if (!this.#kept(current, Number(stamp), decodeHead(row.value))) return undefined;
     } else if (kind === stagingRow && this.#value.includeUncommitted && current.head === undefined) {
@@ -165,15 +173,20 @@ class Page {
     this.#name = undefined;
     if (!current) return true;
     const { head, name } = current;
-    const { wallMs } = this.#context;
-    const expired = head?.expiresMs !== undefined && head.expiresMs <= wallMs;
-    if (head && !expired && !isPurged(head.deleted, wallMs)) {
-      const listed =
-        head.deleted === undefined ? !this.#value.onlyDeleted : this.#value.includeDeleted === true || this.#value.onlyDeleted === true;
-      return !listed || this.#add(current, blobOf(this.#context, name, head), baseStamp);
-    }
+    if (head && this.#isThere(head)) return !this.#showsHead(head) || this.#add(current, blobOf(this.#context, name, head), baseStamp);
     if (!current.hasVersions || !this.#value.includeDeletedWithVersions || this.#value.includeVersions) return true;
     return this.#add(current, { ...notListed, name, versionsOnly: true }, baseStamp);
+  }
+
+  #isThere({ expiresMs, deleted }: HeadState): boolean {
+    const { wallMs } = this.#context;
+    return !(expiresMs !== undefined && expiresMs <= wallMs) && !isPurged(deleted, wallMs);
+  }
+
+  #showsHead(head: HeadState): boolean {
+    const { includeDeleted, onlyDeleted } = this.#value;
+    if (!this.#isThere(head)) return false;
+    return head.deleted === undefined ? !onlyDeleted : includeDeleted === true || onlyDeleted === true;
   }
 
   /** Whatever goes by last has no row behind it that would finish it. */
