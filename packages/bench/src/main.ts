@@ -10,6 +10,7 @@ import { combine, type Measurement, measure } from "./measure.ts";
 import { rows as benchRows } from "./rows/bench.ts";
 import { streamBenches } from "./stream-bench.ts";
 import { type BenchTarget, startTarget, type TargetName } from "./targets.ts";
+import { tenants } from "./tenants/bench.ts";
 
 const [what = "", ...others] = process.argv.slice(2);
 if (Object.hasOwn(streamBenches, what)) {
@@ -21,7 +22,10 @@ if (what === "list") {
   await benchList(others);
   process.exit(0);
 }
-
+if (what === "tenants") {
+  await tenants(others);
+  process.exit(0);
+}
 if (what === "rows") {
   await benchRows(others);
   process.exit(0);
@@ -29,6 +33,7 @@ if (what === "rows") {
 
 const usage = `pnpm bench [--seconds 3] [--rounds 2] [--targets cluster,embedded,azurite] [--cases "put 1 KiB"] [--json]
 pnpm bench seal|roll|failover|repair|memory     measurements of the stream layer
+pnpm bench tenants                              one tenant floods, what does the other feel? see --help
 pnpm bench rows [--rows 1000000]                a table that grows: inserts and point reads at each size, see --help
 pnpm bench list [--blobs 1000000]               pages of a container with that many blobs, see --help`;
 const { values } = parseArgs({

@@ -35,6 +35,10 @@ export const partitionServerConfigSchema = z.object({
     .min(1)
     .default(256)
     .describe("Operations at work in this server beyond which the account or partition that asks most is answered 503 ServerBusy"),
+  throttle: z
+    .union([z.boolean(), z.stringbool()])
+    .default(true)
+    .describe("Refuse who asks most while the server is overloaded; off: everybody waits alike, up to operationsMax"),
   operationsMax: z.coerce.number().int().min(1).default(5_000).describe("Operations at work or waiting in this server; more are refused"),
 });
 

@@ -39,7 +39,7 @@ export class PartitionServerRole implements Role {
     this.#holdings = new Holdings(world, engines);
     this.#executor = new Executor(world, this.#holdings, {
       operationsMax: config.operationsMax,
-      overloadedAt: config.overloadedAt,
+      overloadedAt: config.throttle ? config.overloadedAt : Number.POSITIVE_INFINITY,
       leaseHeld: () => this.#lease?.holds() ?? false,
       locate: (extentIds, timeoutMs) => engines.locate(extentIds, timeoutMs),
     });
