@@ -14,6 +14,7 @@ import { immutabilitySuite } from "./immutability.ts";
 import { leaseSuite } from "./leases.ts";
 import { listSuite } from "./lists.ts";
 import { metadataSuite } from "./metadata.ts";
+import { outcomeSuite } from "./outcomes.ts";
 import { pageSuite } from "./pages.ts";
 import { rangeSuite } from "./ranges.ts";
 import { refusedSuite } from "./refused.ts";
@@ -35,6 +36,7 @@ const parts = {
   "blocks.ts": blockSuite,
   "lists.ts": listSuite,
   "conditions.ts": conditionSuite,
+  "outcomes.ts": outcomeSuite,
   "ranges.ts": rangeSuite,
   "errors.ts": errorSuite,
   "append.ts": appendSuite,
