@@ -18,6 +18,7 @@ import {
   type Step,
 } from "@stamp/partition-map";
 import { jittered, type World } from "@stamp/ports";
+import { LoadQueue } from "./load-queue.ts";
 import type { MapState } from "./map-state.ts";
 import { endsTerm, mintOwnerEpochs } from "./owner-epochs.ts";
 import type { Servers } from "./servers.ts";
@@ -26,6 +27,10 @@ type Assignment = Extract<Step, { kind: "assign" }>;
 
 export interface AssignerOptions {
   readonly pmTerm: number;
+  /** Of one server. */
+  readonly loadsAtOnceMax: number;
+  /** Requests a second when the range was served last; 0 when that is not known. */
+  readonly heatOf: (range: Range) => number;
   /** Asks for another turn soon. */
   readonly again: () => void;
   /** Brings a split or merge to its end that nobody carries out. */
@@ -37,7 +42,7 @@ export interface AssignerOptions {
 const retryMs = 100;
 /** Between assignments of a range that was not loaded in between: servers that come and go are not chased. */
 const restAfterAssignmentMs = { first: 100, most: 5_000 } as const;
-const assignedAtOnceMax = 100;
+const assignedAtOnceMax = 500;
 
 export class Assigner {
   readonly #world: World;
@@ -49,6 +54,9 @@ export class Assigner {
   /** By range: how often it was assigned since it was last loaded, and when it may be again. */
   readonly #resting = new Map<string, { readonly assigned: number; readonly untilMs: number }>();
   #liveBefore: ReadonlySet<string> | undefined;
+  readonly #loads: LoadQueue;
+  /** Served, and not in the map so yet. */
+  #served: Range[] = [];
   #evenOut = false;
   #assigning = false;
 
@@ -58,6 +66,7 @@ export class Assigner {
     this.#map = map;
     this.#servers = servers;
     this.#options = options;
+    this.#loads = new LoadQueue(options.loadsAtOnceMax);
   }
 
   progressOf(rangeId: string): Progress["kind"] {
@@ -73,7 +82,9 @@ export class Assigner {
     if (!this.#servers.known || this.#assigning) return;
     const state = this.#state();
     this.#noticeJoins(state);
-    const steps = nextSteps(state);
+    // Who is asked most is given away first, so those are spread over the servers too.
+    const ranges = this.allLoaded ? state.ranges : state.ranges.toSorted((a, b) => this.#heatOf(b) - this.#heatOf(a));
+    const steps = nextSteps({ ...state, ranges });
     for (const step of steps) this.#start(step);
     const wanted = steps.filter((step): step is Assignment => step.kind === "assign");
     const assignments = wanted.filter((step) => this.#rested(step.range));
@@ -82,6 +93,7 @@ export class Assigner {
       this.#assigning = true;
       await this.#assign(assignments.slice(0, assignedAtOnceMax));
       this.#assigning = false;
+      if (assignments.length > assignedAtOnceMax) this.#options.again();
       return;
     }
     if (steps.length === 0 && this.#evenOut) this.#move(state);
@@ -212,19 +224,40 @@ export class Assigner {
     return written.ok;
   }
 
+  /** Without the accounts nothing is answered at all. */
+  #heatOf(range: Range): number {
+    return range.table === "Account" ? Number.POSITIVE_INFINITY : this.#options.heatOf(range);
+  }
+
   async #load(range: Range): Promise<void> {
     this.#set(range, "busy");
-    const answer = await this.#servers.load(range);
-    if (!this.#still(range)) return;
+    const leave = await this.#loads.enter(`${range.server} ${range.leaseEpoch}`, this.#heatOf(range));
+    // It may have been given to somebody else while it waited.
+    const answer = this.#still(range) ? await this.#servers.load(range) : undefined;
+    leave();
+    if (answer === undefined || !this.#still(range)) return;
     if (answer.ok) {
       this.#set(range, "loaded");
       this.#resting.delete(range.rangeId);
-      const now = this.#map.range(range.rangeId);
-      if (now && !now.loaded && now.ownerEpoch === range.ownerEpoch) await this.#record([{ ...now, loaded: true, hasStreams: true }]);
+      this.#served.push(range);
+      if (this.#served.length === 1) await this.#recordServed();
       this.#options.again();
       return;
     }
     this.#failed(range, answer.failure, { kind: "idle" });
+  }
+
+  /** Those that were loaded while the last ones were recorded are recorded together. */
+  async #recordServed(): Promise<void> {
+    let recorded = 0;
+    while (recorded < this.#served.length) {
+      const now = this.#served.slice(recorded).flatMap((range) => this.#map.range(range.rangeId) ?? []);
+      recorded = this.#served.length;
+      const epochs = new Map(this.#served.map(({ rangeId, ownerEpoch }) => [rangeId, ownerEpoch]));
+      const changed = now.filter(({ rangeId, loaded, ownerEpoch }) => !loaded && ownerEpoch === epochs.get(rangeId));
+      if (changed.length > 0 && !(await this.#record(changed.map((range) => ({ ...range, loaded: true, hasStreams: true }))))) break;
+    }
+    this.#served = [];
   }
 
   async #close(range: Range, to: string | undefined): Promise<void> {

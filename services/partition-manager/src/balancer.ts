@@ -50,6 +50,12 @@ export class Balancer {
     this.#figures.set(figures.rangeId, figures);
   }
 
+  /** Requests a second when it was served last, with those that were refused. */
+  heatOf(rangeId: string): number {
+    const figures = this.#figures.get(rangeId);
+    return figures === undefined ? 0 : figures.requestsPerSecond + figures.throttledPerSecond;
+  }
+
   /** What a server said of itself. */
   toldOf(server: string, load: ServerLoad): void {
     this.#servers.set(server, load);

@@ -33,6 +33,12 @@ export const partitionManagerConfigSchema = z.object({
     "A server that holds its lease but could not be called for so long is given up: its renewals are refused",
   ),
   loadTimeoutMs: milliseconds(10_000).describe("How long a Load or Close of a range may take before it is sent again"),
+  loadsAtOnceMax: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .default(64)
+    .describe("Ranges that one server is asked to load at the same time; the others wait, those that were asked most first"),
   reshapeTimeoutMs: milliseconds(60_000).describe("How long a split or merge may take at a server before it is given up and undone"),
   balance: z
     .union([z.boolean(), z.stringbool()])

@@ -134,10 +134,12 @@ export class Term {
     const [schemas, ranges] = await Promise.all([writeSchemas(schema.value), writeFirstRanges(map.value)]);
     if (!schemas.ok) return schemas;
     if (!ranges.ok) return ranges;
-    const { lockService, unreachableAfterMs, loadTimeoutMs } = this.#config;
+    const { lockService, unreachableAfterMs, loadTimeoutMs, loadsAtOnceMax } = this.#config;
     const servers = new Servers(this.#world, { lockService, pmTerm: this.pmTerm, unreachableAfterMs, loadTimeoutMs });
     const assigner = new Assigner(this.#world, this.#store, map.value, servers, {
       pmTerm: this.pmTerm,
+      loadsAtOnceMax,
+      heatOf: ({ rangeId }) => balancer.heatOf(rangeId),
       again: () => this.#ask(),
       resolve: (range) => reshaper.resolve(range),
       end: (why) => this.end(why),
@@ -147,7 +149,7 @@ export class Term {
       { store: this.#store, map: map.value, servers, assigner, fence: this.#fence },
       { pmTerm: this.pmTerm, reshapeTimeoutMs: this.#config.reshapeTimeoutMs, end: (why) => this.end(why) },
     );
-    const balancer = new Balancer(this.#world, map.value, reshaper, balancePolicyOf(this.#config), () =>
+    const balancer: Balancer = new Balancer(this.#world, map.value, reshaper, balancePolicyOf(this.#config), () =>
       servers.leases.filter(isLive).map(({ server }) => server),
     );
     return ok({ map: map.value, servers, assigner, reshaper, balancer });

@@ -4,6 +4,7 @@ import { allRules, compareBytes, fromUtf8, ok, type Rules, refused, toHex, utf8 
 import { LockServiceRole } from "@stamp/lock-service";
 import { type BlobName, routeOf } from "@stamp/objects";
 import { PartitionManagerRole, partitionManagerConfigSchema } from "@stamp/partition-manager";
+import { encodeMapRow, mapKey, type Range } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
 import { Simulation } from "@stamp/simulator";
 import { type OperationResult, PartitionManager, PartitionServer, type RangePartition } from "@stamp/wire";
@@ -16,6 +17,12 @@ export class TestTables {
   readonly #rows = new Map<string, Map<string, { key: Uint8Array; value: Uint8Array }>>();
   readonly #terms = new Map<string, number>();
   readonly #sequences = new Map<string, number>();
+
+  /** A map that is there before anybody starts. */
+  fill(ranges: readonly Range[]): void {
+    const rows = ranges.map((range) => [toHex(mapKey(range)), { key: mapKey(range), value: encodeMapRow(range) }] as const);
+    this.#rows.set("map", new Map(rows));
+  }
 
   opener(world: World): ConstructorParameters<typeof PartitionManagerRole>[2] {
     return async (table, pmTerm, onFenced) => {
@@ -59,6 +66,7 @@ export function cluster(
   seed: number,
   rules: Rules = allRules,
   pms: readonly string[] = managers,
+  ranges: readonly Range[] = [],
 ): { sim: Simulation; streams: TestStreams } {
   const sim = new Simulation({
     seed,
@@ -74,6 +82,7 @@ export function cluster(
   });
   const streams = new TestStreams();
   const tables = new TestTables();
+  if (ranges.length > 0) tables.fill(ranges);
   const restart = { restartAfterMs: 800 };
   const lock = { name: "lock", listen: "lock", dataDir: "", init: true, waitingMax: 1_000, groupMax: 100 };
   sim.addProcess("lock", (world) => new LockServiceRole(world, lock), restart);

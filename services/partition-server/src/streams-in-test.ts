@@ -29,6 +29,10 @@ export class TestStreams {
   readonly commitMs = 2;
   loads = 0;
   dataBytes = 0;
+  /** Ids in the order in which loads began, and the most at once. */
+  readonly loadsBegun: string[] = [];
+  loadsAtOnce = 0;
+  #loading = 0;
 
   engines(world: World): Engines {
     const engines: Engines = {
@@ -43,7 +47,10 @@ export class TestStreams {
         shared.ownerEpoch = range.ownerEpoch;
         const rows = new Map(shared.rows);
         const sequence = shared.sequence;
+        this.loadsBegun.push(range.rangeId);
+        this.loadsAtOnce = Math.max(this.loadsAtOnce, ++this.#loading);
         await sleep(world.clock, this.loadMs);
+        this.#loading--;
         this.loads++;
         return ok(new TestEngine(world, this, shared, rows, sequence, range.ownerEpoch, onFenced));
       },
