@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { TableClient } from "@azure/data-tables";
 import { BlobServiceClient, type BlockBlobClient, type ContainerClient } from "@azure/storage-blob";
+import { type QueueClient, QueueServiceClient } from "@azure/storage-queue";
 import { type Stamp, startStamp } from "@stamp/embedded";
 
 export class World {
@@ -34,6 +35,13 @@ export class World {
     const blob = (await this.container()).getBlockBlobClient("counter");
     await blob.upload(text, text.length);
     return blob;
+  }
+
+  async queue(): Promise<QueueClient> {
+    const service = QueueServiceClient.fromConnectionString(this.connectionString, { retryOptions: { maxTries: 1 } });
+    const queue = service.getQueueClient(`q-${randomUUID()}`);
+    await queue.create();
+    return queue;
   }
 
   async table(): Promise<TableClient> {
