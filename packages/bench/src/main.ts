@@ -7,6 +7,8 @@ import { parseArgs } from "node:util";
 import { cases } from "./cases.ts";
 import { list as benchList } from "./list.ts";
 import { combine, type Measurement, measure } from "./measure.ts";
+import { queues } from "./million/queues.ts";
+import { tables } from "./million/tables.ts";
 import { rows as benchRows } from "./rows/bench.ts";
 import { streamBenches } from "./stream-bench.ts";
 import { type BenchTarget, startTarget, type TargetName } from "./targets.ts";
@@ -18,16 +20,15 @@ if (Object.hasOwn(streamBenches, what)) {
   process.exit();
 }
 
-if (what === "list") {
-  await benchList(others);
-  process.exit(0);
-}
-if (what === "tenants") {
-  await tenants(others);
-  process.exit(0);
-}
-if (what === "rows") {
-  await benchRows(others);
+const measurements: Readonly<Record<string, (args: string[]) => Promise<void>>> = {
+  list: benchList,
+  tenants,
+  rows: benchRows,
+  queues,
+  tables,
+};
+if (Object.hasOwn(measurements, what)) {
+  await measurements[what]?.(others);
   process.exit(0);
 }
 
@@ -35,6 +36,7 @@ const usage = `pnpm bench [--seconds 3] [--rounds 2] [--targets cluster,embedded
 pnpm bench seal|roll|failover|repair|memory     measurements of the stream layer
 pnpm bench tenants                              one tenant floods, what does the other feel? see --help
 pnpm bench rows [--rows 1000000]                a table that grows: inserts and point reads at each size, see --help
+pnpm bench queues|tables [--count 1000000]      a queue, a table that grows: each operation at each size, see --help
 pnpm bench list [--blobs 1000000]               pages of a container with that many blobs, see --help`;
 const { values } = parseArgs({
   options: {

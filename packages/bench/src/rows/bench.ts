@@ -6,7 +6,7 @@ import { parseArgs } from "node:util";
 import { type DrillTarget, startOwn, untilReady } from "@stamp/cli";
 import { processUse } from "./machine.ts";
 import { type Point, type PointInput, pointsTable, pointText, storageNow } from "./point.ts";
-import { TableClient, type TableRow } from "./table-client.ts";
+import { TableClient, type TableRow, transactionStatus } from "./table-client.ts";
 
 const table = "rows";
 const rowsPerTransaction = 100;
@@ -115,10 +115,10 @@ class Run {
   /** Again when the cluster has too much to do: what is refused so was not done. */
   async #insertWhole(transaction: number): Promise<void> {
     for (;;) {
-      const { status, body } = await this.#client.insert(table, this.#rowsOf(transaction));
-      const inner = Number(/HTTP\/1\.1 (\d{3})/.exec(body.toString("latin1", 0, 2_000))?.[1] ?? 0);
-      if (status === 202 && inner === 204) return;
-      if (status !== 503 && inner !== 503) throw new Error(`transaction ${transaction}: ${status} ${body.toString().slice(0, 500)}`);
+      const answer = await this.#client.insert(table, this.#rowsOf(transaction));
+      const { ok, busy } = transactionStatus(answer);
+      if (ok) return;
+      if (!busy) throw new Error(`transaction ${transaction}: ${answer.status} ${answer.body.toString().slice(0, 500)}`);
       this.#refused++;
       await pause(100);
     }

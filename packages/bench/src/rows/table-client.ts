@@ -1,14 +1,5 @@
-/**
- * A lean client of the Table service: SharedKeyLite over plain sockets that stay open, one request at a time on each. It does no more than
- * the benchmark needs, so that what is measured is the cluster and not the client.
- */
-import { createHmac } from "node:crypto";
-import { createConnection, type Socket } from "node:net";
-
-export interface TableAnswer {
-  readonly status: number;
-  readonly body: Buffer;
-}
+/** What `bench rows` asks of the Table service. */
+import { type SignedAnswer, SignedClient } from "../signed-client.ts";
 
 export interface TableRow {
   readonly partitionKey: string;
@@ -16,153 +7,68 @@ export interface TableRow {
   readonly data: string;
 }
 
-const answerTimeoutMs = 60_000;
+const json = { accept: "application/json;odata=nometadata" };
 
 export class TableClient {
-  readonly #account: string;
-  readonly #key: Buffer;
-  readonly #host: string;
-  readonly #port: number;
-  readonly #path: string;
-  readonly #idle: Connection[] = [];
-  #date = "";
-  #dateMs = 0;
+  readonly #client: SignedClient;
 
   constructor(connectionString: string) {
-    const part = (name: string): string => new RegExp(`(?:^|;)${name}=([^;]+)`).exec(connectionString)?.[1] ?? "";
-    const endpoint = new URL(part("TableEndpoint"));
-    this.#account = part("AccountName");
-    this.#key = Buffer.from(part("AccountKey"), "base64");
-    this.#host = endpoint.hostname;
-    this.#port = Number(endpoint.port || "80");
-    this.#path = endpoint.pathname.replace(/\/$/, "");
+    this.#client = new SignedClient(connectionString, "table");
   }
 
-  createTable(table: string): Promise<TableAnswer> {
-    return this.#call("POST", "/Tables", { "content-type": "application/json" }, Buffer.from(JSON.stringify({ TableName: table })));
+  createTable(table: string): Promise<SignedAnswer> {
+    const body = Buffer.from(JSON.stringify({ TableName: table }));
+    return this.#client.call("POST", "/Tables", { ...json, "content-type": "application/json" }, body);
   }
 
-  get(table: string, partitionKey: string, rowKey: string): Promise<TableAnswer> {
-    return this.#call("GET", `/${table}(PartitionKey='${partitionKey}',RowKey='${rowKey}')`, {});
+  get(table: string, partitionKey: string, rowKey: string): Promise<SignedAnswer> {
+    return this.#client.call("GET", `/${table}(PartitionKey='${partitionKey}',RowKey='${rowKey}')`, json);
+  }
+
+  /** Inserts that row alone. */
+  insertOne(table: string, row: TableRow): Promise<SignedAnswer> {
+    const headers = { ...json, "content-type": "application/json", prefer: "return-no-content" };
+    return this.#client.call("POST", `/${table}`, headers, Buffer.from(entityOf(row), "latin1"));
+  }
+
+  /** Merges into the row, whatever its ETag. */
+  merge(table: string, { partitionKey, rowKey, data }: TableRow): Promise<SignedAnswer> {
+    const target = `/${table}(PartitionKey='${partitionKey}',RowKey='${rowKey}')`;
+    const headers = { ...json, "content-type": "application/json", "if-match": "*" };
+    return this.#client.call("MERGE", target, headers, Buffer.from(`{"Data":"${data}"}`, "latin1"));
+  }
+
+  query(table: string, filter: string, top: number): Promise<SignedAnswer> {
+    return this.#client.call("GET", `/${table}()?$filter=${encodeURIComponent(filter)}&$top=${top}`, json);
   }
 
   /** One transaction: all rows have one PartitionKey. */
-  async insert(table: string, rows: readonly TableRow[]): Promise<TableAnswer> {
+  async insert(table: string, rows: readonly TableRow[]): Promise<SignedAnswer> {
+    const { host, port, path } = this.#client;
     const head =
-      `--changes\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\nPOST http://${this.#host}:${this.#port}${this.#path}/${table} HTTP/1.1\r\n` +
+      `--changes\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\nPOST http://${host}:${port}${path}/${table} HTTP/1.1\r\n` +
       "Content-Type: application/json\r\nAccept: application/json;odata=nometadata\r\nPrefer: return-no-content\r\nDataServiceVersion: 3.0\r\n\r\n";
     let text = "--batch\r\nContent-Type: multipart/mixed; boundary=changes\r\n\r\n";
-    for (const { partitionKey, rowKey, data } of rows) {
-      text += `${head}{"PartitionKey":"${partitionKey}","RowKey":"${rowKey}","Data":"${data}"}\r\n`;
-    }
+    for (const row of rows) text += `${head}${entityOf(row)}\r\n`;
     text += "--changes--\r\n--batch--\r\n";
-    return this.#call("POST", "/$batch", { "content-type": "multipart/mixed; boundary=batch" }, Buffer.from(text, "latin1"));
+    return this.#client.call(
+      "POST",
+      "/$batch",
+      { ...json, "content-type": "multipart/mixed; boundary=batch" },
+      Buffer.from(text, "latin1"),
+    );
   }
 
   close(): void {
-    for (const connection of this.#idle.splice(0)) connection.destroy();
-  }
-
-  async #call(method: string, target: string, headers: Readonly<Record<string, string>>, body?: Buffer): Promise<TableAnswer> {
-    const path = this.#path + target;
-    const date = this.#now();
-    const signature = createHmac("sha256", this.#key).update(`${date}\n/${this.#account}${path}`).digest("base64");
-    let head =
-      `${method} ${path} HTTP/1.1\r\nhost: ${this.#host}:${this.#port}\r\nx-ms-date: ${date}\r\nx-ms-version: 2021-12-02\r\n` +
-      `authorization: SharedKeyLite ${this.#account}:${signature}\r\naccept: application/json;odata=nometadata\r\n`;
-    for (const [name, value] of Object.entries(headers)) head += `${name}: ${value}\r\n`;
-    if (body !== undefined) head += `content-length: ${body.length}\r\n`;
-    let connection = this.#idle.pop();
-    while (connection?.open === false) connection = this.#idle.pop();
-    connection ??= new Connection(this.#host, this.#port);
-    const answer = await connection.ask(`${head}\r\n`, body);
-    if (connection.open) this.#idle.push(connection);
-    return answer;
-  }
-
-  /** Of this second. */
-  #now(): string {
-    const nowMs = Date.now();
-    if (nowMs - this.#dateMs >= 1_000) {
-      this.#dateMs = nowMs;
-      this.#date = new Date(nowMs).toUTCString();
-    }
-    return this.#date;
+    this.#client.close();
   }
 }
 
-interface Waiting {
-  resolve(answer: TableAnswer): void;
-  reject(error: Error): void;
-}
+const entityOf = ({ partitionKey, rowKey, data }: TableRow): string =>
+  `{"PartitionKey":"${partitionKey}","RowKey":"${rowKey}","Data":"${data}"}`;
 
-class Connection {
-  readonly #socket: Socket;
-  #received: Buffer = Buffer.alloc(0);
-  #waiting: Waiting | undefined;
-
-  constructor(host: string, port: number) {
-    this.#socket = createConnection({ host, port, noDelay: true });
-    this.#socket.setTimeout(answerTimeoutMs, () => this.#socket.destroy(new Error("no answer in time")));
-    this.#socket.on("error", (error) => this.#fail(error));
-    this.#socket.on("close", () => this.#fail(new Error("the connection was closed")));
-    this.#socket.on("data", (chunk: Buffer) => {
-      this.#received = this.#received.length === 0 ? chunk : Buffer.concat([this.#received, chunk]);
-      this.#take();
-    });
-  }
-
-  get open(): boolean {
-    return !this.#socket.destroyed;
-  }
-
-  ask(head: string, body: Buffer | undefined): Promise<TableAnswer> {
-    return new Promise((resolve, reject) => {
-      this.#waiting = { resolve, reject };
-      this.#socket.cork();
-      this.#socket.write(head, "latin1");
-      if (body !== undefined) this.#socket.write(body);
-      this.#socket.uncork();
-    });
-  }
-
-  destroy(): void {
-    this.#socket.destroy();
-  }
-
-  #fail(error: Error): void {
-    this.#waiting?.reject(error);
-    this.#waiting = undefined;
-  }
-
-  #take(): void {
-    const headEnd = this.#received.indexOf("\r\n\r\n");
-    if (headEnd < 0) return;
-    const head = this.#received.toString("latin1", 0, headEnd);
-    const length = /\r\ncontent-length: (\d+)/i.exec(head)?.[1];
-    const after = this.#received.subarray(headEnd + 4);
-    const body =
-      length === undefined ? wholeBody(head, after) : after.length < Number(length) ? undefined : after.subarray(0, Number(length));
-    if (body === undefined) return;
-    // One request at a time: nothing follows.
-    this.#received = Buffer.alloc(0);
-    const waiting = this.#waiting;
-    this.#waiting = undefined;
-    waiting?.resolve({ status: Number(head.slice(9, 12)), body });
-  }
-}
-
-/** Of an answer without a length; undefined while there is more to come. */
-function wholeBody(head: string, bytes: Buffer): Buffer | undefined {
-  if (!/\r\ntransfer-encoding: chunked/i.test(head)) return Buffer.alloc(0);
-  const pieces: Buffer[] = [];
-  for (let at = 0; ; ) {
-    const lineEnd = bytes.indexOf("\r\n", at);
-    if (lineEnd < 0) return undefined;
-    const size = Number.parseInt(bytes.toString("latin1", at, lineEnd), 16);
-    if (bytes.length < lineEnd + 2 + size + 2) return undefined;
-    if (size === 0) return Buffer.concat(pieces);
-    pieces.push(bytes.subarray(lineEnd + 2, lineEnd + 2 + size));
-    at = lineEnd + 2 + size + 2;
-  }
+/** Whether the transaction was applied; its own status and that of what failed in it. */
+export function transactionStatus({ status, body }: SignedAnswer): { readonly ok: boolean; readonly busy: boolean } {
+  const inner = Number(/HTTP\/1\.1 (\d{3})/.exec(body.toString("latin1", 0, 2_000))?.[1] ?? 0);
+  return { ok: status === 202 && inner === 204, busy: status === 503 || inner === 503 };
 }
