@@ -19,6 +19,7 @@ export type RuleName =
   | "openBeforeTold"
   | "trimBeforeServing"
   | "minCopiesBeforeTelling"
+  | "newerSealOnly"
   | "diskIdentity"
   | "smTermAtNode"
   | "ownerEpochAtNode"

@@ -121,10 +121,10 @@ test("replica: a restarted one serves nothing before it is sealed, a damaged one
   replica.seal(50, extentVersion(2), 7);
   assert.equal(replica.refuseRead(0, 50), undefined);
   assert.equal(replica.refuseRead(0, 51)?.reason, "outOfRange");
-  assert.equal(replica.refuseSeal(60)?.reason, "extentSealed");
+  assert.equal(replica.refuseSeal(60, 1)?.reason, "extentSealed");
   replica.markDamaged("test");
   assert.equal(replica.refuseRead(0, 1)?.reason, "damaged");
-  assert.equal(replica.refuseSeal(50)?.reason, "damaged");
+  assert.equal(replica.refuseSeal(50, 1)?.reason, "damaged");
 });
 
 test("replica, rules off: each is enforced in one place", () => {

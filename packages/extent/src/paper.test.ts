@@ -56,6 +56,6 @@ test("4.3: once sealed, an extent is immutable: no append, no other length, for 
   replica.durableTo(30);
   replica.seal(30, extentVersion(2), 1);
   assert.equal(replica.refuseAppend("a", ownerEpoch(9), 30)?.reason, "extentSealed");
-  assert.equal(replica.refuseSeal(29)?.reason, "extentSealed");
+  assert.equal(replica.refuseSeal(29, 1)?.reason, "extentSealed");
   assert.equal(new Replica(replica.meta, allRules).refuseAppend("a", ownerEpoch(9), 30)?.reason, "extentSealed");
 });

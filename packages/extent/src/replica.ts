@@ -42,6 +42,8 @@ export class Replica {
   /** Acknowledged to the owner, as far as this replica knows. */
   committedBytes: number;
   appliedLsn: number;
+  /** Of the newest Fence; a process that is killed forgets it, and every call that was on its way to it. */
+  #fencedVersion = 0;
   #primaryIncarnation: number | undefined;
   /** Content checksums at the end of recent appends, ascending; empty when the running checksum is not known. */
   #boundaries: Boundary[];
@@ -169,7 +171,9 @@ export class Replica {
     return this.#boundaries.find((boundary) => boundary.endBytes === lengthBytes)?.checksum;
   }
 
-  fence(): void {
+  /** `version`: of the extent as it is being sealed. */
+  fence(version = 0): void {
+    this.#fencedVersion = Math.max(this.#fencedVersion, version);
     this.fenced = true;
     if (this.state === "open") this.state = "closed";
   }
@@ -187,7 +191,11 @@ export class Replica {
   }
 
   /** Why it can't be sealed at this length; undefined: it can, or is already. */
-  refuseSeal(lengthBytes: number): Failure | undefined {
+  refuseSeal(lengthBytes: number, version: number): Failure | undefined {
+    if (version < this.#fencedVersion && this.#rules.on("newerSealOnly")) {
+      const message = `extent ${this.extentId} is being sealed at version ${this.#fencedVersion}, this is a seal of version ${version}`;
+      return refusal("failedPrecondition", "extentStale", message);
+    }
     if (this.state === "damaged") return refusal("dataLoss", "damaged", `extent ${this.extentId} is damaged here: ${this.damage}`);
     if (this.state === "sealed" && this.sealedLengthBytes !== lengthBytes) {
       return refusal(

@@ -95,7 +95,7 @@ export async function fenceExtent(node: Node, request: FenceExtentRequest): Prom
   const lengthOnArrival = replica.durableBytes;
   if (replica.state !== "sealed" && rules.on("fenceBeforeLength")) {
     // From here on nothing is accepted; the record behind what was accepted drains it.
-    replica.fence();
+    replica.fence(fromWire(request.version));
     if (rules.on("fenceDurable")) {
       await node.journal.write(journalRecord("fence", id), nothing, (lsn, generation) => {
         replica.appliedLsn = lsn;
@@ -159,7 +159,7 @@ async function seal(
   const { replica } = extent;
   const id = replica.extentId;
   await node.journal.drained();
-  const refusal = replica.refuseSeal(lengthBytes);
+  const refusal = replica.refuseSeal(lengthBytes, version);
   if (refusal !== undefined) return { ok: false, failure: refusal };
   if (replica.state === "sealed" && version <= replica.version) {
     const checksum = replica.checksum ?? (await checksumOf(node, extent, lengthBytes, appendIo));
@@ -183,6 +183,9 @@ async function seal(
     if (!copied.ok) return copied;
     const { checksum, totals, beginBytes } = copied.value;
     await node.store.table.write([node.store.table.putRun(id, beginBytes, totals)], false);
+    // Another seal may have begun during the copy; what it is told comes behind this record or before it.
+    const late = replica.refuseSeal(lengthBytes, version);
+    if (late !== undefined) return { ok: false, failure: late };
     const meta: ReplicaMeta = { ...replica.meta, ...sealedMeta(lengthBytes, version, checksum) };
     await node.journal.write(journalRecord("repair", id, { offsetBytes: lengthBytes }), encodeMeta(meta), (lsn, generation) => {
       if (extent.removed) return;
@@ -199,6 +202,8 @@ async function seal(
   const checksum =
     replica.checksum !== undefined && replica.state === "sealed" ? replica.checksum : await checksumOf(node, extent, lengthBytes, appendIo);
   if (checksum === undefined) return damaged(node, extent, "its content can't be read");
+  const late = replica.refuseSeal(lengthBytes, version);
+  if (late !== undefined) return { ok: false, failure: late };
   await node.journal.write(
     journalRecord("seal", id, { offsetBytes: lengthBytes }),
     encodeSealBody({ version, checksum }),

@@ -142,9 +142,9 @@ export class Cluster {
     );
   }
 
-  fence(name: string, id: number, term: number = this.smTerm) {
+  fence(name: string, id: number, term: number = this.smTerm, version = 1) {
     return this.node(name).fenceExtent(
-      { smTerm: BigInt(term), extentId: BigInt(id), diskId: String(this.facts(name).diskId) },
+      { smTerm: BigInt(term), extentId: BigInt(id), diskId: String(this.facts(name).diskId), version: BigInt(version) },
       { timeoutMs },
     );
   }

@@ -183,6 +183,19 @@ const rules: readonly { readonly rule: RuleName; readonly on: unknown; readonly 
       return reasonOf(await cluster.read("en-1", id, 20n, 1_000));
     },
   },
+  {
+    // Sealed at 0 under version 2, given up, and about to be sealed again under version 4.
+    rule: "newerSealOnly",
+    on: ["extentStale", 30n],
+    off: ["ok", 0n],
+    observe: async (cluster) => {
+      const id = await cluster.create();
+      unwrap(await cluster.append("en-1", id, 0, [pattern(10, 1)]));
+      unwrap(await cluster.fence("en-2", id, 1, 3));
+      const late = reasonOf(await cluster.seal("en-2", id, 0));
+      return [late, unwrap(await cluster.fence("en-2", id, 1, 3)).durableBytes];
+    },
+  },
 ];
 
 for (const { rule, on, off, observe } of rules) {

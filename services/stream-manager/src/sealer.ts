@@ -226,7 +226,10 @@ export class Sealer {
     if (node === undefined) return undefined;
     const timeoutMs = config.fenceTimeoutMs;
     if (!world.rules.on("fenceBeforeLength")) return this.#unfencedLength(id, replica);
-    const answer = await node.fenceExtent({ smTerm: toWire(number), extentId: toWire(id), diskId: replica.diskId }, { timeoutMs });
+    const answer = await node.fenceExtent(
+      { smTerm: toWire(number), extentId: toWire(id), diskId: replica.diskId, version: toWire(this.#term.state.extent(id)?.version ?? 0) },
+      { timeoutMs },
+    );
     if (answer.ok) {
       const { durableBytes, committedBytes, restarted } = answer.value;
       return { kind: "length", durableBytes: fromWire(durableBytes), committedBytes: fromWire(committedBytes), restarted };

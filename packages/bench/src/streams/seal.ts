@@ -3,7 +3,7 @@
  * appends. What fails, in turn: the connection to the primary is cut (the owner sees it), or a process that holds a replica of the open
  * extent is killed (SIGKILL), primary and secondaries in turn. A killed process has to be back before the next event, so most events are cuts:
  *
- *     stamp bench seal [--events 200] [--kill-every 5] [--append-bytes 1000] [--extent-nodes 5]      (--kill-every 1: kills only)
+ *     stamp bench seal [--events 200] [--kill-every 8] [--append-bytes 1000] [--extent-nodes 5]      (--kill-every 1: kills only)
  *
  * The steps inside the stream manager come from its log.
  */
@@ -22,7 +22,7 @@ const slowMs = 1_000;
 
 export async function seal(args: string[]): Promise<void> {
   const events = option(args, "events", 200);
-  const killEvery = option(args, "kill-every", 5);
+  const killEvery = option(args, "kill-every", 8);
   const appendBytes = option(args, "append-bytes", 1_000);
   const seen: { readonly kind: Kind; readonly change: ExtentChange }[] = [];
   /** For scale: what one replicated, durable append takes on this machine now. */

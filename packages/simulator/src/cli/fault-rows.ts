@@ -162,6 +162,12 @@ export const faultRows: readonly FaultRow[] = [
     faults: ["pause", "partition"],
   },
   {
+    fault: "a seal that was given up (told to nobody) still on its way to a node when the extent is sealed again",
+    rules: ["newerSealOnly"],
+    tests: ["services/extent-node/src/rules.test.ts", "services/stream-manager/src/seal-again.test.ts"],
+    faults: ["replaced-disk"],
+  },
+  {
     fault: "garbage collection against a split or a reader",
     rules: [],
     tests: ["services/stream-manager/src/streams.test.ts"],
