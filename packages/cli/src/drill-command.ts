@@ -31,20 +31,31 @@ export function addDrill(program: Command): void {
     .description("run drills (`all` for every one) on a cluster of their own in a temporary folder")
     .option("--attach", "on the cluster that runs on the configured data folder instead")
     .option("--keep", "keep the temporary folder")
+    .option("--ranges <count>", "of the Blob table, for drills that make many", "20")
     .option("--json", "for tools");
   withConfig(run).action(async (names: string[], _options, command: Command) => {
-    const { attach: running, keep, json } = command.opts<{ attach?: boolean; keep?: boolean; json?: boolean }>();
+    const { attach: running, keep, json, ranges } = command.opts<{ attach?: boolean; keep?: boolean; json?: boolean; ranges: string }>();
+    if (!/^[1-9]\d{0,3}$/.test(ranges)) throw new CommandError(`--ranges ${ranges}: 1 to 9,999`, exitCodes.usage);
     const wanted = names.includes("all") ? drills : names.map((name) => drills.find((each) => each.name === name) ?? unknownDrill(name));
     const reports: DrillReport[] = [];
     for (const each of wanted) {
       if (json !== true) console.log(`${each.name}: ${each.about}`);
-      const { attach: _attach, keep: _keep, json: _json, config: _config, data: _data, ...flags } = command.opts<Record<string, unknown>>();
-      const target = running === true ? await attach(configOf(command)) : await startOwn(flags, keep === true);
+      const {
+        attach: _attach,
+        keep: _keep,
+        json: _json,
+        ranges: _ranges,
+        config: _config,
+        data: _data,
+        ...flags
+      } = command.opts<Record<string, unknown>>();
+      const own = each.roles === undefined ? flags : { roles: JSON.stringify(each.roles), ...flags };
+      const target = running === true ? await attach(configOf(command)) : await startOwn(own, keep === true);
       try {
         const onEntry = (entry: { atMs: number; what: string }): void => {
           if (json !== true) console.log(`  ${`${(entry.atMs / 1000).toFixed(2)} s`.padStart(9)}  ${entry.what}`);
         };
-        const report = await runDrill(each, target, { onEntry });
+        const report = await runDrill(each, target, { onEntry, ranges: Number(ranges) });
         reports.push(report);
         if (json !== true) console.log(summary(report));
       } finally {

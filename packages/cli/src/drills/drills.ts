@@ -12,6 +12,8 @@ export interface Drill {
   /** How long the clients go on writing after the fault, at least. */
   readonly afterFaultMs: number;
   readonly run: (context: DrillContext) => Promise<void>;
+  /** Settings of a cluster of its own, as `roles` of the configuration. */
+  readonly roles?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   /** Brings back what was held down, before everything is read back. */
   readonly mend?: (context: DrillContext) => Promise<void>;
 }
@@ -19,6 +21,8 @@ export interface Drill {
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 const changeTimeoutMs = 60_000;
+const takeOverTimeoutMs = 120_000;
+const rangesOf = ({ ranges }: DrillContext): number => ranges ?? 20;
 
 const blobRanges = async ({ target }: DrillContext) => (await target.inspector.ranges()).filter((range) => range.table === "Blob");
 
@@ -33,6 +37,34 @@ async function change(
   const held = changed.ok && changed.value.times ? `, ${timesText(changed.value.times)}` : "";
   context.note(`${what}: ${changed.ok ? `done${held}` : changed.failure.message}`);
   return changed.ok;
+}
+
+/** Ranges behind all keys there are, up to as many as are wanted: empty, but each with streams and a load of its own. */
+async function splitBehind(context: DrillContext): Promise<void> {
+  const startMs = performance.now();
+  for (let count = (await blobRanges(context)).length; count < rangesOf(context); count++) {
+    const rangeId = (await blobRanges(context)).find(({ highKey }) => highKey.length === 0)?.rangeId ?? "";
+    const atKey = new TextEncoder().encode(`x${String(count).padStart(6, "0")}`);
+    const split = await (await context.target.inspector.partitionManager()).splitPartition(
+      { rangeId, atKey },
+      { timeoutMs: changeTimeoutMs },
+    );
+    if (!split.ok) throw new Error(`${rangeId} was not split: ${split.failure.message}`);
+    if ((count + 1) % 100 === 0) context.note(`${count + 1} ranges after ${((performance.now() - startMs) / 1_000).toFixed(1)} s`);
+  }
+}
+
+async function untilTakenOver(context: DrillContext, name: string, held: number): Promise<void> {
+  const { inspector } = context.target;
+  const until = async (done: () => Promise<boolean>): Promise<number> => {
+    const endMs = performance.now() + takeOverTimeoutMs;
+    // A manager that does not answer now is asked again.
+    while (!(await done().catch(() => false)) && performance.now() < endMs) await pause(20);
+    return performance.now();
+  };
+  const endedMs = await until(async () => (await inspector.servers()).some(({ server, up }) => server === name && !up));
+  const servedMs = await until(async () => (await inspector.ranges()).every(({ server, loaded }) => loaded && server !== name));
+  context.note(`${held} ranges are served again ${Math.round(servedMs - endedMs)} ms after the end of the lease was seen`);
 }
 
 async function mergeAll(context: DrillContext): Promise<void> {
@@ -156,11 +188,14 @@ export const drills: readonly Drill[] = [
   },
   {
     name: "kill-partition-server-of-many",
-    about: "split the Blob table into 20 ranges on one partition server, kill -9 it and keep it down: others take all of them over",
+    about:
+      "split the Blob table into 20 ranges (--ranges) on one partition server, kill -9 it and keep it down: others take all of them over",
     holdUpAimMs: 8_000,
     afterFaultMs: 14_000,
+    // Empty ranges would be merged again meanwhile.
+    roles: { "partition-manager": { balance: false } },
     run: async (context) => {
-      while ((await blobRanges(context)).length < 20) if (!(await splitLargest(context))) break;
+      while ((await blobRanges(context)).length < Math.min(rangesOf(context), 20)) if (!(await splitLargest(context))) break;
       const ranges = await blobRanges(context);
       const name = ranges[0]?.server ?? "";
       for (const range of ranges) {
@@ -169,8 +204,11 @@ export const drills: readonly Drill[] = [
           manager.movePartition({ rangeId: range.rangeId, server: name }, { timeoutMs: changeTimeoutMs }),
         );
       }
-      context.fault(`kill -9 ${name}, which serves ${(await blobRanges(context)).length} ranges of the Blob table; it stays down`);
+      await splitBehind(context);
+      const held = (await context.target.inspector.ranges()).filter(({ server }) => server === name).length;
+      context.fault(`kill -9 ${name}, which serves ${held} ranges; it stays down`);
       await context.target.ask({ do: "hold", name });
+      await untilTakenOver(context, name, held);
     },
     mend: startEverything,
   },

@@ -3,6 +3,8 @@ import type { DrillTarget } from "./target.ts";
 
 export interface DrillContext {
   readonly target: DrillTarget;
+  /** Of the Blob table, for drills that make many. Default 20. */
+  readonly ranges?: number;
   /** Marks the moment of the fault. */
   readonly fault: (what: string) => void;
   readonly note: (what: string) => void;

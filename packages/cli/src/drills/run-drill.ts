@@ -22,6 +22,8 @@ export interface DrillReport extends CheckingReport {
 }
 
 export interface DrillOptions {
+  /** Default 20. */
+  readonly ranges?: number;
   readonly beforeFaultMs?: number;
   /** How long to wait until every extent has its copies again. */
   readonly wholeTimeoutMs?: number;
@@ -44,6 +46,7 @@ export async function runDrill(drill: Drill, target: DrillTarget, options: Drill
     await watch.begin();
     const context: DrillContext = {
       target,
+      ...(options.ranges === undefined ? {} : { ranges: options.ranges }),
       fault: (what) => {
         timeline.faultMs = performance.now();
         timeline.note(what);
