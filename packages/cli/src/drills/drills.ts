@@ -22,6 +22,7 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 
 const changeTimeoutMs = 60_000;
 const takeOverTimeoutMs = 120_000;
+const growMs = 30_000;
 const rangesOf = ({ ranges }: DrillContext): number => ranges ?? 20;
 
 const blobRanges = async ({ target }: DrillContext) => (await target.inspector.ranges()).filter((range) => range.table === "Blob");
@@ -52,6 +53,22 @@ async function splitBehind(context: DrillContext): Promise<void> {
     if (!split.ok) throw new Error(`${rangeId} was not split: ${split.failure.message}`);
     if ((count + 1) % 100 === 0) context.note(`${count + 1} ranges after ${((performance.now() - startMs) / 1_000).toFixed(1)} s`);
   }
+}
+
+/** What load balancing does meanwhile, each step once. */
+async function tellSteps(context: DrillContext, durationMs: number): Promise<readonly string[]> {
+  const told = new Set<string>();
+  const endMs = performance.now() + durationMs;
+  while (performance.now() < endMs) {
+    const plan = await (await context.target.inspector.partitionManager()).getRebalancePlan({}, { timeoutMs: 5_000 });
+    for (const { kind, rangeId, to, why, failure } of plan.ok ? plan.value.done.toReversed() : []) {
+      const text = `${kind} ${rangeId}${to === "" ? "" : ` to ${to}`}: ${why}${failure === "" ? "" : ` (not done: ${failure})`}`;
+      if (!told.has(text)) context.note(text);
+      told.add(text);
+    }
+    await pause(250);
+  }
+  return [...told];
 }
 
 async function untilTakenOver(context: DrillContext, name: string, held: number): Promise<void> {
@@ -184,6 +201,22 @@ export const drills: readonly Drill[] = [
       context.fault("splits and merges begin");
       for (let i = 0; i < 3; i++) await splitLargest(context);
       await mergeAll(context);
+    },
+  },
+  {
+    name: "splits-by-themselves",
+    about: "let the Blob table grow by the clients' writes where ranges are split beyond 1 MiB of rows, and moved when servers are uneven",
+    holdUpAimMs: 1_000,
+    afterFaultMs: 1_000,
+    roles: {
+      "partition-manager": { splitBytes: 1_048_576, balanceEveryMs: 1_000, balanceRestMs: 2_000, mergeBytes: 0, moveRequestsPerSecond: 20 },
+    },
+    run: async (context) => {
+      context.fault("what is watched begins");
+      const steps = await tellSteps(context, growMs);
+      const counts = [...Map.groupBy(await blobRanges(context), ({ server }) => server)].map(([server, all]) => `${server} ${all.length}`);
+      context.note(`ranges of the Blob table by server: ${counts.join(", ")}`);
+      if (!steps.some((step) => step.startsWith("split"))) throw new Error(`no range was split by itself in ${growMs / 1_000} s`);
     },
   },
   {
