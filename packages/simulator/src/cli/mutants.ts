@@ -134,6 +134,12 @@ export const mutants: readonly Mutant[] = [
   { rules: ["containerRowReadAfterArrival"], workload: "blobs", why: "the existence of a container is taken from a cache" },
   { rules: ["queueClockNeverBack"], workload: "queues", focus: "clocks", why: "a message is put before the head of the queue: lost" },
   { rules: ["pipelineSeesPending"], workload: "queues", why: "two take the same message before the first taking is durable" },
+  {
+    rules: ["leaseRestartedOnLoad"],
+    workload: "leases",
+    focus: "checkpoints",
+    why: "a range changes servers, and a lease has a second holder",
+  },
 ];
 
 export const mutantName = (mutant: Mutant): string => mutant.rules.join("+");

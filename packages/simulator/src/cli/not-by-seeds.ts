@@ -118,5 +118,4 @@ export const notBySeeds: readonly NotBySeeds[] = [
     test: "packages/extent/src/io-scheduler.test.ts",
   },
   { rule: "lateReadsRefused", why: "the same", test: "services/extent-node/src/io.test.ts" },
-  { rule: "leaseRestartedOnLoad", why: "no workload of the simulator leases blobs yet", test: "packages/objects/src/blobs/leases.test.ts" },
 ];

@@ -5,6 +5,7 @@ import { BrokenPromise, Simulation } from "../simulation.ts";
 import { bankWorkload } from "../workloads/bank.ts";
 import { blobWorkload, tableWorkload } from "../workloads/blobs.ts";
 import type { Focus } from "../workloads/faults.ts";
+import { leaseWorkload } from "../workloads/leases.ts";
 import { queueWorkload } from "../workloads/queues.ts";
 import { registerWorkload } from "../workloads/registers.ts";
 import { restartWorkload } from "../workloads/restarts.ts";
@@ -30,6 +31,7 @@ const workloads: Readonly<Record<WorkloadName, Workload>> = {
   tables: tableWorkload,
   queues: queueWorkload,
   bank: bankWorkload,
+  leases: leaseWorkload,
 };
 const tailLines = 60;
 
