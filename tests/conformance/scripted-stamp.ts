@@ -320,6 +320,7 @@ function engineOf(rows: MemoryRows, data: MemoryData) {
     begin: async () => {},
     keySamples: () => [],
     sealedDataExtents: () => [],
+    copyData: async () => ok([]),
     leaveExtents: async () => {},
     dropExtents: async () => ok([]),
     close: async () => {},

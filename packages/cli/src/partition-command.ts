@@ -104,12 +104,13 @@ function addCollect(make: (name: string, about: string) => Command): void {
     "give back now what nothing refers to: blob data, and what is inside deleted containers, tables and queues",
   ).action(async (rangeId: string, _options, command: Command) => {
     const collected = await asked(command, (manager) => manager.collectRange({ rangeId }, { timeoutMs: collectTimeoutMs }));
-    const { rows, rowsDeleted, extents, extentsDropped } = collected;
+    const { rows, rowsDeleted, extents, extentsDropped, extentsRewritten, bytesRewritten } = collected;
     tell(
       command,
       collected,
       () =>
-        `${rangeId}: ${rows} rows looked at, ${rowsDeleted} deleted; ${extentsDropped} of ${extents} full extents of blob data given back`,
+        `${rangeId}: ${rows} rows looked at, ${rowsDeleted} deleted; ${extentsDropped} of ${extents} full extents of blob data given back` +
+        (extentsRewritten > 0 ? `; ${extentsRewritten} were mostly dead, ${bytesText(bytesRewritten)} of them were copied` : ""),
     );
   });
 }

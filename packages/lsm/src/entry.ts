@@ -14,6 +14,8 @@ export interface KeyRange {
   readonly gte?: Uint8Array;
   readonly lt?: Uint8Array;
   readonly reverse?: boolean;
+  /** Read past the cache. */
+  readonly background?: boolean;
   /** Of a walk forwards, where its reader wants to go on. */
   readonly cursor?: Cursor;
 }

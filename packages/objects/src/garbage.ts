@@ -4,11 +4,12 @@
  * In the tables Blob, Entity and Message the rows of a container, table or queue begin with (0, name), and what is inside with (1, name,
  * incarnation). What is inside an incarnation of which no row is left is unreachable for good: incarnations are never used again.
  */
+import { purgeMarginMs } from "./blobs/blob-garbage.ts";
 import { decodeContainer } from "./blobs/container-row.ts";
 import { isPurged } from "./blobs/retention.ts";
 import { afterPrefix } from "./object-keys.ts";
 import { intact } from "./plan.ts";
-import { decodeKey, encodeKey, encodeKeyPrefix } from "./rows/key.ts";
+import { decodeKey, encodeKey, encodeKeyPrefix, type KeyComponent } from "./rows/key.ts";
 import { decodeRow } from "./rows/row.ts";
 import { blobSchema, entitySchema, messageSchema, type ObjectTable } from "./rows/schemas.ts";
 
@@ -20,8 +21,8 @@ export interface Incarnation {
 }
 
 export type RowOwner =
-  /** Something inside. */
-  | ({ readonly kind: "inside" } & Incarnation)
+  /** Something inside; `objectName`: the third component of its key. */
+  | ({ readonly kind: "inside"; readonly objectName: KeyComponent } & Incarnation)
   /** The row of a container that was deleted and is kept. */
   | ({ readonly kind: "kept" } & Incarnation)
   | { readonly kind: "other" };
@@ -32,9 +33,10 @@ const insideKind = 1;
 export function ownerOfRow(key: Uint8Array): RowOwner {
   const components = decodeKey(key);
   if (!components.ok) return { kind: "other" };
-  const [[account] = [], [kind, name, incarnation] = [], [kept] = []] = components.value;
+  const [[account] = [], [kind, name, incarnation] = [], objectName = []] = components.value;
+  const [kept] = objectName;
   if (typeof account !== "string" || typeof name !== "string") return { kind: "other" };
-  if (kind === insideKind && typeof incarnation === "number") return { kind: "inside", account, name, incarnation };
+  if (kind === insideKind && typeof incarnation === "number") return { kind: "inside", account, name, incarnation, objectName };
   if (kind === parentKind && typeof kept === "number") return { kind: "kept", account, name, incarnation: kept };
   return { kind: "other" };
 }
@@ -58,9 +60,6 @@ export function incarnationInRow(table: ObjectTable, value: Uint8Array): number 
   const schema = table === "Entity" ? entitySchema : table === "Message" ? messageSchema : blobSchema;
   return Number(intact(decodeRow(schema, value)).incarnation ?? 0n);
 }
-
-/** So long after its time is over a kept container may be restored by nobody's clock any more. */
-const purgeMarginMs = 3_600_000;
 
 /** Whether a kept container's row may go, and with it all that was inside. Throws FailureError when it is damaged. */
 export const mayBePurged = (value: Uint8Array, wallMs: number): boolean => isPurged(decodeContainer(value).deleted, wallMs - purgeMarginMs);

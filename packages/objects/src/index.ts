@@ -1,4 +1,5 @@
 export { appendedBlocksMax } from "./blobs/append.ts";
+export { BlobGarbage, purgeBlob, purgeMarginMs } from "./blobs/blob-garbage.ts";
 export { contentPlacesMax } from "./blobs/blobs.ts";
 export { committedBlocksMax, uncommittedBlocksMax } from "./blobs/blocks.ts";
 export { clipPlaces, inlineBytesMax, placesPerBlockMax } from "./blobs/content.ts";

@@ -38,10 +38,10 @@ const blobKind = 1;
 export const headRow = 0;
 export const keptRow = 1;
 export const stagingRow = 2;
-const contentRow = 3;
-const blockRow = 4;
-const usersRow = 5;
-const pageRow = 6;
+export const contentRow = 3;
+export const blockRow = 4;
+export const usersRow = 5;
+export const pageRow = 6;
 
 export const accountKey = (account: string): Uint8Array => encodeKey([[account], [], []]);
 

@@ -1,10 +1,13 @@
 /** A table in memory for tests: runs plans over a sorted list of rows, as a range partition would. */
 import { allRules, compareBytes, emptyBytes, type Rules, toHex } from "@stamp/base";
+import { BlobGarbage, purgeBlob } from "./blobs/blob-garbage.ts";
 import { type Lease, LeaseTimers } from "./blobs/leases.ts";
+import { ownerOfRow } from "./garbage.ts";
 import { type BlobPolicy, noPolicy, type Operation, type OperationKind, type OperationResult, type OperationValue } from "./operation.ts";
-import type { Decision, PlanContext, Read, ReadAnswer, RowEntry } from "./plan.ts";
+import type { Decision, Plan, PlanContext, Read, ReadAnswer, RowEntry, RowWrite } from "./plan.ts";
 import { planOf } from "./planning.ts";
 import { QueueClocks } from "./queues/queue-clocks.ts";
+import { partitionStart } from "./rows/key.ts";
 
 export class TestTable {
   readonly rows: Map<string, { key: Uint8Array; value: Uint8Array }> = new Map();
@@ -47,12 +50,35 @@ export class TestTable {
   }
 
   decide(operation: Operation): Decision {
-    const plan = planOf(operation, this.context());
+    const decision = this.#planned(planOf(operation, this.context()));
+    const { timer } = decision;
+    if (timer) this.#timers.set(timer.grant, timer.endsMs, this.monotonicMs);
+    return decision;
+  }
+
+  #planned(plan: Plan): Decision {
     let step = plan.next();
     while (!step.done) step = plan.next(this.#read(step.value));
-    const { timer } = step.value;
-    if (timer) this.#timers.set(timer.grant, timer.endsMs, this.monotonicMs);
     return step.value;
+  }
+
+  /** As a pass of a collector over blobs; gives how many rows it took away or changed. */
+  collect(): number {
+    const garbage = new BlobGarbage(this.wallMs);
+    for (const row of this.sorted()) {
+      const owner = ownerOfRow(row.key);
+      const prefix = partitionStart(row.key);
+      if (owner.kind === "inside" && prefix) garbage.see(prefix, owner.objectName, row);
+    }
+    const { rows, purge } = garbage.take();
+    let changed = rows.length;
+    this.#write(rows.map((key) => ({ kind: "delete", key })));
+    for (const prefix of purge) {
+      const { writes } = this.#planned(purgeBlob(prefix, this.wallMs));
+      changed += writes.length;
+      this.#write(writes);
+    }
+    return changed;
   }
 
   run(operation: Operation): OperationResult {
@@ -62,13 +88,17 @@ export class TestTable {
       this.commitBytesMax,
       sizes.reduce((sum, size) => sum + size, 0),
     );
-    if (decision.writes.length > 0) this.#sorted = undefined;
-    for (const write of decision.writes) {
+    this.#write(decision.writes);
+    return decision.result;
+  }
+
+  #write(writes: readonly RowWrite[]): void {
+    if (writes.length > 0) this.#sorted = undefined;
+    for (const write of writes) {
       if (write.kind === "delete") this.rows.delete(toHex(write.key));
       else this.rows.set(toHex(write.key), { key: write.key, value: write.value });
       if (write.kind === "put") this.rowBytesMax = Math.max(this.rowBytesMax, write.value.length);
     }
-    return decision.result;
   }
 
   /** Runs it and returns the code of its error, or the case of its result. */

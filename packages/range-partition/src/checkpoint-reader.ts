@@ -120,7 +120,7 @@ export class Checkpoint {
     let last: Uint8Array | undefined;
     let from = range.gte;
     for (let at = index.firstBlock(from); at < index.blockCount; at = Math.max(at + 1, index.firstBlock(from))) {
-      const block = await this.#block(index, at);
+      const block = await this.#block(index, at, range.background);
       for (const entry of block.from(from)) {
         from = range.cursor?.from ?? from;
         if (from !== undefined && compareBytes(entry.key, from) < 0) continue;
@@ -188,14 +188,14 @@ export class Checkpoint {
     return index.value;
   }
 
-  async #block(index: CheckpointIndex, at: number): Promise<Block> {
+  async #block(index: CheckpointIndex, at: number, background = false): Promise<Block> {
     const { place } = index.block(at);
     const { caches, figures } = this.#storage;
     const cached = caches.blocks.get(place);
-    figures.add(cached === undefined ? "rowCacheMisses" : "rowCacheHits");
+    if (!background) figures.add(cached === undefined ? "rowCacheMisses" : "rowCacheHits");
     if (cached !== undefined) return cached;
     const block = await this.#fetch(index, at);
-    caches.blocks.put(place, block);
+    if (!background) caches.blocks.put(place, block);
     return block;
   }
 

@@ -21,6 +21,7 @@ import { Pipelines } from "./pipelines.ts";
 import { StorageFigures } from "./storage-figures.ts";
 import { getVersion, scanVersions, type TableView } from "./tables.ts";
 import type {
+  DataExtent,
   Decided,
   PartitionLimits,
   PartitionOptions,
@@ -351,9 +352,24 @@ export class RangePartition {
   }
 
   /** Sealed extents of blob data, in order. */
-  get sealedDataExtents(): readonly number[] {
+  get sealedDataExtents(): readonly DataExtent[] {
     const extents = this.#streams.blobData?.extents ?? [];
-    return extents.slice(0, -1).flatMap(({ extentId, sealedLengthBytes }) => (sealedLengthBytes === undefined ? [] : [extentId]));
+    return extents
+      .slice(0, -1)
+      .flatMap(({ extentId, sealedLengthBytes }) =>
+        sealedLengthBytes === undefined ? [] : [{ extentId, lengthBytes: sealedLengthBytes }],
+      );
+  }
+
+  /** The bytes of these places once more, at the end of the blob data stream, a place for each. */
+  async copyData(places: readonly Place[], options: { readonly timeoutMs: number }): Promise<Outcome<readonly Place[]>> {
+    const chunks: Uint8Array[] = [];
+    for (const place of places) {
+      const bytes = await this.#storage.reader.read(place, options);
+      if (!bytes.ok) return bytes;
+      chunks.push(bytes.value);
+    }
+    return this.appendData(chunks, options);
   }
 
   /**

@@ -18,6 +18,8 @@ export interface ScanRange {
   readonly reverse?: boolean;
   /** Of a scan forwards: where its reader wants to go on. */
   readonly cursor?: Cursor;
+  /** Blocks that it reads are not kept in the cache, where they would push out what others read. */
+  readonly background?: boolean;
   /** Counts what the scan steps over, and can end it. */
   readonly walk?: DeletedWalk;
 }
@@ -64,6 +66,12 @@ export interface TransactOptions {
    * cannot become durable before it. For rows that are written under this lock key only, and by pipelined transactions only.
    */
   readonly pipelined?: boolean;
+}
+
+/** A sealed extent of the blob data stream. */
+export interface DataExtent {
+  readonly extentId: number;
+  readonly lengthBytes: number;
 }
 
 export interface PartitionStreamNames {

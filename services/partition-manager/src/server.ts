@@ -39,8 +39,8 @@ export function partitionManagerHandlers(leading: () => Outcome<Term>): Handlers
       const collected = await term.value.reshaper?.collect(rangeId);
       if (!collected) return refused("unavailable", "notReady", "the partition map is not open yet");
       if (!collected.ok) return collected;
-      const { rows, rowsDeleted, extents, extentsDropped } = collected.value;
-      return ok({ rows, rowsDeleted, extents, extentsDropped });
+      const { rows, rowsDeleted, extents, extentsDropped, extentsRewritten, bytesRewritten } = collected.value;
+      return ok({ rows, rowsDeleted, extents, extentsDropped, extentsRewritten, bytesRewritten });
     },
     getRebalancePlan: async () => {
       const term = leading();

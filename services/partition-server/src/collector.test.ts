@@ -9,7 +9,8 @@ import { Client, container, container1, name, stamp } from "./stack-harness.test
 /** Small extents that are looked at as soon as they are full. */
 const servers = { extentTargetBytes: 64 * 1024, collectExtentAgeMs: 1, collectEveryMs: 86_400_000 };
 const bodyBytes = 20_000;
-const bodyOf = (fill: number): Uint8Array => new Uint8Array(bodyBytes).fill(fill);
+/** No two bytes that follow one another are alike. */
+const bodyOf = (fill: number): Uint8Array => Uint8Array.from({ length: bodyBytes }, (_, i) => fill + i * 7);
 
 async function ready(sim: Simulation): Promise<Client> {
   await sim.until(() => sim.role("pm")?.status.ready === true, 30_000, "ready");
@@ -17,12 +18,12 @@ async function ready(sim: Simulation): Promise<Client> {
 }
 
 /** Twice: the first pass learns which extents are full. */
-async function collect(sim: Simulation, rangeId = "blob-1"): Promise<CollectRangeResponse> {
+async function collect(sim: Simulation, rangeId = "blob-1", passes = 2): Promise<CollectRangeResponse> {
   const manager = sim.world("operator").transport.client("pm", PartitionManager);
   for (let pass = 0; ; pass++) {
     const collected = await manager.collectRange({ rangeId }, { timeoutMs: 60_000 });
     assert.ok(collected.ok, collected.ok ? "" : collected.failure.message);
-    if (pass === 1) return collected.value;
+    if (pass + 1 >= passes) return collected.value;
     await sim.sleep(10);
   }
 }
@@ -180,6 +181,86 @@ test("collector: while blobs are written, overwritten and deleted, nothing that 
   }
   assert.ok(dropped > 8, `${dropped} extents`);
   assert.ok(refused > 0, "no pass came between bytes and their row");
+});
+
+/** First byte and ETag of every blob. */
+async function contents(
+  sim: Simulation,
+  client: Client,
+  blobs: readonly string[],
+  incarnation: bigint,
+): Promise<[string, number, string][]> {
+  const all: [string, number, string][] = [];
+  for (const blob of blobs) {
+    const got = await client.execute({ case: "getBlob", value: { name: name(blob, incarnation) } });
+    assert.ok(got.case === "content", blob);
+    all.push([blob, await byteAt(sim, client, blob, incarnation), String(got.value.blob?.etag)]);
+  }
+  return all;
+}
+
+test("collector: extents that are mostly dead are rewritten: space comes back, blobs and what reads them stay", async () => {
+  const sim = stamp(21, servers);
+  await sim.run(async () => {
+    const client = await ready(sim);
+    const incarnation = await container1(client);
+    const prng = new Prng(21);
+    for (let i = 0; i < 60; i++) await put(client, `b${i}`, incarnation, 1 + i);
+    await collect(sim);
+    const before = await dataExtents(sim);
+    const left = Array.from({ length: 60 }, (_, i) => `b${i}`).filter((_, i) => i === 5 || (Math.abs(i - 5) > 3 && prng.chance(0.1)));
+    for (let i = 0; i < 60; i++) {
+      if (!left.includes(`b${i}`)) await client.execute({ case: "deleteBlob", value: { name: name(`b${i}`, incarnation) } });
+    }
+    const blobs = await contents(sim, client, left, incarnation);
+    const old = await placesOf(client, "b5", incarnation);
+    const after = await collect(sim, "blob-1", 0);
+    assert.ok(after.extentsRewritten > 0 && after.bytesRewritten >= BigInt(bodyBytes), `${after.extentsRewritten} extents`);
+    const there = await dataExtents(sim);
+    assert.ok(there.size <= 2 + Math.ceil(left.length / 3), `${there.size} extents for ${left.length} blobs, ${before.size} before`);
+    assert.deepEqual(await contents(sim, client, left, incarnation), blobs);
+    for (const blob of left) for (const { extentId } of (await placesOf(client, blob, incarnation)) ?? []) assert.ok(there.has(extentId));
+    // Who was told the old places reads them still.
+    assert.ok(old?.every(({ extentId }) => !there.has(extentId)));
+    const { StreamClient } = await import("@stamp/stream-client");
+    const reader = new StreamClient(sim.world("client"), { lockService: "lock" }).reader;
+    for (const { extentId, offsetBytes, lengthBytes } of old ?? []) {
+      const place = { extentId: Number(extentId), offsetBytes: Number(offsetBytes), lengthBytes };
+      const bytes = await reader.read(place, { timeoutMs: 5_000 });
+      assert.ok(bytes.ok && bytes.value[0] === 6, "read through the grace");
+    }
+    assert.equal((await collect(sim)).extentsRewritten, 0, "it comes to rest");
+  });
+});
+
+test("collector: a server that dies while it rewrites extents loses nothing", async () => {
+  for (let seed = 31; seed <= 34; seed++) {
+    // Slow enough to be killed in it.
+    const sim = stamp(seed, { ...servers, collectRewriteBytesPerSecond: 40_000 });
+    await sim.run(async () => {
+      const client = await ready(sim);
+      const incarnation = await container1(client);
+      for (let i = 0; i < 40; i++) await put(client, `b${i}`, incarnation, 1 + i);
+      await collect(sim);
+      const left = Array.from({ length: 40 }, (_, i) => `b${i}`).filter((_, i) => i % 8 === 3);
+      for (let i = 0; i < 40; i++) {
+        if (i % 8 !== 3) await client.execute({ case: "deleteBlob", value: { name: name(`b${i}`, incarnation) } });
+      }
+      const blobs = await contents(sim, client, left, incarnation);
+      const map = await client.world.transport.client("pm", PartitionManager).getMap({}, { timeoutMs: 500 });
+      const range = map.ok ? map.value.ranges.find(({ table }) => table === "Blob") : undefined;
+      const manager = sim.world("operator").transport.client("pm", PartitionManager);
+      const cut = manager.collectRange({ rangeId: "blob-1" }, { timeoutMs: 60_000 });
+      await sim.sleep(300 + sim.prng.below(2_000));
+      sim.crash(String(range?.server));
+      assert.equal((await cut).ok, false, "it was in the middle");
+      assert.deepEqual(await contents(sim, client, left, incarnation), blobs);
+      await collect(sim);
+      assert.deepEqual(await contents(sim, client, left, incarnation), blobs);
+      const there = await dataExtents(sim);
+      assert.ok(there.size <= 4, `${there.size} extents`);
+    });
+  }
 });
 
 test("collector: rows are told apart by their keys", async () => {

@@ -1,33 +1,39 @@
 /**
- * Gives back what nobody can reach any more, in the background: rows inside deleted containers, tables and queues, and extents of blob data
- * to which no row refers.
+ * Gives back what nobody can reach any more, in the background: rows inside deleted containers, tables and queues; rows of blobs that no state
+ * of them names, and states whose time is over; extents of blob data to which no row refers, and those that are mostly dead.
  *
  * Order (model/container.pml): the incarnation is noted first, from a row that is inside it, and whether it is still there is asked after:
  * an incarnation that is not there then never comes back. What is live in blob data is known from the
  * references that a whole scan finds, never by counting deletes; the scan sees every reference, because none may be made to these extents
  * from before it on (RangePartition.leaveExtents).
  */
-import { compareBytes, emptyBytes, type Failed, FailureError, type Outcome, ok, refused } from "@stamp/base";
+import { compareBytes, type Failed, FailureError, type Outcome, ok, refused } from "@stamp/base";
 import {
-  extentsOfRow,
   type Incarnation,
   mayBePurged,
   type ObjectTable,
-  ownerOfRow,
   parentRows,
   partitionStart,
+  purgeBlob,
+  type RowWrite,
   rowsInside,
-  successor,
 } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import { jittered, sleep, type World } from "@stamp/ports";
+import type { DataExtent } from "@stamp/range-partition";
+import { CollectorScan, type PieceGarbage } from "./collector-scan.ts";
+import type { RowView } from "./engine.ts";
+import { rewriteExtents } from "./extent-rewriter.ts";
 import type { Holdings, Serving } from "./holdings.ts";
+import { runPlan } from "./run-plan.ts";
 
 export interface Collected {
   readonly rows: number;
   readonly rowsDeleted: number;
   readonly extents: number;
   readonly extentsDropped: number;
+  readonly extentsRewritten: number;
+  readonly bytesRewritten: number;
 }
 
 /** Which incarnations are there, wherever their rows are. */
@@ -38,14 +44,30 @@ export interface CollectorOptions {
   /** Extents are looked at when they were sealed for so long: whoever put bytes there has made a row of them or never will. */
   readonly extentAgeMs: number;
   readonly rowsPerSecond: number;
+  /** Extents of which a smaller share lives are rewritten. */
+  readonly rewriteBelow: number;
+  readonly rewriteBytesPerSecond: number;
 }
 
 /** Of one commit. */
 const deletedAtOnceMax = 500;
-/** Noted in one pass; the others are found by a later one. */
-const incarnationsMax = 10_000;
-const rowsBetweenPauses = 1_000;
 const transactTimeoutMs = 30_000;
+/** Of one pass. */
+const extentsRewrittenMax = 64;
+/** What is purged by time alone is found without any change of the range. */
+const unchangedMs = 24 * 3_600_000;
+/** A range is looked at for at most a fifth of the time. */
+const restRatio = 4;
+
+/** The last pass over a range. */
+interface Pass {
+  /** Of the range when it began. */
+  readonly sequence: number;
+  /** Every full extent was old enough to be looked at, and nothing was left to a later pass. */
+  readonly complete: boolean;
+  readonly endedMs: number;
+  readonly tookMs: number;
+}
 
 export class Collector {
   readonly #world: World;
@@ -54,8 +76,7 @@ export class Collector {
   readonly #options: CollectorOptions;
   /** By extent: since when it is known to be sealed. Of ranges that are served here. */
   readonly #sealedSinceMs = new Map<number, number>();
-  /** By range: the sequence at which it was collected last. */
-  readonly #collectedAt = new Map<string, number>();
+  readonly #passes = new Map<string, Pass>();
   #busy = false;
 
   constructor(world: World, holdings: Holdings, ask: AskIncarnations, options: CollectorOptions) {
@@ -73,19 +94,35 @@ export class Collector {
       for (const { range } of this.#holdings.all) {
         if (signal.aborted) return;
         const held = this.#holdings.servingAny(range.rangeId);
-        if (!held.ok || this.#collectedAt.get(range.rangeId) === held.value.engine.facts.sequence) continue;
+        if (!held.ok || !this.#due(held.value)) continue;
         const collected = await this.collect(held.value);
         if (!collected.ok) logger.info("range not collected, later", { range: range.rangeId, ...collected.failure });
       }
     }
   }
 
-  /** One pass over one range. */
+  #due({ range, engine }: Serving): boolean {
+    const last = this.#passes.get(range.rangeId);
+    if (last === undefined) return true;
+    const sinceMs = this.#world.clock.monotonicMs() - last.endedMs;
+    if (sinceMs < restRatio * last.tookMs) return false;
+    return !last.complete || last.sequence !== engine.facts.sequence || sinceMs > unchangedMs;
+  }
+
+  /** One pass over one range; a second one when extents were rewritten, that finds nothing refers to them. */
   async collect(held: Serving): Promise<Outcome<Collected>> {
     if (this.#busy) return refused("unavailable", "rangeChanging", "another range is collected now: try again later");
     this.#busy = true;
     try {
-      return await this.#collect(held);
+      const first = await this.#pass(held, true);
+      if (!first.ok || first.value.extentsRewritten === 0) return first;
+      const second = await this.#pass(held, false);
+      if (!second.ok) return second;
+      return ok({
+        ...first.value,
+        rowsDeleted: first.value.rowsDeleted + second.value.rowsDeleted,
+        extentsDropped: first.value.extentsDropped + second.value.extentsDropped,
+      });
     } catch (error) {
       if (error instanceof FailureError) return { ok: false, failure: error.failure };
       throw error;
@@ -95,83 +132,131 @@ export class Collector {
     }
   }
 
-  async #collect(held: Serving): Promise<Outcome<Collected>> {
+  async #pass(held: Serving, rewrites: boolean): Promise<Outcome<Collected>> {
     const { range, engine } = held;
-    const startedMs = this.#world.clock.monotonicMs();
+    const { clock, logger } = this.#world;
+    const startedMs = clock.monotonicMs();
     const { sequence } = engine.facts;
     const old = this.#oldExtents(held);
-    await engine.leaveExtents(old);
-    const seen = await this.#scan(held);
-    if (!seen.ok) return seen;
-    const unreferenced = new Set(old.filter((extentId) => !seen.value.extents.has(extentId)));
+    await engine.leaveExtents(old.map(({ extentId }) => extentId));
+    const scan = new CollectorScan({
+      table: range.table,
+      low: range.low,
+      high: endOf(range),
+      wallMs: this.#world.clock.wallMs(),
+      extents: old,
+      rewriteBelow: rewrites ? this.#options.rewriteBelow : 0,
+    });
+    const scanned = await this.#scan(held, scan);
+    if (!scanned.ok) return scanned;
+    const unreferenced = new Set(old.map(({ extentId }) => extentId).filter((extentId) => !scan.extents.has(extentId)));
     const dropped = await engine.dropExtents(unreferenced, transactTimeoutMs);
     if (!dropped.ok) return dropped;
     for (const extentId of dropped.value) this.#sealedSinceMs.delete(extentId);
-    const deleted = await this.#deleteUnreachable(held, seen.value);
+    const deleted = await this.#deleteUnreachable(held, scan);
     if (!deleted.ok) return deleted;
-    this.#collectedAt.set(range.rangeId, sequence);
-    const collected = { rows: seen.value.rows, rowsDeleted: deleted.value, extents: old.length, extentsDropped: dropped.value.length };
-    if (collected.rowsDeleted > 0 || collected.extentsDropped > 0) {
-      const tookMs = Math.round(this.#world.clock.monotonicMs() - startedMs);
-      this.#world.logger.info("range collected", { range: range.rangeId, ...collected, tookMs });
+    const mostlyDead = this.#mostlyDead(scan);
+    const rewritten = await rewriteExtents(this.#world, engine, {
+      extents: mostlyDead,
+      bytesPerSecond: this.#options.rewriteBytesPerSecond,
+      wanted: () => this.#holdings.current(held),
+    });
+    if (!rewritten.ok) return rewritten;
+    const complete = old.length === engine.sealedDataExtents().length + dropped.value.length && mostlyDead.size === 0;
+    const endedMs = clock.monotonicMs();
+    this.#passes.set(range.rangeId, { sequence, complete, endedMs, tookMs: endedMs - startedMs });
+    const collected: Collected = {
+      rows: scan.rows,
+      rowsDeleted: scanned.value + deleted.value,
+      extents: old.length,
+      extentsDropped: dropped.value.length,
+      extentsRewritten: mostlyDead.size,
+      bytesRewritten: rewritten.value,
+    };
+    if (collected.rowsDeleted > 0 || collected.extentsDropped > 0 || collected.extentsRewritten > 0) {
+      logger.info("range collected", { range: range.rangeId, ...collected, tookMs: Math.round(endedMs - startedMs) });
     }
     return ok(collected);
   }
 
-  #oldExtents({ engine }: Serving): readonly number[] {
+  #oldExtents({ engine }: Serving): readonly DataExtent[] {
     const nowMs = this.#world.clock.monotonicMs();
     const sealed = engine.sealedDataExtents();
-    for (const extentId of sealed) if (!this.#sealedSinceMs.has(extentId)) this.#sealedSinceMs.set(extentId, nowMs);
-    return sealed.filter((extentId) => nowMs - (this.#sealedSinceMs.get(extentId) as number) >= this.#options.extentAgeMs);
+    for (const { extentId } of sealed) if (!this.#sealedSinceMs.has(extentId)) this.#sealedSinceMs.set(extentId, nowMs);
+    return sealed.filter(({ extentId }) => nowMs - (this.#sealedSinceMs.get(extentId) as number) >= this.#options.extentAgeMs);
   }
 
-  /** Everything of the range at one moment. */
-  async #scan(held: Serving): Promise<Outcome<Seen>> {
-    const { range, engine } = held;
-    const seen: Seen = { rows: 0, extents: new Set(), inside: new Map(), kept: [] };
-    let from = range.low;
+  /** Those of which least lives. */
+  #mostlyDead(scan: CollectorScan): ReadonlyMap<number, readonly Uint8Array[]> {
+    const found = [...scan.extents].flatMap(([extentId, { rows, liveBytes }]) =>
+      rows === undefined ? [] : [{ extentId, rows, liveBytes }],
+    );
+    found.sort((a, b) => a.liveBytes - b.liveBytes);
+    return new Map(found.slice(0, extentsRewrittenMax).map(({ extentId, rows }) => [extentId, rows]));
+  }
+
+  /** Everything of the range; gives how many rows were deleted on the way. */
+  async #scan(held: Serving, scan: CollectorScan): Promise<Outcome<number>> {
+    let deleted = 0;
     for (;;) {
-      // Piece by piece, so that the scan keeps nothing of the range in memory for long; a reference moves from row to row in one commit
-      // only inside one PartitionName, and a piece never ends inside one.
-      const piece = await engine.read(async (view) => {
-        let rows = 0;
-        let last = emptyBytes;
-        let next: Uint8Array | undefined;
-        const walked = await view.walk(from, endOf(range), ({ key, value }) => {
-          if (rows >= rowsBetweenPauses && !samePartition(last, key)) {
-            next = Uint8Array.from(key);
-            return undefined;
-          }
-          last = key;
-          rows++;
-          this.#note(seen, key, value);
-          return successor(key);
-        });
-        return walked.ok ? ok({ rows, next }) : walked;
-      });
+      const piece = await held.engine.read((view) => scan.piece(view), { background: true });
       if (!piece.ok) return piece;
-      seen.rows += piece.value.rows;
-      if (!this.#holdings.current(held)) return gone(range.rangeId);
-      if (piece.value.next === undefined) return ok(seen);
-      from = piece.value.next;
-      await sleep(this.#world.clock, (piece.value.rows * 1_000) / this.#options.rowsPerSecond);
+      const { rows, garbage, last } = piece.value;
+      if (!this.#holdings.current(held)) return gone(held.range.rangeId);
+      const taken = await this.#takeAway(held, garbage);
+      if (!taken.ok) return taken;
+      deleted += taken.value;
+      if (last) return ok(deleted);
+      await sleep(this.#world.clock, ((rows + taken.value) * 1_000) / this.#options.rowsPerSecond);
     }
   }
 
-  #note(seen: Seen, key: Uint8Array, value: Uint8Array): void {
-    const extents = extentsOfRow(value);
-    if (!extents.ok) throw new FailureError(extents.failure);
-    for (const extentId of extents.value) seen.extents.add(extentId);
-    const owner = ownerOfRow(key);
-    if (owner.kind === "inside") {
-      const id = `${owner.account}/${owner.name}/${owner.incarnation}`;
-      if (!seen.inside.has(id) && seen.inside.size < incarnationsMax) seen.inside.set(id, owner);
-    } else if (owner.kind === "kept" && mayBePurged(value, this.#world.clock.wallMs())) {
-      seen.kept.push({ key: Uint8Array.from(key), owner });
+  /** What a piece had of rows that are nobody's, and of states whose time is over. */
+  async #takeAway(held: Serving, { rows, blobs }: PieceGarbage): Promise<Outcome<number>> {
+    let deleted = 0;
+    for (let at = 0; at < rows.length; ) {
+      const blob = partitionStart(rows[at] as Uint8Array) as Uint8Array;
+      let end = at + 1;
+      while (end < rows.length && end - at < deletedAtOnceMax && belongs(rows[end] as Uint8Array, blob)) end++;
+      const writes = rows.slice(at, end).map((key): RowWrite => ({ kind: "delete", key }));
+      const done = await this.#change(held, blob, async () => ok(writes));
+      if (!done.ok) return done;
+      deleted += done.value;
+      at = end;
     }
+    for (const blob of blobs) {
+      const wallMs = this.#world.clock.wallMs();
+      const done = await this.#change(held, blob, async (view) => {
+        const planned = await runPlan(purgeBlob(blob, wallMs), view);
+        return planned.ok ? ok(planned.value.writes) : planned;
+      });
+      if (!done.ok) return done;
+      deleted += done.value;
+    }
+    return ok(deleted);
   }
 
-  async #deleteUnreachable(held: Serving, seen: Seen): Promise<Outcome<number>> {
+  /** One commit in the order of this key; gives how many rows it changed. */
+  async #change(
+    { engine }: Serving,
+    lockKey: Uint8Array,
+    decide: (view: RowView) => Promise<Outcome<readonly RowWrite[]>>,
+  ): Promise<Outcome<number>> {
+    let changed = 0;
+    const done = await engine.transact(
+      [lockKey],
+      async (view) => {
+        const writes = await decide(view);
+        if (!writes.ok) return writes;
+        changed = writes.value.length;
+        return ok({ result: { case: "done" }, writes: writes.value });
+      },
+      { timeoutMs: transactTimeoutMs, pipelined: false },
+    );
+    return done.ok ? ok(changed) : done;
+  }
+
+  async #deleteUnreachable(held: Serving, seen: CollectorScan): Promise<Outcome<number>> {
     let deleted = 0;
     for (const { key, owner } of seen.kept) {
       const purged = await this.#purge(held, key, owner);
@@ -190,40 +275,29 @@ export class Collector {
   }
 
   /** In the order of the container's row: restoring it is decided there too. */
-  async #purge({ engine }: Serving, key: Uint8Array, owner: Incarnation): Promise<Outcome<number>> {
+  #purge(held: Serving, key: Uint8Array, owner: Incarnation): Promise<Outcome<number>> {
     const wallMs = this.#world.clock.wallMs();
-    let purged = 0;
-    const done = await engine.transact(
-      [parentRows(owner).low],
-      async (view) => {
-        const row = await view.get(key);
-        if (!row.ok) return row;
-        purged = row.value !== undefined && mayBePurged(row.value, wallMs) ? 1 : 0;
-        return ok({ result: { case: "done" }, writes: purged === 0 ? [] : [{ kind: "delete", key }] });
-      },
-      { timeoutMs: transactTimeoutMs, pipelined: false },
-    );
-    return done.ok ? ok(purged) : done;
+    return this.#change(held, parentRows(owner).low, async (view) => {
+      const row = await view.get(key);
+      if (!row.ok) return row;
+      return ok(row.value !== undefined && mayBePurged(row.value, wallMs) ? [{ kind: "delete", key }] : []);
+    });
   }
 
   async #empty(held: Serving, owner: Incarnation): Promise<Outcome<number>> {
-    const { engine, range } = held;
+    const { range } = held;
     const { low, high } = rowsInside(owner);
     let deleted = 0;
     for (;;) {
       let more = false;
-      const done = await engine.transact(
-        [low],
-        async (view) => {
-          const rows = await view.scan(atLeast(low, range.low), atMost(high, range.high), { rowsMax: deletedAtOnceMax, bytesMax: 1 << 20 });
-          if (!rows.ok) return rows;
-          more = rows.value.more;
-          deleted += rows.value.rows.length;
-          return ok({ result: { case: "done" }, writes: rows.value.rows.map(({ key }) => ({ kind: "delete", key }) as const) });
-        },
-        { timeoutMs: transactTimeoutMs, pipelined: false },
-      );
+      const done = await this.#change(held, low, async (view) => {
+        const rows = await view.scan(atLeast(low, range.low), atMost(high, range.high), { rowsMax: deletedAtOnceMax, bytesMax: 1 << 20 });
+        if (!rows.ok) return rows;
+        more = rows.value.more;
+        return ok(rows.value.rows.map(({ key }) => ({ kind: "delete", key }) as const));
+      });
       if (!done.ok) return done;
+      deleted += done.value;
       if (!this.#holdings.current(held)) return gone(range.rangeId);
       if (!more) return ok(deleted);
       await sleep(this.#world.clock, (deletedAtOnceMax * 1_000) / this.#options.rowsPerSecond);
@@ -231,18 +305,8 @@ export class Collector {
   }
 }
 
-interface Seen {
-  rows: number;
-  /** To which some row refers. */
-  readonly extents: Set<number>;
-  readonly inside: Map<string, Incarnation>;
-  readonly kept: { readonly key: Uint8Array; readonly owner: Incarnation }[];
-}
-
-function samePartition(a: Uint8Array, b: Uint8Array): boolean {
-  const [left, right] = [partitionStart(a), partitionStart(b)];
-  return left !== undefined && right !== undefined && compareBytes(left, right) === 0;
-}
+const belongs = (key: Uint8Array, blob: Uint8Array): boolean =>
+  key.length >= blob.length && compareBytes(key.subarray(0, blob.length), blob) === 0;
 
 /** Behind every key: they begin with the tag of a component. */
 const afterAllKeys = Uint8Array.of(0xff);

@@ -28,7 +28,14 @@ export const partitionServerConfigSchema = z.object({
   collectExtentAgeMs: milliseconds(600_000).describe(
     "Blob data are looked at when their extent was full for so long: longer than any request takes",
   ),
-  collectRowsPerSecond: z.coerce.number().int().min(1).default(50_000).describe("Rows that a pass looks at in a second"),
+  collectRowsPerSecond: z.coerce.number().int().min(1).default(20_000).describe("Rows that a pass looks at in a second"),
+  collectRewriteBelow: z.coerce
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.4)
+    .describe("A full extent of blob data of which a smaller share lives is given back: what lives is copied to the end; 0: never"),
+  collectRewriteBytesPerSecond: bytes(16 * mebibyte).describe("Blob data that a pass copies out of mostly dead extents in a second"),
   overloadedAt: z.coerce
     .number()
     .int()

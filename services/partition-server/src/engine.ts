@@ -2,7 +2,7 @@
 import type { Outcome } from "@stamp/base";
 import type { Decision, Place, ScanAnswer, ScanLimits, VisitRow } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
-import type { StorageCounts } from "@stamp/range-partition";
+import type { DataExtent, StorageCounts } from "@stamp/range-partition";
 import type { ExtentLocation } from "@stamp/wire";
 
 /** Rows as of one moment. */
@@ -23,8 +23,8 @@ export interface EngineFacts {
 }
 
 export interface RangeEngine {
-  /** Rows at the newest commit. */
-  read<T>(work: (view: RowView) => Promise<Outcome<T>>): Promise<Outcome<T>>;
+  /** Rows at the newest commit. `background`: what it walks over is not kept in the cache. */
+  read<T>(work: (view: RowView) => Promise<Outcome<T>>, options?: { readonly background: boolean }): Promise<Outcome<T>>;
   /**
    * Decides in the order of these keys and commits what was decided; the answer comes when it is durable and applied. Pipelined: the next
    * one of the same (one) key is decided before that.
@@ -40,7 +40,9 @@ export interface RangeEngine {
   mayReferTo(place: Place): boolean;
   readonly facts: EngineFacts;
   /** Sealed extents of blob data, in order. */
-  sealedDataExtents(): readonly number[];
+  sealedDataExtents(): readonly DataExtent[];
+  /** The bytes of these places once more, at the end of the blob data stream. */
+  copyData(places: readonly Place[], timeoutMs: number): Promise<Outcome<readonly Place[]>>;
   /** No row begins to refer to them from now on; resolves when every transaction that might have is over. */
   leaveExtents(extentIds: readonly number[]): Promise<void>;
   /** Takes those out of the blob data stream that nothing refers to; the others of `leaveExtents` may be referred to again. */

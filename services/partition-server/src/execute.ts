@@ -5,7 +5,7 @@
  * looked at again after the answer was made (rule leaseRecheckedAfterAnswer). A write that was committed happened under the owner epoch,
  * whatever the lease says by now; it is answered as done.
  */
-import { compareBytes, emptyBytes, type Failed, FailureError, type Outcome, ok, Prng, refused } from "@stamp/base";
+import { compareBytes, emptyBytes, type Failed, type Outcome, ok, Prng, refused } from "@stamp/base";
 import {
   type BlobPolicy,
   type Body,
@@ -30,6 +30,7 @@ import type { World } from "@stamp/ports";
 import type { ExtentLocation } from "@stamp/wire";
 import type { RangeEngine, RowView } from "./engine.ts";
 import type { Held, Holdings } from "./holdings.ts";
+import { runPlan } from "./run-plan.ts";
 import { type Shed, Throttle } from "./throttle.ts";
 
 type HeldEngine = Held & { readonly engine: RangeEngine };
@@ -239,42 +240,13 @@ export class Executor {
       leases: { nowMs, endsMs: (lease: Lease) => held.leases.endsMs(lease) },
       queueMs: (name, clockMs) => held.queueClocks.actingMs(name, { wallMs, monotonicMs: nowMs }, clockMs),
     };
-    try {
-      const plan = planOf(operation, context);
-      let step = plan.next();
-      while (!step.done) {
-        const read = step.value;
-        if (read.kind === "get") {
-          const value = await view.get(read.key);
-          if (!value.ok) return value;
-          held.load.moved(0, value.value?.length ?? 0);
-          step = plan.next({ kind: "get", value: value.value });
-        } else if (read.kind === "walk") {
-          const walked = await view.walk(read.low, read.high, (row) => {
-            held.load.moved(0, row.value.length);
-            return read.visit(row);
-          });
-          if (!walked.ok) return walked;
-          step = plan.next({ kind: "walk" });
-        } else {
-          const rows = await view.scan(read.low, read.high, read);
-          if (!rows.ok) return rows;
-          held.load.moved(
-            0,
-            rows.value.rows.reduce((sum, row) => sum + row.value.length, 0),
-          );
-          step = plan.next({ kind: "scan", ...rows.value });
-        }
-      }
-      for (const write of step.value.writes) held.load.moved(write.kind === "put" ? write.value.length : 0, 0);
-      // In row order: whoever decides next about this row sees the lease as it is from now on.
-      const { timer } = step.value;
-      if (timer) held.leases.set(timer.grant, timer.endsMs, nowMs);
-      return ok(step.value);
-    } catch (error) {
-      if (error instanceof FailureError) return { ok: false, failure: error.failure };
-      throw error;
-    }
+    const decided = await runPlan(planOf(operation, context), view, (bytes) => held.load.moved(0, bytes));
+    if (!decided.ok) return decided;
+    for (const write of decided.value.writes) held.load.moved(write.kind === "put" ? write.value.length : 0, 0);
+    // In row order: whoever decides next about this row sees the lease as it is from now on.
+    const { timer } = decided.value;
+    if (timer) held.leases.set(timer.grant, timer.endsMs, nowMs);
+    return decided;
   }
 
   #left(deadlineMs: number): number {

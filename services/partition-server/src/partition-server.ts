@@ -47,12 +47,14 @@ export class PartitionServerRole implements Role {
   }
 
   #makeCollector(): Collector {
-    const { collectEveryMs, collectExtentAgeMs, collectRowsPerSecond } = this.#config;
+    const { collectEveryMs, collectExtentAgeMs, collectRowsPerSecond, collectRewriteBelow, collectRewriteBytesPerSecond } = this.#config;
     const ask = incarnationsAnywhere(this.#world, this.#config);
     return new Collector(this.#world, this.#holdings, ask, {
       everyMs: collectEveryMs,
       extentAgeMs: collectExtentAgeMs,
       rowsPerSecond: collectRowsPerSecond,
+      rewriteBelow: collectRewriteBelow,
+      rewriteBytesPerSecond: collectRewriteBytesPerSecond,
     });
   }
 

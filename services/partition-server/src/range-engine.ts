@@ -115,10 +115,11 @@ interface RowSource {
 
 function engineOf(partition: RangePartition): RangeEngine {
   const engine: RangeEngine = {
-    read: async (work) => {
+    read: async (work, { background } = { background: false }) => {
       const snapshot = partition.snapshot();
       try {
-        return await work(viewOf({ get: (key) => partition.get(key, snapshot), scan: (range) => partition.scan(range, snapshot) }));
+        const scan = (range: ScanRange) => partition.scan({ ...range, background }, snapshot);
+        return await work(viewOf({ get: (key) => partition.get(key, snapshot), scan }));
       } finally {
         snapshot.close();
       }
@@ -157,6 +158,7 @@ function engineOf(partition: RangePartition): RangeEngine {
     begin: () => partition.begin(),
     keySamples: () => partition.keySamples(),
     sealedDataExtents: () => partition.sealedDataExtents,
+    copyData: (places, timeoutMs) => partition.copyData(places, { timeoutMs }),
     leaveExtents: (extentIds) => partition.leaveExtents(extentIds),
     dropExtents: (unreferenced, timeoutMs) => partition.dropExtents(unreferenced, { timeoutMs }),
     get facts() {

@@ -69,8 +69,15 @@ export function partitionServerHandlers(holdings: Holdings, executor: Executor, 
         if (!held.ok) return held;
         const collected = await collector.collect(held.value);
         if (!collected.ok) return collected;
-        const { rows, rowsDeleted, extents, extentsDropped } = collected.value;
-        return ok({ rows: toWire(rows), rowsDeleted: toWire(rowsDeleted), extents, extentsDropped });
+        const { rows, rowsDeleted, extents, extentsDropped, extentsRewritten, bytesRewritten } = collected.value;
+        return ok({
+          rows: toWire(rows),
+          rowsDeleted: toWire(rowsDeleted),
+          extents,
+          extentsDropped,
+          extentsRewritten,
+          bytesRewritten: toWire(bytesRewritten),
+        });
       }),
     listIncarnations: (request) =>
       guarded(async () => {

@@ -202,8 +202,12 @@ class TestEngine implements RangeEngine {
 
   async begin(): Promise<void> {}
 
-  sealedDataExtents(): readonly number[] {
+  sealedDataExtents(): readonly never[] {
     return [];
+  }
+
+  async copyData(): Promise<Outcome<readonly Place[]>> {
+    return ok([]);
   }
 
   async leaveExtents(): Promise<void> {}

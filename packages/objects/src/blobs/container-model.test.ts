@@ -140,6 +140,7 @@ type Step =
   | { readonly do: "put" | "setMetadata" | "snapshot" | "undelete" | "lease" | "release"; readonly blob: string }
   | { readonly do: "delete"; readonly blob: string; readonly snapshots: "" | "include" | "only" }
   | { readonly do: "deleteKept"; readonly blob: string; readonly which: number }
+  | { readonly do: "collect" }
   | { readonly do: "wait"; readonly days: number }
   | { readonly do: "policy"; readonly versioning: boolean; readonly days: number };
 
@@ -202,6 +203,8 @@ class Run {
     this.model.wallMs = this.table.wallMs;
     if (step.do === "wait") {
       this.table.wallMs += step.days * dayMs;
+    } else if (step.do === "collect") {
+      this.table.collect();
     } else if (step.do === "policy") {
       this.model.versioning = step.versioning;
       this.model.days = step.days;
@@ -216,7 +219,7 @@ class Run {
     this.check();
   }
 
-  onBlob(step: Exclude<Step, { do: "wait" | "policy" | "deleteKept" }>): void {
+  onBlob(step: Exclude<Step, { do: "wait" | "collect" | "policy" | "deleteKept" }>): void {
     const { model, table } = this;
     const blob = model.of(step.blob);
     const target = { name: name(step.blob), conditions: {} };
@@ -313,6 +316,7 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ do: fc.constant("deleteKept" as const), blob: blobs, which: fc.nat(5) }),
   fc.record({ do: fc.constantFrom("lease" as const, "release" as const), blob: blobs }),
   fc.record({ do: fc.constant("wait" as const), days: fc.integer({ min: 1, max: 3 }) }),
+  fc.record({ do: fc.constant("collect" as const) }),
   fc.record({ do: fc.constant("policy" as const), versioning: fc.boolean(), days: fc.constantFrom(0, 0, 2) }),
 );
 

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { unwrap } from "@stamp/base";
 import fc from "fast-check";
-import { decodeRow, encodeRow, type Property, type PropertyType } from "./row.ts";
+import { decodeRow, encodeRow, type Place, type Property, type PropertyType, placesOfRow, withPlaces } from "./row.ts";
 
 const property = <T extends PropertyType>(id: number, type: T): Property<T> => ({ id, type });
 const schema = {
@@ -112,4 +112,19 @@ test("rows: every truncation of the golden row is refused, and no flipped byte t
     if (decoded.ok) assert.notDeepEqual(decoded.value, goldenRow, `flip at ${at}`);
     else assert.equal(decoded.failure.reason, "damaged");
   }
+});
+
+test("rows: places are replaced one for one; all else stays, also what this reader does not know", () => {
+  fc.assert(
+    fc.property(rows, (row) => {
+      const bytes = encodeRow(schema, row);
+      const places = unwrap(placesOfRow(bytes));
+      assert.deepEqual(places, row.places ?? []);
+      assert.equal(unwrap(withPlaces(bytes, (place) => place)), bytes, "nothing to replace");
+      const elsewhere = (place: Place): Place => (place.extentId === 1 ? { ...place, extentId: 9, offsetBytes: 77 } : place);
+      const changed = unwrap(withPlaces(bytes, elsewhere));
+      assert.deepEqual(Buffer.from(changed), Buffer.from(encodeRow(schema, { ...row, places: row.places?.map(elsewhere) })));
+      for (let length = 0; length < bytes.length; length++) assert.ok(!placesOfRow(bytes.subarray(0, length)).ok, `${length} bytes`);
+    }),
+  );
 });

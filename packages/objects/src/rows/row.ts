@@ -57,20 +57,58 @@ const rowVersion = 1;
 const typeNames = ["bool", "binary", "string", "DateTime", "double", "GUID", "int32", "int64", "DictionaryType", "BlobType"] as const;
 const typeCodes = new Map<PropertyType, number>(typeNames.map((name, index) => [name, index + 1]));
 
-/** The extents that a row refers to, whatever its schema: those of its properties of BlobType. Refused with `damaged`. */
-export function extentsOfRow(bytes: Uint8Array): Outcome<readonly number[]> {
+/** The places that a row refers to, whatever its schema: those of its properties of BlobType. Refused with `damaged`. */
+export function placesOfRow(bytes: Uint8Array): Outcome<readonly Place[]> {
   try {
     const reader = new ByteReader(bytes);
     if (reader.byte() !== rowVersion) return damaged("an unknown version");
-    const extents: number[] = [];
+    const places: Place[] = [];
     for (let count = reader.varint(); count > 0; count--) {
       reader.varint();
       const type = reader.byte();
       const value = reader.sized();
-      if (type === typeCodes.get("BlobType"))
-        extents.push(...(decodeValue("BlobType", value) as readonly Place[]).map(({ extentId }) => extentId));
+      if (type === typeCodes.get("BlobType")) places.push(...decodePlaces(value));
     }
-    return ok(extents);
+    return ok(places);
+  } catch (error) {
+    if (error instanceof DecodeError) return damaged(error.message);
+    throw error;
+  }
+}
+
+/** The row with other places, one for each, of the same length; all else as it was, also properties that are not known here. */
+export function withPlaces(bytes: Uint8Array, placeFor: (place: Place) => Place): Outcome<Uint8Array> {
+  try {
+    const reader = new ByteReader(bytes);
+    if (reader.byte() !== rowVersion) return damaged("an unknown version");
+    const out = new ByteWriter(bytes.length + 64);
+    out.byte(rowVersion);
+    const count = reader.varint();
+    out.varint(count);
+    let changed = false;
+    for (let i = 0; i < count; i++) {
+      out.varint(reader.varint());
+      const type = reader.byte();
+      out.byte(type);
+      const value = reader.sized();
+      if (type !== typeCodes.get("BlobType")) {
+        out.sized(value);
+        continue;
+      }
+      const places = decodePlaces(value);
+      const mapped = places.map(placeFor);
+      assert(
+        mapped.every((place, at) => place.lengthBytes === places[at]?.lengthBytes),
+        "places of the same length",
+      );
+      if (mapped.every((place, at) => place === places[at])) out.sized(value);
+      else {
+        changed = true;
+        out.sized(encodePlaces(mapped));
+      }
+    }
+    if (reader.left !== 0) return damaged("bytes after the last property");
+    return ok(changed ? out.finish() : bytes);
   } catch (error) {
     if (error instanceof DecodeError) return damaged(error.message);
     throw error;

@@ -1,0 +1,160 @@
+/**
+ * What of a blob's rows is nobody's any more. Seen in key order, all rows of a blob at one moment:
+ *
+ *   content, block, users and page rows of a generation that no state of the blob and no staging row names;
+ *   page rows of a layer that no state sees, because a newer one of the same chunk covers it for all of them;
+ *   states (the head row, kept rows) whose time is over: deleted softly, or expired; uncommitted blocks that were given up.
+ *
+ * The first two stay garbage whatever happens next: generations and layers are given once, in rising order, so their rows may simply be
+ * deleted. The third is decided in the row's order (purgeBlob): until then somebody may undelete it, or change its expiry.
+ */
+import { compareBytes, emptyBytes } from "@stamp/base";
+import {
+  afterPrefix,
+  blockRow,
+  contentRow,
+  headKey,
+  headRow,
+  keptPrefix,
+  keptRow,
+  pageRow,
+  stagingKey,
+  stagingRow,
+  usersRow,
+} from "../object-keys.ts";
+import { answer, done, getRow, type Plan, type RowEntry, type RowWrite, remove, successor, walkRows } from "../plan.ts";
+import type { KeyComponent } from "../rows/key.ts";
+import { dropStaging } from "./blob-state.ts";
+import { ContentUsers } from "./content-users.ts";
+import { decodeHead, type HeadState } from "./head-row.ts";
+import { isPurged } from "./retention.ts";
+import { decodeStaging, isGivenUp } from "./staging-rows.ts";
+
+/** So long after its time is over nobody's clock thinks that a state may still be restored. */
+export const purgeMarginMs = 3_600_000;
+/** Bytes of rows that one commit purges. */
+const purgedBytesMax = 1024 * 1024;
+
+/** `wallMs`: now. */
+function mayGo(state: HeadState, wallMs: number): boolean {
+  if (state.legalHold || (state.immutability !== undefined && state.immutability.untilMs > wallMs - purgeMarginMs)) return false;
+  return isPurged(state.deleted, wallMs - purgeMarginMs) || hasExpired(state, wallMs);
+}
+
+const hasExpired = ({ expiresMs }: HeadState, wallMs: number): boolean => expiresMs !== undefined && expiresMs <= wallMs - purgeMarginMs;
+
+const purgeGivenUp = (value: Uint8Array, wallMs: number): boolean => isGivenUp(decodeStaging(value), wallMs - purgeMarginMs);
+
+interface PageRow {
+  readonly key: Uint8Array;
+  readonly generation: number;
+  readonly chunk: number;
+  readonly layer: number;
+}
+
+/** Rows of blobs are shown to it in key order, all of a blob's first three kinds before it is asked about the others. */
+export class BlobGarbage {
+  readonly #wallMs: number;
+  #prefix: Uint8Array = emptyBytes;
+  /** Of the blob: by generation, the layers that its states see. */
+  readonly #layers = new Map<number, Set<number>>();
+  #staging: number | undefined;
+  #purge = false;
+  #lastPage: PageRow | undefined;
+  #rows: Uint8Array[] = [];
+  #prefixes: Uint8Array[] = [];
+
+  constructor(wallMs: number) {
+    this.#wallMs = wallMs;
+  }
+
+  /** `prefix`: where the rows of its blob begin; `objectName`: the third component of its key. Throws FailureError on damage. */
+  see(prefix: Uint8Array, objectName: KeyComponent, { key, value }: RowEntry): void {
+    if (compareBytes(prefix, this.#prefix) !== 0) this.#begin(Uint8Array.from(prefix));
+    const [kind, generation, chunk, layer] = objectName;
+    if (kind === headRow || kind === keptRow) this.#state(decodeHead(value));
+    else if (kind === stagingRow) {
+      this.#staging = decodeStaging(value).generation;
+      if (purgeGivenUp(value, this.#wallMs)) this.#purge = true;
+    } else if (kind === pageRow) this.#page({ key, generation: Number(generation), chunk: Number(chunk), layer: Number(layer) });
+    else if (!this.#isNamed(Number(kind), Number(generation))) this.#rows.push(Uint8Array.from(key));
+  }
+
+  /** What was found since it was asked last, of blobs whose rows have all been shown. */
+  take(): { readonly rows: readonly Uint8Array[]; readonly purge: readonly Uint8Array[] } {
+    this.#begin(emptyBytes);
+    const found = { rows: this.#rows, purge: this.#prefixes };
+    this.#rows = [];
+    this.#prefixes = [];
+    return found;
+  }
+
+  #begin(prefix: Uint8Array): void {
+    this.#endPages(undefined);
+    if (this.#purge) this.#prefixes.push(this.#prefix);
+    this.#prefix = prefix;
+    this.#layers.clear();
+    this.#staging = undefined;
+    this.#purge = false;
+  }
+
+  #state(state: HeadState): void {
+    const layers = this.#layers.get(state.generation) ?? new Set();
+    this.#layers.set(state.generation, layers.add(state.pageLayer));
+    if (mayGo(state, this.#wallMs)) this.#purge = true;
+  }
+
+  #isNamed(kind: number, generation: number): boolean {
+    if (kind === contentRow || kind === usersRow) return this.#layers.has(generation);
+    return kind !== blockRow || generation === this.#staging;
+  }
+
+  #page(row: PageRow): void {
+    this.#endPages(row);
+    this.#lastPage = row;
+  }
+
+  /** Whether the last page row is seen by anybody, now that it is known what follows it. */
+  #endPages(next: PageRow | undefined): void {
+    const last = this.#lastPage;
+    this.#lastPage = undefined;
+    if (!last) return;
+    const covered = next && next.generation === last.generation && next.chunk === last.chunk ? next.layer : Number.POSITIVE_INFINITY;
+    for (const layer of this.#layers.get(last.generation) ?? []) if (layer >= last.layer && layer < covered) return;
+    this.#rows.push(Uint8Array.from(last.key));
+  }
+}
+
+/** Takes away the states of a blob whose time is over, as many as one commit takes. `prefix`: with which all its rows begin. */
+export function* purgeBlob(prefix: Uint8Array, wallMs: number): Plan {
+  const headRowValue = yield* getRow(headKey(prefix));
+  const head = headRowValue && decodeHead(headRowValue);
+  const headGoes = head !== undefined && mayGo(head, wallMs);
+  // What expired took its snapshots along.
+  const expired = headGoes && hasExpired(head, wallMs);
+  const users = new ContentUsers();
+  const writes: RowWrite[] = [];
+  let bytes = 0;
+  let left = false;
+  const low = keptPrefix(prefix);
+  yield* walkRows(low, afterPrefix(low), (row) => {
+    const state = decodeHead(row.value);
+    const goes = mayGo(state, wallMs) || (expired && state.role === "snapshot" && state.deleted === undefined && !state.legalHold);
+    if (!goes) return successor(row.key);
+    if (bytes > purgedBytesMax) {
+      left = true;
+      return undefined;
+    }
+    users.drop(state);
+    writes.push(remove(row.key));
+    bytes += 2 * row.key.length + row.value.length;
+    return successor(row.key);
+  });
+  if (headGoes && !left) {
+    users.drop(head);
+    writes.push(remove(headKey(prefix)));
+  }
+  const staging = yield* getRow(stagingKey(prefix));
+  if (staging && purgeGivenUp(staging, wallMs)) writes.push(...(yield* dropStaging(prefix, decodeStaging(staging))));
+  return answer(done, [...writes, ...(yield* users.writes(prefix))]);
+}

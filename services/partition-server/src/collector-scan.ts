@@ -1,0 +1,164 @@
+/**
+ * One look at all rows of a range, piece by piece, so that nothing of the range is kept in memory for long and reads of others go on.
+ *
+ * A piece shows one moment and never ends inside a PartitionName, but for page rows, where it may end between two chunks: a reference moves
+ * from row to row in one commit only inside one PartitionName, and between page rows only inside one chunk. So no reference is overlooked.
+ * Tables without blob data are not read: a pass goes from one incarnation to the next.
+ */
+import { compareBytes, emptyBytes, FailureError, type Outcome, ok } from "@stamp/base";
+import {
+  BlobGarbage,
+  type Incarnation,
+  mayBePurged,
+  type ObjectTable,
+  ownerOfRow,
+  partitionStart,
+  placesOfRow,
+  type RowEntry,
+  rowsInside,
+  successor,
+} from "@stamp/objects";
+import type { DataExtent } from "@stamp/range-partition";
+import type { RowView } from "./engine.ts";
+
+export interface ExtentUse {
+  /** Referred to by rows; bytes that several rows name count several times. */
+  liveBytes: number;
+  /** Keys of these rows; undefined: too many, or it lives too much to be rewritten. */
+  rows: Uint8Array[] | undefined;
+}
+
+/** Of a piece. */
+export interface PieceGarbage {
+  /** Rows that are nobody's. */
+  readonly rows: readonly Uint8Array[];
+  /** Where the rows of blobs begin of which something may go. */
+  readonly blobs: readonly Uint8Array[];
+}
+
+/** Noted in one pass; the others are found by a later one. */
+const incarnationsMax = 10_000;
+const keptMax = 10_000;
+const rowsNotedMax = 50_000;
+const rowsOfPiece = 1_000;
+const firstPageRowKind = 6;
+const stagingKind = 2;
+
+export class CollectorScan {
+  rows = 0;
+  /** Of all extents that some row refers to. */
+  readonly extents = new Map<number, ExtentUse>();
+  readonly inside = new Map<string, Incarnation>();
+  readonly kept: { readonly key: Uint8Array; readonly owner: Incarnation }[] = [];
+  readonly #table: ObjectTable;
+  readonly #high: Uint8Array;
+  readonly #wallMs: number;
+  readonly #garbage: BlobGarbage;
+  /** By extent: bytes of references beyond which it is not rewritten. Only of extents that may be. */
+  readonly #rewriteBelow: ReadonlyMap<number, number>;
+  #noted = 0;
+  /** Where the next piece begins; and, inside a blob, from which of its rows on. */
+  #from: Uint8Array;
+  #resume: Uint8Array | undefined;
+
+  constructor(options: {
+    readonly table: ObjectTable;
+    readonly low: Uint8Array;
+    readonly high: Uint8Array;
+    readonly wallMs: number;
+    readonly extents: readonly DataExtent[];
+    /** Share of an extent. */
+    readonly rewriteBelow: number;
+  }) {
+    this.#table = options.table;
+    this.#from = options.low;
+    this.#high = options.high;
+    this.#wallMs = options.wallMs;
+    this.#garbage = new BlobGarbage(options.wallMs);
+    this.#rewriteBelow = new Map(options.extents.map(({ extentId, lengthBytes }) => [extentId, lengthBytes * options.rewriteBelow]));
+  }
+
+  /** One more piece; gives how many rows it had, what is garbage in it, and whether it was the last one. */
+  async piece(view: RowView): Promise<Outcome<{ readonly rows: number; readonly garbage: PieceGarbage; readonly last: boolean }>> {
+    const resume = this.#resume;
+    const before = this.rows;
+    let last: Uint8Array = emptyBytes;
+    let next: Uint8Array | undefined;
+    this.#resume = undefined;
+    const walked = await view.walk(this.#from, this.#high, (row) => {
+      if (resume !== undefined && compareBytes(row.key, resume) < 0) return this.#again(row, resume);
+      if (this.rows - before >= rowsOfPiece && this.#mayEndBetween(last, row.key)) {
+        next = Uint8Array.from(row.key);
+        return undefined;
+      }
+      last = row.key;
+      this.rows++;
+      return this.#note(row);
+    });
+    if (!walked.ok) return walked;
+    if (next !== undefined) {
+      const blob = partitionStart(next);
+      const inside = blob !== undefined && samePartition(last, next);
+      this.#from = inside ? blob : next;
+      this.#resume = inside ? next : undefined;
+    }
+    const { rows, purge } = this.#garbage.take();
+    return ok({ rows: this.rows - before, garbage: { rows, blobs: purge }, last: next === undefined });
+  }
+
+  /** Rows before the one where the piece goes on: what states there are. */
+  #again(row: RowEntry, resume: Uint8Array): Uint8Array {
+    const owner = ownerOfRow(row.key);
+    const prefix = partitionStart(row.key);
+    if (owner.kind !== "inside" || prefix === undefined || Number(owner.objectName[0]) > stagingKind) return resume;
+    this.#garbage.see(prefix, owner.objectName, row);
+    return successor(row.key);
+  }
+
+  #mayEndBetween(last: Uint8Array, next: Uint8Array): boolean {
+    if (!samePartition(last, next)) return true;
+    const [a, b] = [ownerOfRow(last), ownerOfRow(next)];
+    if (a.kind !== "inside" || b.kind !== "inside" || a.objectName[0] !== firstPageRowKind) return false;
+    return a.objectName[1] !== b.objectName[1] || a.objectName[2] !== b.objectName[2];
+  }
+
+  /** Gives where to look next. */
+  #note(row: RowEntry): Uint8Array {
+    const owner = ownerOfRow(row.key);
+    if (owner.kind === "kept") {
+      if (this.kept.length < keptMax && mayBePurged(row.value, this.#wallMs)) this.kept.push({ key: Uint8Array.from(row.key), owner });
+    } else if (owner.kind === "inside") {
+      const id = `${owner.account}/${owner.name}/${owner.incarnation}`;
+      if (!this.inside.has(id) && this.inside.size < incarnationsMax) this.inside.set(id, owner);
+      if (this.#table !== "Blob") return rowsInside(owner).high;
+      const prefix = partitionStart(row.key);
+      if (prefix !== undefined) this.#garbage.see(prefix, owner.objectName, row);
+    }
+    this.#references(row);
+    return successor(row.key);
+  }
+
+  #references({ key, value }: RowEntry): void {
+    const places = placesOfRow(value);
+    if (!places.ok) throw new FailureError(places.failure);
+    for (const { extentId, lengthBytes } of places.value) {
+      const most = this.#rewriteBelow.get(extentId);
+      const use = this.extents.get(extentId) ?? { liveBytes: 0, rows: most === undefined ? undefined : [] };
+      this.extents.set(extentId, use);
+      use.liveBytes += lengthBytes;
+      if (use.rows === undefined || most === undefined) continue;
+      if (use.liveBytes >= most || this.#noted >= rowsNotedMax) {
+        this.#noted -= use.rows.length;
+        use.rows = undefined;
+      } else if (use.rows.at(-1) === undefined || compareBytes(use.rows.at(-1) as Uint8Array, key) !== 0) {
+        use.rows.push(Uint8Array.from(key));
+        this.#noted++;
+      }
+    }
+  }
+}
+
+function samePartition(a: Uint8Array, b: Uint8Array): boolean {
+  const [left, right] = [partitionStart(a), partitionStart(b)];
+  return left !== undefined && right !== undefined && compareBytes(left, right) === 0;
+}

@@ -1,0 +1,36 @@
+/** Runs a plan (@stamp/objects) over rows. */
+import { FailureError, type Outcome, ok } from "@stamp/base";
+import type { Plan } from "@stamp/objects";
+import type { RowView } from "./engine.ts";
+
+/** `seen`: told of the bytes of rows that were read. */
+export async function runPlan<T>(plan: Plan<T>, view: RowView, seen: (bytes: number) => void = () => {}): Promise<Outcome<T>> {
+  try {
+    let step = plan.next();
+    while (!step.done) {
+      const read = step.value;
+      if (read.kind === "get") {
+        const value = await view.get(read.key);
+        if (!value.ok) return value;
+        seen(value.value?.length ?? 0);
+        step = plan.next({ kind: "get", value: value.value });
+      } else if (read.kind === "walk") {
+        const walked = await view.walk(read.low, read.high, (row) => {
+          seen(row.value.length);
+          return read.visit(row);
+        });
+        if (!walked.ok) return walked;
+        step = plan.next({ kind: "walk" });
+      } else {
+        const rows = await view.scan(read.low, read.high, read);
+        if (!rows.ok) return rows;
+        seen(rows.value.rows.reduce((sum, row) => sum + row.value.length, 0));
+        step = plan.next({ kind: "scan", ...rows.value });
+      }
+    }
+    return ok(step.value);
+  } catch (error) {
+    if (error instanceof FailureError) return { ok: false, failure: error.failure };
+    throw error;
+  }
+}
