@@ -1,7 +1,7 @@
 /** Copies framed bytes of an extent from other replicas. Every frame is verified before it is written; a source that fails is left. */
 import { concatBytes, type ExtentId, type Outcome, ok, refused } from "@stamp/base";
 import { frameBytesMax, Slices, walkFrames } from "@stamp/extent";
-import { DiskError } from "@stamp/ports";
+import { DiskError, sleep } from "@stamp/ports";
 import { ExtentNode, toWire } from "@stamp/wire";
 import { type Io, repairIo } from "./disk-queue.ts";
 import type { LocalExtent } from "./local-extent.ts";
@@ -10,6 +10,9 @@ import { wholeFrames } from "./verify.ts";
 
 const pieceBytes = 1024 * 1024;
 const pieceTimeoutMs = 5_000;
+/** Synced so often: what a copy leaves unwritten is also waited for by the sync of a journal on the same file system. */
+const stepBytes = 4 * 1024 * 1024;
+const restMaxMs = 250;
 
 export interface CopyJob {
   readonly id: ExtentId;
@@ -35,6 +38,7 @@ export async function copyInto(node: Node, job: CopyJob): Promise<Outcome<CopyRe
   let checksum = job.checksum;
   let at = job.fromBytes;
   let why = "no source was given";
+  const steps = new Steps(node, job.path);
   for (const address of job.sources) {
     if (address === node.address) continue;
     /** Received, not yet a whole frame. */
@@ -70,6 +74,7 @@ export async function copyInto(node: Node, job: CopyJob): Promise<Outcome<CopyRe
         for (const frame of walked.frames) totals.push(frame.headerBytes + frame.payloadBytes);
         checksum = node.world.digest.crc32c(frames, checksum);
         at += frames.length;
+        await steps.wrote(frames.length);
         carried = carried.subarray(frames.length);
       } else if (offsetBytes + payload.length >= job.toBytes) {
         why = `${address}: the last frame does not end at ${job.toBytes}`;
@@ -83,6 +88,34 @@ export async function copyInto(node: Node, job: CopyJob): Promise<Outcome<CopyRe
   }
   if (at === job.toBytes) return ok({ checksum, totals, beginBytes: job.fromBytes });
   return refused("unavailable", "extentStale", `extent ${job.id} can't be copied beyond ${at} of ${job.toBytes}: ${why}`);
+}
+
+/** A large copy in steps: each is synced, and followed by a rest as long as itself while clients use this node. */
+class Steps {
+  readonly #node: Node;
+  readonly #path: string;
+  #bytes = 0;
+  #sinceMs: number;
+  #operations: number;
+
+  constructor(node: Node, path: string) {
+    this.#node = node;
+    this.#path = path;
+    this.#sinceMs = node.world.clock.monotonicMs();
+    this.#operations = node.clientOperations;
+  }
+
+  async wrote(bytes: number): Promise<void> {
+    this.#bytes += bytes;
+    if (this.#bytes < stepBytes) return;
+    const node = this.#node;
+    const { clock } = node.world;
+    await node.store.files.sync(this.#path, repairIo);
+    if (node.clientOperations > this.#operations) await sleep(clock, Math.min(clock.monotonicMs() - this.#sinceMs, restMaxMs));
+    this.#bytes = 0;
+    this.#sinceMs = clock.monotonicMs();
+    this.#operations = node.clientOperations;
+  }
 }
 
 /**

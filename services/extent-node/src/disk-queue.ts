@@ -31,6 +31,8 @@ export class DiskQueue {
   #timer: { readonly atMs: number; readonly timer: Timer } | undefined;
   /** Refused since the start, because they would have come too late or too many waited. */
   refused = 0;
+  /** Since the start: of the journal, of appends and of clients' reads. */
+  clientOperations = 0;
   /** Left out because their caller had gone when their turn came. */
   cancelled = 0;
 
@@ -46,6 +48,7 @@ export class DiskQueue {
 
   /** Does `work` (one operation, of about `bytes`) when its turn comes. Throws FailureError when it would be too late. */
   run<T>(io: Io, bytes: number, work: () => Promise<T>): Promise<T> {
+    if (io.class !== "repair" && io.class !== "scrub") this.clientOperations += 1;
     return new Promise<T>((resolve, reject) => {
       const item: Item = { work, signal: io.signal, resolve: resolve as (value: unknown) => void, reject };
       const request = { class: io.class, bytes, deadlineMs: io.deadlineMs ?? Number.POSITIVE_INFINITY, item };

@@ -40,6 +40,10 @@ export class ExtentFiles {
   /** Extent files that are known to be there, name included; only of open handles. */
   readonly #present: Set<string> = new Set();
 
+  get clientOperations(): number {
+    return this.#queue.clientOperations;
+  }
+
   constructor(world: World, queue: DiskQueue, openMax: number, identity: { readonly stampId: string; readonly diskId: string }) {
     this.#queue = queue;
     this.#world = world;

@@ -132,3 +132,47 @@ test("reads: a part of a large block is verified by the chunks of 64 KiB that it
     assert.equal(reasonOf(await part(0, 10)), "damaged", "from now on nothing of it");
   });
 });
+
+test("repair: a large copy rests while clients use the node, and takes about twice as long as on an idle one", async () => {
+  const cluster = new Cluster(44, { nodes: [...names, "en-4"], config: { journalSegmentBytes: 8 << 20, scrubBytesPerSecond: 0 } });
+  await cluster.run(async () => {
+    await cluster.allReady();
+    cluster.sim.disk("en-4").slowFactor = 20;
+    const copyMs = async (id: number, lengthBytes: number): Promise<number> => {
+      const startMs = cluster.sim.nowMs;
+      const request = {
+        smTerm: 1n,
+        extentId: BigInt(id),
+        sealedLengthBytes: BigInt(lengthBytes),
+        version: 3n,
+        ownerEpoch: 1n,
+        stampId: String(cluster.facts("en-4").stampId),
+        diskId: String(cluster.facts("en-4").diskId),
+        sources: ["en-1"],
+      };
+      unwrap(await cluster.node("en-4").copyExtent(request, { timeoutMs: 60_000 }));
+      return cluster.sim.nowMs - startMs;
+    };
+    const large = async (): Promise<{ id: number; end: number }> => {
+      const id = await cluster.create();
+      let end = 0;
+      for (let i = 0; i < 26; i++) end = Number(unwrap(await cluster.append("en-1", id, end, [pattern(800_000, i)])).endBytes);
+      for (const name of names) unwrap(await cluster.seal(name, id, end));
+      return { id, end };
+    };
+    const [one, other] = [await large(), await large()];
+    const idleMs = await copyMs(one.id, one.end);
+    const busy = await cluster.create(["en-4", "en-2", "en-3"]);
+    let stop = false;
+    const client = (async () => {
+      for (let end = 0; !stop; ) {
+        end = Number(unwrap(await cluster.append("en-4", busy, end, [pattern(100, 1)])).endBytes);
+        await cluster.sim.sleep(20);
+      }
+    })();
+    const busyMs = await copyMs(other.id, other.end);
+    stop = true;
+    await client;
+    assert.ok(busyMs > 1.4 * idleMs && busyMs < 4 * idleMs, `${idleMs} ms idle, ${busyMs} ms beside appends`);
+  });
+});

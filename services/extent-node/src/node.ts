@@ -39,6 +39,11 @@ export class Node {
     this.#smTerm = parts.smTerm;
   }
 
+  /** Rises whenever something is done for clients: who sees it rise rests a little. */
+  get clientOperations(): number {
+    return this.journal.batches + this.store.files.clientOperations;
+  }
+
   get smTerm(): number {
     return this.#smTerm;
   }

@@ -1,11 +1,16 @@
-/** Memory of the stream manager's state: a million sealed extents in lists, loaded from their records as a new leader does. */
+/**
+ * Memory of the stream manager's state: a million sealed extents in lists, read in pages as a standby does; and what is left to do at a
+ * take-over, when it reads a thousand keys that changed.
+ */
 
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { extentId, extentVersion, ownerEpoch, unwrap, utf8 } from "@stamp/base";
 import { NodeDigest } from "@stamp/ports-node";
-import { encodeStored, keyOf, type StoredRecord, StreamState, segmentExtentsMax } from "@stamp/stream";
+import { encodeStored, keyOf, type StoredEntry, type StoredRecord, StreamState, segmentExtentsMax } from "@stamp/stream";
 import { option } from "./bench.ts";
+
+const pageKeys = 1_000;
 
 export async function memory(args: string[]): Promise<void> {
   const count = option(args, "extents", 1_000_000);
@@ -24,8 +29,24 @@ export async function memory(args: string[]): Promise<void> {
   collect();
   const before = process.memoryUsage();
   const startMs = performance.now();
-  const state = unwrap(StreamState.load(entries(), checksum));
+  const state = new StreamState();
+  let longestMs = 0;
+  const turn = (work: () => void): number => {
+    const fromMs = performance.now();
+    work();
+    longestMs = Math.max(longestMs, performance.now() - fromMs);
+    return performance.now() - fromMs;
+  };
+  for (let page: StoredEntry[] = [], all = entries(); ; page = []) {
+    for (let next = all.next(); !next.done; next = all.next()) if (page.push(next.value) === pageKeys) break;
+    if (page.length === 0) break;
+    turn(() => unwrap(state.take(page, checksum)));
+  }
+  const completeMs = turn(() => unwrap(state.complete()));
   const loadMs = performance.now() - startMs;
+  const changed = [...state.extents()].slice(0, pageKeys).map((record) => ({ kind: "extent", record }) as const);
+  const changes = changed.map((stored) => ({ key: keyOf(stored), value: encodeStored(stored, checksum), version: 8 }));
+  const takeOverMs = turn(() => unwrap(state.take(changes, checksum)));
   collect();
   const after = process.memoryUsage();
   const bytes = after.heapUsed + after.external - before.heapUsed - before.external;
@@ -33,7 +54,8 @@ export async function memory(args: string[]): Promise<void> {
   console.log(
     `  ${(bytes / state.extentCount).toFixed(0)} bytes of heap for each extent (${(bytes / 2 ** 20).toFixed(0)} MiB), lists included`,
   );
-  console.log(`  loaded in ${(loadMs / 1000).toFixed(1)} s, encoding of the records included`);
+  console.log(`  loaded in ${(loadMs / 1000).toFixed(1)} s, encoding of the records included, longest turn ${longestMs.toFixed(0)} ms`);
+  console.log(`  lists put together in ${completeMs.toFixed(0)} ms; ${pageKeys} changed keys at a take-over: ${takeOverMs.toFixed(1)} ms`);
 }
 
 function* records(count: number, streams: number, nodes: number): Generator<StoredRecord> {
