@@ -1,6 +1,7 @@
 /**
- * The main operations with SDKs of other languages, against a stamp in this process: Python's azure-storage-blob and Go's azblob. Each SDK
- * is fetched from its registry into a temporary folder; where the language or its registry is missing, a line says so.
+ * The main operations with SDKs of other languages, against a stamp in this process: Python's azure-storage-blob, azure-data-tables and
+ * azure-storage-queue, Go's azblob, aztables and azqueue. Each SDK is fetched from its registry into a temporary folder; where the language
+ * or its registry is missing, a line says so.
  */
 import assert from "node:assert/strict";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
@@ -11,7 +12,11 @@ import { startStamp } from "@stamp/embedded";
 import { accountKey, accountName } from "../conformance/scripted-stamp.ts";
 import { run } from "../tools/commands.ts";
 
-const pythonPackage = "azure-storage-blob==12.31.1";
+const pythonSdks = [
+  ["azure-storage-blob==12.31.1", "blobs"],
+  ["azure-data-tables==12.7.0", "tables"],
+  ["azure-storage-queue==12.18.1", "queues"],
+] as const;
 const folder = mkdtempSync(join(tmpdir(), "stamp-interop-"));
 let stamp: Awaited<ReturnType<typeof startStamp>>;
 
@@ -25,30 +30,36 @@ after(async () => {
 
 /** With what the programs want to know. */
 function withStamp(...command: string[]) {
-  const settings = { STAMP_BLOB_ENDPOINT: stamp.endpoints.blob, STAMP_ACCOUNT: accountName, STAMP_KEY: accountKey };
+  const { blob, queue, table } = stamp.endpoints;
+  const endpoints = { STAMP_BLOB_ENDPOINT: blob, STAMP_QUEUE_ENDPOINT: queue, STAMP_TABLE_ENDPOINT: table };
+  const settings = { ...endpoints, STAMP_ACCOUNT: accountName, STAMP_KEY: accountKey };
   return run("env", [...Object.entries(settings).map(([name, value]) => `${name}=${value}`), ...command]);
 }
 
-test("Python's azure-storage-blob does its main operations", async (context) => {
-  const made = await run("python3", ["-m", "venv", join(folder, "venv")]);
-  if (made.code !== 0) return context.skip(`no Python with venv here: ${made.output.trim().split("\n").at(-1)}`);
-  const python = join(folder, "venv/bin/python");
-  const fetched = await run(python, ["-m", "pip", "install", "--quiet", pythonPackage]);
-  if (fetched.code !== 0) return context.skip(`${pythonPackage} can't be fetched here: ${fetched.output.trim().split("\n").at(-1)}`);
-  const { code, output } = await withStamp(python, join(import.meta.dirname, "python/blobs.py"));
-  console.log(output.trim());
-  assert.equal(code, 0, output);
-  assert.match(output, /all passed/);
-});
+for (const [sdk, program] of pythonSdks) {
+  test(`Python's ${sdk} does its main operations`, async (context) => {
+    const made = await run("python3", ["-m", "venv", join(folder, program)]);
+    if (made.code !== 0) return context.skip(`no Python with venv here: ${made.output.trim().split("\n").at(-1)}`);
+    const python = join(folder, program, "bin/python");
+    const fetched = await run(python, ["-m", "pip", "install", "--quiet", sdk]);
+    if (fetched.code !== 0) return context.skip(`${sdk} can't be fetched here: ${fetched.output.trim().split("\n").at(-1)}`);
+    const { code, output } = await withStamp(python, join(import.meta.dirname, `python/${program}.py`));
+    console.log(output.trim());
+    assert.equal(code, 0, output);
+    assert.match(output, /all passed/);
+  });
+}
 
-test("Go's azblob does its main operations", async (context) => {
+test("Go's azblob, aztables and azqueue do their main operations", async (context) => {
   const found = await run("go", ["version"]);
   if (found.code !== 0) return context.skip("no Go here");
   cpSync(join(import.meta.dirname, "go"), join(folder, "go"), { recursive: true });
   const fetched = await run("go", ["-C", join(folder, "go"), "build", "-o", "interop", "."]);
-  if (fetched.code !== 0) return context.skip(`azblob can't be fetched or built here: ${fetched.output.trim().split("\n").at(-1)}`);
-  const { code, output } = await withStamp(join(folder, "go/interop"));
-  console.log(output.trim());
-  assert.equal(code, 0, output);
-  assert.match(output, /all passed/);
+  if (fetched.code !== 0) return context.skip(`Go's SDKs can't be fetched or built here: ${fetched.output.trim().split("\n").at(-1)}`);
+  for (const program of ["blobs", "tables", "queues"]) {
+    const { code, output } = await withStamp(join(folder, "go/interop"), program);
+    console.log(output.trim());
+    assert.equal(code, 0, output);
+    assert.match(output, /all passed/);
+  }
 });

@@ -88,7 +88,7 @@ export function parseQuery(text: string): Parsed<Query> {
     if (part === "") continue;
     const equals = part.indexOf("=");
     const name = decodePercent(equals < 0 ? part : part.slice(0, equals))?.toLowerCase();
-    const value = equals < 0 ? "" : decodePercent(part.slice(equals + 1));
+    const value = equals < 0 ? "" : decodePercent(spaced(name, part.slice(equals + 1)));
     if (name === undefined) return rejected("RequestUrlFailedToParse");
     if (value === undefined) return badQuery(name, part.slice(equals + 1), "Not percent-encoded UTF-8.");
     const held = query.get(name);
@@ -97,6 +97,9 @@ export function parseQuery(text: string): Parsed<Query> {
   }
   return parsed(query);
 }
+
+/** In OData's options a plus is a space, as forms encode it (Go's aztables does); elsewhere it is itself. */
+const spaced = (name: string | undefined, text: string): string => (name?.startsWith("$") ? text.replaceAll("+", " ") : text);
 
 /** The first value of the parameter; undefined when it is not there. */
 export const queryValue = (query: Query, name: string): string | undefined => query.get(name)?.[0];

@@ -164,6 +164,19 @@ export function messageSuite(clients: () => QueueClients): void {
     );
   });
 
+  test("64 KiB of text of which every character is escaped come back, from put, peek, get and update", async () => {
+    const queue = await clients().queue();
+    const text = '<&>"'.repeat(16 * 1024);
+    await queue.sendMessage(text);
+    assert.equal((await queue.peekMessages()).peekedMessageItems[0]?.messageText, text);
+    const [taken] = await take(queue);
+    assert.equal(taken?.messageText, text);
+    const other = "&".repeat(64 * 1024);
+    await queue.updateMessage(taken?.messageId ?? "", taken?.popReceipt ?? "", other, 0);
+    assert.deepEqual(await peeked(queue), [other]);
+    assert.equal(await refusal(queue.sendMessage(`${other}&`)), "413 RequestBodyTooLarge");
+  });
+
   test("many takers at once: everybody gets other messages, and all of them are handed out", async () => {
     const queue = await clients().queue();
     const texts = Array.from({ length: 100 }, (_, i) => `m${i}`);

@@ -98,6 +98,17 @@ export function querySuite(clients: () => TableClients): void {
       assert.equal(await keysOf(odata`PartitionKey eq ${"a"} and when lt ${new Date("2024-01-02T00:00:00Z")}`), "ar0");
     });
 
+    test("a plus in an option is a space, an encoded plus is one", async () => {
+      const table = await clients().table();
+      for (const rowKey of ["a b", "a+b"]) await table.createEntity({ partitionKey: "p", rowKey });
+      const asked = async (filter: string): Promise<string> => {
+        const { body } = await clients().json("GET", `/${table.tableName}()?$filter=${filter}&$select=PartitionKey,+RowKey`);
+        return body.value.map(({ RowKey }: { RowKey: string }) => RowKey).join();
+      };
+      assert.equal(await asked("PartitionKey+eq+'p'+and+RowKey+eq+'a+b'"), "a b");
+      assert.equal(await asked("PartitionKey+eq+'p'+and+RowKey%20eq%20'a%2Bb'"), "a+b");
+    });
+
     test("$top and continuation: pages of that size, in key order, with nothing twice and nothing left out", async () => {
       const table = await filled();
       const pages: number[] = [];

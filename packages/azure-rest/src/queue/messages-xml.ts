@@ -7,8 +7,8 @@ import { element, escapeXml, needsEncoding } from "../xml-text.ts";
 
 /** As the service counts it: UTF-8, after unescaping. */
 export const messageTextBytesMax: number = 64 * 1024;
-/** Of the XML, escapes included. */
-export const messageBodyBytesMax: number = 2 * messageTextBytesMax + 512;
+/** Of the XML: every character of the longest text may be escaped, in six bytes as `&quot;`. */
+export const messageBodyBytesMax: number = 6 * messageTextBytesMax + 512;
 
 const declaration = '<?xml version="1.0" encoding="utf-8"?>';
 
