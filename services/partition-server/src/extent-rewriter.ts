@@ -24,7 +24,7 @@ export interface RewriteRequest {
   readonly wanted: () => boolean;
 }
 
-/** Gives how many bytes were copied. */
+/** Gives how many bytes were copied. A row that can't be rewritten now keeps its extent until a later pass; the others go on. */
 export async function rewriteExtents(world: World, engine: RangeEngine, request: RewriteRequest): Promise<Outcome<number>> {
   const { extents, bytesPerSecond, wanted } = request;
   let bytes = 0;
@@ -33,7 +33,11 @@ export async function rewriteExtents(world: World, engine: RangeEngine, request:
       for (;;) {
         if (!wanted()) return refused("aborted", "leaseLost", "the range is not served here any more");
         const step = await rewriteRow(engine, key, extents);
-        if (!step.ok) return step;
+        if (!step.ok) {
+          const { reason, message } = step.failure;
+          world.logger.warn("a row is not rewritten, later", { reason, message });
+          break;
+        }
         bytes += step.value;
         if (step.value === 0) break;
         await sleep(world.clock, (step.value * 1_000) / bytesPerSecond);

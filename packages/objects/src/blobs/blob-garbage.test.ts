@@ -165,3 +165,15 @@ test("blob garbage: of page blobs and their snapshots every state stays as it wa
     { numRuns: 200 },
   );
 });
+
+test("blob garbage: a page row that only a dropped snapshot saw goes", () => {
+  const disk = new Disk();
+  disk.make();
+  const { size } = disk.table.rows;
+  const write: PageStep = { do: "write", chunk: 0, pages: 1 };
+  for (const step of [write, { do: "snapshot" } as const, write]) disk.step(step);
+  assert.equal(disk.table.collect(), 0, "the snapshot sees the first one");
+  disk.step({ do: "drop", which: 0 });
+  assert.equal(disk.table.collect(), 1);
+  assert.equal(disk.table.rows.size, size + 1);
+});
