@@ -51,6 +51,7 @@ test("configuration, wrong values: refused with the key and where it came from",
     [() => from({ leaseTermMs: 3_000 }), /leaseTermMs: must be longer/],
     [() => from({ accounts: [{ name: "Bad", keys: ["QQ=="] }] }), /accounts in .*name: 3 to 24/],
     [() => from({ roles: { "extent-nodes": {} } }), /roles in /],
+    [() => from({ copySources: ["files.example"] }), /copySources in .*scheme:\/\/host/],
   ];
   for (const [work, message] of cases) {
     assert.throws(work, (error) => error instanceof ConfigError && message.test(error.message), String(message));

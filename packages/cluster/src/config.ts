@@ -4,6 +4,7 @@
  */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { parseSourcePattern } from "@stamp/azure-rest";
 import { z } from "zod";
 import { roles } from "./roles.ts";
 
@@ -78,7 +79,13 @@ export const clusterConfigSchema = z.strictObject({
     .optional()
     .describe("PEM file of a certificate chain: blob, queue and table are served over HTTPS (`stamp certs init` makes one)"),
   tlsKey: text().optional().describe("PEM file of the certificate's key"),
-  copySources: structured(z.array(z.string().min(1)).max(32))
+  copySources: structured(
+    z
+      .array(
+        text().refine((pattern) => parseSourcePattern(pattern) !== undefined, "scheme://host[:port][=network] (docs/guides/copying.md)"),
+      )
+      .max(32),
+  )
     .default([])
     .describe("Places besides this stamp that blobs may be copied from (https://*.blob.core.windows.net); empty: none"),
   logLevel: z.enum(["debug", "info", "warn", "error"]).default("info").describe("Of the processes' logs"),
