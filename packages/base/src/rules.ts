@@ -16,7 +16,6 @@ export type RuleName =
   | "knownCommittedLength"
   | "recordSealBeforeTelling"
   | "createdOnEveryReplica"
-  | "openBeforeTold"
   | "trimBeforeServing"
   | "minCopiesBeforeTelling"
   | "newerSealOnly"

@@ -101,7 +101,6 @@ export class OwnerCalls {
       if (successor.value.kind === "found") return this.#answer(request, successor.value.id);
       if (this.#term.ended.aborted) return notLeader();
       const succeeded = await this.#succeed(request);
-      if (typeof succeeded === "number") return this.#answer(request, succeeded);
       const told = succeeded.ok ? this.#asCommitted(request) : undefined;
       if (told !== undefined) return ok(told);
       if (!succeeded.ok && succeeded.failure.reason !== "conflict") return succeeded;
@@ -184,8 +183,8 @@ export class OwnerCalls {
     ]);
   }
 
-  /** Joins the allocation that runs for this place, or starts it. A number: told before it was opened (see `#run`). */
-  async #succeed(request: SealAndAllocate): Promise<Outcome<void> | ExtentId> {
+  /** Joins the allocation that runs for this place, or starts it. */
+  async #succeed(request: SealAndAllocate): Promise<Outcome<void>> {
     const key = `${request.ownerEpoch} ${request.extent ?? 0} ${request.name}`;
     const running = this.#successions.get(key);
     if (running !== undefined) {
@@ -195,22 +194,15 @@ export class OwnerCalls {
       return running.outcome;
     }
     const wanted = new Set([request.wanted]);
-    let early: ExtentId | undefined;
-    const outcome = this.#run(
-      request,
-      () => [...wanted].some((one) => one()),
-      (id) => {
-        early = id;
-      },
-    );
+    const outcome = this.#run(request, () => [...wanted].some((one) => one()));
     this.#successions.set(key, { wanted, outcome });
     const result = await outcome;
     this.#successions.delete(key);
-    return early ?? result;
+    return result;
   }
 
   /** Seals, and meanwhile prepares the successor; then opens it. */
-  async #run(request: SealAndAllocate, wanted: () => boolean, tellEarly: (id: ExtentId) => void): Promise<Outcome<void>> {
+  async #run(request: SealAndAllocate, wanted: () => boolean): Promise<Outcome<void>> {
     const { ledger, world } = this.#term;
     const { name: stream, ownerEpoch, extent: predecessor, avoidAddresses } = request;
     const rolled = predecessor !== undefined && request.complete ? await this.#roll({ ...request, extent: predecessor }) : undefined;
@@ -219,7 +211,7 @@ export class OwnerCalls {
     let prepared: ExtentId | undefined;
     let isTogether = false;
     const sealTogether = async (endBytes: number): Promise<Outcome<void> | undefined> => {
-      if (prepared === undefined || predecessor === undefined || !world.rules.on("openBeforeTold")) return undefined;
+      if (prepared === undefined || predecessor === undefined) return undefined;
       const id = prepared;
       const segment = await this.#segmentId(stream);
       if (!segment.ok) return undefined;
@@ -252,12 +244,9 @@ export class OwnerCalls {
     }
     const segment = await this.#segmentId(stream);
     if (!segment.ok) return segment;
-    const opening = ledger.commit((state) => planOpenExtent(state, { stream, ownerEpoch, predecessor, id }, segment.value, world.rules));
-    if (!world.rules.on("openBeforeTold")) {
-      tellEarly(id);
-      return ok();
-    }
-    const opened = await opening;
+    const opened = await ledger.commit((state) =>
+      planOpenExtent(state, { stream, ownerEpoch, predecessor, id }, segment.value, world.rules),
+    );
     if (opened.ok) told(id);
     else this.#allocator.drop(id);
     return opened;

@@ -111,7 +111,7 @@ export const faultRows: readonly FaultRow[] = [
     fault: "a journal segment lost, the newest too; the whole journal lost (or its disk not mounted)",
     rules: ["journalBegunRecorded"],
     tests: ["services/extent-node/src/journal-loss.test.ts"],
-    faults: [],
+    faults: ["lost-file"],
   },
   {
     fault: "a journal segment there twice; another node's journal",
@@ -123,7 +123,7 @@ export const faultRows: readonly FaultRow[] = [
     fault: "an extent's file gone",
     rules: ["missingFileIsDamage"],
     tests: ["services/extent-node/src/journal-loss.test.ts"],
-    faults: ["replaced-disk"],
+    faults: ["lost-file", "replaced-disk"],
   },
   {
     fault: "a node's start counter lost with LevelDB",
@@ -221,7 +221,7 @@ export const faultRows: readonly FaultRow[] = [
   },
   {
     fault: "SM dies while creating an extent",
-    rules: ["createdOnEveryReplica", "openBeforeTold"],
+    rules: ["createdOnEveryReplica"],
     tests: ["services/stream-manager/src/failover.test.ts", "services/stream-manager/src/chaos.test.ts"],
     faults: ["crash", "failpoints"],
   },

@@ -50,6 +50,7 @@ const focuses = {
     others: 0.1,
   },
   "new-disks": { weights: { "replaced-disk": 20, crash: 6, partition: 4 }, targets: /^extent-node-/, everyMs: 1_000, others: 0.2 },
+  "lost-files": { weights: { "lost-file": 30, crash: 3 }, targets: /^extent-node-/, everyMs: 2_000, others: 0.1 },
   rot: { weights: { "bit-rot": 40, crash: 2, "power-loss": 2 }, everyMs: 700, others: 0.2 },
   managers: {
     weights: { pause: 10, partition: 10, "partition-one-way": 6, crash: 6 },

@@ -57,6 +57,21 @@ export const mutants: readonly Mutant[] = [
     why: "a sealed length is told, lost, and computed again",
   },
   {
+    rules: ["journalBegunRecorded"],
+    // Without both, a node that forgot what it acknowledged is believed.
+    backedUpBy: ["knownCommittedLength"],
+    workload: "streams",
+    focus: "lost-files",
+    why: "a node whose newest journal segment is lost takes what it still has for all it had",
+  },
+  {
+    rules: ["knownCommittedLength"],
+    backedUpBy: ["journalBegunRecorded"],
+    workload: "streams",
+    focus: "lost-files",
+    why: "an extent is sealed shorter than what another replica knows to be acknowledged",
+  },
+  {
     rules: ["checksumOfVerified"],
     workload: "registers",
     why: "liveness: the checksum of a rotten replica is recorded, and every good one is taken for damaged",

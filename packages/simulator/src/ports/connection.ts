@@ -40,6 +40,7 @@ export class Connection {
   #toClient: Pipe | undefined;
   #server: ServerEnd | undefined;
   #broken = false;
+  #breaking = false;
 
   constructor(network: Network, client: Incarnation, address: Address, onBroken: () => void) {
     this.#network = network;
@@ -187,9 +188,12 @@ export class Connection {
     });
   }
 
+  /** From then on nothing comes through in either direction: what is sent before the ends know of it is lost too. */
   #breaksBySelf(): boolean {
     const { options, prng } = this.#network;
+    if (this.#breaking) return true;
     if (options.breakChance === 0 || !prng.chance(options.breakChance)) return false;
+    this.#breaking = true;
     this.client.schedule(this.#network.delayUs(), "break", this.address, () => this.breakAtClient());
     return true;
   }

@@ -74,6 +74,20 @@ export class SimDiskState {
     this.#planned.length = 0;
   }
 
+  /** One file is gone, durably. */
+  lose(path: string): void {
+    this.#names.delete(path);
+    this.#durableNames.delete(path);
+    this.#changes = this.#changes.filter((change) =>
+      change.kind === "rename" ? change.from !== path && change.to !== path : change.path !== path,
+    );
+  }
+
+  /** The first bytes of a file as the machine sees them. */
+  headOf(path: string, lengthBytes: number): Uint8Array {
+    return this.#names.get(path)?.read(0, lengthBytes) ?? new Uint8Array(0);
+  }
+
   /** A new, empty disk. */
   wipe(): void {
     this.#names = new Map();

@@ -7,8 +7,10 @@
  * different tempers find more than one average one, because some promises are broken only by the same two faults again and again.
  */
 import type { Prng } from "@stamp/base";
+import { decodeSegmentHeader, segmentRecordsOffset } from "@stamp/extent";
 import type { FailpointOptions } from "../kernel/failpoints.ts";
 import { defaultFailpoints } from "../kernel/failpoints.ts";
+import { digest } from "../ports/digest.ts";
 import { defaultDiskOptions } from "../ports/disk-state.ts";
 import type { Simulation } from "../simulation.ts";
 import { type ReshapeOptions, Reshapes } from "./reshapes.ts";
@@ -32,7 +34,9 @@ export type FaultKind =
   | "swizzle"
   /** Somebody splits, merges or moves a range; only where the workload says which. */
   | "reshape"
-  /** The four that destroy what was durable; they hit one machine of a run only, the others must be enough. */
+  /** A file of an extent, or the newest segment of a journal, is gone when the machine comes back. */
+  | "lost-file"
+  /** These, and the one above, destroy what was durable; they hit one machine of a run only, the others must be enough. */
   | "bit-rot"
   | "replaced-disk"
   | "old-replica"
@@ -84,6 +88,7 @@ const usualWeights: Record<Exclude<FaultKind, "reshape">, number> = {
   "clock-jump": 1,
   "lost-table": 1,
   swizzle: 1,
+  "lost-file": 1,
   "bit-rot": 1,
   "replaced-disk": 1,
   "old-replica": 0,
@@ -281,6 +286,8 @@ export class Faults {
         return this.reshapes?.begin(prng) ?? false;
       case "bit-rot":
         return this.#rot();
+      case "lost-file":
+        return this.#loseFile();
       case "replaced-disk":
         return this.#replaceDisk();
       case "old-replica":
@@ -344,6 +351,29 @@ export class Faults {
     const at = firstBlockBytes + this.#prng.below((disk.sizeOf(path) as number) - firstBlockBytes);
     this.#sim.note("bit-rot", `${this.#weak} ${path} at ${at}`);
     disk.corrupt(path, at, 1 << this.#prng.below(8));
+    return true;
+  }
+
+  /** Never the only segment that is left: without a journal a node waits for a person. */
+  #loseFile(): boolean {
+    const sim = this.#sim;
+    const name = this.#weak;
+    const disk = sim.disk(name);
+    const paths = disk.paths();
+    const [newest, other] = paths
+      .filter((path) => path.endsWith(".segment"))
+      .flatMap((path) => {
+        const header = decodeSegmentHeader(digest.crc32c, disk.headOf(path, segmentRecordsOffset));
+        return header.kind === "ok" ? [{ path, generation: header.value.generation }] : [];
+      })
+      .sort((a, b) => b.generation - a.generation);
+    const extents = paths.filter((path) => path.endsWith(".extent"));
+    const lost = this.#prng.chance(0.5) && other ? newest?.path : extents.length > 0 ? this.#prng.pick(extents) : undefined;
+    if (lost === undefined) return false;
+    sim.note("lost-file", `${name} ${lost}`);
+    sim.crash(name, { unsynced: "kept", stayDown: true });
+    disk.lose(lost);
+    void sim.sleep(this.#prng.float() * 3_000).then(() => sim.restart(name));
     return true;
   }
 
