@@ -115,8 +115,23 @@ async function readState(world: World, metadata: OwnedStream, options: Partition
 export const heirState = (left: PartitionState, rangeId: string): PartitionState => ({
   ...withoutHeirs(left),
   rangeId,
+  lastTicket: Math.max(left.lastTicket, ticketBefore(rangeId)),
   logStartExtentId: 0,
 });
+
+/** Tickets of a range between two splits or merges, before it gives those with which a later range began. */
+const ticketsPerHeir = 2 ** 24;
+const birthEpochMax = 2 ** 28;
+
+/**
+ * Heirs of one partition must not count on from the same number: an ETag is made of the ticket, and a container that is deleted and made
+ * again may have its blobs in another heir (decision 0200). A range's id ends with the owner epoch that it was born with, which no other
+ * range has; it is the same whoever loads the range.
+ */
+function ticketBefore(rangeId: string): number {
+  const epoch = Number(/-e(\d+)$/.exec(rangeId)?.[1] ?? 0);
+  return epoch < birthEpochMax ? epoch * ticketsPerHeir : 0;
+}
 
 const withoutHeirs = ({ heirs: _, ...state }: PartitionState): PartitionState => state;
 

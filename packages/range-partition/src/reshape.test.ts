@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { type Outcome, ownerEpoch, present, type RuleName, unwrap, utf8 } from "@stamp/base";
 import { put, read, remove, rows, Stamp, streamsOf, write } from "./harness.test.ts";
 import { handOver, prepareHeirs, RangePartition } from "./index.ts";
+import { heirState } from "./load.ts";
 
 const keyOf = (i: number): string => `k${String(i).padStart(4, "0")}`;
 
@@ -93,6 +94,18 @@ test("split: each heir has its keys as they were, newest versions, no key of the
     assert.equal((await keysOf(right)).length, 200);
     assert.deepEqual(stamp.lost, []);
   });
+});
+
+test("split, merge: what a range of its own counts with starts apart from all others, the same for whoever loads it", () => {
+  const left = { rangeId: "blob-1", ownerEpoch: 3, recordNumber: 9, checkpoints: [], checkpointedSequence: 70, lastTicket: 90 };
+  const parent = { ...left, logStartExtentId: 5, nextCheckpointId: 2, heirs: ["blob-e7", "blob-e8"] };
+  const [low, high] = [heirState(parent, "blob-e7"), heirState(parent, "blob-e8")];
+  assert.ok(low.lastTicket > 90 && high.lastTicket - low.lastTicket >= 2 ** 24);
+  assert.deepEqual(heirState(parent, "blob-e7"), low);
+  assert.equal(low.checkpointedSequence, 70, "commits go on without a gap");
+  const far = { ...parent, lastTicket: 2 ** 40 };
+  assert.equal(heirState(far, "blob-e9").lastTicket, 2 ** 40, "never back");
+  assert.ok(Number.isSafeInteger(heirState(parent, `blob-e${2 ** 50}`).lastTicket));
 });
 
 test("split: heirs made from memory are those that are loaded, also after more was written; their streams can be taken over", async () => {
