@@ -185,6 +185,25 @@ async function storm(seed: number): Promise<string> {
   return `${sim.log.hash} ${sim.events}`;
 }
 
+test("simulation: a connection that breaks by itself delivers nothing behind what it lost", async () => {
+  const sim = simOf();
+  await sim.run(async () => {
+    assert.ok((await call(sim)).ok);
+    const counter = sim.role("counter") as Counter;
+    const { options } = sim.network;
+    // Its ends hear of the break a second later.
+    sim.network.options = { ...options, breakChance: 1, delayMinUs: 1_000_000, delayMaxUs: 1_000_000 };
+    const lost = call(sim, 3_000);
+    await sim.sleep(1);
+    sim.network.options = options;
+    const behind = call(sim, 3_000);
+    await sim.sleep(500);
+    assert.equal(counter.calls, 1);
+    assert.deepEqual([(await lost).ok, (await behind).ok], [false, false]);
+    assert.ok((await call(sim)).ok, "the next connection");
+  });
+});
+
 test("simulation: one seed gives one run, another seed another", async () => {
   const first = await storm(11);
   assert.equal(await storm(11), first);
