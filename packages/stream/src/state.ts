@@ -140,15 +140,21 @@ export class StreamState {
     return ok();
   }
 
-  /** Everything was read, as it was at one moment. Refused with `damaged` when something is missing. */
-  complete(): Outcome<void> {
-    const unlisted = this.#unlisted ?? new Map<string, never>();
-    this.#unlisted = undefined;
-    for (const { record, version } of unlisted.values()) {
+  /**
+   * Everything was read, as it was at one moment: puts the lists together, until so many extents are in them. True when that is all; else call it
+   * again. Refused with `damaged` when something is missing.
+   */
+  complete(extentsMax: number = Number.POSITIVE_INFINITY): Outcome<boolean> {
+    let extents = 0;
+    for (const [name, { record, version }] of this.#unlisted ?? []) {
+      if (extents >= extentsMax) return ok(false);
       const put = this.#putStream(record, version);
       if (!put.ok) return put;
+      this.#unlisted?.delete(name);
+      extents += this.list(name).length;
     }
-    return ok();
+    this.#unlisted = undefined;
+    return ok(true);
   }
 
   #putStream(record: StreamRecord, version: number): Outcome<void> {

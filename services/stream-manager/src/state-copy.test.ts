@@ -61,7 +61,7 @@ test("state copy: while streams come, grow, change and go it is what everything 
     stop.abort();
     await following;
     const before = copy.keysRead;
-    const taken = unwrap(await copy.take());
+    const taken = unwrap(await copy.take(new AbortController().signal));
     assert.ok(copy.keysRead - before < 20, `${copy.keysRead - before} keys read at the end`);
     assert.deepEqual(describe(taken), describe(await read(cluster)));
   });
@@ -82,7 +82,23 @@ test("state copy: after another start of the store, and after more than it remem
     await sim.sleep(5_000);
     stop.abort();
     await following;
-    assert.deepEqual(describe(unwrap(await copy.take())), describe(await read(cluster)));
+    assert.deepEqual(describe(unwrap(await copy.take(new AbortController().signal))), describe(await read(cluster)));
+  });
+});
+
+test("state copy: a term that ended while it was read leaves the copy to the next one", async () => {
+  const cluster = new Cluster({ seed: 10 });
+  const { sim } = cluster;
+  await sim.run(async () => {
+    await cluster.open("/s", 1);
+    await sim.sleep(1_000);
+    const copy = new StateCopy(sim.world("standby"), "lock", timeoutMs);
+    const ended = new AbortController();
+    ended.abort();
+    assert.equal((await copy.take(ended.signal)).ok, false);
+    const all = copy.keysRead;
+    assert.deepEqual(describe(unwrap(await copy.take(new AbortController().signal))), describe(await read(cluster)));
+    assert.ok(all >= 5 && copy.keysRead - all < 5, `${all} keys read, then ${copy.keysRead - all}`);
   });
 });
 

@@ -11,10 +11,13 @@ import { MetadataClient, type StorePosition } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
 import { jittered, sleep } from "@stamp/ports";
 import { managerPrefix, StreamState } from "@stamp/stream";
+import { notLeader } from "./ledger.ts";
 
 const followEveryMs = 250;
 /** While the store can't be asked. */
 const retryMs = 1_000;
+/** Whose lists are put together before others have their turn: this process renews a lease meanwhile. */
+const extentsPerTurn = 10_000;
 /** Listings of everything that were overtaken by changes. */
 const listingsMax = 3;
 
@@ -58,12 +61,13 @@ export class StateCopy {
     }
   }
 
-  /** Everything that is recorded now. It is the caller's: the next copy begins anew. */
-  async take(): Promise<Outcome<StreamState>> {
+  /** Everything that is recorded now, for a term that has not ended meanwhile. It is the caller's: the next copy begins anew. */
+  async take(ended: AbortSignal): Promise<Outcome<StreamState>> {
     // One that runs may have read its last before the caller's term began.
     await this.#bringing;
     const brought = await this.#upToDate();
     if (!brought.ok) return brought;
+    if (ended.aborted) return notLeader();
     this.#copy = undefined;
     return ok(brought.value.state);
   }
@@ -111,8 +115,12 @@ export class StateCopy {
     if (!changes.ok) return changes;
     const taken = this.#keep(state, changes.value.entries);
     if (!taken.ok) return taken;
-    const complete = state.complete();
-    return complete.ok ? ok({ state, position: changes.value.position }) : complete;
+    for (;;) {
+      const complete = state.complete(extentsPerTurn);
+      if (!complete.ok) return complete;
+      if (complete.value) return ok({ state, position: changes.value.position });
+      await sleep(this.#world.clock, 1);
+    }
   }
 
   #keep(state: StreamState, entries: readonly { key: string; value: Uint8Array; version: number }[]): Outcome<void> {
