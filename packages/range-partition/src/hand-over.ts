@@ -22,6 +22,8 @@ export interface OwnedNames {
 export interface Parent extends OwnedNames {
   /** As it left them, when this process has it. */
   readonly left?: PartitionStreams;
+  /** Of the first parent: `Left.recordExtentId`. */
+  readonly recordExtentId?: number;
 }
 
 const sharedKinds = ["metadata", "rowData", "blobData"] as const;
@@ -89,6 +91,13 @@ export function inherited(streams: readonly (OwnedStream | undefined)[]): readon
   return [...extents.values()];
 }
 
+/** From the extent on that has the record of what was left. Else a range that is split often has to read all that went before. */
+function metadataOf(name: string, ownerEpoch: number, parent: Parent | undefined): MessageInitShape<typeof StreamEditSchema> {
+  const first = parent?.recordExtentId === undefined ? {} : { firstExtentId: toWire(parent.recordExtentId) };
+  const extents = parent === undefined ? [] : [{ stream: parent.streams.metadata, ...first }];
+  return { name, ownerEpoch: toWire(0), content: { ownerEpoch: toWire(ownerEpoch), extents } };
+}
+
 function editsOf(parents: readonly Parent[], heirs: readonly OwnedNames[]): MessageInitShape<typeof StreamEditSchema>[] {
   const goes = parents.flatMap(({ streams, ownerEpoch, left }) => {
     const gone = (kind: (typeof sharedKinds)[number]) => {
@@ -108,8 +117,8 @@ function editsOf(parents: readonly Parent[], heirs: readonly OwnedNames[]): Mess
         extents: from.filter((stream) => stream !== undefined).map((stream) => ({ stream })),
       },
     });
-    const edits = [
-      made(streams.metadata, [parents[0]?.streams.metadata]),
+    const edits: MessageInitShape<typeof StreamEditSchema>[] = [
+      metadataOf(streams.metadata, ownerEpoch, parents[0]),
       made(streams.commitLog, []),
       made(
         streams.rowData,

@@ -32,6 +32,8 @@ export interface Left {
   readonly own: KeyBounds;
   /** As the heirs find it in the metadata stream: joined with that of the neighbour. */
   readonly told: PartitionState;
+  /** The extent of the metadata stream that this is recorded in. What lies before it is not needed by the heirs. */
+  readonly recordExtentId: number;
   /** How long it waited for what was in flight, and how long it wrote the rest. */
   readonly drainMs: number;
   readonly writeMs: number;
@@ -54,6 +56,8 @@ export class Maintenance {
   readonly #limits: { readonly checkpointsMax: number; readonly garbageBytesMax: number };
   readonly #own: KeyBounds;
   #stopped = false;
+  /** Of the last record. */
+  #recordExtentId = 0;
   #state: PartitionState;
   /** Newest first. */
   #checkpoints: readonly Checkpoint[];
@@ -133,7 +137,7 @@ export class Maintenance {
       { ...facts, heirs },
       other?.value,
     );
-    return left.ok ? ok({ state: this.#state, own: this.#own, told: left.value }) : left;
+    return left.ok ? ok({ state: this.#state, own: this.#own, told: left.value, recordExtentId: this.#recordExtentId }) : left;
   }
 
   /** Whether there is something to merge. */
@@ -212,6 +216,7 @@ export class Maintenance {
       this.#checkpoints = checkpoints;
       for (const { stored } of checkpoints) this.#writingFrom.delete(stored.id);
       const place = places.value[0];
+      this.#recordExtentId = place?.extentId ?? 0;
       if (place !== undefined && facts.heirs === undefined) await this.#truncate(this.#streams.metadata, place.extentId);
       return ok(told);
     });

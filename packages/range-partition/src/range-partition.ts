@@ -8,7 +8,7 @@
 import { assert, compareBytes, type Failure, FailureError, type Outcome, ok, present, refused } from "@stamp/base";
 import { type Entry, MemoryTable } from "@stamp/lsm";
 import { jittered, sleep, type World, within } from "@stamp/ports";
-import type { OwnedStream, Place, StreamClient } from "@stamp/stream-client";
+import type { OwnedStream, Place, StreamClient, StreamExtent } from "@stamp/stream-client";
 import { makeCaches } from "./caches.ts";
 import { Checkpoint, type Storage } from "./checkpoint-reader.ts";
 import { type Committed, GroupCommit } from "./group-commit.ts";
@@ -129,7 +129,7 @@ export class RangePartition {
     if (checkpoints.length < opened.length) return undefined;
     const listOf = (kind: "rowData" | "blobData") => inherited(parents.map((parent) => parent.#streams[kind]));
     const lists = {
-      metadata: inherited(parents.slice(0, 1).map((parent) => parent.#streams.metadata)),
+      metadata: from(inherited(parents.slice(0, 1).map((parent) => parent.#streams.metadata)), left.recordExtentId),
       rowData: listOf("rowData"),
       blobData: listOf("blobData"),
     };
@@ -456,7 +456,6 @@ export class RangePartition {
 
   /** Resolves when there is an extent to write commits to. */
   begin(): Promise<void> {
-    void this.#streams.blobData?.begin();
     return this.#streams.commitLog.begin();
   }
 
@@ -620,6 +619,14 @@ export class RangePartition {
     if (this.#ended !== undefined) throw new FailureError(this.#ended);
   }
 }
+
+const from = (extents: readonly StreamExtent[] | undefined, first: number): readonly StreamExtent[] | undefined =>
+  extents?.slice(
+    Math.max(
+      0,
+      extents.findIndex(({ extentId }) => extentId === first),
+    ),
+  );
 
 async function* rowsOf(versions: AsyncIterable<Entry>): AsyncGenerator<Row, void, void> {
   for await (const { key, value } of versions) yield [key, value as Uint8Array];

@@ -38,8 +38,8 @@ async function become(
       left,
     );
   }
-  unwrap(await (left as NonNullable<typeof left>));
-  const places = parents.map(([place, { streams }]) => ({ ...owned(place), left: streams }));
+  const { recordExtentId } = unwrap(await (left as NonNullable<typeof left>));
+  const places = parents.map(([place, { streams }], i) => ({ ...owned(place), left: streams, ...(i === 0 ? { recordExtentId } : {}) }));
   return handOver(stamp.sim.world(server), stamp.client(server), places, heirs.map(owned), 10_000);
 }
 
@@ -155,6 +155,23 @@ test("split: heirs made from memory are those that are loaded, also after more w
       assert.match(first?.[1] ?? "", /^heir/);
     }
     assert.equal(await read(other, keyOf(399)), "last");
+  });
+});
+
+test("split: however often a range is split, its metadata stream holds no more than the last record", async () => {
+  const stamp = new Stamp(9, { limits });
+  await stamp.sim.run(async () => {
+    let partition = unwrap(await stamp.load(1, "ps"));
+    await fill(partition, 0, 40, "first");
+    for (let epoch = 2; epoch <= 8; epoch++) {
+      const heir = { rangeId: `r${epoch}`, epoch };
+      unwrap(await become(stamp, "ps", [[{ rangeId: `r${epoch - 1}`, epoch: epoch - 1 }, partition]], [heir]));
+      partition = unwrap(await stamp.load(epoch, "ps", { rangeId: heir.rangeId, create: false }));
+      unwrap(await write(partition, "l", [put(keyOf(epoch), `by ${epoch}`)]));
+      assert.ok(partition.streams.metadata.extents.length <= 2, `${partition.streams.metadata.extents.length} extents`);
+    }
+    assert.equal((await keysOf(partition)).length, 40);
+    assert.equal(await read(partition, keyOf(3)), "by 3");
   });
 });
 

@@ -251,8 +251,10 @@ export class Holdings {
     const failed = loaded.find((one) => !one.ok);
     if (failed && !failed.ok) return failed;
     const loadedMs = clock.monotonicMs();
-    const begun = children.map(({ rangeId }) => this.#held.get(rangeId)?.engine?.begin());
-    await within(clock, beginTimeoutMs, Promise.all(begun));
+    if (isWritten(parents)) {
+      const begun = children.map(({ rangeId }) => this.#held.get(rangeId)?.engine?.begin());
+      await within(clock, beginTimeoutMs, Promise.all(begun));
+    }
     const nowMs = clock.monotonicMs();
     const drainMs = Math.max(...left.value.map((one) => one.left.drainMs));
     return ok({
@@ -272,7 +274,7 @@ export class Holdings {
     const engines = parents.map(({ engine }) => engine);
     const [prepared] = await Promise.all([
       Promise.all(engines.map((engine) => engine.prepareToLeave())),
-      this.#engines.prepareHeirs(engines, children),
+      isWritten(parents) ? this.#engines.prepareHeirs(engines, children) : Promise.resolve(),
     ]);
     const failed = prepared.find((one) => !one.ok);
     return failed && !failed.ok ? failed : ok(Math.min(...prepared.map((one) => (one.ok ? one.value : 0))));
@@ -384,5 +386,8 @@ export class Holdings {
     this.#closing.delete(closing);
   }
 }
+
+/** Ranges that nobody writes to get no extents ahead of need: each would have to be sealed when another server loads them. */
+const isWritten = (ranges: readonly Serving[]): boolean => ranges.some(({ load }) => load.figures.writesPerSecond > 0);
 
 const gone = (range: Range): Failed => refused("aborted", "leaseLost", `${range.rangeId} was dropped while it was loaded`);

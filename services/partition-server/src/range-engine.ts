@@ -49,10 +49,14 @@ export function rangeEngines(world: World, config: PartitionServerConfig): Engin
       ),
     handOver: async (parents, children, timeoutMs) => {
       const partitions = parents.map(({ engine }) => partitionOf(engine));
-      const names = parents.map(({ range }, i) => ({ ...ownedOf(range), left: present(partitions[i], "a parent").streams }));
+      const left = present(leftStates.get(present(parents[0], "a parent").left), "what the parents left");
+      const names = parents.map(({ range }, i) => ({
+        ...ownedOf(range),
+        left: present(partitions[i], "a parent").streams,
+        ...(i === 0 ? { recordExtentId: left.recordExtentId } : {}),
+      }));
       const handed = await handOver(world, streams, names, children.map(ownedOf), timeoutMs);
       if (!handed.ok) return handed;
-      const left = present(leftStates.get(present(parents[0], "a parent").left), "what the parents left");
       return ok(async (range, onFenced) => {
         const heir = await RangePartition.inherit(world, streams, optionsOf(config, shared, range, onFenced), partitions, left);
         return heir ? ok(engineOf(heir)) : load(world, streams, config, shared, range, onFenced);
