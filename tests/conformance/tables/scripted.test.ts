@@ -27,6 +27,7 @@ const requests: Readonly<Record<TableOperationName, string>> = {
   EntityGroupTransaction: "POST $batch",
 };
 const statistics = "Get Table Service Stats (geo-replication)";
+const delegationKey = "Get User Delegation Key (of the Table service)";
 const titleOf = (operation: TableOperationName): string => operation.replace(/(?<=[a-z])(?=[A-Z])/g, " ").replace(/Acl$/, "ACL");
 
 const record = new ApiRecord();
@@ -58,6 +59,7 @@ test("docs/api/table.md says what the suite has seen", () => {
       requests: [
         ...tableOperationNames.map((operation) => ({ title: titleOf(operation), request: requests[operation], served: true })),
         { title: statistics, request: "GET restype=service comp=stats", served: false },
+        { title: delegationKey, request: "POST restype=service comp=userdelegationkey", served: false },
       ],
     },
     record,
