@@ -218,3 +218,18 @@ async function readIndex(stored: StoredCheckpoint, { reader, world }: Storage): 
   }
   return decodeIndex(concatBytes(pieces), world.digest.crc32c);
 }
+
+/** Keys that divide what is in these checkpoints into parts of about one size, in order; none when there is little. */
+export function evenKeySamples(checkpoints: readonly Checkpoint[], isWanted: (key: Uint8Array) => boolean): readonly Uint8Array[] {
+  const all = checkpoints.flatMap((checkpoint) => checkpoint.keySamples);
+  all.sort((a, b) => compareBytes(a.key, b.key));
+  const everyBytes = all.reduce((sum, sample) => sum + sample.bytes, 0) / keySamplesMax;
+  const samples: Uint8Array[] = [];
+  let bytes = 0;
+  for (const sample of all) {
+    bytes += sample.bytes;
+    if (bytes < everyBytes * (samples.length + 1) || !isWanted(sample.key)) continue;
+    samples.push(sample.key);
+  }
+  return samples;
+}

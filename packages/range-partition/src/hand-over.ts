@@ -136,3 +136,12 @@ function editsOf(parents: readonly Parent[], heirs: readonly OwnedNames[]): Mess
   });
   return [...goes, ...comes];
 }
+
+/** From the one of this number on; all of them when it is none of them. */
+export const extentsFrom = (extents: readonly StreamExtent[] | undefined, first: number): readonly StreamExtent[] | undefined =>
+  extents?.slice(
+    Math.max(
+      0,
+      extents.findIndex(({ extentId }) => extentId === first),
+    ),
+  );

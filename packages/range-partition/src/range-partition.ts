@@ -6,20 +6,21 @@
  * reads what may still vanish; sequences rise without a gap in the log; a snapshot sees exactly the commits up to its sequence.
  */
 import { assert, compareBytes, type Failure, FailureError, type Outcome, ok, present, refused } from "@stamp/base";
-import { type Entry, MemoryTable } from "@stamp/lsm";
+import { MemoryTable } from "@stamp/lsm";
 import { jittered, sleep, type World, within } from "@stamp/ports";
-import type { OwnedStream, Place, StreamClient, StreamExtent } from "@stamp/stream-client";
+import type { OwnedStream, Place, StreamClient } from "@stamp/stream-client";
 import { makeCaches } from "./caches.ts";
-import { Checkpoint, type Storage } from "./checkpoint-reader.ts";
+import { Checkpoint, evenKeySamples, type Storage } from "./checkpoint-reader.ts";
 import { type Committed, GroupCommit } from "./group-commit.ts";
-import { inherited } from "./hand-over.ts";
+import { extentsFrom, inherited } from "./hand-over.ts";
 import { KeyLocks } from "./key-locks.ts";
+import { limitDefaults } from "./limits.ts";
 import { heirState, type Loaded, loadPartition, type PartitionStreams } from "./load.ts";
 import { type Frozen, type Left, Maintenance } from "./maintenance.ts";
 import { PendingWrites } from "./pending-writes.ts";
 import { Pipelines } from "./pipelines.ts";
 import { StorageFigures } from "./storage-figures.ts";
-import { getVersion, scanVersions, type TableView } from "./tables.ts";
+import { countedRows, getVersion, rowsOf, scanVersions, type TableView } from "./tables.ts";
 import type {
   DataExtent,
   Decided,
@@ -33,22 +34,11 @@ import type {
   TransactOptions,
 } from "./types.ts";
 
-const mebibyte = 1024 * 1024;
 const mergeRetryMs = 5_000;
-const keySamplesMax = 128;
 /** Before it leaves, what is in memory is written out until so little is left, or so often. */
 const leftOverBytes: number = 256 * 1024;
 const prepareRoundsMax = 3;
 const dataIdleTimeoutMs = 2_000;
-const limitDefaults: Required<PartitionLimits> = {
-  memoryTableBytesMax: 64 * mebibyte,
-  logBytesMax: 256 * mebibyte,
-  rowCacheBytesMax: 32 * mebibyte,
-  indexCacheBytesMax: 32 * mebibyte,
-  groupBytesMax: 3.5 * mebibyte,
-  transactionsMax: 10_000,
-  checkpointsMax: 8,
-};
 
 export class RangePartition {
   readonly rangeId: string;
@@ -129,7 +119,7 @@ export class RangePartition {
     if (checkpoints.length < opened.length) return undefined;
     const listOf = (kind: "rowData" | "blobData") => inherited(parents.map((parent) => parent.#streams[kind]));
     const lists = {
-      metadata: from(inherited(parents.slice(0, 1).map((parent) => parent.#streams.metadata)), left.recordExtentId),
+      metadata: extentsFrom(inherited(parents.slice(0, 1).map((parent) => parent.#streams.metadata)), left.recordExtentId),
       rowData: listOf("rowData"),
       blobData: listOf("blobData"),
     };
@@ -227,17 +217,10 @@ export class RangePartition {
   /** Rows in key order, all from one moment. Throws FailureError. */
   async *scan(range: ScanRange, snapshot?: Snapshot): AsyncGenerator<Row, void, void> {
     this.#alive();
-    let [rows, bytes] = [0, 0];
-    try {
-      for await (const { key, value } of scanVersions(this.#view(snapshot), range, snapshot?.sequence ?? this.#visible)) {
-        this.#alive();
-        rows++;
-        bytes += key.length + (value as Uint8Array).length;
-        yield [key, value as Uint8Array];
-      }
-    } finally {
-      this.#storage.figures.add("rowsScanned", rows);
-      this.#storage.figures.add("rowBytesScanned", bytes);
+    const rows = rowsOf(scanVersions(this.#view(snapshot), range, snapshot?.sequence ?? this.#visible));
+    for await (const row of countedRows(rows, this.#storage.figures)) {
+      this.#alive();
+      yield row;
     }
   }
 
@@ -461,17 +444,7 @@ export class RangePartition {
 
   /** Keys that divide what is in checkpoints into parts of about one size, in order; none when there is little. */
   keySamples(): readonly Uint8Array[] {
-    const all = this.#maintenance.checkpoints.flatMap((checkpoint) => checkpoint.keySamples);
-    all.sort((a, b) => compareBytes(a.key, b.key));
-    const everyBytes = all.reduce((sum, sample) => sum + sample.bytes, 0) / keySamplesMax;
-    const samples: Uint8Array[] = [];
-    let bytes = 0;
-    for (const sample of all) {
-      bytes += sample.bytes;
-      if (bytes < everyBytes * (samples.length + 1) || !this.#inRange(sample.key)) continue;
-      samples.push(sample.key);
-    }
-    return samples;
+    return evenKeySamples(this.#maintenance.checkpoints, (key) => this.#inRange(key));
   }
 
   /** Names and extents of its streams, to be handed on. */
@@ -618,16 +591,4 @@ export class RangePartition {
   #alive(): void {
     if (this.#ended !== undefined) throw new FailureError(this.#ended);
   }
-}
-
-const from = (extents: readonly StreamExtent[] | undefined, first: number): readonly StreamExtent[] | undefined =>
-  extents?.slice(
-    Math.max(
-      0,
-      extents.findIndex(({ extentId }) => extentId === first),
-    ),
-  );
-
-async function* rowsOf(versions: AsyncIterable<Entry>): AsyncGenerator<Row, void, void> {
-  for await (const { key, value } of versions) yield [key, value as Uint8Array];
 }

@@ -6,7 +6,8 @@ import { compareBytes } from "@stamp/base";
 import type { Entry, MemoryTable } from "@stamp/lsm";
 import { Merger } from "@stamp/lsm";
 import type { Checkpoint } from "./checkpoint-reader.ts";
-import type { ScanRange } from "./types.ts";
+import type { StorageFigures } from "./storage-figures.ts";
+import type { Row, ScanRange } from "./types.ts";
 
 export interface TableView {
   /** Newest first. */
@@ -62,6 +63,25 @@ async function skip(
   if (cursor?.from === undefined) return;
   for (const [source, head] of heads.entries()) {
     if (head !== undefined && compareBytes(head.key, cursor.from) < 0) await advance(source);
+  }
+}
+
+export async function* rowsOf(versions: AsyncIterable<Entry>): AsyncGenerator<Row, void, void> {
+  for await (const { key, value } of versions) yield [key, value as Uint8Array];
+}
+
+/** The same rows; in the end, also of a scan that was left, their number is added. */
+export async function* countedRows(rows: AsyncIterable<Row>, figures: StorageFigures): AsyncGenerator<Row, void, void> {
+  let [count, bytes] = [0, 0];
+  try {
+    for await (const row of rows) {
+      count++;
+      bytes += row[0].length + row[1].length;
+      yield row;
+    }
+  } finally {
+    figures.add("rowsScanned", count);
+    figures.add("rowBytesScanned", bytes);
   }
 }
 

@@ -1,0 +1,14 @@
+/** What a partition keeps to where nothing else is said. */
+import type { PartitionLimits } from "./types.ts";
+
+const mebibyte = 1024 * 1024;
+
+export const limitDefaults: Required<PartitionLimits> = {
+  memoryTableBytesMax: 64 * mebibyte,
+  logBytesMax: 256 * mebibyte,
+  rowCacheBytesMax: 32 * mebibyte,
+  indexCacheBytesMax: 32 * mebibyte,
+  groupBytesMax: 3.5 * mebibyte,
+  transactionsMax: 10_000,
+  checkpointsMax: 8,
+};
