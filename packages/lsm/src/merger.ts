@@ -64,19 +64,3 @@ export class Merger {
     return this.#reverse ? -keys : keys;
   }
 }
-
-/**
- * What must be kept of one key's versions (newest first): the newest, and the newest that each open snapshot sees. A tombstone that is
- * the newest for everybody goes too when nothing older can lie below (`bottom`).
- */
-export function keepVersions(versions: readonly Entry[], openSnapshots: readonly number[], bottom: boolean): Entry[] {
-  const kept: Entry[] = [];
-  for (const [i, version] of versions.entries()) {
-    const newer = versions[i - 1];
-    if (newer !== undefined && newer.sequence === version.sequence) continue;
-    const seen = newer === undefined || openSnapshots.some((snapshot) => snapshot >= version.sequence && snapshot < newer.sequence);
-    if (seen) kept.push(version);
-  }
-  while (bottom && kept.at(-1)?.value === undefined && kept.length > 0) kept.pop();
-  return kept;
-}

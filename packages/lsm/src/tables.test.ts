@@ -11,7 +11,6 @@ import {
   decodeBlock,
   decodeIndex,
   type Entry,
-  keepVersions,
   MemoryTable,
   Merger,
   mergePlan,
@@ -205,23 +204,6 @@ test("merger: sources merged by key give the newest, merged by version give all 
     }),
     { numRuns: 60 },
   );
-});
-
-test("versions kept: the newest, what each snapshot sees, and no tombstone at the bottom", () => {
-  const version = (sequence: number, value?: string): Entry => ({
-    key: utf8("k"),
-    sequence,
-    value: value === undefined ? undefined : utf8(value),
-  });
-  const kept = (versions: Entry[], snapshots: number[], bottom: boolean) =>
-    keepVersions(versions, snapshots, bottom).map(({ sequence }) => sequence);
-  const all = [version(9, "d"), version(7), version(5, "b"), version(3, "a")];
-  assert.deepEqual(kept(all, [], false), [9]);
-  assert.deepEqual(kept(all, [4, 8], false), [9, 7, 3]);
-  assert.deepEqual(kept(all.slice(1), [], false), [7]);
-  assert.deepEqual(kept(all.slice(1), [], true), []);
-  assert.deepEqual(kept(all.slice(1), [6], true), [7, 5]);
-  assert.deepEqual(kept([], [], true), []);
 });
 
 test("merge plan: neighbours only, reads meet few checkpoints, and a byte is rewritten few times", () => {

@@ -4,7 +4,7 @@
  * this one is made of.
  */
 import { equalBytes, FailureError, type Outcome, ok } from "@stamp/base";
-import { CheckpointWriter, decodeIndex, type Entry, type KeyBounds, keepVersions, type StoredPlace } from "@stamp/lsm";
+import { CheckpointWriter, decodeIndex, type Entry, type KeyBounds, type StoredPlace } from "@stamp/lsm";
 import type { OwnedStream, Place } from "@stamp/stream-client";
 import { Checkpoint, type Storage } from "./checkpoint-reader.ts";
 
@@ -43,19 +43,24 @@ export async function writeCheckpoint(
     waitingBytes = 0;
     places.push(...(await append(rowData, blocks)));
   };
-  const keep = async (block: Uint8Array | undefined): Promise<void> => {
-    if (block === undefined) return;
+  const keep = async (block: Uint8Array): Promise<void> => {
     if (waitingBytes + block.length > appendBytes) await flush();
     waiting.push(block);
     waitingBytes += block.length;
   };
   try {
-    for await (const versions of grouped(request.versions)) {
-      for (const entry of keepVersions(versions, [], request.bottom)) await keep(writer.add(entry));
-      if (request.givenUp()) return ok(undefined);
+    let lastKey: Uint8Array | undefined;
+    for await (const entry of request.versions) {
+      // The newest of a key comes first; a tombstone hides nothing where nothing lies below.
+      if (lastKey !== undefined && equalBytes(lastKey, entry.key)) continue;
+      lastKey = entry.key;
+      if (request.bottom && entry.value === undefined) continue;
+      const block = writer.add(entry);
+      if (block !== undefined) await keep(block);
     }
     if (writer.entryCount === 0) return ok(undefined);
-    await keep(writer.lastBlock());
+    const lastBlock = writer.lastBlock();
+    if (lastBlock !== undefined) await keep(lastBlock);
     await flush();
     const encoded = writer.index(places);
     const indexPlaces: Place[] = [];
@@ -78,17 +83,4 @@ async function append(stream: OwnedStream, blocks: readonly Uint8Array[]): Promi
   const places = await stream.append(blocks, { timeoutMs: appendTimeoutMs });
   if (!places.ok) throw new FailureError(places.failure);
   return places.value;
-}
-
-/** Runs of versions of one key. */
-async function* grouped(entries: AsyncIterable<Entry> | Iterable<Entry>): AsyncGenerator<Entry[], void, void> {
-  let run: Entry[] = [];
-  for await (const entry of entries) {
-    if (run[0] !== undefined && !equalBytes(run[0].key, entry.key)) {
-      yield run;
-      run = [];
-    }
-    run.push(entry);
-  }
-  if (run.length > 0) yield run;
 }

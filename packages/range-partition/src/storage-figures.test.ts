@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { unwrap, utf8 } from "@stamp/base";
-import { put, read, Stamp, write } from "./harness.test.ts";
+import { put, read, remove, Stamp, write } from "./harness.test.ts";
 import { storageRatios } from "./index.ts";
 
 const keyOf = (i: number): string => `key-${(i * 7_919).toString().padStart(9, "0")}`;
@@ -64,6 +64,26 @@ test("index cache: what was pushed out is read again, and gives the same rows", 
     assert.ok(partition.stats.storage.rowBytesScanned > 120);
     const { indexCacheMisses } = partition.stats.storage;
     assert.ok(indexCacheMisses > 0);
+    await partition.close();
+  });
+});
+
+test("checkpoints: of a key one version is written; tombstones only over what lies below", async () => {
+  const stamp = new Stamp(7);
+  await stamp.sim.run(async () => {
+    const partition = await stamp.open(1);
+    for (const value of ["1", "2", "3"]) unwrap(await write(partition, "a", [put("a", value), put("b", value)]));
+    unwrap(await write(partition, "a", [remove("a"), remove("b")]));
+    unwrap(await partition.checkpoint());
+    assert.equal(partition.stats.checkpoints, 0, "nothing is left to write");
+    unwrap(await write(partition, "a", [put("a", "x".repeat(1_000)), put("b", "x".repeat(1_000))]));
+    unwrap(await partition.checkpoint());
+    const { flushedBytes } = partition.stats.storage;
+    unwrap(await write(partition, "a", [remove("a")]));
+    unwrap(await partition.checkpoint());
+    assert.equal(partition.stats.checkpoints, 2);
+    assert.ok(partition.stats.storage.flushedBytes - flushedBytes < 200, "a tombstone");
+    assert.deepEqual([await read(partition, "a"), (await read(partition, "b"))?.length], [undefined, 1_000]);
     await partition.close();
   });
 });
