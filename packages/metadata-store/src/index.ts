@@ -1,5 +1,6 @@
 export * from "./leader-calls.ts";
 export * from "./lease-keeper.ts";
 export * from "./metadata-client.ts";
+export * from "./metadata-store.conformance.ts";
 export * from "./snapshot.ts";
 export * from "./status-service.ts";

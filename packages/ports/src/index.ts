@@ -1,7 +1,7 @@
 export * from "./bearer.ts";
 export * from "./clock.conformance.ts";
 export * from "./clock.ts";
-export type { RegisterTest } from "./conformance.ts";
+export { check, checkEqual, type RegisterTest } from "./conformance.ts";
 export * from "./digest.conformance.ts";
 export * from "./digest.ts";
 export * from "./disk.conformance.ts";

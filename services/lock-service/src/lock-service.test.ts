@@ -68,87 +68,6 @@ test("lock service: an empty store without init is never served, with init it ke
   });
 });
 
-test("metadata store: transactions are judged by fence and versions, and survive a power cut", async () => {
-  const sim = simOf();
-  await sim.run(async () => {
-    await sim.sleep(50);
-    const keeper = keeperOf(sim, "a");
-    const epoch = await keeper.acquire();
-    const metadata = new MetadataClient(sim.world("a"), "lock");
-    const fence = { leaseName: "leader", leaseEpoch: epoch };
-    const first = unwrap(await metadata.transact({ fence, conditions: [{ key: "k", version: 0 }], writes: [write("k", "1")] }, 1_000));
-    const absent = await metadata.transact({ fence, conditions: [{ key: "k", version: 0 }], writes: [write("k", "2")] }, 1_000);
-    assert.ok(!absent.ok && absent.failure.reason === "conflict" && absent.failure.applied === "no");
-    const second = unwrap(
-      await metadata.transact({ fence, conditions: [{ key: "k", version: first }], writes: [write("k", "2"), { key: "gone" }] }, 1_000),
-    );
-    assert.ok(second > first);
-    const stale = await metadata.transact(
-      { fence: { leaseName: "leader", leaseEpoch: epoch - 1 }, conditions: [], writes: [write("k", "3")] },
-      1_000,
-    );
-    assert.ok(!stale.ok && stale.failure.reason === "staleTerm");
-    const never = await metadata.transact(
-      { fence: { leaseName: "never", leaseEpoch: 0 }, conditions: [], writes: [write("k", "3")] },
-      1_000,
-    );
-    assert.ok(!never.ok && never.failure.reason === "staleTerm");
-    assert.equal(unwrap(await metadata.transact({ fence, conditions: [{ key: "k", version: second }], writes: [] }, 1_000)), second);
-
-    sim.crash("lock", { unsynced: "lost", silent: false, stayDown: true });
-    sim.restart("lock");
-    await sim.sleep(50);
-    const [k, gone] = unwrap(await metadata.get(["k", "gone"], 1_000));
-    assert.deepEqual([k?.value, k?.version, gone?.version], [utf8("2"), second, 0]);
-    const third = unwrap(await metadata.transact({ fence, conditions: [{ key: "k", version: second }], writes: [write("k", "3")] }, 1_000));
-    assert.ok(third > second, "versions go on after a restart");
-    await keeper.release();
-  });
-});
-
-test("metadata store: many at once share synced writes, each is judged in order, and pages list all of them", async () => {
-  const sim = simOf();
-  await sim.run(async () => {
-    await sim.sleep(50);
-    const keeper = keeperOf(sim, "a");
-    const fence = { leaseName: "leader", leaseEpoch: await keeper.acquire() };
-    const metadata = new MetadataClient(sim.world("a"), "lock");
-    const increments = await Promise.all(
-      Array.from({ length: 2_500 }, (_, i) =>
-        metadata.transact(
-          { fence, conditions: [{ key: `n/${i % 1_250}`, version: 0 }], writes: [write(`n/${i % 1_250}`, String(i))] },
-          20_000,
-        ),
-      ),
-    );
-    assert.equal(increments.filter((one) => one.ok).length, 1_250, "of two with one condition only the first is done");
-    const listed = unwrap(await metadata.list("n/", 20_000));
-    assert.equal(listed.length, 1_250);
-    assert.deepEqual(unwrap(await metadata.list("n", 20_000)).length, 1_250);
-    assert.deepEqual(unwrap(await metadata.list("o", 20_000)).length, 0);
-    await keeper.release();
-  });
-});
-
-test("metadata store: malformed and too large transactions are refused before they wait", async () => {
-  const sim = simOf();
-  await sim.run(async () => {
-    await sim.sleep(50);
-    const metadata = new MetadataClient(sim.world("a"), "lock");
-    const fence = { leaseName: "leader", leaseEpoch: 1 };
-    const bad = [
-      { fence, conditions: [], writes: [write("k", "1"), write("k", "2")] },
-      { fence, conditions: [], writes: [write("", "1")] },
-      { fence, conditions: [], writes: Array.from({ length: 300 }, (_, i) => write(`k${i}`, "")) },
-      { fence, conditions: [], writes: [{ key: "k", value: new Uint8Array(1_048_577) }] },
-    ];
-    for (const transaction of bad) {
-      const answer = await metadata.transact(transaction, 1_000);
-      assert.ok(!answer.ok && answer.failure.code === "invalidArgument" && answer.failure.applied === "no");
-    }
-  });
-});
-
 test("lease keeper: it holds while it renews, and loses the lease within the term when the lock service is away", async () => {
   const sim = simOf();
   const lost: string[] = [];
@@ -251,20 +170,6 @@ test("leases: two processes of one name on two folders do not take the lease fro
     await first.release();
     assert.equal(await waiting, epoch + 1, "it was free then");
     await leftOver.release();
-  });
-});
-
-test("metadata store: a leader of another stamp writes nothing, though it has the same epoch", async () => {
-  const sim = simOf();
-  await sim.run(async () => {
-    await sim.sleep(50);
-    const keeper = keeperOf(sim, "a");
-    const fence = { leaseName: "leader", leaseEpoch: await keeper.acquire() };
-    const stranger = new MetadataClient(sim.world("b"), "lock", { stampId: "another stamp" });
-    const refused = await stranger.transact({ fence, conditions: [], writes: [write("k", "1")] }, 1_000);
-    assert.ok(!refused.ok && refused.failure.reason === "wrongStamp" && refused.failure.applied === "no");
-    unwrap(await new MetadataClient(sim.world("a"), "lock", keeper).transact({ fence, conditions: [], writes: [write("k", "1")] }, 1_000));
-    await keeper.release();
   });
 });
 
