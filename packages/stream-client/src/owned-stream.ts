@@ -4,7 +4,7 @@
  *
  * No stream-manager call on a steady-state append: only when an extent is full or failed.
  */
-import { type Failure, FailureError, type Outcome, type OwnerEpoch, ok, refused, unknownOutcome } from "@stamp/base";
+import { type Failure, FailureError, type Outcome, type OwnerEpoch, ok, present, refused, unknownOutcome } from "@stamp/base";
 import { appendBlocksMax, appendPayloadBytesMax, blockPayloadBytesMax } from "@stamp/extent";
 import type { LeaderCalls } from "@stamp/metadata-store";
 import type { Timer, World } from "@stamp/ports";
@@ -465,7 +465,7 @@ export class OwnedStream {
       });
     }
     for (const { extentId, sealedLengthBytes } of this.#sealedAtOpen.slice(start)) {
-      const end = sealedLengthBytes ?? 0;
+      const end = present(sealedLengthBytes, "length of an extent that was sealed when the stream was opened");
       const ask = (offsetBytes: number) =>
         reader.readBlocks(extentId, offsetBytes, end, readChunkBytes, { timeoutMs, signal: this.#stop.signal });
       let asked = end > 0 ? ask(0) : undefined;

@@ -59,6 +59,8 @@ export class StreamClient {
     const rest = await this.#rest(answer.value, deadlineMs);
     if (!rest.ok) return rest;
     const locations = [...answer.value.extents, ...rest.value].map(locationFromWire);
+    const open = locations.find(({ sealedLengthBytes }) => sealedLengthBytes === undefined);
+    if (open !== undefined) return refused("unavailable", "notReady", `extent ${open.extentId} of stream ${name} has no sealed length yet`);
     this.reader.learn(locations);
     const extents = locations.map(({ extentId, sealedLengthBytes }) => ({ extentId, sealedLengthBytes }));
     return ok(this.ownedStream(name, ownerEpoch, extents));

@@ -63,7 +63,11 @@ export class Cluster {
   }
 
   async open(name: string, epoch: number): Promise<StreamInfo> {
-    return unwrap(await this.sm((sm, timeoutMs) => sm.openStream({ name, ownerEpoch: BigInt(epoch), create: true }, { timeoutMs })));
+    return unwrap(await this.tryOpen(name, epoch));
+  }
+
+  tryOpen(name: string, epoch: number, timeoutMs = 20_000): Promise<Outcome<StreamInfo>> {
+    return this.sm((sm, left) => sm.openStream({ name, ownerEpoch: BigInt(epoch), create: true }, { timeoutMs: left }), timeoutMs);
   }
 
   async next(name: string, epoch: number, extent: bigint, known = 0n, avoid: string[] = []): Promise<SealAndAllocateResponse> {

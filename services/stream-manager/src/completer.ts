@@ -98,12 +98,15 @@ export class Completer {
     return !this.#term.world.rules.on("minCopiesBeforeTelling") || this.completeCount(extent) >= this.#term.config.minCopies;
   }
 
-  /** Resolves when all of these may be told, or the term ended; an extent that was dropped meanwhile counts as told. */
+  /**
+   * Resolves when all of these may be told, or the term ended; an extent that was dropped meanwhile counts as told, one that is sealed again
+   * does not.
+   */
   async untilTellable(ids: readonly ExtentId[]): Promise<void> {
     const open = (): boolean =>
       ids.some((id) => {
-        const extent = this.#sealed(id);
-        return extent !== undefined && !this.tellable(extent);
+        const extent = this.#term.state.extent(id);
+        return extent !== undefined && extent.phase !== "dropped" && !this.tellable(extent);
       });
     while (open() && !this.#term.ended.aborted) {
       await within(this.#term.world.clock, 1_000, this.#progress.next);
