@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { compareBytes, unwrap } from "@stamp/base";
+import { compareBytes, toHex, unwrap } from "@stamp/base";
+import { encodeKey } from "@stamp/objects";
 import fc from "fast-check";
 import { decodeMapRow, encodeMapRow, mapKey } from "./map-row.ts";
 import { firstRangeOf, overlap, type Range } from "./range.ts";
@@ -65,4 +66,14 @@ test("reshape: a split outside the range or at its first key, and a merge of wha
   assert.ok(!mergeRecords(left, { ...right, server: "b" }, 4).ok);
   assert.ok(!mergeRecords(left, { ...right, leaseEpoch: 4 }, 4).ok);
   assert.ok(mergeRecords(left, right, 4).ok);
+});
+
+test("a split is never inside a PartitionName", () => {
+  const table = served(firstRangeOf("Entity"));
+  const partition = encodeKey([["account", "table", 1], ["partition"]]);
+  assert.ok(splitRecord(table, partition, [2, 3]).ok, "at its first key");
+  for (const inside of [encodeKey([["account", "table", 1], ["partition"], ["row"]]), Uint8Array.of(...partition, 7)]) {
+    const split = splitRecord(table, inside, [2, 3]);
+    assert.ok(!split.ok && split.failure.message.includes(toHex(partition)), "the first key is named");
+  }
 });

@@ -8,7 +8,8 @@
  * it. Names and owner epochs of children are minted with it and never used for anything else. Asking before fencing would be guessing:
  * the change may still be on its way (rule fenceBeforeAsking).
  */
-import { compareBytes, type Outcome, ok, refused } from "@stamp/base";
+import { compareBytes, type Outcome, ok, refused, toHex } from "@stamp/base";
+import { partitionStart } from "@stamp/objects";
 import { holdsKey, type Range, streamsOf } from "./range.ts";
 
 /** A range that is to come: its streams are named after its id, and created with its owner epoch. */
@@ -32,6 +33,11 @@ export const childOf = (table: Range["table"], ownerEpoch: number): Child => ({
 export function splitRecord(parent: Range, at: Uint8Array, epochs: readonly [number, number]): Outcome<Range> {
   if (!holdsKey(parent, at) || compareBytes(at, parent.low) === 0) {
     return refused("invalidArgument", "badRequest", `a split of ${parent.rangeId} is at a key behind its first one and before its end`);
+  }
+  const start = partitionStart(at);
+  if (start !== undefined && start.length < at.length) {
+    const why = `that key is inside a PartitionName, whose rows stay in one range; its first key is ${toHex(start)}`;
+    return refused("invalidArgument", "badRequest", why);
   }
   const children = [childOf(parent.table, epochs[0]), childOf(parent.table, epochs[1])] as const;
   return ok({ ...parent, reshape: { kind: "split", at, children } });

@@ -157,17 +157,17 @@ const codePointOrder = (unit: number): number => (unit < 0xd800 ? unit : unit < 
 
 /** The key with which the rows of this key's PartitionName start, so that they are never split; undefined when it has no whole one. */
 export function partitionStart(key: Uint8Array): Uint8Array | undefined {
-  const components = decodeKey(key);
+  const components = decodeKey(key, 2);
   return components.ok && components.value.length >= 2 ? encodeKey(components.value.slice(0, 2)) : undefined;
 }
 
 const damaged = (what: string): Failed => refused("dataLoss", "damaged", `key: ${what}`);
 
-/** Refused with `damaged` for what encodeKey never makes. */
-export function decodeKey(key: Uint8Array): Outcome<KeyComponent[]> {
+/** Refused with `damaged` for what encodeKey never makes. Behind `componentsMax` components nothing is looked at. */
+export function decodeKey(key: Uint8Array, componentsMax: number = Number.POSITIVE_INFINITY): Outcome<KeyComponent[]> {
   const components: KeyComponent[] = [];
   let at = 0;
-  while (at < key.length) {
+  while (at < key.length && components.length < componentsMax) {
     if (key[at++] !== componentTag) return damaged("a component does not start with its tag");
     const elements: KeyElement[] = [];
     for (;;) {
