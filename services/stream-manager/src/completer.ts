@@ -103,14 +103,16 @@ export class Completer {
    * does not.
    */
   async untilTellable(ids: readonly ExtentId[]): Promise<void> {
-    const open = (): boolean =>
-      ids.some((id) => {
-        const extent = this.#term.state.extent(id);
-        return extent !== undefined && extent.phase !== "dropped" && !this.tellable(extent);
-      });
-    while (open() && !this.#term.ended.aborted) {
+    while (!this.allTellable(ids) && !this.#term.ended.aborted) {
       await within(this.#term.world.clock, 1_000, this.#progress.next);
     }
+  }
+
+  allTellable(ids: readonly ExtentId[]): boolean {
+    return ids.every((id) => {
+      const extent = this.#term.state.extent(id);
+      return extent === undefined || extent.phase === "dropped" || this.tellable(extent);
+    });
   }
 
   /** Repair made a new replica or replaced one. */

@@ -74,6 +74,7 @@ export const mutants: readonly Mutant[] = [
   {
     rules: ["checksumOfVerified"],
     workload: "registers",
+    focus: "rot",
     why: "liveness: the checksum of a rotten replica is recorded, and every good one is taken for damaged",
   },
   { rules: ["createdOnEveryReplica"], workload: "streams", focus: "replicas", why: "liveness: an extent is told of that no replica has" },
