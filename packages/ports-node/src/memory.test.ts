@@ -11,7 +11,7 @@ test("V8 that knows the flag is told to count buffers as heap, an older one is l
   assert.deepEqual(given, ["--external-memory-accounted-in-global-limit"]);
 });
 
-/** Bytes pass through in 1 MiB buffers while eight are held; prints mark-compacts, and the largest resident size in MiB. */
+/** Bytes pass through in 1 MiB buffers while 64 are held; prints mark-compacts, and the largest resident size in MiB. */
 const churn = `
   import { countBuffersAsHeap } from ${JSON.stringify(new URL("./memory.ts", import.meta.url).href)};
   import { PerformanceObserver, constants } from "node:perf_hooks";
@@ -26,7 +26,7 @@ const churn = `
   let largest = 0;
   for (let i = 0; i < 3000; i++) {
     held.push(Buffer.allocUnsafeSlow(1024 * 1024).fill(i));
-    if (held.length > 16) held.shift();
+    if (held.length > 64) held.shift();
     if (i % 8 === 0) await new Promise((resolve) => setImmediate(resolve));
     if (i % 100 === 0) largest = Math.max(largest, process.memoryUsage.rss() / 1024 / 1024);
   }
@@ -44,6 +44,7 @@ test("buffers that pass through cause few mark-compacts and stay bounded in memo
     };
   const asItComes = run("plain");
   const counted = run("counted");
+  // With 16 held V8 makes 1 to 23 of them as it comes, with 64 30 to 50, and 14 to 31 counted: 20 runs, idle and at load 5.
   assert.ok(counted.marks < asItComes.marks, `${counted.marks} of ${asItComes.marks}`);
-  assert.ok(counted.largest < 512, `${counted.largest} MiB resident`);
+  assert.ok(counted.largest < 768, `${counted.largest} MiB resident`);
 });
