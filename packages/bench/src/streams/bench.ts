@@ -1,7 +1,9 @@
 /** What these measurements share: a cluster, a client of its stream layer, distributions. */
+
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { parseArgs } from "node:util";
 import { ownerEpoch, unwrap } from "@stamp/base";
 import { type DrillTarget, startOwn } from "@stamp/cli";
 import { silentLogger, type World } from "@stamp/ports";
@@ -78,9 +80,28 @@ export async function processAt(target: DrillTarget, address: string): Promise<s
   return found.name;
 }
 
-export const option = (args: readonly string[], name: string, fallback: number): number => {
-  const at = args.indexOf(`--${name}`);
-  const value = at < 0 ? fallback : Number(args[at + 1]);
-  if (!Number.isFinite(value)) throw new Error(`--${name} is a number`);
-  return value;
-};
+/** The numbers given as `--name value`, else the ones here. `--help` prints them and ends the process; anything else is an error. */
+export function numbers<Name extends string>(
+  args: readonly string[],
+  bench: string,
+  defaults: Readonly<Record<Name, number>>,
+): Record<Name, number> {
+  const names = Object.keys(defaults) as Name[];
+  const usage = `pnpm bench ${bench} ${names.map((name) => `[--${name} ${defaults[name]}]`).join(" ")}`;
+  const string = { type: "string" } as const;
+  const { values } = parseArgs({
+    args: [...args],
+    options: { ...Object.fromEntries(names.map((name) => [name, string])), help: { type: "boolean" } },
+  });
+  if (values.help === true) {
+    console.log(usage);
+    process.exit(0);
+  }
+  const given: Readonly<Record<string, string | boolean | undefined>> = values;
+  const numberOf = (name: Name): number => {
+    const value = Number(given[name] ?? defaults[name]);
+    if (!Number.isFinite(value)) throw new Error(`--${name} is a number; ${usage}`);
+    return value;
+  };
+  return Object.fromEntries(names.map((name) => [name, numberOf(name)])) as Record<Name, number>;
+}

@@ -5,7 +5,7 @@
  */
 import { unwrap } from "@stamp/base";
 import { LockService } from "@stamp/wire";
-import { type Bench, distribution, forever, option, pause, until, withCluster } from "./bench.ts";
+import { type Bench, distribution, forever, numbers, pause, until, withCluster } from "./bench.ts";
 
 type How = "killed and restarted" | "killed and kept down" | "stopped and continued";
 const ways: readonly How[] = ["killed and restarted", "killed and kept down", "stopped and continued"];
@@ -16,7 +16,7 @@ interface Sample {
 }
 
 export async function failover(args: string[]): Promise<void> {
-  const rounds = option(args, "rounds", 3);
+  const { rounds } = numbers(args, "failover", { rounds: 3 });
   await withCluster({}, async (bench) => {
     const load = await startLoad(bench);
     await pause(8_000);

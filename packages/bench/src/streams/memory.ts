@@ -8,14 +8,12 @@ import { runInNewContext } from "node:vm";
 import { extentId, extentVersion, ownerEpoch, unwrap, utf8 } from "@stamp/base";
 import { NodeDigest } from "@stamp/ports-node";
 import { encodeStored, keyOf, type StoredEntry, type StoredRecord, StreamState, segmentExtentsMax } from "@stamp/stream";
-import { option } from "./bench.ts";
+import { numbers } from "./bench.ts";
 
 const pageKeys = 1_000;
 
 export async function memory(args: string[]): Promise<void> {
-  const count = option(args, "extents", 1_000_000);
-  const streams = option(args, "streams", 1_000);
-  const nodes = option(args, "nodes", 40);
+  const { extents: count, streams, nodes } = numbers(args, "memory", { extents: 1_000_000, streams: 1_000, nodes: 40 });
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
   const digest = new NodeDigest();

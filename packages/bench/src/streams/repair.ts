@@ -7,15 +7,17 @@ import { join } from "node:path";
 import { unwrap } from "@stamp/base";
 import { BlobClient, contentOf } from "@stamp/cli";
 import { ExtentState, StreamManager } from "@stamp/wire";
-import { distribution, forever, option, pause, until, withCluster } from "./bench.ts";
+import { distribution, forever, numbers, pause, until, withCluster } from "./bench.ts";
 
 const mebibyte = 1024 * 1024;
 const victim = "extent-node-2";
 
 export async function repair(args: string[]): Promise<void> {
-  const mebibytes = option(args, "mib", 2_048);
-  const graceMs = option(args, "grace-ms", 3_000);
-  const downMs = option(args, "down-ms", 2_000);
+  const {
+    mib: mebibytes,
+    "grace-ms": graceMs,
+    "down-ms": downMs,
+  } = numbers(args, "repair", { mib: 2_048, "grace-ms": 3_000, "down-ms": 2_000 });
   await withCluster({ repairAfterMs: graceMs }, async ({ target, world, client, open }) => {
     const stream = await open(client(), "/bench/repair");
     const block = new Uint8Array(4 * mebibyte).map((_, i) => i % 251);
@@ -42,8 +44,13 @@ export async function repair(args: string[]): Promise<void> {
     await pause(downMs);
     await target.ask({ do: "start", name: victim });
     let toldMs = startMs;
+    const repairStatus = async () => unwrap(await (await manager()).getRepairStatus({}, { timeoutMs: 5_000 }));
+    await until("the loss is noticed", 60_000, async () => {
+      const { replicasWaiting, replicasDone } = await repairStatus();
+      return replicasWaiting > 0n || replicasDone > 0n;
+    });
     await until("full replication", 600_000, async () => {
-      const status = unwrap(await (await manager()).getRepairStatus({}, { timeoutMs: 5_000 }));
+      const status = await repairStatus();
       if (performance.now() - toldMs > 5_000) {
         toldMs = performance.now();
         const { replicasWaiting, replicasDone, etaMs } = status;

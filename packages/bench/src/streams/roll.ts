@@ -1,14 +1,16 @@
 /** Append latency across rolls: steady appends fill extent after extent; those in flight or waiting during a roll are told apart. */
 import { unwrap } from "@stamp/base";
 import type { ExtentChange } from "@stamp/stream-client";
-import { distribution, forever, option, pause, withCluster } from "./bench.ts";
+import { distribution, forever, numbers, pause, withCluster } from "./bench.ts";
 
 const mebibyte = 1024 * 1024;
 
 export async function roll(args: string[]): Promise<void> {
-  const seconds = option(args, "seconds", 30);
-  const appendBytes = option(args, "append-bytes", 16_384);
-  const extentMiB = option(args, "extent-mib", 4);
+  const {
+    seconds,
+    "append-bytes": appendBytes,
+    "extent-mib": extentMiB,
+  } = numbers(args, "roll", { seconds: 30, "append-bytes": 16_384, "extent-mib": 4 });
   await withCluster({}, async ({ client, open }) => {
     const rolls: { readonly fromMs: number; readonly toMs: number; readonly change: ExtentChange }[] = [];
     const onExtentChange = (change: ExtentChange): void => {

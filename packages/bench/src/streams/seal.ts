@@ -2,16 +2,14 @@
  * Failure seen → new extent ready, measured at the owner of the stream: from the first append that fails until the next extent takes
  * appends. What fails, in turn: the connection to the primary is cut (the owner sees it), or a process that holds a replica of the open
  * extent is killed (SIGKILL), primary and secondaries in turn. A killed process has to be back before the next event, so most events are cuts:
- *
- *     stamp bench seal [--events 200] [--kill-every 8] [--append-bytes 1000] [--extent-nodes 5]      (--kill-every 1: kills only)
- *
+ * (`--kill-every 1`: kills only.)
  * The steps inside the stream manager come from its log.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { unwrap } from "@stamp/base";
 import type { ExtentChange } from "@stamp/stream-client";
-import { type Bench, distribution, forever, option, pause, processAt, until, withCluster } from "./bench.ts";
+import { type Bench, distribution, forever, numbers, pause, processAt, until, withCluster } from "./bench.ts";
 
 const name = "/bench/seal";
 const kinds = ["connection cut", "primary killed", "secondary killed"] as const;
@@ -21,14 +19,17 @@ const managers = ["stream-manager-1", "stream-manager-2"] as const;
 const slowMs = 1_000;
 
 export async function seal(args: string[]): Promise<void> {
-  const events = option(args, "events", 200);
-  const killEvery = option(args, "kill-every", 8);
-  const appendBytes = option(args, "append-bytes", 1_000);
+  const {
+    events,
+    "kill-every": killEvery,
+    "append-bytes": appendBytes,
+    "extent-nodes": extentNodes,
+  } = numbers(args, "seal", { events: 200, "kill-every": 8, "append-bytes": 1_000, "extent-nodes": 5 });
   const seen: { readonly kind: Kind; readonly change: ExtentChange }[] = [];
   /** For scale: what one replicated, durable append takes on this machine now. */
   const appendsMs: number[] = [];
   let acknowledged = 0;
-  await withCluster({ extentNodes: option(args, "extent-nodes", 5) }, async (bench) => {
+  await withCluster({ extentNodes }, async (bench) => {
     const { dataDir } = await bench.target.status();
     const changes: ExtentChange[] = [];
     const streams = bench.client({ onExtentChange: (change) => changes.push(change) });
