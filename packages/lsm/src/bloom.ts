@@ -2,8 +2,14 @@
 const bitsPerKey = 10;
 const probes = 7;
 
-/** Two independent 32-bit hashes of a key (FNV-1a with two offsets, mixed). */
-export function hashKey(key: Uint8Array): { readonly h1: number; readonly h2: number } {
+/** Two independent 32-bit hashes of a key. */
+export interface KeyHash {
+  readonly h1: number;
+  readonly h2: number;
+}
+
+/** FNV-1a with two offsets, mixed. */
+export function hashKey(key: Uint8Array): KeyHash {
   let a = 0x811c9dc5;
   let b = 0x9747b28c;
   for (const byte of key) {
@@ -49,9 +55,8 @@ export class BloomBuilder {
   }
 }
 
-export function bloomMayHold(filter: Uint8Array, key: Uint8Array): boolean {
+export function bloomMayHold(filter: Uint8Array, { h1, h2 }: KeyHash): boolean {
   const bits = filter.length * 8;
-  const { h1, h2 } = hashKey(key);
   let at = h1;
   for (let probe = 0; probe < probes; probe++) {
     const bit = at % bits;

@@ -6,7 +6,7 @@
  *   | bloom filter (sized) | crc32c of all before u32
  */
 import { ByteReader, ByteWriter, compareBytes, DecodeError, emptyBytes, type Outcome, ok } from "@stamp/base";
-import { bloomMayHold } from "./bloom.ts";
+import { bloomMayHold, type KeyHash } from "./bloom.ts";
 import { type Crc32c, damaged, withChecksum } from "./checkpoint-block.ts";
 
 /** Where the stream layer put a block. */
@@ -141,8 +141,8 @@ export class CheckpointIndex {
   }
 
   /** What the bloom filter says of a key that it spans. */
-  mayHold(key: Uint8Array): boolean {
-    return bloomMayHold(this.#content.bloom, key);
+  mayHold(hash: KeyHash): boolean {
+    return bloomMayHold(this.#content.bloom, hash);
   }
 
   /** The first block that may hold keys at or after this one; `blockCount` when none does. */

@@ -10,8 +10,10 @@ import {
   holdsKey,
   intersect,
   type KeyBounds,
+  type KeyHash,
   type KeyRange,
   type StoredCheckpoint,
+  type StoredPlace,
 } from "@stamp/lsm";
 import type { World } from "@stamp/ports";
 import type { ExtentReader } from "@stamp/stream-client";
@@ -20,6 +22,8 @@ import type { StorageFigures } from "./storage-figures.ts";
 
 const blockTimeoutMs = 10_000;
 const keySamplesMax = 128;
+/** What a merge asks for ahead of each checkpoint that it reads: one block at a time would wait for the network most of the time. */
+const mergeAheadBytes = 128 * 1024;
 
 export interface Storage {
   readonly world: World;
@@ -92,14 +96,14 @@ export class Checkpoint {
     await this.#index().catch(() => {});
   }
 
-  /** The newest version that the snapshot sees. Throws FailureError. */
-  async get(key: Uint8Array, snapshotSequence: number): Promise<Entry | undefined> {
+  /** The newest version that the snapshot sees; `hash` is that of the key. Throws FailureError. */
+  async get(key: Uint8Array, hash: KeyHash, snapshotSequence: number): Promise<Entry | undefined> {
     if (this.stored.minSequence > snapshotSequence || !holdsKey(this.#bounds, key)) return undefined;
     if (compareBytes(key, this.#minKey) < 0 || compareBytes(key, this.#maxKey) > 0) return undefined;
     const { figures } = this.#storage;
     figures.add("checkpointsMet");
     const index = await this.#index();
-    if (!index.mayHold(key)) {
+    if (!index.mayHold(hash)) {
       figures.add("bloomAbsent");
       return undefined;
     }
@@ -132,15 +136,27 @@ export class Checkpoint {
     }
   }
 
-  /** Every version that counts, past the cache: for merging. */
-  async *versions(): AsyncGenerator<Entry, void, void> {
-    const { low, high } = this.#bounds;
+  /** Every version that counts, block by block, read ahead and past the cache: for merging. */
+  async *versions(): AsyncGenerator<Iterable<Entry>, void, void> {
     const index = await this.#index();
-    for (let at = index.firstBlock(low); at < index.blockCount; at++) {
-      for (const entry of (await this.#fetch(index, at)).from(low)) {
-        if (high.length > 0 && compareBytes(entry.key, high) >= 0) return;
-        yield entry;
-      }
+    const { low, high } = this.#bounds;
+    const from = index.firstBlock(low);
+    const to = high.length === 0 ? index.blockCount : Math.min(index.firstBlock(high) + 1, index.blockCount);
+    for await (const block of this.#blocks(index, from, to)) yield within(block.from(low), high);
+  }
+
+  async *#blocks(index: CheckpointIndex, from: number, to: number): AsyncGenerator<Block, void, void> {
+    const places = Array.from({ length: to - from }, (_, i) => index.block(from + i).place);
+    const chunks = this.#storage.reader.readPlaces(places, { timeoutMs: blockTimeoutMs, windowBytes: mergeAheadBytes });
+    let at = 0;
+    let [pieces, bytes]: [Uint8Array[], number] = [[], 0];
+    for await (const chunk of chunks) {
+      pieces.push(chunk);
+      bytes += chunk.length;
+      if (bytes < (places[at] as StoredPlace).lengthBytes) continue;
+      yield this.#decoded(concatBytes(pieces));
+      [pieces, bytes] = [[], 0];
+      at++;
     }
   }
 
@@ -203,9 +219,20 @@ export class Checkpoint {
     const bytes = await this.#storage.reader.read(index.block(at).place, { timeoutMs: blockTimeoutMs });
     if (!bytes.ok) throw new FailureError(bytes.failure);
     // Owned from here on: what was received may be a view of a much larger buffer.
-    const block = decodeBlock(new Uint8Array(bytes.value), this.#storage.world.digest.crc32c);
+    return this.#decoded(new Uint8Array(bytes.value));
+  }
+
+  #decoded(bytes: Uint8Array): Block {
+    const block = decodeBlock(bytes, this.#storage.world.digest.crc32c);
     if (!block.ok) throw new FailureError(block.failure);
     return block.value;
+  }
+}
+
+function* within(entries: Iterable<Entry>, high: Uint8Array): Generator<Entry, void, void> {
+  for (const entry of entries) {
+    if (high.length > 0 && compareBytes(entry.key, high) >= 0) return;
+    yield entry;
   }
 }
 

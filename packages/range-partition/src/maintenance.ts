@@ -1,6 +1,6 @@
 /**
- * Background work of a range partition: a full memory table becomes a checkpoint, neighbouring checkpoints are merged. Both may go on at
- * once, so that a long merge does not hold commits up; each records its result against the list as it then is, one record at a time. The
+ * Background work of a range partition: a full memory table becomes a checkpoint, neighbouring checkpoints are merged. All may go on at
+ * once, so that a long merge holds up neither commits nor merges of the checkpoints that come meanwhile; each records its result against the list as it then is, one record at a time. The
  * order is fixed (rule truncateAfterCheckpoint): row data acknowledged, then the metadata record acknowledged, then the log before it and
  * what the merge replaced are dropped.
  */
@@ -47,6 +47,8 @@ export interface Frozen {
   readonly lastTicket: number;
 }
 
+/** Merges at once: a long one, one of what came meanwhile, and so on. */
+export const mergesMax = 3;
 const metadataTimeoutMs = 3_600_000;
 const truncateTimeoutMs = 30_000;
 
@@ -64,6 +66,8 @@ export class Maintenance {
   #nextId: number;
   /** Of every checkpoint that is being written: the last extent of row data when it began. What it writes lies there or later. */
   readonly #writingFrom = new Map<number, number>();
+  /** Checkpoints that merges under way read. */
+  readonly #merging = new Set<number>();
   /** The record that is on its way; the next one waits for it. */
   #recording: Promise<unknown> = Promise.resolve();
 
@@ -145,11 +149,24 @@ export class Maintenance {
     return !this.#stopped && this.#plan() !== undefined;
   }
 
-  /** One merge, if there is one to do. One at a time. */
+  /** More checkpoints than merges should ever leave: the next one had better wait for a merge. */
+  get crowded(): boolean {
+    return !this.#stopped && this.#merging.size > 0 && this.#checkpoints.length >= mergesMax * this.#limits.checkpointsMax;
+  }
+
+  /** One merge, if there is one to do. */
   async merge(): Promise<Outcome<"merged" | "nothing">> {
     const planned = this.#plan();
     if (planned === undefined) return ok("nothing" as const);
-    const ids = new Set(planned);
+    for (const id of planned) this.#merging.add(id);
+    try {
+      return await this.#merge(new Set(planned));
+    } finally {
+      for (const id of planned) this.#merging.delete(id);
+    }
+  }
+
+  async #merge(ids: ReadonlySet<number>): Promise<Outcome<"merged" | "nothing">> {
     const sources = this.#checkpoints.filter(({ stored }) => ids.has(stored.id));
     const oldest = this.#checkpoints.at(-1);
     const bottom = oldest !== undefined && ids.has(oldest.stored.id);
@@ -169,9 +186,11 @@ export class Maintenance {
   }
 
   #plan(): readonly number[] | undefined {
-    const stored = this.#checkpoints.map(({ stored: { id }, liveBytes }) => ({ id, bytes: liveBytes }));
+    const taken = this.#checkpoints.findIndex(({ stored }) => this.#merging.has(stored.id));
+    const free = taken < 0 ? this.#checkpoints : this.#checkpoints.slice(0, taken);
+    const stored = free.map(({ stored: { id }, liveBytes }) => ({ id, bytes: liveBytes }));
     const planned = mergePlan(stored, { ...mergeDefaults, checkpointsMax: this.#limits.checkpointsMax });
-    if (planned !== undefined || stored.length === 0) return planned;
+    if (planned !== undefined || stored.length === 0 || taken >= 0) return planned;
     // A stream is only cut at its front, so a checkpoint that is never merged keeps everything behind it, garbage too.
     let streamBytes = 0;
     for (const { sealedLengthBytes } of this.#streams.rowData.extents) streamBytes += sealedLengthBytes ?? 0;

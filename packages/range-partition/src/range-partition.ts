@@ -16,7 +16,7 @@ import { extentsFrom, inherited } from "./hand-over.ts";
 import { KeyLocks } from "./key-locks.ts";
 import { limitDefaults } from "./limits.ts";
 import { heirState, type Loaded, loadPartition, type PartitionStreams } from "./load.ts";
-import { type Frozen, type Left, Maintenance } from "./maintenance.ts";
+import { type Frozen, type Left, Maintenance, mergesMax } from "./maintenance.ts";
 import { PendingWrites } from "./pending-writes.ts";
 import { Pipelines } from "./pipelines.ts";
 import { StorageFigures } from "./storage-figures.ts";
@@ -73,7 +73,8 @@ export class RangePartition {
   #dataLeaving: Failure | undefined;
   #emptied: (() => void)[] = [];
   #checkpointing: Promise<void> = Promise.resolve();
-  #merging = false;
+  /** Merges under way, or resting after a failure. */
+  readonly #merging = new Set<Promise<void>>();
 
   /** Takes the partition over from whoever had it. Refused with `staleOwnerEpoch` when a higher epoch did so before. */
   static async load(
@@ -529,16 +530,18 @@ export class RangePartition {
     if (this.#full && this.#frozen === undefined) {
       this.#checkpointing = this.#checkpoint(this.#freeze()).then(() => this.#maintain());
     }
-    if (!this.#merging && this.#maintenance.mergeDue) {
-      this.#merging = true;
-      void this.#merge().then(() => {
-        this.#merging = false;
+    while (this.#merging.size < mergesMax && this.#maintenance.mergeDue) {
+      const merge = this.#merge();
+      this.#merging.add(merge);
+      void merge.then(() => {
+        this.#merging.delete(merge);
         this.#maintain();
       });
     }
   }
 
   async #checkpoint(frozen: Frozen): Promise<void> {
+    if (this.#maintenance.crowded) await Promise.race(this.#merging);
     const written = await this.#maintenance.checkpoint(frozen);
     this.#frozen = undefined;
     if (!written.ok) this.#lose(written.failure);

@@ -4,7 +4,7 @@
  */
 import { compareBytes } from "@stamp/base";
 import type { Entry, MemoryTable } from "@stamp/lsm";
-import { Merger } from "@stamp/lsm";
+import { hashKey, Merger } from "@stamp/lsm";
 import type { Checkpoint } from "./checkpoint-reader.ts";
 import type { StorageFigures } from "./storage-figures.ts";
 import type { Row, ScanRange } from "./types.ts";
@@ -22,8 +22,10 @@ export async function getVersion(view: TableView, key: Uint8Array, snapshotSeque
     const found = table.get(key, snapshotSequence);
     if (found !== undefined) return found;
   }
+  if (view.checkpoints.length === 0) return undefined;
+  const hash = hashKey(key);
   for (const checkpoint of view.checkpoints) {
-    const found = await checkpoint.get(key, snapshotSequence);
+    const found = await checkpoint.get(key, hash, snapshotSequence);
     if (found !== undefined) return found;
   }
   return undefined;
@@ -85,17 +87,48 @@ export async function* countedRows(rows: AsyncIterable<Row>, figures: StorageFig
   }
 }
 
-/** Every version of several checkpoints, in order, for merging them. */
+/** Every version of several checkpoints, in order, for merging them. Throws FailureError. */
 export async function* mergedVersions(checkpoints: readonly Checkpoint[]): AsyncGenerator<Entry, void, void> {
-  const sources = checkpoints.map((checkpoint) => checkpoint.versions());
+  const sources = checkpoints.map((checkpoint) => new VersionSource(checkpoint));
   const merger = new Merger(sources.length);
-  const advance = async (source: number): Promise<void> => {
-    const next = await sources[source]?.next();
-    merger.set(source, next === undefined || next.done ? undefined : next.value);
-  };
-  for (let source = 0; source < sources.length; source++) await advance(source);
-  for (let next = merger.nextVersion(); next !== undefined; next = merger.nextVersion()) {
-    yield next.entry;
-    await advance(next.advance);
+  try {
+    for (const [at, source] of sources.entries()) merger.set(at, source.nextInBlock() ?? (await source.nextBlock()));
+    for (let next = merger.nextVersion(); next !== undefined; next = merger.nextVersion()) {
+      yield next.entry;
+      const source = sources[next.advance] as VersionSource;
+      merger.set(next.advance, source.nextInBlock() ?? (await source.nextBlock()));
+    }
+  } finally {
+    await Promise.all(sources.map((source) => source.close()));
+  }
+}
+
+/** The versions of one checkpoint: waits between two blocks only. */
+class VersionSource {
+  readonly #blocks: AsyncGenerator<Iterable<Entry>, void, void>;
+  #entries: Iterator<Entry> | undefined;
+
+  constructor(checkpoint: Checkpoint) {
+    this.#blocks = checkpoint.versions();
+  }
+
+  nextInBlock(): Entry | undefined {
+    const next = this.#entries?.next();
+    return next === undefined || next.done ? undefined : next.value;
+  }
+
+  /** The first of the next block that has any; undefined: this was the last block. */
+  async nextBlock(): Promise<Entry | undefined> {
+    for (;;) {
+      const block = await this.#blocks.next();
+      if (block.done) return undefined;
+      this.#entries = block.value[Symbol.iterator]();
+      const first = this.nextInBlock();
+      if (first !== undefined) return first;
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#blocks.return();
   }
 }

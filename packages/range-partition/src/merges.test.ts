@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { unwrap } from "@stamp/base";
+import { put, read, Stamp, write } from "./harness.test.ts";
+
+const checkpointsMax = 3;
+const value = "v".repeat(2_000);
+const keyOf = (i: number): string => `key-${((i * 7_919) % 100_003).toString().padStart(6, "0")}`;
+
+test("merges: writers without pause leave a bounded number of checkpoints, whatever the size of the merge under way", async () => {
+  const stamp = new Stamp(8, { limits: { memoryTableBytesMax: 100_000, rowCacheBytesMax: 64 * 1024, checkpointsMax } });
+  await stamp.sim.run(async () => {
+    const partition = await stamp.open(1);
+    let most = 0;
+    let next = 0;
+    const writer = async (lock: string): Promise<void> => {
+      while (next < 3_000) {
+        const rows = Array.from({ length: 10 }, () => put(keyOf(next++), value));
+        unwrap(await write(partition, lock, rows));
+        most = Math.max(most, partition.stats.checkpoints);
+      }
+    };
+    await Promise.all(["a", "b", "c", "d"].map(writer));
+    const { storage } = partition.stats;
+    assert.ok(storage.flushedBytes > 50 * 100_000, `${storage.flushedBytes} bytes of checkpoints`);
+    assert.ok(most <= 3 * checkpointsMax, `${most} checkpoints at once`);
+    await stamp.sim.sleep(60_000);
+    assert.ok(partition.stats.checkpoints <= checkpointsMax, `${partition.stats.checkpoints} checkpoints in the end`);
+    for (let i = 0; i < 3_000; i += 97) assert.equal(await read(partition, keyOf(i)), value);
+    await partition.close();
+  });
+});
