@@ -135,8 +135,7 @@ class Exchange implements HttpRequest {
       if (!this.#response.headersSent) this.#response.writeContinue();
     }
     try {
-      for await (const chunk of this.#message.iterator({ destroyOnReturn: false })) {
-        const buffer = chunk as Buffer;
+      for await (const buffer of chunksOf(this.#message)) {
         this.#readBytes += buffer.length;
         yield new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.length);
       }
@@ -166,6 +165,29 @@ class Exchange implements HttpRequest {
     if (this.#continuePending) return "close";
     if (length === undefined) return "close";
     return Number(length) - this.#readBytes <= drainBytesMax ? "drain" : "close";
+  }
+}
+
+/** As `message.iterator({ destroyOnReturn: false })`, which costs a small request 10 µs: it waits for `close` as well. */
+async function* chunksOf(message: IncomingMessage): AsyncGenerator<Buffer> {
+  let changed = (): void => {};
+  const onChange = (): void => changed();
+  const events = ["readable", "end", "close", "error"] as const;
+  for (const event of events) message.on(event, onChange);
+  try {
+    for (;;) {
+      const chunk = message.read() as Buffer | null;
+      if (chunk !== null) yield chunk;
+      else if (message.errored) throw message.errored;
+      else if (message.readableEnded || message.destroyed) return;
+      else {
+        await new Promise<void>((resolve) => {
+          changed = resolve;
+        });
+      }
+    }
+  } finally {
+    for (const event of events) message.off(event, onChange);
   }
 }
 
