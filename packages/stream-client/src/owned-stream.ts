@@ -4,15 +4,18 @@
  *
  * No stream-manager call on a steady-state append: only when an extent is full or failed.
  */
-import { type Failure, FailureError, type Outcome, type OwnerEpoch, ok, present, refused, unknownOutcome } from "@stamp/base";
+import { type Failure, FailureError, type Outcome, type OwnerEpoch, ok, refused, unknownOutcome } from "@stamp/base";
 import { appendBlocksMax, appendPayloadBytesMax, blockPayloadBytesMax } from "@stamp/extent";
 import type { LeaderCalls } from "@stamp/metadata-store";
 import type { Timer, World } from "@stamp/ports";
 import { jittered, sleep, within } from "@stamp/ports";
-import { type ExtentLocation, ExtentNode, fromWire, type SealAndAllocateResponse, StreamManager, toWire } from "@stamp/wire";
+import { type ExtentLocation, ExtentNode, fromWire, toWire } from "@stamp/wire";
 import { AppendWindow, type PendingAppend, type WindowEffect, type WindowLimits } from "./append-window.ts";
 import type { ExtentReader } from "./extent-reader.ts";
+import { keptRanges } from "./kept-ranges.ts";
+import { changeTimeoutMs, ManagerCalls } from "./manager-calls.ts";
 import { locationFromWire } from "./place.ts";
+import { readSealed } from "./read-sealed.ts";
 import type { ExtentChange, Place, StoredBlock, StreamExtent } from "./types.ts";
 
 export interface OwnedStreamLimits extends WindowLimits {
@@ -37,14 +40,10 @@ interface Item {
 /** Where a stream that was closed ends: in an extent that was sealed before, or at what is acknowledged of the one it wrote to. */
 export type StreamEnd = "sealed" | { readonly extentId: number; readonly lengthBytes: number };
 
-const changeTimeoutMs = 5_000;
 const changeBackoffStartMs = 10;
 const changeBackoffMaxMs = 500;
 const overloadedPauseMs = 15;
-const readChunkBytes = 1024 * 1024;
 const readTimeoutMs = 10_000;
-/** Of one change of the list (stream manager: rangesMax). */
-const dropRangesMax = 255;
 
 export class OwnedStream {
   readonly name: string;
@@ -52,6 +51,7 @@ export class OwnedStream {
   /** Resolves once, with why, when nothing can be appended any more: another owner, or data lost. Never after `close`. */
   readonly whenFenced: Promise<string>;
   readonly #parts: OwnedStreamParts;
+  readonly #manager: ManagerCalls;
   readonly #window: AppendWindow<Item>;
   readonly #sealedAtOpen: readonly StreamExtent[];
   readonly #stop = new AbortController();
@@ -78,6 +78,7 @@ export class OwnedStream {
     this.name = name;
     this.ownerEpoch = ownerEpoch;
     this.#parts = parts;
+    this.#manager = new ManagerCalls(parts.world, parts.manager, name, ownerEpoch);
     this.#extents = [...extents];
     this.#known = new Set(extents.map(({ extentId }) => extentId));
     this.#sealedAtOpen = extents;
@@ -194,7 +195,8 @@ export class OwnedStream {
           void this.#change(effect.extentId, effect.complete);
           break;
         case "ahead":
-          void this.#allocateAhead(effect.extentId);
+          // A hint: without it the successor is made when it is needed.
+          void this.#manager.allocateAhead(effect.extentId);
           break;
         case "pause":
           void this.#pause(effect.extentId);
@@ -297,7 +299,8 @@ export class OwnedStream {
       await sleep(clock, jittered(random, pauseMs), this.#stop.signal);
     }
     while (!this.#stop.signal.aborted && this.#window.ended === undefined) {
-      const outcome = await this.#sealAndAllocate(extentId, complete);
+      const knownCommittedBytes = (): number => this.#window.committedBytes;
+      const outcome = await this.#manager.sealAndAllocate(extentId, { complete, knownCommittedBytes, avoidAddresses: this.#avoid });
       if (this.#window.ended !== undefined) return;
       if (outcome.ok && outcome.value.extent !== undefined) {
         this.#noExtent = undefined;
@@ -321,38 +324,6 @@ export class OwnedStream {
       await sleep(clock, jittered(random, backoffMs), this.#stop.signal);
       backoffMs = Math.min(backoffMs * 2, changeBackoffMaxMs);
     }
-  }
-
-  /** A hint: without it the successor is made when it is needed. */
-  async #allocateAhead(extentId: number): Promise<void> {
-    const { world, manager } = this.#parts;
-    const request = { name: this.name, ownerEpoch: toWire(this.ownerEpoch), extentId: toWire(extentId) };
-    await manager.call(
-      changeTimeoutMs,
-      (address, timeoutMs) => world.transport.client(address, StreamManager).allocateAhead(request, { timeoutMs }),
-      { idempotent: true },
-    );
-  }
-
-  #sealAndAllocate(extentId: number, complete: boolean): Promise<Outcome<SealAndAllocateResponse>> {
-    const { world, manager } = this.#parts;
-    return manager.call(
-      changeTimeoutMs,
-      (address, timeoutMs) =>
-        world.transport.client(address, StreamManager).sealAndAllocate(
-          {
-            name: this.name,
-            ownerEpoch: toWire(this.ownerEpoch),
-            extentId: toWire(extentId),
-            // As of now: acknowledgements may have come in since the extent failed.
-            knownCommittedBytes: toWire(this.#window.committedBytes),
-            avoidAddresses: [...this.#avoid],
-            complete,
-          },
-          { timeoutMs },
-        ),
-      { idempotent: true },
-    );
   }
 
   #enter(sealed: number, sealedLengthBytes: number, location: ExtentLocation): void {
@@ -390,17 +361,11 @@ export class OwnedStream {
 
   /** Drops the extents before this one from the list. Idempotent. */
   async truncateBefore(extentId: number, options: { readonly timeoutMs: number }): Promise<Outcome<void>> {
-    const { world, manager } = this.#parts;
     const before = this.#extents.findIndex((extent) => extent.extentId === extentId);
     if (before < 0) return badRequest(`extent ${extentId} is not in stream ${this.name}`);
     if (before === 0) return ok();
     const dropped = this.#extents.slice(0, before);
-    const request = { name: this.name, ownerEpoch: toWire(this.ownerEpoch), beforeExtentId: toWire(extentId) };
-    const outcome = await manager.call(
-      options.timeoutMs,
-      (address, timeoutMs) => world.transport.client(address, StreamManager).truncateStream(request, { timeoutMs }),
-      { idempotent: true },
-    );
+    const outcome = await this.#manager.truncate(extentId, options.timeoutMs);
     if (!outcome.ok) {
       if (outcome.failure.reason === "staleOwnerEpoch") this.#fence(outcome.failure);
       return outcome;
@@ -415,29 +380,9 @@ export class OwnedStream {
    * here all the same, so that nothing new can refer to them. Gives those that are gone; the others are for another time.
    */
   async dropExtents(extentIds: ReadonlySet<number>, options: { readonly timeoutMs: number }): Promise<Outcome<readonly number[]>> {
-    const { world, manager } = this.#parts;
-    const gone: number[] = [];
-    const ranges: { firstExtentId: bigint; beforeExtentId: bigint }[] = [];
-    const last = this.#extents.at(-1)?.extentId;
-    let first: number | undefined;
-    for (const { extentId, sealedLengthBytes } of this.#extents) {
-      const goes = extentIds.has(extentId) && extentId !== last && sealedLengthBytes !== undefined && ranges.length < dropRangesMax;
-      if (!goes) {
-        first ??= extentId;
-        continue;
-      }
-      if (first !== undefined) ranges.push({ firstExtentId: toWire(first), beforeExtentId: toWire(extentId) });
-      first = undefined;
-      gone.push(extentId);
-    }
+    const { gone, kept } = keptRanges(this.#extents, extentIds);
     if (gone.length === 0) return ok(gone);
-    if (first !== undefined) ranges.push({ firstExtentId: toWire(first), beforeExtentId: toWire(0) });
-    const ownerEpoch = toWire(this.ownerEpoch);
-    const extents = ranges.map((range) => ({ stream: this.name, ...range }));
-    const request = { edits: [{ name: this.name, ownerEpoch, content: { ownerEpoch, extents } }] };
-    const outcome = await manager.call(options.timeoutMs, (address, timeoutMs) =>
-      world.transport.client(address, StreamManager).multiModify(request, { timeoutMs }),
-    );
+    const outcome = await this.#manager.keep(kept, options.timeoutMs);
     if (!outcome.ok && outcome.failure.applied === "no") {
       if (outcome.failure.reason === "staleOwnerEpoch") this.#fence(outcome.failure);
       return outcome;
@@ -453,8 +398,6 @@ export class OwnedStream {
    * one chunk ahead. Throws FailureError.
    */
   async *readAll(options: { readonly fromExtent?: number; readonly timeoutMs?: number } = {}): AsyncIterable<StoredBlock> {
-    const { reader } = this.#parts;
-    const timeoutMs = options.timeoutMs ?? readTimeoutMs;
     const start = options.fromExtent === undefined ? 0 : this.#sealedAtOpen.findIndex(({ extentId }) => extentId === options.fromExtent);
     if (start < 0) {
       throw new FailureError({
@@ -464,25 +407,8 @@ export class OwnedStream {
         applied: "no",
       });
     }
-    for (const { extentId, sealedLengthBytes } of this.#sealedAtOpen.slice(start)) {
-      const end = present(sealedLengthBytes, "length of an extent that was sealed when the stream was opened");
-      const ask = (offsetBytes: number) =>
-        reader.readBlocks(extentId, offsetBytes, end, readChunkBytes, { timeoutMs, signal: this.#stop.signal });
-      let asked = end > 0 ? ask(0) : undefined;
-      while (asked !== undefined) {
-        const answer = await asked;
-        if (!answer.ok) throw new FailureError(answer.failure);
-        const { payload, offsetsBytes, nextOffsetBytes } = answer.value;
-        const next = fromWire(nextOffsetBytes);
-        asked = next < end ? ask(next) : undefined;
-        for (const [i, bytes] of payload.entries()) {
-          const offsetBytes = fromWire(offsetsBytes[i] ?? 0n);
-          // A replica that was not told yet where the extent ends may hold more than that.
-          if (offsetBytes + bytes.length > end) break;
-          yield { place: { extentId, offsetBytes, lengthBytes: bytes.length }, payload: bytes };
-        }
-      }
-    }
+    const timeoutMs = options.timeoutMs ?? readTimeoutMs;
+    yield* readSealed(this.#parts.reader, this.#sealedAtOpen.slice(start), { timeoutMs, signal: this.#stop.signal });
   }
 
   /** No new appends; resolves when those in flight are resolved or `timeoutMs` has passed, after which they are unknown. */

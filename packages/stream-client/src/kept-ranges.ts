@@ -1,0 +1,29 @@
+/** Which parts of a list stay when extents are taken out of it. Pure. */
+import type { KeptRange } from "./manager-calls.ts";
+import type { StreamExtent } from "./types.ts";
+
+/** Of one change of the list (stream manager: rangesMax). */
+const rangesMax = 256;
+
+/** `gone`: those of `extentIds` that go, sealed ones but never the last, as many as one change of the list allows. `kept`: the rest of it. */
+export function keptRanges(
+  extents: readonly StreamExtent[],
+  extentIds: ReadonlySet<number>,
+): { readonly gone: readonly number[]; readonly kept: readonly KeptRange[] } {
+  const gone: number[] = [];
+  const kept: KeptRange[] = [];
+  const last = extents.at(-1)?.extentId;
+  let firstExtentId: number | undefined;
+  for (const { extentId, sealedLengthBytes } of extents) {
+    const goes = extentIds.has(extentId) && extentId !== last && sealedLengthBytes !== undefined && kept.length < rangesMax - 1;
+    if (!goes) {
+      firstExtentId ??= extentId;
+      continue;
+    }
+    if (firstExtentId !== undefined) kept.push({ firstExtentId, beforeExtentId: extentId });
+    firstExtentId = undefined;
+    gone.push(extentId);
+  }
+  if (firstExtentId !== undefined) kept.push({ firstExtentId, beforeExtentId: 0 });
+  return { gone, kept };
+}

@@ -1,0 +1,76 @@
+/** What the owner of a stream asks of the stream manager, under its name and owner epoch. */
+import type { Outcome, OwnerEpoch } from "@stamp/base";
+import type { LeaderCalls } from "@stamp/metadata-store";
+import type { World } from "@stamp/ports";
+import { type SealAndAllocateResponse, StreamManager, toWire } from "@stamp/wire";
+
+export const changeTimeoutMs = 5_000;
+
+/** Of a list, from one extent to before another (0: to its end). */
+export interface KeptRange {
+  readonly firstExtentId: number;
+  readonly beforeExtentId: number;
+}
+
+export class ManagerCalls {
+  readonly #world: World;
+  readonly #manager: LeaderCalls;
+  readonly #name: string;
+  readonly #ownerEpoch: bigint;
+
+  constructor(world: World, manager: LeaderCalls, name: string, ownerEpoch: OwnerEpoch) {
+    this.#world = world;
+    this.#manager = manager;
+    this.#name = name;
+    this.#ownerEpoch = toWire(ownerEpoch);
+  }
+
+  /** `knownCommittedBytes` is asked at every attempt: acknowledgements may have come in since the one before. */
+  sealAndAllocate(
+    extentId: number,
+    more: { readonly complete: boolean; readonly knownCommittedBytes: () => number; readonly avoidAddresses: readonly string[] },
+  ): Promise<Outcome<SealAndAllocateResponse>> {
+    const { complete, knownCommittedBytes, avoidAddresses } = more;
+    const request = { ...this.#owner, extentId: toWire(extentId), avoidAddresses: [...avoidAddresses], complete };
+    return this.#manager.call(
+      changeTimeoutMs,
+      (address, timeoutMs) =>
+        this.#client(address).sealAndAllocate({ ...request, knownCommittedBytes: toWire(knownCommittedBytes()) }, { timeoutMs }),
+      { idempotent: true },
+    );
+  }
+
+  allocateAhead(extentId: number): Promise<Outcome<unknown>> {
+    const request = { ...this.#owner, extentId: toWire(extentId) };
+    return this.#manager.call(changeTimeoutMs, (address, timeoutMs) => this.#client(address).allocateAhead(request, { timeoutMs }), {
+      idempotent: true,
+    });
+  }
+
+  truncate(beforeExtentId: number, limitMs: number): Promise<Outcome<unknown>> {
+    const request = { ...this.#owner, beforeExtentId: toWire(beforeExtentId) };
+    return this.#manager.call(limitMs, (address, timeoutMs) => this.#client(address).truncateStream(request, { timeoutMs }), {
+      idempotent: true,
+    });
+  }
+
+  /** The list becomes these parts of itself. Not repeated when its outcome is unknown. */
+  keep(ranges: readonly KeptRange[], limitMs: number): Promise<Outcome<unknown>> {
+    const { name, ownerEpoch } = this.#owner;
+    const extents = ranges.map(({ firstExtentId, beforeExtentId }) => ({
+      stream: name,
+      firstExtentId: toWire(firstExtentId),
+      beforeExtentId: toWire(beforeExtentId),
+    }));
+    const request = { edits: [{ name, ownerEpoch, content: { ownerEpoch, extents } }] };
+    return this.#manager.call(limitMs, (address, timeoutMs) => this.#client(address).multiModify(request, { timeoutMs }));
+  }
+
+  get #owner() {
+    return { name: this.#name, ownerEpoch: this.#ownerEpoch };
+  }
+
+  #client(address: string) {
+    return this.#world.transport.client(address, StreamManager);
+  }
+}

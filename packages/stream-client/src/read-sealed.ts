@@ -1,0 +1,33 @@
+/** Reads extents of a stream one after another, to the lengths at which they are sealed: none has a tail that changes. */
+import { FailureError, present } from "@stamp/base";
+import { fromWire } from "@stamp/wire";
+import type { ExtentReader } from "./extent-reader.ts";
+import type { StoredBlock, StreamExtent } from "./types.ts";
+
+const readChunkBytes = 1024 * 1024;
+
+/** Every block, in order. Reads one chunk ahead. Throws FailureError. */
+export async function* readSealed(
+  reader: ExtentReader,
+  extents: readonly StreamExtent[],
+  options: { readonly timeoutMs: number; readonly signal: AbortSignal },
+): AsyncIterable<StoredBlock> {
+  for (const { extentId, sealedLengthBytes } of extents) {
+    const end = present(sealedLengthBytes, "length of an extent that was sealed when the stream was opened");
+    const ask = (offsetBytes: number) => reader.readBlocks(extentId, offsetBytes, end, readChunkBytes, options);
+    let asked = end > 0 ? ask(0) : undefined;
+    while (asked !== undefined) {
+      const answer = await asked;
+      if (!answer.ok) throw new FailureError(answer.failure);
+      const { payload, offsetsBytes, nextOffsetBytes } = answer.value;
+      const next = fromWire(nextOffsetBytes);
+      asked = next < end ? ask(next) : undefined;
+      for (const [i, bytes] of payload.entries()) {
+        const offsetBytes = fromWire(offsetsBytes[i] ?? 0n);
+        // A replica that was not told yet where the extent ends may hold more than that.
+        if (offsetBytes + bytes.length > end) break;
+        yield { place: { extentId, offsetBytes, lengthBytes: bytes.length }, payload: bytes };
+      }
+    }
+  }
+}
