@@ -2,6 +2,7 @@ export * from "./assert.ts";
 export * from "./brand.ts";
 export * from "./bytes.ts";
 export * from "./failure.ts";
+export * from "./first-in-order.ts";
 export * from "./framed.ts";
 export * from "./prng.ts";
 export * from "./rules.ts";

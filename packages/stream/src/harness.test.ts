@@ -27,6 +27,7 @@ export class Store {
       else this.keys.set(key, { value, version: this.#version });
     }
     this.state.apply(planned.value, this.#version);
+    if (this.state.extentCount < 100 || this.#version % 100 === 0) assertCounted(this.state);
     return { ok: true, value: undefined };
   }
 
@@ -45,7 +46,9 @@ export class Store {
   /** What a new leader sees. */
   reload(): StreamState {
     const entries = [...this.keys].sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, { value, version }]) => ({ key, value, version }));
-    return unwrap(StreamState.load(entries, checksum));
+    const loaded = unwrap(StreamState.load(entries, checksum));
+    assertCounted(loaded);
+    return loaded;
   }
 
   /** Appends an extent to the list by all its steps; its predecessor is sealed first. */
@@ -62,6 +65,19 @@ export class Store {
     this.do(planOpenExtent(this.state, { stream, ownerEpoch: owner, predecessor, id }, this.state.nextId - 1, rules));
     return id;
   }
+}
+
+/** What is kept of all extents is what one would count. */
+export function assertCounted(state: StreamState): void {
+  const phases: Record<string, number> = { allocating: 0, open: 0, sealing: 0, sealed: 0, dropped: 0 };
+  const byNode = new Map<string, number>();
+  for (const { phase, replicas: places, repair } of state.extents()) {
+    phases[phase] = (phases[phase] ?? 0) + 1;
+    const nodeIds = phase === "dropped" ? [] : [...places, ...(repair === undefined ? [] : [repair])].map(({ nodeId }) => nodeId);
+    for (const nodeId of new Set(nodeIds)) byNode.set(nodeId, (byNode.get(nodeId) ?? 0) + 1);
+  }
+  assert.deepEqual({ ...state.phaseCounts }, phases);
+  for (const nodeId of [...byNode.keys(), "n1", "n2", "n3", "n4"]) assert.equal(state.replicasOn(nodeId), byNode.get(nodeId) ?? 0, nodeId);
 }
 
 export const refusal = (outcome: Outcome<unknown>): string => (outcome.ok ? "ok" : outcome.failure.reason);

@@ -1,4 +1,5 @@
 export * from "./codec.ts";
+export type { PhaseCounts } from "./extent-counts.ts";
 export * from "./extent-list.ts";
 export * from "./placement.ts";
 export * from "./plan-extents.ts";

@@ -298,15 +298,6 @@ export function planNode(state: StreamState, reported: Omit<NodeRecord, "duty">)
   return ok({ changes: same ? [] : [{ kind: "node", record }], reads: [] });
 }
 
-/** Replicas that the lists know on this node, of extents that are not dropped; a copy that is being made counts. */
-export function replicasOn(state: StreamState, nodeId: string): number {
-  let count = 0;
-  for (const { phase, replicas, repair } of state.extents()) {
-    if (phase !== "dropped" && (replicas.some((replica) => replica.nodeId === nodeId) || repair?.nodeId === nodeId)) count += 1;
-  }
-  return count;
-}
-
 /** decommissioned: only a node that was to be emptied and is. */
 export function planNodeDuty(state: StreamState, nodeId: string, duty: NodeDuty): Outcome<Plan> {
   const record = state.node(nodeId);
@@ -316,7 +307,7 @@ export function planNodeDuty(state: StreamState, nodeId: string, duty: NodeDuty)
   if (current === "decommissioned") {
     return refused("failedPrecondition", "conflict", `node ${nodeId} was decommissioned; with a new disk it is a new node`);
   }
-  const held = duty === "decommissioned" ? replicasOn(state, nodeId) : 0;
+  const held = duty === "decommissioned" ? state.replicasOn(nodeId) : 0;
   if (duty === "decommissioned" && (current !== "draining" || held > 0)) {
     return refused("failedPrecondition", "conflict", `node ${nodeId} is ${current} and holds ${held} replicas: drain it first`);
   }

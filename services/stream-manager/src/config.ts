@@ -29,7 +29,7 @@ export const streamManagerSchema = z.object({
   fenceTimeoutMs: milliseconds(1_000).describe("Deadline of one Fence; it is sent again until the seal is decided"),
   createTimeoutMs: milliseconds(1_000).describe("Deadline of making a replica; a node that misses it is not chosen again at once"),
   sealTimeoutMs: milliseconds(30_000).describe("Deadline of bringing a replica to the sealed length, copying included"),
-  copyTimeoutMs: milliseconds(120_000).describe("Deadline of copying a whole extent to another node"),
+  copyTimeoutMs: milliseconds(120_000).describe("Deadline of copying a whole extent to another node, besides a second for each 2 MiB"),
   metadataTimeoutMs: milliseconds(3_000).describe("Deadline of a metadata transaction; one that misses it ends the leader's term"),
   tickMs: milliseconds(500).describe("How often node health, repair and garbage are looked at"),
 });

@@ -19,6 +19,8 @@ const pageReplicas = 1_000;
 const pageTimeoutMs = 5_000;
 const pagePauseMs = 5;
 const lookTimeoutMs = 1_000;
+/** So many extents are looked at before others get their turn. */
+const lookedAtOnce = 20_000;
 
 export class NodeSync {
   readonly #term: Term;
@@ -96,7 +98,7 @@ export class NodeSync {
   /** False: it did not answer to the end; the next report asks for it again. */
   async #compare(place: ReplicaPlace): Promise<boolean> {
     const { ended, nodes, world } = this.#term;
-    const expected = this.#expectedOn(place);
+    const expected = await this.#expectedOn(place);
     const stale = new Set(nodes.quarantined(place.nodeId).keys());
     let at = 0;
     let after = 0n;
@@ -123,10 +125,14 @@ export class NodeSync {
   }
 
   /** In order: extents of which this disk should hold a replica. */
-  #expectedOn(place: ReplicaPlace): ExtentId[] {
+  async #expectedOn(place: ReplicaPlace): Promise<ExtentId[]> {
+    const { ended, state, world } = this.#term;
     const ids: ExtentId[] = [];
-    for (const { id, phase, replicas } of this.#term.state.extents()) {
+    let looked = 0;
+    for (const { id, phase, replicas } of state.extents()) {
       if (phase !== "dropped" && phase !== "allocating" && replicas.some((replica) => samePlace(replica, place))) ids.push(id);
+      looked += 1;
+      if (looked % lookedAtOnce === 0) await sleep(world.clock, 1, ended);
     }
     return ids.sort((a, b) => a - b);
   }

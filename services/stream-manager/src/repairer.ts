@@ -9,12 +9,15 @@ import { sleep } from "@stamp/ports";
 import type { Assessment, ExtentRecord, ReplicaPlace, ReplicaRecord } from "@stamp/stream";
 import { assess, place, planAbandonRepair, planBeginRepair, planFinishRepair, RepairQueue, samePlace } from "@stamp/stream";
 import { toWire } from "@stamp/wire";
+import { BlockedCopies } from "./blocked-copies.ts";
 import type { Completer } from "./completer.ts";
 import type { Term } from "./term.ts";
 import { endIfStale, extentNode } from "./term.ts";
 
 const attemptsMax = 3;
 const attemptPauseMs = 500;
+/** A copy that makes so much progress is not given up: beside clients it goes slowly. */
+const copyBytesPerSecondMin = 2 * 1024 * 1024;
 const scanEveryMs = 10_000;
 const scanTroubledEveryMs = 2_000;
 /** The rate is judged when this part of everything is done. */
@@ -33,8 +36,8 @@ export class Repairer {
   readonly #completer: Completer;
   readonly #queue = new RepairQueue();
   readonly #running = new Set<ExtentId>();
-  /** Why they can't be copied now; looked at again by the next scan. */
-  readonly #blocked = new Map<ExtentId, string>();
+  /** Looked at again by the next scan. */
+  readonly blocked = new BlockedCopies();
   #survey: Survey = { unreachable: 0, inGrace: 0 };
   #scanning = false;
   #nextScanMs = 0;
@@ -56,7 +59,7 @@ export class Repairer {
 
   /** Extents with fewer replicas on nodes that are up than there should be, as of the last look. */
   underReplicated(): number {
-    return this.#queue.size + this.#running.size + this.#blocked.size + this.#survey.inGrace + this.#survey.unreachable;
+    return this.#queue.size + this.#running.size + this.blocked.size + this.#survey.inGrace + this.#survey.unreachable;
   }
 
   status() {
@@ -66,11 +69,9 @@ export class Repairer {
     const runningMs = idle ? 0 : Math.floor(clock.monotonicMs() - this.#episode.startedMs);
     const waitingBytes = this.#queue.bytes + this.#sum(this.#running);
     const { replicas, bytes } = this.#episode;
-    const reasons = new Map<string, number>();
-    for (const why of this.#blocked.values()) reasons.set(why, (reasons.get(why) ?? 0) + 1);
     return {
-      replicasWaiting: toWire(this.#queue.size + this.#running.size + this.#blocked.size),
-      bytesWaiting: toWire(waitingBytes + this.#sum(this.#blocked.keys())),
+      replicasWaiting: toWire(this.#queue.size + this.#running.size + this.blocked.size),
+      bytesWaiting: toWire(waitingBytes + this.blocked.bytes),
       endangered: toWire(this.#queue.endangered),
       unreachable: toWire(this.#survey.unreachable),
       copiesRunning: this.#running.size,
@@ -78,7 +79,7 @@ export class Repairer {
       bytesDone: toWire(bytes),
       runningMs: toWire(runningMs),
       ...(idle ? {} : { etaMs: toWire(this.#etaMs(waitingBytes, runningMs)) }),
-      blocked: [...reasons].map(([why, count]) => `${count} extents: ${why}`),
+      blocked: [...this.blocked.reasons].map(([why, count]) => `${count} extents: ${why}`),
       replicasInGrace: toWire(this.#survey.inGrace),
       bytesPerSecondMax: toWire(config.repairBytesPerSecond),
     };
@@ -90,10 +91,6 @@ export class Repairer {
     const fastestMs = (waitingBytes * 1_000) / this.#term.config.repairBytesPerSecond;
     const isEarly = bytes < (bytes + waitingBytes) / etaPart;
     return Math.ceil(isEarly ? fastestMs : Math.max(fastestMs, (waitingBytes * runningMs) / bytes));
-  }
-
-  blockedExtents(): ReadonlyMap<ExtentId, string> {
-    return this.#blocked;
   }
 
   /** Called every tick. */
@@ -112,7 +109,7 @@ export class Repairer {
   async #scan(): Promise<void> {
     const { ended, nodes, state, world } = this.#term;
     this.#scanning = true;
-    this.#blocked.clear();
+    this.blocked.clear();
     const survey: Survey = { unreachable: 0, inGrace: 0 };
     let looked = 0;
     for (const extent of state.extents()) {
@@ -135,7 +132,7 @@ export class Repairer {
     if (extent === undefined || this.#running.has(id)) return "fine";
     const assessment = this.#assess(extent);
     if (assessment.kind !== "repair") this.#queue.drop(id);
-    else if (!this.#blocked.has(id)) {
+    else if (!this.blocked.has(id)) {
       if (this.#queue.size === 0 && this.#running.size === 0) {
         this.#episode = { startedMs: this.#term.world.clock.monotonicMs(), replicas: 0, bytes: 0 };
       }
@@ -215,7 +212,7 @@ export class Repairer {
     if (begun.repair === undefined) {
       const target = this.#target(begun, replaced);
       if (typeof target === "string") {
-        this.#blocked.set(id, target);
+        this.blocked.add(begun, target);
         return false;
       }
       const recorded = await ledger.commit((current) => planBeginRepair(current, id, target));
@@ -240,7 +237,7 @@ export class Repairer {
       await sleep(world.clock, attemptPauseMs, ended);
     }
     await ledger.commit((current) => planAbandonRepair(current, id));
-    this.#blocked.set(id, `node ${target.nodeId} did not take a copy`);
+    this.blocked.add(extent, `node ${target.nodeId} did not take a copy`);
     return false;
   }
 
@@ -281,7 +278,7 @@ export class Repairer {
         stampId,
         ...(extent.checksum === undefined ? {} : { checksum: extent.checksum }),
       },
-      { timeoutMs: config.copyTimeoutMs },
+      { timeoutMs: config.copyTimeoutMs + (sealedLengthBytes * 1_000) / copyBytesPerSecondMin },
     );
     if (answer?.ok) return answer.value.checksum;
     if (answer === undefined) return undefined;

@@ -1,6 +1,6 @@
 /** Calls of StreamManager: wire in, domain call, wire out. Whoever waits gets an answer before his deadline. */
 import type { Outcome } from "@stamp/base";
-import { extentId, ok, ownerEpoch, refused, unknownOutcome } from "@stamp/base";
+import { extentId, firstInOrder, ok, ownerEpoch, refused, unknownOutcome } from "@stamp/base";
 import type { CallContext, Clock, Handlers } from "@stamp/ports";
 import { within } from "@stamp/ports";
 import type { NodeDuty as RecordedDuty, StreamEdit } from "@stamp/stream";
@@ -125,10 +125,9 @@ export function streamManagerHandlers(clock: Clock, serving: () => Serving | und
       }),
     listStreams: (request) =>
       led((leader) => {
-        const names = [...leader.term.state.streamNames()].filter((name) => name.startsWith(request.prefix) && name > request.after).sort();
-        const page = names.slice(0, pageLimit(request.limit));
-        const streams = page.map((name) => leader.views.streamSummary(name));
-        return ok({ streams, more: names.length > page.length });
+        const wanted = where(leader.term.state.streamNames(), (name) => name > request.after && name.startsWith(request.prefix));
+        const { page, more } = pageOf(wanted, request.limit, (a, b) => (a < b ? -1 : 1));
+        return ok({ streams: page.map((name) => leader.views.streamSummary(name)), more });
       }),
     locateExtents: (request) =>
       led((leader) => {
@@ -144,9 +143,9 @@ export function streamManagerHandlers(clock: Clock, serving: () => Serving | und
     listExtents: (request) =>
       led((leader) => {
         const after = fromWire(request.afterExtentId);
-        const all = [...leader.term.state.extents()].filter((extent) => extent.id > after).sort((a, b) => a.id - b.id);
-        const page = all.slice(0, pageLimit(request.limit));
-        return ok({ extents: page.map((extent) => leader.views.extent(extent)), more: all.length > page.length });
+        const wanted = where(leader.term.state.extents(), ({ id }) => id > after);
+        const { page, more } = pageOf(wanted, request.limit, (a, b) => a.id - b.id);
+        return ok({ extents: page.map((extent) => leader.views.extent(extent)), more });
       }),
     sealAcceptingLoss: (request, context) =>
       led(async (leader) => {
@@ -208,4 +207,13 @@ function editFromWire(edit: WireEdit): StreamEdit {
   };
 }
 
-const pageLimit = (limit: number): number => (limit === 0 ? pageMax : Math.min(limit, pageMax));
+/** One walk over a million, no copy of them. */
+function pageOf<T>(items: Iterable<T>, limit: number, compare: (a: T, b: T) => number): { readonly page: T[]; readonly more: boolean } {
+  const length = limit === 0 ? pageMax : Math.min(limit, pageMax);
+  const found = firstInOrder(items, length + 1, compare);
+  return { page: found.slice(0, length), more: found.length > length };
+}
+
+function* where<T>(items: Iterable<T>, holds: (item: T) => boolean): Generator<T> {
+  for (const item of items) if (holds(item)) yield item;
+}

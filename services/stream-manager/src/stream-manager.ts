@@ -121,8 +121,6 @@ export class StreamManagerRole implements Role {
 function leading(serving: Serving): RoleStatus {
   const { ahead, allocator, repairer, sealer, term } = serving;
   const { config, nodes, state } = term;
-  const byState: Record<string, number> = { allocating: 0, open: 0, sealing: 0, sealed: 0, dropped: 0 };
-  for (const extent of state.extents()) byState[extent.phase] = (byState[extent.phase] ?? 0) + 1;
   const all = [...state.nodes()];
   const up = nodes.upCount;
   const few = up < config.minCopies ? [`extent nodes: ${up} of at least ${config.minCopies} are up`] : [];
@@ -133,7 +131,7 @@ function leading(serving: Serving): RoleStatus {
     facts: {
       term: term.number,
       streams: state.streamCount,
-      extents: byState,
+      extents: state.phaseCounts,
       nodesUp: up,
       nodesDown: all.filter((node) => node.duty !== "decommissioned" && !nodes.up(node.nodeId)).map((node) => node.nodeId),
       underReplicated: repairer.underReplicated(),

@@ -3,6 +3,7 @@ import type { ExtentId } from "@stamp/base";
 import type { AcceptedLoss, ExtentList, ExtentPhase, ExtentRecord, NodeDuty as RecordedDuty, ReplicaRecord } from "@stamp/stream";
 import { streamKey } from "@stamp/stream";
 import { ExtentState, NodeDuty, toWire } from "@stamp/wire";
+import { addTo } from "./blocked-copies.ts";
 import type { Completer } from "./completer.ts";
 import type { Repairer } from "./repairer.ts";
 import type { Term } from "./term.ts";
@@ -124,11 +125,10 @@ export class Views {
 
   nodes() {
     const { nodes, state, world } = this.#term;
-    const held = this.#replicasByNode();
     const records = [...state.nodes()].sort((a, b) => (a.nodeId < b.nodeId ? -1 : 1));
     return records.map((record) => {
       const load = nodes.load(record.nodeId);
-      const replicas = held.get(record.nodeId) ?? 0;
+      const replicas = state.replicasOn(record.nodeId);
       return {
         nodeId: record.nodeId,
         address: record.address,
@@ -147,28 +147,17 @@ export class Views {
     });
   }
 
-  /** Extents that are not dropped; a copy that is being made counts for its node. */
-  #replicasByNode(): Map<string, number> {
-    const held = new Map<string, number>();
-    for (const { phase, replicas, repair } of this.#term.state.extents()) {
-      if (phase === "dropped") continue;
-      const nodeIds = new Set(replicas.map((replica) => replica.nodeId));
-      if (repair !== undefined) nodeIds.add(repair.nodeId);
-      for (const nodeId of nodeIds) held.set(nodeId, (held.get(nodeId) ?? 0) + 1);
-    }
-    return held;
-  }
-
   /** What keeps a node from being empty, for people. */
   #blockedOn(nodeId: string): string[] {
     const { state } = this.#term;
-    const blocked = this.#repairer.blockedExtents();
-    const reasons = new Map<string, number>();
-    for (const extent of state.extents()) {
-      if (extent.phase === "dropped" || !extent.replicas.some((replica) => replica.nodeId === nodeId)) continue;
-      const why = extent.phase === "sealed" ? (blocked.get(extent.id) ?? "waits for its copy") : `is ${extent.phase}`;
-      reasons.set(why, (reasons.get(why) ?? 0) + 1);
+    const reasons = new Map(this.#repairer.blocked.reasonsOn(nodeId));
+    for (const id of state.unsealed()) {
+      const extent = state.extent(id);
+      if (extent?.replicas.some((replica) => replica.nodeId === nodeId)) addTo(reasons, `is ${extent.phase}`, 1);
     }
+    let waiting = state.replicasOn(nodeId);
+    for (const count of reasons.values()) waiting -= count;
+    if (waiting > 0) addTo(reasons, "waits for its copy", waiting);
     return [...reasons].map(([why, count]) => `${count} extents: ${why}`);
   }
 
