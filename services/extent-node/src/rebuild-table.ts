@@ -4,9 +4,8 @@ import { extentContentOffset, type NodeIdentity, type ReplicaMeta } from "@stamp
 import type { World } from "@stamp/ports";
 import { appendIo } from "./disk-queue.ts";
 import { type ExtentFiles, extentPath, extentsFolder } from "./extent-files.ts";
+import { progress } from "./progress.ts";
 import { walkFile } from "./walk.ts";
-
-const tellEveryMs = 2_000;
 
 export interface RebuiltMeta {
   readonly meta: ReplicaMeta;
@@ -17,13 +16,11 @@ export interface RebuiltMeta {
 export async function rebuildTable(world: World, files: ExtentFiles, identity: NodeIdentity): Promise<RebuiltMeta[]> {
   const metas: RebuiltMeta[] = [];
   const found = await extentFileNames(world);
-  let toldMs = world.clock.monotonicMs();
+  const now = progress(world);
   for (const [i, { path, id }] of found.entries()) {
     const meta = await metaOf(world, files, identity, path, id);
     if (meta !== undefined) metas.push(meta);
-    if (world.clock.monotonicMs() - toldMs < tellEveryMs) continue;
-    toldMs = world.clock.monotonicMs();
-    world.logger.info("the extent table is rebuilt", { files: i + 1, of: found.length });
+    now(() => world.logger.info("the extent table is rebuilt", { files: i + 1, of: found.length }));
   }
   return metas;
 }

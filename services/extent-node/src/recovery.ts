@@ -18,6 +18,7 @@ import {
 } from "@stamp/extent";
 import type { Disk, World } from "@stamp/ports";
 import { type ExtentFiles, extentsFolder } from "./extent-files.ts";
+import { progress } from "./progress.ts";
 import { extentFileNames, rebuildTable } from "./rebuild-table.ts";
 import { ReplayEffects } from "./replay-effects.ts";
 import { journalFolder } from "./segment-pool.ts";
@@ -51,7 +52,6 @@ export interface Recovered {
   readonly tookMs: number;
 }
 
-const tellEveryMs = 2_000;
 /** More than the records of any segment that may be lost. */
 const lsnsOfLostSegments = 2 ** 32;
 
@@ -92,7 +92,7 @@ export async function recover(parts: RecoveryParts): Promise<Outcome<Recovered>>
       log.error("journal segments are lost", plan.lostOldest);
       replay.lostRecords();
     }
-    let toldMs = world.clock.monotonicMs();
+    const now = progress(world);
     for (const [i, group] of plan.groups.entries()) {
       const next = plan.groups[i + 1]?.[0]?.header;
       const segment = await bestOf(world, journalDisk, group, next, plan.checkpointLsn);
@@ -113,10 +113,7 @@ export async function recover(parts: RecoveryParts): Promise<Outcome<Recovered>>
       await effects.writeOut();
       nextLsn = Math.max(nextLsn, segment.judged.nextLsn);
       if (segment.judged.forgotten > 0) log.info("the journal's torn tail is forgotten", { records: segment.judged.forgotten });
-      if (world.clock.monotonicMs() - toldMs >= tellEveryMs) {
-        toldMs = world.clock.monotonicMs();
-        log.info("the journal is replayed", { segments: i + 1, of: plan.groups.length, records: replayed });
-      }
+      now(() => log.info("the journal is replayed", { segments: i + 1, of: plan.groups.length, records: replayed }));
     }
   }
   if (plan.kind === "absent" || plan.lostNewest) {

@@ -3,6 +3,7 @@ import type { ExtentId } from "@stamp/base";
 import { type Replay, type Replica, type ScannedRecord, Slices, walkFrames } from "@stamp/extent";
 import type { KeyValueOperation, World } from "@stamp/ports";
 import { type ExtentFiles, extentPath } from "./extent-files.ts";
+import { progress } from "./progress.ts";
 import type { ExtentTable } from "./table.ts";
 
 /** In one write to the table. */
@@ -102,10 +103,14 @@ export class ReplayEffects {
 
   /** Everything durable: headers, then the table. */
   async settle(rebuilt: boolean): Promise<void> {
+    const now = progress(this.#world);
     for (const id of this.#forgotten) if (!this.#replicas.has(id)) await this.#table.forget(id);
     const operations: KeyValueOperation[] = [];
+    let done = 0;
     for (const replica of this.#replicas.values()) {
       const id = replica.extentId;
+      done += 1;
+      now(() => this.#world.logger.info("what the journal held is made durable", { extents: done, of: this.#replicas.size }));
       const changed = this.#touched.has(id) || replica.state === "damaged" || replica.state === "closed";
       if (changed) {
         await this.#files.ensure(id);

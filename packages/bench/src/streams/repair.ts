@@ -49,6 +49,8 @@ export async function repair(args: string[]): Promise<void> {
       const { replicasWaiting, replicasDone } = await repairStatus();
       return replicasWaiting > 0n || replicasDone > 0n;
     });
+    const noticedMs = performance.now();
+    const down = load.take();
     await until("full replication", 600_000, async () => {
       const status = await repairStatus();
       if (performance.now() - toldMs > 5_000) {
@@ -61,14 +63,19 @@ export async function repair(args: string[]): Promise<void> {
       return status.replicasWaiting === 0n && status.replicasInGrace === 0n && (await copied());
     });
     const tookMs = performance.now() - startMs;
-    const during = load.take();
+    const copyMs = performance.now() - noticedMs;
+    const copying = load.take();
     await pause(10_000);
     const after = load.take();
     await load.stop();
-    console.log(`full replication again ${(tookMs / 1000).toFixed(1)} s after the kill (${downMs} ms of them the node was down)`);
+    const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
+    console.log(
+      `full replication again ${seconds(tookMs)} after the kill: ${downMs} ms down, ${seconds(copyMs)} since the loss was noticed`,
+    );
     for (const [when, { putsMs, getsMs, failed }] of [
       ["before", before],
-      ["meanwhile", during],
+      ["killed", down],
+      ["copying", copying],
       ["after", after],
     ] as const) {
       console.log(`  ${when.padEnd(10)} put 1 KiB  ${distribution(putsMs)}`);
