@@ -1,12 +1,13 @@
 /** The suite against a whole stamp in one process: every role, three replicas, the real disk. */
 import { startStamp } from "@stamp/embedded";
+import { copySources } from "./foreign.ts";
 import { blobConformance } from "./index.ts";
 import { testIssuer } from "./issuer.ts";
 import { accountKey, accountName } from "./scripted-stamp.ts";
 
 blobConformance("embedded stamp", async () => {
   const issuer = await testIssuer();
-  const stamp = await startStamp({ oidc: issuer.settings });
+  const stamp = await startStamp({ oidc: issuer.settings, copySources });
   return {
     endpoint: new URL(stamp.endpoints.blob).origin,
     accountName,

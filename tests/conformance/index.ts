@@ -10,6 +10,7 @@ import { conditionSuite } from "./conditions.ts";
 import { containerSuite } from "./containers.ts";
 import { copySuite } from "./copy.ts";
 import { errorSuite } from "./errors.ts";
+import { foreignSuite } from "./foreign.ts";
 import { immutabilitySuite } from "./immutability.ts";
 import { leaseSuite } from "./leases.ts";
 import { listSuite } from "./lists.ts";
@@ -42,6 +43,7 @@ const parts = {
   "append.ts": appendSuite,
   "batch.ts": batchSuite,
   "copy.ts": copySuite,
+  "foreign.ts": foreignSuite,
   "pages.ts": pageSuite,
   "refused.ts": refusedSuite,
   "sas.ts": sasSuite,

@@ -1,8 +1,8 @@
 /**
  * The outcome tables of the REST reference, each row run over raw HTTP: condition × operation ("Specifying conditional headers for Blob
  * service operations"), lease × operation ("Lease Blob", "Lease Container": use attempts), error code per cause ("Blob service error codes"),
- * and what differs by version. Lease actions by state are in packages/objects/src/blobs/leases.test.ts, where time can be moved: expired
- * leases are only there. Rows that can't be had here: docs/api/outcomes.md.
+ * and what differs by version. Lease actions by state are in packages/objects/src/blobs/leases.test.ts, where time can be moved; expired
+ * leases over HTTP in expired.ts. Rows that can't be had here: docs/api/outcomes.md.
  */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -27,11 +27,17 @@ interface Operation extends Wanted {
   readonly code?: string;
   /** Of `x-ms-copy-source`. */
   readonly copies?: boolean;
+  /** Before the names of conditions. */
+  readonly prefix?: string;
 }
 
 const page = new Uint8Array(512).fill(7);
 const list = `<?xml version="1.0" encoding="utf-8"?><BlockList><Latest>${blockId(1)}</Latest></BlockList>`;
 const tags = '<?xml version="1.0" encoding="utf-8"?><Tags><TagSet><Tag><Key>a</Key><Value>1</Value></Tag></TagSet></Tags>';
+const manyTags = tags.replace(
+  /<Tag>.*<\/Tag>/,
+  Array.from({ length: 11 }, (_, i) => `<Tag><Key>k${i}</Key><Value>1</Value></Tag>`).join(""),
+);
 const block = `comp=block&blockid=${encodeURIComponent(blockId(1))}`;
 
 const reads: readonly Operation[] = [
@@ -87,7 +93,6 @@ const writes: readonly Operation[] = [
     copies: true,
     headers: { "x-ms-requires-sync": "true" },
     body: "",
-    code: "TargetConditionNotMet",
   },
   { name: "Put Blob From URL", method: "PUT", copies: true, headers: { "x-ms-blob-type": "BlockBlob" }, body: "" },
   { name: "Append Block From URL", method: "PUT", query: "comp=appendblock", kind: "AppendBlob", copies: true, body: "" },
@@ -103,11 +108,17 @@ const others: readonly Operation[] = [
     body: "",
   },
 ];
-/** They look at leases, not at ETags and times. */
+/** Tags have no ETag and no time: conditions are those of the blob, by names of their own. */
+const onTags: readonly Operation[] = [
+  { name: "Get Blob Tags", method: "GET", query: "comp=tags", reads: true, prefix: "x-ms-blob-" },
+  { name: "Set Blob Tags", method: "PUT", query: "comp=tags", body: tags, prefix: "x-ms-blob-" },
+];
+const putBlock: Operation = { name: "Put Block", method: "PUT", query: block, body: "x" };
+const putBlockFromUrl: Operation = { name: "Put Block From URL", method: "PUT", query: block, copies: true, body: "" };
+/** Their conditions on ETags and times are in no table. */
 const leasedOnly: readonly Operation[] = [
-  { name: "Put Block", method: "PUT", query: block, body: "x" },
-  { name: "Put Block From URL", method: "PUT", query: block, copies: true, body: "" },
-  { name: "Set Blob Tags", method: "PUT", query: "comp=tags", body: tags },
+  putBlock,
+  putBlockFromUrl,
   { name: "Set Blob Tier", method: "PUT", query: "comp=tier", headers: { "x-ms-access-tier": "Cool" }, body: "" },
 ];
 
@@ -148,7 +159,7 @@ export function outcomeSuite(clients: () => Clients): void {
   };
 
   describe("outcomes: condition × operation", () => {
-    for (const operation of [...reads, ...writes, ...others]) {
+    for (const operation of [...reads, ...writes, ...others, ...onTags]) {
       test(operation.name, async () => {
         const { containerName } = await clients().container();
         const source = await sourceOf(containerName);
@@ -168,13 +179,61 @@ export function outcomeSuite(clients: () => Clients): void {
         const seen: string[] = [];
         for (const [title, conditions] of rows) {
           const blob = await made(containerName, operation.kind);
-          const answer = await told(operation, blob.path, conditions(blob), source);
+          const named = Object.entries(conditions(blob)).map(([name, value]) => [(operation.prefix ?? "") + name, value] as const);
+          const answer = await told(operation, blob.path, Object.fromEntries(named), source);
           seen.push(`${title}: ${answer.startsWith("304") ? "304" : answer}`);
           if (answer !== "done") assert.equal((await blob.client.getProperties()).etag, blob.etag, `${title} changes nothing`);
         }
         assert.deepEqual(
           seen,
           rows.map(([title, , outcome]) => `${title}: ${outcome}`),
+        );
+      });
+    }
+  });
+
+  /** As the service was seen to answer: docs/decisions/0245. */
+  describe("outcomes: condition of the source × operation", () => {
+    const putPages: Operation = {
+      name: "Put Page From URL",
+      method: "PUT",
+      query: "comp=page",
+      kind: "PageBlob",
+      copies: true,
+      headers: { "x-ms-page-write": "update", "x-ms-range": "bytes=0-511", "x-ms-source-range": "bytes=0-511" },
+      body: "",
+    };
+    for (const operation of [...writes.filter(({ copies }) => copies), putBlockFromUrl, putPages]) {
+      test(operation.name, async () => {
+        const container = await clients().container();
+        const source = container.getBlockBlobClient("source");
+        const { etag = "", lastModified = new Date(0) } = await source.upload(page, page.length, { tags: { n: "1" } });
+        const own = operation.name === "Copy Blob" ? "412 SourceConditionNotMet" : undefined;
+        const changed = own ?? "412 CannotVerifyCopySource";
+        const same = own ?? "304 CannotVerifyCopySource";
+        const byEtag = operation.name === "Copy Blob From URL" ? "412 SourceConditionNotMet" : changed;
+        const takesTags = operation.name === "Copy Blob" || operation.name === "Put Blob From URL";
+        const rows: readonly (readonly [string, string, string])[] = [
+          ["x-ms-source-if-match", etag, "done"],
+          ["x-ms-source-if-match", '"0x8D0000000000000"', byEtag],
+          ["x-ms-source-if-none-match", '"0x8D0000000000000"', "done"],
+          ["x-ms-source-if-none-match", etag, same],
+          ["x-ms-source-if-modified-since", new Date(+lastModified - hour).toUTCString(), "done"],
+          ["x-ms-source-if-modified-since", lastModified.toUTCString(), same],
+          ["x-ms-source-if-unmodified-since", lastModified.toUTCString(), "done"],
+          ["x-ms-source-if-unmodified-since", new Date(+lastModified - hour).toUTCString(), changed],
+          ["x-ms-source-if-tags", "n = '1'", takesTags ? "done" : "400 UnsupportedHeader"],
+          ["x-ms-source-if-tags", "n = '2'", takesTags ? changed : "400 UnsupportedHeader"],
+          ["x-ms-source-if-tags", "n =", takesTags ? "400 InvalidHeaderValue" : "400 UnsupportedHeader"],
+        ];
+        const seen: string[] = [];
+        for (const [name, value] of rows) {
+          const blob = await made(container.containerName, operation.kind);
+          seen.push(`${name}: ${value}: ${await told(operation, blob.path, { [name]: value }, source.url)}`);
+        }
+        assert.deepEqual(
+          seen,
+          rows.map((row) => row.join(": ")),
         );
       });
     }
@@ -216,7 +275,7 @@ export function outcomeSuite(clients: () => Clients): void {
       mine: { "x-ms-lease-id": mine },
       other: { "x-ms-lease-id": other },
     };
-    for (const operation of [...reads, ...writes, ...leasedOnly, ...others.filter(({ name }) => name === "Snapshot Blob")]) {
+    for (const operation of [...reads, ...writes, ...leasedOnly, ...onTags, ...others.filter(({ name }) => name === "Snapshot Blob")]) {
       test(operation.name, async () => {
         const { containerName } = await clients().container();
         const source = await sourceOf(containerName);
@@ -379,6 +438,27 @@ export function outcomeSuite(clients: () => Clients): void {
         "400 MetadataTooLarge",
       ],
       ["a verb that is not known there", { method: "POST" }, "405 UnsupportedHttpVerb"],
+      [
+        "a condition where none is looked at",
+        { method: "PUT", query: block, headers: { "if-none-match": "*" }, body: "x" },
+        "400 ConditionHeadersNotSupported",
+      ],
+      [
+        "a condition of tags where there are none",
+        { method: "PUT", query: "comp=metadata", headers: { "x-ms-blob-if-match": "*" }, body: "" },
+        "400 UnsupportedHeader",
+      ],
+      [
+        "a range of the source where all of it is copied",
+        { method: "PUT", headers: { "x-ms-copy-source": "http://nobody.test/x", "x-ms-source-range": "bytes=0-1" }, body: "" },
+        "400 UnsupportedHeader",
+      ],
+      ["tags beyond ten", { method: "PUT", query: "comp=tags", body: manyTags }, "400 TagsTooLarge"],
+      [
+        "a tag with a character that tags don't have",
+        { method: "PUT", query: "comp=tags", body: tags.replace("<Value>1", "<Value>1!") },
+        "400 InvalidXmlNodeValue",
+      ],
       [
         "a sealed append blob that is appended to",
         { method: "PUT", query: "comp=appendblock", kind: "AppendBlob", headers: { "x-test-seal": "1" }, body: "x" },

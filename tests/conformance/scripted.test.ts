@@ -7,7 +7,9 @@ import { after, beforeEach, describe, test } from "node:test";
 import { blobRequests, blobRequestTitle, parseBlobResource, parseTarget } from "@stamp/azure-rest";
 import { refused } from "@stamp/base";
 import type { HttpRequest } from "@stamp/ports";
+import { NodeHttpClient } from "@stamp/ports-node";
 import { ApiRecord, checkApiPage } from "../tools/api-table.ts";
+import { copySources } from "./foreign.ts";
 import { blobConformance } from "./index.ts";
 import { testIssuer } from "./issuer.ts";
 import { accountKey, accountName, type ScriptedStamp, startScriptedStamp } from "./scripted-stamp.ts";
@@ -26,7 +28,7 @@ blobConformance(
   "front-end and partition server over memory",
   async () => {
     const issuer = await testIssuer();
-    const stamp = await startScriptedStamp({ onAnswer, frontEnd: issuer.settings });
+    const stamp = await startScriptedStamp({ onAnswer, frontEnd: { ...issuer.settings, copySources }, http: new NodeHttpClient() });
     return {
       endpoint: stamp.endpoint,
       accountName,

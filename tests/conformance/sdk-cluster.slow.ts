@@ -2,6 +2,7 @@
 import { unwrap } from "@stamp/base";
 import { ownTransport, startOwn } from "@stamp/cli";
 import { Accounts } from "@stamp/wire";
+import { copySources } from "./foreign.ts";
 import { blobConformance } from "./index.ts";
 import { testIssuer } from "./issuer.ts";
 
@@ -11,7 +12,7 @@ const accountCacheMs = 5_500;
 blobConformance("a cluster of processes", async () => {
   const issuer = await testIssuer();
   const { oidcRoles, ...settings } = issuer.settings;
-  const target = await startOwn({ roles: { "front-end": { ...settings, oidcRoles: JSON.stringify(oidcRoles) } } }, false);
+  const target = await startOwn({ copySources, roles: { "front-end": { ...settings, oidcRoles: JSON.stringify(oidcRoles) } } }, false);
   const part = (name: string): string => new RegExp(`(?:^|;)${name}=([^;]+)`).exec(target.connectionString)?.[1] ?? "";
   const transport = ownTransport();
   return {

@@ -90,6 +90,22 @@ export function tagSuite(clients: () => Clients): void {
       assert.equal((await failure(client.getProperties(when("status =")))).statusCode, 400);
     });
 
+    test("conditions on reading and setting tags are those of the blob", async () => {
+      const client = (await clients().container()).getBlockBlobClient("b");
+      const { etag = "" } = await client.upload("1", 1, { tags: { n: "1" } });
+      assert.deepEqual((await client.getTags({ conditions: { ifMatch: etag } })).tags, { n: "1" });
+      await client.setTags({ n: "2" }, { conditions: { ifMatch: etag } });
+      for (const work of [
+        client.setTags({ n: "3" }, { conditions: { ifNoneMatch: etag } }),
+        client.setTags({ n: "3" }, { conditions: { ifUnmodifiedSince: new Date(0) } }),
+        client.getTags({ conditions: { ifMatch: '"0x8D0000000000000"' } }),
+      ]) {
+        const error = await failure(work);
+        assert.deepEqual([error.statusCode, error.code], [412, "ConditionNotMet"]);
+      }
+      assert.deepEqual((await client.getTags()).tags, { n: "2" });
+    });
+
     test("expressions that can't be read are 400", async () => {
       const container = await clients().container();
       for (const where of ["", "a", "a = b", "a = 'b' OR c = 'd'", "a <> 'b'", "a = 'b' AND", "a = 'b' AND a = 'c'", "(a = 'b')"]) {

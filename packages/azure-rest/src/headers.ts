@@ -82,15 +82,17 @@ export function canonicalGuid(text: string): string | undefined {
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
 }
 
-export function parseConditions(headers: HttpHeaders): Parsed<ConditionHeaders> {
+/** `prefix`: of operations whose conditions of the blob have names of their own, which go before the standard ones. */
+export function parseConditions(headers: HttpHeaders, prefix: "" | "x-ms-blob-" = ""): Parsed<ConditionHeaders> {
   const conditions: { -readonly [K in keyof ConditionHeaders]: ConditionHeaders[K] } = {};
-  const ifMatch = headers["if-match"];
-  const ifNoneMatch = headers["if-none-match"];
+  const given = (name: string): string => (headers[prefix + name] === undefined ? name : prefix + name);
+  const ifMatch = headers[given("if-match")];
+  const ifNoneMatch = headers[given("if-none-match")];
   if (ifMatch !== undefined) conditions.ifMatch = ifMatch.trim();
   if (ifNoneMatch !== undefined) conditions.ifNoneMatch = ifNoneMatch.trim();
   for (const [header, name] of [
-    ["if-modified-since", "ifModifiedSinceMs"],
-    ["if-unmodified-since", "ifUnmodifiedSinceMs"],
+    [given("if-modified-since"), "ifModifiedSinceMs"],
+    [given("if-unmodified-since"), "ifUnmodifiedSinceMs"],
   ] as const) {
     const text = headers[header];
     if (text === undefined) continue;

@@ -72,13 +72,24 @@ export class ForeignSources {
     return rejected("CannotVerifyCopySource", {}, { message: why, status: 400 });
   }
 
-  /** What it is. `headers`: all that are sent. */
+  /** What it is. `headers`: all that are sent. Where HEAD is refused (a URL that is signed for GET alone), GET may tell it. */
   async head(source: ForeignSource, headers: HttpHeaders, limits: ForeignLimits): Promise<Parsed<Blob>> {
-    const answer = await this.#ask("HEAD", source, source.url, headers, limits, 0);
-    if (!answer.ok) return answer;
-    await answer.value.body.return?.();
-    const read = parseSourceAnswer(answer.value.status, answer.value.headers);
-    return read.ok ? parsed(blobOf(read.value)) : read;
+    const byHead = await this.#told("HEAD", source, headers, limits);
+    if (!byHead.ok) return byHead;
+    const { status } = byHead.value;
+    if (!refusesHead(status)) return blobOfAnswer(byHead.value);
+    const first = await this.#told("GET", source, { ...headers, range: "bytes=0-0" }, limits);
+    if (!first.ok) return first;
+    // An empty one has no first byte.
+    const asked = first.value.status === 416 ? await this.#told("GET", source, headers, limits) : first;
+    return asked.ok ? blobOfAnswer(asked.value) : asked;
+  }
+
+  /** An answer whose body nobody reads. */
+  async #told(method: "GET" | "HEAD", source: ForeignSource, headers: HttpHeaders, limits: ForeignLimits): Promise<Parsed<IncomingAnswer>> {
+    const answer = await this.#ask(method, source, source.url, headers, limits, 0);
+    if (answer.ok) await answer.value.body.return?.();
+    return answer;
   }
 
   /** Its bytes, or those of a range, clipped to the blob. Whoever gets them reads them to their end, or leaves them. */
@@ -172,6 +183,14 @@ export class ForeignSources {
     if (reason !== "unauthorized") return unreadable(message);
     return rejected("CannotVerifyCopySource", {}, { message: `${message} (copySources).`, status: 400 });
   }
+}
+
+/** Of a client's error that is no condition: 304 and 412 mean the same for GET. */
+const refusesHead = (status: number): boolean => (status >= 400 && status < 500 && status !== 412 && status !== 429) || status === 501;
+
+function blobOfAnswer({ status, headers }: IncomingAnswer): Parsed<Blob> {
+  const read = parseSourceAnswer(status, headers);
+  return read.ok ? parsed(blobOf(read.value)) : read;
 }
 
 /** What breaks off here is no fault of the request's client. */

@@ -42,7 +42,6 @@ export function parseCopySource(headers: HttpHeaders): Parsed<CopySourceUrl> {
 export const urlOf = ({ secure, host, target }: CopySourceUrl): string => `${secure ? "https" : "http"}://${host}${target}`;
 
 export function parseSourceConditions(headers: HttpHeaders): Parsed<ConditionHeaders> {
-  if (headers["x-ms-source-if-tags"] !== undefined) return rejected("UnsupportedHeader", { HeaderName: "x-ms-source-if-tags" });
   const conditions: { -readonly [K in keyof ConditionHeaders]: ConditionHeaders[K] } = {};
   const ifMatch = headers["x-ms-source-if-match"];
   const ifNoneMatch = headers["x-ms-source-if-none-match"];
@@ -50,6 +49,8 @@ export function parseSourceConditions(headers: HttpHeaders): Parsed<ConditionHea
   if (ifNoneMatch !== undefined) conditions.ifNoneMatch = ifNoneMatch.trim();
   const leaseId = headers["x-ms-source-lease-id"];
   if (leaseId !== undefined) conditions.leaseId = leaseId.trim().toLowerCase();
+  const ifTags = headers["x-ms-source-if-tags"];
+  if (ifTags !== undefined) conditions.ifTags = ifTags;
   for (const [header, name] of [
     ["x-ms-source-if-modified-since", "ifModifiedSinceMs"],
     ["x-ms-source-if-unmodified-since", "ifUnmodifiedSinceMs"],

@@ -49,8 +49,8 @@ test("source answers: what the source refuses becomes the service's code, with w
     [302, undefined, "400 CannotVerifyCopySource 302 -"],
     [503, "ServerBusy", "500 CannotVerifyCopySource 503 ServerBusy"],
     [404, "no code\r\nx-evil: 1", "404 CannotVerifyCopySource 404 -"],
-    [412, "ConditionNotMet", "412 SourceConditionNotMet - -"],
-    [304, undefined, "412 SourceConditionNotMet - -"],
+    [412, "ConditionNotMet", "412 SourceConditionNotMet 412 ConditionNotMet"],
+    [304, undefined, "412 SourceConditionNotMet 304 -"],
     [416, "InvalidRange", "416 InvalidRange - -"],
     [409, "BlobArchived", "409 BlobArchived - -"],
   ] as const) {

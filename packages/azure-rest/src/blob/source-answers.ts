@@ -17,6 +17,7 @@ export function sourceRequestHeaders(headers: HttpHeaders): Record<string, strin
     ["x-ms-source-if-modified-since", "if-modified-since"],
     ["x-ms-source-if-unmodified-since", "if-unmodified-since"],
     ["x-ms-source-lease-id", "x-ms-lease-id"],
+    ["x-ms-source-if-tags", "x-ms-if-tags"],
   ] as const) {
     const value = headers[from];
     if (value !== undefined) sent[to] = value;
@@ -80,17 +81,20 @@ export function parseSourceAnswer(status: number, headers: HttpHeaders): Parsed<
   return parsed({ properties, startBytes: range.startBytes, lengthBytes: length });
 }
 
+/** Headers of an error: with what the source answered. */
+export const toldBySource = (status: number, code: string | undefined): Record<string, string> => ({
+  "x-ms-copy-source-status-code": String(status),
+  ...(code !== undefined && /^\w{1,100}$/.test(code) ? { "x-ms-copy-source-error-code": code } : {}),
+});
+
 /** Undefined: it is an answer with content. Else the code that the service has for it; status and code of the source go along. */
 export function sourceError(status: number, headers: HttpHeaders): RestError | undefined {
   if (status === 200 || status === 206) return undefined;
   const code = headers["x-ms-error-code"];
-  if (status === 304 || status === 412) return restError("SourceConditionNotMet");
+  const told = toldBySource(status, code);
+  if (status === 304 || status === 412) return restError("SourceConditionNotMet", {}, { headers: told });
   if (status === 416) return restError("InvalidRange");
   if (code === "BlobArchived" || code === "PendingCopyOperation") return restError(code);
-  const told = {
-    "x-ms-copy-source-status-code": String(status),
-    ...(code !== undefined && /^\w{1,100}$/.test(code) ? { "x-ms-copy-source-error-code": code } : {}),
-  };
   if (status >= 500) return restError("CannotVerifyCopySource", {}, { headers: told });
   const isRedirect = status >= 300 && status < 400;
   const message = isRedirect

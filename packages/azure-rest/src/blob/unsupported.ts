@@ -13,13 +13,18 @@ const features: readonly (readonly [string, string])[] = [
   ["x-ms-encryption-scope", "Encryption scopes"],
   ["x-ms-default-encryption-scope", "Encryption scopes"],
   ["x-ms-deny-encryption-scope-override", "Encryption scopes"],
+  ["x-ms-source-encryption-*", "Customer-provided keys"],
   ["x-ms-structured-*", "Structured message bodies"],
+  ["x-ms-file-request-intent", "Copies from Azure Files"],
+  ["x-ms-access-tier-if-*", "Conditions on the time of the access tier"],
 ];
 const exact: ReadonlyMap<string, string> = new Map(features.filter(([name]) => !name.endsWith("*")));
 const beginnings = features.filter(([name]) => name.endsWith("*")).map(([name, feature]) => [name.slice(0, -1), feature] as const);
 
 const leases: readonly BlobOperationName[] = ["LeaseBlob", "LeaseContainer"];
 const makesBlob: readonly BlobOperationName[] = ["PutBlob", "PutBlockList", "CopyBlob", "CopyBlobFromUrl", "PutBlobFromUrl"];
+const ofTags: readonly BlobOperationName[] = ["GetBlobTags", "SetBlobTags"];
+const ofRanges: readonly BlobOperationName[] = ["PutBlockFromUrl", "AppendBlockFromUrl", "PutPageFromUrl"];
 
 /** Headers that mean something to these operations only; elsewhere they are the client's mistake. */
 const onlyWith: Readonly<Record<string, readonly BlobOperationName[]>> = {
@@ -47,7 +52,29 @@ const onlyWith: Readonly<Record<string, readonly BlobOperationName[]>> = {
   "x-ms-requires-sync": ["CopyBlob", "CopyBlobFromUrl"],
   "x-ms-seal-blob": ["CopyBlob"],
   "x-ms-copy-action": ["AbortCopyBlob"],
+  "x-ms-copy-source-blob-properties": ["PutBlobFromUrl"],
+  "x-ms-copy-source-tag-option": ["CopyBlob", "CopyBlobFromUrl", "PutBlobFromUrl"],
+  "x-ms-source-if-tags": ["CopyBlob", "PutBlobFromUrl"],
+  "x-ms-source-range": ofRanges,
+  "x-ms-source-content-md5": ["CopyBlobFromUrl", "PutBlobFromUrl", ...ofRanges],
+  "x-ms-source-content-crc64": ["CopyBlobFromUrl", "PutBlobFromUrl", ...ofRanges],
+  "x-ms-blob-if-match": ofTags,
+  "x-ms-blob-if-none-match": ofTags,
+  "x-ms-blob-if-modified-since": ofTags,
+  "x-ms-blob-if-unmodified-since": ofTags,
 };
+
+/** They look at no ETag, time or tags of the blob. */
+const unconditional: ReadonlySet<BlobOperationName> = new Set([
+  "PutBlock",
+  "PutBlockFromUrl",
+  "AbortCopyBlob",
+  "UndeleteBlob",
+  "DeleteBlobImmutabilityPolicy",
+  "SetBlobLegalHold",
+  "RestoreContainer",
+]);
+const conditions = ["if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "x-ms-if-tags"] as const;
 const copying: ReadonlySet<BlobOperationName> = new Set([
   "CopyBlob",
   "CopyBlobFromUrl",
@@ -66,6 +93,8 @@ export function checkUnsupported(operation: BlobOperationName, headers: HttpHead
     if (isOfSource(name) && !copying.has(operation)) return rejected("UnsupportedHeader", { HeaderName: name });
     if (Object.hasOwn(onlyWith, name) && !onlyWith[name]?.includes(operation)) return rejected("UnsupportedHeader", { HeaderName: name });
   }
+  const condition = unconditional.has(operation) ? conditions.find((name) => headers[name] !== undefined) : undefined;
+  if (condition !== undefined) return rejected("ConditionHeadersNotSupported", { HeaderName: condition });
   return operation === "PutBlob" ? checkBlobType(headers) : operation === "DeleteBlob" ? checkDelete(headers) : parsed(undefined);
 }
 

@@ -9,6 +9,7 @@
 import {
   type BlobOperationName,
   type ByteRange,
+  badHeader,
   type CopySourceUrl,
   type HttpHeaders,
   type Parsed,
@@ -22,6 +23,7 @@ import {
   restError,
   sourceRequestHeaders,
   type Target,
+  toldBySource,
 } from "@stamp/azure-rest";
 import { type Blob, type BlobContent, type CopyParts, fromWire, toWire } from "@stamp/wire";
 import type { ForeignLimits, ForeignSource } from "../../foreign-sources.ts";
@@ -49,6 +51,16 @@ interface SourceElsewhere {
 }
 
 const reading: ReadonlySet<string> = new Set<BlobOperationName>(["GetBlob"]);
+const readingTags: ReadonlySet<string> = new Set<BlobOperationName>(["GetBlobTags"]);
+
+/** Whether the copy gets the tags of its source. */
+export function copiesTags(headers: HttpHeaders): Parsed<boolean> {
+  const name = "x-ms-copy-source-tag-option";
+  const option = headers[name]?.toUpperCase() ?? "REPLACE";
+  if (option !== "COPY" && option !== "REPLACE") return badHeader(name, headers[name] ?? "");
+  if (option === "COPY" && headers["x-ms-tags"] !== undefined) return badHeader(name, "COPY", "The request has tags of its own.");
+  return parsed(option === "COPY");
+}
 
 export async function sourceOf(exchange: BlobExchange): Promise<Parsed<CopySource>> {
   const url = parseCopySource(exchange.headers);
@@ -62,9 +74,9 @@ export async function sourceOf(exchange: BlobExchange): Promise<Parsed<CopySourc
     return source.ok ? parsed({ kind: "elsewhere", source: source.value, headers: sourceRequestHeaders(exchange.headers), shown }) : source;
   }
   const source = await sourceExchange(exchange, url.value, target.value);
-  if (!source.ok) return { ok: false, error: unverified(source.error) };
+  if (!source.ok) return { ok: false, error: unverified(exchange, source.error) };
   const name = await blobOfRequest(source.value);
-  if (!name.ok) return { ok: false, error: unverified(name.error) };
+  if (!name.ok) return { ok: false, error: unverified(exchange, name.error) };
   return parsed({ kind: "here", name: name.value, conditions: conditionsToWire(conditions.value), shown });
 }
 
@@ -79,16 +91,42 @@ async function sourceExchange(exchange: BlobExchange, url: CopySourceUrl, target
   if (sameAccount && exchange.access.by === "key" && bearer === undefined && !target.query.has("sig")) return parsed(asBlob(exchange));
   const headers = { host: url.host, ...(bearer === undefined ? {} : { authorization: bearer }) };
   const admitted = await exchange.admit({ method: "GET", target: url.target, headers }, reading);
-  return admitted.ok ? parsed(asBlob(admitted.value)) : admitted;
+  if (!admitted.ok) return admitted;
+  const tags = copiesTags(exchange.headers);
+  if (!tags.ok) return tags;
+  if (tags.value || exchange.headers["x-ms-source-if-tags"] !== undefined) {
+    const ofTags = { method: "GET", target: `${url.target}${url.target.includes("?") ? "&" : "?"}comp=tags`, headers };
+    const also = await exchange.admit(ofTags, readingTags);
+    if (!also.ok) return also;
+  }
+  return parsed(asBlob(admitted.value));
 }
 
 /** What is wrong with the source, under the code that the service has for it; its own code goes along. */
-export function unverified(error: RestError): RestError {
+function unverified(exchange: BlobExchange, error: RestError): RestError {
   if (error.code === "CannotVerifyCopySource" || error.status >= 500) return error;
-  if (error.code === "ConditionNotMet") return restError("SourceConditionNotMet");
+  if (error.code === "ConditionNotMet") return sourceCondition(exchange, error.status);
   if (error.code === "InvalidRange" || error.code === "BlobArchived" || error.code === "PendingCopyOperation") return error;
-  const headers = { "x-ms-copy-source-error-code": error.code, "x-ms-copy-source-status-code": String(error.status) };
+  const headers = toldBySource(error.status, error.code);
   return restError("CannotVerifyCopySource", {}, { message: error.message, status: error.status, headers });
+}
+
+/**
+ * Copy Blob has a code of its own for a condition of the source that is not met, Copy Blob From URL for an ETag; what else is read within
+ * the request answers as the read of the source does, 304 or 412 (recordings of the service: docs/decisions/0245).
+ */
+function sourceCondition({ operation, headers }: BlobExchange, status: number): RestError {
+  const told = toldBySource(status, "ConditionNotMet");
+  const byEtag = status === 412 && headers["x-ms-source-if-match"] !== undefined;
+  if (operation === "CopyBlob" || (operation === "CopyBlobFromUrl" && byEtag))
+    return restError("SourceConditionNotMet", {}, { headers: told });
+  return restError("CannotVerifyCopySource", {}, { message: restError("ConditionNotMet").message, status, headers: told });
+}
+
+/** The same for an answer from elsewhere. */
+function fromElsewhere<T>(exchange: BlobExchange, answer: Parsed<T>): Parsed<T> {
+  if (answer.ok || answer.error.code !== "SourceConditionNotMet") return answer;
+  return { ok: false, error: sourceCondition(exchange, Number(answer.error.headers["x-ms-copy-source-status-code"])) };
 }
 
 export interface FoundSource {
@@ -113,7 +151,7 @@ export async function readSource(
 ): Promise<Parsed<SourceContent>> {
   if (source.kind === "elsewhere") {
     const { foreignSources } = exchange.objects.parts;
-    return foreignSources.read(source.source, range, bytesMax, source.headers, foreignLimits(exchange));
+    return fromElsewhere(exchange, await foreignSources.read(source.source, range, bytesMax, source.headers, foreignLimits(exchange)));
   }
   const { name, conditions } = source;
   const asked = {
@@ -121,7 +159,7 @@ export async function readSource(
     ...(range?.endBytes === undefined ? {} : { endBytes: toWire(range.endBytes) }),
   };
   const found = await exchange.objects.execute({ case: "getBlob", value: { name, conditions, ...asked } }, "content", exchange.limits());
-  if (!found.ok) return { ok: false, error: unverified(found.error) };
+  if (!found.ok) return { ok: false, error: unverified(exchange, found.error) };
   const { blob } = found.value;
   if (!blob) throw new Error("content without its blob");
   const end = Math.min(range?.endBytes ?? Number.MAX_SAFE_INTEGER, fromWire(blob.contentLengthBytes));
@@ -140,11 +178,11 @@ function foreignLimits(exchange: BlobExchange): ForeignLimits {
 export async function readSourceParts(exchange: BlobExchange, source: CopySource): Promise<Parsed<FoundSource>> {
   if (source.kind === "elsewhere") {
     const found = await exchange.objects.parts.foreignSources.head(source.source, source.headers, foreignLimits(exchange));
-    return found.ok ? parsed({ blob: found.value, parts: [], isWhole: false }) : found;
+    return found.ok ? parsed({ blob: found.value, parts: [], isWhole: false }) : fromElsewhere(exchange, found);
   }
   const value = { name: source.name, conditions: source.conditions, first: 0n };
   const parts = await exchange.objects.execute({ case: "readParts", value }, "copyParts", exchange.limits());
-  if (!parts.ok) return { ok: false, error: unverified(parts.error) };
+  if (!parts.ok) return { ok: false, error: unverified(exchange, parts.error) };
   const { blob } = parts.value;
   if (!blob) throw new Error("parts without their blob");
   return parsed({ blob, parts: parts.value.parts, isWhole: parts.value.next === undefined });

@@ -3,7 +3,6 @@ import {
   badHeader,
   copyFromUrlBytesMax,
   etagAndTime,
-  type HttpHeaders,
   type Parsed,
   parseBoolean,
   parseConditions,
@@ -26,7 +25,16 @@ import { conditionsToWire, type LocatedBlob } from "../../objects.ts";
 import type { OperationKind } from "../../router.ts";
 import { blobOf } from "../../wire-to-rest.ts";
 import { type Answer, respond } from "../exchange.ts";
-import { type CopySource, type FoundSource, readSource, readSourceParts, readSourceTags, sourceOf, unchanged } from "./copy-source.ts";
+import {
+  type CopySource,
+  copiesTags,
+  type FoundSource,
+  readSource,
+  readSourceParts,
+  readSourceTags,
+  sourceOf,
+  unchanged,
+} from "./copy-source.ts";
 import { type BlobExchange, blobOfRequest } from "./exchange.ts";
 import { markIfProtected, newStateOf } from "./new-state.ts";
 
@@ -88,15 +96,9 @@ async function prepared(exchange: BlobExchange): Promise<Parsed<Copy>> {
   return parsed({ to: to.value, source: source.value, found: found.value, value });
 }
 
-function copiesTags(headers: HttpHeaders): Parsed<boolean> {
-  const name = "x-ms-copy-source-tag-option";
-  const option = headers[name]?.toUpperCase() ?? "REPLACE";
-  return option === "COPY" || option === "REPLACE" ? parsed(option === "COPY") : badHeader(name, headers[name] ?? "");
-}
-
-/** Destination conditions of a copy have a code of their own. */
-const ofTarget = (error: RestError): RestError =>
-  error.code === "ConditionNotMet" && error.status === 412 ? restError("TargetConditionNotMet") : error;
+/** Conditions of the destination have a code of their own in Copy Blob; not in Copy Blob From URL. */
+const ofTarget = ({ operation }: BlobExchange, error: RestError): RestError =>
+  operation === "CopyBlob" && error.code === "ConditionNotMet" && error.status === 412 ? restError("TargetConditionNotMet") : error;
 
 export async function copyBlob(exchange: BlobExchange): Promise<Answer> {
   const copy = await prepared(exchange);
@@ -113,7 +115,7 @@ async function copyAtOnce(exchange: BlobExchange, { found, value }: Copy): Promi
   const made = await router.execute({ case: "startCopy", value: { ...value, parts: [...found.parts] } }, exchange.limits());
   if (!made.ok) return made.failure.reason === "badPlace" ? undefined : { ok: false, error: restErrorOf(made.failure) };
   const answered = exchange.objects.resultOf(made.value, "blob");
-  return answered.ok ? answered : { ok: false, error: ofTarget(answered.error) };
+  return answered.ok ? answered : { ok: false, error: ofTarget(exchange, answered.error) };
 }
 
 async function copyLater(exchange: BlobExchange, { to, source, found, value }: Copy): Promise<Answer> {
@@ -129,7 +131,7 @@ async function copyLater(exchange: BlobExchange, { to, source, found, value }: C
   const work = { copier: copies.copier, fromEtag: etag, ...where };
   const copy = { ...value.copy, status: "pending", copiedBytes: 0n, work };
   const started = await exchange.objects.execute({ case: "startCopy", value: { ...value, copy } as StartInit }, "blob", exchange.limits());
-  if (!started.ok) return { ok: false, error: ofTarget(started.error) };
+  if (!started.ok) return { ok: false, error: ofTarget(exchange, started.error) };
   const copyId = value.copy?.copyId ?? "";
   const done = copies.begin({ to, copyId, from, position: 0n });
   await within(parts.world.clock, answersWithinMs, done);
@@ -181,7 +183,7 @@ export async function copyBlobFromUrl(exchange: BlobExchange): Promise<Answer> {
   const whole = { blockId: new Uint8Array(0), sizeBytes: found.blob.contentLengthBytes, places: [...places] };
   const parts = content.value.lengthBytes === 0 ? [] : [{ inline, blocks: places.length > 0 ? [whole] : [] }];
   const made = await exchange.objects.execute({ case: "startCopy", value: { ...value, parts } as StartInit }, "blob", exchange.limits());
-  return made.ok ? accepted(exchange, made.value) : { ok: false, error: ofTarget(made.error) };
+  return made.ok ? accepted(exchange, made.value) : made;
 }
 
 export async function abortCopyBlob(exchange: BlobExchange): Promise<Answer> {

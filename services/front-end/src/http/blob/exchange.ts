@@ -72,9 +72,12 @@ export interface AskedBlob {
   readonly conditions: WireConditions;
 }
 
+/** Tags have an ETag of nobody: conditions on them are the blob's, under names of their own. */
+const ofTags: ReadonlySet<BlobOperationName> = new Set(["GetBlobTags", "SetBlobTags"]);
+
 /** Which blob, under which conditions. */
 export async function askedBlob(exchange: BlobExchange): Promise<Parsed<AskedBlob>> {
-  const conditions = parseConditions(exchange.headers);
+  const conditions = parseConditions(exchange.headers, ofTags.has(exchange.operation) ? "x-ms-blob-" : "");
   if (!conditions.ok) return conditions;
   const name = await blobOfRequest(exchange);
   return name.ok ? parsed({ name: name.value, conditions: conditionsToWire(conditions.value) }) : name;

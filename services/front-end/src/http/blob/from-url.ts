@@ -28,7 +28,7 @@ import { conditionsToWire, type LocatedBlob } from "../../objects.ts";
 import { blobOf } from "../../wire-to-rest.ts";
 import { lengthWithin } from "../body.ts";
 import { type Answer, respond } from "../exchange.ts";
-import { readSource, sourceOf } from "./copy-source.ts";
+import { type CopySource, copiesTags, readSource, readSourceTags, sourceOf } from "./copy-source.ts";
 import { type BlobExchange, blobOfRequest } from "./exchange.ts";
 import { markIfProtected, newStateOf } from "./new-state.ts";
 import { sequenceToWire } from "./pages.ts";
@@ -37,6 +37,7 @@ import { type CheckedBody, notEncrypted } from "./uploads.ts";
 interface Fetched extends CheckedBody {
   readonly to: LocatedBlob;
   readonly source: Blob;
+  readonly from: CopySource;
   readonly lengthBytes: number;
   readonly md5: Uint8Array;
 }
@@ -67,6 +68,7 @@ async function fetched(exchange: BlobExchange, range: ByteRange | undefined, byt
   return parsed({
     to: to.value,
     source: blob,
+    from: source.value,
     lengthBytes,
     body: { inline, places: [...places] },
     digests: shown,
@@ -168,18 +170,27 @@ export async function putBlobFromUrl(exchange: BlobExchange): Promise<Answer> {
   if (!conditions.ok) return conditions;
   const copies = headers["x-ms-copy-source-blob-properties"]?.toLowerCase() ?? "true";
   if (copies !== "true" && copies !== "false") return badHeader("x-ms-copy-source-blob-properties", copies);
+  const copied = copiesTags(headers);
+  if (!copied.ok) return copied;
   const state = newStateOf(exchange);
   if (!state.ok) return state;
   const blob = await fetched(exchange, undefined, bodyLimitsOf(version).putBlobBytesMax, true);
   if (!blob.ok) return blob;
-  const { to, source, body, md5, digests } = blob.value;
+  const { to, source, from, body, md5, digests } = blob.value;
+  const tags = copied.value ? await readSourceTags(exchange, from, source) : parsed(state.value.tags);
+  if (!tags.ok) return tags;
   const { contentMd5, ...own } = properties.value;
   if (contentMd5.length > 0 && !equalBytes(contentMd5, md5)) {
     return rejected("Md5Mismatch", { UserSpecifiedMd5: toBase64(contentMd5), ServerCalculatedMd5: toBase64(md5) });
   }
   const kept = copies === "true" && source.headers ? source.headers : { ...own };
   const set = Object.fromEntries(Object.entries(own).filter(([, text]) => text !== ""));
-  const content = { headers: { ...kept, ...set, contentMd5: md5 }, metadata: metadata.value, body, state: state.value };
+  const content = {
+    headers: { ...kept, ...set, contentMd5: md5 },
+    metadata: metadata.value,
+    body,
+    state: { ...state.value, tags: tags.value },
+  };
   const value = { name: to, conditions: conditionsToWire(conditions.value, exchange.access), ...content, blobType: "BlockBlob" };
   const marked = await markIfProtected(exchange, to, state.value);
   if (!marked.ok) return marked;

@@ -40,9 +40,11 @@ export const blobService = (hostSuffixes: readonly string[]): RestService => ({
     if (!operation.ok) return operation;
     const supported = checkUnsupported(operation.value, headers);
     if (!supported.ok) return supported;
-    const ifTags = headers["x-ms-if-tags"];
-    const condition = ifTags === undefined ? undefined : parseWhere(ifTags, "condition");
-    if (condition?.ok === false) return badHeader("x-ms-if-tags", ifTags ?? "", condition.reason);
+    for (const name of ["x-ms-if-tags", "x-ms-source-if-tags"] as const) {
+      const text = headers[name];
+      const condition = text === undefined ? undefined : parseWhere(text, "condition");
+      if (condition?.ok === false) return badHeader(name, text ?? "", condition.reason);
+    }
     return parsed({
       name: operation.value,
       authorization: blobAuthorizationOf(operation.value, headers, target.query),
