@@ -447,7 +447,7 @@ export function transportConformance(register: RegisterTest, make: () => Promise
       }),
     );
     const error = await thrownFailure(async () => {
-      for await (const _ of client.client(address, FrontEnd).getBlob({}, { timeoutMs: 80 }));
+      for await (const _ of client.client(address, FrontEnd).getBlob({}, { timeoutMs: 1_000 }));
     }, "stream beyond its deadline");
     checkEqual([error.failure.code, error.failure.reason], ["deadlineExceeded", "timeout"], "failure");
     await waitUntil(clock, () => signal?.aborted === true, "the handler's signal is aborted");

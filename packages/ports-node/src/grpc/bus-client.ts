@@ -6,24 +6,22 @@
  *     │ deadline, abort, no connection: applied "no"
  *                                 │ deadline, abort, connection lost: applied "unknown"
  *
- * Nothing is written before the server has answered the opening of the stream, so that a call that fails before was certainly not
+ * Nothing is written before the server has answered the opening of the connection, so that a call that fails before was certainly not
  * applied. A lost session fails everything it held: nothing moves over to the next session, so order holds.
  */
-import type { ClientDuplexStream, ServiceError } from "@grpc/grpc-js";
-import { Client, Metadata } from "@grpc/grpc-js";
 import type { Failure, Outcome } from "@stamp/base";
 import { refused } from "@stamp/base";
 import type { CallOptions } from "@stamp/ports";
 import { cancelledFailure, timeoutFailure } from "./failures.ts";
+import type { FrameLink, LinkEvents } from "./frame-link.ts";
 import { FrameWriter } from "./frame-writer.ts";
 import type { IncomingAnswer, OutgoingRequest } from "./frames.ts";
 import { decodeFrames, metadataFields } from "./frames.ts";
 import type { MessageCodec, Prepared } from "./message-codec.ts";
 import type { GrpcLimits } from "./options.ts";
-import { clientCredentials, clientOptions } from "./options.ts";
 
-const connectPath = "/stamp.v1.Bus/Connect";
-const asIs = (bytes: Buffer): Buffer => bytes;
+/** Makes a connection; what becomes of it is told to `events`, never before the call returns. */
+export type Dial = (address: string, limits: GrpcLimits, events: LinkEvents) => FrameLink;
 
 export interface BusMethod {
   readonly name: string;
@@ -61,8 +59,7 @@ class Call {
 }
 
 class Session {
-  readonly #client: Client;
-  readonly #stream: ClientDuplexStream<Buffer, Buffer>;
+  readonly #link: FrameLink;
   readonly #writer: FrameWriter<OutgoingRequest>;
   readonly #calls = new Map<number, Call>();
   readonly #address: string;
@@ -72,22 +69,21 @@ class Session {
   #open = false;
   #ended = false;
 
-  constructor(address: string, limits: GrpcLimits, onEnded: (wasOpen: boolean) => void) {
+  constructor(address: string, limits: GrpcLimits, dial: Dial, onEnded: (wasOpen: boolean) => void) {
     this.#address = address;
     this.#onEnded = onEnded;
-    this.#client = new Client(address, clientCredentials(), clientOptions(limits));
-    this.#stream = this.#client.makeBidiStreamRequest<Buffer, Buffer>(connectPath, asIs, asIs, new Metadata(), {});
-    this.#writer = new FrameWriter(limits, { write: (frame, written) => void this.#stream.write(frame, written) });
-    this.#connectTimer = setTimeout(() => this.#end(`no connection within ${limits.connectTimeoutMs} ms`), limits.connectTimeoutMs);
-    this.#stream.on("metadata", () => {
-      if (this.#ended) return;
-      this.#open = true;
-      clearTimeout(this.#connectTimer);
-      this.#writer.open();
+    this.#link = dial(address, limits, {
+      open: () => {
+        if (this.#ended) return;
+        this.#open = true;
+        clearTimeout(this.#connectTimer);
+        this.#writer.open();
+      },
+      frame: (bytes) => this.#receive(bytes),
+      closed: (why) => this.#end(why),
     });
-    this.#stream.on("data", (frame: Buffer) => this.#receive(frame));
-    this.#stream.on("error", (error: ServiceError) => this.#end(error.details || error.message));
-    this.#stream.on("end", () => this.#end("the peer closed it"));
+    this.#writer = new FrameWriter(limits, this.#link);
+    this.#connectTimer = setTimeout(() => this.#end(`no connection within ${limits.connectTimeoutMs} ms`), limits.connectTimeoutMs);
   }
 
   get pendingBytes(): number {
@@ -158,8 +154,7 @@ class Session {
     this.#ended = true;
     clearTimeout(this.#connectTimer);
     this.#writer.close();
-    this.#stream.cancel();
-    this.#client.close();
+    this.#link.destroy();
     const calls = [...this.#calls.values()];
     this.#calls.clear();
     this.#onEnded(this.#open);
@@ -174,6 +169,7 @@ class Session {
 export class BusClient {
   readonly #address: string;
   readonly #limits: GrpcLimits;
+  readonly #dial: Dial;
   #session: Session | undefined;
   #failedInARow = 0;
   #notBeforeMs = 0;
@@ -181,9 +177,10 @@ export class BusClient {
   #retryTimer: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor(address: string, limits: GrpcLimits) {
+  constructor(address: string, limits: GrpcLimits, dial: Dial) {
     this.#address = address;
     this.#limits = limits;
+    this.#dial = dial;
   }
 
   call(method: BusMethod, request: object, options: CallOptions): Promise<Outcome<object>> {
@@ -269,7 +266,7 @@ export class BusClient {
   }
 
   #connect(): void {
-    const session = new Session(this.#address, this.#limits, (wasOpen) => {
+    const session = new Session(this.#address, this.#limits, this.#dial, (wasOpen) => {
       if (this.#session === session) this.#session = undefined;
       this.#failedInARow = wasOpen ? 0 : this.#failedInARow + 1;
       const { reconnectMinMs, reconnectMaxMs } = this.#limits;

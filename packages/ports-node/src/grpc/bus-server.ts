@@ -1,5 +1,5 @@
 /**
- * The receiving half of the bus: one stream of frames is one connection. Handlers are started synchronously in the order in which their
+ * The receiving half of the bus, for one connection. Handlers are started synchronously in the order in which their
  * requests arrived; answers go back when they are ready.
  *
  * Bounds: a connection stops being read while `inFlightCallsMax` calls or `inFlightBytesMax` bytes (requests being handled and answers not
@@ -7,12 +7,11 @@
  * from its start with what answers of its method had lately, so that a thousand small requests can't ask for gigabytes. A call gives its place back at its deadline
  * even when its handler goes on.
  */
-import type { ServerDuplexStream } from "@grpc/grpc-js";
-import { Metadata, status } from "@grpc/grpc-js";
 import type { Failure, Outcome } from "@stamp/base";
 import type { Clock, Logger } from "@stamp/ports";
 import { CallState } from "./call-state.ts";
 import { stoppingFailure, timeoutFailure, unknownMethodFailure } from "./failures.ts";
+import type { FrameLink, LinkEnd, LinkEvents } from "./frame-link.ts";
 import { FrameWriter } from "./frame-writer.ts";
 import type { IncomingRequest, OutgoingAnswer } from "./frames.ts";
 import { decodeFrames, failureField, outgoingSize } from "./frames.ts";
@@ -41,7 +40,7 @@ export interface BusServerContext {
 
 export class BusServerConnection {
   readonly #context: BusServerContext;
-  readonly #stream: ServerDuplexStream<Buffer, Buffer>;
+  readonly #link: FrameLink;
   readonly #peer: string;
   readonly #running = new Map<number, Running>();
   readonly #writer: FrameWriter<OutgoingAnswer>;
@@ -52,21 +51,19 @@ export class BusServerConnection {
   #ended = false;
   readonly #onEnded: () => void;
 
-  constructor(context: BusServerContext, stream: ServerDuplexStream<Buffer, Buffer>, onEnded: () => void) {
+  constructor(context: BusServerContext, peer: string, accept: (events: LinkEvents) => FrameLink, onEnded: () => void) {
     this.#context = context;
-    this.#stream = stream;
-    this.#peer = stream.getPeer();
+    this.#peer = peer;
     this.#onEnded = onEnded;
-    this.#writer = new FrameWriter(context.limits, { write: (frame, written) => void stream.write(frame, written) }, () =>
-      this.#afterProgress(),
-    );
-    stream.on("data", (frame: Buffer) => this.#receive(frame));
-    stream.on("end", () => this.#end());
-    stream.on("cancelled", () => this.#end());
-    stream.on("error", () => this.#end());
-    // The caller may send as soon as it has these headers.
-    stream.sendMetadata(new Metadata());
+    this.#link = accept({ open: () => {}, frame: (bytes) => this.#receive(bytes), closed: () => this.#end() });
+    this.#writer = new FrameWriter(context.limits, this.#link, () => this.#afterProgress());
     this.#writer.open();
+  }
+
+  /** At once: what runs goes on for nobody. */
+  destroy(): void {
+    this.#end();
+    this.#link.destroy();
   }
 
   /** New calls are refused from now on; the connection ends when the running ones are answered. */
@@ -83,8 +80,7 @@ export class BusServerConnection {
       for (const request of frames.requests) this.#start(request);
     } catch (error) {
       this.#context.logger.warn("a connection is dropped because of a malformed frame", { peer: this.#peer, error });
-      this.#stream.emit("error", { code: status.INVALID_ARGUMENT, details: "malformed frame" });
-      this.#end();
+      this.#end("malformed");
       return;
     }
     this.#pauseWhenFull();
@@ -210,25 +206,24 @@ export class BusServerConnection {
   #pauseWhenFull(): void {
     if (this.#paused || this.#ended || !this.#full()) return;
     this.#paused = true;
-    this.#stream.pause();
+    this.#link.pause();
   }
 
   #afterProgress(): void {
     if (this.#ended) return;
     if (this.#paused && !this.#full()) {
       this.#paused = false;
-      this.#stream.resume();
+      this.#link.resume();
     }
     this.#endWhenDrained();
   }
 
   #endWhenDrained(): void {
     if (!this.#draining || this.#ended || this.#running.size > 0 || !this.#writer.idle) return;
-    this.#stream.emit("error", { code: status.UNAVAILABLE, details: "the service is stopping" });
-    this.#end();
+    this.#end("stopping");
   }
 
-  #end(): void {
+  #end(why?: LinkEnd): void {
     if (this.#ended) return;
     this.#ended = true;
     this.#writer.close();
@@ -237,7 +232,7 @@ export class BusServerConnection {
       state.abort();
     }
     this.#running.clear();
-    this.#stream.end();
+    this.#link.end(why);
     this.#onEnded();
   }
 }

@@ -3,12 +3,13 @@
  * into the socket at a time, and what has to wait makes the next frame larger. An idle connection sends at once, a busy one in batches;
  * there are no timers.
  */
-import type { Outgoing } from "./frames.ts";
+import type { FrameShape, Outgoing } from "./frames.ts";
 import { encodeFrames, outgoingSize } from "./frames.ts";
 import type { GrpcLimits } from "./options.ts";
 
-export interface FrameSink {
-  write(frame: Buffer, written: () => void): void;
+export interface FrameSink extends FrameShape {
+  /** One frame in parts, which are borrowed until `written`. */
+  write(parts: readonly Buffer[], written: () => void): void;
 }
 
 /** A queued item. `drop` says when its turn comes that it is not needed any more; `leave` that it goes into the frame that is written now. */
@@ -117,10 +118,12 @@ export class FrameWriter<T extends Outgoing> {
     const cancelled = this.#cancelled;
     this.#cancelled = [];
     if (items.length === 0 && cancelled.length === 0) return;
-    const frame = encodeFrames(items, cancelled);
-    this.#writingBytes += frame.length;
-    this.#sink.write(frame, () => {
-      this.#writingBytes -= frame.length;
+    const parts = encodeFrames(items, cancelled, this.#sink);
+    let frameBytes = 0;
+    for (const part of parts) frameBytes += part.length;
+    this.#writingBytes += frameBytes;
+    this.#sink.write(parts, () => {
+      this.#writingBytes -= frameBytes;
       this.#schedule();
       this.#written();
     });

@@ -18,6 +18,8 @@ import { decodeFrames, encodeFrames, failureField, metadataFields, methodField }
 import { codecOf, preparedNothing, preparedToBuffer } from "./message-codec.ts";
 import { laneOf } from "./methods.ts";
 
+const whole = { headBytes: 0, referencedFromBytes: Number.POSITIVE_INFINITY };
+
 const bytes = (maxLength: number): fc.Arbitrary<Uint8Array> => fc.uint8Array({ maxLength });
 
 test("payload message: repeated payloads are the bytes protobuf reads, small fields included", () => {
@@ -91,7 +93,7 @@ test("frames: what is written by hand is what protobuf reads, and our reader agr
       fc.array(outgoing, { maxLength: 6 }),
       fc.array(fc.integer({ min: 0, max: 0xffff_ffff }), { maxLength: 4 }),
       (items, cancelled) => {
-        const frame = encodeFrames(items, cancelled);
+        const frame = Buffer.concat(encodeFrames(items, cancelled, whole));
         const read = fromBinary(BusFramesSchema, new Uint8Array(frame));
         const mine = decodeFrames(frame);
         assert.deepEqual(mine.cancelled, read.cancelled);
@@ -119,8 +121,22 @@ test("frames: what is written by hand is what protobuf reads, and our reader agr
   );
 });
 
+test("frames: in parts they are the same bytes behind room for a header, and large payloads are the caller's own", () => {
+  fc.assert(
+    fc.property(fc.array(outgoing, { minLength: 1, maxLength: 6 }), fc.integer({ min: 1, max: 250 }), (items, referencedFromBytes) => {
+      const parts = encodeFrames(items, [7], { headBytes: 8, referencedFromBytes });
+      const expected = Buffer.concat(encodeFrames(items, [7], whole));
+      assert.equal(Buffer.compare(Buffer.concat(parts).subarray(8), expected), 0);
+      assert.ok((parts[0] as Buffer).length >= 8);
+      const large = items.flatMap((item) => item.message.payload.filter((payload) => payload.length >= referencedFromBytes));
+      const own = new Set(large.map((payload) => payload.buffer));
+      assert.equal(parts.filter((part) => own.has(part.buffer)).length, large.length);
+    }),
+  );
+});
+
 test("frames: cut or changed bytes give a typed error or another frame, never a crash", () => {
-  const frame = encodeFrames(
+  const parts = encodeFrames(
     [
       {
         kind: "request",
@@ -138,7 +154,9 @@ test("frames: cut or changed bytes give a typed error or another frame, never a 
       },
     ],
     [1, 2, 300],
+    whole,
   );
+  const frame = Buffer.concat(parts);
   const read = (bytes: Buffer): void => {
     try {
       decodeFrames(bytes);

@@ -1,13 +1,13 @@
 /**
- * BusFrames to bytes and back, by hand: a frame is written once into one buffer, the payloads of its messages straight from where their
- * owner holds them. The bytes are exactly what protobuf makes of stamp.v1.BusFrames (frames.test.ts compares).
+ * BusFrames to bytes and back, by hand: a frame is written once, its large payloads not at all where the connection takes them from where
+ * their owner holds them. The bytes are exactly what protobuf makes of stamp.v1.BusFrames (frames.test.ts compares).
  */
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import type { Failure } from "@stamp/base";
 import { BusFailureSchema } from "@stamp/wire";
 import { fromBusFailure, toBusFailure } from "./failures.ts";
 import type { Prepared } from "./message-codec.ts";
-import { writePrepared } from "./message-codec.ts";
+import { copyPayload, writePrepared } from "./message-codec.ts";
 import { FieldScanner, varintSize, writeVarint } from "./varint.ts";
 
 export interface OutgoingRequest {
@@ -89,20 +89,38 @@ function bodySize(item: Outgoing): number {
 export const outgoingSize = (item: Outgoing): number =>
   item.message.sizeBytes + 32 + (item.kind === "answer" ? item.failure.length : item.method.length + item.metadata.length);
 
-export function encodeFrames(items: readonly Outgoing[], cancelled: readonly number[]): Buffer {
-  let size = 0;
+export interface FrameShape {
+  /** Left free at the beginning, for a header of the connection. */
+  readonly headBytes: number;
+  /** Payloads from this size on are not copied: they become parts of their own. */
+  readonly referencedFromBytes: number;
+}
+
+/** The frame as the parts that follow one another; the first is never one of the callers'. */
+export function encodeFrames(items: readonly Outgoing[], cancelled: readonly number[], shape: FrameShape): Buffer[] {
+  const { headBytes, referencedFromBytes } = shape;
+  let size = headBytes;
   const sizes: number[] = [];
   for (const item of items) {
     const body = bodySize(item);
     sizes.push(body);
     size += 1 + varintSize(body) + body;
+    for (const payload of item.message.payload) if (payload.length >= referencedFromBytes) size -= payload.length;
   }
   let cancelledSize = 0;
   for (const callId of cancelled) cancelledSize += varintSize(callId);
   if (cancelled.length > 0) size += 1 + varintSize(cancelledSize) + cancelledSize;
 
   const frame = Buffer.allocUnsafe(size);
-  let at = 0;
+  const parts: Buffer[] = [];
+  let cutAt = 0;
+  const putPayload = (target: Uint8Array, at: number, payload: Uint8Array): number => {
+    if (payload.length < referencedFromBytes) return copyPayload(target, at, payload);
+    parts.push(frame.subarray(cutAt, at), Buffer.from(payload.buffer, payload.byteOffset, payload.length));
+    cutAt = at;
+    return at;
+  };
+  let at = headBytes;
   items.forEach((item, i) => {
     frame[at++] = item.kind === "request" ? 0x0a : 0x12;
     at = writeVarint(frame, at, sizes[i] as number);
@@ -126,7 +144,7 @@ export function encodeFrames(items: readonly Outgoing[], cancelled: readonly num
     if (item.message.sizeBytes > 0) {
       frame[at++] = messageTag;
       at = writeVarint(frame, at, item.message.sizeBytes);
-      at = writePrepared(frame, at, item.message);
+      at = writePrepared(frame, at, item.message, putPayload);
     }
   });
   if (cancelled.length > 0) {
@@ -134,7 +152,8 @@ export function encodeFrames(items: readonly Outgoing[], cancelled: readonly num
     at = writeVarint(frame, at, cancelledSize);
     for (const callId of cancelled) at = writeVarint(frame, at, callId);
   }
-  return frame;
+  if (at > cutAt) parts.push(frame.subarray(cutAt, at));
+  return parts;
 }
 
 const textOf = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8");

@@ -1,6 +1,6 @@
 /**
  * Messages to bytes and back. A message with a field named `payload` is taken apart when it is encoded: its small fields by protobuf-es,
- * its payload as references to the caller's bytes, which are copied exactly once, into the frame that goes to the socket. On the wire
+ * its payload as references to the caller's bytes, which are copied at most once, into the frame that goes to the socket. On the wire
  * it is ordinary protobuf:
  *
  *   | small fields | tag(payload) | length | bytes | tag(payload) | length | bytes | …
@@ -26,15 +26,19 @@ export interface Prepared {
 
 export const preparedNothing: Prepared = { sizeBytes: 0, small: emptyBytes, payloadTag: 0, payload: none };
 
-/** Returns where to go on. */
-export function writePrepared(target: Uint8Array, at: number, prepared: Prepared): number {
+export function copyPayload(target: Uint8Array, at: number, payload: Uint8Array): number {
+  target.set(payload, at);
+  return at + payload.length;
+}
+
+/** Returns where to go on; so does `put`. */
+export function writePrepared(target: Uint8Array, at: number, prepared: Prepared, put: typeof copyPayload = copyPayload): number {
   target.set(prepared.small, at);
   let next = at + prepared.small.length;
   for (const bytes of prepared.payload) {
     next = writeVarint(target, next, prepared.payloadTag);
     next = writeVarint(target, next, bytes.length);
-    target.set(bytes, next);
-    next += bytes.length;
+    next = put(target, next, bytes);
   }
   return next;
 }

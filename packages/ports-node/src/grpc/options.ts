@@ -1,8 +1,13 @@
 /** Every number of the transport, and the options of grpc-js that follow from them. Credentials are made here and nowhere else. */
 import type { ChannelOptions } from "@grpc/grpc-js";
 import { ChannelCredentials, ServerCredentials } from "@grpc/grpc-js";
+import type { Lane } from "./methods.ts";
+
+/** What carries the frames of a lane of the bus. */
+export type LinkKind = "gRPC" | "plain";
 
 export interface GrpcLimits {
+  readonly links: Readonly<Record<Lane, LinkKind>>;
   /** Of one encoded message. */
   readonly messageBytesMax: number;
   /** A frame is closed when it holds this much; one message may be larger. */
@@ -30,6 +35,7 @@ const kib = 1024;
 const mib = 1024 * kib;
 
 export const defaultLimits: GrpcLimits = {
+  links: { control: "gRPC", bulk: "plain" },
   messageBytesMax: 16 * mib,
   frameBytes: 1 * mib,
   writingBytesMax: 4 * mib,

@@ -1,5 +1,6 @@
 /**
- * One listening gRPC server: the given services as ordinary methods, the bus over the same handlers, health and reflection for all.
+ * One listening server: the given services as ordinary gRPC methods, the bus over the same handlers (through gRPC and on plain
+ * connections), health and reflection for all. One port for all of it.
  */
 import type { ServerDuplexStream } from "@grpc/grpc-js";
 import { Server } from "@grpc/grpc-js";
@@ -10,11 +11,15 @@ import { HealthImplementation } from "grpc-health-check";
 import { BusServerConnection } from "./bus-server.ts";
 import type { CallState } from "./call-state.ts";
 import { busDefinition, serverDefinition } from "./definitions.ts";
+import { Door } from "./door.ts";
+import type { FrameLink, LinkEvents } from "./frame-link.ts";
+import { GrpcServerLink } from "./grpc-links.ts";
 import { servedUnaries } from "./methods.ts";
 import { nativeHandlers } from "./native-server.ts";
 import type { GrpcLimits } from "./options.ts";
 import { serverCredentials, serverOptions } from "./options.ts";
 import { addReflection } from "./reflection.ts";
+import { TcpLink } from "./tcp-link.ts";
 import { widenConnection, widenStreams } from "./window.ts";
 
 const graceDefaultMs = 1_000;
@@ -32,12 +37,15 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
   const running = new Set<CallState>();
   const connections = new Set<BusServerConnection>();
   const methods = servedUnaries(services);
+  const connect = (peer: string, accept: (events: LinkEvents) => FrameLink): void => {
+    const connection = new BusServerConnection({ ...context, methods }, peer, accept, () => connections.delete(connection));
+    connections.add(connection);
+  };
   for (const given of services) server.addService(serverDefinition(given.service), nativeHandlers({ ...context, running }, given));
   server.addService(busDefinition, {
     Connect: (stream: ServerDuplexStream<Buffer, Buffer>) => {
       widenConnection(stream, limits.windowBytes);
-      const connection = new BusServerConnection({ ...context, methods }, stream, () => connections.delete(connection));
-      connections.add(connection);
+      connect(stream.getPeer(), (events) => new GrpcServerLink(stream, events));
     },
   });
   const descriptors = [...services.map(({ service }) => service), Bus];
@@ -47,10 +55,18 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
   health.addToServer(server);
   addReflection(server, descriptors);
 
-  const port = await bind(server, listen);
-  const address = `${listen.slice(0, listen.lastIndexOf(":"))}:${port}`;
+  const injector = server.createConnectionInjector(serverCredentials());
+  const door = new Door({
+    helloTimeoutMs: limits.keepAliveEveryMs + limits.keepAliveTimeoutMs,
+    plain: (socket) => {
+      connect(`${socket.remoteAddress}:${socket.remotePort}`, (events) => TcpLink.accepted(socket, limits, events));
+    },
+    http2: (socket) => injector.injectConnection(socket),
+  });
+  const address = `${listen.slice(0, listen.lastIndexOf(":"))}:${await bind(door, listen)}`;
   let closing: Promise<void> | undefined;
   const close = async (graceMs: number): Promise<void> => {
+    door.close();
     for (const { typeName } of descriptors) health.setStatus(typeName, "NOT_SERVING");
     health.setStatus("", "NOT_SERVING");
     const ended = new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
@@ -62,6 +78,7 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
       }
     }
     for (const state of running) state.abort();
+    for (const connection of [...connections]) connection.destroy();
     server.forceShutdown();
     await ended;
   };
@@ -74,25 +91,17 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
   };
 }
 
-function bind(server: Server, listen: Address): Promise<number> {
-  const failed = (error: Error): FailureError => {
-    const taken = /EADDRINUSE/.test(error.message);
-    return new FailureError({
+async function bind(door: Door, listen: Address): Promise<number> {
+  try {
+    return await door.listen(listen);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const taken = code === "EADDRINUSE";
+    throw new FailureError({
       code: taken ? "alreadyExists" : "unavailable",
       reason: taken ? "conflict" : "connectFailed",
-      message: taken ? `${listen} is taken by another process` : `can't listen at "${listen}": ${error.message}`,
+      message: taken ? `${listen} is taken by another process` : `can't listen at "${listen}": ${message}`,
       applied: "no",
     });
-  };
-  return new Promise((resolve, reject) => {
-    try {
-      server.bindAsync(listen, serverCredentials(), (error, port) => {
-        if (!error) return resolve(port);
-        server.forceShutdown();
-        reject(failed(error));
-      });
-    } catch (error) {
-      reject(failed(error as Error));
-    }
-  });
+  }
 }

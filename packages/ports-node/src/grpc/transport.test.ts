@@ -1,10 +1,11 @@
-/** The gRPC transport against the suite of its port, over loopback. */
+/** The transport against the suite of its port, over loopback, with each of the two kinds of connection in both lanes. */
 
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
 import { test } from "node:test";
 import { transportConformance } from "@stamp/ports";
 import { NodeClock } from "../clock.ts";
+import type { LinkKind } from "./options.ts";
 import { GrpcTransport } from "./transport.ts";
 
 /** A port that was free a moment ago. */
@@ -16,14 +17,18 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-transportConformance(
-  (name, run) => void test(name, { timeout: 60_000 }, run),
-  async () => ({
-    clock: new NodeClock(),
-    server: new GrpcTransport(),
-    client: new GrpcTransport(),
-    listen: "127.0.0.1:0",
-    absent: `127.0.0.1:${await freePort()}`,
-    dispose: async () => {},
-  }),
-);
+const kinds: readonly LinkKind[] = ["gRPC", "plain"];
+for (const kind of kinds) {
+  const limits = { links: { control: kind, bulk: kind } };
+  transportConformance(
+    (name, run) => void test(`${kind}: ${name}`, { timeout: 60_000 }, run),
+    async () => ({
+      clock: new NodeClock(),
+      server: new GrpcTransport({ limits }),
+      client: new GrpcTransport({ limits }),
+      listen: "127.0.0.1:0",
+      absent: `127.0.0.1:${await freePort()}`,
+      dispose: async () => {},
+    }),
+  );
+}

@@ -1,22 +1,29 @@
 /**
- * The Transport port over gRPC. Unary calls travel over the bus (bus-client.ts, bus-server.ts), a connection for each address and lane;
- * streams are gRPC's own. Every service is also reachable by ordinary gRPC tools.
+ * The Transport port over gRPC. Unary calls travel over the bus (bus-client.ts, bus-server.ts), a connection for each address and lane,
+ * those that may carry a payload on plain ones (tcp-link.ts); streams are gRPC's own. Every service is also reachable by ordinary gRPC tools.
  */
 import type { DescService } from "@bufbuild/protobuf";
 import { logVerbosity, setLogVerbosity } from "@grpc/grpc-js";
 import type { Address, CallOptions, Client, Clock, Listener, Logger, ServedService, Transport } from "@stamp/ports";
 import { silentLogger } from "@stamp/ports";
 import { NodeClock } from "../clock.ts";
-import type { BusMethod } from "./bus-client.ts";
+import type { BusMethod, Dial } from "./bus-client.ts";
 import { BusClient } from "./bus-client.ts";
 import { methodField } from "./frames.ts";
+import { GrpcClientLink } from "./grpc-links.ts";
 import { codecOf } from "./message-codec.ts";
 import type { Lane } from "./methods.ts";
 import { laneOf, methodName } from "./methods.ts";
 import { NativeClient } from "./native-client.ts";
-import type { GrpcLimits } from "./options.ts";
+import type { GrpcLimits, LinkKind } from "./options.ts";
 import { defaultLimits } from "./options.ts";
 import { listenGrpc } from "./server.ts";
+import { TcpLink } from "./tcp-link.ts";
+
+const dials: Readonly<Record<LinkKind, Dial>> = {
+  gRPC: (address, limits, events) => new GrpcClientLink(address, limits, events),
+  plain: (address, limits, events) => TcpLink.dial(address, limits, events),
+};
 
 export interface GrpcTransportOptions {
   readonly clock?: Clock;
@@ -88,7 +95,7 @@ export class GrpcTransport implements Transport {
     const key = `${lane} ${address}`;
     let bus = this.#buses.get(key);
     if (bus === undefined) {
-      bus = new BusClient(address, this.#limits);
+      bus = new BusClient(address, this.#limits, dials[this.#limits.links[lane]]);
       this.#buses.set(key, bus);
     }
     return bus;

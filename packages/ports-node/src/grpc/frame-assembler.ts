@@ -1,0 +1,93 @@
+/**
+ * Frames out of the bytes of a plain connection (docs/formats/bus.md). The socket reads straight into the memory that this class offers: a small
+ * one for beginnings and small frames, and for a frame that does not fit there, its own, of which the rest is read in place. So a large
+ * payload is written to memory once, by the kernel.
+ *
+ *     | "SBUS" | version u8 | 0 0 0 |   then frames:   | length u32 | kind u8 | 0 0 0 | length bytes |
+ */
+import { FailureError } from "@stamp/base";
+
+export const headBytes = 8;
+export const helloBytes: Buffer = Buffer.from([0x53, 0x42, 0x55, 0x53, 1, 0, 0, 0]);
+/** 0: BusFrames. 1: nothing but a sign of life. */
+export const kinds = { frames: 0, alive: 1 } as const;
+
+const scratchBytes = 32 * 1024;
+
+export function writeHead(target: Buffer, lengthBytes: number, kind: number): void {
+  target.writeUInt32LE(lengthBytes, 0);
+  target.writeUInt32LE(kind, 4);
+}
+
+export interface Assembled {
+  hello(): void;
+  /** Owned by whom it is given to. */
+  frame(bytes: Buffer): void;
+}
+
+const malformed = (what: string): FailureError =>
+  new FailureError({ code: "invalidArgument", reason: "badRequest", message: `malformed connection: ${what}`, applied: "no" });
+
+export class FrameAssembler {
+  readonly #frameBytesMax: number;
+  readonly #take: Assembled;
+  readonly #scratch: Buffer = Buffer.allocUnsafeSlow(scratchBytes);
+  /** Of the scratch: what is there and not yet taken. */
+  #begin = 0;
+  #end = 0;
+  #greeted = false;
+  /** A frame that is not complete. */
+  #frame: Buffer | undefined;
+  #filled = 0;
+
+  constructor(frameBytesMax: number, take: Assembled) {
+    this.#frameBytesMax = frameBytesMax;
+    this.#take = take;
+  }
+
+  /** Where the next bytes belong; never empty. */
+  space(): Buffer {
+    return this.#frame?.subarray(this.#filled) ?? this.#scratch.subarray(this.#end);
+  }
+
+  /** So many bytes were written to the beginning of `space`. Throws FailureError `badRequest`. */
+  received(countBytes: number): void {
+    if (this.#frame !== undefined) {
+      this.#filled += countBytes;
+      if (this.#filled < this.#frame.length) return;
+      const frame = this.#frame;
+      this.#frame = undefined;
+      this.#take.frame(frame);
+      return;
+    }
+    this.#end += countBytes;
+    while (this.#end - this.#begin >= headBytes && this.#frame === undefined) this.#takeOne();
+    this.#scratch.copyWithin(0, this.#begin, this.#end);
+    this.#end -= this.#begin;
+    this.#begin = 0;
+  }
+
+  #takeOne(): void {
+    const head = this.#begin;
+    this.#begin += headBytes;
+    if (!this.#greeted) {
+      if (helloBytes.compare(this.#scratch, head, this.#begin) !== 0) throw malformed("it does not begin as one of this version");
+      this.#greeted = true;
+      this.#take.hello();
+      return;
+    }
+    const lengthBytes = this.#scratch.readUInt32LE(head);
+    const kind = this.#scratch.readUInt32LE(head + 4);
+    if (kind === kinds.alive && lengthBytes === 0) return;
+    if (kind !== kinds.frames) throw malformed(`a frame of kind ${kind} and ${lengthBytes} bytes`);
+    if (lengthBytes === 0 || lengthBytes > this.#frameBytesMax) throw malformed(`a frame of ${lengthBytes} bytes`);
+    const frame = Buffer.allocUnsafe(lengthBytes);
+    const there = this.#scratch.copy(frame, 0, this.#begin, Math.min(this.#end, this.#begin + lengthBytes));
+    this.#begin += there;
+    if (there === lengthBytes) this.#take.frame(frame);
+    else {
+      this.#frame = frame;
+      this.#filled = there;
+    }
+  }
+}

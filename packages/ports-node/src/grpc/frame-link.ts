@@ -1,0 +1,26 @@
+/**
+ * One connection that carries bus frames both ways, whatever is below: a stream of gRPC (`grpc-links.ts`) or a plain connection
+ * (`tcp-link.ts`). What a frame holds and what becomes of a lost connection is not its business.
+ */
+import type { FrameSink } from "./frame-writer.ts";
+
+export interface FrameLink extends FrameSink {
+  /** No more frames are taken from the connection, except what was read already. */
+  pause(): void;
+  resume(): void;
+  /** What was written still goes out, then it ends; `why` goes to the other side where there is a way to tell it. */
+  end(why?: LinkEnd): void;
+  /** At once. `closed` may still be told. */
+  destroy(): void;
+}
+
+export type LinkEnd = "stopping" | "malformed";
+
+export interface LinkEvents {
+  /** The other side is there: frames may be written. */
+  open(): void;
+  /** Owned by whom it is given to. */
+  frame(bytes: Buffer): void;
+  /** Once or more often. */
+  closed(why: string): void;
+}

@@ -1,0 +1,187 @@
+/**
+ * Bus frames over a plain connection (docs/formats/bus.md): what is sent goes to the kernel from where it lies, what is received is read to where
+ * it stays. The listening side has one port for this and for gRPC (`door.ts`).
+ *
+ * Both sides send a sign of life when they had nothing else to send, and give the connection up when they read and hear nothing. Nobody
+ * gives up while it does not read itself.
+ */
+import { Socket, type SocketConstructorOpts } from "node:net";
+import { hostAndPort } from "./address.ts";
+import { FrameAssembler, headBytes, helloBytes, kinds, writeHead } from "./frame-assembler.ts";
+import type { FrameLink, LinkEvents } from "./frame-link.ts";
+import { type GrpcLimits, receiveBytesMax } from "./options.ts";
+
+const alive: Buffer = Buffer.alloc(headBytes);
+writeHead(alive, 0, kinds.alive);
+
+interface ReadInto {
+  readonly buffer: () => Uint8Array;
+  readonly callback: (countBytes: number) => boolean;
+}
+
+export class TcpLink implements FrameLink {
+  readonly headBytes = headBytes;
+  /** A vector of its own costs more than copying less than this. */
+  readonly referencedFromBytes: number = 16 * 1024;
+  readonly #events: LinkEvents;
+  readonly #assembler: FrameAssembler;
+  readonly #limits: GrpcLimits;
+  #socket: Socket | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #paused = false;
+  /** Came before the pause was noticed: what one read brought. */
+  #held: Buffer[] = [];
+  #ended = false;
+  /** Since the last look. */
+  #sent = false;
+  #heard = false;
+  #silentMs = 0;
+
+  private constructor(limits: GrpcLimits, events: LinkEvents) {
+    this.#limits = limits;
+    this.#events = events;
+    this.#assembler = new FrameAssembler(receiveBytesMax(limits), {
+      hello: () => this.#events.open(),
+      frame: (bytes) => {
+        if (this.#paused || this.#held.length > 0) this.#held.push(bytes);
+        else if (!this.#ended) this.#events.frame(bytes);
+      },
+    });
+  }
+
+  static dial(address: string, limits: GrpcLimits, events: LinkEvents): TcpLink {
+    const link = new TcpLink(limits, events);
+    const socket = new Socket({ onread: link.#readInto() });
+    link.#use(socket);
+    socket.setNoDelay(true);
+    try {
+      socket.connect(hostAndPort(address));
+    } catch (error) {
+      socket.destroy(error as Error);
+    }
+    socket.write(helloBytes);
+    return link;
+  }
+
+  /** Of a connection whose hello was read, and nothing else. */
+  static accepted(socket: Socket, limits: GrpcLimits, events: LinkEvents): TcpLink {
+    const link = new TcpLink(limits, events);
+    link.#copyIn(helloBytes);
+    link.#use(link.#takeOver(socket));
+    link.#socket?.write(helloBytes);
+    return link;
+  }
+
+  write(parts: readonly Buffer[], written: () => void): void {
+    const socket = this.#socket as Socket;
+    const first = parts[0] as Buffer;
+    let lengthBytes = -headBytes;
+    for (const part of parts) lengthBytes += part.length;
+    writeHead(first, lengthBytes, kinds.frames);
+    this.#sent = true;
+    if (parts.length === 1) {
+      socket.write(first, written);
+      return;
+    }
+    socket.cork();
+    for (let i = 0; i < parts.length - 1; i++) socket.write(parts[i] as Buffer);
+    socket.write(parts[parts.length - 1] as Buffer, written);
+    socket.uncork();
+  }
+
+  pause(): void {
+    this.#paused = true;
+    this.#socket?.pause();
+  }
+
+  resume(): void {
+    this.#paused = false;
+    if (this.#held.length > 0) process.nextTick(() => this.#release());
+    else this.#socket?.resume();
+  }
+
+  end(): void {
+    this.#socket?.end();
+  }
+
+  destroy(): void {
+    this.#ended = true;
+    this.#held = [];
+    clearInterval(this.#timer);
+    this.#socket?.destroy();
+  }
+
+  #use(socket: Socket): void {
+    this.#socket = socket;
+    let why = "the peer closed it";
+    socket.on("error", (error) => {
+      why = error.message;
+    });
+    socket.on("close", () => this.#close(why));
+    this.#timer = setInterval(() => this.#look(), this.#limits.keepAliveEveryMs);
+    this.#timer.unref();
+  }
+
+  #release(): void {
+    while (this.#held.length > 0 && !this.#paused && !this.#ended) this.#events.frame(this.#held.shift() as Buffer);
+    if (!this.#paused) this.#socket?.resume();
+  }
+
+  #close(why: string): void {
+    this.destroy();
+    this.#events.closed(why);
+  }
+
+  #readInto(): ReadInto {
+    return {
+      buffer: () => this.#assembler.space(),
+      callback: (countBytes) => {
+        this.#received(countBytes);
+        return true;
+      },
+    };
+  }
+
+  /**
+   * net.Socket reads into memory of ours only when it is told so as it is made, and a listening server makes its own. So the connection moves
+   * to a new one. Where node's internals are not as known, what was read is copied instead: slower, never wrong.
+   */
+  #takeOver(socket: Socket): Socket {
+    const handle = Reflect.get(socket, "_handle") as { useUserBuffer?: unknown } | null;
+    if (typeof handle?.useUserBuffer !== "function") {
+      socket.on("data", (chunk: Buffer) => this.#copyIn(chunk));
+      return socket;
+    }
+    Reflect.set(socket, "_handle", null);
+    const taken = new Socket({ handle, onread: this.#readInto() } as unknown as SocketConstructorOpts);
+    socket.destroy();
+    return taken;
+  }
+
+  #copyIn(chunk: Buffer): void {
+    for (let at = 0; at < chunk.length && !this.#ended; ) {
+      const count = chunk.copy(this.#assembler.space(), 0, at);
+      at += count;
+      this.#received(count);
+    }
+  }
+
+  #received(countBytes: number): void {
+    this.#heard = true;
+    if (this.#ended) return;
+    try {
+      this.#assembler.received(countBytes);
+    } catch (error) {
+      this.#close(String(error));
+    }
+  }
+
+  #look(): void {
+    const { keepAliveEveryMs, keepAliveTimeoutMs } = this.#limits;
+    if (!this.#sent && this.#socket?.writable && this.#socket.writableLength === 0) this.#socket.write(alive);
+    this.#sent = false;
+    this.#silentMs = this.#heard || this.#paused ? 0 : this.#silentMs + keepAliveEveryMs;
+    this.#heard = false;
+    if (this.#silentMs >= keepAliveEveryMs + keepAliveTimeoutMs) this.#close(`nothing came for ${this.#silentMs} ms`);
+  }
+}
