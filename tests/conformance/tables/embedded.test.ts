@@ -1,9 +1,17 @@
 /** The suite against a whole stamp in one process: every role, three replicas, the real disk. */
 import { startStamp } from "@stamp/embedded";
+import { testIssuer } from "../issuer.ts";
 import { accountKey, accountName } from "../scripted-stamp.ts";
 import { tableConformance } from "./index.ts";
 
 tableConformance("embedded stamp", async () => {
-  const stamp = await startStamp();
-  return { endpoint: new URL(stamp.endpoints.table).origin, accountName, accountKey, stop: () => stamp.stop() };
+  const issuer = await testIssuer();
+  const stamp = await startStamp({ oidc: issuer.settings });
+  return {
+    endpoint: new URL(stamp.endpoints.table).origin,
+    accountName,
+    accountKey,
+    issuer,
+    stop: () => stamp.stop().finally(() => issuer.remove()),
+  };
 });

@@ -3,6 +3,7 @@ import { after, before, beforeEach, describe } from "node:test";
 import type { ApiRecord } from "../../tools/api-table.ts";
 import type { ConformanceTarget } from "../target.ts";
 import { accessSuite } from "./access.ts";
+import { bearerSuite } from "./bearer.ts";
 import { entitySuite } from "./entities.ts";
 import { querySuite } from "./queries.ts";
 import { tableSuite } from "./tables.ts";
@@ -18,6 +19,7 @@ const parts = {
   "tables/queries.ts": querySuite,
   "tables/transactions.ts": transactionSuite,
   "tables/access.ts": accessSuite,
+  "tables/bearer.ts": bearerSuite,
 } as const;
 
 /** `open` starts what is tested, once; its `stop` ends it. `record` is told which part runs. */

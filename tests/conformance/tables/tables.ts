@@ -106,8 +106,6 @@ export function tableSuite(clients: () => TableClients): void {
       assert.match(await refusal(service.setProperties({ logging })), /^501/);
       const stats = await clients().raw("GET", "/?restype=service&comp=stats");
       assert.equal(stats.status, 501);
-      const delegation = await clients().raw("POST", "/?restype=service&comp=userdelegationkey", { body: "<KeyInfo/>" });
-      assert.equal(delegation.status, 501);
     });
   });
 }

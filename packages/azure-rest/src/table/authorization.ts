@@ -20,6 +20,7 @@ const accountOnly = (resourceType: string, groups: PermissionGroups, role: Opera
 export const tableAuthorization: Readonly<Record<TableOperationName, OperationAuthorization>> = {
   GetTableServiceProperties: accountOnly("s", ["r"], "read"),
   SetTableServiceProperties: accountOnly("s", ["w"], "own"),
+  GetUserDelegationKey: accountOnly("s", "never", "read"),
   QueryTables: accountOnly("c", ["l"], "read"),
   GetTable: accountOnly("c", ["l"], "read"),
   CreateTable: accountOnly("c", ["cw"], "contribute"),

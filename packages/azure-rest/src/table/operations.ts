@@ -8,6 +8,7 @@ import type { TableResource } from "./resource.ts";
 export const tableOperationNames = [
   "GetTableServiceProperties",
   "SetTableServiceProperties",
+  "GetUserDelegationKey",
   "QueryTables",
   "CreateTable",
   "GetTable",
@@ -96,7 +97,7 @@ function recognized(
 function ofService(method: string, comp: string, restype: string): Parsed<TableOperationName> | undefined {
   if (restype !== "service") return rejected("InvalidUri");
   if (comp === "stats" && method === "GET") return notImplemented("Get Table Service Stats (geo-replication)");
-  if (comp === "userdelegationkey" && method === "POST") return notImplemented("Get User Delegation Key (of the Table service)");
+  if (comp === "userdelegationkey" && method === "POST") return parsed("GetUserDelegationKey");
   if (comp !== "properties") return undefined;
   return method === "GET" ? parsed("GetTableServiceProperties") : method === "PUT" ? parsed("SetTableServiceProperties") : undefined;
 }

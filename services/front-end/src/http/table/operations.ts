@@ -1,5 +1,6 @@
 /** Which function serves which operation of the Table service. */
 import type { TableOperationName } from "@stamp/azure-rest";
+import { getUserDelegationKey } from "../delegation-key.ts";
 import { analyticsUnsupported, getServiceProperties, setServiceProperties } from "../service-properties.ts";
 import { changeEntity, getEntity, queryEntities } from "./entities.ts";
 import type { TableOperationHandler } from "./exchange.ts";
@@ -9,6 +10,7 @@ import { entityGroupTransaction } from "./transaction.ts";
 export const tableHandlers = (hostSuffixes: readonly string[]): Readonly<Record<TableOperationName, TableOperationHandler>> => ({
   GetTableServiceProperties: (exchange) => getServiceProperties(exchange, "table"),
   SetTableServiceProperties: (exchange) => setServiceProperties(exchange, "table", analyticsUnsupported),
+  GetUserDelegationKey: (exchange) => getUserDelegationKey(exchange, "table"),
   QueryTables: queryTables,
   CreateTable: createTable,
   GetTable: getTable,
