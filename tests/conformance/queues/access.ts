@@ -9,6 +9,7 @@ import {
   QueueSASPermissions,
   QueueServiceClient,
 } from "@azure/storage-queue";
+import { serviceRules } from "../service-rules.ts";
 import { type QueueClients, refusal } from "./target.ts";
 
 const soon = (): Date => new Date(Date.now() + 600_000);
@@ -87,6 +88,8 @@ export function accessSuite(clients: () => QueueClients): void {
     await of(sas("q", "c", "r")).getProperties();
     await of(sas("q", "c", "d")).delete();
   });
+
+  serviceRules(clients, "/?comp=list");
 
   test("service properties are kept and given back", async () => {
     const { queues } = clients();

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { odata } from "@azure/data-tables";
+import { serviceRules } from "../service-rules.ts";
 import { all, freshName, refusal, type TableClients } from "./target.ts";
 
 export function tableSuite(clients: () => TableClients): void {
@@ -85,6 +86,8 @@ export function tableSuite(clients: () => TableClients): void {
       const wrongType = await clients().json("POST", "/Tables", { TableName: 5 });
       assert.deepEqual([wrongType.status, wrongType.body["odata.error"].code], [400, "PropertiesNeedValue"]);
     });
+
+    serviceRules(clients, "/Tables?$top=1");
 
     test("service properties: CORS rules are kept, analytics and statistics refused", async () => {
       const service = clients().tables;
