@@ -50,7 +50,7 @@ export const partitionManagerConfigSchema = z.object({
     .number()
     .int()
     .min(1)
-    .default(4 * 1024 ** 3)
+    .default(1024 ** 3)
     .describe("Rows of a range beyond which it is split, in bytes"),
   splitRequestsPerSecond: z.coerce.number().min(1).default(2_000).describe("Load of a range beyond which it is split"),
   mergeBytes: z.coerce
