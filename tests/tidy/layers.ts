@@ -8,7 +8,7 @@ export interface Layer {
   readonly allowed: readonly string[];
 }
 
-const pure = ["base", "extent", "stream", "lsm", "partition-map", "lease", "linearizability", "objects", "azure-rest"];
+const pure = ["base", "extent", "stream", "lsm", "partition-map", "lease", "admission", "linearizability", "objects", "azure-rest"];
 const async = ["ports", "wire", "histories", "metadata-store", "stream-client", "range-partition"];
 const roles = ["lock-service", "stream-manager", "extent-node", "partition-manager", "partition-server", "front-end"];
 const hands = ["cluster", "embedded", "cli"];
@@ -20,6 +20,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   extent: { kind: "pure", allowed: ["base"] },
   stream: { kind: "pure", allowed: ["base"] },
   lsm: { kind: "pure", allowed: ["base"] },
+  admission: { kind: "pure", allowed: ["base"] },
   lease: { kind: "pure", allowed: ["base"] },
   linearizability: { kind: "pure", allowed: ["base"] },
   objects: { kind: "pure", allowed: ["base"] },

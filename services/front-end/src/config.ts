@@ -1,6 +1,7 @@
 /** Configuration of a front-end: each key also by environment (STAMP_<UPPER_SNAKE>) and flag (--kebab-case). */
 import { type BearerRole, bearerRoles, parseSourcePattern } from "@stamp/azure-rest";
 import { z } from "zod";
+import type { DoorGateOptions } from "./door-gate.ts";
 
 const mebibyte = 1024 * 1024;
 const count = (fallback: number) => z.coerce.number().int().min(1).default(fallback);
@@ -53,6 +54,13 @@ export interface FrontEndConfig {
   readonly requestTimeoutMs: number;
   readonly readAttemptTimeoutMs: number;
   readonly requestsMax: number;
+  readonly accountShareMax: number;
+  readonly throttle: boolean;
+  readonly startsMax: number;
+  readonly startsMin: number;
+  readonly turnTargetMs: number;
+  readonly waitMaxMs: number;
+  readonly waitAloneMaxMs: number;
   readonly inlineBytesMax: number;
   readonly pieceBytes: number;
   readonly uploadWindowBytes: number;
@@ -105,6 +113,22 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
   requestTimeoutMs: count(30_000).describe("Time for an operation when the request does not say (`timeout`), counted from its last byte"),
   readAttemptTimeoutMs: count(5_000).describe("How long one attempt to read waits for a partition server before it is made again"),
   requestsMax: count(4_096).describe("Requests in progress; more are answered 503 ServerBusy"),
+  accountShareMax: z.coerce
+    .number()
+    .gt(0)
+    .max(1)
+    .default(0.875)
+    .describe("Of requestsMax: as many requests of one account may be in progress"),
+  throttle: flag
+    .default(true)
+    .describe("Requests take turns by account; off: every request is started at once, and one account may hold everything"),
+  startsMax: count(64).describe("Requests started in one turn of the event loop; others wait for the next, each account behind its own"),
+  startsMin: count(8).describe("As many are started in a turn at least, however long it takes"),
+  turnTargetMs: count(10).describe("While several accounts ask and turns take longer than this, fewer are started in each"),
+  waitMaxMs: count(1_000).describe(
+    "An account whose requests wait longer than this before they are started, while others are there, is answered 503 ServerBusy",
+  ),
+  waitAloneMaxMs: count(10_000).describe("As waitMaxMs, of an account that is alone in this front-end"),
   inlineBytesMax: z.coerce
     .number()
     .int()
@@ -149,6 +173,19 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
     .describe("Places besides this stamp that blobs may be copied from (https://*.blob.core.windows.net); empty: none"),
   oidcAuthorizationUri: z.string().default("").describe("Told with 401 to whoever shows no token; empty: the issuer"),
 });
+
+export function doorGateOf(config: FrontEndConfig): DoorGateOptions {
+  const { throttle, requestsMax, accountShareMax, startsMax, startsMin, turnTargetMs, waitMaxMs, waitAloneMaxMs } = config;
+  return {
+    requestsMax,
+    accountShareMax: throttle ? accountShareMax : 1,
+    startsMax: throttle ? startsMax : requestsMax,
+    startsMin: throttle ? Math.min(startsMin, startsMax) : requestsMax,
+    turnTargetMs,
+    waitMaxMs,
+    waitAloneMaxMs: Math.max(waitMaxMs, waitAloneMaxMs),
+  };
+}
 
 /** Whether nobody but this machine can connect to it. A name without a port is an address inside the process. */
 export function isLoopback(listen: string): boolean {

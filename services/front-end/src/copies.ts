@@ -245,7 +245,8 @@ export async function moveBytes(
   /** Whether to go on. */
   onChunk: () => Promise<boolean> = async () => true,
 ): Promise<Outcome<readonly Place[]>> {
-  const { reader, config, downloads } = objects.parts;
+  const { reader, config } = objects.parts;
+  const downloads = objects.parts.downloads.of(to.account);
   const windowBytes = config.downloadWindowBytes;
   async function* bytes(): AsyncGenerator<Uint8Array> {
     for await (const chunk of reader.readPlaces(places.map(placeFromWire), { timeoutMs: config.requestTimeoutMs, windowBytes, signal })) {

@@ -56,7 +56,13 @@ async function read(download: Download): Promise<Uint8Array> {
 
 const start = (chunks: readonly number[], again: (startBytes: number) => Promise<Outcome<BlobContent>>, budget = new ByteBudget(500)) => {
   const { fake, state } = reader(chunks);
-  const download = new Download(contentFrom(0), 1000, { reader: fake, budget, windowBytes: 400, readTimeoutMs: 1000, again });
+  const download = new Download(contentFrom(0), 1000, {
+    reader: fake,
+    budget: budget.of("a"),
+    windowBytes: 400,
+    readTimeoutMs: 1000,
+    again,
+  });
   return { download, state, budget };
 };
 

@@ -8,11 +8,11 @@ import { type Place, zeroExtentId } from "@stamp/objects";
 import { type ExtentReader, locationFromWire, placeFromWire } from "@stamp/stream-client";
 import type { BlobContent } from "@stamp/wire";
 import { fromWire } from "@stamp/wire";
-import type { ByteBudget } from "./byte-budget.ts";
+import type { ByteShare } from "./byte-budget.ts";
 
 export interface DownloadOptions {
   readonly reader: ExtentReader;
-  readonly budget: ByteBudget;
+  readonly budget: ByteShare;
   /** Of what is read ahead. */
   readonly windowBytes: number;
   readonly readTimeoutMs: number;

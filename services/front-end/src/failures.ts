@@ -2,8 +2,14 @@
 import { type RestError, type RestErrorOptions, restError } from "@stamp/azure-rest";
 import type { Failure } from "@stamp/base";
 
-/** Of what did not happen and may go well soon. */
-const retryAfterSeconds = "1";
+/** Of what did not happen and may go well soon: a second at least, and no more than a client will wait. */
+const retryAfterSecondsMax = 30;
+
+/** 503 of an overloaded server. */
+export function busy(message: string, retryAfterMs = 1_000): RestError {
+  const seconds = Math.min(retryAfterSecondsMax, Math.max(1, Math.ceil(retryAfterMs / 1_000)));
+  return restError("ServerBusy", {}, { message, headers: { "Retry-After": String(seconds) } });
+}
 
 export function restErrorOf(failure: Failure): RestError {
   const because = (text: string): RestErrorOptions => ({ message: `${text} (${failure.reason}: ${failure.message})` });
@@ -18,7 +24,9 @@ export function restErrorOf(failure: Failure): RestError {
     case "dataLoss":
     case "unimplemented":
       return restError("InternalError", {}, because("The server encountered an internal error. Please retry the request."));
-    default:
-      return restError("ServerBusy", {}, { ...because("The server is busy."), headers: { "Retry-After": retryAfterSeconds } });
+    default: {
+      const { message } = because("The server is busy.");
+      return busy(message ?? "", Number(failure.details?.retryAfterSeconds ?? 1) * 1_000);
+    }
   }
 }

@@ -20,7 +20,8 @@ import { StreamClient } from "@stamp/stream-client";
 import { FrontEnd } from "@stamp/wire";
 import { Accounts } from "./accounts.ts";
 import { ByteBudget } from "./byte-budget.ts";
-import { type FrontEndConfig, isLoopback } from "./config.ts";
+import { doorGateOf, type FrontEndConfig, isLoopback } from "./config.ts";
+import { DoorGate } from "./door-gate.ts";
 import { ForeignSources } from "./foreign-sources.ts";
 import { frontEndHandlers } from "./grpc.ts";
 import type { BearerTokens } from "./http/bearer.ts";
@@ -83,6 +84,7 @@ export class FrontEndRole implements Role {
   readonly #blobDoor: HttpDoor;
   readonly #queueDoor: HttpDoor;
   readonly #tableDoor: HttpDoor;
+  readonly #gate: DoorGate;
   readonly #accounts: Accounts;
   readonly #objects: Objects;
   #identity: Identity | undefined;
@@ -120,7 +122,9 @@ export class FrontEndRole implements Role {
       downloads: this.#downloads,
     });
     const { objects, accounts } = { objects: this.#objects, accounts: this.#accounts };
-    const doorOf = (service: RestService): HttpDoor => new HttpDoor({ world, config, service, objects, accounts, tokens });
+    const gate = new DoorGate(world.clock, doorGateOf(config));
+    this.#gate = gate;
+    const doorOf = (service: RestService): HttpDoor => new HttpDoor({ world, config, service, objects, accounts, tokens, gate });
     this.#blobDoor = doorOf(blobService(config.hostSuffixes));
     const website = websiteHandler({
       world,
@@ -185,6 +189,7 @@ export class FrontEndRole implements Role {
         uploadBytes: this.#uploads.usedBytes,
         downloadBytes: this.#downloads.usedBytes,
         copies: this.#objects.copies.count,
+        admission: this.#gate.figures,
         ...this.#blobDoor.counters,
         queue: this.#queueDoor.counters,
         table: this.#tableDoor.counters,

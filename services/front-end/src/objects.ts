@@ -279,7 +279,7 @@ export class Objects {
       inlineBytesMax: config.inlineBytesMax,
       pieceBytes: config.pieceBytes,
       windowBytes: config.uploadWindowBytes,
-      budget: uploads,
+      budget: uploads.of(name.account),
       digest: world.digest,
       writeData: (payload): Promise<Outcome<readonly Place[]>> => {
         const deadlineMs = world.clock.monotonicMs() + config.requestTimeoutMs;
@@ -293,7 +293,7 @@ export class Objects {
     const { world, config, router, reader, downloads } = this.parts;
     const download = new Download(content, endBytes, {
       reader,
-      budget: downloads,
+      budget: downloads.of(name.account),
       windowBytes: config.downloadWindowBytes,
       readTimeoutMs: config.requestTimeoutMs,
       signal,

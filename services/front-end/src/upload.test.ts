@@ -24,7 +24,7 @@ function options(contentLengthBytes: number | undefined, more: Partial<UploadOpt
     pieceBytes: 100,
     windowBytes: 300,
     wants: { md5: true, crc64: true },
-    budget: new ByteBudget(1000),
+    budget: new ByteBudget(1000).of("a"),
     digest: new NodeDigest(),
     writeData: async (payload): Promise<Outcome<readonly Place[]>> => {
       const index = pieces.push(payload);
@@ -44,7 +44,7 @@ test("whatever the chunks are, the pieces are the body in order, hashes are of t
       async (sizes, budgetBytes) => {
         const lengthBytes = sizes.reduce((sum, size) => sum + size, 0);
         const budget = new ByteBudget(budgetBytes);
-        const given = options(lengthBytes, { budget });
+        const given = options(lengthBytes, { budget: budget.of("a") });
         const received = await receiveBody(chunksOf(sizes), given);
         assert.ok(received.ok);
         const { inline, places, md5 } = received.value;
@@ -81,11 +81,12 @@ test("no more than the window is in flight", async () => {
 
 test("a body that is too long or too short is refused, and nothing stays held", async () => {
   for (const sizes of [[50, 50, 1], [50, 49], []]) {
-    const given = options(100);
+    const budget = new ByteBudget(1000);
+    const given = options(100, { budget: budget.of("a") });
     const received = await receiveBody(chunksOf(sizes), given);
     assert.equal(received.ok ? "ok" : received.error.code, "InvalidInput", String(sizes));
     await new Promise((resolve) => setTimeout(resolve, 5));
-    assert.equal(given.budget.usedBytes, 0);
+    assert.equal(budget.usedBytes, 0);
   }
   const unbounded = options(undefined, { bytesMax: 200 });
   const received = await receiveBody(chunksOf([150, 51]), unbounded);
@@ -101,7 +102,9 @@ test("a piece whose fate is unknown fails the upload as not done: nothing refers
 
 test("many slow uploads share a small budget without stopping each other", async () => {
   const budget = new ByteBudget(120);
-  const uploads = Array.from({ length: 20 }, () => receiveBody(chunksOf([60, 60, 60, 60]), options(240, { budget })));
+  const uploads = Array.from({ length: 20 }, (_, i) =>
+    receiveBody(chunksOf([60, 60, 60, 60]), options(240, { budget: budget.of(`a${i % 3}`) })),
+  );
   for (const received of await Promise.all(uploads)) assert.ok(received.ok);
   assert.equal(budget.usedBytes, 0);
 });

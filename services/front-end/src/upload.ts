@@ -7,7 +7,7 @@ import { type Parsed, parsed, rejected } from "@stamp/azure-rest";
 import { concatBytes, type Outcome } from "@stamp/base";
 import type { Digest } from "@stamp/ports";
 import type { Place } from "@stamp/wire";
-import type { ByteBudget } from "./byte-budget.ts";
+import type { ByteShare } from "./byte-budget.ts";
 import type { ContentDigests } from "./content-digests.ts";
 import { restErrorOf } from "./failures.ts";
 
@@ -19,7 +19,7 @@ export interface UploadOptions {
   readonly pieceBytes: number;
   readonly windowBytes: number;
   readonly wants: { readonly md5: boolean; readonly crc64: boolean };
-  readonly budget: ByteBudget;
+  readonly budget: ByteShare;
   readonly digest: Digest;
   readonly writeData: (payload: Uint8Array) => Promise<Outcome<readonly Place[]>>;
 }

@@ -1,8 +1,10 @@
 /** Configuration of a partition server: each key also by environment (STAMP_<UPPER_SNAKE>) and flag (--kebab-case). */
+import type { GateOptions } from "@stamp/admission";
 import { z } from "zod";
 
 const mebibyte = 1024 * 1024;
 const bytes = (fallback: number) => z.coerce.number().int().min(4_096).default(fallback);
+const count = (fallback: number) => z.coerce.number().int().min(1).default(fallback);
 const milliseconds = (fallback: number) => z.coerce.number().int().min(1).default(fallback);
 
 export const partitionServerConfigSchema = z.object({
@@ -36,17 +38,35 @@ export const partitionServerConfigSchema = z.object({
     .default(0.4)
     .describe("A full extent of blob data of which a smaller share lives is given back: what lives is copied to the end; 0: never"),
   collectRewriteBytesPerSecond: bytes(16 * mebibyte).describe("Blob data that a pass copies out of mostly dead extents in a second"),
-  overloadedAt: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .default(256)
-    .describe("Operations at work in this server beyond which the account or partition that asks most is answered 503 ServerBusy"),
+  atWorkMax: count(256).describe("Operations at work in this server; others wait for their turn, each account behind its own"),
+  atWorkMin: count(16).describe("As many are at work at least, however long they take"),
+  delayTargetMs: milliseconds(50).describe(
+    "While several accounts ask and even the quickest operation takes longer than this, fewer are let to work at once",
+  ),
+  waitMaxMs: milliseconds(1_000).describe(
+    "An account or partition whose operations wait longer than this, while others are there, is answered 503 ServerBusy",
+  ),
+  waitAloneMaxMs: milliseconds(10_000).describe("As waitMaxMs, of an account that is alone in this server"),
   throttle: z
     .union([z.boolean(), z.stringbool()])
     .default(true)
-    .describe("Refuse who asks most while the server is overloaded; off: everybody waits alike, up to operationsMax"),
-  operationsMax: z.coerce.number().int().min(1).default(5_000).describe("Operations at work or waiting in this server; more are refused"),
+    .describe("Operations take turns by account and partition; off: everybody is at work at once, up to operationsMax"),
+  operationsMax: count(5_000).describe("Operations at work or waiting in this server; more are refused"),
 });
 
 export type PartitionServerConfig = z.infer<typeof partitionServerConfigSchema>;
+
+/** Room for those that come while nobody waits, beside those that wait. */
+const waitingShare = 0.75;
+
+export function admissionOf(config: PartitionServerConfig): GateOptions {
+  const { throttle, operationsMax, atWorkMax, atWorkMin, delayTargetMs, waitMaxMs, waitAloneMaxMs } = config;
+  return {
+    limitMax: throttle ? atWorkMax : operationsMax,
+    limitMin: throttle ? Math.min(atWorkMin, atWorkMax) : operationsMax,
+    targetMs: delayTargetMs,
+    waitMaxMs,
+    waitAloneMaxMs: Math.max(waitMaxMs, waitAloneMaxMs),
+    waitingMax: Math.ceil(operationsMax * waitingShare),
+  };
+}

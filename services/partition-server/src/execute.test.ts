@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { GateOptions } from "@stamp/admission";
 import { emptyBytes, type Outcome, unwrap, utf8 } from "@stamp/base";
 import { accountKey, type Operation, type OperationResult, type Place } from "@stamp/objects";
 import { firstRangeOf, type Range } from "@stamp/partition-map";
-import type { World } from "@stamp/ports";
+import { sleep, type World } from "@stamp/ports";
 import { Simulation } from "@stamp/simulator";
 import { dataBytesMax, Executor } from "./execute.ts";
 import { Holdings } from "./holdings.ts";
@@ -35,13 +36,21 @@ class Bench {
   readonly executor: Executor;
   leaseHeld = true;
 
-  constructor(sim: Simulation, operationsMax = 100) {
+  constructor(sim: Simulation, operationsMax = 100, admission: Partial<GateOptions> = {}) {
     this.world = sim.world("ps");
     this.holdings = new Holdings(this.world, this.streams.engines(this.world));
     const locate = async () => [];
     this.executor = new Executor(this.world, this.holdings, {
       operationsMax,
-      overloadedAt: 1_000,
+      admission: {
+        limitMin: 16,
+        limitMax: 256,
+        targetMs: 50,
+        waitMaxMs: 1_000,
+        waitAloneMaxMs: 10_000,
+        waitingMax: operationsMax,
+        ...admission,
+      },
       leaseHeld: () => this.leaseHeld,
       locate,
     });
@@ -69,10 +78,14 @@ const say = (outcome: Outcome<OperationResult | undefined>): string => {
   return outcome.value?.case === "error" ? outcome.value.value.code : (outcome.value?.case ?? "done");
 };
 
-async function served(work: (bench: Bench, sim: Simulation) => Promise<void>, operationsMax?: number): Promise<void> {
+async function served(
+  work: (bench: Bench, sim: Simulation) => Promise<void>,
+  operationsMax?: number,
+  admission?: Partial<GateOptions>,
+): Promise<void> {
   const sim = new Simulation({ seed: 1 });
   await sim.run(async () => {
-    const bench = new Bench(sim, operationsMax);
+    const bench = new Bench(sim, operationsMax, admission);
     unwrap(await bench.load(blobs));
     await work(bench, sim);
   });
@@ -159,6 +172,48 @@ test("execute: more operations than the bound are throttled, nothing of them is 
     assert.deepEqual(all.map(say), ["blob", "blob", ...Array(3).fill("throttled, applied no")]);
     assert.equal(bench.executor.active, 0);
   }, 2));
+
+test("execute: operations wait for their turn, each account behind its own; who waits too long is refused, with when to ask again", () =>
+  served(
+    async (bench, sim) => {
+      const of = (account: string, at: number): Operation => ({
+        case: "putBlob",
+        value: {
+          name: { ...name, account, blob: `b${at}` },
+          conditions: {},
+          headers,
+          metadata: {},
+          body: { inline: utf8("x"), places: [] },
+        },
+      });
+      const order: string[] = [];
+      const ask = (account: string, count: number) =>
+        Promise.all(
+          Array.from({ length: count }, (_, i) =>
+            bench.execute(of(account, i)).then((outcome) => {
+              order.push(account);
+              return outcome;
+            }),
+          ),
+        );
+      const flood = ask("flood", 10);
+      const quiet = ask("quiet", 1);
+      assert.deepEqual([bench.executor.admission.atWork, bench.executor.admission.waiting], [2, 9]);
+      assert.ok((await Promise.all([flood, quiet])).flat().every((outcome) => say(outcome) === "blob"));
+      assert.ok(order.indexOf("quiet") < 3, `quiet was done as number ${order.indexOf("quiet") + 1}`);
+      assert.equal(bench.executor.admission.atWork, 0);
+
+      bench.streams.commitMs = 80;
+      const held = ask("flood", 3);
+      await sleep(sim.world("wait").clock, 60);
+      const [late] = await ask("flood", 1);
+      assert.equal(late && say(late), "throttled, applied no");
+      assert.deepEqual(late && !late.ok && late.failure.details, { retryAfterSeconds: "1" });
+      assert.ok((await held).every((outcome) => say(outcome) === "blob"));
+    },
+    100,
+    { limitMin: 1, limitMax: 1, waitMaxMs: 50 },
+  ));
 
 test("execute: bytes of blocks and large bodies are put into blob data, in pieces of at most 4 MiB", () =>
   served(async (bench) => {

@@ -5,7 +5,8 @@
  * looked at again after the answer was made (rule leaseRecheckedAfterAnswer). A write that was committed happened under the owner epoch,
  * whatever the lease says by now; it is answered as done.
  */
-import { compareBytes, emptyBytes, type Failed, type Outcome, ok, Prng, refused } from "@stamp/base";
+import type { GateFigures, GateOptions } from "@stamp/admission";
+import { compareBytes, emptyBytes, type Failed, type Outcome, ok, refused } from "@stamp/base";
 import {
   type BlobPolicy,
   type Body,
@@ -28,10 +29,10 @@ import {
 import { holdsKey } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
 import type { ExtentLocation } from "@stamp/wire";
+import { Admission, type Leave } from "./admission.ts";
 import type { RangeEngine, RowView } from "./engine.ts";
 import type { Held, Holdings } from "./holdings.ts";
 import { runPlan } from "./run-plan.ts";
-import { type Shed, Throttle } from "./throttle.ts";
 
 type HeldEngine = Held & { readonly engine: RangeEngine };
 
@@ -52,8 +53,8 @@ const keyBytesSeen = 256;
 
 export interface ExecutorOptions {
   readonly operationsMax: number;
-  /** Operations at work beyond which the heaviest account or PartitionName is shed. */
-  readonly overloadedAt: number;
+  /** Who is at work next, who waits, who is refused. */
+  readonly admission: GateOptions;
   /** Whether this server's lease is held now. */
   readonly leaseHeld: () => boolean;
   readonly locate: (extentIds: readonly number[], timeoutMs: number) => Promise<ExtentLocation[]>;
@@ -63,18 +64,18 @@ export class Executor {
   readonly #world: World;
   readonly #holdings: Holdings;
   readonly #options: ExecutorOptions;
-  readonly #throttle: Throttle;
+  readonly #admission: Admission;
   #active = 0;
 
   constructor(world: World, holdings: Holdings, options: ExecutorOptions) {
     this.#world = world;
     this.#holdings = holdings;
     this.#options = options;
-    this.#throttle = new Throttle(new Prng(1), options);
+    this.#admission = new Admission(world.clock, options.admission);
   }
 
-  get shed(): readonly Shed[] {
-    return this.#throttle.shed;
+  get admission(): GateFigures {
+    return this.#admission.figures;
   }
 
   get active(): number {
@@ -145,9 +146,44 @@ export class Executor {
     const route = routeOf(this.#world.rules, operation);
     const misplaced = this.#misplaced(held, operation, route);
     if (misplaced) return misplaced;
-    const busy = this.#shed(held, route);
-    if (busy) return busy;
-    const ended = held.load.begin(isRead(operation) ? "read" : "write", route.key);
+    const sinceMs = this.#world.clock.monotonicMs();
+    const entering = this.#enter(operation, route);
+    const entered = entering instanceof Promise ? await entering : entering;
+    if (!entered.ok) {
+      held.load.throttled();
+      return entered;
+    }
+    try {
+      if (entering instanceof Promise) {
+        const late = this.#tooLate(held, deadlineMs);
+        if (late) return late;
+      }
+      return await this.#admitted(held, asked, route, { sinceMs, deadlineMs });
+    } finally {
+      entered.value();
+    }
+  }
+
+  /** Accounts themselves are read whatever happens: without them nobody is let in anywhere. */
+  #enter(operation: Operation, { table, key }: Route): Outcome<Leave> | Promise<Outcome<Leave>> {
+    if (table === "Account") return ok(() => {});
+    return this.#admission.enter({ account: accountPrefix(key), partition: latin1(key), kind: isRead(operation) ? "read" : "write" });
+  }
+
+  /** While it waited its time or its range may have gone. */
+  #tooLate(held: HeldEngine, deadlineMs: number): Failed | undefined {
+    if (this.#left(deadlineMs) <= 0) return refused("deadlineExceeded", "timeout", "no time is left after waiting for its turn");
+    return this.#holdings.current(held) ? undefined : leaseLost();
+  }
+
+  async #admitted(
+    held: HeldEngine,
+    asked: Asked,
+    route: Route,
+    { sinceMs, deadlineMs }: { readonly sinceMs: number; readonly deadlineMs: number },
+  ): Promise<Outcome<OperationResult>> {
+    const { operation } = asked;
+    const ended = held.load.begin(isRead(operation) ? "read" : "write", route.key, sinceMs);
     const decided = await (isRead(operation) ? this.#read(held, asked) : this.#write(held, asked, deadlineMs)).finally(ended);
     if (!decided.ok) return tooLong(operation, decided);
     const { result, writes, refusal } = decided.value;
@@ -160,19 +196,6 @@ export class Executor {
   /** Whether what was read of it may be told: asked after it was read. */
   mayAnswer(held: Held): Outcome<void> {
     return this.#mayAnswer(held) ? ok() : leaseLost();
-  }
-
-  /** Who asks most is refused first when there is too much to do; accounts themselves are read whatever happens. */
-  #shed(held: HeldEngine, { table, key }: Route): Failed | undefined {
-    if (table === "Account") return undefined;
-    const account = accountPrefix(key);
-    if (this.#throttle.admit(this.#world.clock.monotonicMs(), this.#active, account, latin1(key))) return undefined;
-    held.load.throttled();
-    return refused(
-      "resourceExhausted",
-      "throttled",
-      "this server has more to do than it can, and most of it is of this account or partition",
-    );
   }
 
   /** The only look at the lease: after the answer was made, so that no pause in between can make it old. */

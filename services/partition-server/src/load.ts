@@ -53,10 +53,9 @@ export class RangeLoad {
     return this.#clock.monotonicMs() - this.#sinceMs;
   }
 
-  /** A request that is let in; what is given is called when it ends. */
-  begin(kind: "read" | "write", key: Uint8Array): () => void {
-    const startMs = this.#clock.monotonicMs();
-    const bucket = this.#bucket(startMs);
+  /** A request that is let in, after it waited since `sinceMs`; what is given is called when it ends. */
+  begin(kind: "read" | "write", key: Uint8Array, sinceMs: number = this.#clock.monotonicMs()): () => void {
+    const bucket = this.#bucket(this.#clock.monotonicMs());
     if (kind === "read") bucket.reads++;
     else bucket.writes++;
     this.#samples[this.#at] = key;
@@ -67,7 +66,7 @@ export class RangeLoad {
       const nowMs = this.#clock.monotonicMs();
       const ended = this.#bucket(nowMs);
       ended.ended++;
-      ended.latencyMs += nowMs - startMs;
+      ended.latencyMs += nowMs - sinceMs;
     };
   }
 

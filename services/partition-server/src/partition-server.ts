@@ -8,7 +8,7 @@ import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
 import { openIdentity, served } from "@stamp/ports";
 import { PartitionServer } from "@stamp/wire";
 import { Collector } from "./collector.ts";
-import type { PartitionServerConfig } from "./config.ts";
+import { admissionOf, type PartitionServerConfig } from "./config.ts";
 import type { Engines } from "./engine.ts";
 import { Executor } from "./execute.ts";
 import { Holdings } from "./holdings.ts";
@@ -39,7 +39,7 @@ export class PartitionServerRole implements Role {
     this.#holdings = new Holdings(world, engines);
     this.#executor = new Executor(world, this.#holdings, {
       operationsMax: config.operationsMax,
-      overloadedAt: config.throttle ? config.overloadedAt : Number.POSITIVE_INFINITY,
+      admission: admissionOf(config),
       leaseHeld: () => this.#lease?.holds() ?? false,
       locate: (extentIds, timeoutMs) => engines.locate(extentIds, timeoutMs),
     });
@@ -72,7 +72,7 @@ export class PartitionServerRole implements Role {
       facts: {
         leaseEpoch: held ? (this.#lease?.epoch ?? 0) : 0,
         operations: this.#executor.active,
-        shed: this.#executor.shed.length,
+        admission: this.#executor.admission,
         storage: this.#engines.storage?.() ?? {},
         load: this.#holdings.figures,
         reshapes: this.#holdings.reshapes,

@@ -26,7 +26,7 @@ export class TestStreams {
   readonly #ranges: Map<string, SharedRange> = new Map();
   /** Of a load and of a commit. */
   readonly loadMs = 20;
-  readonly commitMs = 2;
+  commitMs = 2;
   loads = 0;
   dataBytes = 0;
   /** Ids in the order in which loads began, and the most at once. */

@@ -67,6 +67,7 @@ export async function tenants(args: string[]): Promise<void> {
 async function measured(setting: Setting, measureMs: number, flood: number, partitions: number): Promise<Row> {
   const roles = {
     "partition-server": { throttle: setting.throttle },
+    "front-end": { throttle: setting.throttle },
     "partition-manager": {
       balance: setting.balance,
       balanceEveryMs: 1_000,

@@ -12,7 +12,7 @@ export function lengthWithin(exchange: Exchange, bytesMax: number): Parsed<numbe
 
 /** Its bytes count as an upload in progress while it is read. */
 export async function wholeBody(exchange: Exchange, lengthBytes: number): Promise<Parsed<Uint8Array>> {
-  const { uploads } = exchange.objects.parts;
+  const uploads = exchange.objects.parts.uploads.of(exchange.target.account);
   await uploads.take(lengthBytes);
   try {
     const chunks: Uint8Array[] = [];

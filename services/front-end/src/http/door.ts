@@ -27,7 +27,8 @@ import { type HttpRequest, type HttpResponse, uuid, type World } from "@stamp/po
 import type { Accounts } from "../accounts.ts";
 import { blobPolicyOf } from "../blob-policy.ts";
 import type { FrontEndConfig } from "../config.ts";
-import { restErrorOf } from "../failures.ts";
+import type { DoorGate } from "../door-gate.ts";
+import { busy, restErrorOf } from "../failures.ts";
 import type { Objects } from "../objects.ts";
 import type { CallLimits } from "../router.ts";
 import { type Asker, authenticate, authorize, findAccount, type Judges } from "./authorize.ts";
@@ -53,6 +54,8 @@ export interface DoorParts {
   readonly objects: Objects;
   readonly accounts: Accounts;
   readonly tokens: BearerTokens | undefined;
+  /** Of all doors of this process. */
+  readonly gate: DoorGate;
 }
 
 export class HttpDoor {
@@ -86,38 +89,60 @@ export class HttpDoor {
     this.counters.requests++;
     if (this.counters.inProgress >= this.#parts.config.requestsMax) {
       this.counters.refusedBusy++;
-      return this.#finish(request, seen, { ok: false, error: restError("ServerBusy") }, false);
+      return this.#finish(request, seen, { ok: false, error: busy("Too many requests are in progress in this front-end.") });
     }
     this.counters.inProgress++;
+    seen.leave.push(() => this.counters.inProgress--);
     try {
-      return this.#finish(request, seen, await this.#serve(request, seen, how), true);
+      return this.#finish(request, seen, await this.#serve(request, seen, how, true));
     } catch (error) {
-      return this.#finish(request, seen, { ok: false, error: this.#unexpected(request, seen, error) }, true);
+      return this.#finish(request, seen, { ok: false, error: this.#unexpected(request, seen, error) });
     }
   }
 
-  async #serve(request: HttpRequest, seen: Seen, outer?: Outer): Promise<Answer> {
+  /** `gated`: it came by itself, not inside of another one that was let in. */
+  async #serve(request: HttpRequest, seen: Seen, outer?: Outer, gated = false): Promise<Answer> {
     if (request.method === "OPTIONS" && !outer) return this.#preflight(request, seen);
     const admitted = await this.#admit(request, seen, outer);
     if (!admitted.ok) return admitted;
     const { operation, exchange } = admitted.value;
+    if (gated) {
+      const refused = await this.#enter(exchange.target.account, seen);
+      if (refused) return refused;
+    }
     const answer = await operation.serve(exchange);
     return answer.ok ? overridden(answer.value, request.method, exchange.access) : answer;
+  }
+
+  /** Before the body is read: a turn among all accounts, or a refusal. */
+  async #enter(account: string, seen: Seen): Promise<Extract<Answer, { ok: false }> | undefined> {
+    const { gate } = this.#parts;
+    const entering = gate.enter(account);
+    const refusal = entering instanceof Promise ? await entering : entering;
+    if (!refusal) {
+      seen.leave.push(() => gate.leave(account));
+      return undefined;
+    }
+    this.counters.refusedBusy++;
+    return {
+      ok: false,
+      error: busy("This front-end has more to do than it can, and much of it is of this account.", refusal.retryAfterMs),
+    };
   }
 
   async #inner(outer: HttpRequest, inner: InnerRequest, how: Outer): Promise<HttpResponse> {
     const request = innerRequest(outer, inner);
     const seen = this.#seen();
     try {
-      return this.#finish(request, seen, await this.#serve(request, seen, how), false);
+      return this.#finish(request, seen, await this.#serve(request, seen, how));
     } catch (error) {
-      return this.#finish(request, seen, { ok: false, error: this.#unexpected(request, seen, error) }, false);
+      return this.#finish(request, seen, { ok: false, error: this.#unexpected(request, seen, error) });
     }
   }
 
   #seen(): Seen {
     const { clock, random } = this.#parts.world;
-    return { requestId: uuid(random), startMs: clock.monotonicMs(), version: newestVersion, operation: undefined, cors: [] };
+    return { requestId: uuid(random), startMs: clock.monotonicMs(), version: newestVersion, operation: undefined, cors: [], leave: [] };
   }
 
   /** Whose account it is, and its properties. */
@@ -214,7 +239,7 @@ export class HttpDoor {
     return restError("InternalError");
   }
 
-  #finish(request: HttpRequest, seen: Seen, answer: Answer, counted: boolean): HttpResponse {
+  #finish(request: HttpRequest, seen: Seen, answer: Answer): HttpResponse {
     const { clock } = this.#parts.world;
     const nowMs = clock.wallMs();
     const common: Record<string, string> = {
@@ -243,10 +268,10 @@ export class HttpDoor {
     const headers = { ...common, ...corsHeaders(seen.cors, request.method, request.headers.origin), ...response.headers };
     const { body } = response;
     if (body === undefined || body instanceof Uint8Array) {
-      if (counted) this.counters.inProgress--;
+      over(seen);
       return body === undefined ? { status, headers } : { status, headers, body };
     }
-    return { status, headers, body: new CountedBody(body, () => this.counters.inProgress--) };
+    return { status, headers, body: new CountedBody(body, () => over(seen)) };
   }
 
   #errorResponse(request: HttpRequest, seen: Seen, error: RestError, nowMs: number): HttpResponse {
@@ -284,6 +309,12 @@ interface Seen {
   operation: string | undefined;
   /** The rules of the account, as soon as it is known. */
   cors: readonly CorsRule[];
+  /** What is called when it is over, its answer's body included. */
+  readonly leave: (() => void)[];
+}
+
+function over({ leave }: Seen): void {
+  for (const one of leave.splice(0)) one();
 }
 
 /** The header, or else `api-version` or `sv` of a SAS, or else what the account says. */

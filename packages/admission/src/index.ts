@@ -1,0 +1,3 @@
+export * from "./concurrency-limit.ts";
+export * from "./gate.ts";
+export * from "./sample-and-hold.ts";

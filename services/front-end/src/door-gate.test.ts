@@ -1,0 +1,90 @@
+/** Requests at the doors of a front-end whose event loop is slow, on counted time. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { DoorGate, type DoorGateOptions } from "./door-gate.ts";
+
+const options: DoorGateOptions = {
+  requestsMax: 100,
+  accountShareMax: 0.8,
+  startsMax: 4,
+  startsMin: 2,
+  turnTargetMs: 10,
+  waitMaxMs: 100,
+  waitAloneMaxMs: 1_000,
+};
+
+/** Its loop comes round when it is told to. */
+class Loop {
+  nowMs = 0;
+  due: (() => void)[] = [];
+  readonly gate: DoorGate;
+
+  constructor(changed: Partial<DoorGateOptions> = {}) {
+    const after = (_delayMs: number, callback: () => void) => {
+      this.due.push(callback);
+      return { cancel: () => {} };
+    };
+    this.gate = new DoorGate({ monotonicMs: () => this.nowMs, wallMs: () => this.nowMs, after }, { ...options, ...changed });
+  }
+
+  async turn(tookMs: number): Promise<void> {
+    this.nowMs += tookMs;
+    for (const callback of this.due.splice(0)) callback();
+    await Promise.resolve();
+  }
+}
+
+/** What happened to requests of this account, in order. */
+function ask(loop: Loop, account: string, count: number): string[] {
+  const log: string[] = [];
+  for (let i = 0; i < count; i++) {
+    const entering = loop.gate.enter(account);
+    const entered = (refusal: unknown) => log.push(refusal === undefined ? "in" : "refused");
+    if (entering instanceof Promise) void entering.then(entered);
+    else entered(entering);
+  }
+  return log;
+}
+
+const count = (log: readonly string[], what: string): number => log.filter((one) => one === what).length;
+
+test("door gate: requests start at once, so many in a turn; the rest in the next turns, and a quiet account before who sent many", async () => {
+  const loop = new Loop();
+  const flood = ask(loop, "flood", 20);
+  assert.equal(flood.length, 4);
+  const quiet = ask(loop, "quiet", 2);
+  assert.equal(quiet.length, 1, "an account that has nothing yet does not wait");
+  await loop.turn(1);
+  assert.equal(quiet.length, 2);
+  assert.equal(flood.length, 7);
+  for (let i = 0; i < 4; i++) await loop.turn(1);
+  assert.deepEqual([count(flood, "in"), count(quiet, "in")], [20, 2]);
+  assert.equal(loop.gate.figures.waiting, 0);
+  await loop.turn(1);
+  assert.equal(loop.due.length, 0, "nothing ticks while nobody asks");
+});
+
+test("door gate: while turns are long and another account is there fewer start in each; who waits too long is refused", async () => {
+  const loop = new Loop();
+  ask(loop, "quiet", 1);
+  const flood = ask(loop, "flood", 60);
+  for (let i = 0; i < 40; i++) await loop.turn(60);
+  assert.equal(loop.gate.figures.limit, options.startsMin);
+  assert.equal(count(flood, "refused"), 0, "what waits already is served");
+  assert.equal(count(flood, "in"), 60);
+  const again = ask(loop, "flood", 12);
+  for (let i = 0; i < 3; i++) await loop.turn(60);
+  assert.ok(again.length < 12, "some of them wait for more than 100 ms");
+  assert.deepEqual(ask(loop, "flood", 2), ["refused", "refused"]);
+  assert.deepEqual(ask(loop, "quiet", 1), ["in"]);
+});
+
+test("door gate: one account never has all the places, and gives back those it has", async () => {
+  const loop = new Loop({ startsMax: 1_000, startsMin: 1_000 });
+  const flood = ask(loop, "flood", 90);
+  assert.deepEqual([count(flood, "in"), count(flood, "refused")], [80, 10]);
+  assert.equal(loop.gate.figures.refusedByShare, 10);
+  assert.deepEqual(ask(loop, "quiet", 20), Array(20).fill("in"));
+  loop.gate.leave("flood");
+  assert.deepEqual(ask(loop, "flood", 2), ["in", "refused"]);
+});

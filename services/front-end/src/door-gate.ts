@@ -1,0 +1,115 @@
+/**
+ * Admission at the HTTP doors: what a tenant floods a front-end with burns this process's time before any partition server sees it.
+ *
+ * Requests are started in turns of the event loop, so many in a turn (@stamp/admission); the rest wait, each account behind its own, before
+ * their bodies are read. While the loop keeps up a request starts at once. A turn that takes long while several accounts ask starts
+ * fewer, so that a request of a quiet account waits for one short turn and not for all that others have sent. Whose account it is has been
+ * proved before: nobody is shed for what somebody else sends in its name.
+ *
+ * And the requests in progress of one account are bounded below those of all, so that others always find a place.
+ */
+import { type Effect, Gate, type GateFigures, type Refusal, type Ticket } from "@stamp/admission";
+import { Prng } from "@stamp/base";
+import type { Clock } from "@stamp/ports";
+
+export interface DoorGateOptions {
+  /** Of all accounts together. */
+  readonly requestsMax: number;
+  /** Of one account: a part of `requestsMax`. */
+  readonly accountShareMax: number;
+  /** Requests started in one turn of the event loop, while turns are short. */
+  readonly startsMax: number;
+  readonly startsMin: number;
+  /** A turn that takes longer, while several accounts ask, starts fewer. */
+  readonly turnTargetMs: number;
+  readonly waitMaxMs: number;
+  readonly waitAloneMaxMs: number;
+}
+
+export interface DoorFigures extends GateFigures {
+  /** Refused because too many of the same account were in progress. */
+  readonly refusedByShare: number;
+}
+
+type Entering = (refusal: Refusal | undefined) => void;
+
+export class DoorGate {
+  readonly #clock: Clock;
+  readonly #options: DoorGateOptions;
+  readonly #gate: Gate<Entering>;
+  readonly #inProgress = new Map<string, number>();
+  #startedThisTurn: Ticket<Entering>[] = [];
+  #turning = false;
+  #refusedByShare = 0;
+
+  constructor(clock: Clock, options: DoorGateOptions) {
+    this.#clock = clock;
+    this.#options = options;
+    this.#gate = new Gate(new Prng(1), {
+      limitMax: options.startsMax,
+      limitMin: options.startsMin,
+      targetMs: options.turnTargetMs,
+      waitMaxMs: options.waitMaxMs,
+      waitAloneMaxMs: options.waitAloneMaxMs,
+      waitingMax: options.requestsMax,
+    });
+  }
+
+  get figures(): DoorFigures {
+    return { ...this.#gate.figures(this.#clock.monotonicMs()), refusedByShare: this.#refusedByShare };
+  }
+
+  /** Undefined when it is let in: then `leave` is called once, when it is over. At once where it need not wait. */
+  enter(account: string): Refusal | undefined | Promise<Refusal | undefined> {
+    const { requestsMax, accountShareMax } = this.#options;
+    const inProgress = this.#inProgress.get(account) ?? 0;
+    if (inProgress >= Math.max(1, Math.floor(requestsMax * accountShareMax))) {
+      this.#refusedByShare++;
+      return { why: "too many wait", retryAfterMs: 1_000 };
+    }
+    this.#inProgress.set(account, inProgress + 1);
+    let entered: { readonly refusal: Refusal | undefined } | undefined;
+    let entering: Entering = (refusal) => {
+      entered = { refusal };
+    };
+    const asked = { account, partition: account, kind: "read" as const };
+    this.#act(
+      this.#gate.offer(this.#clock.monotonicMs(), asked, (refusal) => {
+        if (refusal) this.leave(account);
+        entering(refusal);
+      }),
+    );
+    if (entered !== undefined) return entered.refusal;
+    return new Promise((resolve) => {
+      entering = resolve;
+    });
+  }
+
+  leave(account: string): void {
+    const left = (this.#inProgress.get(account) ?? 0) - 1;
+    if (left > 0) this.#inProgress.set(account, left);
+    else this.#inProgress.delete(account);
+  }
+
+  #act(effects: readonly Effect<Entering>[]): void {
+    for (const effect of effects) {
+      if (effect.kind === "refuse") effect.item(effect.refusal);
+      else {
+        this.#startedThisTurn.push(effect.ticket);
+        effect.ticket.item(undefined);
+      }
+    }
+    if (this.#turning || this.#startedThisTurn.length === 0) return;
+    this.#turning = true;
+    this.#clock.after(0, () => this.#turn());
+  }
+
+  /** The loop came round: what was started has done what it could without waiting for others. */
+  #turn(): void {
+    this.#turning = false;
+    const nowMs = this.#clock.monotonicMs();
+    const started = this.#startedThisTurn;
+    this.#startedThisTurn = [];
+    this.#act(started.flatMap((ticket) => this.#gate.ended(nowMs, ticket)));
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * Admission of operations (@stamp/admission): every operation on an object is let in, waits behind its own account and PartitionName, or is
+ * refused. What it acts on is promises; who is next is decided by the gate.
+ */
+import { type Asked, type Effect, Gate, type GateFigures, type GateOptions, type Refusal, type Ticket } from "@stamp/admission";
+import { type Failed, type Outcome, ok, Prng, refused } from "@stamp/base";
+import type { Clock } from "@stamp/ports";
+
+/** Calls it when the operation is over. */
+export type Leave = () => void;
+
+type Entering = (entered: Outcome<Leave>) => void;
+
+export class Admission {
+  readonly #clock: Clock;
+  readonly #gate: Gate<Entering>;
+
+  constructor(clock: Clock, options: GateOptions) {
+    this.#clock = clock;
+    this.#gate = new Gate(new Prng(1), options);
+  }
+
+  get figures(): GateFigures {
+    const figures = this.#gate.figures(this.#clock.monotonicMs());
+    const heaviest = figures.heaviest.map(({ name, share }) => ({ name: readable(name), share }));
+    return { ...figures, heaviest, shed: figures.shed.map(readable) };
+  }
+
+  /** At once where there is room, so that operations start in the order in which they came. */
+  enter(asked: Asked): Outcome<Leave> | Promise<Outcome<Leave>> {
+    let entered: Outcome<Leave> | undefined;
+    let entering: Entering = (outcome) => {
+      entered = outcome;
+    };
+    this.#act(this.#gate.offer(this.#clock.monotonicMs(), asked, (outcome) => entering(outcome)));
+    if (entered !== undefined) return entered;
+    return new Promise((resolve) => {
+      entering = resolve;
+    });
+  }
+
+  #act(effects: readonly Effect<Entering>[]): void {
+    for (const effect of effects) {
+      if (effect.kind === "start") effect.ticket.item(ok(this.#leaving(effect.ticket)));
+      else effect.item(busy(effect.refusal));
+    }
+  }
+
+  #leaving(ticket: Ticket<Entering>): Leave {
+    return () => this.#act(this.#gate.ended(this.#clock.monotonicMs(), ticket));
+  }
+}
+
+/** Parts of a key, as people read them. */
+const readable = (name: string): string =>
+  name
+    .split(/[^\x20-\x7e]+/)
+    .filter((part) => part !== "")
+    .join("/");
+
+const messages: Readonly<Record<Refusal["why"], string>> = {
+  "account waits too long": "this server has more to do than it can, and operations of this account wait too long already",
+  "partition waits too long": "this server has more to do than it can, and operations of this partition wait too long already",
+  "too many wait": "too many operations wait in this server, and most of them are of this account",
+};
+
+const busy = ({ why, retryAfterMs }: Refusal): Failed =>
+  refused("resourceExhausted", "throttled", messages[why], { retryAfterSeconds: String(Math.max(1, Math.ceil(retryAfterMs / 1_000))) });
