@@ -1,19 +1,5 @@
-/** The suite against a whole stamp in one process: every role, three replicas, the real disk. */
-import { startStamp } from "@stamp/embedded";
-import { copySources } from "./foreign.ts";
+/** The suite against a whole stamp in one process. */
+import { embeddedTarget } from "./embedded-target.ts";
 import { blobConformance } from "./index.ts";
-import { testIssuer } from "./issuer.ts";
-import { accountKey, accountName } from "./scripted-stamp.ts";
 
-blobConformance("embedded stamp", async () => {
-  const issuer = await testIssuer();
-  const stamp = await startStamp({ oidc: issuer.settings, copySources });
-  return {
-    endpoint: new URL(stamp.endpoints.blob).origin,
-    accountName,
-    accountKey,
-    issuer,
-    setBlobSettings: (settings) => stamp.setBlobSettings(settings),
-    stop: () => stamp.stop().finally(() => issuer.remove()),
-  };
-});
+blobConformance("embedded stamp", embeddedTarget);

@@ -169,10 +169,10 @@ export function foreignSuite(clients: () => Clients): void {
       await target.syncUploadFromURL(url("rt"), { copySourceTags: "COPY" });
       assert.deepEqual((await target.getTags()).tags, { n: "1" });
       for (const work of [
-        target.syncCopyFromURL(url("r"), { copySourceTags: "COPY" }),
-        target.syncUploadFromURL(url("r"), { copySourceTags: "COPY" }),
+        () => target.syncCopyFromURL(url("r"), { copySourceTags: "COPY" }),
+        () => target.syncUploadFromURL(url("r"), { copySourceTags: "COPY" }),
       ]) {
-        const error = await failure(work);
+        const error = await failure(work());
         assert.deepEqual([error.statusCode, error.code], [403, "CannotVerifyCopySource"]);
       }
       const both = await failure(target.syncCopyFromURL(url("rt"), { copySourceTags: "COPY", tags: { own: "1" } }));

@@ -10,6 +10,7 @@ import { conditionSuite } from "./conditions.ts";
 import { containerSuite } from "./containers.ts";
 import { copySuite } from "./copy.ts";
 import { errorSuite } from "./errors.ts";
+import { expiredLeaseSuite } from "./expired.ts";
 import { foreignSuite } from "./foreign.ts";
 import { immutabilitySuite } from "./immutability.ts";
 import { leaseSuite } from "./leases.ts";
@@ -31,7 +32,7 @@ import { versionSuite } from "./versions.ts";
 export type { ConformanceTarget };
 
 /** By the file they are in. */
-const parts = {
+export const quickParts = {
   "containers.ts": containerSuite,
   "blobs.ts": blobSuite,
   "blocks.ts": blockSuite,
@@ -59,8 +60,16 @@ const parts = {
   "versions.ts": versionSuite,
 } as const;
 
+/** They wait for time to pass. */
+export const slowParts = { "expired.ts": expiredLeaseSuite } as const;
+
 /** `open` starts what is tested, once; its `stop` ends it. `record` is told which part runs. */
-export function blobConformance(name: string, open: () => Promise<ConformanceTarget>, record?: ApiRecord): void {
+export function blobConformance(
+  name: string,
+  open: () => Promise<ConformanceTarget>,
+  record?: ApiRecord,
+  parts: Readonly<Record<string, (clients: () => Clients) => void>> = quickParts,
+): void {
   describe(`Blob service: ${name}`, () => {
     let clients: Clients | undefined;
     const current = (): Clients => {

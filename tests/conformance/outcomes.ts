@@ -7,162 +7,39 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { describe, test } from "node:test";
-import { blockId, type Clients } from "./target.ts";
-
-type Headers = Readonly<Record<string, string>>;
-type Kind = "BlockBlob" | "AppendBlob" | "PageBlob";
-interface Wanted {
-  readonly method: string;
-  /** Behind the blob's path. */
-  readonly query?: string;
-  readonly headers?: Headers;
-  readonly body?: string | Uint8Array;
-}
-interface Operation extends Wanted {
-  readonly name: string;
-  readonly kind?: Kind;
-  /** 304 where a write answers 412. */
-  readonly reads?: boolean;
-  /** The code of a condition of the destination of copies. */
-  readonly code?: string;
-  /** Of `x-ms-copy-source`. */
-  readonly copies?: boolean;
-  /** Before the names of conditions. */
-  readonly prefix?: string;
-}
-
-const page = new Uint8Array(512).fill(7);
-const list = `<?xml version="1.0" encoding="utf-8"?><BlockList><Latest>${blockId(1)}</Latest></BlockList>`;
-const tags = '<?xml version="1.0" encoding="utf-8"?><Tags><TagSet><Tag><Key>a</Key><Value>1</Value></Tag></TagSet></Tags>';
-const manyTags = tags.replace(
-  /<Tag>.*<\/Tag>/,
-  Array.from({ length: 11 }, (_, i) => `<Tag><Key>k${i}</Key><Value>1</Value></Tag>`).join(""),
-);
-const block = `comp=block&blockid=${encodeURIComponent(blockId(1))}`;
-
-const reads: readonly Operation[] = [
-  { name: "Get Blob", method: "GET", reads: true },
-  { name: "Get Blob Properties", method: "HEAD", reads: true },
-  { name: "Get Blob Metadata", method: "GET", query: "comp=metadata", reads: true },
-  { name: "Get Page Ranges", method: "GET", query: "comp=pagelist", kind: "PageBlob", reads: true },
-];
-const writes: readonly Operation[] = [
-  { name: "Put Blob", method: "PUT", headers: { "x-ms-blob-type": "BlockBlob" }, body: "new" },
-  { name: "Put Blob (append)", method: "PUT", kind: "AppendBlob", headers: { "x-ms-blob-type": "AppendBlob" }, body: "" },
-  {
-    name: "Put Blob (page)",
-    method: "PUT",
-    kind: "PageBlob",
-    headers: { "x-ms-blob-type": "PageBlob", "x-ms-blob-content-length": "1024" },
-    body: "",
-  },
-  { name: "Put Block List", method: "PUT", query: "comp=blocklist", body: list },
-  { name: "Append Block", method: "PUT", query: "comp=appendblock", kind: "AppendBlob", body: "x" },
-  { name: "Append Blob Seal", method: "PUT", query: "comp=seal", kind: "AppendBlob", body: "" },
-  {
-    name: "Put Page",
-    method: "PUT",
-    query: "comp=page",
-    kind: "PageBlob",
-    headers: { "x-ms-page-write": "update", "x-ms-range": "bytes=0-511" },
-    body: page,
-  },
-  {
-    name: "Put Page (clear)",
-    method: "PUT",
-    query: "comp=page",
-    kind: "PageBlob",
-    headers: { "x-ms-page-write": "clear", "x-ms-range": "bytes=0-511" },
-    body: "",
-  },
-  { name: "Set Blob Metadata", method: "PUT", query: "comp=metadata", headers: { "x-ms-meta-a": "1" }, body: "" },
-  { name: "Set Blob Properties", method: "PUT", query: "comp=properties", headers: { "x-ms-blob-content-type": "x/y" }, body: "" },
-  {
-    name: "Set Blob Properties (resize)",
-    method: "PUT",
-    query: "comp=properties",
-    kind: "PageBlob",
-    headers: { "x-ms-blob-content-length": "2048" },
-    body: "",
-  },
-  { name: "Delete Blob", method: "DELETE" },
-  { name: "Copy Blob", method: "PUT", copies: true, body: "", code: "TargetConditionNotMet" },
-  {
-    name: "Copy Blob From URL",
-    method: "PUT",
-    copies: true,
-    headers: { "x-ms-requires-sync": "true" },
-    body: "",
-  },
-  { name: "Put Blob From URL", method: "PUT", copies: true, headers: { "x-ms-blob-type": "BlockBlob" }, body: "" },
-  { name: "Append Block From URL", method: "PUT", query: "comp=appendblock", kind: "AppendBlob", copies: true, body: "" },
-];
-/** Conditions on snapshots and leases are those of writes, but neither changes the blob. */
-const others: readonly Operation[] = [
-  { name: "Snapshot Blob", method: "PUT", query: "comp=snapshot", body: "" },
-  {
-    name: "Lease Blob",
-    method: "PUT",
-    query: "comp=lease",
-    headers: { "x-ms-lease-action": "acquire", "x-ms-lease-duration": "-1" },
-    body: "",
-  },
-];
-/** Tags have no ETag and no time: conditions are those of the blob, by names of their own. */
-const onTags: readonly Operation[] = [
-  { name: "Get Blob Tags", method: "GET", query: "comp=tags", reads: true, prefix: "x-ms-blob-" },
-  { name: "Set Blob Tags", method: "PUT", query: "comp=tags", body: tags, prefix: "x-ms-blob-" },
-];
-const putBlock: Operation = { name: "Put Block", method: "PUT", query: block, body: "x" };
-const putBlockFromUrl: Operation = { name: "Put Block From URL", method: "PUT", query: block, copies: true, body: "" };
-/** Their conditions on ETags and times are in no table. */
-const leasedOnly: readonly Operation[] = [
-  putBlock,
+import {
+  atOnce,
+  block,
+  type Headers,
+  type Kind,
+  leasedOnly,
+  list,
+  manyTags,
+  type Operation,
+  OutcomeRows,
+  onTags,
+  others,
+  page,
   putBlockFromUrl,
-  { name: "Set Blob Tier", method: "PUT", query: "comp=tier", headers: { "x-ms-access-tier": "Cool" }, body: "" },
-];
+  reads,
+  tags,
+  type Wanted,
+  writes,
+} from "./outcome-operations.ts";
+import { blockId, type Clients } from "./target.ts";
 
 const hour = 3_600_000;
 
 export function outcomeSuite(clients: () => Clients): void {
-  /** A blob with what the operations need, and what is known of it. */
-  async function made(container: string, kind: Kind = "BlockBlob") {
-    const client = clients().service.getContainerClient(container);
-    const name = randomUUID();
-    const path = `/${container}/${name}`;
-    if (kind === "AppendBlob") await client.getAppendBlobClient(name).create();
-    else if (kind === "PageBlob") {
-      await client.getPageBlobClient(name).create(1024);
-      await client.getPageBlobClient(name).uploadPages(page, 0, 512);
-    } else {
-      await client.getBlockBlobClient(name).upload("old", 3);
-      await client.getBlockBlobClient(name).stageBlock(blockId(1), "x", 1);
-    }
-    const { etag = "", lastModified } = await client.getBlobClient(name).getProperties();
-    return { path, etag, modified: lastModified as Date, client: client.getBlobClient(name) };
-  }
-  async function told(operation: Operation, path: string, headers: Headers, source: string): Promise<string> {
-    const { method, query, body } = operation;
-    const from: Headers = operation.copies ? { "x-ms-copy-source": source } : {};
-    const sent = { ...(operation.headers ?? {}), ...from, ...headers };
-    const answer = await clients().raw(method, `${path}${query ? `?${query}` : ""}`, {
-      headers: sent,
-      ...(body === undefined ? {} : { body }),
-    });
-    await answer.arrayBuffer();
-    return answer.ok ? "done" : `${answer.status} ${answer.headers.get("x-ms-error-code") ?? ""}`.trim();
-  }
-  const sourceOf = async (container: string): Promise<string> => {
-    const source = clients().service.getContainerClient(container).getBlockBlobClient("source");
-    await source.upload("source", 6);
-    return source.url;
-  };
+  const rowsOf = new OutcomeRows(clients);
+  const made: OutcomeRows["made"] = (...given) => rowsOf.made(...given);
+  const told: OutcomeRows["told"] = (...given) => rowsOf.told(...given);
 
   describe("outcomes: condition × operation", () => {
     for (const operation of [...reads, ...writes, ...others, ...onTags]) {
       test(operation.name, async () => {
         const { containerName } = await clients().container();
-        const source = await sourceOf(containerName);
+        const source = await rowsOf.sourceIn(containerName);
         const unmet = operation.reads ? "304" : `412 ${operation.code ?? "ConditionNotMet"}`;
         const not = `412 ${operation.method === "HEAD" ? "ConditionNotMet" : (operation.code ?? "ConditionNotMet")}`;
         const rows: readonly (readonly [string, (blob: { etag: string; modified: Date }) => Headers, string])[] = [
@@ -176,14 +53,13 @@ export function outcomeSuite(clients: () => Clients): void {
           ["If-Unmodified-Since, then", ({ modified }) => ({ "if-unmodified-since": modified.toUTCString() }), "done"],
           ["If-Unmodified-Since, earlier", ({ modified }) => ({ "if-unmodified-since": new Date(+modified - hour).toUTCString() }), not],
         ];
-        const seen: string[] = [];
-        for (const [title, conditions] of rows) {
+        const seen = await atOnce(rows, async ([title, conditions]) => {
           const blob = await made(containerName, operation.kind);
           const named = Object.entries(conditions(blob)).map(([name, value]) => [(operation.prefix ?? "") + name, value] as const);
           const answer = await told(operation, blob.path, Object.fromEntries(named), source);
-          seen.push(`${title}: ${answer.startsWith("304") ? "304" : answer}`);
           if (answer !== "done") assert.equal((await blob.client.getProperties()).etag, blob.etag, `${title} changes nothing`);
-        }
+          return `${title}: ${answer.startsWith("304") ? "304" : answer}`;
+        });
         assert.deepEqual(
           seen,
           rows.map(([title, , outcome]) => `${title}: ${outcome}`),
@@ -226,11 +102,10 @@ export function outcomeSuite(clients: () => Clients): void {
           ["x-ms-source-if-tags", "n = '2'", takesTags ? changed : "400 UnsupportedHeader"],
           ["x-ms-source-if-tags", "n =", takesTags ? "400 InvalidHeaderValue" : "400 UnsupportedHeader"],
         ];
-        const seen: string[] = [];
-        for (const [name, value] of rows) {
+        const seen = await atOnce(rows, async ([name, value]) => {
           const blob = await made(container.containerName, operation.kind);
-          seen.push(`${name}: ${value}: ${await told(operation, blob.path, { [name]: value }, source.url)}`);
-        }
+          return `${name}: ${value}: ${await told(operation, blob.path, { [name]: value }, source.url)}`;
+        });
         assert.deepEqual(
           seen,
           rows.map((row) => row.join(": ")),
@@ -278,18 +153,17 @@ export function outcomeSuite(clients: () => Clients): void {
     for (const operation of [...reads, ...writes, ...leasedOnly, ...onTags, ...others.filter(({ name }) => name === "Snapshot Blob")]) {
       test(operation.name, async () => {
         const { containerName } = await clients().container();
-        const source = await sourceOf(containerName);
+        const source = await rowsOf.sourceIn(containerName);
         const needsLease = !operation.reads && operation.name !== "Snapshot Blob";
-        const seen: Record<string, Record<string, string>> = {};
-        for (const [state, bring] of Object.entries(states)) {
-          seen[state] = {};
-          for (const [by, headers] of Object.entries(named)) {
+        const seen = await atOnce(Object.entries(states), async ([state, bring]) => {
+          const answers = await atOnce(Object.entries(named), async ([by, headers]) => {
             const blob = await made(containerName, operation.kind);
             await bring(blob.path);
-            (seen[state] as Record<string, string>)[by] = await told(operation, blob.path, headers, source);
-          }
-        }
-        assert.deepEqual(seen, outcomes(needsLease));
+            return [by, await told(operation, blob.path, headers, source)] as const;
+          });
+          return [state, Object.fromEntries(answers)] as const;
+        });
+        assert.deepEqual(Object.fromEntries(seen), outcomes(needsLease));
       });
     }
 

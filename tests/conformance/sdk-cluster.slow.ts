@@ -3,13 +3,15 @@ import { unwrap } from "@stamp/base";
 import { ownTransport, startOwn } from "@stamp/cli";
 import { Accounts } from "@stamp/wire";
 import { copySources } from "./foreign.ts";
-import { blobConformance } from "./index.ts";
+import { blobConformance, type ConformanceTarget, quickParts, slowParts } from "./index.ts";
 import { testIssuer } from "./issuer.ts";
 
 /** For so long a front-end may hold an account as it was. */
 const accountCacheMs = 5_500;
 
-blobConformance("a cluster of processes", async () => {
+blobConformance("a cluster of processes", open, undefined, { ...quickParts, ...slowParts });
+
+async function open(): Promise<ConformanceTarget> {
   const issuer = await testIssuer();
   const { oidcRoles, ...settings } = issuer.settings;
   const target = await startOwn({ copySources, roles: { "front-end": { ...settings, oidcRoles: JSON.stringify(oidcRoles) } } }, false);
@@ -30,4 +32,4 @@ blobConformance("a cluster of processes", async () => {
       await target.close().finally(() => issuer.remove());
     },
   };
-});
+}

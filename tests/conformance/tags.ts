@@ -96,11 +96,11 @@ export function tagSuite(clients: () => Clients): void {
       assert.deepEqual((await client.getTags({ conditions: { ifMatch: etag } })).tags, { n: "1" });
       await client.setTags({ n: "2" }, { conditions: { ifMatch: etag } });
       for (const work of [
-        client.setTags({ n: "3" }, { conditions: { ifNoneMatch: etag } }),
-        client.setTags({ n: "3" }, { conditions: { ifUnmodifiedSince: new Date(0) } }),
-        client.getTags({ conditions: { ifMatch: '"0x8D0000000000000"' } }),
+        () => client.setTags({ n: "3" }, { conditions: { ifNoneMatch: etag } }),
+        () => client.setTags({ n: "3" }, { conditions: { ifUnmodifiedSince: new Date(0) } }),
+        () => client.getTags({ conditions: { ifMatch: '"0x8D0000000000000"' } }),
       ]) {
-        const error = await failure(work);
+        const error = await failure(work());
         assert.deepEqual([error.statusCode, error.code], [412, "ConditionNotMet"]);
       }
       assert.deepEqual((await client.getTags()).tags, { n: "2" });
