@@ -73,10 +73,12 @@ export class DecodeError extends Error {
 
 export class ByteReader {
   readonly #bytes: Uint8Array;
-  #at = 0;
+  #at: number;
 
-  constructor(bytes: Uint8Array) {
+  /** `at`: where it begins. */
+  constructor(bytes: Uint8Array, at = 0) {
     this.#bytes = bytes;
+    this.#at = at;
   }
 
   get left(): number {

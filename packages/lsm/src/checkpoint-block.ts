@@ -6,7 +6,7 @@
  *
  * Little-endian. A truncated or flipped byte is a failure `damaged`, never another value.
  */
-import { ByteReader, ByteWriter, compareBytes, DecodeError, type Outcome, ok, refused } from "@stamp/base";
+import { ByteReader, ByteWriter, compareBytes, DecodeError, emptyBytes, type Outcome, ok, refused } from "@stamp/base";
 import type { Entry } from "./entry.ts";
 
 /** As the Digest port computes it. */
@@ -103,53 +103,82 @@ export class Block {
 
   /** Entries from the first at or after `gte`, in order, all versions. Throws DecodeError on a block that our own code wrote wrongly. */
   *from(gte?: Uint8Array): Generator<Entry, void, void> {
-    for (const entry of this.#walk(gte === undefined ? 0 : this.#restartBefore(gte))) {
-      if (gte === undefined || compareBytes(entry.key, gte) >= 0) yield entry;
-    }
+    const walk = this.walk(gte);
+    for (let entry = walk.next(); entry !== undefined; entry = walk.next()) yield entry;
+  }
+
+  /** The same, for who asks for one after another. */
+  walk(gte?: Uint8Array): BlockWalk {
+    return new BlockWalk(this.#entries, gte === undefined ? 0 : this.#restartBefore(gte), gte);
   }
 
   /** All entries, for walking backwards. */
   all(): Entry[] {
-    return [...this.#walk(0)];
+    return [...this.from()];
   }
 
   /** The newest version that the snapshot sees. */
   get(key: Uint8Array, snapshotSequence: number): Entry | undefined {
-    for (const entry of this.from(key)) {
-      if (compareBytes(entry.key, key) !== 0) return undefined;
+    const walk = this.walk(key);
+    for (let entry = walk.next(); entry !== undefined && compareBytes(entry.key, key) === 0; entry = walk.next()) {
       if (entry.sequence <= snapshotSequence) return entry;
     }
     return undefined;
   }
 
-  /** Index of the last restart point whose key is below `key`, or the first. */
+  /** Where the last restart point lies whose key is below `key`, or the first. */
   #restartBefore(key: Uint8Array): number {
     let low = 0;
     let high = this.#restarts.length - 1;
     while (low < high) {
       const middle = (low + high + 1) >>> 1;
-      const { value } = this.#walk(middle).next();
-      if (value !== undefined && compareBytes(value.key, key) < 0) low = middle;
+      if (compareBytes(this.#keyAt(this.#restarts[middle] as number), key) < 0) low = middle;
       else high = middle - 1;
     }
-    return low;
+    return this.#restarts[low] as number;
   }
 
-  *#walk(restart: number): Generator<Entry, void, void> {
-    const reader = new ByteReader(this.#entries.subarray(this.#restarts[restart]));
-    let last = new Uint8Array(0);
+  /** Of a restart point, where the key is whole; a view. */
+  #keyAt(at: number): Uint8Array {
+    const reader = new ByteReader(this.#entries, at);
+    if (reader.varint() !== 0) throw new DecodeError("a restart point that shares its key");
+    const length = reader.varint();
+    reader.byte();
+    reader.varint();
+    return reader.bytes(length);
+  }
+}
+
+/** Entry after entry of one block. */
+export class BlockWalk {
+  readonly #reader: ByteReader;
+  readonly #gte: Uint8Array | undefined;
+  #key: Uint8Array = emptyBytes;
+
+  constructor(entries: Uint8Array, at: number, gte: Uint8Array | undefined) {
+    this.#reader = new ByteReader(entries, at);
+    this.#gte = gte;
+  }
+
+  /** Undefined behind the last one. Throws DecodeError. */
+  next(): Entry | undefined {
+    const reader = this.#reader;
     while (reader.left > 0) {
       const shared = reader.varint();
       const unshared = reader.varint();
       const kind = reader.byte();
       const sequence = reader.varint();
+      const last = this.#key;
       if (shared > last.length || kind > 1) throw new DecodeError("a malformed checkpoint entry");
       const key = new Uint8Array(shared + unshared);
-      key.set(last.subarray(0, shared));
+      // Keys are short: a loop costs less than the views that `set` would need.
+      for (let i = 0; i < shared; i++) key[i] = last[i] as number;
       key.set(reader.bytes(unshared), shared);
-      last = key;
-      yield { key, sequence, value: kind === 1 ? undefined : reader.sized() };
+      this.#key = key;
+      const value = kind === 1 ? undefined : reader.sized();
+      if (this.#gte === undefined || compareBytes(key, this.#gte) >= 0) return { key, sequence, value };
     }
+    return undefined;
   }
 }
 

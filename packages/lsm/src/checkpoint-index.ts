@@ -165,6 +165,6 @@ export class CheckpointIndex {
   #readerAt(at: number): ByteReader {
     const offset = this.#blocksAt[at];
     if (offset === undefined) throw new RangeError(`no data block ${at}`);
-    return new ByteReader(this.#bytes.subarray(offset));
+    return new ByteReader(this.#bytes, offset);
   }
 }

@@ -18,6 +18,7 @@ import {
 import type { World } from "@stamp/ports";
 import type { ExtentReader } from "@stamp/stream-client";
 import type { Caches } from "./caches.ts";
+import { type EntrySource, ForwardSource, sourceOf } from "./entry-source.ts";
 import type { StorageFigures } from "./storage-figures.ts";
 
 const blockTimeoutMs = 10_000;
@@ -113,27 +114,15 @@ export class Checkpoint {
     return found;
   }
 
-  /** Per key the newest version that the snapshot sees, in the range's direction. Throws FailureError. */
-  async *iterate(asked: KeyRange, snapshotSequence: number): AsyncGenerator<Entry, void, void> {
+  /** Per key the newest version that the snapshot sees, in the range's direction. */
+  iterate(asked: KeyRange, snapshotSequence: number): EntrySource {
     const range = this.#clipped(asked);
-    if (range.reverse) {
-      yield* this.#backwards(range, snapshotSequence);
-      return;
-    }
-    const index = await this.#index();
-    let last: Uint8Array | undefined;
-    let from = range.gte;
-    for (let at = index.firstBlock(from); at < index.blockCount; at = Math.max(at + 1, index.firstBlock(from))) {
-      const block = await this.#block(index, at, range.background);
-      for (const entry of block.from(from)) {
-        from = range.cursor?.from ?? from;
-        if (from !== undefined && compareBytes(entry.key, from) < 0) continue;
-        if (range.lt !== undefined && compareBytes(entry.key, range.lt) >= 0) return;
-        if (entry.sequence > snapshotSequence || (last !== undefined && compareBytes(entry.key, last) === 0)) continue;
-        last = entry.key;
-        yield entry;
-      }
-    }
+    if (range.reverse) return sourceOf(this.#backwards(range, snapshotSequence));
+    return new ForwardSource(
+      { index: () => this.#heldIndex() ?? this.#index(), block: (index, at) => this.#block(index, at, range.background) },
+      range,
+      snapshotSequence,
+    );
   }
 
   /** Every version that counts, block by block, read ahead and past the cache: for merging. */
@@ -184,12 +173,19 @@ export class Checkpoint {
     }
   }
 
-  /** From the cache, or read again. */
-  async #index(): Promise<CheckpointIndex> {
+  /** From the cache; undefined: it has to be read again. */
+  #heldIndex(): CheckpointIndex | undefined {
     const place = this.stored.indexPlaces[0];
     const cached = place && this.#storage.caches.indexes.get(place);
-    this.#storage.figures.add(cached === undefined ? "indexCacheMisses" : "indexCacheHits");
-    if (cached !== undefined) return cached;
+    if (cached !== undefined) this.#storage.figures.add("indexCacheHits");
+    return cached;
+  }
+
+  /** From the cache, or read again. */
+  async #index(): Promise<CheckpointIndex> {
+    const held = this.#heldIndex();
+    if (held !== undefined) return held;
+    this.#storage.figures.add("indexCacheMisses");
     this.#opening ??= this.#reopen().finally(() => {
       this.#opening = undefined;
     });
@@ -204,15 +200,17 @@ export class Checkpoint {
     return index.value;
   }
 
-  async #block(index: CheckpointIndex, at: number, background = false): Promise<Block> {
+  /** At once when it is in the cache. */
+  #block(index: CheckpointIndex, at: number, background = false): Block | Promise<Block> {
     const { place } = index.block(at);
     const { caches, figures } = this.#storage;
     const cached = caches.blocks.get(place);
     if (!background) figures.add(cached === undefined ? "rowCacheMisses" : "rowCacheHits");
     if (cached !== undefined) return cached;
-    const block = await this.#fetch(index, at);
-    if (!background) caches.blocks.put(place, block);
-    return block;
+    return this.#fetch(index, at).then((block) => {
+      if (!background) caches.blocks.put(place, block);
+      return block;
+    });
   }
 
   async #fetch(index: CheckpointIndex, at: number): Promise<Block> {

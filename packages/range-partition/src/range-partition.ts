@@ -20,7 +20,7 @@ import { type Frozen, type Left, Maintenance, mergesMax } from "./maintenance.ts
 import { PendingWrites } from "./pending-writes.ts";
 import { Pipelines } from "./pipelines.ts";
 import { StorageFigures } from "./storage-figures.ts";
-import { countedRows, getVersion, rowsOf, scanVersions, type TableView } from "./tables.ts";
+import { getVersion, scanRows, type TableView } from "./tables.ts";
 import type {
   DataExtent,
   Decided,
@@ -216,13 +216,10 @@ export class RangePartition {
   }
 
   /** Rows in key order, all from one moment. Throws FailureError. */
-  async *scan(range: ScanRange, snapshot?: Snapshot): AsyncGenerator<Row, void, void> {
+  scan(range: ScanRange, snapshot?: Snapshot): AsyncGenerator<Row, void, void> {
     this.#alive();
-    const rows = rowsOf(scanVersions(this.#view(snapshot), range, snapshot?.sequence ?? this.#visible));
-    for await (const row of countedRows(rows, this.#storage.figures)) {
-      this.#alive();
-      yield row;
-    }
+    const { figures } = this.#storage;
+    return scanRows(this.#view(snapshot), range, snapshot?.sequence ?? this.#visible, { figures, check: () => this.#alive() });
   }
 
   /**
@@ -482,7 +479,7 @@ export class RangePartition {
     return {
       ...common,
       get: async (key) => (await getVersion(view(), key, Number.MAX_SAFE_INTEGER))?.value,
-      scan: (range) => rowsOf(scanVersions(view(), range, Number.MAX_SAFE_INTEGER)),
+      scan: (range) => scanRows(view(), range, Number.MAX_SAFE_INTEGER),
     };
   }
 

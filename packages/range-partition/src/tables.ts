@@ -6,6 +6,7 @@ import { compareBytes } from "@stamp/base";
 import type { Entry, MemoryTable } from "@stamp/lsm";
 import { hashKey, Merger } from "@stamp/lsm";
 import type { Checkpoint } from "./checkpoint-reader.ts";
+import { type EntrySource, sourceOfMemory } from "./entry-source.ts";
 import type { StorageFigures } from "./storage-figures.ts";
 import type { Row, ScanRange } from "./types.ts";
 
@@ -31,59 +32,71 @@ export async function getVersion(view: TableView, key: Uint8Array, snapshotSeque
   return undefined;
 }
 
-/** Per key the newest visible version, tombstones left out. Throws FailureError. */
-export async function* scanVersions(view: TableView, range: ScanRange, snapshotSequence: number): AsyncGenerator<Entry, void, void> {
-  const sources: (Iterator<Entry, void> | AsyncIterator<Entry, void>)[] = [
-    ...view.memory.map((table) => table.iterate(range, snapshotSequence)),
+export interface ScanWatch {
+  /** In the end, also of a scan that was left, its rows are counted. */
+  readonly figures?: StorageFigures;
+  /** Asked before each row; throws when it may not go on. */
+  readonly check?: () => void;
+}
+
+/**
+ * Rows in key order: per key the newest visible version, tombstones left out. One generator, that waits only where a block has to be
+ * fetched: each more, and each wait, costs as much as the row itself. Throws FailureError when storage can't be read.
+ */
+export async function* scanRows(
+  view: TableView,
+  range: ScanRange,
+  snapshotSequence: number,
+  { figures, check }: ScanWatch = {},
+): AsyncGenerator<Row, void, void> {
+  const sources: EntrySource[] = [
+    ...view.memory.map((table) => sourceOfMemory(table.iterate(range, snapshotSequence))),
     ...view.checkpoints.map((checkpoint) => checkpoint.iterate(range, snapshotSequence)),
   ];
   const merger = new Merger(sources.length, range.reverse ? { reverse: true } : {});
   const heads: (Entry | undefined)[] = [];
-  const advance = async (source: number): Promise<void> => {
-    const next = await (sources[source] as Iterator<Entry, void>).next();
-    heads[source] = next.done ? undefined : next.value;
-    merger.set(source, heads[source]);
+  const advance = (at: number): Promise<void> | undefined => {
+    const next = (sources[at] as EntrySource).next();
+    if (next instanceof Promise) return next.then((head) => stand(at, head));
+    stand(at, next);
+    return undefined;
   };
-  for (let source = 0; source < sources.length; source++) await advance(source);
-  for (let next = merger.nextKey(); next !== undefined; next = merger.nextKey()) {
-    if (next.entry.value !== undefined) yield next.entry;
-    else if (range.walk !== undefined && ++range.walk.deleted > range.walk.deletedMax) {
-      range.walk.stoppedAt = next.entry.key;
-      return;
-    }
-    for (const source of next.advance) await advance(source);
-    await skip(range, heads, advance);
-  }
-}
-
-/** Sources that stand before the cursor go on to it. */
-async function skip(
-  { cursor }: ScanRange,
-  heads: readonly (Entry | undefined)[],
-  advance: (source: number) => Promise<void>,
-): Promise<void> {
-  if (cursor?.from === undefined) return;
-  for (const [source, head] of heads.entries()) {
-    if (head !== undefined && compareBytes(head.key, cursor.from) < 0) await advance(source);
-  }
-}
-
-export async function* rowsOf(versions: AsyncIterable<Entry>): AsyncGenerator<Row, void, void> {
-  for await (const { key, value } of versions) yield [key, value as Uint8Array];
-}
-
-/** The same rows; in the end, also of a scan that was left, their number is added. */
-export async function* countedRows(rows: AsyncIterable<Row>, figures: StorageFigures): AsyncGenerator<Row, void, void> {
+  const stand = (at: number, head: Entry | undefined): void => {
+    heads[at] = head;
+    merger.set(at, head);
+  };
   let [count, bytes] = [0, 0];
   try {
-    for await (const row of rows) {
-      count++;
-      bytes += row[0].length + row[1].length;
-      yield row;
+    for (let at = 0; at < sources.length; at++) {
+      const waits = advance(at);
+      if (waits !== undefined) await waits;
+    }
+    for (let next = merger.nextKey(); next !== undefined; next = merger.nextKey()) {
+      const { key, value } = next.entry;
+      if (value !== undefined) {
+        check?.();
+        count++;
+        bytes += key.length + value.length;
+        yield [key, value];
+      } else if (range.walk !== undefined && ++range.walk.deleted > range.walk.deletedMax) {
+        range.walk.stoppedAt = key;
+        return;
+      }
+      for (const at of next.advance) {
+        const waits = advance(at);
+        if (waits !== undefined) await waits;
+      }
+      // Sources that stand before the cursor go on to it.
+      const from = range.cursor?.from;
+      for (let at = 0; from !== undefined && at < heads.length; at++) {
+        const head = heads[at];
+        const waits = head !== undefined && compareBytes(head.key, from) < 0 ? advance(at) : undefined;
+        if (waits !== undefined) await waits;
+      }
     }
   } finally {
-    figures.add("rowsScanned", count);
-    figures.add("rowBytesScanned", bytes);
+    figures?.add("rowsScanned", count);
+    figures?.add("rowBytesScanned", bytes);
   }
 }
 
