@@ -149,19 +149,7 @@ test("recovery: bit rot in an extent file is never served; the replica is marked
     cluster.sim.disk("en-3").corrupt(path, 8192 + 50_500);
     assert.equal(reasonOf(await cluster.read("en-3", id, places[1] as bigint, 50_000)), "damaged");
     assert.equal(reasonOf(await cluster.read("en-3", id, places[0] as bigint, 50_000)), "damaged");
-    const copy = await cluster.node("en-3").copyExtent(
-      {
-        smTerm: 1n,
-        extentId: BigInt(id),
-        sealedLengthBytes: BigInt(end),
-        version: 3n,
-        ownerEpoch: 1n,
-        diskId: String(cluster.facts("en-3").diskId),
-        sources: ["en-1"],
-        stampId: String(cluster.facts("en-3").stampId),
-      },
-      { timeoutMs },
-    );
+    const copy = await copyToThird(cluster, id, end);
     assert.equal(unwrap(copy).checksum, unwrap(await cluster.seal("en-1", id, end)).checksum);
     await assertContent(cluster, "en-3", id, places, 50_000);
     cluster.sim.crash("en-3", { unsynced: "lost" });
@@ -169,6 +157,37 @@ test("recovery: bit rot in an extent file is never served; the replica is marked
     await cluster.ready("en-3");
     await assertContent(cluster, "en-3", id, places, 50_000);
     assert.equal((await cluster.replica("en-3", id)).version, 3n);
+  });
+});
+
+function copyToThird(cluster: Cluster, id: number, end: number) {
+  const { diskId, stampId } = cluster.facts("en-3");
+  const what = { smTerm: 1n, extentId: BigInt(id), sealedLengthBytes: BigInt(end), version: 3n, ownerEpoch: 1n };
+  return cluster.node("en-3").copyExtent({ ...what, diskId: String(diskId), sources: ["en-1"], stampId: String(stampId) }, { timeoutMs });
+}
+
+test("recovery: a replica that was copied and then deleted is gone, and the node starts", async () => {
+  const cluster = new Cluster(12);
+  await cluster.run(async () => {
+    await cluster.allReady();
+    const id = await cluster.create();
+    const { end, places } = await fill(cluster, id, 4, 50_000);
+    for (const name of names) unwrap(await cluster.seal(name, id, end));
+    // The journal begins anew: it does not make the file once more.
+    cluster.sim.crash("en-3", { unsynced: "kept" });
+    cluster.sim.restart("en-3");
+    await cluster.ready("en-3");
+    const disk = cluster.sim.disk("en-3");
+    disk.corrupt(disk.paths().find((each) => each.endsWith(".extent")) ?? "", 8192 + 50_500);
+    assert.equal(reasonOf(await cluster.read("en-3", id, places[1] as bigint, 50_000)), "damaged");
+    unwrap(await copyToThird(cluster, id, end));
+    unwrap(await cluster.node("en-3").deleteExtent({ smTerm: 1n, extentId: BigInt(id), version: 4n }, { timeoutMs }));
+    for (const unsynced of ["kept", "lost"] as const) {
+      cluster.sim.crash("en-3", { unsynced });
+      cluster.sim.restart("en-3");
+      await cluster.ready("en-3");
+      assert.equal(reasonOf(await cluster.read("en-3", id, places[1] as bigint, 50_000)), "unknownExtent");
+    }
   });
 });
 

@@ -47,7 +47,7 @@ export class ReplayEffects {
         await this.#files.ensure(id);
         break;
       case "truncate":
-        if (await this.#world.disk.exists(extentPath(id))) await this.#files.truncate(id, effect.lengthBytes);
+        await this.#truncate(id, effect.lengthBytes);
         break;
       case "remove":
         this.#forgotten.add(id);
@@ -55,9 +55,14 @@ export class ReplayEffects {
         break;
       case "adoptCopy":
         await this.#files.adoptCopy(id);
-        await this.#files.truncate(id, this.#replicas.get(id)?.sealedLengthBytes ?? 0);
+        await this.#truncate(id, this.#replicas.get(id)?.sealedLengthBytes ?? 0);
         break;
     }
+  }
+
+  /** A file that is not there was deleted by a later record, or is lost, which `markMissing` finds. */
+  async #truncate(id: ExtentId, lengthBytes: number): Promise<void> {
+    if (await this.#world.disk.exists(extentPath(id))) await this.#files.truncate(id, lengthBytes);
   }
 
   #write(id: ExtentId, offsetBytes: number, body: Uint8Array): void {
