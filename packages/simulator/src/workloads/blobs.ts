@@ -1,7 +1,8 @@
 /**
  * Several clients put, get, update under If-Match, delete and list a few blobs in two containers, which are deleted and made again at
  * times, while faults come, among them splits, merges and moves of the ranges. Then everything heals; within a bound every blob can be read again; and one order of all operations must
- * explain every answer, the last reads included.
+ * explain every answer, the last reads included. Where garbage is collected soon (garbage.ts), nothing may be left of it when everything was
+ * deleted.
  */
 import { makeToken } from "@stamp/azure-rest";
 import type { Prng, Rules } from "@stamp/base";
@@ -16,6 +17,7 @@ import type { WholeCluster } from "./cluster.ts";
 import { simulatedCluster } from "./cluster.ts";
 import type { Focus } from "./faults.ts";
 import { Faults } from "./faults.ts";
+import { collectingOf, GarbageJudge } from "./garbage.ts";
 import { HttpClient } from "./http-client.ts";
 import { stageOf } from "./stage.ts";
 import { TransactionClient } from "./transaction-client.ts";
@@ -79,7 +81,8 @@ export const blobWorkload: Workload = (sim, tally, focus) => objectWorkload(sim,
 export const tableWorkload: Workload = (sim, tally, focus) => objectWorkload(sim, tally, focus, tables);
 
 async function objectWorkload(sim: Simulation, tally: Tally, focus: Focus | undefined, kind: Kind): Promise<void> {
-  const cluster = simulatedCluster(sim);
+  const collecting = collectingOf(sim);
+  const cluster = simulatedCluster(sim, collecting.options);
   await sim.until(() => cluster.ready(), readyWithinMs, "the cluster is ready");
   const names: Names = new Map([
     ["left", ["a", "b", "c"]],
@@ -107,4 +110,5 @@ async function objectWorkload(sim: Simulation, tally: Tally, focus: Focus | unde
   if (wrong !== undefined) throw new BrokenPromise(wrong);
   for (const name of run.history.undecided) sim.note("not decided", name);
   if (run.history.undecided.length > 0) tally.counts["NOT DECIDED histories"] = run.history.undecided.length;
+  if (collecting.soon) await new GarbageJudge(sim, tally, cluster, collecting, kind.table).allGoes(first, names.keys());
 }

@@ -26,6 +26,9 @@ export interface ClusterOptions {
   readonly lookEveryMs: number;
   /** What else partition managers are told: how they balance. */
   readonly partitionManager: Readonly<Record<string, number>>;
+  /** How soon garbage is given back (garbage.ts). */
+  readonly partitionServer: Readonly<Record<string, number>>;
+  readonly streamManager: Readonly<Record<string, number>>;
 }
 
 /** Where a process is and whom it knows. */
@@ -79,6 +82,8 @@ class Builder {
       leaseRenewEveryMs: 2_000,
       lookEveryMs: 500,
       partitionManager: {},
+      partitionServer: {},
+      streamManager: {},
       restartAfterMs: 100 + sim.prng.below(2_000),
       ...options,
     };
@@ -102,7 +107,7 @@ class Builder {
     });
     for (let i = 1; i <= this.#options.managers; i++) {
       this.#add(`stream-manager-${i}`, (place) => {
-        const config = streamManagerSchema.parse({ name: `stream-manager-${i}`, ...place });
+        const config = streamManagerSchema.parse({ name: `stream-manager-${i}`, ...place, ...this.#options.streamManager });
         return (world) => new StreamManagerRole(world, config);
       });
     }
@@ -160,6 +165,7 @@ class Builder {
         rowCacheBytesMax: 32 * 1024,
         indexCacheBytesMax: 4 * 1024,
         checkpointsMax: 3,
+        ...this.#options.partitionServer,
       });
       return (world) => new PartitionServerRole(world, config);
     });

@@ -88,7 +88,7 @@ const usualWeights: Record<Exclude<FaultKind, "reshape">, number> = {
   "clock-jump": 1,
   "lost-table": 1,
   swizzle: 1,
-  "lost-file": 0,
+  "lost-file": 1,
   "bit-rot": 1,
   "replaced-disk": 1,
   "old-replica": 0,

@@ -2,15 +2,16 @@
  * Clients talk to partition servers directly, each to one server for the whole run, as a front-end with an old map would. They write and
  * read a few blobs of one container by If-Match and without, ask for whatever the server says that it serves, and never look at the map.
  * So a server that answers although it should not is always asked. One order must explain all answers; and a row may never refer to bytes
- * that are not the range's own.
+ * that are not the range's own. Some contents are blob data, which collectors, also of servers that lost the range, may rewrite (garbage.ts).
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Prng } from "@stamp/base";
+import { concatBytes } from "@stamp/base";
 import { answerOfCode, BlobHistory, contentOf, writeOf } from "@stamp/histories";
 import type { BlobAnswer, BlobCall, BlobCondition } from "@stamp/linearizability";
 import type { Client, World } from "@stamp/ports";
-import type { OperationSchema } from "@stamp/wire";
-import { PartitionServer } from "@stamp/wire";
+import type { BlobContent, OperationResult, OperationSchema } from "@stamp/wire";
+import { ExtentNode, PartitionServer } from "@stamp/wire";
 import type { Tally } from "../cli/run-seed.ts";
 import type { Simulation } from "../simulation.ts";
 import { BrokenPromise } from "../simulation.ts";
@@ -18,6 +19,7 @@ import type { WholeCluster } from "./cluster.ts";
 import { simulatedCluster } from "./cluster.ts";
 import type { Focus } from "./faults.ts";
 import { Faults } from "./faults.ts";
+import { collectingOf } from "./garbage.ts";
 
 const container = "registers";
 const names = ["a", "b"];
@@ -30,7 +32,8 @@ const timeoutMs = 3_000;
 
 export async function registerWorkload(sim: Simulation, tally: Tally, focus?: Focus): Promise<void> {
   // The margin is for clocks that drift; a small one, and a manager that acts at once, leave a rule about leases nothing to hide behind.
-  const cluster = simulatedCluster(sim, { partitionServers: 3, leaseMarginMs: 20, leaseRenewEveryMs: 4_000, lookEveryMs: 50 });
+  const leases = { leaseMarginMs: 20, leaseRenewEveryMs: 4_000, lookEveryMs: 50 };
+  const cluster = simulatedCluster(sim, { partitionServers: 3, ...leases, ...collectingOf(sim).options });
   await sim.until(() => cluster.ready(), readyWithinMs, "the cluster is ready");
   const servers = cluster.processes.filter((name) => name.startsWith("partition-server-"));
   const run = new Run(sim, tally, cluster);
@@ -40,6 +43,7 @@ export async function registerWorkload(sim: Simulation, tally: Tally, focus?: Fo
   const clients = servers.flatMap((server) =>
     Array.from({ length: clientsPerServer }, (_, i) => new StickyClient(sim.world(`client-${server}-${i}`), cluster.account, server)),
   );
+  await run.open(clients);
   faults.start();
   const endMs = sim.nowMs + workMs;
   await Promise.all(clients.map((client) => run.work(client, sim.prng.fork(), endMs)));
@@ -69,16 +73,35 @@ interface Place {
 /** Knows one server, and the version under which it last said that it serves the range. */
 class StickyClient {
   readonly #client: Client<typeof PartitionServer>;
+  readonly #world: World;
   readonly #account: string;
   #rangeVersion: bigint | undefined;
+  /** Of the container. */
+  incarnation = 0n;
 
   constructor(world: World, account: string, server: string) {
     this.#client = world.transport.client(server, PartitionServer);
+    this.#world = world;
     this.#account = account;
+  }
+
+  /** Undefined: it is not served here, or not known to be. */
+  async createContainer(): Promise<bigint | undefined> {
+    const result = await this.#ask({ case: "createContainer", value: { account: this.#account, container } });
+    return typeof result !== "string" && result?.case === "container" ? result.value.incarnation : undefined;
   }
 
   put(blob: string, bytes: Uint8Array, condition: BlobCondition): Promise<BlobAnswer | undefined> {
     return this.#execute({ case: "putBlob", value: { ...this.#of(blob, condition), body: { inline: bytes } } });
+  }
+
+  /** The bytes go ahead into blob data, as a front-end sends what is large. */
+  async putData(blob: string, payload: Uint8Array, condition: BlobCondition): Promise<BlobAnswer | undefined> {
+    if (this.#rangeVersion === undefined && !(await this.#look())) return undefined;
+    const written = await this.#client.writeData({ rangeId, rangeVersion: this.#rangeVersion as bigint, payload }, { timeoutMs });
+    if (!written.ok) return undefined;
+    const { places } = written.value;
+    return this.#execute({ case: "putBlob", value: { ...this.#of(blob, condition), body: { inline: new Uint8Array(0), places } } });
   }
 
   /** A row that refers to bytes of somebody else; undefined: refused, or not known. */
@@ -97,31 +120,60 @@ class StickyClient {
   #of(blob: string, condition: BlobCondition) {
     const ifMatch = condition.kind === "match" ? { ifMatch: condition.etag } : {};
     const ifNoneMatch = condition.kind === "absent" ? { ifNoneMatch: "*" } : {};
-    return { name: { account: this.#account, container, containerIncarnation: 1n, blob }, conditions: { ...ifMatch, ...ifNoneMatch } };
+    return {
+      name: { account: this.#account, container, containerIncarnation: this.incarnation, blob },
+      conditions: { ...ifMatch, ...ifNoneMatch },
+    };
   }
 
   /** Undefined: it was not done, and says nothing of the blob. */
   async #execute(kind: OperationInit["kind"]): Promise<BlobAnswer | undefined> {
-    if (this.#rangeVersion === undefined && !(await this.#look())) return undefined;
-    const request = { rangeId, rangeVersion: this.#rangeVersion as bigint, operation: { kind } as OperationInit };
-    const outcome = await this.#client.execute(request, { timeoutMs });
-    if (!outcome.ok) {
-      if (outcome.failure.reason === "wrongPartition") this.#rangeVersion = undefined;
-      return outcome.failure.applied === "unknown" ? { kind: "unknown" } : undefined;
-    }
-    const result = outcome.value.result?.kind;
-    switch (result?.case) {
+    const result = await this.#ask(kind);
+    if (result === undefined) return undefined;
+    if (result === "unknown") return { kind: "unknown" };
+    switch (result.case) {
       case "error":
         return answerOfCode(result.value.code);
       case "blob":
         return { kind: "ok", etag: result.value.etag };
       case "content": {
-        const { blob, inline } = result.value;
-        return { kind: "ok", etag: blob?.etag ?? "", write: writeOf(inline, "a register") };
+        const bytes = await this.#bytesOf(result.value);
+        return bytes && { kind: "ok", etag: result.value.blob?.etag ?? "", write: writeOf(bytes, "a register") };
       }
       default:
         return { kind: "ok" };
     }
+  }
+
+  /** Undefined: it was not done. */
+  async #ask(kind: OperationInit["kind"]): Promise<OperationResult["kind"] | "unknown" | undefined> {
+    if (this.#rangeVersion === undefined && !(await this.#look())) return undefined;
+    const request = { rangeId, rangeVersion: this.#rangeVersion as bigint, operation: { kind } as OperationInit };
+    const outcome = await this.#client.execute(request, { timeoutMs });
+    if (outcome.ok) return outcome.value.result?.kind ?? { case: undefined };
+    if (outcome.failure.reason === "wrongPartition") this.#rangeVersion = undefined;
+    return outcome.failure.applied === "unknown" ? "unknown" : undefined;
+  }
+
+  /** Undefined: they can't be had now, or not any more. */
+  async #bytesOf({ inline, places, extents }: BlobContent): Promise<Uint8Array | undefined> {
+    if (places.length === 0) return inline;
+    const parts: Uint8Array[] = [];
+    for (const { extentId, offsetBytes, lengthBytes } of places) {
+      const addresses = extents.find((extent) => extent.extentId === extentId)?.addresses ?? [];
+      const part = await this.#read(addresses, { extentId, offsetBytes, lengthBytes });
+      if (!part) return undefined;
+      parts.push(part);
+    }
+    return concatBytes(parts);
+  }
+
+  async #read(addresses: readonly string[], place: Place): Promise<Uint8Array | undefined> {
+    for (const address of addresses) {
+      const answer = await this.#world.transport.client(address, ExtentNode).read(place, { timeoutMs: 500 });
+      if (answer.ok) return answer.value.payload;
+    }
+    return undefined;
   }
 
   async #look(): Promise<boolean> {
@@ -144,6 +196,21 @@ class Run {
     this.#sim = sim;
     this.#tally = tally;
     this.#cluster = cluster;
+  }
+
+  /** The container is made before faults come. */
+  async open(clients: readonly StickyClient[]): Promise<void> {
+    const endMs = this.#sim.nowMs + readyWithinMs;
+    for (;;) {
+      for (const client of clients) {
+        const incarnation = await client.createContainer();
+        if (incarnation === undefined) continue;
+        for (const each of clients) each.incarnation = incarnation;
+        return;
+      }
+      if (this.#sim.nowMs > endMs) throw new BrokenPromise(`no server makes the container within ${readyWithinMs} ms`);
+      await this.#sim.sleep(50);
+    }
   }
 
   async work(client: StickyClient, prng: Prng, endMs: number): Promise<void> {
@@ -193,9 +260,11 @@ class Run {
 
   async #put(client: StickyClient, blob: string, condition: BlobCondition): Promise<boolean> {
     const write = this.#writeNext++;
+    const data = this.#sim.prng.chance(0.35);
+    const bytes = contentOf(write, 12 + this.#sim.prng.below(data ? 60_000 : 3_000));
     return this.#seen(
       blob,
-      () => client.put(blob, contentOf(write, 12 + this.#sim.prng.below(3_000)), condition),
+      () => (data ? client.putData(blob, bytes, condition) : client.put(blob, bytes, condition)),
       (answer) => ({ kind: "put", write, condition, answer }),
     );
   }

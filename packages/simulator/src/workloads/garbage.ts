@@ -1,0 +1,171 @@
+/**
+ * How the cluster of a run gives back what nothing refers to, and the judge that it does. Some runs keep production's times, so that they see
+ * none of it; in the others passes follow one another all the time, extents of which much still lives are rewritten too, and what was dropped
+ * is deleted soon, while readers still hold its places.
+ */
+import { Prng } from "@stamp/base";
+import type { BlobDoor } from "@stamp/histories";
+import { until } from "@stamp/histories";
+import { LeaderCalls } from "@stamp/metadata-store";
+import type { CollectRangeResponse, RangePartition } from "@stamp/wire";
+import { ExtentState, PartitionManager, StreamManager } from "@stamp/wire";
+import type { Tally } from "../cli/run-seed.ts";
+import type { Simulation } from "../simulation.ts";
+import { BrokenPromise } from "../simulation.ts";
+import type { ClusterOptions, SimulatedCluster } from "./cluster.ts";
+import { stageOf } from "./stage.ts";
+
+export interface Collecting {
+  /** Within a run. */
+  readonly soon: boolean;
+  readonly options: Pick<ClusterOptions, "partitionServer" | "streamManager">;
+}
+
+/** After everything was deleted it is gone within this, of the stream manager's grace apart. */
+const goneWithinMs = 120_000;
+const callTimeoutMs = 2_000;
+const collectTimeoutMs = 30_000;
+const pauseMs = 500;
+/** More than any run has. */
+const extentsMax = 10_000;
+/** Of what a range holds when everything in it was deleted: what was written last is not full yet. */
+const extentsLeftMax = 1;
+
+/** From the seed, but not from the run's own sequence. */
+export function collectingOf(sim: Simulation): Collecting {
+  const prng = new Prng(sim.seed ^ 0x6a7ba6e);
+  if (prng.chance(0.35)) return { soon: false, options: { partitionServer: {}, streamManager: {} } };
+  return {
+    soon: true,
+    options: {
+      partitionServer: {
+        collectEveryMs: prng.pick([300, 3_000]),
+        collectExtentAgeMs: prng.pick([1, 6_000]),
+        collectRewriteBelow: prng.pick([0.4, 0.9]),
+      },
+      streamManager: { deletionGraceMs: prng.pick([1_000, 20_000]) },
+    },
+  };
+}
+
+/** Deletes every container, or every table; then nothing may be left of what was in them, but what passes don't touch: the last extent of a stream. */
+export class GarbageJudge {
+  readonly #sim: Simulation;
+  readonly #tally: Tally;
+  readonly #cluster: SimulatedCluster;
+  readonly #streams: LeaderCalls;
+  readonly #map: LeaderCalls;
+  readonly #graceMs: number;
+  readonly #table: "Blob" | "Entity";
+
+  constructor(sim: Simulation, tally: Tally, cluster: SimulatedCluster, collecting: Collecting, table: "Blob" | "Entity") {
+    this.#table = table;
+    this.#sim = sim;
+    this.#tally = tally;
+    this.#cluster = cluster;
+    const world = sim.world("garbage-judge");
+    this.#streams = new LeaderCalls(world, { lockService: cluster.lockService, leaseName: "stream-manager" });
+    this.#map = new LeaderCalls(world, { lockService: cluster.lockService, leaseName: "partition-manager" });
+    this.#graceMs = collecting.options.streamManager["deletionGraceMs"] ?? 0;
+  }
+
+  async allGoes(door: BlobDoor, containers: Iterable<string>): Promise<void> {
+    const startMs = this.#sim.nowMs;
+    for (const container of containers) {
+      await this.#within(`container ${container} is deleted`, async () => {
+        const { kind } = await door.deleteContainer(container);
+        return kind === "ok" || kind === "noContainer";
+      });
+    }
+    await this.#within("extents of blob data that nothing refers to are in no stream", async () => {
+      const lists = await this.#each((range) => this.#dataExtents(range));
+      return lists?.every((extents) => extents.length <= extentsLeftMax) === true;
+    });
+    await this.#within("a pass finds no row that nothing refers to", async () => {
+      const passes = await this.#each((range) => this.#collect(range));
+      if (!passes?.every(({ rowsDeleted }) => rowsDeleted === 0n)) return false;
+      const rows = passes.reduce((sum, pass) => sum + Number(pass.rows), 0);
+      if (rows > 0) throw new BrokenPromise(`${rows} rows are left after everything was deleted`);
+      return true;
+    });
+    await this.#within("replicas of extents that no stream holds are deleted", () => this.#nothingLeaks(), this.#graceMs);
+    const tookMs = Math.round(this.#sim.nowMs - startMs);
+    this.#tally.most["ms until all garbage was gone"] = Math.max(this.#tally.most["ms until all garbage was gone"] ?? 0, tookMs);
+  }
+
+  /** Undefined as long as one of them can't be told. */
+  async #each<T>(of: (range: RangePartition) => Promise<T | undefined>): Promise<readonly T[] | undefined> {
+    const found: T[] = [];
+    for (const range of (await this.#ranges()) ?? [undefined]) {
+      const one = range && (await of(range));
+      if (one === undefined) return undefined;
+      found.push(one);
+    }
+    return found;
+  }
+
+  /** Every file of an extent on any disk is one of its replicas, and no extent is there that was dropped. */
+  async #nothingLeaks(): Promise<boolean> {
+    const { transport } = this.#sim.world("garbage-judge");
+    const listed = await this.#streams.call(
+      callTimeoutMs,
+      (address, timeoutMs) => transport.client(address, StreamManager).listExtents({ limit: extentsMax }, { timeoutMs }),
+      { idempotent: true },
+    );
+    if (!listed.ok) return false;
+    const places = new Set<string>();
+    const problems: string[] = [];
+    for (const { location, nodeIds, state } of listed.value.extents) {
+      for (const node of nodeIds) places.add(`${node} ${location?.extentId.toString(16).padStart(14, "0")}`);
+      if (state === ExtentState.DROPPED) problems.push(`extent ${location?.extentId} is dropped`);
+    }
+    for (const node of this.#cluster.processes) {
+      if (!node.startsWith("extent-node-")) continue;
+      for (const path of this.#sim.disk(node).paths()) {
+        const id = /([0-9a-f]{14})\.extent$/.exec(path)?.[1];
+        if (id !== undefined && !places.has(`${node} ${id}`)) problems.push(`${node} holds ${path}`);
+      }
+    }
+    if (problems.length > 0) this.#sim.note("not gone", problems.join(", "));
+    return problems.length === 0;
+  }
+
+  async #ranges(): Promise<readonly RangePartition[] | undefined> {
+    const { transport } = this.#sim.world("garbage-judge");
+    const map = await this.#map.call(
+      callTimeoutMs,
+      (address, timeoutMs) => transport.client(address, PartitionManager).getMap({}, { timeoutMs }),
+      {
+        idempotent: true,
+      },
+    );
+    return map.ok ? map.value.ranges.filter(({ table }) => table === this.#table) : undefined;
+  }
+
+  async #dataExtents({ streams }: RangePartition): Promise<readonly bigint[] | undefined> {
+    const { transport } = this.#sim.world("garbage-judge");
+    const name = streams?.blobData ?? "";
+    if (name === "") return [];
+    const stream = await this.#streams.call(
+      callTimeoutMs,
+      (address, timeoutMs) => transport.client(address, StreamManager).getStream({ name }, { timeoutMs }),
+      { idempotent: true },
+    );
+    if (stream.ok) return stream.value.extents.map(({ extentId }) => extentId);
+    return stream.failure.code === "notFound" ? [] : undefined;
+  }
+
+  async #collect({ rangeId }: RangePartition): Promise<CollectRangeResponse | undefined> {
+    const { transport } = this.#sim.world("garbage-judge");
+    const collected = await this.#map.call(
+      collectTimeoutMs,
+      (address, timeoutMs) => transport.client(address, PartitionManager).collectRange({ rangeId }, { timeoutMs }),
+      { idempotent: true, attemptTimeoutMs: collectTimeoutMs },
+    );
+    return collected.ok ? collected.value : undefined;
+  }
+
+  #within(what: string, attempt: () => Promise<boolean>, moreMs = 0): Promise<void> {
+    return until(stageOf(this.#sim, this.#tally), what, { withinMs: goneWithinMs + moreMs, pauseMs }, attempt);
+  }
+}
