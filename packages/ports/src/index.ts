@@ -13,6 +13,7 @@ export * from "./key-value.conformance.ts";
 export * from "./key-value.ts";
 export * from "./logger.ts";
 export * from "./random.ts";
+export * from "./slow-log.ts";
 export * from "./transport.conformance.ts";
 export * from "./transport.ts";
 export * from "./world.ts";

@@ -54,6 +54,7 @@ export async function writeCheckpoint(
       // The newest of a key comes first; a tombstone hides nothing where nothing lies below.
       if (lastKey !== undefined && equalBytes(lastKey, entry.key)) continue;
       lastKey = entry.key;
+      if (request.givenUp()) return ok(undefined);
       if (request.bottom && entry.value === undefined) continue;
       const block = writer.add(entry);
       if (block !== undefined) await keep(block);

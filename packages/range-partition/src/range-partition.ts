@@ -5,22 +5,21 @@
  * Invariants: a row is changed by one transaction at a time, whose lock is held until the commit is durable and applied, so that nobody
  * reads what may still vanish; sequences rise without a gap in the log; a snapshot sees exactly the commits up to its sequence.
  */
-import { assert, compareBytes, type Failure, FailureError, type Outcome, ok, present, refused } from "@stamp/base";
+import { compareBytes, type Failure, FailureError, type Outcome, ok, present } from "@stamp/base";
 import { MemoryTable } from "@stamp/lsm";
-import { jittered, sleep, type World, within } from "@stamp/ports";
+import { jittered, SlowLog, sleep, type World } from "@stamp/ports";
 import type { OwnedStream, Place, StreamClient } from "@stamp/stream-client";
+import { BlobData } from "./blob-data.ts";
 import { makeCaches } from "./caches.ts";
 import { Checkpoint, evenKeySamples, type Storage } from "./checkpoint-reader.ts";
 import { type Committed, GroupCommit } from "./group-commit.ts";
 import { extentsFrom, inherited } from "./hand-over.ts";
-import { KeyLocks } from "./key-locks.ts";
 import { limitDefaults } from "./limits.ts";
 import { heirState, type Loaded, loadPartition, type PartitionStreams } from "./load.ts";
 import { type Frozen, type Left, Maintenance, mergesMax } from "./maintenance.ts";
-import { PendingWrites } from "./pending-writes.ts";
-import { Pipelines } from "./pipelines.ts";
 import { StorageFigures } from "./storage-figures.ts";
 import { getVersion, scanRows, type TableView } from "./tables.ts";
+import { Transactions } from "./transactions.ts";
 import type {
   DataExtent,
   Decided,
@@ -38,7 +37,10 @@ const mergeRetryMs = 5_000;
 /** Before it leaves, what is in memory is written out until so little is left, or so often. */
 const leftOverBytes: number = 256 * 1024;
 const prepareRoundsMax = 3;
+/** For what was on its way to the blob data stream when that took no more. Rows go on meanwhile. */
 const dataIdleTimeoutMs = 2_000;
+/** And then, while rows wait too: what is not in by then is unknown, and the stream is opened once more. */
+const leftStreamsTimeoutMs = 500;
 
 export class RangePartition {
   readonly rangeId: string;
@@ -49,11 +51,11 @@ export class RangePartition {
   readonly #storage: Storage;
   readonly #maintenance: Maintenance;
   readonly #commit: GroupCommit;
-  readonly #locks: KeyLocks;
+  readonly #transactions: Transactions;
+  readonly #data: BlobData;
+  readonly #slow: SlowLog;
   /** What each open snapshot reads from. */
   readonly #views = new WeakMap<Snapshot, TableView>();
-  readonly #pending = new PendingWrites();
-  readonly #pipelines = new Pipelines();
   #active: MemoryTable;
   #frozen: Frozen | undefined;
   #visible: number;
@@ -61,17 +63,10 @@ export class RangePartition {
   #activeLogBytes: number;
   #activeLogStart: number;
   #lastLogExtentId: number;
-  #transactions = 0;
-  /** Transactions that began since the last call of `leaveExtents`. */
-  #running = { count: 0, emptied: Promise.withResolvers<void>() };
-  #leavingExtents: ReadonlySet<number> = new Set();
   #ended: Failure | undefined;
   #lost = false;
   /** Set when it takes no more writes because it becomes other ranges. */
   #leaving: Failure | undefined;
-  /** Set a little before, when it takes no more blob data. */
-  #dataLeaving: Failure | undefined;
-  #emptied: (() => void)[] = [];
   #checkpointing: Promise<void> = Promise.resolve();
   /** Merges under way, or resting after a failure. */
   readonly #merging = new Set<Promise<void>>();
@@ -155,7 +150,8 @@ export class RangePartition {
       },
       { low: options.lowKey, high: options.highKey },
     );
-    this.#locks = new KeyLocks(world.clock);
+    this.#slow = new SlowLog(world);
+    this.#data = new BlobData(streams.blobData, loaded.storage.reader);
     this.#active = replayed.table;
     this.#visible = replayed.lastSequence;
     this.#activeLogBytes = replayed.logBytes;
@@ -170,9 +166,27 @@ export class RangePartition {
       room: () => this.#room(),
       onLost: (failure) => this.#lose(failure),
     });
+    this.#transactions = this.#makeTransactions();
     const all = [streams.metadata, streams.commitLog, streams.rowData, streams.blobData];
     for (const stream of all) void stream?.whenFenced.then(() => this.#fenced(stream));
     this.#maintain();
+  }
+
+  #makeTransactions(): Transactions {
+    const { rangeId, lowKey, highKey } = this.#options;
+    return new Transactions(this.#world, {
+      rangeId,
+      lowKey,
+      highKey,
+      transactionsMax: this.#limits.transactionsMax,
+      commit: this.#commit,
+      closed: () => this.#ended ?? this.#leaving,
+      ended: () => this.#ended,
+      get: (key) => this.get(key),
+      scan: (range) => this.scan(range),
+      view: () => this.#view(),
+      ownsPlace: (place) => this.ownsPlace(place),
+    });
   }
 
   get stats(): PartitionStats {
@@ -189,7 +203,7 @@ export class RangePartition {
       cacheBytes: this.#storage.caches.blocks.bytes,
       indexCacheBytes: this.#storage.caches.indexes.bytes,
       storage: this.#storage.figures.counts,
-      transactionsInProgress: this.#transactions,
+      transactionsInProgress: this.#transactions.inProgress,
       commits: this.#commit.commits,
       groups: this.#commit.groups,
       lost: this.#lost,
@@ -226,131 +240,41 @@ export class RangePartition {
    * Runs `decide` while nobody else writes under this lock key (or any of these), commits what it decided and answers when that is durable. Without writes
    * nothing is appended. Past the deadline: `no` when it was not sent yet, else `unknown` — then the lock stays held until it is known.
    */
-  async transact<T>(
+  transact<T>(
     lockKey: Uint8Array | readonly Uint8Array[],
     decide: (transaction: Transaction) => Promise<Decided<T>>,
     options: TransactOptions,
   ): Promise<Outcome<T>> {
-    const closed = this.#ended ?? this.#leaving;
-    if (closed !== undefined) return { ok: false, failure: closed };
-    if (this.#transactions >= this.#limits.transactionsMax) {
-      return refused("resourceExhausted", "overloaded", `${this.#transactions} transactions wait in ${this.rangeId}`);
-    }
-    assert(!options.pipelined || lockKey instanceof Uint8Array, "a pipelined transaction has one lock key");
-    const { clock } = this.#world;
-    const deadlineMs = clock.monotonicMs() + options.timeoutMs;
-    this.#transactions++;
-    const running = this.#running;
-    running.count++;
-    const release =
-      lockKey instanceof Uint8Array
-        ? await this.#locks.acquire(lockKey, options.timeoutMs)
-        : await this.#locks.acquireAll(lockKey, options.timeoutMs);
-    const leave = (): void => {
-      release?.();
-      this.#leave(running);
-    };
-    if (release === undefined) {
-      leave();
-      return refused("deadlineExceeded", "timeout", `no turn for this row of ${this.rangeId}`);
-    }
-    let decided: Decided<T>;
-    const ticket = this.#commit.takeTicket();
-    try {
-      this.#alive();
-      decided = await decide(this.#transaction(ticket, options.pipelined === true));
-    } catch (error) {
-      leave();
-      if (error instanceof FailureError) return { ok: false, failure: error.failure };
-      throw error;
-    }
-    if (options.pipelined && lockKey instanceof Uint8Array) return this.#pipelined(lockKey, decided, deadlineMs, release, running);
-    if (decided.writes.length === 0) {
-      leave();
-      return ok(decided.result);
-    }
-    for (const { key } of decided.writes) assert(this.#inRange(key), "a write inside the range");
-    const committed = await this.#commit.commit(decided.writes, Math.max(1, deadlineMs - clock.monotonicMs()), leave);
-    return committed.ok ? ok(decided.result) : committed;
-  }
-
-  #leave(running: { count: number; readonly emptied: { resolve(): void } }): void {
-    this.#transactions--;
-    running.count--;
-    if (running.count === 0 && running !== this.#running) running.emptied.resolve();
-    if (this.#transactions === 0) for (const resolve of this.#emptied.splice(0)) resolve();
-  }
-
-  /**
-   * The lock is free as soon as the writes are queued: what comes next sees them and is queued behind them, so it is never durable without
-   * them. What was decided without writing may have been decided by what is not durable yet: it is answered when that is (rule
-   * pipelineAnswersDurable).
-   */
-  async #pipelined<T>(
-    lockKey: Uint8Array,
-    decided: Decided<T>,
-    deadlineMs: number,
-    release: () => void,
-    running: { count: number; readonly emptied: { resolve(): void } },
-  ): Promise<Outcome<T>> {
-    const { writes, result } = decided;
-    const { clock, rules } = this.#world;
-    const leave = (): void => this.#leave(running);
-    const leftMs = Math.max(1, deadlineMs - clock.monotonicMs());
-    const refusal = writes.length > 0 ? this.#commit.refusal(writes) : undefined;
-    if (writes.length === 0 || refusal !== undefined) {
-      const before = this.#pipelines.last(lockKey);
-      release();
-      const durable = before === undefined || !rules.on("pipelineAnswersDurable") || (await within(clock, leftMs, before));
-      leave();
-      if (durable) return refusal ?? ok(result);
-      if (this.#ended !== undefined) return { ok: false, failure: this.#ended };
-      return refused("deadlineExceeded", "timeout", `what was seen in ${this.rangeId} did not become durable in time`);
-    }
-    for (const { key } of writes) assert(this.#inRange(key), "a write inside the range");
-    const applied = rules.on("pipelineSeesPending") ? this.#pending.add(writes) : undefined;
-    const settled = this.#pipelines.enter(lockKey);
-    const committing = this.#commit.commit(writes, leftMs, leave, (durable) => {
-      if (durable) applied?.();
-      settled(durable);
-    });
-    release();
-    const committed = await committing;
-    return committed.ok ? ok(result) : committed;
+    return this.#transactions.run(lockKey, decide, options);
   }
 
   /** Appends to the blob data stream, one block a chunk. Bytes that no row refers to are garbage. */
-  appendData(chunks: readonly Uint8Array[], options: { readonly timeoutMs: number }): Promise<Outcome<readonly Place[]>> {
-    const closed = this.#ended ?? this.#leaving ?? this.#dataLeaving;
-    if (closed !== undefined) return Promise.resolve({ ok: false, failure: closed });
-    const { blobData } = this.#streams;
-    assert(blobData !== undefined, "this table has blob data");
-    return blobData.append(chunks, options);
+  async appendData(chunks: readonly Uint8Array[], options: { readonly timeoutMs: number }): Promise<Outcome<readonly Place[]>> {
+    const closed = this.#ended ?? this.#leaving;
+    if (closed !== undefined) return { ok: false, failure: closed };
+    const sinceMs = this.#world.clock.monotonicMs();
+    const placed = await this.#data.append(chunks, options);
+    this.#slow.ended("an append of blob data took long", sinceMs, () => ({
+      rangeId: this.rangeId,
+      behind: this.#streams.blobData?.pendingAppends,
+      outcome: placed.ok ? "done" : placed.failure.reason,
+    }));
+    return placed;
   }
 
   ownsPlace(place: Place): boolean {
-    return !this.#leavingExtents.has(place.extentId) && (this.#streams.blobData?.knows(place.extentId) ?? false);
+    return this.#data.owns(place);
   }
 
   /** Sealed extents of blob data, in order. */
   get sealedDataExtents(): readonly DataExtent[] {
-    const extents = this.#streams.blobData?.extents ?? [];
-    return extents
-      .slice(0, -1)
-      .flatMap(({ extentId, sealedLengthBytes }) =>
-        sealedLengthBytes === undefined ? [] : [{ extentId, lengthBytes: sealedLengthBytes }],
-      );
+    return this.#data.sealedExtents;
   }
 
   /** The bytes of these places once more, at the end of the blob data stream, a place for each. */
-  async copyData(places: readonly Place[], options: { readonly timeoutMs: number }): Promise<Outcome<readonly Place[]>> {
-    const chunks: Uint8Array[] = [];
-    for (const place of places) {
-      const bytes = await this.#storage.reader.read(place, options);
-      if (!bytes.ok) return bytes;
-      chunks.push(bytes.value);
-    }
-    return this.appendData(chunks, options);
+  copyData(places: readonly Place[], options: { readonly timeoutMs: number }): Promise<Outcome<readonly Place[]>> {
+    const closed = this.#ended ?? this.#leaving;
+    return closed === undefined ? this.#data.copy(places, options) : Promise.resolve({ ok: false, failure: closed });
   }
 
   /**
@@ -358,19 +282,13 @@ export class RangePartition {
    * taken then shows every reference there is or ever will be (rule placesCheckedInRowOrder). For one collector at a time.
    */
   async leaveExtents(extentIds: readonly number[]): Promise<void> {
-    this.#leavingExtents = new Set(extentIds);
-    const before = this.#running;
-    this.#running = { count: 0, emptied: Promise.withResolvers<void>() };
-    if (before.count > 0) await before.emptied.promise;
+    this.#data.leave(extentIds);
+    await this.#transactions.untilOver();
   }
 
   /** Takes those of them out of the blob data stream that nothing refers to; the others may be referred to again. */
-  async dropExtents(unreferenced: ReadonlySet<number>, options: { readonly timeoutMs: number }): Promise<Outcome<readonly number[]>> {
-    const { blobData } = this.#streams;
-    const dead = new Set([...unreferenced].filter((extentId) => this.#leavingExtents.has(extentId)));
-    const dropped = blobData === undefined || this.#ended ? ok([]) : await blobData.dropExtents(dead, options);
-    this.#leavingExtents = new Set();
-    return dropped;
+  dropExtents(unreferenced: ReadonlySet<number>, options: { readonly timeoutMs: number }): Promise<Outcome<readonly number[]>> {
+    return this.#data.drop(this.#ended ? new Set() : unreferenced, options);
   }
 
   /** Writes what is in memory out while everything goes on; resolves when it is in a checkpoint. */
@@ -398,23 +316,22 @@ export class RangePartition {
     };
     const { rules, clock } = this.#world;
     const startMs = clock.monotonicMs();
-    if (this.#transactions > 0 && rules.on("drainBeforeLeaving")) await new Promise<void>((resolve) => this.#emptied.push(resolve));
-    if (rules.on("drainBeforeLeaving")) await this.#commit.whenIdle();
+    if (rules.on("drainBeforeLeaving")) {
+      await this.#transactions.untilNone();
+      await this.#commit.whenIdle();
+    }
     while (this.#frozen !== undefined && this.#ended === undefined) await this.#checkpointing;
     if (this.#ended !== undefined) return { ok: false, failure: this.#ended };
     const drainedMs = clock.monotonicMs();
     const left = await this.#maintenance.leave(this.#active.count > 0 ? this.#freeze() : undefined, heirs, neighbour);
     if (!left.ok) return left;
     // A merge of checkpoints that is under way, and bytes on their way in, would open another extent behind the change.
-    await this.#closeStreams();
+    await this.#closeStreams(leftStreamsTimeoutMs);
     return ok({ ...left.value, drainMs: drainedMs - startMs, writeMs: clock.monotonicMs() - drainedMs });
   }
 
-  /**
-   * What can be done of it before writes have to wait: most of what is in memory goes out, merges end. In the end no data are taken any more,
-   * and those in flight are in. Gives when data began to wait.
-   */
-  async prepareToLeave(): Promise<Outcome<number>> {
+  /** What can be done of it before anything has to wait: most of what is in memory goes out, merges end. */
+  async prepareToLeave(): Promise<Outcome<void>> {
     for (let round = 0; round < prepareRoundsMax; round++) {
       const written = await this.checkpoint();
       if (!written.ok) return written;
@@ -423,16 +340,14 @@ export class RangePartition {
     this.#maintenance.stop();
     // The heirs want them all.
     await Promise.all(this.#maintenance.checkpoints.map((checkpoint) => checkpoint.warm()));
-    const sinceMs = this.#world.clock.monotonicMs();
-    this.#dataLeaving = {
-      code: "unavailable",
-      reason: "partitionLoading",
-      message: `${this.rangeId} becomes another range`,
-      applied: "no",
-    };
-    const { blobData, rowData } = this.#streams;
-    await Promise.all([blobData, rowData].map((stream) => stream?.idle({ timeoutMs: dataIdleTimeoutMs })));
-    return ok(sinceMs);
+    return ok();
+  }
+
+  /** Then, a little before rows have to wait: takes no more blob data, and has those in that are on their way. */
+  async holdData(): Promise<void> {
+    const message = `${this.rangeId} becomes another range`;
+    const closed: Failure = { code: "unavailable", reason: "partitionLoading", message, applied: "no" };
+    await Promise.all([this.#data.hold(closed, dataIdleTimeoutMs), this.#streams.rowData.idle({ timeoutMs: dataIdleTimeoutMs })]);
   }
 
   /** Resolves when there is an extent to write commits to. */
@@ -454,7 +369,7 @@ export class RangePartition {
   async close(options: { readonly timeoutMs?: number } = {}): Promise<void> {
     const stopping: Failure = { code: "unavailable", reason: "stopping", message: `${this.rangeId} was closed`, applied: "no" };
     this.#ended ??= stopping;
-    for (const resolve of this.#emptied.splice(0)) resolve();
+    this.#transactions.wake();
     this.#commit.end(stopping);
     await new Promise<void>((resolve) => {
       const timer = this.#world.clock.after(options.timeoutMs ?? 5_000, resolve);
@@ -464,23 +379,6 @@ export class RangePartition {
       });
     });
     await this.#closeStreams();
-  }
-
-  #transaction(ticket: number, pipelined: boolean): Transaction {
-    const pending = pipelined ? this.#pending.tables : [];
-    const common = { nextSequence: ticket, ownsPlace: (place: Place) => this.ownsPlace(place) };
-    if (pending.length === 0) return { ...common, get: (key) => this.get(key), scan: (range) => this.scan(range) };
-    // Everything committed and, over it, everything decided.
-    const view = (): TableView => {
-      this.#alive();
-      const committed = this.#view();
-      return { ...committed, memory: [...pending, ...committed.memory] };
-    };
-    return {
-      ...common,
-      get: async (key) => (await getVersion(view(), key, Number.MAX_SAFE_INTEGER))?.value,
-      scan: (range) => scanRows(view(), range, Number.MAX_SAFE_INTEGER),
-    };
   }
 
   #view(snapshot?: Snapshot): TableView {
@@ -575,7 +473,7 @@ export class RangePartition {
   #lose(failure: Failure): void {
     if (this.#ended !== undefined) return;
     this.#ended = { ...failure, applied: "no" };
-    for (const resolve of this.#emptied.splice(0)) resolve();
+    this.#transactions.wake();
     this.#lost = true;
     this.#commit.end(failure);
     void this.#closeStreams();
@@ -583,9 +481,10 @@ export class RangePartition {
     this.#options.onLost?.(failure.message);
   }
 
-  async #closeStreams(): Promise<void> {
+  async #closeStreams(timeoutMs?: number): Promise<void> {
     const { metadata, commitLog, rowData, blobData } = this.#streams;
-    await Promise.all([metadata, commitLog, rowData, blobData].map((stream) => stream?.close()));
+    const options = timeoutMs === undefined ? {} : { timeoutMs };
+    await Promise.all([metadata, commitLog, rowData, blobData].map((stream) => stream?.close(options)));
   }
 
   #alive(): void {

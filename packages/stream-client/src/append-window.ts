@@ -181,6 +181,14 @@ export class AppendWindow<T> {
     return true;
   }
 
+  /** Takes everything back that is not in flight: it did not happen. */
+  withdrawAll(failure: Failure): readonly WindowEffect<T>[] {
+    const withdrawn = this.#waiting;
+    this.#waiting = [];
+    this.#waitingBytes = 0;
+    return withdrawn.map((append) => ({ kind: "reject", append, failure: { ...failure, applied: "no" } }));
+  }
+
   /** The primary of `extentId` says that everything below `committedBytes` is durable on every replica. */
   acknowledged(extentId: number, committedBytes: number): readonly WindowEffect<T>[] {
     const state = this.#state;

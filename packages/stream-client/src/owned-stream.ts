@@ -123,6 +123,11 @@ export class OwnedStream {
     await within(this.#parts.world.clock, options.timeoutMs, idle);
   }
 
+  /** Gives back, as not done, what waits and is not in flight. */
+  withdrawWaiting(failure: Failure): void {
+    this.#act(this.#window.withdrawAll(failure));
+  }
+
   /** Whether the extent is in the list of this stream. */
   knows(extentId: number): boolean {
     return this.#known.has(extentId);

@@ -21,7 +21,7 @@ export class MapCache {
   readonly #waitMs: number;
   readonly #stop: AbortController = new AbortController();
   #current: RangeMap | undefined;
-  #changed: { readonly promise: Promise<void>; readonly resolve: () => void } = Promise.withResolvers<void>();
+  readonly #watching = new Set<() => void>();
   #polling: Promise<void> = Promise.resolve();
   #lastAnswerMs: number | undefined;
 
@@ -50,10 +50,24 @@ export class MapCache {
     await within(this.#world.clock, 100, this.#polling);
   }
 
+  /** Calls `changed` whenever the map was replaced, until what it gives is called. */
+  watch(changed: () => void): () => void {
+    this.#watching.add(changed);
+    return () => this.#watching.delete(changed);
+  }
+
   /** Resolves when the map is newer than this version, at the latest after `timeoutMs`. */
   async newerThan(version: number, timeoutMs: number): Promise<void> {
     if ((this.#current?.version ?? 0) > version) return;
-    await within(this.#world.clock, timeoutMs, this.#changed.promise);
+    await new Promise<void>((resolve) => {
+      const end = (): void => {
+        timer.cancel();
+        unwatch();
+        resolve();
+      };
+      const timer = this.#world.clock.after(timeoutMs, end);
+      const unwatch = this.watch(end);
+    });
   }
 
   async #poll(): Promise<void> {
@@ -89,9 +103,7 @@ export class MapCache {
     const cover = checkCover(ranges);
     if (!cover.ok) return refused("dataLoss", "damaged", cover.failure.message);
     this.#current = new RangeMap(version, ranges);
-    const changed = this.#changed;
-    this.#changed = Promise.withResolvers<void>();
-    changed.resolve();
+    for (const changed of [...this.#watching]) changed();
     return ok();
   }
 }

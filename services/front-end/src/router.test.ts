@@ -14,25 +14,45 @@ const served = (address: string, version = 1) =>
   ]);
 
 /** A router whose servers answer by this script, one entry per call. */
-function start(script: readonly (Failed | "done" | "hang")[], map: { current: RangeMap | undefined } = { current: served("ps") }) {
+function start(
+  script: readonly (Failed | "done" | "hang" | "never")[],
+  map: { current: RangeMap | undefined } = { current: served("ps") },
+) {
   const calls: string[] = [];
-  const answer = async (address: string): Promise<Outcome<unknown>> => {
+  const watching = new Set<() => void>();
+  const timeouts: number[] = [];
+  const answer = async (address: string, options: { timeoutMs: number }): Promise<Outcome<unknown>> => {
+    timeouts.push(options.timeoutMs);
     const step = script[calls.push(address) - 1] ?? "done";
+    if (step === "never") return new Promise(() => {});
     if (step === "hang") return unknownOutcome("deadlineExceeded", "timeout", "no answer");
     return step === "done" ? ok({ result: { kind: { case: "done", value: {} } }, places: [] }) : step;
   };
   const clock = new NodeClock();
-  const transport = { client: (address: string) => ({ execute: () => answer(address), writeData: () => answer(address) }) };
+  const transport = {
+    client: (address: string) => ({
+      execute: (_: unknown, options: { timeoutMs: number }) => answer(address, options),
+      writeData: (_: unknown, options: { timeoutMs: number }) => answer(address, options),
+    }),
+  };
   const world = { clock, random: new NodeRandom(), rules: allRules, transport } as unknown as World;
   const cache = {
     get current() {
       return map.current;
     },
     newerThan: (_version: number, timeoutMs: number) => new Promise((resolve) => setTimeout(resolve, timeoutMs)),
+    watch: (changed: () => void) => {
+      watching.add(changed);
+      return () => watching.delete(changed);
+    },
   } as unknown as MapCache;
   const router = new Router(world, cache, { readAttemptTimeoutMs: 1000 });
   const limits = (timeoutMs = 2000) => ({ deadlineMs: clock.monotonicMs() + timeoutMs });
-  return { router, calls, limits };
+  const change = (next: RangeMap): void => {
+    map.current = next;
+    for (const changed of [...watching]) changed();
+  };
+  return { router, calls, limits, timeouts, watching, change };
 }
 
 const name = { account: "acct", container: "c", containerIncarnation: 1n, blob: "b", snapshot: "" };
@@ -97,4 +117,32 @@ test("without a map, and while nobody serves the range, the deadline ends the wa
     assert.ok(!outcome.ok && outcome.failure.applied === "no");
     assert.equal(calls.length, 0);
   }
+});
+
+test("bytes are not sent again to a server that is slow: one attempt has all the time there is; a read is asked again soon", async () => {
+  const bytes = start([]);
+  await bytes.router.writeData({ table: "Blob", key: new Uint8Array(1) }, new Uint8Array(1), bytes.limits(20_000));
+  assert.ok((bytes.timeouts[0] ?? 0) > 19_000, `${bytes.timeouts[0]} ms`);
+  const reading = start([]);
+  await reading.router.execute(readIt, reading.limits(20_000));
+  assert.equal(reading.timeouts[0], 1_000);
+});
+
+test("bytes whose server does not answer are sent to the one that has their range by the new map, and nobody watches the map after that", async () => {
+  const { router, calls, limits, watching, change } = start(["never"], { current: served("old") });
+  const written = router.writeData({ table: "Blob", key: new Uint8Array(1) }, new Uint8Array(1), limits());
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  change(served("old", 2));
+  change(served("", 3));
+  assert.deepEqual(calls, ["old"], "the same server, or none yet");
+  change(served("new", 4));
+  assert.ok((await written).ok);
+  assert.deepEqual(calls, ["old", "new"]);
+  assert.equal(watching.size, 0);
+});
+
+test("an attempt that was refused for its time is made again while the caller has some", async () => {
+  const { router, calls, limits } = start([refused("deadlineExceeded", "timeout", "not sent in time")]);
+  assert.ok((await router.execute(write, limits())).ok);
+  assert.equal(calls.length, 2);
 });

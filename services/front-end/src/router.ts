@@ -7,7 +7,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Failed, type Failure, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
 import { type BlobPolicy, isRead, type Route, routeOf } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
-import { type CallOptions, jittered, type World } from "@stamp/ports";
+import { type CallOptions, jittered, SlowLog, type World } from "@stamp/ports";
 import { type OperationResult, type OperationSchema, PartitionServer, type Place, toWire } from "@stamp/wire";
 import type { MapCache } from "./map-cache.ts";
 
@@ -25,19 +25,30 @@ export interface CallLimits {
   readonly policy?: BlobPolicy;
 }
 
+/**
+ * What may be done about an attempt without an answer. `never`: nothing, it is not known whether it happened. `soon`: it is made again. A
+ * server that has too much to do would get bytes twice and sooner still: they are sent again when, by the map, another server has their
+ * range (`elsewhere`).
+ */
+type Repeat = "never" | "soon" | "elsewhere";
+
 const backoffStartMs = 10;
 const backoffMaxMs = 500;
+/** Attempts of a call that are told of when it took long. */
+const toldMax = 12;
 
 export class Router {
   readonly #world: World;
   readonly #map: MapCache;
   readonly #readAttemptTimeoutMs: number;
+  readonly #slow: SlowLog;
   retries = 0;
 
   constructor(world: World, map: MapCache, options: { readonly readAttemptTimeoutMs: number }) {
     this.#world = world;
     this.#map = map;
     this.#readAttemptTimeoutMs = options.readAttemptTimeoutMs;
+    this.#slow = new SlowLog(world);
   }
 
   /** The operation at the server of its range. */
@@ -53,7 +64,7 @@ export class Router {
 
   /** As it is, for what does not say by its message where it belongs. `repeatable`: twice is the same as once. */
   ask(route: Route, kind: OperationKind, repeatable: boolean, limits: CallLimits): Promise<Outcome<{ result: ResultKind; range: Range }>> {
-    return this.#atRange(route, repeatable, limits, async (range, options) => {
+    return this.#atRange(kind.case, route, repeatable ? "soon" : "never", limits, async (range, options) => {
       const answer = await this.#world.transport
         .client(range.serverAddress, PartitionServer)
         .execute({ rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), operation: messageOf(kind, limits.policy) }, options);
@@ -66,10 +77,10 @@ export class Router {
 
   /** Puts bytes into the blob data stream of the range. Repeated freely: bytes that nothing refers to are collected. */
   writeData(route: Route, payload: Uint8Array, limits: CallLimits): Promise<Outcome<readonly Place[]>> {
-    return this.#atRange(route, true, limits, async (range, options) => {
+    return this.#atRange("writeData", route, "elsewhere", limits, async (range, options) => {
       const answer = await this.#world.transport
         .client(range.serverAddress, PartitionServer)
-        .writeData({ rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), payload }, options);
+        .writeData({ rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), key: route.key, payload }, options);
       return answer.ok ? ok(answer.value.places) : answer;
     });
   }
@@ -79,9 +90,33 @@ export class Router {
   }
 
   async #atRange<T>(
+    what: string,
     route: Route,
-    repeatable: boolean,
+    repeat: Repeat,
     limits: CallLimits,
+    attempt: (range: Range, options: CallOptions) => Promise<Outcome<T>>,
+  ): Promise<Outcome<T>> {
+    const { clock } = this.#world;
+    const sinceMs = clock.monotonicMs();
+    /** What was tried, when, and what came of it. */
+    const told: string[] = [];
+    const tell = (text: string): void => {
+      if (told.length < toldMax) told.push(`${Math.round(clock.monotonicMs() - sinceMs)} ms: ${text}`);
+    };
+    const outcome = await this.#untilAnswered(route, repeat, limits, tell, attempt);
+    this.#slow.ended("a call to a partition server took long", sinceMs, () => ({
+      what,
+      attempts: told.join("; "),
+      outcome: outcome.ok ? "done" : outcome.failure.reason,
+    }));
+    return outcome;
+  }
+
+  async #untilAnswered<T>(
+    route: Route,
+    repeat: Repeat,
+    limits: CallLimits,
+    tell: (text: string) => void,
     attempt: (range: Range, options: CallOptions) => Promise<Outcome<T>>,
   ): Promise<Outcome<T>> {
     const { clock, random } = this.#world;
@@ -94,19 +129,50 @@ export class Router {
       const leftMs = limits.deadlineMs - clock.monotonicMs();
       if (leftMs <= 0) return last;
       if (range && range.serverAddress !== "") {
-        const timeoutMs = repeatable ? Math.min(leftMs, this.#readAttemptTimeoutMs) : leftMs;
-        const outcome = await attempt(range, limits.signal ? { timeoutMs, signal: limits.signal } : { timeoutMs });
-        if (outcome.ok || !mayAskAgain(outcome.failure, repeatable)) return outcome;
+        const timeoutMs = repeat === "soon" ? Math.min(leftMs, this.#readAttemptTimeoutMs) : leftMs;
+        const options = limits.signal ? { timeoutMs, signal: limits.signal } : { timeoutMs };
+        const outcome = await (repeat === "elsewhere" ? this.#whileItServes(route, range, options, attempt) : attempt(range, options));
+        if (outcome.ok || !mayAskAgain(outcome.failure, repeat !== "never")) return outcome;
         last = outcome;
         this.retries++;
+        tell(`${range.rangeId} at ${range.server}: ${outcome.failure.reason}`);
       } else if (map) {
         last = refused("unavailable", "partitionLoading", `nobody serves the ${route.table} range of this key now`);
+        tell("nobody serves it");
       }
       const pauseMs = jittered(random, backoffMs);
       backoffMs = Math.min(backoffMs * 2, backoffMaxMs);
       if (clock.monotonicMs() + pauseMs >= limits.deadlineMs) return last;
       await this.#map.newerThan(map?.version ?? 0, pauseMs);
     }
+  }
+
+  /** The attempt, given up when by the map another server has the key. */
+  #whileItServes<T>(
+    route: Route,
+    range: Range,
+    { timeoutMs, signal }: CallOptions,
+    attempt: (range: Range, options: CallOptions) => Promise<Outcome<T>>,
+  ): Promise<Outcome<T>> {
+    const givenUp = new AbortController();
+    const giveUp = (): void => givenUp.abort();
+    signal?.addEventListener("abort", giveUp, { once: true });
+    return new Promise((resolve, reject) => {
+      const unwatch = this.#map.watch(() => {
+        const address = this.#map.current?.find(route.table, route.key)?.serverAddress ?? "";
+        if (address === "" || address === range.serverAddress) return;
+        unwatch();
+        giveUp();
+        resolve(
+          unknownOutcome("unavailable", "wrongPartition", `${range.rangeId} is served elsewhere by now, ${range.server} did not answer`),
+        );
+      });
+      const ended = (): void => {
+        unwatch();
+        signal?.removeEventListener("abort", giveUp);
+      };
+      attempt(range, { timeoutMs, signal: givenUp.signal }).then(resolve, reject).finally(ended);
+    });
   }
 }
 
@@ -125,6 +191,8 @@ function mayAskAgain(failure: Failure, repeatable: boolean): boolean {
     case "notReady":
     case "stopping":
     case "staleOwnerEpoch":
+    // Of an attempt: its time may be shorter than the caller's.
+    case "timeout":
       return true;
     default:
       return failure.code === "aborted" && failure.reason !== "badPlace";

@@ -106,8 +106,6 @@ export class Reshaper {
         `there is no partition server ${to === "" ? "besides its own" : to} that could take ${rangeId}`,
       );
     }
-    const written = await this.#servers.checkpoint(range.value, this.#options.reshapeTimeoutMs);
-    if (!written.ok) return written;
     const moved = await this.#bring(range.value, target);
     return moved.ok ? ok({ ranges: [moved.value] }) : moved;
   }
@@ -129,8 +127,11 @@ export class Reshaper {
     return range.server === "" ? refused("unavailable", "partitionLoading", `${rangeId} is not served now`) : ok(range);
   }
 
+  /** Written out first: what has to be replayed is short then, and so is the time in which nobody serves it. */
   async #bring(range: Range, to: string): Promise<Outcome<Range>> {
     if (range.server === to) return ok(range);
+    const written = await this.#servers.checkpoint(range, this.#options.reshapeTimeoutMs);
+    if (!written.ok) return written;
     if (!this.#assigner.move(range, to)) return changing(range);
     const { clock } = this.#world;
     const deadlineMs = clock.monotonicMs() + this.#options.reshapeTimeoutMs;

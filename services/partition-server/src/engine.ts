@@ -49,8 +49,10 @@ export interface RangeEngine {
   dropExtents(unreferenced: ReadonlySet<number>, timeoutMs: number): Promise<Outcome<readonly number[]>>;
   /** Writes out what is in memory. */
   checkpoint(): Promise<Outcome<void>>;
-  /** All of leaving that can be done while writes go on; in the end blob data wait, since when it gives. */
-  prepareToLeave(): Promise<Outcome<number>>;
+  /** All of leaving that can be done before anything has to wait. */
+  prepareToLeave(): Promise<Outcome<void>>;
+  /** No blob data from now on, for good; resolves when what is on its way is in, or after a bound. Rows are written meanwhile. */
+  holdData(): Promise<void>;
   /** No new write from now on, for good; resolves when the state for the heirs is in its metadata stream. Reads go on. */
   leaveTo(heirs: readonly string[], neighbour: Promise<Outcome<LeftState>> | undefined): Promise<Outcome<LeftState>>;
   /** Resolves when commits have a place to go to: nothing has to be asked for the first one. */

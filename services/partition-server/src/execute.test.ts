@@ -242,7 +242,7 @@ test("execute: data is written within bounds, and only for tables that have it",
   served(async (bench) => {
     unwrap(await bench.load(accounts));
     const write = (range: Range, bytes: number) =>
-      bench.executor.writeData(range.rangeId, 1, new Uint8Array(bytes), bench.world.clock.monotonicMs() + 1_000);
+      bench.executor.writeData(range.rangeId, 1, new Uint8Array(1), new Uint8Array(bytes), bench.world.clock.monotonicMs() + 1_000);
     assert.deepEqual(unwrap(await write(blobs, 3)), [{ extentId: dataExtent, offsetBytes: 0, lengthBytes: 3 }]);
     for (const [range, bytes] of [
       [blobs, 0],

@@ -27,7 +27,7 @@ import {
   routeOf,
 } from "@stamp/objects";
 import { holdsKey } from "@stamp/partition-map";
-import type { World } from "@stamp/ports";
+import { SlowLog, type World } from "@stamp/ports";
 import type { ExtentLocation } from "@stamp/wire";
 import { Admission, type Leave } from "./admission.ts";
 import type { RangeEngine, RowView } from "./engine.ts";
@@ -48,6 +48,9 @@ const spilling: ReadonlySet<Operation["case"]> = new Set(["putBlob", "putBlock",
 /** Of one append to the blob data stream. */
 export const dataBytesMax: number = 4 * 1024 * 1024;
 
+/** Splits and merges of one range after another that an operation follows before its caller has to look at the map. */
+const heirsMax = 4;
+
 /** Longer keys that begin alike are one to the throttle. */
 const keyBytesSeen = 256;
 
@@ -65,6 +68,7 @@ export class Executor {
   readonly #holdings: Holdings;
   readonly #options: ExecutorOptions;
   readonly #admission: Admission;
+  readonly #slow: SlowLog;
   #active = 0;
 
   constructor(world: World, holdings: Holdings, options: ExecutorOptions) {
@@ -72,6 +76,7 @@ export class Executor {
     this.#holdings = holdings;
     this.#options = options;
     this.#admission = new Admission(world.clock, options.admission);
+    this.#slow = new SlowLog(world);
   }
 
   get admission(): GateFigures {
@@ -93,33 +98,58 @@ export class Executor {
     return this.#bounded(() => this.#executeWaiting(rangeId, rangeVersion, { operation, policy }, deadlineMs));
   }
 
-  /** What finds its range on the way to become others waits until that is over, and is done where its key is then. */
   async #executeWaiting(rangeId: string, rangeVersion: number, asked: Asked, deadlineMs: number): Promise<Outcome<OperationResult>> {
-    const found = this.#holdings.serving(rangeId, rangeVersion);
-    const first = found.ok ? await this.#execute(found.value, asked, deadlineMs) : found;
-    if (first.ok || !isMoving(first)) return first;
-    const { table, key } = routeOf(this.#world.rules, asked.operation);
-    const heir = await this.#holdings.heirOf(rangeId, rangeVersion, table, key, this.#left(deadlineMs));
     // A list goes on behind the end of the range that its caller knows: it needs the new map.
-    if (heir === undefined || goesOverRanges(asked.operation)) return first;
-    return this.#execute(heir, asked, deadlineMs);
+    const heirs = () => (goesOverRanges(asked.operation) ? undefined : routeOf(this.#world.rules, asked.operation));
+    return this.#whereItIs(rangeId, rangeVersion, heirs, deadlineMs, (held) => this.#execute(held, asked, deadlineMs));
   }
 
-  writeData(rangeId: string, rangeVersion: number, payload: Uint8Array, deadlineMs: number): Promise<Outcome<Place[]>> {
+  /** Bytes for the blob at this key. */
+  writeData(rangeId: string, rangeVersion: number, key: Uint8Array, payload: Uint8Array, deadlineMs: number): Promise<Outcome<Place[]>> {
     return this.#bounded(async () => {
       if (payload.length < 1 || payload.length > dataBytesMax) {
         return refused("invalidArgument", "badRequest", `1 to ${dataBytesMax} bytes at a time, not ${payload.length}`);
       }
-      const held = this.#holdings.serving(rangeId, rangeVersion);
-      if (!held.ok) return held;
-      if (held.value.range.streams.blobData === "") return refused("invalidArgument", "badRequest", `${rangeId} has no blob data`);
-      const place = await held.value.engine.appendData(payload, this.#left(deadlineMs));
-      held.value.load.moved(payload.length, 0);
-      if (place.ok) return ok([place.value]);
-      // Which of several heirs it is for is not known here: the caller finds out when the map is new.
-      if (isMoving(place)) await this.#holdings.untilReshaped(rangeId, rangeVersion, this.#left(deadlineMs));
-      return place;
+      // Whoever does not say what blob it is for finds out when the map is new.
+      const heirs = (): Route | undefined => (key.length === 0 ? undefined : { table: "Blob", key });
+      return this.#whereItIs(rangeId, rangeVersion, heirs, deadlineMs, (held) => this.#appendData(held, payload, deadlineMs));
     });
+  }
+
+  /** What finds its range on the way to become others waits until that is over, and is done at the one that holds the key. */
+  async #whereItIs<T>(
+    rangeId: string,
+    rangeVersion: number,
+    routeOfIt: () => Route | undefined,
+    deadlineMs: number,
+    work: (held: HeldEngine) => Promise<Outcome<T>>,
+  ): Promise<Outcome<T>> {
+    const found = this.#holdings.serving(rangeId, rangeVersion);
+    let done = found.ok ? await work(found.value) : found;
+    if (done.ok || !isMoving(done)) return done;
+    const route = routeOfIt();
+    if (route === undefined) {
+      await this.#holdings.untilReshaped(rangeId, rangeVersion, this.#left(deadlineMs));
+      return done;
+    }
+    const sinceMs = this.#world.clock.monotonicMs();
+    let at = { rangeId, rangeVersion };
+    // An heir may be on its way to become others itself.
+    for (let heir = 0; heir < heirsMax && !done.ok && isMoving(done); heir++) {
+      const next = await this.#holdings.heirOf(at.rangeId, at.rangeVersion, route.table, route.key, this.#left(deadlineMs));
+      if (next === undefined) break;
+      this.#slow.ended("an operation waited long for a split or merge", sinceMs, () => ({ from: rangeId, to: next.range.rangeId }));
+      done = await work(next);
+      at = next.range;
+    }
+    return done;
+  }
+
+  async #appendData(held: HeldEngine, payload: Uint8Array, deadlineMs: number): Promise<Outcome<Place[]>> {
+    if (held.range.streams.blobData === "") return refused("invalidArgument", "badRequest", `${held.range.rangeId} has no blob data`);
+    const place = await held.engine.appendData(payload, this.#left(deadlineMs));
+    held.load.moved(payload.length, 0);
+    return place.ok ? ok([place.value]) : place;
   }
 
   /** Where the extents of these places are; those that nobody knows are left out. */

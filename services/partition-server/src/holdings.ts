@@ -210,7 +210,7 @@ export class Holdings {
     if (ready.length < parents.length) return refused("unavailable", "partitionLoading", "a parent is not served here yet");
     const { promise: over, resolve: isOver } = Promise.withResolvers<true>();
     for (const { range } of ready) this.#become(range, over);
-    const done = await this.#reshape(command, ready, children);
+    const done = await this.#reshape(command, ready, children, () => isOver(true));
     isOver(true);
     const { logger } = this.#world;
     const facts = { parents: parents.map(({ rangeId }) => rangeId).join(), children: children.map(({ rangeId }) => rangeId).join() };
@@ -222,17 +222,25 @@ export class Holdings {
     return done;
   }
 
-  async #reshape(command: ReshapeCommand, parents: readonly Serving[], children: readonly Range[]): Promise<Outcome<ReshapeTimes>> {
+  /** `served` is called when the children are. */
+  async #reshape(
+    command: ReshapeCommand,
+    parents: readonly Serving[],
+    children: readonly Range[],
+    served: () => void,
+  ): Promise<Outcome<ReshapeTimes>> {
     const { clock } = this.#world;
     const beganMs = clock.monotonicMs();
-    const dataSince = await this.#prepare(parents, children);
+    const prepared = await this.#prepare(parents, children);
+    const dataSinceMs = clock.monotonicMs();
+    if (prepared.ok) await Promise.all(parents.map(({ engine }) => engine.holdData()));
     const sinceMs = clock.monotonicMs();
-    const left = dataSince.ok
+    const left = prepared.ok
       ? await this.#leave(
           parents,
           children.map(({ rangeId }) => rangeId),
         )
-      : dataSince;
+      : prepared;
     const leftMs = clock.monotonicMs();
     const heirs = left.ok ? await this.#handOver(left.value, children) : left;
     const handedMs = clock.monotonicMs();
@@ -241,7 +249,6 @@ export class Holdings {
       this.#rules.dead(one.range.rangeId, one.range.ownerEpoch);
       void this.#drop(one);
     }
-    if (!dataSince.ok) return dataSince;
     if (!left.ok) return left;
     if (!heirs.ok) return heirs;
     const { pmTerm, leaseEpoch } = command;
@@ -251,6 +258,7 @@ export class Holdings {
     const failed = loaded.find((one) => !one.ok);
     if (failed && !failed.ok) return failed;
     const loadedMs = clock.monotonicMs();
+    served();
     if (isWritten(parents)) {
       const begun = children.map(({ rangeId }) => this.#held.get(rangeId)?.engine?.begin());
       await within(clock, beginTimeoutMs, Promise.all(begun));
@@ -258,26 +266,25 @@ export class Holdings {
     const nowMs = clock.monotonicMs();
     const drainMs = Math.max(...left.value.map((one) => one.left.drainMs));
     return ok({
-      prepareMs: Math.round(sinceMs - beganMs),
+      prepareMs: Math.round(dataSinceMs - beganMs),
       heldMs: Math.round(nowMs - sinceMs),
       drainMs: Math.round(drainMs),
       writeMs: Math.round(leftMs - sinceMs - drainMs),
       handOverMs: Math.round(handedMs - leftMs),
       loadMs: Math.round(loadedMs - handedMs),
       beginMs: Math.round(nowMs - loadedMs),
-      dataHeldMs: Math.round(nowMs - dataSince.value),
+      dataHeldMs: Math.round(nowMs - dataSinceMs),
     });
   }
 
-  /** While writes go on. Gives when blob data began to wait. */
-  async #prepare(parents: readonly Serving[], children: readonly Range[]): Promise<Outcome<number>> {
+  /** All that can be done before anything has to wait. */
+  async #prepare(parents: readonly Serving[], children: readonly Range[]): Promise<Outcome<void>> {
     const engines = parents.map(({ engine }) => engine);
     const [prepared] = await Promise.all([
       Promise.all(engines.map((engine) => engine.prepareToLeave())),
       isWritten(parents) ? this.#engines.prepareHeirs(engines, children) : Promise.resolve(),
     ]);
-    const failed = prepared.find((one) => !one.ok);
-    return failed && !failed.ok ? failed : ok(Math.min(...prepared.map((one) => (one.ok ? one.value : 0))));
+    return prepared.find((one) => !one.ok) ?? ok();
   }
 
   /** All at once; the first one's metadata stream goes on, with what the others left. */

@@ -107,7 +107,7 @@ export function partitionServerHandlers(holdings: Holdings, executor: Executor, 
     writeData: (request, context) =>
       guarded(async () => {
         const version = fromWire(request.rangeVersion);
-        const places = await executor.writeData(request.rangeId, version, request.payload, context.deadlineMs);
+        const places = await executor.writeData(request.rangeId, version, request.key, request.payload, context.deadlineMs);
         return places.ok ? ok({ places: places.value.map(placeToWire) }) : places;
       }),
     listPartitions: async () => ok({ partitions: holdings.all.map(infoOf), server: holdings.figures }),

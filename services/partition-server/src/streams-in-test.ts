@@ -190,9 +190,11 @@ class TestEngine implements RangeEngine {
     return ok();
   }
 
-  async prepareToLeave(): Promise<Outcome<number>> {
-    return ok(this.#world.clock.monotonicMs());
+  async prepareToLeave(): Promise<Outcome<void>> {
+    return ok();
   }
+
+  async holdData(): Promise<void> {}
 
   async leaveTo(): Promise<Outcome<LeftState>> {
     this.#closed = true;

@@ -86,8 +86,8 @@ test("checking client, one acknowledged blob is lost: told", async () => {
 });
 
 test("checking client, one byte of one blob is another: told", async () => {
-  const report = await run({ damages: (name) => name.endsWith("large-0") });
-  assert.match(report.broken.join("\n"), /large-0: other bytes than were written/);
+  const report = await run({ damages: (name) => name.endsWith("large-0-0") });
+  assert.match(report.broken.join("\n"), /large-0-0: other bytes than were written/);
 });
 
 test("checking client, an acknowledged counter write is forgotten: told", async () => {

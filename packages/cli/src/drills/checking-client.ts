@@ -14,7 +14,8 @@ export interface CheckingOptions {
   readonly container: string;
   readonly smallWriters?: number;
   readonly counters?: number;
-  /** Pause between blobs of 4 MiB, so that the disk does not fill. */
+  readonly largeWriters?: number;
+  /** Pause of each between its blobs of 4 MiB, so that the disk does not fill. */
   readonly largePauseMs?: number;
 }
 
@@ -87,7 +88,8 @@ export class CheckingClient {
     this.#running = true;
     for (let writer = 0; writer < (this.#options.smallWriters ?? 4); writer++)
       this.#loops.push(this.#writeFresh(`small-${writer}`, smallBytes, this.#counts.small, 0));
-    this.#loops.push(this.#writeFresh("large", largeBytes, this.#counts.large, this.#options.largePauseMs ?? 250));
+    for (let writer = 0; writer < (this.#options.largeWriters ?? 1); writer++)
+      this.#loops.push(this.#writeFresh(`large-${writer}`, largeBytes, this.#counts.large, this.#options.largePauseMs ?? 250));
     for (let counter = 0; counter < (this.#options.counters ?? 2); counter++) this.#loops.push(this.#count(`counter-${counter}`));
     this.#loops.push(this.#readAlong());
   }

@@ -12,6 +12,8 @@ export interface Drill {
   /** How long the clients go on writing after the fault, at least. */
   readonly afterFaultMs: number;
   readonly run: (context: DrillContext) => Promise<void>;
+  /** Other clients than there are by default. */
+  readonly clients?: { readonly largeWriters: number; readonly largePauseMs: number };
   /** Settings of a cluster of its own, as `roles` of the configuration. */
   readonly roles?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   /** Brings back what was held down, before everything is read back. */
@@ -200,6 +202,22 @@ export const drills: readonly Drill[] = [
     run: async (context) => {
       context.fault("splits and merges begin");
       for (let i = 0; i < 3; i++) await splitLargest(context);
+      await mergeAll(context);
+    },
+  },
+  {
+    name: "reshapes-under-uploads",
+    about: "split the Blob table in four, move a range away and merge all again, while eight clients upload 4 MiB without pause",
+    holdUpAimMs: 2_000,
+    afterFaultMs: 10_000,
+    clients: { largeWriters: 8, largePauseMs: 0 },
+    run: async (context) => {
+      context.fault("splits, a move and merges begin");
+      for (let i = 0; i < 3; i++) await splitLargest(context);
+      const moved = (await blobRanges(context))[1]?.rangeId ?? "";
+      await change(context, `move ${moved}`, (manager) =>
+        manager.movePartition({ rangeId: moved, server: "" }, { timeoutMs: changeTimeoutMs }),
+      );
       await mergeAll(context);
     },
   },

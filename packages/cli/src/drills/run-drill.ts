@@ -35,7 +35,7 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 export async function runDrill(drill: Drill, target: DrillTarget, options: DrillOptions = {}): Promise<DrillReport> {
   const timeline = new Timeline(options.onEntry ?? (() => {}));
   const client = BlobClient.fromConnectionString(target.connectionString, { timeoutMs: 30_000 });
-  const checking = new CheckingClient({ client, container: `drill-${randomBytes(6).toString("hex")}` });
+  const checking = new CheckingClient({ client, container: `drill-${randomBytes(6).toString("hex")}`, ...drill.clients });
   const watch = new Watch(target.inspector, timeline);
   const broken: string[] = [];
   const registers = new RegisterClients(client);

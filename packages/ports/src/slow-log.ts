@@ -1,0 +1,39 @@
+/** Tells in the log of what took long, and where its time went: a few lines a second at most, so that an overloaded process is not busy with it. */
+import type { LogFields } from "./logger.ts";
+import type { World } from "./world.ts";
+
+/** What is told of; long enough that nothing is told of a healthy cluster. */
+export const slowMs = 1_000;
+const linesMax = 5;
+const windowMs = 1_000;
+
+export class SlowLog {
+  readonly #world: Pick<World, "clock" | "logger">;
+  #windowEndsMs = 0;
+  #lines = 0;
+  /** That were not told of for want of lines. */
+  #untold = 0;
+
+  constructor(world: Pick<World, "clock" | "logger">) {
+    this.#world = world;
+  }
+
+  /** Tells of it when it took `slowMs` since then. Only then `facts` is called. */
+  ended(message: string, sinceMs: number, facts: () => LogFields): void {
+    const nowMs = this.#world.clock.monotonicMs();
+    const tookMs = nowMs - sinceMs;
+    if (tookMs < slowMs) return;
+    if (nowMs >= this.#windowEndsMs) {
+      this.#windowEndsMs = nowMs + windowMs;
+      this.#lines = 0;
+    }
+    if (this.#lines >= linesMax) {
+      this.#untold++;
+      return;
+    }
+    this.#lines++;
+    const untold = this.#untold === 0 ? {} : { untold: this.#untold };
+    this.#untold = 0;
+    this.#world.logger.info(message, { tookMs: Math.round(tookMs), ...facts(), ...untold });
+  }
+}

@@ -1,0 +1,80 @@
+/**
+ * The blob data stream of a range partition: bytes are appended, rows refer to them by place, and extents that nothing refers to leave the
+ * stream. An extent that is to leave is marked first: from then on no row may begin to refer to it (rule placesCheckedInRowOrder).
+ */
+import { assert, type Failure, type Outcome, ok } from "@stamp/base";
+import type { ExtentReader, OwnedStream, Place } from "@stamp/stream-client";
+import type { DataExtent } from "./types.ts";
+
+export class BlobData {
+  /** Undefined: this table has none. */
+  readonly #stream: OwnedStream | undefined;
+  readonly #reader: ExtentReader;
+  #leaving: ReadonlySet<number> = new Set();
+  /** Why it takes no more. */
+  #closed: Failure | undefined;
+
+  constructor(stream: OwnedStream | undefined, reader: ExtentReader) {
+    this.#stream = stream;
+    this.#reader = reader;
+  }
+
+  /** One block a chunk. Bytes that no row refers to are garbage. */
+  append(chunks: readonly Uint8Array[], options: { readonly timeoutMs: number }): Promise<Outcome<readonly Place[]>> {
+    if (this.#closed !== undefined) return Promise.resolve({ ok: false, failure: this.#closed });
+    assert(this.#stream !== undefined, "this table has blob data");
+    return this.#stream.append(chunks, options);
+  }
+
+  /** The bytes of these places once more, at the end, a place for each. */
+  async copy(places: readonly Place[], options: { readonly timeoutMs: number }): Promise<Outcome<readonly Place[]>> {
+    const chunks: Uint8Array[] = [];
+    for (const place of places) {
+      const bytes = await this.#reader.read(place, options);
+      if (!bytes.ok) return bytes;
+      chunks.push(bytes.value);
+    }
+    return this.append(chunks, options);
+  }
+
+  /**
+   * Takes no more: what is not on its way to an extent is given back as not done. Resolves when what is on its way is in, or after
+   * `timeoutMs`.
+   */
+  async hold(closed: Failure, timeoutMs: number): Promise<void> {
+    this.#closed = closed;
+    this.#stream?.withdrawWaiting(closed);
+    await this.#stream?.idle({ timeoutMs });
+  }
+
+  owns(place: Place): boolean {
+    return !this.#leaving.has(place.extentId) && (this.#stream?.knows(place.extentId) ?? false);
+  }
+
+  /** In order. */
+  get sealedExtents(): readonly DataExtent[] {
+    return (this.#stream?.extents ?? [])
+      .slice(0, -1)
+      .flatMap(({ extentId, sealedLengthBytes }) =>
+        sealedLengthBytes === undefined ? [] : [{ extentId, lengthBytes: sealedLengthBytes }],
+      );
+  }
+
+  /** From now on no place in these is owned. For one collector at a time. */
+  leave(extentIds: readonly number[]): void {
+    this.#leaving = new Set(extentIds);
+  }
+
+  /** Takes those of the extents that leave out of the stream that nothing refers to; the others may be referred to again. */
+  async drop(unreferenced: ReadonlySet<number>, options: { readonly timeoutMs: number }): Promise<Outcome<readonly number[]>> {
+    const dead = new Set([...unreferenced].filter((extentId) => this.#leaving.has(extentId)));
+    const dropped = this.#stream === undefined ? ok([]) : await this.#stream.dropExtents(dead, options);
+    this.#stay();
+    return dropped;
+  }
+
+  /** What was to leave stays. */
+  #stay(): void {
+    this.#leaving = new Set();
+  }
+}

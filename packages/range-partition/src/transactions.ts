@@ -1,0 +1,238 @@
+/**
+ * Transactions of a range partition: each under the order of its lock keys, decided by what is committed (pipelined ones: and by what is
+ * decided and not yet durable), committed in a group with others.
+ *
+ * Invariant: a row is changed by one transaction at a time, whose lock is held until the commit is durable and applied (pipelined: until
+ * it is decided), so that nobody is told of what may still vanish.
+ */
+import { assert, compareBytes, type Failure, FailureError, type Outcome, ok, refused } from "@stamp/base";
+import { SlowLog, type World, within } from "@stamp/ports";
+import type { Place } from "@stamp/stream-client";
+import type { GroupCommit } from "./group-commit.ts";
+import { KeyLocks } from "./key-locks.ts";
+import { PendingWrites } from "./pending-writes.ts";
+import { Pipelines } from "./pipelines.ts";
+import { getVersion, scanRows, type TableView } from "./tables.ts";
+import type { Decided, Row, RowWrite, ScanRange, Transaction, TransactOptions } from "./types.ts";
+
+/** What transactions see and need of their partition. */
+export interface Surroundings {
+  readonly rangeId: string;
+  /** Inclusive, and exclusive: empty for to the end. */
+  readonly lowKey: Uint8Array;
+  readonly highKey: Uint8Array;
+  readonly transactionsMax: number;
+  readonly commit: GroupCommit;
+  /** Why no more begin. */
+  readonly closed: () => Failure | undefined;
+  /** Why none can go on. */
+  readonly ended: () => Failure | undefined;
+  /** Of what is committed. */
+  readonly get: (key: Uint8Array) => Promise<Uint8Array | undefined>;
+  readonly scan: (range: ScanRange) => AsyncIterable<Row>;
+  readonly view: () => TableView;
+  readonly ownsPlace: (place: Place) => boolean;
+}
+
+/** Those that began within a time. */
+interface Cohort {
+  count: number;
+  readonly emptied: { readonly promise: Promise<void>; readonly resolve: () => void };
+}
+
+/** One that is under way. */
+interface Begun {
+  readonly deadlineMs: number;
+  readonly cohort: Cohort;
+}
+
+const emptyCohort = (): Cohort => ({ count: 0, emptied: Promise.withResolvers<void>() });
+
+export class Transactions {
+  readonly #world: World;
+  readonly #around: Surroundings;
+  readonly #locks: KeyLocks;
+  readonly #slow: SlowLog;
+  readonly #pending = new PendingWrites();
+  readonly #pipelines = new Pipelines();
+  #count = 0;
+  #cohort: Cohort = emptyCohort();
+  #emptied: (() => void)[] = [];
+
+  constructor(world: World, around: Surroundings) {
+    this.#world = world;
+    this.#around = around;
+    this.#locks = new KeyLocks(world.clock);
+    this.#slow = new SlowLog(world);
+  }
+
+  get inProgress(): number {
+    return this.#count;
+  }
+
+  /** Resolves when none is under way, or by `wake`. */
+  async untilNone(): Promise<void> {
+    if (this.#count > 0) await new Promise<void>((resolve) => this.#emptied.push(resolve));
+  }
+
+  /** Nobody has to wait any more: they come to nothing. */
+  wake(): void {
+    for (const resolve of this.#emptied.splice(0)) resolve();
+  }
+
+  /** Resolves when every transaction that began before now is over. For one caller at a time. */
+  async untilOver(): Promise<void> {
+    const before = this.#cohort;
+    this.#cohort = emptyCohort();
+    if (before.count > 0) await before.emptied.promise;
+  }
+
+  async run<T>(
+    lockKey: Uint8Array | readonly Uint8Array[],
+    decide: (transaction: Transaction) => Promise<Decided<T>>,
+    options: TransactOptions,
+  ): Promise<Outcome<T>> {
+    const { rangeId, transactionsMax, commit } = this.#around;
+    const closed = this.#around.closed();
+    if (closed !== undefined) return { ok: false, failure: closed };
+    if (this.#count >= transactionsMax) return refused("resourceExhausted", "overloaded", `${this.#count} transactions wait in ${rangeId}`);
+    assert(!options.pipelined || lockKey instanceof Uint8Array, "a pipelined transaction has one lock key");
+    const { clock } = this.#world;
+    const beganMs = clock.monotonicMs();
+    const begun: Begun = { deadlineMs: beganMs + options.timeoutMs, cohort: this.#cohort };
+    this.#count++;
+    begun.cohort.count++;
+    const release =
+      lockKey instanceof Uint8Array
+        ? await this.#locks.acquire(lockKey, options.timeoutMs)
+        : await this.#locks.acquireAll(lockKey, options.timeoutMs);
+    const leave = (): void => {
+      release?.();
+      this.#leave(begun);
+    };
+    if (release === undefined) {
+      leave();
+      return refused("deadlineExceeded", "timeout", `no turn for this row of ${rangeId}`);
+    }
+    // It left while this one waited for its turn: nothing more is decided here, so that it leaves soon.
+    const closedMeanwhile = this.#around.closed();
+    if (closedMeanwhile !== undefined) {
+      leave();
+      return { ok: false, failure: closedMeanwhile };
+    }
+    const lockedMs = clock.monotonicMs();
+    let decided: Decided<T>;
+    const ticket = commit.takeTicket();
+    try {
+      decided = await decide(this.#transaction(ticket, options.pipelined === true));
+    } catch (error) {
+      leave();
+      if (error instanceof FailureError) return { ok: false, failure: error.failure };
+      throw error;
+    }
+    const decidedMs = clock.monotonicMs();
+    const outcome = await this.#end(lockKey, decided, options, begun, { release, leave });
+    this.#slow.ended("a transaction took long", beganMs, () => ({
+      rangeId,
+      turnMs: Math.round(lockedMs - beganMs),
+      decideMs: Math.round(decidedMs - lockedMs),
+      commitMs: Math.round(clock.monotonicMs() - decidedMs),
+      outcome: outcome.ok ? "done" : outcome.failure.reason,
+    }));
+    return outcome;
+  }
+
+  async #end<T>(
+    lockKey: Uint8Array | readonly Uint8Array[],
+    decided: Decided<T>,
+    options: TransactOptions,
+    begun: Begun,
+    { release, leave }: { readonly release: () => void; readonly leave: () => void },
+  ): Promise<Outcome<T>> {
+    if (options.pipelined && lockKey instanceof Uint8Array) return this.#pipelined(lockKey, decided, begun, release);
+    const { writes, result } = decided;
+    if (writes.length === 0) {
+      leave();
+      return ok(result);
+    }
+    this.#checkKeys(writes);
+    const committed = await this.#around.commit.commit(writes, this.#leftMs(begun), leave);
+    return committed.ok ? ok(result) : committed;
+  }
+
+  /**
+   * The lock is free as soon as the writes are queued: what comes next sees them and is queued behind them, so it is never durable without
+   * them. What was decided without writing may have been decided by what is not durable yet: it is answered when that is (rule
+   * pipelineAnswersDurable).
+   */
+  async #pipelined<T>(lockKey: Uint8Array, decided: Decided<T>, begun: Begun, release: () => void): Promise<Outcome<T>> {
+    const { writes, result } = decided;
+    const { clock, rules } = this.#world;
+    const { commit, rangeId } = this.#around;
+    const leave = (): void => this.#leave(begun);
+    const leftMs = this.#leftMs(begun);
+    const refusal = writes.length > 0 ? commit.refusal(writes) : undefined;
+    if (writes.length === 0 || refusal !== undefined) {
+      const before = this.#pipelines.last(lockKey);
+      release();
+      const durable = before === undefined || !rules.on("pipelineAnswersDurable") || (await within(clock, leftMs, before));
+      leave();
+      if (durable) return refusal ?? ok(result);
+      const ended = this.#around.ended();
+      if (ended !== undefined) return { ok: false, failure: ended };
+      return refused("deadlineExceeded", "timeout", `what was seen in ${rangeId} did not become durable in time`);
+    }
+    this.#checkKeys(writes);
+    const applied = rules.on("pipelineSeesPending") ? this.#pending.add(writes) : undefined;
+    const settled = this.#pipelines.enter(lockKey);
+    const committing = commit.commit(writes, leftMs, leave, (durable) => {
+      if (durable) applied?.();
+      settled(durable);
+    });
+    release();
+    const committed = await committing;
+    return committed.ok ? ok(result) : committed;
+  }
+
+  #leave({ cohort }: Begun): void {
+    this.#count--;
+    cohort.count--;
+    if (cohort.count === 0 && cohort !== this.#cohort) cohort.emptied.resolve();
+    if (this.#count === 0) this.wake();
+  }
+
+  #transaction(ticket: number, pipelined: boolean): Transaction {
+    const { get, scan, ownsPlace } = this.#around;
+    const pending = pipelined ? this.#pending.tables : [];
+    const common = { nextSequence: ticket, ownsPlace };
+    if (pending.length === 0) return { ...common, get, scan };
+    // Everything committed and, over it, everything decided.
+    const view = (): TableView => {
+      this.#alive();
+      const committed = this.#around.view();
+      return { ...committed, memory: [...pending, ...committed.memory] };
+    };
+    return {
+      ...common,
+      get: async (key) => (await getVersion(view(), key, Number.MAX_SAFE_INTEGER))?.value,
+      scan: (range) => scanRows(view(), range, Number.MAX_SAFE_INTEGER),
+    };
+  }
+
+  #leftMs({ deadlineMs }: Begun): number {
+    return Math.max(1, deadlineMs - this.#world.clock.monotonicMs());
+  }
+
+  #checkKeys(writes: readonly RowWrite[]): void {
+    const { lowKey, highKey } = this.#around;
+    for (const { key } of writes) {
+      const inRange = compareBytes(key, lowKey) >= 0 && (highKey.length === 0 || compareBytes(key, highKey) < 0);
+      assert(inRange, "a write inside the range");
+    }
+  }
+
+  #alive(): void {
+    const ended = this.#around.ended();
+    if (ended !== undefined) throw new FailureError(ended);
+  }
+}
