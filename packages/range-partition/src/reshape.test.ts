@@ -246,6 +246,60 @@ test("split: at any moment of checkpoints and merges the change finds nothing op
   }
 });
 
+test("split: what waits for the turn of its row when the parent leaves is not done there, however many wait; what was done is with the heir", async () => {
+  const stamp = new Stamp(12, { limits });
+  await stamp.sim.run(async () => {
+    const parent = unwrap(await stamp.load(1, "ps"));
+    unwrap(await write(parent, "row", [put("k", "before")]));
+    const writes = Array.from({ length: 50 }, (_, i) => write(parent, "row", [put("k", `${i}`)]));
+    await stamp.sim.sleep(1);
+    unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], [{ rangeId: "r2", epoch: 2 }]));
+    const outcomes = await Promise.all(writes);
+    const done = outcomes.filter(({ ok }) => ok).length;
+    assert.ok(done >= 1 && done <= 3, `${done} were done before it left`);
+    for (const outcome of outcomes.slice(done)) {
+      assert.ok(!outcome.ok && outcome.failure.reason === "partitionLoading" && outcome.failure.applied === "no", JSON.stringify(outcome));
+    }
+    const heir = unwrap(await stamp.load(2, "ps", { rangeId: "r2", create: false }));
+    assert.equal(await read(heir, "k"), `${done - 1}`);
+  });
+});
+
+test("split: blob data that is not on its way to an extent is given back, what is on its way is in, and where it ends is certain", async () => {
+  const stamp = new Stamp(13, { limits });
+  await stamp.sim.run(async () => {
+    const parent = unwrap(await stamp.load(1, "ps"));
+    const append = () => parent.appendData([new Uint8Array(512 * 1024)], { timeoutMs: 60_000 });
+    unwrap(await append());
+    const appends = Array.from({ length: 30 }, append);
+    await parent.holdData();
+    const outcomes = await Promise.all(appends);
+    const taken = outcomes.filter(({ ok }) => ok).length;
+    assert.ok(taken >= 1 && taken < 30, `${taken} were on their way`);
+    for (const outcome of [...outcomes.slice(taken), await append()]) {
+      assert.ok(!outcome.ok && outcome.failure.reason === "partitionLoading" && outcome.failure.applied === "no", JSON.stringify(outcome));
+    }
+    unwrap(await write(parent, "l", [put("k", "rows go on")]));
+    unwrap(await parent.leaveTo(["r2"]));
+    assert.ok(typeof parent.streams.blobData?.endsAt === "object");
+  });
+});
+
+test("split: a merge of checkpoints that is under way is given up when the parent prepares to leave", async () => {
+  const stamp = new Stamp(14, { limits: { memoryTableBytesMax: 8 * 1024 * 1024, checkpointsMax: 8, rowCacheBytesMax: 4_096 } });
+  await stamp.sim.run(async () => {
+    const parent = unwrap(await stamp.load(1, "ps"));
+    for (let round = 0; round < 4; round++) {
+      await fill(parent, 0, 3_000, `round ${round}`);
+      unwrap(await parent.checkpoint());
+    }
+    unwrap(await parent.prepareToLeave());
+    await stamp.sim.sleep(30_000);
+    assert.equal(parent.stats.checkpoints, 4);
+    assert.equal(parent.stats.storage.mergedBytes, 0);
+  });
+});
+
 test("merge: the heir has the rows of both neighbours, each one's keys only, and sheds the rest as it merges checkpoints", async () => {
   const stamp = new Stamp(3, { limits });
   await stamp.sim.run(async () => {
