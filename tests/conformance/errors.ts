@@ -1,7 +1,7 @@
 /** What a client may do wrong, over raw HTTP: signatures, headers, paths, lengths, features that are not there. */
 import assert from "node:assert/strict";
-import { connect } from "node:net";
 import { describe, test } from "node:test";
+import { rawExchange } from "./raw-connection.ts";
 import { type Clients, failure } from "./target.ts";
 
 export function errorSuite(clients: () => Clients): void {
@@ -130,31 +130,5 @@ export function errorSuite(clients: () => Clients): void {
 }
 
 /** A signed PUT whose body is what it is, whatever was announced; the connection is ended by us. */
-async function sendRaw(clients: Clients, method: string, path: string, contentLength: number, body: string): Promise<string> {
-  const { createHmac } = await import("node:crypto");
-  const { fromBase64, signRequest } = await import("@stamp/azure-rest");
-  const { endpoint, accountName, accountKey } = clients.target;
-  const url = new URL(endpoint);
-  const target = `/${accountName}${path}`;
-  const headers = signRequest(
-    { method, target, headers: { "content-length": String(contentLength), "x-ms-blob-type": "BlockBlob" } },
-    accountName,
-    fromBase64(accountKey) as Uint8Array,
-    Date.now(),
-    (key, message) => createHmac("sha256", key).update(message).digest(),
-  );
-  const head = Object.entries({ host: url.host, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
-  return new Promise((resolve) => {
-    let answer = "";
-    const socket = connect(Number(url.port), url.hostname, () => {
-      socket.write(`${method} ${target} HTTP/1.1\r\n${head.join("")}\r\n${body}`);
-      setTimeout(() => socket.end(), 300);
-      setTimeout(() => socket.destroy(), 1500);
-    });
-    socket.on("data", (data) => {
-      answer += data.toString("latin1");
-    });
-    socket.on("error", () => {});
-    socket.on("close", () => resolve(answer));
-  });
-}
+const sendRaw = (clients: Clients, method: string, path: string, contentLength: number, body: string): Promise<string> =>
+  rawExchange(clients, { method, path, headers: { "content-length": String(contentLength), "x-ms-blob-type": "BlockBlob" }, body });

@@ -1,7 +1,7 @@
 /** Over HTTPS, with the real SDK: what it refuses to do without (bearer tokens), host-style addresses, and SAS that want it. */
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { request } from "node:https";
+import { type RequestOptions, request } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -83,15 +83,11 @@ describe("HTTPS", () => {
     assert.deepEqual([plain.statusCode, plain.code], [403, "AuthorizationProtocolMismatch"]);
   });
 
-  test("lists name the endpoint by its scheme; the account may stand in the host's name on the same port", async () => {
-    const container = byKey().getContainerClient("by-host");
-    await container.create({ access: "blob" });
-    await container.getBlockBlobClient("b").upload("text", 4);
-    const port = listener.address.slice(listener.address.lastIndexOf(":") + 1);
-    const host = `${accountName}.blob.localhost`;
-    const body = await new Promise<string>((resolve, reject) => {
-      const asked = { host: "127.0.0.1", port, servername: host, headers: { host: `${host}:${port}` }, path: "/by-host/b", ca };
-      request(asked, (answer) => {
+  const portOf = ({ address }: HttpListener): string => address.slice(address.lastIndexOf(":") + 1);
+  /** Status and body of a GET. */
+  const read = (asked: RequestOptions): Promise<string> =>
+    new Promise((resolve, reject) => {
+      request({ ...asked, agent: false }, (answer) => {
         let text = `${answer.statusCode} `;
         answer.on("data", (chunk) => (text += chunk));
         answer.on("end", () => resolve(text));
@@ -99,7 +95,37 @@ describe("HTTPS", () => {
         .on("error", reject)
         .end();
     });
-    assert.equal(body, "200 text");
+
+  test("IPv6: by address, with the account in the path, and by name, with the account in the host", async () => {
+    const tls = { certificatePath: join(folder, "server.pem"), keyPath: join(folder, "server-key.pem") };
+    const onIpv6 = await serveHttp(stamp.frontEnd.blob, { listen: "[::1]:0", tls });
+    try {
+      assert.match(onIpv6.address, /^\[::1\]:\d+$/);
+      const container = byKey().getContainerClient("by-address");
+      await container.create({ access: "container" });
+      await container.getBlockBlobClient("b").upload("text", 4);
+      const port = portOf(onIpv6);
+      const there = { host: "::1", port, ca };
+      const path = `/${accountName}/by-address`;
+      const byAddress = { ...there, servername: "", headers: { host: `[::1]:${port}` } };
+      assert.equal(await read({ ...byAddress, path: `${path}/b` }), "200 text");
+      const list = await read({ ...byAddress, path: `${path}?restype=container&comp=list` });
+      assert.ok(list.includes(`ServiceEndpoint="https://[::1]:${port}/${accountName}`), list);
+      const host = `${accountName}.blob.localhost`;
+      assert.equal(await read({ ...there, servername: host, headers: { host: `${host}:${port}` }, path: "/by-address/b" }), "200 text");
+    } finally {
+      await onIpv6.close(100);
+    }
+  });
+
+  test("lists name the endpoint by its scheme; the account may stand in the host's name on the same port", async () => {
+    const container = byKey().getContainerClient("by-host");
+    await container.create({ access: "blob" });
+    await container.getBlockBlobClient("b").upload("text", 4);
+    const port = portOf(listener);
+    const host = `${accountName}.blob.localhost`;
+    const asked = { host: "127.0.0.1", port, servername: host, headers: { host: `${host}:${port}` }, path: "/by-host/b", ca };
+    assert.equal(await read(asked), "200 text");
     const page = (await byKey().listContainers().byPage().next()).value;
     assert.match(page?.serviceEndpoint ?? "", /^https:\/\//);
   });

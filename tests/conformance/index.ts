@@ -16,6 +16,7 @@ import { immutabilitySuite } from "./immutability.ts";
 import { leaseSuite } from "./leases.ts";
 import { listSuite } from "./lists.ts";
 import { metadataSuite } from "./metadata.ts";
+import { odditySuite } from "./oddities.ts";
 import { outcomeSuite } from "./outcomes.ts";
 import { pageSuite } from "./pages.ts";
 import { rangeSuite } from "./ranges.ts";
@@ -41,6 +42,7 @@ export const quickParts = {
   "outcomes.ts": outcomeSuite,
   "ranges.ts": rangeSuite,
   "errors.ts": errorSuite,
+  "oddities.ts": odditySuite,
   "append.ts": appendSuite,
   "batch.ts": batchSuite,
   "copy.ts": copySuite,

@@ -1,0 +1,158 @@
+/** What SDKs hide: how names are encoded, how headers are written, how bodies arrive, where the account stands. Over raw connections. */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { rawExchange } from "./raw-connection.ts";
+import type { Clients } from "./target.ts";
+
+const blockBlob = { "x-ms-blob-type": "BlockBlob" } as const;
+const statusOf = (answer: string): number => Number(/^HTTP\/1\.1 (\d{3}) /.exec(answer)?.[1] ?? 0);
+const bodyOf = (answer: string): string => answer.slice(answer.indexOf("\r\n\r\n") + 4);
+const codeOf = (answer: string): string => /\r\nx-ms-error-code: (\w+)\r\n/i.exec(answer)?.[1] ?? "";
+
+export function odditySuite(clients: () => Clients): void {
+  describe("raw HTTP", () => {
+    const put = async (path: string, body: string): Promise<string> => {
+      const answer = await rawExchange(clients(), { method: "PUT", path, headers: blockBlob, body });
+      return `${statusOf(answer)} ${codeOf(answer)}`.trim();
+    };
+    const get = async (path: string): Promise<string> => {
+      const answer = await clients().raw("GET", path);
+      return answer.ok ? answer.text() : `${answer.status} ${answer.headers.get("x-ms-error-code")}`;
+    };
+    async function listed(container: string): Promise<string[]> {
+      const names: string[] = [];
+      for await (const { name } of clients().service.getContainerClient(container).listBlobsFlat()) names.push(name);
+      return names.sort();
+    }
+
+    test("a name is what its path decodes to, once: an encoded slash is a slash, an encoded percent sign a percent sign", async () => {
+      const { containerName } = await clients().container();
+      const rows = [
+        ["a%2Fb", "a/b"],
+        ["%61%2fc", "a/c"],
+        ["double%252Fencoded", "double%2Fencoded"],
+        ["plus+and%2Bplus", "plus+and+plus"],
+        ["space%20d", "space d"],
+        ["%C3%BCml%C3%A4ut", "ümläut"],
+        ["%F0%9F%98%80", "😀"],
+        ["e%CC%81", "e\u0301"],
+        ["%C3%A9", "é"],
+        ["question%3Fmark%23hash", "question?mark#hash"],
+        ["semi;colon,comma'()!*~", "semi;colon,comma'()!*~"],
+        ["trailing.", "trailing."],
+        ["trailing...", "trailing..."],
+        ["dots./in./segments", "dots./in./segments"],
+        ["slash/", "slash/"],
+        ["two//slashes", "two//slashes"],
+        ["%2e%2e/up", "../up"],
+        ["tab%09and%0Aline", "tab\tand\nline"],
+      ] as const;
+      for (const [path, name] of rows) assert.equal(await put(`/${containerName}/${path}`, name), "201", path);
+      assert.deepEqual(await listed(containerName), rows.map(([, name]) => name).sort());
+      for (const [path, name] of rows) assert.equal(await get(`/${containerName}/${encodeURIComponent(name)}`), name, path);
+      for (const path of ["%FF", "%C3", "%zz", "%2"]) assert.equal(await put(`/${containerName}/${path}`, ""), "400 InvalidUri", path);
+    });
+
+    test("names have 1,024 characters at most, however many bytes they take in the path", async () => {
+      const { containerName } = await clients().container();
+      for (const character of ["n", "é", "日"]) {
+        const longest = encodeURIComponent(character.repeat(1024));
+        assert.equal(await put(`/${containerName}/${longest}`, character), "201");
+        assert.equal(await get(`/${containerName}/${longest}`), character);
+        assert.match(await put(`/${containerName}/${longest}${encodeURIComponent(character)}`, ""), /^400 /);
+      }
+      assert.equal((await listed(containerName)).length, 3);
+    });
+
+    test("$root: with its name or without, encoded or not; without it there is one segment only", async () => {
+      const root = clients().service.getContainerClient("$root");
+      await root.createIfNotExists();
+      assert.equal(await put("/$root/in-root.txt", "1"), "201");
+      assert.equal(await put("/also.in%20root", "2"), "201");
+      for (const path of ["/in-root.txt", "/$root/in-root.txt", "/%24root/in-root.txt"]) assert.equal(await get(path), "1", path);
+      assert.equal(await get("/$root/also.in%20root"), "2");
+      assert.match(await get("/in-root.txt/more"), /^40[04] /);
+      await root.delete();
+    });
+
+    test("headers are known in every casing; names of metadata keep theirs", async () => {
+      const { containerName } = await clients().container();
+      for (const [name, written] of [
+        ["upper", (header: string) => header.toUpperCase()],
+        ["title", (header: string) => header.replace(/(^|-)[a-z]/g, (letter) => letter.toUpperCase())],
+        ["mixed", (header: string) => [...header].map((c, i) => (i % 2 === 0 ? c.toUpperCase() : c.toLowerCase())).join("")],
+      ] as const) {
+        const answer = await rawExchange(clients(), {
+          method: "PUT",
+          path: `/${containerName}/${name}`,
+          headers: { ...blockBlob, "x-ms-meta-camelcase": "1", "x-ms-blob-content-type": "text/x" },
+          written: (header) => (header === "x-ms-meta-camelcase" ? "x-ms-meta-camelCase" : written(header)),
+          body: name,
+        });
+        assert.equal(statusOf(answer), 201, answer);
+        const client = clients().service.getContainerClient(containerName).getBlobClient(name);
+        assert.equal((await client.getProperties()).contentType, "text/x");
+        const raw = await rawExchange(clients(), { method: "HEAD", path: `/${containerName}/${name}` });
+        assert.match(raw, /\r\nx-ms-meta-camelCase: 1\r\n/);
+      }
+    });
+
+    test("Expect: 100-continue: the body is asked for when it is wanted, and not when the request is refused", async () => {
+      const { containerName } = await clients().container();
+      const expecting = { method: "PUT", body: "content", waitsFor100: true } as const;
+      const taken = await rawExchange(clients(), {
+        ...expecting,
+        path: `/${containerName}/expected`,
+        headers: { ...blockBlob, expect: "100-continue" },
+      });
+      assert.match(taken, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 201 /);
+      assert.equal(await get(`/${containerName}/expected`), "content");
+      const missing = await rawExchange(clients(), {
+        ...expecting,
+        path: "/no-such-container/expected",
+        headers: { ...blockBlob, expect: "100-continue" },
+      });
+      assert.match(missing, /^HTTP\/1\.1 404 /);
+      assert.equal(codeOf(missing), "ContainerNotFound");
+      const tooLarge = await rawExchange(clients(), {
+        ...expecting,
+        path: `/${containerName}/large`,
+        headers: { ...blockBlob, expect: "100-continue", "content-length": String(6000 * 1024 * 1024) },
+      });
+      assert.match(tooLarge, /^HTTP\/1\.1 413 /);
+    });
+
+    test("bodies in chunks: refused with 411 where the length has to be known, whatever their chunks are", async () => {
+      const { containerName } = await clients().container();
+      const { service } = clients();
+      await service.getContainerClient(containerName).getAppendBlobClient("log").create();
+      for (const path of ["/b", "/b?comp=block&blockid=QUFB", "/log?comp=appendblock"]) {
+        const body = new ReadableStream({
+          start(controller) {
+            controller.enqueue(new TextEncoder().encode("part"));
+            controller.close();
+          },
+        });
+        const answer = await clients().raw("PUT", `/${containerName}${path}`, { headers: blockBlob, stream: body });
+        assert.deepEqual([answer.status, answer.headers.get("x-ms-error-code")], [411, "MissingContentLengthHeader"], path);
+      }
+      assert.deepEqual(await listed(containerName), ["log"]);
+    });
+
+    test("the account stands in the path or in the host's name, on one port, in any casing of the host", async () => {
+      const { containerName } = await clients().container();
+      const { endpoint, accountName } = clients().target;
+      const { port } = new URL(endpoint);
+      assert.equal(await put(`/${containerName}/b`, "by path"), "201");
+      for (const host of [`${accountName}.blob.localhost:${port}`, `${accountName.toUpperCase()}.Blob.LOCALHOST`]) {
+        const read = await rawExchange(clients(), { method: "GET", path: `/${containerName}/b`, host });
+        assert.deepEqual([statusOf(read), bodyOf(read)], [200, "by path"], host);
+        const written = await rawExchange(clients(), { method: "PUT", path: `/${containerName}/h`, host, headers: blockBlob, body: host });
+        assert.equal(statusOf(written), 201, written);
+        assert.equal(await get(`/${containerName}/h`), host);
+      }
+      const nobody = await rawExchange(clients(), { method: "GET", path: `/${containerName}/b`, host: `nobody.blob.localhost:${port}` });
+      assert.match(nobody, /^HTTP\/1\.1 400 .*InvalidUri/s);
+    });
+  });
+}

@@ -1,0 +1,60 @@
+/** Requests as no HTTP library writes them: what goes over a connection of its own, byte for byte, and what comes back. */
+import { createHmac } from "node:crypto";
+import { connect } from "node:net";
+import { fromBase64, signRequest } from "@stamp/azure-rest";
+import type { Clients } from "./target.ts";
+
+export interface RawRequest {
+  readonly method: string;
+  /** Behind the account, or with a `host` that has the account: the whole of it. */
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  /** How a header's name is written. */
+  readonly written?: (name: string) => string;
+  /** Of the account in the host's name; the path has none then. */
+  readonly host?: string;
+  /** The body goes when the server says that it wants it. */
+  readonly waitsFor100?: boolean;
+  /** Our side of the connection is ended so long after the last byte. */
+  readonly endAfterMs?: number;
+}
+
+/** Signed rightly. Everything that the server sends until it or this side closes the connection. */
+export function rawExchange(clients: Clients, request: RawRequest): Promise<string> {
+  const { endpoint, accountName, accountKey } = clients.target;
+  const url = new URL(endpoint);
+  const { method, body = "", written = (name) => name, waitsFor100 = false, endAfterMs = 300 } = request;
+  const target = request.host === undefined ? `/${accountName}${request.path}` : request.path;
+  const headers = signRequest(
+    { method, target, headers: { "content-length": String(Buffer.byteLength(body)), ...request.headers } },
+    accountName,
+    fromBase64(accountKey) as Uint8Array,
+    Date.now(),
+    (key, message) => createHmac("sha256", key).update(message).digest(),
+  );
+  const all = { host: request.host ?? url.host, connection: "close", ...headers };
+  const head = Object.entries(all).map(([name, value]) => `${written(name)}: ${value}\r\n`);
+  return new Promise((resolve) => {
+    let answer = "";
+    const send = (): void => {
+      socket.write(body);
+      setTimeout(() => socket.end(), endAfterMs);
+    };
+    const socket = connect(Number(url.port), url.hostname.replace(/^\[|\]$/g, ""), () => {
+      socket.write(`${method} ${target} HTTP/1.1\r\n${head.join("")}\r\n`);
+      if (!waitsFor100) send();
+    });
+    const giveUp = setTimeout(() => socket.destroy(), 10_000);
+    socket.on("data", (data) => {
+      const before = answer;
+      answer += data.toString("latin1");
+      if (waitsFor100 && !before.includes("\r\n\r\n") && /^HTTP\/1\.1 100 [^\r]*\r\n\r\n/.test(answer)) send();
+    });
+    socket.on("error", () => {});
+    socket.on("close", () => {
+      clearTimeout(giveUp);
+      resolve(answer);
+    });
+  });
+}
