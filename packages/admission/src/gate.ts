@@ -179,14 +179,14 @@ export class Gate<T> {
     return [this.#refuse(newest, longest, full)];
   }
 
-  /** It is not at work any more: who is instead. */
-  ended(nowMs: number, { asked, startedMs }: Ticket<T>): readonly Effect<T>[] {
+  /** It is not at work any more: who is instead. `tookMs` is what the limit follows: how long it was at work, where nothing better is known. */
+  ended(nowMs: number, { asked, startedMs }: Ticket<T>, tookMs: number = nowMs - startedMs): readonly Effect<T>[] {
     const account = present(this.#accounts.get(asked.account), "the account of what is at work");
     assert(account.atWork > 0, "what ends was started, and ends once");
     account.atWork--;
     this.#atWork--;
     this.#forget(asked.account, account);
-    this.#limit.ended(asked.kind, nowMs - startedMs);
+    this.#limit.ended(asked.kind, tookMs);
     this.#turn(nowMs);
     return this.#fill(nowMs);
   }

@@ -39,7 +39,7 @@ export class DoorGate {
   readonly #gate: Gate<Entering>;
   readonly #inProgress = new Map<string, number>();
   #startedThisTurn: Ticket<Entering>[] = [];
-  #turning = false;
+  #turnSinceMs: number | undefined;
   #refusedByShare = 0;
 
   constructor(clock: Clock, options: DoorGateOptions) {
@@ -99,17 +99,18 @@ export class DoorGate {
         effect.ticket.item(undefined);
       }
     }
-    if (this.#turning || this.#startedThisTurn.length === 0) return;
-    this.#turning = true;
+    if (this.#turnSinceMs !== undefined || this.#startedThisTurn.length === 0) return;
+    this.#turnSinceMs = this.#clock.monotonicMs();
     this.#clock.after(0, () => this.#turn());
   }
 
   /** The loop came round: what was started has done what it could without waiting for others. */
   #turn(): void {
-    this.#turning = false;
     const nowMs = this.#clock.monotonicMs();
+    const tookMs = nowMs - (this.#turnSinceMs ?? nowMs);
+    this.#turnSinceMs = undefined;
     const started = this.#startedThisTurn;
     this.#startedThisTurn = [];
-    this.#act(started.flatMap((ticket) => this.#gate.ended(nowMs, ticket)));
+    this.#act(started.flatMap((ticket) => this.#gate.ended(nowMs, ticket, tookMs)));
   }
 }
