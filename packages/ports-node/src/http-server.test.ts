@@ -387,3 +387,26 @@ test("http: a body that breaks its own encoding gets 400 in its turn, and its re
   await seen;
   assert.ok(thrown instanceof FailureError && thrown.failure.reason === "connectionLost", String(thrown));
 });
+
+test("http: many connections that come at once are accepted several in a turn of the event loop", {
+  skip: process.platform !== "linux",
+}, async (t) => {
+  const port = await started(t, async () => ({ status: 200, headers: {} }));
+  const count = 96;
+  const sockets = Array.from({ length: count }, () => connect(port, "127.0.0.1"));
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  let answered = 0;
+  for (const socket of sockets) {
+    socket.once("data", () => answered++);
+    socket.write("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  }
+  let turns = 0;
+  for (; answered < count; turns++) {
+    await new Promise((resolve) => setImmediate(resolve));
+    const untilMs = performance.now() + 2;
+    while (performance.now() < untilMs);
+  }
+  assert.ok(turns < 0.75 * count, `${count} connections took ${turns} turns`);
+});

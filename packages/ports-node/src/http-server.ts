@@ -17,6 +17,7 @@ import { TLSSocket } from "node:tls";
 import { FailureError } from "@stamp/base";
 import type { HttpHandler, HttpRequest, HttpResponse, Logger } from "@stamp/ports";
 import { silentLogger } from "@stamp/ports";
+import { Acceptors } from "./acceptors.ts";
 import { readPair, type TlsFiles, watchPair } from "./certificates.ts";
 
 export interface HttpLimits {
@@ -199,6 +200,7 @@ export class HttpDoor {
   readonly #limits: HttpLimits;
   readonly #logger: Logger;
   readonly #server: Server | SecureServer;
+  readonly #acceptors: Acceptors;
   readonly #endWatch: (() => void) | undefined;
   readonly #connections = new WeakMap<Duplex, Connection>();
   #active = 0;
@@ -235,7 +237,7 @@ export class HttpDoor {
       server.on("tlsClientError", () => {});
       this.#server = server;
     } else this.#server = createServer(serverOptions);
-    this.#server.maxConnections = limits.connectionsMax;
+    this.#acceptors = new Acceptors(this.#server, limits.connectionsMax);
     this.#server.setTimeout(limits.idleTimeoutMs);
     this.#server.on("request", (message, response) => this.#serve(message, response, false));
     this.#server.on("checkContinue", (message, response) => this.#serve(message, response, true));
@@ -246,21 +248,15 @@ export class HttpDoor {
   async listen(listen: string): Promise<HttpListener> {
     const colon = listen.lastIndexOf(":");
     const host = listen.slice(0, colon).replace(/^\[|\]$/g, "");
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once("error", (error: NodeJS.ErrnoException) => {
-        const taken = error.code === "EADDRINUSE";
-        reject(
-          new FailureError({
-            code: taken ? "alreadyExists" : "unavailable",
-            reason: taken ? "conflict" : "connectFailed",
-            message: taken ? `${listen} is taken by another process` : `can't listen at ${listen}: ${error.message}`,
-            applied: "no",
-          }),
-        );
+    await this.#acceptors.listen({ host, port: Number(listen.slice(colon + 1)) }).catch((error: NodeJS.ErrnoException) => {
+      const taken = error.code === "EADDRINUSE";
+      throw new FailureError({
+        code: taken ? "alreadyExists" : "unavailable",
+        reason: taken ? "conflict" : "connectFailed",
+        message: taken ? `${listen} is taken by another process` : `can't listen at ${listen}: ${error.message}`,
+        applied: "no",
       });
-      this.#server.listen({ host, port: Number(listen.slice(colon + 1)), backlog: 4096 }, resolve);
     });
-    this.#server.removeAllListeners("error");
     this.#server.on("error", (error) => this.#logger.error("the HTTP server reports an error", { error }));
     const { port } = this.#server.address() as AddressInfo;
     let closing: Promise<void> | undefined;
@@ -275,7 +271,7 @@ export class HttpDoor {
 
   async #close(graceMs: number): Promise<void> {
     this.#endWatch?.();
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    const closed = this.#acceptors.close();
     this.#server.closeIdleConnections();
     const deadlineMs = performance.now() + graceMs;
     while (this.#active > 0 && performance.now() < deadlineMs) await new Promise((resolve) => setTimeout(resolve, 10));

@@ -1,0 +1,81 @@
+/**
+ * More than one door frame for a port. libuv accepts one connection of a listening socket in a turn of the event loop, in the order in which
+ * they came: while turns are long, hundreds of new connections of one client stand for seconds before the first one of another. So a
+ * port has several listening sockets (SO_REUSEPORT), among which the kernel spreads connections: as many are accepted in a turn, and who
+ * comes waits behind a part of those that came before only.
+ *
+ * The port is still one process's: before it is shared among sockets of this one it is taken without SO_REUSEPORT, which fails when
+ * anybody has it. Where the system does not know SO_REUSEPORT there is one socket, as ever. docs/decisions/0256-several-accepting-sockets.md
+ */
+import type { Server as HttpServer } from "node:http";
+import type { Server as HttpsServer } from "node:https";
+import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+
+export const acceptorsMax = 16;
+const backlog = 4096;
+const shares = process.platform === "linux";
+
+interface Place {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Listening sockets beside the one that `server` itself has; what they accept is the server's. */
+export class Acceptors {
+  readonly #server: HttpServer | HttpsServer;
+  readonly #more: Server[] = [];
+  readonly #connectionsMax: number;
+  #connections = 0;
+
+  constructor(server: HttpServer | HttpsServer, connectionsMax: number) {
+    this.#server = server;
+    this.#connectionsMax = connectionsMax;
+    // Before the server's own listener, of which a destroyed socket wants nothing.
+    server.prependListener("connection", (socket: Socket) => this.#count(socket));
+  }
+
+  async listen({ host, port }: Place): Promise<void> {
+    if (!shares) return listening(this.#server, { host, port });
+    if (port !== 0) {
+      const probe = createServer();
+      await listening(probe, { host, port });
+      await new Promise<void>((resolve) => probe.close(() => resolve()));
+    }
+    await listening(this.#server, { host, port, reusePort: true });
+    const bound = (this.#server.address() as AddressInfo).port;
+    while (this.#more.length + 1 < acceptorsMax) {
+      const one = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#server.emit("connection", socket));
+      await listening(one, { host, port: bound, reusePort: true });
+      // Nothing that happens to one socket ends the process; the others accept.
+      one.on("error", () => {});
+      this.#more.push(one);
+    }
+  }
+
+  /** Takes no more; resolves when every connection has ended. */
+  async close(): Promise<void> {
+    const all: (Server | HttpServer | HttpsServer)[] = [this.#server, ...this.#more];
+    await Promise.all(all.map((one) => new Promise<void>((resolve) => one.close(() => resolve()))));
+  }
+
+  #count(socket: Socket): void {
+    if (this.#connections >= this.#connectionsMax) {
+      socket.destroy();
+      return;
+    }
+    this.#connections++;
+    socket.once("close", () => {
+      this.#connections--;
+    });
+  }
+}
+
+function listening(server: Server | HttpServer | HttpsServer, options: Place & { readonly reusePort?: boolean }): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen({ ...options, backlog }, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+}
