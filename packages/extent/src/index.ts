@@ -1,6 +1,7 @@
 export type { Decoded } from "./binary.ts";
 export * from "./block-frame.ts";
 export * from "./block-index.ts";
+export * from "./copy-pace.ts";
 export * from "./crc.ts";
 export * from "./disk-room.ts";
 export * from "./extent-header.ts";

@@ -179,6 +179,7 @@ async function seal(
       toBytes: lengthBytes,
       checksum: own,
       sources,
+      urgent: true,
     });
     if (!copied.ok) return copied;
     const { checksum, totals, beginBytes } = copied.value;
@@ -287,7 +288,7 @@ async function copyBeside(node: Node, request: CopyExtentRequest, path: string):
   try {
     await files.create(path, id);
     const toBytes = fromWire(request.sealedLengthBytes);
-    copied = await copyInto(node, { id, path, fromBytes: 0, toBytes, checksum: 0, sources: request.sources });
+    copied = await copyInto(node, { id, path, fromBytes: 0, toBytes, checksum: 0, sources: request.sources, urgent: false });
     return copied;
   } finally {
     if (copied?.ok !== true) await files.discardCopy(id);

@@ -1,7 +1,7 @@
 /** Copies framed bytes of an extent from other replicas. Every frame is verified before it is written; a source that fails is left. */
 import { concatBytes, type ExtentId, type Outcome, ok, refused } from "@stamp/base";
 import { frameBytesMax, Slices, walkFrames } from "@stamp/extent";
-import { DiskError, sleep } from "@stamp/ports";
+import { DiskError } from "@stamp/ports";
 import { ExtentNode, toWire } from "@stamp/wire";
 import { type Io, repairIo } from "./disk-queue.ts";
 import type { LocalExtent } from "./local-extent.ts";
@@ -11,8 +11,8 @@ import { wholeFrames } from "./verify.ts";
 const pieceBytes = 1024 * 1024;
 const pieceTimeoutMs = 5_000;
 /** Synced so often: what a copy leaves unwritten is also waited for by the sync of a journal on the same file system. */
-const stepBytes = 4 * 1024 * 1024;
-const restMaxMs = 250;
+const syncBytesIdle = 4 * 1024 * 1024;
+const syncBytesBesideClients = 1024 * 1024;
 
 export interface CopyJob {
   readonly id: ExtentId;
@@ -22,6 +22,8 @@ export interface CopyJob {
   /** Of [0, fromBytes). */
   readonly checksum: number;
   readonly sources: readonly string[];
+  /** Somebody may wait for it: it takes no turns with other copies and does not rest. */
+  readonly urgent: boolean;
 }
 
 export interface CopyResult {
@@ -38,7 +40,7 @@ export async function copyInto(node: Node, job: CopyJob): Promise<Outcome<CopyRe
   let checksum = job.checksum;
   let at = job.fromBytes;
   let why = "no source was given";
-  const steps = new Steps(node, job.path);
+  const steps = new Steps(node, job);
   for (const address of job.sources) {
     if (address === node.address) continue;
     /** Received, not yet a whole frame. */
@@ -47,10 +49,8 @@ export async function copyInto(node: Node, job: CopyJob): Promise<Outcome<CopyRe
     while (at < job.toBytes) {
       const offsetBytes = at + carried.length;
       const lengthBytes = Math.min(pieceBytes, job.toBytes - offsetBytes);
-      const answer = await client.readRaw(
-        { extentId: toWire(job.id), offsetBytes: toWire(offsetBytes), lengthBytes },
-        { timeoutMs: pieceTimeoutMs },
-      );
+      const request = { extentId: toWire(job.id), offsetBytes: toWire(offsetBytes), lengthBytes };
+      const answer = await steps.fetch(() => client.readRaw(request, { timeoutMs: pieceTimeoutMs }));
       if (!answer.ok) {
         why = `${address}: ${answer.failure.message}`;
         break;
@@ -70,11 +70,10 @@ export async function copyInto(node: Node, job: CopyJob): Promise<Outcome<CopyRe
         break;
       }
       if (frames.length > 0) {
-        await node.store.files.write(job.path, at, [frames], repairIo);
+        await steps.write(at, frames);
         for (const frame of walked.frames) totals.push(frame.headerBytes + frame.payloadBytes);
         checksum = node.world.digest.crc32c(frames, checksum);
         at += frames.length;
-        await steps.wrote(frames.length);
         carried = carried.subarray(frames.length);
       } else if (offsetBytes + payload.length >= job.toBytes) {
         why = `${address}: the last frame does not end at ${job.toBytes}`;
@@ -90,31 +89,59 @@ export async function copyInto(node: Node, job: CopyJob): Promise<Outcome<CopyRe
   return refused("unavailable", "extentStale", `extent ${job.id} can't be copied beyond ${at} of ${job.toBytes}: ${why}`);
 }
 
-/** A large copy in steps: each is synced, and followed by a rest as long as itself while clients use this node. */
+/** A copy in steps: a piece is fetched and written, in turns with other copies, and synced when enough was. */
 class Steps {
   readonly #node: Node;
-  readonly #path: string;
-  #bytes = 0;
-  #sinceMs: number;
+  readonly #job: CopyJob;
+  readonly #startedMs: number;
+  #fetchMs = 0;
+  #copiedBytes = 0;
+  #unsyncedBytes = 0;
   #operations: number;
 
-  constructor(node: Node, path: string) {
+  constructor(node: Node, job: CopyJob) {
     this.#node = node;
-    this.#path = path;
-    this.#sinceMs = node.world.clock.monotonicMs();
+    this.#job = job;
+    this.#startedMs = node.world.clock.monotonicMs();
     this.#operations = node.clientOperations;
   }
 
-  async wrote(bytes: number): Promise<void> {
-    this.#bytes += bytes;
-    if (this.#bytes < stepBytes) return;
-    const node = this.#node;
-    const { clock } = node.world;
-    await node.store.files.sync(this.#path, repairIo);
-    if (node.clientOperations > this.#operations) await sleep(clock, Math.min(clock.monotonicMs() - this.#sinceMs, restMaxMs));
-    this.#bytes = 0;
-    this.#sinceMs = clock.monotonicMs();
-    this.#operations = node.clientOperations;
+  async fetch<T>(ask: () => Promise<T>): Promise<T> {
+    const { clock } = this.#node.world;
+    const startedMs = clock.monotonicMs();
+    const answer = await this.#node.copyTurns.working(ask);
+    this.#fetchMs += clock.monotonicMs() - startedMs;
+    return answer;
+  }
+
+  write(offsetBytes: number, bytes: Uint8Array): Promise<void> {
+    const { copyTurns, world } = this.#node;
+    if (this.#job.urgent) return this.#writeNow(offsetBytes, bytes);
+    return copyTurns.alone(
+      () => this.#writeNow(offsetBytes, bytes),
+      (workedMs) => {
+        const stepMs = workedMs + this.#fetchMs;
+        this.#fetchMs = 0;
+        const isBusy = this.#besideClients();
+        this.#operations = this.#node.clientOperations;
+        return isBusy ? { stepMs, elapsedMs: world.clock.monotonicMs() - this.#startedMs, copiedBytes: this.#copiedBytes } : undefined;
+      },
+    );
+  }
+
+  async #writeNow(offsetBytes: number, bytes: Uint8Array): Promise<void> {
+    const { files } = this.#node.store;
+    await files.write(this.#job.path, offsetBytes, [bytes], repairIo);
+    this.#copiedBytes += bytes.length;
+    this.#unsyncedBytes += bytes.length;
+    if (this.#unsyncedBytes < (this.#besideClients() ? syncBytesBesideClients : syncBytesIdle)) return;
+    await files.sync(this.#job.path, repairIo);
+    this.#unsyncedBytes = 0;
+  }
+
+  /** Something was done for clients since the last step. */
+  #besideClients(): boolean {
+    return this.#node.clientOperations > this.#operations;
   }
 }
 

@@ -146,6 +146,7 @@ export class ExtentNodeRole implements Role {
         takesExtents: node?.takesExtents ?? false,
         diskFull: node?.room.full ?? false,
         disk: this.#queue?.facts ?? {},
+        copies: node?.copyTurns.facts ?? {},
         scrub: this.#scrubber?.facts ?? {},
         metadataCopy: this.#metadataCopies?.facts,
         ...this.#recovered,

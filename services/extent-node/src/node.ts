@@ -3,6 +3,7 @@ import { type ExtentId, extentId, type Failed, type Failure, type Outcome, type 
 import { type DiskRoom, type JournalRecord, type JournalType, type NodeIdentity, takesBytes, takesExtents } from "@stamp/extent";
 import type { World } from "@stamp/ports";
 import type { ExtentNodeConfig } from "./config.ts";
+import { CopyTurns } from "./copy-turns.ts";
 import type { ExtentStore } from "./extent-store.ts";
 import type { Journal } from "./journal.ts";
 import type { LocalExtent } from "./local-extent.ts";
@@ -16,6 +17,7 @@ export class Node {
   readonly address: string;
   readonly journal: Journal;
   readonly store: ExtentStore;
+  readonly copyTurns: CopyTurns;
   /** Of the disk, as of the last look. */
   freeBytes = Number.MAX_SAFE_INTEGER;
   totalBytes = 0;
@@ -36,6 +38,7 @@ export class Node {
     this.address = parts.address;
     this.journal = parts.journal;
     this.store = parts.store;
+    this.copyTurns = new CopyTurns(parts.world);
     this.#smTerm = parts.smTerm;
   }
 

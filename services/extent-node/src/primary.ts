@@ -46,6 +46,7 @@ export function append(node: Node, request: AppendRequest, context: CallContext)
     refuseSize(node, extent, request.payload, remainingMs);
   if (refusal !== undefined) return Promise.resolve({ ok: false, failure: refusal });
 
+  const arrivedMs = node.world.clock.monotonicMs();
   const framed = frame(node, extent, request.payload);
   return new Promise((resolve) => {
     const offsetBytes = replica.accept(framed.lengthBytes, framed.checksum);
@@ -85,6 +86,7 @@ export function append(node: Node, request: AppendRequest, context: CallContext)
       bodyChecksum: framed.checksum,
       durable: (_lsn, generation) => {
         replica.durableTo(endBytes);
+        node.copyTurns.appendDurable(arrivedMs);
         node.store.appended(extent, generation, { offsetBytes, endBytes, slices: framed.slices, frames: framed.frames });
         move(window.durable(0, endBytes));
       },

@@ -40,6 +40,7 @@ export function replicate(node: Node, request: ReplicateRequest): Promise<Outcom
     return Promise.resolve(refused("resourceExhausted", "overloaded", "the journal is too far behind"));
   }
 
+  const arrivedMs = node.world.clock.monotonicMs();
   replica.rememberPrimary(incarnation);
   replica.learnCommitted(Math.min(fromWire(request.committedBytes), offsetBytes));
   const accepted = replica.accept(payload.lengthBytes, request.checksum);
@@ -56,6 +57,7 @@ export function replicate(node: Node, request: ReplicateRequest): Promise<Outcom
       bodyChecksum: request.checksum,
       durable: (_lsn, generation) => {
         replica.durableTo(endBytes);
+        node.copyTurns.appendDurable(arrivedMs);
         node.store.appended(extent, generation, { offsetBytes: accepted, endBytes, slices, frames });
         answer();
       },

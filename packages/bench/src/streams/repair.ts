@@ -5,8 +5,9 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { unwrap } from "@stamp/base";
-import { BlobClient, contentOf } from "@stamp/cli";
+import { BlobClient, contentOf, type DrillTarget } from "@stamp/cli";
 import { ExtentState, StreamManager } from "@stamp/wire";
+import { processUse } from "../rows/machine.ts";
 import { distribution, forever, numbers, pause, until, withCluster } from "./bench.ts";
 
 const mebibyte = 1024 * 1024;
@@ -35,8 +36,10 @@ export async function repair(args: string[]): Promise<void> {
 
     const load = startLoad(target.connectionString);
     await load.warm();
+    const cpuIdle = await processorTime(target);
     await pause(10_000);
     const before = load.take();
+    console.log(`  before     ${await cpuIdle()}`);
     const startMs = performance.now();
     await target.ask({ do: "hold", name: victim });
     rmSync(join((await target.status()).dataDir, victim), { recursive: true, force: true });
@@ -51,6 +54,7 @@ export async function repair(args: string[]): Promise<void> {
     });
     const noticedMs = performance.now();
     const down = load.take();
+    const cpuCopying = await processorTime(target);
     await until("full replication", 600_000, async () => {
       const status = await repairStatus();
       if (performance.now() - toldMs > 5_000) {
@@ -65,6 +69,7 @@ export async function repair(args: string[]): Promise<void> {
     const tookMs = performance.now() - startMs;
     const copyMs = performance.now() - noticedMs;
     const copying = load.take();
+    console.log(`  copying    ${await cpuCopying()}`);
     await pause(10_000);
     const after = load.take();
     await load.stop();
@@ -82,6 +87,18 @@ export async function repair(args: string[]): Promise<void> {
       console.log(`  ${when.padEnd(10)} get 1 KiB  ${distribution(getsMs)}${failed > 0 ? `  ${failed} FAILED` : ""}`);
     }
   });
+}
+
+/** Begins to measure; the answer is what each process took of one processor since then. */
+async function processorTime(target: DrillTarget): Promise<() => Promise<string>> {
+  const startMs = performance.now();
+  const before = new Map((await processUse(target)).map(({ name, cpuMs }) => [name, cpuMs]));
+  return async () => {
+    const tookMs = performance.now() - startMs;
+    const parts = (await processUse(target)).map(({ name, cpuMs }) => [name, (cpuMs - (before.get(name) ?? 0)) / tookMs] as const);
+    const shown = parts.filter(([, part]) => part >= 0.01).toSorted(([, a], [, b]) => b - a);
+    return `processors ${shown.map(([name, part]) => `${name} ${(100 * part).toFixed(0)}%`).join(", ")}`;
+  };
 }
 
 interface Taken {
