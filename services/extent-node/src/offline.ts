@@ -61,7 +61,7 @@ export async function checkDisk({ world, nodeId, journalDisk }: OfflineParts, de
   const files = new ExtentFiles(world, new DiskQueue(world), openFilesMax, identity);
   const peeked = await ExtentTable.peek(world.keyValue, identity.diskId);
   if (peeked.kind === "unusable") problems.push({ kind: "table", what: `the extent table: ${peeked.why}`, cure: byRebuild });
-  const metas = peeked.kind === "complete" ? peeked.metas : (await rebuildTable(world, files, identity)).map(({ meta }) => meta);
+  const metas = peeked.kind === "complete" ? peeked.metas : await rebuildTable(world, files, identity);
   const replay = new Replay(new Map(metas.map((meta) => [meta.extentId, new Replica(meta, world.rules)])), world.rules);
   problems.push(...(await checkJournal(world, journalDisk ?? world.disk, replay, notes)));
   const known = replay.replicas;

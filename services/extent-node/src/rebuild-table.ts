@@ -7,14 +7,9 @@ import { type ExtentFiles, extentPath, extentsFolder } from "./extent-files.ts";
 import { progress } from "./progress.ts";
 import { walkFile } from "./walk.ts";
 
-export interface RebuiltMeta {
-  readonly meta: ReplicaMeta;
-  /** Of its length, what was synced; the rest is in the journal too. */
-  readonly syncedBytes: number;
-}
-
-export async function rebuildTable(world: World, files: ExtentFiles, identity: NodeIdentity): Promise<RebuiltMeta[]> {
-  const metas: RebuiltMeta[] = [];
+/** Of what is in a file it is not known whether it was synced: a header says so, but one that is read after a failed sync may not be on the disk. */
+export async function rebuildTable(world: World, files: ExtentFiles, identity: NodeIdentity): Promise<ReplicaMeta[]> {
+  const metas: ReplicaMeta[] = [];
   const found = await extentFileNames(world);
   const now = progress(world);
   for (const [i, { path, id }] of found.entries()) {
@@ -47,7 +42,7 @@ async function metaOf(
   identity: NodeIdentity,
   path: string,
   id: ExtentId | undefined,
-): Promise<RebuiltMeta | undefined> {
+): Promise<ReplicaMeta | undefined> {
   if (id === undefined) {
     world.logger.error("a file that is no extent lies among them; it is left alone", { path });
     return undefined;
@@ -55,14 +50,14 @@ async function metaOf(
   const header = await files.readHeader(path);
   if (header.kind === "invalid") {
     world.logger.error("an extent file has no valid header: the replica is damaged", { path, why: header.why });
-    return { meta: unreadable(id, `its header can't be read: ${header.why}`), syncedBytes: 0 };
+    return unreadable(id, `its header can't be read: ${header.why}`);
   }
   const { stampId, diskId, meta } = header.value;
   if (stampId !== identity.stampId || diskId !== identity.diskId || meta.extentId !== id) {
     world.logger.error("an extent file is not this disk's; it is left alone", { path, stampId, diskId, extent: meta.extentId });
     return undefined;
   }
-  return { meta: await measured(world, files, meta), syncedBytes: meta.durableBytes };
+  return measured(world, files, meta);
 }
 
 /** Nothing is known of it but that it was here: never a length, and the stream manager hears of it. */

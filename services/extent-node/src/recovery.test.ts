@@ -96,6 +96,32 @@ test("recovery: the extent table is deleted or corrupt; it is rebuilt, and the n
   });
 });
 
+for (const lost of ["nothing", "the extent table"] as const) {
+  test(`recovery: a sync fails, the node restarts with ${lost} lost, then the power fails: everything acknowledged is on its disk`, async () => {
+    const cluster = new Cluster(12, { config: { journalSegmentsMax: 2, scrubBytesPerSecond: 0 } });
+    await cluster.run(async () => {
+      await cluster.allReady();
+      const id = await cluster.create();
+      const { end, places } = await fill(cluster, id, 3, 50_000);
+      // The header with what is written since is read back afterwards, but it is not on the disk, and neither are the blocks.
+      cluster.sim.disk("en-2").failNext("sync", "syncFailed", ".extent");
+      await cluster.sim.until(() => !cluster.sim.isUp("en-2"), 10_000, "it stops");
+      if (lost === "the extent table") cluster.sim.keyValue("en-2").corrupt("extents");
+      cluster.sim.restart("en-2");
+      await cluster.ready("en-2");
+      // Until no segment of the journal is left of before.
+      const other = await cluster.create();
+      await fill(cluster, other, 30, 100_000);
+      for (const name of names) unwrap(await cluster.seal(name, id, end));
+      await cluster.sim.sleep(2_000);
+      cluster.sim.crash("en-2", { unsynced: "lost" });
+      cluster.sim.restart("en-2");
+      await cluster.ready("en-2");
+      await assertContent(cluster, "en-2", id, places, 50_000);
+    });
+  });
+}
+
 test("recovery: a flipped bit in a synced journal record marks that replica damaged, never shorter", async () => {
   const cluster = new Cluster(8);
   await cluster.run(async () => {

@@ -74,10 +74,11 @@ export async function recover(parts: RecoveryParts): Promise<Outcome<Recovered>>
 
   const held = parts.tableComplete ? await table.load() : undefined;
   const rebuilt = held === undefined;
-  const metas = held?.map((meta) => ({ meta, syncedBytes: meta.durableBytes })) ?? (await rebuildTable(world, files, identity));
-  const synced = new Map<ExtentId, number>(metas.map(({ meta, syncedBytes }) => [meta.extentId, syncedBytes]));
-  const replicas = new Map<ExtentId, Replica>(metas.map(({ meta }) => [meta.extentId, new Replica(meta, world.rules)]));
-  let nextLsn = metas.reduce((most, { meta }) => Math.max(most, meta.appliedLsn + 1), 1);
+  const metas = held ?? (await rebuildTable(world, files, identity));
+  // The table says only what was synced before; everything else that the journal holds is written again, also after a failed sync.
+  const synced = new Map<ExtentId, number>((held ?? []).map((meta) => [meta.extentId, meta.durableBytes]));
+  const replicas = new Map<ExtentId, Replica>(metas.map((meta) => [meta.extentId, new Replica(meta, world.rules)]));
+  let nextLsn = metas.reduce((most, { appliedLsn }) => Math.max(most, appliedLsn + 1), 1);
   const replay = new Replay(replicas, world.rules, synced);
   const effects = new ReplayEffects(world, files, table, replicas);
 

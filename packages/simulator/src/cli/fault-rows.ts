@@ -194,7 +194,7 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "fsync fails",
     rules: [],
-    tests: ["services/extent-node/src/fail-stop-disk.test.ts"],
+    tests: ["services/extent-node/src/fail-stop-disk.test.ts", "services/extent-node/src/recovery.test.ts"],
     faults: ["failed-fsync", "failpoints"],
   },
   {

@@ -5,6 +5,9 @@
  * changes in order. A crash takes for each such page, independently, the state after some first part of its changes (none to all); a
  * torn page takes that choice for each 512-byte sector of its own. The length of the file is taken from one of the lengths it had
  * since it was last durable, and what lies beyond it is gone. This is what a page cache and a disk that writes in any order can leave.
+ *
+ * After a failed sync a page counts as clean although the disk does not have it, as in Linux: it is read as before, no later sync writes it
+ * unless it is changed once more, and a loss of power shows what the disk has.
  */
 import type { Prng } from "@stamp/base";
 
@@ -22,7 +25,7 @@ interface Change {
 
 interface Page {
   current: Uint8Array;
-  /** Undefined: the same as `current`. Set exactly while there are changes. */
+  /** Undefined: the same as `current`. Set exactly while there are changes, or after a failed sync. */
   durable: Uint8Array | undefined;
   changes: Change[];
 }
@@ -30,6 +33,8 @@ interface Page {
 export class FileState {
   readonly #pages = new Map<number, Page>();
   readonly #dirty = new Set<number>();
+  /** Taken for clean by mistake. */
+  readonly #forgotten = new Set<number>();
   #sizeBytes = 0;
   #durableSizeBytes = 0;
   #sizes: { order: number; sizeBytes: number }[] = [];
@@ -40,7 +45,7 @@ export class FileState {
   }
 
   get dirty(): boolean {
-    return this.#dirty.size > 0 || this.#sizes.length > 0;
+    return this.#dirty.size > 0 || this.#forgotten.size > 0 || this.#sizes.length > 0;
   }
 
   /** Names a moment for `makeDurable`. */
@@ -110,9 +115,27 @@ export class FileState {
     }
   }
 
+  /** A sync of every change up to `order` failed. */
+  syncFailed(order: number): void {
+    for (const number of this.#dirty) {
+      const page = this.#pages.get(number) as Page;
+      page.changes = page.changes.filter((change) => change.order > order);
+      if (page.changes.length > 0) continue;
+      this.#dirty.delete(number);
+      this.#forgotten.add(number);
+    }
+  }
+
   /** The machine lost power: returns how many changed pages lost something. */
   crash(prng: Prng, tornChance: number): number {
     let lost = 0;
+    for (const number of this.#forgotten) {
+      const page = this.#pages.get(number) as Page;
+      page.current = page.durable as Uint8Array;
+      page.durable = undefined;
+      lost += 1;
+    }
+    this.#forgotten.clear();
     for (const number of [...this.#dirty].sort((a, b) => a - b)) {
       const page = this.#pages.get(number) as Page;
       const kept = prng.below(page.changes.length + 1);
@@ -156,10 +179,9 @@ export class FileState {
 
   #change(number: number, from: number, to: number, bytes: Uint8Array | undefined): void {
     const page = this.#pages.get(number) ?? this.#newPage(number);
-    if (page.durable === undefined) {
-      page.durable = new Uint8Array(page.current);
-      this.#dirty.add(number);
-    }
+    page.durable ??= new Uint8Array(page.current);
+    this.#forgotten.delete(number);
+    this.#dirty.add(number);
     const change: Change = { order: this.#order, from, to, bytes };
     page.changes.push(change);
     apply(page.current, change);

@@ -138,8 +138,12 @@ class SimDiskFile implements DiskFile {
 
   sync(): Promise<void> {
     const order = this.#file.order;
-    return this.#do("sync", "syncUs", () => {
+    const synced = this.#do("sync", "syncUs", () => {
       if (!this.#state.lying) this.#file.makeDurable(order);
+    });
+    return synced.catch((error: unknown) => {
+      if (error instanceof DiskError && error.kind === "syncFailed") this.#file.syncFailed(order);
+      throw error;
     });
   }
 
