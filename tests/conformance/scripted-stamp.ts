@@ -149,7 +149,9 @@ export async function startScriptedStamp(options: ScriptedOptions = {}): Promise
   const data = new MemoryData();
   const rows = new Map<string, MemoryRows>();
   const ranges = rangesOf({ Blob: options.splitAt ?? [], Entity: options.splitEntitiesAt ?? [] });
-  const serverConfig = partitionServerConfigSchema.parse({ name: "ps-1", listen: "ps-1", lockService });
+  // Nobody assigns its ranges anew here: a machine that stands still for seconds must not end its lease.
+  const lease = { leaseTermMs: 600_000, leaseRenewEveryMs: 60_000 };
+  const serverConfig = partitionServerConfigSchema.parse({ name: "ps-1", listen: "ps-1", lockService, ...lease });
   await start(
     new PartitionServerRole(worldOf("ps-1"), serverConfig, {
       locate: async (ids) => ids.filter((id) => data.extents.has(id)).map((id) => locationOf(id)) as never,
