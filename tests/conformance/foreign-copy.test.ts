@@ -323,32 +323,6 @@ describe("copies from elsewhere", () => {
     assert.deepEqual([nobody.statusCode, nobody.code], [500, "CannotVerifyCopySource"]);
   });
 
-  test("one that is slow is pending, shows its progress, and can be aborted", async () => {
-    const here = await both.here.container();
-    const total = 24 * mebibyte;
-    const host = await serve((message, response) => {
-      response.setHeader("ETag", '"1"');
-      if (message.method === "HEAD") return response.setHeader("Content-Length", String(total)).end();
-      const [, start = "0", last = "0"] = /bytes=(\d+)-(\d+)/.exec(message.headers.range ?? "") ?? [];
-      const length = Number(last) - Number(start) + 1;
-      response.writeHead(206, { "Content-Range": `bytes ${start}-${last}/${total}`, "Content-Length": String(length) });
-      // The second part never comes to its end.
-      return Number(start) === 0 ? response.end(bytes(length)) : response.write("x");
-    });
-    const target = here.getBlockBlobClient("slow");
-    await target.beginCopyFromURL(`http://${host}/file`);
-    for (let i = 0; (await target.getProperties()).copyProgress !== `${8 * mebibyte}/${total}`; i++) {
-      assert.ok(i < 400, "the first part is there");
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
-    const { copyId = "", copyStatus } = await target.getProperties();
-    assert.equal(copyStatus, "pending");
-    assert.equal((await failure(target.upload("x", 1))).code, "PendingCopyOperation");
-    await target.abortCopyFromURL(copyId);
-    const properties = await target.getProperties();
-    assert.deepEqual([properties.copyStatus, properties.contentLength], ["aborted", 0]);
-  });
-
   test("a source that changes or is taken away in the middle makes the copy fail; one that is away for a while does not", async () => {
     const here = await both.here.container();
     const content = bytes(20 * mebibyte, 4);

@@ -124,6 +124,34 @@ export function foreignSuite(clients: () => Clients): void {
       assert.equal((await target.getProperties()).contentLength, 0);
     });
 
+    test("a copy that takes long is pending, shows its progress, keeps others off, and can be aborted", async () => {
+      const total = 24 * mebibyte;
+      const host = await serve((message, response) => {
+        response.setHeader("ETag", '"v1"');
+        if (message.method === "HEAD") return response.setHeader("Content-Length", total).end();
+        const [, start = "0", last = "0"] = /bytes=(\d+)-(\d+)/.exec(message.headers.range ?? "") ?? [];
+        const length = Number(last) - Number(start) + 1;
+        response.writeHead(206, { "Content-Range": `bytes ${start}-${last}/${total}`, "Content-Length": length });
+        // The second part never comes to its end.
+        return Number(start) === 0 ? response.end(bytes(length)) : response.write("x");
+      });
+      const target = (await clients().container()).getBlockBlobClient("slow");
+      await target.beginCopyFromURL(`${host}/file`);
+      for (let i = 0; (await target.getProperties()).copyProgress !== `${8 * mebibyte}/${total}`; i++) {
+        assert.ok(i < 1200, "the first part is there");
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+      const { copyId = "", copyStatus } = await target.getProperties();
+      assert.equal(copyStatus, "pending");
+      assert.equal((await failure(target.upload("x", 1))).code, "PendingCopyOperation");
+      assert.equal((await failure(target.abortCopyFromURL("11111111-1111-1111-1111-111111111111"))).code, "CopyIdMismatch");
+      await target.abortCopyFromURL(copyId);
+      const properties = await target.getProperties();
+      assert.deepEqual([properties.copyStatus, properties.contentLength], ["aborted", 0]);
+      await target.upload("after", 5);
+      assert.equal((await target.downloadToBuffer()).toString(), "after");
+    });
+
     test("this stamp by another name: bytes, properties, tags, conditions and rights are those of the source", async () => {
       const container = await clients().container();
       const content = bytes(9 * mebibyte + 5, 4);

@@ -52,10 +52,13 @@ export function outcomeSuite(clients: () => Clients): void {
           ["If-Modified-Since, then", ({ modified }) => ({ "if-modified-since": modified.toUTCString() }), unmet],
           ["If-Unmodified-Since, then", ({ modified }) => ({ "if-unmodified-since": modified.toUTCString() }), "done"],
           ["If-Unmodified-Since, earlier", ({ modified }) => ({ "if-unmodified-since": new Date(+modified - hour).toUTCString() }), not],
+          ["x-ms-if-tags, not fulfilled", () => ({ "x-ms-if-tags": "missing = 'x'" }), not],
         ];
         const seen = await atOnce(rows, async ([title, conditions]) => {
           const blob = await made(containerName, operation.kind);
-          const named = Object.entries(conditions(blob)).map(([name, value]) => [(operation.prefix ?? "") + name, value] as const);
+          const named = Object.entries(conditions(blob)).map(([name, value]) => {
+            return [(name.startsWith("if-") ? (operation.prefix ?? "") : "") + name, value] as const;
+          });
           const answer = await told(operation, blob.path, Object.fromEntries(named), source);
           if (answer !== "done") assert.equal((await blob.client.getProperties()).etag, blob.etag, `${title} changes nothing`);
           return `${title}: ${answer.startsWith("304") ? "304" : answer}`;
