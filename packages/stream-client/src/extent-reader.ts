@@ -124,7 +124,7 @@ export class ExtentReader {
       const fresh = cached === undefined;
       const located = fresh ? await this.#find(extentId, deadlineMs - clock.monotonicMs()) : ok(cached.addresses);
       if (located.ok) {
-        const order = this.#histories.order(located.value, random.uint32() % located.value.length);
+        const order = this.#histories.order(located.value, random.uint32() % located.value.length, clock.monotonicMs());
         const result = await raceReplicas(clock, this.#histories, order, deadlineMs, options.signal, attempt);
         if ("answer" in result) return ok(result.answer);
         last = result.failures.at(-1) as Failed;

@@ -76,11 +76,11 @@ test("replica race: a refusal is not waited out: the next is asked at once", asy
 
 test("replica race: the hedge comes after the p95 of this node's answers, within its bounds", async () => {
   const histories = new NodeHistories();
-  for (let i = 0; i < 64; i++) histories.succeeded("a", 10);
+  for (let i = 0; i < 64; i++) histories.succeeded("a", 10, i);
   const { asked } = await race({ a: 1_000, b: 1, c: 1 }, histories);
   assert.equal(asked[1]?.atMs, 15);
   const slow = new NodeHistories();
-  for (let i = 0; i < 64; i++) slow.succeeded("a", 10_000);
+  for (let i = 0; i < 64; i++) slow.succeeded("a", 10_000, i);
   assert.equal(slow.hedgeMs("a"), 250);
 });
 
@@ -89,4 +89,23 @@ test("replica race: when nobody answers it ends with every failure, by the deadl
   assert.ok("failures" in result && result.failures.length === 3);
   assert.equal(asked.length, 3);
   assert.ok(tookMs <= 900 + 250 + 50, `${tookMs}`);
+});
+
+test("replica order: of two as good ones the quicker is asked first, failures count more, and what is old is tried again", () => {
+  const histories = new NodeHistories();
+  const nodes = ["a", "b", "c"];
+  const firsts = (nowMs: number): string[] => nodes.map((_, start) => histories.order(nodes, start, nowMs)[0] as string);
+  assert.deepEqual(firsts(0), ["a", "b", "c"], "nothing is known");
+  for (let i = 0; i < 30; i++) {
+    histories.succeeded("a", 40, i);
+    histories.succeeded("b", 5, i);
+    histories.succeeded("c", 6, i);
+  }
+  assert.deepEqual(firsts(100), ["b", "b", "c"], "the slow one is not the first, the others share");
+  histories.failed("b");
+  assert.deepEqual(firsts(100), ["c", "c", "c"], "a is slower than c, b has failed");
+  histories.succeeded("b", 5, 200);
+  histories.succeeded("c", 6, 11_000);
+  assert.deepEqual(firsts(11_000), ["a", "b", "c"], "a and b are not known any more");
+  for (const start of [0, 1, 2]) assert.deepEqual(histories.order(nodes, start, 100).toSorted(), nodes);
 });

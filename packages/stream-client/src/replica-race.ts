@@ -11,6 +11,11 @@ const addressesMax = 1_000;
 const hedgeStartMs = 50;
 const hedgeFloorMs = 5;
 const hedgeCeilingMs = 250;
+const learnShare = 0.1;
+/** What a node took is not believed for longer than this: it is asked again, to see. */
+const believedMs = 10_000;
+/** Of two nodes the other one is asked first when it lately took less than this part. */
+const quickerPart = 2 / 3;
 
 interface NodeHistory {
   readonly latenciesMs: number[];
@@ -18,6 +23,9 @@ interface NodeHistory {
   hedgeMs: number;
   /** Decays with every success. */
   failures: number;
+  /** Moving average, and when it was last learned. */
+  recentMs: number;
+  learnedMs: number;
 }
 
 /** How extent nodes answered lately: whom to ask first, and how long to wait for it before asking a second one. */
@@ -27,15 +35,17 @@ export class NodeHistories {
   #of(address: string): NodeHistory {
     let node = this.#nodes.get(address);
     if (node === undefined) {
-      node = { latenciesMs: [], at: 0, hedgeMs: hedgeStartMs, failures: 0 };
+      node = { latenciesMs: [], at: 0, hedgeMs: hedgeStartMs, failures: 0, recentMs: 0, learnedMs: Number.NEGATIVE_INFINITY };
       this.#nodes.set(address, node);
       if (this.#nodes.size > addressesMax) this.#nodes.delete(this.#nodes.keys().next().value as string);
     }
     return node;
   }
 
-  succeeded(address: string, latencyMs: number): void {
+  succeeded(address: string, latencyMs: number, nowMs: number): void {
     const node = this.#of(address);
+    node.recentMs = nowMs - node.learnedMs > believedMs ? latencyMs : node.recentMs * (1 - learnShare) + latencyMs * learnShare;
+    node.learnedMs = nowMs;
     node.failures = Math.floor(node.failures / 2);
     node.latenciesMs[node.at] = latencyMs;
     node.at = (node.at + 1) % samplesMax;
@@ -55,10 +65,24 @@ export class NodeHistories {
     return this.#nodes.get(address)?.hedgeMs ?? hedgeStartMs;
   }
 
-  /** Fewest failures first, from a random start. */
-  order(addresses: readonly string[], start: number): string[] {
+  /**
+   * Fewest failures first, from a random start; of the first two the one that answered quicker lately, because it is nearer or has less to do. Only
+   * of two, so that not everybody goes to the quickest of all.
+   */
+  order(addresses: readonly string[], start: number, nowMs: number): string[] {
     const rotated = addresses.map((_, i) => addresses[(i + start) % addresses.length] as string);
-    return rotated.sort((a, b) => (this.#nodes.get(a)?.failures ?? 0) - (this.#nodes.get(b)?.failures ?? 0));
+    const failures = (address: string): number => this.#nodes.get(address)?.failures ?? 0;
+    const [first, second, ...others] = rotated.sort((a, b) => failures(a) - failures(b));
+    if (first === undefined || second === undefined) return rotated;
+    const isSecondQuicker =
+      failures(first) === failures(second) && this.#recentMs(second, nowMs) < quickerPart * this.#recentMs(first, nowMs);
+    return isSecondQuicker ? [second, first, ...others] : rotated;
+  }
+
+  /** NaN, so that nothing is quicker and it is quicker than nothing, when nothing is known. */
+  #recentMs(address: string, nowMs: number): number {
+    const node = this.#nodes.get(address);
+    return node === undefined || nowMs - node.learnedMs > believedMs ? Number.NaN : node.recentMs;
   }
 }
 
@@ -105,7 +129,8 @@ export function raceReplicas<T>(
         if (done) return;
         askedSilent.delete(address);
         if (outcome.ok) {
-          histories.succeeded(address, clock.monotonicMs() - startMs);
+          const nowMs = clock.monotonicMs();
+          histories.succeeded(address, nowMs - startMs, nowMs);
           for (const silent of askedSilent) histories.failed(silent);
           finish({ answer: outcome.value });
           return;
