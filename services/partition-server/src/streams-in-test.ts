@@ -27,6 +27,8 @@ export class TestStreams {
   /** Of a load and of a commit. */
   readonly loadMs = 20;
   commitMs = 2;
+  /** Of the first extents of heirs. */
+  prepareHeirsMs = 0;
   loads = 0;
   dataBytes = 0;
   /** Ids in the order in which loads began, and the most at once. */
@@ -54,7 +56,9 @@ export class TestStreams {
         this.loads++;
         return ok(new TestEngine(world, this, shared, rows, sequence, range.ownerEpoch, onFenced));
       },
-      prepareHeirs: async () => {},
+      prepareHeirs: async () => {
+        await sleep(world.clock, this.prepareHeirsMs);
+      },
       handOver: async (left, children) => {
         await sleep(world.clock, this.#delayMs(world));
         const parents = left.map(({ range }) => range);
@@ -116,6 +120,7 @@ class TestEngine implements RangeEngine {
   #sequence: number;
   #last: Promise<unknown> = Promise.resolve();
   #closed = false;
+  #holdsData = false;
 
   constructor(
     world: World,
@@ -181,6 +186,7 @@ class TestEngine implements RangeEngine {
   }
 
   async appendData(payload: Uint8Array): ReturnType<RangeEngine["appendData"]> {
+    if (this.#closed || this.#holdsData) return refused("unavailable", "partitionLoading", "it becomes another range");
     const place = { extentId: dataExtent, offsetBytes: this.#streams.dataBytes, lengthBytes: payload.length };
     this.#streams.dataBytes += payload.length;
     return ok(place);
@@ -194,7 +200,9 @@ class TestEngine implements RangeEngine {
     return ok();
   }
 
-  async holdData(): Promise<void> {}
+  async holdData(): Promise<void> {
+    this.#holdsData = true;
+  }
 
   async leaveTo(): Promise<Outcome<LeftState>> {
     this.#closed = true;
