@@ -72,6 +72,12 @@ export const mutants: readonly Mutant[] = [
     why: "an extent is sealed shorter than what another replica knows to be acknowledged",
   },
   {
+    rules: ["missingFileIsDamage"],
+    workload: "streams",
+    focus: "lost-files",
+    why: "liveness: a node takes itself for a holder of bytes whose file is gone, and nobody copies them",
+  },
+  {
     rules: ["checksumOfVerified"],
     workload: "registers",
     focus: "rot",

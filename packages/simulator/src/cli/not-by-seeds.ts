@@ -14,7 +14,6 @@ export interface NotBySeeds {
 const nodeRules = "services/extent-node/src/rules.test.ts";
 const leases = "packages/lease/src/lease.test.ts";
 const serverRules = "packages/partition-map/src/server-rules.test.ts";
-const journalLoss = "services/extent-node/src/journal-loss.test.ts";
 const reshapes = "services/partition-server/src/reshapes.test.ts";
 
 export const notBySeeds: readonly NotBySeeds[] = [
@@ -99,11 +98,6 @@ export const notBySeeds: readonly NotBySeeds[] = [
     rule: "pipelineAnswersDurable",
     why: "who is told too early that a queue is empty, or a receipt old, can't prove it later",
     test: "packages/range-partition/src/pipelined.test.ts",
-  },
-  {
-    rule: "missingFileIsDamage",
-    why: "who reads from a file that is gone gets an error, which is taken for damage then; the rule is for what nobody reads, and every run reads all in the end",
-    test: journalLoss,
   },
   {
     rule: "diskWorkBounded",

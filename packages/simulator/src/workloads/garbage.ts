@@ -13,6 +13,7 @@ import type { Tally } from "../cli/run-seed.ts";
 import type { Simulation } from "../simulation.ts";
 import { BrokenPromise } from "../simulation.ts";
 import type { ClusterOptions, SimulatedCluster } from "./cluster.ts";
+import { extentFileName } from "./cluster.ts";
 import { stageOf } from "./stage.ts";
 
 export interface Collecting {
@@ -116,14 +117,15 @@ export class GarbageJudge {
     const places = new Set<string>();
     const problems: string[] = [];
     for (const { location, nodeIds, state } of listed.value.extents) {
-      for (const node of nodeIds) places.add(`${node} ${location?.extentId.toString(16).padStart(14, "0")}`);
-      if (state === ExtentState.DROPPED) problems.push(`extent ${location?.extentId} is dropped`);
+      const extentId = location?.extentId ?? 0n;
+      for (const node of nodeIds) places.add(`${node} ${extentFileName(extentId)}`);
+      if (state === ExtentState.DROPPED) problems.push(`extent ${extentId} is dropped`);
     }
     for (const node of this.#cluster.processes) {
       if (!node.startsWith("extent-node-")) continue;
       for (const path of this.#sim.disk(node).paths()) {
-        const id = /([0-9a-f]{14})\.extent$/.exec(path)?.[1];
-        if (id !== undefined && !places.has(`${node} ${id}`)) problems.push(`${node} holds ${path}`);
+        const file = path.slice(path.lastIndexOf("/") + 1);
+        if (file.endsWith(".extent") && !places.has(`${node} ${file}`)) problems.push(`${node} holds ${path}`);
       }
     }
     if (problems.length > 0) this.#sim.note("not gone", problems.join(", "));

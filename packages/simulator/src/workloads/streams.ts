@@ -14,7 +14,7 @@ import type { Tally } from "../cli/run-seed.ts";
 import type { Simulation } from "../simulation.ts";
 import { BrokenPromise } from "../simulation.ts";
 import type { SimulatedCluster } from "./cluster.ts";
-import { simulatedStreamLayer } from "./cluster.ts";
+import { extentFileName, simulatedStreamLayer } from "./cluster.ts";
 import type { Focus } from "./faults.ts";
 import { Faults } from "./faults.ts";
 import { RawOwner } from "./raw-owner.ts";
@@ -30,6 +30,8 @@ const healedWithinMs = 60_000;
 /** And every extent has all its copies, sealed and the same: a node that is away for a minute has its replicas made again elsewhere. */
 const wholeWithinMs = 180_000;
 const copies = 3;
+/** A node that says it holds a replica has its file within this after the last fault. What it has in its journal is written out sooner. */
+const filesWithinMs = 20_000;
 /** Of any replica, also while faults come. */
 const readableWithinMs = 300_000;
 
@@ -46,6 +48,7 @@ export async function streamWorkload(sim: Simulation, tally: Tally, focus?: Focu
   await faults.heal();
   const healedMs = sim.nowMs;
   const world = sim.world("reader");
+  await filesAreThere(sim, world, cluster, healedMs + filesWithinMs);
   const all: ExtentLocation[] = [];
   for (const [i, stream] of streams.entries()) {
     const owner = new RawOwner(world, cluster.lockService, stream, (lasts[i] as number) + 1, judge, healedWithinMs);
@@ -183,6 +186,23 @@ async function isWhole(
       throw new BrokenPromise(`extent ${extentId}: ${addresses[i]} differs from ${addresses[0]}`);
   }
   return true;
+}
+
+/** Before anybody reads: a replica whose file is gone is known to be damaged, also when nobody asks for it (rule missingFileIsDamage). */
+async function filesAreThere(sim: Simulation, world: World, cluster: SimulatedCluster, byMs: number): Promise<void> {
+  for (const node of cluster.processes) {
+    if (!node.startsWith("extent-node-")) continue;
+    const client = world.transport.client(node, ExtentNode);
+    await by(sim, byMs, `${node} has the files of what it says it holds`, async () => {
+      const listed = await client.listExtentReplicas({}, { timeoutMs: 1_000 });
+      if (!listed.ok) return undefined;
+      const paths = sim.disk(node).paths();
+      const held = listed.value.replicas.filter(({ state, durableBytes }) => state === ReplicaState.SEALED && durableBytes > 0n);
+      const missing = held.filter(({ extentId }) => !paths.some((path) => path.endsWith(extentFileName(extentId))));
+      if (missing.length > 0) sim.note("no file", `${node}: extents ${missing.map(({ extentId }) => extentId).join(", ")}`);
+      return missing.length === 0 ? true : undefined;
+    });
+  }
 }
 
 /** All blocks of one replica; the reason when it can't be read. */
