@@ -1,14 +1,22 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { test } from "node:test";
-import { countBuffersAsHeap } from "./memory.ts";
+import { countBuffersAsHeap, growingPercent } from "./memory.ts";
 
 test("V8 that knows the flag is told to count buffers as heap, an older one is left alone", () => {
   const given: string[] = [];
   countBuffersAsHeap("13.6.233.10-node.28", (flag) => void given.push(flag));
   assert.equal(given.length, 0);
   countBuffersAsHeap("14.6.202.34-node.34", (flag) => void given.push(flag));
-  assert.deepEqual(given, ["--external-memory-accounted-in-global-limit"]);
+  assert.deepEqual(given, ["--external-memory-accounted-in-global-limit", "--heap-growing-percent=200"]);
+});
+
+test("a small heap may grow by 48 MiB and not more than threefold, a large one by what V8 sees fit", () => {
+  const mebibyte = 1024 * 1024;
+  assert.deepEqual(
+    [1, 24, 32, 48, 80, 81, 500].map((mebibytes) => growingPercent(mebibytes * mebibyte)),
+    [200, 200, 150, 100, 60, 0, 0],
+  );
 });
 
 /** Bytes pass through in 1 MiB buffers while 64 are held; prints mark-compacts, and the largest resident size in MiB. */

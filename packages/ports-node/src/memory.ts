@@ -1,14 +1,53 @@
 /**
- * How V8 counts the memory of buffers. Bytes on their way through a service are buffers outside its heap, several MiB for each MiB passed on
- * (from the socket, joined, framed), nearly all of them short-lived. As it comes, V8 answers every few tens of MiB of them with a
- * mark-compact of the whole heap: 40% of the CPU of a service under large writes. Counted in the limit of heap and buffers together,
- * scavenges free them, at a tenth of the cost, and the limit still bounds both. docs/decisions/0090-buffers-count-as-heap.md
+ * How V8 counts the memory of buffers, and how soon it marks the whole heap. Bytes on their way through a service are buffers outside its
+ * heap, one or two MiB for each MiB passed on, nearly all of them short-lived. As it comes, V8 answers every few tens of MiB of them with a
+ * mark-compact of the whole heap. Counted in the limit of heap and buffers together, scavenges free them, at a tenth of the cost, and the
+ * limit still bounds both. docs/decisions/0090-buffers-count-as-heap.md
+ *
+ * That limit is, for the small heap of a service, 16 MiB above what survived the last mark-compact. Here it is more:
+ * docs/decisions/0271-a-heap-may-grow-before-it-is-marked.md
  */
-import { setFlagsFromString } from "node:v8";
+import { constants, PerformanceObserver } from "node:perf_hooks";
+import { getHeapStatistics, setFlagsFromString } from "node:v8";
 
 /** The flag is there since; an unknown one would be an error. */
 const sinceV8Major = 14;
 
-export function countBuffersAsHeap(v8Version: string = process.versions.v8, set: (flag: string) => void = setFlagsFromString): void {
-  if (Number.parseInt(v8Version, 10) >= sinceV8Major) set("--external-memory-accounted-in-global-limit");
+const growthBytes = 48 * 1024 * 1024;
+const growingPercentMax = 200;
+/** Below, V8's own judgement (0) allows about as much or more. */
+const growingPercentMin = 60;
+
+type SetFlag = (flag: string) => void;
+
+export function countBuffersAsHeap(v8Version: string = process.versions.v8, set: SetFlag = setFlagsFromString): void {
+  if (Number.parseInt(v8Version, 10) < sinceV8Major) return;
+  set("--external-memory-accounted-in-global-limit");
+  followLiveHeap(set);
 }
+
+/** By how much heap and buffers may grow when so much of the heap is live; 0: as V8 sees fit. */
+export function growingPercent(heapBytes: number): number {
+  const percent = Math.min(growingPercentMax, Math.floor((100 * growthBytes) / Math.max(1, heapBytes)));
+  return percent < growingPercentMin ? 0 : percent;
+}
+
+/**
+ * After each mark-compact, when what is used of the heap is what is live, for the next. Buffers are not counted: their memory is given back
+ * later, and those that are live are few, or the service has too much in flight.
+ */
+function followLiveHeap(set: SetFlag): void {
+  let current = growingPercentMax;
+  set(`--heap-growing-percent=${current}`);
+  const observer = new PerformanceObserver((list) => {
+    if (!list.getEntries().some(isMarkCompact)) return;
+    const percent = growingPercent(getHeapStatistics().used_heap_size);
+    if (percent === current) return;
+    current = percent;
+    set(`--heap-growing-percent=${percent}`);
+  });
+  observer.observe({ entryTypes: ["gc"] });
+}
+
+const isMarkCompact = ({ detail }: PerformanceEntry): boolean =>
+  (detail as { kind?: number } | undefined)?.kind === constants.NODE_PERFORMANCE_GC_MAJOR;
