@@ -49,5 +49,6 @@ function followLiveHeap(set: SetFlag): void {
   observer.observe({ entryTypes: ["gc"] });
 }
 
-const isMarkCompact = ({ detail }: PerformanceEntry): boolean =>
-  (detail as { kind?: number } | undefined)?.kind === constants.NODE_PERFORMANCE_GC_MAJOR;
+/** What node says of a collection is in no type of all its versions. */
+const isMarkCompact = (entry: object): boolean =>
+  (entry as { readonly detail?: { readonly kind?: number } }).detail?.kind === constants.NODE_PERFORMANCE_GC_MAJOR;
