@@ -150,7 +150,7 @@ export async function startScriptedStamp(options: ScriptedOptions = {}): Promise
   const rows = new Map<string, MemoryRows>();
   const ranges = rangesOf({ Blob: options.splitAt ?? [], Entity: options.splitEntitiesAt ?? [] });
   // Nobody assigns its ranges anew here: a machine that stands still for seconds must not end its lease.
-  const lease = { leaseTermMs: 600_000, leaseRenewEveryMs: 60_000 };
+  const lease = { leaseTermMs: 300_000, leaseRenewEveryMs: 60_000 };
   const serverConfig = partitionServerConfigSchema.parse({ name: "ps-1", listen: "ps-1", lockService, ...lease });
   await start(
     new PartitionServerRole(worldOf("ps-1"), serverConfig, {
