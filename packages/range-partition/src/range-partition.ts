@@ -332,12 +332,12 @@ export class RangePartition {
 
   /** What can be done of it before anything has to wait: most of what is in memory goes out, merges end. */
   async prepareToLeave(): Promise<Outcome<void>> {
+    this.#maintenance.stop();
     for (let round = 0; round < prepareRoundsMax; round++) {
       const written = await this.checkpoint();
       if (!written.ok) return written;
       if (this.#active.bytes < leftOverBytes) break;
     }
-    this.#maintenance.stop();
     // The heirs want them all.
     await Promise.all(this.#maintenance.checkpoints.map((checkpoint) => checkpoint.warm()));
     return ok();
