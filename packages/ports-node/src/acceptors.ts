@@ -10,6 +10,7 @@
 import type { Server as HttpServer } from "node:http";
 import type { Server as HttpsServer } from "node:https";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import { Server as TlsServer } from "node:tls";
 
 export const acceptorsMax = 16;
 const backlog = 4096;
@@ -43,8 +44,10 @@ export class Acceptors {
     }
     await listening(this.#server, { host, port, reusePort: true });
     const bound = (this.#server.address() as AddressInfo).port;
+    // As the server itself has them: beneath TLS nobody else would end the half of a client that left.
+    const allowHalfOpen = !(this.#server instanceof TlsServer);
     while (this.#more.length + 1 < acceptorsMax) {
-      const one = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#server.emit("connection", socket));
+      const one = createServer({ allowHalfOpen, noDelay: true }, (socket) => this.#server.emit("connection", socket));
       await listening(one, { host, port: bound, reusePort: true });
       // Nothing that happens to one socket ends the process; the others accept.
       one.on("error", () => {});
