@@ -116,7 +116,7 @@ test("the gRPC door does the same, for the holder of a token", async () => {
 });
 
 test("more requests than are allowed are 503 ServerBusy, and the others are served", async () => {
-  const { stamp, clients } = await start({ frontEnd: { requestsMax: 4 } });
+  const { stamp, clients } = await start({ frontEnd: { requestsMax: 4, accountShareMax: 1 } });
   const container = await clients.container();
   const client = container.getBlockBlobClient("b");
   const content = bytes(2_000_000);
