@@ -3,7 +3,9 @@
  * none of it; in the others passes follow one another all the time, extents of which much still lives are rewritten too, and what was dropped
  * is deleted soon, while readers still hold its places.
  */
+
 import { Prng } from "@stamp/base";
+import { extentContentOffset } from "@stamp/extent";
 import type { BlobDoor } from "@stamp/histories";
 import { until } from "@stamp/histories";
 import { LeaderCalls } from "@stamp/metadata-store";
@@ -57,6 +59,8 @@ export class GarbageJudge {
   readonly #streams: LeaderCalls;
   readonly #map: LeaderCalls;
   readonly #graceMs: number;
+  /** Files that the replay of a record made which a loss of power then took: empty, and known to fsck only. */
+  readonly #empty: Set<string> = new Set();
   readonly #table: "Blob" | "Entity";
 
   constructor(sim: Simulation, tally: Tally, cluster: SimulatedCluster, collecting: Collecting, table: "Blob" | "Entity") {
@@ -91,6 +95,7 @@ export class GarbageJudge {
     });
     await this.#within("replicas of extents that no stream holds are deleted", () => this.#nothingLeaks(), this.#graceMs);
     const tookMs = Math.round(this.#sim.nowMs - startMs);
+    this.#tally.most["empty files left"] = Math.max(this.#tally.most["empty files left"] ?? 0, this.#empty.size);
     this.#tally.most["ms until all garbage was gone"] = Math.max(this.#tally.most["ms until all garbage was gone"] ?? 0, tookMs);
   }
 
@@ -105,7 +110,7 @@ export class GarbageJudge {
     return found;
   }
 
-  /** Every file of an extent on any disk is one of its replicas, and no extent is there that was dropped. */
+  /** Every file of an extent on any disk is one of its replicas, or in quarantine; and no extent is there that was dropped. */
   async #nothingLeaks(): Promise<boolean> {
     const { transport } = this.#sim.world("garbage-judge");
     const listed = await this.#streams.call(
@@ -113,19 +118,30 @@ export class GarbageJudge {
       (address, timeoutMs) => transport.client(address, StreamManager).listExtents({ limit: extentsMax }, { timeoutMs }),
       { idempotent: true },
     );
-    if (!listed.ok) return false;
+    const quarantined = await this.#streams.call(
+      callTimeoutMs,
+      (address, timeoutMs) => transport.client(address, StreamManager).listQuarantine({}, { timeoutMs }),
+      { idempotent: true },
+    );
+    if (!listed.ok || !quarantined.ok) return false;
     const places = new Set<string>();
     const problems: string[] = [];
+    this.#empty.clear();
     for (const { location, nodeIds, state } of listed.value.extents) {
       const extentId = location?.extentId ?? 0n;
       for (const node of nodeIds) places.add(`${node} ${extentFileName(extentId)}`);
       if (state === ExtentState.DROPPED) problems.push(`extent ${extentId} is dropped`);
     }
+    // Reported, and left to a person.
+    for (const { nodeId, extentId } of quarantined.value.replicas) places.add(`${nodeId} ${extentFileName(extentId)}`);
     for (const node of this.#cluster.processes) {
       if (!node.startsWith("extent-node-")) continue;
-      for (const path of this.#sim.disk(node).paths()) {
+      const disk = this.#sim.disk(node);
+      for (const path of disk.paths()) {
         const file = path.slice(path.lastIndexOf("/") + 1);
-        if (file.endsWith(".extent") && !places.has(`${node} ${file}`)) problems.push(`${node} holds ${path}`);
+        if (!file.endsWith(".extent") || places.has(`${node} ${file}`)) continue;
+        if ((disk.sizeOf(path) ?? 0) > extentContentOffset) problems.push(`${node} holds ${path}`);
+        else this.#empty.add(`${node} ${path}`);
       }
     }
     if (problems.length > 0) this.#sim.note("not gone", problems.join(", "));
