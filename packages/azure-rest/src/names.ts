@@ -1,5 +1,5 @@
 /** Names of accounts, containers and blobs ("Naming and referencing containers, blobs, and metadata"). */
-import { type Parsed, parsed, rejected } from "./rest-error.ts";
+import { notImplemented, type Parsed, parsed, rejected } from "./rest-error.ts";
 
 export const blobNameCharactersMax = 1024;
 export const blobNameSegmentsMax = 254;
@@ -11,6 +11,7 @@ export const isAccountName = (name: string): boolean => /^[a-z0-9]{3,24}$/.test(
 
 export function checkContainerName(name: string): Parsed<string> {
   if (specialContainers.has(name)) return parsed(name);
+  if (name === "$blobchangefeed") return notImplemented("change feed");
   if (!/^[a-z0-9](-?[a-z0-9])*$/.test(name)) return rejected("InvalidResourceName");
   if (name.length < 3 || name.length > 63) return rejected("OutOfRangeInput", {}, tooLong);
   return parsed(name);

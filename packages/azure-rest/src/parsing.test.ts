@@ -57,6 +57,7 @@ test("a secondary account is refused by name, also where the primary exists", ()
 test("container names follow the rules of the service", () => {
   const check = (name: string): string => codeOf(checkNames({ ...value(at("/acct")), container: name }));
   for (const good of ["abc", "a-b-c", "0a0", "$root", "$web", "$logs", "a".repeat(63)]) assert.equal(check(good), "ok", good);
+  assert.equal(check("$blobchangefeed"), "NotImplemented");
   for (const bad of ["A", "-ab", "ab-", "a--b", "a_b", "a.b", "$other", ""]) assert.equal(check(bad), "InvalidResourceName", bad);
   for (const length of ["ab", "a".repeat(64)]) assert.equal(check(length), "OutOfRangeInput", length);
 });
