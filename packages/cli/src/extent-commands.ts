@@ -1,6 +1,6 @@
 /** `stamp extent list|show|seal|quarantine`. */
-import type { StampInspector } from "@stamp/cluster";
-import { ExtentNode, ReplicaState } from "@stamp/wire";
+import type { Listed, StampInspector } from "@stamp/cluster";
+import { type ExtentInfo, ExtentNode, ReplicaState } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError, exitCodes } from "./context.ts";
 import { bytesText, table, toJson } from "./print.ts";
@@ -11,10 +11,15 @@ const sealTimeoutMs = 30_000;
 
 export function addExtent(program: Command): void {
   const extent = program.command("extent").description("extents and their replicas");
-  make(extent, "list", "all extents and where their replicas are").action(async (_options, command: Command) => {
-    const [extents, nodes] = await inspect(command, (inspector) => Promise.all([inspector.extents(), inspector.nodes()]));
-    tell(command, extents, () => extentTable({ extents, nodes }));
-  });
+  make(extent, "list", "extents in the order of their ids, and where their replicas are")
+    .option("--after <id>", "those with a higher id", "0")
+    .option("--limit <number>", "at most so many", "1000")
+    .action(async (_options, command: Command) => {
+      const { after, limit } = command.opts<{ after: string; limit: string }>();
+      const { items, more } = await inspect(command, (inspector) => firstExtents(inspector, extentNumber(after), countOf(limit)));
+      tell(command, items, () => extentTable({ extents: items }));
+      if (more) console.error(`… and more: --after ${items.at(-1)?.location?.extentId}`);
+    });
   make(extent, "show <id>", "one extent, as each of its replicas sees it").action(async (id: string, _options, command: Command) => {
     await inspect(command, (inspector, transport) => showExtent(inspector, transport, id, wantsJson(command)));
   });
@@ -33,9 +38,23 @@ export function addExtent(program: Command): void {
       const sealed = await inspect(command, (inspector) =>
         inspector.change((manager, timeoutMs) => manager.sealAcceptingLoss({ extentId, note }, { timeoutMs }), sealTimeoutMs),
       );
-      tell(command, sealed, () => extentTable({ extents: [sealed], nodes: [] }));
+      tell(command, sealed, () => extentTable({ extents: [sealed] }));
     });
   addQuarantine(extent);
+}
+
+async function firstExtents(inspector: StampInspector, after: bigint, count: number): Promise<Listed<ExtentInfo>> {
+  const items: ExtentInfo[] = [];
+  for (;;) {
+    const page = await inspector.extentPage(items.at(-1)?.location?.extentId ?? after, Math.min(count - items.length, 1_000));
+    items.push(...page.items);
+    if (!page.more || items.length >= count) return { items, more: page.more };
+  }
+}
+
+function countOf(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new CommandError(`${text} is not a number of extents`, exitCodes.usage);
+  return Number(text);
 }
 
 function addQuarantine(extent: Command): void {
@@ -85,7 +104,7 @@ async function showExtent(inspector: StampInspector, transport: Transport, id: s
     console.log(toJson({ ...info, replicas }));
     return;
   }
-  console.log(extentTable({ extents: [info], nodes: [] }));
+  console.log(extentTable({ extents: [info] }));
   const { checksum, loss, references } = info;
   console.log(`in ${references} lists${checksum === undefined ? "" : `, crc32c ${checksum.toString(16).padStart(8, "0")}`}`);
   if (loss !== undefined) {

@@ -25,7 +25,7 @@ export const nameIn = (names: Readonly<Record<string, number>>, value: number): 
     .find((each) => names[each] === value)
     ?.toLowerCase() ?? String(value);
 
-export function extentTable(view: Pick<StampView, "extents" | "nodes">): string {
+export function extentTable(view: Pick<StampView, "extents">): string {
   return table(
     ["EXTENT", "STREAM", "STATE", "LENGTH", "COPIES", "REPLICAS (primary first)"],
     view.extents.map((extent) => [
@@ -124,9 +124,10 @@ function statusText(status: ClusterStatus, view: StampView): string {
     `\nPartition servers\n${serverTable(view)}`,
     `\nRange partitions\n${rangeTable(view)}`,
     `\nStreams\n${streamTable(view)}`,
-    `\nExtents\n${extentTable({ ...view, extents: view.extents.slice(0, 200) })}`,
+    ...(view.more.streams ? ["… and more: ./stamp stream list"] : []),
+    `\nExtents\n${extentTable(view)}`,
+    ...(view.more.extents ? ["… and more: ./stamp extent list"] : []),
   ];
-  if (view.extents.length > 200) parts.push(`… ${view.extents.length - 200} more: ./stamp extent list`);
   for (const problem of view.problems) parts.push(`can't be asked now: ${problem}`);
   if (!status.ready) parts.push("\nnot everything is ready");
   return parts.join("\n");

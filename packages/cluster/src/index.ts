@@ -10,4 +10,4 @@ export { type RoleName, roles } from "./roles.ts";
 export { type RunningSupervisor, runSupervisor } from "./run-supervisor.ts";
 export type { ClusterStatus, ProcessStatus } from "./status.ts";
 export { StartError, Supervisor, type SupervisorOptions } from "./supervisor.ts";
-export { StampInspector, type StampView } from "./view.ts";
+export { type Listed, StampInspector, type StampView } from "./view.ts";

@@ -24,11 +24,22 @@ const callTimeoutMs = 3_000;
 const changeTimeoutMs = 15_000;
 const askAgainMs = 200;
 const pageLimit = 1_000;
-const pagesMax = 1_000;
+/** Of each kind in a view. */
+const viewedMax = 200;
+
+export interface Listed<T> {
+  readonly items: readonly T[];
+  /** There are others behind the last. */
+  readonly more: boolean;
+}
 
 export interface StampView {
+  /** The first 200. */
   readonly streams: readonly StreamInfo[];
+  /** The first 200. */
   readonly extents: readonly ExtentInfo[];
+  /** Of which there are others. */
+  readonly more: { readonly streams: boolean; readonly extents: boolean };
   readonly nodes: readonly NodeInfo[];
   readonly ranges: readonly RangePartition[];
   readonly servers: readonly ServerInfo[];
@@ -56,21 +67,25 @@ export class StampInspector {
   }
 
   async streams(prefix = ""): Promise<StreamInfo[]> {
+    return all((last: StreamInfo | undefined) => this.streamPage(prefix, last?.name));
+  }
+
+  /** At most 1,000 streams in the order of their names. */
+  async streamPage(prefix: string, after = "", limit = pageLimit): Promise<Listed<StreamInfo>> {
     const client = this.#transport.client(await this.leader("stream-manager"), StreamManager);
-    return pages(async (last: StreamInfo | undefined) => {
-      const request = { prefix, after: last?.name ?? "", limit: pageLimit };
-      const page = answered("stream manager", await client.listStreams(request, { timeoutMs: callTimeoutMs }));
-      return [page.streams, page.more];
-    });
+    const page = answered("stream manager", await client.listStreams({ prefix, after, limit }, { timeoutMs: callTimeoutMs }));
+    return { items: page.streams, more: page.more };
   }
 
   async extents(): Promise<ExtentInfo[]> {
+    return all((last: ExtentInfo | undefined) => this.extentPage(last?.location?.extentId));
+  }
+
+  /** At most 1,000 extents in the order of their ids. */
+  async extentPage(afterExtentId = 0n, limit = pageLimit): Promise<Listed<ExtentInfo>> {
     const client = this.#transport.client(await this.leader("stream-manager"), StreamManager);
-    return pages(async (last: ExtentInfo | undefined) => {
-      const request = { afterExtentId: last?.location?.extentId ?? 0n, limit: pageLimit };
-      const page = answered("stream manager", await client.listExtents(request, { timeoutMs: callTimeoutMs }));
-      return [page.extents, page.more];
-    });
+    const page = answered("stream manager", await client.listExtents({ afterExtentId, limit }, { timeoutMs: callTimeoutMs }));
+    return { items: page.extents, more: page.more };
   }
 
   async nodes(): Promise<NodeInfo[]> {
@@ -89,10 +104,10 @@ export class StampInspector {
   }
 
   async streamExtents(name: string): Promise<ExtentLocation[]> {
-    return pages(async (last: ExtentLocation | undefined) => {
+    return all(async (last: ExtentLocation | undefined) => {
       const request = { name, afterExtentId: last?.extentId ?? 0n };
       const page = await this.ask((manager, timeoutMs) => manager.getStream(request, { timeoutMs }));
-      return [page.extents, page.more];
+      return { items: page.extents, more: page.more };
     });
   }
 
@@ -165,22 +180,24 @@ export class StampInspector {
   /** Everything; what can't be asked is a problem in the answer, not an error. */
   async view(): Promise<StampView> {
     const problems = new Set<string>();
-    const orNone = async <T>(asked: Promise<readonly T[]>): Promise<readonly T[]> => {
+    const or = async <T>(asked: Promise<T>, none: T): Promise<T> => {
       try {
         return await asked;
       } catch (error) {
         problems.add((error as Error).message);
-        return [];
+        return none;
       }
     };
+    const nothing = { items: [], more: false };
     const [streams, extents, nodes, ranges, servers] = await Promise.all([
-      orNone(this.streams()),
-      orNone(this.extents()),
-      orNone(this.nodes()),
-      orNone(this.ranges()),
-      orNone(this.servers()),
+      or(this.streamPage("", "", viewedMax), nothing),
+      or(this.extentPage(0n, viewedMax), nothing),
+      or(this.nodes(), []),
+      or(this.ranges(), []),
+      or(this.servers(), []),
     ]);
-    return { streams, extents, nodes, ranges, servers, problems: [...problems] };
+    const more = { streams: streams.more, extents: extents.more };
+    return { streams: streams.items, extents: extents.items, more, nodes, ranges, servers, problems: [...problems] };
   }
 }
 
@@ -192,12 +209,12 @@ function answered<T>(who: string, outcome: Outcome<T>): T {
   throw new Error(`${who}: ${outcome.failure.message}`);
 }
 
-async function pages<T>(next: (last: T | undefined) => Promise<readonly [readonly T[], boolean]>): Promise<T[]> {
-  const all: T[] = [];
-  for (let page = 0; page < pagesMax; page++) {
-    const [items, more] = await next(all.at(-1));
-    all.push(...items);
-    if (!more || items.length === 0) break;
+/** Every page behind the last one: each begins after the last item of that, so it ends. */
+async function all<T>(next: (last: T | undefined) => Promise<Listed<T>>): Promise<T[]> {
+  const found: T[] = [];
+  for (;;) {
+    const { items, more } = await next(found.at(-1));
+    for (const item of items) found.push(item);
+    if (!more || items.length === 0) return found;
   }
-  return all;
 }

@@ -1,4 +1,7 @@
-/** How many extents are in each phase, and how many have a replica on each node: kept with every change, so that nobody has to count a million of them. */
+/**
+ * How many extents are in each phase, and how many, and how many unsealed ones, have a replica on each node: kept with every change, so
+ * that nobody has to count a million of them.
+ */
 import type { ExtentPhase, ExtentRecord } from "./records.ts";
 
 export type PhaseCounts = Readonly<Record<ExtentPhase, number>>;
@@ -6,6 +9,7 @@ export type PhaseCounts = Readonly<Record<ExtentPhase, number>>;
 export class ExtentCounts {
   readonly #phases: Record<ExtentPhase, number> = { allocating: 0, open: 0, sealing: 0, sealed: 0, dropped: 0 };
   readonly #byNode = new Map<string, number>();
+  readonly #unsealedByNode = new Map<string, number>();
 
   get phases(): PhaseCounts {
     return this.#phases;
@@ -13,6 +17,10 @@ export class ExtentCounts {
 
   replicasOn(nodeId: string): number {
     return this.#byNode.get(nodeId) ?? 0;
+  }
+
+  unsealedOn(nodeId: string): number {
+    return this.#unsealedByNode.get(nodeId) ?? 0;
   }
 
   changed(before: ExtentRecord | undefined, after: ExtentRecord | undefined): void {
@@ -23,14 +31,17 @@ export class ExtentCounts {
   #add({ phase, replicas, repair }: ExtentRecord, step: 1 | -1): void {
     this.#phases[phase] += step;
     if (phase === "dropped") return;
-    for (const { nodeId } of replicas) this.#addTo(nodeId, step);
+    for (const { nodeId } of replicas) {
+      addTo(this.#byNode, nodeId, step);
+      if (phase !== "sealed") addTo(this.#unsealedByNode, nodeId, step);
+    }
     // A copy in the place of a replica of the same node is no second one.
-    if (repair !== undefined && !replicas.some(({ nodeId }) => nodeId === repair.nodeId)) this.#addTo(repair.nodeId, step);
+    if (repair !== undefined && !replicas.some(({ nodeId }) => nodeId === repair.nodeId)) addTo(this.#byNode, repair.nodeId, step);
   }
+}
 
-  #addTo(nodeId: string, step: 1 | -1): void {
-    const count = this.replicasOn(nodeId) + step;
-    if (count === 0) this.#byNode.delete(nodeId);
-    else this.#byNode.set(nodeId, count);
-  }
+function addTo(counts: Map<string, number>, nodeId: string, step: 1 | -1): void {
+  const count = (counts.get(nodeId) ?? 0) + step;
+  if (count === 0) counts.delete(nodeId);
+  else counts.set(nodeId, count);
 }

@@ -71,13 +71,33 @@ export class Store {
 export function assertCounted(state: StreamState): void {
   const phases: Record<string, number> = { allocating: 0, open: 0, sealing: 0, sealed: 0, dropped: 0 };
   const byNode = new Map<string, number>();
+  const unsealed = new Map<string, number>();
   for (const { phase, replicas: places, repair } of state.extents()) {
     phases[phase] = (phases[phase] ?? 0) + 1;
+    const isUnsealed = phase !== "dropped" && phase !== "sealed";
+    for (const { nodeId } of isUnsealed ? places : []) unsealed.set(nodeId, (unsealed.get(nodeId) ?? 0) + 1);
     const nodeIds = phase === "dropped" ? [] : [...places, ...(repair === undefined ? [] : [repair])].map(({ nodeId }) => nodeId);
     for (const nodeId of new Set(nodeIds)) byNode.set(nodeId, (byNode.get(nodeId) ?? 0) + 1);
   }
   assert.deepEqual({ ...state.phaseCounts }, phases);
-  for (const nodeId of [...byNode.keys(), "n1", "n2", "n3", "n4"]) assert.equal(state.replicasOn(nodeId), byNode.get(nodeId) ?? 0, nodeId);
+  for (const nodeId of [...byNode.keys(), "n1", "n2", "n3", "n4"]) {
+    assert.equal(state.replicasOn(nodeId), byNode.get(nodeId) ?? 0, nodeId);
+    assert.equal(state.unsealedOn(nodeId), unsealed.get(nodeId) ?? 0, nodeId);
+  }
+  for (const name of state.streamNames()) {
+    const lengths = state.extentsOf(name).map((id) => state.extent(id)?.sealedLengthBytes ?? 0);
+    assert.equal(
+      state.sealedBytes(name),
+      lengths.reduce((sum, each) => sum + each, 0),
+      name,
+    );
+  }
+  const ids = [...state.extents()].map(({ id }) => id).sort((a, b) => a - b);
+  const paged: number[] = [];
+  for (let page = state.extentsAfter(0, 7); page.length > 0; page = state.extentsAfter(paged.at(-1) ?? 0, 7)) {
+    paged.push(...page.map(({ id }) => id));
+  }
+  assert.deepEqual(paged, ids);
 }
 
 export const refusal = (outcome: Outcome<unknown>): string => (outcome.ok ? "ok" : outcome.failure.reason);

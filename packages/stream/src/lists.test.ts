@@ -9,8 +9,8 @@ import { checksum, refusal, replicas, Store } from "./harness.test.ts";
 import { planBeginSeal, planRecordSealed } from "./plan-extents.ts";
 import { planMultiModify, type StreamEdit } from "./plan-lists.ts";
 import { planCreateStream, planDeleteStream, planOpenStream, planTruncate } from "./plan-streams.ts";
-import type { ExtentPhase } from "./records.ts";
-import type { Plan } from "./state.ts";
+import { type ExtentPhase, segmentExtentsMax } from "./records.ts";
+import { type Plan, StreamState } from "./state.ts";
 
 const epoch = ownerEpoch(1);
 
@@ -281,4 +281,29 @@ test("multi-modify: whatever is changed in whatever order, lists, references and
     }),
     { numRuns: 150 },
   );
+});
+
+test("sealed bytes: of whole segments they are added up once, and again when a length is made anew", () => {
+  const ids = Array.from({ length: segmentExtentsMax }, (_, i) => extentId(i + 1));
+  const sealedAt = (id: ExtentId, sealedLengthBytes: number): StoredRecord => {
+    const made = extent(id) as Extract<StoredRecord, { kind: "extent" }>;
+    return { ...made, record: { ...made.record, sealedLengthBytes } };
+  };
+  const stored = (record: StoredRecord, version: number) => ({ key: keyOf(record), value: encodeStored(record, checksum), version });
+  const stream = (skipCount: number): StoredRecord => ({
+    kind: "stream",
+    record: { name: "/s", ownerEpoch: ownerEpoch(1), segments: [{ id: 5_000, count: ids.length }], skipCount, tail: [] },
+  });
+  const records = [...ids.map((id) => sealedAt(id, 10)), { kind: "segment", id: 5_000, extents: ids } as const, stream(0)];
+  const state = unwrap(
+    StreamState.load(
+      records.map((record) => stored(record, 1)),
+      checksum,
+    ),
+  );
+  assert.equal(state.sealedBytes("/s"), 10 * ids.length);
+  unwrap(state.take([stored(sealedAt(ids[3] as ExtentId, 4), 2)], checksum));
+  assert.equal(state.sealedBytes("/s"), 10 * ids.length - 6);
+  unwrap(state.take([stored(stream(ids.length - 2), 3)], checksum));
+  assert.equal(state.sealedBytes("/s"), 20);
 });

@@ -4,7 +4,7 @@
  * condition of every transaction that depends on it.
  */
 import type { Checksum, ExtentId, Outcome } from "@stamp/base";
-import { assert, ok, present, refused } from "@stamp/base";
+import { assert, OrderedIds, ok, present, refused } from "@stamp/base";
 import type { StoredRecord } from "./codec.ts";
 import { decodeStored, encodeStored, extentKey, keyOf, segmentKey, streamKey } from "./codec.ts";
 import { ExtentCounts, type PhaseCounts } from "./extent-counts.ts";
@@ -79,6 +79,7 @@ export class StreamState {
   readonly #streams = new Map<string, StreamEntry>();
   readonly #segments = new Map<number, readonly ExtentId[]>();
   readonly #extents = new Map<ExtentId, ExtentRecord>();
+  readonly #order = new OrderedIds<ExtentId>((id) => this.#extents.has(id));
   readonly #nodes = new Map<string, NodeRecord>();
   readonly #references = new Map<ExtentId, number>();
   readonly #segmentReferences = new Map<number, number>();
@@ -90,6 +91,8 @@ export class StreamState {
   readonly #counts = new ExtentCounts();
   /** Equal ones are kept once: a million extents have few different sets of replicas. */
   readonly #replicaSets = new Map<string, readonly ReplicaRecord[]>();
+  /** Of whole segments whose extents are all sealed. */
+  #segmentBytes = new WeakMap<readonly ExtentId[], number>();
   #nextId = 1;
 
   /** Streams that were read and whose lists are not put together yet, because other keys are still being read; undefined afterwards. */
@@ -172,6 +175,7 @@ export class StreamState {
       if (before.pieces.some((piece) => piece.extents === extents && piece.from <= from && extents !== record.tail)) continue;
       const lost = extents.slice(from).find((id) => !this.#extents.has(id));
       if (lost !== undefined) return refused("dataLoss", "damaged", `extent ${lost} of stream ${record.name} has no record`);
+      if (from === 0 && extents !== record.tail) this.#bytesOfSegment(extents);
     }
     return ok();
   }
@@ -199,6 +203,39 @@ export class StreamState {
     return this.#counts.replicasOn(nodeId);
   }
 
+  /** Extents that are being allocated, open or being sealed and have a replica on this node. Kept as well. */
+  unsealedOn(nodeId: string): number {
+    return this.#counts.unsealedOn(nodeId);
+  }
+
+  /** Of the sealed extents of a list. Whole segments were added up before: a list of a million extents costs as much as its segments. */
+  sealedBytes(name: string): number {
+    const { segments, tail } = this.list(name);
+    let bytes = this.#sealedBytesOf(tail, 0).bytes;
+    for (const { extents, from } of segments)
+      bytes += from === 0 ? this.#bytesOfSegment(extents) : this.#sealedBytesOf(extents, from).bytes;
+    return bytes;
+  }
+
+  #bytesOfSegment(extents: readonly ExtentId[]): number {
+    const known = this.#segmentBytes.get(extents);
+    if (known !== undefined) return known;
+    const { bytes, allSealed } = this.#sealedBytesOf(extents, 0);
+    if (allSealed) this.#segmentBytes.set(extents, bytes);
+    return bytes;
+  }
+
+  #sealedBytesOf(extents: readonly ExtentId[], from: number): { readonly bytes: number; readonly allSealed: boolean } {
+    let bytes = 0;
+    let allSealed = true;
+    for (let at = from; at < extents.length; at++) {
+      const sealed = this.#extents.get(extents[at] as ExtentId)?.sealedLengthBytes;
+      if (sealed === undefined) allSealed = false;
+      else bytes += sealed;
+    }
+    return { bytes, allSealed };
+  }
+
   stream(name: string): StreamRecord | undefined {
     return this.#streams.get(name)?.record;
   }
@@ -223,6 +260,11 @@ export class StreamState {
 
   extents(): IterableIterator<ExtentRecord> {
     return this.#extents.values();
+  }
+
+  /** The first `limit` with a higher id, in the order of their ids. */
+  extentsAfter(id: number, limit: number): ExtentRecord[] {
+    return this.#order.after(id, limit).map((each) => present(this.#extents.get(each), "an extent in the order of ids"));
   }
 
   /** `allocating`, `open`, `sealing`. */
@@ -303,7 +345,12 @@ export class StreamState {
         return;
       case "extent": {
         const record = this.#compact(stored.record);
-        this.#counts.changed(this.#extents.get(record.id), record);
+        const before = this.#extents.get(record.id);
+        this.#counts.changed(before, record);
+        if (before === undefined) this.#order.add(record.id);
+        // A length that was told to nobody is made anew, which is rare: everything may be added up again.
+        else if (before.sealedLengthBytes !== undefined && before.sealedLengthBytes !== record.sealedLengthBytes)
+          this.#segmentBytes = new WeakMap();
         this.#extents.set(record.id, record);
         this.#index(record);
         return;
@@ -335,6 +382,7 @@ export class StreamState {
         assert(this.references(removal.id) === 0, "an extent that a list holds is not forgotten");
         this.#counts.changed(this.#extents.get(removal.id), undefined);
         this.#extents.delete(removal.id);
+        this.#order.removed();
         for (const index of [this.#unsealed, this.#incomplete, this.#garbage, this.#unreferenced]) index.delete(removal.id);
         return;
       case "removeSegment":

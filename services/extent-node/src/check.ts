@@ -73,7 +73,7 @@ const inWords = (meta: ReplicaMeta): string =>
 export async function checkReplicas(node: Node, request: CheckReplicasRequest) {
   const after = fromWire(request.afterExtentId);
   const limit = Math.min(limitMax, request.limit === 0 ? limitDefault : request.limit);
-  const ids = [...node.store.extents.keys()].filter((id) => id > after).sort((a, b) => a - b);
+  const ids = node.store.extents.idsAfter(after, limit + 1);
   const strayFiles = after === 0 ? await strayFilesOf(node) : [];
   const { clock } = node.world;
   const endMs = clock.monotonicMs() + pageMs;

@@ -26,6 +26,7 @@ import { ExtentStore } from "./extent-store.ts";
 import { failStopDisk } from "./fail-stop-disk.ts";
 import { Journal } from "./journal.ts";
 import { LocalExtent } from "./local-extent.ts";
+import type { LocalExtents } from "./local-extents.ts";
 import { MetadataCopies } from "./metadata-copies.ts";
 import { Node } from "./node.ts";
 import { checkJournalDisk, formatDisk, JournalBegun, readIdentity, readStarts, writeStarts } from "./node-disk.ts";
@@ -38,6 +39,17 @@ import { ExtentTable } from "./table.ts";
 const askTimeoutMs = 1_000;
 const askEveryMs = 200;
 const wrongStampAskEveryMs = 1_000;
+
+function extentFacts(extents: LocalExtents | undefined) {
+  const unsealed = extents?.unsealed() ?? new Set();
+  const states = { open: 0, closed: 0, sealed: (extents?.size ?? 0) - unsealed.size, damaged: 0 };
+  let bytes = extents?.sealedBytes ?? 0;
+  for (const { replica } of unsealed) {
+    states[replica.state] += 1;
+    bytes += replica.durableBytes;
+  }
+  return { states, bytes };
+}
 
 export class ExtentNodeRole implements Role {
   readonly #world: World;
@@ -118,12 +130,7 @@ export class ExtentNodeRole implements Role {
 
   get status(): RoleStatus {
     const node = this.#node;
-    const states: Record<string, number> = { open: 0, closed: 0, sealed: 0, damaged: 0 };
-    let bytes = 0;
-    for (const extent of this.#store?.extents.values() ?? []) {
-      states[extent.replica.state] = (states[extent.replica.state] ?? 0) + 1;
-      bytes += extent.replica.durableBytes;
-    }
+    const { states, bytes } = extentFacts(this.#store?.extents);
     const wrongStamp = this.#reporter?.wrongStamp === true;
     const ready = this.#ready && !wrongStamp;
     return {

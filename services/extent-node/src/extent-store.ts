@@ -12,6 +12,7 @@ import { appendIo, type Io } from "./disk-queue.ts";
 import { type ExtentFiles, extentPath } from "./extent-files.ts";
 import type { Journal } from "./journal.ts";
 import type { LocalExtent, PendingAppend } from "./local-extent.ts";
+import { LocalExtents } from "./local-extents.ts";
 import { type ExtentTable, tableName } from "./table.ts";
 import { walkFile } from "./walk.ts";
 
@@ -31,7 +32,7 @@ export interface StoreConfig {
 }
 
 export class ExtentStore {
-  readonly extents: Map<ExtentId, LocalExtent> = new Map();
+  readonly extents: LocalExtents = new LocalExtents();
   readonly files: ExtentFiles;
   readonly table: ExtentTable;
   readonly #world: World;
@@ -89,6 +90,7 @@ export class ExtentStore {
   /** The replica's durable state changed. */
   changed(extent: LocalExtent, generation: number): void {
     extent.stateDirty = true;
+    this.extents.stateChanged(extent);
     this.#touch(extent, generation);
   }
 

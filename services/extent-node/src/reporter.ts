@@ -68,8 +68,8 @@ export async function getNodeReport(
 
 function nodeReport(node: Node): MessageInitShape<typeof NodeReportSchema> {
   const unsealed: MessageInitShape<typeof ExtentReplicaSchema>[] = [];
-  for (const extent of node.store.extents.values()) {
-    if (extent.replica.state === "sealed" || unsealed.length >= unsealedMax) continue;
+  for (const extent of node.store.extents.unsealed()) {
+    if (unsealed.length >= unsealedMax) break;
     unsealed.push(replicaOnWire(node, extent));
   }
   node.reportNumber += 1;

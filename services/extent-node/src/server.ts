@@ -1,5 +1,5 @@
 /** Calls → domain. Until the node is ready, and when its disk is another stamp's, every call is refused. */
-import { type ExtentId, type Failed, FailureError, firstInOrder, type Outcome, ok, refused } from "@stamp/base";
+import { type Failed, FailureError, type Outcome, ok, refused } from "@stamp/base";
 import { DiskError, type Handlers } from "@stamp/ports";
 import { type ExtentNode, fromWire } from "@stamp/wire";
 import { checkReplicas } from "./check.ts";
@@ -54,7 +54,7 @@ export function extentNodeHandlers(ready: () => Outcome<Node>): Handlers<typeof 
       guarded(ready, async (node) => {
         const after = fromWire(request.afterExtentId);
         const limit = Math.min(listMax, request.limit === 0 ? listMax : request.limit);
-        const ids = firstInOrder(idsAfter(node, after), limit + 1, (a, b) => a - b);
+        const ids = node.store.extents.idsAfter(after, limit + 1);
         const replicas = ids.slice(0, limit).flatMap((id) => {
           const extent = node.find(id);
           return extent === undefined ? [] : [replicaOnWire(node, extent)];
@@ -62,8 +62,4 @@ export function extentNodeHandlers(ready: () => Outcome<Node>): Handlers<typeof 
         return ok({ replicas, more: ids.length > limit });
       }),
   };
-}
-
-function* idsAfter(node: Node, after: number): Generator<ExtentId> {
-  for (const id of node.store.extents.keys()) if (id > after) yield id;
 }

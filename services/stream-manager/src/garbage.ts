@@ -11,6 +11,8 @@ import type { Term } from "./term.ts";
 import { endIfStale, extentNode } from "./term.ts";
 
 const extentsPerTickMax = 32;
+/** Looked at in one tick; most only wait for their grace to be over. */
+const looksPerTickMax = 2_000;
 const deleteTimeoutMs = 5_000;
 
 export class Garbage {
@@ -18,6 +20,8 @@ export class Garbage {
   readonly #seenMs = new Map<string, number>();
   /** Replicas of dropped extents whose deletion was answered. */
   readonly #deleted = new Map<ExtentId, Set<string>>();
+  /** Where the last tick ended. */
+  #walk: Iterator<ExtentId> | undefined;
   #busy = false;
 
   constructor(term: Term) {
@@ -31,14 +35,27 @@ export class Garbage {
     try {
       await this.#dropUnreferenced();
       let budget = extentsPerTickMax;
-      for (const id of [...this.#term.state.garbage()]) {
+      for (const id of this.#someGarbage()) {
         const extent = this.#term.state.extent(id);
         if (extent === undefined || this.#term.ended.aborted) continue;
-        if (budget === 0) return;
         if (await (extent.phase === "dropped" ? this.#dropped(extent) : this.#removed(extent))) budget -= 1;
+        if (budget === 0) return;
       }
     } finally {
       this.#busy = false;
+    }
+  }
+
+  /** Goes on where it was left; what was added meanwhile is at the end. */
+  *#someGarbage(): Generator<ExtentId> {
+    this.#walk ??= this.#term.state.garbage().values();
+    for (let looked = 0; looked < looksPerTickMax; looked++) {
+      const next = this.#walk.next();
+      if (next.done === true) {
+        this.#walk = undefined;
+        return;
+      }
+      yield next.value;
     }
   }
 

@@ -173,13 +173,12 @@ export class NodeTable {
   }
 
   placeable(): PlacementNode[] {
-    const open = this.#openReplicas();
     const nodes: PlacementNode[] = [];
     for (const record of this.#state.nodes()) {
       const load = this.#health.get(record.nodeId)?.load;
       const serves = record.duty === undefined || record.duty === "serving";
       if (serves && load?.acceptsNewExtents && this.up(record.nodeId))
-        nodes.push(placementNode(record, load, open.get(record.nodeId) ?? 0));
+        nodes.push(placementNode(record, load, this.#state.unsealedOn(record.nodeId)));
     }
     return nodes;
   }
@@ -225,14 +224,6 @@ export class NodeTable {
   #wake(): void {
     for (const wake of this.#waiting) wake();
     this.#waiting.clear();
-  }
-
-  #openReplicas(): Map<string, number> {
-    const open = new Map<string, number>();
-    for (const id of this.#state.unsealed()) {
-      for (const { nodeId } of this.#state.extent(id)?.replicas ?? []) open.set(nodeId, (open.get(nodeId) ?? 0) + 1);
-    }
-    return open;
   }
 }
 

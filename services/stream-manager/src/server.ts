@@ -126,8 +126,9 @@ export function streamManagerHandlers(clock: Clock, serving: () => Serving | und
     listStreams: (request) =>
       led((leader) => {
         const wanted = where(leader.term.state.streamNames(), (name) => name > request.after && name.startsWith(request.prefix));
-        const { page, more } = pageOf(wanted, request.limit, (a, b) => (a < b ? -1 : 1));
-        return ok({ streams: page.map((name) => leader.views.streamSummary(name)), more });
+        const length = pageLength(request.limit);
+        const found = firstInOrder(wanted, length + 1, (a, b) => (a < b ? -1 : 1));
+        return ok({ streams: found.slice(0, length).map((name) => leader.views.streamSummary(name)), more: found.length > length });
       }),
     locateExtents: (request) =>
       led((leader) => {
@@ -142,10 +143,9 @@ export function streamManagerHandlers(clock: Clock, serving: () => Serving | und
       }),
     listExtents: (request) =>
       led((leader) => {
-        const after = fromWire(request.afterExtentId);
-        const wanted = where(leader.term.state.extents(), ({ id }) => id > after);
-        const { page, more } = pageOf(wanted, request.limit, (a, b) => a.id - b.id);
-        return ok({ extents: page.map((extent) => leader.views.extent(extent)), more });
+        const length = pageLength(request.limit);
+        const found = leader.term.state.extentsAfter(fromWire(request.afterExtentId), length + 1);
+        return ok({ extents: found.slice(0, length).map((extent) => leader.views.extent(extent)), more: found.length > length });
       }),
     sealAcceptingLoss: (request, context) =>
       led(async (leader) => {
@@ -207,12 +207,7 @@ function editFromWire(edit: WireEdit): StreamEdit {
   };
 }
 
-/** One walk over a million, no copy of them. */
-function pageOf<T>(items: Iterable<T>, limit: number, compare: (a: T, b: T) => number): { readonly page: T[]; readonly more: boolean } {
-  const length = limit === 0 ? pageMax : Math.min(limit, pageMax);
-  const found = firstInOrder(items, length + 1, compare);
-  return { page: found.slice(0, length), more: found.length > length };
-}
+const pageLength = (limit: number): number => (limit === 0 ? pageMax : Math.min(limit, pageMax));
 
 function* where<T>(items: Iterable<T>, holds: (item: T) => boolean): Generator<T> {
   for (const item of items) if (holds(item)) yield item;

@@ -60,16 +60,12 @@ export class Views {
   stat(name: string) {
     const { state } = this.#term;
     const list = state.list(name);
-    let sealedBytes = 0;
-    for (const { extents, from } of list.pieces) {
-      for (let at = from; at < extents.length; at++) sealedBytes += state.extent(extents[at] as ExtentId)?.sealedLengthBytes ?? 0;
-    }
     return {
       name,
       ownerEpoch: toWire(state.stream(name)?.ownerEpoch ?? 0),
       listVersion: toWire(state.versionOf(streamKey(name))),
       extentCount: toWire(list.length),
-      sealedBytes: toWire(sealedBytes),
+      sealedBytes: toWire(state.sealedBytes(name)),
       firstExtentId: toWire(list.first ?? 0),
       lastExtentId: toWire(list.last ?? 0),
       open: list.last !== undefined && state.extent(list.last)?.phase === "open",

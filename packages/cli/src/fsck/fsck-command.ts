@@ -55,7 +55,7 @@ async function fsck(command: Command, options: Options): Promise<FsckReport> {
     throw new CommandError("stop the cluster first: the extent tables of running nodes are in use", exitCodes.usage);
   return stopped
     ? fsckStopped(config, options, (what) => tell(command, what))
-    : inspect(command, (inspector, transport) => fsckRunning(inspector, transport, options.deep));
+    : inspect(command, (inspector, transport) => fsckRunning(inspector, transport, options.deep, (what) => tell(command, what)));
 }
 
 function tell(command: Command, what: string): void {
@@ -85,8 +85,13 @@ export async function fsckStopped(config: ClusterConfig, options: Options, onSte
   }
 }
 
-export async function fsckRunning(inspector: StampInspector, transport: Transport, deep: boolean): Promise<FsckReport> {
-  const first = await gatherRunning(inspector, transport, deep);
+export async function fsckRunning(
+  inspector: StampInspector,
+  transport: Transport,
+  deep: boolean,
+  onStep: (what: string) => void = () => {},
+): Promise<FsckReport> {
+  const first = await gatherRunning(inspector, transport, deep, onStep);
   let problems = compare(first.extents, first.nodes);
   if (problems.length > 0) {
     await new Promise((resolve) => setTimeout(resolve, secondLookMs));

@@ -37,10 +37,18 @@ const states: Readonly<Record<number, NodeReplica["state"]>> = {
 };
 const optional = (value: bigint | undefined): number | undefined => (value === undefined ? undefined : Number(value));
 
-/** The nodes first: what the stream manager says afterwards knows all that they had then. */
-export async function gatherRunning(inspector: StampInspector, transport: Transport, deep: boolean): Promise<Gathered> {
+/** The nodes first: what the stream manager says afterwards knows all that they had then. `tell`: how far it is. */
+export async function gatherRunning(
+  inspector: StampInspector,
+  transport: Transport,
+  deep: boolean,
+  tell: (what: string) => void = () => {},
+): Promise<Gathered> {
   const nodes: NodeView[] = [];
-  for (const { nodeId, address } of await inspector.nodes()) nodes.push(await askNode(transport, nodeId, address, deep));
+  for (const { nodeId, address, extentCount } of await inspector.nodes()) {
+    const looked = (count: number): void => tell(`${nodeId}: ${count} of ${extentCount} replicas ${deep ? "read" : "looked at"}`);
+    nodes.push(await askNode(transport, { node: nodeId, address }, deep, looked));
+  }
   const extents = (await inspector.extents()).map(
     (extent): ManagerExtent => ({
       id: Number(extent.location?.extentId ?? 0n),
@@ -54,7 +62,12 @@ export async function gatherRunning(inspector: StampInspector, transport: Transp
   return { extents, nodes, problems: [], notes: [] };
 }
 
-async function askNode(transport: Transport, node: string, address: string, deep: boolean): Promise<NodeView> {
+async function askNode(
+  transport: Transport,
+  { node, address }: { readonly node: string; readonly address: string },
+  deep: boolean,
+  looked: (count: number) => void,
+): Promise<NodeView> {
   const replicas = new Map<number, NodeReplica>();
   const strayFiles: string[] = [];
   let after = 0n;
@@ -70,6 +83,7 @@ async function askNode(transport: Transport, node: string, address: string, deep
       const state = states[replica.state] ?? "damaged";
       replicas.set(id, { id, state, sealedLengthBytes: optional(replica.sealedLengthBytes), checksum, problems, foundNow });
     }
+    looked(replicas.size);
     if (!page.value.more) return { node, unreached: undefined, replicas, strayFiles };
     if (page.value.replicas.length === 0) return { node, unreached: "it gave an empty page", replicas, strayFiles };
   }
