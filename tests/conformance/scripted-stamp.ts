@@ -318,6 +318,7 @@ function engineOf(rows: MemoryRows, data: MemoryData) {
     facts: { sequence: 0, memoryTableBytes: 0, checkpointCount: 0, checkpointBytes: 0 },
     checkpoint: async () => ok(),
     prepareToLeave: async () => notScripted,
+    stay: () => {},
     holdData: async () => {},
     leaveTo: async () => notScripted,
     begin: async () => {},

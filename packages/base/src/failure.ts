@@ -67,6 +67,7 @@ export type FailureReason =
   | "partitionLoading"
   | "noSplitKey"
   | "rangeChanging"
+  | "notBegun"
   | "leaseLost"
   | "badPlace"
   | "throttled"

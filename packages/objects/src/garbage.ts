@@ -8,6 +8,7 @@ import { purgeMarginMs } from "./blobs/blob-garbage.ts";
 import { decodeContainer } from "./blobs/container-row.ts";
 import { isPurged } from "./blobs/retention.ts";
 import { afterPrefix } from "./object-keys.ts";
+import { insideKind, parentKind } from "./parents.ts";
 import { intact } from "./plan.ts";
 import { decodeKey, encodeKey, encodeKeyPrefix, type KeyComponent } from "./rows/key.ts";
 import { decodeRow } from "./rows/row.ts";
@@ -26,9 +27,6 @@ export type RowOwner =
   /** The row of a container that was deleted and is kept. */
   | ({ readonly kind: "kept" } & Incarnation)
   | { readonly kind: "other" };
-
-const parentKind = 0;
-const insideKind = 1;
 
 export function ownerOfRow(key: Uint8Array): RowOwner {
   const components = decodeKey(key);

@@ -13,6 +13,7 @@ export * from "./garbage.ts";
 export { listPageMax } from "./lists.ts";
 export { accountKey, type BlobName, type BlobReference, containerKey } from "./object-keys.ts";
 export * from "./operation.ts";
+export { type Belonging, belongingOf } from "./parents.ts";
 export type {
   Decision,
   Plan,

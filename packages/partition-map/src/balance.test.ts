@@ -45,7 +45,7 @@ function stateOf(servers: readonly string[], given: readonly Given[]): BalanceSt
       ageMs,
     }),
   );
-  return { ranges, servers, figures: new Map(figures.map((one) => [one.rangeId, one])), processors: new Map() };
+  return { ranges, servers, figures: new Map(figures.map((one) => [one.rangeId, one])), resting: new Set(), processors: new Map() };
 }
 const text = (state: BalanceState): string[] =>
   balancePlan(state, policy).map((step) => `${step.kind} ${step.rangeId}${step.kind === "move" ? ` to ${step.to}` : ""}`);
@@ -180,4 +180,16 @@ test("balance: even in requests, uneven in CPU: a range that has about half of t
     ["b", 0.1],
   ]);
   assert.deepEqual(text({ ...uneven, processors: slight }), []);
+});
+
+test("balance: a range of which a split or merge has just failed is not split or merged, but moved", () => {
+  const given: readonly Given[] = [
+    ["r1", "a", 700],
+    ["r2", "a", 0, 10],
+    ["r3", "a", 0, 10],
+    ["r4", "a", 600],
+  ];
+  const state = stateOf(["a", "b"], given);
+  assert.deepEqual(text(state), ["split r1", "split r4", "move r1 to b", "merge r2"]);
+  assert.deepEqual(text({ ...state, resting: new Set(["r1", "r3"]) }), ["split r4", "move r1 to b"]);
 });

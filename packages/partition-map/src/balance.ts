@@ -59,6 +59,8 @@ export interface BalanceState {
   readonly figures: ReadonlyMap<string, RangeFigures>;
   /** Live servers. */
   readonly servers: readonly string[];
+  /** Ranges of which a split or merge has just failed, or that have no key to be split at: only moved for now. */
+  readonly resting: ReadonlySet<string>;
   /** CPU that each server uses; servers of which it is not known are left out. */
   readonly processors: ReadonlyMap<string, number>;
 }
@@ -69,7 +71,8 @@ export function balancePlan(state: BalanceState, policy: BalancePolicy): Balance
     const figures = state.figures.get(range.rangeId);
     return figures !== undefined && figures.ageMs >= policy.restMs && range.loaded && range.reshape === undefined;
   });
-  return [...splits(rested, state, policy), ...moves(rested, state, policy), ...merges(rested, state, policy)];
+  const changeable = rested.filter(({ rangeId }) => !state.resting.has(rangeId));
+  return [...splits(changeable, state, policy), ...moves(rested, state, policy), ...merges(changeable, state, policy)];
 }
 
 const figuresOf = (state: BalanceState, range: Range): RangeFigures => state.figures.get(range.rangeId) as RangeFigures;

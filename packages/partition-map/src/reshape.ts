@@ -2,6 +2,7 @@
  * Splits and merges of range partitions as recorded state machines (partition-layer.md "Partition manager", model/split.pml).
  *
  *   recorded ──the server that has the parents leaves their streams to the children (MultiModify: the commit point)──> done
+ *      ├─ the server could not prepare it, before anything had to wait ──> back
  *      └─ given up, or a new leader: fence the parents at the stream manager, then ask it whether the children exist ──> forward or back
  *
  * The record stands in the rows of all parents before anything is asked of a server (rule namesBeforeSplit), so whoever leads later finds

@@ -116,6 +116,11 @@ export class Maintenance {
     this.#stopped = true;
   }
 
+  /** As if `stop` had not been asked. */
+  goOn(): void {
+    this.#stopped = false;
+  }
+
   /**
    * Writes the rest out, and the last record under this owner: the state that `heirs` are loaded from, joined with that of a neighbour when
    * they merge. Nothing is truncated: the streams are about to go.

@@ -343,6 +343,12 @@ export class RangePartition {
     return ok();
   }
 
+  /** It does not leave after all: merges go on. Only before `holdData`. */
+  stay(): void {
+    this.#maintenance.goOn();
+    this.#maintain();
+  }
+
   /** Then, a little before rows have to wait: takes no more blob data, and has those in that are on their way. */
   async holdData(): Promise<void> {
     const message = `${this.rangeId} becomes another range`;

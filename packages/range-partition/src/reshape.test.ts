@@ -1,10 +1,12 @@
 /** Splits and merges over the real stream layer on virtual time: what heirs have, what they don't, and what comes of a change that fails. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Outcome, ownerEpoch, present, type RuleName, unwrap, utf8 } from "@stamp/base";
+import { fromUtf8, type Outcome, ownerEpoch, present, type RuleName, unwrap, utf8 } from "@stamp/base";
+import { makeCaches } from "./caches.ts";
 import { put, read, remove, rows, Stamp, streamsOf, write } from "./harness.test.ts";
 import { handOver, prepareHeirs, RangePartition } from "./index.ts";
-import { heirState } from "./load.ts";
+import { limitDefaults } from "./limits.ts";
+import { heirState, loadPartition } from "./load.ts";
 
 const keyOf = (i: number): string => `k${String(i).padStart(4, "0")}`;
 
@@ -350,6 +352,48 @@ test("split: when somebody else has opened the parent meanwhile nothing happens,
     unwrap(await write(again, "l", [put("k", "v")]));
     const third = unwrap(await stamp.load(6, "third", { create: false }));
     assert.equal(await read(third, "k"), "v");
+  });
+});
+
+test("split: what an heir merges of its parent's checkpoints are its own keys only, at either bound", async () => {
+  const limits = { memoryTableBytesMax: 8 * 1024, checkpointsMax: 4 };
+  const stamp = new Stamp(14, { limits });
+  await stamp.sim.run(async () => {
+    const parent = unwrap(await stamp.load(1, "ps"));
+    await fill(parent, 0, 400, "first");
+    const heirs = [2, 3, 4].map((epoch) => ({ rangeId: `r${epoch}`, epoch }));
+    unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], heirs));
+    for (const [i, { rangeId, epoch }] of heirs.entries()) {
+      const [low, high] = [0, 37, 200, 400].slice(i) as [number, number];
+      const [world, client] = [stamp.sim.world("ps"), stamp.client("ps")];
+      const options = {
+        ...{ rangeId, streams: streamsOf(rangeId), ownerEpoch: ownerEpoch(epoch), create: false, timeoutMs: 10_000 },
+        ...{ lowKey: utf8(keyOf(low)), highKey: utf8(keyOf(high)) },
+      };
+      const { checkpoints } = unwrap(await loadPartition(world, client, options, makeCaches({ ...limitDefaults, ...limits })));
+      const keys = new Set<string>();
+      for (const checkpoint of checkpoints) {
+        for await (const block of checkpoint.versions()) for (const { key } of block) keys.add(fromUtf8(key));
+      }
+      assert.deepEqual([...keys].sort(), from(low, high), rangeId);
+    }
+  });
+});
+
+test("split: a range that was prepared to leave and stays merges its checkpoints as before, and can leave later", async () => {
+  const stamp = new Stamp(15, { limits });
+  await stamp.sim.run(async () => {
+    const parent = unwrap(await stamp.load(1, "ps"));
+    await fill(parent, 0, 100, "first");
+    unwrap(await parent.prepareToLeave());
+    parent.stay();
+    for (let round = 0; round < 10; round++) await fill(parent, 0, 100, `round ${round}`);
+    await stamp.sim.sleep(30_000);
+    assert.ok(parent.stats.checkpoints <= limits.checkpointsMax, `${parent.stats.checkpoints} checkpoints`);
+    unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], [{ rangeId: "r2", epoch: 2 }]));
+    const heir = unwrap(await stamp.load(2, "ps", { rangeId: "r2", create: false }));
+    assert.deepEqual(await keysOf(heir), from(0, 100));
+    assert.match((await read(heir, keyOf(5))) ?? "", /^round 9/);
   });
 });
 

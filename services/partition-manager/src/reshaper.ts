@@ -2,8 +2,9 @@
  * Carries out splits and merges (@stamp/partition-map reshape.ts decides what stands where), and brings to an end those that were left.
  *
  * Order, each step durable before the next: owner epochs of the children are minted under the term; the record is written into the rows of
- * the parents; the server is asked; the children stand in the map. When the server does not say how it went, or an earlier leader asked
- * it: a new owner epoch fences the parents at the stream manager, which then says whether the children exist.
+ * the parents; the server is asked; the children stand in the map. A server that could not prepare it says so before anything had to wait:
+ * then the record goes, and the parents are served as they were. When the server does not say how it went, or an earlier leader asked it: a
+ * new owner epoch fences the parents at the stream manager, which then says whether the children exist.
  */
 import { type Failed, type Outcome, ok, refused } from "@stamp/base";
 import type { MetadataClient } from "@stamp/metadata-store";
@@ -183,6 +184,11 @@ export class Reshaper {
     const facts = { parents: parents.map(({ rangeId }) => rangeId).join(), children: children.map(({ rangeId }) => rangeId).join() };
     logger.info(`ranges: ${parents[0]?.reshape?.kind} begins`, facts);
     const times = await this.#servers.reshape(parents, children, this.#options.reshapeTimeoutMs);
+    if (!times.ok && times.failure.reason === "notBegun") {
+      logger.warn("ranges: it was not begun", { ...facts, ...times.failure });
+      await this.#callOff(parents);
+      return times;
+    }
     if (!times.ok) {
       logger.warn("ranges: the server did not say that it is done", { ...facts, ...times.failure });
       await this.#bringToEnd(parents);
@@ -195,6 +201,12 @@ export class Reshaper {
     const { $typeName: _, $unknown: _unknown, ...told } = times.value;
     logger.info("ranges: done", { ...facts, ...told, mapMs: Math.round(clock.monotonicMs() - answeredMs) });
     return ok({ ranges: children, times: times.value });
+  }
+
+  /** By the server's word nothing was done and nothing will be: it serves the parents as before, under the same owner epochs. */
+  async #callOff(parents: readonly Range[]): Promise<void> {
+    const written = await this.#write([], parents.map(withoutReshape));
+    if (written.ok) for (const parent of parents) this.#assigner.release(withoutReshape(parent), { kind: "loaded" });
   }
 
   /** Of a split or merge that nobody carries out. Its parents are left alone until it is over; it is tried until it is. */

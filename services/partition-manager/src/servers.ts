@@ -53,6 +53,11 @@ export class Servers {
     return this.#known;
   }
 
+  /** A server that holds its lease did not answer lately: its lease may end soon. */
+  get anySilent(): boolean {
+    return this.#leases.some((lease) => isLive(lease) && this.#silentSinceMs.has(lease.server));
+  }
+
   get unreachable(): ReadonlySet<string> {
     const nowMs = this.#world.clock.monotonicMs();
     const silent = [...this.#silentSinceMs].filter(([, sinceMs]) => nowMs - sinceMs >= this.#options.unreachableAfterMs);

@@ -162,7 +162,7 @@ export class Term {
     return table;
   }
 
-  /** Often while something is not served, else now and then. */
+  /** Often while something is not served or a server is silent, so that the end of its lease is heard of at once; else now and then. */
   async #look({ servers, assigner }: Running): Promise<void> {
     const signal = this.#ended.signal;
     while (!signal.aborted) {
@@ -170,7 +170,8 @@ export class Term {
       if (!looked.ok) this.#world.logger.debug("the lock service did not say who holds leases", { reason: looked.failure.reason });
       this.#ask();
       const { pollEveryMs } = this.#config;
-      await sleep(this.#world.clock, assigner.allLoaded ? pollEveryMs : Math.min(pollEveryMs, quickPollMs), signal);
+      const calm = assigner.allLoaded && !servers.anySilent;
+      await sleep(this.#world.clock, calm ? pollEveryMs : Math.min(pollEveryMs, quickPollMs), signal);
     }
   }
 

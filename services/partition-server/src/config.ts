@@ -47,6 +47,10 @@ export const partitionServerConfigSchema = z.object({
     "An account or partition whose operations wait longer than this, while others are there, is answered 503 ServerBusy",
   ),
   waitAloneMaxMs: milliseconds(10_000).describe("As waitMaxMs, of an account that is alone in this server"),
+  dataAtWorkMax: count(32).describe(
+    "Appends of blob data (1 MiB each, mostly) at work in this server; others wait for their turn, as operations do",
+  ),
+  dataAtWorkMin: count(4).describe("As many appends of blob data are at work at least, however long they take"),
   throttle: z
     .union([z.boolean(), z.stringbool()])
     .default(true)
@@ -58,6 +62,8 @@ export type PartitionServerConfig = z.infer<typeof partitionServerConfigSchema>;
 
 /** Room for those that come while nobody waits, beside those that wait. */
 const waitingShare = 0.75;
+/** Of appends of blob data. They hold their bytes, and connections hold them back before so many wait. */
+const dataWaitingShare = 0.2;
 
 export function admissionOf(config: PartitionServerConfig): GateOptions {
   const { throttle, operationsMax, atWorkMax, atWorkMin, delayTargetMs, waitMaxMs, waitAloneMaxMs } = config;
@@ -69,4 +75,11 @@ export function admissionOf(config: PartitionServerConfig): GateOptions {
     waitAloneMaxMs: Math.max(waitMaxMs, waitAloneMaxMs),
     waitingMax: Math.ceil(operationsMax * waitingShare),
   };
+}
+
+/** As `admissionOf`, of appends of blob data: they take turns among themselves, and bound what is in the queues of the streams. */
+export function dataAdmissionOf(config: PartitionServerConfig): GateOptions {
+  const { throttle, operationsMax, dataAtWorkMax, dataAtWorkMin } = config;
+  const limits = throttle ? { limitMax: dataAtWorkMax, limitMin: Math.min(dataAtWorkMin, dataAtWorkMax) } : {};
+  return { ...admissionOf(config), ...limits, waitingMax: Math.ceil(operationsMax * dataWaitingShare) };
 }

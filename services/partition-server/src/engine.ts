@@ -51,6 +51,8 @@ export interface RangeEngine {
   checkpoint(): Promise<Outcome<void>>;
   /** All of leaving that can be done before anything has to wait. */
   prepareToLeave(): Promise<Outcome<void>>;
+  /** It does not leave after all; only before `holdData`. */
+  stay(): void;
   /** No blob data from now on, for good; resolves when what is on its way is in, or after a bound. Rows are written meanwhile. */
   holdData(): Promise<void>;
   /** No new write from now on, for good; resolves when the state for the heirs is in its metadata stream. Reads go on. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { GateOptions } from "@stamp/admission";
 import { emptyBytes, type Outcome, unwrap, utf8 } from "@stamp/base";
-import { accountKey, type Operation, type OperationResult, type Place } from "@stamp/objects";
+import { accountKey, type Operation, type OperationResult, type Place, routeOf } from "@stamp/objects";
 import { firstRangeOf, type Range } from "@stamp/partition-map";
 import { sleep, type World } from "@stamp/ports";
 import { Simulation } from "@stamp/simulator";
@@ -40,17 +40,19 @@ class Bench {
     this.world = sim.world("ps");
     this.holdings = new Holdings(this.world, this.streams.engines(this.world));
     const locate = async () => [];
+    const gate = {
+      limitMin: 16,
+      limitMax: 256,
+      targetMs: 50,
+      waitMaxMs: 1_000,
+      waitAloneMaxMs: 10_000,
+      waitingMax: operationsMax,
+      ...admission,
+    };
     this.executor = new Executor(this.world, this.holdings, {
       operationsMax,
-      admission: {
-        limitMin: 16,
-        limitMax: 256,
-        targetMs: 50,
-        waitMaxMs: 1_000,
-        waitAloneMaxMs: 10_000,
-        waitingMax: operationsMax,
-        ...admission,
-      },
+      admission: gate,
+      dataAdmission: gate,
       leaseHeld: () => this.leaseHeld,
       locate,
     });
@@ -253,3 +255,62 @@ test("execute: data is written within bounds, and only for tables that have it",
       assert.ok(!outcome.ok && outcome.failure.reason === "badRequest");
     }
   }));
+
+test("execute: bytes of large writes wait for their turn, each account behind its own; who waits too long is refused, and nothing is appended", () =>
+  served(
+    async (bench, sim) => {
+      const payload = new Uint8Array(dataBytesMax);
+      const key = (account: string, at: number) =>
+        routeOf(bench.world.rules, {
+          case: "getBlob",
+          value: { name: { ...name, account, blob: `b${at}` } },
+        }).key;
+      const order: string[] = [];
+      const write = async (account: string, at: number) => {
+        const deadlineMs = bench.world.clock.monotonicMs() + 60_000;
+        const written = await bench.executor.writeData(blobs.rangeId, blobs.rangeVersion, key(account, at), payload, deadlineMs);
+        order.push(account);
+        return written;
+      };
+      bench.streams.dataMs = 20;
+      const flood = Array.from({ length: 40 }, (_, i) => write("flood", i % 8));
+      const quiet = write("quiet", 0);
+      assert.deepEqual([bench.executor.dataAdmission.atWork, bench.executor.dataAdmission.waiting], [5, 36]);
+      assert.equal(bench.executor.admission.atWork, 0, "operations have turns of their own");
+      assert.equal(say(await bench.execute(get)), "BlobNotFound");
+      unwrap(await quiet);
+      assert.ok(order.length <= 5, `quiet was done as number ${order.length}`);
+      await sleep(sim.world("wait").clock, 300);
+      const before = bench.streams.dataBytes;
+      const late = await write("flood", 0);
+      assert.ok(!late.ok && late.failure.reason === "throttled" && late.failure.applied === "no", JSON.stringify(late));
+      assert.ok(Number(late.failure.details?.retryAfterSeconds) >= 1);
+      assert.equal(bench.streams.dataBytes, before);
+      assert.ok(
+        (await Promise.all(flood)).every(({ ok }) => ok),
+        "who waits already is done in its turn",
+      );
+      assert.deepEqual([bench.executor.dataAdmission.atWork, bench.executor.active], [0, 0]);
+    },
+    100,
+    { limitMin: 4, limitMax: 4, waitMaxMs: 200 },
+  ));
+
+test("execute: bytes that wait for their turn while their range goes are not appended to it", () =>
+  served(
+    async (bench) => {
+      bench.streams.dataMs = 20;
+      const deadlineMs = bench.world.clock.monotonicMs() + 60_000;
+      const key = routeOf(bench.world.rules, get).key;
+      const written = Array.from({ length: 5 }, () =>
+        bench.executor.writeData(blobs.rangeId, blobs.rangeVersion, key, new Uint8Array(1), deadlineMs),
+      );
+      unwrap(await bench.close(blobs));
+      const outcomes = await Promise.all(written);
+      assert.equal(outcomes.filter(({ ok }) => ok).length, 1, "the one that was at work");
+      for (const outcome of outcomes.slice(1)) assert.ok(!outcome.ok && outcome.failure.applied === "no");
+      assert.equal(bench.streams.dataBytes, 1);
+    },
+    100,
+    { limitMin: 1, limitMax: 1 },
+  ));

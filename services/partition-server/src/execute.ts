@@ -56,8 +56,9 @@ const keyBytesSeen = 256;
 
 export interface ExecutorOptions {
   readonly operationsMax: number;
-  /** Who is at work next, who waits, who is refused. */
+  /** Who is at work next, who waits, who is refused: of operations, and of appends of blob data. */
   readonly admission: GateOptions;
+  readonly dataAdmission: GateOptions;
   /** Whether this server's lease is held now. */
   readonly leaseHeld: () => boolean;
   readonly locate: (extentIds: readonly number[], timeoutMs: number) => Promise<ExtentLocation[]>;
@@ -68,6 +69,7 @@ export class Executor {
   readonly #holdings: Holdings;
   readonly #options: ExecutorOptions;
   readonly #admission: Admission;
+  readonly #dataAdmission: Admission;
   readonly #slow: SlowLog;
   #active = 0;
 
@@ -76,11 +78,17 @@ export class Executor {
     this.#holdings = holdings;
     this.#options = options;
     this.#admission = new Admission(world.clock, options.admission);
+    this.#dataAdmission = new Admission(world.clock, options.dataAdmission);
     this.#slow = new SlowLog(world);
   }
 
   get admission(): GateFigures {
     return this.#admission.figures;
+  }
+
+  /** Of appends of blob data. */
+  get dataAdmission(): GateFigures {
+    return this.#dataAdmission.figures;
   }
 
   get active(): number {
@@ -112,7 +120,7 @@ export class Executor {
       }
       // Whoever does not say what blob it is for finds out when the map is new.
       const heirs = (): Route | undefined => (key.length === 0 ? undefined : { table: "Blob", key });
-      return this.#whereItIs(rangeId, rangeVersion, heirs, deadlineMs, (held) => this.#appendData(held, payload, deadlineMs));
+      return this.#whereItIs(rangeId, rangeVersion, heirs, deadlineMs, (held) => this.#writeData(held, key, payload, deadlineMs));
     });
   }
 
@@ -145,8 +153,14 @@ export class Executor {
     return done;
   }
 
-  async #appendData(held: HeldEngine, payload: Uint8Array, deadlineMs: number): Promise<Outcome<Place[]>> {
+  /** In the turn of its account and blob; whose these bytes are is not known without a key: those stand together. */
+  async #writeData(held: HeldEngine, key: Uint8Array, payload: Uint8Array, deadlineMs: number): Promise<Outcome<Place[]>> {
     if (held.range.streams.blobData === "") return refused("invalidArgument", "badRequest", `${held.range.rangeId} has no blob data`);
+    const asked = { account: accountPrefix(key), partition: latin1(key), kind: "write" } as const;
+    return this.#inTurn(held, this.#dataAdmission.enter(asked), deadlineMs, () => this.#appendData(held, payload, deadlineMs));
+  }
+
+  async #appendData(held: HeldEngine, payload: Uint8Array, deadlineMs: number): Promise<Outcome<Place[]>> {
     const place = await held.engine.appendData(payload, this.#left(deadlineMs));
     held.load.moved(payload.length, 0);
     return place.ok ? ok([place.value]) : place;
@@ -178,17 +192,23 @@ export class Executor {
     if (misplaced) return misplaced;
     const sinceMs = this.#world.clock.monotonicMs();
     const entering = this.#enter(operation, route);
+    return this.#inTurn(held, entering, deadlineMs, () => this.#admitted(held, asked, route, { sinceMs, deadlineMs }));
+  }
+
+  async #inTurn<T>(
+    held: HeldEngine,
+    entering: Outcome<Leave> | Promise<Outcome<Leave>>,
+    deadlineMs: number,
+    work: () => Promise<Outcome<T>>,
+  ): Promise<Outcome<T>> {
     const entered = entering instanceof Promise ? await entering : entering;
     if (!entered.ok) {
       held.load.throttled();
       return entered;
     }
     try {
-      if (entering instanceof Promise) {
-        const late = this.#tooLate(held, deadlineMs);
-        if (late) return late;
-      }
-      return await this.#admitted(held, asked, route, { sinceMs, deadlineMs });
+      const late = entering instanceof Promise ? this.#tooLate(held, deadlineMs) : undefined;
+      return late ?? (await work());
     } finally {
       entered.value();
     }

@@ -66,6 +66,8 @@ const closeWaitMs = 1_000;
 const becameMax = 1_000;
 const beginTimeoutMs = 2_000;
 const handOverTimeoutMs = 10_000;
+/** Of the time that a split or merge may take; the rest is for what comes behind it. */
+const preparePart = 2 / 3;
 const heldMax = 10_000;
 
 export class Holdings {
@@ -198,21 +200,32 @@ export class Holdings {
   }
 
   /**
-   * Leaves the streams of the parents to the children, and serves these. Whatever fails on the way, the parents are not served here
-   * afterwards: the manager finds out what became of it, and says who serves what (rule fenceBeforeAsking). Operations that come meanwhile
-   * wait here for the children (`heirOf`).
+   * Leaves the streams of the parents to the children, and serves these. Until all is prepared the parents serve as before, and when that
+   * fails they go on: `notBegun`. Whatever fails behind it, the parents are not served here afterwards: the manager finds out what became
+   * of it, and says who serves what (rule fenceBeforeAsking). Operations that come meanwhile wait here for the children (`heirOf`).
    */
-  async reshape(command: ReshapeCommand, parents: readonly Parent[], children: readonly Range[]): Promise<Outcome<ReshapeTimes>> {
+  async reshape(
+    command: ReshapeCommand,
+    parents: readonly Parent[],
+    children: readonly Range[],
+    deadlineMs: number,
+  ): Promise<Outcome<ReshapeTimes>> {
     const verdict = this.#rules.reshape(command, parents);
     if (!verdict.ok) return verdict;
     const held = parents.map(({ rangeId }) => this.#held.get(rangeId));
     const ready = held.filter((one): one is Serving => one?.state === "serving" && one.engine !== undefined);
-    if (ready.length < parents.length) return refused("unavailable", "partitionLoading", "a parent is not served here yet");
+    if (ready.length < parents.length) return notBegun("a parent is not served here yet");
+    const { logger } = this.#world;
+    const beganMs = this.#world.clock.monotonicMs();
+    const prepared = await this.#prepared(ready, children, (deadlineMs - beganMs) * preparePart);
+    if (!prepared.ok) {
+      logger.warn("ranges not reshaped", { parents: parents.map(({ rangeId }) => rangeId).join(), ...prepared.failure });
+      return prepared;
+    }
     const { promise: over, resolve: isOver } = Promise.withResolvers<true>();
     for (const { range } of ready) this.#become(range, over);
-    const done = await this.#reshape(command, ready, children, () => isOver(true));
+    const done = await this.#reshape(command, ready, children, beganMs, () => isOver(true));
     isOver(true);
-    const { logger } = this.#world;
     const facts = { parents: parents.map(({ rangeId }) => rangeId).join(), children: children.map(({ rangeId }) => rangeId).join() };
     if (done.ok) {
       logger.info("ranges reshaped", { ...facts, ...done.value });
@@ -227,20 +240,17 @@ export class Holdings {
     command: ReshapeCommand,
     parents: readonly Serving[],
     children: readonly Range[],
+    beganMs: number,
     served: () => void,
   ): Promise<Outcome<ReshapeTimes>> {
     const { clock } = this.#world;
-    const beganMs = clock.monotonicMs();
-    const prepared = await this.#prepare(parents, children);
     const dataSinceMs = clock.monotonicMs();
-    if (prepared.ok) await Promise.all(parents.map(({ engine }) => engine.holdData()));
+    await Promise.all(parents.map(({ engine }) => engine.holdData()));
     const sinceMs = clock.monotonicMs();
-    const left = prepared.ok
-      ? await this.#leave(
-          parents,
-          children.map(({ rangeId }) => rangeId),
-        )
-      : prepared;
+    const left = await this.#leave(
+      parents,
+      children.map(({ rangeId }) => rangeId),
+    );
     const leftMs = clock.monotonicMs();
     const heirs = left.ok ? await this.#handOver(left.value, children) : left;
     const handedMs = clock.monotonicMs();
@@ -277,7 +287,16 @@ export class Holdings {
     });
   }
 
-  /** All that can be done before anything has to wait. */
+  /** All that can be done before anything has to wait. When it fails, or not all of them are served any more, those that are go on. */
+  async #prepared(parents: readonly Serving[], children: readonly Range[], timeoutMs: number): Promise<Outcome<void>> {
+    const prepared = await within(this.#world.clock, timeoutMs, this.#prepare(parents, children));
+    const gone = parents.find((parent) => !this.current(parent));
+    if (prepared?.ok && gone === undefined) return prepared;
+    for (const parent of parents) if (this.current(parent)) parent.engine.stay();
+    if (gone !== undefined) return notBegun(`${gone.range.rangeId} is not served here any more`);
+    return notBegun(prepared?.ok === false ? prepared.failure.message : `it was not prepared in ${Math.round(timeoutMs)} ms`);
+  }
+
   async #prepare(parents: readonly Serving[], children: readonly Range[]): Promise<Outcome<void>> {
     const engines = parents.map(({ engine }) => engine);
     const [prepared] = await Promise.all([
@@ -396,5 +415,8 @@ export class Holdings {
 
 /** Ranges that nobody writes to get no extents ahead of need: each would have to be sealed when another server loads them. */
 const isWritten = (ranges: readonly Serving[]): boolean => ranges.some(({ load }) => load.figures.writesPerSecond > 0);
+
+/** Nothing was done, and nothing will be: the parents are as they were. */
+const notBegun = (message: string): Failed => refused("unavailable", "notBegun", message);
 
 const gone = (range: Range): Failed => refused("aborted", "leaseLost", `${range.rangeId} was dropped while it was loaded`);

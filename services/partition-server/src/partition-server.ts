@@ -8,7 +8,7 @@ import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
 import { openIdentity, served } from "@stamp/ports";
 import { PartitionServer } from "@stamp/wire";
 import { Collector } from "./collector.ts";
-import { admissionOf, type PartitionServerConfig } from "./config.ts";
+import { admissionOf, dataAdmissionOf, type PartitionServerConfig } from "./config.ts";
 import type { Engines } from "./engine.ts";
 import { Executor } from "./execute.ts";
 import { Holdings } from "./holdings.ts";
@@ -40,6 +40,7 @@ export class PartitionServerRole implements Role {
     this.#executor = new Executor(world, this.#holdings, {
       operationsMax: config.operationsMax,
       admission: admissionOf(config),
+      dataAdmission: dataAdmissionOf(config),
       leaseHeld: () => this.#lease?.holds() ?? false,
       locate: (extentIds, timeoutMs) => engines.locate(extentIds, timeoutMs),
     });
@@ -73,6 +74,7 @@ export class PartitionServerRole implements Role {
         leaseEpoch: held ? (this.#lease?.epoch ?? 0) : 0,
         operations: this.#executor.active,
         admission: this.#executor.admission,
+        dataAdmission: this.#executor.dataAdmission,
         storage: this.#engines.storage?.() ?? {},
         load: this.#holdings.figures,
         reshapes: this.#holdings.reshapes,

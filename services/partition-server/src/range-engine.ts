@@ -148,6 +148,7 @@ function engineOf(partition: RangePartition): RangeEngine {
     mayReferTo: (place) => partition.ownsPlace(place),
     checkpoint: () => partition.checkpoint(),
     prepareToLeave: () => partition.prepareToLeave(),
+    stay: () => partition.stay(),
     holdData: () => partition.holdData(),
     leaveTo: async (heirs, neighbour) => {
       const left = await partition.leaveTo(

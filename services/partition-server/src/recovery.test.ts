@@ -4,8 +4,8 @@ import { test } from "node:test";
 import { allRules } from "@stamp/base";
 import { routeOf } from "@stamp/objects";
 import { firstRangeOf, type Range, streamsOf } from "@stamp/partition-map";
-import { PartitionServer } from "@stamp/wire";
-import { blob, Client, cluster } from "./moves-harness.test.ts";
+import { LockService, PartitionServer } from "@stamp/wire";
+import { blob, Client, cluster, lease, servers } from "./moves-harness.test.ts";
 
 const count = 1_000;
 const loadsAtOnceMax = 64;
@@ -68,4 +68,31 @@ test("recovery: of a thousand ranges those are loaded first that were asked most
     const tookMs = sim.nowMs - diedMs;
     assert.ok(tookMs < 6_000 + 1_000, `${tookMs} ms of virtual time, lease of 6 s`);
   });
+});
+
+test("recovery: the end of a dead server's lease is heard of at once, and its ranges are served soon after it", async () => {
+  const afterMs: number[] = [];
+  for (let seed = 1; seed <= 8; seed++) {
+    const { sim } = cluster(seed, allRules, ["pm-1"]);
+    await sim.run(async () => {
+      const client = new Client(sim, "client-1");
+      const servedBy = (names: readonly string[]) => async (): Promise<boolean> =>
+        (await client.refresh()) && client.ranges.every(({ loaded, server }) => loaded && names.includes(server));
+      await sim.until(servedBy(servers), 60_000, "all are served at first");
+      await sim.sleep(2_000 + sim.prng.below(lease.leaseRenewEveryMs));
+      await client.refresh();
+      const [victim = "", other = ""] = client.ranges[0]?.server === "ps-1" ? servers : servers.toReversed();
+      const lockService = sim.world("client-1").transport.client("lock", LockService);
+      sim.crash(victim, { stayDown: true });
+      const ended = async (): Promise<boolean> => {
+        const answer = await lockService.listLeases({ prefix: `ps/${victim}` }, { timeoutMs: 100 });
+        return answer.ok && answer.value.leases.every((one) => one.ended);
+      };
+      await sim.until(ended, 20_000, "its lease has ended");
+      const endedMs = sim.nowMs;
+      await sim.until(servedBy([other]), 20_000, "all are served again");
+      afterMs.push(sim.nowMs - endedMs);
+    });
+  }
+  assert.ok(Math.max(...afterMs) < 150, `${afterMs.map(Math.round).join()} ms after the end of the lease`);
 });

@@ -35,7 +35,7 @@ export function partitionServerHandlers(holdings: Holdings, executor: Executor, 
         });
         return closed.ok ? ok({}) : closed;
       }),
-    reshapePartitions: (request) =>
+    reshapePartitions: (request, context) =>
       guarded(async () => {
         const children: Range[] = [];
         for (const child of request.children) {
@@ -46,7 +46,7 @@ export function partitionServerHandlers(holdings: Holdings, executor: Executor, 
         const command = { pmTerm: fromWire(request.pmTerm), leaseEpoch: fromWire(request.leaseEpoch) };
         const parents = request.parents.map(({ rangeId, ownerEpoch }) => ({ rangeId, ownerEpoch: fromWire(ownerEpoch) }));
         if (parents.length === 0 || children.length === 0) return refused("invalidArgument", "badRequest", "no parents or no children");
-        const times = await holdings.reshape(command, parents, children);
+        const times = await holdings.reshape(command, parents, children, context.deadlineMs);
         return times.ok ? ok({ heldMs: times.value.heldMs, times: times.value }) : times;
       }),
     suggestSplitKey: (request) =>

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, compareBytes } from "@stamp/base";
-import { partitionStart, routeOf } from "@stamp/objects";
+import { encodeKey, partitionStart, routeOf } from "@stamp/objects";
 import { firstRangeOf } from "@stamp/partition-map";
 import { Simulation } from "@stamp/simulator";
 import type { RangeEngine } from "./engine.ts";
@@ -10,6 +10,9 @@ import { middleOf, suggestSplitKey } from "./split-key.ts";
 
 const blobKey = (blob: string): Uint8Array =>
   routeOf(allRules, { case: "getBlob", value: { name: { account: "acct", container: "c", containerIncarnation: 7, blob } } }).key;
+/** As `docs/formats/key.md` has them: the row of a queue, table or container, and what is inside. */
+const rowOf = (queue: string): Uint8Array => encodeKey([["acct"], [0, queue], []]);
+const insideOf = (queue: string, ...partition: string[]): Uint8Array => encodeKey([["acct"], [1, queue, 3, ...partition], [0]]);
 const name = (i: number): string => `blob-${String(i).padStart(4, "0")}`;
 
 const suggest = (load: RangeLoad, samples: readonly Uint8Array[] = []) =>
@@ -41,4 +44,35 @@ test("split key: never at the range's own first key, nor outside of it", () => {
   const starts = [1, 3, 3, 3, 5, 6, 9].map((i) => blobKey(name(i)));
   assert.equal(compareBytes(middleOf(starts, { low, high }) as Uint8Array, blobKey(name(5))), 0);
   assert.equal(middleOf([low, low], { low, high }), undefined);
+});
+
+test("split key: a busy queue is not parted from its row; several queues are parted between their messages", () => {
+  const { clock } = new Simulation({ seed: 1 }).world("ps");
+  const one = new RangeLoad(clock);
+  for (let i = 0; i < 1_000; i++) one.begin(i % 2 === 0 ? "read" : "write", i % 2 === 0 ? rowOf("busy") : insideOf("busy"))();
+  assert.equal(suggest(one), undefined);
+  assert.equal(suggest(one, [rowOf("busy"), insideOf("busy"), insideOf("busy")]), undefined, "nor by its bytes");
+  const three = new RangeLoad(clock);
+  for (let i = 0; i < 900; i++) {
+    const queue = ["a", "b", "c"][i % 3] as string;
+    three.begin("read", rowOf(queue))();
+    three.begin("write", insideOf(queue))();
+  }
+  const between = suggest(three);
+  assert.ok([insideOf("b"), insideOf("c")].some((key) => compareBytes(between as Uint8Array, partitionStart(key) as Uint8Array) === 0));
+});
+
+test("split key: what is inside one table or container is parted in the middle, however often its row is asked for", () => {
+  const load = new RangeLoad(new Simulation({ seed: 1 }).world("ps").clock);
+  for (let i = 0; i < 500; i++) {
+    load.begin("read", rowOf("table"))();
+    load.begin("write", insideOf("table", name(i % 100)))();
+  }
+  assert.equal(compareBytes(suggest(load) as Uint8Array, partitionStart(insideOf("table", name(50))) as Uint8Array), 0);
+});
+
+test("split key: rows of containers that nobody goes into are parted like everything else", () => {
+  const load = new RangeLoad(new Simulation({ seed: 1 }).world("ps").clock);
+  for (let i = 0; i < 500; i++) load.begin("write", rowOf(name(i % 100)))();
+  assert.equal(compareBytes(suggest(load) as Uint8Array, partitionStart(rowOf(name(50))) as Uint8Array), 0);
 });

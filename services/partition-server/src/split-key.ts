@@ -1,6 +1,9 @@
-/** Where to split a range: between PartitionNames, so that what changes together stays together. */
+/**
+ * Where to split a range: between PartitionNames, so that what changes together stays together; and so that something inside of containers,
+ * tables or queues is on both sides. A range of one busy queue is not split between its row and its messages: each request asks for both.
+ */
 import { compareBytes } from "@stamp/base";
-import { partitionStart } from "@stamp/objects";
+import { type Belonging, belongingOf, partitionStart } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import type { Serving } from "./holdings.ts";
 
@@ -9,14 +12,20 @@ const samplesMin = 200;
 
 /** By load when there is some, else by bytes; a small and quiet range by the little that was asked of it. */
 export function suggestSplitKey({ range, load, engine }: Pick<Serving, "range" | "load" | "engine">): Uint8Array | undefined {
-  const busy = load.partitionStarts();
-  const byLoad = busy.length >= samplesMin ? middleOf(busy, range) : undefined;
+  const asked = load.partitionStarts();
+  const busy = divisible(asked);
+  const byLoad = asked.length >= samplesMin ? middleOf(busy, range) : undefined;
   if (byLoad) return byLoad;
-  const starts = engine
-    .keySamples()
-    .map((key) => partitionStart(key))
-    .filter((start) => start !== undefined);
+  const starts = divisible(engine.keySamples().flatMap((key) => partitionStart(key) ?? []));
   return middleOf(starts, range) ?? middleOf(busy, range);
+}
+
+/** Without the rows of containers of which something inside is among them: those are asked for wherever that is. */
+function divisible(starts: readonly Uint8Array[]): readonly Uint8Array[] {
+  const nameOf = ({ account, name }: Belonging): string => `${account}/${name}`;
+  const all = starts.map((start) => ({ start, belonging: belongingOf(start) }));
+  const entered = new Set(all.flatMap(({ belonging }) => (belonging?.inside ? [nameOf(belonging)] : [])));
+  return all.filter(({ belonging }) => !belonging || belonging.inside || !entered.has(nameOf(belonging))).map(({ start }) => start);
 }
 
 /** The start nearest to the middle at which something lies on both sides. */

@@ -27,8 +27,13 @@ export class TestStreams {
   /** Of a load and of a commit. */
   readonly loadMs = 20;
   commitMs = 2;
+  /** Of an append of blob data; each range's are done one after another. */
+  dataMs = 0;
   /** Of the first extents of heirs. */
   prepareHeirsMs = 0;
+  /** Of what ranges write out before they leave; they fail at it. */
+  prepareMs = 0;
+  prepareFails = false;
   loads = 0;
   dataBytes = 0;
   /** Ids in the order in which loads began, and the most at once. */
@@ -121,6 +126,7 @@ class TestEngine implements RangeEngine {
   #last: Promise<unknown> = Promise.resolve();
   #closed = false;
   #holdsData = false;
+  #lastData: Promise<unknown> = Promise.resolve();
 
   constructor(
     world: World,
@@ -187,6 +193,10 @@ class TestEngine implements RangeEngine {
 
   async appendData(payload: Uint8Array): ReturnType<RangeEngine["appendData"]> {
     if (this.#closed || this.#holdsData) return refused("unavailable", "partitionLoading", "it becomes another range");
+    if (this.#streams.dataMs > 0) {
+      this.#lastData = this.#lastData.then(() => sleep(this.#world.clock, this.#streams.dataMs));
+      await this.#lastData;
+    }
     const place = { extentId: dataExtent, offsetBytes: this.#streams.dataBytes, lengthBytes: payload.length };
     this.#streams.dataBytes += payload.length;
     return ok(place);
@@ -197,8 +207,12 @@ class TestEngine implements RangeEngine {
   }
 
   async prepareToLeave(): Promise<Outcome<void>> {
-    return ok();
+    const { prepareMs, prepareFails } = this.#streams;
+    if (prepareMs > 0) await sleep(this.#world.clock, prepareMs);
+    return prepareFails ? refused("unavailable", "noPlacement", "there are no extent nodes") : ok();
   }
+
+  stay(): void {}
 
   async holdData(): Promise<void> {
     this.#holdsData = true;

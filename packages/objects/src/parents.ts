@@ -1,0 +1,25 @@
+/**
+ * Rows of containers, tables and queues, and rows of what is inside them: in the tables Blob, Entity and Message the PartitionName of the
+ * first is (0, name), that of the second (1, name, incarnation, …).
+ */
+import { decodeKey } from "./rows/key.ts";
+
+export const parentKind = 0;
+export const insideKind = 1;
+
+/** Which container, table or queue a row belongs to. */
+export interface Belonging {
+  readonly account: string;
+  readonly name: string;
+  /** False: it is the row of the container itself. */
+  readonly inside: boolean;
+}
+
+/** Undefined: a row of another kind, or of another table. */
+export function belongingOf(key: Uint8Array): Belonging | undefined {
+  const components = decodeKey(key, 2);
+  if (!components.ok) return undefined;
+  const [[account] = [], [kind, name] = []] = components.value;
+  if (typeof account !== "string" || typeof name !== "string" || (kind !== parentKind && kind !== insideKind)) return undefined;
+  return { account, name, inside: kind === insideKind };
+}
