@@ -51,7 +51,7 @@ export const faultRows: readonly FaultRow[] = [
     fault: "SM seals while a client still appends to the primary",
     rules: ["fenceBeforeLength", "fenceDrains", "fenceDurable", "neverReopen"],
     tests: ["services/extent-node/src/rules.test.ts", "services/stream-manager/src/stream-manager.test.ts"],
-    faults: ["partition", "slow-disk"],
+    faults: ["partition", "slow-disk", "failpoints"],
   },
   {
     fault: "primary dies after one secondary wrote",
@@ -75,13 +75,13 @@ export const faultRows: readonly FaultRow[] = [
     fault: "a replica comes back from before a seal",
     rules: ["trimBeforeServing", "minCopiesBeforeTelling"],
     tests: ["packages/extent/src/machines.test.ts", "services/stream-manager/src/stream-manager.test.ts"],
-    faults: ["crash", "old-replica"],
+    faults: ["crash", "old-replica", "lone-answer"],
   },
   {
     fault: "a replica comes back empty (new disk)",
     rules: ["unknownIsNotLength", "diskIdentity"],
     tests: ["packages/stream/src/stream.test.ts", "services/extent-node/src/rules.test.ts"],
-    faults: ["replaced-disk"],
+    faults: ["replaced-disk", "lone-answer"],
   },
   {
     fault: "acknowledged bytes lost by a lying disk on one node",
@@ -165,7 +165,7 @@ export const faultRows: readonly FaultRow[] = [
     fault: "a seal that was given up (told to nobody) still on its way to a node when the extent is sealed again",
     rules: ["newerSealOnly"],
     tests: ["services/extent-node/src/rules.test.ts", "services/stream-manager/src/seal-again.test.ts"],
-    faults: ["replaced-disk"],
+    faults: ["lone-answer", "failpoints"],
   },
   {
     fault: "garbage collection against a split or a reader",

@@ -52,6 +52,46 @@ const focuses = {
   "new-disks": { weights: { "replaced-disk": 20, crash: 6, partition: 4 }, targets: /^extent-node-/, everyMs: 1_000, others: 0.2 },
   "lost-files": { weights: { "lost-file": 30, crash: 3 }, targets: /^extent-node-/, everyMs: 2_000, others: 0.1 },
   rot: { weights: { "bit-rot": 40, crash: 2, "power-loss": 2 }, everyMs: 700, others: 0.2 },
+  /** One replica answers a seal, and its disk is lost. */
+  "lone-answers": {
+    weights: { "lone-answer": 20 },
+    targets: /^extent-node-/,
+    everyMs: 1_000,
+    lastsMaxMs: 3_000,
+    others: 0.05,
+  },
+  /** The same, and what a manager that was deposed has sent comes late. */
+  "late-seals": {
+    weights: { "lone-answer": 20 },
+    targets: /^extent-node-/,
+    everyMs: 1_000,
+    lastsMaxMs: 3_000,
+    others: 0.02,
+    network: { keepAliveMs: 10_000 },
+    failpoints: {
+      hotShare: 1,
+      hotChance: 0.6,
+      delayMaxMs: 15_000,
+      only: /^stream-manager send ExtentNode\/SealExtent$/,
+      weights: { kill: 0, power: 0, pause: 0, delay: 1, error: 0 },
+    },
+  },
+  /** Nodes die when they are told where an extent is sealed, and their clients rest meanwhile. */
+  "forgotten-fences": {
+    weights: { "cut-pair": 20, crash: 4 },
+    targets: /^extent-node-/,
+    pairs: [[/^stream-manager-/, /^extent-node-/]],
+    everyMs: 500,
+    lastsMaxMs: 8_000,
+    others: 0.02,
+    ownersRestMs: 6_000,
+    failpoints: {
+      hotShare: 1,
+      hotChance: 0.7,
+      only: /^extent-node receive ExtentNode\/SealExtent$/,
+      weights: { kill: 4, power: 0, pause: 0, delay: 0, error: 3 },
+    },
+  },
   managers: {
     weights: { pause: 10, partition: 10, "partition-one-way": 6, crash: 6 },
     targets: /^(stream-manager|lock-service)-/,

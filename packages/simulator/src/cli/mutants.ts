@@ -49,6 +49,45 @@ export const mutants: readonly Mutant[] = [
     why: "a fenced replica says its length before it has synced what it took",
   },
   {
+    rules: ["neverReopen"],
+    workload: "streams",
+    focus: "forgotten-fences",
+    why: "a node that restarted goes on with what it had open, behind a seal",
+  },
+  {
+    rules: ["fenceDurable"],
+    backedUpBy: ["neverReopen"],
+    workload: "streams",
+    focus: "forgotten-fences",
+    why: "fenced nodes restart, and take appends behind the seal that was made of their answers",
+  },
+  {
+    rules: ["minCopiesBeforeTelling"],
+    workload: "streams",
+    focus: "lone-answers",
+    why: "a length is told that one node holds, and that node's disk is lost",
+  },
+  {
+    rules: ["unknownIsNotLength"],
+    backedUpBy: ["diskIdentity"],
+    workload: "streams",
+    focus: "lone-answers",
+    why: "an empty disk in the place of a replica's is taken for a replica of length 0",
+  },
+  {
+    rules: ["diskIdentity"],
+    backedUpBy: ["unknownIsNotLength"],
+    workload: "streams",
+    focus: "lone-answers",
+    why: "a new disk answers for the one that it replaced",
+  },
+  {
+    rules: ["newerSealOnly"],
+    workload: "streams",
+    focus: "late-seals",
+    why: "a seal that was given up arrives when the extent is being sealed again",
+  },
+  {
     rules: ["recordSealBeforeTelling"],
     // A replica that was told a length reports it as committed, so the next seal finds the same.
     backedUpBy: ["knownCommittedLength"],

@@ -18,38 +18,8 @@ const reshapes = "services/partition-server/src/reshapes.test.ts";
 
 export const notBySeeds: readonly NotBySeeds[] = [
   {
-    rule: "fenceDurable",
-    why: "a node that restarted continues no extent that it had open (neverReopen); with both off its clients have lost their connection and seal before they append again",
-    test: nodeRules,
-  },
-  {
-    rule: "neverReopen",
-    why: "a client whose connection broke seals before it appends again, and the fence is durable (fenceDurable)",
-    test: nodeRules,
-  },
-  {
     rule: "trimBeforeServing",
     why: "a replica gives only what it knows to be acknowledged, which no seal is below; the rule is for readers that ask for places",
-    test: nodeRules,
-  },
-  {
-    rule: "unknownIsNotLength",
-    why: "two other replicas answer first, and one that is shorter than what any of them knows to be committed does not count (knownCommittedLength)",
-    test: "packages/stream/src/stream.test.ts",
-  },
-  {
-    rule: "newerSealOnly",
-    why: "a seal that was given up must be on its way for longer than it takes to lose a disk and seal again; the model notices (append.pml, NO_NEWER_SEAL)",
-    test: nodeRules,
-  },
-  {
-    rule: "minCopiesBeforeTelling",
-    why: "one machine of a run may lose what was durable, and a told length has a second copy before that in nearly all cases",
-    test: "services/stream-manager/src/stream-manager.test.ts",
-  },
-  {
-    rule: "diskIdentity",
-    why: "a new disk knows no extent of the old one, so that most commands for the old find nothing to harm",
     test: nodeRules,
   },
   {

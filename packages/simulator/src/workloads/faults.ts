@@ -12,6 +12,7 @@ import type { FailpointOptions } from "../kernel/failpoints.ts";
 import { defaultFailpoints } from "../kernel/failpoints.ts";
 import { digest } from "../ports/digest.ts";
 import { defaultDiskOptions } from "../ports/disk-state.ts";
+import type { NetworkOptions } from "../ports/network.ts";
 import type { Simulation } from "../simulation.ts";
 import { type ReshapeOptions, Reshapes } from "./reshapes.ts";
 
@@ -40,7 +41,12 @@ export type FaultKind =
   | "bit-rot"
   | "replaced-disk"
   | "old-replica"
-  | "lying-disk";
+  | "lying-disk"
+  /**
+   * The leading stream manager reaches one extent node only, which often reaches no other; that one loses its disk; and the manager may be
+   * deposed meanwhile, with what it sent still on its way. Only where a focus says so.
+   */
+  | "lone-answer";
 
 /** Makes some faults likely, so that a mutant is found with few seeds. Kinds that are not named come as usual, but seldom. */
 export interface Focus {
@@ -54,6 +60,10 @@ export interface Focus {
   readonly failpoints?: Partial<FailpointOptions>;
   /** Who is cut from whom. */
   readonly pairs?: readonly (readonly [RegExp, RegExp])[];
+  /** While faults come. */
+  readonly network?: Partial<NetworkOptions>;
+  /** Owners of streams rest for up to so long between appends, at times. */
+  readonly ownersRestMs?: number;
 }
 
 export interface FaultOptions {
@@ -72,7 +82,7 @@ export interface FaultOptions {
   readonly withinMs: number;
 }
 
-const usualWeights: Record<Exclude<FaultKind, "reshape">, number> = {
+const usualWeights: Record<Exclude<FaultKind, "reshape" | "lone-answer">, number> = {
   crash: 10,
   "rack-loss": 2,
   "power-loss": 1,
@@ -111,6 +121,9 @@ export class Faults {
   /** The machine that may lose what was durable. */
   readonly #weak: string;
   #replacedTimes = 0;
+  #usualNetwork: NetworkOptions;
+  /** A lone answer is under way. */
+  #alone = false;
   #onStrike: (() => void)[] = [];
   #stopped = false;
   #running: Promise<void> | undefined;
@@ -118,6 +131,7 @@ export class Faults {
   constructor(sim: Simulation, options: FaultOptions) {
     this.#sim = sim;
     this.#options = options;
+    this.#usualNetwork = sim.network.options;
     const prng = sim.prng.fork();
     this.#prng = prng;
     const focus = options.focus ?? {};
@@ -130,6 +144,8 @@ export class Faults {
     const usualLastsMs = prng.pick([1_500, 6_000, 6_000, 15_000]);
     this.#lastsMaxMs = focus.lastsMaxMs ?? usualLastsMs;
     this.#weak = prng.pick(options.targets.filter((name) => name.startsWith("extent-node-")));
+    const alone = focus.weights?.["lone-answer"];
+    if (alone !== undefined) this.#weights.push(["lone-answer", alone]);
     if (options.reshapes) {
       this.reshapes = new Reshapes(sim, options.reshapes);
       this.#weights.push(weightOf("reshape", options.reshapes.weight));
@@ -142,6 +158,8 @@ export class Faults {
     const failpoints = prng.chance(0.5);
     const priorities = prng.chance(0.33);
     const { focus, withinMs } = this.#options;
+    this.#usualNetwork = this.#sim.network.options;
+    this.#sim.network.options = { ...this.#usualNetwork, ...focus?.network };
     if (failpoints || focus?.failpoints) this.#sim.failpoints.arm({ ...defaultFailpoints, only: clusterPoints, ...focus?.failpoints });
     if (priorities) {
       this.#sim.explorePriorities(prng.below(4), withinMs);
@@ -164,6 +182,7 @@ export class Faults {
     for (const [name, count] of Object.entries(this.reshapes?.counts ?? {})) this.#count(name, count);
     for (const { struck } of Object.values(this.#sim.failpoints.hits())) if (struck > 0) this.#count("failpoint", struck);
     this.#calm();
+    this.#sim.network.options = this.#usualNetwork;
     this.#sim.heal();
     for (const name of this.#paused) this.#sim.resume(name);
     for (const name of this.#options.targets) {
@@ -247,14 +266,7 @@ export class Faults {
         return true;
       }
       case "pause":
-        if (!sim.isUp(target)) return false;
-        sim.pause(target);
-        this.#paused.add(target);
-        void sim.sleep(lastsMs).then(() => {
-          this.#paused.delete(target);
-          sim.resume(target);
-        });
-        return true;
+        return this.#pause(target, lastsMs);
       case "bad-network":
         sim.note("bad-network");
         sim.network.options = { ...sim.network.options, breakChance: 0.003, silenceChance: 0.0005, slowChance: 0.05, slowUs: 400_000 };
@@ -294,6 +306,8 @@ export class Faults {
         return this.#oldReplica(lastsMs);
       case "lying-disk":
         return this.#lie(lastsMs);
+      case "lone-answer":
+        return this.#loneAnswer();
     }
   }
 
@@ -377,17 +391,32 @@ export class Faults {
     return true;
   }
 
+  #pause(name: string, lastsMs: number): boolean {
+    const sim = this.#sim;
+    if (!sim.isUp(name)) return false;
+    sim.pause(name);
+    this.#paused.add(name);
+    void sim.sleep(lastsMs).then(() => {
+      this.#paused.delete(name);
+      sim.resume(name);
+    });
+    return true;
+  }
+
   #replaceDisk(): boolean {
     if (this.#replacedTimes >= 2) return false;
     this.#replacedTimes += 1;
+    this.#emptyDisk(this.#weak, this.#prng.float() * 3_000);
+    return true;
+  }
+
+  #emptyDisk(name: string, backAfterMs: number): void {
     const sim = this.#sim;
-    const name = this.#weak;
     sim.note("replaced-disk", name);
     sim.crash(name, { unsynced: "lost", stayDown: true });
     sim.disk(name).wipe();
     sim.keyValue(name).wipe();
-    void sim.sleep(this.#prng.float() * 3_000).then(() => sim.restart(name));
-    return true;
+    void sim.sleep(backAfterMs).then(() => sim.restart(name));
   }
 
   #oldReplica(lastsMs: number): boolean {
@@ -395,6 +424,31 @@ export class Faults {
     sim.note("old-replica", this.#weak);
     sim.crash(this.#weak, { unsynced: "lost", stayDown: true });
     void sim.sleep(lastsMs).then(() => sim.restart(this.#weak));
+    return true;
+  }
+
+  /** A seal is decided by one answer after 2 s; a leader is deposed 6 s after it stopped. */
+  #loneAnswer(): boolean {
+    const { targets } = this.#options;
+    const sim = this.#sim;
+    const prng = this.#prng;
+    const lone = this.#weak;
+    const leader = targets.find((name) => name.startsWith("stream-manager-") && sim.role(name)?.status.state === "leader");
+    if (this.#alone || leader === undefined) return false;
+    this.#alone = true;
+    sim.note("lone-answer", `${lone} for ${leader}`);
+    const others = targets.filter((name) => name.startsWith("extent-node-") && name !== lone);
+    const cut = prng.chance(0.7) ? [leader, lone] : [leader];
+    sim.partition(cut, others, { oneWay: prng.chance(0.2) });
+    const [diskMs, deposed] = [prng.float() * 5_000, prng.chance(0.5)];
+    const pauseMs = 2_000 + prng.float() * 2_000;
+    const lastsMs = deposed ? pauseMs + 5_000 + prng.float() * 5_000 : 2_000 + prng.float() * 6_000;
+    void sim.sleep(diskMs).then(() => !this.#stopped && this.#emptyDisk(lone, prng.float() * 1_000));
+    if (deposed) void sim.sleep(pauseMs).then(() => !this.#stopped && this.#pause(leader, prng.float() * 15_000));
+    void sim.sleep(lastsMs).then(() => {
+      for (const one of cut) for (const other of others) sim.healPair(one, other);
+      this.#alone = false;
+    });
     return true;
   }
 

@@ -31,6 +31,13 @@ interface Window {
   careless: number;
 }
 
+export interface OwnerHabits {
+  /** How long it asks the stream manager again and again for one thing before that is a promise broken. */
+  readonly patienceMs?: number;
+  /** It rests for up to so long between appends, at times. */
+  readonly restMs?: number;
+}
+
 const extentTargetBytes = 24_000;
 const inFlightMax = 4;
 const appendTimeoutMs = 800;
@@ -48,17 +55,11 @@ export class RawOwner {
   #sequence = 0;
   #sent = 0;
   readonly #patienceMs: number;
+  readonly #restMs: number;
 
-  /** `patienceMs`: how long it asks the stream manager again and again for one thing before that is a promise broken. */
-  constructor(
-    world: World,
-    lockService: string,
-    stream: string,
-    epoch: number,
-    judge: StreamJudge,
-    patienceMs: number = Number.POSITIVE_INFINITY,
-  ) {
-    this.#patienceMs = patienceMs;
+  constructor(world: World, lockService: string, stream: string, epoch: number, judge: StreamJudge, habits: OwnerHabits = {}) {
+    this.#patienceMs = habits.patienceMs ?? Number.POSITIVE_INFINITY;
+    this.#restMs = habits.restMs ?? 0;
     this.#world = world;
     this.stream = stream;
     this.epoch = epoch;
@@ -147,6 +148,7 @@ export class RawOwner {
       this.#append(window, this.#pending[this.#sent] as Pending);
       this.#sent += 1;
       if (random.float() < 0.7) await sleep(clock, random.float() * 60);
+      if (this.#restMs > 0 && random.float() < 0.1) await sleep(clock, random.float() * this.#restMs);
     }
     await Promise.all(window.inFlight);
   }

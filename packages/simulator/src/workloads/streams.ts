@@ -44,14 +44,15 @@ export async function streamWorkload(sim: Simulation, tally: Tally, focus?: Focu
   tally.faults = faults.counts;
   faults.start();
   const endMs = sim.nowMs + workMs;
-  const lasts = await Promise.all(streams.map((stream) => takeOvers(sim, cluster, faults, stream, judge, endMs)));
+  const restMs = focus?.ownersRestMs ?? 0;
+  const lasts = await Promise.all(streams.map((stream) => takeOvers(sim, cluster, faults, stream, judge, { endMs, restMs })));
   await faults.heal();
   const healedMs = sim.nowMs;
   const world = sim.world("reader");
   await filesAreThere(sim, world, cluster, healedMs + filesWithinMs);
   const all: ExtentLocation[] = [];
   for (const [i, stream] of streams.entries()) {
-    const owner = new RawOwner(world, cluster.lockService, stream, (lasts[i] as number) + 1, judge, healedWithinMs);
+    const owner = new RawOwner(world, cluster.lockService, stream, (lasts[i] as number) + 1, judge, { patienceMs: healedWithinMs });
     const byMs = sim.nowMs + healedWithinMs;
     const extents = await by(sim, byMs, `opening ${stream}`, async () => (await owner.open())?.extents);
     all.push(...extents);
@@ -79,13 +80,13 @@ async function takeOvers(
   faults: Faults,
   stream: string,
   judge: StreamJudge,
-  endMs: number,
+  { endMs, restMs }: { readonly endMs: number; readonly restMs: number },
 ): Promise<number> {
   const prng = sim.prng.fork();
   let epoch = 0;
   while (sim.nowMs < endMs) {
     epoch += 1;
-    const owner = new RawOwner(sim.world(prng.pick(owners)), cluster.lockService, stream, epoch, judge);
+    const owner = new RawOwner(sim.world(prng.pick(owners)), cluster.lockService, stream, epoch, judge, { restMs });
     sim.background(own(sim, owner, judge, endMs, prng.chance(0.1) ? 40_000 : 1_500));
     // Often a new owner comes because of a fault: soon after it.
     if (prng.chance(0.5)) await faults.next(8_000);
