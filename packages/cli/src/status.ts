@@ -32,7 +32,7 @@ export function extentTable(view: Pick<StampView, "extents">): string {
       extent.location?.extentId ?? 0,
       extent.stream,
       nameIn(ExtentState, extent.state),
-      extent.location?.sealedLengthBytes === undefined ? "open" : bytesText(extent.location.sealedLengthBytes),
+      extent.location?.sealedLengthBytes === undefined ? "-" : bytesText(extent.location.sealedLengthBytes),
       extent.state === ExtentState.SEALED ? `${extent.intactCopies} of ${extent.nodeIds.length}` : extent.nodeIds.length,
       extent.nodeIds.join(" "),
     ]),

@@ -12,7 +12,7 @@
 import type { ExtentId, Outcome, OwnerEpoch, Rules } from "@stamp/base";
 import { extentVersion, ok, refused } from "@stamp/base";
 import { streamKey } from "./codec.ts";
-import { checkName, checkOwner } from "./plan-streams.ts";
+import { checkName, checkNew, checkOwner } from "./plan-streams.ts";
 import type { SegmentReference, StreamRecord } from "./records.ts";
 import { segmentExtentsMax, segmentsPerStreamMax } from "./records.ts";
 import type { Change, Plan, StreamState } from "./state.ts";
@@ -137,7 +137,7 @@ function checkEdits(state: StreamState, edits: readonly StreamEdit[], rules: Rul
       if (record !== undefined) {
         return refused("alreadyExists", "streamExists", `stream ${name} exists with owner epoch ${record.ownerEpoch}`);
       }
-      const named = checkName(name);
+      const named = content === undefined ? checkName(name) : checkNew(name, content.ownerEpoch);
       if (!named.ok) return named;
     } else {
       if (record === undefined) return refused("notFound", "streamNotFound", `there is no stream ${name}`);

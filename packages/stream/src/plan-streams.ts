@@ -34,11 +34,16 @@ export function checkName(name: string): Outcome<void> {
   return refused("invalidArgument", "badRequest", `a stream name has 1 to ${streamNameMax} characters`);
 }
 
+/** 0 stands for "no such stream" in MultiModify. */
+export function checkNew(name: string, epoch: OwnerEpoch): Outcome<void> {
+  return epoch > 0 ? checkName(name) : refused("invalidArgument", "badRequest", `stream ${name}: owner epochs begin with 1`);
+}
+
 /** Changes nothing: proves at the store that the term and the record that an answer is made of still hold. */
 export const planConfirm = (name: string): Plan => ({ changes: [], reads: [streamKey(name)] });
 
 export function planCreateStream(state: StreamState, name: string, epoch: OwnerEpoch): Outcome<Plan> {
-  const named = checkName(name);
+  const named = checkNew(name, epoch);
   if (!named.ok) return named;
   const existing = state.stream(name);
   if (existing === undefined) {

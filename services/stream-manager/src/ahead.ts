@@ -1,7 +1,7 @@
 /**
  * Extents that are allocated ahead of need: durable on every replica, told to nobody, in no list. The next call that needs a successor
- * takes it. At most one for each stream; it is dropped when it fits no more (another owner, another last extent, a node in trouble). One
- * for a stream that is to come waits for that a while.
+ * takes it. At most one for each stream; it is dropped when it fits no more (another owner, another last extent, a node in trouble), and
+ * made anew elsewhere when one of its nodes is down or to be emptied. One for a stream that is to come waits for that a while.
  */
 import type { ExtentId, OwnerEpoch } from "@stamp/base";
 import type { Allocator } from "./allocator.ts";
@@ -17,6 +17,7 @@ interface Prepared {
   readonly predecessor: ExtentId | undefined;
   /** Undefined: it was not made. */
   readonly made: Promise<ExtentId | undefined>;
+  id: ExtentId | undefined;
 }
 
 export class Ahead {
@@ -42,7 +43,11 @@ export class Ahead {
     const where = this.#elsewhere(predecessor);
     const allocation = this.#allocator.allocate({ stream, ownerEpoch, predecessor, ...where, wanted: () => false });
     const made = allocation.then((outcome) => (outcome.ok ? outcome.value : undefined));
-    this.#prepared.set(stream, { sinceMs: this.#term.world.clock.monotonicMs(), ownerEpoch, predecessor, made });
+    const prepared: Prepared = { sinceMs: this.#term.world.clock.monotonicMs(), ownerEpoch, predecessor, made, id: undefined };
+    this.#prepared.set(stream, prepared);
+    void made.then((id) => {
+      prepared.id = id;
+    });
   }
 
   /** Gives it away: the caller opens or drops it. */
@@ -67,10 +72,21 @@ export class Ahead {
     const { state, world } = this.#term;
     const nowMs = world.clock.monotonicMs();
     for (const [stream, prepared] of this.#prepared) {
-      if (state.stream(stream) === undefined && nowMs - prepared.sinceMs < toComeMs) continue;
+      const isToCome = state.stream(stream) === undefined && nowMs - prepared.sinceMs < toComeMs;
       const fits = state.stream(stream)?.ownerEpoch === prepared.ownerEpoch && state.list(stream).last === prepared.predecessor;
-      if (!fits) this.#forget(stream, prepared);
+      if (!isToCome && !fits) this.#forget(stream, prepared);
+      else if (prepared.id !== undefined && this.#isForsaken(prepared.id)) {
+        this.#forget(stream, prepared);
+        this.prepare(stream, prepared.ownerEpoch, prepared.predecessor);
+      }
     }
+  }
+
+  /** Its stream may take it only much later: until then it would keep a node from being empty. */
+  #isForsaken(id: ExtentId): boolean {
+    const { nodes, state } = this.#term;
+    const leaves = (nodeId: string): boolean => state.node(nodeId)?.duty === "draining";
+    return state.extent(id)?.replicas.some((replica) => leaves(replica.nodeId) || nodes.down(replica)) === true;
   }
 
   #forget(stream: string, prepared: Prepared): void {

@@ -4,7 +4,7 @@
  * (model/append.pml FIX 2).
  */
 import type { ExtentId, Outcome, OwnerEpoch } from "@stamp/base";
-import { ok } from "@stamp/base";
+import { ok, refused } from "@stamp/base";
 import type { ExtentList, ListRange, StreamEdit } from "@stamp/stream";
 import {
   checkName,
@@ -174,6 +174,7 @@ export class OwnerCalls {
 
   /** The target's owner goes on behind what was the source's. */
   async concatenate(target: string, epoch: OwnerEpoch, source: string, sourceEpoch: OwnerEpoch): Promise<Outcome<void>> {
+    if (target === source) return refused("invalidArgument", "badRequest", `stream ${source} can't be appended to itself`);
     for (const [name, owner] of [
       [target, epoch],
       [source, sourceEpoch],

@@ -55,6 +55,26 @@ test("drain: a node is emptied while it serves, then decommissioned; with a new 
   });
 });
 
+test("drain: what was allocated ahead for a stream that does not need it yet is made elsewhere, and keeps no node from being empty", async () => {
+  const cluster = new Cluster({ nodes: ["en1", "en2", "en3", "en4"], config: { deletionGraceMs: 3_000 } });
+  await cluster.sim.run(async () => {
+    await cluster.open("/idle", 1);
+    const { extentId } = first(await cluster.next("/idle", 1, 0n));
+    unwrap(await cluster.sm((sm, timeoutMs) => sm.allocateAhead({ name: "/idle", ownerEpoch: 1n, extentId }, { timeoutMs })));
+    const ahead = async () => (await cluster.extents()).find((one) => one.state === ExtentState.ALLOCATING);
+    await cluster.until("allocated ahead", async () => (await ahead())?.nodeIds.length === 3);
+    const before = await ahead();
+    const nodeId = before?.nodeIds[0] ?? "";
+    unwrap(await setDuty(cluster, nodeId, NodeDuty.DRAINING));
+    await cluster.until("empty", async () => (await nodeOf(cluster, nodeId))?.replicas === 0n);
+    await cluster.until("made elsewhere", async () => (await ahead())?.nodeIds.length === 3);
+    assert.ok((await ahead())?.nodeIds.includes(nodeId) === false);
+    unwrap(await setDuty(cluster, nodeId, NodeDuty.DECOMMISSIONED));
+    const taken = first(await cluster.next("/idle", 1, extentId));
+    assert.equal(taken.addresses.length, 3);
+  });
+});
+
 test("drain: what keeps a node from being empty is listed; undrained it stays as it was, also for the next leader", async () => {
   const cluster = new Cluster({ nodes: ["en1", "en2", "en3"], managers: ["sm1", "sm2"] });
   const { sim } = cluster;

@@ -35,6 +35,22 @@ test("streams: renamed, stated, listed, concatenated and deleted over the wire; 
     assert.deepEqual([renamed.name, renamed.ownerEpoch, renamed.extentCount, renamed.open], ["/c", 1n, 1n, true]);
     const gone = await cluster.sm((sm, timeoutMs) => sm.statStream({ name: "/a" }, { timeoutMs }));
     assert.ok(!gone.ok && gone.failure.reason === "streamNotFound");
+    for (const [refusal, answer] of [
+      [/begin with 1/, cluster.sm((sm, timeoutMs) => sm.createStream({ name: "/z", ownerEpoch: 0n }, { timeoutMs }))],
+      [
+        /begin with 1/,
+        cluster.sm((sm, timeoutMs) => sm.multiModify({ edits: [{ name: "/z", content: { ownerEpoch: 0n, extents: [] } }] }, { timeoutMs })),
+      ],
+      [
+        /appended to itself/,
+        cluster.sm((sm, timeoutMs) =>
+          sm.concatenateStreams({ target: "/c", targetOwnerEpoch: 1n, source: "/c", sourceOwnerEpoch: 1n }, { timeoutMs }),
+        ),
+      ],
+    ] as const) {
+      const refused = await answer;
+      assert.ok(!refused.ok && refused.failure.code === "invalidArgument" && refusal.test(refused.failure.message), String(refusal));
+    }
     const request = { target: "/c", targetOwnerEpoch: 1n, source: "/b", sourceOwnerEpoch: 7n };
     const joined = unwrap(await cluster.sm((sm, timeoutMs) => sm.concatenateStreams(request, { timeoutMs })));
     assert.deepEqual([joined.extentCount, joined.open, joined.sealedBytes > 0n], [2n, false, true]);
