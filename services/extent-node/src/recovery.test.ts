@@ -313,3 +313,34 @@ test("recovery: names that a killed process had not synced are made durable befo
     });
   }
 });
+
+test("recovery: records that a killed process had not synced are made durable before anything is made of them", async () => {
+  let replayed = 0;
+  for (let step = 0; step < 60; step++) {
+    const cluster = new Cluster(700 + step);
+    const { sim } = cluster;
+    const files = (): readonly string[] =>
+      sim
+        .disk("en-1")
+        .paths()
+        .filter((path) => path.endsWith(".extent"));
+    await cluster.run(async () => {
+      await cluster.allReady();
+      const creating = cluster.create(["en-1"]).catch(() => undefined);
+      await sim.sleep(step / 20);
+      sim.crash("en-1", { unsynced: "kept", stayDown: true });
+      await creating;
+      const before = files().length;
+      sim.restart("en-1");
+      for (let i = 0; i < 1_000 && files().length === before; i++) await sim.sleep(0.02);
+      if (files().length > before) replayed++;
+      await sim.sleep((step % 12) * 0.1);
+      sim.crash("en-1", { unsynced: "lost" });
+      sim.restart("en-1");
+      await cluster.ready("en-1");
+      const known = unwrap(await cluster.node("en-1").listExtentReplicas({}, { timeoutMs })).replicas.length;
+      assert.equal(files().length, known, `step ${step}: ${files().join(", ")}`);
+    });
+  }
+  assert.ok(replayed > 0, "some record was replayed that was not synced");
+});

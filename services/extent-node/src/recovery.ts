@@ -87,6 +87,7 @@ export async function recover(parts: RecoveryParts): Promise<Outcome<Recovered>>
     replay.smTerm = Math.max(replay.smTerm, header.smTerm);
     nextLsn = Math.max(nextLsn, header.firstLsn);
   }
+  await syncSegments(journalDisk, found);
   let replayed = 0;
   if (plan.kind === "replay") {
     if (plan.lostOldest !== undefined) {
@@ -196,6 +197,15 @@ async function syncNames(disk: Disk, journalDisk: Disk): Promise<void> {
   const folders = await disk.list(extentsFolder);
   if (folders.length > 0) await disk.syncFolder(extentsFolder);
   for (const folder of folders) await disk.syncFolder(`${extentsFolder}/${folder}`);
+}
+
+/** Records that a killed process wrote and did not live to sync are replayed: a loss of power must not take them and leave what was made of them. */
+async function syncSegments(journalDisk: Disk, segments: readonly FoundSegment[]): Promise<void> {
+  for (const { name } of segments) {
+    const file = await journalDisk.open(`${journalFolder}/${name}`);
+    await file.sync();
+    await file.close();
+  }
 }
 
 /** A replica whose file is gone is damaged, never just shorter or unknown. */

@@ -37,7 +37,6 @@ export interface PieceGarbage {
 }
 
 /** Noted in one pass; the others are found by a later one. */
-const incarnationsMax = 10_000;
 const keptMax = 10_000;
 const rowsNotedMax = 50_000;
 const rowsOfPiece = 1_000;
@@ -48,6 +47,7 @@ export class CollectorScan {
   rows = 0;
   /** Of all extents that some row refers to. */
   readonly extents = new Map<number, ExtentUse>();
+  /** Whoever reads the pieces clears it now and then. */
   readonly inside = new Map<string, Incarnation>();
   readonly kept: { readonly key: Uint8Array; readonly owner: Incarnation }[] = [];
   readonly #table: ObjectTable;
@@ -129,7 +129,7 @@ export class CollectorScan {
       if (this.kept.length < keptMax && mayBePurged(row.value, this.#wallMs)) this.kept.push({ key: Uint8Array.from(row.key), owner });
     } else if (owner.kind === "inside") {
       const id = `${owner.account}/${owner.name}/${owner.incarnation}`;
-      if (!this.inside.has(id) && this.inside.size < incarnationsMax) this.inside.set(id, owner);
+      if (!this.inside.has(id)) this.inside.set(id, owner);
       if (this.#table !== "Blob") return rowsInside(owner).high;
       const prefix = partitionStart(row.key);
       if (prefix !== undefined) this.#garbage.see(prefix, owner.objectName, row);

@@ -7,7 +7,7 @@ import { type CollectRangeResponse, PartitionManager, PartitionServer, type Rang
 import { Client, container, container1, name, stamp } from "./stack-harness.test.ts";
 
 /** Small extents that are looked at as soon as they are full. */
-const servers = { extentTargetBytes: 64 * 1024, collectExtentAgeMs: 1, collectEveryMs: 86_400_000 };
+const servers = { extentTargetBytes: 64 * 1024, collectExtentAgeMs: 1, collectGoneMs: 1, collectEveryMs: 86_400_000 };
 const bodyBytes = 20_000;
 /** No two bytes that follow one another are alike. */
 const bodyOf = (fill: number): Uint8Array => Uint8Array.from({ length: bodyBytes }, (_, i) => fill + i * 7);
@@ -17,7 +17,7 @@ async function ready(sim: Simulation): Promise<Client> {
   return new Client(sim);
 }
 
-/** Twice: the first pass learns which extents are full. */
+/** The first pass learns which extents are full and which containers are gone, the second deletes rows, the third what they referred to. */
 async function collect(sim: Simulation, rangeId = "blob-1", passes = 2): Promise<CollectRangeResponse> {
   const manager = sim.world("operator").transport.client("pm", PartitionManager);
   for (let pass = 0; ; pass++) {
@@ -63,8 +63,7 @@ test("collector: what was in a deleted container goes, with its blob data; what 
     const now = await container1(client);
     assert.ok(now > old);
     await put(client, "b1", now, 200);
-    const after = await collect(sim);
-    // The first pass deletes the rows, the second finds their extents without a reference.
+    const after = await collect(sim, "blob-1", 3);
     assert.ok(after.extentsDropped >= 8, `${after.extentsDropped} extents`);
     const last = await collect(sim);
     assert.equal(Number(last.rowsDeleted), 0);
@@ -73,6 +72,35 @@ test("collector: what was in a deleted container goes, with its blob data; what 
     const listed = await client.execute({ case: "listBlobs", value: { ...container, containerIncarnation: now, maxResults: 100 } });
     assert.ok(listed.case === "blobs" && listed.value.entries.length === 1);
     assert.ok((await dataExtents(sim)).size <= 4, "its extents are in no list any more");
+  });
+});
+
+test("collector: a request that found its container there finds the rows in it, however many passes there were since it was deleted", async () => {
+  const sim = stamp(1, { ...servers, collectGoneMs: 60_000 });
+  await sim.run(async () => {
+    const client = await ready(sim);
+    const incarnation = await container1(client);
+    await put(client, "b", incarnation, 1);
+    await client.execute({ case: "deleteContainer", value: container });
+    assert.equal(Number((await collect(sim, "blob-1", 3)).rowsDeleted), 0);
+    const late = { name: name("b", incarnation), conditions: { ifNoneMatch: "*" }, body: { inline: utf8("late") } };
+    assert.equal(await executeOnce(client, { case: "putBlob", value: late }), "BlobAlreadyExists");
+    await sim.sleep(60_000);
+    const { rows } = await collect(sim);
+    assert.equal(Number(rows), 0);
+  });
+});
+
+test("collector: a container is deleted while nothing changes in the range of its blobs: passes take them away by themselves", async () => {
+  const sim = stamp(1, { ...servers, collectEveryMs: 1_000 });
+  await sim.run(async () => {
+    const client = await ready(sim);
+    const incarnation = await container1(client);
+    for (let i = 0; i < 40; i++) await put(client, `b${i}`, incarnation, i);
+    await sim.sleep(20_000);
+    assert.ok((await dataExtents(sim)).size >= 10);
+    await client.execute({ case: "deleteContainer", value: container });
+    await sim.until(async () => (await dataExtents(sim)).size <= 1, 60_000, "their extents are dropped");
   });
 });
 
@@ -154,7 +182,9 @@ async function executeOnce(client: Client, kind: object): Promise<string> {
   const range = (map.ok ? map.value.ranges.find(({ table }) => table === "Blob") : undefined) as RangePartition;
   const request = { rangeId: range.rangeId, rangeVersion: range.rangeVersion, operation: { kind: kind as never } };
   const answer = await client.world.transport.client(range.serverAddress, PartitionServer).execute(request, { timeoutMs: 3_000 });
-  return answer.ok ? String(answer.value.result?.kind.case) : answer.failure.reason;
+  if (!answer.ok) return answer.failure.reason;
+  const result = answer.value.result?.kind;
+  return result?.case === "error" ? result.value.code : String(result?.case);
 }
 
 /** The first byte of the blob, from an extent node. */

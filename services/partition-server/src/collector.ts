@@ -3,7 +3,8 @@
  * of them names, and states whose time is over; extents of blob data to which no row refers, and those that are mostly dead.
  *
  * Order (model/container.pml): the incarnation is noted first, from a row that is inside it, and whether it is still there is asked after:
- * an incarnation that is not there then never comes back. What is live in blob data is known from the
+ * an incarnation that is not there then never comes back. A request that found it there may still be on its way into it, and would find the
+ * rows missing: they rest for longer than requests take. What is live in blob data is known from the
  * references that a whole scan finds, never by counting deletes; the scan sees every reference, because none may be made to these extents
  * from before it on (RangePartition.leaveExtents).
  */
@@ -43,6 +44,8 @@ export interface CollectorOptions {
   readonly everyMs: number;
   /** Extents are looked at when they were sealed for so long: whoever put bytes there has made a row of them or never will. */
   readonly extentAgeMs: number;
+  /** Rows are deleted when what they are inside of was found gone for so long. */
+  readonly goneMs: number;
   readonly rowsPerSecond: number;
   /** Extents of which a smaller share lives are rewritten. */
   readonly rewriteBelow: number;
@@ -54,6 +57,8 @@ const deletedAtOnceMax = 500;
 const transactTimeoutMs = 30_000;
 /** Of one pass. */
 const extentsRewrittenMax = 64;
+/** Noted of one pass. */
+const ownersMax = 10_000;
 /** What is purged by time alone is found without any change of the range. */
 const unchangedMs = 24 * 3_600_000;
 /** A range is looked at for at most a fifth of the time. */
@@ -65,8 +70,18 @@ interface Pass {
   readonly sequence: number;
   /** Every full extent was old enough to be looked at, and nothing was left to a later pass. */
   readonly complete: boolean;
+  readonly owners: Owners;
   readonly endedMs: number;
   readonly tookMs: number;
+}
+
+/** What a range has rows inside of. */
+interface Owners {
+  readonly there: Incarnation[];
+  /** By incarnation: when it was first found gone. Its rows rest. */
+  readonly goneSinceMs: Map<string, number>;
+  /** More than could be noted. */
+  more: boolean;
 }
 
 export class Collector {
@@ -94,19 +109,29 @@ export class Collector {
       for (const { range } of this.#holdings.all) {
         if (signal.aborted) return;
         const held = this.#holdings.servingAny(range.rangeId);
-        if (!held.ok || !this.#due(held.value)) continue;
+        if (!held.ok || !(await this.#due(held.value))) continue;
         const collected = await this.collect(held.value);
         if (!collected.ok) logger.info("range not collected, later", { range: range.rangeId, ...collected.failure });
       }
     }
   }
 
-  #due({ range, engine }: Serving): boolean {
+  async #due({ range, engine }: Serving): Promise<boolean> {
     const last = this.#passes.get(range.rangeId);
     if (last === undefined) return true;
     const sinceMs = this.#world.clock.monotonicMs() - last.endedMs;
     if (sinceMs < restRatio * last.tookMs) return false;
-    return !last.complete || last.sequence !== engine.facts.sequence || sinceMs > unchangedMs;
+    if (!last.complete || last.sequence !== engine.facts.sequence || sinceMs > unchangedMs) return true;
+    return this.#anyGone(range, last.owners.there);
+  }
+
+  /** A container is deleted where its row is: nothing changes in the ranges of its blobs. */
+  async #anyGone({ table }: Range, owners: readonly Incarnation[]): Promise<boolean> {
+    for (const owner of owners) {
+      const there = await this.#ask(table, owner);
+      if (there.ok && !there.value.includes(owner.incarnation)) return true;
+    }
+    return false;
   }
 
   /** One pass over one range; a second one when extents were rewritten, that finds nothing refers to them. */
@@ -147,14 +172,15 @@ export class Collector {
       extents: old,
       rewriteBelow: rewrites ? this.#options.rewriteBelow : 0,
     });
-    const scanned = await this.#scan(held, scan);
+    const owners: Owners = { there: [], goneSinceMs: new Map(), more: false };
+    const scanned = await this.#scan(held, scan, owners);
     if (!scanned.ok) return scanned;
     const unreferenced = new Set(old.map(({ extentId }) => extentId).filter((extentId) => !scan.extents.has(extentId)));
     const dropped = await engine.dropExtents(unreferenced, transactTimeoutMs);
     if (!dropped.ok) return dropped;
     for (const extentId of dropped.value) this.#sealedSinceMs.delete(extentId);
-    const deleted = await this.#deleteUnreachable(held, scan);
-    if (!deleted.ok) return deleted;
+    const purged = await this.#purgeKept(held, scan);
+    if (!purged.ok) return purged;
     const mostlyDead = this.#mostlyDead(scan);
     const rewritten = await rewriteExtents(this.#world, engine, {
       extents: mostlyDead,
@@ -162,12 +188,13 @@ export class Collector {
       wanted: () => this.#holdings.current(held),
     });
     if (!rewritten.ok) return rewritten;
-    const complete = old.length === engine.sealedDataExtents().length + dropped.value.length && mostlyDead.size === 0;
+    const allOld = old.length === engine.sealedDataExtents().length + dropped.value.length;
+    const complete = allOld && mostlyDead.size === 0 && owners.goneSinceMs.size === 0 && !owners.more;
     const endedMs = clock.monotonicMs();
-    this.#passes.set(range.rangeId, { sequence, complete, endedMs, tookMs: endedMs - startedMs });
+    this.#passes.set(range.rangeId, { sequence, complete, owners, endedMs, tookMs: endedMs - startedMs });
     const collected: Collected = {
       rows: scan.rows,
-      rowsDeleted: scanned.value + deleted.value,
+      rowsDeleted: scanned.value + purged.value,
       extents: old.length,
       extentsDropped: dropped.value.length,
       extentsRewritten: mostlyDead.size,
@@ -196,7 +223,7 @@ export class Collector {
   }
 
   /** Everything of the range; gives how many rows were deleted on the way. */
-  async #scan(held: Serving, scan: CollectorScan): Promise<Outcome<number>> {
+  async #scan(held: Serving, scan: CollectorScan, owners: Owners): Promise<Outcome<number>> {
     let deleted = 0;
     for (;;) {
       const piece = await held.engine.read((view) => scan.piece(view), { background: true });
@@ -206,6 +233,12 @@ export class Collector {
       const taken = await this.#takeAway(held, garbage);
       if (!taken.ok) return taken;
       deleted += taken.value;
+      if (last || scan.inside.size >= ownersMax) {
+        const emptied = await this.#emptyGone(held, scan.inside.values(), owners);
+        if (!emptied.ok) return emptied;
+        deleted += emptied.value;
+        scan.inside.clear();
+      }
       if (last) return ok(deleted);
       await sleep(this.#world.clock, ((rows + taken.value) * 1_000) / this.#options.rowsPerSecond);
     }
@@ -256,17 +289,37 @@ export class Collector {
     return done.ok ? ok(changed) : done;
   }
 
-  async #deleteUnreachable(held: Serving, seen: CollectorScan): Promise<Outcome<number>> {
+  /** Containers that were deleted and kept, after their time. */
+  async #purgeKept(held: Serving, { kept }: CollectorScan): Promise<Outcome<number>> {
     let deleted = 0;
-    for (const { key, owner } of seen.kept) {
+    for (const { key, owner } of kept) {
       const purged = await this.#purge(held, key, owner);
       if (!purged.ok) return purged;
       deleted += purged.value;
     }
-    for (const owner of seen.inside.values()) {
-      const there = await this.#ask(held.range.table, owner);
+    return ok(deleted);
+  }
+
+  /** Deletes what is inside of those that are gone for long enough; gives how many rows it was. */
+  async #emptyGone(held: Serving, found: Iterable<Incarnation>, owners: Owners): Promise<Outcome<number>> {
+    const { range } = held;
+    const before = this.#passes.get(range.rangeId)?.owners.goneSinceMs;
+    let deleted = 0;
+    for (const owner of found) {
+      const there = await this.#ask(range.table, owner);
       if (!there.ok) return there;
-      if (there.value.includes(owner.incarnation)) continue;
+      if (there.value.includes(owner.incarnation)) {
+        if (owners.there.length < ownersMax) owners.there.push(owner);
+        else owners.more = true;
+        continue;
+      }
+      const nowMs = this.#world.clock.monotonicMs();
+      const id = idOf(owner);
+      const sinceMs = before?.get(id) ?? nowMs;
+      if (nowMs - sinceMs < this.#options.goneMs) {
+        if (owners.goneSinceMs.size < ownersMax) owners.goneSinceMs.set(id, sinceMs);
+        continue;
+      }
       const emptied = await this.#empty(held, owner);
       if (!emptied.ok) return emptied;
       deleted += emptied.value;
@@ -304,6 +357,8 @@ export class Collector {
     }
   }
 }
+
+const idOf = ({ account, name, incarnation }: Incarnation): string => `${account}/${name}/${incarnation}`;
 
 const belongs = (key: Uint8Array, blob: Uint8Array): boolean =>
   key.length >= blob.length && compareBytes(key.subarray(0, blob.length), blob) === 0;

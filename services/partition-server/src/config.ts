@@ -30,6 +30,9 @@ export const partitionServerConfigSchema = z.object({
   collectExtentAgeMs: milliseconds(600_000).describe(
     "Blob data are looked at when their extent was full for so long: longer than any request takes",
   ),
+  collectGoneMs: milliseconds(600_000).describe(
+    "Rows inside a deleted container, table or queue are deleted when it was found gone for so long: longer than requests to it take",
+  ),
   collectRowsPerSecond: z.coerce.number().int().min(1).default(20_000).describe("Rows that a pass looks at in a second"),
   collectRewriteBelow: z.coerce
     .number()

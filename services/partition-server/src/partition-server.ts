@@ -48,14 +48,15 @@ export class PartitionServerRole implements Role {
   }
 
   #makeCollector(): Collector {
-    const { collectEveryMs, collectExtentAgeMs, collectRowsPerSecond, collectRewriteBelow, collectRewriteBytesPerSecond } = this.#config;
-    const ask = incarnationsAnywhere(this.#world, this.#config);
+    const config = this.#config;
+    const ask = incarnationsAnywhere(this.#world, config);
     return new Collector(this.#world, this.#holdings, ask, {
-      everyMs: collectEveryMs,
-      extentAgeMs: collectExtentAgeMs,
-      rowsPerSecond: collectRowsPerSecond,
-      rewriteBelow: collectRewriteBelow,
-      rewriteBytesPerSecond: collectRewriteBytesPerSecond,
+      everyMs: config.collectEveryMs,
+      extentAgeMs: config.collectExtentAgeMs,
+      goneMs: config.collectGoneMs,
+      rowsPerSecond: config.collectRowsPerSecond,
+      rewriteBelow: config.collectRewriteBelow,
+      rewriteBytesPerSecond: config.collectRewriteBytesPerSecond,
     });
   }
 
