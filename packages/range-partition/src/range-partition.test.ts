@@ -255,6 +255,28 @@ test("range partition: close lets what is in flight end and takes nothing more",
   });
 });
 
+test("range partition: who waits for transactions that began before does not wait for one that nobody will ever know the end of", async () => {
+  const stamp = new Stamp(45);
+  await stamp.sim.run(async () => {
+    const partition = await stamp.open(1);
+    unwrap(await increment(partition, "k"));
+    for (const node of nodeNames) stamp.sim.pause(node);
+    const sent = increment(partition, "k", 50);
+    await stamp.sim.sleep(5);
+    let left = false;
+    const leaving = partition.leaveExtents([]).then(() => {
+      left = true;
+    });
+    const outcome = await sent;
+    assert.ok(!outcome.ok && outcome.failure.applied === "unknown");
+    await stamp.sim.sleep(100);
+    assert.equal(left, false, "its row may still begin to refer to them");
+    await partition.close({ timeoutMs: 10 });
+    await leaving;
+    await partition.leaveExtents([]);
+  });
+});
+
 test("range partition: too many transactions at once are refused before they begin", async () => {
   const stamp = new Stamp(44, { limits: { transactionsMax: 5 } });
   await stamp.sim.run(async () => {

@@ -72,7 +72,7 @@ export class Transactions {
 
   /** Resolves when none is under way, or by `wake`. */
   async untilNone(): Promise<void> {
-    if (this.#count > 0) await new Promise<void>((resolve) => this.#emptied.push(resolve));
+    if (this.#count > 0 && this.#around.ended() === undefined) await new Promise<void>((resolve) => this.#emptied.push(resolve));
   }
 
   /** Nobody has to wait any more: they come to nothing. */
@@ -80,11 +80,11 @@ export class Transactions {
     for (const resolve of this.#emptied.splice(0)) resolve();
   }
 
-  /** Resolves when every transaction that began before now is over. For one caller at a time. */
+  /** Resolves when every transaction that began before now is over, or by `wake`. For one caller at a time. */
   async untilOver(): Promise<void> {
     const before = this.#cohort;
     this.#cohort = emptyCohort();
-    if (before.count > 0) await before.emptied.promise;
+    if (before.count > 0) await Promise.race([before.emptied.promise, this.untilNone()]);
   }
 
   async run<T>(
