@@ -76,6 +76,21 @@ const focuses = {
       weights: { kill: 0, power: 0, pause: 0, delay: 1, error: 0 },
     },
   },
+  /** What a leading manager writes is on its way for longer than it leads. */
+  "late-transactions": {
+    weights: { crash: 3, pause: 3, partition: 2 },
+    targets: /^(stream-manager|extent-node)-/,
+    everyMs: 2_000,
+    lastsMaxMs: 8_000,
+    others: 0.1,
+    failpoints: {
+      hotShare: 1,
+      hotChance: 0.04,
+      delayMaxMs: 15_000,
+      only: /^stream-manager send MetadataStore\/Transact$/,
+      weights: { kill: 0, power: 0, pause: 0, delay: 1, error: 0 },
+    },
+  },
   /** Nodes die when they are told where an extent is sealed, and their clients rest meanwhile. */
   "forgotten-fences": {
     weights: { "cut-pair": 20, crash: 4 },

@@ -88,6 +88,27 @@ export const mutants: readonly Mutant[] = [
     why: "a seal that was given up arrives when the extent is being sealed again",
   },
   {
+    rules: ["smTermAtNode"],
+    backedUpBy: ["newerSealOnly"],
+    workload: "streams",
+    focus: "late-seals",
+    why: "what a manager sent before it was deposed cuts what its successor seals",
+  },
+  {
+    rules: ["storeFence"],
+    backedUpBy: ["storeCompareAndSet"],
+    workload: "streams",
+    focus: "late-transactions",
+    why: "what a manager wrote before it was deposed is applied over what its successor wrote",
+  },
+  {
+    rules: ["storeCompareAndSet"],
+    backedUpBy: ["storeFence"],
+    workload: "streams",
+    focus: "late-transactions",
+    why: "a transaction is applied to keys that changed since it was made",
+  },
+  {
     rules: ["recordSealBeforeTelling"],
     // A replica that was told a length reports it as committed, so the next seal finds the same.
     backedUpBy: ["knownCommittedLength"],

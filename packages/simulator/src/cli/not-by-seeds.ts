@@ -22,21 +22,6 @@ export const notBySeeds: readonly NotBySeeds[] = [
     why: "a replica gives only what it knows to be acknowledged, which no seal is below; the rule is for readers that ask for places",
     test: nodeRules,
   },
-  {
-    rule: "smTermAtNode",
-    why: "a deposed leader's seals were recorded, its creations are told to nobody, and the metadata store refuses its transactions (storeFence)",
-    test: nodeRules,
-  },
-  {
-    rule: "storeFence",
-    why: "transactions of a deposed leader also fail on the versions that they were computed from (storeCompareAndSet)",
-    test: "services/lock-service/src/lock-service.test.ts",
-  },
-  {
-    rule: "storeCompareAndSet",
-    why: "one leader writes, after another ended (storeFence); within one, transactions are put in order before they are sent",
-    test: "services/lock-service/src/lock-service.test.ts",
-  },
   { rule: "leaseEndRecorded", why: "the holder stopped by its own clock before the lock service says that the lease ended", test: leases },
   { rule: "refusalDurable", why: "the partition manager refuses again when the lock service forgot that it had", test: leases },
   {

@@ -181,8 +181,8 @@ export class Faults {
     this.#sim.endPriorities();
     for (const [name, count] of Object.entries(this.reshapes?.counts ?? {})) this.#count(name, count);
     for (const { struck } of Object.values(this.#sim.failpoints.hits())) if (struck > 0) this.#count("failpoint", struck);
-    this.#calm();
     this.#sim.network.options = this.#usualNetwork;
+    this.#calm();
     this.#sim.heal();
     for (const name of this.#paused) this.#sim.resume(name);
     for (const name of this.#options.targets) {
