@@ -50,7 +50,17 @@ async function parts(): Promise<Part[]> {
     },
     {
       title: "drills on a real cluster",
-      command: [node, cli, "drill", "run", "kill-extent-node", "kill-partition-server", "kill-partition-server-of-many", "power-loss"],
+      command: [
+        node,
+        cli,
+        "drill",
+        "run",
+        "kill-extent-node",
+        "kill-partition-server",
+        "kill-partition-server-of-many",
+        "pause-partition-server",
+        "power-loss",
+      ],
       timeoutMs: 10 * minutes,
     },
     {

@@ -159,6 +159,10 @@ export class StampInspector {
     return this.#transport.client(await this.leader("partition-manager"), PartitionManager);
   }
 
+  partitionServer(address: string): Client<typeof PartitionServer> {
+    return this.#transport.client(address, PartitionServer);
+  }
+
   async servers(): Promise<ServerInfo[]> {
     const client = this.#transport.client(await this.leader("partition-manager"), PartitionManager);
     return answered("partition manager", await client.listServers({}, { timeoutMs: callTimeoutMs })).servers;

@@ -2,7 +2,7 @@
  * Loads a range partition: takes its streams over with the new owner epoch (which fences the old owner), finds the state in the metadata
  * stream, opens the checkpoints and replays the commit log. Replay is idempotent by (owner epoch, sequence).
  */
-import { FailureError, type Outcome, ok, refused } from "@stamp/base";
+import { FailureError, type Outcome, ok, refused, unwrap } from "@stamp/base";
 import { type CommitRecord, decodeCommit, decodeState, MemoryTable, type PartitionState } from "@stamp/lsm";
 import type { World } from "@stamp/ports";
 import type { OwnedStream, StreamClient } from "@stamp/stream-client";
@@ -47,34 +47,39 @@ export async function loadPartition(
       create: options.create ?? true,
       timeoutMs: Math.max(1, deadlineMs - world.clock.monotonicMs()),
     });
-  const opened: OwnedStream[] = [];
+  const startedMs = world.clock.monotonicMs();
+  const names = [options.streams.metadata, options.streams.commitLog, options.streams.rowData];
+  if (options.streams.blobData !== undefined) names.push(options.streams.blobData);
+  // Together: each by itself refuses an epoch lower than its own, and nothing is read before all of them are had.
+  const all = await Promise.all(names.map(open));
+  const opened = all.flatMap((one) => (one.ok ? [one.value] : []));
   const close = async (): Promise<void> => {
     for (const stream of opened) await stream.close();
   };
-  // The metadata stream first: who has it may have the others.
-  const names = [options.streams.metadata, options.streams.commitLog, options.streams.rowData];
-  if (options.streams.blobData !== undefined) names.push(options.streams.blobData);
-  const first = await open(names[0] as string);
-  if (!first.ok) return first;
-  opened.push(first.value);
-  const others = await Promise.all(names.slice(1).map(open));
-  for (const other of others) if (other.ok) opened.push(other.value);
-  const failed = others.find((other) => !other.ok);
+  const failed = all.find((one) => !one.ok);
   if (failed !== undefined && !failed.ok) {
     await close();
     return failed;
   }
+  const openedMs = world.clock.monotonicMs();
   const [metadata, commitLog, rowData, blobData] = opened as [OwnedStream, OwnedStream, OwnedStream, OwnedStream | undefined];
   const storage: Storage = { world, reader: client.reader, caches, figures: new StorageFigures(options.figures) };
   try {
     const state = await readState(world, metadata, options);
-    const checkpoints: Checkpoint[] = [];
-    for (const stored of state.checkpoints) {
-      const checkpoint = await Checkpoint.open(stored, { low: options.lowKey, high: options.highKey }, storage);
-      if (!checkpoint.ok) throw new FailureError(checkpoint.failure);
-      checkpoints.push(checkpoint.value);
-    }
-    const replayed = await replay(world, commitLog, state);
+    const own = { low: options.lowKey, high: options.highKey };
+    const [checkpoints, replayed] = await Promise.all([
+      Promise.all(state.checkpoints.map(async (stored) => unwrap(await Checkpoint.open(stored, own, storage)))),
+      replay(world, commitLog, state),
+    ]);
+    world.logger.info("range partition loaded", {
+      rangeId: options.rangeId,
+      ownerEpoch: options.ownerEpoch,
+      sequence: replayed.lastSequence,
+      replayedBytes: replayed.logBytes,
+      checkpoints: checkpoints.length,
+      openMs: Math.round(openedMs - startedMs),
+      readMs: Math.round(world.clock.monotonicMs() - openedMs),
+    });
     return ok({ streams: { metadata, commitLog, rowData, blobData }, storage, state, checkpoints, replayed });
   } catch (error) {
     await close();

@@ -78,19 +78,9 @@ export class RangePartition {
     options: PartitionOptions & { readonly timeoutMs: number },
   ): Promise<Outcome<RangePartition>> {
     const limits = { ...limitDefaults, ...options.limits };
-    const startedMs = world.clock.monotonicMs();
     const loaded = await loadPartition(world, streams, options, options.caches ?? makeCaches(limits));
     if (!loaded.ok) return loaded;
-    const partition = new RangePartition(world, options, limits, loaded.value);
-    world.logger.info("range partition loaded", {
-      rangeId: options.rangeId,
-      ownerEpoch: options.ownerEpoch,
-      sequence: loaded.value.replayed.lastSequence,
-      replayedBytes: loaded.value.replayed.logBytes,
-      checkpoints: loaded.value.checkpoints.length,
-      tookMs: Math.round(world.clock.monotonicMs() - startedMs),
-    });
-    return ok(partition);
+    return ok(new RangePartition(world, options, limits, loaded.value));
   }
 
   /**

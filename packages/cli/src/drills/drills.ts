@@ -2,6 +2,7 @@
 
 import { timesText } from "../partition-command.ts";
 import { type DrillContext, kill, leaderOf, nodesWrittenTo, serverOf } from "./faults.ts";
+import { stopAndAskOn } from "./old-callers.ts";
 import type { DrillTarget } from "./target.ts";
 
 export interface Drill {
@@ -178,6 +179,14 @@ export const drills: readonly Drill[] = [
       await context.target.ask({ do: "signal", name, signal: "SIGCONT" });
       context.note(`SIGCONT ${name}`);
     },
+  },
+  {
+    name: "pause-partition-server",
+    about:
+      "SIGSTOP the partition server of the Blob table for 14 s, longer than its lease; who asks it on by the old map hears nothing old",
+    holdUpAimMs: 8_000,
+    afterFaultMs: 20_000,
+    run: stopAndAskOn,
   },
   {
     name: "reshape",
