@@ -1,6 +1,6 @@
 /**
- * Which neighbouring checkpoints to merge: size-tiered. Checkpoints of about one size are merged when there are enough of them, so that a
- * byte is rewritten about once a tier; and never more than `checkpointsMax` are left for a read to meet.
+ * Which neighbouring checkpoints to merge: size-tiered. Four or more neighbours of about one size become one, so that a byte is rewritten
+ * about once a tier; and never more than `checkpointsMax` are left for a read to meet.
  */
 export interface PlannedCheckpoint {
   readonly id: number;
@@ -10,7 +10,7 @@ export interface PlannedCheckpoint {
 export interface MergeLimits {
   /** Checkpoints a read may meet. */
   readonly checkpointsMax: number;
-  /** Neighbours within this ratio of each other are one tier, merged when there are so many of them. */
+  /** So many neighbours of one tier are merged. */
   readonly tierWidth: number;
 }
 
@@ -18,15 +18,10 @@ export const mergeDefaults: MergeLimits = { checkpointsMax: 8, tierWidth: 4 };
 
 /** Ids of neighbours to merge into one, or undefined. `checkpoints` newest first. */
 export function mergePlan(checkpoints: readonly PlannedCheckpoint[], limits: MergeLimits = mergeDefaults): readonly number[] | undefined {
-  // The newest run of one tier: no member larger than the tier width times all newer ones together.
-  let sum = 0;
-  let count = 0;
-  for (const { bytes } of checkpoints) {
-    if (count > 0 && bytes > sum * limits.tierWidth) break;
-    sum += bytes;
-    count++;
+  for (let from = 0; from + limits.tierWidth <= checkpoints.length; from++) {
+    const run = tierFrom(checkpoints, from);
+    if (run.length >= limits.tierWidth) return run.map(({ id }) => id);
   }
-  if (count >= limits.tierWidth) return checkpoints.slice(0, count).map(({ id }) => id);
   if (checkpoints.length <= limits.checkpointsMax) return undefined;
   // Too many all the same: the cheapest two neighbours.
   let best = 0;
@@ -39,4 +34,16 @@ export function mergePlan(checkpoints: readonly PlannedCheckpoint[], limits: Mer
     }
   }
   return checkpoints.slice(best, best + 2).map(({ id }) => id);
+}
+
+/** Neighbours of which none is larger than all newer ones together: who merges an older one at least doubles what it was. */
+function tierFrom(checkpoints: readonly PlannedCheckpoint[], from: number): readonly PlannedCheckpoint[] {
+  let sum = 0;
+  let to = from;
+  for (; to < checkpoints.length; to++) {
+    const { bytes } = checkpoints[to] as PlannedCheckpoint;
+    if (to > from && bytes > sum) break;
+    sum += bytes;
+  }
+  return checkpoints.slice(from, to);
 }

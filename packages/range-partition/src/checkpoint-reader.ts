@@ -13,10 +13,9 @@ import {
   type KeyHash,
   type KeyRange,
   type StoredCheckpoint,
-  type StoredPlace,
 } from "@stamp/lsm";
 import type { World } from "@stamp/ports";
-import type { ExtentReader } from "@stamp/stream-client";
+import { type ExtentReader, readWholeBlocks } from "@stamp/stream-client";
 import type { Caches } from "./caches.ts";
 import { type EntrySource, ForwardSource, sourceOf } from "./entry-source.ts";
 import type { StorageFigures } from "./storage-figures.ts";
@@ -24,7 +23,7 @@ import type { StorageFigures } from "./storage-figures.ts";
 const blockTimeoutMs = 10_000;
 const keySamplesMax = 128;
 /** What a merge asks for ahead of each checkpoint that it reads: one block at a time would wait for the network most of the time. */
-const mergeAheadBytes = 128 * 1024;
+const mergeAheadBytes = 512 * 1024;
 
 export interface Storage {
   readonly world: World;
@@ -136,17 +135,8 @@ export class Checkpoint {
 
   async *#blocks(index: CheckpointIndex, from: number, to: number): AsyncGenerator<Block, void, void> {
     const places = Array.from({ length: to - from }, (_, i) => index.block(from + i).place);
-    const chunks = this.#storage.reader.readPlaces(places, { timeoutMs: blockTimeoutMs, windowBytes: mergeAheadBytes });
-    let at = 0;
-    let [pieces, bytes]: [Uint8Array[], number] = [[], 0];
-    for await (const chunk of chunks) {
-      pieces.push(chunk);
-      bytes += chunk.length;
-      if (bytes < (places[at] as StoredPlace).lengthBytes) continue;
-      yield this.#decoded(concatBytes(pieces));
-      [pieces, bytes] = [[], 0];
-      at++;
-    }
+    const options = { timeoutMs: blockTimeoutMs, windowBytes: mergeAheadBytes };
+    for await (const bytes of readWholeBlocks(this.#storage.reader, places, options)) yield this.#decoded(bytes);
   }
 
   #clipped({ gte = emptyBytes, lt = emptyBytes, ...rest }: KeyRange): KeyRange {

@@ -7,6 +7,7 @@ import { equalBytes, FailureError, type Outcome, ok } from "@stamp/base";
 import { CheckpointWriter, decodeIndex, type Entry, type KeyBounds, type StoredPlace } from "@stamp/lsm";
 import type { OwnedStream, Place } from "@stamp/stream-client";
 import { Checkpoint, type Storage } from "./checkpoint-reader.ts";
+import { MergePace, type RestTimes } from "./merge-pace.ts";
 
 /** At most, but for a block that is larger alone. */
 const appendBytes = 512 * 1024;
@@ -23,6 +24,8 @@ export interface CheckpointRequest {
   readonly own: KeyBounds;
   /** Asked for every key: whether nobody wants it any more. */
   readonly givenUp: () => boolean;
+  /** Asked after each step of it. */
+  readonly restTimes: RestTimes;
 }
 
 /** Undefined when nothing was left to write, or it was given up. Throws FailureError when the sources can't be read. */
@@ -33,6 +36,7 @@ export async function writeCheckpoint(
 ): Promise<Outcome<Checkpoint | undefined>> {
   const { crc32c } = storage.world.digest;
   const writer = new CheckpointWriter(crc32c);
+  const pace = new MergePace(storage.world, request.restTimes);
   const places: StoredPlace[] = [];
   let waiting: Uint8Array[] = [];
   let waitingBytes = 0;
@@ -51,6 +55,8 @@ export async function writeCheckpoint(
   try {
     let lastKey: Uint8Array | undefined;
     for await (const entry of request.versions) {
+      const rest = pace.worked(entry.value?.length ?? 0);
+      if (rest !== undefined) await rest;
       // The newest of a key comes first; a tombstone hides nothing where nothing lies below.
       if (lastKey !== undefined && equalBytes(lastKey, entry.key)) continue;
       lastKey = entry.key;

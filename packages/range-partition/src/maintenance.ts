@@ -17,7 +17,8 @@ import {
 } from "@stamp/lsm";
 import type { OwnedStream } from "@stamp/stream-client";
 import type { Checkpoint, Storage } from "./checkpoint-reader.ts";
-import { writeCheckpoint } from "./checkpoint-store.ts";
+import { type CheckpointRequest, writeCheckpoint } from "./checkpoint-store.ts";
+import { type RestTimes, restTimes } from "./merge-pace.ts";
 import { mergedVersions } from "./tables.ts";
 
 export interface MaintenanceStreams {
@@ -49,6 +50,8 @@ export interface Frozen {
 
 /** Merges at once: a long one, one of what came meanwhile, and so on. */
 export const mergesMax = 3;
+/** Memory is waited for, merges are not. */
+const neverWaits = { givenUp: () => false, restTimes: () => 0 };
 const metadataTimeoutMs = 3_600_000;
 const truncateTimeoutMs = 30_000;
 
@@ -70,6 +73,7 @@ export class Maintenance {
   readonly #merging = new Set<number>();
   /** The record that is on its way; the next one waits for it. */
   #recording: Promise<unknown> = Promise.resolve();
+  #dropping: Promise<void> = Promise.resolve();
 
   constructor(
     storage: Storage,
@@ -175,7 +179,7 @@ export class Maintenance {
     const sources = this.#checkpoints.filter(({ stored }) => ids.has(stored.id));
     const oldest = this.#checkpoints.at(-1);
     const bottom = oldest !== undefined && ids.has(oldest.stored.id);
-    const written = await this.#write(mergedVersions(sources), bottom, () => this.#stopped);
+    const written = await this.#write(mergedVersions(sources), bottom, { givenUp: () => this.#stopped, restTimes: this.#restTimes() });
     if (!written.ok) return written;
     this.#storage.figures.add("mergedBytes", written.value?.stored.bytes ?? 0);
     if (this.#stopped) return ok("nothing" as const);
@@ -186,8 +190,19 @@ export class Maintenance {
       return merged === undefined ? rest : [...rest.slice(0, at), merged, ...rest.slice(at)];
     }, {});
     if (!recorded.ok) return recorded;
-    await this.#truncateRowData();
+    await this.#dropRowData();
     return ok("merged" as const);
+  }
+
+  /** For one merge: rests while anybody in this process was served since it was asked last. */
+  #restTimes(): RestTimes {
+    const { figures } = this.#storage;
+    let served = figures.served;
+    return () => {
+      const before = served;
+      served = figures.served;
+      return restTimes(this.#checkpoints.length, this.#limits.checkpointsMax, served > before);
+    };
   }
 
   #plan(): readonly number[] | undefined {
@@ -196,7 +211,7 @@ export class Maintenance {
     const stored = free.map(({ stored: { id }, liveBytes }) => ({ id, bytes: liveBytes }));
     const planned = mergePlan(stored, { ...mergeDefaults, checkpointsMax: this.#limits.checkpointsMax });
     if (planned !== undefined || stored.length === 0 || taken >= 0) return planned;
-    // A stream is only cut at its front, so a checkpoint that is never merged keeps everything behind it, garbage too.
+    // An extent stays for any checkpoint that lies in it, however little of it that is.
     let streamBytes = 0;
     for (const { sealedLengthBytes } of this.#streams.rowData.extents) streamBytes += sealedLengthBytes ?? 0;
     const liveBytes = stored.reduce((sum, { bytes }) => sum + bytes, 0);
@@ -206,12 +221,12 @@ export class Maintenance {
   async #write(
     versions: AsyncIterable<Entry> | Iterable<Entry>,
     bottom: boolean,
-    givenUp: () => boolean = () => false,
+    { givenUp, restTimes }: Pick<CheckpointRequest, "givenUp" | "restTimes"> = neverWaits,
   ): Promise<Outcome<Checkpoint | undefined>> {
     const { rowData } = this.#streams;
     const id = this.#nextId++;
     this.#writingFrom.set(id, rowData.extents.at(-1)?.extentId ?? 0);
-    const written = await writeCheckpoint(rowData, this.#storage, { id, versions, bottom, own: this.#own, givenUp });
+    const written = await writeCheckpoint(rowData, this.#storage, { id, versions, bottom, own: this.#own, givenUp, restTimes });
     if (!written.ok || written.value === undefined) this.#writingFrom.delete(id);
     return written;
   }
@@ -252,14 +267,26 @@ export class Maintenance {
     return this.#truncate(this.#streams.commitLog, startExtentId);
   }
 
-  /** Extents before the first that a checkpoint refers to, or one that is being written. */
-  async #truncateRowData(): Promise<void> {
+  /** One at a time: each is computed from the list that the one before left. */
+  #dropRowData(): Promise<void> {
+    this.#dropping = this.#dropping.then(() => this.#dropUnused());
+    return this.#dropping;
+  }
+
+  /** Extents that no checkpoint refers to, wherever they lie, and in which none is being written. */
+  async #dropUnused(): Promise<void> {
+    if (this.#stopped) return;
     const { rowData } = this.#streams;
-    const used = new Set<number>(this.#writingFrom.values());
-    if (used.has(0)) return;
+    const used = new Set<number>();
     for (const { extentIds } of this.#checkpoints) for (const extentId of extentIds) used.add(extentId);
-    const first = rowData.extents.find(({ extentId }) => used.has(extentId));
-    if (first !== undefined) await this.#truncate(rowData, first.extentId);
+    const writingFrom = new Set(this.#writingFrom.values());
+    const unused = new Set<number>();
+    for (const { extentId } of rowData.extents) {
+      if (writingFrom.has(0) || writingFrom.has(extentId)) break;
+      if (!used.has(extentId)) unused.add(extentId);
+    }
+    const dropped = await rowData.dropExtents(unused, { timeoutMs: truncateTimeoutMs });
+    if (!dropped.ok) this.#warn(rowData.name, dropped.failure);
   }
 
   /** What stays is only garbage: the next truncation takes it along. */

@@ -30,3 +30,42 @@ test("merges: writers without pause leave a bounded number of checkpoints, whate
     await partition.close();
   });
 });
+
+test("merges: garbage between checkpoints that stay leaves the row data stream without rewriting them", async () => {
+  const limits = { memoryTableBytesMax: 4_000_000, rowCacheBytesMax: 64 * 1024, checkpointsMax: 8 };
+  const stamp = new Stamp(9, { limits, extentTargetBytes: 100_000 });
+  await stamp.sim.run(async () => {
+    const partition = await stamp.open(1);
+    for (let i = 0; i < 600; i += 10)
+      unwrap(
+        await write(
+          partition,
+          "a",
+          Array.from({ length: 10 }, (_, j) => put(keyOf(i + j), value)),
+        ),
+      );
+    unwrap(await partition.checkpoint());
+    await stamp.sim.sleep(60_000);
+    const oldest = partition.streams.rowData.extents[0]?.extentId;
+    // Small ones are merged among themselves: none of them is like the large one.
+    for (let round = 0; round < 16; round++) {
+      unwrap(
+        await write(
+          partition,
+          "a",
+          Array.from({ length: 30 }, (_, j) => put(keyOf(10_000 + j), `${value}${round}`)),
+        ),
+      );
+      unwrap(await partition.checkpoint());
+      await stamp.sim.sleep(5_000);
+    }
+    const { extents } = partition.streams.rowData;
+    assert.equal(extents[0]?.extentId, oldest, "the large checkpoint was not rewritten");
+    const { checkpointBytes, storage } = partition.stats;
+    assert.ok(storage.mergedBytes > 0);
+    assert.ok(extents.length * 100_000 < checkpointBytes + 500_000, `${extents.length} extents for ${checkpointBytes} bytes`);
+    for (let j = 0; j < 30; j++) assert.equal(await read(partition, keyOf(10_000 + j)), `${value}15`);
+    for (let i = 0; i < 600; i += 31) assert.equal(await read(partition, keyOf(i)), value);
+    await partition.close();
+  });
+});

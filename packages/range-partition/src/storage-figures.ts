@@ -52,6 +52,12 @@ export class StorageFigures {
     return { ...this.#counts };
   }
 
+  /** Goes up with whatever clients read or write, of all that is counted together with this. */
+  get served(): number {
+    const { pointReads, rowsScanned, rowBytesAccepted } = this.#whole?.counts ?? this.#counts;
+    return pointReads + rowsScanned + rowBytesAccepted;
+  }
+
   add(name: keyof StorageCounts, by = 1): void {
     this.#counts[name] += by;
     this.#whole?.add(name, by);

@@ -76,6 +76,23 @@ export class ExtentReader {
     });
   }
 
+  /** As `readBlocks`, whatever a replica knows to be acknowledged, which may be nothing; each replica is asked at most once. */
+  async readBlocksOnce(
+    extentId: number,
+    offsetBytes: number,
+    maxBytes: number,
+    options: ReadOptions,
+  ): Promise<Outcome<ReadBlocksResponse>> {
+    const request = { extentId: toWire(extentId), offsetBytes: toWire(offsetBytes), maxBytes };
+    const located = await this.#addressesOf(extentId, options.timeoutMs);
+    if (!located.ok) return located;
+    const deadlineMs = this.#world.clock.monotonicMs() + options.timeoutMs;
+    const result = await this.#race(located.value, deadlineMs, options.signal, (address, timeoutMs, signal) =>
+      this.#world.transport.client(address, ExtentNode).readBlocks(request, { timeoutMs, signal }),
+    );
+    return "answer" in result ? ok(result.answer) : (result.failures.at(-1) as Failed);
+  }
+
   /**
    * The bytes of all places, in order, in chunks of at most 1 MiB; up to `windowBytes` are asked for ahead. Throws FailureError. Leaving
    * early cancels what was asked for.
@@ -120,12 +137,10 @@ export class ExtentReader {
     let last: Failed | undefined;
     for (;;) {
       if (options.signal?.aborted) return cancelled;
-      const cached = this.#locations.get(extentId);
-      const fresh = cached === undefined;
-      const located = fresh ? await this.#find(extentId, deadlineMs - clock.monotonicMs()) : ok(cached.addresses);
+      const fresh = this.#locations.get(extentId) === undefined;
+      const located = await this.#addressesOf(extentId, deadlineMs - clock.monotonicMs());
       if (located.ok) {
-        const order = this.#histories.order(located.value, random.uint32() % located.value.length, clock.monotonicMs());
-        const result = await raceReplicas(clock, this.#histories, order, deadlineMs, options.signal, attempt);
+        const result = await this.#race(located.value, deadlineMs, options.signal, attempt);
         if ("answer" in result) return ok(result.answer);
         last = result.failures.at(-1) as Failed;
         this.#locations.forget(extentId);
@@ -142,6 +157,17 @@ export class ExtentReader {
       if (clock.monotonicMs() + pauseMs >= deadlineMs) return last;
       await sleep(clock, pauseMs, options.signal);
     }
+  }
+
+  #race<T>(addresses: readonly string[], deadlineMs: number, signal: AbortSignal | undefined, attempt: ReplicaAttempt<T>) {
+    const { clock, random } = this.#world;
+    const order = this.#histories.order(addresses, random.uint32() % addresses.length, clock.monotonicMs());
+    return raceReplicas(clock, this.#histories, order, deadlineMs, signal, attempt);
+  }
+
+  async #addressesOf(extentId: number, timeoutMs: number): Promise<Outcome<readonly string[]>> {
+    const cached = this.#locations.get(extentId);
+    return cached === undefined ? this.#find(extentId, timeoutMs) : ok(cached.addresses);
   }
 
   /** One question for all readers of an extent that wait. */
