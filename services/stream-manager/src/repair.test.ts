@@ -120,6 +120,26 @@ test("repair: copies are not begun faster than the rate, progress and time left 
   });
 });
 
+test("repair: what can't be copied now keeps nothing waiting that can, and no time left is told for it", async () => {
+  const bytes = 20_000;
+  const cluster = new Cluster({ config: { repairBytesPerSecond: bytes, repairCopiesMax: 1 } });
+  await cluster.sim.run(async () => {
+    await fill(cluster, 24, "x".repeat(bytes));
+    const sealed = (await cluster.extents()).filter((one) => one.state === ExtentState.SEALED);
+    const both = sealed.filter(({ nodeIds }) => nodeIds.includes("en1") && nodeIds.includes("en2")).length;
+    const one = sealed.length - both;
+    assert.ok(both > 5 && one > 5, `${both} extents on both, ${one} on one of them`);
+    for (const nodeId of ["en1", "en2"]) unwrap(await setDuty(cluster, nodeId, NodeDuty.DRAINING));
+    // Of those on both one replica can move; then, like those on one, they have nowhere to go.
+    await cluster.until("done", async () => (await repairStatus(cluster)).replicasDone >= BigInt(both), 1_000 * (both + 4));
+    await cluster.until("all others are known to be blocked", async () => {
+      const { copiesRunning, etaMs, replicasWaiting, blocked } = await repairStatus(cluster);
+      const told = blocked.some((why) => why.startsWith(`${replicasWaiting} extents: no node can take a copy`));
+      return told && replicasWaiting >= BigInt(sealed.length) && copiesRunning === 0 && etaMs === undefined;
+    });
+  });
+});
+
 test("repair: a replica that a node lost without a word is found when the node is compared, and made again", async () => {
   const cluster = new Cluster({ config: { syncEveryMs: 5_000 } });
   const { sim } = cluster;

@@ -24,6 +24,8 @@ const scanTroubledEveryMs = 2_000;
 const etaPart = 20;
 /** So many extents are looked at before others get their turn. */
 const scanAtOnce = 20_000;
+/** As many that can't be copied now are taken from the queue. */
+const startAtOnce = 1_000;
 
 /** Numbers of the last whole look at all extents. */
 interface Survey {
@@ -156,11 +158,15 @@ export class Repairer {
     return this.#completer.complete(extent, replica) && this.#term.nodes.reachable(replica);
   }
 
-  /** Begins copies as far as the number and the rate allow. */
+  /** Begins copies as far as the number and the rate allow. What can't be copied now takes nothing of the rate. */
   #start(): void {
     const { config, ended, world } = this.#term;
-    while (this.#running.size < config.repairCopiesMax && !ended.aborted) {
+    for (let looked = 0; this.#running.size < config.repairCopiesMax && !ended.aborted; looked++) {
       const nowMs = world.clock.monotonicMs();
+      if (looked >= startAtOnce) {
+        this.#wakeAfter(1);
+        return;
+      }
       if (nowMs < this.#notBeforeMs) {
         this.#wakeAfter(this.#notBeforeMs - nowMs);
         return;
@@ -170,10 +176,15 @@ export class Repairer {
       const extent = this.#term.state.extent(id);
       const assessment = extent && this.#assess(extent);
       if (extent === undefined || assessment?.kind !== "repair") continue;
+      const target = extent.repair ?? this.#target(extent, assessment.replaced);
+      if (typeof target === "string") {
+        this.blocked.add(extent, target);
+        continue;
+      }
       const bytes = extent.sealedLengthBytes ?? 0;
       this.#notBeforeMs = Math.max(nowMs, this.#notBeforeMs) + (bytes * 1_000) / config.repairBytesPerSecond;
       this.#running.add(id);
-      void this.#repair(id, assessment.replaced).then((made) => {
+      void this.#repair(id, assessment.replaced, target).then((made) => {
         this.#running.delete(id);
         if (made) {
           this.#madeAnew += 1;
@@ -197,7 +208,7 @@ export class Repairer {
   }
 
   /** Whether a replica was made. */
-  async #repair(id: ExtentId, replaced: ReplicaRecord | undefined): Promise<boolean> {
+  async #repair(id: ExtentId, replaced: ReplicaRecord | undefined, chosen: ReplicaPlace): Promise<boolean> {
     const { ended, ledger, state, world } = this.#term;
     const begun = state.extent(id);
     if (begun === undefined) return false;
@@ -210,12 +221,7 @@ export class Repairer {
       }
     }
     if (begun.repair === undefined) {
-      const target = this.#target(begun, replaced);
-      if (typeof target === "string") {
-        this.blocked.add(begun, target);
-        return false;
-      }
-      const recorded = await ledger.commit((current) => planBeginRepair(current, id, target));
+      const recorded = await ledger.commit((current) => planBeginRepair(current, id, chosen));
       if (!recorded.ok) return false;
     }
     const extent = state.extent(id);
