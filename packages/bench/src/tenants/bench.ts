@@ -8,7 +8,8 @@ import { parseArgs } from "node:util";
 import { type DrillTarget, startOwn } from "@stamp/cli";
 import type { TenantRequest, TenantResult } from "./client.ts";
 
-const usage = `pnpm bench tenants [--seconds 15] [--flood 512] [--partitions 64]
+const usage = `pnpm bench tenants [--seconds 15] [--flood 512] [--partitions 64] [--only TEXT] [--set ROLE.KEY=VALUE]…
+--only: settings whose name has the text; --set: of the configuration of a role, e.g. --set partition-server.delayTargetMs=10
 --flood: connections of the tenant that floods; --partitions: PartitionKeys that it writes to; about 8 × seconds in all`;
 
 const key = Buffer.alloc(64, 7).toString("base64");
@@ -45,6 +46,8 @@ export async function tenants(args: string[]): Promise<void> {
       seconds: { type: "string", default: "15" },
       flood: { type: "string", default: "512" },
       partitions: { type: "string", default: "64" },
+      only: { type: "string", default: "" },
+      set: { type: "string", multiple: true, default: [] },
       help: { type: "boolean", default: false },
     },
   });
@@ -54,9 +57,9 @@ export async function tenants(args: string[]): Promise<void> {
     return;
   }
   const rows: Row[] = [];
-  for (const setting of settings) {
+  for (const setting of settings.filter(({ name }) => name.includes(values.only))) {
     console.log(`${setting.name} …`);
-    const row = await measured(setting, seconds * 1_000, flood, partitions);
+    const row = await measured(setting, values.set, seconds * 1_000, flood, partitions);
     rows.push(row);
     for (const step of row.steps) console.log(`  ${step}`);
     for (const tenant of [row.quiet, row.flood]) if (tenant?.firstFailure) console.log(`  failed: ${tenant.firstFailure}`);
@@ -64,8 +67,8 @@ export async function tenants(args: string[]): Promise<void> {
   console.log(`\n${tableText(rows, seconds)}`);
 }
 
-async function measured(setting: Setting, measureMs: number, flood: number, partitions: number): Promise<Row> {
-  const roles = {
+async function measured(setting: Setting, set: readonly string[], measureMs: number, flood: number, partitions: number): Promise<Row> {
+  const roles: Record<string, Record<string, string | number | boolean>> = {
     "partition-server": { throttle: setting.throttle },
     "front-end": { throttle: setting.throttle },
     "partition-manager": {
@@ -77,6 +80,11 @@ async function measured(setting: Setting, measureMs: number, flood: number, part
       mergeBytes: 0,
     },
   };
+  for (const each of set) {
+    const [, role, key, value] = /^([a-z-]+)\.(\w+)=(.*)$/.exec(each) ?? [];
+    if (role === undefined || key === undefined || value === undefined) throw new Error(`--set ${each}: not ROLE.KEY=VALUE`);
+    roles[role] = { ...roles[role], [key]: value };
+  }
   const target = await startOwn({ accounts: JSON.stringify(accounts), roles: JSON.stringify(roles) }, false);
   try {
     const settleMs = measureMs * setting.settleTimes;
