@@ -43,7 +43,7 @@ export const partitionServerConfigSchema = z.object({
   collectRewriteBytesPerSecond: bytes(16 * mebibyte).describe("Blob data that a pass copies out of mostly dead extents in a second"),
   atWorkMax: count(256).describe("Operations at work in this server; others wait for their turn, each account behind its own"),
   atWorkMin: count(16).describe("As many are at work at least, however long they take"),
-  delayTargetMs: milliseconds(50).describe(
+  delayTargetMs: milliseconds(10).describe(
     "While several accounts ask and even the quickest operation takes longer than this, fewer are let to work at once",
   ),
   waitMaxMs: milliseconds(1_000).describe(
