@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, type Outcome, type RuleName, rulesWithout } from "@stamp/base";
-import { ServerRules } from "./server-rules.ts";
+import { closedMax, ServerRules } from "./server-rules.ts";
 
 const say = (outcome: Outcome<string>): string => (outcome.ok ? outcome.value : outcome.failure.reason);
 const command = (ownerEpoch: number, pmTerm = 1, leaseEpoch = 7) => ({ pmTerm, leaseEpoch, rangeId: "r", ownerEpoch });
@@ -71,4 +71,18 @@ test("server rules: a load that failed by nobody's doing may be tried again", ()
   rules.load(command(3));
   rules.forget("r", 3);
   assert.equal(say(rules.load(command(3))), "load");
+});
+
+test("server rules: of a bounded number of ranges it is remembered that they were closed, the last ones", () => {
+  const rules = serverWithout();
+  const verdict = (rangeId: string): string => say(rules.load({ ...command(3), rangeId }));
+  rules.dead("first", 3);
+  rules.dead("again", 3);
+  for (let i = 0; i < closedMax - 1; i++) {
+    if (i === 10) rules.dead("again", 2);
+    rules.dead(`r${i}`, 3);
+  }
+  assert.equal(verdict("first"), "load");
+  assert.equal(verdict("again"), "staleOwnerEpoch");
+  assert.equal(verdict("r0"), "staleOwnerEpoch");
 });

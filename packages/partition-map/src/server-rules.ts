@@ -17,6 +17,9 @@ export interface LoadCommand {
 /** `already`: this epoch is loaded or being loaded. `replace`: drop what is held under a lower epoch first. */
 export type LoadVerdict = "load" | "already" | "replace";
 
+/** Ranges that were closed here and are remembered. A command about one before them would have to be on its way for years. */
+export const closedMax = 100_000;
+
 export class ServerRules {
   readonly #rules: Rules;
   /** 0: no lease is held. */
@@ -92,7 +95,11 @@ export class ServerRules {
 
   /** This epoch is over here: closed, or its streams were opened under a higher one. */
   dead(rangeId: string, ownerEpoch: number): void {
-    this.#closed.set(rangeId, Math.max(this.#closed.get(rangeId) ?? 0, ownerEpoch));
+    const closed = Math.max(this.#closed.get(rangeId) ?? 0, ownerEpoch);
+    // Again at the end: those that were closed longest ago are forgotten first.
+    this.#closed.delete(rangeId);
+    this.#closed.set(rangeId, closed);
+    if (this.#closed.size > closedMax) this.#closed.delete(this.#closed.keys().next().value as string);
     if ((this.#held.get(rangeId) ?? 0) <= ownerEpoch) this.#held.delete(rangeId);
   }
 

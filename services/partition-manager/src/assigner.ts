@@ -43,6 +43,8 @@ const retryMs = 100;
 /** Between assignments of a range that was not loaded in between: servers that come and go are not chased. */
 const restAfterAssignmentMs = { first: 100, most: 5_000 } as const;
 const assignedAtOnceMax = 500;
+/** Ranges that are gone, split or merged, of which something is still known. */
+const goneMax = 1_000;
 
 export class Assigner {
   readonly #world: World;
@@ -59,6 +61,8 @@ export class Assigner {
   #served: Range[] = [];
   #evenOut = false;
   #assigning = false;
+  /** What was decided in this term: owner epochs given to ranges, ranges taken from a server to give them to another, servers given up. */
+  readonly counts = { assigned: 0, moved: 0, serversRefused: 0 };
 
   constructor(world: World, store: MetadataClient, map: MapState, servers: Servers, options: AssignerOptions) {
     this.#world = world;
@@ -80,6 +84,7 @@ export class Assigner {
   /** One turn: does what is to be done now. Waits for nothing but the map. */
   async turn(): Promise<void> {
     if (!this.#servers.known || this.#assigning) return;
+    this.#forgetGone();
     const state = this.#state();
     this.#noticeJoins(state);
     // Who is asked most is given away first, so those are spread over the servers too.
@@ -128,6 +133,7 @@ export class Assigner {
   move(range: Range, to: string): boolean {
     if (this.progressOf(range.rangeId) !== "loaded") return false;
     this.#world.logger.info("range is moved", { range: range.rangeId, from: range.server, to });
+    this.counts.moved++;
     this.release(range, { kind: "closing", to });
     return true;
   }
@@ -139,6 +145,13 @@ export class Assigner {
 
   loadedAt(server: string): Range[] {
     return this.#map.current.ranges.filter((range) => range.server === server && this.progressOf(range.rangeId) === "loaded");
+  }
+
+  #forgetGone(): void {
+    const { ranges } = this.#map.current;
+    if (this.#progress.size <= ranges.length + goneMax) return;
+    const here = new Set(ranges.map(({ rangeId }) => rangeId));
+    for (const known of [this.#progress, this.#resting]) for (const rangeId of known.keys()) if (!here.has(rangeId)) known.delete(rangeId);
   }
 
   #state(): AssignmentState {
@@ -163,6 +176,7 @@ export class Assigner {
     const range = rebalance(state);
     if (range) {
       this.#world.logger.info("range is moved", { range: range.rangeId, from: range.server });
+      this.counts.moved++;
       this.#set(range, "closing");
     } else if (this.allLoaded) {
       this.#evenOut = false;
@@ -178,6 +192,7 @@ export class Assigner {
 
   async #refuse(server: string, leaseEpoch: number): Promise<void> {
     this.#world.logger.warn("server can't be reached: its lease will not be renewed", { server, leaseEpoch });
+    this.counts.serversRefused++;
     const answer = await this.#servers.refuseRenewals(server, leaseEpoch);
     if (!answer.ok) this.#world.logger.warn("renewals not refused", { server, ...answer.failure });
   }
@@ -203,6 +218,7 @@ export class Assigner {
         loaded: false,
       };
     });
+    this.counts.assigned += assigned.length;
     for (const range of assigned) {
       this.#set(range, "busy");
       this.#rest(range);

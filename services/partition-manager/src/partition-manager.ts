@@ -61,6 +61,8 @@ export class PartitionManagerRole implements Role {
         pmTerm: term.pmTerm,
         mapVersion: map?.version ?? 0,
         rebalanced: term.balancer?.counts,
+        assignments: term.assigner?.counts,
+        reshapes: term.reshaper?.counts,
         ranges: (map?.ranges ?? []).map((range) => ({
           rangeId: range.rangeId,
           table: range.table,

@@ -48,6 +48,8 @@ export class Reshaper {
   readonly #assigner: Assigner;
   readonly #fence: StreamFence;
   readonly #options: ReshaperOptions;
+  /** What came of splits and merges in this term: done, never begun, or brought to an end afterwards, forward or back. */
+  readonly counts = { splits: 0, merges: 0, notBegun: 0, settledForward: 0, settledBack: 0 };
 
   constructor(
     world: World,
@@ -186,6 +188,7 @@ export class Reshaper {
     const times = await this.#servers.reshape(parents, children, this.#options.reshapeTimeoutMs);
     if (!times.ok && times.failure.reason === "notBegun") {
       logger.warn("ranges: it was not begun", { ...facts, ...times.failure });
+      this.counts.notBegun++;
       await this.#callOff(parents);
       return times;
     }
@@ -198,6 +201,7 @@ export class Reshaper {
     const written = await this.#write(parents, children);
     if (!written.ok) return written;
     for (const child of children) this.#assigner.release(child, { kind: "loaded" });
+    this.counts[parents.length === 1 ? "splits" : "merges"]++;
     const { $typeName: _, $unknown: _unknown, ...told } = times.value;
     logger.info("ranges: done", { ...facts, ...told, mapMs: Math.round(clock.monotonicMs() - answeredMs) });
     return ok({ ranges: children, times: times.value });
@@ -231,6 +235,7 @@ export class Reshaper {
     const happened = await this.#happened(parents);
     if (!happened.ok) return happened;
     const children = childRanges(parents, false);
+    this.counts[happened.value ? "settledForward" : "settledBack"]++;
     this.#world.logger.info(`ranges: ${happened.value ? "it happened" : "nothing came of it"}`, {
       parents: parents.map(({ rangeId }) => rangeId).join(),
       children: children.map(({ rangeId }) => rangeId).join(),

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { unwrap } from "@stamp/base";
 import fc from "fast-check";
-import { decodeRow, encodeRow, type Place, type Property, type PropertyType, placesOfRow, withPlaces } from "./row.ts";
+import { decodeRow, encodeRow, type Place, type Property, type PropertyType, placesOfRow, type ScalarType, withPlaces } from "./row.ts";
 
 const property = <T extends PropertyType>(id: number, type: T): Property<T> => ({ id, type });
 const schema = {
@@ -19,24 +19,34 @@ const schema = {
   places: property(201, "BlobType"),
 };
 
+const int64 = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n });
+const guid = fc.uint8Array({ minLength: 16, maxLength: 16 });
+const valuesOf = {
+  bool: fc.boolean(),
+  binary: fc.uint8Array(),
+  string: fc.string({ unit: "binary" }),
+  DateTime: int64,
+  double: fc.double(),
+  GUID: guid,
+  int32: fc.integer(),
+  int64,
+};
+/** Of every type that a DictionaryType may hold. */
 const scalar = fc.oneof(
-  fc.record({ name: fc.string(), type: fc.constant("string" as const), value: fc.string({ unit: "binary" }) }, { noNullPrototype: true }),
-  fc.record(
-    { name: fc.string(), type: fc.constant("int64" as const), value: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }) },
-    { noNullPrototype: true },
+  ...Object.entries(valuesOf).map(([type, value]) =>
+    fc.record({ name: fc.string(), type: fc.constant(type as ScalarType), value: value as fc.Arbitrary<never> }, { noNullPrototype: true }),
   ),
-  fc.record({ name: fc.string(), type: fc.constant("bool" as const), value: fc.boolean() }, { noNullPrototype: true }),
 );
 const rows = fc.record(
   {
     flag: fc.boolean(),
     bytes: fc.uint8Array(),
     text: fc.string({ unit: "binary" }),
-    when: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+    when: int64,
     ratio: fc.double(),
-    id: fc.uint8Array({ minLength: 16, maxLength: 16 }),
+    id: guid,
     small: fc.integer(),
-    large: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+    large: int64,
     entries: fc.array(scalar),
     places: fc.array(
       fc.record(
