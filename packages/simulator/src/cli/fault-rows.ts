@@ -75,7 +75,7 @@ export const faultRows: readonly FaultRow[] = [
     fault: "a replica comes back from before a seal",
     rules: ["trimBeforeServing", "minCopiesBeforeTelling"],
     tests: ["packages/extent/src/machines.test.ts", "services/stream-manager/src/stream-manager.test.ts"],
-    faults: ["crash", "old-replica", "lone-answer"],
+    faults: ["crash", "old-replica", "lone-answer", "accepted loss"],
   },
   {
     fault: "a replica comes back empty (new disk)",
@@ -271,13 +271,13 @@ export const faultRows: readonly FaultRow[] = [
     fault: "one read or write hangs, or the disk favours some over others",
     rules: ["diskWorkBounded"],
     tests: ["packages/extent/src/io-scheduler.test.ts"],
-    faults: ["slow-disk"],
+    faults: ["slow-disk", "unfair disks that hang"],
   },
   {
     fault: "a read that can't be answered in time",
     rules: ["lateReadsRefused"],
     tests: ["services/extent-node/src/io.test.ts"],
-    faults: ["slow-disk"],
+    faults: ["slow-disk", "unfair disks that hang"],
   },
   {
     fault: "disk full on one EN, on all",

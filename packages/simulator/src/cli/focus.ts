@@ -76,6 +76,16 @@ const focuses = {
       weights: { kill: 0, power: 0, pause: 0, delay: 1, error: 0 },
     },
   },
+  /** What was given up comes back with its nodes. Nothing else brings a node back before it is. */
+  "accepted-losses": {
+    weights: { crash: 3, "cut-pair": 10, swizzle: 0, "lost-file": 0, "replaced-disk": 0, "lost-table": 0 },
+    targets: /^(stream-manager|extent-node)-/,
+    pairs: [[/^stream-manager-/, /^extent-node-/]],
+    everyMs: 1_500,
+    lastsMaxMs: 6_000,
+    others: 0.1,
+    acceptsLoss: true,
+  },
   /** What a leading manager writes is on its way for longer than it leads. */
   "late-transactions": {
     weights: { crash: 3, pause: 3, partition: 2 },

@@ -146,6 +146,14 @@ export const mutants: readonly Mutant[] = [
   { rules: ["createdOnEveryReplica"], workload: "streams", focus: "replicas", why: "liveness: an extent is told of that no replica has" },
   { rules: ["ownerEpochAtManager", "ownerEpochAtNode"], workload: "streams", why: "an old owner goes on writing" },
   { rules: ["checksumBeforeServing"], workload: "streams", focus: "rot", why: "bytes that rotted are served" },
+  {
+    rules: ["trimBeforeServing"],
+    workload: "streams",
+    focus: "accepted-losses",
+    why: "what was given up with an extent is served by a replica that has not heard of it",
+  },
+  { rules: ["diskWorkBounded"], workload: "disks", why: "liveness: a disk that favours one file keeps all who want another waiting" },
+  { rules: ["lateReadsRefused"], workload: "disks", why: "liveness: a reader waits for a disk that hangs until his time is over" },
   // Leases, and who serves what.
   {
     rules: ["leaseCountsFromSending"],

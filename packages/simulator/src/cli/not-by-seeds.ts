@@ -11,17 +11,11 @@ export interface NotBySeeds {
   readonly test: string | undefined;
 }
 
-const nodeRules = "services/extent-node/src/rules.test.ts";
 const leases = "packages/lease/src/lease.test.ts";
 const serverRules = "packages/partition-map/src/server-rules.test.ts";
 const reshapes = "services/partition-server/src/reshapes.test.ts";
 
 export const notBySeeds: readonly NotBySeeds[] = [
-  {
-    rule: "trimBeforeServing",
-    why: "a replica gives only what it knows to be acknowledged, which no seal is below; the rule is for readers that ask for places",
-    test: nodeRules,
-  },
   { rule: "leaseEndRecorded", why: "the holder stopped by its own clock before the lock service says that the lease ended", test: leases },
   { rule: "refusalDurable", why: "the partition manager refuses again when the lock service forgot that it had", test: leases },
   {
@@ -54,10 +48,4 @@ export const notBySeeds: readonly NotBySeeds[] = [
     why: "who is told too early that a queue is empty, or a receipt old, can't prove it later",
     test: "packages/range-partition/src/pipelined.test.ts",
   },
-  {
-    rule: "diskWorkBounded",
-    why: "fairness of one disk: the simulator's disks take any number of operations at once, none waits for another",
-    test: "packages/extent/src/io-scheduler.test.ts",
-  },
-  { rule: "lateReadsRefused", why: "the same: no read waits behind others", test: "services/extent-node/src/io.test.ts" },
 ];

@@ -1,9 +1,19 @@
 /** What one run of one seed did, as plain data: it travels from worker to parent. */
 import type { RuleName } from "@stamp/base";
 
-export type WorkloadName = "blobs" | "streams" | "restarts" | "registers" | "tables" | "queues" | "bank" | "leases";
+export type WorkloadName = "blobs" | "streams" | "restarts" | "registers" | "tables" | "queues" | "bank" | "leases" | "disks";
 
-export const workloadNames: readonly WorkloadName[] = ["streams", "blobs", "tables", "queues", "registers", "restarts", "bank", "leases"];
+export const workloadNames: readonly WorkloadName[] = [
+  "streams",
+  "blobs",
+  "tables",
+  "queues",
+  "registers",
+  "restarts",
+  "bank",
+  "leases",
+  "disks",
+];
 
 export interface SeedJob {
   readonly workload: WorkloadName;

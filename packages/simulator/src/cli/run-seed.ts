@@ -4,6 +4,7 @@ import type { SimulationOptions } from "../simulation.ts";
 import { BrokenPromise, Simulation } from "../simulation.ts";
 import { bankWorkload } from "../workloads/bank.ts";
 import { blobWorkload, tableWorkload } from "../workloads/blobs.ts";
+import { diskWorkload } from "../workloads/disks.ts";
 import type { Focus } from "../workloads/faults.ts";
 import { leaseWorkload } from "../workloads/leases.ts";
 import { queueWorkload } from "../workloads/queues.ts";
@@ -32,6 +33,7 @@ const workloads: Readonly<Record<WorkloadName, Workload>> = {
   queues: queueWorkload,
   bank: bankWorkload,
   leases: leaseWorkload,
+  disks: diskWorkload,
 };
 const tailLines = 60;
 

@@ -5,6 +5,9 @@
  * names: each create, rename and remove that no `syncFolder` covered is kept or lost, a rename as a whole); an I/O error, a failed
  * fsync or a full disk come when a test or a fault schedule asks for them; a flipped bit comes by `corrupt`. A failed fsync makes
  * nothing durable, and neither does any while the disk lies.
+ *
+ * With `lanes` it does so many operations at once, and is not fair: what waits for the file that it served last goes first, so that a file
+ * of which somebody always wants more keeps everybody else waiting.
  */
 import type { Prng } from "@stamp/base";
 import type { DiskErrorKind } from "@stamp/ports";
@@ -16,6 +19,8 @@ export interface DiskOptions {
   readonly writeUs: number;
   readonly syncUs: number;
   readonly slowChance: number;
+  /** Operations done at once; 0: as many as are asked for. */
+  readonly lanes: number;
   readonly totalBytes: number;
   /** Of a changed page at a crash. */
   readonly tornChance: number;
@@ -26,6 +31,7 @@ export const defaultDiskOptions: DiskOptions = {
   writeUs: 30,
   syncUs: 500,
   slowChance: 0,
+  lanes: 0,
   totalBytes: 2 ** 34,
   tornChance: 0.2,
 };
@@ -37,12 +43,24 @@ type NameChange =
   | { readonly kind: "remove"; readonly path: string }
   | { readonly kind: "rename"; readonly from: string; readonly to: string; readonly file: FileState };
 
+interface Waiting {
+  readonly path: string;
+  readonly begin: () => void;
+}
+
 export class SimDiskState {
   options: DiskOptions;
   /** Multiplies every latency: a dying disk. */
   slowFactor = 1;
   /** It says that it synced and has not: a loss of power takes what came since it began to lie. */
   lying = false;
+  /** What it reads before this time comes after it, and keeps its lane. */
+  readsHangUntilUs = 0;
+  #waiting: Waiting[] = [];
+  #inLanes = 0;
+  /** Crashes so far: what was in a lane before one does not leave it. */
+  #crashes = 0;
+  #lastPath = "";
   readonly #prng: Prng;
   #names = new Map<string, FileState>();
   #durableNames = new Map<string, FileState>();
@@ -109,6 +127,34 @@ export class SimDiskState {
   latencyUs(kind: "readUs" | "writeUs" | "syncUs"): number {
     const slow = this.options.slowChance > 0 && this.#prng.chance(this.options.slowChance) ? 50 : 1;
     return Math.ceil(this.options[kind] * (0.5 + 1.5 * this.#prng.float()) * slow * this.slowFactor);
+  }
+
+  /** `work` when a lane is free for it. */
+  inTurn<T>(path: string, work: () => Promise<T>): Promise<T> {
+    if (this.options.lanes === 0) return work();
+    return new Promise<T>((resolve, reject) => {
+      const crashes = this.#crashes;
+      const begin = (): void => {
+        const done = (): void => {
+          if (crashes !== this.#crashes) return;
+          this.#inLanes -= 1;
+          this.#lastPath = path;
+          this.#fillLanes();
+        };
+        work().then(resolve, reject).finally(done);
+      };
+      this.#waiting.push({ path, begin });
+      this.#fillLanes();
+    });
+  }
+
+  #fillLanes(): void {
+    while (this.#waiting.length > 0 && this.#inLanes < Math.max(1, this.options.lanes)) {
+      const near = this.#waiting.findIndex(({ path }) => path === this.#lastPath);
+      const [next] = this.#waiting.splice(Math.max(0, near), 1);
+      this.#inLanes += 1;
+      next?.begin();
+    }
   }
 
   plannedFailure(operation: DiskOperation, path: string): DiskErrorKind | undefined {
@@ -211,6 +257,9 @@ export class SimDiskState {
     this.#pendingAtomic.clear();
     this.#planned.length = 0;
     this.lying = false;
+    this.#waiting = [];
+    this.#inLanes = 0;
+    this.#crashes += 1;
     if (!lose) return 0;
     for (const change of this.#changes) {
       if (this.#prng.chance(0.5)) this.#makeNameDurable(change);

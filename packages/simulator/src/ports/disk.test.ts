@@ -96,6 +96,30 @@ test("disk: a full disk, a failed fsync, an I/O error and a flipped bit come as 
   });
 });
 
+test("disk: with one lane who wants the file that was served last goes first, and a crash frees the lane", async () => {
+  await inSimulation(1, async (sim) => {
+    const files = await Promise.all(["a", "b"].map((name) => sim.world("p").disk.open(name, { create: true })));
+    const [a, b] = files as [(typeof files)[0], (typeof files)[0]];
+    await Promise.all([a.write(0, [utf8("a")]), b.write(0, [utf8("b")])]);
+    sim.disk("p").options = { ...sim.disk("p").options, lanes: 1 };
+    const served: string[] = [];
+    const read = async (name: string, file: typeof a): Promise<void> => {
+      await file.read(0, 1);
+      served.push(name);
+    };
+    await Promise.all([read("a", a), read("b", b), read("a", a), read("a", a)]);
+    assert.equal(served.join(""), "aaab");
+    sim.disk("p").readsHangUntilUs = (sim.nowMs + 5_000) * 1_000;
+    void read("late", a);
+    await sim.sleep(4_000);
+    assert.equal(served.length, 4);
+    again(sim);
+    sim.disk("p").readsHangUntilUs = 0;
+    assert.deepEqual(await sim.world("p").disk.exists("none"), false);
+    assert.equal(served.length, 4);
+  });
+});
+
 test("key-value: a crash keeps a prefix of the unsynced batches, and every synced one", async () => {
   const seen = new Set<string>();
   for (let seed = 0; seed < 40; seed++) {

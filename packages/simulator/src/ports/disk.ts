@@ -178,10 +178,17 @@ function performed<T>(
     return work();
   };
   const kind = `disk-${operation}`;
-  if (latency === "readUs") return incarnation.later(state.latencyUs(latency), kind, path, done);
-  return incarnation.persist(state.latencyUs(latency), kind, path, done, () => {
-    return new DiskError(operation === "sync" ? "syncFailed" : "io", path, "struck by a failpoint");
-  });
+  if (latency === "readUs") {
+    return state.inTurn(path, () => {
+      const hangsUs = Math.max(0, state.readsHangUntilUs - incarnation.nowUs);
+      return incarnation.later(state.latencyUs(latency) + hangsUs, kind, path, done);
+    });
+  }
+  return state.inTurn(path, () =>
+    incarnation.persist(state.latencyUs(latency), kind, path, done, () => {
+      return new DiskError(operation === "sync" ? "syncFailed" : "io", path, "struck by a failpoint");
+    }),
+  );
 }
 
 function checkPath(path: string): void {

@@ -64,6 +64,8 @@ export interface Focus {
   readonly network?: Partial<NetworkOptions>;
   /** Owners of streams rest for up to so long between appends, at times. */
   readonly ownersRestMs?: number;
+  /** Once every extent node is down, and a person accepts what is lost by it (accepted-loss.ts). */
+  readonly acceptsLoss?: boolean;
 }
 
 export interface FaultOptions {

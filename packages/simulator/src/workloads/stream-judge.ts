@@ -42,6 +42,12 @@ export function recordOf(stream: string, bytes: Uint8Array): RecordName {
   return record;
 }
 
+export interface JudgedPlace {
+  readonly stream: string;
+  readonly record: RecordName;
+  readonly place: RecordPlace;
+}
+
 interface Given {
   readonly epoch: number;
   readonly records: ReadonlySet<string>;
@@ -57,6 +63,8 @@ interface StreamMemory {
 export class StreamJudge {
   readonly #streams = new Map<string, StreamMemory>();
   readonly #sealed = new Map<bigint, number>();
+  /** Where a person gave up what lies behind. */
+  readonly #givenUp = new Map<bigint, number>();
   readonly #counts: Record<string, number>;
 
   constructor(counts: Record<string, number>) {
@@ -89,6 +97,17 @@ export class StreamJudge {
     this.#sealed.set(extent, sealedBytes);
   }
 
+  /** A person took what lies behind this length for lost. */
+  lossAccepted(extent: bigint, sealedBytes: number): void {
+    this.told(extent, sealedBytes);
+    this.#givenUp.set(extent, sealedBytes);
+  }
+
+  /** Acknowledged places that were. */
+  givenUp(extent: bigint): readonly JudgedPlace[] {
+    return this.#allPlaces().filter(({ place }) => place.extent === extent && this.#isGivenUp(place));
+  }
+
   /** What an owner read, in order, in the list it was given when it opened the stream. */
   given(stream: string, epoch: number, records: readonly RecordName[]): void {
     const memory = this.#memory(stream);
@@ -111,8 +130,8 @@ export class StreamJudge {
   check(): void {
     for (const [stream, memory] of this.#streams) {
       for (const { epoch, records } of memory.given) {
-        for (const [name, { record }] of memory.acknowledged) {
-          if (record.epoch < epoch && !records.has(name)) {
+        for (const [name, { record, place }] of memory.acknowledged) {
+          if (record.epoch < epoch && !records.has(name) && !this.#isGivenUp(place)) {
             throw new BrokenPromise(`${stream}: record ${name} was acknowledged, but is not in the list that owner ${epoch} was given`);
           }
         }
@@ -127,7 +146,16 @@ export class StreamJudge {
     }
   }
 
-  places(): { readonly stream: string; readonly record: RecordName; readonly place: RecordPlace }[] {
+  places(): JudgedPlace[] {
+    return this.#allPlaces().filter(({ place }) => !this.#isGivenUp(place));
+  }
+
+  #isGivenUp(place: RecordPlace): boolean {
+    const sealedBytes = this.#givenUp.get(place.extent);
+    return sealedBytes !== undefined && place.offsetBytes >= sealedBytes;
+  }
+
+  #allPlaces(): JudgedPlace[] {
     return [...this.#streams].flatMap(([stream, memory]) => [...memory.acknowledged.values()].map((each) => ({ stream, ...each })));
   }
 

@@ -13,6 +13,7 @@ import { ExtentNode, ReplicaState, StreamManager } from "@stamp/wire";
 import type { Tally } from "../cli/run-seed.ts";
 import type { Simulation } from "../simulation.ts";
 import { BrokenPromise } from "../simulation.ts";
+import { acceptLoss } from "./accepted-loss.ts";
 import type { SimulatedCluster } from "./cluster.ts";
 import { extentFileName, simulatedStreamLayer } from "./cluster.ts";
 import type { Focus } from "./faults.ts";
@@ -45,7 +46,9 @@ export async function streamWorkload(sim: Simulation, tally: Tally, focus?: Focu
   faults.start();
   const endMs = sim.nowMs + workMs;
   const restMs = focus?.ownersRestMs ?? 0;
+  const accepting = focus?.acceptsLoss ? acceptLoss(sim, cluster, judge) : undefined;
   const lasts = await Promise.all(streams.map((stream) => takeOvers(sim, cluster, faults, stream, judge, { endMs, restMs })));
+  await accepting;
   await faults.heal();
   const healedMs = sim.nowMs;
   const world = sim.world("reader");
