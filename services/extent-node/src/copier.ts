@@ -1,12 +1,11 @@
 /** Copies framed bytes of an extent from other replicas. Every frame is verified before it is written; a source that fails is left. */
 import { concatBytes, type ExtentId, type Outcome, ok, refused } from "@stamp/base";
-import { frameBytesMax, Slices, walkFrames } from "@stamp/extent";
+import { FrameFeed } from "@stamp/extent";
 import { DiskError } from "@stamp/ports";
 import { ExtentNode, toWire } from "@stamp/wire";
 import { type Io, repairIo } from "./disk-queue.ts";
 import type { LocalExtent } from "./local-extent.ts";
 import type { Node } from "./node.ts";
-import { wholeFrames } from "./verify.ts";
 
 const pieceBytes = 1024 * 1024;
 const pieceTimeoutMs = 5_000;
@@ -36,6 +35,7 @@ export interface CopyResult {
 
 /** [fromBytes, toBytes) is in the file, synced, when it succeeds. */
 export async function copyInto(node: Node, job: CopyJob): Promise<Outcome<CopyResult>> {
+  const { crc32c } = node.world.digest;
   const totals: number[] = [];
   let checksum = job.checksum;
   let at = job.fromBytes;
@@ -43,11 +43,10 @@ export async function copyInto(node: Node, job: CopyJob): Promise<Outcome<CopyRe
   const steps = new Steps(node, job);
   for (const address of job.sources) {
     if (address === node.address) continue;
-    /** Received, not yet a whole frame. */
-    let carried: Uint8Array = new Uint8Array(0);
+    const feed = new FrameFeed(crc32c, job.id, at);
     const client = node.world.transport.client(address, ExtentNode);
     while (at < job.toBytes) {
-      const offsetBytes = at + carried.length;
+      const offsetBytes = feed.nextBytes;
       const lengthBytes = Math.min(pieceBytes, job.toBytes - offsetBytes);
       const request = { extentId: toWire(job.id), offsetBytes: toWire(offsetBytes), lengthBytes };
       const answer = await steps.fetch(() => client.readRaw(request, { timeoutMs: pieceTimeoutMs }));
@@ -60,22 +59,18 @@ export async function copyInto(node: Node, job: CopyJob): Promise<Outcome<CopyRe
         why = `${address}: gave ${payload.length} of ${lengthBytes} bytes`;
         break;
       }
-      carried = carried.length === 0 ? payload : concatBytes([carried, payload]);
-      const whole = wholeFrames(node.world.digest.crc32c, job.id, at, carried);
-      // What is no frame is left in, so that the walk names it.
-      const frames = whole.invalid ? carried : carried.subarray(0, whole.bytes);
-      const walked = walkFrames(node.world.digest.crc32c, job.id, at, new Slices([frames]), { payloads: true });
-      if (walked.kind === "invalid" || (frames.length === 0 && carried.length > frameBytesMax)) {
-        why = `${address}: ${walked.kind === "invalid" ? walked.why : "no frame"} at ${at}`;
+      const fed = feed.push(payload);
+      if (fed.kind === "invalid") {
+        why = `${address}: ${fed.why} at ${fed.offsetBytes}`;
         break;
       }
-      if (frames.length > 0) {
-        await steps.write(at, frames);
-        for (const frame of walked.frames) totals.push(frame.headerBytes + frame.payloadBytes);
-        checksum = node.world.digest.crc32c(frames, checksum);
-        at += frames.length;
-        carried = carried.subarray(frames.length);
-      } else if (offsetBytes + payload.length >= job.toBytes) {
+      if (fed.bytes.length > 0) {
+        await steps.write(fed.offsetBytes, fed.bytes);
+        for (const total of fed.totals) totals.push(total);
+        checksum = crc32c(fed.bytes, checksum);
+        at = feed.endBytes;
+      }
+      if (feed.nextBytes >= job.toBytes && at < job.toBytes) {
         why = `${address}: the last frame does not end at ${job.toBytes}`;
         break;
       }
@@ -156,24 +151,16 @@ export async function checksumOf(node: Node, extent: LocalExtent, lengthBytes: n
   const { crc32c } = node.world.digest;
   const verified = node.world.rules.on("checksumOfVerified");
   let checksum = 0;
-  /** Read, not yet a whole frame. */
-  let carried: Uint8Array = new Uint8Array(0);
+  const feed = new FrameFeed(crc32c, extent.replica.extentId, 0);
   try {
     for (let at = 0; at < lengthBytes; at += pieceBytes) {
       const wanted = Math.min(pieceBytes, lengthBytes - at);
       const piece = concatBytes([...(await node.store.read(extent, at, wanted, io))]);
       if (piece.length !== wanted) return undefined;
       checksum = crc32c(piece, checksum);
-      const frameAt = at - carried.length;
-      carried = carried.length === 0 ? piece : concatBytes([carried, piece]);
-      if (!verified) continue;
-      const whole = wholeFrames(crc32c, extent.replica.extentId, frameAt, carried);
-      const frames = whole.invalid ? carried : carried.subarray(0, whole.bytes);
-      if (walkFrames(crc32c, extent.replica.extentId, frameAt, new Slices([frames]), { payloads: true }).kind === "invalid")
-        return undefined;
-      carried = carried.subarray(frames.length);
+      if (verified && feed.push(piece).kind === "invalid") return undefined;
     }
-    return verified && carried.length > 0 ? undefined : checksum;
+    return verified && feed.endBytes < lengthBytes ? undefined : checksum;
   } catch (error) {
     if (error instanceof DiskError && (error.kind === "io" || error.kind === "notFound")) return undefined;
     throw error;

@@ -3,7 +3,7 @@
  * the checksum over everything that was recorded when it was sealed. For scrub, fsck and the check of a running node.
  */
 import { concatBytes, type ExtentId } from "@stamp/base";
-import { type Crc32c, parseFrameHeader, Slices, walkFrames } from "@stamp/extent";
+import { type Crc32c, FrameFeed } from "@stamp/extent";
 import { DiskError } from "@stamp/ports";
 import type { Io } from "./disk-queue.ts";
 import type { LocalExtent } from "./local-extent.ts";
@@ -32,12 +32,11 @@ export async function verifyContent(
 ): Promise<Verified | undefined> {
   const { id, lengthBytes } = content;
   let checksum = 0;
-  let at = 0;
-  /** Read, not yet a whole frame. */
-  let carried: Uint8Array = new Uint8Array(0);
-  while (at < lengthBytes) {
-    const from = at + carried.length;
+  const feed = new FrameFeed(crc32c, id, 0);
+  while (feed.endBytes < lengthBytes) {
+    const from = feed.nextBytes;
     const wanted = Math.min(pieceBytes, lengthBytes - from);
+    if (wanted === 0) return { kind: "bad", offsetBytes: feed.endBytes, why: `the last block does not end at ${lengthBytes}` };
     if (!(await pace(wanted))) return undefined;
     let piece: Uint8Array;
     try {
@@ -48,36 +47,14 @@ export async function verifyContent(
       throw error;
     }
     if (piece.length < wanted) return { kind: "bad", offsetBytes: from + piece.length, why: `it ends before ${lengthBytes}` };
-    carried = carried.length === 0 ? piece : concatBytes([carried, piece]);
-    const whole = wholeFrames(crc32c, id, at, carried);
-    // What is no frame is left in, so that the walk names it.
-    const frames = whole.invalid ? carried : carried.subarray(0, whole.bytes);
-    const walked = walkFrames(crc32c, id, at, new Slices([frames]), { payloads: true });
-    if (walked.kind === "invalid") return { kind: "bad", offsetBytes: at, why: walked.why };
-    checksum = crc32c(frames, checksum);
-    at += frames.length;
-    carried = carried.subarray(frames.length);
-    if (from + piece.length === lengthBytes && at < lengthBytes) {
-      return { kind: "bad", offsetBytes: at, why: `the last block does not end at ${lengthBytes}` };
-    }
+    const fed = feed.push(piece);
+    if (fed.kind === "invalid") return { kind: "bad", offsetBytes: fed.offsetBytes, why: fed.why };
+    checksum = crc32c(fed.bytes, checksum);
   }
   if (content.checksum !== undefined && content.checksum !== checksum) {
     return { kind: "bad", offsetBytes: 0, why: `the checksum of the content is ${checksum}, recorded was ${content.checksum}` };
   }
   return { kind: "intact", bytes: lengthBytes, checksum };
-}
-
-/** How much of `bytes` is whole frames by their headers, and whether something that is no frame follows. */
-export function wholeFrames(crc32c: Crc32c, id: ExtentId, offsetBytes: number, bytes: Uint8Array): { bytes: number; invalid: boolean } {
-  let at = 0;
-  for (;;) {
-    const parsed = parseFrameHeader(crc32c, id, offsetBytes + at, bytes.subarray(at));
-    if (parsed.kind === "invalid") return { bytes: at, invalid: true };
-    if (parsed.kind === "short") return { bytes: at, invalid: false };
-    const total = parsed.header.headerBytes + parsed.header.payloadBytes;
-    if (at + total > bytes.length) return { bytes: at, invalid: false };
-    at += total;
-  }
 }
 
 /** Of a sealed replica on this node. Undefined: it was changed, replaced or deleted meanwhile, or `pace` ended it. */
