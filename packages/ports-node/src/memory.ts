@@ -7,6 +7,7 @@
  * That limit is, for the small heap of a service, 16 MiB above what survived the last mark-compact. Here it is more:
  * docs/decisions/0271-a-heap-may-grow-before-it-is-marked.md
  */
+import { totalmem } from "node:os";
 import { constants, PerformanceObserver } from "node:perf_hooks";
 import { getHeapStatistics, setFlagsFromString } from "node:v8";
 
@@ -47,6 +48,12 @@ function followLiveHeap(set: SetFlag): void {
     set(`--heap-growing-percent=${percent}`);
   });
   observer.observe({ entryTypes: ["gc"] });
+}
+
+/** Of the container that this process runs in, when it is bounded, else of the machine. */
+export function machineMemoryBytes(): number {
+  const constrained = process.constrainedMemory();
+  return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem();
 }
 
 /** What node says of a collection is in no type of all its versions. */

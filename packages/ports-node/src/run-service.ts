@@ -11,7 +11,7 @@ import { healthHandler } from "./health.ts";
 import type { HttpListener } from "./http-server.ts";
 import { serveHttp } from "./http-server.ts";
 import { logLevels } from "./logger.ts";
-import { countBuffersAsHeap } from "./memory.ts";
+import { countBuffersAsHeap, machineMemoryBytes } from "./memory.ts";
 import { nodeWorld } from "./world.ts";
 
 const stopTimeoutMs = 10_000;
@@ -45,7 +45,8 @@ export async function runService<S extends z.ZodObject, R extends Role>(service:
   countBuffersAsHeap();
   const config = configure(service);
   const common = config as unknown as z.infer<typeof commonSchema>;
-  const world = nodeWorld({ dataDir: common.dataDir, name: common.name, logLevel: common.logLevel });
+  const { dataDir, name, logLevel } = common;
+  const world = nodeWorld({ dataDir, name, logLevel, memoryBytes: machineMemoryBytes() });
   const { logger } = world;
   for (const event of ["uncaughtException", "unhandledRejection"] as const) {
     process.on(event, (error: unknown) => {

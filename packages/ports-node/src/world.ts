@@ -26,6 +26,8 @@ export interface NodeWorldOptions {
   /** gRPC when not given. */
   readonly transport?: Transport;
   readonly rules?: Rules;
+  /** Given where the process is the role's own. */
+  readonly memoryBytes?: number;
   /** Instead of ending the process; for several roles in one. */
   readonly onFatal?: (reason: string) => void;
 }
@@ -47,6 +49,7 @@ export function nodeWorld(options: NodeWorldOptions): World {
     logger,
     rules: options.rules ?? allRules,
     pid: process.pid,
+    ...(options.memoryBytes === undefined ? {} : { memoryBytes: options.memoryBytes }),
     cpuMs: () => {
       const { user, system } = process.cpuUsage();
       return (user + system) / 1_000;

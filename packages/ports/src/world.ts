@@ -21,6 +21,8 @@ export interface World {
   readonly pid?: number;
   /** CPU time of the operating-system process so far, user and system; absent where there is none of its own. */
   readonly cpuMs?: () => number;
+  /** Memory of the machine, or of the container that the process runs in; absent where the process is not the role's own. */
+  readonly memoryBytes?: number;
   /** Ends this process because it must not go on (failed fsync, lost term, broken invariant). Never returns in production. */
   fatal(reason: string): void;
 }

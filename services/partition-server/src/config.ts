@@ -19,7 +19,14 @@ export const partitionServerConfigSchema = z.object({
   extentTargetBytes: bytes(64 * mebibyte).describe("Size at which an extent of a stream is left for the next one"),
   memoryTableBytesMax: bytes(32 * mebibyte).describe("Commits of one range in memory; beyond, a checkpoint is written"),
   logBytesMax: bytes(128 * mebibyte).describe("Commit log of one range since its last checkpoint; beyond, a checkpoint is written"),
-  rowCacheBytesMax: bytes(64 * mebibyte).describe("Row data cache: blocks of checkpoints in memory, of all ranges of this server"),
+  rowCacheBytesMax: z.coerce
+    .number()
+    .int()
+    .min(4_096)
+    .optional()
+    .describe(
+      "Row data cache: blocks of checkpoints in memory, of all ranges of this server; by default a 64th of the machine's memory, 64 MiB to 1 GiB",
+    ),
   indexCacheBytesMax: bytes(96 * mebibyte).describe(
     "Index cache: block indexes and bloom filters of checkpoints in memory, of all ranges of this server; about 6 bytes per KiB of rows",
   ),
@@ -62,6 +69,10 @@ export const partitionServerConfigSchema = z.object({
 });
 
 export type PartitionServerConfig = z.infer<typeof partitionServerConfigSchema>;
+
+/** `memoryBytes`: of the machine or container; undefined: there is none that is this server's own. */
+export const rowCacheBytesOf = ({ rowCacheBytesMax }: PartitionServerConfig, memoryBytes: number | undefined): number =>
+  rowCacheBytesMax ?? Math.min(Math.max(Math.floor((memoryBytes ?? 0) / 64), 64 * mebibyte), 1024 * mebibyte);
 
 /** Room for those that come while nobody waits, beside those that wait. */
 const waitingShare = 0.75;

@@ -20,15 +20,15 @@ import {
   StorageFigures,
 } from "@stamp/range-partition";
 import { StreamClient } from "@stamp/stream-client";
-import type { PartitionServerConfig } from "./config.ts";
+import { type PartitionServerConfig, rowCacheBytesOf } from "./config.ts";
 import type { Engines, LeftState, RangeEngine, RowView } from "./engine.ts";
 
 const loadTimeoutMs = 30_000;
 
 export function rangeEngines(world: World, config: PartitionServerConfig): Engines {
   const streams = new StreamClient(world, { lockService: config.lockService, extentTargetBytes: config.extentTargetBytes });
-  const { rowCacheBytesMax, indexCacheBytesMax } = config;
-  const shared: Shared = { caches: makeCaches({ rowCacheBytesMax, indexCacheBytesMax }), figures: new StorageFigures() };
+  const limits = { rowCacheBytesMax: rowCacheBytesOf(config, world.memoryBytes), indexCacheBytesMax: config.indexCacheBytesMax };
+  const shared: Shared = { caches: makeCaches(limits), figures: new StorageFigures() };
   return {
     load: (range, onFenced) => load(world, streams, config, shared, range, onFenced),
     storage: () => ({
