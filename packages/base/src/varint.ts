@@ -58,6 +58,11 @@ export class ByteWriter {
     this.bytes(value);
   }
 
+  /** Begins anew with the room that it has. */
+  clear(): void {
+    this.#length = 0;
+  }
+
   /** An owned copy of exactly what was written, with room for so many bytes behind it. */
   finish(moreBytes = 0): Uint8Array<ArrayBuffer> {
     const out = new Uint8Array(this.#length + moreBytes);

@@ -18,7 +18,7 @@ const trailerBytes = 8;
 const capacityBytes = 18 * 1024;
 
 export class BlockBuilder {
-  #writer = new ByteWriter(capacityBytes);
+  readonly #writer = new ByteWriter(capacityBytes);
   #restarts: number[] = [];
   #sinceRestart = 0;
   #last: Uint8Array | undefined;
@@ -66,7 +66,7 @@ export class BlockBuilder {
     }
     view.setUint32(at, this.#restarts.length, true);
     view.setUint32(at + 4, crc32c(block.subarray(0, at + 4)), true);
-    this.#writer = new ByteWriter(capacityBytes);
+    this.#writer.clear();
     this.#restarts = [];
     this.#sinceRestart = 0;
     this.#last = undefined;

@@ -19,7 +19,10 @@ const levelSeed = 0x51ab1e;
 export class MemoryTable {
   readonly #head: Node = { key: new Uint8Array(0), sequence: 0, value: undefined, next: new Array<Node | undefined>(levelsMax) };
   readonly #prng = new Prng(levelSeed);
+  /** Before the place of the last put, by level: rows of one transaction are often neighbours. */
   readonly #path: Node[] = new Array<Node>(levelsMax).fill(this.#head);
+  /** Before what was looked for last. */
+  #sought: Node = this.#head;
   #levels = 1;
   #count = 0;
   #bytes = 0;
@@ -45,12 +48,14 @@ export class MemoryTable {
   /** Key and value belong to the table from then on. A second write of one key in one commit replaces the first. */
   put(key: Uint8Array, sequence: number, value: Uint8Array | undefined): void {
     assert(sequence > 0, "sequences start at 1");
-    let at = this.#head;
-    for (let level = this.#levels - 1; level >= 0; level--) {
-      at = before(at, level, key, sequence);
-      this.#path[level] = at;
+    if (!isJustBehind(this.#path[0] as Node, this.#head, key, sequence)) {
+      let at = this.#head;
+      for (let level = this.#levels - 1; level >= 0; level--) {
+        at = before(at, level, key, sequence);
+        this.#path[level] = at;
+      }
     }
-    const same = at.next[0];
+    const same = this.#path[0]?.next[0];
     if (same !== undefined && same.sequence === sequence && compareBytes(same.key, key) === 0) {
       this.#bytes += (value?.length ?? 0) - (same.value?.length ?? 0);
       (same as { value: Uint8Array | undefined }).value = value;
@@ -64,6 +69,7 @@ export class MemoryTable {
       const previous = this.#path[level] as Node;
       node.next[level] = previous.next[level];
       previous.next[level] = node;
+      this.#path[level] = node;
     }
     this.#count++;
     this.#bytes += key.length + (value?.length ?? 0) + nodeOverheadBytes;
@@ -117,9 +123,12 @@ export class MemoryTable {
 
   /** The first node at or after (key, newest that the snapshot sees). */
   #seek(key: Uint8Array, snapshotSequence: number): Node | undefined {
-    let at = this.#head;
-    for (let level = this.#levels - 1; level >= 0; level--) at = before(at, level, key, snapshotSequence);
-    return at.next[0];
+    if (!isJustBehind(this.#sought, this.#head, key, snapshotSequence)) {
+      let at = this.#head;
+      for (let level = this.#levels - 1; level >= 0; level--) at = before(at, level, key, snapshotSequence);
+      this.#sought = at;
+    }
+    return this.#sought.next[0];
   }
 
   /** The last node whose key is below `bound`, or the very last. */
@@ -137,6 +146,16 @@ export class MemoryTable {
     return at === this.#head ? undefined : at;
   }
 }
+
+/** Whether (key, sequence) lies between this node and the one that follows it now, or at that one: then nothing has to be looked for. */
+function isJustBehind(node: Node, head: Node, key: Uint8Array, sequence: number): boolean {
+  if (node !== head && compareTo(node, key, sequence) >= 0) return false;
+  const next = node.next[0];
+  return next === undefined || compareTo(next, key, sequence) >= 0;
+}
+
+/** Newest first within a key. */
+const compareTo = (node: Node, key: Uint8Array, sequence: number): number => compareBytes(node.key, key) || sequence - node.sequence;
 
 /** The last node on this level that sorts before (key, sequence), newest first within a key. */
 function before(start: Node, level: number, key: Uint8Array, sequence: number): Node {
