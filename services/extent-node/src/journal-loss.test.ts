@@ -55,6 +55,21 @@ async function up(cluster: Cluster, name: string): Promise<void> {
   await cluster.ready(name);
 }
 
+/** It is made before the table is told of it. */
+async function untilFile(cluster: Cluster, name: string, id: number): Promise<void> {
+  for (let i = 0; i < 100_000; i++) {
+    if (
+      cluster.sim
+        .disk(name)
+        .paths()
+        .some((path) => path.endsWith(`${id.toString(16).padStart(14, "0")}.extent`))
+    )
+      return;
+    await cluster.sim.sleep(0.01);
+  }
+  assert.fail(`no file of ${id}`);
+}
+
 /** A sealed extent whose content is in its file, and an open one whose newest data are in the journal only. */
 async function withData(cluster: Cluster): Promise<{ sealed: Filled; open: Filled }> {
   await cluster.allReady();
@@ -129,6 +144,9 @@ for (const off of [[], ["journalBegunRecorded"]] as readonly (readonly RuleName[
       // On into the next segments, until the newest holds something of `open` that no other does.
       const other = await fill(cluster, await cluster.create(), 8, 150_000);
       const more = await fill(cluster, open.id, 3, 1_000, open.end);
+      await cluster.sim.sleep(500);
+      const young = await cluster.create();
+      await untilFile(cluster, "en-2", young);
       await down(cluster, "en-2");
       const segments = segmentsOf(cluster, "en-2");
       assert.ok(segments.length >= 2, "there is an older one");
@@ -143,6 +161,7 @@ for (const off of [[], ["journalBegunRecorded"]] as readonly (readonly RuleName[
       else {
         assert.equal(reasonOf(fence), "damaged");
         assert.equal(reasonOf(await cluster.fence("en-2", other.id)), "damaged");
+        assert.equal(reasonOf(await cluster.fence("en-2", young)), "damaged", "its file tells that it was here");
         // It goes on, and what it writes now survives.
         const later = await fill(cluster, await cluster.create(), 3, 1_000);
         await down(cluster, "en-2");

@@ -19,7 +19,7 @@ import {
 import type { Disk, World } from "@stamp/ports";
 import { type ExtentFiles, extentsFolder } from "./extent-files.ts";
 import { progress } from "./progress.ts";
-import { extentFileNames, rebuildTable } from "./rebuild-table.ts";
+import { extentFileNames, rebuildTable, strayMetas } from "./rebuild-table.ts";
 import { ReplayEffects } from "./replay-effects.ts";
 import { journalFolder } from "./segment-pool.ts";
 import type { ExtentTable } from "./table.ts";
@@ -122,6 +122,13 @@ export async function recover(parts: RecoveryParts): Promise<Outcome<Recovered>>
     log.error("the newest journal segments are lost", { found: newest, begun: parts.begun });
     replay.lostRecords();
     nextLsn += lsnsOfLostSegments;
+  }
+  if (replay.forgetful) {
+    for (const meta of await strayMetas(world, files, identity, replicas)) {
+      const replica = new Replica(meta, world.rules);
+      replica.markDamaged("journal records are lost");
+      replicas.set(replica.extentId, replica);
+    }
   }
   replay.finish();
   await markMissing(world, replicas);
