@@ -129,7 +129,7 @@ export class QueueClients {
     const answer = await client.delete(queue, message);
     this.#count("delete", answer);
     if (answer.kind === "ok") judge.deleted(message.messageId, message.count, calledAt, this.#stage.nowMs());
-    if (answer.kind === "refused") judge.deleteRefused(message.messageId);
+    if (answer.kind === "refused") judge.deleteRefused(message.messageId, message.count, answer.code, this.#stage.nowMs());
     return answer.kind;
   }
 
@@ -140,6 +140,7 @@ export class QueueClients {
     judge.updateCalled(message.messageId, message.count, text);
     const answer = await client.update(queue, message, text, prng.pick([0, 1, 3, 6]));
     this.#count("update", answer);
+    if (answer.kind === "refused") judge.updateRefused(message.messageId, message.count, answer.code, this.#stage.nowMs());
     if (answer.kind !== "ok") return;
     judge.updated(message.messageId, message.count, calledAt);
     held.push({ queue, message: { ...message, ...answer.value, text } });

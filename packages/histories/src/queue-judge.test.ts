@@ -41,6 +41,22 @@ const stories: Readonly<Record<string, (judge: QueueJudge) => void>> = {
     judge.deleted("m", 1, 3, 4);
     judge.peeked(handOut(), 5);
   },
+  "seen after it was said not to be there": (judge) => {
+    judge.deleteCalled("m");
+    judge.deleteRefused("m", 0, "MessageNotFound", 2);
+    judge.peeked(handOut(), 3);
+  },
+  "deleted after it was said not to be there": (judge) => {
+    judge.updateCalled("m", 0, "new");
+    judge.updateRefused("m", 0, "MessageNotFound", 2);
+    judge.deleteCalled("m");
+    judge.deleted("m", 0, 3, 4);
+  },
+  "the next one after a receipt that was said to be old": (judge) => {
+    judge.deleteCalled("m");
+    judge.deleteRefused("m", 0, "PopReceiptMismatch", 2);
+    judge.taken(handOut(), 30, 3, 4);
+  },
   "deleted by hand-out 1 after hand-out 2": (judge) => {
     judge.taken(handOut(), 30, 1, 2);
     judge.taken(handOut({ dequeueCount: 2, visibleS: 170 }), 30, 3, 4);
@@ -79,7 +95,7 @@ test("queue judge: a life as it should be, and what is missing in the end", () =
   judge.updated("m", 1, 3);
   judge.taken(handOut({ dequeueCount: 2, text: "new", visibleS: 131 }), 30, 4, 5);
   judge.deleteCalled("m");
-  judge.deleteRefused("m");
+  judge.deleteRefused("m", 1, "PopReceiptMismatch", 5);
   assert.deepEqual(judge.missing(), ["m"]);
   judge.deleteCalled("m");
   judge.deleted("m", 2, 6, 7);
@@ -101,6 +117,19 @@ test("queue judge: a short life may have ended, also of a message that was only 
   judge.putUnanswered("short");
   judge.peeked(handOut({ messageId: "s", text: "short", visibleS: 0, expiresS: 105 }), 1);
   assert.deepEqual(judge.missing(), []);
+});
+
+test("queue judge: a receipt is old when the message was handed out, or updated by one whose answer is lost", () => {
+  const judge = start();
+  judge.deleteCalled("m");
+  // Asked before that was answered.
+  judge.deleteRefused("m", 0, "PopReceiptMismatch", 4);
+  judge.taken(handOut(), 30, 3, 5);
+  judge.updateCalled("m", 1, "new");
+  judge.deleteCalled("m");
+  judge.deleteRefused("m", 1, "PopReceiptMismatch", 7);
+  judge.taken(handOut({ dequeueCount: 2, text: "new", visibleS: 170 }), 30, 8, 9);
+  assert.deepEqual(judge.missing(), ["m"]);
 });
 
 test("queue judge: an update or delete without an answer leaves both open", () => {

@@ -5,6 +5,8 @@
  *   once        every hand-out of a message has its own count: two with the same count are one message in two hands
  *   hidden      the next hand-out acts no earlier than when the one before it (or an update of it) said that it is visible again
  *   deleted     after the answer to a delete nobody who asks later sees the message
+ *   refused     who is told that a message is not found, or his receipt old, is told what stays so: nobody who asks later sees the message,
+ *               or is handed it out next to that receipt
  *   fenced      a receipt that is older than one somebody got before he asked deletes and updates nothing
  *   expired     no hand-out acts after the message's end
  *   whole       a text is one that was put into this queue, by the put or the last update
@@ -36,6 +38,12 @@ interface Known {
   countToldAt: number;
   /** When a delete of it was answered. */
   deletedAt: number | undefined;
+  /** When somebody was told that it is not there (any more). */
+  notFoundAt: number | undefined;
+  /** By count: when its receipt was first said to be old; not of hand-outs that were updated. */
+  readonly oldAt: Map<number, number>;
+  /** Hand-outs of which an update was called. */
+  readonly updatedCounts: Set<number>;
   /** Deletes that are not answered, or never were: it may be gone at any time. */
   deletesOpen: number;
 }
@@ -80,6 +88,9 @@ export class QueueJudge {
     if (actedS > handOut.expiresS + cutS) throw broken(`${what}: it had expired at ${handOut.expiresS}, and it was ${actedS}`);
     const before = known.visibleS.get(dequeueCount - 1);
     if (before !== undefined && actedS + cutS < before) throw broken(`${what}: hidden until ${before}, handed out at ${actedS}`);
+    if ((known.oldAt.get(dequeueCount - 1) ?? Number.POSITIVE_INFINITY) < calledAt && !known.updatedCounts.has(dequeueCount - 1)) {
+      throw broken(`${what}: it is the next one after a receipt that was said to be old before`);
+    }
     known.visibleS.set(dequeueCount, visibleS);
     if (dequeueCount > known.count) {
       known.count = dequeueCount;
@@ -101,14 +112,20 @@ export class QueueJudge {
     known.deletedAt = Math.min(known.deletedAt ?? Number.POSITIVE_INFINITY, returnedAt);
   }
 
-  deleteRefused(messageId: string): void {
+  deleteRefused(messageId: string, count: number, code: string, returnedAt: number): void {
     this.#of(messageId).deletesOpen--;
+    this.#refused(messageId, count, code, returnedAt);
   }
 
   updateCalled(messageId: string, count: number, text: string): void {
     const known = this.#of(messageId);
     known.texts.add(text);
     known.visibleS.set(count, undefined);
+    known.updatedCounts.add(count);
+  }
+
+  updateRefused(messageId: string, count: number, code: string, returnedAt: number): void {
+    this.#refused(messageId, count, code, returnedAt);
   }
 
   updated(messageId: string, count: number, calledAt: number): void {
@@ -121,6 +138,12 @@ export class QueueJudge {
     return [...this.#messages].filter(([, known]) => !gone(known)).map(([messageId]) => messageId);
   }
 
+  #refused(messageId: string, count: number, code: string, returnedAt: number): void {
+    const known = this.#of(messageId);
+    if (code === "MessageNotFound") known.notFoundAt = Math.min(known.notFoundAt ?? Number.POSITIVE_INFINITY, returnedAt);
+    if (code === "PopReceiptMismatch") known.oldAt.set(count, Math.min(known.oldAt.get(count) ?? Number.POSITIVE_INFINITY, returnedAt));
+  }
+
   #fenced(messageId: string, count: number, calledAt: number, done: string): Known {
     const known = this.#of(messageId);
     if (known.count > count && known.countToldAt < calledAt) {
@@ -128,6 +151,9 @@ export class QueueJudge {
     }
     if (known.deletedAt !== undefined && known.deletedAt < calledAt) {
       throw broken(`${this.#name}: message ${messageId} was ${done} after its deletion was answered`);
+    }
+    if (known.notFoundAt !== undefined && known.notFoundAt < calledAt) {
+      throw broken(`${this.#name}: message ${messageId} was ${done} after it was said not to be there`);
     }
     return known;
   }
@@ -145,6 +171,9 @@ export class QueueJudge {
     if (!known.texts.has(text)) throw broken(`${this.#name}: message ${messageId} says ${text}`);
     if (known.deletedAt !== undefined && known.deletedAt < calledAt) {
       throw broken(`${this.#name}: message ${messageId} is seen after its deletion was answered`);
+    }
+    if (known.notFoundAt !== undefined && known.notFoundAt < calledAt) {
+      throw broken(`${this.#name}: message ${messageId} is seen after it was said not to be there`);
     }
     return known;
   }
@@ -164,6 +193,9 @@ export class QueueJudge {
       count: 0,
       countToldAt: 0,
       deletedAt: undefined,
+      notFoundAt: undefined,
+      oldAt: new Map(),
+      updatedCounts: new Set(),
       deletesOpen: 0,
     };
     this.#messages.set(messageId, known);

@@ -15,7 +15,7 @@ test("cluster: all roles are ready from nothing, and again after the power went"
   });
 });
 
-for (const workload of ["streams", "blobs", "restarts", "tables", "queues", "bank", "leases"] as const) {
+for (const workload of ["streams", "blobs", "restarts", "tables", "queues", "bank", "leases", "locks"] as const) {
   test(`cluster: a seed of ${workload} passes, and the same seed gives the same run`, async () => {
     const report = await runSeed({ workload, seed: 3, rulesOff: [], twice: true });
     assert.equal(report.failure, undefined);

@@ -251,6 +251,15 @@ export class Simulation {
     }
   }
 
+  /** Whatever `from` has open to `to` breaks, at `from` first; false when nothing is open. */
+  breakConnections(from: string, to: string): boolean {
+    const incarnation = this.#process(from).incarnation;
+    const open = [...(incarnation?.opened ?? [])].filter(({ address }) => this.network.hostOf(address) === to);
+    if (open.length > 0) this.#log("break", from, to);
+    for (const connection of open) incarnation?.schedule(0, "break", to, () => connection.breakAtClient());
+    return open.length > 0;
+  }
+
   /** Ends what is cut between these two. */
   healPair(one: string, other: string): void {
     this.#log("heal", one, other);
@@ -474,7 +483,7 @@ export class Simulation {
         return { kind: "dead" };
       case "pause":
         this.pause(process.name);
-        this.#later(this.network.prng.float() ** 2 * 8_000_000, "failpoint", process.name, () => {
+        this.#later(this.network.prng.float() ** 2 * (this.failpoints.pauseMaxMs * 1_000), "failpoint", process.name, () => {
           if (incarnation.alive) this.resume(process.name);
         });
         return { kind: "delay", delayUs: 1 };

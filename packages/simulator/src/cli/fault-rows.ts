@@ -35,7 +35,7 @@ export const faultRows: readonly FaultRow[] = [
     fault: "two partition managers both believe they lead",
     rules: ["pmTermAtServer", "ownerEpochAtManager", "closedEpochRefused", "leaseEpochNamedInLoad"],
     tests: ["packages/partition-map/src/server-rules.test.ts"],
-    faults: ["pause", "cut-pair", "crash"],
+    faults: ["pause", "cut-pair", "crash", "broken-connection", "failpoints"],
   },
   {
     fault: "two stream managers",
@@ -217,7 +217,7 @@ export const faultRows: readonly FaultRow[] = [
     fault: "lock service dies",
     rules: ["leasesExtendedOnRestart", "leaseEndRecorded", "refusalDurable", "neverRenewEnded"],
     tests: ["packages/lease/src/lease.test.ts", "services/lock-service/src/lock-service.test.ts"],
-    faults: ["crash", "whole restarts"],
+    faults: ["crash", "failpoints", "whole restarts"],
   },
   {
     fault: "SM dies while creating an extent",
@@ -301,7 +301,7 @@ export const faultRows: readonly FaultRow[] = [
     fault: "two take from one queue at once, and the server dies in between",
     rules: ["pipelineSeesPending", "pipelineAnswersDurable"],
     tests: ["packages/range-partition/src/pipelined.test.ts"],
-    faults: ["crash"],
+    faults: ["crash", "failpoints"],
   },
   {
     fault: "process paused for long (GC, SIGSTOP) and resumed",

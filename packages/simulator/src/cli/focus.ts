@@ -172,6 +172,15 @@ const focuses = {
     lastsMaxMs: 9_000,
     others: 0.05,
   },
+  /** The lock service dies all the time, also between what it records and what it tells. */
+  "lock-restarts": {
+    weights: { crash: 20, pause: 3 },
+    targets: /^lock-service-/,
+    everyMs: 1_500,
+    lastsMaxMs: 3_000,
+    others: 0.1,
+    failpoints: { hotShare: 0.3, hotChance: 0.05, only: /^lock-service / },
+  },
   /** Servers that the partition manager can't reach although they hold their lease. */
   unreachable: {
     weights: { "cut-pair": 20, crash: 1 },
@@ -206,6 +215,20 @@ const focuses = {
       weights: { kill: 1, power: 0, pause: 1, delay: 6, error: 3 },
     },
   },
+  /** The stream manager stops when it has changed the lists of a split or merge, for so long that another leads. */
+  "stopped-hand-overs": {
+    weights: { reshape: 30 },
+    everyMs: 500,
+    others: 0.02,
+    network: { keepAliveMs: 10_000 },
+    failpoints: {
+      hotShare: 1,
+      hotChance: 0.3,
+      pauseMaxMs: 15_000,
+      only: /^stream-manager receive StreamManager\/MultiModify$/,
+      weights: { kill: 0, power: 0, pause: 1, delay: 0, error: 0 },
+    },
+  },
   /** The partition manager dies when it writes the map. */
   "map-writes": {
     weights: { reshape: 30 },
@@ -231,6 +254,65 @@ const focuses = {
       delayMaxMs: 10_000,
       only: /^partition-manager send PartitionServer\/ClosePartition$/,
       weights: { kill: 0, power: 0, pause: 0, delay: 2, error: 2 },
+    },
+  },
+  /** Partition managers die, and what they had sent arrives behind what the next one sends. */
+  "old-managers": {
+    weights: { reshape: 14, crash: 6 },
+    targets: /^partition-manager-/,
+    everyMs: 600,
+    others: 0.01,
+    network: { lingerMs: 4_000 },
+    failpoints: {
+      hotShare: 1,
+      hotChance: 0.7,
+      delayMaxMs: 6_000,
+      only: /^partition-manager send PartitionServer\/LoadPartition$/,
+      weights: { kill: 0, power: 0, pause: 0, delay: 1, error: 0 },
+    },
+  },
+  /** Connections of the partition manager break, and what was sent on them arrives behind what is sent on the next ones. */
+  overtaken: {
+    weights: { reshape: 10, "broken-connection": 20 },
+    pairs: [[/^partition-manager-/, /^partition-server-/]],
+    everyMs: 300,
+    others: 0.01,
+    network: { lingerMs: 4_000 },
+    failpoints: {
+      hotShare: 1,
+      hotChance: 0.7,
+      delayMaxMs: 6_000,
+      only: /^partition-manager send PartitionServer\/LoadPartition$/,
+      weights: { kill: 0, power: 0, pause: 0, delay: 1, error: 0 },
+    },
+  },
+  /** Loads are late, and the servers that they are for lose their leases and take new ones. */
+  "late-loads": {
+    weights: { "cut-pair": 20 },
+    pairs: [[/^lock-service-/, /^partition-server-/]],
+    everyMs: 2_000,
+    lastsMaxMs: 16_000,
+    others: 0.02,
+    failpoints: {
+      hotShare: 1,
+      hotChance: 0.8,
+      delayMaxMs: 30_000,
+      only: /^partition-manager send PartitionServer\/LoadPartition$/,
+      weights: { kill: 0, power: 0, pause: 0, delay: 1, error: 0 },
+    },
+  },
+  /** Commits of partition servers are on their way for long, and are lost with their server. */
+  "held-commits": {
+    weights: { crash: 20 },
+    targets: /^partition-server-/,
+    everyMs: 1_500,
+    others: 0.05,
+    failpoints: {
+      hotShare: 1,
+      hotChance: 0.3,
+      delayMaxMs: 4_000,
+      only: /^partition-server send ExtentNode\/Append$/,
+      weights: { kill: 0, power: 0, pause: 0, delay: 1, error: 0 },
     },
   },
   checkpoints: { weights: { crash: 20, pause: 4 }, targets: /^partition-server-/, everyMs: 1_500, others: 0.3 },

@@ -174,6 +174,19 @@ export const mutants: readonly Mutant[] = [
     why: "a lease ends early when the lock service restarts",
   },
   {
+    rules: ["leaseEndRecorded"],
+    workload: "locks",
+    focus: "lock-restarts",
+    why: "a lease that was said to have ended runs again after a restart of the lock service",
+  },
+  {
+    rules: ["refusalDurable"],
+    workload: "locks",
+    focus: "lock-restarts",
+    why: "a lease is renewed whose renewals were said to be refused",
+  },
+  { rules: ["neverRenewEnded"], workload: "locks", focus: "lock-restarts", why: "a lease that ran out is renewed" },
+  {
     rules: ["dropBeforeNewLease"],
     workload: "registers",
     focus: "leases",
@@ -191,6 +204,26 @@ export const mutants: readonly Mutant[] = [
     workload: "bank",
     focus: "moves",
     why: "a range is loaded elsewhere while the server that had it still answers",
+  },
+  {
+    rules: ["closedEpochRefused"],
+    workload: "registers",
+    focus: "overtaken",
+    why: "a range is loaded by a command that its own Close has overtaken, while another server is to have it",
+  },
+  {
+    rules: ["leaseEpochNamedInLoad"],
+    workload: "registers",
+    focus: "late-loads",
+    why: "a server with a new lease loads what it was given under the old one, while another is to have it",
+  },
+  {
+    rules: ["pmTermAtServer"],
+    // What a manager had sent before it lost its lease was closed by the next one.
+    backedUpBy: ["closedEpochRefused"],
+    workload: "registers",
+    focus: "old-managers",
+    why: "a range is loaded by the word of a manager that leads no more",
   },
   // Ranges that are split and merged.
   {
@@ -224,6 +257,12 @@ export const mutants: readonly Mutant[] = [
   { rules: ["containerRowReadAfterArrival"], workload: "blobs", why: "the existence of a container is taken from a cache" },
   { rules: ["queueClockNeverBack"], workload: "queues", focus: "clocks", why: "a message is put before the head of the queue: lost" },
   { rules: ["pipelineSeesPending"], workload: "queues", why: "two take the same message before the first taking is durable" },
+  {
+    rules: ["pipelineAnswersDurable"],
+    workload: "queues",
+    focus: "held-commits",
+    why: "somebody is told of a message whose put is lost",
+  },
   {
     rules: ["leaseRestartedOnLoad"],
     workload: "leases",

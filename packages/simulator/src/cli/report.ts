@@ -1,7 +1,7 @@
 /** What one run of one seed did, as plain data: it travels from worker to parent. */
 import type { RuleName } from "@stamp/base";
 
-export type WorkloadName = "blobs" | "streams" | "restarts" | "registers" | "tables" | "queues" | "bank" | "leases" | "disks";
+export type WorkloadName = "blobs" | "streams" | "restarts" | "registers" | "tables" | "queues" | "bank" | "leases" | "locks" | "disks";
 
 export const workloadNames: readonly WorkloadName[] = [
   "streams",
@@ -12,6 +12,7 @@ export const workloadNames: readonly WorkloadName[] = [
   "restarts",
   "bank",
   "leases",
+  "locks",
   "disks",
 ];
 

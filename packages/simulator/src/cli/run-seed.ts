@@ -7,6 +7,7 @@ import { blobWorkload, tableWorkload } from "../workloads/blobs.ts";
 import { diskWorkload } from "../workloads/disks.ts";
 import type { Focus } from "../workloads/faults.ts";
 import { leaseWorkload } from "../workloads/leases.ts";
+import { lockWorkload } from "../workloads/locks.ts";
 import { queueWorkload } from "../workloads/queues.ts";
 import { registerWorkload } from "../workloads/registers.ts";
 import { restartWorkload } from "../workloads/restarts.ts";
@@ -33,6 +34,7 @@ const workloads: Readonly<Record<WorkloadName, Workload>> = {
   queues: queueWorkload,
   bank: bankWorkload,
   leases: leaseWorkload,
+  locks: lockWorkload,
   disks: diskWorkload,
 };
 const tailLines = 60;

@@ -22,6 +22,8 @@ export interface FailpointOptions {
   readonly weights: Readonly<Record<FailAction, number>>;
   /** How long a delay holds a connection, or what is written, at most. */
   readonly delayMaxMs: number;
+  /** How long a process is paused at most. */
+  readonly pauseMaxMs: number;
   /** Only names that it matches are hot. */
   readonly only?: RegExp | undefined;
 }
@@ -30,6 +32,7 @@ export const defaultFailpoints: FailpointOptions = {
   hotShare: 0.05,
   hotChance: 0.02,
   delayMaxMs: 2_000,
+  pauseMaxMs: 8_000,
   weights: { kill: 3, power: 2, pause: 1, delay: 6, error: 2 },
 };
 
@@ -58,6 +61,10 @@ export class Failpoints {
 
   get delayMaxMs(): number {
     return this.#options?.delayMaxMs ?? defaultFailpoints.delayMaxMs;
+  }
+
+  get pauseMaxMs(): number {
+    return this.#options?.pauseMaxMs ?? defaultFailpoints.pauseMaxMs;
   }
 
   /** What is to happen now; undefined: nothing. */

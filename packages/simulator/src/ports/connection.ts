@@ -105,14 +105,14 @@ export class Connection {
     this.#broken = true;
     this.client.opened.delete(this);
     this.#queue = [];
-    this.#toServer?.cutShort();
+    const lingersUs = this.#endToServer(true);
     this.#toClient?.drop();
     this.#onBroken();
     const calls = [...this.#calls.values()];
     const sent = new Set(this.#sentCalls);
     this.#calls.clear();
     for (const call of calls) call.lost(sent.has(call.id));
-    this.#tellServer(this.#hasReset());
+    this.#tellServer(this.#hasReset(), lingersUs);
   }
 
   breakAtServer(): void {
@@ -135,8 +135,7 @@ export class Connection {
 
   clientDied(reset: boolean): void {
     this.#broken = true;
-    this.#toServer?.cutShort();
-    this.#tellServer(reset);
+    this.#tellServer(reset, this.#endToServer(reset));
   }
 
   /** The server stopped running: its keep-alive answers stay out. */
@@ -222,9 +221,23 @@ export class Connection {
     return !this.#network.isCut(this.client.name, server) && !this.#network.isCut(server, this.client.name);
   }
 
-  #tellServer(reset: boolean): void {
+  /** A machine that lives sends what a closed socket holds again and again, and then its end. Gives when that is through at the latest. */
+  #endToServer(machineLives: boolean): number {
+    const { options, prng } = this.#network;
+    if (options.lingerMs === 0 || !machineLives) {
+      this.#toServer?.cutShort();
+      return 0;
+    }
+    const lingersUs = prng.below(options.lingerMs * 1000);
+    this.#toServer?.hold(lingersUs);
+    return lingersUs;
+  }
+
+  #tellServer(reset: boolean, afterUs = 0): void {
     const server = this.#server?.listener.incarnation;
-    server?.schedule(reset ? this.#network.delayUs() + 500 : this.#keepAliveUs(), "reset", this.client.name, () => this.breakAtServer());
+    if (!server) return;
+    const delayUs = reset ? this.#network.delayUs() + 500 : this.#keepAliveUs();
+    server.schedule(afterUs + delayUs, "reset", this.client.name, () => this.breakAtServer());
   }
 
   #tellClient(reset: boolean): void {

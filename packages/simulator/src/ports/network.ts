@@ -24,6 +24,8 @@ export interface NetworkOptions {
   /** A connection on which nothing comes through for this long is given up. */
   readonly keepAliveMs: number;
   readonly connectTimeoutMs: number;
+  /** What was sent on a connection that its caller gave up arrives up to so much later, also behind what is sent on the next one. */
+  readonly lingerMs: number;
   /** Encode and decode every message, as over a real wire; without it they are passed by reference. */
   readonly roundTrip: boolean;
 }
@@ -37,6 +39,7 @@ export const defaultNetworkOptions: NetworkOptions = {
   silenceChance: 0,
   keepAliveMs: 4000,
   connectTimeoutMs: 2000,
+  lingerMs: 0,
   roundTrip: false,
 };
 

@@ -25,6 +25,8 @@ export type FaultKind =
   | "split"
   /** Between two processes only. */
   | "cut-pair"
+  /** What one has open to another breaks, and both live; only where a focus says so. */
+  | "broken-connection"
   | "pause"
   | "bad-network"
   | "slow-disk"
@@ -84,7 +86,10 @@ export interface FaultOptions {
   readonly withinMs: number;
 }
 
-const usualWeights: Record<Exclude<FaultKind, "reshape" | "lone-answer">, number> = {
+/** Only where a focus names them. */
+const focusedOnly = ["broken-connection", "lone-answer"] as const;
+
+const usualWeights: Record<Exclude<FaultKind, "reshape" | (typeof focusedOnly)[number]>, number> = {
   crash: 10,
   "rack-loss": 2,
   "power-loss": 1,
@@ -146,8 +151,10 @@ export class Faults {
     const usualLastsMs = prng.pick([1_500, 6_000, 6_000, 15_000]);
     this.#lastsMaxMs = focus.lastsMaxMs ?? usualLastsMs;
     this.#weak = prng.pick(options.targets.filter((name) => name.startsWith("extent-node-")));
-    const alone = focus.weights?.["lone-answer"];
-    if (alone !== undefined) this.#weights.push(["lone-answer", alone]);
+    for (const kind of focusedOnly) {
+      const weight = focus.weights?.[kind];
+      if (weight !== undefined) this.#weights.push([kind, weight]);
+    }
     if (options.reshapes) {
       this.reshapes = new Reshapes(sim, options.reshapes);
       this.#weights.push(weightOf("reshape", options.reshapes.weight));
@@ -260,6 +267,8 @@ export class Faults {
         void sim.sleep(lastsMs).then(() => sim.healPair(one, other));
         return true;
       }
+      case "broken-connection":
+        return sim.breakConnections(...this.#pair());
       case "split": {
         const [one, other]: [string[], string[]] = [[], []];
         for (const name of [...targets, ...clients]) (prng.chance(0.5) ? one : other).push(name);

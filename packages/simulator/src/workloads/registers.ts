@@ -38,7 +38,17 @@ export async function registerWorkload(sim: Simulation, tally: Tally, focus?: Fo
   const servers = cluster.processes.filter((name) => name.startsWith("partition-server-"));
   const run = new Run(sim, tally, cluster);
   const matters = (): string | undefined => servers.find((server) => servesRegisters(sim, server));
-  const faults = new Faults(sim, { targets: cluster.processes, clients: [], pace: 3, focus, withinMs: workMs, matters });
+  const moves = { cluster, table: "Blob", key: () => undefined, weight: 0, movesOnly: true } as const;
+  const faults = new Faults(sim, {
+    targets: cluster.processes,
+    clients: [],
+    pace: 3,
+    focus,
+    withinMs: workMs,
+    matters,
+    // The range is moved by hand where a focus says so.
+    ...(focus?.weights?.reshape === undefined ? {} : { reshapes: moves }),
+  });
   tally.faults = faults.counts;
   const clients = servers.flatMap((server) =>
     Array.from({ length: clientsPerServer }, (_, i) => new StickyClient(sim.world(`client-${server}-${i}`), cluster.account, server)),

@@ -15,6 +15,8 @@ export interface ReshapeOptions {
   readonly key: (prng: Prng) => Uint8Array | undefined;
   /** How likely it is among faults; 4 is as likely as a cut. */
   readonly weight: number;
+  /** Ranges are moved only: for clients that know one range by its id. */
+  readonly movesOnly?: boolean;
 }
 
 const timesMax = 60;
@@ -80,7 +82,7 @@ export class Reshapes {
     const manager = this.#client(map.manager);
     const options = { timeoutMs: reshapeTimeoutMs };
     const dice = prng.below(100);
-    if (dice < 20) {
+    if (dice < 20 || this.#options.movesOnly === true) {
       const to = prng.pick(this.#servers.filter((name) => name !== server));
       this.#sim.note("move", `${rangeId} to ${to}`);
       this.#count("move", await manager.movePartition({ rangeId, server: to }, options));
