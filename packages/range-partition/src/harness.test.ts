@@ -5,7 +5,7 @@ import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
 import { Simulation } from "@stamp/simulator";
 import { StreamClient } from "@stamp/stream-client";
 import { StreamManagerRole, streamManagerSchema } from "@stamp/stream-manager";
-import { type PartitionLimits, RangePartition, type RowWrite } from "./index.ts";
+import { type MemoryBudget, type PartitionLimits, RangePartition, type RowWrite } from "./index.ts";
 
 export const nodeNames: readonly string[] = ["en1", "en2", "en3", "en4"];
 
@@ -13,6 +13,7 @@ export interface StampOptions {
   readonly without?: readonly RuleName[];
   readonly extentTargetBytes?: number;
   readonly limits?: PartitionLimits;
+  readonly memory?: MemoryBudget;
   readonly restartAfterMs?: number;
   readonly journalSegmentBytes?: number;
 }
@@ -47,7 +48,7 @@ export class Stamp {
   }
 
   load(epoch: number, process = `server-${epoch}`, { rangeId = "r1", low = "", high = "~", create = true } = {}) {
-    const { limits } = this.#options;
+    const { limits, memory } = this.#options;
     return RangePartition.load(this.sim.world(process), this.client(process), {
       rangeId,
       streams: streamsOf(rangeId),
@@ -56,6 +57,7 @@ export class Stamp {
       lowKey: utf8(low),
       highKey: utf8(high),
       ...(limits === undefined ? {} : { limits }),
+      ...(memory === undefined ? {} : { memory }),
       onLost: (why) => this.lost.push(`${epoch}: ${why}`),
       timeoutMs: 60_000,
     });

@@ -17,6 +17,7 @@ import { extentsFrom, inherited } from "./hand-over.ts";
 import { limitDefaults } from "./limits.ts";
 import { heirState, type Loaded, loadPartition, type PartitionStreams } from "./load.ts";
 import { type Frozen, type Left, Maintenance, mergesMax } from "./maintenance.ts";
+import { MemoryBudget, type MemoryShare } from "./memory-budget.ts";
 import { StorageFigures } from "./storage-figures.ts";
 import { getVersion, scanRows, type TableView } from "./tables.ts";
 import { Transactions } from "./transactions.ts";
@@ -54,6 +55,7 @@ export class RangePartition {
   readonly #transactions: Transactions;
   readonly #data: BlobData;
   readonly #slow: SlowLog;
+  readonly #memory: MemoryShare;
   /** What each open snapshot reads from. */
   readonly #views = new WeakMap<Snapshot, TableView>();
   #active: MemoryTable;
@@ -157,8 +159,10 @@ export class RangePartition {
       onLost: (failure) => this.#lose(failure),
     });
     this.#transactions = this.#makeTransactions();
+    this.#memory = (options.memory ?? new MemoryBudget(Number.POSITIVE_INFINITY)).join(() => this.#writeOut());
     const all = [streams.metadata, streams.commitLog, streams.rowData, streams.blobData];
     for (const stream of all) void stream?.whenFenced.then(() => this.#fenced(stream));
+    this.#tellMemory();
     this.#maintain();
   }
 
@@ -286,7 +290,7 @@ export class RangePartition {
     while (this.#frozen !== undefined && this.#ended === undefined) await this.#checkpointing;
     if (this.#ended !== undefined) return { ok: false, failure: this.#ended };
     if (this.#active.count > 0) {
-      this.#checkpointing = this.#checkpoint(this.#freeze()).then(() => this.#maintain());
+      this.#beginCheckpoint();
       await this.#checkpointing;
     }
     return this.#ended === undefined ? ok() : { ok: false, failure: this.#ended };
@@ -365,6 +369,7 @@ export class RangePartition {
   async close(options: { readonly timeoutMs?: number } = {}): Promise<void> {
     const stopping: Failure = { code: "unavailable", reason: "stopping", message: `${this.rangeId} was closed`, applied: "no" };
     this.#ended ??= stopping;
+    this.#memory.close();
     this.#transactions.wake();
     this.#commit.end(stopping);
     await new Promise<void>((resolve) => {
@@ -404,6 +409,7 @@ export class RangePartition {
     if (this.#activeLogStart === 0) this.#activeLogStart = place.extentId;
     this.#activeLogBytes += bytes;
     this.#lastLogExtentId = place.extentId;
+    this.#tellMemory();
     this.#maintain();
   }
 
@@ -411,16 +417,29 @@ export class RangePartition {
     return this.#active.bytes > this.#limits.memoryTableBytesMax || this.#activeLogBytes > this.#limits.logBytesMax;
   }
 
-  /** Commits wait while two memory tables are full: the bound of what a partition keeps in memory. */
+  /** Commits wait while two memory tables are full: the bound of what a partition keeps in memory; and for the bound of all of them. */
   async #room(): Promise<void> {
     while (this.#frozen !== undefined && this.#full && this.#ended === undefined) await this.#checkpointing;
+    const { memory } = this.#options;
+    while (memory?.full && this.#ended === undefined) await memory.untilRoom();
+  }
+
+  #tellMemory(): void {
+    if (this.#ended === undefined) this.#memory.set(this.#active.bytes, this.#frozen?.table.bytes ?? 0);
+  }
+
+  /** Though its memory table is not full. */
+  #writeOut(): void {
+    if (this.#frozen === undefined && this.#ended === undefined && this.#active.count > 0) this.#beginCheckpoint();
+  }
+
+  #beginCheckpoint(): void {
+    this.#checkpointing = this.#checkpoint(this.#freeze()).then(() => this.#maintain());
   }
 
   #maintain(): void {
     if (this.#ended !== undefined) return;
-    if (this.#full && this.#frozen === undefined) {
-      this.#checkpointing = this.#checkpoint(this.#freeze()).then(() => this.#maintain());
-    }
+    if (this.#full && this.#frozen === undefined) this.#beginCheckpoint();
     while (this.#merging.size < mergesMax && this.#maintenance.mergeDue) {
       const merge = this.#merge();
       this.#merging.add(merge);
@@ -435,6 +454,7 @@ export class RangePartition {
     if (this.#maintenance.crowded) await Promise.race(this.#merging);
     const written = await this.#maintenance.checkpoint(frozen);
     this.#frozen = undefined;
+    this.#tellMemory();
     if (!written.ok) this.#lose(written.failure);
   }
 
@@ -458,6 +478,7 @@ export class RangePartition {
     this.#active = new MemoryTable();
     this.#activeLogBytes = 0;
     this.#activeLogStart = 0;
+    this.#tellMemory();
     return frozen;
   }
 
@@ -469,6 +490,7 @@ export class RangePartition {
   #lose(failure: Failure): void {
     if (this.#ended !== undefined) return;
     this.#ended = { ...failure, applied: "no" };
+    this.#memory.close();
     this.#transactions.wake();
     this.#lost = true;
     this.#commit.end(failure);

@@ -3,6 +3,7 @@ import type { OwnerEpoch } from "@stamp/base";
 import type { Cursor } from "@stamp/lsm";
 import type { Place } from "@stamp/stream-client";
 import type { Caches } from "./caches.ts";
+import type { MemoryBudget } from "./memory-budget.ts";
 import type { StorageCounts, StorageFigures } from "./storage-figures.ts";
 
 export type { Cursor };
@@ -112,6 +113,8 @@ export interface PartitionOptions {
   readonly limits?: PartitionLimits;
   /** Shared with other partitions. */
   readonly caches?: Caches;
+  /** Of the memory tables; shared with other partitions. */
+  readonly memory?: MemoryBudget;
   /** Counts what all partitions together do. */
   readonly figures?: StorageFigures;
   /** Runs once when another owner took the streams over, or the partition can't go on. It serves nothing from then on. */

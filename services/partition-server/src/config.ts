@@ -18,6 +18,9 @@ export const partitionServerConfigSchema = z.object({
   leaseRenewEveryMs: milliseconds(2_000).describe("Time between renewals of the lease"),
   extentTargetBytes: bytes(64 * mebibyte).describe("Size at which an extent of a stream is left for the next one"),
   memoryTableBytesMax: bytes(32 * mebibyte).describe("Commits of one range in memory; beyond, a checkpoint is written"),
+  memoryTablesBytesMax: bytes(256 * mebibyte).describe(
+    "Commits of all ranges of this server in memory; beyond, those of the range that has most are written out, beyond twice as much commits wait",
+  ),
   logBytesMax: bytes(128 * mebibyte).describe("Commit log of one range since its last checkpoint; beyond, a checkpoint is written"),
   rowCacheBytesMax: z.coerce
     .number()
@@ -61,6 +64,7 @@ export const partitionServerConfigSchema = z.object({
     "Appends of blob data (1 MiB each, mostly) at work in this server; others wait for their turn, as operations do",
   ),
   dataAtWorkMin: count(4).describe("As many appends of blob data are at work at least, however long they take"),
+  dataDelayTargetMs: milliseconds(50).describe("As delayTargetMs, of an append of blob data"),
   throttle: z
     .union([z.boolean(), z.stringbool()])
     .default(true)
@@ -93,7 +97,7 @@ export function admissionOf(config: PartitionServerConfig): GateOptions {
 
 /** As `admissionOf`, of appends of blob data: they take turns among themselves, and bound what is in the queues of the streams. */
 export function dataAdmissionOf(config: PartitionServerConfig): GateOptions {
-  const { throttle, operationsMax, dataAtWorkMax, dataAtWorkMin } = config;
+  const { throttle, operationsMax, dataAtWorkMax, dataAtWorkMin, dataDelayTargetMs: targetMs } = config;
   const limits = throttle ? { limitMax: dataAtWorkMax, limitMin: Math.min(dataAtWorkMin, dataAtWorkMax) } : {};
-  return { ...admissionOf(config), ...limits, waitingMax: Math.ceil(operationsMax * dataWaitingShare) };
+  return { ...admissionOf(config), ...limits, targetMs, waitingMax: Math.ceil(operationsMax * dataWaitingShare) };
 }

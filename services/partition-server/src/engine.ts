@@ -82,6 +82,7 @@ export interface LeftRange {
 export interface StorageTotals extends StorageCounts {
   readonly rowCacheBytes: number;
   readonly indexCacheBytes: number;
+  readonly memoryTableBytes: number;
 }
 
 /** All that a partition server needs of the stream layer. */

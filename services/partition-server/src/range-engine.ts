@@ -9,6 +9,7 @@ import {
   type DeletedWalk,
   handOver,
   type Left,
+  MemoryBudget,
   makeCaches,
   type OwnedNames,
   type PartitionOptions,
@@ -28,13 +29,18 @@ const loadTimeoutMs = 30_000;
 export function rangeEngines(world: World, config: PartitionServerConfig): Engines {
   const streams = new StreamClient(world, { lockService: config.lockService, extentTargetBytes: config.extentTargetBytes });
   const limits = { rowCacheBytesMax: rowCacheBytesOf(config, world.memoryBytes), indexCacheBytesMax: config.indexCacheBytesMax };
-  const shared: Shared = { caches: makeCaches(limits), figures: new StorageFigures() };
+  const shared: Shared = {
+    caches: makeCaches(limits),
+    memory: new MemoryBudget(config.memoryTablesBytesMax),
+    figures: new StorageFigures(),
+  };
   return {
     load: (range, onFenced) => load(world, streams, config, shared, range, onFenced),
     storage: () => ({
       ...shared.figures.counts,
       rowCacheBytes: shared.caches.blocks.bytes,
       indexCacheBytes: shared.caches.indexes.bytes,
+      memoryTableBytes: shared.memory.bytes,
     }),
     locate: async (extentIds, timeoutMs) => {
       const found = await streams.locate(extentIds, { timeoutMs });
@@ -68,6 +74,7 @@ export function rangeEngines(world: World, config: PartitionServerConfig): Engin
 /** By all ranges of this process. */
 interface Shared {
   readonly caches: Caches;
+  readonly memory: MemoryBudget;
   readonly figures: StorageFigures;
 }
 

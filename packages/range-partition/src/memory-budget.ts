@@ -1,0 +1,84 @@
+/**
+ * What the memory tables of several partitions may take together. When those that take commits are more than the budget, the largest is
+ * written out; while all of them, with those that are being written out, are more than twice the budget, commits wait. So the memory of a
+ * server, and what has to be replayed when it dies, do not grow with the number of its ranges.
+ */
+
+interface Member {
+  activeBytes: number;
+  /** Of the table that is being written out. */
+  frozenBytes: number;
+  /** Begins to write the active table out; says what it is then by `MemoryShare.set`, or does nothing. */
+  readonly writeOut: () => void;
+}
+
+/** Of one partition. */
+export interface MemoryShare {
+  readonly set: (activeBytes: number, frozenBytes: number) => void;
+  /** It takes nothing any more. */
+  readonly close: () => void;
+}
+
+export class MemoryBudget {
+  readonly #bytesMax: number;
+  readonly #members = new Set<Member>();
+  #activeBytes = 0;
+  #frozenBytes = 0;
+  #waiting: (() => void)[] = [];
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  get bytes(): number {
+    return this.#activeBytes + this.#frozenBytes;
+  }
+
+  join(writeOut: () => void): MemoryShare {
+    const member: Member = { activeBytes: 0, frozenBytes: 0, writeOut };
+    this.#members.add(member);
+    return {
+      set: (activeBytes, frozenBytes) => {
+        if (this.#members.has(member)) this.#set(member, activeBytes, frozenBytes);
+      },
+      close: () => {
+        this.#set(member, 0, 0);
+        this.#members.delete(member);
+      },
+    };
+  }
+
+  /** More than commits may be added to. */
+  get full(): boolean {
+    return this.bytes > 2 * this.#bytesMax;
+  }
+
+  /** Resolves when it is not full; others may have taken what came free by then. */
+  untilRoom(): Promise<void> {
+    if (!this.full) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+    });
+  }
+
+  #set(member: Member, activeBytes: number, frozenBytes: number): void {
+    this.#activeBytes += activeBytes - member.activeBytes;
+    this.#frozenBytes += frozenBytes - member.frozenBytes;
+    member.activeBytes = activeBytes;
+    member.frozenBytes = frozenBytes;
+    if (this.#activeBytes > this.#bytesMax) this.#largest()?.writeOut();
+    if (this.full || this.#waiting.length === 0) return;
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const wake of waiting) wake();
+  }
+
+  /** Of those that write nothing out now. */
+  #largest(): Member | undefined {
+    let largest: Member | undefined;
+    for (const member of this.#members) {
+      if (member.frozenBytes === 0 && member.activeBytes > (largest?.activeBytes ?? 0)) largest = member;
+    }
+    return largest;
+  }
+}
