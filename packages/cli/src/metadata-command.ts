@@ -5,13 +5,13 @@
 import { readFile, rename, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Outcome } from "@stamp/base";
-import { planCluster } from "@stamp/cluster";
+import { DataFolder, planCluster } from "@stamp/cluster";
 import { restoreMetadata } from "@stamp/lock-service";
 import { decodeSnapshot, MetadataClient, type MetadataSnapshot } from "@stamp/metadata-store";
 import { silentLogger } from "@stamp/ports";
 import { NodeClock, NodeDigest, nodeWorld } from "@stamp/ports-node";
 import type { Command } from "commander";
-import { CommandError, configOf, withConfig } from "./context.ts";
+import { CommandError, configOf, exitCodes, withConfig } from "./context.ts";
 import { inspect, make, tell } from "./running.ts";
 
 const readTimeoutMs = 60_000;
@@ -45,8 +45,12 @@ export function addMetadata(program: Command): void {
       .option("--json", "for tools"),
     ["dataDir"],
   ).action(async (file: string, options: { replace?: boolean }, command: Command) => {
+    const config = configOf(command);
+    if (new DataFolder(config.dataDir).supervisor() !== undefined) {
+      throw new CommandError(`the cluster of ${config.dataDir} runs: stop it first, its lock service has the store open`, exitCodes.usage);
+    }
     const snapshot = opened(await contentOf(file), file);
-    const lockService = planCluster(configOf(command)).processes.find(({ role }) => role === "lock-service");
+    const lockService = planCluster(config).processes.find(({ role }) => role === "lock-service");
     if (!lockService) throw new CommandError("the configuration has no lock service");
     const folder = join(lockService.dataDir, "stores", "metadata");
     if (await exists(folder)) {

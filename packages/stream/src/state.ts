@@ -173,9 +173,9 @@ export class StreamState {
     for (const { extents, from } of this.list(record.name).pieces) {
       // A segment that was in the list was looked at then; it may have had extents truncated away in front, never more.
       if (before.pieces.some((piece) => piece.extents === extents && piece.from <= from && extents !== record.tail)) continue;
-      const lost = extents.slice(from).find((id) => !this.#extents.has(id));
+      const { bytes, allSealed, lost } = this.#sealedBytesOf(extents, from);
       if (lost !== undefined) return refused("dataLoss", "damaged", `extent ${lost} of stream ${record.name} has no record`);
-      if (from === 0 && extents !== record.tail) this.#bytesOfSegment(extents);
+      if (from === 0 && extents !== record.tail && allSealed) this.#segmentBytes.set(extents, bytes);
     }
     return ok();
   }
@@ -225,15 +225,18 @@ export class StreamState {
     return bytes;
   }
 
-  #sealedBytesOf(extents: readonly ExtentId[], from: number): { readonly bytes: number; readonly allSealed: boolean } {
+  /** `lost`: one without a record. */
+  #sealedBytesOf(extents: readonly ExtentId[], from: number) {
     let bytes = 0;
     let allSealed = true;
+    let lost: ExtentId | undefined;
     for (let at = from; at < extents.length; at++) {
-      const sealed = this.#extents.get(extents[at] as ExtentId)?.sealedLengthBytes;
-      if (sealed === undefined) allSealed = false;
-      else bytes += sealed;
+      const extent = this.#extents.get(extents[at] as ExtentId);
+      if (extent === undefined) lost ??= extents[at];
+      if (extent?.sealedLengthBytes === undefined) allSealed = false;
+      else bytes += extent.sealedLengthBytes;
     }
-    return { bytes, allSealed };
+    return { bytes, allSealed, lost };
   }
 
   stream(name: string): StreamRecord | undefined {

@@ -126,7 +126,8 @@ function ofReplica(node: string, replica: NodeReplica, extent: ManagerExtent | u
   }
   if (extent.phase !== "dropped" && !extent.nodes.includes(node)) {
     const what = "the stream manager has other replicas of it instead";
-    return [{ kind: "leftOver", node, extent: replica.id, what, cure: "it is deleted after the grace period" }];
+    const cure = "it is deleted after the grace period, or kept in quarantine when no record says so";
+    return [{ kind: "leftOver", node, extent: replica.id, what, cure }];
   }
   if (replica.state === "damaged") return [];
   return replica.problems.map((what) => ({ kind: "replica", node, extent: replica.id, what, cure: "see what it says" }));

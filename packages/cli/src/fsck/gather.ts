@@ -46,7 +46,8 @@ export async function gatherRunning(
 ): Promise<Gathered> {
   const nodes: NodeView[] = [];
   for (const { nodeId, address, extentCount } of await inspector.nodes()) {
-    const looked = (count: number): void => tell(`${nodeId}: ${count} of ${extentCount} replicas ${deep ? "read" : "looked at"}`);
+    const looked = (count: number): void =>
+      tell(`${nodeId}: ${count} of ${Math.max(count, extentCount)} replicas ${deep ? "read" : "looked at"}`);
     nodes.push(await askNode(transport, { node: nodeId, address }, deep, looked));
   }
   const extents = (await inspector.extents()).map(
