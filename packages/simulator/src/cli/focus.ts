@@ -76,6 +76,23 @@ const focuses = {
       weights: { kill: 0, power: 0, pause: 0, delay: 1, error: 0 },
     },
   },
+  /** The manager that the lone answer went to is always deposed, and what it sent comes when the next one has been leading for long. */
+  "late-commands": {
+    weights: { "lone-answer": 20 },
+    targets: /^extent-node-/,
+    everyMs: 1_000,
+    lastsMaxMs: 3_000,
+    others: 0.01,
+    deposedChance: 1,
+    network: { keepAliveMs: 10_000 },
+    failpoints: {
+      hotShare: 1,
+      hotChance: 0.9,
+      delayMaxMs: 25_000,
+      only: /^stream-manager send ExtentNode\/SealExtent$/,
+      weights: { kill: 0, power: 0, pause: 0, delay: 1, error: 0 },
+    },
+  },
   /** What was given up comes back with its nodes. Nothing else brings a node back before it is. */
   "accepted-losses": {
     weights: { crash: 3, "cut-pair": 10, swizzle: 0, "lost-file": 0, "replaced-disk": 0, "lost-table": 0 },

@@ -91,7 +91,7 @@ export const mutants: readonly Mutant[] = [
     rules: ["smTermAtNode"],
     backedUpBy: ["newerSealOnly"],
     workload: "streams",
-    focus: "late-seals",
+    focus: "late-commands",
     why: "what a manager sent before it was deposed cuts what its successor seals",
   },
   {

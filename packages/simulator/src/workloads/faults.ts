@@ -62,6 +62,8 @@ export interface Focus {
   readonly failpoints?: Partial<FailpointOptions>;
   /** Who is cut from whom. */
   readonly pairs?: readonly (readonly [RegExp, RegExp])[];
+  /** How often a lone answer has its manager deposed; a half when absent. */
+  readonly deposedChance?: number;
   /** While faults come. */
   readonly network?: Partial<NetworkOptions>;
   /** Owners of streams rest for up to so long between appends, at times. */
@@ -451,7 +453,7 @@ export class Faults {
     const others = targets.filter((name) => name.startsWith("extent-node-") && name !== lone);
     const cut = prng.chance(0.7) ? [leader, lone] : [leader];
     sim.partition(cut, others, { oneWay: prng.chance(0.2) });
-    const [diskMs, deposed] = [prng.float() * 5_000, prng.chance(0.5)];
+    const [diskMs, deposed] = [prng.float() * 5_000, prng.chance(this.#options.focus?.deposedChance ?? 0.5)];
     const pauseMs = 2_000 + prng.float() * 2_000;
     const lastsMs = deposed ? pauseMs + 5_000 + prng.float() * 5_000 : 2_000 + prng.float() * 6_000;
     void sim.sleep(diskMs).then(() => !this.#stopped && this.#emptyDisk(lone, prng.float() * 1_000));
