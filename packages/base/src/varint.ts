@@ -118,6 +118,11 @@ export class ByteReader {
     return view;
   }
 
+  skip(length: number): void {
+    if (this.left < length) throw new DecodeError("ends too early");
+    this.#at += length;
+  }
+
   sized(): Uint8Array {
     return this.bytes(this.varint());
   }

@@ -1,6 +1,7 @@
 /** A bloom filter of 10 bits a key: says "certainly not there" or "maybe" (about 1 in 100 wrongly). */
 const bitsPerKey = 10;
 const probes = 7;
+const stepKeys = 8_192;
 
 /** Two independent 32-bit hashes of a key. */
 export interface KeyHash {
@@ -39,10 +40,12 @@ export class BloomBuilder {
     this.#count++;
   }
 
-  finish(): Uint8Array<ArrayBuffer> {
+  /** The filter; to be gone on with when there is time for another step of about a millisecond. */
+  *finish(): Generator<void, Uint8Array<ArrayBuffer>, void> {
     const bits = Math.max(64, Math.ceil((this.#count * bitsPerKey) / 8) * 8);
     const filter = new Uint8Array(bits / 8);
     for (let i = 0; i < this.#count; i++) {
+      if (i % stepKeys === stepKeys - 1) yield;
       let at = this.#hashes[2 * i] as number;
       const step = this.#hashes[2 * i + 1] as number;
       for (let probe = 0; probe < probes; probe++) {

@@ -31,10 +31,22 @@ export interface IndexContent {
   readonly bloom: Uint8Array;
 }
 
+type IndexFacts = Omit<IndexContent, "blocks">;
+
 const magic = [0x53, 0x49, 0x44, 0x58];
 const formatVersion = 1;
 
-export function encodeIndex(content: IndexContent, crc32c: Crc32c): Uint8Array<ArrayBuffer> {
+/** Blocks that are written in one step. */
+const stepBlocks = 2_048;
+
+export interface EncodedIndex {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  /** As it is read from `bytes`. */
+  readonly index: CheckpointIndex;
+}
+
+/** To be gone on with when there is time for another step of about a millisecond. */
+export function* encodeIndex(content: IndexContent, crc32c: Crc32c): Generator<void, EncodedIndex, void> {
   const writer = new ByteWriter(content.bloom.length + 64 * content.blocks.length + 128);
   for (const byte of magic) writer.byte(byte);
   writer.byte(formatVersion);
@@ -44,14 +56,19 @@ export function encodeIndex(content: IndexContent, crc32c: Crc32c): Uint8Array<A
   writer.varint(content.dataBytes);
   writer.sized(content.minKey);
   writer.varint(content.blocks.length);
-  for (const { lastKey, place } of content.blocks) {
+  const blocksAt = new Uint32Array(content.blocks.length);
+  for (const [at, { lastKey, place }] of content.blocks.entries()) {
+    if (at % stepBlocks === stepBlocks - 1) yield;
+    blocksAt[at] = writer.length;
     writer.sized(lastKey);
     writer.varint(place.extentId);
     writer.varint(place.offsetBytes);
     writer.varint(place.lengthBytes);
   }
   writer.sized(content.bloom);
-  return withChecksum(writer, crc32c);
+  const bytes = withChecksum(writer, crc32c);
+  const bloom = bytes.subarray(writer.length - content.bloom.length, writer.length);
+  return { bytes, index: new CheckpointIndex({ ...content, minKey: Uint8Array.from(content.minKey), bloom }, bytes, blocksAt) };
 }
 
 /** `bytes` belong to the index from then on: blocks are read from them when they are asked for, which is all that is kept in memory. */
@@ -93,13 +110,13 @@ function readBlock(reader: ByteReader): BlockReference {
 }
 
 export class CheckpointIndex {
-  readonly #content: Omit<IndexContent, "blocks">;
+  readonly #content: IndexFacts;
   readonly #bytes: Uint8Array;
   /** Where each block's reference begins. */
   readonly #blocksAt: Uint32Array;
 
-  constructor(content: Omit<IndexContent, "blocks">, bytes: Uint8Array, blocksAt: Uint32Array) {
-    this.#content = content;
+  constructor({ entryCount, minSequence, maxSequence, dataBytes, minKey, bloom }: IndexFacts, bytes: Uint8Array, blocksAt: Uint32Array) {
+    this.#content = { entryCount, minSequence, maxSequence, dataBytes, minKey, bloom };
     this.#bytes = bytes;
     this.#blocksAt = blocksAt;
   }
@@ -133,6 +150,16 @@ export class CheckpointIndex {
   /** The `at`-th data block; its key is a view. */
   block(at: number): BlockReference {
     return readBlock(this.#readerAt(at));
+  }
+
+  /** Where the data blocks lie, in order. */
+  eachPlace(visit: (at: number, place: StoredPlace) => void): void {
+    if (this.blockCount === 0) return;
+    const reader = this.#readerAt(0);
+    for (let at = 0; at < this.blockCount; at++) {
+      reader.skip(reader.varint());
+      visit(at, { extentId: reader.varint(), offsetBytes: reader.varint(), lengthBytes: reader.varint() });
+    }
   }
 
   /** Whether the key lies between the first and the last one. */

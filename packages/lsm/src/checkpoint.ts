@@ -2,4 +2,4 @@
 export { hashKey, type KeyHash } from "./bloom.ts";
 export { type Block, type BlockWalk, decodeBlock } from "./checkpoint-block.ts";
 export { type BlockReference, type CheckpointIndex, decodeIndex, type StoredPlace } from "./checkpoint-index.ts";
-export { CheckpointWriter } from "./checkpoint-writer.ts";
+export { CheckpointWriter, withoutPause } from "./checkpoint-writer.ts";

@@ -17,6 +17,7 @@ import {
   encodeState,
   joinedState,
   type PartitionState,
+  withoutPause,
   writesBytes,
 } from "./index.ts";
 
@@ -75,7 +76,7 @@ function checkpoint(): { block: Uint8Array; index: Uint8Array } {
       value: i % 7 === 3 ? undefined : utf8(`value ${i}`),
     });
   const block = writer.lastBlock() as Uint8Array;
-  return { block, index: writer.index([{ extentId: 40, offsetBytes: 4_096, lengthBytes: block.length }]) };
+  return { block, index: withoutPause(writer.index([{ extentId: 40, offsetBytes: 4_096, lengthBytes: block.length }])).bytes };
 }
 
 const goldenFolder = join(import.meta.dirname, "../../../tests/golden");

@@ -17,6 +17,7 @@ import {
   mergePlan,
   type PlannedCheckpoint,
   type StoredPlace,
+  withoutPause,
 } from "./index.ts";
 
 const digest = new NodeDigest();
@@ -111,7 +112,7 @@ function written(entries: readonly Entry[], blockBytes: number): Written {
   };
   for (const entry of entries) keep(writer.add(entry));
   keep(writer.lastBlock());
-  return { index: unwrap(decodeIndex(writer.index(places), crc32c)), blocks };
+  return { index: unwrap(decodeIndex(withoutPause(writer.index(places)).bytes, crc32c)), blocks };
 }
 
 test("checkpoint: every version comes back, a key is in one block, and the index leads to it", () => {
@@ -233,4 +234,36 @@ test("merge plan: neighbours only, reads meet few checkpoints, and a byte is rew
       assert.ok(rewritten <= flushed * 12, `${rewritten} bytes rewritten for ${flushed}`);
     }),
   );
+});
+
+test("checkpoint index: written in many steps, it is what is read from its bytes", () => {
+  const writer = new CheckpointWriter(crc32c, 64);
+  const places: StoredPlace[] = [];
+  const placed = (block: Uint8Array | undefined): void => {
+    if (block !== undefined)
+      places.push({ extentId: 7 + (places.length >> 10), offsetBytes: places.length * 300, lengthBytes: block.length });
+  };
+  const keyOf = (i: number): Uint8Array => utf8(`key-${i.toString().padStart(6, "0")}`);
+  for (let i = 0; i < 25_000; i++) placed(writer.add({ key: keyOf(i), sequence: i + 1, value: utf8("value") }));
+  placed(writer.lastBlock());
+  const steps = writer.index(places);
+  let count = 1;
+  let step = steps.next();
+  for (; !step.done; step = steps.next()) count++;
+  assert.ok(places.length > 4_096 && count >= 5, `${count} steps for ${places.length} blocks`);
+  const { bytes, index } = step.value;
+  const read = unwrap(decodeIndex(bytes, crc32c));
+  assert.deepEqual([index.minKey, index.maxKey, index.blockCount], [keyOf(0), keyOf(24_999), places.length]);
+  for (const name of ["entryCount", "minSequence", "maxSequence", "dataBytes", "blockCount", "bytes", "minKey", "maxKey"] as const) {
+    assert.deepEqual(index[name], read[name], name);
+  }
+  const visited: StoredPlace[] = [];
+  index.eachPlace((at, place) => {
+    assert.deepEqual(index.block(at), read.block(at));
+    visited.push(place);
+  });
+  assert.deepEqual(visited, places);
+  for (let i = 0; i < 25_000; i += 111) assert.ok(index.mayHold(hashKey(keyOf(i))) && index.spans(keyOf(i)));
+  const absent = Array.from({ length: 2_000 }, (_, i) => index.mayHold(hashKey(utf8(`other-${i}`)))).filter(Boolean).length;
+  assert.ok(absent < 60, `${absent} of 2,000`);
 });

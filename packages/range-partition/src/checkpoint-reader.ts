@@ -67,16 +67,15 @@ export class Checkpoint {
     const samples: KeySample[] = [];
     const everyBlocks = Math.ceil(Math.max(to - from, 1) / keySamplesMax);
     let [liveBytes, sinceSample] = [0, 0];
-    for (let at = 0; at < index.blockCount; at++) {
-      const { lastKey, place } = index.block(at);
-      extentIds.add(place.extentId);
-      if (at < from || at >= to) continue;
-      liveBytes += place.lengthBytes;
-      sinceSample += place.lengthBytes;
-      if ((at - from + 1) % everyBlocks !== 0) continue;
-      samples.push({ key: Uint8Array.from(lastKey), bytes: sinceSample });
+    index.eachPlace((at, { extentId, lengthBytes }) => {
+      extentIds.add(extentId);
+      if (at < from || at >= to) return;
+      liveBytes += lengthBytes;
+      sinceSample += lengthBytes;
+      if ((at - from + 1) % everyBlocks !== 0) return;
+      samples.push({ key: Uint8Array.from(index.block(at).lastKey), bytes: sinceSample });
       sinceSample = 0;
-    }
+    });
     this.liveBytes = liveBytes;
     this.keySamples = samples;
     this.extentIds = extentIds;

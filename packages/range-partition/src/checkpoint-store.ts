@@ -4,7 +4,7 @@
  * this one is made of.
  */
 import { equalBytes, FailureError, type Outcome, ok } from "@stamp/base";
-import { CheckpointWriter, decodeIndex, type Entry, type KeyBounds, type StoredPlace } from "@stamp/lsm";
+import { CheckpointWriter, type Entry, type KeyBounds, type StoredPlace } from "@stamp/lsm";
 import type { OwnedStream, Place } from "@stamp/stream-client";
 import { Checkpoint, type Storage } from "./checkpoint-reader.ts";
 import { MergePace, type RestTimes } from "./merge-pace.ts";
@@ -69,17 +69,18 @@ export async function writeCheckpoint(
     const lastBlock = writer.lastBlock();
     if (lastBlock !== undefined) await keep(lastBlock);
     await flush();
-    const encoded = writer.index(places);
+    const indexing = writer.index(places);
+    let step = indexing.next();
+    for (; !step.done; step = indexing.next()) await pace.step();
+    const { bytes: encoded, index } = step.value;
     const indexPlaces: Place[] = [];
     for (let at = 0; at < encoded.length; at += appendBytes) {
       indexPlaces.push(...(await append(rowData, [encoded.subarray(at, at + appendBytes)])));
     }
-    const index = decodeIndex(encoded, crc32c);
-    if (!index.ok) return index;
-    const { entryCount, minSequence, maxSequence, dataBytes } = index.value;
+    const { entryCount, minSequence, maxSequence, dataBytes } = index;
     const stored = { id: request.id, indexPlaces, bytes: dataBytes + encoded.length, entryCount, minSequence, maxSequence };
-    if (indexPlaces[0] !== undefined) storage.caches.indexes.put(indexPlaces[0], index.value);
-    return ok(new Checkpoint(stored, index.value, request.own, storage));
+    if (indexPlaces[0] !== undefined) storage.caches.indexes.put(indexPlaces[0], index);
+    return ok(new Checkpoint(stored, index, request.own, storage));
   } catch (error) {
     if (error instanceof FailureError) return { ok: false, failure: error.failure };
     throw error;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fromUtf8, unwrap, utf8 } from "@stamp/base";
-import { type Block, CheckpointWriter, decodeBlock, decodeIndex, type Entry, type StoredPlace } from "@stamp/lsm";
+import { type Block, CheckpointWriter, decodeBlock, decodeIndex, type Entry, type StoredPlace, withoutPause } from "@stamp/lsm";
 import { NodeDigest } from "@stamp/ports-node";
 import { ForwardSource } from "./entry-source.ts";
 
@@ -23,7 +23,7 @@ function checkpoint() {
     for (const sequence of [7, 3]) keep(writer.add({ key: utf8(keyOf(i)), sequence, value: utf8(`${i}@${sequence}`) }));
   }
   keep(writer.lastBlock());
-  return { blocks, index: unwrap(decodeIndex(writer.index(places), crc32c)) };
+  return { blocks, index: unwrap(decodeIndex(withoutPause(writer.index(places)).bytes, crc32c)) };
 }
 
 async function shown(source: ForwardSource): Promise<{ readonly rows: string[]; readonly waits: number }> {

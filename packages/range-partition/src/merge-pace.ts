@@ -30,10 +30,11 @@ export class MergePace {
   /** An entry was worked on. A promise: the step is over, wait for it. */
   worked(bytes: number): Promise<void> | undefined {
     this.#bytes += bytes;
-    return ++this.#entries < stepEntriesMax && this.#bytes < stepBytesMax ? undefined : this.#rest();
+    return ++this.#entries < stepEntriesMax && this.#bytes < stepBytesMax ? undefined : this.step();
   }
 
-  async #rest(): Promise<void> {
+  /** A step is over: resolves when the next one may begin. */
+  async step(): Promise<void> {
     const { clock } = this.#world;
     const workedMs = clock.monotonicMs() - this.#sinceMs;
     await sleep(clock, Math.min(restMsMax, this.#restTimes() * workedMs));
