@@ -57,7 +57,7 @@ async function writesGoOn(prepare: (streams: TestStreams) => void, kind: "split"
       ranges.map(({ rangeId, ownerEpoch, loaded, change: left }) => [rangeId, ownerEpoch, loaded, left]);
     assert.deepEqual(ownersOf(await blobs()), ownersOf(before), "the record is gone, the owners are the same");
     streams.prepareMs = 0;
-    streams.prepareFails = false;
+    streams.prepareFails = 0;
     assert.ok((await change("b")).ok, "the next one is done");
     await client.refresh();
     assert.ok(((await client.read())?.value ?? 0) >= 50);
@@ -68,7 +68,7 @@ for (const kind of ["split", "merge"] as const) {
   test(`${kind}: when it can't be prepared, writes go on under the same owner and no record is left`, () =>
     writesGoOn((streams) => {
       streams.prepareMs = 100;
-      streams.prepareFails = true;
+      streams.prepareFails = 1;
     }, kind));
 
   test(`${kind}: when preparing takes longer than the manager waits, writes go on under the same owner and no record is left`, () =>

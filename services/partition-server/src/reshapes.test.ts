@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { allRules, compareBytes, type RuleName, type Rules, rulesWithout } from "@stamp/base";
+import { allRules, compareBytes, type Outcome, type RuleName, type Rules, rulesWithout } from "@stamp/base";
 import { routeOf } from "@stamp/objects";
 import type { Simulation } from "@stamp/simulator";
 import { PartitionManager, type RangePartition } from "@stamp/wire";
@@ -17,7 +17,15 @@ const timeoutMs = 5_000;
 const keyOf = (sim: Simulation, container: string): Uint8Array =>
   routeOf(sim.rules, { case: "getBlob", value: { name: { ...blob, container } } }).key;
 
-async function ask(sim: Simulation, ranges: readonly RangePartition[], counts: { splits: number; merges: number }): Promise<void> {
+async function ask(
+  sim: Simulation,
+  ranges: readonly RangePartition[],
+  counts: { splits: number; merges: number; notBegun: number },
+): Promise<void> {
+  const tell = (outcome: Outcome<unknown>, kind: "splits" | "merges"): void => {
+    if (outcome.ok) counts[kind]++;
+    else if (outcome.failure.reason === "notBegun") counts.notBegun++;
+  };
   const manager = sim.world("operator").transport.client(sim.prng.pick(managers), PartitionManager);
   const blobs = ranges.filter((range) => range.table === "Blob");
   const rangeId = sim.prng.pick(blobs).rangeId;
@@ -25,24 +33,28 @@ async function ask(sim: Simulation, ranges: readonly RangePartition[], counts: {
   if (what === 0) {
     await manager.movePartition({ rangeId, server: sim.prng.pick(servers) }, { timeoutMs });
   } else if (what === 1 || blobs.length > 4) {
-    const merged = await manager.mergePartition({ rangeId }, { timeoutMs });
-    if (merged.ok) counts.merges++;
+    tell(await manager.mergePartition({ rangeId }, { timeoutMs }), "merges");
   } else {
     const atKey = keyOf(sim, sim.prng.pick(["a", "b", "c", "d", "e"]));
     const holder = blobs.find(
       (range) => compareBytes(range.lowKey, atKey) < 0 && (range.highKey.length === 0 || compareBytes(atKey, range.highKey) < 0),
     );
     if (!holder) return;
-    const split = await manager.splitPartition({ rangeId: holder.rangeId, atKey }, { timeoutMs });
-    if (split.ok) counts.splits++;
+    tell(await manager.splitPartition({ rangeId: holder.rangeId, atKey }, { timeoutMs }), "splits");
   }
 }
 
-async function runSeed(seed: number, rules: Rules): Promise<Floor & { splits: number; merges: number }> {
-  const { sim } = cluster(seed, rules);
+/** `prepareFails`: how often a parent can't prepare to leave. */
+async function runSeed(
+  seed: number,
+  rules: Rules,
+  prepareFails = 0,
+): Promise<Floor & { splits: number; merges: number; notBegun: number }> {
+  const { sim, streams } = cluster(seed, rules);
+  streams.prepareFails = prepareFails;
   return sim.run(async () => {
     const floor: Floor = { acknowledged: 0, reads: 0, writes: 0 };
-    const counts = { splits: 0, merges: 0 };
+    const counts = { splits: 0, merges: 0, notBegun: 0 };
     const next = { value: 0 };
     const clients = ["client-1", "client-2", "client-3", "client-4"].map((name) => new Client(sim, name));
     const [reader, other, writer, operator] = clients as [Client, Client, Client, Client];
@@ -79,17 +91,18 @@ async function runSeed(seed: number, rules: Rules): Promise<Floor & { splits: nu
 }
 
 test("reshapes: under crashes, pauses and cut networks nobody reads less than was acknowledged, and the map is whole in the end", async () => {
-  const sum = { reads: 0, writes: 0, splits: 0, merges: 0 };
+  const sum = { reads: 0, writes: 0, splits: 0, merges: 0, notBegun: 0 };
   for (let seed = 1; seed <= 15; seed++) {
-    const done = await runSeed(seed, allRules).catch((error: unknown) => {
+    const done = await runSeed(seed, allRules, seed % 3 === 0 ? 0.3 : 0).catch((error: unknown) => {
       throw new Error(`seed ${seed}: ${String(error)}`, { cause: error });
     });
     sum.reads += done.reads;
     sum.writes += done.writes;
     sum.splits += done.splits;
     sum.merges += done.merges;
+    sum.notBegun += done.notBegun;
   }
-  assert.ok(sum.reads > 1_000 && sum.writes > 300 && sum.splits > 50 && sum.merges > 20, JSON.stringify(sum));
+  assert.ok(sum.reads > 1_000 && sum.writes > 300 && sum.splits > 50 && sum.merges > 20 && sum.notBegun > 10, JSON.stringify(sum));
 });
 
 test("reshapes: whoever knows only the parent is served by the child that holds the key, during the split and after it", async () => {

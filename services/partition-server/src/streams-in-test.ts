@@ -31,9 +31,9 @@ export class TestStreams {
   dataMs = 0;
   /** Of the first extents of heirs. */
   prepareHeirsMs = 0;
-  /** Of what ranges write out before they leave; they fail at it. */
+  /** Of what ranges write out before they leave, and how often they fail at it. */
   prepareMs = 0;
-  prepareFails = false;
+  prepareFails = 0;
   loads = 0;
   dataBytes = 0;
   /** Ids in the order in which loads began, and the most at once. */
@@ -209,7 +209,8 @@ class TestEngine implements RangeEngine {
   async prepareToLeave(): Promise<Outcome<void>> {
     const { prepareMs, prepareFails } = this.#streams;
     if (prepareMs > 0) await sleep(this.#world.clock, prepareMs);
-    return prepareFails ? refused("unavailable", "noPlacement", "there are no extent nodes") : ok();
+    const fails = prepareFails > 0 && this.#world.random.float() < prepareFails;
+    return fails ? refused("unavailable", "noPlacement", "there are no extent nodes") : ok();
   }
 
   stay(): void {}
