@@ -13,7 +13,12 @@ interface Asked {
 }
 
 /** Each replica answers after so many milliseconds; undefined: never; negative: refuses after as many. */
-async function race(answers: Readonly<Record<string, number | undefined>>, histories = new NodeHistories(), timeoutMs = 5_000) {
+async function race(
+  answers: Readonly<Record<string, number | undefined>>,
+  histories = new NodeHistories(),
+  timeoutMs = 5_000,
+  caller?: AbortSignal,
+) {
   const sim = new Simulation({ seed: 1 });
   const asked: Asked[] = [];
   return sim.run(async () => {
@@ -30,7 +35,7 @@ async function race(answers: Readonly<Record<string, number | undefined>>, histo
       if (takesMs === undefined) return refused("deadlineExceeded", "timeout", "no answer");
       return takesMs < 0 ? refused("resourceExhausted", "overloaded", "too late") : ok(address);
     };
-    const result = await raceReplicas(clock, histories, Object.keys(answers), beganMs + timeoutMs, undefined, attempt);
+    const result = await raceReplicas(clock, histories, Object.keys(answers), beganMs + timeoutMs, caller, attempt);
     const tookMs = Math.round(clock.monotonicMs() - beganMs);
     await sim.sleep(1);
     return { result, asked, tookMs };
@@ -44,6 +49,16 @@ test("replica race: one that answers in its usual time is asked alone", async ()
     asked.map((each) => each.address),
     ["a"],
   );
+});
+
+test("replica race: a caller who went away before it began waits for nobody, and no second one is asked", async () => {
+  const { result, asked, tookMs } = await race({ a: undefined, b: 1 }, new NodeHistories(), 5_000, AbortSignal.abort());
+  assert.ok("failures" in result && result.failures[0]?.failure.reason === "cancelled");
+  assert.deepEqual(
+    asked.map(({ address, cancelledAtMs }) => [address, cancelledAtMs]),
+    [["a", 0]],
+  );
+  assert.equal(tookMs, 0);
 });
 
 test("replica race: a slow one is hedged by a second, the first answer counts, the loser is cancelled at that moment", async () => {

@@ -143,5 +143,7 @@ export function raceReplicas<T>(
     };
     signal?.addEventListener("abort", cancelAll, { once: true });
     launch();
+    // Its caller went away while the replicas were looked up.
+    if (signal?.aborted) cancelAll();
   });
 }
