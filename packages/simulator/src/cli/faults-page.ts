@@ -28,12 +28,19 @@ export function faultsPage(seeds: readonly KeptSeed[]): string {
     "",
     "## Rules whose absence no seed has noticed",
     "",
+    ...unnoticed(),
+  ].join("\n")}\n`;
+}
+
+function unnoticed(): readonly string[] {
+  if (notBySeeds.length === 0) return ["None: each rule of the code has a seed above."];
+  return [
     "Without these, nothing that a client can see has gone wrong in the simulator so far, because of what is said here; the test named fails without the rule.",
     "",
     "| rule | why | test |",
     "|---|---|---|",
     ...notBySeeds.map(({ rule, why, test }) => row([`\`${rule}\``, why, test === undefined ? "none" : `\`${test}\``])),
-  ].join("\n")}\n`;
+  ];
 }
 
 const row = (cells: readonly string[]): string => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;

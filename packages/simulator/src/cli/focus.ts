@@ -240,7 +240,7 @@ const focuses = {
     network: { keepAliveMs: 10_000 },
     failpoints: {
       hotShare: 1,
-      hotChance: 0.3,
+      hotChance: 0.6,
       pauseMaxMs: 15_000,
       only: /^stream-manager receive StreamManager\/MultiModify$/,
       weights: { kill: 0, power: 0, pause: 1, delay: 0, error: 0 },

@@ -249,6 +249,12 @@ export const mutants: readonly Mutant[] = [
     focus: "reshapes",
     why: "liveness: a change that happened is taken back",
   },
+  {
+    rules: ["childEndsParents"],
+    workload: "bank",
+    focus: "stopped-hand-overs",
+    why: "a server that waits to hear of its split still answers for the parent, and has loaded the children",
+  },
   // Objects.
   { rules: ["replayBySequence"], workload: "restarts", why: "efficiency: a load takes into memory what its checkpoints hold" },
   { rules: ["truncateAfterCheckpoint"], workload: "restarts", why: "the log is gone, and what it held is in no checkpoint" },
