@@ -139,3 +139,34 @@ test("disk: a failed fsync ends the process; a full disk refuses new extents and
     assert.equal(reasonOf(await full.node("en-1").createExtent(create, { timeoutMs })), "diskFull");
   });
 });
+
+test("copy: a replica of a seal that was given up is made anew by a later version, and by no earlier one", async () => {
+  const cluster = new Cluster(61);
+  await cluster.run(async () => {
+    await cluster.allReady();
+    const id = await cluster.create();
+    unwrap(await cluster.append("en-1", id, 0, [pattern(10, 1)]));
+    const end = Number(unwrap(await cluster.append("en-1", id, 30, [pattern(10, 2)])).endBytes);
+    unwrap(await cluster.seal("en-2", id, 30));
+    unwrap(await cluster.seal("en-1", id, end));
+    const copy = (version: bigint) =>
+      cluster.node("en-2").copyExtent(
+        {
+          smTerm: 1n,
+          extentId: BigInt(id),
+          sealedLengthBytes: BigInt(end),
+          version,
+          ownerEpoch: 1n,
+          diskId: String(cluster.facts("en-2").diskId),
+          stampId: String(cluster.facts("en-2").stampId),
+          sources: ["en-1"],
+        },
+        { timeoutMs },
+      );
+    assert.equal(reasonOf(await copy(2n)), "extentSealed");
+    unwrap(await copy(5n));
+    assert.equal((await cluster.replica("en-2", id)).sealedLengthBytes, BigInt(end));
+    assert.deepEqual(unwrap(await cluster.read("en-2", id, 50n, 10)).payload, pattern(10, 2));
+    assert.equal(reasonOf(await cluster.seal("en-2", id, end)), "ok");
+  });
+});

@@ -270,15 +270,19 @@ async function copy(node: Node, request: CopyExtentRequest): Promise<Outcome<{ c
   const lengthBytes = fromWire(request.sealedLengthBytes);
   const version = extentVersion(fromWire(request.version));
   const held = node.find(id);
-  // A replica that holds content is brought to the sealed length; only a damaged one is replaced.
+  // A replica that holds content is brought to the sealed length; a damaged one is replaced, and one of a seal that was given up.
   if (held === undefined) return replace(node, request, undefined);
   if (held.replica.state === "open") held.replica.fence();
   return held.exclusively(async () =>
-    held.replica.state === "damaged"
+    held.replica.state === "damaged" || givenUp(held.replica, lengthBytes, version)
       ? replace(node, request, held)
       : asRecorded(node, held, request.checksum, await seal(node, held, lengthBytes, version, request.sources)),
   );
 }
+
+/** Sealed at a length that was told to nobody and made anew since, at a later version (planUnseal). */
+const givenUp = (replica: Replica, lengthBytes: number, version: number): boolean =>
+  replica.state === "sealed" && replica.sealedLengthBytes !== lengthBytes && replica.version < version;
 
 /** The whole content in a file of its own; nothing is left when it fails. */
 async function copyBeside(node: Node, request: CopyExtentRequest, path: string): Promise<Outcome<CopyResult>> {
