@@ -151,7 +151,8 @@ export function diskConformance(register: RegisterTest, make: () => Promise<Disk
     checkEqual(await disk.list("absent"), [], "absent");
     await disk.syncFolder("f");
     await disk.remove("f/a");
-    checkEqual(await disk.list("f"), ["10", "9", "b", "sub"], "after remove");
+    await disk.remove("f/sub/c");
+    checkEqual(await disk.list("f"), ["10", "9", "b", "sub"], "after remove; an empty folder stays");
   });
 
   test("rename replaces its target; an open handle follows its file", async (disk) => {

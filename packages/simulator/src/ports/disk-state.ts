@@ -65,6 +65,8 @@ export class SimDiskState {
   #names = new Map<string, FileState>();
   #durableNames = new Map<string, FileState>();
   #changes: NameChange[] = [];
+  /** They stay when the last name in them is gone. */
+  readonly #folders = new Set<string>();
   readonly #pendingAtomic = new Map<FileState, string>();
   readonly #planned: { operation: DiskOperation; kind: DiskErrorKind; pathPart: string }[] = [];
 
@@ -111,6 +113,7 @@ export class SimDiskState {
     this.#names = new Map();
     this.#durableNames = new Map();
     this.#changes = [];
+    this.#folders.clear();
     this.#pendingAtomic.clear();
   }
 
@@ -179,7 +182,7 @@ export class SimDiskState {
 
   create(path: string): FileState {
     const file = new FileState();
-    this.#names.set(path, file);
+    this.#setName(path, file);
     this.#changes.push({ kind: "set", path, file });
     return file;
   }
@@ -195,7 +198,7 @@ export class SimDiskState {
     if (!file) return false;
     if (from === to) return true;
     this.#names.delete(from);
-    this.#names.set(to, file);
+    this.#setName(to, file);
     this.#changes.push({ kind: "rename", from, to, file });
     return true;
   }
@@ -203,10 +206,15 @@ export class SimDiskState {
   list(folder: string): string[] {
     const prefix = folder === "" || folder === "." ? "" : `${folder}/`;
     const names = new Set<string>();
-    for (const path of this.#names.keys()) {
+    for (const path of [...this.#names.keys(), ...this.#folders]) {
       if (path.startsWith(prefix)) names.add(path.slice(prefix.length).split("/", 1)[0] as string);
     }
     return [...names].sort();
+  }
+
+  #setName(path: string, file: FileState): void {
+    this.#names.set(path, file);
+    for (let folder = folderOf(path); folder !== "" && !this.#folders.has(folder); folder = folderOf(folder)) this.#folders.add(folder);
   }
 
   get nameOrder(): number {
@@ -240,7 +248,7 @@ export class SimDiskState {
 
   endAtomic(path: string, file: FileState): void {
     this.#pendingAtomic.delete(file);
-    this.#names.set(path, file);
+    this.#setName(path, file);
     if (this.lying) {
       this.#changes.push({ kind: "set", path, file });
       return;
