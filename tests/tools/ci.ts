@@ -26,7 +26,7 @@ async function parts(): Promise<Part[]> {
     { title: "types, lint, generated code", command: [node, "tests/tools/check.ts"], timeoutMs: 5 * minutes },
     {
       title: "simulation seeds",
-      command: [node, "packages/simulator/src/main.ts", "--seeds", "400", "--for-s", "300"],
+      command: [node, "packages/simulator/src/main.ts", "--seeds", "60", "--for-s", "300"],
       timeoutMs: 10 * minutes,
       missing: slow("packages/simulator/src/main.ts"),
     },
