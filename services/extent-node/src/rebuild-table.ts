@@ -20,22 +20,6 @@ export async function rebuildTable(world: World, files: ExtentFiles, identity: N
   return metas;
 }
 
-/** Files of replicas that the lost records of a journal created: nothing else knows of them. */
-export async function strayMetas(
-  world: World,
-  files: ExtentFiles,
-  identity: NodeIdentity,
-  known: { readonly has: (id: ExtentId) => boolean },
-): Promise<ReplicaMeta[]> {
-  const metas: ReplicaMeta[] = [];
-  for (const { path, id } of await extentFileNames(world)) {
-    if (id === undefined || known.has(id)) continue;
-    const meta = await metaOf(world, files, identity, path, id);
-    if (meta !== undefined) metas.push(meta);
-  }
-  return metas;
-}
-
 /** Every extent file by its name; `id` is undefined when it is not one of ours. */
 export async function extentFileNames(world: World): Promise<{ readonly path: string; readonly id: ExtentId | undefined }[]> {
   const found: { path: string; id: ExtentId | undefined }[] = [];
@@ -52,7 +36,8 @@ export async function extentFileNames(world: World): Promise<{ readonly path: st
   return found;
 }
 
-async function metaOf(
+/** What the file says of its replica; undefined: it is none of this disk's. */
+export async function metaOf(
   world: World,
   files: ExtentFiles,
   identity: NodeIdentity,

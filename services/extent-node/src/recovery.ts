@@ -19,7 +19,7 @@ import {
 import type { Disk, World } from "@stamp/ports";
 import { type ExtentFiles, extentsFolder } from "./extent-files.ts";
 import { progress } from "./progress.ts";
-import { extentFileNames, rebuildTable, strayMetas } from "./rebuild-table.ts";
+import { extentFileNames, metaOf, rebuildTable } from "./rebuild-table.ts";
 import { ReplayEffects } from "./replay-effects.ts";
 import { journalFolder } from "./segment-pool.ts";
 import type { ExtentTable } from "./table.ts";
@@ -123,15 +123,8 @@ export async function recover(parts: RecoveryParts): Promise<Outcome<Recovered>>
     replay.lostRecords();
     nextLsn += lsnsOfLostSegments;
   }
-  if (replay.forgetful) {
-    for (const meta of await strayMetas(world, files, identity, replicas)) {
-      const replica = new Replica(meta, world.rules);
-      replica.markDamaged("journal records are lost");
-      replicas.set(replica.extentId, replica);
-    }
-  }
   replay.finish();
-  await markMissing(world, replicas);
+  await compareWithFiles(parts, replicas);
   await effects.settle(rebuilt);
   await discardCopies(world);
   const tookMs = Math.round(world.clock.monotonicMs() - startedMs);
@@ -215,14 +208,27 @@ async function syncSegments(journalDisk: Disk, segments: readonly FoundSegment[]
   }
 }
 
-/** A replica whose file is gone is damaged, never just shorter or unknown. */
-async function markMissing(world: World, replicas: ReadonlyMap<ExtentId, Replica>): Promise<void> {
-  if (!world.rules.on("missingFileIsDamage")) return;
-  const there = new Set((await extentFileNames(world)).map(({ id }) => id));
-  for (const replica of replicas.values()) {
-    if (replica.durableBytes === 0 || replica.state === "damaged" || there.has(replica.extentId)) continue;
-    world.logger.error("the file of an extent is gone", { extent: replica.extentId });
-    replica.markDamaged("its file is gone");
+/**
+ * A replica whose file is gone is damaged, never just shorter or unknown. A file of which neither table nor journal know was made by a record
+ * that is lost: a damaged replica, of which the stream manager says what becomes.
+ */
+async function compareWithFiles({ world, files, identity }: RecoveryParts, replicas: Map<ExtentId, Replica>): Promise<void> {
+  const found = await extentFileNames(world);
+  if (world.rules.on("missingFileIsDamage")) {
+    const there = new Set(found.map(({ id }) => id));
+    for (const replica of replicas.values()) {
+      if (replica.durableBytes === 0 || replica.state === "damaged" || there.has(replica.extentId)) continue;
+      world.logger.error("the file of an extent is gone", { extent: replica.extentId });
+      replica.markDamaged("its file is gone");
+    }
+  }
+  for (const { path, id } of found) {
+    if (id === undefined || replicas.has(id)) continue;
+    const meta = await metaOf(world, files, identity, path, id);
+    if (meta === undefined) continue;
+    const replica = new Replica(meta, world.rules);
+    replica.markDamaged("the journal record that made it is lost");
+    replicas.set(id, replica);
   }
 }
 
