@@ -1,19 +1,22 @@
 /**
  * How many operations may be at work at once, from how long they take.
  *
- * As in CoDel, what counts is the shortest time of an interval: a burst leaves some operation quick, only a queue that stands makes every
- * one of them slow. While somebody else would suffer from it (`contended`), a limit at which even the quickest takes longer than the target
- * is lowered, and one at which it does not is raised; while nobody would, the limit goes back to its maximum: more at work is more
- * in one commit.
+ * While somebody else would suffer from it (`contended`), a limit at which they take too long is lowered, and one at which they do not is
+ * raised; while nobody would, the limit goes back to its maximum: more at work is more in one commit. What is too long:
  *
- * Reads and writes are different by nature, and a slow disk is not a queue: each kind has its own shortest time, and the target is raised
- * to twice the best of the last half minute, but no more than fourfold: that best may itself be of a time when a queue stood.
+ *  - `quickest`, of operations that wait for disks and other processes. As in CoDel: a burst leaves some operation quick, only a queue that
+ *    stands makes every one of them slow, so what counts is the shortest time of an interval. Reads and writes are different by nature, and
+ *    a slow disk is not a queue: each kind has its own, and its target is raised to twice the time that is taken when hardly anything is at
+ *    work, but no more than fourfold. That time is not found by waiting for a good moment, where one who floods leaves none: every quarter of
+ *    a minute the limit is at its least for two intervals or more, one in which what is at work ends, and one that is measured.
+ *  - `mean`, of turns of an event loop, which keep everybody waiting who comes meanwhile: what one waits for on average.
  */
 export interface LimitOptions {
   readonly limitMin: number;
   readonly limitMax: number;
-  /** The time of the quickest operation above which a queue stands inside. */
   readonly targetMs: number;
+  /** What is compared with the target. */
+  readonly compared: "quickest" | "mean";
 }
 
 export type Kind = "read" | "write";
@@ -25,44 +28,49 @@ const waitForEndedMs = 1_000;
 const fall = 0.7;
 const rise = 0.05;
 const riseAlone = 0.25;
-const baselineMs = 15_000;
-const slowerThanBest = 2;
+const probeEveryMs = 15_000;
+const slowerThanProbed = 2;
 const targetsMax = 4;
 
-class Shortest {
-  /** Of this interval. */
-  nowMs: number = Number.POSITIVE_INFINITY;
-  /** Of this quarter of a minute and the one before. */
-  #newerMs: number = Number.POSITIVE_INFINITY;
-  #olderMs: number = Number.POSITIVE_INFINITY;
+/** What took how long in this interval. */
+class Times {
+  #count = 0;
+  #sumMs = 0;
+  #quickestMs: number = Number.POSITIVE_INFINITY;
+  /** The quickest of the last interval in which hardly anything was at work. */
+  #probedMs = 0;
 
   see(tookMs: number): void {
-    if (tookMs < this.nowMs) this.nowMs = tookMs;
+    this.#count++;
+    this.#sumMs += tookMs;
+    if (tookMs < this.#quickestMs) this.#quickestMs = tookMs;
   }
 
-  /** Whether even the quickest of the interval took longer than it should. Starts the next one. */
-  turn(targetMs: number): boolean {
-    const best = Math.min(this.#newerMs, this.#olderMs);
-    const allowedMs = Math.min(Math.max(targetMs, slowerThanBest * best), targetsMax * targetMs);
-    const standing = Number.isFinite(this.nowMs) && this.nowMs > allowedMs;
-    this.#newerMs = Math.min(this.#newerMs, this.nowMs);
-    this.nowMs = Number.POSITIVE_INFINITY;
-    return standing;
+  tooLong({ targetMs, compared }: LimitOptions): boolean {
+    if (this.#count === 0) return false;
+    if (compared === "mean") return this.#sumMs / this.#count > targetMs;
+    return this.#quickestMs > Math.min(Math.max(targetMs, slowerThanProbed * this.#probedMs), targetsMax * targetMs);
   }
 
-  age(): void {
-    this.#olderMs = this.#newerMs;
-    this.#newerMs = Number.POSITIVE_INFINITY;
+  probed(): void {
+    if (this.#count > 0) this.#probedMs = this.#quickestMs;
+  }
+
+  next(): void {
+    this.#count = 0;
+    this.#sumMs = 0;
+    this.#quickestMs = Number.POSITIVE_INFINITY;
   }
 }
 
 export class ConcurrencyLimit {
   readonly #options: LimitOptions;
-  readonly #shortest: Readonly<Record<Kind, Shortest>> = { read: new Shortest(), write: new Shortest() };
+  readonly #times: Readonly<Record<Kind, Times>> = { read: new Times(), write: new Times() };
   #limit: number;
   #ended = 0;
   #startedMs = 0;
-  #agedMs = 0;
+  #probedMs: number = Number.NEGATIVE_INFINITY;
+  #phase: "following" | "emptying" | "probing" = "following";
   #standing = false;
 
   constructor(options: LimitOptions) {
@@ -71,33 +79,47 @@ export class ConcurrencyLimit {
   }
 
   get limit(): number {
-    return Math.round(this.#limit);
+    return this.#phase === "following" ? Math.round(this.#limit) : this.#options.limitMin;
   }
 
-  /** Whether in the last interval even the quickest took longer than the target. */
+  /** Whether in the last interval they took too long. */
   get standing(): boolean {
     return this.#standing;
   }
 
   ended(kind: Kind, tookMs: number): void {
     this.#ended++;
-    this.#shortest[kind].see(tookMs);
+    this.#times[kind].see(tookMs);
   }
 
-  /** Called often; does something once in an interval. */
-  turn(nowMs: number, contended: boolean): void {
+  /** Called often; does something once in an interval. `atWork`: how many are. */
+  turn(nowMs: number, contended: boolean, atWork: number): void {
     const passedMs = nowMs - this.#startedMs;
     if (passedMs < intervalMs || (this.#ended < endedMin && passedMs < waitForEndedMs)) return;
     this.#startedMs = nowMs;
     this.#ended = 0;
-    const { limitMin, limitMax, targetMs } = this.#options;
-    const standing = [this.#shortest.read, this.#shortest.write].map((one) => one.turn(targetMs));
-    this.#standing = standing.includes(true);
-    if (nowMs - this.#agedMs >= baselineMs) {
-      this.#agedMs = nowMs;
-      for (const one of [this.#shortest.read, this.#shortest.write]) one.age();
-    }
+    const times = [this.#times.read, this.#times.write];
+    this.#standing = times.some((one) => one.tooLong(this.#options));
+    if (this.#phase === "probing") for (const one of times) one.probed();
+    for (const one of times) one.next();
+    if (this.#phase === "following") this.#follow(contended);
+    this.#phase = this.#nextPhase(nowMs, contended, passedMs, atWork);
+  }
+
+  #follow(contended: boolean): void {
+    const { limitMin, limitMax } = this.#options;
     if (contended && this.#standing) this.#limit = Math.max(limitMin, this.#limit * fall);
     else this.#limit = Math.min(limitMax, this.#limit + Math.max(1, this.#limit * (contended ? rise : riseAlone)));
+  }
+
+  #nextPhase(nowMs: number, contended: boolean, passedMs: number, atWork: number): "following" | "emptying" | "probing" {
+    if (this.#phase === "probing") return "following";
+    if (this.#phase === "emptying") {
+      // Accounts that have nothing at work start beside the limit, up to twice of it.
+      return atWork <= 2 * this.#options.limitMin || passedMs >= waitForEndedMs ? "probing" : "emptying";
+    }
+    if (!contended || this.#options.compared === "mean" || nowMs - this.#probedMs < probeEveryMs) return "following";
+    this.#probedMs = nowMs;
+    return "emptying";
   }
 }

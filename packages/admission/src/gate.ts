@@ -315,7 +315,7 @@ export class Gate<T> {
   }
 
   #turn(nowMs: number): void {
-    this.#limit.turn(nowMs, this.#contended(nowMs));
+    this.#limit.turn(nowMs, this.#contended(nowMs), this.#atWork);
     if (nowMs < this.#intervalEndsMs) return;
     const idle = nowMs >= this.#intervalEndsMs + intervalMs;
     this.#intervalEndsMs = nowMs + intervalMs;

@@ -123,8 +123,8 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
     .default(true)
     .describe("Requests take turns by account; off: every request is started at once, and one account may hold everything"),
   startsMax: count(64).describe("Requests started in one turn of the event loop; others wait for the next, each account behind its own"),
-  startsMin: count(8).describe("As many are started in a turn at least, however long it takes"),
-  turnTargetMs: count(10).describe("While several accounts ask and turns take longer than this, fewer are started in each"),
+  startsMin: count(4).describe("As many are started in a turn at least, however long it takes"),
+  turnTargetMs: count(2).describe("While several accounts ask and turns take longer than this on average, fewer are started in each"),
   waitMaxMs: count(1_000).describe(
     "An account whose requests wait longer than this before they are started, while others are there, is answered 503 ServerBusy",
   ),

@@ -79,6 +79,18 @@ test("door gate: while turns are long and another account is there fewer start i
   assert.deepEqual(ask(loop, "quiet", 1), ["in"]);
 });
 
+test("door gate: a quick turn now and then does not hide that others wait for long ones", async () => {
+  const loop = new Loop({ startsMax: 64 });
+  ask(loop, "quiet", 1);
+  ask(loop, "flood", 64);
+  for (let i = 0; i < 200; i++) {
+    await loop.turn(i % 4 === 0 ? 1 : 20);
+    ask(loop, "flood", loop.gate.figures.limit);
+  }
+  assert.equal(loop.gate.figures.limit, options.startsMin);
+  assert.equal(loop.gate.figures.standing, true);
+});
+
 test("door gate: one account never has all the places, and gives back those it has", async () => {
   const loop = new Loop({ startsMax: 1_000, startsMin: 1_000 });
   const flood = ask(loop, "flood", 90);

@@ -20,7 +20,7 @@ export interface DoorGateOptions {
   /** Requests started in one turn of the event loop, while turns are short. */
   readonly startsMax: number;
   readonly startsMin: number;
-  /** A turn that takes longer, while several accounts ask, starts fewer. */
+  /** Turns that take longer on average, while several accounts ask, start fewer. */
   readonly turnTargetMs: number;
   readonly waitMaxMs: number;
   readonly waitAloneMaxMs: number;
@@ -49,6 +49,7 @@ export class DoorGate {
       limitMax: options.startsMax,
       limitMin: options.startsMin,
       targetMs: options.turnTargetMs,
+      compared: "mean",
       waitMaxMs: options.waitMaxMs,
       waitAloneMaxMs: options.waitAloneMaxMs,
       waitingMax: options.requestsMax,

@@ -88,6 +88,7 @@ export function admissionOf(config: PartitionServerConfig): GateOptions {
   return {
     limitMax: throttle ? atWorkMax : operationsMax,
     limitMin: throttle ? Math.min(atWorkMin, atWorkMax) : operationsMax,
+    compared: "quickest",
     targetMs: delayTargetMs,
     waitMaxMs,
     waitAloneMaxMs: Math.max(waitMaxMs, waitAloneMaxMs),

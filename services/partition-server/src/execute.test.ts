@@ -43,6 +43,7 @@ class Bench {
     const gate = {
       limitMin: 16,
       limitMax: 256,
+      compared: "quickest" as const,
       targetMs: 50,
       waitMaxMs: 1_000,
       waitAloneMaxMs: 10_000,
