@@ -80,7 +80,7 @@ test("door gate: while turns are long and another account is there fewer start i
 });
 
 test("door gate: a quick turn now and then does not hide that others wait for long ones", async () => {
-  const loop = new Loop({ startsMax: 64 });
+  const loop = new Loop({ startsMax: 64, requestsMax: 100_000 });
   ask(loop, "quiet", 1);
   ask(loop, "flood", 64);
   for (let i = 0; i < 200; i++) {
