@@ -1,5 +1,8 @@
-/** A bloom filter of 10 bits a key: says "certainly not there" or "maybe" (about 1 in 100 wrongly). */
-const bitsPerKey = 10;
+/**
+ * A bloom filter of 16 bits a key: says "certainly not there" or "maybe" (about 1 in 1,500 wrongly; of 10 bits a key, as older checkpoints
+ * have them, 1 in 120). A row that is inserted is looked for in every checkpoint: each wrong answer reads a block.
+ */
+const bitsPerKey = 16;
 const probes = 7;
 const stepKeys = 8_192;
 

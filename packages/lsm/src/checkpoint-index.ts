@@ -179,7 +179,7 @@ export class CheckpointIndex {
     let high = this.blockCount;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if (compareBytes(this.#lastKey(middle), gte) < 0) low = middle + 1;
+      if (this.#compareLastKey(middle, gte) < 0) low = middle + 1;
       else high = middle;
     }
     return low;
@@ -187,6 +187,24 @@ export class CheckpointIndex {
 
   #lastKey(at: number): Uint8Array {
     return this.#readerAt(at).sized();
+  }
+
+  /** As `compareBytes` of a block's last key and this one, where it lies: a search looks at one for every bit of the number of blocks. */
+  #compareLastKey(block: number, key: Uint8Array): number {
+    const bytes = this.#bytes;
+    let at = this.#blocksAt[block] as number;
+    let length = 0;
+    for (let scale = 1; ; scale *= 128) {
+      const byte = bytes[at++] as number;
+      length += (byte & 0x7f) * scale;
+      if (byte < 0x80) break;
+    }
+    const shared = Math.min(length, key.length);
+    for (let i = 0; i < shared; i++) {
+      const difference = (bytes[at + i] as number) - (key[i] as number);
+      if (difference !== 0) return difference;
+    }
+    return length - key.length;
   }
 
   #readerAt(at: number): ByteReader {

@@ -1,16 +1,25 @@
 /**
  * What of checkpoints is in memory, for reads only: data blocks (row data cache) and indexes (index cache). Both are bounded in bytes and
- * shared by the partitions of a process; the least recently used goes first.
+ * shared by the partitions of a process. What was not asked for since the last look at it goes first, in the order in which it came: what
+ * a scan read once goes before what is read again and again, and a hit writes one bit.
  */
 import type { Block, CheckpointIndex, StoredPlace } from "@stamp/lsm";
 
 /** Beside its bytes, about. */
 const overheadBytes = 256;
+/** So many that were asked for may stay when one has to go: what looking for it takes is bounded. */
+const sparedMax = 16;
+
+/** One thing in the cache. Whoever keeps it sees when it is pushed out, and marks it when it is used. */
+export interface Held<T> {
+  value: T | undefined;
+  used: boolean;
+}
 
 export class ByteCache<T extends { readonly bytes: number }> {
   readonly #bytesMax: number;
   readonly #itemBytesMax: number;
-  readonly #held = new Map<string, T>();
+  readonly #held = new Map<string, Held<T>>();
   #bytes = 0;
 
   /** What is larger than `itemBytesMax` alone is not kept. */
@@ -24,26 +33,45 @@ export class ByteCache<T extends { readonly bytes: number }> {
   }
 
   get(place: StoredPlace): T | undefined {
-    const name = nameOf(place);
-    const held = this.#held.get(name);
-    if (held !== undefined) {
-      this.#held.delete(name);
-      this.#held.set(name, held);
-    }
-    return held;
+    const held = this.hold(place);
+    if (held !== undefined) held.used = true;
+    return held?.value;
+  }
+
+  /** Not a use of it. */
+  hold(place: StoredPlace): Held<T> | undefined {
+    return this.#held.get(nameOf(place));
   }
 
   put(place: StoredPlace, value: T): void {
     const name = nameOf(place);
     const bytes = value.bytes + overheadBytes;
     if (bytes > this.#itemBytesMax || this.#held.has(name)) return;
-    this.#held.set(name, value);
+    this.#held.set(name, { value, used: false });
     this.#bytes += bytes;
-    for (const [oldest, old] of this.#held) {
-      if (this.#bytes <= this.#bytesMax || old === value) break;
-      this.#held.delete(oldest);
-      this.#bytes -= old.bytes + overheadBytes;
+    let spared = 0;
+    for (const [oldest, held] of this.#held) {
+      if (this.#bytes <= this.#bytesMax || this.#held.size === 1) break;
+      if (oldest === name || (held.used && spared < sparedMax)) {
+        this.#held.delete(oldest);
+        this.#held.set(oldest, held);
+        if (oldest !== name) spared++;
+        held.used = false;
+      } else this.#remove(oldest, held);
     }
+  }
+
+  /** Nobody asks for it again. */
+  forget(place: StoredPlace): void {
+    const name = nameOf(place);
+    const held = this.#held.get(name);
+    if (held !== undefined) this.#remove(name, held);
+  }
+
+  #remove(name: string, held: Held<T>): void {
+    this.#held.delete(name);
+    this.#bytes -= (held.value?.bytes ?? 0) + overheadBytes;
+    held.value = undefined;
   }
 }
 

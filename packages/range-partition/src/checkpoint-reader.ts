@@ -1,5 +1,5 @@
 /** Reads one checkpoint: its index and its data blocks as they are needed, through the caches. */
-import { compareBytes, concatBytes, emptyBytes, FailureError, type Outcome, ok } from "@stamp/base";
+import { compareBytes, concatBytes, emptyBytes, FailureError, type Outcome, ok, present } from "@stamp/base";
 import {
   type Block,
   boundsOf,
@@ -14,16 +14,20 @@ import {
   type KeyRange,
   type StoredCheckpoint,
 } from "@stamp/lsm";
-import type { World } from "@stamp/ports";
-import { type ExtentReader, readWholeBlocks } from "@stamp/stream-client";
-import type { Caches } from "./caches.ts";
+import { sleep, type World } from "@stamp/ports";
+import { type ExtentReader, type Place, readWholeBlocks } from "@stamp/stream-client";
+import type { Caches, Held } from "./caches.ts";
 import { type EntrySource, ForwardSource, sourceOf } from "./entry-source.ts";
 import type { StorageFigures } from "./storage-figures.ts";
 
 const blockTimeoutMs = 10_000;
 const keySamplesMax = 128;
 /** What a merge asks for ahead of each checkpoint that it reads: one block at a time would wait for the network most of the time. */
-const mergeAheadBytes = 512 * 1024;
+const mergeAheadBytes = 256 * 1024;
+/** A block is kept in the message it came in when that is not larger than this many times its size. */
+const keptShare = 1.1;
+/** Blocks that are forgotten in one step. */
+const forgottenInStep = 2_048;
 
 export interface Storage {
   readonly world: World;
@@ -36,6 +40,18 @@ export interface Storage {
 export interface KeySample {
   readonly key: Uint8Array;
   readonly bytes: number;
+}
+
+interface SourceBlock {
+  readonly block: Block;
+  readonly cached: boolean;
+}
+
+/** What counts of one block, for merging. */
+export interface MergedBlock {
+  readonly entries: Iterable<Entry>;
+  /** It was in the row data cache. */
+  readonly cached: boolean;
 }
 
 export class Checkpoint {
@@ -52,6 +68,9 @@ export class Checkpoint {
   readonly #minKey: Uint8Array;
   readonly #maxKey: Uint8Array;
   #opening: Promise<CheckpointIndex> | undefined;
+  #held: Held<CheckpointIndex> | undefined;
+  /** Blocks that somebody waits for, by number. */
+  readonly #fetching = new Map<number, Promise<Block>>();
 
   /** `own`: the keys of the partition; what else the checkpoint holds does not count. */
   constructor(stored: StoredCheckpoint, index: CheckpointIndex, own: KeyBounds, storage: Storage) {
@@ -60,9 +79,7 @@ export class Checkpoint {
     this.#storage = storage;
     this.#minKey = Uint8Array.from(index.minKey);
     this.#maxKey = Uint8Array.from(index.maxKey);
-    const { low, high } = this.#bounds;
-    const from = index.firstBlock(low);
-    const to = high.length === 0 ? index.blockCount : Math.min(index.firstBlock(high) + 1, index.blockCount);
+    const [from, to] = this.#ownBlocks(index);
     const extentIds = new Set(stored.indexPlaces.map(({ extentId }) => extentId));
     const samples: KeySample[] = [];
     const everyBlocks = Math.ceil(Math.max(to - from, 1) / keySamplesMax);
@@ -95,20 +112,32 @@ export class Checkpoint {
     await this.#index().catch(() => {});
   }
 
-  /** The newest version that the snapshot sees; `hash` is that of the key. Throws FailureError. */
-  async get(key: Uint8Array, hash: KeyHash, snapshotSequence: number): Promise<Entry | undefined> {
+  /**
+   * The newest version that the snapshot sees; `hash` is that of the key. At once when nothing has to be read: of the checkpoints that a
+   * read meets nearly all say so by their filter. Throws, or rejects with, FailureError.
+   */
+  get(key: Uint8Array, hash: KeyHash, snapshotSequence: number): Entry | undefined | Promise<Entry | undefined> {
     if (this.stored.minSequence > snapshotSequence || !holdsKey(this.#bounds, key)) return undefined;
     if (compareBytes(key, this.#minKey) < 0 || compareBytes(key, this.#maxKey) > 0) return undefined;
-    const { figures } = this.#storage;
-    figures.add("checkpointsMet");
-    const index = await this.#index();
+    this.#storage.figures.add("checkpointsMet");
+    const index = this.#heldIndex();
+    if (index !== undefined) return this.#getBy(index, key, hash, snapshotSequence);
+    return this.#readIndex().then((read) => this.#getBy(read, key, hash, snapshotSequence));
+  }
+
+  #getBy(index: CheckpointIndex, key: Uint8Array, hash: KeyHash, snapshotSequence: number): Entry | undefined | Promise<Entry | undefined> {
     if (!index.mayHold(hash)) {
-      figures.add("bloomAbsent");
+      this.#storage.figures.add("bloomAbsent");
       return undefined;
     }
-    const block = await this.#block(index, index.firstBlock(key));
+    const block = this.#block(index, index.firstBlock(key));
+    if (block instanceof Promise) return block.then((read) => this.#getIn(read, key, snapshotSequence));
+    return this.#getIn(block, key, snapshotSequence);
+  }
+
+  #getIn(block: Block, key: Uint8Array, snapshotSequence: number): Entry | undefined {
     const found = block.get(key, snapshotSequence);
-    if (found === undefined && block.get(key, Number.MAX_SAFE_INTEGER) === undefined) figures.add("bloomFalsePositives");
+    if (found === undefined && block.get(key, Number.MAX_SAFE_INTEGER) === undefined) this.#storage.figures.add("bloomFalsePositives");
     return found;
   }
 
@@ -123,19 +152,72 @@ export class Checkpoint {
     );
   }
 
-  /** Every version that counts, block by block, read ahead and past the cache: for merging. */
-  async *versions(): AsyncGenerator<Iterable<Entry>, void, void> {
+  /** Every version that counts, block by block, read ahead and not kept: for merging. */
+  async *versions(): AsyncGenerator<MergedBlock, void, void> {
     const index = await this.#index();
     const { low, high } = this.#bounds;
-    const from = index.firstBlock(low);
-    const to = high.length === 0 ? index.blockCount : Math.min(index.firstBlock(high) + 1, index.blockCount);
-    for await (const block of this.#blocks(index, from, to)) yield within(block.from(low), high);
+    const [from, to] = this.#ownBlocks(index);
+    for await (const { block, cached } of this.#blocks(index, from, to)) yield { entries: within(block.from(low), high), cached };
   }
 
-  async *#blocks(index: CheckpointIndex, from: number, to: number): AsyncGenerator<Block, void, void> {
-    const places = Array.from({ length: to - from }, (_, i) => index.block(from + i).place);
-    const options = { timeoutMs: blockTimeoutMs, windowBytes: mergeAheadBytes };
-    for await (const bytes of readWholeBlocks(this.#storage.reader, places, options)) yield this.#decoded(bytes);
+  /** In order; the next ones are asked for while those before are worked on. */
+  async *#blocks(index: CheckpointIndex, from: number, to: number): AsyncGenerator<SourceBlock, void, void> {
+    let at = from;
+    const some = (): Promise<Outcome<readonly SourceBlock[]>> | undefined => {
+      const places: Place[] = [];
+      for (let bytes = 0; at < to && bytes < mergeAheadBytes; at++) {
+        const { place } = index.block(at);
+        places.push(place);
+        bytes += place.lengthBytes;
+      }
+      return places.length === 0 ? undefined : this.#someBlocks(places);
+    };
+    for (let ahead = some(); ahead !== undefined; ) {
+      const blocks = await ahead;
+      if (!blocks.ok) throw new FailureError(blocks.failure);
+      ahead = some();
+      yield* blocks.value;
+    }
+  }
+
+  /** What is not in the cache is read, as much at once as lies together. */
+  async #someBlocks(places: readonly Place[]): Promise<Outcome<readonly SourceBlock[]>> {
+    const { caches, reader } = this.#storage;
+    const blocks = places.map((place): SourceBlock | undefined => {
+      const block = caches.blocks.hold(place)?.value;
+      return block && { block, cached: true };
+    });
+    const absent = places.filter((_, at) => blocks[at] === undefined);
+    let at = 0;
+    try {
+      for await (const bytes of readWholeBlocks(reader, absent, { timeoutMs: blockTimeoutMs, windowBytes: mergeAheadBytes })) {
+        while (blocks[at] !== undefined) at++;
+        blocks[at] = { block: this.#decoded(bytes), cached: false };
+      }
+    } catch (error) {
+      if (error instanceof FailureError) return { ok: false, failure: error.failure };
+      throw error;
+    }
+    return ok(blocks.map((block) => present(block, "a block of a merge")));
+  }
+
+  /** It was merged into another: what is cached of its blocks only takes room. */
+  async forget(): Promise<void> {
+    const index = this.#heldIndex();
+    if (index === undefined) return;
+    const { caches, world } = this.#storage;
+    const [from, to] = this.#ownBlocks(index);
+    for (let at = from; at < to; at++) {
+      caches.blocks.forget(index.block(at).place);
+      if ((at - from) % forgottenInStep === forgottenInStep - 1) await sleep(world.clock, 0);
+    }
+  }
+
+  /** [from, to) of its blocks may hold keys that count. */
+  #ownBlocks(index: CheckpointIndex): readonly [from: number, to: number] {
+    const { low, high } = this.#bounds;
+    const to = high.length === 0 ? index.blockCount : Math.min(index.firstBlock(high) + 1, index.blockCount);
+    return [index.firstBlock(low), to];
   }
 
   #clipped({ gte = emptyBytes, lt = emptyBytes, ...rest }: KeyRange): KeyRange {
@@ -165,15 +247,20 @@ export class Checkpoint {
   /** From the cache; undefined: it has to be read again. */
   #heldIndex(): CheckpointIndex | undefined {
     const place = this.stored.indexPlaces[0];
-    const cached = place && this.#storage.caches.indexes.get(place);
-    if (cached !== undefined) this.#storage.figures.add("indexCacheHits");
-    return cached;
+    if (this.#held?.value === undefined) this.#held = place && this.#storage.caches.indexes.hold(place);
+    const held = this.#held;
+    if (held?.value === undefined) return undefined;
+    held.used = true;
+    this.#storage.figures.add("indexCacheHits");
+    return held.value;
   }
 
   /** From the cache, or read again. */
   async #index(): Promise<CheckpointIndex> {
-    const held = this.#heldIndex();
-    if (held !== undefined) return held;
+    return this.#heldIndex() ?? this.#readIndex();
+  }
+
+  #readIndex(): Promise<CheckpointIndex> {
     this.#storage.figures.add("indexCacheMisses");
     this.#opening ??= this.#reopen().finally(() => {
       this.#opening = undefined;
@@ -189,24 +276,31 @@ export class Checkpoint {
     return index.value;
   }
 
-  /** At once when it is in the cache. */
+  /** At once when it is in the cache; else all who want it wait for one read. */
   #block(index: CheckpointIndex, at: number, background = false): Block | Promise<Block> {
     const { place } = index.block(at);
     const { caches, figures } = this.#storage;
     const cached = caches.blocks.get(place);
     if (!background) figures.add(cached === undefined ? "rowCacheMisses" : "rowCacheHits");
     if (cached !== undefined) return cached;
-    return this.#fetch(index, at).then((block) => {
-      if (!background) caches.blocks.put(place, block);
+    let fetched = this.#fetching.get(at);
+    if (fetched === undefined) {
+      fetched = this.#fetch(place).finally(() => this.#fetching.delete(at));
+      this.#fetching.set(at, fetched);
+    }
+    if (background) return fetched;
+    return fetched.then((block) => {
+      caches.blocks.put(place, block);
       return block;
     });
   }
 
-  async #fetch(index: CheckpointIndex, at: number): Promise<Block> {
-    const bytes = await this.#storage.reader.read(index.block(at).place, { timeoutMs: blockTimeoutMs });
+  async #fetch(place: Place): Promise<Block> {
+    const bytes = await this.#storage.reader.read(place, { timeoutMs: blockTimeoutMs });
     if (!bytes.ok) throw new FailureError(bytes.failure);
     // Owned from here on: what was received may be a view of a much larger buffer.
-    return this.#decoded(new Uint8Array(bytes.value));
+    const { buffer, length } = bytes.value;
+    return this.#decoded(buffer.byteLength > keptShare * length ? new Uint8Array(bytes.value) : bytes.value);
   }
 
   #decoded(bytes: Uint8Array): Block {

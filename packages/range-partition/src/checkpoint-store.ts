@@ -4,7 +4,7 @@
  * this one is made of.
  */
 import { equalBytes, FailureError, type Outcome, ok } from "@stamp/base";
-import { CheckpointWriter, type Entry, type KeyBounds, type StoredPlace } from "@stamp/lsm";
+import { CheckpointWriter, decodeBlock, type Entry, type KeyBounds, type StoredPlace } from "@stamp/lsm";
 import type { OwnedStream, Place } from "@stamp/stream-client";
 import { Checkpoint, type Storage } from "./checkpoint-reader.ts";
 import { MergePace, type RestTimes } from "./merge-pace.ts";
@@ -18,6 +18,8 @@ export interface CheckpointRequest {
   readonly id: number;
   /** Versions of every key, in order. */
   readonly versions: AsyncIterable<Entry> | Iterable<Entry>;
+  /** Asked behind each of them: whether its row is in memory now. A block of which most was is kept in the row data cache. */
+  readonly inMemory: () => boolean;
   /** Nothing older lies below: tombstones need not be kept. */
   readonly bottom: boolean;
   /** The keys of the partition. */
@@ -38,19 +40,30 @@ export async function writeCheckpoint(
   const writer = new CheckpointWriter(crc32c);
   const pace = new MergePace(storage.world, request.restTimes);
   const places: StoredPlace[] = [];
-  let waiting: Uint8Array[] = [];
+  let waiting: { readonly bytes: Uint8Array; readonly cached: boolean }[] = [];
   let waitingBytes = 0;
+  let [entries, inMemory] = [0, 0];
   const flush = async (): Promise<void> => {
     if (waiting.length === 0) return;
     const blocks = waiting;
     waiting = [];
     waitingBytes = 0;
-    places.push(...(await append(rowData, blocks)));
+    const written = await append(
+      rowData,
+      blocks.map(({ bytes }) => bytes),
+    );
+    places.push(...written);
+    for (const [at, { bytes, cached }] of blocks.entries()) {
+      const place = written[at];
+      const block = cached ? decodeBlock(bytes, crc32c) : undefined;
+      if (block?.ok && place !== undefined) storage.caches.blocks.put(place, block.value);
+    }
   };
-  const keep = async (block: Uint8Array): Promise<void> => {
-    if (waitingBytes + block.length > appendBytes) await flush();
-    waiting.push(block);
-    waitingBytes += block.length;
+  const keep = async (bytes: Uint8Array): Promise<void> => {
+    if (waitingBytes + bytes.length > appendBytes) await flush();
+    waiting.push({ bytes, cached: 2 * inMemory > entries });
+    waitingBytes += bytes.length;
+    [entries, inMemory] = [0, 0];
   };
   try {
     let lastKey: Uint8Array | undefined;
@@ -62,8 +75,11 @@ export async function writeCheckpoint(
       lastKey = entry.key;
       if (request.givenUp()) return ok(undefined);
       if (request.bottom && entry.value === undefined) continue;
+      const cached = request.inMemory();
       const block = writer.add(entry);
       if (block !== undefined) await keep(block);
+      entries++;
+      if (cached) inMemory++;
     }
     if (writer.entryCount === 0) return ok(undefined);
     const lastBlock = writer.lastBlock();

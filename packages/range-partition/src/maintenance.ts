@@ -19,7 +19,7 @@ import type { OwnedStream } from "@stamp/stream-client";
 import type { Checkpoint, Storage } from "./checkpoint-reader.ts";
 import { type CheckpointRequest, writeCheckpoint } from "./checkpoint-store.ts";
 import { type RestTimes, restTimes } from "./merge-pace.ts";
-import { mergedVersions } from "./tables.ts";
+import { MergedVersions } from "./tables.ts";
 
 export interface MaintenanceStreams {
   readonly metadata: OwnedStream;
@@ -50,8 +50,8 @@ export interface Frozen {
 
 /** Merges at once: a long one, one of what came meanwhile, and so on. */
 export const mergesMax = 3;
-/** Memory is waited for, merges are not. */
-const neverWaits = { givenUp: () => false, restTimes: () => 0 };
+/** What becomes of a memory table: it is waited for, merges are not. */
+const ofMemory = { inMemory: () => true, givenUp: () => false, restTimes: () => 0 };
 const metadataTimeoutMs = 3_600_000;
 const truncateTimeoutMs = 30_000;
 
@@ -179,7 +179,12 @@ export class Maintenance {
     const sources = this.#checkpoints.filter(({ stored }) => ids.has(stored.id));
     const oldest = this.#checkpoints.at(-1);
     const bottom = oldest !== undefined && ids.has(oldest.stored.id);
-    const written = await this.#write(mergedVersions(sources), bottom, { givenUp: () => this.#stopped, restTimes: this.#restTimes() });
+    const versions = new MergedVersions(sources);
+    const written = await this.#write(versions, bottom, {
+      inMemory: () => versions.cached,
+      givenUp: () => this.#stopped,
+      restTimes: this.#restTimes(),
+    });
     if (!written.ok) return written;
     this.#storage.figures.add("mergedBytes", written.value?.stored.bytes ?? 0);
     if (this.#stopped) return ok("nothing" as const);
@@ -190,6 +195,7 @@ export class Maintenance {
       return merged === undefined ? rest : [...rest.slice(0, at), merged, ...rest.slice(at)];
     }, {});
     if (!recorded.ok) return recorded;
+    await Promise.all(sources.map((source) => source.forget()));
     await this.#dropRowData();
     return ok("merged" as const);
   }
@@ -197,11 +203,12 @@ export class Maintenance {
   /** For one merge: rests while anybody in this process was served since it was asked last. */
   #restTimes(): RestTimes {
     const { figures } = this.#storage;
-    let served = figures.served;
+    let before = figures.served;
     return () => {
-      const before = served;
-      served = figures.served;
-      return restTimes(this.#checkpoints.length, this.#limits.checkpointsMax, served > before);
+      const now = figures.served;
+      const [reads, writes] = [now.rowsRead > before.rowsRead, now.bytesWritten > before.bytesWritten];
+      before = now;
+      return restTimes(this.#checkpoints.length, this.#limits.checkpointsMax, writes ? "writes" : reads ? "reads" : "nothing");
     };
   }
 
@@ -221,12 +228,12 @@ export class Maintenance {
   async #write(
     versions: AsyncIterable<Entry> | Iterable<Entry>,
     bottom: boolean,
-    { givenUp, restTimes }: Pick<CheckpointRequest, "givenUp" | "restTimes"> = neverWaits,
+    how: Pick<CheckpointRequest, "inMemory" | "givenUp" | "restTimes"> = ofMemory,
   ): Promise<Outcome<Checkpoint | undefined>> {
     const { rowData } = this.#streams;
     const id = this.#nextId++;
     this.#writingFrom.set(id, rowData.extents.at(-1)?.extentId ?? 0);
-    const written = await writeCheckpoint(rowData, this.#storage, { id, versions, bottom, own: this.#own, givenUp, restTimes });
+    const written = await writeCheckpoint(rowData, this.#storage, { id, versions, bottom, own: this.#own, ...how });
     if (!written.ok || written.value === undefined) this.#writingFrom.delete(id);
     return written;
   }

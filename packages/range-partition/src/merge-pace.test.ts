@@ -26,8 +26,12 @@ test("merge pace: work goes on in steps of so many entries or bytes; a rest is s
   });
 });
 
-test("merge pace: the more checkpoints reads meet the less a merge rests, and never when nobody is served", () => {
-  const rests = [1, 4, 5, 8, 9, 24].map((checkpoints) => restTimes(checkpoints, 8, true));
+test("merge pace: the more checkpoints writes have left the less a merge rests; long while there are only reads, never for nobody", () => {
+  const counts = [1, 4, 5, 8, 9, 24];
+  const rests = counts.map((checkpoints) => restTimes(checkpoints, 8, "writes"));
   assert.deepEqual(rests, [3, 3, 1, 1, 0, 0]);
-  assert.equal(restTimes(1, 8, false), 0);
+  for (const checkpoints of counts) {
+    assert.equal(restTimes(checkpoints, 8, "reads"), 7);
+    assert.equal(restTimes(checkpoints, 8, "nothing"), 0);
+  }
 });

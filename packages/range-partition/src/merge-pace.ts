@@ -1,7 +1,7 @@
 /**
  * Writing a checkpoint goes on in small steps: between two of them the process does what waits, and a merge also rests while clients are
- * served, so long as reads meet few checkpoints. A merge takes processor time and disk of every node that keeps a copy, and nobody waits for it; but when
- * checkpoints become many it goes on without rest, because every read meets them.
+ * served. A merge takes processor time and disk of every node that keeps a copy, and nobody waits for it; but when writes make
+ * checkpoints faster than they are merged it goes on without rest.
  */
 import { sleep, type World } from "@stamp/ports";
 
@@ -10,6 +10,7 @@ const stepEntriesMax = 256;
 const stepBytesMax = 256 * 1024;
 /** A rest is at most so long. */
 const restMsMax = 250;
+const readsRestTimes = 7;
 
 /** How many times its work a step rests; 0: it only lets others go first. */
 export type RestTimes = () => number;
@@ -44,11 +45,17 @@ export class MergePace {
   }
 }
 
+/** What clients of this process asked for lately. */
+export type Served = "nothing" | "reads" | "writes";
+
 /**
- * `checkpoints` of at most `checkpointsMax`: half of what a read may meet can wait long, more than it may meet is to become less. Without
- * clients there is nobody to rest for.
+ * `checkpoints` of at most `checkpointsMax`. While there are writes they become more: half of what a read may meet can wait long, more than it may
+ * meet is to become less. While rows are only read they don't, and each read notices a merge more than a checkpoint that it
+ * meets: there a filter says no. Without clients there is nobody to rest for.
  */
-export function restTimes(checkpoints: number, checkpointsMax: number, clientsServed: boolean): number {
-  if (!clientsServed || checkpoints > checkpointsMax) return 0;
+export function restTimes(checkpoints: number, checkpointsMax: number, served: Served): number {
+  if (served === "nothing") return 0;
+  if (served === "reads") return readsRestTimes;
+  if (checkpoints > checkpointsMax) return 0;
   return checkpoints > checkpointsMax / 2 ? 1 : 3;
 }

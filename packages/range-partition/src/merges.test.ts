@@ -69,3 +69,29 @@ test("merges: garbage between checkpoints that stay leaves the row data stream w
     await partition.close();
   });
 });
+
+test("merges: what is in the row cache stays there through a checkpoint and a merge, in the bytes that it had; what is not stays out", async () => {
+  for (const { cacheBytes, isCached } of [
+    { cacheBytes: 8 << 20, isCached: true },
+    { cacheBytes: 64 * 1024, isCached: false },
+  ]) {
+    const stamp = new Stamp(10, { limits: { memoryTableBytesMax: 4_000_000, rowCacheBytesMax: cacheBytes, checkpointsMax: 8 } });
+    await stamp.sim.run(async () => {
+      const partition = await stamp.open(1);
+      for (let round = 0; round < 4; round++) {
+        const rows = Array.from({ length: 100 }, (_, i) => put(keyOf(4 * i + round), value));
+        unwrap(await write(partition, "a", rows));
+        unwrap(await partition.checkpoint());
+      }
+      await stamp.sim.sleep(60_000);
+      const { storage, checkpoints, cacheBytes: held } = partition.stats;
+      assert.ok(checkpoints === 1 && storage.mergedBytes > 0, `${checkpoints} checkpoints`);
+      if (isCached) assert.ok(held > 400 * value.length && held < 1.1 * 400 * value.length, `${held} bytes cached`);
+      else assert.ok(held <= cacheBytes);
+      for (let i = 0; i < 400; i++) assert.equal(await read(partition, keyOf(i)), value);
+      const misses = partition.stats.storage.rowCacheMisses - storage.rowCacheMisses;
+      assert.equal(misses === 0, isCached, `${misses} misses`);
+      await partition.close();
+    });
+  }
+});

@@ -373,7 +373,7 @@ test("split: what an heir merges of its parent's checkpoints are its own keys on
       const { checkpoints } = unwrap(await loadPartition(world, client, options, makeCaches({ ...limitDefaults, ...limits })));
       const keys = new Set<string>();
       for (const checkpoint of checkpoints) {
-        for await (const block of checkpoint.versions()) for (const { key } of block) keys.add(fromUtf8(key));
+        for await (const { entries } of checkpoint.versions()) for (const { key } of entries) keys.add(fromUtf8(key));
       }
       assert.deepEqual([...keys].sort(), from(low, high), rangeId);
     }

@@ -52,10 +52,10 @@ export class StorageFigures {
     return { ...this.#counts };
   }
 
-  /** Goes up with whatever clients read or write, of all that is counted together with this. */
-  get served(): number {
-    const { pointReads, rowsScanned, rowBytesAccepted } = this.#whole?.counts ?? this.#counts;
-    return pointReads + rowsScanned + rowBytesAccepted;
+  /** Go up with whatever clients read and write, of all that is counted together with this. */
+  get served(): { readonly rowsRead: number; readonly bytesWritten: number } {
+    const { pointReads, rowsScanned, rowBytesAccepted } = (this.#whole ?? this).#counts;
+    return { rowsRead: pointReads + rowsScanned, bytesWritten: rowBytesAccepted };
   }
 
   add(name: keyof StorageCounts, by = 1): void {

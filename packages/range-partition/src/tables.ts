@@ -5,7 +5,7 @@
 import { compareBytes } from "@stamp/base";
 import type { Entry, MemoryTable } from "@stamp/lsm";
 import { hashKey, Merger } from "@stamp/lsm";
-import type { Checkpoint } from "./checkpoint-reader.ts";
+import type { Checkpoint, MergedBlock } from "./checkpoint-reader.ts";
 import { type EntrySource, sourceOfMemory } from "./entry-source.ts";
 import type { StorageFigures } from "./storage-figures.ts";
 import type { Row, ScanRange } from "./types.ts";
@@ -26,7 +26,8 @@ export async function getVersion(view: TableView, key: Uint8Array, snapshotSeque
   if (view.checkpoints.length === 0) return undefined;
   const hash = hashKey(key);
   for (const checkpoint of view.checkpoints) {
-    const found = await checkpoint.get(key, hash, snapshotSequence);
+    const looked = checkpoint.get(key, hash, snapshotSequence);
+    const found = looked instanceof Promise ? await looked : looked;
     if (found !== undefined) return found;
   }
   return undefined;
@@ -100,26 +101,40 @@ export async function* scanRows(
   }
 }
 
-/** Every version of several checkpoints, in order, for merging them. Throws FailureError. */
-export async function* mergedVersions(checkpoints: readonly Checkpoint[]): AsyncGenerator<Entry, void, void> {
-  const sources = checkpoints.map((checkpoint) => new VersionSource(checkpoint));
-  const merger = new Merger(sources.length);
-  try {
-    for (const [at, source] of sources.entries()) merger.set(at, source.nextInBlock() ?? (await source.nextBlock()));
-    for (let next = merger.nextVersion(); next !== undefined; next = merger.nextVersion()) {
-      yield next.entry;
-      const source = sources[next.advance] as VersionSource;
-      merger.set(next.advance, source.nextInBlock() ?? (await source.nextBlock()));
+/** Every version of several checkpoints, in order, for merging them. */
+export class MergedVersions implements AsyncIterable<Entry> {
+  readonly #checkpoints: readonly Checkpoint[];
+  /** Whether the version that was given last lay in a cached block. */
+  cached = false;
+
+  constructor(checkpoints: readonly Checkpoint[]) {
+    this.#checkpoints = checkpoints;
+  }
+
+  /** Throws FailureError. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<Entry, void, void> {
+    const sources = this.#checkpoints.map((checkpoint) => new VersionSource(checkpoint));
+    const merger = new Merger(sources.length);
+    try {
+      for (const [at, source] of sources.entries()) merger.set(at, source.nextInBlock() ?? (await source.nextBlock()));
+      for (let next = merger.nextVersion(); next !== undefined; next = merger.nextVersion()) {
+        const source = sources[next.advance] as VersionSource;
+        this.cached = source.cached;
+        yield next.entry;
+        merger.set(next.advance, source.nextInBlock() ?? (await source.nextBlock()));
+      }
+    } finally {
+      await Promise.all(sources.map((source) => source.close()));
     }
-  } finally {
-    await Promise.all(sources.map((source) => source.close()));
   }
 }
 
 /** The versions of one checkpoint: waits between two blocks only. */
 class VersionSource {
-  readonly #blocks: AsyncGenerator<Iterable<Entry>, void, void>;
+  readonly #blocks: AsyncGenerator<MergedBlock, void, void>;
   #entries: Iterator<Entry> | undefined;
+  /** Of the block that is being given. */
+  cached = false;
 
   constructor(checkpoint: Checkpoint) {
     this.#blocks = checkpoint.versions();
@@ -135,7 +150,8 @@ class VersionSource {
     for (;;) {
       const block = await this.#blocks.next();
       if (block.done) return undefined;
-      this.#entries = block.value[Symbol.iterator]();
+      this.#entries = block.value.entries[Symbol.iterator]();
+      this.cached = block.value.cached;
       const first = this.nextInBlock();
       if (first !== undefined) return first;
     }

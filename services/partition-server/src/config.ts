@@ -28,10 +28,10 @@ export const partitionServerConfigSchema = z.object({
     .min(4_096)
     .optional()
     .describe(
-      "Row data cache: blocks of checkpoints in memory, of all ranges of this server; by default a 64th of the machine's memory, 64 MiB to 1 GiB",
+      "Row data cache: blocks of checkpoints in memory, of all ranges of this server; by default a 32nd of the machine's memory, 64 MiB to 1 GiB",
     ),
   indexCacheBytesMax: bytes(96 * mebibyte).describe(
-    "Index cache: block indexes and bloom filters of checkpoints in memory, of all ranges of this server; about 6 bytes per KiB of rows",
+    "Index cache: block indexes and bloom filters of checkpoints in memory, of all ranges of this server; about 7 bytes per KiB of rows",
   ),
   checkpointsMax: z.coerce.number().int().min(2).max(64).default(8).describe("Checkpoints that a read may meet before they are merged"),
   collectEveryMs: milliseconds(600_000).describe(
@@ -76,7 +76,7 @@ export type PartitionServerConfig = z.infer<typeof partitionServerConfigSchema>;
 
 /** `memoryBytes`: of the machine or container; undefined: there is none that is this server's own. */
 export const rowCacheBytesOf = ({ rowCacheBytesMax }: PartitionServerConfig, memoryBytes: number | undefined): number =>
-  rowCacheBytesMax ?? Math.min(Math.max(Math.floor((memoryBytes ?? 0) / 64), 64 * mebibyte), 1024 * mebibyte);
+  rowCacheBytesMax ?? Math.min(Math.max(Math.floor((memoryBytes ?? 0) / 32), 64 * mebibyte), 1024 * mebibyte);
 
 /** Room for those that come while nobody waits, beside those that wait. */
 const waitingShare = 0.75;

@@ -25,7 +25,9 @@ export const streamManagerSchema = z.object({
     .default(64 * 1024 * 1024)
     .describe("Copies of extents are not begun faster than this, over the whole stamp"),
   syncEveryMs: milliseconds(600_000).describe("How often what a node holds is compared with what it should hold, restarts aside"),
-  deletionGraceMs: milliseconds(600_000).describe("A dropped extent is kept for so long before its replicas are deleted"),
+  deletionGraceMs: milliseconds(120_000).describe(
+    "A dropped extent is kept for so long before its replicas are deleted: longer than a request takes, and than the age of the copies of the metadata that a restore may begin from",
+  ),
   fenceTimeoutMs: milliseconds(1_000).describe("Deadline of one Fence; it is sent again until the seal is decided"),
   createTimeoutMs: milliseconds(1_000).describe("Deadline of making a replica; a node that misses it is not chosen again at once"),
   sealTimeoutMs: milliseconds(30_000).describe("Deadline of bringing a replica to the sealed length, copying included"),
