@@ -3,10 +3,10 @@
  * commands take one by hand, look at one, and put one in the place of a store that was lost.
  */
 import { readFile, rename, stat, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import type { Outcome } from "@stamp/base";
 import { DataFolder, planCluster } from "@stamp/cluster";
-import { restoreMetadata } from "@stamp/lock-service";
+import { restoreMetadata, whileStopped } from "@stamp/lock-service";
 import { decodeSnapshot, MetadataClient, type MetadataSnapshot } from "@stamp/metadata-store";
 import { silentLogger } from "@stamp/ports";
 import { NodeClock, NodeDigest, nodeWorld } from "@stamp/ports-node";
@@ -45,22 +45,18 @@ export function addMetadata(program: Command): void {
       .option("--json", "for tools"),
     ["dataDir"],
   ).action(async (file: string, options: { replace?: boolean }, command: Command) => {
-    const config = configOf(command);
-    if (new DataFolder(config.dataDir).supervisor() !== undefined) {
-      throw new CommandError(`the cluster of ${config.dataDir} runs: stop it first, its lock service has the store open`, exitCodes.usage);
-    }
+    const dataDir = lockServiceFolder(command);
     const snapshot = opened(await contentOf(file), file);
-    const lockService = planCluster(config).processes.find(({ role }) => role === "lock-service");
-    if (!lockService) throw new CommandError("the configuration has no lock service");
-    const folder = join(lockService.dataDir, "stores", "metadata");
-    if (await exists(folder)) {
-      if (!options.replace) throw new CommandError(`${folder} is there: give --replace to move it aside`);
-      const aside = `${folder}.replaced-${Date.now()}`;
-      await rename(folder, aside);
-      console.error(`what was there is in ${aside}`);
-    }
-    const world = nodeWorld({ dataDir: lockService.dataDir, name: "metadata-restore", logger: silentLogger });
-    const keys = answered(await restoreMetadata(world, snapshot));
+    const folder = join(dataDir, "stores", "metadata");
+    const world = nodeWorld({ dataDir, name: "metadata-restore", logger: silentLogger });
+    const keys = answered(
+      await whileStopped(world, async () => {
+        if (await exists(folder)) await moveAside(folder, options.replace === true);
+        return restoreMetadata(world, snapshot);
+      }).catch((error: Error) => {
+        throw error instanceof CommandError ? error : new CommandError(error.message);
+      }),
+    );
     tell(command, { ...about(snapshot, file), restoredTo: folder, keys }, (done) =>
       [
         textOf(done),
@@ -69,6 +65,35 @@ export function addMetadata(program: Command): void {
       ].join("\n"),
     );
   });
+}
+
+/**
+ * Where the lock service of this cluster keeps everything. In a container (STAMP_SERVICE) that is the container's own folder; elsewhere a
+ * folder below that of a cluster whose supervisor does not run.
+ */
+function lockServiceFolder(command: Command): string {
+  const { STAMP_SERVICE: service = "", STAMP_DATA_DIR: ownFolder = "" } = process.env;
+  if (service === "lock-service" && ownFolder !== "") return resolve(ownFolder);
+  if (service !== "") {
+    throw new CommandError(
+      `this is the container of ${service}: restore in that of the lock service, docker compose run --rm --no-deps lock-service-1 …`,
+      exitCodes.usage,
+    );
+  }
+  const config = configOf(command);
+  if (new DataFolder(config.dataDir).supervisor() !== undefined) {
+    throw new CommandError(`the cluster of ${config.dataDir} runs: stop it first, its lock service has the store open`, exitCodes.usage);
+  }
+  const lockService = planCluster(config).processes.find(({ role }) => role === "lock-service");
+  if (!lockService) throw new CommandError("the configuration has no lock service");
+  return lockService.dataDir;
+}
+
+async function moveAside(folder: string, replace: boolean): Promise<void> {
+  if (!replace) throw new CommandError(`${folder} is there: give --replace to move it aside`);
+  const aside = `${folder}.replaced-${Date.now()}`;
+  await rename(folder, aside);
+  console.error(`what was there is in ${aside}`);
 }
 
 interface About {

@@ -1,4 +1,4 @@
 export { type LockServiceConfig, lockServiceSchema } from "./config.ts";
 export { LockServiceRole } from "./lock-service.ts";
 export { metadataOffline } from "./offline.ts";
-export { restoreMetadata } from "./restore.ts";
+export { restoreMetadata, whileStopped } from "./restore.ts";

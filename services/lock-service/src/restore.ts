@@ -6,7 +6,7 @@
 import { type Checksum, FailureError, fromUtf8, type Outcome, ok, refused, utf8 } from "@stamp/base";
 import { decodeLease, encodeLease } from "@stamp/lease";
 import type { MetadataSnapshot } from "@stamp/metadata-store";
-import type { KeyValueOperation, World } from "@stamp/ports";
+import { type Identity, type KeyValueOperation, openIdentity, type World } from "@stamp/ports";
 import { decodeStored, encodeStored, idsKey } from "@stamp/stream";
 import { decodeKeyState, decodeVersion, encodeKeyState, encodeVersion } from "./store.ts";
 
@@ -15,6 +15,26 @@ export const raisedBy = 1_000_000;
 /** Of the partition manager: a decimal number. */
 const ownerEpochKey = "partition-manager/owner-epoch";
 const batchSize = 1_000;
+
+/**
+ * Does `work` while no lock service can run on this folder, wherever: the store of its identity, which a running one has open, is held. Its
+ * lock is the kernel's, so a process in another container with the same volume is kept out too. Refused with `conflict` when one runs.
+ */
+export async function whileStopped<T>(world: World, work: () => Promise<Outcome<T>>): Promise<Outcome<T>> {
+  let identity: Identity;
+  try {
+    // What can't be read is held by nobody, and is begun anew: nothing but starts is counted in it.
+    identity = await openIdentity(world.keyValue, world.random, 0);
+  } catch (error) {
+    if (!(error instanceof FailureError) || error.failure.reason !== "conflict") throw error;
+    return refused("failedPrecondition", "conflict", `its lock service runs: stop it first (${error.failure.message})`);
+  }
+  try {
+    return await work();
+  } finally {
+    await identity.close();
+  }
+}
 
 /** Into an empty store; refused with `conflict` when there is one. Durable when it resolves. Gives the number of keys. */
 export async function restoreMetadata(world: World, snapshot: MetadataSnapshot): Promise<Outcome<number>> {
