@@ -1,8 +1,9 @@
-/** `stamp node list|drain|undrain|decommission` and `stamp repair status`. */
+/** `stamp node list|disks|drain|undrain|decommission` and `stamp repair status`. */
 import type { StampInspector } from "@stamp/cluster";
 import { NodeDuty, type NodeInfo, type RepairStatus } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError } from "./context.ts";
+import { addNodeDisks } from "./node-disks.ts";
 import { bytesText } from "./print.ts";
 import { inspect, make, tell } from "./running.ts";
 import { nodeTable } from "./status.ts";
@@ -15,6 +16,7 @@ export function addNode(program: Command): void {
     const nodes = await inspect(command, (inspector) => inspector.nodes());
     tell(command, nodes, () => nodesText(nodes));
   });
+  addNodeDisks(node);
   make(node, "drain <node>", "give it nothing new and make its replicas again elsewhere")
     .option("--wait", "until it is empty")
     .action(async (nodeId: string, _options, command: Command) => {

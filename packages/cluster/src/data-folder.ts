@@ -80,7 +80,9 @@ export class DataFolder {
     }
   }
 
+  /** Everything has ended. */
   release(): void {
+    rmSync(join(this.path, "run/processes.json"), { force: true });
     rmSync(join(this.path, "run/supervisor.json"), { force: true });
     rmSync(this.control, { force: true });
   }

@@ -1,5 +1,5 @@
 /** Output of one process in a file that does not grow without bound: at its limit it becomes `<name>.log.1`, replacing the older one. */
-import { closeSync, fstatSync, openSync, renameSync, writeSync } from "node:fs";
+import { closeSync, existsSync, fstatSync, openSync, renameSync, writeSync } from "node:fs";
 
 export class LogFile {
   readonly #path: string;
@@ -36,17 +36,21 @@ export class LogFile {
   }
 
   #append(chunk: Buffer): void {
-    if (this.#sizeBytes + chunk.length > this.#bytesMax && this.#sizeBytes > 0) {
-      closeSync(this.#descriptor);
-      renameSync(this.#path, `${this.#path}.1`);
-      this.#descriptor = openSync(this.#path, "a");
-      this.#sizeBytes = 0;
-    }
     try {
+      if (this.#sizeBytes + chunk.length > this.#bytesMax && this.#sizeBytes > 0) this.#rotate();
       writeSync(this.#descriptor, chunk);
       this.#sizeBytes += chunk.length;
     } catch {
       // A full disk must not take the supervisor down: the line is lost.
     }
+  }
+
+  #rotate(): void {
+    // Already moved when the new one could not be made last time.
+    if (existsSync(this.#path)) renameSync(this.#path, `${this.#path}.1`);
+    const next = openSync(this.#path, "a");
+    closeSync(this.#descriptor);
+    this.#descriptor = next;
+    this.#sizeBytes = 0;
   }
 }

@@ -43,6 +43,7 @@ export class Supervisor {
   readonly #asking = new Set<string>();
   #pollTimer: NodeJS.Timeout | undefined;
   #stopping: Promise<void> | undefined;
+  #recorded = false;
 
   constructor(options: SupervisorOptions) {
     this.#options = options;
@@ -138,16 +139,25 @@ export class Supervisor {
     for (const role of roles)
       await Promise.all(this.#processes.filter((each) => each.plan.role === role).map((each) => each.stop("cleanly")));
     for (const each of this.#processes) each.close();
-    this.folder.recordProcesses([]);
     this.folder.release();
   }
 
   #changed(managed: ManagedProcess, event: ProcessEvent): void {
     this.#seen.delete(managed.plan.name);
-    if (this.#stopping === undefined) {
-      this.folder.recordProcesses(this.#processes.flatMap((each) => each.identity ?? []));
-    }
+    this.#recorded = false;
+    this.#record();
     this.#options.onEvent?.(this, managed.plan.name, event);
+  }
+
+  /** What runs, for the next supervisor. On a full disk it is done later: the cluster that runs is more than the note of it. */
+  #record(): void {
+    if (this.#recorded || this.#stopping !== undefined) return;
+    try {
+      this.folder.recordProcesses(this.#processes.flatMap((each) => each.identity ?? []));
+      this.#recorded = true;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
+    }
   }
 
   #statusOf(managed: ManagedProcess): ProcessStatus {
@@ -170,6 +180,7 @@ export class Supervisor {
   }
 
   #poll(): void {
+    this.#record();
     for (const managed of this.#processes) void this.#ask(managed);
     this.#pollTimer = setTimeout(() => this.#poll(), this.ready ? pollMs : pollWhileStartingMs);
   }

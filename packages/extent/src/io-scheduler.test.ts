@@ -71,7 +71,7 @@ class OneArm {
 }
 
 test("I/O scheduler: no operation of any class starves on a slow disk, whatever comes, even when the disk favours newcomers", () => {
-  const classes: readonly IoClass[] = ["journal", "append", "read", "repair", "scrub"];
+  const ioClasses: readonly IoClass[] = ["journal", "append", "read", "repair", "scrub"];
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 2 ** 31 }), fc.integer({ min: 5, max: 120 }), (seed, slowMs) => {
       const prng = new Prng(seed);
@@ -83,7 +83,7 @@ test("I/O scheduler: no operation of any class starves on a slow disk, whatever 
       );
       // As much as the disk can do, and at times more.
       for (let i = 0; i < 300; i++) {
-        disk.submit(`${i}`, prng.pick(classes.filter((each) => each !== "journal" || prng.chance(0.3))), prng.below(4096));
+        disk.submit(`${i}`, prng.pick(ioClasses.filter((each) => each !== "journal" || prng.chance(0.3))), prng.below(4096));
         disk.run(disk.nowMs + slowMs * 2 * prng.float());
       }
       const backlog = disk.all.filter((each) => each.startedMs === undefined).length;
@@ -95,6 +95,15 @@ test("I/O scheduler: no operation of any class starves on a slow disk, whatever 
         const waitedMs = (each.startedMs ?? 0) - each.arrivedMs;
         const boundMs = 5 * defaultIoLimits.overdueMs + (before + 40) * 2 * slowMs;
         assert.ok(waitedMs <= boundMs, `${each.class} waited ${waitedMs} of at most ${boundMs}`);
+      }
+      const { atStart, classes } = disk.scheduler.figures;
+      const { expectedMsMax, overdueMs } = defaultIoLimits;
+      assert.ok(atStart.expectedMsMax <= expectedMsMax && atStart.oldestMsMax <= overdueMs, JSON.stringify(atStart));
+      for (const name of ioClasses) {
+        const own = disk.all.filter((each) => each.class === name);
+        const waits = own.map((each) => (each.startedMs ?? 0) - each.arrivedMs);
+        assert.equal(classes[name].started, own.length);
+        assert.equal(classes[name].waitedMsMax, Math.max(0, ...waits));
       }
     }),
     { numRuns: 60, examples: [[144974869, 10]] },
@@ -114,6 +123,8 @@ test("I/O scheduler: with the bound switched off a disk that favours newcomers s
       disk.submit(`${i}`, "read", 1);
       disk.run(disk.nowMs + 20);
     }
+    const { oldestMsMax } = disk.scheduler.figures.atStart;
+    assert.equal(oldestMsMax > defaultIoLimits.overdueMs, !rules.on("diskWorkBounded"), `${oldestMsMax}`);
     return disk.nowMs - Math.min(...disk.unserved().map((each) => each.arrivedMs));
   };
   assert.ok(waits(allRules) < 2_000, `${waits(allRules)}`);
@@ -147,6 +158,8 @@ test("I/O scheduler: nothing is started while the work in hand is expected to ta
   assert.deepEqual(started(fast.submit(late, 201)), [], "one has been in hand for over 200 ms");
   assert.deepEqual(started(fast.submit({ ...late, class: "journal", item: "journal" }, 201)), ["journal"], "the journal goes on");
   assert.deepEqual(started(fast.finished(hung?.operation as IoOperation<string>, 260)), ["late"]);
+  assert.deepEqual(scheduler.figures.heldBack, { expected: 1, overdue: 0, hands: 0 });
+  assert.deepEqual(fast.figures.heldBack, { expected: 0, overdue: 1, hands: 0 });
 });
 
 test("I/O scheduler: repair and scrub yield to clients, scrub to repair, each with one in hand", () => {

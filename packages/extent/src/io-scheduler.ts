@@ -50,6 +50,19 @@ export type IoEffect<T> =
   /** `late`: it would be, or is, later than its deadline. `full`: too many of its class wait. */
   | { readonly kind: "refuse"; readonly operation: IoOperation<T>; readonly why: "late" | "full" };
 
+/** Why nothing more is given to the disk: too much is expected to be in hand, one takes too long, or enough are in hand. */
+export type IoBound = "expected" | "overdue" | "hands";
+
+/** Since the start, for people. */
+export interface IoFigures {
+  /** Given to the disk; what they waited for that, together and at most. */
+  readonly classes: Readonly<Record<IoClass, { readonly started: number; readonly waitedMs: number; readonly waitedMsMax: number }>>;
+  /** Had to wait when they came, by what stood in the way. */
+  readonly heldBack: Readonly<Record<IoBound, number>>;
+  /** Highest when an operation, not the journal's, was given to a disk that had others in hand: below the limits unless a rule is off. */
+  readonly atStart: { readonly expectedMsMax: number; readonly oldestMsMax: number };
+}
+
 type Queued = Exclude<IoClass, "journal">;
 const foreground: readonly Queued[] = ["append", "read"];
 const background: readonly Queued[] = ["repair", "scrub"];
@@ -66,6 +79,9 @@ export class IoScheduler<T> {
   #queuedUnits = 0;
   #unitMs = 0.2;
   #busySinceMs = 0;
+  readonly #classes = { journal: noFigures(), append: noFigures(), read: noFigures(), repair: noFigures(), scrub: noFigures() };
+  readonly #heldBack: Record<IoBound, number> = { expected: 0, overdue: 0, hands: 0 };
+  readonly #atStart = { expectedMsMax: 0, oldestMsMax: 0 };
 
   constructor(rules: Rules, limits: IoLimits = defaultIoLimits) {
     assert(limits.inHandMax >= 1 && limits.queuedMax >= 1, "I/O limits");
@@ -84,6 +100,21 @@ export class IoScheduler<T> {
     return this.#unitsInHand * this.#unitMs;
   }
 
+  get figures(): IoFigures {
+    return { classes: this.#classes, heldBack: this.#heldBack, atStart: this.#atStart };
+  }
+
+  /** How long the operation that is longest in hand has taken by now; 0 when there is none. */
+  oldestInHandMs(nowMs: number): number {
+    const oldest = this.#inHand.values().next().value;
+    return oldest === undefined ? 0 : nowMs - oldest.startedMs;
+  }
+
+  /** How long the operation that waits longest has waited by now; 0 when there is none. */
+  oldestQueuedMs(nowMs: number): number {
+    return Object.values(this.#queues).reduce((most, [first]) => Math.max(most, first === undefined ? 0 : nowMs - first.arrivedMs), 0);
+  }
+
   /** When the next queued operation has waited until its deadline; infinite when there is none. */
   get nextDeadlineMs(): number {
     let next = Number.POSITIVE_INFINITY;
@@ -98,6 +129,8 @@ export class IoScheduler<T> {
     if (this.#late(operation, nowMs)) return [{ kind: "refuse", operation, why: "late" }];
     const queue = this.#queues[request.class];
     if (queue.length >= this.#limits.queuedMax) return [{ kind: "refuse", operation, why: "full" }];
+    const bound = this.#bound(nowMs);
+    if (bound !== undefined) this.#heldBack[bound] += 1;
     queue.push(operation);
     this.#queuedUnits += units;
     return this.advance(nowMs);
@@ -135,7 +168,7 @@ export class IoScheduler<T> {
         effects.push({ kind: "refuse", operation, why: "late" });
       }
     }
-    while (this.#mayStart(nowMs)) {
+    while (this.#bound(nowMs) === undefined) {
       const name = this.#next(nowMs);
       if (name === undefined) break;
       const operation = this.#queues[name].shift() as IoOperation<T>;
@@ -146,6 +179,7 @@ export class IoScheduler<T> {
   }
 
   #start(operation: IoOperation<T>, nowMs: number): IoEffect<T> {
+    this.#note(operation, nowMs);
     if (this.#inHand.size === 0) this.#busySinceMs = nowMs;
     operation.startedMs = nowMs;
     this.#inHand.add(operation);
@@ -153,17 +187,29 @@ export class IoScheduler<T> {
     return { kind: "start", operation };
   }
 
-  #mayStart(nowMs: number): boolean {
-    if (this.#inHand.size === 0) return true;
+  #note(operation: IoOperation<T>, nowMs: number): void {
+    const figures = this.#classes[operation.class];
+    const waitedMs = nowMs - operation.arrivedMs;
+    figures.started += 1;
+    figures.waitedMs += waitedMs;
+    figures.waitedMsMax = Math.max(figures.waitedMsMax, waitedMs);
+    if (operation.class === "journal") return;
+    this.#atStart.expectedMsMax = Math.max(this.#atStart.expectedMsMax, this.expectedMs);
+    this.#atStart.oldestMsMax = Math.max(this.#atStart.oldestMsMax, this.oldestInHandMs(nowMs));
+  }
+
+  /** What forbids to start another one; undefined: nothing. With nothing in hand one always goes. */
+  #bound(nowMs: number): IoBound | undefined {
+    if (this.#inHand.size === 0) return undefined;
     const others = this.#inHand.size - (this.#hasInHand("journal") ? 1 : 0);
-    if (others >= this.#limits.inHandMax || this.expectedMs > this.#limits.expectedMsMax) return false;
-    return this.#overdueByMs(nowMs) === 0;
+    if (this.expectedMs > this.#limits.expectedMsMax) return "expected";
+    if (this.#overdueByMs(nowMs) > 0) return "overdue";
+    return others >= this.#limits.inHandMax ? "hands" : undefined;
   }
 
   /** How long the oldest operation in hand has taken, when that is too long; else 0. */
   #overdueByMs(nowMs: number): number {
-    const oldest = this.#inHand.values().next().value;
-    const tookMs = oldest === undefined ? 0 : nowMs - oldest.startedMs;
+    const tookMs = this.oldestInHandMs(nowMs);
     return tookMs > this.#limits.overdueMs ? tookMs : 0;
   }
 
@@ -191,3 +237,5 @@ export class IoScheduler<T> {
     return nowMs + aheadMs > operation.deadlineMs;
   }
 }
+
+const noFigures = (): { started: number; waitedMs: number; waitedMsMax: number } => ({ started: 0, waitedMs: 0, waitedMsMax: 0 });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import type { Rules } from "@stamp/base";
-import { allRules, leaseEpoch, rulesWithout, unwrap } from "@stamp/base";
+import { allRules, leaseEpoch, refused, rulesWithout, unwrap } from "@stamp/base";
 import fc from "fast-check";
 import { LeaseHolder } from "./holder.ts";
 import type { LeaseRecord } from "./record.ts";
@@ -31,12 +31,19 @@ class Lock {
     this.#rules = rules;
     this.table = new LeaseTable([], 0, rules);
   }
+  /** From now on its disk takes nothing, or it does again. */
+  full(isFull: boolean): void {
+    this.table.cannotRecord = isFull ? refused("resourceExhausted", "diskFull", "no room") : undefined;
+  }
   told<T>(decision: LeaseDecision<T>): LeaseDecision<T> {
+    assert.ok(decision.persist === undefined || this.table.cannotRecord === undefined, "to be recorded on a full disk");
     if (decision.persist) this.disk.set(decision.persist.name, decision.persist);
     return decision;
   }
   restart(nowMs: number): void {
+    const { cannotRecord } = this.table;
     this.table = new LeaseTable(this.disk.values(), nowMs, this.#rules);
+    this.table.cannotRecord = cannotRecord;
   }
 }
 
@@ -102,6 +109,30 @@ test("lease table: a process of the same name on another folder is another holde
   assert.equal(reason(table.acquire(request("a", 1, 1_000, "another folder"), 1_900)), "ok");
 });
 
+test("lease table: with a full disk leases are renewed and shown, and nothing is granted, ended or refused", () => {
+  const lock = new Lock();
+  lock.told(lock.table.acquire(request("a"), 0));
+  lock.full(true);
+  assert.equal(reason(lock.told(lock.table.renew("n", 1, 500))), "ok");
+  assert.equal(reason(lock.told(lock.table.get("n", 600))), "ok");
+  assert.equal(reason(lock.told(lock.table.acquire(request("b"), 700))), "leaseHeld");
+  for (const [what, decision] of [
+    ["another lease", lock.table.acquire({ ...request("b"), name: "m" }, 700)],
+    ["a newer incarnation", lock.table.acquire(request("a", 2), 700)],
+    ["release", lock.table.release("n", 1, 700)],
+    ["refuse", lock.table.refuseRenewals("n", 1, 700)],
+    ["its end, asked for", lock.table.get("n", 1_500)],
+    ["its end, at a renewal", lock.table.renew("n", 1, 1_501)],
+    ["its end, at a grant", lock.table.acquire(request("b"), 1_502)],
+  ] as const) {
+    assert.equal(reason(lock.told<unknown>(decision)), "diskFull", what);
+  }
+  assert.equal(lock.table.epochOf("n"), 1);
+  lock.full(false);
+  assert.equal(reason(lock.told(lock.table.renew("n", 1, 1_600))), "leaseEnded");
+  assert.equal(reason(lock.told(lock.table.acquire(request("b"), 1_601))), "ok");
+});
+
 test("lease table: terms out of bounds are refused", () => {
   const table = new LeaseTable([], 0, allRules);
   assert.equal(reason(table.acquire(request("a", 1, 10), 0)), "badRequest");
@@ -114,6 +145,7 @@ const anySchedule = (rules: Rules) => {
     fc.record({ kind: fc.constantFrom("renew" as const, "release" as const, "refuse" as const), back: fc.integer({ min: 0, max: 2 }) }),
     fc.record({ kind: fc.constant("get" as const) }),
     fc.record({ kind: fc.constant("restart" as const) }),
+    fc.record({ kind: fc.constant("room" as const), full: fc.boolean() }),
     fc.record({ kind: fc.constant("wait" as const), ms: fc.integer({ min: 1, max: 700 }) }),
   );
   return fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
@@ -163,7 +195,9 @@ const anySchedule = (rules: Rules) => {
           break;
         }
         case "get": {
-          const view = unwrap(lock.told(lock.table.get("n", nowMs)).outcome);
+          const decision = lock.told(lock.table.get("n", nowMs));
+          if (reason(decision) === "diskFull") break;
+          const view = unwrap(decision.outcome);
           if (view === undefined) break;
           assert.equal(view.epoch, epoch);
           assert.ok(!ended.has(epoch) || view.ended, "it came back");
@@ -176,6 +210,9 @@ const anySchedule = (rules: Rules) => {
         case "restart":
           lock.restart(nowMs);
           runsUntilMs = nowMs + 1_000;
+          break;
+        case "room":
+          lock.full(one.full);
           break;
         case "wait":
           nowMs += one.ms;

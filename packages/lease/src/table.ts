@@ -10,7 +10,7 @@
  *     so the older process is gone. A process of the same name on another folder (left over from elsewhere, or made anew) is another
  *     holder: it waits for the lease's end as everybody does. So does a lower incarnation: a folder that was restored from an older copy. The SAME incarnation does not: its earlier request may arrive late, while the lease is held.
  */
-import type { LeaseEpoch, Outcome, Rules } from "@stamp/base";
+import type { Failed, LeaseEpoch, Outcome, Rules } from "@stamp/base";
 import { assert, leaseEpoch, ok, refused } from "@stamp/base";
 import type { LeaseRecord } from "./record.ts";
 
@@ -54,6 +54,8 @@ interface Entry {
 export class LeaseTable {
   readonly #rules: Rules;
   readonly #entries = new Map<string, Entry>();
+  /** Nothing can be made durable now: what would have to be is refused with this, and has not happened. */
+  cannotRecord: Failed | undefined;
 
   /** `records`: what was durable when this process started. */
   constructor(records: Iterable<LeaseRecord>, nowMs: number, rules: Rules) {
@@ -83,6 +85,7 @@ export class LeaseTable {
       if (!takesOver && this.#alive(entry, nowMs))
         return { outcome: this.#held(entry, nowMs, `held by ${record.holder} at ${record.address}`) };
     }
+    if (this.cannotRecord !== undefined) return { outcome: this.cannotRecord };
     const granted: LeaseRecord = {
       ...request,
       epoch: leaseEpoch((entry?.record.epoch ?? 0) + 1),
@@ -99,6 +102,7 @@ export class LeaseTable {
       return { outcome: refused("failedPrecondition", "leaseEnded", `lease ${name} has another epoch than ${epoch}`) };
     }
     if (!this.#alive(entry, nowMs) && (entry.record.ended || this.#rules.on("neverRenewEnded"))) {
+      if (this.cannotRecord !== undefined && this.#endsUnrecorded(entry, nowMs)) return { outcome: this.cannotRecord };
       return {
         outcome: refused("failedPrecondition", "leaseEnded", `lease ${name} epoch ${epoch} has ended`),
         ...this.#recordEnd(entry, nowMs),
@@ -130,6 +134,7 @@ export class LeaseTable {
   get(name: string, nowMs: number): LeaseDecision<LeaseView | undefined> {
     const entry = this.#entries.get(name);
     if (entry === undefined) return { outcome: ok<LeaseView | undefined>(undefined) };
+    if (this.cannotRecord !== undefined && this.#endsUnrecorded(entry, nowMs)) return { outcome: this.cannotRecord };
     const persist = this.#alive(entry, nowMs) ? {} : this.#recordEnd(entry, nowMs);
     return { outcome: ok<LeaseView | undefined>(this.#view(entry, nowMs)), ...persist };
   }
@@ -154,12 +159,18 @@ export class LeaseTable {
     if (entry === undefined || epoch > entry.record.epoch) {
       return { outcome: refused("notFound", "leaseEnded", `lease ${name} has no epoch ${epoch}`) };
     }
+    const changes = epoch === entry.record.epoch ? !entry.record.ended : this.#endsUnrecorded(entry, nowMs);
+    if (this.cannotRecord !== undefined && changes) return { outcome: this.cannotRecord };
     const effect = epoch === entry.record.epoch ? act(entry) : this.#alive(entry, nowMs) ? {} : this.#recordEnd(entry, nowMs);
     return { outcome: ok(this.#view(entry, nowMs)), ...effect };
   }
 
   #alive(entry: Entry, nowMs: number): boolean {
     return !entry.record.ended && nowMs < entry.expiresAtMs;
+  }
+
+  #endsUnrecorded(entry: Entry, nowMs: number): boolean {
+    return !entry.record.ended && !this.#alive(entry, nowMs);
   }
 
   #recordEnd(entry: Entry, nowMs: number): { persist?: LeaseRecord } {

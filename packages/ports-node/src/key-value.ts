@@ -2,8 +2,12 @@
  * LevelDB stores of one process, each in a folder of its own. LevelDB's lock file keeps a second process from opening the same one.
  * A store that can't be read any more is `corrupt`: its owner knows how to rebuild it; a store that is merely in use, or a disk that
  * refuses, is a failure of the start.
+ *
+ * LevelDB must not be written to after a write of it failed: its log goes on behind the part that got in, and the next opening drops all of
+ * that without a word. So batches go one at a time, and after a failed one the store is opened anew before the next: what was written
+ * before is in the log, the torn end is cut.
  */
-import { mkdir, rm, stat } from "node:fs/promises";
+import { mkdir, rm, stat, statfs } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { assert, FailureError } from "@stamp/base";
 import type { KeyRange, KeyValue, KeyValueOpen, KeyValueOperation, KeyValueStores } from "@stamp/ports";
@@ -25,48 +29,90 @@ function explain(error: unknown): Explained {
   return { code: cause?.code ?? code ?? "", message: cause?.message ?? message ?? String(error) };
 }
 
-class LevelStore implements KeyValue {
-  readonly #level: Level;
-  readonly #name: string;
+/** Opening writes what is in the log into a table (4 MiB at most), and a new log. */
+const reopenBytes = 16 * 1024 * 1024;
 
-  constructor(name: string, level: Level) {
+class LevelStore implements KeyValue {
+  readonly #folder: string;
+  readonly #name: string;
+  #level: Level;
+  #last: Promise<void> = Promise.resolve();
+  #reading = 0;
+  /** A write failed since it was opened. */
+  #hurt: DiskError | undefined;
+  #closed = false;
+
+  constructor(folder: string, name: string, level: Level) {
+    this.#folder = folder;
     this.#name = name;
     this.#level = level;
   }
 
   async get(key: Uint8Array): Promise<Uint8Array | undefined> {
+    this.#reading += 1;
     try {
       const value = await this.#level.get(key);
       return value === undefined ? undefined : plain(value);
     } catch (error) {
       throw this.#failed(error, false);
+    } finally {
+      this.#reading -= 1;
     }
   }
 
-  async batch(operations: readonly KeyValueOperation[], options: { readonly sync: boolean }): Promise<void> {
-    if (operations.length === 0) return;
+  batch(operations: readonly KeyValueOperation[], options: { readonly sync: boolean }): Promise<void> {
+    if (operations.length === 0) return Promise.resolve();
+    const done = this.#last.then(() => this.#write(operations, options.sync));
+    this.#last = done.catch(() => {});
+    return done;
+  }
+
+  async #write(operations: readonly KeyValueOperation[], sync: boolean): Promise<void> {
+    if (this.#hurt !== undefined) await this.#openAnew(this.#hurt);
     try {
       await this.#level.batch(
         operations.map((operation) =>
           operation.kind === "put" ? { type: "put", key: operation.key, value: operation.value } : { type: "del", key: operation.key },
         ),
-        { sync: options.sync },
+        { sync },
       );
     } catch (error) {
-      throw this.#failed(error, options.sync);
+      const failed = this.#failed(error, sync);
+      if (failed instanceof DiskError) this.#hurt = failed;
+      throw failed;
     }
   }
 
+  /** Throws what hurt it while that can't be done: a failed sync for ever, a full disk until there is room. It can be read until then. */
+  async #openAnew(hurt: DiskError): Promise<void> {
+    if (hurt.kind === "syncFailed" || this.#reading > 0 || this.#closed) throw hurt;
+    const { bavail, bsize } = await statfs(this.#folder);
+    if (bavail * bsize < reopenBytes || this.#reading > 0) throw hurt;
+    try {
+      await this.#level.close();
+      this.#level = levelOf(this.#folder);
+      await this.#level.open();
+    } catch (error) {
+      throw this.#failed(error, false);
+    }
+    this.#hurt = undefined;
+  }
+
   async *range(range: KeyRange): AsyncIterable<readonly [Uint8Array, Uint8Array]> {
+    this.#reading += 1;
     try {
       for await (const [key, value] of this.#level.iterator({ ...range, highWaterMarkBytes: 64 * 1024 })) yield [plain(key), plain(value)];
     } catch (error) {
       throw this.#failed(error, false);
+    } finally {
+      this.#reading -= 1;
     }
   }
 
-  close(): Promise<void> {
-    return this.#level.close();
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#last;
+    await this.#level.close();
   }
 
   /** LevelDB tells a full disk only by its words. What failed while syncing may be half there: the process must not go on. */
@@ -77,6 +123,8 @@ class LevelStore implements KeyValue {
     return new DiskError(kind, this.#name, message);
   }
 }
+
+const levelOf = (folder: string): Level => new ClassicLevel(folder, { keyEncoding: "view", valueEncoding: "view" });
 
 export class NodeKeyValueStores implements KeyValueStores {
   readonly #root: string;
@@ -94,7 +142,7 @@ export class NodeKeyValueStores implements KeyValueStores {
     const folder = this.#folder(name);
     await mkdir(folder, { recursive: true });
     const existed = await isThere(join(folder, "CURRENT"));
-    const level: Level = new ClassicLevel(folder, { keyEncoding: "view", valueEncoding: "view" });
+    const level = levelOf(folder);
     try {
       await level.open();
     } catch (error) {
@@ -116,7 +164,7 @@ export class NodeKeyValueStores implements KeyValueStores {
         applied: "no",
       });
     }
-    return { kind: "opened", store: new LevelStore(name, level) };
+    return { kind: "opened", store: new LevelStore(folder, name, level) };
   }
 
   async destroy(name: string): Promise<void> {

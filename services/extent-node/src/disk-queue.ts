@@ -41,9 +41,27 @@ export class DiskQueue {
     this.#scheduler = new IoScheduler(world.rules, limits);
   }
 
-  get facts(): Readonly<Record<string, number>> {
-    const { inHand, queued, expectedMs } = this.#scheduler;
-    return { inHand, queued, expectedMs: Math.round(expectedMs * 10) / 10, refused: this.refused, cancelled: this.cancelled };
+  get facts(): Readonly<Record<string, unknown>> {
+    const { inHand, queued, expectedMs, figures } = this.#scheduler;
+    const nowMs = this.#world.clock.monotonicMs();
+    const { classes, heldBack, atStart } = figures;
+    return {
+      inHand,
+      queued,
+      expectedMs: tenths(expectedMs),
+      oldestInHandMs: tenths(this.#scheduler.oldestInHandMs(nowMs)),
+      oldestQueuedMs: tenths(this.#scheduler.oldestQueuedMs(nowMs)),
+      refused: this.refused,
+      cancelled: this.cancelled,
+      heldBack: { ...heldBack },
+      atStart: { expectedMsMax: tenths(atStart.expectedMsMax), oldestMsMax: tenths(atStart.oldestMsMax) },
+      ...Object.fromEntries(
+        Object.entries(classes).map(([name, { started, waitedMs, waitedMsMax }]) => [
+          name,
+          { started, waitedMs: tenths(waitedMs), waitedMsMax: tenths(waitedMsMax) },
+        ]),
+      ),
+    };
   }
 
   /** Does `work` (one operation, of about `bytes`) when its turn comes. Throws FailureError when it would be too late. */
@@ -100,6 +118,8 @@ export class DiskQueue {
     this.#timer = { atMs, timer };
   }
 }
+
+const tenths = (ms: number): number => Math.round(ms * 10) / 10;
 
 const notWanted = (): FailureError =>
   new FailureError({ code: "cancelled", reason: "cancelled", message: "the caller went away", applied: "no" });

@@ -57,6 +57,8 @@ export class ExtentNodeRole implements Role {
   readonly #journalDisk: Disk;
   readonly #ownJournalDisk: boolean;
   #queue: DiskQueue | undefined;
+  /** Of the journal's own disk. */
+  #journalQueue: DiskQueue | undefined;
   #begun: JournalBegun | undefined;
   readonly #stop: AbortController = new AbortController();
   #listener: Listener | undefined;
@@ -153,6 +155,9 @@ export class ExtentNodeRole implements Role {
         takesExtents: node?.takesExtents ?? false,
         diskFull: node?.room.full ?? false,
         disk: this.#queue?.facts ?? {},
+        ...(this.#journalQueue === undefined
+          ? {}
+          : { journalDisk: this.#journalQueue.facts, journalFreeBytes: node?.journalFreeBytes ?? 0 }),
         copies: node?.copyTurns.facts ?? {},
         scrub: this.#scrubber?.facts ?? {},
         metadataCopy: this.#metadataCopies?.facts,
@@ -233,7 +238,10 @@ export class ExtentNodeRole implements Role {
       if (replica.state === "open") extent.index = await store.index(extent);
     }
     this.#recovered = { replayedRecords: recovered.replayed, tableRebuilt: recovered.rebuilt && !fresh, recoveryMs: recovered.tookMs };
-    const journal = new Journal(world, this.#journalDisk, this.#ownJournalDisk ? new DiskQueue(world) : queue, this.#config, recovered, {
+    if (this.#ownJournalDisk) this.#journalQueue = new DiskQueue(world);
+    // On a disk of its own nothing else needs what the journal leaves.
+    const journalConfig = { ...this.#config, reserveBytes: this.#ownJournalDisk ? 0 : this.#config.reserveBytes };
+    const journal = new Journal(world, this.#journalDisk, this.#journalQueue ?? queue, journalConfig, recovered, {
       room: () => store.room(),
       full: () => store.full,
       segmentClosed: (generation) => store.segmentClosed(generation),
@@ -251,6 +259,7 @@ export class ExtentNodeRole implements Role {
       address: this.address,
       journal,
       store,
+      journalDisk: this.#ownJournalDisk ? this.#journalDisk : undefined,
       smTerm: recovered.smTerm,
     });
     this.#node = node;

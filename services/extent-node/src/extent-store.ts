@@ -13,14 +13,12 @@ import { type ExtentFiles, extentPath } from "./extent-files.ts";
 import type { Journal } from "./journal.ts";
 import type { LocalExtent, PendingAppend } from "./local-extent.ts";
 import { LocalExtents } from "./local-extents.ts";
-import { type ExtentTable, tableName } from "./table.ts";
+import type { ExtentTable } from "./table.ts";
 import { walkFile } from "./walk.ts";
 
 const flushBytesMax = 8 * 1024 * 1024;
 const flushersMax = 4;
 const fullRetryMs = 1_000;
-/** So much is free: it is not the disk that has no room. */
-const reopenTableBytes = 64 * 1024 * 1024;
 const overloadedRetryMs = 100;
 /** Small appends wait this long for company, unless so many bytes wait: one write of a file for many batches of the journal. */
 const gatherMs = 20;
@@ -186,7 +184,7 @@ export class ExtentStore {
     } catch (error) {
       if (this.#stopped) return;
       if (error instanceof DiskError && error.kind === "full") {
-        await this.#waitForSpace(extent.replica.extentId, error);
+        await this.#waitForSpace(extent.replica.extentId);
         return;
       }
       if (error instanceof FailureError && error.failure.reason === "overloaded") {
@@ -198,16 +196,11 @@ export class ExtentStore {
     }
   }
 
-  async #waitForSpace(id: ExtentId, error: DiskError): Promise<void> {
+  async #waitForSpace(id: ExtentId): Promise<void> {
     if (!this.#full) {
       this.#full = true;
       this.#world.logger.error("the disk is full: durable data wait in the journal, appends are refused", { extent: id });
       this.#journal?.diskFilled();
-    } else if (error.path === tableName && (await this.#world.disk.space()).freeBytes > reopenTableBytes) {
-      // LevelDB refuses for good after a write that found no room.
-      this.#stopped = true;
-      this.#world.fatal(`the extent table must be opened anew after the disk was full: ${error.message}`);
-      return;
     }
     await sleep(this.#world.clock, fullRetryMs);
   }

@@ -38,6 +38,7 @@ export interface JournalConfig {
   readonly journalSegmentBytes: number;
   readonly journalSegmentsMax: number;
   readonly journalBatchBytesMax: number;
+  readonly reserveBytes: number;
 }
 
 export interface JournalStart {

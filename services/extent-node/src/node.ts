@@ -1,7 +1,7 @@
 /** What the parts of a running extent node share, once the disk is recovered and the identity is known. */
 import { type ExtentId, extentId, type Failed, type Failure, type Outcome, type OwnerEpoch, ok, ownerEpoch, refused } from "@stamp/base";
 import { type DiskRoom, type JournalRecord, type JournalType, type NodeIdentity, takesBytes, takesExtents } from "@stamp/extent";
-import type { World } from "@stamp/ports";
+import type { Disk, World } from "@stamp/ports";
 import type { ExtentNodeConfig } from "./config.ts";
 import { CopyTurns } from "./copy-turns.ts";
 import type { ExtentStore } from "./extent-store.ts";
@@ -21,6 +21,9 @@ export class Node {
   /** Of the disk, as of the last look. */
   freeBytes = Number.MAX_SAFE_INTEGER;
   totalBytes = 0;
+  /** When the journal has a disk of its own. */
+  readonly journalDisk: Disk | undefined;
+  journalFreeBytes = 0;
   #writtenAtLook = 0;
   appends = 0;
   /** Of the last report to a stream manager. */
@@ -29,7 +32,9 @@ export class Node {
   #termDurable: Promise<void> = Promise.resolve();
 
   constructor(
-    parts: Pick<Node, "world" | "config" | "identity" | "incarnation" | "address" | "journal" | "store"> & { readonly smTerm: number },
+    parts: Pick<Node, "world" | "config" | "identity" | "incarnation" | "address" | "journal" | "store" | "journalDisk"> & {
+      readonly smTerm: number;
+    },
   ) {
     this.world = parts.world;
     this.config = parts.config;
@@ -38,6 +43,7 @@ export class Node {
     this.address = parts.address;
     this.journal = parts.journal;
     this.store = parts.store;
+    this.journalDisk = parts.journalDisk;
     this.copyTurns = new CopyTurns(parts.world);
     this.#smTerm = parts.smTerm;
   }
@@ -56,6 +62,7 @@ export class Node {
     const space = await this.world.disk.space();
     this.freeBytes = space.freeBytes;
     this.totalBytes = space.totalBytes;
+    if (this.journalDisk !== undefined) this.journalFreeBytes = (await this.journalDisk.space()).freeBytes;
     if (this.store.full && this.store.pendingBytes === 0 && this.freeBytes > this.config.reserveBytes) this.store.spaceFound();
   }
 

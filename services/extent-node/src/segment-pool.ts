@@ -18,6 +18,8 @@ export interface Segment {
 export interface PoolConfig {
   readonly journalSegmentBytes: number;
   readonly journalSegmentsMax: number;
+  /** A segment that the journal can do without is made only when so much is left free besides. */
+  readonly reserveBytes: number;
 }
 
 export const journalFolder = "journal";
@@ -136,7 +138,7 @@ export class SegmentPool {
     const reserve = this.#reserve === undefined && this.#current?.reserve !== true && !this.#written.some((each) => each.reserve);
     if ((!spare && !reserve) || this.#making !== undefined || this.#stopped) return;
     const making = async (): Promise<void> => {
-      if (spare) this.#free.push(await this.#make());
+      if (spare && (await this.#hasRoom())) this.#free.push(await this.#make());
       this.wake();
       if (reserve) this.#reserve = await this.#allocated(reserveName, reserveBytes);
     };
@@ -151,15 +153,32 @@ export class SegmentPool {
       });
   }
 
+  /** With the disk nearly full it goes on with the segments there are: what is left is for what others have begun. */
+  async #hasRoom(): Promise<boolean> {
+    const { freeBytes } = await this.#disk.space();
+    const leftBytes = freeBytes - this.#config.journalSegmentBytes;
+    const has = leftBytes >= Math.max(this.#config.reserveBytes, this.#reserve === undefined ? reserveBytes : 0);
+    if (!has) this.#world.logger.warn("no further journal segment is made: the disk is nearly full", { freeBytes });
+    return has;
+  }
+
   #make(): Promise<Segment> {
     this.#made += 1;
     return this.#allocated(`${String(this.#made).padStart(6, "0")}.segment`, this.#config.journalSegmentBytes);
   }
 
   async #allocated(name: string, sizeBytes: number): Promise<Segment> {
-    const file = await this.#disk.open(`${journalFolder}/${name}`, { create: true });
-    await file.allocate(sizeBytes);
-    await file.sync();
+    const path = `${journalFolder}/${name}`;
+    const file = await this.#disk.open(path, { create: true });
+    try {
+      await file.allocate(sizeBytes);
+      await file.sync();
+    } catch (error) {
+      // A part of it would keep the last room for nothing.
+      await file.close();
+      await this.#disk.remove(path);
+      throw error;
+    }
     await this.#disk.syncFolder(journalFolder);
     return { name, file, sizeBytes, reserve: name === reserveName, generation: 0, lastLsn: 0 };
   }

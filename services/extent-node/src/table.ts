@@ -6,7 +6,7 @@ import { type ExtentId, equalBytes, utf8 } from "@stamp/base";
 import { decodeMeta, encodeFrameRun, encodeMeta, type ReplicaMeta } from "@stamp/extent";
 import type { KeyValue, KeyValueOperation, KeyValueStores } from "@stamp/ports";
 
-export const tableName = "extents";
+const tableName = "extents";
 const completeKey = utf8("m");
 /** Of the disk that it describes. `unlearned`: something was rebuilt or lost, and the node has not learned its SM term since. */
 const marker = (diskId: string, unlearned = false): Uint8Array => utf8(`${unlearned ? "unlearned" : "complete"} ${diskId}`);

@@ -3,7 +3,7 @@
  * flight share the next one. Everybody is answered only after the write that holds what he was told, reads included: nobody ever learns
  * of something that a power cut could take back.
  */
-import type { Outcome } from "@stamp/base";
+import type { Failed, Outcome } from "@stamp/base";
 import { assert, ok, refused, unknownOutcome } from "@stamp/base";
 import type { LeaseDecision, LeaseRecord, LeaseTable } from "@stamp/lease";
 import type { World } from "@stamp/ports";
@@ -13,6 +13,8 @@ import type { KeyState, LockStore, StoredPage } from "./store.ts";
 /** What a request may do in its turn. */
 export interface Turn {
   readonly leases: LeaseTable;
+  /** Why nothing may be written; undefined: it may. */
+  readonly refusal: Failed | undefined;
   nowMs(): number;
   /** Takes a decision's record over into this group's write. */
   decided<T>(decision: LeaseDecision<T>): Outcome<T>;
@@ -39,6 +41,8 @@ export interface CommitterOptions {
   readonly waitingMax: number;
   readonly groupMax: number;
   readonly lastVersion: number;
+  /** Why nothing can be written now. */
+  readonly refusal: () => Failed | undefined;
 }
 
 export class Committer {
@@ -103,7 +107,9 @@ export class Committer {
   }
 
   async #group(): Promise<void> {
-    const turn = new GroupTurn(this.#world, this.#store, this.#leases, this.#changes, this.#lastVersion);
+    const refusal = this.#options.refusal();
+    this.#leases.cannotRecord = refusal;
+    const turn = new GroupTurn(this.#world, this.#store, this.#leases, this.#changes, this.#lastVersion, refusal);
     const judged: Waiting[] = [];
     let written: Outcome<void> = ok();
     try {
@@ -132,6 +138,7 @@ export class Committer {
 /** One group: what its members changed, seen by those after them. */
 class GroupTurn implements Turn {
   readonly leases: LeaseTable;
+  readonly refusal: Failed | undefined;
   readonly #world: World;
   readonly #store: LockStore;
   readonly #leaseRecords = new Map<string, LeaseRecord>();
@@ -141,8 +148,9 @@ class GroupTurn implements Turn {
   readonly #changes: Changes;
   #lastVersion: number;
 
-  constructor(world: World, store: LockStore, leases: LeaseTable, changes: Changes, lastVersion: number) {
+  constructor(world: World, store: LockStore, leases: LeaseTable, changes: Changes, lastVersion: number, refusal: Failed | undefined) {
     this.leases = leases;
+    this.refusal = refusal;
     this.#changes = changes;
     this.#world = world;
     this.#store = store;
@@ -178,6 +186,7 @@ class GroupTurn implements Turn {
 
   write(writes: readonly { readonly key: string; readonly value?: Uint8Array }[]): number {
     if (writes.length === 0) return this.#lastVersion;
+    assert(this.refusal === undefined, "nothing is written without room");
     this.#lastVersion += 1;
     for (const { key, value } of writes) {
       // Moved to the end: in order of versions.

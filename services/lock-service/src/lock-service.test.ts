@@ -368,3 +368,35 @@ test("lock service: a failed sync ends the process, nobody is told that it was d
     assert.ok(!sim.isUp("lock"));
   });
 });
+
+test("lock service: with its disk full it renews leases and reads, refuses what it would have to record, and goes on when there is room", async () => {
+  const sim = simOf();
+  const lost: string[] = [];
+  await sim.run(async () => {
+    await sim.sleep(50);
+    const keeper = keeperOf(sim, "a", lost);
+    const epoch = await keeper.acquire();
+    const fence = { leaseName: "leader", leaseEpoch: epoch };
+    const metadata = new MetadataClient(sim.world("tester"), "lock");
+    const put = (key: string) => metadata.transact({ fence, conditions: [], writes: [write(key, "x")] }, 1_000);
+    unwrap(await put("before"));
+    const disk = sim.disk("lock");
+    const roomy = disk.options;
+    disk.options = { ...roomy, totalBytes: disk.usedBytes() + (1 << 20) };
+    await sim.sleep(1_000);
+    const refused = await put("meanwhile");
+    assert.ok(!refused.ok && refused.failure.reason === "diskFull" && refused.failure.applied === "no", JSON.stringify(refused));
+    const other = { name: "other", holder: "b", identity: "b", incarnation: 1n, address: "x", termMs: 1_000 };
+    const acquired = await lockOf(sim).acquireLease(other, { timeoutMs: 500 });
+    assert.ok(!acquired.ok && acquired.failure.reason === "diskFull");
+    await sim.sleep(30_000);
+    assert.ok(keeper.holds(), "renewed all the time");
+    assert.equal(unwrap(await metadata.get(["before", "meanwhile"], 1_000)).filter(({ version }) => version > 0).length, 1);
+    disk.options = roomy;
+    await sim.sleep(1_000);
+    unwrap(await put("after"));
+    unwrap(await lockOf(sim).acquireLease(other, { timeoutMs: 500 }));
+    assert.deepEqual(lost, []);
+    await keeper.release();
+  });
+});

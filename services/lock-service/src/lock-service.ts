@@ -14,6 +14,7 @@ import { openIdentity, served, uuid } from "@stamp/ports";
 import { LockService, MetadataStore } from "@stamp/wire";
 import { Committer } from "./committer.ts";
 import type { LockServiceConfig } from "./config.ts";
+import { Room } from "./room.ts";
 import type { OpenStore } from "./server.ts";
 import { judgeInTurn, lockServiceHandlers, metadataStoreHandlers } from "./server.ts";
 import { Snapshots } from "./snapshots.ts";
@@ -28,6 +29,7 @@ interface Opened {
 export class LockServiceRole implements Role {
   readonly #world: World;
   readonly #config: LockServiceConfig;
+  readonly #room: Room;
   #opened: Opened | undefined;
   #why = "it has not started";
   #identity: Identity | undefined;
@@ -36,6 +38,7 @@ export class LockServiceRole implements Role {
   constructor(world: World, config: LockServiceConfig) {
     this.#world = world;
     this.#config = config;
+    this.#room = new Room(world, config.reserveBytes);
   }
 
   get address(): string {
@@ -53,12 +56,13 @@ export class LockServiceRole implements Role {
       if (view)
         leases.push({ name, holder: view.holder, address: view.address, epoch: view.epoch, ended: view.ended, refused: view.refused });
     }
-    const facts = { stampId, lastTransaction: committer.lastVersion, waiting: committer.waitingCount, leases };
+    const facts = { stampId, lastTransaction: committer.lastVersion, waiting: committer.waitingCount, ...this.#room.facts, leases };
     return { ready: true, waitingFor: [], state: "serving", facts };
   }
 
   async start(): Promise<void> {
     this.#identity = await openIdentity(this.#world.keyValue, this.#world.random);
+    await this.#room.start();
     const opened = await this.#open();
     if (opened.ok) this.#opened = opened.value;
     else {
@@ -83,6 +87,7 @@ export class LockServiceRole implements Role {
 
   async stop(): Promise<void> {
     await this.#listener?.close(0);
+    await this.#room.stop();
     await this.#opened?.access.committer.close();
     await this.#opened?.store.close();
     this.#opened = undefined;
@@ -124,7 +129,12 @@ export class LockServiceRole implements Role {
     if (!records.ok) return failed(records);
     const leases = new LeaseTable(records.value, clock.monotonicMs(), rules);
     const { waitingMax, groupMax } = this.#config;
-    const committer = new Committer(this.#world, store, leases, { waitingMax, groupMax, lastVersion: lastVersion.value });
+    const committer = new Committer(this.#world, store, leases, {
+      waitingMax,
+      groupMax,
+      lastVersion: lastVersion.value,
+      refusal: () => this.#room.refusal,
+    });
     const access: OpenStore = {
       stampId: stampId.value,
       instance: uuid(random),

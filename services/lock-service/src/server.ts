@@ -165,6 +165,7 @@ export function metadataStoreHandlers(access: StoreAccess): Handlers<typeof Meta
       const wellFormed = checkTransaction(transaction);
       if (!wellFormed.ok) return wellFormed;
       return store.value.committer.submit(context.deadlineMs, async (current) => {
+        if (current.refusal !== undefined && transaction.writes.length > 0) return current.refusal;
         const judged = await store.value.judge(transaction, current);
         return judged.ok ? ok({ version: toWire(current.write(transaction.writes)) }) : judged;
       });
