@@ -340,9 +340,15 @@ function tooLong(operation: Operation, failed: Failed): Outcome<OperationResult>
   return failed;
 }
 
-const latin1 = (bytes: Uint8Array): string => String.fromCharCode(...bytes.subarray(0, keyBytesSeen));
+/** The first bytes, at most 256. Added one by one: passed as arguments they take twenty times as long. */
+function latin1(bytes: Uint8Array, lengthBytes: number = bytes.length): string {
+  const end = Math.min(lengthBytes, keyBytesSeen);
+  let text = "";
+  for (let at = 0; at < end; at++) text += String.fromCharCode(bytes[at] as number);
+  return text;
+}
 
 /** Up to the end of the account's name: what all keys of an account begin with. */
-const accountPrefix = (key: Uint8Array): string => latin1(key.subarray(0, key.indexOf(0) + 1));
+const accountPrefix = (key: Uint8Array): string => latin1(key, key.indexOf(0) + 1);
 
 const leaseLost = (): Failed => refused("unavailable", "leaseLost", "this server may no longer answer for the range");
