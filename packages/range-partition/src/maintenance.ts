@@ -18,7 +18,7 @@ import {
 import type { OwnedStream } from "@stamp/stream-client";
 import type { Checkpoint, Storage } from "./checkpoint-reader.ts";
 import { type CheckpointRequest, writeCheckpoint } from "./checkpoint-store.ts";
-import { type RestTimes, restTimes } from "./merge-pace.ts";
+import { type RestTimes, restTimes, ServedWatch } from "./merge-pace.ts";
 import { MergedVersions } from "./tables.ts";
 
 export interface MaintenanceStreams {
@@ -169,7 +169,7 @@ export class Maintenance {
     if (planned === undefined) return ok("nothing" as const);
     for (const id of planned) this.#merging.add(id);
     try {
-      return await this.#merge(new Set(planned));
+      return await this.#storage.figures.whileMerging(() => this.#merge(new Set(planned)));
     } finally {
       for (const id of planned) this.#merging.delete(id);
     }
@@ -202,13 +202,11 @@ export class Maintenance {
 
   /** For one merge: rests while anybody in this process was served since it was asked last. */
   #restTimes(): RestTimes {
-    const { figures } = this.#storage;
-    let before = figures.served;
+    const { figures, world } = this.#storage;
+    const watch = new ServedWatch(world.clock.monotonicMs(), figures.served);
     return () => {
-      const now = figures.served;
-      const [reads, writes] = [now.rowsRead > before.rowsRead, now.bytesWritten > before.bytesWritten];
-      before = now;
-      return restTimes(this.#checkpoints.length, this.#limits.checkpointsMax, writes ? "writes" : reads ? "reads" : "nothing");
+      const served = watch.look(world.clock.monotonicMs(), figures.served);
+      return restTimes(this.#checkpoints.length, this.#limits.checkpointsMax, served, figures.merges);
     };
   }
 

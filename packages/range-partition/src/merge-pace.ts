@@ -4,13 +4,18 @@
  * checkpoints faster than they are merged it goes on without rest.
  */
 import { sleep, type World } from "@stamp/ports";
+import type { ServedFigures } from "./storage-figures.ts";
 
 /** Of one step: at most about 2 ms of this process. */
 const stepEntriesMax = 256;
 const stepBytesMax = 256 * 1024;
 /** A rest is at most so long. */
-const restMsMax = 250;
-const readsRestTimes = 7;
+const restMsMax = 500;
+/** Beside reads merges take one part of so many. */
+const readsPart = 16;
+/** Fewer are no load of writes: merges keep up with them beside reads. */
+const writtenBytesPerSecond = 1024 * 1024;
+const writtenLookMs = 1_000;
 
 /** How many times its work a step rests; 0: it only lets others go first. */
 export type RestTimes = () => number;
@@ -48,14 +53,43 @@ export class MergePace {
 /** What clients of this process asked for lately. */
 export type Served = "nothing" | "reads" | "writes";
 
+/** Of one merge: what was served since it looked last, and whether it was written much lately. */
+export class ServedWatch {
+  #before: ServedFigures;
+  #sinceMs: number;
+  #sinceBytes: number;
+  /** Until it is known. */
+  #muchWritten = true;
+
+  constructor(nowMs: number, figures: ServedFigures) {
+    this.#before = figures;
+    this.#sinceMs = nowMs;
+    this.#sinceBytes = figures.bytesWritten;
+  }
+
+  look(nowMs: number, figures: ServedFigures): Served {
+    const { rowsRead, bytesWritten } = this.#before;
+    this.#before = figures;
+    const elapsedMs = nowMs - this.#sinceMs;
+    if (elapsedMs >= writtenLookMs) {
+      this.#muchWritten = (figures.bytesWritten - this.#sinceBytes) * 1_000 > writtenBytesPerSecond * elapsedMs;
+      this.#sinceMs = nowMs;
+      this.#sinceBytes = figures.bytesWritten;
+    }
+    if (figures.bytesWritten === bytesWritten && figures.rowsRead === rowsRead) return "nothing";
+    return this.#muchWritten ? "writes" : "reads";
+  }
+}
+
 /**
- * `checkpoints` of at most `checkpointsMax`. While there are writes they become more: half of what a read may meet can wait long, more than it may
- * meet is to become less. While rows are only read they don't, and each read notices a merge more than a checkpoint that it
- * meets: there a filter says no. Without clients there is nobody to rest for.
+ * `checkpoints` of at most `checkpointsMax`. While much is written they become more: half of what a read may meet can wait long, more than it
+ * may meet is to become less. While rows are nearly only read they don't, and each read notices a merge more than a checkpoint that it meets:
+ * there a filter says no. So all merges of this process together (`merges`) take a sixteenth of its time then. Without clients there is
+ * nobody to rest for.
  */
-export function restTimes(checkpoints: number, checkpointsMax: number, served: Served): number {
+export function restTimes(checkpoints: number, checkpointsMax: number, served: Served, merges: number): number {
   if (served === "nothing") return 0;
-  if (served === "reads") return readsRestTimes;
+  if (served === "reads") return readsPart * merges - 1;
   if (checkpoints > checkpointsMax) return 0;
   return checkpoints > checkpointsMax / 2 ? 1 : 3;
 }

@@ -23,6 +23,11 @@ export interface StorageCounts {
   readonly mergedBytes: number;
 }
 
+export interface ServedFigures {
+  readonly rowsRead: number;
+  readonly bytesWritten: number;
+}
+
 const zeros = {
   pointReads: 0,
   checkpointsMet: 0,
@@ -42,6 +47,7 @@ const zeros = {
 export class StorageFigures {
   readonly #counts: { -readonly [name in keyof StorageCounts]: number } = { ...zeros };
   readonly #whole: StorageFigures | undefined;
+  #merges = 0;
 
   /** `whole` counts everything that this one counts too. */
   constructor(whole?: StorageFigures) {
@@ -53,9 +59,24 @@ export class StorageFigures {
   }
 
   /** Go up with whatever clients read and write, of all that is counted together with this. */
-  get served(): { readonly rowsRead: number; readonly bytesWritten: number } {
+  get served(): ServedFigures {
     const { pointReads, rowsScanned, rowBytesAccepted } = (this.#whole ?? this).#counts;
     return { rowsRead: pointReads + rowsScanned, bytesWritten: rowBytesAccepted };
+  }
+
+  /** Under way now, of all that is counted together with this. */
+  get merges(): number {
+    return (this.#whole ?? this).#merges;
+  }
+
+  async whileMerging<T>(merge: () => Promise<T>): Promise<T> {
+    const all = this.#whole ?? this;
+    all.#merges++;
+    try {
+      return await merge();
+    } finally {
+      all.#merges--;
+    }
   }
 
   add(name: keyof StorageCounts, by = 1): void {
