@@ -3,6 +3,7 @@
  * shared by the partitions of a process. What was not asked for since the last look at it goes first, in the order in which it came: what
  * a scan read once goes before what is read again and again, and a hit writes one bit.
  */
+import { present } from "@stamp/base";
 import type { Block, CheckpointIndex, StoredPlace } from "@stamp/lsm";
 
 /** Beside its bytes, about. */
@@ -20,6 +21,8 @@ export class ByteCache<T extends { readonly bytes: number }> {
   readonly #bytesMax: number;
   readonly #itemBytesMax: number;
   readonly #held = new Map<string, Held<T>>();
+  /** Stands before the oldest. */
+  #order: MapIterator<[string, Held<T>]> = this.#held.entries();
   #bytes = 0;
 
   /** What is larger than `itemBytesMax` alone is not kept. */
@@ -49,9 +52,8 @@ export class ByteCache<T extends { readonly bytes: number }> {
     if (bytes > this.#itemBytesMax || this.#held.has(name)) return;
     this.#held.set(name, { value, used: false });
     this.#bytes += bytes;
-    let spared = 0;
-    for (const [oldest, held] of this.#held) {
-      if (this.#bytes <= this.#bytesMax || this.#held.size === 1) break;
+    for (let spared = 0; this.#bytes > this.#bytesMax && this.#held.size > 1; ) {
+      const [oldest, held] = this.#next();
       if (oldest === name || (held.used && spared < sparedMax)) {
         this.#held.delete(oldest);
         this.#held.set(oldest, held);
@@ -59,6 +61,14 @@ export class ByteCache<T extends { readonly bytes: number }> {
         held.used = false;
       } else this.#remove(oldest, held);
     }
+  }
+
+  /** The oldest, which leaves its place at once. A new walk would step over all that was deleted since the map was laid out last. */
+  #next(): [string, Held<T>] {
+    const next = this.#order.next();
+    if (!next.done) return next.value;
+    this.#order = this.#held.entries();
+    return present(this.#order.next().value, "the oldest of what is held");
   }
 
   /** Nobody asks for it again. */
