@@ -83,6 +83,8 @@ export class GroupCommit {
   /** Why these writes can't be queued; undefined when they can. */
   refusal(writes: readonly RowWrite[]): Failed | undefined {
     if (this.#ended !== undefined) return { ok: false, failure: { ...this.#ended, applied: "no" } };
+    const { noRoom } = this.#log;
+    if (noRoom !== undefined) return noRoom;
     const bytes = writesBytes(writes);
     const { groupBytesMax } = this.#options;
     if (bytes + recordOverheadBytes <= groupBytesMax) return undefined;

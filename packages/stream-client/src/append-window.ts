@@ -189,6 +189,13 @@ export class AppendWindow<T> {
     return withdrawn.map((append) => ({ kind: "reject", append, failure: { ...failure, applied: "no" } }));
   }
 
+  /** Takes those of these back that were never sent. */
+  withdrawUnsent(failure: Failure, which: (item: T) => boolean): readonly WindowEffect<T>[] {
+    const withdrawn = this.#waiting.filter((entry) => !entry.sent && which(entry.item));
+    for (const { item } of withdrawn) this.withdraw(item);
+    return withdrawn.map((append) => ({ kind: "reject", append, failure: { ...failure, applied: "no" } }));
+  }
+
   /** The primary of `extentId` says that everything below `committedBytes` is durable on every replica. */
   acknowledged(extentId: number, committedBytes: number): readonly WindowEffect<T>[] {
     const state = this.#state;

@@ -58,13 +58,17 @@ test("disk full: with all nodes full writes are refused with the reason, reads g
     const full = await write(stream, 5, 10, 15_000);
     assert.equal(full.places.length, 0);
     assert.match(full.refused ?? "", /4 are up, 0 of them have room on their disks/);
+    // From now on the reason is told at once.
+    const askedMs = stamp.sim.nowMs;
+    assert.match((await write(stream, 1, 10, 15_000)).refused ?? "", /^noPlacement: .*4 are up, 0 of them have room on their disks/);
+    assert.ok(stamp.sim.nowMs - askedMs < 100, `${stamp.sim.nowMs - askedMs} ms`);
     const reader = stamp.client("reader").reader;
     for (const [i, place] of first.places.entries()) {
       assert.deepEqual(unwrap(await reader.read(place, { timeoutMs: 5_000 })), content(i));
     }
     for (const node of nodeNames) stamp.sim.disk(node).options = { ...stamp.sim.disk(node).options, totalBytes: 2 ** 34 };
     await stamp.sim.sleep(3_000);
-    const again = await write(stamp.sim.isUp("sm1") ? await stamp.open("/a", 2) : stream, 5, 20);
+    const again = await write(stream, 5, 20);
     assert.equal(again.refused, undefined);
     for (const [i, place] of again.places.entries()) {
       assert.deepEqual(unwrap(await reader.read(place, { timeoutMs: 5_000 })), content(20 + i));

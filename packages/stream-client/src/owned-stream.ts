@@ -4,7 +4,7 @@
  *
  * No stream-manager call on a steady-state append: only when an extent is full or failed.
  */
-import { type Failure, FailureError, type Outcome, type OwnerEpoch, ok, refused, unknownOutcome } from "@stamp/base";
+import { type Failed, type Failure, FailureError, type Outcome, type OwnerEpoch, ok, refused, unknownOutcome } from "@stamp/base";
 import { appendBlocksMax, appendPayloadBytesMax, blockPayloadBytesMax } from "@stamp/extent";
 import type { LeaderCalls } from "@stamp/metadata-store";
 import type { Timer, World } from "@stamp/ports";
@@ -138,10 +138,10 @@ export class OwnedStream {
    * the appends are resolved (which may be after the deadline). 1 byte to 4 MiB each, 8 MiB together.
    *
    * At the deadline (`Infinity`: none) the caller hears `unknown` when it was sent, and the stream goes on with it: it may still
-   * happen; one that was not sent is taken back. `staleOwnerEpoch`: another owner has the stream.
+   * happen; one that was not sent is taken back. `staleOwnerEpoch`: another owner has the stream. `noPlacement`: see `noRoom`.
    */
   append(blocks: readonly Uint8Array[], options: { readonly timeoutMs: number }): Promise<Outcome<readonly Place[]>> {
-    const refusal = this.#refusal(blocks);
+    const refusal = this.#refusal(blocks) ?? (Number.isFinite(options.timeoutMs) ? this.noRoom : undefined);
     if (refusal !== undefined) return Promise.resolve(refusal);
     const { clock } = this.#parts.world;
     return new Promise((resolve) => {
@@ -176,6 +176,15 @@ export class OwnedStream {
 
   /** Why the next extent was not given, since it is waited for. */
   #noExtent: Failure | undefined;
+
+  /**
+   * Not enough extent nodes can take an extent: their disks are full, or too few of them are up. Until that changes what has a deadline is
+   * refused with this at once, so that whoever waits hears the reason; the stream goes on asking.
+   */
+  get noRoom(): Failed | undefined {
+    if (this.#noExtent?.reason !== "noPlacement") return undefined;
+    return refused("resourceExhausted", "noPlacement", this.#noExtent.message);
+  }
 
   #late(item: Item): void {
     const why = this.#noExtent === undefined ? "" : `: there is no extent to write to: ${this.#noExtent.message}`;
@@ -326,6 +335,8 @@ export class OwnedStream {
       this.#noExtent = outcome.ok ? undefined : outcome.failure;
       const why = outcome.ok ? "no successor in the answer" : `${outcome.failure.reason}: ${outcome.failure.message}`;
       logger.warn("no next extent yet", { stream: this.name, extentId, why });
+      const { noRoom } = this;
+      if (noRoom !== undefined) this.#act(this.#window.withdrawUnsent(noRoom.failure, ({ timer }) => timer !== undefined));
       await sleep(clock, jittered(random, backoffMs), this.#stop.signal);
       backoffMs = Math.min(backoffMs * 2, changeBackoffMaxMs);
     }

@@ -42,7 +42,7 @@ export interface CommitterOptions {
   readonly groupMax: number;
   readonly lastVersion: number;
   /** Why nothing can be written now. */
-  readonly refusal: () => Failed | undefined;
+  readonly refusal: () => Promise<Failed | undefined>;
 }
 
 export class Committer {
@@ -107,12 +107,12 @@ export class Committer {
   }
 
   async #group(): Promise<void> {
-    const refusal = this.#options.refusal();
-    this.#leases.cannotRecord = refusal;
-    const turn = new GroupTurn(this.#world, this.#store, this.#leases, this.#changes, this.#lastVersion, refusal);
     const judged: Waiting[] = [];
     let written: Outcome<void> = ok();
     try {
+      const refusal = await this.#options.refusal();
+      this.#leases.cannotRecord = refusal;
+      const turn = new GroupTurn(this.#world, this.#store, this.#leases, this.#changes, this.#lastVersion, refusal);
       while (judged.length < this.#options.groupMax) {
         const next = this.#waiting[0];
         if (next === undefined || (next.alone && turn.dirty)) break;

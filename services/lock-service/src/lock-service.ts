@@ -62,7 +62,6 @@ export class LockServiceRole implements Role {
 
   async start(): Promise<void> {
     this.#identity = await openIdentity(this.#world.keyValue, this.#world.random);
-    await this.#room.start();
     const opened = await this.#open();
     if (opened.ok) this.#opened = opened.value;
     else {
@@ -87,7 +86,6 @@ export class LockServiceRole implements Role {
 
   async stop(): Promise<void> {
     await this.#listener?.close(0);
-    await this.#room.stop();
     await this.#opened?.access.committer.close();
     await this.#opened?.store.close();
     this.#opened = undefined;
@@ -133,7 +131,7 @@ export class LockServiceRole implements Role {
       waitingMax,
       groupMax,
       lastVersion: lastVersion.value,
-      refusal: () => this.#room.refusal,
+      refusal: () => this.#room.refusal(),
     });
     const access: OpenStore = {
       stampId: stampId.value,

@@ -27,7 +27,9 @@ export function streamManagerHandlers(clock: Clock, serving: () => Serving | und
     const outcome = await within(clock, leftMs, work);
     if (outcome !== undefined) return outcome;
     const waits = [...leader.sealer.waits(), ...leader.allocator.waits()].join("; ");
-    return unknownOutcome("deadlineExceeded", "timeout", `${what} is not done yet${waits === "" ? "" : `: ${waits}`}`);
+    // The caller's own callers are told when it is the nodes that lack.
+    const reason = leader.allocator.waits().length > 0 ? "noPlacement" : "timeout";
+    return unknownOutcome("deadlineExceeded", reason, `${what} is not done yet${waits === "" ? "" : `: ${waits}`}`);
   };
   const wanted = (context: CallContext) => (): boolean => !context.signal.aborted && clock.monotonicMs() < context.deadlineMs;
 

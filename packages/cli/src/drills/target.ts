@@ -47,9 +47,10 @@ export async function attach(config: ClusterConfig): Promise<DrillTarget> {
   };
 }
 
-/** A cluster of its own; `flags` go over its configuration. Its data are deleted afterwards unless `keep`. */
+/** A cluster of its own; `flags` go over its configuration. Its data are deleted afterwards unless `keep`, or where `flags` names their folder. */
 export async function startOwn(flags: Readonly<Record<string, unknown>>, keep: boolean): Promise<DrillTarget> {
-  const dataDir = await mkdtemp(join(tmpdir(), "stamp-drill-"));
+  const given = flags.dataDir as string | undefined;
+  const dataDir = given ?? (await mkdtemp(join(tmpdir(), "stamp-drill-")));
   const transport = ownTransport();
   for (let attempt = 0; ; attempt++) {
     // Below the ports that systems give to outgoing connections (from 32,768): one of those may take a port at any moment.
@@ -63,7 +64,7 @@ export async function startOwn(flags: Readonly<Record<string, unknown>>, keep: b
         await running.stop();
         await running.stopped;
         await transport.close();
-        if (!keep) await rm(dataDir, { recursive: true, force: true });
+        if (!keep && given === undefined) await rm(dataDir, { recursive: true, force: true });
       };
       try {
         await untilReady(target);
