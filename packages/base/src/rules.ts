@@ -55,6 +55,7 @@ export type RuleName =
   | "checksumOfVerified"
   | "journalBegunRecorded"
   | "missingFileIsDamage"
+  | "pointedBytesSynced"
   | "diskWorkBounded"
   | "lateReadsRefused"
   | "leaseRestartedOnLoad";

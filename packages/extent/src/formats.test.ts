@@ -11,7 +11,15 @@ import { BlockIndex, encodeFrameRun, indexFromRuns } from "./block-index.ts";
 import { combineCrc32c } from "./crc.ts";
 import { decodeExtentHeader, encodeExtentHeader, extentSlotOffset } from "./extent-header.ts";
 import { decodeJournalBegun, encodeJournalBegun, journalBegunBytes, journalBegunOffset } from "./journal-begun.ts";
-import { decodeJournalHeader, decodeSealBody, encodeJournalHeader, encodeSealBody, type JournalHeader } from "./journal-record.ts";
+import {
+  decodeJournalHeader,
+  decodePointerBody,
+  decodeSealBody,
+  encodeJournalHeader,
+  encodePointerBody,
+  encodeSealBody,
+  type JournalHeader,
+} from "./journal-record.ts";
 import { decodeSegmentHeader, encodeSegmentHeader } from "./journal-segment.ts";
 import { decodeNodeIdentity, encodeNodeIdentity } from "./node-identity.ts";
 import { decodeMeta, encodeMeta, type ReplicaMeta } from "./replica-meta.ts";
@@ -54,6 +62,7 @@ const record: JournalHeader = {
   bodyBytes: 1_044,
   bodyChecksum: 0x12345678,
 };
+const pointerRecord: JournalHeader = { ...record, type: "pointer", bodyBytes: 8, bodyChecksum: 0x87654321 };
 const segment = { salt: 0xcafe, generation: 12, firstLsn: 900, smTerm: 7, segmentBytes: 1 << 25, checkpointLsn: 800 };
 const identity = {
   stampId: "3f6f0d1e-0000-4000-8000-000000000001",
@@ -194,7 +203,7 @@ const formats: readonly {
     decode: (bytes) => decodeNodeIdentity(crc32c, bytes),
   },
   {
-    name: "journal/v1/segment-header.bin",
+    name: "journal/v2/segment-header.bin",
     encoded: encodeSegmentHeader(crc32c, segment),
     value: segment,
     decode: (bytes) => decodeSegmentHeader(crc32c, bytes),
@@ -212,6 +221,18 @@ const formats: readonly {
     value: { version: 3, checksum: 99 },
     decode: decodeSealBody,
   },
+  {
+    name: "journal/v2/pointer-header.bin",
+    encoded: encodeJournalHeader(crc32c, segment.salt, pointerRecord),
+    value: pointerRecord,
+    decode: (bytes) => decodeJournalHeader(crc32c, segment.salt, 12, bytes),
+  },
+  {
+    name: "journal/v2/pointer-body.bin",
+    encoded: encodePointerBody({ lengthBytes: 1_048_660, checksum: 0x89abcdef }),
+    value: { lengthBytes: 1_048_660, checksum: 0x89abcdef },
+    decode: decodePointerBody,
+  },
 ];
 
 for (const format of formats) {
@@ -223,6 +244,11 @@ for (const format of formats) {
     }
   });
 }
+
+test("golden journal/v1/segment-header.bin: a segment of the version before is read", () => {
+  const frozen = new Uint8Array(readFileSync(join(goldenFolder, "journal/v1/segment-header.bin")));
+  assert.deepEqual(decodeSegmentHeader(crc32c, frozen), { kind: "ok", value: segment });
+});
 
 test("golden journal-begun: encodes as frozen; each slot alone says its generation, the higher counts, a flipped byte counts as absent", () => {
   const slot = golden("extent/v1/journal-begun.bin", encodeJournalBegun(crc32c, 2 ** 33 + 7));

@@ -1,7 +1,8 @@
 /**
  * Which operation of one disk goes next. Pure: operations and the time in, what to start and what to refuse out.
  *
- *   journal   the journal's own write, one at a time: goes at once, but counts as work in hand
+ *   journal   what appends wait for: the journal's own write, one at a time, and large appends on their way into extent files. Goes at
+ *             once, but counts as work in hand
  *   append    extent files, their headers           ┐ by age
  *   read      clients wait for it                    ┘
  *   repair    copies, checksums of whole extents    one in hand, when no append or read waits

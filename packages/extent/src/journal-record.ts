@@ -16,10 +16,10 @@ import { assert, type ExtentId, extentId, type OwnerEpoch, ownerEpoch } from "@s
 import { type Decoded, decoding, getU64, Malformed, putU64, Reader, viewOf, Writer } from "./binary.ts";
 import type { Crc32c } from "./crc.ts";
 
-export type JournalType = "create" | "append" | "fence" | "seal" | "delete" | "damaged" | "term" | "repair";
+export type JournalType = "create" | "append" | "fence" | "seal" | "delete" | "damaged" | "term" | "repair" | "pointer";
 
 /** Code = index + 1; never reordered. */
-const types: readonly JournalType[] = ["create", "append", "fence", "seal", "delete", "damaged", "term", "repair"];
+const types: readonly JournalType[] = ["create", "append", "fence", "seal", "delete", "damaged", "term", "repair", "pointer"];
 
 export const journalHeaderBytes = 72;
 /** Of a record's body: the largest append with its frame headers. */
@@ -29,10 +29,10 @@ export interface JournalRecord {
   readonly type: JournalType;
   /** 0 in `term`. */
   readonly extentId: ExtentId;
-  /** append: where the body goes. seal, repair: the sealed length. term: the term. delete: the version. Else 0. */
+  /** append: where the body goes. pointer: where the bytes are. seal, repair: the sealed length. term: the term. delete: the version. Else 0. */
   readonly offsetBytes: number;
   readonly ownerEpoch: OwnerEpoch;
-  /** append: what the primary knew to be committed when it was made. */
+  /** append, pointer: what the primary knew to be committed when it was made. */
   readonly committedBytes: number;
 }
 
@@ -109,5 +109,29 @@ export function decodeSealBody(bytes: Uint8Array): Decoded<SealBody> {
     const seal = { version: reader.u64(), checksum: reader.u32() };
     reader.end();
     return seal;
+  });
+}
+
+/** Body of `pointer`: an append whose bytes are in the extent's file, synced before this record was written. */
+export interface PointerBody {
+  readonly lengthBytes: number;
+  /** crc32c of the frames, headers included. */
+  readonly checksum: number;
+}
+
+export function encodePointerBody(pointer: PointerBody): Uint8Array<ArrayBuffer> {
+  const writer = new Writer();
+  writer.u32(pointer.lengthBytes);
+  writer.u32(pointer.checksum);
+  return writer.done();
+}
+
+export function decodePointerBody(bytes: Uint8Array): Decoded<PointerBody> {
+  return decoding(() => {
+    const reader = new Reader(bytes);
+    const pointer = { lengthBytes: reader.u32(), checksum: reader.u32() };
+    reader.end();
+    if (pointer.lengthBytes === 0 || pointer.lengthBytes > journalBodyBytesMax) throw new Malformed("length of a pointer");
+    return pointer;
   });
 }

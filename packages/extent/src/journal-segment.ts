@@ -17,7 +17,9 @@ import type { Crc32c } from "./crc.ts";
 import { decodeJournalHeader, type JournalHeader, journalHeaderBytes } from "./journal-record.ts";
 
 export const segmentMagic = 0x4c4e4a53;
-export const segmentFormatVersion = 1;
+/** 2: pointer records. Both are read, 2 is written. */
+export const segmentFormatVersion = 2;
+const segmentFormatsRead: readonly number[] = [1, 2];
 export const pageBytes = 4096;
 export const segmentRecordsOffset = 8192;
 const headerLength = 56;
@@ -56,7 +58,7 @@ function decodeOne(crc32c: Crc32c, bytes: Uint8Array): Decoded<SegmentHeader> {
     const view = viewOf(bytes);
     if (view.getUint32(0, true) !== segmentMagic) throw new Malformed("not a journal segment");
     if (crc32c(bytes.subarray(8, headerLength)) !== view.getUint32(4, true)) throw new Malformed("segment header checksum");
-    if (view.getUint32(8, true) !== segmentFormatVersion) throw new Malformed("segment format version");
+    if (!segmentFormatsRead.includes(view.getUint32(8, true))) throw new Malformed("segment format version");
     return {
       salt: view.getUint32(12, true),
       generation: getU64(view, 16),

@@ -3,9 +3,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, type ExtentId, extentId, extentVersion, ownerEpoch, rulesWithout } from "@stamp/base";
 import fc from "fast-check";
-import { encodeSealBody, type JournalHeader, type JournalType } from "./journal-record.ts";
+import { encodePointerBody, encodeSealBody, type JournalHeader, type JournalType } from "./journal-record.ts";
+import { PointedData } from "./pointed-data.ts";
 import { PrimaryWindow } from "./primary-window.ts";
-import { Replay } from "./replay.ts";
+import { Replay, type ReplayEffect } from "./replay.ts";
 import { Replica } from "./replica.ts";
 import { encodeMeta, type ReplicaMeta } from "./replica-meta.ts";
 
@@ -170,6 +171,53 @@ test("replay: appends beyond the seal and of a deleted extent write nothing; wha
   open.finish();
   assert.equal(open.smTerm, 9);
   assert.deepEqual([only(open)?.state, only(open)?.restarted], ["closed", true]);
+});
+
+test("replay: a pointer counts as an append; what it points to is to be seen, unless it is known to be synced, cut off, or of a deleted extent", () => {
+  const body = encodePointerBody({ lengthBytes: 500, checksum: 77 });
+  const pointer = (offsetBytes: number): JournalHeader => header("pointer", offsetBytes, body.length);
+  const replay = created();
+  replay.record(header("append", 0, 100), empty);
+  const first = pointer(100);
+  assert.deepEqual(replay.record(first, body), { kind: "pointed", offsetBytes: 100, lengthBytes: 500, checksum: 77 });
+  assert.equal(only(replay)?.endBytes, 600);
+  const second = pointer(600);
+  assert.equal(replay.record(second, body).kind, "pointed");
+  replay.record(header("seal", 600), encodeSealBody({ version: 2, checksum: 3 }));
+  assert.equal(replay.record(first, body).kind, "pointed");
+  assert.deepEqual(replay.record(second, body), { kind: "none" });
+  replay.record(header("delete", 2), empty);
+  assert.deepEqual(replay.record(first, body), { kind: "none" });
+
+  const gap = created();
+  gap.record(pointer(100), body);
+  assert.equal(only(gap)?.state, "damaged");
+  const malformed = created();
+  malformed.record(pointer(0), body.subarray(1));
+  assert.equal(only(malformed)?.state, "damaged");
+  const synced = new Replay(
+    new Map([[extentId(1), new Replica({ ...meta, durableBytes: 500 }, allRules)]]),
+    allRules,
+    new Map([[extentId(1), 500]]),
+  );
+  assert.deepEqual(synced.record(pointer(0), body), { kind: "none" });
+  assert.equal(synced.record(pointer(500), body).kind, "pointed");
+});
+
+test("pointed data: what a later record cuts off, replaces or deletes need not be in the file", () => {
+  const id = extentId(1);
+  const at = (offsetBytes: number): ReplayEffect => ({ kind: "pointed", offsetBytes, lengthBytes: 100, checksum: 1 });
+  const left = (...effects: ReplayEffect[]): number[] => {
+    const pointed = new PointedData();
+    pointed.note(extentId(2), at(7));
+    for (const effect of effects) pointed.note(id, effect);
+    return [...pointed.all()].filter(([of]) => of === id).map(([, each]) => each.offsetBytes);
+  };
+  assert.deepEqual(left(at(0), { kind: "write", offsetBytes: 100 }, at(200), { kind: "none" }), [0, 200]);
+  assert.deepEqual(left(at(0), at(200), { kind: "truncate", lengthBytes: 200 }), [0]);
+  assert.deepEqual(left(at(0), at(100), { kind: "truncate", lengthBytes: 200 }), [0, 100]);
+  assert.deepEqual(left(at(0), { kind: "adoptCopy" }), []);
+  assert.deepEqual(left(at(0), { kind: "remove" }), []);
 });
 
 test("replay: a gap, a lost record at the end and a seal beyond the data mark the replica damaged, never shorter", () => {

@@ -4,7 +4,7 @@
  * the journal lost marks the replicas that it may have concerned.
  */
 import { type ExtentId, extentVersion, type Rules } from "@stamp/base";
-import { decodeSealBody, type JournalHeader } from "./journal-record.ts";
+import { decodePointerBody, decodeSealBody, type JournalHeader, type PointerBody } from "./journal-record.ts";
 import { Replica } from "./replica.ts";
 import { decodeMeta } from "./replica-meta.ts";
 
@@ -12,6 +12,8 @@ export type ReplayEffect =
   | { readonly kind: "none" }
   /** The body goes to this offset of the extent. */
   | { readonly kind: "write"; readonly offsetBytes: number }
+  /** The bytes are in the file already; whether they are intact is to be seen. */
+  | ({ readonly kind: "pointed"; readonly offsetBytes: number } & PointerBody)
   | { readonly kind: "create" }
   | { readonly kind: "truncate"; readonly lengthBytes: number }
   | { readonly kind: "remove" }
@@ -45,7 +47,15 @@ export class Replay {
       return none;
     }
     const replica = this.replicas.get(header.extentId);
-    if (header.type === "append") return this.#append(replica, header);
+    if (header.type === "append") {
+      return this.#append(replica, header, header.bodyBytes) ? { kind: "write", offsetBytes: header.offsetBytes } : none;
+    }
+    if (header.type === "pointer") {
+      const pointer = decodePointerBody(body);
+      if (pointer.kind === "invalid") return this.#damage(replica, pointer.why);
+      const wanted = this.#append(replica, header, pointer.value.lengthBytes);
+      return wanted ? { kind: "pointed", offsetBytes: header.offsetBytes, ...pointer.value } : none;
+    }
     if (replica !== undefined && header.lsn <= replica.appliedLsn) return none;
     switch (header.type) {
       case "create":
@@ -87,24 +97,24 @@ export class Replay {
     return none;
   }
 
-  #append(replica: Replica | undefined, header: JournalHeader): ReplayEffect {
+  /** Whether its bytes must be in the file and are not known to be. */
+  #append(replica: Replica | undefined, header: JournalHeader, lengthBytes: number): boolean {
     // Its create record is lost, or it was deleted later: an unknown extent is never a length.
-    if (replica === undefined || replica.state === "damaged") return none;
-    const end = header.offsetBytes + header.bodyBytes;
+    if (replica === undefined || replica.state === "damaged") return false;
+    const end = header.offsetBytes + lengthBytes;
     replica.learnCommitted(header.committedBytes);
     const inFile = end <= (this.#synced.get(replica.extentId) ?? 0);
-    if (replica.state === "sealed") {
-      return !inFile && end <= (replica.sealedLengthBytes ?? 0) ? { kind: "write", offsetBytes: header.offsetBytes } : none;
-    }
+    if (replica.state === "sealed") return !inFile && end <= (replica.sealedLengthBytes ?? 0);
     if (header.offsetBytes > replica.endBytes) {
-      return this.#damage(replica, `a record at ${header.offsetBytes} follows ${replica.endBytes}`);
+      this.#damage(replica, `a record at ${header.offsetBytes} follows ${replica.endBytes}`);
+      return false;
     }
     if (header.offsetBytes === replica.endBytes) this.#suspects.delete(replica.extentId);
     if (end > replica.endBytes) {
       replica.endBytes = end;
       replica.durableTo(end);
     }
-    return inFile ? none : { kind: "write", offsetBytes: header.offsetBytes };
+    return !inFile;
   }
 
   /** A record whose header is intact but whose body is not. */

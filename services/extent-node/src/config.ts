@@ -28,6 +28,12 @@ const extentNodeKeys = z.object({
   journalSegmentsMax: z.coerce.number().int().min(2).default(4).describe("Segments; when all wait for extent files, appends wait too"),
   journalBatchBytesMax: bytes(8 * mebibyte).describe("Most bytes in one journal write"),
   journalQueueBytesMax: bytes(64 * mebibyte).describe("Most bytes waiting for the journal; beyond, appends are refused"),
+  inPlaceBytesMin: bytes(256 * 1024, 0).describe(
+    "Appends of so many bytes and more may be written once, into the extent's file, with only a pointer in the journal; 0: none",
+  ),
+  inPlaceBehindBytes: bytes(2 * mebibyte, 0).describe(
+    "They are while so many bytes and more wait for the journal or are being written to it; 0: always",
+  ),
   pendingBytesMax: bytes(64 * mebibyte).describe("Most bytes in the journal that wait for extent files; beyond, appends slow down"),
   appendTimeoutMs: milliseconds(800).describe("Longest time an append may take, whatever the caller allows"),
   extentBytesMax: bytes(1100 * mebibyte).describe("No extent grows beyond this (owners move on earlier)"),

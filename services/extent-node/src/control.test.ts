@@ -91,6 +91,32 @@ test("seal: a longer replica is cut, the same everywhere; another length is refu
   }
 });
 
+test("seal: appends to other extents without a pause do not keep it waiting", async () => {
+  const cluster = new Cluster(24, { nodes: ["en-1"] });
+  await cluster.run(async () => {
+    await cluster.ready("en-1");
+    const [id, other] = [await cluster.create(["en-1"]), await cluster.create(["en-1"])];
+    unwrap(await cluster.append("en-1", id, 0, [pattern(10, 1)]));
+    let end = 0;
+    let running = true;
+    const appending = (async (): Promise<void> => {
+      const inFlight: Promise<unknown>[] = [];
+      for (let i = 0; running && i < 20_000; i++) {
+        inFlight.push(cluster.append("en-1", other, end, [pattern(10, i)]));
+        end += 30;
+        // Always something that waits while something is written.
+        await cluster.sim.sleep(0.05);
+      }
+      await Promise.all(inFlight);
+    })();
+    await cluster.sim.sleep(50);
+    unwrap(await cluster.seal("en-1", id, 30));
+    assert.ok(running && end < 20_000 * 30, "while they went on");
+    running = false;
+    await appending;
+  });
+});
+
 test("delete: needs a version not below the replica's; the file is gone, also after a crash", async () => {
   const cluster = new Cluster(33);
   await cluster.run(async () => {

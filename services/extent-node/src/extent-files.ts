@@ -21,6 +21,11 @@ const baseName = (id: ExtentId): string => `${extentFolder(id)}/${id.toString(16
 export const extentPath = (id: ExtentId): string => `${baseName(id)}.extent`;
 export const copyPath = (id: ExtentId): string => `${baseName(id)}.copy`;
 
+export interface FileWrite {
+  readonly offsetBytes: number;
+  readonly chunks: readonly Uint8Array[];
+}
+
 interface Handle {
   readonly opening: Promise<DiskFile>;
   users: number;
@@ -39,6 +44,8 @@ export class ExtentFiles {
   writtenBytes = 0;
   /** Extent files that are known to be there, name included; only of open handles. */
   readonly #present: Set<string> = new Set();
+  /** Being made: by one only, since a second would write zeros over what the first has let others write. */
+  readonly #making: Map<string, Promise<void>> = new Map();
 
   get clientOperations(): number {
     return this.#queue.clientOperations;
@@ -96,6 +103,15 @@ export class ExtentFiles {
   async ensure(id: ExtentId): Promise<void> {
     const path = extentPath(id);
     if (this.#present.has(path)) return;
+    let making = this.#making.get(path);
+    if (making === undefined) {
+      making = this.#make(path, id).finally(() => this.#making.delete(path));
+      this.#making.set(path, making);
+    }
+    await making;
+  }
+
+  async #make(path: string, id: ExtentId): Promise<void> {
     if (!(await this.#disk.exists(path))) await this.create(path, id);
     if (this.#handles.has(path)) this.#present.add(path);
   }
@@ -139,6 +155,18 @@ export class ExtentFiles {
     const bytes = totalLength(chunks);
     this.writtenBytes += bytes;
     return this.with(path, true, (file) => this.#queue.run(io, bytes, () => file.write(extentContentOffset + offsetBytes, chunks)));
+  }
+
+  /** One operation: all of it is durable afterwards, the file's new length included. */
+  writeSynced(path: string, writes: readonly FileWrite[], io: Io = appendIo): Promise<void> {
+    const bytes = writes.reduce((sum, { chunks }) => sum + totalLength(chunks), 0);
+    this.writtenBytes += bytes;
+    return this.with(path, false, (file) =>
+      this.#queue.run(io, bytes, async () => {
+        for (const { offsetBytes, chunks } of writes) await file.write(extentContentOffset + offsetBytes, chunks);
+        await file.sync();
+      }),
+    );
   }
 
   sync(path: string, io: Io = appendIo): Promise<void> {

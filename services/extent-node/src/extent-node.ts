@@ -145,6 +145,8 @@ export class ExtentNodeRole implements Role {
         journalSegments: this.#journal?.segments.total ?? 0,
         journalSegmentsWaiting: this.#journal?.segments.waiting ?? 0,
         journalBatches: this.#journal?.batches ?? 0,
+        journalBytesWritten: this.#journal?.writtenBytes ?? 0,
+        fileBytesWritten: this.#store?.files.writtenBytes ?? 0,
         pendingBytes: this.#store?.pendingBytes ?? 0,
         appends: node?.appends ?? 0,
         appendsPerSecond: this.#appendsPerSecond(node?.appends ?? 0),

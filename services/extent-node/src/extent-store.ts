@@ -9,7 +9,8 @@ import { type ExtentId, FailureError, present } from "@stamp/base";
 import { type BlockIndex, frameBytes, indexFromRuns, type ReplicaMeta } from "@stamp/extent";
 import { DiskError, type KeyValueOperation, sleep, type Timer, type World } from "@stamp/ports";
 import { appendIo, type Io } from "./disk-queue.ts";
-import { type ExtentFiles, extentPath } from "./extent-files.ts";
+import { type ExtentFiles, extentPath, type FileWrite } from "./extent-files.ts";
+import { InPlaceWrites } from "./in-place-writes.ts";
 import type { Journal } from "./journal.ts";
 import type { LocalExtent, PendingAppend } from "./local-extent.ts";
 import { LocalExtents } from "./local-extents.ts";
@@ -33,6 +34,7 @@ export class ExtentStore {
   readonly extents: LocalExtents = new LocalExtents();
   readonly files: ExtentFiles;
   readonly table: ExtentTable;
+  readonly inPlace: InPlaceWrites;
   readonly #world: World;
   readonly #config: StoreConfig;
   #journal: Journal | undefined;
@@ -55,6 +57,7 @@ export class ExtentStore {
     this.#config = config;
     this.files = files;
     this.table = table;
+    this.inPlace = new InPlaceWrites(world, files);
   }
 
   attach(journal: Journal): void {
@@ -80,7 +83,7 @@ export class ExtentStore {
     if (extent.removed) return;
     if (extent.replica.state === "sealed" && append.endBytes > extent.replica.endBytes) return;
     extent.pending.push(append);
-    this.#pendingBytes += append.endBytes - append.offsetBytes;
+    this.#pendingBytes += inMemory(append);
     for (const frame of append.frames) extent.index?.push(frame.offsetBytes, frame.headerBytes + frame.payloadBytes);
     this.#touch(extent, generation);
   }
@@ -101,7 +104,7 @@ export class ExtentStore {
   /** What is pending beyond the sealed length is dropped. */
   dropBeyond(extent: LocalExtent, lengthBytes: number): void {
     const kept = extent.pending.filter((append) => append.endBytes <= lengthBytes);
-    for (const append of extent.pending) if (append.endBytes > lengthBytes) this.#pendingBytes -= append.endBytes - append.offsetBytes;
+    for (const append of extent.pending) if (append.endBytes > lengthBytes) this.#pendingBytes -= inMemory(append);
     extent.pending = kept;
     extent.flushedBytes = Math.min(extent.flushedBytes, lengthBytes);
     if (extent.index !== undefined && !extent.index.truncate(lengthBytes)) extent.index = undefined;
@@ -118,7 +121,7 @@ export class ExtentStore {
 
   /** Another replica takes the place of this damaged one: nothing more of it is written. */
   abandon(extent: LocalExtent): void {
-    for (const append of extent.pending) this.#pendingBytes -= append.endBytes - append.offsetBytes;
+    for (const append of extent.pending) this.#pendingBytes -= inMemory(append);
     extent.pending = [];
     extent.stateDirty = false;
     extent.syncNeeded = false;
@@ -215,7 +218,7 @@ export class ExtentStore {
     const { extentId } = extent.replica;
     if (extent.removed) {
       extent.before = undefined;
-      this.#pendingBytes -= extent.pending.reduce((sum, append) => sum + append.endBytes - append.offsetBytes, 0);
+      this.#pendingBytes -= extent.pending.reduce((sum, append) => sum + inMemory(append), 0);
       extent.pending = [];
       extent.stateDirty = false;
       await this.files.remove(extentId);
@@ -232,24 +235,24 @@ export class ExtentStore {
     const batch: PendingAppend[] = [];
     let bytes = 0;
     for (const append of extent.pending) {
-      if (batch.length > 0 && bytes + append.endBytes - append.offsetBytes > flushBytesMax) break;
+      if (batch.length > 0 && bytes + inMemory(append) > flushBytesMax) break;
       batch.push(append);
-      bytes += append.endBytes - append.offsetBytes;
+      bytes += inMemory(append);
     }
     const first = batch[0];
     if (first !== undefined) {
-      const chunks = batch.flatMap((append) => [...append.slices]);
-      await this.files.write(extentPath(extentId), first.offsetBytes, chunks);
+      const writes = writesOf(batch);
+      for (const { offsetBytes, chunks } of writes) await this.files.write(extentPath(extentId), offsetBytes, chunks);
       const totals = batch.flatMap((append) => append.frames.map((frame) => frameBytes(frame.payloadBytes)));
       await this.table.write([this.table.putRun(extentId, first.offsetBytes, totals)], false);
-      this.spaceFound();
+      if (writes.length > 0) this.spaceFound();
       extent.syncNeeded = true;
       // A seal may have cut the tail meanwhile.
       const written = new Set(batch);
       const left = extent.pending.filter((append) => !written.has(append));
       const freed = extent.pending.length - left.length;
       if (freed > 0) {
-        for (const append of extent.pending) if (written.has(append)) this.#pendingBytes -= append.endBytes - append.offsetBytes;
+        for (const append of extent.pending) if (written.has(append)) this.#pendingBytes -= inMemory(append);
         const last = extent.pending.filter((append) => written.has(append)).at(-1);
         extent.pending = left;
         extent.flushedBytes = Math.max(extent.flushedBytes, last?.endBytes ?? 0);
@@ -365,20 +368,26 @@ export class ExtentStore {
   /** Durable bytes [offset, offset + length) of the extent, as slices. May throw DiskError, and FailureError when it would be too late. */
   async read(extent: LocalExtent, offsetBytes: number, lengthBytes: number, io: Io): Promise<Uint8Array[]> {
     const end = offsetBytes + lengthBytes;
-    const fromMemory: Uint8Array[] = [];
+    const { extentId } = extent.replica;
+    const fromFile = (from: number, to: number): Promise<Uint8Array> => this.files.read(extentId, from, to - from, io);
     const fileEnd = Math.min(end, extent.flushedBytes);
+    // Asked for before the first await: what is in memory now may be in the file then, and the other way round after a seal.
+    const parts: (Uint8Array | Promise<Uint8Array>)[] = fileEnd > offsetBytes ? [fromFile(offsetBytes, fileEnd)] : [];
     for (const append of extent.pending) {
-      if (append.endBytes <= offsetBytes || append.endBytes <= fileEnd || append.offsetBytes >= end) continue;
+      const [first, last] = [Math.max(append.offsetBytes, offsetBytes, fileEnd), Math.min(append.endBytes, end)];
+      if (first >= last) continue;
+      if (append.slices === undefined) {
+        parts.push(fromFile(first, last));
+        continue;
+      }
       let at = append.offsetBytes;
       for (const slice of append.slices) {
-        const from = Math.max(0, Math.max(offsetBytes, fileEnd) - at);
-        const to = Math.min(slice.length, end - at);
-        if (to > from) fromMemory.push(slice.subarray(from, to));
+        const [from, to] = [Math.max(0, first - at), Math.min(slice.length, last - at)];
+        if (to > from) parts.push(slice.subarray(from, to));
         at += slice.length;
       }
     }
-    if (fileEnd <= offsetBytes) return fromMemory;
-    return [await this.files.read(extent.replica.extentId, offsetBytes, fileEnd - offsetBytes, io), ...fromMemory];
+    return Promise.all(parts);
   }
 
   async flushAll(): Promise<void> {
@@ -387,6 +396,7 @@ export class ExtentStore {
 
   async close(): Promise<void> {
     this.#stopped = true;
+    this.inPlace.stop();
     this.#gathering?.cancel();
     this.#freed();
     for (const resolve of this.#roomWaiters.splice(0)) resolve();
@@ -394,6 +404,22 @@ export class ExtentStore {
     await this.files.closeAll();
     await this.table.close();
   }
+}
+
+const inMemory = (append: PendingAppend): number => (append.slices === undefined ? 0 : append.endBytes - append.offsetBytes);
+
+/** What is not in the file yet, in as few writes as it takes. */
+function writesOf(batch: readonly PendingAppend[]): FileWrite[] {
+  const writes: { offsetBytes: number; chunks: Uint8Array[] }[] = [];
+  let last: PendingAppend | undefined;
+  for (const append of batch) {
+    if (append.slices !== undefined) {
+      if (last?.slices === undefined) writes.push({ offsetBytes: append.offsetBytes, chunks: [] });
+      writes.at(-1)?.chunks.push(...append.slices);
+    }
+    last = append;
+  }
+  return writes;
 }
 
 /** What the header may say: no more than the file holds. */

@@ -36,6 +36,7 @@ export class Cluster {
         lockService: "lock",
         journalSegmentBytes: 1 << 20,
         appendBytesMax: 900_000,
+        inPlaceBehindBytes: 0,
         reserveBytes: 0,
         ...options.config,
       });

@@ -6,6 +6,9 @@
  * beginning is recorded before its first record; the oldest segment is reused first, and only when all its records are in extent files,
  * synced (`release`). A failed write or sync ends the process: nothing can be said of the batch any more.
  *
+ * A pointer record is held until the bytes it points to are synced in the extent's file (`JournalQueue`). So LSNs follow the order of the
+ * records of one extent, and not of all.
+ *
  * While the disk is full nothing is released. Appends that were not written yet then fail, and what is left (fences, seals, terms) goes
  * into the reserve segment.
  */
@@ -13,6 +16,8 @@ import { assert, present } from "@stamp/base";
 import {
   encodeJournalHeader,
   encodeSegmentHeader,
+  type FailedRecord,
+  JournalQueue,
   type JournalRecord,
   journalHeaderBytes,
   pageAligned,
@@ -32,6 +37,8 @@ export interface JournalEntry {
   readonly durable: (lsn: number, generation: number) => void;
   /** Of an append: it was not written and never will be. */
   readonly failed?: (why: string) => void;
+  /** Of a pointer: it is written only when this has resolved, with the bytes it points to. Rejected, it and the appends behind it fail. */
+  readonly pointed?: { readonly lengthBytes: number; readonly synced: Promise<void> };
 }
 
 export interface JournalConfig {
@@ -61,8 +68,11 @@ export interface JournalHooks {
   smTerm(): number;
 }
 
+const diskIsFull = "the disk is full";
 const smallBodyBytes = 16 * 1024;
 const smallBatchBytes = 64 * 1024;
+/** What the records of one segment point to, at most, in segments: recovery reads it again. */
+const pointedSegmentsMax = 8;
 
 export class Journal {
   readonly #world: World;
@@ -70,21 +80,25 @@ export class Journal {
   readonly #config: JournalConfig;
   readonly #hooks: JournalHooks;
   readonly #pool: SegmentPool;
-  #queue: JournalEntry[] = [];
-  #queuedBytes = 0;
+  readonly #queue = new JournalQueue<JournalEntry>();
   #nextLsn: number;
   #syncedLsn: number;
   #checkpointLsn: number;
   #generation: number;
   #current: Segment | undefined;
   #at = 0;
+  /** By the records of the current segment. */
+  #pointedBytes = 0;
   #salt = 0;
   #running: Promise<void> | undefined;
   #stopped = false;
   /** Moving average: what one batch takes. */
   #batchMs = 1;
   #batches = 0;
-  readonly #idle: (() => void)[] = [];
+  #writtenBytes = 0;
+  /** Of the batch that is being written. */
+  #inHandBytes = 0;
+  #drains: { readonly number: number; readonly resolve: () => void }[] = [];
   #filled: (() => void)[] = [];
 
   constructor(world: World, disk: Disk, queue: DiskQueue, config: JournalConfig, start: JournalStart, hooks: JournalHooks) {
@@ -110,10 +124,18 @@ export class Journal {
     return this.#current?.reserve === true && !this.#pool.hasFree;
   }
   get queuedBytes(): number {
-    return this.#queuedBytes;
+    return this.#queue.bodyBytes;
   }
   get batches(): number {
     return this.#batches;
+  }
+  /** Of records that wait or are being written. */
+  get undurableBytes(): number {
+    return this.#queue.bodyBytes + this.#inHandBytes;
+  }
+  /** Since the start. */
+  get writtenBytes(): number {
+    return this.#writtenBytes;
   }
   get segments(): { readonly total: number; readonly waiting: number } {
     return { total: this.#pool.total, waiting: this.#pool.waiting };
@@ -125,20 +147,25 @@ export class Journal {
 
   /** How long a record added now will probably wait until it is durable. */
   expectedMs(bodyBytes: number): number {
-    const batchesBefore = Math.ceil((this.#queuedBytes + bodyBytes) / this.#config.journalBatchBytesMax);
+    const batchesBefore = Math.ceil((this.#queue.bodyBytes + bodyBytes) / this.#config.journalBatchBytesMax);
     return (batchesBefore + (this.#running === undefined ? 0 : 1)) * this.#batchMs;
   }
 
   add(entry: JournalEntry): void {
     assert(entry.bodyBytes <= this.bodyBytesMax, "journal record fits a segment");
-    this.#queue.push(entry);
-    this.#queuedBytes += entry.bodyBytes;
+    const { record, bodyBytes, pointed } = entry;
+    const append = entry.failed !== undefined;
+    const number = this.#queue.add({ item: entry, extentId: record.extentId, bodyBytes, append }, pointed !== undefined);
+    pointed?.synced.then(
+      () => this.#letGo(number),
+      (error: unknown) => this.#letGo(number, error instanceof Error ? error.message : String(error)),
+    );
     // Whoever waits for room may now have to make way for a state record.
     if (entry.failed === undefined) this.#rouse();
     this.#wake();
   }
 
-  /** Adds a record and resolves when it, and everything before it, is durable. */
+  /** Adds a record and resolves when it, and everything of its extent before it, is durable. */
   write(record: JournalRecord, body: Uint8Array, apply?: (lsn: number, generation: number) => void): Promise<void> {
     return new Promise((resolve) => {
       this.add({
@@ -156,8 +183,14 @@ export class Journal {
 
   /** Resolves when everything added so far is durable. */
   drained(): Promise<void> {
-    if (this.#running === undefined && this.#queue.length === 0) return Promise.resolve();
-    return new Promise((resolve) => this.#idle.push(resolve));
+    if (this.#running === undefined && this.#queue.isEmpty) return Promise.resolve();
+    return new Promise((resolve) => this.#drains.push({ number: this.#queue.lastNumber, resolve }));
+  }
+
+  /** The disk has the bytes of this pointer, or will never have them. */
+  #letGo(number: number, why?: string): void {
+    this.#fail(this.#queue.letGo(number, why));
+    this.#wake();
   }
 
   /** All records of this segment and of those before it are in extent files, synced. */
@@ -196,57 +229,64 @@ export class Journal {
   async #run(): Promise<void> {
     // One turn of the loop: whatever arrives in this tick joins the batch.
     await undefined;
-    while (this.#queue.length > 0 && !this.#stopped) {
+    while (!this.#stopped) {
       if (this.#hooks.full()) this.#failAppends();
-      if (this.#queue.length === 0) break;
+      if (!this.#queue.hasReady) break;
       const room = this.#hooks.room();
       // A state record and what was taken before it never wait for room: all of it is in memory already.
-      if (room !== undefined && this.#queue.every((entry) => entry.failed !== undefined)) {
+      if (room !== undefined && this.#queue.onlyAppends) {
         await Promise.race([room, new Promise<void>((resolve) => this.#filled.push(resolve))]);
         continue;
       }
       const startedMs = this.#world.clock.monotonicMs();
-      await this.#commit(this.#take());
+      await this.#commit(this.#queue.take(Math.min(this.#config.journalBatchBytesMax, this.bodyBytesMax)));
       this.#batchMs = this.#batchMs * 0.9 + (this.#world.clock.monotonicMs() - startedMs) * 0.1;
     }
     this.#running = undefined;
-    if (this.#queue.length > 0) this.#wake();
-    else for (const resolve of this.#idle.splice(0)) resolve();
+    this.#drain();
+  }
+
+  /** Whoever waits for what is durable, or failed, by now. Only between batches. */
+  #drain(): void {
+    const first = this.#queue.firstNumber;
+    const drained = this.#drains.filter(({ number }) => number < first);
+    if (drained.length === 0) return;
+    this.#drains = this.#drains.filter(({ number }) => number >= first);
+    for (const { resolve } of drained) resolve();
   }
 
   /** What was not written yet: the node takes no bytes while its disk is full. */
   #failAppends(): void {
-    const appends = this.#queue.filter((entry) => entry.failed !== undefined);
-    if (appends.length === 0) return;
-    this.#queue = this.#queue.filter((entry) => entry.failed === undefined);
-    for (const entry of appends) this.#queuedBytes -= entry.bodyBytes;
-    withoutAppends(appends);
+    this.#fail(this.#queue.failAppends(diskIsFull));
   }
 
-  #take(): JournalEntry[] {
-    const space = Math.min(this.#config.journalBatchBytesMax, this.bodyBytesMax);
-    let count = 0;
-    let bytes = 0;
-    for (const entry of this.#queue) {
-      const more = journalHeaderBytes + entry.bodyBytes;
-      if (count > 0 && bytes + more > space) break;
-      bytes += more;
-      count += 1;
-    }
-    const batch = this.#queue.splice(0, count);
-    for (const entry of batch) this.#queuedBytes -= entry.bodyBytes;
-    return batch;
+  #fail(failed: readonly FailedRecord<JournalEntry>[]): void {
+    for (const { item, why } of failed) item.failed?.(why);
+    if (this.#running === undefined) this.#drain();
+  }
+
+  #fits(segment: Segment, batch: readonly JournalEntry[]): boolean {
+    const pointedBytesMax = pointedSegmentsMax * this.#config.journalSegmentBytes;
+    if (this.#pointedBytes > 0 && this.#pointedBytes + pointedBy(batch) > pointedBytesMax) return false;
+    return this.#at + sizeOf(batch) <= segment.sizeBytes;
+  }
+
+  /** The appends of it fail, and those that wait: none may follow one that failed. */
+  #withoutAppends(batch: readonly JournalEntry[]): readonly JournalEntry[] {
+    for (const entry of batch) entry.failed?.(diskIsFull);
+    this.#failAppends();
+    return batch.filter((entry) => entry.failed === undefined);
   }
 
   async #commit(taken: readonly JournalEntry[]): Promise<void> {
     let batch = taken;
     if (this.#current?.reserve) {
       if (this.#pool.hasFree) await this.#roll();
-      else batch = withoutAppends(batch);
+      else batch = this.#withoutAppends(batch);
     }
-    if (this.#current === undefined || this.#at + sizeOf(batch) > this.#current.sizeBytes) await this.#roll();
+    if (this.#current === undefined || !this.#fits(this.#current, batch)) await this.#roll();
     const segment = present(this.#current, "journal segment");
-    if (segment.reserve) batch = withoutAppends(batch);
+    if (segment.reserve) batch = this.#withoutAppends(batch);
     if (batch.length === 0) return;
     const bytes = sizeOf(batch);
     const { crc32c } = this.#world.digest;
@@ -265,17 +305,22 @@ export class Journal {
       else chunks.push(header, ...entry.body);
     }
     const { file } = segment;
+    this.#inHandBytes = bytes;
     await this.#diskQueue.run({ class: "journal" }, bytes, async () => {
       await file.write(this.#at, joinSmall(chunks, smallBatchBytes));
       await file.sync();
     });
+    this.#inHandBytes = 0;
     this.#at += pageAligned(bytes);
+    this.#writtenBytes += pageAligned(bytes);
+    this.#pointedBytes += pointedBy(batch);
     this.#syncedLsn = this.#nextLsn - 1;
     segment.lastLsn = this.#syncedLsn;
     this.#batches += 1;
     batch.forEach((entry, i) => {
       entry.durable(firstLsn + i, segment.generation);
     });
+    this.#drain();
   }
 
   /** Begins the next segment: everything written before is synced. */
@@ -306,13 +351,10 @@ export class Journal {
     await this.#hooks.segmentBegun(this.#generation);
     this.#current = segment;
     this.#at = segmentRecordsOffset;
+    this.#pointedBytes = 0;
   }
 }
 
 const sizeOf = (batch: readonly JournalEntry[]): number => batch.reduce((bytes, entry) => bytes + journalHeaderBytes + entry.bodyBytes, 0);
 
-/** The appends of it fail. */
-function withoutAppends(batch: readonly JournalEntry[]): readonly JournalEntry[] {
-  for (const entry of batch) entry.failed?.("the disk is full");
-  return batch.filter((entry) => entry.failed === undefined);
-}
+const pointedBy = (batch: readonly JournalEntry[]): number => batch.reduce((bytes, entry) => bytes + (entry.pointed?.lengthBytes ?? 0), 0);

@@ -5,7 +5,8 @@ import type { BlockIndex, FrameAt, PrimaryWindow, Replica } from "@stamp/extent"
 export interface PendingAppend {
   readonly offsetBytes: number;
   readonly endBytes: number;
-  readonly slices: readonly Uint8Array[];
+  /** Undefined: its bytes are in the file, synced; only the index does not know of them. */
+  readonly slices: readonly Uint8Array[] | undefined;
   readonly frames: readonly FrameAt[];
 }
 

@@ -83,6 +83,23 @@ export class Node {
       .failure;
   }
 
+  /** Whether an append of so many bytes, taken now, is written once, into the extent's file. */
+  goesInPlace(lengthBytes: number): boolean {
+    const { inPlaceBytesMin, inPlaceBehindBytes } = this.config;
+    return inPlaceBytesMin > 0 && lengthBytes >= inPlaceBytesMin && this.journal.undurableBytes >= inPlaceBehindBytes;
+  }
+
+  /** Of appends that were taken and are not durable here: in memory. */
+  get queuedBytes(): number {
+    return this.journal.queuedBytes + this.store.inPlace.queuedBytes;
+  }
+
+  /** How long an append that is taken now will probably wait until it is durable here. */
+  expectedMs(lengthBytes: number): number {
+    const inPlace = this.goesInPlace(lengthBytes);
+    return this.journal.expectedMs(inPlace ? 0 : lengthBytes) + (inPlace ? this.store.inPlace.expectedMs(lengthBytes) : 0);
+  }
+
   find(id: number): LocalExtent | undefined {
     return this.store.extents.get(extentId(id));
   }

@@ -3,7 +3,7 @@
  * without changing anything; and the extent table made anew from files and journal. The stores' locks keep a running node out.
  */
 import { type ExtentId, type Failure, type Outcome, ok, refused } from "@stamp/base";
-import { type NodeIdentity, planSegments, Replay, Replica, type ReplicaMeta } from "@stamp/extent";
+import { type NodeIdentity, PointedData, planSegments, Replay, Replica, type ReplicaMeta } from "@stamp/extent";
 import { type Disk, DiskError, type World } from "@stamp/ports";
 import { checkFile } from "./check.ts";
 import { DiskQueue, scrubIo } from "./disk-queue.ts";
@@ -11,6 +11,7 @@ import { ExtentFiles, extentPath } from "./extent-files.ts";
 import { JournalBegun, readIdentity, readStarts } from "./node-disk.ts";
 import { extentFileNames, rebuildTable } from "./rebuild-table.ts";
 import { bestOf, readSegmentHeaders, recover } from "./recovery.ts";
+import { readPointed } from "./replay-effects.ts";
 import { journalFolder } from "./segment-pool.ts";
 import { ExtentTable } from "./table.ts";
 import { verifyContent } from "./verify.ts";
@@ -62,9 +63,15 @@ export async function checkDisk({ world, nodeId, journalDisk }: OfflineParts, de
   const peeked = await ExtentTable.peek(world.keyValue, identity.diskId);
   if (peeked.kind === "unusable") problems.push({ kind: "table", what: `the extent table: ${peeked.why}`, cure: byRebuild });
   const metas = peeked.kind === "complete" ? peeked.metas : await rebuildTable(world, files, identity);
-  const replay = new Replay(new Map(metas.map((meta) => [meta.extentId, new Replica(meta, world.rules)])), world.rules);
-  problems.push(...(await checkJournal(world, journalDisk ?? world.disk, replay, notes)));
+  const synced = new Map(peeked.kind === "complete" ? metas.map((meta) => [meta.extentId, meta.durableBytes] as const) : []);
+  const replay = new Replay(new Map(metas.map((meta) => [meta.extentId, new Replica(meta, world.rules)])), world.rules, synced);
+  const pointed = new PointedData();
+  problems.push(...(await checkJournal(world, journalDisk ?? world.disk, replay, pointed, notes)));
   const known = replay.replicas;
+  for (const [extentId, each] of pointed.all()) {
+    const found = await readPointed(world, files, extentId, each);
+    if (typeof found === "string") problems.push({ kind: "replica", extentId, what: found, cure: copiedAnew });
+  }
   for (const meta of metas) if (known.has(meta.extentId)) problems.push(...(await checkReplica(world, files, identity, meta, deep)));
   for (const { path, id } of await extentFileNames(world)) {
     if (id !== undefined && known.has(id)) continue;
@@ -85,8 +92,14 @@ async function isEmpty(files: ExtentFiles, id: ExtentId): Promise<boolean> {
   return (await files.read(id, 0, 1, scrubIo)).length === 0;
 }
 
-/** Brings `replay` to where the node will be after its start. */
-async function checkJournal(world: World, journalDisk: Disk, replay: Replay, notes: string[]): Promise<DiskProblem[]> {
+/** Brings `replay` to where the node will be after its start, and `pointed` to what must be in its files then. */
+async function checkJournal(
+  world: World,
+  journalDisk: Disk,
+  replay: Replay,
+  pointed: PointedData,
+  notes: string[],
+): Promise<DiskProblem[]> {
   const { found, unreadable } = await readSegmentHeaders(world, journalDisk);
   const begun = await JournalBegun.peek(world);
   const plan = planSegments(found, begun);
@@ -110,8 +123,9 @@ async function checkJournal(world: World, journalDisk: Disk, replay: Replay, not
         continue;
       }
       const { header, bodyOffset } = step.record;
-      if (step.kind === "replay") replay.record(header, bytes.subarray(bodyOffset, bodyOffset + header.bodyBytes));
-      else {
+      if (step.kind === "replay") {
+        pointed.note(header.extentId, replay.record(header, bytes.subarray(bodyOffset, bodyOffset + header.bodyBytes)));
+      } else {
         problems.push({ ...problem(`${name}: record ${header.lsn} is damaged`, copiedAnew), extentId: header.extentId });
         replay.damagedRecord(header);
       }

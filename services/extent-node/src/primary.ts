@@ -4,7 +4,7 @@
  * acknowledgements move it (PrimaryWindow).
  */
 
-import { extentId, type Failure, type Outcome, ok, ownerEpoch, refused, unknownOutcome } from "@stamp/base";
+import { type Failure, type Outcome, ok, ownerEpoch, refused, unknownOutcome } from "@stamp/base";
 import {
   appendBlocksMax,
   blockPayloadBytesMax,
@@ -17,8 +17,9 @@ import {
 } from "@stamp/extent";
 import type { CallContext } from "@stamp/ports";
 import { type AppendRequest, ExtentNode, fromWire, toWire } from "@stamp/wire";
+import { recordAppend } from "./append-record.ts";
 import type { AppendWaiter, LocalExtent } from "./local-extent.ts";
-import { journalRecord, type Node, unknownExtent } from "./node.ts";
+import { type Node, unknownExtent } from "./node.ts";
 import { retained } from "./slices.ts";
 
 export interface Appended {
@@ -79,22 +80,15 @@ export function append(node: Node, request: AppendRequest, context: CallContext)
       },
     });
     const committedBytes = window.committedBytes;
-    node.journal.add({
-      record: journalRecord("append", extentId(id), { offsetBytes, ownerEpoch: epoch, committedBytes }),
-      body: framed.slices,
-      bodyBytes: framed.lengthBytes,
-      bodyChecksum: framed.checksum,
-      durable: (_lsn, generation) => {
-        replica.durableTo(endBytes);
-        node.copyTurns.appendDurable(arrivedMs);
-        node.store.appended(extent, generation, { offsetBytes, endBytes, slices: framed.slices, frames: framed.frames });
-        move(window.durable(0, endBytes));
+    recordAppend(
+      node,
+      extent,
+      { ...framed, offsetBytes, ownerEpoch: epoch, committedBytes, arrivedMs },
+      {
+        durable: () => move(window.durable(0, endBytes)),
+        failed: (why) => move(window.fail(endBytes), why),
       },
-      failed: (why) => {
-        replica.fail();
-        move(window.fail(endBytes), why);
-      },
-    });
+    );
     for (let i = 1; i < replica.replicas.length; i++) {
       const address = replica.replicas[i]?.address ?? "";
       node.world.transport
@@ -143,10 +137,10 @@ function refuseSize(node: Node, extent: LocalExtent, payloads: readonly Uint8Arr
   if (extent.replica.endBytes + bytes > node.config.extentBytesMax) {
     return refused("resourceExhausted", "extentFull", `extent ${extent.replica.extentId} is full`).failure;
   }
-  const full = node.refuseBytes(node.journal.queuedBytes + bytes);
+  const { queuedBytes } = node;
+  const full = node.refuseBytes(queuedBytes + bytes);
   if (full !== undefined) return full;
-  const { queuedBytes } = node.journal;
-  if ((queuedBytes > 0 && queuedBytes + bytes > journalQueueBytesMax) || node.journal.expectedMs(bytes) > remainingMs) {
+  if ((queuedBytes > 0 && queuedBytes + bytes > journalQueueBytesMax) || node.expectedMs(bytes) > remainingMs) {
     return refused("resourceExhausted", "overloaded", "the journal can't take it before the deadline").failure;
   }
   return undefined;

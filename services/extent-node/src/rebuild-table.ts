@@ -1,4 +1,4 @@
-/** The extent table anew from the extent files: their headers, and for what was not sealed the length by its frames. */
+/** The extent table anew from the extent files: what their headers say, as far as the files bear it out. */
 import { type ExtentId, extentId, extentVersion, ownerEpoch } from "@stamp/base";
 import { extentContentOffset, type NodeIdentity, type ReplicaMeta } from "@stamp/extent";
 import type { World } from "@stamp/ports";
@@ -88,9 +88,10 @@ async function measured(world: World, files: ExtentFiles, meta: ReplicaMeta): Pr
     const size = await files.with(extentPath(meta.extentId), false, (file) => file.sizeBytes());
     return size >= wanted ? meta : { ...meta, state: "damaged", damage: `the file ends at ${size} of ${wanted}` };
   }
-  const walk = await walkFile(crc32c, files, meta.extentId, Number.MAX_SAFE_INTEGER, appendIo);
+  const walk = await walkFile(crc32c, files, meta.extentId, meta.durableBytes, appendIo);
   if (walk.endBytes < meta.durableBytes) {
     return { ...meta, state: "damaged", damage: `blocks end at ${walk.endBytes}, ${meta.durableBytes} were synced` };
   }
-  return { ...meta, durableBytes: walk.endBytes };
+  // What lies behind, the journal knows, or it is of an append that never became durable.
+  return meta;
 }

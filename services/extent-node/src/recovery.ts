@@ -123,6 +123,7 @@ export async function recover(parts: RecoveryParts): Promise<Outcome<Recovered>>
     replay.lostRecords();
     nextLsn += lsnsOfLostSegments;
   }
+  await effects.verifyPointed();
   replay.finish();
   await compareWithFiles(parts, replicas);
   await effects.settle(rebuilt);

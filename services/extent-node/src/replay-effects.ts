@@ -1,7 +1,8 @@
 /** What the replay of the journal does to extent files and table; appends that follow one another are written together. */
 import type { ExtentId } from "@stamp/base";
-import { type Replay, type Replica, type ScannedRecord, Slices, walkFrames } from "@stamp/extent";
-import type { KeyValueOperation, World } from "@stamp/ports";
+import { type Pointed, PointedData, type ReplayEffect, type Replica, type ScannedRecord, Slices, walkFrames } from "@stamp/extent";
+import { DiskError, type KeyValueOperation, type World } from "@stamp/ports";
+import { appendIo } from "./disk-queue.ts";
 import { type ExtentFiles, extentPath } from "./extent-files.ts";
 import { progress } from "./progress.ts";
 import type { ExtentTable } from "./table.ts";
@@ -24,6 +25,7 @@ export class ReplayEffects {
   readonly #touched: Set<ExtentId> = new Set();
   readonly #forgotten: Set<ExtentId> = new Set();
   readonly #index: KeyValueOperation[] = [];
+  readonly #pointed = new PointedData();
 
   constructor(world: World, files: ExtentFiles, table: ExtentTable, replicas: ReadonlyMap<ExtentId, Replica>) {
     this.#world = world;
@@ -32,15 +34,16 @@ export class ReplayEffects {
     this.#replicas = replicas;
   }
 
-  async apply(record: ScannedRecord, body: Uint8Array, effect: ReturnType<Replay["record"]>): Promise<void> {
+  async apply(record: ScannedRecord, body: Uint8Array, effect: ReplayEffect): Promise<void> {
     const id = record.header.extentId;
     if (record.header.type === "term") return;
     this.#touched.add(id);
+    this.#pointed.note(id, effect);
     if (effect.kind === "write") {
       this.#write(id, effect.offsetBytes, body);
       return;
     }
-    if (effect.kind === "none") return;
+    if (effect.kind === "none" || effect.kind === "pointed") return;
     await this.#writeRun(id);
     switch (effect.kind) {
       case "create":
@@ -66,11 +69,7 @@ export class ReplayEffects {
   }
 
   #write(id: ExtentId, offsetBytes: number, body: Uint8Array): void {
-    const walked = walkFrames(this.#world.digest.crc32c, id, offsetBytes, new Slices([body]), { payloads: false });
-    if (walked.kind === "frames") {
-      const totals = walked.frames.map((frame) => frame.headerBytes + frame.payloadBytes);
-      this.#index.push(this.#table.putRun(id, offsetBytes, totals));
-    }
+    this.#indexFrames(id, offsetBytes, body);
     const run = this.#runs.get(id);
     if (run !== undefined && run.endBytes === offsetBytes) {
       run.chunks.push(body);
@@ -79,6 +78,13 @@ export class ReplayEffects {
     }
     if (run !== undefined) this.#pendingRuns.push([id, run]);
     this.#runs.set(id, { offsetBytes, endBytes: offsetBytes + body.length, chunks: [body] });
+  }
+
+  #indexFrames(id: ExtentId, offsetBytes: number, bytes: Uint8Array): void {
+    const walked = walkFrames(this.#world.digest.crc32c, id, offsetBytes, new Slices([bytes]), { payloads: false });
+    if (walked.kind === "invalid") return;
+    const totals = walked.frames.map((frame) => frame.headerBytes + frame.payloadBytes);
+    this.#index.push(this.#table.putRun(id, offsetBytes, totals));
   }
 
   readonly #pendingRuns: [ExtentId, Run][] = [];
@@ -106,6 +112,20 @@ export class ReplayEffects {
     await this.#table.write(this.#index.splice(0), false);
   }
 
+  /** What the journal points to was synced before the journal said so: a replica that has it not, or otherwise, lost it. */
+  async verifyPointed(): Promise<void> {
+    for (const [id, pointed] of this.#pointed.all()) {
+      const replica = this.#replicas.get(id);
+      if (replica === undefined || replica.state === "damaged") continue;
+      const found = await readPointed(this.#world, this.#files, id, pointed);
+      if (typeof found === "string") {
+        this.#world.logger.error("what the journal points to is not in the extent's file", { extent: id, why: found });
+        replica.markDamaged(found);
+      } else this.#indexFrames(id, pointed.offsetBytes, found);
+    }
+    await this.#table.write(this.#index.splice(0), false);
+  }
+
   /** Everything durable: headers, then the table. */
   async settle(rebuilt: boolean): Promise<void> {
     const now = progress(this.#world);
@@ -125,5 +145,18 @@ export class ReplayEffects {
       if (operations.length >= operationsMax) await this.#table.write(operations.splice(0), false);
     }
     await this.#table.write(operations, true);
+  }
+}
+
+/** The bytes that a pointer record is of, or why they are not there. */
+export async function readPointed(world: World, files: ExtentFiles, id: ExtentId, pointed: Pointed): Promise<Uint8Array | string> {
+  const { offsetBytes, lengthBytes, checksum } = pointed;
+  try {
+    const bytes = await files.read(id, offsetBytes, lengthBytes, appendIo);
+    if (bytes.length === lengthBytes && world.digest.crc32c(bytes) === checksum) return bytes;
+    return `the ${lengthBytes} bytes at ${offsetBytes} that the journal points to are not what was written`;
+  } catch (error) {
+    if (!(error instanceof DiskError) || (error.kind !== "io" && error.kind !== "notFound")) throw error;
+    return `the ${lengthBytes} bytes at ${offsetBytes} that the journal points to can't be read: ${error.message}`;
   }
 }

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type RuleName, unwrap } from "@stamp/base";
+import { ReplicaState } from "@stamp/wire";
 import { Cluster, names, pattern, reasonOf } from "./harness.test.ts";
 
 const timeoutMs = 5_000;
@@ -181,6 +182,17 @@ const rules: readonly { readonly rule: RuleName; readonly on: unknown; readonly 
           .find((each) => each.endsWith(".extent")) ?? "";
       cluster.sim.disk("en-1").corrupt(path, 8192 + 100);
       return reasonOf(await cluster.read("en-1", id, 20n, 1_000));
+    },
+  },
+  {
+    rule: "pointedBytesSynced",
+    on: ReplicaState.CLOSED,
+    off: ReplicaState.DAMAGED,
+    observe: async (cluster) => {
+      const id = await cluster.create(["en-1"]);
+      unwrap(await cluster.append("en-1", id, 0, [pattern(300_000, 1)]));
+      await restart(cluster, "en-1");
+      return (await cluster.replica("en-1", id)).state;
     },
   },
   {

@@ -5,7 +5,8 @@
 import { extentId, type Outcome, ok, ownerEpoch, refused } from "@stamp/base";
 import { appendHeadersBytesMax, crc32cOf, Slices, walkFrames } from "@stamp/extent";
 import { fromWire, type ReplicateRequest, toWire } from "@stamp/wire";
-import { journalRecord, type Node, unknownExtent } from "./node.ts";
+import { recordAppend } from "./append-record.ts";
+import { type Node, unknownExtent } from "./node.ts";
 import { retained } from "./slices.ts";
 
 export function replicate(node: Node, request: ReplicateRequest): Promise<Outcome<{ durableBytes: bigint }>> {
@@ -33,9 +34,9 @@ export function replicate(node: Node, request: ReplicateRequest): Promise<Outcom
   }
   const refusal = replica.refuseReplicate(epoch, offsetBytes, incarnation);
   if (refusal !== undefined) return Promise.resolve({ ok: false, failure: refusal });
-  const full = node.refuseBytes(node.journal.queuedBytes + payload.lengthBytes);
+  const { queuedBytes } = node;
+  const full = node.refuseBytes(queuedBytes + payload.lengthBytes);
   if (full !== undefined) return Promise.resolve({ ok: false, failure: full });
-  const { queuedBytes } = node.journal;
   if (queuedBytes > 0 && queuedBytes + payload.lengthBytes > node.config.journalQueueBytesMax) {
     return Promise.resolve(refused("resourceExhausted", "overloaded", "the journal is too far behind"));
   }
@@ -50,22 +51,15 @@ export function replicate(node: Node, request: ReplicateRequest): Promise<Outcom
   const frames = walked.frames.map((at) => ({ ...at, offsetBytes: at.offsetBytes - offsetBytes + accepted }));
   return new Promise((resolve) => {
     const answer = (): void => resolve(ok({ durableBytes: toWire(endBytes) }));
-    node.journal.add({
-      record: journalRecord("append", id, { offsetBytes: accepted, ownerEpoch: epoch, committedBytes: replica.committedBytes }),
-      body: slices,
-      bodyBytes: payload.lengthBytes,
-      bodyChecksum: request.checksum,
-      durable: (_lsn, generation) => {
-        replica.durableTo(endBytes);
-        node.copyTurns.appendDurable(arrivedMs);
-        node.store.appended(extent, generation, { offsetBytes: accepted, endBytes, slices, frames });
-        answer();
-      },
-      failed: (why) => {
-        replica.fail();
-        resolve(refused("resourceExhausted", "diskFull", why));
-      },
-    });
+    const { lengthBytes } = payload;
+    const { checksum } = request;
+    const { committedBytes } = replica;
+    recordAppend(
+      node,
+      extent,
+      { offsetBytes: accepted, lengthBytes, ownerEpoch: epoch, committedBytes, slices, checksum, frames, arrivedMs },
+      { durable: answer, failed: (why) => resolve(refused("resourceExhausted", "diskFull", why)) },
+    );
     if (!node.world.rules.on("ackOnlyDurable")) answer();
   });
 }

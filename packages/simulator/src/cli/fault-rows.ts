@@ -96,6 +96,12 @@ export const faultRows: readonly FaultRow[] = [
     faults: ["power-loss", "rack-loss"],
   },
   {
+    fault: "power lost between a large append, its pointer in the journal and the acknowledgement; what is pointed to rots or is cut off",
+    rules: ["pointedBytesSynced"],
+    tests: ["services/extent-node/src/pointers.test.ts", "services/extent-node/src/rules.test.ts"],
+    faults: ["power-loss", "rack-loss", "bit-rot", "failed-fsync"],
+  },
+  {
     fault: "stale valid records of a reused journal segment",
     rules: [],
     tests: ["packages/extent/src/journal-recovery.test.ts"],

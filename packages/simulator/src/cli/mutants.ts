@@ -40,6 +40,7 @@ export const mutants: readonly Mutant[] = [
     focus: "replication",
     why: "the primary goes on behind a record that a secondary has not",
   },
+  { rules: ["pointedBytesSynced"], workload: "streams", focus: "power", why: "the journal points to bytes that are not on the disk" },
   { rules: ["clientExpectsOffset"], workload: "streams", focus: "appends", why: "an append lands in the place of one that was lost" },
   { rules: ["fenceBeforeLength"], workload: "streams", focus: "slow-disks", why: "an append is acknowledged behind the seal" },
   {

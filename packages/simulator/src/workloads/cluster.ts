@@ -60,6 +60,13 @@ export interface WholeCluster extends SimulatedCluster {
 }
 
 const mebibyte = 1024 * 1024;
+/** By seed: which appends of the workloads go once into the extent's file: many, a few, those behind others, none. */
+const inPlace = [
+  { inPlaceBytesMin: 300, inPlaceBehindBytes: 0 },
+  { inPlaceBytesMin: 300, inPlaceBehindBytes: 1 },
+  { inPlaceBytesMin: 4_000, inPlaceBehindBytes: 0 },
+  { inPlaceBytesMin: 0 },
+];
 const lockService = "lock-service-1";
 
 class Builder {
@@ -146,6 +153,7 @@ class Builder {
         appendBytesMax: mebibyte - 100_000,
         pendingBytesMax: mebibyte,
         journalBatchBytesMax: mebibyte / 4,
+        ...inPlace[this.#sim.seed % inPlace.length],
         reserveBytes: 0,
       });
       return (world) => new ExtentNodeRole(world, config);

@@ -1,0 +1,120 @@
+/**
+ * What waits for the journal, and in which order it is written. A record may be held until something else is done (a pointer, until the bytes
+ * it points to are synced). The records of one extent are written in the order in which they came, so those behind a held one wait as well;
+ * those of other extents do not. When an append fails, those behind it of the same extent fail with it: none lands behind a hole.
+ */
+import type { ExtentId } from "@stamp/base";
+import { journalHeaderBytes } from "./journal-record.ts";
+
+export interface WaitingRecord<T> {
+  readonly item: T;
+  readonly extentId: ExtentId;
+  readonly bodyBytes: number;
+  /** Only these can fail. */
+  readonly append: boolean;
+}
+
+interface Entry<T> extends WaitingRecord<T> {
+  readonly number: number;
+  held: boolean;
+  /** It fails for this as soon as it is not held any more. */
+  failing: string | undefined;
+}
+
+export interface FailedRecord<T> {
+  readonly item: T;
+  readonly why: string;
+}
+
+export class JournalQueue<T> {
+  #entries: Entry<T>[] = [];
+  #added = 0;
+  #bodyBytes = 0;
+
+  /** Of the records that wait. */
+  get bodyBytes(): number {
+    return this.#bodyBytes;
+  }
+
+  get isEmpty(): boolean {
+    return this.#entries.length === 0;
+  }
+
+  /** Number of the record added last; they are counted from 1. */
+  get lastNumber(): number {
+    return this.#added;
+  }
+
+  /** Number of the first that waits; infinite when none does. */
+  get firstNumber(): number {
+    return this.#entries[0]?.number ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** What can't fail is never kept waiting for room. */
+  get onlyAppends(): boolean {
+    return this.#entries.every((entry) => entry.append);
+  }
+
+  /** Gives the record's number. */
+  add(record: WaitingRecord<T>, held: boolean): number {
+    this.#added += 1;
+    this.#bodyBytes += record.bodyBytes;
+    this.#entries.push({ ...record, number: this.#added, held, failing: undefined });
+    return this.#added;
+  }
+
+  /** What this record was held for is done, or never will be (`why`). Gives what fails now. */
+  letGo(number: number, why?: string): readonly FailedRecord<T>[] {
+    const entry = this.#entries.find((each) => each.number === number);
+    if (entry === undefined) return [];
+    entry.held = false;
+    const reason = entry.failing ?? why;
+    if (reason === undefined) return [];
+    return this.#fail((each) => each.extentId === entry.extentId && each.number >= number, reason);
+  }
+
+  /** All appends fail; those that are held, when they are let go. */
+  failAppends(why: string): readonly FailedRecord<T>[] {
+    return this.#fail(() => true, why);
+  }
+
+  #fail(which: (entry: Entry<T>) => boolean, why: string): readonly FailedRecord<T>[] {
+    const failed: FailedRecord<T>[] = [];
+    const kept: Entry<T>[] = [];
+    for (const entry of this.#entries) {
+      const fails = entry.append && which(entry);
+      if (fails) entry.failing ??= why;
+      if (fails && !entry.held) failed.push({ item: entry.item, why: entry.failing ?? why });
+      else kept.push(entry);
+      if (fails && !entry.held) this.#bodyBytes -= entry.bodyBytes;
+    }
+    this.#entries = kept;
+    return failed;
+  }
+
+  get hasReady(): boolean {
+    return this.#ready().next().done !== true;
+  }
+
+  *#ready(): Generator<Entry<T>> {
+    const waiting = new Set<ExtentId>();
+    for (const entry of this.#entries) {
+      if (entry.held) waiting.add(entry.extentId);
+      else if (!waiting.has(entry.extentId)) yield entry;
+    }
+  }
+
+  /** What may be written now, in order: at least one record, if there is any, and more as far as they fit with their headers. */
+  take(spaceBytes: number): T[] {
+    const taken = new Set<Entry<T>>();
+    let bytes = 0;
+    for (const entry of this.#ready()) {
+      bytes += journalHeaderBytes + entry.bodyBytes;
+      if (taken.size > 0 && bytes > spaceBytes) break;
+      taken.add(entry);
+      this.#bodyBytes -= entry.bodyBytes;
+    }
+    this.#entries = this.#entries.filter((entry) => !taken.has(entry));
+    return [...taken].map((entry) => entry.item);
+  }
+}

@@ -1,0 +1,44 @@
+/**
+ * What the pointer records of a journal say of extent files, to be held against the files when the journal is replayed: a later record may
+ * have cut off what an earlier one points to, or have put another file in its place.
+ */
+import type { ExtentId } from "@stamp/base";
+import type { PointerBody } from "./journal-record.ts";
+import type { ReplayEffect } from "./replay.ts";
+
+export interface Pointed extends PointerBody {
+  readonly offsetBytes: number;
+}
+
+export class PointedData {
+  readonly #byExtent: Map<ExtentId, Pointed[]> = new Map();
+
+  /** Every effect of the replay, in order. */
+  note(id: ExtentId, effect: ReplayEffect): void {
+    switch (effect.kind) {
+      case "pointed": {
+        const { offsetBytes, lengthBytes, checksum } = effect;
+        const held = this.#byExtent.get(id);
+        if (held === undefined) this.#byExtent.set(id, [{ offsetBytes, lengthBytes, checksum }]);
+        else held.push({ offsetBytes, lengthBytes, checksum });
+        return;
+      }
+      case "truncate": {
+        const left = this.#byExtent.get(id)?.filter((each) => each.offsetBytes + each.lengthBytes <= effect.lengthBytes);
+        if (left !== undefined) this.#byExtent.set(id, left);
+        return;
+      }
+      case "create":
+      case "remove":
+      case "adoptCopy":
+        this.#byExtent.delete(id);
+        return;
+      case "none":
+      case "write":
+    }
+  }
+
+  *all(): Iterable<readonly [ExtentId, Pointed]> {
+    for (const [id, pointed] of this.#byExtent) for (const each of pointed) yield [id, each];
+  }
+}
