@@ -285,10 +285,11 @@ export class RangePartition {
     return this.#data.drop(this.#ended ? new Set() : unreferenced, options);
   }
 
-  /** Writes what is in memory out while everything goes on; resolves when it is in a checkpoint. */
+  /** Writes what is in memory out while everything goes on; resolves when it is in a checkpoint. Not of one that leaves: that does so itself. */
   async checkpoint(): Promise<Outcome<void>> {
-    while (this.#frozen !== undefined && this.#ended === undefined) await this.#checkpointing;
-    if (this.#ended !== undefined) return { ok: false, failure: this.#ended };
+    while (this.#frozen !== undefined && this.#ended === undefined && this.#leaving === undefined) await this.#checkpointing;
+    const closed = this.#ended ?? this.#leaving;
+    if (closed !== undefined) return { ok: false, failure: closed };
     if (this.#active.count > 0) {
       this.#beginCheckpoint();
       await this.#checkpointing;

@@ -123,6 +123,8 @@ test("split: heirs made from memory are those that are loaded, also after more w
     ];
     await prepareHeirs(stamp.client("ps"), [parent.streams], heirs.map(owned));
     const left = unwrap(await parent.leaveTo(["r2", "r3"]));
+    const late = await parent.checkpoint();
+    assert.equal(late.ok ? "written" : late.failure.reason, "partitionLoading", "what left writes no checkpoint, and waits for none");
     const client = stamp.client("ps");
     const world = stamp.sim.world("ps");
     const parents = [{ ...owned({ rangeId: "r1", epoch: 1 }), left: parent.streams }];
