@@ -72,6 +72,8 @@ test("extent node: three nodes on a real disk over gRPC append, restart, seal an
       journalSegmentBytes: 8 << 20,
       appendBytesMax: 4 << 20,
       reserveBytes: 0,
+      // Large ones go into the file, whatever waits.
+      inPlaceBehindBytes: 0,
       highWaterPercent: 100,
       // A busy machine is no failure.
       appendTimeoutMs: timeoutMs,
@@ -158,6 +160,8 @@ test("extent node: a journal on a disk of its own is used, found again, and miss
       journalSegmentBytes: 4 << 20,
       appendBytesMax: 2 << 20,
       reserveBytes: 0,
+      // Large ones go into the file, whatever waits.
+      inPlaceBehindBytes: 0,
     };
     const config = extentNodeSchema.parse({ ...settings, highWaterPercent: 100, appendTimeoutMs: timeoutMs });
     role = new ExtentNodeRole(makeWorld("en-1"), config, { journalDisk: new NodeDisk(mounted) });
