@@ -3,7 +3,7 @@
  * what a person killed, so the stamp lives without it, `stamp status` says how to bring it back, and then every copy is complete again.
  */
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -152,11 +152,13 @@ test("compose, metadata restore: refused while the lock service runs; from a nod
   const copies = "/data/files/metadata-copies";
   const versionOf = (name: string): number => Number.parseInt(name, 10);
   const newest = async (): Promise<string> =>
-    (await compose("exec", "-T", "extent-node-1", "sh", "-c", `ls ${copies} | grep snapshot$ | tail -n 1 || true`)).trim();
+    (await compose("exec", "-T", "extent-node-1", "sh", "-c", `ls ${copies} 2>/dev/null | grep snapshot$ | tail -n 1 || true`)).trim();
   // The node looks every 30 s; a copy that is made from now on knows every extent of these blobs.
   const known = versionOf((await newest()) || "0");
   for (let name = ""; versionOf(name || "0") <= known; name = await newest()) await new Promise((resolve) => setTimeout(resolve, 1_000));
   await compose("cp", `extent-node-1:${copies}/${await newest()}`, file);
+  // The container's user is not root.
+  chmodSync(file, 0o644);
   const restore = (...args: string[]): Promise<string> =>
     compose("run", "--rm", "--no-deps", "-T", "-v", `${file}:/copy:ro`, "lock-service-1", "stamp", "metadata", "restore", ...args, "/copy");
   await assert.rejects(restore("--replace"), /its lock service runs: stop it first/);

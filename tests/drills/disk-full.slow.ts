@@ -19,7 +19,7 @@ import { run } from "../tools/commands.ts";
 const mebibyte = 1 << 20;
 const nodes = [1, 2, 3, 4].map((number) => `extent-node-${number}`);
 const blobBytes = 256 * 1024;
-const healMs = 60_000;
+const healMs = 120_000;
 const folder = mkdtempSync(join(tmpdir(), "stamp-full-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -119,12 +119,13 @@ class Client {
     }
   }
 
-  /** Until a write is refused; what it said. */
+  /** Until a write is refused; what it said. The one that was on its way when the disks filled may not be known to have happened. */
   async untilRefused(): Promise<string> {
     const untilMs = performance.now() + healMs;
     for (;;) {
       const refused = await this.write();
       if (refused !== undefined) {
+        if (refused.status === 500 && /OperationTimedOut/.test(refused.text)) continue;
         assert.equal(refused.status, 503, refused.text);
         return refused.text;
       }

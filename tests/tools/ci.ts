@@ -74,6 +74,13 @@ async function parts(): Promise<Part[]> {
       timeoutMs: 20 * minutes,
     },
     {
+      title: "full disks of a real cluster",
+      // Longer than a file may take by tests/tools/test.ts.
+      command: [node, "--test", "tests/drills/disk-full.slow.ts"],
+      timeoutMs: 15 * minutes,
+      missing: process.getuid?.() === 0 ? undefined : "mounting needs root",
+    },
+    {
       title: "memory of every process under a large upload",
       command: [node, "tests/tools/test.ts", "tests/drills/upload-memory.slow.ts"],
       timeoutMs: 10 * minutes,
