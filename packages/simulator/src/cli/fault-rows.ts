@@ -288,7 +288,7 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "disk full on one EN, on all",
     rules: [],
-    tests: ["services/extent-node/src/disk-full.test.ts", "packages/stream-client/src/disk-full.test.ts"],
+    tests: ["services/extent-node/src/disk-full.test.ts", "packages/stream-client/src/disk-full.test.ts", "tests/drills/disk-full.slow.ts"],
     faults: ["full-disk"],
   },
   {
