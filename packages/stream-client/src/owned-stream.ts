@@ -178,13 +178,13 @@ export class OwnedStream {
   #noExtent: Failure | undefined;
 
   /**
-   * Not enough extent nodes can take an extent: their disks are full, or too few of them are up. Until that changes what has a deadline is
-   * refused with this at once, so that whoever waits hears the reason; the stream goes on asking.
+   * Not enough extent nodes can take an extent: their disks are full, or too few of them are up. Until there is an extent what has a deadline
+   * is refused with this at once, so that whoever waits hears the reason; the stream goes on asking.
    */
   get noRoom(): Failed | undefined {
-    if (this.#noExtent?.reason !== "noPlacement") return undefined;
-    return refused("resourceExhausted", "noPlacement", this.#noExtent.message);
+    return this.#noRoom;
   }
+  #noRoom: Failed | undefined;
 
   #late(item: Item): void {
     const why = this.#noExtent === undefined ? "" : `: there is no extent to write to: ${this.#noExtent.message}`;
@@ -318,6 +318,7 @@ export class OwnedStream {
       if (this.#window.ended !== undefined) return;
       if (outcome.ok && outcome.value.extent !== undefined) {
         this.#noExtent = undefined;
+        this.#noRoom = undefined;
         this.#enter(extentId, fromWire(outcome.value.sealedLengthBytes), outcome.value.extent);
         this.#parts.onExtentChange?.({
           stream: this.name,
@@ -335,8 +336,10 @@ export class OwnedStream {
       this.#noExtent = outcome.ok ? undefined : outcome.failure;
       const why = outcome.ok ? "no successor in the answer" : `${outcome.failure.reason}: ${outcome.failure.message}`;
       logger.warn("no next extent yet", { stream: this.name, extentId, why });
-      const { noRoom } = this;
-      if (noRoom !== undefined) this.#act(this.#window.withdrawUnsent(noRoom.failure, ({ timer }) => timer !== undefined));
+      if (!outcome.ok && outcome.failure.reason === "noPlacement") {
+        this.#noRoom = refused("resourceExhausted", "noPlacement", outcome.failure.message);
+        this.#act(this.#window.withdrawUnsent(this.#noRoom.failure, ({ timer }) => timer !== undefined));
+      }
       await sleep(clock, jittered(random, backoffMs), this.#stop.signal);
       backoffMs = Math.min(backoffMs * 2, changeBackoffMaxMs);
     }
