@@ -182,6 +182,16 @@ test("gate: of one hot PartitionName only its own requests are refused, the rest
   assert.ok(run.gate.figures(20_000).heaviest.some(({ name, share }) => name === "a/0" && share > 0.6));
 });
 
+test("gate: a PartitionName that is asked for three times out of four, of four, is not hot", () => {
+  const gate = new Gate<number>(new Prng(1), options);
+  for (let i = 0; i < 40; i++) {
+    const name = i % 4 === 0 ? "a/1" : "a/0";
+    const [effect] = gate.offer(i * 300, { account: "a", partition: name, kind: "write" }, i);
+    if (effect?.kind === "start") gate.ended(i * 300 + 250, effect.ticket);
+  }
+  assert.equal(gate.figures(12_000).contended, false);
+});
+
 test("gate: many equal tenants that are too much together share what there is, and what is let in is answered in time", () => {
   const tenants = Array.from({ length: 20 }, (_, i): Tenant => ({ account: `t${i}`, partitions: 8, clients: 40, pauseMs: 0 }));
   const run = new Server(tenants, 0.5).run(20_000);

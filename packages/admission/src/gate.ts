@@ -77,6 +77,8 @@ const contendedForMs = 10_000;
 const heavyShare = 0.25;
 /** A PartitionName that is so much of everything that the others of its account suffer from it. */
 const hotShare = 0.6;
+/** Of fewer in an interval one that is asked for twice is no load. */
+const hotOfMin = 32;
 const shedMax = 64;
 
 interface Waiting<T> {
@@ -326,6 +328,6 @@ export class Gate<T> {
     this.#shed = idle ? [] : [...this.#shedNow];
     this.#shedNow.clear();
     const hottest = partitions[0]?.share ?? 0;
-    if (hottest >= hotShare && seen - Math.round(hottest * seen) >= 1) this.#contendedUntilMs = nowMs + contendedForMs;
+    if (seen >= hotOfMin && hottest >= hotShare && seen - Math.round(hottest * seen) >= 1) this.#contendedUntilMs = nowMs + contendedForMs;
   }
 }

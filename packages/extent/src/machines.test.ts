@@ -8,7 +8,7 @@ import { PointedData } from "./pointed-data.ts";
 import { PrimaryWindow } from "./primary-window.ts";
 import { Replay, type ReplayEffect } from "./replay.ts";
 import { Replica } from "./replica.ts";
-import { encodeMeta, type ReplicaMeta } from "./replica-meta.ts";
+import { encodeMeta, type ReplicaMeta, unreadableMeta } from "./replica-meta.ts";
 
 const meta: ReplicaMeta = {
   extentId: extentId(1),
@@ -202,6 +202,20 @@ test("replay: a pointer counts as an append; what it points to is to be seen, un
   );
   assert.deepEqual(synced.record(pointer(0), body), { kind: "none" });
   assert.equal(synced.record(pointer(500), body).kind, "pointed");
+});
+
+test("replay: a replica whose file has no readable header is made anew only from a journal that has it all", () => {
+  const replayed = (before: ReplicaMeta, behindCheckpoint: number): string | undefined => {
+    const create = header("create");
+    const replay = new Replay(new Map([[extentId(1), new Replica(before, allRules)]]), allRules);
+    replay.checkpointLsn = create.lsn - behindCheckpoint;
+    replay.record(create, encodeMeta(meta));
+    return only(replay)?.state;
+  };
+  const unreadable = unreadableMeta(extentId(1), "no header");
+  assert.equal(replayed(unreadable, 1), "open");
+  assert.equal(replayed(unreadable, 0), "damaged");
+  assert.equal(replayed({ ...meta, state: "damaged" }, 1), "damaged", "one whose header says so stays damaged");
 });
 
 test("pointed data: what a later record cuts off, replaces or deletes need not be in the file", () => {

@@ -6,7 +6,7 @@
 import { type ExtentId, extentVersion, type Rules } from "@stamp/base";
 import { decodePointerBody, decodeSealBody, type JournalHeader, type PointerBody } from "./journal-record.ts";
 import { Replica } from "./replica.ts";
-import { decodeMeta } from "./replica-meta.ts";
+import { decodeMeta, isUnreadable } from "./replica-meta.ts";
 
 export type ReplayEffect =
   | { readonly kind: "none" }
@@ -28,6 +28,8 @@ export class Replay {
   smTerm = 0;
   /** Records are lost of which it is not known what they were: the node must learn its SM term anew. */
   forgetful = false;
+  /** What the journal holds behind it is complete, or known to be lost: the checkpoint LSN of its newest segment. */
+  checkpointLsn: number = Number.POSITIVE_INFINITY;
   readonly #rules: Rules;
   /** Unsealed when records were lost; cleared by an append that fits on seamlessly. */
   readonly #suspects: Set<ExtentId> = new Set();
@@ -62,7 +64,7 @@ export class Replay {
       case "repair": {
         const meta = decodeMeta(body);
         if (meta.kind === "invalid") return this.#damage(replica, meta.why);
-        if (header.type === "create" && replica !== undefined) return none;
+        if (header.type === "create" && replica !== undefined && !this.#isWhole(replica, header.lsn)) return none;
         const made = new Replica(meta.value, this.#rules);
         made.appliedLsn = header.lsn;
         this.replicas.set(header.extentId, made);
@@ -95,6 +97,11 @@ export class Replay {
     }
     if (replica !== undefined) replica.appliedLsn = header.lsn;
     return none;
+  }
+
+  /** Its file has no header yet, or none that can be read; but the journal has all that ever happened to it. */
+  #isWhole({ meta }: Replica, createdLsn: number): boolean {
+    return isUnreadable(meta) && createdLsn > this.checkpointLsn;
   }
 
   /** Whether its bytes must be in the file and are not known to be. */

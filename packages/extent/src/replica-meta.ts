@@ -35,6 +35,28 @@ export interface ReplicaMeta {
   readonly damage: string;
 }
 
+/** Nothing is known of it but that it was here: never a length, and the stream manager hears of it. */
+export const unreadableMeta = (id: ExtentId, damage: string): ReplicaMeta => ({
+  extentId: id,
+  version: unreadableVersion,
+  ownerEpoch: ownerEpoch(0),
+  state: "damaged",
+  fenced: true,
+  restarted: true,
+  sealedLengthBytes: undefined,
+  checksum: undefined,
+  durableBytes: 0,
+  committedBytes: 0,
+  appliedLsn: 0,
+  replicas: [],
+  damage,
+});
+
+/** No replica is made with it. */
+const unreadableVersion = extentVersion(0);
+
+export const isUnreadable = ({ state, version }: ReplicaMeta): boolean => state === "damaged" && version === unreadableVersion;
+
 const states: readonly ReplicaState[] = ["open", "closed", "sealed", "damaged"];
 const replicasMax = 16;
 const absent = 0;

@@ -3,7 +3,7 @@
  * without changing anything; and the extent table made anew from files and journal. The stores' locks keep a running node out.
  */
 import { type ExtentId, type Failure, type Outcome, ok, refused } from "@stamp/base";
-import { type NodeIdentity, PointedData, planSegments, Replay, Replica, type ReplicaMeta } from "@stamp/extent";
+import { isUnreadable, type NodeIdentity, PointedData, planSegments, Replay, Replica, type ReplicaMeta } from "@stamp/extent";
 import { type Disk, DiskError, type World } from "@stamp/ports";
 import { checkFile } from "./check.ts";
 import { DiskQueue, scrubIo } from "./disk-queue.ts";
@@ -72,7 +72,11 @@ export async function checkDisk({ world, nodeId, journalDisk }: OfflineParts, de
     const found = await readPointed(world, files, extentId, each);
     if (typeof found === "string") problems.push({ kind: "replica", extentId, what: found, cure: copiedAnew });
   }
-  for (const meta of metas) if (known.has(meta.extentId)) problems.push(...(await checkReplica(world, files, identity, meta, deep)));
+  for (const meta of metas) {
+    const after = known.get(meta.extentId);
+    if (after === undefined || (isUnreadable(meta) && after.state !== "damaged")) continue;
+    problems.push(...(await checkReplica(world, files, identity, meta, deep)));
+  }
   for (const { path, id } of await extentFileNames(world)) {
     if (id !== undefined && known.has(id)) continue;
     // Made shortly before the end: the journal tells of it.
@@ -107,6 +111,7 @@ async function checkJournal(
   if (plan.kind === "absent") return [problem("the whole journal is gone", "bring it back, or start the node with acceptJournalLoss")];
   if (plan.kind === "mixed")
     return [problem(`two journals are mixed: ${plan.names.join(", ")}`, "take out the one that is not this node's")];
+  replay.checkpointLsn = plan.checkpointLsn;
   const problems: DiskProblem[] = [];
   const suspect = "at its next start the node marks what was not sealed as damaged; it is copied anew";
   if (plan.lostOldest !== undefined)

@@ -1,6 +1,6 @@
 /** The extent table anew from the extent files: what their headers say, as far as the files bear it out. */
-import { type ExtentId, extentId, extentVersion, ownerEpoch } from "@stamp/base";
-import { extentContentOffset, type NodeIdentity, type ReplicaMeta } from "@stamp/extent";
+import { type ExtentId, extentId } from "@stamp/base";
+import { extentContentOffset, type NodeIdentity, type ReplicaMeta, unreadableMeta } from "@stamp/extent";
 import type { World } from "@stamp/ports";
 import { appendIo } from "./disk-queue.ts";
 import { type ExtentFiles, extentPath, extentsFolder } from "./extent-files.ts";
@@ -50,8 +50,11 @@ export async function metaOf(
   }
   const header = await files.readHeader(path);
   if (header.kind === "invalid") {
-    world.logger.error("an extent file has no valid header: the replica is damaged", { path, why: header.why });
-    return unreadable(id, `its header can't be read: ${header.why}`);
+    world.logger.error("an extent file has no valid header: the replica is damaged, unless the journal has it from its beginning", {
+      path,
+      why: header.why,
+    });
+    return unreadableMeta(id, `its header can't be read: ${header.why}`);
   }
   const { stampId, diskId, meta } = header.value;
   if (stampId !== identity.stampId || diskId !== identity.diskId || meta.extentId !== id) {
@@ -59,25 +62,6 @@ export async function metaOf(
     return undefined;
   }
   return measured(world, files, meta);
-}
-
-/** Nothing is known of it but that it was here: never a length, and the stream manager hears of it. */
-function unreadable(id: ExtentId, damage: string): ReplicaMeta {
-  return {
-    extentId: id,
-    version: extentVersion(0),
-    ownerEpoch: ownerEpoch(0),
-    state: "damaged",
-    fenced: true,
-    restarted: true,
-    sealedLengthBytes: undefined,
-    checksum: undefined,
-    durableBytes: 0,
-    committedBytes: 0,
-    appliedLsn: 0,
-    replicas: [],
-    damage,
-  };
 }
 
 async function measured(world: World, files: ExtentFiles, meta: ReplicaMeta): Promise<ReplicaMeta> {

@@ -66,6 +66,29 @@ test("recovery: power lost on all nodes during appends keeps every acknowledged 
   }
 });
 
+test("recovery: power is lost, and the table with it, before a new extent's file has its header: what was acknowledged is there", async () => {
+  for (let seed = 40; seed < 52; seed++) {
+    const cluster = new Cluster(seed);
+    await cluster.run(async () => {
+      await cluster.allReady();
+      const id = await cluster.create();
+      const size = seed % 2 === 0 ? 3_000 : 400_000;
+      const { end, places } = await fill(cluster, id, 1 + (seed % 3), size);
+      cluster.sim.crash("en-2", { unsynced: "lost" });
+      cluster.sim.keyValue("en-2").corrupt("extents");
+      await cluster.sim.sleep(50);
+      cluster.sim.restart("en-2");
+      await cluster.ready("en-2");
+      assert.equal(cluster.facts("en-2").tableRebuilt, true);
+      await cluster.sim.until(async () => (await cluster.fence("en-2", id)).ok, 10_000, "the term is learned");
+      const fence = unwrap(await cluster.fence("en-2", id));
+      assert.equal(Number(fence.durableBytes), end);
+      unwrap(await cluster.seal("en-2", id, end));
+      await assertContent(cluster, "en-2", id, places, size);
+    });
+  }
+});
+
 test("recovery: the extent table is deleted or corrupt; it is rebuilt, and the node waits for the stream manager's term", async () => {
   const cluster = new Cluster(7);
   await cluster.run(async () => {

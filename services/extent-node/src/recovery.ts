@@ -90,6 +90,7 @@ export async function recover(parts: RecoveryParts): Promise<Outcome<Recovered>>
   await syncSegments(journalDisk, found);
   let replayed = 0;
   if (plan.kind === "replay") {
+    replay.checkpointLsn = plan.checkpointLsn;
     if (plan.lostOldest !== undefined) {
       log.error("journal segments are lost", plan.lostOldest);
       replay.lostRecords();
