@@ -192,16 +192,32 @@ async function restarted(t: TestContext, flags: object, before: Client, target: 
   assert.equal(fsck.code, 0, fsck.output);
 }
 
+interface Begun {
+  readonly client: Client;
+  /** No process ended, and after a restart everything that was acknowledged is there. */
+  end(): Promise<void>;
+}
+
+/** A cluster on this folder, and a client that has written so much. */
+async function begun(t: TestContext, flags: object, written: number): Promise<Begun> {
+  const target = await started(t, flags);
+  const client = new Client(target);
+  await client.start();
+  for (let i = 0; i < written; i++) await client.untilWritten("at first");
+  const before = await pids(target);
+  const end = async (): Promise<void> => {
+    await client.readAll();
+    assert.equal(await pids(target), before, "no process ended");
+    await restarted(t, flags, client, target);
+  };
+  return { client, end };
+}
+
 test("disk full: one extent node of four is nobody's trouble; with all full reads go on, and writes again when there is room", async (t) => {
   const dataDir = join(folder, "nodes");
   const disks: FileSystem[] = [];
   for (const name of nodes) disks.push(await FileSystem.mount(t, join(dataDir, name), 256));
-  const flags = config(dataDir);
-  const target = await started(t, flags);
-  const client = new Client(target);
-  await client.start();
-  for (let i = 0; i < 40; i++) await client.untilWritten("at first");
-  const before = await pids(target);
+  const { client, end } = await begun(t, config(dataDir), 40);
 
   await disks[0]?.fill();
   for (let i = 0; i < 80; i++) await client.untilWritten("with one node full");
@@ -212,27 +228,19 @@ test("disk full: one extent node of four is nobody's trouble; with all full read
   for (const disk of disks) disk.empty();
   await client.untilWritten("with room again");
   for (let i = 0; i < 40; i++) await client.untilWritten("with room again");
-  await client.readAll();
-  assert.equal(await pids(target), before, "no process ended");
-  await restarted(t, flags, client, target);
+  await end();
 });
 
 test("disk full: clients' own writes fill every node; when others give room, writes go on", async (t) => {
   const dataDir = join(folder, "filled");
   const disks: FileSystem[] = [];
   for (const name of nodes) disks.push(await FileSystem.mount(t, join(dataDir, name), 160));
-  const flags = config(dataDir);
-  const target = await started(t, flags);
-  const client = new Client(target);
-  await client.start();
-  const before = await pids(target);
+  const { client, end } = await begun(t, config(dataDir), 0);
   console.log(`filled: 503 ${await client.untilRefused()}; ${client.written.length} blobs were written`);
   await client.readsOnly(5_000);
   for (const name of nodes) assert.equal((await run("mount", ["-o", "remount,size=320m", join(dataDir, name)])).code, 0);
   await client.untilWritten("with larger disks");
-  await client.readAll();
-  assert.equal(await pids(target), before, "no process ended");
-  await restarted(t, flags, client, target);
+  await end();
 });
 
 test("disk full: a journal's own disk without room for more than one segment, and full otherwise, takes writes all the same", async (t) => {
@@ -241,27 +249,16 @@ test("disk full: a journal's own disk without room for more than one segment, an
   const disks: FileSystem[] = [];
   for (const name of nodes) disks.push(await FileSystem.mount(t, join(journalDir, name), 40));
   const flags = config(dataDir, { roles: { ...roles, "extent-node": { ...roles["extent-node"], journalDir } } });
-  const target = await started(t, flags);
-  const client = new Client(target);
-  await client.start();
-  const before = await pids(target);
-  await client.untilWritten("at first");
+  const { client, end } = await begun(t, flags, 1);
   for (const disk of disks) await disk.fill();
   for (let i = 0; i < 300; i++) await client.untilWritten("with full journal disks");
-  await client.readAll();
-  assert.equal(await pids(target), before, "no process ended");
-  await restarted(t, flags, client, target);
+  await end();
 });
 
 test("disk full: one file system for everything, filled to the last byte by somebody else", async (t) => {
   const dataDir = join(folder, "one");
   const disk = await FileSystem.mount(t, dataDir, 768);
-  const flags = config(dataDir);
-  const target = await started(t, flags);
-  const client = new Client(target);
-  await client.start();
-  for (let i = 0; i < 100; i++) await client.untilWritten("at first");
-  const before = await pids(target);
+  const { client, end } = await begun(t, config(dataDir), 100);
   await disk.fill();
   console.log(`one disk for everything: 503 ${await client.untilRefused()}`);
   // Longer than a lease.
@@ -269,9 +266,7 @@ test("disk full: one file system for everything, filled to the last byte by some
   disk.empty();
   await client.untilWritten("with room again");
   for (let i = 0; i < 40; i++) await client.untilWritten("with room again");
-  await client.readAll();
-  assert.equal(await pids(target), before, "no process ended");
-  await restarted(t, flags, client, target);
+  await end();
 });
 
 test("disk full: a LevelDB store keeps what it took before, between and after, and can be read meanwhile", async (t) => {
@@ -304,11 +299,30 @@ test("disk full: a LevelDB store keeps what it took before, between and after, a
   assert.ok(refused > 0);
   for (const number of kept) assert.equal((await store.get(utf8(`key ${number}`)))?.[0], number);
   disk.empty();
-  for (let i = 200; i < 250; i++) {
-    await put(store, i, true);
-    kept.push(i);
+  let writing = true;
+  const found: boolean[] = [];
+  const reading = (async (): Promise<void> => {
+    for (let i = 0; writing; i++) {
+      const number = i % 50;
+      // Not one after another: the store is opened anew while some of these begin.
+      void store.get(utf8(`key ${number}`)).then(
+        (value) => found.push(value?.[0] === number),
+        () => found.push(false),
+      );
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  })();
+  try {
+    for (let i = 200; i < 250; i++) {
+      await put(store, i, true);
+      kept.push(i);
+    }
+  } finally {
+    writing = false;
+    await reading;
   }
   await store.close();
+  assert.ok(found.length > 0 && !found.includes(false), `${found.filter((each) => !each).length} of ${found.length} reads failed`);
   const again = await opened();
   for (const number of kept) assert.equal((await again.get(utf8(`key ${number}`)))?.[4_999], number, `key ${number}`);
   await again.close();

@@ -56,6 +56,8 @@ export class LeaseTable {
   readonly #entries = new Map<string, Entry>();
   /** Nothing can be made durable now: what would have to be is refused with this, and has not happened. */
   cannotRecord: Failed | undefined;
+  /** While nothing can be: of these a record may get to the disk or not. Nobody is told anything of them. */
+  undecided: ReadonlySet<string> = new Set();
 
   /** `records`: what was durable when this process started. */
   constructor(records: Iterable<LeaseRecord>, nowMs: number, rules: Rules) {
@@ -77,6 +79,8 @@ export class LeaseTable {
         outcome: refused("invalidArgument", "badRequest", `a term is ${leaseTermMinMs} to ${leaseTermMaxMs} ms, not ${request.termMs}`),
       };
     }
+    const withheld = this.#withheld(request.name);
+    if (withheld !== undefined) return withheld;
     const entry = this.#entries.get(request.name);
     if (entry !== undefined) {
       const { record } = entry;
@@ -97,6 +101,8 @@ export class LeaseTable {
   }
 
   renew(name: string, epoch: number, nowMs: number): LeaseDecision<LeaseGranted> {
+    const withheld = this.#withheld(name);
+    if (withheld !== undefined) return withheld;
     const entry = this.#entries.get(name);
     if (entry === undefined || entry.record.epoch !== epoch) {
       return { outcome: refused("failedPrecondition", "leaseEnded", `lease ${name} has another epoch than ${epoch}`) };
@@ -132,6 +138,8 @@ export class LeaseTable {
   }
 
   get(name: string, nowMs: number): LeaseDecision<LeaseView | undefined> {
+    const withheld = this.#withheld(name);
+    if (withheld !== undefined) return withheld;
     const entry = this.#entries.get(name);
     if (entry === undefined) return { outcome: ok<LeaseView | undefined>(undefined) };
     if (this.cannotRecord !== undefined && this.#endsUnrecorded(entry, nowMs)) return { outcome: this.cannotRecord };
@@ -155,6 +163,8 @@ export class LeaseTable {
   }
 
   #onEpoch(name: string, epoch: number, nowMs: number, act: (entry: Entry) => { persist?: LeaseRecord }): LeaseDecision<LeaseView> {
+    const withheld = this.#withheld(name);
+    if (withheld !== undefined) return withheld;
     const entry = this.#entries.get(name);
     if (entry === undefined || epoch > entry.record.epoch) {
       return { outcome: refused("notFound", "leaseEnded", `lease ${name} has no epoch ${epoch}`) };
@@ -163,6 +173,10 @@ export class LeaseTable {
     if (this.cannotRecord !== undefined && changes) return { outcome: this.cannotRecord };
     const effect = epoch === entry.record.epoch ? act(entry) : this.#alive(entry, nowMs) ? {} : this.#recordEnd(entry, nowMs);
     return { outcome: ok(this.#view(entry, nowMs)), ...effect };
+  }
+
+  #withheld(name: string): { readonly outcome: Failed } | undefined {
+    return this.cannotRecord && this.undecided.has(name) ? { outcome: this.cannotRecord } : undefined;
   }
 
   #alive(entry: Entry, nowMs: number): boolean {

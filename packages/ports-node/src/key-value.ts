@@ -37,7 +37,13 @@ class LevelStore implements KeyValue {
   readonly #name: string;
   #level: Level;
   #last: Promise<void> = Promise.resolve();
-  #reading = 0;
+  /** On their way: they end by themselves. */
+  #gets = 0;
+  #noGets = (): void => {};
+  /** Whoever reads one may do other things between. */
+  #ranges = 0;
+  /** While it is opened anew; what is read then waits for it. */
+  #opening: Promise<void> | undefined;
   /** A write failed since it was opened. */
   #hurt: DiskError | undefined;
   #closed = false;
@@ -49,14 +55,15 @@ class LevelStore implements KeyValue {
   }
 
   async get(key: Uint8Array): Promise<Uint8Array | undefined> {
-    this.#reading += 1;
+    while (this.#opening !== undefined) await this.#opening;
+    this.#gets += 1;
     try {
       const value = await this.#level.get(key);
       return value === undefined ? undefined : plain(value);
     } catch (error) {
       throw this.#failed(error, false);
     } finally {
-      this.#reading -= 1;
+      if (--this.#gets === 0) this.#noGets();
     }
   }
 
@@ -83,29 +90,42 @@ class LevelStore implements KeyValue {
     }
   }
 
-  /** Throws what hurt it while that can't be done: a failed sync for ever, a full disk until there is room. It can be read until then. */
+  /** Throws what hurt it while that can't be done: a failed sync for ever, a full disk until there is room, and no range is being read. It can be read until then. */
   async #openAnew(hurt: DiskError): Promise<void> {
-    if (hurt.kind === "syncFailed" || this.#reading > 0 || this.#closed) throw hurt;
+    if (hurt.kind === "syncFailed" || this.#closed) throw hurt;
     const { bavail, bsize } = await statfs(this.#folder);
-    if (bavail * bsize < reopenBytes || this.#reading > 0) throw hurt;
+    if (bavail * bsize < reopenBytes || this.#ranges > 0) throw hurt;
+    let opened = (): void => {};
+    this.#opening = new Promise((resolve) => {
+      opened = resolve;
+    });
     try {
+      if (this.#gets > 0) {
+        await new Promise<void>((resolve) => {
+          this.#noGets = resolve;
+        });
+      }
       await this.#level.close();
       this.#level = levelOf(this.#folder);
       await this.#level.open();
+      this.#hurt = undefined;
     } catch (error) {
       throw this.#failed(error, false);
+    } finally {
+      this.#opening = undefined;
+      opened();
     }
-    this.#hurt = undefined;
   }
 
   async *range(range: KeyRange): AsyncIterable<readonly [Uint8Array, Uint8Array]> {
-    this.#reading += 1;
+    while (this.#opening !== undefined) await this.#opening;
+    this.#ranges += 1;
     try {
       for await (const [key, value] of this.#level.iterator({ ...range, highWaterMarkBytes: 64 * 1024 })) yield [plain(key), plain(value)];
     } catch (error) {
       throw this.#failed(error, false);
     } finally {
-      this.#reading -= 1;
+      this.#ranges -= 1;
     }
   }
 

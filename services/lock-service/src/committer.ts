@@ -6,7 +6,7 @@
 import type { Failed, Outcome } from "@stamp/base";
 import { assert, ok, refused, unknownOutcome } from "@stamp/base";
 import type { LeaseDecision, LeaseRecord, LeaseTable } from "@stamp/lease";
-import type { World } from "@stamp/ports";
+import { DiskError, sleep, type World } from "@stamp/ports";
 import { Changes } from "./changes.ts";
 import type { KeyState, LockStore, StoredPage } from "./store.ts";
 
@@ -34,6 +34,17 @@ interface Waiting {
   answer(written: Outcome<void>): void;
 }
 
+/** A group whose write found no room: it may be on the disk or not. It is written again until it is there; nobody learns of it before that. */
+interface Undecided {
+  readonly turn: GroupTurn;
+  readonly judged: readonly Waiting[];
+  /** Why whatever needs it is refused. */
+  readonly failure: Failed;
+}
+
+/** Between two attempts to write it. */
+const againMs = 20;
+
 /** Keys of the last transactions that are remembered: about 100 bytes each. */
 const changedKeysMax = 50_000;
 
@@ -53,6 +64,7 @@ export class Committer {
   readonly #waiting: Waiting[] = [];
   #running: Promise<void> | undefined;
   #broken: string | undefined;
+  #undecided: Undecided | undefined;
   #lastVersion: number;
   readonly #changes: Changes;
   #closed = false;
@@ -102,17 +114,26 @@ export class Committer {
   }
 
   async #run(): Promise<void> {
-    while (this.#waiting.length > 0) await this.#group();
+    while (this.#waiting.length > 0 || (this.#undecided !== undefined && !this.#closed)) {
+      if (this.#undecided !== undefined) await this.#again(this.#undecided);
+      if (this.#waiting.length > 0) await this.#group();
+      else if (this.#undecided !== undefined) await sleep(this.#world.clock, againMs);
+    }
+    const left = this.#undecided;
+    this.#undecided = undefined;
+    if (left !== undefined) answer(left.judged, unknownOutcome("unavailable", "diskFull", "the lock service stops, and its disk is full"));
     this.#running = undefined;
   }
 
   async #group(): Promise<void> {
     const judged: Waiting[] = [];
-    let written: Outcome<void> = ok();
+    let turn: GroupTurn | undefined;
     try {
-      const refusal = await this.#options.refusal();
+      const undecided = this.#undecided;
+      const refusal = undecided?.failure ?? (await this.#options.refusal());
       this.#leases.cannotRecord = refusal;
-      const turn = new GroupTurn(this.#world, this.#store, this.#leases, this.#changes, this.#lastVersion, refusal);
+      this.#leases.undecided = undecided?.turn.leaseNames ?? new Set();
+      turn = new GroupTurn(this.#world, this.#store, this.#leases, this.#changes, this.#lastVersion, refusal, undecided?.turn);
       while (judged.length < this.#options.groupMax) {
         const next = this.#waiting[0];
         if (next === undefined || (next.alone && turn.dirty)) break;
@@ -120,19 +141,55 @@ export class Committer {
         judged.push(next);
         if (this.#world.clock.monotonicMs() < next.deadlineMs) await next.judge(turn);
       }
-      if (turn.dirty) await turn.commit();
-      this.#changes.note(turn.written());
-      this.#lastVersion = turn.lastVersion;
+      await this.#commit(turn, judged);
     } catch (error) {
-      this.#broken = `the metadata store failed: ${String(error)}`;
-      written = unknownOutcome("unavailable", "diskFailed", this.#broken);
-    }
-    for (const waiting of judged) waiting.answer(written);
-    if (this.#broken !== undefined) {
-      for (const waiting of this.#waiting.splice(0)) waiting.answer(refused("unavailable", "diskFailed", this.#broken));
-      this.#world.fatal(this.#broken);
+      if (turn?.dirty && isFull(error)) this.#undecide(turn, judged, error);
+      else this.#break(error, judged);
     }
   }
+
+  async #again({ turn, judged }: Undecided): Promise<void> {
+    try {
+      if ((await this.#options.refusal()) !== undefined) return;
+      await this.#commit(turn, judged);
+      this.#undecided = undefined;
+    } catch (error) {
+      if (!isFull(error)) this.#break(error, judged);
+    }
+  }
+
+  async #commit(turn: GroupTurn, judged: readonly Waiting[]): Promise<void> {
+    if (turn.dirty) await turn.commit();
+    this.#changes.note(turn.written());
+    this.#lastVersion = turn.lastVersion;
+    answer(judged, ok());
+  }
+
+  #undecide(turn: GroupTurn, judged: readonly Waiting[], error: DiskError): void {
+    assert(this.#undecided === undefined, "nothing is recorded while a group is undecided");
+    this.#world.logger.error("the disk is full: what was being recorded is tried again until there is room", { why: error.message });
+    this.#undecided = {
+      turn,
+      judged,
+      failure: refused("resourceExhausted", "diskFull", `the disk of the metadata store is full: ${error.message}`),
+    };
+  }
+
+  #break(error: unknown, judged: readonly Waiting[]): void {
+    this.#broken = `the metadata store failed: ${String(error)}`;
+    const unknown = unknownOutcome("unavailable", "diskFailed", this.#broken);
+    answer(judged, unknown);
+    answer(this.#undecided?.judged ?? [], unknown);
+    this.#undecided = undefined;
+    answer(this.#waiting.splice(0), refused("unavailable", "diskFailed", this.#broken));
+    this.#world.fatal(this.#broken);
+  }
+}
+
+const isFull = (error: unknown): error is DiskError => error instanceof DiskError && error.kind === "full";
+
+function answer(judged: readonly Waiting[], written: Outcome<void>): void {
+  for (const waiting of judged) waiting.answer(written);
 }
 
 /** One group: what its members changed, seen by those after them. */
@@ -146,11 +203,22 @@ class GroupTurn implements Turn {
   /** The last transaction of this group that wrote each key. */
   readonly #writtenBy = new Map<string, number>();
   readonly #changes: Changes;
+  /** The group before it, when that may be on the disk or not. */
+  readonly #undecided: GroupTurn | undefined;
   #lastVersion: number;
 
-  constructor(world: World, store: LockStore, leases: LeaseTable, changes: Changes, lastVersion: number, refusal: Failed | undefined) {
+  constructor(
+    world: World,
+    store: LockStore,
+    leases: LeaseTable,
+    changes: Changes,
+    lastVersion: number,
+    refusal: Failed | undefined,
+    undecided: GroupTurn | undefined,
+  ) {
     this.leases = leases;
     this.refusal = refusal;
+    this.#undecided = undecided;
     this.#changes = changes;
     this.#world = world;
     this.#store = store;
@@ -165,6 +233,10 @@ class GroupTurn implements Turn {
     return this.#lastVersion;
   }
 
+  get leaseNames(): ReadonlySet<string> {
+    return new Set(this.#leaseRecords.keys());
+  }
+
   nowMs(): number {
     return this.#world.clock.monotonicMs();
   }
@@ -175,13 +247,22 @@ class GroupTurn implements Turn {
   }
 
   async key(key: string): Promise<Outcome<KeyState>> {
+    const withheld = this.#withheld((undecided) => undecided === key);
+    if (withheld !== undefined) return withheld;
     const changed = this.#keys.get(key);
     return changed === undefined ? this.#store.key(key) : ok(changed);
   }
 
-  page(prefix: string, after: string, limit: number): Promise<Outcome<StoredPage>> {
+  async page(prefix: string, after: string, limit: number): Promise<Outcome<StoredPage>> {
     assert(!this.dirty, "a page is read before anything is written in its group");
+    const withheld = this.#withheld((undecided) => undecided.startsWith(prefix));
+    if (withheld !== undefined) return withheld;
     return this.#store.page(prefix, after, limit);
+  }
+
+  #withheld(concerned: (undecided: string) => boolean): Failed | undefined {
+    const undecided = this.#undecided === undefined ? [] : [...this.#undecided.#keys.keys()];
+    return undecided.some(concerned) ? this.refusal : undefined;
   }
 
   write(writes: readonly { readonly key: string; readonly value?: Uint8Array }[]): number {

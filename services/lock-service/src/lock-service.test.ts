@@ -1,10 +1,10 @@
 /** The lock service over simulated time, disk and network: group commit, fences, leases over restarts. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { RuleName } from "@stamp/base";
+import type { Outcome, RuleName } from "@stamp/base";
 import { leaseEpoch, rulesWithout, unwrap, utf8 } from "@stamp/base";
 import { LeaderCalls, LeaseKeeper, MetadataClient } from "@stamp/metadata-store";
-import type { KeyValue, KeyValueStores } from "@stamp/ports";
+import { DiskError, type KeyValue, type KeyValueStores } from "@stamp/ports";
 import { Simulation } from "@stamp/simulator";
 import { LockService } from "@stamp/wire";
 import { lockServiceSchema } from "./config.ts";
@@ -334,9 +334,9 @@ test("leader calls: they follow the leader, come back with its refusals, and say
   });
 });
 
-test("lock service: a failed sync ends the process, nobody is told that it was done", async () => {
+/** `failure`: of every write of the metadata store, while there is one. */
+function failingSim(failure: () => Error | undefined): Simulation {
   const sim = new Simulation({ seed: 5 });
-  let failing = false;
   sim.addProcess("lock", (world) => {
     const stores: KeyValueStores = {
       destroy: (name) => world.keyValue.destroy(name),
@@ -345,7 +345,8 @@ test("lock service: a failed sync ends the process, nobody is told that it was d
         if (opened.kind === "corrupt") return opened;
         const { store } = opened;
         const batch: KeyValue["batch"] = async (operations, options) => {
-          if (failing) throw new Error("input/output error");
+          const error = failure();
+          if (error !== undefined) throw error;
           await store.batch(operations, options);
         };
         return {
@@ -356,6 +357,12 @@ test("lock service: a failed sync ends the process, nobody is told that it was d
     };
     return new LockServiceRole({ ...world, keyValue: stores }, lockServiceSchema.parse({ listen: "lock", init: true }));
   });
+  return sim;
+}
+
+test("lock service: a failed sync ends the process, nobody is told that it was done", async () => {
+  let failing = false;
+  const sim = failingSim(() => (failing ? new Error("input/output error") : undefined));
   await sim.run(async () => {
     await sim.sleep(50);
     failing = true;
@@ -396,6 +403,52 @@ test("lock service: with its disk full it renews leases and reads, refuses what 
     await sim.sleep(1_000);
     unwrap(await put("after"));
     unwrap(await lockOf(sim).acquireLease(other, { timeoutMs: 500 }));
+    assert.deepEqual(lost, []);
+    await keeper.release();
+  });
+});
+
+test("lock service: a write that finds no room is tried until there is; leases are renewed meanwhile, and nobody learns of it before", async () => {
+  let full = false;
+  const sim = failingSim(() => (full ? new DiskError("full", "metadata", "no space left on device") : undefined));
+  const lost: string[] = [];
+  await sim.run(async () => {
+    await sim.sleep(50);
+    const keeper = keeperOf(sim, "a", lost);
+    const epoch = await keeper.acquire();
+    const metadata = new MetadataClient(sim.world("tester"), "lock");
+    const put = (key: string, timeoutMs: number) =>
+      metadata.transact({ fence: { leaseName: "leader", leaseEpoch: epoch }, conditions: [], writes: [write(key, "x")] }, timeoutMs);
+    unwrap(await put("before", 1_000));
+    const refusedFull = (outcome: Outcome<unknown>): void =>
+      assert.ok(!outcome.ok && outcome.failure.reason === "diskFull" && outcome.failure.applied === "no");
+    const lease = (name: string) => ({ name, holder: "b", identity: "b", incarnation: 1n, address: "x", termMs: 1_000 });
+
+    // Somebody takes the last byte between the look and the write.
+    full = true;
+    const written = put("meanwhile", 60_000);
+    await sim.sleep(20_000);
+    assert.ok(keeper.holds(), "renewed all the time");
+    refusedFull(await metadata.get(["meanwhile"], 1_000));
+    refusedFull(await metadata.list("mean", 1_000));
+    refusedFull(await put("later", 1_000));
+    refusedFull(await lockOf(sim).acquireLease(lease("other"), { timeoutMs: 500 }));
+    assert.equal(unwrap(await metadata.get(["before"], 1_000)).length, 1);
+    full = false;
+    const version = unwrap(await written);
+    assert.equal(unwrap(await metadata.get(["meanwhile"], 1_000))[0]?.version, version);
+
+    full = true;
+    const granted = lockOf(sim).acquireLease(lease("other"), { timeoutMs: 60_000 });
+    await sim.sleep(20_000);
+    refusedFull(await lockOf(sim).acquireLease(lease("other"), { timeoutMs: 500 }));
+    refusedFull(await lockOf(sim).renewLease({ name: "other", leaseEpoch: 1n }, { timeoutMs: 500 }));
+    refusedFull(await lockOf(sim).getLease({ name: "other" }, { timeoutMs: 500 }));
+    refusedFull(await lockOf(sim).listLeases({ prefix: "" }, { timeoutMs: 500 }));
+    assert.ok(keeper.holds(), "renewed all the time");
+    full = false;
+    assert.equal(unwrap(await granted).leaseEpoch, 1n);
+    unwrap(await put("after", 1_000));
     assert.deepEqual(lost, []);
     await keeper.release();
   });

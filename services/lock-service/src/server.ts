@@ -81,7 +81,9 @@ export function lockServiceHandlers(access: StoreAccess): Handlers<typeof LockSe
         const leases = [];
         for (const name of current.leases.names(request.prefix)) {
           const view = current.decided(current.leases.get(name, current.nowMs()));
-          if (view.ok && view.value !== undefined) leases.push(leaseState(view.value));
+          // A list without it would say that there is none.
+          if (!view.ok) return view;
+          if (view.value !== undefined) leases.push(leaseState(view.value));
         }
         return ok({ leases });
       }),
@@ -165,7 +167,7 @@ export function metadataStoreHandlers(access: StoreAccess): Handlers<typeof Meta
       const wellFormed = checkTransaction(transaction);
       if (!wellFormed.ok) return wellFormed;
       return store.value.committer.submit(context.deadlineMs, async (current) => {
-        if (current.refusal !== undefined && transaction.writes.length > 0) return current.refusal;
+        if (current.refusal !== undefined) return current.refusal;
         const judged = await store.value.judge(transaction, current);
         return judged.ok ? ok({ version: toWire(current.write(transaction.writes)) }) : judged;
       });
