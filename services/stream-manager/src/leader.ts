@@ -46,6 +46,13 @@ interface Serving {
   readonly garbage: Garbage;
 }
 
+/** For people: what takes long, and why. */
+export const waitsOf = ({ allocator, sealer, term }: Serving): string[] => [
+  ...sealer.waits(),
+  ...allocator.waits(),
+  ...term.ledger.waits(),
+];
+
 export class Leader {
   readonly #world: World;
   readonly #config: StreamManagerConfig;

@@ -5,7 +5,7 @@
  * everything is checked against what holds at the moment of the commit; the keys' versions are conditions in the store as well. When the
  * outcome of a write is unknown, or somebody else wrote, memory may be wrong: the term ends and a new one loads everything again.
  */
-import type { Outcome, SmTerm } from "@stamp/base";
+import type { Failure, Outcome, SmTerm } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
 import type { MetadataClient } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
@@ -14,6 +14,8 @@ import type { Plan, StreamState } from "@stamp/stream";
 import { changedKey, keysOf } from "@stamp/stream";
 
 export const leaseName = "stream-manager";
+
+const loudEveryMs = 10_000;
 
 export interface LedgerOptions {
   readonly term: SmTerm;
@@ -28,12 +30,24 @@ export class Ledger {
   readonly #state: StreamState;
   readonly #options: LedgerOptions;
   readonly #writing = new Map<string, Promise<void>>();
+  /** Why the metadata store took nothing lately. */
+  #away: Failure | undefined;
+  #loudMs = Number.NEGATIVE_INFINITY;
 
   constructor(world: World, metadata: MetadataClient, state: StreamState, options: LedgerOptions) {
     this.#world = world;
     this.#metadata = metadata;
     this.#state = state;
     this.#options = options;
+  }
+
+  /** For people: what its changes wait for. */
+  waits(): string[] {
+    return this.#away === undefined ? [] : [`nothing is recorded: ${this.#away.message}`];
+  }
+
+  get diskFull(): boolean {
+    return this.#away?.reason === "diskFull";
   }
 
   /** `plan` is called again whenever what it was made from may have changed. Its refusal is the answer. */
@@ -72,7 +86,10 @@ export class Ledger {
     if (outcome.ok && !ended.aborted) this.#state.apply(plan, outcome.value);
     written();
     if (ended.aborted) return notLeader();
-    if (outcome.ok) return ok();
+    if (outcome.ok) {
+      this.#away = undefined;
+      return ok();
+    }
     const { applied, reason, message } = outcome.failure;
     if (applied === "unknown") {
       end(`the outcome of a metadata write is unknown (${message})`);
@@ -86,7 +103,12 @@ export class Ledger {
       logger.error("the metadata store refuses a transaction", { reason, message });
       return refused("internal", reason, message);
     }
-    logger.warn("the metadata store is away", { reason, message });
+    const nowMs = this.#world.clock.monotonicMs();
+    if (this.#away?.reason !== reason || nowMs - this.#loudMs >= loudEveryMs) {
+      this.#loudMs = nowMs;
+      logger.warn("the metadata store is away", { reason, message });
+    }
+    this.#away = outcome.failure;
     return "again";
   }
 }

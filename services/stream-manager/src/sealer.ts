@@ -56,7 +56,7 @@ export class Sealer {
   waits(): string[] {
     const nowMs = this.#term.world.clock.monotonicMs();
     return [...this.#jobs]
-      .filter(([, job]) => nowMs - job.startedMs > loudEveryMs)
+      .filter(([, job]) => !job.decided && nowMs - job.startedMs > loudEveryMs)
       .map(([id, job]) => `extent ${id} can't be sealed: no intact replica answers (${job.machine.unanswered.join(", ")})`);
   }
 

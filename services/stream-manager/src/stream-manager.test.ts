@@ -251,6 +251,40 @@ test("placement: with fewer nodes than copies it goes down to minCopies, repairs
   });
 });
 
+test("placement: who waits for an extent is told that there is no room: on the metadata store's disk, or on the nodes' that don't answer a fence", async () => {
+  const cluster = new Cluster();
+  const { sim } = cluster;
+  await sim.run(async () => {
+    await cluster.open("/s", 1);
+    let extent = first(await cluster.next("/s", 1, 0n));
+    const fill = (name: string): (() => void) => {
+      const disk = sim.disk(name);
+      const roomy = disk.options;
+      disk.options = { ...roomy, totalBytes: disk.usedBytes() };
+      return () => {
+        disk.options = roomy;
+      };
+    };
+    for (const [full, why] of [
+      [["lock"], /nothing is recorded: the disk of the metadata store is full/],
+      [nodeNames, /0 of them have room|can't be sealed/],
+    ] as const) {
+      const empty = full.map(fill);
+      await sim.sleep(15_000);
+      void cluster.tryNext("/s", 1, extent.extentId, 0n, [], 500);
+      await sim.sleep(15_000);
+      const refused = await cluster.tryNext("/s", 1, extent.extentId, 0n, [], 5_000);
+      assert.ok(!refused.ok);
+      assert.deepEqual([refused.failure.reason, refused.failure.applied], ["noPlacement", "unknown"]);
+      assert.match(refused.failure.message, why);
+      const { waits } = sim.role("sm1")?.status.facts as { waits: string[] };
+      assert.match(waits.join(), why);
+      for (const again of empty) again();
+      extent = first(await cluster.next("/s", 1, extent.extentId));
+    }
+  });
+});
+
 test("garbage: truncated and deleted extents go after the grace, unknown ones never", async () => {
   const cluster = new Cluster({ config: { deletionGraceMs: 5_000 } });
   const { sim } = cluster;

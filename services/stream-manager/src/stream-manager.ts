@@ -10,7 +10,7 @@ import { jittered, openIdentity, served, sleep } from "@stamp/ports";
 import { StreamManager } from "@stamp/wire";
 import type { StreamManagerConfig } from "./config.ts";
 import type { Serving } from "./leader.ts";
-import { Leader } from "./leader.ts";
+import { Leader, waitsOf } from "./leader.ts";
 import { leaseName } from "./ledger.ts";
 import { streamManagerHandlers } from "./server.ts";
 import { StateCopy } from "./state-copy.ts";
@@ -119,7 +119,7 @@ export class StreamManagerRole implements Role {
 }
 
 function leading(serving: Serving): RoleStatus {
-  const { ahead, allocator, repairer, sealer, term } = serving;
+  const { ahead, repairer, sealer, term } = serving;
   const { config, nodes, state } = term;
   const all = [...state.nodes()];
   const up = nodes.upCount;
@@ -139,7 +139,7 @@ function leading(serving: Serving): RoleStatus {
       replicasMadeAnew: repairer.repairedCount,
       quarantined: nodes.quarantineSummary(),
       allocatedAhead: ahead.count,
-      waits: [...sealer.waits(), ...allocator.waits()],
+      waits: waitsOf(serving),
     },
   };
 }
