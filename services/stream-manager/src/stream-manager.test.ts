@@ -251,7 +251,7 @@ test("placement: with fewer nodes than copies it goes down to minCopies, repairs
   });
 });
 
-test("placement: who waits for an extent is told that there is no room: on the metadata store's disk, or on the nodes' that don't answer a fence", async () => {
+test("placement: who waits for an extent is told that there is no room: on the metadata store's disk, or on the nodes', also when they don't answer a fence", async () => {
   const cluster = new Cluster();
   const { sim } = cluster;
   await sim.run(async () => {
@@ -265,11 +265,16 @@ test("placement: who waits for an extent is told that there is no room: on the m
         disk.options = roomy;
       };
     };
-    for (const [full, why] of [
-      [["lock"], /nothing is recorded: the disk of the metadata store is full/],
-      [nodeNames, /0 of them have room|can't be sealed/],
+    const cut = (name: string): (() => void) => {
+      sim.partition([name], ["sm1"]);
+      return () => sim.heal();
+    };
+    for (const [away, names, why] of [
+      [fill, ["lock"], /nothing is recorded: the disk of the metadata store is full/],
+      [fill, nodeNames, /0 of them have room/],
+      [cut, nodeNames, /can't be sealed: no intact replica answers/],
     ] as const) {
-      const empty = full.map(fill);
+      const back = names.map(away);
       await sim.sleep(15_000);
       void cluster.tryNext("/s", 1, extent.extentId, 0n, [], 500);
       await sim.sleep(15_000);
@@ -277,9 +282,8 @@ test("placement: who waits for an extent is told that there is no room: on the m
       assert.ok(!refused.ok);
       assert.deepEqual([refused.failure.reason, refused.failure.applied], ["noPlacement", "unknown"]);
       assert.match(refused.failure.message, why);
-      const { waits } = sim.role("sm1")?.status.facts as { waits: string[] };
-      assert.match(waits.join(), why);
-      for (const again of empty) again();
+      assert.match(JSON.stringify(sim.role("sm1")?.status.facts.waits), why);
+      for (const one of back) one();
       extent = first(await cluster.next("/s", 1, extent.extentId));
     }
   });
