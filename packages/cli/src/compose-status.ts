@@ -36,7 +36,7 @@ async function ask(transport: Transport, entry: string): Promise<ProcessStatus> 
   const [host = "", grpcPort = "", httpPort = ""] = address.split(":");
   const role = roles.find((each) => name.startsWith(each)) ?? name;
   const grpc = `${host}:${grpcPort}`;
-  const answer = await transport.client(grpc, Status).getStatus({}, { timeoutMs: askTimeoutMs });
+  const answer = await transport.client(grpc, Status).getStatus({ withoutFacts: true }, { timeoutMs: askTimeoutMs });
   const found = answer.ok
     ? { pid: answer.value.pid, state: answer.value.state, ready: answer.value.ready, waitingFor: answer.value.waitingFor }
     : { pid: null, state: `down; bring it back: docker compose up -d ${host}`, ready: false, waitingFor: [] };

@@ -191,7 +191,7 @@ export class Supervisor {
     if (pid === undefined || this.#asking.has(name)) return;
     this.#asking.add(name);
     try {
-      const answer = await this.#options.transport.client(grpc, Status).getStatus({}, { timeoutMs: askTimeoutMs });
+      const answer = await this.#options.transport.client(grpc, Status).getStatus({ withoutFacts: true }, { timeoutMs: askTimeoutMs });
       if (managed.pid !== pid) return;
       if (!answer.ok) {
         const before = this.#seen.get(name);

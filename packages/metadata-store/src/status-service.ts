@@ -20,7 +20,7 @@ export function statusService(
 ): ServedService {
   const startedMs = world.clock.monotonicMs();
   return served(Status, {
-    getStatus: async () => {
+    getStatus: async ({ withoutFacts }) => {
       const now = status();
       const { pid, incarnation } = process();
       return ok({
@@ -32,7 +32,7 @@ export function statusService(
         waitingFor: [...now.waitingFor],
         uptimeMs: toWire(Math.floor(world.clock.monotonicMs() - startedMs)),
         incarnation: toWire(incarnation ?? 0),
-        facts: jsonObject(now.facts),
+        ...(withoutFacts ? {} : { facts: jsonObject(now.facts) }),
       });
     },
   });

@@ -6,7 +6,7 @@
  * what is cold and small is merged. Nothing is planned for a range younger than `restMs`: its figures say nothing yet.
  */
 import { compareBytes } from "@stamp/base";
-import type { Range } from "./range.ts";
+import { byTableAndKey, type Range } from "./range.ts";
 
 /** Of one range, as its server reported last. */
 export interface RangeFigures {
@@ -159,9 +159,11 @@ function moveBy(measure: Measure, rested: readonly Range[], state: BalanceState,
 function merges(rested: readonly Range[], state: BalanceState, policy: BalancePolicy): BalanceStep[] {
   const steps: BalanceStep[] = [];
   const taken = new Set<string>();
-  for (const low of rested) {
-    const high = rested.find((range) => range.table === low.table && low.high.length > 0 && compareBytes(range.low, low.high) === 0);
-    if (!high || taken.has(low.rangeId)) continue;
+  const sorted = rested.toSorted(byTableAndKey);
+  for (const [i, low] of sorted.entries()) {
+    const high = sorted[i + 1];
+    if (!high || high.table !== low.table || low.high.length === 0 || compareBytes(high.low, low.high) !== 0) continue;
+    if (taken.has(low.rangeId)) continue;
     const pair = [figuresOf(state, low), figuresOf(state, high)] as const;
     const bytes = pair[0].bytes + pair[1].bytes;
     const load = loadOf(pair[0]) + loadOf(pair[1]);

@@ -2,9 +2,7 @@
  * The map at one version: finds the range of a key, and says whether the ranges cover every table without a gap. Immutable.
  */
 import { assert, compareBytes, type Failed, type Outcome, ok, refused } from "@stamp/base";
-import { holdsKey, type Range } from "./range.ts";
-
-const byTableAndKey = (a: Range, b: Range): number => (a.table === b.table ? compareBytes(a.low, b.low) : a.table < b.table ? -1 : 1);
+import { byTableAndKey, holdsKey, type Range } from "./range.ts";
 
 export class RangeMap {
   /** Rises with every change, also over leaders. */
@@ -12,12 +10,18 @@ export class RangeMap {
   /** By table, then low key. */
   readonly ranges: readonly Range[];
   readonly #byTable = new Map<string, readonly Range[]>();
+  readonly #byId: ReadonlyMap<string, Range>;
 
   /** The ranges must be valid: see checkCover. */
   constructor(version: number, ranges: readonly Range[]) {
     this.version = version;
     this.ranges = [...ranges].sort(byTableAndKey);
     for (const [table, ofTable] of Map.groupBy(this.ranges, (range) => range.table)) this.#byTable.set(table, ofTable);
+    this.#byId = new Map(this.ranges.map((range) => [range.rangeId, range]));
+  }
+
+  byId(rangeId: string): Range | undefined {
+    return this.#byId.get(rangeId);
   }
 
   /** Undefined while the table has no range. */

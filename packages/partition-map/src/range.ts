@@ -39,6 +39,9 @@ export interface Range {
 export const holdsKey = (range: Pick<Range, "low" | "high">, key: Uint8Array): boolean =>
   compareBytes(range.low, key) <= 0 && (range.high.length === 0 || compareBytes(key, range.high) < 0);
 
+export const byTableAndKey = (a: Range, b: Range): number =>
+  a.table === b.table ? compareBytes(a.low, b.low) : a.table < b.table ? -1 : 1;
+
 /** Whether there can be a row that both have. */
 export const overlap = (a: Pick<Range, "table" | "low" | "high">, b: Pick<Range, "table" | "low" | "high">): boolean =>
   a.table === b.table &&

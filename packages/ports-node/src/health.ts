@@ -44,7 +44,9 @@ function factsText(facts: Readonly<Record<string, unknown>>, labels: string): st
   const add = (path: string, value: unknown, inside: string): void => {
     if (typeof value === "number" || typeof value === "bigint") {
       const metric = `stamp_fact_${path}`;
-      samples.set(metric, [...(samples.get(metric) ?? []), `${metric}{${inside}} ${Number(value)}\n`]);
+      const lines = samples.get(metric) ?? [];
+      lines.push(`${metric}{${inside}} ${Number(value)}\n`);
+      samples.set(metric, lines);
     } else if (Array.isArray(value)) {
       for (const item of value.slice(0, rangesMax))
         if (typeof item?.rangeId === "string") add(path, item, `${inside},range="${item.rangeId}"`);

@@ -44,6 +44,6 @@ export interface RoleStatus {
   readonly waitingFor: readonly string[];
   /** `leader`, `standby`, `serving`, … where that means something. */
   readonly state: string;
-  /** Role-specific facts, JSON-able. */
+  /** Role-specific facts, JSON-able. Where they are many they are made when they are asked for. */
   readonly facts: Readonly<Record<string, unknown>>;
 }

@@ -32,3 +32,24 @@ test("load queue: the hottest first, so many at a server at once, and no server 
   assert.deepEqual(order.slice(5), ["a2", "a1", "a0"]);
   assert.equal(queue.waiting, 0);
 });
+
+test("load queue: of equals the earlier goes first, also when others come between; nothing is left of a server when all are through", async () => {
+  const queue = new LoadQueue(1);
+  const order: string[] = [];
+  const ends: (() => void)[] = [];
+  const enter = (name: string): void =>
+    void queue.enter("a", name.startsWith("hot") ? 1 : 0).then((end) => {
+      order.push(name);
+      ends.push(end);
+    });
+  for (const name of ["1", "2", "3", "4"]) enter(name);
+  await settled();
+  for (const name of ["hot 1", "5", "hot 2"]) enter(name);
+  for (let left = 7; left > 0; left--) {
+    assert.equal(ends.length, 1, "one at a time");
+    ends.pop()?.();
+    await settled();
+  }
+  assert.deepEqual(order, ["1", "hot 1", "hot 2", "2", "3", "4", "5"]);
+  assert.ok(queue.empty);
+});

@@ -2,57 +2,75 @@
  * In which order ranges are loaded when many wait: those first that were asked most when they were served last, so many at a server at once.
  * Thousands of loads at once would all end late; one after another they would not use the machine.
  */
-export interface Waiting {
-  readonly server: string;
+interface Waiting {
   /** What is larger goes first. */
   readonly heat: number;
+  /** In which they came: of equals the earlier goes first. */
+  readonly number: number;
   readonly go: () => void;
+}
+
+interface AtServer {
+  running: number;
+  /** By heat, the hottest last; sorted when the next one is taken. */
+  readonly waiting: Waiting[];
+  sorted: boolean;
+  /** Those that come in one turn are sorted before the first of them goes. */
+  due: boolean;
 }
 
 export class LoadQueue {
   readonly #atOnceMax: number;
-  readonly #waiting: Waiting[] = [];
-  readonly #running = new Map<string, number>();
+  readonly #servers = new Map<string, AtServer>();
+  #entered = 0;
 
   constructor(atOnceMax: number) {
     this.#atOnceMax = atOnceMax;
   }
 
   get waiting(): number {
-    return this.#waiting.length;
+    return this.#servers.values().reduce((sum, { waiting }) => sum + waiting.length, 0);
+  }
+
+  /** Nothing runs or waits. */
+  get empty(): boolean {
+    return this.#servers.size === 0;
   }
 
   /** Resolves when it is this one's turn at the server; call what it gives when it is over. Those that come in one turn are sorted first. */
-  async enter(server: string, heat: number): Promise<() => void> {
+  async enter(name: string, heat: number): Promise<() => void> {
+    const server: AtServer = this.#servers.get(name) ?? { running: 0, waiting: [], sorted: true, due: false };
+    this.#servers.set(name, server);
     await new Promise<void>((resolve) => {
-      this.#waiting.push({ server, heat, go: resolve });
-      // Not before the others of this turn are here too.
-      void Promise.resolve().then(() => this.#next());
+      server.waiting.push({ heat, number: this.#entered++, go: resolve });
+      server.sorted = false;
+      this.#soon(server);
     });
     return () => {
-      const left = this.#at(server) - 1;
-      if (left > 0) this.#running.set(server, left);
-      else this.#running.delete(server);
-      this.#next();
+      server.running--;
+      this.#next(server);
+      if (server.running === 0 && server.waiting.length === 0) this.#servers.delete(name);
     };
   }
 
-  #at(server: string): number {
-    return this.#running.get(server) ?? 0;
+  #soon(server: AtServer): void {
+    if (server.due) return;
+    server.due = true;
+    void Promise.resolve().then(() => {
+      server.due = false;
+      this.#next(server);
+    });
   }
 
-  #next(): void {
-    if (this.#waiting.length === 0) return;
-    this.#waiting.sort((a, b) => b.heat - a.heat);
-    for (let i = 0; i < this.#waiting.length; ) {
-      const { server, go } = this.#waiting[i] as Waiting;
-      if (this.#at(server) >= this.#atOnceMax) {
-        i++;
-        continue;
-      }
-      this.#waiting.splice(i, 1);
-      this.#running.set(server, this.#at(server) + 1);
-      go();
+  #next(server: AtServer): void {
+    if (server.waiting.length === 0 || server.running >= this.#atOnceMax) return;
+    if (!server.sorted) server.waiting.sort((a, b) => a.heat - b.heat || b.number - a.number);
+    server.sorted = true;
+    while (server.running < this.#atOnceMax) {
+      const next = server.waiting.pop();
+      if (next === undefined) return;
+      server.running++;
+      next.go();
     }
   }
 }

@@ -41,7 +41,7 @@ export class MapState {
   }
 
   range(rangeId: string): Range | undefined {
-    return this.#map.ranges.find((range) => range.rangeId === rangeId);
+    return this.#map.byId(rangeId);
   }
 
   /** Replaces rows, or adds them. One write at a time, in the order asked. */

@@ -52,25 +52,32 @@ export class PartitionManagerRole implements Role {
     const term = this.#term;
     if (!term) return this.#withoutTerm();
     const waitingFor = term.waitingFor;
-    const map = term.map?.current;
+    const facts = () => this.#facts(term);
     return {
       ready: waitingFor.length === 0,
       waitingFor,
       state: "leader",
-      facts: {
-        pmTerm: term.pmTerm,
-        mapVersion: map?.version ?? 0,
-        rebalanced: term.balancer?.counts,
-        assignments: term.assigner?.counts,
-        reshapes: term.reshaper?.counts,
-        ranges: (map?.ranges ?? []).map((range) => ({
-          rangeId: range.rangeId,
-          table: range.table,
-          server: range.server,
-          ownerEpoch: range.ownerEpoch,
-          state: term.assigner?.progressOf(range.rangeId),
-        })),
+      get facts() {
+        return facts();
       },
+    };
+  }
+
+  #facts(term: Term): RoleStatus["facts"] {
+    const map = term.map?.current;
+    return {
+      pmTerm: term.pmTerm,
+      mapVersion: map?.version ?? 0,
+      rebalanced: term.balancer?.counts,
+      assignments: term.assigner?.counts,
+      reshapes: term.reshaper?.counts,
+      ranges: (map?.ranges ?? []).map((range) => ({
+        rangeId: range.rangeId,
+        table: range.table,
+        server: range.server,
+        ownerEpoch: range.ownerEpoch,
+        state: term.assigner?.progressOf(range.rangeId),
+      })),
     };
   }
 

@@ -19,6 +19,8 @@ import { Reshaper, type StreamFence } from "./reshaper.ts";
 import { Servers } from "./servers.ts";
 
 const quickPollMs = 50;
+/** Ranges that are not served, told by their names. */
+const waitingNamedMax = 5;
 
 interface Running {
   readonly map: MapState;
@@ -92,7 +94,10 @@ export class Term {
     if (!running) return ["its own streams (stream-manager and extent nodes)"];
     if (!running.servers.leases.some(isLive)) return ["a partition server"];
     const ranges = running.map.current.ranges.filter((range) => running.assigner.progressOf(range.rangeId) !== "loaded");
-    if (ranges.length > 0) return ranges.map((range) => `range ${range.rangeId}`);
+    if (ranges.length > 0) {
+      const named = ranges.slice(0, waitingNamedMax).map((range) => `range ${range.rangeId}`);
+      return ranges.length > named.length ? [...named, `${ranges.length - named.length} more ranges`] : named;
+    }
     return this.#accountsInserted ? [] : ["the accounts of its configuration"];
   }
 

@@ -66,28 +66,35 @@ export class PartitionServerRole implements Role {
 
   get status(): RoleStatus {
     const held = this.#lease?.holds() ?? false;
+    const facts = () => this.#facts();
     const waitingFor = held ? [] : [this.#lease?.waitingFor || `lease ps/${this.#config.name}`];
     return {
       ready: held,
       waitingFor,
       state: held ? "serving" : "starting",
-      facts: {
-        leaseEpoch: held ? (this.#lease?.epoch ?? 0) : 0,
-        operations: this.#executor.active,
-        admission: this.#executor.admission,
-        dataAdmission: this.#executor.dataAdmission,
-        storage: this.#engines.storage?.() ?? {},
-        load: this.#holdings.figures,
-        reshapes: this.#holdings.reshapes,
-        lastReshape: this.#holdings.lastReshape,
-        ranges: this.#holdings.all.map((one) => ({
-          rangeId: one.range.rangeId,
-          ownerEpoch: one.range.ownerEpoch,
-          state: one.state,
-          load: one.load.figures,
-          ...one.engine?.facts,
-        })),
+      get facts() {
+        return facts();
       },
+    };
+  }
+
+  #facts(): RoleStatus["facts"] {
+    return {
+      leaseEpoch: this.#lease?.holds() ? this.#lease.epoch : 0,
+      operations: this.#executor.active,
+      admission: this.#executor.admission,
+      dataAdmission: this.#executor.dataAdmission,
+      storage: this.#engines.storage?.() ?? {},
+      load: this.#holdings.figures,
+      reshapes: this.#holdings.reshapes,
+      lastReshape: this.#holdings.lastReshape,
+      ranges: this.#holdings.all.map((one) => ({
+        rangeId: one.range.rangeId,
+        ownerEpoch: one.range.ownerEpoch,
+        state: one.state,
+        load: one.load.figures,
+        ...one.engine?.facts,
+      })),
     };
   }
 

@@ -26,6 +26,7 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 const changeTimeoutMs = 60_000;
 const takeOverTimeoutMs = 120_000;
 const growMs = 30_000;
+const splitFailuresMax = 10;
 const rangesOf = ({ ranges }: DrillContext): number => ranges ?? 20;
 
 const blobRanges = async ({ target }: DrillContext) => (await target.inspector.ranges()).filter((range) => range.table === "Blob");
@@ -43,19 +44,33 @@ async function change(
   return changed.ok;
 }
 
-/** Ranges behind all keys there are, up to as many as are wanted: empty, but each with streams and a load of its own. */
+/**
+ * Ranges behind all keys there are, up to as many as are wanted: empty, but each with streams and a load of its own. A split that failed may
+ * have happened: the map is asked where to go on.
+ */
 async function splitBehind(context: DrillContext): Promise<void> {
+  const { inspector } = context.target;
   const startMs = performance.now();
-  for (let count = (await blobRanges(context)).length; count < rangesOf(context); count++) {
-    const rangeId = (await blobRanges(context)).find(({ highKey }) => highKey.length === 0)?.rangeId ?? "";
+  let failures = 0;
+  for (let [count, last] = await countAndLast(context); count < rangesOf(context); ) {
     const atKey = new TextEncoder().encode(`x${String(count).padStart(6, "0")}`);
-    const split = await (await context.target.inspector.partitionManager()).splitPartition(
-      { rangeId, atKey },
-      { timeoutMs: changeTimeoutMs },
-    );
-    if (!split.ok) throw new Error(`${rangeId} was not split: ${split.failure.message}`);
-    if ((count + 1) % 100 === 0) context.note(`${count + 1} ranges after ${((performance.now() - startMs) / 1_000).toFixed(1)} s`);
+    const split = await (await inspector.partitionManager()).splitPartition({ rangeId: last, atKey }, { timeoutMs: changeTimeoutMs });
+    if (split.ok) {
+      count++;
+      last = split.value.ranges.find(({ highKey }) => highKey.length === 0)?.rangeId ?? "";
+      if (count % 100 === 0) context.note(`${count} ranges after ${((performance.now() - startMs) / 1_000).toFixed(1)} s`);
+      continue;
+    }
+    if (++failures > splitFailuresMax) throw new Error(`${last} was not split: ${split.failure.message}`);
+    context.note(`${last} was not split, it is tried again: ${split.failure.message}`);
+    await pause(1_000);
+    [count, last] = await countAndLast(context);
   }
+}
+
+async function countAndLast(context: DrillContext): Promise<[count: number, last: string]> {
+  const ranges = await blobRanges(context);
+  return [ranges.length, ranges.find(({ highKey }) => highKey.length === 0)?.rangeId ?? ""];
 }
 
 /** What load balancing does meanwhile, each step once. */
@@ -74,17 +89,43 @@ async function tellSteps(context: DrillContext, durationMs: number): Promise<rea
   return [...told];
 }
 
-async function untilTakenOver(context: DrillContext, name: string, held: number): Promise<void> {
+/** Tells how long after the end of the lease ranges were served again: of all, and of those that were asked last before. */
+async function untilTakenOver(context: DrillContext, name: string, held: ReadonlySet<string>, hot: ReadonlySet<string>): Promise<void> {
   const { inspector } = context.target;
+  const endMs = performance.now() + takeOverTimeoutMs;
+  // A manager that does not answer now is asked again.
   const until = async (done: () => Promise<boolean>): Promise<number> => {
-    const endMs = performance.now() + takeOverTimeoutMs;
-    // A manager that does not answer now is asked again.
     while (!(await done().catch(() => false)) && performance.now() < endMs) await pause(20);
     return performance.now();
   };
   const endedMs = await until(async () => (await inspector.servers()).some(({ server, up }) => server === name && !up));
-  const servedMs = await until(async () => (await inspector.ranges()).every(({ server, loaded }) => loaded && server !== name));
-  context.note(`${held} ranges are served again ${Math.round(servedMs - endedMs)} ms after the end of the lease was seen`);
+  const afterMs = new Map<string, number>();
+  await until(async () => {
+    const ranges = await inspector.ranges();
+    const nowMs = performance.now();
+    for (const { rangeId, server, loaded } of ranges) {
+      if (loaded && server !== name && held.has(rangeId) && !afterMs.has(rangeId)) afterMs.set(rangeId, nowMs - endedMs);
+    }
+    return afterMs.size === held.size;
+  });
+  const told = (which: ReadonlySet<string>): string => {
+    const sorted = [...which].flatMap((rangeId) => afterMs.get(rangeId) ?? []).sort((a, b) => a - b);
+    const at = (part: number): string => `${Math.round(sorted[Math.floor((sorted.length - 1) * part)] ?? Number.NaN)} ms`;
+    return `the first after ${at(0)}, half of them after ${at(0.5)}, the last after ${at(1)}`;
+  };
+  context.note(`${afterMs.size} of ${held.size} ranges are served again; counted from when the end of the lease was seen, ${told(held)}`);
+  if (hot.size > 0) context.note(`of the ${hot.size} ranges that were asked before, ${told(hot)}`);
+  if (afterMs.size < held.size) throw new Error(`${held.size - afterMs.size} ranges are not served after ${takeOverTimeoutMs / 1_000} s`);
+}
+
+/** The ranges of a server, and those of them that were asked in the last seconds. */
+async function heldBy({ target: { inspector } }: DrillContext, name: string): Promise<{ held: Set<string>; hot: Set<string> }> {
+  const held = new Set((await inspector.ranges()).flatMap(({ server, rangeId }) => (server === name ? [rangeId] : [])));
+  const hot = new Set<string>();
+  for (const [rangeId, { load }] of await inspector.held()) {
+    if (held.has(rangeId) && (load?.readsPerSecond ?? 0) + (load?.writesPerSecond ?? 0) > 0) hot.add(rangeId);
+  }
+  return { held, hot };
 }
 
 async function mergeAll(context: DrillContext): Promise<void> {
@@ -265,10 +306,10 @@ export const drills: readonly Drill[] = [
         );
       }
       await splitBehind(context);
-      const held = (await context.target.inspector.ranges()).filter(({ server }) => server === name).length;
-      context.fault(`kill -9 ${name}, which serves ${held} ranges; it stays down`);
+      const { held, hot } = await heldBy(context, name);
+      context.fault(`kill -9 ${name}, which serves ${held.size} ranges; it stays down`);
       await context.target.ask({ do: "hold", name });
-      await untilTakenOver(context, name, held);
+      await untilTakenOver(context, name, held, hot);
     },
     mend: startEverything,
   },

@@ -1,6 +1,6 @@
 /** Follows what the managers say during a drill, and turns it into a timeline: noticed, sealed, reassigned, copies complete. */
 import type { StampInspector } from "@stamp/cluster";
-import { type ExtentInfo, ExtentState } from "@stamp/wire";
+import { type ExtentInfo, ExtentState, type RangePartition } from "@stamp/wire";
 
 export interface TimelineEntry {
   /** From the fault; negative: before. */
@@ -9,6 +9,10 @@ export interface TimelineEntry {
 }
 
 const pollMs = 50;
+/** A look at thousands of ranges or extents is work for who is asked: that is left so many times as long as it took. */
+const restPerLook = 4;
+/** Of ranges whose state changed between two looks; of more only their number is told. */
+const toldOneByOneMax = 10;
 
 export class Timeline {
   readonly entries: TimelineEntry[] = [];
@@ -61,15 +65,21 @@ export class Watch {
   async #repeat(look: () => Promise<void>): Promise<void> {
     while (this.#running) {
       // A manager that is down can't be asked; the next look will tell.
+      const startMs = performance.now();
       await look().catch(() => {});
-      await new Promise((resolve) => setTimeout(resolve, pollMs));
+      const restMs = Math.max(pollMs, restPerLook * (performance.now() - startMs));
+      await new Promise((resolve) => setTimeout(resolve, restMs));
     }
   }
 
   #change(key: string, state: string, tell: boolean): void {
+    if (this.#changed(key, state) && tell) this.#timeline.note(`${key} ${state}`);
+  }
+
+  #changed(key: string, state: string): boolean {
     const before = this.#told.get(key);
     this.#told.set(key, state);
-    if (tell && before !== undefined && before !== state) this.#timeline.note(`${key} ${state}`);
+    return before !== undefined && before !== state;
   }
 
   async #nodes(tell: boolean): Promise<void> {
@@ -85,14 +95,18 @@ export class Watch {
         tell,
       );
     }
-    for (const range of await this.#inspector.ranges()) {
-      const served =
-        range.server === ""
-          ? "is unassigned"
-          : range.loaded
-            ? `is served by ${range.server}, epoch ${range.ownerEpoch}`
-            : `is loading on ${range.server}`;
-      this.#change(`range ${range.rangeId} (${range.table})`, served, tell);
+    await this.#ranges(tell);
+  }
+
+  async #ranges(tell: boolean): Promise<void> {
+    const changed = (await this.#inspector.ranges()).filter((range) => {
+      const { rangeId, server, loaded, ownerEpoch } = range;
+      return this.#changed(`range ${rangeId}`, `${loaded} ${server} ${ownerEpoch}`) && tell;
+    });
+    const many = changed.length > toldOneByOneMax;
+    for (const [state, ranges] of Map.groupBy(changed, (range) => stateOf(range, !many))) {
+      if (many) this.#timeline.note(ranges.length === 1 ? `a range ${state}` : `${ranges.length} ranges: each ${state}`);
+      else for (const { rangeId, table } of ranges) this.#timeline.note(`range ${rangeId} (${table}) ${state}`);
     }
   }
 
@@ -113,5 +127,10 @@ export class Watch {
     this.whole = nowWhole;
   }
 }
+
+const stateOf = ({ server, loaded, ownerEpoch }: RangePartition, withEpoch: boolean): string => {
+  if (server === "") return "is unassigned";
+  return loaded ? `is served by ${server}${withEpoch ? `, epoch ${ownerEpoch}` : ""}` : `is loading on ${server}`;
+};
 
 const idOf = (extent: ExtentInfo): string => String(extent.location?.extentId);

@@ -11,12 +11,18 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/status.proto.
  */
 export const file_stamp_v1_status: GenFile = /*@__PURE__*/
-  fileDesc("ChVzdGFtcC92MS9zdGF0dXMucHJvdG8SCHN0YW1wLnYxIhIKEEdldFN0YXR1c1JlcXVlc3QivwEKEUdldFN0YXR1c1Jlc3BvbnNlEgwKBHJvbGUYASABKAkSDAoEbmFtZRgCIAEoCRILCgNwaWQYAyABKA0SDQoFc3RhdGUYBCABKAkSDQoFcmVhZHkYBSABKAgSEwoLd2FpdGluZ19mb3IYBiADKAkSEQoJdXB0aW1lX21zGAcgASgEEhMKC2luY2FybmF0aW9uGAggASgEEiYKBWZhY3RzGAkgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdDJOCgZTdGF0dXMSRAoJR2V0U3RhdHVzEhouc3RhbXAudjEuR2V0U3RhdHVzUmVxdWVzdBobLnN0YW1wLnYxLkdldFN0YXR1c1Jlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_struct]);
+  fileDesc("ChVzdGFtcC92MS9zdGF0dXMucHJvdG8SCHN0YW1wLnYxIikKEEdldFN0YXR1c1JlcXVlc3QSFQoNd2l0aG91dF9mYWN0cxgBIAEoCCK/AQoRR2V0U3RhdHVzUmVzcG9uc2USDAoEcm9sZRgBIAEoCRIMCgRuYW1lGAIgASgJEgsKA3BpZBgDIAEoDRINCgVzdGF0ZRgEIAEoCRINCgVyZWFkeRgFIAEoCBITCgt3YWl0aW5nX2ZvchgGIAMoCRIRCgl1cHRpbWVfbXMYByABKAQSEwoLaW5jYXJuYXRpb24YCCABKAQSJgoFZmFjdHMYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Mk4KBlN0YXR1cxJECglHZXRTdGF0dXMSGi5zdGFtcC52MS5HZXRTdGF0dXNSZXF1ZXN0Ghsuc3RhbXAudjEuR2V0U3RhdHVzUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_struct]);
 
 /**
  * @generated from message stamp.v1.GetStatusRequest
  */
 export type GetStatusRequest = Message<"stamp.v1.GetStatusRequest"> & {
+  /**
+   * For those who ask often: facts can be as many as there are ranges.
+   *
+   * @generated from field: bool without_facts = 1;
+   */
+  withoutFacts: boolean;
 };
 
 /**
