@@ -29,6 +29,7 @@ const state = (
   progress: new Map(Object.entries(progress).map(([id, kind]) => [id, { kind }])),
   unreachable: new Set(),
   rules: allRules,
+  heatOf: () => 0,
   ...more,
 });
 const text = (s: AssignmentState): string[] =>
@@ -48,6 +49,18 @@ test("assignment: new ranges are spread evenly over live servers", () => {
     "assign r4 to b/1",
   ]);
   assert.deepEqual(text(state(ranges, [])), []);
+});
+
+test("assignment: those that are asked most are given away first, and spread over the servers", () => {
+  const ranges = ["cold", "hot", "warm", "hottest"].map((id) => range(id, "dead", 1));
+  const heats: Record<string, number> = { hottest: 9, hot: 8, warm: 1 };
+  const heatOf = ({ rangeId }: Range): number => heats[rangeId] ?? 0;
+  assert.deepEqual(text(state(ranges, [lease("a", 1), lease("b", 1), lease("dead", 1, { ended: true })], {}, { heatOf })), [
+    "assign hottest to a/1",
+    "assign hot to b/1",
+    "assign warm to a/1",
+    "assign cold to b/1",
+  ]);
 });
 
 test("assignment: an assigned range is loaded, a loaded or busy one left alone, one to be moved closed", () => {

@@ -55,6 +55,8 @@ export interface AssignmentState {
   /** Servers that could not be called for so long that they are to be given up. */
   readonly unreachable: ReadonlySet<string>;
   readonly rules: Rules;
+  /** How much a range is asked. Those that are asked most are given away first, so they are spread over the servers too. */
+  readonly heatOf: (range: Range) => number;
 }
 
 export const isLive = (lease: ServerLease): boolean => lease.leaseEpoch > 0 && !lease.ended && !lease.renewalsRefused;
@@ -69,7 +71,7 @@ export function leaseOver(range: Range, leases: readonly ServerLease[]): boolean
 /** What to do now. A range that is busy is left alone, unless its server's lease is over: nobody there will answer for it. */
 export function nextSteps(state: AssignmentState): Step[] {
   const steps: Step[] = [];
-  const counts = loadOf(state);
+  const toAssign: { readonly range: Range; readonly wanted: string | undefined }[] = [];
   const given = new Set<string>();
   const resolved = new Set<string>();
   for (const range of state.ranges) {
@@ -83,10 +85,7 @@ export function nextSteps(state: AssignmentState): Step[] {
       continue;
     }
     if (mayReassign(state, range, progress)) {
-      const to = chooseServer(state, range, counts, "to" in progress ? progress.to : undefined);
-      if (!to) continue;
-      counts.set(to.server, (counts.get(to.server) ?? 0) + 1);
-      steps.push({ kind: "assign", range, to });
+      toAssign.push({ range, wanted: "to" in progress ? progress.to : undefined });
       continue;
     }
     if (state.unreachable.has(range.server)) {
@@ -100,7 +99,21 @@ export function nextSteps(state: AssignmentState): Step[] {
     if (progress.kind === "idle") steps.push({ kind: "load", range });
     if (progress.kind === "closing") steps.push({ kind: "close", range, ...(progress.to === undefined ? {} : { to: progress.to }) });
   }
-  return steps;
+  return [...steps, ...assignments(state, toAssign)];
+}
+
+function assignments(
+  state: AssignmentState,
+  wanted: readonly { readonly range: Range; readonly wanted: string | undefined }[],
+): Extract<Step, { kind: "assign" }>[] {
+  const counts = loadOf(state);
+  const byHeat = wanted.map((one) => ({ ...one, heat: state.heatOf(one.range) })).sort((a, b) => b.heat - a.heat);
+  return byHeat.flatMap(({ range, wanted }) => {
+    const to = chooseServer(state, range, counts, wanted);
+    if (!to) return [];
+    counts.set(to.server, (counts.get(to.server) ?? 0) + 1);
+    return [{ kind: "assign", range, to }];
+  });
 }
 
 function mayReassign(state: AssignmentState, range: Range, progress: Progress): boolean {

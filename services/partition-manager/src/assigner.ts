@@ -87,9 +87,7 @@ export class Assigner {
     this.#forgetGone();
     const state = this.#state();
     this.#noticeJoins(state);
-    // Who is asked most is given away first, so those are spread over the servers too.
-    const ranges = this.allLoaded ? state.ranges : state.ranges.toSorted((a, b) => this.#heatOf(b) - this.#heatOf(a));
-    const steps = nextSteps({ ...state, ranges });
+    const steps = nextSteps(state);
     for (const step of steps) this.#start(step);
     const wanted = steps.filter((step): step is Assignment => step.kind === "assign");
     const assignments = wanted.filter((step) => this.#rested(step.range));
@@ -161,6 +159,7 @@ export class Assigner {
       leases: this.#servers.leases,
       unreachable: this.#servers.unreachable,
       rules: this.#world.rules,
+      heatOf: (range) => this.#heatOf(range),
     };
   }
 
@@ -257,7 +256,8 @@ export class Assigner {
       this.#resting.delete(range.rangeId);
       this.#served.push(range);
       if (this.#served.length === 1) await this.#recordServed();
-      this.#options.again();
+      // What is to be done next needs every range to be loaded: a turn after each of a thousand would look at all of them a thousand times.
+      if (this.#loads.empty) this.#options.again();
       return;
     }
     this.#failed(range, answer.failure, { kind: "idle" });

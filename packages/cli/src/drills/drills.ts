@@ -1,5 +1,6 @@
 /** The drills: what each breaks, and how it is mended. */
 
+import { refused } from "@stamp/base";
 import { timesText } from "../partition-command.ts";
 import { type DrillContext, kill, leaderOf, nodesWrittenTo, serverOf } from "./faults.ts";
 import { stopAndAskOn } from "./old-callers.ts";
@@ -54,7 +55,10 @@ async function splitBehind(context: DrillContext): Promise<void> {
   let failures = 0;
   for (let [count, last] = await countAndLast(context); count < rangesOf(context); ) {
     const atKey = new TextEncoder().encode(`x${String(count).padStart(6, "0")}`);
-    const split = await (await inspector.partitionManager()).splitPartition({ rangeId: last, atKey }, { timeoutMs: changeTimeoutMs });
+    const split = await inspector.partitionManager().then(
+      (manager) => manager.splitPartition({ rangeId: last, atKey }, { timeoutMs: changeTimeoutMs }),
+      (error: Error) => refused("unavailable", "notLeader", error.message),
+    );
     if (split.ok) {
       count++;
       last = split.value.ranges.find(({ highKey }) => highKey.length === 0)?.rangeId ?? "";
@@ -68,8 +72,13 @@ async function splitBehind(context: DrillContext): Promise<void> {
   }
 }
 
+const notAnswered = (): [] => [];
+
 async function countAndLast(context: DrillContext): Promise<[count: number, last: string]> {
-  const ranges = await blobRanges(context);
+  const endMs = performance.now() + changeTimeoutMs;
+  let ranges = await blobRanges(context).catch(notAnswered);
+  // Another manager may be about to lead.
+  for (; ranges.length === 0 && performance.now() < endMs; ranges = await blobRanges(context).catch(notAnswered)) await pause(250);
   return [ranges.length, ranges.find(({ highKey }) => highKey.length === 0)?.rangeId ?? ""];
 }
 
