@@ -28,7 +28,14 @@ export function addPartition(program: Command): void {
     async (_options, command: Command) => {
       const [ranges, held] = await inspect(command, async (inspector) => [await inspector.ranges(), await inspector.held()] as const);
       const told = ranges.map((range) => ({ ...range, held: heldOf(held.get(range.rangeId)) }));
-      tell(command, told, () => `${rangeTable({ ranges })}\n\n${loadTable(told)}\n\n${storageTable(told)}`);
+      tell(command, told, () => {
+        const busiest = told.toSorted((a, b) => requestsOf(b.held) - requestsOf(a.held)).slice(0, figuresShownMax);
+        // In the order of the list, where it is whole.
+        const figures = told.length > figuresShownMax ? busiest : told;
+        const less = told.length - figures.length;
+        const more = less > 0 ? `\n\n… ${less} ranges that are asked less: their figures are in --json` : "";
+        return `${rangeTable({ ranges })}\n\n${loadTable(figures)}\n\n${storageTable(figures)}${more}`;
+      });
     },
   );
   make("split <range>", "make two of one: where the load, or else the bytes, are divided evenly")
@@ -55,6 +62,12 @@ export function addPartition(program: Command): void {
   );
   addCollect(make);
 }
+
+/** Ranges whose figures are shown to people; of more the busiest. */
+const figuresShownMax = 100;
+
+const requestsOf = (held: PartitionInfo | undefined): number =>
+  (held?.load?.readsPerSecond ?? 0) + (held?.load?.writesPerSecond ?? 0) + (held?.load?.throttledPerSecond ?? 0);
 
 const heldOf = (info: PartitionInfo | undefined) =>
   info && { ...info, ratios: info.storage === undefined ? {} : storageRatios(countsOf(info.storage)) };

@@ -6,6 +6,13 @@ import { bytesText, table } from "./print.ts";
 import { inspect, make, tell } from "./running.ts";
 
 const timeoutMs = 5_000;
+/** Ranges and steps shown to people: of ranges the busiest, of steps the first ones. */
+const shownMax = 50;
+
+const more = (count: number, what: string): string[] => (count > shownMax ? [`… ${count - shownMax} ${what}: --json`] : []);
+
+const requestsOf = ({ requestsPerSecond, throttledPerSecond }: RebalancePlan["ranges"][number]): number =>
+  requestsPerSecond + throttledPerSecond;
 
 export function addRebalance(program: Command): void {
   const rebalance = program.command("rebalance").description("load balancing of range partitions");
@@ -22,10 +29,12 @@ export function addRebalance(program: Command): void {
   );
 }
 
-function planText({ automatic, steps, done, ranges }: RebalancePlan): string {
+export function planText({ automatic, steps, done, ranges }: RebalancePlan): string {
+  const busiest = ranges.toSorted((a, b) => requestsOf(b) - requestsOf(a)).slice(0, shownMax);
+  const shown = ranges.length > shownMax ? busiest : ranges;
   const loads = table(
     ["RANGE", "SERVER", "REQUESTS/S", "THROTTLED/S", "PENDING", "LATENCY", "IN/S", "OUT/S", "ROWS"],
-    ranges.map((one) => [
+    shown.map((one) => [
       one.rangeId,
       one.server,
       one.requestsPerSecond.toFixed(1),
@@ -38,15 +47,17 @@ function planText({ automatic, steps, done, ranges }: RebalancePlan): string {
     ]),
   );
   const stepText = ({ kind, rangeId, to, why }: RebalanceStep): string => `${kind} ${rangeId}${to === "" ? "" : ` to ${to}`}: ${why}`;
-  const planned = steps.length === 0 ? ["nothing is to be done"] : steps.map(stepText);
+  const planned = steps.length === 0 ? ["nothing is to be done"] : steps.slice(0, shownMax).map(stepText);
   const doneText = done.map(
     (step) =>
       `${(Number(step.msAgo) / 1_000).toFixed(0)} s ago: ${stepText(step)}${step.failure === "" ? "" : ` (not done: ${step.failure})`}`,
   );
   return [
     loads,
+    ...more(ranges.length, "ranges that are asked less"),
     `\n${automatic ? "Planned; a step is taken by itself every few seconds" : "Planned; nothing is done by itself (balance is off)"}`,
     ...planned,
+    ...more(steps.length, "steps"),
     ...(done.length === 0 ? [] : ["\nDone", ...doneText]),
   ].join("\n");
 }

@@ -75,6 +75,29 @@ export function rangeTable(view: Pick<StampView, "ranges">): string {
   );
 }
 
+/** More are told in sum, besides those that are not served. */
+const rangesShownMax = 50;
+
+/** For a page that tells of everything: each range while there are few, else how many of each table every server has. */
+export function rangeSummary({ ranges }: Pick<StampView, "ranges">): string {
+  if (ranges.length <= rangesShownMax) return rangeTable({ ranges });
+  const groups = Map.groupBy(ranges, ({ table, server }) => `${table} ${server}`);
+  const sums = table(
+    ["TABLE", "SERVER", "RANGES", "SERVED"],
+    [...groups.values()].map((group) => [group[0]?.table ?? "", group[0]?.server || "-", group.length, group.filter(isServed).length]),
+  );
+  const others = ranges.filter((range) => !isServed(range) || range.change !== "");
+  const shown = others.slice(0, rangesShownMax);
+  return [
+    sums,
+    ...(shown.length > 0 ? [`\nnot served, or in a change:\n${rangeTable({ ranges: shown })}`] : []),
+    ...(others.length > shown.length ? [`… and ${others.length - shown.length} more`] : []),
+    "each of them: ./stamp partition list",
+  ].join("\n");
+}
+
+const isServed = ({ server, loaded }: StampView["ranges"][number]): boolean => server !== "" && loaded;
+
 export const loadHeads: readonly string[] = ["READS/S", "WRITES/S", "THROTTLED/S", "PENDING", "LATENCY", "IN/S", "OUT/S"];
 
 export const loadCells = (load: Omit<ServerLoad, "processors" | "$typeName">): readonly (string | number)[] => [
@@ -122,7 +145,7 @@ function statusText(status: ClusterStatus, view: StampView): string {
     `\nEndpoints\n${endpointLines(status)}\n\nConnection string\n  ${status.connectionString}\n\ndata:  ${status.dataDir}`,
     `\nExtent nodes\n${nodeTable(view)}`,
     `\nPartition servers\n${serverTable(view)}`,
-    `\nRange partitions\n${rangeTable(view)}`,
+    `\nRange partitions\n${rangeSummary(view)}`,
     `\nStreams\n${streamTable(view)}`,
     ...(view.more.streams ? ["… and more: ./stamp stream list"] : []),
     `\nExtents\n${extentTable(view)}`,
