@@ -163,9 +163,9 @@ export class Assigner {
     };
   }
 
-  /** Ranges are evened out when a server joined, never at the start of a term. */
+  /** Ranges are evened out when a server joined, never at the start of a term. One that was given up has to answer first. */
   #noticeJoins(state: AssignmentState): void {
-    const live = new Set(state.leases.filter(isLive).map((lease) => lease.server));
+    const live = new Set(state.leases.flatMap((lease) => (isLive(lease) && !state.unreachable.has(lease.server) ? [lease.server] : [])));
     const before = this.#liveBefore;
     if (before && [...live].some((server) => !before.has(server))) this.#evenOut = true;
     this.#liveBefore = live;

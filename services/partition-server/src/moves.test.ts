@@ -89,6 +89,26 @@ test("moves: the ranges of a server that stays dead are served elsewhere within 
   assert.ok(took < 8_000, `${took} ms`);
 });
 
+test("moves: a server that comes back after it was given up gets its part of the ranges again", async () => {
+  const { sim } = cluster(5, allRules, ["pm-1"]);
+  await sim.run(async () => {
+    const client = new Client(sim, "client");
+    await serveable(sim, client);
+    const counts = async (): Promise<readonly number[]> => {
+      await client.refresh();
+      return servers.map((server) => client.ranges.filter((range) => range.server === server && range.loaded).length);
+    };
+    await sim.until(async () => (await counts()).every((count) => count === 2), 10_000, "two ranges each");
+    const [victim = ""] = servers;
+    sim.crash(victim, { stayDown: true });
+    await sim.until(async () => (await counts())[1] === 4, 20_000, "all at the other one");
+    // Nobody answers by its name for longer than a server may be silent.
+    await sim.sleep(10_000);
+    sim.restart(victim);
+    await sim.until(async () => (await counts()).every((count) => count === 2), 10_000, "two ranges each again");
+  });
+});
+
 test("moves: a server that only the managers can't reach is given up, and its ranges are served elsewhere", async () => {
   const took = await downtimeMs((sim, server) => {
     sim.partition([server], managers);
