@@ -152,8 +152,7 @@ export class LeaseKeeper {
     }
     if (details?.instance === this.#options.identity.instance && details.leaseEpoch !== undefined) {
       // An earlier request of this process was granted and its answer lost: nothing was ever done under that epoch.
-      await this.#release(leaseEpoch(Number(details.leaseEpoch)));
-      return 0;
+      return (await this.#release(leaseEpoch(Number(details.leaseEpoch)))) ? 0 : retryAcquireMs;
     }
     const remainingMs = Number(details?.remainingMs ?? retryAcquireMs);
     return remainingMs > 0 ? Math.min(retryAcquireMs, remainingMs) : retryAcquireMs;
@@ -207,7 +206,8 @@ export class LeaseKeeper {
     this.#holder.end();
   }
 
-  async #release(epoch: LeaseEpoch): Promise<void> {
+  /** False when it may still run. */
+  async #release(epoch: LeaseEpoch): Promise<boolean> {
     const request = { name: this.#options.leaseName, leaseEpoch: toWire(epoch) };
     const answer = await this.#client.releaseLease(request, { timeoutMs: releaseTimeoutMs });
     if (!answer.ok) {
@@ -217,6 +217,7 @@ export class LeaseKeeper {
         reason: answer.failure.reason,
       });
     }
+    return answer.ok;
   }
 
   #attempt(): LeaseAttempt {
