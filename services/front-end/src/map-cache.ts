@@ -1,7 +1,7 @@
 /**
  * The front-end's copy of the partition map. The partition manager is asked all the time for a newer one (it holds the question until
- * there is one), so a change arrives by itself. While nobody answers, the copy stays in use: who serves a range is checked by the range's
- * server, never here.
+ * there is one, and tells what changed since), so a change arrives by itself. While nobody answers, the copy stays in use: who serves a
+ * range is checked by the range's server, never here.
  */
 import type { Outcome } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
@@ -22,6 +22,7 @@ export class MapCache {
   readonly #stop: AbortController = new AbortController();
   #current: RangeMap | undefined;
   readonly #watching = new Set<() => void>();
+  #whole = false;
   #polling: Promise<void> = Promise.resolve();
   #lastAnswerMs: number | undefined;
 
@@ -79,7 +80,7 @@ export class MapCache {
         (address, timeoutMs) =>
           transport
             .client(address, PartitionManager)
-            .getMap({ knownVersion, waitMs: this.#waitMs }, { timeoutMs, signal: this.#stop.signal }),
+            .getMap({ knownVersion, waitMs: this.#waitMs, changes: !this.#whole }, { timeoutMs, signal: this.#stop.signal }),
         { idempotent: true },
       );
       if (this.#stop.signal.aborted) return;
@@ -90,19 +91,32 @@ export class MapCache {
     }
   }
 
-  #take(map: PartitionMap): Outcome<void> {
-    this.#lastAnswerMs = this.#world.clock.monotonicMs();
-    const version = fromWire(map.version);
-    if (version <= (this.#current?.version ?? 0)) return ok();
+  /** The whole map, or what the known one becomes by its changes. */
+  #ranges(map: PartitionMap): Outcome<readonly Range[]> {
     const ranges: Range[] = [];
     for (const wire of map.ranges) {
       const range = rangeFromWire(wire);
       // A table of a newer release is none of our business.
       if (range) ranges.push(range);
     }
-    const cover = checkCover(ranges);
-    if (!cover.ok) return refused("dataLoss", "damaged", cover.failure.message);
-    this.#current = new RangeMap(version, ranges);
+    const base = fromWire(map.baseVersion);
+    if (base === 0) {
+      const cover = checkCover(ranges);
+      return cover.ok ? ok(ranges) : cover;
+    }
+    if (base !== this.#current?.version) return refused("failedPrecondition", "damaged", `changes of map ${base}, which is not known here`);
+    return this.#current.with(ranges, new Set(map.gone));
+  }
+
+  #take(map: PartitionMap): Outcome<void> {
+    this.#lastAnswerMs = this.#world.clock.monotonicMs();
+    const version = fromWire(map.version);
+    if (version <= (this.#current?.version ?? 0)) return ok();
+    const ranges = this.#ranges(map);
+    // What can't be made of changes is asked for whole.
+    this.#whole = !ranges.ok;
+    if (!ranges.ok) return refused("dataLoss", "damaged", ranges.failure.message);
+    this.#current = new RangeMap(version, ranges.value);
     for (const changed of [...this.#watching]) changed();
     return ok();
   }

@@ -8,11 +8,21 @@ import type { Clock } from "@stamp/ports";
 import type { OwnTable, TableRow } from "./map-table.ts";
 
 const waitersMax = 10_000;
+/** Of the last ones it is known what they changed: a front-end asks again within milliseconds of each. */
+const changesMax = 256;
+
+export interface MapChanges {
+  readonly changed: readonly Range[];
+  /** Ids of ranges that are not there any more. */
+  readonly gone: readonly string[];
+}
 
 export class MapState {
   readonly #clock: Clock;
   readonly #table: OwnTable;
   readonly #waiting = new Set<() => void>();
+  /** Which ranges are others, or gone, since which version; each from where the last one ended. */
+  readonly #changes: { readonly from: number; readonly ids: ReadonlySet<string> }[] = [];
   #map: RangeMap;
   #writing: Promise<unknown> = Promise.resolve();
 
@@ -58,17 +68,32 @@ export class MapState {
 
   async #replace(gone: readonly Range[], changed: readonly Range[]): Promise<Outcome<void>> {
     const ids = new Set([...gone, ...changed].map((range) => range.rangeId));
-    const next = [...this.#map.ranges.filter((range) => !ids.has(range.rangeId)), ...changed];
-    const covered = checkCover(next);
-    if (!covered.ok) return covered;
+    const next = this.#map.with(changed, new Set(gone.map(({ rangeId }) => rangeId)));
+    if (!next.ok) return next;
     const rows = changed.map((range): TableRow => ({ key: mapKey(range), value: encodeMapRow(range) }));
     // A range that begins where one of the changed ones begins has its row there.
     const unused = gone.map(mapKey).filter((key) => !rows.some((row) => compareBytes(row.key, key) === 0));
     const written = await this.#table.write([...unused.map((key) => ({ key })), ...rows]);
     if (!written.ok) return written;
-    this.#map = new RangeMap(written.value, next);
+    this.#changes.push({ from: this.#map.version, ids });
+    if (this.#changes.length > changesMax) this.#changes.shift();
+    this.#map = new RangeMap(written.value, next.value);
     this.wakeAll();
     return ok();
+  }
+
+  /** What makes the map of `version` the current one; undefined when that is not known (any more), or is as much as the whole map. */
+  changesSince(version: number): MapChanges | undefined {
+    if (version === this.#map.version) return { changed: [], gone: [] };
+    const first = this.#changes.findLastIndex(({ from }) => from === version);
+    if (first < 0) return undefined;
+    const ids = new Set<string>();
+    for (const change of this.#changes.slice(first)) for (const id of change.ids) ids.add(id);
+    if (ids.size >= this.#map.ranges.length) return undefined;
+    return {
+      changed: this.#map.ranges.filter(({ rangeId }) => ids.has(rangeId)),
+      gone: [...ids].filter((rangeId) => this.#map.byId(rangeId) === undefined),
+    };
   }
 
   /** The map as soon as its version is another than the one known, or after `waitMs`. */

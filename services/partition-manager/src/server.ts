@@ -73,7 +73,10 @@ export function partitionManagerHandlers(leading: () => Outcome<Term>): Handlers
       if (!newer.ok) return newer;
       const still = leading();
       if (!still.ok) return still;
-      return ok({ version: toWire(newer.value.version), ranges: newer.value.ranges.map(rangeToWire) });
+      const changes = request.changes && known > 0 ? map.changesSince(known) : undefined;
+      const version = toWire(map.current.version);
+      if (changes === undefined) return ok({ version, ranges: map.current.ranges.map(rangeToWire) });
+      return ok({ version, ranges: changes.changed.map(rangeToWire), baseVersion: request.knownVersion, gone: [...changes.gone] });
     },
     listServers: async () => {
       const term = leading();

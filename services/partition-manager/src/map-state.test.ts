@@ -1,0 +1,78 @@
+/** Who follows the map by changes has what a reader of the whole map has, however far behind he was; or is told that he has to read it. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ok, present, unwrap } from "@stamp/base";
+import { childRanges, firstRangeOf, mergeRecords, type Range, RangeMap, splitRecord } from "@stamp/partition-map";
+import { Simulation } from "@stamp/simulator";
+import { MapState } from "./map-state.ts";
+import type { OwnTable } from "./map-table.ts";
+
+const first = (): Range => ({ ...firstRangeOf("Blob"), server: "ps-1", ownerEpoch: 1, loaded: true, hasStreams: true });
+
+async function opened(sim: Simulation, ranges: readonly Range[]): Promise<MapState> {
+  let sequence = 7;
+  const table: OwnTable = {
+    readAll: async () => ok([]),
+    write: async () => ok(++sequence),
+    get sequence() {
+      return sequence;
+    },
+    close: async () => {},
+  };
+  const map = unwrap(await MapState.open(sim.world("pm").clock, table));
+  unwrap(await map.update(ranges));
+  return map;
+}
+
+/** Splits at a key that no range begins with, moves, or merges: as a partition manager does, with the record first. */
+async function change(map: MapState, sim: Simulation, epoch: number): Promise<void> {
+  const { ranges } = map.current;
+  const range = present(ranges[sim.prng.below(ranges.length)], "a range");
+  const kind = sim.prng.below(5);
+  if (kind === 0) {
+    unwrap(await map.update([{ ...range, server: `ps-${sim.prng.below(3)}`, ownerEpoch: epoch }]));
+    return;
+  }
+  const right = map.current.after(range);
+  const records =
+    kind > 1 || right === undefined
+      ? [unwrap(splitRecord(range, Uint8Array.of(...range.low, 1 + sim.prng.below(254)), [epoch, epoch + 1]))]
+      : unwrap(mergeRecords(range, { ...right, server: range.server, leaseEpoch: range.leaseEpoch }, epoch));
+  unwrap(await map.update(records));
+  unwrap(await map.replace(records, childRanges(records, true)));
+}
+
+test("partition map: changes since a version make the current map of it", async () => {
+  const sim = new Simulation({ seed: 11 });
+  await sim.run(async () => {
+    const map = await opened(sim, [first()]);
+    const seen: RangeMap[] = [map.current];
+    for (let i = 0; i < 200; i++) {
+      // A split whose key is not inside is refused: then nothing changes.
+      await change(map, sim, 10 + 2 * i).catch(() => {});
+      if (map.current !== seen.at(-1)) seen.push(map.current);
+      const known = present(seen[Math.max(0, seen.length - 1 - sim.prng.below(12))], "a map seen before");
+      const changes = map.changesSince(known.version);
+      if (changes === undefined) continue;
+      const followed = new RangeMap(map.current.version, unwrap(known.with(changes.changed, new Set(changes.gone))));
+      assert.deepEqual(followed.ranges, map.current.ranges);
+    }
+    assert.ok(seen.length > 150 && map.current.ranges.length > 10, `${seen.length} maps, ${map.current.ranges.length} ranges`);
+  });
+});
+
+test("partition map: one changed range of many is told alone; unknown versions and those of long ago are not told by changes", async () => {
+  const sim = new Simulation({ seed: 12 });
+  await sim.run(async () => {
+    const other = { ...first(), ...firstRangeOf("Entity"), rangeId: "entity-1" };
+    const map = await opened(sim, [first(), other]);
+    const knownVersion = map.current.version;
+    assert.deepEqual(map.changesSince(knownVersion), { changed: [], gone: [] });
+    unwrap(await map.update([{ ...other, server: "ps-2" }]));
+    assert.deepEqual(map.changesSince(knownVersion), { changed: [{ ...other, server: "ps-2" }], gone: [] });
+    assert.equal(map.changesSince(knownVersion - 1_000), undefined);
+    assert.equal(map.changesSince(map.current.version + 1), undefined);
+    for (let i = 0; i < 400; i++) unwrap(await map.update([{ ...other, ownerEpoch: 2 + i }]));
+    assert.equal(map.changesSince(knownVersion), undefined, "that was long ago");
+  });
+});
