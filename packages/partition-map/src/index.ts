@@ -1,5 +1,6 @@
 export * from "./assignment.ts";
 export * from "./balance.ts";
+export * from "./held-ranges.ts";
 export * from "./map-row.ts";
 export * from "./range.ts";
 export * from "./range-map.ts";

@@ -9,7 +9,7 @@
 import { type Failed, type Outcome, ok, refused } from "@stamp/base";
 import { LeaseTimers, QueueClocks } from "@stamp/objects";
 import type { LoadCommand, Range } from "@stamp/partition-map";
-import { holdsKey, overlap, ServerRules } from "@stamp/partition-map";
+import { HeldRanges, ServerRules } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
 import { within } from "@stamp/ports";
 import type { Engines, LeftRange, LeftState, LoadEngine, RangeEngine } from "./engine.ts";
@@ -74,7 +74,7 @@ export class Holdings {
   readonly #world: World;
   readonly #engines: Engines;
   readonly #rules: ServerRules;
-  readonly #held = new Map<string, Held>();
+  readonly #held = new HeldRanges<Held>();
   readonly #closing = new Set<Promise<void>>();
   readonly #becoming = new Map<string, Becoming>();
   readonly #serverLoad: ServerLoad;
@@ -133,7 +133,7 @@ export class Holdings {
       queueClocks: new QueueClocks(),
       loaded: Promise.resolve(ok()),
     };
-    this.#held.set(range.rangeId, held);
+    this.#held.set(held);
     held.loaded = this.#load(held, dropped, engine);
     return held.loaded;
   }
@@ -144,8 +144,8 @@ export class Holdings {
    */
   #endParents(range: Range): void {
     if (!this.#world.rules.on("childEndsParents")) return;
-    for (const held of this.#held.values()) {
-      if (held.range.rangeId === range.rangeId || !overlap(held.range, range) || held.range.ownerEpoch > range.ownerEpoch) continue;
+    for (const held of this.#held.overlapping(range)) {
+      if (held.range.rangeId === range.rangeId || held.range.ownerEpoch > range.ownerEpoch) continue;
       this.#held.delete(held.range.rangeId);
       this.#rules.dead(held.range.rangeId, held.range.ownerEpoch);
       void this.#drop(held);
@@ -350,10 +350,7 @@ export class Holdings {
     timeoutMs: number,
   ): Promise<Serving | undefined> {
     if (!(await this.untilReshaped(rangeId, rangeVersion, timeoutMs))) return undefined;
-    for (const held of this.#held.values()) {
-      if (held.range.table === table && holdsKey(held.range, key) && held.state === "serving" && held.engine) return held as Serving;
-    }
-    return undefined;
+    return this.#held.holding(table, key).find((held): held is Serving => held.state === "serving" && held.engine !== undefined);
   }
 
   /** False at once when the range at this version does not become others here; true when that is over. */
