@@ -54,6 +54,8 @@ export interface CommitterOptions {
   readonly lastVersion: number;
   /** Why nothing can be written now. */
   readonly refusal: () => Promise<Failed | undefined>;
+  /** Makes some room on a full disk; false when it can't. */
+  readonly giveRoom: () => Promise<boolean>;
 }
 
 export class Committer {
@@ -159,10 +161,19 @@ export class Committer {
   }
 
   async #commit(turn: GroupTurn, judged: readonly Waiting[]): Promise<void> {
-    if (turn.dirty) await turn.commit();
+    if (turn.dirty) await this.#write(turn);
     this.#changes.note(turn.written());
     this.#lastVersion = turn.lastVersion;
     answer(judged, ok());
+  }
+
+  async #write(turn: GroupTurn): Promise<void> {
+    try {
+      await turn.commit();
+    } catch (error) {
+      if (!isFull(error) || !(await this.#options.giveRoom())) throw error;
+      await turn.commit();
+    }
   }
 
   #undecide(turn: GroupTurn, judged: readonly Waiting[], error: DiskError): void {

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { Outcome, RuleName } from "@stamp/base";
 import { leaseEpoch, rulesWithout, unwrap, utf8 } from "@stamp/base";
 import { LeaderCalls, LeaseKeeper, MetadataClient } from "@stamp/metadata-store";
-import { DiskError, type KeyValue, type KeyValueStores } from "@stamp/ports";
+import { type Disk, DiskError, type KeyValue, type KeyValueStores } from "@stamp/ports";
 import { Simulation } from "@stamp/simulator";
 import { LockService } from "@stamp/wire";
 import { lockServiceSchema } from "./config.ts";
@@ -335,7 +335,7 @@ test("leader calls: they follow the leader, come back with its refusals, and say
 });
 
 /** `failure`: of every write of the metadata store, while there is one. */
-function failingSim(failure: () => Error | undefined): Simulation {
+function failingSim(failure: (disk: Disk) => Promise<Error | undefined> | Error | undefined): Simulation {
   const sim = new Simulation({ seed: 5 });
   sim.addProcess("lock", (world) => {
     const stores: KeyValueStores = {
@@ -345,7 +345,7 @@ function failingSim(failure: () => Error | undefined): Simulation {
         if (opened.kind === "corrupt") return opened;
         const { store } = opened;
         const batch: KeyValue["batch"] = async (operations, options) => {
-          const error = failure();
+          const error = await failure(world.disk);
           if (error !== undefined) throw error;
           await store.batch(operations, options);
         };
@@ -411,6 +411,34 @@ test("lock service: with its disk full it renews leases and reads, refuses what 
     unwrap(await put("after"));
     unwrap(await lockOf(sim).acquireLease(other, { timeoutMs: 500 }));
     assert.deepEqual(lost, []);
+    await keeper.release();
+  });
+});
+
+test("lock service: a write that finds no room gets the room that was kept for it, which is kept again when there is more", async () => {
+  let full = false;
+  let failed = 0;
+  const sim = failingSim(async (disk) => {
+    if (!full || !(await disk.exists("room-kept"))) return undefined;
+    failed += 1;
+    return new DiskError("full", "metadata", "no space left on device");
+  });
+  await sim.run(async () => {
+    await sim.sleep(50);
+    const keeper = keeperOf(sim, "a");
+    const epoch = await keeper.acquire();
+    const metadata = new MetadataClient(sim.world("tester"), "lock");
+    const put = (key: string) =>
+      metadata.transact({ fence: { leaseName: "leader", leaseEpoch: epoch }, conditions: [], writes: [write(key, "x")] }, 1_000);
+    for (const key of ["first", "second"]) {
+      full = false;
+      await sim.sleep(2_500);
+      unwrap(await put(`${key}, before`));
+      await sim.sleep(100);
+      full = true;
+      unwrap(await put(key));
+    }
+    assert.equal(failed, 2);
     await keeper.release();
   });
 });

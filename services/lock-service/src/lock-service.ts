@@ -132,6 +132,7 @@ export class LockServiceRole implements Role {
       groupMax,
       lastVersion: lastVersion.value,
       refusal: () => this.#room.refusal(),
+      giveRoom: () => this.#room.give(),
     });
     const access: OpenStore = {
       stampId: stampId.value,

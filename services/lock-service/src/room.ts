@@ -1,12 +1,17 @@
 /**
  * Whether the metadata store's disk has room. LevelDB can't go on after a write that found none, so nothing is recorded from a reserve on:
  * leases are renewed and everything is read (neither writes), while grants, ends of leases and transactions are refused and certainly not done.
+ * Somebody else may take that reserve between a look and a write. For this a file keeps as much room again: what was being recorded gets it.
  */
 import { type Failed, refused } from "@stamp/base";
-import type { World } from "@stamp/ports";
+import { DiskError, type World } from "@stamp/ports";
 
-/** In so short a time nobody takes the whole reserve. */
+/** In so short a time nobody takes the whole reserve, nearly always. */
 const knownForMs = 20;
+const kept = "room-kept";
+/** So many times the reserve has to be free for that file to be made. */
+const keepFrom = 3;
+const keepAgainMs = 60_000;
 
 export class Room {
   readonly #world: World;
@@ -14,6 +19,8 @@ export class Room {
   #freeBytes = 0;
   #lookedMs = Number.NEGATIVE_INFINITY;
   #full = false;
+  #keeping: Promise<void> | undefined;
+  #keepFromMs = Number.NEGATIVE_INFINITY;
 
   constructor(world: World, reserveBytes: number) {
     this.#world = world;
@@ -32,9 +39,37 @@ export class Room {
       this.#freeBytes = (await this.#world.disk.space()).freeBytes;
       this.#lookedMs = nowMs;
       this.#tell(this.#freeBytes < this.#reserveBytes);
+      if (this.#freeBytes >= keepFrom * this.#reserveBytes && nowMs >= this.#keepFromMs) this.#keeping ??= this.#keep();
     }
     if (!this.#full) return undefined;
     return refused("resourceExhausted", "diskFull", `the disk of the metadata store is full: ${this.#freeBytes} bytes are free`);
+  }
+
+  /** Gives the room that was kept; false when there is none. */
+  async give(): Promise<boolean> {
+    const { disk } = this.#world;
+    await this.#keeping;
+    this.#keeping = undefined;
+    const there = await disk.exists(kept);
+    if (there) await disk.remove(kept);
+    return there;
+  }
+
+  async #keep(): Promise<void> {
+    const { clock, disk, logger } = this.#world;
+    try {
+      const file = await disk.open(kept, { create: true });
+      try {
+        await file.allocate(this.#reserveBytes);
+      } finally {
+        await file.close();
+      }
+    } catch (error) {
+      if (!(error instanceof DiskError)) throw error;
+      logger.warn("no room is kept for the metadata store", { why: error.message });
+      this.#keepFromMs = clock.monotonicMs() + keepAgainMs;
+      this.#keeping = undefined;
+    }
   }
 
   #tell(full: boolean): void {
