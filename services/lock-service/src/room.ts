@@ -47,12 +47,14 @@ export class Room {
 
   /** Gives the room that was kept; false when there is none. */
   async give(): Promise<boolean> {
-    const { disk } = this.#world;
+    const { disk, logger } = this.#world;
     await this.#keeping;
     this.#keeping = undefined;
     const there = await disk.exists(kept);
-    if (there) await disk.remove(kept);
-    return there;
+    if (!there) return false;
+    logger.error("the disk is full: the room that was kept for this is used");
+    await disk.remove(kept);
+    return true;
   }
 
   async #keep(): Promise<void> {
