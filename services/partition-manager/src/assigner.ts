@@ -6,7 +6,6 @@
  */
 import type { Failure, Outcome } from "@stamp/base";
 import { assert } from "@stamp/base";
-import type { MetadataClient } from "@stamp/metadata-store";
 import {
   type AssignmentState,
   isLive,
@@ -20,7 +19,7 @@ import {
 import { jittered, type World } from "@stamp/ports";
 import { LoadQueue } from "./load-queue.ts";
 import type { MapState } from "./map-state.ts";
-import { endsTerm, mintOwnerEpochs } from "./owner-epochs.ts";
+import { endsTerm, type OwnerEpochs } from "./owner-epochs.ts";
 import type { Servers } from "./servers.ts";
 
 type Assignment = Extract<Step, { kind: "assign" }>;
@@ -48,7 +47,7 @@ const goneMax = 1_000;
 
 export class Assigner {
   readonly #world: World;
-  readonly #store: MetadataClient;
+  readonly #epochs: OwnerEpochs;
   readonly #map: MapState;
   readonly #servers: Servers;
   readonly #options: AssignerOptions;
@@ -64,9 +63,9 @@ export class Assigner {
   /** What was decided in this term: owner epochs given to ranges, ranges taken from a server to give them to another, servers given up. */
   readonly counts = { assigned: 0, moved: 0, serversRefused: 0 };
 
-  constructor(world: World, store: MetadataClient, map: MapState, servers: Servers, options: AssignerOptions) {
+  constructor(world: World, epochs: OwnerEpochs, map: MapState, servers: Servers, options: AssignerOptions) {
     this.#world = world;
-    this.#store = store;
+    this.#epochs = epochs;
     this.#map = map;
     this.#servers = servers;
     this.#options = options;
@@ -197,8 +196,8 @@ export class Assigner {
   }
 
   async #assign(steps: readonly Assignment[]): Promise<void> {
-    const { pmTerm, end } = this.#options;
-    const minted = await mintOwnerEpochs(this.#store, pmTerm, steps.length);
+    const { end } = this.#options;
+    const minted = await this.#epochs.mint(steps.length);
     if (!minted.ok) {
       if (endsTerm(minted.failure)) end(minted.failure.message);
       else this.#soon();

@@ -11,21 +11,63 @@ const timeoutMs = 2_000;
 /** Somebody else leads, or this is the metadata store of another stamp: what was refused with it ends the term. */
 export const endsTerm = ({ reason }: Failure): boolean => reason === "staleTerm" || reason === "wrongStamp";
 
-/** The first of `count` neighbouring epochs, all of them new. */
-export async function mintOwnerEpochs(store: MetadataClient, pmTerm: number, count: number): Promise<Outcome<number>> {
-  const held = await store.get([ownerEpochKey], timeoutMs);
-  if (!held.ok) return held;
-  const entry = held.value[0];
-  if (!entry) return refused("internal", "bug", "the metadata store answered without an entry");
-  const last = entry.version === 0 ? 0 : Number(fromUtf8(entry.value));
-  if (!Number.isSafeInteger(last) || last < 0) return refused("dataLoss", "damaged", `${ownerEpochKey} is not a number`);
-  const raised = await store.transact(
-    {
-      fence: { leaseName: "partition-manager", leaseEpoch: pmTerm },
-      conditions: [{ key: ownerEpochKey, version: entry.version }],
-      writes: [{ key: ownerEpochKey, value: utf8(String(last + count)) }],
-    },
-    timeoutMs,
-  );
-  return raised.ok ? ok(last + 1) : raised;
+interface Wanted {
+  readonly count: number;
+  readonly answer: (minted: Outcome<number>) => void;
+}
+
+/** One transaction at a time: those who come meanwhile share the next one, and none overtakes another. */
+export class OwnerEpochs {
+  readonly #store: Pick<MetadataClient, "get" | "transact">;
+  readonly #pmTerm: number;
+  #wanted: Wanted[] = [];
+  #minting = false;
+
+  constructor(store: Pick<MetadataClient, "get" | "transact">, pmTerm: number) {
+    this.#store = store;
+    this.#pmTerm = pmTerm;
+  }
+
+  /** The first of `count` neighbouring epochs, all of them new. */
+  mint(count: number): Promise<Outcome<number>> {
+    const minted = new Promise<Outcome<number>>((answer) => {
+      this.#wanted.push({ count, answer });
+    });
+    void this.#mintAll();
+    return minted;
+  }
+
+  async #mintAll(): Promise<void> {
+    if (this.#minting) return;
+    this.#minting = true;
+    while (this.#wanted.length > 0) {
+      const wanted = this.#wanted;
+      this.#wanted = [];
+      const minted = await this.#mint(wanted.reduce((sum, { count }) => sum + count, 0));
+      let next = minted.ok ? minted.value : 0;
+      for (const { count, answer } of wanted) {
+        answer(minted.ok ? ok(next) : minted);
+        next += count;
+      }
+    }
+    this.#minting = false;
+  }
+
+  async #mint(count: number): Promise<Outcome<number>> {
+    const held = await this.#store.get([ownerEpochKey], timeoutMs);
+    if (!held.ok) return held;
+    const entry = held.value[0];
+    if (!entry) return refused("internal", "bug", "the metadata store answered without an entry");
+    const last = entry.version === 0 ? 0 : Number(fromUtf8(entry.value));
+    if (!Number.isSafeInteger(last) || last < 0) return refused("dataLoss", "damaged", `${ownerEpochKey} is not a number`);
+    const raised = await this.#store.transact(
+      {
+        fence: { leaseName: "partition-manager", leaseEpoch: this.#pmTerm },
+        conditions: [{ key: ownerEpochKey, version: entry.version }],
+        writes: [{ key: ownerEpochKey, value: utf8(String(last + count)) }],
+      },
+      timeoutMs,
+    );
+    return raised.ok ? ok(last + 1) : raised;
+  }
 }

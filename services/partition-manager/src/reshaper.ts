@@ -7,13 +7,12 @@
  * new owner epoch fences the parents at the stream manager, which then says whether the children exist.
  */
 import { type Failed, type Outcome, ok, refused } from "@stamp/base";
-import type { MetadataClient } from "@stamp/metadata-store";
 import { childRanges, mergeRecords, parentsOf, type Range, splitRecord, withoutReshape } from "@stamp/partition-map";
 import { jittered, sleep, type World } from "@stamp/ports";
 import type { ReshapeTimes } from "@stamp/wire";
 import type { Assigner } from "./assigner.ts";
 import type { MapState } from "./map-state.ts";
-import { endsTerm, mintOwnerEpochs } from "./owner-epochs.ts";
+import { endsTerm, type OwnerEpochs } from "./owner-epochs.ts";
 import type { Servers } from "./servers.ts";
 
 /** What is asked of the stream manager about a split or merge that was left. */
@@ -42,7 +41,7 @@ const movePollMs = 50;
 
 export class Reshaper {
   readonly #world: World;
-  readonly #store: MetadataClient;
+  readonly #epochs: OwnerEpochs;
   readonly #map: MapState;
   readonly #servers: Servers;
   readonly #assigner: Assigner;
@@ -54,7 +53,7 @@ export class Reshaper {
   constructor(
     world: World,
     parts: {
-      readonly store: MetadataClient;
+      readonly epochs: OwnerEpochs;
       readonly map: MapState;
       readonly servers: Servers;
       readonly assigner: Assigner;
@@ -63,7 +62,7 @@ export class Reshaper {
     options: ReshaperOptions,
   ) {
     this.#world = world;
-    this.#store = parts.store;
+    this.#epochs = parts.epochs;
     this.#map = parts.map;
     this.#servers = parts.servers;
     this.#assigner = parts.assigner;
@@ -169,7 +168,7 @@ export class Reshaper {
   }
 
   async #record(count: number, recordOf: (epochs: readonly number[]) => Outcome<readonly Range[]>): Promise<Outcome<readonly Range[]>> {
-    const minted = await mintOwnerEpochs(this.#store, this.#options.pmTerm, count);
+    const minted = await this.#epochs.mint(count);
     if (!minted.ok) {
       if (endsTerm(minted.failure)) this.#options.end(minted.failure.message);
       return minted;
@@ -253,7 +252,7 @@ export class Reshaper {
 
   async #happened(parents: readonly Range[]): Promise<Outcome<boolean>> {
     if (this.#world.rules.on("fenceBeforeAsking")) {
-      const minted = await mintOwnerEpochs(this.#store, this.#options.pmTerm, 1);
+      const minted = await this.#epochs.mint(1);
       if (!minted.ok) {
         if (endsTerm(minted.failure)) this.#options.end(minted.failure.message);
         return minted;

@@ -15,6 +15,7 @@ import { balancePolicyOf, type PartitionManagerConfig } from "./config.ts";
 import { insertAccounts, writeFirstRanges, writeSchemas } from "./init.ts";
 import { MapState } from "./map-state.ts";
 import type { OpenTable, OwnTable } from "./map-table.ts";
+import { OwnerEpochs } from "./owner-epochs.ts";
 import { Reshaper, type StreamFence } from "./reshaper.ts";
 import { Servers } from "./servers.ts";
 
@@ -141,7 +142,8 @@ export class Term {
     if (!ranges.ok) return ranges;
     const { lockService, unreachableAfterMs, loadTimeoutMs, loadsAtOnceMax } = this.#config;
     const servers = new Servers(this.#world, { lockService, pmTerm: this.pmTerm, unreachableAfterMs, loadTimeoutMs });
-    const assigner = new Assigner(this.#world, this.#store, map.value, servers, {
+    const epochs = new OwnerEpochs(this.#store, this.pmTerm);
+    const assigner = new Assigner(this.#world, epochs, map.value, servers, {
       pmTerm: this.pmTerm,
       loadsAtOnceMax,
       heatOf: ({ rangeId }) => balancer.heatOf(rangeId),
@@ -151,7 +153,7 @@ export class Term {
     });
     const reshaper: Reshaper = new Reshaper(
       this.#world,
-      { store: this.#store, map: map.value, servers, assigner, fence: this.#fence },
+      { epochs, map: map.value, servers, assigner, fence: this.#fence },
       { pmTerm: this.pmTerm, reshapeTimeoutMs: this.#config.reshapeTimeoutMs, end: (why) => this.end(why) },
     );
     const balancer: Balancer = new Balancer(this.#world, map.value, reshaper, balancePolicyOf(this.#config), () =>
