@@ -1,8 +1,12 @@
-/** JSON lines on standard output, or lines for people when that is a terminal. Written synchronously: the last line before a crash counts. */
+/**
+ * JSON lines on standard output, or lines for people when that is a terminal. Written synchronously: the last line before a crash counts. A
+ * pipe whose reader has no time is not waited for (log-pipe.ts).
+ */
 import type { LogFields, Logger } from "@stamp/ports";
 import type { Logger as Pino } from "pino";
 import { destination, pino, stdSerializers } from "pino";
 import pretty from "pino-pretty";
+import { isPipe, LogPipe } from "./log-pipe.ts";
 
 export const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
 export type LogLevel = (typeof logLevels)[number];
@@ -50,6 +54,7 @@ export function nodeLogger(options: NodeLoggerOptions = {}): Logger {
   if (options.file === undefined && process.stdout.isTTY) {
     return new NodeLogger(pino(settings, pretty({ colorize: true, sync: true, ignore: "pid,hostname", translateTime: "HH:MM:ss.l" })));
   }
+  if (options.file === undefined && isPipe(1)) return new NodeLogger(pino(settings, new LogPipe(1)));
   return new NodeLogger(
     pino(settings, destination({ dest: options.file ?? 1, sync: true, append: true, mkdir: options.file !== undefined })),
   );

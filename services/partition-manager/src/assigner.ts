@@ -42,6 +42,8 @@ const retryMs = 100;
 /** Between assignments of a range that was not loaded in between: servers that come and go are not chased. */
 const restAfterAssignmentMs = { first: 100, most: 5_000 } as const;
 const assignedAtOnceMax = 500;
+/** Of more at once only the number is told; each one's load is told where it is loaded. */
+const toldOneByOneMax = 10;
 /** Ranges that are gone, split or merged, of which something is still known. */
 const goneMax = 1_000;
 
@@ -228,8 +230,22 @@ export class Assigner {
       for (const range of assigned) void this.#load(range);
       await this.#record(assigned);
     }
-    for (const { rangeId, server, ownerEpoch } of assigned)
-      this.#world.logger.info("range assigned", { range: rangeId, server, ownerEpoch });
+    this.#tell(assigned);
+  }
+
+  #tell(assigned: readonly Range[]): void {
+    const { logger } = this.#world;
+    if (assigned.length <= toldOneByOneMax) {
+      for (const { rangeId, server, ownerEpoch } of assigned) logger.info("range assigned", { range: rangeId, server, ownerEpoch });
+      return;
+    }
+    for (const [server, given] of Map.groupBy(assigned, (range) => range.server)) {
+      logger.info("ranges assigned", {
+        count: given.length,
+        server,
+        ownerEpochs: `${given[0]?.ownerEpoch} to ${given.at(-1)?.ownerEpoch}`,
+      });
+    }
   }
 
   async #record(ranges: readonly Range[]): Promise<boolean> {
