@@ -33,7 +33,7 @@ if (Object.hasOwn(measurements, what)) {
 }
 
 const usage = `pnpm bench [--seconds 3] [--rounds 2] [--targets cluster,embedded,azurite] [--cases "put 1 KiB"] [--json]
-pnpm bench seal|roll|failover|repair|memory|appends  measurements of the stream layer
+pnpm bench seal|roll|failover|repair|memory|appends|reads  measurements of the stream layer
 pnpm bench tenants                              one tenant floods, what does the other feel? see --help
 pnpm bench rows [--rows 1000000]                a table that grows: inserts and point reads at each size, see --help
 pnpm bench queues|tables [--count 1000000]      a queue, a table that grows: each operation at each size, see --help

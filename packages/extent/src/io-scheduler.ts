@@ -67,6 +67,8 @@ export interface IoFigures {
 type Queued = Exclude<IoClass, "journal">;
 const foreground: readonly Queued[] = ["append", "read"];
 const background: readonly Queued[] = ["repair", "scrub"];
+const everyQueue: readonly Queued[] = [...foreground, ...background];
+const isForeground = (name: Queued): boolean => name === "append" || name === "read";
 const unitBytes = 256 * 1024;
 const learnShare = 0.1;
 
@@ -119,7 +121,7 @@ export class IoScheduler<T> {
   /** When the next queued operation has waited until its deadline; infinite when there is none. */
   get nextDeadlineMs(): number {
     let next = Number.POSITIVE_INFINITY;
-    for (const name of [...foreground, ...background]) for (const each of this.#queues[name]) next = Math.min(next, each.deadlineMs);
+    for (const name of everyQueue) for (const each of this.#queues[name]) next = Math.min(next, each.deadlineMs);
     return next;
   }
 
@@ -131,6 +133,7 @@ export class IoScheduler<T> {
     const queue = this.#queues[request.class];
     if (queue.length >= this.#limits.queuedMax) return [{ kind: "refuse", operation, why: "full" }];
     const bound = this.#bound(nowMs);
+    if (bound === undefined && this.queued === 0 && isForeground(request.class)) return [this.#start(operation, nowMs)];
     if (bound !== undefined) this.#heldBack[bound] += 1;
     queue.push(operation);
     this.#queuedUnits += units;
@@ -156,7 +159,8 @@ export class IoScheduler<T> {
   /** Refuses what is too late and starts what may go. */
   advance(nowMs: number): IoEffect<T>[] {
     const effects: IoEffect<T>[] = [];
-    for (const name of [...foreground, ...background]) {
+    if (this.queued === 0) return effects;
+    for (const name of everyQueue) {
       const queue = this.#queues[name];
       for (let i = 0; i < queue.length; ) {
         const operation = queue[i] as IoOperation<T>;
@@ -219,7 +223,7 @@ export class IoScheduler<T> {
     const arrivedMs = (name: Queued): number => this.#queues[name][0]?.arrivedMs ?? Number.POSITIVE_INFINITY;
     const oldest = (names: readonly Queued[]): Queued | undefined =>
       names.filter(held).reduce<Queued | undefined>((best, name) => (best && arrivedMs(best) <= arrivedMs(name) ? best : name), undefined);
-    const eldest = oldest([...foreground, ...background]);
+    const eldest = oldest(everyQueue);
     if (eldest !== undefined && nowMs - arrivedMs(eldest) > this.#limits.overdueMs) return eldest;
     return oldest(foreground) ?? background.find(held);
   }

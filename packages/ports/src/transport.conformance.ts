@@ -92,7 +92,7 @@ export function transportConformance(register: RegisterTest, make: () => Promise
     checkEqual([grant.$typeName, grant.leaseEpoch, grant.termMs], ["stamp.v1.LeaseGrant", 9n, 0], "answer");
     check(context !== undefined, "no context");
     check(context.deadlineMs > before && context.deadlineMs <= clock.monotonicMs() + timeoutMs, "deadline");
-    checkEqual(context.signal.aborted, false, "signal");
+    checkEqual([context.aborted, context.signal.aborted], [false, false], "signal");
     checkEqual(context.metadata["x-who"], "me", "metadata");
     check(context.peer.length > 0, "peer");
   });

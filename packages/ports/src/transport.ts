@@ -38,8 +38,10 @@ export interface CallOptions {
 export interface CallContext {
   /** By this process's monotonic clock. */
   readonly deadlineMs: number;
-  /** Aborted when the caller cancelled or went away, or the deadline passed. */
+  /** Aborted when the caller cancelled or went away, or the deadline passed. Made when it is asked for: `aborted` costs nothing. */
   readonly signal: AbortSignal;
+  /** Whether that has happened. */
+  readonly aborted: boolean;
   readonly peer: string;
   readonly metadata: Readonly<Record<string, string>>;
 }

@@ -11,8 +11,11 @@ export interface Io {
   readonly class: IoClass;
   readonly deadlineMs?: number;
   /** Aborted: nobody wants it any more, and it is left out when its turn comes. */
-  readonly signal?: AbortSignal;
+  readonly caller?: Caller;
 }
+
+/** A call or its signal. */
+export type Caller = Pick<AbortSignal, "aborted">;
 
 export const appendIo: Io = { class: "append" };
 export const repairIo: Io = { class: "repair" };
@@ -20,7 +23,7 @@ export const scrubIo: Io = { class: "scrub" };
 
 interface Item {
   readonly work: () => Promise<unknown>;
-  readonly signal: AbortSignal | undefined;
+  readonly caller: Caller | undefined;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -68,7 +71,7 @@ export class DiskQueue {
   run<T>(io: Io, bytes: number, work: () => Promise<T>): Promise<T> {
     if (io.class !== "repair" && io.class !== "scrub") this.clientOperations += 1;
     return new Promise<T>((resolve, reject) => {
-      const item: Item = { work, signal: io.signal, resolve: resolve as (value: unknown) => void, reject };
+      const item: Item = { work, caller: io.caller, resolve: resolve as (value: unknown) => void, reject };
       const request = { class: io.class, bytes, deadlineMs: io.deadlineMs ?? Number.POSITIVE_INFINITY, item };
       this.#take(this.#scheduler.submit(request, this.#world.clock.monotonicMs()));
     });
@@ -83,7 +86,7 @@ export class DiskQueue {
         item.reject(tooLate(effect.why));
         continue;
       }
-      if (item.signal?.aborted) {
+      if (item.caller?.aborted) {
         this.cancelled += 1;
         item.reject(notWanted());
         this.#take(this.#scheduler.abandoned(operation, this.#world.clock.monotonicMs()));

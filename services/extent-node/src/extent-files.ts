@@ -28,6 +28,8 @@ export interface FileWrite {
 
 interface Handle {
   readonly opening: Promise<DiskFile>;
+  /** When it is open. */
+  file: DiskFile | undefined;
   users: number;
 }
 
@@ -62,12 +64,13 @@ export class ExtentFiles {
   /** Runs `use` with the open file. May throw DiskError. */
   async with<T>(path: string, create: boolean, use: (file: DiskFile) => Promise<T>): Promise<T> {
     let handle = this.#handles.get(path);
-    if (handle === undefined) handle = { opening: this.#disk.open(path, { create }), users: 0 };
+    if (handle === undefined) handle = { opening: this.#disk.open(path, { create }), file: undefined, users: 0 };
     else this.#handles.delete(path);
     this.#handles.set(path, handle);
     handle.users += 1;
     try {
-      return await use(await handle.opening);
+      handle.file ??= await handle.opening;
+      return await use(handle.file);
     } catch (error) {
       if (error instanceof DiskError && error.kind === "notFound" && this.#handles.get(path) === handle) {
         this.#handles.delete(path);

@@ -320,13 +320,20 @@ export class ExtentStore {
 
   /** The block index of an extent: in memory while it is written, loaded from the table afterwards, or walked from the file. */
   async index(extent: LocalExtent): Promise<BlockIndex | undefined> {
+    return this.heldIndex(extent) ?? this.#loadIndex(extent);
+  }
+
+  /** When it is in memory. */
+  heldIndex(extent: LocalExtent): BlockIndex | undefined {
     if (extent.index !== undefined) return extent.index;
     const held = this.#loaded.get(extent);
-    if (held !== undefined) {
-      this.#loaded.delete(extent);
-      this.#loaded.set(extent, held);
-      return held;
-    }
+    if (held === undefined) return undefined;
+    this.#loaded.delete(extent);
+    this.#loaded.set(extent, held);
+    return held;
+  }
+
+  async #loadIndex(extent: LocalExtent): Promise<BlockIndex | undefined> {
     const { extentId, durableBytes } = extent.replica;
     const runs = await this.table.runs(extentId);
     let index = indexFromRuns(runs, durableBytes);
@@ -371,6 +378,7 @@ export class ExtentStore {
     const { extentId } = extent.replica;
     const fromFile = (from: number, to: number): Promise<Uint8Array> => this.files.read(extentId, from, to - from, io);
     const fileEnd = Math.min(end, extent.flushedBytes);
+    if (fileEnd === end && lengthBytes > 0) return [await fromFile(offsetBytes, end)];
     // Asked for before the first await: what is in memory now may be in the file then, and the other way round after a seal.
     const parts: (Uint8Array | Promise<Uint8Array>)[] = fileEnd > offsetBytes ? [fromFile(offsetBytes, fileEnd)] : [];
     for (const append of extent.pending) {

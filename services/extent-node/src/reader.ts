@@ -80,7 +80,7 @@ function headerOf(node: Node, extent: LocalExtent, offsetBytes: number, bytes: U
   return parsed.kind === "frame" ? parsed.header : undefined;
 }
 
-const clientIo = (context: CallContext): Io => ({ class: "read", deadlineMs: context.deadlineMs, signal: context.signal });
+const clientIo = (context: CallContext): Io => ({ class: "read", deadlineMs: context.deadlineMs, caller: context });
 
 export async function read(node: Node, request: ReadRequest, context: CallContext): Promise<Outcome<{ payload: Uint8Array }>> {
   const id = fromWire(request.extentId);
@@ -91,7 +91,7 @@ export async function read(node: Node, request: ReadRequest, context: CallContex
   if (lengthBytes === 0 || lengthBytes > readBytesMax) return refused("invalidArgument", "badRequest", `a read of ${lengthBytes} bytes`);
   const refusal = extent.replica.refuseRead(offsetBytes, lengthBytes);
   if (refusal !== undefined) return { ok: false, failure: refusal };
-  const index = await node.store.index(extent);
+  const index = node.store.heldIndex(extent) ?? (await node.store.index(extent));
   if (index === undefined) return unreadable(node, extent, "its blocks can't be found");
   const frame = index.find(offsetBytes);
   const payloadBytes = frame === undefined ? undefined : payloadBytesOf(frame.totalBytes);
@@ -123,7 +123,7 @@ export async function readBlocks(node: Node, request: ReadBlocksRequest, context
   let at = fromWire(request.offsetBytes);
   const refusal = replica.refuseRead(at, 0);
   if (refusal !== undefined) return { ok: false, failure: refusal };
-  const index = await node.store.index(extent);
+  const index = node.store.heldIndex(extent) ?? (await node.store.index(extent));
   if (index === undefined) return unreadable(node, extent, "its blocks can't be found");
   const bytesMax = Math.min(blocksBytesMax, request.maxBytes === 0 ? blocksBytesDefault : request.maxBytes);
   const frames: { readonly frame: IndexedFrame; readonly payloadBytes: number }[] = [];
@@ -175,7 +175,7 @@ export async function readRaw(node: Node, request: ReadRequest, context: CallCon
   const payload = await bytesOf(node, extent, offsetBytes, lengthBytes, {
     ...repairIo,
     deadlineMs: context.deadlineMs,
-    signal: context.signal,
+    caller: context,
   });
   return payload === undefined ? unreadable(node, extent, `bytes from ${offsetBytes}`) : ok({ payload });
 }

@@ -33,7 +33,7 @@ export function streamManagerHandlers(clock: Clock, serving: () => Serving | und
     const reason = lacks ? "noPlacement" : "timeout";
     return unknownOutcome("deadlineExceeded", reason, `${what} is not done yet${waits === "" ? "" : `: ${waits}`}`);
   };
-  const wanted = (context: CallContext) => (): boolean => !context.signal.aborted && clock.monotonicMs() < context.deadlineMs;
+  const wanted = (context: CallContext) => (): boolean => !context.aborted && clock.monotonicMs() < context.deadlineMs;
 
   return {
     createStream: (request, context) =>

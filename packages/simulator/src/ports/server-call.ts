@@ -33,6 +33,10 @@ export class ServerCall implements CallContext {
     return this.#controller.signal;
   }
 
+  get aborted(): boolean {
+    return this.#aborted || this.#deadlineUs <= this.#server.nowUs;
+  }
+
   /** The handler is through. */
   end(): void {
     this.#server.cancel(this.#timer);
