@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { RangePartitionSchema, RebalancePlanSchema } from "@stamp/wire";
+import { table } from "./print.ts";
 import { planText } from "./rebalance-command.ts";
 import { rangeSummary } from "./status.ts";
 
@@ -36,4 +37,13 @@ test("rebalance plan: of thousands of ranges the busiest, of steps the first", (
   assert.ok(text.split("\n").length < 120, `${text.split("\n").length} lines`);
   const few = planText(create(RebalancePlanSchema, { ranges: ranges.slice(0, 3), steps: steps.slice(0, 1) }));
   assert.doesNotMatch(few, /…/);
+});
+
+test("table: columns are as wide as their widest cell, with nothing behind the last", () => {
+  const rows = [
+    ["a", 1, 2n],
+    ["bbbb", "c c", ""],
+  ];
+  assert.equal(table(["HEAD", "X", "LONG HEAD"], rows), "HEAD  X    LONG HEAD\na     1    2\nbbbb  c c");
+  assert.equal(table(["HEAD", "X"], []), "HEAD  X");
 });
