@@ -231,11 +231,11 @@ export function transportConformance(register: RegisterTest, make: () => Promise
   });
 
   test("a caller always gets an answer by its deadline; the handler sees it pass", async ({ client, clock }, serve) => {
-    let signal: AbortSignal | undefined;
+    let context: CallContext | undefined;
     const { address } = await serve(
       servedPartly(LockService, {
-        getLease: (_request, context) => {
-          signal = context.signal;
+        getLease: (_request, given) => {
+          context = given;
           return new Promise(() => {});
         },
         listLeases: async () => ok({}),
@@ -247,18 +247,19 @@ export function transportConformance(register: RegisterTest, make: () => Promise
     const failure = failureOf(await lock.getLease({}, { timeoutMs: 60 }), "getLease");
     checkEqual([failure.code, failure.reason, failure.applied], ["deadlineExceeded", "timeout", "unknown"], "failure");
     check(clock.monotonicMs() - start >= 55, "before its deadline");
-    await waitUntil(clock, () => signal?.aborted === true, "the handler's signal is aborted");
+    // Nobody had asked for its signal before.
+    await waitUntil(clock, () => context?.aborted === true && context.signal.aborted, "the handler's call is aborted");
     const never = failureOf(await lock.getLease({}, { timeoutMs: 0 }), "no time left");
     checkEqual([never.reason, never.applied], ["timeout", "no"], "a call with no time left is not made");
     answerOf(await lock.listLeases({}, { timeoutMs }));
   });
 
   test("a caller that gives up gets its answer at once; the handler sees it", async ({ client, clock }, serve) => {
-    let signal: AbortSignal | undefined;
+    let context: CallContext | undefined;
     const { address } = await serve(
       servedPartly(LockService, {
-        getLease: (_request, context) => {
-          signal = context.signal;
+        getLease: (_request, given) => {
+          context = given;
           return new Promise(() => {});
         },
       }),
@@ -266,11 +267,11 @@ export function transportConformance(register: RegisterTest, make: () => Promise
     const lock = client.client(address, LockService);
     const stop = new AbortController();
     const pending = lock.getLease({}, { timeoutMs: 60_000, signal: stop.signal });
-    await waitUntil(clock, () => signal !== undefined, "the handler runs");
+    await waitUntil(clock, () => context?.signal.aborted === false, "the handler runs");
     stop.abort();
     const failure = failureOf(await pending, "aborted call");
     checkEqual([failure.code, failure.reason, failure.applied], ["cancelled", "cancelled", "unknown"], "failure");
-    await waitUntil(clock, () => signal?.aborted === true, "the handler's signal is aborted");
+    await waitUntil(clock, () => context?.aborted === true && context.signal.aborted, "the handler's call is aborted");
     const before = failureOf(await lock.getLease({}, { timeoutMs, signal: stop.signal }), "aborted before");
     checkEqual([before.reason, before.applied], ["cancelled", "no"], "a call aborted before it was made");
   });

@@ -30,7 +30,7 @@ export const partitionServerConfigSchema = z.object({
     .describe(
       "Row data cache: blocks of checkpoints in memory, of all ranges of this server; by default a 16th of the machine's memory, 64 MiB to 1.5 GiB",
     ),
-  indexCacheBytesMax: bytes(96 * mebibyte).describe(
+  indexCacheBytesMax: bytes(192 * mebibyte).describe(
     "Index cache: block indexes and bloom filters of checkpoints in memory, of all ranges of this server; about 7 bytes per KiB of rows",
   ),
   checkpointsMax: z.coerce.number().int().min(2).max(64).default(8).describe("Checkpoints that a read may meet before they are merged"),
