@@ -35,7 +35,7 @@ const kib = 1024;
 const mib = 1024 * kib;
 
 export const defaultLimits: GrpcLimits = {
-  links: { control: "gRPC", bulk: "plain" },
+  links: { control: "plain", bulk: "plain" },
   messageBytesMax: 16 * mib,
   frameBytes: 1 * mib,
   writingBytesMax: 4 * mib,

@@ -1,6 +1,6 @@
 /**
- * The Transport port over gRPC. Unary calls travel over the bus (bus-client.ts, bus-server.ts), a connection for each address and lane,
- * those that may carry a payload on plain ones (tcp-link.ts); streams are gRPC's own. Every service is also reachable by ordinary gRPC tools.
+ * The Transport port over gRPC. Unary calls travel over the bus (bus-client.ts, bus-server.ts), a plain connection (tcp-link.ts) for each
+ * address and lane, or a gRPC stream where `limits.links` says so; streams are gRPC's own. Every service is also reachable by ordinary gRPC tools.
  */
 import type { DescService } from "@bufbuild/protobuf";
 import { logVerbosity, setLogVerbosity } from "@grpc/grpc-js";
