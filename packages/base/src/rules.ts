@@ -40,6 +40,7 @@ export type RuleName =
   | "drainBeforeLeaving"
   | "childEndsParents"
   | "namesBeforeSplit"
+  | "mapChangedInTurn"
   | "fenceBeforeAsking"
   | "askWhetherItHappened"
   | "pmTermAtServer"

@@ -89,6 +89,16 @@ export function childRanges(parents: readonly Range[], loaded: boolean): readonl
 /** What stands there again when nothing came of it. */
 export const withoutReshape = ({ reshape: _, ...range }: Range): Range => range;
 
+/** As it was known: given to nobody else since, and in the same change, or in none. */
+export const isUnchanged = (now: Range | undefined, known: Range | undefined): boolean =>
+  now !== undefined &&
+  known !== undefined &&
+  now.ownerEpoch === known.ownerEpoch &&
+  now.rangeVersion === known.rangeVersion &&
+  changeOf(now) === changeOf(known);
+
+const changeOf = ({ reshape }: Range): string => reshape?.children.map(({ rangeId }) => rangeId).join() ?? "";
+
 /** All parents of the split or merge that this range is in, by key. */
 export function parentsOf(range: Range, ranges: readonly Range[]): readonly Range[] {
   const { reshape } = range;

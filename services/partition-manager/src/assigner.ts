@@ -5,14 +5,16 @@
  * under the term, Load is sent (rule assignmentBeforeLoad).
  */
 import type { Failure, Outcome } from "@stamp/base";
-import { assert } from "@stamp/base";
+import { assert, ok } from "@stamp/base";
 import {
   type AssignmentState,
   isLive,
+  isUnchanged,
   leastLoaded,
   nextSteps,
   type Progress,
   type Range,
+  type RangeMap,
   rebalance,
   type Step,
 } from "@stamp/partition-map";
@@ -223,14 +225,18 @@ export class Assigner {
       this.#set(range, "busy");
       this.#rest(range);
     }
-    if (this.#world.rules.on("assignmentBeforeLoad")) {
-      if (!(await this.#record(assigned))) return;
-      for (const range of assigned) void this.#load(range);
-    } else {
-      for (const range of assigned) void this.#load(range);
-      await this.#record(assigned);
-    }
-    this.#tell(assigned);
+    const early = !this.#world.rules.on("assignmentBeforeLoad");
+    if (early) for (const range of assigned) void this.#load(range);
+    let recorded: readonly Range[] = [];
+    const before = new Map(steps.map(({ range }) => [range.rangeId, range]));
+    const written = await this.#record((map) => {
+      // A split or merge may have been recorded, or done, meanwhile: whoever does it says what is to be done with them.
+      recorded = assigned.filter(({ rangeId }) => isUnchanged(map.byId(rangeId), before.get(rangeId)));
+      return recorded;
+    });
+    if (!written) return;
+    if (!early) for (const range of recorded) void this.#load(range);
+    this.#tell(recorded);
   }
 
   #tell(assigned: readonly Range[]): void {
@@ -248,8 +254,8 @@ export class Assigner {
     }
   }
 
-  async #record(ranges: readonly Range[]): Promise<boolean> {
-    const written = await this.#map.update(ranges);
+  async #record(rows: (map: RangeMap) => readonly Range[]): Promise<boolean> {
+    const written = await this.#map.change((map) => ok({ changed: rows(map) }));
     if (!written.ok) this.#options.end(`the map was not written: ${written.failure.message}`);
     return written.ok;
   }
@@ -282,11 +288,15 @@ export class Assigner {
   async #recordServed(): Promise<void> {
     let recorded = 0;
     while (recorded < this.#served.length) {
-      const now = this.#served.slice(recorded).flatMap((range) => this.#map.range(range.rangeId) ?? []);
+      const served = new Map(this.#served.slice(recorded).map(({ rangeId, ownerEpoch }) => [rangeId, ownerEpoch]));
       recorded = this.#served.length;
-      const epochs = new Map(this.#served.map(({ rangeId, ownerEpoch }) => [rangeId, ownerEpoch]));
-      const changed = now.filter(({ rangeId, loaded, ownerEpoch }) => !loaded && ownerEpoch === epochs.get(rangeId));
-      if (changed.length > 0 && !(await this.#record(changed.map((range) => ({ ...range, loaded: true, hasStreams: true }))))) break;
+      const written = await this.#record((map) =>
+        [...served].flatMap(([rangeId, ownerEpoch]) => {
+          const now = map.byId(rangeId);
+          return now !== undefined && !now.loaded && now.ownerEpoch === ownerEpoch ? [{ ...now, loaded: true, hasStreams: true }] : [];
+        }),
+      );
+      if (!written) break;
     }
     this.#served = [];
   }

@@ -53,9 +53,10 @@ export async function writeSchemas(table: OwnTable): Promise<Outcome<void>> {
 
 /** One range for each table that has none. */
 export async function writeFirstRanges(map: MapState): Promise<Outcome<void>> {
-  const present = new Set(map.current.ranges.map((range) => range.table));
-  const missing = objectTables.filter((table) => !present.has(table)).map(firstRangeOf);
-  return missing.length > 0 ? map.update(missing) : ok();
+  return map.change(({ ranges }) => {
+    const present = new Set(ranges.map((range) => range.table));
+    return ok({ changed: objectTables.filter((table) => !present.has(table)).map(firstRangeOf) });
+  });
 }
 
 /**

@@ -1,8 +1,8 @@
 /** Who follows the map by changes has what a reader of the whole map has, however far behind he was; or is told that he has to read it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ok, present, unwrap } from "@stamp/base";
-import { childRanges, firstRangeOf, mergeRecords, type Range, RangeMap, splitRecord } from "@stamp/partition-map";
+import { allRules, ok, present, rulesWithout, unwrap } from "@stamp/base";
+import { childRanges, firstRangeOf, isUnchanged, mergeRecords, type Range, RangeMap, splitRecord } from "@stamp/partition-map";
 import { Simulation } from "@stamp/simulator";
 import { MapState } from "./map-state.ts";
 import type { OwnTable } from "./map-table.ts";
@@ -19,8 +19,8 @@ async function opened(sim: Simulation, ranges: readonly Range[]): Promise<MapSta
     },
     close: async () => {},
   };
-  const map = unwrap(await MapState.open(sim.world("pm").clock, table));
-  unwrap(await map.update(ranges));
+  const map = unwrap(await MapState.open(sim.world("pm"), table));
+  unwrap(await map.change(() => ok({ changed: ranges })));
   return map;
 }
 
@@ -30,7 +30,7 @@ async function change(map: MapState, sim: Simulation, epoch: number): Promise<vo
   const range = present(ranges[sim.prng.below(ranges.length)], "a range");
   const kind = sim.prng.below(5);
   if (kind === 0) {
-    unwrap(await map.update([{ ...range, server: `ps-${sim.prng.below(3)}`, ownerEpoch: epoch }]));
+    unwrap(await map.change(() => ok({ changed: [{ ...range, server: `ps-${sim.prng.below(3)}`, ownerEpoch: epoch }] })));
     return;
   }
   const right = map.current.after(range);
@@ -38,8 +38,8 @@ async function change(map: MapState, sim: Simulation, epoch: number): Promise<vo
     kind > 1 || right === undefined
       ? [unwrap(splitRecord(range, Uint8Array.of(...range.low, 1 + sim.prng.below(254)), [epoch, epoch + 1]))]
       : unwrap(mergeRecords(range, { ...right, server: range.server, leaseEpoch: range.leaseEpoch }, epoch));
-  unwrap(await map.update(records));
-  unwrap(await map.replace(records, childRanges(records, true)));
+  unwrap(await map.change(() => ok({ changed: records })));
+  unwrap(await map.change(() => ok({ gone: records, changed: childRanges(records, true) })));
 }
 
 test("partition map: changes since a version make the current map of it", async () => {
@@ -68,11 +68,32 @@ test("partition map: one changed range of many is told alone; unknown versions a
     const map = await opened(sim, [first(), other]);
     const knownVersion = map.current.version;
     assert.deepEqual(map.changesSince(knownVersion), { changed: [], gone: [] });
-    unwrap(await map.update([{ ...other, server: "ps-2" }]));
+    unwrap(await map.change(() => ok({ changed: [{ ...other, server: "ps-2" }] })));
     assert.deepEqual(map.changesSince(knownVersion), { changed: [{ ...other, server: "ps-2" }], gone: [] });
     assert.equal(map.changesSince(knownVersion - 1_000), undefined);
     assert.equal(map.changesSince(map.current.version + 1), undefined);
-    for (let i = 0; i < 400; i++) unwrap(await map.update([{ ...other, ownerEpoch: 2 + i }]));
+    for (let i = 0; i < 400; i++) unwrap(await map.change(() => ok({ changed: [{ ...other, ownerEpoch: 2 + i }] })));
     assert.equal(map.changesSince(knownVersion), undefined, "that was long ago");
   });
+});
+
+test("partition map: a change is made from what those before it left, also when they are still being written", async () => {
+  for (const [rules, kept] of [
+    [allRules, true],
+    [rulesWithout("mapChangedInTurn"), false],
+  ] as const) {
+    const sim = new Simulation({ seed: 12, rules });
+    await sim.run(async () => {
+      const range = { ...first(), loaded: false };
+      const map = await opened(sim, [range]);
+      const split = map.change(() => ok({ changed: [unwrap(splitRecord(range, Uint8Array.of(9), [10, 11]))] }));
+      const loaded = map.change(({ ranges }) => ok({ changed: ranges.map((one) => ({ ...one, loaded: true })) }));
+      const assigned = map.change((now) =>
+        isUnchanged(now.byId(range.rangeId), range) ? ok({ changed: [{ ...range, server: "ps-2", ownerEpoch: 3 }] }) : ok({ changed: [] }),
+      );
+      for (const written of await Promise.all([split, loaded, assigned])) unwrap(written);
+      const now = present(map.range(range.rangeId), "the range");
+      assert.equal(now.reshape !== undefined && now.loaded && now.server === "ps-1", kept);
+    });
+  }
 });

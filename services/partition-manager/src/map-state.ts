@@ -4,7 +4,7 @@
  */
 import { compareBytes, type Outcome, ok, refused } from "@stamp/base";
 import { checkCover, decodeMapRow, encodeMapRow, mapKey, type Range, RangeMap } from "@stamp/partition-map";
-import type { Clock } from "@stamp/ports";
+import type { World } from "@stamp/ports";
 import type { OwnTable, TableRow } from "./map-table.ts";
 
 const waitersMax = 10_000;
@@ -17,8 +17,14 @@ export interface MapChanges {
   readonly gone: readonly string[];
 }
 
+/** Ranges that are put in place of others which have the same keys together: of `gone`, and of those with the same ids. */
+export interface MapChange {
+  readonly gone?: readonly Range[];
+  readonly changed: readonly Range[];
+}
+
 export class MapState {
-  readonly #clock: Clock;
+  readonly #world: Pick<World, "clock" | "rules">;
   readonly #table: OwnTable;
   readonly #waiting = new Set<() => void>();
   /** Which ranges are others, or gone, since which version; each from where the last one ended. */
@@ -26,13 +32,13 @@ export class MapState {
   #map: RangeMap;
   #writing: Promise<unknown> = Promise.resolve();
 
-  private constructor(clock: Clock, table: OwnTable, map: RangeMap) {
-    this.#clock = clock;
+  private constructor(world: Pick<World, "clock" | "rules">, table: OwnTable, map: RangeMap) {
+    this.#world = world;
     this.#table = table;
     this.#map = map;
   }
 
-  static async open(clock: Clock, table: OwnTable): Promise<Outcome<MapState>> {
+  static async open(world: Pick<World, "clock" | "rules">, table: OwnTable): Promise<Outcome<MapState>> {
     const rows = await table.readAll();
     if (!rows.ok) return rows;
     const ranges: Range[] = [];
@@ -43,7 +49,7 @@ export class MapState {
     }
     const covered = checkCover(ranges);
     if (!covered.ok) return covered;
-    return ok(new MapState(clock, table, new RangeMap(table.sequence, ranges)));
+    return ok(new MapState(world, table, new RangeMap(table.sequence, ranges)));
   }
 
   get current(): RangeMap {
@@ -54,19 +60,21 @@ export class MapState {
     return this.#map.byId(rangeId);
   }
 
-  /** Replaces rows, or adds them. One write at a time, in the order asked. */
-  update(changed: readonly Range[]): Promise<Outcome<void>> {
-    return this.replace([], changed);
-  }
-
-  /** Puts ranges in place of others that have the same keys together. */
-  replace(gone: readonly Range[], changed: readonly Range[]): Promise<Outcome<void>> {
-    const done = this.#writing.then(() => this.#replace(gone, changed));
+  /**
+   * One change at a time, in the order asked. `plan` is asked when its turn has come, of the map as all before it left it: made from an
+   * older one, a change would take another back (rule mapChangedInTurn). Its refusal is the answer, and nothing is written.
+   */
+  change(plan: (map: RangeMap) => Outcome<MapChange>): Promise<Outcome<void>> {
+    const early = this.#world.rules.on("mapChangedInTurn") ? undefined : plan(this.#map);
+    const done = this.#writing.then(() => this.#change(early ?? plan(this.#map)));
     this.#writing = done;
     return done;
   }
 
-  async #replace(gone: readonly Range[], changed: readonly Range[]): Promise<Outcome<void>> {
+  async #change(planned: Outcome<MapChange>): Promise<Outcome<void>> {
+    if (!planned.ok) return planned;
+    const { gone = [], changed } = planned.value;
+    if (gone.length === 0 && changed.length === 0) return ok();
     const ids = new Set([...gone, ...changed].map((range) => range.rangeId));
     const next = this.#map.with(changed, new Set(gone.map(({ rangeId }) => rangeId)));
     if (!next.ok) return next;
@@ -107,7 +115,7 @@ export class MapState {
         this.#waiting.delete(wake);
         resolve();
       };
-      const timer = this.#clock.after(waitMs, wake);
+      const timer = this.#world.clock.after(waitMs, wake);
       this.#waiting.add(wake);
     });
     return ok(this.#map);

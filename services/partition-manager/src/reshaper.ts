@@ -7,11 +7,20 @@
  * new owner epoch fences the parents at the stream manager, which then says whether the children exist.
  */
 import { type Failed, type Outcome, ok, refused } from "@stamp/base";
-import { childRanges, mergeRecords, parentsOf, type Range, splitRecord, withoutReshape } from "@stamp/partition-map";
+import {
+  childRanges,
+  isUnchanged,
+  mergeRecords,
+  parentsOf,
+  type Range,
+  type RangeMap,
+  splitRecord,
+  withoutReshape,
+} from "@stamp/partition-map";
 import { jittered, sleep, type World } from "@stamp/ports";
 import type { ReshapeTimes } from "@stamp/wire";
 import type { Assigner } from "./assigner.ts";
-import type { MapState } from "./map-state.ts";
+import type { MapChange, MapState } from "./map-state.ts";
 import { endsTerm, type OwnerEpochs } from "./owner-epochs.ts";
 import type { Servers } from "./servers.ts";
 
@@ -159,7 +168,9 @@ export class Reshaper {
       }
       taken.push(parent);
     }
-    const recorded = await this.#record(epochs, recordOf);
+    const recorded = await this.#record(parents, epochs, recordOf);
+    // It was given to another server meanwhile, which is loading it.
+    if (!recorded.ok && recorded.failure.reason === "rangeChanging") return recorded;
     if (!recorded.ok) {
       for (const one of taken) this.#assigner.release(one, { kind: "loaded" });
       return recorded;
@@ -167,7 +178,11 @@ export class Reshaper {
     return this.#carryOut(recorded.value);
   }
 
-  async #record(count: number, recordOf: (epochs: readonly number[]) => Outcome<readonly Range[]>): Promise<Outcome<readonly Range[]>> {
+  async #record(
+    parents: readonly Range[],
+    count: number,
+    recordOf: (epochs: readonly number[]) => Outcome<readonly Range[]>,
+  ): Promise<Outcome<readonly Range[]>> {
     const minted = await this.#epochs.mint(count);
     if (!minted.ok) {
       if (endsTerm(minted.failure)) this.#options.end(minted.failure.message);
@@ -175,8 +190,14 @@ export class Reshaper {
     }
     const record = recordOf(Array.from({ length: count }, (_, i) => minted.value + i));
     if (!record.ok || !this.#world.rules.on("namesBeforeSplit")) return record;
-    const written = await this.#write([], record.value);
-    return written.ok ? record : written;
+    let rows: readonly Range[] = [];
+    const written = await this.#change((map) => {
+      const changed = parents.find((parent) => !isUnchanged(map.byId(parent.rangeId), parent));
+      if (changed !== undefined) return changing(changed);
+      rows = record.value.map((one) => ({ ...(map.byId(one.rangeId) ?? one), ...(one.reshape && { reshape: one.reshape }) }));
+      return ok({ changed: rows });
+    });
+    return written.ok ? ok(rows) : written;
   }
 
   async #carryOut(parents: readonly Range[]): Promise<Outcome<Changed>> {
@@ -197,7 +218,7 @@ export class Reshaper {
       return times;
     }
     const answeredMs = clock.monotonicMs();
-    const written = await this.#write(parents, children);
+    const written = await this.#change(() => ok({ gone: parents, changed: children }));
     if (!written.ok) return written;
     for (const child of children) this.#assigner.release(child, { kind: "loaded" });
     this.counts[parents.length === 1 ? "splits" : "merges"]++;
@@ -208,7 +229,7 @@ export class Reshaper {
 
   /** By the server's word nothing was done and nothing will be: it serves the parents as before, under the same owner epochs. */
   async #callOff(parents: readonly Range[]): Promise<void> {
-    const written = await this.#write([], parents.map(withoutReshape));
+    const written = await this.#asBefore(parents);
     if (written.ok) for (const parent of parents) this.#assigner.release(withoutReshape(parent), { kind: "loaded" });
   }
 
@@ -240,11 +261,11 @@ export class Reshaper {
       children: children.map(({ rangeId }) => rangeId).join(),
     });
     if (happened.value) {
-      const written = await this.#write(parents, children);
+      const written = await this.#change(() => ok({ gone: parents, changed: children }));
       if (written.ok) for (const child of children) this.#assigner.release(child, { kind: "idle" });
       return written;
     }
-    const written = await this.#write([], parents.map(withoutReshape));
+    const written = await this.#asBefore(parents);
     // Their streams were fenced under a higher epoch: they are closed where they are and assigned anew.
     if (written.ok) for (const parent of parents) this.#assigner.release(parent, { kind: "closing", to: parent.server });
     return written;
@@ -267,9 +288,13 @@ export class Reshaper {
     return this.#fence.exists(child.streams.metadata, fenceTimeoutMs);
   }
 
-  async #write(gone: readonly Range[], changed: readonly Range[]): Promise<Outcome<void>> {
-    const written = await this.#map.replace(gone, changed);
-    if (!written.ok) this.#options.end(`the map was not written: ${written.failure.message}`);
+  #asBefore(parents: readonly Range[]): Promise<Outcome<void>> {
+    return this.#change((map) => ok({ changed: parents.map((parent) => withoutReshape(map.byId(parent.rangeId) ?? parent)) }));
+  }
+
+  async #change(plan: (map: RangeMap) => Outcome<MapChange>): Promise<Outcome<void>> {
+    const written = await this.#map.change(plan);
+    if (!written.ok && written.failure.reason !== "rangeChanging") this.#options.end(`the map was not written: ${written.failure.message}`);
     return written;
   }
 }

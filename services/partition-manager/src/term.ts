@@ -135,7 +135,7 @@ export class Term {
     const [schema, table] = await Promise.all([this.#table("schema"), this.#table("map")]);
     if (!schema.ok) return schema;
     if (!table.ok) return table;
-    const map = await MapState.open(this.#world.clock, table.value);
+    const map = await MapState.open(this.#world, table.value);
     if (!map.ok) return map;
     const [schemas, ranges] = await Promise.all([writeSchemas(schema.value), writeFirstRanges(map.value)]);
     if (!schemas.ok) return schemas;

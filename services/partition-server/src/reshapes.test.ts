@@ -159,6 +159,6 @@ const mutants: readonly (readonly RuleName[])[] = [
 
 for (const off of mutants) {
   test(`reshapes: without ${off.join(" and ")} a seed fails`, async () => {
-    assert.ok((await seedsUntilFailure(off, 60)) !== undefined, "no seed noticed");
+    assert.ok((await seedsUntilFailure(off, 150)) !== undefined, "no seed noticed");
   });
 }

@@ -258,6 +258,21 @@ const focuses = {
       weights: { kill: 1, power: 0, pause: 0, delay: 1, error: 0 },
     },
   },
+  /** Ranges are loaded and split at the same time, the map is written slowly, and its manager dies. */
+  "slow-maps": {
+    weights: { reshape: 30, crash: 12 },
+    targets: /^partition-server-/,
+    everyMs: 500,
+    lastsMaxMs: 1_500,
+    others: 0.02,
+    failpoints: {
+      hotShare: 1,
+      hotChance: 0.3,
+      delayMaxMs: 3_000,
+      only: /^partition-manager send (ExtentNode\/Append|PartitionServer\/ReshapePartitions)$/,
+      weights: { kill: 1, power: 0, pause: 0, delay: 6, error: 0 },
+    },
+  },
   /** Ranges are moved away from servers that hear of it late. */
   moves: {
     weights: { reshape: 30, "cut-pair": 3 },

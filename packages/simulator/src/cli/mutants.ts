@@ -239,6 +239,12 @@ export const mutants: readonly Mutant[] = [
     why: "liveness: the parents stand in the map, and their streams are the children's",
   },
   {
+    rules: ["mapChangedInTurn"],
+    workload: "bank",
+    focus: "slow-maps",
+    why: "the record of a split is overwritten by what was known before it, and what its children took is lost",
+  },
+  {
     rules: ["fenceBeforeAsking"],
     workload: "bank",
     focus: "reshapes",
