@@ -94,6 +94,11 @@ export class Node {
     return this.journal.queuedBytes + this.store.inPlace.queuedBytes;
   }
 
+  /** As well what is being written. */
+  get undurableBytes(): number {
+    return this.journal.undurableBytes + this.store.inPlace.queuedBytes;
+  }
+
   /** How long an append that is taken now will probably wait until it is durable here. */
   expectedMs(lengthBytes: number): number {
     const inPlace = this.goesInPlace(lengthBytes);

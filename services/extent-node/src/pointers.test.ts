@@ -332,3 +332,23 @@ test("pointers: who makes an extent's file first makes it alone, whoever else wr
     assert.equal(looked, 1);
   });
 });
+
+test("pointers: a node that was stopped in the middle of a large append takes others afterwards", async () => {
+  const cluster = clusterOf(61);
+  await cluster.run(async () => {
+    await cluster.allReady();
+    const first = await cluster.create();
+    cluster.sim.disk("en-1").slowFactor = 20;
+    const stopped = cluster.append("en-1", first, 0, [pattern(20_000, 1)], 1, 60_000);
+    await cluster.sim.sleep(3);
+    cluster.sim.pause("en-1");
+    await cluster.sim.sleep(30_000);
+    cluster.sim.resume("en-1");
+    await stopped;
+    cluster.sim.disk("en-1").slowFactor = 1;
+    await cluster.sim.sleep(1_000);
+    const id = await cluster.create();
+    let end = 0;
+    for (let i = 0; i < 3; i++) end = Number(unwrap(await cluster.append("en-1", id, end, [pattern(20_000, i)], 1, 800)).endBytes);
+  });
+});

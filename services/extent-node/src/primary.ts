@@ -140,7 +140,9 @@ function refuseSize(node: Node, extent: LocalExtent, payloads: readonly Uint8Arr
   const { queuedBytes } = node;
   const full = node.refuseBytes(queuedBytes + bytes);
   if (full !== undefined) return full;
-  if ((queuedBytes > 0 && queuedBytes + bytes > journalQueueBytesMax) || node.expectedMs(bytes) > remainingMs) {
+  // With nothing on its way it is tried: a disk that was slow would never be seen to be quick again.
+  const isLate = node.undurableBytes > 0 && node.expectedMs(bytes) > remainingMs;
+  if (isLate || (queuedBytes > 0 && queuedBytes + bytes > journalQueueBytesMax)) {
     return refused("resourceExhausted", "overloaded", "the journal can't take it before the deadline").failure;
   }
   return undefined;
