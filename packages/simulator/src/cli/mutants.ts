@@ -196,9 +196,9 @@ export const mutants: readonly Mutant[] = [
   { rules: ["waitLeaseOut"], workload: "registers", focus: "unreachable", why: "a range is given away while its server holds its lease" },
   {
     rules: ["assignmentBeforeLoad"],
-    workload: "registers",
-    focus: "partition-managers",
-    why: "liveness: a load that no map knows of",
+    workload: "bank",
+    focus: "map-writes",
+    why: "a load that no map knows of: the next manager gives the range away without waiting for that lease's end",
   },
   {
     rules: ["waitForClosed"],
