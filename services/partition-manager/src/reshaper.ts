@@ -169,10 +169,9 @@ export class Reshaper {
       taken.push(parent);
     }
     const recorded = await this.#record(parents, epochs, recordOf);
-    // It was given to another server meanwhile, which is loading it.
-    if (!recorded.ok && recorded.failure.reason === "rangeChanging") return recorded;
     if (!recorded.ok) {
-      for (const one of taken) this.#assigner.release(one, { kind: "loaded" });
+      // One that was given to another server meanwhile is being loaded there.
+      for (const one of taken) if (isUnchanged(this.#map.range(one.rangeId), one)) this.#assigner.release(one, { kind: "loaded" });
       return recorded;
     }
     return this.#carryOut(recorded.value);
