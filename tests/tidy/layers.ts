@@ -46,8 +46,8 @@ export const layers: Readonly<Record<string, Layer>> = {
 
   cluster: { kind: "hands", allowed: [...pure, ...async, "ports-node"] },
   embedded: { kind: "hands", allowed: [...pure, ...async, ...roles, "ports-node"] },
-  // fsck reads the disks of nodes that do not run with the code that wrote them.
-  cli: { kind: "hands", allowed: [...pure, ...async, "ports-node", "cluster", "embedded", "extent-node", "lock-service"] },
+  // fsck reads the disks of nodes that do not run with the code that wrote them; what a role can be given is in its schema.
+  cli: { kind: "hands", allowed: [...pure, ...async, ...roles, "ports-node", "cluster", "embedded"] },
   bench: { kind: "hands", allowed: [...pure, ...async, "ports-node", ...hands] },
   tests: { kind: "tests", allowed: [...pure, ...async, ...roles, "ports-node", "simulator", ...hands, "bench"] },
 };

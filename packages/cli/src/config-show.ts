@@ -1,33 +1,64 @@
 /** `stamp config show`: the configuration as it holds, and where each key can be given. */
-import { clusterConfigSchema, configKeys, environmentName, flagName } from "@stamp/cluster";
+import { type ClusterConfig, clusterConfigSchema, configKeys, environmentName, flagName, type RoleName, roles } from "@stamp/cluster";
 import type { Command } from "commander";
-import { configOf, withConfig } from "./context.ts";
+import { CommandError, configOf, exitCodes, withConfig } from "./context.ts";
 import { table, toJson } from "./print.ts";
+import { checkRoleSettings, roleSettings } from "./role-settings.ts";
 
 export function addConfig(program: Command): void {
   const config = program.command("config").description("configuration of the cluster");
-  withConfig(config.command("show").description("every key, its value now, and how to give it").option("--json", "for tools")).action(
-    (_options, command: Command) => {
-      const values = configOf(command);
-      if (command.opts<{ json?: boolean }>().json === true) {
-        console.log(toJson({ ...values, accounts: values.accounts.map((each) => ({ name: each.name, keys: "…" })) }));
-        return;
-      }
-      const show = (key: (typeof configKeys)[number]): string =>
-        key === "accounts"
-          ? values.accounts.map((each) => each.name).join(", ")
-          : typeof values[key] === "object"
-            ? JSON.stringify(values[key])
-            : String(values[key]);
-      console.log(
-        table(
-          ["KEY", "VALUE", "FLAG", "ENVIRONMENT"],
-          configKeys.map((key) => [key, show(key), flagName(key), environmentName(key)]),
-        ),
-      );
-      console.log("\nMeaning");
-      for (const key of configKeys) console.log(`  ${key}: ${clusterConfigSchema.shape[key].description ?? ""}`);
-      console.log("\nFile: stamp.config.json, a JSON object with these keys. A flag wins over the environment, that over the file.");
-    },
+  const show = config
+    .command("show")
+    .argument("[role]", `what \`roles\` can give to the processes of one role: ${roles.join(", ")}`)
+    .description("every key, its value now, and how to give it")
+    .option("--json", "for tools");
+  withConfig(show).action(async (role: string | undefined, _options, command: Command) => {
+    const values = configOf(command);
+    const json = command.opts<{ json?: boolean }>().json === true;
+    await checkRoleSettings(values);
+    if (role !== undefined) await showRole(values, role, json);
+    else if (json) console.log(toJson({ ...values, accounts: values.accounts.map((each) => ({ name: each.name, keys: "…" })) }));
+    else showAll(values);
+  });
+}
+
+function showAll(values: ClusterConfig): void {
+  const show = (key: (typeof configKeys)[number]): string =>
+    key === "accounts"
+      ? values.accounts.map((each) => each.name).join(", ")
+      : typeof values[key] === "object"
+        ? JSON.stringify(values[key])
+        : String(values[key]);
+  console.log(
+    table(
+      ["KEY", "VALUE", "FLAG", "ENVIRONMENT"],
+      configKeys.map((key) => [key, show(key), flagName(key), environmentName(key)]),
+    ),
+  );
+  console.log("\nMeaning");
+  for (const key of configKeys) console.log(`  ${key}: ${clusterConfigSchema.shape[key].description ?? ""}`);
+  console.log(`
+File: stamp.config.json, a JSON object with these keys. A flag wins over the environment, that over the file.
+What \`roles\` can give to processes of a role: ./stamp config show ROLE (${roles.join(", ")})`);
+}
+
+async function showRole(values: ClusterConfig, named: string, json: boolean): Promise<void> {
+  const role = roles.find((each): each is RoleName => each === named);
+  if (role === undefined) throw new CommandError(`there is no role ${named}: ${roles.join(", ")}`, exitCodes.usage);
+  const settings = await roleSettings(values, role);
+  if (json) {
+    console.log(toJson(settings));
+    return;
+  }
+  console.log(
+    table(
+      ["KEY", "VALUE", "DEFAULT"],
+      settings.map(({ key, value, byDefault }) => [key, value, byDefault]),
+    ),
+  );
+  console.log("\nMeaning");
+  for (const { key, meaning } of settings) console.log(`  ${key}: ${meaning}`);
+  console.log(
+    `\nGiven in stamp.config.json: {"roles":{"${role}":{"KEY":VALUE}}}, or by --roles or STAMP_ROLES as JSON; holds from the next start on.`,
   );
 }

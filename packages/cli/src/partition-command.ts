@@ -1,5 +1,6 @@
 /** `stamp partition list|split|merge|move|checkpoint|collect`: what the partition manager does by itself, by hand. */
 import { fromHex, type Outcome } from "@stamp/base";
+import { partitionStart } from "@stamp/objects";
 import { type StorageCounts, storageRatios } from "@stamp/range-partition";
 import {
   fromWire,
@@ -10,7 +11,7 @@ import {
   type ReshapeTimes,
 } from "@stamp/wire";
 import type { Command } from "commander";
-import { CommandError } from "./context.ts";
+import { CommandError, exitCodes } from "./context.ts";
 import { bytesText, table } from "./print.ts";
 import { inspect, make as makeBelow, type Transport, tell } from "./running.ts";
 import { loadCells, loadHeads, rangeTable } from "./status.ts";
@@ -39,9 +40,12 @@ export function addPartition(program: Command): void {
     },
   );
   make("split <range>", "make two of one: where the load, or else the bytes, are divided evenly")
-    .option("--at-key <hex>", "at this key instead: the first of the upper range, as `partition list --json` shows keys, in hexadecimal")
+    .option(
+      "--at-key <hex>",
+      "at this key instead: the first of the upper range, in hexadecimal (docs/formats/key.md; `partition list --json` shows such keys)",
+    )
     .action((rangeId: string, options: { atKey?: string }, command: Command) => {
-      const atKey = options.atKey === undefined ? undefined : keyOf(options.atKey);
+      const atKey = options.atKey === undefined ? undefined : splitKeyOf(options.atKey);
       return changed(command, (manager) =>
         manager.splitPartition(atKey ? { rangeId, atKey } : { rangeId }, { timeoutMs: changeTimeoutMs }),
       );
@@ -128,10 +132,12 @@ function addCollect(make: (name: string, about: string) => Command): void {
   });
 }
 
-function keyOf(text: string): Uint8Array<ArrayBuffer> {
+/** The key of `--at-key`. A CommandError for what no row of any table could begin with. */
+export function splitKeyOf(text: string): Uint8Array<ArrayBuffer> {
   const key = fromHex(text);
-  if (!key || key.length === 0) throw new CommandError(`--at-key ${text} is not hexadecimal`, 2);
-  return Uint8Array.from(key);
+  if (key && partitionStart(key)) return Uint8Array.from(key);
+  const what = "an AccountName and a PartitionName as docs/formats/key.md encodes them, in hexadecimal";
+  throw new CommandError(`--at-key ${text === "" ? "(empty)" : text}: not ${what}; without --at-key the server finds one`, exitCodes.usage);
 }
 
 const asked = <T>(command: Command, work: (manager: ReturnType<typeof managerAt>) => Promise<Outcome<T>>): Promise<T> =>

@@ -4,6 +4,7 @@ import { ExtentState, NodeDuty, type ServerLoad } from "@stamp/wire";
 import type { Command } from "commander";
 import { composeStatus } from "./compose-status.ts";
 import { configOf, exitCodes, runningCluster, withConfig } from "./context.ts";
+import { keyText } from "./key-text.ts";
 import { bytesText, endpointLines, processTable, table, toJson } from "./print.ts";
 
 export function addStatus(program: Command): void {
@@ -52,12 +53,7 @@ export function streamTable(view: Pick<StampView, "streams">): string {
   );
 }
 
-const keyText = (key: Uint8Array, empty: string): string =>
-  key.length === 0
-    ? empty
-    : Buffer.from(key)
-        .toString("latin1")
-        .replaceAll(/[^\x20-\x7e]/g, "·");
+const boundText = (key: Uint8Array, empty: string): string => (key.length === 0 ? empty : keyText(key));
 
 export function rangeTable(view: Pick<StampView, "ranges">): string {
   return table(
@@ -65,8 +61,8 @@ export function rangeTable(view: Pick<StampView, "ranges">): string {
     view.ranges.map((range) => [
       range.rangeId,
       range.table,
-      keyText(range.lowKey, "start"),
-      keyText(range.highKey, "end"),
+      boundText(range.lowKey, "start"),
+      boundText(range.highKey, "end"),
       range.rangeVersion,
       range.ownerEpoch,
       range.server === "" ? "-" : range.server,

@@ -15,6 +15,7 @@ import {
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, root, withConfig } from "./context.ts";
 import { endpointLines, processTable } from "./print.ts";
+import { checkRoleSettings } from "./role-settings.ts";
 
 const tellWaitingEveryMs = 2_000;
 const pollMs = 100;
@@ -27,6 +28,7 @@ export function addUp(program: Command): void {
     .option("--ready-timeout-s <seconds>", "with -d: how long to wait until everything is ready", "60")
     .action(async (_options, command: Command) => {
       const { detach: background, readyTimeoutS } = command.opts<{ detach?: boolean; readyTimeoutS: string }>();
+      await checkRoleSettings(configOf(command));
       if (background === true) await upDetached(command, Number(readyTimeoutS) * 1_000);
       else await upForeground(command);
     });

@@ -98,7 +98,7 @@ export const clusterConfigSchema = z.strictObject({
   stopTimeoutMs: milliseconds().default(8_000).describe("A process that has not stopped after this is killed"),
   roles: structured(z.partialRecord(z.enum(roles), z.record(z.string().regex(/^[a-z][a-zA-Z0-9]*$/), setting)))
     .default({})
-    .describe('Further settings of a role\'s processes, by role: {"extent-node":{"openFilesMax":64}}; see `stamp config show`'),
+    .describe('Further settings of a role\'s processes, by role: {"extent-node":{"openFilesMax":64}}; `stamp config show ROLE` lists them'),
 });
 
 export type ClusterConfig = z.infer<typeof clusterConfigSchema>;

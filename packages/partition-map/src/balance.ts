@@ -44,6 +44,18 @@ export interface BalancePolicy {
   readonly rangesMax: number;
 }
 
+/** What a policy says against itself: with it ranges would be merged and split again for ever. Each begins with the key to change. */
+export function contradictions(policy: BalancePolicy): readonly string[] {
+  const { mergeBytes, splitBytes, mergeRequestsPerSecond, splitRequestsPerSecond } = policy;
+  const pairs = {
+    mergeBytes: [mergeBytes, "splitBytes", splitBytes],
+    mergeRequestsPerSecond: [mergeRequestsPerSecond, "splitRequestsPerSecond", splitRequestsPerSecond],
+  } as const;
+  return Object.entries(pairs).flatMap(([key, [merge, splitKey, split]]) =>
+    merge < split ? [] : [`${key}: ${merge} is not below ${splitKey} (${split}): what is merged would be split again`],
+  );
+}
+
 /** What made it necessary: requests, bytes of rows, CPU; or that nearly nothing is asked of it. */
 export type BalanceCause = "byRequests" | "byBytes" | "byProcessors" | "byCold";
 

@@ -5,8 +5,21 @@
 import { readFileSync } from "node:fs";
 import type { z } from "zod";
 
+export interface ConfigProblem {
+  /** Undefined: it concerns no single key. */
+  readonly key: string | undefined;
+  readonly message: string;
+}
+
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
+  /** Of values, one each; empty when the command line or a file can't be read. */
+  readonly problems: readonly ConfigProblem[];
+
+  constructor(message: string, problems: readonly ConfigProblem[] = []) {
+    super(message);
+    this.problems = problems;
+  }
 }
 
 /** Thrown for `--help`; the message is what to print. */
@@ -66,6 +79,13 @@ function fromText(text: string, type: string): unknown {
   }
   return text;
 }
+
+/** What every key of a schema means, and its default as JSON text; undefined: it has none. */
+export const describeKeys = (schema: z.ZodObject): { readonly key: string; readonly meaning: string; readonly byDefault?: string }[] =>
+  Object.entries(schema.shape).map(([key, inner]) => {
+    const { description, defaultValue, hasDefault } = describe(inner as z.ZodType);
+    return { key, meaning: description, ...(hasDefault ? { byDefault: JSON.stringify(defaultValue) } : {}) };
+  });
 
 const naming = (key: string): string => `${key} (environment ${envName(key)}, flag ${flagName(key)})`;
 
@@ -144,10 +164,10 @@ export function loadConfig<S extends z.ZodObject>(
   }
   const parsed = schema.safeParse(values);
   if (parsed.success) return parsed.data as z.infer<S>;
-  const lines = parsed.error.issues.map((issue) => {
+  const problems = parsed.error.issues.map((issue): ConfigProblem & { readonly inside: string } => {
     const [key, ...rest] = issue.path.map(String);
-    const inside = rest.length > 0 ? ` at ${rest.join(".")}` : "";
-    return key === undefined ? issue.message : `${naming(key)}${inside}: ${issue.message}`;
+    return { key, inside: rest.length > 0 ? ` at ${rest.join(".")}` : "", message: issue.message };
   });
-  throw new ConfigError(`wrong configuration:\n${lines.map((line) => `  ${line}`).join("\n")}`);
+  const lines = problems.map(({ key, inside, message }) => (key === undefined ? message : `${naming(key)}${inside}: ${message}`));
+  throw new ConfigError(`wrong configuration:\n${lines.map((line) => `  ${line}`).join("\n")}`, problems);
 }
