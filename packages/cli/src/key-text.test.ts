@@ -5,6 +5,7 @@ import { encodeKey } from "@stamp/objects";
 import { RangePartitionSchema } from "@stamp/wire";
 import { keyText } from "./key-text.ts";
 import { splitKeyOf } from "./partition-command.ts";
+import { toJson } from "./print.ts";
 import { rangeTable } from "./status.ts";
 
 const keys: readonly [Uint8Array, string][] = [
@@ -31,6 +32,12 @@ test("partition list: bounds are names, the ends of a table are words", () => {
   const highKey = encodeKey([["acct"], [1, "t", 7, "p0500"]]);
   const text = rangeTable({ ranges: [create(RangePartitionSchema, { rangeId: "entity-e5", table: "Entity", highKey })] });
   assert.match(text, /start +acct\/t@7\/p0500 /);
+});
+
+test("partition list --json: a bound is what --at-key takes", () => {
+  const highKey = encodeKey([["acct"], [1, "t", 7, "p0500"]]);
+  const told = JSON.parse(toJson({ highKey })) as { readonly highKey: string };
+  assert.deepEqual(splitKeyOf(told.highKey), highKey);
 });
 
 test("partition split --at-key: what is no key of a table is refused before anybody is asked", () => {

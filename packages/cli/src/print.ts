@@ -54,7 +54,7 @@ export function toJson(value: unknown): string {
     (key, inner: unknown) => {
       if (key === "$typeName" || key === "$unknown") return undefined;
       if (typeof inner === "bigint") return inner <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(inner) : inner.toString();
-      if (inner instanceof Uint8Array) return Buffer.from(inner).toString("base64");
+      if (inner instanceof Uint8Array) return Buffer.from(inner).toString("hex");
       return inner;
     },
     2,
