@@ -117,9 +117,9 @@ export class Assigner {
     }
   }
 
-  /** Nothing is done with the range until `release`; false when something is under way. */
+  /** Nothing is done with the range until `release`; false when something is under way, or the range is not as it was known. */
   take(range: Range): boolean {
-    if (this.progressOf(range.rangeId) !== "loaded") return false;
+    if (!this.#isFree(range)) return false;
     this.#set(range, "busy");
     return true;
   }
@@ -130,9 +130,9 @@ export class Assigner {
     this.#options.again();
   }
 
-  /** To another server: `to` when it is there. False when something is under way. */
+  /** To another server: `to` when it is there. False as in `take`. */
   move(range: Range, to: string): boolean {
-    if (this.progressOf(range.rangeId) !== "loaded") return false;
+    if (!this.#isFree(range)) return false;
     this.#world.logger.info("range is moved", { range: range.rangeId, from: range.server, to });
     this.counts.moved++;
     this.release(range, { kind: "closing", to });
@@ -325,6 +325,11 @@ export class Assigner {
       if (!this.#still(range)) return;
       this.release(range, dead ? { kind: "closed" } : next);
     });
+  }
+
+  /** Loaded, nothing under way; and nobody was faster: whoever took one that is another since would give it back to nobody. */
+  #isFree(range: Range): boolean {
+    return this.progressOf(range.rangeId) === "loaded" && isUnchanged(this.#map.range(range.rangeId), range);
   }
 
   #rested(range: Range): boolean {

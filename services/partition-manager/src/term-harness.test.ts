@@ -1,0 +1,186 @@
+/** What a term is made of, over partition servers, a lock service and tables that do as a test says. */
+import { type Outcome, ok, refused, toHex, utf8 } from "@stamp/base";
+import { firstRangeOf, type Progress, type Range } from "@stamp/partition-map";
+import { served, sleep, type World } from "@stamp/ports";
+import { Simulation } from "@stamp/simulator";
+import { LockService, PartitionServer, toWire } from "@stamp/wire";
+import { Assigner } from "./assigner.ts";
+import { MapState } from "./map-state.ts";
+import type { OwnTable } from "./map-table.ts";
+import { OwnerEpochs, ownerEpochKey } from "./owner-epochs.ts";
+import { Reshaper } from "./reshaper.ts";
+import { Servers } from "./servers.ts";
+
+type Handler = (request: never) => Promise<Outcome<object>>;
+export type ServerCall = "loadPartition" | "closePartition" | "reshapePartitions" | "suggestSplitKey" | "checkpointPartition";
+
+export interface Parts {
+  readonly sim: Simulation;
+  readonly map: MapState;
+  readonly assigner: Assigner;
+  readonly reshaper: Reshaper;
+  /** Epochs of the leases of the servers; 0: ended. */
+  readonly leases: Record<string, number>;
+  /** What a server answers besides yes, and does before. */
+  readonly answers: Record<string, Partial<Record<ServerCall, Handler>>>;
+  /** `server call range`, in order. */
+  readonly asked: string[];
+  /** How long things take, in milliseconds. */
+  readonly takes: { mintMs: number; writeMs: number };
+  /** Why the term ended. */
+  readonly ended: string[];
+  progressOf(rangeId: string): Progress["kind"];
+  /** Until it holds; the time is virtual. */
+  until(what: () => boolean, withinMs: number, text: string): Promise<void>;
+}
+
+export const rangeOf = (table: Range["table"], rangeId: string, bounds: { low?: Uint8Array; high?: Uint8Array } = {}): Range => ({
+  ...firstRangeOf(table),
+  rangeId,
+  ...bounds,
+  ownerEpoch: 1,
+  server: "ps-1",
+  serverAddress: "ps-1",
+  leaseEpoch: 1,
+  loaded: true,
+  hasStreams: true,
+});
+
+/** Every range is loaded when `work` begins, and turns go on until it ends. Owner epochs are minted from 100 on. */
+export function withParts(ranges: readonly Range[], work: (parts: Parts) => Promise<void>): Promise<void> {
+  const sim = new Simulation({ seed: 1 });
+  return sim.run(async () => {
+    const world = sim.world("pm");
+    const parts = await makeParts(sim, world, ranges);
+    let over = false;
+    const turns = async (): Promise<void> => {
+      while (!over) {
+        await parts.servers.look();
+        await parts.assigner.turn();
+        await sleep(world.clock, 20);
+      }
+    };
+    const turning = turns();
+    await parts.until(() => parts.assigner.allLoaded, 5_000, "every range is loaded");
+    parts.asked.length = 0;
+    await work(parts);
+    over = true;
+    await turning;
+  });
+}
+
+async function makeParts(sim: Simulation, world: World, ranges: readonly Range[]): Promise<Parts & { readonly servers: Servers }> {
+  const leases: Parts["leases"] = { "ps-1": 1, "ps-2": 1 };
+  const answers: Parts["answers"] = {};
+  const asked: string[] = [];
+  const takes = { mintMs: 2, writeMs: 2 };
+  const ended: string[] = [];
+  await serveLeases(sim, leases);
+  for (const name of Object.keys(leases)) await serveServer(sim, name, answers, asked);
+  const map = await MapState.open(world, tableOf(world, takes));
+  if (!map.ok) throw new Error(map.failure.message);
+  await map.value.change(() => ok({ changed: ranges }));
+  const servers = new Servers(world, { lockService: "lock", pmTerm: 1, unreachableAfterMs: 5_000, loadTimeoutMs: 10_000 });
+  const epochs = new OwnerEpochs(storeOf(world, takes), 1);
+  const end = (why: string): void => void ended.push(why);
+  const assigner: Assigner = new Assigner(world, epochs, map.value, servers, {
+    pmTerm: 1,
+    loadsAtOnceMax: 64,
+    heatOf: () => 0,
+    again: () => {},
+    resolve: (range) => reshaper.resolve(range),
+    end,
+  });
+  const fence = { fence: async () => ok("fenced" as const), exists: async () => ok(false) };
+  const reshaper: Reshaper = new Reshaper(
+    world,
+    { epochs, map: map.value, servers, assigner, fence },
+    { pmTerm: 1, reshapeTimeoutMs: 60_000, end },
+  );
+  return {
+    sim,
+    map: map.value,
+    assigner,
+    reshaper,
+    servers,
+    leases,
+    answers,
+    asked,
+    takes,
+    ended,
+    progressOf: (rangeId) => assigner.progressOf(rangeId),
+    until: (what, withinMs, text) => sim.until(async () => what(), withinMs, text),
+  };
+}
+
+async function serveLeases(sim: Simulation, leases: Parts["leases"]): Promise<void> {
+  const listLeases: Handler = async () =>
+    ok({
+      leases: Object.entries(leases).map(([server, leaseEpoch]) => ({
+        name: `ps/${server}`,
+        address: server,
+        leaseEpoch: toWire(leaseEpoch || 1),
+        ended: leaseEpoch === 0,
+      })),
+    });
+  await serveAll(sim, "lock", LockService, { listLeases, refuseRenewals: async () => ok({}) });
+}
+
+async function serveServer(sim: Simulation, name: string, answers: Parts["answers"], asked: string[]): Promise<void> {
+  const times = { heldMs: 1, prepareMs: 1, drainMs: 0, writeMs: 0, handOverMs: 0, loadMs: 0, beginMs: 0, dataHeldMs: 0 };
+  const yes: Partial<Record<ServerCall, object>> = { reshapePartitions: { times }, suggestSplitKey: { key: utf8("m") } };
+  const calls: readonly ServerCall[] = ["loadPartition", "closePartition", "reshapePartitions", "suggestSplitKey", "checkpointPartition"];
+  const handlers = calls.map((call): [string, Handler] => [
+    call,
+    async (request) => {
+      const { range, rangeId, parents } = request as { range?: { rangeId: string }; rangeId?: string; parents?: { rangeId: string }[] };
+      asked.push(`${name} ${call} ${range?.rangeId ?? rangeId ?? parents?.map((one) => one.rangeId).join()}`);
+      return (await answers[name]?.[call]?.(request)) ?? ok(yes[call] ?? {});
+    },
+  ]);
+  await serveAll(sim, name, PartitionServer, Object.fromEntries(handlers));
+}
+
+async function serveAll(
+  sim: Simulation,
+  name: string,
+  service: typeof LockService | typeof PartitionServer,
+  handlers: Record<string, Handler>,
+): Promise<void> {
+  const unused: Handler = async () => refused("unimplemented", "unknownMethod", "not in this test");
+  const all = { ...Object.fromEntries(Object.keys(service.method).map((method) => [method, unused])), ...handlers };
+  await sim.world(name).transport.serve(name, [served(service, all as never)]);
+}
+
+function tableOf(world: World, takes: Parts["takes"]): OwnTable {
+  const rows = new Map<string, { key: Uint8Array; value: Uint8Array }>();
+  let sequence = 0;
+  return {
+    readAll: async () => ok([...rows.values()]),
+    write: async (changes) => {
+      await sleep(world.clock, takes.writeMs);
+      for (const change of changes) {
+        if ("value" in change) rows.set(toHex(change.key), change);
+        else rows.delete(toHex(change.key));
+      }
+      return ok(++sequence);
+    },
+    get sequence() {
+      return sequence;
+    },
+    close: async () => {},
+  };
+}
+
+function storeOf(world: World, takes: Parts["takes"]): ConstructorParameters<typeof OwnerEpochs>[0] {
+  let held: Uint8Array = utf8("99");
+  let version = 1;
+  return {
+    get: async () => ok([{ key: ownerEpochKey, version, value: held }]),
+    transact: async ({ writes = [] }) => {
+      await sleep(world.clock, takes.mintMs);
+      held = writes[0]?.value ?? held;
+      return ok([{ key: ownerEpochKey, version: ++version }]) as never;
+    },
+  };
+}
