@@ -19,7 +19,7 @@ test("merge: when one parent was given to another server meanwhile it is refused
   withParts([left, right], async (parts) => {
     parts.takes.mintMs = 500;
     const merging = parts.reshaper.merge(left.rangeId);
-    await sleep(parts.sim.world("pm").clock, 100);
+    await sleep(parts.world.clock, 100);
     assert.deepEqual(
       [left, right].map(({ rangeId }) => parts.progressOf(rangeId)),
       ["busy", "busy"],

@@ -1,5 +1,6 @@
 /** What a term is made of, over partition servers, a lock service and tables that do as a test says. */
-import { type Outcome, ok, refused, toHex, utf8 } from "@stamp/base";
+import { type Outcome, ok, refused, toHex, unwrap, utf8 } from "@stamp/base";
+import type { MetadataClient } from "@stamp/metadata-store";
 import { firstRangeOf, type Progress, type Range } from "@stamp/partition-map";
 import { served, sleep, type World } from "@stamp/ports";
 import { Simulation } from "@stamp/simulator";
@@ -8,17 +9,28 @@ import { Assigner } from "./assigner.ts";
 import { MapState } from "./map-state.ts";
 import type { OwnTable } from "./map-table.ts";
 import { OwnerEpochs, ownerEpochKey } from "./owner-epochs.ts";
-import { Reshaper } from "./reshaper.ts";
+import { Reshaper, type StreamFence } from "./reshaper.ts";
 import { Servers } from "./servers.ts";
 
 type Handler = (request: never) => Promise<Outcome<object>>;
-export type ServerCall = "loadPartition" | "closePartition" | "reshapePartitions" | "suggestSplitKey" | "checkpointPartition";
+const calls = [
+  "loadPartition",
+  "closePartition",
+  "reshapePartitions",
+  "suggestSplitKey",
+  "checkpointPartition",
+  "listPartitions",
+  "execute",
+] as const;
+export type ServerCall = (typeof calls)[number];
 
-export interface Parts {
+/** What is around a term. */
+export interface Surroundings {
   readonly sim: Simulation;
-  readonly map: MapState;
-  readonly assigner: Assigner;
-  readonly reshaper: Reshaper;
+  readonly world: World;
+  readonly table: OwnTable;
+  readonly store: MetadataClient;
+  readonly fence: StreamFence;
   /** Epochs of the leases of the servers; 0: ended. */
   readonly leases: Record<string, number>;
   /** What a server answers besides yes, and does before. */
@@ -27,6 +39,13 @@ export interface Parts {
   readonly asked: string[];
   /** How long things take, in milliseconds. */
   readonly takes: { mintMs: number; writeMs: number };
+}
+
+export interface Parts extends Surroundings {
+  readonly map: MapState;
+  readonly servers: Servers;
+  readonly assigner: Assigner;
+  readonly reshaper: Reshaper;
   /** Why the term ended. */
   readonly ended: string[];
   progressOf(rangeId: string): Progress["kind"];
@@ -46,18 +65,29 @@ export const rangeOf = (table: Range["table"], rangeId: string, bounds: { low?: 
   hasStreams: true,
 });
 
+export async function surroundings(sim: Simulation): Promise<Surroundings> {
+  const world = sim.world("pm");
+  const leases: Surroundings["leases"] = { "ps-1": 1, "ps-2": 1 };
+  const answers: Surroundings["answers"] = {};
+  const asked: string[] = [];
+  const takes = { mintMs: 2, writeMs: 2 };
+  await serveLeases(sim, leases);
+  for (const name of Object.keys(leases)) await serveServer(sim, name, answers, asked);
+  const fence: StreamFence = { fence: async () => ok("fenced" as const), exists: async () => ok(false) };
+  return { sim, world, table: tableOf(world, takes), store: storeOf(world, takes), fence, leases, answers, asked, takes };
+}
+
 /** Every range is loaded when `work` begins, and turns go on until it ends. Owner epochs are minted from 100 on. */
 export function withParts(ranges: readonly Range[], work: (parts: Parts) => Promise<void>): Promise<void> {
   const sim = new Simulation({ seed: 1 });
   return sim.run(async () => {
-    const world = sim.world("pm");
-    const parts = await makeParts(sim, world, ranges);
+    const parts = await makeParts(await surroundings(sim), ranges);
     let over = false;
     const turns = async (): Promise<void> => {
       while (!over) {
         await parts.servers.look();
         await parts.assigner.turn();
-        await sleep(world.clock, 20);
+        await sleep(parts.world.clock, 20);
       }
     };
     const turning = turns();
@@ -69,21 +99,15 @@ export function withParts(ranges: readonly Range[], work: (parts: Parts) => Prom
   });
 }
 
-async function makeParts(sim: Simulation, world: World, ranges: readonly Range[]): Promise<Parts & { readonly servers: Servers }> {
-  const leases: Parts["leases"] = { "ps-1": 1, "ps-2": 1 };
-  const answers: Parts["answers"] = {};
-  const asked: string[] = [];
-  const takes = { mintMs: 2, writeMs: 2 };
+async function makeParts(around: Surroundings, ranges: readonly Range[]): Promise<Parts> {
+  const { sim, world, table, store, fence } = around;
   const ended: string[] = [];
-  await serveLeases(sim, leases);
-  for (const name of Object.keys(leases)) await serveServer(sim, name, answers, asked);
-  const map = await MapState.open(world, tableOf(world, takes));
-  if (!map.ok) throw new Error(map.failure.message);
-  await map.value.change(() => ok({ changed: ranges }));
+  const map = unwrap(await MapState.open(world, table));
+  unwrap(await map.change(() => ok({ changed: ranges })));
   const servers = new Servers(world, { lockService: "lock", pmTerm: 1, unreachableAfterMs: 5_000, loadTimeoutMs: 10_000 });
-  const epochs = new OwnerEpochs(storeOf(world, takes), 1);
+  const epochs = new OwnerEpochs(store, 1);
   const end = (why: string): void => void ended.push(why);
-  const assigner: Assigner = new Assigner(world, epochs, map.value, servers, {
+  const assigner: Assigner = new Assigner(world, epochs, map, servers, {
     pmTerm: 1,
     loadsAtOnceMax: 64,
     heatOf: () => 0,
@@ -91,29 +115,20 @@ async function makeParts(sim: Simulation, world: World, ranges: readonly Range[]
     resolve: (range) => reshaper.resolve(range),
     end,
   });
-  const fence = { fence: async () => ok("fenced" as const), exists: async () => ok(false) };
-  const reshaper: Reshaper = new Reshaper(
-    world,
-    { epochs, map: map.value, servers, assigner, fence },
-    { pmTerm: 1, reshapeTimeoutMs: 60_000, end },
-  );
+  const reshaper: Reshaper = new Reshaper(world, { epochs, map, servers, assigner, fence }, { pmTerm: 1, reshapeTimeoutMs: 60_000, end });
   return {
-    sim,
-    map: map.value,
+    ...around,
+    map,
     assigner,
     reshaper,
     servers,
-    leases,
-    answers,
-    asked,
-    takes,
     ended,
     progressOf: (rangeId) => assigner.progressOf(rangeId),
     until: (what, withinMs, text) => sim.until(async () => what(), withinMs, text),
   };
 }
 
-async function serveLeases(sim: Simulation, leases: Parts["leases"]): Promise<void> {
+async function serveLeases(sim: Simulation, leases: Surroundings["leases"]): Promise<void> {
   const listLeases: Handler = async () =>
     ok({
       leases: Object.entries(leases).map(([server, leaseEpoch]) => ({
@@ -126,10 +141,9 @@ async function serveLeases(sim: Simulation, leases: Parts["leases"]): Promise<vo
   await serveAll(sim, "lock", LockService, { listLeases, refuseRenewals: async () => ok({}) });
 }
 
-async function serveServer(sim: Simulation, name: string, answers: Parts["answers"], asked: string[]): Promise<void> {
+async function serveServer(sim: Simulation, name: string, answers: Surroundings["answers"], asked: string[]): Promise<void> {
   const times = { heldMs: 1, prepareMs: 1, drainMs: 0, writeMs: 0, handOverMs: 0, loadMs: 0, beginMs: 0, dataHeldMs: 0 };
   const yes: Partial<Record<ServerCall, object>> = { reshapePartitions: { times }, suggestSplitKey: { key: utf8("m") } };
-  const calls: readonly ServerCall[] = ["loadPartition", "closePartition", "reshapePartitions", "suggestSplitKey", "checkpointPartition"];
   const handlers = calls.map((call): [string, Handler] => [
     call,
     async (request) => {
@@ -152,7 +166,7 @@ async function serveAll(
   await sim.world(name).transport.serve(name, [served(service, all as never)]);
 }
 
-function tableOf(world: World, takes: Parts["takes"]): OwnTable {
+function tableOf(world: World, takes: Surroundings["takes"]): OwnTable {
   const rows = new Map<string, { key: Uint8Array; value: Uint8Array }>();
   let sequence = 0;
   return {
@@ -172,10 +186,10 @@ function tableOf(world: World, takes: Parts["takes"]): OwnTable {
   };
 }
 
-function storeOf(world: World, takes: Parts["takes"]): ConstructorParameters<typeof OwnerEpochs>[0] {
+function storeOf(world: World, takes: Surroundings["takes"]): MetadataClient {
   let held: Uint8Array = utf8("99");
   let version = 1;
-  return {
+  const store: Pick<MetadataClient, "get" | "transact"> = {
     get: async () => ok([{ key: ownerEpochKey, version, value: held }]),
     transact: async ({ writes = [] }) => {
       await sleep(world.clock, takes.mintMs);
@@ -183,4 +197,5 @@ function storeOf(world: World, takes: Parts["takes"]): ConstructorParameters<typ
       return ok([{ key: ownerEpochKey, version: ++version }]) as never;
     },
   };
+  return store as MetadataClient;
 }

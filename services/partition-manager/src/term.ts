@@ -187,8 +187,18 @@ export class Term {
     const signal = this.#ended.signal;
     while (!signal.aborted) {
       await sleep(this.#world.clock, this.#config.balanceEveryMs, signal);
-      if (!signal.aborted && this.#config.balance && assigner.allLoaded) await balancer.step();
+      if (!signal.aborted && this.#config.balance && assigner.allLoaded) await this.#untilEnd(balancer.step());
     }
+  }
+
+  /** A step waits for servers, for minutes perhaps. When the term is over it comes to nothing, and its lease is held until here. */
+  #untilEnd(work: Promise<void>): Promise<void> {
+    const { signal } = this.#ended;
+    return new Promise((resolve, reject) => {
+      const ended = (): void => resolve();
+      signal.addEventListener("abort", ended, { once: true });
+      work.finally(() => signal.removeEventListener("abort", ended)).then(resolve, reject);
+    });
   }
 
   async #probe({ servers, assigner, balancer }: Running): Promise<void> {
