@@ -96,7 +96,7 @@ const isServed = ({ server, loaded }: StampView["ranges"][number]): boolean => s
 
 export const loadHeads: readonly string[] = ["READS/S", "WRITES/S", "THROTTLED/S", "PENDING", "LATENCY", "IN/S", "OUT/S"];
 
-export const loadCells = (load: Omit<ServerLoad, "processors" | "$typeName">): readonly (string | number)[] => [
+export const loadCells = (load: Omit<ServerLoad, "processors" | "rowBytes" | "$typeName">): readonly (string | number)[] => [
   load.readsPerSecond.toFixed(1),
   load.writesPerSecond.toFixed(1),
   load.throttledPerSecond.toFixed(1),
@@ -109,13 +109,15 @@ export const loadCells = (load: Omit<ServerLoad, "processors" | "$typeName">): r
 /** Load over the last 10 s, as the partition manager heard it. */
 export function serverTable(view: Pick<StampView, "servers">): string {
   return table(
-    ["SERVER", "ADDRESS", "STATE", "RANGES", "CPU", ...loadHeads],
+    ["SERVER", "ADDRESS", "STATE", "RANGES", "CPU", ...loadHeads, "ROWS"],
     view.servers.map(({ server, address, up, rangeCount, load }) => [
       server,
       address,
       up ? "up" : "down",
       rangeCount,
-      ...(load ? [`${(load.processors * 100).toFixed(0)}%`, ...loadCells(load)] : ["-", ...loadHeads.map(() => "-")]),
+      ...(load
+        ? [`${(load.processors * 100).toFixed(0)}%`, ...loadCells(load), bytesText(load.rowBytes)]
+        : ["-", ...loadHeads.map(() => "-"), "-"]),
     ]),
   );
 }

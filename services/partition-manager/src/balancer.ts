@@ -2,7 +2,7 @@
  * Load balancing of one term: keeps what servers say of their ranges, and carries out one step of the plan (@stamp/partition-map
  * balance.ts) at a time. What it does is in the log with its reason, and shown by `stamp rebalance plan`.
  */
-import { type BalancePolicy, type BalanceStep, balancePlan, type RangeFigures } from "@stamp/partition-map";
+import { type BalancePolicy, type BalanceStep, balancePlan, contradictions, type RangeFigures } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
 import type { ServerLoad } from "@stamp/wire";
 import type { MapState } from "./map-state.ts";
@@ -45,6 +45,7 @@ export class Balancer {
     this.#reshaper = reshaper;
     this.#policy = policy;
     this.#liveServers = liveServers;
+    for (const why of contradictions(policy)) world.logger.warn("rebalance: the policy contradicts itself", { why });
   }
 
   /** What a server said of a range that it serves under its present owner. */

@@ -96,7 +96,12 @@ export class Reshaper {
     const left = this.#range(rangeId);
     if (!left.ok) return left;
     const right = this.#map.current.after(left.value);
-    if (!right) return refused("invalidArgument", "badRequest", `${rangeId} is the last range of its table: it has no neighbour above`);
+    if (!right)
+      return refused(
+        "invalidArgument",
+        "badRequest",
+        `${rangeId} is the last range of its table: it has no neighbour above. Name the one below it`,
+      );
     const brought = await this.#bring(right, left.value.server);
     if (!brought.ok) return brought;
     const nowLeft = this.#range(rangeId);
@@ -114,7 +119,7 @@ export class Reshaper {
       return refused(
         "failedPrecondition",
         "badRequest",
-        `there is no partition server ${to === "" ? "besides its own" : to} that could take ${rangeId}`,
+        `there is no live partition server ${to === "" ? "besides its own" : to} that could take ${rangeId} (stamp status shows them)`,
       );
     }
     const moved = await this.#bring(range.value, target);
@@ -133,7 +138,12 @@ export class Reshaper {
 
   #range(rangeId: string): Outcome<Range> {
     const range = this.#map.range(rangeId);
-    if (!range) return refused("notFound", "wrongPartition", `there is no range ${rangeId}`);
+    if (!range)
+      return refused(
+        "notFound",
+        "wrongPartition",
+        `there is no range ${rangeId} (stamp partition list shows them; what is split or merged gets new names)`,
+      );
     if (range.reshape) return changing(range);
     return range.server === "" ? refused("unavailable", "partitionLoading", `${rangeId} is not served now`) : ok(range);
   }
@@ -141,6 +151,10 @@ export class Reshaper {
   /** Written out first: what has to be replayed is short then, and so is the time in which nobody serves it. */
   async #bring(range: Range, to: string): Promise<Outcome<Range>> {
     if (range.server === to) return ok(range);
+    // Where it is now it is served.
+    if (!(await this.#servers.answers(to))) {
+      return refused("unavailable", "notReady", `${to} does not answer now: ${range.rangeId} stays at ${range.server}`);
+    }
     const written = await this.#servers.checkpoint(range, this.#options.reshapeTimeoutMs);
     if (!written.ok) return written;
     if (!this.#assigner.move(range, to)) return changing(range);
@@ -149,7 +163,9 @@ export class Reshaper {
     for (;;) {
       const now = this.#map.range(range.rangeId);
       if (!now) return refused("aborted", "rangeChanging", `${range.rangeId} became another range meanwhile`);
-      if (now.server === to && now.loaded && this.#assigner.progressOf(now.rangeId) === "loaded") return ok(now);
+      const settled = now.loaded && this.#assigner.progressOf(now.rangeId) === "loaded";
+      if (settled && now.server === to) return ok(now);
+      if (settled) return refused("aborted", "rangeChanging", `${to} could not take ${range.rangeId}: it is served by ${now.server}`);
       if (clock.monotonicMs() >= deadlineMs) return refused("deadlineExceeded", "timeout", `${range.rangeId} is not served by ${to} yet`);
       await sleep(clock, movePollMs);
     }

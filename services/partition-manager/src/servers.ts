@@ -162,6 +162,12 @@ export class Servers {
     });
   }
 
+  /** Whether it answers now. A server that has just died or is held up is live until its lease is over. */
+  async answers(server: string): Promise<boolean> {
+    const lease = this.#leases.find((one) => one.server === server && isLive(one));
+    return lease !== undefined && (await this.probe(lease)).ok;
+  }
+
   /** An answer, also a refusal of its own, shows that the server can be called; a load that takes long says nothing. */
   #heard(server: string, answer: Outcome<unknown>): void {
     if (answer.ok || !noAnswer.has(answer.failure.reason)) {

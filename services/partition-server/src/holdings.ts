@@ -91,7 +91,12 @@ export class Holdings {
 
   /** Of everything that is served here. */
   get figures(): ServerFigures {
-    return this.#serverLoad.figures(this.all.map((held) => held.load.figures));
+    return this.#serverLoad.figures(
+      this.all.map(({ load, engine }) => {
+        const facts = engine?.facts;
+        return { ...load.figures, rowBytes: facts === undefined ? 0 : facts.memoryTableBytes + facts.checkpointBytes };
+      }),
+    );
   }
 
   get all(): readonly Held[] {

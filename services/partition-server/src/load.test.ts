@@ -36,6 +36,7 @@ test("load of a server: the sum of its ranges, latency by their requests, CPU ov
     bytesOutPerSecond: 3,
     latencyMs: 1,
     pending: 1,
+    rowBytes: 1_000,
   };
   assert.equal(server.figures([]).processors, 0, "nothing is known at first");
   for (let second = 1; second <= 30; second++) {
@@ -45,6 +46,9 @@ test("load of a server: the sum of its ranges, latency by their requests, CPU ov
   }
   const figures = server.figures([range, { ...range, readsPerSecond: 30, latencyMs: 5 }]);
   assert.ok(Math.abs(figures.processors - 0.5) < 0.1, `${figures.processors}`);
-  assert.deepEqual([figures.readsPerSecond, figures.latencyMs, figures.pending, figures.bytesOutPerSecond], [40, 4, 2, 6]);
+  assert.deepEqual(
+    [figures.readsPerSecond, figures.latencyMs, figures.pending, figures.bytesOutPerSecond, figures.rowBytes],
+    [40, 4, 2, 6, 2_000],
+  );
   assert.equal(new ServerLoad({ clock }).figures([range]).processors, 0, "where CPU is not known");
 });

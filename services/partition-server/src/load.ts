@@ -135,6 +135,13 @@ const emptyBucket = (number: number): Bucket => ({
 export interface ServerFigures extends LoadFigures {
   /** Processors that its process used over the last seconds: 1 is one core. 0 where that can't be known. */
   readonly processors: number;
+  /** Of its ranges together. */
+  readonly rowBytes: number;
+}
+
+export interface OneRange extends LoadFigures {
+  /** Memory table and checkpoints. */
+  readonly rowBytes: number;
 }
 
 /** Of everything that a server serves. */
@@ -148,8 +155,8 @@ export class ServerLoad {
   }
 
   /** Asked every second or so: CPU is told from what was seen when it was asked before. */
-  figures(ranges: readonly LoadFigures[]): ServerFigures {
-    const sum = (of: (one: LoadFigures) => number): number => ranges.reduce((total, one) => total + of(one), 0);
+  figures(ranges: readonly OneRange[]): ServerFigures {
+    const sum = (of: (one: OneRange) => number): number => ranges.reduce((total, one) => total + of(one), 0);
     const requests = sum((one) => one.readsPerSecond + one.writesPerSecond);
     const waited = sum((one) => one.latencyMs * (one.readsPerSecond + one.writesPerSecond));
     return {
@@ -161,6 +168,7 @@ export class ServerLoad {
       latencyMs: requests === 0 ? 0 : waited / requests,
       pending: sum((one) => one.pending),
       processors: this.#processors(),
+      rowBytes: sum((one) => one.rowBytes),
     };
   }
 

@@ -67,6 +67,7 @@ export function cluster(
   rules: Rules = allRules,
   pms: readonly string[] = managers,
   ranges: readonly Range[] = [],
+  reshapeTimeoutMs = 3_000,
 ): { sim: Simulation; streams: TestStreams } {
   const sim = new Simulation({
     seed,
@@ -99,7 +100,7 @@ export function cluster(
       accounts: [{ name: "acct", keys: ["a2V5"] }],
       ...lease,
       ...times,
-      reshapeTimeoutMs: 3_000,
+      reshapeTimeoutMs,
       balance: false,
     });
     sim.addProcess(name, (world) => new PartitionManagerRole(world, config, tables.opener(world), streams.fence), restart);

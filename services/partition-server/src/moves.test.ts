@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, type RuleName, rulesWithout } from "@stamp/base";
 import type { Simulation } from "@stamp/simulator";
-import { LockService } from "@stamp/wire";
+import { LockService, PartitionManager } from "@stamp/wire";
 import { partitionServerConfigSchema } from "./config.ts";
 import { Client, cluster, lease, managers, runSeed, serveable, servers } from "./moves-harness.test.ts";
 import { PartitionServerRole } from "./partition-server.ts";
@@ -177,5 +177,47 @@ test("moves: servers whose leases come and go are not chased with one owner epoc
     const highest = Math.max(...client.ranges.map((range) => Number(range.ownerEpoch)));
     assert.ok(highest <= 40 * client.ranges.length, `owner epoch ${highest} after 120 s with ${client.ranges.length} ranges`);
     assert.ok(highest > client.ranges.length, "the leases were seen");
+  });
+});
+
+test("moves: a range that is to move to a server that does not answer stays where it is served", async () => {
+  const { sim, streams } = cluster(7, allRules, ["pm-1"]);
+  await sim.run(async () => {
+    const client = new Client(sim, "client");
+    await serveable(sim, client);
+    await sim.sleep(10_000);
+    const from = (await servedBy(client)) as string;
+    const to = servers.find((server) => server !== from) as string;
+    const range = client.ranges.find(({ table }) => table === "Blob");
+    const manager = sim.world("client").transport.client("pm-1", PartitionManager);
+    const loads = streams.loads;
+    // Its lease goes on for seconds.
+    sim.pause(to);
+    const moved = await manager.movePartition({ rangeId: range?.rangeId ?? "", server: to }, { timeoutMs: 60_000 });
+    assert.match(moved.ok ? "" : moved.failure.message, /does not answer now: blob-1 stays at /);
+    assert.equal(await servedBy(client), from);
+    assert.ok(await client.read(), "served without a break");
+    assert.equal(streams.loads, loads);
+    sim.resume(to);
+  });
+});
+
+test("moves: whoever asked for a move is told at once where the range is when the server that was to take it dies", async () => {
+  const { sim } = cluster(8, allRules, ["pm-1"], [], 60_000);
+  await sim.run(async () => {
+    const client = new Client(sim, "client");
+    await serveable(sim, client);
+    await sim.sleep(10_000);
+    const from = (await servedBy(client)) as string;
+    const to = servers.find((server) => server !== from) as string;
+    const range = client.ranges.find(({ table }) => table === "Blob");
+    const manager = sim.world("client").transport.client("pm-1", PartitionManager);
+    const moving = manager.movePartition({ rangeId: range?.rangeId ?? "", server: to }, { timeoutMs: 60_000 });
+    await sim.until(async () => (await servedBy(client)) === to, 10_000, "given to the other server");
+    sim.crash(to, { stayDown: true });
+    const moved = await moving;
+    if (!moved.ok) assert.match(moved.failure.message, /could not take blob-1: it is served by /);
+    assert.ok(!moved.ok, "it died before it had loaded the range");
+    await sim.until(async () => (await client.refresh()) && (await client.read()) !== undefined, 30_000, "served again");
   });
 });

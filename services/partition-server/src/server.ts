@@ -54,7 +54,9 @@ export function partitionServerHandlers(holdings: Holdings, executor: Executor, 
         const held = holdings.servingAny(request.rangeId);
         if (!held.ok) return held;
         const key = suggestSplitKey(held.value);
-        return key ? ok({ key }) : refused("notFound", "noSplitKey", `${request.rangeId} has no key at which it could be split`);
+        if (key) return ok({ key });
+        const why = "nothing is in it, or it is all of one PartitionName, which is never parted";
+        return refused("notFound", "noSplitKey", `${request.rangeId} has no key at which it could be split: ${why}`);
       }),
     checkpointPartition: (request) =>
       guarded(async () => {
@@ -110,7 +112,10 @@ export function partitionServerHandlers(holdings: Holdings, executor: Executor, 
         const places = await executor.writeData(request.rangeId, version, request.key, request.payload, context.deadlineMs);
         return places.ok ? ok({ places: places.value.map(placeToWire) }) : places;
       }),
-    listPartitions: async () => ok({ partitions: holdings.all.map(infoOf), server: holdings.figures }),
+    listPartitions: async () => {
+      const { rowBytes, ...load } = holdings.figures;
+      return ok({ partitions: holdings.all.map(infoOf), server: { ...load, rowBytes: toWire(rowBytes) } });
+    },
   };
 }
 
