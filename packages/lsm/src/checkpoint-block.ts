@@ -78,27 +78,33 @@ export class BlockBuilder {
 /** `bytes` are borrowed for as long as the block is used: values are views of them. */
 export function decodeBlock(bytes: Uint8Array, crc32c: Crc32c): Outcome<Block> {
   if (bytes.length < trailerBytes + 4) return damaged("a checkpoint block is too short");
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const end = bytes.length - 4;
-  if (view.getUint32(end, true) !== crc32c(bytes.subarray(0, end))) return damaged("the checksum of a checkpoint block does not match");
-  const restartCount = view.getUint32(end - 4, true);
-  const entriesEnd = end - 4 - 4 * restartCount;
+  const checksumAt = bytes.length - 4;
+  if (u32At(bytes, checksumAt) !== crc32c(bytes.subarray(0, checksumAt))) {
+    return damaged("the checksum of a checkpoint block does not match");
+  }
+  const restartCount = u32At(bytes, checksumAt - 4);
+  const entriesEnd = checksumAt - 4 - 4 * restartCount;
   if (restartCount === 0 || entriesEnd < 0) return damaged("a checkpoint block without restart points");
-  const restarts: number[] = [];
-  for (let i = 0; i < restartCount; i++) restarts.push(view.getUint32(entriesEnd + 4 * i, true));
-  if (restarts.some((restart) => restart >= entriesEnd)) return damaged("a restart point beyond the entries");
-  return ok(new Block(bytes, entriesEnd, restarts));
+  for (let at = entriesEnd; at < checksumAt - 4; at += 4) {
+    if (u32At(bytes, at) >= entriesEnd) return damaged("a restart point beyond the entries");
+  }
+  return ok(new Block(bytes));
 }
 
-export class Block {
-  readonly bytes: number;
-  readonly #entries: Uint8Array;
-  readonly #restarts: readonly number[];
+const u32At = (bytes: Uint8Array, at: number): number =>
+  ((bytes[at] as number) | ((bytes[at + 1] as number) << 8) | ((bytes[at + 2] as number) << 16) | ((bytes[at + 3] as number) << 24)) >>> 0;
 
-  constructor(bytes: Uint8Array, entriesEnd: number, restarts: readonly number[]) {
-    this.bytes = bytes.length;
-    this.#entries = bytes.subarray(0, entriesEnd);
-    this.#restarts = restarts;
+export class Block {
+  /** The whole block. */
+  readonly encoded: Uint8Array;
+  readonly #entries: Uint8Array;
+  readonly #restartCount: number;
+
+  /** `encoded`: of a block that was decoded before. Borrowed for as long as the block is used. */
+  constructor(encoded: Uint8Array) {
+    this.encoded = encoded;
+    this.#restartCount = u32At(encoded, encoded.length - trailerBytes);
+    this.#entries = encoded.subarray(0, encoded.length - trailerBytes - 4 * this.#restartCount);
   }
 
   /** Entries from the first at or after `gte`, in order, all versions. Throws DecodeError on a block that our own code wrote wrongly. */
@@ -129,13 +135,17 @@ export class Block {
   /** Where the last restart point lies whose key is below `key`, or the first. */
   #restartBefore(key: Uint8Array): number {
     let low = 0;
-    let high = this.#restarts.length - 1;
+    let high = this.#restartCount - 1;
     while (low < high) {
       const middle = (low + high + 1) >>> 1;
-      if (compareBytes(this.#keyAt(this.#restarts[middle] as number), key) < 0) low = middle;
+      if (compareBytes(this.#keyAt(this.#restart(middle)), key) < 0) low = middle;
       else high = middle - 1;
     }
-    return this.#restarts[low] as number;
+    return this.#restart(low);
+  }
+
+  #restart(number: number): number {
+    return u32At(this.encoded, this.#entries.length + 4 * number);
   }
 
   /** Of a restart point, where the key is whole; a view. */

@@ -1,10 +1,11 @@
 /**
  * What of checkpoints is in memory, for reads only: data blocks (row data cache) and indexes (index cache). Both are bounded in bytes and
- * shared by the partitions of a process. What was not asked for since the last look at it goes first, in the order in which it came: what
- * a scan read once goes before what is read again and again, and a hit writes one bit.
+ * shared by the partitions of a process. Of indexes what was not asked for since the last look at it goes first, in the order in which it
+ * came, and a hit writes one bit.
  */
 import { present } from "@stamp/base";
-import type { Block, CheckpointIndex, StoredPlace } from "@stamp/lsm";
+import type { CheckpointIndex, StoredPlace } from "@stamp/lsm";
+import { BlockCache } from "./block-cache.ts";
 
 /** Beside its bytes, about. */
 const overheadBytes = 256;
@@ -71,13 +72,6 @@ export class ByteCache<T extends { readonly bytes: number }> {
     return present(this.#order.next().value, "the oldest of what is held");
   }
 
-  /** Nobody asks for it again. */
-  forget(place: StoredPlace): void {
-    const name = nameOf(place);
-    const held = this.#held.get(name);
-    if (held !== undefined) this.#remove(name, held);
-  }
-
   #remove(name: string, held: Held<T>): void {
     this.#held.delete(name);
     this.#bytes -= (held.value?.bytes ?? 0) + overheadBytes;
@@ -86,13 +80,13 @@ export class ByteCache<T extends { readonly bytes: number }> {
 }
 
 export interface Caches {
-  readonly blocks: ByteCache<Block>;
+  readonly blocks: BlockCache;
   /** By the place of the index's first piece. */
   readonly indexes: ByteCache<CheckpointIndex>;
 }
 
 export const makeCaches = (limits: { readonly rowCacheBytesMax: number; readonly indexCacheBytesMax: number }): Caches => ({
-  blocks: new ByteCache(limits.rowCacheBytesMax),
+  blocks: new BlockCache(limits.rowCacheBytesMax),
   // One that is larger than the whole cache is kept until the next one comes: without it every read would fetch it again.
   indexes: new ByteCache(limits.indexCacheBytesMax, Number.POSITIVE_INFINITY),
 });

@@ -1,7 +1,7 @@
 /** Reads one checkpoint: its index and its data blocks as they are needed, through the caches. */
 import { compareBytes, concatBytes, emptyBytes, FailureError, type Outcome, ok, present } from "@stamp/base";
 import {
-  type Block,
+  Block,
   boundsOf,
   type CheckpointIndex,
   decodeBlock,
@@ -24,8 +24,6 @@ const blockTimeoutMs = 10_000;
 const keySamplesMax = 128;
 /** What a merge asks for ahead of each checkpoint that it reads: one block at a time would wait for the network most of the time. */
 const mergeAheadBytes = 256 * 1024;
-/** A block is kept in the message it came in when that is not larger than this many times its size. */
-const keptShare = 1.1;
 /** Blocks that are forgotten in one step. */
 const forgottenInStep = 2_048;
 
@@ -130,9 +128,12 @@ export class Checkpoint {
       this.#storage.figures.add("bloomAbsent");
       return undefined;
     }
-    const block = this.#block(index, index.firstBlock(key));
-    if (block instanceof Promise) return block.then((read) => this.#getIn(read, key, snapshotSequence));
-    return this.#getIn(block, key, snapshotSequence);
+    const at = index.firstBlock(key);
+    const cached = this.#storage.caches.blocks.get(index.block(at).place);
+    this.#count(cached);
+    if (cached === undefined) return this.#fetched(index, at).then((read) => this.#getIn(read, key, snapshotSequence));
+    const found = this.#getIn(new Block(cached), key, snapshotSequence);
+    return found?.value === undefined ? found : { ...found, value: found.value.slice() };
   }
 
   #getIn(block: Block, key: Uint8Array, snapshotSequence: number): Entry | undefined {
@@ -184,8 +185,8 @@ export class Checkpoint {
   async #someBlocks(places: readonly Place[]): Promise<Outcome<readonly SourceBlock[]>> {
     const { caches, reader } = this.#storage;
     const blocks = places.map((place): SourceBlock | undefined => {
-      const block = caches.blocks.hold(place)?.value;
-      return block && { block, cached: true };
+      const bytes = caches.blocks.peek(place);
+      return bytes && { block: new Block(bytes.slice()), cached: true };
     });
     const absent = places.filter((_, at) => blocks[at] === undefined);
     let at = 0;
@@ -276,13 +277,20 @@ export class Checkpoint {
     return index.value;
   }
 
-  /** At once when it is in the cache; else all who want it wait for one read. */
+  /** At once when it is in the cache. */
   #block(index: CheckpointIndex, at: number, background = false): Block | Promise<Block> {
+    const cached = this.#storage.caches.blocks.get(index.block(at).place);
+    if (!background) this.#count(cached);
+    return cached === undefined ? this.#fetched(index, at, background) : new Block(cached.slice());
+  }
+
+  #count(cached: Uint8Array | undefined): void {
+    this.#storage.figures.add(cached === undefined ? "rowCacheMisses" : "rowCacheHits");
+  }
+
+  /** All who want it wait for one read. */
+  #fetched(index: CheckpointIndex, at: number, background = false): Promise<Block> {
     const { place } = index.block(at);
-    const { caches, figures } = this.#storage;
-    const cached = caches.blocks.get(place);
-    if (!background) figures.add(cached === undefined ? "rowCacheMisses" : "rowCacheHits");
-    if (cached !== undefined) return cached;
     let fetched = this.#fetching.get(at);
     if (fetched === undefined) {
       fetched = this.#fetch(place).finally(() => this.#fetching.delete(at));
@@ -290,7 +298,7 @@ export class Checkpoint {
     }
     if (background) return fetched;
     return fetched.then((block) => {
-      caches.blocks.put(place, block);
+      this.#storage.caches.blocks.put(place, block.encoded);
       return block;
     });
   }
@@ -298,9 +306,7 @@ export class Checkpoint {
   async #fetch(place: Place): Promise<Block> {
     const bytes = await this.#storage.reader.read(place, { timeoutMs: blockTimeoutMs });
     if (!bytes.ok) throw new FailureError(bytes.failure);
-    // Owned from here on: what was received may be a view of a much larger buffer.
-    const { buffer, length } = bytes.value;
-    return this.#decoded(buffer.byteLength > keptShare * length ? new Uint8Array(bytes.value) : bytes.value);
+    return this.#decoded(bytes.value);
   }
 
   #decoded(bytes: Uint8Array): Block {

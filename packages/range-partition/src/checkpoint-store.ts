@@ -4,7 +4,7 @@
  * this one is made of.
  */
 import { equalBytes, FailureError, type Outcome, ok } from "@stamp/base";
-import { CheckpointWriter, decodeBlock, type Entry, type KeyBounds, type StoredPlace } from "@stamp/lsm";
+import { CheckpointWriter, type Entry, type KeyBounds, type StoredPlace } from "@stamp/lsm";
 import type { OwnedStream, Place } from "@stamp/stream-client";
 import { Checkpoint, type Storage } from "./checkpoint-reader.ts";
 import { MergePace, type RestTimes } from "./merge-pace.ts";
@@ -55,8 +55,7 @@ export async function writeCheckpoint(
     places.push(...written);
     for (const [at, { bytes, cached }] of blocks.entries()) {
       const place = written[at];
-      const block = cached ? decodeBlock(bytes, crc32c) : undefined;
-      if (block?.ok && place !== undefined) storage.caches.blocks.put(place, block.value);
+      if (cached && place !== undefined) storage.caches.blocks.put(place, bytes);
     }
   };
   const keep = async (bytes: Uint8Array): Promise<void> => {

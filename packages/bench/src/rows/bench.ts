@@ -15,9 +15,13 @@ const checkpoints = [1_000, 100_000, 1_000_000, 10_000_000];
 const sayEveryMs = 5_000;
 /** Inserts are judged by the last ones before a point: so long, or all since the point before. */
 const insertWindowMs = 15_000;
+/** At rest: all processes of the cluster together took less than this part of one core in this time. */
+const restingShare = 0.2;
+const restingLookMs = 3_000;
 
-const usage = `pnpm bench rows [--rows 1000000] [--connections 8] [--readers 16] [--read-seconds 8] [--set key=value]… [--skip-restarts] [--keep]
---set: of the cluster's configuration, e.g. --set partitionServers=2`;
+const usage = `pnpm bench rows [--rows 1000000] [--connections 8] [--readers 16] [--read-seconds 8] [--rest-seconds 300] [--set key=value]… [--skip-restarts] [--keep]
+--set: of the cluster's configuration, e.g. --set partitionServers=2
+--rest-seconds: rows are read right behind the inserts, and again when the work that these left behind is done, or so much later; 0: not again`;
 
 export async function rows(args: string[]): Promise<void> {
   const { values } = parseArgs({
@@ -27,6 +31,7 @@ export async function rows(args: string[]): Promise<void> {
       connections: { type: "string", default: "8" },
       readers: { type: "string", default: "16" },
       "read-seconds": { type: "string", default: "8" },
+      "rest-seconds": { type: "string", default: "300" },
       set: { type: "string", multiple: true, default: [] },
       "skip-restarts": { type: "boolean", default: false },
       keep: { type: "boolean", default: false },
@@ -34,7 +39,8 @@ export async function rows(args: string[]): Promise<void> {
     },
   });
   const [count, connections, readers, readSeconds] = [values.rows, values.connections, values.readers, values["read-seconds"]].map(Number);
-  if (values.help || !count || count % rowsPerTransaction !== 0 || !connections || !readers || !readSeconds) {
+  const restMs = Number(values["rest-seconds"]) * 1_000;
+  if (values.help || Number.isNaN(restMs) || !count || count % rowsPerTransaction !== 0 || !connections || !readers || !readSeconds) {
     console.log(usage);
     return;
   }
@@ -47,6 +53,9 @@ export async function rows(args: string[]): Promise<void> {
     const at = [...checkpoints.filter((one) => one < count), count];
     for (const point of at) {
       await run.fill(point, connections);
+      await run.measure(readers, readSeconds * 1_000);
+      if (restMs === 0) continue;
+      await run.rest(restMs);
       await run.measure(readers, readSeconds * 1_000);
     }
     console.log(`\n${pointsTable(run.points)}`);
@@ -122,6 +131,25 @@ class Run {
       this.#refused++;
       await pause(100);
     }
+  }
+
+  /** Until the cluster has done what the inserts left to do: checkpoints, merges, what extent nodes move from journals to their places. */
+  async rest(mostMs: number): Promise<void> {
+    const startMs = performance.now();
+    for (;;) {
+      const [beforeMs, before] = [performance.now(), await this.#clusterCpuMs()];
+      await pause(restingLookMs);
+      const share = ((await this.#clusterCpuMs()) - before) / (performance.now() - beforeMs);
+      const tookMs = performance.now() - startMs;
+      if (share >= restingShare && tookMs < mostMs) continue;
+      const state = share < restingShare ? "at rest" : `still at work (${share.toFixed(2)} of a core)`;
+      console.log(`\n${state} ${(tookMs / 1_000).toFixed(0)} s after that; read again (inserts are those of before):`);
+      return;
+    }
+  }
+
+  async #clusterCpuMs(): Promise<number> {
+    return (await processUse(this.#target)).reduce((sum, { cpuMs }) => sum + cpuMs, 0);
   }
 
   /** Point reads of random rows. */
