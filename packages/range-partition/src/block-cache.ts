@@ -1,0 +1,135 @@
+/**
+ * Row data cache: data blocks of checkpoints in memory, for reads only, bounded in bytes and shared by the partitions of a process. Blocks
+ * lie one behind the other in segments, and a segment is filled again and again: what is pushed out leaves nothing to collect, so the cache
+ * takes the memory that it may take and no more. The oldest segment goes first; of its blocks those that were asked for since stay: what a
+ * scan read once goes before what is read again and again.
+ */
+import type { StoredPlace } from "@stamp/lsm";
+
+const segmentBytesMax = 4 * 1024 * 1024;
+const segmentsMin = 4;
+/** Of a segment that is filled again at most this part stays: what looking for room takes is bounded. */
+const keptShare = 3 / 4;
+/** Of whose blocks a smaller part is still wanted, a segment is filled again before its turn. */
+const wantedShare = 1 / 2;
+
+interface Segment {
+  readonly bytes: Uint8Array;
+  /** In the order in which they lie there. */
+  slots: Slot[];
+  filledBytes: number;
+  /** Of `filledBytes`, what was not forgotten. */
+  wantedBytes: number;
+}
+
+interface Slot {
+  readonly segment: Segment;
+  readonly extentId: number;
+  readonly offsetBytes: number;
+  readonly lengthBytes: number;
+  at: number;
+  used: boolean;
+  forgotten: boolean;
+}
+
+export class BlockCache {
+  readonly #segmentBytes: number;
+  readonly #segmentsMax: number;
+  /** The one that is filled now last, the oldest first. */
+  readonly #segments: Segment[] = [];
+  /** By extent and offset. */
+  readonly #slots = new Map<number, Map<number, Slot>>();
+
+  constructor(bytesMax: number) {
+    this.#segmentBytes = Math.min(segmentBytesMax, Math.floor(bytesMax / segmentsMin));
+    this.#segmentsMax = Math.floor(bytesMax / this.#segmentBytes);
+  }
+
+  /** Of the blocks that are there now. */
+  get bytes(): number {
+    return this.#segments.reduce((sum, { wantedBytes }) => sum + wantedBytes, 0);
+  }
+
+  /** A view, good until anything is put here. */
+  get(place: StoredPlace): Uint8Array | undefined {
+    const slot = this.#find(place);
+    if (slot !== undefined) slot.used = true;
+    return slot && viewOf(slot);
+  }
+
+  /** As `get`, but not a use of it. */
+  peek(place: StoredPlace): Uint8Array | undefined {
+    const slot = this.#find(place);
+    return slot && viewOf(slot);
+  }
+
+  /** Copies `bytes`, unless they are there already or larger than a quarter of the cache or 4 MiB. */
+  put(place: StoredPlace, bytes: Uint8Array): void {
+    const { extentId, offsetBytes } = place;
+    const { length } = bytes;
+    if (length > this.#segmentBytes || this.#find(place) !== undefined) return;
+    const filled = this.#segments.at(-1);
+    const segment = filled !== undefined && filled.filledBytes + length <= this.#segmentBytes ? filled : this.#emptied(length);
+    const slot = { segment, extentId, offsetBytes, lengthBytes: length, at: segment.filledBytes, used: false, forgotten: false };
+    segment.bytes.set(bytes, slot.at);
+    segment.slots.push(slot);
+    segment.filledBytes += length;
+    segment.wantedBytes += length;
+    const ofExtent = this.#slots.get(extentId);
+    if (ofExtent === undefined) this.#slots.set(extentId, new Map([[offsetBytes, slot]]));
+    else ofExtent.set(offsetBytes, slot);
+  }
+
+  /** Nobody asks for it again. */
+  forget(place: StoredPlace): void {
+    const slot = this.#find(place);
+    if (slot !== undefined) this.#remove(slot);
+  }
+
+  #find({ extentId, offsetBytes }: StoredPlace): Slot | undefined {
+    return this.#slots.get(extentId)?.get(offsetBytes);
+  }
+
+  #remove(slot: Slot): void {
+    const { segment, extentId, offsetBytes, lengthBytes } = slot;
+    slot.forgotten = true;
+    segment.wantedBytes -= lengthBytes;
+    const ofExtent = this.#slots.get(extentId);
+    ofExtent?.delete(offsetBytes);
+    if (ofExtent?.size === 0) this.#slots.delete(extentId);
+  }
+
+  /** The segment to fill next, with room for so much. */
+  #emptied(lengthBytes: number): Segment {
+    if (this.#segments.length < this.#segmentsMax) {
+      const segment = { bytes: new Uint8Array(this.#segmentBytes), slots: [], filledBytes: 0, wantedBytes: 0 };
+      this.#segments.push(segment);
+      return segment;
+    }
+    const unwanted = this.#segments.findIndex(({ wantedBytes }) => wantedBytes < wantedShare * this.#segmentBytes);
+    const [segment] = this.#segments.splice(Math.max(unwanted, 0), 1) as [Segment];
+    this.#segments.push(segment);
+    this.#empty(segment, Math.min(keptShare * this.#segmentBytes, this.#segmentBytes - lengthBytes), unwanted >= 0);
+    return segment;
+  }
+
+  /** What stays of it, at most `keptBytesMax`, moves to its front. */
+  #empty(segment: Segment, keptBytesMax: number, keepUnused: boolean): void {
+    const { bytes, slots } = segment;
+    segment.slots = [];
+    segment.filledBytes = 0;
+    for (const slot of slots) {
+      if (slot.forgotten) continue;
+      const end = segment.filledBytes + slot.lengthBytes;
+      if ((slot.used || keepUnused) && end <= keptBytesMax) {
+        bytes.copyWithin(segment.filledBytes, slot.at, slot.at + slot.lengthBytes);
+        slot.at = segment.filledBytes;
+        slot.used &&= keepUnused;
+        segment.slots.push(slot);
+        segment.filledBytes = end;
+      } else this.#remove(slot);
+    }
+  }
+}
+
+const viewOf = ({ segment, at, lengthBytes }: Slot): Uint8Array => segment.bytes.subarray(at, at + lengthBytes);
