@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type FailureError, ownerEpoch, unwrap } from "@stamp/base";
+import { type FailureError, ok, ownerEpoch, unwrap } from "@stamp/base";
+import type { Transport } from "@stamp/ports";
+import { Simulation } from "@stamp/simulator";
+import { ExtentReader } from "./extent-reader.ts";
 import { block, nodeNames, Stamp } from "./harness.test.ts";
 import type { OwnedStream, Place, StreamClient } from "./index.ts";
 
@@ -112,4 +115,30 @@ test("sequential read: a replica that holds more than the sealed length shows no
       assert.deepEqual(found, ["kept"], `seed ${seed}`);
     });
   }
+});
+
+test("extent reader: readers begin at the same replica of a region, and regions that follow each other at different ones", async () => {
+  const addresses = ["a:1", "b:1", "c:1"];
+  const askedOf = async (seed: number, offsetsBytes: readonly number[]): Promise<readonly string[]> => {
+    const asked: string[] = [];
+    const simulation = new Simulation({ seed });
+    const world = simulation.world("reader");
+    const client = (address: string) => ({
+      read: async ({ lengthBytes }: Place) => {
+        asked.push(address);
+        return ok({ payload: new Uint8Array(lengthBytes) });
+      },
+    });
+    const transport = { ...world.transport, client } as unknown as Transport;
+    const locate = async (ids: readonly number[]) => ok(ids.map((extentId) => ({ extentId, version: 1, addresses })));
+    const reader = new ExtentReader({ ...world, transport }, locate, { locationsMax: 10 });
+    await simulation.run(async () => {
+      for (const offsetBytes of offsetsBytes)
+        unwrap(await reader.read({ extentId: 7, offsetBytes, lengthBytes: 100 }, { timeoutMs: 1_000 }));
+    });
+    return asked;
+  };
+  const spread = Array.from({ length: 20 }, (_, i) => (i * 997) % (1 << 20));
+  assert.equal(new Set([...(await askedOf(1, spread)), ...(await askedOf(2, spread))]).size, 1);
+  assert.equal(new Set(await askedOf(3, [0, 1 << 20, 2 << 20])).size, 3);
 });

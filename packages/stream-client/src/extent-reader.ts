@@ -17,6 +17,10 @@ const chunkBytesMax = 1024 * 1024;
 const windowBytesMax = 4 * 1024 * 1024;
 const backoffStartMs = 10;
 const backoffMaxMs = 250;
+/** So much of an extent, from one multiple to the next, is asked of the same replica first. */
+const regionBytes = 1024 * 1024;
+
+type Start = Pick<Place, "extentId" | "offsetBytes">;
 
 export type Locate = (extentIds: readonly number[], timeoutMs: number) => Promise<Outcome<readonly Location[]>>;
 
@@ -46,7 +50,7 @@ export class ExtentReader {
       return refused("invalidArgument", "badRequest", `a read of ${place.lengthBytes} bytes`);
     }
     const request = { extentId: toWire(place.extentId), offsetBytes: toWire(place.offsetBytes), lengthBytes: place.lengthBytes };
-    return this.fromReplicas(place.extentId, options, async (address, timeoutMs, signal) => {
+    return this.#fromReplicas(place, options, async (address, timeoutMs, signal) => {
       const answer = await this.#world.transport.client(address, ExtentNode).read(request, { timeoutMs, signal });
       if (!answer.ok) return answer;
       if (answer.value.payload.length !== place.lengthBytes) {
@@ -64,7 +68,7 @@ export class ExtentReader {
     maxBytes: number,
     options: ReadOptions,
   ): Promise<Outcome<ReadBlocksResponse>> {
-    return this.fromReplicas(extentId, options, async (address, timeoutMs, signal) => {
+    return this.#fromReplicas({ extentId, offsetBytes }, options, async (address, timeoutMs, signal) => {
       const request = { extentId: toWire(extentId), offsetBytes: toWire(offsetBytes), maxBytes };
       const answer = await this.#world.transport.client(address, ExtentNode).readBlocks(request, { timeoutMs, signal });
       if (!answer.ok) return answer;
@@ -87,7 +91,7 @@ export class ExtentReader {
     const located = await this.#addressesOf(extentId, options.timeoutMs);
     if (!located.ok) return located;
     const deadlineMs = this.#world.clock.monotonicMs() + options.timeoutMs;
-    const result = await this.#race(located.value, deadlineMs, options.signal, (address, timeoutMs, signal) =>
+    const result = await this.#race({ extentId, offsetBytes }, located.value, deadlineMs, options.signal, (address, timeoutMs, signal) =>
       this.#world.transport.client(address, ExtentNode).readBlocks(request, { timeoutMs, signal }),
     );
     return "answer" in result ? ok(result.answer) : (result.failures.at(-1) as Failed);
@@ -130,8 +134,9 @@ export class ExtentReader {
   }
 
   /** Asks replicas until one answers, the deadline passes, or all of a fresh location say what will not change by waiting. */
-  async fromReplicas<T>(extentId: number, options: ReadOptions, attempt: ReplicaAttempt<T>): Promise<Outcome<T>> {
+  async #fromReplicas<T>(at: Start, options: ReadOptions, attempt: ReplicaAttempt<T>): Promise<Outcome<T>> {
     const { clock, random } = this.#world;
+    const { extentId } = at;
     const deadlineMs = clock.monotonicMs() + options.timeoutMs;
     let backoffMs = backoffStartMs;
     let last: Failed | undefined;
@@ -140,7 +145,7 @@ export class ExtentReader {
       const fresh = this.#locations.get(extentId) === undefined;
       const located = await this.#addressesOf(extentId, deadlineMs - clock.monotonicMs());
       if (located.ok) {
-        const result = await this.#race(located.value, deadlineMs, options.signal, attempt);
+        const result = await this.#race(at, located.value, deadlineMs, options.signal, attempt);
         if ("answer" in result) return ok(result.answer);
         last = result.failures.at(-1) as Failed;
         this.#locations.forget(extentId);
@@ -159,9 +164,14 @@ export class ExtentReader {
     }
   }
 
-  #race<T>(addresses: readonly string[], deadlineMs: number, signal: AbortSignal | undefined, attempt: ReplicaAttempt<T>) {
-    const { clock, random } = this.#world;
-    const order = this.#histories.order(addresses, random.uint32() % addresses.length, clock.monotonicMs());
+  /**
+   * Everybody begins at the same replica of a region, so that it is in the page cache of one node and not of three; regions that follow each
+   * other are at different ones, so that whoever reads much at once reads it from several disks.
+   */
+  #race<T>(at: Start, addresses: readonly string[], deadlineMs: number, signal: AbortSignal | undefined, attempt: ReplicaAttempt<T>) {
+    const { clock } = this.#world;
+    const first = (at.extentId + Math.floor(at.offsetBytes / regionBytes)) % addresses.length;
+    const order = this.#histories.order(addresses, first, clock.monotonicMs());
     return raceReplicas(clock, this.#histories, order, deadlineMs, signal, attempt);
   }
 

@@ -66,7 +66,7 @@ export class NodeHistories {
   }
 
   /**
-   * Fewest failures first, from a random start; of the first two the one that answered quicker lately, because it is nearer or has less to do. Only
+   * Fewest failures first, from `start` on; of the first two the one that answered quicker lately, because it is nearer or has less to do. Only
    * of two, so that not everybody goes to the quickest of all.
    */
   order(addresses: readonly string[], start: number, nowMs: number): string[] {

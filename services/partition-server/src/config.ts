@@ -28,7 +28,7 @@ export const partitionServerConfigSchema = z.object({
     .min(4_096)
     .optional()
     .describe(
-      "Row data cache: blocks of checkpoints in memory, of all ranges of this server; by default a 16th of the machine's memory, 64 MiB to 1.5 GiB",
+      "Row data cache: blocks of checkpoints in memory, of all ranges of this server; by default an eighth of the machine's memory, 64 MiB to 8 GiB",
     ),
   indexCacheBytesMax: bytes(192 * mebibyte).describe(
     "Index cache: block indexes and bloom filters of checkpoints in memory, of all ranges of this server; about 7 bytes per KiB of rows",
@@ -76,7 +76,7 @@ export type PartitionServerConfig = z.infer<typeof partitionServerConfigSchema>;
 
 /** `memoryBytes`: of the machine or container; undefined: there is none that is this server's own. */
 export const rowCacheBytesOf = ({ rowCacheBytesMax }: PartitionServerConfig, memoryBytes: number | undefined): number =>
-  rowCacheBytesMax ?? Math.min(Math.max(Math.floor((memoryBytes ?? 0) / 16), 64 * mebibyte), 1536 * mebibyte);
+  rowCacheBytesMax ?? Math.min(Math.max(Math.floor((memoryBytes ?? 0) / 8), 64 * mebibyte), 8192 * mebibyte);
 
 /** Room for those that come while nobody waits, beside those that wait. */
 const waitingShare = 0.75;
