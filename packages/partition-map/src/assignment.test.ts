@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, rulesWithout } from "@stamp/base";
-import { type AssignmentState, leaseOver, nextSteps, type Progress, rebalance, type ServerLease } from "./assignment.ts";
+import { type AssignmentState, leaseOver, leastLoaded, nextSteps, type Progress, rebalance, type ServerLease } from "./assignment.ts";
 import { firstRangeOf, type Range } from "./range.ts";
 
 const lease = (server: string, leaseEpoch: number, more: Partial<ServerLease> = {}): ServerLease => ({
@@ -28,6 +28,7 @@ const state = (
   leases,
   progress: new Map(Object.entries(progress).map(([id, kind]) => [id, { kind }])),
   unreachable: new Set(),
+  avoided: new Set(),
   rules: allRules,
   heatOf: () => 0,
   ...more,
@@ -100,6 +101,22 @@ test("assignment: a server that can't be reached keeps its range until its lease
 test("assignment: a server that took a new lease but can't be reached gets nothing", () => {
   const s = state([range("r", "a", 5)], [lease("a", 6), lease("b", 1)], {}, { unreachable: new Set(["a"]) });
   assert.deepEqual(text(s), ["assign r to b/1"]);
+});
+
+test("assignment: a server that could not load a range gets none while there is another, and the ranges that it has stay", () => {
+  const avoided = { avoided: new Set(["a"]) };
+  const ranges = [range("new", "", 0), range("r1", "a", 5), range("r2", "b", 1), range("r3", "b", 1), range("r4", "b", 1)];
+  const loaded = { r1: "loaded", r2: "loaded", r3: "loaded", r4: "loaded" } as const;
+  const leases = [lease("a", 5), lease("b", 1)];
+  assert.deepEqual(text(state(ranges, leases, loaded)), ["assign new to a/5"]);
+  assert.deepEqual(text(state(ranges, leases, loaded, avoided)), ["assign new to b/1"]);
+  assert.deepEqual(text(state(ranges.slice(0, 2), [lease("a", 5)], loaded, avoided)), ["assign new to a/5"]);
+  const { rangeId } = rebalance(state(ranges.slice(1), leases, loaded)) ?? {};
+  assert.equal(rangeId, "r2");
+  assert.equal(rebalance(state(ranges.slice(1), leases, loaded, avoided)), undefined);
+  const three = [...leases, lease("c", 1)];
+  assert.equal(leastLoaded(state(ranges.slice(1), three, loaded, { avoided: new Set(["c"]) }), "b"), "a");
+  assert.equal(leastLoaded(state(ranges.slice(1), leases, loaded, avoided), "b"), "a");
 });
 
 test("assignment: without waitForClosed a range that is to move is given away before its server said Closed", () => {

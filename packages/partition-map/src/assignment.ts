@@ -54,6 +54,8 @@ export interface AssignmentState {
   readonly leases: readonly ServerLease[];
   /** Servers that could not be called for so long that they are to be given up. */
   readonly unreachable: ReadonlySet<string>;
+  /** Servers that could not load a range lately: they get none while there is another. */
+  readonly avoided: ReadonlySet<string>;
   readonly rules: Rules;
   /** How much a range is asked. Those that are asked most are given away first, so they are spread over the servers too. */
   readonly heatOf: (range: Range) => number;
@@ -135,8 +137,8 @@ function loadOf(state: AssignmentState): Map<string, number> {
 }
 
 /**
- * The same server under its new lease when it is there again (its ranges were spread already); else the one that serves least, by name
- * among equals.
+ * The same server under its new lease when it is there again (its ranges were spread already); else the one that serves least of those
+ * that are not avoided, by name among equals.
  */
 function chooseServer(
   state: AssignmentState,
@@ -149,12 +151,15 @@ function chooseServer(
   if (asked) return asked;
   const same = live.find((lease) => lease.server === range.server && lease.leaseEpoch > range.leaseEpoch);
   if (same) return same;
-  return live.sort((a, b) => (counts.get(a.server) ?? 0) - (counts.get(b.server) ?? 0) || (a.server < b.server ? -1 : 1))[0];
+  const avoided = (lease: ServerLease): number => Number(state.avoided.has(lease.server));
+  const held = (lease: ServerLease): number => counts.get(lease.server) ?? 0;
+  return live.sort((a, b) => avoided(a) - avoided(b) || held(a) - held(b) || (a.server < b.server ? -1 : 1))[0];
 }
 
 export function leastLoaded(state: AssignmentState, besides: string): string | undefined {
+  const avoided = (server: string): number => Number(state.avoided.has(server));
   const counts = [...loadOf(state)].filter(([server]) => server !== besides && !state.unreachable.has(server));
-  return counts.sort((a, b) => a[1] - b[1] || (a[0] < b[0] ? -1 : 1))[0]?.[0];
+  return counts.sort((a, b) => avoided(a[0]) - avoided(b[0]) || a[1] - b[1] || (a[0] < b[0] ? -1 : 1))[0]?.[0];
 }
 
 /** Moved first: what is asked least. */
@@ -167,7 +172,8 @@ const moveOrder: readonly string[] = ["Message", "Entity", "Account", "Blob"];
 export function rebalance(state: AssignmentState): Range | undefined {
   const settled = (range: Range): boolean => state.progress.get(range.rangeId)?.kind === "loaded";
   if (!state.ranges.every(settled)) return undefined;
-  const counts = [...loadOf(state)].filter(([server]) => !state.unreachable.has(server)).sort((a, b) => a[1] - b[1]);
+  const usable = ([server]: readonly [string, number]): boolean => !state.unreachable.has(server) && !state.avoided.has(server);
+  const counts = [...loadOf(state)].filter(usable).sort((a, b) => a[1] - b[1]);
   const least = counts[0];
   const most = counts.at(-1);
   if (!least || !most || most[1] - least[1] < 2) return undefined;

@@ -19,6 +19,7 @@ import {
   type Step,
 } from "@stamp/partition-map";
 import { jittered, type World } from "@stamp/ports";
+import { Attempts } from "./attempts.ts";
 import { LoadQueue } from "./load-queue.ts";
 import type { MapState } from "./map-state.ts";
 import { endsTerm, type OwnerEpochs } from "./owner-epochs.ts";
@@ -41,8 +42,6 @@ export interface AssignerOptions {
 }
 
 const retryMs = 100;
-/** Between assignments of a range that was not loaded in between: servers that come and go are not chased. */
-const restAfterAssignmentMs = { first: 100, most: 5_000 } as const;
 const assignedAtOnceMax = 500;
 /** Of more at once only the number is told; each one's load is told where it is loaded. */
 const toldOneByOneMax = 10;
@@ -56,8 +55,7 @@ export class Assigner {
   readonly #servers: Servers;
   readonly #options: AssignerOptions;
   readonly #progress = new Map<string, Progress>();
-  /** By range: how often it was assigned since it was last loaded, and when it may be again. */
-  readonly #resting = new Map<string, { readonly assigned: number; readonly untilMs: number }>();
+  readonly #attempts: Attempts;
   #liveBefore: ReadonlySet<string> | undefined;
   readonly #loads: LoadQueue;
   /** Served, and not in the map so yet. */
@@ -73,6 +71,7 @@ export class Assigner {
     this.#map = map;
     this.#servers = servers;
     this.#options = options;
+    this.#attempts = new Attempts(world);
     this.#loads = new LoadQueue(options.loadsAtOnceMax);
   }
 
@@ -93,7 +92,7 @@ export class Assigner {
     const steps = nextSteps(state);
     for (const step of steps) this.#start(step);
     const wanted = steps.filter((step): step is Assignment => step.kind === "assign");
-    const assignments = wanted.filter((step) => this.#rested(step.range));
+    const assignments = wanted.filter((step) => this.#attempts.mayAssign(step.range.rangeId));
     if (assignments.length < wanted.length) this.#soon();
     if (assignments.length > 0) {
       this.#assigning = true;
@@ -144,6 +143,11 @@ export class Assigner {
     return leastLoaded(this.#state(), besides);
   }
 
+  /** Servers that are given no range while others can take it. */
+  get avoided(): ReadonlySet<string> {
+    return this.#attempts.avoided(this.#servers.leases);
+  }
+
   loadedAt(server: string): Range[] {
     return this.#map.current.ranges.filter((range) => range.server === server && this.progressOf(range.rangeId) === "loaded");
   }
@@ -152,7 +156,8 @@ export class Assigner {
     const { ranges } = this.#map.current;
     if (this.#progress.size <= ranges.length + goneMax) return;
     const here = new Set(ranges.map(({ rangeId }) => rangeId));
-    for (const known of [this.#progress, this.#resting]) for (const rangeId of known.keys()) if (!here.has(rangeId)) known.delete(rangeId);
+    for (const rangeId of this.#progress.keys()) if (!here.has(rangeId)) this.#progress.delete(rangeId);
+    this.#attempts.keepOnly(here);
   }
 
   #state(): AssignmentState {
@@ -161,6 +166,7 @@ export class Assigner {
       progress: this.#progress,
       leases: this.#servers.leases,
       unreachable: this.#servers.unreachable,
+      avoided: this.avoided,
       rules: this.#world.rules,
       heatOf: (range) => this.#heatOf(range),
     };
@@ -274,14 +280,18 @@ export class Assigner {
     if (answer === undefined || !this.#still(range)) return;
     if (answer.ok) {
       this.#set(range, "loaded");
-      this.#resting.delete(range.rangeId);
+      this.#attempts.loaded(range);
       this.#served.push(range);
       if (this.#served.length === 1) await this.#recordServed();
       // What is to be done next needs every range to be loaded: a turn after each of a thousand would look at all of them a thousand times.
       if (this.#loads.empty) this.#options.again();
       return;
     }
-    this.#failed(range, answer.failure, { kind: "idle" });
+    const { restMs, elsewhere } = this.#attempts.loadFailed(range);
+    const to = elsewhere ? this.leastLoaded(range.server) : undefined;
+    if (to !== undefined)
+      this.#world.logger.warn("a server does not get its range loaded", { range: range.rangeId, server: range.server, to });
+    this.#failed(range, answer.failure, to === undefined ? { kind: "idle" } : { kind: "closing", to }, restMs);
   }
 
   /** Those that were loaded while the last ones were recorded are recorded together. */
@@ -313,7 +323,7 @@ export class Assigner {
     this.#failed(range, answer.failure, { kind: "closing", ...towards });
   }
 
-  #failed(range: Range, failure: Failure, next: Progress): void {
+  #failed(range: Range, failure: Failure, next: Progress, restMs = jittered(this.#world.random, retryMs)): void {
     this.#world.logger.warn("command to a partition server failed", { range: range.rangeId, server: range.server, ...failure });
     if (failure.reason === "staleTerm") {
       this.#options.end(failure.message);
@@ -321,7 +331,7 @@ export class Assigner {
     }
     // The epoch is dead at that server: closed there, or its streams are owned by a higher one.
     const dead = failure.reason === "staleOwnerEpoch";
-    this.#world.clock.after(jittered(this.#world.random, retryMs), () => {
+    this.#world.clock.after(restMs, () => {
       if (!this.#still(range)) return;
       this.release(range, dead ? { kind: "closed" } : next);
     });
@@ -332,16 +342,10 @@ export class Assigner {
     return this.progressOf(range.rangeId) === "loaded" && isUnchanged(this.#map.range(range.rangeId), range);
   }
 
-  #rested(range: Range): boolean {
-    return (this.#resting.get(range.rangeId)?.untilMs ?? 0) <= this.#world.clock.monotonicMs();
-  }
-
   #rest({ rangeId }: Range): void {
-    const { clock, random, logger } = this.#world;
-    const assigned = (this.#resting.get(rangeId)?.assigned ?? 0) + 1;
-    const restMs = assigned === 1 ? 0 : Math.min(restAfterAssignmentMs.first * 2 ** (assigned - 2), restAfterAssignmentMs.most);
-    this.#resting.set(rangeId, { assigned, untilMs: clock.monotonicMs() + jittered(random, restMs) });
-    if (assigned > 3) logger.warn("a range was assigned again and again and never loaded", { range: rangeId, assigned, restMs });
+    const { assigned, restMs } = this.#attempts.assigned(rangeId);
+    if (assigned > 3)
+      this.#world.logger.warn("a range was assigned again and again and never loaded", { range: rangeId, assigned, restMs });
   }
 
   #soon(): void {

@@ -157,7 +157,7 @@ export class Term {
       { pmTerm: this.pmTerm, reshapeTimeoutMs: this.#config.reshapeTimeoutMs, end: (why) => this.end(why) },
     );
     const balancer: Balancer = new Balancer(this.#world, map.value, reshaper, balancePolicyOf(this.#config), () =>
-      servers.leases.filter(isLive).map(({ server }) => server),
+      servers.leases.filter((lease) => isLive(lease) && !assigner.avoided.has(lease.server)).map(({ server }) => server),
     );
     return ok({ map: map.value, servers, assigner, reshaper, balancer });
   }

@@ -58,6 +58,7 @@ export interface ReshapeTimes {
 /** A range that becomes others, or became them. */
 interface Becoming {
   readonly rangeVersion: number;
+  readonly heirs: ReadonlySet<string>;
   readonly over: Promise<true>;
 }
 
@@ -68,7 +69,7 @@ const beginTimeoutMs = 2_000;
 const handOverTimeoutMs = 10_000;
 /** Of the time that a split or merge may take; the rest is for what comes behind it. */
 const preparePart = 2 / 3;
-const heldMax = 10_000;
+export const heldMax = 10_000;
 
 export class Holdings {
   readonly #world: World;
@@ -122,7 +123,9 @@ export class Holdings {
 
   /** Its synchronous part runs in order of arrival. */
   load(command: LoadCommand, range: Range, engine: LoadEngine = this.#engines.load): Promise<Outcome<void>> {
-    if (this.#held.size >= heldMax) return Promise.resolve(refused("resourceExhausted", "overloaded", `${heldMax} ranges are held`));
+    if (this.#held.size >= heldMax && this.#held.get(range.rangeId) === undefined) {
+      return Promise.resolve(refused("resourceExhausted", "overloaded", `${heldMax} ranges are held`));
+    }
     const verdict = this.#rules.load(command);
     if (!verdict.ok) return Promise.resolve(verdict);
     this.#endParents(range);
@@ -150,11 +153,23 @@ export class Holdings {
   #endParents(range: Range): void {
     if (!this.#world.rules.on("childEndsParents")) return;
     for (const held of this.#held.overlapping(range)) {
-      if (held.range.rangeId === range.rangeId || held.range.ownerEpoch > range.ownerEpoch) continue;
-      this.#held.delete(held.range.rangeId);
-      this.#rules.dead(held.range.rangeId, held.range.ownerEpoch);
-      void this.#drop(held);
+      if (held.range.rangeId !== range.rangeId && held.range.ownerEpoch <= range.ownerEpoch) this.#end(held);
     }
+  }
+
+  /** What is closed before it was ever loaded here may be a child all the same, of parents that this server waits to be rid of. */
+  #endParentsOf({ rangeId, ownerEpoch }: LoadCommand): void {
+    if (!this.#world.rules.on("childEndsParents")) return;
+    for (const [parent, { heirs }] of this.#becoming) {
+      const held = heirs.has(rangeId) ? this.#held.get(parent) : undefined;
+      if (held !== undefined && held.range.ownerEpoch <= ownerEpoch) this.#end(held);
+    }
+  }
+
+  #end(held: Held): void {
+    this.#held.delete(held.range.rangeId);
+    this.#rules.dead(held.range.rangeId, held.range.ownerEpoch);
+    void this.#drop(held);
   }
 
   async #load(held: Held, dropped: Promise<void>, load: LoadEngine): Promise<Outcome<void>> {
@@ -195,6 +210,7 @@ export class Holdings {
   async close(command: LoadCommand): Promise<Outcome<void>> {
     const verdict = this.#rules.close(command);
     if (!verdict.ok) return verdict;
+    this.#endParentsOf(command);
     const held = this.#held.get(command.rangeId);
     if (held && held.range.ownerEpoch <= command.ownerEpoch) {
       this.#held.delete(command.rangeId);
@@ -228,7 +244,8 @@ export class Holdings {
       return prepared;
     }
     const { promise: over, resolve: isOver } = Promise.withResolvers<true>();
-    for (const { range } of ready) this.#become(range, over);
+    const heirs = new Set(children.map(({ rangeId }) => rangeId));
+    for (const { range } of ready) this.#become(range, { rangeVersion: range.rangeVersion, heirs, over });
     const done = await this.#reshape(command, ready, children, beganMs, () => isOver(true));
     isOver(true);
     const facts = { parents: parents.map(({ rangeId }) => rangeId).join(), children: children.map(({ rangeId }) => rangeId).join() };
@@ -334,9 +351,9 @@ export class Holdings {
     return this.#engines.handOver(parents, children, handOverTimeoutMs);
   }
 
-  #become({ rangeId, rangeVersion }: Range, over: Promise<true>): void {
+  #become({ rangeId }: Range, becoming: Becoming): void {
     this.#becoming.delete(rangeId);
-    this.#becoming.set(rangeId, { rangeVersion, over });
+    this.#becoming.set(rangeId, becoming);
     for (const oldest of this.#becoming.keys()) {
       if (this.#becoming.size <= becameMax) break;
       this.#becoming.delete(oldest);

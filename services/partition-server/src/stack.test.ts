@@ -157,3 +157,29 @@ async function rangesOf(sim: Simulation): Promise<readonly RangePartition[]> {
   assert.ok(map.ok);
   return map.value.ranges;
 }
+
+test("stack: a server that reaches everybody but the streams loses what it can't load to the other", async () => {
+  const sim = stamp(9);
+  await sim.run(async () => {
+    const client = new Client(sim);
+    await sim.until(() => sim.role("pm")?.status.ready === true, 30_000, "ready");
+    const inc = await container1(client);
+    await client.execute({ case: "putBlob", value: { name: name("a", inc), body: { inline: utf8("hello") } } });
+    const ranges = async (): Promise<readonly RangePartition[]> => {
+      const map = await client.world.transport.client("pm", PartitionManager).getMap({}, { timeoutMs: 500 });
+      return map.ok ? map.value.ranges : [];
+    };
+    const cut = (await ranges()).find(({ table }) => table === "Blob")?.server ?? "";
+    sim.partition([cut], ["sm", "en-1", "en-2", "en-3", "en-4"]);
+    sim.crash(cut);
+    const allElsewhere = async (): Promise<boolean> => {
+      const all = await ranges();
+      return all.length > 0 && all.every(({ loaded, server }) => loaded && server !== cut);
+    };
+    await sim.until(allElsewhere, 90_000, "all at the other one");
+    const got = await client.execute({ case: "getBlob", value: { name: name("a", inc) } });
+    assert.ok(got.case === "content" && fromUtf8(got.value.inline) === "hello");
+    await sim.sleep(60_000);
+    assert.ok(await allElsewhere(), "and they stay there");
+  });
+});

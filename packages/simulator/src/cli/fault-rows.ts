@@ -238,6 +238,16 @@ export const faultRows: readonly FaultRow[] = [
     faults: ["cut-pair"],
   },
   {
+    fault: "a partition server holds its lease and can't load (cut off from the streams, full, a load that hangs)",
+    rules: [],
+    tests: [
+      "services/partition-manager/src/assigner.test.ts",
+      "packages/partition-map/src/assignment.test.ts",
+      "services/partition-server/src/holdings.test.ts",
+    ],
+    faults: ["cut-pair"],
+  },
+  {
     fault: "the metadata store is empty or another stamp's",
     rules: [],
     tests: ["services/lock-service/src/lock-service.test.ts", "services/extent-node/src/recovery.test.ts"],

@@ -1,0 +1,83 @@
+/**
+ * What was tried with ranges that are not served: how often each was assigned, and since when its loads fail. So servers that come and go
+ * are not chased with one owner epoch after another, a server that can't load is not asked without pause, and one that can't for long
+ * loses the range to another, and is given none while others can take them (decision 0330).
+ */
+import type { Range, ServerLease } from "@stamp/partition-map";
+import { jittered, type World } from "@stamp/ports";
+
+const restAfterAssignmentMs = { first: 100, most: 5_000 } as const;
+const restAfterLoadMs = { first: 100, most: 1_000 } as const;
+/** Longer than a load may take at a server. It doubles with every server that could not either: then it is not the server. */
+const elsewhereAfterMs = { first: 30_000, most: 600_000 } as const;
+/** Then a server may be given ranges again that could not load one; at once when it loaded another. */
+const avoidedMs = 600_000;
+
+interface Tried {
+  /** Since it was served last. */
+  assigned: number;
+  untilMs: number;
+  /** Loads that failed since it was assigned last. */
+  failed: number;
+  failingSinceMs: number;
+}
+
+export class Attempts {
+  readonly #world: Pick<World, "clock" | "random">;
+  readonly #tried = new Map<string, Tried>();
+  /** By server and lease epoch: until when. */
+  readonly #avoided = new Map<string, number>();
+
+  constructor(world: Pick<World, "clock" | "random">) {
+    this.#world = world;
+  }
+
+  mayAssign(rangeId: string): boolean {
+    return (this.#tried.get(rangeId)?.untilMs ?? 0) <= this.#world.clock.monotonicMs();
+  }
+
+  /** How often it was since it was served last, and for how long it is not to be again. */
+  assigned(rangeId: string): { readonly assigned: number; readonly restMs: number } {
+    const assigned = (this.#tried.get(rangeId)?.assigned ?? 0) + 1;
+    const restMs = assigned === 1 ? 0 : doubled(restAfterAssignmentMs, assigned - 2);
+    const untilMs = this.#world.clock.monotonicMs() + jittered(this.#world.random, restMs);
+    this.#tried.set(rangeId, { assigned, untilMs, failed: 0, failingSinceMs: 0 });
+    return { assigned, restMs };
+  }
+
+  /** When to ask again, and whether another server had better be asked. */
+  loadFailed(range: Range): { readonly restMs: number; readonly elsewhere: boolean } {
+    const nowMs = this.#world.clock.monotonicMs();
+    const tried = this.#tried.get(range.rangeId) ?? { assigned: 0, untilMs: 0, failed: 0, failingSinceMs: 0 };
+    this.#tried.set(range.rangeId, tried);
+    if (tried.failed++ === 0) tried.failingSinceMs = nowMs;
+    const elsewhere = nowMs - tried.failingSinceMs >= doubled(elsewhereAfterMs, Math.max(tried.assigned - 1, 0));
+    if (elsewhere) this.#avoided.set(keyOf(range), nowMs + avoidedMs);
+    return { restMs: jittered(this.#world.random, doubled(restAfterLoadMs, tried.failed - 1)), elsewhere };
+  }
+
+  loaded(range: Range): void {
+    this.#tried.delete(range.rangeId);
+    this.#avoided.delete(keyOf(range));
+  }
+
+  /** Servers that could not load a range, under the lease that they have. */
+  avoided(leases: readonly ServerLease[]): ReadonlySet<string> {
+    if (this.#avoided.size === 0) return none;
+    const nowMs = this.#world.clock.monotonicMs();
+    const held = new Map(leases.map((lease) => [keyOf(lease), lease.server]));
+    for (const [key, untilMs] of this.#avoided) if (untilMs <= nowMs || !held.has(key)) this.#avoided.delete(key);
+    return new Set([...this.#avoided.keys()].map((key) => held.get(key) as string));
+  }
+
+  keepOnly(here: ReadonlySet<string>): void {
+    for (const rangeId of this.#tried.keys()) if (!here.has(rangeId)) this.#tried.delete(rangeId);
+  }
+}
+
+const none: ReadonlySet<string> = new Set();
+
+const keyOf = ({ server, leaseEpoch }: Pick<Range, "server" | "leaseEpoch">): string => `${server} ${leaseEpoch}`;
+
+const doubled = ({ first, most }: { readonly first: number; readonly most: number }, times: number): number =>
+  Math.min(first * 2 ** times, most);
