@@ -1,5 +1,5 @@
 /** `stamp partition list|split|merge|move|checkpoint|collect`: what the partition manager does by itself, by hand. */
-import { fromHex, type Outcome } from "@stamp/base";
+import { type Failure, type FailureReason, fromHex, type Outcome } from "@stamp/base";
 import { partitionStart } from "@stamp/objects";
 import { type StorageCounts, storageRatios } from "@stamp/range-partition";
 import {
@@ -144,8 +144,18 @@ const asked = <T>(command: Command, work: (manager: ReturnType<typeof managerAt>
   inspect(command, async (inspector, transport) => {
     const answer = await work(managerAt(transport, await inspector.leader("partition-manager")));
     if (answer.ok) return answer.value;
-    throw new CommandError(answer.failure.message);
+    throw new CommandError(`${answer.failure.message}${whatNext(answer.failure)}`);
   });
+
+/** The manager that was asked is gone, or does not lead any more: what it began is recorded. */
+const lost: ReadonlySet<FailureReason> = new Set(["connectFailed", "connectionLost", "timeout", "notLeader", "stopping"]);
+/** The range is on its way to another server. */
+const between: ReadonlySet<FailureReason> = new Set(["wrongPartition", "partitionLoading", "leaseLost", "notReady"]);
+
+export const whatNext = ({ reason }: Failure): string => {
+  if (lost.has(reason)) return ". What was begun the next leader finishes or undoes: ./stamp partition list shows it";
+  return between.has(reason) ? ". Try again when ./stamp partition list shows it served" : "";
+};
 
 const managerAt = (transport: Transport, address: string) => transport.client(address, PartitionManager);
 

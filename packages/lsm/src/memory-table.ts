@@ -110,6 +110,16 @@ export class MemoryTable {
     for (let node = this.#head.next[0]; node !== undefined; node = node.next[0]) yield node;
   }
 
+  /** Keys in order, spread as what it holds is; about so many at most, and found without a look at all of it. */
+  keySamples(countMax: number): Uint8Array[] {
+    let level = 0;
+    // Of the nodes of a level every fourth is on the next one.
+    for (let count = this.#count; count > countMax && level < this.#levels - 1; count /= 4) level++;
+    const keys: Uint8Array[] = [];
+    for (let node = this.#head.next[level]; node !== undefined; node = node.next[level]) keys.push(node.key);
+    return keys;
+  }
+
   *#backwards(range: KeyRange, snapshotSequence: number): Generator<Entry, void, void> {
     let bound = range.lt;
     for (;;) {

@@ -81,6 +81,23 @@ test("memory table: gets and iterates as of every commit, in both directions, in
   );
 });
 
+test("memory table: key samples are all of few keys, and of many some, in order and spread as they are", () => {
+  const table = new MemoryTable();
+  assert.deepEqual(table.keySamples(64), []);
+  const keyOf = (i: number): Uint8Array => utf8(i.toString().padStart(5, "0"));
+  for (let i = 0; i < 10; i++) table.put(keyOf(i), 1, utf8("x"));
+  assert.deepEqual(
+    table.keySamples(64),
+    Array.from({ length: 10 }, (_, i) => keyOf(i)),
+  );
+  for (let i = 10; i < 10_000; i++) table.put(keyOf(i), 1, utf8("x"));
+  const samples = table.keySamples(256);
+  assert.ok(samples.length > 20 && samples.length < 512, `${samples.length} samples`);
+  assert.deepEqual(samples.toSorted(compareBytes), samples);
+  const middle = Number(Buffer.from(samples[samples.length >> 1] as Uint8Array).toString());
+  assert.ok(middle > 3_000 && middle < 7_000, `${middle} is in the middle`);
+});
+
 test("memory table: an iterator stays valid and sees nothing newer while commits go on", () => {
   const table = new MemoryTable();
   for (let i = 0; i < 100; i++) table.put(utf8(`k${i.toString().padStart(3, "0")}`), 1, utf8("old"));

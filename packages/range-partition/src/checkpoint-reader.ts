@@ -333,17 +333,19 @@ async function readIndex(stored: StoredCheckpoint, { reader, world }: Storage): 
   return decodeIndex(concatBytes(pieces), world.digest.crc32c);
 }
 
-/** Keys that divide what is in these checkpoints into parts of about one size, in order; none when there is little. */
-export function evenKeySamples(checkpoints: readonly Checkpoint[], isWanted: (key: Uint8Array) => boolean): readonly Uint8Array[] {
-  const all = checkpoints.flatMap((checkpoint) => checkpoint.keySamples);
+/**
+ * Keys that divide what is sampled into parts of about one size, in order; one that stands for more of it is there more often. None when
+ * nothing is there.
+ */
+export function evenKeySamples(sampled: readonly Pick<Checkpoint, "keySamples">[], isWanted: (key: Uint8Array) => boolean): Uint8Array[] {
+  const all = sampled.flatMap(({ keySamples }) => keySamples).filter(({ key }) => isWanted(key));
   all.sort((a, b) => compareBytes(a.key, b.key));
   const everyBytes = all.reduce((sum, sample) => sum + sample.bytes, 0) / keySamplesMax;
   const samples: Uint8Array[] = [];
   let bytes = 0;
   for (const sample of all) {
     bytes += sample.bytes;
-    if (bytes < everyBytes * (samples.length + 1) || !isWanted(sample.key)) continue;
-    samples.push(sample.key);
+    while (samples.length < keySamplesMax && bytes >= everyBytes * (samples.length + 1)) samples.push(sample.key);
   }
   return samples;
 }

@@ -35,6 +35,8 @@ import type {
 } from "./types.ts";
 
 const mergeRetryMs = 5_000;
+/** About so many keys of a memory table say how what is in it is spread. */
+const memoryKeySamplesMax = 256;
 /** Before it leaves, what is in memory is written out until so little is left, or so often. */
 const leftOverBytes: number = 256 * 1024;
 const prepareRoundsMax = 3;
@@ -356,9 +358,13 @@ export class RangePartition {
     return this.#streams.commitLog.begin();
   }
 
-  /** Keys that divide what is in checkpoints into parts of about one size, in order; none when there is little. */
+  /** Keys that divide what is in memory and in checkpoints into parts of about one size, in order; none when there is little. */
   keySamples(): readonly Uint8Array[] {
-    return evenKeySamples(this.#maintenance.checkpoints, (key) => this.#inRange(key));
+    const inMemory = this.#view().memory.map((table) => {
+      const keys = table.keySamples(memoryKeySamplesMax);
+      return { keySamples: keys.map((key) => ({ key, bytes: table.bytes / keys.length })) };
+    });
+    return evenKeySamples([...this.#maintenance.checkpoints, ...inMemory], (key) => this.#inRange(key));
   }
 
   /** Names and extents of its streams, to be handed on. */

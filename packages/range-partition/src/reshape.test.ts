@@ -404,11 +404,17 @@ test("split: key samples divide what is stored into even parts, and an empty par
   await stamp.sim.run(async () => {
     const parent = unwrap(await stamp.load(1, "ps"));
     assert.deepEqual(parent.keySamples(), []);
-    await fill(parent, 0, 400, "first");
+    await fill(parent, 0, 1, "first");
+    assert.deepEqual(new Set(parent.keySamples().map((key) => new TextDecoder().decode(key))), new Set(["k0000"]));
+    await fill(parent, 1, 400, "first");
+    const divided = (): void => {
+      const samples = parent.keySamples().map((key) => new TextDecoder().decode(key));
+      assert.deepEqual([...samples].sort(), samples);
+      const middle = Number(samples[Math.floor(samples.length / 2)]?.slice(1));
+      assert.ok(middle > 100 && middle < 300, samples.join());
+    };
+    divided();
     unwrap(await parent.checkpoint());
-    const samples = parent.keySamples().map((key) => new TextDecoder().decode(key));
-    assert.deepEqual([...samples].sort(), samples);
-    const middle = Number(samples[Math.floor(samples.length / 2)]?.slice(1));
-    assert.ok(middle > 100 && middle < 300, samples.join());
+    divided();
   });
 });
