@@ -172,9 +172,8 @@ const moveOrder: readonly string[] = ["Message", "Entity", "Account", "Blob"];
 export function rebalance(state: AssignmentState): Range | undefined {
   const settled = (range: Range): boolean => state.progress.get(range.rangeId)?.kind === "loaded";
   if (!state.ranges.every(settled)) return undefined;
-  const usable = ([server]: readonly [string, number]): boolean => !state.unreachable.has(server) && !state.avoided.has(server);
-  const counts = [...loadOf(state)].filter(usable).sort((a, b) => a[1] - b[1]);
-  const least = counts[0];
+  const counts = [...loadOf(state)].filter(([server]) => !state.unreachable.has(server)).sort((a, b) => a[1] - b[1]);
+  const least = counts.find(([server]) => !state.avoided.has(server));
   const most = counts.at(-1);
   if (!least || !most || most[1] - least[1] < 2) return undefined;
   return state.ranges

@@ -79,8 +79,13 @@ export class Assigner {
     return this.#progress.get(rangeId)?.kind ?? "idle";
   }
 
-  get allLoaded(): boolean {
-    return this.#map.current.ranges.every((range) => this.progressOf(range.rangeId) === "loaded");
+  /** Every range is served, but for those that no server could load for long: nothing waits for these. */
+  get calm(): boolean {
+    return this.#hopeful(this.#map.current.ranges).every((range) => this.progressOf(range.rangeId) === "loaded");
+  }
+
+  #hopeful(ranges: readonly Range[]): readonly Range[] {
+    return ranges.filter(({ rangeId }) => !this.#attempts.isGivenUp(rangeId));
   }
 
   /** One turn: does what is to be done now. Waits for nothing but the map. */
@@ -181,12 +186,12 @@ export class Assigner {
   }
 
   #move(state: AssignmentState): void {
-    const range = rebalance(state);
+    const range = rebalance({ ...state, ranges: this.#hopeful(state.ranges) });
     if (range) {
       this.#world.logger.info("range is moved", { range: range.rangeId, from: range.server });
       this.counts.moved++;
       this.#set(range, "closing");
-    } else if (this.allLoaded) {
+    } else if (this.calm) {
       this.#evenOut = false;
     }
   }

@@ -20,7 +20,11 @@ interface Tried {
   /** Loads that failed since it was assigned last. */
   failed: number;
   failingSinceMs: number;
+  /** A server could not load it for so long that another was to try. */
+  givenUp: boolean;
 }
+
+const untried: Readonly<Tried> = { assigned: 0, untilMs: 0, failed: 0, failingSinceMs: 0, givenUp: false };
 
 export class Attempts {
   readonly #world: Pick<World, "clock" | "random">;
@@ -38,22 +42,31 @@ export class Attempts {
 
   /** How often it was since it was served last, and for how long it is not to be again. */
   assigned(rangeId: string): { readonly assigned: number; readonly restMs: number } {
-    const assigned = (this.#tried.get(rangeId)?.assigned ?? 0) + 1;
+    const before = this.#tried.get(rangeId) ?? untried;
+    const assigned = before.assigned + 1;
     const restMs = assigned === 1 ? 0 : doubled(restAfterAssignmentMs, assigned - 2);
     const untilMs = this.#world.clock.monotonicMs() + jittered(this.#world.random, restMs);
-    this.#tried.set(rangeId, { assigned, untilMs, failed: 0, failingSinceMs: 0 });
+    this.#tried.set(rangeId, { ...before, assigned, untilMs, failed: 0 });
     return { assigned, restMs };
   }
 
   /** When to ask again, and whether another server had better be asked. */
   loadFailed(range: Range): { readonly restMs: number; readonly elsewhere: boolean } {
     const nowMs = this.#world.clock.monotonicMs();
-    const tried = this.#tried.get(range.rangeId) ?? { assigned: 0, untilMs: 0, failed: 0, failingSinceMs: 0 };
+    const tried = this.#tried.get(range.rangeId) ?? { ...untried };
     this.#tried.set(range.rangeId, tried);
     if (tried.failed++ === 0) tried.failingSinceMs = nowMs;
     const elsewhere = nowMs - tried.failingSinceMs >= doubled(elsewhereAfterMs, Math.max(tried.assigned - 1, 0));
-    if (elsewhere) this.#avoided.set(keyOf(range), nowMs + avoidedMs);
+    if (elsewhere) {
+      tried.givenUp = true;
+      this.#avoided.set(keyOf(range), nowMs + avoidedMs);
+    }
     return { restMs: jittered(this.#world.random, doubled(restAfterLoadMs, tried.failed - 1)), elsewhere };
+  }
+
+  /** Nobody can tell when it will be served: what is done while all are served need not wait for it. */
+  isGivenUp(rangeId: string): boolean {
+    return this.#tried.get(rangeId)?.givenUp ?? false;
   }
 
   loaded(range: Range): void {

@@ -1,7 +1,7 @@
 /** Ranges that a split or merge has taken are given back on every way out of it, and no others. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ok, unwrap, utf8 } from "@stamp/base";
+import { type Outcome, ok, refused, unknownOutcome, unwrap, utf8 } from "@stamp/base";
 import type { Range } from "@stamp/partition-map";
 import { sleep } from "@stamp/ports";
 import { type Parts, rangeOf, withParts } from "./term-harness.test.ts";
@@ -67,3 +67,93 @@ test("move: a range that was moved while it was written out is not moved once mo
       ["ps-1 closePartition entity-1"],
     );
   }));
+
+test("move: when the server that is to have the range is gone, it is answered as soon as another serves it", () =>
+  withParts([whole], async (parts) => {
+    parts.answers["ps-1"] = {
+      closePartition: async () => {
+        parts.leases["ps-2"] = 0;
+        await sleep(parts.world.clock, 500);
+        return ok({});
+      },
+    };
+    const sinceMs = parts.world.clock.monotonicMs();
+    const moved = await parts.reshaper.move(whole.rangeId, "ps-2");
+    assert.equal(moved.ok || moved.failure.message, "ps-2 could not take entity-1: it is served by ps-1");
+    assert.ok(parts.world.clock.monotonicMs() - sinceMs < 5_000);
+  }));
+
+/** What goes wrong with a split, and which ranges there are in the end. */
+const waysOut: readonly (readonly [text: string, prepare: (parts: Parts) => void, rangesAfter: number])[] = [
+  ["the metadata store is full", noMint, 1],
+  ["the server refuses it", answering(refused("failedPrecondition", "staleOwnerEpoch", "not held here")), 1],
+  ["it is not begun", answering(refused("unavailable", "notBegun", "not prepared")), 1],
+  ["the server does not say that it happened", happening(unknownOutcome("unavailable", "connectionLost", "gone")), 2],
+  ["the server does not say that nothing came of it", answering(unknownOutcome("unavailable", "connectionLost", "gone")), 1],
+  ["the server says nothing", answering(undefined), 1],
+  ["nothing is known, and the metadata store is full for a while", lateMint(), 1],
+  ["nothing is known, and the stream manager is away for a while", lateFence(), 1],
+];
+
+const full = refused("resourceExhausted", "diskFull", "no room");
+
+function noMint({ refusals }: Parts): void {
+  refusals.mint = full;
+}
+
+function answering(answer: Outcome<never> | undefined): (parts: Parts) => void {
+  return ({ answers, world }) => {
+    answers["ps-1"] = {
+      reshapePartitions: async () => {
+        if (answer === undefined) await sleep(world.clock, 100_000);
+        return answer ?? refused("deadlineExceeded", "timeout", "too late");
+      },
+    };
+  };
+}
+
+function happening(answer: Outcome<never>): (parts: Parts) => void {
+  return (parts) => {
+    answering(answer)(parts);
+    parts.happened.value = true;
+  };
+}
+
+function lateMint(): (parts: Parts) => void {
+  return ({ answers, refusals, world }) => {
+    answers["ps-1"] = {
+      reshapePartitions: async () => {
+        refusals.mint = full;
+        world.clock.after(20_000, () => delete refusals.mint);
+        return unknownOutcome("unavailable", "connectionLost", "gone");
+      },
+    };
+  };
+}
+
+function lateFence(): (parts: Parts) => void {
+  return (parts) => {
+    answering(unknownOutcome("unavailable", "connectionLost", "gone"))(parts);
+    parts.refusals.fence = unknownOutcome("deadlineExceeded", "timeout", "no answer");
+    parts.world.clock.after(20_000, () => delete parts.refusals.fence);
+  };
+}
+
+for (const [text, prepare, rangesAfter] of waysOut) {
+  test(`split: when ${text}, every range is served in the end, free for the next one, and no record is left`, () =>
+    withParts([whole], async (parts) => {
+      prepare(parts);
+      const split = await parts.reshaper.split(whole.rangeId, utf8("m"));
+      assert.ok(!split.ok);
+      await parts.until(() => parts.assigner.calm, 30_000, "all are served");
+      const { ranges } = parts.map.current;
+      assert.equal(ranges.length, rangesAfter);
+      assert.ok(ranges.every(({ reshape }) => reshape === undefined));
+      if (rangesAfter === 1)
+        assert.ok((ranges[0] as Range).ownerEpoch > Math.max(0, ...parts.fenced), "it is served by an owner of its streams");
+      assert.deepEqual(parts.ended, []);
+      parts.answers["ps-1"] = {};
+      delete parts.refusals.mint;
+      unwrap(await parts.reshaper.split((ranges[0] as Range).rangeId, utf8("c")));
+    }));
+}

@@ -39,6 +39,12 @@ export interface Surroundings {
   readonly asked: string[];
   /** How long things take, in milliseconds. */
   readonly takes: { mintMs: number; writeMs: number };
+  /** What the metadata store and the stream manager refuse, with what. */
+  readonly refusals: { mint?: Outcome<never>; fence?: Outcome<never> };
+  /** Whether the stream manager says that the children are there. */
+  readonly happened: { value: boolean };
+  /** Owner epochs under which streams were fenced. */
+  readonly fenced: number[];
 }
 
 export interface Parts extends Surroundings {
@@ -73,8 +79,18 @@ export async function surroundings(sim: Simulation): Promise<Surroundings> {
   const takes = { mintMs: 2, writeMs: 2 };
   await serveLeases(sim, leases);
   for (const name of Object.keys(leases)) await serveServer(sim, name, answers, asked);
-  const fence: StreamFence = { fence: async () => ok("fenced" as const), exists: async () => ok(false) };
-  return { sim, world, table: tableOf(world, takes), store: storeOf(world, takes), fence, leases, answers, asked, takes };
+  const refusals: Surroundings["refusals"] = {};
+  const happened = { value: false };
+  const fenced: number[] = [];
+  const fence: StreamFence = {
+    fence: async (_, ownerEpoch) => {
+      fenced.push(ownerEpoch);
+      return refusals.fence ?? ok("fenced" as const);
+    },
+    exists: async () => ok(happened.value),
+  };
+  const [table, store] = [tableOf(world, takes), storeOf(world, takes, refusals)];
+  return { sim, world, table, store, fence, leases, answers, asked, takes, refusals, happened, fenced };
 }
 
 /** Every range is loaded when `work` begins, and turns go on until it ends. Owner epochs are minted from 100 on. */
@@ -92,7 +108,7 @@ export function withParts(ranges: readonly Range[], work: (parts: Parts) => Prom
       }
     };
     const turning = turns();
-    await parts.until(() => parts.assigner.allLoaded, 5_000, "every range is loaded");
+    await parts.until(() => parts.assigner.calm, 5_000, "every range is loaded");
     parts.asked.length = 0;
     await work(parts);
     over = true;
@@ -188,13 +204,14 @@ function tableOf(world: World, takes: Surroundings["takes"]): OwnTable {
   };
 }
 
-function storeOf(world: World, takes: Surroundings["takes"]): MetadataClient {
+function storeOf(world: World, takes: Surroundings["takes"], refusals: Surroundings["refusals"]): MetadataClient {
   let held: Uint8Array = utf8("99");
   let version = 1;
   const store: Pick<MetadataClient, "get" | "transact"> = {
     get: async () => ok([{ key: ownerEpochKey, version, value: held }]),
     transact: async ({ writes = [] }) => {
       await sleep(world.clock, takes.mintMs);
+      if (refusals.mint) return refusals.mint;
       held = writes[0]?.value ?? held;
       return ok([{ key: ownerEpochKey, version: ++version }]) as never;
     },

@@ -177,17 +177,17 @@ export class Term {
       if (!looked.ok) this.#world.logger.debug("the lock service did not say who holds leases", { reason: looked.failure.reason });
       this.#ask();
       const { pollEveryMs } = this.#config;
-      const calm = assigner.allLoaded && !servers.anySilent;
+      const calm = assigner.calm && !servers.anySilent;
       await sleep(this.#world.clock, calm ? pollEveryMs : Math.min(pollEveryMs, quickPollMs), signal);
     }
   }
 
-  /** A step at a time, while every range is served. */
+  /** A step at a time, while every range is served that can be. */
   async #balance({ assigner, balancer }: Running): Promise<void> {
     const signal = this.#ended.signal;
     while (!signal.aborted) {
       await sleep(this.#world.clock, this.#config.balanceEveryMs, signal);
-      if (!signal.aborted && this.#config.balance && assigner.allLoaded) await this.#untilEnd(balancer.step());
+      if (!signal.aborted && this.#config.balance && assigner.calm) await this.#untilEnd(balancer.step());
     }
   }
 

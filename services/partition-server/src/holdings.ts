@@ -246,8 +246,7 @@ export class Holdings {
     const { promise: over, resolve: isOver } = Promise.withResolvers<true>();
     const heirs = new Set(children.map(({ rangeId }) => rangeId));
     for (const { range } of ready) this.#become(range, { rangeVersion: range.rangeVersion, heirs, over });
-    const done = await this.#reshape(command, ready, children, beganMs, () => isOver(true));
-    isOver(true);
+    const done = await this.#reshape(command, ready, children, beganMs, () => isOver(true)).finally(() => isOver(true));
     const facts = { parents: parents.map(({ rangeId }) => rangeId).join(), children: children.map(({ rangeId }) => rangeId).join() };
     if (done.ok) {
       logger.info("ranges reshaped", { ...facts, ...done.value });
