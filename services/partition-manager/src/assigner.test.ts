@@ -74,3 +74,90 @@ test("assigner: a range that nobody can load does not keep the others from being
     await parts.until(() => at("ps-1") === 2 && at("ps-2") === 2, 10_000, "two each");
     assert.notEqual(parts.progressOf(low.rangeId), "loaded");
   }));
+
+test("assigner: a lock service that can't refuse renewals is asked about once a second", () =>
+  withParts([low, high], async (parts) => {
+    parts.refusals.refuseRenewals = refused("resourceExhausted", "diskFull", "no room");
+    parts.sim.partition(["pm"], ["ps-1"]);
+    await sleep(parts.world.clock, 26_000);
+    const times = parts.asked.filter((call) => call === "lock refuseRenewals ps/ps-1").length;
+    assert.ok(times > 10 && times < 40, `${times} times in 20 s`);
+    assert.equal(parts.assigner.counts.serversRefused, 0);
+  }));
+
+/** What may happen to a server that was given ranges and is asked to load them. */
+const meanwhile: readonly (readonly [text: string, happens: (parts: Parts) => Promise<void>, at: readonly string[]])[] = [
+  [
+    "its lease is lost",
+    async ({ leases }) => {
+      leases["ps-1"] = 0;
+    },
+    ["ps-2", "ps-2"],
+  ],
+  [
+    "it starts again under its name",
+    async ({ leases, answers }) => {
+      leases["ps-1"] = 2;
+      answers["ps-1"] = {};
+    },
+    ["ps-1", "ps-1"],
+  ],
+  [
+    "it and the other one start again at once",
+    async ({ leases, answers, world }) => {
+      Object.assign(leases, { "ps-1": 0, "ps-2": 0 });
+      await sleep(world.clock, 2_000);
+      Object.assign(leases, { "ps-1": 2, "ps-2": 2 });
+      answers["ps-1"] = {};
+    },
+    // The other one joined: it gets its part.
+    ["ps-1", "ps-2"],
+  ],
+  [
+    "its lease is lost, and the metadata store is full",
+    async ({ leases, refusals, world }) => {
+      leases["ps-1"] = 0;
+      refusals.mint = refused("resourceExhausted", "diskFull", "no room");
+      await sleep(world.clock, 10_000);
+      delete refusals.mint;
+    },
+    ["ps-2", "ps-2"],
+  ],
+];
+
+for (const [text, happens, at] of meanwhile) {
+  test(`assigner: while a server loads ranges ${text}: they are served at once and stay so`, () =>
+    withParts([low, high], async (parts) => {
+      parts.answers["ps-1"] = {
+        loadPartition: async () => {
+          await sleep(parts.world.clock, 9_000);
+          return refused("aborted", "leaseLost", "it was dropped while it was loaded");
+        },
+      };
+      for (const range of [low, high]) parts.assigner.served("ps-1", [range], new Map());
+      await sleep(parts.world.clock, 1_000);
+      await happens(parts);
+      await parts.until(() => parts.assigner.calm, 2_000, "they are served");
+      await sleep(parts.world.clock, 15_000);
+      const { ranges } = parts.map.current;
+      assert.ok(parts.assigner.calm && ranges.every(({ loaded }) => loaded));
+      assert.deepEqual(ranges.map(({ server }) => server).sort(), at);
+    }));
+}
+
+test("assigner: a server that says late that it loaded a range which another has by now counts for nothing", () =>
+  withParts([low, high], async (parts) => {
+    const loadsIn = (ms: number) => async (): Promise<Outcome<object>> => {
+      await sleep(parts.world.clock, ms);
+      return ok({});
+    };
+    parts.answers["ps-1"] = { loadPartition: loadsIn(5_000) };
+    parts.answers["ps-2"] = { loadPartition: loadsIn(8_000) };
+    dropped(parts);
+    await sleep(parts.world.clock, 1_000);
+    parts.leases["ps-1"] = 0;
+    await sleep(parts.world.clock, 5_500);
+    assert.equal(parts.progressOf(low.rangeId), "busy");
+    assert.equal(parts.map.range(low.rangeId)?.loaded, false);
+    await parts.until(() => parts.progressOf(low.rangeId) === "loaded", 4_000, "the other one serves it");
+  }));

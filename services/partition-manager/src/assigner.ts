@@ -18,7 +18,7 @@ import {
   rebalance,
   type Step,
 } from "@stamp/partition-map";
-import { jittered, type World } from "@stamp/ports";
+import { jittered, sleep, type World } from "@stamp/ports";
 import { Attempts } from "./attempts.ts";
 import { LoadQueue } from "./load-queue.ts";
 import type { MapState } from "./map-state.ts";
@@ -42,6 +42,7 @@ export interface AssignerOptions {
 }
 
 const retryMs = 100;
+const refuseAgainMs = 1_000;
 const assignedAtOnceMax = 500;
 /** Of more at once only the number is told; each one's load is told where it is loaded. */
 const toldOneByOneMax = 10;
@@ -58,6 +59,8 @@ export class Assigner {
   readonly #attempts: Attempts;
   #liveBefore: ReadonlySet<string> | undefined;
   readonly #loads: LoadQueue;
+  /** Servers, with their lease epochs, whose renewals are being refused, or were lately. */
+  readonly #refusing = new Set<string>();
   /** Served, and not in the map so yet. */
   #served: Range[] = [];
   #evenOut = false;
@@ -204,10 +207,16 @@ export class Assigner {
   }
 
   async #refuse(server: string, leaseEpoch: number): Promise<void> {
-    this.#world.logger.warn("server can't be reached: its lease will not be renewed", { server, leaseEpoch });
-    this.counts.serversRefused++;
+    const { logger, clock, random } = this.#world;
+    const lease = `${server} ${leaseEpoch}`;
+    if (this.#refusing.has(lease)) return;
+    this.#refusing.add(lease);
+    logger.warn("server can't be reached: its lease will not be renewed", { server, leaseEpoch });
     const answer = await this.#servers.refuseRenewals(server, leaseEpoch);
-    if (!answer.ok) this.#world.logger.warn("renewals not refused", { server, ...answer.failure });
+    if (answer.ok) this.counts.serversRefused++;
+    else logger.warn("renewals not refused", { server, ...answer.failure });
+    await sleep(clock, jittered(random, refuseAgainMs));
+    this.#refusing.delete(lease);
   }
 
   async #assign(steps: readonly Assignment[]): Promise<void> {

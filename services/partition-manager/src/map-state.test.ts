@@ -1,7 +1,7 @@
 /** Who follows the map by changes has what a reader of the whole map has, however far behind he was; or is told that he has to read it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { allRules, ok, present, rulesWithout, unwrap } from "@stamp/base";
+import { allRules, type Outcome, ok, present, rulesWithout, unknownOutcome, unwrap } from "@stamp/base";
 import { childRanges, firstRangeOf, isUnchanged, mergeRecords, type Range, RangeMap, splitRecord } from "@stamp/partition-map";
 import { Simulation } from "@stamp/simulator";
 import { MapState } from "./map-state.ts";
@@ -9,11 +9,15 @@ import type { OwnTable } from "./map-table.ts";
 
 const first = (): Range => ({ ...firstRangeOf("Blob"), server: "ps-1", ownerEpoch: 1, loaded: true, hasStreams: true });
 
-async function opened(sim: Simulation, ranges: readonly Range[]): Promise<MapState> {
+async function opened(
+  sim: Simulation,
+  ranges: readonly Range[],
+  fails: () => Outcome<never> | undefined = () => undefined,
+): Promise<MapState> {
   let sequence = 7;
   const table: OwnTable = {
     readAll: async () => ok([]),
-    write: async () => ok(++sequence),
+    write: async () => fails() ?? ok(++sequence),
     get sequence() {
       return sequence;
     },
@@ -74,6 +78,20 @@ test("partition map: one changed range of many is told alone; unknown versions a
     assert.equal(map.changesSince(map.current.version + 1), undefined);
     for (let i = 0; i < 400; i++) unwrap(await map.change(() => ok({ changed: [{ ...other, ownerEpoch: 2 + i }] })));
     assert.equal(map.changesSince(knownVersion), undefined, "that was long ago");
+  });
+});
+
+test("partition map: after a write of which it is not known whether it happened nothing more is written, or shown", async () => {
+  const sim = new Simulation({ seed: 12 });
+  await sim.run(async () => {
+    let writes = 0;
+    const unknown = unknownOutcome("deadlineExceeded", "timeout", "no answer");
+    const map = await opened(sim, [first()], () => (writes++ === 0 ? undefined : unknown));
+    const { version } = map.current;
+    const changes = [2, 3, 4].map((ownerEpoch) => map.change(() => ok({ changed: [{ ...first(), ownerEpoch }] })));
+    assert.deepEqual(await Promise.all(changes), [unknown, unknown, unknown]);
+    assert.equal(writes, 2);
+    assert.equal(map.current.version, version);
   });
 });
 

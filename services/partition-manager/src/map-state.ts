@@ -2,7 +2,7 @@
  * The Partition Map of one term: what is durable in its table, and the copy that is served. A change is durable before anybody sees it;
  * who waits for a change (GetMap) is woken by it. The version is the sequence of the commit that made the change, so it rises over terms.
  */
-import { compareBytes, type Outcome, ok, refused } from "@stamp/base";
+import { compareBytes, type Failed, type Outcome, ok, refused } from "@stamp/base";
 import { checkCover, decodeMapRow, encodeMapRow, mapKey, type Range, RangeMap } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
 import type { OwnTable, TableRow } from "./map-table.ts";
@@ -30,6 +30,8 @@ export class MapState {
   /** Which ranges are others, or gone, since which version; each from where the last one ended. */
   readonly #changes: { readonly from: number; readonly ids: ReadonlySet<string> }[] = [];
   #map: RangeMap;
+  /** Of a write. What stands in the table is not known any more, and the term is over: those that wait for their turn are not written. */
+  #failed: Failed | undefined;
   #writing: Promise<unknown> = Promise.resolve();
 
   private constructor(world: Pick<World, "clock" | "rules">, table: OwnTable, map: RangeMap) {
@@ -66,7 +68,7 @@ export class MapState {
    */
   change(plan: (map: RangeMap) => Outcome<MapChange>): Promise<Outcome<void>> {
     const early = this.#world.rules.on("mapChangedInTurn") ? undefined : plan(this.#map);
-    const done = this.#writing.then(() => this.#change(early ?? plan(this.#map)));
+    const done = this.#writing.then(() => this.#failed ?? this.#change(early ?? plan(this.#map)));
     this.#writing = done;
     return done;
   }
@@ -82,7 +84,10 @@ export class MapState {
     // A range that begins where one of the changed ones begins has its row there.
     const unused = gone.map(mapKey).filter((key) => !rows.some((row) => compareBytes(row.key, key) === 0));
     const written = await this.#table.write([...unused.map((key) => ({ key })), ...rows]);
-    if (!written.ok) return written;
+    if (!written.ok) {
+      this.#failed = written;
+      return written;
+    }
     this.#changes.push({ from: this.#map.version, ids });
     if (this.#changes.length > changesMax) this.#changes.shift();
     this.#map = new RangeMap(written.value, next.value);

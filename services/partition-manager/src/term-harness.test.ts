@@ -39,8 +39,8 @@ export interface Surroundings {
   readonly asked: string[];
   /** How long things take, in milliseconds. */
   readonly takes: { mintMs: number; writeMs: number };
-  /** What the metadata store and the stream manager refuse, with what. */
-  readonly refusals: { mint?: Outcome<never>; fence?: Outcome<never> };
+  /** What the metadata store, the stream manager and the lock service refuse, with what. */
+  readonly refusals: { mint?: Outcome<never>; fence?: Outcome<never>; refuseRenewals?: Outcome<never> };
   /** Whether the stream manager says that the children are there. */
   readonly happened: { value: boolean };
   /** Owner epochs under which streams were fenced. */
@@ -77,9 +77,9 @@ export async function surroundings(sim: Simulation): Promise<Surroundings> {
   const answers: Surroundings["answers"] = {};
   const asked: string[] = [];
   const takes = { mintMs: 2, writeMs: 2 };
-  await serveLeases(sim, leases);
   for (const name of Object.keys(leases)) await serveServer(sim, name, answers, asked);
   const refusals: Surroundings["refusals"] = {};
+  await serveLeases(sim, leases, refusals, asked);
   const happened = { value: false };
   const fenced: number[] = [];
   const fence: StreamFence = {
@@ -145,7 +145,12 @@ async function makeParts(around: Surroundings, ranges: readonly Range[]): Promis
   };
 }
 
-async function serveLeases(sim: Simulation, leases: Surroundings["leases"]): Promise<void> {
+async function serveLeases(
+  sim: Simulation,
+  leases: Surroundings["leases"],
+  refusals: Surroundings["refusals"],
+  asked: string[],
+): Promise<void> {
   const listLeases: Handler = async () =>
     ok({
       leases: Object.entries(leases).map(([server, leaseEpoch]) => ({
@@ -155,7 +160,11 @@ async function serveLeases(sim: Simulation, leases: Surroundings["leases"]): Pro
         ended: leaseEpoch === 0,
       })),
     });
-  await serveAll(sim, "lock", LockService, { listLeases, refuseRenewals: async () => ok({}) });
+  const refuseRenewals: Handler = async ({ name }: { name: string }) => {
+    asked.push(`lock refuseRenewals ${name}`);
+    return refusals.refuseRenewals ?? ok({});
+  };
+  await serveAll(sim, "lock", LockService, { listLeases, refuseRenewals });
 }
 
 async function serveServer(sim: Simulation, name: string, answers: Surroundings["answers"], asked: string[]): Promise<void> {
