@@ -253,6 +253,21 @@ test("merge plan: neighbours only, reads meet few checkpoints, and a byte is rew
   );
 });
 
+test("merge plan: however unlike checkpoints are in size, no more are left than a read may meet", () => {
+  const sizes = Array.from({ length: 24 }, (_, i) => 2 ** i);
+  let checkpoints: PlannedCheckpoint[] = sizes.map((bytes, id) => ({ id, bytes }));
+  let [merges, rewritten] = [0, 0];
+  for (let plan = mergePlan(checkpoints); plan !== undefined; plan = mergePlan(checkpoints)) {
+    const merged = new Set(plan);
+    const bytes = checkpoints.reduce((sum, each) => sum + (merged.has(each.id) ? each.bytes : 0), 0);
+    const at = checkpoints.findIndex(({ id }) => merged.has(id));
+    checkpoints = checkpoints.filter(({ id }) => !merged.has(id)).toSpliced(at, 0, { id: 100 + merges++, bytes });
+    rewritten += bytes;
+  }
+  assert.ok(merges > 0 && checkpoints.length <= 8, `${checkpoints.length} are left`);
+  assert.ok(rewritten < 2 ** 19, `the small ones are merged: ${rewritten} bytes were rewritten`);
+});
+
 test("checkpoint index: written in many steps, it is what is read from its bytes", () => {
   const writer = new CheckpointWriter(crc32c, 64);
   const places: StoredPlace[] = [];
@@ -280,7 +295,7 @@ test("checkpoint index: written in many steps, it is what is read from its bytes
     visited.push(place);
   });
   assert.deepEqual(visited, places);
-  for (let i = 0; i < 25_000; i += 111) assert.ok(index.mayHold(hashKey(keyOf(i))) && index.spans(keyOf(i)));
+  for (let i = 0; i < 25_000; i++) assert.ok(index.mayHold(hashKey(keyOf(i))) && index.spans(keyOf(i)));
   const absent = Array.from({ length: 2_000 }, (_, i) => index.mayHold(hashKey(utf8(`other-${i}`)))).filter(Boolean).length;
   assert.ok(absent < 60, `${absent} of 2,000`);
 });

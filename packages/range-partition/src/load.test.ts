@@ -1,0 +1,56 @@
+/** What a partition is loaded from is looked at: a log with a hole or the state of another range is refused, never served. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ownerEpoch, unwrap, utf8 } from "@stamp/base";
+import { encodeCommit } from "@stamp/lsm";
+import { put, read, Stamp, streamsOf, write } from "./harness.test.ts";
+import { RangePartition } from "./index.ts";
+
+/** Appends a commit as an owner of this epoch would, beside everything that knows what comes next. */
+async function appendCommit(stamp: Stamp, epoch: number, firstSequence: number): Promise<void> {
+  const client = stamp.client(`stranger-${epoch}`);
+  const log = unwrap(await client.openForOwner(streamsOf("r1").commitLog, ownerEpoch(epoch), { create: false, timeoutMs: 10_000 }));
+  const writes = [put("k", `of epoch ${epoch}`)];
+  const record = { ownerEpoch: epoch, firstSequence, lastTicket: 100, transactions: [writes] };
+  unwrap(await log.append([encodeCommit(record, stamp.sim.world("x").digest.crc32c)], { timeoutMs: 10_000 }));
+  await log.close();
+}
+
+test("load: a commit log in which one is missing is refused as damaged; one that goes on without a gap is taken", async () => {
+  const stamp = new Stamp(1);
+  await stamp.sim.run(async () => {
+    const partition = await stamp.open(1);
+    for (let i = 0; i < 5; i++) unwrap(await write(partition, "l", [put("k", `value ${i}`)]));
+    const { sequence } = partition.stats;
+    await partition.close();
+    await appendCommit(stamp, 2, sequence + 1);
+    const next = await stamp.open(3);
+    assert.equal(await read(next, "k"), "of epoch 2");
+    await next.close();
+    await appendCommit(stamp, 4, sequence + 3);
+    const refused = await stamp.load(5);
+    assert.ok(!refused.ok && refused.failure.reason === "damaged", JSON.stringify(refused.ok || refused.failure));
+    assert.match(refused.failure.message, new RegExp(`the commit log goes from ${sequence + 1} to ${sequence + 3}`));
+  });
+});
+
+test("load: the state of another range is refused as damaged", async () => {
+  const stamp = new Stamp(2);
+  await stamp.sim.run(async () => {
+    const partition = await stamp.open(1);
+    unwrap(await write(partition, "l", [put("k", "value")]));
+    unwrap(await partition.checkpoint());
+    await partition.close();
+    const other = await RangePartition.load(stamp.sim.world("ps"), stamp.client("ps"), {
+      rangeId: "r2",
+      streams: streamsOf("r1"),
+      ownerEpoch: ownerEpoch(2),
+      lowKey: utf8(""),
+      highKey: utf8("~"),
+      timeoutMs: 60_000,
+    });
+    assert.ok(!other.ok && other.failure.reason === "damaged", JSON.stringify(other.ok || other.failure));
+    assert.match(other.failure.message, /the metadata of r1 where that of r2 belongs/);
+    assert.equal(await read(await stamp.open(3), "k"), "value", "its own range is not hurt");
+  });
+});
