@@ -157,3 +157,18 @@ for (const [text, prepare, rangesAfter] of waysOut) {
       unwrap(await parts.reshaper.split((ranges[0] as Range).rangeId, utf8("c")));
     }));
 }
+
+for (const happened of [true, false]) {
+  test(`split: a server that hangs in it, whose lease ends: the keys are served elsewhere at once, ${happened ? "by the children" : "by the parent"}`, () =>
+    withParts([whole], async (parts) => {
+      parts.happened.value = happened;
+      answering(undefined)(parts);
+      const split = parts.reshaper.split(whole.rangeId, utf8("m"));
+      await sleep(parts.world.clock, 1_000);
+      parts.leases["ps-1"] = 0;
+      const served = () => parts.assigner.calm && parts.map.current.ranges.every(({ server, loaded }) => server === "ps-2" && loaded);
+      await parts.until(served, 1_000, "all are served elsewhere");
+      assert.equal(parts.map.current.ranges.length, happened ? 2 : 1);
+      assert.ok(!(await split).ok);
+    }));
+}

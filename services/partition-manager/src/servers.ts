@@ -3,8 +3,8 @@
  * A server counts as unreachable when calls to it failed for `unreachableAfterMs` and none was answered.
  */
 import { type Outcome, ok, unknownOutcome } from "@stamp/base";
-import { isLive, type Range, type RangeFigures, type ServerLease } from "@stamp/partition-map";
-import type { Client, World } from "@stamp/ports";
+import { isLive, leaseOver, type Range, type RangeFigures, type ServerLease } from "@stamp/partition-map";
+import { type CallOptions, type Client, sleep, type World } from "@stamp/ports";
 import { fromWire, LockService, type PartitionInfo, PartitionServer, type ReshapeTimes, type ServerLoad, toWire } from "@stamp/wire";
 import { rangeToWire } from "./range-to-wire.ts";
 
@@ -18,6 +18,7 @@ export interface ServersOptions {
 const leasePrefix = "ps/";
 const lookTimeoutMs = 1_000;
 const probeTimeoutMs = 1_000;
+const leaseOverPollMs = 50;
 
 export interface ServedPartition {
   readonly rangeId: string;
@@ -115,7 +116,18 @@ export class Servers {
     return answer.ok ? ok() : answer;
   }
 
+  /** Waited for as long as the server has the lease under which it has the parents: afterwards it serves nobody, whatever it says. */
   async reshape(parents: readonly Range[], children: readonly Range[], timeoutMs: number): Promise<Outcome<ReshapeTimes>> {
+    const over = new AbortController();
+    const asked = this.#reshape(parents, children, { timeoutMs, signal: over.signal });
+    const asks = asked.then(() => "answered" as const);
+    while ((await Promise.race([asks, sleep(this.#world.clock, leaseOverPollMs)])) !== "answered") {
+      if (leaseOver(parents[0] as Range, this.#leases)) over.abort();
+    }
+    return asked;
+  }
+
+  async #reshape(parents: readonly Range[], children: readonly Range[], options: CallOptions): Promise<Outcome<ReshapeTimes>> {
     const { server, serverAddress, leaseEpoch } = parents[0] as Range;
     const client = this.#world.transport.client(serverAddress, PartitionServer);
     const answer = await client.reshapePartitions(
@@ -125,9 +137,9 @@ export class Servers {
         parents: parents.map(({ rangeId, ownerEpoch }) => ({ rangeId, ownerEpoch: toWire(ownerEpoch) })),
         children: children.map(rangeToWire),
       },
-      { timeoutMs },
+      options,
     );
-    this.#heard(server, answer);
+    if (!options.signal?.aborted) this.#heard(server, answer);
     if (!answer.ok) return answer;
     const { times } = answer.value;
     return times ? ok(times) : unknownOutcome("internal", "bug", "a partition server answered without times");
