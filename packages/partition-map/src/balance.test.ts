@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { type BalancePolicy, type BalanceState, balancePlan, type RangeFigures } from "./balance.ts";
+import { type BalancePolicy, type BalanceState, balancePlan, contradictions, type RangeFigures } from "./balance.ts";
 import { firstRangeOf, type Range } from "./range.ts";
 
 const policy: BalancePolicy = {
@@ -64,6 +64,24 @@ test("balance: hot and large ranges are split, the worst first; young ones are l
       ),
     ),
     ["split r3", "split r1"],
+  );
+});
+
+test("balance: what was refused is load too; with as many ranges as there may be none is split", () => {
+  const state = stateOf(["a"], [["r1", "a", 400]]);
+  assert.deepEqual(text(state), []);
+  const [figures] = [...state.figures.values()];
+  const refusing = { ...state, figures: new Map([["r1", { ...(figures as RangeFigures), throttledPerSecond: 200 }]]) };
+  assert.deepEqual(text(refusing), ["split r1"]);
+  assert.deepEqual(balancePlan(refusing, { ...policy, rangesMax: 1 }), []);
+});
+
+test("balance: a policy that merges what it would split again is told", () => {
+  assert.deepEqual(contradictions(policy), []);
+  const wrong = contradictions({ ...policy, mergeBytes: policy.splitBytes, mergeRequestsPerSecond: policy.splitRequestsPerSecond + 1 });
+  assert.deepEqual(
+    wrong.map((why) => why.split(":")[0]),
+    ["mergeBytes", "mergeRequestsPerSecond"],
   );
 });
 

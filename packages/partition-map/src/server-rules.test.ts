@@ -45,6 +45,20 @@ test("server rules: a close of a lower epoch than the one held is refused", () =
   assert.equal(say(rules.close(command(4))), "staleOwnerEpoch");
 });
 
+test("server rules: a split or merge is of what is held, under the epoch that the manager knows", () => {
+  const rules = serverWithout();
+  rules.load(command(5));
+  const { pmTerm, leaseEpoch } = command(5);
+  const asked = (...parents: { rangeId: string; ownerEpoch: number }[]): string => {
+    const outcome = rules.reshape({ pmTerm, leaseEpoch }, parents);
+    return outcome.ok ? "ok" : outcome.failure.reason;
+  };
+  const held = { rangeId: "r", ownerEpoch: 5 };
+  assert.equal(asked(held), "ok");
+  for (const ownerEpoch of [4, 6]) assert.equal(asked({ rangeId: "r", ownerEpoch }), "staleOwnerEpoch", `${ownerEpoch}`);
+  assert.equal(asked(held, { rangeId: "s", ownerEpoch: 5 }), "staleOwnerEpoch", "of a merge both");
+});
+
 test("server rules: commands of an older manager are refused", () => {
   const rules = serverWithout();
   assert.equal(say(rules.load(command(3, 2))), "load");

@@ -86,3 +86,13 @@ test("map cache: a manager that tells the whole map whatever it is asked is unde
   assert.equal(version, 8);
   assert.deepEqual(told, ["b ps-1"]);
 });
+
+test("map cache: what a manager tells that leads no more is not taken over a newer map", async () => {
+  const { version, told } = await follow([
+    { version: 8n, ranges: [rangeOf("b", "", "")] },
+    { version: 5n, ranges: [rangeOf("a", "", "")] },
+    { version: 8n, ranges: [rangeOf("c", "", "")] },
+  ]);
+  assert.equal(version, 8);
+  assert.deepEqual(told, ["b ps-1"]);
+});

@@ -81,6 +81,20 @@ test("partition map: one changed range of many is told alone; unknown versions a
   });
 });
 
+test("partition map: no more than 10,000 wait for a change", async () => {
+  const sim = new Simulation({ seed: 12 });
+  await sim.run(async () => {
+    const map = await opened(sim, [first()]);
+    const { version } = map.current;
+    const waiting = Array.from({ length: 10_000 }, () => map.newerThan(version, 60_000));
+    const more = await map.newerThan(version, 60_000);
+    assert.ok(!more.ok && more.failure.reason === "overloaded");
+    assert.ok((await map.newerThan(version - 1, 60_000)).ok, "who does not wait is answered");
+    unwrap(await map.change(() => ok({ changed: [{ ...first(), server: "ps-2" }] })));
+    for (const one of await Promise.all(waiting)) assert.equal(unwrap(one).version, map.current.version);
+  });
+});
+
 test("partition map: after a write of which it is not known whether it happened nothing more is written, or shown", async () => {
   const sim = new Simulation({ seed: 12 });
   await sim.run(async () => {

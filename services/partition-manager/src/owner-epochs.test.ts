@@ -6,10 +6,11 @@ import { OwnerEpochs, ownerEpochKey } from "./owner-epochs.ts";
 
 /** A store of one key; `fail` refuses the next transactions. */
 function storeOfOne() {
-  const held = { version: 0, value: new Uint8Array() as Uint8Array, transactions: 0, fail: 0 };
+  const held = { version: 0, value: new Uint8Array() as Uint8Array, transactions: 0, fail: 0, fences: new Set<string>() };
   const store: Pick<MetadataClient, "get" | "transact"> = {
     get: async () => ok([{ key: ownerEpochKey, version: held.version, value: held.value }]),
-    transact: async ({ conditions = [], writes = [] }) => {
+    transact: async ({ fence, conditions = [], writes = [] }) => {
+      held.fences.add(`${fence?.leaseName} ${fence?.leaseEpoch}`);
       await new Promise((resolve) => setImmediate(resolve));
       held.transactions++;
       if (held.fail > 0) {
@@ -39,6 +40,12 @@ test("owner epochs: many who want some at once get different ones, in few transa
   assert.ok(held.transactions <= 2, `${held.transactions} transactions`);
   assert.equal(unwrap(await epochs.mint(1)), total + 1);
   assert.equal(fromUtf8(held.value), String(total + 1));
+});
+
+test("owner epochs: they are minted under the term: who leads no more is refused by the store", async () => {
+  const { held, store } = storeOfOne();
+  unwrap(await new OwnerEpochs(store, 7).mint(2));
+  assert.deepEqual([...held.fences], ["partition-manager 7"]);
 });
 
 test("owner epochs: a transaction that fails fails for those who shared it; later ones are minted again", async () => {

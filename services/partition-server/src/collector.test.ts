@@ -104,6 +104,30 @@ test("collector: a container is deleted while nothing changes in the range of it
   });
 });
 
+test("collector: while nobody says whether a container is there, nothing of it is taken away", async () => {
+  const sim = stamp(3, servers);
+  await sim.run(async () => {
+    const client = await ready(sim);
+    const incarnation = await container1(client);
+    for (let i = 0; i < 5; i++) await put(client, `b${i}`, incarnation, i);
+    const { transport } = sim.world("operator");
+    const map = await transport.client("pm", PartitionManager).getMap({}, { timeoutMs: 500 });
+    const range = (map.ok ? map.value.ranges.find(({ table }) => table === "Blob") : undefined) as RangePartition;
+    // Where the container's row is has to be asked for, and nobody is there to ask.
+    sim.crash("pm", { stayDown: true });
+    const server = transport.client(range.serverAddress, PartitionServer);
+    for (let pass = 0; pass < 3; pass++) {
+      const collected = await server.collectPartition({ rangeId: range.rangeId }, { timeoutMs: 60_000 });
+      assert.ok(!collected.ok, "a pass that does not know does not end well");
+      await sim.sleep(10);
+    }
+    sim.restart("pm");
+    await sim.until(() => sim.role("pm")?.status.ready === true, 30_000, "ready again");
+    assert.equal(Number((await collect(sim)).rowsDeleted), 0);
+    for (let i = 0; i < 5; i++) assert.equal((await placesOf(client, `b${i}`, incarnation))?.length, 1, `b${i}`);
+  });
+});
+
 test("collector: bytes that were put before a pass and are named after it are refused, never lost", async () => {
   const sim = stamp(2, servers);
   await sim.run(async () => {
