@@ -1,7 +1,7 @@
 /** What a partition is loaded from is looked at: a log with a hole or the state of another range is refused, never served. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ownerEpoch, unwrap, utf8 } from "@stamp/base";
+import { ownerEpoch, type RuleName, unwrap, utf8 } from "@stamp/base";
 import { encodeCommit } from "@stamp/lsm";
 import { put, read, Stamp, streamsOf, write } from "./harness.test.ts";
 import { RangePartition } from "./index.ts";
@@ -53,4 +53,25 @@ test("load: the state of another range is refused as damaged", async () => {
     assert.match(other.failure.message, /the metadata of r1 where that of r2 belongs/);
     assert.equal(await read(await stamp.open(3), "k"), "value", "its own range is not hurt");
   });
+});
+
+test("load: what is in checkpoints is not replayed again, though the log still has it (rule replayBySequence)", async () => {
+  const replayed = async (without: readonly RuleName[]): Promise<number> => {
+    const stamp = new Stamp(3, { without });
+    return stamp.sim.run(async () => {
+      const partition = await stamp.open(1);
+      for (let i = 0; i < 5; i++) unwrap(await write(partition, "l", [put(`k${i}`, "written out")]));
+      unwrap(await partition.checkpoint());
+      for (let i = 0; i < 2; i++) unwrap(await write(partition, "l", [put(`k${i}`, "in the log only")]));
+      const { sequence } = partition.stats;
+      await partition.close();
+      const next = await stamp.open(2);
+      assert.equal(next.stats.sequence, sequence);
+      assert.equal(await read(next, "k0"), "in the log only");
+      assert.equal(await read(next, "k4"), "written out");
+      return next.stats.memoryTableEntries;
+    });
+  };
+  assert.equal(await replayed([]), 2);
+  assert.equal(await replayed(["replayBySequence"]), 7);
 });

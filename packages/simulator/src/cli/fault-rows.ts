@@ -176,13 +176,17 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "garbage collection against a split or a reader",
     rules: [],
-    tests: ["services/stream-manager/src/streams.test.ts"],
-    faults: [],
+    tests: [
+      "services/stream-manager/src/streams.test.ts",
+      "services/partition-server/src/collector.test.ts",
+      "packages/range-partition/src/bounds.test.ts",
+    ],
+    faults: ["reshape", "crash"],
   },
   {
     fault: "log truncated before its checkpoint is safe",
     rules: ["truncateAfterCheckpoint", "replayBySequence"],
-    tests: ["packages/range-partition/src/range-partition.test.ts"],
+    tests: ["packages/range-partition/src/range-partition.test.ts", "packages/range-partition/src/load.test.ts"],
     faults: ["crash", "failpoints"],
   },
   {
@@ -262,8 +266,8 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "a blob or container lease across a server change",
     rules: ["leaseRestartedOnLoad"],
-    tests: [],
-    faults: [],
+    tests: ["packages/objects/src/blobs/leases.test.ts"],
+    faults: ["crash", "pause", "reshape"],
   },
   {
     fault: "container deleted while a slow download runs; blob data rewritten under it",
