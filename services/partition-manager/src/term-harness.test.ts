@@ -5,7 +5,7 @@ import { firstRangeOf, isLive, type Progress, type Range } from "@stamp/partitio
 import { served, sleep, type World } from "@stamp/ports";
 import { Simulation } from "@stamp/simulator";
 import { LockService, PartitionServer, toWire } from "@stamp/wire";
-import { Assigner } from "./assigner.ts";
+import { Assigner, type AssignerOptions } from "./assigner.ts";
 import { MapState } from "./map-state.ts";
 import type { OwnTable } from "./map-table.ts";
 import { OwnerEpochs, ownerEpochKey } from "./owner-epochs.ts";
@@ -94,10 +94,14 @@ export async function surroundings(sim: Simulation): Promise<Surroundings> {
 }
 
 /** Every range is loaded when `work` begins, and turns go on until it ends. Owner epochs are minted from 100 on. */
-export function withParts(ranges: readonly Range[], work: (parts: Parts) => Promise<void>): Promise<void> {
+export function withParts(
+  ranges: readonly Range[],
+  work: (parts: Parts) => Promise<void>,
+  loads: Pick<AssignerOptions, "loadsAtOnceMax" | "heatOf"> = { loadsAtOnceMax: 64, heatOf: () => 0 },
+): Promise<void> {
   const sim = new Simulation({ seed: 1 });
   return sim.run(async () => {
-    const parts = await makeParts(await surroundings(sim), ranges);
+    const parts = await makeParts(await surroundings(sim), ranges, loads);
     let over = false;
     const turns = async (): Promise<void> => {
       for (let i = 0; !over; i++) {
@@ -116,7 +120,11 @@ export function withParts(ranges: readonly Range[], work: (parts: Parts) => Prom
   });
 }
 
-async function makeParts(around: Surroundings, ranges: readonly Range[]): Promise<Parts> {
+async function makeParts(
+  around: Surroundings,
+  ranges: readonly Range[],
+  loads: Pick<AssignerOptions, "loadsAtOnceMax" | "heatOf">,
+): Promise<Parts> {
   const { sim, world, table, store, fence } = around;
   const ended: string[] = [];
   const map = unwrap(await MapState.open(world, table));
@@ -126,8 +134,7 @@ async function makeParts(around: Surroundings, ranges: readonly Range[]): Promis
   const end = (why: string): void => void ended.push(why);
   const assigner: Assigner = new Assigner(world, epochs, map, servers, {
     pmTerm: 1,
-    loadsAtOnceMax: 64,
-    heatOf: () => 0,
+    ...loads,
     again: () => {},
     resolve: (range) => reshaper.resolve(range),
     end,
