@@ -124,7 +124,8 @@ export class Servers {
     while ((await Promise.race([asks, sleep(this.#world.clock, leaseOverPollMs)])) !== "answered") {
       if (leaseOver(parents[0] as Range, this.#leases)) over.abort();
     }
-    return asked;
+    if (!over.signal.aborted) return asked;
+    return unknownOutcome("unavailable", "leaseLost", `${parents[0]?.server} did not answer until its lease ended`);
   }
 
   async #reshape(parents: readonly Range[], children: readonly Range[], options: CallOptions): Promise<Outcome<ReshapeTimes>> {
