@@ -418,3 +418,30 @@ test("split: key samples divide what is stored into even parts, and an empty par
     divided();
   });
 });
+
+test("split: an heir of little rewrites it, and gives back what it inherited and does not own", async () => {
+  const stamp = new Stamp(7, { limits: { ...limits, checkpointsMax: 8 }, extentTargetBytes: 50_000 });
+  await stamp.sim.run(async () => {
+    const parent = unwrap(await stamp.load(1, "ps"));
+    await fill(parent, 0, 1_024, "first");
+    unwrap(await parent.checkpoint());
+    await stamp.sim.sleep(30_000);
+    // So few that none is merged for its size.
+    assert.ok(parent.stats.checkpoints < 4, `${parent.stats.checkpoints} checkpoints`);
+    const heirs = [
+      { rangeId: "r2", epoch: 2 },
+      { rangeId: "r3", epoch: 3 },
+    ];
+    unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], heirs));
+    const right = unwrap(await stamp.load(3, "ps", { rangeId: "r3", low: keyOf(1_000), create: false }));
+    const held = (): number => right.streams.rowData.extents.reduce((sum, { sealedLengthBytes = 0 }) => sum + sealedLengthBytes, 0);
+    const inherited = held();
+    assert.ok(inherited > 200_000, `${inherited} bytes inherited`);
+    unwrap(await write(right, "l", [put(keyOf(1_000), "second")]));
+    await stamp.sim.sleep(60_000);
+    assert.ok(held() < 150_000, `${held()} bytes are held for ${right.stats.checkpointBytes} in ${right.stats.checkpoints}`);
+    assert.equal((await keysOf(right)).length, 24);
+    const left = unwrap(await stamp.load(2, "ps", { rangeId: "r2", high: keyOf(1_000), create: false }));
+    assert.equal((await keysOf(left)).length, 1_000, "what the other one has is there");
+  });
+});
