@@ -150,9 +150,10 @@ const asked = <T>(command: Command, work: (manager: ReturnType<typeof managerAt>
 /** The manager that was asked is gone, or does not lead any more: what it began is recorded. */
 const lost: ReadonlySet<FailureReason> = new Set(["connectFailed", "connectionLost", "timeout", "notLeader", "stopping"]);
 /** The range is on its way to another server. */
-const between: ReadonlySet<FailureReason> = new Set(["wrongPartition", "partitionLoading", "leaseLost", "notReady"]);
+const between: ReadonlySet<FailureReason> = new Set(["wrongPartition", "partitionLoading", "leaseLost"]);
 
-export const whatNext = ({ reason }: Failure): string => {
+export const whatNext = ({ code, reason }: Failure): string => {
+  if (code === "notFound") return "";
   if (lost.has(reason)) return ". What was begun the next leader finishes or undoes: ./stamp partition list shows it";
   return between.has(reason) ? ". Try again when ./stamp partition list shows it served" : "";
 };

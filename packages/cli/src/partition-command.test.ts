@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
+import type { FailureCode, FailureReason } from "@stamp/base";
 import { encodeKey } from "@stamp/objects";
 import { RangePartitionSchema } from "@stamp/wire";
 import { keyText } from "./key-text.ts";
-import { splitKeyOf } from "./partition-command.ts";
+import { splitKeyOf, whatNext } from "./partition-command.ts";
 import { toJson } from "./print.ts";
 import { rangeTable } from "./status.ts";
 
@@ -38,6 +39,14 @@ test("partition list --json: a bound is what --at-key takes", () => {
   const highKey = encodeKey([["acct"], [1, "t", 7, "p0500"]]);
   const told = JSON.parse(toJson({ highKey })) as { readonly highKey: string };
   assert.deepEqual(splitKeyOf(told.highKey), highKey);
+});
+
+test("partition commands: what was lost on the way can be looked at, what moves be tried again; a wrong name is only that", () => {
+  const next = (code: FailureCode, reason: FailureReason): string => whatNext({ code, reason, message: "", applied: "no" });
+  assert.match(next("unavailable", "connectFailed"), /the next leader finishes or undoes: .*partition list/);
+  assert.match(next("failedPrecondition", "wrongPartition"), /Try again when .*partition list/);
+  assert.equal(next("notFound", "wrongPartition"), "");
+  assert.equal(next("invalidArgument", "badRequest"), "");
 });
 
 test("partition split --at-key: what is no key of a table is refused before anybody is asked", () => {
