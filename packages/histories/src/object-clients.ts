@@ -76,22 +76,25 @@ export class ObjectClients {
     const retried = (what: string, attempt: () => Promise<boolean>): Promise<void> =>
       until(this.#stage, what, { withinMs: endMs - this.#stage.nowMs(), pauseMs: 200 }, attempt);
     for (const [container, blobs] of this.#names) {
-      const present = new Set<string>();
-      for (const blob of blobs) {
-        await retried(`get ${container}/${blob}`, async () => {
-          const answer = await this.get(client, container, blob);
-          if (answer === "ok") present.add(blob);
-          return answer !== "unknown" && answer !== "notDone";
-        });
-      }
-      // Nobody writes now: what the listing shows is what the reads saw.
-      await retried(`list ${container}`, async () => {
-        const answer = await this.#list(client, container);
-        if (answer === undefined) return false;
-        const listed = [...answer].sort().join(",");
-        const read = [...present].sort().join(",");
-        if (listed !== read) throw new BrokenPromise(`${container} lists [${listed}], reads see [${read}]`);
-        return true;
+      let seen = "";
+      const agree = async (): Promise<boolean> => {
+        const present: string[] = [];
+        for (const blob of blobs) {
+          await retried(`get ${container}/${blob}`, async () => {
+            const answer = await this.get(client, container, blob);
+            if (answer === "ok") present.push(blob);
+            return answer !== "unknown" && answer !== "notDone";
+          });
+        }
+        const listed = await this.#list(client, container);
+        if (listed === undefined) return false;
+        const [lists, reads] = [listed, present].map((names) => names.sort().join(","));
+        seen = `lists [${lists}], reads see [${reads}]`;
+        return lists === reads;
+      };
+      // A delete that its client gave up may be done in between; two that differ for good don't become the same.
+      await retried(`${container} lists what reads see`, agree).catch((error: unknown) => {
+        throw error instanceof BrokenPromise ? new BrokenPromise(`${error.message}: ${seen}`) : error;
       });
       // It still takes writes.
       await retried(`put ${container}`, async () => {

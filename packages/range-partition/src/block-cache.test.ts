@@ -75,3 +75,13 @@ test("block cache: what was forgotten makes room before anything else goes", () 
   assert.deepEqual(there, [0, 1, 2, 3, 4, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23]);
   assert.equal(cache.bytes, 20_000);
 });
+
+test("block cache: room of what was forgotten is used before more memory is taken", () => {
+  const cache = new BlockCache(20_000);
+  for (let at = 0; at < 100; at++) {
+    cache.put(place(at), block(at, 0, 1_000));
+    cache.forget(place(at - 2));
+  }
+  assert.equal(cache.takenBytes, 5_000);
+  assert.equal(cache.bytes, 2_000);
+});

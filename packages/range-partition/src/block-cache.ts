@@ -10,8 +10,8 @@ const segmentBytesMax = 4 * 1024 * 1024;
 const segmentsMin = 4;
 /** Of a segment that is filled again at most this part stays: what looking for room takes is bounded. */
 const keptShare = 3 / 4;
-/** Of whose blocks a smaller part is still wanted, a segment is filled again before its turn. */
-const wantedShare = 1 / 2;
+/** A segment of which more was forgotten is filled again before its turn. */
+const forgottenShare = 1 / 2;
 
 interface Segment {
   readonly bytes: Uint8Array;
@@ -48,6 +48,11 @@ export class BlockCache {
   /** Of the blocks that are there now. */
   get bytes(): number {
     return this.#segments.reduce((sum, { wantedBytes }) => sum + wantedBytes, 0);
+  }
+
+  /** Memory that it has taken. */
+  get takenBytes(): number {
+    return this.#segments.length * this.#segmentBytes;
   }
 
   /** A view, good until anything is put here. */
@@ -99,14 +104,15 @@ export class BlockCache {
     if (ofExtent?.size === 0) this.#slots.delete(extentId);
   }
 
-  /** The segment to fill next, with room for so much. */
+  /** The segment to fill next, with room for so much: one of which much was forgotten, else a new one, else the oldest. */
   #emptied(lengthBytes: number): Segment {
-    if (this.#segments.length < this.#segmentsMax) {
+    const forgottenMax = forgottenShare * this.#segmentBytes;
+    const unwanted = this.#segments.findIndex(({ filledBytes, wantedBytes }) => filledBytes - wantedBytes > forgottenMax);
+    if (unwanted < 0 && this.#segments.length < this.#segmentsMax) {
       const segment = { bytes: new Uint8Array(this.#segmentBytes), slots: [], filledBytes: 0, wantedBytes: 0 };
       this.#segments.push(segment);
       return segment;
     }
-    const unwanted = this.#segments.findIndex(({ wantedBytes }) => wantedBytes < wantedShare * this.#segmentBytes);
     const [segment] = this.#segments.splice(Math.max(unwanted, 0), 1) as [Segment];
     this.#segments.push(segment);
     this.#empty(segment, Math.min(keptShare * this.#segmentBytes, this.#segmentBytes - lengthBytes), unwanted >= 0);

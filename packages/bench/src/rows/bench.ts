@@ -2,6 +2,9 @@
  * `stamp bench rows`: one table, grown by transactions of 100 rows of 1 KiB from an empty cluster; at some sizes on the way the inserts that
  * led there and point reads over everything are measured, with memory, disk, caches, filters, rewriting and splits; in the end a restart.
  */
+import { cp, mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type DrillTarget, startOwn, untilReady } from "@stamp/cli";
 import { processUse } from "./machine.ts";
@@ -61,6 +64,11 @@ export async function rows(args: string[]): Promise<void> {
     console.log(`\n${pointsTable(run.points)}`);
     if (!values["skip-restarts"]) await run.restarts();
     if (values.keep) console.log(`\nkept: ${(await target.status()).dataDir}`);
+  } catch (error) {
+    const logs = await mkdtemp(join(tmpdir(), "stamp-bench-logs-"));
+    await cp(join((await target.status()).dataDir, "logs"), logs, { recursive: true });
+    console.error(`what the processes said: ${logs}`);
+    throw error;
   } finally {
     client.close();
     await target.close();
