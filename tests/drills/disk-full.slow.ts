@@ -72,11 +72,13 @@ class FileSystem {
 /** What the real SDK sees; it never repeats a request by itself. */
 class Client {
   readonly #container;
+  readonly #target: DrillTarget;
   /** Acknowledged. */
   readonly written: number[] = [];
   #next = 0;
 
   constructor(target: DrillTarget) {
+    this.#target = target;
     const options = { retryOptions: { maxTries: 1, tryTimeoutInMs: 60_000 } };
     this.#container = BlobServiceClient.fromConnectionString(target.connectionString, options).getContainerClient("full");
   }
@@ -152,9 +154,30 @@ class Client {
         reads += 1;
       }
     };
-    await Promise.all([writer(), reader(), reader()]);
+    await Promise.all([writer(), reader(), reader()]).catch(async (error: unknown) => {
+      // A log on a full disk says nothing.
+      console.log(await whatIsServed(this.#target));
+      throw error;
+    });
     assert.ok(reads > 0 && reasons > 0, `${reads} reads, ${reasons} refusals that name the reason`);
   }
+}
+
+/** Processes, and ranges with their servers, as they are now; each question that is not answered says why. */
+async function whatIsServed(target: DrillTarget): Promise<string> {
+  const { processes } = await target.status();
+  const lines = processes.map(
+    ({ name, state, ready, waitingFor, restarts }) => `${name} ${state} ${ready} ${restarts} ${waitingFor.join(", ")}`,
+  );
+  const ranges = await target.inspector.ranges().then(
+    (all) => all.map(({ rangeId, server, loaded }) => `${rangeId} ${server} ${loaded}`),
+    (error: unknown) => [`no map: ${error}`],
+  );
+  const held = await target.inspector.held().then(
+    (all) => [...all.keys()].map((rangeId) => `held: ${rangeId}`),
+    (error: unknown) => [`not said what is held: ${error}`],
+  );
+  return [...lines, ...ranges, ...held].join("\n");
 }
 
 const pids = async (target: DrillTarget): Promise<string> =>
