@@ -11,8 +11,8 @@ import { MergePace, type RestTimes } from "./merge-pace.ts";
 
 /** At most, but for a block that is larger alone. */
 const appendBytes = 512 * 1024;
-/** Blocks of a checkpoint are on their way for as long as it takes; only the end of ownership ends it. */
-const appendTimeoutMs = 3_600_000;
+/** Blocks of a checkpoint are on their way for as long as it takes, also until disks have room again; only the end of ownership ends it. */
+const appendTimeoutMs = Number.POSITIVE_INFINITY;
 
 export interface CheckpointRequest {
   readonly id: number;

@@ -52,7 +52,8 @@ export interface Frozen {
 export const mergesMax = 3;
 /** What becomes of a memory table: it is waited for, merges are not. */
 const ofMemory = { inMemory: () => true, givenUp: () => false, restTimes: () => 0 };
-const metadataTimeoutMs = 3_600_000;
+/** As of blocks of checkpoints. */
+const metadataTimeoutMs = Number.POSITIVE_INFINITY;
 const truncateTimeoutMs = 30_000;
 
 export class Maintenance {
