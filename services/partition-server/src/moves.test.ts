@@ -180,20 +180,26 @@ test("moves: servers whose leases come and go are not chased with one owner epoc
   });
 });
 
+/** Where the blobs are served, another server, and the move there by hand. */
+async function toOther(sim: Simulation, client: Client) {
+  const from = (await servedBy(client)) as string;
+  const to = servers.find((server) => server !== from) as string;
+  const rangeId = client.ranges.find(({ table }) => table === "Blob")?.rangeId ?? "";
+  const manager = sim.world("client").transport.client("pm-1", PartitionManager);
+  return { from, to, move: () => manager.movePartition({ rangeId, server: to }, { timeoutMs: 60_000 }) };
+}
+
 test("moves: a range that is to move to a server that does not answer stays where it is served", async () => {
   const { sim, streams } = cluster(7, allRules, ["pm-1"]);
   await sim.run(async () => {
     const client = new Client(sim, "client");
     await serveable(sim, client);
     await sim.sleep(10_000);
-    const from = (await servedBy(client)) as string;
-    const to = servers.find((server) => server !== from) as string;
-    const range = client.ranges.find(({ table }) => table === "Blob");
-    const manager = sim.world("client").transport.client("pm-1", PartitionManager);
+    const { from, to, move } = await toOther(sim, client);
     const loads = streams.loads;
     // Its lease goes on for seconds.
     sim.pause(to);
-    const moved = await manager.movePartition({ rangeId: range?.rangeId ?? "", server: to }, { timeoutMs: 60_000 });
+    const moved = await move();
     assert.match(moved.ok ? "" : moved.failure.message, /does not answer now: blob-1 stays at /);
     assert.equal(await servedBy(client), from);
     assert.ok(await client.read(), "served without a break");
@@ -208,11 +214,8 @@ test("moves: whoever asked for a move is told at once where the range is when th
     const client = new Client(sim, "client");
     await serveable(sim, client);
     await sim.sleep(10_000);
-    const from = (await servedBy(client)) as string;
-    const to = servers.find((server) => server !== from) as string;
-    const range = client.ranges.find(({ table }) => table === "Blob");
-    const manager = sim.world("client").transport.client("pm-1", PartitionManager);
-    const moving = manager.movePartition({ rangeId: range?.rangeId ?? "", server: to }, { timeoutMs: 60_000 });
+    const { to, move } = await toOther(sim, client);
+    const moving = move();
     await sim.until(async () => (await servedBy(client)) === to, 10_000, "given to the other server");
     sim.crash(to, { stayDown: true });
     const moved = await moving;
