@@ -52,7 +52,7 @@ export function encodeCommit(record: CommitRecord, crc32c: Crc32c): Uint8Array<A
   return withChecksum(writer, crc32c);
 }
 
-/** Keys and values are copies, so that keeping one does not keep the record. */
+/** Keys and values are views: keeping one keeps the record. */
 export function decodeCommit(bytes: Uint8Array, crc32c: Crc32c): Outcome<CommitRecord> {
   if (bytes.length < 9) return damaged("a commit record is too short");
   const end = bytes.length - 4;
@@ -74,8 +74,8 @@ export function decodeCommit(bytes: Uint8Array, crc32c: Crc32c): Outcome<CommitR
       for (let j = 0; j < writeCount; j++) {
         const kind = reader.byte();
         if (kind > 1) return damaged("a write of unknown kind");
-        const key = new Uint8Array(reader.sized());
-        writes.push(kind === 1 ? { kind: "delete", key } : { kind: "put", key, value: new Uint8Array(reader.sized()) });
+        const key = reader.sized();
+        writes.push(kind === 1 ? { kind: "delete", key } : { kind: "put", key, value: reader.sized() });
       }
       transactions.push(writes);
     }

@@ -2,30 +2,51 @@
  * The recent commits of a range partition, every version, sorted: a skip list whose levels are drawn from a fixed seed, so that the same
  * commits give the same table. Nodes are only added, so an iterator stays valid while commits go on; it sees nothing newer than its
  * snapshot.
+ *
+ * Keys and values lie one behind the other in chunks, nodes are numbers in one array: a table is some dozens of objects however many rows
+ * it has, takes what it says, and goes as a whole. docs/decisions/0304-memory-tables-in-chunks.md
  */
-import { assert, compareBytes, Prng } from "@stamp/base";
+import { assert, Prng } from "@stamp/base";
 import type { Entry, KeyRange } from "./entry.ts";
 
 const levelsMax = 18;
-/** Of a node beside its key and value, about. */
-const nodeOverheadBytes = 120;
-
-interface Node extends Entry {
-  readonly next: (Node | undefined)[];
-}
+const chunkBytesMin = 4 * 1024;
+const chunkBytesMax = 1024 * 1024;
+/** What is longer lies in a chunk of its own. */
+const sharedBytesMax = chunkBytesMax / 4;
 
 const levelSeed = 0x51ab1e;
 
+/** A place in `#nodes`, where its fields begin. The head is 0; as the next one 0 says that there is none. */
+type Node = number;
+const head: Node = 0;
+const chunkField = 0;
+const startField = 1;
+const keyBytesField = 2;
+/** -1: a tombstone. */
+const valueBytesField = 3;
+const sequenceLowField = 4;
+const sequenceHighField = 5;
+/** The next one on level 0; those on higher levels follow, as many as the node is high. */
+const nextField = 6;
+
+const two32 = 2 ** 32;
+
 export class MemoryTable {
-  readonly #head: Node = { key: new Uint8Array(0), sequence: 0, value: undefined, next: new Array<Node | undefined>(levelsMax) };
+  #nodes: Int32Array = new Int32Array(256);
+  #nodesEnd: number = nextField + levelsMax;
+  readonly #chunks: Uint8Array[] = [];
+  /** The chunk that is filled now, and how far. */
+  #filling = -1;
+  #filledBytes = 0;
   readonly #prng = new Prng(levelSeed);
   /** Before the place of the last put, by level: rows of one transaction are often neighbours. */
-  readonly #path: Node[] = new Array<Node>(levelsMax).fill(this.#head);
+  readonly #path = new Int32Array(levelsMax);
   /** Before what was looked for last. */
-  #sought: Node = this.#head;
+  #sought: Node = head;
   #levels = 1;
   #count = 0;
-  #bytes = 0;
+  #rowBytes = 0;
   #firstSequence = 0;
   #lastSequence = 0;
 
@@ -33,9 +54,9 @@ export class MemoryTable {
   get count(): number {
     return this.#count;
   }
-  /** About what it takes in memory. */
+  /** Of keys, values and nodes; up to 1 MiB more is there to be filled. */
   get bytes(): number {
-    return this.#bytes;
+    return this.#count === 0 ? 0 : this.#rowBytes + this.#nodesEnd * Int32Array.BYTES_PER_ELEMENT;
   }
   /** Of what it holds; 0 when empty. */
   get firstSequence(): number {
@@ -45,69 +66,71 @@ export class MemoryTable {
     return this.#lastSequence;
   }
 
-  /** Key and value belong to the table from then on. A second write of one key in one commit replaces the first. */
+  /** Copies key and value. A second write of one key in one commit replaces the first. */
   put(key: Uint8Array, sequence: number, value: Uint8Array | undefined): void {
     assert(sequence > 0, "sequences start at 1");
-    if (!isJustBehind(this.#path[0] as Node, this.#head, key, sequence)) {
-      let at = this.#head;
+    const path = this.#path;
+    if (!this.#isJustBehind(path[0] as Node, key, sequence)) {
+      let at = head;
       for (let level = this.#levels - 1; level >= 0; level--) {
-        at = before(at, level, key, sequence);
-        this.#path[level] = at;
+        at = this.#before(at, level, key, sequence);
+        path[level] = at;
       }
     }
-    const same = this.#path[0]?.next[0];
-    if (same !== undefined && same.sequence === sequence && compareBytes(same.key, key) === 0) {
-      this.#bytes += (value?.length ?? 0) - (same.value?.length ?? 0);
-      (same as { value: Uint8Array | undefined }).value = value;
+    const same = this.#next(path[0] as Node, 0);
+    if (same !== head && this.#compare(same, key, sequence) === 0) {
+      this.#store(same, key, value);
       return;
     }
     let height = 1;
     while (height < levelsMax && (this.#prng.uint32() & 3) === 0) height++;
-    for (; this.#levels < height; this.#levels++) this.#path[this.#levels] = this.#head;
-    const node: Node = { key, sequence, value, next: new Array<Node | undefined>(height) };
+    for (; this.#levels < height; this.#levels++) path[this.#levels] = head;
+    const node = this.#newNode(height, sequence);
+    this.#store(node, key, value);
+    const nodes = this.#nodes;
     for (let level = 0; level < height; level++) {
-      const previous = this.#path[level] as Node;
-      node.next[level] = previous.next[level];
-      previous.next[level] = node;
-      this.#path[level] = node;
+      const behind = (path[level] as Node) + nextField + level;
+      nodes[node + nextField + level] = nodes[behind] as Node;
+      nodes[behind] = node;
+      path[level] = node;
     }
     this.#count++;
-    this.#bytes += key.length + (value?.length ?? 0) + nodeOverheadBytes;
     if (this.#firstSequence === 0 || sequence < this.#firstSequence) this.#firstSequence = sequence;
     if (sequence > this.#lastSequence) this.#lastSequence = sequence;
   }
 
-  /** The newest version that the snapshot sees; its value is undefined when that is a tombstone. */
+  /** The newest version that the snapshot sees, a view; its value is undefined when that is a tombstone. */
   get(key: Uint8Array, snapshotSequence: number): Entry | undefined {
-    const found = this.#seek(key, snapshotSequence);
-    return found !== undefined && compareBytes(found.key, key) === 0 ? found : undefined;
+    const node = this.#seek(key, snapshotSequence);
+    return node !== head && this.#compareKey(node, key) === 0 ? this.#entry(node) : undefined;
   }
 
-  /** Per key the newest version that the snapshot sees, tombstones included. */
+  /** Per key the newest version that the snapshot sees, tombstones included; views. */
   *iterate(range: KeyRange, snapshotSequence: number): Generator<Entry, void, void> {
     if (range.reverse) {
       yield* this.#backwards(range, snapshotSequence);
       return;
     }
-    let node = range.gte === undefined ? this.#head.next[0] : this.#seek(range.gte, Number.MAX_SAFE_INTEGER);
+    let node = range.gte === undefined ? this.#next(head, 0) : this.#seek(range.gte, Number.MAX_SAFE_INTEGER);
     let last: Uint8Array | undefined;
     const { cursor } = range;
-    for (; node !== undefined; node = node.next[0]) {
-      if (cursor?.from !== undefined && compareBytes(node.key, cursor.from) < 0) {
+    for (; node !== head; node = this.#next(node, 0)) {
+      if (cursor?.from !== undefined && this.#compareKey(node, cursor.from) < 0) {
         node = this.#seek(cursor.from, Number.MAX_SAFE_INTEGER);
-        if (node === undefined) return;
+        if (node === head) return;
       }
-      if (range.lt !== undefined && compareBytes(node.key, range.lt) >= 0) return;
-      if (node.sequence > snapshotSequence) continue;
-      if (last !== undefined && compareBytes(node.key, last) === 0) continue;
-      last = node.key;
-      yield node;
+      if (range.lt !== undefined && this.#compareKey(node, range.lt) >= 0) return;
+      if (this.#sequence(node) > snapshotSequence) continue;
+      if (last !== undefined && this.#compareKey(node, last) === 0) continue;
+      const entry = this.#entry(node);
+      last = entry.key;
+      yield entry;
     }
   }
 
-  /** Every version, as they are written to a checkpoint. */
+  /** Every version, as they are written to a checkpoint; views. */
   *versions(): Generator<Entry, void, void> {
-    for (let node = this.#head.next[0]; node !== undefined; node = node.next[0]) yield node;
+    for (let node = this.#next(head, 0); node !== head; node = this.#next(node, 0)) yield this.#entry(node);
   }
 
   /** Keys in order, spread as what it holds is; about so many at most, and found without a look at all of it. */
@@ -116,7 +139,7 @@ export class MemoryTable {
     // Of the nodes of a level every fourth is on the next one.
     for (let count = this.#count; count > countMax && level < this.#levels - 1; count /= 4) level++;
     const keys: Uint8Array[] = [];
-    for (let node = this.#head.next[level]; node !== undefined; node = node.next[level]) keys.push(node.key);
+    for (let node = this.#next(head, level); node !== head; node = this.#next(node, level)) keys.push(this.#entry(node).key.slice());
     return keys;
   }
 
@@ -124,57 +147,135 @@ export class MemoryTable {
     let bound = range.lt;
     for (;;) {
       const node = this.#lastBelow(bound);
-      if (node === undefined || (range.gte !== undefined && compareBytes(node.key, range.gte) < 0)) return;
-      const visible = this.#seek(node.key, snapshotSequence);
-      if (visible !== undefined && compareBytes(visible.key, node.key) === 0) yield visible;
-      bound = node.key;
+      if (node === head || (range.gte !== undefined && this.#compareKey(node, range.gte) < 0)) return;
+      const { key } = this.#entry(node);
+      const visible = this.get(key, snapshotSequence);
+      if (visible !== undefined) yield visible;
+      bound = key;
     }
   }
 
   /** The first node at or after (key, newest that the snapshot sees). */
-  #seek(key: Uint8Array, snapshotSequence: number): Node | undefined {
-    if (!isJustBehind(this.#sought, this.#head, key, snapshotSequence)) {
-      let at = this.#head;
-      for (let level = this.#levels - 1; level >= 0; level--) at = before(at, level, key, snapshotSequence);
+  #seek(key: Uint8Array, snapshotSequence: number): Node {
+    if (!this.#isJustBehind(this.#sought, key, snapshotSequence)) {
+      let at = head;
+      for (let level = this.#levels - 1; level >= 0; level--) at = this.#before(at, level, key, snapshotSequence);
       this.#sought = at;
     }
-    return this.#sought.next[0];
+    return this.#next(this.#sought, 0);
   }
 
   /** The last node whose key is below `bound`, or the very last. */
-  #lastBelow(bound: Uint8Array | undefined): Node | undefined {
-    let at = this.#head;
+  #lastBelow(bound: Uint8Array | undefined): Node {
+    let at = head;
     for (let level = this.#levels - 1; level >= 0; level--) {
       for (
-        let next = at.next[level];
-        next !== undefined && (bound === undefined || compareBytes(next.key, bound) < 0);
-        next = at.next[level]
+        let next = this.#next(at, level);
+        next !== head && (bound === undefined || this.#compareKey(next, bound) < 0);
+        next = this.#next(at, level)
       ) {
         at = next;
       }
     }
-    return at === this.#head ? undefined : at;
+    return at;
   }
-}
 
-/** Whether (key, sequence) lies between this node and the one that follows it now, or at that one: then nothing has to be looked for. */
-function isJustBehind(node: Node, head: Node, key: Uint8Array, sequence: number): boolean {
-  if (node !== head && compareTo(node, key, sequence) >= 0) return false;
-  const next = node.next[0];
-  return next === undefined || compareTo(next, key, sequence) >= 0;
-}
+  /** The last node on this level that sorts before (key, sequence), newest first within a key. */
+  #before(start: Node, level: number, key: Uint8Array, sequence: number): Node {
+    let at = start;
+    for (;;) {
+      const next = this.#next(at, level);
+      if (next === head || this.#compare(next, key, sequence) >= 0) return at;
+      at = next;
+    }
+  }
 
-/** Newest first within a key. */
-const compareTo = (node: Node, key: Uint8Array, sequence: number): number => compareBytes(node.key, key) || sequence - node.sequence;
+  /** Whether (key, sequence) lies between this node and the one that follows it now, or at that one: then nothing has to be looked for. */
+  #isJustBehind(node: Node, key: Uint8Array, sequence: number): boolean {
+    if (node !== head && this.#compare(node, key, sequence) >= 0) return false;
+    const next = this.#next(node, 0);
+    return next === head || this.#compare(next, key, sequence) >= 0;
+  }
 
-/** The last node on this level that sorts before (key, sequence), newest first within a key. */
-function before(start: Node, level: number, key: Uint8Array, sequence: number): Node {
-  let at = start;
-  for (;;) {
-    const next = at.next[level];
-    if (next === undefined) return at;
-    const order = compareBytes(next.key, key);
-    if (order > 0 || (order === 0 && next.sequence <= sequence)) return at;
-    at = next;
+  /** Newest first within a key. */
+  #compare(node: Node, key: Uint8Array, sequence: number): number {
+    return this.#compareKey(node, key) || sequence - this.#sequence(node);
+  }
+
+  /** As `compareBytes`, without a view of the node's key. */
+  #compareKey(node: Node, key: Uint8Array): number {
+    const nodes = this.#nodes;
+    const chunk = this.#chunks[nodes[node + chunkField] as number] as Uint8Array;
+    const start = nodes[node + startField] as number;
+    const length = nodes[node + keyBytesField] as number;
+    const shared = Math.min(length, key.length);
+    for (let i = 0; i < shared; i++) {
+      const difference = (chunk[start + i] as number) - (key[i] as number);
+      if (difference !== 0) return difference;
+    }
+    return length - key.length;
+  }
+
+  #next(node: Node, level: number): Node {
+    return this.#nodes[node + nextField + level] as Node;
+  }
+
+  #sequence(node: Node): number {
+    const nodes = this.#nodes;
+    return (nodes[node + sequenceHighField] as number) * two32 + ((nodes[node + sequenceLowField] as number) >>> 0);
+  }
+
+  #entry(node: Node): Entry {
+    const nodes = this.#nodes;
+    const chunk = this.#chunks[nodes[node + chunkField] as number] as Uint8Array;
+    const start = nodes[node + startField] as number;
+    const keyEnd = start + (nodes[node + keyBytesField] as number);
+    const valueBytes = nodes[node + valueBytesField] as number;
+    return {
+      key: chunk.subarray(start, keyEnd),
+      sequence: this.#sequence(node),
+      value: valueBytes < 0 ? undefined : chunk.subarray(keyEnd, keyEnd + valueBytes),
+    };
+  }
+
+  #newNode(height: number, sequence: number): Node {
+    const node = this.#nodesEnd;
+    this.#nodesEnd = node + nextField + height;
+    if (this.#nodesEnd > this.#nodes.length) {
+      const nodes = new Int32Array(this.#nodes.length * 2);
+      nodes.set(this.#nodes);
+      this.#nodes = nodes;
+    }
+    this.#nodes[node + sequenceLowField] = sequence;
+    this.#nodes[node + sequenceHighField] = Math.floor(sequence / two32);
+    return node;
+  }
+
+  /** What a node had before stays where it was: an iterator may have given it away. */
+  #store(node: Node, key: Uint8Array, value: Uint8Array | undefined): void {
+    const bytes = key.length + (value?.length ?? 0);
+    const chunk = this.#room(bytes);
+    const start = this.#filling === chunk ? this.#filledBytes : 0;
+    const into = this.#chunks[chunk] as Uint8Array;
+    into.set(key, start);
+    if (value !== undefined) into.set(value, start + key.length);
+    if (this.#filling === chunk) this.#filledBytes += bytes;
+    this.#rowBytes += bytes;
+    const nodes = this.#nodes;
+    nodes[node + chunkField] = chunk;
+    nodes[node + startField] = start;
+    nodes[node + keyBytesField] = key.length;
+    nodes[node + valueBytesField] = value?.length ?? -1;
+  }
+
+  /** A chunk with room for so much: the one that is filled, the next one, or one for this alone. Each is twice as large as the one before. */
+  #room(bytes: number): number {
+    if (bytes > sharedBytesMax) return this.#chunks.push(new Uint8Array(bytes)) - 1;
+    const filled = this.#chunks[this.#filling];
+    if (filled !== undefined && this.#filledBytes + bytes <= filled.length) return this.#filling;
+    const next = Math.min(Math.max(chunkBytesMin, bytes, (filled?.length ?? 0) * 2), chunkBytesMax);
+    this.#filling = this.#chunks.push(new Uint8Array(next)) - 1;
+    this.#filledBytes = 0;
+    return this.#filling;
   }
 }

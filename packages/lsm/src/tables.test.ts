@@ -113,6 +113,69 @@ test("memory table: an iterator stays valid and sees nothing newer while commits
   assert.ok(table.bytes > 300 * 8);
 });
 
+test("memory table: what is put is copied, and what was read stays as it was while the table grows and the row is replaced", () => {
+  const table = new MemoryTable();
+  const lengths = [0, 1, 5_000, 300_000, 2 * 1_024 * 1_024];
+  const [key, value] = [utf8("row 0"), new Uint8Array(Math.max(...lengths))];
+  const [views, whole]: [(Entry | undefined)[], Map<string, number>] = [[], new Map()];
+  for (let i = 0; i < 2_000; i++) {
+    const row = utf8(`row ${i}`);
+    const length = lengths[i % (i < 20 ? 5 : 3)] as number;
+    key.set(row.subarray(0, 5));
+    value.fill(i);
+    table.put(i < 10 ? key : row, 1, value.subarray(0, length));
+    whole.set(Buffer.from(i < 10 ? key : row).toString(), length);
+    if (i < 20) views.push(table.get(i < 10 ? key : row, 1));
+  }
+  key.fill(0);
+  for (const row of whole.keys()) table.put(utf8(row), 1, undefined);
+  assert.equal(table.count, 2_000);
+  for (const [i, view] of views.entries()) {
+    assert.equal(Buffer.from(view?.key ?? []).toString(), `row ${i}`);
+    assert.equal(view?.value?.length, lengths[i % 5]);
+    assert.ok(view.value.every((byte) => byte === i % 256));
+  }
+  assert.deepEqual(
+    [...table.iterate({}, 1)].map(({ value: now }) => now),
+    Array.from({ length: 2_000 }, () => undefined),
+  );
+});
+
+test("memory table: sequences beyond 32 bits keep their order", () => {
+  const table = new MemoryTable();
+  const sequences = [1, 2 ** 31, 2 ** 32 - 1, 2 ** 32, 2 ** 32 + 5, 2 ** 52, 2 ** 52 + 2 ** 31, Number.MAX_SAFE_INTEGER];
+  for (const sequence of sequences.toReversed()) table.put(utf8("key"), sequence, utf8(`${sequence}`));
+  for (const sequence of sequences) {
+    const found = table.get(utf8("key"), sequence);
+    assert.equal(found?.sequence, sequence);
+    assert.equal(Buffer.from(found.value ?? []).toString(), `${sequence}`);
+  }
+  assert.deepEqual(
+    [...table.versions()].map(({ sequence }) => sequence),
+    sequences.toReversed(),
+  );
+});
+
+test("memory table: it takes about what it says, and one of few rows takes little", () => {
+  const taken = (rows: number, valueBytes: number): { readonly taken: number; readonly said: number } => {
+    const [key, value] = [new Uint8Array(48), new Uint8Array(valueBytes)];
+    const before = process.memoryUsage().arrayBuffers;
+    const table = new MemoryTable();
+    for (let i = 0; i < rows; i++) {
+      new DataView(key.buffer).setUint32(0, Math.imul(i, 2_654_435_761));
+      table.put(key, i + 1, value);
+    }
+    return { taken: process.memoryUsage().arrayBuffers - before, said: table.bytes };
+  };
+  // An array that grows leaves smaller ones, together as large, to be collected.
+  const large = taken(20_000, 1_000);
+  assert.ok(large.taken < large.said * 1.3 && large.said < 20_000 * 1_048 * 1.1, JSON.stringify(large));
+  const small = taken(50_000, 20);
+  assert.ok(small.taken < small.said * 2 && small.said < 50_000 * 68 * 1.6, JSON.stringify(small));
+  const few = taken(3, 100);
+  assert.ok(few.taken < 16_384, JSON.stringify(few));
+});
+
 interface Written {
   readonly index: CheckpointIndex;
   readonly blocks: Map<number, Uint8Array>;

@@ -427,7 +427,7 @@ test("split: an heir of little rewrites it, and gives back what it inherited and
     unwrap(await parent.checkpoint());
     await stamp.sim.sleep(30_000);
     // So few that none is merged for its size.
-    assert.ok(parent.stats.checkpoints < 4, `${parent.stats.checkpoints} checkpoints`);
+    assert.ok(parent.stats.checkpoints <= 4, `${parent.stats.checkpoints} checkpoints`);
     const heirs = [
       { rangeId: "r2", epoch: 2 },
       { rangeId: "r3", epoch: 3 },

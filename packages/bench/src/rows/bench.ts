@@ -23,6 +23,8 @@ const restingShare = 0.2;
 const restingLookMs = 3_000;
 
 const usage = `pnpm bench rows [--rows 1000000] [--connections 8] [--readers 16] [--read-seconds 8] [--rest-seconds 300] [--set key=value]… [--skip-restarts] [--keep]
+pnpm bench rows --data DIR --rows N [--rounds 5] [--readers 16] [--read-seconds 8] [--set key=value]…
+--data: a folder that an earlier run with as many rows kept (it says which): only reads, so often
 --set: of the cluster's configuration, e.g. --set partitionServers=2
 --rest-seconds: rows are read right behind the inserts, and again when the work that these left behind is done, or so much later; 0: not again`;
 
@@ -38,20 +40,34 @@ export async function rows(args: string[]): Promise<void> {
       set: { type: "string", multiple: true, default: [] },
       "skip-restarts": { type: "boolean", default: false },
       keep: { type: "boolean", default: false },
+      data: { type: "string" },
+      rounds: { type: "string", default: "5" },
       help: { type: "boolean", default: false },
     },
   });
-  const [count, connections, readers, readSeconds] = [values.rows, values.connections, values.readers, values["read-seconds"]].map(Number);
+  const [count, connections, readers, readSeconds, rounds] = [
+    values.rows,
+    values.connections,
+    values.readers,
+    values["read-seconds"],
+    values.rounds,
+  ].map(Number);
   const restMs = Number(values["rest-seconds"]) * 1_000;
-  if (values.help || Number.isNaN(restMs) || !count || count % rowsPerTransaction !== 0 || !connections || !readers || !readSeconds) {
+  const isGood = !Number.isNaN(restMs) && count && count % rowsPerTransaction === 0 && connections && readers && readSeconds && rounds;
+  if (values.help || !isGood) {
     console.log(usage);
     return;
   }
   const flags = Object.fromEntries(values.set.map((one) => [one.slice(0, one.indexOf("=")), one.slice(one.indexOf("=") + 1)]));
-  const target = await startOwn(flags, values.keep);
+  const target = await startOwn({ ...flags, ...(values.data === undefined ? {} : { dataDir: values.data }) }, values.keep);
   const client = new TableClient(target.connectionString);
   try {
     const run = new Run(target, client);
+    if (values.data !== undefined) {
+      run.isFilled(count);
+      for (let round = 0; round < rounds; round++) await run.measure(readers, readSeconds * 1_000);
+      return;
+    }
     await run.prepare();
     const at = [...checkpoints.filter((one) => one < count), count];
     for (const point of at) {
@@ -93,6 +109,11 @@ class Run {
   async prepare(): Promise<void> {
     const made = await this.#client.createTable(table);
     if (made.status !== 201 && made.status !== 204) throw new Error(`no table: ${made.status} ${made.body}`);
+  }
+
+  /** So many rows are there already. */
+  isFilled(rows: number): void {
+    this.#filled = rows;
   }
 
   /** Transactions until there are so many rows. */
