@@ -133,7 +133,7 @@ test("memory table: what is put is copied, and what was read stays as it was whi
   for (const [i, view] of views.entries()) {
     assert.equal(Buffer.from(view?.key ?? []).toString(), `row ${i}`);
     assert.equal(view?.value?.length, lengths[i % 5]);
-    assert.ok(view.value.every((byte) => byte === i % 256));
+    assert.ok(view?.value?.every((byte) => byte === i % 256));
   }
   assert.deepEqual(
     [...table.iterate({}, 1)].map(({ value: now }) => now),
