@@ -37,6 +37,7 @@ export type RuleName =
   | "closedEpochRefused"
   | "leaseEpochNamedInLoad"
   | "dropBeforeNewLease"
+  | "loadElsewhere"
   | "drainBeforeLeaving"
   | "childEndsParents"
   | "namesBeforeSplit"

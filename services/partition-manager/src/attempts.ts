@@ -27,12 +27,12 @@ interface Tried {
 const untried: Readonly<Tried> = { assigned: 0, untilMs: 0, failed: 0, failingSinceMs: 0, givenUp: false };
 
 export class Attempts {
-  readonly #world: Pick<World, "clock" | "random">;
+  readonly #world: Pick<World, "clock" | "random" | "rules">;
   readonly #tried = new Map<string, Tried>();
   /** By server and lease epoch: until when. */
   readonly #avoided = new Map<string, number>();
 
-  constructor(world: Pick<World, "clock" | "random">) {
+  constructor(world: Pick<World, "clock" | "random" | "rules">) {
     this.#world = world;
   }
 
@@ -56,7 +56,8 @@ export class Attempts {
     const tried = this.#tried.get(range.rangeId) ?? { ...untried };
     this.#tried.set(range.rangeId, tried);
     if (tried.failed++ === 0) tried.failingSinceMs = nowMs;
-    const elsewhere = nowMs - tried.failingSinceMs >= doubled(elsewhereAfterMs, Math.max(tried.assigned - 1, 0));
+    const givenUpAfterMs = doubled(elsewhereAfterMs, Math.max(tried.assigned - 1, 0));
+    const elsewhere = this.#world.rules.on("loadElsewhere") && nowMs - tried.failingSinceMs >= givenUpAfterMs;
     if (elsewhere) {
       tried.givenUp = true;
       this.#avoided.set(keyOf(range), nowMs + avoidedMs);

@@ -243,13 +243,13 @@ export const faultRows: readonly FaultRow[] = [
   },
   {
     fault: "a partition server holds its lease and can't load (cut off from the streams, full, a load that hangs)",
-    rules: [],
+    rules: ["loadElsewhere"],
     tests: [
       "services/partition-manager/src/assigner.test.ts",
       "packages/partition-map/src/assignment.test.ts",
       "services/partition-server/src/holdings.test.ts",
     ],
-    faults: ["cut-pair"],
+    faults: ["cut off from the streams"],
   },
   {
     fault: "the metadata store is empty or another stamp's",

@@ -226,6 +226,11 @@ export const mutants: readonly Mutant[] = [
     focus: "old-managers",
     why: "a range is loaded by the word of a manager that leads no more",
   },
+  {
+    rules: ["loadElsewhere"],
+    workload: "loads",
+    why: "liveness: a range stays with a server that holds its lease and can't load it",
+  },
   // Ranges that are split and merged.
   {
     rules: ["drainBeforeLeaving"],

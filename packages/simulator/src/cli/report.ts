@@ -1,7 +1,18 @@
 /** What one run of one seed did, as plain data: it travels from worker to parent. */
 import type { RuleName } from "@stamp/base";
 
-export type WorkloadName = "blobs" | "streams" | "restarts" | "registers" | "tables" | "queues" | "bank" | "leases" | "locks" | "disks";
+export type WorkloadName =
+  | "blobs"
+  | "streams"
+  | "restarts"
+  | "registers"
+  | "tables"
+  | "queues"
+  | "bank"
+  | "leases"
+  | "locks"
+  | "disks"
+  | "loads";
 
 export const workloadNames: readonly WorkloadName[] = [
   "streams",
@@ -14,6 +25,7 @@ export const workloadNames: readonly WorkloadName[] = [
   "leases",
   "locks",
   "disks",
+  "loads",
 ];
 
 export interface SeedJob {

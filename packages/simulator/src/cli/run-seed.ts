@@ -7,6 +7,7 @@ import { blobWorkload, tableWorkload } from "../workloads/blobs.ts";
 import { diskWorkload } from "../workloads/disks.ts";
 import type { Focus } from "../workloads/faults.ts";
 import { leaseWorkload } from "../workloads/leases.ts";
+import { loadWorkload } from "../workloads/loads.ts";
 import { lockWorkload } from "../workloads/locks.ts";
 import { queueWorkload } from "../workloads/queues.ts";
 import { registerWorkload } from "../workloads/registers.ts";
@@ -36,6 +37,7 @@ const workloads: Readonly<Record<WorkloadName, Workload>> = {
   leases: leaseWorkload,
   locks: lockWorkload,
   disks: diskWorkload,
+  loads: loadWorkload,
 };
 const tailLines = 60;
 

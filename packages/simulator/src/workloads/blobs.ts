@@ -46,7 +46,7 @@ interface Kind {
 }
 
 /** Every second client speaks HTTP, the others gRPC. */
-const blobDoor: Kind["door"] = (sim, cluster, name, index) => {
+export const blobDoor: Kind["door"] = (sim, cluster, name, index) => {
   const world = sim.world(name);
   if (index % 2 === 0) {
     const http = new HttpClient(sim, world, name, cluster, "blob");
