@@ -2,17 +2,32 @@
 import { assert } from "./assert.ts";
 
 /** Collects bytes; grows by doubling. */
+const encoder = new TextEncoder();
+/** Up to here a loop costs less than the encoder. */
+const shortText = 32;
+
 export class ByteWriter {
   #bytes: Uint8Array<ArrayBuffer>;
+  #view: DataView;
   #length = 0;
 
   /** `capacityBytes`: about what it will hold, so that it need not grow. */
   constructor(capacityBytes = 128) {
     this.#bytes = new Uint8Array(capacityBytes);
+    this.#view = new DataView(this.#bytes.buffer);
   }
 
   get length(): number {
     return this.#length;
+  }
+
+  get capacityBytes(): number {
+    return this.#bytes.length;
+  }
+
+  /** What was written: a view, good until more is. */
+  get written(): Uint8Array<ArrayBuffer> {
+    return this.#bytes.subarray(0, this.#length);
   }
 
   #room(more: number): void {
@@ -21,6 +36,7 @@ export class ByteWriter {
     const grown = new Uint8Array(Math.max(needed, this.#bytes.length * 2));
     grown.set(this.#bytes.subarray(0, this.#length));
     this.#bytes = grown;
+    this.#view = new DataView(grown.buffer);
   }
 
   byte(value: number): void {
@@ -42,7 +58,21 @@ export class ByteWriter {
   /** 8 bytes, big-endian, two's complement. */
   int64(value: bigint): void {
     this.#room(8);
-    new DataView(this.#bytes.buffer).setBigInt64(this.#length, value);
+    this.#view.setBigInt64(this.#length, value);
+    this.#length += 8;
+  }
+
+  /** Big-endian, two's complement. */
+  int32(value: number): void {
+    this.#room(4);
+    this.#view.setInt32(this.#length, value);
+    this.#length += 4;
+  }
+
+  /** Big-endian. */
+  float64(value: number): void {
+    this.#room(8);
+    this.#view.setFloat64(this.#length, value);
     this.#length += 8;
   }
 
@@ -58,9 +88,49 @@ export class ByteWriter {
     this.bytes(value);
   }
 
+  /** Length in UTF-8, then the text so. */
+  text(value: string): void {
+    if (value.length > shortText || !this.#shortAscii(value)) this.#encoded(value);
+  }
+
+  #shortAscii(value: string): boolean {
+    const { length } = value;
+    this.#room(length + 1);
+    const bytes = this.#bytes;
+    const start = this.#length + 1;
+    for (let i = 0; i < length; i++) {
+      const code = value.charCodeAt(i);
+      if (code > 0x7f) return false;
+      bytes[start + i] = code;
+    }
+    bytes[this.#length] = length;
+    this.#length = start + length;
+    return true;
+  }
+
+  /** Behind where its length ends when it has as many bytes as letters, as most have; else once more, behind where it does end. */
+  #encoded(value: string): void {
+    this.#room(value.length * 3 + 8);
+    const start = this.#length;
+    this.varint(value.length);
+    const guessed = this.#length;
+    const { written } = encoder.encodeInto(value, this.#bytes.subarray(guessed));
+    this.#length = start;
+    this.varint(written);
+    // Its length may have been written over the beginning of the text.
+    if (this.#length !== guessed) encoder.encodeInto(value, this.#bytes.subarray(this.#length));
+    this.#length += written;
+  }
+
   /** Begins anew with the room that it has. */
   clear(): void {
     this.#length = 0;
+  }
+
+  /** What was written, with room for so many bytes behind it, without a copy: write nothing more. */
+  take(moreBytes = 0): Uint8Array<ArrayBuffer> {
+    this.#room(moreBytes);
+    return this.#bytes.subarray(0, this.#length + moreBytes);
   }
 
   /** An owned copy of exactly what was written, with room for so many bytes behind it. */

@@ -193,9 +193,15 @@ export class BlockWalk {
 }
 
 /** What was written, and its checksum behind it. */
-export function withChecksum(writer: ByteWriter, crc32c: Crc32c): Uint8Array<ArrayBuffer> {
-  const out = writer.finish(4);
-  new DataView(out.buffer).setUint32(writer.length, crc32c(out.subarray(0, writer.length)), true);
+export const withChecksum = (writer: ByteWriter, crc32c: Crc32c): Uint8Array<ArrayBuffer> =>
+  checksummed(writer.finish(4), writer.length, crc32c);
+
+/** As `withChecksum`, without a copy: of a writer that is not used again. */
+export const takenWithChecksum = (writer: ByteWriter, crc32c: Crc32c): Uint8Array<ArrayBuffer> =>
+  checksummed(writer.take(4), writer.length, crc32c);
+
+function checksummed(out: Uint8Array<ArrayBuffer>, length: number, crc32c: Crc32c): Uint8Array<ArrayBuffer> {
+  new DataView(out.buffer, out.byteOffset).setUint32(length, crc32c(out.subarray(0, length)), true);
   return out;
 }
 

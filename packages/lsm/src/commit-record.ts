@@ -8,7 +8,7 @@
  * (owner epoch, sequence) make replay idempotent: a record that was appended twice is applied once.
  */
 import { assert, ByteReader, ByteWriter, DecodeError, type Outcome, ok } from "@stamp/base";
-import { type Crc32c, damaged, withChecksum } from "./checkpoint-block.ts";
+import { type Crc32c, damaged, takenWithChecksum } from "./checkpoint-block.ts";
 
 export type Write =
   | { readonly kind: "put"; readonly key: Uint8Array; readonly value: Uint8Array }
@@ -49,7 +49,7 @@ export function encodeCommit(record: CommitRecord, crc32c: Crc32c): Uint8Array<A
       if (write.kind === "put") writer.sized(write.value);
     }
   }
-  return withChecksum(writer, crc32c);
+  return takenWithChecksum(writer, crc32c);
 }
 
 /** Keys and values are views: keeping one keeps the record. */

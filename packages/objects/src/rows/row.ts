@@ -7,7 +7,8 @@
  * Checksums belong to the layers below (commit records, checkpoint blocks). A truncated row is always refused, and so is whatever is
  * not of this form; a flipped bit inside a value is caught below.
  */
-import { assert, type Failed, fromUtf8, type Outcome, ok, refused, utf8 } from "@stamp/base";
+import { assert, type Failed, fromUtf8, type Outcome, ok, refused } from "@stamp/base";
+import { Scratch, Slabs } from "./slabs.ts";
 import { ByteReader, ByteWriter, DecodeError } from "./varint.ts";
 
 /** A part of an extent: (extent, offset, length). */
@@ -56,6 +57,12 @@ export type RowOf<S extends Schema> = { readonly [K in keyof S]?: PropertyTypes[
 const rowVersion = 1;
 const typeNames = ["bool", "binary", "string", "DateTime", "double", "GUID", "int32", "int64", "DictionaryType", "BlobType"] as const;
 const typeCodes = new Map<PropertyType, number>(typeNames.map((name, index) => [name, index + 1]));
+
+// Rows are encoded by the thousand each second and live until their commit: a few buffers for all of them instead of some for each.
+const rowScratch = new Scratch();
+/** Of the one value in a row that is itself a list. */
+const valueScratch = new Scratch();
+const slabs = new Slabs();
 
 /** The places that a row refers to, whatever its schema: those of its properties of BlobType. Refused with `damaged`. */
 export function placesOfRow(bytes: Uint8Array): Outcome<readonly Place[]> {
@@ -115,76 +122,75 @@ export function withPlaces(bytes: Uint8Array, placeFor: (place: Place) => Place)
   }
 }
 
-/** Properties that are undefined are left out. */
+/** Properties that are undefined are left out. The answer is a part of a larger buffer: a row that is kept for long is copied first. */
 export function encodeRow<S extends Schema>(schema: S, row: RowOf<S>): Uint8Array<ArrayBuffer> {
-  const held: { property: Property; encoded: Uint8Array }[] = [];
-  let bytes = 16;
-  for (const [name, property] of byId(schema)) {
-    const value = row[name];
-    if (value === undefined) continue;
-    const encoded = encodeValue(property.type, value);
-    held.push({ property, encoded });
-    bytes += encoded.length + 24;
-  }
-  const out = new ByteWriter(bytes);
+  const held = byId(schema).filter(([name]) => row[name] !== undefined);
+  const out = rowScratch.cleared();
   out.byte(rowVersion);
   out.varint(held.length);
-  for (const { property, encoded } of held) {
-    out.varint(property.id);
-    out.byte(typeCodes.get(property.type) as number);
-    out.sized(encoded);
+  for (const [name, { id, type }] of held) {
+    out.varint(id);
+    out.byte(typeCodes.get(type) as number);
+    writeValue(out, type, row[name] as PropertyTypes[PropertyType]);
   }
-  return out.finish();
+  return slabs.copy(out.written);
 }
 
-function encodeValue(type: PropertyType, value: PropertyTypes[PropertyType]): Uint8Array {
+/** Its length, and it. */
+function writeValue(out: ByteWriter, type: PropertyType, value: PropertyTypes[PropertyType]): void {
   switch (type) {
     case "bool":
-      return Uint8Array.of(value ? 1 : 0);
+      out.byte(1);
+      out.byte(value ? 1 : 0);
+      return;
     case "binary":
     case "GUID":
       assert(value instanceof Uint8Array && (type === "binary" || value.length === 16), `not a ${type}`);
-      return value;
+      out.sized(value);
+      return;
     case "string":
-      return utf8(value as string);
+      out.text(value as string);
+      return;
     case "DateTime":
     case "int64":
-      return fixed(8, (view) => view.setBigInt64(0, value as bigint));
+      out.byte(8);
+      out.int64(value as bigint);
+      return;
     case "double":
-      return fixed(8, (view) => view.setFloat64(0, value as number));
+      out.byte(8);
+      out.float64(value as number);
+      return;
     case "int32":
-      return fixed(4, (view) => view.setInt32(0, value as number));
+      out.byte(4);
+      out.int32(value as number);
+      return;
     case "DictionaryType":
-      return encodeDictionary(value as readonly DictionaryEntry[]);
+      writeDictionary(out, value as readonly DictionaryEntry[]);
+      return;
     case "BlobType":
-      return encodePlaces(value as readonly Place[]);
+      out.sized(encodePlaces(value as readonly Place[]));
   }
 }
 
-function fixed(length: number, set: (view: DataView) => void): Uint8Array {
-  const bytes = new Uint8Array(length);
-  set(new DataView(bytes.buffer));
-  return bytes;
-}
-
-function encodeDictionary(entries: readonly DictionaryEntry[]): Uint8Array {
-  const encoded = entries.map(({ name, type, value }) => ({ name: utf8(name), type, value: encodeValue(type, value) }));
-  const out = new ByteWriter(encoded.reduce((sum, { name, value }) => sum + name.length + value.length + 24, 16));
-  out.varint(encoded.length);
-  for (const { name, type, value } of encoded) {
-    out.sized(name);
-    out.byte(typeCodes.get(type) as number);
-    out.sized(value);
+function writeDictionary(out: ByteWriter, entries: readonly DictionaryEntry[]): void {
+  const inner = valueScratch.cleared();
+  inner.varint(entries.length);
+  for (const { name, type, value } of entries) {
+    inner.text(name);
+    inner.byte(typeCodes.get(type) as number);
+    writeValue(inner, type, value);
   }
-  return out.finish();
+  out.sized(inner.written);
 }
 
 /**
  *   places = count varint | count × ( 0 | gap varint | length varint             behind the one before, in the same extent
  *                                   | 1 | extent varint | offset varint | length varint )
+ *
+ * A view, good until the next value is encoded.
  */
 function encodePlaces(places: readonly Place[]): Uint8Array {
-  const out = new ByteWriter();
+  const out = valueScratch.cleared();
   out.varint(places.length);
   let extentId = -1;
   let end = 0;
@@ -201,7 +207,7 @@ function encodePlaces(places: readonly Place[]): Uint8Array {
     extentId = place.extentId;
     end = place.offsetBytes + place.lengthBytes;
   }
-  return out.finish();
+  return out.written;
 }
 
 const damaged = (what: string): Failed => refused("dataLoss", "damaged", `row: ${what}`);
