@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { FailureError, unwrap } from "@stamp/base";
 import { type FrontEndRole, isLoopback } from "@stamp/front-end";
 import { type Logger, type Role, silentLogger, sleep, type World } from "@stamp/ports";
-import { type HttpListener, InProcessNetwork, nodeWorld, serveHttp } from "@stamp/ports-node";
+import { type HttpListener, InProcessNetwork, metricsText, nodeWorld, serveHttp } from "@stamp/ports-node";
 import { Accounts } from "@stamp/wire";
 import { type OidcSettings, partitionManager, plan } from "./plan.ts";
 
@@ -37,6 +37,8 @@ export interface Stamp {
   readonly dataDir: string;
   /** What the REST API leaves to the operator: versioning of blobs, and for how many days deleted containers are kept (0: not). */
   setBlobSettings(settings: { readonly versioning?: boolean; readonly containerDeleteRetentionDays?: number }): Promise<void>;
+  /** Figures of its roles, by name: for each the page that a process of a cluster serves as `/metrics` (text format of Prometheus). */
+  metrics(): Readonly<Record<string, string>>;
   /** Ends every role cleanly. Idempotent. */
   stop(): Promise<void>;
 }
@@ -71,6 +73,9 @@ export async function startStamp(options: StartOptions = {}): Promise<Stamp> {
   const started: { readonly name: string; readonly role: Role; readonly world: World }[] = [];
   const doors = new Map<ServiceName, HttpListener>();
   let stopping: Promise<void> | undefined;
+
+  const metrics = (): Record<string, string> =>
+    Object.fromEntries(started.map(({ name, role }) => [name, metricsText(name.replace(/-\d+$/, ""), name, role)]));
 
   const end = async (): Promise<void> => {
     for (const door of doors.values()) await door.close();
@@ -129,6 +134,7 @@ export async function startStamp(options: StartOptions = {}): Promise<Stamp> {
       `BlobEndpoint=${endpoints.blob};QueueEndpoint=${endpoints.queue};TableEndpoint=${endpoints.table};`,
     dataDir,
     setBlobSettings,
+    metrics,
     stop,
   };
 }

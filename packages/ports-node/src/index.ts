@@ -12,6 +12,7 @@ export * from "./http-server.ts";
 export { InProcessNetwork } from "./in-process.ts";
 export * from "./key-value.ts";
 export * from "./logger.ts";
+export { metricsText } from "./metrics.ts";
 export * from "./oidc.ts";
 export * from "./random.ts";
 export * from "./run-service.ts";

@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
+import { counter, gauge, type Metrics } from "@stamp/base";
 import type { Role, World } from "@stamp/ports";
 import { openIdentity } from "@stamp/ports";
 import { z } from "zod";
@@ -23,6 +24,11 @@ class TestRole implements Role {
   readonly #world: World;
   readonly #mode: string;
   readonly address = "here";
+  readonly metrics: Metrics = {
+    openExtents: gauge("test_extents", "Extents.", { state: "open" }),
+    "storage.pointReads": counter("test_reads_total", "Reads."),
+    "ranges.*.storage.pointReads": counter("test_range_reads_total", "Reads.", { range: "*" }),
+  };
   readonly status = {
     ready: false,
     waitingFor: ["the lock service"],
@@ -117,14 +123,14 @@ if (process.env.STAMP_TEST_PROCESS === "1") {
     assert.equal(status, 503);
     assert.deepEqual(JSON.parse(ready).waitingFor, ["the lock service"]);
     const [, metrics] = await get(http, "/metrics");
-    assert.match(metrics, /stamp_fact_open_extents\{role="test-role",name="test-1"\} 3\n/);
-    assert.match(metrics, /stamp_fact_big\{[^}]*\} 5\n/);
-    assert.match(metrics, /stamp_process_resident_memory_bytes\{[^}]*\} \d{6,}\n/);
-    assert.match(metrics, /stamp_event_loop_lag_p99_seconds/);
-    assert.doesNotMatch(metrics, /fact_word/);
-    assert.match(metrics, /stamp_fact_storage_point_reads\{role="test-role",name="test-1"\} 8\n/);
-    assert.match(metrics, /# TYPE stamp_fact_ranges_storage_point_reads gauge\n([^#]*range="r\d"\} \d\n){2}/);
-    assert.match(metrics, /stamp_fact_ranges_storage_point_reads\{role="test-role",name="test-1",range="r2"\} 2\n/);
+    assert.match(metrics, /stamp_test_extents\{role="test-role",name="test-1",state="open"\} 3\n/);
+    assert.match(metrics, /# TYPE stamp_fact_big untyped\nstamp_fact_big\{[^}]*\} 5\n/);
+    assert.match(metrics, /# TYPE process_resident_memory_bytes gauge\nprocess_resident_memory_bytes\{[^}]*\} \d{6,}\n/);
+    assert.match(metrics, /nodejs_eventloop_lag_p99_seconds/);
+    assert.doesNotMatch(metrics, /word/);
+    assert.match(metrics, /# TYPE stamp_test_reads_total counter\nstamp_test_reads_total\{role="test-role",name="test-1"\} 8\n/);
+    assert.match(metrics, /# TYPE stamp_test_range_reads_total counter\n([^#]*range="r\d"\} \d\n){2}/);
+    assert.match(metrics, /stamp_test_range_reads_total\{role="test-role",name="test-1",range="r2"\} 2\n/);
     assert.deepEqual(await get(door, "/"), [200, "door"]);
 
     const second = await start(t, folder);

@@ -1,5 +1,5 @@
 /** Everything a role may touch of the world. A role takes it through its constructor and imports nothing else of it. */
-import type { Rules } from "@stamp/base";
+import type { Metrics, Rules } from "@stamp/base";
 import type { Clock } from "./clock.ts";
 import type { Digest } from "./digest.ts";
 import type { Disk } from "./disk.ts";
@@ -35,6 +35,8 @@ export interface Role {
   stop(): Promise<void>;
   readonly address: string;
   readonly status: RoleStatus;
+  /** How `/metrics` tells the numbers among the facts. */
+  readonly metrics?: Metrics;
 }
 
 /** What `/ready`, `Status.Get` and `stamp status` show. */

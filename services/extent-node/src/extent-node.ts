@@ -28,6 +28,7 @@ import { Journal } from "./journal.ts";
 import { LocalExtent } from "./local-extent.ts";
 import type { LocalExtents } from "./local-extents.ts";
 import { MetadataCopies } from "./metadata-copies.ts";
+import { extentNodeMetrics } from "./metrics.ts";
 import { Node } from "./node.ts";
 import { checkJournalDisk, formatDisk, JournalBegun, readIdentity, readStarts, writeStarts } from "./node-disk.ts";
 import { recover } from "./recovery.ts";
@@ -52,6 +53,7 @@ function extentFacts(extents: LocalExtents | undefined) {
 }
 
 export class ExtentNodeRole implements Role {
+  readonly metrics = extentNodeMetrics;
   readonly #world: World;
   readonly #config: ExtentNodeConfig;
   readonly #journalDisk: Disk;

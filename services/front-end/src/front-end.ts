@@ -32,6 +32,7 @@ import type { RestService } from "./http/service.ts";
 import { tableService } from "./http/table/service.ts";
 import { websiteHandler, withWebsites } from "./http/website.ts";
 import { MapCache } from "./map-cache.ts";
+import { frontEndMetrics } from "./metrics.ts";
 import { Objects } from "./objects.ts";
 import { ParentRows } from "./parent-rows.ts";
 import { Queues } from "./queues.ts";
@@ -68,6 +69,7 @@ function tokensOf(world: World, config: FrontEndConfig, issuerOf: IssuerOf | und
 }
 
 export class FrontEndRole implements Role {
+  readonly metrics = frontEndMetrics;
   /** The Blob service over HTTP. */
   readonly blob: HttpHandler;
   /** The Queue service over HTTP. */

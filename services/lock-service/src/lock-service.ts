@@ -14,6 +14,7 @@ import { openIdentity, served, uuid } from "@stamp/ports";
 import { LockService, MetadataStore } from "@stamp/wire";
 import { Committer } from "./committer.ts";
 import type { LockServiceConfig } from "./config.ts";
+import { lockServiceMetrics } from "./metrics.ts";
 import { Room } from "./room.ts";
 import type { OpenStore } from "./server.ts";
 import { judgeInTurn, lockServiceHandlers, metadataStoreHandlers } from "./server.ts";
@@ -27,6 +28,7 @@ interface Opened {
 }
 
 export class LockServiceRole implements Role {
+  readonly metrics = lockServiceMetrics;
   readonly #world: World;
   readonly #config: LockServiceConfig;
   readonly #room: Room;

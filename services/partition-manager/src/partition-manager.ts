@@ -10,6 +10,7 @@ import { Accounts, PartitionManager } from "@stamp/wire";
 import { accountsHandlers } from "./accounts.ts";
 import type { PartitionManagerConfig } from "./config.ts";
 import type { OpenTable } from "./map-table.ts";
+import { partitionManagerMetrics } from "./metrics.ts";
 import { tableOpener } from "./range-table.ts";
 import type { StreamFence } from "./reshaper.ts";
 import { partitionManagerHandlers } from "./server.ts";
@@ -19,6 +20,7 @@ import { Term } from "./term.ts";
 const pauseAfterTermMs = 200;
 
 export class PartitionManagerRole implements Role {
+  readonly metrics = partitionManagerMetrics;
   readonly #world: World;
   readonly #config: PartitionManagerConfig;
   readonly #openTable: OpenTable;

@@ -13,7 +13,7 @@ import { HeldRanges, ServerRules } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
 import { within } from "@stamp/ports";
 import type { Engines, LeftRange, LeftState, LoadEngine, RangeEngine } from "./engine.ts";
-import { RangeLoad, type ServerFigures, ServerLoad } from "./load.ts";
+import { type LoadTotals, RangeLoad, type ServerFigures, ServerLoad } from "./load.ts";
 
 export interface Held {
   readonly range: Range;
@@ -90,6 +90,11 @@ export class Holdings {
     this.#serverLoad = new ServerLoad(world);
   }
 
+  /** Of everything that was asked here since the start. */
+  get totals(): LoadTotals {
+    return { ...this.#serverLoad.totals };
+  }
+
   /** Of everything that is served here. */
   get figures(): ServerFigures {
     return this.#serverLoad.figures(
@@ -135,7 +140,7 @@ export class Holdings {
     const held: Held = {
       range,
       state: "loading",
-      load: new RangeLoad(this.#world.clock),
+      load: new RangeLoad(this.#world.clock, this.#serverLoad.totals),
       engine: undefined,
       leases: this.#leaseTimers(),
       queueClocks: new QueueClocks(),

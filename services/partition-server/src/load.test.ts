@@ -21,7 +21,17 @@ test("load: rates of the last ten seconds; what is older does not count", () => 
   assert.deepEqual([readsPerSecond, writesPerSecond, throttledPerSecond, pending], [0.1, 0.1, 0.1, 0]);
   assert.deepEqual([bytesInPerSecond, bytesOutPerSecond, latencyMs], [100, 5, 250]);
   counted.nowMs = 11_000;
+  const totals = { reads: 1, writes: 1, throttled: 1, bytesIn: 1_000, bytesOut: 50, ended: 2, latencyMs: 500 };
+  assert.deepEqual(load.totals, totals, "what only grows");
   assert.deepEqual([load.figures.writesPerSecond, load.figures.bytesInPerSecond], [0, 0]);
+});
+
+test("load of a server: counts go on when a range leaves it", () => {
+  const server = new ServerLoad({ clock });
+  new RangeLoad(clock, server.totals).begin("read", Uint8Array.of(1))();
+  const another = new RangeLoad(clock, server.totals);
+  another.moved(7, 8);
+  assert.deepEqual([server.totals.reads, server.totals.ended, server.totals.bytesIn, another.totals.reads], [1, 1, 7, 0]);
 });
 
 test("load of a server: the sum of its ranges, latency by their requests, CPU over the last seconds", () => {

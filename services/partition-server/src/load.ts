@@ -24,15 +24,22 @@ export interface LoadFigures {
   readonly pending: number;
 }
 
-interface Bucket {
+/** Counted since the range was loaded, or since the server started. */
+export interface LoadTotals {
+  readonly reads: number;
+  readonly writes: number;
+  readonly throttled: number;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+  readonly ended: number;
+  /** Of those that ended, together. */
+  readonly latencyMs: number;
+}
+
+type Counted = { -readonly [name in keyof LoadTotals]: number };
+
+interface Bucket extends Counted {
   number: number;
-  reads: number;
-  writes: number;
-  throttled: number;
-  bytesIn: number;
-  bytesOut: number;
-  ended: number;
-  latencyMs: number;
 }
 
 export class RangeLoad {
@@ -41,11 +48,15 @@ export class RangeLoad {
   /** Keys of the last requests, the oldest overwritten. */
   readonly #samples: Uint8Array[] = [];
   readonly #sinceMs: number;
+  readonly #totals: Counted = noCounts();
+  readonly #whole: Counted;
   #at = 0;
   #pending = 0;
 
-  constructor(clock: Clock) {
+  /** `whole` counts what all ranges of the server did, those too that it has no more. */
+  constructor(clock: Clock, whole: Counted = noCounts()) {
     this.#clock = clock;
+    this.#whole = whole;
     this.#sinceMs = clock.monotonicMs();
   }
 
@@ -55,30 +66,35 @@ export class RangeLoad {
 
   /** A request that is let in, after it waited since `sinceMs`; what is given is called when it ends. */
   begin(kind: "read" | "write", key: Uint8Array, sinceMs: number = this.#clock.monotonicMs()): () => void {
-    const bucket = this.#bucket(this.#clock.monotonicMs());
-    if (kind === "read") bucket.reads++;
-    else bucket.writes++;
+    this.#add(kind === "read" ? "reads" : "writes", 1);
     this.#samples[this.#at] = key;
     this.#at = (this.#at + 1) % samplesMax;
     this.#pending++;
     return () => {
       this.#pending--;
-      const nowMs = this.#clock.monotonicMs();
-      const ended = this.#bucket(nowMs);
-      ended.ended++;
-      ended.latencyMs += nowMs - sinceMs;
+      this.#add("ended", 1);
+      this.#add("latencyMs", this.#clock.monotonicMs() - sinceMs);
     };
   }
 
   /** Bytes of a request that is under way. */
   moved(inBytes: number, outBytes: number): void {
-    const bucket = this.#bucket(this.#clock.monotonicMs());
-    bucket.bytesIn += inBytes;
-    bucket.bytesOut += outBytes;
+    this.#add("bytesIn", inBytes);
+    this.#add("bytesOut", outBytes);
   }
 
   throttled(): void {
-    this.#bucket(this.#clock.monotonicMs()).throttled++;
+    this.#add("throttled", 1);
+  }
+
+  get totals(): LoadTotals {
+    return { ...this.#totals };
+  }
+
+  #add(name: keyof LoadTotals, by: number): void {
+    this.#bucket(this.#clock.monotonicMs())[name] += by;
+    this.#totals[name] += by;
+    this.#whole[name] += by;
   }
 
   get figures(): LoadFigures {
@@ -121,8 +137,9 @@ export class RangeLoad {
   }
 }
 
-const emptyBucket = (number: number): Bucket => ({
-  number,
+const emptyBucket = (number: number): Bucket => ({ number, ...noCounts() });
+
+const noCounts = (): Counted => ({
   reads: 0,
   writes: 0,
   throttled: 0,
@@ -147,6 +164,8 @@ export interface OneRange extends LoadFigures {
 /** Of everything that a server serves. */
 export class ServerLoad {
   readonly #world: Pick<World, "clock" | "cpuMs">;
+  /** Of everything that its ranges were asked, also those that it has no more. */
+  readonly totals: Counted = noCounts();
   /** CPU time at moments of the last seconds, a second apart. */
   readonly #moments: { readonly atMs: number; readonly cpuMs: number }[] = [];
 

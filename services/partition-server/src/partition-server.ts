@@ -13,10 +13,12 @@ import type { Engines } from "./engine.ts";
 import { Executor } from "./execute.ts";
 import { Holdings } from "./holdings.ts";
 import { incarnationsAnywhere } from "./incarnations.ts";
+import { partitionServerMetrics } from "./metrics.ts";
 import { rangeEngines } from "./range-engine.ts";
 import { partitionServerHandlers } from "./server.ts";
 
 export class PartitionServerRole implements Role {
+  readonly metrics = partitionServerMetrics;
   readonly #world: World;
   readonly #config: PartitionServerConfig;
   readonly #engines: Engines;
@@ -86,6 +88,7 @@ export class PartitionServerRole implements Role {
       dataAdmission: this.#executor.dataAdmission,
       storage: this.#engines.storage?.() ?? {},
       load: this.#holdings.figures,
+      totals: this.#holdings.totals,
       reshapes: this.#holdings.reshapes,
       lastReshape: this.#holdings.lastReshape,
       ranges: this.#holdings.all.map((one) => ({
@@ -93,6 +96,7 @@ export class PartitionServerRole implements Role {
         ownerEpoch: one.range.ownerEpoch,
         state: one.state,
         load: one.load.figures,
+        totals: one.load.totals,
         ...one.engine?.facts,
       })),
     };

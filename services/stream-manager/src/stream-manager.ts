@@ -12,12 +12,14 @@ import type { StreamManagerConfig } from "./config.ts";
 import type { Serving } from "./leader.ts";
 import { Leader, waitsOf } from "./leader.ts";
 import { leaseName } from "./ledger.ts";
+import { streamManagerMetrics } from "./metrics.ts";
 import { streamManagerHandlers } from "./server.ts";
 import { StateCopy } from "./state-copy.ts";
 
 const pauseBetweenTermsMs = 100;
 
 export class StreamManagerRole implements Role {
+  readonly metrics = streamManagerMetrics;
   readonly #world: World;
   readonly #config: StreamManagerConfig;
   readonly #stopping = new AbortController();

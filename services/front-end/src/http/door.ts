@@ -44,6 +44,9 @@ export interface DoorCounters {
   refusedBusy: number;
   clientErrors: number;
   serverErrors: number;
+  answered: number;
+  /** From the arrival of the request to the head of its answer. */
+  answeredMs: number;
   byOperation: Record<string, number>;
 }
 
@@ -59,7 +62,16 @@ export interface DoorParts {
 }
 
 export class HttpDoor {
-  readonly counters: DoorCounters = { requests: 0, inProgress: 0, refusedBusy: 0, clientErrors: 0, serverErrors: 0, byOperation: {} };
+  readonly counters: DoorCounters = {
+    requests: 0,
+    inProgress: 0,
+    refusedBusy: 0,
+    clientErrors: 0,
+    serverErrors: 0,
+    answered: 0,
+    answeredMs: 0,
+    byOperation: {},
+  };
   readonly #parts: DoorParts;
   readonly #judges: Judges;
 
@@ -254,6 +266,9 @@ export class HttpDoor {
     const { status } = response;
     if (status >= 500) this.counters.serverErrors++;
     else if (status >= 400) this.counters.clientErrors++;
+    const tookMs = clock.monotonicMs() - seen.startMs;
+    this.counters.answered++;
+    this.counters.answeredMs += tookMs;
     const name = seen.operation ?? "unrecognized";
     this.counters.byOperation[name] = (this.counters.byOperation[name] ?? 0) + 1;
     this.#parts.world.logger.debug("request", {
@@ -263,7 +278,7 @@ export class HttpDoor {
       target: request.target,
       status,
       code: answer.ok ? undefined : answer.error.code,
-      tookMs: clock.monotonicMs() - seen.startMs,
+      tookMs,
     });
     const headers = { ...common, ...corsHeaders(seen.cors, request.method, request.headers.origin), ...response.headers };
     const { body } = response;

@@ -1,0 +1,51 @@
+/**
+ * What `/metrics` tells of the facts of a role: each number among the facts has one line in the role's table, which gives its name, kind and
+ * help by the conventions of Prometheus. Facts keep the units that the code counts in; where a fact's name ends with `Ms` and its metric is
+ * one of seconds, whoever renders divides by 1,000.
+ */
+
+export interface Metric {
+  /** Without the prefix `stamp_`; the base unit is last (`_seconds`, `_bytes`), a counter ends with `_total`. */
+  readonly name: string;
+  /** A counter only grows while its process (its range's engine, its leader's term) lives; a summary is a count and a sum of the same things. */
+  readonly type: "counter" | "gauge" | "summary";
+  /** One sentence, for people. */
+  readonly help: string;
+  /** Of a summary: which of the two the fact is. */
+  readonly part?: "count" | "sum";
+  /** Beside `role` and `name` of the process. A value `*` is what stands for the `*` of the path. */
+  readonly labels?: Labels;
+}
+
+export type Labels = Readonly<Record<string, string>>;
+
+/**
+ * By path of the fact: names with dots between them; `*` is any name, or the `rangeId` of each of a list of ranges; `length` of a list is a
+ * number as well. Booleans are told as 0 and 1, if they are in the table.
+ */
+export type Metrics = Readonly<Record<string, Metric>>;
+
+export const counter = (name: string, help: string, labels: Labels = {}): Metric => ({ name, type: "counter", help, labels });
+export const gauge = (name: string, help: string, labels: Labels = {}): Metric => ({ name, type: "gauge", help, labels });
+
+/** Two facts: how many, and what they were together. */
+export const summary = (
+  paths: { readonly count: string; readonly sum: string },
+  name: string,
+  help: string,
+  labels: Labels = {},
+): Metrics => ({
+  [paths.count]: { name, type: "summary", part: "count", help, labels },
+  [paths.sum]: { name, type: "summary", part: "sum", help, labels },
+});
+
+/** The same table for facts that lie inside of one, with labels that all of them get. */
+export function inside(path: string, metrics: Metrics, labels: Labels = {}): Metrics {
+  const moved = Object.entries(metrics).map(([inner, metric]) => [`${path}.${inner}`, labelled(metric, labels)] as const);
+  return Object.fromEntries(moved);
+}
+
+export const allLabelled = (metrics: Metrics, labels: Labels): Metrics =>
+  Object.fromEntries(Object.entries(metrics).map(([path, metric]) => [path, labelled(metric, labels)]));
+
+const labelled = (metric: Metric, labels: Labels): Metric => ({ ...metric, labels: { ...metric.labels, ...labels } });

@@ -1,0 +1,121 @@
+/** The page `/metrics` of every role of a stamp: every number is declared, by the conventions of Prometheus, and what only grows does. */
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { test } from "node:test";
+import { BlobServiceClient } from "@azure/storage-blob";
+import { startStamp } from "./index.ts";
+
+interface Family {
+  readonly name: string;
+  readonly help: string;
+  readonly type: string;
+  readonly metrics: readonly {
+    readonly value?: string;
+    readonly sum?: string;
+    readonly count?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+  }[];
+}
+
+// It has no types.
+const parse = createRequire(import.meta.url)("parse-prometheus-text-format") as (page: string) => readonly Family[];
+
+/** What issue 4 and the guides name. */
+const named = [
+  "range_requests_total",
+  "range_throttled_requests_total",
+  "range_pending_requests",
+  "range_request_duration_seconds",
+  "range_received_bytes_total",
+  "range_sent_bytes_total",
+  "range_memory_table_bytes",
+  "range_checkpoint_bytes",
+  "range_row_cache_hits_total",
+  "range_row_cache_misses_total",
+  "range_bloom_absent_total",
+  "range_bloom_false_positives_total",
+  "range_flushed_bytes_total",
+  "range_merged_bytes_total",
+  "range_accepted_row_bytes_total",
+  "partition_server_requests_total",
+  "partition_server_throttled_requests_total",
+  "partition_server_pending_requests",
+  "partition_server_request_duration_seconds",
+  "partition_server_received_bytes_total",
+  "partition_server_sent_bytes_total",
+  "partition_server_row_bytes",
+  "partition_server_load_processors",
+  "partition_manager_rebalance_steps_total",
+  "partition_manager_rebalance_causes_total",
+  "front_end_request_duration_seconds",
+  "front_end_operations_total",
+  "stream_manager_extents",
+  "extent_node_disk_wait_seconds",
+  "lock_service_transactions_total",
+];
+
+test("metrics: every role's page is well formed, nothing is undeclared, counters go up and never down", async () => {
+  const stamp = await startStamp();
+  try {
+    const container = BlobServiceClient.fromConnectionString(stamp.connectionString).getContainerClient("counted");
+    await container.create();
+    const before = samplesOf(stamp.metrics());
+    for (let i = 0; i < 5; i++) await container.getBlockBlobClient(`b${i}`).upload("hello", 5);
+    await container.getBlockBlobClient("b1").downloadToBuffer();
+    const pages = stamp.metrics();
+    for (const page of Object.values(pages)) wellFormed(page);
+    const families = Object.values(pages).flatMap((page) => parse(page));
+    const names = new Set(families.map(({ name }) => name));
+    assert.deepEqual(
+      named.filter((name) => !names.has(`stamp_${name}`)),
+      [],
+    );
+    const after = samplesOf(pages);
+    for (const [sample, value] of before)
+      assert.ok((after.get(sample) ?? -1) >= value, `${sample} went down: ${value}, ${after.get(sample)}`);
+    const grew = (pattern: RegExp): number =>
+      [...after].filter(([sample]) => pattern.test(sample)).reduce((sum, [sample, value]) => sum + value - (before.get(sample) ?? 0), 0);
+    assert.ok(grew(/stamp_front_end_operations_total.*"PutBlob"/) >= 5);
+    assert.ok(grew(/stamp_front_end_request_duration_seconds_count.*"blob"/) >= 6);
+    assert.ok(grew(/stamp_range_requests_total.*"write".*"blob-1"/) >= 5);
+    assert.ok(grew(/stamp_partition_server_requests_total.*"write"/) >= 5);
+    assert.ok(grew(/stamp_partition_server_request_duration_seconds_sum/) > 0);
+  } finally {
+    await stamp.stop();
+  }
+});
+
+/** The rules of https://prometheus.io/docs/practices/naming/ and of the exposition format. */
+function wellFormed(page: string): void {
+  assert.ok(page.endsWith("\n"));
+  const names = new Set<string>();
+  for (const { name, help, type, metrics } of parse(page)) {
+    assert.match(name, /^(stamp|process|nodejs)_[a-z][a-z0-9_]*$/);
+    assert.ok(!names.has(name), `${name} in two places`);
+    names.add(name);
+    assert.ok(help.length > 5, `${name} has no help`);
+    assert.match(type, /^(COUNTER|GAUGE|SUMMARY)$/, `${name} is ${type}: it has no line in its role's table`);
+    assert.equal(type === "COUNTER", name.endsWith("_total"), name);
+    assert.doesNotMatch(name, /_(ms|milliseconds|kib|mib|percent|count|sum|bucket|gauge|counter)(_|$)/, name);
+    assert.ok(metrics.length > 0, name);
+    const labels = metrics.map((metric) => JSON.stringify(metric.labels));
+    assert.equal(new Set(labels).size, labels.length, `${name}: one line for each set of labels`);
+    for (const { value, sum, count } of metrics) {
+      const told = type === "SUMMARY" ? [sum, count] : [value];
+      for (const number of told) assert.ok(number !== undefined && Number.isFinite(Number(number)), `${name}: ${number}`);
+    }
+  }
+}
+
+/** Of counters and summaries. */
+function samplesOf(pages: Readonly<Record<string, string>>): Map<string, number> {
+  const samples = new Map<string, number>();
+  for (const page of Object.values(pages))
+    for (const { name, type, metrics } of parse(page))
+      for (const { labels, value, sum, count } of metrics) {
+        const key = (suffix = ""): string => `${name}${suffix}${JSON.stringify(labels)}`;
+        if (type === "COUNTER") samples.set(key(), Number(value));
+        if (type === "SUMMARY") samples.set(key("_sum"), Number(sum)).set(key("_count"), Number(count));
+      }
+  return samples;
+}

@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { counter, gauge, inside, type Metrics, summary } from "@stamp/base";
+import { metricsText } from "./metrics.ts";
+
+const page = (facts: Record<string, unknown>, metrics?: Metrics): string[] => {
+  const role = { status: { ready: true, waitingFor: [], state: "serving", facts }, ...(metrics ? { metrics } : {}) };
+  const lines = metricsText("test", "test-1", role).split("\n");
+  return lines
+    .slice(lines.findIndex((line) => line.startsWith("stamp_ready")) + 1, -1)
+    .map((line) => line.replace('role="test",name="test-1",', ""));
+};
+
+test("metrics: milliseconds become seconds, a count and a sum become a summary, lines of one name lie together", () => {
+  const door = {
+    ...summary({ count: "ended", sum: "endedMs" }, "duration_seconds", "Took."),
+    longestMs: gauge("longest_seconds", "Most."),
+  };
+  const metrics = { ...inside("blob", door, { service: "blob" }), ...inside("queue", door, { service: "queue" }) };
+  assert.deepEqual(page({ blob: { ended: 2, endedMs: 300, longestMs: 250 }, queue: { ended: 1, endedMs: 1, longestMs: 1 } }, metrics), [
+    "# HELP stamp_duration_seconds Took.",
+    "# TYPE stamp_duration_seconds summary",
+    'stamp_duration_seconds_count{service="blob"} 2',
+    'stamp_duration_seconds_sum{service="blob"} 0.3',
+    'stamp_duration_seconds_count{service="queue"} 1',
+    'stamp_duration_seconds_sum{service="queue"} 0.001',
+    "# HELP stamp_longest_seconds Most.",
+    "# TYPE stamp_longest_seconds gauge",
+    'stamp_longest_seconds{service="blob"} 0.25',
+    'stamp_longest_seconds{service="queue"} 0.001',
+  ]);
+});
+
+test("metrics: `*` is any name, or the range; lengths and booleans only where the table has them", () => {
+  const metrics = {
+    "by.*": counter("by_total", "By.", { what: "*" }),
+    "ranges.length": gauge("ranges", "Ranges."),
+    "ranges.*.load.reads": counter("range_reads_total", "Reads.", { range: "*" }),
+    full: gauge("full", "1 when full."),
+  };
+  const ranges = [{ rangeId: "r1", load: { reads: 1 } }, { rangeId: "r2", load: { reads: 2 } }, { noRange: 3 }];
+  assert.deepEqual(
+    page({ by: { 'a"b\\\n': 4 }, ranges, full: true, other: false, words: ["x"] }, metrics).filter((line) => !line.startsWith("#")),
+    [
+      'stamp_by_total{what="a\\"b\\\\\\n"} 4',
+      "stamp_ranges{} 3",
+      'stamp_range_reads_total{range="r1"} 1',
+      'stamp_range_reads_total{range="r2"} 2',
+      "stamp_full{} 1",
+    ].map((line) => line.replace("{}", '{role="test",name="test-1"}')),
+  );
+});
+
+test("metrics: a number that nobody declared is told, untyped", () => {
+  assert.deepEqual(page({ ranges: [{ rangeId: "r1", memoryTableBytes: 5 }] }).slice(1), [
+    "# TYPE stamp_fact_ranges_memory_table_bytes untyped",
+    'stamp_fact_ranges_memory_table_bytes{range="r1"} 5',
+  ]);
+});

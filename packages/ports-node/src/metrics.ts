@@ -1,0 +1,116 @@
+/**
+ * The page `/metrics`, in the text format of Prometheus (version 0.0.4): the process, and the numbers among the facts of its role under the
+ * names that the role's table gives them (decision 0335). A number that has no line there is told as `stamp_fact_…`, untyped.
+ */
+import type { ELDHistogram } from "node:perf_hooks";
+import type { Labels, Metric, Metrics } from "@stamp/base";
+import type { Role } from "@stamp/ports";
+
+/** That a page tells of. */
+const rangesMax = 1_000;
+
+interface Family {
+  readonly type: Metric["type"] | "untyped";
+  readonly help: string;
+  readonly lines: string[];
+}
+
+/** Lines of each name together, as the format wants them. */
+class Page {
+  readonly #families = new Map<string, Family>();
+
+  add(name: string, type: Family["type"], help: string, labels: Labels, value: number, suffix = ""): void {
+    const family = this.#families.get(name) ?? { type, help, lines: [] };
+    this.#families.set(name, family);
+    const inside = Object.entries(labels).map(([label, of]) => `${label}="${escapedLabel(of)}"`);
+    family.lines.push(`${name}${suffix}{${inside.join(",")}} ${value}\n`);
+  }
+
+  get text(): string {
+    const families = [...this.#families];
+    return families
+      .map(([name, { type, help, lines }]) => `# HELP ${name} ${escapedHelp(help)}\n# TYPE ${name} ${type}\n${lines.join("")}`)
+      .join("");
+  }
+}
+
+const escapedHelp = (text: string): string => text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
+const escapedLabel = (text: string): string => escapedHelp(text).replaceAll('"', '\\"');
+
+export function metricsText(roleName: string, name: string, role: Pick<Role, "status" | "metrics">, lag?: ELDHistogram): string {
+  const page = new Page();
+  const labels = { role: roleName, name };
+  const { ready, facts } = role.status;
+  addProcess(page, labels, lag);
+  page.add("stamp_ready", "gauge", "Whether the process is ready to do its work.", labels, ready ? 1 : 0);
+  new FactsPage(page, role.metrics ?? {}).add([], facts, labels, []);
+  return page.text;
+}
+
+/** Under the names that every client library of Prometheus uses for them. */
+function addProcess(page: Page, labels: Labels, lag: ELDHistogram | undefined): void {
+  const memory = process.memoryUsage();
+  const cpu = process.cpuUsage();
+  const gauge = (name: string, help: string, value: number): void => page.add(name, "gauge", help, labels, value);
+  page.add("process_cpu_seconds_total", "counter", "Processor time, user and system.", labels, (cpu.user + cpu.system) / 1e6);
+  gauge("process_resident_memory_bytes", "Resident size.", memory.rss);
+  gauge("process_start_time_seconds", "When the process started, since 1970.", Math.round(performance.timeOrigin) / 1_000);
+  gauge("nodejs_heap_size_used_bytes", "Used part of the JavaScript heap.", memory.heapUsed);
+  gauge("nodejs_array_buffers_bytes", "Buffers outside of the heap.", memory.arrayBuffers);
+  if (lag === undefined) return;
+  const since = "since the page was asked for before";
+  gauge("nodejs_eventloop_lag_p50_seconds", `Median delay of the event loop ${since}.`, lag.percentile(50) / 1e9);
+  gauge("nodejs_eventloop_lag_p99_seconds", `99th percentile of the delay of the event loop ${since}.`, lag.percentile(99) / 1e9);
+  gauge("nodejs_eventloop_lag_max_seconds", `Longest delay of the event loop ${since}.`, lag.max / 1e9);
+  lag.reset();
+}
+
+class FactsPage {
+  readonly #page: Page;
+  readonly #metrics: Metrics;
+
+  constructor(page: Page, metrics: Metrics) {
+    this.#page = page;
+    this.#metrics = metrics;
+  }
+
+  /** `ranges`: for which the `*` of lists in the path stand. */
+  add(path: readonly string[], value: unknown, labels: Labels, ranges: readonly string[]): void {
+    if (typeof value === "number" || typeof value === "bigint") this.#number(path, Number(value), labels, ranges);
+    else if (typeof value === "boolean") this.#known(path, value ? 1 : 0, labels, ranges);
+    else if (Array.isArray(value)) {
+      this.#known([...path, "length"], value.length, labels, ranges);
+      for (const item of value.slice(0, rangesMax))
+        if (typeof item?.rangeId === "string") this.add([...path, "*"], item, labels, [...ranges, item.rangeId]);
+    } else if (typeof value === "object" && value !== null)
+      for (const [name, inner] of Object.entries(value)) this.add([...path, name], inner, labels, ranges);
+  }
+
+  #number(path: readonly string[], value: number, labels: Labels, ranges: readonly string[]): void {
+    if (this.#known(path, value, labels, ranges)) return;
+    const told = ranges.length === 0 ? labels : { ...labels, range: ranges.join("/") };
+    const names = path.filter((part) => part !== "*").map(snake);
+    this.#page.add(`stamp_fact_${names.join("_")}`, "untyped", "A fact that has no line in the role's table.", told, value);
+  }
+
+  /** Whether the table has a line for it. */
+  #known(path: readonly string[], value: number, labels: Labels, ranges: readonly string[]): boolean {
+    const last = path.at(-1) ?? "";
+    const exact = this.#metrics[path.join(".")];
+    const metric = exact ?? this.#metrics[[...path.slice(0, -1), "*"].join(".")];
+    if (metric === undefined) return false;
+    const star = exact === undefined ? last : ranges.at(-1);
+    const own = Object.entries(metric.labels ?? {}).map(([label, of]) => [label, of === "*" ? (star ?? "") : of]);
+    const { type, help, part } = metric;
+    const told = /Ms(Max)?$/.test(last) && metric.name.includes("_seconds") ? value / 1_000 : value;
+    const suffix = part === undefined ? "" : `_${part}`;
+    this.#page.add(`stamp_${metric.name}`, type, help, { ...labels, ...Object.fromEntries(own) }, told, suffix);
+    return true;
+  }
+}
+
+const snake = (name: string): string =>
+  name
+    .replace(/([a-z0-9])([A-Z])/g, "$1_$2")
+    .replace(/[^A-Za-z0-9]+/g, "_")
+    .toLowerCase();

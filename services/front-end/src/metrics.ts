@@ -1,0 +1,44 @@
+/** How `/metrics` tells the facts of a front-end. */
+import { gateMetrics } from "@stamp/admission";
+import { allLabelled, counter, gauge, inside, type Metrics, summary } from "@stamp/base";
+
+const fe = "front_end";
+
+/** Of the door of one service. */
+const doorMetrics: Metrics = {
+  requests: counter(`${fe}_requests_total`, "Requests that arrived."),
+  inProgress: gauge(`${fe}_requests_in_progress`, "Requests that have arrived and not ended."),
+  refusedBusy: counter(`${fe}_refused_requests_total`, "Requests that were answered 503 by this front-end, to protect others."),
+  clientErrors: counter(`${fe}_client_errors_total`, "Requests that were answered 4xx."),
+  serverErrors: counter(`${fe}_server_errors_total`, "Requests that were answered 5xx."),
+  ...summary(
+    { count: "answered", sum: "answeredMs" },
+    `${fe}_request_duration_seconds`,
+    "From the arrival of a request to the head of its answer; with the upload of a body, without the download of one.",
+  ),
+  "byOperation.*": counter(`${fe}_operations_total`, "Requests that were answered, by operation of the REST reference.", {
+    operation: "*",
+  }),
+};
+
+export const frontEndMetrics: Metrics = {
+  mapVersion: gauge(`${fe}_map_version`, "Version of the partition map that it has."),
+  mapAgeMs: gauge(`${fe}_map_age_seconds`, "Since it heard last that this version is right."),
+  ranges: gauge(`${fe}_ranges`, "Ranges of that map."),
+  retries: counter(`${fe}_retries_total`, "Calls to partition servers that were sent again."),
+  containerRowReads: counter(
+    `${fe}_container_row_reads_total`,
+    "Reads of the rows of containers, tables and queues, for one request or several.",
+  ),
+  uploadBytes: gauge(`${fe}_upload_buffer_bytes`, "Bytes of uploads in memory."),
+  downloadBytes: gauge(`${fe}_download_buffer_bytes`, "Bytes of downloads in memory."),
+  copies: gauge(`${fe}_copies_in_progress`, "Copies of blobs from elsewhere that are under way."),
+  ...inside("admission", gateMetrics(fe)),
+  "admission.refusedByShare": counter(
+    `${fe}_admission_refused_by_share_total`,
+    "Requests refused because too many of the same account were in progress.",
+  ),
+  ...allLabelled(doorMetrics, { service: "blob" }),
+  ...inside("queue", doorMetrics, { service: "queue" }),
+  ...inside("table", doorMetrics, { service: "table" }),
+};

@@ -1,0 +1,16 @@
+/** How `/metrics` tells the facts of the leading stream manager. */
+import { counter, gauge, type Metrics } from "@stamp/base";
+
+export const streamManagerMetrics: Metrics = {
+  term: gauge("stream_manager_term", "Its term as the leader."),
+  streams: gauge("stream_manager_streams", "Streams there are."),
+  "extents.*": gauge("stream_manager_extents", "Extents there are.", { state: "*" }),
+  nodesUp: gauge("stream_manager_extent_nodes_up", "Extent nodes that report."),
+  "nodesDown.length": gauge("stream_manager_extent_nodes_down", "Extent nodes that do not report and were not decommissioned."),
+  underReplicated: gauge("stream_manager_under_replicated_extents", "Sealed extents with fewer copies than they should have."),
+  sealsInProgress: gauge("stream_manager_seals_in_progress", "Extents that are being sealed."),
+  replicasMadeAnew: counter("stream_manager_replicas_made_anew_total", "Replicas that were made again on other nodes, since it leads."),
+  "quarantined.length": gauge("stream_manager_nodes_with_quarantined_extents", "Extent nodes that hold extents which nobody knows."),
+  allocatedAhead: gauge("stream_manager_extents_allocated_ahead", "Extents that were made before they are needed."),
+  "waits.length": gauge("stream_manager_waits", "What waits for somebody; `stamp status` tells it in words."),
+};
