@@ -29,7 +29,7 @@ export function addRebalance(program: Command): void {
   );
 }
 
-export function planText({ automatic, steps, done, ranges }: RebalancePlan): string {
+export function planText({ automatic, waitsFor, steps, done, ranges }: RebalancePlan): string {
   const busiest = ranges.toSorted((a, b) => requestsOf(b) - requestsOf(a)).slice(0, shownMax);
   const shown = ranges.length > shownMax ? busiest : ranges;
   const loads = table(
@@ -56,6 +56,7 @@ export function planText({ automatic, steps, done, ranges }: RebalancePlan): str
     loads,
     ...more(ranges.length, "ranges that are asked less"),
     `\n${automatic ? "Planned; a step is taken by itself every few seconds" : "Planned; nothing is done by itself (balance is off)"}`,
+    ...waitsFor.map((why) => `nothing is moved, split or merged by itself now: ${why}`),
     ...planned,
     ...more(steps.length, "steps"),
     ...(done.length === 0 ? [] : ["\nDone", ...doneText]),

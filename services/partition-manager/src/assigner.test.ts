@@ -75,6 +75,24 @@ test("assigner: a range that nobody can load does not keep the others from being
     assert.notEqual(parts.progressOf(low.rangeId), "loaded");
   }));
 
+test("assigner: ranges are not evened out over a server that joins before there is room for it", () =>
+  withParts([low, high, ...others], async (parts) => {
+    parts.leases["ps-2"] = 0;
+    await sleep(parts.world.clock, 1_000);
+    await parts.until(() => parts.assigner.loadedAt("ps-1").length === 5, 10_000, "one has all");
+    parts.asked.length = 0;
+    parts.lacks.push("1 of 3 extent nodes have room");
+    parts.leases["ps-2"] = 2;
+    await sleep(parts.world.clock, 20_000);
+    assert.deepEqual(parts.asked, []);
+    parts.lacks.length = 0;
+    parts.refusals.mint = refused("resourceExhausted", "diskFull", "no room");
+    await sleep(parts.world.clock, 20_000);
+    assert.deepEqual(parts.asked, [], "whose owner epoch could not be recorded");
+    delete parts.refusals.mint;
+    await parts.until(() => parts.assigner.calm && parts.assigner.loadedAt("ps-2").length === 2, 10_000, "evened out");
+  }));
+
 test("assigner: a lock service that can't refuse renewals is asked about once a second", () =>
   withParts([low, high], async (parts) => {
     parts.refusals.refuseRenewals = refused("resourceExhausted", "diskFull", "no room");

@@ -33,6 +33,8 @@ export interface AssignerOptions {
   readonly loadsAtOnceMax: number;
   /** Requests a second when the range was served last; 0 when that is not known. */
   readonly heatOf: (range: Range) => number;
+  /** Nothing stands against moving a range by itself. */
+  readonly hasRoom: () => boolean;
   /** Asks for another turn soon. */
   readonly again: () => void;
   /** Brings a split or merge to its end that nobody carries out. */
@@ -109,7 +111,7 @@ export class Assigner {
       if (assignments.length > assignedAtOnceMax) this.#options.again();
       return;
     }
-    if (steps.length === 0 && this.#evenOut) this.#move(state);
+    if (steps.length === 0 && this.#evenOut && this.#options.hasRoom()) await this.#evenOutOne(state);
   }
 
   /** What a server said that it serves: a range that it should have and has not is loaded again. */
@@ -135,6 +137,17 @@ export class Assigner {
   release(range: Range, progress: Progress): void {
     this.#progress.set(range.rangeId, progress);
     this.#options.again();
+  }
+
+  /**
+   * Whether owner epochs can be minted now: asked before a range that is served is taken away. Without one nobody could have it until the
+   * metadata store has room again.
+   */
+  async recordable(): Promise<Outcome<void>> {
+    const minted = await this.#epochs.mint(1);
+    if (minted.ok) return ok();
+    if (endsTerm(minted.failure)) this.#options.end(minted.failure.message);
+    return minted;
   }
 
   /** To another server: `to` when it is there. False as in `take`. */
@@ -188,15 +201,18 @@ export class Assigner {
     this.#liveBefore = live;
   }
 
-  #move(state: AssignmentState): void {
+  async #evenOutOne(state: AssignmentState): Promise<void> {
     const range = rebalance({ ...state, ranges: this.#hopeful(state.ranges) });
-    if (range) {
-      this.#world.logger.info("range is moved", { range: range.rangeId, from: range.server });
-      this.counts.moved++;
-      this.#set(range, "closing");
-    } else if (this.calm) {
-      this.#evenOut = false;
+    if (!range) {
+      if (this.calm) this.#evenOut = false;
+      return;
     }
+    const recordable = await this.recordable();
+    if (!recordable.ok) this.#world.logger.warn("range is not moved", { range: range.rangeId, ...recordable.failure });
+    if (!recordable.ok || !this.#isFree(range)) return;
+    this.#world.logger.info("range is moved", { range: range.rangeId, from: range.server });
+    this.counts.moved++;
+    this.#set(range, "closing");
   }
 
   #start(step: Step): void {

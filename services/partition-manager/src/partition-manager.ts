@@ -12,9 +12,9 @@ import type { PartitionManagerConfig } from "./config.ts";
 import type { OpenTable } from "./map-table.ts";
 import { partitionManagerMetrics } from "./metrics.ts";
 import { tableOpener } from "./range-table.ts";
-import type { StreamFence } from "./reshaper.ts";
+import type { StreamLayer } from "./reshaper.ts";
 import { partitionManagerHandlers } from "./server.ts";
-import { streamFence } from "./stream-fence.ts";
+import { streamLayer } from "./stream-layer.ts";
 import { Term } from "./term.ts";
 
 const pauseAfterTermMs = 200;
@@ -31,16 +31,16 @@ export class PartitionManagerRole implements Role {
   #term: Term | undefined;
   #running: Promise<void> = Promise.resolve();
 
-  readonly #fence: StreamFence;
+  readonly #streams: StreamLayer;
 
-  /** `openTable` and `fence` are for tests that need no streams. */
+  /** `openTable` and `streams` are for tests that need no streams. */
   constructor(
     world: World,
     config: PartitionManagerConfig,
     openTable: OpenTable = tableOpener(world, config),
-    fence: StreamFence = streamFence(world, config),
+    streams: StreamLayer = streamLayer(world, config),
   ) {
-    this.#fence = fence;
+    this.#streams = streams;
     this.#world = world;
     this.#config = config;
     this.#openTable = openTable;
@@ -142,7 +142,7 @@ export class PartitionManagerRole implements Role {
     while (!signal.aborted) {
       const pmTerm = await lease.acquire(signal).catch((error: unknown) => this.#notAcquired(error));
       if (pmTerm === undefined) return;
-      const term = new Term(this.#world, this.#config, { store, openTable: this.#openTable, fence: this.#fence }, pmTerm);
+      const term = new Term(this.#world, this.#config, { store, openTable: this.#openTable, streams: this.#streams }, pmTerm);
       this.#term = term;
       if (!lease.holds()) term.end("the lease was lost at once");
       await term.run();

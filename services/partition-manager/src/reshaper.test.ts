@@ -83,6 +83,23 @@ test("move: when the server that is to have the range is gone, it is answered as
     assert.ok(parts.world.clock.monotonicMs() - sinceMs < 5_000);
   }));
 
+test("move: a range whose new owner could not be recorded stays where it is served", () =>
+  withParts([whole], async (parts) => {
+    parts.refusals.mint = full;
+    const moved = await parts.reshaper.move(whole.rangeId, "ps-2");
+    assert.equal(moved.ok || moved.failure.reason, "diskFull");
+    assert.deepEqual(parts.asked, ["ps-1 checkpointPartition entity-1"]);
+    assert.equal(parts.progressOf(whole.rangeId), "loaded");
+    delete parts.refusals.mint;
+    unwrap(await parts.reshaper.move(whole.rangeId, "ps-2"));
+  }));
+
+test("move: one that is asked for by a person is tried without room", () =>
+  withParts([whole], async (parts) => {
+    parts.lacks.push("no extent node has room");
+    unwrap(await parts.reshaper.move(whole.rangeId, "ps-2"));
+  }));
+
 /** What goes wrong with a split, and which ranges there are in the end. */
 const waysOut: readonly (readonly [text: string, prepare: (parts: Parts) => void, rangesAfter: number])[] = [
   ["the metadata store is full", noMint, 1],

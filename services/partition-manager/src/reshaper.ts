@@ -24,11 +24,13 @@ import type { MapChange, MapState } from "./map-state.ts";
 import { endsTerm, type OwnerEpochs } from "./owner-epochs.ts";
 import type { Servers } from "./servers.ts";
 
-/** What is asked of the stream manager about a split or merge that was left. */
-export interface StreamFence {
+/** What is asked of the stream manager: about a split or merge that was left, and whether there is room for another. */
+export interface StreamLayer {
   /** Raises the owner epoch of a stream, so that nobody goes on under a lower one. `gone`: there is no such stream. */
   fence(stream: string, ownerEpoch: number, timeoutMs: number): Promise<Outcome<"fenced" | "gone">>;
   exists(stream: string, timeoutMs: number): Promise<Outcome<boolean>>;
+  /** Why no new extent can be made now, for people; empty: one can. */
+  lacks(timeoutMs: number): Promise<Outcome<readonly string[]>>;
 }
 
 export interface ReshaperOptions {
@@ -54,7 +56,7 @@ export class Reshaper {
   readonly #map: MapState;
   readonly #servers: Servers;
   readonly #assigner: Assigner;
-  readonly #fence: StreamFence;
+  readonly #streams: StreamLayer;
   readonly #options: ReshaperOptions;
   /** What came of splits and merges in this term: done, never begun, or brought to an end afterwards, forward or back. */
   readonly counts = { splits: 0, merges: 0, notBegun: 0, settledForward: 0, settledBack: 0 };
@@ -66,7 +68,7 @@ export class Reshaper {
       readonly map: MapState;
       readonly servers: Servers;
       readonly assigner: Assigner;
-      readonly fence: StreamFence;
+      readonly streams: StreamLayer;
     },
     options: ReshaperOptions,
   ) {
@@ -75,7 +77,7 @@ export class Reshaper {
     this.#map = parts.map;
     this.#servers = parts.servers;
     this.#assigner = parts.assigner;
-    this.#fence = parts.fence;
+    this.#streams = parts.streams;
     this.#options = options;
   }
 
@@ -157,6 +159,8 @@ export class Reshaper {
     }
     const written = await this.#servers.checkpoint(range, this.#options.reshapeTimeoutMs);
     if (!written.ok) return written;
+    const recordable = await this.#assigner.recordable();
+    if (!recordable.ok) return recordable;
     if (!this.#assigner.move(range, to)) return changing(range);
     const { clock } = this.#world;
     const deadlineMs = clock.monotonicMs() + this.#options.reshapeTimeoutMs;
@@ -294,13 +298,13 @@ export class Reshaper {
         return minted;
       }
       for (const { streams } of parents) {
-        const fenced = await this.#fence.fence(streams.metadata, minted.value, fenceTimeoutMs);
+        const fenced = await this.#streams.fence(streams.metadata, minted.value, fenceTimeoutMs);
         if (!fenced.ok) return fenced;
       }
     }
     if (!this.#world.rules.on("askWhetherItHappened")) return ok(false);
     const child = childRanges(parents, false)[0] as Range;
-    return this.#fence.exists(child.streams.metadata, fenceTimeoutMs);
+    return this.#streams.exists(child.streams.metadata, fenceTimeoutMs);
   }
 
   #asBefore(parents: readonly Range[]): Promise<Outcome<void>> {

@@ -50,6 +50,7 @@ export function partitionManagerHandlers(leading: () => Outcome<Term>): Handlers
       const nowMs = term.value.nowMs;
       return ok({
         automatic: term.value.balances,
+        waitsFor: [...term.value.waitsForRoom],
         steps: balancer.plan().map((step) => ({ ...step, to: step.kind === "move" ? step.to : "" })),
         done: balancer.done.map(({ step, failure, atMs }) => ({
           ...step,

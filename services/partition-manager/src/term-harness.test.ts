@@ -9,7 +9,7 @@ import { Assigner, type AssignerOptions } from "./assigner.ts";
 import { MapState } from "./map-state.ts";
 import type { OwnTable } from "./map-table.ts";
 import { OwnerEpochs, ownerEpochKey } from "./owner-epochs.ts";
-import { Reshaper, type StreamFence } from "./reshaper.ts";
+import { Reshaper, type StreamLayer } from "./reshaper.ts";
 import { Servers } from "./servers.ts";
 
 type Handler = (request: never) => Promise<Outcome<object>>;
@@ -30,7 +30,7 @@ export interface Surroundings {
   readonly world: World;
   readonly table: OwnTable;
   readonly store: MetadataClient;
-  readonly fence: StreamFence;
+  readonly streams: StreamLayer;
   /** Epochs of the leases of the servers; 0: ended. */
   readonly leases: Record<string, number>;
   /** What a server answers besides yes, and does before. */
@@ -40,11 +40,13 @@ export interface Surroundings {
   /** How long things take, in milliseconds. */
   readonly takes: { mintMs: number; writeMs: number };
   /** What the metadata store, the stream manager and the lock service refuse, with what. */
-  readonly refusals: { mint?: Outcome<never>; fence?: Outcome<never>; refuseRenewals?: Outcome<never> };
+  readonly refusals: { mint?: Outcome<never>; fence?: Outcome<never>; refuseRenewals?: Outcome<never>; lacks?: Outcome<never> };
   /** Whether the stream manager says that the children are there. */
   readonly happened: { value: boolean };
   /** Owner epochs under which streams were fenced. */
   readonly fenced: number[];
+  /** Why the stream manager can make no extents. */
+  readonly lacks: string[];
 }
 
 export interface Parts extends Surroundings {
@@ -82,15 +84,17 @@ export async function surroundings(sim: Simulation): Promise<Surroundings> {
   await serveLeases(sim, leases, refusals, asked);
   const happened = { value: false };
   const fenced: number[] = [];
-  const fence: StreamFence = {
+  const lacks: string[] = [];
+  const streams: StreamLayer = {
     fence: async (_, ownerEpoch) => {
       fenced.push(ownerEpoch);
       return refusals.fence ?? ok("fenced" as const);
     },
     exists: async () => ok(happened.value),
+    lacks: async () => refusals.lacks ?? ok([...lacks]),
   };
   const [table, store] = [tableOf(world, takes), storeOf(world, takes, refusals)];
-  return { sim, world, table, store, fence, leases, answers, asked, takes, refusals, happened, fenced };
+  return { sim, world, table, store, streams, leases, answers, asked, takes, refusals, happened, fenced, lacks };
 }
 
 /** Every range is loaded when `work` begins, and turns go on until it ends. Owner epochs are minted from 100 on. */
@@ -125,7 +129,7 @@ async function makeParts(
   ranges: readonly Range[],
   loads: Pick<AssignerOptions, "loadsAtOnceMax" | "heatOf">,
 ): Promise<Parts> {
-  const { sim, world, table, store, fence } = around;
+  const { sim, world, table, store, streams } = around;
   const ended: string[] = [];
   const map = unwrap(await MapState.open(world, table));
   unwrap(await map.change(() => ok({ changed: ranges })));
@@ -135,11 +139,12 @@ async function makeParts(
   const assigner: Assigner = new Assigner(world, epochs, map, servers, {
     pmTerm: 1,
     ...loads,
+    hasRoom: () => around.lacks.length === 0,
     again: () => {},
     resolve: (range) => reshaper.resolve(range),
     end,
   });
-  const reshaper: Reshaper = new Reshaper(world, { epochs, map, servers, assigner, fence }, { pmTerm: 1, reshapeTimeoutMs: 60_000, end });
+  const reshaper: Reshaper = new Reshaper(world, { epochs, map, servers, assigner, streams }, { pmTerm: 1, reshapeTimeoutMs: 60_000, end });
   return {
     ...around,
     map,

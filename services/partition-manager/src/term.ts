@@ -16,7 +16,8 @@ import { insertAccounts, writeFirstRanges, writeSchemas } from "./init.ts";
 import { MapState } from "./map-state.ts";
 import type { OpenTable, OwnTable } from "./map-table.ts";
 import { OwnerEpochs } from "./owner-epochs.ts";
-import { Reshaper, type StreamFence } from "./reshaper.ts";
+import { Reshaper, type StreamLayer } from "./reshaper.ts";
+import { Room } from "./room.ts";
 import { Servers } from "./servers.ts";
 
 const quickPollMs = 50;
@@ -29,6 +30,7 @@ interface Running {
   readonly assigner: Assigner;
   readonly reshaper: Reshaper;
   readonly balancer: Balancer;
+  readonly room: Room;
 }
 
 export class Term {
@@ -37,7 +39,7 @@ export class Term {
   readonly #config: PartitionManagerConfig;
   readonly #store: MetadataClient;
   readonly #openTable: OpenTable;
-  readonly #fence: StreamFence;
+  readonly #streams: StreamLayer;
   readonly #ended = new AbortController();
   readonly #tables: OwnTable[] = [];
   #running: Running | undefined;
@@ -49,11 +51,11 @@ export class Term {
   constructor(
     world: World,
     config: PartitionManagerConfig,
-    parts: { readonly store: MetadataClient; readonly openTable: OpenTable; readonly fence: StreamFence },
+    parts: { readonly store: MetadataClient; readonly openTable: OpenTable; readonly streams: StreamLayer },
     pmTerm: number,
   ) {
-    const { store, openTable, fence } = parts;
-    this.#fence = fence;
+    const { store, openTable, streams } = parts;
+    this.#streams = streams;
     this.#world = world;
     this.#config = config;
     this.#store = store;
@@ -83,6 +85,11 @@ export class Term {
 
   get balancer(): Balancer | undefined {
     return this.#running?.balancer;
+  }
+
+  /** Why nothing is moved, split or merged by itself now, for people. */
+  get waitsForRoom(): readonly string[] {
+    return this.#running?.room.lacks ?? [];
   }
 
   get assigner(): Assigner | undefined {
@@ -125,6 +132,7 @@ export class Term {
         this.#turns(opened.value),
         this.#accounts(opened.value),
         this.#balance(opened.value),
+        opened.value.room.watch(this.#config.probeEveryMs, signal),
       ]);
     }
     await Promise.all(this.#tables.map((table) => table.close()));
@@ -143,23 +151,25 @@ export class Term {
     const { lockService, unreachableAfterMs, loadTimeoutMs, loadsAtOnceMax } = this.#config;
     const servers = new Servers(this.#world, { lockService, pmTerm: this.pmTerm, unreachableAfterMs, loadTimeoutMs });
     const epochs = new OwnerEpochs(this.#store, this.pmTerm);
+    const room = new Room(this.#world, (timeoutMs) => this.#streams.lacks(timeoutMs));
     const assigner = new Assigner(this.#world, epochs, map.value, servers, {
       pmTerm: this.pmTerm,
       loadsAtOnceMax,
       heatOf: ({ rangeId }) => balancer.heatOf(rangeId),
+      hasRoom: () => room.lacks.length === 0,
       again: () => this.#ask(),
       resolve: (range) => reshaper.resolve(range),
       end: (why) => this.end(why),
     });
     const reshaper: Reshaper = new Reshaper(
       this.#world,
-      { epochs, map: map.value, servers, assigner, fence: this.#fence },
+      { epochs, map: map.value, servers, assigner, streams: this.#streams },
       { pmTerm: this.pmTerm, reshapeTimeoutMs: this.#config.reshapeTimeoutMs, end: (why) => this.end(why) },
     );
     const balancer: Balancer = new Balancer(this.#world, map.value, reshaper, balancePolicyOf(this.#config), () =>
       servers.leases.filter((lease) => isLive(lease) && !assigner.avoided.has(lease.server)).map(({ server }) => server),
     );
-    return ok({ map: map.value, servers, assigner, reshaper, balancer });
+    return ok({ map: map.value, servers, assigner, reshaper, balancer, room });
   }
 
   async #table(name: "map" | "schema"): Promise<Outcome<OwnTable>> {
@@ -182,12 +192,13 @@ export class Term {
     }
   }
 
-  /** A step at a time, while every range is served that can be. */
-  async #balance({ assigner, balancer }: Running): Promise<void> {
+  /** A step at a time, while every range is served that can be, and there is room for it. */
+  async #balance({ assigner, balancer, room }: Running): Promise<void> {
     const signal = this.#ended.signal;
     while (!signal.aborted) {
       await sleep(this.#world.clock, this.#config.balanceEveryMs, signal);
-      if (!signal.aborted && this.#config.balance && assigner.calm) await this.#untilEnd(balancer.step());
+      const may = this.#config.balance && assigner.calm && room.lacks.length === 0;
+      if (!signal.aborted && may) await this.#untilEnd(balancer.step());
     }
   }
 

@@ -88,6 +88,7 @@ export class TestStreams {
   get fence(): {
     fence(stream: string, ownerEpoch: number): Promise<Outcome<"fenced" | "gone">>;
     exists(stream: string): Promise<Outcome<boolean>>;
+    lacks(): Promise<Outcome<readonly string[]>>;
   } {
     return {
       fence: async (stream, ownerEpoch) => {
@@ -98,6 +99,7 @@ export class TestStreams {
         return ok("fenced" as const);
       },
       exists: async (stream) => ok(this.#ranges.has(stream)),
+      lacks: async () => ok([]),
     };
   }
 

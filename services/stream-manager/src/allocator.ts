@@ -46,6 +46,14 @@ export class Allocator {
     ];
   }
 
+  /** Why no extent can be placed now, for people. */
+  get lacks(): string | undefined {
+    const { config, nodes } = this.#term;
+    const placeable = nodes.placeable().length;
+    if (placeable >= config.minCopies) return undefined;
+    return `${placeable} of ${nodes.upCount} extent nodes that are up have room on their disks for new extents, ${config.minCopies} are needed`;
+  }
+
   /** An extent that is durable on every replica and told to nobody. */
   async allocate(request: Wanted): Promise<Outcome<ExtentId>> {
     const { ended, ledger, world } = this.#term;

@@ -53,6 +53,12 @@ export const waitsOf = ({ allocator, sealer, term }: Serving): string[] => [
   ...term.ledger.waits(),
 ];
 
+/** For people: why no new extent can be made now; empty: one can. */
+export const lacksOf = ({ allocator, term }: Serving): string[] => [
+  ...(allocator.lacks === undefined ? [] : [allocator.lacks]),
+  ...(term.ledger.diskFull ? term.ledger.waits() : []),
+];
+
 export class Leader {
   readonly #world: World;
   readonly #config: StreamManagerConfig;

@@ -7,7 +7,7 @@ import type { NodeDuty as RecordedDuty, StreamEdit } from "@stamp/stream";
 import type { StreamManager, StreamEdit as WireEdit } from "@stamp/wire";
 import { fromWire, NodeDuty, toWire } from "@stamp/wire";
 import type { Serving } from "./leader.ts";
-import { takeReport, waitsOf } from "./leader.ts";
+import { lacksOf, takeReport, waitsOf } from "./leader.ts";
 import { notLeader } from "./ledger.ts";
 
 const pageMax = 1_000;
@@ -26,11 +26,10 @@ export function streamManagerHandlers(clock: Clock, serving: () => Serving | und
     const leftMs = Math.max(1, untilDeadlineMs - Math.min(answerMsMax, untilDeadlineMs / 10));
     const outcome = await within(clock, leftMs, work);
     if (outcome !== undefined) return outcome;
-    const { allocator, term } = leader;
     const waits = waitsOf(leader).join("; ");
     // The caller's own callers are told when it is nodes or room that lack. (A node without room does not answer a fence.)
-    const lacks = allocator.waits().length > 0 || term.nodes.placeable().length < term.config.minCopies || term.ledger.diskFull;
-    const reason = lacks ? "noPlacement" : "timeout";
+    const lacks = [...leader.allocator.waits(), ...lacksOf(leader)];
+    const reason = lacks.length > 0 ? "noPlacement" : "timeout";
     return unknownOutcome("deadlineExceeded", reason, `${what} is not done yet${waits === "" ? "" : `: ${waits}`}`);
   };
   const wanted = (context: CallContext) => (): boolean => !context.aborted && clock.monotonicMs() < context.deadlineMs;
@@ -174,6 +173,7 @@ export function streamManagerHandlers(clock: Clock, serving: () => Serving | und
         return deleted.ok ? ok({}) : deleted;
       }),
     listNodes: () => led((leader) => ok({ nodes: leader.views.nodes() })),
+    getRoom: () => led((leader) => ok({ lacks: lacksOf(leader) })),
     reportNode: (request) => led((leader) => takeReport(leader, request)),
   };
 }
