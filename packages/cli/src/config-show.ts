@@ -28,7 +28,7 @@ function showAll(values: ClusterConfig): void {
       ? values.accounts.map((each) => each.name).join(", ")
       : typeof values[key] === "object"
         ? JSON.stringify(values[key])
-        : String(values[key]);
+        : String(values[key] ?? "-");
   console.log(
     table(
       ["KEY", "VALUE", "FLAG", "ENVIRONMENT"],

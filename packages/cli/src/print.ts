@@ -26,7 +26,7 @@ export function processTable(status: ClusterStatus): string {
       portOf(each.grpc),
       portOf(each.http),
       each.restarts > 0 ? `${each.state} (restarted ${each.restarts}×)` : each.state,
-      each.waitingFor.join(", "),
+      each.waitingFor.length === 0 && !each.ready && each.lastExit !== "" ? `ended with ${each.lastExit}` : each.waitingFor.join(", "),
     ]),
   );
 }

@@ -8,6 +8,7 @@ import {
   detach,
   ownTransport,
   type ProcessEvent,
+  type ProcessStatus,
   roles,
   runSupervisor,
   type Supervisor,
@@ -28,8 +29,10 @@ export function addUp(program: Command): void {
     .option("--ready-timeout-s <seconds>", "with -d: how long to wait until everything is ready", "60")
     .action(async (_options, command: Command) => {
       const { detach: background, readyTimeoutS } = command.opts<{ detach?: boolean; readyTimeoutS: string }>();
+      const readySeconds = Number(readyTimeoutS);
+      if (!(readySeconds > 0)) throw new CommandError(`--ready-timeout-s: ${readyTimeoutS} is not a number of seconds`, exitCodes.usage);
       await checkRoleSettings(configOf(command));
-      if (background === true) await upDetached(command, Number(readyTimeoutS) * 1_000);
+      if (background === true) await upDetached(command, readySeconds * 1_000);
       else await upForeground(command);
     });
   withConfig(up);
@@ -52,7 +55,8 @@ export function addUp(program: Command): void {
   ]).action((_options, command: Command) => {
     const config = configOf(command);
     const folder = new DataFolder(config.dataDir);
-    if (folder.supervisor() !== undefined) throw new CommandError(`a cluster runs on ${config.dataDir}; stop it first: ./stamp down`);
+    if (folder.supervisor() !== undefined)
+      throw new CommandError(`a cluster runs on ${config.dataDir}; stop it first: ./stamp down${configHint(config.dataDir)}`);
     if (!existsSync(join(config.dataDir, "stamp.json")) && !existsSync(join(config.dataDir, "run"))) {
       throw new CommandError(`${config.dataDir} holds no stamp`);
     }
@@ -119,7 +123,7 @@ async function upDetached(command: Command, readyTimeoutMs: number): Promise<voi
   if (!isReady) {
     console.error(processTable(status));
     throw new CommandError(
-      `not ready after ${readyTimeoutMs / 1_000} s; it goes on trying. Logs: ${join(config.dataDir, "logs")}; stop it: ./stamp down`,
+      `not ready after ${readyTimeoutMs / 1_000} s; it goes on trying. Logs: ${join(config.dataDir, "logs")}; stop it: ./stamp down${configHint(config.dataDir)}`,
       exitCodes.notReady,
     );
   }
@@ -127,6 +131,8 @@ async function upDetached(command: Command, readyTimeoutMs: number): Promise<voi
 }
 
 const configHint = (dataDir: string): string => (dataDir === join(root, ".stamp") ? "" : ` --data ${dataDir}`);
+
+const endOf = ({ lastExit }: ProcessStatus): string => (lastExit === "" ? "" : ` (ended with ${lastExit})`);
 
 /** Tells who waits for whom while it does. False when the time was up. */
 async function untilReady(status: () => ClusterStatus, gaveUp: () => boolean, timeoutMs: number): Promise<boolean> {
@@ -143,7 +149,7 @@ async function untilReady(status: () => ClusterStatus, gaveUp: () => boolean, ti
         .filter((each) => !each.ready)
         .map(
           (each) =>
-            `${each.name} ${each.waitingFor.length > 0 ? `waits for ${each.waitingFor.join(", ")}` : `is ${each.state}${each.lastExit === "" ? "" : ` (ended with ${each.lastExit})`}`}`,
+            `${each.name} ${each.waitingFor.length > 0 ? `waits for ${each.waitingFor.join(", ")}` : `is ${each.state}${endOf(each)}`}`,
         )
         .join("; ");
       if (waiting !== toldLast) console.log(`  ${waiting}`);

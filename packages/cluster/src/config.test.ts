@@ -49,9 +49,10 @@ test("configuration, wrong values: refused with the key and where it came from",
     [() => from({ minCopies: 4 }), /minCopies: 4 is more than copies/],
     [() => from({ extentNodes: 1 }), /extentNodes: 1 is fewer than minCopies/],
     [() => from({ leaseTermMs: 3_000 }), /leaseTermMs: must be longer/],
-    [() => from({ accounts: [{ name: "Bad", keys: ["QQ=="] }] }), /accounts in .*name: 3 to 24/],
+    [() => from({ accounts: [{ name: "Bad", keys: ["QQ=="] }] }), /accounts\.0\.name in .*stamp\.config\.json: 3 to 24/],
+    [() => from({}, { STAMP_ACCOUNTS: '[{"name":"Bad","keys":["QQ=="]}]' }), /STAMP_ACCOUNTS\.0\.name: 3 to 24/],
     [() => from({ roles: { "extent-nodes": {} } }), /roles in /],
-    [() => from({ copySources: ["files.example"] }), /copySources in .*scheme:\/\/host/],
+    [() => from({ copySources: ["files.example"] }), /copySources\.0 in .*stamp\.config\.json: scheme:\/\/host/],
   ];
   for (const [work, message] of cases) {
     assert.throws(work, (error) => error instanceof ConfigError && message.test(error.message), String(message));

@@ -156,7 +156,7 @@ export function loadConfig(sources: ConfigSources): ClusterConfig {
   if (!parsed.success) {
     const lines = parsed.error.issues.map((issue) => {
       const [key = "", ...rest] = issue.path.map(String);
-      const where = key === "" ? (issue.code === "unrecognized_keys" ? `in ${path}` : "") : [given.get(key) ?? key, ...rest].join(".");
+      const where = key === "" ? (issue.code === "unrecognized_keys" ? `in ${path}` : "") : nested(given.get(key) ?? key, key, rest);
       return issue.code === "unrecognized_keys" ? `${issue.keys.join(", ")}: no such key (${where})` : `${where}: ${issue.message}`;
     });
     throw new ConfigError(`the configuration is not right:\n  ${lines.join("\n  ")}`);
@@ -170,6 +170,10 @@ export function loadConfig(sources: ConfigSources): ClusterConfig {
   );
   return checked({ ...parsed.data, ...files, dataDir: resolve(dataDirFrom, parsed.data.dataDir) });
 }
+
+/** Where a wrong value stands: `accounts.0.name in stamp.config.json`, `STAMP_ACCOUNTS.0.name`. */
+const nested = (source: string, key: string, rest: readonly string[]): string =>
+  source.startsWith(`${key} in `) ? [key, ...rest].join(".") + source.slice(key.length) : [source, ...rest].join(".");
 
 function readFile(path: string): Record<string, unknown> {
   try {

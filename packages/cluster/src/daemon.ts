@@ -6,7 +6,7 @@
 import { ConfigError, clusterConfigSchema } from "./config.ts";
 import { ownTransport } from "./own-transport.ts";
 import { runSupervisor } from "./run-supervisor.ts";
-import { StartError } from "./supervisor.ts";
+import { StartError } from "./start-error.ts";
 
 const config = clusterConfigSchema.parse(JSON.parse(process.env.STAMP_CLUSTER ?? "{}"));
 const root = process.env.STAMP_ROOT ?? process.cwd();

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { DataFolder } from "./data-folder.ts";
 import { identityOf, isAlive } from "./process-identity.ts";
+import { StartError } from "./start-error.ts";
 
 async function withFolder(work: (folder: DataFolder) => Promise<void> | void): Promise<void> {
   const path = mkdtempSync(join(tmpdir(), "stamp-folder-"));
@@ -55,3 +56,32 @@ test("data folder, deep path: the control socket stands where its path is short 
   assert.ok(Buffer.byteLength(deep.control) <= 100);
   assert.notEqual(deep.control, new DataFolder(`/${"e".repeat(200)}`).control);
 });
+
+test("data folder, it is a file, or below one: refused with its name and what to do", () => {
+  const path = mkdtempSync(join(tmpdir(), "stamp-folder-"));
+  try {
+    writeFileSync(join(path, "file"), "");
+    for (const wrong of ["file", "file/below"]) {
+      assert.throws(
+        () => new DataFolder(join(path, wrong)).prepare(),
+        (error) => error instanceof StartError && error.message.includes(join(path, wrong)) && error.message.includes("--data DIR"),
+      );
+    }
+  } finally {
+    rmSync(path, { recursive: true, force: true });
+  }
+});
+
+test("data folder of another version: refused; one whose note a power cut emptied is still a stamp's", () =>
+  withFolder((folder) => {
+    folder.markInitialised();
+    folder.prepare();
+    writeFileSync(join(folder.path, "stamp.json"), "");
+    folder.prepare();
+    assert.equal(folder.isNew, false);
+    writeFileSync(join(folder.path, "stamp.json"), '{"format":2}');
+    assert.throws(
+      () => folder.prepare(),
+      (error) => error instanceof StartError && /format 2; this program knows format 1/.test(error.message),
+    );
+  }));

@@ -8,10 +8,14 @@
  *   run/control.sock      where the supervisor takes commands
  */
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, unlinkSync, writeFileSync } from "node:fs";
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, renameSync, rmSync, unlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { identityOf, isAlive, type ProcessIdentity, signal } from "./process-identity.ts";
+import { StartError } from "./start-error.ts";
+
+/** Of what lies in the folder. Another one is refused: what reads it wrongly may write it wrongly. */
+const formatVersion = 1;
 
 export interface SupervisorRecord extends ProcessIdentity {
   readonly control: string;
@@ -42,12 +46,29 @@ export class DataFolder {
 
   markInitialised(): void {
     if (this.isNew)
-      this.#write("stamp.json", { format: 1, note: "A storage stamp lives in this folder. Without this file a start may make a new one." });
+      this.#write("stamp.json", {
+        format: formatVersion,
+        note: "A storage stamp lives in this folder. Without this file a start may make a new one.",
+      });
   }
 
+  /** Makes what is missing. Throws StartError where nothing can be stored, and for a folder of another version. */
   prepare(): void {
-    mkdirSync(join(this.path, "run"), { recursive: true });
-    mkdirSync(this.logs, { recursive: true });
+    try {
+      mkdirSync(join(this.path, "run"), { recursive: true });
+      mkdirSync(this.logs, { recursive: true });
+      accessSync(this.path, constants.R_OK | constants.W_OK | constants.X_OK);
+    } catch (error) {
+      throw new StartError(
+        `the data folder ${this.path} can't be used: ${(error as Error).message}\nName another one: ./stamp up --data DIR`,
+      );
+    }
+    const { format = formatVersion } = this.#read<{ format?: unknown }>("stamp.json") ?? {};
+    if (format !== formatVersion) {
+      throw new StartError(
+        `${this.path} holds a stamp of format ${String(format)}; this program knows format ${formatVersion}. Start it with the version that made it.`,
+      );
+    }
   }
 
   /** Who supervises this folder now. */

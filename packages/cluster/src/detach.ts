@@ -1,17 +1,17 @@
 /** Starts a supervisor that goes on when this process ends. */
 import { spawn } from "node:child_process";
-import { closeSync, mkdirSync, openSync, readFileSync, statSync } from "node:fs";
+import { closeSync, openSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { ClusterConfig } from "./config.ts";
 import { control } from "./control.ts";
 import { DataFolder } from "./data-folder.ts";
+import { StartError } from "./start-error.ts";
 import type { ClusterStatus } from "./status.ts";
-import { StartError } from "./supervisor.ts";
 
 /** Resolves when it takes commands; throws StartError with what it said when it could not start. */
 export async function detach(config: ClusterConfig, root: string): Promise<ClusterStatus> {
   const folder = new DataFolder(config.dataDir);
-  mkdirSync(folder.logs, { recursive: true });
+  folder.prepare();
   const path = join(folder.logs, "supervisor.log");
   const log = openSync(path, "a");
   const saidBefore = statSync(path).size;

@@ -8,6 +8,7 @@ export { type Endpoints, type Plan, type PlannedProcess, planCluster } from "./p
 export { identityOf, isAlive, type ProcessIdentity } from "./process-identity.ts";
 export { type RoleName, roles } from "./roles.ts";
 export { type RunningSupervisor, runSupervisor } from "./run-supervisor.ts";
+export { StartError } from "./start-error.ts";
 export type { ClusterStatus, ProcessStatus } from "./status.ts";
-export { StartError, Supervisor, type SupervisorOptions } from "./supervisor.ts";
+export { Supervisor, type SupervisorOptions } from "./supervisor.ts";
 export { type Listed, StampInspector, type StampView } from "./view.ts";

@@ -4,6 +4,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
+import { LastError } from "./last-error.ts";
 import { LogFile } from "./log-file.ts";
 import type { PlannedProcess } from "./plan.ts";
 import { identityOf, type ProcessIdentity, signal } from "./process-identity.ts";
@@ -43,6 +44,8 @@ export class ManagedProcess {
   readonly #options: ManagedOptions;
   readonly #log: LogFile;
   #child: ChildProcess | undefined;
+  /** Whose end `lastExit` is. */
+  #endedLast: ChildProcess | undefined;
   #identity: ProcessIdentity | undefined;
   #wanted = false;
   #restartTimer: NodeJS.Timeout | undefined;
@@ -50,7 +53,7 @@ export class ManagedProcess {
   #startedMs = 0;
   #extraEnvironment: Readonly<Record<string, string>> = {};
   restarts = 0;
-  /** Why it ended last; empty when it never did. */
+  /** How it ended last, and why by its own words; empty when it never did. */
   lastExit = "";
 
   constructor(plan: PlannedProcess, options: ManagedOptions) {
@@ -122,19 +125,31 @@ export class ManagedProcess {
     });
     this.#child = child;
     this.#startedMs = performance.now();
-    child.stdout?.on("data", (chunk: Buffer) => this.#log.write(chunk));
-    child.stderr?.on("data", (chunk: Buffer) => this.#log.write(chunk));
+    const said = new LastError();
+    for (const output of [child.stdout, child.stderr]) {
+      output?.on("data", (chunk: Buffer) => {
+        this.#log.write(chunk);
+        said.take(chunk);
+      });
+    }
     child.once("error", (error) => this.#ended(child, `could not be started: ${error.message}`, undefined));
     child.once("exit", (code, by) => this.#ended(child, by === null ? `exit code ${code}` : `signal ${by}`, code));
+    // Behind "exit": only now everything that it wrote has been read.
+    child.once("close", (code) => this.#explain(child, code === 0 ? "" : said.text));
     if (child.pid !== undefined) {
       this.#identity = identityOf(child.pid);
       this.#options.onChange(this, { kind: "started", pid: child.pid });
     }
   }
 
+  #explain(child: ChildProcess, why: string): void {
+    if (this.#endedLast === child && why !== "") this.lastExit += `: ${why}`;
+  }
+
   #ended(child: ChildProcess, how: string, code: number | null | undefined): void {
     if (this.#child !== child) return;
     this.#child = undefined;
+    this.#endedLast = child;
     this.#identity = undefined;
     this.lastExit = how;
     this.#log.note(`ended: ${how}`);

@@ -11,7 +11,8 @@ import { ownTransport } from "./own-transport.ts";
 import { takenPorts } from "./ports-in-use.ts";
 import { isAlive } from "./process-identity.ts";
 import { roles } from "./roles.ts";
-import { StartError, Supervisor } from "./supervisor.ts";
+import { StartError } from "./start-error.ts";
+import { Supervisor } from "./supervisor.ts";
 
 /** Says when it starts and when it is asked to stop; ignores that when it is told to be stubborn. */
 const script = `
@@ -106,6 +107,16 @@ test("supervisor, a process dies unasked: it is started again; one that is held 
     assert.equal(count(said(), "start extent-node-2"), 2);
     node.start();
     await until("started when asked", () => count(said(), "start extent-node-2") === 3);
+  }));
+
+test("supervisor, a process says why it ends: the status tells it beside the exit code", () =>
+  withBench(async ({ config, supervisor }) => {
+    const main = join(config.dataDir, "..", "services", "extent-node", "src", "main.ts");
+    writeFileSync(main, `console.log(JSON.stringify({ level: "error", reason: "the disk is full" })); process.exitCode = 71;`);
+    const one = supervisor();
+    await one.start();
+    const end = (): string | undefined => one.status().processes.find((each) => each.name === "extent-node-1")?.lastExit;
+    await until("the reason is told", () => end() === "exit code 71: the disk is full");
   }));
 
 test("supervisor, stop: what serves goes first, the lock service last, nobody is left", () =>

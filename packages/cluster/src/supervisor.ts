@@ -9,10 +9,8 @@ import { DataFolder, type SupervisorRecord } from "./data-folder.ts";
 import { ManagedProcess, type ProcessEvent } from "./managed-process.ts";
 import { type Plan, planCluster } from "./plan.ts";
 import { takenPorts } from "./ports-in-use.ts";
+import { StartError } from "./start-error.ts";
 import type { ClusterStatus, ProcessStatus } from "./status.ts";
-
-/** A reason not to start that a user can act on. */
-export class StartError extends Error {}
 
 export interface SupervisorOptions {
   readonly config: ClusterConfig;
@@ -208,7 +206,7 @@ export class Supervisor {
 }
 
 function alreadyRunning(config: ClusterConfig, other: SupervisorRecord): string {
-  return `a cluster already runs on ${config.dataDir} (supervisor pid ${other.pid}, since ${other.startedAt}).\nSee it: ./stamp status --data-dir ${config.dataDir}\nStop it: ./stamp down --data-dir ${config.dataDir}`;
+  return `a cluster already runs on ${config.dataDir} (supervisor pid ${other.pid}, since ${other.startedAt}).\nSee it: ./stamp status --data ${config.dataDir}\nStop it: ./stamp down --data ${config.dataDir}`;
 }
 
 /** What was killed needs a moment until its ports and files are free. */

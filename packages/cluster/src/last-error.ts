@@ -1,0 +1,44 @@
+/**
+ * What a process says before it ends: the last line of level "error" of its log (JSON lines). The supervisor tells it beside the exit code,
+ * which alone says nothing to who reads `stamp status`.
+ */
+
+/** A line with its stack; longer ones are not understood. */
+const heldMax = 16_000;
+const toldMax = 300;
+
+interface ErrorLine {
+  readonly level?: unknown;
+  readonly reason?: unknown;
+  readonly error?: { readonly message?: unknown };
+  readonly msg?: unknown;
+}
+
+export class LastError {
+  #end = "";
+
+  /** Output of the process. */
+  take(chunk: Buffer): void {
+    this.#end = (this.#end + chunk.toString("utf8")).slice(-heldMax);
+  }
+
+  /** Empty when it said nothing of the kind. */
+  get text(): string {
+    for (const line of this.#end.trimEnd().split("\n").reverse()) {
+      const said = errorOf(line);
+      if (said !== "") return said.length > toldMax ? `${said.slice(0, toldMax)}…` : said;
+    }
+    return "";
+  }
+}
+
+function errorOf(line: string): string {
+  try {
+    const { level, reason, error, msg } = JSON.parse(line) as ErrorLine;
+    if (level !== "error") return "";
+    const said = [reason, error?.message, msg].find((each): each is string => typeof each === "string" && each !== "");
+    return said?.replaceAll(/\s+/g, " ") ?? "";
+  } catch {
+    return "";
+  }
+}
