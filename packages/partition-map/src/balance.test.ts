@@ -45,7 +45,8 @@ function stateOf(servers: readonly string[], given: readonly Given[]): BalanceSt
       ageMs,
     }),
   );
-  return { ranges, servers, figures: new Map(figures.map((one) => [one.rangeId, one])), resting: new Set(), processors: new Map() };
+  const nothing = { resting: new Set<string>(), unmoved: new Set<string>(), processors: new Map<string, number>() };
+  return { ranges, servers, figures: new Map(figures.map((one) => [one.rangeId, one])), ...nothing };
 }
 const text = (state: BalanceState): string[] =>
   balancePlan(state, policy).map((step) => `${step.kind} ${step.rangeId}${step.kind === "move" ? ` to ${step.to}` : ""}`);
@@ -210,4 +211,5 @@ test("balance: a range of which a split or merge has just failed is not split or
   const state = stateOf(["a", "b"], given);
   assert.deepEqual(text(state), ["split r1", "split r4", "move r1 to b", "merge r2"]);
   assert.deepEqual(text({ ...state, resting: new Set(["r1", "r3"]) }), ["split r4", "move r1 to b"]);
+  assert.ok(!text({ ...state, unmoved: new Set(["r1"]) }).includes("move r1 to b"));
 });

@@ -73,6 +73,8 @@ export interface BalanceState {
   readonly servers: readonly string[];
   /** Ranges of which a split or merge has just failed, or that have no key to be split at: only moved for now. */
   readonly resting: ReadonlySet<string>;
+  /** Ranges that could not be moved lately. Without this the same one would be tried again and again, and nothing behind it. */
+  readonly unmoved: ReadonlySet<string>;
   /** CPU that each server uses; servers of which it is not known are left out. */
   readonly processors: ReadonlyMap<string, number>;
 }
@@ -84,7 +86,8 @@ export function balancePlan(state: BalanceState, policy: BalancePolicy): Balance
     return figures !== undefined && figures.ageMs >= policy.restMs && range.loaded && range.reshape === undefined;
   });
   const changeable = rested.filter(({ rangeId }) => !state.resting.has(rangeId));
-  return [...splits(changeable, state, policy), ...moves(rested, state, policy), ...merges(changeable, state, policy)];
+  const movable = rested.filter(({ rangeId }) => !state.unmoved.has(rangeId));
+  return [...splits(changeable, state, policy), ...moves(movable, state, policy), ...merges(changeable, state, policy)];
 }
 
 const figuresOf = (state: BalanceState, range: Range): RangeFigures => state.figures.get(range.rangeId) as RangeFigures;

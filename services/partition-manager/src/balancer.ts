@@ -26,6 +26,8 @@ export class Balancer {
   readonly #servers = new Map<string, ServerLoad>();
   /** By range, of which a split or merge failed, perhaps for want of a key: until when it is not tried again, before everything else. */
   readonly #restingUntilMs = new Map<string, number>();
+  /** The same of moves. */
+  readonly #unmovedUntilMs = new Map<string, number>();
   readonly done: Done[] = [];
   /** Steps that were carried out, by what was done and for what reason; and those that failed. */
   readonly counts: Record<BalanceStep["kind"] | BalanceStep["cause"] | "failed", number> = {
@@ -77,14 +79,14 @@ export class Balancer {
     const known = new Set(ranges.map(({ rangeId }) => rangeId));
     for (const rangeId of this.#figures.keys()) if (!known.has(rangeId)) this.#figures.delete(rangeId);
     const nowMs = this.#world.clock.monotonicMs();
-    for (const [rangeId, untilMs] of this.#restingUntilMs) {
-      if (untilMs <= nowMs || !known.has(rangeId)) this.#restingUntilMs.delete(rangeId);
+    for (const rests of [this.#restingUntilMs, this.#unmovedUntilMs]) {
+      for (const [rangeId, untilMs] of rests) if (untilMs <= nowMs || !known.has(rangeId)) rests.delete(rangeId);
     }
     const servers = this.#liveServers();
     for (const server of this.#servers.keys()) if (!servers.includes(server)) this.#servers.delete(server);
     const processors = new Map([...this.#servers].map(([server, load]) => [server, load.processors]));
-    const resting = new Set(this.#restingUntilMs.keys());
-    return balancePlan({ ranges, figures: this.#figures, servers, resting, processors }, this.#policy);
+    const [resting, unmoved] = [new Set(this.#restingUntilMs.keys()), new Set(this.#unmovedUntilMs.keys())];
+    return balancePlan({ ranges, figures: this.#figures, servers, resting, unmoved, processors }, this.#policy);
   }
 
   /** The most urgent step, if there is one. */
@@ -102,7 +104,8 @@ export class Balancer {
       logger.warn(`rebalance: no ${step.kind}`, { range: step.rangeId, ...changed.failure });
       // Not at once again: another step may be possible meanwhile.
       this.#figures.delete(step.rangeId);
-      if (step.kind !== "move") this.#restingUntilMs.set(step.rangeId, clock.monotonicMs() + this.#policy.restMs);
+      const rests = step.kind === "move" ? this.#unmovedUntilMs : this.#restingUntilMs;
+      rests.set(step.rangeId, clock.monotonicMs() + this.#policy.restMs);
     }
     this.done.unshift({ step, failure: changed.ok ? "" : changed.failure.message, atMs: clock.monotonicMs() });
     this.done.splice(doneMax);
