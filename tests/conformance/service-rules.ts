@@ -39,10 +39,15 @@ export function serviceRules(clients: () => Clients, readable: string): void {
     assert.equal((await preflight("http://other.example", "GET")).status, 403);
     const read = async (origin: string): Promise<readonly (number | string | null)[]> => {
       const answer = await clients().raw("GET", readable, { headers: { origin } });
-      return [answer.status, ...["access-control-allow-origin", "access-control-expose-headers"].map((name) => answer.headers.get(name))];
+      const exposed = answer.headers.get("access-control-expose-headers")?.split(",") ?? [];
+      return [
+        answer.status,
+        answer.headers.get("access-control-allow-origin"),
+        exposed.filter((name) => name === "x-ms-request-id").join(),
+      ];
     };
-    assert.deepEqual(await read(page), [200, page, "x-ms-*"]);
-    assert.deepEqual(await read("http://other.example"), [200, null, null]);
+    assert.deepEqual(await read(page), [200, page, "x-ms-request-id"]);
+    assert.deepEqual(await read("http://other.example"), [200, null, ""]);
     assert.deepEqual(await set("<Cors/>"), [202, null]);
     assert.equal((await preflight(page, "GET")).status, 403);
   });

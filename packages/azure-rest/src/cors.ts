@@ -57,8 +57,13 @@ export function preflightHeaders(rules: readonly CorsRule[], headers: HttpHeader
   });
 }
 
-/** What the answer to an actual request carries besides. */
-export function corsHeaders(rules: readonly CorsRule[], method: string, origin: string | undefined): ResponseHeaders {
+/** What the answer to an actual request carries besides. `answer`: the names of the headers that it has. */
+export function corsHeaders(
+  rules: readonly CorsRule[],
+  method: string,
+  origin: string | undefined,
+  answer: readonly string[] = [],
+): ResponseHeaders {
   if (rules.length === 0) return {};
   const vary: ResponseHeaders = method === "GET" || method === "HEAD" ? { Vary: "Origin" } : {};
   const rule = rules.find(
@@ -67,9 +72,28 @@ export function corsHeaders(rules: readonly CorsRule[], method: string, origin: 
       (allowsEverybody(one) || (origin !== undefined && one.allowedOrigins.some((pattern) => originFits(pattern, origin)))),
   );
   if (!rule) return vary;
-  const exposed = rule.exposedHeaders.length === 0 ? {} : { "Access-Control-Expose-Headers": rule.exposedHeaders.join(",") };
-  return { ...allowOrigin(rule, origin ?? "*"), ...exposed, ...(allowsEverybody(rule) ? {} : vary) };
+  const exposed = exposedNames(rule.exposedHeaders, [...answer, ...addedLater]);
+  return {
+    ...allowOrigin(rule, origin ?? "*"),
+    ...(exposed.length === 0 ? {} : { "Access-Control-Expose-Headers": exposed.join(",") }),
+    ...(allowsEverybody(rule) ? {} : vary),
+  };
 }
+
+/** Headers that the HTTP server puts to an answer by itself. */
+const addedLater = ["Content-Length"];
+
+/**
+ * The names that a script may read. Browsers take `x-ms-*` for the name of one header (and `*` too, where credentials are sent), so what
+ * ends with a star is told as the names of this answer that it fits.
+ */
+const exposedNames = (patterns: readonly string[], names: readonly string[]): readonly string[] => [
+  ...new Map(
+    patterns
+      .flatMap((pattern) => (pattern.endsWith("*") ? names.filter((name) => headerFits(pattern, name)) : [pattern]))
+      .map((name) => [name.toLowerCase(), name]),
+  ).values(),
+];
 
 const allowOrigin = (rule: CorsRule, origin: string): ResponseHeaders =>
   allowsEverybody(rule)

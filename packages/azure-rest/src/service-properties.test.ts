@@ -149,6 +149,19 @@ test("cross-origin: the first rule that fits answers; nothing else is said to an
   assert.deepEqual(corsHeaders([], "GET", "https://b.example"), {});
 });
 
+test("cross-origin: headers that scripts may read are named one by one, which is what browsers understand", () => {
+  const answer = ["Server", "x-ms-version", "x-ms-meta-a", "ETag"];
+  const exposed = (...exposedHeaders: string[]): string | undefined => {
+    const rule = { allowedOrigins: ["*"], allowedMethods: ["GET"], allowedHeaders: [], exposedHeaders, maxAgeSeconds: 1 } as const;
+    return corsHeaders([rule], "GET", "https://a.example", answer)["Access-Control-Expose-Headers"];
+  };
+  assert.equal(exposed("X-MS-Meta-*"), "x-ms-meta-a");
+  assert.equal(exposed("x-ms-*", "x-ms-meta-*", "etag", "other"), "x-ms-version,x-ms-meta-a,etag,other");
+  assert.equal(exposed("*"), "Server,x-ms-version,x-ms-meta-a,ETag,Content-Length");
+  assert.equal(exposed("x-none-*"), undefined);
+  assert.equal(exposed(), undefined);
+});
+
 test("fuzz: XML of any kind is a tree or an error, with bounds", () => {
   const noise = fc.array(
     fc.oneof(

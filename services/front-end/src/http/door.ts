@@ -280,7 +280,8 @@ export class HttpDoor {
       code: answer.ok ? undefined : answer.error.code,
       tookMs,
     });
-    const headers = { ...common, ...corsHeaders(seen.cors, request.method, request.headers.origin), ...response.headers };
+    const own = { ...common, ...response.headers };
+    const headers = { ...own, ...corsHeaders(seen.cors, request.method, request.headers.origin, Object.keys(own)), ...response.headers };
     const { body } = response;
     if (body === undefined || body instanceof Uint8Array) {
       over(seen);
