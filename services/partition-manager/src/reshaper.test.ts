@@ -94,6 +94,25 @@ test("move: a range whose new owner could not be recorded stays where it is serv
     unwrap(await parts.reshaper.move(whole.rangeId, "ps-2"));
   }));
 
+test("move: a server that hangs when it is to close the range has it until its lease is over, and no longer", () =>
+  withParts([whole], async (parts) => {
+    const { clock } = parts.world;
+    parts.answers["ps-1"] = {
+      closePartition: async () => {
+        await sleep(clock, 1_000_000);
+        return ok({});
+      },
+    };
+    const moving = parts.reshaper.move(whole.rangeId, "ps-2");
+    await sleep(clock, 5_000);
+    assert.deepEqual(parts.asked, ["ps-1 checkpointPartition entity-1", "ps-1 closePartition entity-1"]);
+    const sinceMs = clock.monotonicMs();
+    parts.leases["ps-1"] = 0;
+    unwrap(await moving);
+    assert.equal(parts.map.range(whole.rangeId)?.server, "ps-2");
+    assert.ok(clock.monotonicMs() - sinceMs < 1_000, "the answer to Close is not waited for");
+  }));
+
 test("move: one that is asked for by a person is tried without room", () =>
   withParts([whole], async (parts) => {
     parts.lacks.push("no extent node has room");
