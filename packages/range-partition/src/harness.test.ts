@@ -2,6 +2,7 @@
 import { fromUtf8, ownerEpoch, type RuleName, rulesWithout, unwrap, utf8 } from "@stamp/base";
 import { ExtentNodeRole, extentNodeSchema } from "@stamp/extent-node";
 import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
+import type { World } from "@stamp/ports";
 import { Simulation } from "@stamp/simulator";
 import { StreamClient } from "@stamp/stream-client";
 import { StreamManagerRole, streamManagerSchema } from "@stamp/stream-manager";
@@ -39,17 +40,21 @@ export class Stamp {
     }
   }
 
-  client(process: string): StreamClient {
+  client(process: string, world: World = this.sim.world(process)): StreamClient {
     const { extentTargetBytes } = this.#options;
-    return new StreamClient(this.sim.world(process), {
+    return new StreamClient(world, {
       lockService: "lock",
       ...(extentTargetBytes === undefined ? {} : { extentTargetBytes }),
     });
   }
 
-  load(epoch: number, process = `server-${epoch}`, { rangeId = "r1", low = "", high = "~", create = true } = {}) {
+  load(
+    epoch: number,
+    process = `server-${epoch}`,
+    { rangeId = "r1", low = "", high = "~", create = true, world = this.sim.world(process) } = {},
+  ) {
     const { limits, memory } = this.#options;
-    return RangePartition.load(this.sim.world(process), this.client(process), {
+    return RangePartition.load(world, this.client(process, world), {
       rangeId,
       streams: streamsOf(rangeId),
       ownerEpoch: ownerEpoch(epoch),

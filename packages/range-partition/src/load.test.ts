@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ownerEpoch, type RuleName, unwrap, utf8 } from "@stamp/base";
 import { encodeCommit } from "@stamp/lsm";
+import type { Transport } from "@stamp/ports";
+import { StreamManager } from "@stamp/wire";
 import { put, read, Stamp, streamsOf, write } from "./harness.test.ts";
 import { RangePartition } from "./index.ts";
 
@@ -74,4 +76,28 @@ test("load: what is in checkpoints is not replayed again, though the log still h
   };
   assert.equal(await replayed([]), 2);
   assert.equal(await replayed(["replayBySequence"]), 7);
+});
+
+test("load: all streams of a range are opened by one call, of one transaction", async () => {
+  const stamp = new Stamp(7);
+  await stamp.sim.run(async () => {
+    const partition = await stamp.open(1);
+    unwrap(await write(partition, "l", [put("k", "v")]));
+    const world = stamp.sim.world("counted");
+    const calls: string[] = [];
+    const client = ((address: string, service: typeof StreamManager) => {
+      const real = world.transport.client(address, service);
+      if (service !== StreamManager) return real;
+      return new Proxy(real, {
+        get: (target, name) => {
+          calls.push(String(name));
+          return Reflect.get(target, name);
+        },
+      });
+    }) as Transport["client"];
+    const transport = new Proxy(world.transport, { get: (target, name) => (name === "client" ? client : Reflect.get(target, name)) });
+    const next = unwrap(await stamp.load(2, "counted", { world: { ...world, transport } }));
+    assert.deepEqual(calls, ["openStreams"]);
+    assert.equal(await read(next, "k"), "v");
+  });
 });

@@ -41,26 +41,19 @@ export async function loadPartition(
   options: PartitionOptions & { readonly timeoutMs: number },
   caches: Caches,
 ): Promise<Outcome<Loaded>> {
-  const deadlineMs = world.clock.monotonicMs() + options.timeoutMs;
-  const open = (name: string): Promise<Outcome<OwnedStream>> =>
-    client.openForOwner(name, options.ownerEpoch, {
-      create: options.create ?? true,
-      timeoutMs: Math.max(1, deadlineMs - world.clock.monotonicMs()),
-    });
   const startedMs = world.clock.monotonicMs();
   const names = [options.streams.metadata, options.streams.commitLog, options.streams.rowData];
   if (options.streams.blobData !== undefined) names.push(options.streams.blobData);
-  // Together: each by itself refuses an epoch lower than its own, and nothing is read before all of them are had.
-  const all = await Promise.all(names.map(open));
-  const opened = all.flatMap((one) => (one.ok ? [one.value] : []));
+  // In one call and one transaction: nothing is read before all of them are had.
+  const all = await client.openAllForOwner(names, options.ownerEpoch, {
+    create: options.create ?? true,
+    timeoutMs: Math.max(1, options.timeoutMs),
+  });
+  if (!all.ok) return all;
+  const opened = all.value;
   const close = async (): Promise<void> => {
     for (const stream of opened) await stream.close();
   };
-  const failed = all.find((one) => !one.ok);
-  if (failed !== undefined && !failed.ok) {
-    await close();
-    return failed;
-  }
   const openedMs = world.clock.monotonicMs();
   const [metadata, commitLog, rowData, blobData] = opened as [OwnedStream, OwnedStream, OwnedStream, OwnedStream | undefined];
   const storage: Storage = { world, reader: client.reader, caches, figures: new StorageFigures(options.figures) };

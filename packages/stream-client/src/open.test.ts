@@ -11,12 +11,12 @@ function withoutLengths(world: World): World {
   const client = ((address: string, service: typeof StreamManager) => {
     const real = world.transport.client(address, service);
     if (service !== StreamManager) return real;
-    const openStream: typeof real.openStream = async (request, options) => {
-      const answer = await real.openStream(request, options);
-      if (answer.ok) for (const extent of answer.value.extents) delete extent.sealedLengthBytes;
+    const openStreams: typeof real.openStreams = async (request, options) => {
+      const answer = await real.openStreams(request, options);
+      if (answer.ok) for (const { extents } of answer.value.streams) for (const extent of extents) delete extent.sealedLengthBytes;
       return answer;
     };
-    return new Proxy(real, { get: (target, name) => (name === "openStream" ? openStream : Reflect.get(target, name)) });
+    return new Proxy(real, { get: (target, name) => (name === "openStreams" ? openStreams : Reflect.get(target, name)) });
   }) as Transport["client"];
   const transport = new Proxy(world.transport, { get: (target, name) => (name === "client" ? client : Reflect.get(target, name)) });
   return { ...world, transport };
@@ -30,5 +30,27 @@ test("stream client: a list with an extent that has no sealed length is refused,
     const client = new StreamClient(withoutLengths(stamp.sim.world("other")), { lockService: "lock" });
     const opened = await client.openForOwner("/a", ownerEpoch(2), { create: false, timeoutMs: 30_000 });
     assert.ok(!opened.ok && opened.failure.reason === "notReady" && opened.failure.code === "unavailable");
+  });
+});
+
+test("stream client: several streams are had together or not at all", async () => {
+  const stamp = new Stamp(32);
+  await stamp.sim.run(async () => {
+    const first = await stamp.open("/a", 3);
+    unwrap(await first.append(block("kept"), { timeoutMs: 10_000 }));
+    const client = stamp.client("other");
+    const options = { create: true, timeoutMs: 30_000 };
+    const stale = await client.openAllForOwner(["/new", "/a"], ownerEpoch(2), options);
+    assert.ok(!stale.ok && stale.failure.reason === "staleOwnerEpoch");
+    unwrap(await first.append(block("the owner goes on"), { timeoutMs: 10_000 }));
+    const absent = await client.openForOwner("/new", ownerEpoch(9), { ...options, create: false });
+    assert.ok(!absent.ok && absent.failure.reason === "streamNotFound", "nothing was made by the call that was refused");
+    const [empty, whole] = unwrap(await client.openAllForOwner(["/new", "/a"], ownerEpoch(4), options));
+    assert.deepEqual([empty?.extents.length, whole?.extents.length], [0, 1]);
+    assert.ok(whole?.extents.every(({ sealedLengthBytes }) => sealedLengthBytes !== undefined));
+    const late = await first.append(block("too late"), { timeoutMs: 10_000 });
+    assert.ok(!late.ok && late.failure.reason === "staleOwnerEpoch");
+    const twice = await client.openAllForOwner(["/a", "/a"], ownerEpoch(5), options);
+    assert.ok(!twice.ok && twice.failure.reason === "badRequest");
   });
 });

@@ -1,6 +1,6 @@
 /** The stream layer as the partition layer sees it: streams taken over, appended to, read and changed; extents located. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { type Outcome, type OwnerEpoch, ok, refused } from "@stamp/base";
+import { type Outcome, type OwnerEpoch, ok, present, refused } from "@stamp/base";
 import { LeaderCalls } from "@stamp/metadata-store";
 import type { Address, Client, World } from "@stamp/ports";
 import { type ExtentLocation, type StreamEditSchema, type StreamInfo, StreamManager, type StreamStat, toWire } from "@stamp/wire";
@@ -13,6 +13,12 @@ const mebibyte = 1024 * 1024;
 /** One attempt at one leader; taking a stream over includes a seal, which may wait 2 s for answers. */
 const openAttemptMs = 5_000;
 const locateAttemptMs = 1_000;
+
+export interface OpenOptions {
+  /** What is not there is made. */
+  readonly create: boolean;
+  readonly timeoutMs: number;
+}
 
 export class StreamClient {
   readonly reader: ExtentReader;
@@ -43,27 +49,40 @@ export class StreamClient {
    * Takes the stream over: every lower epoch is fenced and the last extent sealed when it is answered. Repeated until the deadline (it
    * is idempotent). Refused with `staleOwnerEpoch` when a higher epoch has it, `streamNotFound` without `create`.
    */
-  async openForOwner(
-    name: string,
-    ownerEpoch: OwnerEpoch,
-    options: { readonly create: boolean; readonly timeoutMs: number },
-  ): Promise<Outcome<OwnedStream>> {
-    const request = { name, ownerEpoch: toWire(ownerEpoch), create: options.create };
+  async openForOwner(name: string, ownerEpoch: OwnerEpoch, options: OpenOptions): Promise<Outcome<OwnedStream>> {
+    const opened = await this.openAllForOwner([name], ownerEpoch, options);
+    return opened.ok ? ok(present(opened.value[0], "the stream")) : opened;
+  }
+
+  /** The same of several streams (at most 16), in one call: all of them or none. */
+  async openAllForOwner(names: readonly string[], ownerEpoch: OwnerEpoch, options: OpenOptions): Promise<Outcome<OwnedStream[]>> {
+    const request = { names: [...names], ownerEpoch: toWire(ownerEpoch), create: options.create };
     const deadlineMs = this.#world.clock.monotonicMs() + options.timeoutMs;
     const answer = await this.#manager.call(
       options.timeoutMs,
-      (address, timeoutMs) => this.#world.transport.client(address, StreamManager).openStream(request, { timeoutMs }),
+      (address, timeoutMs) => this.#world.transport.client(address, StreamManager).openStreams(request, { timeoutMs }),
       { idempotent: true, attemptTimeoutMs: openAttemptMs },
     );
     if (!answer.ok) return answer;
-    const rest = await this.#rest(answer.value, deadlineMs);
+    const streams: OwnedStream[] = [];
+    for (const info of answer.value.streams) {
+      const stream = await this.#opened(info, ownerEpoch, deadlineMs);
+      if (!stream.ok) return stream;
+      streams.push(stream.value);
+    }
+    return ok(streams);
+  }
+
+  async #opened(info: StreamInfo, ownerEpoch: OwnerEpoch, deadlineMs: number): Promise<Outcome<OwnedStream>> {
+    const rest = await this.#rest(info, deadlineMs);
     if (!rest.ok) return rest;
-    const locations = [...answer.value.extents, ...rest.value].map(locationFromWire);
+    const locations = [...info.extents, ...rest.value].map(locationFromWire);
     const open = locations.find(({ sealedLengthBytes }) => sealedLengthBytes === undefined);
-    if (open !== undefined) return refused("unavailable", "notReady", `extent ${open.extentId} of stream ${name} has no sealed length yet`);
+    if (open !== undefined)
+      return refused("unavailable", "notReady", `extent ${open.extentId} of stream ${info.name} has no sealed length yet`);
     this.reader.learn(locations);
     const extents = locations.map(({ extentId, sealedLengthBytes }) => ({ extentId, sealedLengthBytes }));
-    return ok(this.ownedStream(name, ownerEpoch, extents));
+    return ok(this.ownedStream(info.name, ownerEpoch, extents));
   }
 
   /** A stream that this owner has made by `multiModify` of lists that it knows: all extents sealed. Nothing has to be asked. */

@@ -39,8 +39,8 @@ export function checkNew(name: string, epoch: OwnerEpoch): Outcome<void> {
   return epoch > 0 ? checkName(name) : refused("invalidArgument", "badRequest", `stream ${name}: owner epochs begin with 1`);
 }
 
-/** Changes nothing: proves at the store that the term and the record that an answer is made of still hold. */
-export const planConfirm = (name: string): Plan => ({ changes: [], reads: [streamKey(name)] });
+/** Changes nothing: proves at the store that the term and the records that an answer is made of still hold. */
+export const planConfirm = (...names: readonly string[]): Plan => ({ changes: [], reads: names.map(streamKey) });
 
 export function planCreateStream(state: StreamState, name: string, epoch: OwnerEpoch): Outcome<Plan> {
   const named = checkNew(name, epoch);
@@ -67,6 +67,25 @@ export function planOpenStream(state: StreamState, name: string, epoch: OwnerEpo
   const last = lastExtent(state, name);
   if (last?.phase === "open") changes.push({ kind: "extent", record: { ...last, phase: "sealing" } });
   return ok({ changes, reads: [] });
+}
+
+/** Several of one owner: all of them or none. */
+export function planOpenStreams(
+  state: StreamState,
+  names: readonly string[],
+  epoch: OwnerEpoch,
+  create: boolean,
+  rules: Rules,
+): Outcome<Plan> {
+  const changes: Change[] = [];
+  const reads: string[] = [];
+  for (const name of names) {
+    const plan = planOpenStream(state, name, epoch, create, rules);
+    if (!plan.ok) return plan;
+    changes.push(...plan.value.changes);
+    reads.push(...plan.value.reads);
+  }
+  return ok({ changes, reads });
 }
 
 export function lastExtent(state: StreamState, name: string): ExtentRecord | undefined {

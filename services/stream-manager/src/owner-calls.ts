@@ -4,7 +4,7 @@
  * (model/append.pml FIX 2).
  */
 import type { ExtentId, Outcome, OwnerEpoch } from "@stamp/base";
-import { ok, refused } from "@stamp/base";
+import { ok, present, refused } from "@stamp/base";
 import type { ExtentList, ListRange, StreamEdit } from "@stamp/stream";
 import {
   checkName,
@@ -15,7 +15,7 @@ import {
   planDeleteStream,
   planMultiModify,
   planOpenExtent,
-  planOpenStream,
+  planOpenStreams,
   planRoll,
   planSealAndOpen,
   planTruncate,
@@ -76,22 +76,28 @@ export class OwnerCalls {
 
   /** The list as it was when the epoch was recorded; every extent of it is sealed and may be told. */
   async openStream(name: string, epoch: OwnerEpoch, create: boolean): Promise<Outcome<ExtentList>> {
+    const opened = await this.openStreams([name], epoch, create);
+    return opened.ok ? ok(present(opened.value[0], "its list")) : opened;
+  }
+
+  /** The same of several streams of one owner, whose epoch is recorded for all of them or for none. */
+  async openStreams(names: readonly string[], epoch: OwnerEpoch, create: boolean): Promise<Outcome<readonly ExtentList[]>> {
     const { ledger, state, world } = this.#term;
-    const opened = await ledger.commit((current) => planOpenStream(current, name, epoch, create, world.rules));
+    const opened = await ledger.commit((current) => planOpenStreams(current, names, epoch, create, world.rules));
     if (!opened.ok) return opened;
-    const list = state.list(name);
-    if (list.last === undefined) return ok(list);
-    if (state.extent(list.last)?.phase !== "sealed") {
-      const sealed = await this.#sealer.seal(list.last, 0);
-      if (!sealed.ok) return sealed;
-    }
+    const lists = names.map((name) => state.list(name));
+    if (lists.every((list) => list.last === undefined)) return ok(lists);
+    const unsealed = lists.flatMap(({ last }) => (last !== undefined && state.extent(last)?.phase !== "sealed" ? [last] : []));
+    const seals = await Promise.all(unsealed.map((last) => this.#sealer.seal(last, 0)));
+    const failed = seals.find((sealed) => !sealed.ok);
+    if (failed !== undefined && !failed.ok) return failed;
     for (;;) {
-      const ids = list.slice(0);
+      const ids = lists.flatMap((list) => list.slice(0));
       await this.#completer.untilTellable(ids);
-      const confirmed = await this.#confirm(name, epoch);
+      const confirmed = await this.#confirm(names, epoch);
       if (!confirmed.ok) return confirmed;
       // A replica that was found damaged meanwhile may take a length back until another one holds it.
-      if (this.#completer.allTellable(ids)) return ok(list);
+      if (this.#completer.allTellable(ids)) return ok(lists);
     }
   }
 
@@ -165,7 +171,7 @@ export class OwnerCalls {
   }
 
   rename(name: string, epoch: OwnerEpoch, newName: string): Promise<Outcome<void>> {
-    if (newName === name) return this.#confirm(name, epoch);
+    if (newName === name) return this.#confirm([name], epoch);
     return this.multiModify([
       { name, ownerEpoch: epoch, content: undefined },
       { name: newName, ownerEpoch: undefined, content: { ownerEpoch: epoch, ranges: [{ stream: name }] } },
@@ -299,21 +305,24 @@ export class OwnerCalls {
     const { state } = this.#term;
     const { name, ownerEpoch, extent } = request;
     if (extent === undefined) {
-      const confirmed = await this.#confirm(name, ownerEpoch);
+      const confirmed = await this.#confirm([name], ownerEpoch);
       return confirmed.ok ? ok({ sealedLengthBytes: 0, successor }) : confirmed;
     }
     await this.#completer.untilTellable([extent]);
-    const confirmed = await this.#confirm(name, ownerEpoch);
+    const confirmed = await this.#confirm([name], ownerEpoch);
     if (!confirmed.ok) return confirmed;
     return ok({ sealedLengthBytes: state.extent(extent)?.sealedLengthBytes ?? 0, successor });
   }
 
   /** The term and the owner still hold at the store. */
-  #confirm(name: string, epoch: OwnerEpoch): Promise<Outcome<void>> {
+  #confirm(names: readonly string[], epoch: OwnerEpoch): Promise<Outcome<void>> {
     return this.#term.ledger.commit((state) => {
-      const record = state.stream(name);
-      const owner = record === undefined ? ok() : checkOwner(record, epoch, this.#term.world.rules);
-      return owner.ok ? ok(planConfirm(name)) : owner;
+      for (const name of names) {
+        const record = state.stream(name);
+        const owner = record === undefined ? ok() : checkOwner(record, epoch, this.#term.world.rules);
+        if (!owner.ok) return owner;
+      }
+      return ok(planConfirm(...names));
     });
   }
 }

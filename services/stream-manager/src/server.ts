@@ -1,6 +1,6 @@
 /** Calls of StreamManager: wire in, domain call, wire out. Whoever waits gets an answer before his deadline. */
 import type { Outcome } from "@stamp/base";
-import { extentId, firstInOrder, ok, ownerEpoch, refused, unknownOutcome } from "@stamp/base";
+import { extentId, firstInOrder, ok, ownerEpoch, present, refused, unknownOutcome } from "@stamp/base";
 import type { CallContext, Clock, Handlers } from "@stamp/ports";
 import { within } from "@stamp/ports";
 import type { NodeDuty as RecordedDuty, StreamEdit } from "@stamp/stream";
@@ -9,9 +9,11 @@ import { fromWire, NodeDuty, toWire } from "@stamp/wire";
 import type { Serving } from "./leader.ts";
 import { lacksOf, takeReport, waitsOf } from "./leader.ts";
 import { notLeader } from "./ledger.ts";
+import { listPageMax } from "./views.ts";
 
 const pageMax = 1_000;
 const locateMax = 10_000;
+const openedTogetherMax = 16;
 /** Kept from a caller's deadline for the way back: a tenth of it, at most this. Too late, he would never hear why. */
 const answerMsMax = 100;
 
@@ -46,6 +48,17 @@ export function streamManagerHandlers(clock: Clock, serving: () => Serving | und
         const work = leader.calls.openStream(request.name, ownerEpoch(fromWire(request.ownerEpoch)), request.create);
         const opened = await inTime(context, leader, work, `opening stream ${request.name}`);
         return opened.ok ? ok(leader.views.stream(request.name, opened.value)) : opened;
+      }),
+    openStreams: (request, context) =>
+      led(async (leader) => {
+        const { names, create } = request;
+        if (names.length === 0 || names.length > openedTogetherMax || new Set(names).size < names.length)
+          return refused("invalidArgument", "badRequest", `1 to ${openedTogetherMax} streams with different names are opened together`);
+        const work = leader.calls.openStreams(names, ownerEpoch(fromWire(request.ownerEpoch)), create);
+        const opened = await inTime(context, leader, work, `opening streams ${names.join(", ")}`);
+        if (!opened.ok) return opened;
+        const page = Math.floor(listPageMax / names.length);
+        return ok({ streams: names.map((name, i) => leader.views.stream(name, present(opened.value[i], "its list"), 0, page)) });
       }),
     sealAndAllocate: (request, context) =>
       led(async (leader) => {

@@ -15,7 +15,7 @@ const dutyOnWire: Readonly<Record<RecordedDuty, NodeDuty>> = {
 };
 
 /** Extents in one answer. */
-const listPageMax = 10_000;
+export const listPageMax = 10_000;
 const summaryEnds = 5;
 
 const extentStates: Readonly<Record<ExtentPhase, ExtentState>> = {
