@@ -63,10 +63,29 @@ export class StreamClient {
       (address, timeoutMs) => this.#world.transport.client(address, StreamManager).openStreams(request, { timeoutMs }),
       { idempotent: true, attemptTimeoutMs: openAttemptMs },
     );
+    if (!answer.ok && answer.failure.reason === "unknownMethod") return this.#openOneByOne(names, ownerEpoch, options);
     if (!answer.ok) return answer;
     const streams: OwnedStream[] = [];
     for (const info of answer.value.streams) {
       const stream = await this.#opened(info, ownerEpoch, deadlineMs);
+      if (!stream.ok) return stream;
+      streams.push(stream.value);
+    }
+    return ok(streams);
+  }
+
+  /** Of a stream manager of an earlier version, while the stamp is brought to this one. */
+  async #openOneByOne(names: readonly string[], ownerEpoch: OwnerEpoch, options: OpenOptions): Promise<Outcome<OwnedStream[]>> {
+    const deadlineMs = this.#world.clock.monotonicMs() + options.timeoutMs;
+    const streams: OwnedStream[] = [];
+    for (const name of names) {
+      const request = { name, ownerEpoch: toWire(ownerEpoch), create: options.create };
+      const answer = await this.#manager.call(
+        Math.max(1, deadlineMs - this.#world.clock.monotonicMs()),
+        (address, timeoutMs) => this.#world.transport.client(address, StreamManager).openStream(request, { timeoutMs }),
+        { idempotent: true, attemptTimeoutMs: openAttemptMs },
+      );
+      const stream = answer.ok ? await this.#opened(answer.value, ownerEpoch, deadlineMs) : answer;
       if (!stream.ok) return stream;
       streams.push(stream.value);
     }
