@@ -1,7 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, rulesWithout } from "@stamp/base";
-import { type AssignmentState, leaseOver, leastLoaded, nextSteps, type Progress, rebalance, type ServerLease } from "./assignment.ts";
+import {
+  type AssignmentState,
+  hasIdleServer,
+  leaseOver,
+  leastLoaded,
+  nextSteps,
+  type Progress,
+  rebalance,
+  type ServerLease,
+} from "./assignment.ts";
 import { firstRangeOf, type Range } from "./range.ts";
 
 const lease = (server: string, leaseEpoch: number, more: Partial<ServerLease> = {}): ServerLease => ({
@@ -140,4 +149,15 @@ test("rebalance: from a server with two more than the least, least asked table f
   assert.equal(rebalance(state(ranges, [lease("a", 1)], loaded)), undefined);
   const even = [range("b", "a", 1), range("e", "a", 1), range("m", "z", 1)];
   assert.equal(rebalance(state(even, [lease("a", 1), lease("z", 1)], loaded)), undefined);
+});
+
+test("an idle server is one that could have ranges and has none while another has two", () => {
+  const two = [range("r1", "a", 1), range("r2", "a", 1)];
+  const leases = [lease("a", 1), lease("b", 1)];
+  assert.equal(hasIdleServer(state(two, leases)), true);
+  assert.equal(hasIdleServer(state(two.slice(1), leases)), false, "nobody has one too many");
+  assert.equal(hasIdleServer(state([...two, range("r3", "b", 1)], leases)), false);
+  assert.equal(hasIdleServer(state(two, leases, {}, { unreachable: new Set(["b"]) })), false);
+  assert.equal(hasIdleServer(state(two, leases, {}, { avoided: new Set(["b"]) })), false);
+  assert.equal(hasIdleServer(state(two, [lease("a", 1), lease("b", 1, { ended: true })])), false);
 });

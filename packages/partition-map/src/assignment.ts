@@ -165,6 +165,12 @@ export function leastLoaded(state: AssignmentState, besides: string): string | u
 /** Moved first: what is asked least. */
 const moveOrder: readonly string[] = ["Message", "Entity", "Account", "Blob"];
 
+/** A server could have ranges and has none, and another one has two or more. */
+export function hasIdleServer(state: AssignmentState): boolean {
+  const counts = [...loadOf(state)].filter(([server]) => !state.unreachable.has(server));
+  return counts.some(([server, held]) => held === 0 && !state.avoided.has(server)) && counts.some(([, held]) => held > 1);
+}
+
 /**
  * When a server joined: a range to be moved to even things out, from a server that has at least two more than the one that has least.
  * Undefined when there is nothing to even out or something is under way.

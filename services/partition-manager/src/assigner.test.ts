@@ -75,6 +75,14 @@ test("assigner: a range that nobody can load does not keep the others from being
     assert.notEqual(parts.progressOf(low.rangeId), "loaded");
   }));
 
+test("assigner: a server that has had no range for five minutes gets some, also when nobody saw it join", () =>
+  withParts([low, high, ...others], async (parts) => {
+    const at = (server: string): number => parts.assigner.loadedAt(server).length;
+    await sleep(parts.world.clock, 290_000);
+    assert.deepEqual([at("ps-1"), at("ps-2"), parts.asked], [5, 0, []]);
+    await parts.until(() => parts.assigner.calm && at("ps-2") === 2, 30_000, "evened out");
+  }));
+
 test("assigner: ranges are not evened out over a server that joins before there is room for it", () =>
   withParts([low, high, ...others], async (parts) => {
     parts.leases["ps-2"] = 0;

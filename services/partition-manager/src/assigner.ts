@@ -8,6 +8,7 @@ import type { Failure, Outcome } from "@stamp/base";
 import { assert, ok } from "@stamp/base";
 import {
   type AssignmentState,
+  hasIdleServer,
   isLive,
   isUnchanged,
   leastLoaded,
@@ -50,6 +51,8 @@ const assignedAtOnceMax = 500;
 const toldOneByOneMax = 10;
 /** Ranges that are gone, split or merged, of which something is still known. */
 const goneMax = 1_000;
+/** A server without a range is left so for this long: the balancer, or a person, may just have taken its last one. */
+const idleServerMs = 300_000;
 
 export class Assigner {
   readonly #world: World;
@@ -66,6 +69,8 @@ export class Assigner {
   /** Served, and not in the map so yet. */
   #served: Range[] = [];
   #evenOut = false;
+  /** A server has had no range since then. */
+  #idleSinceMs: number | undefined;
   #assigning = false;
   /** What was decided in this term: owner epochs given to ranges, ranges taken from a server to give them to another, servers given up. */
   readonly counts = { assigned: 0, moved: 0, serversRefused: 0 };
@@ -193,8 +198,19 @@ export class Assigner {
     };
   }
 
-  /** Ranges are evened out when a server joined, never at the start of a term. One that was given up has to answer first. */
+  /**
+   * Ranges are evened out when a server joined, or has had none for long: it joined while no partition manager looked. Never at the start of a
+   * term. One that was given up has to answer first.
+   */
   #noticeJoins(state: AssignmentState): void {
+    const nowMs = this.#world.clock.monotonicMs();
+    if (!hasIdleServer(state)) this.#idleSinceMs = undefined;
+    else this.#idleSinceMs ??= nowMs;
+    if (this.#idleSinceMs !== undefined && nowMs - this.#idleSinceMs > idleServerMs) {
+      this.#evenOut = true;
+      this.#idleSinceMs = undefined;
+    }
+
     const live = new Set(state.leases.flatMap((lease) => (isLive(lease) && !state.unreachable.has(lease.server) ? [lease.server] : [])));
     const before = this.#liveBefore;
     if (before && [...live].some((server) => !before.has(server))) this.#evenOut = true;
