@@ -165,12 +165,15 @@ const focuses = {
     lastsMaxMs: 14_000,
     others: 0.05,
   },
-  /** Renewals are answered late, and then the lock service can't be reached. */
+  /** Renewals are answered late, and then the lock service can't be reached, or the manager, which would tell a server what it lost. */
   "late-renewals": {
     weights: { "cut-pair": 20 },
     targets: /^partition-server-/,
-    pairs: [[/^lock-service-/, /^partition-server-/]],
-    everyMs: 3_000,
+    pairs: [
+      [/^lock-service-/, /^partition-server-/],
+      [/^partition-manager-/, /^partition-server-/],
+    ],
+    everyMs: 2_000,
     lastsMaxMs: 20_000,
     others: 0.05,
     failpoints: {

@@ -26,6 +26,8 @@ const names = ["a", "b"];
 const rangeId = "blob-1";
 const clientsPerServer = 2;
 const workMs = 40_000;
+const readsOf100 = 55;
+const onlyReadsShare = 0.5;
 const readyWithinMs = 60_000;
 const healedWithinMs = 60_000;
 const timeoutMs = 3_000;
@@ -223,13 +225,15 @@ class Run {
     }
   }
 
+  /** Some clients only read: the first write at a server that was fenced tells it so, and what it would answer afterwards is not seen. */
   async work(client: StickyClient, prng: Prng, endMs: number): Promise<void> {
+    const kinds = prng.chance(onlyReadsShare) ? readsOf100 : 100;
     while (this.#sim.nowMs < endMs) {
       await this.#sim.sleep(prng.float() * 400);
       const blob = prng.pick(names);
-      const dice = prng.below(100);
+      const dice = prng.below(kinds);
       const answered =
-        dice < 55
+        dice < readsOf100
           ? await this.#get(client, blob)
           : dice < 75
             ? await this.#put(client, blob, { kind: "none" })
