@@ -77,3 +77,9 @@ export function streamsOf(rangeId: string, table: ObjectTable): RangeStreams {
     blobData: hasBlobData(table) ? `${below}/blob-data` : "",
   };
 }
+
+/** Behind every key: they begin with the tag of a component. */
+const afterAllKeys = Uint8Array.of(0xff);
+
+/** Where a walk over a range ends, exclusive. */
+export const endOf = ({ high }: Pick<Range, "high">): Uint8Array => (high.length === 0 ? afterAllKeys : high);

@@ -19,7 +19,7 @@ import {
   type RowWrite,
   rowsInside,
 } from "@stamp/objects";
-import type { Range } from "@stamp/partition-map";
+import { endOf, type Range } from "@stamp/partition-map";
 import { jittered, sleep, type World } from "@stamp/ports";
 import type { DataExtent } from "@stamp/range-partition";
 import { CollectorScan, type PieceGarbage } from "./collector-scan.ts";
@@ -362,10 +362,6 @@ const idOf = ({ account, name, incarnation }: Incarnation): string => `${account
 
 const belongs = (key: Uint8Array, blob: Uint8Array): boolean =>
   key.length >= blob.length && compareBytes(key.subarray(0, blob.length), blob) === 0;
-
-/** Behind every key: they begin with the tag of a component. */
-const afterAllKeys = Uint8Array.of(0xff);
-const endOf = ({ high }: Range): Uint8Array => (high.length === 0 ? afterAllKeys : high);
 
 const atLeast = (key: Uint8Array, low: Uint8Array): Uint8Array => (compareBytes(key, low) > 0 ? key : low);
 const atMost = (key: Uint8Array, high: Uint8Array): Uint8Array => (high.length === 0 || compareBytes(key, high) < 0 ? key : high);

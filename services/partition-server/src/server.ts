@@ -12,7 +12,7 @@ import { incarnationsHere } from "./incarnations.ts";
 import { operationFromWire, policyFromWire } from "./operation-from-wire.ts";
 import { rangeFromWire } from "./range-from-wire.ts";
 import { placeToWire, resultToWire } from "./result-to-wire.ts";
-import { suggestSplitKey } from "./split-key.ts";
+import { findSplitKey } from "./split-key.ts";
 
 export function partitionServerHandlers(holdings: Holdings, executor: Executor, collector: Collector): Handlers<typeof PartitionServer> {
   return {
@@ -53,8 +53,9 @@ export function partitionServerHandlers(holdings: Holdings, executor: Executor, 
       guarded(async () => {
         const held = holdings.servingAny(request.rangeId);
         if (!held.ok) return held;
-        const key = suggestSplitKey(held.value);
-        if (key) return ok({ key });
+        const key = await findSplitKey(held.value);
+        if (!key.ok) return key;
+        if (key.value) return ok({ key: key.value });
         const why = "nothing is in it, or it is all of one PartitionName, which is never parted";
         return refused("notFound", "noSplitKey", `${request.rangeId} has no key at which it could be split: ${why}`);
       }),

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { allRules, compareBytes } from "@stamp/base";
+import { allRules, compareBytes, ok, unwrap } from "@stamp/base";
 import { encodeKey, partitionStart, routeOf } from "@stamp/objects";
 import { firstRangeOf } from "@stamp/partition-map";
 import { Simulation } from "@stamp/simulator";
-import type { RangeEngine } from "./engine.ts";
+import type { RangeEngine, RowView } from "./engine.ts";
 import { RangeLoad } from "./load.ts";
-import { middleOf, suggestSplitKey } from "./split-key.ts";
+import { findSplitKey, middleOf, suggestSplitKey } from "./split-key.ts";
 
 const blobKey = (blob: string): Uint8Array =>
   routeOf(allRules, { case: "getBlob", value: { name: { account: "acct", container: "c", containerIncarnation: 7, blob } } }).key;
@@ -37,6 +37,42 @@ test("split key: by bytes when little was asked, by that little when nothing is 
   const one = new RangeLoad(clock);
   for (let i = 0; i < 500; i++) one.begin("read", blobKey("hot"))();
   assert.equal(suggest(one), undefined);
+});
+
+test("split key: where neither requests nor checkpoints say it, by the PartitionNames that are there", async () => {
+  const load = new RangeLoad(new Simulation({ seed: 1 }).world("ps").clock);
+  const looked: number[] = [];
+  /** `versions` rows of each blob. */
+  const find = async (blobs: number, versions: number, low?: Uint8Array) => {
+    const rows = Array.from({ length: blobs * versions }, (_, i) => {
+      const key = blobKey(name(Math.floor(i / versions)));
+      return Uint8Array.of(...key, i % versions);
+    });
+    let visited = 0;
+    const walk: RowView["walk"] = async (from, to, visit) => {
+      for (let at: Uint8Array | undefined = from; at !== undefined; ) {
+        const key = rows.find((row) => compareBytes(row, at as Uint8Array) >= 0 && compareBytes(row, to) < 0);
+        if (key === undefined) break;
+        visited += 1;
+        at = visit({ key, value: new Uint8Array(0) });
+      }
+      return ok();
+    };
+    const engine = {
+      keySamples: () => [],
+      read: (work: (view: RowView) => unknown) => work({ walk } as RowView),
+    } as unknown as RangeEngine;
+    const range = { ...firstRangeOf("Blob"), ...(low && { low }) };
+    const key = unwrap(await findSplitKey({ range, load, engine }));
+    looked.push(visited);
+    return key;
+  };
+  assert.equal(compareBytes((await find(20, 3)) as Uint8Array, partitionStart(blobKey(name(10))) as Uint8Array), 0);
+  assert.equal(compareBytes((await find(20, 1, blobKey(name(16)))) as Uint8Array, partitionStart(blobKey(name(18))) as Uint8Array), 0);
+  assert.equal(await find(1, 200), undefined);
+  assert.equal(await find(0, 0), undefined);
+  await find(1_500, 1);
+  assert.deepEqual(looked, [20, 4, 1, 0, 1_000]);
 });
 
 test("split key: never at the range's own first key, nor outside of it", () => {

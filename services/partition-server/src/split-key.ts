@@ -2,13 +2,15 @@
  * Where to split a range: between PartitionNames, so that what changes together stays together; and so that something inside of containers,
  * tables or queues is on both sides. A range of one busy queue is not split between its row and its messages: each request asks for both.
  */
-import { compareBytes } from "@stamp/base";
-import { type Belonging, belongingOf, partitionStart } from "@stamp/objects";
-import type { Range } from "@stamp/partition-map";
+import { compareBytes, type Outcome, ok, prefixEnd } from "@stamp/base";
+import { type Belonging, belongingOf, partitionStart, type RowEntry } from "@stamp/objects";
+import { endOf, type Range } from "@stamp/partition-map";
 import type { Serving } from "./holdings.ts";
 
 /** Fewer recent requests than this say nothing about where the load is. */
 const samplesMin = 200;
+/** So many PartitionNames are looked at where nothing else says where to split. */
+const namesMax = 1_000;
 
 /** By load when there is some, else by bytes; a small and quiet range by the little that was asked of it. */
 export function suggestSplitKey({ range, load, engine }: Pick<Serving, "range" | "load" | "engine">): Uint8Array | undefined {
@@ -18,6 +20,24 @@ export function suggestSplitKey({ range, load, engine }: Pick<Serving, "range" |
   if (byLoad) return byLoad;
   const starts = divisible(engine.keySamples().flatMap((key) => partitionStart(key) ?? []));
   return middleOf(starts, range) ?? middleOf(busy, range);
+}
+
+/**
+ * As suggested; else by the PartitionNames that are there: of a range that has just come to be, all of whose rows lie in one block, neither
+ * requests nor checkpoints say where its middle is.
+ */
+export async function findSplitKey(held: Pick<Serving, "range" | "load" | "engine">): Promise<Outcome<Uint8Array | undefined>> {
+  const suggested = suggestSplitKey(held);
+  if (suggested !== undefined) return ok(suggested);
+  const { range, engine } = held;
+  const starts: Uint8Array[] = [];
+  const visit = ({ key }: RowEntry): Uint8Array | undefined => {
+    const start = partitionStart(key);
+    if (start !== undefined) starts.push(start);
+    return starts.length < namesMax ? prefixEnd(start ?? key) : undefined;
+  };
+  const walked = await engine.read((view) => view.walk(range.low, endOf(range), visit), { background: true });
+  return walked.ok ? ok(middleOf(divisible(starts), range)) : walked;
 }
 
 /** Without the rows of containers of which something inside is among them: those are asked for wherever that is. */

@@ -72,7 +72,8 @@ async function uploadsOverReshapes(seed: number): Promise<number> {
       }
     };
     const all = Promise.all(Array.from({ length: uploaders }, (_, i) => upload(i)));
-    await sim.until(() => written.size > 60, 60_000, "enough to split twice");
+    // And not just while a memory table is written out, which a split waits for.
+    await sim.until(() => written.size > 80, 60_000, "enough to split twice");
     reshaping = true;
     await Promise.race([reshape(sim), all]);
     await sim.sleep(1_000);
