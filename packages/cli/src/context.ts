@@ -10,6 +10,7 @@ import {
   flagName,
   loadConfig,
 } from "@stamp/cluster";
+import { inWords } from "@stamp/ports-node";
 import { type Command, Option } from "commander";
 
 export const root: string = process.env.STAMP_ROOT ?? resolve(import.meta.dirname, "../../..");
@@ -73,6 +74,6 @@ export async function runningCluster(config: ClusterConfig): Promise<ClusterStat
   try {
     return await control(folder.control, { do: "status" });
   } catch (error) {
-    throw new CommandError(`the supervisor of ${config.dataDir} can't be reached: ${(error as Error).message}`);
+    throw new CommandError(`the supervisor of ${config.dataDir} can't be reached: ${inWords(error)}`);
   }
 }

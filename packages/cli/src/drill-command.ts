@@ -110,6 +110,8 @@ function addHistories(drill: Command): void {
     .option("--port-base <port>", "port of Blob; the others follow")
     .option("--json", "for tools")
     .action(async ({ seconds, seed, keep, portBase, json }: Readonly<Record<"seconds" | "seed" | "portBase", string>> & DrillFlags) => {
+      if (!/^\d{1,6}$/.test(seconds)) throw new CommandError(`--seconds: ${seconds} is not a number of seconds`, exitCodes.usage);
+      if (seed !== undefined && !/^\d{1,15}$/.test(seed)) throw new CommandError(`--seed: ${seed} is not a number`, exitCodes.usage);
       // The SDKs are there in a clone, not in the image.
       const { runHistoriesDrill } = await import("./drills/histories/histories-drill.ts");
       const target = await startOwn({ frontEnds: 2, ...(portBase === undefined ? {} : { portBase }) }, keep === true);

@@ -1,5 +1,6 @@
 /** `stamp`: the command line. */
 import { ConfigError, StartError } from "@stamp/cluster";
+import { inWords, isSystemError } from "@stamp/ports-node";
 import { Command } from "commander";
 import { addAccount } from "./account-command.ts";
 import { addCerts } from "./certs-command.ts";
@@ -62,6 +63,9 @@ try {
   } else if (error instanceof ConfigError || error instanceof StartError) {
     console.error(`stamp: ${error.message}`);
     process.exitCode = error instanceof ConfigError ? exitCodes.usage : exitCodes.failed;
+  } else if (isSystemError(error)) {
+    console.error(`stamp: ${inWords(error)}`);
+    process.exitCode = exitCodes.failed;
   } else {
     throw error;
   }

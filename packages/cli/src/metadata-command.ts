@@ -2,14 +2,14 @@
  * `stamp metadata backup|show|restore`: the map of all extents is in one process on one disk. Every extent node keeps copies of it; these
  * commands take one by hand, look at one, and put one in the place of a store that was lost.
  */
-import { readFile, rename, stat, writeFile } from "node:fs/promises";
+import { readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Outcome } from "@stamp/base";
 import { DataFolder, planCluster } from "@stamp/cluster";
 import { restoreMetadata, whileStopped } from "@stamp/lock-service";
 import { decodeSnapshot, MetadataClient, type MetadataSnapshot } from "@stamp/metadata-store";
 import { silentLogger } from "@stamp/ports";
-import { NodeClock, NodeDigest, nodeWorld } from "@stamp/ports-node";
+import { inWords, NodeClock, NodeDigest, nodeWorld } from "@stamp/ports-node";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "./context.ts";
 import { inspect, make, tell } from "./running.ts";
@@ -26,8 +26,11 @@ export function addMetadata(program: Command): void {
       });
       if (bytes === undefined) throw new CommandError("the lock service gave no snapshot");
       const snapshot = opened(bytes, file);
-      await writeFile(file, bytes, { flag: "wx" }).catch((error: NodeJS.ErrnoException) => {
-        throw new CommandError(error.code === "EEXIST" ? `${file} is there already: give another name` : error.message);
+      await writeFile(file, bytes, { flag: "wx", flush: true }).catch(async (error: NodeJS.ErrnoException) => {
+        if (error.code === "EEXIST") throw new CommandError(`${file} is there already: give another name`);
+        // What was written of it would be in the way of the next try.
+        if (error.syscall !== "open") await rm(file, { force: true });
+        throw new CommandError(inWords(error, file));
       });
       tell(command, about(snapshot, file), textOf);
     },
@@ -54,7 +57,7 @@ export function addMetadata(program: Command): void {
         if (await exists(folder)) await moveAside(folder, options.replace === true);
         return restoreMetadata(world, snapshot);
       }).catch((error: Error) => {
-        throw error instanceof CommandError ? error : new CommandError(error.message);
+        throw error instanceof CommandError ? error : new CommandError(inWords(error));
       }),
     );
     tell(command, { ...about(snapshot, file), restoredTo: folder, keys }, (done) =>
@@ -132,7 +135,7 @@ const contentOf = (file: string): Promise<Uint8Array> =>
   readFile(file).then(
     (content) => new Uint8Array(content),
     (error: Error) => {
-      throw new CommandError(error.message);
+      throw new CommandError(inWords(error, file));
     },
   );
 

@@ -1,5 +1,6 @@
 /** What the commands that ask the running stamp share. */
 import { ownTransport, StampInspector } from "@stamp/cluster";
+import { inWords } from "@stamp/ports-node";
 import type { Command } from "commander";
 import { composeStatus } from "./compose-status.ts";
 import { CommandError, configOf, runningCluster, withConfig } from "./context.ts";
@@ -17,7 +18,7 @@ export async function inspect<T>(
     const status = (await composeStatus(transport)) ?? (await runningCluster(configOf(command)));
     return await work(new StampInspector(transport, status.lockService), transport, status.lockService);
   } catch (error) {
-    throw error instanceof CommandError ? error : new CommandError((error as Error).message);
+    throw error instanceof CommandError ? error : new CommandError(inWords(error));
   } finally {
     await transport.close();
   }

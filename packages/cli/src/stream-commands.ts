@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { fromJson } from "@bufbuild/protobuf";
 import type { StampInspector } from "@stamp/cluster";
+import { inWords } from "@stamp/ports-node";
 import { MultiModifyRequestSchema, type StreamStat } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError, exitCodes } from "./context.ts";
@@ -114,7 +115,7 @@ function parseEdits(file: string) {
   try {
     return fromJson(MultiModifyRequestSchema, JSON.parse(readFileSync(file === "-" ? 0 : file, "utf8")));
   } catch (error) {
-    throw new CommandError(`${file}: ${(error as Error).message}`, exitCodes.usage);
+    throw new CommandError(inWords(error, file), exitCodes.usage);
   }
 }
 

@@ -19,6 +19,8 @@ export function addToken(program: Command): void {
     const usedKey = key ?? found?.keys[0];
     if (name === undefined || usedKey === undefined)
       throw new CommandError(`no key of the account ${account} is known: give --key`, exitCodes.usage);
+    if (!/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(usedKey) || usedKey === "")
+      throw new CommandError("--key: what is given is not base64", exitCodes.usage);
     const lastsMs = Number(minutes) * 60_000;
     if (!(lastsMs > 0)) throw new CommandError(`--minutes: ${minutes} is not a time`, exitCodes.usage);
     const sign = (by: Uint8Array, message: Uint8Array): Uint8Array => createHmac("sha256", by).update(message).digest();

@@ -1,7 +1,9 @@
 /** `stamp up`, `stamp down`, `stamp reset`. */
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { FailureError } from "@stamp/base";
 import {
+  type ClusterConfig,
   type ClusterStatus,
   control,
   DataFolder,
@@ -13,6 +15,7 @@ import {
   runSupervisor,
   type Supervisor,
 } from "@stamp/cluster";
+import { inWords, readPair } from "@stamp/ports-node";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, root, withConfig } from "./context.ts";
 import { endpointLines, processTable } from "./print.ts";
@@ -31,7 +34,9 @@ export function addUp(program: Command): void {
       const { detach: background, readyTimeoutS } = command.opts<{ detach?: boolean; readyTimeoutS: string }>();
       const readySeconds = Number(readyTimeoutS);
       if (!(readySeconds > 0)) throw new CommandError(`--ready-timeout-s: ${readyTimeoutS} is not a number of seconds`, exitCodes.usage);
-      await checkRoleSettings(configOf(command));
+      const config = configOf(command);
+      await checkRoleSettings(config);
+      checkCertificate(config);
       if (background === true) await upDetached(command, readySeconds * 1_000);
       else await upForeground(command);
     });
@@ -70,6 +75,17 @@ export function addUp(program: Command): void {
     rmSync(join(config.dataDir, "stamp.json"), { force: true });
     console.log(`deleted what was stored in ${config.dataDir}`);
   });
+}
+
+/** Else each front-end would die of it again and again. */
+function checkCertificate({ tlsCert, tlsKey }: ClusterConfig): void {
+  if (tlsCert === undefined || tlsKey === undefined) return;
+  try {
+    readPair({ certificatePath: tlsCert, keyPath: tlsKey });
+  } catch (error) {
+    const why = error instanceof FailureError ? error.failure.message : inWords(error);
+    throw new CommandError(`tlsCert, tlsKey: ${why}`, exitCodes.usage);
+  }
 }
 
 async function upForeground(command: Command): Promise<void> {

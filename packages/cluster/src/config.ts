@@ -5,6 +5,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { parseSourcePattern } from "@stamp/azure-rest";
+import { inWords } from "@stamp/ports-node";
 import { z } from "zod";
 import { roles } from "./roles.ts";
 
@@ -184,7 +185,7 @@ function readFile(path: string): Record<string, unknown> {
     }
     throw new Error("not a JSON object");
   } catch (error) {
-    throw new ConfigError(`${path}: ${(error as Error).message}`);
+    throw new ConfigError(inWords(error, path));
   }
 }
 

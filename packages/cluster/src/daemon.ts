@@ -3,6 +3,7 @@
  * failed start goes to standard error, which `up` shows.
  */
 
+import { inWords, isSystemError } from "@stamp/ports-node";
 import { ConfigError, clusterConfigSchema } from "./config.ts";
 import { ownTransport } from "./own-transport.ts";
 import { runSupervisor } from "./run-supervisor.ts";
@@ -18,7 +19,7 @@ try {
   process.exit(0);
 } catch (error) {
   process.stderr.write(
-    `${error instanceof StartError || error instanceof ConfigError ? error.message : ((error as Error).stack ?? String(error))}\n`,
+    `${error instanceof StartError || error instanceof ConfigError ? error.message : isSystemError(error) ? inWords(error) : ((error as Error).stack ?? String(error))}\n`,
   );
   process.exit(1);
 }

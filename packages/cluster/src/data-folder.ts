@@ -11,6 +11,7 @@ import { createHash } from "node:crypto";
 import { accessSync, constants, existsSync, mkdirSync, readFileSync, renameSync, rmSync, unlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { inWords } from "@stamp/ports-node";
 import { identityOf, isAlive, type ProcessIdentity, signal } from "./process-identity.ts";
 import { StartError } from "./start-error.ts";
 
@@ -59,9 +60,7 @@ export class DataFolder {
       mkdirSync(this.logs, { recursive: true });
       accessSync(this.path, constants.R_OK | constants.W_OK | constants.X_OK);
     } catch (error) {
-      throw new StartError(
-        `the data folder ${this.path} can't be used: ${(error as Error).message}\nName another one: ./stamp up --data DIR`,
-      );
+      throw new StartError(`the data folder ${this.path} can't be used: ${inWords(error)}\nName another one: ./stamp up --data DIR`);
     }
     const { format = formatVersion } = this.#read<{ format?: unknown }>("stamp.json") ?? {};
     if (format !== formatVersion) {

@@ -1,6 +1,7 @@
 /** Which of the ports a cluster needs are taken, and by whom (Linux: from /proc; elsewhere only that they are). */
 import { readdir, readFile, readlink } from "node:fs/promises";
 import { createServer } from "node:net";
+import { inWords } from "@stamp/ports-node";
 
 export interface TakenPort {
   readonly port: number;
@@ -25,7 +26,7 @@ function isFree(host: string, port: number): Promise<boolean> {
     const server = createServer();
     server.once("error", (error: NodeJS.ErrnoException) => {
       if (error.code === "EADDRINUSE") resolve(false);
-      else reject(new Error(`can't open port ${port} at ${host}: ${error.message}`));
+      else reject(new Error(`can't open port ${port} at ${host}: ${inWords(error)}`));
     });
     server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(true)));
   });

@@ -2,7 +2,7 @@
  * The local supervisor: every process of a cluster on this machine. Starts them in the order of a cold start without waiting in between
  * (each waits for what it needs), asks each for its state, starts again what died unasked, and stops them in reverse order.
  */
-import type { GrpcTransport } from "@stamp/ports-node";
+import { type GrpcTransport, inWords } from "@stamp/ports-node";
 import { Status } from "@stamp/wire";
 import type { ClusterConfig } from "./config.ts";
 import { DataFolder, type SupervisorRecord } from "./data-folder.ts";
@@ -68,7 +68,7 @@ export class Supervisor {
       }
     } catch (error) {
       folder.release();
-      throw error instanceof StartError ? error : new StartError((error as Error).message);
+      throw error instanceof StartError ? error : new StartError(inWords(error));
     }
     const initialise = folder.isNew;
     for (const planned of plan.processes) {

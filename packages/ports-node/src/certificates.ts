@@ -6,6 +6,7 @@ import { readFileSync, statSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import { FailureError } from "@stamp/base";
 import type { Logger } from "@stamp/ports";
+import { inWords } from "./in-words.ts";
 
 export interface TlsFiles {
   /** PEM, the door's own certificate first, then those between it and the root. */
@@ -30,7 +31,7 @@ export function readPair({ certificatePath, keyPath }: TlsFiles): CertificatePai
     throw new FailureError({
       code: "invalidArgument",
       reason: "badRequest",
-      message: `the certificate ${certificatePath} with the key ${keyPath} can't be used: ${error instanceof Error ? error.message : String(error)}`,
+      message: `the certificate ${certificatePath} with the key ${keyPath} can't be used: ${inWords(error)}`,
       applied: "no",
     });
   }

@@ -4,6 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import type { z } from "zod";
+import { inWords } from "./in-words.ts";
 
 export interface ConfigProblem {
   /** Undefined: it concerns no single key. */
@@ -137,7 +138,7 @@ function fileOf(path: string): Record<string, unknown> {
     const parsed: unknown = JSON.parse(readFileSync(path, "utf8"));
     if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)) return parsed as Record<string, unknown>;
   } catch (error) {
-    throw new ConfigError(`the config file ${path}: ${error instanceof Error ? error.message : String(error)}`);
+    throw new ConfigError(`the config file ${inWords(error, path)}`);
   }
   throw new ConfigError(`the config file ${path}: expected one JSON object`);
 }

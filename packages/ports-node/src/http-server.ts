@@ -19,6 +19,7 @@ import type { HttpHandler, HttpRequest, HttpResponse, Logger } from "@stamp/port
 import { silentLogger } from "@stamp/ports";
 import { Acceptors } from "./acceptors.ts";
 import { readPair, type TlsFiles, watchPair } from "./certificates.ts";
+import { inWords } from "./in-words.ts";
 
 export interface HttpLimits {
   readonly headerBytesMax: number;
@@ -253,7 +254,7 @@ export class HttpDoor {
       throw new FailureError({
         code: taken ? "alreadyExists" : "unavailable",
         reason: taken ? "conflict" : "connectFailed",
-        message: taken ? `${listen} is taken by another process` : `can't listen at ${listen}: ${error.message}`,
+        message: taken ? `${listen} is taken by another process` : `can't listen at ${listen}: ${inWords(error)}`,
         applied: "no",
       });
     });

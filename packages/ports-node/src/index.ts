@@ -1,4 +1,4 @@
-export type { TlsFiles } from "./certificates.ts";
+export { readPair, type TlsFiles } from "./certificates.ts";
 export * from "./clock.ts";
 export * from "./config.ts";
 export * from "./digest.ts";
@@ -10,6 +10,7 @@ export * from "./health.ts";
 export { NodeHttpClient, type NodeHttpClientOptions } from "./http-client.ts";
 export * from "./http-server.ts";
 export { InProcessNetwork } from "./in-process.ts";
+export { inWords, isSystemError } from "./in-words.ts";
 export * from "./key-value.ts";
 export * from "./logger.ts";
 export { metricsText } from "./metrics.ts";

@@ -55,8 +55,8 @@ export async function startOwn(flags: Readonly<Record<string, unknown>>, keep: b
   for (let attempt = 0; ; attempt++) {
     // Below the ports that systems give to outgoing connections (from 32,768): one of those may take a port at any moment.
     const portBase = 12_000 + Math.floor(Math.random() * 65) * 300;
-    const config = loadConfig({ directory: root, root, environment: {}, flags: { portBase, ...flags, dataDir } });
     try {
+      const config = loadConfig({ directory: root, root, environment: {}, flags: { portBase, ...flags, dataDir } });
       const running = await runSupervisor({ config, root, transport });
       const target = await attach(config);
       const close = async (): Promise<void> => {
@@ -74,7 +74,10 @@ export async function startOwn(flags: Readonly<Record<string, unknown>>, keep: b
       }
       return { ...target, close };
     } catch (error) {
-      if (!(error instanceof StartError) || attempt >= portTriesMax || flags.portBase !== undefined) throw error;
+      if (error instanceof StartError && attempt < portTriesMax && flags.portBase === undefined) continue;
+      await transport.close();
+      if (!keep && given === undefined) await rm(dataDir, { recursive: true, force: true });
+      throw error;
     }
   }
 }

@@ -6,6 +6,7 @@
  * gives up while it does not read itself.
  */
 import { Socket, type SocketConstructorOpts } from "node:net";
+import { inWords } from "../in-words.ts";
 import { hostAndPort } from "./address.ts";
 import { FrameAssembler, headBytes, helloBytes, kinds, writeHead } from "./frame-assembler.ts";
 import type { FrameLink, LinkEvents } from "./frame-link.ts";
@@ -115,7 +116,7 @@ export class TcpLink implements FrameLink {
     this.#socket = socket;
     let why = "the peer closed it";
     socket.on("error", (error) => {
-      why = error.message;
+      why = inWords(error);
     });
     socket.on("close", () => this.#close(why));
     this.#timer = setInterval(() => this.#look(), this.#limits.keepAliveEveryMs);
