@@ -327,14 +327,19 @@ export class RangePartition {
     return ok({ ...left.value, drainMs: drainedMs - startMs, writeMs: clock.monotonicMs() - drainedMs });
   }
 
-  /** What can be done of it before anything has to wait: most of what is in memory goes out, merges end. */
-  async prepareToLeave(): Promise<Outcome<void>> {
+  /**
+   * What can be done of it before anything has to wait: most of what is in memory goes out, merges end, and what is left when it leaves has
+   * extents to go to. `written`: somebody writes to it, so that there will be rows to write out though there may be none now.
+   */
+  async prepareToLeave(written: boolean): Promise<Outcome<void>> {
     this.#maintenance.stop();
+    const begun = Promise.all([this.#streams.metadata, ...(written ? [this.#streams.rowData] : [])].map((stream) => stream.begin()));
     for (let round = 0; round < prepareRoundsMax; round++) {
       const written = await this.checkpoint();
       if (!written.ok) return written;
       if (this.#active.bytes < leftOverBytes) break;
     }
+    await begun;
     // The heirs want them all.
     await Promise.all(this.#maintenance.checkpoints.map((checkpoint) => checkpoint.warm()));
     return ok();

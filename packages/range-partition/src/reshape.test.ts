@@ -115,7 +115,7 @@ test("split: heirs made from memory are those that are loaded, also after more w
   await stamp.sim.run(async () => {
     const parent = unwrap(await stamp.load(1, "ps"));
     await fill(parent, 0, 400, "first");
-    unwrap(await parent.prepareToLeave());
+    unwrap(await parent.prepareToLeave(true));
     unwrap(await write(parent, "l", [remove(keyOf(5)), put(keyOf(399), "last")]));
     const heirs = [
       { rangeId: "r2", epoch: 2, low: "", high: keyOf(200) },
@@ -297,7 +297,7 @@ test("split: a merge of checkpoints that is under way is given up when the paren
       await fill(parent, 0, 3_000, `round ${round}`);
       unwrap(await parent.checkpoint());
     }
-    unwrap(await parent.prepareToLeave());
+    unwrap(await parent.prepareToLeave(true));
     await stamp.sim.sleep(30_000);
     assert.equal(parent.stats.checkpoints, 4);
     assert.equal(parent.stats.storage.mergedBytes, 0);
@@ -387,7 +387,7 @@ test("split: a range that was prepared to leave and stays merges its checkpoints
   await stamp.sim.run(async () => {
     const parent = unwrap(await stamp.load(1, "ps"));
     await fill(parent, 0, 100, "first");
-    unwrap(await parent.prepareToLeave());
+    unwrap(await parent.prepareToLeave(true));
     parent.stay();
     for (let round = 0; round < 10; round++) await fill(parent, 0, 100, `round ${round}`);
     await stamp.sim.sleep(30_000);

@@ -127,7 +127,12 @@ export class Holdings {
   }
 
   /** Its synchronous part runs in order of arrival. */
-  load(command: LoadCommand, range: Range, engine: LoadEngine = this.#engines.load): Promise<Outcome<void>> {
+  load(
+    command: LoadCommand,
+    range: Range,
+    engine: LoadEngine = this.#engines.load,
+    parentsWritten = false,
+  ): Promise<Outcome<void>> {
     if (this.#held.size >= heldMax && this.#held.get(range.rangeId) === undefined) {
       return Promise.resolve(refused("resourceExhausted", "overloaded", `${heldMax} ranges are held`));
     }
@@ -140,7 +145,7 @@ export class Holdings {
     const held: Held = {
       range,
       state: "loading",
-      load: new RangeLoad(this.#world.clock, this.#serverLoad.totals),
+      load: new RangeLoad(this.#world.clock, this.#serverLoad.totals, parentsWritten),
       engine: undefined,
       leases: this.#leaseTimers(),
       queueClocks: new QueueClocks(),
@@ -288,14 +293,18 @@ export class Holdings {
     if (!left.ok) return left;
     if (!heirs.ok) return heirs;
     const { pmTerm, leaseEpoch } = command;
+    const written = isWritten(parents);
     const loaded = await Promise.all(
-      children.map((child) => this.load({ pmTerm, leaseEpoch, rangeId: child.rangeId, ownerEpoch: child.ownerEpoch }, child, heirs.value)),
+      children.map((child) => {
+        const { rangeId, ownerEpoch } = child;
+        return this.load({ pmTerm, leaseEpoch, rangeId, ownerEpoch }, child, heirs.value, written);
+      }),
     );
     const failed = loaded.find((one) => !one.ok);
     if (failed && !failed.ok) return failed;
     const loadedMs = clock.monotonicMs();
     served();
-    if (isWritten(parents)) {
+    if (written) {
       const begun = children.map(({ rangeId }) => this.#held.get(rangeId)?.engine?.begin());
       await within(clock, beginTimeoutMs, Promise.all(begun));
     }
@@ -325,9 +334,10 @@ export class Holdings {
 
   async #prepare(parents: readonly Serving[], children: readonly Range[]): Promise<Outcome<void>> {
     const engines = parents.map(({ engine }) => engine);
+    const written = isWritten(parents);
     const [prepared] = await Promise.all([
-      Promise.all(engines.map((engine) => engine.prepareToLeave())),
-      isWritten(parents) ? this.#engines.prepareHeirs(engines, children) : Promise.resolve(),
+      Promise.all(engines.map((engine) => engine.prepareToLeave(written))),
+      written ? this.#engines.prepareHeirs(engines, children) : Promise.resolve(),
     ]);
     return prepared.find((one) => !one.ok) ?? ok();
   }
@@ -437,7 +447,7 @@ export class Holdings {
 }
 
 /** Ranges that nobody writes to get no extents ahead of need: each would have to be sealed when another server loads them. */
-const isWritten = (ranges: readonly Serving[]): boolean => ranges.some(({ load }) => load.figures.writesPerSecond > 0);
+const isWritten = (ranges: readonly Serving[]): boolean => ranges.some(({ load }) => load.isWritten);
 
 /** Nothing was done, and nothing will be: the parents are as they were. */
 const notBegun = (message: string): Failed => refused("unavailable", "notBegun", message);

@@ -53,15 +53,26 @@ export class RangeLoad {
   #at = 0;
   #pending = 0;
 
-  /** `whole` counts what all ranges of the server did, those too that it has no more. */
-  constructor(clock: Clock, whole: Counted = noCounts()) {
+  readonly #parentsWritten: boolean;
+
+  /**
+   * `whole` counts what all ranges of the server did, those too that it has no more. `parentsWritten`: it came to be here of ranges that
+   * were being written to.
+   */
+  constructor(clock: Clock, whole: Counted = noCounts(), parentsWritten = false) {
     this.#clock = clock;
     this.#whole = whole;
+    this.#parentsWritten = parentsWritten;
     this.#sinceMs = clock.monotonicMs();
   }
 
   get ageMs(): number {
     return this.#clock.monotonicMs() - this.#sinceMs;
+  }
+
+  /** Whether somebody writes to it now: over the last 10 s, those included in which its keys were its parents'. */
+  get isWritten(): boolean {
+    return this.figures.writesPerSecond > 0 || (this.#parentsWritten && this.ageMs < windowMs);
   }
 
   /** A request that is let in, after it waited since `sinceMs`; what is given is called when it ends. */

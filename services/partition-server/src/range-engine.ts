@@ -154,7 +154,7 @@ function engineOf(partition: RangePartition): RangeEngine {
     },
     mayReferTo: (place) => partition.ownsPlace(place),
     checkpoint: () => partition.checkpoint(),
-    prepareToLeave: () => partition.prepareToLeave(),
+    prepareToLeave: (written) => partition.prepareToLeave(written),
     stay: () => partition.stay(),
     holdData: () => partition.holdData(),
     leaveTo: async (heirs, neighbour) => {
