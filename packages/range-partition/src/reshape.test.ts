@@ -289,6 +289,18 @@ test("split: blob data that is not on its way to an extent is given back, what i
   });
 });
 
+test("split: what a parent that is written to leaves has extents to go to, though it has no row to write out yet", async () => {
+  for (const written of [false, true]) {
+    const stamp = new Stamp(16, { limits });
+    await stamp.sim.run(async () => {
+      const parent = unwrap(await stamp.load(1, "ps"));
+      unwrap(await parent.prepareToLeave(written));
+      const { metadata, rowData } = parent.streams;
+      assert.deepEqual([metadata.extents.length, rowData.extents.length], [1, written ? 1 : 0]);
+    });
+  }
+});
+
 test("split: a merge of checkpoints that is under way is given up when the parent prepares to leave", async () => {
   const stamp = new Stamp(14, { limits: { memoryTableBytesMax: 8 * 1024 * 1024, checkpointsMax: 8, rowCacheBytesMax: 4_096 } });
   await stamp.sim.run(async () => {

@@ -127,12 +127,7 @@ export class Holdings {
   }
 
   /** Its synchronous part runs in order of arrival. */
-  load(
-    command: LoadCommand,
-    range: Range,
-    engine: LoadEngine = this.#engines.load,
-    parentsWritten = false,
-  ): Promise<Outcome<void>> {
+  load(command: LoadCommand, range: Range, engine: LoadEngine = this.#engines.load, parentsWritten = false): Promise<Outcome<void>> {
     if (this.#held.size >= heldMax && this.#held.get(range.rangeId) === undefined) {
       return Promise.resolve(refused("resourceExhausted", "overloaded", `${heldMax} ranges are held`));
     }

@@ -137,6 +137,29 @@ test("reshapes: whoever knows only the parent is served by the child that holds 
   });
 });
 
+test("reshapes: a range that has just come to be of one that is written to prepares as such a one, before its own first write", async () => {
+  for (const written of [false, true]) {
+    const { sim, streams } = cluster(1, allRules, ["pm-1"]);
+    await sim.run(async () => {
+      const [client, operator] = [new Client(sim, "client-1"), new Client(sim, "client-2")];
+      await serveable(sim, client);
+      // `serveable` writes too.
+      await sim.sleep(20_000);
+      if (written) {
+        await client.refresh();
+        assert.equal(await client.write(1, (await client.read())?.etag ?? ""), "done");
+      }
+      const manager = sim.world("operator").transport.client("pm-1", PartitionManager);
+      for (const at of ["c", "b"]) {
+        await operator.refresh();
+        const rangeId = operator.ranges.find(({ table }) => table === "Blob")?.rangeId ?? "";
+        assert.ok((await manager.splitPartition({ rangeId, atKey: keyOf(sim, at) }, { timeoutMs })).ok);
+        assert.equal(streams.preparedWritten, written, `split at ${at}`);
+      }
+    });
+  }
+});
+
 async function seedsUntilFailure(off: readonly RuleName[], seedsMax: number): Promise<number | undefined> {
   for (let seed = 1; seed <= seedsMax; seed++) {
     try {

@@ -33,6 +33,8 @@ export class TestStreams {
   prepareHeirsMs = 0;
   /** Of what ranges write out before they leave, and how often they fail at it. */
   prepareMs = 0;
+  /** Of the last range that prepared to leave: whether it was told that somebody writes to it. */
+  preparedWritten: boolean | undefined;
   prepareFails = 0;
   loads = 0;
   dataBytes = 0;
@@ -208,7 +210,8 @@ class TestEngine implements RangeEngine {
     return ok();
   }
 
-  async prepareToLeave(): Promise<Outcome<void>> {
+  async prepareToLeave(written: boolean): Promise<Outcome<void>> {
+    this.#streams.preparedWritten = written;
     const { prepareMs, prepareFails } = this.#streams;
     if (prepareMs > 0) await sleep(this.#world.clock, prepareMs);
     const fails = prepareFails > 0 && this.#world.random.float() < prepareFails;

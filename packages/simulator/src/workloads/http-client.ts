@@ -18,7 +18,7 @@ export interface Received {
   readonly short: boolean;
 }
 
-const timeoutMs = 5_000;
+const timeoutMsDefault = 5_000;
 const chunkBytes = 64 * 1024;
 
 export class HttpClient {
@@ -27,13 +27,22 @@ export class HttpClient {
   readonly #name: string;
   readonly #cluster: WholeCluster;
   readonly #service: ServiceName;
+  readonly #timeoutMs: number;
 
-  constructor(sim: Simulation, world: World, name: string, cluster: WholeCluster, service: ServiceName) {
+  constructor(
+    sim: Simulation,
+    world: World,
+    name: string,
+    cluster: WholeCluster,
+    service: ServiceName,
+    timeoutMs: number = timeoutMsDefault,
+  ) {
     this.#sim = sim;
     this.#world = world;
     this.#name = name;
     this.#cluster = cluster;
     this.#service = service;
+    this.#timeoutMs = timeoutMs;
   }
 
   /** Undefined: no answer in time. `path` begins behind the account. */
@@ -52,7 +61,7 @@ export class HttpClient {
     const stop = new AbortController();
     const received = await within(
       clock,
-      timeoutMs,
+      this.#timeoutMs,
       this.#sim.ask(this.#name, frontEnd, async () => {
         const role = this.#sim.role(frontEnd) as FrontEndRole;
         return collected(

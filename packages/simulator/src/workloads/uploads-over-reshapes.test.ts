@@ -10,6 +10,8 @@ const uploaders = 8;
 const uploadBytes = 100 * 1024;
 /** A synced write takes 15 to 60 ms. */
 const slowFactor = 60;
+/** As an SDK waits. */
+const uploadTimeoutMs = 60_000;
 const options = { timeoutMs: 60_000 };
 
 async function ranges(sim: Simulation): Promise<readonly RangePartition[]> {
@@ -45,14 +47,25 @@ function slowDisks(sim: Simulation, cluster: SimulatedCluster): void {
   }
 }
 
-/** By how much the longest upload took longer than before, in ms. */
-async function uploadsOverReshapes(seed: number): Promise<number> {
-  const sim = new Simulation({ seed });
-  const waits = { before: 0, meanwhile: 0 };
+interface Times {
+  /** Of every upload, in ms: of those that began before the first split, when all uploaders were at it, and of the others. */
+  readonly before: number[];
+  readonly meanwhile: number[];
+  /** For how long each split and merge held writes up. */
+  readonly heldMs: number[];
+}
+
+async function uploadsOverReshapes(seed: number): Promise<Times> {
+  const times: Times = { before: [], meanwhile: [], heldMs: [] };
+  const onLogLine = (line: string): void => {
+    const held = /ranges reshaped .*"heldMs":(\d+)/.exec(line);
+    if (held) times.heldMs.push(Number(held[1]));
+  };
+  const sim = new Simulation({ seed, onLogLine });
   await sim.run(async () => {
     const cluster = simulatedCluster(sim);
     await sim.until(() => cluster.ready(), 30_000, "ready");
-    const client = (name: string) => new HttpClient(sim, sim.world(name), name, cluster, "blob");
+    const client = (name: string) => new HttpClient(sim, sim.world(name), name, cluster, "blob", uploadTimeoutMs);
     assert.equal((await client("client-0").request("PUT", "/ups?restype=container", {}))?.status, 201);
     slowDisks(sim, cluster);
     let stopped = false;
@@ -63,37 +76,41 @@ async function uploadsOverReshapes(seed: number): Promise<number> {
       for (let i = 0; !stopped; i++) {
         const name = `${uploader}-${i}`;
         const sinceMs = sim.nowMs;
+        const of = times[reshaping ? "meanwhile" : "before"];
         const body = new Uint8Array(uploadBytes).fill(i % 251);
         const answer = await http.request("PUT", `/ups/${name}`, { "x-ms-blob-type": "BlockBlob" }, body);
         assert.equal(answer?.status, 201, `${name} after ${sim.nowMs - sinceMs} ms`);
         written.set(name, i % 251);
-        const during = reshaping ? "meanwhile" : "before";
-        waits[during] = Math.max(waits[during], sim.nowMs - sinceMs);
+        of.push(sim.nowMs - sinceMs);
       }
     };
     const all = Promise.all(Array.from({ length: uploaders }, (_, i) => upload(i)));
-    // Begun at 45 or 60, some reshapes find nothing written ahead (prepareMs 0) and write 0.6 to 0.8 s while the range is held: then the bound
-    // below does not hold, and some uploads wait for more than 5 s. Why nothing was prepared is not known yet.
-    await sim.until(() => written.size > 80, 60_000, "enough to split twice");
+    await sim.until(() => written.size > 60, 60_000, "enough to split twice");
     reshaping = true;
     await Promise.race([reshape(sim), all]);
     await sim.sleep(1_000);
     stopped = true;
     await all;
-    if (process.env.STAMP_SHOW) console.log(waits, written.size, sim.nowMs);
-    assert.ok(written.size > 100, `${written.size} uploads`);
+    assert.ok(
+      times.meanwhile.length > 10 && times.heldMs.length === 4,
+      `${times.meanwhile.length} uploads over ${times.heldMs.length} changes`,
+    );
     for (const [name, fill] of [...written].filter((_, i) => i % 5 === 0)) {
       const read = await client("client-0").request("GET", `/ups/${name}`, {});
       assert.ok(read?.status === 200 && read.body.length === uploadBytes && read.body[7] === fill, `${name}: ${read?.status}`);
     }
   });
-  return waits.meanwhile - waits.before;
+  return times;
 }
 
-test("uploads: over splits, a move and merges on slow disks every one is done at once, and the longest waits little more than for one", async () => {
-  const longer: number[] = [];
-  // One alone says little: some upload may come just when the next change holds it up again.
-  for (const seed of [5, 6, 7]) longer.push(await uploadsOverReshapes(seed));
-  const mean = longer.reduce((sum, ms) => sum + ms, 0) / longer.length;
-  assert.ok(mean < 1_500, longer.join());
+const mean = (of: readonly number[]): number => of.reduce((sum, ms) => sum + ms, 0) / of.length;
+
+test("uploads: over splits, a move and merges on slow disks every one is done, hardly slower than before, and none is held up long", async () => {
+  const all: Times[] = [];
+  for (const seed of [5, 6, 7]) all.push(await uploadsOverReshapes(seed));
+  const [before, meanwhile] = [mean(all.flatMap((one) => one.before)), mean(all.flatMap((one) => one.meanwhile))];
+  assert.ok(meanwhile < 1.75 * before, `${meanwhile} ms, ${before} ms before`);
+  // Some 15 synced writes, one behind the other and behind what is on its way, where nothing is prepared: over a second.
+  const held = all.flatMap((one) => one.heldMs);
+  assert.ok(Math.max(...held) < 900, held.join());
 });
