@@ -1,7 +1,7 @@
 /** What SDKs hide: how names are encoded, how headers are written, how bodies arrive, where the account stands. Over raw connections. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { rawExchange } from "./raw-connection.ts";
+import { type RawRequest, rawExchange } from "./raw-connection.ts";
 import type { Clients } from "./target.ts";
 
 const blockBlob = { "x-ms-blob-type": "BlockBlob" } as const;
@@ -120,6 +120,32 @@ export function odditySuite(clients: () => Clients): void {
         headers: { ...blockBlob, expect: "100-continue", "content-length": String(6000 * 1024 * 1024) },
       });
       assert.match(tooLarge, /^HTTP\/1\.1 413 /);
+    });
+
+    test("what the HTTP parser refuses is an answer of the service: a code, a request id, a version and a body that says why", async () => {
+      const { containerName } = await clients().container();
+      const path = `/${containerName}/b`;
+      const rows: [Partial<RawRequest>, string][] = [
+        // Within what is read, the service knows what is too long.
+        [{ headers: { ...blockBlob, "x-ms-meta-a": "x".repeat(40_000) } }, "400 MetadataTooLarge"],
+        [{ headers: { ...blockBlob, "x-ms-meta-a": "x".repeat(80_000) } }, "400 InvalidHeaderValue"],
+        [{ path: `${path}${"b".repeat(80_000)}` }, "400 InvalidHeaderValue"],
+        [{ headers: { ...blockBlob, "content-length": "3x" } }, "400 InvalidHeaderValue"],
+        [{ headers: { ...blockBlob, "x-ms-meta-a b": "1" } }, "400 InvalidHeaderValue"],
+        [{ headers: { ...blockBlob, expect: "cake" } }, "400 InvalidHeaderValue"],
+        [{ method: "NOSUCHVERB" }, "400 InvalidHttpVerb"],
+        [{ path: `${path}\x01` }, "400 RequestUrlFailedToParse"],
+      ];
+      for (const [request, expected] of rows) {
+        const answer = await rawExchange(clients(), { method: "PUT", path, headers: blockBlob, ...request });
+        const code = codeOf(answer);
+        assert.equal(`${statusOf(answer)} ${code}`, expected);
+        const [requestId = ""] = /(?<=\r\nx-ms-request-id: )[0-9a-f-]{36}(?=\r\n)/i.exec(answer) ?? [];
+        assert.match(answer, /\r\nx-ms-version: \d{4}-\d\d-\d\d\r\n/i, expected);
+        assert.match(answer, /\r\nDate: [^\r]* GMT\r\n/, expected);
+        assert.match(bodyOf(answer), new RegExp(`<Error><Code>${code}</Code><Message>[^<]+\nRequestId:${requestId}\n`), expected);
+      }
+      assert.deepEqual(await listed(containerName), []);
     });
 
     test("bodies in chunks: refused with 411 where the length has to be known, whatever their chunks are", async () => {

@@ -8,7 +8,7 @@ import { connect } from "node:net";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { FailureError } from "@stamp/base";
-import type { HttpHandler } from "@stamp/ports";
+import type { HttpHandler, HttpRefusal } from "@stamp/ports";
 import type { HttpLimits } from "./http-server.ts";
 import { serveHttp } from "./http-server.ts";
 
@@ -285,6 +285,44 @@ test("http: noise, headers that are too large, and a handler with a bug get thei
   assert.match(await raw(port, `GET / HTTP/1.1\r\nHost: h\r\nX: ${"y".repeat(100_000)}\r\n\r\n`), /^HTTP\/1.1 431 /);
   assert.equal((await ask(port, { path: "/bug" })).status, 500);
   assert.equal((await ask(port, {})).status, 200);
+});
+
+test("http: what is no request is told to the handler with what is wrong with it, and answered in its words", async (t) => {
+  const handler: HttpHandler = Object.assign(async () => ({ status: 200, headers: {} }), {
+    refused: (why: HttpRefusal) => ({ status: 400, headers: { Why: why, Twice: ["1", "2"] }, body: Buffer.from(`<${why}>`) }),
+  });
+  const port = await started(t, handler, { headerTimeoutMs: 300 });
+  const host = "HTTP/1.1\r\nHost: h\r\n";
+  const cases: [string, HttpRefusal][] = [
+    ["\x00\x01noise\r\n\r\n", "verb"],
+    ["CONNECT other:1 HTTP/1.1\r\nHost: other:1\r\n\r\n", "verb"],
+    [`GET /\x01 ${host}\r\n`, "target"],
+    [`GET / ${host}A b: c\r\n\r\n`, "header"],
+    [`GET / ${host}A: b\x01\r\n\r\n`, "header"],
+    [`GET / ${host}Content-Length: x\r\n\r\n`, "contentLength"],
+    [`GET / ${host}Content-Length: 1\r\nContent-Length: 2\r\n\r\n`, "contentLength"],
+    [`GET / ${host}Transfer-Encoding: chunked, chunked, x\r\n\r\n`, "transferEncoding"],
+    [`GET / ${host}X: ${"y".repeat(100_000)}\r\n\r\n`, "headersTooLarge"],
+    [`GET /${"y".repeat(100_000)} ${host}\r\n`, "headersTooLarge"],
+    ["GET / HTTP/1.1\r\nConnection: close\r\n\r\n", "hostMissing"],
+    [`GET / ${host}Expect: cake\r\nConnection: close\r\n\r\n`, "expectation"],
+    ["GET / HTTQ/1.1\r\nHost: h\r\n\r\n", "malformed"],
+    [`GET / ${host}`, "late"],
+  ];
+  for (const [sent, why] of cases) {
+    const answer = await raw(port, sent);
+    assert.match(answer, /^HTTP\/1\.1 400 Bad Request\r\n/, sent.slice(0, 60));
+    assert.match(answer, new RegExp(`\r\nWhy: ${why}\r\nTwice: 1\r\nTwice: 2\r\n`), sent.slice(0, 60));
+    assert.match(answer, /\r\nConnection: close\r\n/, sent.slice(0, 60));
+    assert.ok(answer.endsWith(`\r\n\r\n<${why}>`), sent.slice(0, 60));
+  }
+});
+
+test("http: a request with thousands of headers reaches its handler with all of them", async (t) => {
+  const port = await started(t, async ({ headers }) => ({ status: 200, headers: { "If-Match": headers["if-match"] ?? "dropped" } }));
+  const many = Array.from({ length: 5_000 }, (_, i) => `a${i}: b\r\n`).join("");
+  const answer = await raw(port, `GET / HTTP/1.1\r\nHost: h\r\n${many}If-Match: kept\r\nConnection: close\r\n\r\n`);
+  assert.match(answer, /\r\nIf-Match: kept\r\n/);
 });
 
 test("http: a client that never finishes its header is told so and dropped", async (t) => {

@@ -9,13 +9,13 @@
  * own 400, after the answers of those before it were sent.
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import { createServer } from "node:http";
+import { createServer, STATUS_CODES } from "node:http";
 import { createServer as createSecureServer, type Server as SecureServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import { FailureError } from "@stamp/base";
-import type { HttpHandler, HttpRequest, HttpResponse, Logger } from "@stamp/ports";
+import type { HttpHandler, HttpRefusal, HttpRequest, HttpResponse, Logger } from "@stamp/ports";
 import { silentLogger } from "@stamp/ports";
 import { Acceptors } from "./acceptors.ts";
 import { readPair, type TlsFiles, watchPair } from "./certificates.ts";
@@ -148,9 +148,9 @@ class Exchange implements HttpRequest {
   }
 
   /** Its body can't be parsed any further: the client is told, unless it already has an answer, and the connection ends with that. */
-  breakOff(status: RefusalStatus): void {
-    if (!this.#response.headersSent) this.#response.writeHead(status, { Connection: "close", "Content-Length": "0" });
-    this.#response.end();
+  breakOff({ status, headers, body }: Refused): void {
+    if (this.#response.headersSent) this.#response.end();
+    else this.#response.writeHead(status, [...headers]).end(body);
     this.#response.once("close", () => this.#message.destroy());
   }
 
@@ -215,6 +215,8 @@ export class HttpDoor {
       maxHeaderSize: limits.headerBytesMax,
       headersTimeout: limits.headerTimeoutMs,
       requestTimeout: 0,
+      // Refused here, in the handler's words; Node has an answer of its own.
+      requireHostHeader: false,
       keepAliveTimeout: limits.keepAliveTimeoutMs,
       connectionsCheckingInterval: Math.min(10_000, limits.headerTimeoutMs),
       joinDuplicateHeaders: true,
@@ -240,10 +242,13 @@ export class HttpDoor {
     } else this.#server = createServer(serverOptions);
     this.#acceptors = new Acceptors(this.#server, limits.connectionsMax);
     this.#server.setTimeout(limits.idleTimeoutMs);
+    // Beyond a count Node drops headers without a word, a condition among them: their bytes are bounded, so their count is.
+    this.#server.maxHeadersCount = 0;
     this.#server.on("request", (message, response) => this.#serve(message, response, false));
     this.#server.on("checkContinue", (message, response) => this.#serve(message, response, true));
-    this.#server.on("clientError", (error: NodeJS.ErrnoException, socket: Duplex) => this.#refuse(socket, error));
-    this.#server.on("connect", (_message: IncomingMessage, socket: Duplex) => this.#refuse(socket, {}));
+    this.#server.on("checkExpectation", (message, response) => this.#serve(message, response, true, "expectation"));
+    this.#server.on("clientError", (error: NodeJS.ErrnoException, socket: Duplex) => this.#broken(socket, error.code));
+    this.#server.on("connect", (_message: IncomingMessage, socket: Duplex) => this.#refuse(socket, "verb"));
   }
 
   async listen(listen: string): Promise<HttpListener> {
@@ -280,7 +285,7 @@ export class HttpDoor {
     await closed;
   }
 
-  async #serve(message: IncomingMessage, response: ServerResponse, expectsContinue: boolean): Promise<void> {
+  async #serve(message: IncomingMessage, response: ServerResponse, expectsContinue: boolean, refusal?: HttpRefusal): Promise<void> {
     this.#active += 1;
     // Errors of a connection that broke are seen by whoever reads or writes; without a listener they would end the process.
     message.on("error", () => {});
@@ -290,7 +295,8 @@ export class HttpDoor {
     this.#connectionOf(socket).unanswered.add(exchange);
     response.once("close", () => this.#answered(socket, exchange));
     try {
-      const answer = await this.#answer(exchange);
+      const why = refusal ?? (message.headers.host === undefined && message.httpVersion === "1.1" ? "hostMissing" : undefined);
+      const answer = why === undefined ? await this.#answer(exchange) : this.#refusal(why);
       await this.#send(exchange, message, response, answer);
     } catch (error) {
       // The answer can't be completed: the client must see that it is not whole.
@@ -316,15 +322,20 @@ export class HttpDoor {
     if (refusal && unanswered.size === 0) endRefused(socket, refusal);
   }
 
+  #broken(socket: Duplex, code: string | undefined): void {
+    if (code === "ECONNRESET" || !socket.writable) socket.destroy();
+    else this.#refuse(socket, refusals[code ?? ""] ?? "malformed");
+  }
+
+  #refusal(why: HttpRefusal): HttpResponse & { readonly body?: Uint8Array } {
+    return this.#handler.refused?.(why) ?? { status: statuses[why] ?? 400, headers: {} };
+  }
+
   /** What came on a connection is no HTTP. The parser reports it again with everything that follows. */
-  #refuse(socket: Duplex, error: { readonly code?: string }): void {
-    if (error.code === "ECONNRESET" || !socket.writable) {
-      socket.destroy();
-      return;
-    }
+  #refuse(socket: Duplex, why: HttpRefusal): void {
     const connection = this.#connectionOf(socket);
     if (connection.refusal) return;
-    connection.refusal = refusalOf(error.code);
+    connection.refusal = lastAnswer(this.#refusal(why));
     const last = [...connection.unanswered].at(-1);
     if (!last) endRefused(socket, connection.refusal);
     else if (!last.complete) last.breakOff(connection.refusal);
@@ -441,21 +452,43 @@ function writable(response: ServerResponse): Promise<void> {
 /** The requests of a connection whose answers were not sent yet, in order, and what is answered to the noise after them. */
 interface Connection {
   readonly unanswered: Set<Exchange>;
-  refusal: RefusalStatus | undefined;
+  refusal: Refused | undefined;
 }
 
-type RefusalStatus = keyof typeof refusalTexts;
-const refusalTexts = { 400: "Bad Request", 408: "Request Timeout", 431: "Request Header Fields Too Large" } as const;
-
-function refusalOf(code: string | undefined): RefusalStatus {
-  if (code === "HPE_HEADER_OVERFLOW") return 431;
-  return code === "ERR_HTTP_REQUEST_TIMEOUT" ? 408 : 400;
+/** The last answer on a connection. */
+interface Refused {
+  readonly status: number;
+  /** Names and values in turn. */
+  readonly headers: readonly string[];
+  readonly body: Uint8Array;
 }
 
-function endRefused(socket: Duplex, status: RefusalStatus): void {
+function lastAnswer({ status, headers, body = new Uint8Array(0) }: HttpResponse & { readonly body?: Uint8Array }): Refused {
+  const all = { ...headers, "Content-Length": String(body.length), Connection: "close" };
+  return { status, body, headers: Object.entries(all).flatMap(([name, value]) => [value].flat().flatMap((one) => [name, one])) };
+}
+
+/** By the parser's code; any other is "malformed". */
+const refusals: Readonly<Record<string, HttpRefusal>> = {
+  HPE_INVALID_METHOD: "verb",
+  HPE_INVALID_URL: "target",
+  HPE_INVALID_HEADER_TOKEN: "header",
+  HPE_HEADER_OVERFLOW: "headersTooLarge",
+  HPE_INVALID_CONTENT_LENGTH: "contentLength",
+  HPE_UNEXPECTED_CONTENT_LENGTH: "contentLength",
+  HPE_INVALID_TRANSFER_ENCODING: "transferEncoding",
+  ERR_HTTP_REQUEST_TIMEOUT: "late",
+};
+
+const statuses: Partial<Record<HttpRefusal, number>> = { headersTooLarge: 431, late: 408, expectation: 417 };
+
+function endRefused(socket: Duplex, { status, headers, body }: Refused): void {
   if (!socket.writable) return;
   socket.on("error", () => {});
-  socket.end(`HTTP/1.1 ${status} ${refusalTexts[status]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+  let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n`;
+  for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;
+  socket.write(`${head}\r\n`);
+  socket.end(body);
 }
 
 export function serveHttp(handler: HttpHandler, options: HttpServeOptions): Promise<HttpListener> {

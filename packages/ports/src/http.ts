@@ -24,5 +24,25 @@ export interface HttpResponse {
   readonly body?: Uint8Array | AsyncIterable<Uint8Array>;
 }
 
-/** Never throws: a bug inside becomes a 500. */
-export type HttpHandler = (request: HttpRequest) => Promise<HttpResponse>;
+/** Why a request never became one. */
+export type HttpRefusal =
+  /** The first line does not begin with a method that HTTP knows, or is a CONNECT. */
+  | "verb"
+  | "target"
+  | "header"
+  | "headersTooLarge"
+  | "contentLength"
+  | "transferEncoding"
+  | "hostMissing"
+  | "expectation"
+  /** Its headers were not there in time. */
+  | "late"
+  /** Anything else that is no HTTP, as a chunk without a length. */
+  | "malformed";
+
+export interface HttpHandler {
+  /** Never throws: a bug inside becomes a 500. */
+  (request: HttpRequest): Promise<HttpResponse>;
+  /** What is answered to what is no request, before its connection ends. Absent: a bare status. */
+  readonly refused?: (why: HttpRefusal) => HttpResponse & { readonly body?: Uint8Array };
+}

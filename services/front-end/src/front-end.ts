@@ -135,11 +135,11 @@ export class FrontEndRole implements Role {
       hostSuffixes: config.webHostSuffixes,
       lookupTimeoutMs: config.requestTimeoutMs,
     });
-    this.blob = withWebsites(website, (request) => this.#blobDoor.handle(request));
+    this.blob = withWebsites(website, this.#blobDoor.handler);
     this.#queueDoor = doorOf(queueService(config.queueHostSuffixes));
-    this.queue = (request) => this.#queueDoor.handle(request);
+    this.queue = this.#queueDoor.handler;
     this.#tableDoor = doorOf(tableService(config.tableHostSuffixes));
-    this.table = (request) => this.#tableDoor.handle(request);
+    this.table = this.#tableDoor.handler;
   }
 
   get address(): string {

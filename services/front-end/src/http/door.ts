@@ -23,7 +23,7 @@ import {
   type Target,
 } from "@stamp/azure-rest";
 import { FailureError, utf8 } from "@stamp/base";
-import { type HttpRequest, type HttpResponse, uuid, type World } from "@stamp/ports";
+import { type HttpHandler, type HttpRefusal, type HttpRequest, type HttpResponse, uuid, type World } from "@stamp/ports";
 import type { Accounts } from "../accounts.ts";
 import { blobPolicyOf } from "../blob-policy.ts";
 import type { FrontEndConfig } from "../config.ts";
@@ -34,6 +34,7 @@ import type { CallLimits } from "../router.ts";
 import { type Asker, authenticate, authorize, findAccount, type Judges } from "./authorize.ts";
 import type { BearerTokens } from "./bearer.ts";
 import { type Access, type Answer, type Exchange, type InnerRequest, respond } from "./exchange.ts";
+import { noRequest, refusalOf } from "./refusals.ts";
 import type { RecognizedOperation, RestService } from "./service.ts";
 
 const clientRequestIdCharactersMax = 1024;
@@ -87,8 +88,20 @@ export class HttpDoor {
     };
   }
 
+  get handler(): HttpHandler {
+    return Object.assign((request: HttpRequest) => this.#handle(request), { refused: (why: HttpRefusal) => this.#refused(why) });
+  }
+
   handle(request: HttpRequest): Promise<HttpResponse> {
     return this.#handle(request);
+  }
+
+  /** What never became a request: there is no account, no version and nobody to ask. */
+  #refused(why: HttpRefusal): ReturnType<NonNullable<HttpHandler["refused"]>> {
+    this.counters.requests++;
+    const seen = this.#seen();
+    const { body, ...rest } = this.#finish({ ...noRequest, body: noBody }, seen, { ok: false, error: refusalOf(why) });
+    return body instanceof Uint8Array ? { ...rest, body } : rest;
   }
 
   /** As one who may do everything, but only what is in `only`: for what is public by another way than its container. */

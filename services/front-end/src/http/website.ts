@@ -78,7 +78,5 @@ function page(request: HttpRequest, status: number, text: string, headers: Recor
 }
 
 /** Websites on the port of the Blob service. */
-export const withWebsites =
-  (website: ReturnType<typeof websiteHandler>, blob: HttpHandler): HttpHandler =>
-  (request) =>
-    website(request) ?? blob(request);
+export const withWebsites = (website: ReturnType<typeof websiteHandler>, blob: HttpHandler): HttpHandler =>
+  Object.assign((request: HttpRequest) => website(request) ?? blob(request), blob.refused && { refused: blob.refused });
