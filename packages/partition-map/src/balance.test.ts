@@ -12,6 +12,8 @@ const policy: BalancePolicy = {
   moveRatio: 1.5,
   moveRequestsPerSecond: 100,
   moveProcessors: 0.5,
+  moveBytes: 400,
+  moveBytesRatio: 1.2,
   restMs: 60_000,
   rangesMax: 100,
 };
@@ -159,19 +161,51 @@ test("balance: cold small neighbours are merged, each in one pair", () => {
   );
 });
 
-test("balance: carried out again and again it comes to rest, with no server far above another", () => {
+test("balance: carried out again and again it comes to rest, by requests and rows together", () => {
+  const servers = ["a", "b", "c"];
+  const one = fc.record({ at: fc.constantFrom(...servers), load: fc.nat(450), bytes: fc.nat(900) });
   fc.assert(
-    fc.property(fc.array(fc.nat(450), { minLength: 2, maxLength: 12 }), (loads) => {
-      let given = loads.map((load, i): Given => [`r${i}`, "a", load]);
+    fc.property(fc.array(one, { minLength: 2, maxLength: 12 }), (ranges) => {
+      let given = ranges.map(({ at, load, bytes }, i): Given => [`r${i}`, at, load, bytes]);
       for (let step = 0; ; step++) {
-        const plan = balancePlan(stateOf(["a", "b", "c"], given), policy);
-        const move = plan.find((one) => one.kind === "move");
-        if (!move) break;
-        assert.ok(step < 50, "it does not come to rest");
-        given = given.map((one): Given => (one[0] === move.rangeId ? [one[0], move.to, one[2]] : one));
+        const move = balancePlan(stateOf(servers, given), policy).find(({ kind }) => kind === "move");
+        if (move?.kind !== "move") break;
+        assert.ok(step < 60, "it does not come to rest");
+        given = given.map((range): Given => (range[0] === move.rangeId ? [range[0], move.to, range[2], range[3] ?? 0] : range));
       }
     }),
+    { numRuns: 2_000 },
   );
+});
+
+test("balance: even in requests and CPU, uneven in rows: a range that has about half of the difference is moved", () => {
+  const given: readonly Given[] = [
+    ["r1", "a", 20, 900],
+    ["r2", "a", 20, 500],
+    ["r3", "a", 20, 450],
+    ["r4", "b", 50, 800],
+  ];
+  assert.deepEqual(text(stateOf(["a", "b"], given)), ["move r2 to b"]);
+  assert.match(balancePlan({ ...stateOf(["a", "b"], given) }, { ...policy, moveBytes: 1_000 })[0]?.why ?? "", /^a has 0 MiB of rows, b 0/);
+  assert.deepEqual(balancePlan(stateOf(["a", "b"], given), { ...policy, moveBytes: 1_100 }), [], "the difference is too small");
+  assert.deepEqual(balancePlan(stateOf(["a", "b"], given), { ...policy, moveBytesRatio: 3 }), [], "or the ratio");
+});
+
+test("balance: nothing is evened out in rows at the cost of requests; what was uneven in them anyway is no hindrance", () => {
+  const hot: readonly Given[] = [
+    ["r1", "a", 90, 500],
+    ["r2", "a", 30, 400],
+    ["r3", "b", 90, 0],
+    ["r4", "b", 40, 0],
+  ];
+  assert.deepEqual(text(stateOf(["a", "b"], hot)), ["move r2 to b"], "r1 evens rows out better, but b would have 220 requests, a 30");
+  const stuck: readonly Given[] = [
+    ["r1", "a", 490, 500],
+    ["r2", "a", 0, 450],
+    ["r3", "b", 0, 0],
+  ];
+  assert.deepEqual(text(stateOf(["a", "b"], stuck)), ["move r1 to b"]);
+  assert.deepEqual(text({ ...stateOf(["a", "b"], stuck), unmoved: new Set(["r1"]) }), ["move r2 to b"]);
 });
 
 test("balance: even in requests, uneven in CPU: a range that has about half of the difference is moved; where CPU is not known nothing is", () => {

@@ -2,8 +2,8 @@
  * What to do about load and size: which range to split, which neighbours to merge, which range to move to another server. Pure: figures and
  * policy in, a plan with its reasons out; who carries it out does one step at a time and asks again.
  *
- * A range that is hot or large is split first (a server can't give half a range away), then load is evened out by moving whole ranges, and
- * what is cold and small is merged. Nothing is planned for a range younger than `restMs`: its figures say nothing yet.
+ * A range that is hot or large is split first (a server can't give half a range away), then load and rows are evened out by moving whole
+ * ranges, and what is cold and small is merged. Nothing is planned for a range younger than `restMs`: its figures say nothing yet.
  */
 import { compareBytes } from "@stamp/base";
 import { byTableAndKey, type Range } from "./range.ts";
@@ -40,6 +40,10 @@ export interface BalancePolicy {
   readonly moveRequestsPerSecond: number;
   /** Nor are differences of CPU below it, in processors. */
   readonly moveProcessors: number;
+  /** A server with more than so many times the rows, in bytes, of the one with the fewest gives a range away. */
+  readonly moveBytesRatio: number;
+  /** Differences of rows below it are not worth a move. */
+  readonly moveBytes: number;
   readonly restMs: number;
   readonly rangesMax: number;
 }
@@ -111,16 +115,27 @@ function splits(rested: readonly Range[], state: BalanceState, policy: BalancePo
   return urgent.sort((a, b) => b.urgency - a.urgency).map(({ step }) => step);
 }
 
-/** What of a server's load one range is, and from what difference on it is worth a move. */
+/** What of a server's load one range is, and when servers are uneven by it: from both of a difference and a ratio on. */
 interface Measure {
   readonly cause: BalanceCause;
   readonly least: number;
+  readonly ratio: number;
   readonly costOf: (range: Range) => number;
   readonly text: (load: number) => string;
 }
 
-/** One: the move that evens the most and the least loaded server out best; by CPU when there is none by requests. */
+/** One: the move that evens the most and the least loaded server out best. By requests, else by CPU, else by bytes of rows. */
 function moves(rested: readonly Range[], state: BalanceState, policy: BalancePolicy): BalanceStep[] {
+  const measures = measuresOf(state, policy);
+  for (const [i, measure] of measures.entries()) {
+    const step = moveBy(measure, measures.slice(0, i), rested, state);
+    if (step) return [step];
+  }
+  return [];
+}
+
+/** The first counts most: none is evened out at the cost of one before it, or ranges would be moved to and fro. */
+function measuresOf(state: BalanceState, policy: BalancePolicy): Measure[] {
   const requestsOf = (range: Range): number => {
     const figures = state.figures.get(range.rangeId);
     return figures === undefined ? 0 : loadOf(figures);
@@ -128,24 +143,34 @@ function moves(rested: readonly Range[], state: BalanceState, policy: BalancePol
   const requests: Measure = {
     cause: "byRequests",
     least: policy.moveRequestsPerSecond,
+    ratio: policy.moveRatio,
     costOf: requestsOf,
     text: (load) => `${Math.round(load)} requests a second`,
   };
-  const byRequests = moveBy(requests, rested, state, policy);
-  if (byRequests || !state.servers.every((server) => state.processors.has(server))) return byRequests ? [byRequests] : [];
   const totals = totalsOf(requests, state);
   // CPU is known of servers only: a range has its part of it by its requests.
   const processors: Measure = {
     cause: "byProcessors",
     least: policy.moveProcessors,
+    ratio: policy.moveRatio,
     costOf: (range) => ((state.processors.get(range.server) ?? 0) * requestsOf(range)) / Math.max(totals.get(range.server) ?? 0, 1),
     text: (load) => `${load.toFixed(2)} processors at work`,
   };
-  const byProcessors = moveBy(processors, rested, state, policy);
-  return byProcessors ? [byProcessors] : [];
+  // What a server serves has to find room in its memory.
+  const bytes: Measure = {
+    cause: "byBytes",
+    least: policy.moveBytes,
+    ratio: policy.moveBytesRatio,
+    costOf: (range) => state.figures.get(range.rangeId)?.bytes ?? 0,
+    text: (load) => `${Math.round(load / 1_048_576)} MiB of rows`,
+  };
+  const processorsKnown = state.servers.every((server) => state.processors.has(server));
+  return [requests, ...(processorsKnown ? [processors] : []), bytes];
 }
 
-function totalsOf({ costOf }: Measure, state: BalanceState): Map<string, number> {
+type Totals = Map<string, number>;
+
+function totalsOf({ costOf }: Measure, state: BalanceState): Totals {
   const loads = new Map(state.servers.map((server) => [server, 0]));
   for (const range of state.ranges) {
     const held = loads.get(range.server);
@@ -154,21 +179,38 @@ function totalsOf({ costOf }: Measure, state: BalanceState): Map<string, number>
   return loads;
 }
 
-function moveBy(measure: Measure, rested: readonly Range[], state: BalanceState, policy: BalancePolicy): BalanceStep | undefined {
-  const { costOf, text, cause } = measure;
-  const sorted = [...totalsOf(measure, state)].sort((a, b) => a[1] - b[1] || (a[0] < b[0] ? -1 : 1));
-  const least = sorted[0];
-  const most = sorted.at(-1);
-  if (!least || !most || least[0] === most[0]) return undefined;
-  const difference = most[1] - least[1];
-  if (difference < measure.least || most[1] < least[1] * policy.moveRatio) return undefined;
-  // A range that carries more than the difference would only turn it round.
-  const candidates = rested.filter((range) => range.server === most[0] && costOf(range) < difference);
+/** Undefined: they are even. */
+function unevenness({ least, ratio }: Measure, totals: Totals) {
+  const sorted = [...totals].sort((a, b) => a[1] - b[1] || (a[0] < b[0] ? -1 : 1));
+  const [low, high] = [sorted[0], sorted.at(-1)];
+  if (!low || !high) return undefined;
+  const difference = high[1] - low[1];
+  return difference < least || high[1] < low[1] * ratio ? undefined : { from: high[0], to: low[0], difference };
+}
+
+function moveBy(measure: Measure, before: readonly Measure[], rested: readonly Range[], state: BalanceState): BalanceStep | undefined {
+  const { costOf, text, cause, least } = measure;
+  const totals = totalsOf(measure, state);
+  const uneven = unevenness(measure, totals);
+  if (uneven === undefined) return undefined;
+  const { from, to, difference } = uneven;
+  const noWorse = (range: Range): boolean =>
+    before.every((other) => {
+      const now = totalsOf(other, state);
+      const then = new Map(now);
+      then.set(from, (now.get(from) ?? 0) - other.costOf(range));
+      then.set(to, (now.get(to) ?? 0) + other.costOf(range));
+      return (unevenness(other, then)?.difference ?? 0) <= (unevenness(other, now)?.difference ?? 0);
+    });
   const distance = (range: Range): number => Math.abs(costOf(range) - difference / 2);
-  const best = candidates.sort((a, b) => distance(a) - distance(b) || (a.rangeId < b.rangeId ? -1 : 1))[0];
-  if (!best || costOf(best) < measure.least / 4) return undefined;
-  const why = `${most[0]} has ${text(most[1])}, ${least[0]} ${text(least[1])}`;
-  return { kind: "move", rangeId: best.rangeId, to: least[0], why, cause };
+  const best = rested
+    // A range that carries more than the difference would only turn it round.
+    .filter((range) => range.server === from && costOf(range) < difference && costOf(range) >= least / 4)
+    .sort((a, b) => distance(a) - distance(b) || (a.rangeId < b.rangeId ? -1 : 1))
+    .find(noWorse);
+  if (!best) return undefined;
+  const why = `${from} has ${text(totals.get(from) ?? 0)}, ${to} ${text(totals.get(to) ?? 0)}`;
+  return { kind: "move", rangeId: best.rangeId, to, why, cause };
 }
 
 function merges(rested: readonly Range[], state: BalanceState, policy: BalancePolicy): BalanceStep[] {

@@ -1,8 +1,10 @@
 /** A step that can't be done doesn't keep those behind it from being done. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
 import { type Outcome, ok, refused, utf8 } from "@stamp/base";
 import { sleep } from "@stamp/ports";
+import { ServerLoadSchema } from "@stamp/wire";
 import { Balancer } from "./balancer.ts";
 import { balancePolicyOf, partitionManagerConfigSchema } from "./config.ts";
 import { type Parts, rangeOf, withParts } from "./term-harness.test.ts";
@@ -18,7 +20,7 @@ const balancerOf = ({ world, map, reshaper, leases }: Parts): Balancer =>
 /** One look and one step, as a term takes them. */
 async function step({ world }: Parts, balancer: Balancer, load: Readonly<Record<string, number>>): Promise<void> {
   for (const [rangeId, requestsPerSecond] of Object.entries(load)) {
-    const unused = { throttledPerSecond: 0, pending: 0, latencyMs: 1, bytesInPerSecond: 0, bytesOutPerSecond: 0, bytes: 1e9 };
+    const unused = { throttledPerSecond: 0, pending: 0, latencyMs: 1, bytesInPerSecond: 0, bytesOutPerSecond: 0, bytes: 1e8 };
     balancer.told({ rangeId, requestsPerSecond, ageMs: policy.restMs, ...unused });
   }
   await balancer.step();
@@ -55,3 +57,23 @@ test("balancer: a range that could not be moved is tried again, not at once", ()
     await step(parts, balancer, load);
     assert.deepEqual(last(balancer), [low.rangeId, ""]);
   }));
+
+test("balancer: one range needs all the CPU: others are moved away from it, and none to and fro", () => {
+  const keys = ["d", "h", "m", "r"];
+  const ranges = [...keys, ""].map((high, i) => rangeOf("Entity", `entity-${i}`, { low: utf8(keys[i - 1] ?? ""), high: utf8(high) }));
+  return withParts(ranges, async (parts) => {
+    const balancer = balancerOf(parts);
+    const heavy = ranges[1]?.rangeId ?? "";
+    for (let looks = 0; looks < 40; looks++) {
+      for (const server of Object.keys(parts.leases)) {
+        balancer.toldOf(server, create(ServerLoadSchema, { processors: parts.map.range(heavy)?.server === server ? 0.9 : 0 }));
+      }
+      await step(parts, balancer, Object.fromEntries(ranges.map(({ rangeId }) => [rangeId, 20])));
+    }
+    assert.ok(
+      balancer.done.length > 0 && balancer.done.length <= ranges.length,
+      `${balancer.done.length} moves in ${40 * betweenStepsMs} ms`,
+    );
+    assert.ok(balancer.done.every(({ step: { cause }, failure }) => cause === "byProcessors" && failure === ""));
+  });
+});

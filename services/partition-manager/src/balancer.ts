@@ -15,6 +15,8 @@ export interface Done {
 }
 
 const doneMax = 100;
+/** Of the policy's rest: so long a range stays where it was moved by CPU. */
+const guessRests = 10;
 
 export class Balancer {
   readonly #world: World;
@@ -26,7 +28,7 @@ export class Balancer {
   readonly #servers = new Map<string, ServerLoad>();
   /** By range, of which a split or merge failed, perhaps for want of a key: until when it is not tried again, before everything else. */
   readonly #restingUntilMs = new Map<string, number>();
-  /** The same of moves. */
+  /** By range, until when it is not moved: that could not be done, or would be done again and again. */
   readonly #unmovedUntilMs = new Map<string, number>();
   readonly done: Done[] = [];
   /** Steps that were carried out, by what was done and for what reason; and those that failed. */
@@ -99,6 +101,10 @@ export class Balancer {
     if (changed.ok) {
       this.counts[step.kind]++;
       this.counts[step.cause]++;
+      // What a range has of a server's CPU is a guess: one that was wrong would be made again, and the range moved to and fro.
+      if (step.kind === "move" && step.cause === "byProcessors") {
+        this.#unmovedUntilMs.set(step.rangeId, clock.monotonicMs() + guessRests * this.#policy.restMs);
+      }
     } else {
       this.counts.failed++;
       logger.warn(`rebalance: no ${step.kind}`, { range: step.rangeId, ...changed.failure });

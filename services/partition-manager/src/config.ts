@@ -75,6 +75,17 @@ export const partitionManagerConfigSchema = z.object({
     .min(0.01)
     .default(0.5)
     .describe("Differences of CPU between servers below it are left, in processors; looked at when requests are even"),
+  moveBytes: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .default(1024 ** 3)
+    .describe("Differences of rows between servers below it are left, in bytes; looked at when requests and CPU are even"),
+  moveBytesRatio: z.coerce
+    .number()
+    .min(1)
+    .default(1.2)
+    .describe("A server with more than so many times the rows, in bytes, of the one with the fewest gives a range away"),
   rangesMax: z.coerce.number().int().min(4).default(10_000).describe("Ranges of the stamp; with so many none is split by itself"),
   accounts: z
     .array(accountSchema)
@@ -93,6 +104,8 @@ export const balancePolicyOf = (config: PartitionManagerConfig): BalancePolicy =
   moveRatio: config.moveRatio,
   moveRequestsPerSecond: config.moveRequestsPerSecond,
   moveProcessors: config.moveProcessors,
+  moveBytes: config.moveBytes,
+  moveBytesRatio: config.moveBytesRatio,
   restMs: config.balanceRestMs,
   rangesMax: config.rangesMax,
 });
