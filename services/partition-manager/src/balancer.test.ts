@@ -58,22 +58,20 @@ test("balancer: a range that could not be moved is tried again, not at once", ()
     assert.deepEqual(last(balancer), [low.rangeId, ""]);
   }));
 
-test("balancer: one range needs all the CPU: others are moved away from it, and none to and fro", () => {
-  const keys = ["d", "h", "m", "r"];
-  const ranges = [...keys, ""].map((high, i) => rangeOf("Entity", `entity-${i}`, { low: utf8(keys[i - 1] ?? ""), high: utf8(high) }));
+test("balancer: one range needs all the CPU, and nobody knows which: ranges are not moved to and fro", () => {
+  const load = [100, 112, 102, 38, 98, 16, 98];
+  const key = (i: number): Uint8Array => utf8(i === 0 || i === load.length ? "" : String(i));
+  const ranges = load.map((_, i) => rangeOf("Entity", `entity-${i}`, { low: key(i), high: key(i + 1) }));
   return withParts(ranges, async (parts) => {
     const balancer = balancerOf(parts);
-    const heavy = ranges[1]?.rangeId ?? "";
+    const heavy = ranges[3]?.rangeId ?? "";
     for (let looks = 0; looks < 40; looks++) {
       for (const server of Object.keys(parts.leases)) {
-        balancer.toldOf(server, create(ServerLoadSchema, { processors: parts.map.range(heavy)?.server === server ? 0.9 : 0 }));
+        balancer.toldOf(server, create(ServerLoadSchema, { processors: parts.map.range(heavy)?.server === server ? 1.1 : 0 }));
       }
-      await step(parts, balancer, Object.fromEntries(ranges.map(({ rangeId }) => [rangeId, 20])));
+      await step(parts, balancer, Object.fromEntries(ranges.map(({ rangeId }, i) => [rangeId, load[i] ?? 0])));
     }
-    assert.ok(
-      balancer.done.length > 0 && balancer.done.length <= ranges.length,
-      `${balancer.done.length} moves in ${40 * betweenStepsMs} ms`,
-    );
-    assert.ok(balancer.done.every(({ step: { cause }, failure }) => cause === "byProcessors" && failure === ""));
+    const moves = balancer.done.map(({ step: { rangeId, cause } }) => `${rangeId} ${cause}`);
+    assert.ok(moves.length > 0 && moves.length <= ranges.length, moves.join());
   });
 });
