@@ -58,6 +58,18 @@ test("balancer: a range that could not be moved is tried again, not at once", ()
     assert.deepEqual(last(balancer), [low.rangeId, ""]);
   }));
 
+test("balancer: while ranges are split one after the other, others are moved", () =>
+  withParts([low, high], async (parts) => {
+    parts.answers["ps-1"] = { suggestSplitKey: async () => refused("failedPrecondition", "badRequest", "no key") };
+    const balancer = balancerOf(parts);
+    const splits = { [low.rangeId]: policy.splitRequestsPerSecond, [high.rangeId]: policy.splitRequestsPerSecond + 100 };
+    for (let i = 0; i < 2; i++) await step(parts, balancer, splits);
+    assert.deepEqual(
+      balancer.done.map(({ step: { kind, rangeId } }) => `${kind} ${rangeId}`),
+      [`move ${low.rangeId}`, `split ${high.rangeId}`],
+    );
+  }));
+
 test("balancer: one range needs all the CPU, and nobody knows which: ranges are not moved to and fro", () => {
   const load = [100, 112, 102, 38, 98, 16, 98];
   const key = (i: number): Uint8Array => utf8(i === 0 || i === load.length ? "" : String(i));

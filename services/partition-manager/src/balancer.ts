@@ -91,9 +91,11 @@ export class Balancer {
     return balancePlan({ ranges, figures: this.#figures, servers, resting, unmoved, processors }, this.#policy);
   }
 
-  /** The most urgent step, if there is one. */
+  /** The most urgent step, if there is one; of another kind than the last one, or no range would ever be moved while many are split. */
   async step(): Promise<void> {
-    const step = this.plan()[0];
+    const plan = this.plan();
+    const last = this.done[0]?.step.kind;
+    const step = plan.find(({ kind }) => kind !== last) ?? plan[0];
     if (!step) return;
     const { logger, clock } = this.#world;
     logger.info(`rebalance: ${step.kind}`, { range: step.rangeId, why: step.why, ...(step.kind === "move" ? { to: step.to } : {}) });
