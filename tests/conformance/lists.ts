@@ -88,6 +88,60 @@ export function listSuite(clients: () => Clients): void {
       assert.deepEqual(names, ["bell\u0007", "next"]);
     });
 
+    test("names that XML can't carry: a prefix and a delimiter of them select, and come back as they were", async () => {
+      const container = await clients().container();
+      await put(container, ["a\u0001/1", "a\u0001/2", "b\uffff\u0002c", "b\uffffd", "plain"]);
+      const of = async (delimiter: string, prefix = ""): Promise<string[]> => {
+        const found: string[] = [];
+        for await (const item of container.listBlobsByHierarchy(delimiter, { prefix })) found.push(item.name);
+        return found;
+      };
+      assert.deepEqual(await of("/"), ["a\u0001/", "b\uffff\u0002c", "b\uffffd", "plain"]);
+      assert.deepEqual(await of("/", "a\u0001/"), ["a\u0001/1", "a\u0001/2"]);
+      assert.deepEqual(await of("\u0002", "b\uffff"), ["b\uffff\u0002", "b\uffffd"]);
+      const list = `/${container.containerName}?restype=container&comp=list`;
+      const told = await (await clients().raw("GET", `${list}&prefix=b%EF%BF%BF&delimiter=%02`)).text();
+      assert.match(told, /<Prefix Encoded="true">b%EF%BF%BF<\/Prefix><Delimiter Encoded="true">%02<\/Delimiter>/);
+      assert.match(told, /<Name Encoded="true">b%EF%BF%BFd<\/Name>/);
+    });
+
+    test("what XML can't carry is refused where it can't be told: older versions, lists of containers", async () => {
+      const container = await clients().container();
+      await put(container, ["a", "b\u0001"]);
+      const asked = async (path: string, version?: string): Promise<string> => {
+        const answer = await clients().raw("GET", path, { headers: version === undefined ? {} : { "x-ms-version": version } });
+        return `${answer.status} ${answer.headers.get("x-ms-error-code") ?? ""}`.trim();
+      };
+      const list = `/${container.containerName}?restype=container&comp=list`;
+      const before = "2020-12-06";
+      assert.equal(await asked(`${list}&prefix=a`, before), "200");
+      assert.equal(await asked(list, before), "409 FeatureVersionMismatch");
+      assert.equal(await asked(`${list}&prefix=b&delimiter=%01`, before), "400 InvalidQueryParameterValue");
+      assert.equal(await asked(`${list}&prefix=%EF%BF%BE`, before), "400 InvalidQueryParameterValue");
+      assert.equal(await asked(`${list}&prefix=%EF%BF%BE`), "200");
+      for (const [character, expected] of [
+        ["%00", "400 InvalidQueryParameterValue"],
+        ["%1F", "400 InvalidQueryParameterValue"],
+        ["%EF%BF%BE", "400 InvalidQueryParameterValue"],
+        // Half of a pair is no UTF-8.
+        ["%ED%A0%80", "400 InvalidQueryParameterValue"],
+        ["%09", "200"],
+        ["%F0%9F%98%80", "200"],
+      ] as const) {
+        assert.equal(await asked(`/?comp=list&prefix=${character}`), expected, character);
+        assert.equal(await asked(`${list}&marker=${character}`), "400 InvalidQueryParameterValue", character);
+      }
+    });
+
+    test("a document that refers to what XML can't carry is refused, as every other that is not well-formed", async () => {
+      const container = await clients().container();
+      const put = async (id: string): Promise<number> => {
+        const body = `<SignedIdentifiers><SignedIdentifier><Id>${id}</Id></SignedIdentifier></SignedIdentifiers>`;
+        return (await clients().raw("PUT", `/${container.containerName}?restype=container&comp=acl`, { body })).status;
+      };
+      assert.deepEqual([await put("a&#x9;b"), await put("a&#1;b"), await put("a&#xFFFE;b"), await put("a\u0001b")], [200, 400, 400, 400]);
+    });
+
     test("containers are listed by prefix, with metadata, over pages", async () => {
       const mark = `m${Math.floor(Math.random() * 1e9)}`;
       const names = ["a", "b", "c", "d", "e"].map((end) => `${mark}-${end}`);

@@ -5,7 +5,10 @@ const special = /[&<>"\r\u0000-\u0008\u000B\u000C\u000E-\u001F\uFFFE\uFFFF\uD800
 // biome-ignore lint/suspicious/noControlCharactersInRegex: as above.
 const uncarried = /[\u0000-\u0008\u000B\u000C\u000E-\u001F\uFFFE\uFFFF]/;
 
-/** For elements and attributes. What XML can't carry becomes U+FFFD: names are encoded before (`needsEncoding`). */
+/**
+ * For elements and attributes. What XML can't carry becomes U+FFFD: what could have it is encoded (`named`) or refused before. What is left
+ * is the text of an error about it.
+ */
 export function escapeXml(text: string): string {
   if (!special.test(text)) return text;
   let out = "";
@@ -33,10 +36,16 @@ export function escapeXml(text: string): string {
   return out;
 }
 
-/** Such a name is written percent-encoded with the attribute `Encoded="true"`. */
+/** It has characters that XML 1.0 can't carry, not even as references. */
 export const needsEncoding = (text: string): boolean => uncarried.test(text);
 
 export const element = (name: string, text: string): string => `<${name}>${escapeXml(text)}</${name}>`;
+
+/** A name of a blob, or what is a part of one: percent-encoded, and said to be, where XML can't carry it ("List Blobs", since 2021-02-12). */
+export const named = (element: string, name: string): string =>
+  needsEncoding(name)
+    ? `<${element} Encoded="true">${encodeURIComponent(name.toWellFormed())}</${element}>`
+    : `<${element}>${escapeXml(name)}</${element}>`;
 
 /** Nothing for the empty text: the service leaves such properties out. */
 export const elementIfAny = (name: string, text: string): string => (text === "" ? "" : element(name, text));

@@ -6,6 +6,7 @@
 import { XMLParser, XMLValidator } from "fast-xml-parser";
 import { type Parsed, parsed, rejected } from "./rest-error.ts";
 import { decodeUtf8 } from "./target.ts";
+import { needsEncoding } from "./xml-text.ts";
 
 export const xmlDepthMax = 16;
 export const xmlElementsMax = 10_000;
@@ -33,7 +34,8 @@ const parser = new XMLParser({
 export function parseXml(body: Uint8Array, bytesMax: number): Parsed<XmlElement> {
   if (body.length > bytesMax) return rejected("RequestBodyTooLarge", { MaxLimit: String(bytesMax) });
   const text = decodeUtf8(body)?.replace(/^\ufeff/, "");
-  if (text === undefined || text.trim() === "" || /<!(DOCTYPE|ENTITY)/i.test(text)) return rejected("InvalidXmlDocument");
+  if (text === undefined || text.trim() === "" || needsEncoding(text) || /<!(DOCTYPE|ENTITY)/i.test(text))
+    return rejected("InvalidXmlDocument");
   try {
     if (XMLValidator.validate(text) !== true) return rejected("InvalidXmlDocument");
     const roots = (parser.parse(text) as readonly Node[]).filter((node) => !("#text" in node));
@@ -71,7 +73,9 @@ function decodeEntities(text: string): string | undefined {
   let known = true;
   const decoded = text.replace(/&(?:#x([0-9a-f]{1,6})|#(\d{1,7})|(\w+));|&/gi, (_all, hex: string, decimal: string, name: string) => {
     const code = hex !== undefined ? Number.parseInt(hex, 16) : decimal !== undefined ? Number(decimal) : undefined;
-    if (code !== undefined && code > 0 && code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff)) return String.fromCodePoint(code);
+    const character =
+      code !== undefined && code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff) ? String.fromCodePoint(code) : undefined;
+    if (character !== undefined && !needsEncoding(character)) return character;
     if (name !== undefined && Object.hasOwn(entities, name)) return entities[name] as string;
     known = false;
     return "";

@@ -3,6 +3,8 @@ import { utf8 } from "@stamp/base";
 import { fromBase64Url, toBase64Url } from "../base64.ts";
 import { badQuery, notImplemented, type Parsed, parsed, rejected } from "../rest-error.ts";
 import { decodeUtf8, type Query, queryValue } from "../target.ts";
+import { behaves } from "../version.ts";
+import { needsEncoding } from "../xml-text.ts";
 
 export const listResultsMax = 5000;
 
@@ -64,12 +66,27 @@ export function decodeMarker(marker: string): string | undefined {
   return bytes && decodeUtf8(bytes);
 }
 
-export function parseListQuery(query: Query, of: "blobs" | "containers" | "queues"): Parsed<ListQuery> {
+/** The answer repeats it. Of blobs it may be a part of a name, and is encoded as that; other names can't have such characters. */
+function uncarried(
+  of: string,
+  version: string,
+  values: Readonly<Record<string, string | undefined>>,
+): ReturnType<typeof badQuery> | undefined {
+  if (of === "blobs" && behaves(version, "encodedNames")) return undefined;
+  const since = of === "blobs" ? " The list can be asked for in version 2021-02-12 or newer." : "";
+  for (const [name, value = ""] of Object.entries(values))
+    if (needsEncoding(value)) return badQuery(name, value, `It has characters that XML 1.0 can't carry.${since}`);
+  return undefined;
+}
+
+export function parseListQuery(query: Query, of: "blobs" | "containers" | "queues", version: string): Parsed<ListQuery> {
   const echo: ListQuery["echo"] = {};
   const prefix = queryValue(query, "prefix");
   const delimiter = of === "blobs" ? queryValue(query, "delimiter") : undefined;
   const marker = queryValue(query, "marker");
   const maxText = queryValue(query, "maxresults");
+  const wrong = uncarried(of, version, { prefix, delimiter });
+  if (wrong) return wrong;
   if (prefix !== undefined) echo.prefix = prefix;
   if (delimiter !== undefined) echo.delimiter = delimiter;
   const start = decodeMarkerWithin(marker ?? "");

@@ -6,7 +6,7 @@ import { toBase64 } from "../base64.ts";
 import { formatIsoMicros, formatRfc1123 } from "../dates.ts";
 import type { ContentProperties } from "../headers.ts";
 import { behaves } from "../version.ts";
-import { element, elementIfAny, escapeXml, needsEncoding } from "../xml-text.ts";
+import { element, elementIfAny, escapeXml, named, needsEncoding } from "../xml-text.ts";
 import type { ShownCopy } from "./copy-headers.ts";
 
 const declaration = '<?xml version="1.0" encoding="utf-8"?>';
@@ -95,10 +95,10 @@ export function containerVersionOf(text: string): number | undefined {
 
 function echoed(echo: ListEcho): string {
   let text = "";
-  if (echo.prefix !== undefined) text += element("Prefix", echo.prefix);
+  if (echo.prefix !== undefined) text += named("Prefix", echo.prefix);
   if (echo.marker !== undefined) text += element("Marker", echo.marker);
   if (echo.maxResults !== undefined) text += `<MaxResults>${echo.maxResults}</MaxResults>`;
-  if (echo.delimiter !== undefined) text += element("Delimiter", echo.delimiter);
+  if (echo.delimiter !== undefined) text += named("Delimiter", echo.delimiter);
   return text;
 }
 
@@ -136,23 +136,22 @@ const deletionXml = ({
 }: Pick<ListedBlobProperties, "deletedMs" | "remainingRetentionDays">): string =>
   `<DeletedTime>${formatRfc1123(deletedMs)}</DeletedTime><RemainingRetentionDays>${remainingRetentionDays}</RemainingRetentionDays>`;
 
+/** Whether some name can't be told in that version: it has characters that XML can't carry, and the version does not encode them. */
+export const untellable = (version: string, entries: readonly ListEntry[]): boolean =>
+  !behaves(version, "encodedNames") && entries.some((entry) => needsEncoding(entry.kind === "blob" ? entry.blob.name : entry.name));
+
+/** Nothing of it is `untellable`. */
 export function listBlobsXml(echo: ListEcho, container: string, entries: readonly ListEntry[], nextMarker: string): string {
-  const encoded = behaves(echo.version, "encodedNames");
   let text = `${declaration}<EnumerationResults ServiceEndpoint="${escapeXml(echo.serviceEndpoint)}"`;
   text += ` ContainerName="${escapeXml(container)}">${echoed(echo)}<Blobs>`;
   for (const entry of entries) {
-    text += entry.kind === "blob" ? blobXml(entry.blob, echo.include, encoded) : prefixXml(entry.name, encoded);
+    text += entry.kind === "blob" ? blobXml(entry.blob, echo.include) : `<BlobPrefix>${named("Name", entry.name)}</BlobPrefix>`;
   }
   return `${text}</Blobs>${nextMarkerXml(nextMarker)}</EnumerationResults>`;
 }
 
-export const nameXml = (name: string, encoded: boolean): string =>
-  encoded && needsEncoding(name) ? `<Name Encoded="true">${encodeURIComponent(name)}</Name>` : element("Name", name);
-
-const prefixXml = (name: string, encoded: boolean): string => `<BlobPrefix>${nameXml(name, encoded)}</BlobPrefix>`;
-
-function blobXml(blob: ListedBlobProperties, include: ReadonlySet<string>, encoded: boolean): string {
-  let text = `<Blob>${nameXml(blob.name, encoded)}`;
+function blobXml(blob: ListedBlobProperties, include: ReadonlySet<string>): string {
+  let text = `<Blob>${named("Name", blob.name)}`;
   if (blob.versionsOnly) return `${text}<HasVersionsOnly>true</HasVersionsOnly><Properties></Properties></Blob>`;
   if (blob.snapshotStamp > 0) text += `<Snapshot>${formatIsoMicros(blob.snapshotStamp)}</Snapshot>`;
   if (blob.versionStamp > 0) text += `<VersionId>${formatIsoMicros(blob.versionStamp)}</VersionId>`;

@@ -1,8 +1,8 @@
 /** Tags of blobs, as headers and as XML, and the answer to Find Blobs by Tags. */
 import { badHeader, type Parsed, parsed, rejected } from "../rest-error.ts";
 import { badNode, childOf, childText, missingNode, parseXml } from "../xml.ts";
-import { element, escapeXml } from "../xml-text.ts";
-import { nameXml, type Tags, tagSetXml } from "./lists-xml.ts";
+import { element, escapeXml, named } from "../xml-text.ts";
+import { type Tags, tagSetXml } from "./lists-xml.ts";
 
 export const tagsMax = 10;
 export const tagsBytesMax: number = 64 * 1024;
@@ -71,7 +71,7 @@ export interface FoundByTags {
 export function foundByTagsXml(serviceEndpoint: string, where: string, blobs: readonly FoundByTags[], nextMarker: string): string {
   let text = `${declaration}<EnumerationResults ServiceEndpoint="${escapeXml(serviceEndpoint)}">${element("Where", where)}<Blobs>`;
   for (const { name, container, tags } of blobs) {
-    text += `<Blob>${nameXml(name, true)}${element("ContainerName", container)}${tagSetXml(tags)}</Blob>`;
+    text += `<Blob>${named("Name", name)}${element("ContainerName", container)}${tagSetXml(tags)}</Blob>`;
   }
   return `${text}</Blobs>${nextMarker === "" ? "<NextMarker />" : element("NextMarker", nextMarker)}</EnumerationResults>`;
 }

@@ -149,7 +149,7 @@ function searchOf(exchange: BlobExchange): Parsed<Search> {
   if (where === undefined || where.trim() === "") return rejected("MissingRequiredQueryParameter", { QueryParameterName: "where" });
   const expression = parseWhere(where, "search");
   if (!expression.ok) return badQuery("where", where, expression.reason);
-  const page = parseListQuery(query, "containers");
+  const page = parseListQuery(query, "containers", exchange.version);
   if (!page.ok) return page;
   const { marker, maxResults } = page.value;
   return parsed({ where, container: containerOfWhere(expression.where), marker, maxResults });

@@ -20,6 +20,7 @@ import {
   queryValue,
   rejected,
   toBase64,
+  untellable,
   writtenHeaders,
 } from "@stamp/azure-rest";
 import { concatBytes, FailureError, utf8 } from "@stamp/base";
@@ -183,7 +184,7 @@ export async function deleteBlob(exchange: BlobExchange): Promise<Answer> {
 }
 
 export async function listBlobs(exchange: BlobExchange): Promise<Answer> {
-  const query = parseListQuery(exchange.target.query, "blobs");
+  const query = parseListQuery(exchange.target.query, "blobs", exchange.version);
   if (!query.ok) return query;
   const container = await containerOfRequest(exchange);
   if (!container.ok) return container;
@@ -212,8 +213,13 @@ export async function listBlobs(exchange: BlobExchange): Promise<Answer> {
     exchange.limits(),
   );
   if (!page.ok) return page;
+  const entries = entriesOf(page.value);
+  if (untellable(exchange.version, entries)) {
+    const message = "The container has a blob whose name XML can't carry. It can be listed in version 2021-02-12 or newer.";
+    return rejected("FeatureVersionMismatch", {}, { message });
+  }
   const shown = { serviceEndpoint: serviceEndpoint(exchange), ...echo, include, version: exchange.version };
   const { nextMarker, nextMarkerStamp } = page.value;
-  const body = listBlobsXml(shown, container.value.name, entriesOf(page.value), encodeMarkerWithin(nextMarker, fromWire(nextMarkerStamp)));
+  const body = listBlobsXml(shown, container.value.name, entries, encodeMarkerWithin(nextMarker, fromWire(nextMarkerStamp)));
   return respond(200, { "Content-Type": "application/xml" }, utf8(body));
 }

@@ -26,7 +26,7 @@ import { type BlobExchange, containerOfRequest } from "./exchange.ts";
 const xml = { "Content-Type": "application/xml" } as const;
 
 export async function listContainers(exchange: BlobExchange): Promise<Answer> {
-  const query = parseListQuery(exchange.target.query, "containers");
+  const query = parseListQuery(exchange.target.query, "containers", exchange.version);
   if (!query.ok) return query;
   const { prefix, marker, markerStamp, maxResults, include, echo } = query.value;
   const { account } = exchange.target;

@@ -18,7 +18,7 @@ const aclBytesMax = 64 * 1024;
 const xml = { "Content-Type": "application/xml" } as const;
 
 export async function listQueues(exchange: QueueExchange): Promise<Answer> {
-  const query = parseListQuery(exchange.target.query, "queues");
+  const query = parseListQuery(exchange.target.query, "queues", exchange.version);
   if (!query.ok) return query;
   const { prefix, marker, maxResults, include, echo } = query.value;
   const { account } = exchange.target;
