@@ -193,7 +193,7 @@ export async function startScriptedStamp(options: ScriptedOptions = {}): Promise
       onAnswer?.(request, answer.status);
       return answer;
     };
-    return serveHttp(watched, { listen: "127.0.0.1:0" });
+    return serveHttp(Object.assign(watched, handler.refused && { refused: handler.refused }), { listen: "127.0.0.1:0" });
   };
   const http = await serve(frontEnd.blob, options.onAnswer);
   const queueHttp = await serve(frontEnd.queue, options.onQueueAnswer);
