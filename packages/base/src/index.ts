@@ -4,6 +4,7 @@ export * from "./bytes.ts";
 export * from "./failure.ts";
 export * from "./first-in-order.ts";
 export * from "./framed.ts";
+export * from "./histogram.ts";
 export * from "./metrics.ts";
 export * from "./ordered-ids.ts";
 export * from "./prng.ts";

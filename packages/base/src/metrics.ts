@@ -8,11 +8,13 @@ export interface Metric {
   /** Without the prefix `stamp_`; the base unit is last (`_seconds`, `_bytes`), a counter ends with `_total`. */
   readonly name: string;
   /** A counter only grows while its process (its range's engine, its leader's term) lives; a summary is a count and a sum of the same things. */
-  readonly type: "counter" | "gauge" | "summary";
+  readonly type: "counter" | "gauge" | "histogram" | "summary";
   /** One sentence, for people. */
   readonly help: string;
   /** Of a summary: which of the two the fact is. */
   readonly part?: "count" | "sum";
+  /** Of a histogram: the fact holds objects of objects …, of which the innermost hold histograms; for each level the label that its names are. */
+  readonly by?: readonly string[];
   /** Beside `role` and `name` of the process. A value `*` is what stands for the `*` of the path. */
   readonly labels?: Labels;
 }
@@ -37,6 +39,15 @@ export const summary = (
 ): Metrics => ({
   [paths.count]: { name, type: "summary", part: "count", help, labels },
   [paths.sum]: { name, type: "summary", part: "sum", help, labels },
+});
+
+/** A fact that is a `Histogram`, or holds some by names that are the values of labels. In seconds. */
+export const histogram = (name: string, help: string, by: readonly string[] = [], labels: Labels = {}): Metric => ({
+  name,
+  type: "histogram",
+  help,
+  by,
+  labels,
 });
 
 /** The same table for facts that lie inside of one, with labels that all of them get. */

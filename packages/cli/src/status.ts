@@ -5,6 +5,7 @@ import type { Command } from "commander";
 import { composeStatus } from "./compose-status.ts";
 import { configOf, exitCodes, runningCluster, withConfig } from "./context.ts";
 import { keyText } from "./key-text.ts";
+import { type Latency, latencies, latencyTable } from "./latency.ts";
 import { bytesText, endpointLines, processTable, table, toJson } from "./print.ts";
 
 export function addStatus(program: Command): void {
@@ -12,10 +13,10 @@ export function addStatus(program: Command): void {
   withConfig(command, ["dataDir"]).action(async (_options, command: Command) => {
     const transport = ownTransport();
     const status = (await composeStatus(transport)) ?? (await runningCluster(configOf(command)));
-    const view = await new StampInspector(transport, status.lockService).view();
+    const [view, latency] = await Promise.all([new StampInspector(transport, status.lockService).view(), latencies(transport, status)]);
     await transport.close();
-    if (command.opts<{ json?: boolean }>().json === true) console.log(toJson({ ...status, ...view }));
-    else console.log(statusText(status, view));
+    if (command.opts<{ json?: boolean }>().json === true) console.log(toJson({ ...status, ...view, latency }));
+    else console.log(statusText(status, view, latency));
     process.exitCode = status.ready ? 0 : exitCodes.notReady;
   });
 }
@@ -137,12 +138,13 @@ export function nodeTable(view: Pick<StampView, "nodes">): string {
   );
 }
 
-function statusText(status: ClusterStatus, view: StampView): string {
+function statusText(status: ClusterStatus, view: StampView, latency: readonly Latency[]): string {
   const parts = [
     processTable(status),
     `\nEndpoints\n${endpointLines(status)}\n\nConnection string\n  ${status.connectionString}\n\ndata:  ${status.dataDir}`,
     `\nExtent nodes\n${nodeTable(view)}`,
     `\nPartition servers\n${serverTable(view)}`,
+    ...(latency.length > 0 ? [`\nLatency, of the last 30 to 60 s\n${latencyTable(latency)}`] : []),
     `\nRange partitions\n${rangeSummary(view)}`,
     `\nStreams\n${streamTable(view)}`,
     ...(view.more.streams ? ["… and more: ./stamp stream list"] : []),

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { counter, gauge, inside, type Metrics, summary } from "@stamp/base";
+import { counter, gauge, Histogram, histogram, inside, type Metrics, summary } from "@stamp/base";
 import { metricsText } from "./metrics.ts";
 
 const page = (facts: Record<string, unknown>, metrics?: Metrics): string[] => {
@@ -48,6 +48,31 @@ test("metrics: `*` is any name, or the range; lengths and booleans only where th
       'stamp_range_reads_total{range="r2"} 2',
       "stamp_full{} 1",
     ].map((line) => line.replace("{}", '{role="test",name="test-1"}')),
+  );
+});
+
+test("metrics: a histogram is told by its buckets, in seconds, with the labels of where it lies", () => {
+  const took = new Histogram({ monotonicMs: () => 1_000 });
+  for (const beganMs of [999.75, 997, 985, 0]) took.since(beganMs);
+  const table = inside("blob", { took: histogram("took_seconds", "Took.", ["class", "code"]) }, { service: "blob" });
+  const lines = page({ blob: { took: { read: { "2xx": took } } } }, table);
+  assert.deepEqual(lines.slice(0, 2), ["# HELP stamp_took_seconds Took.", "# TYPE stamp_took_seconds histogram"]);
+  const told = lines.slice(2).map((line) => line.replace('service="blob",class="read",code="2xx"', ""));
+  const counts = ["0.0001 0", "0.0002 0", "0.0005 1", "0.001 1", "0.002 1", "0.005 2", "0.01 2", "0.02 3", "0.05 3", "0.1 3", "0.2 3"];
+  const buckets = [...counts, "0.5 3", "1 4", "2 4", "5 4", "10 4", "30 4", "+Inf 4"].map((text) => text.split(" "));
+  assert.deepEqual(told, [
+    ...buckets.map(([le, count]) => `stamp_took_seconds_bucket{,le="${le}"} ${count}`),
+    "stamp_took_seconds_sum{} 1.01825",
+    "stamp_took_seconds_count{} 4",
+  ]);
+});
+
+test("metrics: a histogram that nobody declared, or not so deep, is told, untyped", () => {
+  const took = new Histogram({ monotonicMs: () => 0 });
+  const lines = page({ a: took, b: { c: took } }, { b: histogram("b_seconds", "B.") });
+  assert.deepEqual(
+    lines.filter((line) => line.startsWith("# TYPE")),
+    ["# TYPE stamp_fact_a_count untyped", "# TYPE stamp_fact_b_c_count untyped"],
   );
 });
 

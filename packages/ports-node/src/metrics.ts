@@ -3,7 +3,7 @@
  * names that the role's table gives them (decision 0335). A number that has no line there is told as `stamp_fact_…`, untyped.
  */
 import type { ELDHistogram } from "node:perf_hooks";
-import type { Labels, Metric, Metrics } from "@stamp/base";
+import { bucketsMs, Histogram, type Labels, type Metric, type Metrics } from "@stamp/base";
 import type { Role } from "@stamp/ports";
 
 /** That a page tells of. */
@@ -24,6 +24,17 @@ class Page {
     this.#families.set(name, family);
     const inside = Object.entries(labels).map(([label, of]) => `${label}="${escapedLabel(of)}"`);
     family.lines.push(`${name}${suffix}{${inside.join(",")}} ${value}\n`);
+  }
+
+  addHistogram(name: string, help: string, labels: Labels, histogram: Histogram): void {
+    const add = (value: number, suffix: string, more: Labels = {}): void =>
+      this.add(name, "histogram", help, { ...labels, ...more }, value, suffix);
+    const { cumulative, sumMs } = histogram;
+    const count = cumulative.at(-1) ?? 0;
+    for (const [at, boundMs] of bucketsMs.entries()) add(cumulative[at] ?? 0, "_bucket", { le: String(boundMs / 1_000) });
+    add(count, "_bucket", { le: "+Inf" });
+    add(sumMs / 1_000, "_sum");
+    add(count, "_count");
   }
 
   get text(): string {
@@ -82,7 +93,8 @@ class FactsPage {
       this.#known([...path, "length"], value.length, labels, ranges);
       for (const item of value.slice(0, rangesMax))
         if (typeof item?.rangeId === "string") this.add([...path, "*"], item, labels, [...ranges, item.rangeId]);
-    } else if (typeof value === "object" && value !== null)
+    } else if (value instanceof Histogram) this.#histogram(path, value, labels, ranges);
+    else if (typeof value === "object" && value !== null)
       for (const [name, inner] of Object.entries(value)) this.add([...path, name], inner, labels, ranges);
   }
 
@@ -91,6 +103,18 @@ class FactsPage {
     const told = ranges.length === 0 ? labels : { ...labels, range: ranges.join("/") };
     const names = path.filter((part) => part !== "*").map(snake);
     this.#page.add(`stamp_fact_${names.join("_")}`, "untyped", "A fact that has no line in the role's table.", told, value);
+  }
+
+  #histogram(path: readonly string[], value: Histogram, labels: Labels, ranges: readonly string[]): void {
+    for (let levels = 0; levels < path.length; levels++) {
+      const metric = this.#metrics[path.slice(0, path.length - levels).join(".")];
+      if (metric?.type !== "histogram" || metric.by?.length !== levels) continue;
+      const names = path.slice(path.length - levels);
+      const by = Object.fromEntries(metric.by.map((label, at) => [label, names[at] ?? ""]));
+      this.#page.addHistogram(`stamp_${metric.name}`, metric.help, { ...labels, ...metric.labels, ...by }, value);
+      return;
+    }
+    this.#number([...path, "count"], value.count, labels, ranges);
   }
 
   /** Whether the table has a line for it. */

@@ -7,6 +7,7 @@ import type { ExtentReader } from "@stamp/stream-client";
 import { makeCaches } from "./caches.ts";
 import { Checkpoint } from "./checkpoint-reader.ts";
 import { StorageFigures } from "./storage-figures.ts";
+import { StorageTimes } from "./storage-times.ts";
 
 const keyOf = (i: number): Uint8Array => utf8(`key-${i.toString().padStart(5, "0")}`);
 const rows = 200;
@@ -45,7 +46,7 @@ async function checkpoint(rowCacheBytesMax: number) {
   const opened = await Checkpoint.open(
     { id: 1, indexPlaces, bytes: dataBytes, entryCount, minSequence, maxSequence },
     { low: emptyBytes, high: emptyBytes },
-    { world, reader, caches, figures },
+    { world, reader, caches, figures, times: new StorageTimes(world.clock) },
   );
   reads.length = 0;
   return { checkpoint: unwrap(opened), reads, figures, fail: (now: boolean) => (failing = now) };

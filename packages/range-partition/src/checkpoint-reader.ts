@@ -19,6 +19,7 @@ import { type ExtentReader, type Place, readWholeBlocks } from "@stamp/stream-cl
 import type { Caches, Held } from "./caches.ts";
 import { type EntrySource, ForwardSource, sourceOf } from "./entry-source.ts";
 import type { StorageFigures } from "./storage-figures.ts";
+import type { StorageTimes } from "./storage-times.ts";
 
 const blockTimeoutMs = 10_000;
 const keySamplesMax = 128;
@@ -32,6 +33,7 @@ export interface Storage {
   readonly reader: ExtentReader;
   readonly caches: Caches;
   readonly figures: StorageFigures;
+  readonly times: StorageTimes;
 }
 
 /** A key, and how many bytes of rows lie before it and behind the sample before. */
@@ -304,7 +306,10 @@ export class Checkpoint {
   }
 
   async #fetch(place: Place): Promise<Block> {
-    const bytes = await this.#storage.reader.read(place, { timeoutMs: blockTimeoutMs });
+    const { reader, times, world } = this.#storage;
+    const sinceMs = world.clock.monotonicMs();
+    const bytes = await reader.read(place, { timeoutMs: blockTimeoutMs });
+    times.blockRead.since(sinceMs);
     if (!bytes.ok) throw new FailureError(bytes.failure);
     return this.#decoded(bytes.value);
   }
@@ -323,10 +328,12 @@ function* within(entries: Iterable<Entry>, high: Uint8Array): Generator<Entry, v
   }
 }
 
-async function readIndex(stored: StoredCheckpoint, { reader, world }: Storage): Promise<Outcome<CheckpointIndex>> {
+async function readIndex(stored: StoredCheckpoint, { reader, times, world }: Storage): Promise<Outcome<CheckpointIndex>> {
   const pieces: Uint8Array[] = [];
   for (const place of stored.indexPlaces) {
+    const sinceMs = world.clock.monotonicMs();
     const piece = await reader.read(place, { timeoutMs: blockTimeoutMs });
+    times.blockRead.since(sinceMs);
     if (!piece.ok) return piece;
     pieces.push(piece.value);
   }

@@ -6,7 +6,7 @@
  * applied only after its record is durable, in sequence order; when an append fails the log is lost (the stream layer repeats everything
  * else itself), and nothing is ever committed again.
  */
-import { type Failed, type Failure, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
+import { type Failed, type Failure, type Histogram, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
 import { encodeCommit, writesBytes } from "@stamp/lsm";
 import type { Timer, World } from "@stamp/ports";
 import type { OwnedStream, Place } from "@stamp/stream-client";
@@ -27,6 +27,8 @@ export interface GroupCommitOptions {
   readonly groupBytesMax: number;
   readonly lastSequence: number;
   readonly lastTicket: number;
+  /** How long they take. */
+  readonly appends: Histogram;
   readonly apply: (committed: Committed) => void;
   /** Resolves when there is memory for another group. */
   readonly room: () => Promise<void>;
@@ -173,14 +175,16 @@ export class GroupCommit {
   }
 
   async #append(group: readonly Queued[]): Promise<void> {
-    const { ownerEpoch, apply, onLost } = this.#options;
+    const { ownerEpoch, appends, apply, onLost } = this.#options;
     const transactions = group.map(({ writes }) => writes);
     const firstSequence = this.#lastSequence + 1;
     this.#lastSequence += group.length;
     const record = encodeCommit({ ownerEpoch, firstSequence, lastTicket: this.#lastTicket, transactions }, (part, seed) =>
       this.#world.digest.crc32c(part, seed),
     );
+    const sinceMs = this.#world.clock.monotonicMs();
     const placed = await this.#log.append([record], { timeoutMs: Number.POSITIVE_INFINITY });
+    appends.since(sinceMs);
     if (!placed.ok) {
       this.end(placed.failure);
       for (const { settle } of group) settle(placed);

@@ -6,7 +6,7 @@ import type { World } from "@stamp/ports";
 import { Simulation } from "@stamp/simulator";
 import { StreamClient } from "@stamp/stream-client";
 import { StreamManagerRole, streamManagerSchema } from "@stamp/stream-manager";
-import { type MemoryBudget, type PartitionLimits, RangePartition, type RowWrite } from "./index.ts";
+import { type MemoryBudget, type PartitionLimits, RangePartition, type RowWrite, type StorageTimes } from "./index.ts";
 
 export const nodeNames: readonly string[] = ["en1", "en2", "en3", "en4"];
 
@@ -15,6 +15,7 @@ export interface StampOptions {
   readonly extentTargetBytes?: number;
   readonly limits?: PartitionLimits;
   readonly memory?: MemoryBudget;
+  readonly times?: StorageTimes;
   readonly restartAfterMs?: number;
   readonly journalSegmentBytes?: number;
 }
@@ -53,7 +54,7 @@ export class Stamp {
     process = `server-${epoch}`,
     { rangeId = "r1", low = "", high = "~", create = true, world = this.sim.world(process) } = {},
   ) {
-    const { limits, memory } = this.#options;
+    const { limits, memory, times } = this.#options;
     return RangePartition.load(world, this.client(process, world), {
       rangeId,
       streams: streamsOf(rangeId),
@@ -63,6 +64,7 @@ export class Stamp {
       highKey: utf8(high),
       ...(limits === undefined ? {} : { limits }),
       ...(memory === undefined ? {} : { memory }),
+      ...(times === undefined ? {} : { times }),
       onLost: (why) => this.lost.push(`${epoch}: ${why}`),
       timeoutMs: 60_000,
     });

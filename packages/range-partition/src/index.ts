@@ -4,4 +4,5 @@ export type { Left } from "./maintenance.ts";
 export { MemoryBudget } from "./memory-budget.ts";
 export { RangePartition } from "./range-partition.ts";
 export { type StorageCounts, StorageFigures, type StorageRatios, storageRatios } from "./storage-figures.ts";
+export { StorageTimes } from "./storage-times.ts";
 export * from "./types.ts";

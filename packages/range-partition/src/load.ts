@@ -9,6 +9,7 @@ import type { OwnedStream, StreamClient } from "@stamp/stream-client";
 import type { Caches } from "./caches.ts";
 import { Checkpoint, type Storage } from "./checkpoint-reader.ts";
 import { StorageFigures } from "./storage-figures.ts";
+import { StorageTimes } from "./storage-times.ts";
 import type { PartitionOptions } from "./types.ts";
 
 export interface PartitionStreams {
@@ -56,7 +57,13 @@ export async function loadPartition(
   };
   const openedMs = world.clock.monotonicMs();
   const [metadata, commitLog, rowData, blobData] = opened as [OwnedStream, OwnedStream, OwnedStream, OwnedStream | undefined];
-  const storage: Storage = { world, reader: client.reader, caches, figures: new StorageFigures(options.figures) };
+  const storage: Storage = {
+    world,
+    reader: client.reader,
+    caches,
+    figures: new StorageFigures(options.figures),
+    times: options.times ?? new StorageTimes(world.clock),
+  };
   try {
     const state = await readState(world, metadata, options);
     const own = { low: options.lowKey, high: options.highKey };

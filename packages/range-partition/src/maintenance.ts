@@ -101,7 +101,9 @@ export class Maintenance {
 
   /** Writes the table out. When it resolves well the table is no longer needed. */
   async checkpoint(frozen: Frozen): Promise<Outcome<void>> {
-    const rules: Rules = this.#storage.world.rules;
+    const { times, world } = this.#storage;
+    const sinceMs = world.clock.monotonicMs();
+    const rules: Rules = world.rules;
     if (!rules.on("truncateAfterCheckpoint")) await this.#truncateLog(frozen.logStartExtentId);
     const written = await this.#write(frozen.table.versions(), this.#checkpoints.length === 0);
     if (!written.ok) return written;
@@ -112,6 +114,7 @@ export class Maintenance {
       logStartExtentId: frozen.logStartExtentId,
     });
     if (!recorded.ok) return recorded;
+    times.checkpoints.flush.since(sinceMs);
     await this.#truncateLog(frozen.logStartExtentId);
     return ok();
   }
@@ -169,9 +172,12 @@ export class Maintenance {
     const planned = this.#plan();
     if (planned === undefined) return ok("nothing" as const);
     for (const id of planned) this.#merging.add(id);
+    const { times, world } = this.#storage;
+    const sinceMs = world.clock.monotonicMs();
     try {
       return await this.#storage.figures.whileMerging(() => this.#merge(new Set(planned)));
     } finally {
+      times.checkpoints.merge.since(sinceMs);
       for (const id of planned) this.#merging.delete(id);
     }
   }

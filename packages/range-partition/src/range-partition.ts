@@ -19,6 +19,7 @@ import { heirState, type Loaded, loadPartition, type PartitionStreams } from "./
 import { type Frozen, type Left, Maintenance, mergesMax } from "./maintenance.ts";
 import { MemoryBudget, type MemoryShare } from "./memory-budget.ts";
 import { StorageFigures } from "./storage-figures.ts";
+import { StorageTimes } from "./storage-times.ts";
 import { getVersion, scanRows, type TableView } from "./tables.ts";
 import { Transactions } from "./transactions.ts";
 import type {
@@ -102,7 +103,13 @@ export class RangePartition {
     const limits = { ...limitDefaults, ...options.limits };
     const own = { low: options.lowKey, high: options.highKey };
     const caches = options.caches ?? makeCaches(limits);
-    const storage: Storage = { world, reader: client.reader, caches, figures: new StorageFigures(options.figures) };
+    const storage: Storage = {
+      world,
+      reader: client.reader,
+      caches,
+      figures: new StorageFigures(options.figures),
+      times: options.times ?? new StorageTimes(world.clock),
+    };
     const state = heirState(left.told, options.rangeId);
     const opened = await Promise.all(state.checkpoints.map((stored) => Checkpoint.open(stored, own, storage)));
     const checkpoints = opened.flatMap((one) => (one.ok ? [one.value] : []));
@@ -156,6 +163,7 @@ export class RangePartition {
       groupBytesMax: limits.groupBytesMax,
       lastSequence: replayed.lastSequence,
       lastTicket: replayed.lastTicket,
+      appends: loaded.storage.times.append,
       apply: (committed) => this.#apply(committed),
       room: () => this.#room(),
       onLost: (failure) => this.#lose(failure),
@@ -176,6 +184,7 @@ export class RangePartition {
       highKey,
       transactionsMax: this.#limits.transactionsMax,
       commit: this.#commit,
+      phases: this.#storage.times.phases,
       closed: () => this.#ended ?? this.#leaving,
       ended: () => this.#ended,
       get: (key) => this.get(key),

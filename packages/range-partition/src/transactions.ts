@@ -12,6 +12,7 @@ import type { GroupCommit } from "./group-commit.ts";
 import { KeyLocks } from "./key-locks.ts";
 import { PendingWrites } from "./pending-writes.ts";
 import { Pipelines } from "./pipelines.ts";
+import type { StorageTimes } from "./storage-times.ts";
 import { getVersion, scanRows, type TableView } from "./tables.ts";
 import type { Decided, Row, RowWrite, ScanRange, Transaction, TransactOptions } from "./types.ts";
 
@@ -23,6 +24,7 @@ export interface Surroundings {
   readonly highKey: Uint8Array;
   readonly transactionsMax: number;
   readonly commit: GroupCommit;
+  readonly phases: StorageTimes["phases"];
   /** Why no more begin. */
   readonly closed: () => Failure | undefined;
   /** Why none can go on. */
@@ -92,7 +94,7 @@ export class Transactions {
     decide: (transaction: Transaction) => Promise<Decided<T>>,
     options: TransactOptions,
   ): Promise<Outcome<T>> {
-    const { rangeId, transactionsMax, commit } = this.#around;
+    const { rangeId, transactionsMax, commit, phases } = this.#around;
     const closed = this.#around.closed();
     if (closed !== undefined) return { ok: false, failure: closed };
     if (this.#count >= transactionsMax) return refused("resourceExhausted", "overloaded", `${this.#count} transactions wait in ${rangeId}`);
@@ -106,6 +108,8 @@ export class Transactions {
       lockKey instanceof Uint8Array
         ? await this.#locks.acquire(lockKey, options.timeoutMs)
         : await this.#locks.acquireAll(lockKey, options.timeoutMs);
+    const lockedMs = clock.monotonicMs();
+    phases.turn.since(beganMs, lockedMs);
     const leave = (): void => {
       release?.();
       this.#leave(begun);
@@ -120,18 +124,20 @@ export class Transactions {
       leave();
       return { ok: false, failure: closedMeanwhile };
     }
-    const lockedMs = clock.monotonicMs();
     let decided: Decided<T>;
     const ticket = commit.takeTicket();
     try {
       decided = await decide(this.#transaction(ticket, options.pipelined === true));
     } catch (error) {
+      phases.decide.since(lockedMs);
       leave();
       if (error instanceof FailureError) return { ok: false, failure: error.failure };
       throw error;
     }
     const decidedMs = clock.monotonicMs();
+    phases.decide.since(lockedMs, decidedMs);
     const outcome = await this.#end(lockKey, decided, options, begun, { release, leave });
+    if (decided.writes.length > 0) phases.commit.since(decidedMs);
     this.#slow.ended("a transaction took long", beganMs, () => ({
       rangeId,
       turnMs: Math.round(lockedMs - beganMs),

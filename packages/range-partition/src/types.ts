@@ -5,6 +5,7 @@ import type { Place } from "@stamp/stream-client";
 import type { Caches } from "./caches.ts";
 import type { MemoryBudget } from "./memory-budget.ts";
 import type { StorageCounts, StorageFigures } from "./storage-figures.ts";
+import type { StorageTimes } from "./storage-times.ts";
 
 export type { Cursor };
 
@@ -117,6 +118,8 @@ export interface PartitionOptions {
   readonly memory?: MemoryBudget;
   /** Counts what all partitions together do. */
   readonly figures?: StorageFigures;
+  /** Of all partitions together. */
+  readonly times?: StorageTimes;
   /** Runs once when another owner took the streams over, or the partition can't go on. It serves nothing from then on. */
   readonly onLost?: (why: string) => void;
 }

@@ -151,6 +151,8 @@ export class ExtentNodeRole implements Role {
         fileBytesWritten: this.#store?.files.writtenBytes ?? 0,
         pendingBytes: this.#store?.pendingBytes ?? 0,
         appends: node?.appends ?? 0,
+        took: node?.took ?? {},
+        ...(this.#journal === undefined ? {} : { journalSync: this.#journal.synced }),
         appendsPerSecond: this.#appendsPerSecond(node?.appends ?? 0),
         smTerm: node?.smTerm ?? 0,
         stampId: node?.identity.stampId ?? "",

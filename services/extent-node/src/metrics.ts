@@ -1,5 +1,5 @@
 /** How `/metrics` tells the facts of an extent node. */
-import { counter, gauge, inside, type Metrics, summary } from "@stamp/base";
+import { counter, gauge, histogram, inside, type Metrics, summary } from "@stamp/base";
 
 const en = "extent_node";
 const classes = ["journal", "append", "read", "repair", "scrub"] as const;
@@ -47,6 +47,8 @@ const scrubMetrics: Metrics = {
   "finished.findings": gauge(`${en}_scrub_finished_pass_findings`, "What it found damaged."),
 };
 
+const appendHelp = "Appends as primary, from their arrival until all replicas had them synced, or until one failed.";
+
 export const extentNodeMetrics: Metrics = {
   "extents.*": gauge(`${en}_replicas`, "Replicas that it holds.", { state: "*" }),
   extentBytes: gauge(`${en}_replicas_bytes`, "Bytes of the replicas that it holds."),
@@ -56,6 +58,20 @@ export const extentNodeMetrics: Metrics = {
   journalBytesWritten: counter(`${en}_journal_written_bytes_total`, "Bytes written to the journal."),
   fileBytesWritten: counter(`${en}_extent_files_written_bytes_total`, "Bytes written to extent files."),
   pendingBytes: gauge(`${en}_pending_bytes`, "Bytes that are durable in the journal and not in extent files yet."),
+  "took.appendDone": histogram(`${en}_append_duration_seconds`, appendHelp, [], { outcome: "acknowledged" }),
+  "took.appendFailed": histogram(`${en}_append_duration_seconds`, appendHelp, [], { outcome: "failed" }),
+  "took.replicate": histogram(
+    `${en}_replicate_duration_seconds`,
+    "As primary: until one secondary answered, from the arrival of the append. The slowest of them and the own journal make the append.",
+  ),
+  "took.read": histogram(
+    `${en}_read_duration_seconds`,
+    "Reads for clients, from their arrival to verified bytes; copies are not among them.",
+  ),
+  journalSync: histogram(
+    `${en}_journal_sync_duration_seconds`,
+    "Writing and syncing one batch of the journal, without its wait for the disk.",
+  ),
   appends: counter(`${en}_appends_total`, "Appends that it took, as primary or secondary."),
   appendsPerSecond: gauge(`${en}_appends_per_second`, "The same, in the last second or more."),
   smTerm: gauge(`${en}_stream_manager_term`, "Highest term of a stream manager that it knows."),

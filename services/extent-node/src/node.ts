@@ -1,5 +1,16 @@
 /** What the parts of a running extent node share, once the disk is recovered and the identity is known. */
-import { type ExtentId, extentId, type Failed, type Failure, type Outcome, type OwnerEpoch, ok, ownerEpoch, refused } from "@stamp/base";
+import {
+  type ExtentId,
+  extentId,
+  type Failed,
+  type Failure,
+  Histogram,
+  type Outcome,
+  type OwnerEpoch,
+  ok,
+  ownerEpoch,
+  refused,
+} from "@stamp/base";
 import { type DiskRoom, type JournalRecord, type JournalType, type NodeIdentity, takesBytes, takesExtents } from "@stamp/extent";
 import type { Disk, World } from "@stamp/ports";
 import type { ExtentNodeConfig } from "./config.ts";
@@ -26,6 +37,7 @@ export class Node {
   journalFreeBytes = 0;
   #writtenAtLook = 0;
   appends = 0;
+  readonly took: Readonly<Record<"appendDone" | "appendFailed" | "replicate" | "read", Histogram>>;
   /** Of the last report to a stream manager. */
   reportNumber = 0;
   #smTerm: number;
@@ -45,6 +57,8 @@ export class Node {
     this.store = parts.store;
     this.journalDisk = parts.journalDisk;
     this.copyTurns = new CopyTurns(parts.world);
+    const made = (): Histogram => new Histogram(parts.world.clock);
+    this.took = { appendDone: made(), appendFailed: made(), replicate: made(), read: made() };
     this.#smTerm = parts.smTerm;
   }
 

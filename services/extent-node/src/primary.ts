@@ -66,6 +66,7 @@ export function append(node: Node, request: AppendRequest, context: CallContext)
       acknowledge: (committedBytes) => {
         timer.cancel();
         node.appends += 1;
+        node.took.appendDone.since(arrivedMs);
         resolve(
           ok({
             offsetsBytes: framed.frames.map((at) => toWire(at.offsetBytes + at.headerBytes)),
@@ -76,6 +77,7 @@ export function append(node: Node, request: AppendRequest, context: CallContext)
       },
       fail: (why, details) => {
         timer.cancel();
+        node.took.appendFailed.since(arrivedMs);
         resolve(unknownOutcome("unavailable", "extentFailed", `append to extent ${id}: ${why}`, details));
       },
     });
@@ -106,6 +108,7 @@ export function append(node: Node, request: AppendRequest, context: CallContext)
           { timeoutMs: remainingMs },
         )
         .then((outcome) => {
+          node.took.replicate.since(arrivedMs);
           if (outcome.ok) move(window.durable(i, endBytes));
           else {
             const { message, reason } = outcome.failure;

@@ -83,6 +83,7 @@ function headerOf(node: Node, extent: LocalExtent, offsetBytes: number, bytes: U
 const clientIo = (context: CallContext): Io => ({ class: "read", deadlineMs: context.deadlineMs, caller: context });
 
 export async function read(node: Node, request: ReadRequest, context: CallContext): Promise<Outcome<{ payload: Uint8Array }>> {
+  const arrivedMs = node.world.clock.monotonicMs();
   const id = fromWire(request.extentId);
   const offsetBytes = fromWire(request.offsetBytes);
   const lengthBytes = request.lengthBytes;
@@ -102,6 +103,7 @@ export async function read(node: Node, request: ReadRequest, context: CallContex
     return refused("outOfRange", "badPlace", `${offsetBytes}+${lengthBytes} of extent ${id} is not inside one block`);
   }
   const payload = await payloadOf(node, extent, frame, [from, from + lengthBytes], clientIo(context));
+  node.took.read.since(arrivedMs);
   return payload === undefined ? unreadable(node, extent, `the block at ${frame.offsetBytes}`) : ok({ payload });
 }
 
@@ -114,6 +116,7 @@ export interface Blocks {
 
 /** Of a replica that is not sealed, only what is known to be acknowledged. */
 export async function readBlocks(node: Node, request: ReadBlocksRequest, context: CallContext): Promise<Outcome<Blocks>> {
+  const arrivedMs = node.world.clock.monotonicMs();
   const id = fromWire(request.extentId);
   const extent = node.find(id);
   if (extent === undefined) return unknownExtent(id);
@@ -142,6 +145,7 @@ export async function readBlocks(node: Node, request: ReadBlocksRequest, context
   }
   const first = frames[0]?.frame.offsetBytes ?? at;
   const raw = at > first ? await bytesOf(node, extent, first, at - first, clientIo(context)) : new Uint8Array(0);
+  node.took.read.since(arrivedMs);
   if (raw === undefined) return unreadable(node, extent, `blocks from ${first}`);
   const payload: Uint8Array[] = [];
   const offsetsBytes: bigint[] = [];

@@ -187,6 +187,7 @@ export class FrontEndRole implements Role {
         mapAgeMs: Math.round(this.#map.ageMs ?? 0),
         ranges: this.#map.current?.ranges.length ?? 0,
         retries: this.#router.retries,
+        calls: this.#router.took,
         containerRowReads: this.#containers.reads,
         uploadBytes: this.#uploads.usedBytes,
         downloadBytes: this.#downloads.usedBytes,

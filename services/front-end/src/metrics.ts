@@ -1,6 +1,6 @@
 /** How `/metrics` tells the facts of a front-end. */
 import { gateMetrics } from "@stamp/admission";
-import { allLabelled, counter, gauge, inside, type Metrics, summary } from "@stamp/base";
+import { allLabelled, counter, gauge, histogram, inside, type Metrics } from "@stamp/base";
 
 const fe = "front_end";
 
@@ -11,10 +11,10 @@ const doorMetrics: Metrics = {
   refusedBusy: counter(`${fe}_refused_requests_total`, "Requests that were answered 503 by this front-end, to protect others."),
   clientErrors: counter(`${fe}_client_errors_total`, "Requests that were answered 4xx."),
   serverErrors: counter(`${fe}_server_errors_total`, "Requests that were answered 5xx."),
-  ...summary(
-    { count: "answered", sum: "answeredMs" },
+  took: histogram(
     `${fe}_request_duration_seconds`,
     "From the arrival of a request to the head of its answer; with the upload of a body, without the download of one.",
+    ["class", "code"],
   ),
   "byOperation.*": counter(`${fe}_operations_total`, "Requests that were answered, by operation of the REST reference.", {
     operation: "*",
@@ -25,6 +25,10 @@ export const frontEndMetrics: Metrics = {
   mapVersion: gauge(`${fe}_map_version`, "Version of the partition map that it has."),
   mapAgeMs: gauge(`${fe}_map_age_seconds`, "Since it heard last that this version is right."),
   ranges: gauge(`${fe}_ranges`, "Ranges of that map."),
+  calls: histogram(
+    `${fe}_partition_call_duration_seconds`,
+    "Calls to partition servers until there was an answer, with the attempts at ranges that moved; a request makes one or more.",
+  ),
   retries: counter(`${fe}_retries_total`, "Calls to partition servers that were sent again."),
   containerRowReads: counter(
     `${fe}_container_row_reads_total`,

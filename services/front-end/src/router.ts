@@ -4,7 +4,7 @@
  * as once: reads, and bytes that nothing refers to yet.
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { type Failed, type Failure, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
+import { type Failed, type Failure, Histogram, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
 import { type BlobPolicy, isRead, type Route, routeOf } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import { type CallOptions, jittered, SlowLog, type World } from "@stamp/ports";
@@ -43,12 +43,15 @@ export class Router {
   readonly #readAttemptTimeoutMs: number;
   readonly #slow: SlowLog;
   retries = 0;
+  /** Calls, with all their attempts. */
+  readonly took: Histogram;
 
   constructor(world: World, map: MapCache, options: { readonly readAttemptTimeoutMs: number }) {
     this.#world = world;
     this.#map = map;
     this.#readAttemptTimeoutMs = options.readAttemptTimeoutMs;
     this.#slow = new SlowLog(world);
+    this.took = new Histogram(world.clock);
   }
 
   /** The operation at the server of its range. */
@@ -104,6 +107,7 @@ export class Router {
       if (told.length < toldMax) told.push(`${Math.round(clock.monotonicMs() - sinceMs)} ms: ${text}`);
     };
     const outcome = await this.#untilAnswered(route, repeat, limits, tell, attempt);
+    this.took.since(sinceMs);
     this.#slow.ended("a call to a partition server took long", sinceMs, () => ({
       what,
       attempts: told.join("; "),

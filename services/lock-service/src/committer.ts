@@ -4,7 +4,7 @@
  * of something that a power cut could take back.
  */
 import type { Failed, Outcome } from "@stamp/base";
-import { assert, ok, refused, unknownOutcome } from "@stamp/base";
+import { assert, Histogram, ok, refused, unknownOutcome } from "@stamp/base";
 import type { LeaseDecision, LeaseRecord, LeaseTable } from "@stamp/lease";
 import { DiskError, sleep, type World } from "@stamp/ports";
 import { Changes } from "./changes.ts";
@@ -70,12 +70,15 @@ export class Committer {
   #lastVersion: number;
   readonly #changes: Changes;
   #closed = false;
+  /** Of one group, written and synced. */
+  readonly wrote: Histogram;
 
   constructor(world: World, store: LockStore, leases: LeaseTable, options: CommitterOptions) {
     this.#world = world;
     this.#store = store;
     this.#leases = leases;
     this.#options = options;
+    this.wrote = new Histogram(world.clock);
     this.#lastVersion = options.lastVersion;
     this.#changes = new Changes(options.lastVersion, changedKeysMax);
   }
@@ -168,12 +171,14 @@ export class Committer {
   }
 
   async #write(turn: GroupTurn): Promise<void> {
+    const sinceMs = this.#world.clock.monotonicMs();
     try {
       await turn.commit();
     } catch (error) {
       if (!isFull(error) || !(await this.#options.giveRoom())) throw error;
       await turn.commit();
     }
+    this.wrote.since(sinceMs);
   }
 
   #undecide(turn: GroupTurn, judged: readonly Waiting[], error: DiskError): void {

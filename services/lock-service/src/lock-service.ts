@@ -58,7 +58,14 @@ export class LockServiceRole implements Role {
       if (view)
         leases.push({ name, holder: view.holder, address: view.address, epoch: view.epoch, ended: view.ended, refused: view.refused });
     }
-    const facts = { stampId, lastTransaction: committer.lastVersion, waiting: committer.waitingCount, ...this.#room.facts, leases };
+    const facts = {
+      stampId,
+      lastTransaction: committer.lastVersion,
+      waiting: committer.waitingCount,
+      wrote: committer.wrote,
+      ...this.#room.facts,
+      leases,
+    };
     return { ready: true, waitingFor: [], state: "serving", facts };
   }
 

@@ -1,9 +1,10 @@
 /** How `/metrics` tells the facts of a lock service. */
-import { counter, gauge, type Metrics } from "@stamp/base";
+import { counter, gauge, histogram, type Metrics } from "@stamp/base";
 
 export const lockServiceMetrics: Metrics = {
   lastTransaction: counter("lock_service_transactions_total", "Transactions of the metadata store since the stamp was made."),
   waiting: gauge("lock_service_waiting_transactions", "Transactions that wait for the disk."),
+  wrote: histogram("lock_service_write_duration_seconds", "Writing and syncing one group of transactions."),
   freeBytes: gauge("lock_service_disk_free_bytes", "Free on the disk of the metadata store."),
   diskFull: gauge("lock_service_disk_full", "1 while only what frees room or keeps leases is written."),
   "leases.length": gauge("lock_service_leases", "Leases that are known, ended ones too."),

@@ -2,7 +2,7 @@
 import type { Outcome } from "@stamp/base";
 import type { Decision, Place, ScanAnswer, ScanLimits, VisitRow } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
-import type { DataExtent, StorageCounts } from "@stamp/range-partition";
+import type { DataExtent, StorageCounts, StorageTimes } from "@stamp/range-partition";
 import type { ExtentLocation } from "@stamp/wire";
 
 /** Rows as of one moment. */
@@ -90,6 +90,8 @@ export interface Engines {
   readonly load: LoadEngine;
   /** What all ranges together did since the process started, and what their caches hold. */
   readonly storage?: () => StorageTotals;
+  /** Where the time of all ranges together goes. */
+  readonly times?: StorageTimes;
   /** Where these extents are; those that nobody knows are left out. */
   locate(extentIds: readonly number[], timeoutMs: number): Promise<ExtentLocation[]>;
   /** A hint, before the parents leave: what the children will need of the stream layer can be made ready. */

@@ -6,7 +6,7 @@
  * whatever the lease says by now; it is answered as done.
  */
 import type { GateFigures, GateOptions } from "@stamp/admission";
-import { compareBytes, emptyBytes, type Failed, type Outcome, ok, refused } from "@stamp/base";
+import { compareBytes, emptyBytes, type Failed, Histogram, type Outcome, ok, refused } from "@stamp/base";
 import {
   type BlobPolicy,
   type Body,
@@ -71,6 +71,8 @@ export class Executor {
   readonly #admission: Admission;
   readonly #dataAdmission: Admission;
   readonly #slow: SlowLog;
+  /** Of operations that were let in, with what they waited for their turn, and of appends of blob data. */
+  readonly took: Readonly<Record<"read" | "write" | "scan" | "data", Histogram>>;
   #active = 0;
 
   constructor(world: World, holdings: Holdings, options: ExecutorOptions) {
@@ -80,6 +82,8 @@ export class Executor {
     this.#admission = new Admission(world.clock, options.admission);
     this.#dataAdmission = new Admission(world.clock, options.dataAdmission);
     this.#slow = new SlowLog(world);
+    const { clock } = world;
+    this.took = { read: new Histogram(clock), write: new Histogram(clock), scan: new Histogram(clock), data: new Histogram(clock) };
   }
 
   get admission(): GateFigures {
@@ -161,7 +165,9 @@ export class Executor {
   }
 
   async #appendData(held: HeldEngine, payload: Uint8Array, deadlineMs: number): Promise<Outcome<Place[]>> {
+    const sinceMs = this.#world.clock.monotonicMs();
     const place = await held.engine.appendData(payload, this.#left(deadlineMs));
+    this.took.data.since(sinceMs);
     held.load.moved(payload.length, 0);
     return place.ok ? ok([place.value]) : place;
   }
@@ -233,7 +239,13 @@ export class Executor {
     { sinceMs, deadlineMs }: { readonly sinceMs: number; readonly deadlineMs: number },
   ): Promise<Outcome<OperationResult>> {
     const { operation } = asked;
-    const ended = held.load.begin(isRead(operation) ? "read" : "write", route.key, sinceMs);
+    const kind = isRead(operation) ? "read" : "write";
+    const over = held.load.begin(kind, route.key, sinceMs);
+    const took = this.took[goesOverRanges(operation) ? "scan" : kind];
+    const ended = (): void => {
+      over();
+      took.since(sinceMs);
+    };
     const decided = await (isRead(operation) ? this.#read(held, asked) : this.#write(held, asked, deadlineMs)).finally(ended);
     if (!decided.ok) return tooLong(operation, decided);
     const { result, writes, refusal } = decided.value;

@@ -91,8 +91,10 @@ export class Holdings {
   }
 
   /** Of everything that was asked here since the start. */
-  get totals(): LoadTotals {
-    return { ...this.#serverLoad.totals };
+  get totals(): Omit<LoadTotals, "ended" | "latencyMs"> {
+    // Those are in histograms, of the executor.
+    const { ended: _, latencyMs: __, ...totals } = this.#serverLoad.totals;
+    return totals;
   }
 
   /** Of everything that is served here. */

@@ -1,6 +1,6 @@
 /** How `/metrics` tells the facts of a partition server: all of it since it started, and each range (`range`) since it was loaded here. */
 import { gateMetrics } from "@stamp/admission";
-import { allLabelled, counter, gauge, inside, type Metrics, summary } from "@stamp/base";
+import { allLabelled, counter, gauge, histogram, inside, type Metrics, summary } from "@stamp/base";
 
 const ps = "partition_server";
 
@@ -13,11 +13,6 @@ const loadMetrics = (prefix: string): Metrics => ({
   "totals.bytesOut": counter(
     `${prefix}_sent_bytes_total`,
     "Bytes of rows that were read for requests; blob data go from extent nodes to front-ends.",
-  ),
-  ...summary(
-    { count: "totals.ended", sum: "totals.latencyMs" },
-    `${prefix}_request_duration_seconds`,
-    "Of requests that ended, with the time that they waited for their turn.",
   ),
   "load.readsPerSecond": gauge(`${prefix}_load_requests_per_second`, "Over the last 10 s: by this ranges are moved and split.", {
     kind: "read",
@@ -33,6 +28,24 @@ const loadMetrics = (prefix: string): Metrics => ({
   "load.processors": gauge(`${prefix}_load_processors`, "Processors that the process used over the last 10 s; 1 is one core."),
   "load.rowBytes": gauge(`${prefix}_row_bytes`, "Memory tables and checkpoints of its ranges."),
 });
+
+const requestHelp = "Of requests that ended, with the time that they waited for their turn.";
+
+/** Of the process: of each range they would be too many. */
+const timesMetrics: Metrics = {
+  phases: histogram(
+    `${ps}_transaction_phase_duration_seconds`,
+    "Parts of a transaction: it waits for its rows (turn), reads and decides (decide), and its group is waited for and made durable (commit).",
+    ["phase"],
+  ),
+  append: histogram(`${ps}_commit_append_duration_seconds`, "Appends of one group of transactions to a commit log."),
+  checkpoints: histogram(
+    `${ps}_checkpoint_duration_seconds`,
+    "Checkpoints that were written of memory tables (flush) and by merging others, with the rests of the merge (merge).",
+    ["kind"],
+  ),
+  blockRead: histogram(`${ps}_block_read_duration_seconds`, "Reads of blocks and indexes of checkpoints that were in no cache."),
+};
 
 const storageMetrics = (prefix: string): Metrics => ({
   pointReads: counter(`${prefix}_point_reads_total`, "Reads of one key."),
@@ -80,6 +93,7 @@ const rangeMetrics: Metrics = {
   checkpointCount: gauge("range_checkpoints", "Its checkpoints."),
   checkpointBytes: gauge("range_checkpoint_bytes", "Bytes of its checkpoints."),
   ...loadMetrics("range"),
+  ...summary({ count: "totals.ended", sum: "totals.latencyMs" }, "range_request_duration_seconds", requestHelp),
   ...inside("storage", storageMetrics("range")),
 };
 
@@ -88,7 +102,9 @@ export const partitionServerMetrics: Metrics = {
   operations: gauge(`${ps}_operations`, "Operations at work or waiting, now."),
   ...inside("admission", gateMetrics(ps, { gate: "operations" })),
   ...inside("dataAdmission", gateMetrics(ps, { gate: "data" })),
+  took: histogram(`${ps}_request_duration_seconds`, `${requestHelp} Kind data: appends of blob data, without it.`, ["kind"]),
   ...loadMetrics(ps),
+  ...inside("times", timesMetrics),
   ...inside("storage", storageMetrics(ps)),
   reshapes: counter(`${ps}_reshapes_total`, "Splits and merges that were done here."),
   ...inside("lastReshape", lastReshape),

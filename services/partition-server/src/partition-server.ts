@@ -84,9 +84,11 @@ export class PartitionServerRole implements Role {
     return {
       leaseEpoch: this.#lease?.holds() ? this.#lease.epoch : 0,
       operations: this.#executor.active,
+      took: this.#executor.took,
       admission: this.#executor.admission,
       dataAdmission: this.#executor.dataAdmission,
       storage: this.#engines.storage?.() ?? {},
+      times: this.#engines.times ?? {},
       load: this.#holdings.figures,
       totals: this.#holdings.totals,
       reshapes: this.#holdings.reshapes,

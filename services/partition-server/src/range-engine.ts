@@ -19,6 +19,7 @@ import {
   type Row,
   type ScanRange,
   StorageFigures,
+  StorageTimes,
 } from "@stamp/range-partition";
 import { StreamClient } from "@stamp/stream-client";
 import { type PartitionServerConfig, rowCacheBytesOf } from "./config.ts";
@@ -33,6 +34,7 @@ export function rangeEngines(world: World, config: PartitionServerConfig): Engin
     caches: makeCaches(limits),
     memory: new MemoryBudget(config.memoryTablesBytesMax),
     figures: new StorageFigures(),
+    times: new StorageTimes(world.clock),
   };
   return {
     load: (range, onFenced) => load(world, streams, config, shared, range, onFenced),
@@ -42,6 +44,7 @@ export function rangeEngines(world: World, config: PartitionServerConfig): Engin
       indexCacheBytes: shared.caches.indexes.bytes,
       memoryTableBytes: shared.memory.bytes,
     }),
+    times: shared.times,
     locate: async (extentIds, timeoutMs) => {
       const found = await streams.locate(extentIds, { timeoutMs });
       // Where they are is a help: a reader that misses one asks the stream manager itself.
@@ -76,6 +79,7 @@ interface Shared {
   readonly caches: Caches;
   readonly memory: MemoryBudget;
   readonly figures: StorageFigures;
+  readonly times: StorageTimes;
 }
 
 function optionsOf(config: PartitionServerConfig, shared: Shared, range: Range, onFenced: (why: string) => void): PartitionOptions {

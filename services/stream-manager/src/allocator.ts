@@ -3,7 +3,7 @@
  * passed over and the extent placed anew; the failed one is dropped, nobody was told of it.
  */
 import type { ExtentId, Outcome, OwnerEpoch } from "@stamp/base";
-import { extentId, ok, refused } from "@stamp/base";
+import { extentId, Histogram, ok, refused } from "@stamp/base";
 import { sleep } from "@stamp/ports";
 import type { ExtentRecord, PlacementNode } from "@stamp/stream";
 import { place, planAllocate, planDropAllocating, planReserveIds } from "@stamp/stream";
@@ -33,8 +33,11 @@ export class Allocator {
   #reservedTo = 0;
   #reserving: Promise<Outcome<void>> | undefined;
   #waitingForNodes = 0;
+  /** Allocations in this term, also ahead of need. */
+  readonly took: Histogram;
 
   constructor(term: Term) {
+    this.took = new Histogram(term.world.clock);
     this.#term = term;
   }
 
@@ -59,6 +62,7 @@ export class Allocator {
     const { ended, ledger, world } = this.#term;
     /** Nodes that did not create it in time. */
     const passedOver = new Set<string>();
+    const sinceMs = world.clock.monotonicMs();
     for (;;) {
       const replicas = await this.#place(request, passedOver);
       if (!replicas.ok) return replicas;
@@ -73,6 +77,7 @@ export class Allocator {
       if (ended.aborted) return refused("unavailable", "notLeader", "the term ended during the allocation");
       if (failed.length === 0) {
         request.steps?.reached("created");
+        this.took.since(sinceMs);
         return ok(allocation.id);
       }
       for (const nodeId of failed) passedOver.add(nodeId);

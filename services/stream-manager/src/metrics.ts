@@ -1,5 +1,5 @@
 /** How `/metrics` tells the facts of the leading stream manager. */
-import { counter, gauge, type Metrics } from "@stamp/base";
+import { counter, gauge, histogram, type Metrics } from "@stamp/base";
 
 export const streamManagerMetrics: Metrics = {
   term: gauge("stream_manager_term", "Its term as the leader."),
@@ -9,6 +9,11 @@ export const streamManagerMetrics: Metrics = {
   "nodesDown.length": gauge("stream_manager_extent_nodes_down", "Extent nodes that do not report and were not decommissioned."),
   underReplicated: gauge("stream_manager_under_replicated_extents", "Sealed extents with fewer copies than they should have."),
   sealsInProgress: gauge("stream_manager_seals_in_progress", "Extents that are being sealed."),
+  seals: histogram("stream_manager_seal_duration_seconds", "Seals of extents until their length was recorded, since it leads."),
+  allocations: histogram(
+    "stream_manager_allocate_duration_seconds",
+    "New extents until they were durable on every replica, since it leads; most are made ahead, and nobody waits for them.",
+  ),
   replicasMadeAnew: counter("stream_manager_replicas_made_anew_total", "Replicas that were made again on other nodes, since it leads."),
   "quarantined.length": gauge("stream_manager_nodes_with_quarantined_extents", "Extent nodes that hold extents which nobody knows."),
   allocatedAhead: gauge("stream_manager_extents_allocated_ahead", "Extents that were made before they are needed."),

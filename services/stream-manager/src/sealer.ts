@@ -4,7 +4,7 @@
  * loudly when it can't be.
  */
 import type { ExtentId, Outcome } from "@stamp/base";
-import { assert, ok, present, refused } from "@stamp/base";
+import { assert, Histogram, ok, present, refused } from "@stamp/base";
 import { jittered, sleep, within } from "@stamp/ports";
 import type { ReplicaRecord, SealAnswer } from "@stamp/stream";
 import { planBeginSeal, planRecordSealed, planUnseal, SealMachine } from "@stamp/stream";
@@ -42,8 +42,11 @@ export class Sealer {
   readonly #term: Term;
   readonly #completer: Completer;
   readonly #jobs = new Map<ExtentId, Job>();
+  /** Seals in this term, until the length was recorded. */
+  readonly took: Histogram;
 
   constructor(term: Term, completer: Completer) {
+    this.took = new Histogram(term.world.clock);
     this.#term = term;
     this.#completer = completer;
   }
@@ -89,6 +92,7 @@ export class Sealer {
     this.#jobs.set(id, job);
     const outcome = await this.#run(id, job, extent.replicas);
     job.decided = true;
+    this.took.since(startedMs);
     this.#jobs.delete(id);
     finish(outcome);
     return outcome;

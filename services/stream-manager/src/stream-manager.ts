@@ -121,7 +121,7 @@ export class StreamManagerRole implements Role {
 }
 
 function leading(serving: Serving): RoleStatus {
-  const { ahead, repairer, sealer, term } = serving;
+  const { ahead, allocator, repairer, sealer, term } = serving;
   const { config, nodes, state } = term;
   const all = [...state.nodes()];
   const up = nodes.upCount;
@@ -138,6 +138,8 @@ function leading(serving: Serving): RoleStatus {
       nodesDown: all.filter((node) => node.duty !== "decommissioned" && !nodes.up(node.nodeId)).map((node) => node.nodeId),
       underReplicated: repairer.underReplicated(),
       sealsInProgress: sealer.inProgress,
+      seals: sealer.took,
+      allocations: allocator.took,
       replicasMadeAnew: repairer.repairedCount,
       quarantined: nodes.quarantineSummary(),
       allocatedAhead: ahead.count,

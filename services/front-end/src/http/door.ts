@@ -22,7 +22,7 @@ import {
   restError,
   type Target,
 } from "@stamp/azure-rest";
-import { FailureError, utf8 } from "@stamp/base";
+import { FailureError, Histogram, utf8 } from "@stamp/base";
 import { type HttpHandler, type HttpRefusal, type HttpRequest, type HttpResponse, uuid, type World } from "@stamp/ports";
 import type { Accounts } from "../accounts.ts";
 import { blobPolicyOf } from "../blob-policy.ts";
@@ -33,6 +33,7 @@ import type { Objects } from "../objects.ts";
 import type { CallLimits } from "../router.ts";
 import { type Asker, authenticate, authorize, findAccount, type Judges } from "./authorize.ts";
 import type { BearerTokens } from "./bearer.ts";
+import { classOf, statusClasses } from "./classes.ts";
 import { type Access, type Answer, type Exchange, type InnerRequest, respond } from "./exchange.ts";
 import { noRequest, refusalOf } from "./refusals.ts";
 import type { RecognizedOperation, RestService } from "./service.ts";
@@ -45,9 +46,8 @@ export interface DoorCounters {
   refusedBusy: number;
   clientErrors: number;
   serverErrors: number;
-  answered: number;
-  /** From the arrival of the request to the head of its answer. */
-  answeredMs: number;
+  /** From the arrival of the request to the head of its answer; by class of the operation and of the status. */
+  took: Record<string, Record<string, Histogram>>;
   byOperation: Record<string, number>;
 }
 
@@ -69,8 +69,7 @@ export class HttpDoor {
     refusedBusy: 0,
     clientErrors: 0,
     serverErrors: 0,
-    answered: 0,
-    answeredMs: 0,
+    took: {},
     byOperation: {},
   };
   readonly #parts: DoorParts;
@@ -279,9 +278,8 @@ export class HttpDoor {
     const { status } = response;
     if (status >= 500) this.counters.serverErrors++;
     else if (status >= 400) this.counters.clientErrors++;
-    const tookMs = clock.monotonicMs() - seen.startMs;
-    this.counters.answered++;
-    this.counters.answeredMs += tookMs;
+    const endMs = clock.monotonicMs();
+    this.#took(seen.operation, status).since(seen.startMs, endMs);
     const name = seen.operation ?? "unrecognized";
     this.counters.byOperation[name] = (this.counters.byOperation[name] ?? 0) + 1;
     this.#parts.world.logger.debug("request", {
@@ -291,7 +289,7 @@ export class HttpDoor {
       target: request.target,
       status,
       code: answer.ok ? undefined : answer.error.code,
-      tookMs,
+      tookMs: endMs - seen.startMs,
     });
     const own = { ...common, ...response.headers };
     const headers = { ...own, ...corsHeaders(seen.cors, request.method, request.headers.origin, Object.keys(own)), ...response.headers };
@@ -301,6 +299,17 @@ export class HttpDoor {
       return body === undefined ? { status, headers } : { status, headers, body };
     }
     return { status, headers, body: new CountedBody(body, () => over(seen)) };
+  }
+
+  #took(operation: string | undefined, status: number): Histogram {
+    const { took } = this.counters;
+    const of = classOf(operation);
+    const ofClass = took[of] ?? {};
+    took[of] = ofClass;
+    const code = statusClasses[Math.floor(status / 100)] ?? "other";
+    const held = ofClass[code] ?? new Histogram(this.#parts.world.clock);
+    ofClass[code] = held;
+    return held;
   }
 
   #errorResponse(request: HttpRequest, seen: Seen, error: RestError, nowMs: number): HttpResponse {
