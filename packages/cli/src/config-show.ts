@@ -3,7 +3,7 @@ import { type ClusterConfig, clusterConfigSchema, configKeys, environmentName, f
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "./context.ts";
 import { table, toJson } from "./print.ts";
-import { checkRoleSettings, roleSettings } from "./role-settings.ts";
+import { checkRoleSettings, roleSettings, unknownSettings } from "./role-settings.ts";
 
 export function addConfig(program: Command): void {
   const config = program.command("config").description("configuration of the cluster");
@@ -15,6 +15,7 @@ export function addConfig(program: Command): void {
   withConfig(show).action(async (role: string | undefined, _options, command: Command) => {
     const values = configOf(command);
     const json = command.opts<{ json?: boolean }>().json === true;
+    for (const line of await unknownSettings(process.env)) console.error(`stamp: ${line}`);
     await checkRoleSettings(values);
     if (role !== undefined) await showRole(values, role, json);
     else if (json) console.log(toJson({ ...values, accounts: values.accounts.map((each) => ({ name: each.name, keys: "…" })) }));

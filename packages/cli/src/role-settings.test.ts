@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { loadConfig, type RoleName, roles } from "@stamp/cluster";
 import { CommandError, exitCodes } from "./context.ts";
-import { checkRoleSettings, roleSettings } from "./role-settings.ts";
+import { checkRoleSettings, roleSettings, unknownSettings } from "./role-settings.ts";
 
 const withRoles = (given: unknown) =>
   loadConfig({ directory: "/nowhere", root: "/nowhere", environment: {}, flags: { roles: JSON.stringify(given) } });
@@ -36,9 +36,30 @@ test("role settings: everything that is wrong is told at once", async () => {
   await assert.rejects(checkRoleSettings(withRoles(wrong)), /moveRatio.*\n.*rangesMax.*\n.*opnFilesMax/);
 });
 
-test("role settings: what is right is taken, as text of the environment too; without balancing its policies are not looked at", async () => {
+test("role settings: a text where a number or a boolean belongs is refused, although the processes would get the same", async () => {
+  const wrong = { "partition-manager": { splitBytes: "2000000", balance: "yes" }, "extent-node": { openFilesMax: 0.5 } };
+  await assert.rejects(checkRoleSettings(withRoles(wrong)), (error: Error) => {
+    assert.ok(error.message.includes('roles.partition-manager.splitBytes: "2000000" is not allowed: a number without quotes'));
+    assert.ok(error.message.includes('roles.partition-manager.balance: "yes" is not allowed: a boolean without quotes'));
+    assert.ok(error.message.includes("roles.extent-node.openFilesMax: 0.5 is not allowed: a whole number, 8 or more"), error.message);
+    return true;
+  });
+});
+
+test("names of the environment that are no settings: told with the nearest, or with where the setting belongs", async () => {
+  const environment = { STAMP_EXTENT_NODES: "4", STAMP_CONFIG: "", STAMP: "…", STAMPEDE: "1", PATH: "/bin" };
+  assert.deepEqual(await unknownSettings(environment), []);
+  const mistyped = { ...environment, STAMP_EXTENTNODES: "9", STAMP_OPEN_FILES_MAX: "64", STAMP_HOLIDAY: "1" };
+  assert.deepEqual(await unknownSettings(mistyped), [
+    "STAMP_EXTENTNODES in the environment is ignored: there is no such setting; STAMP_EXTENT_NODES?",
+    "STAMP_HOLIDAY in the environment is ignored: there is no such setting",
+    'STAMP_OPEN_FILES_MAX in the environment is ignored: a setting of extent-node, which takes it from the configuration: {"roles":{"extent-node":{"openFilesMax":…}}}',
+  ]);
+});
+
+test("role settings: what is right is taken; without balancing its policies are not looked at", async () => {
   await checkRoleSettings(withRoles({}));
-  await checkRoleSettings(withRoles({ "partition-manager": { splitBytes: "2000000", mergeBytes: 0, logLevel: "debug" } }));
+  await checkRoleSettings(withRoles({ "partition-manager": { splitBytes: 2_000_000, mergeBytes: 0, logLevel: "debug" } }));
   await checkRoleSettings(withRoles({ "partition-manager": { balance: false, splitBytes: 1_000 } }));
 });
 

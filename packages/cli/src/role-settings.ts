@@ -2,9 +2,9 @@
  * Settings of the processes of one role (`roles` in the configuration). The processes of a cluster know their schemas, the supervisor does
  * not: without a look before the start a wrong value is a process that dies again and again, and a misspelt key is nothing at all.
  */
-import { type ClusterConfig, type PlannedProcess, planCluster, type RoleName } from "@stamp/cluster";
+import { type ClusterConfig, configKeys, environmentName, type PlannedProcess, planCluster, type RoleName, roles } from "@stamp/cluster";
 import { contradictions } from "@stamp/partition-map";
-import { ConfigError, describeKeys, loadConfig } from "@stamp/ports-node";
+import { ConfigError, describeKeys, loadConfig, unknownNames } from "@stamp/ports-node";
 import { CommandError, exitCodes } from "./context.ts";
 
 type Schema = Parameters<typeof describeKeys>[0];
@@ -57,6 +57,23 @@ export async function checkRoleSettings(config: ClusterConfig): Promise<void> {
   if (wrong.length > 0) throw new CommandError(`the configuration is not right:\n  ${wrong.join("\n  ")}`, exitCodes.usage);
 }
 
+/** Of the command line and of what starts it, besides the keys of the configuration. */
+const ownNames = ["STAMP_CONFIG", "STAMP_ROOT", "STAMP_SERVICE", "STAMP_PROCESSES", "STAMP_CONNECTION_STRING", "STAMP_CLUSTER"];
+
+/** A line for every name of the environment that looks like a setting and is none. */
+export async function unknownSettings(env: Readonly<Record<string, string | undefined>>): Promise<readonly string[]> {
+  const unknown = unknownNames(env, [...configKeys.map(environmentName), ...ownNames]);
+  if (unknown.length === 0) return [];
+  const ofRoles = new Map<string, string>();
+  for (const role of roles)
+    for (const key of Object.keys((await schemas[role]()).shape))
+      ofRoles.set(environmentName(key), `a setting of ${role}, which takes it from the configuration: {"roles":{"${role}":{"${key}":…}}}`);
+  return unknown.map(({ name, nearest }) => {
+    const why = ofRoles.get(name) ?? (nearest === undefined ? "there is no such setting" : `there is no such setting; ${nearest}?`);
+    return `${name} in the environment is ignored: ${why}`;
+  });
+}
+
 async function problemsOf(config: ClusterConfig, role: RoleName): Promise<readonly string[]> {
   const given = Object.keys(config.roles[role] ?? {});
   const schema = await schemas[role]();
@@ -66,6 +83,14 @@ async function problemsOf(config: ClusterConfig, role: RoleName): Promise<readon
     return [`roles.${role}.${key}: no such key (./stamp config show ${role} lists them)`];
   });
   if (keys.length > 0) return keys;
+  const described = new Map(describeKeys(schema).map(({ key, type }) => [key, type]));
+  const kinds = Object.entries(config.roles[role] ?? {}).flatMap(([key, value]) => {
+    const type = described.get(key);
+    // The processes get it as text, in which 64 and "64" are the same.
+    if ((type !== "number" && type !== "boolean") || typeof value === type) return [];
+    return [`roles.${role}.${key}: ${JSON.stringify(value)} is not allowed: a ${type} without quotes`];
+  });
+  if (kinds.length > 0) return kinds;
   try {
     const values = loadConfig(schema, firstOf(config, role).environment, []);
     return role === "partition-manager" ? await policyProblems(values) : [];

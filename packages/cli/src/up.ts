@@ -19,7 +19,7 @@ import { inWords, readPair } from "@stamp/ports-node";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, root, withConfig } from "./context.ts";
 import { endpointLines, processTable } from "./print.ts";
-import { checkRoleSettings } from "./role-settings.ts";
+import { checkRoleSettings, unknownSettings } from "./role-settings.ts";
 
 const tellWaitingEveryMs = 2_000;
 const pollMs = 100;
@@ -35,6 +35,7 @@ export function addUp(program: Command): void {
       const readySeconds = Number(readyTimeoutS);
       if (!(readySeconds > 0)) throw new CommandError(`--ready-timeout-s: ${readyTimeoutS} is not a number of seconds`, exitCodes.usage);
       const config = configOf(command);
+      for (const line of await unknownSettings(process.env)) console.error(`stamp: ${line}`);
       await checkRoleSettings(config);
       checkCertificate(config);
       if (background === true) await upDetached(command, readySeconds * 1_000);

@@ -59,6 +59,29 @@ test("configuration, wrong values: refused with the key and where it came from",
   }
 });
 
+test("configuration, values of another kind: refused with what was given and what is allowed, never converted", () => {
+  const whole = "is not allowed: a whole number";
+  const cases: [() => unknown, string][] = [
+    [() => from({ extentNodes: "12" }), `"12" ${whole}, 1 to 40`],
+    [() => from({ extentNodes: true }), `true ${whole}, 1 to 40`],
+    [() => from({ extentNodes: null }), `null ${whole}, 1 to 40`],
+    [() => from({ extentNodes: 2.5 }), `2.5 ${whole}, 1 to 40`],
+    [() => from({ logBytesMax: 1e300 }), `1e+300 ${whole}, 1 or more`],
+    [() => from({ allowDevelopmentAccount: "yes" }), '"yes" is not allowed: true or false'],
+    [() => from({ allowDevelopmentAccount: 1 }), "1 is not allowed: true or false"],
+    [() => from({ logLevel: "loud" }), '"loud" is not allowed: one of debug, info, warn, error'],
+    [() => from({}, { STAMP_EXTENT_NODES: "0x4" }), `STAMP_EXTENT_NODES: "0x4" ${whole}, 1 to 40`],
+    [() => from({}, { STAMP_EXTENT_NODES: "4e0" }), `STAMP_EXTENT_NODES: "4e0" ${whole}, 1 to 40`],
+    [() => from({}, { STAMP_EXTENT_NODES: "NaN" }), `STAMP_EXTENT_NODES: "NaN" ${whole}, 1 to 40`],
+    [() => from({}, { STAMP_EXTENT_NODES: "41" }), `STAMP_EXTENT_NODES: 41 ${whole}, 1 to 40`],
+    [() => from({}, {}, { extentNodes: " " }), `--extent-nodes: " " ${whole}, 1 to 40`],
+    [() => from({}, { STAMP_ALLOW_DEVELOPMENT_ACCOUNT: "maybe" }), '"maybe" is not allowed: true or false'],
+  ];
+  for (const [work, said] of cases) assert.throws(work, (error: Error) => error.message.includes(said) || assert.fail(error.message), said);
+  assert.equal(from({}, { STAMP_ALLOW_DEVELOPMENT_ACCOUNT: "Yes" }).allowDevelopmentAccount, true);
+  assert.equal(from({}, { STAMP_EXTENT_NODES: " 5 " }).extentNodes, 5);
+});
+
 test("configuration, every key: an environment name and a flag of its own", () => {
   assert.equal(environmentName("allowDevelopmentAccount"), "STAMP_ALLOW_DEVELOPMENT_ACCOUNT");
   assert.equal(flagName("allowDevelopmentAccount"), "--allow-development-account");

@@ -5,7 +5,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { parseSourcePattern } from "@stamp/azure-rest";
-import { inWords } from "@stamp/ports-node";
+import { inWords, textAs, wrongValue } from "@stamp/ports-node";
 import { z } from "zod";
 import { roles } from "./roles.ts";
 
@@ -18,11 +18,11 @@ export const developmentAccount = {
 };
 
 const text = () => z.string().min(1);
-const count = (max: number) => z.coerce.number().int().min(1).max(max);
-const port = () => z.coerce.number().int().min(1).max(65_535);
-const bytes = () => z.coerce.number().int().min(1);
-const milliseconds = () => z.coerce.number().int().min(1);
-const flag = () => z.union([z.boolean(), z.enum(["true", "false"]).transform((value) => value === "true")]);
+const count = (max: number) => z.number().int().min(1).max(max);
+const port = () => z.number().int().min(1).max(65_535);
+const bytes = () => z.number().int().min(1);
+const milliseconds = () => z.number().int().min(1);
+const flag = () => z.boolean();
 
 /** From the environment and flags structured keys come as JSON text. */
 const structured = <T extends z.ZodType>(schema: T) =>
@@ -142,12 +142,12 @@ export function loadConfig(sources: ConfigSources): ClusterConfig {
   for (const key of configKeys) {
     const fromEnvironment = sources.environment[environmentName(key)];
     if (fromEnvironment !== undefined && fromEnvironment !== "") {
-      values[key] = fromEnvironment;
+      values[key] = textAs(clusterConfigSchema.shape[key], fromEnvironment);
       given.set(key, environmentName(key));
     }
     const fromFlag = sources.flags?.[key];
     if (fromFlag !== undefined) {
-      values[key] = fromFlag;
+      values[key] = typeof fromFlag === "string" ? textAs(clusterConfigSchema.shape[key], fromFlag) : fromFlag;
       given.set(key, flagName(key));
     }
   }
@@ -158,7 +158,9 @@ export function loadConfig(sources: ConfigSources): ClusterConfig {
     const lines = parsed.error.issues.map((issue) => {
       const [key = "", ...rest] = issue.path.map(String);
       const where = key === "" ? (issue.code === "unrecognized_keys" ? `in ${path}` : "") : nested(given.get(key) ?? key, key, rest);
-      return issue.code === "unrecognized_keys" ? `${issue.keys.join(", ")}: no such key (${where})` : `${where}: ${issue.message}`;
+      if (issue.code === "unrecognized_keys") return `${issue.keys.join(", ")}: no such key (${where})`;
+      const schema = rest.length > 0 || issue.code === "custom" ? undefined : clusterConfigSchema.shape[key as ClusterConfigKey];
+      return `${where}: ${wrongValue(schema, values[key], issue.message)}`;
     });
     throw new ConfigError(`the configuration is not right:\n  ${lines.join("\n  ")}`);
   }

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { z } from "zod";
-import { ConfigError, HelpRequested, loadConfig } from "./config.ts";
+import { ConfigError, HelpRequested, loadConfig, unknownNames } from "./config.ts";
 
 const schema = z.object({
   name: z.string().min(2).describe("Who it is."),
@@ -64,6 +64,16 @@ test("config: an error names the key, its environment variable and its flag; all
   );
   assert.throws(() => loadConfig(schema, {}, ["--nmae", "x"]), /unknown flag --nmae/);
   assert.throws(() => loadConfig(schema, {}, ["--name"]), /--name needs a value/);
+});
+
+test("config: what no setting is in the environment is told, with the nearest name that is one", () => {
+  const known = ["STAMP_NAME", "STAMP_LEASE_TERM_MS"];
+  const env = { STAMP_LEASE_TERM: "1", STAMP_NAEM: "1", STAMP_NAME: "1", STAMP_QWERTZUIOP: "1", HOME: "/" };
+  assert.deepEqual(unknownNames(env, known), [
+    { name: "STAMP_LEASE_TERM", nearest: "STAMP_LEASE_TERM_MS" },
+    { name: "STAMP_NAEM", nearest: "STAMP_NAME" },
+    { name: "STAMP_QWERTZUIOP", nearest: undefined },
+  ]);
 });
 
 test("config: help lists every key with its default and meaning", () => {

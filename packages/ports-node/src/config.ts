@@ -3,7 +3,7 @@
  * (STAMP_<UPPER_SNAKE>), then flags (--kebab-case). Every error names the key, its environment variable and its flag.
  */
 import { readFileSync } from "node:fs";
-import type { z } from "zod";
+import { z } from "zod";
 import { inWords } from "./in-words.ts";
 
 export interface ConfigProblem {
@@ -61,10 +61,44 @@ function describe(schema: z.ZodType): Described {
   }
 }
 
+const booleans: ReadonlyMap<string, boolean> = new Map([
+  ...["true", "1", "yes", "on"].map((text) => [text, true] as const),
+  ...["false", "0", "no", "off"].map((text) => [text, false] as const),
+]);
+
+/** As `fromText`, for one key of a schema. */
+export const textAs = (schema: z.ZodType, text: string): unknown => fromText(text, describe(schema).type);
+
+/** What is wrong with a value, what was given, and what is allowed, where the schema says that in few words. */
+export function wrongValue(schema: z.ZodType | undefined, given: unknown, message: string): string {
+  const allowed = schema === undefined ? undefined : allowedBy(schema);
+  if (allowed === undefined || (typeof given === "object" && given !== null)) return message;
+  return `${JSON.stringify(given)} is not allowed: ${allowed}`;
+}
+
+function allowedBy(schema: z.ZodType): string | undefined {
+  const inner = below(schema);
+  if (inner instanceof z.ZodBoolean) return "true or false";
+  if (inner instanceof z.ZodEnum) return `one of ${inner.options.join(", ")}`;
+  if (!(inner instanceof z.ZodNumber)) return undefined;
+  const { minValue, maxValue } = inner;
+  const min = minValue === null || minValue <= Number.MIN_SAFE_INTEGER ? undefined : minValue;
+  const max = maxValue === null || maxValue >= Number.MAX_SAFE_INTEGER ? undefined : maxValue;
+  const bounds = min !== undefined && max !== undefined ? `, ${min} to ${max}` : min !== undefined ? `, ${min} or more` : "";
+  return `a ${inner.format === "safeint" ? "whole " : ""}number${bounds}`;
+}
+
+/** Below defaults and optionals. */
+function below(schema: z.ZodType): z.ZodType {
+  const { innerType } = schema.def as { innerType?: z.ZodType };
+  return innerType === undefined ? schema : below(innerType);
+}
+
 /** A text of the environment or a flag as the schema's type wants it; left as it is when it does not fit, so that the schema says why. */
 function fromText(text: string, type: string): unknown {
-  if (type === "number") return text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : text;
-  if (type === "boolean") return ["true", "1", "yes"].includes(text) ? true : ["false", "0", "no"].includes(text) ? false : text;
+  // Neither 0x10 nor 1e3, which somebody may have meant otherwise, nor an empty text, which is 0 to JavaScript.
+  if (type === "number") return /^-?\d+(\.\d+)?$/.test(text.trim()) ? Number(text) : text;
+  if (type === "boolean") return booleans.get(text.trim().toLowerCase()) ?? text;
   if (type === "array" && !text.trimStart().startsWith("[")) {
     return text
       .split(",")
@@ -82,10 +116,12 @@ function fromText(text: string, type: string): unknown {
 }
 
 /** What every key of a schema means, and its default as JSON text; undefined: it has none. */
-export const describeKeys = (schema: z.ZodObject): { readonly key: string; readonly meaning: string; readonly byDefault?: string }[] =>
+export const describeKeys = (
+  schema: z.ZodObject,
+): { readonly key: string; readonly type: string; readonly meaning: string; readonly byDefault?: string }[] =>
   Object.entries(schema.shape).map(([key, inner]) => {
-    const { description, defaultValue, hasDefault } = describe(inner as z.ZodType);
-    return { key, meaning: description, ...(hasDefault ? { byDefault: JSON.stringify(defaultValue) } : {}) };
+    const { type, description, defaultValue, hasDefault } = describe(inner as z.ZodType);
+    return { key, type, meaning: description, ...(hasDefault ? { byDefault: JSON.stringify(defaultValue) } : {}) };
   });
 
 const naming = (key: string): string => `${key} (environment ${envName(key)}, flag ${flagName(key)})`;
@@ -143,6 +179,38 @@ function fileOf(path: string): Record<string, unknown> {
   throw new ConfigError(`the config file ${path}: expected one JSON object`);
 }
 
+export interface UnknownName {
+  readonly name: string;
+  /** The known name that it may have been meant for. */
+  readonly nearest: string | undefined;
+}
+
+/** Names of the environment that begin as settings do and are none of `known`. */
+export function unknownNames(env: Readonly<Record<string, string | undefined>>, known: readonly string[]): UnknownName[] {
+  return Object.keys(env)
+    .filter((name) => name.startsWith("STAMP_") && !known.includes(name))
+    .sort()
+    .map((name) => {
+      const near = known.map((each) => ({ each, edits: editsBetween(name, each) })).sort((a, b) => a.edits - b.edits)[0];
+      // A third of what is behind STAMP_: more is another word.
+      return { name, nearest: near && near.edits <= Math.max(2, (name.length - 6) / 3) ? near.each : undefined };
+    });
+}
+
+/** Letters that are put in, left out or changed to make one of the other (Levenshtein). */
+function editsBetween(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, at) => at);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const changed = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(changed, (row[j] as number) + 1, (next[j - 1] as number) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] as number;
+}
+
 /** Throws ConfigError with one line per problem, or HelpRequested. `argv` without the program's own names. */
 export function loadConfig<S extends z.ZodObject>(
   schema: S,
@@ -167,7 +235,11 @@ export function loadConfig<S extends z.ZodObject>(
   if (parsed.success) return parsed.data as z.infer<S>;
   const problems = parsed.error.issues.map((issue): ConfigProblem & { readonly inside: string } => {
     const [key, ...rest] = issue.path.map(String);
-    return { key, inside: rest.length > 0 ? ` at ${rest.join(".")}` : "", message: issue.message };
+    if (key === undefined || rest.length > 0)
+      return { key, inside: rest.length > 0 ? ` at ${rest.join(".")}` : "", message: issue.message };
+    // What concerns several keys is told of one, whose value alone is allowed.
+    const own = issue.code === "custom" ? issue.message : wrongValue(shape[key], values[key], issue.message);
+    return { key, inside: "", message: own };
   });
   const lines = problems.map(({ key, inside, message }) => (key === undefined ? message : `${naming(key)}${inside}: ${message}`));
   throw new ConfigError(`wrong configuration:\n${lines.map((line) => `  ${line}`).join("\n")}`, problems);

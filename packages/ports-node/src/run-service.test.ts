@@ -68,7 +68,7 @@ interface Started {
 
 async function start(t: TestContext, dataDir: string, ...flags: string[]): Promise<Started> {
   const process_ = spawn(process.execPath, [new URL(import.meta.url).pathname, "--data-dir", dataDir, ...flags], {
-    env: { ...process.env, STAMP_TEST_PROCESS: "1", NODE_TEST_CONTEXT: undefined },
+    env: { ...process.env, TEST_OF_STAMP_PROCESS: "1", NODE_TEST_CONTEXT: undefined },
   });
   t.after(() => process_.kill("SIGKILL"));
   let output = "";
@@ -95,7 +95,7 @@ async function exitOf(started: Started): Promise<number | null> {
   return code;
 }
 
-if (process.env.STAMP_TEST_PROCESS === "1") {
+if (process.env.TEST_OF_STAMP_PROCESS === "1") {
   await runService({
     role: "test-role",
     schema,
@@ -156,6 +156,8 @@ if (process.env.STAMP_TEST_PROCESS === "1") {
     const help = await start(t, folder, "--help");
     assert.equal(await exitOf(help), 0);
     assert.match(help.output(), /--mode <string> +STAMP_MODE/);
+    process.env.STAMP_MOED = "mistyped";
+    t.after(() => delete process.env.STAMP_MOED);
     for (const [mode, code, words] of [
       ["fails to start", 69, /could not start.*on purpose|on purpose.*could not start/],
       ["bug", 70, /nobody waits for it/],
@@ -164,6 +166,7 @@ if (process.env.STAMP_TEST_PROCESS === "1") {
       const started = await start(t, folder, "--mode", mode);
       assert.equal(await exitOf(started), code, started.output());
       assert.match(started.output(), words);
+      assert.match(started.output(), /"unknown":\[\{"name":"STAMP_MOED","nearest":"STAMP_MODE"\}\]/);
     }
   });
 }

@@ -6,7 +6,7 @@ import { flushCompileCache } from "node:module";
 import type { HttpHandler, Logger, Role, World } from "@stamp/ports";
 import { z } from "zod";
 import type { TlsFiles } from "./certificates.ts";
-import { ConfigError, HelpRequested, loadConfig } from "./config.ts";
+import { ConfigError, envName, HelpRequested, loadConfig, unknownNames } from "./config.ts";
 import { healthHandler } from "./health.ts";
 import type { HttpListener } from "./http-server.ts";
 import { serveHttp } from "./http-server.ts";
@@ -23,6 +23,9 @@ const commonSchema = z.object({
   http: z.string().default("").describe("host:port of the health door (/live, /ready, /metrics); empty for none."),
   logLevel: z.enum(logLevels).default("info").describe("Least important lines that are written."),
 });
+
+/** Known around the processes: of what starts them, of the command line in a container, of every process but one. */
+const surroundings = ["STAMP_CONFIG", "STAMP_SERVICE", "STAMP_ROOT", "STAMP_PROCESSES", "STAMP_CONNECTION_STRING", "STAMP_LOCK_SERVICE"];
 
 export interface ServedDoor {
   readonly name: string;
@@ -48,6 +51,12 @@ export async function runService<S extends z.ZodObject, R extends Role>(service:
   const { dataDir, name, logLevel } = common;
   const world = nodeWorld({ dataDir, name, logLevel, memoryBytes: machineMemoryBytes() });
   const { logger } = world;
+  const unknown = unknownNames(
+    process.env,
+    [...Object.keys(service.schema.shape), ...Object.keys(commonSchema.shape)].map(envName).concat(surroundings),
+  );
+  // Not refused: the environment is not ours alone, and a version before has to start with what the next one knows.
+  if (unknown.length > 0) logger.warn("names of the environment that are no settings of this process are ignored", { unknown });
   for (const event of ["uncaughtException", "unhandledRejection"] as const) {
     process.on(event, (error: unknown) => {
       logger.error("the process ends by a bug", { event, error });

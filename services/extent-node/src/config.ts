@@ -3,8 +3,8 @@ import { appendHeadersBytesMax, appendPayloadBytesMax, journalHeaderBytes, segme
 import { z } from "zod";
 
 const mebibyte = 1024 * 1024;
-const bytes = (fallback: number, min = 1, max = Number.MAX_SAFE_INTEGER) => z.coerce.number().int().min(min).max(max).default(fallback);
-const milliseconds = (fallback: number) => z.coerce.number().int().min(1).default(fallback);
+const bytes = (fallback: number, min = 1, max = Number.MAX_SAFE_INTEGER) => z.number().int().min(min).max(max).default(fallback);
+const milliseconds = (fallback: number) => z.number().int().min(1).default(fallback);
 
 const extentNodeKeys = z.object({
   name: z.string().min(1).default("extent-node-1").describe("Name of this process, unique inside the stamp; also the node id"),
@@ -25,7 +25,7 @@ const extentNodeKeys = z.object({
   appendBytesMax: bytes(appendPayloadBytesMax, 1_024, appendPayloadBytesMax).describe(
     "Largest append that is taken (payload): the same on every extent node; it must fit into a journal segment",
   ),
-  journalSegmentsMax: z.coerce.number().int().min(2).default(4).describe("Segments; when all wait for extent files, appends wait too"),
+  journalSegmentsMax: z.number().int().min(2).default(4).describe("Segments; when all wait for extent files, appends wait too"),
   journalBatchBytesMax: bytes(8 * mebibyte).describe("Most bytes in one journal write"),
   journalQueueBytesMax: bytes(64 * mebibyte).describe("Most bytes waiting for the journal; beyond, appends are refused"),
   inPlaceBytesMin: bytes(256 * 1024, 0).describe(
@@ -37,14 +37,9 @@ const extentNodeKeys = z.object({
   pendingBytesMax: bytes(64 * mebibyte).describe("Most bytes in the journal that wait for extent files; beyond, appends slow down"),
   appendTimeoutMs: milliseconds(800).describe("Longest time an append may take, whatever the caller allows"),
   extentBytesMax: bytes(1100 * mebibyte).describe("No extent grows beyond this (owners move on earlier)"),
-  openFilesMax: z.coerce.number().int().min(8).default(256).describe("Extent files kept open"),
-  indexedBlocksMax: z.coerce
-    .number()
-    .int()
-    .min(1_000)
-    .default(2_000_000)
-    .describe("Blocks of sealed extents whose place is kept in memory"),
-  highWaterPercent: z.coerce.number().min(1).max(100).default(95).describe("Disk use beyond which new extents are refused"),
+  openFilesMax: z.number().int().min(8).default(256).describe("Extent files kept open"),
+  indexedBlocksMax: z.number().int().min(1_000).default(2_000_000).describe("Blocks of sealed extents whose place is kept in memory"),
+  highWaterPercent: z.number().min(1).max(100).default(95).describe("Disk use beyond which new extents are refused"),
   reserveBytes: bytes(128 * mebibyte, 0).describe("Free space below which appends are refused, kept for journal and seals"),
   metadataCopyEveryMs: milliseconds(30_000).describe(
     "Time between two looks whether the metadata store changed; a snapshot of it is kept here then",

@@ -4,8 +4,8 @@ import { z } from "zod";
 import type { DoorGateOptions } from "./door-gate.ts";
 
 const mebibyte = 1024 * 1024;
-const count = (fallback: number) => z.coerce.number().int().min(1).default(fallback);
-const flag = z.union([z.boolean(), z.stringbool()]);
+const count = (fallback: number) => z.number().int().min(1).default(fallback);
+const flag = z.boolean();
 
 /** A list, or one text separated by commas. */
 const names = z.preprocess(
@@ -113,12 +113,7 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
   requestTimeoutMs: count(30_000).describe("Time for an operation when the request does not say (`timeout`), counted from its last byte"),
   readAttemptTimeoutMs: count(5_000).describe("How long one attempt to read waits for a partition server before it is made again"),
   requestsMax: count(4_096).describe("Requests in progress; more are answered 503 ServerBusy"),
-  accountShareMax: z.coerce
-    .number()
-    .gt(0)
-    .max(1)
-    .default(0.875)
-    .describe("Of requestsMax: as many requests of one account may be in progress"),
+  accountShareMax: z.number().gt(0).max(1).default(0.875).describe("Of requestsMax: as many requests of one account may be in progress"),
   throttle: flag
     .default(true)
     .describe("Requests take turns by account; off: every request is started at once, and one account may hold everything"),
@@ -129,14 +124,14 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
     "An account whose requests wait longer than this before they are started, while others are there, is answered 503 ServerBusy",
   ),
   waitAloneMaxMs: count(10_000).describe("As waitMaxMs, of an account that is alone in this front-end"),
-  inlineBytesMax: z.coerce
+  inlineBytesMax: z
     .number()
     .int()
     .min(0)
     .max(128 * 1024)
     .default(16 * 1024)
     .describe("Content up to this size travels and is kept inside the blob's row"),
-  pieceBytes: z.coerce
+  pieceBytes: z
     .number()
     .int()
     .min(64 * 1024)

@@ -10,14 +10,14 @@ export const lockServiceSchema = z.object({
     .boolean()
     .default(false)
     .describe("Create a new stamp when the metadata store is empty; without it an empty store is never served"),
-  reserveBytes: z.coerce
+  reserveBytes: z
     .number()
     .int()
     .min(0)
     .default(32 * 1024 * 1024)
     .describe("Free space of its disk below which nothing new is recorded: leases are renewed and everything is read, writes are refused"),
-  waitingMax: z.coerce.number().int().min(1).default(10_000).describe("Requests that may wait for the store; more are refused"),
-  groupMax: z.coerce.number().int().min(1).default(256).describe("Requests that may share one synced write"),
+  waitingMax: z.number().int().min(1).default(10_000).describe("Requests that may wait for the store; more are refused"),
+  groupMax: z.number().int().min(1).default(256).describe("Requests that may share one synced write"),
 });
 
 export type LockServiceConfig = z.infer<typeof lockServiceSchema>;

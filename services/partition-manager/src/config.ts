@@ -2,7 +2,7 @@
 import type { BalancePolicy } from "@stamp/partition-map";
 import { z } from "zod";
 
-const milliseconds = (fallback: number) => z.coerce.number().int().min(1).default(fallback);
+const milliseconds = (fallback: number) => z.number().int().min(1).default(fallback);
 const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
 const accountSchema = z.object({
@@ -33,7 +33,7 @@ export const partitionManagerConfigSchema = z.object({
     "A server that holds its lease but could not be called for so long is given up: its renewals are refused",
   ),
   loadTimeoutMs: milliseconds(10_000).describe("How long a Load or Close of a range may take before it is sent again"),
-  loadsAtOnceMax: z.coerce
+  loadsAtOnceMax: z
     .number()
     .int()
     .min(1)
@@ -41,52 +41,52 @@ export const partitionManagerConfigSchema = z.object({
     .describe("Ranges that one server is asked to load at the same time; the others wait, those that were asked most first"),
   reshapeTimeoutMs: milliseconds(60_000).describe("How long a split or merge may take at a server before it is given up and undone"),
   balance: z
-    .union([z.boolean(), z.stringbool()])
+    .boolean()
     .default(true)
     .describe("Split, merge and move ranges by themselves; `stamp rebalance plan` shows what would be done"),
   balanceEveryMs: milliseconds(10_000).describe("Time between two looks at the load, and between two steps"),
   balanceRestMs: milliseconds(60_000).describe("How long a range is left as it is after it was loaded, split or merged"),
-  splitBytes: z.coerce
+  splitBytes: z
     .number()
     .int()
     .min(1)
     .default(1024 ** 3)
     .describe("Rows of a range beyond which it is split, in bytes"),
-  splitRequestsPerSecond: z.coerce.number().min(1).default(2_000).describe("Load of a range beyond which it is split"),
-  mergeBytes: z.coerce
+  splitRequestsPerSecond: z.number().min(1).default(2_000).describe("Load of a range beyond which it is split"),
+  mergeBytes: z
     .number()
     .int()
     .min(0)
     .default(64 * 1024 ** 2)
     .describe("Rows of two neighbours together below which they are merged, in bytes"),
-  mergeRequestsPerSecond: z.coerce.number().min(0).default(1).describe("Load of two neighbours together below which they are merged"),
-  moveRatio: z.coerce
+  mergeRequestsPerSecond: z.number().min(0).default(1).describe("Load of two neighbours together below which they are merged"),
+  moveRatio: z
     .number()
     .min(1)
     .default(1.5)
     .describe("A server with more than so many times the load of the least loaded one gives a range away"),
-  moveRequestsPerSecond: z.coerce
+  moveRequestsPerSecond: z
     .number()
     .min(1)
     .default(200)
     .describe("Differences of load between servers below it are left, in requests a second"),
-  moveProcessors: z.coerce
+  moveProcessors: z
     .number()
     .min(0.01)
     .default(0.5)
     .describe("Differences of CPU between servers below it are left, in processors; looked at when requests are even"),
-  moveBytes: z.coerce
+  moveBytes: z
     .number()
     .int()
     .min(1)
     .default(1024 ** 3)
     .describe("Differences of rows between servers below it are left, in bytes; looked at when requests and CPU are even"),
-  moveBytesRatio: z.coerce
+  moveBytesRatio: z
     .number()
     .min(1)
     .default(1.2)
     .describe("A server with more than so many times the rows, in bytes, of the one with the fewest gives a range away"),
-  rangesMax: z.coerce.number().int().min(4).default(10_000).describe("Ranges of the stamp; with so many none is split by itself"),
+  rangesMax: z.number().int().min(4).default(10_000).describe("Ranges of the stamp; with so many none is split by itself"),
   accounts: z
     .array(accountSchema)
     .max(1_000)

@@ -10,6 +10,6 @@ test("partition server: the row cache follows the memory of the machine within b
     (memory) => rowCacheBytesOf(config, memory === undefined ? undefined : memory * mebibyte) / mebibyte,
   );
   assert.deepEqual(mebibytes, [64, 64, 512, 1_024, 3_072, 8_192, 8_192]);
-  assert.equal(rowCacheBytesOf(partitionServerConfigSchema.parse({ rowCacheBytesMax: "8192" }), 65_536 * mebibyte), 8_192);
+  assert.equal(rowCacheBytesOf(partitionServerConfigSchema.parse({ rowCacheBytesMax: 8192 }), 65_536 * mebibyte), 8_192);
   assert.throws(() => partitionServerConfigSchema.parse({ rowCacheBytesMax: 100 }));
 });

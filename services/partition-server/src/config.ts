@@ -3,9 +3,9 @@ import type { GateOptions } from "@stamp/admission";
 import { z } from "zod";
 
 const mebibyte = 1024 * 1024;
-const bytes = (fallback: number) => z.coerce.number().int().min(4_096).default(fallback);
-const count = (fallback: number) => z.coerce.number().int().min(1).default(fallback);
-const milliseconds = (fallback: number) => z.coerce.number().int().min(1).default(fallback);
+const bytes = (fallback: number) => z.number().int().min(4_096).default(fallback);
+const count = (fallback: number) => z.number().int().min(1).default(fallback);
+const milliseconds = (fallback: number) => z.number().int().min(1).default(fallback);
 
 export const partitionServerConfigSchema = z.object({
   name: z.string().min(1).default("partition-server-1").describe("Name of this process, unique inside the stamp"),
@@ -22,7 +22,7 @@ export const partitionServerConfigSchema = z.object({
     "Commits of all ranges of this server in memory; beyond, those of the range that has most are written out, beyond twice as much commits wait",
   ),
   logBytesMax: bytes(128 * mebibyte).describe("Commit log of one range since its last checkpoint; beyond, a checkpoint is written"),
-  rowCacheBytesMax: z.coerce
+  rowCacheBytesMax: z
     .number()
     .int()
     .min(4_096)
@@ -33,7 +33,7 @@ export const partitionServerConfigSchema = z.object({
   indexCacheBytesMax: bytes(192 * mebibyte).describe(
     "Index cache: block indexes and bloom filters of checkpoints in memory, of all ranges of this server; about 7 bytes per KiB of rows",
   ),
-  checkpointsMax: z.coerce.number().int().min(2).max(64).default(8).describe("Checkpoints that a read may meet before they are merged"),
+  checkpointsMax: z.number().int().min(2).max(64).default(8).describe("Checkpoints that a read may meet before they are merged"),
   collectEveryMs: milliseconds(600_000).describe(
     "Time between two passes that give back what nothing refers to; a range that did not change is left out",
   ),
@@ -43,8 +43,8 @@ export const partitionServerConfigSchema = z.object({
   collectGoneMs: milliseconds(600_000).describe(
     "Rows inside a deleted container, table or queue are deleted when it was found gone for so long: longer than requests to it take",
   ),
-  collectRowsPerSecond: z.coerce.number().int().min(1).default(20_000).describe("Rows that a pass looks at in a second"),
-  collectRewriteBelow: z.coerce
+  collectRowsPerSecond: z.number().int().min(1).default(20_000).describe("Rows that a pass looks at in a second"),
+  collectRewriteBelow: z
     .number()
     .min(0)
     .max(1)
@@ -66,7 +66,7 @@ export const partitionServerConfigSchema = z.object({
   dataAtWorkMin: count(4).describe("As many appends of blob data are at work at least, however long they take"),
   dataDelayTargetMs: milliseconds(50).describe("As delayTargetMs, of an append of blob data"),
   throttle: z
-    .union([z.boolean(), z.stringbool()])
+    .boolean()
     .default(true)
     .describe("Operations take turns by account and partition; off: everybody is at work at once, up to operationsMax"),
   operationsMax: count(5_000).describe("Operations at work or waiting in this server; more are refused"),

@@ -1,8 +1,8 @@
 /** Configuration of a stream manager: each key also by environment (STAMP_<UPPER_SNAKE>) and flag (--kebab-case). */
 import { z } from "zod";
 
-const milliseconds = (fallback: number) => z.coerce.number().int().min(1).default(fallback);
-const copies = (fallback: number) => z.coerce.number().int().min(1).max(5).default(fallback);
+const milliseconds = (fallback: number) => z.number().int().min(1).default(fallback);
+const copies = (fallback: number) => z.number().int().min(1).max(5).default(fallback);
 
 export const streamManagerSchema = z.object({
   name: z.string().min(1).default("stream-manager-1").describe("Name of this process, unique inside the stamp"),
@@ -17,8 +17,8 @@ export const streamManagerSchema = z.object({
   leaseRenewEveryMs: milliseconds(2_000).describe("Time between renewals of the leader lease"),
   nodeDownAfterMs: milliseconds(3_000).describe("An extent node that did not report for so long is down"),
   repairAfterMs: milliseconds(60_000).describe("Replicas of a node that is away for so long are made again elsewhere"),
-  repairCopiesMax: z.coerce.number().int().min(1).max(64).default(4).describe("Copies of extents that are made at the same time"),
-  repairBytesPerSecond: z.coerce
+  repairCopiesMax: z.number().int().min(1).max(64).default(4).describe("Copies of extents that are made at the same time"),
+  repairBytesPerSecond: z
     .number()
     .int()
     .min(1_024)
