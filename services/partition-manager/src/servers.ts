@@ -83,6 +83,9 @@ export class Servers {
       // one that took a new lease and still can't be called.
       if (before.get(server) !== leaseEpoch && !unreachable.has(server)) this.#silentSinceMs.delete(server);
     }
+    // Who has no lease any more, not even an ended one, is nobody: names come and go, what is known of them must not stay.
+    const listed = new Set(this.#leases.map((lease) => lease.server));
+    for (const server of this.#silentSinceMs.keys()) if (!listed.has(server)) this.#silentSinceMs.delete(server);
     this.#known = true;
     return ok();
   }
