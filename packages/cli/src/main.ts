@@ -1,5 +1,7 @@
 /** `stamp`: the command line. */
+import { FailureError } from "@stamp/base";
 import { ConfigError, StartError } from "@stamp/cluster";
+import { DiskError } from "@stamp/ports";
 import { inWords, isSystemError } from "@stamp/ports-node";
 import { Command } from "commander";
 import { addAccount } from "./account-command.ts";
@@ -63,8 +65,8 @@ try {
   } else if (error instanceof ConfigError || error instanceof StartError) {
     console.error(`stamp: ${error.message}`);
     process.exitCode = error instanceof ConfigError ? exitCodes.usage : exitCodes.failed;
-  } else if (isSystemError(error)) {
-    console.error(`stamp: ${inWords(error)}`);
+  } else if (isSystemError(error) || error instanceof DiskError || error instanceof FailureError) {
+    console.error(`stamp: ${error instanceof FailureError ? error.failure.message : inWords(error)}`);
     process.exitCode = exitCodes.failed;
   } else {
     throw error;

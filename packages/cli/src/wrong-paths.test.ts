@@ -1,7 +1,7 @@
 /** Every kind of wrong path and value that a command can be given: an answer in words, its exit code, never a stack. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -28,11 +28,15 @@ test("command line, a wrong path or value: told in words with its exit code, wha
   const file = join(folder, "file");
   const missing = join(folder, "missing");
   writeFileSync(file, "hi\n");
+  const damaged = join(folder, "damaged");
+  mkdirSync(join(damaged, "extent-node-1", "files"), { recursive: true });
+  writeFileSync(join(damaged, "extent-node-1", "files", "journal"), "no folder");
   const cases: [readonly string[], number, string][] = [
     [["metadata", "show", missing], 1, `${missing}: there is no such file or folder (ENOENT)`],
     [["config", "show", "--config", file], 2, `${file}: not JSON: Unexpected token 'h', "hi " is not valid JSON`],
     [["stream", "modify", missing], 2, `${missing}: there is no such file or folder (ENOENT)`],
     [["certs", "init", "--dir", file], 1, `${file} is there already (EEXIST)`],
+    [["fsck", "--json", "--data", damaged], 1, `io: journal: ENOTDIR: not a directory, scandir '${damaged}/extent-node-1/files/journal'`],
     [["fsck", "--data", file], 1, `${file} is a file, not a folder (ENOTDIR)`],
     [
       ["up", "--data", missing, "--tls-cert", missing, "--tls-key", missing],
@@ -47,7 +51,7 @@ test("command line, a wrong path or value: told in words with its exit code, wha
     assert.equal(said.split("\n")[0], `stamp: ${words}`, args.join(" "));
     assert.equal(ended, code, args.join(" "));
   }
-  assert.deepEqual(readdirSync(folder), ["file"]);
+  assert.deepEqual(readdirSync(folder), ["damaged", "file"]);
 });
 
 test("metadata backup into a folder that is not there: says which, and what to do; nothing is made", async (t) => {
