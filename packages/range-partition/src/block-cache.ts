@@ -50,6 +50,11 @@ export class BlockCache {
     return this.#segments.reduce((sum, { wantedBytes }) => sum + wantedBytes, 0);
   }
 
+  /** Whether more can be put here with nothing pushed out for it. */
+  get hasRoom(): boolean {
+    return this.#segments.length < this.#segmentsMax;
+  }
+
   /** Memory that it has taken. */
   get takenBytes(): number {
     return this.#segments.length * this.#segmentBytes;

@@ -6,6 +6,7 @@
 import { present } from "@stamp/base";
 import type { CheckpointIndex, StoredPlace } from "@stamp/lsm";
 import { BlockCache } from "./block-cache.ts";
+import { FillQueue } from "./cache-fill.ts";
 
 /** Beside its bytes, about. */
 const overheadBytes = 256;
@@ -81,12 +82,14 @@ export class ByteCache<T extends { readonly bytes: number }> {
 
 export interface Caches {
   readonly blocks: BlockCache;
+  readonly fills: FillQueue;
   /** By the place of the index's first piece. */
   readonly indexes: ByteCache<CheckpointIndex>;
 }
 
 export const makeCaches = (limits: { readonly rowCacheBytesMax: number; readonly indexCacheBytesMax: number }): Caches => ({
   blocks: new BlockCache(limits.rowCacheBytesMax),
+  fills: new FillQueue(),
   // One that is larger than the whole cache is kept until the next one comes: without it every read would fetch it again.
   indexes: new ByteCache(limits.indexCacheBytesMax, Number.POSITIVE_INFINITY),
 });

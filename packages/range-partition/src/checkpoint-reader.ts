@@ -25,8 +25,8 @@ const blockTimeoutMs = 10_000;
 const keySamplesMax = 128;
 /** What a merge asks for ahead of each checkpoint that it reads: one block at a time would wait for the network most of the time. */
 const mergeAheadBytes = 256 * 1024;
-/** Blocks that are forgotten in one step. */
-const forgottenInStep = 2_048;
+/** Blocks of which the places are looked at in one step. */
+const lookedAtInStep = 2_048;
 
 export interface Storage {
   readonly world: World;
@@ -204,6 +204,33 @@ export class Checkpoint {
     return ok(blocks.map((block) => present(block, "a block of a merge")));
   }
 
+  /**
+   * Reads some of its blocks, from this one on, into the row data cache while that has room: those that count and are not there. Gives the first that it did not
+   * look at; undefined at the end, without room, or when they can't
+   * be read.
+   */
+  async fill(fromBlock: number): Promise<number | undefined> {
+    const { blocks } = this.#storage.caches;
+    const index = blocks.hasRoom ? await this.#index().catch(() => undefined) : undefined;
+    if (index === undefined) return undefined;
+    const [from, to] = this.#ownBlocks(index);
+    const places: Place[] = [];
+    let at = Math.max(from, fromBlock);
+    const end = Math.min(to, at + lookedAtInStep);
+    for (let bytes = 0; at < end && bytes < mergeAheadBytes; at++) {
+      const { place } = index.block(at);
+      if (blocks.peek(place) !== undefined) continue;
+      places.push(place);
+      bytes += place.lengthBytes;
+    }
+    const read = await this.#someBlocks(places);
+    if (!read.ok) return undefined;
+    for (const [i, { block }] of read.value.entries()) {
+      if (blocks.hasRoom) blocks.put(present(places[i], "the place of a block"), block.encoded);
+    }
+    return at < to ? at : undefined;
+  }
+
   /** It was merged into another: what is cached of its blocks only takes room. */
   async forget(): Promise<void> {
     const index = this.#heldIndex();
@@ -212,7 +239,7 @@ export class Checkpoint {
     const [from, to] = this.#ownBlocks(index);
     for (let at = from; at < to; at++) {
       caches.blocks.forget(index.block(at).place);
-      if ((at - from) % forgottenInStep === forgottenInStep - 1) await sleep(world.clock, 0);
+      if ((at - from) % lookedAtInStep === lookedAtInStep - 1) await sleep(world.clock, 0);
     }
   }
 

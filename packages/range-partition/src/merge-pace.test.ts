@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { Simulation } from "@stamp/simulator";
-import { MergePace, restTimes, ServedWatch } from "./merge-pace.ts";
+import { fillRestTimes, MergePace, restTimes, ServedWatch } from "./merge-pace.ts";
+import { StorageFigures } from "./storage-figures.ts";
 
 test("merge pace: work goes on in steps of so many entries or bytes; a rest is so many times the step, and bounded", async () => {
   const sim = new Simulation({ seed: 1 });
@@ -50,4 +51,21 @@ test("merge pace: a trickle of writes beside reads is no load of writes, much is
   assert.deepEqual([look(1, 50_000), look(0, 50_000), look(0, 0)], ["reads", "reads", "nothing"]);
   for (let i = 0; i < 20; i++) look(10, 500_000);
   assert.deepEqual([look(1, 500_000), look(1, 0), look(0, 0)], ["writes", "writes", "nothing"]);
+});
+
+test("merge pace: reading ahead into the cache is one merge more beside clients, and half of the time without them", () => {
+  const figures = new StorageFigures();
+  let nowMs = 0;
+  const times = fillRestTimes({ monotonicMs: () => nowMs }, figures);
+  const look = (): number => {
+    nowMs += 100;
+    return times();
+  };
+  assert.equal(look(), 1);
+  figures.add("pointReads");
+  assert.deepEqual([look(), look()], [15, 1]);
+  void figures.whileMerging(async () => {
+    figures.add("rowBytesAccepted", 1e6);
+    assert.equal(look(), 31);
+  });
 });

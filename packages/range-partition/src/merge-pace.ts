@@ -3,8 +3,8 @@
  * served. A merge takes processor time and disk of every node that keeps a copy, and nobody waits for it; but when writes make
  * checkpoints faster than they are merged it goes on without rest.
  */
-import { sleep, type World } from "@stamp/ports";
-import type { ServedFigures } from "./storage-figures.ts";
+import { type Clock, sleep, type World } from "@stamp/ports";
+import type { ServedFigures, StorageFigures } from "./storage-figures.ts";
 
 /** Of one step: at most about 2 ms of this process. */
 const stepEntriesMax = 256;
@@ -92,4 +92,13 @@ export function restTimes(checkpoints: number, checkpointsMax: number, served: S
   if (served === "reads") return readsPart * merges - 1;
   if (checkpoints > checkpointsMax) return 0;
   return checkpoints > checkpointsMax / 2 ? 1 : 3;
+}
+
+/** Of reading ahead into the cache, which can always wait: beside clients it is one merge more, and at most half of the time it reads. */
+export function fillRestTimes(clock: Pick<Clock, "monotonicMs">, figures: StorageFigures): RestTimes {
+  const watch = new ServedWatch(clock.monotonicMs(), figures.served);
+  return () => {
+    const served = watch.look(clock.monotonicMs(), figures.served);
+    return served === "nothing" ? 1 : readsPart * (figures.merges + 1) - 1;
+  };
 }

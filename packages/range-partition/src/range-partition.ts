@@ -10,6 +10,7 @@ import { MemoryTable } from "@stamp/lsm";
 import { jittered, SlowLog, sleep, type World } from "@stamp/ports";
 import type { OwnedStream, Place, StreamClient } from "@stamp/stream-client";
 import { BlobData } from "./blob-data.ts";
+import { fillCache } from "./cache-fill.ts";
 import { makeCaches } from "./caches.ts";
 import { Checkpoint, evenKeySamples, type Storage } from "./checkpoint-reader.ts";
 import { type Committed, GroupCommit } from "./group-commit.ts";
@@ -85,7 +86,9 @@ export class RangePartition {
     const limits = { ...limitDefaults, ...options.limits };
     const loaded = await loadPartition(world, streams, options, options.caches ?? makeCaches(limits));
     if (!loaded.ok) return loaded;
-    return ok(new RangePartition(world, options, limits, loaded.value));
+    const partition = new RangePartition(world, options, limits, loaded.value);
+    partition.#fillCache();
+    return ok(partition);
   }
 
   /**
@@ -501,6 +504,17 @@ export class RangePartition {
     this.#activeLogStart = 0;
     this.#tellMemory();
     return frozen;
+  }
+
+  #fillCache(): void {
+    const sinceMs = this.#world.clock.monotonicMs();
+    this.#storage.caches.fills.add(() =>
+      fillCache(this.#world, sinceMs, {
+        storage: this.#storage,
+        checkpoints: () => this.#maintenance.checkpoints,
+        over: () => this.#ended !== undefined || this.#leaving !== undefined,
+      }),
+    );
   }
 
   #fenced(stream: OwnedStream): void {

@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { unwrap } from "@stamp/base";
+import { put, read, Stamp, write } from "./harness.test.ts";
+import type { PartitionLimits, RangePartition } from "./index.ts";
+
+const rowsMax = 2_000;
+const keyOf = (i: number): string => `k${String(i).padStart(6, "0")}`;
+
+/** A range with rows in two checkpoints, loaded at another server. */
+async function loadedElsewhere(limits: PartitionLimits, work: (partition: RangePartition, stamp: Stamp) => Promise<void>): Promise<void> {
+  const stamp = new Stamp(3, { limits });
+  await stamp.sim.run(async () => {
+    const first = await stamp.open(1);
+    for (let i = 0; i < rowsMax; i++) {
+      unwrap(await write(first, "l", [put(keyOf(i), `${i} ${"x".repeat(400)}`)]));
+      if (i === rowsMax / 2) unwrap(await first.checkpoint());
+    }
+    unwrap(await first.checkpoint());
+    await work(await stamp.open(2), stamp);
+  });
+}
+
+test("row cache: what a server loads is read into it ahead, where there is room", () =>
+  loadedElsewhere({}, async (partition, stamp) => {
+    assert.equal(partition.stats.cacheBytes, 0);
+    await stamp.sim.sleep(60_000);
+    assert.ok(partition.stats.cacheBytes > rowsMax * 400, `${partition.stats.cacheBytes}`);
+    for (let i = 0; i < rowsMax; i += 7) assert.match((await read(partition, keyOf(i))) ?? "", new RegExp(`^${i} x`));
+    assert.equal(partition.stats.storage.rowCacheMisses, 0);
+  }));
+
+test("row cache: nothing is pushed out for what is read ahead", () =>
+  loadedElsewhere({ rowCacheBytesMax: 256 * 1024 }, async (partition, stamp) => {
+    const wanted = [5, 700, 1_400, 1_999];
+    for (const i of wanted) await read(partition, keyOf(i));
+    const { rowCacheMisses } = partition.stats.storage;
+    await stamp.sim.sleep(60_000);
+    const { cacheBytes } = partition.stats;
+    assert.ok(cacheBytes > 150 * 1024 && cacheBytes <= 256 * 1024, `${cacheBytes}`);
+    for (const i of wanted) await read(partition, keyOf(i));
+    assert.equal(partition.stats.storage.rowCacheMisses, rowCacheMisses);
+  }));
+
+test("row cache: nothing is read ahead of a range that is served here no more", () =>
+  loadedElsewhere({}, async (partition, stamp) => {
+    await partition.close();
+    await stamp.sim.sleep(60_000);
+    assert.equal(partition.stats.cacheBytes, 0);
+  }));
