@@ -64,6 +64,8 @@ test("system errors in words: nobody listens, an address of another machine", as
   await new Promise((resolve) => server.close(resolve));
   const refused = await new Promise((resolve) => connect(port, "127.0.0.1").once("error", resolve));
   assert.equal(inWords(refused), `nothing listens at 127.0.0.1:${port} (ECONNREFUSED)`);
+  const denied = { code: "EACCES", errno: -13, syscall: "connect", address: "/x.sock" };
+  assert.match(inWords(Object.assign(new Error("?"), denied)), /^the user that runs this \(\d+\) may not connect to \/x\.sock \(EACCES\)$/);
   const elsewhere = await new Promise((resolve) => createServer().once("error", resolve).listen(0, "192.0.2.1"));
   assert.equal(inWords(elsewhere), "192.0.2.1 is no address of this machine (EADDRNOTAVAIL)");
 });

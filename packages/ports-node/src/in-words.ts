@@ -78,7 +78,7 @@ function ofAddress(error: SystemError): string {
     case "EADDRNOTAVAIL":
       return `${address ?? "it"} is no address of this machine`;
     case "EACCES":
-      return `the user that runs this (${process.getuid?.() ?? "?"}) may not listen at ${at}`;
+      return `the user that runs this (${process.getuid?.() ?? "?"}) may not ${error.syscall === "connect" ? "connect to" : "listen at"} ${at}`;
     case "ENOTFOUND":
     case "EAI_AGAIN":
       return `the host ${(error as { hostname?: string }).hostname ?? ""} can't be found`;
