@@ -205,9 +205,8 @@ export class Checkpoint {
   }
 
   /**
-   * Reads some of its blocks, from this one on, into the row data cache while that has room: those that count and are not there. Gives the first that it did not
-   * look at; undefined at the end, without room, or when they can't
-   * be read.
+   * Reads some of its blocks, from this one on, into the row data cache while that has room: those that count and are not there. Gives the
+   * first that it did not look at; undefined at the end, without room, or when they can't be read.
    */
   async fill(fromBlock: number): Promise<number | undefined> {
     const { blocks } = this.#storage.caches;
