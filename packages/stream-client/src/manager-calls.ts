@@ -1,8 +1,8 @@
 /** What the owner of a stream asks of the stream manager, under its name and owner epoch. */
-import type { Outcome, OwnerEpoch } from "@stamp/base";
+import { type Outcome, type OwnerEpoch, ok, refused } from "@stamp/base";
 import type { LeaderCalls } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
-import { type SealAndAllocateResponse, StreamManager, toWire } from "@stamp/wire";
+import { type ExtentLocation, type SealAndAllocateResponse, StreamManager, toWire } from "@stamp/wire";
 
 export const changeTimeoutMs = 5_000;
 
@@ -52,6 +52,30 @@ export class ManagerCalls {
     return this.#manager.call(limitMs, (address, timeoutMs) => this.#client(address).truncateStream(request, { timeoutMs }), {
       idempotent: true,
     });
+  }
+
+  /** The list behind this extent (0: all of it), page by page. Refused with `staleOwnerEpoch` when it has another owner by now. */
+  async extents(afterExtentId: bigint, limitMs: number): Promise<Outcome<ExtentLocation[]>> {
+    const { name, ownerEpoch } = this.#owner;
+    const { clock } = this.#world;
+    const deadlineMs = clock.monotonicMs() + limitMs;
+    const found: ExtentLocation[] = [];
+    for (let [after, more] = [afterExtentId, true]; more; ) {
+      const page = await this.#manager.call(
+        Math.max(1, deadlineMs - clock.monotonicMs()),
+        (address, timeoutMs) => this.#client(address).getStream({ name, afterExtentId: after }, { timeoutMs }),
+        { idempotent: true },
+      );
+      if (!page.ok) return page;
+      const { extents } = page.value;
+      if (page.value.ownerEpoch !== ownerEpoch) {
+        return refused("failedPrecondition", "staleOwnerEpoch", `stream ${name} was opened with owner epoch ${page.value.ownerEpoch}`);
+      }
+      found.push(...extents);
+      after = extents.at(-1)?.extentId ?? after;
+      more = page.value.more && extents.length > 0;
+    }
+    return ok(found);
   }
 
   /** The list becomes these parts of itself. Not repeated when its outcome is unknown. */

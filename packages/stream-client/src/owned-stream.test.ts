@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Outcome, ownerEpoch, unwrap } from "@stamp/base";
+import { fromWire, StreamManager } from "@stamp/wire";
 import { block, nodeNames, Stamp } from "./harness.test.ts";
 import type { OwnedStream, Place } from "./index.ts";
 
@@ -174,6 +175,37 @@ test("owned stream: truncation drops the extents before, also for the next owner
     const stale = await stream.truncateBefore((placed[29] as Place).extentId, { timeoutMs: 5_000 });
     assert.ok(!stale.ok && stale.failure.reason === "staleOwnerEpoch");
     assert.equal(stream.fenced, true);
+  });
+});
+
+test("owned stream: extents that were dropped when nobody heard of it are dropped until they are gone", async () => {
+  const stamp = new Stamp(9, { client: { extentTargetBytes: 1_000 } });
+  await stamp.sim.run(async () => {
+    const stream = await stamp.open("/a", 1);
+    for (let i = 0; i < 30; i++) unwrap(await stream.append(block(`${i}`.repeat(50)), forever));
+    const [, second, third] = stream.extents.map(({ extentId }) => extentId);
+    const manager = stamp.sim.world("other").transport.client("sm1", StreamManager);
+    const listed = async (): Promise<number[] | undefined> => {
+      const found = await manager.getStream({ name: "/a" }, { timeoutMs: 1_000 });
+      return found.ok ? found.value.extents.map(({ extentId }) => fromWire(extentId)) : undefined;
+    };
+    assert.deepEqual(
+      await listed(),
+      stream.extents.map(({ extentId }) => extentId),
+    );
+    stamp.sim.pause("sm1");
+    const dropped = unwrap(await stream.dropExtents(new Set([second as number]), { timeoutMs: 500 }));
+    assert.deepEqual(dropped, [second]);
+    assert.equal(stream.knows(second as number), false);
+    stamp.sim.crash("sm1");
+    stamp.sim.restart("sm1");
+    await stamp.sim.until(async () => (await listed())?.includes(second as number) === false, 60_000, "it is gone");
+    assert.deepEqual(
+      await listed(),
+      stream.extents.map(({ extentId }) => extentId),
+    );
+    unwrap(await stream.dropExtents(new Set([third as number]), { timeoutMs: 5_000 }));
+    unwrap(await stream.append(block("goes on"), forever));
   });
 });
 

@@ -42,6 +42,7 @@ export type StreamEnd = "sealed" | { readonly extentId: number; readonly lengthB
 
 const changeBackoffStartMs = 10;
 const changeBackoffMaxMs = 500;
+const dropBackoffMaxMs = 30_000;
 const overloadedPauseMs = 15;
 const readTimeoutMs = 10_000;
 
@@ -100,7 +101,7 @@ export class OwnedStream {
     return this.#window.pending;
   }
 
-  /** Of a stream that was closed with every append resolved; undefined when that is not certain: it has to be opened again to be known. */
+  /** Of a stream that was closed with every append and drop resolved; undefined when that is not certain: it has to be opened again to be known. */
   get endsAt(): StreamEnd | undefined {
     return this.#endsAt;
   }
@@ -396,7 +397,8 @@ export class OwnedStream {
 
   /**
    * Takes sealed extents out of the list, wherever they are; the last one stays. When it is not known whether it happened they are gone
-   * here all the same, so that nothing new can refer to them. Gives those that are gone; the others are for another time.
+   * here all the same, so that nothing new can refer to them, and it is asked for until it has. Gives those that are gone; the others are
+   * for another time.
    */
   async dropExtents(extentIds: ReadonlySet<number>, options: { readonly timeoutMs: number }): Promise<Outcome<readonly number[]>> {
     const { gone, kept } = keptRanges(this.#extents, extentIds);
@@ -409,7 +411,29 @@ export class OwnedStream {
     const dropped = new Set(gone);
     for (const extentId of gone) this.#known.delete(extentId);
     this.#extents = this.#extents.filter((extent) => !dropped.has(extent.extentId));
+    if (!outcome.ok) void this.#dropUntilKnown(dropped);
     return ok(gone);
+  }
+
+  /** Drops of which it is not known whether they happened. */
+  #unknownDrops = 0;
+
+  /** The first attempt may still arrive: each one goes by the list as it then is. */
+  async #dropUntilKnown(dropped: ReadonlySet<number>): Promise<void> {
+    const { clock, random } = this.#parts.world;
+    this.#unknownDrops++;
+    for (let backoffMs = changeBackoffMaxMs; ; backoffMs = Math.min(backoffMs * 2, dropBackoffMaxMs)) {
+      await sleep(clock, jittered(random, backoffMs), this.#stop.signal);
+      if (this.#stop.signal.aborted || this.#window.ended !== undefined) return;
+      const listed = await this.#manager.extents(0n, changeTimeoutMs);
+      const list = (listed.ok ? listed.value : []).map(locationFromWire);
+      const extents = list.map(({ extentId, sealedLengthBytes }) => ({ extentId, sealedLengthBytes }));
+      const { gone, kept } = keptRanges(extents, dropped);
+      if (listed.ok && gone.length === 0) break;
+      const outcome = listed.ok ? await this.#manager.keep(kept, changeTimeoutMs) : listed;
+      if (!outcome.ok && outcome.failure.reason === "staleOwnerEpoch") return this.#fence(outcome.failure);
+    }
+    this.#unknownDrops--;
   }
 
   /**
@@ -440,7 +464,7 @@ export class OwnedStream {
       });
       timer.cancel();
     }
-    this.#endsAt ??= this.#window.endsAt;
+    if (this.#unknownDrops === 0) this.#endsAt ??= this.#window.endsAt;
     this.abandon();
   }
 

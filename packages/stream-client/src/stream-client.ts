@@ -5,6 +5,7 @@ import { LeaderCalls } from "@stamp/metadata-store";
 import type { Address, Client, World } from "@stamp/ports";
 import { type ExtentLocation, type StreamEditSchema, type StreamInfo, StreamManager, type StreamStat, toWire } from "@stamp/wire";
 import { ExtentReader } from "./extent-reader.ts";
+import { ManagerCalls } from "./manager-calls.ts";
 import { OwnedStream, type OwnedStreamLimits } from "./owned-stream.ts";
 import { type Location, locationFromWire } from "./place.ts";
 import type { StreamClientOptions, StreamExtent } from "./types.ts";
@@ -93,7 +94,10 @@ export class StreamClient {
   }
 
   async #opened(info: StreamInfo, ownerEpoch: OwnerEpoch, deadlineMs: number): Promise<Outcome<OwnedStream>> {
-    const rest = await this.#rest(info, deadlineMs);
+    // The pages after the first: nobody but this owner changes the list.
+    const calls = new ManagerCalls(this.#world, this.#manager, info.name, ownerEpoch);
+    const leftMs = Math.max(1, deadlineMs - this.#world.clock.monotonicMs());
+    const rest = info.more ? await calls.extents(info.extents.at(-1)?.extentId ?? 0n, leftMs) : ok([]);
     if (!rest.ok) return rest;
     const locations = [...info.extents, ...rest.value].map(locationFromWire);
     const open = locations.find(({ sealedLengthBytes }) => sealedLengthBytes === undefined);
@@ -120,30 +124,6 @@ export class StreamClient {
   async allocateAhead(name: string, ownerEpoch: OwnerEpoch, lastExtentId: number, options: { readonly timeoutMs: number }): Promise<void> {
     const request = { name, ownerEpoch: toWire(ownerEpoch), extentId: toWire(lastExtentId) };
     await this.#call(options.timeoutMs, true, (manager, timeoutMs) => manager.allocateAhead(request, { timeoutMs }));
-  }
-
-  /** The pages after the first: nobody but this owner changes the list. Refused when another owner has it by now. */
-  async #rest(opened: StreamInfo, deadlineMs: number): Promise<Outcome<ExtentLocation[]>> {
-    const found: ExtentLocation[] = [];
-    let { more } = opened;
-    let afterExtentId = opened.extents.at(-1)?.extentId ?? 0n;
-    while (more) {
-      const request = { name: opened.name, afterExtentId };
-      const leftMs = Math.max(1, deadlineMs - this.#world.clock.monotonicMs());
-      const page = await this.#call(leftMs, true, (manager, timeoutMs) => manager.getStream(request, { timeoutMs }));
-      if (!page.ok) return page;
-      if (page.value.ownerEpoch !== opened.ownerEpoch || page.value.extents.length === 0) {
-        return refused(
-          "failedPrecondition",
-          "staleOwnerEpoch",
-          `stream ${opened.name} was opened with owner epoch ${page.value.ownerEpoch}`,
-        );
-      }
-      found.push(...page.value.extents);
-      afterExtentId = page.value.extents.at(-1)?.extentId ?? afterExtentId;
-      more = page.value.more;
-    }
-    return ok(found);
   }
 
   /** Owner epoch, version and size of the list. Refused with `streamNotFound`. */
