@@ -36,6 +36,14 @@ export interface Replayed {
   readonly firstExtentId: number;
 }
 
+export const storageOf = (world: World, client: StreamClient, options: PartitionOptions, caches: Caches): Storage => ({
+  world,
+  reader: client.reader,
+  caches,
+  figures: new StorageFigures(options.figures),
+  times: options.times ?? new StorageTimes(world.clock),
+});
+
 export async function loadPartition(
   world: World,
   client: StreamClient,
@@ -57,13 +65,7 @@ export async function loadPartition(
   };
   const openedMs = world.clock.monotonicMs();
   const [metadata, commitLog, rowData, blobData] = opened as [OwnedStream, OwnedStream, OwnedStream, OwnedStream | undefined];
-  const storage: Storage = {
-    world,
-    reader: client.reader,
-    caches,
-    figures: new StorageFigures(options.figures),
-    times: options.times ?? new StorageTimes(world.clock),
-  };
+  const storage = storageOf(world, client, options, caches);
   try {
     const state = await readState(world, metadata, options);
     const own = { low: options.lowKey, high: options.highKey };

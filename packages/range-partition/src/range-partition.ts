@@ -16,11 +16,9 @@ import { Checkpoint, evenKeySamples, type Storage } from "./checkpoint-reader.ts
 import { type Committed, GroupCommit } from "./group-commit.ts";
 import { extentsFrom, inherited } from "./hand-over.ts";
 import { limitDefaults } from "./limits.ts";
-import { heirState, type Loaded, loadPartition, type PartitionStreams } from "./load.ts";
+import { heirState, type Loaded, loadPartition, type PartitionStreams, storageOf } from "./load.ts";
 import { type Frozen, type Left, Maintenance, mergesMax } from "./maintenance.ts";
 import { MemoryBudget, type MemoryShare } from "./memory-budget.ts";
-import { StorageFigures } from "./storage-figures.ts";
-import { StorageTimes } from "./storage-times.ts";
 import { getVersion, scanRows, type TableView } from "./tables.ts";
 import { Transactions } from "./transactions.ts";
 import type {
@@ -105,14 +103,7 @@ export class RangePartition {
   ): Promise<RangePartition | undefined> {
     const limits = { ...limitDefaults, ...options.limits };
     const own = { low: options.lowKey, high: options.highKey };
-    const caches = options.caches ?? makeCaches(limits);
-    const storage: Storage = {
-      world,
-      reader: client.reader,
-      caches,
-      figures: new StorageFigures(options.figures),
-      times: options.times ?? new StorageTimes(world.clock),
-    };
+    const storage = storageOf(world, client, options, options.caches ?? makeCaches(limits));
     const state = heirState(left.told, options.rangeId);
     const opened = await Promise.all(state.checkpoints.map((stored) => Checkpoint.open(stored, own, storage)));
     const checkpoints = opened.flatMap((one) => (one.ok ? [one.value] : []));
