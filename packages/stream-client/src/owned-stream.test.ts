@@ -209,6 +209,21 @@ test("owned stream: extents that were dropped when nobody heard of it are droppe
   });
 });
 
+test("owned stream: where it ends is told only when it is known what was dropped", async () => {
+  const stamp = new Stamp(9, { client: { extentTargetBytes: 1_000 } });
+  await stamp.sim.run(async () => {
+    for (const answered of [true, false]) {
+      const stream = await stamp.open(`/${answered}`, 1);
+      for (let i = 0; i < 30; i++) unwrap(await stream.append(block(`${i}`.repeat(50)), forever));
+      const second = stream.extents[1]?.extentId as number;
+      if (!answered) stamp.sim.pause("sm1");
+      unwrap(await stream.dropExtents(new Set([second]), { timeoutMs: 500 }));
+      await stream.close();
+      assert.equal(stream.endsAt !== undefined, answered);
+    }
+  });
+});
+
 test("owned stream: close waits for what is in flight and takes nothing more", async () => {
   const stamp = new Stamp(10);
   await stamp.sim.run(async () => {
