@@ -129,6 +129,18 @@ test("balance: the range that evens two servers out best is moved, and none that
     [],
     "not worth it",
   );
+  const hotAmongCold: readonly Given[] = [
+    ["r1", "a", 400],
+    ["r2", "a", 10],
+    ["r3", "b", 0],
+  ];
+  assert.deepEqual(text(stateOf(["a", "b"], hotAmongCold)), [], "one of 400 requests beside one of 10: b would have the 400 then");
+  const alike: readonly Given[] = [
+    ["r1", "a", 300],
+    ["r2", "a", 200],
+    ["r3", "b", 0],
+  ];
+  assert.deepEqual(text(stateOf(["a", "b"], alike)), ["move r2 to b"], "300 and 200 either way: the smaller one");
   assert.deepEqual(
     text(
       stateOf(
@@ -204,8 +216,7 @@ test("balance: nothing is evened out in rows at the cost of requests; what was u
     ["r2", "a", 0, 450],
     ["r3", "b", 0, 0],
   ];
-  assert.deepEqual(text(stateOf(["a", "b"], stuck)), ["move r1 to b"]);
-  assert.deepEqual(text({ ...stateOf(["a", "b"], stuck), unmoved: new Set(["r1"]) }), ["move r2 to b"]);
+  assert.deepEqual(text(stateOf(["a", "b"], stuck)), ["move r2 to b"]);
 });
 
 test("balance: even in requests, uneven in CPU: a range that has about half of the difference is moved; where CPU is not known nothing is", () => {
@@ -233,6 +244,18 @@ test("balance: even in requests, uneven in CPU: a range that has about half of t
     ["b", 0.1],
   ]);
   assert.deepEqual(text({ ...uneven, processors: slight }), []);
+  const one = {
+    ...stateOf(
+      ["a", "b"],
+      [
+        ["r1", "a", 90],
+        ["r2", "a", 1],
+        ["r3", "b", 1],
+      ],
+    ),
+    processors: uneven.processors,
+  };
+  assert.deepEqual(text(one), [], "b would have the 1.80 then");
 });
 
 test("balance: a range of which a split or merge has just failed is not split or merged, but moved", () => {
@@ -243,7 +266,7 @@ test("balance: a range of which a split or merge has just failed is not split or
     ["r4", "a", 600],
   ];
   const state = stateOf(["a", "b"], given);
-  assert.deepEqual(text(state), ["split r1", "split r4", "move r1 to b", "merge r2"]);
-  assert.deepEqual(text({ ...state, resting: new Set(["r1", "r3"]) }), ["split r4", "move r1 to b"]);
-  assert.ok(!text({ ...state, unmoved: new Set(["r1"]) }).includes("move r1 to b"));
+  assert.deepEqual(text(state), ["split r1", "split r4", "move r4 to b", "merge r2"]);
+  assert.deepEqual(text({ ...state, resting: new Set(["r1", "r3"]) }), ["split r4", "move r4 to b"]);
+  assert.ok(!text({ ...state, unmoved: new Set(["r4"]) }).includes("move r4 to b"));
 });

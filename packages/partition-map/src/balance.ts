@@ -115,6 +115,12 @@ function splits(rested: readonly Range[], state: BalanceState, policy: BalancePo
   return urgent.sort((a, b) => b.urgency - a.urgency).map(({ step }) => step);
 }
 
+/**
+ * A range with more of the difference than this stays: moving it would turn most of the difference round. One hot range beside cold ones
+ * has nearly all of it wherever it is.
+ */
+const movedPartMax = 3 / 4;
+
 /** What of a server's load one range is, and when servers are uneven by it: from both of a difference and a ratio on. */
 interface Measure {
   readonly cause: BalanceCause;
@@ -204,9 +210,9 @@ function moveBy(measure: Measure, before: readonly Measure[], rested: readonly R
     });
   const distance = (range: Range): number => Math.abs(costOf(range) - difference / 2);
   const best = rested
-    // A range that carries more than the difference would only turn it round.
-    .filter((range) => range.server === from && costOf(range) < difference && costOf(range) >= least / 4)
-    .sort((a, b) => distance(a) - distance(b) || (a.rangeId < b.rangeId ? -1 : 1))
+    .filter((range) => range.server === from && costOf(range) <= difference * movedPartMax && costOf(range) >= least / 4)
+    // Of two that even out alike the smaller one: what is moved has to be loaded, and finds nothing in the cache.
+    .sort((a, b) => distance(a) - distance(b) || costOf(a) - costOf(b) || (a.rangeId < b.rangeId ? -1 : 1))
     .find(noWorse);
   if (!best) return undefined;
   const why = `${from} has ${text(totals.get(from) ?? 0)}, ${to} ${text(totals.get(to) ?? 0)}`;
