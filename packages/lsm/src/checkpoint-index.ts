@@ -36,8 +36,22 @@ type IndexFacts = Omit<IndexContent, "blocks">;
 const magic = [0x53, 0x49, 0x44, 0x58];
 const formatVersion = 1;
 
+/** Of each block, in order. */
+interface BlockTable {
+  /** Where its reference begins. */
+  readonly at: Uint32Array;
+  readonly lengths: Uint32Array;
+  readonly extentIds: Set<number>;
+}
+
 /** Blocks that are written in one step. */
 const stepBlocks = 2_048;
+
+const tableOf = (blocks: number): BlockTable => ({
+  at: new Uint32Array(blocks),
+  lengths: new Uint32Array(blocks),
+  extentIds: new Set<number>(),
+});
 
 export interface EncodedIndex {
   readonly bytes: Uint8Array<ArrayBuffer>;
@@ -56,10 +70,12 @@ export function* encodeIndex(content: IndexContent, crc32c: Crc32c): Generator<v
   writer.varint(content.dataBytes);
   writer.sized(content.minKey);
   writer.varint(content.blocks.length);
-  const blocksAt = new Uint32Array(content.blocks.length);
+  const blocks = tableOf(content.blocks.length);
   for (const [at, { lastKey, place }] of content.blocks.entries()) {
     if (at % stepBlocks === stepBlocks - 1) yield;
-    blocksAt[at] = writer.length;
+    blocks.at[at] = writer.length;
+    blocks.lengths[at] = place.lengthBytes;
+    blocks.extentIds.add(place.extentId);
     writer.sized(lastKey);
     writer.varint(place.extentId);
     writer.varint(place.offsetBytes);
@@ -68,7 +84,7 @@ export function* encodeIndex(content: IndexContent, crc32c: Crc32c): Generator<v
   writer.sized(content.bloom);
   const bytes = withChecksum(writer, crc32c);
   const bloom = bytes.subarray(writer.length - content.bloom.length, writer.length);
-  return { bytes, index: new CheckpointIndex({ ...content, minKey: Uint8Array.from(content.minKey), bloom }, bytes, blocksAt) };
+  return { bytes, index: new CheckpointIndex({ ...content, minKey: Uint8Array.from(content.minKey), bloom }, bytes, blocks) };
 }
 
 /** `bytes` belong to the index from then on: blocks are read from them when they are asked for, which is all that is kept in memory. */
@@ -90,14 +106,17 @@ export function decodeIndex(bytes: Uint8Array, crc32c: Crc32c): Outcome<Checkpoi
     const minKey = reader.sized();
     const blockCount = reader.varint();
     if (blockCount > reader.left) return damaged("a checkpoint index with more blocks than bytes");
-    const blocksAt = new Uint32Array(blockCount);
+    const blocks = tableOf(blockCount);
     for (let i = 0; i < blockCount; i++) {
-      blocksAt[i] = body.length - reader.left;
-      readBlock(reader);
+      blocks.at[i] = body.length - reader.left;
+      reader.skip(reader.varint());
+      blocks.extentIds.add(reader.varint());
+      reader.varint();
+      blocks.lengths[i] = reader.varint();
     }
     const bloom = reader.sized();
     if (reader.left !== 0) return damaged("bytes after a checkpoint index");
-    return ok(new CheckpointIndex({ entryCount, minSequence, maxSequence, dataBytes, minKey, bloom }, bytes, blocksAt));
+    return ok(new CheckpointIndex({ entryCount, minSequence, maxSequence, dataBytes, minKey, bloom }, bytes, blocks));
   } catch (error) {
     if (error instanceof DecodeError) return damaged(error.message);
     throw error;
@@ -112,18 +131,17 @@ function readBlock(reader: ByteReader): BlockReference {
 export class CheckpointIndex {
   readonly #content: IndexFacts;
   readonly #bytes: Uint8Array;
-  /** Where each block's reference begins. */
-  readonly #blocksAt: Uint32Array;
+  readonly #blocks: BlockTable;
 
-  constructor({ entryCount, minSequence, maxSequence, dataBytes, minKey, bloom }: IndexFacts, bytes: Uint8Array, blocksAt: Uint32Array) {
+  constructor({ entryCount, minSequence, maxSequence, dataBytes, minKey, bloom }: IndexFacts, bytes: Uint8Array, blocks: BlockTable) {
     this.#content = { entryCount, minSequence, maxSequence, dataBytes, minKey, bloom };
     this.#bytes = bytes;
-    this.#blocksAt = blocksAt;
+    this.#blocks = blocks;
   }
 
   /** About what it takes in memory. */
   get bytes(): number {
-    return this.#bytes.length + this.#blocksAt.byteLength;
+    return this.#bytes.length + this.#blocks.at.byteLength + this.#blocks.lengths.byteLength;
   }
   get entryCount(): number {
     return this.#content.entryCount;
@@ -138,7 +156,7 @@ export class CheckpointIndex {
     return this.#content.dataBytes;
   }
   get blockCount(): number {
-    return this.#blocksAt.length;
+    return this.#blocks.at.length;
   }
   get minKey(): Uint8Array {
     return this.#content.minKey;
@@ -152,14 +170,16 @@ export class CheckpointIndex {
     return readBlock(this.#readerAt(at));
   }
 
-  /** Where the data blocks lie, in order. */
-  eachPlace(visit: (at: number, place: StoredPlace) => void): void {
-    if (this.blockCount === 0) return;
-    const reader = this.#readerAt(0);
-    for (let at = 0; at < this.blockCount; at++) {
-      reader.skip(reader.varint());
-      visit(at, { extentId: reader.varint(), offsetBytes: reader.varint(), lengthBytes: reader.varint() });
-    }
+  /** Where its data blocks lie. */
+  get extentIds(): ReadonlySet<number> {
+    return this.#blocks.extentIds;
+  }
+
+  /** Of the data blocks from one up to another, as they are stored. */
+  bytesOf(from: number, to: number): number {
+    let bytes = 0;
+    for (let at = from; at < to; at++) bytes += this.#blocks.lengths[at] as number;
+    return bytes;
   }
 
   /** Whether the key lies between the first and the last one. */
@@ -192,7 +212,7 @@ export class CheckpointIndex {
   /** As `compareBytes` of a block's last key and this one, where it lies: a search looks at one for every bit of the number of blocks. */
   #compareLastKey(block: number, key: Uint8Array): number {
     const bytes = this.#bytes;
-    let at = this.#blocksAt[block] as number;
+    let at = this.#blocks.at[block] as number;
     let length = 0;
     for (let scale = 1; ; scale *= 128) {
       const byte = bytes[at++] as number;
@@ -208,7 +228,7 @@ export class CheckpointIndex {
   }
 
   #readerAt(at: number): ByteReader {
-    const offset = this.#blocksAt[at];
+    const offset = this.#blocks.at[at];
     if (offset === undefined) throw new RangeError(`no data block ${at}`);
     return new ByteReader(this.#bytes, offset);
   }

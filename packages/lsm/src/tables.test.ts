@@ -352,12 +352,15 @@ test("checkpoint index: written in many steps, it is what is read from its bytes
   for (const name of ["entryCount", "minSequence", "maxSequence", "dataBytes", "blockCount", "bytes", "minKey", "maxKey"] as const) {
     assert.deepEqual(index[name], read[name], name);
   }
-  const visited: StoredPlace[] = [];
-  index.eachPlace((at, place) => {
-    assert.deepEqual(index.block(at), read.block(at));
-    visited.push(place);
-  });
-  assert.deepEqual(visited, places);
+  for (const [at, place] of places.entries()) {
+    assert.deepEqual(index.block(at).place, place);
+    assert.deepEqual(read.block(at), index.block(at));
+  }
+  const bytesOf = (from: number, to: number): number => places.slice(from, to).reduce((sum, { lengthBytes }) => sum + lengthBytes, 0);
+  for (const one of [index, read]) {
+    assert.deepEqual([...one.extentIds], [...new Set(places.map(({ extentId }) => extentId))]);
+    assert.deepEqual([one.bytesOf(0, places.length), one.bytesOf(5, 99)], [bytesOf(0, places.length), bytesOf(5, 99)]);
+  }
   for (let i = 0; i < 25_000; i++) assert.ok(index.mayHold(hashKey(keyOf(i))) && index.spans(keyOf(i)));
   const absent = Array.from({ length: 2_000 }, (_, i) => index.mayHold(hashKey(utf8(`other-${i}`)))).filter(Boolean).length;
   assert.ok(absent < 60, `${absent} of 2,000`);

@@ -80,22 +80,9 @@ export class Checkpoint {
     this.#minKey = Uint8Array.from(index.minKey);
     this.#maxKey = Uint8Array.from(index.maxKey);
     const [from, to] = this.#ownBlocks(index);
-    const extentIds = new Set(stored.indexPlaces.map(({ extentId }) => extentId));
-    const samples: KeySample[] = [];
-    const everyBlocks = Math.ceil(Math.max(to - from, 1) / keySamplesMax);
-    let [liveBytes, sinceSample] = [0, 0];
-    index.eachPlace((at, { extentId, lengthBytes }) => {
-      extentIds.add(extentId);
-      if (at < from || at >= to) return;
-      liveBytes += lengthBytes;
-      sinceSample += lengthBytes;
-      if ((at - from + 1) % everyBlocks !== 0) return;
-      samples.push({ key: Uint8Array.from(index.block(at).lastKey), bytes: sinceSample });
-      sinceSample = 0;
-    });
-    this.liveBytes = liveBytes;
-    this.keySamples = samples;
-    this.extentIds = extentIds;
+    this.liveBytes = index.bytesOf(from, to);
+    this.keySamples = samplesOf(index, from, to);
+    this.extentIds = new Set([...stored.indexPlaces.map(({ extentId }) => extentId), ...index.extentIds]);
   }
 
   static async open(stored: StoredCheckpoint, own: KeyBounds, storage: Storage): Promise<Outcome<Checkpoint>> {
@@ -210,7 +197,7 @@ export class Checkpoint {
    */
   async fill(fromBlock: number): Promise<number | undefined> {
     const { blocks } = this.#storage.caches;
-    const index = blocks.hasRoom ? await this.#index().catch(() => undefined) : undefined;
+    const index = blocks.hasRoomFor(mergeAheadBytes) ? await this.#index().catch(() => undefined) : undefined;
     if (index === undefined) return undefined;
     const [from, to] = this.#ownBlocks(index);
     const places: Place[] = [];
@@ -225,7 +212,7 @@ export class Checkpoint {
     const read = await this.#someBlocks(places);
     if (!read.ok) return undefined;
     for (const [i, { block }] of read.value.entries()) {
-      if (blocks.hasRoom) blocks.put(present(places[i], "the place of a block"), block.encoded);
+      if (blocks.hasRoomFor(block.encoded.length)) blocks.put(present(places[i], "the place of a block"), block.encoded);
     }
     return at < to ? at : undefined;
   }
@@ -345,6 +332,15 @@ export class Checkpoint {
     if (!block.ok) throw new FailureError(block.failure);
     return block.value;
   }
+}
+
+function samplesOf(index: CheckpointIndex, from: number, to: number): KeySample[] {
+  const samples: KeySample[] = [];
+  const every = Math.ceil(Math.max(to - from, 1) / keySamplesMax);
+  for (let at = from; at + every <= to; at += every) {
+    samples.push({ key: Uint8Array.from(index.block(at + every - 1).lastKey), bytes: index.bytesOf(at, at + every) });
+  }
+  return samples;
 }
 
 function* within(entries: Iterable<Entry>, high: Uint8Array): Generator<Entry, void, void> {

@@ -21,10 +21,13 @@ const insertWindowMs = 15_000;
 /** At rest: all processes of the cluster together took less than this part of one core in this time. */
 const restingShare = 0.2;
 const restingLookMs = 3_000;
+/** What a server loads it reads into its cache from then on, where it has room: it only seems to be at rest before. */
+const fillBeginsMs = 15_000;
 
 const usage = `pnpm bench rows [--rows 1000000] [--connections 8] [--readers 16] [--read-seconds 8] [--rest-seconds 300] [--set key=value]… [--skip-restarts] [--keep]
-pnpm bench rows --data DIR --rows N [--rounds 5] [--readers 16] [--read-seconds 8] [--set key=value]…
---data: a folder that an earlier run with as many rows kept (it says which): only reads, so often
+pnpm bench rows --data DIR --rows N [--rounds 5] [--readers 16] [--read-seconds 8] [--rest-seconds 300] [--set key=value]…
+--data: a folder that an earlier run with as many rows kept (it says which): only reads, so often, at once and each time when the cluster
+has come to rest
 --set: of the cluster's configuration, e.g. --set partitionServers=2
 --rest-seconds: rows are read right behind the inserts, and again when the work that these left behind is done, or so much later; 0: not again`;
 
@@ -65,7 +68,10 @@ export async function rows(args: string[]): Promise<void> {
     const run = new Run(target, client);
     if (values.data !== undefined) {
       run.isFilled(count);
-      for (let round = 0; round < rounds; round++) await run.measure(readers, readSeconds * 1_000);
+      for (let round = 0; round < rounds; round++) {
+        if (round > 0 && restMs > 0) await run.rest(restMs, fillBeginsMs);
+        await run.measure(readers, readSeconds * 1_000);
+      }
       return;
     }
     await run.prepare();
@@ -163,8 +169,9 @@ class Run {
   }
 
   /** Until the cluster has done what the inserts left to do: checkpoints, merges, what extent nodes move from journals to their places. */
-  async rest(mostMs: number): Promise<void> {
+  async rest(mostMs: number, leastMs = 0): Promise<void> {
     const startMs = performance.now();
+    await pause(leastMs);
     for (;;) {
       const [beforeMs, before] = [performance.now(), await this.#clusterCpuMs()];
       await pause(restingLookMs);
