@@ -328,6 +328,7 @@ function engineOf(rows: MemoryRows, data: MemoryData) {
     leaveExtents: async () => {},
     dropExtents: async () => ok([]),
     close: async () => {},
+    forgetCached: async () => {},
   };
 }
 

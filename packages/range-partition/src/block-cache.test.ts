@@ -7,7 +7,7 @@ const place = (at: number) => ({ extentId: at % 3, offsetBytes: at, lengthBytes:
 /** Its own of every block, and of each time that it is put. */
 const block = (at: number, round: number, bytes: number): Uint8Array => new Uint8Array(bytes).map((_, i) => at * 7 + round * 31 + i);
 
-test("block cache: gives what was put last or nothing, never holds more than it may, and counts what it holds", () => {
+test("block cache: gives what was put last or nothing, never holds more than it may, counts what it holds, and says when nothing goes", () => {
   const step = fc.record({
     does: fc.constantFrom("put", "put", "get", "forget"),
     at: fc.nat(40),
@@ -17,7 +17,9 @@ test("block cache: gives what was put last or nothing, never holds more than it 
     fc.property(fc.array(step, { maxLength: 300 }), (steps) => {
       const cache = new BlockCache(10_000);
       const put = new Map<number, Uint8Array>();
+      let heldBefore = 0;
       for (const [round, { does, at, bytes }] of steps.entries()) {
+        const roomy = bytes <= 2_500 && cache.hasRoomFor(bytes);
         const found = cache.peek(place(at));
         if (does === "put") {
           const given = block(at, round, bytes);
@@ -39,9 +41,12 @@ test("block cache: gives what was put last or nothing, never holds more than it 
           held += bytesNow.length;
         }
         assert.equal(cache.bytes, held);
+        if (does === "put" && found === undefined && roomy) assert.equal(held, heldBefore + bytes, "something was pushed out");
+        heldBefore = held;
         assert.ok(held <= 10_000);
       }
     }),
+    { numRuns: 500 },
   );
 });
 
@@ -84,4 +89,18 @@ test("block cache: room of what was forgotten is used before more memory is take
   }
   assert.equal(cache.takenBytes, 5_000);
   assert.equal(cache.bytes, 2_000);
+});
+
+test("block cache: room of what was forgotten here and there is put together before anything goes", () => {
+  const cache = new BlockCache(80_000);
+  for (let at = 0; at < 80; at++) cache.put(place(at), block(at, 0, 1_000));
+  assert.ok(!cache.hasRoomFor(1_000));
+  for (let at = 0; at < 80; at += 4) cache.forget(place(at));
+  assert.ok(cache.hasRoomFor(1_000));
+  for (let at = 100; cache.hasRoomFor(1_000); at++) {
+    cache.put(place(at), block(at, 0, 1_000));
+    assert.ok(cache.peek(place(at)));
+  }
+  assert.ok(cache.bytes >= 74_000, `${cache.bytes}`);
+  for (let at = 0; at < 80; at++) assert.equal(cache.peek(place(at)) !== undefined, at % 4 > 0, `${at}`);
 });

@@ -10,8 +10,10 @@ const segmentBytesMax = 4 * 1024 * 1024;
 const segmentsMin = 4;
 /** Of a segment that is filled again at most this part stays: what looking for room takes is bounded. */
 const keptShare = 3 / 4;
-/** A segment of which more was forgotten is filled again before its turn. */
-const forgottenShare = 1 / 2;
+/** A segment of which more is free, because it was forgotten, is filled again before more memory is taken. */
+const freeShare = 1 / 2;
+/** And one of which more than this is free before anything is pushed out: the others of its blocks only move to its front. */
+const freeShareWhenFull = 1 / 16;
 
 interface Segment {
   readonly bytes: Uint8Array;
@@ -39,6 +41,7 @@ export class BlockCache {
   readonly #segments: Segment[] = [];
   /** By extent and offset. */
   readonly #slots = new Map<number, Map<number, Slot>>();
+  #wantedBytes = 0;
 
   constructor(bytesMax: number) {
     this.#segmentBytes = Math.min(segmentBytesMax, Math.floor(bytesMax / segmentsMin));
@@ -47,12 +50,15 @@ export class BlockCache {
 
   /** Of the blocks that are there now. */
   get bytes(): number {
-    return this.#segments.reduce((sum, { wantedBytes }) => sum + wantedBytes, 0);
+    return this.#wantedBytes;
   }
 
-  /** Whether more can be put here with nothing pushed out for it. */
-  get hasRoom(): boolean {
-    return this.#segments.length < this.#segmentsMax;
+  /** Whether a block of so many bytes can be put here with nothing pushed out for it. */
+  hasRoomFor(lengthBytes: number): boolean {
+    if (this.#segments.length < this.#segmentsMax) return true;
+    // Of some segment there is at least as much free as of all of them on the average.
+    const freeBytes = this.#segmentBytes - this.#wantedBytes / this.#segments.length;
+    return freeBytes > Math.max(freeShareWhenFull * this.#segmentBytes, lengthBytes);
   }
 
   /** Memory that it has taken. */
@@ -85,6 +91,7 @@ export class BlockCache {
     segment.slots.push(slot);
     segment.filledBytes += length;
     segment.wantedBytes += length;
+    this.#wantedBytes += length;
     const ofExtent = this.#slots.get(extentId);
     if (ofExtent === undefined) this.#slots.set(extentId, new Map([[offsetBytes, slot]]));
     else ofExtent.set(offsetBytes, slot);
@@ -104,24 +111,36 @@ export class BlockCache {
     const { segment, extentId, offsetBytes, lengthBytes } = slot;
     slot.forgotten = true;
     segment.wantedBytes -= lengthBytes;
+    this.#wantedBytes -= lengthBytes;
     const ofExtent = this.#slots.get(extentId);
     ofExtent?.delete(offsetBytes);
     if (ofExtent?.size === 0) this.#slots.delete(extentId);
   }
 
-  /** The segment to fill next, with room for so much: one of which much was forgotten, else a new one, else the oldest. */
+  /** The segment to fill next, with room for so much: one of which much is free, else a new one, else the oldest. */
   #emptied(lengthBytes: number): Segment {
-    const forgottenMax = forgottenShare * this.#segmentBytes;
-    const unwanted = this.#segments.findIndex(({ filledBytes, wantedBytes }) => filledBytes - wantedBytes > forgottenMax);
-    if (unwanted < 0 && this.#segments.length < this.#segmentsMax) {
+    const mayGrow = this.#segments.length < this.#segmentsMax;
+    const roomiest = this.#roomiest();
+    const freeMin = Math.max((mayGrow ? freeShare : freeShareWhenFull) * this.#segmentBytes, lengthBytes);
+    const isRoomy = roomiest !== undefined && this.#segmentBytes - roomiest.wantedBytes > freeMin;
+    if (!isRoomy && mayGrow) {
       const segment = { bytes: new Uint8Array(this.#segmentBytes), slots: [], filledBytes: 0, wantedBytes: 0 };
       this.#segments.push(segment);
       return segment;
     }
-    const [segment] = this.#segments.splice(Math.max(unwanted, 0), 1) as [Segment];
+    const segment = isRoomy ? roomiest : (this.#segments[0] as Segment);
+    this.#segments.splice(this.#segments.indexOf(segment), 1);
     this.#segments.push(segment);
-    this.#empty(segment, Math.min(keptShare * this.#segmentBytes, this.#segmentBytes - lengthBytes), unwanted >= 0);
+    const keptBytesMax = this.#segmentBytes - lengthBytes;
+    this.#empty(segment, isRoomy ? keptBytesMax : Math.min(keptShare * this.#segmentBytes, keptBytesMax), isRoomy);
     return segment;
+  }
+
+  /** With the fewest bytes that are wanted, the oldest of them. */
+  #roomiest(): Segment | undefined {
+    let best: Segment | undefined;
+    for (const segment of this.#segments) if (best === undefined || segment.wantedBytes < best.wantedBytes) best = segment;
+    return best;
   }
 
   /** What stays of it, at most `keptBytesMax`, moves to its front. */

@@ -48,3 +48,26 @@ test("row cache: nothing is read ahead of a range that is served here no more", 
     await stamp.sim.sleep(60_000);
     assert.equal(partition.stats.cacheBytes, 0);
   }));
+
+test("row cache: what a merge writes of rows that were not cached is read into it afterwards", () =>
+  loadedElsewhere({ checkpointsMax: 2 }, async (partition, stamp) => {
+    await stamp.sim.sleep(60_000);
+    await partition.forgetCached();
+    for (let i = 0; i < 4; i++) {
+      unwrap(await write(partition, "l", [put(keyOf(rowsMax + i), `${rowsMax + i} x`)]));
+      unwrap(await partition.checkpoint());
+    }
+    while (partition.stats.checkpoints > 2) await stamp.sim.sleep(100);
+    await stamp.sim.sleep(60_000);
+    for (let i = 0; i < rowsMax + 4; i++) assert.match((await read(partition, keyOf(i))) ?? "", new RegExp(`^${i} x`));
+    assert.equal(partition.stats.storage.rowCacheMisses, 0);
+  }));
+
+test("row cache: of a range that is served elsewhere nothing stays", () =>
+  loadedElsewhere({}, async (partition, stamp) => {
+    await stamp.sim.sleep(60_000);
+    assert.ok(partition.stats.cacheBytes > rowsMax * 400);
+    await partition.close();
+    await partition.forgetCached();
+    assert.equal(partition.stats.cacheBytes, 0);
+  }));

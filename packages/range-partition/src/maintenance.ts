@@ -167,10 +167,10 @@ export class Maintenance {
     return !this.#stopped && this.#merging.size > 0 && this.#checkpoints.length >= mergesMax * this.#limits.checkpointsMax;
   }
 
-  /** One merge, if there is one to do. */
-  async merge(): Promise<Outcome<"merged" | "nothing">> {
+  /** One merge, if there is one to do. `allCached`: no row of it was read from an extent node, so all that it wrote is in the row data cache. */
+  async merge(): Promise<Outcome<{ readonly allCached: boolean }>> {
     const planned = this.#plan();
-    if (planned === undefined) return ok("nothing" as const);
+    if (planned === undefined) return ok({ allCached: true });
     for (const id of planned) this.#merging.add(id);
     const { times, world } = this.#storage;
     const sinceMs = world.clock.monotonicMs();
@@ -182,19 +182,23 @@ export class Maintenance {
     }
   }
 
-  async #merge(ids: ReadonlySet<number>): Promise<Outcome<"merged" | "nothing">> {
+  async #merge(ids: ReadonlySet<number>): Promise<Outcome<{ readonly allCached: boolean }>> {
     const sources = this.#checkpoints.filter(({ stored }) => ids.has(stored.id));
     const oldest = this.#checkpoints.at(-1);
     const bottom = oldest !== undefined && ids.has(oldest.stored.id);
     const versions = new MergedVersions(sources);
+    let allCached = true;
     const written = await this.#write(versions, bottom, {
-      inMemory: () => versions.cached,
+      inMemory: () => {
+        allCached &&= versions.cached;
+        return versions.cached;
+      },
       givenUp: () => this.#stopped,
       restTimes: this.#restTimes(),
     });
     if (!written.ok) return written;
     this.#storage.figures.add("mergedBytes", written.value?.stored.bytes ?? 0);
-    if (this.#stopped) return ok("nothing" as const);
+    if (this.#stopped) return ok({ allCached: true });
     const merged = written.value;
     const recorded = await this.#record((checkpoints) => {
       const at = checkpoints.findIndex(({ stored }) => ids.has(stored.id));
@@ -204,7 +208,7 @@ export class Maintenance {
     if (!recorded.ok) return recorded;
     await Promise.all(sources.map((source) => source.forget()));
     await this.#dropRowData();
-    return ok("merged" as const);
+    return ok({ allCached });
   }
 
   /** For one merge: rests while anybody in this process was served since it was asked last. */

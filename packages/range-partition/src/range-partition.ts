@@ -72,6 +72,8 @@ export class RangePartition {
   /** Set when it takes no more writes because it becomes other ranges. */
   #leaving: Failure | undefined;
   #checkpointing: Promise<void> = Promise.resolve();
+  /** To be read into the row data cache, and not begun. */
+  #fillWaits = false;
   /** Merges under way, or resting after a failure. */
   readonly #merging = new Set<Promise<void>>();
 
@@ -397,6 +399,11 @@ export class RangePartition {
     await this.#closeStreams();
   }
 
+  /** Of a partition that was closed and is served elsewhere: what the row data cache has of it only takes room. */
+  async forgetCached(): Promise<void> {
+    for (const checkpoint of this.#maintenance.checkpoints) await checkpoint.forget();
+  }
+
   #view(snapshot?: Snapshot): TableView {
     if (snapshot !== undefined) return present(this.#views.get(snapshot), "the view of an open snapshot");
     return {
@@ -476,6 +483,7 @@ export class RangePartition {
   /** Nothing is lost by a merge that could not read its sources: it is tried again, later. */
   async #merge(): Promise<void> {
     const merged = await this.#maintenance.merge();
+    if (merged.ok && !merged.value.allCached) this.#fillCache();
     if (merged.ok || this.#ended !== undefined) return;
     const { clock, logger, random } = this.#world;
     logger.warn("checkpoints not merged, later", { rangeId: this.rangeId, reason: merged.failure.reason, message: merged.failure.message });
@@ -498,14 +506,16 @@ export class RangePartition {
   }
 
   #fillCache(): void {
-    const sinceMs = this.#world.clock.monotonicMs();
-    this.#storage.caches.fills.add(() =>
-      fillCache(this.#world, sinceMs, {
+    if (this.#fillWaits) return;
+    this.#fillWaits = true;
+    this.#storage.caches.fills.add(this.#world.clock, () => {
+      this.#fillWaits = false;
+      return fillCache(this.#world, {
         storage: this.#storage,
         checkpoints: () => this.#maintenance.checkpoints,
         over: () => this.#ended !== undefined || this.#leaving !== undefined,
-      }),
-    );
+      });
+    });
   }
 
   #fenced(stream: OwnedStream): void {

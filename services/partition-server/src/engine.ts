@@ -63,6 +63,8 @@ export interface RangeEngine {
   keySamples(): readonly Uint8Array[];
   /** No new write; resolves when no append is in flight. */
   close(): Promise<void>;
+  /** After `close`: it is served elsewhere from now on, and nothing of it has to stay in caches. */
+  forgetCached(): Promise<void>;
 }
 
 /** What a partition left, as its engine knows it; how long it waited for what was in flight, and wrote. */

@@ -222,6 +222,7 @@ export class Holdings {
     if (held && held.range.ownerEpoch <= command.ownerEpoch) {
       this.#held.delete(command.rangeId);
       await this.#drop(held);
+      void held.engine?.forgetCached();
       this.#world.logger.info("range closed", { range: command.rangeId, ownerEpoch: command.ownerEpoch });
     }
     return ok();

@@ -53,6 +53,7 @@ export class TestTables {
           return ok(sequences.get(table) ?? 0);
         },
         close: async () => {},
+        forgetCached: async () => {},
       });
     };
   }

@@ -192,6 +192,7 @@ function engineOf(partition: RangePartition): RangeEngine {
       };
     },
     close: () => partition.close(),
+    forgetCached: () => partition.forgetCached(),
   };
   enginesPartitions.set(engine, partition);
   return engine;

@@ -255,6 +255,8 @@ class TestEngine implements RangeEngine {
     await this.#last;
   }
 
+  async forgetCached(): Promise<void> {}
+
   #view(): RowView {
     const rows = this.#rows;
     return {
