@@ -72,6 +72,7 @@ export async function rows(args: string[]): Promise<void> {
         if (round > 0 && restMs > 0) await run.rest(restMs, fillBeginsMs);
         await run.measure(readers, readSeconds * 1_000);
       }
+      console.log(`\n${pointsTable(run.points)}`);
       return;
     }
     await run.prepare();
@@ -179,7 +180,9 @@ class Run {
       const tookMs = performance.now() - startMs;
       if (share >= restingShare && tookMs < mostMs) continue;
       const state = share < restingShare ? "at rest" : `still at work (${share.toFixed(2)} of a core)`;
-      console.log(`\n${state} ${(tookMs / 1_000).toFixed(0)} s after that; read again (inserts are those of before):`);
+      console.log(
+        `\n${state} ${(tookMs / 1_000).toFixed(0)} s after that; read again${this.#insert.rows > 0 ? " (inserts are those of before)" : ""}:`,
+      );
       return;
     }
   }

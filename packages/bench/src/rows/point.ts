@@ -94,9 +94,7 @@ export function pointsTable(points: readonly Point[]): string {
     const now = storageRatios(difference(after.counts, before.counts));
     const cells = [
       rows,
-      rate(insert),
-      percentile(insert.latenciesMs, 0.5),
-      percentile(insert.latenciesMs, 0.99),
+      ...(insert.rows === 0 ? ["-", "-", "-"] : [rate(insert), percentile(insert.latenciesMs, 0.5), percentile(insert.latenciesMs, 0.99)]),
       rate(read),
       percentile(read.latenciesMs, 0.5),
       percentile(read.latenciesMs, 0.99),
@@ -119,7 +117,7 @@ export function pointText({ rows, rowBytes, insert, read, before, after, process
   const disk = after.diskBytes - after.journalBytes;
   return [
     `${rows} rows`,
-    `  inserts  ${workText(insert, "transaction of 100: ")}`,
+    ...(insert.rows === 0 ? [] : [`  inserts  ${workText(insert, "transaction of 100: ")}`]),
     `  reads    ${workText(read, "")}`,
     `  of these reads: row cache ${percent(now.rowCacheHitRate)}, index cache ${percent(now.indexCacheHitRate)}, bloom false positives ${percent(now.bloomFalsePositiveRate)}, ${now.checkpointsPerRead?.toFixed(2) ?? "-"} checkpoints met each`,
     `  write amplification ${ever.writeAmplification?.toFixed(2) ?? "-"}; ${after.ranges} ranges of entities, at most ${after.checkpointsMost} checkpoints each, ${mebibytes(after.checkpointBytes)} in checkpoints`,
