@@ -126,6 +126,8 @@ test("delete: needs a version not below the replica's; the file is gone, also af
     unwrap(await cluster.seal("en-1", id, Number(answer.endBytes)));
     const node = cluster.node("en-1");
     assert.equal(reasonOf(await node.deleteExtent({ smTerm: 1n, extentId: BigInt(id), version: 1n }, { timeoutMs })), "conflict");
+    const elsewhere = { smTerm: 1n, extentId: BigInt(id), version: 2n, diskId: "another disk" };
+    assert.equal(reasonOf(await node.deleteExtent(elsewhere, { timeoutMs })), "wrongDisk", "that disk was in this node before");
     unwrap(await node.deleteExtent({ smTerm: 1n, extentId: BigInt(id), version: 2n }, { timeoutMs }));
     assert.equal(
       cluster.sim

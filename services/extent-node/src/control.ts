@@ -340,6 +340,8 @@ async function replace(node: Node, request: CopyExtentRequest, held: LocalExtent
 
 export async function deleteExtent(node: Node, request: DeleteExtentRequest): Promise<Outcome<Record<string, never>>> {
   const id = extentId(fromWire(request.extentId));
+  const other = request.diskId === "" ? undefined : node.otherDisk(request.diskId);
+  if (other !== undefined) return other;
   const obeyed = node.obey(fromWire(request.smTerm));
   if (!obeyed.ok) return obeyed;
   await obeyed.value;

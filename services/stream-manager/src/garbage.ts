@@ -5,7 +5,7 @@
  */
 import type { ExtentId } from "@stamp/base";
 import type { ExtentRecord, ReplicaPlace } from "@stamp/stream";
-import { dropsPerTransactionMax, planDropUnreferenced, planForgetExtent, planForgetRemoved } from "@stamp/stream";
+import { dropsPerTransactionMax, planDropUnreferenced, planForgetExtent, planForgetRemoved, samePlace } from "@stamp/stream";
 import { toWire } from "@stamp/wire";
 import type { Term } from "./term.ts";
 import { endIfStale, extentNode } from "./term.ts";
@@ -98,8 +98,8 @@ export class Garbage {
       const key = `removed ${extent.id} ${place.nodeId} ${place.diskId}`;
       if (!this.#graceOver(key) || !this.#deletable(place)) continue;
       tried = true;
-      // The same node may hold a current replica by now, made on the same disk: that one stays.
-      const current = extent.replicas.some((replica) => replica.nodeId === place.nodeId) || extent.repair?.nodeId === place.nodeId;
+      // A current replica may have been made in its place since: that one stays. One on another disk of the same node is none.
+      const current = [...extent.replicas, ...(extent.repair ? [extent.repair] : [])].some((other) => samePlace(other, place));
       if (!current && !(await this.#delete(extent, place))) continue;
       const forgotten = await this.#term.ledger.commit((state) => planForgetRemoved(state, extent.id, place));
       if (forgotten.ok) this.#seenMs.delete(key);
@@ -127,7 +127,7 @@ export class Garbage {
   async #delete(extent: ExtentRecord, place: ReplicaPlace): Promise<boolean> {
     const { number, nodes } = this.#term;
     if (!nodes.reachable(place)) return nodes.up(place.nodeId) || this.#forgotten(place);
-    const request = { smTerm: toWire(number), extentId: toWire(extent.id), version: toWire(extent.version) };
+    const request = { smTerm: toWire(number), extentId: toWire(extent.id), version: toWire(extent.version), diskId: place.diskId };
     const answer = await extentNode(this.#term, place.nodeId)?.deleteExtent(request, { timeoutMs: deleteTimeoutMs });
     if (answer === undefined) return false;
     if (answer.ok) return true;
