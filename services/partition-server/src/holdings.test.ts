@@ -60,3 +60,21 @@ test("holdings: a server that is full refuses one more, and says of those that i
     assert.equal(holdings.all.length, heldMax);
   });
 });
+
+test("holdings: what the cache has of a range is forgotten when it goes elsewhere, not when the lease is lost: it mostly comes back", async () => {
+  const sim = new Simulation({ seed: 1 });
+  await sim.run(async () => {
+    const world = sim.world("ps-1");
+    const forgotten: string[] = [];
+    const load: Engines["load"] = async ({ rangeId }) =>
+      ok({ close: async () => {}, forgetCached: async () => void forgotten.push(rangeId) } as unknown as RangeEngine);
+    const holdings = new Holdings(world, { ...new TestStreams().engines(world), load });
+    const [moved, kept] = [parent, { ...firstRangeOf("Blob"), ownerEpoch: 4 }];
+    holdings.leaseTaken(1);
+    for (const range of [moved, kept]) unwrap(await holdings.load(command(range), range));
+    unwrap(await holdings.close(command(moved)));
+    holdings.leaseLost();
+    await sleep(world.clock, 1_000);
+    assert.deepEqual(forgotten, [moved.rangeId]);
+  });
+});
