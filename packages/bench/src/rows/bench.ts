@@ -1,17 +1,22 @@
 /**
  * `stamp bench rows`: one table, grown by transactions of 100 rows of 1 KiB from an empty cluster; at some sizes on the way the inserts that
- * led there and point reads over everything are measured, with memory, disk, caches, filters, rewriting and splits; in the end a restart.
+ * led there and point reads over everything are measured, in turns with those of a table that stays small, with memory, disk, caches,
+ * filters, rewriting and splits; in the end a restart.
  */
 import { cp, mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { present } from "@stamp/base";
 import { type DrillTarget, startOwn, untilReady } from "@stamp/cli";
 import { processUse } from "./machine.ts";
-import { type Point, type PointInput, pointsTable, pointText, storageNow } from "./point.ts";
+import { added, besideRows, countsNow, type Point, type PointInput, pointsTable, pointText, storageNow, type Work } from "./point.ts";
 import { TableClient, type TableRow, transactionStatus } from "./table-client.ts";
 
 const table = "rows";
+const besideTable = "beside";
+/** One table and then the other are read in so many turns. */
+const turns = 5;
 const rowsPerTransaction = 100;
 const dataBytes = 960;
 const checkpoints = [1_000, 100_000, 1_000_000, 10_000_000];
@@ -66,6 +71,7 @@ export async function rows(args: string[]): Promise<void> {
   const client = new TableClient(target.connectionString);
   try {
     const run = new Run(target, client);
+    await run.prepare();
     if (values.data !== undefined) {
       run.isFilled(count);
       for (let round = 0; round < rounds; round++) {
@@ -75,7 +81,6 @@ export async function rows(args: string[]): Promise<void> {
       console.log(`\n${pointsTable(run.points)}`);
       return;
     }
-    await run.prepare();
     const at = [...checkpoints.filter((one) => one < count), count];
     for (const point of at) {
       await run.fill(point, connections);
@@ -113,9 +118,15 @@ class Run {
     this.#text = noise(1 << 20);
   }
 
+  /** Both tables, and all rows of the small one. Those that are there already stay. */
   async prepare(): Promise<void> {
-    const made = await this.#client.createTable(table);
-    if (made.status !== 201 && made.status !== 204) throw new Error(`no table: ${made.status} ${made.body}`);
+    const conflict = 409;
+    for (const name of [table, besideTable]) {
+      const made = await this.#client.createTable(name);
+      if (![201, 204, conflict].includes(made.status)) throw new Error(`no table: ${made.status} ${made.body}`);
+      if (name !== besideTable || made.status === conflict) continue;
+      for (let i = 0; i < besideRows / rowsPerTransaction; i++) await this.#insertWhole(i, besideTable);
+    }
   }
 
   /** So many rows are there already. */
@@ -158,9 +169,9 @@ class Run {
   }
 
   /** Again when the cluster has too much to do: what is refused so was not done. */
-  async #insertWhole(transaction: number): Promise<void> {
+  async #insertWhole(transaction: number, into = table): Promise<void> {
     for (;;) {
-      const answer = await this.#client.insert(table, this.#rowsOf(transaction));
+      const answer = await this.#client.insert(into, this.#rowsOf(transaction));
       const { ok, busy } = transactionStatus(answer);
       if (ok) return;
       if (!busy) throw new Error(`transaction ${transaction}: ${answer.status} ${answer.body.toString().slice(0, 500)}`);
@@ -193,37 +204,46 @@ class Run {
 
   /** Point reads of random rows. */
   async measure(readers: number, readMs: number): Promise<void> {
-    const before = await storageNow(this.#target);
-    const cpuBefore = await this.#cpu();
-    const endMs = performance.now() + readMs;
-    const startMs = performance.now();
-    const latenciesMs: number[] = [];
-    const reader = async (): Promise<void> => {
-      while (performance.now() < endMs) {
-        const at = Math.floor(Math.random() * this.#filled);
-        const row = this.#row(Math.floor(at / rowsPerTransaction), at % rowsPerTransaction);
-        const sentMs = performance.now();
-        const answer = await this.#client.get(table, row.partitionKey, row.rowKey);
-        if (answer.status !== 200 || !answer.body.includes(row.data))
-          throw new Error(`row ${at}: ${answer.status} ${answer.body.toString().slice(0, 300)}`);
-        latenciesMs.push(performance.now() - sentMs);
-      }
-    };
-    await Promise.all(Array.from({ length: readers }, reader));
-    const ms = performance.now() - startMs;
-    const cpuAfter = await this.#cpu();
-    const cpu = new Map(
-      [...cpuAfter].map(([name, used]) => [name, ((used - (cpuBefore.get(name) ?? 0)) * 1_000) / latenciesMs.length] as const),
-    );
-    const input: PointInput = {
+    const [all, beside] = [new Reads(), new Reads()];
+    let readCounts: PointInput["readCounts"] | undefined;
+    for (let turn = 0; turn < turns; turn++) {
+      await this.#read(beside, besideTable, besideRows, readers, readMs / turns);
+      const before = await countsNow(this.#target);
+      await this.#read(all, table, this.#filled, readers, readMs / turns);
+      readCounts = added(readCounts, before, await countsNow(this.#target));
+    }
+    const point: Point = {
       rows: this.#filled,
       rowBytes: dataBytes + 30,
       insert: this.#insert,
-      read: { rows: latenciesMs.length, ms, latenciesMs, cpu },
+      read: all.work,
+      beside: beside.work,
+      readCounts: present(readCounts, "at least one turn"),
+      after: await storageNow(this.#target),
+      processes: await processUse(this.#target),
     };
-    const point: Point = { ...input, before, after: await storageNow(this.#target), processes: await processUse(this.#target) };
     this.points.push(point);
     console.log(pointText(point));
+  }
+
+  async #read(into: Reads, from: string, rows: number, readers: number, readMs: number): Promise<void> {
+    const cpuBefore = await this.#cpu();
+    const startMs = performance.now();
+    const endMs = startMs + readMs;
+    const reader = async (): Promise<void> => {
+      while (performance.now() < endMs) {
+        const at = Math.floor(Math.random() * rows);
+        const row = this.#row(Math.floor(at / rowsPerTransaction), at % rowsPerTransaction);
+        const sentMs = performance.now();
+        const answer = await this.#client.get(from, row.partitionKey, row.rowKey);
+        if (answer.status !== 200 || !answer.body.includes(row.data))
+          throw new Error(`row ${at} of ${from}: ${answer.status} ${answer.body.toString().slice(0, 300)}`);
+        into.latenciesMs.push(performance.now() - sentMs);
+      }
+    };
+    await Promise.all(Array.from({ length: readers }, reader));
+    into.ms += performance.now() - startMs;
+    for (const [name, ms] of await this.#cpu()) into.cpuMs.set(name, (into.cpuMs.get(name) ?? 0) + ms - (cpuBefore.get(name) ?? 0));
   }
 
   /** How long nobody is served: one partition server killed, then everything. */
@@ -281,6 +301,18 @@ class Run {
     const spread = (Math.imul(transaction + 1, 2_654_435_761) >>> 0).toString(16).padStart(8, "0");
     const from = ((transaction * rowsPerTransaction + at) * 613) % (this.#text.length - dataBytes);
     return { partitionKey: `key-${spread}`, rowKey: at.toString().padStart(3, "0"), data: this.#text.slice(from, from + dataBytes) };
+  }
+}
+
+class Reads {
+  readonly latenciesMs: number[] = [];
+  readonly cpuMs: Map<string, number> = new Map();
+  ms = 0;
+
+  get work(): Work {
+    const { length } = this.latenciesMs;
+    const cpu = new Map([...this.cpuMs].map(([name, ms]) => [name, (ms * 1_000) / length] as const));
+    return { rows: length, ms: this.ms, latenciesMs: this.latenciesMs, cpu };
   }
 }
 

@@ -19,7 +19,14 @@ export interface PointInput {
   readonly rowBytes: number;
   readonly insert: Work;
   readonly read: Work;
+  /** Of the table of `besideRows` rows, in turns with `read`. */
+  readonly beside: Work;
+  /** What the partition servers did for `read`. */
+  readonly readCounts: StorageCounts;
 }
+
+/** A table that stays so small is read in turns with the one that grows: what else there is on the machine both have alike. */
+export const besideRows = 1_000;
 
 export interface StorageNow {
   readonly counts: StorageCounts;
@@ -32,14 +39,13 @@ export interface StorageNow {
 }
 
 export interface Point extends PointInput {
-  readonly before: StorageNow;
   readonly after: StorageNow;
   readonly processes: readonly ProcessUse[];
 }
 
-/** Counts are those of the partition servers since they started: what ranges that were split did is in them. */
-export async function storageNow(target: DrillTarget): Promise<StorageNow> {
-  const { processes, dataDir } = await target.status();
+/** Of the partition servers since they started: what ranges that were split did is in them. */
+export async function countsNow(target: DrillTarget): Promise<StorageCounts> {
+  const { processes } = await target.status();
   const transport = ownTransport();
   const all: StorageCounts[] = [];
   for (const { grpc } of processes.filter(({ role }) => role === "partition-server")) {
@@ -48,13 +54,17 @@ export async function storageNow(target: DrillTarget): Promise<StorageNow> {
     if (storage !== undefined) all.push(storage as unknown as StorageCounts);
   }
   await transport.close();
-  const counts = Object.fromEntries(
+  return Object.fromEntries(
     Object.keys(all[0] ?? {}).map((name) => [name, all.reduce((sum, one) => sum + one[name as keyof StorageCounts], 0)]),
   ) as unknown as StorageCounts;
+}
+
+export async function storageNow(target: DrillTarget): Promise<StorageNow> {
+  const { processes, dataDir } = await target.status();
   const held = [...(await target.inspector.held()).values()].filter((one) => one.table === "Entity");
   const nodes = processes.filter(({ role }) => role === "extent-node").map(({ name }) => join(dataDir, name));
   return {
-    counts,
+    counts: await countsNow(target),
     ranges: held.length,
     checkpointBytes: held.reduce((sum, one) => sum + Number(one.checkpointBytes), 0),
     checkpointsMost: Math.max(...held.map((one) => one.checkpointCount)),
@@ -70,6 +80,8 @@ const percentile = (latenciesMs: readonly number[], part: number): string => {
   return (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN).toFixed(1);
 };
 
+const share = (one: Work, other: Work): number => one.rows / one.ms / (other.rows / other.ms);
+
 const rate = ({ rows, ms }: Work): string => ((rows * 1_000) / ms).toFixed(0);
 
 function workText(work: Work, of: string): string {
@@ -78,9 +90,12 @@ function workText(work: Work, of: string): string {
   return `${rate(work)}/s, ${of}p50 ${percentile(latenciesMs, 0.5)} ms, p99 ${percentile(latenciesMs, 0.99)} ms; µs CPU a row: ${used.join(", ")}`;
 }
 
-/** What went up since. */
-function difference(after: StorageCounts, before: StorageCounts): StorageCounts {
-  const entries = Object.entries(after).map(([name, value]) => [name, value - before[name as keyof StorageCounts]]);
+/** `sum`, and what went up from `before` to `after`. */
+export function added(sum: StorageCounts | undefined, before: StorageCounts, after: StorageCounts): StorageCounts {
+  const entries = Object.entries(after).map(([key, value]) => {
+    const name = key as keyof StorageCounts;
+    return [name, (sum?.[name] ?? 0) + value - before[name]];
+  });
   return Object.fromEntries(entries) as unknown as StorageCounts;
 }
 
@@ -89,15 +104,16 @@ const percent = (share: number | undefined): string => (share === undefined ? "-
 /** One line a point, as Markdown. */
 export function pointsTable(points: readonly Point[]): string {
   const head =
-    "| rows | inserts/s | of 100: p50 | p99 ms | point reads/s | p50 | p99 ms | row cache | bloom false | met | write ampl. | disk/byte/replica | ranges |";
-  const lines = points.map(({ rows, rowBytes, insert, read, before, after }) => {
-    const now = storageRatios(difference(after.counts, before.counts));
+    "| rows | inserts/s | of 100: p50 | p99 ms | point reads/s | p50 | p99 ms | of those beside | row cache | bloom false | met | write ampl. | disk/byte/replica | ranges |";
+  const lines = points.map(({ rows, rowBytes, insert, read, beside, readCounts, after }) => {
+    const now = storageRatios(readCounts);
     const cells = [
       rows,
       ...(insert.rows === 0 ? ["-", "-", "-"] : [rate(insert), percentile(insert.latenciesMs, 0.5), percentile(insert.latenciesMs, 0.99)]),
       rate(read),
       percentile(read.latenciesMs, 0.5),
       percentile(read.latenciesMs, 0.99),
+      percent(share(read, beside)),
       percent(now.rowCacheHitRate),
       percent(now.bloomFalsePositiveRate),
       now.checkpointsPerRead?.toFixed(2) ?? "-",
@@ -107,19 +123,21 @@ export function pointsTable(points: readonly Point[]): string {
     ];
     return `| ${cells.join(" | ")} |`;
   });
-  return [head, `|${"---|".repeat(13)}`, ...lines].join("\n");
+  return [head, `|${"---|".repeat(14)}`, ...lines].join("\n");
 }
 
-export function pointText({ rows, rowBytes, insert, read, before, after, processes }: Point): string {
+export function pointText({ rows, rowBytes, insert, read, beside, readCounts, after, processes }: Point): string {
   const dataBytes = rows * rowBytes;
-  const now = storageRatios(difference(after.counts, before.counts));
+  const now = storageRatios(readCounts);
   const ever = storageRatios(after.counts);
   const disk = after.diskBytes - after.journalBytes;
   return [
     `${rows} rows`,
     ...(insert.rows === 0 ? [] : [`  inserts  ${workText(insert, "transaction of 100: ")}`]),
     `  reads    ${workText(read, "")}`,
-    `  of these reads: row cache ${percent(now.rowCacheHitRate)}, index cache ${percent(now.indexCacheHitRate)}, bloom false positives ${percent(now.bloomFalsePositiveRate)}, ${now.checkpointsPerRead?.toFixed(2) ?? "-"} checkpoints met each`,
+    `  beside   ${workText(beside, "")}`,
+    `  ${percent(share(read, beside))} of the reads of the table of ${besideRows} rows beside it, in turns`,
+    `  of the reads of all rows: row cache ${percent(now.rowCacheHitRate)}, index cache ${percent(now.indexCacheHitRate)}, bloom false positives ${percent(now.bloomFalsePositiveRate)}, ${now.checkpointsPerRead?.toFixed(2) ?? "-"} checkpoints met each`,
     `  write amplification ${ever.writeAmplification?.toFixed(2) ?? "-"}; ${after.ranges} ranges of entities, at most ${after.checkpointsMost} checkpoints each, ${mebibytes(after.checkpointBytes)} in checkpoints`,
     `  disk: ${mebibytes(disk)} on all nodes, ${(disk / dataBytes).toFixed(2)} bytes a byte of rows (${(disk / 3 / dataBytes).toFixed(2)} a replica), and ${mebibytes(after.journalBytes)} of journals`,
     `  resident: ${processes.map(({ name, residentBytes }) => `${name} ${mebibytes(residentBytes)}`).join(", ")}`,
