@@ -52,6 +52,7 @@ export type RuleName =
   | "pipelineAnswersDurable"
   | "replayBySequence"
   | "truncateAfterCheckpoint"
+  | "restUntilCheckpointed"
   | "placesCheckedInRowOrder"
   | "checksumBeforeServing"
   | "checksumOfVerified"

@@ -19,6 +19,7 @@ import {
   joinedState,
   type PartitionState,
   withoutPause,
+  withRestOf,
   writesBytes,
 } from "./index.ts";
 
@@ -68,6 +69,15 @@ const leftState: PartitionState = {
   heirs: ["blob-e9"],
 };
 
+/** The same, while rows were in memory. */
+const restState: PartitionState = {
+  ...leftState,
+  rest: [
+    { kind: "put", key: utf8("beta"), value: utf8("2") },
+    { kind: "delete", key: utf8("omega") },
+  ],
+};
+
 function checkpoint(): { block: Uint8Array; index: Uint8Array } {
   const writer = new CheckpointWriter(crc32c);
   for (let i = 0; i < 40; i++)
@@ -103,6 +113,7 @@ const formats: readonly {
   { name: "commit-log/v1/record.bin", encoded: () => encodeCommit(commit, crc32c), decode: (bytes) => decodeCommit(bytes, crc32c) },
   { name: "partition-metadata/v2/state.bin", encoded: () => encodeState(state, crc32c), decode: (bytes) => decodeState(bytes, crc32c) },
   { name: "partition-metadata/v2/left.bin", encoded: () => encodeState(leftState, crc32c), decode: (bytes) => decodeState(bytes, crc32c) },
+  { name: "partition-metadata/v3/left.bin", encoded: () => encodeState(restState, crc32c), decode: (bytes) => decodeState(bytes, crc32c) },
 ];
 
 for (const format of formats) {
@@ -135,6 +146,21 @@ test("partition states: those of version 1 are read as they were; a joined one h
   );
   const { checkpointedSequence, lastTicket, nextCheckpointId } = leftState;
   assert.deepEqual([checkpointedSequence, lastTicket, nextCheckpointId], [900, 702, 12]);
+});
+
+test("partition states: what was in memory comes back with them, of neighbours together, and an heir gets its own of it", () => {
+  const decoded = unwrap(decodeState(encodeState(restState, crc32c), crc32c));
+  assert.equal(JSON.stringify(decoded), JSON.stringify(restState));
+  const [low, high, end] = [utf8("a"), utf8("m"), new Uint8Array(0)];
+  const [first, second] = (restState.rest ?? []).map((write) => ({ ...state, rest: [write] })) as PartitionState[] as [
+    PartitionState,
+    PartitionState,
+  ];
+  const joined = joinedState(first, { low, high }, second, { low: high, high: end });
+  assert.deepEqual(joined.rest, restState.rest);
+  assert.deepEqual(withRestOf(joined, { low, high }).rest, first.rest);
+  assert.deepEqual(withRestOf(joined, { low: high, high: end }).rest, second.rest);
+  assert.ok(!("rest" in withRestOf(joined, { low: utf8("c"), high })));
 });
 
 test("golden checkpoint/v1/index.bin: a filter of 10 bits a key, as it was written before, is read as it was meant", () => {

@@ -1,11 +1,14 @@
 /**
  * The state of a range partition, as the last record of its metadata stream says it: the root from which everything else is found.
  *
- *   frame (base framed.ts, kind 'P', version 1) around JSON: what a person may have to read in an emergency, and small.
+ *   frame (base framed.ts, kind 'P', version 2) around JSON: what a person may have to read in an emergency, and small.
+ *   version 3, when there is a `rest`: the JSON (sized), then the rest as a commit record.
  */
 import {
-  type Checksum,
+  ByteReader,
+  ByteWriter,
   compareBytes,
+  DecodeError,
   frameRecord,
   fromHex,
   fromUtf8,
@@ -16,7 +19,9 @@ import {
   unframeRecord,
   utf8,
 } from "@stamp/base";
+import type { Crc32c } from "./checkpoint-block.ts";
 import type { StoredPlace } from "./checkpoint-index.ts";
+import { decodeCommit, encodeCommit, type Write } from "./commit-record.ts";
 
 export interface StoredCheckpoint {
   readonly id: number;
@@ -53,6 +58,11 @@ export interface PartitionState {
   readonly nextCheckpointId: number;
   /** Ids of the ranges that may be loaded from this record besides its own: it was left by a split or a merge. */
   readonly heirs?: readonly string[];
+  /**
+   * What was in memory when it was left, one write a key: the first commit behind `checkpointedSequence`, which is in no log. Every later
+   * record has it too, until it is in a checkpoint.
+   */
+  readonly rest?: readonly Write[] | undefined;
 }
 
 export const holdsKey = ({ low, high }: KeyBounds, key: Uint8Array): boolean =>
@@ -88,8 +98,10 @@ export function boundedTo(stored: StoredCheckpoint, own: KeyBounds): StoredCheck
  */
 export function joinedState(first: PartitionState, own: KeyBounds, second: PartitionState, secondOwn: KeyBounds): PartitionState {
   const shift = first.nextCheckpointId;
+  const rest = [...(first.rest ?? []), ...(second.rest ?? [])];
   return {
-    ...first,
+    ...withoutRest(first),
+    ...(rest.length > 0 && { rest }),
     checkpoints: [
       ...first.checkpoints.map((stored) => boundedTo(stored, own)),
       ...second.checkpoints.map((stored) => boundedTo({ ...stored, id: stored.id + shift }, secondOwn)),
@@ -100,19 +112,52 @@ export function joinedState(first: PartitionState, own: KeyBounds, second: Parti
   };
 }
 
+/** The state of the heir that has the keys of `own`: what of the rest is its. */
+export function withRestOf(state: PartitionState, own: KeyBounds): PartitionState {
+  const rest = (state.rest ?? []).filter(({ key }) => holdsKey(own, key));
+  return { ...withoutRest(state), ...(rest.length > 0 && { rest }) };
+}
+
+const withoutRest = ({ rest: _, ...state }: PartitionState): Omit<PartitionState, "rest"> => state;
+
 const kind = 0x50;
 /** 2 since there are heirs and bounds; 1 is read as it was. */
 const formatVersion = 2;
+const formatVersionWithRest = 3;
 
-export const encodeState = (state: PartitionState, checksum: Checksum): Uint8Array<ArrayBuffer> =>
-  frameRecord(kind, formatVersion, utf8(JSON.stringify(state)), checksum);
+export function encodeState(state: PartitionState, crc32c: Crc32c): Uint8Array<ArrayBuffer> {
+  const json = utf8(JSON.stringify(withoutRest(state)));
+  const { rest = [], ownerEpoch, checkpointedSequence, lastTicket } = state;
+  if (rest.length === 0) return frameRecord(kind, formatVersion, json, crc32c);
+  const record = encodeCommit({ ownerEpoch, firstSequence: checkpointedSequence + 1, lastTicket, transactions: [rest] }, crc32c);
+  const writer = new ByteWriter(json.length + record.length + 16);
+  writer.sized(json);
+  writer.sized(record);
+  return frameRecord(kind, formatVersionWithRest, writer.written, crc32c);
+}
 
-export function decodeState(bytes: Uint8Array, checksum: Checksum): Outcome<PartitionState> {
-  const payload = unframeRecord(kind, bytes[1] === 1 ? 1 : formatVersion, bytes, checksum);
-  if (!payload.ok) return payload;
+/** Keys and values of the rest are views: keeping one keeps the record. */
+export function decodeState(bytes: Uint8Array, crc32c: Crc32c): Outcome<PartitionState> {
+  const [, version] = bytes;
+  const known = version === 1 || version === formatVersionWithRest ? version : formatVersion;
+  const payload = unframeRecord(kind, known, bytes, crc32c);
+  if (!payload.ok || known !== formatVersionWithRest) return payload.ok ? decodeFacts(payload.value) : payload;
+  try {
+    const reader = new ByteReader(payload.value);
+    const state = decodeFacts(reader.sized());
+    const record = decodeCommit(reader.sized(), crc32c);
+    if (!state.ok) return state;
+    return record.ok && reader.left === 0 ? ok({ ...state.value, rest: record.value.transactions.flat() }) : malformed();
+  } catch (error) {
+    if (error instanceof DecodeError) return malformed();
+    throw error;
+  }
+}
+
+function decodeFacts(json: Uint8Array): Outcome<PartitionState> {
   let state: PartitionState;
   try {
-    state = JSON.parse(fromUtf8(payload.value)) as PartitionState;
+    state = JSON.parse(fromUtf8(json)) as PartitionState;
   } catch {
     return malformed();
   }

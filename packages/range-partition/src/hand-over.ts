@@ -7,9 +7,9 @@
  * seals it.
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { ownerEpoch as epochOf, type Outcome, ok } from "@stamp/base";
+import { ownerEpoch as epochOf, type Outcome } from "@stamp/base";
 import type { World } from "@stamp/ports";
-import type { OwnedStream, StreamClient, StreamExtent } from "@stamp/stream-client";
+import type { Location, OwnedStream, StreamClient, StreamExtent } from "@stamp/stream-client";
 import { type StreamEditSchema, toWire } from "@stamp/wire";
 import type { PartitionStreams } from "./load.ts";
 import type { PartitionStreamNames } from "./types.ts";
@@ -26,13 +26,15 @@ export interface Parent extends OwnedNames {
   readonly recordExtentId?: number;
 }
 
+export type HandedOver = ReadonlyMap<string, Location>;
+
 const sharedKinds = ["metadata", "rowData", "blobData"] as const;
 const aheadTimeoutMs = 5_000;
 
 /**
  * All streams of the parents go; those of the heirs are made under their owner epochs, with the extents of all parents (metadata: of the
  * first, which has the joined record), commit logs empty. Happens only while the parents have the owner epochs given (rule
- * ownerEpochAtManager). The parents have left (`leaveTo`) before.
+ * ownerEpochAtManager). The parents have left (`leaveTo`) before. Gives what is open of the commit logs already, by stream.
  */
 export async function handOver(
   world: World,
@@ -40,7 +42,7 @@ export async function handOver(
   parents: readonly Parent[],
   heirs: readonly OwnedNames[],
   timeoutMs: number,
-): Promise<Outcome<void>> {
+): Promise<Outcome<HandedOver>> {
   const deadlineMs = world.clock.monotonicMs() + timeoutMs;
   const leftMs = (): number => Math.max(1, deadlineMs - world.clock.monotonicMs());
   // Opened once more by the same owner: that seals the last extents, and nothing can be appended behind the change.
@@ -56,8 +58,7 @@ export async function handOver(
   for (const one of sealed) if (one.ok) await one.value.close();
   const failed = sealed.find((one) => !one.ok);
   if (failed && !failed.ok) return failed;
-  const modified = await client.multiModify(editsOf(parents, heirs), { timeoutMs: leftMs() });
-  return modified.ok ? ok() : modified;
+  return client.multiModify(editsOf(parents, heirs), { timeoutMs: leftMs() });
 }
 
 /** Has the first extents made that the heirs will write to, while the parents are still served. A hint: nothing depends on it. */
@@ -119,7 +120,7 @@ function editsOf(parents: readonly Parent[], heirs: readonly OwnedNames[]): Mess
     });
     const edits: MessageInitShape<typeof StreamEditSchema>[] = [
       metadataOf(streams.metadata, ownerEpoch, parents[0]),
-      made(streams.commitLog, []),
+      { name: streams.commitLog, ownerEpoch: toWire(0), content: { ownerEpoch: toWire(ownerEpoch), extents: [], openAhead: true } },
       made(
         streams.rowData,
         parents.map((parent) => parent.streams.rowData),

@@ -3,7 +3,16 @@
  * stream, opens the checkpoints and replays the commit log. Replay is idempotent by (owner epoch, sequence).
  */
 import { FailureError, type Outcome, ok, refused, unwrap } from "@stamp/base";
-import { type CommitRecord, decodeCommit, decodeState, MemoryTable, type PartitionState } from "@stamp/lsm";
+import {
+  type CommitRecord,
+  decodeCommit,
+  decodeState,
+  type KeyBounds,
+  MemoryTable,
+  type PartitionState,
+  withRestOf,
+  writesBytes,
+} from "@stamp/lsm";
 import type { World } from "@stamp/ports";
 import type { OwnedStream, StreamClient } from "@stamp/stream-client";
 import type { Caches } from "./caches.ts";
@@ -67,8 +76,8 @@ export async function loadPartition(
   const [metadata, commitLog, rowData, blobData] = opened as [OwnedStream, OwnedStream, OwnedStream, OwnedStream | undefined];
   const storage = storageOf(world, client, options, caches);
   try {
-    const state = await readState(world, metadata, options);
     const own = { low: options.lowKey, high: options.highKey };
+    const state = await readState(world, metadata, options, own);
     const [checkpoints, replayed] = await Promise.all([
       Promise.all(state.checkpoints.map(async (stored) => unwrap(await Checkpoint.open(stored, own, storage)))),
       replay(world, commitLog, state),
@@ -90,7 +99,7 @@ export async function loadPartition(
   }
 }
 
-async function readState(world: World, metadata: OwnedStream, options: PartitionOptions): Promise<PartitionState> {
+async function readState(world: World, metadata: OwnedStream, options: PartitionOptions, own: KeyBounds): Promise<PartitionState> {
   let last: PartitionState | undefined;
   for await (const { payload } of metadata.readAll()) {
     const state = decodeState(payload, world.digest.crc32c);
@@ -99,13 +108,13 @@ async function readState(world: World, metadata: OwnedStream, options: Partition
   }
   if (last !== undefined && last.rangeId !== options.rangeId) {
     // Left by a split or a merge: the log of the one who left it is not ours.
-    if (last.heirs?.includes(options.rangeId)) return heirState(last, options.rangeId);
+    if (last.heirs?.includes(options.rangeId)) return heirState(last, options.rangeId, own);
     throw new FailureError(
       refused("dataLoss", "damaged", `the metadata of ${last.rangeId} where that of ${options.rangeId} belongs`).failure,
     );
   }
   return (
-    (last && withoutHeirs(last)) ?? {
+    (last && withRestOf(withoutHeirs(last), own)) ?? {
       rangeId: options.rangeId,
       ownerEpoch: options.ownerEpoch,
       recordNumber: 0,
@@ -119,8 +128,8 @@ async function readState(world: World, metadata: OwnedStream, options: Partition
 }
 
 /** What the range begins with that a partition left its rows to. */
-export const heirState = (left: PartitionState, rangeId: string): PartitionState => ({
-  ...withoutHeirs(left),
+export const heirState = (left: PartitionState, rangeId: string, own: KeyBounds): PartitionState => ({
+  ...withRestOf(withoutHeirs(left), own),
   rangeId,
   lastTicket: Math.max(left.lastTicket, ticketBefore(rangeId)),
   logStartExtentId: 0,
@@ -142,12 +151,19 @@ function ticketBefore(rangeId: string): number {
 
 const withoutHeirs = ({ heirs: _, ...state }: PartitionState): PartitionState => state;
 
-async function replay(world: World, log: OwnedStream, state: PartitionState): Promise<Replayed> {
+/** What a partition that was left had in memory, to begin with. */
+export function replayRest({ rest = [], checkpointedSequence, lastTicket }: PartitionState): Replayed {
   const table = new MemoryTable();
-  let lastSequence = state.checkpointedSequence;
-  let lastTicket = state.lastTicket;
-  let logBytes = 0;
-  let firstExtentId = 0;
+  const sequence = checkpointedSequence + 1;
+  for (const write of rest) table.put(write.key, sequence, write.kind === "put" ? write.value : undefined);
+  const [lastSequence, logBytes] = rest.length > 0 ? [sequence, writesBytes(rest)] : [checkpointedSequence, 0];
+  return { table, lastSequence, lastTicket, logBytes, firstExtentId: 0 };
+}
+
+async function replay(world: World, log: OwnedStream, state: PartitionState): Promise<Replayed> {
+  const rest = replayRest(state);
+  const { table } = rest;
+  let { lastSequence, lastTicket, logBytes, firstExtentId } = rest;
   const from = log.knows(state.logStartExtentId) ? { fromExtent: state.logStartExtentId } : {};
   for await (const { place, payload } of log.readAll(from)) {
     const decoded = decodeCommit(payload, world.digest.crc32c);

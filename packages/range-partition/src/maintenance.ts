@@ -2,7 +2,8 @@
  * Background work of a range partition: a full memory table becomes a checkpoint, neighbouring checkpoints are merged. All may go on at
  * once, so that a long merge holds up neither commits nor merges of the checkpoints that come meanwhile; each records its result against the list as it then is, one record at a time. The
  * order is fixed (rule truncateAfterCheckpoint): row data acknowledged, then the metadata record acknowledged, then the log before it and
- * what the merge replaced are dropped.
+ * what the merge replaced are dropped. What was in memory when it was left is in every record until it is in a checkpoint (rule
+ * restUntilCheckpointed).
  */
 import { type Failure, type Outcome, ok, type Rules } from "@stamp/base";
 import {
@@ -14,6 +15,7 @@ import {
   mergeDefaults,
   mergePlan,
   type PartitionState,
+  type Write,
 } from "@stamp/lsm";
 import type { OwnedStream } from "@stamp/stream-client";
 import type { Checkpoint, Storage } from "./checkpoint-reader.ts";
@@ -48,6 +50,8 @@ export interface Frozen {
   readonly lastTicket: number;
 }
 
+/** What is left in memory goes into the record itself up to so much, else into a checkpoint: two neighbours' fit into a block together. */
+const restBytesMax = 1024 * 1024;
 /** Merges at once: a long one, one of what came meanwhile, and so on. */
 export const mergesMax = 3;
 /** What becomes of a memory table: it is waited for, merges are not. */
@@ -55,6 +59,18 @@ const ofMemory = { inMemory: () => true, givenUp: () => false, restTimes: () => 
 /** As of blocks of checkpoints. */
 const metadataTimeoutMs = Number.POSITIVE_INFINITY;
 const truncateTimeoutMs = 30_000;
+
+const factsOf = ({ table, lastTicket, logStartExtentId }: Frozen): Partial<PartitionState> => ({
+  checkpointedSequence: table.lastSequence,
+  lastTicket,
+  logStartExtentId,
+});
+
+/** Views. Tombstones too: checkpoints may have the keys. */
+const newestWrites = (table: MemoryTable): readonly Write[] =>
+  [...table.iterate({}, Number.MAX_SAFE_INTEGER)].map(({ key, value }) =>
+    value === undefined ? { kind: "delete", key } : { kind: "put", key, value },
+  );
 
 export class Maintenance {
   readonly #storage: Storage;
@@ -109,9 +125,8 @@ export class Maintenance {
     if (!written.ok) return written;
     this.#storage.figures.add("flushedBytes", written.value?.stored.bytes ?? 0);
     const recorded = await this.#record((checkpoints) => (written.value === undefined ? checkpoints : [written.value, ...checkpoints]), {
-      checkpointedSequence: frozen.table.lastSequence,
-      lastTicket: frozen.lastTicket,
-      logStartExtentId: frozen.logStartExtentId,
+      ...factsOf(frozen),
+      rest: undefined,
     });
     if (!recorded.ok) return recorded;
     times.checkpoints.flush.since(sinceMs);
@@ -130,8 +145,8 @@ export class Maintenance {
   }
 
   /**
-   * Writes the rest out, and the last record under this owner: the state that `heirs` are loaded from, joined with that of a neighbour when
-   * they merge. Nothing is truncated: the streams are about to go.
+   * Writes the last record under this owner: the state that `heirs` are loaded from, with what is still in memory, joined with that of a
+   * neighbour when they merge. Nothing is truncated: the streams are about to go.
    */
   async leave(
     rest: Frozen | undefined,
@@ -139,16 +154,13 @@ export class Maintenance {
     neighbour: Promise<Outcome<Left>> | undefined,
   ): Promise<Outcome<Omit<Left, "drainMs" | "writeMs">>> {
     this.#stopped = true;
-    const written = rest ? await this.#write(rest.table.versions(), this.#checkpoints.length === 0) : ok(undefined);
+    const isLittle = rest === undefined || rest.table.bytes <= restBytesMax;
+    const written = isLittle ? ok(undefined) : await this.#write(rest.table.versions(), this.#checkpoints.length === 0);
     if (!written.ok) return written;
     const other = await neighbour;
     if (other?.ok === false) return other;
     const { value: checkpoint } = written;
-    const facts = rest && {
-      checkpointedSequence: rest.table.lastSequence,
-      lastTicket: rest.lastTicket,
-      logStartExtentId: rest.logStartExtentId,
-    };
+    const facts = rest && { ...factsOf(rest), rest: isLittle ? newestWrites(rest.table) : undefined };
     const left = await this.#record(
       (checkpoints) => (checkpoint === undefined ? checkpoints : [checkpoint, ...checkpoints]),
       { ...facts, heirs },
@@ -255,8 +267,9 @@ export class Maintenance {
   ): Promise<Outcome<PartitionState>> {
     const recorded = this.#recording.then(async (): Promise<Outcome<PartitionState>> => {
       const checkpoints = change(this.#checkpoints);
+      const before = this.#storage.world.rules.on("restUntilCheckpointed") ? this.#state : { ...this.#state, rest: undefined };
       const state: PartitionState = {
-        ...this.#state,
+        ...before,
         ...facts,
         ownerEpoch: this.#streams.metadata.ownerEpoch,
         recordNumber: this.#state.recordNumber + 1,

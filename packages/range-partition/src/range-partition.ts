@@ -14,9 +14,9 @@ import { fillCache } from "./cache-fill.ts";
 import { makeCaches } from "./caches.ts";
 import { Checkpoint, evenKeySamples, type Storage } from "./checkpoint-reader.ts";
 import { type Committed, GroupCommit } from "./group-commit.ts";
-import { extentsFrom, inherited } from "./hand-over.ts";
+import { extentsFrom, type HandedOver, inherited } from "./hand-over.ts";
 import { limitDefaults } from "./limits.ts";
-import { heirState, type Loaded, loadPartition, type PartitionStreams, storageOf } from "./load.ts";
+import { heirState, type Loaded, loadPartition, type PartitionStreams, replayRest, storageOf } from "./load.ts";
 import { type Frozen, type Left, Maintenance, mergesMax } from "./maintenance.ts";
 import { MemoryBudget, type MemoryShare } from "./memory-budget.ts";
 import { getVersion, scanRows, type TableView } from "./tables.ts";
@@ -102,11 +102,12 @@ export class RangePartition {
     options: PartitionOptions,
     parents: readonly RangePartition[],
     left: Left,
+    handed: HandedOver,
   ): Promise<RangePartition | undefined> {
     const limits = { ...limitDefaults, ...options.limits };
     const own = { low: options.lowKey, high: options.highKey };
     const storage = storageOf(world, client, options, options.caches ?? makeCaches(limits));
-    const state = heirState(left.told, options.rangeId);
+    const state = heirState(left.told, options.rangeId, own);
     const opened = await Promise.all(state.checkpoints.map((stored) => Checkpoint.open(stored, own, storage)));
     const checkpoints = opened.flatMap((one) => (one.ok ? [one.value] : []));
     if (checkpoints.length < opened.length) return undefined;
@@ -120,13 +121,11 @@ export class RangePartition {
     const { ownerEpoch, streams: names } = options;
     const streams: PartitionStreams = {
       metadata: client.ownedStream(names.metadata, ownerEpoch, lists.metadata),
-      commitLog: client.ownedStream(names.commitLog, ownerEpoch, []),
+      commitLog: client.ownedStream(names.commitLog, ownerEpoch, [], handed.get(names.commitLog)),
       rowData: client.ownedStream(names.rowData, ownerEpoch, lists.rowData),
       blobData: names.blobData === undefined ? undefined : client.ownedStream(names.blobData, ownerEpoch, lists.blobData),
     };
-    const { checkpointedSequence: lastSequence, lastTicket } = state;
-    const replayed = { table: new MemoryTable(), lastSequence, lastTicket, logBytes: 0, firstExtentId: 0 };
-    return new RangePartition(world, options, limits, { streams, storage, state, checkpoints, replayed });
+    return new RangePartition(world, options, limits, { streams, storage, state, checkpoints, replayed: replayRest(state) });
   }
 
   private constructor(world: World, options: PartitionOptions, limits: Required<PartitionLimits>, loaded: Loaded) {

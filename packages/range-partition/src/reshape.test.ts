@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fromUtf8, type Outcome, ownerEpoch, present, type RuleName, unwrap, utf8 } from "@stamp/base";
+import type { PartitionState } from "@stamp/lsm";
 import { makeCaches } from "./caches.ts";
 import { put, read, remove, rows, Stamp, streamsOf, write } from "./harness.test.ts";
 import { handOver, prepareHeirs, RangePartition } from "./index.ts";
@@ -32,7 +33,7 @@ async function become(
   server: string,
   parents: readonly [Place, RangePartition][],
   heirs: readonly Place[],
-): Promise<Outcome<void>> {
+): Promise<Outcome<unknown>> {
   let left: ReturnType<RangePartition["leaveTo"]> | undefined;
   for (const [, partition] of parents.toReversed()) {
     left = partition.leaveTo(
@@ -100,14 +101,15 @@ test("split: each heir has its keys as they were, newest versions, no key of the
 
 test("split, merge: what a range of its own counts with starts apart from all others, the same for whoever loads it", () => {
   const left = { rangeId: "blob-1", ownerEpoch: 3, recordNumber: 9, checkpoints: [], checkpointedSequence: 70, lastTicket: 90 };
+  const all = { low: utf8(""), high: utf8("") };
   const parent = { ...left, logStartExtentId: 5, nextCheckpointId: 2, heirs: ["blob-e7", "blob-e8"] };
-  const [low, high] = [heirState(parent, "blob-e7"), heirState(parent, "blob-e8")];
+  const [low, high] = ["blob-e7", "blob-e8"].map((heir) => heirState(parent, heir, all)) as [PartitionState, PartitionState];
   assert.ok(low.lastTicket > 90 && high.lastTicket - low.lastTicket >= 2 ** 24);
-  assert.deepEqual(heirState(parent, "blob-e7"), low);
+  assert.deepEqual(heirState(parent, "blob-e7", all), low);
   assert.equal(low.checkpointedSequence, 70, "commits go on without a gap");
   const far = { ...parent, lastTicket: 2 ** 40 };
-  assert.equal(heirState(far, "blob-e9").lastTicket, 2 ** 40, "never back");
-  assert.ok(Number.isSafeInteger(heirState(parent, `blob-e${2 ** 50}`).lastTicket));
+  assert.equal(heirState(far, "blob-e9", all).lastTicket, 2 ** 40, "never back");
+  assert.ok(Number.isSafeInteger(heirState(parent, `blob-e${2 ** 50}`, all).lastTicket));
 });
 
 test("split: heirs made from memory are those that are loaded, also after more was written; their streams can be taken over", async () => {
@@ -128,7 +130,7 @@ test("split: heirs made from memory are those that are loaded, also after more w
     const client = stamp.client("ps");
     const world = stamp.sim.world("ps");
     const parents = [{ ...owned({ rangeId: "r1", epoch: 1 }), left: parent.streams }];
-    unwrap(await handOver(world, client, parents, heirs.map(owned), 10_000));
+    const handed = unwrap(await handOver(world, client, parents, heirs.map(owned), 10_000));
     const make = async ({ rangeId, epoch, low, high }: (typeof heirs)[number]): Promise<RangePartition> => {
       const options = {
         rangeId,
@@ -138,9 +140,10 @@ test("split: heirs made from memory are those that are loaded, also after more w
         highKey: utf8(high),
         limits,
       };
-      return present(await RangePartition.inherit(world, client, options, [parent], left), "an heir");
+      return present(await RangePartition.inherit(world, client, options, [parent], left, handed), "an heir");
     };
     const [lower, upper] = (await Promise.all(heirs.map(make))) as [RangePartition, RangePartition];
+    for (const { streams } of [lower, upper]) assert.equal(streams.commitLog.extents.length, 1, "opened when they were handed over");
     const all = from(0, 400).filter((key) => key !== keyOf(5));
     assert.deepEqual(
       [await keysOf(lower), await keysOf(upper)],
@@ -159,6 +162,63 @@ test("split: heirs made from memory are those that are loaded, also after more w
       assert.match(first?.[1] ?? "", /^heir/);
     }
     assert.equal(await read(other, keyOf(399)), "last");
+  });
+});
+
+test("split: what was in memory goes along in the record, through the merges of an heir and the next split, until it is in a checkpoint", async () => {
+  const stamp = new Stamp(17, { limits: { ...limits, checkpointsMax: 8 }, extentTargetBytes: 50_000 });
+  await stamp.sim.run(async () => {
+    const parent = unwrap(await stamp.load(1, "ps"));
+    await fill(parent, 0, 1_024, "first");
+    unwrap(await parent.checkpoint());
+    unwrap(await write(parent, "l", [remove(keyOf(1_001)), put(keyOf(1_002), "memory"), put(keyOf(1_030), "memory")]));
+    const flushed = parent.stats.storage.flushedBytes;
+    unwrap(
+      await become(
+        stamp,
+        "ps",
+        [[{ rangeId: "r1", epoch: 1 }, parent]],
+        [
+          { rangeId: "r2", epoch: 2 },
+          { rangeId: "r3", epoch: 3 },
+        ],
+      ),
+    );
+    assert.equal(parent.stats.storage.flushedBytes, flushed, "no checkpoint is written while writes wait");
+    const wanted = [...from(1_000, 1_024).filter((key) => key !== keyOf(1_001)), keyOf(1_030)];
+    const isWhole = async (heir: RangePartition): Promise<void> => {
+      assert.deepEqual(await keysOf(heir), wanted);
+      assert.equal(await read(heir, keyOf(1_002)), "memory");
+    };
+    const right = unwrap(await stamp.load(3, "ps", { rangeId: "r3", low: keyOf(1_000), create: false }));
+    await stamp.sim.sleep(60_000);
+    assert.ok(right.stats.storage.mergedBytes > 0, "it has recorded a merge");
+    assert.equal(right.stats.storage.flushedBytes, 0, "and no checkpoint of what it has in memory");
+    await isWhole(right);
+    const moved = unwrap(await stamp.load(4, "other", { rangeId: "r3", low: keyOf(1_000), create: false }));
+    await isWhole(moved);
+    unwrap(await become(stamp, "other", [[{ rangeId: "r3", epoch: 4 }, moved]], [{ rangeId: "r5", epoch: 5 }]));
+    const heir = unwrap(await stamp.load(5, "other", { rangeId: "r5", low: keyOf(1_000), create: false }));
+    await isWhole(heir);
+    unwrap(await write(heir, "l", [put(keyOf(1_002), "newer")]));
+    unwrap(await heir.checkpoint());
+    const last = unwrap(await stamp.load(6, "third", { rangeId: "r5", low: keyOf(1_000), create: false }));
+    assert.deepEqual(await keysOf(last), wanted);
+    assert.equal(await read(last, keyOf(1_002)), "newer");
+    assert.equal(last.stats.memoryTableEntries, 0, "a checkpoint has it");
+  });
+});
+
+test("split: what is in memory and does not fit into a record is left in a checkpoint", async () => {
+  const stamp = new Stamp(18, { limits: { memoryTableBytesMax: 8 * 1024 * 1024 } });
+  await stamp.sim.run(async () => {
+    const parent = unwrap(await stamp.load(1, "ps"));
+    await fill(parent, 0, 6_000, "first");
+    assert.ok(parent.stats.memoryTableBytes > 1024 * 1024);
+    unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], [{ rangeId: "r2", epoch: 2 }]));
+    const heir = unwrap(await stamp.load(2, "ps", { rangeId: "r2", create: false }));
+    assert.deepEqual([heir.stats.checkpoints, heir.stats.memoryTableEntries], [1, 0]);
+    assert.equal((await keysOf(heir)).length, 6_000);
   });
 });
 

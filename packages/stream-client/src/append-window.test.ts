@@ -29,7 +29,9 @@ class Model {
 
   constructor(seed: number) {
     this.prng = new Prng(seed);
-    this.window = new AppendWindow(limits, 0);
+    // Half of them begin with an extent that is open already.
+    if (this.prng.chance(0.5)) this.extent.id = this.nextExtent++;
+    this.window = new AppendWindow(limits, 0, this.extent.id === 0 ? undefined : this.extent.id);
   }
 
   take(effects: readonly WindowEffect<number>[]): void {

@@ -98,11 +98,11 @@ export class AppendWindow<T> {
   /** What may be in flight now: it follows how long appends take, so that a busy primary gets less instead of missing deadlines. */
   #allowedBytes: number;
 
-  /** `lastExtentId` is the sealed last extent of the stream, 0 when it has none. */
-  constructor(limits: WindowLimits, lastExtentId: number) {
+  /** `lastExtentId` is the sealed last extent of the stream, 0 when it has none; `openExtentId` the one behind it, when it is open and empty. */
+  constructor(limits: WindowLimits, lastExtentId: number, openExtentId?: number) {
     this.#limits = limits;
     this.#allowedBytes = Math.max(1, Math.floor(limits.inFlightBytesMax / 4));
-    this.#state = { kind: "idle", lastExtentId };
+    this.#state = openExtentId === undefined ? { kind: "idle", lastExtentId } : { kind: "open", extentId: openExtentId };
   }
 
   get ended(): Failure | undefined {

@@ -14,7 +14,7 @@ import { AppendWindow, type PendingAppend, type WindowEffect, type WindowLimits 
 import type { ExtentReader } from "./extent-reader.ts";
 import { keptRanges } from "./kept-ranges.ts";
 import { changeTimeoutMs, ManagerCalls } from "./manager-calls.ts";
-import { locationFromWire } from "./place.ts";
+import { type Location, locationFromWire } from "./place.ts";
 import { readSealed } from "./read-sealed.ts";
 import type { ExtentChange, Place, StoredBlock, StreamExtent } from "./types.ts";
 
@@ -75,7 +75,8 @@ export class OwnedStream {
   /** When the primary first refused for want of room, with nothing acknowledged since. */
   #overloadedSinceMs: number | undefined;
 
-  constructor(parts: OwnedStreamParts, name: string, ownerEpoch: OwnerEpoch, extents: readonly StreamExtent[]) {
+  /** `extents` are sealed; `open`: the one behind them, when it is there already. */
+  constructor(parts: OwnedStreamParts, name: string, ownerEpoch: OwnerEpoch, extents: readonly StreamExtent[], open?: Location) {
     this.name = name;
     this.ownerEpoch = ownerEpoch;
     this.#parts = parts;
@@ -84,7 +85,8 @@ export class OwnedStream {
     this.#known = new Set(extents.map(({ extentId }) => extentId));
     this.#sealedAtOpen = extents;
     this.#lastAtOpen = extents.at(-1)?.extentId ?? 0;
-    this.#window = new AppendWindow(parts.limits, extents.at(-1)?.extentId ?? 0);
+    this.#window = new AppendWindow(parts.limits, this.#lastAtOpen, open?.extentId);
+    if (open !== undefined) this.#list(open);
     this.whenFenced = new Promise((resolve) => {
       this.#onFenced = resolve;
     });
@@ -348,17 +350,23 @@ export class OwnedStream {
 
   #enter(sealed: number, sealedLengthBytes: number, location: ExtentLocation): void {
     const extentId = fromWire(location.extentId);
-    this.#parts.reader.learn([locationFromWire(location)]);
-    this.#addresses = location.addresses;
     this.#avoid = [];
     this.#overloadedSinceMs = undefined;
     this.#extents = this.#extents.map((extent) => (extent.extentId === sealed ? { ...extent, sealedLengthBytes } : extent));
-    this.#extents.push({ extentId, sealedLengthBytes: undefined });
-    this.#known.add(extentId);
+    this.#list(locationFromWire(location));
     this.#act(this.#window.changed(sealed, sealedLengthBytes, extentId));
     this.#nobodyWaits();
     const ended = this.#window.ended;
     if (ended !== undefined) this.#lost(ended);
+  }
+
+  /** The open extent, the last one. */
+  #list(location: Location): void {
+    const { extentId, addresses } = location;
+    this.#parts.reader.learn([location]);
+    this.#addresses = addresses;
+    this.#extents.push({ extentId, sealedLengthBytes: undefined });
+    this.#known.add(extentId);
   }
 
   #fence(failure: Failure): void {

@@ -108,8 +108,11 @@ export class StreamClient {
     return ok(this.ownedStream(info.name, ownerEpoch, extents));
   }
 
-  /** A stream that this owner has made by `multiModify` of lists that it knows: all extents sealed. Nothing has to be asked. */
-  ownedStream(name: string, ownerEpoch: OwnerEpoch, extents: readonly StreamExtent[]): OwnedStream {
+  /**
+   * A stream that this owner has made by `multiModify` of lists that it knows: all extents sealed, and `open` what was opened behind them by
+   * it. Nothing has to be asked.
+   */
+  ownedStream(name: string, ownerEpoch: OwnerEpoch, extents: readonly StreamExtent[], open?: Location): OwnedStream {
     const parts = {
       world: this.#world,
       manager: this.#manager,
@@ -117,7 +120,7 @@ export class StreamClient {
       limits: this.#limits,
       onExtentChange: this.#onExtentChange,
     };
-    return new OwnedStream(parts, name, ownerEpoch, extents);
+    return new OwnedStream(parts, name, ownerEpoch, extents, open);
   }
 
   /** A hint: the first extent that a stream will want which `multiModify` is about to make is made now. `lastExtentId`: 0 when it has none. */
@@ -134,15 +137,19 @@ export class StreamClient {
   /**
    * One atomic change of several streams' lists: each edit names the owner epoch and, when given, the list version that must still be
    * recorded. Refused with `staleOwnerEpoch`, `conflict` (another list version; an extent that is not sealed), `streamExists`,
-   * `streamNotFound`. After an unknown outcome `stat` of a stream that got a new owner epoch says whether it happened.
+   * `streamNotFound`. After an unknown outcome `stat` of a stream that got a new owner epoch says whether it happened. Gives what was
+   * opened (`openAhead`), by stream.
    */
   async multiModify(
     edits: readonly MessageInitShape<typeof StreamEditSchema>[],
     options: { readonly timeoutMs: number },
-  ): Promise<Outcome<readonly StreamStat[]>> {
+  ): Promise<Outcome<ReadonlyMap<string, Location>>> {
     const request = { edits: [...edits] };
     const answer = await this.#call(options.timeoutMs, false, (manager, timeoutMs) => manager.multiModify(request, { timeoutMs }));
-    return answer.ok ? ok(answer.value.streams) : answer;
+    if (!answer.ok) return answer;
+    return ok(
+      new Map(answer.value.opened.flatMap(({ stream, extent }) => (extent === undefined ? [] : [[stream, locationFromWire(extent)]]))),
+    );
   }
 
   /** Idempotent: a stream that is gone is deleted. What no other list holds is kept for the grace period and then deleted. */

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { encodeStored, keyOf, type StoredRecord, streamKey } from "./codec.ts";
 import { ExtentList } from "./extent-list.ts";
 import { checksum, refusal, replicas, Store } from "./harness.test.ts";
-import { planBeginSeal, planRecordSealed } from "./plan-extents.ts";
+import { planAllocate, planBeginSeal, planRecordSealed, planReserveIds } from "./plan-extents.ts";
 import { planMultiModify, type StreamEdit } from "./plan-lists.ts";
 import { planCreateStream, planDeleteStream, planOpenStream, planTruncate } from "./plan-streams.ts";
 import { type ExtentPhase, segmentExtentsMax } from "./records.ts";
@@ -158,6 +158,26 @@ test("multi-modify: refused for another owner, another list version, a name that
   assert.deepEqual([...store.keys], before, "nothing is written by a refused change");
   unwrap(modify(store, [{ ...edit("/a", content({ stream: "/a", first: 2 })), listVersion: version }]));
   assert.notEqual(store.state.versionOf(streamKey("/a")), version);
+});
+
+test("multi-modify: what was made ahead for a stream and owner becomes the first extent of its empty list, and of no other", () => {
+  const store = storeWith({ "/s": { segments: [], skipCount: 0, tail: [1] } });
+  const made = (stream: string, owner: number): ExtentId => {
+    const id = extentId(store.state.nextId);
+    store.do(planReserveIds(store.state, 1));
+    store.do(planAllocate(store.state, { stream, ownerEpoch: ownerEpoch(owner), predecessor: undefined, id, replicas }, allRules));
+    return id;
+  };
+  const [own, others, late] = [made("/t", 1), made("/u", 1), made("/t", 2)];
+  const opening = (open: ExtentId, ...ranges: { stream: string }[]) => ({ ...content(...ranges), open });
+  const conflict = (...edits: StreamEdit[]): void => assert.equal(refusal(modify(store, edits)), "conflict");
+  conflict(fresh("/t", opening(others)));
+  conflict(fresh("/t", opening(late)));
+  conflict(fresh("/t", opening(extentId(1))));
+  conflict(fresh("/t", opening(own, { stream: "/s" })), edit("/s", content({ stream: "/s" })));
+  unwrap(modify(store, [fresh("/t", opening(own))]));
+  assert.deepEqual([listOf(store, "/t"), store.state.extent(own)?.phase], [[own], "open"]);
+  conflict(fresh("/u", opening(own)));
 });
 
 test("multi-modify: an extent that takes appends moves with its owner or not at all", () => {

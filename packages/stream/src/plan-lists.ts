@@ -6,6 +6,7 @@
  *    taken from can lose it meanwhile.
  *  - An extent that is not sealed goes to one list at most, as the last, under the owner epoch it had: nobody else could fence its owner.
  *  - No list holds an extent twice: one that comes again is left out.
+ *  - A stream whose list is empty may be given its first extent, which was made ahead, in the same transaction (`open`).
  *  - An owner that will append no more may say where its open extent ends (`complete`): it is sealed there in the same transaction, without
  *    a fence, for the reasons of `planRoll` (docs/decisions/0100).
  */
@@ -31,6 +32,13 @@ export interface ListRange {
   readonly before?: ExtentId;
 }
 
+export interface StreamContent {
+  readonly ownerEpoch: OwnerEpoch;
+  readonly ranges: readonly ListRange[];
+  /** Made for this stream and owner, and in no list yet: it becomes the only extent of the list. */
+  readonly open?: ExtentId | undefined;
+}
+
 export interface StreamEdit {
   readonly name: string;
   /** That is recorded now; undefined: there must be no such stream. */
@@ -38,7 +46,7 @@ export interface StreamEdit {
   /** As `StreamState.versionOf` its key; undefined: whatever it is. */
   readonly listVersion?: number;
   /** Undefined: it is removed. */
-  readonly content: { readonly ownerEpoch: OwnerEpoch; readonly ranges: readonly ListRange[] } | undefined;
+  readonly content: StreamContent | undefined;
   /** The last extent that is recorded: every append to it is acknowledged, up to here, and no other will come. */
   readonly complete?: { readonly extent: ExtentId; readonly lengthBytes: number };
 }
@@ -86,7 +94,10 @@ export function planMultiModify(
     if (segments.length > segmentsPerStreamMax) {
       return refused("resourceExhausted", "noPlacement", `stream ${name} would have more than ${segmentsPerStreamMax} segments`);
     }
-    const record: StreamRecord = { name, ownerEpoch: content.ownerEpoch, segments, skipCount, tail };
+    const first = content.open === undefined ? undefined : opened(state, name, content, content.open, segments.length + tail.length === 0);
+    if (first !== undefined && !first.ok) return first;
+    if (first !== undefined) changes.push(first.value.change);
+    const record: StreamRecord = { name, ownerEpoch: content.ownerEpoch, segments, skipCount, tail: first ? [first.value.id] : tail };
     changes.push({ kind: "stream", record });
   }
   for (const { name, content } of edits) {
@@ -101,6 +112,19 @@ export function planMultiModify(
     return refused("aborted", "conflict", `the change needs ${minted.wanted} segments`, { segments: String(minted.wanted) });
   }
   return ok({ changes: [...minted.changes, ...changes], reads: [] });
+}
+
+function opened(
+  state: StreamState,
+  name: string,
+  content: StreamContent,
+  id: ExtentId,
+  isEmpty: boolean,
+): Outcome<{ readonly id: ExtentId; readonly change: Change }> {
+  const extent = state.extent(id);
+  const isMadeForIt = extent?.phase === "allocating" && extent.stream === name && extent.ownerEpoch === content.ownerEpoch;
+  if (!isMadeForIt || !isEmpty) return refused("aborted", "conflict", `extent ${id} can't be the first of stream ${name}`);
+  return ok({ id, change: { kind: "extent", record: { ...extent, phase: "open" } } });
 }
 
 /** The records of the extents that owners say are complete. Refused with `conflict` when one is being sealed otherwise. */

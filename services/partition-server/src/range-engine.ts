@@ -67,7 +67,14 @@ export function rangeEngines(world: World, config: PartitionServerConfig): Engin
       const handed = await handOver(world, streams, names, children.map(ownedOf), timeoutMs);
       if (!handed.ok) return handed;
       return ok(async (range, onFenced) => {
-        const heir = await RangePartition.inherit(world, streams, optionsOf(config, shared, range, onFenced), partitions, left);
+        const heir = await RangePartition.inherit(
+          world,
+          streams,
+          optionsOf(config, shared, range, onFenced),
+          partitions,
+          left,
+          handed.value,
+        );
         return heir ? ok(engineOf(heir)) : load(world, streams, config, shared, range, onFenced);
       });
     },

@@ -34,18 +34,19 @@ export class Ahead {
     return this.#prepared.size;
   }
 
-  prepare(stream: string, ownerEpoch: OwnerEpoch, predecessor: ExtentId | undefined): void {
+  /** Resolves when it is made, or was not. */
+  prepare(stream: string, ownerEpoch: OwnerEpoch, predecessor: ExtentId | undefined): Promise<unknown> {
     const known = this.#prepared.get(stream);
-    if (known?.ownerEpoch === ownerEpoch && known.predecessor === predecessor) return;
+    if (known?.ownerEpoch === ownerEpoch && known.predecessor === predecessor) return known.made;
     if (known !== undefined) this.#forget(stream, known);
     const isThere = (name: string): boolean => this.#term.state.stream(name) !== undefined;
-    if (!isThere(stream) && [...this.#prepared.keys()].filter((name) => !isThere(name)).length >= toComeMax) return;
+    if (!isThere(stream) && [...this.#prepared.keys()].filter((name) => !isThere(name)).length >= toComeMax) return Promise.resolve();
     const where = this.#elsewhere(predecessor);
     const allocation = this.#allocator.allocate({ stream, ownerEpoch, predecessor, ...where, wanted: () => false });
     const made = allocation.then((outcome) => (outcome.ok ? outcome.value : undefined));
     const prepared: Prepared = { sinceMs: this.#term.world.clock.monotonicMs(), ownerEpoch, predecessor, made, id: undefined };
     this.#prepared.set(stream, prepared);
-    void made.then((id) => {
+    return made.then((id) => {
       prepared.id = id;
     });
   }
@@ -67,6 +68,11 @@ export class Ahead {
     return undefined;
   }
 
+  /** `take` of the first one, when it is there now: nobody waits for it. */
+  async takeMade(stream: string, ownerEpoch: OwnerEpoch): Promise<ExtentId | undefined> {
+    return this.#prepared.get(stream)?.id === undefined ? undefined : this.take(stream, ownerEpoch, undefined, []);
+  }
+
   /** Called every tick. */
   sweep(): void {
     const { state, world } = this.#term;
@@ -77,7 +83,7 @@ export class Ahead {
       if (!isToCome && !fits) this.#forget(stream, prepared);
       else if (prepared.id !== undefined && this.#isForsaken(prepared.id)) {
         this.#forget(stream, prepared);
-        this.prepare(stream, prepared.ownerEpoch, prepared.predecessor);
+        void this.prepare(stream, prepared.ownerEpoch, prepared.predecessor);
       }
     }
   }

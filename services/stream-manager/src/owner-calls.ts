@@ -48,6 +48,12 @@ export interface Succession {
   readonly successor: ExtentId;
 }
 
+/** Of an edit that makes a stream. */
+export interface WantedEdit extends StreamEdit {
+  /** What was made ahead for it is opened with it. */
+  readonly openAhead?: boolean;
+}
+
 interface Running {
   readonly wanted: Set<() => boolean>;
   readonly outcome: Promise<Outcome<void>>;
@@ -126,12 +132,12 @@ export class OwnerCalls {
     return this.#term.ledger.commit((state) => planDeleteStream(state, name, epoch, this.#term.world.rules));
   }
 
-  /** Makes the successor of `last` ahead of need, also of a stream that is to come; nobody waits for it. */
+  /** Makes the successor of `last` ahead of need; nobody waits for it. Of a stream that is to come: resolves when it is there. */
   async allocateAhead(name: string, epoch: OwnerEpoch, last: ExtentId | undefined): Promise<Outcome<void>> {
     const { state, world } = this.#term;
     if (state.stream(name) === undefined) {
       const named = checkName(name);
-      if (named.ok) this.#ahead.prepare(name, epoch, last);
+      if (named.ok) await this.#ahead.prepare(name, epoch, last);
       return named;
     }
     const owned = ownedStream(state, name, epoch, world.rules);
@@ -139,11 +145,21 @@ export class OwnerCalls {
     const successor = successorOf(state, name, last);
     if (!successor.ok) return successor;
     const follows = last === undefined || state.extent(last)?.phase === "open";
-    if (successor.value.kind === "none" && follows) this.#ahead.prepare(name, epoch, last);
+    if (successor.value.kind === "none" && follows) void this.#ahead.prepare(name, epoch, last);
     return ok();
   }
 
-  async multiModify(edits: readonly StreamEdit[]): Promise<Outcome<void>> {
+  /** Gives what was opened, by stream. */
+  async multiModify(wantedEdits: readonly WantedEdit[]): Promise<Outcome<ReadonlyMap<string, ExtentId>>> {
+    const opened = new Map<string, ExtentId>();
+    const edits = await Promise.all(wantedEdits.map((edit) => this.#withFirst(edit, opened)));
+    const changed = await this.#change(edits);
+    if (changed.ok) return ok(opened);
+    for (const id of opened.values()) this.#allocator.drop(id);
+    return changed;
+  }
+
+  async #change(edits: readonly StreamEdit[]): Promise<Outcome<void>> {
     const segmentIds: number[] = [];
     for (;;) {
       const committed = await this.#term.ledger.commit((state) => planMultiModify(state, edits, segmentIds, this.#term.world.rules));
@@ -158,6 +174,14 @@ export class OwnerCalls {
     }
   }
 
+  async #withFirst(edit: WantedEdit, opened: Map<string, ExtentId>): Promise<StreamEdit> {
+    const { name, content } = edit;
+    if (content === undefined || !edit.openAhead) return edit;
+    const open = await this.#ahead.takeMade(name, content.ownerEpoch);
+    if (open !== undefined) opened.set(name, open);
+    return { ...edit, content: { ...content, open } };
+  }
+
   /** Every replica holds what is acknowledged. */
   #tellCompleted(edits: readonly StreamEdit[]): void {
     for (const { complete } of edits) {
@@ -170,12 +194,13 @@ export class OwnerCalls {
     }
   }
 
-  rename(name: string, epoch: OwnerEpoch, newName: string): Promise<Outcome<void>> {
+  async rename(name: string, epoch: OwnerEpoch, newName: string): Promise<Outcome<void>> {
     if (newName === name) return this.#confirm([name], epoch);
-    return this.multiModify([
+    const renamed = await this.multiModify([
       { name, ownerEpoch: epoch, content: undefined },
       { name: newName, ownerEpoch: undefined, content: { ownerEpoch: epoch, ranges: [{ stream: name }] } },
     ]);
+    return renamed.ok ? ok() : renamed;
   }
 
   /** The target's owner goes on behind what was the source's. */
@@ -189,10 +214,11 @@ export class OwnerCalls {
       if (!opened.ok) return opened;
     }
     const ranges: ListRange[] = [{ stream: target }, { stream: source }];
-    return this.multiModify([
+    const joined = await this.multiModify([
       { name: target, ownerEpoch: epoch, content: { ownerEpoch: epoch, ranges } },
       { name: source, ownerEpoch: sourceEpoch, content: undefined },
     ]);
+    return joined.ok ? ok() : joined;
   }
 
   /** Joins the allocation that runs for this place, or starts it. */

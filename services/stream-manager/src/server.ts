@@ -3,12 +3,13 @@ import type { Outcome } from "@stamp/base";
 import { extentId, firstInOrder, ok, ownerEpoch, present, refused, unknownOutcome } from "@stamp/base";
 import type { CallContext, Clock, Handlers } from "@stamp/ports";
 import { within } from "@stamp/ports";
-import type { NodeDuty as RecordedDuty, StreamEdit } from "@stamp/stream";
+import type { NodeDuty as RecordedDuty } from "@stamp/stream";
 import type { StreamManager, StreamEdit as WireEdit } from "@stamp/wire";
 import { fromWire, NodeDuty, toWire } from "@stamp/wire";
 import type { Serving } from "./leader.ts";
 import { lacksOf, takeReport, waitsOf } from "./leader.ts";
 import { notLeader } from "./ledger.ts";
+import type { WantedEdit } from "./owner-calls.ts";
 import { listPageMax } from "./views.ts";
 
 const pageMax = 1_000;
@@ -130,7 +131,11 @@ export function streamManagerHandlers(clock: Clock, serving: () => Serving | und
         );
         if (!done.ok) return done;
         const kept = request.edits.filter((edit) => edit.content !== undefined);
-        return ok({ streams: kept.map((edit) => leader.views.stat(edit.name)) });
+        const opened = [...done.value].flatMap(([stream, id]) => {
+          const extent = leader.term.state.extent(id);
+          return extent?.phase === "open" ? [{ stream, extent: leader.views.location(extent) }] : [];
+        });
+        return ok({ streams: kept.map((edit) => leader.views.stat(edit.name)), opened });
       }),
     allocateAhead: (request) =>
       led(async (leader) => {
@@ -206,7 +211,7 @@ function dutyFromWire(duty: NodeDuty): RecordedDuty | undefined {
   }
 }
 
-function editFromWire(edit: WireEdit): StreamEdit {
+function editFromWire(edit: WireEdit): WantedEdit {
   const { name, content, complete } = edit;
   return {
     name,
@@ -220,6 +225,7 @@ function editFromWire(edit: WireEdit): StreamEdit {
         ...(beforeExtentId === 0n ? {} : { before: extentId(fromWire(beforeExtentId)) }),
       })),
     },
+    ...(content?.openAhead && { openAhead: true }),
     ...(complete && { complete: { extent: extentId(fromWire(complete.extentId)), lengthBytes: fromWire(complete.lengthBytes) } }),
   };
 }

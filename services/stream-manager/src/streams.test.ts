@@ -108,6 +108,52 @@ test("streams: a split made of MultiModify fences the old owner; both halves rea
   });
 });
 
+test("streams: what was made ahead for a stream that is to come is opened with it, and its owner appends at once", async () => {
+  const cluster = new Cluster();
+  await cluster.sim.run(async () => {
+    const ahead = { name: "/l", ownerEpoch: 3n, extentId: 0n };
+    unwrap(await cluster.sm((sm, timeoutMs) => sm.allocateAhead(ahead, { timeoutMs })));
+    const made = await cluster.extents();
+    assert.deepEqual(
+      made.map((one) => one.state),
+      [ExtentState.ALLOCATING],
+      "it is there when the call is answered",
+    );
+    const edits = ["/l", "/r"].map((name) => ({ name, content: { ownerEpoch: 3n, extents: [], openAhead: true } }));
+    const { streams, opened } = unwrap(await cluster.sm((sm, timeoutMs) => sm.multiModify({ edits }, { timeoutMs })));
+    assert.deepEqual(
+      streams.map((stream) => [stream.name, stream.extentCount]),
+      [
+        ["/l", 1n],
+        ["/r", 0n],
+      ],
+    );
+    assert.deepEqual(
+      opened.map(({ stream, extent }) => [stream, extent?.extentId]),
+      [["/l", made[0]?.location?.extentId]],
+      "nothing was made for the other",
+    );
+    const { endBytes } = unwrap(await cluster.append(opened[0]?.extent, 3, 0n, "at once"));
+    assert.ok(!(await cluster.append(opened[0]?.extent, 2, endBytes, "another owner")).ok);
+    const taken = await cluster.open("/l", 4);
+    assert.equal(await textOf(cluster, taken.extents), "at once");
+  });
+});
+
+test("streams: what was made ahead for a stream that does not come is dropped, also when the change is refused", async () => {
+  const cluster = new Cluster();
+  await cluster.sim.run(async () => {
+    const ahead = { name: "/l", ownerEpoch: 3n, extentId: 0n };
+    unwrap(await cluster.sm((sm, timeoutMs) => sm.allocateAhead(ahead, { timeoutMs })));
+    const made = { name: "/l", content: { ownerEpoch: 3n, extents: [], openAhead: true } };
+    const refused = await cluster.sm((sm, timeoutMs) =>
+      sm.multiModify({ edits: [made, { name: "/none", ownerEpoch: 1n }] }, { timeoutMs }),
+    );
+    assert.ok(!refused.ok && refused.failure.reason === "streamNotFound");
+    await cluster.until("dropped", async () => (await cluster.extents()).every((one) => one.state !== ExtentState.ALLOCATING));
+  });
+});
+
 test("streams: a full extent is left in one step for the one made ahead, and every replica is sealed at its end", async () => {
   const cluster = new Cluster();
   const { sim } = cluster;

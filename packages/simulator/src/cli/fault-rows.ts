@@ -190,6 +190,12 @@ export const faultRows: readonly FaultRow[] = [
     faults: ["crash", "failpoints"],
   },
   {
+    fault: "an heir of a split or merge is loaded elsewhere before what its parent had in memory is in a checkpoint",
+    rules: ["restUntilCheckpointed"],
+    tests: ["packages/range-partition/src/reshape.test.ts"],
+    faults: ["reshape", "crash"],
+  },
+  {
     fault: "a stale node report makes a dead replica look alive, so repair never runs",
     rules: [],
     tests: ["services/stream-manager/src/stream-manager.test.ts"],

@@ -270,6 +270,7 @@ export const mutants: readonly Mutant[] = [
   // Objects.
   { rules: ["replayBySequence"], workload: "restarts", why: "efficiency: a load takes into memory what its checkpoints hold" },
   { rules: ["truncateAfterCheckpoint"], workload: "restarts", why: "the log is gone, and what it held is in no checkpoint" },
+  { rules: ["restUntilCheckpointed"], workload: "bank", why: "what a parent had in memory is in no record of its heir" },
   { rules: ["placesCheckedInRowOrder"], workload: "registers", why: "a row refers to bytes of another stream" },
   { rules: ["incarnationInKey"], workload: "blobs", why: "what was in a deleted container comes back with its name" },
   { rules: ["containerRowReadAfterArrival"], workload: "blobs", why: "the existence of a container is taken from a cache" },

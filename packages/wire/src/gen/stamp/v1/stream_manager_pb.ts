@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/stream_manager.proto.
  */
 export const file_stamp_v1_stream_manager: GenFile = /*@__PURE__*/
-  fileDesc("Ch1zdGFtcC92MS9zdHJlYW1fbWFuYWdlci5wcm90bxIIc3RhbXAudjEiOAoTQ3JlYXRlU3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEIkYKEU9wZW5TdHJlYW1SZXF1ZXN0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSDgoGY3JlYXRlGAMgASgIIkgKEk9wZW5TdHJlYW1zUmVxdWVzdBINCgVuYW1lcxgBIAMoCRITCgtvd25lcl9lcG9jaBgCIAEoBBIOCgZjcmVhdGUYAyABKAgiPAoTT3BlblN0cmVhbXNSZXNwb25zZRIlCgdzdHJlYW1zGAEgAygLMhQuc3RhbXAudjEuU3RyZWFtSW5mbyKUAQoKU3RyZWFtSW5mbxIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEikKB2V4dGVudHMYAyADKAsyGC5zdGFtcC52MS5FeHRlbnRMb2NhdGlvbhIUCgxsaXN0X3ZlcnNpb24YBCABKAQSDAoEbW9yZRgFIAEoCBIUCgxleHRlbnRfY291bnQYBiABKAQimAEKFlNlYWxBbmRBbGxvY2F0ZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRITCgtvd25lcl9lcG9jaBgCIAEoBBIRCglleHRlbnRfaWQYAyABKAQSHQoVa25vd25fY29tbWl0dGVkX2J5dGVzGAQgASgEEhcKD2F2b2lkX2FkZHJlc3NlcxgFIAMoCRIQCghjb21wbGV0ZRgGIAEoCCJgChdTZWFsQW5kQWxsb2NhdGVSZXNwb25zZRIbChNzZWFsZWRfbGVuZ3RoX2J5dGVzGAEgASgEEigKBmV4dGVudBgCIAEoCzIYLnN0YW1wLnYxLkV4dGVudExvY2F0aW9uIlQKFVRydW5jYXRlU3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEhgKEGJlZm9yZV9leHRlbnRfaWQYAyABKAQiOAoTRGVsZXRlU3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEIhYKFERlbGV0ZVN0cmVhbVJlc3BvbnNlIkgKEEdldFN0cmVhbVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIXCg9hZnRlcl9leHRlbnRfaWQYAiABKAQSDQoFbGltaXQYAyABKA0iIQoRU3RhdFN0cmVhbVJlcXVlc3QSDAoEbmFtZRgBIAEoCSKwAQoKU3RyZWFtU3RhdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEhQKDGxpc3RfdmVyc2lvbhgDIAEoBBIUCgxleHRlbnRfY291bnQYBCABKAQSFAoMc2VhbGVkX2J5dGVzGAUgASgEEhcKD2ZpcnN0X2V4dGVudF9pZBgGIAEoBBIWCg5sYXN0X2V4dGVudF9pZBgHIAEoBBIMCgRvcGVuGAggASgIIkoKE1JlbmFtZVN0cmVhbVJlcXVlc3QSDAoEbmFtZRgBIAEoCRITCgtvd25lcl9lcG9jaBgCIAEoBBIQCghuZXdfbmFtZRgDIAEoCSJzChlDb25jYXRlbmF0ZVN0cmVhbXNSZXF1ZXN0Eg4KBnRhcmdldBgBIAEoCRIaChJ0YXJnZXRfb3duZXJfZXBvY2gYAiABKAQSDgoGc291cmNlGAMgASgJEhoKEnNvdXJjZV9vd25lcl9lcG9jaBgEIAEoBCI5ChJNdWx0aU1vZGlmeVJlcXVlc3QSIwoFZWRpdHMYASADKAsyFC5zdGFtcC52MS5TdHJlYW1FZGl0ItQBCgpTdHJlYW1FZGl0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSGQoMbGlzdF92ZXJzaW9uGAMgASgESACIAQESLQoHY29udGVudBgEIAEoCzIXLnN0YW1wLnYxLlN0cmVhbUNvbnRlbnRIAYgBARIvCghjb21wbGV0ZRgFIAEoCzIYLnN0YW1wLnYxLkNvbXBsZXRlRXh0ZW50SAKIAQFCDwoNX2xpc3RfdmVyc2lvbkIKCghfY29udGVudEILCglfY29tcGxldGUiOQoOQ29tcGxldGVFeHRlbnQSEQoJZXh0ZW50X2lkGAEgASgEEhQKDGxlbmd0aF9ieXRlcxgCIAEoBCJMCg1TdHJlYW1Db250ZW50EhMKC293bmVyX2Vwb2NoGAEgASgEEiYKB2V4dGVudHMYAiADKAsyFS5zdGFtcC52MS5FeHRlbnRSYW5nZSJQCgtFeHRlbnRSYW5nZRIOCgZzdHJlYW0YASABKAkSFwoPZmlyc3RfZXh0ZW50X2lkGAIgASgEEhgKEGJlZm9yZV9leHRlbnRfaWQYAyABKAQiPAoTTXVsdGlNb2RpZnlSZXNwb25zZRIlCgdzdHJlYW1zGAEgAygLMhQuc3RhbXAudjEuU3RyZWFtU3RhdCJMChRBbGxvY2F0ZUFoZWFkUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEhEKCWV4dGVudF9pZBgDIAEoBCIXChVBbGxvY2F0ZUFoZWFkUmVzcG9uc2UiQgoSTGlzdFN0cmVhbXNSZXF1ZXN0Eg4KBnByZWZpeBgBIAEoCRINCgVhZnRlchgCIAEoCRINCgVsaW1pdBgDIAEoDSJKChNMaXN0U3RyZWFtc1Jlc3BvbnNlEiUKB3N0cmVhbXMYASADKAsyFC5zdGFtcC52MS5TdHJlYW1JbmZvEgwKBG1vcmUYAiABKAgiKgoUTG9jYXRlRXh0ZW50c1JlcXVlc3QSEgoKZXh0ZW50X2lkcxgBIAMoBCJCChVMb2NhdGVFeHRlbnRzUmVzcG9uc2USKQoHZXh0ZW50cxgBIAMoCzIYLnN0YW1wLnYxLkV4dGVudExvY2F0aW9uIpgCCgpFeHRlbnRJbmZvEioKCGxvY2F0aW9uGAEgASgLMhguc3RhbXAudjEuRXh0ZW50TG9jYXRpb24SJAoFc3RhdGUYAiABKA4yFS5zdGFtcC52MS5FeHRlbnRTdGF0ZRITCgtvd25lcl9lcG9jaBgDIAEoBBIQCghub2RlX2lkcxgEIAMoCRIVCg1pbnRhY3RfY29waWVzGAUgASgNEg4KBnN0cmVhbRgGIAEoCRISCgpyZWZlcmVuY2VzGAcgASgNEhUKCGNoZWNrc3VtGAggASgNSACIAQESKQoEbG9zcxgJIAEoCzIWLnN0YW1wLnYxLkFjY2VwdGVkTG9zc0gBiAEBQgsKCV9jaGVja3N1bUIHCgVfbG9zcyJMCgxBY2NlcHRlZExvc3MSHQoVa25vd25fY29tbWl0dGVkX2J5dGVzGAEgASgEEg8KB3dhbGxfbXMYAiABKAQSDAoEbm90ZRgDIAEoCSI7ChhTZWFsQWNjZXB0aW5nTG9zc1JlcXVlc3QSEQoJZXh0ZW50X2lkGAEgASgEEgwKBG5vdGUYAiABKAkiGAoWR2V0UmVwYWlyU3RhdHVzUmVxdWVzdCKpAgoMUmVwYWlyU3RhdHVzEhgKEHJlcGxpY2FzX3dhaXRpbmcYASABKAQSFQoNYnl0ZXNfd2FpdGluZxgCIAEoBBISCgplbmRhbmdlcmVkGAMgASgEEhMKC3VucmVhY2hhYmxlGAQgASgEEhYKDmNvcGllc19ydW5uaW5nGAUgASgNEhUKDXJlcGxpY2FzX2RvbmUYBiABKAQSEgoKYnl0ZXNfZG9uZRgHIAEoBBISCgpydW5uaW5nX21zGAggASgEEhMKBmV0YV9tcxgJIAEoBEgAiAEBEg8KB2Jsb2NrZWQYCiADKAkSGQoRcmVwbGljYXNfaW5fZ3JhY2UYCyABKAQSHAoUYnl0ZXNfcGVyX3NlY29uZF9tYXgYDCABKARCCQoHX2V0YV9tcyJHChJTZXROb2RlRHV0eVJlcXVlc3QSDwoHbm9kZV9pZBgBIAEoCRIgCgRkdXR5GAIgASgOMhIuc3RhbXAudjEuTm9kZUR1dHkiFwoVTGlzdFF1YXJhbnRpbmVSZXF1ZXN0Im0KElF1YXJhbnRpbmVkUmVwbGljYRIPCgdub2RlX2lkGAEgASgJEhEKCWV4dGVudF9pZBgCIAEoBBIVCg1kdXJhYmxlX2J5dGVzGAMgASgEEg8KB3ZlcnNpb24YBCABKAQSCwoDd2h5GAUgASgJIlYKFkxpc3RRdWFyYW50aW5lUmVzcG9uc2USLgoIcmVwbGljYXMYASADKAsyHC5zdGFtcC52MS5RdWFyYW50aW5lZFJlcGxpY2ESDAoEbW9yZRgCIAEoCCI+ChhEZWxldGVRdWFyYW50aW5lZFJlcXVlc3QSDwoHbm9kZV9pZBgBIAEoCRIRCglleHRlbnRfaWQYAiABKAQiGwoZRGVsZXRlUXVhcmFudGluZWRSZXNwb25zZSI8ChJMaXN0RXh0ZW50c1JlcXVlc3QSFwoPYWZ0ZXJfZXh0ZW50X2lkGAEgASgEEg0KBWxpbWl0GAIgASgNIkoKE0xpc3RFeHRlbnRzUmVzcG9uc2USJQoHZXh0ZW50cxgBIAMoCzIULnN0YW1wLnYxLkV4dGVudEluZm8SDAoEbW9yZRgCIAEoCCISChBMaXN0Tm9kZXNSZXF1ZXN0IpICCghOb2RlSW5mbxIPCgdub2RlX2lkGAEgASgJEg8KB2FkZHJlc3MYAiABKAkSDwoHZGlza19pZBgDIAEoCRIUCgxmYXVsdF9kb21haW4YBCABKAkSEwoLaW5jYXJuYXRpb24YBSABKAQSCgoCdXAYBiABKAgSGAoQbGFzdF9zZWVuX21zX2FnbxgHIAEoBBISCgpmcmVlX2J5dGVzGAggASgEEhMKC3RvdGFsX2J5dGVzGAkgASgEEhQKDGV4dGVudF9jb3VudBgKIAEoDRIgCgRkdXR5GAsgASgOMhIuc3RhbXAudjEuTm9kZUR1dHkSEAoIcmVwbGljYXMYDCABKAQSDwoHYmxvY2tlZBgNIAMoCSI2ChFMaXN0Tm9kZXNSZXNwb25zZRIhCgVub2RlcxgBIAMoCzISLnN0YW1wLnYxLk5vZGVJbmZvIhAKDkdldFJvb21SZXF1ZXN0IiAKD0dldFJvb21SZXNwb25zZRINCgVsYWNrcxgBIAMoCSI6ChJSZXBvcnROb2RlUmVzcG9uc2USDwoHc21fdGVybRgBIAEoBBITCgt3cm9uZ19zdGFtcBgCIAEoCCqsAQoLRXh0ZW50U3RhdGUSHAoYRVhURU5UX1NUQVRFX1VOU1BFQ0lGSUVEEAASGwoXRVhURU5UX1NUQVRFX0FMTE9DQVRJTkcQARIVChFFWFRFTlRfU1RBVEVfT1BFThACEhgKFEVYVEVOVF9TVEFURV9TRUFMSU5HEAMSFwoTRVhURU5UX1NUQVRFX1NFQUxFRBAEEhgKFEVYVEVOVF9TVEFURV9EUk9QUEVEEAUqcgoITm9kZUR1dHkSGQoVTk9ERV9EVVRZX1VOU1BFQ0lGSUVEEAASFQoRTk9ERV9EVVRZX1NFUlZJTkcQARIWChJOT0RFX0RVVFlfRFJBSU5JTkcQAhIcChhOT0RFX0RVVFlfREVDT01NSVNTSU9ORUQQAzLHDQoNU3RyZWFtTWFuYWdlchJDCgxDcmVhdGVTdHJlYW0SHS5zdGFtcC52MS5DcmVhdGVTdHJlYW1SZXF1ZXN0GhQuc3RhbXAudjEuU3RyZWFtSW5mbxI/CgpPcGVuU3RyZWFtEhsuc3RhbXAudjEuT3BlblN0cmVhbVJlcXVlc3QaFC5zdGFtcC52MS5TdHJlYW1JbmZvEkoKC09wZW5TdHJlYW1zEhwuc3RhbXAudjEuT3BlblN0cmVhbXNSZXF1ZXN0Gh0uc3RhbXAudjEuT3BlblN0cmVhbXNSZXNwb25zZRJWCg9TZWFsQW5kQWxsb2NhdGUSIC5zdGFtcC52MS5TZWFsQW5kQWxsb2NhdGVSZXF1ZXN0GiEuc3RhbXAudjEuU2VhbEFuZEFsbG9jYXRlUmVzcG9uc2USRwoOVHJ1bmNhdGVTdHJlYW0SHy5zdGFtcC52MS5UcnVuY2F0ZVN0cmVhbVJlcXVlc3QaFC5zdGFtcC52MS5TdHJlYW1JbmZvEk0KDERlbGV0ZVN0cmVhbRIdLnN0YW1wLnYxLkRlbGV0ZVN0cmVhbVJlcXVlc3QaHi5zdGFtcC52MS5EZWxldGVTdHJlYW1SZXNwb25zZRI9CglHZXRTdHJlYW0SGi5zdGFtcC52MS5HZXRTdHJlYW1SZXF1ZXN0GhQuc3RhbXAudjEuU3RyZWFtSW5mbxI/CgpTdGF0U3RyZWFtEhsuc3RhbXAudjEuU3RhdFN0cmVhbVJlcXVlc3QaFC5zdGFtcC52MS5TdHJlYW1TdGF0EkMKDFJlbmFtZVN0cmVhbRIdLnN0YW1wLnYxLlJlbmFtZVN0cmVhbVJlcXVlc3QaFC5zdGFtcC52MS5TdHJlYW1TdGF0Ek8KEkNvbmNhdGVuYXRlU3RyZWFtcxIjLnN0YW1wLnYxLkNvbmNhdGVuYXRlU3RyZWFtc1JlcXVlc3QaFC5zdGFtcC52MS5TdHJlYW1TdGF0EkoKC011bHRpTW9kaWZ5Ehwuc3RhbXAudjEuTXVsdGlNb2RpZnlSZXF1ZXN0Gh0uc3RhbXAudjEuTXVsdGlNb2RpZnlSZXNwb25zZRJQCg1BbGxvY2F0ZUFoZWFkEh4uc3RhbXAudjEuQWxsb2NhdGVBaGVhZFJlcXVlc3QaHy5zdGFtcC52MS5BbGxvY2F0ZUFoZWFkUmVzcG9uc2USSgoLTGlzdFN0cmVhbXMSHC5zdGFtcC52MS5MaXN0U3RyZWFtc1JlcXVlc3QaHS5zdGFtcC52MS5MaXN0U3RyZWFtc1Jlc3BvbnNlElAKDUxvY2F0ZUV4dGVudHMSHi5zdGFtcC52MS5Mb2NhdGVFeHRlbnRzUmVxdWVzdBofLnN0YW1wLnYxLkxvY2F0ZUV4dGVudHNSZXNwb25zZRJKCgtMaXN0RXh0ZW50cxIcLnN0YW1wLnYxLkxpc3RFeHRlbnRzUmVxdWVzdBodLnN0YW1wLnYxLkxpc3RFeHRlbnRzUmVzcG9uc2USRAoJTGlzdE5vZGVzEhouc3RhbXAudjEuTGlzdE5vZGVzUmVxdWVzdBobLnN0YW1wLnYxLkxpc3ROb2Rlc1Jlc3BvbnNlEj4KB0dldFJvb20SGC5zdGFtcC52MS5HZXRSb29tUmVxdWVzdBoZLnN0YW1wLnYxLkdldFJvb21SZXNwb25zZRJNChFTZWFsQWNjZXB0aW5nTG9zcxIiLnN0YW1wLnYxLlNlYWxBY2NlcHRpbmdMb3NzUmVxdWVzdBoULnN0YW1wLnYxLkV4dGVudEluZm8SSwoPR2V0UmVwYWlyU3RhdHVzEiAuc3RhbXAudjEuR2V0UmVwYWlyU3RhdHVzUmVxdWVzdBoWLnN0YW1wLnYxLlJlcGFpclN0YXR1cxI/CgtTZXROb2RlRHV0eRIcLnN0YW1wLnYxLlNldE5vZGVEdXR5UmVxdWVzdBoSLnN0YW1wLnYxLk5vZGVJbmZvElMKDkxpc3RRdWFyYW50aW5lEh8uc3RhbXAudjEuTGlzdFF1YXJhbnRpbmVSZXF1ZXN0GiAuc3RhbXAudjEuTGlzdFF1YXJhbnRpbmVSZXNwb25zZRJcChFEZWxldGVRdWFyYW50aW5lZBIiLnN0YW1wLnYxLkRlbGV0ZVF1YXJhbnRpbmVkUmVxdWVzdBojLnN0YW1wLnYxLkRlbGV0ZVF1YXJhbnRpbmVkUmVzcG9uc2USQAoKUmVwb3J0Tm9kZRIULnN0YW1wLnYxLk5vZGVSZXBvcnQaHC5zdGFtcC52MS5SZXBvcnROb2RlUmVzcG9uc2ViBnByb3RvMw", [file_stamp_v1_common, file_stamp_v1_extent_node]);
+  fileDesc("Ch1zdGFtcC92MS9zdHJlYW1fbWFuYWdlci5wcm90bxIIc3RhbXAudjEiOAoTQ3JlYXRlU3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEIkYKEU9wZW5TdHJlYW1SZXF1ZXN0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSDgoGY3JlYXRlGAMgASgIIkgKEk9wZW5TdHJlYW1zUmVxdWVzdBINCgVuYW1lcxgBIAMoCRITCgtvd25lcl9lcG9jaBgCIAEoBBIOCgZjcmVhdGUYAyABKAgiPAoTT3BlblN0cmVhbXNSZXNwb25zZRIlCgdzdHJlYW1zGAEgAygLMhQuc3RhbXAudjEuU3RyZWFtSW5mbyKUAQoKU3RyZWFtSW5mbxIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEikKB2V4dGVudHMYAyADKAsyGC5zdGFtcC52MS5FeHRlbnRMb2NhdGlvbhIUCgxsaXN0X3ZlcnNpb24YBCABKAQSDAoEbW9yZRgFIAEoCBIUCgxleHRlbnRfY291bnQYBiABKAQimAEKFlNlYWxBbmRBbGxvY2F0ZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRITCgtvd25lcl9lcG9jaBgCIAEoBBIRCglleHRlbnRfaWQYAyABKAQSHQoVa25vd25fY29tbWl0dGVkX2J5dGVzGAQgASgEEhcKD2F2b2lkX2FkZHJlc3NlcxgFIAMoCRIQCghjb21wbGV0ZRgGIAEoCCJgChdTZWFsQW5kQWxsb2NhdGVSZXNwb25zZRIbChNzZWFsZWRfbGVuZ3RoX2J5dGVzGAEgASgEEigKBmV4dGVudBgCIAEoCzIYLnN0YW1wLnYxLkV4dGVudExvY2F0aW9uIlQKFVRydW5jYXRlU3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEhgKEGJlZm9yZV9leHRlbnRfaWQYAyABKAQiOAoTRGVsZXRlU3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEIhYKFERlbGV0ZVN0cmVhbVJlc3BvbnNlIkgKEEdldFN0cmVhbVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIXCg9hZnRlcl9leHRlbnRfaWQYAiABKAQSDQoFbGltaXQYAyABKA0iIQoRU3RhdFN0cmVhbVJlcXVlc3QSDAoEbmFtZRgBIAEoCSKwAQoKU3RyZWFtU3RhdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEhQKDGxpc3RfdmVyc2lvbhgDIAEoBBIUCgxleHRlbnRfY291bnQYBCABKAQSFAoMc2VhbGVkX2J5dGVzGAUgASgEEhcKD2ZpcnN0X2V4dGVudF9pZBgGIAEoBBIWCg5sYXN0X2V4dGVudF9pZBgHIAEoBBIMCgRvcGVuGAggASgIIkoKE1JlbmFtZVN0cmVhbVJlcXVlc3QSDAoEbmFtZRgBIAEoCRITCgtvd25lcl9lcG9jaBgCIAEoBBIQCghuZXdfbmFtZRgDIAEoCSJzChlDb25jYXRlbmF0ZVN0cmVhbXNSZXF1ZXN0Eg4KBnRhcmdldBgBIAEoCRIaChJ0YXJnZXRfb3duZXJfZXBvY2gYAiABKAQSDgoGc291cmNlGAMgASgJEhoKEnNvdXJjZV9vd25lcl9lcG9jaBgEIAEoBCI5ChJNdWx0aU1vZGlmeVJlcXVlc3QSIwoFZWRpdHMYASADKAsyFC5zdGFtcC52MS5TdHJlYW1FZGl0ItQBCgpTdHJlYW1FZGl0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSGQoMbGlzdF92ZXJzaW9uGAMgASgESACIAQESLQoHY29udGVudBgEIAEoCzIXLnN0YW1wLnYxLlN0cmVhbUNvbnRlbnRIAYgBARIvCghjb21wbGV0ZRgFIAEoCzIYLnN0YW1wLnYxLkNvbXBsZXRlRXh0ZW50SAKIAQFCDwoNX2xpc3RfdmVyc2lvbkIKCghfY29udGVudEILCglfY29tcGxldGUiOQoOQ29tcGxldGVFeHRlbnQSEQoJZXh0ZW50X2lkGAEgASgEEhQKDGxlbmd0aF9ieXRlcxgCIAEoBCJgCg1TdHJlYW1Db250ZW50EhMKC293bmVyX2Vwb2NoGAEgASgEEiYKB2V4dGVudHMYAiADKAsyFS5zdGFtcC52MS5FeHRlbnRSYW5nZRISCgpvcGVuX2FoZWFkGAMgASgIIlAKC0V4dGVudFJhbmdlEg4KBnN0cmVhbRgBIAEoCRIXCg9maXJzdF9leHRlbnRfaWQYAiABKAQSGAoQYmVmb3JlX2V4dGVudF9pZBgDIAEoBCJkChNNdWx0aU1vZGlmeVJlc3BvbnNlEiUKB3N0cmVhbXMYASADKAsyFC5zdGFtcC52MS5TdHJlYW1TdGF0EiYKBm9wZW5lZBgCIAMoCzIWLnN0YW1wLnYxLk9wZW5lZEV4dGVudCJICgxPcGVuZWRFeHRlbnQSDgoGc3RyZWFtGAEgASgJEigKBmV4dGVudBgCIAEoCzIYLnN0YW1wLnYxLkV4dGVudExvY2F0aW9uIkwKFEFsbG9jYXRlQWhlYWRSZXF1ZXN0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSEQoJZXh0ZW50X2lkGAMgASgEIhcKFUFsbG9jYXRlQWhlYWRSZXNwb25zZSJCChJMaXN0U3RyZWFtc1JlcXVlc3QSDgoGcHJlZml4GAEgASgJEg0KBWFmdGVyGAIgASgJEg0KBWxpbWl0GAMgASgNIkoKE0xpc3RTdHJlYW1zUmVzcG9uc2USJQoHc3RyZWFtcxgBIAMoCzIULnN0YW1wLnYxLlN0cmVhbUluZm8SDAoEbW9yZRgCIAEoCCIqChRMb2NhdGVFeHRlbnRzUmVxdWVzdBISCgpleHRlbnRfaWRzGAEgAygEIkIKFUxvY2F0ZUV4dGVudHNSZXNwb25zZRIpCgdleHRlbnRzGAEgAygLMhguc3RhbXAudjEuRXh0ZW50TG9jYXRpb24imAIKCkV4dGVudEluZm8SKgoIbG9jYXRpb24YASABKAsyGC5zdGFtcC52MS5FeHRlbnRMb2NhdGlvbhIkCgVzdGF0ZRgCIAEoDjIVLnN0YW1wLnYxLkV4dGVudFN0YXRlEhMKC293bmVyX2Vwb2NoGAMgASgEEhAKCG5vZGVfaWRzGAQgAygJEhUKDWludGFjdF9jb3BpZXMYBSABKA0SDgoGc3RyZWFtGAYgASgJEhIKCnJlZmVyZW5jZXMYByABKA0SFQoIY2hlY2tzdW0YCCABKA1IAIgBARIpCgRsb3NzGAkgASgLMhYuc3RhbXAudjEuQWNjZXB0ZWRMb3NzSAGIAQFCCwoJX2NoZWNrc3VtQgcKBV9sb3NzIkwKDEFjY2VwdGVkTG9zcxIdChVrbm93bl9jb21taXR0ZWRfYnl0ZXMYASABKAQSDwoHd2FsbF9tcxgCIAEoBBIMCgRub3RlGAMgASgJIjsKGFNlYWxBY2NlcHRpbmdMb3NzUmVxdWVzdBIRCglleHRlbnRfaWQYASABKAQSDAoEbm90ZRgCIAEoCSIYChZHZXRSZXBhaXJTdGF0dXNSZXF1ZXN0IqkCCgxSZXBhaXJTdGF0dXMSGAoQcmVwbGljYXNfd2FpdGluZxgBIAEoBBIVCg1ieXRlc193YWl0aW5nGAIgASgEEhIKCmVuZGFuZ2VyZWQYAyABKAQSEwoLdW5yZWFjaGFibGUYBCABKAQSFgoOY29waWVzX3J1bm5pbmcYBSABKA0SFQoNcmVwbGljYXNfZG9uZRgGIAEoBBISCgpieXRlc19kb25lGAcgASgEEhIKCnJ1bm5pbmdfbXMYCCABKAQSEwoGZXRhX21zGAkgASgESACIAQESDwoHYmxvY2tlZBgKIAMoCRIZChFyZXBsaWNhc19pbl9ncmFjZRgLIAEoBBIcChRieXRlc19wZXJfc2Vjb25kX21heBgMIAEoBEIJCgdfZXRhX21zIkcKElNldE5vZGVEdXR5UmVxdWVzdBIPCgdub2RlX2lkGAEgASgJEiAKBGR1dHkYAiABKA4yEi5zdGFtcC52MS5Ob2RlRHV0eSIXChVMaXN0UXVhcmFudGluZVJlcXVlc3QibQoSUXVhcmFudGluZWRSZXBsaWNhEg8KB25vZGVfaWQYASABKAkSEQoJZXh0ZW50X2lkGAIgASgEEhUKDWR1cmFibGVfYnl0ZXMYAyABKAQSDwoHdmVyc2lvbhgEIAEoBBILCgN3aHkYBSABKAkiVgoWTGlzdFF1YXJhbnRpbmVSZXNwb25zZRIuCghyZXBsaWNhcxgBIAMoCzIcLnN0YW1wLnYxLlF1YXJhbnRpbmVkUmVwbGljYRIMCgRtb3JlGAIgASgIIj4KGERlbGV0ZVF1YXJhbnRpbmVkUmVxdWVzdBIPCgdub2RlX2lkGAEgASgJEhEKCWV4dGVudF9pZBgCIAEoBCIbChlEZWxldGVRdWFyYW50aW5lZFJlc3BvbnNlIjwKEkxpc3RFeHRlbnRzUmVxdWVzdBIXCg9hZnRlcl9leHRlbnRfaWQYASABKAQSDQoFbGltaXQYAiABKA0iSgoTTGlzdEV4dGVudHNSZXNwb25zZRIlCgdleHRlbnRzGAEgAygLMhQuc3RhbXAudjEuRXh0ZW50SW5mbxIMCgRtb3JlGAIgASgIIhIKEExpc3ROb2Rlc1JlcXVlc3QikgIKCE5vZGVJbmZvEg8KB25vZGVfaWQYASABKAkSDwoHYWRkcmVzcxgCIAEoCRIPCgdkaXNrX2lkGAMgASgJEhQKDGZhdWx0X2RvbWFpbhgEIAEoCRITCgtpbmNhcm5hdGlvbhgFIAEoBBIKCgJ1cBgGIAEoCBIYChBsYXN0X3NlZW5fbXNfYWdvGAcgASgEEhIKCmZyZWVfYnl0ZXMYCCABKAQSEwoLdG90YWxfYnl0ZXMYCSABKAQSFAoMZXh0ZW50X2NvdW50GAogASgNEiAKBGR1dHkYCyABKA4yEi5zdGFtcC52MS5Ob2RlRHV0eRIQCghyZXBsaWNhcxgMIAEoBBIPCgdibG9ja2VkGA0gAygJIjYKEUxpc3ROb2Rlc1Jlc3BvbnNlEiEKBW5vZGVzGAEgAygLMhIuc3RhbXAudjEuTm9kZUluZm8iEAoOR2V0Um9vbVJlcXVlc3QiIAoPR2V0Um9vbVJlc3BvbnNlEg0KBWxhY2tzGAEgAygJIjoKElJlcG9ydE5vZGVSZXNwb25zZRIPCgdzbV90ZXJtGAEgASgEEhMKC3dyb25nX3N0YW1wGAIgASgIKqwBCgtFeHRlbnRTdGF0ZRIcChhFWFRFTlRfU1RBVEVfVU5TUEVDSUZJRUQQABIbChdFWFRFTlRfU1RBVEVfQUxMT0NBVElORxABEhUKEUVYVEVOVF9TVEFURV9PUEVOEAISGAoURVhURU5UX1NUQVRFX1NFQUxJTkcQAxIXChNFWFRFTlRfU1RBVEVfU0VBTEVEEAQSGAoURVhURU5UX1NUQVRFX0RST1BQRUQQBSpyCghOb2RlRHV0eRIZChVOT0RFX0RVVFlfVU5TUEVDSUZJRUQQABIVChFOT0RFX0RVVFlfU0VSVklORxABEhYKEk5PREVfRFVUWV9EUkFJTklORxACEhwKGE5PREVfRFVUWV9ERUNPTU1JU1NJT05FRBADMscNCg1TdHJlYW1NYW5hZ2VyEkMKDENyZWF0ZVN0cmVhbRIdLnN0YW1wLnYxLkNyZWF0ZVN0cmVhbVJlcXVlc3QaFC5zdGFtcC52MS5TdHJlYW1JbmZvEj8KCk9wZW5TdHJlYW0SGy5zdGFtcC52MS5PcGVuU3RyZWFtUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbUluZm8SSgoLT3BlblN0cmVhbXMSHC5zdGFtcC52MS5PcGVuU3RyZWFtc1JlcXVlc3QaHS5zdGFtcC52MS5PcGVuU3RyZWFtc1Jlc3BvbnNlElYKD1NlYWxBbmRBbGxvY2F0ZRIgLnN0YW1wLnYxLlNlYWxBbmRBbGxvY2F0ZVJlcXVlc3QaIS5zdGFtcC52MS5TZWFsQW5kQWxsb2NhdGVSZXNwb25zZRJHCg5UcnVuY2F0ZVN0cmVhbRIfLnN0YW1wLnYxLlRydW5jYXRlU3RyZWFtUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbUluZm8STQoMRGVsZXRlU3RyZWFtEh0uc3RhbXAudjEuRGVsZXRlU3RyZWFtUmVxdWVzdBoeLnN0YW1wLnYxLkRlbGV0ZVN0cmVhbVJlc3BvbnNlEj0KCUdldFN0cmVhbRIaLnN0YW1wLnYxLkdldFN0cmVhbVJlcXVlc3QaFC5zdGFtcC52MS5TdHJlYW1JbmZvEj8KClN0YXRTdHJlYW0SGy5zdGFtcC52MS5TdGF0U3RyZWFtUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbVN0YXQSQwoMUmVuYW1lU3RyZWFtEh0uc3RhbXAudjEuUmVuYW1lU3RyZWFtUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbVN0YXQSTwoSQ29uY2F0ZW5hdGVTdHJlYW1zEiMuc3RhbXAudjEuQ29uY2F0ZW5hdGVTdHJlYW1zUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbVN0YXQSSgoLTXVsdGlNb2RpZnkSHC5zdGFtcC52MS5NdWx0aU1vZGlmeVJlcXVlc3QaHS5zdGFtcC52MS5NdWx0aU1vZGlmeVJlc3BvbnNlElAKDUFsbG9jYXRlQWhlYWQSHi5zdGFtcC52MS5BbGxvY2F0ZUFoZWFkUmVxdWVzdBofLnN0YW1wLnYxLkFsbG9jYXRlQWhlYWRSZXNwb25zZRJKCgtMaXN0U3RyZWFtcxIcLnN0YW1wLnYxLkxpc3RTdHJlYW1zUmVxdWVzdBodLnN0YW1wLnYxLkxpc3RTdHJlYW1zUmVzcG9uc2USUAoNTG9jYXRlRXh0ZW50cxIeLnN0YW1wLnYxLkxvY2F0ZUV4dGVudHNSZXF1ZXN0Gh8uc3RhbXAudjEuTG9jYXRlRXh0ZW50c1Jlc3BvbnNlEkoKC0xpc3RFeHRlbnRzEhwuc3RhbXAudjEuTGlzdEV4dGVudHNSZXF1ZXN0Gh0uc3RhbXAudjEuTGlzdEV4dGVudHNSZXNwb25zZRJECglMaXN0Tm9kZXMSGi5zdGFtcC52MS5MaXN0Tm9kZXNSZXF1ZXN0Ghsuc3RhbXAudjEuTGlzdE5vZGVzUmVzcG9uc2USPgoHR2V0Um9vbRIYLnN0YW1wLnYxLkdldFJvb21SZXF1ZXN0Ghkuc3RhbXAudjEuR2V0Um9vbVJlc3BvbnNlEk0KEVNlYWxBY2NlcHRpbmdMb3NzEiIuc3RhbXAudjEuU2VhbEFjY2VwdGluZ0xvc3NSZXF1ZXN0GhQuc3RhbXAudjEuRXh0ZW50SW5mbxJLCg9HZXRSZXBhaXJTdGF0dXMSIC5zdGFtcC52MS5HZXRSZXBhaXJTdGF0dXNSZXF1ZXN0GhYuc3RhbXAudjEuUmVwYWlyU3RhdHVzEj8KC1NldE5vZGVEdXR5Ehwuc3RhbXAudjEuU2V0Tm9kZUR1dHlSZXF1ZXN0GhIuc3RhbXAudjEuTm9kZUluZm8SUwoOTGlzdFF1YXJhbnRpbmUSHy5zdGFtcC52MS5MaXN0UXVhcmFudGluZVJlcXVlc3QaIC5zdGFtcC52MS5MaXN0UXVhcmFudGluZVJlc3BvbnNlElwKEURlbGV0ZVF1YXJhbnRpbmVkEiIuc3RhbXAudjEuRGVsZXRlUXVhcmFudGluZWRSZXF1ZXN0GiMuc3RhbXAudjEuRGVsZXRlUXVhcmFudGluZWRSZXNwb25zZRJACgpSZXBvcnROb2RlEhQuc3RhbXAudjEuTm9kZVJlcG9ydBocLnN0YW1wLnYxLlJlcG9ydE5vZGVSZXNwb25zZWIGcHJvdG8z", [file_stamp_v1_common, file_stamp_v1_extent_node]);
 
 /**
  * @generated from message stamp.v1.CreateStreamRequest
@@ -574,6 +574,13 @@ export type StreamContent = Message<"stamp.v1.StreamContent"> & {
    * @generated from field: repeated stamp.v1.ExtentRange extents = 2;
    */
   extents: ExtentRange[];
+
+  /**
+   * The extent that was made ahead for this stream is opened as its last in the same change, when there is one. Of an empty list.
+   *
+   * @generated from field: bool open_ahead = 3;
+   */
+  openAhead: boolean;
 };
 
 /**
@@ -626,6 +633,13 @@ export type MultiModifyResponse = Message<"stamp.v1.MultiModifyResponse"> & {
    * @generated from field: repeated stamp.v1.StreamStat streams = 1;
    */
   streams: StreamStat[];
+
+  /**
+   * What was opened by `open_ahead`: their owners append to it without another call.
+   *
+   * @generated from field: repeated stamp.v1.OpenedExtent opened = 2;
+   */
+  opened: OpenedExtent[];
 };
 
 /**
@@ -634,6 +648,28 @@ export type MultiModifyResponse = Message<"stamp.v1.MultiModifyResponse"> & {
  */
 export const MultiModifyResponseSchema: GenMessage<MultiModifyResponse> = /*@__PURE__*/
   messageDesc(file_stamp_v1_stream_manager, 20);
+
+/**
+ * @generated from message stamp.v1.OpenedExtent
+ */
+export type OpenedExtent = Message<"stamp.v1.OpenedExtent"> & {
+  /**
+   * @generated from field: string stream = 1;
+   */
+  stream: string;
+
+  /**
+   * @generated from field: stamp.v1.ExtentLocation extent = 2;
+   */
+  extent?: ExtentLocation | undefined;
+};
+
+/**
+ * Describes the message stamp.v1.OpenedExtent.
+ * Use `create(OpenedExtentSchema)` to create a new message.
+ */
+export const OpenedExtentSchema: GenMessage<OpenedExtent> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 21);
 
 /**
  * @generated from message stamp.v1.AllocateAheadRequest
@@ -662,7 +698,7 @@ export type AllocateAheadRequest = Message<"stamp.v1.AllocateAheadRequest"> & {
  * Use `create(AllocateAheadRequestSchema)` to create a new message.
  */
 export const AllocateAheadRequestSchema: GenMessage<AllocateAheadRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 21);
+  messageDesc(file_stamp_v1_stream_manager, 22);
 
 /**
  * @generated from message stamp.v1.AllocateAheadResponse
@@ -675,7 +711,7 @@ export type AllocateAheadResponse = Message<"stamp.v1.AllocateAheadResponse"> & 
  * Use `create(AllocateAheadResponseSchema)` to create a new message.
  */
 export const AllocateAheadResponseSchema: GenMessage<AllocateAheadResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 22);
+  messageDesc(file_stamp_v1_stream_manager, 23);
 
 /**
  * @generated from message stamp.v1.ListStreamsRequest
@@ -704,7 +740,7 @@ export type ListStreamsRequest = Message<"stamp.v1.ListStreamsRequest"> & {
  * Use `create(ListStreamsRequestSchema)` to create a new message.
  */
 export const ListStreamsRequestSchema: GenMessage<ListStreamsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 23);
+  messageDesc(file_stamp_v1_stream_manager, 24);
 
 /**
  * @generated from message stamp.v1.ListStreamsResponse
@@ -726,7 +762,7 @@ export type ListStreamsResponse = Message<"stamp.v1.ListStreamsResponse"> & {
  * Use `create(ListStreamsResponseSchema)` to create a new message.
  */
 export const ListStreamsResponseSchema: GenMessage<ListStreamsResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 24);
+  messageDesc(file_stamp_v1_stream_manager, 25);
 
 /**
  * @generated from message stamp.v1.LocateExtentsRequest
@@ -743,7 +779,7 @@ export type LocateExtentsRequest = Message<"stamp.v1.LocateExtentsRequest"> & {
  * Use `create(LocateExtentsRequestSchema)` to create a new message.
  */
 export const LocateExtentsRequestSchema: GenMessage<LocateExtentsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 25);
+  messageDesc(file_stamp_v1_stream_manager, 26);
 
 /**
  * @generated from message stamp.v1.LocateExtentsResponse
@@ -760,7 +796,7 @@ export type LocateExtentsResponse = Message<"stamp.v1.LocateExtentsResponse"> & 
  * Use `create(LocateExtentsResponseSchema)` to create a new message.
  */
 export const LocateExtentsResponseSchema: GenMessage<LocateExtentsResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 26);
+  messageDesc(file_stamp_v1_stream_manager, 27);
 
 /**
  * @generated from message stamp.v1.ExtentInfo
@@ -827,7 +863,7 @@ export type ExtentInfo = Message<"stamp.v1.ExtentInfo"> & {
  * Use `create(ExtentInfoSchema)` to create a new message.
  */
 export const ExtentInfoSchema: GenMessage<ExtentInfo> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 27);
+  messageDesc(file_stamp_v1_stream_manager, 28);
 
 /**
  * @generated from message stamp.v1.AcceptedLoss
@@ -858,7 +894,7 @@ export type AcceptedLoss = Message<"stamp.v1.AcceptedLoss"> & {
  * Use `create(AcceptedLossSchema)` to create a new message.
  */
 export const AcceptedLossSchema: GenMessage<AcceptedLoss> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 28);
+  messageDesc(file_stamp_v1_stream_manager, 29);
 
 /**
  * @generated from message stamp.v1.SealAcceptingLossRequest
@@ -882,7 +918,7 @@ export type SealAcceptingLossRequest = Message<"stamp.v1.SealAcceptingLossReques
  * Use `create(SealAcceptingLossRequestSchema)` to create a new message.
  */
 export const SealAcceptingLossRequestSchema: GenMessage<SealAcceptingLossRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 29);
+  messageDesc(file_stamp_v1_stream_manager, 30);
 
 /**
  * @generated from message stamp.v1.GetRepairStatusRequest
@@ -895,7 +931,7 @@ export type GetRepairStatusRequest = Message<"stamp.v1.GetRepairStatusRequest"> 
  * Use `create(GetRepairStatusRequestSchema)` to create a new message.
  */
 export const GetRepairStatusRequestSchema: GenMessage<GetRepairStatusRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 30);
+  messageDesc(file_stamp_v1_stream_manager, 31);
 
 /**
  * @generated from message stamp.v1.RepairStatus
@@ -981,7 +1017,7 @@ export type RepairStatus = Message<"stamp.v1.RepairStatus"> & {
  * Use `create(RepairStatusSchema)` to create a new message.
  */
 export const RepairStatusSchema: GenMessage<RepairStatus> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 31);
+  messageDesc(file_stamp_v1_stream_manager, 32);
 
 /**
  * @generated from message stamp.v1.SetNodeDutyRequest
@@ -1003,7 +1039,7 @@ export type SetNodeDutyRequest = Message<"stamp.v1.SetNodeDutyRequest"> & {
  * Use `create(SetNodeDutyRequestSchema)` to create a new message.
  */
 export const SetNodeDutyRequestSchema: GenMessage<SetNodeDutyRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 32);
+  messageDesc(file_stamp_v1_stream_manager, 33);
 
 /**
  * @generated from message stamp.v1.ListQuarantineRequest
@@ -1016,7 +1052,7 @@ export type ListQuarantineRequest = Message<"stamp.v1.ListQuarantineRequest"> & 
  * Use `create(ListQuarantineRequestSchema)` to create a new message.
  */
 export const ListQuarantineRequestSchema: GenMessage<ListQuarantineRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 33);
+  messageDesc(file_stamp_v1_stream_manager, 34);
 
 /**
  * @generated from message stamp.v1.QuarantinedReplica
@@ -1057,7 +1093,7 @@ export type QuarantinedReplica = Message<"stamp.v1.QuarantinedReplica"> & {
  * Use `create(QuarantinedReplicaSchema)` to create a new message.
  */
 export const QuarantinedReplicaSchema: GenMessage<QuarantinedReplica> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 34);
+  messageDesc(file_stamp_v1_stream_manager, 35);
 
 /**
  * @generated from message stamp.v1.ListQuarantineResponse
@@ -1081,7 +1117,7 @@ export type ListQuarantineResponse = Message<"stamp.v1.ListQuarantineResponse"> 
  * Use `create(ListQuarantineResponseSchema)` to create a new message.
  */
 export const ListQuarantineResponseSchema: GenMessage<ListQuarantineResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 35);
+  messageDesc(file_stamp_v1_stream_manager, 36);
 
 /**
  * @generated from message stamp.v1.DeleteQuarantinedRequest
@@ -1103,7 +1139,7 @@ export type DeleteQuarantinedRequest = Message<"stamp.v1.DeleteQuarantinedReques
  * Use `create(DeleteQuarantinedRequestSchema)` to create a new message.
  */
 export const DeleteQuarantinedRequestSchema: GenMessage<DeleteQuarantinedRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 36);
+  messageDesc(file_stamp_v1_stream_manager, 37);
 
 /**
  * @generated from message stamp.v1.DeleteQuarantinedResponse
@@ -1116,7 +1152,7 @@ export type DeleteQuarantinedResponse = Message<"stamp.v1.DeleteQuarantinedRespo
  * Use `create(DeleteQuarantinedResponseSchema)` to create a new message.
  */
 export const DeleteQuarantinedResponseSchema: GenMessage<DeleteQuarantinedResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 37);
+  messageDesc(file_stamp_v1_stream_manager, 38);
 
 /**
  * @generated from message stamp.v1.ListExtentsRequest
@@ -1140,7 +1176,7 @@ export type ListExtentsRequest = Message<"stamp.v1.ListExtentsRequest"> & {
  * Use `create(ListExtentsRequestSchema)` to create a new message.
  */
 export const ListExtentsRequestSchema: GenMessage<ListExtentsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 38);
+  messageDesc(file_stamp_v1_stream_manager, 39);
 
 /**
  * @generated from message stamp.v1.ListExtentsResponse
@@ -1162,7 +1198,7 @@ export type ListExtentsResponse = Message<"stamp.v1.ListExtentsResponse"> & {
  * Use `create(ListExtentsResponseSchema)` to create a new message.
  */
 export const ListExtentsResponseSchema: GenMessage<ListExtentsResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 39);
+  messageDesc(file_stamp_v1_stream_manager, 40);
 
 /**
  * @generated from message stamp.v1.ListNodesRequest
@@ -1175,7 +1211,7 @@ export type ListNodesRequest = Message<"stamp.v1.ListNodesRequest"> & {
  * Use `create(ListNodesRequestSchema)` to create a new message.
  */
 export const ListNodesRequestSchema: GenMessage<ListNodesRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 40);
+  messageDesc(file_stamp_v1_stream_manager, 41);
 
 /**
  * @generated from message stamp.v1.NodeInfo
@@ -1258,7 +1294,7 @@ export type NodeInfo = Message<"stamp.v1.NodeInfo"> & {
  * Use `create(NodeInfoSchema)` to create a new message.
  */
 export const NodeInfoSchema: GenMessage<NodeInfo> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 41);
+  messageDesc(file_stamp_v1_stream_manager, 42);
 
 /**
  * @generated from message stamp.v1.ListNodesResponse
@@ -1275,7 +1311,7 @@ export type ListNodesResponse = Message<"stamp.v1.ListNodesResponse"> & {
  * Use `create(ListNodesResponseSchema)` to create a new message.
  */
 export const ListNodesResponseSchema: GenMessage<ListNodesResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 42);
+  messageDesc(file_stamp_v1_stream_manager, 43);
 
 /**
  * @generated from message stamp.v1.GetRoomRequest
@@ -1288,7 +1324,7 @@ export type GetRoomRequest = Message<"stamp.v1.GetRoomRequest"> & {
  * Use `create(GetRoomRequestSchema)` to create a new message.
  */
 export const GetRoomRequestSchema: GenMessage<GetRoomRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 43);
+  messageDesc(file_stamp_v1_stream_manager, 44);
 
 /**
  * @generated from message stamp.v1.GetRoomResponse
@@ -1307,7 +1343,7 @@ export type GetRoomResponse = Message<"stamp.v1.GetRoomResponse"> & {
  * Use `create(GetRoomResponseSchema)` to create a new message.
  */
 export const GetRoomResponseSchema: GenMessage<GetRoomResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 44);
+  messageDesc(file_stamp_v1_stream_manager, 45);
 
 /**
  * @generated from message stamp.v1.ReportNodeResponse
@@ -1331,7 +1367,7 @@ export type ReportNodeResponse = Message<"stamp.v1.ReportNodeResponse"> & {
  * Use `create(ReportNodeResponseSchema)` to create a new message.
  */
 export const ReportNodeResponseSchema: GenMessage<ReportNodeResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 45);
+  messageDesc(file_stamp_v1_stream_manager, 46);
 
 /**
  * @generated from enum stamp.v1.ExtentState
@@ -1529,7 +1565,7 @@ export const StreamManager: GenService<{
   },
   /**
    * Makes the successor of the last extent ahead of need: told to nobody, used by the next SealAndAllocate. A hint; idempotent.
-   * Also for a stream that a MultiModify is about to make.
+   * Also for a stream that a MultiModify is about to make: then it answers when the extent is there.
    *
    * @generated from rpc stamp.v1.StreamManager.AllocateAhead
    */
