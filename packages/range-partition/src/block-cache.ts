@@ -42,6 +42,7 @@ export class BlockCache {
   /** By extent and offset. */
   readonly #slots = new Map<number, Map<number, Slot>>();
   #wantedBytes = 0;
+  #pushedOutBytes = 0;
 
   constructor(bytesMax: number) {
     this.#segmentBytes = Math.min(segmentBytesMax, Math.floor(bytesMax / segmentsMin));
@@ -59,6 +60,16 @@ export class BlockCache {
     // Of some segment there is at least as much free as of all of them on the average.
     const freeBytes = this.#segmentBytes - this.#wantedBytes / this.#segments.length;
     return freeBytes > Math.max(freeShareWhenFull * this.#segmentBytes, lengthBytes);
+  }
+
+  /** Of blocks that went for others, ever. */
+  get pushedOutBytes(): number {
+    return this.#pushedOutBytes;
+  }
+
+  /** Whether so many bytes can be here together. */
+  holds(bytes: number): boolean {
+    return bytes <= (1 - freeShareWhenFull) * this.#segmentsMax * this.#segmentBytes;
   }
 
   /** Memory that it has taken. */
@@ -157,7 +168,10 @@ export class BlockCache {
         slot.used &&= keepUnused;
         segment.slots.push(slot);
         segment.filledBytes = end;
-      } else this.#remove(slot);
+      } else {
+        this.#pushedOutBytes += slot.lengthBytes;
+        this.#remove(slot);
+      }
     }
   }
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { unwrap } from "@stamp/base";
+import { makeCaches } from "./caches.ts";
 import { put, read, Stamp, write } from "./harness.test.ts";
 import type { PartitionLimits, RangePartition } from "./index.ts";
 
@@ -62,6 +63,35 @@ test("row cache: what a merge writes of rows that were not cached is read into i
     for (let i = 0; i < rowsMax + 4; i++) assert.match((await read(partition, keyOf(i))) ?? "", new RegExp(`^${i} x`));
     assert.equal(partition.stats.storage.rowCacheMisses, 0);
   }));
+
+test("row cache: what a merge of one range pushes out of another is read again when both fit, and not when they do not", async () => {
+  for (const [rowCacheBytesMax, fits] of [
+    [10_500_000, true],
+    [4_000_000, false],
+  ] as const) {
+    const stamp = new Stamp(3, { limits: { checkpointsMax: 2 }, caches: makeCaches({ rowCacheBytesMax, indexCacheBytesMax: 10_000_000 }) });
+    await stamp.sim.run(async () => {
+      const still = unwrap(await stamp.load(1, "ps"));
+      const busy = unwrap(await stamp.load(2, "ps", { rangeId: "r2" }));
+      const fill = async (partition: RangePartition): Promise<void> => {
+        for (let i = 0; i < rowsMax; i += 50) {
+          const rows = Array.from({ length: 50 }, (_, at) => put(keyOf(i + at), `${i + at} ${"x".repeat(1_600)}`));
+          unwrap(await write(partition, "l", rows));
+        }
+        unwrap(await partition.checkpoint());
+      };
+      await fill(still);
+      // What follows their loading is over.
+      await stamp.sim.sleep(60_000);
+      for (let round = 0; round < 6; round++) await fill(busy);
+      await stamp.sim.sleep(60_000);
+      const missesBefore = still.stats.storage.rowCacheMisses;
+      for (let i = 0; i < rowsMax; i++) assert.match((await read(still, keyOf(i))) ?? "", new RegExp(`^${i} x`));
+      const misses = still.stats.storage.rowCacheMisses - missesBefore;
+      assert.equal(misses === 0, fits, `${misses} misses in a cache of ${rowCacheBytesMax}`);
+    });
+  }
+});
 
 test("row cache: of a range that is served elsewhere nothing stays", () =>
   loadedElsewhere({}, async (partition, stamp) => {

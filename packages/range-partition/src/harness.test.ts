@@ -6,6 +6,7 @@ import type { World } from "@stamp/ports";
 import { Simulation } from "@stamp/simulator";
 import { StreamClient } from "@stamp/stream-client";
 import { StreamManagerRole, streamManagerSchema } from "@stamp/stream-manager";
+import type { Caches } from "./caches.ts";
 import { type MemoryBudget, type PartitionLimits, RangePartition, type RowWrite, type StorageTimes } from "./index.ts";
 
 export const nodeNames: readonly string[] = ["en1", "en2", "en3", "en4"];
@@ -16,6 +17,8 @@ export interface StampOptions {
   readonly limits?: PartitionLimits;
   readonly memory?: MemoryBudget;
   readonly times?: StorageTimes;
+  /** Of all ranges. */
+  readonly caches?: Caches;
   readonly restartAfterMs?: number;
   readonly journalSegmentBytes?: number;
 }
@@ -54,7 +57,7 @@ export class Stamp {
     process = `server-${epoch}`,
     { rangeId = "r1", low = "", high = "~", create = true, world = this.sim.world(process) } = {},
   ) {
-    const { limits, memory, times } = this.#options;
+    const { limits, memory, times, caches } = this.#options;
     return RangePartition.load(world, this.client(process, world), {
       rangeId,
       streams: streamsOf(rangeId),
@@ -65,6 +68,7 @@ export class Stamp {
       ...(limits === undefined ? {} : { limits }),
       ...(memory === undefined ? {} : { memory }),
       ...(times === undefined ? {} : { times }),
+      ...(caches === undefined ? {} : { caches }),
       onLost: (why) => this.lost.push(`${epoch}: ${why}`),
       timeoutMs: 60_000,
     });

@@ -10,7 +10,7 @@ import { MemoryTable } from "@stamp/lsm";
 import { jittered, SlowLog, sleep, type World } from "@stamp/ports";
 import type { OwnedStream, Place, StreamClient } from "@stamp/stream-client";
 import { BlobData } from "./blob-data.ts";
-import { fillCache } from "./cache-fill.ts";
+import { type Filled, fillCache } from "./cache-fill.ts";
 import { makeCaches } from "./caches.ts";
 import { Checkpoint, evenKeySamples, type Storage } from "./checkpoint-reader.ts";
 import { type Committed, GroupCommit } from "./group-commit.ts";
@@ -74,6 +74,10 @@ export class RangePartition {
   #checkpointing: Promise<void> = Promise.resolve();
   /** To be read into the row data cache, and not begun. */
   #fillWaits = false;
+  readonly #filled: Filled = {
+    bytes: () => this.#maintenance.checkpoints.reduce((sum, { liveBytes }) => sum + liveBytes, 0),
+    fill: () => this.#fillCache(),
+  };
   /** Merges under way, or resting after a failure. */
   readonly #merging = new Set<Promise<void>>();
 
@@ -167,6 +171,7 @@ export class RangePartition {
     this.#memory = (options.memory ?? new MemoryBudget(Number.POSITIVE_INFINITY)).join(() => this.#writeOut());
     const all = [streams.metadata, streams.commitLog, streams.rowData, streams.blobData];
     for (const stream of all) void stream?.whenFenced.then(() => this.#fenced(stream));
+    this.#storage.caches.fills.join(this.#filled);
     this.#tellMemory();
     this.#maintain();
   }
@@ -199,7 +204,7 @@ export class RangePartition {
       checkpointedSequence: this.#maintenance.state.checkpointedSequence,
       logBytes: this.#activeLogBytes,
       checkpoints: checkpoints.length,
-      checkpointBytes: checkpoints.reduce((sum, { liveBytes }) => sum + liveBytes, 0),
+      checkpointBytes: this.#filled.bytes(),
       cacheBytes: this.#storage.caches.blocks.bytes,
       indexCacheBytes: this.#storage.caches.indexes.bytes,
       storage: this.#storage.figures.counts,
@@ -386,6 +391,7 @@ export class RangePartition {
     const stopping: Failure = { code: "unavailable", reason: "stopping", message: `${this.rangeId} was closed`, applied: "no" };
     this.#ended ??= stopping;
     this.#memory.close();
+    this.#storage.caches.fills.leave(this.#filled);
     this.#transactions.wake();
     this.#commit.end(stopping);
     await new Promise<void>((resolve) => {
@@ -483,6 +489,7 @@ export class RangePartition {
   async #merge(): Promise<void> {
     const merged = await this.#maintenance.merge();
     if (merged.ok && !merged.value.allCached) this.#fillCache();
+    if (merged.ok) this.#storage.caches.fills.refill(this.#storage.caches.blocks);
     if (merged.ok || this.#ended !== undefined) return;
     const { clock, logger, random } = this.#world;
     logger.warn("checkpoints not merged, later", { rangeId: this.rangeId, reason: merged.failure.reason, message: merged.failure.message });
@@ -526,6 +533,7 @@ export class RangePartition {
     if (this.#ended !== undefined) return;
     this.#ended = { ...failure, applied: "no" };
     this.#memory.close();
+    this.#storage.caches.fills.leave(this.#filled);
     this.#transactions.wake();
     this.#lost = true;
     this.#commit.end(failure);

@@ -26,7 +26,7 @@ const insertWindowMs = 15_000;
 /** At rest: all processes of the cluster together took less than this part of one core in this time. */
 const restingShare = 0.2;
 const restingLookMs = 3_000;
-/** What a server loads it reads into its cache from then on, where it has room: it only seems to be at rest before. */
+/** What a server loads, or merges have pushed out, it reads into its cache from then on, where it has room: it only seems to be at rest before. */
 const fillBeginsMs = 15_000;
 
 const usage = `pnpm bench rows [--rows 1000000] [--connections 8] [--readers 16] [--read-seconds 8] [--rest-seconds 300] [--set key=value]… [--skip-restarts] [--keep]
@@ -86,7 +86,7 @@ export async function rows(args: string[]): Promise<void> {
       await run.fill(point, connections);
       await run.measure(readers, readSeconds * 1_000);
       if (restMs === 0) continue;
-      await run.rest(restMs);
+      await run.rest(restMs, fillBeginsMs);
       await run.measure(readers, readSeconds * 1_000);
     }
     console.log(`\n${pointsTable(run.points)}`);
@@ -181,7 +181,7 @@ class Run {
   }
 
   /** Until the cluster has done what the inserts left to do: checkpoints, merges, what extent nodes move from journals to their places. */
-  async rest(mostMs: number, leastMs = 0): Promise<void> {
+  async rest(mostMs: number, leastMs: number): Promise<void> {
     const startMs = performance.now();
     await pause(leastMs);
     for (;;) {
