@@ -194,6 +194,8 @@ test("split: what was in memory goes along in the record, through the merges of 
     await stamp.sim.sleep(60_000);
     assert.ok(right.stats.storage.mergedBytes > 0, "it has recorded a merge");
     assert.equal(right.stats.storage.flushedBytes, 0, "and no checkpoint of what it has in memory");
+    const { memoryTableFirstSequence, checkpointedSequence } = right.stats;
+    assert.ok(memoryTableFirstSequence > checkpointedSequence, "it counts as a commit behind the checkpoints");
     await isWhole(right);
     const moved = unwrap(await stamp.load(4, "other", { rangeId: "r3", low: keyOf(1_000), create: false }));
     await isWhole(moved);
