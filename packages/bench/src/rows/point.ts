@@ -32,6 +32,8 @@ export interface StorageNow {
   readonly counts: StorageCounts;
   readonly ranges: number;
   readonly checkpointBytes: number;
+  /** In checkpoints, by partition server. */
+  readonly bytesByServer: ReadonlyMap<string, number>;
   readonly checkpointsMost: number;
   readonly diskBytes: number;
   /** Of `diskBytes`, what is journals. */
@@ -61,12 +63,19 @@ export async function countsNow(target: DrillTarget): Promise<StorageCounts> {
 
 export async function storageNow(target: DrillTarget): Promise<StorageNow> {
   const { processes, dataDir } = await target.status();
-  const held = [...(await target.inspector.held()).values()].filter((one) => one.table === "Entity");
+  const [all, ranges] = await Promise.all([target.inspector.held(), target.inspector.ranges()]);
+  const held = [...all.values()].filter((one) => one.table === "Entity");
+  const bytesByServer = new Map<string, number>();
+  for (const { rangeId, server } of ranges) {
+    const bytes = Number(all.get(rangeId)?.checkpointBytes ?? 0);
+    bytesByServer.set(server, (bytesByServer.get(server) ?? 0) + bytes);
+  }
   const nodes = processes.filter(({ role }) => role === "extent-node").map(({ name }) => join(dataDir, name));
   return {
     counts: await countsNow(target),
     ranges: held.length,
     checkpointBytes: held.reduce((sum, one) => sum + Number(one.checkpointBytes), 0),
+    bytesByServer,
     checkpointsMost: Math.max(...held.map((one) => one.checkpointCount)),
     diskBytes: nodes.reduce((sum, node) => sum + diskBytes(node), 0),
     journalBytes: nodes.reduce((sum, node) => sum + diskBytes(join(node, "files", "journal")), 0),
@@ -138,7 +147,7 @@ export function pointText({ rows, rowBytes, insert, read, beside, readCounts, af
     `  beside   ${workText(beside, "")}`,
     `  ${percent(share(read, beside))} of the reads of the table of ${besideRows} rows beside it, in turns`,
     `  of the reads of all rows: row cache ${percent(now.rowCacheHitRate)}, index cache ${percent(now.indexCacheHitRate)}, bloom false positives ${percent(now.bloomFalsePositiveRate)}, ${now.checkpointsPerRead?.toFixed(2) ?? "-"} checkpoints met each`,
-    `  write amplification ${ever.writeAmplification?.toFixed(2) ?? "-"}; ${after.ranges} ranges of entities, at most ${after.checkpointsMost} checkpoints each, ${mebibytes(after.checkpointBytes)} in checkpoints`,
+    `  write amplification ${ever.writeAmplification?.toFixed(2) ?? "-"}; ${after.ranges} ranges of entities, at most ${after.checkpointsMost} checkpoints each, ${[...after.bytesByServer].map(([server, bytes]) => `${server} ${mebibytes(bytes)}`).join(", ")} in checkpoints`,
     `  disk: ${mebibytes(disk)} on all nodes, ${(disk / dataBytes).toFixed(2)} bytes a byte of rows (${(disk / 3 / dataBytes).toFixed(2)} a replica), and ${mebibytes(after.journalBytes)} of journals`,
     `  resident: ${processes.map(({ name, residentBytes }) => `${name} ${mebibytes(residentBytes)}`).join(", ")}`,
   ].join("\n");
