@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { unwrap } from "@stamp/base";
+import { type Filled, FillQueue } from "./cache-fill.ts";
 import { makeCaches } from "./caches.ts";
 import { put, read, Stamp, write } from "./harness.test.ts";
 import type { PartitionLimits, RangePartition } from "./index.ts";
@@ -91,6 +92,27 @@ test("row cache: what a merge of one range pushes out of another is read again w
       assert.equal(misses === 0, fits, `${misses} misses in a cache of ${rowCacheBytesMax}`);
     });
   }
+});
+
+test("row cache: ranges are filled again once for what was pushed out, and only when all that are here fit", () => {
+  const queue = new FillQueue();
+  const blocks = { pushedOutBytes: 0, holds: (bytes: number) => bytes <= 100 };
+  const filled: string[] = [];
+  const range = (name: string, bytes: number): Filled => ({ bytes: () => bytes, fill: () => filled.push(name) });
+  const [one, other] = [range("one", 60), range("other", 50)];
+  const refilled = (): string => {
+    queue.refill(blocks);
+    return filled.splice(0).join();
+  };
+  queue.join(one);
+  assert.equal(refilled(), "", "nothing was pushed out");
+  blocks.pushedOutBytes = 10;
+  assert.deepEqual([refilled(), refilled()], ["one", ""]);
+  queue.join(other);
+  blocks.pushedOutBytes = 20;
+  assert.equal(refilled(), "", "110 bytes do not fit");
+  queue.leave(one);
+  assert.equal(refilled(), "other", "what was pushed out while they did not fit is not forgotten");
 });
 
 test("row cache: of a range that is served elsewhere nothing stays", () =>

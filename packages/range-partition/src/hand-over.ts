@@ -26,6 +26,7 @@ export interface Parent extends OwnedNames {
   readonly recordExtentId?: number;
 }
 
+/** What is open already of the streams that were made, by name. */
 export type HandedOver = ReadonlyMap<string, Location>;
 
 const sharedKinds = ["metadata", "rowData", "blobData"] as const;
@@ -34,7 +35,7 @@ const aheadTimeoutMs = 5_000;
 /**
  * All streams of the parents go; those of the heirs are made under their owner epochs, with the extents of all parents (metadata: of the
  * first, which has the joined record), commit logs empty. Happens only while the parents have the owner epochs given (rule
- * ownerEpochAtManager). The parents have left (`leaveTo`) before. Gives what is open of the commit logs already, by stream.
+ * ownerEpochAtManager). The parents have left (`leaveTo`) before. Gives the extents of the commit logs.
  */
 export async function handOver(
   world: World,

@@ -173,17 +173,8 @@ test("split: what was in memory goes along in the record, through the merges of 
     unwrap(await parent.checkpoint());
     unwrap(await write(parent, "l", [remove(keyOf(1_001)), put(keyOf(1_002), "memory"), put(keyOf(1_030), "memory")]));
     const flushed = parent.stats.storage.flushedBytes;
-    unwrap(
-      await become(
-        stamp,
-        "ps",
-        [[{ rangeId: "r1", epoch: 1 }, parent]],
-        [
-          { rangeId: "r2", epoch: 2 },
-          { rangeId: "r3", epoch: 3 },
-        ],
-      ),
-    );
+    const heirs = [2, 3].map((epoch) => ({ rangeId: `r${epoch}`, epoch }));
+    unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], heirs));
     assert.equal(parent.stats.storage.flushedBytes, flushed, "no checkpoint is written while writes wait");
     const wanted = [...from(1_000, 1_024).filter((key) => key !== keyOf(1_001)), keyOf(1_030)];
     const isWhole = async (heir: RangePartition): Promise<void> => {

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { encodeStored, keyOf, type StoredRecord, streamKey } from "./codec.ts";
 import { ExtentList } from "./extent-list.ts";
 import { checksum, refusal, replicas, Store } from "./harness.test.ts";
-import { planAllocate, planBeginSeal, planRecordSealed, planReserveIds } from "./plan-extents.ts";
+import { planAllocate, planBeginSeal, planDropAllocating, planRecordSealed, planReserveIds } from "./plan-extents.ts";
 import { planMultiModify, type StreamEdit } from "./plan-lists.ts";
 import { planCreateStream, planDeleteStream, planOpenStream, planTruncate } from "./plan-streams.ts";
 import { type ExtentPhase, segmentExtentsMax } from "./records.ts";
@@ -174,6 +174,9 @@ test("multi-modify: what was made ahead for a stream and owner becomes the first
   conflict(fresh("/t", opening(others)));
   conflict(fresh("/t", opening(late)));
   conflict(fresh("/t", opening(extentId(1))));
+  const given = made("/t", 1);
+  store.do(planDropAllocating(store.state, [given]));
+  conflict(fresh("/t", opening(given)));
   conflict(fresh("/t", opening(own, { stream: "/s" })), edit("/s", content({ stream: "/s" })));
   unwrap(modify(store, [fresh("/t", opening(own))]));
   assert.deepEqual([listOf(store, "/t"), store.state.extent(own)?.phase], [[own], "open"]);

@@ -31,8 +31,9 @@ const fillBeginsMs = 15_000;
 
 const usage = `pnpm bench rows [--rows 1000000] [--connections 8] [--readers 16] [--read-seconds 8] [--rest-seconds 300] [--set key=value]… [--skip-restarts] [--keep]
 pnpm bench rows --data DIR --rows N [--rounds 5] [--readers 16] [--read-seconds 8] [--rest-seconds 300] [--set key=value]…
---data: a folder that an earlier run with as many rows kept (it says which): only reads, so often, at once and each time when the cluster
-has come to rest
+Rows are read in turns with those of a table of ${besideRows} rows on the same cluster, which the machine serves as it serves the other.
+--data: a folder that an earlier run with as many rows kept (it says which): only reads (and that small table, when it has none), so often,
+at once and each time when the cluster has come to rest
 --set: of the cluster's configuration, e.g. --set partitionServers=2
 --rest-seconds: rows are read right behind the inserts, and again when the work that these left behind is done, or so much later; 0: not again`;
 
