@@ -123,3 +123,27 @@ test("row cache: of a range that is served elsewhere nothing stays", () =>
     await partition.forgetCached();
     assert.equal(partition.stats.cacheBytes, 0);
   }));
+
+test("row cache: of a merge that comes to nothing nothing stays", async () => {
+  const stamp = new Stamp(3, { limits: { checkpointsMax: 2 } });
+  await stamp.sim.run(async () => {
+    const partition = await stamp.open(1);
+    let writtenByMerges = 0;
+    for (let round = 0; round < 12; round++) {
+      for (let i = 0; i < rowsMax; i += 50) {
+        const rows = Array.from({ length: 50 }, (_, at) => put(keyOf(i + at), `${i + at} ${"x".repeat(1_600)}`));
+        unwrap(await write(partition, "l", rows));
+      }
+      unwrap(await partition.checkpoint());
+      await stamp.sim.sleep(5 * round);
+      const { cacheBytes, checkpointBytes } = partition.stats;
+      writtenByMerges = Math.max(writtenByMerges, cacheBytes - checkpointBytes);
+      // A split that is prepared and does not come about.
+      unwrap(await partition.prepareToLeave(false));
+      await stamp.sim.sleep(1_000);
+      assert.ok(partition.stats.cacheBytes <= partition.stats.checkpointBytes, `${partition.stats.cacheBytes} in round ${round}`);
+      partition.stay();
+    }
+    assert.ok(writtenByMerges > 500_000, `${writtenByMerges} bytes of merges under way`);
+  });
+});

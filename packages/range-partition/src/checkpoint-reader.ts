@@ -13,6 +13,7 @@ import {
   type KeyHash,
   type KeyRange,
   type StoredCheckpoint,
+  type StoredPlace,
 } from "@stamp/lsm";
 import { sleep, type World } from "@stamp/ports";
 import { type ExtentReader, type Place, readWholeBlocks } from "@stamp/stream-client";
@@ -217,16 +218,12 @@ export class Checkpoint {
     return at < to ? at : undefined;
   }
 
-  /** It was merged into another: what is cached of its blocks only takes room. */
+  /** It was merged into another, or is served elsewhere. */
   async forget(): Promise<void> {
     const index = this.#heldIndex();
     if (index === undefined) return;
-    const { caches, world } = this.#storage;
     const [from, to] = this.#ownBlocks(index);
-    for (let at = from; at < to; at++) {
-      caches.blocks.forget(index.block(at).place);
-      if ((at - from) % lookedAtInStep === lookedAtInStep - 1) await sleep(world.clock, 0);
-    }
+    await forgetBlocks(this.#storage, placesOf(index, from, to));
   }
 
   /** [from, to) of its blocks may hold keys that count. */
@@ -332,6 +329,19 @@ export class Checkpoint {
     if (!block.ok) throw new FailureError(block.failure);
     return block.value;
   }
+}
+
+/** What is cached of blocks that nobody reads again only takes room. */
+export async function forgetBlocks({ caches, world }: Pick<Storage, "caches" | "world">, places: Iterable<StoredPlace>): Promise<void> {
+  let looked = 0;
+  for (const place of places) {
+    caches.blocks.forget(place);
+    if (++looked % lookedAtInStep === 0) await sleep(world.clock, 0);
+  }
+}
+
+function* placesOf(index: CheckpointIndex, from: number, to: number): Generator<StoredPlace, void, void> {
+  for (let at = from; at < to; at++) yield index.block(at).place;
 }
 
 function samplesOf(index: CheckpointIndex, from: number, to: number): KeySample[] {

@@ -6,7 +6,7 @@
 import { equalBytes, FailureError, type Outcome, ok } from "@stamp/base";
 import { CheckpointWriter, type Entry, type KeyBounds, type StoredPlace } from "@stamp/lsm";
 import type { OwnedStream, Place } from "@stamp/stream-client";
-import { Checkpoint, type Storage } from "./checkpoint-reader.ts";
+import { Checkpoint, forgetBlocks, type Storage } from "./checkpoint-reader.ts";
 import { MergePace, type RestTimes } from "./merge-pace.ts";
 
 /** At most, but for a block that is larger alone. */
@@ -30,16 +30,28 @@ export interface CheckpointRequest {
   readonly restTimes: RestTimes;
 }
 
-/** Undefined when nothing was left to write, or it was given up. Throws FailureError when the sources can't be read. */
+/** Undefined when nothing was left to write, or it was given up. */
 export async function writeCheckpoint(
   rowData: OwnedStream,
   storage: Storage,
   request: CheckpointRequest,
 ): Promise<Outcome<Checkpoint | undefined>> {
+  const places: StoredPlace[] = [];
+  const written = await write(rowData, storage, request, places);
+  if (!written.ok || written.value === undefined) await forgetBlocks(storage, places);
+  return written;
+}
+
+/** Tells the place of each block as soon as it has one. */
+async function write(
+  rowData: OwnedStream,
+  storage: Storage,
+  request: CheckpointRequest,
+  places: StoredPlace[],
+): Promise<Outcome<Checkpoint | undefined>> {
   const { crc32c } = storage.world.digest;
   const writer = new CheckpointWriter(crc32c);
   const pace = new MergePace(storage.world, request.restTimes);
-  const places: StoredPlace[] = [];
   let waiting: { readonly bytes: Uint8Array; readonly cached: boolean }[] = [];
   let waitingBytes = 0;
   let [entries, inMemory] = [0, 0];

@@ -210,14 +210,20 @@ export class Maintenance {
     });
     if (!written.ok) return written;
     this.#storage.figures.add("mergedBytes", written.value?.stored.bytes ?? 0);
-    if (this.#stopped) return ok({ allCached: true });
     const merged = written.value;
+    if (this.#stopped) {
+      await merged?.forget();
+      return ok({ allCached: true });
+    }
     const recorded = await this.#record((checkpoints) => {
       const at = checkpoints.findIndex(({ stored }) => ids.has(stored.id));
       const rest = checkpoints.filter(({ stored }) => !ids.has(stored.id));
       return merged === undefined ? rest : [...rest.slice(0, at), merged, ...rest.slice(at)];
     }, {});
-    if (!recorded.ok) return recorded;
+    if (!recorded.ok) {
+      await merged?.forget();
+      return recorded;
+    }
     await Promise.all(sources.map((source) => source.forget()));
     await this.#dropRowData();
     return ok({ allCached });
