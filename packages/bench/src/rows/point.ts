@@ -32,8 +32,8 @@ export interface StorageNow {
   readonly counts: StorageCounts;
   readonly ranges: number;
   readonly checkpointBytes: number;
-  /** In checkpoints, by partition server. */
-  readonly bytesByServer: ReadonlyMap<string, number>;
+  /** By partition server: in checkpoints of its ranges, and in its row cache. What is there more than in checkpoints nobody reads. */
+  readonly servers: ReadonlyMap<string, { readonly checkpointBytes: number; readonly rowCacheBytes: number }>;
   readonly checkpointsMost: number;
   readonly diskBytes: number;
   /** Of `diskBytes`, what is journals. */
@@ -45,37 +45,44 @@ export interface Point extends PointInput {
   readonly processes: readonly ProcessUse[];
 }
 
-/** Of the partition servers since they started: what ranges that were split did is in them. */
-export async function countsNow(target: DrillTarget): Promise<StorageCounts> {
+type ServerStorage = StorageCounts & { readonly rowCacheBytes: number };
+
+async function storageOfServers(target: DrillTarget): Promise<Map<string, ServerStorage>> {
   const { processes } = await target.status();
   const transport = ownTransport();
-  const all: StorageCounts[] = [];
-  for (const { grpc } of processes.filter(({ role }) => role === "partition-server")) {
+  const all = new Map<string, ServerStorage>();
+  for (const { name, grpc } of processes.filter(({ role }) => role === "partition-server")) {
     const status = await transport.client(grpc, Status).getStatus({}, { timeoutMs: 10_000 });
     const storage = status.ok ? status.value.facts?.storage : undefined;
-    if (storage !== undefined) all.push(storage as unknown as StorageCounts);
+    if (storage !== undefined) all.set(name, storage as unknown as ServerStorage);
   }
   await transport.close();
-  return Object.fromEntries(
-    Object.keys(all[0] ?? {}).map((name) => [name, all.reduce((sum, one) => sum + one[name as keyof StorageCounts], 0)]),
-  ) as unknown as StorageCounts;
+  return all;
 }
+
+function summed(all: readonly StorageCounts[]): StorageCounts {
+  const names = Object.keys(all[0] ?? {}) as (keyof StorageCounts)[];
+  return Object.fromEntries(names.map((name) => [name, all.reduce((sum, one) => sum + one[name], 0)])) as unknown as StorageCounts;
+}
+
+/** Of the partition servers since they started: what ranges that were split did is in them. */
+export const countsNow = async (target: DrillTarget): Promise<StorageCounts> => summed([...(await storageOfServers(target)).values()]);
 
 export async function storageNow(target: DrillTarget): Promise<StorageNow> {
   const { processes, dataDir } = await target.status();
-  const [all, ranges] = await Promise.all([target.inspector.held(), target.inspector.ranges()]);
+  const [all, ranges, storages] = await Promise.all([target.inspector.held(), target.inspector.ranges(), storageOfServers(target)]);
   const held = [...all.values()].filter((one) => one.table === "Entity");
-  const bytesByServer = new Map<string, number>();
-  for (const { rangeId, server } of ranges) {
-    const bytes = Number(all.get(rangeId)?.checkpointBytes ?? 0);
-    bytesByServer.set(server, (bytesByServer.get(server) ?? 0) + bytes);
-  }
+  const servers = [...storages].map(([name, { rowCacheBytes }]) => {
+    const own = ranges.filter(({ server }) => server === name);
+    const checkpointBytes = own.reduce((sum, { rangeId }) => sum + Number(all.get(rangeId)?.checkpointBytes ?? 0), 0);
+    return [name, { checkpointBytes, rowCacheBytes }] as const;
+  });
   const nodes = processes.filter(({ role }) => role === "extent-node").map(({ name }) => join(dataDir, name));
   return {
-    counts: await countsNow(target),
+    counts: summed([...storages.values()]),
     ranges: held.length,
     checkpointBytes: held.reduce((sum, one) => sum + Number(one.checkpointBytes), 0),
-    bytesByServer,
+    servers: new Map(servers),
     checkpointsMost: Math.max(...held.map((one) => one.checkpointCount)),
     diskBytes: nodes.reduce((sum, node) => sum + diskBytes(node), 0),
     journalBytes: nodes.reduce((sum, node) => sum + diskBytes(join(node, "files", "journal")), 0),
@@ -140,6 +147,7 @@ export function pointText({ rows, rowBytes, insert, read, beside, readCounts, af
   const now = storageRatios(readCounts);
   const ever = storageRatios(after.counts);
   const disk = after.diskBytes - after.journalBytes;
+  const cached = [...after.servers].map(([name, held]) => `${name} ${mebibytes(held.checkpointBytes)}, ${mebibytes(held.rowCacheBytes)}`);
   return [
     `${rows} rows`,
     ...(insert.rows === 0 ? [] : [`  inserts  ${workText(insert, "transaction of 100: ")}`]),
@@ -147,7 +155,8 @@ export function pointText({ rows, rowBytes, insert, read, beside, readCounts, af
     `  beside   ${workText(beside, "")}`,
     `  ${percent(share(read, beside))} of the reads of the table of ${besideRows} rows beside it, in turns`,
     `  of the reads of all rows: row cache ${percent(now.rowCacheHitRate)}, index cache ${percent(now.indexCacheHitRate)}, bloom false positives ${percent(now.bloomFalsePositiveRate)}, ${now.checkpointsPerRead?.toFixed(2) ?? "-"} checkpoints met each`,
-    `  write amplification ${ever.writeAmplification?.toFixed(2) ?? "-"}; ${after.ranges} ranges of entities, at most ${after.checkpointsMost} checkpoints each, ${[...after.bytesByServer].map(([server, bytes]) => `${server} ${mebibytes(bytes)}`).join(", ")} in checkpoints`,
+    `  write amplification ${ever.writeAmplification?.toFixed(2) ?? "-"}; ${after.ranges} ranges of entities, at most ${after.checkpointsMost} checkpoints each`,
+    `  in checkpoints, and in the row cache: ${cached.join(", ")}`,
     `  disk: ${mebibytes(disk)} on all nodes, ${(disk / dataBytes).toFixed(2)} bytes a byte of rows (${(disk / 3 / dataBytes).toFixed(2)} a replica), and ${mebibytes(after.journalBytes)} of journals`,
     `  resident: ${processes.map(({ name, residentBytes }) => `${name} ${mebibytes(residentBytes)}`).join(", ")}`,
   ].join("\n");
