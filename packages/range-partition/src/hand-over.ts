@@ -9,7 +9,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { ownerEpoch as epochOf, type Outcome } from "@stamp/base";
 import type { World } from "@stamp/ports";
-import type { Location, OwnedStream, StreamClient, StreamExtent } from "@stamp/stream-client";
+import type { Location, StreamClient } from "@stamp/stream-client";
 import { type StreamEditSchema, toWire } from "@stamp/wire";
 import type { PartitionStreams } from "./load.ts";
 import type { PartitionStreamNames } from "./types.ts";
@@ -78,21 +78,6 @@ export async function prepareHeirs(
   );
 }
 
-/** The list that the stream of an heir has after the change; undefined when a parent's end is not known here. */
-export function inherited(streams: readonly (OwnedStream | undefined)[]): readonly StreamExtent[] | undefined {
-  const extents = new Map<number, StreamExtent>();
-  for (const stream of streams) {
-    const end = stream?.endsAt;
-    if (stream !== undefined && end === undefined) return undefined;
-    for (const { extentId, sealedLengthBytes } of stream?.extents ?? []) {
-      const lengthBytes = sealedLengthBytes ?? (end !== "sealed" && end?.extentId === extentId ? end.lengthBytes : undefined);
-      if (lengthBytes === undefined) return undefined;
-      if (!extents.has(extentId)) extents.set(extentId, { extentId, sealedLengthBytes: lengthBytes });
-    }
-  }
-  return [...extents.values()];
-}
-
 /** From the extent on that has the record of what was left. Else a range that is split often has to read all that went before. */
 function metadataOf(name: string, ownerEpoch: number, parent: Parent | undefined): MessageInitShape<typeof StreamEditSchema> {
   const first = parent?.recordExtentId === undefined ? {} : { firstExtentId: toWire(parent.recordExtentId) };
@@ -138,12 +123,3 @@ function editsOf(parents: readonly Parent[], heirs: readonly OwnedNames[]): Mess
   });
   return [...goes, ...comes];
 }
-
-/** From the one of this number on; all of them when it is none of them. */
-export const extentsFrom = (extents: readonly StreamExtent[] | undefined, first: number): readonly StreamExtent[] | undefined =>
-  extents?.slice(
-    Math.max(
-      0,
-      extents.findIndex(({ extentId }) => extentId === first),
-    ),
-  );

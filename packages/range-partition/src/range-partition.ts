@@ -12,11 +12,12 @@ import type { OwnedStream, Place, StreamClient } from "@stamp/stream-client";
 import { BlobData } from "./blob-data.ts";
 import { type Filled, fillCache } from "./cache-fill.ts";
 import { makeCaches } from "./caches.ts";
-import { Checkpoint, evenKeySamples, type Storage } from "./checkpoint-reader.ts";
+import { evenKeySamples, type Storage } from "./checkpoint-reader.ts";
 import { type Committed, GroupCommit } from "./group-commit.ts";
-import { extentsFrom, type HandedOver, inherited } from "./hand-over.ts";
+import type { HandedOver } from "./hand-over.ts";
+import { inheritPartition } from "./inherit.ts";
 import { limitDefaults } from "./limits.ts";
-import { heirState, type Loaded, loadPartition, type PartitionStreams, replayRest, storageOf } from "./load.ts";
+import { type Loaded, loadPartition, type PartitionStreams } from "./load.ts";
 import { type Frozen, type Left, Maintenance, mergesMax } from "./maintenance.ts";
 import { MemoryBudget, type MemoryShare } from "./memory-budget.ts";
 import { getVersion, scanRows, type TableView } from "./tables.ts";
@@ -95,11 +96,7 @@ export class RangePartition {
     return ok(partition);
   }
 
-  /**
-   * As `load` of what `parents` have left, by the process that handed their streams over: it knows what is in them, so nobody is asked and
-   * nothing is read but indexes that are not cached. Undefined when that fails, or a parent's streams were not all resolved: then it has to
-   * be loaded.
-   */
+  /** As `load` of what `parents` have left, by the process that handed their streams over. Undefined when that fails: then it has to be loaded. */
   static async inherit(
     world: World,
     client: StreamClient,
@@ -109,27 +106,9 @@ export class RangePartition {
     handed: HandedOver,
   ): Promise<RangePartition | undefined> {
     const limits = { ...limitDefaults, ...options.limits };
-    const own = { low: options.lowKey, high: options.highKey };
-    const storage = storageOf(world, client, options, options.caches ?? makeCaches(limits));
-    const state = heirState(left.told, options.rangeId, own);
-    const opened = await Promise.all(state.checkpoints.map((stored) => Checkpoint.open(stored, own, storage)));
-    const checkpoints = opened.flatMap((one) => (one.ok ? [one.value] : []));
-    if (checkpoints.length < opened.length) return undefined;
-    const listOf = (kind: "rowData" | "blobData") => inherited(parents.map((parent) => parent.#streams[kind]));
-    const lists = {
-      metadata: extentsFrom(inherited(parents.slice(0, 1).map((parent) => parent.#streams.metadata)), left.recordExtentId),
-      rowData: listOf("rowData"),
-      blobData: listOf("blobData"),
-    };
-    if (lists.metadata === undefined || lists.rowData === undefined || lists.blobData === undefined) return undefined;
-    const { ownerEpoch, streams: names } = options;
-    const streams: PartitionStreams = {
-      metadata: client.ownedStream(names.metadata, ownerEpoch, lists.metadata),
-      commitLog: client.ownedStream(names.commitLog, ownerEpoch, [], handed.get(names.commitLog)),
-      rowData: client.ownedStream(names.rowData, ownerEpoch, lists.rowData),
-      blobData: names.blobData === undefined ? undefined : client.ownedStream(names.blobData, ownerEpoch, lists.blobData),
-    };
-    return new RangePartition(world, options, limits, { streams, storage, state, checkpoints, replayed: replayRest(state) });
+    const streams = parents.map((parent) => parent.#streams);
+    const inherited = await inheritPartition(world, client, options, options.caches ?? makeCaches(limits), streams, left, handed);
+    return inherited && new RangePartition(world, options, limits, inherited);
   }
 
   private constructor(world: World, options: PartitionOptions, limits: Required<PartitionLimits>, loaded: Loaded) {
