@@ -42,6 +42,11 @@ export interface KeyBounds {
   readonly high: Uint8Array;
 }
 
+export interface LogPlace {
+  readonly extentId: number;
+  readonly offsetBytes: number;
+}
+
 export interface PartitionState {
   readonly rangeId: string;
   readonly ownerEpoch: number;
@@ -55,6 +60,8 @@ export interface PartitionState {
   readonly lastTicket: number;
   /** Replay begins here; 0: at the first extent of the log. */
   readonly logStartExtentId: number;
+  /** The last commit that is in the checkpoints: in that extent replay begins at it. When it names another one it counts for nothing. */
+  readonly logStart?: LogPlace | undefined;
   readonly nextCheckpointId: number;
   /** Ids of the ranges that may be loaded from this record besides its own: it was left by a split or a merge. */
   readonly heirs?: readonly string[];
@@ -168,6 +175,7 @@ function decodeFacts(json: Uint8Array): Outcome<PartitionState> {
     state?.lastTicket,
     state?.logStartExtentId,
     state?.nextCheckpointId,
+    ...(state?.logStart === undefined ? [] : [state.logStart.extentId, state.logStart.offsetBytes]),
   ];
   if (typeof state?.rangeId !== "string" || !Array.isArray(state.checkpoints) || !numbers.every(Number.isSafeInteger)) return malformed();
   for (const { bounds } of state.checkpoints) if (bounds !== undefined && keyBounds(bounds) === undefined) return malformed();

@@ -133,6 +133,7 @@ export const heirState = (left: PartitionState, rangeId: string, own: KeyBounds)
   rangeId,
   lastTicket: Math.max(left.lastTicket, ticketBefore(rangeId)),
   logStartExtentId: 0,
+  logStart: undefined,
 });
 
 /** Tickets of a range between two splits or merges, before it gives those with which a later range began. */
@@ -164,7 +165,9 @@ async function replay(world: World, log: OwnedStream, state: PartitionState): Pr
   const rest = replayRest(state);
   const { table } = rest;
   let { lastSequence, lastTicket, logBytes, firstExtentId } = rest;
-  const from = log.knows(state.logStartExtentId) ? { fromExtent: state.logStartExtentId } : {};
+  const { logStart, logStartExtentId } = state;
+  const begins = logStart?.extentId === logStartExtentId ? logStart : { extentId: logStartExtentId, offsetBytes: 0 };
+  const from = log.knows(logStartExtentId) ? { from: begins } : {};
   for await (const { place, payload } of log.readAll(from)) {
     const decoded = decodeCommit(payload, world.digest.crc32c);
     if (!decoded.ok) throw new FailureError(decoded.failure);

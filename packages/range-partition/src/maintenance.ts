@@ -11,6 +11,7 @@ import {
   encodeState,
   joinedState,
   type KeyBounds,
+  type LogPlace,
   type MemoryTable,
   mergeDefaults,
   mergePlan,
@@ -45,8 +46,8 @@ export interface Left {
 /** A memory table that takes no more commits, and what the log needs of it. */
 export interface Frozen {
   readonly table: MemoryTable;
-  /** The log from this extent on holds everything after it. */
-  readonly logStartExtentId: number;
+  /** Of its last commit. The log from here on holds everything after it. */
+  readonly logStart: LogPlace;
   readonly lastTicket: number;
 }
 
@@ -60,10 +61,11 @@ const ofMemory = { inMemory: () => true, givenUp: () => false, restTimes: () => 
 const metadataTimeoutMs = Number.POSITIVE_INFINITY;
 const truncateTimeoutMs = 30_000;
 
-const factsOf = ({ table, lastTicket, logStartExtentId }: Frozen): Partial<PartitionState> => ({
+const factsOf = ({ table, lastTicket, logStart }: Frozen): Partial<PartitionState> => ({
   checkpointedSequence: table.lastSequence,
   lastTicket,
-  logStartExtentId,
+  logStartExtentId: logStart.extentId,
+  logStart,
 });
 
 /** Views. Tombstones too: checkpoints may have the keys. */
@@ -120,7 +122,7 @@ export class Maintenance {
     const { times, world } = this.#storage;
     const sinceMs = world.clock.monotonicMs();
     const rules: Rules = world.rules;
-    if (!rules.on("truncateAfterCheckpoint")) await this.#truncateLog(frozen.logStartExtentId);
+    if (!rules.on("truncateAfterCheckpoint")) await this.#truncateLog(frozen.logStart.extentId);
     const written = await this.#write(frozen.table.versions(), this.#checkpoints.length === 0);
     if (!written.ok) return written;
     this.#storage.figures.add("flushedBytes", written.value?.stored.bytes ?? 0);
@@ -130,7 +132,7 @@ export class Maintenance {
     });
     if (!recorded.ok) return recorded;
     times.checkpoints.flush.since(sinceMs);
-    await this.#truncateLog(frozen.logStartExtentId);
+    await this.#truncateLog(frozen.logStart.extentId);
     return ok();
   }
 

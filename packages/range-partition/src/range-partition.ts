@@ -6,7 +6,7 @@
  * reads what may still vanish; sequences rise without a gap in the log; a snapshot sees exactly the commits up to its sequence.
  */
 import { compareBytes, type Failure, FailureError, type Outcome, ok, present } from "@stamp/base";
-import { MemoryTable } from "@stamp/lsm";
+import { type LogPlace, MemoryTable } from "@stamp/lsm";
 import { jittered, SlowLog, sleep, type World } from "@stamp/ports";
 import type { OwnedStream, Place, StreamClient } from "@stamp/stream-client";
 import { BlobData } from "./blob-data.ts";
@@ -67,7 +67,8 @@ export class RangePartition {
   /** Of what the active table holds. */
   #activeLogBytes: number;
   #activeLogStart: number;
-  #lastLogExtentId: number;
+  /** Of the last commit; before there is one, the last extent that the log was found with. */
+  #lastLog: LogPlace;
   #ended: Failure | undefined;
   #lost = false;
   /** Set when it takes no more writes because it becomes other ranges. */
@@ -135,7 +136,7 @@ export class RangePartition {
     this.#visible = replayed.lastSequence;
     this.#activeLogBytes = replayed.logBytes;
     this.#activeLogStart = replayed.firstExtentId;
-    this.#lastLogExtentId = streams.commitLog.extents.at(-1)?.extentId ?? 0;
+    this.#lastLog = { extentId: streams.commitLog.extents.at(-1)?.extentId ?? 0, offsetBytes: 0 };
     this.#commit = new GroupCommit(world, streams.commitLog, {
       ownerEpoch: options.ownerEpoch,
       groupBytesMax: limits.groupBytesMax,
@@ -414,7 +415,7 @@ export class RangePartition {
     this.#visible = firstSequence + transactions.length - 1;
     if (this.#activeLogStart === 0) this.#activeLogStart = place.extentId;
     this.#activeLogBytes += bytes;
-    this.#lastLogExtentId = place.extentId;
+    this.#lastLog = { extentId: place.extentId, offsetBytes: place.offsetBytes };
     this.#tellMemory();
     this.#maintain();
   }
@@ -478,8 +479,8 @@ export class RangePartition {
   #freeze(): Frozen {
     const frozen: Frozen = {
       table: this.#active,
-      // The next commit goes to this extent or a later one.
-      logStartExtentId: this.#lastLogExtentId,
+      // The next commit goes behind it.
+      logStart: this.#lastLog,
       lastTicket: this.#commit.lastTicket,
     };
     this.#frozen = frozen;

@@ -446,20 +446,27 @@ export class OwnedStream {
 
   /**
    * Everything that was in the stream when it was opened, in order: all of it in sealed extents, so there is no tail that changes. Reads
-   * one chunk ahead. Throws FailureError.
+   * one chunk ahead. `from`: not what lies before this block. Throws FailureError.
    */
-  async *readAll(options: { readonly fromExtent?: number; readonly timeoutMs?: number } = {}): AsyncIterable<StoredBlock> {
-    const start = options.fromExtent === undefined ? 0 : this.#sealedAtOpen.findIndex(({ extentId }) => extentId === options.fromExtent);
+  async *readAll(
+    options: { readonly from?: Pick<Place, "extentId" | "offsetBytes">; readonly timeoutMs?: number } = {},
+  ): AsyncIterable<StoredBlock> {
+    const { from } = options;
+    const start = from === undefined ? 0 : this.#sealedAtOpen.findIndex(({ extentId }) => extentId === from.extentId);
     if (start < 0) {
       throw new FailureError({
         code: "notFound",
         reason: "unknownExtent",
-        message: `extent ${options.fromExtent} is not in stream ${this.name}`,
+        message: `extent ${from?.extentId} is not in stream ${this.name}`,
         applied: "no",
       });
     }
     const timeoutMs = options.timeoutMs ?? readTimeoutMs;
-    yield* readSealed(this.#parts.reader, this.#sealedAtOpen.slice(start), { timeoutMs, signal: this.#stop.signal });
+    yield* readSealed(this.#parts.reader, this.#sealedAtOpen.slice(start), {
+      timeoutMs,
+      signal: this.#stop.signal,
+      fromOffsetBytes: from?.offsetBytes ?? 0,
+    });
   }
 
   /** No new appends; resolves when those in flight are resolved or `timeoutMs` has passed, after which they are unknown. */

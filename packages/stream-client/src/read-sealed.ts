@@ -6,16 +6,17 @@ import type { StoredBlock, StreamExtent } from "./types.ts";
 
 const readChunkBytes = 1024 * 1024;
 
-/** Every block, in order. Reads one chunk ahead. Throws FailureError. */
+/** Every block, in order, of the first extent from an offset on at which one begins. Reads one chunk ahead. Throws FailureError. */
 export async function* readSealed(
   reader: ExtentReader,
   extents: readonly StreamExtent[],
-  options: { readonly timeoutMs: number; readonly signal: AbortSignal },
+  options: { readonly timeoutMs: number; readonly signal: AbortSignal; readonly fromOffsetBytes?: number },
 ): AsyncIterable<StoredBlock> {
-  for (const { extentId, sealedLengthBytes } of extents) {
+  for (const [at, { extentId, sealedLengthBytes }] of extents.entries()) {
     const end = present(sealedLengthBytes, "length of an extent that was sealed when the stream was opened");
     const ask = (offsetBytes: number) => reader.readBlocks(extentId, offsetBytes, end, readChunkBytes, options);
-    let asked = end > 0 ? ask(0) : undefined;
+    const from = at === 0 ? (options.fromOffsetBytes ?? 0) : 0;
+    let asked = end > from ? ask(from) : undefined;
     while (asked !== undefined) {
       const answer = await asked;
       if (!answer.ok) throw new FailureError(answer.failure);
