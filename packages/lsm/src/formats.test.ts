@@ -58,6 +58,8 @@ const state: PartitionState = {
   nextCheckpointId: 6,
 };
 
+const withLogStart: PartitionState = { ...state, logStart: { extentId: 44, offsetBytes: 1_234_567 } };
+
 /** As it is left to the heirs of a merge. */
 const leftState: PartitionState = {
   ...joinedState(
@@ -112,6 +114,11 @@ const formats: readonly {
   { name: "checkpoint/v1/index-16-bits.bin", encoded: () => checkpoint().index, decode: (bytes) => decodeIndex(bytes, crc32c) },
   { name: "commit-log/v1/record.bin", encoded: () => encodeCommit(commit, crc32c), decode: (bytes) => decodeCommit(bytes, crc32c) },
   { name: "partition-metadata/v2/state.bin", encoded: () => encodeState(state, crc32c), decode: (bytes) => decodeState(bytes, crc32c) },
+  {
+    name: "partition-metadata/v2/log-start.bin",
+    encoded: () => encodeState(withLogStart, crc32c),
+    decode: (bytes) => decodeState(bytes, crc32c),
+  },
   { name: "partition-metadata/v2/left.bin", encoded: () => encodeState(leftState, crc32c), decode: (bytes) => decodeState(bytes, crc32c) },
   { name: "partition-metadata/v3/left.bin", encoded: () => encodeState(restState, crc32c), decode: (bytes) => decodeState(bytes, crc32c) },
 ];
@@ -181,7 +188,7 @@ test("golden checkpoint: what the frozen block and index hold", () => {
   const decoded = unwrap(decodeIndex(index, crc32c));
   assert.deepEqual([decoded.entryCount, decoded.minSequence, decoded.maxSequence], [40, 461, 500]);
   assert.deepEqual(unwrap(decodeCommit(encodeCommit(commit, crc32c), crc32c)), commit);
-  assert.deepEqual(unwrap(decodeState(encodeState(state, crc32c), crc32c)), state);
+  for (const one of [state, withLogStart]) assert.deepEqual(unwrap(decodeState(encodeState(one, crc32c), crc32c)), one);
 });
 
 test("commit record: any transactions come back, and the bound of their size holds", () => {

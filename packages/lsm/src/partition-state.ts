@@ -44,6 +44,7 @@ export interface KeyBounds {
 
 export interface LogPlace {
   readonly extentId: number;
+  /** Of a block's header; 0 for the first. */
   readonly offsetBytes: number;
 }
 
@@ -60,7 +61,7 @@ export interface PartitionState {
   readonly lastTicket: number;
   /** Replay begins here; 0: at the first extent of the log. */
   readonly logStartExtentId: number;
-  /** The last commit that is in the checkpoints: in that extent replay begins at it. When it names another one it counts for nothing. */
+  /** Where in that extent: behind the last commit that is in the checkpoints. When it names another extent it counts for nothing. */
   readonly logStart?: LogPlace | undefined;
   readonly nextCheckpointId: number;
   /** Ids of the ranges that may be loaded from this record besides its own: it was left by a split or a merge. */

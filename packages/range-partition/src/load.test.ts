@@ -1,9 +1,10 @@
 /** What a partition is loaded from is looked at: a log with a hole or the state of another range is refused, never served. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ownerEpoch, type RuleName, unwrap, utf8 } from "@stamp/base";
-import { encodeCommit } from "@stamp/lsm";
+import { ownerEpoch, present, type RuleName, unwrap, utf8 } from "@stamp/base";
+import { encodeCommit, encodeState, type LogPlace } from "@stamp/lsm";
 import type { Transport } from "@stamp/ports";
+import type { Place } from "@stamp/stream-client";
 import { StreamManager } from "@stamp/wire";
 import { put, read, Stamp, streamsOf, write } from "./harness.test.ts";
 import { RangePartition } from "./index.ts";
@@ -69,13 +70,50 @@ test("load: what is in checkpoints is not replayed again, though the log still h
       await partition.close();
       const next = await stamp.open(2);
       assert.equal(next.stats.sequence, sequence);
+      assert.equal(next.stats.memoryTableEntries, 2, "replay begins behind what is written out");
       assert.equal(await read(next, "k0"), "in the log only");
       assert.equal(await read(next, "k4"), "written out");
-      return next.stats.memoryTableEntries;
+      // Before it has a commit of its own: it only knows the extent in which the log ends.
+      unwrap(await next.checkpoint());
+      await next.close();
+      return (await stamp.open(3)).stats.memoryTableEntries;
     });
   };
-  assert.equal(await replayed([]), 2);
+  assert.equal(await replayed([]), 0);
   assert.equal(await replayed(["replayBySequence"]), 7);
+});
+
+test("load: where in the log replay begins counts only for the extent that it names", async () => {
+  const entries = async (logStart: (behind: LogPlace) => LogPlace): Promise<number> => {
+    const stamp = new Stamp(4, { without: ["replayBySequence"] });
+    return stamp.sim.run(async () => {
+      const partition = await stamp.open(1);
+      const places: Place[] = [];
+      for (let i = 0; i < 5; i++) unwrap(await write(partition, "l", [put(`k${i}`, "value")]));
+      await partition.close();
+      const client = stamp.client("stranger");
+      const open = async (name: string) => unwrap(await client.openForOwner(name, ownerEpoch(2), { create: false, timeoutMs: 10_000 }));
+      const [log, metadata] = [await open(streamsOf("r1").commitLog), await open(streamsOf("r1").metadata)];
+      for await (const { place } of log.readAll()) places.push(place);
+      const last = present(places.at(-1), "the last commit");
+      const state = {
+        rangeId: "r1",
+        ownerEpoch: 2,
+        recordNumber: 1,
+        checkpoints: [],
+        checkpointedSequence: 5,
+        lastTicket: 5,
+        logStartExtentId: last.extentId,
+        logStart: logStart({ extentId: last.extentId, offsetBytes: last.offsetBytes + last.lengthBytes }),
+        nextCheckpointId: 1,
+      };
+      unwrap(await metadata.append([encodeState(state, stamp.sim.world("x").digest.crc32c)], { timeoutMs: 10_000 }));
+      await Promise.all([log.close(), metadata.close()]);
+      return (await stamp.open(3)).stats.memoryTableEntries;
+    });
+  };
+  assert.equal(await entries((behind) => behind), 0);
+  assert.equal(await entries(({ extentId, offsetBytes }) => ({ extentId: extentId + 1, offsetBytes })), 5);
 });
 
 test("load: all streams of a range are opened by one call, of one transaction", async () => {

@@ -46,7 +46,7 @@ export interface Left {
 /** A memory table that takes no more commits, and what the log needs of it. */
 export interface Frozen {
   readonly table: MemoryTable;
-  /** Of its last commit. The log from here on holds everything after it. */
+  /** Behind its last commit: the log from here on holds everything after it. */
   readonly logStart: LogPlace;
   readonly lastTicket: number;
 }

@@ -67,8 +67,8 @@ export class RangePartition {
   /** Of what the active table holds. */
   #activeLogBytes: number;
   #activeLogStart: number;
-  /** Of the last commit; before there is one, the last extent that the log was found with. */
-  #lastLog: LogPlace;
+  /** Behind the last commit; before there is one, the last extent that the log was found with. */
+  #logEnd: LogPlace;
   #ended: Failure | undefined;
   #lost = false;
   /** Set when it takes no more writes because it becomes other ranges. */
@@ -136,7 +136,7 @@ export class RangePartition {
     this.#visible = replayed.lastSequence;
     this.#activeLogBytes = replayed.logBytes;
     this.#activeLogStart = replayed.firstExtentId;
-    this.#lastLog = { extentId: streams.commitLog.extents.at(-1)?.extentId ?? 0, offsetBytes: 0 };
+    this.#logEnd = { extentId: streams.commitLog.extents.at(-1)?.extentId ?? 0, offsetBytes: 0 };
     this.#commit = new GroupCommit(world, streams.commitLog, {
       ownerEpoch: options.ownerEpoch,
       groupBytesMax: limits.groupBytesMax,
@@ -415,7 +415,7 @@ export class RangePartition {
     this.#visible = firstSequence + transactions.length - 1;
     if (this.#activeLogStart === 0) this.#activeLogStart = place.extentId;
     this.#activeLogBytes += bytes;
-    this.#lastLog = { extentId: place.extentId, offsetBytes: place.offsetBytes };
+    this.#logEnd = { extentId: place.extentId, offsetBytes: place.offsetBytes + place.lengthBytes };
     this.#tellMemory();
     this.#maintain();
   }
@@ -479,8 +479,7 @@ export class RangePartition {
   #freeze(): Frozen {
     const frozen: Frozen = {
       table: this.#active,
-      // The next commit goes behind it.
-      logStart: this.#lastLog,
+      logStart: this.#logEnd,
       lastTicket: this.#commit.lastTicket,
     };
     this.#frozen = frozen;

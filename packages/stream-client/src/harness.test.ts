@@ -5,7 +5,7 @@ import { ExtentNodeRole, extentNodeSchema } from "@stamp/extent-node";
 import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
 import { Simulation } from "@stamp/simulator";
 import { StreamManagerRole, streamManagerSchema } from "@stamp/stream-manager";
-import { type OwnedStream, StreamClient, type StreamClientOptions } from "./index.ts";
+import { type OwnedStream, type Place, StreamClient, type StreamClientOptions } from "./index.ts";
 
 export const nodeNames: readonly string[] = ["en1", "en2", "en3", "en4"];
 
@@ -53,11 +53,13 @@ export class Stamp {
     return unwrap(await this.client(process).openForOwner(name, ownerEpoch(epoch), { create: true, timeoutMs: 30_000 }));
   }
 
-  /** What an owner with this epoch finds in the stream. */
-  async content(name: string, epoch: number): Promise<string[]> {
+  /** What an owner with this epoch finds in the stream, behind this block. */
+  async content(name: string, epoch: number, behind?: Place): Promise<string[]> {
     const stream = await this.open(name, epoch, `reader-${epoch}`);
     const found: string[] = [];
-    for await (const { payload } of stream.readAll({ timeoutMs: 30_000 })) found.push(new TextDecoder().decode(payload));
+    const from = behind && { extentId: behind.extentId, offsetBytes: behind.offsetBytes + behind.lengthBytes };
+    for await (const { payload } of stream.readAll({ timeoutMs: 30_000, ...(from && { from }) }))
+      found.push(new TextDecoder().decode(payload));
     await stream.close();
     return found;
   }

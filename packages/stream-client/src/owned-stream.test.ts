@@ -25,6 +25,7 @@ test("owned stream: pipelined appends come back from their places and in order, 
     for await (const chunk of client.reader.readPlaces(placed, { windowBytes: 200 })) chunks.push(new TextDecoder().decode(chunk));
     assert.deepEqual(chunks, texts);
     assert.deepEqual(await stamp.content("/a", 2), texts);
+    for (const [i, place] of placed.entries()) assert.deepEqual(await stamp.content("/a", 3 + i, place), texts.slice(i + 1));
   });
 });
 

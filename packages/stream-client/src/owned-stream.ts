@@ -446,7 +446,7 @@ export class OwnedStream {
 
   /**
    * Everything that was in the stream when it was opened, in order: all of it in sealed extents, so there is no tail that changes. Reads
-   * one chunk ahead. `from`: not what lies before this block. Throws FailureError.
+   * one chunk ahead. `from`: not what lies before this offset, at which a block's header begins. Throws FailureError.
    */
   async *readAll(
     options: { readonly from?: Pick<Place, "extentId" | "offsetBytes">; readonly timeoutMs?: number } = {},

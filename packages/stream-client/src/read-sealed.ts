@@ -6,7 +6,7 @@ import type { StoredBlock, StreamExtent } from "./types.ts";
 
 const readChunkBytes = 1024 * 1024;
 
-/** Every block, in order, of the first extent from an offset on at which one begins. Reads one chunk ahead. Throws FailureError. */
+/** Every block, in order, of the first extent from this offset on, at which a block's header begins. Reads one chunk ahead. Throws FailureError. */
 export async function* readSealed(
   reader: ExtentReader,
   extents: readonly StreamExtent[],
