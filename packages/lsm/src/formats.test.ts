@@ -17,6 +17,7 @@ import {
   encodeState,
   hashKey,
   joinedState,
+  type LogPlace,
   type PartitionState,
   withoutPause,
   withRestOf,
@@ -153,6 +154,13 @@ test("partition states: those of version 1 are read as they were; a joined one h
   );
   const { checkpointedSequence, lastTicket, nextCheckpointId } = leftState;
   assert.deepEqual([checkpointedSequence, lastTicket, nextCheckpointId], [900, 702, 12]);
+});
+
+test("partition states: where in the log replay begins is a place, or the state is refused as damaged", () => {
+  for (const logStart of [null, {}, { extentId: 44 }, { extentId: 44, offsetBytes: 1.5 }, "44"]) {
+    const decoded = decodeState(encodeState({ ...state, logStart: logStart as unknown as LogPlace }, crc32c), crc32c);
+    assert.ok(!decoded.ok && decoded.failure.reason === "damaged", JSON.stringify(logStart));
+  }
 });
 
 test("partition states: what was in memory comes back with them, of neighbours together, and an heir gets its own of it", () => {

@@ -176,7 +176,7 @@ function decodeFacts(json: Uint8Array): Outcome<PartitionState> {
     state?.lastTicket,
     state?.logStartExtentId,
     state?.nextCheckpointId,
-    ...(state?.logStart === undefined ? [] : [state.logStart.extentId, state.logStart.offsetBytes]),
+    ...(state?.logStart === undefined ? [] : [state.logStart?.extentId, state.logStart?.offsetBytes]),
   ];
   if (typeof state?.rangeId !== "string" || !Array.isArray(state.checkpoints) || !numbers.every(Number.isSafeInteger)) return malformed();
   for (const { bounds } of state.checkpoints) if (bounds !== undefined && keyBounds(bounds) === undefined) return malformed();

@@ -213,18 +213,15 @@ export class Maintenance {
     if (!written.ok) return written;
     this.#storage.figures.add("mergedBytes", written.value?.stored.bytes ?? 0);
     const merged = written.value;
-    if (this.#stopped) {
-      await merged?.forget();
-      return ok({ allCached: true });
-    }
-    const recorded = await this.#record((checkpoints) => {
+    const change = (checkpoints: readonly Checkpoint[]): readonly Checkpoint[] => {
       const at = checkpoints.findIndex(({ stored }) => ids.has(stored.id));
       const rest = checkpoints.filter(({ stored }) => !ids.has(stored.id));
       return merged === undefined ? rest : [...rest.slice(0, at), merged, ...rest.slice(at)];
-    }, {});
-    if (!recorded.ok) {
+    };
+    const recorded = this.#stopped ? undefined : await this.#record(change, {});
+    if (!recorded?.ok) {
       await merged?.forget();
-      return recorded;
+      return recorded ?? ok({ allCached: true });
     }
     await Promise.all(sources.map((source) => source.forget()));
     await this.#dropRowData();
