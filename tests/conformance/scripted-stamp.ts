@@ -161,6 +161,7 @@ export async function startScriptedStamp(options: ScriptedOptions = {}): Promise
         return ok(engineOf(held, data));
       },
       prepareHeirs: async () => {},
+      leave: async () => notScripted,
       handOver: async () => notScripted,
     }),
   );
@@ -320,7 +321,6 @@ function engineOf(rows: MemoryRows, data: MemoryData) {
     prepareToLeave: async () => notScripted,
     stay: () => {},
     holdData: async () => {},
-    leaveTo: async () => notScripted,
     begin: async () => {},
     keySamples: () => [],
     sealedDataExtents: () => [],

@@ -67,8 +67,8 @@ export interface PartitionState {
   /** Ids of the ranges that may be loaded from this record besides its own: it was left by a split or a merge. */
   readonly heirs?: readonly string[];
   /**
-   * What was in memory when it was left, one write a key: the first commit behind `checkpointedSequence`, which is in no log. Every later
-   * record has it too, until it is in a checkpoint.
+   * What was in memory when it was left, and what was not durable, of one key the later write behind the earlier: the first commit behind
+   * `checkpointedSequence`, which is in no log. Every later record has it too, until it is in a checkpoint.
    */
   readonly rest?: readonly Write[] | undefined;
 }

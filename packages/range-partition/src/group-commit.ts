@@ -4,9 +4,10 @@
  *
  * Invariants: records reach the log in the order of their sequences (one append in flight, sequences without a gap); a transaction is
  * applied only after its record is durable, in sequence order; when an append fails the log is lost (the stream layer repeats everything
- * else itself), and nothing is ever committed again.
+ * else itself), and nothing is ever committed again. At the end what was decided and is not durable may go along in another record
+ * (`leave`): it happened when either is durable.
  */
-import { type Failed, type Failure, type Histogram, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
+import { assert, type Failed, type Failure, type Histogram, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
 import { encodeCommit, writesBytes } from "@stamp/lsm";
 import type { Timer, World } from "@stamp/ports";
 import type { OwnedStream, Place } from "@stamp/stream-client";
@@ -16,9 +17,21 @@ import type { RowWrite } from "./types.ts";
 export interface Committed {
   readonly firstSequence: number;
   readonly transactions: readonly (readonly RowWrite[])[];
-  readonly place: Place;
-  /** Of the record. */
+  /** In the log, when it is durable there. */
+  readonly place?: Place;
+  /** Of the record in the log. */
   readonly bytes: number;
+}
+
+/** What was decided and is not durable, of a partition that leaves. */
+export interface Undurable {
+  /** In their order. */
+  readonly writes: readonly RowWrite[];
+  readonly bytes: number;
+  /** Of the last of them, or, without any, of the last commit. */
+  readonly lastSequence: number;
+  /** To be told what became of the record that they go along in. */
+  readonly recorded: (outcome: Outcome<void>) => void;
 }
 
 export interface GroupCommitOptions {
@@ -42,7 +55,17 @@ interface Queued {
   readonly settle: (outcome: Outcome<void>) => void;
 }
 
+interface Group {
+  readonly firstSequence: number;
+  readonly queued: readonly Queued[];
+}
+
 const recordOverheadBytes = 64;
+
+const bytesOf = (queued: readonly Queued[]): number => queued.reduce((sum, { bytes }) => sum + bytes, 0);
+
+/** Of what may have happened in two ways: only when it surely did in neither, it did not. */
+const neither = (one: Failed, other: Failed): Failed => (one.failure.applied === "no" ? other : one);
 
 export class GroupCommit {
   readonly #world: World;
@@ -56,6 +79,9 @@ export class GroupCommit {
   #groups = 0;
   #commits = 0;
   #idle: (() => void)[] = [];
+  readonly #undurable = new Set<Group>();
+  /** What becomes of the record that they go along in. */
+  #elsewhere: Promise<Outcome<void>> | undefined;
 
   constructor(world: World, log: OwnedStream, options: GroupCommitOptions) {
     this.#world = world;
@@ -132,6 +158,37 @@ export class GroupCommit {
     this.#checkIdle();
   }
 
+  /** Of what is decided and not durable. */
+  get undurableBytes(): number {
+    let bytes = bytesOf(this.#queue);
+    for (const { queued } of this.#undurable) bytes += bytesOf(queued);
+    return bytes;
+  }
+
+  /**
+   * Nothing more goes to the log: what waits, and what is on its way there, goes along in the record that the caller appends to another
+   * stream of this owner. For once, when nothing is decided any more.
+   */
+  leave(): Undurable {
+    assert(this.#elsewhere === undefined, "it leaves once");
+    const { promise, resolve } = Promise.withResolvers<Outcome<void>>();
+    this.#elsewhere = promise;
+    const waiting: Group = { firstSequence: this.#lastSequence + 1, queued: this.#queue.splice(0) };
+    this.#lastSequence += waiting.queued.length;
+    this.#undurable.add(waiting);
+    const groups = [...this.#undurable];
+    return {
+      writes: groups.flatMap(({ queued }) => queued.flatMap(({ writes }) => writes)),
+      bytes: groups.reduce((sum, { queued }) => sum + bytesOf(queued), 0),
+      lastSequence: this.#lastSequence,
+      recorded: (outcome) => {
+        if (outcome.ok) for (const group of groups) this.#durable(group, { bytes: 0 });
+        else this.#fail(waiting, outcome);
+        resolve(outcome);
+      },
+    };
+  }
+
   /** Resolves when nothing waits and nothing is in flight. */
   whenIdle(): Promise<void> {
     return new Promise((resolve) => {
@@ -174,27 +231,43 @@ export class GroupCommit {
     return this.#queue.splice(0, count);
   }
 
-  async #append(group: readonly Queued[]): Promise<void> {
-    const { ownerEpoch, appends, apply, onLost } = this.#options;
-    const transactions = group.map(({ writes }) => writes);
+  async #append(queued: readonly Queued[]): Promise<void> {
+    const { ownerEpoch, appends, onLost } = this.#options;
+    const transactions = queued.map(({ writes }) => writes);
     const firstSequence = this.#lastSequence + 1;
-    this.#lastSequence += group.length;
+    this.#lastSequence += queued.length;
+    const group: Group = { firstSequence, queued };
+    this.#undurable.add(group);
     const record = encodeCommit({ ownerEpoch, firstSequence, lastTicket: this.#lastTicket, transactions }, (part, seed) =>
       this.#world.digest.crc32c(part, seed),
     );
     const sinceMs = this.#world.clock.monotonicMs();
     const placed = await this.#log.append([record], { timeoutMs: Number.POSITIVE_INFINITY });
     appends.since(sinceMs);
-    if (!placed.ok) {
-      this.end(placed.failure);
-      for (const { settle } of group) settle(placed);
-      onLost(placed.failure);
+    if (placed.ok) {
+      this.#durable(group, { place: placed.value[0] as Place, bytes: record.length });
       return;
     }
+    this.end(placed.failure);
+    if (this.#elsewhere === undefined) this.#fail(group, placed);
+    else void this.#elsewhere.then((recorded) => recorded.ok || this.#fail(group, neither(placed, recorded)));
+    onLost(placed.failure);
+  }
+
+  /** The first time that this is known. */
+  #durable(group: Group, where: Pick<Committed, "place" | "bytes">): void {
+    if (!this.#undurable.delete(group)) return;
+    const { firstSequence, queued } = group;
+    if (queued.length === 0) return;
     this.#groups += 1;
-    this.#commits += group.length;
-    apply({ firstSequence, transactions, place: placed.value[0] as Place, bytes: record.length });
-    for (const { settle } of group) settle(ok());
+    this.#commits += queued.length;
+    this.#options.apply({ firstSequence, transactions: queued.map(({ writes }) => writes), ...where });
+    for (const { settle } of queued) settle(ok());
+  }
+
+  #fail(group: Group, failed: Failed): void {
+    this.#undurable.delete(group);
+    for (const { settle } of group.queued) settle(failed);
   }
 
   #checkIdle(): void {

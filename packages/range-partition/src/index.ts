@@ -1,6 +1,6 @@
 export { type Caches, makeCaches } from "./caches.ts";
 export { handOver, type OwnedNames, type Parent, prepareHeirs } from "./hand-over.ts";
-export type { Left } from "./maintenance.ts";
+export type { Left } from "./leave.ts";
 export { MemoryBudget } from "./memory-budget.ts";
 export { RangePartition } from "./range-partition.ts";
 export { type StorageCounts, StorageFigures, type StorageRatios, storageRatios } from "./storage-figures.ts";

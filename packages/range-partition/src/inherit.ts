@@ -7,8 +7,8 @@ import type { OwnedStream, StreamClient, StreamExtent } from "@stamp/stream-clie
 import type { Caches } from "./caches.ts";
 import { Checkpoint } from "./checkpoint-reader.ts";
 import type { HandedOver } from "./hand-over.ts";
+import type { Left } from "./leave.ts";
 import { heirState, type Loaded, type PartitionStreams, replayRest, storageOf } from "./load.ts";
-import type { Left } from "./maintenance.ts";
 import type { PartitionOptions } from "./types.ts";
 
 /** Undefined when a checkpoint can't be opened, or a parent's streams were not all resolved. */

@@ -9,7 +9,6 @@ import { type Failure, type Outcome, ok, type Rules } from "@stamp/base";
 import {
   type Entry,
   encodeState,
-  joinedState,
   type KeyBounds,
   type LogPlace,
   type MemoryTable,
@@ -21,6 +20,8 @@ import {
 import type { OwnedStream } from "@stamp/stream-client";
 import type { Checkpoint, Storage } from "./checkpoint-reader.ts";
 import { type CheckpointRequest, writeCheckpoint } from "./checkpoint-store.ts";
+import type { Undurable } from "./group-commit.ts";
+import type { Left, Tell } from "./leave.ts";
 import { type RestTimes, restTimes, ServedWatch } from "./merge-pace.ts";
 import { MergedVersions } from "./tables.ts";
 
@@ -28,19 +29,6 @@ export interface MaintenanceStreams {
   readonly metadata: OwnedStream;
   readonly commitLog: OwnedStream;
   readonly rowData: OwnedStream;
-}
-
-/** What a partition leaves to its heirs. */
-export interface Left {
-  readonly state: PartitionState;
-  readonly own: KeyBounds;
-  /** As the heirs find it in the metadata stream: joined with that of the neighbour. */
-  readonly told: PartitionState;
-  /** The extent of the metadata stream that this is recorded in. What lies before it is not needed by the heirs. */
-  readonly recordExtentId: number;
-  /** How long it waited for what was in flight, and how long it wrote the rest. */
-  readonly drainMs: number;
-  readonly writeMs: number;
 }
 
 /** A memory table that takes no more commits, and what the log needs of it. */
@@ -52,7 +40,7 @@ export interface Frozen {
 }
 
 /** What is left in memory goes into the record itself up to so much, else into a checkpoint: two neighbours' fit into a block together. */
-const restBytesMax = 1024 * 1024;
+export const restBytesMax = 1024 * 1024;
 /** Merges at once: a long one, one of what came meanwhile, and so on. */
 export const mergesMax = 3;
 /** What becomes of a memory table: it is waited for, merges are not. */
@@ -147,28 +135,27 @@ export class Maintenance {
   }
 
   /**
-   * Writes the last record under this owner: the state that `heirs` are loaded from, with what is still in memory, joined with that of a
-   * neighbour when they merge. Nothing is truncated: the streams are about to go.
+   * Writes the last record under this owner: the state that `heirs` are loaded from, with what is still in memory and what is in no log.
+   * Nothing is truncated: the streams are about to go.
    */
   async leave(
-    rest: Frozen | undefined,
+    frozen: Frozen,
+    undurable: Omit<Undurable, "recorded">,
     heirs: readonly string[],
-    neighbour: Promise<Outcome<Left>> | undefined,
-  ): Promise<Outcome<Omit<Left, "drainMs" | "writeMs">>> {
+    tell: Tell,
+  ): Promise<Outcome<Pick<Left, "told" | "recordExtentId">>> {
     this.#stopped = true;
-    const isLittle = rest === undefined || rest.table.bytes <= restBytesMax;
-    const written = isLittle ? ok(undefined) : await this.#write(rest.table.versions(), this.#checkpoints.length === 0);
+    const isLittle = frozen.table.bytes + undurable.bytes <= restBytesMax;
+    const written = isLittle ? ok(undefined) : await this.#write(frozen.table.versions(), this.#checkpoints.length === 0);
     if (!written.ok) return written;
-    const other = await neighbour;
-    if (other?.ok === false) return other;
     const { value: checkpoint } = written;
-    const facts = rest && { ...factsOf(rest), rest: isLittle ? newestWrites(rest.table) : undefined };
+    const rest = [...(isLittle ? newestWrites(frozen.table) : []), ...undurable.writes];
     const left = await this.#record(
       (checkpoints) => (checkpoint === undefined ? checkpoints : [checkpoint, ...checkpoints]),
-      { ...facts, heirs },
-      other?.value,
+      { ...factsOf(frozen), checkpointedSequence: undurable.lastSequence, rest: rest.length > 0 ? rest : undefined, heirs },
+      async (state) => tell({ state, own: this.#own }),
     );
-    return left.ok ? ok({ state: this.#state, own: this.#own, told: left.value, recordExtentId: this.#recordExtentId }) : left;
+    return left.ok ? ok({ told: left.value, recordExtentId: this.#recordExtentId }) : left;
   }
 
   /** Whether there is something to merge. */
@@ -264,11 +251,11 @@ export class Maintenance {
     return written;
   }
 
-  /** Puts the changed list into the metadata stream and takes it over when that is durable. */
+  /** Puts the changed list into the metadata stream and takes it over when that is durable. `tell`: what the record says then. */
   #record(
     change: (checkpoints: readonly Checkpoint[]) => readonly Checkpoint[],
     facts: Partial<PartitionState>,
-    neighbour?: Left,
+    tell = async (state: PartitionState): Promise<Outcome<PartitionState>> => ok(state),
   ): Promise<Outcome<PartitionState>> {
     const recorded = this.#recording.then(async (): Promise<Outcome<PartitionState>> => {
       const checkpoints = change(this.#checkpoints);
@@ -281,8 +268,9 @@ export class Maintenance {
         nextCheckpointId: this.#nextId,
         checkpoints: checkpoints.map(({ stored }) => stored),
       };
-      const told = neighbour === undefined ? state : joinedState(state, this.#own, neighbour.state, neighbour.own);
-      const record = encodeState(told, this.#storage.world.digest.crc32c);
+      const told = await tell(state);
+      if (!told.ok) return told;
+      const record = encodeState(told.value, this.#storage.world.digest.crc32c);
       const places = await this.#streams.metadata.append([record], { timeoutMs: metadataTimeoutMs });
       if (!places.ok) return places;
       this.#state = state;
@@ -291,7 +279,7 @@ export class Maintenance {
       const place = places.value[0];
       this.#recordExtentId = place?.extentId ?? 0;
       if (place !== undefined && facts.heirs === undefined) await this.#truncate(this.#streams.metadata, place.extentId);
-      return ok(told);
+      return told;
     });
     this.#recording = recorded;
     return recorded;

@@ -16,9 +16,10 @@ import { evenKeySamples, type Storage } from "./checkpoint-reader.ts";
 import { type Committed, GroupCommit } from "./group-commit.ts";
 import type { HandedOver } from "./hand-over.ts";
 import { inheritPartition } from "./inherit.ts";
+import { type Left, leaveTogether, type Tell } from "./leave.ts";
 import { limitDefaults } from "./limits.ts";
 import { type Loaded, loadPartition, type PartitionStreams } from "./load.ts";
-import { type Frozen, type Left, Maintenance, mergesMax } from "./maintenance.ts";
+import { type Frozen, Maintenance, mergesMax, restBytesMax } from "./maintenance.ts";
 import { MemoryBudget, type MemoryShare } from "./memory-budget.ts";
 import { getVersion, scanRows, type TableView } from "./tables.ts";
 import { Transactions } from "./transactions.ts";
@@ -289,11 +290,15 @@ export class RangePartition {
   }
 
   /**
-   * Takes no more writes, waits for those in flight, and leaves in its metadata stream the state from which the ranges of `heirs` are
-   * loaded; reads go on. For good: whatever becomes of it, this partition is closed afterwards, and loaded again when nothing came of it.
-   * `neighbour`: what a partition whose rows these heirs get too has left.
+   * One, or two neighbours: they take no more writes, and the first one leaves in its metadata stream the state from which the ranges of
+   * `heirs` are loaded; reads go on. For good: whatever becomes of it, they are closed afterwards, and loaded again when nothing came of it.
    */
-  async leaveTo(heirs: readonly string[], neighbour?: Promise<Outcome<Left>>): Promise<Outcome<Left>> {
+  static leave(partitions: readonly RangePartition[], heirs: readonly string[]): Promise<Outcome<Left>> {
+    return leaveTogether(partitions.map((partition) => (tell) => partition.#leaveTo(heirs, tell)));
+  }
+
+  /** What is decided and not durable yet goes along in the last record, and is answered when either that or the log has it (rule drainBeforeLeaving). */
+  async #leaveTo(heirs: readonly string[], tell: Tell): Promise<Outcome<Left>> {
     this.#leaving = {
       code: "unavailable",
       reason: "partitionLoading",
@@ -302,17 +307,21 @@ export class RangePartition {
     };
     const { rules, clock } = this.#world;
     const startMs = clock.monotonicMs();
-    if (rules.on("drainBeforeLeaving")) {
-      await this.#transactions.untilNone();
-      await this.#commit.whenIdle();
+    const drains = rules.on("drainBeforeLeaving");
+    if (drains) {
+      await this.#transactions.untilDecided();
+      if (this.#commit.undurableBytes > restBytesMax) await this.#commit.whenIdle();
     }
     while (this.#frozen !== undefined && this.#ended === undefined) await this.#checkpointing;
     if (this.#ended !== undefined) return { ok: false, failure: this.#ended };
     const drainedMs = clock.monotonicMs();
-    const left = await this.#maintenance.leave(this.#active.count > 0 ? this.#freeze() : undefined, heirs, neighbour);
+    const undurable = drains ? this.#commit.leave() : { writes: [], bytes: 0, lastSequence: this.#visible, recorded: () => {} };
+    const left = await this.#maintenance.leave(this.#freeze(), undurable, heirs, tell);
+    undurable.recorded(left.ok ? ok() : left);
     if (!left.ok) return left;
-    // A merge of checkpoints that is under way, and bytes on their way in, would open another extent behind the change.
-    await this.#closeStreams(leftStreamsTimeoutMs);
+    // A merge of checkpoints that is under way, and bytes on their way in, would open another extent behind the change. The log is needed no more.
+    const { metadata, rowData, blobData } = this.#streams;
+    await Promise.all([metadata, rowData, blobData].map((stream) => stream?.close({ timeoutMs: leftStreamsTimeoutMs })));
     return ok({ ...left.value, drainMs: drainedMs - startMs, writeMs: clock.monotonicMs() - drainedMs });
   }
 
@@ -413,9 +422,11 @@ export class RangePartition {
     }
     this.#storage.figures.add("rowBytesAccepted", rowBytes);
     this.#visible = firstSequence + transactions.length - 1;
-    if (this.#activeLogStart === 0) this.#activeLogStart = place.extentId;
-    this.#activeLogBytes += bytes;
-    this.#logEnd = { extentId: place.extentId, offsetBytes: place.offsetBytes + place.lengthBytes };
+    if (place !== undefined) {
+      if (this.#activeLogStart === 0) this.#activeLogStart = place.extentId;
+      this.#activeLogBytes += bytes;
+      this.#logEnd = { extentId: place.extentId, offsetBytes: place.offsetBytes + place.lengthBytes };
+    }
     this.#tellMemory();
     this.#maintain();
   }
@@ -521,10 +532,9 @@ export class RangePartition {
     this.#options.onLost?.(failure.message);
   }
 
-  async #closeStreams(timeoutMs?: number): Promise<void> {
+  async #closeStreams(): Promise<void> {
     const { metadata, commitLog, rowData, blobData } = this.#streams;
-    const options = timeoutMs === undefined ? {} : { timeoutMs };
-    await Promise.all([metadata, commitLog, rowData, blobData].map((stream) => stream?.close(options)));
+    await Promise.all([metadata, commitLog, rowData, blobData].map((stream) => stream?.close()));
   }
 
   #alive(): void {

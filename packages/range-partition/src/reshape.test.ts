@@ -34,14 +34,11 @@ async function become(
   parents: readonly [Place, RangePartition][],
   heirs: readonly Place[],
 ): Promise<Outcome<unknown>> {
-  let left: ReturnType<RangePartition["leaveTo"]> | undefined;
-  for (const [, partition] of parents.toReversed()) {
-    left = partition.leaveTo(
-      heirs.map(({ rangeId }) => rangeId),
-      left,
-    );
-  }
-  const { recordExtentId } = unwrap(await (left as NonNullable<typeof left>));
+  const left = await RangePartition.leave(
+    parents.map(([, partition]) => partition),
+    heirs.map(({ rangeId }) => rangeId),
+  );
+  const { recordExtentId } = unwrap(left);
   const places = parents.map(([place, { streams }], i) => ({ ...owned(place), left: streams, ...(i === 0 ? { recordExtentId } : {}) }));
   return handOver(stamp.sim.world(server), stamp.client(server), places, heirs.map(owned), 10_000);
 }
@@ -124,7 +121,7 @@ test("split: heirs made from memory are those that are loaded, also after more w
       { rangeId: "r3", epoch: 3, low: keyOf(200), high: "~" },
     ];
     await prepareHeirs(stamp.client("ps"), [parent.streams], heirs.map(owned));
-    const left = unwrap(await parent.leaveTo(["r2", "r3"]));
+    const left = unwrap(await RangePartition.leave([parent], ["r2", "r3"]));
     const late = await parent.checkpoint();
     assert.equal(late.ok ? "written" : late.failure.reason, "partitionLoading", "what left writes no checkpoint, and waits for none");
     const client = stamp.client("ps");
@@ -337,7 +334,7 @@ test("split: blob data that is not on its way to an extent is given back, what i
       assert.ok(!outcome.ok && outcome.failure.reason === "partitionLoading" && outcome.failure.applied === "no", JSON.stringify(outcome));
     }
     unwrap(await write(parent, "l", [put("k", "rows go on")]));
-    unwrap(await parent.leaveTo(["r2"]));
+    unwrap(await RangePartition.leave([parent], ["r2"]));
     assert.ok(typeof parent.streams.blobData?.endsAt === "object");
   });
 });
@@ -407,7 +404,7 @@ test("split: when somebody else has opened the parent meanwhile nothing happens,
       { rangeId: "r2", epoch: 2 },
       { rangeId: "r3", epoch: 3 },
     ];
-    unwrap(await parent.leaveTo(["r2", "r3"]));
+    unwrap(await RangePartition.leave([parent], ["r2", "r3"]));
     // The manager gave the split up: it fences the parent.
     unwrap(await stamp.client("pm").openForOwner(streamsOf("r1").metadata, ownerEpoch(4), { create: false, timeoutMs: 5_000 }));
     const late = await handOver(stamp.sim.world("ps"), stamp.client("ps"), [owned({ rangeId: "r1", epoch: 1 })], heirs.map(owned), 10_000);

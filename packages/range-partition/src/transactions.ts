@@ -58,8 +58,10 @@ export class Transactions {
   readonly #pending = new PendingWrites();
   readonly #pipelines = new Pipelines();
   #count = 0;
+  #deciding = 0;
   #cohort: Cohort = emptyCohort();
   #emptied: (() => void)[] = [];
+  #decided: (() => void)[] = [];
 
   constructor(world: World, around: Surroundings) {
     this.#world = world;
@@ -72,21 +74,25 @@ export class Transactions {
     return this.#count;
   }
 
-  /** Resolves when none is under way, or by `wake`. */
-  async untilNone(): Promise<void> {
-    if (this.#count > 0 && this.#around.ended() === undefined) await new Promise<void>((resolve) => this.#emptied.push(resolve));
+  /** Of one that takes no more: resolves when none is being decided, so that what will be committed is queued, or by `wake`. */
+  async untilDecided(): Promise<void> {
+    if (this.#deciding > 0 && this.#around.ended() === undefined) await new Promise<void>((resolve) => this.#decided.push(resolve));
   }
 
   /** Nobody has to wait any more: they come to nothing. */
   wake(): void {
-    for (const resolve of this.#emptied.splice(0)) resolve();
+    for (const resolve of [...this.#emptied.splice(0), ...this.#decided.splice(0)]) resolve();
   }
 
   /** Resolves when every transaction that began before now is over, or by `wake`. For one caller at a time. */
   async untilOver(): Promise<void> {
     const before = this.#cohort;
     this.#cohort = emptyCohort();
-    if (before.count > 0) await Promise.race([before.emptied.promise, this.untilNone()]);
+    if (before.count > 0) await Promise.race([before.emptied.promise, this.#untilNone()]);
+  }
+
+  async #untilNone(): Promise<void> {
+    if (this.#count > 0 && this.#around.ended() === undefined) await new Promise<void>((resolve) => this.#emptied.push(resolve));
   }
 
   async run<T>(
@@ -126,17 +132,22 @@ export class Transactions {
     }
     let decided: Decided<T>;
     const ticket = commit.takeTicket();
+    this.#deciding++;
     try {
       decided = await decide(this.#transaction(ticket, options.pipelined === true));
     } catch (error) {
       phases.decide.since(lockedMs);
+      this.#isDecided();
       leave();
       if (error instanceof FailureError) return { ok: false, failure: error.failure };
       throw error;
     }
     const decidedMs = clock.monotonicMs();
     phases.decide.since(lockedMs, decidedMs);
-    const outcome = await this.#end(lockKey, decided, options, begun, { release, leave });
+    // What it writes is queued when this returns.
+    const ending = this.#end(lockKey, decided, options, begun, { release, leave });
+    this.#isDecided();
+    const outcome = await ending;
     if (decided.writes.length > 0) phases.commit.since(decidedMs);
     this.#slow.ended("a transaction took long", beganMs, () => ({
       rangeId,
@@ -200,11 +211,16 @@ export class Transactions {
     return committed.ok ? ok(result) : committed;
   }
 
+  #isDecided(): void {
+    this.#deciding--;
+    if (this.#deciding === 0) for (const resolve of this.#decided.splice(0)) resolve();
+  }
+
   #leave({ cohort }: Begun): void {
     this.#count--;
     cohort.count--;
     if (cohort.count === 0 && cohort !== this.#cohort) cohort.emptied.resolve();
-    if (this.#count === 0) this.wake();
+    if (this.#count === 0) for (const resolve of this.#emptied.splice(0)) resolve();
   }
 
   #transaction(ticket: number, pipelined: boolean): Transaction {

@@ -55,8 +55,6 @@ export interface RangeEngine {
   stay(): void;
   /** No blob data from now on, for good; resolves when what is on its way is in, or after a bound. Rows are written meanwhile. */
   holdData(): Promise<void>;
-  /** No new write from now on, for good; resolves when the state for the heirs is in its metadata stream. Reads go on. */
-  leaveTo(heirs: readonly string[], neighbour: Promise<Outcome<LeftState>> | undefined): Promise<Outcome<LeftState>>;
   /** Resolves when commits have a place to go to: nothing has to be asked for the first one. */
   begin(): Promise<void>;
   /** Keys that divide what is written out into parts of about one size, in order. */
@@ -67,18 +65,17 @@ export interface RangeEngine {
   forgetCached(): Promise<void>;
 }
 
-/** What a partition left, as its engine knows it; how long it waited for what was in flight, and wrote. */
+/** What partitions left, as the engines know it; how long they waited for what was being decided, and wrote. */
 export interface LeftState {
   readonly leftBy: string;
   readonly drainMs: number;
   readonly writeMs: number;
 }
 
-/** A range that has left. `left` of the first one is what all of them left. */
-export interface LeftRange {
+/** A range that leaves or has left. */
+export interface ParentRange {
   readonly range: Range;
   readonly engine: RangeEngine;
-  readonly left: LeftState;
 }
 
 export interface StorageTotals extends StorageCounts {
@@ -98,8 +95,13 @@ export interface Engines {
   locate(extentIds: readonly number[], timeoutMs: number): Promise<ExtentLocation[]>;
   /** A hint, before the parents leave: what the children will need of the stream layer can be made ready. */
   prepareHeirs(parents: readonly RangeEngine[], children: readonly Range[]): Promise<void>;
+  /**
+   * One, or two neighbours in order: no new write from now on, for good; resolves when the state for the heirs is in the metadata stream of
+   * the first. Reads go on.
+   */
+  leave(parents: readonly RangeEngine[], heirs: readonly string[]): Promise<Outcome<LeftState>>;
   /** The streams of the parents become those of the children, in one change, or nothing happens. Gives what loads a child here. */
-  handOver(parents: readonly LeftRange[], children: readonly Range[], timeoutMs: number): Promise<Outcome<LoadEngine>>;
+  handOver(parents: readonly ParentRange[], left: LeftState, children: readonly Range[], timeoutMs: number): Promise<Outcome<LoadEngine>>;
 }
 
 /** Opens the range's streams under its owner epoch and replays its log. Refused with `staleOwnerEpoch` when a higher one did so before. */

@@ -12,7 +12,7 @@ import type { LoadCommand, Range } from "@stamp/partition-map";
 import { HeldRanges, ServerRules } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
 import { within } from "@stamp/ports";
-import type { Engines, LeftRange, LeftState, LoadEngine, RangeEngine } from "./engine.ts";
+import type { Engines, LeftState, LoadEngine, RangeEngine } from "./engine.ts";
 import { type LoadTotals, RangeLoad, type ServerFigures, ServerLoad } from "./load.ts";
 
 export interface Held {
@@ -41,9 +41,9 @@ export interface ReshapeTimes {
   readonly prepareMs: number;
   /** Writes of rows waited for the sum of the next five. */
   readonly heldMs: number;
-  /** Until what was in flight was durable. */
+  /** Until nothing was being decided. */
   readonly drainMs: number;
-  /** The rest of the memory table, and the last record. */
+  /** The last record, with what is in memory and what is in flight. */
   readonly writeMs: number;
   /** The change of the streams at the stream manager. */
   readonly handOverMs: number;
@@ -276,12 +276,12 @@ export class Holdings {
     const dataSinceMs = clock.monotonicMs();
     await Promise.all(parents.map(({ engine }) => engine.holdData()));
     const sinceMs = clock.monotonicMs();
-    const left = await this.#leave(
-      parents,
+    const left = await this.#engines.leave(
+      parents.map(({ engine }) => engine),
       children.map(({ rangeId }) => rangeId),
     );
     const leftMs = clock.monotonicMs();
-    const heirs = left.ok ? await this.#handOver(left.value, children) : left;
+    const heirs = left.ok ? await this.#handOver(parents, left.value, children) : left;
     const handedMs = clock.monotonicMs();
     for (const one of parents) {
       if (this.#held.get(one.range.rangeId) === one) this.#held.delete(one.range.rangeId);
@@ -307,7 +307,7 @@ export class Holdings {
       await within(clock, beginTimeoutMs, Promise.all(begun));
     }
     const nowMs = clock.monotonicMs();
-    const drainMs = Math.max(...left.value.map((one) => one.left.drainMs));
+    const { drainMs } = left.value;
     return ok({
       prepareMs: Math.round(dataSinceMs - beganMs),
       heldMs: Math.round(nowMs - sinceMs),
@@ -340,27 +340,11 @@ export class Holdings {
     return prepared.find((one) => !one.ok) ?? ok();
   }
 
-  /** All at once; the first one's metadata stream goes on, with what the others left. */
-  async #leave(parents: readonly Serving[], heirs: readonly string[]): Promise<Outcome<LeftRange[]>> {
-    let neighbour: Promise<Outcome<LeftState>> | undefined;
-    const leaving = parents.toReversed().map(async ({ range, engine }): Promise<Outcome<LeftRange>> => {
-      neighbour = engine.leaveTo(heirs, neighbour);
-      const left = await neighbour;
-      return left.ok ? ok({ range, engine, left: left.value }) : left;
-    });
-    const all: LeftRange[] = [];
-    for (const one of await Promise.all(leaving)) {
-      if (!one.ok) return one;
-      all.unshift(one.value);
-    }
-    return ok(all);
-  }
-
-  async #handOver(parents: readonly LeftRange[], children: readonly Range[]): Promise<Outcome<LoadEngine>> {
+  async #handOver(parents: readonly Serving[], left: LeftState, children: readonly Range[]): Promise<Outcome<LoadEngine>> {
     if (!parents.every(({ range }) => this.#held.get(range.rangeId)?.state === "serving")) {
       return refused("aborted", "leaseLost", "a parent was dropped meanwhile");
     }
-    return this.#engines.handOver(parents, children, handOverTimeoutMs);
+    return this.#engines.handOver(parents, left, children, handOverTimeoutMs);
   }
 
   #become({ rangeId }: Range, becoming: Becoming): void {

@@ -56,9 +56,18 @@ export function rangeEngines(world: World, config: PartitionServerConfig): Engin
         parents.map((engine) => partitionOf(engine).streams),
         children.map(ownedOf),
       ),
-    handOver: async (parents, children, timeoutMs) => {
+    leave: async (parents, heirs) => {
+      const partitions = parents.map(partitionOf);
+      const left = await RangePartition.leave(partitions, heirs);
+      if (!left.ok) return left;
+      const { drainMs, writeMs } = left.value;
+      const token: LeftState = { leftBy: partitions.map(({ rangeId }) => rangeId).join(), drainMs, writeMs };
+      leftStates.set(token, left.value);
+      return ok(token);
+    },
+    handOver: async (parents, token, children, timeoutMs) => {
       const partitions = parents.map(({ engine }) => partitionOf(engine));
-      const left = present(leftStates.get(present(parents[0], "a parent").left), "what the parents left");
+      const left = present(leftStates.get(token), "what the parents left");
       const names = parents.map(({ range }, i) => ({
         ...ownedOf(range),
         left: present(partitions[i], "a parent").streams,
@@ -119,7 +128,7 @@ async function load(
   return loaded.ok ? ok(engineOf(loaded.value)) : loaded;
 }
 
-/** What the engines' tokens stand for, and the engines themselves. */
+/** What the tokens stand for, and the engines. */
 const leftStates = new WeakMap<LeftState, Left>();
 const enginesPartitions = new WeakMap<RangeEngine, RangePartition>();
 const partitionOf = (engine: RangeEngine): RangePartition => present(enginesPartitions.get(engine), "the partition of an engine");
@@ -168,17 +177,6 @@ function engineOf(partition: RangePartition): RangeEngine {
     prepareToLeave: (written) => partition.prepareToLeave(written),
     stay: () => partition.stay(),
     holdData: () => partition.holdData(),
-    leaveTo: async (heirs, neighbour) => {
-      const left = await partition.leaveTo(
-        heirs,
-        neighbour?.then((other) => (other.ok ? ok(present(leftStates.get(other.value), "the state of the neighbour")) : other)),
-      );
-      if (!left.ok) return left;
-      const { drainMs, writeMs } = left.value;
-      const token: LeftState = { leftBy: partition.rangeId, drainMs, writeMs };
-      leftStates.set(token, left.value);
-      return ok(token);
-    },
     begin: () => partition.begin(),
     keySamples: () => partition.keySamples(),
     sealedDataExtents: () => partition.sealedDataExtents,

@@ -8,7 +8,7 @@ import type { Place, RowEntry } from "@stamp/objects";
 import { holdsKey } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
 import { sleep } from "@stamp/ports";
-import type { Engines, LeftState, RangeEngine, RowView } from "./engine.ts";
+import type { Engines, RangeEngine, RowView } from "./engine.ts";
 
 /** The only extent of blob data. */
 export const dataExtent = 7;
@@ -66,9 +66,13 @@ export class TestStreams {
       prepareHeirs: async () => {
         await sleep(world.clock, this.prepareHeirsMs);
       },
-      handOver: async (left, children) => {
+      leave: async (parents) => {
+        await Promise.all(parents.map((engine) => (engine as TestEngine).leave()));
+        return ok({ leftBy: "test", drainMs: 0, writeMs: 0 });
+      },
+      handOver: async (leaving, _left, children) => {
         await sleep(world.clock, this.#delayMs(world));
-        const parents = left.map(({ range }) => range);
+        const parents = leaving.map(({ range }) => range);
         const held = parents.map(({ streams }) => this.#ranges.get(streams.metadata));
         const owned = held.every((one, i) => one && (one.ownerEpoch === parents[i]?.ownerEpoch || !world.rules.on("ownerEpochAtManager")));
         if (!owned) return refused("failedPrecondition", "staleOwnerEpoch", "the parents have another owner");
@@ -224,10 +228,9 @@ class TestEngine implements RangeEngine {
     this.#holdsData = true;
   }
 
-  async leaveTo(): Promise<Outcome<LeftState>> {
+  async leave(): Promise<void> {
     this.#closed = true;
     if (this.#world.rules.on("drainBeforeLeaving")) await this.#last;
-    return ok({ leftBy: "test", drainMs: 0, writeMs: 0 });
   }
 
   async begin(): Promise<void> {}

@@ -1,0 +1,48 @@
+/** What range partitions leave to those that get their rows: one to several, or two neighbours to one. */
+import { assert, type Outcome, ok } from "@stamp/base";
+import { joinedState, type KeyBounds, type PartitionState } from "@stamp/lsm";
+
+export interface Left {
+  /** As the heirs find it in the metadata stream of the first one. */
+  readonly told: PartitionState;
+  /** The extent of that stream that this is recorded in. What lies before it is not needed by the heirs. */
+  readonly recordExtentId: number;
+  /** How long they waited for what was being decided, and for the rest. */
+  readonly drainMs: number;
+  readonly writeMs: number;
+}
+
+/** What one of them has. */
+export interface Share {
+  readonly state: PartitionState;
+  readonly own: KeyBounds;
+}
+
+/** What its last record says. */
+export type Tell = (share: Share) => Promise<Outcome<PartitionState>>;
+
+/**
+ * The first one's record says what the second has too, as soon as that is known: both are on their way at once. Only when both are durable
+ * something may come of either.
+ */
+export async function leaveTogether(leaving: readonly ((tell: Tell) => Promise<Outcome<Left>>)[]): Promise<Outcome<Left>> {
+  const [leaveFirst, leaveSecond] = leaving;
+  assert(leaveFirst !== undefined && leaving.length <= 2, "one or two leave");
+  if (leaveSecond === undefined) return leaveFirst(async ({ state }) => ok(state));
+  const { promise: told, resolve: tell } = Promise.withResolvers<Outcome<Share>>();
+  const [first, second] = await Promise.all([
+    leaveFirst(async ({ state, own }) => {
+      const other = await told;
+      return other.ok ? ok(joinedState(state, own, other.value.state, other.value.own)) : other;
+    }),
+    leaveSecond(async (share) => {
+      tell(ok(share));
+      return ok(share.state);
+    }).then((left) => {
+      if (!left.ok) tell(left);
+      return left;
+    }),
+  ]);
+  if (!first.ok || !second.ok) return first.ok ? second : first;
+  return ok({ ...first.value, drainMs: Math.max(first.value.drainMs, second.value.drainMs) });
+}
