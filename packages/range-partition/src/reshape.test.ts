@@ -319,6 +319,149 @@ test("split: what waits for the turn of its row when the parent leaves is not do
   });
 });
 
+/** With writes that are decided and not durable. `commits`: before they left. */
+async function leaveWith(
+  stamp: Stamp,
+  parents: readonly RangePartition[],
+  heirs: readonly string[],
+  writes: readonly Promise<Outcome<unknown>>[],
+) {
+  await stamp.sim.sleep(0.1);
+  const commits = parents.reduce((sum, { stats }) => sum + stats.commits, 0);
+  const left = await RangePartition.leave(parents, heirs);
+  const outcomes = await Promise.all(writes);
+  return { left, commits, acknowledged: outcomes.map(({ ok }) => ok) };
+}
+
+test("split: what is decided and not durable is answered and goes along, whatever it is much of; the parent has it too when nothing comes of it", async () => {
+  for (const [bytes, inMemory] of [
+    [100, 0],
+    [100, 1_200],
+    [8_000, 0],
+    [8_000, 1_200],
+  ] as const) {
+    const stamp = new Stamp(18, { limits: { memoryTableBytesMax: 8 * 1024 * 1024 }, journalSegmentBytes: 8 << 20 });
+    await stamp.sim.run(async () => {
+      const parent = unwrap(await stamp.load(1, "ps"));
+      for (let i = 0; i < inMemory; i += 50) {
+        const writes = Array.from({ length: 50 }, (_, j) => put(`m${i + j}`, "x".repeat(1_000)));
+        unwrap(await write(parent, "m", writes));
+      }
+      const keys = from(0, 200);
+      const writes = keys.map((key) => write(parent, key, [put(key, "x".repeat(bytes))]));
+      const { left, commits, acknowledged } = await leaveWith(stamp, [parent], ["r2"], writes);
+      unwrap(left);
+      assert.ok(commits < inMemory / 50 + 200, "some were not durable");
+      assert.deepEqual(new Set(acknowledged), new Set([true]));
+      assert.equal((await keysOf(parent)).length, inMemory + 200, "whoever reads here meanwhile sees what was acknowledged");
+      const again = unwrap(await stamp.load(2, "other", { create: false }));
+      assert.equal((await keysOf(again)).length, inMemory + 200);
+      unwrap(await write(again, "l", [put(keyOf(7), "later")]));
+      const third = unwrap(await stamp.load(3, "third", { create: false }));
+      assert.equal((await keysOf(third)).length, inMemory + 200);
+      assert.equal(await read(third, keyOf(7)), "later");
+      unwrap(await third.checkpoint());
+      const heirs = [{ rangeId: "r4", epoch: 4 }];
+      unwrap(await become(stamp, "third", [[{ rangeId: "r1", epoch: 3 }, third]], heirs));
+      const heir = unwrap(await stamp.load(4, "ps", { rangeId: "r4", create: false }));
+      assert.equal((await keysOf(heir)).length, inMemory + 200);
+    });
+  }
+});
+
+test("split: of one row that was written again and again the last write counts, whatever of it was durable", async () => {
+  for (let afterMs = 1; afterMs < 8; afterMs++) {
+    const stamp = new Stamp(19, { limits });
+    await stamp.sim.run(async () => {
+      const parent = unwrap(await stamp.load(1, "ps"));
+      const next = () =>
+        parent.transact(
+          utf8("row"),
+          async (tx) => {
+            const before = await tx.get(utf8("k"));
+            const n = Number(before === undefined ? 0 : fromUtf8(before)) + 1;
+            return { writes: [put("k", `${n}`)], result: n };
+          },
+          { timeoutMs: 60_000, pipelined: true },
+        );
+      const all: Promise<Outcome<number>>[] = [];
+      for (let i = 0; i < afterMs; i++) {
+        all.push(next(), next(), next());
+        await stamp.sim.sleep(1);
+      }
+      unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], [{ rangeId: "r2", epoch: 2 }]));
+      assert.deepEqual(
+        (await Promise.all(all)).map(unwrap),
+        all.map((_, i) => i + 1),
+      );
+      const heir = unwrap(await stamp.load(2, "ps", { rangeId: "r2", create: false }));
+      assert.equal(await read(heir, "k"), `${all.length}`);
+    });
+  }
+});
+
+test("split: what the log takes no more is in the record and acknowledged; without the record it is not", async () => {
+  for (const fenced of ["commitLog", "metadata"] as const) {
+    const stamp = new Stamp(20, { limits });
+    await stamp.sim.run(async () => {
+      const parent = unwrap(await stamp.load(1, "ps"));
+      unwrap(await write(parent, "l", [put(keyOf(0), "v")]));
+      unwrap(await parent.prepareToLeave(true));
+      unwrap(await stamp.client("pm").openForOwner(streamsOf("r1")[fenced], ownerEpoch(2), { create: false, timeoutMs: 5_000 }));
+      const writes = [write(parent, "first", [put(keyOf(1), "on its way")])];
+      await stamp.sim.sleep(0.1);
+      writes.push(...from(2, 9).map((key) => write(parent, key, [put(key, "waits")])));
+      const { left, acknowledged } = await leaveWith(stamp, [parent], ["r2"], writes);
+      assert.equal(left.ok, fenced === "commitLog");
+      assert.deepEqual(acknowledged, [true, ...from(2, 9).map(() => fenced === "commitLog")]);
+      const again = unwrap(await stamp.load(3, "other", { create: false }));
+      const held = new Set(await keysOf(again));
+      for (const [i, key] of from(1, 9).entries()) assert.ok(held.has(key) || !acknowledged[i], key);
+    });
+  }
+});
+
+test("merge: both neighbours write their records at once; what neither log had is with the heir", async () => {
+  const stamp = new Stamp(21, { limits });
+  await stamp.sim.run(async () => {
+    const { left, right } = await splitAt200(stamp);
+    const keys = [...from(10, 30), ...from(210, 230)];
+    const writes = keys.map((key) => write(key < keyOf(200) ? left : right, key, [put(key, "in flight")]));
+    await stamp.sim.sleep(1);
+    const parents: [Place, RangePartition][] = [
+      [{ rangeId: "r2", epoch: 2 }, left],
+      [{ rangeId: "r3", epoch: 3 }, right],
+    ];
+    unwrap(await become(stamp, "ps", parents, [{ rangeId: "r4", epoch: 7 }]));
+    for (const outcome of await Promise.all(writes)) unwrap(outcome);
+    const heir = unwrap(await stamp.load(7, "ps", { rangeId: "r4", create: false }));
+    for (const key of keys) assert.equal(await read(heir, key), "in flight", key);
+    assert.deepEqual(await keysOf(heir), expected);
+  });
+});
+
+test("merge: when one neighbour can't leave the other one does not wait for it, and nothing that was acknowledged is lost", async () => {
+  for (const fenced of ["r2", "r3"]) {
+    const stamp = new Stamp(22, { limits });
+    await stamp.sim.run(async () => {
+      const { left, right } = await splitAt200(stamp);
+      unwrap(await stamp.client("pm").openForOwner(streamsOf(fenced).metadata, ownerEpoch(8), { create: false, timeoutMs: 5_000 }));
+      const keys = [...from(10, 30), ...from(210, 230)];
+      const writes = keys.map((key) => write(key < keyOf(200) ? left : right, key, [put(key, "in flight")]));
+      const { left: both, acknowledged } = await leaveWith(stamp, [left, right], ["r4"], writes);
+      assert.ok(!both.ok && both.failure.reason === "staleOwnerEpoch", JSON.stringify(both));
+      const again = [
+        unwrap(await stamp.load(9, "other", { rangeId: "r2", high: keyOf(200), create: false })),
+        unwrap(await stamp.load(10, "other", { rangeId: "r3", low: keyOf(200), create: false })),
+      ];
+      for (const [i, key] of keys.entries()) {
+        const found = await read(again[key < keyOf(200) ? 0 : 1] as RangePartition, key);
+        assert.ok(found === "in flight" || !acknowledged[i], key);
+      }
+    });
+  }
+});
+
 test("split: blob data that is not on its way to an extent is given back, what is on its way is in, and where it ends is certain", async () => {
   const stamp = new Stamp(13, { limits });
   await stamp.sim.run(async () => {

@@ -1,0 +1,95 @@
+/** What is on its way to the log, or waits for its turn there, when a partition leaves: it happened when the log or the last record has it. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Histogram, type Outcome, ok, refused, unknownOutcome, utf8 } from "@stamp/base";
+import { Simulation } from "@stamp/simulator";
+import type { OwnedStream, Place } from "@stamp/stream-client";
+import { GroupCommit } from "./group-commit.ts";
+
+type Word = "done" | "no" | "unknown";
+const words: readonly Word[] = ["done", "no", "unknown"];
+
+function outcomeOf<T>(word: Word, value: T): Outcome<T> {
+  if (word === "done") return ok(value);
+  return word === "no" ? refused("unavailable", "stopping", "not sent") : unknownOutcome("deadlineExceeded", "timeout", "no answer");
+}
+const wordOf = (outcome: Outcome<unknown>): Word => (outcome.ok ? "done" : outcome.failure.applied === "no" ? "no" : "unknown");
+
+const place: Place = { extentId: 7, offsetBytes: 0, lengthBytes: 100 };
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+/** One commit is on its way to the log, two wait; the log and the record end in this order with these words. */
+async function leaves(log: Word, record: Word, recordFirst: boolean) {
+  const world = new Simulation({ seed: 1 }).world("server");
+  const appended = Promise.withResolvers<Outcome<readonly Place[]>>();
+  const appends: number[] = [];
+  const applied: string[] = [];
+  const freed: number[] = [];
+  let lost = 0;
+  const stream = {
+    noRoom: undefined,
+    append: ([bytes]: Uint8Array[]) => {
+      appends.push(bytes?.length ?? 0);
+      return appends.length === 1 ? Promise.resolve(ok([place])) : appended.promise;
+    },
+  };
+  const commit = new GroupCommit(world, stream as unknown as OwnedStream, {
+    ownerEpoch: 1,
+    groupBytesMax: 1 << 20,
+    lastSequence: 40,
+    lastTicket: 90,
+    appends: new Histogram(world.clock),
+    apply: ({ firstSequence, transactions, place: at }) => {
+      for (const [i, writes] of transactions.entries()) {
+        const [write] = writes;
+        applied.push(`${firstSequence + i} ${String.fromCharCode(write?.key[0] ?? 0)} ${at === undefined ? "record" : "log"}`);
+      }
+    },
+    room: async () => {},
+    onLost: () => lost++,
+  });
+  const write = (name: string, i: number) =>
+    commit.commit([{ kind: "put", key: utf8(name), value: utf8("v") }], 60_000, () => freed.push(i));
+  await write("0", -1);
+  applied.splice(0);
+  freed.splice(0);
+  const outcomes: Promise<Outcome<void>>[] = [write("a", 0)];
+  // Alone on its way, as its turn came at once; what follows waits.
+  await settled();
+  outcomes.push(write("b", 1), write("c", 2));
+  const before = commit.undurableBytes;
+  const left = commit.leave();
+  assert.equal(left.bytes, before);
+  assert.deepEqual(
+    left.writes.map(({ key }) => String.fromCharCode(key[0] ?? 0)),
+    ["a", "b", "c"],
+  );
+  assert.equal(left.lastSequence, 44);
+  const ends = [() => appended.resolve(outcomeOf(log, [place])), () => left.recorded(outcomeOf(record, undefined))];
+  for (const end of recordFirst ? ends.reverse() : ends) {
+    end();
+    await settled();
+  }
+  await commit.whenIdle();
+  return { outcomes: (await Promise.all(outcomes)).map(wordOf), applied, freed: freed.sort(), appends: appends.length, lost };
+}
+
+test("leaving: what is on its way happened when the log or the record has it, what waits when the record has it; nothing is sent twice", async () => {
+  for (const log of words) {
+    for (const record of words) {
+      for (const recordFirst of [false, true]) {
+        const what = `log ${log}, record ${record}, ${recordFirst ? "the record" : "the log"} first`;
+        const { outcomes, applied, freed, appends, lost } = await leaves(log, record, recordFirst);
+        const either: Word = [log, record].includes("done") ? "done" : [log, record].includes("unknown") ? "unknown" : "no";
+        assert.deepEqual(outcomes, [either, record, record], what);
+        const by = log === "done" && !(recordFirst && record === "done") ? "log" : "record";
+        const sent = either === "done" ? [`42 a ${by}`] : [];
+        assert.deepEqual(applied, [...sent, ...(record === "done" ? ["43 b record", "44 c record"] : [])], what);
+        const certain = [either, record, record].flatMap((word, i) => (word === "unknown" ? [] : [i]));
+        assert.deepEqual(freed, certain, `${what}: rows are free when it is certain`);
+        assert.equal(appends, 2, what);
+        assert.equal(lost, log === "done" ? 0 : 1, what);
+      }
+    }
+  }
+});
