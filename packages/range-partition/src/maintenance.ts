@@ -149,6 +149,7 @@ export class Maintenance {
     const written = isLittle ? ok(undefined) : await this.#write(frozen.table.versions(), this.#checkpoints.length === 0);
     if (!written.ok) return written;
     const { value: checkpoint } = written;
+    this.#storage.figures.add("flushedBytes", checkpoint?.stored.bytes ?? 0);
     const rest = [...(isLittle ? newestWrites(frozen.table) : []), ...undurable.writes];
     const left = await this.#record(
       (checkpoints) => (checkpoint === undefined ? checkpoints : [checkpoint, ...checkpoints]),

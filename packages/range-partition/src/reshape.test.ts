@@ -1,7 +1,7 @@
 /** Splits and merges over the real stream layer on virtual time: what heirs have, what they don't, and what comes of a change that fails. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fromUtf8, type Outcome, ownerEpoch, present, type RuleName, unwrap, utf8 } from "@stamp/base";
+import { FailureError, fromUtf8, type Outcome, ownerEpoch, present, type RuleName, refused, unwrap, utf8 } from "@stamp/base";
 import type { PartitionState } from "@stamp/lsm";
 import { makeCaches } from "./caches.ts";
 import { put, read, remove, rows, Stamp, streamsOf, write } from "./harness.test.ts";
@@ -334,13 +334,15 @@ async function leaveWith(
 }
 
 test("split: what is decided and not durable is answered and goes along, whatever it is much of; the parent has it too when nothing comes of it", async () => {
-  for (const [bytes, inMemory] of [
-    [100, 0],
-    [100, 1_200],
-    [8_000, 0],
-    [8_000, 1_200],
-  ] as const) {
-    const stamp = new Stamp(18, { limits: { memoryTableBytesMax: 8 * 1024 * 1024 }, journalSegmentBytes: 8 << 20 });
+  for (const { bytes, inMemory, isLittle } of [
+    { bytes: 100, inMemory: 0, isLittle: true },
+    { bytes: 100, inMemory: 1_200, isLittle: false },
+    // Each would fit, both don't.
+    { bytes: 4_000, inMemory: 500, isLittle: false },
+    // More than fits into any record.
+    { bytes: 30_000, inMemory: 0, isLittle: true },
+  ]) {
+    const stamp = new Stamp(18, { limits: { memoryTableBytesMax: 16 * 1024 * 1024 }, journalSegmentBytes: 16 << 20 });
     await stamp.sim.run(async () => {
       const parent = unwrap(await stamp.load(1, "ps"));
       for (let i = 0; i < inMemory; i += 50) {
@@ -352,6 +354,7 @@ test("split: what is decided and not durable is answered and goes along, whateve
       const { left, commits, acknowledged } = await leaveWith(stamp, [parent], ["r2"], writes);
       unwrap(left);
       assert.ok(commits < inMemory / 50 + 200, "some were not durable");
+      if (bytes < 30_000) assert.equal(parent.stats.storage.flushedBytes === 0, isLittle);
       assert.deepEqual(new Set(acknowledged), new Set([true]));
       assert.equal((await keysOf(parent)).length, inMemory + 200, "whoever reads here meanwhile sees what was acknowledged");
       const again = unwrap(await stamp.load(2, "other", { create: false }));
@@ -459,6 +462,89 @@ test("merge: when one neighbour can't leave the other one does not wait for it, 
         assert.ok(found === "in flight" || !acknowledged[i], key);
       }
     });
+  }
+});
+
+test("merge: one that was closed meanwhile leaves nothing, and the other one says so at once", async () => {
+  for (const closed of [0, 1]) {
+    const stamp = new Stamp(23, { limits });
+    await stamp.sim.run(async () => {
+      const { left, right } = await splitAt200(stamp);
+      await ([left, right][closed] as RangePartition).close();
+      const both = await RangePartition.leave([left, right], ["r4"]);
+      assert.ok(!both.ok && both.failure.reason === "stopping", JSON.stringify(both));
+    });
+  }
+});
+
+test("split: what is being decided when the parent leaves is waited for, what failed to be decided is not", async () => {
+  const stamp = new Stamp(24, { limits });
+  await stamp.sim.run(async () => {
+    const parent = unwrap(await stamp.load(1, "ps"));
+    const options = { timeoutMs: 60_000 };
+    const failing = parent.transact(
+      utf8("failing"),
+      async () => {
+        throw new FailureError(refused("unavailable", "timeout", "not read").failure);
+      },
+      options,
+    );
+    assert.equal((await failing).ok, false);
+    const deciding = async (key: string, ms: number) => {
+      const decide = async () => {
+        await stamp.sim.sleep(ms);
+        return { writes: [put(key, "v")], result: undefined };
+      };
+      return parent.transact(utf8(key), decide, options);
+    };
+    const slow = deciding("slow", 300);
+    const { left } = await leaveWith(stamp, [parent], ["r2"], [slow]);
+    assert.ok(unwrap(left).drainMs > 250);
+    unwrap(await slow);
+    const again = unwrap(await stamp.load(2, "other", { create: false }));
+    assert.equal(await read(again, "slow"), "v");
+  });
+});
+
+test("split: nobody waits for what is being decided in a parent that is closed", async () => {
+  const stamp = new Stamp(25, { limits });
+  await stamp.sim.run(async () => {
+    const parent = unwrap(await stamp.load(1, "ps"));
+    const never = Promise.withResolvers<{ writes: []; result: undefined }>();
+    void parent.transact(utf8("never"), () => never.promise, { timeoutMs: 60_000 });
+    const leaving = leaveWith(stamp, [parent], ["r2"], []);
+    await stamp.sim.sleep(100);
+    await parent.close();
+    const { left } = await leaving;
+    assert.ok(!left.ok && left.failure.reason === "stopping", JSON.stringify(left));
+    never.resolve({ writes: [], result: undefined });
+  });
+});
+
+test("split: a log that gets no answer holds nothing up, and what is on its way to it is acknowledged", async () => {
+  for (let seed = 30; ; seed++) {
+    const stamp = new Stamp(seed, { limits });
+    const done = await stamp.sim.run(async () => {
+      const parent = unwrap(await stamp.load(1, "ps"));
+      unwrap(await write(parent, "l", [put(keyOf(0), "v")]));
+      unwrap(await parent.prepareToLeave(true));
+      const { commitLog, metadata } = parent.streams;
+      const lastOf = (stream: typeof metadata) => present(stream.extents.at(-1), "an extent").extentId;
+      const located = unwrap(await stamp.client("ps").locate([lastOf(commitLog), lastOf(metadata)], { timeoutMs: 5_000 }));
+      const [log, records] = [lastOf(commitLog), lastOf(metadata)].map(
+        (extentId) => located.find((one) => Number(one.extentId) === extentId)?.addresses ?? [],
+      );
+      const node = log?.find((address) => !records?.includes(address));
+      if (node === undefined) return false;
+      stamp.sim.pause(node);
+      const before = stamp.sim.nowMs;
+      const { left, acknowledged } = await leaveWith(stamp, [parent], ["r2"], [write(parent, "l", [put(keyOf(1), "v")])]);
+      unwrap(left);
+      assert.deepEqual(acknowledged, [true]);
+      assert.ok(stamp.sim.nowMs - before < 100, `${stamp.sim.nowMs - before} ms`);
+      return true;
+    });
+    if (done) break;
   }
 });
 
