@@ -39,9 +39,10 @@ import type {
 const mergeRetryMs = 5_000;
 /** About so many keys of a memory table say how what is in it is spread. */
 const memoryKeySamplesMax = 256;
-/** Before it leaves, what is in memory is written out until so little is left, or so often. */
+/** Before it leaves, what is in memory is written out until so little is left; or so often; or until what comes meanwhile is not much less. */
 const leftOverBytes: number = 256 * 1024;
-const prepareRoundsMax = 3;
+const prepareRoundsMax = 6;
+const muchLess = 3 / 4;
 /** For what was on its way to the blob data stream when that took no more. Rows go on meanwhile. */
 const dataIdleTimeoutMs = 2_000;
 /** And then, while rows wait too: what is not in by then is unknown, and the stream is opened once more. */
@@ -333,9 +334,10 @@ export class RangePartition {
     this.#maintenance.stop();
     const begun = Promise.all([this.#streams.metadata, ...(written ? [this.#streams.rowData] : [])].map((stream) => stream.begin()));
     for (let round = 0; round < prepareRoundsMax; round++) {
+      const beforeBytes = this.#active.bytes;
       const written = await this.checkpoint();
       if (!written.ok) return written;
-      if (this.#active.bytes < leftOverBytes) break;
+      if (this.#active.bytes < leftOverBytes || this.#active.bytes > muchLess * beforeBytes) break;
     }
     await begun;
     // The heirs want them all.

@@ -580,6 +580,33 @@ test("split: what a parent that is written to leaves has extents to go to, thoug
   }
 });
 
+test("split: what is in memory is written out round after round while writes go on, until what comes meanwhile is not much less", async () => {
+  for (const [writers, roundsMin, roundsMax] of [
+    [1, 1, 1],
+    [100, 4, 6],
+    [400, 1, 1],
+  ] as const) {
+    const stamp = new Stamp(26, { limits: { memoryTableBytesMax: 64 * 1024 * 1024 }, journalSegmentBytes: 16 << 20 });
+    await stamp.sim.run(async () => {
+      const parent = unwrap(await stamp.load(1, "ps"));
+      for (let i = 0; i < 100; i++) {
+        const writes = Array.from({ length: 10 }, (_, j) => put(`m${10 * i + j}`, "x".repeat(8_000)));
+        unwrap(await write(parent, "m", writes));
+      }
+      let stopped = false;
+      const all = from(0, writers).map(async (key) => {
+        for (let i = 0; !stopped; i++) unwrap(await write(parent, key, [put(`${key}/${i}`, "x".repeat(2_000))]));
+      });
+      unwrap(await parent.prepareToLeave(true));
+      stopped = true;
+      const { checkpoints, memoryTableBytes } = parent.stats;
+      assert.ok(checkpoints >= roundsMin && checkpoints <= roundsMax, `${writers} writers, ${checkpoints} rounds`);
+      if (writers < 400) assert.ok(memoryTableBytes < 1024 * 1024, `${memoryTableBytes} bytes fit into the record`);
+      await Promise.all(all);
+    });
+  }
+});
+
 test("split: a merge of checkpoints that is under way is given up when the parent prepares to leave", async () => {
   const stamp = new Stamp(14, { limits: { memoryTableBytesMax: 8 * 1024 * 1024, checkpointsMax: 8, rowCacheBytesMax: 4_096 } });
   await stamp.sim.run(async () => {
