@@ -7,7 +7,7 @@
  */
 import { compareBytes, type Failure, FailureError, type Outcome, ok, present } from "@stamp/base";
 import { type LogPlace, MemoryTable } from "@stamp/lsm";
-import { jittered, SlowLog, sleep, type World } from "@stamp/ports";
+import { jittered, SlowLog, sleep, type Timer, type World } from "@stamp/ports";
 import type { OwnedStream, Place, StreamClient } from "@stamp/stream-client";
 import { BlobData } from "./blob-data.ts";
 import { type Filled, fillCache } from "./cache-fill.ts";
@@ -37,6 +37,8 @@ import type {
 } from "./types.ts";
 
 const mergeRetryMs = 5_000;
+/** An heir does not merge at first: what was held up comes now. */
+const heirRestMs = 1_000;
 /** About so many keys of a memory table say how what is in it is spread. */
 const memoryKeySamplesMax = 256;
 /** Before it leaves, what is in memory is written out until so little is left; or so often; or until what comes meanwhile is not much less. */
@@ -82,6 +84,7 @@ export class RangePartition {
     bytes: () => this.#maintenance.checkpoints.reduce((sum, { liveBytes }) => sum + liveBytes, 0),
     fill: () => this.#fillCache(),
   };
+  #mergesLater: Timer | undefined;
   /** Merges under way, or resting after a failure. */
   readonly #merging = new Set<Promise<void>>();
 
@@ -95,6 +98,7 @@ export class RangePartition {
     const loaded = await loadPartition(world, streams, options, options.caches ?? makeCaches(limits));
     if (!loaded.ok) return loaded;
     const partition = new RangePartition(world, options, limits, loaded.value);
+    partition.#maintain();
     partition.#fillCache();
     return ok(partition);
   }
@@ -111,7 +115,11 @@ export class RangePartition {
     const limits = { ...limitDefaults, ...options.limits };
     const streams = parents.map((parent) => parent.#streams);
     const inherited = await inheritPartition(world, client, options, options.caches ?? makeCaches(limits), streams, left, handed);
-    return inherited && new RangePartition(world, options, limits, inherited);
+    if (inherited === undefined) return undefined;
+    const partition = new RangePartition(world, options, limits, inherited);
+    partition.#maintenance.stop();
+    partition.#mergesLater = world.clock.after(heirRestMs, () => partition.stay());
+    return partition;
   }
 
   private constructor(world: World, options: PartitionOptions, limits: Required<PartitionLimits>, loaded: Loaded) {
@@ -155,7 +163,6 @@ export class RangePartition {
     for (const stream of all) void stream?.whenFenced.then(() => this.#fenced(stream));
     this.#storage.caches.fills.join(this.#filled);
     this.#tellMemory();
-    this.#maintain();
   }
 
   #makeTransactions(): Transactions {
@@ -318,8 +325,12 @@ export class RangePartition {
     const drainedMs = clock.monotonicMs();
     const undurable = drains ? this.#commit.leave() : { writes: [], bytes: 0, lastSequence: this.#visible, recorded: () => {} };
     const left = await this.#maintenance.leave(this.#freeze(), undurable, heirs, tell);
-    undurable.recorded(left.ok ? ok() : left);
-    if (!left.ok) return left;
+    if (!left.ok) {
+      undurable.recorded(left);
+      return left;
+    }
+    // After the change of the streams has gone out: answers to many would be ahead of it.
+    clock.after(0, () => undurable.recorded(ok()));
     // A merge of checkpoints that is under way, and bytes on their way in, would open another extent behind the change. The log is needed no more.
     const { metadata, rowData, blobData } = this.#streams;
     await Promise.all([metadata, rowData, blobData].map((stream) => stream?.close({ timeoutMs: leftStreamsTimeoutMs })));
@@ -331,6 +342,7 @@ export class RangePartition {
    * extents to go to. `written`: somebody writes to it, so that there will be rows to write out though there may be none now.
    */
   async prepareToLeave(written: boolean): Promise<Outcome<void>> {
+    this.#mergesLater?.cancel();
     this.#maintenance.stop();
     const begun = Promise.all([this.#streams.metadata, ...(written ? [this.#streams.rowData] : [])].map((stream) => stream.begin()));
     for (let round = 0; round < prepareRoundsMax; round++) {
@@ -381,6 +393,7 @@ export class RangePartition {
   async close(options: { readonly timeoutMs?: number } = {}): Promise<void> {
     const stopping: Failure = { code: "unavailable", reason: "stopping", message: `${this.rangeId} was closed`, applied: "no" };
     this.#ended ??= stopping;
+    this.#mergesLater?.cancel();
     this.#memory.close();
     this.#storage.caches.fills.leave(this.#filled);
     this.#transactions.wake();
@@ -524,6 +537,7 @@ export class RangePartition {
   #lose(failure: Failure): void {
     if (this.#ended !== undefined) return;
     this.#ended = { ...failure, applied: "no" };
+    this.#mergesLater?.cancel();
     this.#memory.close();
     this.#storage.caches.fills.leave(this.#filled);
     this.#transactions.wake();
