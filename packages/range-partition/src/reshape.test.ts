@@ -162,6 +162,41 @@ test("split: heirs made from memory are those that are loaded, also after more w
   });
 });
 
+test("split: an heir merges checkpoints a second later, and not at all when it leaves again before", async () => {
+  for (const leavesAgain of [false, true]) {
+    const stamp = new Stamp(27, { limits: { memoryTableBytesMax: 8 * 1024 * 1024, checkpointsMax: 8 } });
+    await stamp.sim.run(async () => {
+      const parent = unwrap(await stamp.load(1, "ps"));
+      unwrap(await parent.prepareToLeave(true));
+      for (let round = 0; round < 6; round++) {
+        await fill(parent, 0, 200, `round ${round}`);
+        unwrap(await parent.checkpoint());
+      }
+      const left = unwrap(await RangePartition.leave([parent], ["r2"]));
+      const [world, client] = [stamp.sim.world("ps"), stamp.client("ps")];
+      const heirs = [owned({ rangeId: "r2", epoch: 2 })];
+      const handed = unwrap(
+        await handOver(world, client, [{ ...owned({ rangeId: "r1", epoch: 1 }), left: parent.streams }], heirs, 10_000),
+      );
+      const options = {
+        rangeId: "r2",
+        streams: streamsOf("r2"),
+        ownerEpoch: ownerEpoch(2),
+        lowKey: utf8(""),
+        highKey: utf8("~"),
+        limits: { memoryTableBytesMax: 8 * 1024 * 1024, checkpointsMax: 4 },
+      };
+      const heir = present(await RangePartition.inherit(world, client, options, [parent], left, handed), "an heir");
+      unwrap(await write(heir, "l", [put("k", "v")]));
+      await stamp.sim.sleep(900);
+      assert.equal(heir.stats.checkpoints, 6);
+      if (leavesAgain) unwrap(await heir.prepareToLeave(true));
+      await stamp.sim.sleep(20_000);
+      assert.equal(heir.stats.storage.mergedBytes > 0, !leavesAgain);
+    });
+  }
+});
+
 test("split: what was in memory goes along in the record, through the merges of an heir and the next split, until it is in a checkpoint", async () => {
   const stamp = new Stamp(17, { limits: { ...limits, checkpointsMax: 8 }, extentTargetBytes: 50_000 });
   await stamp.sim.run(async () => {
