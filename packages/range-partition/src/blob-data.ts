@@ -44,7 +44,7 @@ export class BlobData {
   async hold(closed: Failure, timeoutMs: number): Promise<void> {
     this.#closed = closed;
     this.#stream?.withdrawWaiting(closed);
-    await this.#stream?.idle({ timeoutMs });
+    await this.#stream?.quiet({ timeoutMs });
   }
 
   owns(place: Place): boolean {

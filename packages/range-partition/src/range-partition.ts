@@ -367,7 +367,7 @@ export class RangePartition {
   async holdData(): Promise<void> {
     const message = `${this.rangeId} becomes another range`;
     const closed: Failure = { code: "unavailable", reason: "partitionLoading", message, applied: "no" };
-    await Promise.all([this.#data.hold(closed, dataIdleTimeoutMs), this.#streams.rowData.idle({ timeoutMs: dataIdleTimeoutMs })]);
+    await Promise.all([this.#data.hold(closed, dataIdleTimeoutMs), this.#streams.rowData.quiet({ timeoutMs: dataIdleTimeoutMs })]);
   }
 
   /** Resolves when there is an extent to write commits to. */

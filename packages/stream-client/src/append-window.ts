@@ -133,6 +133,11 @@ export class AppendWindow<T> {
     return this.#sent.length + this.#waiting.length;
   }
 
+  /** Neither has it appends that are not settled, nor does it go to another extent. */
+  get quiet(): boolean {
+    return this.pending === 0 && this.#state.kind !== "changing";
+  }
+
   /**
    * Where the stream ends, when nothing is behind or on its way: `sealed` when its last extent was when the stream was opened. Undefined: not
    * known now.

@@ -66,6 +66,7 @@ export class OwnedStream {
   #avoid: readonly string[] = [];
   #onFenced: (why: string) => void = () => {};
   #idle: (() => void)[] = [];
+  #quiet: (() => void)[] = [];
   #closing = false;
   /** Of a stream that was closed. */
   #endsAt: StreamEnd | undefined;
@@ -117,13 +118,13 @@ export class OwnedStream {
     });
   }
 
-  /** Resolves when no append waits or is in flight, or after `timeoutMs`. */
-  async idle(options: { readonly timeoutMs: number }): Promise<void> {
-    if (this.#window.ended !== undefined || this.#window.pending === 0) return;
-    const idle = new Promise<void>((resolve) => {
-      this.#idle.push(resolve);
+  /** Resolves when no append waits or is in flight and it goes to no other extent, so that its end is known; or after `timeoutMs`. */
+  async quiet(options: { readonly timeoutMs: number }): Promise<void> {
+    if (this.#window.ended !== undefined || this.#window.quiet) return;
+    const quiet = new Promise<void>((resolve) => {
+      this.#quiet.push(resolve);
     });
-    await within(this.#parts.world.clock, options.timeoutMs, idle);
+    await within(this.#parts.world.clock, options.timeoutMs, quiet);
   }
 
   /** Gives back, as not done, what waits and is not in flight. */
@@ -496,8 +497,8 @@ export class OwnedStream {
   }
 
   #checkIdle(): void {
-    if (this.#idle.length === 0 || this.#window.pending > 0) return;
-    for (const resolve of this.#idle.splice(0)) resolve();
+    if (this.#window.pending === 0) for (const resolve of this.#idle.splice(0)) resolve();
+    if (this.#window.quiet) for (const resolve of this.#quiet.splice(0)) resolve();
   }
 }
 

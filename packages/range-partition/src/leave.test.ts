@@ -1,0 +1,385 @@
+/** What a range partition that leaves has in flight, and prepares before: answered, or not done, and with its heirs, whatever fails meanwhile. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { FailureError, fromUtf8, type Outcome, ownerEpoch, present, type RuleName, refused, unwrap, utf8 } from "@stamp/base";
+import { put, read, Stamp, streamsOf, write } from "./harness.test.ts";
+import { RangePartition } from "./index.ts";
+import { become, expected, fill, from, keyOf, keysOf, limits, type Place, splitAt200 } from "./reshape-harness.test.ts";
+
+async function writesWhileItLeaves(
+  without: readonly RuleName[],
+  leavesAfterMs: number,
+): Promise<{ acknowledged: number; missing: string[] }> {
+  const stamp = new Stamp(6, { limits, without });
+  return stamp.sim.run(async () => {
+    const parent = unwrap(await stamp.load(1, "ps"));
+    const acknowledged: string[] = [];
+    const writers = from(0, 40).map(async (key) => {
+      for (let i = 0; i < 20; i++) {
+        const done = await write(parent, key, [put(`${key}/${i}`, "v")]);
+        if (done.ok) acknowledged.push(`${key}/${i}`);
+        else if (done.failure.reason === "partitionLoading") return;
+      }
+    });
+    await stamp.sim.sleep(leavesAfterMs);
+    unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], [{ rangeId: "r2", epoch: 2 }]));
+    await Promise.all(writers);
+    const heir = unwrap(await stamp.load(2, "ps", { rangeId: "r2", create: false }));
+    const held = new Set(await keysOf(heir));
+    return { acknowledged: acknowledged.length, missing: acknowledged.filter((key) => !held.has(key)) };
+  });
+}
+
+test("split: what is acknowledged while the parent leaves is with its heir; without waiting for it, it is lost", async () => {
+  let acknowledged = 0;
+  let lost = 0;
+  for (let leavesAfterMs = 3; leavesAfterMs < 20; leavesAfterMs += 2) {
+    const good = await writesWhileItLeaves([], leavesAfterMs);
+    assert.deepEqual(good.missing, []);
+    acknowledged += good.acknowledged;
+    lost += (await writesWhileItLeaves(["drainBeforeLeaving"], leavesAfterMs)).missing.length;
+  }
+  assert.ok(acknowledged > 200, `${acknowledged} writes`);
+  assert.ok(lost > 0, "nothing was lost");
+});
+
+test("split: what waits for the turn of its row when the parent leaves is not done there, however many wait; what was done is with the heir", async () => {
+  const stamp = new Stamp(12, { limits });
+  await stamp.sim.run(async () => {
+    const parent = unwrap(await stamp.load(1, "ps"));
+    unwrap(await write(parent, "row", [put("k", "before")]));
+    const writes = Array.from({ length: 50 }, (_, i) => write(parent, "row", [put("k", `${i}`)]));
+    await stamp.sim.sleep(1);
+    unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], [{ rangeId: "r2", epoch: 2 }]));
+    const outcomes = await Promise.all(writes);
+    const done = outcomes.filter(({ ok }) => ok).length;
+    assert.ok(done >= 1 && done <= 3, `${done} were done before it left`);
+    for (const outcome of outcomes.slice(done)) {
+      assert.ok(!outcome.ok && outcome.failure.reason === "partitionLoading" && outcome.failure.applied === "no", JSON.stringify(outcome));
+    }
+    const heir = unwrap(await stamp.load(2, "ps", { rangeId: "r2", create: false }));
+    assert.equal(await read(heir, "k"), `${done - 1}`);
+  });
+});
+
+/** With writes that are decided and not durable. `commits`: before they left. */
+async function leaveWith(
+  stamp: Stamp,
+  parents: readonly RangePartition[],
+  heirs: readonly string[],
+  writes: readonly Promise<Outcome<unknown>>[],
+) {
+  await stamp.sim.sleep(0.1);
+  const commits = parents.reduce((sum, { stats }) => sum + stats.commits, 0);
+  const left = await RangePartition.leave(parents, heirs);
+  const outcomes = await Promise.all(writes);
+  return { left, commits, acknowledged: outcomes.map(({ ok }) => ok) };
+}
+
+test("split: what is decided and not durable is answered and goes along, whatever it is much of; the parent has it too when nothing comes of it", async () => {
+  for (const { bytes, inMemory, isLittle } of [
+    { bytes: 100, inMemory: 0, isLittle: true },
+    { bytes: 100, inMemory: 1_200, isLittle: false },
+    // Each would fit, both don't.
+    { bytes: 4_000, inMemory: 500, isLittle: false },
+    // More than fits into any record.
+    { bytes: 30_000, inMemory: 0, isLittle: true },
+  ]) {
+    const stamp = new Stamp(18, { limits: { memoryTableBytesMax: 16 * 1024 * 1024 }, journalSegmentBytes: 16 << 20 });
+    await stamp.sim.run(async () => {
+      const parent = unwrap(await stamp.load(1, "ps"));
+      for (let i = 0; i < inMemory; i += 50) {
+        const writes = Array.from({ length: 50 }, (_, j) => put(`m${i + j}`, "x".repeat(1_000)));
+        unwrap(await write(parent, "m", writes));
+      }
+      const keys = from(0, 200);
+      const writes = keys.map((key) => write(parent, key, [put(key, "x".repeat(bytes))]));
+      const { left, commits, acknowledged } = await leaveWith(stamp, [parent], ["r2"], writes);
+      unwrap(left);
+      assert.ok(commits < inMemory / 50 + 200, "some were not durable");
+      if (bytes < 30_000) assert.equal(parent.stats.storage.flushedBytes === 0, isLittle);
+      assert.deepEqual(new Set(acknowledged), new Set([true]));
+      assert.equal((await keysOf(parent)).length, inMemory + 200, "whoever reads here meanwhile sees what was acknowledged");
+      const again = unwrap(await stamp.load(2, "other", { create: false }));
+      assert.equal((await keysOf(again)).length, inMemory + 200);
+      unwrap(await write(again, "l", [put(keyOf(7), "later")]));
+      const third = unwrap(await stamp.load(3, "third", { create: false }));
+      assert.equal((await keysOf(third)).length, inMemory + 200);
+      assert.equal(await read(third, keyOf(7)), "later");
+      unwrap(await third.checkpoint());
+      const heirs = [{ rangeId: "r4", epoch: 4 }];
+      unwrap(await become(stamp, "third", [[{ rangeId: "r1", epoch: 3 }, third]], heirs));
+      const heir = unwrap(await stamp.load(4, "ps", { rangeId: "r4", create: false }));
+      assert.equal((await keysOf(heir)).length, inMemory + 200);
+    });
+  }
+});
+
+test("split: of one row that was written again and again the last write counts, whatever of it was durable", async () => {
+  for (let afterMs = 1; afterMs < 8; afterMs++) {
+    const stamp = new Stamp(19, { limits });
+    await stamp.sim.run(async () => {
+      const parent = unwrap(await stamp.load(1, "ps"));
+      const next = () =>
+        parent.transact(
+          utf8("row"),
+          async (tx) => {
+            const before = await tx.get(utf8("k"));
+            const n = Number(before === undefined ? 0 : fromUtf8(before)) + 1;
+            return { writes: [put("k", `${n}`)], result: n };
+          },
+          { timeoutMs: 60_000, pipelined: true },
+        );
+      const all: Promise<Outcome<number>>[] = [];
+      for (let i = 0; i < afterMs; i++) {
+        all.push(next(), next(), next());
+        await stamp.sim.sleep(1);
+      }
+      unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], [{ rangeId: "r2", epoch: 2 }]));
+      assert.deepEqual(
+        (await Promise.all(all)).map(unwrap),
+        all.map((_, i) => i + 1),
+      );
+      const heir = unwrap(await stamp.load(2, "ps", { rangeId: "r2", create: false }));
+      assert.equal(await read(heir, "k"), `${all.length}`);
+    });
+  }
+});
+
+test("split: what the log takes no more is in the record and acknowledged; without the record it is not", async () => {
+  for (const fenced of ["commitLog", "metadata"] as const) {
+    const stamp = new Stamp(20, { limits });
+    await stamp.sim.run(async () => {
+      const parent = unwrap(await stamp.load(1, "ps"));
+      unwrap(await write(parent, "l", [put(keyOf(0), "v")]));
+      unwrap(await parent.prepareToLeave(true));
+      unwrap(await stamp.client("pm").openForOwner(streamsOf("r1")[fenced], ownerEpoch(2), { create: false, timeoutMs: 5_000 }));
+      const writes = [write(parent, "first", [put(keyOf(1), "on its way")])];
+      await stamp.sim.sleep(0.1);
+      writes.push(...from(2, 9).map((key) => write(parent, key, [put(key, "waits")])));
+      const { left, acknowledged } = await leaveWith(stamp, [parent], ["r2"], writes);
+      assert.equal(left.ok, fenced === "commitLog");
+      assert.deepEqual(acknowledged, [true, ...from(2, 9).map(() => fenced === "commitLog")]);
+      const again = unwrap(await stamp.load(3, "other", { create: false }));
+      const held = new Set(await keysOf(again));
+      for (const [i, key] of from(1, 9).entries()) assert.ok(held.has(key) || !acknowledged[i], key);
+    });
+  }
+});
+
+test("merge: both neighbours write their records at once; what neither log had is with the heir", async () => {
+  const stamp = new Stamp(21, { limits });
+  await stamp.sim.run(async () => {
+    const { left, right } = await splitAt200(stamp);
+    const keys = [...from(10, 30), ...from(210, 230)];
+    const writes = keys.map((key) => write(key < keyOf(200) ? left : right, key, [put(key, "in flight")]));
+    await stamp.sim.sleep(1);
+    const parents: [Place, RangePartition][] = [
+      [{ rangeId: "r2", epoch: 2 }, left],
+      [{ rangeId: "r3", epoch: 3 }, right],
+    ];
+    unwrap(await become(stamp, "ps", parents, [{ rangeId: "r4", epoch: 7 }]));
+    for (const outcome of await Promise.all(writes)) unwrap(outcome);
+    const heir = unwrap(await stamp.load(7, "ps", { rangeId: "r4", create: false }));
+    for (const key of keys) assert.equal(await read(heir, key), "in flight", key);
+    assert.deepEqual(await keysOf(heir), expected);
+  });
+});
+
+test("merge: when one neighbour can't leave the other one does not wait for it, and nothing that was acknowledged is lost", async () => {
+  for (const fenced of ["r2", "r3"]) {
+    const stamp = new Stamp(22, { limits });
+    await stamp.sim.run(async () => {
+      const { left, right } = await splitAt200(stamp);
+      unwrap(await stamp.client("pm").openForOwner(streamsOf(fenced).metadata, ownerEpoch(8), { create: false, timeoutMs: 5_000 }));
+      const keys = [...from(10, 30), ...from(210, 230)];
+      const writes = keys.map((key) => write(key < keyOf(200) ? left : right, key, [put(key, "in flight")]));
+      const { left: both, acknowledged } = await leaveWith(stamp, [left, right], ["r4"], writes);
+      assert.ok(!both.ok && both.failure.reason === "staleOwnerEpoch", JSON.stringify(both));
+      const again = [
+        unwrap(await stamp.load(9, "other", { rangeId: "r2", high: keyOf(200), create: false })),
+        unwrap(await stamp.load(10, "other", { rangeId: "r3", low: keyOf(200), create: false })),
+      ];
+      for (const [i, key] of keys.entries()) {
+        const found = await read(again[key < keyOf(200) ? 0 : 1] as RangePartition, key);
+        assert.ok(found === "in flight" || !acknowledged[i], key);
+      }
+    });
+  }
+});
+
+test("merge: one that was closed meanwhile leaves nothing, and the other one says so at once", async () => {
+  for (const closed of [0, 1]) {
+    const stamp = new Stamp(23, { limits });
+    await stamp.sim.run(async () => {
+      const { left, right } = await splitAt200(stamp);
+      await ([left, right][closed] as RangePartition).close();
+      const both = await RangePartition.leave([left, right], ["r4"]);
+      assert.ok(!both.ok && both.failure.reason === "stopping", JSON.stringify(both));
+    });
+  }
+});
+
+test("split: what is being decided when the parent leaves is waited for, what failed to be decided is not", async () => {
+  const stamp = new Stamp(24, { limits });
+  await stamp.sim.run(async () => {
+    const parent = unwrap(await stamp.load(1, "ps"));
+    const options = { timeoutMs: 60_000 };
+    const failing = parent.transact(
+      utf8("failing"),
+      async () => {
+        throw new FailureError(refused("unavailable", "timeout", "not read").failure);
+      },
+      options,
+    );
+    assert.equal((await failing).ok, false);
+    const deciding = async (key: string, ms: number) => {
+      const decide = async () => {
+        await stamp.sim.sleep(ms);
+        return { writes: [put(key, "v")], result: undefined };
+      };
+      return parent.transact(utf8(key), decide, options);
+    };
+    const slow = deciding("slow", 300);
+    const { left } = await leaveWith(stamp, [parent], ["r2"], [slow]);
+    assert.ok(unwrap(left).drainMs > 250);
+    unwrap(await slow);
+    const again = unwrap(await stamp.load(2, "other", { create: false }));
+    assert.equal(await read(again, "slow"), "v");
+  });
+});
+
+test("split: nobody waits for what is being decided in a parent that is closed", async () => {
+  const stamp = new Stamp(25, { limits });
+  await stamp.sim.run(async () => {
+    const parent = unwrap(await stamp.load(1, "ps"));
+    const never = Promise.withResolvers<{ writes: []; result: undefined }>();
+    void parent.transact(utf8("never"), () => never.promise, { timeoutMs: 60_000 });
+    const leaving = leaveWith(stamp, [parent], ["r2"], []);
+    await stamp.sim.sleep(100);
+    await parent.close();
+    const { left } = await leaving;
+    assert.ok(!left.ok && left.failure.reason === "stopping", JSON.stringify(left));
+    never.resolve({ writes: [], result: undefined });
+  });
+});
+
+test("split: a log that gets no answer holds nothing up, and what is on its way to it is acknowledged", async () => {
+  for (let seed = 30; ; seed++) {
+    const stamp = new Stamp(seed, { limits });
+    const done = await stamp.sim.run(async () => {
+      const parent = unwrap(await stamp.load(1, "ps"));
+      unwrap(await write(parent, "l", [put(keyOf(0), "v")]));
+      unwrap(await parent.prepareToLeave(true));
+      const { commitLog, metadata } = parent.streams;
+      const lastOf = (stream: typeof metadata) => present(stream.extents.at(-1), "an extent").extentId;
+      const located = unwrap(await stamp.client("ps").locate([lastOf(commitLog), lastOf(metadata)], { timeoutMs: 5_000 }));
+      const [log, records] = [lastOf(commitLog), lastOf(metadata)].map(
+        (extentId) => located.find((one) => Number(one.extentId) === extentId)?.addresses ?? [],
+      );
+      const node = log?.find((address) => !records?.includes(address));
+      if (node === undefined) return false;
+      stamp.sim.pause(node);
+      const before = stamp.sim.nowMs;
+      const { left, acknowledged } = await leaveWith(stamp, [parent], ["r2"], [write(parent, "l", [put(keyOf(1), "v")])]);
+      unwrap(left);
+      assert.deepEqual(acknowledged, [true]);
+      assert.ok(stamp.sim.nowMs - before < 100, `${stamp.sim.nowMs - before} ms`);
+      return true;
+    });
+    if (done) break;
+  }
+});
+
+test("split: blob data that is not on its way to an extent is given back, what is on its way is in, and where it ends is certain", async () => {
+  const stamp = new Stamp(13, { limits });
+  await stamp.sim.run(async () => {
+    const parent = unwrap(await stamp.load(1, "ps"));
+    const append = () => parent.appendData([new Uint8Array(512 * 1024)], { timeoutMs: 60_000 });
+    unwrap(await append());
+    const appends = Array.from({ length: 30 }, append);
+    await parent.holdData();
+    const outcomes = await Promise.all(appends);
+    const taken = outcomes.filter(({ ok }) => ok).length;
+    assert.ok(taken >= 1 && taken < 30, `${taken} were on their way`);
+    for (const outcome of [...outcomes.slice(taken), await append()]) {
+      assert.ok(!outcome.ok && outcome.failure.reason === "partitionLoading" && outcome.failure.applied === "no", JSON.stringify(outcome));
+    }
+    unwrap(await write(parent, "l", [put("k", "rows go on")]));
+    unwrap(await RangePartition.leave([parent], ["r2"]));
+    assert.ok(typeof parent.streams.blobData?.endsAt === "object");
+  });
+});
+
+test("split: where blob data end is certain also when their extent is being left for the next one", async () => {
+  let left = 0;
+  for (let afterMs = 0; afterMs < 60; afterMs += 3) {
+    const stamp = new Stamp(28, { limits, extentTargetBytes: 300_000 });
+    await stamp.sim.run(async () => {
+      const parent = unwrap(await stamp.load(1, "ps"));
+      const appends = Array.from({ length: 40 }, () => parent.appendData([new Uint8Array(100_000)], { timeoutMs: 60_000 }));
+      await stamp.sim.sleep(afterMs);
+      const before = parent.streams.blobData?.extents.length ?? 0;
+      await parent.holdData();
+      left += (parent.streams.blobData?.extents.length ?? 0) > before ? 1 : 0;
+      await Promise.all(appends);
+      unwrap(await RangePartition.leave([parent], ["r2"]));
+      assert.ok(parent.streams.blobData?.endsAt !== undefined, `${afterMs} ms`);
+    });
+  }
+  assert.ok(left > 0, "one was being left");
+});
+
+test("split: what a parent that is written to leaves has extents to go to, though it has no row to write out yet", async () => {
+  for (const written of [false, true]) {
+    const stamp = new Stamp(16, { limits });
+    await stamp.sim.run(async () => {
+      const parent = unwrap(await stamp.load(1, "ps"));
+      unwrap(await parent.prepareToLeave(written));
+      const { metadata, rowData } = parent.streams;
+      assert.deepEqual([metadata.extents.length, rowData.extents.length], [1, written ? 1 : 0]);
+    });
+  }
+});
+
+test("split: what is in memory is written out round after round while writes go on, until what comes meanwhile is not much less", async () => {
+  for (const [writers, roundsMin, roundsMax] of [
+    [1, 1, 1],
+    [100, 4, 6],
+    [400, 1, 1],
+  ] as const) {
+    const stamp = new Stamp(26, { limits: { memoryTableBytesMax: 64 * 1024 * 1024 }, journalSegmentBytes: 16 << 20 });
+    await stamp.sim.run(async () => {
+      const parent = unwrap(await stamp.load(1, "ps"));
+      for (let i = 0; i < 100; i++) {
+        const writes = Array.from({ length: 10 }, (_, j) => put(`m${10 * i + j}`, "x".repeat(8_000)));
+        unwrap(await write(parent, "m", writes));
+      }
+      let stopped = false;
+      const all = from(0, writers).map(async (key) => {
+        for (let i = 0; !stopped; i++) unwrap(await write(parent, key, [put(`${key}/${i}`, "x".repeat(2_000))]));
+      });
+      unwrap(await parent.prepareToLeave(true));
+      stopped = true;
+      const { checkpoints, memoryTableBytes } = parent.stats;
+      assert.ok(checkpoints >= roundsMin && checkpoints <= roundsMax, `${writers} writers, ${checkpoints} rounds`);
+      if (writers < 400) assert.ok(memoryTableBytes < 1024 * 1024, `${memoryTableBytes} bytes fit into the record`);
+      await Promise.all(all);
+    });
+  }
+});
+
+test("split: a merge of checkpoints that is under way is given up when the parent prepares to leave", async () => {
+  const stamp = new Stamp(14, { limits: { memoryTableBytesMax: 8 * 1024 * 1024, checkpointsMax: 8, rowCacheBytesMax: 4_096 } });
+  await stamp.sim.run(async () => {
+    const parent = unwrap(await stamp.load(1, "ps"));
+    for (let round = 0; round < 4; round++) {
+      await fill(parent, 0, 3_000, `round ${round}`);
+      unwrap(await parent.checkpoint());
+    }
+    unwrap(await parent.prepareToLeave(true));
+    await stamp.sim.sleep(30_000);
+    assert.equal(parent.stats.checkpoints, 4);
+    assert.equal(parent.stats.storage.mergedBytes, 0);
+  });
+});
