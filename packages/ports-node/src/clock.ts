@@ -4,7 +4,15 @@ import type { Clock, Timer } from "@stamp/ports";
 /** The longest delay setTimeout takes; longer ones are re-armed. */
 const delayMaxMs = 2 ** 31 - 1;
 
+interface Early {
+  readonly dueMs: number;
+  readonly run: () => void;
+}
+
 export class NodeClock implements Clock {
+  /** Timers that wait once more, in the order in which they came too early: one that is due later must not overtake them. */
+  readonly #early = new Set<Early>();
+
   monotonicMs(): number {
     return performance.now();
   }
@@ -20,13 +28,32 @@ export class NodeClock implements Clock {
       handle = setTimeout(fire, Math.min(Math.ceil(leftMs), delayMaxMs));
       handle.unref();
     };
-    // setTimeout counts in whole milliseconds of the event loop's own time and may be early by a part of one: never run early.
+    let over = false;
+    const cancel = (): void => {
+      over = true;
+      clearTimeout(handle);
+      this.#early.delete(early);
+    };
+    const early: Early = {
+      dueMs,
+      run: () => {
+        if (over) return;
+        cancel();
+        callback();
+      },
+    };
+    // setTimeout counts from when the event loop looked at the time last, and may be early by as much: never run early.
     const fire = (): void => {
       const leftMs = dueMs - performance.now();
-      if (leftMs > 0) arm(leftMs);
-      else callback();
+      if (leftMs > 0) {
+        this.#early.add(early);
+        arm(leftMs);
+        return;
+      }
+      for (const one of this.#early) if (one.dueMs <= dueMs) one.run();
+      early.run();
     };
     arm(delayMs);
-    return { cancel: () => clearTimeout(handle) };
+    return { cancel };
   }
 }
