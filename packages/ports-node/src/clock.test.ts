@@ -27,17 +27,21 @@ test("clock: a timer that came too early and waits once more is not overtaken by
     const cancelled = make(0.95, "cancelled");
     make(1, "second");
     make(1.1, "third");
+    clock.after(6, () => order.push("much later"));
     // setTimeout counts whole milliseconds: what was made before 1 comes at 4, and once more at 5, perhaps behind the others.
     nowMs = 4.5;
     armed[0]?.fire();
     armed[1]?.fire();
+    armed[4]?.fire();
     cancelled.cancel();
     nowMs = 5.2;
     armed[2]?.fire();
     armed[3]?.fire();
-    for (const { fire, cancelled } of armed.slice(4)) if (!cancelled) fire();
-    assert.deepEqual(order, ["first", "second", "third"]);
-    assert.equal(armed.length, 6, "nothing waits once more for what has run");
+    assert.deepEqual(order, ["first", "second", "third"], "the one that is due later waits");
+    nowMs = 7.5;
+    for (const { fire, cancelled } of armed.slice(5)) if (!cancelled) fire();
+    assert.deepEqual(order, ["first", "second", "third", "much later"]);
+    assert.equal(armed.length, 8, "nothing waits once more for what has run");
   } finally {
     for (const stub of stubs) stub.mock.restore();
   }
