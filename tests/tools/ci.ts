@@ -60,6 +60,7 @@ async function parts(): Promise<Part[]> {
         "kill-partition-server-of-many",
         "pause-partition-server",
         "power-loss",
+        "split-and-merge",
       ],
       timeoutMs: 10 * minutes,
     },

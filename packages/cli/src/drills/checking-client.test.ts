@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { BlobClient } from "./blob-client.ts";
-import { CheckingClient, type CheckingReport } from "./checking-client.ts";
+import { CheckingClient, type CheckingOptions, type CheckingReport } from "./checking-client.ts";
 
 interface Lie {
   /** An acknowledged write that is not kept. */
@@ -20,8 +20,13 @@ interface Lie {
 }
 
 const enoughPuts = 80;
+const enoughPacedPuts = 8;
 
 async function run(lie: Lie): Promise<CheckingReport> {
+  return await runWith(lie, { smallWriters: 2, counters: 1, largePauseMs: 50 }, (checking) => checking.verify());
+}
+
+async function runWith<T>(lie: Lie, options: Partial<CheckingOptions>, found: (checking: CheckingClient) => Promise<T>): Promise<T> {
   const blobs = new Map<string, Buffer>();
   let puts = 0;
   let counterPuts = 0;
@@ -50,15 +55,16 @@ async function run(lie: Lie): Promise<CheckingReport> {
   await once(server, "listening");
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}/acct`;
   const client = new BlobClient({ endpoint, account: "acct", key: "QUJD" });
-  const checking = new CheckingClient({ client, container: "c", smallWriters: 2, counters: 1, largePauseMs: 50 });
+  const checking = new CheckingClient({ client, container: "c", ...options });
   try {
     await checking.start();
     const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
     await pause(400);
     // A busy machine writes slowly: for as long as it takes, up to 10 s.
-    for (let waited = 0; puts < enoughPuts && waited < 100; waited++) await pause(100);
+    const wanted = options.pauseMs === undefined ? enoughPuts : enoughPacedPuts;
+    for (let waited = 0; puts < wanted && waited < 100; waited++) await pause(100);
     await checking.stop(2_000);
-    return await checking.verify();
+    return await found(checking);
   } finally {
     client.close();
     server.closeAllConnections();
@@ -72,6 +78,16 @@ test("checking client, a server that keeps its promises: nothing is broken, ever
   assert.ok(report.small.acknowledged > 10 && report.large.acknowledged > 0 && report.counter.acknowledged > 5);
   assert.equal(report.readBack, report.small.acknowledged + report.large.acknowledged + 1);
 });
+
+for (const [what, one] of Object.entries({ "a writer": { smallWriters: 1, counters: 0 }, "a counter": { smallWriters: 0, counters: 1 } }))
+  test(`checking client, ${what} that is told a pace: keeps it, and the pause counts to no write`, async () => {
+    const pauseMs = 30;
+    const times = await runWith({}, { ...one, largeWriters: 0, pauseMs }, (checking) => Promise.resolve(checking.times));
+    assert.ok(times.length >= enoughPacedPuts);
+    const pauses = times.slice(1).map(({ startMs }, at) => startMs - (times[at]?.endMs ?? 0));
+    // setTimeout may come a millisecond early.
+    assert.ok(Math.min(...pauses) >= pauseMs - 1, pauses.join(" "));
+  });
 
 test("checking client, answers that are lost and refusals for now: unknown is not broken", async () => {
   const report = await run({ dropsAnswer: (number) => number % 7 === 0, refuses: (number) => number % 11 === 0 });

@@ -1,5 +1,5 @@
 /**
- * A client that writes without pause and believes nothing: it keeps what was acknowledged, reads it back while the fault is on and again at
+ * A client that writes without pause, unless it is told a pace, and believes nothing: it keeps what was acknowledged, reads it back while the fault is on and again at
  * the end, and holds the stamp to
  *   - an acknowledged write is there, with its bytes, whatever happened meanwhile;
  *   - a counter that is overwritten under its ETag takes exactly the values that were written, in order: a write without an answer may have
@@ -17,6 +17,8 @@ export interface CheckingOptions {
   readonly largeWriters?: number;
   /** Pause of each between its blobs of 4 MiB, so that the disk does not fill. */
   readonly largePauseMs?: number;
+  /** Pause of each of the others between its operations, where the processors shall have room. Without one they make none. */
+  readonly pauseMs?: number;
 }
 
 export interface WriteCounts {
@@ -52,6 +54,7 @@ interface Written {
 const smallBytes = 1_024;
 const largeBytes = 4 * 1_024 * 1_024;
 const retryPauseMs = 20;
+const readPauseMs = 2;
 const brokenMax = 20;
 /** What a counter is before its first write. */
 const absent = -1;
@@ -87,7 +90,7 @@ export class CheckingClient {
       throw new Error(`the container can't be made: ${made.status} ${made.body.toString("utf8").slice(0, 300)}`);
     this.#running = true;
     for (let writer = 0; writer < (this.#options.smallWriters ?? 4); writer++)
-      this.#loops.push(this.#writeFresh(`small-${writer}`, smallBytes, this.#counts.small, 0));
+      this.#loops.push(this.#writeFresh(`small-${writer}`, smallBytes, this.#counts.small, this.#pauseMs));
     for (let writer = 0; writer < (this.#options.largeWriters ?? 1); writer++)
       this.#loops.push(this.#writeFresh(`large-${writer}`, largeBytes, this.#counts.large, this.#options.largePauseMs ?? 250));
     for (let counter = 0; counter < (this.#options.counters ?? 2); counter++) this.#loops.push(this.#count(`counter-${counter}`));
@@ -121,6 +124,10 @@ export class CheckingClient {
       this.#readBack++;
     }
     return { ...this.#counts, readsWhileRunning: this.#reads, readBack: this.#readBack, broken: this.#broken };
+  }
+
+  get #pauseMs(): number {
+    return this.#options.pauseMs ?? 0;
   }
 
   get broken(): readonly string[] {
@@ -176,6 +183,7 @@ export class CheckingClient {
         possible.add(wanted);
         counts.acknowledged++;
         this.times.push({ startMs, endMs: performance.now() });
+        if (this.#pauseMs > 0) await pause(this.#pauseMs);
         startMs = performance.now();
       } else if (result.kind === "answer" && (result.status === 412 || result.status === 409)) {
         // Right only when an earlier attempt landed between the read and the write.
@@ -203,7 +211,7 @@ export class CheckingClient {
       const name = this.#names[(number * 7_919) % Math.max(this.#names.length, 1)];
       if (name === undefined) await pause(50);
       else if (await this.#check(name, "while it ran")) this.#reads++;
-      await pause(2);
+      await pause(Math.max(readPauseMs, this.#pauseMs));
     }
   }
 

@@ -2,6 +2,7 @@
 
 import { refused } from "@stamp/base";
 import { timesText } from "../partition-command.ts";
+import type { CheckingOptions } from "./checking-client.ts";
 import { type DrillContext, kill, leaderOf, nodesWrittenTo, serverOf } from "./faults.ts";
 import { stopAndAskOn } from "./old-callers.ts";
 import type { DrillTarget } from "./target.ts";
@@ -15,7 +16,7 @@ export interface Drill {
   readonly afterFaultMs: number;
   readonly run: (context: DrillContext) => Promise<void>;
   /** Other clients than there are by default. */
-  readonly clients?: { readonly largeWriters: number; readonly largePauseMs: number };
+  readonly clients?: Pick<CheckingOptions, "smallWriters" | "largeWriters" | "largePauseMs" | "pauseMs">;
   /** Settings of a cluster of its own, as `roles` of the configuration. */
   readonly roles?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   /** Brings back what was held down, before everything is read back. */
@@ -155,6 +156,12 @@ async function splitLargest(context: DrillContext): Promise<boolean> {
   return false;
 }
 
+async function splitAndMerge(context: DrillContext): Promise<void> {
+  context.fault("splits and merges begin");
+  for (let i = 0; i < 3; i++) await splitLargest(context);
+  await mergeAll(context);
+}
+
 export const drills: readonly Drill[] = [
   {
     name: "kill-extent-node",
@@ -258,11 +265,15 @@ export const drills: readonly Drill[] = [
     about: "split the Blob table in four and merge it again, on one server, while clients write",
     holdUpAimMs: 250,
     afterFaultMs: 10_000,
-    run: async (context) => {
-      context.fault("splits and merges begin");
-      for (let i = 0; i < 3; i++) await splitLargest(context);
-      await mergeAll(context);
-    },
+    run: splitAndMerge,
+  },
+  {
+    name: "split-and-merge-paced",
+    about: "the same, while clients write at a pace that leaves the processors room: the longest one is what it was held up",
+    holdUpAimMs: 100,
+    afterFaultMs: 10_000,
+    clients: { smallWriters: 8, largeWriters: 0, pauseMs: 50 },
+    run: splitAndMerge,
   },
   {
     name: "reshapes-under-uploads",
