@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -71,6 +71,18 @@ test("data folder, it is a file, or below one: refused with its name and what to
     rmSync(path, { recursive: true, force: true });
   }
 });
+
+test("data folder whose note on the cluster can't be read: told with its path, not taken for a folder where none runs", () =>
+  withFolder((folder) => {
+    folder.prepare();
+    assert.equal(folder.supervisor(), undefined);
+    const note = join(folder.path, "run", "supervisor.json");
+    mkdirSync(note);
+    assert.throws(
+      () => folder.supervisor(),
+      (error) => error instanceof StartError && error.message.includes(note) && /is a folder/.test(error.message),
+    );
+  }));
 
 test("data folder of another version: refused; one whose note a power cut emptied is still a stamp's", () =>
   withFolder((folder) => {

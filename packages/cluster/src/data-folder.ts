@@ -119,11 +119,15 @@ export class DataFolder {
     return left.length;
   }
 
+  /** Nothing for what is not there, or was emptied by a power cut. Throws StartError for what can't be read. */
   #read<T>(name: string): T | undefined {
+    const path = join(this.path, name);
     try {
-      return JSON.parse(readFileSync(join(this.path, name), "utf8")) as T;
-    } catch {
-      return undefined;
+      return JSON.parse(readFileSync(path, "utf8")) as T;
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (error instanceof SyntaxError || code === "ENOENT" || code === "ENOTDIR") return undefined;
+      throw new StartError(inWords(error, path));
     }
   }
 
