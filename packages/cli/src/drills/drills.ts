@@ -28,6 +28,7 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 const changeTimeoutMs = 60_000;
 const takeOverTimeoutMs = 120_000;
 const growMs = 30_000;
+const pacedBetweenMs = 1_000;
 const splitFailuresMax = 10;
 const rangesOf = ({ ranges }: DrillContext): number => ranges ?? 20;
 
@@ -138,10 +139,11 @@ async function heldBy({ target: { inspector } }: DrillContext, name: string): Pr
   return { held, hot };
 }
 
-async function mergeAll(context: DrillContext): Promise<void> {
+async function mergeAll(context: DrillContext, betweenMs = 0): Promise<void> {
   for (let left = (await blobRanges(context)).length; left > 1; left--) {
     const rangeId = (await blobRanges(context))[0]?.rangeId ?? "";
     await change(context, `merge ${rangeId}`, (manager) => manager.mergePartition({ rangeId }, { timeoutMs: changeTimeoutMs }));
+    await pause(betweenMs);
   }
 }
 
@@ -156,10 +158,13 @@ async function splitLargest(context: DrillContext): Promise<boolean> {
   return false;
 }
 
-async function splitAndMerge(context: DrillContext): Promise<void> {
+async function splitAndMerge(context: DrillContext, betweenMs = 0): Promise<void> {
   context.fault("splits and merges begin");
-  for (let i = 0; i < 3; i++) await splitLargest(context);
-  await mergeAll(context);
+  for (let i = 0; i < 3; i++) {
+    await splitLargest(context);
+    await pause(betweenMs);
+  }
+  await mergeAll(context, betweenMs);
 }
 
 export const drills: readonly Drill[] = [
@@ -272,8 +277,8 @@ export const drills: readonly Drill[] = [
     about: "the same, while clients write at a pace that leaves the processors room: the longest one is what it was held up",
     holdUpAimMs: 100,
     afterFaultMs: 10_000,
-    clients: { smallWriters: 8, largeWriters: 0, pauseMs: 50 },
-    run: splitAndMerge,
+    clients: { smallWriters: 4, largeWriters: 0, pauseMs: 100 },
+    run: (context) => splitAndMerge(context, pacedBetweenMs),
   },
   {
     name: "reshapes-under-uploads",
