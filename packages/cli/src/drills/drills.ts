@@ -274,8 +274,8 @@ export const drills: readonly Drill[] = [
   },
   {
     name: "split-and-merge-paced",
-    about: "the same, while clients write at a pace that leaves the processors room: the longest one is what it was held up",
-    holdUpAimMs: 100,
+    about: "the same, a second apart, while clients write at a pace that leaves the processors room",
+    holdUpAimMs: 250,
     afterFaultMs: 10_000,
     clients: { smallWriters: 4, largeWriters: 0, pauseMs: 100 },
     run: (context) => splitAndMerge(context, pacedBetweenMs),
