@@ -89,7 +89,7 @@ for (const [what, one] of Object.entries({ "a writer": { smallWriters: 1, counte
     assert.ok(Math.min(...pauses) >= pauseMs - 1, pauses.join(" "));
   });
 
-test("checking client, answers that are lost and refusals for now: unknown is not broken", async () => {
+test("checking client, answers that are lost and refusals that pass: unknown is not broken", async () => {
   const report = await run({ dropsAnswer: (number) => number % 7 === 0, refuses: (number) => number % 11 === 0 });
   assert.deepEqual(report.broken, []);
   assert.ok(report.small.unknown + report.counter.unknown > 0);

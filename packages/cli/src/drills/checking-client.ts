@@ -1,6 +1,6 @@
 /**
- * A client that writes without pause, unless it is told a pace, and believes nothing: it keeps what was acknowledged, reads it back while the fault is on and again at
- * the end, and holds the stamp to
+ * A client that writes, without pause unless it is told a pace, and believes nothing: it keeps what was acknowledged, reads it back while
+ * the fault is on and again at the end, and holds the stamp to
  *   - an acknowledged write is there, with its bytes, whatever happened meanwhile;
  *   - a counter that is overwritten under its ETag takes exactly the values that were written, in order: a write without an answer may have
  *     happened or not, nothing else may.
@@ -17,7 +17,7 @@ export interface CheckingOptions {
   readonly largeWriters?: number;
   /** Pause of each between its blobs of 4 MiB, so that the disk does not fill. */
   readonly largePauseMs?: number;
-  /** Pause of each of the others between its operations, where the processors shall have room. Without one they make none. */
+  /** Pause of each of the others between its operations, so that the processors have room. Without it writers make none. */
   readonly pauseMs?: number;
 }
 
