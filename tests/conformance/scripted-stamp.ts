@@ -319,6 +319,7 @@ function engineOf(rows: MemoryRows, data: MemoryData) {
     facts: { sequence: 0, memoryTableBytes: 0, checkpointCount: 0, checkpointBytes: 0 },
     checkpoint: async () => ok(),
     prepareToLeave: async () => notScripted,
+    lighten: async () => notScripted,
     stay: () => {},
     holdData: async () => {},
     begin: async () => {},

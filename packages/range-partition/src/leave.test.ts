@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { FailureError, fromUtf8, type Outcome, ownerEpoch, present, type RuleName, refused, unwrap, utf8 } from "@stamp/base";
 import { put, read, Stamp, streamsOf, write } from "./harness.test.ts";
 import { RangePartition } from "./index.ts";
+import { restBytesMax } from "./leave.ts";
 import { become, expected, fill, from, keyOf, keysOf, limits, type Place, splitAt200 } from "./reshape-harness.test.ts";
 
 async function writesWhileItLeaves(
@@ -79,9 +80,9 @@ async function leaveWith(
 test("split: what is decided and not durable is answered and goes along, whatever it is much of; the parent has it too when nothing comes of it", async () => {
   for (const { bytes, inMemory, isLittle } of [
     { bytes: 100, inMemory: 0, isLittle: true },
-    { bytes: 100, inMemory: 1_200, isLittle: false },
+    { bytes: 100, inMemory: 3_600, isLittle: false },
     // Each would fit, both don't.
-    { bytes: 4_000, inMemory: 500, isLittle: false },
+    { bytes: 10_000, inMemory: 1_750, isLittle: false },
     // More than fits into any record.
     { bytes: 30_000, inMemory: 0, isLittle: true },
   ]) {
@@ -184,6 +185,29 @@ test("merge: both neighbours write their records at once; what neither log had i
     for (const key of keys) assert.equal(await read(heir, key), "in flight", key);
     assert.deepEqual(await keysOf(heir), expected);
   });
+});
+
+test("merge: what is in the memory of both fits into the record, or is left in checkpoints", async () => {
+  for (const { mebibytes, checkpoints } of [
+    { mebibytes: 1.6, checkpoints: 0 },
+    { mebibytes: 2.2, checkpoints: 2 },
+  ]) {
+    const stamp = new Stamp(24, { limits: { memoryTableBytesMax: 16 * 1024 * 1024 }, journalSegmentBytes: 16 << 20 });
+    await stamp.sim.run(async () => {
+      const parents: [Place, RangePartition][] = [
+        [{ rangeId: "r2", epoch: 2 }, unwrap(await stamp.load(2, "ps", { rangeId: "r2", high: keyOf(200) }))],
+        [{ rangeId: "r3", epoch: 3 }, unwrap(await stamp.load(3, "ps", { rangeId: "r3", low: keyOf(200) }))],
+      ];
+      for (const [i, [, parent]] of parents.entries()) {
+        const writes = from(200 * i, 200 * (i + 1)).map((key) => put(key, "x".repeat((mebibytes * 1024 * 1024) / 200)));
+        unwrap(await write(parent, "l", writes));
+      }
+      unwrap(await become(stamp, "ps", parents, [{ rangeId: "r4", epoch: 4 }]));
+      const heir = unwrap(await stamp.load(4, "ps", { rangeId: "r4", create: false }));
+      assert.deepEqual([heir.stats.checkpoints, heir.stats.memoryTableEntries], [checkpoints, checkpoints > 0 ? 0 : 400]);
+      assert.deepEqual(await keysOf(heir), from(0, 400));
+    });
+  }
 });
 
 test("merge: when one neighbour can't leave the other one does not wait for it, and nothing that was acknowledged is lost", async () => {
@@ -345,8 +369,8 @@ test("split: what a parent that is written to leaves has extents to go to, thoug
 test("split: what is in memory is written out round after round while writes go on, until what comes meanwhile is not much less", async () => {
   for (const [writers, roundsMin, roundsMax] of [
     [1, 1, 1],
-    [100, 4, 6],
-    [400, 1, 1],
+    [100, 4, 7],
+    [400, 2, 2],
   ] as const) {
     const stamp = new Stamp(26, { limits: { memoryTableBytesMax: 64 * 1024 * 1024 }, journalSegmentBytes: 16 << 20 });
     await stamp.sim.run(async () => {
@@ -360,10 +384,11 @@ test("split: what is in memory is written out round after round while writes go 
         for (let i = 0; !stopped; i++) unwrap(await write(parent, key, [put(`${key}/${i}`, "x".repeat(2_000))]));
       });
       unwrap(await parent.prepareToLeave(true));
+      unwrap(await parent.lighten());
       stopped = true;
       const { checkpoints, memoryTableBytes } = parent.stats;
       assert.ok(checkpoints >= roundsMin && checkpoints <= roundsMax, `${writers} writers, ${checkpoints} rounds`);
-      if (writers < 400) assert.ok(memoryTableBytes < 1024 * 1024, `${memoryTableBytes} bytes fit into the record`);
+      if (writers < 400) assert.ok(memoryTableBytes < restBytesMax, `${memoryTableBytes} bytes fit into the record`);
       await Promise.all(all);
     });
   }

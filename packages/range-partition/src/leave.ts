@@ -19,25 +19,46 @@ export interface Share {
 }
 
 /** What its last record says. */
-export type Tell = (share: Share) => Promise<Outcome<PartitionState>>;
+type Tell = (share: Share) => Promise<Outcome<PartitionState>>;
+
+/** How one of them leaves. */
+export interface Leaving {
+  readonly heirs: readonly string[];
+  /** What is left in memory goes into the record itself up to so much, else into a checkpoint. */
+  readonly restBytesMax: number;
+  readonly tell: Tell;
+}
+
+/** Of all that leave together: the first one's record has it all, and is one block of 4 MiB. */
+export const restBytesMax: number = 3.5 * 1024 * 1024;
 
 /**
  * The first one's record says what the second has too, as soon as that is known: both are on their way at once. Only when both are durable
  * something may come of either.
  */
-export async function leaveTogether(leaving: readonly ((tell: Tell) => Promise<Outcome<Left>>)[]): Promise<Outcome<Left>> {
+export async function leaveTogether(
+  heirs: readonly string[],
+  leaving: readonly ((how: Leaving) => Promise<Outcome<Left>>)[],
+): Promise<Outcome<Left>> {
   const [leaveFirst, leaveSecond] = leaving;
   assert(leaveFirst !== undefined && leaving.length <= 2, "one or two leave");
-  if (leaveSecond === undefined) return leaveFirst(async ({ state }) => ok(state));
+  const how = { heirs, restBytesMax: restBytesMax / leaving.length };
+  if (leaveSecond === undefined) return leaveFirst({ ...how, tell: async ({ state }) => ok(state) });
   const { promise: told, resolve: tell } = Promise.withResolvers<Outcome<Share>>();
   const [first, second] = await Promise.all([
-    leaveFirst(async ({ state, own }) => {
-      const other = await told;
-      return other.ok ? ok(joinedState(state, own, other.value.state, other.value.own)) : other;
+    leaveFirst({
+      ...how,
+      tell: async ({ state, own }) => {
+        const other = await told;
+        return other.ok ? ok(joinedState(state, own, other.value.state, other.value.own)) : other;
+      },
     }),
-    leaveSecond(async (share) => {
-      tell(ok(share));
-      return ok(share.state);
+    leaveSecond({
+      ...how,
+      tell: async (share) => {
+        tell(ok(share));
+        return ok(share.state);
+      },
     }).then((left) => {
       if (!left.ok) tell(left);
       return left;

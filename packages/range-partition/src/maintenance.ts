@@ -21,7 +21,7 @@ import type { OwnedStream } from "@stamp/stream-client";
 import type { Checkpoint, Storage } from "./checkpoint-reader.ts";
 import { type CheckpointRequest, writeCheckpoint } from "./checkpoint-store.ts";
 import type { Undurable } from "./group-commit.ts";
-import type { Left, Tell } from "./leave.ts";
+import type { Leaving, Left } from "./leave.ts";
 import { type RestTimes, restTimes, ServedWatch } from "./merge-pace.ts";
 import { MergedVersions } from "./tables.ts";
 
@@ -39,8 +39,6 @@ export interface Frozen {
   readonly lastTicket: number;
 }
 
-/** What is left in memory goes into the record itself up to so much, else into a checkpoint: two neighbours' fit into a block together. */
-export const restBytesMax = 1024 * 1024;
 /** Merges at once: a long one, one of what came meanwhile, and so on. */
 export const mergesMax = 3;
 /** What becomes of a memory table: it is waited for, merges are not. */
@@ -141,8 +139,7 @@ export class Maintenance {
   async leave(
     frozen: Frozen,
     undurable: Omit<Undurable, "recorded">,
-    heirs: readonly string[],
-    tell: Tell,
+    { heirs, restBytesMax, tell }: Leaving,
   ): Promise<Outcome<Pick<Left, "told" | "recordExtentId">>> {
     this.#stopped = true;
     const isLittle = frozen.table.bytes + undurable.bytes <= restBytesMax;

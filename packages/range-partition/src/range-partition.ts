@@ -16,10 +16,10 @@ import { evenKeySamples, type Storage } from "./checkpoint-reader.ts";
 import { type Committed, GroupCommit } from "./group-commit.ts";
 import type { HandedOver } from "./hand-over.ts";
 import { inheritPartition } from "./inherit.ts";
-import { type Left, leaveTogether, type Tell } from "./leave.ts";
+import { type Leaving, type Left, leaveTogether } from "./leave.ts";
 import { limitDefaults } from "./limits.ts";
 import { type Loaded, loadPartition, type PartitionStreams } from "./load.ts";
-import { type Frozen, Maintenance, mergesMax, restBytesMax } from "./maintenance.ts";
+import { type Frozen, Maintenance, mergesMax } from "./maintenance.ts";
 import { MemoryBudget, type MemoryShare } from "./memory-budget.ts";
 import { getVersion, scanRows, type TableView } from "./tables.ts";
 import { Transactions } from "./transactions.ts";
@@ -41,9 +41,9 @@ const mergeRetryMs = 5_000;
 const heirRestMs = 1_000;
 /** About so many keys of a memory table say how what is in it is spread. */
 const memoryKeySamplesMax = 256;
-/** Before it leaves, what is in memory is written out until so little is left; or so often; or until what comes meanwhile is not much less. */
+/** Right before it leaves, what is in memory is written out until so little is left; or so often; or until what comes meanwhile is not much less. */
 const leftOverBytes: number = 256 * 1024;
-const prepareRoundsMax = 6;
+const lightenRoundsMax = 6;
 const muchLess = 3 / 4;
 /** For what was on its way to the blob data stream when that took no more. Rows go on meanwhile. */
 const dataIdleTimeoutMs = 2_000;
@@ -302,15 +302,18 @@ export class RangePartition {
    * `heirs` are loaded; reads go on. For good: whatever becomes of it, they are closed afterwards, and loaded again when nothing came of it.
    */
   static leave(partitions: readonly RangePartition[], heirs: readonly string[]): Promise<Outcome<Left>> {
-    return leaveTogether(partitions.map((partition) => (tell) => partition.#leaveTo(heirs, tell)));
+    return leaveTogether(
+      heirs,
+      partitions.map((partition) => (how) => partition.#leaveTo(how)),
+    );
   }
 
   /** What is decided and not durable yet goes along in the last record, and is answered when either that or the log has it (rule drainBeforeLeaving). */
-  async #leaveTo(heirs: readonly string[], tell: Tell): Promise<Outcome<Left>> {
+  async #leaveTo(how: Leaving): Promise<Outcome<Left>> {
     this.#leaving = {
       code: "unavailable",
       reason: "partitionLoading",
-      message: `${this.rangeId} becomes ${heirs.join(" and ")}`,
+      message: `${this.rangeId} becomes ${how.heirs.join(" and ")}`,
       applied: "no",
     };
     const { rules, clock } = this.#world;
@@ -318,13 +321,13 @@ export class RangePartition {
     const drains = rules.on("drainBeforeLeaving");
     if (drains) {
       await this.#transactions.untilDecided();
-      if (this.#commit.undurableBytes > restBytesMax) await this.#commit.whenIdle();
+      if (this.#commit.undurableBytes > how.restBytesMax) await this.#commit.whenIdle();
     }
     while (this.#frozen !== undefined && this.#ended === undefined) await this.#checkpointing;
     if (this.#ended !== undefined) return { ok: false, failure: this.#ended };
     const drainedMs = clock.monotonicMs();
     const undurable = drains ? this.#commit.leave() : { writes: [], bytes: 0, lastSequence: this.#visible, recorded: () => {} };
-    const left = await this.#maintenance.leave(this.#freeze(), undurable, heirs, tell);
+    const left = await this.#maintenance.leave(this.#freeze(), undurable, how);
     if (!left.ok) {
       undurable.recorded(left);
       return left;
@@ -338,22 +341,29 @@ export class RangePartition {
   }
 
   /**
-   * What can be done of it before anything has to wait: most of what is in memory goes out, merges end, and what is left when it leaves has
-   * extents to go to. `written`: somebody writes to it, so that there will be rows to write out though there may be none now.
+   * What can be done of it before anything has to wait: merges end, what is in memory goes out, and what is left when it leaves has extents
+   * to go to. `written`: somebody writes to it, so that there will be rows to write out though there may be none now.
    */
   async prepareToLeave(written: boolean): Promise<Outcome<void>> {
     this.#mergesLater?.cancel();
     this.#maintenance.stop();
     const begun = Promise.all([this.#streams.metadata, ...(written ? [this.#streams.rowData] : [])].map((stream) => stream.begin()));
-    for (let round = 0; round < prepareRoundsMax; round++) {
-      const beforeBytes = this.#active.bytes;
-      const written = await this.checkpoint();
-      if (!written.ok) return written;
-      if (this.#active.bytes < leftOverBytes || this.#active.bytes > muchLess * beforeBytes) break;
-    }
+    const out = await this.checkpoint();
+    if (!out.ok) return out;
     await begun;
     // The heirs want them all.
     await Promise.all(this.#maintenance.checkpoints.map((checkpoint) => checkpoint.warm()));
+    return ok();
+  }
+
+  /** Then, when all else is prepared: what came into memory meanwhile goes out, too. */
+  async lighten(): Promise<Outcome<void>> {
+    for (let round = 0; round < lightenRoundsMax && this.#active.bytes > leftOverBytes; round++) {
+      const beforeBytes = this.#active.bytes;
+      const out = await this.checkpoint();
+      if (!out.ok) return out;
+      if (this.#active.bytes > muchLess * beforeBytes) break;
+    }
     return ok();
   }
 

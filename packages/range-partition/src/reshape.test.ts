@@ -6,6 +6,7 @@ import type { PartitionState } from "@stamp/lsm";
 import { makeCaches } from "./caches.ts";
 import { put, read, remove, rows, Stamp, streamsOf, write } from "./harness.test.ts";
 import { handOver, prepareHeirs, RangePartition } from "./index.ts";
+import { restBytesMax } from "./leave.ts";
 import { limitDefaults } from "./limits.ts";
 import { heirState, loadPartition } from "./load.ts";
 import { become, expected, fill, from, keyOf, keysOf, limits, owned, type Place, splitAt200 } from "./reshape-harness.test.ts";
@@ -179,12 +180,12 @@ test("split: what is in memory and does not fit into a record is left in a check
   const stamp = new Stamp(18, { limits: { memoryTableBytesMax: 8 * 1024 * 1024 } });
   await stamp.sim.run(async () => {
     const parent = unwrap(await stamp.load(1, "ps"));
-    await fill(parent, 0, 6_000, "first");
-    assert.ok(parent.stats.memoryTableBytes > 1024 * 1024);
+    await fill(parent, 0, 24_000, "first");
+    assert.ok(parent.stats.memoryTableBytes > restBytesMax);
     unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], [{ rangeId: "r2", epoch: 2 }]));
     const heir = unwrap(await stamp.load(2, "ps", { rangeId: "r2", create: false }));
     assert.deepEqual([heir.stats.checkpoints, heir.stats.memoryTableEntries], [1, 0]);
-    assert.equal((await keysOf(heir)).length, 6_000);
+    assert.equal((await keysOf(heir)).length, 24_000);
   });
 });
 

@@ -51,6 +51,8 @@ export interface RangeEngine {
   checkpoint(): Promise<Outcome<void>>;
   /** All of leaving that can be done before anything has to wait. `written`: somebody writes to it. */
   prepareToLeave(written: boolean): Promise<Outcome<void>>;
+  /** The last of it, when all else is prepared: what came into memory meanwhile. */
+  lighten(): Promise<Outcome<void>>;
   /** It does not leave after all; only before `holdData`. */
   stay(): void;
   /** No blob data from now on, for good; resolves when what is on its way is in, or after a bound. Rows are written meanwhile. */

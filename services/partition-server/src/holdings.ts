@@ -337,7 +337,10 @@ export class Holdings {
       Promise.all(engines.map((engine) => engine.prepareToLeave(written))),
       written ? this.#engines.prepareHeirs(engines, children) : Promise.resolve(),
     ]);
-    return prepared.find((one) => !one.ok) ?? ok();
+    const failed = prepared.find((one) => !one.ok);
+    if (failed) return failed;
+    const light = await Promise.all(engines.map((engine) => engine.lighten()));
+    return light.find((one) => !one.ok) ?? ok();
   }
 
   async #handOver(parents: readonly Serving[], left: LeftState, children: readonly Range[]): Promise<Outcome<LoadEngine>> {

@@ -175,6 +175,7 @@ function engineOf(partition: RangePartition): RangeEngine {
     mayReferTo: (place) => partition.ownsPlace(place),
     checkpoint: () => partition.checkpoint(),
     prepareToLeave: (written) => partition.prepareToLeave(written),
+    lighten: () => partition.lighten(),
     stay: () => partition.stay(),
     holdData: () => partition.holdData(),
     begin: () => partition.begin(),

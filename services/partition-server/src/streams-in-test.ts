@@ -222,6 +222,10 @@ class TestEngine implements RangeEngine {
     return fails ? refused("unavailable", "noPlacement", "there are no extent nodes") : ok();
   }
 
+  async lighten(): Promise<Outcome<void>> {
+    return ok();
+  }
+
   stay(): void {}
 
   async holdData(): Promise<void> {
