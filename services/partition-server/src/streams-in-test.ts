@@ -35,6 +35,8 @@ export class TestStreams {
   prepareMs = 0;
   /** Of the last range that prepared to leave: whether it was told that somebody writes to it. */
   preparedWritten: boolean | undefined;
+  /** In order. */
+  readonly prepared: ("parent" | "heirs" | "light")[] = [];
   prepareFails = 0;
   loads = 0;
   dataBytes = 0;
@@ -65,6 +67,7 @@ export class TestStreams {
       },
       prepareHeirs: async () => {
         await sleep(world.clock, this.prepareHeirsMs);
+        this.prepared.push("heirs");
       },
       leave: async (parents) => {
         await Promise.all(parents.map((engine) => (engine as TestEngine).leave()));
@@ -219,10 +222,12 @@ class TestEngine implements RangeEngine {
     const { prepareMs, prepareFails } = this.#streams;
     if (prepareMs > 0) await sleep(this.#world.clock, prepareMs);
     const fails = prepareFails > 0 && this.#world.random.float() < prepareFails;
+    this.#streams.prepared.push("parent");
     return fails ? refused("unavailable", "noPlacement", "there are no extent nodes") : ok();
   }
 
   async lighten(): Promise<Outcome<void>> {
+    this.#streams.prepared.push("light");
     return ok();
   }
 
