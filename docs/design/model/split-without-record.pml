@@ -4,9 +4,11 @@
  * Leases are reduced to one bit per server ("may still believe"): move.pml is about them. A server whose lease ended goes
  * on as a zombie: it may append and call MultiModify, and answer no read.
  * PM crash = volatile pc is lost, the map record (m, mo, me, mc) stays; the new leader starts from the record.
- * NOT WHAT RUNS (that is split.pml): what decision 0339 names under "instead of". While writes wait there is MultiModify alone. It says where B's log ends (what PS knows to be durable), SM seals it there, and C's log begins
- * with it; the nodes are not fenced and take B's appends afterwards too. What heirs begin from besides is a checkpoint of before: not modelled. An append lands, and PS hears of it later or never (then it serves B no more);
- * one write a server is in flight, so order among several is not modelled. One that did not go to the log before writes were held waits, for C.
+ * NOT WHAT RUNS (that is split.pml): what decision 0339 names under "instead of". While writes wait there is MultiModify alone. It says where B's log ends
+ * (what PS knows to be durable), SM seals it there, and C's log begins with it; the nodes are not fenced and take B's appends afterwards too. What heirs begin
+ * from besides is a checkpoint of before: not modelled. An append lands, and PS hears of it later or never (then it serves B no more); one write a server is in
+ * flight, so order among several is not modelled. One that did not go to the log before writes were held waits, for C. P5: what is done anew in C is nowhere
+ * yet (a register would not tell: once or twice is the same).
  * Close is one step (PS drops, PM hears). MultiModify is a message: delivered at any later time, its answer may be lost.
  * Rules (off with -DNO_<rule>), in the text:
  *   NAMEFIRST names recorded before MultiModify
