@@ -320,6 +320,7 @@ function engineOf(rows: MemoryRows, data: MemoryData) {
     checkpoint: async () => ok(),
     prepareToLeave: async () => notScripted,
     lighten: async () => notScripted,
+    tell: async () => notScripted,
     stay: () => {},
     holdData: async () => {},
     begin: async () => {},

@@ -38,6 +38,8 @@ export type RuleName =
   | "leaseEpochNamedInLoad"
   | "dropBeforeNewLease"
   | "loadElsewhere"
+  | "cutNotAcknowledged"
+  | "redoneWhenChanged"
   | "drainBeforeLeaving"
   | "childEndsParents"
   | "namesBeforeSplit"

@@ -48,7 +48,6 @@ export class MemoryTable {
   #count = 0;
   #rowBytes = 0;
   #firstSequence = 0;
-  #lastSequence = 0;
 
   /** Versions, tombstones included. */
   get count(): number {
@@ -61,9 +60,6 @@ export class MemoryTable {
   /** Of what it holds; 0 when empty. */
   get firstSequence(): number {
     return this.#firstSequence;
-  }
-  get lastSequence(): number {
-    return this.#lastSequence;
   }
 
   /** Copies key and value. A second write of one key in one commit replaces the first. */
@@ -96,7 +92,6 @@ export class MemoryTable {
     }
     this.#count++;
     if (this.#firstSequence === 0 || sequence < this.#firstSequence) this.#firstSequence = sequence;
-    if (sequence > this.#lastSequence) this.#lastSequence = sequence;
   }
 
   /** The newest version that the snapshot sees, a view; its value is undefined when that is a tombstone. */

@@ -5,7 +5,7 @@
  * Invariants: records reach the log in the order of their sequences (one append in flight, sequences without a gap); a transaction is
  * applied only after its record is durable, in sequence order; when an append fails the log is lost (the stream layer repeats everything
  * else itself), and nothing is ever committed again. At the end what was decided and is not durable may go along in another record
- * (`leave`): it happened when either is durable.
+ * (`leave`): it happened when either is durable. Or the log is cut behind what it acknowledged (`cut`): it did not happen.
  */
 import { assert, type Failed, type Failure, type Histogram, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
 import { encodeCommit, writesBytes } from "@stamp/lsm";
@@ -32,6 +32,14 @@ export interface Undurable {
   readonly lastSequence: number;
   /** To be told what became of the record that they go along in. */
   readonly recorded: (outcome: Outcome<void>) => void;
+}
+
+/** A log that was cut. */
+export interface Cut {
+  /** Resolves when all is applied that the log had acknowledged: at once, nothing is waited for. */
+  readonly applied: Promise<void>;
+  /** Whether the log was sealed where it was cut. For once, when that is known. */
+  readonly sealed: (there: boolean) => void;
 }
 
 export interface GroupCommitOptions {
@@ -80,6 +88,9 @@ export class GroupCommit {
   #commits = 0;
   #idle: (() => void)[] = [];
   readonly #undurable = new Set<Group>();
+  #appending: Promise<void> = Promise.resolve();
+  /** Whether the log, which was cut, is sealed there; false: or nobody can say. */
+  #sealed: { readonly promise: Promise<boolean>; readonly resolve: (there: boolean) => void } | undefined;
   /** What becomes of the record that they go along in. */
   #elsewhere: Promise<Outcome<void>> | undefined;
 
@@ -152,10 +163,27 @@ export class GroupCommit {
 
   /** Nothing more is committed; what waits did not happen. A record in flight is resolved by the stream layer. */
   end(failure: Failure): void {
+    this.#sealed?.resolve(false);
     if (this.#ended !== undefined) return;
     this.#ended = failure;
     for (const { settle } of this.#queue.splice(0)) settle({ ok: false, failure: { ...failure, applied: "no" } });
     this.#checkIdle();
+  }
+
+  /**
+   * The log ends where it is acknowledged to (`OwnedStream.cut`), and from now on nothing is acknowledged because of it (rule
+   * cutNotAcknowledged). What waits did not happen. What is on its way did not either once the log is sealed there, and is unknown until
+   * then (rule redoneWhenChanged). For once; undefined when where the log ends is not known.
+   */
+  cut(failure: Failure): Cut | undefined {
+    const { rules } = this.#world;
+    if (!this.#log.cut()) return undefined;
+    this.end(failure);
+    this.#sealed = Promise.withResolvers<boolean>();
+    if (!rules.on("redoneWhenChanged")) this.#sealed.resolve(true);
+    if (!rules.on("cutNotAcknowledged")) return { applied: Promise.resolve(), sealed: this.#sealed.resolve };
+    this.#log.abandon();
+    return { applied: this.#appending, sealed: this.#sealed.resolve };
   }
 
   /** Of what is decided and not durable. */
@@ -214,7 +242,9 @@ export class GroupCommit {
       await this.#options.room();
       const group = this.#take();
       // What waited may have run out of time, or the end may have come.
-      if (group.length > 0) await this.#append(group);
+      if (group.length === 0) continue;
+      this.#appending = this.#append(group);
+      await this.#appending;
     }
     this.#running = false;
     this.#checkIdle();
@@ -246,6 +276,13 @@ export class GroupCommit {
     appends.since(sinceMs);
     if (placed.ok) {
       this.#durable(group, { place: placed.value[0] as Place, bytes: record.length });
+      return;
+    }
+    if (this.#sealed !== undefined && this.#ended !== undefined) {
+      const { promise } = this.#sealed;
+      const didNot: Failed = { ok: false, failure: { ...this.#ended, applied: "no" } };
+      if (placed.failure.applied === "no") this.#fail(group, didNot);
+      else void promise.then((there) => this.#fail(group, there ? didNot : placed));
       return;
     }
     this.end(placed.failure);

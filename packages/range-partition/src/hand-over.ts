@@ -5,6 +5,8 @@
  * The shared streams must end somewhere. Whoever has left them (`RangePartition.leave`) knows where each ends, and says so in the change itself: their
  * last extents are sealed there in the same transaction. A stream of which that is not certain is opened once more by its owner, which
  * seals it.
+ *
+ * The log of a range that is split is shared, too: it ends at what is acknowledged when the change is sent. What lies behind that is cut off.
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { ownerEpoch as epochOf, type Outcome } from "@stamp/base";
@@ -22,19 +24,23 @@ export interface OwnedNames {
 export interface Parent extends OwnedNames {
   /** As it left them, when this process has it. */
   readonly left?: PartitionStreams;
-  /** Of the first parent: `Left.recordExtentId`. */
+  /** Of the first parent: `Left.recordExtentId`, and where the heirs' replay begins. */
   readonly recordExtentId?: number;
+  readonly logFromExtentId?: number;
 }
 
 /** What is open already of the streams that were made, by name. */
 export type HandedOver = ReadonlyMap<string, Location>;
 
-const sharedKinds = ["metadata", "rowData", "blobData"] as const;
+/** The logs of two have each its own sequences. */
+const sharedOfTwo = ["metadata", "rowData", "blobData"] as const;
+const sharedOfOne = [...sharedOfTwo, "commitLog"] as const;
+const sharedKinds = (parents: readonly Parent[]) => (parents.length > 1 ? sharedOfTwo : sharedOfOne);
 const aheadTimeoutMs = 5_000;
 
 /**
  * All streams of the parents go; those of the heirs are made under their owner epochs, with the extents of all parents (metadata: of the
- * first, which has the joined record), commit logs empty. Happens only while the parents have the owner epochs given (rule
+ * first, which has the joined record; commit logs: of the only one, else none). Happens only while the parents have the owner epochs given (rule
  * ownerEpochAtManager). The parents have left (`RangePartition.leave`) before. Gives the extents of the commit logs.
  */
 export async function handOver(
@@ -48,7 +54,7 @@ export async function handOver(
   const leftMs = (): number => Math.max(1, deadlineMs - world.clock.monotonicMs());
   // Opened once more by the same owner: that seals the last extents, and nothing can be appended behind the change.
   const opened = parents.flatMap((parent) =>
-    sharedKinds.flatMap((kind) => {
+    sharedKinds(parents).flatMap((kind) => {
       const name = parent.streams[kind];
       return name === undefined || parent.left?.[kind]?.endsAt !== undefined ? [] : [{ name, ownerEpoch: parent.ownerEpoch }];
     }),
@@ -78,48 +84,38 @@ export async function prepareHeirs(
   );
 }
 
-/** From the extent on that has the record of what was left. Else a range that is split often has to read all that went before. */
-function metadataOf(name: string, ownerEpoch: number, parent: Parent | undefined): MessageInitShape<typeof StreamEditSchema> {
-  const first = parent?.recordExtentId === undefined ? {} : { firstExtentId: toWire(parent.recordExtentId) };
-  const extents = parent === undefined ? [] : [{ stream: parent.streams.metadata, ...first }];
-  return { name, ownerEpoch: toWire(0), content: { ownerEpoch: toWire(ownerEpoch), extents } };
-}
+/** Of the stream of a parent what from this extent on is in it; 0 and undefined: all. */
+const rangeFrom = (stream: string, firstExtentId = 0) =>
+  firstExtentId === 0 ? { stream } : { stream, firstExtentId: toWire(firstExtentId) };
 
 function editsOf(parents: readonly Parent[], heirs: readonly OwnedNames[]): MessageInitShape<typeof StreamEditSchema>[] {
-  const goes = parents.flatMap(({ streams, ownerEpoch, left }) => {
-    const gone = (kind: (typeof sharedKinds)[number]) => {
+  const [first] = parents;
+  const shared: readonly string[] = sharedKinds(parents);
+  const goes = parents.flatMap(({ streams, ownerEpoch, left }) =>
+    sharedOfOne.flatMap((kind) => {
       const name = streams[kind];
-      const end = left?.[kind]?.endsAt;
+      const end = shared.includes(kind) ? left?.[kind]?.endsAt : undefined;
       const complete = typeof end === "object" && { extentId: toWire(end.extentId), lengthBytes: toWire(end.lengthBytes) };
       return name === undefined ? [] : [{ name, ownerEpoch: toWire(ownerEpoch), ...(complete && { complete }) }];
-    };
-    return [...sharedKinds.flatMap(gone), { name: streams.commitLog, ownerEpoch: toWire(ownerEpoch) }];
-  });
+    }),
+  );
   const comes = heirs.flatMap(({ streams, ownerEpoch }) => {
-    const made = (name: string, from: readonly (string | undefined)[]) => ({
+    const made = (name: string, extents: ReturnType<typeof rangeFrom>[], openAhead = false): MessageInitShape<typeof StreamEditSchema> => ({
       name,
       ownerEpoch: toWire(0),
-      content: {
-        ownerEpoch: toWire(ownerEpoch),
-        extents: from.filter((stream) => stream !== undefined).map((stream) => ({ stream })),
-      },
+      content: { ownerEpoch: toWire(ownerEpoch), extents, openAhead },
     });
-    const edits: MessageInitShape<typeof StreamEditSchema>[] = [
-      metadataOf(streams.metadata, ownerEpoch, parents[0]),
-      { name: streams.commitLog, ownerEpoch: toWire(0), content: { ownerEpoch: toWire(ownerEpoch), extents: [], openAhead: true } },
-      made(
-        streams.rowData,
-        parents.map((parent) => parent.streams.rowData),
-      ),
+    const of = (kind: "rowData" | "blobData") =>
+      parents.flatMap((parent) => (parent.streams[kind] === undefined ? [] : [rangeFrom(parent.streams[kind])]));
+    // Else a range that is split often has to read all that went before.
+    const metadata = first === undefined ? [] : [rangeFrom(first.streams.metadata, first.recordExtentId)];
+    const log = first === undefined || parents.length > 1 ? [] : [rangeFrom(first.streams.commitLog, first.logFromExtentId)];
+    return [
+      made(streams.metadata, metadata),
+      made(streams.commitLog, log, true),
+      made(streams.rowData, of("rowData")),
+      ...(streams.blobData === undefined ? [] : [made(streams.blobData, of("blobData"))]),
     ];
-    if (streams.blobData !== undefined)
-      edits.push(
-        made(
-          streams.blobData,
-          parents.map((parent) => parent.streams.blobData),
-        ),
-      );
-    return edits;
   });
   return [...goes, ...comes];
 }

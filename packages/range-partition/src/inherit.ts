@@ -2,13 +2,14 @@
  * A range begins where others have left, in the process that handed their streams over: it knows what is in them, so nobody is asked and
  * nothing is read but indexes that are not cached.
  */
+import { type KeyBounds, MemoryTable } from "@stamp/lsm";
 import type { World } from "@stamp/ports";
 import type { OwnedStream, StreamClient, StreamExtent } from "@stamp/stream-client";
 import type { Caches } from "./caches.ts";
 import { Checkpoint } from "./checkpoint-reader.ts";
 import type { HandedOver } from "./hand-over.ts";
-import type { Left } from "./leave.ts";
-import { heirState, type Loaded, type PartitionStreams, replayRest, storageOf } from "./load.ts";
+import type { Left, LeftLog } from "./leave.ts";
+import { heirState, type Loaded, type PartitionStreams, type Replayed, replayRest, storageOf } from "./load.ts";
 import type { PartitionOptions } from "./types.ts";
 
 /** Undefined when a checkpoint can't be opened, or a parent's streams were not all resolved. */
@@ -27,21 +28,31 @@ export async function inheritPartition(
   const opened = await Promise.all(state.checkpoints.map((stored) => Checkpoint.open(stored, own, storage)));
   const checkpoints = opened.flatMap((one) => (one.ok ? [one.value] : []));
   if (checkpoints.length < opened.length) return undefined;
-  const listOf = (kind: "metadata" | "rowData" | "blobData", of = parents) => inherited(of.map((streams) => streams[kind]));
-  const lists = {
-    metadata: extentsFrom(listOf("metadata", parents.slice(0, 1)), left.recordExtentId),
-    rowData: listOf("rowData"),
-    blobData: listOf("blobData"),
-  };
-  if (lists.metadata === undefined || lists.rowData === undefined || lists.blobData === undefined) return undefined;
+  const listOf = (kind: keyof PartitionStreams, of = parents) => inherited(of.map((streams) => streams[kind]));
+  const first = parents.slice(0, 1);
+  const metadata = extentsFrom(listOf("metadata", first), left.recordExtentId);
+  const commitLog = left.log === undefined ? [] : extentsFrom(listOf("commitLog", first), left.log.fromExtentId);
+  const rowData = listOf("rowData");
+  const blobData = listOf("blobData");
+  if (metadata === undefined || commitLog === undefined || rowData === undefined || blobData === undefined) return undefined;
   const { ownerEpoch, streams: names } = options;
   const streams: PartitionStreams = {
-    metadata: client.ownedStream(names.metadata, ownerEpoch, lists.metadata),
-    commitLog: client.ownedStream(names.commitLog, ownerEpoch, [], handed.get(names.commitLog)),
-    rowData: client.ownedStream(names.rowData, ownerEpoch, lists.rowData),
-    blobData: names.blobData === undefined ? undefined : client.ownedStream(names.blobData, ownerEpoch, lists.blobData),
+    metadata: client.ownedStream(names.metadata, ownerEpoch, metadata),
+    commitLog: client.ownedStream(names.commitLog, ownerEpoch, commitLog, handed.get(names.commitLog)),
+    rowData: client.ownedStream(names.rowData, ownerEpoch, rowData),
+    blobData: names.blobData === undefined ? undefined : client.ownedStream(names.blobData, ownerEpoch, blobData),
   };
-  return { streams, storage, state, checkpoints, replayed: replayRest(state) };
+  const replayed = left.log === undefined ? replayRest(state) : ofLog(left.log, state.lastTicket, own);
+  return { streams, storage, state, checkpoints, replayed };
+}
+
+/** As replay of the log would find it. */
+function ofLog({ table: all, lastSequence, lastTicket, logBytes }: LeftLog, ownTicket: number, { low, high }: KeyBounds): Replayed {
+  const table = new MemoryTable();
+  for (const { key, sequence, value } of all.iterate({ gte: low, ...(high.length > 0 && { lt: high }) }, Number.MAX_SAFE_INTEGER)) {
+    table.put(key, sequence, value);
+  }
+  return { table, lastSequence, lastTicket: Math.max(lastTicket, ownTicket), logBytes };
 }
 
 /** The list that the stream of an heir has after the change; undefined when a parent's end is not known here. */

@@ -5,15 +5,27 @@ import { FailureError, fromUtf8, type Outcome, ownerEpoch, present, type RuleNam
 import { put, read, Stamp, streamsOf, write } from "./harness.test.ts";
 import { RangePartition } from "./index.ts";
 import { restBytesMax } from "./leave.ts";
-import { become, expected, fill, from, keyOf, keysOf, limits, type Place, splitAt200 } from "./reshape-harness.test.ts";
+import { become, expected, fill, from, handOverTo, keyOf, keysOf, limits, type Place, splitAt200 } from "./reshape-harness.test.ts";
+
+/** Two neighbours, r2 and r3, that meet at 200. */
+async function neighbours(stamp: Stamp): Promise<[[Place, RangePartition], [Place, RangePartition]]> {
+  return [
+    [{ rangeId: "r2", epoch: 2 }, unwrap(await stamp.load(2, "ps", { rangeId: "r2", high: keyOf(200) }))],
+    [{ rangeId: "r3", epoch: 3 }, unwrap(await stamp.load(3, "ps", { rangeId: "r3", low: keyOf(200) }))],
+  ];
+}
+const r4 = { rangeId: "r4", epoch: 4 };
 
 async function writesWhileItLeaves(
+  what: "split" | "merge",
   without: readonly RuleName[],
   leavesAfterMs: number,
 ): Promise<{ acknowledged: number; missing: string[] }> {
   const stamp = new Stamp(6, { limits, without });
   return stamp.sim.run(async () => {
-    const parent = unwrap(await stamp.load(1, "ps"));
+    const parents: [Place, RangePartition][] =
+      what === "merge" ? await neighbours(stamp) : [[{ rangeId: "r1", epoch: 1 }, unwrap(await stamp.load(1, "ps"))]];
+    const [, parent] = present(parents[0], "a parent");
     const acknowledged: string[] = [];
     const writers = from(0, 40).map(async (key) => {
       for (let i = 0; i < 20; i++) {
@@ -23,41 +35,49 @@ async function writesWhileItLeaves(
       }
     });
     await stamp.sim.sleep(leavesAfterMs);
-    unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], [{ rangeId: "r2", epoch: 2 }]));
+    unwrap(await become(stamp, "ps", parents, [r4]));
     await Promise.all(writers);
-    const heir = unwrap(await stamp.load(2, "ps", { rangeId: "r2", create: false }));
+    const heir = unwrap(await stamp.load(4, "ps", { rangeId: "r4", create: false }));
     const held = new Set(await keysOf(heir));
     return { acknowledged: acknowledged.length, missing: acknowledged.filter((key) => !held.has(key)) };
   });
 }
 
-test("split: what is acknowledged while the parent leaves is with its heir; without waiting for it, it is lost", async () => {
-  let acknowledged = 0;
-  let lost = 0;
-  for (let leavesAfterMs = 3; leavesAfterMs < 20; leavesAfterMs += 2) {
-    const good = await writesWhileItLeaves([], leavesAfterMs);
-    assert.deepEqual(good.missing, []);
-    acknowledged += good.acknowledged;
-    lost += (await writesWhileItLeaves(["drainBeforeLeaving"], leavesAfterMs)).missing.length;
-  }
-  assert.ok(acknowledged > 200, `${acknowledged} writes`);
-  assert.ok(lost > 0, "nothing was lost");
-});
+for (const [what, rule] of [
+  ["split", "cutNotAcknowledged"],
+  ["merge", "drainBeforeLeaving"],
+] as const) {
+  test(`${what}: what is acknowledged while the parent leaves is with its heir; without rule ${rule} it is lost`, async () => {
+    let acknowledged = 0;
+    let lost = 0;
+    for (let leavesAfterMs = 3; leavesAfterMs < 20; leavesAfterMs += 2) {
+      const good = await writesWhileItLeaves(what, [], leavesAfterMs);
+      assert.deepEqual(good.missing, []);
+      acknowledged += good.acknowledged;
+      lost += (await writesWhileItLeaves(what, [rule], leavesAfterMs)).missing.length;
+    }
+    assert.ok(acknowledged > 200, `${acknowledged} writes`);
+    assert.ok(lost > 0, "nothing was lost");
+  });
+}
+
+const isMoving = (outcome: Outcome<unknown>): boolean =>
+  !outcome.ok && outcome.failure.reason === "partitionLoading" && outcome.failure.applied === "no";
 
 test("split: what waits for the turn of its row when the parent leaves is not done there, however many wait; what was done is with the heir", async () => {
   const stamp = new Stamp(12, { limits });
   await stamp.sim.run(async () => {
     const parent = unwrap(await stamp.load(1, "ps"));
     unwrap(await write(parent, "row", [put("k", "before")]));
+    unwrap(await parent.prepareToLeave(true));
+    unwrap(await parent.tell(["r2"]));
     const writes = Array.from({ length: 50 }, (_, i) => write(parent, "row", [put("k", `${i}`)]));
-    await stamp.sim.sleep(1);
+    await stamp.sim.sleep(5);
     unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], [{ rangeId: "r2", epoch: 2 }]));
     const outcomes = await Promise.all(writes);
     const done = outcomes.filter(({ ok }) => ok).length;
-    assert.ok(done >= 1 && done <= 3, `${done} were done before it left`);
-    for (const outcome of outcomes.slice(done)) {
-      assert.ok(!outcome.ok && outcome.failure.reason === "partitionLoading" && outcome.failure.applied === "no", JSON.stringify(outcome));
-    }
+    assert.ok(done >= 1 && done <= 5, `${done} were done before it left`);
+    for (const outcome of outcomes.slice(done)) assert.ok(isMoving(outcome), JSON.stringify(outcome));
     const heir = unwrap(await stamp.load(2, "ps", { rangeId: "r2", create: false }));
     assert.equal(await read(heir, "k"), `${done - 1}`);
   });
@@ -77,92 +97,186 @@ async function leaveWith(
   return { left, commits, acknowledged: outcomes.map(({ ok }) => ok) };
 }
 
-test("split: what is decided and not durable is answered and goes along, whatever it is much of; the parent has it too when nothing comes of it", async () => {
+test("split: what is on its way to the log when that is cut is unknown, or not done once the heirs have the streams; what waits is not done", async () => {
+  for (const change of ["happens", "refused", "closed before"] as const) {
+    const stamp = new Stamp(31, { limits });
+    await stamp.sim.run(async () => {
+      const parent = unwrap(await stamp.load(1, "ps"));
+      unwrap(await write(parent, "l", [put(keyOf(0), "before")]));
+      unwrap(await parent.prepareToLeave(true));
+      unwrap(await parent.tell(["r2"]));
+      const writes = [write(parent, "first", [put(keyOf(1), "on its way")])];
+      // It lands: long enough for that, too short for the answer.
+      await stamp.sim.sleep(0.1);
+      writes.push(...from(2, 9).map((key) => write(parent, key, [put(key, "waits")])));
+      const answered: number[] = [];
+      for (const [i, one] of writes.entries()) void one.then(() => answered.push(i));
+      const left = unwrap(await RangePartition.leave([parent], ["r2"]));
+      await stamp.sim.sleep(500);
+      assert.deepEqual(answered, [1, 2, 3, 4, 5, 6, 7], "nothing is said yet of what is on its way");
+      if (change === "refused") {
+        unwrap(await stamp.client("pm").openForOwner(streamsOf("r1").metadata, ownerEpoch(3), { create: false, timeoutMs: 5_000 }));
+      }
+      const parents: [Place, RangePartition][] = [[{ rangeId: "r1", epoch: 1 }, parent]];
+      if (change === "closed before") await parent.close();
+      else assert.equal((await handOverTo(stamp, "ps", parents, left, [{ rangeId: "r2", epoch: 2 }])).ok, change === "happens");
+      const [first, ...others] = await Promise.all(writes);
+      for (const other of others) assert.ok(isMoving(other), JSON.stringify(other));
+      assert.ok(first !== undefined && !first.ok);
+      assert.equal(first.failure.applied, change === "happens" ? "no" : "unknown");
+      const place = change === "happens" ? { rangeId: "r2" } : {};
+      const again = unwrap(await stamp.load(4, "other", { ...place, create: false }));
+      assert.deepEqual(
+        await keysOf(again),
+        change === "happens" ? [keyOf(0)] : [keyOf(0), keyOf(1)],
+        "it is in the log, behind where that was cut",
+      );
+    });
+  }
+});
+
+test("split: without rule redoneWhenChanged what is said not to have happened is there", async () => {
+  const stamp = new Stamp(31, { limits, without: ["redoneWhenChanged"] });
+  await stamp.sim.run(async () => {
+    const parent = unwrap(await stamp.load(1, "ps"));
+    unwrap(await parent.prepareToLeave(true));
+    unwrap(await parent.tell(["r2"]));
+    const writing = write(parent, "first", [put(keyOf(1), "on its way")]);
+    await stamp.sim.sleep(0.1);
+    unwrap(await RangePartition.leave([parent], ["r2"]));
+    assert.ok(isMoving(await writing));
+    await parent.close();
+    await stamp.sim.sleep(100);
+    assert.equal(await read(unwrap(await stamp.load(4, "other", { create: false })), keyOf(1)), "on its way");
+  });
+});
+
+test("merge: what is decided and not durable is answered and goes along, whatever it is much of; the parent has it too when nothing comes of it", async () => {
   for (const { bytes, inMemory, isLittle } of [
     { bytes: 100, inMemory: 0, isLittle: true },
-    { bytes: 100, inMemory: 3_600, isLittle: false },
+    { bytes: 100, inMemory: 1_850, isLittle: false },
     // Each would fit, both don't.
-    { bytes: 10_000, inMemory: 1_750, isLittle: false },
+    { bytes: 6_000, inMemory: 850, isLittle: false },
     // More than fits into any record.
     { bytes: 30_000, inMemory: 0, isLittle: true },
   ]) {
     const stamp = new Stamp(18, { limits: { memoryTableBytesMax: 16 * 1024 * 1024 }, journalSegmentBytes: 16 << 20 });
     await stamp.sim.run(async () => {
-      const parent = unwrap(await stamp.load(1, "ps"));
+      const [[, parent], [, other]] = await neighbours(stamp);
       for (let i = 0; i < inMemory; i += 50) {
-        const writes = Array.from({ length: 50 }, (_, j) => put(`m${i + j}`, "x".repeat(1_000)));
-        unwrap(await write(parent, "m", writes));
+        const writes = Array.from({ length: 50 }, (_, j) => put(`a${i + j}`, "x".repeat(1_000)));
+        unwrap(await write(parent, "a", writes));
       }
       const keys = from(0, 200);
       const writes = keys.map((key) => write(parent, key, [put(key, "x".repeat(bytes))]));
-      const { left, commits, acknowledged } = await leaveWith(stamp, [parent], ["r2"], writes);
+      const { left, commits, acknowledged } = await leaveWith(stamp, [parent, other], ["r4"], writes);
       unwrap(left);
       assert.ok(commits < inMemory / 50 + 200, "some were not durable");
       if (bytes < 30_000) assert.equal(parent.stats.storage.flushedBytes === 0, isLittle);
       assert.deepEqual(new Set(acknowledged), new Set([true]));
       assert.equal((await keysOf(parent)).length, inMemory + 200, "whoever reads here meanwhile sees what was acknowledged");
-      const again = unwrap(await stamp.load(2, "other", { create: false }));
+      const r2 = { rangeId: "r2", high: keyOf(200), create: false };
+      const again = unwrap(await stamp.load(5, "other", r2));
       assert.equal((await keysOf(again)).length, inMemory + 200);
       unwrap(await write(again, "l", [put(keyOf(7), "later")]));
-      const third = unwrap(await stamp.load(3, "third", { create: false }));
+      const third = unwrap(await stamp.load(6, "third", r2));
       assert.equal((await keysOf(third)).length, inMemory + 200);
       assert.equal(await read(third, keyOf(7)), "later");
       unwrap(await third.checkpoint());
-      const heirs = [{ rangeId: "r4", epoch: 4 }];
-      unwrap(await become(stamp, "third", [[{ rangeId: "r1", epoch: 3 }, third]], heirs));
-      const heir = unwrap(await stamp.load(4, "ps", { rangeId: "r4", create: false }));
+      const right = unwrap(await stamp.load(6, "third", { rangeId: "r3", low: keyOf(200), create: false }));
+      const parents: [Place, RangePartition][] = [
+        [{ rangeId: "r2", epoch: 6 }, third],
+        [{ rangeId: "r3", epoch: 6 }, right],
+      ];
+      unwrap(await become(stamp, "third", parents, [{ rangeId: "r7", epoch: 7 }]));
+      const heir = unwrap(await stamp.load(7, "ps", { rangeId: "r7", create: false }));
       assert.equal((await keysOf(heir)).length, inMemory + 200);
     });
   }
 });
 
-test("split: of one row that was written again and again the last write counts, whatever of it was durable", async () => {
-  for (let afterMs = 1; afterMs < 8; afterMs++) {
-    const stamp = new Stamp(19, { limits });
-    await stamp.sim.run(async () => {
-      const parent = unwrap(await stamp.load(1, "ps"));
-      const next = () =>
-        parent.transact(
-          utf8("row"),
-          async (tx) => {
-            const before = await tx.get(utf8("k"));
-            const n = Number(before === undefined ? 0 : fromUtf8(before)) + 1;
-            return { writes: [put("k", `${n}`)], result: n };
-          },
-          { timeoutMs: 60_000, pipelined: true },
+for (const what of ["split", "merge"] as const) {
+  test(`${what}: of one row that was written again and again the last write counts that was acknowledged`, async () => {
+    for (let afterMs = 1; afterMs < 8; afterMs++) {
+      const stamp = new Stamp(19, { limits });
+      await stamp.sim.run(async () => {
+        const parents: [Place, RangePartition][] =
+          what === "merge" ? await neighbours(stamp) : [[{ rangeId: "r1", epoch: 1 }, unwrap(await stamp.load(1, "ps"))]];
+        const [, parent] = present(parents[0], "a parent");
+        if (what === "split") {
+          unwrap(await parent.prepareToLeave(true));
+          unwrap(await parent.tell(["r4"]));
+        }
+        const next = (writes = true) =>
+          parent.transact(
+            utf8("row"),
+            async (tx) => {
+              const before = await tx.get(utf8(keyOf(1)));
+              const n = Number(before === undefined ? 0 : fromUtf8(before)) + 1;
+              return { writes: writes ? [put(keyOf(1), `${n}`)] : [], result: n };
+            },
+            { timeoutMs: 60_000, pipelined: true },
+          );
+        const all: Promise<Outcome<number>>[] = [];
+        for (let i = 0; i < afterMs; i++) {
+          all.push(next(), next(), next());
+          await stamp.sim.sleep(1);
+        }
+        const looked = next(false);
+        unwrap(await become(stamp, "ps", parents, [r4]));
+        const outcomes = await Promise.all(all);
+        const done = outcomes.filter(({ ok }) => ok).length;
+        assert.deepEqual(
+          outcomes.slice(0, done).map(unwrap),
+          Array.from({ length: done }, (_, i) => i + 1),
         );
-      const all: Promise<Outcome<number>>[] = [];
-      for (let i = 0; i < afterMs; i++) {
-        all.push(next(), next(), next());
-        await stamp.sim.sleep(1);
-      }
-      unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], [{ rangeId: "r2", epoch: 2 }]));
-      assert.deepEqual(
-        (await Promise.all(all)).map(unwrap),
-        all.map((_, i) => i + 1),
-      );
-      const heir = unwrap(await stamp.load(2, "ps", { rangeId: "r2", create: false }));
-      assert.equal(await read(heir, "k"), `${all.length}`);
+        for (const outcome of outcomes.slice(done)) assert.ok(isMoving(outcome), JSON.stringify(outcome));
+        if (what === "merge") assert.equal(done, all.length);
+        if (done < all.length) assert.ok(isMoving(await looked), "what was seen did not happen");
+        const heir = unwrap(await stamp.load(4, "ps", { rangeId: "r4", create: false }));
+        assert.equal(await read(heir, keyOf(1)), done === 0 ? undefined : `${done}`);
+      });
+    }
+  });
+}
+
+test("merge: what the log takes no more is in the record and acknowledged; without the record it is not", async () => {
+  for (const fenced of ["commitLog", "metadata"] as const) {
+    const stamp = new Stamp(20, { limits });
+    await stamp.sim.run(async () => {
+      const [[, parent], [, other]] = await neighbours(stamp);
+      unwrap(await write(parent, "l", [put(keyOf(0), "v")]));
+      unwrap(await parent.prepareToLeave(true));
+      unwrap(await stamp.client("pm").openForOwner(streamsOf("r2")[fenced], ownerEpoch(8), { create: false, timeoutMs: 5_000 }));
+      const writes = [write(parent, "first", [put(keyOf(1), "on its way")])];
+      await stamp.sim.sleep(0.1);
+      writes.push(...from(2, 9).map((key) => write(parent, key, [put(key, "waits")])));
+      const { left, acknowledged } = await leaveWith(stamp, [parent, other], ["r4"], writes);
+      assert.equal(left.ok, fenced === "commitLog");
+      assert.deepEqual(acknowledged, [true, ...from(2, 9).map(() => fenced === "commitLog")]);
+      const again = unwrap(await stamp.load(9, "other", { rangeId: "r2", high: keyOf(200), create: false }));
+      const held = new Set(await keysOf(again));
+      for (const [i, key] of from(1, 9).entries()) assert.ok(held.has(key) || !acknowledged[i], key);
     });
   }
 });
 
-test("split: what the log takes no more is in the record and acknowledged; without the record it is not", async () => {
+test("split: a parent whose log or metadata has another owner does not leave, and nothing that was acknowledged is lost", async () => {
   for (const fenced of ["commitLog", "metadata"] as const) {
     const stamp = new Stamp(20, { limits });
     await stamp.sim.run(async () => {
       const parent = unwrap(await stamp.load(1, "ps"));
       unwrap(await write(parent, "l", [put(keyOf(0), "v")]));
       unwrap(await parent.prepareToLeave(true));
-      unwrap(await stamp.client("pm").openForOwner(streamsOf("r1")[fenced], ownerEpoch(2), { create: false, timeoutMs: 5_000 }));
-      const writes = [write(parent, "first", [put(keyOf(1), "on its way")])];
-      await stamp.sim.sleep(0.1);
-      writes.push(...from(2, 9).map((key) => write(parent, key, [put(key, "waits")])));
-      const { left, acknowledged } = await leaveWith(stamp, [parent], ["r2"], writes);
-      assert.equal(left.ok, fenced === "commitLog");
-      assert.deepEqual(acknowledged, [true, ...from(2, 9).map(() => fenced === "commitLog")]);
-      const again = unwrap(await stamp.load(3, "other", { create: false }));
+      unwrap(await stamp.client("pm").openForOwner(streamsOf("r1")[fenced], ownerEpoch(8), { create: false, timeoutMs: 5_000 }));
+      const writes = from(1, 9).map((key) => write(parent, key, [put(key, "v")]));
+      const { left, acknowledged } = await leaveWith(stamp, [parent], ["r4"], writes);
+      if (left.ok) left.value.became(false);
+      const handed = left.ok && (await handOverTo(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], left.value, [r4])).ok;
+      assert.equal(handed, false);
+      const again = unwrap(await stamp.load(9, "other", { create: false }));
       const held = new Set(await keysOf(again));
+      assert.ok(held.has(keyOf(0)));
       for (const [i, key] of from(1, 9).entries()) assert.ok(held.has(key) || !acknowledged[i], key);
     });
   }
@@ -244,42 +358,47 @@ test("merge: one that was closed meanwhile leaves nothing, and the other one say
   }
 });
 
-test("split: what is being decided when the parent leaves is waited for, what failed to be decided is not", async () => {
-  const stamp = new Stamp(24, { limits });
-  await stamp.sim.run(async () => {
-    const parent = unwrap(await stamp.load(1, "ps"));
-    const options = { timeoutMs: 60_000 };
-    const failing = parent.transact(
-      utf8("failing"),
-      async () => {
-        throw new FailureError(refused("unavailable", "timeout", "not read").failure);
-      },
-      options,
-    );
-    assert.equal((await failing).ok, false);
-    const deciding = async (key: string, ms: number) => {
+for (const what of ["split", "merge"] as const) {
+  test(`${what}: what is being decided when the parent leaves is ${what === "merge" ? "waited for" : "not waited for, and not done"}`, async () => {
+    const stamp = new Stamp(24, { limits });
+    await stamp.sim.run(async () => {
+      const parents = what === "merge" ? (await neighbours(stamp)).map(([, one]) => one) : [unwrap(await stamp.load(1, "ps"))];
+      const parent = present(parents[0], "a parent");
+      const options = { timeoutMs: 60_000 };
+      const failing = parent.transact(
+        utf8("failing"),
+        async () => {
+          throw new FailureError(refused("unavailable", "timeout", "not read").failure);
+        },
+        options,
+      );
+      assert.equal((await failing).ok, false);
       const decide = async () => {
-        await stamp.sim.sleep(ms);
-        return { writes: [put(key, "v")], result: undefined };
+        await stamp.sim.sleep(300);
+        return { writes: [put(keyOf(3), "v")], result: undefined };
       };
-      return parent.transact(utf8(key), decide, options);
-    };
-    const slow = deciding("slow", 300);
-    const { left } = await leaveWith(stamp, [parent], ["r2"], [slow]);
-    assert.ok(unwrap(left).drainMs > 250);
-    unwrap(await slow);
-    const again = unwrap(await stamp.load(2, "other", { create: false }));
-    assert.equal(await read(again, "slow"), "v");
+      const slow = parent.transact(utf8("slow"), decide, options);
+      const beforeMs = stamp.sim.nowMs;
+      const { left } = await leaveWith(stamp, parents, ["r4"], what === "merge" ? [slow] : []);
+      const { drainMs, heldSinceMs } = unwrap(left);
+      if (what === "merge") assert.ok(drainMs > 250);
+      else assert.ok(stamp.sim.world("ps").clock.monotonicMs() - heldSinceMs < 50 && stamp.sim.nowMs - beforeMs < 250);
+      unwrap(left).became(false);
+      assert.equal(isMoving(await slow), what === "split");
+      const place = what === "merge" ? { rangeId: "r2", high: keyOf(200) } : {};
+      const again = unwrap(await stamp.load(9, "other", { ...place, create: false }));
+      assert.equal(await read(again, keyOf(3)), what === "merge" ? "v" : undefined);
+    });
   });
-});
+}
 
-test("split: nobody waits for what is being decided in a parent that is closed", async () => {
+test("merge: nobody waits for what is being decided in a parent that is closed", async () => {
   const stamp = new Stamp(25, { limits });
   await stamp.sim.run(async () => {
-    const parent = unwrap(await stamp.load(1, "ps"));
+    const [[, parent], [, other]] = await neighbours(stamp);
     const never = Promise.withResolvers<{ writes: []; result: undefined }>();
     void parent.transact(utf8("never"), () => never.promise, { timeoutMs: 60_000 });
-    const leaving = leaveWith(stamp, [parent], ["r2"], []);
+    const leaving = leaveWith(stamp, [parent, other], ["r4"], []);
     await stamp.sim.sleep(100);
     await parent.close();
     const { left } = await leaving;
@@ -288,7 +407,7 @@ test("split: nobody waits for what is being decided in a parent that is closed",
   });
 });
 
-test("split: a log that gets no answer holds nothing up, and what is on its way to it is acknowledged", async () => {
+test("split: a log that gets no answer holds nothing up, and what is on its way to it is done anew", async () => {
   for (let seed = 30; ; seed++) {
     const stamp = new Stamp(seed, { limits });
     const done = await stamp.sim.run(async () => {
@@ -305,13 +424,70 @@ test("split: a log that gets no answer holds nothing up, and what is on its way 
       if (node === undefined) return false;
       stamp.sim.pause(node);
       const before = stamp.sim.nowMs;
-      const { left, acknowledged } = await leaveWith(stamp, [parent], ["r2"], [write(parent, "l", [put(keyOf(1), "v")])]);
-      unwrap(left);
-      assert.deepEqual(acknowledged, [true]);
-      assert.ok(stamp.sim.nowMs - before < 100, `${stamp.sim.nowMs - before} ms`);
+      const writing = write(parent, "l", [put(keyOf(1), "v")]);
+      await stamp.sim.sleep(5);
+      unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], [r4]));
+      assert.ok(isMoving(await writing));
+      assert.ok(stamp.sim.nowMs - before < 150, `${stamp.sim.nowMs - before} ms`);
+      const heir = unwrap(await stamp.load(4, "other", { rangeId: "r4", create: false }));
+      assert.deepEqual(await keysOf(heir), [keyOf(0)]);
       return true;
     });
     if (done) break;
+  }
+});
+
+test("split: the log is cut when it goes to no other extent; writes go on until then", async () => {
+  let rolled = 0;
+  for (let afterMs = 0; afterMs < 40; afterMs += 2) {
+    const stamp = new Stamp(28, { limits: { memoryTableBytesMax: 16 * 1024 * 1024 }, extentTargetBytes: 40_000 });
+    await stamp.sim.run(async () => {
+      const parent = unwrap(await stamp.load(1, "ps"));
+      unwrap(await parent.prepareToLeave(true));
+      unwrap(await parent.tell(["r4"]));
+      const acknowledged: string[] = [];
+      const writers = from(0, 20).map(async (key) => {
+        for (let i = 0; (await write(parent, key, [put(`${key}/${i}`, "x".repeat(1_000))])).ok; i++) acknowledged.push(`${key}/${i}`);
+      });
+      await stamp.sim.sleep(afterMs);
+      const before = parent.streams.commitLog.extents.length;
+      const left = unwrap(await RangePartition.leave([parent], ["r4"]));
+      rolled += parent.streams.commitLog.extents.length > before ? 1 : 0;
+      unwrap(await handOverTo(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], left, [r4]));
+      await Promise.all(writers);
+      const heir = unwrap(await stamp.load(4, "other", { rangeId: "r4", create: false }));
+      assert.deepEqual(await keysOf(heir), acknowledged.sort());
+    });
+  }
+  assert.ok(rolled > 0, "it went to another one");
+});
+
+test("split: what is in memory is written out again when the parent stays after all, whatever of leaving was under way", async () => {
+  for (const when of ["told", "telling", "before"] as const) {
+    const stamp = new Stamp(32, { limits });
+    await stamp.sim.run(async () => {
+      const parent = unwrap(await stamp.load(1, "ps"));
+      unwrap(await parent.prepareToLeave(true));
+      if (when === "telling") void fill(parent, 0, 200, "much").catch(() => {});
+      const telling = when === "before" ? undefined : parent.tell(["r4"]);
+      if (when === "told") unwrap(present(await telling, "told"));
+      if (when !== "before") {
+        await fill(parent, 0, 400, "first");
+        if (when === "told") {
+          const byHand = await parent.checkpoint();
+          assert.ok(isMoving(byHand), "nothing is recorded behind what the heirs are told");
+          assert.equal(parent.stats.checkpoints, 0);
+        }
+      }
+      parent.stay();
+      await telling;
+      if (when === "before") assert.equal((await parent.tell(["r4"])).ok, false, "it stays");
+      await fill(parent, 0, 400, "second");
+      unwrap(await parent.checkpoint());
+      assert.ok(parent.stats.checkpoints > 0 && parent.stats.memoryTableEntries === 0);
+      const again = unwrap(await stamp.load(5, "other", { create: false }));
+      assert.deepEqual(await keysOf(again), from(0, 400));
+    });
   }
 });
 

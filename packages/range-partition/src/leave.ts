@@ -1,15 +1,31 @@
-/** What range partitions leave to those that get their rows: one to several, or two neighbours to one. */
-import { assert, type Outcome, ok } from "@stamp/base";
-import { joinedState, type KeyBounds, type PartitionState } from "@stamp/lsm";
+/** What range partitions leave to those that get their rows: one, whose log goes on as theirs, to several; or two neighbours to one. */
+import { type Outcome, ok } from "@stamp/base";
+import { joinedState, type KeyBounds, type MemoryTable, type PartitionState } from "@stamp/lsm";
 
 export interface Left {
   /** As the heirs find it in the metadata stream of the first one. */
   readonly told: PartitionState;
   /** The extent of that stream that this is recorded in. What lies before it is not needed by the heirs. */
   readonly recordExtentId: number;
+  /** Since then writes wait. */
+  readonly heldSinceMs: number;
   /** How long they waited for what was being decided, and for the rest. */
   readonly drainMs: number;
   readonly writeMs: number;
+  /** Of one whose log was cut: the heirs' logs begin with it. */
+  readonly log?: LeftLog;
+  /** To be told whether the heirs have the streams now; false: or nobody can say. */
+  readonly became: (happened: boolean) => void;
+}
+
+/** What is in the log that was cut, and not in the checkpoints, of all heirs. */
+export interface LeftLog {
+  /** Where replay begins; 0: at its first extent. */
+  readonly fromExtentId: number;
+  readonly table: MemoryTable;
+  readonly lastSequence: number;
+  readonly lastTicket: number;
+  readonly logBytes: number;
 }
 
 /** What one of them has. */
@@ -21,7 +37,7 @@ export interface Share {
 /** What its last record says. */
 type Tell = (share: Share) => Promise<Outcome<PartitionState>>;
 
-/** How one of them leaves. */
+/** How one of two leaves. */
 export interface Leaving {
   readonly heirs: readonly string[];
   /** What is left in memory goes into the record itself up to so much, else into a checkpoint. */
@@ -29,21 +45,17 @@ export interface Leaving {
   readonly tell: Tell;
 }
 
-/** Of all that leave together: the first one's record has it all, and is one block of 4 MiB. */
+type Leave = (how: Leaving) => Promise<Outcome<Left>>;
+
+/** Of both that leave together: the first one's record has it all, and is one block of 4 MiB. */
 export const restBytesMax: number = 3.5 * 1024 * 1024;
 
 /**
  * The first one's record says what the second has too, as soon as that is known: both are on their way at once. Only when both are durable
  * something may come of either.
  */
-export async function leaveTogether(
-  heirs: readonly string[],
-  leaving: readonly ((how: Leaving) => Promise<Outcome<Left>>)[],
-): Promise<Outcome<Left>> {
-  const [leaveFirst, leaveSecond] = leaving;
-  assert(leaveFirst !== undefined && leaving.length <= 2, "one or two leave");
-  const how = { heirs, restBytesMax: restBytesMax / leaving.length };
-  if (leaveSecond === undefined) return leaveFirst({ ...how, tell: async ({ state }) => ok(state) });
+export async function leaveTogether(heirs: readonly string[], leaveFirst: Leave, leaveSecond: Leave): Promise<Outcome<Left>> {
+  const how = { heirs, restBytesMax: restBytesMax / 2 };
   const { promise: told, resolve: tell } = Promise.withResolvers<Outcome<Share>>();
   const [first, second] = await Promise.all([
     leaveFirst({
@@ -65,5 +77,9 @@ export async function leaveTogether(
     }),
   ]);
   if (!first.ok || !second.ok) return first.ok ? second : first;
-  return ok({ ...first.value, drainMs: Math.max(first.value.drainMs, second.value.drainMs) });
+  return ok({
+    ...first.value,
+    heldSinceMs: Math.min(first.value.heldSinceMs, second.value.heldSinceMs),
+    drainMs: Math.max(first.value.drainMs, second.value.drainMs),
+  });
 }

@@ -7,6 +7,7 @@ import {
   type CommitRecord,
   decodeCommit,
   decodeState,
+  holdsKey,
   type KeyBounds,
   MemoryTable,
   type PartitionState,
@@ -41,8 +42,6 @@ export interface Replayed {
   readonly lastSequence: number;
   readonly lastTicket: number;
   readonly logBytes: number;
-  /** Where the log of what was replayed begins; 0 when nothing was. */
-  readonly firstExtentId: number;
 }
 
 export const storageOf = (world: World, client: StreamClient, options: PartitionOptions, caches: Caches): Storage => ({
@@ -80,7 +79,7 @@ export async function loadPartition(
     const state = await readState(world, metadata, options, own);
     const [checkpoints, replayed] = await Promise.all([
       Promise.all(state.checkpoints.map(async (stored) => unwrap(await Checkpoint.open(stored, own, storage)))),
-      replay(world, commitLog, state),
+      replay(world, commitLog, state, own),
     ]);
     world.logger.info("range partition loaded", {
       rangeId: options.rangeId,
@@ -107,7 +106,7 @@ async function readState(world: World, metadata: OwnedStream, options: Partition
     if (last === undefined || state.value.recordNumber > last.recordNumber) last = state.value;
   }
   if (last !== undefined && last.rangeId !== options.rangeId) {
-    // Left by a split or a merge: the log of the one who left it is not ours.
+    // Left by a split or a merge.
     if (last.heirs?.includes(options.rangeId)) return heirState(last, options.rangeId, own);
     throw new FailureError(
       refused("dataLoss", "damaged", `the metadata of ${last.rangeId} where that of ${options.rangeId} belongs`).failure,
@@ -132,8 +131,6 @@ export const heirState = (left: PartitionState, rangeId: string, own: KeyBounds)
   ...withRestOf(withoutHeirs(left), own),
   rangeId,
   lastTicket: Math.max(left.lastTicket, ticketBefore(rangeId)),
-  logStartExtentId: 0,
-  logStart: undefined,
 });
 
 /** Tickets of a range between two splits or merges, before it gives those with which a later range began. */
@@ -158,33 +155,31 @@ export function replayRest({ rest = [], checkpointedSequence, lastTicket }: Part
   const sequence = checkpointedSequence + 1;
   for (const write of rest) table.put(write.key, sequence, write.kind === "put" ? write.value : undefined);
   const [lastSequence, logBytes] = rest.length > 0 ? [sequence, writesBytes(rest)] : [checkpointedSequence, 0];
-  return { table, lastSequence, lastTicket, logBytes, firstExtentId: 0 };
+  return { table, lastSequence, lastTicket, logBytes };
 }
 
-async function replay(world: World, log: OwnedStream, state: PartitionState): Promise<Replayed> {
+/** The log begins with that of whoever left it to heirs, with rows of all of them; or, of one that two were merged into, empty. */
+async function replay(world: World, log: OwnedStream, state: PartitionState, own: KeyBounds): Promise<Replayed> {
   const rest = replayRest(state);
   const { table } = rest;
-  let { lastSequence, lastTicket, logBytes, firstExtentId } = rest;
+  let { lastSequence, lastTicket, logBytes } = rest;
   const { logStart, logStartExtentId } = state;
   const begins = logStart?.extentId === logStartExtentId ? logStart : { extentId: logStartExtentId, offsetBytes: 0 };
   const from = log.knows(logStartExtentId) ? { from: begins } : {};
-  for await (const { place, payload } of log.readAll(from)) {
+  for await (const { payload } of log.readAll(from)) {
     const decoded = decodeCommit(payload, world.digest.crc32c);
     if (!decoded.ok) throw new FailureError(decoded.failure);
     const record = decoded.value;
     lastTicket = Math.max(lastTicket, record.lastTicket);
     const before = lastSequence;
-    lastSequence = applyRecord(world, table, record, lastSequence);
-    if (lastSequence > before) {
-      if (firstExtentId === 0) firstExtentId = place.extentId;
-      logBytes += payload.length;
-    }
+    lastSequence = applyRecord(world, table, record, lastSequence, own);
+    if (lastSequence > before) logBytes += payload.length;
   }
-  return { table, lastSequence, lastTicket, logBytes, firstExtentId };
+  return { table, lastSequence, lastTicket, logBytes };
 }
 
 /** The last sequence that is applied afterwards. What was applied before is passed over; a gap is lost data. */
-function applyRecord(world: World, table: MemoryTable, record: CommitRecord, applied: number): number {
+function applyRecord(world: World, table: MemoryTable, record: CommitRecord, applied: number, own: KeyBounds): number {
   if (record.firstSequence > applied + 1) {
     const gap = `the commit log goes from ${applied} to ${record.firstSequence}`;
     throw new FailureError(refused("dataLoss", "damaged", gap).failure);
@@ -193,7 +188,9 @@ function applyRecord(world: World, table: MemoryTable, record: CommitRecord, app
   for (const [i, writes] of record.transactions.entries()) {
     const sequence = record.firstSequence + i;
     if (sequence <= applied && world.rules.on("replayBySequence")) continue;
-    for (const write of writes) table.put(write.key, sequence, write.kind === "put" ? write.value : undefined);
+    for (const write of writes) {
+      if (holdsKey(own, write.key)) table.put(write.key, sequence, write.kind === "put" ? write.value : undefined);
+    }
     last = Math.max(last, sequence);
   }
   return last;

@@ -34,6 +34,8 @@ export interface MaintenanceStreams {
 /** A memory table that takes no more commits, and what the log needs of it. */
 export interface Frozen {
   readonly table: MemoryTable;
+  /** Of the last commit before it was frozen. Of those of a parent none may be in the table. */
+  readonly lastSequence: number;
   /** Behind its last commit: the log from here on holds everything after it. */
   readonly logStart: LogPlace;
   readonly lastTicket: number;
@@ -47,8 +49,8 @@ const ofMemory = { inMemory: () => true, givenUp: () => false, restTimes: () => 
 const metadataTimeoutMs = Number.POSITIVE_INFINITY;
 const truncateTimeoutMs = 30_000;
 
-const factsOf = ({ table, lastTicket, logStart }: Frozen): Partial<PartitionState> => ({
-  checkpointedSequence: table.lastSequence,
+const factsOf = ({ lastSequence, lastTicket, logStart }: Frozen): Partial<PartitionState> => ({
+  checkpointedSequence: lastSequence,
   lastTicket,
   logStartExtentId: logStart.extentId,
   logStart,
@@ -130,6 +132,13 @@ export class Maintenance {
   /** As if `stop` had not been asked. */
   goOn(): void {
     this.#stopped = false;
+  }
+
+  /** The state that `heirs` are loaded from, with the log from where it says. What is recorded later names them no more. */
+  async tell(heirs: readonly string[]): Promise<Outcome<Pick<Left, "told" | "recordExtentId">>> {
+    this.#stopped = true;
+    const told = await this.#record((checkpoints) => checkpoints, { heirs });
+    return told.ok ? ok({ told: told.value, recordExtentId: this.#recordExtentId }) : told;
   }
 
   /**
@@ -257,7 +266,8 @@ export class Maintenance {
   ): Promise<Outcome<PartitionState>> {
     const recorded = this.#recording.then(async (): Promise<Outcome<PartitionState>> => {
       const checkpoints = change(this.#checkpoints);
-      const before = this.#storage.world.rules.on("restUntilCheckpointed") ? this.#state : { ...this.#state, rest: undefined };
+      const { heirs: _, ...last } = this.#state;
+      const before = this.#storage.world.rules.on("restUntilCheckpointed") ? last : { ...last, rest: undefined };
       const state: PartitionState = {
         ...before,
         ...facts,

@@ -13,10 +13,11 @@ import { BlobData } from "./blob-data.ts";
 import { type Filled, fillCache } from "./cache-fill.ts";
 import { makeCaches } from "./caches.ts";
 import { evenKeySamples, type Storage } from "./checkpoint-reader.ts";
+import { Departure } from "./departure.ts";
 import { type Committed, GroupCommit } from "./group-commit.ts";
 import type { HandedOver } from "./hand-over.ts";
 import { inheritPartition } from "./inherit.ts";
-import { type Leaving, type Left, leaveTogether } from "./leave.ts";
+import type { Left } from "./leave.ts";
 import { limitDefaults } from "./limits.ts";
 import { type Loaded, loadPartition, type PartitionStreams } from "./load.ts";
 import { type Frozen, Maintenance, mergesMax } from "./maintenance.ts";
@@ -41,14 +42,6 @@ const mergeRetryMs = 5_000;
 const heirRestMs = 1_000;
 /** About so many keys of a memory table say how what is in it is spread. */
 const memoryKeySamplesMax = 256;
-/** Right before it leaves, what is in memory is written out until so little is left; or so often; or until what comes meanwhile is not much less. */
-const leftOverBytes: number = 256 * 1024;
-const lightenRoundsMax = 6;
-const muchLess = 3 / 4;
-/** For what was on its way to the blob data stream when that took no more. Rows go on meanwhile. */
-const dataIdleTimeoutMs = 2_000;
-/** And then, while rows wait too: what is not in by then is unknown, and the stream is opened once more. */
-const leftStreamsTimeoutMs = 500;
 
 export class RangePartition {
   readonly rangeId: string;
@@ -70,13 +63,11 @@ export class RangePartition {
   #visible: number;
   /** Of what the active table holds. */
   #activeLogBytes: number;
-  #activeLogStart: number;
   /** Behind the last commit; before there is one, the last extent that the log was found with. */
   #logEnd: LogPlace;
   #ended: Failure | undefined;
   #lost = false;
-  /** Set when it takes no more writes because it becomes other ranges. */
-  #leaving: Failure | undefined;
+  readonly #departure: Departure;
   #checkpointing: Promise<void> = Promise.resolve();
   /** To be read into the row data cache, and not begun. */
   #fillWaits = false;
@@ -145,7 +136,6 @@ export class RangePartition {
     this.#active = replayed.table;
     this.#visible = replayed.lastSequence;
     this.#activeLogBytes = replayed.logBytes;
-    this.#activeLogStart = replayed.firstExtentId;
     this.#logEnd = { extentId: streams.commitLog.extents.at(-1)?.extentId ?? 0, offsetBytes: 0 };
     this.#commit = new GroupCommit(world, streams.commitLog, {
       ownerEpoch: options.ownerEpoch,
@@ -158,6 +148,7 @@ export class RangePartition {
       onLost: (failure) => this.#lose(failure),
     });
     this.#transactions = this.#makeTransactions();
+    this.#departure = this.#makeDeparture();
     this.#memory = (options.memory ?? new MemoryBudget(Number.POSITIVE_INFINITY)).join(() => this.#writeOut());
     const all = [streams.metadata, streams.commitLog, streams.rowData, streams.blobData];
     for (const stream of all) void stream?.whenFenced.then(() => this.#fenced(stream));
@@ -174,12 +165,29 @@ export class RangePartition {
       transactionsMax: this.#limits.transactionsMax,
       commit: this.#commit,
       phases: this.#storage.times.phases,
-      closed: () => this.#ended ?? this.#leaving,
+      closed: () => this.#closed,
       ended: () => this.#ended,
       get: (key) => this.get(key),
       scan: (range) => this.scan(range),
       view: () => this.#view(),
       ownsPlace: (place) => this.ownsPlace(place),
+    });
+  }
+
+  #makeDeparture(): Departure {
+    return new Departure({
+      rangeId: this.rangeId,
+      world: this.#world,
+      streams: this.#streams,
+      maintenance: this.#maintenance,
+      commit: this.#commit,
+      transactions: this.#transactions,
+      data: this.#data,
+      ended: () => this.#ended,
+      memory: () => ({ table: this.#active, lastSequence: this.#visible, logBytes: this.#activeLogBytes }),
+      freeze: () => this.#freeze(),
+      untilWritten: () => this.#untilWritten(),
+      checkpoint: () => this.checkpoint(),
     });
   }
 
@@ -244,7 +252,7 @@ export class RangePartition {
 
   /** Appends to the blob data stream, one block a chunk. Bytes that no row refers to are garbage. */
   async appendData(chunks: readonly Uint8Array[], options: { readonly timeoutMs: number }): Promise<Outcome<readonly Place[]>> {
-    const closed = this.#ended ?? this.#leaving;
+    const closed = this.#closed;
     if (closed !== undefined) return { ok: false, failure: closed };
     const sinceMs = this.#world.clock.monotonicMs();
     const placed = await this.#data.append(chunks, options);
@@ -267,7 +275,7 @@ export class RangePartition {
 
   /** The bytes of these places once more, at the end of the blob data stream, a place for each. */
   copyData(places: readonly Place[], options: { readonly timeoutMs: number }): Promise<Outcome<readonly Place[]>> {
-    const closed = this.#ended ?? this.#leaving;
+    const closed = this.#closed;
     return closed === undefined ? this.#data.copy(places, options) : Promise.resolve({ ok: false, failure: closed });
   }
 
@@ -287,10 +295,10 @@ export class RangePartition {
 
   /** Writes what is in memory out while everything goes on; resolves when it is in a checkpoint. Not of one that leaves: that does so itself. */
   async checkpoint(): Promise<Outcome<void>> {
-    while (this.#frozen !== undefined && this.#ended === undefined && this.#leaving === undefined) await this.#checkpointing;
-    const closed = this.#ended ?? this.#leaving;
+    while (this.#frozen !== undefined && this.#closed === undefined) await this.#checkpointing;
+    const closed = this.#ended ?? this.#departure.told;
     if (closed !== undefined) return { ok: false, failure: closed };
-    if (this.#active.count > 0) {
+    if (this.#active.count > 0 || this.#checkpointDue) {
       this.#beginCheckpoint();
       await this.#checkpointing;
     }
@@ -302,82 +310,35 @@ export class RangePartition {
    * `heirs` are loaded; reads go on. For good: whatever becomes of it, they are closed afterwards, and loaded again when nothing came of it.
    */
   static leave(partitions: readonly RangePartition[], heirs: readonly string[]): Promise<Outcome<Left>> {
-    return leaveTogether(
+    return Departure.leave(
+      partitions.map((partition) => partition.#departure),
       heirs,
-      partitions.map((partition) => (how) => partition.#leaveTo(how)),
     );
   }
 
-  /** What is decided and not durable yet goes along in the last record, and is answered when either that or the log has it (rule drainBeforeLeaving). */
-  async #leaveTo(how: Leaving): Promise<Outcome<Left>> {
-    this.#leaving = {
-      code: "unavailable",
-      reason: "partitionLoading",
-      message: `${this.rangeId} becomes ${how.heirs.join(" and ")}`,
-      applied: "no",
-    };
-    const { rules, clock } = this.#world;
-    const startMs = clock.monotonicMs();
-    const drains = rules.on("drainBeforeLeaving");
-    if (drains) {
-      await this.#transactions.untilDecided();
-      if (this.#commit.undurableBytes > how.restBytesMax) await this.#commit.whenIdle();
-    }
-    while (this.#frozen !== undefined && this.#ended === undefined) await this.#checkpointing;
-    if (this.#ended !== undefined) return { ok: false, failure: this.#ended };
-    const drainedMs = clock.monotonicMs();
-    const undurable = drains ? this.#commit.leave() : { writes: [], bytes: 0, lastSequence: this.#visible, recorded: () => {} };
-    const left = await this.#maintenance.leave(this.#freeze(), undurable, how);
-    if (!left.ok) {
-      undurable.recorded(left);
-      return left;
-    }
-    // After the change of the streams has gone out: answers to many would be ahead of it.
-    clock.after(0, () => undurable.recorded(ok()));
-    // A merge of checkpoints that is under way, and bytes on their way in, would open another extent behind the change. The log is needed no more.
-    const { metadata, rowData, blobData } = this.#streams;
-    await Promise.all([metadata, rowData, blobData].map((stream) => stream?.close({ timeoutMs: leftStreamsTimeoutMs })));
-    return ok({ ...left.value, drainMs: drainedMs - startMs, writeMs: clock.monotonicMs() - drainedMs });
-  }
-
-  /**
-   * What can be done of it before anything has to wait: merges end, what is in memory goes out, and what is left when it leaves has extents
-   * to go to. `written`: somebody writes to it, so that there will be rows to write out though there may be none now.
-   */
-  async prepareToLeave(written: boolean): Promise<Outcome<void>> {
+  /** What can be done of it before anything has to wait, in this order: see `Departure`. */
+  prepareToLeave(written: boolean): Promise<Outcome<void>> {
     this.#mergesLater?.cancel();
-    this.#maintenance.stop();
-    const begun = Promise.all([this.#streams.metadata, ...(written ? [this.#streams.rowData] : [])].map((stream) => stream.begin()));
-    const out = await this.checkpoint();
-    if (!out.ok) return out;
-    await begun;
-    // The heirs want them all.
-    await Promise.all(this.#maintenance.checkpoints.map((checkpoint) => checkpoint.warm()));
-    return ok();
+    return this.#departure.prepare(written);
   }
 
-  /** Then, when all else is prepared: what came into memory meanwhile goes out, too. */
-  async lighten(): Promise<Outcome<void>> {
-    for (let round = 0; round < lightenRoundsMax && this.#active.bytes > leftOverBytes; round++) {
-      const beforeBytes = this.#active.bytes;
-      const out = await this.checkpoint();
-      if (!out.ok) return out;
-      if (this.#active.bytes > muchLess * beforeBytes) break;
-    }
-    return ok();
+  lighten(): Promise<Outcome<void>> {
+    return this.#departure.lighten();
+  }
+
+  async tell(heirs: readonly string[]): Promise<Outcome<void>> {
+    const told = await this.#departure.tell(heirs);
+    return told.ok ? ok() : told;
   }
 
   /** It does not leave after all: merges go on. Only before `holdData`. */
   stay(): void {
-    this.#maintenance.goOn();
+    this.#departure.stay();
     this.#maintain();
   }
 
-  /** Then, a little before rows have to wait: takes no more blob data, and has those in that are on their way. */
-  async holdData(): Promise<void> {
-    const message = `${this.rangeId} becomes another range`;
-    const closed: Failure = { code: "unavailable", reason: "partitionLoading", message, applied: "no" };
-    await Promise.all([this.#data.hold(closed, dataIdleTimeoutMs), this.#streams.rowData.quiet({ timeoutMs: dataIdleTimeoutMs })]);
+  holdData(): Promise<void> {
+    return this.#departure.holdData();
   }
 
   /** Resolves when there is an extent to write commits to. */
@@ -448,7 +409,6 @@ export class RangePartition {
     this.#storage.figures.add("rowBytesAccepted", rowBytes);
     this.#visible = firstSequence + transactions.length - 1;
     if (place !== undefined) {
-      if (this.#activeLogStart === 0) this.#activeLogStart = place.extentId;
       this.#activeLogBytes += bytes;
       this.#logEnd = { extentId: place.extentId, offsetBytes: place.offsetBytes + place.lengthBytes };
     }
@@ -458,6 +418,11 @@ export class RangePartition {
 
   get #full(): boolean {
     return this.#active.bytes > this.#limits.memoryTableBytesMax || this.#activeLogBytes > this.#limits.logBytesMax;
+  }
+
+  /** Also of an heir that has no row of what is in its log: that had better be let go. */
+  get #checkpointDue(): boolean {
+    return this.#full || (this.#active.count === 0 && this.#activeLogBytes > 0);
   }
 
   /** Commits wait while two memory tables are full: the bound of what a partition keeps in memory; and for the bound of all of them. */
@@ -473,7 +438,15 @@ export class RangePartition {
 
   /** Though its memory table is not full. */
   #writeOut(): void {
-    if (this.#frozen === undefined && this.#ended === undefined && this.#active.count > 0) this.#beginCheckpoint();
+    if (this.#mayWriteOut && this.#ended === undefined && this.#active.count > 0) this.#beginCheckpoint();
+  }
+
+  get #mayWriteOut(): boolean {
+    return this.#frozen === undefined && this.#departure.told === undefined;
+  }
+
+  async #untilWritten(): Promise<void> {
+    while (this.#frozen !== undefined && this.#ended === undefined) await this.#checkpointing;
   }
 
   #beginCheckpoint(): void {
@@ -482,7 +455,7 @@ export class RangePartition {
 
   #maintain(): void {
     if (this.#ended !== undefined) return;
-    if (this.#full && this.#frozen === undefined) this.#beginCheckpoint();
+    if (this.#checkpointDue && this.#mayWriteOut) this.#beginCheckpoint();
     while (this.#merging.size < mergesMax && this.#maintenance.mergeDue) {
       const merge = this.#merge();
       this.#merging.add(merge);
@@ -515,13 +488,13 @@ export class RangePartition {
   #freeze(): Frozen {
     const frozen: Frozen = {
       table: this.#active,
+      lastSequence: this.#visible,
       logStart: this.#logEnd,
       lastTicket: this.#commit.lastTicket,
     };
     this.#frozen = frozen;
     this.#active = new MemoryTable();
     this.#activeLogBytes = 0;
-    this.#activeLogStart = 0;
     this.#tellMemory();
     return frozen;
   }
@@ -534,7 +507,7 @@ export class RangePartition {
       return fillCache(this.#world, {
         storage: this.#storage,
         checkpoints: () => this.#maintenance.checkpoints,
-        over: () => this.#ended !== undefined || this.#leaving !== undefined,
+        over: () => this.#closed !== undefined,
       });
     });
   }
@@ -561,6 +534,11 @@ export class RangePartition {
   async #closeStreams(): Promise<void> {
     const { metadata, commitLog, rowData, blobData } = this.#streams;
     await Promise.all([metadata, commitLog, rowData, blobData].map((stream) => stream?.close()));
+  }
+
+  /** Why it takes nothing new. */
+  get #closed(): Failure | undefined {
+    return this.#ended ?? this.#departure.left;
   }
 
   #alive(): void {

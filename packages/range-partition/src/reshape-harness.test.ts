@@ -1,7 +1,8 @@
 /** Range partitions that are split and merged as a partition server does it, for the tests of this package. */
 import { type Outcome, unwrap } from "@stamp/base";
+import type { HandedOver } from "./hand-over.ts";
 import { put, remove, rows, type Stamp, streamsOf, write } from "./harness.test.ts";
-import { handOver, RangePartition } from "./index.ts";
+import { handOver, type Left, RangePartition } from "./index.ts";
 
 export const keyOf = (i: number): string => `k${String(i).padStart(4, "0")}`;
 
@@ -32,9 +33,22 @@ export async function become(
     parents.map(([, partition]) => partition),
     heirs.map(({ rangeId }) => rangeId),
   );
-  const { recordExtentId } = unwrap(left);
-  const places = parents.map(([place, { streams }], i) => ({ ...owned(place), left: streams, ...(i === 0 ? { recordExtentId } : {}) }));
-  return handOver(stamp.sim.world(server), stamp.client(server), places, heirs.map(owned), 10_000);
+  return handOverTo(stamp, server, parents, unwrap(left), heirs);
+}
+
+/** What they have left becomes that of the heirs. */
+export async function handOverTo(
+  stamp: Stamp,
+  server: string,
+  parents: readonly [Place, RangePartition][],
+  { recordExtentId, log, became }: Left,
+  heirs: readonly Place[],
+): Promise<Outcome<HandedOver>> {
+  const first = { recordExtentId, ...(log && { logFromExtentId: log.fromExtentId }) };
+  const places = parents.map(([place, { streams }], i) => ({ ...owned(place), left: streams, ...(i === 0 && first) }));
+  const handed = await handOver(stamp.sim.world(server), stamp.client(server), places, heirs.map(owned), 10_000);
+  became(handed.ok);
+  return handed;
 }
 
 /** Small memory tables: what is split lies in several checkpoints, in the memory table, and in tombstones over both. */

@@ -6,10 +6,9 @@ import type { PartitionState } from "@stamp/lsm";
 import { makeCaches } from "./caches.ts";
 import { put, read, remove, rows, Stamp, streamsOf, write } from "./harness.test.ts";
 import { handOver, prepareHeirs, RangePartition } from "./index.ts";
-import { restBytesMax } from "./leave.ts";
 import { limitDefaults } from "./limits.ts";
-import { heirState, loadPartition } from "./load.ts";
-import { become, expected, fill, from, keyOf, keysOf, limits, owned, type Place, splitAt200 } from "./reshape-harness.test.ts";
+import { heirState, loadPartition, replayRest } from "./load.ts";
+import { become, expected, fill, from, handOverTo, keyOf, keysOf, limits, owned, type Place, splitAt200 } from "./reshape-harness.test.ts";
 
 test("split: each heir has its keys as they were, newest versions, no key of the other, and goes on", async () => {
   const stamp = new Stamp(1, { limits });
@@ -64,6 +63,7 @@ test("split: heirs made from memory are those that are loaded, also after more w
     ];
     await prepareHeirs(stamp.client("ps"), [parent.streams], heirs.map(owned));
     const left = unwrap(await RangePartition.leave([parent], ["r2", "r3"]));
+    const ofParent = parent.streams.commitLog.extents.map(({ extentId }) => extentId);
     const late = await parent.checkpoint();
     assert.equal(late.ok ? "written" : late.failure.reason, "partitionLoading", "what left writes no checkpoint, and waits for none");
     const client = stamp.client("ps");
@@ -82,7 +82,10 @@ test("split: heirs made from memory are those that are loaded, also after more w
       return present(await RangePartition.inherit(world, client, options, [parent], left, handed), "an heir");
     };
     const [lower, upper] = (await Promise.all(heirs.map(make))) as [RangePartition, RangePartition];
-    for (const { streams } of [lower, upper]) assert.equal(streams.commitLog.extents.length, 1, "opened when they were handed over");
+    for (const { streams } of [lower, upper]) {
+      const log = streams.commitLog.extents.map(({ extentId }) => extentId);
+      assert.deepEqual(log.slice(0, -1), ofParent, "the parent's log, and what was opened when it was handed over");
+    }
     const all = from(0, 400).filter((key) => key !== keyOf(5));
     assert.deepEqual(
       [await keysOf(lower), await keysOf(upper)],
@@ -139,13 +142,15 @@ test("split: an heir merges checkpoints a second later, and not at all when it l
   }
 });
 
-test("split: what was in memory goes along in the record, through the merges of an heir and the next split, until it is in a checkpoint", async () => {
+test("split: what was in memory is in the log of the heirs, through the merges of one and the next split, until it is in a checkpoint", async () => {
   const stamp = new Stamp(17, { limits: { ...limits, checkpointsMax: 8 }, extentTargetBytes: 50_000 });
   await stamp.sim.run(async () => {
     const parent = unwrap(await stamp.load(1, "ps"));
     await fill(parent, 0, 1_024, "first");
     unwrap(await parent.checkpoint());
     unwrap(await write(parent, "l", [remove(keyOf(1_001)), put(keyOf(1_002), "memory"), put(keyOf(1_030), "memory")]));
+    // The last one is the other heir's: what this one counts on from is not what it has.
+    unwrap(await write(parent, "l", [put(keyOf(3), "memory")]));
     const flushed = parent.stats.storage.flushedBytes;
     const heirs = [2, 3].map((epoch) => ({ rangeId: `r${epoch}`, epoch }));
     unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], heirs));
@@ -154,13 +159,15 @@ test("split: what was in memory goes along in the record, through the merges of 
     const isWhole = async (heir: RangePartition): Promise<void> => {
       assert.deepEqual(await keysOf(heir), wanted);
       assert.equal(await read(heir, keyOf(1_002)), "memory");
+      assert.equal(heir.stats.sequence, parent.stats.sequence);
+      assert.equal(heir.stats.memoryTableEntries, 3, "its own");
     };
     const right = unwrap(await stamp.load(3, "ps", { rangeId: "r3", low: keyOf(1_000), create: false }));
     await stamp.sim.sleep(60_000);
     assert.ok(right.stats.storage.mergedBytes > 0, "it has recorded a merge");
     assert.equal(right.stats.storage.flushedBytes, 0, "and no checkpoint of what it has in memory");
     const { memoryTableFirstSequence, checkpointedSequence } = right.stats;
-    assert.ok(memoryTableFirstSequence > checkpointedSequence, "it counts as a commit behind the checkpoints");
+    assert.ok(memoryTableFirstSequence > checkpointedSequence);
     await isWhole(right);
     const moved = unwrap(await stamp.load(4, "other", { rangeId: "r3", low: keyOf(1_000), create: false }));
     await isWhole(moved);
@@ -168,25 +175,66 @@ test("split: what was in memory goes along in the record, through the merges of 
     const heir = unwrap(await stamp.load(5, "other", { rangeId: "r5", low: keyOf(1_000), create: false }));
     await isWhole(heir);
     unwrap(await write(heir, "l", [put(keyOf(1_002), "newer")]));
-    unwrap(await heir.checkpoint());
-    const last = unwrap(await stamp.load(6, "third", { rangeId: "r5", low: keyOf(1_000), create: false }));
+    const loaded = unwrap(await stamp.load(6, "third", { rangeId: "r5", low: keyOf(1_000), create: false }));
+    assert.equal(await read(loaded, keyOf(1_002)), "newer");
+    assert.equal(loaded.stats.sequence, parent.stats.sequence + 1, "counted on");
+    const shared = loaded.streams.commitLog.extents.length;
+    unwrap(await loaded.checkpoint());
+    assert.ok(loaded.streams.commitLog.extents.length < shared, "the parents' log is let go");
+    const last = unwrap(await stamp.load(7, "ps", { rangeId: "r5", low: keyOf(1_000), create: false }));
     assert.deepEqual(await keysOf(last), wanted);
     assert.equal(await read(last, keyOf(1_002)), "newer");
     assert.equal(last.stats.memoryTableEntries, 0, "a checkpoint has it");
   });
 });
 
-test("split: what is in memory and does not fit into a record is left in a checkpoint", async () => {
-  const stamp = new Stamp(18, { limits: { memoryTableBytesMax: 8 * 1024 * 1024 } });
-  await stamp.sim.run(async () => {
-    const parent = unwrap(await stamp.load(1, "ps"));
-    await fill(parent, 0, 24_000, "first");
-    assert.ok(parent.stats.memoryTableBytes > restBytesMax);
-    unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], [{ rangeId: "r2", epoch: 2 }]));
-    const heir = unwrap(await stamp.load(2, "ps", { rangeId: "r2", create: false }));
-    assert.deepEqual([heir.stats.checkpoints, heir.stats.memoryTableEntries], [1, 0]);
-    assert.equal((await keysOf(heir)).length, 24_000);
-  });
+test("split: an heir that has no row of what is in the log lets it go, and goes on with the numbers behind it", async () => {
+  for (const inherits of [false, true]) {
+    const stamp = new Stamp(33, { limits });
+    await stamp.sim.run(async () => {
+      const parent = unwrap(await stamp.load(1, "ps"));
+      unwrap(await parent.prepareToLeave(true));
+      await fill(parent, 0, 20, "lower");
+      const heirs = [2, 3].map((epoch) => ({ rangeId: `r${epoch}`, epoch }));
+      const parents: [Place, RangePartition][] = [[{ rangeId: "r1", epoch: 1 }, parent]];
+      const client = stamp.client("ps");
+      await prepareHeirs(client, [parent.streams], heirs.map(owned));
+      const left = unwrap(await RangePartition.leave([parent], ["r2", "r3"]));
+      const handed = unwrap(await handOverTo(stamp, "ps", parents, left, heirs));
+      const options = {
+        rangeId: "r3",
+        streams: streamsOf("r3"),
+        ownerEpoch: ownerEpoch(3),
+        lowKey: utf8(keyOf(200)),
+        highKey: utf8("~"),
+        limits,
+      };
+      const upper = inherits
+        ? present(await RangePartition.inherit(stamp.sim.world("ps"), client, options, [parent], left, handed), "an heir")
+        : unwrap(await stamp.load(4, "ps", { rangeId: "r3", low: keyOf(200), create: false }));
+      unwrap(await write(upper, "l", [put(keyOf(300), "own")]));
+      const loaded = unwrap(await stamp.load(5, "other", { rangeId: "r3", low: keyOf(200), create: false }));
+      assert.deepEqual([await keysOf(loaded), loaded.stats.sequence], [[keyOf(300)], parent.stats.sequence + 1]);
+      await loaded.close();
+      const rested = unwrap(await stamp.load(6, "other", { rangeId: "r3", low: keyOf(250), high: keyOf(260), create: false }));
+      await stamp.sim.sleep(2_000);
+      assert.deepEqual([rested.stats.logBytes, rested.stats.checkpointedSequence], [0, parent.stats.sequence + 1]);
+      const ofParent = new Set(parent.streams.commitLog.extents.map(({ extentId }) => extentId));
+      assert.ok(!rested.streams.commitLog.extents.some(({ extentId }) => ofParent.has(extentId)));
+      unwrap(await write(rested, "l", [put(keyOf(255), "next")]));
+      const again = unwrap(await stamp.load(7, "other", { rangeId: "r3", low: keyOf(250), high: keyOf(260), create: false }));
+      assert.deepEqual(await keysOf(again), [keyOf(255)]);
+    });
+  }
+});
+
+test("split: a state that was left with what was in memory, its log empty, is loaded as it was (before 0340)", () => {
+  const all = { low: utf8(""), high: utf8("") };
+  const facts = { rangeId: "r1", ownerEpoch: 3, recordNumber: 9, checkpoints: [], checkpointedSequence: 70, lastTicket: 90 };
+  const rest = [{ kind: "put", key: utf8("k"), value: utf8("v") }] as const;
+  const state = heirState({ ...facts, logStartExtentId: 5, nextCheckpointId: 2, heirs: ["r2"], rest }, "r2", all);
+  const { table, lastSequence } = replayRest(state);
+  assert.deepEqual([lastSequence, fromUtf8(table.get(utf8("k"), lastSequence)?.value ?? utf8(""))], [71, "v"]);
 });
 
 test("split: however often a range is split, its metadata stream holds no more than the last record", async () => {

@@ -195,8 +195,8 @@ export class Transactions {
       const durable = before === undefined || !rules.on("pipelineAnswersDurable") || (await within(clock, leftMs, before));
       leave();
       if (durable) return refusal ?? ok(result);
-      const ended = this.#around.ended();
-      if (ended !== undefined) return { ok: false, failure: ended };
+      const closed = this.#around.closed();
+      if (closed !== undefined) return { ok: false, failure: closed };
       return refused("deadlineExceeded", "timeout", `what was seen in ${rangeId} did not become durable in time`);
     }
     this.#checkKeys(writes);

@@ -80,6 +80,9 @@ type State =
   | { readonly kind: "changing"; readonly extentId: number }
   | { readonly kind: "ended"; readonly failure: Failure };
 
+/** `sealed`: with the last extent that was sealed when the stream was opened. */
+export type WindowEnd = "sealed" | { readonly extentId: number; readonly lengthBytes: number };
+
 export class AppendWindow<T> {
   readonly #limits: WindowLimits;
   #state: State;
@@ -142,11 +145,14 @@ export class AppendWindow<T> {
    * Where the stream ends, when nothing is behind or on its way: `sealed` when its last extent was when the stream was opened. Undefined: not
    * known now.
    */
-  get endsAt(): "sealed" | { readonly extentId: number; readonly lengthBytes: number } | undefined {
-    if (this.pending > 0) return undefined;
+  get endsAt(): WindowEnd | undefined {
+    return this.pending > 0 || this.#committedBytes !== this.#nextOffsetBytes ? undefined : this.acknowledgedTo;
+  }
+
+  /** Where all that is acknowledged ends, whatever is behind it. Undefined: it goes to another extent, and what is sealed of the last one is not known. */
+  get acknowledgedTo(): WindowEnd | undefined {
     if (this.#state.kind === "idle") return "sealed";
-    if (this.#state.kind !== "open" || this.#committedBytes !== this.#nextOffsetBytes) return undefined;
-    return { extentId: this.#state.extentId, lengthBytes: this.#committedBytes };
+    return this.#state.kind === "open" ? { extentId: this.#state.extentId, lengthBytes: this.#committedBytes } : undefined;
   }
 
   /** Asks for an extent to write to, before there is something to write. */

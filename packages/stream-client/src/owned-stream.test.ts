@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Outcome, ownerEpoch, unwrap } from "@stamp/base";
-import { fromWire, StreamManager } from "@stamp/wire";
+import { fromWire, StreamManager, toWire } from "@stamp/wire";
 import { block, nodeNames, Stamp } from "./harness.test.ts";
 import type { OwnedStream, Place } from "./index.ts";
 
@@ -223,6 +223,43 @@ test("owned stream: where it ends is told only when it is known what was dropped
       assert.equal(stream.endsAt !== undefined, answered);
     }
   });
+});
+
+test("owned stream: one that is cut ends at what is acknowledged, whatever lands behind it; it is not cut while it goes to another extent", async () => {
+  const [cutBehind, refusals] = [new Set<string>(), [] as number[]];
+  for (let cutAfterMs = 0; cutAfterMs < 60; cutAfterMs += 2) {
+    const stamp = new Stamp(12, { client: { extentTargetBytes: 4_000 } });
+    await stamp.sim.run(async () => {
+      const stream = await stamp.open("/a", 1);
+      unwrap(await stream.append(block("first"), forever));
+      const names = Array.from({ length: 200 }, (_, i) => `${i} ${"x".repeat(50)}`);
+      const appends = names.map((name) => stream.append(block(name), forever));
+      await stamp.sim.sleep(cutAfterMs);
+      if (!stream.cut()) {
+        refusals.push(cutAfterMs);
+        assert.equal(stream.endsAt, undefined);
+        await stream.steady({ timeoutMs: 5_000 });
+        assert.ok(stream.cut());
+      }
+      stream.abandon();
+      const outcomes = await Promise.all(appends);
+      const acknowledged = names.filter((_, i) => outcomes[i]?.ok);
+      for (const outcome of outcomes) if (!outcome.ok) cutBehind.add(outcome.failure.applied);
+      // What was sent lands.
+      await stamp.sim.sleep(100);
+      const end = stream.endsAt;
+      assert.ok(end !== undefined);
+      const complete = end !== "sealed" && { extentId: toWire(end.extentId), lengthBytes: toWire(end.lengthBytes) };
+      const edits = [
+        { name: "/a", ownerEpoch: 1n, ...(complete && { complete }) },
+        { name: "/b", ownerEpoch: 0n, content: { ownerEpoch: 2n, extents: [{ stream: "/a" }] } },
+      ];
+      unwrap(await stamp.client().multiModify(edits, { timeoutMs: 5_000 }));
+      assert.deepEqual(await stamp.content("/b", 2), ["first", ...acknowledged]);
+    });
+  }
+  assert.deepEqual([...cutBehind].sort(), ["no", "unknown"], "some were on their way, some waited");
+  assert.ok(refusals.length > 0, "it went to another extent");
 });
 
 test("owned stream: close waits for what is in flight and takes nothing more", async () => {

@@ -10,7 +10,7 @@ import type { LeaderCalls } from "@stamp/metadata-store";
 import type { Timer, World } from "@stamp/ports";
 import { jittered, sleep, within } from "@stamp/ports";
 import { type ExtentLocation, ExtentNode, fromWire, toWire } from "@stamp/wire";
-import { AppendWindow, type PendingAppend, type WindowEffect, type WindowLimits } from "./append-window.ts";
+import { AppendWindow, type PendingAppend, type WindowEffect, type WindowEnd, type WindowLimits } from "./append-window.ts";
 import type { ExtentReader } from "./extent-reader.ts";
 import { keptRanges } from "./kept-ranges.ts";
 import { changeTimeoutMs, ManagerCalls } from "./manager-calls.ts";
@@ -36,9 +36,6 @@ interface Item {
   readonly resolve: (outcome: Outcome<readonly Place[]>) => void;
   timer: Timer | undefined;
 }
-
-/** Where a stream that was closed ends: in an extent that was sealed before, or at what is acknowledged of the one it wrote to. */
-export type StreamEnd = "sealed" | { readonly extentId: number; readonly lengthBytes: number };
 
 const changeBackoffStartMs = 10;
 const changeBackoffMaxMs = 500;
@@ -67,9 +64,10 @@ export class OwnedStream {
   #onFenced: (why: string) => void = () => {};
   #idle: (() => void)[] = [];
   #quiet: (() => void)[] = [];
+  #steady: (() => void)[] = [];
   #closing = false;
-  /** Of a stream that was closed. */
-  #endsAt: StreamEnd | undefined;
+  /** Of a stream that was closed or cut. */
+  #endsAt: WindowEnd | undefined;
   #opened: (() => void)[] = [];
   /** Extents in a row that failed before they acknowledged anything. */
   #fruitless = 0;
@@ -104,8 +102,11 @@ export class OwnedStream {
     return this.#window.pending;
   }
 
-  /** Of a stream that was closed with every append and drop resolved; undefined when that is not certain: it has to be opened again to be known. */
-  get endsAt(): StreamEnd | undefined {
+  /**
+   * Where it ends, when it was closed with every append and drop resolved, or cut: in an extent that was sealed before, or at what is
+   * acknowledged of the one it wrote to. Undefined when that is not certain: it has to be opened again to be known.
+   */
+  get endsAt(): WindowEnd | undefined {
     return this.#endsAt;
   }
 
@@ -125,6 +126,25 @@ export class OwnedStream {
       this.#quiet.push(resolve);
     });
     await within(this.#parts.world.clock, options.timeoutMs, quiet);
+  }
+
+  /** Resolves when it goes to no other extent, so that it can be cut; or after `timeoutMs`. */
+  async steady(options: { readonly timeoutMs: number }): Promise<void> {
+    if (this.#window.ended !== undefined || this.#window.acknowledgedTo !== undefined) return;
+    const steady = new Promise<void>((resolve) => {
+      this.#steady.push(resolve);
+    });
+    await within(this.#parts.world.clock, options.timeoutMs, steady);
+  }
+
+  /**
+   * From now on it ends at what is acknowledged, for whoever seals it there (`multiModify`): what is behind that counts for nothing then.
+   * To be abandoned at once, before more is acknowledged. False when where it ends is not known.
+   */
+  cut(): boolean {
+    const end = this.#unknownDrops > 0 ? undefined : this.#window.acknowledgedTo;
+    this.#endsAt ??= end;
+    return end !== undefined;
   }
 
   /** Gives back, as not done, what waits and is not in flight. */
@@ -499,6 +519,7 @@ export class OwnedStream {
   #checkIdle(): void {
     if (this.#window.pending === 0) for (const resolve of this.#idle.splice(0)) resolve();
     if (this.#window.quiet) for (const resolve of this.#quiet.splice(0)) resolve();
+    if (this.#window.acknowledgedTo !== undefined) for (const resolve of this.#steady.splice(0)) resolve();
   }
 }
 

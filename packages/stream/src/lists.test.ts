@@ -160,7 +160,7 @@ test("multi-modify: refused for another owner, another list version, a name that
   assert.notEqual(store.state.versionOf(streamKey("/a")), version);
 });
 
-test("multi-modify: what was made ahead for a stream and owner becomes the first extent of its empty list, and of no other", () => {
+test("multi-modify: what was made ahead for a stream and owner becomes the last extent of its list, and of no other", () => {
   const store = storeWith({ "/s": { segments: [], skipCount: 0, tail: [1] } });
   const made = (stream: string, owner: number): ExtentId => {
     const id = extentId(store.state.nextId);
@@ -177,9 +177,11 @@ test("multi-modify: what was made ahead for a stream and owner becomes the first
   const given = made("/t", 1);
   store.do(planDropAllocating(store.state, [given]));
   conflict(fresh("/t", opening(given)));
-  conflict(fresh("/t", opening(own, { stream: "/s" })), edit("/s", content({ stream: "/s" })));
-  unwrap(modify(store, [fresh("/t", opening(own))]));
-  assert.deepEqual([listOf(store, "/t"), store.state.extent(own)?.phase], [[own], "open"]);
+  store.do(planCreateStream(store.state, "/open", epoch));
+  store.extend("/open", 1);
+  conflict(fresh("/t", opening(own, { stream: "/open" })), edit("/open", undefined));
+  unwrap(modify(store, [fresh("/t", opening(own, { stream: "/s" })), edit("/s", content({ stream: "/s" }))]));
+  assert.deepEqual([listOf(store, "/t"), store.state.extent(own)?.phase], [[1, own], "open"]);
   conflict(fresh("/u", opening(own)));
 });
 

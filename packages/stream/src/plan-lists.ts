@@ -6,15 +6,15 @@
  *    taken from can lose it meanwhile.
  *  - An extent that is not sealed goes to one list at most, as the last, under the owner epoch it had: nobody else could fence its owner.
  *  - No list holds an extent twice: one that comes again is left out.
- *  - A stream whose list is empty may be given its first extent, which was made ahead, in the same transaction (`open`).
+ *  - A stream may be given its next extent, which was made ahead, in the same transaction (`open`).
  *  - An owner that will append no more may say where its open extent ends (`complete`): it is sealed there in the same transaction, without
- *    a fence, for the reasons of `planRoll` (docs/decisions/0100).
+ *    a fence, for the reasons of `planRoll` (docs/decisions/0100), whatever its nodes have behind it (0340).
  */
 import type { ExtentId, Outcome, OwnerEpoch, Rules } from "@stamp/base";
 import { extentVersion, ok, refused } from "@stamp/base";
 import { streamKey } from "./codec.ts";
 import { checkName, checkNew, checkOwner } from "./plan-streams.ts";
-import type { SegmentReference, StreamRecord } from "./records.ts";
+import type { ExtentRecord, SegmentReference, StreamRecord } from "./records.ts";
 import { segmentExtentsMax, segmentsPerStreamMax } from "./records.ts";
 import type { Change, Plan, StreamState } from "./state.ts";
 
@@ -35,7 +35,7 @@ export interface ListRange {
 export interface StreamContent {
   readonly ownerEpoch: OwnerEpoch;
   readonly ranges: readonly ListRange[];
-  /** Made for this stream and owner, and in no list yet: it becomes the only extent of the list. */
+  /** Made for this stream and owner, and in no list yet: it becomes the last extent of the list. */
   readonly open?: ExtentId | undefined;
 }
 
@@ -47,7 +47,7 @@ export interface StreamEdit {
   readonly listVersion?: number;
   /** Undefined: it is removed. */
   readonly content: StreamContent | undefined;
-  /** The last extent that is recorded: every append to it is acknowledged, up to here, and no other will come. */
+  /** The last extent that is recorded: every append up to here is acknowledged, and its owner takes none behind it for appended. */
   readonly complete?: { readonly extent: ExtentId; readonly lengthBytes: number };
 }
 
@@ -80,6 +80,12 @@ export function planMultiModify(
       const added = builder.add(state, range, several);
       if (!added.ok) return added;
     }
+    const opened = content.open === undefined ? undefined : openedExtent(state, name, content, content.open);
+    if (opened !== undefined && !opened.ok) return opened;
+    if (opened !== undefined) {
+      builder.open(opened.value.id);
+      changes.push({ kind: "extent", record: opened.value });
+    }
     const { segments, skipCount, tail, last, unsealedInside } = builder.finish(isSealed);
     if (unsealedInside !== undefined) {
       return refused("failedPrecondition", "conflict", `extent ${unsealedInside.id} would not be the last of ${name} and is not sealed`);
@@ -94,10 +100,7 @@ export function planMultiModify(
     if (segments.length > segmentsPerStreamMax) {
       return refused("resourceExhausted", "noPlacement", `stream ${name} would have more than ${segmentsPerStreamMax} segments`);
     }
-    const first = content.open === undefined ? undefined : opened(state, name, content, content.open, segments.length + tail.length === 0);
-    if (first !== undefined && !first.ok) return first;
-    if (first !== undefined) changes.push(first.value.change);
-    const record: StreamRecord = { name, ownerEpoch: content.ownerEpoch, segments, skipCount, tail: first ? [first.value.id] : tail };
+    const record: StreamRecord = { name, ownerEpoch: content.ownerEpoch, segments, skipCount, tail };
     changes.push({ kind: "stream", record });
   }
   for (const { name, content } of edits) {
@@ -114,17 +117,11 @@ export function planMultiModify(
   return ok({ changes: [...minted.changes, ...changes], reads: [] });
 }
 
-function opened(
-  state: StreamState,
-  name: string,
-  content: StreamContent,
-  id: ExtentId,
-  isEmpty: boolean,
-): Outcome<{ readonly id: ExtentId; readonly change: Change }> {
+function openedExtent(state: StreamState, name: string, content: StreamContent, id: ExtentId): Outcome<ExtentRecord> {
   const extent = state.extent(id);
   const isMadeForIt = extent?.phase === "allocating" && extent.stream === name && extent.ownerEpoch === content.ownerEpoch;
-  if (!isMadeForIt || !isEmpty) return refused("aborted", "conflict", `extent ${id} can't be the first of stream ${name}`);
-  return ok({ id, change: { kind: "extent", record: { ...extent, phase: "open" } } });
+  if (!isMadeForIt) return refused("aborted", "conflict", `extent ${id} was not made for stream ${name}`);
+  return ok({ ...extent, phase: "open" });
 }
 
 /** The records of the extents that owners say are complete. Refused with `conflict` when one is being sealed otherwise. */
@@ -241,6 +238,11 @@ class Builder {
     const { last } = list;
     if (last !== undefined && to === list.length && to > from) this.#ends.push({ id: last, stream: range.stream });
     return ok();
+  }
+
+  /** Behind all others. */
+  open(id: ExtentId): void {
+    this.#one(id, false);
   }
 
   finish(isSealed: (id: ExtentId) => boolean): {

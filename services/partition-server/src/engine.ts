@@ -53,6 +53,8 @@ export interface RangeEngine {
   prepareToLeave(written: boolean): Promise<Outcome<void>>;
   /** The last of it, when all else is prepared: what came into memory meanwhile. */
   lighten(): Promise<Outcome<void>>;
+  /** Then, of one that is split: what its heirs are loaded from is recorded. */
+  tell(heirs: readonly string[]): Promise<Outcome<void>>;
   /** It does not leave after all; only before `holdData`. */
   stay(): void;
   /** No blob data from now on, for good; resolves when what is on its way is in, or after a bound. Rows are written meanwhile. */
@@ -67,9 +69,10 @@ export interface RangeEngine {
   forgetCached(): Promise<void>;
 }
 
-/** What partitions left, as the engines know it; how long they waited for what was being decided, and wrote. */
+/** What partitions left, as the engines know it; since when writes wait; how long they waited for what was being decided, and wrote. */
 export interface LeftState {
   readonly leftBy: string;
+  readonly heldSinceMs: number;
   readonly drainMs: number;
   readonly writeMs: number;
 }
@@ -98,8 +101,8 @@ export interface Engines {
   /** A hint, before the parents leave: what the children will need of the stream layer can be made ready. */
   prepareHeirs(parents: readonly RangeEngine[], children: readonly Range[]): Promise<void>;
   /**
-   * One, or two neighbours in order: no new write from now on, for good; resolves when the state for the heirs is in the metadata stream of
-   * the first. Reads go on.
+   * One, or two neighbours in order: no new write from `heldSinceMs` on, for good; resolves when the state for the heirs is in the metadata
+   * stream of the first. Reads go on.
    */
   leave(parents: readonly RangeEngine[], heirs: readonly string[]): Promise<Outcome<LeftState>>;
   /** The streams of the parents become those of the children, in one change, or nothing happens. Gives what loads a child here. */

@@ -43,7 +43,7 @@ export interface ReshapeTimes {
   readonly heldMs: number;
   /** Until nothing was being decided. */
   readonly drainMs: number;
-  /** The last record, with what is in memory and what is in flight. */
+  /** Of a merge: the last records, with what is in memory and what is in flight. */
   readonly writeMs: number;
   /** The change of the streams at the stream manager. */
   readonly handOverMs: number;
@@ -275,7 +275,6 @@ export class Holdings {
     const { clock } = this.#world;
     const dataSinceMs = clock.monotonicMs();
     await Promise.all(parents.map(({ engine }) => engine.holdData()));
-    const sinceMs = clock.monotonicMs();
     const left = await this.#engines.leave(
       parents.map(({ engine }) => engine),
       children.map(({ rangeId }) => rangeId),
@@ -307,12 +306,12 @@ export class Holdings {
       await within(clock, beginTimeoutMs, Promise.all(begun));
     }
     const nowMs = clock.monotonicMs();
-    const { drainMs } = left.value;
+    const { heldSinceMs: sinceMs, drainMs, writeMs } = left.value;
     return ok({
       prepareMs: Math.round(dataSinceMs - beganMs),
       heldMs: Math.round(nowMs - sinceMs),
       drainMs: Math.round(drainMs),
-      writeMs: Math.round(leftMs - sinceMs - drainMs),
+      writeMs: Math.round(writeMs),
       handOverMs: Math.round(handedMs - leftMs),
       loadMs: Math.round(loadedMs - handedMs),
       beginMs: Math.round(nowMs - loadedMs),
@@ -340,7 +339,10 @@ export class Holdings {
     const failed = prepared.find((one) => !one.ok);
     if (failed) return failed;
     const light = await Promise.all(engines.map((engine) => engine.lighten()));
-    return light.find((one) => !one.ok) ?? ok();
+    const heavy = light.find((one) => !one.ok);
+    if (heavy !== undefined) return heavy;
+    const [only, ...others] = engines;
+    return only === undefined || others.length > 0 ? ok() : only.tell(children.map(({ rangeId }) => rangeId));
   }
 
   async #handOver(parents: readonly Serving[], left: LeftState, children: readonly Range[]): Promise<Outcome<LoadEngine>> {

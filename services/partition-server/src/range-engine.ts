@@ -60,8 +60,8 @@ export function rangeEngines(world: World, config: PartitionServerConfig): Engin
       const partitions = parents.map(partitionOf);
       const left = await RangePartition.leave(partitions, heirs);
       if (!left.ok) return left;
-      const { drainMs, writeMs } = left.value;
-      const token: LeftState = { leftBy: partitions.map(({ rangeId }) => rangeId).join(), drainMs, writeMs };
+      const { heldSinceMs, drainMs, writeMs } = left.value;
+      const token: LeftState = { leftBy: partitions.map(({ rangeId }) => rangeId).join(), heldSinceMs, drainMs, writeMs };
       leftStates.set(token, left.value);
       return ok(token);
     },
@@ -71,9 +71,10 @@ export function rangeEngines(world: World, config: PartitionServerConfig): Engin
       const names = parents.map(({ range }, i) => ({
         ...ownedOf(range),
         left: present(partitions[i], "a parent").streams,
-        ...(i === 0 ? { recordExtentId: left.recordExtentId } : {}),
+        ...(i === 0 && { recordExtentId: left.recordExtentId, ...(left.log && { logFromExtentId: left.log.fromExtentId }) }),
       }));
       const handed = await handOver(world, streams, names, children.map(ownedOf), timeoutMs);
+      left.became(handed.ok);
       if (!handed.ok) return handed;
       return ok(async (range, onFenced) => {
         const heir = await RangePartition.inherit(
@@ -176,6 +177,7 @@ function engineOf(partition: RangePartition): RangeEngine {
     checkpoint: () => partition.checkpoint(),
     prepareToLeave: (written) => partition.prepareToLeave(written),
     lighten: () => partition.lighten(),
+    tell: (heirs) => partition.tell(heirs),
     stay: () => partition.stay(),
     holdData: () => partition.holdData(),
     begin: () => partition.begin(),

@@ -36,7 +36,7 @@ export class TestStreams {
   /** Of the last range that prepared to leave: whether it was told that somebody writes to it. */
   preparedWritten: boolean | undefined;
   /** In order. */
-  readonly prepared: ("parent" | "heirs" | "light")[] = [];
+  readonly prepared: ("parent" | "heirs" | "light" | "told")[] = [];
   prepareFails = 0;
   loads = 0;
   dataBytes = 0;
@@ -70,8 +70,9 @@ export class TestStreams {
         this.prepared.push("heirs");
       },
       leave: async (parents) => {
+        const heldSinceMs = world.clock.monotonicMs();
         await Promise.all(parents.map((engine) => (engine as TestEngine).leave()));
-        return ok({ leftBy: "test", drainMs: 0, writeMs: 0 });
+        return ok({ leftBy: "test", heldSinceMs, drainMs: 0, writeMs: 0 });
       },
       handOver: async (leaving, _left, children) => {
         await sleep(world.clock, this.#delayMs(world));
@@ -228,6 +229,11 @@ class TestEngine implements RangeEngine {
 
   async lighten(): Promise<Outcome<void>> {
     this.#streams.prepared.push("light");
+    return ok();
+  }
+
+  async tell(): Promise<Outcome<void>> {
+    this.#streams.prepared.push("told");
     return ok();
   }
 

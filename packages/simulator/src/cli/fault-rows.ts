@@ -215,7 +215,16 @@ export const faultRows: readonly FaultRow[] = [
   },
   {
     fault: "a server or partition manager dies in a split or merge, or what they tell each other of it is late or lost",
-    rules: ["namesBeforeSplit", "mapChangedInTurn", "drainBeforeLeaving", "fenceBeforeAsking", "askWhetherItHappened", "childEndsParents"],
+    rules: [
+      "namesBeforeSplit",
+      "mapChangedInTurn",
+      "cutNotAcknowledged",
+      "redoneWhenChanged",
+      "drainBeforeLeaving",
+      "fenceBeforeAsking",
+      "askWhetherItHappened",
+      "childEndsParents",
+    ],
     tests: [
       "packages/range-partition/src/leave.test.ts",
       "packages/range-partition/src/reshape.test.ts",

@@ -233,9 +233,20 @@ export const mutants: readonly Mutant[] = [
   },
   // Ranges that are split and merged.
   {
+    rules: ["cutNotAcknowledged"],
+    workload: "bank",
+    why: "a split: the parent's log acknowledges behind where the children's begins",
+  },
+  {
+    rules: ["redoneWhenChanged"],
+    workload: "bank",
+    focus: "reshapes",
+    why: "a split that does not happen: what was on its way to the log is done once more, and is there",
+  },
+  {
     rules: ["drainBeforeLeaving"],
     workload: "bank",
-    why: "a transaction that was under way is acknowledged, and the children have it not",
+    why: "a merge: a transaction that was under way is acknowledged, and the child has it not",
   },
   {
     rules: ["namesBeforeSplit"],

@@ -576,7 +576,7 @@ export type StreamContent = Message<"stamp.v1.StreamContent"> & {
   extents: ExtentRange[];
 
   /**
-   * The extent that was made ahead for this stream is opened as its last in the same change, when there is one. Of an empty list.
+   * The extent that was made ahead for this stream is opened as its last in the same change, when there is one. Behind sealed extents.
    *
    * @generated from field: bool open_ahead = 3;
    */

@@ -1,14 +1,13 @@
-/* split-without-record.pml - split of range partition B into C and D (partition-layer.md "Partition manager", stream-layer.md MultiModify).
+/* split-with-record.pml - split of range partition B into C and D by a last record: how splits ran before decision 0340, and how each of two parents
+ * still leaves in a merge; a merge itself is not modelled.
  *
  * D behaves as C (same transaction, same owner), so only C is carried, with the one key it owns: a register.
  * Leases are reduced to one bit per server ("may still believe"): move.pml is about them. A server whose lease ended goes
  * on as a zombie: it may append and call MultiModify, and answer no read.
  * PM crash = volatile pc is lost, the map record (m, mo, me, mc) stays; the new leader starts from the record.
- * NOT WHAT RUNS (that is split.pml): what decision 0339 names under "instead of". While writes wait there is MultiModify alone. It says where B's log ends
- * (what PS knows to be durable), SM seals it there, and C's log begins with it; the nodes are not fenced and take B's appends afterwards too. What heirs begin
- * from besides is a checkpoint of before: not modelled. An append lands, and PS hears of it later or never (then it serves B no more); one write a server is in
- * flight, so order among several is not modelled. One that did not go to the log before writes were held waits, for C. P5: what is done anew in C is nowhere
- * yet (a register would not tell: once or twice is the same).
+ * The last record is an append to B's metadata under B's owner epoch, in flight for any time: it lands or not, and its answer may be lost; then PS serves B no
+ * more and sends no MultiModify. Whoever loads B finds it, beside the log. One write a server is in flight: order among several that go along is not modelled,
+ * nor that the log may have again what the record has (the greater value counts).
  * Close is one step (PS drops, PM hears). MultiModify is a message: delivered at any later time, its answer may be lost.
  * Rules (off with -DNO_<rule>), in the text:
  *   NAMEFIRST names recorded before MultiModify
@@ -17,11 +16,10 @@
  * not in the text, or not clearly:
  *   FENCEASK  whoever resolves a split raises B's owner epoch at SM first and asks afterwards  (off: only asks)
  *   LISTVER   MultiModify names the list versions it was computed from; a PS that resumes B allocates a new log extent first
- *   KNOWNEND  the length that MultiModify says is what is acknowledged to PS when it is sent  (off: when the split begins; answers still come then)
- *   CUTACK    from then on no write is acknowledged because of B's log. MultiModify happened: what was in flight did not happen in B, and is done anew
- *             in C; refused or no answer: it is never acknowledged  (off: the log's answer is told, whenever it comes)
- *   SAID      B's log is sealed where MultiModify says, whatever lies behind it at the nodes  (off: where the nodes have it)
- *   HEIRS     children made from memory have what MultiModify says  (off: also what the log answered since, though it acknowledged nobody)
+ *   DRAIN     what is decided and not durable goes along in the last record: PS waits for no append to B's log, and the record has the write whose
+ *             append is in flight or not sent yet  (off: the record has only what was applied)
+ *   RECACK    a write that went along is acknowledged when its append to the log or the record is durable  (off: when the record was sent)
+ *   RECFIRST  MultiModify is sent when the record is known to be durable  (off: it may be sent while the record is in flight)
  *   ENDS      whatever becomes of the split, PS serves B no more before it is loaded again under another epoch (as the code does; off: it resumes B
  *             when it has no answer or is refused, which needs LISTVER)
  * decision 0210, with -DDATA=n (n appends to blob data; 0: none):
@@ -66,27 +64,22 @@
 #define VEROK (mm_ver==verB)
 #define NEWLOG verB++;
 #endif
-#ifdef NO_KNOWNEND
-#define SAYS(s) kv[s]
-#define TAKEN(s) kv[s]=vB[s];
+#ifdef NO_DRAIN
+#define ALONG(s) false
 #else
-#define SAYS(s) vB[s]
-#define TAKEN(s)
+#define ALONG(s) (pw[s]>vB[s] && !pa[s] && (!fl[s] || (!fC[s] && fe[s]==eB[s])))
 #endif
-#ifdef NO_CUTACK
-#define CUTACK 0
+#ifdef NO_RECACK
+#define RECACK 0
 #else
-#define CUTACK 1
+#define RECACK 1
 #endif
-#ifdef NO_SAID
-#define SEAL lB
+#ifdef NO_RECFIRST
+#define RECORDED(s) (sB[s]>=3)
+#define HEIRS (rp[mm_s]==mm_ep -> 0 : mm_v)                                 /* what they find: nothing, without the record */
 #else
-#define SEAL mm_v
-#endif
-#ifdef NO_HEIRS
-#define INHERITS(s) (la[s] && !fC[s] && fe[s]==eB[s] -> pw[s] : mm_v)
-#else
-#define INHERITS(s) mm_v
+#define RECORDED(s) (sB[s]==4)
+#define HEIRS mm_v
 #endif
 #ifdef NO_FENCEASK
 #define FENCE 0
@@ -125,10 +118,10 @@
 bit exB=1; byte exC; byte epB=1; byte epC; byte lB; byte lC; byte verB;
 /* partition servers */
 bit ok[2];                                   /* lease may be valid in its own eyes */
-byte sB[2]; byte eB[2]; byte vB[2];          /* B: 0 no 1 serving; writes held for the split: 3 not sent yet 2 MultiModify sent; what PS knows to be durable */
-byte kv[2]; byte cn[2];                      /* length taken too early (NO_KNOWNEND); name of the child */
+byte sB[2]; byte eB[2]; byte vB[2];          /* B: 0 no 1 serving; stopped for the split: 3 record sent 4 it is durable 2 MultiModify sent */
 bit sC[2]; byte eC[2]; byte vC[2];
-byte pw[2]; bit fl[2]; bit fC[2]; byte fe[2]; bit la[2]; bit cut[2]; /* a write: waiting; append in flight (to C?, epoch); landed; MultiModify was sent meanwhile */
+byte pw[2]; bit fl[2]; bit fC[2]; bit pa[2]; byte fe[2]; /* a write: waiting; append in flight (to C?, epoch); append succeeded */
+byte rp[2]; byte rr[2]; byte rc[2]; bit al[2];  /* last record: epoch of the one in flight; its value; name of the child; pw went along, not known durable */
 /* MultiModify under way */
 bit mm; byte mm_s; byte mm_ep; byte mm_ver; byte mm_v; byte mm_c; byte res; /* res: 1 done 2 refused */
 byte rep;                                    /* PS -> PM: split under this name is done */
@@ -138,51 +131,55 @@ byte nb;                                     /* PS -> PM: split under this name 
 byte dLen; byte dAck; bit dFenced; byte dN; byte dEp=1; byte dSealed=255;   /* appended; end of what a client was told; at the nodes; so many; owner; by MultiModify */
 bit df[2]; bit du[2]; byte dK[2]; byte mm_d;                              /* in flight; one got no answer; the end as the server knows it; MultiModify says */
 #define DSTATE(s) (sB[s]>0 && eB[s]==dEp)
+#define BACK(s,v) if :: !ENDS && exB && epB==eB[s] -> NEWLOG sB[s]=1; vB[s]=MX(vB[s],v) :: else -> dropB(s) fi
 /* map record; PM */
 byte m; byte mo; byte me=1; byte mc; byte minted=1; byte pc; byte cmd; byte cmdc; bit ans; byte fe_; byte crashes; byte lends;
 byte floor_; byte wv; byte rpc; byte rs; byte rv; byte rf;
 #define SRV(s) (sB[s]==1 || sC[s])
 #define VAL(s) (sC[s] -> vC[s] : vB[s])
 
-inline dropB(s) { sB[s]=0; eB[s]=0; vB[s]=0; kv[s]=0; cn[s]=0 }
+inline dropB(s) { sB[s]=0; eB[s]=0; vB[s]=0; rc[s]=0; rr[s]=(rp[s]>0 -> rr[s] : 0) }
 inline dropC(s) { sC[s]=0; eC[s]=0; vC[s]=0 }
-inline nofl(s) { fl[s]=0; fC[s]=0; fe[s]=0; la[s]=0; cut[s]=0 }
-#define LANDS(s) (fC[s] -> exC>0 && epC==fe[s] : epB==fe[s])
-#define CUTNOW(s) (cut[s] && sB[s]==2 && eB[s]==fe[s])                     /* what became of MultiModify is not known */
-/* refused, or no answer; who serves B again opens its log anew and has what is there */
-inline back(s) { if :: !ENDS && exB && epB==eB[s] -> NEWLOG if :: cut[s] -> pw[s]=0; nofl(s) :: else -> skip fi; sB[s]=1; vB[s]=lB :: else -> dropB(s) fi }
+#define RECLANDS(s) (rp[s]>0 && exB && epB==rp[s])
+/* of what went along only its append to the log can tell from now on, if it was sent */
+inline recdone(s) { rp[s]=0; if :: al[s] && !fl[s] && !pa[s] -> pw[s]=0 :: else -> skip fi; al[s]=0 }
+inline unanswered(s) { if :: sB[s]==3 && eB[s]==rp[s] -> dropB(s) :: else -> skip fi; rr[s]=0; recdone(s) }
 inline clrmm() { mm=0; mm_ep=0; mm_ver=0 }
 
 proctype SM() {
 end: do
   :: d_step { mm -> 
-     if :: exB && exC==0 && MMOK && VEROK -> exB=0; exC=mm_c; epC=mm_c; lC=SEAL; res=1;
+     if :: exB && exC==0 && MMOK && VEROK -> exB=0; exC=mm_c; epC=mm_c; lC=HEIRS; res=1;
            if :: DATA && !dFenced -> dSealed=mm_d; assert(dAck<=mm_d) :: else -> skip fi                               /* P4 */
         :: else -> res=2 fi; clrmm(); mm_d=0 }
   od }
 
 proctype PS(byte s) {
 end: do
-  /* split: hold writes; MultiModify */
-  :: d_step { cmd>0 && cmd==eB[s] && sB[s]==1 && IDLE(s) ->
+  /* split: stop and send the last record; it lands or not; MultiModify */
+  :: d_step { cmd>0 && cmd==eB[s] && sB[s]==1 && rp[s]==0 && IDLE(s) ->
      if :: DATA && DSTATE(s) && CERTAIN && du[s] -> if :: exB && epB==eB[s] -> dFenced=1 :: else -> skip fi :: else -> skip fi;
-     sB[s]=3; TAKEN(s) cn[s]=cmdc; cmd=0; cmdc=0 }
-  :: d_step { sB[s]==3 && !mm && res==0 ->
-     mm_d=dK[s]; sB[s]=2; mm=1; mm_s=s; mm_ep=eB[s]; mm_ver=verB; mm_v=SAYS(s); kv[s]=0; mm_c=cn[s]; cn[s]=0;
-     if :: CUTACK && fl[s] && !fC[s] && fe[s]==eB[s] -> cut[s]=1 :: else -> skip fi }
+     sB[s]=3; rp[s]=eB[s]; rc[s]=cmdc; cmd=0; cmdc=0;
+     if :: ALONG(s) -> al[s]=1; rr[s]=pw[s]; if :: !RECACK -> floor_=MX(floor_,pw[s]) :: else -> skip fi :: else -> rr[s]=vB[s] fi }
+  :: d_step { RECLANDS(s) -> lB=MX(lB,rr[s]);                                /* it is durable, and PS hears of it */
+     if :: al[s] -> floor_=MX(floor_,pw[s]) :: else -> skip fi;
+     if :: sB[s]==3 && eB[s]==rp[s] -> sB[s]=4 :: else -> rr[s]=0 fi; recdone(s) }
+  :: d_step { RECLANDS(s) -> lB=MX(lB,rr[s]); unanswered(s) }               /* it is durable; its answer is lost */
+  :: d_step { rp[s]>0 -> unanswered(s) }                                    /* refused, or lost */
+  :: d_step { sB[s]==3 -> dropB(s) }                                         /* no answer in time; it may land later, and be answered */
+  :: d_step { RECORDED(s) && !mm && res==0 ->
+     mm_d=dK[s]; sB[s]=2; mm=1; mm_s=s; mm_ep=eB[s]; mm_ver=verB; mm_v=rr[s]; mm_c=rc[s]; rc[s]=0; if :: rp[s]==0 -> rr[s]=0 :: else -> skip fi }
 #ifdef PREP
   :: d_step { cmd>0 && cmd==eB[s] && sB[s]==1 && !mm && res==0 && nb==0 -> nb=cmdc; FORGET }   /* can't prepare: B is served as before */
 #endif
   :: d_step { res==1 && mm_s==s -> res=0;
-     if :: sB[s]==2 -> vC[s]=INHERITS(s);
-           if :: CUTNOW(s) -> assert(lC!=pw[s] && vB[1-s]!=pw[s] && vC[1-s]!=pw[s]); nofl(s) :: else -> skip fi;      /* P5: did not happen; anew */
-           dropB(s); sC[s]=1; eC[s]=mm_c; rep=mm_c :: else -> skip fi; mm_c=0; mm_v=0 }
+     if :: sB[s]==2 -> dropB(s); sC[s]=1; eC[s]=mm_c; vC[s]=mm_v; rep=mm_c :: else -> skip fi; mm_c=0; mm_v=0 }
   :: d_step { res==2 && mm_s==s -> res=0; mm_c=0;
-     if :: sB[s]==2 -> back(s) :: else -> skip fi; mm_v=0 }
+     if :: sB[s]==2 -> BACK(s,mm_v) :: else -> skip fi; mm_v=0 }
   :: d_step { sB[s]==2 && mm && mm_s==s && verB<2 ->                     /* no answer in time: serve B again */
-     back(s) }
+     BACK(s,mm_v) }
   :: d_step { res>0 && mm_s==s -> res=0; mm_c=0;                          /* answer lost */
-     if :: sB[s]==2 -> back(s) :: else -> skip fi; mm_v=0 }
+     if :: sB[s]==2 -> BACK(s,mm_v) :: else -> skip fi; mm_v=0 }
   /* blob data: the nodes take it as long as the extent is not fenced; the answer may not come (then it may land at any later time) */
 #if DATA
   :: d_step { DSTATE(s) && sB[s]==1 && !df[s] && !du[s] && dN<DATA -> dN++; df[s]=1 }
@@ -195,14 +192,15 @@ end: do
   :: d_step { ok[s] && lends<LE -> lends++; ok[s]=0 }
   :: d_step { !ok[s] -> ok[s]=1; dropB(s); dropC(s) }                    /* new lease: everything dropped */
   /* writes: no clock */
-  :: d_step { pw[s]>0 && !fl[s] && (sB[s]<2 || sC[s]) ->
+  :: d_step { al[s] && !fl[s] && !pa[s] && sB[s]==3 -> fl[s]=1; fe[s]=eB[s] }  /* went along before it was sent to the log */
+  :: d_step { pw[s]>0 && !fl[s] && !pa[s] && !al[s] ->
      if :: SRV(s) && VAL(s)<pw[s] -> fl[s]=1; fC[s]=sC[s]; fe[s]=(sC[s] -> eC[s] : eB[s]) :: else -> pw[s]=0 fi }
-  :: d_step { fl[s] && !la[s] && LANDS(s) -> la[s]=1; if :: fC[s] -> lC=pw[s] :: else -> lB=pw[s] fi }
-  :: d_step { la[s] && !cut[s] -> floor_=MX(floor_,pw[s]);                   /* PS hears of it: acknowledged */
-     if :: fC[s] && sC[s] -> vC[s]=MX(vC[s],pw[s]) :: !fC[s] && sB[s]>0 -> vB[s]=MX(vB[s],pw[s]) :: else -> skip fi; pw[s]=0; nofl(s) }
-  :: d_step { fl[s] && !cut[s] ->                                           /* refused, or no answer (and it landed, or not) */
-     if :: fC[s] && eC[s]==fe[s] -> dropC(s) :: !fC[s] && eB[s]==fe[s] && sB[s]!=2 -> dropB(s) :: else -> skip fi; pw[s]=0; nofl(s) }
-  :: d_step { cut[s] && !CUTNOW(s) -> pw[s]=0; nofl(s) }                      /* outcome unknown */
+  :: d_step { fl[s] -> fl[s]=0;
+     if :: !fC[s] && exB && epB==fe[s] -> lB=pw[s]; pa[s]=1
+        :: fC[s] && exC>0 && epC==fe[s] -> lC=pw[s]; pa[s]=1
+        :: else -> if :: !al[s] -> pw[s]=0 :: else -> skip fi; if :: fC[s] && eC[s]==fe[s] -> dropC(s) :: !fC[s] && eB[s]==fe[s] && sB[s]==1 -> dropB(s) :: else -> skip fi
+     fi; fe[s]=0; if :: pa[s] -> if :: fC[s] && sC[s] -> vC[s]=MX(vC[s],pw[s]) :: !fC[s] && sB[s]>0 -> vB[s]=MX(vB[s],pw[s]) :: else -> skip fi :: else -> skip fi; fC[s]=0 }
+  :: d_step { pa[s] -> floor_=MX(floor_,pw[s]); pa[s]=0; al[s]=0; pw[s]=0 }       /* acknowledged */
   od }
 
 proctype Writer() {

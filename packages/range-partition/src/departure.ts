@@ -1,0 +1,208 @@
+/**
+ * How a range partition leaves: prepared while it is served as before, until writes have to wait.
+ *
+ *     prepare ─ lighten ─ tell ─ holdData ─ leave ──► split: the log is cut, and goes on as that of the heirs (docs/decisions/0340)
+ *                  └───────────── holdData ─ leave ──► merge: a last record has what is in memory and in flight (0338)
+ *     stay: it does not leave after all; until holdData.
+ */
+import { assert, type Failure, type Outcome, ok, refused } from "@stamp/base";
+import type { MemoryTable } from "@stamp/lsm";
+import type { World } from "@stamp/ports";
+import type { BlobData } from "./blob-data.ts";
+import type { GroupCommit } from "./group-commit.ts";
+import { type Leaving, type Left, leaveTogether } from "./leave.ts";
+import type { PartitionStreams } from "./load.ts";
+import type { Frozen, Maintenance } from "./maintenance.ts";
+import type { Transactions } from "./transactions.ts";
+
+/** What is committed and in no checkpoint. */
+interface Memory {
+  readonly table: MemoryTable;
+  readonly lastSequence: number;
+  /** Of it in the log. */
+  readonly logBytes: number;
+}
+
+/** The partition that leaves. */
+export interface Leaver {
+  readonly rangeId: string;
+  readonly world: World;
+  readonly streams: PartitionStreams;
+  readonly maintenance: Maintenance;
+  readonly commit: GroupCommit;
+  readonly transactions: Transactions;
+  readonly data: BlobData;
+  /** Why it has ended. */
+  readonly ended: () => Failure | undefined;
+  readonly memory: () => Memory;
+  readonly freeze: () => Frozen;
+  /** Resolves when no frozen table is being written out. */
+  readonly untilWritten: () => Promise<void>;
+  readonly checkpoint: () => Promise<Outcome<void>>;
+}
+
+type Told = Pick<Left, "told" | "recordExtentId">;
+
+/** Right before it leaves, what is in memory is written out until so little is left; or so often; or until what comes meanwhile is not much less. */
+const leftOverBytes: number = 256 * 1024;
+const lightenRoundsMax = 6;
+const muchLess = 3 / 4;
+/** For what was on its way to the blob data stream when that took no more. Rows go on meanwhile. */
+const dataIdleTimeoutMs = 2_000;
+/** And then: what is not in by then is unknown, and the stream is opened once more. */
+const leftStreamsTimeoutMs = 500;
+
+export class Departure {
+  readonly #leaver: Leaver;
+  #preparing = false;
+  #told: Promise<Outcome<Told>> | undefined;
+  #left: Failure | undefined;
+
+  constructor(leaver: Leaver) {
+    this.#leaver = leaver;
+  }
+
+  /** Why the partition takes no more writes: it becomes other ranges. */
+  get left(): Failure | undefined {
+    return this.#left;
+  }
+
+  /** Why nothing in memory may be written out: the heirs are told what they have besides. */
+  get told(): Failure | undefined {
+    return this.#left ?? (this.#told && this.#becomes("others"));
+  }
+
+  /**
+   * Merges end, what is in memory goes out, and what is left when it leaves has extents to go to. `written`: somebody writes to it, so that
+   * there will be rows to write out though there may be none now.
+   */
+  async prepare(written: boolean): Promise<Outcome<void>> {
+    const { maintenance, streams, checkpoint } = this.#leaver;
+    this.#preparing = true;
+    maintenance.stop();
+    const begun = Promise.all([streams.metadata, ...(written ? [streams.rowData] : [])].map((stream) => stream.begin()));
+    const out = await checkpoint();
+    if (!out.ok) return out;
+    await begun;
+    // The heirs want them all.
+    await Promise.all(maintenance.checkpoints.map((one) => one.warm()));
+    return ok();
+  }
+
+  /** Then, when all else is prepared: what came into memory meanwhile goes out, too. */
+  async lighten(): Promise<Outcome<void>> {
+    const { memory, checkpoint } = this.#leaver;
+    for (let round = 0; round < lightenRoundsMax && memory().table.bytes > leftOverBytes; round++) {
+      const beforeBytes = memory().table.bytes;
+      const out = await checkpoint();
+      if (!out.ok) return out;
+      if (memory().table.bytes > muchLess * beforeBytes) break;
+    }
+    return ok();
+  }
+
+  /**
+   * Then, of one that is split: the record that its heirs are loaded from is written. Until it leaves or stays nothing in memory is written
+   * out.
+   */
+  async tell(heirs: readonly string[]): Promise<Outcome<Told>> {
+    const { maintenance, untilWritten, ended, rangeId } = this.#leaver;
+    await untilWritten();
+    const failure = ended();
+    if (failure !== undefined) return { ok: false, failure };
+    if (!this.#preparing) return refused("unavailable", "notBegun", `${rangeId} does not leave any more`);
+    this.#told = maintenance.tell(heirs);
+    return this.#told;
+  }
+
+  stay(): void {
+    this.#preparing = false;
+    this.#told = undefined;
+    this.#leaver.maintenance.goOn();
+  }
+
+  /** A little before rows have to wait: takes no more blob data, and has those in that are on their way. */
+  async holdData(): Promise<void> {
+    const { data, streams } = this.#leaver;
+    await Promise.all([data.hold(this.#becomes("others"), dataIdleTimeoutMs), streams.rowData.quiet({ timeoutMs: dataIdleTimeoutMs })]);
+  }
+
+  /** Of one, or of two neighbours. */
+  static leave(departures: readonly Departure[], heirs: readonly string[]): Promise<Outcome<Left>> {
+    const [first, second, ...others] = departures;
+    assert(first !== undefined && others.length === 0, "one or two leave");
+    if (second === undefined) return first.#leaveLog(heirs);
+    return leaveTogether(
+      heirs,
+      (how) => first.#leaveRecord(how),
+      (how) => second.#leaveRecord(how),
+    );
+  }
+
+  /**
+   * Writes wait from when the log is cut until the heirs are served: what of them is acknowledged is in the log before that, all else is done
+   * anew.
+   */
+  async #leaveLog(heirs: readonly string[]): Promise<Outcome<Left>> {
+    const { rangeId, world, streams, maintenance, commit, memory, ended } = this.#leaver;
+    this.#preparing = true;
+    maintenance.stop();
+    const told = await (this.#told ?? this.tell(heirs));
+    if (!told.ok) return told;
+    await this.#closeStreams();
+    await streams.commitLog.steady({ timeoutMs: leftStreamsTimeoutMs });
+    const failure = ended();
+    if (failure !== undefined) return { ok: false, failure };
+    const heldSinceMs = world.clock.monotonicMs();
+    this.#left = this.#becomes(heirs.join(" and "));
+    const cut = commit.cut(this.#left);
+    if (cut === undefined) return refused("unavailable", "partitionLoading", `the log of ${rangeId} goes to another extent`);
+    await cut.applied;
+    const { logStartExtentId } = told.value.told;
+    const log = {
+      ...memory(),
+      lastTicket: commit.lastTicket,
+      fromExtentId: streams.commitLog.knows(logStartExtentId) ? logStartExtentId : 0,
+    };
+    const times = { heldSinceMs, drainMs: 0, writeMs: world.clock.monotonicMs() - heldSinceMs };
+    return ok({ ...told.value, ...times, log, became: cut.sealed });
+  }
+
+  /** What is decided and not durable yet goes along in the last record, and is answered when either that or the log has it (rule drainBeforeLeaving). */
+  async #leaveRecord(how: Leaving): Promise<Outcome<Left>> {
+    const { world, maintenance, commit, transactions, memory, freeze, untilWritten, ended } = this.#leaver;
+    this.#left = this.#becomes(how.heirs.join(" and "));
+    const { rules, clock } = world;
+    const heldSinceMs = clock.monotonicMs();
+    const drains = rules.on("drainBeforeLeaving");
+    if (drains) {
+      await transactions.untilDecided();
+      if (commit.undurableBytes > how.restBytesMax) await commit.whenIdle();
+    }
+    await untilWritten();
+    const failure = ended();
+    if (failure !== undefined) return { ok: false, failure };
+    const drainedMs = clock.monotonicMs();
+    const undurable = drains ? commit.leave() : { writes: [], bytes: 0, lastSequence: memory().lastSequence, recorded: () => {} };
+    const left = await maintenance.leave(freeze(), undurable, how);
+    if (!left.ok) {
+      undurable.recorded(left);
+      return left;
+    }
+    // After the change of the streams has gone out: answers to many would be ahead of it.
+    clock.after(0, () => undurable.recorded(ok()));
+    await this.#closeStreams();
+    const times = { heldSinceMs, drainMs: drainedMs - heldSinceMs, writeMs: clock.monotonicMs() - drainedMs };
+    return ok({ ...left.value, ...times, became: () => {} });
+  }
+
+  /** All but the log. A merge of checkpoints that is under way, and bytes on their way in, would open another extent behind the change. */
+  async #closeStreams(): Promise<void> {
+    const { metadata, rowData, blobData } = this.#leaver.streams;
+    await Promise.all([metadata, rowData, blobData].map((stream) => stream?.close({ timeoutMs: leftStreamsTimeoutMs })));
+  }
+
+  #becomes(what: string): Failure {
+    return { code: "unavailable", reason: "partitionLoading", message: `${this.#leaver.rangeId} becomes ${what}`, applied: "no" };
+  }
+}
