@@ -93,3 +93,57 @@ test("leaving: what is on its way happened when the log or the record has it, wh
     }
   }
 });
+
+/** One commit is on its way to the log when that is cut, two wait. */
+async function isCut(log: Word, there: boolean) {
+  const world = new Simulation({ seed: 1 }).world("server");
+  const appended = Promise.withResolvers<Outcome<readonly Place[]>>();
+  const applied: number[] = [];
+  let lost = 0;
+  const stream = {
+    noRoom: undefined,
+    append: () => appended.promise,
+    // What was acknowledged right before was not heard yet; all else is answered because it is abandoned.
+    cut: () => {
+      if (log === "done") appended.resolve(ok([place]));
+      return true;
+    },
+    abandon: () => appended.resolve(outcomeOf(log, [place])),
+  };
+  const commit = new GroupCommit(world, stream as unknown as OwnedStream, {
+    ownerEpoch: 1,
+    groupBytesMax: 1 << 20,
+    lastSequence: 40,
+    lastTicket: 90,
+    appends: new Histogram(world.clock),
+    apply: ({ firstSequence }) => applied.push(firstSequence),
+    room: async () => {},
+    onLost: () => lost++,
+  });
+  const write = (name: string) => commit.commit([{ kind: "put", key: utf8(name), value: utf8("v") }], 60_000, () => {});
+  const first = write("a");
+  await settled();
+  const waiting = [write("b"), write("c")];
+  const cut = commit.cut({ code: "unavailable", reason: "partitionLoading", message: "it becomes others", applied: "no" });
+  await cut?.applied;
+  const appliedAtOnce = [...applied];
+  assert.deepEqual((await Promise.all(waiting)).map(wordOf), ["no", "no"]);
+  assert.equal(wordOf(await write("later")), "no");
+  cut?.sealed(there);
+  commit.end({ code: "unavailable", reason: "stopping", message: "closed", applied: "no" });
+  const outcome = await first;
+  assert.deepEqual([applied, lost], [appliedAtOnce, 0], "nothing is applied later, and it is not lost");
+  return { outcome, applied };
+}
+
+test("cut: what the log acknowledged is applied at once; what it did not is not done when the log is sealed there, else as the log says", async () => {
+  for (const there of [true, false]) {
+    assert.deepEqual((await isCut("done", there)).applied, [41]);
+    for (const log of ["no", "unknown"] as const) {
+      const { outcome, applied } = await isCut(log, there);
+      assert.deepEqual([wordOf(outcome), applied], [there ? "no" : log, []]);
+      if (!outcome.ok && outcome.failure.applied === "no")
+        assert.equal(outcome.failure.reason, "partitionLoading", "done anew by whoever can");
+    }
+  }
+});
