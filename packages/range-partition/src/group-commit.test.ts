@@ -2,9 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Histogram, type Outcome, ok, refused, unknownOutcome, utf8 } from "@stamp/base";
+import type { World } from "@stamp/ports";
 import { Simulation } from "@stamp/simulator";
 import type { OwnedStream, Place } from "@stamp/stream-client";
-import { GroupCommit } from "./group-commit.ts";
+import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 
 type Word = "done" | "no" | "unknown";
 const words: readonly Word[] = ["done", "no", "unknown"];
@@ -17,6 +18,15 @@ const wordOf = (outcome: Outcome<unknown>): Word => (outcome.ok ? "done" : outco
 
 const place: Place = { extentId: 7, offsetBytes: 0, lengthBytes: 100 };
 const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+/** 40 were committed before. */
+const commitTo = (world: World, stream: object, on: Pick<GroupCommitOptions, "apply" | "onLost">): GroupCommit =>
+  new GroupCommit(world, stream as OwnedStream, {
+    ...{ ownerEpoch: 1, groupBytesMax: 1 << 20, lastSequence: 40, lastTicket: 90 },
+    appends: new Histogram(world.clock),
+    room: async () => {},
+    ...on,
+  });
 
 /** One commit is on its way to the log, two wait; the log and the record end in this order with these words. */
 async function leaves(log: Word, record: Word, recordFirst: boolean) {
@@ -33,19 +43,13 @@ async function leaves(log: Word, record: Word, recordFirst: boolean) {
       return appends.length === 1 ? Promise.resolve(ok([place])) : appended.promise;
     },
   };
-  const commit = new GroupCommit(world, stream as unknown as OwnedStream, {
-    ownerEpoch: 1,
-    groupBytesMax: 1 << 20,
-    lastSequence: 40,
-    lastTicket: 90,
-    appends: new Histogram(world.clock),
+  const commit = commitTo(world, stream, {
     apply: ({ firstSequence, transactions, place: at }) => {
       for (const [i, writes] of transactions.entries()) {
         const [write] = writes;
         applied.push(`${firstSequence + i} ${String.fromCharCode(write?.key[0] ?? 0)} ${at === undefined ? "record" : "log"}`);
       }
     },
-    room: async () => {},
     onLost: () => lost++,
   });
   const write = (name: string, i: number) =>
@@ -102,7 +106,8 @@ async function isCut(log: Word, there: boolean) {
   let lost = 0;
   const stream = {
     noRoom: undefined,
-    append: () => appended.promise,
+    // The answer may take some turns to come here.
+    append: async () => await (async () => await appended.promise)(),
     // What was acknowledged right before was not heard yet; all else is answered because it is abandoned.
     cut: () => {
       if (log === "done") appended.resolve(ok([place]));
@@ -110,16 +115,7 @@ async function isCut(log: Word, there: boolean) {
     },
     abandon: () => appended.resolve(outcomeOf(log, [place])),
   };
-  const commit = new GroupCommit(world, stream as unknown as OwnedStream, {
-    ownerEpoch: 1,
-    groupBytesMax: 1 << 20,
-    lastSequence: 40,
-    lastTicket: 90,
-    appends: new Histogram(world.clock),
-    apply: ({ firstSequence }) => applied.push(firstSequence),
-    room: async () => {},
-    onLost: () => lost++,
-  });
+  const commit = commitTo(world, stream, { apply: ({ firstSequence }) => applied.push(firstSequence), onLost: () => lost++ });
   const write = (name: string) => commit.commit([{ kind: "put", key: utf8(name), value: utf8("v") }], 60_000, () => {});
   const first = write("a");
   await settled();
