@@ -4,8 +4,9 @@ import { test } from "node:test";
 import { fromUtf8, unwrap, utf8 } from "@stamp/base";
 import { restoreMetadata } from "@stamp/lock-service";
 import { decodeSnapshot } from "@stamp/metadata-store";
+import { routeOf } from "@stamp/objects";
 import type { Simulation } from "@stamp/simulator";
-import { PartitionManager, type RangePartition } from "@stamp/wire";
+import { PartitionManager, PartitionServer, type RangePartition } from "@stamp/wire";
 import { Client, container, container1, type LockHook, name, stamp } from "./stack-harness.test.ts";
 
 test("stack: from nothing to an account, a container, blobs, blocks and a listing", async () => {
@@ -105,6 +106,49 @@ for (const [title, stayDown, limitMs] of [
     });
   });
 }
+
+test("stack: no write fails, and its outcome is known, though it is on its way to the log when its range is split", async () => {
+  const sim = stamp(7);
+  await sim.run(async () => {
+    const client = new Client(sim);
+    await sim.until(() => sim.role("pm")?.status.ready === true, 30_000, "ready");
+    const inc = await container1(client);
+    const manager = client.world.transport.client("pm", PartitionManager);
+    const parent = unwrap(await manager.getMap({}, { timeoutMs: 1_000 })).ranges.find(({ table }) => table === "Blob");
+    assert.ok(parent);
+    const server = client.world.transport.client(parent.serverAddress, PartitionServer);
+    const put = (blob: string) => ({ case: "putBlob", value: { name: name(blob, inc), body: { inline: utf8("hello") } } }) as const;
+    let over = false;
+    const splitting = manager.splitPartition(
+      { rangeId: parent.rangeId, atKey: routeOf(sim.rules, put("m") as never).key },
+      { timeoutMs: 30_000 },
+    );
+    void splitting.finally(() => {
+      over = true;
+    });
+    const { rangeId, rangeVersion } = parent;
+    const etags = new Map<string, string>();
+    const writers = ["a", "b", "n", "z"].flatMap((letter) =>
+      Array.from({ length: 10 }, async (_, writer) => {
+        for (let i = 0; !over; i++) {
+          const blob = `${letter}${writer}-${i}`;
+          const answer = unwrap(
+            await server.execute({ rangeId, rangeVersion, operation: { kind: put(blob) as never } }, { timeoutMs: 10_000 }),
+          );
+          assert.ok(answer.result?.kind.case === "blob");
+          etags.set(blob, answer.result.kind.value.etag);
+        }
+      }),
+    );
+    unwrap(await splitting);
+    await Promise.all(writers);
+    assert.ok(etags.size > 100, `${etags.size} writes`);
+    for (const [blob, etag] of [...etags].filter((_, i) => i % 10 === 0)) {
+      const got = await client.execute({ case: "getBlob", value: { name: name(blob, inc) } });
+      assert.ok(got.case === "content" && got.value.blob?.etag === etag, blob);
+    }
+  });
+});
 
 test("stack: the metadata store is lost with its disk; restored from an extent node's copy everything is there and goes on", async () => {
   const lock: LockHook = {};
