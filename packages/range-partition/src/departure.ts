@@ -10,7 +10,7 @@ import type { MemoryTable } from "@stamp/lsm";
 import type { World } from "@stamp/ports";
 import type { BlobData } from "./blob-data.ts";
 import type { GroupCommit } from "./group-commit.ts";
-import { type Leaving, type Left, leaveTogether } from "./leave.ts";
+import { type Leaving, type Left, leaveTogether, type Told } from "./leave.ts";
 import type { PartitionStreams } from "./load.ts";
 import type { Frozen, Maintenance } from "./maintenance.ts";
 import type { Transactions } from "./transactions.ts";
@@ -40,8 +40,6 @@ export interface Leaver {
   readonly untilWritten: () => Promise<void>;
   readonly checkpoint: () => Promise<Outcome<void>>;
 }
-
-type Told = Pick<Left, "told" | "recordExtentId">;
 
 /** Right before it leaves, what is in memory is written out until so little is left; or so often; or until what comes meanwhile is not much less. */
 const leftOverBytes: number = 256 * 1024;

@@ -2,11 +2,15 @@
 import { type Outcome, ok } from "@stamp/base";
 import { joinedState, type KeyBounds, type MemoryTable, type PartitionState } from "@stamp/lsm";
 
-export interface Left {
-  /** As the heirs find it in the metadata stream of the first one. */
+/** What the heirs are loaded from. */
+export interface Told {
+  /** As they find it in the metadata stream of the first one. */
   readonly told: PartitionState;
   /** The extent of that stream that this is recorded in. What lies before it is not needed by the heirs. */
   readonly recordExtentId: number;
+}
+
+export interface Left extends Told {
   /** Since then writes wait. */
   readonly heldSinceMs: number;
   /** How long they waited for what was being decided, and for the rest. */

@@ -21,7 +21,7 @@ import type { OwnedStream } from "@stamp/stream-client";
 import type { Checkpoint, Storage } from "./checkpoint-reader.ts";
 import { type CheckpointRequest, writeCheckpoint } from "./checkpoint-store.ts";
 import type { Undurable } from "./group-commit.ts";
-import type { Leaving, Left } from "./leave.ts";
+import type { Leaving, Told } from "./leave.ts";
 import { type RestTimes, restTimes, ServedWatch } from "./merge-pace.ts";
 import { MergedVersions } from "./tables.ts";
 
@@ -135,7 +135,7 @@ export class Maintenance {
   }
 
   /** The state that `heirs` are loaded from, with the log from where it says. What is recorded later names them no more. */
-  async tell(heirs: readonly string[]): Promise<Outcome<Pick<Left, "told" | "recordExtentId">>> {
+  async tell(heirs: readonly string[]): Promise<Outcome<Told>> {
     this.#stopped = true;
     const told = await this.#record((checkpoints) => checkpoints, { heirs });
     return told.ok ? ok({ told: told.value, recordExtentId: this.#recordExtentId }) : told;
@@ -145,11 +145,7 @@ export class Maintenance {
    * Writes the last record under this owner: the state that `heirs` are loaded from, with what is still in memory and what is in no log.
    * Nothing is truncated: the streams are about to go.
    */
-  async leave(
-    frozen: Frozen,
-    undurable: Omit<Undurable, "recorded">,
-    { heirs, restBytesMax, tell }: Leaving,
-  ): Promise<Outcome<Pick<Left, "told" | "recordExtentId">>> {
+  async leave(frozen: Frozen, undurable: Omit<Undurable, "recorded">, { heirs, restBytesMax, tell }: Leaving): Promise<Outcome<Told>> {
     this.#stopped = true;
     const isLittle = frozen.table.bytes + undurable.bytes <= restBytesMax;
     const written = isLittle ? ok(undefined) : await this.#write(frozen.table.versions(), this.#checkpoints.length === 0);
