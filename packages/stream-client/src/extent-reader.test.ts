@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type FailureError, ok, ownerEpoch, unwrap } from "@stamp/base";
+import { concatBytes, type FailureError, ok, ownerEpoch, refused, unwrap } from "@stamp/base";
 import type { Transport } from "@stamp/ports";
 import { Simulation } from "@stamp/simulator";
 import { ExtentReader } from "./extent-reader.ts";
 import { block, nodeNames, Stamp } from "./harness.test.ts";
 import type { OwnedStream, Place, StreamClient } from "./index.ts";
+import { runBytesMax, runPlacesMax } from "./place-runs.ts";
 
 const forever = { timeoutMs: Number.POSITIVE_INFINITY };
 
@@ -115,6 +116,87 @@ test("sequential read: a replica that holds more than the sealed length shows no
       assert.deepEqual(found, ["kept"], `seed ${seed}`);
     });
   }
+});
+
+interface Call {
+  readonly places: number;
+  readonly bytes: number;
+}
+
+/** A reader whose nodes answer with bytes that tell their place; `answers` decides when, and which calls were made is kept. */
+function counted(seed: number, options: { readonly old?: boolean; readonly answers?: (call: number) => Promise<void> } = {}) {
+  const calls: Call[] = [];
+  const simulation = new Simulation({ seed });
+  const world = simulation.world("reader");
+  const answer = async (offsets: readonly bigint[], lengths: readonly number[]) => {
+    const call = calls.push({ places: offsets.length, bytes: lengths.reduce((sum, length) => sum + length, 0) });
+    await options.answers?.(call);
+    return ok({ payload: concatBytes(offsets.map((offset, i) => bytesAt(Number(offset), lengths[i] as number))) });
+  };
+  const client = () => ({
+    read: ({ offsetBytes, lengthBytes }: { offsetBytes: bigint; lengthBytes: number }) => answer([offsetBytes], [lengthBytes]),
+    readPlaces: async ({ offsetsBytes, lengthsBytes }: { offsetsBytes: bigint[]; lengthsBytes: number[] }) =>
+      options.old ? refused("unimplemented", "unknownMethod", "ReadPlaces") : answer(offsetsBytes, lengthsBytes),
+  });
+  const transport = { ...world.transport, client } as unknown as Transport;
+  const locate = async (ids: readonly number[]) => ok(ids.map((extentId) => ({ extentId, version: 1, addresses: ["a:1"] })));
+  return { simulation, calls, reader: new ExtentReader({ ...world, transport }, locate, { locationsMax: 10 }) };
+}
+
+const bytesAt = (offset: number, length: number): Uint8Array => new Uint8Array(length).map((_, i) => (offset + i) % 251);
+
+const allOf = async (chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array> => {
+  const all: Uint8Array[] = [];
+  for await (const chunk of chunks) all.push(chunk);
+  return concatBytes(all);
+};
+
+/** Blocks of this size one behind another, a header between each two. */
+const small = (count: number, lengthBytes = 100): Place[] =>
+  Array.from({ length: count }, (_, i) => ({ extentId: 7, offsetBytes: 20 + i * (20 + lengthBytes), lengthBytes }));
+
+test("extent reader: 50,000 small neighbours are 49 calls and come back in order; a node without the method is asked for each", async () => {
+  const places = small(50_000);
+  const expected = concatBytes(places.map(({ offsetBytes, lengthBytes }) => bytesAt(offsetBytes, lengthBytes)));
+  const { simulation, calls, reader } = counted(31);
+  await simulation.run(async () => assert.deepEqual(await allOf(reader.readPlaces(places)), expected));
+  assert.equal(calls.length, Math.ceil(50_000 / 1_024));
+  const older = counted(32, { old: true });
+  await older.simulation.run(async () =>
+    assert.deepEqual(await allOf(older.reader.readPlaces(places.slice(0, 3_000))), expected.subarray(0, 300_000)),
+  );
+  assert.equal(older.calls.length, 3_000);
+});
+
+test("extent reader: places of other extents, far away, repeated and large ones keep their order and the bounds of a call", async () => {
+  const far = (count: number): Place[] => Array.from({ length: count }, (_, i) => ({ extentId: 9, offsetBytes: i << 20, lengthBytes: 10 }));
+  const again = Array.from({ length: 2_000 }, () => ({ extentId: 8, offsetBytes: 20, lengthBytes: 400 }));
+  const large = { extentId: 8, offsetBytes: 1_000_000, lengthBytes: 2_500_000 };
+  const backwards = [...small(10).reverse(), ...far(5).reverse()];
+  const places = [...small(3, 200_000), ...far(5), ...again, large, ...backwards, { extentId: 8, offsetBytes: 700, lengthBytes: 1 }];
+  const { simulation, calls, reader } = counted(33);
+  await simulation.run(async () => {
+    const expected = concatBytes(places.map(({ offsetBytes, lengthBytes }) => bytesAt(offsetBytes, lengthBytes)));
+    assert.deepEqual(await allOf(reader.readPlaces(places)), expected);
+  });
+  assert.ok(calls.every((call) => call.places === 1 || (call.places <= runPlacesMax && call.bytes <= runBytesMax)));
+  // 3 + 5 apart, 400-byte places 655 to a call, the large one in pieces of 1 MiB, ten backward ones at once and five apart, the last one.
+  assert.equal(calls.length, 3 + 5 + Math.ceil(2_000 / 655) + 3 + 1 + 5 + 1);
+});
+
+test("extent reader: however small the places are, 16 calls are under way", async () => {
+  const places = Array.from({ length: 400 }, (_, i) => ({ extentId: 7, offsetBytes: i << 20, lengthBytes: 10 }));
+  let [waiting, most] = [0, 0];
+  const { simulation, calls, reader } = counted(34, {
+    answers: async () => {
+      most = Math.max(most, ++waiting);
+      await simulation.sleep(5);
+      waiting--;
+    },
+  });
+  await simulation.run(async () => assert.equal((await allOf(reader.readPlaces(places))).length, 4_000));
+  assert.equal(calls.length, 400);
+  assert.equal(most, 16);
 });
 
 test("extent reader: readers begin at the same replica of a region, and regions that follow each other at different ones", async () => {

@@ -3,18 +3,20 @@
  * not serve (away, stale, damaged) refuses, and another is asked. Locations come from a bounded cache; only when every replica of a
  * cached location refused is the stream manager asked.
  */
-import { type Failed, type Failure, FailureError, type Outcome, ok, refused } from "@stamp/base";
+import { concatBytes, type Failed, type Failure, FailureError, type Outcome, ok, refused } from "@stamp/base";
 import type { World } from "@stamp/ports";
 import { jittered, sleep } from "@stamp/ports";
 import { ExtentNode, fromWire, type ReadBlocksResponse, toWire } from "@stamp/wire";
 import { LocationCache } from "./location-cache.ts";
 import type { Location } from "./place.ts";
+import { lengthOfRun, type PlaceRun, runsOfPlaces } from "./place-runs.ts";
 import { NodeHistories, type ReplicaAttempt, raceReplicas } from "./replica-race.ts";
 import type { Place, ReadOptions, ReadPlacesOptions } from "./types.ts";
 
 export const readBytesMax: number = 4 * 1024 * 1024;
-const chunkBytesMax = 1024 * 1024;
 const windowBytesMax = 4 * 1024 * 1024;
+/** Number of calls that one reader of places has under way. Bounds what a window of tiny places asks for. */
+const readsAheadMax = 16;
 const backoffStartMs = 10;
 const backoffMaxMs = 250;
 /** So much of an extent, from one multiple to the next, is asked of the same replica first. */
@@ -49,14 +51,36 @@ export class ExtentReader {
     if (place.lengthBytes < 1 || place.lengthBytes > readBytesMax) {
       return refused("invalidArgument", "badRequest", `a read of ${place.lengthBytes} bytes`);
     }
+    return this.#fromReplicas(place, options, (address, timeoutMs, signal) => this.#readAt(address, place, { timeoutMs, signal }));
+  }
+
+  async #readAt(address: string, place: Place, options: ReadOptions): Promise<Outcome<Uint8Array>> {
     const request = { extentId: toWire(place.extentId), offsetBytes: toWire(place.offsetBytes), lengthBytes: place.lengthBytes };
-    return this.#fromReplicas(place, options, async (address, timeoutMs, signal) => {
-      const answer = await this.#world.transport.client(address, ExtentNode).read(request, { timeoutMs, signal });
-      if (!answer.ok) return answer;
-      if (answer.value.payload.length !== place.lengthBytes) {
-        return refused("internal", "outOfRange", `${address} gave ${answer.value.payload.length} bytes for ${place.lengthBytes}`);
+    const answer = await this.#world.transport.client(address, ExtentNode).read(request, options);
+    return answer.ok ? exactly(answer.value.payload, place.lengthBytes, address) : answer;
+  }
+
+  /** The bytes of a run of places (see place-runs.ts), in one call. */
+  async #readRun(run: PlaceRun, options: ReadOptions): Promise<Outcome<Uint8Array>> {
+    const first = run[0];
+    if (run.length === 1) return this.read(first, options);
+    const request = {
+      extentId: toWire(first.extentId),
+      offsetsBytes: run.map(({ offsetBytes }) => toWire(offsetBytes)),
+      lengthsBytes: run.map(({ lengthBytes }) => lengthBytes),
+    };
+    return this.#fromReplicas(first, options, async (address, timeoutMs, signal) => {
+      const answer = await this.#world.transport.client(address, ExtentNode).readPlaces(request, { timeoutMs, signal });
+      if (answer.ok) return exactly(answer.value.payload, lengthOfRun(run), address);
+      if (answer.failure.code !== "unimplemented") return answer;
+      // A node of an older version, in the middle of an upgrade.
+      const pieces: Uint8Array[] = [];
+      for (const place of run) {
+        const piece = await this.#readAt(address, place, { timeoutMs, signal });
+        if (!piece.ok) return piece;
+        pieces.push(piece.value);
       }
-      return ok(answer.value.payload);
+      return ok(concatBytes(pieces));
     });
   }
 
@@ -98,8 +122,8 @@ export class ExtentReader {
   }
 
   /**
-   * The bytes of all places, in order, in chunks of at most 1 MiB; up to `windowBytes` are asked for ahead. Throws FailureError. Leaving
-   * early cancels what was asked for.
+   * The bytes of all places, in order, in chunks of at most 1 MiB. Neighbouring places of one extent are one call and one chunk. Up to
+   * `windowBytes` in at most `readsAheadMax` calls are asked for ahead. Throws FailureError. Leaving early cancels what was asked for.
    */
   async *readPlaces(places: Iterable<Place>, options: ReadPlacesOptions = {}): AsyncGenerator<Uint8Array, undefined, undefined> {
     const windowBytes = Math.min(options.windowBytes ?? windowBytesMax, windowBytesMax);
@@ -108,17 +132,18 @@ export class ExtentReader {
     const onAbort = (): void => stop.abort();
     options.signal?.addEventListener("abort", onAbort, { once: true });
     if (options.signal?.aborted) stop.abort();
-    const chunks = chunksOf(places);
+    const runs = runsOfPlaces(places, windowBytes);
     const ahead: { readonly lengthBytes: number; readonly answer: Promise<Outcome<Uint8Array>> }[] = [];
     let aheadBytes = 0;
-    let upcoming = chunks.next();
+    let upcoming = runs.next();
     try {
       for (;;) {
-        while (!upcoming.done && (ahead.length === 0 || aheadBytes + upcoming.value.lengthBytes <= windowBytes)) {
-          const place = upcoming.value;
-          aheadBytes += place.lengthBytes;
-          ahead.push({ lengthBytes: place.lengthBytes, answer: this.read(place, { timeoutMs, signal: stop.signal }) });
-          upcoming = chunks.next();
+        while (!upcoming.done && ahead.length < readsAheadMax) {
+          const lengthBytes = lengthOfRun(upcoming.value);
+          if (ahead.length > 0 && aheadBytes + lengthBytes > windowBytes) break;
+          aheadBytes += lengthBytes;
+          ahead.push({ lengthBytes, answer: this.#readRun(upcoming.value, { timeoutMs, signal: stop.signal }) });
+          upcoming = runs.next();
         }
         const first = ahead.shift();
         if (first === undefined) return undefined;
@@ -211,10 +236,5 @@ const isFinal = (failure: Failure): boolean =>
 
 const cancelled: Failed = refused("cancelled", "cancelled", "the reader went away");
 
-function* chunksOf(places: Iterable<Place>): Generator<Place, undefined> {
-  for (const { extentId, offsetBytes, lengthBytes } of places) {
-    for (let at = 0; at < lengthBytes; at += chunkBytesMax) {
-      yield { extentId, offsetBytes: offsetBytes + at, lengthBytes: Math.min(chunkBytesMax, lengthBytes - at) };
-    }
-  }
-}
+const exactly = (bytes: Uint8Array, lengthBytes: number, address: string): Outcome<Uint8Array> =>
+  bytes.length === lengthBytes ? ok(bytes) : refused("internal", "outOfRange", `${address} gave ${bytes.length} bytes for ${lengthBytes}`);

@@ -4,6 +4,7 @@
  */
 import { concatBytes, type Failed, type Outcome, ok, refused } from "@stamp/base";
 import {
+  type BlockIndex,
   chunkBytes,
   chunksIntact,
   type FrameHeader,
@@ -13,12 +14,16 @@ import {
   payloadBytesOf,
 } from "@stamp/extent";
 import { type CallContext, DiskError } from "@stamp/ports";
-import { fromWire, type ReadBlocksRequest, type ReadRequest, toWire } from "@stamp/wire";
+import { fromWire, type ReadBlocksRequest, type ReadPlacesRequest, type ReadRequest, toWire } from "@stamp/wire";
 import { type Io, repairIo } from "./disk-queue.ts";
 import type { LocalExtent } from "./local-extent.ts";
 import { type Node, unknownExtent } from "./node.ts";
 
 const readBytesMax = 4 * 1024 * 1024;
+/** Number of places that one call may ask for. */
+const placesMax = 1_024;
+/** Blocks of places up to this far apart, in bytes from the first to the last, are read from the disk at once. */
+const placesSpanBytesMax = 1024 * 1024;
 const blocksBytesDefault = 1024 * 1024;
 const blocksBytesMax = 8 * 1024 * 1024;
 /** A gap up to this between header and chunk is read along rather than in a read of its own. */
@@ -94,17 +99,108 @@ export async function read(node: Node, request: ReadRequest, context: CallContex
   if (refusal !== undefined) return { ok: false, failure: refusal };
   const index = node.store.heldIndex(extent) ?? (await node.store.index(extent));
   if (index === undefined) return unreadable(node, extent, "its blocks can't be found");
+  const found = findPlace(index, offsetBytes, lengthBytes);
+  if (found === undefined) return badPlace(id, offsetBytes, lengthBytes);
+  const payload = await payloadOf(node, extent, found.frame, [found.from, found.from + lengthBytes], clientIo(context));
+  node.took.read.since(arrivedMs);
+  return payload === undefined ? unreadable(node, extent, `the block at ${found.frame.offsetBytes}`) : ok({ payload });
+}
+
+interface FoundPlace {
+  readonly frame: IndexedFrame;
+  /** First byte of the place, counted from the start of the block's payload. */
+  readonly from: number;
+  readonly lengthBytes: number;
+}
+
+/** Undefined when the place is not inside one block. */
+function findPlace(index: BlockIndex, offsetBytes: number, lengthBytes: number): FoundPlace | undefined {
   const frame = index.find(offsetBytes);
   const payloadBytes = frame === undefined ? undefined : payloadBytesOf(frame.totalBytes);
-  if (frame === undefined || payloadBytes === undefined)
-    return refused("outOfRange", "badPlace", `nothing at ${offsetBytes} of extent ${id}`);
+  if (frame === undefined || payloadBytes === undefined) return undefined;
   const from = offsetBytes - frame.offsetBytes - (frame.totalBytes - payloadBytes);
-  if (from < 0 || from + lengthBytes > payloadBytes) {
-    return refused("outOfRange", "badPlace", `${offsetBytes}+${lengthBytes} of extent ${id} is not inside one block`);
+  return from < 0 || from + lengthBytes > payloadBytes ? undefined : { frame, from, lengthBytes };
+}
+
+const badPlace = (extentId: number, offsetBytes: number, lengthBytes: number): Failed =>
+  refused("outOfRange", "badPlace", `${offsetBytes}+${lengthBytes} of extent ${extentId} is not inside one block`);
+
+/** Bytes of several places, one after another. Blocks that lie near each other are read from the disk at once, each is verified once. */
+export async function readPlaces(node: Node, request: ReadPlacesRequest, context: CallContext): Promise<Outcome<{ payload: Uint8Array }>> {
+  const arrivedMs = node.world.clock.monotonicMs();
+  const id = fromWire(request.extentId);
+  const { offsetsBytes, lengthsBytes } = request;
+  const extent = node.find(id);
+  if (extent === undefined) return unknownExtent(id);
+  const totalBytes = lengthsBytes.reduce((sum, length) => sum + length, 0);
+  if (
+    offsetsBytes.length === 0 ||
+    offsetsBytes.length > placesMax ||
+    lengthsBytes.length !== offsetsBytes.length ||
+    lengthsBytes.includes(0)
+  ) {
+    return refused("invalidArgument", "badRequest", `a read of ${offsetsBytes.length} places with ${lengthsBytes.length} lengths`);
   }
-  const payload = await payloadOf(node, extent, frame, [from, from + lengthBytes], clientIo(context));
+  if (totalBytes > readBytesMax) return refused("invalidArgument", "badRequest", `a read of ${totalBytes} bytes`);
+  const offsets = offsetsBytes.map(fromWire);
+  for (const [i, offsetBytes] of offsets.entries()) {
+    const refusal = extent.replica.refuseRead(offsetBytes, lengthsBytes[i] as number);
+    if (refusal !== undefined) return { ok: false, failure: refusal };
+  }
+  const index = node.store.heldIndex(extent) ?? (await node.store.index(extent));
+  if (index === undefined) return unreadable(node, extent, "its blocks can't be found");
+  const places: FoundPlace[] = [];
+  for (const [i, offsetBytes] of offsets.entries()) {
+    const found = findPlace(index, offsetBytes, lengthsBytes[i] as number);
+    if (found === undefined) return badPlace(id, offsetBytes, lengthsBytes[i] as number);
+    places.push(found);
+  }
+  const pieces = await piecesOf(node, extent, places, clientIo(context));
   node.took.read.since(arrivedMs);
-  return payload === undefined ? unreadable(node, extent, `the block at ${frame.offsetBytes}`) : ok({ payload });
+  if (typeof pieces === "number") return unreadable(node, extent, `the block at ${pieces}`);
+  return ok({ payload: pieces.length === 1 ? (pieces[0] as Uint8Array) : concatBytes(pieces) });
+}
+
+/** The bytes of each place, verified; or the offset of the block that is not what was written. */
+async function piecesOf(node: Node, extent: LocalExtent, places: readonly FoundPlace[], io: Io): Promise<Uint8Array[] | number> {
+  let begin = Number.POSITIVE_INFINITY;
+  let end = 0;
+  for (const { frame } of places) {
+    begin = Math.min(begin, frame.offsetBytes);
+    end = Math.max(end, frame.offsetBytes + frame.totalBytes);
+  }
+  const pieces: Uint8Array[] = [];
+  if (end - begin > placesSpanBytesMax) {
+    for (const { frame, from, lengthBytes } of places) {
+      const piece = await payloadOf(node, extent, frame, [from, from + lengthBytes], io);
+      if (piece === undefined) return frame.offsetBytes;
+      pieces.push(piece);
+    }
+    return pieces;
+  }
+  const raw = await bytesOf(node, extent, begin, end - begin, io);
+  if (raw === undefined) return begin;
+  const blocks = new Map<number, Uint8Array>();
+  for (const { frame, from, lengthBytes } of places) {
+    let block = blocks.get(frame.offsetBytes);
+    if (block === undefined) {
+      block = blockIn(node, extent, frame, raw.subarray(frame.offsetBytes - begin, frame.offsetBytes - begin + frame.totalBytes));
+      if (block === undefined) return frame.offsetBytes;
+      blocks.set(frame.offsetBytes, block);
+    }
+    pieces.push(block.subarray(from, from + lengthBytes));
+  }
+  return pieces;
+}
+
+/** The payload of a whole frame, verified; undefined when it is not what was written. */
+function blockIn(node: Node, extent: LocalExtent, frame: IndexedFrame, bytes: Uint8Array): Uint8Array | undefined {
+  const headerBytes = frame.totalBytes - (payloadBytesOf(frame.totalBytes) ?? 0);
+  const body = bytes.subarray(headerBytes);
+  if (!node.world.rules.on("checksumBeforeServing")) return body;
+  const header = headerOf(node, extent, frame.offsetBytes, bytes.subarray(0, Math.max(headerBytes, frameFixedBytes)));
+  if (header === undefined || header.payloadBytes !== body.length) return undefined;
+  return chunksIntact(node.world.digest.crc32c, header, 0, body) ? body : undefined;
 }
 
 export interface Blocks {
@@ -151,16 +247,10 @@ export async function readBlocks(node: Node, request: ReadBlocksRequest, context
   const offsetsBytes: bigint[] = [];
   for (const { frame, payloadBytes } of frames) {
     const begin = frame.offsetBytes - first;
-    const headerBytes = frame.totalBytes - payloadBytes;
-    const body = raw.subarray(begin + headerBytes, begin + frame.totalBytes);
-    if (node.world.rules.on("checksumBeforeServing")) {
-      const header = headerOf(node, extent, frame.offsetBytes, raw.subarray(begin, begin + Math.max(headerBytes, frameFixedBytes)));
-      if (header === undefined || !chunksIntact(node.world.digest.crc32c, header, 0, body)) {
-        return unreadable(node, extent, `the block at ${frame.offsetBytes}`);
-      }
-    }
-    payload.push(body);
-    offsetsBytes.push(toWire(frame.offsetBytes + headerBytes));
+    const block = blockIn(node, extent, frame, raw.subarray(begin, begin + frame.totalBytes));
+    if (block === undefined) return unreadable(node, extent, `the block at ${frame.offsetBytes}`);
+    payload.push(block);
+    offsetsBytes.push(toWire(frame.offsetBytes + frame.totalBytes - payloadBytes));
   }
   return ok({ offsetsBytes, nextOffsetBytes: toWire(at), end: sealed && at >= replica.durableBytes, payload });
 }

@@ -6,7 +6,7 @@ import { checkReplicas } from "./check.ts";
 import { copyExtent, createExtent, deleteExtent, fenceExtent, sealExtent } from "./control.ts";
 import { type Node, unknownExtent } from "./node.ts";
 import { append } from "./primary.ts";
-import { read, readBlocks, readRaw } from "./reader.ts";
+import { read, readBlocks, readPlaces, readRaw } from "./reader.ts";
 import { replicaOnWire } from "./replica-wire.ts";
 import { getNodeReport } from "./reporter.ts";
 import { replicate } from "./secondary.ts";
@@ -35,6 +35,7 @@ export function extentNodeHandlers(ready: () => Outcome<Node>): Handlers<typeof 
     append: (request, context) => guarded(ready, (node) => append(node, request, context)),
     replicate: (request) => guarded(ready, (node) => replicate(node, request)),
     read: (request, context) => guarded(ready, (node) => read(node, request, context)),
+    readPlaces: (request, context) => guarded(ready, (node) => readPlaces(node, request, context)),
     readBlocks: (request, context) => guarded(ready, (node) => readBlocks(node, request, context)),
     readRaw: (request, context) => guarded(ready, (node) => readRaw(node, request, context)),
     createExtent: (request) => guarded(ready, (node) => createExtent(node, request)),

@@ -6,6 +6,7 @@ import { blobPrefix, headKey } from "../object-keys.ts";
 import type { OperationValue } from "../operation.ts";
 import { TestTable } from "../table-in-test.ts";
 import { appendedBlocksMax, appendPieceBytesMax } from "./append.ts";
+import { contentPlacesMax } from "./blobs.ts";
 import { decodeHead, encodeHead, noHeaders as headers } from "./head-row.ts";
 
 const name = { account: "a", container: "c", containerIncarnation: 1, blob: "log" };
@@ -64,6 +65,33 @@ test("append: position, size, type and seal are checked, with the service's code
   table.outcome("putBlob", { name, conditions, headers, metadata: {}, body });
   assert.equal(table.outcome("appendBlock", block(1)), "InvalidBlobType");
   assert.equal(table.outcome("sealBlob", { name, conditions }), "InvalidBlobType");
+});
+
+test("append: a blob in many places is read in answers of 4,096 places, each going on where the last one ended", () => {
+  const table = logTable();
+  const block = (first: number) => ({
+    name,
+    conditions,
+    body: {
+      inline: emptyBytes,
+      places: Array.from({ length: 5_000 }, (_, i) => ({ extentId: 77, offsetBytes: (first + i) * 30, lengthBytes: 3 })),
+    },
+  });
+  for (const first of [0, 5_000]) assert.equal(table.outcome("appendBlock", block(first)), "appended");
+  const counts: number[] = [];
+  const offsets: number[] = [];
+  for (let at = 0; at < 30_000; ) {
+    const read = table.run({ case: "getBlob", value: { name, conditions, withoutContent: false, startBytes: at } });
+    assert.ok(read.case === "content" && read.value.startBytes === at);
+    counts.push(read.value.places.length);
+    offsets.push(...read.value.places.map(({ offsetBytes }) => offsetBytes));
+    at += read.value.lengthBytes;
+  }
+  assert.deepEqual(counts, [contentPlacesMax, contentPlacesMax, 10_000 - 2 * contentPlacesMax]);
+  assert.deepEqual(
+    offsets,
+    Array.from({ length: 10_000 }, (_, i) => i * 30),
+  );
 });
 
 test("append: the last of 50,000 blocks is a small commit and read without the others, and not one more goes in", () => {

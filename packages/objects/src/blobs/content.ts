@@ -136,8 +136,8 @@ export function decodePieceStarts(bytes: Uint8Array): Outcome<number[]> {
   }
 }
 
-/** The parts of these places that hold the bytes from `start` to `end`, counted from the first place's first byte. */
-export function clipPlaces(places: readonly Place[], start: number, end: number): Place[] {
+/** The parts of these places that hold the bytes from `start` to `end`, counted from the first place's first byte; the first `max` of them. */
+export function clipPlaces(places: readonly Place[], start: number, end: number, max: number = Number.POSITIVE_INFINITY): Place[] {
   const clipped: Place[] = [];
   let at = 0;
   for (const place of places) {
@@ -145,7 +145,7 @@ export function clipPlaces(places: readonly Place[], start: number, end: number)
     const to = Math.min(end, at + place.lengthBytes);
     if (from < to) clipped.push({ extentId: place.extentId, offsetBytes: place.offsetBytes + (from - at), lengthBytes: to - from });
     at += place.lengthBytes;
-    if (at >= end) break;
+    if (at >= end || clipped.length >= max) break;
   }
   return clipped;
 }

@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/extent_node.proto.
  */
 export const file_stamp_v1_extent_node: GenFile = /*@__PURE__*/
-  fileDesc("ChpzdGFtcC92MS9leHRlbnRfbm9kZS5wcm90bxIIc3RhbXAudjEiZwoNQXBwZW5kUmVxdWVzdBIRCglleHRlbnRfaWQYASABKAQSEwoLb3duZXJfZXBvY2gYAiABKAQSHQoVZXhwZWN0ZWRfb2Zmc2V0X2J5dGVzGAMgASgEEg8KB3BheWxvYWQYDyADKAwiUwoOQXBwZW5kUmVzcG9uc2USFQoNb2Zmc2V0c19ieXRlcxgBIAMoBBIRCgllbmRfYnl0ZXMYAiABKAQSFwoPY29tbWl0dGVkX2J5dGVzGAMgASgEIqkBChBSZXBsaWNhdGVSZXF1ZXN0EhEKCWV4dGVudF9pZBgBIAEoBBITCgtvd25lcl9lcG9jaBgCIAEoBBIUCgxvZmZzZXRfYnl0ZXMYAyABKAQSFwoPY29tbWl0dGVkX2J5dGVzGAQgASgEEhAKCGNoZWNrc3VtGAUgASgNEhsKE3ByaW1hcnlfaW5jYXJuYXRpb24YBiABKAQSDwoHcGF5bG9hZBgPIAMoDCIqChFSZXBsaWNhdGVSZXNwb25zZRIVCg1kdXJhYmxlX2J5dGVzGAEgASgEIkwKC1JlYWRSZXF1ZXN0EhEKCWV4dGVudF9pZBgBIAEoBBIUCgxvZmZzZXRfYnl0ZXMYAiABKAQSFAoMbGVuZ3RoX2J5dGVzGAMgASgNIh8KDFJlYWRSZXNwb25zZRIPCgdwYXlsb2FkGA8gASgMIk8KEVJlYWRCbG9ja3NSZXF1ZXN0EhEKCWV4dGVudF9pZBgBIAEoBBIUCgxvZmZzZXRfYnl0ZXMYAiABKAQSEQoJbWF4X2J5dGVzGAMgASgNImQKElJlYWRCbG9ja3NSZXNwb25zZRIVCg1vZmZzZXRzX2J5dGVzGAEgAygEEhkKEW5leHRfb2Zmc2V0X2J5dGVzGAIgASgEEgsKA2VuZBgDIAEoCBIPCgdwYXlsb2FkGA8gAygMIpoBChNDcmVhdGVFeHRlbnRSZXF1ZXN0Eg8KB3NtX3Rlcm0YASABKAQSEQoJZXh0ZW50X2lkGAIgASgEEhMKC293bmVyX2Vwb2NoGAMgASgEEg8KB3ZlcnNpb24YBCABKAQSJwoIcmVwbGljYXMYBSADKAsyFS5zdGFtcC52MS5SZXBsaWNhTm9kZRIQCghzdGFtcF9pZBgGIAEoCSJACgtSZXBsaWNhTm9kZRIPCgdub2RlX2lkGAEgASgJEg8KB2FkZHJlc3MYAiABKAkSDwoHZGlza19pZBgDIAEoCSIWChRDcmVhdGVFeHRlbnRSZXNwb25zZSJaChJGZW5jZUV4dGVudFJlcXVlc3QSDwoHc21fdGVybRgBIAEoBBIRCglleHRlbnRfaWQYAiABKAQSDwoHZGlza19pZBgDIAEoCRIPCgd2ZXJzaW9uGAQgASgEIpIBChNGZW5jZUV4dGVudFJlc3BvbnNlEhUKDWR1cmFibGVfYnl0ZXMYASABKAQSFwoPY29tbWl0dGVkX2J5dGVzGAIgASgEEhEKCXJlc3RhcnRlZBgDIAEoCBIgChNzZWFsZWRfbGVuZ3RoX2J5dGVzGAQgASgESACIAQFCFgoUX3NlYWxlZF9sZW5ndGhfYnl0ZXMiqwEKEVNlYWxFeHRlbnRSZXF1ZXN0Eg8KB3NtX3Rlcm0YASABKAQSEQoJZXh0ZW50X2lkGAIgASgEEhsKE3NlYWxlZF9sZW5ndGhfYnl0ZXMYAyABKAQSDwoHdmVyc2lvbhgEIAEoBBIPCgdkaXNrX2lkGAUgASgJEg8KB3NvdXJjZXMYBiADKAkSFQoIY2hlY2tzdW0YByABKA1IAIgBAUILCglfY2hlY2tzdW0iJgoSU2VhbEV4dGVudFJlc3BvbnNlEhAKCGNoZWNrc3VtGAEgASgNItIBChFDb3B5RXh0ZW50UmVxdWVzdBIPCgdzbV90ZXJtGAEgASgEEhEKCWV4dGVudF9pZBgCIAEoBBIbChNzZWFsZWRfbGVuZ3RoX2J5dGVzGAMgASgEEg8KB3ZlcnNpb24YBCABKAQSEwoLb3duZXJfZXBvY2gYBSABKAQSDwoHZGlza19pZBgGIAEoCRIPCgdzb3VyY2VzGAcgAygJEhAKCHN0YW1wX2lkGAggASgJEhUKCGNoZWNrc3VtGAkgASgNSACIAQFCCwoJX2NoZWNrc3VtIlsKE0RlbGV0ZUV4dGVudFJlcXVlc3QSDwoHc21fdGVybRgBIAEoBBIRCglleHRlbnRfaWQYAiABKAQSDwoHdmVyc2lvbhgDIAEoBBIPCgdkaXNrX2lkGAQgASgJIhYKFERlbGV0ZUV4dGVudFJlc3BvbnNlIo0CCg1FeHRlbnRSZXBsaWNhEhEKCWV4dGVudF9pZBgBIAEoBBIlCgVzdGF0ZRgCIAEoDjIWLnN0YW1wLnYxLlJlcGxpY2FTdGF0ZRIPCgd2ZXJzaW9uGAMgASgEEhMKC293bmVyX2Vwb2NoGAQgASgEEhUKDWR1cmFibGVfYnl0ZXMYBSABKAQSFwoPY29tbWl0dGVkX2J5dGVzGAYgASgEEiAKE3NlYWxlZF9sZW5ndGhfYnl0ZXMYByABKARIAIgBARIPCgdwcmltYXJ5GAggASgIEhEKCXJlc3RhcnRlZBgJIAEoCBIOCgZmZW5jZWQYCiABKAhCFgoUX3NlYWxlZF9sZW5ndGhfYnl0ZXMiLAoXR2V0RXh0ZW50UmVwbGljYVJlcXVlc3QSEQoJZXh0ZW50X2lkGAEgASgEIkMKGUxpc3RFeHRlbnRSZXBsaWNhc1JlcXVlc3QSFwoPYWZ0ZXJfZXh0ZW50X2lkGAEgASgEEg0KBWxpbWl0GAIgASgNIkwKFENoZWNrUmVwbGljYXNSZXF1ZXN0EhcKD2FmdGVyX2V4dGVudF9pZBgBIAEoBBINCgVsaW1pdBgCIAEoDRIMCgRkZWVwGAMgASgIIoMBCg5DaGVja2VkUmVwbGljYRIoCgdyZXBsaWNhGAEgASgLMhcuc3RhbXAudjEuRXh0ZW50UmVwbGljYRIVCghjaGVja3N1bRgCIAEoDUgAiAEBEhAKCHByb2JsZW1zGAMgAygJEhEKCWZvdW5kX25vdxgEIAEoCEILCglfY2hlY2tzdW0iZgoVQ2hlY2tSZXBsaWNhc1Jlc3BvbnNlEioKCHJlcGxpY2FzGAEgAygLMhguc3RhbXAudjEuQ2hlY2tlZFJlcGxpY2ESDAoEbW9yZRgCIAEoCBITCgtzdHJheV9maWxlcxgDIAMoCSJVChpMaXN0RXh0ZW50UmVwbGljYXNSZXNwb25zZRIpCghyZXBsaWNhcxgBIAMoCzIXLnN0YW1wLnYxLkV4dGVudFJlcGxpY2ESDAoEbW9yZRgCIAEoCCInChRHZXROb2RlUmVwb3J0UmVxdWVzdBIPCgdzbV90ZXJtGAEgASgEIpoCCgpOb2RlUmVwb3J0Eg8KB25vZGVfaWQYASABKAkSDwoHYWRkcmVzcxgCIAEoCRIPCgdkaXNrX2lkGAMgASgJEhAKCHN0YW1wX2lkGAQgASgJEhMKC2luY2FybmF0aW9uGAUgASgEEhUKDXJlcG9ydF9udW1iZXIYBiABKAQSFAoMZmF1bHRfZG9tYWluGAcgASgJEhIKCmZyZWVfYnl0ZXMYCCABKAQSEwoLdG90YWxfYnl0ZXMYCSABKAQSFAoMZXh0ZW50X2NvdW50GAogASgNEhsKE2FjY2VwdHNfbmV3X2V4dGVudHMYCyABKAgSKQoIdW5zZWFsZWQYDCADKAsyFy5zdGFtcC52MS5FeHRlbnRSZXBsaWNhKpQBCgxSZXBsaWNhU3RhdGUSHQoZUkVQTElDQV9TVEFURV9VTlNQRUNJRklFRBAAEhYKElJFUExJQ0FfU1RBVEVfT1BFThABEhgKFFJFUExJQ0FfU1RBVEVfQ0xPU0VEEAISGAoUUkVQTElDQV9TVEFURV9TRUFMRUQQAxIZChVSRVBMSUNBX1NUQVRFX0RBTUFHRUQQBDKPCAoKRXh0ZW50Tm9kZRI7CgZBcHBlbmQSFy5zdGFtcC52MS5BcHBlbmRSZXF1ZXN0Ghguc3RhbXAudjEuQXBwZW5kUmVzcG9uc2USRAoJUmVwbGljYXRlEhouc3RhbXAudjEuUmVwbGljYXRlUmVxdWVzdBobLnN0YW1wLnYxLlJlcGxpY2F0ZVJlc3BvbnNlEjUKBFJlYWQSFS5zdGFtcC52MS5SZWFkUmVxdWVzdBoWLnN0YW1wLnYxLlJlYWRSZXNwb25zZRJHCgpSZWFkQmxvY2tzEhsuc3RhbXAudjEuUmVhZEJsb2Nrc1JlcXVlc3QaHC5zdGFtcC52MS5SZWFkQmxvY2tzUmVzcG9uc2USTQoMQ3JlYXRlRXh0ZW50Eh0uc3RhbXAudjEuQ3JlYXRlRXh0ZW50UmVxdWVzdBoeLnN0YW1wLnYxLkNyZWF0ZUV4dGVudFJlc3BvbnNlEkoKC0ZlbmNlRXh0ZW50Ehwuc3RhbXAudjEuRmVuY2VFeHRlbnRSZXF1ZXN0Gh0uc3RhbXAudjEuRmVuY2VFeHRlbnRSZXNwb25zZRJHCgpTZWFsRXh0ZW50Ehsuc3RhbXAudjEuU2VhbEV4dGVudFJlcXVlc3QaHC5zdGFtcC52MS5TZWFsRXh0ZW50UmVzcG9uc2USRwoKQ29weUV4dGVudBIbLnN0YW1wLnYxLkNvcHlFeHRlbnRSZXF1ZXN0Ghwuc3RhbXAudjEuU2VhbEV4dGVudFJlc3BvbnNlEk0KDERlbGV0ZUV4dGVudBIdLnN0YW1wLnYxLkRlbGV0ZUV4dGVudFJlcXVlc3QaHi5zdGFtcC52MS5EZWxldGVFeHRlbnRSZXNwb25zZRI4CgdSZWFkUmF3EhUuc3RhbXAudjEuUmVhZFJlcXVlc3QaFi5zdGFtcC52MS5SZWFkUmVzcG9uc2USTgoQR2V0RXh0ZW50UmVwbGljYRIhLnN0YW1wLnYxLkdldEV4dGVudFJlcGxpY2FSZXF1ZXN0Ghcuc3RhbXAudjEuRXh0ZW50UmVwbGljYRJfChJMaXN0RXh0ZW50UmVwbGljYXMSIy5zdGFtcC52MS5MaXN0RXh0ZW50UmVwbGljYXNSZXF1ZXN0GiQuc3RhbXAudjEuTGlzdEV4dGVudFJlcGxpY2FzUmVzcG9uc2USUAoNQ2hlY2tSZXBsaWNhcxIeLnN0YW1wLnYxLkNoZWNrUmVwbGljYXNSZXF1ZXN0Gh8uc3RhbXAudjEuQ2hlY2tSZXBsaWNhc1Jlc3BvbnNlEkUKDUdldE5vZGVSZXBvcnQSHi5zdGFtcC52MS5HZXROb2RlUmVwb3J0UmVxdWVzdBoULnN0YW1wLnYxLk5vZGVSZXBvcnRiBnByb3RvMw");
+  fileDesc("ChpzdGFtcC92MS9leHRlbnRfbm9kZS5wcm90bxIIc3RhbXAudjEiZwoNQXBwZW5kUmVxdWVzdBIRCglleHRlbnRfaWQYASABKAQSEwoLb3duZXJfZXBvY2gYAiABKAQSHQoVZXhwZWN0ZWRfb2Zmc2V0X2J5dGVzGAMgASgEEg8KB3BheWxvYWQYDyADKAwiUwoOQXBwZW5kUmVzcG9uc2USFQoNb2Zmc2V0c19ieXRlcxgBIAMoBBIRCgllbmRfYnl0ZXMYAiABKAQSFwoPY29tbWl0dGVkX2J5dGVzGAMgASgEIqkBChBSZXBsaWNhdGVSZXF1ZXN0EhEKCWV4dGVudF9pZBgBIAEoBBITCgtvd25lcl9lcG9jaBgCIAEoBBIUCgxvZmZzZXRfYnl0ZXMYAyABKAQSFwoPY29tbWl0dGVkX2J5dGVzGAQgASgEEhAKCGNoZWNrc3VtGAUgASgNEhsKE3ByaW1hcnlfaW5jYXJuYXRpb24YBiABKAQSDwoHcGF5bG9hZBgPIAMoDCIqChFSZXBsaWNhdGVSZXNwb25zZRIVCg1kdXJhYmxlX2J5dGVzGAEgASgEIkwKC1JlYWRSZXF1ZXN0EhEKCWV4dGVudF9pZBgBIAEoBBIUCgxvZmZzZXRfYnl0ZXMYAiABKAQSFAoMbGVuZ3RoX2J5dGVzGAMgASgNIh8KDFJlYWRSZXNwb25zZRIPCgdwYXlsb2FkGA8gASgMIlQKEVJlYWRQbGFjZXNSZXF1ZXN0EhEKCWV4dGVudF9pZBgBIAEoBBIVCg1vZmZzZXRzX2J5dGVzGAIgAygEEhUKDWxlbmd0aHNfYnl0ZXMYAyADKA0iTwoRUmVhZEJsb2Nrc1JlcXVlc3QSEQoJZXh0ZW50X2lkGAEgASgEEhQKDG9mZnNldF9ieXRlcxgCIAEoBBIRCgltYXhfYnl0ZXMYAyABKA0iZAoSUmVhZEJsb2Nrc1Jlc3BvbnNlEhUKDW9mZnNldHNfYnl0ZXMYASADKAQSGQoRbmV4dF9vZmZzZXRfYnl0ZXMYAiABKAQSCwoDZW5kGAMgASgIEg8KB3BheWxvYWQYDyADKAwimgEKE0NyZWF0ZUV4dGVudFJlcXVlc3QSDwoHc21fdGVybRgBIAEoBBIRCglleHRlbnRfaWQYAiABKAQSEwoLb3duZXJfZXBvY2gYAyABKAQSDwoHdmVyc2lvbhgEIAEoBBInCghyZXBsaWNhcxgFIAMoCzIVLnN0YW1wLnYxLlJlcGxpY2FOb2RlEhAKCHN0YW1wX2lkGAYgASgJIkAKC1JlcGxpY2FOb2RlEg8KB25vZGVfaWQYASABKAkSDwoHYWRkcmVzcxgCIAEoCRIPCgdkaXNrX2lkGAMgASgJIhYKFENyZWF0ZUV4dGVudFJlc3BvbnNlIloKEkZlbmNlRXh0ZW50UmVxdWVzdBIPCgdzbV90ZXJtGAEgASgEEhEKCWV4dGVudF9pZBgCIAEoBBIPCgdkaXNrX2lkGAMgASgJEg8KB3ZlcnNpb24YBCABKAQikgEKE0ZlbmNlRXh0ZW50UmVzcG9uc2USFQoNZHVyYWJsZV9ieXRlcxgBIAEoBBIXCg9jb21taXR0ZWRfYnl0ZXMYAiABKAQSEQoJcmVzdGFydGVkGAMgASgIEiAKE3NlYWxlZF9sZW5ndGhfYnl0ZXMYBCABKARIAIgBAUIWChRfc2VhbGVkX2xlbmd0aF9ieXRlcyKrAQoRU2VhbEV4dGVudFJlcXVlc3QSDwoHc21fdGVybRgBIAEoBBIRCglleHRlbnRfaWQYAiABKAQSGwoTc2VhbGVkX2xlbmd0aF9ieXRlcxgDIAEoBBIPCgd2ZXJzaW9uGAQgASgEEg8KB2Rpc2tfaWQYBSABKAkSDwoHc291cmNlcxgGIAMoCRIVCghjaGVja3N1bRgHIAEoDUgAiAEBQgsKCV9jaGVja3N1bSImChJTZWFsRXh0ZW50UmVzcG9uc2USEAoIY2hlY2tzdW0YASABKA0i0gEKEUNvcHlFeHRlbnRSZXF1ZXN0Eg8KB3NtX3Rlcm0YASABKAQSEQoJZXh0ZW50X2lkGAIgASgEEhsKE3NlYWxlZF9sZW5ndGhfYnl0ZXMYAyABKAQSDwoHdmVyc2lvbhgEIAEoBBITCgtvd25lcl9lcG9jaBgFIAEoBBIPCgdkaXNrX2lkGAYgASgJEg8KB3NvdXJjZXMYByADKAkSEAoIc3RhbXBfaWQYCCABKAkSFQoIY2hlY2tzdW0YCSABKA1IAIgBAUILCglfY2hlY2tzdW0iWwoTRGVsZXRlRXh0ZW50UmVxdWVzdBIPCgdzbV90ZXJtGAEgASgEEhEKCWV4dGVudF9pZBgCIAEoBBIPCgd2ZXJzaW9uGAMgASgEEg8KB2Rpc2tfaWQYBCABKAkiFgoURGVsZXRlRXh0ZW50UmVzcG9uc2UijQIKDUV4dGVudFJlcGxpY2ESEQoJZXh0ZW50X2lkGAEgASgEEiUKBXN0YXRlGAIgASgOMhYuc3RhbXAudjEuUmVwbGljYVN0YXRlEg8KB3ZlcnNpb24YAyABKAQSEwoLb3duZXJfZXBvY2gYBCABKAQSFQoNZHVyYWJsZV9ieXRlcxgFIAEoBBIXCg9jb21taXR0ZWRfYnl0ZXMYBiABKAQSIAoTc2VhbGVkX2xlbmd0aF9ieXRlcxgHIAEoBEgAiAEBEg8KB3ByaW1hcnkYCCABKAgSEQoJcmVzdGFydGVkGAkgASgIEg4KBmZlbmNlZBgKIAEoCEIWChRfc2VhbGVkX2xlbmd0aF9ieXRlcyIsChdHZXRFeHRlbnRSZXBsaWNhUmVxdWVzdBIRCglleHRlbnRfaWQYASABKAQiQwoZTGlzdEV4dGVudFJlcGxpY2FzUmVxdWVzdBIXCg9hZnRlcl9leHRlbnRfaWQYASABKAQSDQoFbGltaXQYAiABKA0iTAoUQ2hlY2tSZXBsaWNhc1JlcXVlc3QSFwoPYWZ0ZXJfZXh0ZW50X2lkGAEgASgEEg0KBWxpbWl0GAIgASgNEgwKBGRlZXAYAyABKAgigwEKDkNoZWNrZWRSZXBsaWNhEigKB3JlcGxpY2EYASABKAsyFy5zdGFtcC52MS5FeHRlbnRSZXBsaWNhEhUKCGNoZWNrc3VtGAIgASgNSACIAQESEAoIcHJvYmxlbXMYAyADKAkSEQoJZm91bmRfbm93GAQgASgIQgsKCV9jaGVja3N1bSJmChVDaGVja1JlcGxpY2FzUmVzcG9uc2USKgoIcmVwbGljYXMYASADKAsyGC5zdGFtcC52MS5DaGVja2VkUmVwbGljYRIMCgRtb3JlGAIgASgIEhMKC3N0cmF5X2ZpbGVzGAMgAygJIlUKGkxpc3RFeHRlbnRSZXBsaWNhc1Jlc3BvbnNlEikKCHJlcGxpY2FzGAEgAygLMhcuc3RhbXAudjEuRXh0ZW50UmVwbGljYRIMCgRtb3JlGAIgASgIIicKFEdldE5vZGVSZXBvcnRSZXF1ZXN0Eg8KB3NtX3Rlcm0YASABKAQimgIKCk5vZGVSZXBvcnQSDwoHbm9kZV9pZBgBIAEoCRIPCgdhZGRyZXNzGAIgASgJEg8KB2Rpc2tfaWQYAyABKAkSEAoIc3RhbXBfaWQYBCABKAkSEwoLaW5jYXJuYXRpb24YBSABKAQSFQoNcmVwb3J0X251bWJlchgGIAEoBBIUCgxmYXVsdF9kb21haW4YByABKAkSEgoKZnJlZV9ieXRlcxgIIAEoBBITCgt0b3RhbF9ieXRlcxgJIAEoBBIUCgxleHRlbnRfY291bnQYCiABKA0SGwoTYWNjZXB0c19uZXdfZXh0ZW50cxgLIAEoCBIpCgh1bnNlYWxlZBgMIAMoCzIXLnN0YW1wLnYxLkV4dGVudFJlcGxpY2EqlAEKDFJlcGxpY2FTdGF0ZRIdChlSRVBMSUNBX1NUQVRFX1VOU1BFQ0lGSUVEEAASFgoSUkVQTElDQV9TVEFURV9PUEVOEAESGAoUUkVQTElDQV9TVEFURV9DTE9TRUQQAhIYChRSRVBMSUNBX1NUQVRFX1NFQUxFRBADEhkKFVJFUExJQ0FfU1RBVEVfREFNQUdFRBAEMtIICgpFeHRlbnROb2RlEjsKBkFwcGVuZBIXLnN0YW1wLnYxLkFwcGVuZFJlcXVlc3QaGC5zdGFtcC52MS5BcHBlbmRSZXNwb25zZRJECglSZXBsaWNhdGUSGi5zdGFtcC52MS5SZXBsaWNhdGVSZXF1ZXN0Ghsuc3RhbXAudjEuUmVwbGljYXRlUmVzcG9uc2USNQoEUmVhZBIVLnN0YW1wLnYxLlJlYWRSZXF1ZXN0GhYuc3RhbXAudjEuUmVhZFJlc3BvbnNlEkEKClJlYWRQbGFjZXMSGy5zdGFtcC52MS5SZWFkUGxhY2VzUmVxdWVzdBoWLnN0YW1wLnYxLlJlYWRSZXNwb25zZRJHCgpSZWFkQmxvY2tzEhsuc3RhbXAudjEuUmVhZEJsb2Nrc1JlcXVlc3QaHC5zdGFtcC52MS5SZWFkQmxvY2tzUmVzcG9uc2USTQoMQ3JlYXRlRXh0ZW50Eh0uc3RhbXAudjEuQ3JlYXRlRXh0ZW50UmVxdWVzdBoeLnN0YW1wLnYxLkNyZWF0ZUV4dGVudFJlc3BvbnNlEkoKC0ZlbmNlRXh0ZW50Ehwuc3RhbXAudjEuRmVuY2VFeHRlbnRSZXF1ZXN0Gh0uc3RhbXAudjEuRmVuY2VFeHRlbnRSZXNwb25zZRJHCgpTZWFsRXh0ZW50Ehsuc3RhbXAudjEuU2VhbEV4dGVudFJlcXVlc3QaHC5zdGFtcC52MS5TZWFsRXh0ZW50UmVzcG9uc2USRwoKQ29weUV4dGVudBIbLnN0YW1wLnYxLkNvcHlFeHRlbnRSZXF1ZXN0Ghwuc3RhbXAudjEuU2VhbEV4dGVudFJlc3BvbnNlEk0KDERlbGV0ZUV4dGVudBIdLnN0YW1wLnYxLkRlbGV0ZUV4dGVudFJlcXVlc3QaHi5zdGFtcC52MS5EZWxldGVFeHRlbnRSZXNwb25zZRI4CgdSZWFkUmF3EhUuc3RhbXAudjEuUmVhZFJlcXVlc3QaFi5zdGFtcC52MS5SZWFkUmVzcG9uc2USTgoQR2V0RXh0ZW50UmVwbGljYRIhLnN0YW1wLnYxLkdldEV4dGVudFJlcGxpY2FSZXF1ZXN0Ghcuc3RhbXAudjEuRXh0ZW50UmVwbGljYRJfChJMaXN0RXh0ZW50UmVwbGljYXMSIy5zdGFtcC52MS5MaXN0RXh0ZW50UmVwbGljYXNSZXF1ZXN0GiQuc3RhbXAudjEuTGlzdEV4dGVudFJlcGxpY2FzUmVzcG9uc2USUAoNQ2hlY2tSZXBsaWNhcxIeLnN0YW1wLnYxLkNoZWNrUmVwbGljYXNSZXF1ZXN0Gh8uc3RhbXAudjEuQ2hlY2tSZXBsaWNhc1Jlc3BvbnNlEkUKDUdldE5vZGVSZXBvcnQSHi5zdGFtcC52MS5HZXROb2RlUmVwb3J0UmVxdWVzdBoULnN0YW1wLnYxLk5vZGVSZXBvcnRiBnByb3RvMw");
 
 /**
  * @generated from message stamp.v1.AppendRequest
@@ -202,6 +202,39 @@ export const ReadResponseSchema: GenMessage<ReadResponse> = /*@__PURE__*/
   messageDesc(file_stamp_v1_extent_node, 5);
 
 /**
+ * Each place lies inside one block; places may repeat and lie in any order. The answer is their bytes, one place after another.
+ *
+ * @generated from message stamp.v1.ReadPlacesRequest
+ */
+export type ReadPlacesRequest = Message<"stamp.v1.ReadPlacesRequest"> & {
+  /**
+   * @generated from field: uint64 extent_id = 1;
+   */
+  extentId: bigint;
+
+  /**
+   * 1 to 1,024.
+   *
+   * @generated from field: repeated uint64 offsets_bytes = 2;
+   */
+  offsetsBytes: bigint[];
+
+  /**
+   * One for each offset; together at most 4 MiB.
+   *
+   * @generated from field: repeated uint32 lengths_bytes = 3;
+   */
+  lengthsBytes: number[];
+};
+
+/**
+ * Describes the message stamp.v1.ReadPlacesRequest.
+ * Use `create(ReadPlacesRequestSchema)` to create a new message.
+ */
+export const ReadPlacesRequestSchema: GenMessage<ReadPlacesRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_extent_node, 6);
+
+/**
  * @generated from message stamp.v1.ReadBlocksRequest
  */
 export type ReadBlocksRequest = Message<"stamp.v1.ReadBlocksRequest"> & {
@@ -230,7 +263,7 @@ export type ReadBlocksRequest = Message<"stamp.v1.ReadBlocksRequest"> & {
  * Use `create(ReadBlocksRequestSchema)` to create a new message.
  */
 export const ReadBlocksRequestSchema: GenMessage<ReadBlocksRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_extent_node, 6);
+  messageDesc(file_stamp_v1_extent_node, 7);
 
 /**
  * @generated from message stamp.v1.ReadBlocksResponse
@@ -268,7 +301,7 @@ export type ReadBlocksResponse = Message<"stamp.v1.ReadBlocksResponse"> & {
  * Use `create(ReadBlocksResponseSchema)` to create a new message.
  */
 export const ReadBlocksResponseSchema: GenMessage<ReadBlocksResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_extent_node, 7);
+  messageDesc(file_stamp_v1_extent_node, 8);
 
 /**
  * @generated from message stamp.v1.CreateExtentRequest
@@ -312,7 +345,7 @@ export type CreateExtentRequest = Message<"stamp.v1.CreateExtentRequest"> & {
  * Use `create(CreateExtentRequestSchema)` to create a new message.
  */
 export const CreateExtentRequestSchema: GenMessage<CreateExtentRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_extent_node, 8);
+  messageDesc(file_stamp_v1_extent_node, 9);
 
 /**
  * @generated from message stamp.v1.ReplicaNode
@@ -341,7 +374,7 @@ export type ReplicaNode = Message<"stamp.v1.ReplicaNode"> & {
  * Use `create(ReplicaNodeSchema)` to create a new message.
  */
 export const ReplicaNodeSchema: GenMessage<ReplicaNode> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_extent_node, 9);
+  messageDesc(file_stamp_v1_extent_node, 10);
 
 /**
  * @generated from message stamp.v1.CreateExtentResponse
@@ -354,7 +387,7 @@ export type CreateExtentResponse = Message<"stamp.v1.CreateExtentResponse"> & {
  * Use `create(CreateExtentResponseSchema)` to create a new message.
  */
 export const CreateExtentResponseSchema: GenMessage<CreateExtentResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_extent_node, 10);
+  messageDesc(file_stamp_v1_extent_node, 11);
 
 /**
  * @generated from message stamp.v1.FenceExtentRequest
@@ -388,7 +421,7 @@ export type FenceExtentRequest = Message<"stamp.v1.FenceExtentRequest"> & {
  * Use `create(FenceExtentRequestSchema)` to create a new message.
  */
 export const FenceExtentRequestSchema: GenMessage<FenceExtentRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_extent_node, 11);
+  messageDesc(file_stamp_v1_extent_node, 12);
 
 /**
  * @generated from message stamp.v1.FenceExtentResponse
@@ -428,7 +461,7 @@ export type FenceExtentResponse = Message<"stamp.v1.FenceExtentResponse"> & {
  * Use `create(FenceExtentResponseSchema)` to create a new message.
  */
 export const FenceExtentResponseSchema: GenMessage<FenceExtentResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_extent_node, 12);
+  messageDesc(file_stamp_v1_extent_node, 13);
 
 /**
  * @generated from message stamp.v1.SealExtentRequest
@@ -479,7 +512,7 @@ export type SealExtentRequest = Message<"stamp.v1.SealExtentRequest"> & {
  * Use `create(SealExtentRequestSchema)` to create a new message.
  */
 export const SealExtentRequestSchema: GenMessage<SealExtentRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_extent_node, 13);
+  messageDesc(file_stamp_v1_extent_node, 14);
 
 /**
  * @generated from message stamp.v1.SealExtentResponse
@@ -498,7 +531,7 @@ export type SealExtentResponse = Message<"stamp.v1.SealExtentResponse"> & {
  * Use `create(SealExtentResponseSchema)` to create a new message.
  */
 export const SealExtentResponseSchema: GenMessage<SealExtentResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_extent_node, 14);
+  messageDesc(file_stamp_v1_extent_node, 15);
 
 /**
  * @generated from message stamp.v1.CopyExtentRequest
@@ -557,7 +590,7 @@ export type CopyExtentRequest = Message<"stamp.v1.CopyExtentRequest"> & {
  * Use `create(CopyExtentRequestSchema)` to create a new message.
  */
 export const CopyExtentRequestSchema: GenMessage<CopyExtentRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_extent_node, 15);
+  messageDesc(file_stamp_v1_extent_node, 16);
 
 /**
  * @generated from message stamp.v1.DeleteExtentRequest
@@ -591,7 +624,7 @@ export type DeleteExtentRequest = Message<"stamp.v1.DeleteExtentRequest"> & {
  * Use `create(DeleteExtentRequestSchema)` to create a new message.
  */
 export const DeleteExtentRequestSchema: GenMessage<DeleteExtentRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_extent_node, 16);
+  messageDesc(file_stamp_v1_extent_node, 17);
 
 /**
  * @generated from message stamp.v1.DeleteExtentResponse
@@ -604,7 +637,7 @@ export type DeleteExtentResponse = Message<"stamp.v1.DeleteExtentResponse"> & {
  * Use `create(DeleteExtentResponseSchema)` to create a new message.
  */
 export const DeleteExtentResponseSchema: GenMessage<DeleteExtentResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_extent_node, 17);
+  messageDesc(file_stamp_v1_extent_node, 18);
 
 /**
  * @generated from message stamp.v1.ExtentReplica
@@ -666,7 +699,7 @@ export type ExtentReplica = Message<"stamp.v1.ExtentReplica"> & {
  * Use `create(ExtentReplicaSchema)` to create a new message.
  */
 export const ExtentReplicaSchema: GenMessage<ExtentReplica> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_extent_node, 18);
+  messageDesc(file_stamp_v1_extent_node, 19);
 
 /**
  * @generated from message stamp.v1.GetExtentReplicaRequest
@@ -683,7 +716,7 @@ export type GetExtentReplicaRequest = Message<"stamp.v1.GetExtentReplicaRequest"
  * Use `create(GetExtentReplicaRequestSchema)` to create a new message.
  */
 export const GetExtentReplicaRequestSchema: GenMessage<GetExtentReplicaRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_extent_node, 19);
+  messageDesc(file_stamp_v1_extent_node, 20);
 
 /**
  * @generated from message stamp.v1.ListExtentReplicasRequest
@@ -709,7 +742,7 @@ export type ListExtentReplicasRequest = Message<"stamp.v1.ListExtentReplicasRequ
  * Use `create(ListExtentReplicasRequestSchema)` to create a new message.
  */
 export const ListExtentReplicasRequestSchema: GenMessage<ListExtentReplicasRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_extent_node, 20);
+  messageDesc(file_stamp_v1_extent_node, 21);
 
 /**
  * @generated from message stamp.v1.CheckReplicasRequest
@@ -742,7 +775,7 @@ export type CheckReplicasRequest = Message<"stamp.v1.CheckReplicasRequest"> & {
  * Use `create(CheckReplicasRequestSchema)` to create a new message.
  */
 export const CheckReplicasRequestSchema: GenMessage<CheckReplicasRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_extent_node, 21);
+  messageDesc(file_stamp_v1_extent_node, 22);
 
 /**
  * @generated from message stamp.v1.CheckedReplica
@@ -780,7 +813,7 @@ export type CheckedReplica = Message<"stamp.v1.CheckedReplica"> & {
  * Use `create(CheckedReplicaSchema)` to create a new message.
  */
 export const CheckedReplicaSchema: GenMessage<CheckedReplica> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_extent_node, 22);
+  messageDesc(file_stamp_v1_extent_node, 23);
 
 /**
  * @generated from message stamp.v1.CheckReplicasResponse
@@ -809,7 +842,7 @@ export type CheckReplicasResponse = Message<"stamp.v1.CheckReplicasResponse"> & 
  * Use `create(CheckReplicasResponseSchema)` to create a new message.
  */
 export const CheckReplicasResponseSchema: GenMessage<CheckReplicasResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_extent_node, 23);
+  messageDesc(file_stamp_v1_extent_node, 24);
 
 /**
  * @generated from message stamp.v1.ListExtentReplicasResponse
@@ -831,7 +864,7 @@ export type ListExtentReplicasResponse = Message<"stamp.v1.ListExtentReplicasRes
  * Use `create(ListExtentReplicasResponseSchema)` to create a new message.
  */
 export const ListExtentReplicasResponseSchema: GenMessage<ListExtentReplicasResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_extent_node, 24);
+  messageDesc(file_stamp_v1_extent_node, 25);
 
 /**
  * @generated from message stamp.v1.GetNodeReportRequest
@@ -848,7 +881,7 @@ export type GetNodeReportRequest = Message<"stamp.v1.GetNodeReportRequest"> & {
  * Use `create(GetNodeReportRequestSchema)` to create a new message.
  */
 export const GetNodeReportRequestSchema: GenMessage<GetNodeReportRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_extent_node, 25);
+  messageDesc(file_stamp_v1_extent_node, 26);
 
 /**
  * What a node tells the stream manager every second.
@@ -926,7 +959,7 @@ export type NodeReport = Message<"stamp.v1.NodeReport"> & {
  * Use `create(NodeReportSchema)` to create a new message.
  */
 export const NodeReportSchema: GenMessage<NodeReport> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_extent_node, 26);
+  messageDesc(file_stamp_v1_extent_node, 27);
 
 /**
  * @generated from enum stamp.v1.ReplicaState
@@ -1009,6 +1042,16 @@ export const ExtentNode: GenService<{
   read: {
     methodKind: "unary";
     input: typeof ReadRequestSchema;
+    output: typeof ReadResponseSchema;
+  },
+  /**
+   * Bytes of several places of one extent, checksums verified. From any replica.
+   *
+   * @generated from rpc stamp.v1.ExtentNode.ReadPlaces
+   */
+  readPlaces: {
+    methodKind: "unary";
+    input: typeof ReadPlacesRequestSchema;
     output: typeof ReadResponseSchema;
   },
   /**
