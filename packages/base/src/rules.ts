@@ -23,6 +23,8 @@ export type RuleName =
   | "smTermAtNode"
   | "ownerEpochAtNode"
   | "ownerEpochAtManager"
+  | "storeComplete"
+  | "storeNotBehind"
   | "storeFence"
   | "storeCompareAndSet"
   | "leaseCountsFromSending"

@@ -1,18 +1,19 @@
 /**
  * LevelDB stores of one process, each in a folder of its own. LevelDB's lock file keeps a second process from opening the same one.
  * A store that can't be read any more is `corrupt`: its owner knows how to rebuild it; a store that is merely in use, or a disk that
- * refuses, is a failure of the start.
+ * refuses, is a failure of the start. Its files are read through before LevelDB opens them, which reports little of what is damaged.
  *
  * LevelDB must not be written to after a write of it failed: its log goes on behind the part that got in, and the next opening drops all of
  * that without a word. So batches go one at a time, and after a failed one the store is opened anew before the next: what was written
  * before is in the log, the torn end is cut.
  */
-import { mkdir, rm, stat, statfs } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, stat, statfs, symlink } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { assert, FailureError } from "@stamp/base";
 import type { KeyRange, KeyValue, KeyValueOpen, KeyValueOperation, KeyValueStores } from "@stamp/ports";
 import { DiskError } from "@stamp/ports";
 import { ClassicLevel } from "classic-level";
+import { damageIn } from "./level-check.ts";
 
 type Level = ClassicLevel<Uint8Array, Uint8Array>;
 
@@ -133,6 +134,7 @@ class LevelStore implements KeyValue {
     this.#closed = true;
     await this.#last;
     await this.#level.close();
+    openHere.delete(this.#folder);
   }
 
   /** LevelDB tells a full disk only by its words. What failed while syncing may be half there: the process must not go on. */
@@ -162,9 +164,12 @@ export class NodeKeyValueStores implements KeyValueStores {
     const folder = this.#folder(name);
     await mkdir(folder, { recursive: true });
     const existed = await isThere(join(folder, "CURRENT"));
+    const damage = existed && !openHere.has(folder) ? await damageFound(folder) : undefined;
+    if (damage !== undefined) return { kind: "corrupt", message: damage };
     const level = levelOf(folder);
     try {
       await level.open();
+      openHere.add(folder);
     } catch (error) {
       const { code, message } = explain(error);
       if (code === "LEVEL_LOCKED") {
@@ -189,6 +194,31 @@ export class NodeKeyValueStores implements KeyValueStores {
 
   async destroy(name: string): Promise<void> {
     await rm(this.#folder(name), { recursive: true, force: true });
+  }
+}
+
+/** Folders of stores that this process has open. */
+const openHere = new Set<string>();
+
+/**
+ * What is damaged in a store that nobody has open; LevelDB would drop some of that without a word. Whoever has it open may be writing, so a
+ * damage counts only if it is still there while the store's lock is held.
+ */
+async function damageFound(folder: string): Promise<string | undefined> {
+  if ((await damageIn(folder)) === undefined) return undefined;
+  const probe = await mkdtemp(join(folder, "probe-"));
+  const level = levelOf(probe);
+  try {
+    // An empty LevelDB whose lock is that of the store: it holds the lock without reading the store.
+    await symlink("../LOCK", join(probe, "LOCK"));
+    await level.open();
+    return await damageIn(folder);
+  } catch (error) {
+    if (explain(error).code === "LEVEL_LOCKED") return undefined;
+    throw error;
+  } finally {
+    await level.close();
+    await rm(probe, { recursive: true, force: true });
   }
 }
 

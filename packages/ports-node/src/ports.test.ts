@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readdir, rm, truncate, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -103,6 +103,35 @@ test("key-value: a store whose tables or manifest are damaged opens as corrupt, 
   }
 });
 
+/** In the middle: records follow. */
+async function flipInLog(folder: string): Promise<{ readonly log: string; readonly bytes: Buffer }> {
+  const log = join(folder, (await readdir(folder)).find((name) => name.endsWith(".log")) as string);
+  const bytes = await readFile(log);
+  bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] as number) ^ 1;
+  await writeFile(log, bytes);
+  return { log, bytes };
+}
+
+test("key-value: a record of the log that is damaged before another one is corrupt, and the files stay as they are", async () => {
+  const root = await temporaryFolder();
+  try {
+    const stores = new NodeKeyValueStores(root);
+    const opened = await stores.open("main");
+    assert.equal(opened.kind, "opened");
+    if (opened.kind !== "opened") return;
+    for (let i = 0; i < 20; i++) await opened.store.batch([{ kind: "put", key: utf8(`key ${i}`), value: utf8(`${i}`) }], { sync: true });
+    await opened.store.close();
+    const names = await readdir(join(root, "main"));
+    const { log, bytes } = await flipInLog(join(root, "main"));
+    const again = await stores.open("main");
+    assert.ok(again.kind === "corrupt" && /\.log: what is at byte \d+ can't be read, and a record follows at \d+/.test(again.message));
+    assert.deepEqual(await readdir(join(root, "main")), names);
+    assert.deepEqual(await readFile(log), bytes);
+  } finally {
+    await rm(root, { recursive: true });
+  }
+});
+
 test("key-value: a store that another process has open is a failure that says so, not corrupt", async () => {
   const root = await temporaryFolder();
   const holder = join(root, "holder.mjs");
@@ -110,11 +139,15 @@ test("key-value: a store that another process has open is a failure that says so
   await writeFile(
     holder,
     `import { NodeKeyValueStores } from ${JSON.stringify(module)};
-    await new NodeKeyValueStores(${JSON.stringify(root)}).open("main"); process.send("open"); setInterval(() => {}, 1000);`,
+    const opened = await new NodeKeyValueStores(${JSON.stringify(root)}).open("main");
+    for (let i = 0; i < 20; i++) await opened.store.batch([{ kind: "put", key: new Uint8Array([i]), value: new Uint8Array(50) }], { sync: true });
+    process.send("open"); setInterval(() => {}, 1000);`,
   );
   const child = fork(holder, { stdio: "inherit" });
   try {
     await once(child, "message");
+    // What looks damaged may be what its holder is writing.
+    await flipInLog(join(root, "main"));
     await assert.rejects(
       new NodeKeyValueStores(root).open("main"),
       (error: unknown) => error instanceof FailureError && error.failure.reason === "conflict" && /in use/.test(error.message),
@@ -123,6 +156,8 @@ test("key-value: a store that another process has open is a failure that says so
     child.kill("SIGKILL");
     await once(child, "exit");
   }
+  assert.equal((await new NodeKeyValueStores(root).open("main")).kind, "corrupt", "after its holder died");
+  await flipInLog(join(root, "main"));
   const opened = await new NodeKeyValueStores(root).open("main");
   assert.equal(opened.kind, "opened", "after its holder died");
   if (opened.kind === "opened") await opened.store.close();

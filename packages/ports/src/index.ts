@@ -1,6 +1,7 @@
 export * from "./bearer.ts";
 export * from "./clock.conformance.ts";
 export * from "./clock.ts";
+export * from "./complete-store.ts";
 export { check, checkEqual, type RegisterTest } from "./conformance.ts";
 export * from "./digest.conformance.ts";
 export * from "./digest.ts";
@@ -14,6 +15,7 @@ export * from "./key-value.ts";
 export * from "./logger.ts";
 export * from "./random.ts";
 export * from "./slow-log.ts";
+export * from "./store-proof.ts";
 export * from "./transport.conformance.ts";
 export * from "./transport.ts";
 export * from "./world.ts";

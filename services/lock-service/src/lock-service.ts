@@ -19,7 +19,7 @@ import { Room } from "./room.ts";
 import type { OpenStore } from "./server.ts";
 import { judgeInTurn, lockServiceHandlers, metadataStoreHandlers } from "./server.ts";
 import { Snapshots } from "./snapshots.ts";
-import { LockStore } from "./store.ts";
+import { LockStore, metadataStoreName } from "./store.ts";
 
 interface Opened {
   readonly access: OpenStore;
@@ -34,6 +34,8 @@ export class LockServiceRole implements Role {
   readonly #room: Room;
   #opened: Opened | undefined;
   #why = "it has not started";
+  /** The store is there, and is not what was acknowledged last. */
+  #damaged = false;
   #identity: Identity | undefined;
   #listener: Listener | undefined;
 
@@ -49,7 +51,7 @@ export class LockServiceRole implements Role {
 
   get status(): RoleStatus {
     const opened = this.#opened;
-    if (opened === undefined) return { ready: false, waitingFor: [this.#why], state: "starting", facts: {} };
+    if (opened === undefined) return { ready: false, waitingFor: [this.#why], state: this.#damaged ? "damaged" : "starting", facts: {} };
     const { committer, stampId } = opened.access;
     const nowMs = this.#world.clock.monotonicMs();
     const leases = [];
@@ -74,7 +76,9 @@ export class LockServiceRole implements Role {
     const opened = await this.#open();
     if (opened.ok) this.#opened = opened.value;
     else {
-      this.#why = opened.failure.message;
+      const { code, message } = opened.failure;
+      this.#damaged = code === "dataLoss";
+      this.#why = this.#damaged ? notServed(this.#config.dataDir, message) : message;
       this.#world.logger.error("the metadata store is not served", { why: this.#why });
     }
     const access = (): Outcome<OpenStore> =>
@@ -103,16 +107,10 @@ export class LockServiceRole implements Role {
   }
 
   async #open(): Promise<Outcome<Opened>> {
-    const { clock, digest, keyValue, logger, random, rules } = this.#world;
-    const kv = await keyValue.open("metadata");
-    if (kv.kind === "corrupt") {
-      return refused(
-        "dataLoss",
-        "damaged",
-        `its LevelDB is corrupt (${kv.message}): restore it from a snapshot, nothing is served until then`,
-      );
-    }
-    const store = new LockStore(kv.store, (bytes) => digest.crc32c(bytes));
+    const { clock, logger, random, rules } = this.#world;
+    const found = await LockStore.open(this.#world);
+    if (!found.ok) return found;
+    const store = found.value;
     const failed = async (failure: Outcome<never>): Promise<Outcome<never>> => {
       await store.close();
       return failure;
@@ -153,3 +151,7 @@ export class LockServiceRole implements Role {
     return ok({ access, store, leases });
   }
 }
+
+const notServed = (dataDir: string, why: string): string =>
+  `the metadata store ${dataDir}/stores/${metadataStoreName} is damaged: ${why}. Nothing is served until it is restored: stop the stamp, ` +
+  "then `stamp metadata restore --replace FILE` with the newest file of <extent node>/files/metadata-copies (docs/guides/metadata.md)";

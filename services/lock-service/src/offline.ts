@@ -6,9 +6,9 @@ import { LockStore, type StoredPage } from "./store.ts";
 const pageLimit = 10_000;
 
 export async function metadataOffline(world: World, prefix: string): Promise<Outcome<StoredPage["entries"]>> {
-  const opened = await world.keyValue.open("metadata");
-  if (opened.kind === "corrupt") return refused("dataLoss", "damaged", `the metadata store is corrupt: ${opened.message}`);
-  const store = new LockStore(opened.store, (bytes) => world.digest.crc32c(bytes));
+  const opened = await LockStore.open(world, { readOnly: true });
+  if (!opened.ok) return refused("dataLoss", "damaged", `the metadata store is damaged: ${opened.failure.message}`);
+  const store = opened.value;
   try {
     const entries: StoredPage["entries"] = [];
     for (;;) {

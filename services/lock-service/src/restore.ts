@@ -6,12 +6,14 @@
 import { type Checksum, FailureError, fromUtf8, type Outcome, ok, refused, utf8 } from "@stamp/base";
 import { decodeLease, encodeLease } from "@stamp/lease";
 import type { MetadataSnapshot } from "@stamp/metadata-store";
-import { type Identity, type KeyValueOperation, openIdentity, type World } from "@stamp/ports";
+import { type Identity, type KeyValueOperation, openComplete, openIdentity, type World } from "@stamp/ports";
 import { decodeStored, encodeStored, idsKey } from "@stamp/stream";
-import { decodeKeyState, decodeVersion, encodeKeyState, encodeVersion } from "./store.ts";
+import { decodeKeyState, decodeStamp, decodeVersion, encodeKeyState, encodeStamp, encodeVersion, metadataStoreName } from "./store.ts";
 
 /** More than is given between two snapshots, which are seconds apart. */
 export const raisedBy = 1_000_000;
+/** More transactions than a stamp has in years: a store that was restored from however old a copy is above all that anybody saw before. */
+export const versionRaisedBy: number = 2 ** 36;
 /** Of the partition manager: a decimal number. */
 const ownerEpochKey = "partition-manager/owner-epoch";
 const batchSize = 1_000;
@@ -39,9 +41,10 @@ export async function whileStopped<T>(world: World, work: () => Promise<Outcome<
 /** Into an empty store; refused with `conflict` when there is one. Durable when it resolves. Gives the number of keys. */
 export async function restoreMetadata(world: World, snapshot: MetadataSnapshot): Promise<Outcome<number>> {
   const checksum: Checksum = (bytes) => world.digest.crc32c(bytes);
-  const opened = await world.keyValue.open("metadata");
-  if (opened.kind === "corrupt") return refused("dataLoss", "damaged", `what is there is corrupt: ${opened.message}: move it away first`);
-  const { store } = opened;
+  const opened = await openComplete(world, metadataStoreName, { discardMark: true });
+  if (!opened.ok)
+    return refused("failedPrecondition", "conflict", `there is a metadata store (${opened.failure.message}): move its folder away first`);
+  const store = opened.value;
   try {
     for await (const _ of store.range({ limit: 1 })) {
       return refused("failedPrecondition", "conflict", "there is a metadata store with content: move its folder away first");
@@ -62,7 +65,8 @@ export async function restoreMetadata(world: World, snapshot: MetadataSnapshot):
 
 function raised(key: Uint8Array, value: Uint8Array, checksum: Checksum): Uint8Array {
   const name = fromUtf8(key);
-  if (name === "version") return encodeVersion(numberOf(value, checksum) + raisedBy, checksum);
+  if (name === "stamp") return encodeStamp(intact(decodeStamp(value, checksum)), checksum);
+  if (name === "version") return encodeVersion(numberOf(value, checksum) + versionRaisedBy, checksum);
   if (name.startsWith("l/")) {
     const lease = intact(decodeLease(value, checksum));
     return encodeLease({ ...lease, epoch: (lease.epoch + raisedBy) as typeof lease.epoch, ended: true, refused: false }, checksum);

@@ -1,7 +1,9 @@
 /**
- * The lock service's LevelDB: the only copy of the stamp's identity, its leases and its metadata keys. Nobody else opens it.
+ * The lock service's LevelDB: the only copy of the stamp's identity, its leases and its metadata keys. Nobody else opens it. Each opening
+ * proves that it is complete (@stamp/ports complete-store.ts).
  *
- *   stamp         the stamp's identity                    'S' 1, JSON
+ *   stamp         the stamp's identity                    'S' 2, JSON; 1 in a store without a proof
+ *   proof         the proof of all other entries          'D' 1 (store-proof.ts)
  *   version       number of the last transaction          'V' 1, u64 big endian
  *   l/<name>      a lease                                 'L' 1, JSON (@stamp/lease)
  *   k/<key>       a metadata key                          'K' 1, u64 big endian version, then the value
@@ -12,7 +14,7 @@ import type { Checksum, Outcome } from "@stamp/base";
 import { compareBytes, frameRecord, fromUtf8, ok, prefixEnd, present, refused, unframeRecord, utf8 } from "@stamp/base";
 import type { LeaseRecord } from "@stamp/lease";
 import { decodeLease, encodeLease } from "@stamp/lease";
-import type { KeyValue, KeyValueOperation } from "@stamp/ports";
+import { type CompleteStore, type CompleteStoreWorld, type KeyValue, type KeyValueOperation, openComplete } from "@stamp/ports";
 
 export interface KeyState {
   /** Undefined when absent; owned. */
@@ -31,13 +33,30 @@ const leasePrefix = utf8("l/");
 const keyPrefix = utf8("k/");
 const pageBytesMax = 2 << 20;
 
+export const metadataStoreName = "metadata";
+
 export class LockStore {
-  readonly #store: KeyValue;
+  readonly #store: CompleteStore;
   readonly #checksum: Checksum;
 
-  constructor(store: KeyValue, checksum: Checksum) {
+  constructor(store: CompleteStore, checksum: Checksum) {
     this.#store = store;
     this.#checksum = checksum;
+  }
+
+  /**
+   * Refused with `damaged` when the store is not what was acknowledged last. One of an earlier version is taken over when each of its records
+   * is intact; `readOnly` writes nothing.
+   */
+  static async open(world: CompleteStoreWorld, options: { readonly readOnly?: boolean } = {}): Promise<Outcome<LockStore>> {
+    const checksum: Checksum = (bytes) => world.digest.crc32c(bytes);
+    const opened = await openComplete(world, metadataStoreName, { ...options, adopt: (store) => adopt(store, checksum) });
+    return opened.ok ? ok(new LockStore(opened.value, checksum)) : opened;
+  }
+
+  /** Another one after a restore: versions of two lineages can't be compared. */
+  get lineage(): string {
+    return this.#store.lineage;
   }
 
   async empty(): Promise<boolean> {
@@ -101,9 +120,9 @@ export class LockStore {
     return ok({ entries, more: false });
   }
 
-  /** As it is at the first step. */
+  /** As it is at the first step. Throws FailureError `damaged` at the end when the entries are not what was written. */
   everything(): AsyncIterable<readonly [Uint8Array, Uint8Array]> {
-    return this.#store.range({});
+    return this.#store.everything();
   }
 
   /** Durable when it resolves; throws when it could not be made so. */
@@ -137,12 +156,39 @@ function following(key: Uint8Array): Uint8Array {
   return next;
 }
 
+/** Adds what a store of the earlier version lacks: software that knows no proof must not write to it any more. */
+async function adopt(store: KeyValue, checksum: Checksum): Promise<Outcome<KeyValueOperation[]>> {
+  const stamp = await store.get(stampKey);
+  if (stamp === undefined) return refused("dataLoss", "damaged", "the metadata store holds data but no stamp identity");
+  if (stamp[1] !== 1) {
+    return refused("dataLoss", "damaged", "its proof is gone: it has lost its end, or was copied without its mark, the file metadata-mark");
+  }
+  for await (const [key, value] of store.range({})) {
+    const intact = checkEntry(fromUtf8(key), value, checksum);
+    if (!intact.ok) return refused("dataLoss", "damaged", `key ${fromUtf8(key)}: ${intact.failure.message}`);
+  }
+  const stampId = decodeStamp(stamp, checksum);
+  if (!stampId.ok) return stampId;
+  return ok([{ kind: "put", key: stampKey, value: encodeStamp(stampId.value, checksum) }]);
+}
+
+function checkEntry(key: string, value: Uint8Array, checksum: Checksum): Outcome<unknown> {
+  if (key === "stamp") return decodeStamp(value, checksum);
+  if (key === "version") return decodeVersion(value, checksum);
+  if (key.startsWith("l/")) return decodeLease(value, checksum);
+  if (key.startsWith("k/")) return decodeKeyState(value, checksum);
+  return refused("dataLoss", "damaged", "this software knows no such key");
+}
+
+/** Version 2 says that the store has a proof of its content. Both have the same fields. */
+const stampVersions = { bare: 1, proven: 2 } as const;
+
 export function encodeStamp(stampId: string, checksum: Checksum): Uint8Array {
-  return frameRecord(0x53, 1, utf8(JSON.stringify({ stampId })), checksum);
+  return frameRecord(0x53, stampVersions.proven, utf8(JSON.stringify({ stampId })), checksum);
 }
 
 export function decodeStamp(bytes: Uint8Array, checksum: Checksum): Outcome<string> {
-  const payload = unframeRecord(0x53, 1, bytes, checksum);
+  const payload = unframeRecord(0x53, bytes[1] === stampVersions.bare ? stampVersions.bare : stampVersions.proven, bytes, checksum);
   if (!payload.ok) return payload;
   const raw = JSON.parse(fromUtf8(payload.value)) as { readonly stampId?: unknown };
   return typeof raw.stampId === "string" ? ok(raw.stampId) : refused("dataLoss", "damaged", "the stamp record has no stampId");

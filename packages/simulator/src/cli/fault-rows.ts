@@ -268,6 +268,16 @@ export const faultRows: readonly FaultRow[] = [
     faults: ["cut off from the streams"],
   },
   {
+    fault: "the metadata store opens, but has lost its last writes, a key or a bit",
+    rules: ["storeComplete", "storeNotBehind"],
+    tests: [
+      "packages/simulator/src/ports/complete-store.test.ts",
+      "services/lock-service/src/every-byte.test.ts",
+      "services/lock-service/src/store.test.ts",
+    ],
+    faults: ["forgetful-store"],
+  },
+  {
     fault: "the metadata store is empty or another stamp's",
     rules: [],
     tests: ["services/lock-service/src/lock-service.test.ts", "services/extent-node/src/recovery.test.ts"],

@@ -201,6 +201,13 @@ const focuses = {
     others: 0.1,
     failpoints: { hotShare: 0.3, hotChance: 0.05, only: /^lock-service / },
   },
+  /** The lock service's store loses its last batches or a key, and opens as if nothing had happened. */
+  "forgetful-stores": {
+    weights: { "forgetful-store": 20, crash: 1 },
+    everyMs: 2_000,
+    lastsMaxMs: 2_000,
+    others: 0.05,
+  },
   /** Servers that the partition manager can't reach although they hold their lease. */
   unreachable: {
     weights: { "cut-pair": 20, crash: 1 },

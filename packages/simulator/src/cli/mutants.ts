@@ -186,6 +186,18 @@ export const mutants: readonly Mutant[] = [
     focus: "lock-restarts",
     why: "a lease is renewed whose renewals were said to be refused",
   },
+  {
+    rules: ["storeComplete"],
+    workload: "locks",
+    focus: "forgetful-stores",
+    why: "the metadata store has lost a key, and is served: an epoch is given twice",
+  },
+  {
+    rules: ["storeNotBehind"],
+    workload: "locks",
+    focus: "forgetful-stores",
+    why: "the metadata store has lost its last batches, and is served: an epoch is given twice",
+  },
   { rules: ["neverRenewEnded"], workload: "locks", focus: "lock-restarts", why: "a lease that ran out is renewed" },
   {
     rules: ["dropBeforeNewLease"],

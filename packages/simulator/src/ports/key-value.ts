@@ -11,6 +11,8 @@ import type { SimDiskState } from "./disk-state.ts";
 
 type Undo = readonly (readonly [key: string, before: Uint8Array | undefined])[];
 
+const historyMax = 16;
+
 interface UnderWay {
   readonly operations: readonly KeyValueOperation[];
   readonly sync: boolean;
@@ -22,6 +24,8 @@ class StoreState {
   #sorted: string[] | undefined = [];
   /** Of the batches applied since the last synced one, oldest first. */
   undos: Undo[] = [];
+  /** Of the synced batches before them, the newest few: what a store that forgets its end loses. */
+  #history: Undo[] = [];
   /** Called for but not yet applied. */
   underWay: UnderWay[] = [];
   /** Virtual time when the last one under way is done. */
@@ -61,7 +65,9 @@ class StoreState {
     while (this.underWay.includes(last)) {
       const { operations, sync } = this.underWay.shift() as UnderWay;
       this.apply(operations);
-      if (sync && !lying) this.undos = [];
+      if (!sync || lying) continue;
+      this.#history = [...this.#history, ...this.undos].slice(-historyMax);
+      this.undos = [];
     }
   }
 
@@ -75,15 +81,42 @@ class StoreState {
     this.openBy = undefined;
     const kept = lose ? prng.below(this.undos.length + 1) : this.undos.length;
     const lost = this.undos.length - kept;
-    for (const undo of this.undos.slice(kept).reverse()) {
+    this.#undo(this.undos.slice(kept));
+    this.undos = [];
+    return lost;
+  }
+
+  /** Loses its last synced batches, or one key. It must be closed. Gives what puts all of it back; undefined if there is nothing to lose. */
+  forget(prng: Prng): (() => void) | undefined {
+    const before = new Map(this.values);
+    const history = this.#history;
+    if (prng.chance(0.5)) {
+      if (history.length === 0) return undefined;
+      const kept = history.length - 1 - prng.below(history.length);
+      this.#undo(history.slice(kept));
+      this.#history = history.slice(0, kept);
+    } else {
+      if (this.values.size === 0) return undefined;
+      this.values.delete(prng.pick(this.sorted()));
+      this.#sorted = undefined;
+    }
+    return () => {
+      this.values.clear();
+      for (const [key, value] of before) this.values.set(key, value);
+      this.#history = history;
+      this.#sorted = undefined;
+    };
+  }
+
+  /** Of the newest batches, oldest first. */
+  #undo(undos: readonly Undo[]): void {
+    for (const undo of [...undos].reverse()) {
       for (const [key, before] of [...undo].reverse()) {
         if (before === undefined) this.values.delete(key);
         else this.values.set(key, before);
       }
     }
-    this.undos = [];
     this.#sorted = undefined;
-    return lost;
   }
 }
 
@@ -101,6 +134,11 @@ export class KeyValueState {
   /** The next open of this store says that it is corrupt, until it is destroyed. */
   corrupt(name: string, message = "injected"): void {
     this.store(name).corrupt = message;
+  }
+
+  /** The store opens as if nothing had happened, but has lost its last batches or a key. As LevelDB does with a damaged log or table. */
+  forget(name: string): (() => void) | undefined {
+    return this.store(name).forget(this.#prng);
   }
 
   wipe(): void {

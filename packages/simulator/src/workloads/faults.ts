@@ -48,7 +48,12 @@ export type FaultKind =
    * The leading stream manager reaches one extent node only, which often reaches no other; that one loses its disk; and the manager may be
    * deposed meanwhile, with what it sent still on its way. Only where a focus says so.
    */
-  | "lone-answer";
+  | "lone-answer"
+  /**
+   * The lock service's store opens, but has lost its last batches or a key. Where it is refused, a person puts the disk's content back. Only
+   * where a focus says so.
+   */
+  | "forgetful-store";
 
 /** Makes some faults likely, so that a mutant is found with few seeds. Kinds that are not named come as usual, but seldom. */
 export interface Focus {
@@ -89,7 +94,7 @@ export interface FaultOptions {
 }
 
 /** Only where a focus names them. */
-const focusedOnly = ["broken-connection", "lone-answer"] as const;
+const focusedOnly = ["broken-connection", "lone-answer", "forgetful-store"] as const;
 
 const usualWeights: Record<Exclude<FaultKind, "reshape" | (typeof focusedOnly)[number]>, number> = {
   crash: 10,
@@ -133,6 +138,8 @@ export class Faults {
   #usualNetwork: NetworkOptions;
   /** A lone answer is under way. */
   #alone = false;
+  /** A store has forgotten something, until it is served nevertheless or all of it is put back. */
+  #forgetful: Promise<void> | undefined;
   #onStrike: (() => void)[] = [];
   #stopped = false;
   #running: Promise<void> | undefined;
@@ -204,6 +211,7 @@ export class Faults {
       disk.forgetPlans();
       this.#sim.restart(name);
     }
+    await this.#forgetful;
   }
 
   async #run(): Promise<void> {
@@ -321,6 +329,8 @@ export class Faults {
         return this.#lie(lastsMs);
       case "lone-answer":
         return this.#loneAnswer();
+      case "forgetful-store":
+        return this.#forgetStore(targets.find((name) => name.startsWith("lock-service-")) as string);
     }
   }
 
@@ -402,6 +412,35 @@ export class Faults {
     disk.lose(lost);
     void sim.sleep(this.#prng.float() * 3_000).then(() => sim.restart(name));
     return true;
+  }
+
+  #forgetStore(name: string): boolean {
+    const sim = this.#sim;
+    if (this.#forgetful !== undefined || !sim.isUp(name)) return false;
+    sim.crash(name, { unsynced: "kept", stayDown: true });
+    const putBack = sim.keyValue(name).forget("metadata");
+    sim.restart(name);
+    if (putBack === undefined) return false;
+    sim.note("forgetful-store", name);
+    this.#forgetful = this.#untilPutBack(name, putBack).then(() => {
+      this.#forgetful = undefined;
+    });
+    return true;
+  }
+
+  /** What was lost may never have been acknowledged: then the store is served. */
+  async #untilPutBack(name: string, putBack: () => void): Promise<void> {
+    const sim = this.#sim;
+    for (;;) {
+      await sim.sleep(50);
+      const status = sim.role(name)?.status;
+      if (status?.ready === true) return;
+      if (status?.state !== "damaged") continue;
+      sim.crash(name, { unsynced: "kept", stayDown: true });
+      putBack();
+      sim.restart(name);
+      return;
+    }
   }
 
   #pause(name: string, lastsMs: number): boolean {

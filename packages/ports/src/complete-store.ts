@@ -1,0 +1,272 @@
+/**
+ * A key-value store that is proven complete each time it is opened, or refused. It stands between a role that keeps the only copy of
+ * something and LevelDB, which opens a damaged log without the records that it could not read.
+ *
+ * Invariants (store-proof.ts has the formats):
+ *   - Every batch carries the proof of the content that it leaves.
+ *   - A synced batch is acknowledged after the mark outside the store names it.
+ *   - Opening reads every entry; content that is not the proof's, or a store behind its mark, is refused and nothing is written to it.
+ */
+import { equalBytes, FailureError, type Outcome, ok, type Rules, refused, toHex, utf8 } from "@stamp/base";
+import { DiskError, type DiskFile } from "./disk.ts";
+import type { KeyRange, KeyValue, KeyValueOperation } from "./key-value.ts";
+import {
+  added,
+  decodeMarkFile,
+  decodeProof,
+  emptySum,
+  encodeMark,
+  encodeMarkFile,
+  encodeProof,
+  entryHash,
+  markOffset,
+  proofKey,
+  removed,
+  type StoreProof,
+  type Sum,
+  sameContent,
+} from "./store-proof.ts";
+import type { World } from "./world.ts";
+
+export type CompleteStoreWorld = Pick<World, "keyValue" | "disk" | "digest" | "random" | "rules" | "logger">;
+
+export interface OpenCompleteOptions {
+  /** Nothing is written: neither a mark nor the first proof of a store of an earlier version. */
+  readonly readOnly?: boolean;
+  /**
+   * Looks through a store of an earlier version, which has no proof yet, and gives what is written along with its first proof. Refused: the
+   * store is not taken over. Absent: such a store is refused.
+   */
+  readonly adopt?: (store: KeyValue) => Promise<Outcome<readonly KeyValueOperation[]>>;
+  /** The store was moved away on purpose: what its mark says counts no more. Only for an empty store. */
+  readonly discardMark?: boolean;
+}
+
+/** File of the mark, beside the store on the same disk. */
+export const markPath = (name: string): string => `${name}-mark`;
+
+const neverWritten = utf8("proof/none");
+
+/** Refused with `damaged` when the store is not what was acknowledged last. Throws FailureError `conflict` when it is in use. */
+export async function openComplete(
+  world: CompleteStoreWorld,
+  name: string,
+  options: OpenCompleteOptions = {},
+): Promise<Outcome<CompleteStore>> {
+  const opened = await world.keyValue.open(name);
+  if (opened.kind === "corrupt") return damaged(`LevelDB can't read it: ${opened.message}`);
+  const { store } = opened;
+  try {
+    const complete = await proven(world, name, store, options);
+    if (!complete.ok) await store.close();
+    return complete;
+  } catch (error) {
+    await store.close();
+    if (error instanceof DiskError) return damaged(`it can't be read: ${error.message}`);
+    throw error;
+  }
+}
+
+async function proven(
+  world: CompleteStoreWorld,
+  name: string,
+  store: KeyValue,
+  options: OpenCompleteOptions,
+): Promise<Outcome<CompleteStore>> {
+  const { digest, disk, random, rules } = world;
+  const found = await scan(world, store);
+  const content = options.discardMark === true && found.count === 0 ? undefined : await disk.readWhole(markPath(name));
+  const mark = content === undefined ? undefined : decodeMarkFile(digest, content);
+  if (mark?.ok === false) return damaged(`its mark, the file ${markPath(name)}, is damaged: ${mark.failure.message}`);
+  if (found.proof !== undefined) {
+    const proof = decodeProof(digest, found.proof);
+    if (!proof.ok) return damaged(`the proof of its content can't be read: ${proof.failure.message}`);
+    const wrong = judgeStore(found, proof.value, mark?.value, rules);
+    if (wrong !== undefined) return damaged(wrong);
+    if (options.readOnly !== true) await disk.writeAtomically(markPath(name), encodeMarkFile(digest, proof.value));
+    return ok(new CompleteStore(world, name, store, proof.value));
+  }
+  const before = mark?.value;
+  if (rules.on("storeNotBehind") && before !== undefined && before.sequence > 0) {
+    const what = found.count === 0 ? "everything that was written to it" : "the proof of its content";
+    return damaged(`it has lost ${what}: batch ${before.sequence} was acknowledged`);
+  }
+  const first: StoreProof = before ?? { lineage: random.bytes(16), sequence: 0, count: 0, sum: emptySum };
+  const fresh = new CompleteStore(world, name, store, { ...first, count: found.count, sum: found.sum });
+  if (found.count > 0 && options.adopt === undefined) return damaged("it holds something, and no proof of its content");
+  if (options.readOnly === true) return ok(fresh);
+  await disk.writeAtomically(markPath(name), encodeMarkFile(digest, { ...first, sequence: 0, count: 0, sum: emptySum }));
+  if (found.count === 0 || options.adopt === undefined) return ok(fresh);
+  const along = await options.adopt(store);
+  if (!along.ok) return along;
+  await fresh.batch(along.value, { sync: true });
+  world.logger.info("a store of an earlier version has the proof of its content now", { store: name, keys: found.count });
+  return ok(fresh);
+}
+
+interface Found {
+  readonly count: number;
+  readonly sum: Sum;
+  readonly proof: Uint8Array | undefined;
+}
+
+async function scan({ digest }: Pick<World, "digest">, store: KeyValue): Promise<Found> {
+  let count = 0;
+  let sum: Sum = emptySum;
+  let proof: Uint8Array | undefined;
+  for await (const [key, value] of store.range({})) {
+    if (equalBytes(key, proofKey)) proof = value;
+    else {
+      count += 1;
+      sum = added(sum, entryHash(digest, key, value));
+    }
+  }
+  return { count, sum, proof };
+}
+
+/** Why a store with a proof is refused; undefined: it is complete. */
+export function judgeStore(
+  found: Pick<StoreProof, "count" | "sum">,
+  proof: StoreProof,
+  mark: StoreProof | undefined,
+  rules: Rules,
+): string | undefined {
+  if (rules.on("storeComplete") && !sameContent(found, proof)) {
+    return `it holds ${found.count} keys that are not the ${proof.count} keys of its last batch, ${proof.sequence}: something in it was lost or changed`;
+  }
+  if (!rules.on("storeNotBehind")) return undefined;
+  if (mark === undefined) return "its mark, the file that names the last acknowledged batch, is gone";
+  if (!equalBytes(mark.lineage, proof.lineage)) return "its mark is of another store: one of both was put in the place of another";
+  if (proof.sequence < mark.sequence) {
+    return `its last batch is ${proof.sequence}, but ${mark.sequence} was acknowledged: it has lost its end`;
+  }
+  if (proof.sequence === mark.sequence && !sameContent(proof, mark))
+    return `its batch ${proof.sequence} is not the one that was acknowledged`;
+  return undefined;
+}
+
+export class CompleteStore implements KeyValue {
+  readonly #world: CompleteStoreWorld;
+  readonly #name: string;
+  readonly #store: KeyValue;
+  readonly #lineage: Uint8Array;
+  /** Of what is in the store; undefined after a batch that failed: that one may be there or not. */
+  #proof: StoreProof | undefined;
+  #mark: DiskFile | undefined;
+  #last: Promise<void> = Promise.resolve();
+
+  constructor(world: CompleteStoreWorld, name: string, store: KeyValue, proof: StoreProof) {
+    this.#world = world;
+    this.#name = name;
+    this.#store = store;
+    this.#lineage = proof.lineage;
+    this.#proof = proof;
+  }
+
+  /** Hexadecimal; another one after a restore. */
+  get lineage(): string {
+    return toHex(this.#lineage);
+  }
+
+  get(key: Uint8Array): Promise<Uint8Array | undefined> {
+    return this.#store.get(key);
+  }
+
+  batch(operations: readonly KeyValueOperation[], options: { readonly sync: boolean }): Promise<void> {
+    if (operations.length === 0) return Promise.resolve();
+    const done = this.#last.then(() => this.#write(operations, options.sync));
+    this.#last = done.catch(() => {});
+    return done;
+  }
+
+  /** As of the store below, without the proof. */
+  async *range(range: KeyRange): AsyncIterable<readonly [Uint8Array, Uint8Array]> {
+    const { limit = Number.POSITIVE_INFINITY, ...bounds } = range;
+    let given = 0;
+    if (limit === 0) return;
+    for await (const entry of this.#store.range(Number.isFinite(limit) ? { ...bounds, limit: limit + 1 } : bounds)) {
+      if (equalBytes(entry[0], proofKey)) continue;
+      yield entry;
+      given += 1;
+      if (given >= limit) return;
+    }
+  }
+
+  /**
+   * Every entry, as of one moment. Throws FailureError `damaged` at the end when they are not what was written: whoever took them must then
+   * drop them, and the process must end.
+   */
+  async *everything(): AsyncIterable<readonly [Uint8Array, Uint8Array]> {
+    const { digest, rules } = this.#world;
+    let count = 0;
+    let sum: Sum = emptySum;
+    let stored: Uint8Array | undefined;
+    for await (const entry of this.#store.range({})) {
+      const [key, value] = entry;
+      if (equalBytes(key, proofKey)) {
+        stored = value;
+        continue;
+      }
+      count += 1;
+      sum = added(sum, entryHash(digest, key, value));
+      yield entry;
+    }
+    if (stored === undefined && count === 0) return;
+    const proof = stored === undefined ? undefined : decodeProof(digest, stored);
+    if (!rules.on("storeComplete") || (proof?.ok === true && sameContent({ count, sum }, proof.value))) return;
+    throw new FailureError(damaged(`the store ${this.#name} changed on its disk while it was in use`).failure);
+  }
+
+  async close(): Promise<void> {
+    await this.#last;
+    await this.#mark?.close();
+    await this.#store.close();
+  }
+
+  async #write(operations: readonly KeyValueOperation[], sync: boolean): Promise<void> {
+    const { digest } = this.#world;
+    const before = this.#proof ?? (await this.#readProof());
+    const newest = new Map(operations.map((operation) => [toHex(operation.key), operation]));
+    const old = await Promise.all([...newest.values()].map(({ key }) => this.#store.get(key)));
+    let { count, sum } = before;
+    for (const [i, operation] of [...newest.values()].entries()) {
+      const value = old[i];
+      if (value !== undefined) {
+        count -= 1;
+        sum = removed(sum, entryHash(digest, operation.key, value));
+      }
+      if (operation.kind === "delete") continue;
+      count += 1;
+      sum = added(sum, entryHash(digest, operation.key, operation.value));
+    }
+    const proof: StoreProof = { lineage: this.#lineage, sequence: before.sequence + 1, count, sum };
+    this.#proof = undefined;
+    await this.#store.batch([...operations, { kind: "put", key: proofKey, value: encodeProof(digest, proof) }], { sync });
+    this.#proof = proof;
+    if (sync) await this.#writeMark(proof);
+  }
+
+  async #writeMark(proof: StoreProof): Promise<void> {
+    const { digest, disk } = this.#world;
+    this.#mark ??= await disk.open(markPath(this.#name));
+    await this.#mark.write(markOffset(proof.sequence), [encodeMark(digest, proof)]);
+    await this.#mark.sync();
+  }
+
+  /** After a batch that failed. The write makes the store below find out first what of that one it has. */
+  async #readProof(): Promise<StoreProof> {
+    await this.#store.batch([{ kind: "delete", key: neverWritten }], { sync: false });
+    const stored = await this.#store.get(proofKey);
+    if (stored === undefined) return { lineage: this.#lineage, sequence: 0, ...(await this.#recounted()) };
+    const proof = decodeProof(this.#world.digest, stored);
+    if (!proof.ok) throw new FailureError(proof.failure);
+    return proof.value;
+  }
+
+  async #recounted(): Promise<Pick<StoreProof, "count" | "sum">> {
+    const { count, sum } = await scan(this.#world, this.#store);
+    return { count, sum };
+  }
+}
+
+const damaged = (why: string): { readonly ok: false; readonly failure: FailureError["failure"] } => refused("dataLoss", "damaged", why);
