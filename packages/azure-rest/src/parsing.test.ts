@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parseBlockList } from "./blob/block-list-xml.ts";
+import { utf8 } from "@stamp/base";
+import { BlockListReader, blockListBytesMax, parseBlockList } from "./blob/block-list-xml.ts";
 import { blobOperationNames, recognizeBlob } from "./blob/operations.ts";
 import { type BlobResource, checkNames, parseBlobResource } from "./blob/resource.ts";
 import { checkUnsupported } from "./blob/unsupported.ts";
@@ -9,6 +10,7 @@ import { parseMetadata, parseRange } from "./headers.ts";
 import { type Parsed, restErrorOfService } from "./rest-error.ts";
 import { parseTarget, type Target } from "./target.ts";
 import { bodyLimitsOf, etagHeader, newestVersion, parseVersion } from "./version.ts";
+import { xmlTokenBytesMax } from "./xml-reader.ts";
 
 const options = { hostSuffixes: ["blob.localhost", "blob.core.windows.net"] };
 const at = (target: string, host = "127.0.0.1:10000"): Parsed<Target & BlobResource> => {
@@ -183,8 +185,104 @@ test("block lists keep order and source; everything else is refused", () => {
   assert.deepEqual(value(parse("<BlockList/>")), []);
   assert.equal(codeOf(parse('<!DOCTYPE a [<!ENTITY b "c">]><BlockList/>')), "InvalidXmlDocument");
   assert.equal(codeOf(parse("<BlockList><Other>QQ==</Other></BlockList>")), "UnsupportedXmlNode");
-  assert.equal(codeOf(parse("<BlockList><Latest>&#81;Q==</Latest></BlockList>")), "InvalidXmlNodeValue");
   assert.equal(codeOf(parse(`<BlockList>${"<Latest>QQ==</Latest>".repeat(50_001)}</BlockList>`)), "BlockListTooLong");
+});
+
+test("block lists are XML 1.0: references, CDATA, comments, instructions, a mark of the encoding; white space around an id is dropped", () => {
+  for (const xml of [
+    "<BlockList><Latest>YQ&#61;&#x3d;</Latest></BlockList>",
+    "<BlockList><Latest><![CDATA[YQ==]]></Latest></BlockList>",
+    "<BlockList><Latest>Y<!-- of one byte --><![CDATA[Q=]]>=</Latest></BlockList>",
+    "<BlockList><Latest>Y<?what is this?>Q==</Latest><?and this?><!-- and that --></BlockList><!-- behind it -->\n",
+    "\ufeff<?xml version='1.0' encoding='UTF-8' standalone='yes'?>\r\n<BlockList >\r\n\t<Latest\n>\r\n YQ== \t</Latest\r\n></BlockList\t>",
+    '<BlockList a="1" b=\'>\'><Latest xmlns="x">YQ==</Latest></BlockList>',
+  ]) {
+    assert.deepEqual(value(parseBlockList(utf8(xml))), [{ blockId: utf8("a"), source: "latest" }], xml);
+  }
+  for (const [xml, code] of [
+    ["<BlockList><Latest><![CDATA[YQ&#61;=]]></Latest></BlockList>", "InvalidXmlNodeValue"],
+    ["<BlockList><Latest>&amp;#81;Q==</Latest></BlockList>", "InvalidXmlNodeValue"],
+    ["<BlockList><Latest>Y Q==</Latest></BlockList>", "InvalidXmlNodeValue"],
+    ["<BlockList><Latest>YQ==<b/></Latest></BlockList>", "InvalidXmlNodeValue"],
+    ["<BlockList><Latest/></BlockList>", "InvalidXmlNodeValue"],
+    [`<BlockList><Latest>${"QUFB".repeat(22)}</Latest></BlockList>`, "InvalidXmlNodeValue"],
+    ["<BlockList>YQ==</BlockList>", "UnsupportedXmlNode"],
+    ["<BlockList><latest>YQ==</latest></BlockList>", "UnsupportedXmlNode"],
+    ["<BlockList><toString>YQ==</toString></BlockList>", "UnsupportedXmlNode"],
+    ["<Blocks><Latest>YQ==</Latest></Blocks>", "InvalidXmlDocument"],
+    ["<BlockList><Latest>YQ==</BlockList></Latest>", "InvalidXmlDocument"],
+    ["<BlockList><Latest>YQ==</Latest>", "InvalidXmlDocument"],
+    ["<BlockList></BlockList><BlockList/>", "InvalidXmlDocument"],
+    ["<BlockList></BlockList>x", "InvalidXmlDocument"],
+    ["<BlockList><Latest>&nbsp;</Latest></BlockList>", "InvalidXmlDocument"],
+    ["<BlockList><Latest>&constructor;</Latest></BlockList>", "InvalidXmlDocument"],
+    ["<BlockList><Latest>&#xd800;</Latest></BlockList>", "InvalidXmlDocument"],
+    ["<BlockList><Latest>&#8;</Latest></BlockList>", "InvalidXmlDocument"],
+    ["<?xml version='1.1'?><BlockList><Latest>&#8;</Latest></BlockList>", "InvalidXmlDocument"],
+    ["<BlockList><Latest>\u0008</Latest></BlockList>", "InvalidXmlDocument"],
+    ['<BlockList a="1" a="2"/>', "InvalidXmlDocument"],
+    ["", "InvalidXmlDocument"],
+    [" \n", "InvalidXmlDocument"],
+  ] as const) {
+    assert.equal(codeOf(parseBlockList(utf8(xml))), code, xml);
+  }
+  assert.equal(codeOf(parseBlockList(Uint8Array.of(...utf8("<BlockList>"), 0xff))), "InvalidXmlDocument");
+});
+
+test("block lists: cut anywhere, into pieces of any size, a list is read the same", () => {
+  const xml = utf8(
+    "\ufeff<?xml version='1.0'?><BlockList><!-- é\u{1f600} --><Latest>YQ&#61;=</Latest>\r\n<Committed><![CDATA[Yg==]]></Committed></BlockList>",
+  );
+  const whole = value(parseBlockList(xml));
+  for (let size = 1; size < xml.length; size++) {
+    const reader = new BlockListReader();
+    for (let at = 0; at < xml.length; at += size) assert.equal(reader.push(xml.subarray(at, at + size)), undefined, `pieces of ${size}`);
+    assert.deepEqual(value(reader.end()), whole);
+  }
+});
+
+test("block lists: the first thing that is wrong ends the reading, whatever follows", () => {
+  const piece = utf8("<Latest>QUFB</Latest>".repeat(1_000));
+  const reader = new BlockListReader();
+  assert.equal(reader.push(utf8("<BlockList>")), undefined);
+  for (let i = 0; i < 50; i++) assert.equal(reader.push(piece), undefined);
+  assert.equal(reader.push(utf8("<Latest>"))?.code, "BlockListTooLong");
+  const wrong = new BlockListReader();
+  assert.equal(wrong.push(utf8("<BlockList><Earliest>"))?.code, "UnsupportedXmlNode");
+  const large = new BlockListReader();
+  assert.equal(large.push(utf8("<BlockList>")), undefined);
+  const comment = utf8(`<!--${"x".repeat(xmlTokenBytesMax - 20)}-->`);
+  for (let i = 0; i < blockListBytesMax / xmlTokenBytesMax; i++) assert.equal(large.push(comment), undefined);
+  assert.equal(large.push(comment)?.code, "RequestBodyTooLarge");
+  const shown = parseBlockList(utf8(`<BlockList><Latest>${"QUFB".repeat(250_000)}</Latest></BlockList>`));
+  assert.ok(!shown.ok && (shown.error.details.XmlNodeValue?.length ?? 0) === 1_024);
+});
+
+test("XML: a token that never ends is refused at 512 KiB, a tag at 256 attributes", () => {
+  const piece = utf8("x".repeat(16 * 1024));
+  for (const begin of [
+    "<BlockList><Latest>",
+    "<BlockList><!-- ",
+    "<BlockList><?p ",
+    '<BlockList a="',
+    "<BlockList><",
+    "<!DOCTYPE a ['",
+    "<BlockList><Latest>&",
+  ]) {
+    const reader = new BlockListReader();
+    reader.push(utf8(begin));
+    let pieces = 0;
+    let error: string | undefined;
+    while (error === undefined && pieces < 1_000) {
+      pieces++;
+      error = reader.push(piece)?.code;
+    }
+    // What came before it in its first piece may count, or not.
+    assert.ok(error === "InvalidXmlDocument" && [0, 1].includes(pieces - xmlTokenBytesMax / piece.length), `${begin}: ${pieces} ${error}`);
+  }
+  const attributes = (count: number): string => `<BlockList ${Array.from({ length: count }, (_, i) => `a${i}=""`).join(" ")}/>`;
+  assert.deepEqual(value(parseBlockList(utf8(attributes(256)))), []);
+  assert.equal(codeOf(parseBlockList(utf8(attributes(257)))), "InvalidXmlDocument");
 });
 
 test("versions: well-formed ones are accepted, behaviour follows them", () => {

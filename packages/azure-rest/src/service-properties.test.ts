@@ -185,4 +185,10 @@ test("fuzz: XML of any kind is a tree or an error, with bounds", () => {
   assert.equal(codeOf(parseXml(utf8("<a/>"), 3)), "RequestBodyTooLarge");
   const text = parseXml(utf8("<a> x &lt;&#x41;&#66;<![CDATA[<y>]]> </a>"), 100);
   assert.equal(text.ok && text.value.text, " x <AB<y> ");
+  const once = parseXml(utf8("<a><![CDATA[1 &gt; <b>&]]>\r\n<?p q?>&#38;gt;<!--c--></a>"), 100);
+  assert.equal(
+    once.ok && once.value.text,
+    "1 &gt; <b>&\n&gt;",
+    "a section is text as it stands, a reference is decoded once, lines end in LF",
+  );
 });

@@ -1,12 +1,9 @@
 /**
- * XML bodies as trees of elements. No document type, no entities but the five of XML and character references, bounds on size, depth and
- * number of elements; whatever is not well-formed is InvalidXmlDocument. Text keeps its white space. For large flat documents (block
- * lists) there is a parser of its own.
+ * XML bodies as trees of elements: for small documents. Bounds on size, depth and number of elements; whatever is not well-formed is
+ * InvalidXmlDocument (xml-reader.ts). Text keeps its white space.
  */
-import { XMLParser, XMLValidator } from "fast-xml-parser";
 import { type Parsed, parsed, rejected } from "./rest-error.ts";
-import { decodeUtf8 } from "./target.ts";
-import { needsEncoding } from "./xml-text.ts";
+import { type XmlEvents, XmlReader } from "./xml-reader.ts";
 
 export const xmlDepthMax = 16;
 export const xmlElementsMax = 10_000;
@@ -15,72 +12,50 @@ export interface XmlElement {
   /** With its prefix, if it has one. */
   readonly name: string;
   readonly children: readonly XmlElement[];
-  /** Of the element itself, not of its children. */
+  /** Text of the element itself, not of its children. */
   readonly text: string;
 }
 
-type Node = Readonly<Record<string, unknown>>;
-
-const parser = new XMLParser({
-  preserveOrder: true,
-  ignoreAttributes: true,
-  ignoreDeclaration: true,
-  ignorePiTags: true,
-  parseTagValue: false,
-  processEntities: false,
-  trimValues: false,
-});
-
 export function parseXml(body: Uint8Array, bytesMax: number): Parsed<XmlElement> {
   if (body.length > bytesMax) return rejected("RequestBodyTooLarge", { MaxLimit: String(bytesMax) });
-  const text = decodeUtf8(body)?.replace(/^\ufeff/, "");
-  if (text === undefined || text.trim() === "" || needsEncoding(text) || /<!(DOCTYPE|ENTITY)/i.test(text))
-    return rejected("InvalidXmlDocument");
+  const tree = new Tree();
   try {
-    if (XMLValidator.validate(text) !== true) return rejected("InvalidXmlDocument");
-    const roots = (parser.parse(text) as readonly Node[]).filter((node) => !("#text" in node));
-    const only = roots.length === 1 ? treeOf(roots[0] as Node, 1, { left: xmlElementsMax }) : undefined;
-    return only ? parsed(only) : rejected("InvalidXmlDocument");
+    const reader = new XmlReader(tree);
+    reader.push(body);
+    reader.end();
   } catch {
     return rejected("InvalidXmlDocument");
   }
+  return tree.root === undefined ? rejected("InvalidXmlDocument") : parsed(tree.root);
 }
 
-function treeOf(node: Node, depth: number, budget: { left: number }): XmlElement | undefined {
-  if (depth > xmlDepthMax || --budget.left < 0) return undefined;
-  const name = Object.keys(node).find((key) => key !== ":@") ?? "";
-  const children: XmlElement[] = [];
-  let text = "";
-  for (const child of node[name] as readonly Node[]) {
-    if ("#text" in child) {
-      const piece = decodeEntities(String(child["#text"]));
-      if (piece === undefined) return undefined;
-      text += piece;
-      continue;
-    }
-    const element = treeOf(child, depth + 1, budget);
-    if (!element) return undefined;
-    children.push(element);
+interface OpenElement extends XmlElement {
+  readonly children: XmlElement[];
+  text: string;
+}
+
+class Tree implements XmlEvents {
+  readonly #open: OpenElement[] = [];
+  #elements = 0;
+  root: XmlElement | undefined;
+
+  open(name: string): void {
+    if (this.#open.length === xmlDepthMax || ++this.#elements > xmlElementsMax) throw new Error("too deep, or too many elements");
+    const element: OpenElement = { name, children: [], text: "" };
+    const parent = this.#open.at(-1);
+    if (parent === undefined) this.root = element;
+    else parent.children.push(element);
+    this.#open.push(element);
   }
-  return { name, children, text };
-}
 
-const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
+  text(text: string): void {
+    const element = this.#open.at(-1);
+    if (element !== undefined) element.text += text;
+  }
 
-/** Undefined for an entity that XML does not have, and for a reference to what is no character. */
-function decodeEntities(text: string): string | undefined {
-  if (!text.includes("&")) return text;
-  let known = true;
-  const decoded = text.replace(/&(?:#x([0-9a-f]{1,6})|#(\d{1,7})|(\w+));|&/gi, (_all, hex: string, decimal: string, name: string) => {
-    const code = hex !== undefined ? Number.parseInt(hex, 16) : decimal !== undefined ? Number(decimal) : undefined;
-    const character =
-      code !== undefined && code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff) ? String.fromCodePoint(code) : undefined;
-    if (character !== undefined && !needsEncoding(character)) return character;
-    if (name !== undefined && Object.hasOwn(entities, name)) return entities[name] as string;
-    known = false;
-    return "";
-  });
-  return known ? decoded : undefined;
+  close(): void {
+    this.#open.pop();
+  }
 }
 
 /** The child of that name; undefined when there is none, or more than one. */

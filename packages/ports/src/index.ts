@@ -18,4 +18,5 @@ export * from "./slow-log.ts";
 export * from "./store-proof.ts";
 export * from "./transport.conformance.ts";
 export * from "./transport.ts";
+export * from "./turns.ts";
 export * from "./world.ts";

@@ -1,15 +1,20 @@
 /**
- * The body of Put Block List: block ids in the order in which they make the blob, each with where to take the block from. No entities, no
- * document type, a bound on the size; anything else than a list of ids is refused.
+ * The body of Put Block List: block ids in the order in which they make the blob, each with where to take the block from. Read piece by
+ * piece, so that a long list holds nobody up; the first thing that is wrong ends it, so that a list of a million ids costs as much as one of
+ * 50,001.
  */
-import { XMLParser, XMLValidator } from "fast-xml-parser";
 import { fromBase64 } from "../base64.ts";
-import { type Parsed, parsed, rejected } from "../rest-error.ts";
-import { decodeUtf8 } from "../target.ts";
+import type { ErrorCode } from "../error-codes.ts";
+import { type Parsed, parsed, type RestError, restError } from "../rest-error.ts";
+import { type XmlEvents, XmlReader } from "../xml-reader.ts";
 
-/** Of 50,000 blocks with ids of 64 bytes, and some white space. */
+/** Size of 50,000 blocks with ids of 64 bytes, and some white space. */
 export const blockListBytesMax: number = 8 * 1024 * 1024;
 export const blockListBlocksMax = 50_000;
+/** Length of the base64 text of 64 bytes. */
+const idCharactersMax = 88;
+/** Characters of a wrong value that the error shows. */
+const shownCharactersMax = 1_024;
 
 export interface BlockListItem {
   readonly blockId: Uint8Array;
@@ -18,47 +23,84 @@ export interface BlockListItem {
 
 const sources: Readonly<Record<string, BlockListItem["source"]>> = { Committed: "committed", Uncommitted: "uncommitted", Latest: "latest" };
 
-const parser = new XMLParser({
-  preserveOrder: true,
-  ignoreAttributes: true,
-  ignoreDeclaration: true,
-  ignorePiTags: true,
-  parseTagValue: false,
-  processEntities: false,
-  trimValues: true,
-});
+export class BlockListReader {
+  readonly #list = new List();
+  readonly #reader = new XmlReader(this.#list);
+  #receivedBytes = 0;
 
-type Node = Readonly<Record<string, unknown>>;
-
-export function parseBlockList(body: Uint8Array): Parsed<BlockListItem[]> {
-  if (body.length > blockListBytesMax) return rejected("RequestBodyTooLarge", { MaxLimit: String(blockListBytesMax) });
-  const text = decodeUtf8(body);
-  if (text === undefined || /<!(DOCTYPE|ENTITY)/i.test(text)) return rejected("InvalidXmlDocument");
-  let root: readonly Node[];
-  try {
-    if (XMLValidator.validate(text) !== true) return rejected("InvalidXmlDocument");
-    root = parser.parse(text) as readonly Node[];
-  } catch {
-    return rejected("InvalidXmlDocument");
+  /** Undefined: go on. After an error the reader is of no use any more. */
+  push(bytes: Uint8Array): RestError | undefined {
+    this.#receivedBytes += bytes.length;
+    if (this.#receivedBytes > blockListBytesMax) return restError("RequestBodyTooLarge", { MaxLimit: String(blockListBytesMax) });
+    return this.#errorOf(() => this.#reader.push(bytes));
   }
-  const list = root.length === 1 ? root[0]?.BlockList : undefined;
-  return Array.isArray(list) ? itemsOf(list as readonly Node[]) : rejected("InvalidXmlDocument");
+
+  end(): Parsed<BlockListItem[]> {
+    const error = this.#errorOf(() => this.#reader.end());
+    return error === undefined ? parsed(this.#list.items) : { ok: false, error };
+  }
+
+  #errorOf(step: () => void): RestError | undefined {
+    try {
+      step();
+      return undefined;
+    } catch (thrown) {
+      return thrown instanceof Refusal ? thrown.error : restError("InvalidXmlDocument");
+    }
+  }
 }
 
-function itemsOf(nodes: readonly Node[]): Parsed<BlockListItem[]> {
-  if (nodes.length > blockListBlocksMax) return rejected("BlockListTooLong");
-  const items: BlockListItem[] = [];
-  for (const node of nodes) {
-    const name = Object.keys(node)[0] ?? "";
-    const source = Object.hasOwn(sources, name) ? sources[name] : undefined;
-    if (source === undefined) return rejected("UnsupportedXmlNode", { XmlNodeName: name });
-    const children = node[name] as readonly Node[];
-    const id = children.length === 1 ? children[0]?.["#text"] : undefined;
-    const blockId = typeof id === "string" ? fromBase64(id) : undefined;
-    if (!blockId || blockId.length === 0 || blockId.length > 64) {
-      return rejected("InvalidXmlNodeValue", { XmlNodeName: name, XmlNodeValue: typeof id === "string" ? id : "" });
-    }
-    items.push({ blockId, source });
+/** A whole list at once: for small ones. */
+export function parseBlockList(body: Uint8Array): Parsed<BlockListItem[]> {
+  const reader = new BlockListReader();
+  const error = reader.push(body);
+  return error === undefined ? reader.end() : { ok: false, error };
+}
+
+class Refusal extends Error {
+  readonly error: RestError;
+
+  constructor(code: ErrorCode, fields: Readonly<Record<string, string>> = {}) {
+    super(code);
+    this.error = restError(code, fields);
   }
-  return parsed(items);
+}
+
+class List implements XmlEvents {
+  readonly items: BlockListItem[] = [];
+  #depth = 0;
+  #name = "";
+  #source: BlockListItem["source"] = "latest";
+  #id = "";
+
+  open(name: string): void {
+    this.#depth++;
+    if (this.#depth === 1) {
+      if (name !== "BlockList") throw new Refusal("InvalidXmlDocument");
+      return;
+    }
+    // Something inside of an id.
+    if (this.#depth > 2) throw this.#badId();
+    const source = Object.hasOwn(sources, name) ? sources[name] : undefined;
+    if (source === undefined) throw new Refusal("UnsupportedXmlNode", { XmlNodeName: name.slice(0, shownCharactersMax) });
+    if (this.items.length === blockListBlocksMax) throw new Refusal("BlockListTooLong");
+    [this.#name, this.#source, this.#id] = [name, source, ""];
+  }
+
+  text(text: string): void {
+    if (this.#depth === 2) this.#id += text;
+    else if (this.#depth === 1 && text.trim() !== "") throw new Refusal("UnsupportedXmlNode", { XmlNodeName: "#text" });
+  }
+
+  close(): void {
+    if (this.#depth-- !== 2) return;
+    const id = this.#id.trim();
+    const blockId = id.length <= idCharactersMax ? fromBase64(id) : undefined;
+    if (!blockId || blockId.length === 0 || blockId.length > 64) throw this.#badId();
+    this.items.push({ blockId, source: this.#source });
+  }
+
+  #badId(): Refusal {
+    return new Refusal("InvalidXmlNodeValue", { XmlNodeName: this.#name, XmlNodeValue: this.#id.trim().slice(0, shownCharactersMax) });
+  }
 }

@@ -1,5 +1,7 @@
 /** Operations that bring content: Put Blob, Put Block, Put Block List, and the list of blocks. */
 import {
+  type BlockListItem,
+  BlockListReader,
   badHeader,
   badQuery,
   behaves,
@@ -11,7 +13,6 @@ import {
   etagAndTime,
   type Parsed,
   parseBlockId,
-  parseBlockList,
   parseConditions,
   parseContentProperties,
   parsed,
@@ -24,6 +25,7 @@ import {
   writtenHeaders,
 } from "@stamp/azure-rest";
 import { equalBytes, utf8 } from "@stamp/base";
+import { type Clock, Turns } from "@stamp/ports";
 import { BlockSource, fromWire, type Place, toWire } from "@stamp/wire";
 import { type AnnouncedDigests, announcedDigests, type ContentDigests, compareDigests } from "../../content-digests.ts";
 import { conditionsToWire, type LocatedBlob } from "../../objects.ts";
@@ -143,6 +145,20 @@ export async function receiveChecked(
 
 const wireSources = { committed: BlockSource.COMMITTED, uncommitted: BlockSource.UNCOMMITTED, latest: BlockSource.LATEST } as const;
 
+/** Bytes of a block list that are parsed at once: some hundred ids. */
+const listSliceBytes = 16 * 1024;
+
+async function readBlockList(body: Uint8Array, clock: Clock): Promise<Parsed<BlockListItem[]>> {
+  const reader = new BlockListReader();
+  const turns = new Turns(clock);
+  for (let at = 0; at < body.length; at += listSliceBytes) {
+    const error = reader.push(body.subarray(at, at + listSliceBytes));
+    if (error !== undefined) return { ok: false, error };
+    if (turns.over) await turns.next();
+  }
+  return reader.end();
+}
+
 export async function putBlockList(exchange: BlobExchange): Promise<Answer> {
   const { headers, objects, version } = exchange;
   const metadata = parseMetadata(headers, exchange.request.rawHeaders);
@@ -170,7 +186,7 @@ export async function putBlockList(exchange: BlobExchange): Promise<Answer> {
   }
   const compared = compareDigests(announced.value, actual);
   if (!compared.ok) return compared;
-  const list = parseBlockList(body.value);
+  const list = await readBlockList(body.value, objects.parts.world.clock);
   if (!list.ok) return list;
   const value = {
     name: name.value,
