@@ -20,7 +20,7 @@ RUN pnpm install --prod --frozen-lockfile --offline
 # `docker compose exec front-end-1 stamp status`
 RUN printf '#!/bin/sh\nexec node /stamp/packages/cli/src/main.ts "$@"\n' > /usr/local/bin/stamp \
  && chmod 755 /usr/local/bin/stamp \
- && mkdir /data /compile-cache && chown node:node /data /compile-cache
+ && mkdir /data /secret /compile-cache && chown node:node /data /secret /compile-cache && chmod 700 /secret
 
 USER node
 # Code compiled once, here: a container starts in half the time.

@@ -1,6 +1,6 @@
 /** The conformance suite of the Blob service, with the real SDK, against a cluster of real processes. */
 import { unwrap } from "@stamp/base";
-import { ownTransport, startOwn } from "@stamp/cli";
+import { startOwn } from "@stamp/cli";
 import { Accounts } from "@stamp/wire";
 import { copySources } from "./foreign.ts";
 import { blobConformance, type ConformanceTarget, quickParts, slowParts } from "./index.ts";
@@ -16,10 +16,9 @@ async function open(): Promise<ConformanceTarget> {
   const { oidcRoles, ...settings } = issuer.settings;
   const target = await startOwn({ copySources, roles: { "front-end": { ...settings, oidcRoles: JSON.stringify(oidcRoles) } } }, false);
   const part = (name: string): string => new RegExp(`(?:^|;)${name}=([^;]+)`).exec(target.connectionString)?.[1] ?? "";
-  const transport = ownTransport();
   return {
     setBlobSettings: async (changes) => {
-      const leader = transport.client(await target.inspector.leader("partition-manager"), Accounts);
+      const leader = target.transport.client(await target.inspector.leader("partition-manager"), Accounts);
       unwrap(await leader.setBlobSettings({ account: part("AccountName"), ...changes }, { timeoutMs: 10_000 }));
       await new Promise((resolve) => setTimeout(resolve, accountCacheMs));
     },
@@ -28,7 +27,6 @@ async function open(): Promise<ConformanceTarget> {
     accountKey: part("AccountKey"),
     issuer,
     stop: async () => {
-      await transport.close();
       await target.close().finally(() => issuer.remove());
     },
   };

@@ -8,7 +8,7 @@
  *     45%                set/00000/00 …        100 in each of many folders
  */
 import { parseArgs } from "node:util";
-import { BlobClient, type DrillTarget, ownTransport, startOwn } from "@stamp/cli";
+import { BlobClient, type DrillTarget, startOwn } from "@stamp/cli";
 import type { StorageCounts } from "@stamp/range-partition";
 import { Status } from "@stamp/wire";
 
@@ -53,7 +53,6 @@ export async function list(args: string[]): Promise<void> {
       await lister.pages("maxresults=100&prefix=m&delimiter=/"),
       1,
     );
-    await lister.close();
     if (values.keep) console.log(`\nkept: ${(await target.status()).dataDir}`);
   } finally {
     client.close();
@@ -115,15 +114,10 @@ interface ListedPage {
 class Lister {
   readonly #target: DrillTarget;
   readonly #client: BlobClient;
-  readonly #transport = ownTransport();
 
   constructor(target: DrillTarget, client: BlobClient) {
     this.#target = target;
     this.#client = client;
-  }
-
-  close(): Promise<void> {
-    return this.#transport.close();
   }
 
   /** Compiles what is hot. */
@@ -166,7 +160,7 @@ class Lister {
     const { processes } = await this.#target.status();
     const sum: Record<string, number> = {};
     for (const { grpc } of processes.filter(({ role }) => role === "partition-server")) {
-      const status = await this.#transport.client(grpc, Status).getStatus({}, { timeoutMs: 10_000 });
+      const status = await this.#target.transport.client(grpc, Status).getStatus({}, { timeoutMs: 10_000 });
       const storage = (status.ok ? status.value.facts?.storage : undefined) as Record<string, number> | undefined;
       for (const [name, count] of Object.entries(storage ?? {})) sum[name] = (sum[name] ?? 0) + count;
     }

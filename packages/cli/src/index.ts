@@ -1,4 +1,3 @@
-export { ownTransport } from "@stamp/cluster";
 export { type BlobAnswer, BlobClient, type BlobResult } from "./drills/blob-client.ts";
 export { CheckingClient, type CheckingReport, contentOf, type WriteTime } from "./drills/checking-client.ts";
 export { type Drill, drills } from "./drills/drills.ts";

@@ -13,9 +13,10 @@ export async function inspect<T>(
   command: Command,
   work: (inspector: StampInspector, transport: Transport, lockService: string) => Promise<T>,
 ): Promise<T> {
-  const transport = ownTransport();
+  const config = configOf(command);
+  const transport = ownTransport(config);
   try {
-    const status = (await composeStatus(transport)) ?? (await runningCluster(configOf(command)));
+    const status = (await composeStatus(transport)) ?? (await runningCluster(config));
     return await work(new StampInspector(transport, status.lockService), transport, status.lockService);
   } catch (error) {
     throw error instanceof CommandError ? error : new CommandError(inWords(error));

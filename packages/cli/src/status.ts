@@ -11,8 +11,9 @@ import { bytesText, endpointLines, processTable, table, toJson } from "./print.t
 export function addStatus(program: Command): void {
   const command = program.command("status").description("what runs, and where everything is").option("--json", "for tools");
   withConfig(command, ["dataDir"]).action(async (_options, command: Command) => {
-    const transport = ownTransport();
-    const status = (await composeStatus(transport)) ?? (await runningCluster(configOf(command)));
+    const config = configOf(command);
+    const transport = ownTransport(config);
+    const status = (await composeStatus(transport)) ?? (await runningCluster(config));
     const [view, latency] = await Promise.all([new StampInspector(transport, status.lockService).view(), latencies(transport, status)]);
     await transport.close();
     if (command.opts<{ json?: boolean }>().json === true) console.log(toJson({ ...status, ...view, latency }));

@@ -70,7 +70,7 @@ export function addUp(program: Command): void {
       throw new CommandError(`this deletes everything stored in ${config.dataDir}; say --yes`, exitCodes.usage);
     }
     // Only what a stamp makes there; stamp.json last, so that a reset that broke off is not taken for a new folder.
-    const ours = new RegExp(`^(logs|run|(${roles.join("|")})-\\d+)$`);
+    const ours = new RegExp(`^(logs|run|cluster-secret(\\.previous)?|(${roles.join("|")})-\\d+)$`);
     for (const name of readdirSync(config.dataDir))
       if (ours.test(name)) rmSync(join(config.dataDir, name), { recursive: true, force: true });
     rmSync(join(config.dataDir, "stamp.json"), { force: true });
@@ -91,7 +91,7 @@ function checkCertificate({ tlsCert, tlsKey }: ClusterConfig): void {
 
 async function upForeground(command: Command): Promise<void> {
   const config = configOf(command);
-  const transport = ownTransport();
+  const transport = ownTransport(config);
   const startMs = performance.now();
   let stopping = false;
   const running = await runSupervisor({

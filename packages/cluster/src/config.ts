@@ -80,6 +80,11 @@ export const clusterConfigSchema = z.strictObject({
     .optional()
     .describe("PEM file of a certificate chain: blob, queue and table are served over HTTPS (`stamp certs init` makes one)"),
   tlsKey: text().optional().describe("PEM file of the certificate's key"),
+  clusterSecretFile: text()
+    .optional()
+    .describe(
+      "File with the secret that processes prove to each other; default: cluster-secret in the data folder, made at the first start",
+    ),
   copySources: structured(
     z
       .array(
@@ -165,7 +170,7 @@ export function loadConfig(sources: ConfigSources): ClusterConfig {
     throw new ConfigError(`the configuration is not right:\n  ${lines.join("\n  ")}`);
   }
   const files = Object.fromEntries(
-    (["tlsCert", "tlsKey"] as const).flatMap((key) => {
+    (["tlsCert", "tlsKey", "clusterSecretFile"] as const).flatMap((key) => {
       const named = parsed.data[key];
       const from = given.get(key)?.startsWith(`${key} in `) ? dirname(path) : sources.directory;
       return named === undefined ? [] : [[key, resolve(from, named)]];

@@ -11,7 +11,7 @@ import { StartError } from "./start-error.ts";
 
 const config = clusterConfigSchema.parse(JSON.parse(process.env.STAMP_CLUSTER ?? "{}"));
 const root = process.env.STAMP_ROOT ?? process.cwd();
-const transport = ownTransport();
+const transport = ownTransport(config);
 try {
   const running = await runSupervisor({ config, root, transport });
   await running.stopped;

@@ -1,4 +1,19 @@
-/** The gRPC transport of tools: supervisor, command line. */
-import { GrpcTransport } from "@stamp/ports-node";
+/** The gRPC transport of tools: supervisor, command line. They prove themselves with the secret of the cluster, as its processes do. */
 
-export const ownTransport = (): GrpcTransport => new GrpcTransport();
+import { existsSync } from "node:fs";
+import { credentialOf, GrpcTransport, type SecretCredential } from "@stamp/ports-node";
+import { type ClusterSecretFiles, secretFilesOf } from "./secret-files.ts";
+
+/** Read at each connection: the first start makes the secret, and it may change while the tool runs. */
+export const ownTransport = (config: ClusterSecretFiles): GrpcTransport => new GrpcTransport({ credential: () => ownCredential(config) });
+
+/** What a tool proves itself with, read now. Throws ConfigError. */
+export const ownCredential = (config: ClusterSecretFiles): SecretCredential => credentialOf(sourcesOf(config));
+
+function sourcesOf(config: ClusterSecretFiles) {
+  const { current, previous } = secretFilesOf(config);
+  if (existsSync(current)) return { clusterSecretFile: current, clusterSecretPreviousFile: previous };
+  // In a container the environment may have it, as for the processes. With neither, the processes say what is missing.
+  const { STAMP_CLUSTER_SECRET: clusterSecret = "", STAMP_CLUSTER_SECRET_PREVIOUS: clusterSecretPrevious = "" } = process.env;
+  return { clusterSecret, clusterSecretPrevious };
+}

@@ -11,6 +11,7 @@ import { join } from "node:path";
 import type { ClusterConfig } from "./config.ts";
 import { environmentName } from "./config.ts";
 import { type RoleName, roles } from "./roles.ts";
+import { secretFilesOf } from "./secret-files.ts";
 
 export interface PlannedProcess {
   readonly role: RoleName;
@@ -56,6 +57,7 @@ export function planCluster(config: ClusterConfig): Plan {
   const host = config.bind.includes(":") ? `[${config.bind}]` : config.bind;
   const ports = new Map<number, string>();
   const lockService = `${host}:${config.portBase + 100}`;
+  const secrets = secretFilesOf(config);
   const processes: PlannedProcess[] = [];
   for (const role of roles) {
     for (let number = 1; number <= counts[role]; number++) {
@@ -74,6 +76,8 @@ export function planCluster(config: ClusterConfig): Plan {
         http,
         dataDir,
         logLevel: config.logLevel,
+        clusterSecretFile: secrets.current,
+        clusterSecretPreviousFile: secrets.previous,
         ...(role === "lock-service" ? {} : { lockService }),
         ...settingsOf(role, number, config, host, ports),
         ...config.roles[role],

@@ -5,9 +5,9 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { GrpcTransport } from "@stamp/ports-node";
 import { type ClusterConfig, loadConfig } from "./config.ts";
 import { ControlServer, control } from "./control.ts";
-import { ownTransport } from "./own-transport.ts";
 import { takenPorts } from "./ports-in-use.ts";
 import { isAlive } from "./process-identity.ts";
 import { roles } from "./roles.ts";
@@ -39,7 +39,7 @@ async function freePortBase(): Promise<number> {
 
 async function withBench(work: (bench: Bench) => Promise<void>): Promise<void> {
   const root = mkdtempSync(join(tmpdir(), "stamp-supervisor-"));
-  const transport = ownTransport();
+  const transport = new GrpcTransport();
   const started: Supervisor[] = [];
   try {
     for (const role of roles) {

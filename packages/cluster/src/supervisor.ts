@@ -2,13 +2,14 @@
  * The local supervisor: every process of a cluster on this machine. Starts them in the order of a cold start without waiting in between
  * (each waits for what it needs), asks each for its state, starts again what died unasked, and stops them in reverse order.
  */
-import { type GrpcTransport, inWords } from "@stamp/ports-node";
+import { type GrpcTransport, inWords, makeSecretFile } from "@stamp/ports-node";
 import { Status } from "@stamp/wire";
 import type { ClusterConfig } from "./config.ts";
 import { DataFolder, type SupervisorRecord } from "./data-folder.ts";
 import { ManagedProcess, type ProcessEvent } from "./managed-process.ts";
 import { type Plan, planCluster } from "./plan.ts";
 import { takenPorts } from "./ports-in-use.ts";
+import { secretFilesOf } from "./secret-files.ts";
 import { StartError } from "./start-error.ts";
 import type { ClusterStatus, ProcessStatus } from "./status.ts";
 
@@ -58,6 +59,7 @@ export class Supervisor {
     if (other !== undefined) throw new StartError(alreadyRunning(config, other));
     try {
       if (folder.endLeftOvers() > 0) await leftOversAreGone();
+      makeSecretFile(secretFilesOf(config).current);
       const taken = await takenPorts(config.bind, plan.ports);
       if (taken.length > 0) {
         const told = taken.slice(0, takenToldMax);

@@ -1,10 +1,13 @@
 export { readPair, type TlsFiles } from "./certificates.ts";
 export * from "./clock.ts";
+export * from "./cluster-secret.ts";
 export * from "./config.ts";
 export * from "./digest.ts";
 export * from "./disk.ts";
+export type { Credential } from "./grpc/credential.ts";
 export type { GrpcLimits } from "./grpc/options.ts";
 export { defaultLimits } from "./grpc/options.ts";
+export { openCredential, SecretCredential } from "./grpc/secret-credential.ts";
 export * from "./grpc/transport.ts";
 export * from "./health.ts";
 export { NodeHttpClient, type NodeHttpClientOptions } from "./http-client.ts";

@@ -156,6 +156,19 @@ if (process.env.TEST_OF_STAMP_PROCESS === "1") {
     const help = await start(t, folder, "--help");
     assert.equal(await exitOf(help), 0);
     assert.match(help.output(), /--mode <string> +STAMP_MODE/);
+    const open = await start(t, folder, "--listen", "0.0.0.0:0");
+    assert.equal(await exitOf(open), 64);
+    assert.match(open.output(), /others can connect to 0\.0\.0\.0:0, and there is no secret .*STAMP_CLUSTER_SECRET_FILE/);
+    const secret = "s".repeat(40);
+    for (const flags of [[`--cluster-secret=${secret}`], ["--cluster-secret-previous", secret]]) {
+      const told = await start(t, folder, ...flags);
+      assert.equal(await exitOf(told), 64);
+      assert.match(told.output(), /not given by a flag/);
+    }
+    const closed = await start(t, folder, "--listen", "0.0.0.0:0", "--cluster-secret-file", `${folder}/secret`, "--cluster-secret-make");
+    await closed.line(/"msg":"started"/);
+    closed.process.kill("SIGKILL");
+    await exitOf(closed);
     process.env.STAMP_MOED = "mistyped";
     t.after(() => delete process.env.STAMP_MOED);
     for (const [mode, code, words] of [

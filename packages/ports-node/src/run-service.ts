@@ -3,10 +3,12 @@
  * not start, 70 a bug (uncaught error), 71 `world.fatal`, 75 it did not stop in time.
  */
 import { flushCompileCache } from "node:module";
-import type { HttpHandler, Logger, Role, World } from "@stamp/ports";
+import { type HttpHandler, isLoopback, type Logger, type Role, type World } from "@stamp/ports";
 import { z } from "zod";
 import type { TlsFiles } from "./certificates.ts";
+import { credentialOf } from "./cluster-secret.ts";
 import { ConfigError, envName, HelpRequested, loadConfig, unknownNames } from "./config.ts";
+import type { Credential } from "./grpc/credential.ts";
 import { healthHandler } from "./health.ts";
 import type { HttpListener } from "./http-server.ts";
 import { serveHttp } from "./http-server.ts";
@@ -21,6 +23,14 @@ const commonSchema = z.object({
   name: z.string().min(1).describe("Unique inside the stamp, e.g. extent-node-1."),
   dataDir: z.string().min(1).describe("Folder of everything that this process keeps."),
   http: z.string().default("").describe("host:port of the health door (/live, /ready, /metrics); empty for none."),
+  clusterSecret: z
+    .string()
+    .default("")
+    .describe("Secret of the stamp; better a file, or the environment. Needed where others can connect."),
+  clusterSecretFile: z.string().default("").describe("File with the secret of the stamp, instead of clusterSecret."),
+  clusterSecretMake: z.boolean().default(false).describe("Make clusterSecretFile when it is not there."),
+  clusterSecretPrevious: z.string().default("").describe("A secret that is accepted too, while processes change to clusterSecret in turn."),
+  clusterSecretPreviousFile: z.string().default("").describe("File with it; it need not exist."),
   logLevel: z.enum(logLevels).default("info").describe("Least important lines that are written."),
 });
 
@@ -49,7 +59,9 @@ export async function runService<S extends z.ZodObject, R extends Role>(service:
   const config = configure(service);
   const common = config as unknown as z.infer<typeof commonSchema>;
   const { dataDir, name, logLevel } = common;
-  const world = nodeWorld({ dataDir, name, logLevel, memoryBytes: machineMemoryBytes() });
+  const { listen = "", advertise } = config as { listen?: string; advertise?: string };
+  const credential = credentialOrExit(service.role, common, listen);
+  const world = nodeWorld({ dataDir, name, logLevel, memoryBytes: machineMemoryBytes(), credential, advertised: advertise });
   const { logger } = world;
   const unknown = unknownNames(
     process.env,
@@ -106,8 +118,33 @@ function configure<S extends z.ZodObject>(service: { readonly role: string; read
       process.exit(0);
     }
     if (!(error instanceof ConfigError)) throw error;
-    process.stderr.write(`${service.role}: ${error.message}\n`);
-    process.exit(64);
+    wrongConfiguration(service.role, error.message);
+  }
+}
+
+function wrongConfiguration(role: string, message: string): never {
+  process.stderr.write(`${role}: ${message}\n`);
+  process.exit(64);
+}
+
+/** The secret that the configuration names. Without one a process listens only where nobody else can connect. */
+function credentialOrExit(role: string, common: z.infer<typeof commonSchema>, listen: string): Credential {
+  // Anybody on this machine can read a command line.
+  if (process.argv.some((argument) => /^--cluster-secret(-previous)?(=|$)/.test(argument))) {
+    wrongConfiguration(role, `a secret is not given by a flag: name a file (--cluster-secret-file) or take ${envName("clusterSecret")}`);
+  }
+  try {
+    const credential = credentialOf(common);
+    if (!credential.open || listen === "" || isLoopback(listen)) return credential;
+    return wrongConfiguration(
+      role,
+      `others can connect to ${listen}, and there is no secret of the stamp that they would have to prove: give ` +
+        `clusterSecretFile (${envName("clusterSecretFile")}) or ${envName("clusterSecret")}, the same to every process ` +
+        "(docs/guides/internal-ports.md), or listen on 127.0.0.1",
+    );
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return wrongConfiguration(role, error.message);
   }
 }
 

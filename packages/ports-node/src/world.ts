@@ -7,6 +7,8 @@ import type { Logger, Transport, World } from "@stamp/ports";
 import { NodeClock } from "./clock.ts";
 import { NodeDigest } from "./digest.ts";
 import { NodeDisk } from "./disk.ts";
+import type { Credential } from "./grpc/credential.ts";
+import { openCredential } from "./grpc/secret-credential.ts";
 import { GrpcTransport } from "./grpc/transport.ts";
 import { NodeKeyValueStores } from "./key-value.ts";
 import type { LogLevel } from "./logger.ts";
@@ -25,6 +27,10 @@ export interface NodeWorldOptions {
   readonly logger?: Logger;
   /** gRPC when not given. */
   readonly transport?: Transport;
+  /** What the process proves itself with over gRPC; without it nobody proves anything. */
+  readonly credential?: Credential;
+  /** Where others reach it, when that is not where it listens. */
+  readonly advertised?: string | undefined;
   readonly rules?: Rules;
   /** Given where the process is the role's own. */
   readonly memoryBytes?: number;
@@ -38,13 +44,14 @@ export function nodeWorld(options: NodeWorldOptions): World {
   mkdirSync(files, { recursive: true });
   mkdirSync(stores, { recursive: true });
   const clock = new NodeClock();
+  const credential = options.credential ?? openCredential;
   const logger = options.logger ?? nodeLogger({ level: options.logLevel ?? "info", fields: { name: options.name } });
   return {
     clock,
     random: new NodeRandom(),
     disk: new NodeDisk(files),
     keyValue: new NodeKeyValueStores(stores),
-    transport: options.transport ?? new GrpcTransport({ clock, logger }),
+    transport: options.transport ?? new GrpcTransport({ clock, logger, credential: () => credential, advertised: options.advertised }),
     digest: new NodeDigest(),
     logger,
     rules: options.rules ?? allRules,

@@ -13,6 +13,7 @@ export * from "./identity.ts";
 export * from "./key-value.conformance.ts";
 export * from "./key-value.ts";
 export * from "./logger.ts";
+export * from "./loopback.ts";
 export * from "./random.ts";
 export * from "./slow-log.ts";
 export * from "./store-proof.ts";

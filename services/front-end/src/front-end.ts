@@ -8,6 +8,7 @@ import {
   type HttpClient,
   type HttpHandler,
   type Identity,
+  isLoopback,
   type Listener,
   openIdentity,
   type Role,
@@ -20,7 +21,7 @@ import { StreamClient } from "@stamp/stream-client";
 import { FrontEnd } from "@stamp/wire";
 import { Accounts } from "./accounts.ts";
 import { ByteBudget } from "./byte-budget.ts";
-import { doorGateOf, type FrontEndConfig, isLoopback } from "./config.ts";
+import { doorGateOf, type FrontEndConfig } from "./config.ts";
 import { DoorGate } from "./door-gate.ts";
 import { ForeignSources } from "./foreign-sources.ts";
 import { frontEndHandlers } from "./grpc.ts";

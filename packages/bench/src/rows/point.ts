@@ -1,6 +1,6 @@
 /** What is known of the cluster at one size of the table, and how it is told. */
 import { join } from "node:path";
-import { type DrillTarget, ownTransport } from "@stamp/cli";
+import type { DrillTarget } from "@stamp/cli";
 import { type StorageCounts, storageRatios } from "@stamp/range-partition";
 import { Status } from "@stamp/wire";
 import { diskBytes, type ProcessUse } from "./machine.ts";
@@ -49,14 +49,12 @@ type ServerStorage = StorageCounts & { readonly rowCacheBytes: number };
 
 async function storageOfServers(target: DrillTarget): Promise<Map<string, ServerStorage>> {
   const { processes } = await target.status();
-  const transport = ownTransport();
   const all = new Map<string, ServerStorage>();
   for (const { name, grpc } of processes.filter(({ role }) => role === "partition-server")) {
-    const status = await transport.client(grpc, Status).getStatus({}, { timeoutMs: 10_000 });
+    const status = await target.transport.client(grpc, Status).getStatus({}, { timeoutMs: 10_000 });
     const storage = status.ok ? status.value.facts?.storage : undefined;
     if (storage !== undefined) all.set(name, storage as unknown as ServerStorage);
   }
-  await transport.close();
   return all;
 }
 

@@ -4,7 +4,6 @@
  */
 import { closeSync, openSync, readdirSync, readSync, renameSync, rmSync, statSync, truncateSync, writeFileSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { ownTransport } from "@stamp/cluster";
 import { checkDisk, rebuildDisk } from "@stamp/extent-node";
 import { silentLogger, type Transport } from "@stamp/ports";
 import { nodeWorld } from "@stamp/ports-node";
@@ -204,7 +203,7 @@ const damages: readonly Damage[] = [
 ];
 
 export async function runDamageDrill(target: DrillTarget, tell: (line: string) => void): Promise<DamageReport> {
-  const transport = ownTransport();
+  const { transport } = target;
   const client = BlobClient.fromConnectionString(target.connectionString, { timeoutMs: 30_000 });
   const broken: string[] = [];
   const steps: DamageStep[] = [];
@@ -243,7 +242,6 @@ export async function runDamageDrill(target: DrillTarget, tell: (line: string) =
     return { ok: broken.length === 0, steps, blobs, readBack, broken };
   } finally {
     client.close();
-    await transport.close();
   }
 }
 

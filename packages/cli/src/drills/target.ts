@@ -15,10 +15,13 @@ import {
   StampInspector,
   StartError,
 } from "@stamp/cluster";
+import type { GrpcTransport } from "@stamp/ports-node";
 import { CommandError, root } from "../context.ts";
 
 export interface DrillTarget {
   readonly inspector: StampInspector;
+  /** To the processes of the cluster, with its secret. */
+  readonly transport: GrpcTransport;
   readonly connectionString: string;
   /** Of each front-end. */
   readonly connectionStrings: readonly string[];
@@ -36,9 +39,10 @@ export async function attach(config: ClusterConfig): Promise<DrillTarget> {
   if (folder.supervisor() === undefined) throw new CommandError(`no cluster runs on ${config.dataDir}`);
   const ask = (request: ControlRequest): Promise<ClusterStatus> => control(folder.control, request);
   const status = await ask({ do: "status" });
-  const transport = ownTransport();
+  const transport = ownTransport(config);
   return {
     inspector: new StampInspector(transport, status.lockService),
+    transport,
     connectionString: status.connectionString,
     connectionStrings: planCluster(config).connectionStrings,
     status: () => ask({ do: "status" }),
@@ -51,19 +55,20 @@ export async function attach(config: ClusterConfig): Promise<DrillTarget> {
 export async function startOwn(flags: Readonly<Record<string, unknown>>, keep: boolean): Promise<DrillTarget> {
   const given = flags.dataDir as string | undefined;
   const dataDir = given ?? (await mkdtemp(join(tmpdir(), "stamp-drill-")));
-  const transport = ownTransport();
   for (let attempt = 0; ; attempt++) {
     // Below the ports that systems give to outgoing connections (from 32,768): one of those may take a port at any moment.
+    let transport: GrpcTransport | undefined;
     const portBase = 12_000 + Math.floor(Math.random() * 65) * 300;
     try {
       const config = loadConfig({ directory: root, root, environment: {}, flags: { portBase, ...flags, dataDir } });
+      transport = ownTransport(config);
       const running = await runSupervisor({ config, root, transport });
       const target = await attach(config);
       const close = async (): Promise<void> => {
         await target.close();
         await running.stop();
         await running.stopped;
-        await transport.close();
+        await transport?.close();
         if (!keep && given === undefined) await rm(dataDir, { recursive: true, force: true });
       };
       try {
@@ -74,8 +79,8 @@ export async function startOwn(flags: Readonly<Record<string, unknown>>, keep: b
       }
       return { ...target, close };
     } catch (error) {
+      await transport?.close();
       if (error instanceof StartError && attempt < portTriesMax && flags.portBase === undefined) continue;
-      await transport.close();
       if (!keep && given === undefined) await rm(dataDir, { recursive: true, force: true });
       throw error;
     }

@@ -21,7 +21,7 @@ import type { MessageCodec, Prepared } from "./message-codec.ts";
 import type { GrpcLimits } from "./options.ts";
 
 /** Makes a connection; what becomes of it is told to `events`, never before the call returns. */
-export type Dial = (address: string, limits: GrpcLimits, events: LinkEvents) => FrameLink;
+export type Dial = (address: string, events: LinkEvents) => FrameLink;
 
 export interface BusMethod {
   readonly name: string;
@@ -72,7 +72,7 @@ class Session {
   constructor(address: string, limits: GrpcLimits, dial: Dial, onEnded: (wasOpen: boolean) => void) {
     this.#address = address;
     this.#onEnded = onEnded;
-    this.#link = dial(address, limits, {
+    this.#link = dial(address, {
       open: () => {
         if (this.#ended) return;
         this.#open = true;
@@ -80,7 +80,7 @@ class Session {
         this.#writer.open();
       },
       frame: (bytes) => this.#receive(bytes),
-      closed: (why) => this.#end(why),
+      closed: (why, unauthenticated) => this.#end(why, unauthenticated),
     });
     this.#writer = new FrameWriter(limits, this.#link);
     this.#connectTimer = setTimeout(() => this.#end(`no connection within ${limits.connectTimeoutMs} ms`), limits.connectTimeoutMs);
@@ -149,7 +149,7 @@ class Session {
     }
   }
 
-  #end(why: string): void {
+  #end(why: string, unauthenticated = false): void {
     if (this.#ended) return;
     this.#ended = true;
     clearTimeout(this.#connectTimer);
@@ -161,7 +161,10 @@ class Session {
     const reason = this.#open ? "connectionLost" : "connectFailed";
     const message = `${this.#address}: ${this.#open ? "the connection was lost" : "no connection"}: ${why}`;
     for (const call of calls) {
-      call.settle({ ok: false, failure: { code: "unavailable", reason, message, applied: call.written ? "unknown" : "no" } });
+      const applied = call.written ? "unknown" : "no";
+      // A wrong secret does not heal by itself; still the call is one that found no connection, and is tried again like one.
+      const code = unauthenticated ? "unauthenticated" : "unavailable";
+      call.settle({ ok: false, failure: { code, reason: unauthenticated ? "unauthorized" : reason, message, applied } });
     }
   }
 }

@@ -3,12 +3,11 @@
  * one for beginnings and small frames, and for a frame that does not fit there, its own, of which the rest is read in place. So a large
  * payload is written to memory once, by the kernel.
  *
- *     | "SBUS" | version u8 | 0 0 0 |   then frames:   | length u32 | kind u8 | 0 0 0 | length bytes |
+ *     the handshake (handshake-format.ts), then frames:   | length u32 | kind u8 | 0 0 0 | length bytes |
  */
 import { FailureError } from "@stamp/base";
 
 export const headBytes = 8;
-export const helloBytes: Buffer = Buffer.from([0x53, 0x42, 0x55, 0x53, 1, 0, 0, 0]);
 /** 0: BusFrames. 1: nothing but a sign of life. */
 export const kinds = { frames: 0, alive: 1 } as const;
 
@@ -20,7 +19,8 @@ export function writeHead(target: Buffer, lengthBytes: number, kind: number): vo
 }
 
 export interface Assembled {
-  hello(): void;
+  /** Everything of the handshake that is there, borrowed; gives how many bytes of it are taken, or undefined: more has to come. */
+  handshake(bytes: Buffer): number | undefined;
   /** Owned by whom it is given to. */
   frame(bytes: Buffer): void;
 }
@@ -35,13 +35,15 @@ export class FrameAssembler {
   /** Of the scratch: what is there and not yet taken. */
   #begin = 0;
   #end = 0;
-  #greeted = false;
+  #greeted: boolean;
   /** A frame that is not complete. */
   #frame: Buffer | undefined;
   #filled = 0;
 
-  constructor(frameBytesMax: number, take: Assembled) {
+  /** `greeted`: the handshake is over, only frames come. */
+  constructor(frameBytesMax: number, greeted: boolean, take: Assembled) {
     this.#frameBytesMax = frameBytesMax;
+    this.#greeted = greeted;
     this.#take = take;
   }
 
@@ -61,6 +63,15 @@ export class FrameAssembler {
       return;
     }
     this.#end += countBytes;
+    if (!this.#greeted) {
+      const taken = this.#take.handshake(this.#scratch.subarray(this.#begin, this.#end));
+      if (taken === undefined) {
+        if (this.#end === scratchBytes) throw malformed("a handshake without end");
+        return;
+      }
+      this.#greeted = true;
+      this.#begin += taken;
+    }
     while (this.#end - this.#begin >= headBytes && this.#frame === undefined) this.#takeOne();
     this.#scratch.copyWithin(0, this.#begin, this.#end);
     this.#end -= this.#begin;
@@ -70,12 +81,6 @@ export class FrameAssembler {
   #takeOne(): void {
     const head = this.#begin;
     this.#begin += headBytes;
-    if (!this.#greeted) {
-      if (helloBytes.compare(this.#scratch, head, this.#begin) !== 0) throw malformed("it does not begin as one of this version");
-      this.#greeted = true;
-      this.#take.hello();
-      return;
-    }
     const lengthBytes = this.#scratch.readUInt32LE(head);
     const kind = this.#scratch.readUInt32LE(head + 4);
     if (kind === kinds.alive && lengthBytes === 0) return;

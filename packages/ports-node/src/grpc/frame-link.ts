@@ -21,6 +21,6 @@ export interface LinkEvents {
   open(): void;
   /** Owned by whom it is given to. */
   frame(bytes: Buffer): void;
-  /** Once or more often. */
-  closed(why: string): void;
+  /** Once or more often; `unauthenticated`: one side did not prove that it belongs to the stamp. */
+  closed(why: string, unauthenticated?: boolean): void;
 }

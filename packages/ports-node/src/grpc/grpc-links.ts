@@ -1,6 +1,8 @@
 /** Bus frames as messages of a gRPC stream in both directions: `stamp.v1.Bus/Connect`. */
 import type { ClientDuplexStream, ServerDuplexStream, ServiceError } from "@grpc/grpc-js";
 import { Client, Metadata, status } from "@grpc/grpc-js";
+import { hostAndPort } from "./address.ts";
+import { type Credential, proofKey, tokenKey } from "./credential.ts";
 import type { FrameLink, LinkEnd, LinkEvents } from "./frame-link.ts";
 import { clientCredentials, clientOptions, type GrpcLimits } from "./options.ts";
 
@@ -33,13 +35,19 @@ export class GrpcClientLink extends GrpcLink {
   readonly #client: Client;
   readonly stream: ClientDuplexStream<Buffer, Buffer>;
 
-  constructor(address: string, limits: GrpcLimits, events: LinkEvents) {
+  constructor(address: string, limits: GrpcLimits, credential: Credential, events: LinkEvents) {
     super();
     this.#client = new Client(address, clientCredentials(), clientOptions(limits));
-    this.stream = this.#client.makeBidiStreamRequest<Buffer, Buffer>(connectPath, asIs, asIs, new Metadata(), {});
-    this.stream.on("metadata", () => events.open());
+    const token = credential.tokenFor(hostAndPort(address).port);
+    const metadata = new Metadata();
+    metadata.set(tokenKey, token.text);
+    this.stream = this.#client.makeBidiStreamRequest<Buffer, Buffer>(connectPath, asIs, asIs, metadata, {});
+    this.stream.on("metadata", (answer: Metadata) => {
+      if (credential.open || token.provenBy(String(answer.get(proofKey)[0] ?? ""))) events.open();
+      else events.closed("the server does not know the secret of this stamp", true);
+    });
     this.stream.on("data", (frame: Buffer) => events.frame(frame));
-    this.stream.on("error", (error: ServiceError) => events.closed(error.details || error.message));
+    this.stream.on("error", (error: ServiceError) => events.closed(error.details || error.message, error.code === status.UNAUTHENTICATED));
     this.stream.on("end", () => events.closed("the peer closed it"));
   }
 

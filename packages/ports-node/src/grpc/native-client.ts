@@ -5,6 +5,8 @@ import { Client, Metadata } from "@grpc/grpc-js";
 import type { Outcome } from "@stamp/base";
 import { FailureError, refused } from "@stamp/base";
 import type { CallOptions, Clock } from "@stamp/ports";
+import { hostAndPort } from "./address.ts";
+import { type Credential, proofKey, tokenKey } from "./credential.ts";
 import type { StreamCodec } from "./definitions.ts";
 import { serializePrepared, streamCodec } from "./definitions.ts";
 import { cancelledFailure, fromServiceError, timeoutFailure } from "./failures.ts";
@@ -13,19 +15,37 @@ import type { GrpcLimits } from "./options.ts";
 import { clientCredentials, clientOptions } from "./options.ts";
 import { readAll, writeAll } from "./streams.ts";
 
-const metadataOf = (options: CallOptions): Metadata => {
-  const metadata = new Metadata();
-  for (const [key, value] of Object.entries(options.metadata ?? {})) metadata.set(key, value);
-  return metadata;
+interface Proof {
+  readonly metadata: Metadata;
+  /** Resolves to true when the server has proven itself, to false when it did not, or when the signal came first. */
+  readonly by: (call: ProvingCall, signal: AbortSignal) => Promise<boolean>;
+}
+
+interface ProvingCall {
+  once(event: "metadata", listener: (answer: Metadata) => void): unknown;
+}
+
+/** Tells the maker of requests that none will be taken. */
+const neverAsked = async (requests: AsyncIterable<object>): Promise<void> => void (await requests[Symbol.asyncIterator]().return?.());
+
+const unproven: FailureError["failure"] = {
+  code: "unauthenticated",
+  reason: "unauthorized",
+  message: "the server does not know the secret of this stamp",
+  applied: "no",
 };
 
 export class NativeClient {
   readonly #clock: Clock;
   readonly #client: Client;
+  readonly #credential: () => Credential;
+  readonly #port: number;
   #closed = false;
 
-  constructor(address: string, limits: GrpcLimits, clock: Clock) {
+  constructor(address: string, limits: GrpcLimits, clock: Clock, credential: () => Credential) {
     this.#clock = clock;
+    this.#credential = credential;
+    this.#port = hostAndPort(address).port;
     this.#client = new Client(address, clientCredentials(), clientOptions(limits));
   }
 
@@ -55,31 +75,34 @@ export class NativeClient {
     return undefined;
   }
 
+  #proof(options: CallOptions): Proof {
+    const credential = this.#credential();
+    const token = credential.tokenFor(this.#port);
+    const metadata = new Metadata();
+    for (const [key, value] of Object.entries(options.metadata ?? {})) metadata.set(key, value);
+    metadata.set(tokenKey, token.text);
+    if (credential.open) return { metadata, by: () => Promise.resolve(true) };
+    const by: Proof["by"] = (call, signal) =>
+      new Promise((resolve) => {
+        signal.addEventListener("abort", () => resolve(false), { once: true });
+        call.once("metadata", (answer) => resolve(token.provenBy(String(answer.get(proofKey)[0] ?? ""))));
+      });
+    return { metadata, by };
+  }
+
   #grpcOptions(options: CallOptions): GrpcCallOptions {
     return { deadline: new Date(Math.ceil(this.#clock.wallMs() + options.timeoutMs)) };
   }
 
   async *#serverStream(codec: StreamCodec, request: object, options: CallOptions): AsyncIterable<object> {
-    const refusal = this.#refusal(codec, options);
-    if (refusal && !refusal.ok) throw new FailureError(refusal.failure);
-    const call = this.#client.makeServerStreamRequest(
-      codec.path,
-      serializePrepared,
-      (bytes: Buffer) => codec.answer.decode(bytes),
-      codec.request.prepare(request),
-      metadataOf(options),
-      this.#grpcOptions(options),
+    // One request, sent as a stream of one: so that nothing of it leaves before the server has proven itself.
+    yield* this.#bothStream(
+      codec,
+      (async function* () {
+        yield request;
+      })(),
+      options,
     );
-    const cancel = (): void => call.cancel();
-    options.signal?.addEventListener("abort", cancel, { once: true });
-    try {
-      yield* readAll<object>(call);
-    } finally {
-      options.signal?.removeEventListener("abort", cancel);
-      // After the end it does nothing. A cancelled call still reports its status; nobody is left to hear it.
-      call.on("error", () => {});
-      call.cancel();
-    }
   }
 
   #clientStream(codec: StreamCodec, requests: AsyncIterable<object>, options: CallOptions): Promise<Outcome<object>> {
@@ -92,18 +115,27 @@ export class NativeClient {
         options.signal?.removeEventListener("abort", cancel);
         resolve(outcome);
       };
+      const proof = this.#proof(options);
       const call = this.#client.makeClientStreamRequest<Prepared, object>(
         codec.path,
         serializePrepared,
         (bytes) => codec.answer.decode(bytes),
-        metadataOf(options),
+        proof.metadata,
         this.#grpcOptions(options),
         (error, value) => settle(error ? { ok: false, failure: fromServiceError(error) } : { ok: true, value: value as object }),
       );
       const cancel = (): void => call.cancel();
       options.signal?.addEventListener("abort", cancel, { once: true });
       call.on("error", () => {});
-      writeAll(call, requests, codec.request, finished.signal).then(
+      const written = proof.by(call, finished.signal).then(async (proven) => {
+        if (proven) return writeAll(call, requests, codec.request, finished.signal);
+        await neverAsked(requests);
+        if (finished.signal.aborted) return false;
+        settle({ ok: false, failure: unproven });
+        call.cancel();
+        return false;
+      });
+      written.then(
         (complete) => {
           if (complete) call.end();
         },
@@ -119,18 +151,24 @@ export class NativeClient {
   async *#bothStream(codec: StreamCodec, requests: AsyncIterable<object>, options: CallOptions): AsyncIterable<object> {
     const refusal = this.#refusal(codec, options);
     if (refusal && !refusal.ok) throw new FailureError(refusal.failure);
+    const proof = this.#proof(options);
     const call = this.#client.makeBidiStreamRequest<Prepared, object>(
       codec.path,
       serializePrepared,
       (bytes) => codec.answer.decode(bytes),
-      metadataOf(options),
+      proof.metadata,
       this.#grpcOptions(options),
     );
     const finished = new AbortController();
     const cancel = (): void => call.cancel();
     options.signal?.addEventListener("abort", cancel, { once: true });
     let sourceError: unknown;
-    writeAll(call, requests, codec.request, finished.signal).then(
+    const written = proof.by(call, finished.signal).then(async (proven) => {
+      if (proven) return writeAll(call, requests, codec.request, finished.signal);
+      await neverAsked(requests);
+      throw new FailureError(unproven);
+    });
+    written.then(
       (complete) => {
         if (complete) call.end();
       },

@@ -26,6 +26,10 @@ export interface GrpcLimits {
   readonly reconnectMaxMs: number;
   readonly keepAliveEveryMs: number;
   readonly keepAliveTimeoutMs: number;
+  /** Within which a connection has to prove that it belongs to the stamp. */
+  readonly proveTimeoutMs: number;
+  /** Connections that have not, at a listening port; HTTP/2 and plain ones each. */
+  readonly unprovenMax: number;
   readonly windowBytes: number;
   /** For calls of plain gRPC that come without a deadline. */
   readonly defaultTimeoutMs: number;
@@ -48,6 +52,8 @@ export const defaultLimits: GrpcLimits = {
   reconnectMaxMs: 100,
   keepAliveEveryMs: 5_000,
   keepAliveTimeoutMs: 5_000,
+  proveTimeoutMs: 5_000,
+  unprovenMax: 256,
   windowBytes: 8 * mib,
   defaultTimeoutMs: 60_000,
 };

@@ -8,17 +8,21 @@ import { FailureError } from "@stamp/base";
 import type { Address, Clock, Listener, Logger, ServedService } from "@stamp/ports";
 import { Bus } from "@stamp/wire";
 import { HealthImplementation } from "grpc-health-check";
+import { hostAndPort } from "./address.ts";
 import { BusServerConnection } from "./bus-server.ts";
 import type { CallState } from "./call-state.ts";
+import type { Credential } from "./credential.ts";
 import { busDefinition, serverDefinition } from "./definitions.ts";
-import { Door } from "./door.ts";
+import { Door, peerOf } from "./door.ts";
 import type { FrameLink, LinkEvents } from "./frame-link.ts";
 import { GrpcServerLink } from "./grpc-links.ts";
+import { guard } from "./guard.ts";
 import { servedUnaries } from "./methods.ts";
 import { nativeHandlers } from "./native-server.ts";
 import type { GrpcLimits } from "./options.ts";
 import { serverCredentials, serverOptions } from "./options.ts";
 import { addReflection } from "./reflection.ts";
+import { RefusalLog } from "./refusal-log.ts";
 import { TcpLink } from "./tcp-link.ts";
 import { widenConnection, widenStreams } from "./window.ts";
 
@@ -28,11 +32,24 @@ export interface ServerContext {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly limits: GrpcLimits;
+  /** What callers prove themselves with. */
+  readonly credential: () => Credential;
+  /** Where others reach this process, when that is not where it listens. */
+  readonly advertised?: Address | undefined;
 }
 
 export async function listenGrpc(context: ServerContext, listen: Address, services: readonly ServedService[]): Promise<Listener> {
   const { limits } = context;
-  const server = new Server(serverOptions(limits));
+  const refusalLog = new RefusalLog(context.clock, context.logger);
+  const onRefused = (peer: string, why: string): void => refusalLog.note(peer, why);
+  let ports = portsOf(context.advertised);
+  const interceptor = guard({
+    credential: context.credential,
+    ports: () => ports,
+    onAdmitted: (peer) => door.admitted(peer),
+    onRefused,
+  });
+  const server = new Server({ ...serverOptions(limits), interceptors: [interceptor] });
   widenStreams(server, limits.windowBytes);
   const running = new Set<CallState>();
   const connections = new Set<BusServerConnection>();
@@ -57,13 +74,16 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
 
   const injector = server.createConnectionInjector(serverCredentials());
   const door = new Door({
-    helloTimeoutMs: limits.keepAliveEveryMs + limits.keepAliveTimeoutMs,
-    plain: (socket) => {
-      connect(`${socket.remoteAddress}:${socket.remotePort}`, (events) => TcpLink.accepted(socket, limits, events));
-    },
+    proveTimeoutMs: limits.proveTimeoutMs,
+    unprovenMax: limits.unprovenMax,
+    handshake: () => context.credential().accept(ports),
+    plain: (socket, begin) => connect(peerOf(socket), (events) => TcpLink.accepted(socket, begin, limits, events)),
     http2: (socket) => injector.injectConnection(socket),
+    onRefused,
   });
-  const address = `${listen.slice(0, listen.lastIndexOf(":"))}:${await bind(door, listen)}`;
+  const port = await bind(door, listen);
+  ports = [port, ...ports];
+  const address = `${listen.slice(0, listen.lastIndexOf(":"))}:${port}`;
   let closing: Promise<void> | undefined;
   const close = async (graceMs: number): Promise<void> => {
     door.close();
@@ -90,6 +110,8 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
     },
   };
 }
+
+const portsOf = (address: Address | undefined): readonly number[] => (address === undefined ? [] : [hostAndPort(address).port]);
 
 async function bind(door: Door, listen: Address): Promise<number> {
   try {

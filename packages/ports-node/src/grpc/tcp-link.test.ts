@@ -7,8 +7,9 @@ import { test } from "node:test";
 import { ok, unwrap } from "@stamp/base";
 import { type ServedService, servedPartly } from "@stamp/ports";
 import { ExtentNode } from "@stamp/wire";
-import { helloBytes, kinds, writeHead } from "./frame-assembler.ts";
+import { kinds, writeHead } from "./frame-assembler.ts";
 import type { GrpcLimits } from "./options.ts";
+import { openCredential } from "./secret-credential.ts";
 import { GrpcTransport } from "./transport.ts";
 
 const append = servedPartly(ExtentNode, { append: async (request) => ok({ endBytes: BigInt(request.payload[0]?.length ?? 0) }) });
@@ -58,11 +59,14 @@ test("plain connection: a hello in pieces is answered; noise behind it ends that
   assert.equal(unwrap(await node.append({ payload: [new Uint8Array(9)] }, { timeoutMs: 5_000 })).endBytes, 9n);
   const socket = stranger(t, address);
   await once(socket, "connect");
-  socket.write(helloBytes.subarray(0, 3));
+  const dialing = openCredential.dial(Number(address.split(":")[1]));
+  socket.write(dialing.opening.subarray(0, 3));
   await new Promise((resolve) => setTimeout(resolve, 20));
-  socket.write(helloBytes.subarray(3));
-  const [hello] = (await once(socket, "data")) as [Buffer];
-  assert.deepEqual(hello, helloBytes);
+  socket.write(dialing.opening.subarray(3));
+  const [answer] = (await once(socket, "data")) as [Buffer];
+  const step = dialing.received(answer);
+  assert.ok(step.kind === "proven");
+  socket.write(step.bytes);
   const closed = once(socket, "close");
   const head = Buffer.alloc(8);
   writeHead(head, 3, kinds.frames);
@@ -72,9 +76,12 @@ test("plain connection: a hello in pieces is answered; noise behind it ends that
 });
 
 test("plain connection: another version of the hello, and one that never comes, are closed", { timeout: 20_000 }, async (t) => {
-  const { address } = await served(t, { keepAliveEveryMs: 50, keepAliveTimeoutMs: 50 });
+  const { address } = await served(t, { proveTimeoutMs: 100 });
   const other = stranger(t, address);
-  other.write(Buffer.from([0x53, 0x42, 0x55, 0x53, 9, 0, 0, 0]));
+  // The whole hello of version 1.
+  other.write(Buffer.from([0x53, 0x42, 0x55, 0x53, 1, 0, 0, 0]));
+  const [refusal] = (await once(other, "data")) as unknown as [Buffer];
+  assert.equal(refusal.toString("hex"), "5342555302020000", "in this version, and why");
   await once(other, "close");
   const silent = stranger(t, address);
   await once(silent, "close");
@@ -91,7 +98,13 @@ test("plain connection: calls to a server that does not say hello were not appli
 });
 
 test("plain connection: a server that falls silent is given up, and what was sent is unknown", { timeout: 20_000 }, async (t) => {
-  const address = await strangeServer(t, (socket) => socket.write(helloBytes));
+  const address = await strangeServer(t, (socket) => {
+    const accepting = openCredential.accept([socket.localPort as number]);
+    socket.once("data", (hello: Buffer) => {
+      const step = accepting.received(hello);
+      if (step.kind === "send") socket.write(step.bytes);
+    });
+  });
   const client = new GrpcTransport({ limits: { keepAliveEveryMs: 50, keepAliveTimeoutMs: 50 } });
   t.after(() => client.close());
   const outcome = await client.client(address, ExtentNode).append({}, { timeoutMs: 15_000 });
@@ -113,4 +126,57 @@ test("plain connection: one without calls lives on signs of life", { timeout: 20
     await new Promise((resolve) => setTimeout(resolve, 900));
   }
   assert.equal(peers.size, 1, "the connection was given up");
+});
+
+test("plain connection: frames that come with the caller's proof, whole and in part, are taken once and in order", {
+  timeout: 20_000,
+}, async (t) => {
+  const seen: number[] = [];
+  const counted = servedPartly(ExtentNode, {
+    append: async (request) => {
+      seen.push(request.payload[0]?.length ?? 0);
+      return ok({});
+    },
+  });
+  const { address } = await served(t, {}, counted);
+  // What a caller of ours sends, recorded by a server that never answers its calls.
+  const recorded: Buffer[] = [];
+  const frames = Promise.withResolvers<Buffer>();
+  const sizes = [5, 70_000, 6];
+  const recorder = await strangeServer(t, (socket) => {
+    const accepting = openCredential.accept([socket.localPort as number]);
+    let begun = false;
+    socket.on("data", (chunk: Buffer) => {
+      if (!begun) {
+        begun = true;
+        const step = accepting.received(chunk);
+        if (step.kind === "send") socket.write(step.bytes);
+        return;
+      }
+      recorded.push(chunk);
+      const all = Buffer.concat(recorded);
+      if (all.length > 32 + 70_000 + 60) frames.resolve(all.subarray(32));
+    });
+  });
+  const client = new GrpcTransport({ limits: { frameBytes: 1 } });
+  t.after(() => client.close());
+  for (const size of sizes) {
+    void client.client(recorder, ExtentNode).append({ payload: [new Uint8Array(size)] }, { timeoutMs: 10_000 });
+  }
+  const said = await frames.promise;
+  for (const cut of [0, 1, 9, 30, 1_000, said.length]) {
+    seen.length = 0;
+    const socket = stranger(t, address);
+    const dialing = openCredential.dial(Number(address.split(":")[1]));
+    socket.write(dialing.opening);
+    const [answer] = (await once(socket, "data")) as unknown as [Buffer];
+    const step = dialing.received(answer);
+    assert.ok(step.kind === "proven");
+    socket.write(Buffer.concat([step.bytes, said.subarray(0, cut)]));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    socket.write(said.subarray(cut));
+    while (seen.length < sizes.length) await new Promise((resolve) => setTimeout(resolve, 5));
+    assert.deepEqual(seen, sizes, `cut behind ${cut} bytes`);
+    socket.destroy();
+  }
 });

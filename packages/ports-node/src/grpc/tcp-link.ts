@@ -6,14 +6,17 @@
  * gives up while it does not read itself.
  */
 import { Socket, type SocketConstructorOpts } from "node:net";
+import { assert } from "@stamp/base";
 import { inWords } from "../in-words.ts";
 import { hostAndPort } from "./address.ts";
-import { FrameAssembler, headBytes, helloBytes, kinds, writeHead } from "./frame-assembler.ts";
+import type { Credential, Handshake } from "./credential.ts";
+import { FrameAssembler, headBytes, kinds, writeHead } from "./frame-assembler.ts";
 import type { FrameLink, LinkEvents } from "./frame-link.ts";
 import { type GrpcLimits, receiveBytesMax } from "./options.ts";
 
 const alive: Buffer = Buffer.alloc(headBytes);
 writeHead(alive, 0, kinds.alive);
+const closedByPeer = "the peer closed it";
 
 interface ReadInto {
   readonly buffer: () => Uint8Array;
@@ -37,12 +40,15 @@ export class TcpLink implements FrameLink {
   #sent = false;
   #heard = false;
   #silentMs = 0;
+  /** Undefined when it is over. */
+  #handshake: Handshake | undefined;
 
-  private constructor(limits: GrpcLimits, events: LinkEvents) {
+  private constructor(limits: GrpcLimits, events: LinkEvents, handshake?: Handshake) {
     this.#limits = limits;
     this.#events = events;
-    this.#assembler = new FrameAssembler(receiveBytesMax(limits), {
-      hello: () => this.#events.open(),
+    this.#handshake = handshake;
+    this.#assembler = new FrameAssembler(receiveBytesMax(limits), handshake === undefined, {
+      handshake: (bytes) => this.#shake(bytes),
       frame: (bytes) => {
         if (this.#paused || this.#held.length > 0) this.#held.push(bytes);
         else if (!this.#ended) this.#events.frame(bytes);
@@ -50,26 +56,41 @@ export class TcpLink implements FrameLink {
     });
   }
 
-  static dial(address: string, limits: GrpcLimits, events: LinkEvents): TcpLink {
-    const link = new TcpLink(limits, events);
+  static dial(address: string, limits: GrpcLimits, credential: () => Credential, events: LinkEvents): TcpLink {
+    const { host, port } = hostAndPort(address);
+    let handshake: Handshake | undefined;
+    let wrong: unknown;
+    try {
+      handshake = credential().dial(port);
+    } catch (error) {
+      wrong = error;
+    }
+    const link = new TcpLink(limits, events, handshake);
     const socket = new Socket({ onread: link.#readInto() });
     link.#use(socket);
+    if (handshake === undefined) {
+      socket.destroy(wrong as Error);
+      return link;
+    }
     socket.setNoDelay(true);
     try {
-      socket.connect(hostAndPort(address));
+      socket.connect({ host, port });
     } catch (error) {
       socket.destroy(error as Error);
     }
-    socket.write(helloBytes);
+    socket.write(handshake.opening);
     return link;
   }
 
-  /** Of a connection whose hello was read, and nothing else. */
-  static accepted(socket: Socket, limits: GrpcLimits, events: LinkEvents): TcpLink {
+  /** Of a connection whose handshake is over; `begin` was read behind it. */
+  static accepted(socket: Socket, begin: Buffer, limits: GrpcLimits, events: LinkEvents): TcpLink {
     const link = new TcpLink(limits, events);
-    link.#copyIn(helloBytes);
+    // Before the socket asks where its next bytes belong; whoever takes frames is there one turn later.
+    link.#paused = true;
+    link.#copyIn(begin);
+    link.#paused = false;
+    process.nextTick(() => link.#release());
     link.#use(link.#takeOver(socket));
-    link.#socket?.write(helloBytes);
     return link;
   }
 
@@ -114,11 +135,14 @@ export class TcpLink implements FrameLink {
 
   #use(socket: Socket): void {
     this.#socket = socket;
-    let why = "the peer closed it";
+    let why = closedByPeer;
     socket.on("error", (error) => {
       why = inWords(error);
     });
-    socket.on("close", () => this.#close(why));
+    socket.on("close", () => {
+      const early = this.#handshake !== undefined ? " before it answered the hello: it may be of an older release" : "";
+      this.#close(why === closedByPeer ? why + early : why);
+    });
     this.#timer = setInterval(() => this.#look(), this.#limits.keepAliveEveryMs);
     this.#timer.unref();
   }
@@ -128,9 +152,24 @@ export class TcpLink implements FrameLink {
     if (!this.#paused) this.#socket?.resume();
   }
 
-  #close(why: string): void {
+  #close(why: string, unauthenticated = false): void {
     this.destroy();
-    this.#events.closed(why);
+    this.#events.closed(why, unauthenticated);
+  }
+
+  /** The caller's side: gives how many bytes of the handshake are taken when it is over. */
+  #shake(bytes: Buffer): number | undefined {
+    const step = (this.#handshake as Handshake).received(bytes);
+    if (step.kind === "more") return undefined;
+    if (step.kind === "refused") {
+      this.#close(step.why, step.unauthenticated);
+      return undefined;
+    }
+    assert(step.kind === "proven", "a caller's handshake has one step");
+    this.#handshake = undefined;
+    this.#socket?.write(step.bytes);
+    this.#events.open();
+    return step.usedBytes;
   }
 
   #readInto(): ReadInto {
@@ -173,13 +212,16 @@ export class TcpLink implements FrameLink {
     try {
       this.#assembler.received(countBytes);
     } catch (error) {
-      this.#close(String(error));
+      this.#ended = true;
+      if (this.#socket === undefined) process.nextTick(() => this.#close(String(error)));
+      else this.#close(String(error));
     }
   }
 
   #look(): void {
     const { keepAliveEveryMs, keepAliveTimeoutMs } = this.#limits;
-    if (!this.#sent && this.#socket?.writable && this.#socket.writableLength === 0) this.#socket.write(alive);
+    if (this.#handshake === undefined && !this.#sent && this.#socket?.writable && this.#socket.writableLength === 0)
+      this.#socket.write(alive);
     this.#sent = false;
     this.#silentMs = this.#heard || this.#paused ? 0 : this.#silentMs + keepAliveEveryMs;
     this.#heard = false;

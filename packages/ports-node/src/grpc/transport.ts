@@ -7,8 +7,10 @@ import { logVerbosity, setLogVerbosity } from "@grpc/grpc-js";
 import type { Address, CallOptions, Client, Clock, Listener, Logger, ServedService, Transport } from "@stamp/ports";
 import { silentLogger } from "@stamp/ports";
 import { NodeClock } from "../clock.ts";
-import type { BusMethod, Dial } from "./bus-client.ts";
+import type { BusMethod } from "./bus-client.ts";
 import { BusClient } from "./bus-client.ts";
+import type { Credential } from "./credential.ts";
+import type { FrameLink, LinkEvents } from "./frame-link.ts";
 import { methodField } from "./frames.ts";
 import { GrpcClientLink } from "./grpc-links.ts";
 import { codecOf } from "./message-codec.ts";
@@ -17,24 +19,29 @@ import { laneOf, methodName } from "./methods.ts";
 import { NativeClient } from "./native-client.ts";
 import type { GrpcLimits, LinkKind } from "./options.ts";
 import { defaultLimits } from "./options.ts";
+import { openCredential } from "./secret-credential.ts";
 import { listenGrpc } from "./server.ts";
 import { TcpLink } from "./tcp-link.ts";
 
-const dials: Readonly<Record<LinkKind, Dial>> = {
-  gRPC: (address, limits, events) => new GrpcClientLink(address, limits, events),
-  plain: (address, limits, events) => TcpLink.dial(address, limits, events),
-};
+type Dials = Readonly<Record<LinkKind, (address: Address, events: LinkEvents) => FrameLink>>;
 
 export interface GrpcTransportOptions {
   readonly clock?: Clock;
   readonly logger?: Logger;
   readonly limits?: Partial<GrpcLimits>;
+  /** What this process and its peers prove themselves with, asked for at each connection; without it nobody proves anything. */
+  readonly credential?: () => Credential;
+  /** Where others reach what this transport serves, when that is not where it listens. */
+  readonly advertised?: Address | undefined;
 }
 
 export class GrpcTransport implements Transport {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #limits: GrpcLimits;
+  readonly #credential: () => Credential;
+  readonly #advertised: Address | undefined;
+  readonly #dials: Dials;
   readonly #buses = new Map<string, BusClient>();
   readonly #natives = new Map<Address, NativeClient>();
   readonly #clients = new Map<Address, Map<DescService, unknown>>();
@@ -44,7 +51,15 @@ export class GrpcTransport implements Transport {
     setLogVerbosity(logVerbosity.NONE);
     this.#clock = options.clock ?? new NodeClock();
     this.#logger = options.logger ?? silentLogger;
-    this.#limits = { ...defaultLimits, ...options.limits };
+    const limits = { ...defaultLimits, ...options.limits };
+    const credential = options.credential ?? (() => openCredential);
+    this.#limits = limits;
+    this.#credential = credential;
+    this.#advertised = options.advertised;
+    this.#dials = {
+      gRPC: (address, events) => new GrpcClientLink(address, limits, credential(), events),
+      plain: (address, events) => TcpLink.dial(address, limits, credential, events),
+    };
   }
 
   client<S extends DescService>(address: Address, service: S): Client<S> {
@@ -62,7 +77,8 @@ export class GrpcTransport implements Transport {
   }
 
   serve(listen: Address, services: readonly ServedService[]): Promise<Listener> {
-    return listenGrpc({ clock: this.#clock, logger: this.#logger, limits: this.#limits }, listen, services);
+    const context = { clock: this.#clock, logger: this.#logger, limits: this.#limits, credential: this.#credential };
+    return listenGrpc({ ...context, advertised: this.#advertised }, listen, services);
   }
 
   /** Ends the connections to this address as if the network had lost them: for tests and measurements. */
@@ -95,7 +111,7 @@ export class GrpcTransport implements Transport {
     const key = `${lane} ${address}`;
     let bus = this.#buses.get(key);
     if (bus === undefined) {
-      bus = new BusClient(address, this.#limits, dials[this.#limits.links[lane]]);
+      bus = new BusClient(address, this.#limits, this.#dials[this.#limits.links[lane]]);
       this.#buses.set(key, bus);
     }
     return bus;
@@ -104,7 +120,7 @@ export class GrpcTransport implements Transport {
   #native(address: Address): NativeClient {
     let native = this.#natives.get(address);
     if (native === undefined) {
-      native = new NativeClient(address, this.#limits, this.#clock);
+      native = new NativeClient(address, this.#limits, this.#clock, this.#credential);
       this.#natives.set(address, native);
     }
     return native;

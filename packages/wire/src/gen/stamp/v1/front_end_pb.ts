@@ -658,7 +658,8 @@ export const QueryEntitiesResponseSchema: GenMessage<QueryEntitiesResponse> = /*
   messageDesc(file_stamp_v1_front_end, 21);
 
 /**
- * The same objects as over HTTP, for gRPC client tools. Each call carries metadata `authorization: Bearer <token>` (`stamp token`).
+ * The same objects as over HTTP, for gRPC client tools. Each call carries metadata `authorization: Bearer <token>` (`stamp token`), besides
+ * `stamp-token` as every call at an internal port (`stamp token --internal`).
  * An answer of the service that it can't be done is a gRPC error with the service's code in metadata `x-ms-error-code`.
  *
  * @generated from service stamp.v1.FrontEnd

@@ -1,0 +1,51 @@
+/**
+ * What one process of a stamp proves to another before either of them takes anything from it. The transport knows only these interfaces:
+ * a secret of the stamp stands behind them today (`secret-credential.ts`), an identity of TLS can take its place.
+ *
+ *   connection of the bus     `dial` and `accept`: each side proves itself before the first frame (docs/formats/bus.md)
+ *   call over ordinary gRPC   `tokenFor` in the metadata of the call, `admit` before its message is read
+ */
+
+/** What a side of a handshake does with the bytes that it has. `usedBytes` of them are taken; the rest belongs to the next step. */
+export type HandshakeStep =
+  | { readonly kind: "more" }
+  | { readonly kind: "send"; readonly usedBytes: number; readonly bytes: Buffer }
+  /** Both sides have proven themselves as far as this side can know; `bytes` go out before anything else. */
+  | { readonly kind: "proven"; readonly usedBytes: number; readonly bytes: Buffer }
+  /** The connection ends; `bytes` tell the other side why. */
+  | { readonly kind: "refused"; readonly bytes: Buffer; readonly why: string; readonly unauthenticated: boolean };
+
+/** One side of the handshake of one connection: bytes in, steps out, without I/O. */
+export interface Handshake {
+  /** The caller's first bytes; empty at the side that is called. */
+  readonly opening: Buffer;
+  /** Everything received and not taken yet. */
+  received(bytes: Buffer): HandshakeStep;
+}
+
+/** A token for one call, and how its caller recognizes the answer of a server that knows the same secret. */
+export interface CallToken {
+  readonly text: string;
+  provenBy(answer: string): boolean;
+}
+
+export type Admission =
+  /** `answer` proves this server to a caller that sent a token for one call; undefined for a reusable token. */
+  { readonly kind: "admitted"; readonly answer: string | undefined } | { readonly kind: "refused"; readonly why: string };
+
+export interface Credential {
+  /** True where there is no secret: everybody is admitted, and proofs mean nothing. */
+  readonly open: boolean;
+  /** `port`: the one that is dialed. */
+  dial(port: number): Handshake;
+  /** `ports`: those under which this process is reached. */
+  accept(ports: readonly number[]): Handshake;
+  tokenFor(port: number): CallToken;
+  /** `token`: as the call's metadata has it. */
+  admit(token: string | undefined, ports: readonly number[]): Admission;
+}
+
+/** Metadata of a call over ordinary gRPC. */
+export const tokenKey = "stamp-token";
+/** Metadata of the answer, before anything else of it. */
+export const proofKey = "stamp-proof";

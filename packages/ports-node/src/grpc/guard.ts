@@ -1,0 +1,50 @@
+/**
+ * Who may call over ordinary gRPC: holders of the stamp's secret, each call by a token in its metadata, before a message of it is read.
+ * Health is for everybody; reflection is not.
+ */
+import { Metadata, ServerInterceptingCall, type ServerInterceptor, status } from "@grpc/grpc-js";
+import { type Credential, proofKey, tokenKey } from "./credential.ts";
+
+const openPrefix = "/grpc.health.v1.Health/";
+
+export interface GuardOptions {
+  readonly credential: () => Credential;
+  readonly ports: () => readonly number[];
+  readonly onAdmitted: (peer: string) => void;
+  readonly onRefused: (peer: string, why: string) => void;
+}
+
+export function guard({ credential, ports, onAdmitted, onRefused }: GuardOptions): ServerInterceptor {
+  return (method, call) => {
+    if (method.path.startsWith(openPrefix)) return new ServerInterceptingCall(call);
+    return new ServerInterceptingCall(call, {
+      start: (next) =>
+        next({
+          onReceiveMetadata: (metadata, goOn) => {
+            const admission = credential().admit(metadata.get(tokenKey)[0]?.toString(), ports());
+            // Handlers, and whoever logs what they are told, need not know it.
+            metadata.remove(tokenKey);
+            if (admission.kind === "refused") {
+              onRefused(call.getPeer(), `${method.path}: ${admission.why}`);
+              call.sendStatus({ code: status.UNAUTHENTICATED, details: admission.why, metadata: refusedMetadata() });
+              return;
+            }
+            onAdmitted(call.getPeer());
+            if (admission.answer !== undefined) {
+              const answer = new Metadata();
+              answer.set(proofKey, admission.answer);
+              call.sendMetadata(answer);
+            }
+            goOn(metadata);
+          },
+        }),
+    });
+  };
+}
+
+function refusedMetadata(): Metadata {
+  const metadata = new Metadata();
+  metadata.set("stamp-reason", "unauthorized");
+  metadata.set("stamp-applied", "no");
+  return metadata;
+}

@@ -1,0 +1,112 @@
+/**
+ * Bytes of the handshake of a plain connection (docs/formats/bus.md, version 2), integers little-endian:
+ *
+ *     hello of the caller   | "SBUS" | version u8 = 2 | 0 | port u16 | nonce 32 | key id 8 | key id 8, or zeros |      56 bytes
+ *     answer of the server  | "SBUS" | version u8 = 2 | 0 | 0 0 | nonce 32 | key id 8 | proof 32 |                     80 bytes
+ *     proof of the caller   | proof 32 |
+ *     refusal               | "SBUS" | version u8 = 2 | why u8 | 0 0 |, and the connection ends                         8 bytes
+ */
+export const version = 2;
+export const magic: Buffer = Buffer.from("SBUS");
+export const nonceBytes = 32;
+export const keyIdBytes = 8;
+export const proofBytes = 32;
+/** Secrets that a process knows at a time. */
+export const keysMax = 2;
+const headBytes = 8;
+export const helloBytes: number = headBytes + nonceBytes + keysMax * keyIdBytes;
+/** What the server's proof covers of its answer. */
+const saidBytes = headBytes + nonceBytes + keyIdBytes;
+export const answerBytes: number = saidBytes + proofBytes;
+export const nothing: Buffer = Buffer.alloc(0);
+
+/** Why a connection is refused. */
+export const refusals = { malformed: 1, version: 2, secret: 3, proof: 4, port: 5 } as const;
+
+const words: Readonly<Record<number, { readonly why: string; readonly unauthenticated: boolean }>> = {
+  [refusals.malformed]: { why: "the server took the hello for malformed", unauthenticated: false },
+  [refusals.version]: { why: `the server does not speak version ${version} of the bus: it is of another release`, unauthenticated: false },
+  [refusals.secret]: {
+    why: "the server does not know the secret of this process, or this process has none (clusterSecretFile)",
+    unauthenticated: true,
+  },
+  [refusals.proof]: { why: "the server refused the proof of this process", unauthenticated: true },
+  [refusals.port]: { why: "the server is reached at another port than this one: its `advertise` must name it", unauthenticated: true },
+};
+
+export interface Hello {
+  /** Port that the caller dialed. */
+  readonly port: number;
+  readonly nonce: Buffer;
+  /** Of the keys the caller knows, the preferred one first. */
+  readonly keyIds: readonly Buffer[];
+}
+
+function head(third: number): Buffer {
+  const bytes = Buffer.alloc(headBytes);
+  magic.copy(bytes);
+  bytes[4] = version;
+  bytes[5] = third;
+  return bytes;
+}
+
+export function writeHello({ port, nonce, keyIds }: Hello): Buffer {
+  const begin = head(0);
+  begin.writeUInt16LE(port, 6);
+  const ids = Buffer.alloc(keysMax * keyIdBytes);
+  keyIds.forEach((id, at) => {
+    id.copy(ids, at * keyIdBytes);
+  });
+  return Buffer.concat([begin, nonce, ids]);
+}
+
+export type ReadHello =
+  | { readonly kind: "more" }
+  | { readonly kind: "malformed" }
+  /** Of another version, which a caller tells with its first eight bytes. */
+  | { readonly kind: "version"; readonly version: number }
+  | { readonly kind: "hello"; readonly hello: Hello };
+
+export function readHello(bytes: Buffer): ReadHello {
+  const there = Math.min(bytes.length, magic.length);
+  if (magic.compare(bytes, 0, there, 0, there) !== 0) return { kind: "malformed" };
+  if (bytes.length < headBytes) return { kind: "more" };
+  if (bytes[4] !== version) return { kind: "version", version: bytes[4] as number };
+  if (bytes.length < helloBytes) return { kind: "more" };
+  const keyIds = Array.from({ length: keysMax }, (_, at) => {
+    const from = headBytes + nonceBytes + at * keyIdBytes;
+    return bytes.subarray(from, from + keyIdBytes);
+  });
+  return { kind: "hello", hello: { port: bytes.readUInt16LE(6), nonce: bytes.subarray(headBytes, headBytes + nonceBytes), keyIds } };
+}
+
+export function writeAnswer(keyId: Buffer, nonce: Buffer, prove: (said: Buffer) => Buffer): Buffer {
+  const said = Buffer.concat([head(0), nonce, keyId]);
+  return Buffer.concat([said, prove(said)]);
+}
+
+export interface Answer {
+  readonly keyId: Buffer;
+  readonly said: Buffer;
+  readonly proof: Buffer;
+}
+
+/** Of at least `answerBytes`. */
+export const readAnswer = (bytes: Buffer): Answer => ({
+  keyId: bytes.subarray(saidBytes - keyIdBytes, saidBytes),
+  said: bytes.subarray(0, saidBytes),
+  proof: bytes.subarray(saidBytes, answerBytes),
+});
+
+export const refusal = (why: keyof typeof refusals): Buffer => head(refusals[why]);
+
+/** Why an answer is none, in words; undefined while it may be one. */
+export function readRefusal(bytes: Buffer): { readonly why: string; readonly unauthenticated: boolean } | undefined {
+  const there = Math.min(bytes.length, magic.length);
+  if (magic.compare(bytes, 0, there, 0, there) !== 0) return { why: "what answers is no server of the bus", unauthenticated: false };
+  if (bytes.length < headBytes) return undefined;
+  if (bytes[4] !== version)
+    return { why: `the server speaks version ${bytes[4]} of the bus, this release ${version}`, unauthenticated: false };
+  const reason = bytes[5] as number;
+  return reason === 0 ? undefined : (words[reason] ?? { why: `the server refused it (${reason})`, unauthenticated: false });
+}

@@ -1,0 +1,223 @@
+/**
+ * Proof by a secret that all processes of a stamp know (docs/formats/bus.md, docs/guides/internal-ports.md). The secret itself never
+ * travels: each side sends an HMAC over what both sides said, nonces of both included.
+ *
+ *   caller ── hello: nonce, port dialed, ids of its keys ──▶ server
+ *   caller ◀── answer: nonce, id of the key it chose, proof of the server ── server
+ *   caller ── proof of the caller ──▶ server
+ *
+ * Invariants:
+ * - A proof counts for one handshake (both nonces), for one direction (the label), and at one port.
+ * - The caller sends nothing of a call before the server has proven itself; the server decodes nothing before the caller has.
+ * - The first secret of a process is the one it prefers, the others are accepted too. The server chooses the first key of the caller's
+ *   that it knows, so that processes whose secrets are changed one after another keep understanding each other.
+ */
+import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
+import type { Admission, CallToken, Credential, Handshake, HandshakeStep } from "./credential.ts";
+import {
+  answerBytes,
+  type Hello,
+  helloBytes,
+  keyIdBytes,
+  keysMax,
+  nonceBytes,
+  nothing,
+  proofBytes,
+  readAnswer,
+  readHello,
+  readRefusal,
+  refusal,
+  type refusals,
+  version,
+  writeAnswer,
+  writeHello,
+} from "./handshake-format.ts";
+import { UsedTokens } from "./used-tokens.ts";
+
+/** How long a token for one call is good, and how far clocks of two machines may be apart. */
+const callTokenMs = 60_000;
+const clockSkewMs = 60_000;
+export const tokenCharactersMax = 1024;
+
+type RandomBytes = (count: number) => Buffer;
+
+interface Key {
+  readonly id: Buffer;
+  readonly bytes: Buffer;
+}
+
+function keyOf(secret: string): Key {
+  const bytes = Buffer.from(hkdfSync("sha256", secret, "", "stamp cluster secret v1", 32));
+  return { bytes, id: createHmac("sha256", bytes).update("id").digest().subarray(0, keyIdBytes) };
+}
+
+/** What a proof is for: one of these can't serve as another. */
+const labels = {
+  server: "stamp bus v2 server\n",
+  caller: "stamp bus v2 caller\n",
+  token: "stamp grpc v1 token\n",
+  answer: "stamp grpc v1 answer\n",
+};
+
+function mac({ bytes }: Key, label: keyof typeof labels, ...parts: readonly (Uint8Array | string)[]): Buffer {
+  const hmac = createHmac("sha256", bytes).update(labels[label]);
+  for (const part of parts) hmac.update(part);
+  return hmac.digest();
+}
+
+const equal = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.length && timingSafeEqual(a, b);
+
+export class SecretCredential implements Credential {
+  readonly open: boolean;
+  /** The preferred one first. */
+  readonly #keys: readonly Key[];
+  readonly #nowMs: () => number;
+  readonly #random: RandomBytes;
+  readonly #used: UsedTokens = new UsedTokens();
+
+  /** `secrets`: the preferred one first, at most `keysMax`; none: everybody is admitted. */
+  constructor(secrets: readonly string[], nowMs: () => number = Date.now, random: RandomBytes = randomBytes) {
+    if (secrets.length > keysMax) throw new Error(`more than ${keysMax} secrets`);
+    this.open = secrets.length === 0;
+    this.#keys = (this.open ? [""] : secrets).map(keyOf);
+    this.#nowMs = nowMs;
+    this.#random = random;
+  }
+
+  dial(port: number): Handshake {
+    return new Dialing(this.#keys, port, this.#random);
+  }
+
+  accept(ports: readonly number[]): Handshake {
+    return new Accepting(this.#keys, ports, this.#random);
+  }
+
+  tokenFor(port: number): CallToken {
+    const texts = this.#keys.map((key) => this.#token(key, "call", this.#nowMs() + callTokenMs, port));
+    return {
+      text: texts.join(","),
+      provenBy: (answer) => this.#keys.some((key, at) => equal(proofOf(key, texts[at] as string), Buffer.from(answer, "base64url"))),
+    };
+  }
+
+  /** A token that may be used again and again at every port until it ends: for tools that send the same metadata with each call. */
+  reusableToken(lastsMs: number): string {
+    return this.#token(this.#keys[0] as Key, "tool", this.#nowMs() + lastsMs, 0);
+  }
+
+  admit(given: string | undefined, ports: readonly number[]): Admission {
+    if (this.open) return { kind: "admitted", answer: undefined };
+    if (given === undefined || given === "") return refusedCall("this port needs the secret of the stamp");
+    if (given.length > tokenCharactersMax) return refusedCall("the token is too long");
+    for (const text of given.split(",").slice(0, keysMax)) {
+      const key = this.#keys.find((each) => text.startsWith(`stamp1.${each.id.toString("hex")}.`));
+      if (key !== undefined) return this.#admitted(key, text, ports);
+    }
+    return refusedCall("the token was not made with the secret of this stamp");
+  }
+
+  #admitted(key: Key, text: string, ports: readonly number[]): Admission {
+    const end = text.lastIndexOf(".");
+    const [, , kind, expires, port, nonce] = text.slice(0, end).split(".");
+    if (!equal(mac(key, "token", text.slice(0, end)), Buffer.from(text.slice(end + 1), "base64url")))
+      return refusedCall("the token is forged");
+    const leftMs = Number(expires) - this.#nowMs();
+    if (kind === "tool") return leftMs > 0 ? { kind: "admitted", answer: undefined } : refusedCall("the token has ended: make a new one");
+    if (leftMs <= -clockSkewMs || leftMs > callTokenMs + clockSkewMs) {
+      return refusedCall(`the token is ${Math.round(Math.abs(leftMs - callTokenMs) / 1_000)} s off: do the clocks of both machines agree?`);
+    }
+    if (!ports.includes(Number(port))) return refusedCall(wrongPort(Number(port), ports));
+    if (!this.#used.take(nonce ?? "", this.#nowMs(), Number(expires) + clockSkewMs)) return refusedCall("the token was used before");
+    return { kind: "admitted", answer: proofOf(key, text).toString("base64url") };
+  }
+
+  #token(key: Key, kind: "call" | "tool", expiresMs: number, port: number): string {
+    const body = ["stamp1", key.id.toString("hex"), kind, expiresMs, port, this.#random(16).toString("base64url")].join(".");
+    return `${body}.${mac(key, "token", body).toString("base64url")}`;
+  }
+}
+
+/** Everybody is admitted: for a process without a secret on loopback, and for tests. */
+export const openCredential: SecretCredential = new SecretCredential([]);
+
+const proofOf = (key: Key, token: string): Buffer => mac(key, "answer", token);
+const refusedCall = (why: string): Admission => ({ kind: "refused", why: `${why} (metadata stamp-token: \`stamp token --internal\`)` });
+const wrongPort = (dialed: number, ports: readonly number[]): string =>
+  `it was dialed as port ${dialed} and is port ${ports.join(", ")}: if a port is forwarded, \`advertise\` names it`;
+
+class Dialing implements Handshake {
+  readonly opening: Buffer;
+  readonly #keys: readonly Key[];
+
+  constructor(keys: readonly Key[], port: number, random: RandomBytes) {
+    this.#keys = keys;
+    this.opening = writeHello({ port, nonce: random(nonceBytes), keyIds: keys.map(({ id }) => id) });
+  }
+
+  received(bytes: Buffer): HandshakeStep {
+    const refusedBy = readRefusal(bytes);
+    if (refusedBy !== undefined) return { kind: "refused", bytes: nothing, ...refusedBy };
+    if (bytes.length < answerBytes) return { kind: "more" };
+    const answer = readAnswer(bytes);
+    const key = this.#keys.find(({ id }) => equal(id, answer.keyId));
+    if (key === undefined || !equal(mac(key, "server", this.opening, answer.said), answer.proof)) {
+      return { kind: "refused", bytes: nothing, why: "the server does not know the secret of this stamp", unauthenticated: true };
+    }
+    return { kind: "proven", usedBytes: answerBytes, bytes: mac(key, "caller", this.opening, answer.said) };
+  }
+}
+
+class Accepting implements Handshake {
+  readonly opening: Buffer = nothing;
+  readonly #keys: readonly Key[];
+  readonly #ports: readonly number[];
+  readonly #random: RandomBytes;
+  /** What the caller's proof must be; undefined before its hello came. */
+  #expected: Buffer | undefined;
+
+  constructor(keys: readonly Key[], ports: readonly number[], random: RandomBytes) {
+    this.#keys = keys;
+    this.#ports = ports;
+    this.#random = random;
+  }
+
+  received(bytes: Buffer): HandshakeStep {
+    if (this.#expected !== undefined) return this.#proof(bytes, this.#expected);
+    const hello = readHello(bytes);
+    switch (hello.kind) {
+      case "more":
+        return hello;
+      case "malformed":
+        return { kind: "refused", bytes: nothing, why: "it does not begin as a connection of the bus", unauthenticated: false };
+      case "version":
+        return refused("version", `the caller speaks version ${hello.version} of the bus, this release ${version}`, false);
+      case "hello":
+        return this.#answer(bytes, hello.hello);
+    }
+  }
+
+  #answer(bytes: Buffer, hello: Hello): HandshakeStep {
+    // A caller waits for the answer: what follows its hello already is nothing of ours.
+    if (bytes.length > helloBytes) return refused("malformed", "bytes behind the hello", false);
+    if (!this.#ports.includes(hello.port)) return refused("port", wrongPort(hello.port, this.#ports), true);
+    const key = hello.keyIds.map((id) => this.#keys.find((each) => equal(each.id, id))).find((each) => each !== undefined);
+    if (key === undefined) return refused("secret", "the caller does not know the secret of this stamp", true);
+    const said = bytes.subarray(0, helloBytes);
+    const answer = writeAnswer(key.id, this.#random(nonceBytes), (text) => mac(key, "server", said, text));
+    this.#expected = mac(key, "caller", said, readAnswer(answer).said);
+    return { kind: "send", usedBytes: helloBytes, bytes: answer };
+  }
+
+  #proof(bytes: Buffer, expected: Buffer): HandshakeStep {
+    if (bytes.length < proofBytes) return { kind: "more" };
+    if (!equal(bytes.subarray(0, proofBytes), expected)) return refused("proof", "the caller's proof is wrong", true);
+    return { kind: "proven", usedBytes: proofBytes, bytes: nothing };
+  }
+}
+
+const refused = (what: keyof typeof refusals, why: string, unauthenticated: boolean): HandshakeStep => ({
+  kind: "refused",
+  bytes: refusal(what),
+  why,
+  unauthenticated,
+});

@@ -1,0 +1,23 @@
+/**
+ * Nonces of tokens for one call that were used and could be used again. Only holders of the secret get here, so the bound is one on
+ * calls, not on attackers: with `usedMax` calls within the life of a token the next is refused, and none is forgotten early.
+ */
+const usedMax = 65_536;
+
+export class UsedTokens {
+  /** Nonce → when its token ends, in order of use. */
+  readonly #used = new Map<string, number>();
+
+  /** False when it was used before, or when it can't be remembered. */
+  take(nonce: string, nowMs: number, untilMs: number): boolean {
+    if (this.#used.has(nonce)) return false;
+    if (this.#used.size >= usedMax) this.#forget(nowMs);
+    if (this.#used.size >= usedMax) return false;
+    this.#used.set(nonce, untilMs);
+    return true;
+  }
+
+  #forget(nowMs: number): void {
+    for (const [nonce, untilMs] of this.#used) if (untilMs <= nowMs) this.#used.delete(nonce);
+  }
+}

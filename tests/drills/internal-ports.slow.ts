@@ -1,0 +1,129 @@
+/**
+ * Every port that the processes of a running stamp listen at, seen by somebody on the same machine who does not know its secret: all
+ * methods of all services, reflection and the bus are refused at once; what stays open is named here, and there is nothing else.
+ */
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
+import { type ClientHttp2Session, connect } from "node:http2";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { type DrillTarget, startOwn } from "@stamp/cli";
+import { GrpcTransport, SecretCredential } from "@stamp/ports-node";
+import * as wire from "@stamp/wire";
+import { Accounts, ExtentNode, MetadataStore } from "@stamp/wire";
+
+interface Service {
+  readonly kind: "service";
+  readonly typeName: string;
+  readonly methods: readonly { readonly name: string }[];
+}
+const services = (Object.values(wire) as unknown[]).filter((each): each is Service => (each as Service | null)?.kind === "service");
+/** Of gRPC. */
+const status = { ok: "0", unimplemented: "12", unauthenticated: "16" } as const;
+const wrong = new SecretCredential(["the secret of another stamp, as long as it is"]);
+let stamp: DrillTarget;
+
+before(async () => {
+  stamp = await startOwn({ extentNodes: 3, streamManagers: 1, partitionManagers: 1, partitionServers: 1 }, false);
+});
+after(() => stamp?.close());
+
+/** Status of a call whose caller sends the headers and, but for health, no message: who refuses it waits for nothing. */
+function statusOf(session: ClientHttp2Session, path: string, token: string | undefined): Promise<string> {
+  const stream = session.request({
+    ":method": "POST",
+    ":path": path,
+    "content-type": "application/grpc",
+    te: "trailers",
+    ...(token === undefined ? {} : { "stamp-token": token }),
+  });
+  return new Promise<string>((resolve, reject) => {
+    const told = (headers: Record<string, unknown>): void => {
+      if (headers["grpc-status"] !== undefined) resolve(String(headers["grpc-status"]));
+    };
+    stream
+      .on("response", told)
+      .on("trailers", told)
+      .on("error", reject)
+      .on("data", () => {});
+    stream.setTimeout(10_000, () => reject(new Error(`${path} hangs`)));
+    if (path.startsWith("/grpc.health")) stream.end(Buffer.alloc(5));
+  });
+}
+
+test("internal ports: without the secret, and with another one, every method of every service is refused at every process", async () => {
+  const { processes } = await stamp.status();
+  const paths = [
+    ...services.flatMap((service) => service.methods.map((method) => `/${service.typeName}/${method.name}`)),
+    "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+  ];
+  for (const { grpc, name } of processes) {
+    const served = new Set<string>();
+    const port = Number(grpc.split(":")[1]);
+    const session = connect(`http://${grpc}`);
+    for (const token of [undefined, wrong.tokenFor(port).text]) {
+      const codes = await Promise.all(paths.map(async (path) => [path, await statusOf(session, path, token)] as const));
+      for (const [path, code] of codes) {
+        // A service that this process does not have is not there for anybody.
+        if (code === status.unauthenticated) served.add(path);
+        else assert.equal(code, status.unimplemented, `${name} ${path}`);
+      }
+    }
+    assert.ok(
+      served.has("/stamp.v1.Bus/Connect") && served.has("/stamp.v1.Status/GetStatus") && served.size > 4,
+      `${name}: ${[...served]}`,
+    );
+    assert.equal(await statusOf(session, "/grpc.health.v1.Health/Check", undefined), status.ok, name);
+    session.destroy();
+  }
+});
+
+test("internal ports: account keys, transactions and deletions are not to be had over the bus either", async () => {
+  const { processes, lockService } = await stamp.status();
+  const call = { timeoutMs: 10_000 };
+  for (const credential of [undefined, wrong]) {
+    const stranger = new GrpcTransport(credential ? { credential: () => credential } : {});
+    const leader = processes.find(({ role }) => role === "partition-manager")?.grpc ?? "";
+    const node = processes.find(({ role }) => role === "extent-node")?.grpc ?? "";
+    const outcomes = [
+      await stranger.client(leader, Accounts).get({ account: "devstoreaccount1" }, call),
+      await stranger.client(lockService, MetadataStore).getKeys({ keys: ["a"] }, call),
+      await stranger.client(node, ExtentNode).read({ extentId: 1n }, call),
+    ];
+    for (const outcome of outcomes) {
+      assert.ok(!outcome.ok && outcome.failure.code === "unauthenticated" && outcome.failure.applied === "no", JSON.stringify(outcome));
+    }
+    await stranger.close();
+  }
+  const account = await stamp.transport
+    .client(await stamp.inspector.leader("partition-manager"), Accounts)
+    .get({ account: "devstoreaccount1" }, call);
+  assert.ok(account.ok, "who reads the secret in the data folder gets in");
+  assert.equal(statSync(join((await stamp.status()).dataDir, "cluster-secret")).mode & 0o777, 0o600);
+});
+
+test("internal ports: nothing else listens", { skip: process.platform === "linux" ? false : "looks into /proc" }, async () => {
+  const { processes, endpoints } = await stamp.status();
+  const known = new Set(processes.flatMap(({ grpc, http }) => [grpc, http]));
+  for (const endpoint of Object.values(endpoints)) known.add(new URL(endpoint).host);
+  const listening = new Map<string, string>();
+  for (const line of readFileSync("/proc/net/tcp", "utf8").split("\n").slice(1)) {
+    const [, local = "", , state, , , , , , inode = ""] = line.trim().split(/\s+/);
+    const [address = "", port = ""] = local.split(":");
+    if (state === "0A") listening.set(inode, `${address === "0100007F" ? "127.0.0.1" : address}:${Number.parseInt(port, 16)}`);
+  }
+  const found = new Set<string>();
+  for (const { pid } of processes) {
+    for (const fd of readdirSync(`/proc/${pid}/fd`)) {
+      let link = "";
+      try {
+        link = readlinkSync(`/proc/${pid}/fd/${fd}`);
+      } catch {
+        // It was closed meanwhile.
+      }
+      const at = listening.get(/^socket:\[(\d+)\]$/.exec(link)?.[1] ?? "");
+      if (at !== undefined) found.add(at);
+    }
+  }
+  assert.deepEqual([...found].sort(), [...known].sort());
+});
