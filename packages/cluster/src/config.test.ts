@@ -110,6 +110,12 @@ test("plan: every process has ports and a folder of its own, in the order of a c
   assert.equal(node?.environment.STAMP_FAULT_DOMAIN, "a");
   assert.equal(node?.environment.STAMP_OPEN_FILES_MAX, "64");
   assert.equal(node?.environment.STAMP_LOCK_SERVICE, plan.processes[0]?.grpc);
+  // One secret for all, in a file: an environment can be read by others than its process.
+  for (const { environment } of plan.processes) {
+    assert.match(environment.STAMP_CLUSTER_SECRET_FILE ?? "", /\/cluster-secret$/);
+    assert.equal(environment.STAMP_CLUSTER_SECRET_PREVIOUS_FILE, `${environment.STAMP_CLUSTER_SECRET_FILE}.previous`);
+    assert.equal(environment.STAMP_CLUSTER_SECRET_FILE, plan.processes[0]?.environment.STAMP_CLUSTER_SECRET_FILE);
+  }
   assert.equal(plan.endpoints.blob, "http://127.0.0.1:10000/devstoreaccount1");
   assert.match(plan.connectionStrings[1] ?? "", /QueueEndpoint=http:\/\/127\.0\.0\.1:10011\/devstoreaccount1;/);
   assert.ok(plan.connectionString.includes(`BlobEndpoint=${plan.endpoints.blob};`));
@@ -127,7 +133,7 @@ test("plan: what a process is given, its role knows and takes", () => {
     "front-end": frontEndConfigSchema,
   };
   /** Of every process (run-service.ts). */
-  const common = ["name", "dataDir", "http", "logLevel"];
+  const common = ["name", "dataDir", "http", "logLevel", "clusterSecretFile", "clusterSecretPreviousFile"];
   for (const { role, environment } of planCluster(from({ faultDomains: ["a"] })).processes) {
     const known = [...Object.keys(schemas[role].shape), ...common].map(environmentName);
     for (const name of Object.keys(environment)) assert.ok(known.includes(name), `${role} does not know ${name}`);
