@@ -87,14 +87,12 @@ export function sasSuite(current: () => Clients): void {
     const client = blobWith(container.getBlobClient("new").url, sas);
     await client.upload("first", 5);
     assert.equal(await code(client.upload("second", 6)), "403 UnauthorizedBlobOverwrite");
+    assert.equal((await container.getBlobClient("new").downloadToBuffer()).toString(), "first");
+    // As the service: blocks are written with `w` (a user delegation SAS may since 2026-04-06: authorization.test.ts).
     const id = Buffer.from("1").toString("base64");
     const blocks = blobWith(container.getBlobClient("blocks").url, sas);
-    await blocks.stageBlock(id, "abc", 3);
-    await blocks.commitBlockList([id]);
-    await blocks.stageBlock(id, "xyz", 3);
-    assert.equal(await code(blocks.commitBlockList([id])), "403 UnauthorizedBlobOverwrite");
-    assert.equal((await container.getBlobClient("new").downloadToBuffer()).toString(), "first");
-    assert.equal((await container.getBlobClient("blocks").downloadToBuffer()).toString(), "abc");
+    assert.equal(await code(blocks.stageBlock(id, "abc", 3)), "403 AuthorizationPermissionMismatch");
+    assert.equal(await code(blocks.commitBlockList([id])), "403 AuthorizationPermissionMismatch");
   });
 
   test("SAS of an account: services, resource types and permissions", async () => {

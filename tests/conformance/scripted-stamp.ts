@@ -209,10 +209,11 @@ export async function startScriptedStamp(options: ScriptedOptions = {}): Promise
     tableEndpoint: `http://${tableHttp.address}`,
     frontEnd,
     world: frontEndWorld,
-    setBlobSettings: async ({ versioning, containerDeleteRetentionDays: days }) => {
+    setBlobSettings: async ({ versioning = false, containerDeleteRetentionDays: days = 0, allowPublicAccess = true }) => {
       const properties: ServiceProperties = {
         ...defaultServiceProperties,
         versioning,
+        publicAccessForbidden: !allowPublicAccess,
         containerDeleteRetention: days === 0 ? { enabled: false } : { enabled: true, days },
       };
       const value = { account: accountName, serviceProperties: { blob: encodeServiceProperties(properties) } };

@@ -5,8 +5,9 @@ import { fromBase64, type ServiceName, signRequest } from "@stamp/azure-rest";
 import type { TestIssuer } from "./issuer.ts";
 
 export interface BlobSettings {
-  readonly versioning: boolean;
-  readonly containerDeleteRetentionDays: number;
+  readonly versioning?: boolean;
+  readonly containerDeleteRetentionDays?: number;
+  readonly allowPublicAccess?: boolean;
 }
 
 export interface ConformanceTarget {

@@ -44,7 +44,7 @@ async function parts(): Promise<Part[]> {
     },
     {
       title: "the real SDK against a real cluster",
-      command: [node, "tests/tools/test.ts", "tests/conformance/sdk-cluster.slow.ts"],
+      command: [node, "tests/tools/test.ts", "tests/conformance/sdk-cluster.slow.ts", "tests/conformance/authorization.slow.ts"],
       timeoutMs: 10 * minutes,
       missing: slow("tests/conformance/sdk-cluster.slow.ts"),
     },

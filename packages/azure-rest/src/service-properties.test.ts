@@ -49,6 +49,7 @@ const properties: fc.Arbitrary<ServiceProperties> = fc.record(
       { enabled: true, indexDocument: "index.html", errorDocument404Path: "errors/404.html" },
     ),
     containerDeleteRetention: fc.constant({ enabled: false }),
+    publicAccessForbidden: fc.constant(false),
     versioning: fc.constant(false),
   },
   { noNullPrototype: true },
@@ -98,8 +99,20 @@ test("service properties: the golden text is written and read as it was; damage 
   assert.deepEqual(decodeServiceProperties(text), goldenProperties);
   assert.deepEqual(decodeServiceProperties(""), defaultServiceProperties);
   assert.deepEqual(decodeServiceProperties('{"v":1}'), defaultServiceProperties);
-  for (const damaged of [text.slice(0, -1), text.slice(1), '{"v":2}', "null", "[]", "7"])
+  for (const damaged of [text.slice(0, -1), text.slice(1), '{"v":3}', "null", "[]", "7"])
     assert.equal(decodeServiceProperties(damaged), undefined, damaged);
+});
+
+const golden2 = new URL("../../../tests/golden/service-properties/v2/blob.json", import.meta.url);
+
+test("service properties: what version 1 can't say is version 2, and only that", () => {
+  const forbidden: ServiceProperties = { ...goldenProperties, publicAccessForbidden: true };
+  if (process.env.STAMP_WRITE_GOLDEN) writeFileSync(golden2, encodeServiceProperties(forbidden));
+  const text = readFileSync(golden2, "utf8");
+  assert.equal(encodeServiceProperties(forbidden), text);
+  assert.deepEqual(decodeServiceProperties(text), forbidden);
+  assert.match(text, /^\{"v":2,/);
+  assert.match(encodeServiceProperties(goldenProperties), /^\{"v":1,/);
 });
 
 test("cross-origin: origins by case, wildcards only for labels before a domain", () => {

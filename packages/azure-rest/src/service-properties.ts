@@ -56,6 +56,8 @@ export interface ServiceProperties {
   readonly containerDeleteRetention: RetentionPolicy;
   /** Blob, by the operator: every write keeps what was there as a version. */
   readonly versioning: boolean;
+  /** Blob, by the operator: no container is read without authorization, and none can be made public. */
+  readonly publicAccessForbidden: boolean;
 }
 
 export const serviceNames = ["blob", "queue", "table"] as const;
@@ -74,16 +76,20 @@ export const defaultServiceProperties: ServiceProperties = {
   staticWebsite: { enabled: false },
   containerDeleteRetention: off,
   versioning: false,
+  publicAccessForbidden: false,
 };
 
-export const encodeServiceProperties = (properties: ServiceProperties): string => JSON.stringify({ v: 1, ...properties });
+/** Version 2 only where it says what version 1 can't: a build that would ignore the switch refuses the account instead. */
+export function encodeServiceProperties({ publicAccessForbidden, ...properties }: ServiceProperties): string {
+  return JSON.stringify(publicAccessForbidden ? { v: 2, ...properties, publicAccessForbidden } : { v: 1, ...properties });
+}
 
 /** `""` is the default. Undefined for what this code did not write: a newer format, or damage. */
 export function decodeServiceProperties(text: string): ServiceProperties | undefined {
   if (text === "") return defaultServiceProperties;
   try {
     const { v, ...held } = JSON.parse(text) as { v: unknown } & ServiceProperties;
-    return v === 1 ? { ...defaultServiceProperties, ...held } : undefined;
+    return v === 1 || v === 2 ? { ...defaultServiceProperties, ...held } : undefined;
   } catch {
     return undefined;
   }

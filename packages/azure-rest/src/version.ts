@@ -39,6 +39,30 @@ const signedFields = {
 
 export const signedSince = (version: string, what: keyof typeof signedFields): boolean => version >= signedFields[what];
 
+/** Letters of `sp` that newer versions brought; in a SAS of an older one they say nothing. */
+const letterSince: Readonly<Record<string, string>> = {
+  x: "2019-12-12",
+  t: "2019-12-12",
+  f: "2019-12-12",
+  y: "2020-02-10",
+  i: "2020-06-12",
+};
+
+/** Returns the letters that count in a SAS of this version; `since` of an operation may ask more of some (permissions.ts). */
+export const lettersThatCount = (version: string, letters: string, since: Readonly<Record<string, string>> = {}): string =>
+  [...letters].filter((letter) => version >= (letterSince[letter] ?? "") && version >= (since[letter] ?? "")).join("");
+
+/** First version of each kind of SAS, and of a signed resource (`sr`). */
+const sasSince = {
+  account: "2015-04-05",
+  delegation: "2018-11-09",
+  tableOrQueue: "2012-02-12",
+  bs: "2018-11-09",
+  bv: "2019-12-12",
+} as const;
+
+export const sasIsSince = (version: string, what: keyof typeof sasSince): boolean => version >= sasSince[what];
+
 /** Whether it has the form of one; versions that we don't know are taken for the newest that we do. */
 export const isVersion = (text: string): boolean => isCivilDate(text);
 

@@ -21,48 +21,62 @@ export function addAccount(program: Command): void {
   make("list", "all accounts").action(async (_options, command: Command) => {
     tell(command, await asked(command, listAll), (accounts) =>
       table(
-        ["ACCOUNT", "CREATED", "VERSIONING", "DELETED CONTAINERS"],
+        ["ACCOUNT", "CREATED", "VERSIONING", "DELETED CONTAINERS", "PUBLIC ACCESS"],
         accounts.map((one) => [one.name, ...settingsOf(one)]),
       ),
     );
   });
-  make("show <account>", "an account with its keys").action((name: string, _options, command: Command) =>
-    shown(command, (accounts) => accounts.get({ account: name }, call)),
-  );
+  make("show <account>", "an account; its keys only with --keys")
+    .option("--keys", "print the keys, too")
+    .action((name: string, { keys }: { keys?: boolean }, command: Command) =>
+      shown(command, keys ? "keys" : "noKeys", (accounts) => accounts.get({ account: name }, call)),
+    );
   make("create <account>", "a new account; without --key it gets two random keys")
     .option("--key <base64...>", "its keys")
     .action((name: string, { key }: { key?: string[] }, command: Command) =>
-      shown(command, (accounts) => accounts.create({ account: name, keys: key ?? [] }, call)),
+      shown(command, "keys", (accounts) => accounts.create({ account: name, keys: key ?? [] }, call)),
     );
   make("rotate-key <account> <number>", "a new key 1 or 2; the other one stays, so that clients can go over to it first")
     .option("--key <base64>", "the new key (default: 64 random bytes)")
     .action((name: string, number: string, { key }: { key?: string }, command: Command) => {
       if (number !== "1" && number !== "2") throw new CommandError(`${number}: an account has key 1 and key 2`, exitCodes.usage);
-      return shown(command, (accounts) => accounts.rotateKey({ account: name, keyNumber: Number(number), newKey: key ?? "" }, call));
+      return shown(command, "keys", (accounts) =>
+        accounts.rotateKey({ account: name, keyNumber: Number(number), newKey: key ?? "" }, call),
+      );
     });
   make("revoke-delegation <account>", "end every user delegation key, and every SAS made with one").action(
-    (name: string, _options, command: Command) => shown(command, (accounts) => accounts.revokeDelegationKeys({ account: name }, call)),
+    (name: string, _options, command: Command) =>
+      shown(command, "noKeys", (accounts) => accounts.revokeDelegationKeys({ account: name }, call)),
   );
   make("set <account>", "settings of its blob service")
     .option("--versioning <on|off>", "whether every write keeps what was there as a version")
     .option("--keep-deleted-containers <days>", "1 to 365; 0: not at all")
-    .action((name: string, { versioning, keepDeletedContainers }: SetOptions, command: Command) => {
-      if (versioning !== undefined && versioning !== "on" && versioning !== "off")
-        throw new CommandError("--versioning: on or off", exitCodes.usage);
+    .option("--public-access <on|off>", "whether containers may be read without authorization; off counts for public ones, too")
+    .action((name: string, { versioning, keepDeletedContainers, publicAccess }: SetOptions, command: Command) => {
+      const versions = switchOf("--versioning", versioning);
+      const allowPublicAccess = switchOf("--public-access", publicAccess);
       if (keepDeletedContainers !== undefined && !/^\d{1,3}$/.test(keepDeletedContainers)) {
         throw new CommandError(`--keep-deleted-containers: ${keepDeletedContainers} is no number of days`, exitCodes.usage);
       }
       const changes = {
-        ...(versioning === undefined ? {} : { versioning: versioning === "on" }),
+        ...(versions === undefined ? {} : { versioning: versions }),
+        ...(allowPublicAccess === undefined ? {} : { allowPublicAccess }),
         ...(keepDeletedContainers === undefined ? {} : { containerDeleteRetentionDays: Number(keepDeletedContainers) }),
       };
-      return shown(command, (accounts) => accounts.setBlobSettings({ account: name, ...changes }, call));
+      return shown(command, "noKeys", (accounts) => accounts.setBlobSettings({ account: name, ...changes }, call));
     });
 }
 
 interface SetOptions {
   readonly versioning?: string;
   readonly keepDeletedContainers?: string;
+  readonly publicAccess?: string;
+}
+
+function switchOf(option: string, text: string | undefined): boolean | undefined {
+  if (text === undefined) return undefined;
+  if (text !== "on" && text !== "off") throw new CommandError(`${option}: on or off`, exitCodes.usage);
+  return text === "on";
 }
 
 const asked = <T>(command: Command, work: (accounts: AccountsClient) => Promise<Outcome<T>>): Promise<T> =>
@@ -83,28 +97,35 @@ async function listAll(accounts: AccountsClient): Promise<Outcome<Account[]>> {
   }
 }
 
-async function shown(command: Command, work: (accounts: AccountsClient) => Promise<Outcome<Account>>): Promise<void> {
+/** Tells the account. Its keys, as text and as JSON, only to a command that is about them. */
+async function shown(command: Command, what: "keys" | "noKeys", work: (accounts: AccountsClient) => Promise<Outcome<Account>>) {
   const account = await asked(command, work);
-  tell(command, account, () => {
-    const [created, versioning, deleted] = settingsOf(account);
-    return [
-      `account             ${account.name}`,
-      ...account.keys.map((key, index) => `key ${index + 1}               ${key}`),
-      `created             ${created}`,
-      `versioning          ${versioning}`,
-      `deleted containers  ${deleted}`,
-    ].join("\n");
-  });
+  tell(command, what === "keys" ? account : withoutKeys(account), () => accountText(account, what));
 }
 
-function settingsOf(account: Account): [string, string, string] {
+export const withoutKeys = ({ keys: _, ...rest }: Account): Omit<Account, "keys"> => rest;
+
+export function accountText(account: Account, what: "keys" | "noKeys"): string {
+  const [created, versioning, deleted, publicAccess] = settingsOf(account);
+  return [
+    `account             ${account.name}`,
+    ...(what === "keys" ? account.keys.map((key, index) => `key ${index + 1}               ${key}`) : []),
+    `created             ${created}`,
+    `versioning          ${versioning}`,
+    `deleted containers  ${deleted}`,
+    `public access       ${publicAccess}`,
+  ].join("\n");
+}
+
+function settingsOf(account: Account): [string, string, string, string] {
   const properties = decodeServiceProperties(account.serviceProperties.blob ?? "");
   const created = new Date(Number(account.createdMs)).toISOString();
-  if (!properties) return [created, "?", "?"];
-  const { versioning, containerDeleteRetention } = properties;
+  if (!properties) return [created, "?", "?", "?"];
+  const { versioning, containerDeleteRetention, publicAccessForbidden } = properties;
   return [
     created,
     versioning ? "on" : "off",
     containerDeleteRetention.enabled ? `kept ${containerDeleteRetention.days} days` : "gone at once",
+    publicAccessForbidden ? "off" : "on",
   ];
 }

@@ -30,13 +30,22 @@ export interface StartOptions {
   readonly readyTimeoutMs?: number;
 }
 
+export interface BlobSettings {
+  readonly versioning?: boolean;
+  readonly containerDeleteRetentionDays?: number;
+  readonly allowPublicAccess?: boolean;
+}
+
 export interface Stamp {
   readonly endpoints: { readonly blob: string; readonly queue: string; readonly table: string };
   /** For `BlobServiceClient.fromConnectionString`, `QueueServiceClient.fromConnectionString`, `TableClient.fromConnectionString`. */
   readonly connectionString: string;
   readonly dataDir: string;
-  /** What the REST API leaves to the operator: versioning of blobs, and for how many days deleted containers are kept (0: not). */
-  setBlobSettings(settings: { readonly versioning?: boolean; readonly containerDeleteRetentionDays?: number }): Promise<void>;
+  /**
+   * What the REST API leaves to the operator: versioning of blobs, for how many days deleted containers are kept (0: not), and whether
+   * containers may be read without authorization.
+   */
+  setBlobSettings(settings: BlobSettings): Promise<void>;
   /** Figures of its roles, by name: for each the page that a process of a cluster serves as `/metrics` (text format of Prometheus). */
   metrics(): Readonly<Record<string, string>>;
   /** Ends every role cleanly. Idempotent. */

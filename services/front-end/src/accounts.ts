@@ -21,6 +21,8 @@ export interface AccountKeys {
   /** From which user delegation keys are derived; empty until the first was asked for. */
   readonly delegationSecret: Uint8Array;
   readonly serviceProperties: Readonly<Record<ServiceName, ServiceProperties>>;
+  /** True if the operator forbids anonymous reads of every container, whatever its access policy says. */
+  readonly publicAccessForbidden: boolean;
 }
 export type AccountLookup = AccountKeys | { readonly kind: "unknown" };
 
@@ -116,6 +118,14 @@ export class Accounts {
     const allowed = texts.filter((text) => this.#options.allowWellKnownKey || text !== wellKnownKey);
     const keys = allowed.map((text) => fromBase64(text)).filter((key) => key !== undefined);
     const refusedWellKnown = allowed.length < texts.length;
-    return ok({ kind: "known", keys, refusedWellKnown, delegationSecret, serviceProperties: { blob, queue, table } });
+    const { publicAccessForbidden } = blob;
+    return ok({
+      kind: "known",
+      keys,
+      refusedWellKnown,
+      delegationSecret,
+      serviceProperties: { blob, queue, table },
+      publicAccessForbidden,
+    });
   }
 }

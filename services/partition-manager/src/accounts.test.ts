@@ -154,6 +154,29 @@ test("accounts: versioning and retention are set beside what the account's users
   assert.equal(failure(await accounts.setBlobSettings({ account: "acct", containerDeleteRetentionDays: 366 }, options)), "invalidArgument");
 });
 
+test("accounts: public access is forbidden and allowed again, and other settings leave it as it is", async (t) => {
+  const { accounts, server } = await started(t);
+  unwrap(await accounts.create({ account: "acct" }, options));
+  const forbidden = (): unknown => decodeServiceProperties(server.held.get("acct")?.serviceProperties.blob ?? "")?.publicAccessForbidden;
+  assert.equal(forbidden(), false);
+  unwrap(await accounts.setBlobSettings({ account: "acct", allowPublicAccess: false }, options));
+  unwrap(await accounts.setBlobSettings({ account: "acct", versioning: true }, options));
+  assert.equal(forbidden(), true);
+  unwrap(await accounts.setBlobSettings({ account: "acct", allowPublicAccess: true }, options));
+  assert.equal(forbidden(), false);
+});
+
+test("accounts: keys are in the answers that are about keys, and in no other", async (t) => {
+  const { accounts, server } = await started(t);
+  const count = ({ keys }: { readonly keys: readonly string[] }): number => keys.length;
+  assert.equal(count(unwrap(await accounts.create({ account: "acct" }, options))), 2);
+  assert.equal(count(unwrap(await accounts.get({ account: "acct" }, options))), 2);
+  assert.equal(count(unwrap(await accounts.rotateKey({ account: "acct", keyNumber: 1 }, options))), 2);
+  assert.equal(count(unwrap(await accounts.setBlobSettings({ account: "acct", versioning: true }, options))), 0);
+  assert.equal(count(unwrap(await accounts.revokeDelegationKeys({ account: "acct" }, options))), 0);
+  assert.equal(server.held.get("acct")?.keys.length, 2);
+});
+
 test("accounts: a configuration that changed gives its keys; one that did not leaves what was rotated since", async (t) => {
   const { accounts, insert, server } = await started(t);
   const keysHeld = (): string[] => server.held.get("acct")?.keys ?? [];

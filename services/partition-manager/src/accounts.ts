@@ -84,23 +84,25 @@ export function accountsHandlers(world: World, leading: () => Outcome<Term>): Ha
         return sameKeys(keys, next) ? ok({}) : ok({ keys: next, expectedKeys: keys });
       });
     },
-    revokeDelegationKeys: ({ account }, context) => {
+    revokeDelegationKeys: async ({ account }, context) => {
       const delegationSecret = world.random.bytes(secretBytes);
-      return change(account, context, () => ok({ delegationSecret }));
+      return withoutKeys(await change(account, context, () => ok({ delegationSecret })));
     },
-    setBlobSettings: async ({ account, versioning, containerDeleteRetentionDays: days }, context) => {
+    setBlobSettings: async ({ account, versioning, containerDeleteRetentionDays: days, allowPublicAccess }, context) => {
       if (days !== undefined && days > retentionDaysMax) return wrong(`deleted containers are kept for at most ${retentionDaysMax} days`);
-      return change(account, context, ({ serviceProperties }) => {
+      const changed = await change(account, context, ({ serviceProperties }) => {
         const text = serviceProperties.blob ?? "";
         const held = decodeServiceProperties(text);
         if (!held) return refused("dataLoss", "damaged", `the blob service properties of ${account} can't be read`);
         const next: ServiceProperties = {
           ...held,
           ...(versioning === undefined ? {} : { versioning }),
+          ...(allowPublicAccess === undefined ? {} : { publicAccessForbidden: !allowPublicAccess }),
           ...(days === undefined ? {} : { containerDeleteRetention: days === 0 ? { enabled: false } : { enabled: true, days } }),
         };
         return ok({ serviceProperties: { blob: encodeServiceProperties(next) }, expectedServiceProperties: { blob: text } });
       });
+      return withoutKeys(changed);
     },
   };
 }
@@ -122,6 +124,8 @@ function accountOf(name: string, outcome: Outcome<AccountResult>): Outcome<Accou
 
 const bare = (account: Account): Account => ({ ...account, delegationSecret: none, configuredDigest: none });
 const none = new Uint8Array(0);
+/** For answers that nobody asks for the sake of the keys. */
+const withoutKeys = (outcome: Outcome<Account>): Outcome<Account> => (outcome.ok ? ok({ ...outcome.value, keys: [] }) : outcome);
 const withoutSecrets = (outcome: Outcome<Account>): Outcome<Account> => (outcome.ok ? ok(bare(outcome.value)) : outcome);
 
 /** Over ranges until the page is full. */

@@ -7,6 +7,7 @@ import { toBase64 } from "../base64.ts";
 import { formatIso } from "../dates.ts";
 import { type Parsed, parsed, rejected } from "../rest-error.ts";
 import type { ServiceName } from "../service-properties.ts";
+import { lettersThatCount, sasIsSince, signedSince } from "../version.ts";
 import { type OperationAuthorization, permits, type SignedResource } from "./authorization.ts";
 import { isInRange } from "./ip-range.ts";
 import type { Sas } from "./sas.ts";
@@ -27,6 +28,10 @@ const refused = (detail: string): { readonly ok: false; readonly error: import("
 /** By which of the keys it was signed. Every key is tried, whichever fits. */
 export function checkSasSignature<K>(sas: Sas, request: SignedRequest, signing: SigningKeys<K>): Parsed<K> {
   if (!coversResource(sas, request.resource)) return refused("The signed resource (sr) is not what the request names.");
+  // Before, the text that is signed had no version and no range of entities.
+  if (sas.kind === "service" && request.service !== "blob" && !sasIsSince(sas.version, "tableOrQueue")) {
+    return refused("sv is mandatory. Cannot be empty");
+  }
   const text = sasStringToSign(sas, request);
   if (text === undefined) return refused("Signature did not match. The signed resource is not what the request names.");
   const message = utf8(text);
@@ -91,13 +96,14 @@ export function checkSasOperation(sas: Sas, terms: SasTerms, needs: OperationAut
   if (sas.kind === "account" && ![...needs.resourceType].some((type) => sas.fields.srt.includes(type))) {
     return rejected("AuthorizationResourceTypeMismatch");
   }
-  const groups = sas.kind === "account" ? needs.accountSas : needs.serviceSas;
-  return permits(terms.permissions, groups) ? parsed(undefined) : rejected("AuthorizationPermissionMismatch");
+  const groups = { account: needs.accountSas, service: needs.serviceSas, delegation: needs.delegationSas }[sas.kind];
+  const letters = lettersThatCount(sas.version, terms.permissions, needs.since);
+  return permits(letters, groups) ? parsed(undefined) : rejected("AuthorizationPermissionMismatch");
 }
 
-/** Response headers that a service or user delegation SAS replaces. */
-export function responseOverrides({ kind, fields }: Sas): Record<string, string> {
-  if (kind === "account") return {};
+/** Response headers that a service or user delegation SAS of the Blob service replaces: what its signature covers. */
+export function responseOverrides({ kind, fields, version }: Sas, service: ServiceName): Record<string, string> {
+  if (kind === "account" || service !== "blob" || !signedSince(version, "responseOverrides")) return {};
   const headers: Record<string, string> = {};
   for (const [field, name] of [
     ["rscc", "Cache-Control"],

@@ -121,10 +121,10 @@ test("what a SAS signs, line by line, in each version", () => {
     ],
     [
       "table 2012",
-      { ...service, tn: "People", sv: "2012-02-12", spk: "a", erk: "z" },
+      { ...service, tn: "People", sv: "2012-02-12", spk: "a", epk: "y", erk: "z" },
       "table",
       { kind: "table", table: "People" },
-      "r|2026-01-01|2026-02-01|/acct/people||2012-02-12|a|||z",
+      "r|2026-01-01|2026-02-01|/acct/people||2012-02-12|a||y|z",
     ],
     [
       "table 2015",
@@ -179,6 +179,86 @@ test("what a SAS signs, line by line, in each version", () => {
   for (const [name, fields, of, resource, expected] of table) {
     assert.equal(signedText(fields, of, resource, { "x-a": "1" })?.replaceAll("\n", "|"), expected, name);
   }
+});
+
+test("fields that do not go together are refused: a reading that ignores one of them would grant more", () => {
+  const onTable = { ...service, tn: "people", sv: "2019-02-02" };
+  for (const [fields, why] of [
+    [{ ...onTable, srk: "a" }, /^srk is given without spk/],
+    [{ ...onTable, spk: "a", srk: "a", erk: "b" }, /^erk is given without epk/],
+    [{ ...onTable, spk: "a", erk: "b" }, /^erk /],
+    [{ ...onTable, epk: "a", srk: "b" }, /^srk /],
+    [{ ...service, sr: "c", sv: "2020-12-06", sp: "rz" }, /^sp has a letter/],
+    [{ ...service, sr: "c", sv: "2020-12-06", sp: "R" }, /^sp has a letter/],
+    [{ ...service, ss: "b", srt: "o", sv: "2014-02-14" }, /^sv is older/],
+    [{ ...service, ...key5, sr: "c", sv: "2017-11-09" }, /^sv is older/],
+    [{ ...service, ss: "b", srt: "o", sv: "2020-12-06", si: "p" }, /stored access policy/],
+    [{ ...service, ...key5, sr: "c", sv: "2020-12-06", si: "p" }, /stored access policy/],
+    [{ ...service, sr: "bs", sv: "2017-11-09" }, /^sr=bs is newer/],
+    [{ ...service, sr: "bv", sv: "2018-11-09" }, /^sr=bv is newer/],
+  ] as const) {
+    const checked = sasOf(fields);
+    assert.equal(codeOf(checked), "AuthenticationFailed", JSON.stringify(fields));
+    assert.match(detailOf(checked), why);
+  }
+  for (const fields of [{ ...onTable, spk: "a", srk: "b" }, { ...onTable, spk: "a", epk: "b", erk: "c" }, onTable]) {
+    assert.equal(codeOf(sasOf(fields)), "ok", JSON.stringify(fields));
+  }
+});
+
+test("letters count since the version that brought them, and some operations take one only since a later one", () => {
+  const needs: OperationAuthorization = {
+    resourceType: "o",
+    accountSas: ["w"],
+    serviceSas: ["w"],
+    delegationSas: ["cw"],
+    since: { c: "2026-04-06" },
+    role: "contribute",
+  };
+  const of = (fields: Record<string, string>, groups: OperationAuthorization): string => {
+    const sas = valid(fields);
+    return codeOf(checkSasOperation(sas, { permissions: fields.sp ?? "", startMs: undefined, expiryMs: 0 }, groups));
+  };
+  const no = "AuthorizationPermissionMismatch";
+  const delegated = { ...service, ...key5, sr: "c", sp: "c" };
+  assert.equal(of({ ...delegated, sv: "2026-02-06" }, needs), no);
+  assert.equal(of({ ...delegated, sv: "2026-04-06" }, needs), "ok");
+  assert.equal(of({ ...service, sr: "c", sp: "c", sv: "2026-04-06" }, needs), no);
+  for (const [letter, before, since] of [
+    ["t", "2019-10-10", "2019-12-12"],
+    ["f", "2019-10-10", "2019-12-12"],
+    ["x", "2019-10-10", "2019-12-12"],
+    ["y", "2019-12-12", "2020-02-10"],
+    ["i", "2020-04-08", "2020-06-12"],
+  ] as const) {
+    const alone = { ...needs, serviceSas: [letter] };
+    assert.equal(of({ ...service, sr: "c", sp: letter, sv: before }, alone), no, letter);
+    assert.equal(of({ ...service, sr: "c", sp: letter, sv: since }, alone), "ok", letter);
+  }
+});
+
+test("response headers are those of a signature that covers them: blobs, since 2013-08-15", () => {
+  const fields = { ...service, sr: "b", rsct: "text/html" };
+  const plain = { "Content-Type": "text/html" };
+  assert.deepEqual(responseOverrides(valid({ ...fields, sv: "2013-08-15" }), "blob"), plain);
+  assert.deepEqual(responseOverrides(valid({ ...fields, sv: "2012-02-12" }), "blob"), {});
+  assert.deepEqual(responseOverrides(valid({ ...fields, sr: "", tn: "t", sv: "2020-12-06" }), "table"), {});
+  assert.deepEqual(responseOverrides(valid({ ...fields, sr: "", sv: "2020-12-06" }), "queue"), {});
+});
+
+test("a SAS of a queue or table without a version is refused: its text has no range of entities", () => {
+  const fields = { ...service, tn: "people", spk: "a" };
+  const request = {
+    service: "table",
+    account: "acct",
+    resource: { kind: "table", table: "people" },
+    query: queryOf(fields),
+    headers: {},
+  } as const;
+  const text = sasStringToSign(valid(fields), request) ?? "";
+  const sig = toBase64(hmacSha256(key, utf8(text)));
+  const signing = { keys: [{ key, is: 1 }], hmacSha256, equal };
+  assert.equal(codeOf(checkSasSignature(valid({ ...fields, sig }), request, signing)), "AuthenticationFailed");
 });
 
 test("a service SAS is for what its resource says: the account, another kind or another name never fits", () => {
@@ -270,7 +350,16 @@ test("protocol, address, time, service, resource type and permission are refused
   assert.equal(used({ nowMs: nowMs + 1000 }), "AuthenticationFailed");
   assert.equal(used({ service: "queue" }), "AuthorizationServiceMismatch");
   const needs = (changes: Partial<OperationAuthorization>): string =>
-    codeOf(checkSasOperation(sas, terms, { resourceType: "o", accountSas: ["r"], serviceSas: "never", role: "read", ...changes }));
+    codeOf(
+      checkSasOperation(sas, terms, {
+        resourceType: "o",
+        accountSas: ["r"],
+        serviceSas: "never",
+        delegationSas: "never",
+        role: "read",
+        ...changes,
+      }),
+    );
   assert.equal(needs({}), "ok");
   assert.equal(needs({ resourceType: "c", accountSas: ["w"] }), "AuthorizationResourceTypeMismatch");
   assert.equal(needs({ resourceType: "sco" }), "ok");
@@ -439,7 +528,7 @@ test("fuzz: whatever stands in the query, it is an answer; a signed SAS with any
         }
         const request = { service: "blob" as const, account: "acct", resource, query: query.value, headers: {} };
         assert.equal(codeOf(checkSasSignature(sas.value, request, { keys: [{ key, is: 0 }], hmacSha256, equal })), "AuthenticationFailed");
-        for (const value of Object.values(responseOverrides(sas.value))) assert.match(value, /^[\t\x20-\x7e]+$/);
+        for (const value of Object.values(responseOverrides(sas.value, "blob"))) assert.match(value, /^[\t\x20-\x7e]+$/);
       },
     ),
     { numRuns: 2000 },

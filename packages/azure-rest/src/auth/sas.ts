@@ -6,7 +6,7 @@ import { fromBase64 } from "../base64.ts";
 import { parseIso } from "../dates.ts";
 import { notImplemented, type Parsed, parsed, rejected } from "../rest-error.ts";
 import { type Query, queryValue } from "../target.ts";
-import { isVersion } from "../version.ts";
+import { isVersion, sasIsSince } from "../version.ts";
 import { type IpRange, parseIpRange } from "./ip-range.ts";
 
 /** Of every field, as it was in the query; "" when it was not there. */
@@ -98,6 +98,8 @@ export function parseSas(query: Query): Parsed<Sas> {
   if (unsupported !== undefined) return notImplemented(unsupported);
   const lacks = missingOf(kind, fields);
   if (lacks !== undefined) return refused(`${lacks} is mandatory. Cannot be empty`);
+  const wrong = contradictionOf(kind, fields);
+  if (wrong !== undefined) return refused(wrong);
   if (fields.spr !== "" && !/^(https|https,http|http,https)$/.test(fields.spr)) return refused("spr is not https or https,http.");
   const ip = fields.sip === "" ? undefined : parseIpRange(fields.sip);
   if (fields.sip !== "" && !ip) return refused("sip is not an IPv4 address or a range of them.");
@@ -135,6 +137,22 @@ function missingOf(kind: SasKind, fields: SasFields): SasField | undefined {
   };
   const queueToo = kind === "delegation" && fields.sks !== "" && fields.sks !== "b";
   return needed[kind].find((name) => fields[name] === "" && !(name === "sr" && queueToo));
+}
+
+/** Letters of any service and kind; those of hierarchical namespaces (m, e, o, p) permit nothing that is served here. */
+const knownLetters = /^[rwdlacxyupftmeoi]*$/;
+
+/** Fields that do not go together. Refused, because the reading that ignores one of them would grant more than was meant. */
+function contradictionOf(kind: SasKind, fields: SasFields): string | undefined {
+  const { sv, sp, si, sr, spk, srk, epk, erk } = fields;
+  if (!knownLetters.test(sp)) return "sp has a letter that is no permission.";
+  if (kind !== "service" && !sasIsSince(sv, kind)) return `sv is older than shared access signatures of this kind: ${sv}.`;
+  if (kind !== "service" && si !== "") return "Only a service SAS has a stored access policy (si).";
+  if ((sr === "bs" || sr === "bv") && !sasIsSince(sv, sr)) return `sr=${sr} is newer than sv.`;
+  // A row key bounds only inside the partition that the other bound names.
+  if (srk !== "" && spk === "") return "srk is given without spk.";
+  if (erk !== "" && epk === "") return "erk is given without epk.";
+  return undefined;
 }
 
 type Times = { readonly [K in "st" | "se" | "skt" | "ske"]: number | undefined };

@@ -1,7 +1,8 @@
 /** What the path of a Blob service request names: the account itself, a container, or a blob in it. */
+import type { SignedResource } from "../auth/authorization.ts";
 import { checkBlobName, checkContainerName } from "../names.ts";
 import { type Parsed, parsed, rejected } from "../rest-error.ts";
-import { decodePercent, type Target } from "../target.ts";
+import { decodePercent, type Query, queryValue, type Target } from "../target.ts";
 
 export interface BlobResource {
   /** Undefined: the account itself. A blob without container in the URL is in `$root`. */
@@ -26,4 +27,10 @@ export function checkNames({ container, blob }: BlobResource): Parsed<void> {
   if (checked && !checked.ok) return checked;
   const checkedBlob = blob === undefined ? undefined : checkBlobName(blob);
   return checkedBlob && !checkedBlob.ok ? checkedBlob : parsed(undefined);
+}
+
+export function signedBlobResource({ container, blob }: BlobResource, query: Query): SignedResource {
+  if (container === undefined) return { kind: "account" };
+  if (blob === undefined) return { kind: "container", container };
+  return { kind: "blob", container, blob, snapshot: queryValue(query, "snapshot"), versionId: queryValue(query, "versionid") };
 }

@@ -1,6 +1,7 @@
 /** What the path of a Table service request names. */
+import type { SignedResource } from "../auth/authorization.ts";
 import { type Parsed, parsed, rejected } from "../rest-error.ts";
-import { decodePercent } from "../target.ts";
+import { decodePercent, type Query, queryValue } from "../target.ts";
 
 export type TableResource =
   | { readonly kind: "service" }
@@ -40,4 +41,10 @@ export function parseTableResource(resource: string): Parsed<TableResource> {
   const turned = rowFirst.exec(inside);
   if (turned) return parsed({ kind: "entity", table: name, partitionKey: unquoted(turned[2]), rowKey: unquoted(turned[1]) });
   return rejected("InvalidUri");
+}
+
+/** A transaction names its table inside; a SAS says in `tn` which one it is for. */
+export function signedTableResource(resource: TableResource, query: Query): SignedResource {
+  const table = "table" in resource ? resource.table : resource.kind === "batch" ? queryValue(query, "tn") : undefined;
+  return table === undefined ? { kind: "account" } : { kind: "table", table };
 }

@@ -11,6 +11,8 @@ import {
   delegationKeysOf,
   type HttpHeaders,
   hasSas,
+  lettersThatCount,
+  mayAs,
   type OperationAuthorization,
   type Parsed,
   parseAuthorization,
@@ -18,6 +20,7 @@ import {
   parseSas,
   rejected,
   responseOverrides,
+  roleOfLetter,
   type Sas,
   type SasTerms,
   type SharedKeyAuthorization,
@@ -32,7 +35,7 @@ import type { World } from "@stamp/ports";
 import type { AccountKeys, Accounts } from "../accounts.ts";
 import { restErrorOf } from "../failures.ts";
 import type { CallLimits } from "../router.ts";
-import { type Bearer, type BearerTokens, challenge, checkBearer, claimsOf, mayAs } from "./bearer.ts";
+import { type Bearer, type BearerTokens, challenge, checkBearer, claimsOf } from "./bearer.ts";
 import type { Access } from "./exchange.ts";
 import type { RestService } from "./service.ts";
 
@@ -187,35 +190,59 @@ function signingKeys(world: World, account: AccountKeys, sas: Sas): SigningKeys<
   return { keys: delegationSecret.length === 0 ? [] : delegationKeysOf(delegationSecret, sas.fields, digests.hmacSha256), ...digests };
 }
 
-/** `tokens` for the challenge to whoever shows nothing. */
-export function authorize(
-  asker: Asker,
-  operation: string,
-  needs: OperationAuthorization,
-  tokens: BearerTokens | undefined,
-): Parsed<Access> {
+export interface Asked {
+  readonly asker: Asker;
+  readonly service: RestService["name"];
+  readonly account: AccountKeys;
+  /** For the challenge to callers who show nothing. */
+  readonly tokens: BearerTokens | undefined;
+}
+
+/** Whether the asker may do what needs this, and what goes along with the request then. */
+export function authorize(asked: Asked, operation: string, needs: OperationAuthorization): Parsed<Access> {
+  const enough = suffices(asked, operation, needs);
+  if (!enough.ok) return enough;
+  const { asker, service } = asked;
+  const allows: Access["allows"] = (name, other) => suffices(asked, name, other);
   switch (asker.by) {
     case "key":
-      return parsed({ by: "key", may: () => true });
+      return parsed({ by: "key", may: () => true, allows });
     case "anonymous":
-      return needs.anonymous === undefined ? noAuthentication(operation, tokens) : parsed({ by: "anonymous", may: () => false });
+      return parsed({ by: "anonymous", may: () => false, allows, publicFor: needs.anonymous });
     case "bearer": {
       const { bearer } = asker;
-      if (!mayAs(bearer.role, needs.role)) return rejected("AuthorizationPermissionMismatch");
-      return parsed({ by: "bearer", may: () => mayAs(bearer.role, "contribute"), bearer });
+      return parsed({ by: "bearer", may: (letter) => mayAs(bearer.role, roleOfLetter(letter)), allows, bearer });
     }
+    case "sas": {
+      const { sas, terms, delegatedBy } = asker;
+      const letters = lettersThatCount(sas.version, terms.permissions);
+      return parsed({
+        by: "sas",
+        may: (letter) => letters.includes(letter) && (delegatedBy === undefined || mayAs(delegatedBy, roleOfLetter(letter))),
+        allows,
+        overrides: responseOverrides(sas, service),
+        ...(sas.fields.tn === "" ? {} : { entityRange: entityRangeOf(sas) }),
+      });
+    }
+  }
+}
+
+function suffices({ asker, account, tokens }: Asked, operation: string, needs: OperationAuthorization): Parsed<void> {
+  switch (asker.by) {
+    case "key":
+      return parsed(undefined);
+    case "anonymous":
+      if (needs.anonymous === undefined) return noAuthentication(operation, tokens);
+      return account.publicAccessForbidden ? rejected("PublicAccessNotPermitted") : parsed(undefined);
+    case "bearer":
+      return mayAs(asker.bearer.role, needs.role) ? parsed(undefined) : rejected("AuthorizationPermissionMismatch");
     case "sas": {
       const { sas, terms, delegatedBy } = asker;
       const enough = checkSasOperation(sas, terms, needs);
       if (!enough.ok) return enough;
       // Whoever made the key can't hand on more than it may itself.
-      if (delegatedBy !== undefined && !mayAs(delegatedBy, needs.role)) return rejected("AuthorizationPermissionMismatch");
-      return parsed({
-        by: "sas",
-        may: (permission) => terms.permissions.includes(permission),
-        overrides: responseOverrides(sas),
-        ...(sas.fields.tn === "" ? {} : { entityRange: entityRangeOf(sas) }),
-      });
+      const handedOn = delegatedBy === undefined || mayAs(delegatedBy, needs.role);
+      return handedOn ? parsed(undefined) : rejected("AuthorizationPermissionMismatch");
     }
   }
 }

@@ -70,9 +70,6 @@ function roleOf(tokens: BearerTokens | undefined, service: ServiceName, name: st
 const highest = (roles: readonly (BearerRole | undefined)[]): BearerRole | undefined =>
   bearerRoles.findLast((role) => roles.includes(role));
 
-/** Whether the role may do what this one may. */
-export const mayAs = (role: BearerRole, needed: BearerRole): boolean => bearerRoles.indexOf(role) >= bearerRoles.indexOf(needed);
-
 export const challenge = (tokens: BearerTokens): Record<string, string> => ({
   "WWW-Authenticate": `Bearer authorization_uri=${tokens.issuer.authorizationUri} resource_id=${tokens.issuer.audience}`,
 });

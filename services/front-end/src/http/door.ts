@@ -206,7 +206,8 @@ export class HttpDoor {
     if (outer && !outer.only.has(operation.value.name)) {
       return rejected("InvalidInput", { Reason: `${operation.value.name} does not go inside of another request.` });
     }
-    const access = authorize(asker.value, operation.value.name, operation.value.authorization, tokens);
+    const asked = { asker: asker.value, service: service.name, account, tokens };
+    const access = authorize(asked, operation.value.name, operation.value.authorization);
     if (!access.ok) return access;
     const exchange: Exchange = {
       requestId: seen.requestId,

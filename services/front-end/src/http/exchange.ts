@@ -1,5 +1,13 @@
 /** One request on its way through the door: what was found out about it so far. */
-import { type HttpHeaders, type Parsed, parsed, type ResponseHeaders, type ServiceProperties, type Target } from "@stamp/azure-rest";
+import {
+  type HttpHeaders,
+  type OperationAuthorization,
+  type Parsed,
+  parsed,
+  type ResponseHeaders,
+  type ServiceProperties,
+  type Target,
+} from "@stamp/azure-rest";
 import type { HttpRequest, HttpResponse } from "@stamp/ports";
 import type { AccountKeys, Accounts } from "../accounts.ts";
 import type { Objects } from "../objects.ts";
@@ -51,6 +59,10 @@ export interface Access {
   readonly by: "key" | "sas" | "bearer" | "anonymous";
   /** Whether it may also do what needs this permission of a SAS: `w` to overwrite what `c` alone could only create. */
   may(permission: string): boolean;
+  /** Whether it may also do another operation, with the needs of that: for operations inside a transaction. */
+  allows(operation: string, needs: OperationAuthorization): Parsed<void>;
+  /** Public access that lets an anonymous request in; whether the container has it is asked where its row is read. */
+  readonly publicFor?: "blob" | "container" | undefined;
   /** Headers that a SAS puts in the place of the blob's own. */
   readonly overrides?: ResponseHeaders;
   /** Of a table's SAS: which entities it is for. */

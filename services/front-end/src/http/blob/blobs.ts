@@ -42,6 +42,10 @@ interface Found {
   readonly content: BlobContent;
 }
 
+/** How many tags a blob has is told to those who may read them. */
+const shownTo = ({ access }: BlobExchange, blob: ListedBlobProperties): ListedBlobProperties =>
+  access.may("t") ? blob : { ...blob, tagCount: 0 };
+
 async function findContent(exchange: BlobExchange, range: ByteRange | undefined): Promise<Parsed<Found>> {
   const asked = await askedBlob(exchange);
   if (!asked.ok) return asked;
@@ -63,7 +67,7 @@ async function findProperties(exchange: BlobExchange): Promise<Parsed<ListedBlob
   const answer = await exchange.objects.execute({ case: "getBlob", value }, "blob", exchange.limits());
   if (!answer.ok) return answer;
   exchange.objects.copies.met(value.name, answer.value);
-  return parsed(blobOf(answer.value));
+  return parsed(shownTo(exchange, blobOf(answer.value)));
 }
 
 export async function getBlob(exchange: BlobExchange): Promise<Answer> {
@@ -75,7 +79,7 @@ export async function getBlob(exchange: BlobExchange): Promise<Answer> {
   const found = await findContent(exchange, range.value);
   if (!found.ok) return found;
   const { name, blob, content } = found.value;
-  const shown = blobOf(blob);
+  const shown = shownTo(exchange, blobOf(blob));
   const startBytes = fromWire(content.startBytes);
   const endBytes = endOf(blob, range.value?.endBytes);
   const result: Record<string, string> = { ...blobHeaders(version, shown), "Content-Length": String(endBytes - startBytes) };
@@ -213,7 +217,9 @@ export async function listBlobs(exchange: BlobExchange): Promise<Answer> {
     exchange.limits(),
   );
   if (!page.ok) return page;
-  const entries = entriesOf(page.value);
+  const entries = entriesOf(page.value).map((entry) =>
+    entry.kind === "blob" ? { ...entry, blob: { ...entry.blob, ...shownTo(exchange, entry.blob) } } : entry,
+  );
   if (untellable(exchange.version, entries)) {
     const message = "The container has a blob whose name XML can't carry. It can be listed in version 2021-02-12 or newer.";
     return rejected("FeatureVersionMismatch", {}, { message });

@@ -1,12 +1,12 @@
 /** Get and Set Container ACL: who may read without authorization, and the stored access policies. */
-import { etagAndTime, parseConditions, parsePublicAccess, parseSignedIdentifiers, signedIdentifiersXml } from "@stamp/azure-rest";
+import { etagAndTime, parseConditions, parseSignedIdentifiers, signedIdentifiersXml } from "@stamp/azure-rest";
 import { utf8 } from "@stamp/base";
 import { signedIdentifiersFromWire, signedIdentifiersToWire } from "@stamp/wire";
 import { conditionsToWire } from "../../objects.ts";
 import { containerOf } from "../../wire-to-rest.ts";
 import { documentBody } from "../body.ts";
 import { type Answer, respond } from "../exchange.ts";
-import { conditionedContainer } from "./containers.ts";
+import { conditionedContainer, publicAccessOf } from "./containers.ts";
 import type { BlobExchange } from "./exchange.ts";
 
 const bodyBytesMax = 64 * 1024;
@@ -24,7 +24,7 @@ export async function getContainerAcl(exchange: BlobExchange): Promise<Answer> {
 }
 
 export async function setContainerAcl(exchange: BlobExchange): Promise<Answer> {
-  const access = parsePublicAccess(exchange.headers);
+  const access = publicAccessOf(exchange);
   if (!access.ok) return access;
   const conditions = parseConditions(exchange.headers);
   if (!conditions.ok) return conditions;

@@ -9,6 +9,7 @@ import {
   metadataHeaders,
   notImplemented,
   type Parsed,
+  type PublicAccess,
   parseConditions,
   parsed,
   parseListQuery,
@@ -44,10 +45,17 @@ export async function listContainers(exchange: BlobExchange): Promise<Answer> {
   return respond(200, xml, utf8(body));
 }
 
+/** Public access that the request gives its container. */
+export function publicAccessOf({ headers, account }: BlobExchange): Parsed<PublicAccess> {
+  const access = parsePublicAccess(headers);
+  if (!access.ok || access.value === "") return access;
+  return account.publicAccessForbidden ? rejected("PublicAccessNotPermitted") : access;
+}
+
 export async function createContainer(exchange: BlobExchange): Promise<Answer> {
   const metadata = parseMetadata(exchange.headers, exchange.request.rawHeaders);
   if (!metadata.ok) return metadata;
-  const access = parsePublicAccess(exchange.headers);
+  const access = publicAccessOf(exchange);
   if (!access.ok) return access;
   const { account, container = "" } = exchange.target;
   const value = { account, container, metadata: metadata.value, publicAccess: access.value };

@@ -2,7 +2,6 @@
 import {
   type BlobOperationName,
   type BlobResource,
-  blobAuthorization,
   type Parsed,
   parseConditions,
   parsed,
@@ -22,15 +21,14 @@ export interface BlobExchange extends Exchange {
 
 export type BlobOperationHandler = (exchange: BlobExchange) => Promise<Answer>;
 
-const isPublicFor = (needs: "always" | "blob" | "container", publicAccess: string): boolean =>
-  needs === "always" || publicAccess === "container" || publicAccess === needs;
+const isPublicFor = (needs: "blob" | "container", publicAccess: string): boolean => publicAccess === "container" || publicAccess === needs;
 
 /** The container of the request, by a read of its row that is sent now or later. */
 export async function containerOfRequest(exchange: BlobExchange): Promise<Parsed<Container>> {
   const { account, container = "$root" } = exchange.target;
   const row = await exchange.objects.container(account, container, exchange.limits());
   if (!exchange.anonymous) return row;
-  const needs = blobAuthorization[exchange.operation].anonymous;
+  const needs = exchange.access.publicFor;
   const allowed = row.ok && needs !== undefined && isPublicFor(needs, row.value.publicAccess);
   // Strangers are not told whether it is there.
   if (row.ok ? allowed : row.error.status >= 500) return row;

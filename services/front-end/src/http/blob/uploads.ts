@@ -218,6 +218,8 @@ export async function getBlockList(exchange: BlobExchange): Promise<Answer> {
   const value = { name: name.value, conditions: conditionsToWire(conditions.value), committed, uncommitted };
   const answer = await exchange.objects.execute({ case: "getBlockList", value }, "blockList", exchange.limits());
   if (!answer.ok) return answer;
+  // A blob without content is not there yet for those whom only the public access lets in.
+  if (exchange.anonymous && !answer.value.blob) return rejected("BlobNotFound");
   const sizes = (blocks: typeof answer.value.committed) =>
     blocks.map((block) => ({ blockId: block.blockId, sizeBytes: fromWire(block.sizeBytes) }));
   const { blob } = answer.value;

@@ -5,7 +5,7 @@ import {
   formatIso,
   parsed,
   parseQueueResource,
-  queueAuthorization,
+  queueAuthorizationOf,
   recognizeQueue,
   signedQueueResource,
 } from "@stamp/azure-rest";
@@ -37,7 +37,7 @@ export const queueService = (hostSuffixes: readonly string[]): RestService => ({
     if (!operation.ok) return operation;
     return parsed({
       name: operation.value,
-      authorization: queueAuthorization[operation.value],
+      authorization: queueAuthorizationOf(operation.value),
       serve: (exchange) => operationHandlers[operation.value]({ ...exchange, target: named }),
     });
   },

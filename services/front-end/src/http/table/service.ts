@@ -7,7 +7,7 @@ import {
   parseTableResource,
   recognizeTable,
   signedTableResource,
-  tableAuthorization,
+  tableAuthorizationOf,
 } from "@stamp/azure-rest";
 import type { RestService } from "../service.ts";
 import { tableHandlers } from "./operations.ts";
@@ -35,7 +35,7 @@ export function tableService(hostSuffixes: readonly string[]): RestService {
       if (!operation.ok) return operation;
       return parsed({
         name: operation.value,
-        authorization: tableAuthorization[operation.value],
+        authorization: tableAuthorizationOf(operation.value),
         serve: (exchange) => handlers[operation.value]({ ...exchange, resource: resource.value, operation: operation.value }),
       });
     },

@@ -21,7 +21,7 @@ import {
   type Target,
   type TransactionAnswer,
   type TransactionRequest,
-  tableAuthorization,
+  tableAuthorizationOf,
   transactionBytesMax,
   transactionChangesMax,
   transactionResponse,
@@ -131,13 +131,11 @@ function read(
   });
 }
 
-/** The batch itself was let in; a SAS must be enough for each of its changes too. */
+/** The batch itself was let in; a SAS or role must be enough for each operation in it too. */
 function checkPermission(exchange: TableExchange, operation: ChangeName | "QueryEntities" | "GetEntity", table: string): Parsed<void> {
   const signedFor = exchange.access.by === "sas" ? queryValue(exchange.target.query, "tn") : undefined;
   if (signedFor !== undefined && signedFor.toLowerCase() !== table.toLowerCase()) return rejected("AuthorizationFailure");
-  const groups = tableAuthorization[operation].serviceSas;
-  const enough = groups !== "never" && groups.every((group) => [...group].some((letter) => exchange.access.may(letter)));
-  return enough ? parsed(undefined) : rejected("AuthorizationPermissionMismatch");
+  return exchange.access.allows(operation, tableAuthorizationOf(operation));
 }
 
 /** What a URL inside the batch names: absolute, from the root, or from the account. It is the batch's account. */

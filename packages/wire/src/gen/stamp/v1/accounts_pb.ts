@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/accounts.proto.
  */
 export const file_stamp_v1_accounts: GenFile = /*@__PURE__*/
-  fileDesc("ChdzdGFtcC92MS9hY2NvdW50cy5wcm90bxIIc3RhbXAudjEiOgoTTGlzdEFjY291bnRzUmVxdWVzdBIOCgZtYXJrZXIYASABKAkSEwoLbWF4X3Jlc3VsdHMYAiABKA0iJAoRR2V0QWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCSI1ChRDcmVhdGVBY2NvdW50UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEgwKBGtleXMYAiADKAkiSAoQUm90YXRlS2V5UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEhIKCmtleV9udW1iZXIYAiABKA0SDwoHbmV3X2tleRgDIAEoCSIuChtSZXZva2VEZWxlZ2F0aW9uS2V5c1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCSKjAQoWU2V0QmxvYlNldHRpbmdzUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEhcKCnZlcnNpb25pbmcYAiABKAhIAIgBARIsCh9jb250YWluZXJfZGVsZXRlX3JldGVudGlvbl9kYXlzGAMgASgNSAGIAQFCDQoLX3ZlcnNpb25pbmdCIgogX2NvbnRhaW5lcl9kZWxldGVfcmV0ZW50aW9uX2RheXMykgMKCEFjY291bnRzEjwKBExpc3QSHS5zdGFtcC52MS5MaXN0QWNjb3VudHNSZXF1ZXN0GhUuc3RhbXAudjEuQWNjb3VudFBhZ2USNQoDR2V0Ehsuc3RhbXAudjEuR2V0QWNjb3VudFJlcXVlc3QaES5zdGFtcC52MS5BY2NvdW50EjsKBkNyZWF0ZRIeLnN0YW1wLnYxLkNyZWF0ZUFjY291bnRSZXF1ZXN0GhEuc3RhbXAudjEuQWNjb3VudBI6CglSb3RhdGVLZXkSGi5zdGFtcC52MS5Sb3RhdGVLZXlSZXF1ZXN0GhEuc3RhbXAudjEuQWNjb3VudBJQChRSZXZva2VEZWxlZ2F0aW9uS2V5cxIlLnN0YW1wLnYxLlJldm9rZURlbGVnYXRpb25LZXlzUmVxdWVzdBoRLnN0YW1wLnYxLkFjY291bnQSRgoPU2V0QmxvYlNldHRpbmdzEiAuc3RhbXAudjEuU2V0QmxvYlNldHRpbmdzUmVxdWVzdBoRLnN0YW1wLnYxLkFjY291bnRiBnByb3RvMw", [file_stamp_v1_objects]);
+  fileDesc("ChdzdGFtcC92MS9hY2NvdW50cy5wcm90bxIIc3RhbXAudjEiOgoTTGlzdEFjY291bnRzUmVxdWVzdBIOCgZtYXJrZXIYASABKAkSEwoLbWF4X3Jlc3VsdHMYAiABKA0iJAoRR2V0QWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCSI1ChRDcmVhdGVBY2NvdW50UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEgwKBGtleXMYAiADKAkiSAoQUm90YXRlS2V5UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEhIKCmtleV9udW1iZXIYAiABKA0SDwoHbmV3X2tleRgDIAEoCSIuChtSZXZva2VEZWxlZ2F0aW9uS2V5c1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCSLdAQoWU2V0QmxvYlNldHRpbmdzUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEhcKCnZlcnNpb25pbmcYAiABKAhIAIgBARIsCh9jb250YWluZXJfZGVsZXRlX3JldGVudGlvbl9kYXlzGAMgASgNSAGIAQESIAoTYWxsb3dfcHVibGljX2FjY2VzcxgEIAEoCEgCiAEBQg0KC192ZXJzaW9uaW5nQiIKIF9jb250YWluZXJfZGVsZXRlX3JldGVudGlvbl9kYXlzQhYKFF9hbGxvd19wdWJsaWNfYWNjZXNzMpIDCghBY2NvdW50cxI8CgRMaXN0Eh0uc3RhbXAudjEuTGlzdEFjY291bnRzUmVxdWVzdBoVLnN0YW1wLnYxLkFjY291bnRQYWdlEjUKA0dldBIbLnN0YW1wLnYxLkdldEFjY291bnRSZXF1ZXN0GhEuc3RhbXAudjEuQWNjb3VudBI7CgZDcmVhdGUSHi5zdGFtcC52MS5DcmVhdGVBY2NvdW50UmVxdWVzdBoRLnN0YW1wLnYxLkFjY291bnQSOgoJUm90YXRlS2V5Ehouc3RhbXAudjEuUm90YXRlS2V5UmVxdWVzdBoRLnN0YW1wLnYxLkFjY291bnQSUAoUUmV2b2tlRGVsZWdhdGlvbktleXMSJS5zdGFtcC52MS5SZXZva2VEZWxlZ2F0aW9uS2V5c1JlcXVlc3QaES5zdGFtcC52MS5BY2NvdW50EkYKD1NldEJsb2JTZXR0aW5ncxIgLnN0YW1wLnYxLlNldEJsb2JTZXR0aW5nc1JlcXVlc3QaES5zdGFtcC52MS5BY2NvdW50YgZwcm90bzM", [file_stamp_v1_objects]);
 
 /**
  * @generated from message stamp.v1.ListAccountsRequest
@@ -147,6 +147,13 @@ export type SetBlobSettingsRequest = Message<"stamp.v1.SetBlobSettingsRequest"> 
    * @generated from field: optional uint32 container_delete_retention_days = 3;
    */
   containerDeleteRetentionDays?: number | undefined;
+
+  /**
+   * Whether containers may be read without authorization. False: none is, whatever its access policy says, and none can be made public.
+   *
+   * @generated from field: optional bool allow_public_access = 4;
+   */
+  allowPublicAccess?: boolean | undefined;
 };
 
 /**
@@ -202,7 +209,7 @@ export const Accounts: GenService<{
     output: typeof AccountSchema;
   },
   /**
-   * Every user delegation key, and every SAS made with one, ends within the time that front-ends hold accounts.
+   * Every user delegation key, and every SAS made with one, ends within the time that front-ends hold accounts. Answered without keys.
    *
    * @generated from rpc stamp.v1.Accounts.RevokeDelegationKeys
    */
@@ -212,7 +219,7 @@ export const Accounts: GenService<{
     output: typeof AccountSchema;
   },
   /**
-   * What is absent stays.
+   * What is absent stays. Answered without keys.
    *
    * @generated from rpc stamp.v1.Accounts.SetBlobSettings
    */
