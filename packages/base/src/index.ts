@@ -7,6 +7,7 @@ export * from "./framed.ts";
 export * from "./histogram.ts";
 export * from "./metrics.ts";
 export * from "./ordered-ids.ts";
+export * from "./pace.ts";
 export * from "./prng.ts";
 export * from "./rules.ts";
 export * from "./varint.ts";

@@ -448,3 +448,93 @@ test("http: many connections that come at once are accepted several in a turn of
   }
   assert.ok(turns < 0.75 * count, `${count} connections took ${turns} turns`);
 });
+
+/** Asks, does `step` every 50 ms, and gives all that comes until the server closes. */
+async function slowly(port: number, head: string, step: (socket: Socket) => void): Promise<string> {
+  const socket = connect(port, "127.0.0.1");
+  socket.on("error", () => {});
+  let received = "";
+  socket.on("data", (chunk: Buffer) => {
+    received += chunk.toString("latin1");
+  });
+  socket.write(head);
+  const timer = setInterval(() => socket.writable && step(socket), 50);
+  await once(socket, "close");
+  clearInterval(timer);
+  return received;
+}
+
+const slowLimits = { leastBytesPerSecond: 1_000, leastRateWindowMs: 300 };
+
+test("http: a body that comes more slowly than the least rate fails in its reader, and its connection ends with the answer", async (t) => {
+  let thrown: unknown;
+  const port = await started(
+    t,
+    async (given) => {
+      try {
+        await readBody(given.body);
+      } catch (error) {
+        thrown = error;
+        return { status: 408, headers: {} };
+      }
+      return { status: 201, headers: {} };
+    },
+    { ...slowLimits, drainTimeoutMs: 200 },
+  );
+  const head = "PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n";
+  const received = await slowly(port, head, (socket) => socket.write("x"));
+  assert.match(received, /^HTTP\/1.1 408 [\s\S]*Connection: close/);
+  assert.ok(thrown instanceof FailureError && thrown.failure.details?.slow === "client" && thrown.failure.applied === "no");
+});
+
+test("http: a body that comes at more than the least rate is taken, however long it takes, and a slow handler ends nobody", async (t) => {
+  const port = await started(
+    t,
+    async (given) => {
+      await new Promise((resolve) => setTimeout(resolve, 700));
+      const body = await readBody(given.body);
+      await new Promise((resolve) => setTimeout(resolve, 700));
+      return { status: 201, headers: {}, body: Buffer.from(String(body.length)) };
+    },
+    slowLimits,
+  );
+  let left = 8_000;
+  const head = "PUT / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: 8000\r\n\r\n";
+  const received = await slowly(port, head, (socket) => {
+    if (left > 0) socket.write("x".repeat(200));
+    left -= 200;
+  });
+  assert.match(received, /^HTTP\/1.1 201 [\s\S]*8000$/);
+});
+
+test("http: a client that does not take its answer is ended, streamed or whole, and the answer is let go", async (t) => {
+  let returned = 0;
+  const port = await started(
+    t,
+    async (given) => {
+      if (given.target === "/whole") return { status: 200, headers: {}, body: new Uint8Array(64 * 1024 * 1024) };
+      const body = async function* (): AsyncIterable<Uint8Array> {
+        try {
+          for (;;) yield new Uint8Array(65_536);
+        } finally {
+          returned++;
+        }
+      };
+      return { status: 200, headers: {}, body: body() };
+    },
+    { leastBytesPerSecond: 1_000_000_000, leastRateWindowMs: 200 },
+  );
+  for (const path of ["/streamed", "/whole"]) {
+    const socket = connect(port, "127.0.0.1");
+    socket.on("error", () => {});
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: h\r\n\r\n`);
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    let received = 0;
+    socket.on("data", (chunk: Buffer) => {
+      received += chunk.length;
+    });
+    await once(socket, "close");
+    assert.ok(received < 64 * 1024 * 1024, path);
+  }
+  assert.equal(returned, 1);
+});

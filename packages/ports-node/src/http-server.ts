@@ -5,6 +5,8 @@
  * A request whose body was not read to its end must not poison its connection: what is left is read and dropped when it is little,
  * otherwise the connection is closed, after the client had time to read the answer (closing at once would reset it).
  *
+ * A client that sends or takes less than the least rate, while the server waits for it, loses its connection (@stamp/base, pace.ts).
+ *
  * The bytes that a request announced are the request. What follows them on the connection is the next one: when it is no HTTP it gets its
  * own 400, after the answers of those before it were sent.
  */
@@ -13,13 +15,14 @@ import { createServer, STATUS_CODES } from "node:http";
 import { createServer as createSecureServer, type Server as SecureServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
-import { TLSSocket } from "node:tls";
-import { FailureError } from "@stamp/base";
-import type { HttpHandler, HttpRefusal, HttpRequest, HttpResponse, Logger } from "@stamp/ports";
+import { FailureError, type Pace } from "@stamp/base";
+import type { HttpHandler, HttpRefusal, HttpResponse, Logger } from "@stamp/ports";
 import { silentLogger } from "@stamp/ports";
 import { Acceptors } from "./acceptors.ts";
 import { readPair, type TlsFiles, watchPair } from "./certificates.ts";
+import { Exchange, type LastAnswer } from "./http-exchange.ts";
 import { inWords } from "./in-words.ts";
+import { Paces } from "./paces.ts";
 
 export interface HttpLimits {
   readonly headerBytesMax: number;
@@ -31,6 +34,10 @@ export interface HttpLimits {
   readonly keepAliveTimeoutMs: number;
   /** A connection on which nothing moves for so long inside a request is closed. */
   readonly idleTimeoutMs: number;
+  /** Average rate at which a client has to send a body and take an answer while the server waits for it, in bytes in a second; 0: any. */
+  readonly leastBytesPerSecond: number;
+  /** Time that a client may stand still before its rate counts, in milliseconds. */
+  readonly leastRateWindowMs: number;
   /** Of an unread body: what is read and dropped to keep the connection, or to let the client read its answer. */
   readonly drainBytesMax: number;
   readonly drainTimeoutMs: number;
@@ -42,6 +49,8 @@ export const defaultHttpLimits: HttpLimits = {
   headerTimeoutMs: 30_000,
   keepAliveTimeoutMs: 75_000,
   idleTimeoutMs: 120_000,
+  leastBytesPerSecond: 1_024,
+  leastRateWindowMs: 60_000,
   drainBytesMax: 64 * 1024 * 1024,
   drainTimeoutMs: 20_000,
 };
@@ -64,137 +73,8 @@ export interface HttpListener {
   close(graceMs?: number): Promise<void>;
 }
 
-/** One request being served. */
-class Exchange implements HttpRequest {
-  readonly #message: IncomingMessage;
-  readonly #response: ServerResponse;
-  #continuePending: boolean;
-  #readBytes = 0;
-  #bodyTaken = false;
-  #headers: Record<string, string> | undefined;
-  #controller: AbortController | undefined;
-  #left = false;
-
-  constructor(message: IncomingMessage, response: ServerResponse, expectsContinue: boolean) {
-    this.#message = message;
-    this.#response = response;
-    this.#continuePending = expectsContinue;
-    response.on("close", () => {
-      if (response.writableFinished) return;
-      this.#left = true;
-      this.#controller?.abort();
-    });
-  }
-
-  get method(): string {
-    return this.#message.method ?? "";
-  }
-
-  get target(): string {
-    return this.#message.url ?? "";
-  }
-
-  get headers(): Readonly<Record<string, string>> {
-    if (this.#headers === undefined) {
-      const headers: Record<string, string> = {};
-      for (const [name, value] of Object.entries(this.#message.headers)) {
-        if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(", ") : value;
-      }
-      this.#headers = headers;
-    }
-    return this.#headers;
-  }
-
-  get rawHeaders(): readonly string[] {
-    return this.#message.rawHeaders;
-  }
-
-  get remoteAddress(): string {
-    return this.#message.socket.remoteAddress ?? "";
-  }
-
-  get secure(): boolean {
-    return this.#message.socket instanceof TLSSocket;
-  }
-
-  get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      this.#controller = new AbortController();
-      if (this.#left) this.#controller.abort();
-    }
-    return this.#controller.signal;
-  }
-
-  get body(): AsyncIterable<Uint8Array> {
-    return { [Symbol.asyncIterator]: () => this.#read() };
-  }
-
-  async *#read(): AsyncGenerator<Uint8Array> {
-    if (this.#bodyTaken) throw new Error("the body was read before");
-    this.#bodyTaken = true;
-    if (this.#continuePending) {
-      this.#continuePending = false;
-      if (!this.#response.headersSent) this.#response.writeContinue();
-    }
-    try {
-      for await (const buffer of chunksOf(this.#message)) {
-        this.#readBytes += buffer.length;
-        yield new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.length);
-      }
-    } catch (error) {
-      throw clientLeft(`the body ended early: ${error instanceof Error ? error.message : String(error)}`);
-    }
-    if (!this.#message.complete) throw clientLeft("the body ended early");
-  }
-
-  /** Its body can't be parsed any further: the client is told, unless it already has an answer, and the connection ends with that. */
-  breakOff({ status, headers, body }: Refused): void {
-    if (this.#response.headersSent) this.#response.end();
-    else this.#response.writeHead(status, [...headers]).end(body);
-    this.#response.once("close", () => this.#message.destroy());
-  }
-
-  get complete(): boolean {
-    return this.#message.complete;
-  }
-
-  /** How the connection goes on after the answer: nothing is left, what is left gets dropped, or it has to be closed. */
-  bodyLeft(drainBytesMax: number): "nothing" | "drain" | "close" {
-    if (this.#message.complete) return "nothing";
-    const { "content-length": length, "transfer-encoding": encoding } = this.#message.headers;
-    if (length === undefined && encoding === undefined) return "nothing";
-    // A client that waits for 100 may or may not send its body now: what follows can't be told apart.
-    if (this.#continuePending) return "close";
-    if (length === undefined) return "close";
-    return Number(length) - this.#readBytes <= drainBytesMax ? "drain" : "close";
-  }
-}
-
-/** As `message.iterator({ destroyOnReturn: false })`, which costs a small request 10 µs: it waits for `close` as well. */
-async function* chunksOf(message: IncomingMessage): AsyncGenerator<Buffer> {
-  let changed = (): void => {};
-  const onChange = (): void => changed();
-  const events = ["readable", "end", "close", "error"] as const;
-  for (const event of events) message.on(event, onChange);
-  try {
-    for (;;) {
-      const chunk = message.read() as Buffer | null;
-      if (chunk !== null) yield chunk;
-      else if (message.errored) throw message.errored;
-      else if (message.readableEnded || message.destroyed) return;
-      else {
-        await new Promise<void>((resolve) => {
-          changed = resolve;
-        });
-      }
-    }
-  } finally {
-    for (const event of events) message.off(event, onChange);
-  }
-}
-
-const clientLeft = (message: string): FailureError =>
-  new FailureError({ code: "cancelled", reason: "connectionLost", message, applied: "unknown" });
+/** An answer goes out in pieces of this size, so that no more of it waits in a socket. */
+const writeBytesMax = 64 * 1024;
 
 export class HttpDoor {
   readonly #handler: HttpHandler;
@@ -203,6 +83,7 @@ export class HttpDoor {
   readonly #server: Server | SecureServer;
   readonly #acceptors: Acceptors;
   readonly #endWatch: (() => void) | undefined;
+  readonly #paces: Paces;
   readonly #connections = new WeakMap<Duplex, Connection>();
   #active = 0;
 
@@ -211,6 +92,7 @@ export class HttpDoor {
     this.#limits = { ...defaultHttpLimits, ...options.limits };
     this.#logger = options.logger ?? silentLogger;
     const limits = this.#limits;
+    this.#paces = new Paces(limits);
     const serverOptions = {
       maxHeaderSize: limits.headerBytesMax,
       headersTimeout: limits.headerTimeoutMs,
@@ -283,6 +165,7 @@ export class HttpDoor {
     while (this.#active > 0 && performance.now() < deadlineMs) await new Promise((resolve) => setTimeout(resolve, 10));
     this.#server.closeAllConnections();
     await closed;
+    this.#paces.stop();
   }
 
   async #serve(message: IncomingMessage, response: ServerResponse, expectsContinue: boolean, refusal?: HttpRefusal): Promise<void> {
@@ -290,7 +173,7 @@ export class HttpDoor {
     // Errors of a connection that broke are seen by whoever reads or writes; without a listener they would end the process.
     message.on("error", () => {});
     response.on("error", () => {});
-    const exchange = new Exchange(message, response, expectsContinue);
+    const exchange = new Exchange(message, response, expectsContinue, this.#paces);
     const { socket } = message;
     this.#connectionOf(socket).unanswered.add(exchange);
     response.once("close", () => this.#answered(socket, exchange));
@@ -376,19 +259,78 @@ export class HttpDoor {
     else if (body instanceof Uint8Array) {
       if (left !== "close") {
         if (announced !== body.length) throw new Error(`a body of ${body.length} bytes was announced as ${announced}`);
-        response.end(body);
+        if (body.length <= writeBytesMax) this.#end(response, body);
+        else {
+          await this.#sendStream(response, piecesOf(body), announced);
+          this.#end(response);
+        }
         if (left === "drain") await this.#drain(message);
         return;
       }
-      response.write(body);
-    } else await sendStream(response, body, announced);
+      await this.#sendStream(response, piecesOf(body), undefined);
+    } else await this.#sendStream(response, body, announced);
 
     if (left === "close") {
       response.flushHeaders();
       await this.#drain(message);
     }
-    response.end();
+    this.#end(response);
     if (left === "drain") await this.#drain(message);
+  }
+
+  async #sendStream(
+    response: ServerResponse,
+    body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+    announced: number | undefined,
+  ): Promise<void> {
+    let sent = 0;
+    let pace: Pace | undefined;
+    for await (const chunk of body) {
+      if (response.destroyed) return;
+      sent += chunk.length;
+      if (announced !== undefined && sent > announced) throw new Error(`a body is longer than the announced ${announced} bytes`);
+      if (chunk.length > 0 && !response.write(chunk)) {
+        pace ??= this.#paces.of("answer");
+        await this.#writable(response, pace, chunk.length);
+      }
+      if (response.destroyed) return;
+    }
+    if (announced !== undefined && sent !== announced) throw new Error(`a body of ${sent} bytes was announced as ${announced}`);
+  }
+
+  /** Resolves when more may be written, or nobody is there any more; ends the connection of a client that takes too little. */
+  #writable(response: ServerResponse, pace: Pace, bytes: number): Promise<void> {
+    if (response.destroyed || !response.writableNeedDrain) return Promise.resolve();
+    return new Promise((resolve) => {
+      const done = (): void => {
+        this.#paces.rest(pace, bytes);
+        response.off("drain", done);
+        response.off("close", done);
+        resolve();
+      };
+      response.on("drain", done);
+      response.on("close", done);
+      this.#waitFor(response, pace);
+    });
+  }
+
+  /** The last bytes, too, have to be taken at the least rate. */
+  #end(response: ServerResponse, body?: Uint8Array): void {
+    if (body) response.end(body);
+    else response.end();
+    if (response.writableFinished || response.destroyed) return;
+    const pace = this.#paces.of("answer");
+    this.#waitFor(response, pace);
+    response.once("close", () => this.#paces.rest(pace, 0));
+  }
+
+  #waitFor(response: ServerResponse, pace: Pace): void {
+    // The answer to a request that was sent ahead: the client may have taken all that there is to take, the server is not done before it.
+    if (response.socket === null) return;
+    this.#paces.wait(pace, () => {
+      this.#logger.debug("a client takes its answer more slowly than the least rate", { address: response.socket?.remoteAddress });
+      response.destroy();
+    });
   }
 
   /** Reads and drops what is left of a request, within bounds; beyond them the connection is destroyed. */
@@ -423,47 +365,17 @@ async function dispose(body: HttpResponse["body"]): Promise<void> {
   await body[Symbol.asyncIterator]().return?.();
 }
 
-async function sendStream(response: ServerResponse, body: AsyncIterable<Uint8Array>, announced: number | undefined): Promise<void> {
-  let sent = 0;
-  for await (const chunk of body) {
-    if (response.destroyed) return;
-    sent += chunk.length;
-    if (announced !== undefined && sent > announced) throw new Error(`a body is longer than the announced ${announced} bytes`);
-    if (chunk.length > 0 && !response.write(chunk)) await writable(response);
-    if (response.destroyed) return;
-  }
-  if (announced !== undefined && sent !== announced) throw new Error(`a body of ${sent} bytes was announced as ${announced}`);
-}
-
-/** Resolves when more may be written, or nobody is there any more. */
-function writable(response: ServerResponse): Promise<void> {
-  if (response.destroyed || !response.writableNeedDrain) return Promise.resolve();
-  return new Promise((resolve) => {
-    const done = (): void => {
-      response.off("drain", done);
-      response.off("close", done);
-      resolve();
-    };
-    response.on("drain", done);
-    response.on("close", done);
-  });
+function* piecesOf(body: Uint8Array): Generator<Uint8Array> {
+  for (let at = 0; at < body.length; at += writeBytesMax) yield body.subarray(at, at + writeBytesMax);
 }
 
 /** The requests of a connection whose answers were not sent yet, in order, and what is answered to the noise after them. */
 interface Connection {
   readonly unanswered: Set<Exchange>;
-  refusal: Refused | undefined;
+  refusal: LastAnswer | undefined;
 }
 
-/** The last answer on a connection. */
-interface Refused {
-  readonly status: number;
-  /** Names and values in turn. */
-  readonly headers: readonly string[];
-  readonly body: Uint8Array;
-}
-
-function lastAnswer({ status, headers, body = new Uint8Array(0) }: HttpResponse & { readonly body?: Uint8Array }): Refused {
+function lastAnswer({ status, headers, body = new Uint8Array(0) }: HttpResponse & { readonly body?: Uint8Array }): LastAnswer {
   const all = { ...headers, "Content-Length": String(body.length), Connection: "close" };
   return { status, body, headers: Object.entries(all).flatMap(([name, value]) => [value].flat().flatMap((one) => [name, one])) };
 }
@@ -482,7 +394,7 @@ const refusals: Readonly<Record<string, HttpRefusal>> = {
 
 const statuses: Partial<Record<HttpRefusal, number>> = { headersTooLarge: 431, late: 408, expectation: 417 };
 
-function endRefused(socket: Duplex, { status, headers, body }: Refused): void {
+function endRefused(socket: Duplex, { status, headers, body }: LastAnswer): void {
   if (!socket.writable) return;
   socket.on("error", () => {});
   let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n`;

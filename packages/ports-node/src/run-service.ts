@@ -10,7 +10,7 @@ import { credentialOf } from "./cluster-secret.ts";
 import { ConfigError, envName, HelpRequested, loadConfig, unknownNames } from "./config.ts";
 import type { Credential } from "./grpc/credential.ts";
 import { healthHandler } from "./health.ts";
-import type { HttpListener } from "./http-server.ts";
+import type { HttpLimits, HttpListener } from "./http-server.ts";
 import { serveHttp } from "./http-server.ts";
 import { logLevels } from "./logger.ts";
 import { countBuffersAsHeap, machineMemoryBytes } from "./memory.ts";
@@ -43,6 +43,8 @@ export interface ServedDoor {
   readonly handler: HttpHandler;
   /** HTTPS instead of HTTP. */
   readonly tls?: TlsFiles | undefined;
+  /** Other bounds than the usual ones. */
+  readonly limits?: Partial<HttpLimits>;
 }
 
 export interface ServiceDefinition<S extends z.ZodObject, R extends Role> {
@@ -92,7 +94,7 @@ export async function runService<S extends z.ZodObject, R extends Role>(service:
     await role.start();
     for (const door of service.doors?.(role, config) ?? []) {
       if (door.listen === "") continue;
-      const listener = await serveHttp(door.handler, { listen: door.listen, logger, tls: door.tls });
+      const listener = await serveHttp(door.handler, { listen: door.listen, logger, tls: door.tls, limits: door.limits ?? {} });
       open.push(listener);
       logger.info("door open", { door: door.name, listen: listener.address });
     }

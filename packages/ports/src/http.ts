@@ -9,7 +9,10 @@ export interface HttpRequest {
   readonly headers: Readonly<Record<string, string>>;
   /** Names and values in turn, exactly as they came. Absent: nobody needs to know. */
   readonly rawHeaders?: readonly string[];
-  /** In chunks of at most 1 MiB, slowed down by its reader. Throws when the client went away or sent less than it announced. */
+  /**
+   * In chunks of at most 1 MiB, slowed down by its reader. Throws when the client went away or sent less than it announced; with the detail
+   * `slow: "client"` when it sends too slowly.
+   */
   readonly body: AsyncIterable<Uint8Array>;
   readonly remoteAddress: string;
   readonly secure: boolean;

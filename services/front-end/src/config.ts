@@ -67,6 +67,8 @@ export interface FrontEndConfig {
   readonly downloadWindowBytes: number;
   readonly uploadBytesMax: number;
   readonly downloadBytesMax: number;
+  readonly leastBytesPerSecond: number;
+  readonly leastRateWindowMs: number;
   readonly accountCacheMs: number;
   readonly accountsMax: number;
   readonly mapWaitMs: number;
@@ -142,6 +144,13 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
   downloadWindowBytes: count(4 * mebibyte).describe("Bytes of one request read ahead on their way out"),
   uploadBytesMax: count(32 * mebibyte).describe("Bytes of all requests on their way in; beyond, clients are slowed down"),
   downloadBytesMax: count(256 * mebibyte).describe("Bytes of all requests read ahead on their way out; beyond, requests wait"),
+  leastBytesPerSecond: z
+    .number()
+    .int()
+    .min(0)
+    .default(1_024)
+    .describe("Least rate of a client while this front-end waits for it, in a body or an answer; slower ones are ended. 0: any rate"),
+  leastRateWindowMs: count(60_000).describe("How long a client may stand still before leastBytesPerSecond counts"),
   accountCacheMs: count(5_000).describe("How long the keys of an account are used before they are read again"),
   accountsMax: count(10_000).describe("Accounts whose keys are held"),
   mapWaitMs: count(5_000).describe("How long the partition manager holds a question for a newer map"),
@@ -168,6 +177,12 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
     .describe("Places besides this stamp that blobs may be copied from (https://*.blob.core.windows.net); empty: none"),
   oidcAuthorizationUri: z.string().default("").describe("Told with 401 to whoever shows no token; empty: the issuer"),
 });
+
+/** Bounds of the HTTP doors (ports-node, http-server.ts). */
+export function httpLimitsOf(config: FrontEndConfig): { readonly leastBytesPerSecond: number; readonly leastRateWindowMs: number } {
+  const { leastBytesPerSecond, leastRateWindowMs } = config;
+  return { leastBytesPerSecond, leastRateWindowMs };
+}
 
 export function doorGateOf(config: FrontEndConfig): DoorGateOptions {
   const { throttle, requestsMax, accountShareMax, startsMax, startsMin, turnTargetMs, waitMaxMs, waitAloneMaxMs } = config;

@@ -1,6 +1,6 @@
 /** The process of the front-end: HTTP in, authenticate, route. */
 import { NodeHttpClient, oidcIssuer, runService } from "@stamp/ports-node";
-import { type FrontEndConfig, FrontEndRole, frontEndConfigSchema } from "./index.ts";
+import { type FrontEndConfig, FrontEndRole, frontEndConfigSchema, httpLimitsOf } from "./index.ts";
 
 const tlsOf = ({ tlsCert, tlsKey }: FrontEndConfig) => (tlsCert === "" ? undefined : { certificatePath: tlsCert, keyPath: tlsKey });
 
@@ -9,8 +9,8 @@ await runService({
   schema: frontEndConfigSchema,
   create: (world, config) => new FrontEndRole(world, config, { issuerOf: oidcIssuer, http: new NodeHttpClient() }),
   doors: (role, config) => [
-    { name: "blob", listen: config.blobListen, handler: role.blob, tls: tlsOf(config) },
-    { name: "queue", listen: config.queueListen, handler: role.queue, tls: tlsOf(config) },
-    { name: "table", listen: config.tableListen, handler: role.table, tls: tlsOf(config) },
+    { name: "blob", listen: config.blobListen, handler: role.blob, tls: tlsOf(config), limits: httpLimitsOf(config) },
+    { name: "queue", listen: config.queueListen, handler: role.queue, tls: tlsOf(config), limits: httpLimitsOf(config) },
+    { name: "table", listen: config.tableListen, handler: role.table, tls: tlsOf(config), limits: httpLimitsOf(config) },
   ],
 });

@@ -256,6 +256,9 @@ export class HttpDoor {
   #unexpected(request: HttpRequest, seen: Seen, error: unknown): RestError {
     // Bodies throw when the client went away or did not send what it announced: nothing was made of it.
     if (error instanceof FailureError) {
+      if (error.failure.details?.slow === "client") {
+        return restError("OperationTimedOut", { Reason: error.failure.message }, { status: 408 });
+      }
       if (error.failure.reason !== "connectionLost" && error.failure.code !== "cancelled") return restErrorOf(error.failure);
       return restError("InvalidInput", { Reason: "The body ended early." });
     }

@@ -1,0 +1,55 @@
+/** The clients of a door whom the server waits for, each with its pace (@stamp/base, pace.ts); those that are too slow are told to whoever waits. */
+import { Pace } from "@stamp/base";
+
+export interface PaceLimits {
+  readonly leastBytesPerSecond: number;
+  readonly leastRateWindowMs: number;
+}
+
+/** Clients are looked at so often whether they are too slow. */
+const paceEveryMs = 1_000;
+/**
+ * Standing still for longer is allowed after many bytes went out at once, as a multiple of the window: what the system took counts as
+ * taken, and it holds up to some MB for a connection, of which it asks for more only when a third is free.
+ */
+const sendCreditWindows = 5;
+
+/** Whom the server waits for, and what is done to a client that is too slow. */
+export class Paces {
+  readonly #limits: PaceLimits;
+  readonly #waiting = new Map<Pace, () => void>();
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(limits: PaceLimits) {
+    this.#limits = limits;
+    this.#timer = setInterval(() => this.#check(), Math.min(paceEveryMs, limits.leastRateWindowMs)).unref();
+  }
+
+  of(direction: "body" | "answer"): Pace {
+    const { leastBytesPerSecond, leastRateWindowMs: windowMs } = this.#limits;
+    return new Pace({ leastBytesPerSecond, windowMs, creditMaxMs: direction === "body" ? windowMs : sendCreditWindows * windowMs });
+  }
+
+  wait(pace: Pace, tooSlow: () => void): void {
+    pace.wait(performance.now());
+    this.#waiting.set(pace, tooSlow);
+  }
+
+  rest(pace: Pace, movedBytes: number): void {
+    if (this.#waiting.delete(pace)) pace.rest(performance.now());
+    pace.moved(movedBytes);
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  #check(): void {
+    const nowMs = performance.now();
+    for (const [pace, tooSlow] of this.#waiting) {
+      if (!pace.isTooSlow(nowMs)) continue;
+      this.#waiting.delete(pace);
+      tooSlow();
+    }
+  }
+}
