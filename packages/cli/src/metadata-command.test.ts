@@ -5,9 +5,9 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { unwrap } from "@stamp/base";
+import { concatBytes, unwrap } from "@stamp/base";
 import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
-import { decodeSnapshot, MetadataClient } from "@stamp/metadata-store";
+import { inMemory, MetadataClient, openSnapshot } from "@stamp/metadata-store";
 import { silentLogger } from "@stamp/ports";
 import { NodeDigest, nodeWorld } from "@stamp/ports-node";
 
@@ -26,7 +26,9 @@ async function lockService(dataDir: string): Promise<Running> {
     await role.stop();
     await world.transport.close();
   };
-  return { stampId: unwrap(await metadata.stampId(5_000)), snapshot: unwrap(await metadata.snapshot(5_000))?.bytes as Uint8Array, stop };
+  const parts: Uint8Array[] = [];
+  unwrap(await metadata.readSnapshot(async (bytes) => void parts.push(bytes), 5_000));
+  return { stampId: unwrap(await metadata.stampId(5_000)), snapshot: concatBytes(parts), stop };
 }
 
 const restore = (service: string, dataDir: string, ...args: string[]): Promise<{ readonly code: number; readonly output: string }> =>
@@ -67,7 +69,7 @@ test("metadata restore: refused while a lock service runs on the folder, whose s
   const second = await lockService(data);
   await second.stop();
   assert.equal(second.stampId, first.stampId);
-  const restored = unwrap(decodeSnapshot(second.snapshot, (bytes) => new NodeDigest().crc32c(bytes)));
+  const restored = unwrap(await openSnapshot(inMemory(second.snapshot), (bytes, seed) => new NodeDigest().crc32c(bytes, seed)));
   assert.ok(restored.version >= 1_000_000, "what was given since can't be given again");
 });
 

@@ -2,44 +2,61 @@
  * `stamp metadata backup|show|restore`: the map of all extents is in one process on one disk. Every extent node keeps copies of it; these
  * commands take one by hand, look at one, and put one in the place of a store that was lost.
  */
-import { readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { open, rename, rm, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Outcome } from "@stamp/base";
 import { DataFolder, planCluster } from "@stamp/cluster";
 import { restoreMetadata, whileStopped } from "@stamp/lock-service";
-import { decodeSnapshot, MetadataClient, type MetadataSnapshot } from "@stamp/metadata-store";
+import {
+  MetadataClient,
+  type OpenedSnapshot,
+  openSnapshot,
+  type SeededChecksum,
+  type SnapshotSource,
+  verifySnapshot,
+} from "@stamp/metadata-store";
 import { silentLogger } from "@stamp/ports";
-import { inWords, NodeClock, NodeDigest, nodeWorld } from "@stamp/ports-node";
+import { inWords, isSystemError, NodeClock, NodeDigest, nodeWorld } from "@stamp/ports-node";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "./context.ts";
 import { inspect, make, tell } from "./running.ts";
 
-const readTimeoutMs = 60_000;
+/** For a whole snapshot, however large. */
+const readTimeoutMs = 600_000;
 
 export function addMetadata(program: Command): void {
   const metadata = program.command("metadata").description("the metadata store: streams, extents, leases, epochs");
   make(metadata, "backup <file>", "write a snapshot of the running stamp's metadata to a file").action(
     async (file: string, _options, command: Command) => {
-      const bytes = await inspect(command, async (_inspector, transport, lockService) => {
-        const metadata = new MetadataClient({ clock: new NodeClock(), transport }, lockService);
-        return answered(await metadata.snapshot(readTimeoutMs))?.bytes;
+      const target = await open(file, "wx+").catch((error: NodeJS.ErrnoException) => {
+        throw new CommandError(error.code === "EEXIST" ? `${file} is there already: give another name` : inWords(error, file));
       });
-      if (bytes === undefined) throw new CommandError("the lock service gave no snapshot");
-      const snapshot = opened(bytes, file);
-      await writeFile(file, bytes, { flag: "wx", flush: true }).catch(async (error: NodeJS.ErrnoException) => {
-        if (error.code === "EEXIST") throw new CommandError(`${file} is there already: give another name`);
+      try {
+        await inspect(command, async (_inspector, transport, lockService) => {
+          const metadata = new MetadataClient({ clock: new NodeClock(), transport }, lockService);
+          const write = async (bytes: Uint8Array, offsetBytes: number): Promise<void> => {
+            if (offsetBytes === 0) await target.truncate(0);
+            await target.write(bytes, 0, bytes.length, offsetBytes);
+          };
+          answered(await metadata.readSnapshot(write, readTimeoutMs));
+        });
+        await target.sync();
+      } catch (error) {
         // What was written of it would be in the way of the next try.
-        if (error.syscall !== "open") await rm(file, { force: true });
-        throw new CommandError(inWords(error, file));
-      });
-      tell(command, about(snapshot, file), textOf);
+        await target.close();
+        await rm(file, { force: true });
+        throw isSystemError(error) ? new CommandError(inWords(error, file)) : error;
+      }
+      await target.close();
+      const snapshot = await verified(file);
+      tell(command, snapshot, textOf);
     },
   );
   make(
     metadata,
     "show <file>",
     "what a snapshot holds: one that was written by hand, or of <data>/<extent node>/files/metadata-copies",
-  ).action(async (file: string, _options, command: Command) => tell(command, about(opened(await contentOf(file), file), file), textOf));
+  ).action(async (file: string, _options, command: Command) => tell(command, await verified(file), textOf));
   withConfig(
     metadata
       .command("restore <file>")
@@ -49,18 +66,18 @@ export function addMetadata(program: Command): void {
     ["dataDir"],
   ).action(async (file: string, options: { replace?: boolean }, command: Command) => {
     const dataDir = lockServiceFolder(command);
-    const snapshot = opened(await contentOf(file), file);
+    const about = await verified(file);
     const folder = join(dataDir, "stores", "metadata");
     const world = nodeWorld({ dataDir, name: "metadata-restore", logger: silentLogger });
     const keys = answered(
       await whileStopped(world, async () => {
         if (await exists(folder)) await moveAside(folder, options.replace === true);
-        return restoreMetadata(world, snapshot);
+        return withSnapshot(file, (snapshot) => restoreMetadata(world, snapshot));
       }).catch((error: Error) => {
         throw error instanceof CommandError ? error : new CommandError(inWords(error));
       }),
     );
-    tell(command, { ...about(snapshot, file), restoredTo: folder, keys }, (done) =>
+    tell(command, { ...about, restoredTo: folder, keys }, (done) =>
       [
         textOf(done),
         `restored to ${folder}: ${keys} keys, every epoch and extent number raised beyond what may have been given since`,
@@ -107,36 +124,45 @@ interface About {
   readonly entries: number;
 }
 
-const about = ({ stampId, version, takenAtMs, entries }: MetadataSnapshot, file: string): About => ({
-  file,
-  stampId,
-  version,
-  takenAt: new Date(takenAtMs).toISOString(),
-  entries: entries.length,
-});
-
 const textOf = ({ file, stampId, version, takenAt, entries }: About): string =>
   `${file}: stamp ${stampId}, as of transaction ${version} (${takenAt}), ${entries} entries`;
 
-function opened(bytes: Uint8Array, file: string): MetadataSnapshot {
-  const digest = new NodeDigest();
-  const snapshot = decodeSnapshot(bytes, (content) => digest.crc32c(content));
-  if (snapshot.ok) return snapshot.value;
-  throw new CommandError(`${file}: ${snapshot.failure.message}`);
+const checksum: SeededChecksum = (bytes, seed) => new NodeDigest().crc32c(bytes, seed);
+
+/** Every byte of it was read and is intact. */
+async function verified(file: string): Promise<About> {
+  const { stampId, version, takenAtMs, count } = await withFile(file, async (source) => {
+    const snapshot = await verifySnapshot(source, checksum);
+    if (snapshot.ok) return snapshot.value;
+    throw new CommandError(`${file}: ${snapshot.failure.message}`);
+  });
+  return { file, stampId, version, takenAt: new Date(takenAtMs).toISOString(), entries: count };
+}
+
+const withSnapshot = <T>(file: string, work: (snapshot: OpenedSnapshot) => Promise<T>): Promise<T> =>
+  withFile(file, async (source) => work(answered(await openSnapshot(source, checksum))));
+
+async function withFile<T>(path: string, work: (source: SnapshotSource) => Promise<T>): Promise<T> {
+  const file = await open(path).catch((error: Error) => {
+    throw new CommandError(inWords(error, path));
+  });
+  try {
+    return await work({
+      sizeBytes: async () => (await file.stat()).size,
+      read: async (offsetBytes, lengthBytes) => {
+        const { buffer, bytesRead } = await file.read(new Uint8Array(lengthBytes), 0, lengthBytes, offsetBytes);
+        return buffer.subarray(0, bytesRead);
+      },
+    });
+  } finally {
+    await file.close();
+  }
 }
 
 const exists = (path: string): Promise<boolean> =>
   stat(path).then(
     () => true,
     () => false,
-  );
-
-const contentOf = (file: string): Promise<Uint8Array> =>
-  readFile(file).then(
-    (content) => new Uint8Array(content),
-    (error: Error) => {
-      throw new CommandError(inWords(error, file));
-    },
   );
 
 function answered<T>(outcome: Outcome<T>): T {

@@ -3,8 +3,8 @@
  * unknown is the caller's to judge (a leader ends its term).
  */
 import type { Outcome } from "@stamp/base";
-import { concatBytes, ok } from "@stamp/base";
-import type { Address, Client, Identity, World } from "@stamp/ports";
+import { ok, refused } from "@stamp/base";
+import { type Address, type Client, type Identity, sleep, type World } from "@stamp/ports";
 import { fromWire, MetadataStore, toWire } from "@stamp/wire";
 
 export interface StoredKey {
@@ -46,6 +46,8 @@ export interface StoreTransaction {
 }
 
 const pageKeys = 1_000;
+const partTimeoutMs = 15_000;
+const askAgainMs = 500;
 
 export class MetadataClient {
   readonly #world: Pick<World, "clock" | "transport">;
@@ -123,27 +125,38 @@ export class MetadataClient {
   }
 
   /**
-   * A snapshot of the whole store, encoded; undefined when it is still the one with `knownChecksum`. Refused with `conflict` when
-   * somebody else took a newer one meanwhile: ask again.
+   * Reads a snapshot of the whole store part by part, at most 1 MiB each, into `write`, which begins anew when it is called with offset 0.
+   * Gives undefined, and writes nothing, when the newest one still has `knownChecksum`. `timeoutMs`: for all of it.
    */
-  async snapshot(
+  async readSnapshot(
+    write: (bytes: Uint8Array, offsetBytes: number) => Promise<void>,
     timeoutMs: number,
     knownChecksum = 0,
-  ): Promise<Outcome<{ readonly checksum: number; readonly bytes: Uint8Array } | undefined>> {
-    const deadlineMs = this.#world.clock.monotonicMs() + timeoutMs;
-    const parts: Uint8Array[] = [];
+  ): Promise<Outcome<{ readonly checksum: number; readonly totalBytes: number } | undefined>> {
+    const { clock } = this.#world;
+    const deadlineMs = clock.monotonicMs() + timeoutMs;
     let offsetBytes = 0;
     let checksum = 0;
     for (;;) {
-      const leftMs = Math.max(deadlineMs - this.#world.clock.monotonicMs(), 1);
-      const answer = await this.#client.readSnapshot({ offsetBytes: toWire(offsetBytes), checksum, knownChecksum }, { timeoutMs: leftMs });
-      if (!answer.ok) return answer;
-      const { payload, totalBytes } = answer.value;
+      const leftMs = Math.max(deadlineMs - clock.monotonicMs(), 1);
+      const request = { offsetBytes: toWire(offsetBytes), checksum, knownChecksum };
+      const answer = await this.#client.readSnapshot(request, { timeoutMs: Math.min(leftMs, partTimeoutMs) });
+      if (!answer.ok) {
+        const { reason } = answer.failure;
+        // It is being taken; or somebody else had another one taken.
+        if ((reason !== "notReady" && reason !== "conflict") || clock.monotonicMs() + askAgainMs >= deadlineMs) return answer;
+        if (reason === "conflict") offsetBytes = checksum = 0;
+        await sleep(clock, askAgainMs);
+        continue;
+      }
+      const { payload } = answer.value;
+      const totalBytes = fromWire(answer.value.totalBytes);
       if (offsetBytes === 0 && payload.length === 0) return ok(undefined);
+      if (payload.length === 0) return refused("dataLoss", "damaged", `the snapshot ends at ${offsetBytes} of ${totalBytes} bytes`);
       checksum = answer.value.checksum;
-      parts.push(Uint8Array.from(payload));
+      await write(payload, offsetBytes);
       offsetBytes += payload.length;
-      if (payload.length === 0 || offsetBytes >= fromWire(totalBytes)) return ok({ checksum, bytes: concatBytes(parts) });
+      if (offsetBytes >= totalBytes) return ok({ checksum, totalBytes });
     }
   }
 

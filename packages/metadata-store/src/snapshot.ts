@@ -1,65 +1,213 @@
 /**
- * A snapshot of the whole metadata store in one file: what is kept on every extent node's disk, and what `stamp metadata backup` writes.
- * Format: docs/formats/metadata-snapshot.md.
+ * A snapshot of the whole metadata store in one file: what extent nodes keep, and what `stamp metadata backup` writes. It is written and read
+ * in chunks, so neither side holds it in memory. Format: docs/formats/metadata-snapshot.md.
  *
- *   "STMS" | version u8 = 1 | header (sized JSON) | count varint | count × ( key sized | value sized ) | crc32c of all before it u32 LE
+ *   "STMS" | version u8 = 2 | chunk: header (JSON) | chunks of entries ( key sized | value sized )* | empty chunk | count u64 LE | crc32c u32 LE
+ *   chunk: length u32 LE | content | crc32c u32 LE of the content, seeded with the checksum of the chunk before
+ *
+ * Version 1, still read, is one piece: header (sized JSON) | count varint | entries | crc32c of all before it u32 LE.
  */
-import { ByteReader, ByteWriter, type Checksum, DecodeError, fromUtf8, type Outcome, ok, refused, utf8 } from "@stamp/base";
+import { ByteReader, ByteWriter, concatBytes, DecodeError, FailureError, fromUtf8, type Outcome, ok, refused, utf8 } from "@stamp/base";
 
 export interface SnapshotHeader {
   readonly stampId: string;
   /** Number of the last transaction in it. */
   readonly version: number;
   readonly takenAtMs: number;
+  /** Of the store, in hexadecimal: another one after a restore. Empty in snapshots of version 1. */
+  readonly lineage: string;
 }
 
-export interface MetadataSnapshot extends SnapshotHeader {
-  /** As they are in the store, in key order. */
-  readonly entries: readonly (readonly [key: Uint8Array, value: Uint8Array])[];
+export type SnapshotEntry = readonly [key: Uint8Array, value: Uint8Array];
+
+export interface OpenedSnapshot extends SnapshotHeader {
+  /** As they are in the store, in key order; owned. Throws FailureError `damaged` where the snapshot is damaged: the last step tells. */
+  entries(): AsyncIterable<SnapshotEntry>;
 }
+
+/** A file, as the Disk port has it. */
+export interface SnapshotSource {
+  sizeBytes(): Promise<number>;
+  read(offsetBytes: number, lengthBytes: number): Promise<Uint8Array>;
+}
+
+/** crc32c of what follows what `seed` is the checksum of. */
+export type SeededChecksum = (bytes: Uint8Array, seed?: number) => number;
 
 const magic = [0x53, 0x54, 0x4d, 0x53];
-const formatVersion = 1;
-/** Larger ones are refused: a store of this size wants another way. */
-export const snapshotBytesMax: number = 256 * 1024 * 1024;
+const formatVersion = 2;
+const prefixBytes = magic.length + 1;
+/** A chunk is closed when it has so much; a single entry is never larger than a transaction may be. */
+const chunkBytes = 256 * 1024;
+const chunkBytesMax = 8 * 1024 * 1024;
+const endBytes = 12;
 
-export function encodeSnapshot({ entries, stampId, version, takenAtMs }: MetadataSnapshot, checksum: Checksum): Uint8Array<ArrayBuffer> {
-  const writer = new ByteWriter();
-  for (const byte of magic) writer.byte(byte);
-  writer.byte(formatVersion);
-  writer.sized(utf8(JSON.stringify({ stampId, version, takenAtMs })));
-  writer.varint(entries.length);
-  for (const [key, value] of entries) {
-    writer.sized(key);
-    writer.sized(value);
+/** Makes the file piece by piece: `begin`, `add` for each entry, `end`. */
+export class SnapshotWriter {
+  readonly #header: SnapshotHeader;
+  readonly #checksum: SeededChecksum;
+  #last = 0;
+  #count = 0;
+  #chunk = new ByteWriter(chunkBytes + 4_096);
+
+  constructor(header: SnapshotHeader, checksum: SeededChecksum) {
+    this.#header = header;
+    this.#checksum = checksum;
   }
-  const body = writer.finish();
-  const out = new Uint8Array(body.length + 4);
-  out.set(body);
-  new DataView(out.buffer).setUint32(body.length, checksum(body), true);
-  return out;
+
+  begin(): Uint8Array {
+    const { stampId, version, takenAtMs, lineage } = this.#header;
+    const header = utf8(JSON.stringify({ stampId, version, takenAtMs, lineage }));
+    return concatBytes([new Uint8Array([...magic, formatVersion]), this.#framed(header)]);
+  }
+
+  /** Owned bytes to be written, when there are enough; borrows both. */
+  add([key, value]: SnapshotEntry): Uint8Array | undefined {
+    this.#chunk.sized(key);
+    this.#chunk.sized(value);
+    this.#count += 1;
+    return this.#chunk.length >= chunkBytes ? this.#takeChunk() : undefined;
+  }
+
+  end(): Uint8Array {
+    const rest = this.#chunk.length > 0 ? this.#takeChunk() : new Uint8Array(0);
+    const end = new Uint8Array(4 + endBytes);
+    const view = new DataView(end.buffer);
+    view.setBigUint64(4, BigInt(this.#count), true);
+    view.setUint32(12, this.#checksum(end.subarray(4, 12), this.#last), true);
+    return concatBytes([rest, end]);
+  }
+
+  #takeChunk(): Uint8Array {
+    const framed = this.#framed(this.#chunk.written);
+    this.#chunk.clear();
+    return framed;
+  }
+
+  #framed(content: Uint8Array): Uint8Array {
+    const framed = new Uint8Array(content.length + 8);
+    const view = new DataView(framed.buffer);
+    this.#last = this.#checksum(content, this.#last) >>> 0;
+    view.setUint32(0, content.length, true);
+    framed.set(content, 4);
+    view.setUint32(4 + content.length, this.#last, true);
+    return framed;
+  }
 }
 
-/** Keys and values are views of `bytes`. Refused with `damaged`. */
-export function decodeSnapshot(bytes: Uint8Array, checksum: Checksum): Outcome<MetadataSnapshot> {
+/** Reads the header. Refused with `damaged`, and with the version when newer software wrote it. */
+export async function openSnapshot(source: SnapshotSource, checksum: SeededChecksum): Promise<Outcome<OpenedSnapshot>> {
+  try {
+    const start = await source.read(0, prefixBytes);
+    if (start.length < prefixBytes || magic.some((byte, i) => start[i] !== byte))
+      return damaged("it does not begin as a metadata snapshot does");
+    if (start[magic.length] === 1) return await openVersion1(source, checksum);
+    if (start[magic.length] !== formatVersion) {
+      return damaged(`format version ${start[magic.length]}; this software reads 1 and ${formatVersion}`);
+    }
+    const first = await chunkAt(source, prefixBytes, 0, checksum);
+    const header = headerOf(first.content);
+    return ok({ ...header, entries: () => entriesOf(source, prefixBytes + first.content.length + 8, first.checksum, checksum) });
+  } catch (error) {
+    return asDamage(error);
+  }
+}
+
+/** Reads all of it. Refused with `damaged`. Gives the number of entries. */
+export async function verifySnapshot(
+  source: SnapshotSource,
+  checksum: SeededChecksum,
+): Promise<Outcome<SnapshotHeader & { readonly count: number }>> {
+  const opened = await openSnapshot(source, checksum);
+  if (!opened.ok) return opened;
+  const { entries, ...header } = opened.value;
+  try {
+    let count = 0;
+    for await (const _ of entries()) count += 1;
+    return ok({ ...header, count });
+  } catch (error) {
+    return asDamage(error);
+  }
+}
+
+export const inMemory = (bytes: Uint8Array): SnapshotSource => ({
+  sizeBytes: async () => bytes.length,
+  read: async (offset, length) => bytes.subarray(offset, offset + length),
+});
+
+async function* entriesOf(source: SnapshotSource, fromBytes: number, seed: number, checksum: SeededChecksum): AsyncIterable<SnapshotEntry> {
+  let [at, last, count] = [fromBytes, seed, 0];
+  try {
+    for (;;) {
+      const chunk = await chunkAt(source, at, last, checksum);
+      if (chunk.content.length === 0) break;
+      const reader = new ByteReader(chunk.content);
+      while (reader.left > 0) {
+        count += 1;
+        yield [reader.sized(), reader.sized()];
+      }
+      at += chunk.content.length + 8;
+      last = chunk.checksum;
+    }
+    const end = await source.read(at + 4, endBytes + 1);
+    const view = new DataView(end.buffer, end.byteOffset, end.length);
+    if (end.length !== endBytes) throw new DecodeError(end.length < endBytes ? "its end is missing" : "something is left over");
+    if (view.getUint32(8, true) !== checksum(end.subarray(0, 8), last) >>> 0)
+      throw new DecodeError("the checksum of its end does not match");
+    if (view.getBigUint64(0, true) !== BigInt(count)) throw new DecodeError(`${count} entries are not as many as its end says`);
+  } catch (error) {
+    throw error instanceof DecodeError ? new FailureError(damaged(error.message).failure) : error;
+  }
+}
+
+/** An empty one has no checksum. */
+async function chunkAt(source: SnapshotSource, at: number, seed: number, checksum: SeededChecksum) {
+  const head = await source.read(at, 4);
+  if (head.length < 4) throw new DecodeError("it ends too early");
+  const length = new DataView(head.buffer, head.byteOffset, 4).getUint32(0, true);
+  if (length > chunkBytesMax) throw new DecodeError(`a chunk of ${length} bytes`);
+  if (length === 0) return { content: new Uint8Array(0), checksum: seed };
+  const bytes = await source.read(at + 4, length + 4);
+  if (bytes.length < length + 4) throw new DecodeError("it ends within a chunk");
+  const content = bytes.subarray(0, length);
+  const stored = new DataView(bytes.buffer, bytes.byteOffset + length, 4).getUint32(0, true);
+  if (stored !== checksum(content, seed) >>> 0) throw new DecodeError("the checksum of a chunk does not match");
+  return { content, checksum: stored };
+}
+
+function headerOf(json: Uint8Array): SnapshotHeader {
+  const { stampId, version, takenAtMs, lineage = "" } = JSON.parse(fromUtf8(json)) as Partial<SnapshotHeader>;
+  if (typeof stampId !== "string" || typeof version !== "number" || typeof takenAtMs !== "number")
+    throw new DecodeError("its header is incomplete");
+  return { stampId, version, takenAtMs, lineage };
+}
+
+/** It has at most 256 MiB. */
+async function openVersion1(source: SnapshotSource, checksum: SeededChecksum): Promise<Outcome<OpenedSnapshot>> {
+  const bytes = await source.read(0, await source.sizeBytes());
   const end = bytes.length - 4;
-  if (end < magic.length + 1 || magic.some((byte, i) => bytes[i] !== byte)) return damaged("it does not begin as a metadata snapshot does");
-  if (bytes[magic.length] !== formatVersion) return damaged(`format version ${bytes[magic.length]}; this software reads ${formatVersion}`);
+  if (end < prefixBytes) return damaged("it ends too early");
   const body = bytes.subarray(0, end);
-  if (new DataView(bytes.buffer, bytes.byteOffset, bytes.length).getUint32(end, true) !== checksum(body)) {
+  if (new DataView(bytes.buffer, bytes.byteOffset, bytes.length).getUint32(end, true) !== checksum(body) >>> 0) {
     return damaged("its checksum does not match");
   }
-  try {
-    const reader = new ByteReader(body.subarray(magic.length + 1));
-    const header = JSON.parse(fromUtf8(reader.sized())) as SnapshotHeader;
-    const entries: (readonly [Uint8Array, Uint8Array])[] = [];
-    for (let count = reader.varint(); count > 0; count--) entries.push([reader.sized(), reader.sized()]);
-    if (reader.left !== 0) return damaged("something is left over");
-    return ok({ stampId: header.stampId, version: header.version, takenAtMs: header.takenAtMs, entries });
-  } catch (error) {
-    if (error instanceof DecodeError || error instanceof SyntaxError) return damaged(error.message);
-    throw error;
-  }
+  const reader = new ByteReader(body.subarray(prefixBytes));
+  const header = headerOf(reader.sized());
+  const entries: SnapshotEntry[] = [];
+  for (let count = reader.varint(); count > 0; count--) entries.push([reader.sized(), reader.sized()]);
+  if (reader.left !== 0) return damaged("something is left over");
+  return ok({
+    ...header,
+    entries: async function* () {
+      yield* entries;
+    },
+  });
 }
 
-const damaged = (why: string): Outcome<never> => refused("dataLoss", "damaged", `metadata snapshot: ${why}`);
+function asDamage(error: unknown): Outcome<never> {
+  if (error instanceof FailureError) return { ok: false, failure: error.failure };
+  if (error instanceof DecodeError || error instanceof SyntaxError || error instanceof TypeError) return damaged(error.message);
+  throw error;
+}
+
+const damaged = (why: string): ReturnType<typeof refused> => refused("dataLoss", "damaged", `metadata snapshot: ${why}`);

@@ -168,6 +168,16 @@ export class CompleteStore implements KeyValue {
     return toHex(this.#lineage);
   }
 
+  /** Number of the last batch that was written here; undefined after one that failed. */
+  get sequence(): number | undefined {
+    return this.#proof?.sequence;
+  }
+
+  /** Number of keys, without that of the proof; undefined after a batch that failed. */
+  get count(): number | undefined {
+    return this.#proof?.count;
+  }
+
   get(key: Uint8Array): Promise<Uint8Array | undefined> {
     return this.#store.get(key);
   }

@@ -42,7 +42,7 @@ export interface Role {
 /** What `/ready`, `Status.Get` and `stamp status` show. */
 export interface RoleStatus {
   readonly ready: boolean;
-  /** Whom or what it waits for, in words a user understands; empty when ready. */
+  /** Whom or what it waits for, in words a user understands; when it is ready: what is late, though everything is served. */
   readonly waitingFor: readonly string[];
   /** `leader`, `standby`, `serving`, … where that means something. */
   readonly state: string;

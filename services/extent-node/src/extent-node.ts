@@ -137,9 +137,14 @@ export class ExtentNodeRole implements Role {
     const { states, bytes } = extentFacts(this.#store?.extents);
     const wrongStamp = this.#reporter?.wrongStamp === true;
     const ready = this.#ready && !wrongStamp;
+    const late = this.#metadataCopies?.trouble;
     return {
       ready,
-      waitingFor: ready ? [] : [wrongStamp ? "the stream manager of its own stamp" : (this.#refusing?.failure.message ?? this.#waitingFor)],
+      waitingFor: ready
+        ? late === undefined
+          ? []
+          : [late]
+        : [wrongStamp ? "the stream manager of its own stamp" : (this.#refusing?.failure.message ?? this.#waitingFor)],
       state: ready ? "serving" : this.#refusing !== undefined || wrongStamp ? "refusing" : "starting",
       facts: {
         extents: states,
@@ -286,7 +291,7 @@ export class ExtentNodeRole implements Role {
     this.#scrubber = new Scrubber(node);
     this.#scrubber.start();
     const { lockService, metadataCopyEveryMs } = this.#config;
-    this.#metadataCopies = new MetadataCopies(world, { lockService, everyMs: metadataCopyEveryMs });
+    this.#metadataCopies = new MetadataCopies(world, { lockService, stampId: identity.stampId, everyMs: metadataCopyEveryMs });
     this.#metadataCopies.start();
   }
 

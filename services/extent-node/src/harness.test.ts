@@ -1,8 +1,8 @@
 /** A few extent nodes, the metadata store's stamp id and a lease, on virtual time; and a tester that speaks to the nodes directly. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Outcome, ok, type RuleName, refused, rulesWithout, unwrap, utf8 } from "@stamp/base";
-import { encodeSnapshot } from "@stamp/metadata-store";
+import { concatBytes, type Outcome, ok, type RuleName, refused, rulesWithout, unwrap, utf8 } from "@stamp/base";
+import { SnapshotWriter } from "@stamp/metadata-store";
 import { type Client, served, type World } from "@stamp/ports";
 import { Simulation } from "@stamp/simulator";
 import { type AppendResponse, ExtentNode, LockService, MetadataStore } from "@stamp/wire";
@@ -54,14 +54,17 @@ export class Cluster {
   /** What the metadata store holds, for those who keep a copy of it; raised by a test. */
   metadataVersion = 0;
 
+  /** What that store says that it is. */
+  metadataStore: { stampId?: string; lineage: string; takenAtMs: number } = { lineage: "first", takenAtMs: 1 };
+
   #snapshot(knownChecksum: number) {
     const checksum = this.metadataVersion;
-    if (checksum === 0) return refused("unavailable", "notReady", "not in this test");
+    if (checksum === 0) return refused("unavailable", "diskFull", "not in this test");
     if (checksum === knownChecksum) return ok({ checksum });
     const { crc32c } = this.sim.world("lock").digest;
-    const payload = encodeSnapshot({ stampId: "s", version: checksum, takenAtMs: 1, entries: [[utf8("k"), utf8("v")]] }, (bytes) =>
-      crc32c(bytes),
-    );
+    const header = { stampId: this.stamp ?? "", version: checksum, ...this.metadataStore };
+    const writer = new SnapshotWriter(header, crc32c);
+    const payload = concatBytes([writer.begin(), writer.add([utf8("k"), utf8("v")]) ?? new Uint8Array(0), writer.end()]);
     return ok({ checksum, payload, totalBytes: BigInt(payload.length), version: BigInt(checksum) });
   }
 

@@ -1,31 +1,77 @@
 /**
- * Keeps the newest snapshots of the metadata store on this node's disk, so that the map of the extents outlives the one disk that has it.
- * `stamp metadata restore` takes one. Best effort: nothing waits for it, nothing fails with it.
+ * Keeps snapshots of the metadata store on this node's disk, so that the map of the extents outlives the one disk that has it.
+ * `stamp metadata restore` takes one. Nothing waits for it and nothing fails with it; a failure is logged, and told in the facts of the node.
+ *
+ * Invariants:
+ *   - Memory is one part (1 MiB), whatever the store holds.
+ *   - A file gets its name when it was read back, intact and synced.
  */
-import { decodeSnapshot, MetadataClient } from "@stamp/metadata-store";
-import { jittered, sleep, type World } from "@stamp/ports";
+import { MetadataClient, openSnapshot, type SeededChecksum, verifySnapshot } from "@stamp/metadata-store";
+import { type DiskFile, jittered, sleep, type World } from "@stamp/ports";
+import { type KeptCopy, refusal, staying } from "./copies-kept.ts";
 
 export const metadataCopiesFolder = "metadata-copies";
-const readTimeoutMs = 30_000;
-const kept = 3;
+const incoming = `${metadataCopiesFolder}/incoming`;
+/** For a whole snapshot, however long it takes to take. */
+const readTimeoutMs = 600_000;
+/** A failure that lasts is logged again. */
+const warnEveryMs = 300_000;
 
 export interface MetadataCopiesOptions {
   readonly lockService: string;
+  readonly stampId: string;
   readonly everyMs: number;
+}
+
+export interface MetadataCopyFacts {
+  /** The newest one here; 0: none. */
+  readonly version: number;
+  readonly takenAtMs: number;
+  /** Since the lock service last gave a copy or said that there is no newer one, in milliseconds. */
+  readonly ageMs: number;
+  /** Attempts that failed since then. */
+  readonly failures: number;
+  readonly failure: string;
+  readonly kept: number;
 }
 
 export class MetadataCopies {
   readonly #world: World;
   readonly #options: MetadataCopiesOptions;
   readonly #stop = new AbortController();
+  readonly #checksumOf: SeededChecksum;
   #running: Promise<void> = Promise.resolve();
   #checksum = 0;
-  /** Of the newest one here. */
-  facts: { readonly version: number; readonly takenAtMs: number } | undefined;
+  #newest: KeptCopy | undefined;
+  #kept = 0;
+  #goodMs: number;
+  #failures = 0;
+  #failure = "";
+  #warnedMs = Number.NEGATIVE_INFINITY;
 
   constructor(world: World, options: MetadataCopiesOptions) {
     this.#world = world;
     this.#options = options;
+    this.#goodMs = world.clock.monotonicMs();
+    this.#checksumOf = (bytes, seed) => world.digest.crc32c(bytes, seed);
+  }
+
+  get facts(): MetadataCopyFacts {
+    return {
+      version: this.#newest?.version ?? 0,
+      takenAtMs: this.#newest?.takenAtMs ?? 0,
+      ageMs: Math.round(this.#world.clock.monotonicMs() - this.#goodMs),
+      failures: this.#failures,
+      failure: this.#failure,
+      kept: this.#kept,
+    };
+  }
+
+  /** For people: why copies are late; undefined: they are not. */
+  get trouble(): string | undefined {
+    const { ageMs, failure } = this.facts;
+    if (failure === "" || ageMs < 4 * this.#options.everyMs) return undefined;
+    return `a copy of the metadata, for ${Math.round(ageMs / 1_000)} s: ${failure}`;
   }
 
   start(): void {
@@ -38,37 +84,94 @@ export class MetadataCopies {
   }
 
   async #run(): Promise<void> {
-    const { clock, random, logger } = this.#world;
+    const { clock, random } = this.#world;
     const { signal } = this.#stop;
     const metadata = new MetadataClient(this.#world, this.#options.lockService);
     while (!signal.aborted) {
       await sleep(clock, jittered(random, this.#options.everyMs), signal);
       if (signal.aborted) return;
       try {
-        const why = await this.#copy(metadata);
-        if (why !== undefined) logger.debug("metadata not copied, later", { why });
+        this.#tell(await this.#copy(metadata));
       } catch (error) {
         // A full disk, mostly: the copies that are there stay.
-        logger.warn("metadata not copied, later", { why: String(error) });
+        this.#tell(String(error));
       }
     }
   }
 
+  #tell(why: string | undefined): void {
+    const { clock, logger } = this.#world;
+    const nowMs = clock.monotonicMs();
+    if (why === undefined) {
+      if (this.#failures > 0) logger.info("the metadata is copied again", { failures: this.#failures });
+      this.#goodMs = nowMs;
+      this.#failures = 0;
+      this.#failure = "";
+      this.#warnedMs = Number.NEGATIVE_INFINITY;
+      return;
+    }
+    this.#failures += 1;
+    this.#failure = why;
+    if (nowMs - this.#warnedMs < warnEveryMs) return;
+    this.#warnedMs = nowMs;
+    logger.warn("the metadata was not copied to this node", { why, failures: this.#failures, ageMs: Math.round(nowMs - this.#goodMs) });
+  }
+
+  /** Why there is no new copy; undefined: there is, or nothing changed. */
   async #copy(metadata: MetadataClient): Promise<string | undefined> {
-    const { disk, digest } = this.#world;
-    const read = await metadata.snapshot(readTimeoutMs, this.#checksum);
-    if (!read.ok) return read.failure.message;
-    if (read.value === undefined) return undefined;
-    const { bytes, checksum } = read.value;
-    const snapshot = decodeSnapshot(bytes, (content) => digest.crc32c(content));
-    if (!snapshot.ok) return snapshot.failure.message;
-    const { version, takenAtMs } = snapshot.value;
-    await disk.writeAtomically(`${metadataCopiesFolder}/${nameOf(version)}`, bytes);
-    this.#checksum = checksum;
-    this.facts = { version, takenAtMs };
-    const names = (await disk.list(metadataCopiesFolder)).filter((name) => name.endsWith(suffix));
-    for (const name of names.slice(0, -kept)) await disk.remove(`${metadataCopiesFolder}/${name}`);
+    const { disk } = this.#world;
+    const file = await disk.open(incoming, { create: true });
+    try {
+      const write = async (bytes: Uint8Array, offsetBytes: number): Promise<void> => {
+        if (this.#stop.signal.aborted) throw new Error("the node is stopping");
+        if (offsetBytes === 0) await file.truncate(0);
+        await file.write(offsetBytes, [bytes]);
+      };
+      const read = await metadata.readSnapshot(write, readTimeoutMs, this.#checksum);
+      if (!read.ok) return read.failure.message;
+      if (read.value === undefined) return undefined;
+      const why = await this.#adopt(file);
+      if (why === undefined) this.#checksum = read.value.checksum;
+      return why;
+    } finally {
+      await file.close();
+      if (await disk.exists(incoming)) await disk.remove(incoming);
+    }
+  }
+
+  async #adopt(file: DiskFile): Promise<string | undefined> {
+    const { disk } = this.#world;
+    const copy = await verifySnapshot(file, this.#checksumOf);
+    if (!copy.ok) return copy.failure.message;
+    const { version, takenAtMs, lineage } = copy.value;
+    const kept = await this.#here();
+    const why = refusal(copy.value, this.#options.stampId, kept);
+    if (why !== undefined) return why;
+    await file.sync();
+    const name = nameOf(version);
+    await disk.rename(incoming, `${metadataCopiesFolder}/${name}`);
+    await disk.syncFolder(metadataCopiesFolder);
+    this.#newest = { name, version, takenAtMs, lineage };
+    const all = [...kept.filter((each) => each.name !== name), this.#newest];
+    const stay = staying(all);
+    this.#kept = stay.size;
+    for (const each of all) if (!stay.has(each.name)) await disk.remove(`${metadataCopiesFolder}/${each.name}`);
     return undefined;
+  }
+
+  /** Those whose header can be read; another file is left alone. */
+  async #here(): Promise<KeptCopy[]> {
+    const { disk } = this.#world;
+    const kept: KeptCopy[] = [];
+    for (const name of await disk.list(metadataCopiesFolder)) {
+      if (!name.endsWith(suffix)) continue;
+      const file = await disk.open(`${metadataCopiesFolder}/${name}`);
+      const opened = await openSnapshot(file, this.#checksumOf);
+      await file.close();
+      if (opened.ok) kept.push({ name, version: opened.value.version, takenAtMs: opened.value.takenAtMs, lineage: opened.value.lineage });
+      else this.#world.logger.warn("a copy of the metadata can't be read", { name, why: opened.failure.message });
+    }
+    return kept;
   }
 }
 

@@ -16,6 +16,14 @@ export const lockServiceSchema = z.object({
     .min(0)
     .default(32 * 1024 * 1024)
     .describe("Free space of its disk below which nothing new is recorded: leases are renewed and everything is read, writes are refused"),
+  keysMax: z
+    .number()
+    .int()
+    .min(1)
+    .default(1_100_000)
+    .describe(
+      "Keys of the metadata store from which transactions that make new ones are refused: what was measured (docs/guides/metadata.md)",
+    ),
   waitingMax: z.number().int().min(1).default(10_000).describe("Requests that may wait for the store; more are refused"),
   groupMax: z.number().int().min(1).default(256).describe("Requests that may share one synced write"),
 });

@@ -66,6 +66,9 @@ export class LockServiceRole implements Role {
       waiting: committer.waitingCount,
       wrote: committer.wrote,
       ...this.#room.facts,
+      keys: opened.store.count,
+      keysMax: this.#config.keysMax,
+      snapshot: opened.access.snapshots.facts,
       leases,
     };
     return { ready: true, waitingFor: [], state: "serving", facts };
@@ -100,6 +103,7 @@ export class LockServiceRole implements Role {
   async stop(): Promise<void> {
     await this.#listener?.close(0);
     await this.#opened?.access.committer.close();
+    await this.#opened?.access.snapshots.close();
     await this.#opened?.store.close();
     this.#opened = undefined;
     this.#why = "it was stopped";
@@ -146,7 +150,9 @@ export class LockServiceRole implements Role {
       instance: uuid(random),
       committer,
       judge: (transaction, turn) => judgeInTurn(transaction, turn, rules),
-      snapshots: new Snapshots(this.#world, store, stampId.value),
+      snapshots: new Snapshots(this.#world, store, stampId.value, this.#config.reserveBytes),
+      keys: () => store.count,
+      keysMax: this.#config.keysMax,
     };
     return ok({ access, store, leases });
   }

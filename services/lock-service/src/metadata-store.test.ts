@@ -25,6 +25,7 @@ metadataStoreConformance(
     let terms = 0;
     return {
       store,
+      checksum: world.digest.crc32c,
       stranger: new MetadataClient(world, "lock", { stampId: "another stamp" }),
       nextTerm: async () => {
         await keeper?.release();

@@ -7,5 +7,11 @@ export const lockServiceMetrics: Metrics = {
   wrote: histogram("lock_service_write_duration_seconds", "Writing and syncing one group of transactions."),
   freeBytes: gauge("lock_service_disk_free_bytes", "Free on the disk of the metadata store."),
   diskFull: gauge("lock_service_disk_full", "1 while only what frees room or keeps leases is written."),
+  keys: gauge("lock_service_keys", "Keys of the metadata store, leases among them."),
+  keysMax: gauge("lock_service_keys_max", "Keys from which on no new one is made."),
+  "snapshot.version": gauge("lock_service_snapshot_version", "Transaction of the metadata store up to which it goes."),
+  "snapshot.bytes": gauge("lock_service_snapshot_bytes", "Size of the newest snapshot that nodes copy."),
+  "snapshot.tookMs": gauge("lock_service_snapshot_duration_seconds", "Time that taking it took."),
+  "snapshot.takenAtMs": gauge("lock_service_snapshot_time_seconds", "When it was taken, since 1970."),
   "leases.length": gauge("lock_service_leases", "Leases that are known, ended ones too."),
 };

@@ -5,7 +5,7 @@
  */
 import { type Checksum, FailureError, fromUtf8, type Outcome, ok, refused, utf8 } from "@stamp/base";
 import { decodeLease, encodeLease } from "@stamp/lease";
-import type { MetadataSnapshot } from "@stamp/metadata-store";
+import type { OpenedSnapshot } from "@stamp/metadata-store";
 import { type Identity, type KeyValueOperation, openComplete, openIdentity, type World } from "@stamp/ports";
 import { decodeStored, encodeStored, idsKey } from "@stamp/stream";
 import { decodeKeyState, decodeStamp, decodeVersion, encodeKeyState, encodeStamp, encodeVersion, metadataStoreName } from "./store.ts";
@@ -39,7 +39,7 @@ export async function whileStopped<T>(world: World, work: () => Promise<Outcome<
 }
 
 /** Into an empty store; refused with `conflict` when there is one. Durable when it resolves. Gives the number of keys. */
-export async function restoreMetadata(world: World, snapshot: MetadataSnapshot): Promise<Outcome<number>> {
+export async function restoreMetadata(world: World, snapshot: OpenedSnapshot): Promise<Outcome<number>> {
   const checksum: Checksum = (bytes) => world.digest.crc32c(bytes);
   const opened = await openComplete(world, metadataStoreName, { discardMark: true });
   if (!opened.ok)
@@ -49,12 +49,24 @@ export async function restoreMetadata(world: World, snapshot: MetadataSnapshot):
     for await (const _ of store.range({ limit: 1 })) {
       return refused("failedPrecondition", "conflict", "there is a metadata store with content: move its folder away first");
     }
-    const isStamp = ([key]: readonly [Uint8Array, Uint8Array]): boolean => fromUtf8(key) === "stamp";
+    // All of it can be read: nothing is written of a snapshot that is damaged somewhere.
+    for await (const [key, value] of snapshot.entries()) raised(key, value, checksum);
+    let stamp: KeyValueOperation | undefined;
+    let operations: KeyValueOperation[] = [];
+    let count = 0;
+    for await (const [key, value] of snapshot.entries()) {
+      const operation: KeyValueOperation = { kind: "put", key, value: raised(key, value, checksum) };
+      count += 1;
+      if (fromUtf8(key) === "stamp") stamp = operation;
+      else operations.push(operation);
+      if (operations.length < batchSize) continue;
+      await store.batch(operations, { sync: true });
+      operations = [];
+    }
     // The stamp's own record comes last: a store without it is never served, so one that was cut short is none.
-    const ordered = [...snapshot.entries.filter((entry) => !isStamp(entry)), ...snapshot.entries.filter(isStamp)];
-    const operations = ordered.map(([key, value]): KeyValueOperation => ({ kind: "put", key, value: raised(key, value, checksum) }));
-    for (let at = 0; at < operations.length; at += batchSize) await store.batch(operations.slice(at, at + batchSize), { sync: true });
-    return ok(operations.length);
+    if (stamp === undefined) return refused("dataLoss", "damaged", "the snapshot has no identity of a stamp");
+    await store.batch([...operations, stamp], { sync: true });
+    return ok(count);
   } catch (error) {
     if (error instanceof FailureError) return { ok: false, failure: error.failure };
     throw error;

@@ -23,6 +23,9 @@ export interface OpenStore {
   readonly committer: Committer;
   judge(transaction: TransactionInput, turn: Turn): Promise<Outcome<void>>;
   readonly snapshots: Snapshots;
+  /** Number of keys, and from how many on none is made. */
+  readonly keys: () => number;
+  readonly keysMax: number;
 }
 export type StoreAccess = () => Outcome<OpenStore>;
 
@@ -168,12 +171,23 @@ export function metadataStoreHandlers(access: StoreAccess): Handlers<typeof Meta
       if (!wellFormed.ok) return wellFormed;
       return store.value.committer.submit(context.deadlineMs, async (current) => {
         if (current.refusal !== undefined) return current.refusal;
+        const { keys, keysMax } = store.value;
+        if (keys() >= keysMax && makesKeys(transaction)) {
+          const message = `the metadata store holds ${keys()} keys, and ${keysMax} are the most (keysMax): delete blobs, or wait until space is given back`;
+          return refused("resourceExhausted", "diskFull", message);
+        }
         const judged = await store.value.judge(transaction, current);
         return judged.ok ? ok({ version: toWire(current.write(transaction.writes)) }) : judged;
       });
     },
   };
 }
+
+/** A key that is made has the condition that it is absent. What frees keys or changes them goes on. */
+const makesKeys = ({ conditions, writes }: TransactionInput): boolean => {
+  const absent = new Set(conditions.filter(({ version }) => version === 0).map(({ key }) => key));
+  return writes.some(({ key, value }) => value !== undefined && absent.has(key));
+};
 
 async function changes(turn: Turn, prefix: string, afterVersion: number | undefined) {
   const keys = afterVersion === undefined ? undefined : turn.changedSince(afterVersion, prefix);

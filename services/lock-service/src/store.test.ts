@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import type { Outcome } from "@stamp/base";
-import { unwrap, utf8 } from "@stamp/base";
-import { decodeSnapshot, encodeSnapshot, type MetadataSnapshot } from "@stamp/metadata-store";
+import { concatBytes, unwrap, utf8 } from "@stamp/base";
+import { inMemory, openSnapshot, type SeededChecksum, type SnapshotEntry, SnapshotWriter, verifySnapshot } from "@stamp/metadata-store";
 import { Simulation } from "@stamp/simulator";
 import { lockServiceSchema } from "./config.ts";
 import { LockServiceRole } from "./lock-service.ts";
@@ -34,33 +34,62 @@ const golden: readonly { name: string; bytes: Uint8Array; decode: (bytes: Uint8A
   },
 ];
 
-const snapshot: MetadataSnapshot = {
-  stampId: "2b1f3c04-7f5e-4d0a-9a57-000000000001",
-  version: 77,
-  takenAtMs: 1_700_000_000_000,
-  entries: ["stamp", "version", "key"].map(
-    (name) => [utf8(name), new Uint8Array(readFileSync(new URL(`v1/${name}.bin`, folder)))] as const,
-  ),
-};
+const header = { stampId: "2b1f3c04-7f5e-4d0a-9a57-000000000001", version: 77, takenAtMs: 1_700_000_000_000, lineage: "00".repeat(16) };
+const entries: SnapshotEntry[] = ["stamp", "version", "key"].map((name) => [
+  utf8(name),
+  new Uint8Array(readFileSync(new URL(`v1/${name}.bin`, folder))),
+]);
 
-test("metadata snapshot: written and read as it always was; any flipped or missing byte is damage", () => {
-  const url = new URL("../../../tests/golden/metadata-snapshot/v1/small.bin", import.meta.url);
-  const bytes = encodeSnapshot(snapshot, checksum);
-  if (process.env.STAMP_WRITE_GOLDEN) {
-    mkdirSync(new URL(".", url), { recursive: true });
-    writeFileSync(url, bytes);
-  }
-  const stored = new Uint8Array(readFileSync(url));
-  assert.deepEqual(new Uint8Array(bytes), stored);
-  assert.deepEqual(JSON.stringify(unwrap(decodeSnapshot(stored, checksum))), JSON.stringify(snapshot));
-  for (let i = 0; i < stored.length; i++) {
-    const flipped = new Uint8Array(stored);
-    flipped[i] = (flipped[i] as number) ^ 0x08;
-    for (const hurt of [flipped, stored.subarray(0, i)]) {
-      const decoded = decodeSnapshot(hurt, checksum);
-      assert.ok(!decoded.ok && decoded.failure.reason === "damaged", `byte ${i}`);
+async function shown(bytes: Uint8Array, crc: SeededChecksum): Promise<unknown> {
+  const { entries, ...told } = unwrap(await openSnapshot(inMemory(bytes), crc));
+  const found: SnapshotEntry[] = [];
+  for await (const entry of entries()) found.push(entry);
+  return JSON.stringify([told, found]);
+}
+
+test("metadata snapshot: both versions are read as they always were; any flipped or missing byte, and any more, is damage", async () => {
+  const seeded: SeededChecksum = (bytes, seed = 0) => bytes.reduce((sum, byte) => (Math.imul(sum, 31) + byte + 1) >>> 0, 7 + seed);
+  const writer = new SnapshotWriter(header, seeded);
+  const written = concatBytes([writer.begin(), ...entries.flatMap((entry) => writer.add(entry) ?? []), writer.end()]);
+  for (const version of [1, 2]) {
+    const url = new URL(`../../../tests/golden/metadata-snapshot/v${version}/small.bin`, import.meta.url);
+    if (process.env.STAMP_WRITE_GOLDEN && version === 2) {
+      mkdirSync(new URL(".", url), { recursive: true });
+      writeFileSync(url, written);
     }
+    const stored = new Uint8Array(readFileSync(url));
+    if (version === 2) assert.deepEqual(written, stored);
+    const lineage = version === 1 ? "" : header.lineage;
+    assert.equal(await shown(stored, seeded), JSON.stringify([{ ...header, lineage }, entries]));
+    for (let i = 0; i < stored.length; i++) {
+      const flipped = new Uint8Array(stored);
+      flipped[i] = (flipped[i] as number) ^ 0x08;
+      for (const hurt of [flipped, stored.subarray(0, i)]) {
+        const verified = await verifySnapshot(inMemory(hurt), seeded);
+        assert.ok(!verified.ok && verified.failure.reason === "damaged", `version ${version}, byte ${i}`);
+      }
+    }
+    assert.ok(!(await verifySnapshot(inMemory(concatBytes([stored, new Uint8Array(1)])), seeded)).ok);
   }
+});
+
+test("metadata snapshot: thousands of entries in many chunks come back in order; a chunk that is missing or moved is damage", async () => {
+  const crc32c = new Simulation({ seed: 1 }).world("p").digest.crc32c;
+  const writer = new SnapshotWriter(header, crc32c);
+  const many = Array.from({ length: 3_000 }, (_, i): SnapshotEntry => [utf8(`k${i}`), new Uint8Array(300).fill(i)]);
+  const parts = [writer.begin(), ...many.flatMap((entry) => writer.add(entry) ?? []), writer.end()];
+  assert.ok(parts.length > 4);
+  const source = inMemory(concatBytes(parts));
+  const read: SnapshotEntry[] = [];
+  for await (const entry of unwrap(await openSnapshot(source, crc32c)).entries()) read.push(entry);
+  assert.deepEqual(read, many);
+  const [begin, one, two, ...rest] = parts as [Uint8Array, Uint8Array, Uint8Array];
+  for (const wrong of [
+    [begin, two, ...rest],
+    [begin, two, one, ...rest],
+    [begin, one, one, two, ...rest],
+  ])
+    assert.ok(!(await verifySnapshot(inMemory(concatBytes(wrong)), crc32c)).ok);
 });
 
 test("lock service format: every record is written and read as it always was; any flipped or missing byte is damage", () => {

@@ -38,6 +38,7 @@ export const metadataStoreName = "metadata";
 export class LockStore {
   readonly #store: CompleteStore;
   readonly #checksum: Checksum;
+  #count = 0;
 
   constructor(store: CompleteStore, checksum: Checksum) {
     this.#store = store;
@@ -57,6 +58,17 @@ export class LockStore {
   /** Another one after a restore: versions of two lineages can't be compared. */
   get lineage(): string {
     return this.#store.lineage;
+  }
+
+  /** Number of the last batch; NaN, which equals no other, while that is not known. */
+  get sequence(): number {
+    return this.#store.sequence ?? Number.NaN;
+  }
+
+  /** Number of keys; the last known one while a batch is undecided. */
+  get count(): number {
+    this.#count = this.#store.count ?? this.#count;
+    return this.#count;
   }
 
   async empty(): Promise<boolean> {

@@ -86,7 +86,7 @@ export function cluster(
   const tables = new TestTables();
   if (ranges.length > 0) tables.fill(ranges);
   const restart = { restartAfterMs: 800 };
-  const lock = { name: "lock", listen: "lock", dataDir: "", init: true, reserveBytes: 0, waitingMax: 1_000, groupMax: 100 };
+  const lock = { name: "lock", listen: "lock", dataDir: "", init: true, reserveBytes: 0, keysMax: 1_000, waitingMax: 1_000, groupMax: 100 };
   sim.addProcess("lock", (world) => new LockServiceRole(world, lock), restart);
   for (const name of servers) {
     const config = partitionServerConfigSchema.parse({ name, listen: name, lockService: "lock", operationsMax: 100, ...lease });

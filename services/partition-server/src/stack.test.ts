@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fromUtf8, unwrap, utf8 } from "@stamp/base";
 import { restoreMetadata } from "@stamp/lock-service";
-import { decodeSnapshot } from "@stamp/metadata-store";
+import { inMemory, openSnapshot } from "@stamp/metadata-store";
 import { routeOf } from "@stamp/objects";
 import type { Simulation } from "@stamp/simulator";
 import { PartitionManager, PartitionServer, type RangePartition } from "@stamp/wire";
@@ -172,7 +172,7 @@ test("stack: the metadata store is lost with its disk; restored from an extent n
     for (const process of everything) sim.crash(process, { stayDown: true });
     let restored = 0;
     lock.beforeStart = async (world) => {
-      const snapshot = unwrap(decodeSnapshot(content, (bytes) => world.digest.crc32c(bytes)));
+      const snapshot = unwrap(await openSnapshot(inMemory(content), world.digest.crc32c));
       const refused = await restoreMetadata(world, snapshot);
       assert.ok(!refused.ok && refused.failure.reason === "conflict", "never over a store that is there");
       await world.keyValue.destroy("metadata");
