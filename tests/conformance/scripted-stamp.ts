@@ -327,6 +327,8 @@ function engineOf(rows: MemoryRows, data: MemoryData) {
     begin: async () => {},
     keySamples: () => [],
     sealedDataExtents: () => [],
+    settleExtents: async () => ok([]),
+    pinData: () => ok([]),
     copyData: async () => ok([]),
     leaveExtents: async () => {},
     dropExtents: async () => ok([]),

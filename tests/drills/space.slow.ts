@@ -13,7 +13,7 @@ const blobBytes = 256 * 1_024;
 const waitMs = 120_000;
 /** Seconds where the defaults are minutes. */
 const roles = {
-  "partition-server": { extentTargetBytes: 32 * 1_024 * 1_024, collectEveryMs: 1_000, collectExtentAgeMs: 2_000 },
+  "partition-server": { extentTargetBytes: 32 * 1_024 * 1_024, collectEveryMs: 1_000, pinTermMs: 2_000 },
   "stream-manager": { deletionGraceMs: 3_000 },
 };
 

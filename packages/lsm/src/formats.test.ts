@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
-import { type Outcome, toHex, unwrap, utf8 } from "@stamp/base";
+import { frameRecord, type Outcome, toHex, unwrap, utf8 } from "@stamp/base";
 import { NodeDigest } from "@stamp/ports-node";
 import fc from "fast-check";
 import {
@@ -121,6 +121,16 @@ const formats: readonly {
     decode: (bytes) => decodeState(bytes, crc32c),
   },
   { name: "partition-metadata/v2/left.bin", encoded: () => encodeState(leftState, crc32c), decode: (bytes) => decodeState(bytes, crc32c) },
+  {
+    name: "partition-metadata/v4/settled.bin",
+    encoded: () => encodeState({ ...state, settledExtents: [41, 43] }, crc32c),
+    decode: (bytes) => decodeState(bytes, crc32c),
+  },
+  {
+    name: "partition-metadata/v4/left.bin",
+    encoded: () => encodeState({ ...restState, settledExtents: [41, 43] }, crc32c),
+    decode: (bytes) => decodeState(bytes, crc32c),
+  },
   { name: "partition-metadata/v3/left.bin", encoded: () => encodeState(restState, crc32c), decode: (bytes) => decodeState(bytes, crc32c) },
 ];
 
@@ -154,6 +164,18 @@ test("partition states: those of version 1 are read as they were; a joined one h
   );
   const { checkpointedSequence, lastTicket, nextCheckpointId } = leftState;
   assert.deepEqual([checkpointedSequence, lastTicket, nextCheckpointId], [900, 702, 12]);
+});
+
+test("partition states: settled extents come back, with a rest and without; none is as before there were any", () => {
+  for (const one of [state, restState]) {
+    const settled = { ...one, settledExtents: [41, 43] };
+    assert.deepEqual(unwrap(decodeState(encodeState(settled, crc32c), crc32c)), settled);
+    assert.deepEqual(encodeState({ ...one, settledExtents: [] }, crc32c), encodeState(one, crc32c));
+  }
+  for (const settledExtents of [null, 41, [1.5], ["41"]]) {
+    const odd = decodeState(frameRecord(0x50, 2, utf8(JSON.stringify({ ...state, settledExtents })), crc32c), crc32c);
+    assert.ok(!odd.ok && odd.failure.reason === "damaged", JSON.stringify(settledExtents));
+  }
 });
 
 test("partition states: where in the log replay begins is a place, or the state is refused as damaged", () => {

@@ -3,6 +3,7 @@
  *
  *   frame (base framed.ts, kind 'P', version 2) around JSON: what a person may have to read in an emergency, and small.
  *   version 3, when there is a `rest`: the JSON (sized), then the rest as a commit record.
+ *   version 4, when extents are settled: as version 3; without a rest nothing follows the JSON.
  */
 import {
   ByteReader,
@@ -71,6 +72,8 @@ export interface PartitionState {
    * `checkpointedSequence`, which is in no log. Every later record has it too, until it is in a checkpoint.
    */
   readonly rest?: readonly Write[] | undefined;
+  /** Numbers of sealed extents of blob data in which no upload in progress has bytes, nor ever will (docs/decisions/0370). */
+  readonly settledExtents?: readonly number[] | undefined;
 }
 
 export const holdsKey = ({ low, high }: KeyBounds, key: Uint8Array): boolean =>
@@ -107,8 +110,10 @@ export function boundedTo(stored: StoredCheckpoint, own: KeyBounds): StoredCheck
 export function joinedState(first: PartitionState, own: KeyBounds, second: PartitionState, secondOwn: KeyBounds): PartitionState {
   const shift = first.nextCheckpointId;
   const rest = [...(first.rest ?? []), ...(second.rest ?? [])];
+  // What is settled in both depends on their streams: `settledOfBoth` of @stamp/range-partition.
+  const { settledExtents: _, ...facts } = withoutRest(first);
   return {
-    ...withoutRest(first),
+    ...facts,
     ...(rest.length > 0 && { rest }),
     checkpoints: [
       ...first.checkpoints.map((stored) => boundedTo(stored, own)),
@@ -132,29 +137,34 @@ const kind = 0x50;
 /** 2 since there are heirs and bounds; 1 is read as it was. */
 const formatVersion = 2;
 const formatVersionWithRest = 3;
+const formatVersionWithSettled = 4;
 
 export function encodeState(state: PartitionState, crc32c: Crc32c): Uint8Array<ArrayBuffer> {
-  const json = utf8(JSON.stringify(withoutRest(state)));
-  const { rest = [], ownerEpoch, checkpointedSequence, lastTicket } = state;
-  if (rest.length === 0) return frameRecord(kind, formatVersion, json, crc32c);
-  const record = encodeCommit({ ownerEpoch, firstSequence: checkpointedSequence + 1, lastTicket, transactions: [rest] }, crc32c);
-  const writer = new ByteWriter(json.length + record.length + 16);
+  const { rest = [], settledExtents = [], ownerEpoch, checkpointedSequence, lastTicket } = state;
+  const json = utf8(JSON.stringify({ ...withoutRest(state), settledExtents: settledExtents.length > 0 ? settledExtents : undefined }));
+  if (rest.length === 0 && settledExtents.length === 0) return frameRecord(kind, formatVersion, json, crc32c);
+  const version = settledExtents.length > 0 ? formatVersionWithSettled : formatVersionWithRest;
+  const record =
+    rest.length === 0
+      ? undefined
+      : encodeCommit({ ownerEpoch, firstSequence: checkpointedSequence + 1, lastTicket, transactions: [rest] }, crc32c);
+  const writer = new ByteWriter(json.length + (record?.length ?? 0) + 16);
   writer.sized(json);
-  writer.sized(record);
-  return frameRecord(kind, formatVersionWithRest, writer.written, crc32c);
+  if (record !== undefined) writer.sized(record);
+  return frameRecord(kind, version, writer.written, crc32c);
 }
 
 /** Keys and values of the rest are views: keeping one keeps the record. */
 export function decodeState(bytes: Uint8Array, crc32c: Crc32c): Outcome<PartitionState> {
   const [, version] = bytes;
-  const known = version === 1 || version === formatVersionWithRest ? version : formatVersion;
+  const known = version !== undefined && version >= 1 && version <= formatVersionWithSettled ? version : formatVersion;
   const payload = unframeRecord(kind, known, bytes, crc32c);
-  if (!payload.ok || known !== formatVersionWithRest) return payload.ok ? decodeFacts(payload.value) : payload;
+  if (!payload.ok || known < formatVersionWithRest) return payload.ok ? decodeFacts(payload.value) : payload;
   try {
     const reader = new ByteReader(payload.value);
     const state = decodeFacts(reader.sized());
+    if (!state.ok || (known === formatVersionWithSettled && reader.left === 0)) return state;
     const record = decodeCommit(reader.sized(), crc32c);
-    if (!state.ok) return state;
     return record.ok && reader.left === 0 ? ok({ ...state.value, rest: record.value.transactions.flat() }) : malformed();
   } catch (error) {
     if (error instanceof DecodeError) return malformed();
@@ -176,6 +186,7 @@ function decodeFacts(json: Uint8Array): Outcome<PartitionState> {
     state?.lastTicket,
     state?.logStartExtentId,
     state?.nextCheckpointId,
+    ...(state?.settledExtents === undefined ? [] : Array.isArray(state.settledExtents) ? state.settledExtents : [undefined]),
     ...(state?.logStart === undefined ? [] : [state.logStart?.extentId, state.logStart?.offsetBytes]),
   ];
   if (typeof state?.rangeId !== "string" || !Array.isArray(state.checkpoints) || !numbers.every(Number.isSafeInteger)) return malformed();

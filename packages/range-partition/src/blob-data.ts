@@ -4,26 +4,61 @@
  */
 import { assert, type Failure, type Outcome, ok } from "@stamp/base";
 import type { ExtentReader, OwnedStream, Place } from "@stamp/stream-client";
+import type { DataPins } from "./data-pins.ts";
 import type { DataExtent } from "./types.ts";
 
 export class BlobData {
   /** Undefined: this table has none. */
   readonly #stream: OwnedStream | undefined;
   readonly #reader: ExtentReader;
+  readonly #pins: DataPins;
+  readonly #nowMs: () => number;
   #leaving: ReadonlySet<number> = new Set();
   /** Why it takes no more. */
   #closed: Failure | undefined;
 
-  constructor(stream: OwnedStream | undefined, reader: ExtentReader) {
+  constructor(stream: OwnedStream | undefined, reader: ExtentReader, pins: DataPins, nowMs: () => number) {
     this.#stream = stream;
     this.#reader = reader;
+    this.#pins = pins;
+    this.#nowMs = nowMs;
   }
 
-  /** One block a chunk. Bytes that no row refers to are garbage. */
-  append(chunks: readonly Uint8Array[], options: { readonly timeoutMs: number }): Promise<Outcome<readonly Place[]>> {
-    if (this.#closed !== undefined) return Promise.resolve({ ok: false, failure: this.#closed });
+  /** Appends one block a chunk, and pins the extents where they are. Bytes that no row refers to are garbage when the pin ends. */
+  async append(chunks: readonly Uint8Array[], options: { readonly timeoutMs: number }): Promise<Outcome<readonly Place[]>> {
+    if (this.#closed !== undefined) return { ok: false, failure: this.#closed };
     assert(this.#stream !== undefined, "this table has blob data");
-    return this.#stream.append(chunks, options);
+    const places = await this.#stream.append(chunks, options);
+    if (places.ok) this.#pins.pin(new Set(places.value.map(({ extentId }) => extentId)), this.#nowMs());
+    return places;
+  }
+
+  /** Renews the pins on these extents. Returns those that have left the stream, or are about to: what was put there has to be put again. */
+  pin(extentIds: readonly number[]): readonly number[] {
+    const gone = extentIds.filter((extentId) => this.#leaving.has(extentId) || this.#stream?.knows(extentId) !== true);
+    this.#pins.pin(
+      extentIds.filter((extentId) => !gone.includes(extentId)),
+      this.#nowMs(),
+    );
+    return gone;
+  }
+
+  /** Settles what may be settled. */
+  settle(): void {
+    this.#pins.settle(
+      this.sealedExtents.map(({ extentId }) => extentId),
+      this.#nowMs(),
+    );
+  }
+
+  /** Numbers of the settled extents. */
+  get settled(): readonly number[] {
+    return this.#pins.settled;
+  }
+
+  /** Sealed extents that the collector may look at, in order. */
+  get settledExtents(): readonly DataExtent[] {
+    return this.sealedExtents.filter(({ extentId }) => this.#pins.isSettled(extentId));
   }
 
   /** The bytes of these places once more, at the end, a place for each. */

@@ -131,6 +131,7 @@ export class Departure {
     assert(first !== undefined && others.length === 0, "one or two leave");
     if (second === undefined) return first.#leaveLog(heirs);
     return leaveTogether(
+      first.#leaver.world.rules,
       heirs,
       (how) => first.#leaveRecord(how),
       (how) => second.#leaveRecord(how),

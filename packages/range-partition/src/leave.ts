@@ -1,6 +1,7 @@
 /** What range partitions leave to those that get their rows: one, whose log goes on as theirs, to several; or two neighbours to one. */
-import { type Outcome, ok } from "@stamp/base";
+import { type Outcome, ok, type Rules } from "@stamp/base";
 import { joinedState, type KeyBounds, type MemoryTable, type PartitionState } from "@stamp/lsm";
+import { type SettledShare, settledOfBoth } from "./data-pins.ts";
 
 /** What the heirs are loaded from. */
 export interface Told {
@@ -36,6 +37,8 @@ export interface LeftLog {
 export interface Share {
   readonly state: PartitionState;
   readonly own: KeyBounds;
+  /** Extents that its blob data stream lists. */
+  readonly dataExtents: readonly number[];
 }
 
 /** What its last record says. */
@@ -54,19 +57,23 @@ type Leave = (how: Leaving) => Promise<Outcome<Left>>;
 /** Of both that leave together: the first one's record has it all, and is one block of 4 MiB. */
 export const restBytesMax: number = 3.5 * 1024 * 1024;
 
+const settledOf = ({ state, dataExtents }: Share): SettledShare => ({ settled: state.settledExtents ?? [], listed: dataExtents });
+
 /**
  * The first one's record says what the second has too, as soon as that is known: both are on their way at once. Only when both are durable
  * something may come of either.
  */
-export async function leaveTogether(heirs: readonly string[], leaveFirst: Leave, leaveSecond: Leave): Promise<Outcome<Left>> {
+export async function leaveTogether(rules: Rules, heirs: readonly string[], leaveFirst: Leave, leaveSecond: Leave): Promise<Outcome<Left>> {
   const how = { heirs, restBytesMax: restBytesMax / 2 };
   const { promise: told, resolve: tell } = Promise.withResolvers<Outcome<Share>>();
   const [first, second] = await Promise.all([
     leaveFirst({
       ...how,
-      tell: async ({ state, own }) => {
+      tell: async (share) => {
         const other = await told;
-        return other.ok ? ok(joinedState(state, own, other.value.state, other.value.own)) : other;
+        if (!other.ok) return other;
+        const settledExtents = settledOfBoth(rules, settledOf(share), settledOf(other.value));
+        return ok({ ...joinedState(share.state, share.own, other.value.state, other.value.own), settledExtents });
       },
     }),
     leaveSecond({

@@ -29,6 +29,7 @@ export interface MaintenanceStreams {
   readonly metadata: OwnedStream;
   readonly commitLog: OwnedStream;
   readonly rowData: OwnedStream;
+  readonly blobData?: OwnedStream | undefined;
 }
 
 /** A memory table that takes no more commits, and what the log needs of it. */
@@ -124,6 +125,12 @@ export class Maintenance {
     return ok();
   }
 
+  /** Records which extents of blob data are settled. */
+  async settle(settledExtents: readonly number[]): Promise<Outcome<void>> {
+    const recorded = await this.#record((checkpoints) => checkpoints, { settledExtents });
+    return recorded.ok ? ok() : recorded;
+  }
+
   /** No more merges; one that is under way ends soon and comes to nothing. */
   stop(): void {
     this.#stopped = true;
@@ -156,7 +163,8 @@ export class Maintenance {
     const left = await this.#record(
       (checkpoints) => (checkpoint === undefined ? checkpoints : [checkpoint, ...checkpoints]),
       { ...factsOf(frozen), checkpointedSequence: undurable.lastSequence, rest: rest.length > 0 ? rest : undefined, heirs },
-      async (state) => tell({ state, own: this.#own }),
+      async (state) =>
+        tell({ state, own: this.#own, dataExtents: (this.#streams.blobData?.extents ?? []).map(({ extentId }) => extentId) }),
     );
     return left.ok ? ok({ told: left.value, recordExtentId: this.#recordExtentId }) : left;
   }

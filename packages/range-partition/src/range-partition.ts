@@ -13,6 +13,7 @@ import { BlobData } from "./blob-data.ts";
 import { type Filled, fillCache } from "./cache-fill.ts";
 import { makeCaches } from "./caches.ts";
 import { evenKeySamples, type Storage } from "./checkpoint-reader.ts";
+import { DataPins } from "./data-pins.ts";
 import { Departure } from "./departure.ts";
 import { type Committed, GroupCommit } from "./group-commit.ts";
 import type { HandedOver } from "./hand-over.ts";
@@ -132,7 +133,10 @@ export class RangePartition {
       { low: options.lowKey, high: options.highKey },
     );
     this.#slow = new SlowLog(world);
-    this.#data = new BlobData(streams.blobData, loaded.storage.reader);
+    const { clock, rules } = world;
+    const settled = loaded.state.settledExtents ?? [];
+    const pins = new DataPins({ rules, termMs: options.pinTermMs ?? 0, nowMs: clock.monotonicMs(), settled });
+    this.#data = new BlobData(streams.blobData, loaded.storage.reader, pins, () => clock.monotonicMs());
     this.#active = replayed.table;
     this.#visible = replayed.lastSequence;
     this.#activeLogBytes = replayed.logBytes;
@@ -271,6 +275,27 @@ export class RangePartition {
   /** Sealed extents of blob data, in order. */
   get sealedDataExtents(): readonly DataExtent[] {
     return this.#data.sealedExtents;
+  }
+
+  /** Sealed extents that no upload in progress has bytes in, in order; recorded before they are returned, so that later owners know. */
+  async settleExtents(): Promise<Outcome<readonly DataExtent[]>> {
+    const ended = this.#ended;
+    if (ended !== undefined) return { ok: false, failure: ended };
+    // What its heirs are loaded from is the last record of one that leaves.
+    if (this.#departure.told === undefined) {
+      this.#data.settle();
+      const recorded = new Set(this.#maintenance.state.settledExtents);
+      const settled = this.#data.settled;
+      const known = settled.every((extentId) => recorded.has(extentId)) ? ok() : await this.#maintenance.settle(settled);
+      if (!known.ok) return known;
+    }
+    return ok(this.#data.settledExtents);
+  }
+
+  /** Renews the pins on these extents; returns those that are gone. */
+  pinData(extentIds: readonly number[]): Outcome<readonly number[]> {
+    const closed = this.#closed;
+    return closed === undefined ? ok(this.#data.pin(extentIds)) : { ok: false, failure: closed };
   }
 
   /** The bytes of these places once more, at the end of the blob data stream, a place for each. */

@@ -122,6 +122,8 @@ export interface PartitionOptions {
   readonly times?: StorageTimes;
   /** Runs once when another owner took the streams over, or the partition can't go on. It serves nothing from then on. */
   readonly onLost?: (why: string) => void;
+  /** How long bytes of blob data pin their extent, in milliseconds, unless their writer renews the pin. Default: 0. */
+  readonly pinTermMs?: number;
 }
 
 export interface PartitionStats {

@@ -4,10 +4,10 @@
  *   sm/ids                   { next }            every number below it is used up            'I' 1
  *   sm/stream/<name>         StreamRecord        without its name                            'T' 1
  *   sm/segment/<16 digits>   { extents }         immutable                                   'G' 1
- *   sm/extent/<16 digits>    ExtentRecord        without its id                              'E' 1, 2
+ *   sm/extent/<16 digits>    ExtentRecord        without its id                              'E' 1, 2, 3
  *   sm/node/<node id>        NodeRecord          without its id                              'N' 1, 2
  *
- * A record that has a field of version 2 is written as version 2, any other as version 1.
+ * A record is written in the lowest version that has all its fields.
  */
 import type { Checksum, ExtentId, Outcome } from "@stamp/base";
 import { extentId, extentVersion, frameRecord, fromUtf8, ok, ownerEpoch, refused, unframeRecord, utf8 } from "@stamp/base";
@@ -44,11 +44,12 @@ export type StoredRecord =
   | { readonly kind: "node"; readonly record: NodeRecord };
 
 const letters = { ids: 0x49, stream: 0x54, segment: 0x47, extent: 0x45, node: 0x4e } as const;
-const versionMax = { ids: 1, stream: 1, segment: 1, extent: 2, node: 2 } as const;
+const versionMax = { ids: 1, stream: 1, segment: 1, extent: 3, node: 2 } as const;
 
 function versionOf(stored: StoredRecord): number {
   if (stored.kind === "extent") {
-    const { checksum, loss, untold } = stored.record;
+    const { checksum, loss, untold, droppedAtMs } = stored.record;
+    if (droppedAtMs !== undefined) return 3;
     return checksum === undefined && loss === undefined && untold === undefined ? 1 : 2;
   }
   return stored.kind === "node" && stored.record.duty !== undefined ? 2 : 1;
@@ -96,8 +97,22 @@ function bodyOf(stored: StoredRecord): unknown {
         checksum,
         loss,
         untold,
+        droppedAtMs,
       } = stored.record;
-      return { phase, version, ownerEpoch: epoch, stream, replicas, sealedLengthBytes, repair, removed, checksum, loss, untold };
+      return {
+        phase,
+        version,
+        ownerEpoch: epoch,
+        stream,
+        replicas,
+        sealedLengthBytes,
+        repair,
+        removed,
+        checksum,
+        loss,
+        untold,
+        droppedAtMs,
+      };
     }
     case "node": {
       const { address, diskId, faultDomain, incarnation, duty } = stored.record;
@@ -110,7 +125,8 @@ function bodyOf(stored: StoredRecord): unknown {
 export function decodeStored(key: string, bytes: Uint8Array, checksum: Checksum): Outcome<StoredRecord> {
   const kind = kindOf(key);
   if (kind === undefined) return refused("dataLoss", "damaged", `no record has the key ${key}`);
-  const version = bytes[1] === versionMax[kind] ? versionMax[kind] : 1;
+  const told = bytes[1] ?? 1;
+  const version = told <= versionMax[kind] ? told : 1;
   const payload = unframeRecord(letters[kind], version, bytes, checksum);
   if (!payload.ok) return refused("dataLoss", "damaged", `${key}: ${payload.failure.message}`);
   try {
@@ -151,6 +167,7 @@ function decodeBody(kind: keyof typeof letters, key: string, body: Fields): Stor
       const repair = body.optional("repair", (fields, name) => place(fields.object(name)));
       const checksum = body.optional("checksum", (fields, name) => fields.natural(name));
       const untold = body.optional("untold", (fields, name) => fields.texts(name));
+      const droppedAtMs = body.optional("droppedAtMs", (fields, name) => fields.natural(name));
       const loss = body.optional("loss", (fields, name) => acceptedLoss(fields.object(name)));
       return {
         kind,
@@ -167,6 +184,7 @@ function decodeBody(kind: keyof typeof letters, key: string, body: Fields): Stor
           ...(checksum === undefined ? {} : { checksum }),
           ...(loss === undefined ? {} : { loss }),
           ...(untold === undefined ? {} : { untold }),
+          ...(droppedAtMs === undefined ? {} : { droppedAtMs }),
         },
       };
     }

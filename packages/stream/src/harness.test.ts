@@ -39,7 +39,9 @@ export class Store {
   sweep(): void {
     const { state } = this;
     while (state.unreferenced().size > 0 || state.looseSegments().size > 0) {
-      this.do(planDropUnreferenced(state, [...state.unreferenced()].slice(0, 32), [...state.looseSegments()].slice(0, 32)));
+      this.do(
+        planDropUnreferenced(state, [...state.unreferenced()].slice(0, 32), [...state.looseSegments()].slice(0, 32), 1_790_000_000_000),
+      );
     }
   }
 

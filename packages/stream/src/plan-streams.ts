@@ -125,13 +125,19 @@ export function planDeleteStream(state: StreamState, name: string, epoch: OwnerE
 
 /**
  * Records as dropped what no list holds: only that is ever deleted. A list can only get an extent from another list, so what no committed
- * list holds can't come back.
+ * list holds can't come back. `wallMs`: when, for the grace; undefined: it is not recorded.
  */
-export function planDropUnreferenced(state: StreamState, extents: readonly ExtentId[], segments: readonly number[]): Outcome<Plan> {
+export function planDropUnreferenced(
+  state: StreamState,
+  extents: readonly ExtentId[],
+  segments: readonly number[],
+  wallMs: number | undefined,
+): Outcome<Plan> {
   const changes: Change[] = [];
   for (const id of extents) {
     const extent = state.extent(id);
-    if (extent !== undefined && state.unreferenced().has(id)) changes.push({ kind: "extent", record: { ...extent, phase: "dropped" } });
+    if (extent === undefined || !state.unreferenced().has(id)) continue;
+    changes.push({ kind: "extent", record: { ...extent, phase: "dropped", ...(wallMs === undefined ? {} : { droppedAtMs: wallMs }) } });
   }
   for (const id of segments) if (state.looseSegments().has(id)) changes.push({ kind: "removeSegment", id });
   return ok({ changes, reads: [] });

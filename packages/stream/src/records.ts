@@ -52,6 +52,8 @@ export interface ExtentRecord {
    * complete and this is gone (`planUnseal`).
    */
   readonly untold?: readonly string[];
+  /** Wall-clock time when it was recorded as dropped, in milliseconds since 1970; the grace counts from there, over every leader. */
+  readonly droppedAtMs?: number;
   /** A person sealed it although acknowledged data may be lost: kept as long as the extent. */
   readonly loss?: AcceptedLoss;
 }

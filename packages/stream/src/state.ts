@@ -406,13 +406,15 @@ export class StreamState {
 
   /** The same record in less memory. */
   #compact(record: ExtentRecord): ExtentRecord {
-    const { id, phase, version, ownerEpoch, sealedLengthBytes, checksum, repair, loss, untold } = record;
+    const { id, phase, version, ownerEpoch, sealedLengthBytes, checksum, repair, loss, untold, droppedAtMs } = record;
     const stream = this.#streams.get(record.stream)?.record.name ?? record.stream;
     const replicas = this.#shared(record.replicas);
     const removed = record.removed.length === 0 ? noPlaces : record.removed;
-    if (sealedLengthBytes === undefined) return { id, phase, version, ownerEpoch, stream, replicas, removed, ...(loss && { loss }) };
+    const dropped = droppedAtMs === undefined ? {} : { droppedAtMs };
+    if (sealedLengthBytes === undefined)
+      return { id, phase, version, ownerEpoch, stream, replicas, removed, ...(loss && { loss }), ...dropped };
     const sealed = { id, phase, version, ownerEpoch, stream, replicas, removed, sealedLengthBytes };
-    if (repair === undefined && loss === undefined && untold === undefined)
+    if (repair === undefined && loss === undefined && untold === undefined && droppedAtMs === undefined)
       return checksum === undefined ? sealed : { ...sealed, checksum };
     return {
       ...sealed,
@@ -420,6 +422,7 @@ export class StreamState {
       ...(repair === undefined ? {} : { repair }),
       ...(loss === undefined ? {} : { loss }),
       ...(untold === undefined ? {} : { untold }),
+      ...dropped,
     };
   }
 

@@ -447,6 +447,21 @@ const golden: Record<string, StoredRecord> = {
       loss: { knownCommittedBytes: 700, wallMs: 1_790_000_000_000, note: "two disks burnt" },
     },
   },
+  "v3/extent-dropped": {
+    kind: "extent",
+    record: {
+      id: extentId(11),
+      phase: "dropped",
+      version: extentVersion(2),
+      ownerEpoch: ownerEpoch(1),
+      stream: "/a",
+      replicas: replicas.map((one) => ({ ...one, complete: true })),
+      sealedLengthBytes: 500,
+      removed: [],
+      checksum: 7,
+      droppedAtMs: 1_790_000_000_000,
+    },
+  },
   "v2/node-draining": {
     kind: "node",
     record: { nodeId: "n1", address: "127.0.0.1:7301", diskId: "d", faultDomain: "n1", incarnation: 3, duty: "draining" },

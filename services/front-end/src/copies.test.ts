@@ -61,7 +61,7 @@ function copiesOver(answer: (kind: OperationKind) => Answer = () => undefined) {
     for await (const chunk of body) lengthBytes += chunk.length;
     return { ok: true, value: { inline: new Uint8Array(0), places: [{ extentId: 1n, offsetBytes: 0n, lengthBytes }] } };
   };
-  return { asked, parts, copies: new Copies({ parts, receive } as unknown as Objects, "me") };
+  return { asked, parts, copies: new Copies({ parts, receive, pins: () => ({ drop: () => {} }) } as unknown as Objects, "me") };
 }
 
 const said = (asked: readonly OperationKind[]) =>

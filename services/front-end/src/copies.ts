@@ -15,6 +15,7 @@ import { locationFromWire, placeFromWire } from "@stamp/stream-client";
 import { type Blob, type CopyBlock, type CopyPart, type ExtentLocation, fromWire, type Place } from "@stamp/wire";
 import { type ForeignCopy, foreignStep } from "./foreign-copy.ts";
 import type { LocatedBlob, Objects } from "./objects.ts";
+import type { UploadPins } from "./upload-pins.ts";
 
 /** A blob of this stamp, or one elsewhere. */
 export type CopyFrom = { readonly name: LocatedBlob; readonly etag: string } | ForeignCopy;
@@ -146,19 +147,19 @@ export class Copies {
     const { to, position } = job;
     const timeoutMs = this.#objects.parts.config.requestTimeoutMs;
     const onChunk = this.#beating(job, position);
-    const step = await foreignStep(this.#objects, from, {
-      to,
-      position: fromWire(position),
-      timeoutMs,
-      signal: this.#stop.signal,
-      onChunk,
-    });
-    if (!step.ok) return step;
-    if (step.value.kind === "end") return this.#end(job, step.value.blob, "");
-    if (step.value.kind === "failed") return this.#end(job, undefined, step.value.description);
-    const { parts, next } = step.value;
-    const added = await this.#add(job, position, next, [...parts]);
-    return added.ok ? ok(added.value ? next : undefined) : added;
+    const pins = this.#objects.pins(to);
+    try {
+      const signal = this.#stop.signal;
+      const step = await foreignStep(this.#objects, from, { to, position: fromWire(position), timeoutMs, signal, onChunk, pins });
+      if (!step.ok) return step;
+      if (step.value.kind === "end") return await this.#end(job, step.value.blob, "");
+      if (step.value.kind === "failed") return await this.#end(job, undefined, step.value.description);
+      const { parts, next } = step.value;
+      const added = await this.#add(job, position, next, [...parts]);
+      return added.ok ? ok(added.value ? next : undefined) : added;
+    } finally {
+      pins.drop();
+    }
   }
 
   async #stepHere(job: CopyJob, from: { readonly name: LocatedBlob; readonly etag: string }): Promise<Outcome<bigint | undefined>> {
@@ -190,8 +191,13 @@ export class Copies {
   ): Promise<Outcome<boolean>> {
     const shared = await this.#add(job, position, next, [part]);
     if (shared.ok || shared.failure.reason !== "badPlace") return shared;
-    const moved = await this.#move(job, position, part, extents);
-    return moved.ok ? this.#add(job, position, next, [moved.value]) : moved;
+    const pins = this.#objects.pins(job.to);
+    try {
+      const moved = await this.#move(job, position, part, extents, pins);
+      return moved.ok ? await this.#add(job, position, next, [moved.value]) : moved;
+    } finally {
+      pins.drop();
+    }
   }
 
   async #add(job: CopyJob, position: bigint, next: bigint, parts: CopyPart[]): Promise<Outcome<boolean>> {
@@ -202,12 +208,18 @@ export class Copies {
   }
 
   /** The same part, its bytes written into the destination's range. */
-  async #move(job: CopyJob, position: bigint, part: CopyPart, extents: readonly ExtentLocation[]): Promise<Outcome<CopyPart>> {
+  async #move(
+    job: CopyJob,
+    position: bigint,
+    part: CopyPart,
+    extents: readonly ExtentLocation[],
+    pins: UploadPins,
+  ): Promise<Outcome<CopyPart>> {
     this.#objects.parts.reader.learn(extents.map(locationFromWire));
     const blocks: CopyBlock[] = [];
     const beat = this.#beating(job, position);
     for (const block of part.blocks) {
-      const places = await moveBytes(this.#objects, job.to, block.places, this.#stop.signal, beat);
+      const places = await moveBytes(this.#objects, job.to, block.places, { signal: this.#stop.signal, onChunk: beat, pins });
       if (!places.ok) return places;
       blocks.push({ ...block, places: [...places.value] });
     }
@@ -241,10 +253,15 @@ export async function moveBytes(
   objects: Objects,
   to: LocatedBlob,
   places: readonly Place[],
-  signal: AbortSignal,
-  /** Whether to go on. */
-  onChunk: () => Promise<boolean> = async () => true,
+  options: {
+    readonly signal: AbortSignal;
+    /** Whether to go on. */
+    readonly onChunk?: () => Promise<boolean>;
+    /** Keeps the bytes until the caller drops it; else they stay long enough for a commit that comes now. */
+    readonly pins?: UploadPins;
+  },
 ): Promise<Outcome<readonly Place[]>> {
+  const { signal, onChunk = async () => true, pins } = options;
   const { reader, config } = objects.parts;
   const downloads = objects.parts.downloads.of(to.account);
   const windowBytes = config.downloadWindowBytes;
@@ -256,7 +273,12 @@ export async function moveBytes(
   }
   await downloads.take(windowBytes);
   try {
-    const received = await objects.receive(to, bytes(), { contentLengthBytes: undefined, wants: { md5: false, crc64: false }, signal });
+    const received = await objects.receive(to, bytes(), {
+      contentLengthBytes: undefined,
+      wants: { md5: false, crc64: false },
+      signal,
+      ...(pins && { pins }),
+    });
     return received.ok ? ok(received.value.places) : failedToMove(received);
   } catch (error) {
     if (error instanceof FailureError) return { ok: false, failure: { ...error.failure, applied: "no" } };

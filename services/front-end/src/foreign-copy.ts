@@ -13,6 +13,7 @@ import { placeFromWire, placeToWire } from "@stamp/stream-client";
 import { type Blob, type CopyBlock, CopyBlockSchema, type CopyPart, CopyPartSchema, type Place, toWire } from "@stamp/wire";
 import type { ForeignContent, ForeignLimits, ForeignSource } from "./foreign-sources.ts";
 import type { LocatedBlob, Objects } from "./objects.ts";
+import type { UploadPins } from "./upload-pins.ts";
 
 export interface ForeignCopy {
   /** With all that is secret in it. */
@@ -45,6 +46,8 @@ export interface ForeignStepOptions {
   readonly signal: AbortSignal;
   /** With every piece that arrived: whether to go on. */
   readonly onChunk: () => Promise<boolean>;
+  /** Keeps what was put until it is committed. */
+  readonly pins: UploadPins;
 }
 
 /** Fails when it may go well later. */
@@ -171,7 +174,7 @@ class Step {
   }
 
   async #write(bytes: AsyncIterable<Uint8Array>, lengthBytes: number): Promise<Outcome<readonly Place[]>> {
-    const { signal, onChunk, to } = this.#options;
+    const { signal, onChunk, to, pins } = this.#options;
     async function* watched(): AsyncGenerator<Uint8Array> {
       let received = 0;
       for await (const chunk of bytes) {
@@ -183,7 +186,7 @@ class Step {
         throw new FailureError(refused("unavailable", "connectionLost", "the source's answer is not whole").failure);
     }
     const wants = { md5: false, crc64: false };
-    const received = await this.#objects.receive(to, watched(), { contentLengthBytes: undefined, wants, signal });
+    const received = await this.#objects.receive(to, watched(), { contentLengthBytes: undefined, wants, signal, pins });
     return received.ok
       ? ok(received.value.places)
       : refused("unavailable", "notReady", `${received.error.code}: ${received.error.message}`);

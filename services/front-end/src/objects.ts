@@ -20,6 +20,7 @@ import type { Queues } from "./queues.ts";
 import type { CallLimits, OperationKind, ResultKind, ResultValues, Router } from "./router.ts";
 import type { Tables } from "./tables.ts";
 import { receiveBody, type Uploaded } from "./upload.ts";
+import { UploadPins } from "./upload-pins.ts";
 
 export interface ObjectsParts {
   readonly world: World;
@@ -261,16 +262,58 @@ export class Objects {
   }
 
   /** Everything of the body, verified by the caller before something refers to it. */
-  receive(
+  async receive(
     name: LocatedBlob,
     body: AsyncIterable<Uint8Array>,
     options: {
       readonly contentLengthBytes: number | undefined;
       readonly wants: { md5: boolean; crc64: boolean };
       readonly signal?: AbortSignal;
+      /** Keeps the bytes for a commit that comes much later, until the caller drops it; by default they stay long enough for one that comes now. */
+      readonly pins?: UploadPins;
+    },
+  ): Promise<Parsed<Uploaded>> {
+    const pins = options.pins ?? this.pins(name);
+    const startedMs = this.parts.world.clock.monotonicMs();
+    try {
+      const received = await this.#receive(name, body, { ...options, pins });
+      if (!received.ok) return received;
+      if (options.pins === undefined) await pins.close();
+      return (await this.#stillThere(name, startedMs)) ?? received;
+    } finally {
+      if (options.pins === undefined) pins.drop();
+    }
+  }
+
+  /** Keeps the extents of an upload to this blob. */
+  pins(name: LocatedBlob): UploadPins {
+    const { world, router } = this.parts;
+    const route = router.routeOf({ case: "deleteBlob", value: { name } });
+    return new UploadPins(world, route, (to, extentIds, limits) => router.pinData(to, extentIds, limits));
+  }
+
+  /** Rows inside a deleted container are collected after a time that is long for a request, but not for a body. */
+  async #stillThere(name: LocatedBlob, startedMs: number): Promise<Parsed<never> | undefined> {
+    const { world, config } = this.parts;
+    const nowMs = world.clock.monotonicMs();
+    if (nowMs - startedMs < config.requestTimeoutMs) return undefined;
+    const row = await this.container(name.account, name.container, { deadlineMs: nowMs + config.requestTimeoutMs });
+    if (!row.ok) return row;
+    return row.value.incarnation === name.containerIncarnation ? undefined : { ok: false, error: restError("ContainerNotFound") };
+  }
+
+  #receive(
+    name: LocatedBlob,
+    body: AsyncIterable<Uint8Array>,
+    options: {
+      readonly contentLengthBytes: number | undefined;
+      readonly wants: { md5: boolean; crc64: boolean };
+      readonly signal?: AbortSignal;
+      readonly pins: UploadPins;
     },
   ): Promise<Parsed<Uploaded>> {
     const { world, config, router, uploads } = this.parts;
+    const { pins } = options;
     const route = router.routeOf({ case: "deleteBlob", value: { name } });
     return receiveBody(body, {
       contentLengthBytes: options.contentLengthBytes,
@@ -281,9 +324,19 @@ export class Objects {
       windowBytes: config.uploadWindowBytes,
       budget: uploads.of(name.account),
       digest: world.digest,
-      writeData: (payload): Promise<Outcome<readonly Place[]>> => {
+      writeData: async (payload): Promise<Outcome<readonly Place[]>> => {
+        if (pins.goneExtentId !== undefined) {
+          return refused(
+            "unavailable",
+            "badPlace",
+            `extent ${pins.goneExtentId}, with bytes of this upload, left blob data: write the data again`,
+          );
+        }
         const deadlineMs = world.clock.monotonicMs() + config.requestTimeoutMs;
-        return router.writeData(route, payload, options.signal ? { deadlineMs, signal: options.signal } : { deadlineMs });
+        const written = await router.writeData(route, payload, options.signal ? { deadlineMs, signal: options.signal } : { deadlineMs });
+        if (!written.ok) return written;
+        pins.add(written.value.places, written.value.pinTermMs);
+        return { ok: true, value: written.value.places };
       },
     });
   }

@@ -32,6 +32,13 @@ export interface CallLimits {
  */
 type Repeat = "never" | "soon" | "elsewhere";
 
+/** Where bytes were put, and for how long they stay there though nothing refers to them. */
+export interface Written {
+  readonly places: readonly Place[];
+  /** In milliseconds; 0: not said. */
+  readonly pinTermMs: number;
+}
+
 const backoffStartMs = 10;
 const backoffMaxMs = 500;
 /** Attempts of a call that are told of when it took long. */
@@ -79,12 +86,21 @@ export class Router {
   }
 
   /** Puts bytes into the blob data stream of the range. Repeated freely: bytes that nothing refers to are collected. */
-  writeData(route: Route, payload: Uint8Array, limits: CallLimits): Promise<Outcome<readonly Place[]>> {
+  writeData(route: Route, payload: Uint8Array, limits: CallLimits): Promise<Outcome<Written>> {
     return this.#atRange("writeData", route, "elsewhere", limits, async (range, options) => {
       const answer = await this.#world.transport
         .client(range.serverAddress, PartitionServer)
         .writeData({ rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), key: route.key, payload }, options);
-      return answer.ok ? ok(answer.value.places) : answer;
+      return answer.ok ? ok(answer.value) : answer;
+    });
+  }
+
+  /** Renews the pins on extents of an upload in progress; returns those that are gone. */
+  pinData(route: Route, extentIds: readonly bigint[], limits: CallLimits): Promise<Outcome<readonly bigint[]>> {
+    return this.#atRange("pinData", route, "soon", limits, async (range, options) => {
+      const request = { rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), key: route.key, extentIds: [...extentIds] };
+      const answer = await this.#world.transport.client(range.serverAddress, PartitionServer).pinData(request, options);
+      return answer.ok ? ok(answer.value.goneExtentIds) : answer;
     });
   }
 

@@ -7,7 +7,7 @@ import { type CollectRangeResponse, PartitionManager, PartitionServer, type Rang
 import { Client, container, container1, name, stamp } from "./stack-harness.test.ts";
 
 /** Small extents that are looked at as soon as they are full. */
-const servers = { extentTargetBytes: 64 * 1024, collectExtentAgeMs: 1, collectGoneMs: 1, collectEveryMs: 86_400_000 };
+const servers = { extentTargetBytes: 64 * 1024, pinTermMs: 1, collectGoneMs: 1, collectEveryMs: 86_400_000 };
 const bodyBytes = 20_000;
 /** No two bytes that follow one another are alike. */
 const bodyOf = (fill: number): Uint8Array => Uint8Array.from({ length: bodyBytes }, (_, i) => fill + i * 7);
@@ -137,7 +137,7 @@ test("collector: bytes that were put before a pass and are named after it are re
     const places = await client.write(kind, bodyOf(1));
     // Their extent gets full.
     for (let i = 0; i < 8; i++) await client.write(kind, bodyOf(2));
-    const collected = await collect(sim);
+    const collected = await collect(sim, "blob-1", 1);
     assert.ok(collected.extentsDropped > 0);
     const map = await client.world.transport.client("pm", PartitionManager).getMap({}, { timeoutMs: 500 });
     const range = (map.ok ? map.value.ranges.find(({ table }) => table === "Blob") : undefined) as RangePartition;
@@ -183,7 +183,7 @@ async function churn(seed: number): Promise<{ dropped: number; refused: number }
     const writers = ["x", "y", "z"].map((of, i) => writer(of, new Prng(seed * 10 + i)));
     let dropped = 0;
     for (let pass = 0; pass < 12; pass++) {
-      dropped += (await collect(sim)).extentsDropped;
+      dropped += (await collect(sim, "blob-1", 1)).extentsDropped;
       await sim.sleep(sim.prng.below(1_500));
     }
     stopped = true;

@@ -21,7 +21,6 @@ import {
 } from "@stamp/objects";
 import { endOf, type Range } from "@stamp/partition-map";
 import { jittered, sleep, type World } from "@stamp/ports";
-import type { DataExtent } from "@stamp/range-partition";
 import { CollectorScan, type PieceGarbage } from "./collector-scan.ts";
 import type { RowView } from "./engine.ts";
 import { rewriteExtents } from "./extent-rewriter.ts";
@@ -42,8 +41,6 @@ export type AskIncarnations = (table: ObjectTable, of: Pick<Incarnation, "accoun
 
 export interface CollectorOptions {
   readonly everyMs: number;
-  /** Extents are looked at when they were sealed for so long: whoever put bytes there has made a row of them or never will. */
-  readonly extentAgeMs: number;
   /** Rows are deleted when what they are inside of was found gone for so long. */
   readonly goneMs: number;
   readonly rowsPerSecond: number;
@@ -78,8 +75,8 @@ interface Pass {
 /** What a range has rows inside of. */
 interface Owners {
   readonly there: Incarnation[];
-  /** By incarnation: when it was first found gone. Its rows rest. */
-  readonly goneSinceMs: Map<string, number>;
+  /** Rows of what is gone rest. */
+  resting: boolean;
   /** More than could be noted. */
   more: boolean;
 }
@@ -89,8 +86,8 @@ export class Collector {
   readonly #holdings: Holdings;
   readonly #ask: AskIncarnations;
   readonly #options: CollectorOptions;
-  /** By extent: since when it is known to be sealed. Of ranges that are served here. */
-  readonly #sealedSinceMs = new Map<number, number>();
+  /** By incarnation: when a pass over any range first found it gone, oldest first. Rows inside it rest; splits and merges change nothing of it. */
+  readonly #goneSinceMs = new Map<string, number>();
   readonly #passes = new Map<string, Pass>();
   #busy = false;
 
@@ -162,7 +159,9 @@ export class Collector {
     const { clock, logger } = this.#world;
     const startedMs = clock.monotonicMs();
     const { sequence } = engine.facts;
-    const old = this.#oldExtents(held);
+    const settled = await engine.settleExtents();
+    if (!settled.ok) return settled;
+    const old = settled.value;
     await engine.leaveExtents(old.map(({ extentId }) => extentId));
     const scan = new CollectorScan({
       table: range.table,
@@ -172,13 +171,12 @@ export class Collector {
       extents: old,
       rewriteBelow: rewrites ? this.#options.rewriteBelow : 0,
     });
-    const owners: Owners = { there: [], goneSinceMs: new Map(), more: false };
+    const owners: Owners = { there: [], resting: false, more: false };
     const scanned = await this.#scan(held, scan, owners);
     if (!scanned.ok) return scanned;
     const unreferenced = new Set(old.map(({ extentId }) => extentId).filter((extentId) => !scan.extents.has(extentId)));
     const dropped = await engine.dropExtents(unreferenced, transactTimeoutMs);
     if (!dropped.ok) return dropped;
-    for (const extentId of dropped.value) this.#sealedSinceMs.delete(extentId);
     const purged = await this.#purgeKept(held, scan);
     if (!purged.ok) return purged;
     const mostlyDead = this.#mostlyDead(scan);
@@ -189,7 +187,7 @@ export class Collector {
     });
     if (!rewritten.ok) return rewritten;
     const allOld = old.length === engine.sealedDataExtents().length + dropped.value.length;
-    const complete = allOld && mostlyDead.size === 0 && owners.goneSinceMs.size === 0 && !owners.more;
+    const complete = allOld && mostlyDead.size === 0 && scanned.value + purged.value === 0 && !owners.resting && !owners.more;
     const endedMs = clock.monotonicMs();
     this.#passes.set(range.rangeId, { sequence, complete, owners, endedMs, tookMs: endedMs - startedMs });
     const collected: Collected = {
@@ -204,13 +202,6 @@ export class Collector {
       logger.info("range collected", { range: range.rangeId, ...collected, tookMs: Math.round(endedMs - startedMs) });
     }
     return ok(collected);
-  }
-
-  #oldExtents({ engine }: Serving): readonly DataExtent[] {
-    const nowMs = this.#world.clock.monotonicMs();
-    const sealed = engine.sealedDataExtents();
-    for (const { extentId } of sealed) if (!this.#sealedSinceMs.has(extentId)) this.#sealedSinceMs.set(extentId, nowMs);
-    return sealed.filter(({ extentId }) => nowMs - (this.#sealedSinceMs.get(extentId) as number) >= this.#options.extentAgeMs);
   }
 
   /** Those of which least lives. */
@@ -303,7 +294,6 @@ export class Collector {
   /** Deletes what is inside of those that are gone for long enough; gives how many rows it was. */
   async #emptyGone(held: Serving, found: Iterable<Incarnation>, owners: Owners): Promise<Outcome<number>> {
     const { range } = held;
-    const before = this.#passes.get(range.rangeId)?.owners.goneSinceMs;
     let deleted = 0;
     for (const owner of found) {
       const there = await this.#ask(range.table, owner);
@@ -314,10 +304,11 @@ export class Collector {
         continue;
       }
       const nowMs = this.#world.clock.monotonicMs();
-      const id = idOf(owner);
-      const sinceMs = before?.get(id) ?? nowMs;
+      const id = `${range.table}/${idOf(owner)}`;
+      const sinceMs = this.#goneSinceMs.get(id) ?? nowMs;
       if (nowMs - sinceMs < this.#options.goneMs) {
-        if (owners.goneSinceMs.size < ownersMax) owners.goneSinceMs.set(id, sinceMs);
+        this.#noteGone(id, sinceMs);
+        owners.resting = true;
         continue;
       }
       const emptied = await this.#empty(held, owner);
@@ -325,6 +316,12 @@ export class Collector {
       deleted += emptied.value;
     }
     return ok(deleted);
+  }
+
+  #noteGone(id: string, sinceMs: number): void {
+    const [oldest] = this.#goneSinceMs.keys();
+    if (this.#goneSinceMs.size >= ownersMax && oldest !== undefined && !this.#goneSinceMs.has(id)) this.#goneSinceMs.delete(oldest);
+    this.#goneSinceMs.set(id, sinceMs);
   }
 
   /** In the order of the container's row: restoring it is decided there too. */

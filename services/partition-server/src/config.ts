@@ -34,14 +34,14 @@ export const partitionServerConfigSchema = z.object({
     "Index cache: block indexes and bloom filters of checkpoints in memory, of all ranges of this server; about 7 bytes per KiB of rows",
   ),
   checkpointsMax: z.number().int().min(2).max(64).default(8).describe("Checkpoints that a read may meet before they are merged"),
-  collectEveryMs: milliseconds(600_000).describe(
+  collectEveryMs: milliseconds(60_000).describe(
     "Time between two passes that give back what nothing refers to; a range that did not change is left out",
   ),
-  collectExtentAgeMs: milliseconds(600_000).describe(
-    "Blob data are looked at when their extent was full for so long: longer than any request takes",
+  pinTermMs: milliseconds(120_000).describe(
+    "Bytes of an upload keep their extent for so long unless the front-end renews that, which it does as long as the upload goes on: at least twice as long as a request takes behind its last byte",
   ),
-  collectGoneMs: milliseconds(600_000).describe(
-    "Rows inside a deleted container, table or queue are deleted when it was found gone for so long: longer than requests to it take",
+  collectGoneMs: milliseconds(180_000).describe(
+    "Rows inside a deleted container, table or queue are deleted when it was found gone for so long: longer than requests to it take behind their last byte",
   ),
   collectRowsPerSecond: z.number().int().min(1).default(20_000).describe("Rows that a pass looks at in a second"),
   collectRewriteBelow: z

@@ -41,6 +41,10 @@ export interface RangeEngine {
   readonly facts: EngineFacts;
   /** Sealed extents of blob data, in order. */
   sealedDataExtents(): readonly DataExtent[];
+  /** Those of them that no upload in progress has bytes in; recorded before they are returned. */
+  settleExtents(): Promise<Outcome<readonly DataExtent[]>>;
+  /** Renews the pins on these extents of blob data; returns those that are gone. */
+  pinData(extentIds: readonly number[]): Outcome<readonly number[]>;
   /** The bytes of these places once more, at the end of the blob data stream. */
   copyData(places: readonly Place[], timeoutMs: number): Promise<Outcome<readonly Place[]>>;
   /** No row begins to refer to them from now on; resolves when every transaction that might have is over. */

@@ -54,6 +54,7 @@ class Bench {
       operationsMax,
       admission: gate,
       dataAdmission: gate,
+      pinTermMs: 60_000,
       leaseHeld: () => this.leaseHeld,
       locate,
     });

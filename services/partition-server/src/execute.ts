@@ -50,6 +50,8 @@ export const dataBytesMax: number = 4 * 1024 * 1024;
 
 /** Splits and merges of one range after another that an operation follows before its caller has to look at the map. */
 const heirsMax = 4;
+/** Extents of which one call renews the pins. */
+const pinnedAtOnceMax = 4_096;
 
 /** Longer keys that begin alike are one to the throttle. */
 const keyBytesSeen = 256;
@@ -59,6 +61,8 @@ export interface ExecutorOptions {
   /** Who is at work next, who waits, who is refused: of operations, and of appends of blob data. */
   readonly admission: GateOptions;
   readonly dataAdmission: GateOptions;
+  /** How long bytes of blob data pin their extent, in milliseconds. */
+  readonly pinTermMs: number;
   /** Whether this server's lease is held now. */
   readonly leaseHeld: () => boolean;
   readonly locate: (extentIds: readonly number[], timeoutMs: number) => Promise<ExtentLocation[]>;
@@ -126,6 +130,32 @@ export class Executor {
       const heirs = (): Route | undefined => (key.length === 0 ? undefined : { table: "Blob", key });
       return this.#whereItIs(rangeId, rangeVersion, heirs, deadlineMs, (held) => this.#writeData(held, key, payload, deadlineMs));
     });
+  }
+
+  /** Renews the pins on extents that an upload for `key` has bytes in; returns those that are gone. */
+  pinData(
+    rangeId: string,
+    rangeVersion: number,
+    key: Uint8Array,
+    extentIds: readonly number[],
+    deadlineMs: number,
+  ): Promise<Outcome<readonly number[]>> {
+    return this.#bounded(async () => {
+      if (extentIds.length > pinnedAtOnceMax) {
+        return refused("invalidArgument", "badRequest", `at most ${pinnedAtOnceMax} extents at a time, not ${extentIds.length}`);
+      }
+      const route = (): Route => ({ table: "Blob", key });
+      return this.#whereItIs(rangeId, rangeVersion, route, deadlineMs, async (held) => {
+        const gone = held.engine.pinData(extentIds);
+        // A pin at a server that lost the range holds nothing back at the one that has it.
+        const answered = this.mayAnswer(held);
+        return answered.ok ? gone : answered;
+      });
+    });
+  }
+
+  get pinTermMs(): number {
+    return this.#options.pinTermMs;
   }
 
   /** What finds its range on the way to become others waits until that is over, and is done at the one that holds the key. */

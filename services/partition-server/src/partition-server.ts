@@ -43,6 +43,7 @@ export class PartitionServerRole implements Role {
       operationsMax: config.operationsMax,
       admission: admissionOf(config),
       dataAdmission: dataAdmissionOf(config),
+      pinTermMs: config.pinTermMs,
       leaseHeld: () => this.#lease?.holds() ?? false,
       locate: (extentIds, timeoutMs) => engines.locate(extentIds, timeoutMs),
     });
@@ -54,7 +55,6 @@ export class PartitionServerRole implements Role {
     const ask = incarnationsAnywhere(this.#world, config);
     return new Collector(this.#world, this.#holdings, ask, {
       everyMs: config.collectEveryMs,
-      extentAgeMs: config.collectExtentAgeMs,
       goneMs: config.collectGoneMs,
       rowsPerSecond: config.collectRowsPerSecond,
       rewriteBelow: config.collectRewriteBelow,

@@ -113,6 +113,7 @@ function optionsOf(config: PartitionServerConfig, shared: Shared, range: Range, 
       checkpointsMax: config.checkpointsMax,
     },
     ...shared,
+    pinTermMs: config.pinTermMs,
     onLost: onFenced,
   };
 }
@@ -183,6 +184,8 @@ function engineOf(partition: RangePartition): RangeEngine {
     begin: () => partition.begin(),
     keySamples: () => partition.keySamples(),
     sealedDataExtents: () => partition.sealedDataExtents,
+    settleExtents: () => partition.settleExtents(),
+    pinData: (extentIds) => partition.pinData(extentIds),
     copyData: (places, timeoutMs) => partition.copyData(places, { timeoutMs }),
     leaveExtents: (extentIds) => partition.leaveExtents(extentIds),
     dropExtents: (unreferenced, timeoutMs) => partition.dropExtents(unreferenced, { timeoutMs }),

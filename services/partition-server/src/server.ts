@@ -111,7 +111,14 @@ export function partitionServerHandlers(holdings: Holdings, executor: Executor, 
       guarded(async () => {
         const version = fromWire(request.rangeVersion);
         const places = await executor.writeData(request.rangeId, version, request.key, request.payload, context.deadlineMs);
-        return places.ok ? ok({ places: places.value.map(placeToWire) }) : places;
+        return places.ok ? ok({ places: places.value.map(placeToWire), pinTermMs: executor.pinTermMs }) : places;
+      }),
+    pinData: (request, context) =>
+      guarded(async () => {
+        const extentIds = request.extentIds.map(fromWire);
+        const version = fromWire(request.rangeVersion);
+        const gone = await executor.pinData(request.rangeId, version, request.key, extentIds, context.deadlineMs);
+        return gone.ok ? ok({ goneExtentIds: gone.value.map(toWire) }) : gone;
       }),
     listPartitions: async () => {
       const { rowBytes, ...load } = holdings.figures;

@@ -250,6 +250,14 @@ class TestEngine implements RangeEngine {
 
   async begin(): Promise<void> {}
 
+  async settleExtents(): Promise<Outcome<readonly never[]>> {
+    return ok([]);
+  }
+
+  pinData(): Outcome<readonly number[]> {
+    return ok([]);
+  }
+
   sealedDataExtents(): readonly never[] {
     return [];
   }

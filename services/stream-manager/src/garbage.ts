@@ -1,7 +1,8 @@
 /**
  * Records as dropped what no list holds any more (references are counted from the lists, in memory), and deletes replicas of extents that
  * were recorded as dropped, and those that repair replaced, after a grace period: whoever reads one still has that long. What it does not
- * know it never deletes. The grace counts from when this leader first saw it: a new leader starts it again.
+ * know it never deletes. The grace of an extent counts from when it was recorded as dropped, by the wall clock, whoever leads since (rule
+ * dropTimeRecorded), and at the latest from when this leader first saw it, by the monotonic clock. Replaced replicas: from the latter.
  */
 import type { ExtentId } from "@stamp/base";
 import type { ExtentRecord, ReplicaPlace } from "@stamp/stream";
@@ -60,17 +61,18 @@ export class Garbage {
   }
 
   async #dropUnreferenced(): Promise<void> {
-    const { ended, ledger, state } = this.#term;
+    const { ended, ledger, state, world } = this.#term;
     while (!ended.aborted && (state.unreferenced().size > 0 || state.looseSegments().size > 0)) {
       const extents = firstOf(state.unreferenced(), dropsPerTransactionMax);
       const segments = firstOf(state.looseSegments(), dropsPerTransactionMax - extents.length);
-      const dropped = await ledger.commit((current) => planDropUnreferenced(current, extents, segments));
+      const wallMs = world.rules.on("dropTimeRecorded") ? world.clock.wallMs() : undefined;
+      const dropped = await ledger.commit((current) => planDropUnreferenced(current, extents, segments, wallMs));
       if (!dropped.ok) return;
     }
   }
 
   async #dropped(extent: ExtentRecord): Promise<boolean> {
-    if (!this.#graceOver(`dropped ${extent.id}`)) return false;
+    if (!this.#graceOver(`dropped ${extent.id}`, extent.droppedAtMs)) return false;
     const places: ReplicaPlace[] = [...extent.replicas, ...extent.removed, ...(extent.repair ? [extent.repair] : [])];
     const deleted = this.#deleted.get(extent.id) ?? new Set();
     this.#deleted.set(extent.id, deleted);
@@ -107,11 +109,13 @@ export class Garbage {
     return tried;
   }
 
-  #graceOver(key: string): boolean {
-    const nowMs = this.#term.world.clock.monotonicMs();
-    const sinceMs = this.#seenMs.get(key);
-    if (sinceMs === undefined) this.#seenMs.set(key, nowMs);
-    return nowMs - (sinceMs ?? nowMs) >= this.#term.config.deletionGraceMs;
+  /** `recordedMs`: since when, by the wall clock, if that is recorded. */
+  #graceOver(key: string, recordedMs = Number.POSITIVE_INFINITY): boolean {
+    const { clock } = this.#term.world;
+    const nowMs = clock.monotonicMs();
+    const sinceMs = this.#seenMs.get(key) ?? nowMs;
+    this.#seenMs.set(key, sinceMs);
+    return Math.max(nowMs - sinceMs, clock.wallMs() - recordedMs) >= this.#term.config.deletionGraceMs;
   }
 
   /** It can be told, or its disk is gone and there is nothing to delete. */

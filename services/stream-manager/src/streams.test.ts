@@ -1,7 +1,7 @@
 /** The stream API over the wire: stat, rename, concatenate, MultiModify, pages, and the roll from a full extent to the next. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fromUtf8, unwrap } from "@stamp/base";
+import { fromUtf8, type RuleName, unwrap } from "@stamp/base";
 import type { ExtentLocation } from "@stamp/wire";
 import { ExtentState } from "@stamp/wire";
 import { Cluster, first } from "./cluster.test.ts";
@@ -235,4 +235,32 @@ test("streams: what was made ahead is dropped when another owner comes or a node
     const next = unwrap(await cluster.sm((sm, timeoutMs) => sm.sealAndAllocate(request, { timeoutMs })));
     assert.ok(!next.extent?.addresses.includes(dead) && next.extent?.extentId !== made.location?.extentId);
   });
+});
+
+/** How long a dropped extent is kept while its manager restarts again and again, in milliseconds. */
+async function keptOverRestarts(without: readonly RuleName[]): Promise<number> {
+  const cluster = new Cluster({ config: { deletionGraceMs: 60_000 }, without: [...without] });
+  const { sim } = cluster;
+  return sim.run(async () => {
+    await cluster.open("/s", 1);
+    await write(cluster, "/s", 1, 0n, "x");
+    unwrap(await cluster.sm((sm, timeoutMs) => sm.deleteStream({ name: "/s", ownerEpoch: 1n }, { timeoutMs })));
+    const droppedMs = sim.nowMs;
+    const gone = async (): Promise<boolean> => (await cluster.extents()).length === 0;
+    for (let restarts = 0; restarts < 3; restarts++) {
+      await sim.sleep(15_000);
+      assert.equal(await gone(), false, "kept during the grace");
+      sim.crash("sm1", { stayDown: true });
+      sim.restart("sm1");
+      await sim.sleep(1_000);
+    }
+    await cluster.until("it is deleted", gone, 80_000);
+    return sim.nowMs - droppedMs;
+  });
+}
+
+test("garbage: the grace of a dropped extent goes on over leaders; without the rule each begins it anew", async () => {
+  const keptMs = await keptOverRestarts([]);
+  assert.ok(keptMs >= 60_000 && keptMs < 70_000, `${keptMs} ms`);
+  assert.ok((await keptOverRestarts(["dropTimeRecorded"])) > 100_000);
 });

@@ -302,6 +302,18 @@ export const faultRows: readonly FaultRow[] = [
     faults: [],
   },
   {
+    fault: "an upload takes hours; its range is split, moved or loaded anew meanwhile",
+    rules: ["bytesPinTheirExtent", "pinsRenewed", "pinTermAfterLoad", "settledByAll"],
+    tests: ["packages/range-partition/src/data-pins.test.ts", "services/partition-server/src/pins.test.ts"],
+    faults: ["crash", "reshape"],
+  },
+  {
+    fault: "ranges and managers change more often than garbage is old enough",
+    rules: ["settledRecorded", "dropTimeRecorded"],
+    tests: ["services/partition-server/src/pins.test.ts", "services/stream-manager/src/streams.test.ts"],
+    faults: ["crash", "reshape"],
+  },
+  {
     fault: "network cut between SM and an EN that a client still reaches",
     rules: ["fenceBeforeLength"],
     tests: ["services/stream-manager/src/chaos.test.ts"],

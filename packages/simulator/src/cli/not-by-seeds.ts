@@ -11,4 +11,35 @@ export interface NotBySeeds {
   readonly test: string | undefined;
 }
 
-export const notBySeeds: readonly NotBySeeds[] = [];
+export const notBySeeds: readonly NotBySeeds[] = [
+  {
+    rule: "bytesPinTheirExtent",
+    why: "no workload has uploads that take longer than a term of pins; what is lost is the upload, not data",
+    test: "services/partition-server/src/pins.test.ts",
+  },
+  {
+    rule: "pinsRenewed",
+    why: "as bytesPinTheirExtent",
+    test: "services/front-end/src/upload-pins.test.ts",
+  },
+  {
+    rule: "pinTermAfterLoad",
+    why: "as bytesPinTheirExtent",
+    test: "services/partition-server/src/pins.test.ts",
+  },
+  {
+    rule: "settledRecorded",
+    why: "garbage is late, not lost: no workload moves ranges more often than a term of pins until its end",
+    test: "services/partition-server/src/pins.test.ts",
+  },
+  {
+    rule: "settledByAll",
+    why: "it takes a split, an upload that began before it, a pass at the sibling a term later and a merge before the commit; model pins.pml has it",
+    test: "packages/range-partition/src/data-pins.test.ts",
+  },
+  {
+    rule: "dropTimeRecorded",
+    why: "the grace begins anew when another stream manager leads; no seed deposes one in every grace",
+    test: "services/stream-manager/src/streams.test.ts",
+  },
+];

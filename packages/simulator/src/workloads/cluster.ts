@@ -29,6 +29,7 @@ export interface ClusterOptions {
   /** How soon garbage is given back (garbage.ts). */
   readonly partitionServer: Readonly<Record<string, number>>;
   readonly streamManager: Readonly<Record<string, number>>;
+  readonly frontEnd: Readonly<Record<string, number>>;
 }
 
 /** Where a process is and whom it knows. */
@@ -90,6 +91,7 @@ class Builder {
       lookEveryMs: 500,
       partitionManager: {},
       partitionServer: {},
+      frontEnd: {},
       streamManager: {},
       restartAfterMs: 100 + sim.prng.below(2_000),
       ...options,
@@ -138,7 +140,12 @@ class Builder {
 
   frontEnd(): string {
     this.#add("front-end-1", (place) => {
-      const config = frontEndConfigSchema.parse({ name: "front-end-1", ...place, blobListen: `${place.listen}/http` });
+      const config = frontEndConfigSchema.parse({
+        name: "front-end-1",
+        ...place,
+        blobListen: `${place.listen}/http`,
+        ...this.#options.frontEnd,
+      });
       return (world) => new FrontEndRole(world, config);
     });
     return "front-end-1";

@@ -43,7 +43,7 @@ export function collectingOf(sim: Simulation): Collecting {
     options: {
       partitionServer: {
         collectEveryMs: prng.pick([300, 3_000]),
-        collectExtentAgeMs: prng.pick([1, 6_000]),
+        pinTermMs: prng.pick([1, 6_000]),
         collectRewriteBelow: prng.pick([0.4, 0.9]),
         collectGoneMs,
       },
@@ -92,6 +92,11 @@ export class GarbageJudge {
     await this.#within("replicas of extents that no stream holds are deleted", () => this.#nothingLeaks(), this.#graceMs);
     const tookMs = Math.round(this.#sim.nowMs - startMs);
     this.#tally.most["ms until all garbage was gone"] = Math.max(this.#tally.most["ms until all garbage was gone"] ?? 0, tookMs);
+  }
+
+  /** Extents of blob data, range by range; undefined as long as one of them can't be told. */
+  dataExtents(): Promise<readonly (readonly bigint[])[] | undefined> {
+    return this.#each((range) => this.#dataExtents(range));
   }
 
   /** Undefined as long as one of them can't be told. */

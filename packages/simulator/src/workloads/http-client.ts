@@ -6,7 +6,7 @@ import { type ServiceName, signRequest } from "@stamp/azure-rest";
 import { concatBytes } from "@stamp/base";
 import type { FrontEndRole } from "@stamp/front-end";
 import type { HttpResponse, World } from "@stamp/ports";
-import { within } from "@stamp/ports";
+import { sleep, within } from "@stamp/ports";
 import type { Simulation } from "../simulation.ts";
 import type { WholeCluster } from "./cluster.ts";
 
@@ -45,8 +45,14 @@ export class HttpClient {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Undefined: no answer in time. `path` begins behind the account. */
-  async request(method: string, path: string, given: Readonly<Record<string, string>>, body?: Uint8Array): Promise<Received | undefined> {
+  /** Undefined: no answer in time. `path` begins behind the account. `pauseMs`: before each piece of the body. */
+  async request(
+    method: string,
+    path: string,
+    given: Readonly<Record<string, string>>,
+    body?: Uint8Array,
+    pauseMs = 0,
+  ): Promise<Received | undefined> {
     const { account, accountKey, frontEnd } = this.#cluster;
     const { clock, digest } = this.#world;
     const target = `/${account}${path}`;
@@ -69,7 +75,7 @@ export class HttpClient {
             method,
             target,
             headers,
-            body: chunks(body),
+            body: this.#chunks(body, pauseMs),
             remoteAddress: this.#name,
             secure: false,
             signal: stop.signal,
@@ -80,10 +86,13 @@ export class HttpClient {
     if (received === undefined) stop.abort();
     return received;
   }
-}
 
-async function* chunks(body: Uint8Array | undefined): AsyncGenerator<Uint8Array> {
-  for (let at = 0; body && at < body.length; at += chunkBytes) yield body.subarray(at, at + chunkBytes);
+  async *#chunks(body: Uint8Array | undefined, pauseMs: number): AsyncGenerator<Uint8Array> {
+    for (let at = 0; body && at < body.length; at += chunkBytes) {
+      if (pauseMs > 0) await sleep(this.#world.clock, pauseMs);
+      yield body.subarray(at, at + chunkBytes);
+    }
+  }
 }
 
 async function collected(response: HttpResponse): Promise<Received> {
