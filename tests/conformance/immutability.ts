@@ -60,6 +60,24 @@ export function immutabilitySuite(clients: () => Clients): void {
       await container.delete();
     });
 
+    test("a blob that expires under a hold is there until the hold is lifted", async () => {
+      const container = await clients().container();
+      const client = container.getBlockBlobClient("b");
+      await client.upload("1", 1);
+      const headers = { "x-ms-version": "2025-01-05", "x-ms-expiry-option": "RelativeToNow", "x-ms-expiry-time": "700" };
+      const path = `/${container.containerName}/b?comp=expiry`;
+      assert.equal((await clients().raw("PUT", path, { headers, body: "" })).status, 200);
+      await client.setLegalHold(true);
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+      assert.equal((await client.downloadToBuffer()).toString(), "1");
+      for (const work of [() => client.upload("2", 1), () => client.delete(), () => container.delete()]) {
+        assert.equal((await failure(work())).code, "BlobImmutableDueToLegalHold");
+      }
+      await client.setLegalHold(false);
+      assert.equal((await failure(client.getProperties())).statusCode, 404);
+      await container.delete();
+    });
+
     test("a snapshot is protected by its own policy", async () => {
       const client = (await clients().container()).getBlockBlobClient("b");
       await client.upload("1", 1);

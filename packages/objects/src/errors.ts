@@ -61,6 +61,7 @@ export const serviceErrorCodes = [
   "UpdateConditionNotSatisfied",
   "SequenceNumberConditionNotMet",
   "SequenceNumberIncrementTooLarge",
+  "ServerBusy",
   "PopReceiptMismatch",
   "QueueAlreadyExists",
   "QueueNotFound",

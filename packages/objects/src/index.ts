@@ -7,6 +7,7 @@ export { copyPartBytesMax, copyStaleMs, sizeOfPart } from "./blobs/copy.ts";
 export * from "./blobs/leases.ts";
 export { chunkBytes, pageBytes } from "./blobs/page-runs.ts";
 export { pageBlobBytesMax, pageRangesMax, pageWriteBytesMax, sequenceNumberMax, zeroExtentId } from "./blobs/pages.ts";
+export type { Moment } from "./blobs/protection.ts";
 export * from "./errors.ts";
 export { etagOf, sequenceOfEtag } from "./etag.ts";
 export * from "./garbage.ts";

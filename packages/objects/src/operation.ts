@@ -224,6 +224,8 @@ export interface ListBlobs {
   readonly includeTags?: boolean | undefined;
   /** Only what was deleted softly. */
   readonly onlyDeleted?: boolean | undefined;
+  /** The first state that is protected, and nothing else; nothing of the above counts but the name of the first blob. */
+  readonly onlyProtected?: boolean | undefined;
 }
 
 export interface AppendBlock extends OnBlob {
@@ -367,7 +369,12 @@ export type Operation =
         readonly conditions: Conditions;
       };
     }
-  | { readonly case: "deleteContainer"; readonly value: ContainerName & { readonly conditions: Conditions } }
+  /** `begun`: what beginDeletion answered, for a container in which something was protected once; else 0. */
+  | {
+      readonly case: "deleteContainer";
+      readonly value: ContainerName & { readonly conditions: Conditions; readonly begun?: number | undefined };
+    }
+  | { readonly case: "beginDeletion"; readonly value: ContainerName & { readonly incarnation: number } }
   | { readonly case: "listContainers"; readonly value: ListContainers }
   | { readonly case: "putBlob"; readonly value: PutBlob }
   | { readonly case: "getBlob"; readonly value: GetBlob }
@@ -447,6 +454,8 @@ export interface Container {
   readonly lease: LeaseView;
   /** Whether something inside was ever protected by an immutability policy or a legal hold. */
   readonly hasProtected: boolean;
+  /** Sequence of the commit in which a deletion began to look through the container; 0: none stands. */
+  readonly deletionBegun: number;
   /** Deleted softly, and not restored. */
   readonly deletedMs?: number | undefined;
   readonly remainingRetentionDays?: number | undefined;

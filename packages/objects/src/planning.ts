@@ -12,6 +12,7 @@ import {
 import { getBlob, putBlob, setBlobHeaders, setBlobMetadata } from "./blobs/blobs.ts";
 import { getBlockList, putBlock, putBlockList } from "./blobs/blocks.ts";
 import {
+  beginDeletion,
   createContainer,
   deleteContainer,
   getContainer,
@@ -25,13 +26,27 @@ import { deleteBlob, undeleteBlob } from "./blobs/deletion.ts";
 import { leaseBlob, leaseContainer } from "./blobs/lease-operations.ts";
 import { findBlobs, listBlobs, listContainers } from "./blobs/listing.ts";
 import { clearPages, getPageRanges, putPages, setPageBlobProperties } from "./blobs/pages.ts";
+import { guarded } from "./blobs/protection.ts";
 import { snapshotBlob } from "./blobs/snapshots.ts";
-import type { Operation } from "./operation.ts";
+import { type BlobName, blobPrefix } from "./object-keys.ts";
+import { isRead, type Operation } from "./operation.ts";
 import type { Plan, PlanContext } from "./plan.ts";
 import { planOfQueue } from "./queues/planning.ts";
 import { planOfTables } from "./tables/planning.ts";
 
+/** What is protected stays as it is, whatever the operation: `guarded`. */
 export function planOf(operation: Operation, context: PlanContext): Plan {
+  const plan = unguardedPlanOf(operation, context);
+  const name = isRead(operation) ? undefined : blobOfOperation(operation);
+  if (name === undefined) return plan;
+  const policy = operation.case === "setImmutabilityPolicy" || operation.case === "deleteImmutabilityPolicy";
+  return guarded(blobPrefix(context.rules, name), context, { hold: operation.case === "setLegalHold", policy }, plan);
+}
+
+const blobOfOperation = ({ value }: Operation): BlobName | undefined =>
+  "name" in value && typeof value.name === "object" ? value.name : undefined;
+
+function unguardedPlanOf(operation: Operation, context: PlanContext): Plan {
   switch (operation.case) {
     case "getAccount":
       return getAccount(operation.value);
@@ -123,6 +138,8 @@ export function planOf(operation: Operation, context: PlanContext): Plan {
       return setLegalHold(operation.value, context);
     case "findBlobs":
       return findBlobs(operation.value, context);
+    case "beginDeletion":
+      return beginDeletion(operation.value, context);
     case "markProtected":
       return markProtected(operation.value);
   }

@@ -62,7 +62,8 @@ type OnContainerKind =
   | "deleteContainer"
   | "leaseContainer"
   | "restoreContainer"
-  | "markProtected";
+  | "markProtected"
+  | "beginDeletion";
 
 /** What routing reads of an operation; both `Operation` of this package and `Operation["kind"]` of the wire fit. */
 export type Routable =
@@ -105,6 +106,7 @@ export function routeOf(rules: Rules, operation: Routable): Route {
     case "leaseContainer":
     case "restoreContainer":
     case "markProtected":
+    case "beginDeletion":
       return { table: "Blob", key: containerKey(operation.value.account, operation.value.container) };
     case "listContainers":
       return { table: "Blob", key: listStart((text) => containersPrefix(operation.value.account, text), operation.value) };

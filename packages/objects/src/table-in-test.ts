@@ -64,7 +64,7 @@ export class TestTable {
 
   /** As a pass of a collector over blobs; gives how many rows it took away or changed. */
   collect(): number {
-    const garbage = new BlobGarbage(this.wallMs);
+    const garbage = new BlobGarbage(this);
     for (const row of this.sorted()) {
       const owner = ownerOfRow(row.key);
       const prefix = partitionStart(row.key);
@@ -74,7 +74,7 @@ export class TestTable {
     let changed = rows.length;
     this.#write(rows.map((key) => ({ kind: "delete", key })));
     for (const prefix of purge) {
-      const { writes } = this.#planned(purgeBlob(prefix, this.wallMs));
+      const { writes } = this.#planned(purgeBlob(prefix, this));
       changed += writes.length;
       this.#write(writes);
     }

@@ -64,7 +64,7 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
     }),
     deleteContainer: call(async ({ account, container, conditions }, limits) => {
       const value = conditions ? { account, container, conditions } : { account, container };
-      return done(await objects.execute({ case: "deleteContainer", value }, "done", limits));
+      return done(await objects.deleteContainer(value, () => limits));
     }),
     listContainers: call(({ account, prefix, marker, maxResults }, limits) =>
       objects.listContainers({ account, prefix, marker, maxResults: pageSize(maxResults) }, limits),

@@ -16,6 +16,7 @@ import { restErrorOf } from "./failures.ts";
 import type { ForeignSources } from "./foreign-sources.ts";
 import { overRanges } from "./over-ranges.ts";
 import type { ParentRows } from "./parent-rows.ts";
+import { type ContainerDeletion, deleteContainer, executeProtecting } from "./protecting.ts";
 import type { Queues } from "./queues.ts";
 import type { CallLimits, OperationKind, ResultKind, ResultValues, Router } from "./router.ts";
 import type { Tables } from "./tables.ts";
@@ -106,6 +107,7 @@ export interface ListBlobsQuestion {
   readonly includeDeletedWithVersions?: boolean;
   readonly includeTags?: boolean;
   readonly onlyDeleted?: boolean;
+  readonly onlyProtected?: boolean;
 }
 
 /** A search in an account looks into so many containers at most in one go. */
@@ -135,9 +137,19 @@ export class Objects {
     return this.parts.tables;
   }
 
+  /** As the server of its range answers it. */
+  run(kind: OperationKind, limits: CallLimits): Promise<Outcome<ResultKind>> {
+    return executeProtecting(this, kind, limits);
+  }
+
+  /** Refused while a policy or a hold protects anything inside. */
+  deleteContainer(asked: ContainerDeletion, limits: () => CallLimits): Promise<Parsed<undefined>> {
+    return deleteContainer(this, asked, limits);
+  }
+
   /** A result of the case that the operation has when it went well. */
   async execute<C extends keyof ResultValues>(kind: OperationKind, expected: C, limits: CallLimits): Promise<Parsed<ResultValues[C]>> {
-    return answered(await this.parts.router.execute(kind, limits), expected);
+    return answered(await this.run(kind, limits), expected);
   }
 
   async container(account: string, container: string, limits: CallLimits): Promise<Parsed<Container>> {

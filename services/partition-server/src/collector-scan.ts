@@ -9,6 +9,7 @@ import { compareBytes, emptyBytes, FailureError, type Outcome, ok } from "@stamp
 import {
   BlobGarbage,
   type Incarnation,
+  type Moment,
   mayBePurged,
   type ObjectTable,
   ownerOfRow,
@@ -65,7 +66,7 @@ export class CollectorScan {
     readonly table: ObjectTable;
     readonly low: Uint8Array;
     readonly high: Uint8Array;
-    readonly wallMs: number;
+    readonly now: Moment;
     readonly extents: readonly DataExtent[];
     /** Share of an extent. */
     readonly rewriteBelow: number;
@@ -73,8 +74,8 @@ export class CollectorScan {
     this.#table = options.table;
     this.#from = options.low;
     this.#high = options.high;
-    this.#wallMs = options.wallMs;
-    this.#garbage = new BlobGarbage(options.wallMs);
+    this.#wallMs = options.now.wallMs;
+    this.#garbage = new BlobGarbage(options.now);
     this.#rewriteBelow = new Map(options.extents.map(({ extentId, lengthBytes }) => [extentId, lengthBytes * options.rewriteBelow]));
   }
 

@@ -167,7 +167,7 @@ export class Collector {
       table: range.table,
       low: range.low,
       high: endOf(range),
-      wallMs: this.#world.clock.wallMs(),
+      now: { rules: this.#world.rules, wallMs: this.#world.clock.wallMs() },
       extents: old,
       rewriteBelow: rewrites ? this.#options.rewriteBelow : 0,
     });
@@ -249,9 +249,9 @@ export class Collector {
       at = end;
     }
     for (const blob of blobs) {
-      const wallMs = this.#world.clock.wallMs();
+      const now = { rules: this.#world.rules, wallMs: this.#world.clock.wallMs() };
       const done = await this.#change(held, blob, async (view) => {
-        const planned = await runPlan(purgeBlob(blob, wallMs), view);
+        const planned = await runPlan(purgeBlob(blob, now), view);
         return planned.ok ? ok(planned.value.writes) : planned;
       });
       if (!done.ok) return done;

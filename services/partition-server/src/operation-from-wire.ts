@@ -76,7 +76,10 @@ function convert(operation: wire.Operation | undefined): Operation {
       };
     }
     case "deleteContainer":
-      return { case: kind.case, value: { ...containerName(kind.value), conditions: conditionsOf(kind.value.conditions) } };
+      return {
+        case: kind.case,
+        value: { ...containerName(kind.value), conditions: conditionsOf(kind.value.conditions), begun: fromWire(kind.value.begun) },
+      };
     case "listContainers":
       return { case: kind.case, value: plainOf(kind.value) };
     case "putBlob": {
@@ -103,6 +106,7 @@ function convert(operation: wire.Operation | undefined): Operation {
     case "findBlobs":
     case "restoreContainer":
     case "markProtected":
+    case "beginDeletion":
       return { case: kind.case, value: plainOf(kind.value) } as Operation;
     case "leaseContainer":
       return { case: kind.case, value: { ...containerName(kind.value), ...leaseOf(kind.value) } };

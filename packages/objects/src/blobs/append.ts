@@ -6,7 +6,7 @@ import { emptyBytes } from "@stamp/base";
 import { contentKey, headKey } from "../object-keys.ts";
 import type { OperationValue } from "../operation.ts";
 import { answer, errorAnswer, fail, getRow, intact, type Plan, type PlanContext, type RowWrite, refuse } from "../plan.ts";
-import { changedHead, changeHead, checkChange, checkPlaces, readBlob, sizeOfBody } from "./blob-state.ts";
+import { changedHead, changeHead, checkPlaces, checkWrite, readBlob, sizeOfBody } from "./blob-state.ts";
 import { type ContentBlock, type ContentPiece, decodePiece, encodePiece, placesPerBlockMax } from "./content.ts";
 import { blobOf, encodeHead, type HeadState } from "./head-row.ts";
 
@@ -21,7 +21,7 @@ export function* appendBlock(value: OperationValue<"appendBlock">, context: Plan
   if (body.places.length > placesPerBlockMax) return refuse("badRequest", `at most ${placesPerBlockMax} places`);
   const { prefix, head } = yield* readBlob(context, name);
   if (!head) return fail("BlobNotFound");
-  const error = checkChange(context, conditions, head);
+  const error = checkWrite(context, conditions, head, false);
   if (error) return errorAnswer(error);
   if (head.blobType !== "AppendBlob") return fail("InvalidBlobType");
   if (head.sealed) return fail("BlobIsSealed");
@@ -63,7 +63,7 @@ function* lastPiece(prefix: Uint8Array, head: HeadState, places: number): Plan<{
 export function* sealBlob(value: OperationValue<"sealBlob">, context: PlanContext): Plan {
   const { prefix, head } = yield* readBlob(context, value.name);
   if (!head) return fail("BlobNotFound");
-  const error = checkChange(context, value.conditions, head);
+  const error = checkWrite(context, value.conditions, head, false);
   if (error) return errorAnswer(error);
   if (head.blobType !== "AppendBlob") return fail("InvalidBlobType");
   if (value.appendPosition !== undefined && value.appendPosition !== head.contentLengthBytes) return fail("AppendPositionConditionNotMet");

@@ -27,7 +27,7 @@ import type { KeyComponent } from "../rows/key.ts";
 import { dropStaging } from "./blob-state.ts";
 import { ContentUsers } from "./content-users.ts";
 import { decodeHead, type HeadState } from "./head-row.ts";
-import { isPurged } from "./retention.ts";
+import { guarded, hasExpired, isOver, type Moment, protectionOf } from "./protection.ts";
 import { decodeStaging, isGivenUp } from "./staging-rows.ts";
 
 /** So long after its time is over nobody's clock thinks that a state may still be restored. */
@@ -35,13 +35,7 @@ export const purgeMarginMs = 3_600_000;
 /** Bytes of rows that one commit purges. */
 const purgedBytesMax = 1024 * 1024;
 
-/** `wallMs`: now. */
-function mayGo(state: HeadState, wallMs: number): boolean {
-  if (state.legalHold || (state.immutability !== undefined && state.immutability.untilMs > wallMs - purgeMarginMs)) return false;
-  return isPurged(state.deleted, wallMs - purgeMarginMs) || hasExpired(state, wallMs);
-}
-
-const hasExpired = ({ expiresMs }: HeadState, wallMs: number): boolean => expiresMs !== undefined && expiresMs <= wallMs - purgeMarginMs;
+const beforeMargin = ({ rules, wallMs }: Moment): Moment => ({ rules, wallMs: wallMs - purgeMarginMs });
 
 const purgeGivenUp = (value: Uint8Array, wallMs: number): boolean => isGivenUp(decodeStaging(value), wallMs - purgeMarginMs);
 
@@ -54,7 +48,7 @@ interface PageRow {
 
 /** Rows of blobs are shown to it in key order, all of a blob's first three kinds before it is asked about the others. */
 export class BlobGarbage {
-  readonly #wallMs: number;
+  readonly #now: Moment;
   #prefix: Uint8Array = emptyBytes;
   /** Of the blob: by generation, the layers that its states see. */
   readonly #layers = new Map<number, Set<number>>();
@@ -64,8 +58,8 @@ export class BlobGarbage {
   #rows: Uint8Array[] = [];
   #prefixes: Uint8Array[] = [];
 
-  constructor(wallMs: number) {
-    this.#wallMs = wallMs;
+  constructor(now: Moment) {
+    this.#now = now;
   }
 
   /** `prefix`: where the rows of its blob begin; `objectName`: the third component of its key. Throws FailureError on damage. */
@@ -75,7 +69,7 @@ export class BlobGarbage {
     if (kind === headRow || kind === keptRow) this.#state(decodeHead(value));
     else if (kind === stagingRow) {
       this.#staging = decodeStaging(value).generation;
-      if (purgeGivenUp(value, this.#wallMs)) this.#purge = true;
+      if (purgeGivenUp(value, this.#now.wallMs)) this.#purge = true;
     } else if (kind === pageRow) this.#page({ key, generation: Number(generation), chunk: Number(chunk), layer: Number(layer) });
     else if (!this.#isNamed(Number(kind), Number(generation))) this.#rows.push(Uint8Array.from(key));
   }
@@ -101,7 +95,7 @@ export class BlobGarbage {
   #state(state: HeadState): void {
     const layers = this.#layers.get(state.generation) ?? new Set();
     this.#layers.set(state.generation, layers.add(state.pageLayer));
-    if (mayGo(state, this.#wallMs)) this.#purge = true;
+    if (isOver(state, beforeMargin(this.#now))) this.#purge = true;
   }
 
   #isNamed(kind: number, generation: number): boolean {
@@ -126,12 +120,18 @@ export class BlobGarbage {
 }
 
 /** Takes away the states of a blob whose time is over, as many as one commit takes. `prefix`: with which all its rows begin. */
-export function* purgeBlob(prefix: Uint8Array, wallMs: number): Plan {
+export const purgeBlob = (prefix: Uint8Array, now: Moment): Plan =>
+  guarded(prefix, now, { hold: false, policy: false }, purge(prefix, now));
+
+function* purge(prefix: Uint8Array, { rules, wallMs }: Moment): Plan {
+  const moment = beforeMargin({ rules, wallMs });
   const headRowValue = yield* getRow(headKey(prefix));
   const head = headRowValue && decodeHead(headRowValue);
-  const headGoes = head !== undefined && mayGo(head, wallMs);
-  // What expired took its snapshots along.
-  const expired = headGoes && hasExpired(head, wallMs);
+  const headIsOver = head !== undefined && isOver(head, moment);
+  // What expires takes its snapshots along, and waits for those that are protected.
+  const takesSnapshots = headIsOver && hasExpired(head, moment.wallMs);
+  const headGoes = headIsOver && !(takesSnapshots && (yield* hasProtectedSnapshot(prefix, moment)));
+  const expired = headGoes && takesSnapshots;
   const users = new ContentUsers();
   const writes: RowWrite[] = [];
   let bytes = 0;
@@ -139,7 +139,7 @@ export function* purgeBlob(prefix: Uint8Array, wallMs: number): Plan {
   const low = keptPrefix(prefix);
   yield* walkRows(low, afterPrefix(low), (row) => {
     const state = decodeHead(row.value);
-    const goes = mayGo(state, wallMs) || (expired && state.role === "snapshot" && state.deleted === undefined && !state.legalHold);
+    const goes = isOver(state, moment) || (expired && isLiveSnapshot(state));
     if (!goes) return successor(row.key);
     if (bytes > purgedBytesMax) {
       left = true;
@@ -157,4 +157,17 @@ export function* purgeBlob(prefix: Uint8Array, wallMs: number): Plan {
   const staging = yield* getRow(stagingKey(prefix));
   if (staging && purgeGivenUp(staging, wallMs)) writes.push(...(yield* dropStaging(prefix, decodeStaging(staging))));
   return answer(done, [...writes, ...(yield* users.writes(prefix))]);
+}
+
+const isLiveSnapshot = ({ role, deleted }: HeadState): boolean => role === "snapshot" && deleted === undefined;
+
+function* hasProtectedSnapshot(prefix: Uint8Array, moment: Moment): Plan<boolean> {
+  const low = keptPrefix(prefix);
+  let found = false;
+  yield* walkRows(low, afterPrefix(low), ({ key, value }) => {
+    const state = decodeHead(value);
+    found = isLiveSnapshot(state) && protectionOf(state, moment) !== undefined;
+    return found ? undefined : successor(key);
+  });
+  return found;
 }

@@ -3,7 +3,7 @@ import { checkWriteConditions } from "../conditions.ts";
 import { lastModifiedMs } from "../etag.ts";
 import type { OperationValue } from "../operation.ts";
 import { answer, errorAnswer, fail, type Plan, type PlanContext, put } from "../plan.ts";
-import { changeHead, checkMutable, checkWrite, type FoundState, findState, readBlob } from "./blob-state.ts";
+import { changeHead, checkWrite, type FoundState, findState, readBlob } from "./blob-state.ts";
 import { blobOf, encodeHead, type HeadState } from "./head-row.ts";
 
 /** The state with this in it; its ETag and time stay what they are. */
@@ -31,7 +31,7 @@ export function* setBlobTier(value: OperationValue<"setBlobTier">, context: Plan
 export function* setBlobExpiry(value: OperationValue<"setBlobExpiry">, context: PlanContext): Plan {
   const { prefix, head } = yield* readBlob(context, value.name);
   if (!head) return fail("BlobNotFound");
-  const error = checkWrite(context, value.conditions, head, false) ?? checkMutable(context, head);
+  const error = checkWrite(context, value.conditions, head, false);
   if (error) return errorAnswer(error);
   const expiresMs = expiryOf(value, context, head);
   if (expiresMs !== undefined && expiresMs <= context.wallMs) return fail("InvalidHeaderValue", { HeaderName: "x-ms-expiry-time" });
@@ -51,7 +51,7 @@ function expiryOf({ option, timeMs }: OperationValue<"setBlobExpiry">, context: 
   }
 }
 
-/** A locked policy can only be extended. */
+/** A locked policy can only be extended: `guarded` sees to that while it is in force, this also when it has ended. */
 export function* setImmutabilityPolicy(value: OperationValue<"setImmutabilityPolicy">, context: PlanContext): Plan {
   const found = yield* findState(context, value.name);
   if (!found) return fail("BlobNotFound");

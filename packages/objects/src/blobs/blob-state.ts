@@ -36,7 +36,8 @@ import { type ContentPiece, encodePiece, sizeOfPiece } from "./content.ts";
 import { ContentUsers } from "./content-users.ts";
 import { blobOf, decodeHead, encodeHead, type HeadState, plainHead } from "./head-row.ts";
 import { afterWrite, checkLeaseOfWrite } from "./leases.ts";
-import { deletedAt, isPurged, nextStamp, stampOfMs } from "./retention.ts";
+import { isOver } from "./protection.ts";
+import { deletedAt, nextStamp, stampOfMs } from "./retention.ts";
 import { decodeStaging, isGivenUp, type StagingState } from "./staging-rows.ts";
 
 export interface BlobState {
@@ -51,11 +52,9 @@ export function* readBlob(context: PlanContext, name: BlobName): Plan<BlobState>
   const prefix = blobPrefix(context.rules, name);
   const row = yield* getRow(headKey(prefix));
   const state = row ? decodeHead(row) : undefined;
-  const hidden = state && (state.deleted !== undefined || isExpired(state, context.wallMs));
+  const hidden = state && (state.deleted !== undefined || isOver(state, context));
   return hidden ? { prefix, head: undefined, hidden: state } : { prefix, head: state, hidden: undefined };
 }
-
-const isExpired = (head: HeadState, wallMs: number): boolean => head.expiresMs !== undefined && head.expiresMs <= wallMs;
 
 /** A state of a blob, and the row it is in. */
 export interface FoundState {
@@ -88,7 +87,7 @@ export function* findKept(
   const key = keptKey(prefix, stamp);
   const row = yield* getRow(key);
   const head = row && decodeHead(row);
-  if (!head || head.role !== (snapshotStamp > 0 ? "snapshot" : "version") || isPurged(head.deleted, context.wallMs)) return undefined;
+  if (!head || head.role !== (snapshotStamp > 0 ? "snapshot" : "version") || isOver(head, context)) return undefined;
   return { prefix, key, head, stamp };
 }
 
@@ -120,25 +119,10 @@ export const checkWrite = (
   checkWriteConditions(conditions, head, creates) ??
   checkNotPending(head);
 
-/** What forbids to change or delete this state. */
-export function checkMutable(context: PlanContext, head: HeadState): ServiceError | undefined {
-  if (head.legalHold) return serviceError("BlobImmutableDueToLegalHold");
-  const { immutability } = head;
-  return immutability && immutability.untilMs > context.wallMs ? serviceError("BlobImmutableDueToPolicy") : undefined;
-}
-
-/** Of a write that changes the blob where it is, and leaves no version of what it was. */
-export const checkChange = (context: PlanContext, conditions: Conditions, head: HeadState): ServiceError | undefined =>
-  checkWrite(context, conditions, head, false) ?? checkMutable(context, head);
-
 export const isArchived = (head: HeadState): boolean => head.tier?.name === "Archive";
 
 /** Whether a state lives on as a version when it is replaced or deleted. */
 export const becomesVersion = (context: PlanContext, head: HeadState): boolean => context.policy.versioning || head.versionStamp > 0;
-
-/** What forbids to put another state in place of this one. */
-export const checkReplaceable = (context: PlanContext, head: HeadState | undefined): ServiceError | undefined =>
-  head && !becomesVersion(context, head) ? checkMutable(context, head) : undefined;
 
 /** Asked in row order: whatever this row will refer to is in the blob data stream and stays there. */
 export function checkPlaces(context: PlanContext, body: Body): PlanRefusal | undefined {
@@ -183,16 +167,27 @@ export function stampOfNow(context: PlanContext, { prefix, head, hidden }: BlobS
 export const keep = (prefix: Uint8Array, stamp: number, head: HeadState, change: Pick<HeadState, "role"> & Partial<HeadState>): RowWrite =>
   put(keptKey(prefix, stamp), encodeHead({ ...head, lease: undefined, snapshotCount: 0, lastStamp: 0, versionStamp: 0, ...change }));
 
-/** The blob's state as an earlier version. Its users stay as many as they are. */
-export function* retireAsVersion(prefix: Uint8Array, head: HeadState): Plan<RowWrite> {
-  const stamp = head.versionStamp || (yield* freeStamp(prefix, stampOfMs(head.lastModifiedMs)));
+/**
+ * The blob's state as an earlier version. Its users stay as many as they are. `given`: stamps that the same commit gives to others, so that a
+ * state that was written without versioning takes none of them.
+ */
+export function* retireAsVersion(prefix: Uint8Array, head: HeadState, given: readonly number[]): Plan<RowWrite> {
+  let stamp = head.versionStamp || (yield* freeStamp(prefix, stampOfMs(head.lastModifiedMs)));
+  while (given.includes(stamp)) stamp = yield* freeStamp(prefix, stamp + 1);
   return keep(prefix, stamp, head, { role: "version" });
 }
 
 /** What becomes of the state that other content replaces: a version, a soft-deleted snapshot, or nothing. */
-function* retire(context: PlanContext, prefix: Uint8Array, head: HeadState, users: ContentUsers, stamp: number): Plan<RowWrite[]> {
+function* retire(
+  context: PlanContext,
+  prefix: Uint8Array,
+  head: HeadState,
+  users: ContentUsers,
+  stamp: number,
+  versionStamp: number,
+): Plan<RowWrite[]> {
   const { policy, wallMs } = context;
-  if (becomesVersion(context, head)) return [yield* retireAsVersion(prefix, head)];
+  if (becomesVersion(context, head)) return [yield* retireAsVersion(prefix, head, [versionStamp])];
   if (policy.deleteRetentionDays > 0) {
     return [keep(prefix, stamp, head, { role: "snapshot", deleted: deletedAt(wallMs, policy.deleteRetentionDays) })];
   }
@@ -202,7 +197,7 @@ function* retire(context: PlanContext, prefix: Uint8Array, head: HeadState, user
 
 /** What is hidden in the head row makes room: kept as a soft-deleted snapshot until its time is over. */
 function retireHidden(context: PlanContext, prefix: Uint8Array, hidden: HeadState, users: ContentUsers, stamp: number): RowWrite[] {
-  if (hidden.deleted && !isPurged(hidden.deleted, context.wallMs)) return [keep(prefix, stamp, hidden, { role: "snapshot" })];
+  if (hidden.deleted && !isOver(hidden, context)) return [keep(prefix, stamp, hidden, { role: "snapshot" })];
   users.drop(hidden);
   return [];
 }
@@ -236,7 +231,7 @@ export function* replaceContent(context: PlanContext, name: BlobName, state: Blo
   const { versioning, deleteRetentionDays } = context.policy;
   const stamp = versioning || deleteRetentionDays > 0 || hidden ? yield* stampOfNow(context, state) : 0;
   const versionStamp = versioning ? yield* freeStamp(prefix, stamp + 1) : 0;
-  if (head) writes.push(...(yield* retire(context, prefix, head, users, stamp)));
+  if (head) writes.push(...(yield* retire(context, prefix, head, users, stamp, versionStamp)));
   if (hidden) writes.push(...retireHidden(context, prefix, hidden, users, stamp));
   writes.push(...(yield* users.writes(prefix)));
   const { tags, accessTier, immutableUntilMs, immutabilityMode, legalHold } = content.state ?? plainState;

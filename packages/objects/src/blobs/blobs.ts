@@ -8,9 +8,7 @@ import type { Place } from "../rows/row.ts";
 import {
   becomesVersion,
   changeHead,
-  checkMutable,
   checkPlaces,
-  checkReplaceable,
   checkWrite,
   findState,
   isArchived,
@@ -32,7 +30,7 @@ export function* putBlob(value: OperationValue<"putBlob">, context: PlanContext)
   if (body.inline.length > inlineBytesMax) return refuse("badRequest", `at most ${inlineBytesMax} bytes inside a message`);
   if (body.places.length > placesPerBlockMax) return refuse("badRequest", `at most ${placesPerBlockMax} places`);
   const state = yield* readBlob(context, name);
-  const error = checkWrite(context, conditions, state.head, true) ?? checkReplaceable(context, state.head);
+  const error = checkWrite(context, conditions, state.head, true);
   if (error) return errorAnswer(error);
   const refusal = checkPlaces(context, body);
   if (refusal) return refuse(refusal.reason, refusal.message);
@@ -58,14 +56,14 @@ export function* setBlobMetadata(value: OperationValue<"setBlobMetadata">, conte
   const state = yield* readBlob(context, name);
   const { prefix, head } = state;
   if (!head) return fail("BlobNotFound");
-  const error = checkWrite(context, conditions, head, false) ?? checkReplaceable(context, head);
+  const error = checkWrite(context, conditions, head, false);
   if (error) return errorAnswer(error);
   if (isArchived(head)) return fail("BlobArchived");
   if (!becomesVersion(context, head)) return changeHead(context, name, prefix, head, { metadata });
   const stamp = context.policy.versioning ? yield* stampOfNow(context, state) : 0;
   const users = new ContentUsers();
   users.add(head);
-  const writes: RowWrite[] = [yield* retireAsVersion(prefix, head), ...(yield* users.writes(prefix))];
+  const writes: RowWrite[] = [yield* retireAsVersion(prefix, head, [stamp]), ...(yield* users.writes(prefix))];
   const fresh: Partial<HeadState> = {
     metadata,
     versionStamp: stamp,
@@ -80,7 +78,7 @@ export function* setBlobMetadata(value: OperationValue<"setBlobMetadata">, conte
 export function* setBlobHeaders(value: OperationValue<"setBlobHeaders">, context: PlanContext): Plan {
   const { prefix, head } = yield* readBlob(context, value.name);
   if (!head) return fail("BlobNotFound");
-  const error = checkWrite(context, value.conditions, head, false) ?? checkMutable(context, head);
+  const error = checkWrite(context, value.conditions, head, false);
   if (error) return errorAnswer(error);
   if (isArchived(head)) return fail("BlobArchived");
   return changeHead(context, value.name, prefix, head, { headers: value.headers, copy: undefined });

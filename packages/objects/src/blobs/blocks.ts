@@ -13,7 +13,6 @@ import { decodeKey } from "../rows/key.ts";
 import {
   checkNotPending,
   checkPlaces,
-  checkReplaceable,
   checkWrite,
   dropStaging,
   type FoundState,
@@ -75,7 +74,7 @@ export function* putBlockList(value: OperationValue<"putBlockList">, context: Pl
   const { name, conditions, blocks, headers, metadata } = value;
   if (blocks.length > committedBlocksMax) return fail("BlockListTooLong");
   const state = yield* readBlob(context, name);
-  const error = checkWrite(context, conditions, state.head, true) ?? checkReplaceable(context, state.head);
+  const error = checkWrite(context, conditions, state.head, true);
   if (error) return errorAnswer(error);
   if (state.head && state.head.blobType !== "BlockBlob") return fail("InvalidBlobType");
   const content = yield* chooseBlocks(context, state, blocks);

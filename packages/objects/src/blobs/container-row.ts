@@ -7,7 +7,19 @@ import { blobSchema } from "../rows/schemas.ts";
 import { decodeSignedIdentifiers, encodeSignedIdentifiers, type SignedIdentifier } from "../signed-identifiers.ts";
 import { type Lease, viewOf } from "./leases.ts";
 import { type Deleted, daysLeft } from "./retention.ts";
-import { decodeLease, dictionaryOf, encodeLease, flag, int, metadataOf, ms, optionalMs, optionalTime, text } from "./row-values.ts";
+import {
+  bigCount,
+  decodeLease,
+  dictionaryOf,
+  encodeLease,
+  flag,
+  int,
+  metadataOf,
+  ms,
+  optionalMs,
+  optionalTime,
+  text,
+} from "./row-values.ts";
 
 export interface ContainerState {
   readonly etagSequence: number;
@@ -19,6 +31,8 @@ export interface ContainerState {
   readonly lease: Lease | undefined;
   /** Whether something inside was ever protected by an immutability policy or a legal hold. */
   readonly hasProtected: boolean;
+  /** Sequence of the commit in which a deletion began to look through the container; 0: none stands. */
+  readonly deletionBegun: number;
   /** Kept after its deletion, until it is purged. */
   readonly deleted: Deleted | undefined;
 }
@@ -33,6 +47,7 @@ export const encodeContainer = (state: ContainerState): Uint8Array =>
     signedIdentifiers: encodeSignedIdentifiers(state.signedIdentifiers),
     ...encodeLease(state.lease),
     hasProtected: flag(state.hasProtected),
+    deletionBegun: bigCount(state.deletionBegun),
     deletedAt: optionalTime(state.deleted?.atMs),
     purgeAt: optionalTime(state.deleted?.purgeMs),
   });
@@ -49,6 +64,7 @@ export function decodeContainer(bytes: Uint8Array): ContainerState {
     signedIdentifiers: decodeSignedIdentifiers(row.signedIdentifiers),
     lease: decodeLease(row),
     hasProtected: row.hasProtected ?? false,
+    deletionBegun: int(row.deletionBegun),
     deleted: atMs === undefined ? undefined : { atMs, purgeMs: ms(row.purgeAt) },
   };
 }
@@ -63,6 +79,7 @@ export const containerOf = (context: PlanContext, name: string, state: Container
   signedIdentifiers: state.signedIdentifiers,
   lease: viewOf(state.lease, context.leases),
   hasProtected: state.hasProtected,
+  deletionBegun: state.deletionBegun,
   ...(state.deleted
     ? {
         deletedMs: state.deleted.atMs,

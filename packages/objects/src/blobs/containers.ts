@@ -29,6 +29,7 @@ export function* createContainer(value: OperationValue<"createContainer">, conte
     signedIdentifiers: [],
     lease: undefined,
     hasProtected: false,
+    deletionBegun: 0,
     deleted: undefined,
   };
   return answer({ case: "container", value: containerOf(context, value.container, state) }, [putContainer(value, state)]);
@@ -80,6 +81,7 @@ export function* deleteContainer(value: OperationValue<"deleteContainer">, conte
   const error =
     checkLeaseOfWrite("Container", conditions.leaseId, state.lease, context.leases) ?? checkWriteConditions(conditions, state, false);
   if (error) return errorAnswer(error);
+  if (!wasLookedThrough(context, state, value.begun ?? 0)) return fail("ServerBusy");
   const writes: RowWrite[] = [remove(containerKey(value.account, value.container))];
   const { containerDeleteRetentionDays } = context.policy;
   if (containerDeleteRetentionDays > 0) {
@@ -100,11 +102,31 @@ export function* restoreContainer(value: OperationValue<"restoreContainer">, con
   return answer({ case: "container", value: containerOf(context, value.container, state) }, [remove(key), putContainer(value, state)]);
 }
 
-/** Something inside is about to be protected: from now on the container is looked through before it is deleted. */
+/**
+ * True if the deletion found nothing protected, and nothing was protected since: it began as `begun` (0: nothing inside was ever protected)
+ * and no mark was made since then.
+ */
+const wasLookedThrough = ({ rules }: PlanContext, { hasProtected, deletionBegun }: ContainerState, begun: number): boolean =>
+  begun === 0 ? !hasProtected : deletionBegun === begun || !rules.on("deletionAsksMarks");
+
+/** Begins a deletion of a container in which something was protected once: answers which beginning stands, which a mark ends. */
+export function* beginDeletion(value: OperationValue<"beginDeletion">, context: PlanContext): Plan {
+  const state = yield* readContainer(value);
+  if (state?.incarnation !== value.incarnation) return fail("ContainerNotFound");
+  const next = state.deletionBegun > 0 ? state : { ...state, deletionBegun: context.sequence };
+  const writes = next === state ? [] : [putContainer(value, next)];
+  return answer({ case: "container", value: containerOf(context, value.container, next) }, writes);
+}
+
+/**
+ * Something inside is about to be protected, or was protected just now: the container is looked through before it is deleted, and a deletion
+ * that has begun begins anew (docs/design/model/protect.pml).
+ */
 export function* markProtected(value: OperationValue<"markProtected">): Plan {
   const state = yield* readContainer(value);
   if (state?.incarnation !== value.incarnation) return fail("ContainerNotFound");
-  return answer(done, state.hasProtected ? [] : [putContainer(value, { ...state, hasProtected: true })]);
+  if (state.hasProtected && state.deletionBegun === 0) return answer(done);
+  return answer(done, [putContainer(value, { ...state, hasProtected: true, deletionBegun: 0 })]);
 }
 
 const putContainer = (name: ContainerName, state: ContainerState): RowWrite =>

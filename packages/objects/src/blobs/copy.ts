@@ -25,17 +25,7 @@ import {
   refuse,
   remove,
 } from "../plan.ts";
-import {
-  changedHead,
-  checkPlaces,
-  checkReplaceable,
-  checkWrite,
-  findState,
-  isArchived,
-  isPending,
-  readBlob,
-  replaceContent,
-} from "./blob-state.ts";
+import { changedHead, checkPlaces, checkWrite, findState, isArchived, isPending, readBlob, replaceContent } from "./blob-state.ts";
 import { readPiece } from "./blobs.ts";
 import { type ContentPiece, encodePiece, sizeOfPiece } from "./content.ts";
 import { blobOf, encodeHead, type HeadState } from "./head-row.ts";
@@ -130,7 +120,7 @@ export function* startCopy(value: OperationValue<"startCopy">, context: PlanCont
   const complete = copy.status === "success";
   if (complete && blobType === "PageBlob") return refuse("badRequest", "pages are added part by part");
   const state = yield* readBlob(context, name);
-  const error = checkWrite(context, conditions, state.head, true) ?? checkReplaceable(context, state.head);
+  const error = checkWrite(context, conditions, state.head, true);
   if (error) return errorAnswer(error);
   const refusal = checkParts(context, parts);
   if (refusal) return refusal;

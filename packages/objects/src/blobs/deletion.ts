@@ -20,21 +20,12 @@ import {
   successor,
   walkRows,
 } from "../plan.ts";
-import {
-  type BlobState,
-  becomesVersion,
-  checkMutable,
-  checkWrite,
-  dropStaging,
-  findKept,
-  readBlob,
-  readStaging,
-  retireAsVersion,
-} from "./blob-state.ts";
+import { type BlobState, becomesVersion, checkWrite, dropStaging, findKept, readBlob, readStaging, retireAsVersion } from "./blob-state.ts";
 import { ContentUsers } from "./content-users.ts";
 import { decodeHead, encodeHead, type HeadState } from "./head-row.ts";
 import { checkLeaseOfRead } from "./leases.ts";
-import { deletedAt, isPurged } from "./retention.ts";
+import { isOver, protectionOf } from "./protection.ts";
+import { deletedAt } from "./retention.ts";
 
 /** Of kept rows that one commit changes. */
 const changedBytesMax = 1024 * 1024;
@@ -59,9 +50,7 @@ function* deleteKept(value: OperationValue<"deleteBlob">, context: PlanContext, 
   const { head, prefix, key } = found;
   if (head.deleted !== undefined && !value.permanent) return fail("BlobNotFound");
   const error =
-    checkLeaseOfRead("Blob", value.conditions.leaseId, undefined, context.leases) ??
-    checkWriteConditions(value.conditions, head, false) ??
-    checkMutable(context, head);
+    checkLeaseOfRead("Blob", value.conditions.leaseId, undefined, context.leases) ?? checkWriteConditions(value.conditions, head, false);
   if (error) return errorAnswer(error);
   // Only what was deleted softly can be deleted for good, and only where the account allows it.
   if (value.permanent && (head.deleted === undefined || !context.policy.permanentDelete)) return fail("BlobOperationNotSupported");
@@ -83,8 +72,9 @@ function* deleteBase(value: OperationValue<"deleteBlob">, context: PlanContext, 
   if (error) return errorAnswer(error);
   if (!value.snapshots && head.snapshotCount > 0) return fail("SnapshotsPresent");
   const version = becomesVersion(context, head);
-  const immutable = value.snapshots === "only" || version ? undefined : checkMutable(context, head);
-  if (immutable) return errorAnswer(immutable);
+  // Asked before the first of several commits takes snapshots away; the last one is guarded as every other is.
+  const protection = value.snapshots === "only" || version ? undefined : protectionOf(head, context);
+  if (protection) return fail(protection);
   const retentionDays = context.policy.deleteRetentionDays;
   const users = new ContentUsers();
   const writes: RowWrite[] = [];
@@ -93,9 +83,8 @@ function* deleteBase(value: OperationValue<"deleteBlob">, context: PlanContext, 
     const deleted = deletedAt(context.wallMs, retentionDays);
     const changed = yield* changeKept(prefix, (state) => {
       if (state.role !== "snapshot" || state.deleted !== undefined) return undefined;
-      return { state: retentionDays > 0 ? { ...state, deleted } : undefined, immutable: checkMutable(context, state) };
+      return { state: retentionDays > 0 ? { ...state, deleted } : undefined };
     });
-    if (changed.refused) return errorAnswer(changed.refused);
     writes.push(...changed.writes);
     for (const state of changed.dropped) users.drop(state);
     snapshotCount -= changed.count;
@@ -107,7 +96,7 @@ function* deleteBase(value: OperationValue<"deleteBlob">, context: PlanContext, 
   }
   writes.push(...(yield* dropStaging(prefix, yield* readStaging(prefix))));
   const kept = version || retentionDays > 0;
-  if (version) writes.push(yield* retireAsVersion(prefix, head), remove(headKey(prefix)));
+  if (version) writes.push(yield* retireAsVersion(prefix, head, []), remove(headKey(prefix)));
   else if (kept) writes.push(put(headKey(prefix), encodeHead(hiddenHead(context, head, retentionDays))));
   else {
     users.drop(head);
@@ -126,21 +115,18 @@ const hiddenHead = (context: PlanContext, head: HeadState, retentionDays: number
 interface KeptChange {
   /** Undefined: the row goes. */
   readonly state: HeadState | undefined;
-  /** What forbids it. */
-  readonly immutable?: ReturnType<typeof checkMutable>;
 }
 
 interface KeptChanges {
   readonly writes: RowWrite[];
   readonly dropped: HeadState[];
   count: number;
-  refused: ReturnType<typeof checkMutable>;
   more: boolean;
 }
 
 /** Changes the kept rows that `change` wants changed, oldest first, as many as one commit takes. */
 function* changeKept(prefix: Uint8Array, change: (state: HeadState) => KeptChange | undefined): Plan<KeptChanges> {
-  const changes: KeptChanges = { writes: [], dropped: [], count: 0, refused: undefined, more: false };
+  const changes: KeptChanges = { writes: [], dropped: [], count: 0, more: false };
   let bytes = 0;
   const low = keptPrefix(prefix);
   const visit = (row: RowEntry): Uint8Array | undefined => {
@@ -151,7 +137,6 @@ function* changeKept(prefix: Uint8Array, change: (state: HeadState) => KeptChang
       changes.more = true;
       return undefined;
     }
-    changes.refused ??= changed.immutable;
     changes.writes.push(changed.state ? put(row.key, encodeHead(changed.state)) : remove(row.key));
     if (!changed.state) changes.dropped.push(state);
     changes.count++;
@@ -165,12 +150,12 @@ function* changeKept(prefix: Uint8Array, change: (state: HeadState) => KeptChang
 /** Everything of the blob that was deleted softly and is still kept; snapshots only under a blob that is there. */
 export function* undeleteBlob(value: OperationValue<"undeleteBlob">, context: PlanContext): Plan {
   const { prefix, head, hidden } = yield* readBlob(context, value.name);
-  const restorable = hidden?.deleted !== undefined && !isPurged(hidden.deleted, context.wallMs) ? hidden : undefined;
+  const restorable = hidden?.deleted !== undefined && !isOver(hidden, context) ? hidden : undefined;
   const base = head ?? restorable;
   let snapshots = 0;
   let there = base !== undefined;
   const changed = yield* changeKept(prefix, (state) => {
-    if (isPurged(state.deleted, context.wallMs)) return { state: undefined };
+    if (isOver(state, context)) return { state: undefined };
     there = true;
     if (state.deleted === undefined || (state.role === "snapshot" && !base)) return undefined;
     if (state.role === "snapshot") snapshots++;

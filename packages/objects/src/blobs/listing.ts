@@ -26,6 +26,7 @@ import { decodeKey, type KeyComponent } from "../rows/key.ts";
 import { holds, parseWhere, tagsOfWhere, type Where } from "../tags/where.ts";
 import { type ContainerState, containerOf, decodeContainer } from "./container-row.ts";
 import { blobOf, decodeHead, type HeadState, notListed } from "./head-row.ts";
+import { isOver, protectionOf } from "./protection.ts";
 import { isPurged } from "./retention.ts";
 import { decodeStaging, isGivenUp, uncommittedBlobOf } from "./staging-rows.ts";
 
@@ -68,6 +69,7 @@ const isListedContainer = (value: ListContainers, context: PlanContext, { delete
 export function* listBlobs(value: OperationValue<"listBlobs">, context: PlanContext): Plan {
   const start = routeOf(context.rules, { case: "listBlobs", value }).key;
   const span = spanOf(context, start, afterPrefix(blobsPrefix(context.rules, value, value.prefix)));
+  if (value.onlyProtected) return yield* listProtected(value, context, span);
   const page = new Page(value, context);
   if (compareBytes(span.low, span.high) < 0) {
     yield* walkRows(span.low, span.high, (row) => page.visit(row));
@@ -75,6 +77,36 @@ export function* listBlobs(value: OperationValue<"listBlobs">, context: PlanCont
   }
   const { entries, nextMarker, nextMarkerStamp } = page;
   return answer({ case: "blobs", value: { entries, nextMarker, nextMarkerStamp, rangeEnded: nextMarker === "" && span.cut } });
+}
+
+/**
+ * The first state of a blob that a policy or a hold protects; where to look on when many names had none. All states of a name are looked at
+ * in one moment: a write moves a state from row to row inside a name, so that a page that ended there could miss it.
+ */
+function* listProtected(value: ListBlobs, context: PlanContext, span: ReturnType<typeof spanOf>): Plan {
+  const entries: ListedBlob[] = [];
+  let nextMarker = "";
+  let name: string | undefined;
+  let searched = 0;
+  const visit = (row: RowEntry): Uint8Array | undefined => {
+    const components = intact(decodeKey(row.key));
+    const found = String(components[1]?.[3]);
+    const [kind, stamp] = components[2] as KeyComponent;
+    if (found !== name && searched >= searchedMax) {
+      nextMarker = found;
+      return undefined;
+    }
+    name = found;
+    searched++;
+    if (kind !== headRow && kind !== keptRow) return afterPrefix(blobPrefix(context.rules, { ...value, blob: found }));
+    const state = decodeHead(row.value);
+    if (protectionOf(state, context) === undefined) return successor(row.key);
+    entries.push({ case: "blob", value: blobOf(context, found, state, Number(stamp ?? 0)) });
+    return undefined;
+  };
+  if (compareBytes(span.low, span.high) < 0) yield* walkRows(span.low, span.high, visit);
+  const rangeEnded = entries.length === 0 && nextMarker === "" && span.cut;
+  return answer({ case: "blobs", value: { entries, nextMarker, nextMarkerStamp: 0, rangeEnded } });
 }
 
 /** What is known of one name while its rows go by. */
@@ -155,7 +187,7 @@ class Page {
   }
 
   #kept(current: Name, stamp: number, state: HeadState): boolean {
-    if (stamp < this.#resumeStamp(current) || isPurged(state.deleted, this.#context.wallMs)) return true;
+    if (stamp < this.#resumeStamp(current) || isOver(state, this.#context)) return true;
     if (state.role === "version" && state.deleted === undefined) current.hasVersions = true;
     return !this.#isListed(state) || this.#add(current, blobOf(this.#context, current.name, state, stamp), stamp);
   }
@@ -178,9 +210,8 @@ class Page {
     return this.#add(current, { ...notListed, name, versionsOnly: true }, baseStamp);
   }
 
-  #isThere({ expiresMs, deleted }: HeadState): boolean {
-    const { wallMs } = this.#context;
-    return !(expiresMs !== undefined && expiresMs <= wallMs) && !isPurged(deleted, wallMs);
+  #isThere(head: HeadState): boolean {
+    return !isOver(head, this.#context);
   }
 
   #showsHead(head: HeadState): boolean {
@@ -266,7 +297,7 @@ class Search {
   }
 
   #look(name: string, head: HeadState): void {
-    const hidden = head.deleted !== undefined || (head.expiresMs !== undefined && head.expiresMs <= this.#context.wallMs);
+    const hidden = head.deleted !== undefined || isOver(head, this.#context);
     if (hidden || !holds(this.#where, head.tags)) return;
     const blob = { ...blobOf(this.#context, name, head), metadata: {}, tags: tagsOfWhere(this.#where, head.tags) };
     this.entries.push({ case: "blob", value: blob });

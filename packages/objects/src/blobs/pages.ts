@@ -14,7 +14,7 @@ import type { Body, OperationValue, PageRange, SequenceNumberConditions, SetPage
 import { answer, type Decision, errorAnswer, fail, intact, type Plan, type PlanContext, type RowWrite, refuse, scanRows } from "../plan.ts";
 import { decodeKey } from "../rows/key.ts";
 import type { Place } from "../rows/row.ts";
-import { changedHead, checkChange, checkPlaces, findKept, findState, readBlob, sizeOfBody } from "./blob-state.ts";
+import { changedHead, checkPlaces, checkWrite, findKept, findState, readBlob, sizeOfBody } from "./blob-state.ts";
 import { clipPlaces, placesPerBlockMax } from "./content.ts";
 import { blobOf, encodeHead, type HeadState } from "./head-row.ts";
 import { checkLeaseOfRead } from "./leases.ts";
@@ -125,7 +125,7 @@ type Ranged = OperationValue<"putPages"> | OperationValue<"clearPages">;
 
 /** Undefined: go on. */
 function checkRanged(context: PlanContext, value: Ranged, head: HeadState, endBytes: number): Decision | undefined {
-  const error = checkChange(context, value.conditions, head);
+  const error = checkWrite(context, value.conditions, head, false);
   if (error) return errorAnswer(error);
   if (head.blobType !== "PageBlob") return fail("InvalidBlobType");
   const sequence = checkSequence(value.sequence, head);
@@ -220,7 +220,7 @@ export function* setPageBlobProperties(value: SetPageBlobProperties, context: Pl
   const { name, conditions, contentLengthBytes } = value;
   const { prefix, head } = yield* readBlob(context, name);
   if (!head) return fail("BlobNotFound");
-  const error = checkChange(context, conditions, head);
+  const error = checkWrite(context, conditions, head, false);
   if (error) return errorAnswer(error);
   if (head.blobType !== "PageBlob") return fail("InvalidBlobType");
   const sequenceNumber = nextSequenceNumber(value, head);

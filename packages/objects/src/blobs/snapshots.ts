@@ -29,7 +29,7 @@ export function* snapshotBlob(value: OperationValue<"snapshotBlob">, context: Pl
   let next: HeadState = { ...head, snapshotCount: head.snapshotCount + 1, lastStamp: stamp, pageLayer: context.sequence };
   if (context.policy.versioning) {
     const versionStamp = yield* freeStamp(prefix, stamp + 1);
-    writes.push(yield* retireAsVersion(prefix, head));
+    writes.push(yield* retireAsVersion(prefix, head, [stamp, versionStamp]));
     users.add(head);
     next = { ...next, versionStamp, lastStamp: versionStamp };
   }

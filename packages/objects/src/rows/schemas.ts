@@ -82,6 +82,7 @@ export const blobSchema: {
   readonly legalHold: Property<"bool">;
   readonly contentUsers: Property<"int32">;
   readonly contentPieces: Property<"int32">;
+  readonly deletionBegun: Property<"int64">;
 } = {
   etag: property(1, "int64"),
   lastModified: property(2, "DateTime"),
@@ -146,6 +147,8 @@ export const blobSchema: {
   pageRuns: property(104, "binary"),
   // head rows of blobs that a copy made or makes
   copy: property(105, "DictionaryType"),
+  // containers
+  deletionBegun: property(106, "int64"),
 };
 
 /** All rows of the Entity table: tables and entities. */

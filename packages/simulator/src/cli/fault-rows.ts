@@ -290,6 +290,18 @@ export const faultRows: readonly FaultRow[] = [
     faults: ["crash", "partition"],
   },
   {
+    fault: "a blob under a policy or a hold expires, is written, deleted or collected",
+    rules: ["protectedStatesStay"],
+    tests: ["packages/objects/src/blobs/protection.test.ts", "tests/conformance/immutability.ts"],
+    faults: ["clock-jump", "crash", "reshape"],
+  },
+  {
+    fault: "a policy or a hold is placed in a container while it is deleted",
+    rules: ["protectionConfirmed", "deletionAsksMarks"],
+    tests: ["services/front-end/src/protecting.test.ts"],
+    faults: ["failpoints", "crash", "partition"],
+  },
+  {
     fault: "a blob or container lease across a server change",
     rules: ["leaseRestartedOnLoad"],
     tests: ["packages/objects/src/blobs/leases.test.ts"],

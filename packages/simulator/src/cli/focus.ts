@@ -157,6 +157,17 @@ const focuses = {
     },
   },
   /** Servers that lose the lock service only, or are paused, while clients reach them. */
+  /** Operations are late at partition servers, so that those of several clients meet half-way. */
+  "slow-operations": {
+    weights: { reshape: 4 },
+    others: 0.1,
+    failpoints: {
+      hotShare: 1,
+      hotChance: 0.15,
+      only: /^partition-server receive .*Execute$/,
+      weights: { kill: 0, power: 0, pause: 0, delay: 10, error: 0 },
+    },
+  },
   leases: {
     weights: { "cut-pair": 20, pause: 12, "bad-network": 4 },
     targets: /^partition-server-/,

@@ -305,6 +305,13 @@ export const mutants: readonly Mutant[] = [
     focus: "held-commits",
     why: "somebody is told of a message whose put is lost",
   },
+  { rules: ["protectedStatesStay"], workload: "holds", why: "a blob under a hold is overwritten, deleted, or expires" },
+  {
+    rules: ["protectionConfirmed"],
+    workload: "holds",
+    focus: "slow-operations",
+    why: "a hold is acknowledged in a container that is being deleted",
+  },
   {
     rules: ["leaseRestartedOnLoad"],
     workload: "leases",

@@ -10,6 +10,7 @@ export type WorkloadName =
   | "queues"
   | "bank"
   | "leases"
+  | "holds"
   | "locks"
   | "disks"
   | "loads";
@@ -23,6 +24,7 @@ export const workloadNames: readonly WorkloadName[] = [
   "restarts",
   "bank",
   "leases",
+  "holds",
   "locks",
   "disks",
   "loads",

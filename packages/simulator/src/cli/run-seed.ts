@@ -6,6 +6,7 @@ import { bankWorkload } from "../workloads/bank.ts";
 import { blobWorkload, tableWorkload } from "../workloads/blobs.ts";
 import { diskWorkload } from "../workloads/disks.ts";
 import type { Focus } from "../workloads/faults.ts";
+import { holdWorkload } from "../workloads/holds.ts";
 import { leaseWorkload } from "../workloads/leases.ts";
 import { loadWorkload } from "../workloads/loads.ts";
 import { lockWorkload } from "../workloads/locks.ts";
@@ -35,6 +36,7 @@ const workloads: Readonly<Record<WorkloadName, Workload>> = {
   queues: queueWorkload,
   bank: bankWorkload,
   leases: leaseWorkload,
+  holds: holdWorkload,
   locks: lockWorkload,
   disks: diskWorkload,
   loads: loadWorkload,

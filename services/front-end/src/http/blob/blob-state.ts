@@ -28,7 +28,6 @@ import { blobOf } from "../../wire-to-rest.ts";
 import { documentBody } from "../body.ts";
 import { type Answer, respond, serviceEndpoint } from "../exchange.ts";
 import { askedBlob, type BlobExchange, containerOfRequest } from "./exchange.ts";
-import { markProtected } from "./new-state.ts";
 
 const xml = { "Content-Type": "application/xml" } as const;
 
@@ -105,8 +104,6 @@ export async function setImmutabilityPolicy(exchange: BlobExchange): Promise<Ans
   if (!policy.ok) return policy;
   const asked = await askedBlob(exchange);
   if (!asked.ok) return asked;
-  const marked = await markProtected(exchange, asked.value.name);
-  if (!marked.ok) return marked;
   const { untilMs, mode } = policy.value;
   const value = { ...asked.value, untilMs: toWire(untilMs), mode };
   const changed = await exchange.objects.execute({ case: "setImmutabilityPolicy", value }, "blob", exchange.limits());
@@ -129,8 +126,6 @@ export async function setLegalHold(exchange: BlobExchange): Promise<Answer> {
   if (!hold.ok) return hold;
   const asked = await askedBlob(exchange);
   if (!asked.ok) return asked;
-  const marked = hold.value ? await markProtected(exchange, asked.value.name) : parsed(undefined);
-  if (!marked.ok) return marked;
   const value = { ...asked.value, hold: hold.value };
   const changed = await exchange.objects.execute({ case: "setLegalHold", value }, "blob", exchange.limits());
   return changed.ok ? respond(200, { "x-ms-legal-hold": String(hold.value) }) : changed;

@@ -11,7 +11,6 @@ import {
   type Parsed,
   type PublicAccess,
   parseConditions,
-  parsed,
   parseListQuery,
   parseMetadata,
   parsePublicAccess,
@@ -20,7 +19,7 @@ import {
 import { utf8 } from "@stamp/base";
 import { fromWire, toWire } from "@stamp/wire";
 import { conditionsToWire } from "../../objects.ts";
-import { containerOf, entriesOf } from "../../wire-to-rest.ts";
+import { containerOf } from "../../wire-to-rest.ts";
 import { type Answer, respond, serviceEndpoint } from "../exchange.ts";
 import { type BlobExchange, containerOfRequest } from "./exchange.ts";
 
@@ -100,43 +99,10 @@ export async function deleteContainer(exchange: BlobExchange): Promise<Answer> {
   const conditions = parseConditions(exchange.headers);
   if (!conditions.ok) return conditions;
   const { account, container = "" } = exchange.target;
-  const free = await checkProtected(exchange);
-  if (!free.ok) return free;
   const value = { account, container, conditions: conditionsToWire(conditions.value) };
-  const gone = await exchange.objects.execute({ case: "deleteContainer", value }, "done", exchange.limits());
+  const gone = await exchange.objects.deleteContainer(value, exchange.limits);
   return gone.ok ? respond(202) : gone;
 }
-
-/** A container in which something was ever protected is looked through: what still is keeps it from being deleted. */
-async function checkProtected(exchange: BlobExchange): Promise<Parsed<void>> {
-  const row = await containerOfRequest(exchange);
-  if (!row.ok || !row.value.hasProtected) return row.ok ? parsed(undefined) : row;
-  const nowMs = exchange.objects.parts.world.clock.wallMs();
-  const question = { ...everyState, markerStamp: 0n, marker: "" };
-  for (;;) {
-    const page = await exchange.objects.listBlobs(exchange.target.account, row.value, question, exchange.limits());
-    if (!page.ok) return page;
-    for (const entry of entriesOf(page.value)) {
-      if (entry.kind !== "blob") continue;
-      if (entry.blob.legalHold) return rejected("BlobImmutableDueToLegalHold");
-      if ((entry.blob.immutableUntilMs ?? 0) > nowMs) return rejected("BlobImmutableDueToPolicy");
-    }
-    if (page.value.nextMarker === "") return parsed(undefined);
-    question.marker = page.value.nextMarker;
-    question.markerStamp = page.value.nextMarkerStamp;
-  }
-}
-
-const everyState = {
-  prefix: "",
-  delimiter: "",
-  maxResults: 5000,
-  includeMetadata: false,
-  includeUncommitted: false,
-  includeSnapshots: true,
-  includeVersions: true,
-  includeDeleted: true,
-};
 
 /** Under the name it had: what was inside has it in its keys. */
 export async function restoreContainer(exchange: BlobExchange): Promise<Answer> {

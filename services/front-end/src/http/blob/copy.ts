@@ -36,7 +36,7 @@ import {
   unchanged,
 } from "./copy-source.ts";
 import { type BlobExchange, blobOfRequest } from "./exchange.ts";
-import { markIfProtected, newStateOf } from "./new-state.ts";
+import { newStateOf } from "./new-state.ts";
 
 /** A copy that is done within this time is answered as done. */
 const answersWithinMs = 2_000;
@@ -64,8 +64,6 @@ async function prepared(exchange: BlobExchange): Promise<Parsed<Copy>> {
   if (!state.ok) return state;
   const to = await blobOfRequest(exchange);
   if (!to.ok) return to;
-  const marked = await markIfProtected(exchange, to.value, state.value);
-  if (!marked.ok) return marked;
   const source = await sourceOf(exchange);
   if (!source.ok) return source;
   const found = await readSourceParts(exchange, source.value);
@@ -111,8 +109,7 @@ export async function copyBlob(exchange: BlobExchange): Promise<Answer> {
 /** In one commit, when its places are good for the destination; undefined: it has to be done part by part. */
 async function copyAtOnce(exchange: BlobExchange, { found, value }: Copy): Promise<Parsed<Blob> | undefined> {
   if (!found.isWhole || value.blobType === "PageBlob") return undefined;
-  const { router } = exchange.objects.parts;
-  const made = await router.execute({ case: "startCopy", value: { ...value, parts: [...found.parts] } }, exchange.limits());
+  const made = await exchange.objects.run({ case: "startCopy", value: { ...value, parts: [...found.parts] } }, exchange.limits());
   if (!made.ok) return made.failure.reason === "badPlace" ? undefined : { ok: false, error: restErrorOf(made.failure) };
   const answered = exchange.objects.resultOf(made.value, "blob");
   return answered.ok ? answered : { ok: false, error: ofTarget(exchange, answered.error) };

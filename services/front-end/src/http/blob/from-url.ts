@@ -30,7 +30,7 @@ import { lengthWithin } from "../body.ts";
 import { type Answer, respond } from "../exchange.ts";
 import { type CopySource, copiesTags, readSource, readSourceTags, sourceOf } from "./copy-source.ts";
 import { type BlobExchange, blobOfRequest } from "./exchange.ts";
-import { markIfProtected, newStateOf } from "./new-state.ts";
+import { newStateOf } from "./new-state.ts";
 import { sequenceToWire } from "./pages.ts";
 import { type CheckedBody, notEncrypted } from "./uploads.ts";
 
@@ -192,8 +192,6 @@ export async function putBlobFromUrl(exchange: BlobExchange): Promise<Answer> {
     state: { ...state.value, tags: tags.value },
   };
   const value = { name: to, conditions: conditionsToWire(conditions.value, exchange.access), ...content, blobType: "BlockBlob" };
-  const marked = await markIfProtected(exchange, to, state.value);
-  if (!marked.ok) return marked;
   const made = await objects.execute({ case: "putBlob", value }, "blob", exchange.limits());
   if (!made.ok) return made;
   return respond(201, { ...etagAndTime(version, blobOf(made.value)), ...notEncrypted, ...digests, "Content-MD5": toBase64(md5) });

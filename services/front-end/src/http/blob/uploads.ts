@@ -33,7 +33,7 @@ import { blobOf } from "../../wire-to-rest.ts";
 import { lengthWithin, wholeBody } from "../body.ts";
 import { type Answer, respond } from "../exchange.ts";
 import { type BlobExchange, blobOfRequest } from "./exchange.ts";
-import { markIfProtected, newStateOf } from "./new-state.ts";
+import { newStateOf } from "./new-state.ts";
 
 export const notEncrypted = { "x-ms-request-server-encrypted": "false" } as const;
 
@@ -79,8 +79,6 @@ export async function putBlob(exchange: BlobExchange): Promise<Answer> {
     sequenceNumber: toWire(type.value.sequenceNumber),
     state: state.value,
   };
-  const marked = await markIfProtected(exchange, name.value, state.value);
-  if (!marked.ok) return marked;
   const made = await objects.execute({ case: "putBlob", value }, "blob", exchange.limits());
   if (!made.ok) return made;
   const md5 = stored.value.length > 0 ? { "Content-MD5": toBase64(stored.value) } : {};
@@ -196,8 +194,6 @@ export async function putBlockList(exchange: BlobExchange): Promise<Answer> {
     blocks: list.value.map((item) => ({ blockId: item.blockId, source: wireSources[item.source] })),
     state: state.value,
   };
-  const marked = await markIfProtected(exchange, name.value, state.value);
-  if (!marked.ok) return marked;
   const made = await objects.execute({ case: "putBlockList", value }, "blob", exchange.limits());
   if (!made.ok) return made;
   const digests = actual.md5 ? { "Content-MD5": toBase64(actual.md5) } : { "x-ms-content-crc64": crc64Text(actual.crc64 ?? 0n) };
