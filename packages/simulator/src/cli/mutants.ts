@@ -307,12 +307,6 @@ export const mutants: readonly Mutant[] = [
   },
   { rules: ["protectedStatesStay"], workload: "holds", why: "a blob under a hold is overwritten, deleted, or expires" },
   {
-    rules: ["protectionConfirmed"],
-    workload: "holds",
-    focus: "slow-operations",
-    why: "a hold is acknowledged in a container that is being deleted",
-  },
-  {
     rules: ["leaseRestartedOnLoad"],
     workload: "leases",
     focus: "checkpoints",

@@ -43,6 +43,11 @@ export const notBySeeds: readonly NotBySeeds[] = [
     test: "services/stream-manager/src/streams.test.ts",
   },
   {
+    rule: "protectionConfirmed",
+    why: "a hold has to end between two neighbouring calls of a deletion; one seed of eight had such a run, with twice the rounds",
+    test: "services/front-end/src/protecting.test.ts",
+  },
+  {
     rule: "deletionAsksMarks",
     why: "a whole hold has to lie between two neighbouring calls of a deletion; eighteen seeds of holds had no such run",
     test: "services/front-end/src/protecting.test.ts",
