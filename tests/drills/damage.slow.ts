@@ -4,7 +4,7 @@ import { execFile } from "node:child_process";
 import { resolve } from "node:path";
 import { test } from "node:test";
 
-test("drill damage: nine kinds of damage by hand are found and mended", { timeout: 900_000 }, async () => {
+test("drill damage: ten kinds of damage by hand are found and mended", { timeout: 900_000 }, async () => {
   const root = resolve(import.meta.dirname, "../..");
   const output = await new Promise<string>((done, fail) => {
     execFile(
@@ -26,5 +26,5 @@ test("drill damage: nine kinds of damage by hand are found and mended", { timeou
   };
   assert.deepEqual(report.broken, []);
   assert.equal(report.readBack, report.blobs);
-  assert.equal(report.steps.length, 9);
+  assert.equal(report.steps.length, 10);
 });

@@ -200,7 +200,36 @@ const damages: readonly Damage[] = [
       }),
     expected: undefined,
   },
+  {
+    name: "one bit of the metadata store's log is flipped while the lock service is down; it refuses, until the bit is put back",
+    inflict: async (scene) => {
+      const lockService = "lock-service-1";
+      const store = join(scene.dataDir, lockService, "stores", "metadata");
+      await scene.target.ask({ do: "hold", name: lockService });
+      const log = join(store, readdirSync(store).find((name) => name.endsWith(".log")) as string);
+      const at = Math.floor(statSync(log).size / 2);
+      flip(log, at);
+      await scene.target.ask({ do: "start", name: lockService });
+      const said = await untilRefused(scene.target, lockService);
+      await scene.target.ask({ do: "hold", name: lockService });
+      flip(log, at);
+      await scene.target.ask({ do: "start", name: lockService });
+      await untilReady(scene.target);
+      return [said];
+    },
+    expected: undefined,
+  },
 ];
+
+/** What `stamp status` shows of a lock service that does not serve its store. */
+async function untilRefused(target: DrillTarget, name: string): Promise<string> {
+  for (let tries = 0; tries < 1_200; tries++) {
+    const process = (await target.status()).processes.find((each) => each.name === name);
+    if (process?.state === "damaged") return `${name} is ${process.state}: ${process.waitingFor.join(", ")}`;
+    await pause(100);
+  }
+  throw new Error(`${name} did not say that its store is damaged`);
+}
 
 export async function runDamageDrill(target: DrillTarget, tell: (line: string) => void): Promise<DamageReport> {
   const { transport } = target;
