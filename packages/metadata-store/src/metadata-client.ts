@@ -132,6 +132,7 @@ export class MetadataClient {
     write: (bytes: Uint8Array, offsetBytes: number) => Promise<void>,
     timeoutMs: number,
     knownChecksum = 0,
+    signal?: AbortSignal,
   ): Promise<Outcome<{ readonly checksum: number; readonly totalBytes: number } | undefined>> {
     const { clock } = this.#world;
     const deadlineMs = clock.monotonicMs() + timeoutMs;
@@ -140,13 +141,15 @@ export class MetadataClient {
     for (;;) {
       const leftMs = Math.max(deadlineMs - clock.monotonicMs(), 1);
       const request = { offsetBytes: toWire(offsetBytes), checksum, knownChecksum };
-      const answer = await this.#client.readSnapshot(request, { timeoutMs: Math.min(leftMs, partTimeoutMs) });
+      if (signal?.aborted === true) return refused("cancelled", "cancelled", "whoever reads the snapshot is stopping");
+      const options = { timeoutMs: Math.min(leftMs, partTimeoutMs), ...(signal === undefined ? {} : { signal }) };
+      const answer = await this.#client.readSnapshot(request, options);
       if (!answer.ok) {
         const { reason } = answer.failure;
         // It is being taken; or somebody else had another one taken.
-        if ((reason !== "notReady" && reason !== "conflict") || clock.monotonicMs() + askAgainMs >= deadlineMs) return answer;
+        if ((reason !== "throttled" && reason !== "conflict") || clock.monotonicMs() + askAgainMs >= deadlineMs) return answer;
         if (reason === "conflict") offsetBytes = checksum = 0;
-        await sleep(clock, askAgainMs);
+        await sleep(clock, askAgainMs, signal);
         continue;
       }
       const { payload } = answer.value;

@@ -54,12 +54,14 @@ export class Cluster {
   /** What the metadata store holds, for those who keep a copy of it; raised by a test. */
   metadataVersion = 0;
 
+  /** Why it gives none while that is 0. */
+  metadataRefusal: "notReady" | "throttled" = "notReady";
   /** What that store says that it is. */
   metadataStore: { stampId?: string; lineage: string; takenAtMs: number } = { lineage: "first", takenAtMs: 1 };
 
   #snapshot(knownChecksum: number) {
     const checksum = this.metadataVersion;
-    if (checksum === 0) return refused("unavailable", "diskFull", "not in this test");
+    if (checksum === 0) return refused("unavailable", this.metadataRefusal, "not in this test");
     if (checksum === knownChecksum) return ok({ checksum });
     const { crc32c } = this.sim.world("lock").digest;
     const header = { stampId: this.stamp ?? "", version: checksum, ...this.metadataStore };

@@ -40,6 +40,18 @@ test("metadata copies: every change is kept, what did not change is not written 
   });
 });
 
+test("metadata copies: a node stops at once while the lock service does not serve or still takes the snapshot", async () => {
+  const cluster = new Cluster(3);
+  await cluster.run(async () => {
+    cluster.metadataRefusal = "throttled";
+    await cluster.sim.sleep(100_000);
+    const stoppedMs = cluster.sim.nowMs;
+    await cluster.sim.role("en-1")?.stop();
+    assert.ok(cluster.sim.nowMs - stoppedMs < 5_000, `${cluster.sim.nowMs - stoppedMs} ms of virtual time`);
+    assert.deepEqual(await cluster.sim.world("en-1").disk.list(metadataCopiesFolder), []);
+  });
+});
+
 test("metadata copies: a store that went back, or is another stamp's, displaces nothing and is told", async () => {
   const cluster = new Cluster(3);
   await cluster.run(async () => {

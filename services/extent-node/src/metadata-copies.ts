@@ -127,7 +127,7 @@ export class MetadataCopies {
         if (offsetBytes === 0) await file.truncate(0);
         await file.write(offsetBytes, [bytes]);
       };
-      const read = await metadata.readSnapshot(write, readTimeoutMs, this.#checksum);
+      const read = await metadata.readSnapshot(write, readTimeoutMs, this.#checksum, this.#stop.signal);
       if (!read.ok) return read.failure.message;
       if (read.value === undefined) return undefined;
       const why = await this.#adopt(file);

@@ -21,9 +21,7 @@ export const lockServiceSchema = z.object({
     .int()
     .min(1)
     .default(1_100_000)
-    .describe(
-      "Keys of the metadata store from which transactions that make new ones are refused: what was measured (docs/guides/metadata.md)",
-    ),
+    .describe("Keys of the metadata store from which on transactions that make new ones are refused (docs/guides/metadata.md)"),
   waitingMax: z.number().int().min(1).default(10_000).describe("Requests that may wait for the store; more are refused"),
   groupMax: z.number().int().min(1).default(256).describe("Requests that may share one synced write"),
 });

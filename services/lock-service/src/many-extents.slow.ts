@@ -142,7 +142,7 @@ async function measured(t: TestContext, extents: number): Promise<void> {
     while (offset < total) {
       const part = await metadata.readSnapshot({ offsetBytes: toWire(offset), checksum: sum, knownChecksum: 0 }, { timeoutMs: 120_000 });
       if (!part.ok) {
-        if (part.failure.reason === "notReady") continue;
+        if (part.failure.reason === "throttled") continue;
         refusal = part.failure.message;
         break;
       }

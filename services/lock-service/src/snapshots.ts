@@ -78,7 +78,7 @@ export class Snapshots {
     return { version, takenAtMs, bytes, tookMs, failure: this.#failure };
   }
 
-  /** Refused with `notReady` while one is being taken: ask again; with `conflict` when another one was taken meanwhile: begin again. */
+  /** Refused with `throttled` while one is being taken: ask again; with `conflict` when another one was taken meanwhile: begin again. */
   async part(offsetBytes: number, checksum: number, knownChecksum: number): Promise<Outcome<SnapshotPart>> {
     if (offsetBytes > 0) {
       if (this.#taken?.checksum !== checksum) return refused("aborted", "conflict", "another snapshot was taken meanwhile: begin again");
@@ -89,7 +89,7 @@ export class Snapshots {
         this.#taking = undefined;
       });
       const taken = await within(this.#world.clock, waitMs, this.#taking);
-      if (taken === undefined) return refused("unavailable", "notReady", "a snapshot is being taken: ask again");
+      if (taken === undefined) return refused("unavailable", "throttled", "a snapshot is being taken: ask again");
       if (!taken.ok) return taken;
     }
     const taken = this.#taken;
