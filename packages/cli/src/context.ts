@@ -9,6 +9,7 @@ import {
   DataFolder,
   flagName,
   loadConfig,
+  type ProcessIdentity,
 } from "@stamp/cluster";
 import { inWords } from "@stamp/ports-node";
 import { type Command, Option } from "commander";
@@ -66,10 +67,25 @@ export function configOf(command: Command): ClusterConfig {
   });
 }
 
+/** Refusal of whatever would take the data of processes that still serve for those of a stopped cluster. */
+export const orphansRun = ({ dataDir }: ClusterConfig, orphans: readonly ProcessIdentity[]): string =>
+  `the supervisor of ${dataDir} is gone, but ${orphans.length} of its processes still run (pid ${orphans
+    .map(({ pid }) => pid)
+    .join(", ")}). Stop them: ./stamp down --data ${dataDir}; or start it again, which replaces them: ./stamp up --data ${dataDir}`;
+
+/** Throws while anything runs on the configured data folder. */
+export function checkNothingRuns(config: ClusterConfig, otherwise: string): void {
+  const { supervisor, orphans } = new DataFolder(config.dataDir).running();
+  if (orphans.length > 0) throw new CommandError(orphansRun(config, orphans));
+  if (supervisor !== undefined) throw new CommandError(otherwise, exitCodes.usage);
+}
+
 /** The cluster that runs on the configured data folder. */
 export async function runningCluster(config: ClusterConfig): Promise<ClusterStatus> {
   const folder = new DataFolder(config.dataDir);
-  if (folder.supervisor() === undefined)
+  const { supervisor, orphans } = folder.running();
+  if (orphans.length > 0) throw new CommandError(orphansRun(config, orphans));
+  if (supervisor === undefined)
     throw new CommandError(`no cluster runs on ${config.dataDir} (start one: ./stamp up)`, exitCodes.notRunning);
   try {
     return await control(folder.control, { do: "status" });

@@ -5,7 +5,7 @@
 import { open, rename, rm, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Outcome } from "@stamp/base";
-import { DataFolder, planCluster } from "@stamp/cluster";
+import { planCluster } from "@stamp/cluster";
 import { restoreMetadata, whileStopped } from "@stamp/lock-service";
 import {
   MetadataClient,
@@ -18,7 +18,7 @@ import {
 import { silentLogger } from "@stamp/ports";
 import { inWords, isSystemError, NodeClock, NodeDigest, nodeWorld } from "@stamp/ports-node";
 import type { Command } from "commander";
-import { CommandError, configOf, exitCodes, withConfig } from "./context.ts";
+import { CommandError, checkNothingRuns, configOf, exitCodes, withConfig } from "./context.ts";
 import { inspect, make, tell } from "./running.ts";
 
 /** For a whole snapshot, however large. */
@@ -101,9 +101,7 @@ function lockServiceFolder(command: Command): string {
     );
   }
   const config = configOf(command);
-  if (new DataFolder(config.dataDir).supervisor() !== undefined) {
-    throw new CommandError(`the cluster of ${config.dataDir} runs: stop it first, its lock service has the store open`, exitCodes.usage);
-  }
+  checkNothingRuns(config, `the cluster of ${config.dataDir} runs: stop it first, its lock service has the store open`);
   const lockService = planCluster(config).processes.find(({ role }) => role === "lock-service");
   if (!lockService) throw new CommandError("the configuration has no lock service");
   return lockService.dataDir;

@@ -17,7 +17,7 @@ import {
 } from "@stamp/cluster";
 import { inWords, readPair } from "@stamp/ports-node";
 import type { Command } from "commander";
-import { CommandError, configOf, exitCodes, root, withConfig } from "./context.ts";
+import { CommandError, configOf, exitCodes, orphansRun, root, withConfig } from "./context.ts";
 import { endpointLines, processTable } from "./print.ts";
 import { checkRoleSettings, unknownSettings } from "./role-settings.ts";
 
@@ -47,7 +47,14 @@ export function addUp(program: Command): void {
     async (_options, command: Command) => {
       const config = configOf(command);
       const folder = new DataFolder(config.dataDir);
-      if (folder.supervisor() === undefined) {
+      const { supervisor, orphans } = folder.running();
+      if (orphans.length > 0) {
+        console.log(`the supervisor of ${config.dataDir} is gone; stopping what it left: pid ${orphans.map(({ pid }) => pid).join(", ")}`);
+        await folder.stopOrphans(orphans, config.stopTimeoutMs);
+        console.log("stopped");
+        return;
+      }
+      if (supervisor === undefined) {
         console.log(`no cluster runs on ${config.dataDir}`);
         return;
       }
@@ -60,8 +67,9 @@ export function addUp(program: Command): void {
     "dataDir",
   ]).action((_options, command: Command) => {
     const config = configOf(command);
-    const folder = new DataFolder(config.dataDir);
-    if (folder.supervisor() !== undefined)
+    const { supervisor, orphans } = new DataFolder(config.dataDir).running();
+    if (orphans.length > 0) throw new CommandError(orphansRun(config, orphans));
+    if (supervisor !== undefined)
       throw new CommandError(`a cluster runs on ${config.dataDir}; stop it first: ./stamp down${configHint(config.dataDir)}`);
     if (!existsSync(join(config.dataDir, "stamp.json")) && !existsSync(join(config.dataDir, "run"))) {
       throw new CommandError(`${config.dataDir} holds no stamp`);

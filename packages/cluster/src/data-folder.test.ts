@@ -51,6 +51,50 @@ test("data folder, supervisor was killed: the next one takes it over and ends wh
     assert.equal(isAlive(left), false);
   }));
 
+test("data folder, supervisor was killed: what it left runs, is told by pid, and is stopped, not a later process of that pid", () =>
+  withFolder(async (folder) => {
+    const polite = spawn("sleep", ["60"], { stdio: "ignore" });
+    const deaf = spawn(process.execPath, ["-e", "process.on('SIGTERM', () => {}); console.log(1); setInterval(() => {}, 1000)"], {
+      stdio: ["ignore", "pipe", "ignore"],
+    });
+    await once(deaf.stdout, "data");
+    const left = [identityOf(polite.pid ?? 0), identityOf(deaf.pid ?? 0)];
+    folder.recordProcesses([...left, { pid: process.pid, start: "another process that had this pid" }]);
+    assert.deepEqual(folder.running(), { supervisor: undefined, orphans: left });
+    const gone = Promise.all([once(polite, "exit"), once(deaf, "exit")]);
+    await folder.stopOrphans(left, 300);
+    await gone;
+    assert.deepEqual(folder.running(), { supervisor: undefined, orphans: [] });
+  }));
+
+test("data folder, several start at one moment beside the record of a dead one: one has it, the others name that one", () =>
+  withFolder(async (folder) => {
+    writeFileSync(join(folder.path, "run/supervisor.json"), JSON.stringify({ pid: process.pid, start: "a dead one that had this pid" }));
+    const script = `import { DataFolder } from ${JSON.stringify(new URL("./data-folder.ts", import.meta.url).href)};
+      const folder = new DataFolder(${JSON.stringify(folder.path)});
+      console.log("ready");
+      process.stdin.once("data", () => {
+        const other = folder.acquire();
+        console.log(other === undefined ? "mine" : String(other.pid));
+        setInterval(() => {}, 1000);
+      });`;
+    const all = Array.from({ length: 4 }, () =>
+      spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: ["pipe", "pipe", "inherit"] }),
+    );
+    const says = async (child: (typeof all)[number]): Promise<string> => String((await once(child.stdout, "data"))[0]).trim();
+    await Promise.all(all.map(says));
+    const answers = all.map(says);
+    for (const child of all) child.stdin.write("go");
+    const said = await Promise.all(answers);
+    for (const child of all) child.kill("SIGKILL");
+    assert.equal(said.filter((what) => what === "mine").length, 1, said.join(", "));
+    const winner = String(all[said.indexOf("mine")]?.pid);
+    assert.deepEqual(
+      said.filter((what) => what !== "mine"),
+      [winner, winner, winner],
+    );
+  }));
+
 test("data folder, deep path: the control socket stands where its path is short enough", () => {
   const deep = new DataFolder(`/${"d".repeat(200)}`);
   assert.ok(Buffer.byteLength(deep.control) <= 100);

@@ -8,7 +8,7 @@
  *   run/control.sock      where the supervisor takes commands
  */
 import { createHash } from "node:crypto";
-import { accessSync, constants, existsSync, mkdirSync, readFileSync, renameSync, rmSync, unlinkSync, writeFileSync } from "node:fs";
+import { accessSync, constants, existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inWords } from "@stamp/ports-node";
@@ -22,6 +22,27 @@ export interface SupervisorRecord extends ProcessIdentity {
   readonly control: string;
   readonly startedAt: string;
 }
+
+export interface RunningOnFolder {
+  readonly supervisor: SupervisorRecord | undefined;
+  /** Processes of a supervisor that was killed. They serve, and have their files open. */
+  readonly orphans: readonly ProcessIdentity[];
+}
+
+const supervisorFile = "run/supervisor.json";
+
+/** False if there is one already. */
+function linked(from: string, to: string): boolean {
+  try {
+    linkSync(from, to);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw error;
+  }
+}
+
+const nameOf = (record: ProcessIdentity | undefined): string => (record === undefined ? "none" : `${record.pid}-${record.start ?? ""}`);
 
 export class DataFolder {
   readonly path: string;
@@ -72,31 +93,46 @@ export class DataFolder {
 
   /** Who supervises this folder now. */
   supervisor(): SupervisorRecord | undefined {
-    const record = this.#read<SupervisorRecord>("run/supervisor.json");
+    const record = this.#read<SupervisorRecord>(supervisorFile);
     return record !== undefined && isAlive(record) ? record : undefined;
   }
 
-  /** Takes the folder for this process, or says who has it. */
+  /** What runs on this folder. Whoever changes or deletes what lies in it asks this first. */
+  running(): RunningOnFolder {
+    const supervisor = this.supervisor();
+    return { supervisor, orphans: supervisor === undefined ? this.#left() : [] };
+  }
+
+  /**
+   * Takes the folder for this process, or says who has it. The record appears whole (a link to a written file), so nobody takes an empty
+   * one for that of a dead supervisor. Who replaces the record of a dead one first makes a claim named after it, which only one can, and
+   * looks again: whoever looked earlier and claims later finds another record there.
+   */
   acquire(): SupervisorRecord | undefined {
     const record: SupervisorRecord = { ...identityOf(process.pid), control: this.control, startedAt: new Date().toISOString() };
-    const path = join(this.path, "run/supervisor.json");
-    for (;;) {
-      try {
-        writeFileSync(path, JSON.stringify(record), { flag: "wx" });
-        return undefined;
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    const path = join(this.path, supervisorFile);
+    const mine = `${path}.${process.pid}.new`;
+    writeFileSync(mine, JSON.stringify(record));
+    try {
+      for (;;) {
+        if (linked(mine, path)) return undefined;
+        const seen = this.#read<SupervisorRecord>(supervisorFile);
+        if (seen !== undefined && isAlive(seen)) return seen;
+        const claim = `${supervisorFile}.after-${nameOf(seen)}`;
+        if (!linked(mine, join(this.path, claim))) {
+          const other = this.#read<SupervisorRecord>(claim);
+          if (other !== undefined && isAlive(other) && other.pid !== process.pid) return other;
+          // It was killed between its claim and its record.
+          rmSync(join(this.path, claim), { force: true });
+          continue;
+        }
+        const still = existsSync(path) && nameOf(this.#read<SupervisorRecord>(supervisorFile)) === nameOf(seen);
+        if (still) renameSync(mine, path);
+        rmSync(join(this.path, claim), { force: true });
+        if (still) return undefined;
       }
-      const other = this.supervisor();
-      if (other !== undefined) return other;
-      // Its supervisor is gone. Moving it aside first lets only one of two that see this go on.
-      const aside = `${path}.${process.pid}`;
-      try {
-        renameSync(path, aside);
-        unlinkSync(aside);
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-      }
+    } finally {
+      rmSync(mine, { force: true });
     }
   }
 
@@ -111,9 +147,26 @@ export class DataFolder {
     this.#write("run/processes.json", processes);
   }
 
+  /** Stops the processes that a killed supervisor left running: asks each, and kills what goes on after `timeoutMs`. */
+  async stopOrphans(orphans: readonly ProcessIdentity[], timeoutMs: number): Promise<void> {
+    for (const name of ["SIGTERM", "SIGKILL"] as const) {
+      for (const each of orphans) signal(each, name);
+      const endMs = performance.now() + timeoutMs;
+      while (orphans.some(isAlive) && performance.now() < endMs) await new Promise((resolve) => setTimeout(resolve, 20));
+      if (!orphans.some(isAlive)) break;
+    }
+    const left = orphans.filter(isAlive);
+    if (left.length > 0) throw new StartError(`these processes can't be stopped: ${left.map(({ pid }) => pid).join(", ")}`);
+    this.release();
+  }
+
+  #left(): ProcessIdentity[] {
+    return (this.#read<ProcessIdentity[]>("run/processes.json") ?? []).filter((each) => each.start !== undefined && isAlive(each));
+  }
+
   /** Ends what a killed supervisor left behind; gives how many. */
   endLeftOvers(): number {
-    const left = (this.#read<ProcessIdentity[]>("run/processes.json") ?? []).filter((each) => each.start !== undefined && isAlive(each));
+    const left = this.#left();
     for (const each of left) signal(each, "SIGKILL");
     rmSync(join(this.path, "run/processes.json"), { force: true });
     return left.length;

@@ -1,6 +1,6 @@
 export * from "./config.ts";
 export { type ControlRequest, control } from "./control.ts";
-export { DataFolder, type SupervisorRecord } from "./data-folder.ts";
+export { DataFolder, type RunningOnFolder, type SupervisorRecord } from "./data-folder.ts";
 export { detach } from "./detach.ts";
 export type { ProcessEvent } from "./managed-process.ts";
 export { ownCredential, ownTransport } from "./own-transport.ts";

@@ -50,7 +50,8 @@ interface Options {
 
 async function fsck(command: Command, options: Options): Promise<FsckReport> {
   const config = configOf(command);
-  const stopped = (process.env.STAMP_PROCESSES ?? "") === "" && new DataFolder(config.dataDir).supervisor() === undefined;
+  const { supervisor, orphans } = new DataFolder(config.dataDir).running();
+  const stopped = (process.env.STAMP_PROCESSES ?? "") === "" && supervisor === undefined && orphans.length === 0;
   if (options.rebuild && !stopped)
     throw new CommandError("stop the cluster first: the extent tables of running nodes are in use", exitCodes.usage);
   return stopped
