@@ -2,7 +2,7 @@
  * XML bodies as trees of elements: for small documents. Bounds on size, depth and number of elements; whatever is not well-formed is
  * InvalidXmlDocument (xml-reader.ts). Text keeps its white space.
  */
-import { type Parsed, parsed, rejected } from "./rest-error.ts";
+import { type Parsed, parsed, type RestError, rejected, restError } from "./rest-error.ts";
 import { type XmlEvents, XmlReader } from "./xml-reader.ts";
 
 export const xmlDepthMax = 16;
@@ -18,15 +18,34 @@ export interface XmlElement {
 
 export function parseXml(body: Uint8Array, bytesMax: number): Parsed<XmlElement> {
   if (body.length > bytesMax) return rejected("RequestBodyTooLarge", { MaxLimit: String(bytesMax) });
-  const tree = new Tree();
-  try {
-    const reader = new XmlReader(tree);
-    reader.push(body);
-    reader.end();
-  } catch {
-    return rejected("InvalidXmlDocument");
+  const reader = new XmlTreeReader();
+  const error = reader.push(body);
+  return error === undefined ? reader.end() : { ok: false, error };
+}
+
+/** The same piece by piece. */
+export class XmlTreeReader {
+  readonly #tree = new Tree();
+  readonly #reader = new XmlReader(this.#tree);
+
+  /** Undefined: go on. After an error the reader is of no use any more. */
+  push(bytes: Uint8Array): RestError | undefined {
+    try {
+      this.#reader.push(bytes);
+      return undefined;
+    } catch {
+      return restError("InvalidXmlDocument");
+    }
   }
-  return tree.root === undefined ? rejected("InvalidXmlDocument") : parsed(tree.root);
+
+  end(): Parsed<XmlElement> {
+    try {
+      this.#reader.end();
+    } catch {
+      return rejected("InvalidXmlDocument");
+    }
+    return this.#tree.root === undefined ? rejected("InvalidXmlDocument") : parsed(this.#tree.root);
+  }
 }
 
 interface OpenElement extends XmlElement {

@@ -13,6 +13,7 @@ import { rows as benchRows } from "./rows/bench.ts";
 import { streamBenches } from "./stream-bench.ts";
 import { type BenchTarget, startTarget, type TargetName } from "./targets.ts";
 import { tenants } from "./tenants/bench.ts";
+import { turns } from "./turns/bench.ts";
 
 const [what = "", ...others] = process.argv.slice(2);
 if (Object.hasOwn(streamBenches, what)) {
@@ -26,10 +27,11 @@ const measurements: Readonly<Record<string, (args: string[]) => Promise<void>>> 
   rows: benchRows,
   queues,
   tables,
+  turns,
 };
 if (Object.hasOwn(measurements, what)) {
   await measurements[what]?.(others);
-  process.exit(0);
+  process.exit();
 }
 
 const usage = `pnpm bench [--seconds 3] [--rounds 2] [--targets cluster,embedded,azurite] [--cases "put 1 KiB"] [--json]
@@ -37,7 +39,8 @@ pnpm bench seal|roll|failover|repair|memory|appends|reads  measurements of the s
 pnpm bench tenants                              one tenant floods, what does the other feel? see --help
 pnpm bench rows [--rows 1000000]                a table that grows: inserts and point reads at each size, see --help
 pnpm bench queues|tables [--count 1000000]      a queue, a table that grows: each operation at each size, see --help
-pnpm bench list [--blobs 1000000]               pages of a container with that many blobs, see --help`;
+pnpm bench list [--blobs 1000000]               pages of a container with that many blobs, see --help
+pnpm bench turns [--scale 1]                    the longest turn of every process under the largest requests, see --help`;
 const { values } = parseArgs({
   options: {
     seconds: { type: "string", default: "3" },

@@ -251,7 +251,7 @@ export class Collector {
     for (const blob of blobs) {
       const now = { rules: this.#world.rules, wallMs: this.#world.clock.wallMs() };
       const done = await this.#change(held, blob, async (view) => {
-        const planned = await runPlan(purgeBlob(blob, now), view);
+        const planned = await runPlan(this.#world.clock, purgeBlob(blob, now), view);
         return planned.ok ? ok(planned.value.writes) : planned;
       });
       if (!done.ok) return done;

@@ -355,7 +355,7 @@ export class Executor {
       leases: { nowMs, endsMs: (lease: Lease) => held.leases.endsMs(lease) },
       queueMs: (name, clockMs) => held.queueClocks.actingMs(name, { wallMs, monotonicMs: nowMs }, clockMs),
     };
-    const decided = await runPlan(planOf(operation, context), view, (bytes) => held.load.moved(0, bytes));
+    const decided = await runPlan(clock, planOf(operation, context), view, (bytes) => held.load.moved(0, bytes));
     if (!decided.ok) return decided;
     for (const write of decided.value.writes) held.load.moved(write.kind === "put" ? write.value.length : 0, 0);
     // In row order: whoever decides next about this row sees the lease as it is from now on.

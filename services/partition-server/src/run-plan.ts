@@ -1,13 +1,21 @@
-/** Runs a plan (@stamp/objects) over rows. */
+/** Runs a plan (@stamp/objects) over rows. Rows that are in memory are there at once, so a plan over many gives way after a slice (Turns). */
 import { FailureError, type Outcome, ok } from "@stamp/base";
 import type { Plan } from "@stamp/objects";
+import { type Clock, Turns } from "@stamp/ports";
 import type { RowView } from "./engine.ts";
 
 /** `seen`: told of the bytes of rows that were read. */
-export async function runPlan<T>(plan: Plan<T>, view: RowView, seen: (bytes: number) => void = () => {}): Promise<Outcome<T>> {
+export async function runPlan<T>(
+  clock: Clock,
+  plan: Plan<T>,
+  view: RowView,
+  seen: (bytes: number) => void = () => {},
+): Promise<Outcome<T>> {
   try {
+    const turns = new Turns(clock);
     let step = plan.next();
     while (!step.done) {
+      if (turns.over) await turns.next();
       const read = step.value;
       if (read.kind === "get") {
         const value = await view.get(read.key);

@@ -52,7 +52,7 @@ export function parseBatch(body: Uint8Array, boundary: string): Parsed<BatchRequ
 /** Lines between two delimiters. A part that has none is left out: it is what stands behind the last one. */
 function* partsOf(text: string, delimiter: string): Generator<string[]> {
   let part: string[] | undefined;
-  for (const line of text.split(/\r?\n/)) {
+  for (const line of linesOf(text)) {
     if (line.startsWith(delimiter)) {
       const rest = line.slice(delimiter.length).trim();
       if (rest === "" || rest === "--") {
@@ -65,6 +65,19 @@ function* partsOf(text: string, delimiter: string): Generator<string[]> {
     part?.push(line);
   }
   if (part?.some((line) => line.trim() !== "")) yield part;
+}
+
+/** One after another: what follows the last request that a batch may have is not looked at. */
+function* linesOf(text: string): Generator<string> {
+  for (let at = 0; ; ) {
+    const end = text.indexOf("\n", at);
+    if (end < 0) {
+      yield text.slice(at);
+      return;
+    }
+    yield text.slice(at, end > at && text[end - 1] === "\r" ? end - 1 : end);
+    at = end + 1;
+  }
 }
 
 function parsePart(lines: readonly string[]): Parsed<BatchRequest> {

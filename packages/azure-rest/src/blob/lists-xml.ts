@@ -140,14 +140,19 @@ const deletionXml = ({
 export const untellable = (version: string, entries: readonly ListEntry[]): boolean =>
   !behaves(version, "encodedNames") && entries.some((entry) => needsEncoding(entry.kind === "blob" ? entry.blob.name : entry.name));
 
-/** Nothing of it is `untellable`. */
-export function listBlobsXml(echo: ListEcho, container: string, entries: readonly ListEntry[], nextMarker: string): string {
-  let text = `${declaration}<EnumerationResults ServiceEndpoint="${escapeXml(echo.serviceEndpoint)}"`;
-  text += ` ContainerName="${escapeXml(container)}">${echoed(echo)}<Blobs>`;
+/** Nothing of it is `untellable`. In pieces, one for each entry. */
+export function* listBlobsXml(
+  echo: ListEcho,
+  container: string,
+  entries: readonly ListEntry[],
+  nextMarker: string,
+): Generator<string, void> {
+  const text = `${declaration}<EnumerationResults ServiceEndpoint="${escapeXml(echo.serviceEndpoint)}"`;
+  yield `${text} ContainerName="${escapeXml(container)}">${echoed(echo)}<Blobs>`;
   for (const entry of entries) {
-    text += entry.kind === "blob" ? blobXml(entry.blob, echo.include) : `<BlobPrefix>${named("Name", entry.name)}</BlobPrefix>`;
+    yield entry.kind === "blob" ? blobXml(entry.blob, echo.include) : `<BlobPrefix>${named("Name", entry.name)}</BlobPrefix>`;
   }
-  return `${text}</Blobs>${nextMarkerXml(nextMarker)}</EnumerationResults>`;
+  yield `</Blobs>${nextMarkerXml(nextMarker)}</EnumerationResults>`;
 }
 
 function blobXml(blob: ListedBlobProperties, include: ReadonlySet<string>): string {
@@ -215,13 +220,20 @@ export interface ListedBlock {
   readonly sizeBytes: number;
 }
 
-/** A list that was not asked for is undefined. */
-export function blockListXml(committed: readonly ListedBlock[] | undefined, uncommitted: readonly ListedBlock[] | undefined): string {
-  const list = (name: string, blocks: readonly ListedBlock[] | undefined): string => {
-    if (!blocks) return "";
-    let text = `<${name}>`;
-    for (const block of blocks) text += `<Block><Name>${toBase64(block.blockId)}</Name><Size>${block.sizeBytes}</Size></Block>`;
-    return `${text}</${name}>`;
-  };
-  return `${declaration}<BlockList>${list("CommittedBlocks", committed)}${list("UncommittedBlocks", uncommitted)}</BlockList>`;
+/** A list that was not asked for is undefined. In pieces, one for each block. */
+export function* blockListXml(
+  committed: Iterable<ListedBlock> | undefined,
+  uncommitted: Iterable<ListedBlock> | undefined,
+): Generator<string, void> {
+  yield `${declaration}<BlockList>`;
+  for (const [name, blocks] of [
+    ["CommittedBlocks", committed],
+    ["UncommittedBlocks", uncommitted],
+  ] as const) {
+    if (!blocks) continue;
+    yield `<${name}>`;
+    for (const { blockId, sizeBytes } of blocks) yield `<Block><Name>${toBase64(blockId)}</Name><Size>${sizeBytes}</Size></Block>`;
+    yield `</${name}>`;
+  }
+  yield "</BlockList>";
 }

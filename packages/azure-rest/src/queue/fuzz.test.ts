@@ -103,7 +103,7 @@ test("a text that is taken comes back from a real parser as it was sent", () => 
         visibleMs: 0,
         text: taken.value,
       };
-      const xml = messagesXml([message], "get");
+      const xml = [...messagesXml([message], "get")].join("");
       assert.equal(XMLValidator.validate(xml), true);
       // The reader turns the reference to a carriage return into one, and XML itself says that it stays.
       assert.equal(reader.parse(xml).QueueMessagesList.QueueMessage.MessageText, sent);

@@ -2,7 +2,7 @@
 import { utf8 } from "@stamp/base";
 import { formatRfc1123 } from "../dates.ts";
 import { type Parsed, parsed, rejected } from "../rest-error.ts";
-import { childOf, missingNode, parseXml } from "../xml.ts";
+import { childOf, missingNode, parseXml, type XmlElement } from "../xml.ts";
 import { element, escapeXml, needsEncoding } from "../xml-text.ts";
 
 /** As the service counts it: UTF-8, after unescaping. */
@@ -15,9 +15,13 @@ const declaration = '<?xml version="1.0" encoding="utf-8"?>';
 /** The text of `<QueueMessage><MessageText>`. */
 export function parseMessage(body: Uint8Array): Parsed<string> {
   const root = parseXml(body, messageBodyBytesMax);
-  if (!root.ok) return root;
-  if (root.value.name !== "QueueMessage") return rejected("InvalidXmlDocument");
-  const text = childOf(root.value, "MessageText");
+  return root.ok ? textOfMessage(root.value) : root;
+}
+
+/** As `parseMessage`, of a body that was read already. */
+export function textOfMessage(root: XmlElement): Parsed<string> {
+  if (root.name !== "QueueMessage") return rejected("InvalidXmlDocument");
+  const text = childOf(root, "MessageText");
   if (!text) return missingNode("MessageText");
   if (text.children.length > 0) return rejected("UnsupportedXmlNode", { XmlNodeName: text.children[0]?.name ?? "" });
   return checkMessageText(text.text);
@@ -44,18 +48,18 @@ export interface ShownMessage {
 /** What the service shows for a message that never expires. */
 const never = "Fri, 31 Dec 9999 23:59:59 GMT";
 
-/** Put: all but the count and the text. Get: everything. Peek: neither receipt nor when it is visible. */
-export function messagesXml(messages: readonly ShownMessage[], of: "put" | "get" | "peek"): string {
-  let text = `${declaration}<QueueMessagesList>`;
+/** Put: all but the count and the text. Get: everything. Peek: neither receipt nor when it is visible. In pieces, one for each message. */
+export function* messagesXml(messages: readonly ShownMessage[], of: "put" | "get" | "peek"): Generator<string, void> {
+  yield `${declaration}<QueueMessagesList>`;
   for (const message of messages) {
     const { messageId, insertedMs, expiresMs, dequeueCount, popReceipt, visibleMs } = message;
-    text += `<QueueMessage><MessageId>${messageId}</MessageId><InsertionTime>${formatRfc1123(insertedMs)}</InsertionTime>`;
+    let text = `<QueueMessage><MessageId>${messageId}</MessageId><InsertionTime>${formatRfc1123(insertedMs)}</InsertionTime>`;
     text += `<ExpirationTime>${expiresMs === undefined ? never : formatRfc1123(expiresMs)}</ExpirationTime>`;
     if (of !== "peek") text += `<PopReceipt>${popReceipt}</PopReceipt><TimeNextVisible>${formatRfc1123(visibleMs)}</TimeNextVisible>`;
     if (of !== "put") text += `<DequeueCount>${dequeueCount}</DequeueCount>${element("MessageText", message.text)}`;
-    text += "</QueueMessage>";
+    yield `${text}</QueueMessage>`;
   }
-  return `${text}</QueueMessagesList>`;
+  yield "</QueueMessagesList>";
 }
 
 export interface ListedQueue {

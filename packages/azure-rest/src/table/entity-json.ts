@@ -84,7 +84,8 @@ export function parseTableName(text: string): Parsed<string> {
 
 function readObject(text: string): Parsed<FlatObject> {
   const read = readFlatObject(text);
-  return read.ok ? parsed(read.entries) : invalidInput(read.reason);
+  if (read.ok) return parsed(read.entries);
+  return read.tooMany ? rejected("TooManyProperties") : invalidInput(read.reason);
 }
 
 const invalidInput = (reason: string) => rejected("InvalidInput", { Reason: reason });
@@ -189,10 +190,16 @@ export function entityJson(form: JsonForm, table: string, entity: ShownEntity, s
   return `{${[...head, ...entityParts(form, table, entity, select)].join(",")}}`;
 }
 
-export function entitiesJson(form: JsonForm, table: string, entities: readonly ShownEntity[], select: readonly string[]): string {
-  const head = form.metadata === "none" ? "" : `${metadataUrl(form, table)},`;
-  const list = entities.map((entity) => `{${entityParts(form, table, entity, select).join(",")}}`);
-  return `{${head}"value":[${list.join(",")}]}`;
+/** In pieces, one for each entity. */
+export function* entitiesJson(
+  form: JsonForm,
+  table: string,
+  entities: readonly ShownEntity[],
+  select: readonly string[],
+): Generator<string, void> {
+  yield form.metadata === "none" ? '{"value":[' : `{${metadataUrl(form, table)},"value":[`;
+  for (const [i, entity] of entities.entries()) yield `${i === 0 ? "" : ","}{${entityParts(form, table, entity, select).join(",")}}`;
+  yield "]}";
 }
 
 function entityParts(form: JsonForm, table: string, entity: ShownEntity, select: readonly string[]): string[] {

@@ -11,17 +11,23 @@ export type JsonScalar =
 
 export type FlatObject = readonly (readonly [name: string, value: JsonScalar])[];
 
+/** Names in one object that are read; with more of them nothing behind is looked at. */
+export const jsonNamesMax = 1_024;
+
 /** The reason, for people, when it is not one. */
 export function readFlatObject(
   text: string,
-): { readonly ok: true; readonly entries: FlatObject } | { readonly ok: false; readonly reason: string } {
+): { readonly ok: true; readonly entries: FlatObject } | { readonly ok: false; readonly reason: string; readonly tooMany: boolean } {
   try {
     return { ok: true, entries: new Reader(text).object() };
   } catch (error) {
-    if (error instanceof SyntaxError) return { ok: false, reason: error.message };
+    if (error instanceof TooMany) return { ok: false, reason: error.message, tooMany: true };
+    if (error instanceof SyntaxError) return { ok: false, reason: error.message, tooMany: false };
     throw error;
   }
 }
+
+class TooMany extends Error {}
 
 class Reader {
   readonly #text: string;
@@ -40,6 +46,7 @@ class Reader {
         const name = this.#string();
         this.#expect(":");
         entries.push([name, this.#scalar()]);
+        if (entries.length > jsonNamesMax) throw new TooMany(`JSON: an object of more than ${jsonNamesMax} names`);
       } while (this.#skip(","));
       this.#expect("}");
     }

@@ -10,7 +10,7 @@ import { doubleJson, entityEtag, formatDateTime, parseDateTime, parseDouble, tim
 import { entityJson, entityPath, type JsonForm, parseEntity, type ShownEntity } from "./entity-json.ts";
 import { type FilterStep, parseFilter } from "./filter.ts";
 import { parseMetadataLevel } from "./format.ts";
-import { readFlatObject } from "./json-reader.ts";
+import { jsonNamesMax, readFlatObject } from "./json-reader.ts";
 import { parseTableResource } from "./resource.ts";
 import { parseTransaction, transactionResponse } from "./transaction.ts";
 
@@ -133,6 +133,13 @@ const properties = fc.uniqueArray(
   { selector: ({ name }) => name, maxLength: 8 },
 );
 const form = (metadata: JsonForm["metadata"]): JsonForm => ({ metadata, endpoint: "http://h/acct/", account: "acct" });
+
+test("entities: an object of more names than any entity has is refused there, and nothing behind is looked at", () => {
+  const names = (count: number): string => Array.from({ length: count }, (_, i) => `"P${i}":1`).join(",");
+  assert.equal(value(parseEntity(`{${names(jsonNamesMax)}}`)).properties.length, jsonNamesMax);
+  assert.equal(codeOf(parseEntity(`{${names(jsonNamesMax + 1)}, and this is not JSON`)), "TooManyProperties");
+  assert.equal(codeOf(parseEntity(`{${names(3)}, and this is not JSON`)), "InvalidInput");
+});
 
 test("an entity that is shown is read as the same entity", () => {
   const reserved = ["PartitionKey", "RowKey", "Timestamp"];

@@ -7,6 +7,7 @@ import { TestTable } from "../table-in-test.ts";
 import { type ComparisonOperator, comparisonOperators, type FilterConstant, type FilterTerm, fits, isFilter } from "./filter.ts";
 import { entityKey, partitionPrefix } from "./keys.ts";
 import type { EntityKey, EntityPage, LocatedTable, QueryEntities } from "./operation.ts";
+import { propertiesAnsweredMax } from "./queries.ts";
 import { queryRouteFrom } from "./routing.ts";
 
 const compare = (
@@ -34,6 +35,12 @@ class Entities extends TestTable {
       value: { case: "changeEntities", value: { table: this.table, partitionKey, changes: [{ action: "insert", rowKey, properties }] } },
     });
     assert.equal(result.case, "table");
+  }
+
+  insertWide(partitionKey: string, rowKey: string, count: number): void {
+    const properties = Array.from({ length: count }, (_, i) => ({ name: `P${i}`, type: "int32", value: i }) as const);
+    const changes = [{ action: "insert", rowKey, properties } as const];
+    this.run({ case: "table", value: { case: "changeEntities", value: { table: this.table, partitionKey, changes } } });
   }
 
   page(question: Partial<QueryEntities>): EntityPage {
@@ -190,4 +197,20 @@ test("tables are listed by prefix, a page at a time, without regard to case", ()
   );
   const prefix = [compare("TableName", "ge", "AL"), compare("TableName", "lt", "am"), and];
   assert.deepEqual([list(prefix, "", 9).tables.length, list(prefix, "", 9).rowsRead], [2, 2]);
+});
+
+test("queries: one go answers a bounded number of properties, and the next goes on behind it", () => {
+  const table = new Entities();
+  for (let i = 0; i < 200; i++) table.insertWide("p", String(i).padStart(3, "0"), 252);
+  const first = table.page({});
+  assert.ok(first.more && first.entities.length > 0);
+  // A step of 64 rows is finished.
+  assert.ok(first.entities.length * 252 < propertiesAnsweredMax + 64 * 252, `${first.entities.length} entities`);
+  const { keys } = table.all({});
+  assert.deepEqual(
+    keys,
+    Array.from({ length: 200 }, (_, i) => `p/${String(i).padStart(3, "0")}`),
+  );
+  // What is not asked for does not count.
+  assert.equal(table.page({ select: ["P1"] }).entities.length, 200);
 });

@@ -17,7 +17,10 @@ export const queryPageMax = 1_000;
 /** Of one go. */
 export const rowsReadMax = 2_000;
 const bytesReadMax = 2 * 1024 * 1024;
-const batch = { rowsMax: 250, bytesMax: 512 * 1024 } as const;
+/** Rows of one step: an entity may have 252 properties, and a step is one turn of the event loop. */
+const batch = { rowsMax: 64, bytesMax: 512 * 1024 } as const;
+/** Properties that one go answers, about: who encodes and who decodes an answer does it in one turn. */
+export const propertiesAnsweredMax = 8_192;
 
 interface Walk {
   readonly more: boolean;
@@ -25,8 +28,14 @@ interface Walk {
   readonly rowsRead: number;
 }
 
-/** Looks at row after row of the spans inside the range; `look` says whether the row counts as found. */
-function* walk(spans: readonly Span[], context: PlanContext, foundMax: number, look: (row: RowEntry) => boolean): Plan<Walk> {
+/** Looks at row after row of the spans inside the range; `look` says whether the row counts as found, `isFull` whether to stop before the next step. */
+function* walk(
+  spans: readonly Span[],
+  context: PlanContext,
+  foundMax: number,
+  look: (row: RowEntry) => boolean,
+  isFull: () => boolean = () => false,
+): Plan<Walk> {
   const { range } = context;
   const rangeEnded = range.high.length > 0 && spans.some((span) => compareBytes(span.high, range.high) > 0);
   let found = 0;
@@ -35,7 +44,8 @@ function* walk(spans: readonly Span[], context: PlanContext, foundMax: number, l
   for (const span of spansFrom(spans, range.low)) {
     const high = range.high.length > 0 && compareBytes(range.high, span.high) < 0 ? range.high : span.high;
     for (let low = span.low, more = compareBytes(low, high) < 0; more; ) {
-      if (found >= foundMax || rowsRead >= rowsReadMax || bytesRead >= bytesReadMax) return { more: true, rangeEnded: false, rowsRead };
+      if (found >= foundMax || rowsRead >= rowsReadMax || bytesRead >= bytesReadMax || isFull())
+        return { more: true, rangeEnded: false, rowsRead };
       const page = yield* scanRows(low, high, { ...batch, rowsMax: Math.min(batch.rowsMax, foundMax - found) });
       for (const row of page.rows) {
         rowsRead++;
@@ -60,15 +70,20 @@ export function queryStart(value: QueryEntities, context: Pick<PlanContext, "rul
 export function* queryEntities(value: QueryEntities, context: PlanContext): Plan {
   const entities: Entity[] = [];
   let last: EntityKey | undefined;
-  const end = yield* walk(queryStart(value, context), context, pageSize(value.entitiesMax), (row) => {
+  let properties = 0;
+  const isFull = (): boolean => properties >= propertiesAnsweredMax;
+  const look = (row: RowEntry): boolean => {
     const key = entityKeyOf(row.key);
     last = key;
     const state = decodeEntity(row.value);
     const entity = entityOf(key, state, []);
     if (value.filter.length > 0 && !fits(value.filter, propertyOf(entity))) return false;
-    entities.push(entityOf(key, state, value.select));
+    const shown = entityOf(key, state, value.select);
+    properties += shown.properties.length;
+    entities.push(shown);
     return true;
-  });
+  };
+  const end = yield* walk(queryStart(value, context), context, pageSize(value.entitiesMax), look, isFull);
   return answer({ case: "table", value: { case: "entities", value: { ...end, entities, last } } });
 }
 

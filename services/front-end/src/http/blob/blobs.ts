@@ -23,7 +23,7 @@ import {
   untellable,
   writtenHeaders,
 } from "@stamp/azure-rest";
-import { concatBytes, FailureError, utf8 } from "@stamp/base";
+import { concatBytes, FailureError } from "@stamp/base";
 import type { Blob, BlobContent } from "@stamp/wire";
 import { fromWire, toWire } from "@stamp/wire";
 import type { Download } from "../../download.ts";
@@ -31,6 +31,7 @@ import { restErrorOf } from "../../failures.ts";
 import { endOf, type LocatedBlob } from "../../objects.ts";
 import { blobOf, entriesOf } from "../../wire-to-rest.ts";
 import { type Answer, respond, serviceEndpoint } from "../exchange.ts";
+import { textInTurns } from "../turns.ts";
 import { askedBlob, type BlobExchange, containerOfRequest } from "./exchange.ts";
 import { setPageBlobProperties } from "./pages.ts";
 
@@ -227,5 +228,5 @@ export async function listBlobs(exchange: BlobExchange): Promise<Answer> {
   const shown = { serviceEndpoint: serviceEndpoint(exchange), ...echo, include, version: exchange.version };
   const { nextMarker, nextMarkerStamp } = page.value;
   const body = listBlobsXml(shown, container.value.name, entries, encodeMarkerWithin(nextMarker, fromWire(nextMarkerStamp)));
-  return respond(200, { "Content-Type": "application/xml" }, utf8(body));
+  return respond(200, { "Content-Type": "application/xml" }, await textInTurns(exchange.objects.parts.world.clock, body));
 }

@@ -1,6 +1,5 @@
 /** Operations that bring content: Put Blob, Put Block, Put Block List, and the list of blocks. */
 import {
-  type BlockListItem,
   BlockListReader,
   badHeader,
   badQuery,
@@ -24,14 +23,14 @@ import {
   toBase64,
   writtenHeaders,
 } from "@stamp/azure-rest";
-import { equalBytes, utf8 } from "@stamp/base";
-import { type Clock, Turns } from "@stamp/ports";
+import { equalBytes } from "@stamp/base";
 import { BlockSource, fromWire, type Place, toWire } from "@stamp/wire";
 import { type AnnouncedDigests, announcedDigests, type ContentDigests, compareDigests } from "../../content-digests.ts";
 import { conditionsToWire, type LocatedBlob } from "../../objects.ts";
 import { blobOf } from "../../wire-to-rest.ts";
 import { lengthWithin, wholeBody } from "../body.ts";
 import { type Answer, respond } from "../exchange.ts";
+import { readInTurns, textInTurns } from "../turns.ts";
 import { type BlobExchange, blobOfRequest } from "./exchange.ts";
 import { newStateOf } from "./new-state.ts";
 
@@ -143,20 +142,6 @@ export async function receiveChecked(
 
 const wireSources = { committed: BlockSource.COMMITTED, uncommitted: BlockSource.UNCOMMITTED, latest: BlockSource.LATEST } as const;
 
-/** Bytes of a block list that are parsed at once: some hundred ids. */
-const listSliceBytes = 16 * 1024;
-
-async function readBlockList(body: Uint8Array, clock: Clock): Promise<Parsed<BlockListItem[]>> {
-  const reader = new BlockListReader();
-  const turns = new Turns(clock);
-  for (let at = 0; at < body.length; at += listSliceBytes) {
-    const error = reader.push(body.subarray(at, at + listSliceBytes));
-    if (error !== undefined) return { ok: false, error };
-    if (turns.over) await turns.next();
-  }
-  return reader.end();
-}
-
 export async function putBlockList(exchange: BlobExchange): Promise<Answer> {
   const { headers, objects, version } = exchange;
   const metadata = parseMetadata(headers, exchange.request.rawHeaders);
@@ -184,7 +169,7 @@ export async function putBlockList(exchange: BlobExchange): Promise<Answer> {
   }
   const compared = compareDigests(announced.value, actual);
   if (!compared.ok) return compared;
-  const list = await readBlockList(body.value, objects.parts.world.clock);
+  const list = await readInTurns(objects.parts.world.clock, new BlockListReader(), body.value);
   if (!list.ok) return list;
   const value = {
     name: name.value,
@@ -216,8 +201,9 @@ export async function getBlockList(exchange: BlobExchange): Promise<Answer> {
   if (!answer.ok) return answer;
   // A blob without content is not there yet for those whom only the public access lets in.
   if (exchange.anonymous && !answer.value.blob) return rejected("BlobNotFound");
-  const sizes = (blocks: typeof answer.value.committed) =>
-    blocks.map((block) => ({ blockId: block.blockId, sizeBytes: fromWire(block.sizeBytes) }));
+  const sizes = function* (blocks: typeof answer.value.committed) {
+    for (const { blockId, sizeBytes } of blocks) yield { blockId, sizeBytes: fromWire(sizeBytes) };
+  };
   const { blob } = answer.value;
   const headers: Record<string, string> = { "Content-Type": "application/xml" };
   if (blob) {
@@ -230,5 +216,5 @@ export async function getBlockList(exchange: BlobExchange): Promise<Answer> {
     committed ? sizes(answer.value.committed) : undefined,
     uncommitted ? sizes(answer.value.uncommitted) : undefined,
   );
-  return respond(200, headers, utf8(text));
+  return respond(200, headers, await textInTurns(exchange.objects.parts.world.clock, text));
 }

@@ -5,18 +5,19 @@ import {
   messagesXml,
   type Parsed,
   parsed,
-  parseMessage,
   parseMessageCount,
   parsePopReceipt,
   parsePutTimes,
   parseTakeTimeout,
   parseUpdateTimeout,
   type ShownMessage,
+  textOfMessage,
+  XmlTreeReader,
 } from "@stamp/azure-rest";
-import { utf8 } from "@stamp/base";
 import type { QueueMessage } from "@stamp/wire";
 import { documentBody } from "../body.ts";
 import { type Answer, respond } from "../exchange.ts";
+import { readInTurns, textInTurns } from "../turns.ts";
 import { type QueueExchange, queueOfRequest, queuesOf } from "./exchange.ts";
 
 const xml = { "Content-Type": "application/xml" } as const;
@@ -30,9 +31,14 @@ const shown = (message: QueueMessage): ShownMessage => ({
   visibleMs: Number(message.visibleMs),
 });
 
+const xmlOf = (exchange: QueueExchange, messages: readonly ShownMessage[], of: "put" | "get" | "peek"): Promise<Uint8Array> =>
+  textInTurns(exchange.objects.parts.world.clock, messagesXml(messages, of));
+
 async function textOfBody(exchange: QueueExchange): Promise<Parsed<string>> {
   const body = await documentBody(exchange, messageBodyBytesMax);
-  return body.ok ? parseMessage(body.value) : body;
+  if (!body.ok) return body;
+  const root = await readInTurns(exchange.objects.parts.world.clock, new XmlTreeReader(), body.value);
+  return root.ok ? textOfMessage(root.value) : root;
 }
 
 export async function putMessage(exchange: QueueExchange): Promise<Answer> {
@@ -45,7 +51,7 @@ export async function putMessage(exchange: QueueExchange): Promise<Answer> {
   const { visibilityTimeoutSeconds, timeToLiveSeconds } = times.value;
   const value = { queue: queue.value, text: text.value, visibilityTimeoutSeconds, timeToLiveSeconds: BigInt(timeToLiveSeconds) };
   const put = await queuesOf(exchange).execute({ case: "putMessage", value }, "message", exchange.limits());
-  return put.ok ? respond(201, xml, utf8(messagesXml([shown(put.value)], "put"))) : put;
+  return put.ok ? respond(201, xml, await xmlOf(exchange, [shown(put.value)], "put")) : put;
 }
 
 export async function getMessages(exchange: QueueExchange): Promise<Answer> {
@@ -58,7 +64,7 @@ export async function getMessages(exchange: QueueExchange): Promise<Answer> {
   if (!queue.ok) return queue;
   const value = { queue: queue.value, count: count.value, visibilityTimeoutSeconds: visibilityTimeoutSeconds.value };
   const messages = await queuesOf(exchange).messages({ case: "getMessages", value }, exchange.limits());
-  return messages.ok ? respond(200, uncached, utf8(messagesXml(messages.value.map(shown), "get"))) : messages;
+  return messages.ok ? respond(200, uncached, await xmlOf(exchange, messages.value.map(shown), "get")) : messages;
 }
 
 export async function peekMessages(exchange: QueueExchange): Promise<Answer> {
@@ -68,7 +74,7 @@ export async function peekMessages(exchange: QueueExchange): Promise<Answer> {
   if (!queue.ok) return queue;
   const value = { queue: queue.value, count: count.value };
   const messages = await queuesOf(exchange).messages({ case: "peekMessages", value }, exchange.limits());
-  return messages.ok ? respond(200, uncached, utf8(messagesXml(messages.value.map(shown), "peek"))) : messages;
+  return messages.ok ? respond(200, uncached, await xmlOf(exchange, messages.value.map(shown), "peek")) : messages;
 }
 
 export async function clearMessages(exchange: QueueExchange): Promise<Answer> {

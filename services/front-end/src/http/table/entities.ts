@@ -15,6 +15,7 @@ import {
 import { utf8 } from "@stamp/base";
 import type { Entity, LocatedTable } from "@stamp/objects";
 import { type Answer, respond } from "../exchange.ts";
+import { textInTurns } from "../turns.ts";
 import { type ChangeName, changeOf, type RequestedChange } from "./changes.ts";
 import { checkRange, filterOfRange, narrowed } from "./entity-range.ts";
 import { dataServiceHeaders, locate, type TableExchange, tableOf, textBody, wantedForm } from "./exchange.ts";
@@ -42,7 +43,8 @@ export async function queryEntities(exchange: TableExchange): Promise<Answer> {
     "Content-Type": jsonContentType(form.value.metadata),
     ...(next === undefined ? {} : entityContinuation(next)),
   };
-  return respond(200, headers, utf8(entitiesJson(form.value, tableOf(exchange), entities, select)));
+  const pieces = entitiesJson(form.value, tableOf(exchange), entities, select);
+  return respond(200, headers, await textInTurns(exchange.objects.parts.world.clock, pieces));
 }
 
 export async function getEntity(exchange: TableExchange): Promise<Answer> {

@@ -27,7 +27,7 @@ import {
   transactionResponse,
 } from "@stamp/azure-rest";
 import type { LocatedTable } from "@stamp/objects";
-import { uuid } from "@stamp/ports";
+import { Turns, uuid } from "@stamp/ports";
 import { type Answer, respond } from "../exchange.ts";
 import { type ChangeName, changeOf, isChange, type RequestedChange } from "./changes.ts";
 import { changeAnswer, getEntity, queryEntities } from "./entities.ts";
@@ -62,7 +62,9 @@ async function changeSet(
   hostSuffixes: readonly string[],
 ): Promise<TransactionAnswer[]> {
   const changes: Change[] = [];
+  const turns = new Turns(exchange.objects.parts.world.clock);
   for (const [index, request] of requests.entries()) {
+    if (turns.over) await turns.next();
     const change = index < transactionChangesMax ? read(exchange, request, hostSuffixes, changes[0]) : tooMany;
     if (!change.ok) return [errorAnswer(exchange, change.error, request, index)];
     changes.push(change.value);
