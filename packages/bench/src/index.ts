@@ -1,1 +1,1 @@
-export {};
+export { isWrong, measureTurns, ratioOf, type TurnRow } from "./turns/bench.ts";

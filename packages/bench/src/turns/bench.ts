@@ -17,7 +17,9 @@ const usage = `pnpm bench turns [--scale 1] [--tries 3] [--only TEXT] [--port-ba
 
 export interface TurnRow {
   readonly name: string;
-  readonly expected: number;
+  /** Why it is above the bound today; undefined: it must not be. */
+  readonly known: string | undefined;
+  readonly expected: number | false;
   readonly status: number;
   readonly tookMs: number;
   /** By process, in milliseconds; the quickest of the tries. */
@@ -25,12 +27,18 @@ export interface TurnRow {
   readonly calibrationMs: number;
 }
 
+/** Answered otherwise than it must be. */
+export const isWrong = ({ status, expected }: TurnRow): boolean => expected !== false && status !== expected;
+
 /** Longest turn of any process, in times of the calibration loop. */
 export const ratioOf = (row: TurnRow): number => Math.max(...row.turns.values()) / row.calibrationMs;
 
 export interface TurnOptions {
   readonly scale: number;
   readonly tries: number;
+  /** An input that is above `bound` is asked up to this often: noise passes, a long turn stays. */
+  readonly triesMax: number;
+  readonly bound: number;
   readonly chosen: (name: string) => boolean;
   readonly onRow?: (row: TurnRow) => void;
 }
@@ -43,7 +51,7 @@ export async function measureTurns(target: DrillTarget, options: TurnOptions): P
     await inputs.begin();
     for (const input of inputs.all()) {
       if (!options.chosen(input.name)) continue;
-      const row = await measured(input, probe, options.tries);
+      const row = await measured(input, probe, options);
       rows.push(row);
       options.onRow?.(row);
     }
@@ -56,11 +64,13 @@ export async function measureTurns(target: DrillTarget, options: TurnOptions): P
 /** What a request leaves behind for a moment: a copy, a flush. */
 const afterwardsMs = 300;
 
-async function measured(input: Input, probe: TurnProbe, tries: number): Promise<TurnRow> {
+async function measured(input: Input, probe: TurnProbe, { tries, triesMax, bound }: TurnOptions): Promise<TurnRow> {
   await input.prepare?.();
   const least = new Map<string, number>();
   let [status, tookMs, calibrationMs] = [0, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
-  for (let attempt = 0; attempt < tries; attempt++) {
+  const isAbove = (): boolean => Math.max(...least.values()) > bound * calibrationMs;
+  for (let attempt = 0; attempt < tries || (attempt < triesMax && isAbove()); attempt++) {
+    await input.ready?.(attempt);
     calibrationMs = Math.min(calibrationMs, calibrate());
     await probe.take();
     const startMs = performance.now();
@@ -69,7 +79,7 @@ async function measured(input: Input, probe: TurnProbe, tries: number): Promise<
     await new Promise((resolve) => setTimeout(resolve, afterwardsMs));
     for (const [name, ms] of await probe.take()) least.set(name, Math.min(least.get(name) ?? Number.POSITIVE_INFINITY, ms));
   }
-  return { name: input.name, expected: input.status, status, tookMs, turns: least, calibrationMs };
+  return { name: input.name, known: input.known, expected: input.status, status, tookMs, turns: least, calibrationMs };
 }
 
 export async function turns(args: string[]): Promise<void> {
@@ -97,6 +107,8 @@ export async function turns(args: string[]): Promise<void> {
     const rows = await measureTurns(target, {
       scale,
       tries,
+      triesMax: 3 * tries,
+      bound,
       chosen: (name) => name.includes(values.only),
       onRow: (row) => void (values.json || console.log(lineOf(row))),
     });
@@ -108,7 +120,7 @@ export async function turns(args: string[]): Promise<void> {
           2,
         ),
       );
-    const above = rows.filter((row) => ratioOf(row) > bound || row.status !== row.expected);
+    const above = rows.filter((row) => isWrong(row) || (row.known === undefined && ratioOf(row) > bound));
     if (above.length > 0) console.error(`\nabove the bound, or answered otherwise: ${above.map(({ name }) => name).join("; ")}`);
     process.exitCode = above.length > 0 ? 1 : 0;
   } finally {
@@ -124,6 +136,7 @@ function lineOf(row: TurnRow): string {
     const found = [...row.turns].filter(([name]) => name.startsWith(role)).map(([, ms]) => ms);
     return Math.max(...found).toFixed(1);
   };
-  const status = row.status === row.expected ? String(row.status) : `${row.status}, not ${row.expected}`;
-  return `| ${row.name} | ${status} | ${row.tookMs.toFixed(0)} | ${roles.map(of).join(" | ")} | ${ratioOf(row).toFixed(1)} |`;
+  const status = !isWrong(row) ? String(row.status) : `${row.status}, not ${row.expected}`;
+  const name = row.known === undefined ? row.name : `${row.name} (known: ${row.known})`;
+  return `| ${name} | ${status} | ${row.tookMs.toFixed(0)} | ${roles.map(of).join(" | ")} | ${ratioOf(row).toFixed(1)} |`;
 }
