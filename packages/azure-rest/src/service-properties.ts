@@ -1,8 +1,9 @@
 /**
  * Properties of an account's services: what Set Blob (Queue, Table) Service Properties says, and the settings of the blob service that
  * only the operator changes (versioning, retention of deleted containers). Stored as JSON text in the account's row, one text for each
- * service (`docs/formats/service-properties.md`).
+ * service (`docs/formats/account.md`).
  */
+import { type Failed, newerFormat, refused } from "@stamp/base";
 
 export interface RetentionPolicy {
   readonly enabled: boolean;
@@ -84,7 +85,7 @@ export function encodeServiceProperties({ publicAccessForbidden, ...properties }
   return JSON.stringify(publicAccessForbidden ? { v: 2, ...properties, publicAccessForbidden } : { v: 1, ...properties });
 }
 
-/** `""` is the default. Undefined for what this code did not write: a newer format, or damage. */
+/** `""` is the default. Undefined for what this code did not write; `unreadableProperties` tells a newer format from damage. */
 export function decodeServiceProperties(text: string): ServiceProperties | undefined {
   if (text === "") return defaultServiceProperties;
   try {
@@ -93,4 +94,15 @@ export function decodeServiceProperties(text: string): ServiceProperties | undef
   } catch {
     return undefined;
   }
+}
+
+/** Refusal of a text that `decodeServiceProperties` can't read: `newerFormat`, or `damaged`. `where` names the account. */
+export function unreadableProperties(where: string, text: string): Failed {
+  try {
+    const { v } = JSON.parse(text) as { readonly v?: unknown };
+    if (typeof v === "number" && v > 2) return newerFormat(where, { format: "service-properties", version: v });
+  } catch {
+    // Damaged, as below.
+  }
+  return refused("dataLoss", "damaged", `${where} can't be read`);
 }

@@ -57,6 +57,7 @@ export type FailureReason =
   | "offsetGap"
   | "outOfRange"
   | "damaged"
+  | "newerFormat"
   | "wrongDisk"
   | "diskFull"
   | "diskFailed"

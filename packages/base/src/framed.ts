@@ -3,10 +3,11 @@
  *
  *   kind (u8) | format version (u8) | payload ... | crc32c of all before it (u32, little endian)
  *
- * A truncated or flipped byte is a typed failure, never another value.
+ * A truncated or flipped byte is a typed failure, never another value. An intact record of a later version is `newerFormat`, never `damaged`.
  */
 import type { Outcome } from "./failure.ts";
 import { ok, refused } from "./failure.ts";
+import { type FormatName, newerFormat } from "./formats.ts";
 
 /** crc32c, as the Digest port computes it. */
 export type Checksum = (bytes: Uint8Array) => number;
@@ -24,14 +25,22 @@ export function frameRecord(kind: number, version: number, payload: Uint8Array, 
   return framed;
 }
 
-/** A view of the payload, borrowed from `bytes`. Refused with `damaged`. */
-export function unframeRecord(kind: number, version: number, bytes: Uint8Array, checksum: Checksum): Outcome<Uint8Array> {
+/** A view of the payload, borrowed from `bytes`. Refused with `damaged`, or with `newerFormat` if it is intact and of a later version. */
+export function unframeRecord(
+  format: FormatName,
+  kind: number,
+  version: number,
+  bytes: Uint8Array,
+  checksum: Checksum,
+): Outcome<Uint8Array> {
   if (bytes.length < headerBytes + trailerBytes) return damaged(`${bytes.length} bytes are too few for a record`);
   const end = bytes.length - trailerBytes;
   const stored = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(end, true);
   if (stored !== checksum(bytes.subarray(0, end))) return damaged("the checksum of a record does not match");
   if (bytes[0] !== kind) return damaged(`a record of kind ${bytes[0]} where kind ${kind} belongs`);
-  if (bytes[1] !== version) return damaged(`a record of format version ${bytes[1]}; this software reads version ${version}`);
+  const found = bytes[1] ?? 0;
+  if (found > version) return newerFormat(`a record of kind ${kind}`, { format, version: found });
+  if (found !== version) return damaged(`a record of format version ${bytes[1]}; this software reads version ${version}`);
   return ok(bytes.subarray(headerBytes, end));
 }
 

@@ -3,6 +3,7 @@ export * from "./brand.ts";
 export * from "./bytes.ts";
 export * from "./failure.ts";
 export * from "./first-in-order.ts";
+export * from "./formats.ts";
 export * from "./framed.ts";
 export * from "./histogram.ts";
 export * from "./metrics.ts";

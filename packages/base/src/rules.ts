@@ -70,6 +70,7 @@ export type RuleName =
   | "checksumBeforeServing"
   | "checksumOfVerified"
   | "journalBegunRecorded"
+  | "newerFormatsRefused"
   | "missingFileIsDamage"
   | "pointedBytesSynced"
   | "diskWorkBounded"

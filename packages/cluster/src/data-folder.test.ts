@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -130,14 +130,22 @@ test("data folder whose note on the cluster can't be read: told with its path, n
 
 test("data folder of another version: refused; one whose note a power cut emptied is still a stamp's", () =>
   withFolder((folder) => {
+    const later = join(folder.path, "later");
+    mkdirSync(later);
+    writeFileSync(join(later, "stamp.json"), '{"format":2,"release":"9.1.0"}');
+    assert.throws(
+      () => new DataFolder(later).prepare(),
+      (error) => error instanceof StartError && /stamp\.json.*version 2.*release 9\.1\.0 wrote it/.test(error.message),
+    );
+    assert.deepEqual(readdirSync(later), ["stamp.json"], "nothing was made");
     folder.markInitialised();
     folder.prepare();
     writeFileSync(join(folder.path, "stamp.json"), "");
     folder.prepare();
     assert.equal(folder.isNew, false);
-    writeFileSync(join(folder.path, "stamp.json"), '{"format":2}');
+    writeFileSync(join(folder.path, "stamp.json"), '{"format":"x"}');
     assert.throws(
       () => folder.prepare(),
-      (error) => error instanceof StartError && /format 2; this program knows format 1/.test(error.message),
+      (error) => error instanceof StartError && /has the format x/.test(error.message),
     );
   }));

@@ -11,12 +11,13 @@ import { createHash } from "node:crypto";
 import { accessSync, constants, existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { formatVersions, newerFormat, release } from "@stamp/base";
 import { inWords } from "@stamp/ports-node";
 import { identityOf, isAlive, type ProcessIdentity, signal } from "./process-identity.ts";
 import { StartError } from "./start-error.ts";
 
-/** Of what lies in the folder. Another one is refused: what reads it wrongly may write it wrongly. */
-const formatVersion = 1;
+/** Version of what lies in the folder. Any other is refused: a program that reads it wrongly may write it wrongly. */
+const formatVersion = formatVersions["stamp-folder"];
 
 export interface SupervisorRecord extends ProcessIdentity {
   readonly control: string;
@@ -70,12 +71,15 @@ export class DataFolder {
     if (this.isNew)
       this.#write("stamp.json", {
         format: formatVersion,
+        release,
         note: "A storage stamp lives in this folder. Without this file a start may make a new one.",
       });
   }
 
   /** Makes what is missing. Throws StartError where nothing can be stored, and for a folder of another version. */
   prepare(): void {
+    // Before anything is made: what another version wrote stays as it is.
+    this.#checkVersion();
     try {
       mkdirSync(join(this.path, "run"), { recursive: true });
       mkdirSync(this.logs, { recursive: true });
@@ -83,12 +87,15 @@ export class DataFolder {
     } catch (error) {
       throw new StartError(`the data folder ${this.path} can't be used: ${inWords(error)}\nName another one: ./stamp up --data DIR`);
     }
-    const { format = formatVersion } = this.#read<{ format?: unknown }>("stamp.json") ?? {};
-    if (format !== formatVersion) {
-      throw new StartError(
-        `${this.path} holds a stamp of format ${String(format)}; this program knows format ${formatVersion}. Start it with the version that made it.`,
-      );
+  }
+
+  #checkVersion(): void {
+    const { format = formatVersion, release: writer } = this.#read<{ format?: unknown; release?: string }>("stamp.json") ?? {};
+    if (format === formatVersion) return;
+    if (typeof format === "number" && format > formatVersion) {
+      throw new StartError(newerFormat(join(this.path, "stamp.json"), { format: "stamp-folder", version: format }, writer).failure.message);
     }
+    throw new StartError(`${join(this.path, "stamp.json")} has the format ${String(format)}, which this release does not know`);
   }
 
   /** Who supervises this folder now. */

@@ -1,5 +1,5 @@
 /** Little-endian reading and writing of the formats in this package. Numbers of 64 bits are safe integers or the input is malformed. */
-import { assert, fromUtf8, utf8 } from "@stamp/base";
+import { assert, type FormatName, fromUtf8, type NewerFormat, utf8 } from "@stamp/base";
 
 /** Thrown inside decoders only; each decoder catches it and returns a typed `invalid`. */
 export class Malformed extends Error {
@@ -108,6 +108,35 @@ export class Reader {
 }
 
 export type Decoded<T> = { readonly kind: "ok"; readonly value: T } | { readonly kind: "invalid"; readonly why: string };
+
+/** Result of a decoder whose format has a version: intact bytes of a later version are never `invalid`. */
+export type Versioned<T> = Decoded<T> | ({ readonly kind: "newer" } & NewerFormat);
+
+class Newer extends Error {
+  override readonly name = "Newer";
+  readonly found: NewerFormat;
+  constructor(found: NewerFormat) {
+    super(`${found.format} ${found.version}`);
+    this.found = found;
+  }
+}
+
+/** Asked by decoders when the checksum has matched. */
+export function checkVersion(format: FormatName, version: number, read: readonly number[]): void {
+  if (read.includes(version)) return;
+  if (version > Math.max(...read)) throw new Newer({ format, version });
+  throw new Malformed(`format version ${version}`);
+}
+
+/** Runs a decoder that asks `checkVersion`. */
+export function decodingVersioned<T>(decode: () => T): Versioned<T> {
+  try {
+    return decoding(decode);
+  } catch (error) {
+    if (error instanceof Newer) return { kind: "newer", ...error.found };
+    throw error;
+  }
+}
 
 /** Runs a decoder; what it throws as `Malformed` becomes a typed result. */
 export function decoding<T>(decode: () => T): Decoded<T> {

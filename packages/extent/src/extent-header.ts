@@ -10,7 +10,7 @@
  * crc32c covers everything from byte 8 to the end of the body. The valid slot with the higher generation counts. Kind 1: replicated.
  */
 import { assert } from "@stamp/base";
-import { type Decoded, decoding, getU64, Malformed, putU64, Reader, viewOf, Writer } from "./binary.ts";
+import { checkVersion, decodingVersioned, getU64, Malformed, putU64, Reader, type Versioned, viewOf, Writer } from "./binary.ts";
 import type { Crc32c } from "./crc.ts";
 import { type ReplicaMeta, readMeta, writeMeta } from "./replica-meta.ts";
 
@@ -52,15 +52,15 @@ export function encodeExtentHeader(crc32c: Crc32c, header: ExtentHeader): Uint8A
   return page;
 }
 
-export function decodeExtentSlot(crc32c: Crc32c, page: Uint8Array): Decoded<ExtentHeader> {
-  return decoding(() => {
+export function decodeExtentSlot(crc32c: Crc32c, page: Uint8Array): Versioned<ExtentHeader> {
+  return decodingVersioned(() => {
     if (page.length < extentSlotBytes) throw new Malformed("extent header cut off");
     const view = viewOf(page);
     if (view.getUint32(0, true) !== extentMagic) throw new Malformed("not an extent header");
     const length = view.getUint32(12, true);
     if (fixedBytes + length > extentSlotBytes) throw new Malformed("extent header length");
     if (crc32c(page.subarray(8, fixedBytes + length)) !== view.getUint32(4, true)) throw new Malformed("extent header checksum");
-    if (view.getUint16(8, true) !== extentFormatVersion) throw new Malformed("extent format version");
+    checkVersion("extent", view.getUint16(8, true), [extentFormatVersion]);
     if (view.getUint8(10) !== kindReplicated) throw new Malformed("extent kind");
     const reader = new Reader(page.subarray(fixedBytes, fixedBytes + length));
     const header = { generation: getU64(view, 16), stampId: reader.text(), diskId: reader.text(), meta: readMeta(reader) };
@@ -69,11 +69,13 @@ export function decodeExtentSlot(crc32c: Crc32c, page: Uint8Array): Decoded<Exte
   });
 }
 
-/** The newest valid of the two slots; `bytes` are the first 8 KiB of the file. */
-export function decodeExtentHeader(crc32c: Crc32c, bytes: Uint8Array): Decoded<ExtentHeader> {
+/** The newest valid of the two slots; `newer` if either is of a later version. `bytes` are the first 8 KiB of the file. */
+export function decodeExtentHeader(crc32c: Crc32c, bytes: Uint8Array): Versioned<ExtentHeader> {
   const slots = [0, 1].map((i) => decodeExtentSlot(crc32c, bytes.subarray(i * extentSlotBytes, (i + 1) * extentSlotBytes)));
-  let newest: Decoded<ExtentHeader> = slots[0] as Decoded<ExtentHeader>;
-  const second = slots[1] as Decoded<ExtentHeader>;
+  const later = slots.find((slot) => slot.kind === "newer");
+  if (later !== undefined) return later;
+  let newest = slots[0] as Versioned<ExtentHeader>;
+  const second = slots[1] as Versioned<ExtentHeader>;
   if (second.kind === "ok" && (newest.kind !== "ok" || second.value.generation > newest.value.generation)) newest = second;
   return newest;
 }

@@ -1,4 +1,4 @@
-export type { Decoded } from "./binary.ts";
+export type { Decoded, Versioned } from "./binary.ts";
 export * from "./block-frame.ts";
 export * from "./block-index.ts";
 export * from "./copy-pace.ts";

@@ -12,7 +12,7 @@
  * after a bad record the scan goes on at the next page. The header is there twice, since without it no record of the segment could be
  * told from an old one. Records up to the checkpoint LSN were in the extent files, synced, when this use began. The header also carries the highest SM term, so that the term survives the reuse of the segment that recorded it.
  */
-import { type Decoded, decoding, getU64, Malformed, putU64, viewOf } from "./binary.ts";
+import { checkVersion, decodingVersioned, getU64, Malformed, putU64, type Versioned, viewOf } from "./binary.ts";
 import type { Crc32c } from "./crc.ts";
 import { decodeJournalHeader, type JournalHeader, journalHeaderBytes } from "./journal-record.ts";
 
@@ -52,13 +52,13 @@ export function encodeSegmentHeader(crc32c: Crc32c, header: SegmentHeader): Uint
   return bytes;
 }
 
-function decodeOne(crc32c: Crc32c, bytes: Uint8Array): Decoded<SegmentHeader> {
-  return decoding(() => {
+function decodeOne(crc32c: Crc32c, bytes: Uint8Array): Versioned<SegmentHeader> {
+  return decodingVersioned(() => {
     if (bytes.length < headerLength) throw new Malformed("segment header cut off");
     const view = viewOf(bytes);
     if (view.getUint32(0, true) !== segmentMagic) throw new Malformed("not a journal segment");
     if (crc32c(bytes.subarray(8, headerLength)) !== view.getUint32(4, true)) throw new Malformed("segment header checksum");
-    if (!segmentFormatsRead.includes(view.getUint32(8, true))) throw new Malformed("segment format version");
+    checkVersion("journal", view.getUint32(8, true), segmentFormatsRead);
     return {
       salt: view.getUint32(12, true),
       generation: getU64(view, 16),
@@ -70,10 +70,14 @@ function decodeOne(crc32c: Crc32c, bytes: Uint8Array): Decoded<SegmentHeader> {
   });
 }
 
-/** `bytes` are the first two pages; either copy will do. A torn first write of a new use can leave one old and one new: the newer counts. */
-export function decodeSegmentHeader(crc32c: Crc32c, bytes: Uint8Array): Decoded<SegmentHeader> {
+/**
+ * `bytes` are the first two pages; either copy will do. A torn first write of a new use can leave one old and one new: the newer counts. `newer` if either
+ * copy is intact and of a later version.
+ */
+export function decodeSegmentHeader(crc32c: Crc32c, bytes: Uint8Array): Versioned<SegmentHeader> {
   const first = decodeOne(crc32c, bytes);
   const second = decodeOne(crc32c, bytes.subarray(Math.min(pageBytes, bytes.length)));
+  if (first.kind === "newer" || second.kind === "newer") return first.kind === "newer" ? first : second;
   if (first.kind !== "ok") return second.kind === "ok" ? second : first;
   return second.kind === "ok" && second.value.generation > first.value.generation ? second : first;
 }

@@ -2,7 +2,7 @@
  * The identity of an extent node's disk: which stamp it belongs to, and which disk it is. Written once, when an empty disk is
  * formatted; a disk of another stamp is never served.
  */
-import { type Decoded, decoding, Malformed, Reader, viewOf, Writer } from "./binary.ts";
+import { checkVersion, decodingVersioned, Malformed, Reader, type Versioned, viewOf, Writer } from "./binary.ts";
 import type { Crc32c } from "./crc.ts";
 
 export interface NodeIdentity {
@@ -29,12 +29,12 @@ export function encodeNodeIdentity(crc32c: Crc32c, identity: NodeIdentity): Uint
   return bytes;
 }
 
-export function decodeNodeIdentity(crc32c: Crc32c, bytes: Uint8Array): Decoded<NodeIdentity> {
-  return decoding(() => {
+export function decodeNodeIdentity(crc32c: Crc32c, bytes: Uint8Array): Versioned<NodeIdentity> {
+  return decodingVersioned(() => {
     const reader = new Reader(bytes);
     if (reader.u32() !== magic) throw new Malformed("not a node identity");
     if (reader.u32() !== crc32c(bytes.subarray(8))) throw new Malformed("node identity checksum");
-    if (reader.u32() !== formatVersion) throw new Malformed("node identity format version");
+    checkVersion("node-identity", reader.u32(), [formatVersion]);
     const identity = { stampId: reader.text(), nodeId: reader.text(), diskId: reader.text() };
     reader.end();
     return identity;

@@ -45,7 +45,8 @@ test("scrub state: counts, keeps the newest findings, is read back; what is cut 
     assert.deepEqual(decodeScrubState(bytes), { kind: "ok", value: each });
     for (let at = 0; at < bytes.length - 1; at += 97) assert.equal(decodeScrubState(bytes.subarray(0, at)).kind, "invalid");
   }
-  for (const wrong of ["{}", "[]", "null", '{"format":2}', '{"format":1,"pass":{},"findings":[]}']) {
+  for (const wrong of ["{}", "[]", "null", '{"format":0}', '{"format":1,"pass":{},"findings":[]}']) {
     assert.equal(decodeScrubState(utf8(wrong)).kind, "invalid", wrong);
   }
+  assert.deepEqual(decodeScrubState(utf8('{"format":2}')), { kind: "newer", format: "scrub-state", version: 2 });
 });

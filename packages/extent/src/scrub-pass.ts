@@ -6,7 +6,7 @@
  * The state lies in the file `scrub-state` of the node's disk (docs/formats/extent.md), as JSON.
  */
 import { fromUtf8, utf8 } from "@stamp/base";
-import { type Decoded, decoding, Malformed } from "./binary.ts";
+import { checkVersion, decodingVersioned, Malformed, type Versioned } from "./binary.ts";
 
 export interface ScrubFinding {
   readonly extentId: number;
@@ -98,8 +98,8 @@ export function encodeScrubState(state: ScrubState): Uint8Array<ArrayBuffer> {
 }
 
 /** `invalid` for anything else than a state of this format: then scrubbing begins anew. */
-export function decodeScrubState(bytes: Uint8Array): Decoded<ScrubState> {
-  return decoding(() => {
+export function decodeScrubState(bytes: Uint8Array): Versioned<ScrubState> {
+  return decodingVersioned(() => {
     let held: unknown;
     try {
       held = JSON.parse(fromUtf8(bytes));
@@ -107,7 +107,7 @@ export function decodeScrubState(bytes: Uint8Array): Decoded<ScrubState> {
       throw new Malformed("scrub state is not JSON");
     }
     const { format: found, pass, finished, findings } = object(held, "scrub state");
-    if (found !== format) throw new Malformed("scrub state format version");
+    checkVersion("scrub-state", number(found), [format]);
     const current = object(pass, "scrub pass");
     if (!Array.isArray(findings) || findings.length > scrubFindingsMax) throw new Malformed("scrub findings");
     return {

@@ -34,7 +34,7 @@ export function encodeLease(record: LeaseRecord, checksum: Checksum): Uint8Array
 }
 
 export function decodeLease(bytes: Uint8Array, checksum: Checksum): Outcome<LeaseRecord> {
-  const payload = unframeRecord(recordKind, recordVersion, bytes, checksum);
+  const payload = unframeRecord("lease", recordKind, recordVersion, bytes, checksum);
   if (!payload.ok) return payload;
   try {
     const raw = JSON.parse(fromUtf8(payload.value)) as Record<string, unknown>;

@@ -5,7 +5,7 @@
  *   | min key (sized) | block count varint | per block: last key (sized), extent id varint, offset varint, length varint
  *   | bloom filter (sized) | crc32c of all before u32
  */
-import { ByteReader, ByteWriter, compareBytes, DecodeError, emptyBytes, type Outcome, ok } from "@stamp/base";
+import { ByteReader, ByteWriter, compareBytes, DecodeError, emptyBytes, newerFormat, type Outcome, ok } from "@stamp/base";
 import { bloomMayHold, type KeyHash } from "./bloom.ts";
 import { type Crc32c, damaged, withChecksum } from "./checkpoint-block.ts";
 
@@ -98,7 +98,8 @@ export function decodeIndex(bytes: Uint8Array, crc32c: Crc32c): Outcome<Checkpoi
   try {
     for (const byte of magic) if (reader.byte() !== byte) return damaged("not a checkpoint index");
     const version = reader.byte();
-    if (version !== formatVersion) return damaged(`a checkpoint index of format version ${version}; this software reads ${formatVersion}`);
+    if (version > formatVersion) return newerFormat("a checkpoint index", { format: "checkpoint", version });
+    if (version !== formatVersion) return damaged(`a checkpoint index of format version ${version}`);
     const entryCount = reader.varint();
     const minSequence = reader.varint();
     const maxSequence = reader.varint();

@@ -7,7 +7,7 @@
  *
  * (owner epoch, sequence) make replay idempotent: a record that was appended twice is applied once.
  */
-import { assert, ByteReader, ByteWriter, DecodeError, type Outcome, ok } from "@stamp/base";
+import { assert, ByteReader, ByteWriter, DecodeError, newerFormat, type Outcome, ok } from "@stamp/base";
 import { type Crc32c, damaged, takenWithChecksum } from "./checkpoint-block.ts";
 
 export type Write =
@@ -62,7 +62,8 @@ export function decodeCommit(bytes: Uint8Array, crc32c: Crc32c): Outcome<CommitR
   try {
     for (const byte of magic) if (reader.byte() !== byte) return damaged("not a commit record");
     const version = reader.byte();
-    if (version !== formatVersion) return damaged(`a commit record of format version ${version}; this software reads ${formatVersion}`);
+    if (version > formatVersion) return newerFormat("a commit record", { format: "commit-log", version });
+    if (version !== formatVersion) return damaged(`a commit record of format version ${version}`);
     const ownerEpoch = reader.varint();
     const firstSequence = reader.varint();
     const lastTicket = reader.varint();

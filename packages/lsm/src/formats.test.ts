@@ -241,3 +241,28 @@ test("commit record: any transactions come back, and the bound of their size hol
     ),
   );
 });
+
+test("formats, intact and of a later version: told as newer, never as damage", () => {
+  const later = (bytes: Uint8Array, at: number, version: number): Uint8Array => {
+    const changed = Uint8Array.from(bytes);
+    changed[at] = version;
+    const end = changed.length - 4;
+    new DataView(changed.buffer).setUint32(end, crc32c(changed.subarray(0, end)), true);
+    return changed;
+  };
+  const index = new Uint8Array(readFileSync(new URL("../../../tests/golden/checkpoint/v1/index.bin", import.meta.url)));
+  const needing = (needs: Record<string, number>): Uint8Array => encodeState({ ...state, needs }, crc32c);
+  const told: readonly Outcome<unknown>[] = [
+    decodeCommit(later(encodeCommit(commit, crc32c), 4, 2), crc32c),
+    decodeIndex(later(index, 4, 2), crc32c),
+    decodeState(later(encodeState(state, crc32c), 1, 5), crc32c),
+    decodeState(needing({ row: 2 }), crc32c),
+    decodeState(needing({ "of-later": 1 }), crc32c),
+  ];
+  for (const [i, each] of told.entries()) assert.ok(!each.ok && each.failure.reason === "newerFormat", String(i));
+  // Known versions are kept by whoever goes on from the state, the heir of a merge included.
+  const known = unwrap(decodeState(needing({ row: 1 }), crc32c));
+  const own = { low: new Uint8Array(0), high: new Uint8Array(0) };
+  assert.deepEqual(joinedState(state, own, known, own).needs, { row: 1 });
+  assert.deepEqual(withRestOf(known, own).needs, { row: 1 });
+});

@@ -10,14 +10,18 @@ import {
   ByteWriter,
   compareBytes,
   DecodeError,
+  type FormatName,
+  formatVersions,
   frameRecord,
   fromHex,
   fromUtf8,
+  newerFormat,
   type Outcome,
   ok,
   refused,
   toHex,
   unframeRecord,
+  unknownFormat,
   utf8,
 } from "@stamp/base";
 import type { Crc32c } from "./checkpoint-block.ts";
@@ -74,6 +78,11 @@ export interface PartitionState {
   readonly rest?: readonly Write[] | undefined;
   /** Numbers of sealed extents of blob data in which no upload in progress has bytes, nor ever will (docs/decisions/0370). */
   readonly settledExtents?: readonly number[] | undefined;
+  /**
+   * Later formats of what lies in this partition's streams without a version that a load reads (rows, keys), each with its version. A release
+   * that writes a later one records it here first. Every later record keeps it. This release writes none.
+   */
+  readonly needs?: Readonly<Record<string, number>> | undefined;
 }
 
 export const holdsKey = ({ low, high }: KeyBounds, key: Uint8Array): boolean =>
@@ -119,10 +128,17 @@ export function joinedState(first: PartitionState, own: KeyBounds, second: Parti
       ...first.checkpoints.map((stored) => boundedTo(stored, own)),
       ...second.checkpoints.map((stored) => boundedTo({ ...stored, id: stored.id + shift }, secondOwn)),
     ],
+    ...((first.needs ?? second.needs) && { needs: bothNeeds(first.needs, second.needs) }),
     checkpointedSequence: Math.max(first.checkpointedSequence, second.checkpointedSequence),
     lastTicket: Math.max(first.lastTicket, second.lastTicket),
     nextCheckpointId: shift + second.nextCheckpointId,
   };
+}
+
+function bothNeeds(first: PartitionState["needs"], second: PartitionState["needs"]): Record<string, number> {
+  const both: Record<string, number> = { ...first };
+  for (const [format, version] of Object.entries(second ?? {})) both[format] = Math.max(both[format] ?? 0, version);
+  return both;
 }
 
 /** The state of the heir that has the keys of `own`: what of the rest is its. */
@@ -157,8 +173,8 @@ export function encodeState(state: PartitionState, crc32c: Crc32c): Uint8Array<A
 /** Keys and values of the rest are views: keeping one keeps the record. */
 export function decodeState(bytes: Uint8Array, crc32c: Crc32c): Outcome<PartitionState> {
   const [, version] = bytes;
-  const known = version !== undefined && version >= 1 && version <= formatVersionWithSettled ? version : formatVersion;
-  const payload = unframeRecord(kind, known, bytes, crc32c);
+  const known = version !== undefined && version >= 1 && version <= formatVersionWithSettled ? version : formatVersionWithSettled;
+  const payload = unframeRecord("partition-metadata", kind, known, bytes, crc32c);
   if (!payload.ok || known < formatVersionWithRest) return payload.ok ? decodeFacts(payload.value) : payload;
   try {
     const reader = new ByteReader(payload.value);
@@ -190,6 +206,11 @@ function decodeFacts(json: Uint8Array): Outcome<PartitionState> {
     ...(state?.logStart === undefined ? [] : [state.logStart?.extentId, state.logStart?.offsetBytes]),
   ];
   if (typeof state?.rangeId !== "string" || !Array.isArray(state.checkpoints) || !numbers.every(Number.isSafeInteger)) return malformed();
+  for (const [format, version] of Object.entries(state.needs ?? {})) {
+    if (!Object.hasOwn(formatVersions, format)) return unknownFormat("the state of a partition", format);
+    const name = format as FormatName;
+    if (version > formatVersions[name]) return newerFormat("what the streams of a partition hold", { format: name, version });
+  }
   for (const { bounds } of state.checkpoints) if (bounds !== undefined && keyBounds(bounds) === undefined) return malformed();
   return ok(state);
 }

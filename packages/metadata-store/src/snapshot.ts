@@ -7,7 +7,7 @@
  *
  * Version 1, still read, is one piece: header (sized JSON) | count varint | entries | crc32c of all before it u32 LE.
  */
-import { ByteReader, ByteWriter, concatBytes, DecodeError, FailureError, fromUtf8, type Outcome, ok, refused, utf8 } from "@stamp/base";
+import { ByteReader, ByteWriter, concatBytes, DecodeError, FailureError, fromUtf8, newerFormat, type Outcome, ok, refused, utf8 } from "@stamp/base";
 
 export interface SnapshotHeader {
   readonly stampId: string;
@@ -95,16 +95,16 @@ export class SnapshotWriter {
   }
 }
 
-/** Reads the header. Refused with `damaged`, and with the version when newer software wrote it. */
+/** Reads the header. Refused with `damaged`, or `newerFormat` if a newer release wrote it. */
 export async function openSnapshot(source: SnapshotSource, checksum: SeededChecksum): Promise<Outcome<OpenedSnapshot>> {
   try {
     const start = await source.read(0, prefixBytes);
     if (start.length < prefixBytes || magic.some((byte, i) => start[i] !== byte))
       return damaged("it does not begin as a metadata snapshot does");
     if (start[magic.length] === 1) return await openVersion1(source, checksum);
-    if (start[magic.length] !== formatVersion) {
-      return damaged(`format version ${start[magic.length]}; this software reads 1 and ${formatVersion}`);
-    }
+    const version = start[magic.length] ?? 0;
+    if (version > formatVersion) return newerFormat("a metadata snapshot", { format: "metadata-snapshot", version });
+    if (version !== formatVersion) return damaged(`format version ${version}`);
     const first = await chunkAt(source, prefixBytes, 0, checksum);
     const header = headerOf(first.content);
     return ok({ ...header, entries: () => entriesOf(source, prefixBytes + first.content.length + 8, first.checksum, checksum) });

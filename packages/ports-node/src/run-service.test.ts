@@ -48,7 +48,7 @@ class TestRole implements Role {
     this.#mode = mode;
   }
   async start(): Promise<void> {
-    this.#identity = await openIdentity(this.#world.keyValue, this.#world.random);
+    this.#identity = await openIdentity(this.#world);
     if (this.#mode === "fails to start") throw new Error("on purpose");
     if (this.#mode === "warns") this.#world.logger.warn("only this");
     if (this.#mode === "fatal") this.#world.fatal("on purpose");

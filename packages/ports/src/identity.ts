@@ -2,9 +2,11 @@
  * The identity of a process on its own disk: an id made with the folder, a counter raised at every start, and the stamp that it belongs
  * to once it has met one. The store stays open, and its lock keeps a second process from starting on the same folder.
  */
-import { FailureError, fromUtf8, utf8 } from "@stamp/base";
-import type { KeyValue, KeyValueStores } from "./key-value.ts";
-import { type Random, uuid } from "./random.ts";
+import { FailureError, type FormatName, fromUtf8, utf8 } from "@stamp/base";
+import { claimFolder } from "./format-marker.ts";
+import type { KeyValue } from "./key-value.ts";
+import { uuid } from "./random.ts";
+import type { World } from "./world.ts";
 
 export interface Identity {
   /** Of the folder: two folders never have the same one, a copied folder has. */
@@ -22,11 +24,20 @@ export interface Identity {
 
 const keys = { id: utf8("id"), incarnation: utf8("incarnation"), stamp: utf8("stamp") } as const;
 
-/**
- * `kept`: an incarnation that the caller keeps elsewhere too. The new one is higher than it, and a store that was lost or is corrupt is then
- * begun anew.
- */
-export async function openIdentity(stores: KeyValueStores, random: Random, kept?: number): Promise<Identity> {
+export interface IdentityOptions {
+  /** Formats that the process writes into this folder, besides the identity itself. */
+  readonly formats?: readonly FormatName[];
+  /** Incarnation that the caller keeps elsewhere too. The new one is higher, and a store that was lost or is corrupt is then begun anew. */
+  readonly kept?: number | undefined;
+}
+
+/** Throws FailureError `newerFormat`, before it writes anything, if a newer release wrote in the folder. */
+export async function openIdentity(
+  world: Pick<World, "digest" | "disk" | "keyValue" | "random" | "rules">,
+  { formats, kept }: IdentityOptions = {},
+): Promise<Identity> {
+  await claimFolder(world, formats);
+  const { keyValue: stores, random } = world;
   let opened = await stores.open("identity");
   if (opened.kind === "corrupt" && kept !== undefined) {
     await stores.destroy("identity");

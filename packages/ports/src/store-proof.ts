@@ -92,7 +92,7 @@ function encode(digest: Digest, kind: number, { lineage, sequence, count, sum }:
 }
 
 function decode(digest: Digest, kind: number, bytes: Uint8Array): Outcome<StoreProof> {
-  const framed = unframeRecord(kind, version, bytes, (content) => digest.crc32c(content));
+  const framed = unframeRecord("store-proof", kind, version, bytes, (content) => digest.crc32c(content));
   if (!framed.ok) return framed;
   const payload = framed.value;
   if (payload.length !== payloadBytes) return refused("dataLoss", "damaged", `a proof has ${payloadBytes} bytes, not ${payload.length}`);

@@ -121,13 +121,15 @@ function bodyOf(stored: StoredRecord): unknown {
   }
 }
 
-/** Refused with `damaged` for anything that `encodeStored` did not write. */
+/** Refused with `damaged` for anything that `encodeStored` did not write, with `newerFormat` for an intact record of a later version. */
 export function decodeStored(key: string, bytes: Uint8Array, checksum: Checksum): Outcome<StoredRecord> {
   const kind = kindOf(key);
   if (kind === undefined) return refused("dataLoss", "damaged", `no record has the key ${key}`);
   const told = bytes[1] ?? 1;
-  const version = told <= versionMax[kind] ? told : 1;
-  const payload = unframeRecord(letters[kind], version, bytes, checksum);
+  const version = told >= 1 && told <= versionMax[kind] ? told : versionMax[kind];
+  const payload = unframeRecord("metadata", letters[kind], version, bytes, checksum);
+  if (!payload.ok && payload.failure.reason === "newerFormat")
+    return { ok: false, failure: { ...payload.failure, message: `${key}: ${payload.failure.message}` } };
   if (!payload.ok) return refused("dataLoss", "damaged", `${key}: ${payload.failure.message}`);
   try {
     return ok(decodeBody(kind, key, new Fields(JSON.parse(fromUtf8(payload.value)))));

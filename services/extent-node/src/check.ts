@@ -3,7 +3,7 @@
  * is treated as it would be when scrub or a reader found it: a hurt replica is marked damaged, so that it is copied anew; a header that does
  * not say what the node knows is written again.
  */
-import { type Outcome, ok } from "@stamp/base";
+import { newerFormat, type Outcome, ok } from "@stamp/base";
 import { extentContentOffset, type NodeIdentity, type ReplicaMeta } from "@stamp/extent";
 import { DiskError, type World } from "@stamp/ports";
 import { type CheckReplicasRequest, fromWire } from "@stamp/wire";
@@ -22,8 +22,8 @@ const pageMs = 2_000;
 const strayMax = 1_000;
 
 export interface FileProblem {
-  /** `content`: bytes are lost or wrong. `header`: only what the file says of itself. */
-  readonly kind: "content" | "header";
+  /** `content`: bytes are lost or wrong. `header`: only what the file says of itself. `newer`: a newer release wrote it; it is left alone. */
+  readonly kind: "content" | "header" | "newer";
   readonly what: string;
 }
 
@@ -49,6 +49,7 @@ export async function checkFile(
       problems.push({ kind: "header", what: `its file is ${size - wanted} bytes longer than the sealed length` });
     const header = await files.readHeader(path);
     if (header.kind === "invalid") problems.push({ kind: "header", what: `its header can't be read: ${header.why}` });
+    else if (header.kind === "newer") problems.push({ kind: "newer", what: newerFormat(path, header).failure.message });
     else {
       const { stampId, diskId, meta: said } = header.value;
       if (stampId !== identity.stampId || diskId !== identity.diskId || said.extentId !== meta.extentId) {
@@ -109,6 +110,7 @@ async function checkOne(node: Node, extent: LocalExtent, deep: boolean): Promise
     await node.markDamaged(extent, `found by fsck: ${lost.map((each) => each.what).join(", ")}`);
     return problems.map((each) => each.what);
   }
+  if (problems.some((each) => each.kind === "newer")) return problems.map((each) => each.what);
   if (problems.length > 0) await node.store.rewriteHeader(extent);
   const said = problems.map((each) => `${each.what}: written anew`);
   if (!deep) return said;

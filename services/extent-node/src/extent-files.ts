@@ -2,15 +2,15 @@
  * The extent files of a node: names, open handles, headers. `extents/<xx>/<id>.extent`, xx = the id's last byte; a copy in the making
  * lies beside it as `<id>.copy`. At most `openFilesMax` handles stay open; one in use is never closed.
  */
-import { type ExtentId, totalLength } from "@stamp/base";
+import { type ExtentId, newerFormat, totalLength, unwrap } from "@stamp/base";
 import {
-  type Decoded,
   decodeExtentHeader,
   type ExtentHeader,
   encodeExtentHeader,
   extentContentOffset,
   extentSlotOffset,
   type ReplicaMeta,
+  type Versioned,
 } from "@stamp/extent";
 import { type Disk, DiskError, type DiskFile, type World } from "@stamp/ports";
 import { appendIo, type DiskQueue, type Io } from "./disk-queue.ts";
@@ -141,10 +141,11 @@ export class ExtentFiles {
 
   async #readGeneration(file: DiskFile): Promise<number> {
     const header = decodeExtentHeader(this.#world.digest.crc32c, await file.read(0, extentContentOffset));
+    if (header.kind === "newer") unwrap(newerFormat(file.path, header));
     return header.kind === "ok" ? header.value.generation : 0;
   }
 
-  readHeader(path: string): Promise<Decoded<ExtentHeader>> {
+  readHeader(path: string): Promise<Versioned<ExtentHeader>> {
     return this.with(path, false, async (file) => decodeExtentHeader(this.#world.digest.crc32c, await file.read(0, extentContentOffset)));
   }
 

@@ -1,9 +1,9 @@
 /**
  * The role `extent-node`: extents and blocks on one disk. Steps 4 to 6 of the write path. It starts in this order, and serves nothing
- * before the last: listen · raise the incarnation · learn the disk's identity (or format it for the stamp) · recover · see that the
+ * before the last: see that no newer release wrote on its disk · raise the incarnation · listen · learn the disk's identity (or format it for the stamp) · recover · see that the
  * metadata store is of the same stamp, and learn the stream manager's term anew if it may be lost.
  */
-import { type Failed, type Outcome, ok, refused } from "@stamp/base";
+import { type Failed, type Outcome, ok, refused, unwrap } from "@stamp/base";
 import type { NodeIdentity } from "@stamp/extent";
 import { MetadataClient, statusService } from "@stamp/metadata-store";
 import {
@@ -29,6 +29,7 @@ import { LocalExtent } from "./local-extent.ts";
 import type { LocalExtents } from "./local-extents.ts";
 import { MetadataCopies } from "./metadata-copies.ts";
 import { extentNodeMetrics } from "./metrics.ts";
+import { extentNodeFormats, refuseNewerDisk } from "./newer-formats.ts";
 import { Node } from "./node.ts";
 import { checkJournalDisk, formatDisk, JournalBegun, readIdentity, readStarts, writeStarts } from "./node-disk.ts";
 import { recover } from "./recovery.ts";
@@ -92,9 +93,10 @@ export class ExtentNodeRole implements Role {
   }
 
   async start(): Promise<void> {
-    const { disk, keyValue, random } = this.#world;
+    const { disk } = this.#world;
+    unwrap(await refuseNewerDisk(this.#world, this.#journalDisk));
     // Kept twice: were it to go back, the stream manager would drop this node's reports for ever.
-    this.#identity = await openIdentity(keyValue, random, await readStarts(disk));
+    this.#identity = await openIdentity(this.#world, { formats: extentNodeFormats, kept: await readStarts(disk) });
     const incarnation = this.#identity.incarnation;
     await writeStarts(disk, incarnation);
     this.#listener = await this.#world.transport.serve(this.#config.listen, [

@@ -2,7 +2,7 @@
  * The small files of a node's disk (docs/formats/extent.md): which stamp, node and disk it is, how often the node was started, which journal
  * segment was begun last, and on a journal's own disk, whose journal it is.
  */
-import { FailureError, fromUtf8, type Outcome, ok, refused, utf8 } from "@stamp/base";
+import { FailureError, fromUtf8, newerFormat, type Outcome, ok, refused, utf8 } from "@stamp/base";
 import {
   type Crc32c,
   decodeJournalBegun,
@@ -32,6 +32,7 @@ export async function readIdentity(world: World, nodeId: string): Promise<Outcom
     return refused("dataLoss", "damaged", `the disk holds extents but no file ${identityFile}`);
   }
   const identity = decodeNodeIdentity(world.digest.crc32c, content);
+  if (identity.kind === "newer") return newerFormat(identityFile, identity);
   if (identity.kind === "invalid") return refused("dataLoss", "damaged", `the file ${identityFile} is damaged: ${identity.why}`);
   if (identity.value.nodeId !== nodeId) {
     return refused("failedPrecondition", "wrongDisk", `the disk is that of node ${identity.value.nodeId}, this process is ${nodeId}`);
@@ -71,6 +72,7 @@ export async function checkJournalDisk(world: World, journalDisk: Disk, identity
     return ok();
   }
   const found = decodeNodeIdentity(world.digest.crc32c, content);
+  if (found.kind === "newer") return newerFormat(journalIdentityFile, found);
   if (found.kind === "invalid") return refused("dataLoss", "damaged", `the file ${journalIdentityFile} is damaged: ${found.why}`);
   const { nodeId, diskId, stampId } = found.value;
   if (diskId === identity.diskId && stampId === identity.stampId) return ok();

@@ -8,6 +8,7 @@ import { type Disk, DiskError, type World } from "@stamp/ports";
 import { checkFile } from "./check.ts";
 import { DiskQueue, scrubIo } from "./disk-queue.ts";
 import { ExtentFiles, extentPath } from "./extent-files.ts";
+import { refuseNewerDisk } from "./newer-formats.ts";
 import { JournalBegun, readIdentity, readStarts } from "./node-disk.ts";
 import { extentFileNames, rebuildTable } from "./rebuild-table.ts";
 import { bestOf, readSegmentHeaders, recover } from "./recovery.ts";
@@ -18,7 +19,7 @@ import { verifyContent } from "./verify.ts";
 
 export interface DiskProblem {
   /** Stable, for tools. */
-  readonly kind: "identity" | "journal" | "table" | "replica" | "strayFile";
+  readonly kind: "newer" | "identity" | "journal" | "table" | "replica" | "strayFile";
   readonly extentId?: number;
   readonly what: string;
   /** What mends it. */
@@ -41,12 +42,19 @@ export interface OfflineParts {
 
 const openFilesMax = 64;
 const copiedAnew = "the stream manager has it copied anew when the node runs";
+const byRelease = "start the release that wrote it, or a later one";
 const byRebuild = "`stamp fsck --rebuild`, or the node itself at its next start";
+
+const curesOf = { content: copiedAnew, header: byRebuild, newer: byRelease } as const;
 
 /** `deep` reads every byte. */
 export async function checkDisk({ world, nodeId, journalDisk }: OfflineParts, deep: boolean): Promise<CheckedDisk> {
   const problems: DiskProblem[] = [];
   const notes: string[] = [];
+  const refusal = await refuseNewerDisk(world, journalDisk ?? world.disk);
+  if (!refusal.ok) {
+    return { identity: undefined, replicas: [], problems: [{ kind: "newer", what: refusal.failure.message, cure: byRelease }], notes };
+  }
   const held = await readIdentity(world, nodeId);
   if (!held.ok) {
     const cure = "bring the file back from a copy, or empty the node's folder: it then joins as a new disk";
@@ -159,9 +167,7 @@ async function checkReplica(
   if (state === "damaged") return [{ kind: "replica", extentId, what: `it is marked damaged: ${meta.damage}`, cure: copiedAnew }];
   // Of what is not sealed the table may be behind the file, never before it.
   const found = await checkFile(world, files, identity, meta, { inFileBytes: meta.durableBytes, settled: state === "sealed" });
-  const problems = found.map(
-    ({ kind, what }): DiskProblem => ({ kind: "replica", extentId, what, cure: kind === "content" ? copiedAnew : byRebuild }),
-  );
+  const problems = found.map(({ kind, what }): DiskProblem => ({ kind: "replica", extentId, what, cure: curesOf[kind] }));
   if (!deep || found.some((each) => each.kind === "content")) return problems;
   try {
     const verified = await verifyContent(world.digest.crc32c, {
@@ -187,6 +193,8 @@ export interface RebuiltDisk {
 
 /** The extent table anew from extent files and journal. The node that opens it learns its SM term before it obeys anybody. */
 export async function rebuildDisk({ world, nodeId, journalDisk }: OfflineParts): Promise<Outcome<RebuiltDisk>> {
+  const refusal = await refuseNewerDisk(world, journalDisk ?? world.disk);
+  if (!refusal.ok) return refusal;
   const held = await readIdentity(world, nodeId);
   if (!held.ok) return held;
   const identity = held.value;

@@ -57,7 +57,7 @@ function journaledBytes(cluster: Cluster, name: string): number {
     const file = disk.get(path);
     const content = file?.read(0, file.sizeBytes) ?? new Uint8Array(0);
     const decoded = decodeSegmentHeader(crc32c, content);
-    if (decoded.kind === "invalid") continue;
+    if (decoded.kind !== "ok") continue;
     for (const { header } of scanSegment(crc32c, decoded.value, content)) if (header.type === "append") bytes += header.bodyBytes;
   }
   return bytes;

@@ -1,5 +1,5 @@
 /** The extent table anew from the extent files: what their headers say, as far as the files bear it out. */
-import { type ExtentId, extentId } from "@stamp/base";
+import { type ExtentId, extentId, FailureError, newerFormat } from "@stamp/base";
 import { extentContentOffset, type NodeIdentity, type ReplicaMeta, unreadableMeta } from "@stamp/extent";
 import type { World } from "@stamp/ports";
 import { appendIo } from "./disk-queue.ts";
@@ -49,7 +49,8 @@ export async function metaOf(
     return undefined;
   }
   const header = await files.readHeader(path);
-  if (header.kind === "invalid") {
+  if (header.kind === "newer") throw new FailureError(newerFormat(path, header).failure);
+  if (header.kind !== "ok") {
     world.logger.error("an extent file has no valid header: the replica is damaged, unless the journal has it from its beginning", {
       path,
       why: header.why,

@@ -3,7 +3,7 @@
  * restart. A replica that is not what was written is marked damaged: it is never served from then on, the next report tells the stream
  * manager, and that has it copied anew.
  */
-import { FailureError } from "@stamp/base";
+import { FailureError, newerFormat } from "@stamp/base";
 import { beginScrubPass, decodeScrubState, encodeScrubState, endScrubPass, type ScrubState, scrubbed, scrubOrder } from "@stamp/extent";
 import { DiskError, jittered, sleep } from "@stamp/ports";
 import { scrubIo } from "./disk-queue.ts";
@@ -63,6 +63,8 @@ export class Scrubber {
     const { world, config } = this.#node;
     const held = await world.disk.readWhole(scrubFile);
     const decoded = held === undefined ? undefined : decodeScrubState(held);
+    if (decoded?.kind === "newer")
+      return world.logger.error("scrubbing does not begin", { why: newerFormat(scrubFile, decoded).failure.message });
     if (decoded?.kind === "invalid") world.logger.warn("scrubbing begins anew: its state can't be read", { why: decoded.why });
     if (decoded?.kind === "ok") this.#state = decoded.value;
     while (!this.#stop.signal.aborted) {

@@ -3,8 +3,8 @@
  * The key that everybody knows is no key where others than this machine can connect.
  */
 
-import { decodeServiceProperties, fromBase64, type ServiceName, type ServiceProperties } from "@stamp/azure-rest";
-import { type Outcome, ok, refused } from "@stamp/base";
+import { decodeServiceProperties, fromBase64, type ServiceName, type ServiceProperties, unreadableProperties } from "@stamp/azure-rest";
+import { type Outcome, ok } from "@stamp/base";
 import { type World, within } from "@stamp/ports";
 import type { Account } from "@stamp/wire";
 import type { CallLimits, Router } from "./router.ts";
@@ -111,10 +111,12 @@ export class Accounts {
   }
 
   #usable({ name, keys: texts, delegationSecret, serviceProperties }: Account): Outcome<AccountKeys> {
-    const [blob, queue, table] = [serviceProperties.blob, serviceProperties.queue, serviceProperties.table].map((text) =>
-      decodeServiceProperties(text ?? ""),
-    );
-    if (!blob || !queue || !table) return refused("dataLoss", "damaged", `the service properties of account ${name} can't be read`);
+    const held = [serviceProperties.blob, serviceProperties.queue, serviceProperties.table].map((text) => text ?? "");
+    const [blob, queue, table] = held.map(decodeServiceProperties);
+    if (!blob || !queue || !table) {
+      const unreadable = held.find((text) => decodeServiceProperties(text) === undefined) ?? "";
+      return unreadableProperties(`the service properties of account ${name}`, unreadable);
+    }
     const allowed = texts.filter((text) => this.#options.allowWellKnownKey || text !== wellKnownKey);
     const keys = allowed.map((text) => fromBase64(text)).filter((key) => key !== undefined);
     const refusedWellKnown = allowed.length < texts.length;

@@ -148,7 +148,7 @@ export class FrontEndRole implements Role {
   }
 
   async start(): Promise<void> {
-    this.#identity = await openIdentity(this.#world.keyValue, this.#world.random);
+    this.#identity = await openIdentity(this.#world);
     const { incarnation } = this.#identity;
     this.#listener = await this.#world.transport.serve(this.#config.listen, [
       served(FrontEnd, frontEndHandlers({ world: this.#world, objects: this.#objects, accounts: this.#accounts })),

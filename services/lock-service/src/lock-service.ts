@@ -6,11 +6,11 @@
  * refuses everything with `notReady` and says why.
  */
 import type { Outcome } from "@stamp/base";
-import { ok, refused } from "@stamp/base";
+import { ok, refused, unwrap } from "@stamp/base";
 import { LeaseTable } from "@stamp/lease";
 import { statusService } from "@stamp/metadata-store";
 import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
-import { openIdentity, served, uuid } from "@stamp/ports";
+import { openIdentity, refuseNewer, served, uuid } from "@stamp/ports";
 import { LockService, MetadataStore } from "@stamp/wire";
 import { Committer } from "./committer.ts";
 import type { LockServiceConfig } from "./config.ts";
@@ -19,7 +19,7 @@ import { Room } from "./room.ts";
 import type { OpenStore } from "./server.ts";
 import { judgeInTurn, lockServiceHandlers, metadataStoreHandlers } from "./server.ts";
 import { Snapshots } from "./snapshots.ts";
-import { LockStore, metadataStoreName } from "./store.ts";
+import { LockStore, lockServiceFormats, metadataStoreName, refuseNewerRecords } from "./store.ts";
 
 interface Opened {
   readonly access: OpenStore;
@@ -75,7 +75,8 @@ export class LockServiceRole implements Role {
   }
 
   async start(): Promise<void> {
-    this.#identity = await openIdentity(this.#world.keyValue, this.#world.random);
+    unwrap(await refuseNewer(this.#world, (marked) => this.#look(marked)));
+    this.#identity = await openIdentity(this.#world, { formats: lockServiceFormats });
     const opened = await this.#open();
     if (opened.ok) this.#opened = opened.value;
     else {
@@ -108,6 +109,18 @@ export class LockServiceRole implements Role {
     this.#opened = undefined;
     this.#why = "it was stopped";
     await this.#identity?.close();
+  }
+
+  /** Without a marker every record is looked at. LevelDB opens for it, but nothing is put. */
+  async #look(marked: boolean): Promise<Outcome<void>> {
+    if (marked) return ok();
+    const kv = await this.#world.keyValue.open(metadataStoreName);
+    if (kv.kind === "corrupt") return ok();
+    try {
+      return await refuseNewerRecords(kv.store, (bytes) => this.#world.digest.crc32c(bytes));
+    } finally {
+      await kv.store.close();
+    }
   }
 
   async #open(): Promise<Outcome<Opened>> {

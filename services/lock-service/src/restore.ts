@@ -8,7 +8,7 @@ import { decodeLease, encodeLease } from "@stamp/lease";
 import type { OpenedSnapshot } from "@stamp/metadata-store";
 import { type Identity, type KeyValueOperation, openComplete, openIdentity, type World } from "@stamp/ports";
 import { decodeStored, encodeStored, idsKey } from "@stamp/stream";
-import { decodeKeyState, decodeStamp, decodeVersion, encodeKeyState, encodeStamp, encodeVersion, metadataStoreName } from "./store.ts";
+import { decodeKeyState, decodeStamp, decodeVersion, encodeKeyState, encodeStamp, encodeVersion, lockServiceFormats, metadataStoreName } from "./store.ts";
 
 /** More than is given between two snapshots, which are seconds apart. */
 export const raisedBy = 1_000_000;
@@ -26,7 +26,7 @@ export async function whileStopped<T>(world: World, work: () => Promise<Outcome<
   let identity: Identity;
   try {
     // What can't be read is held by nobody, and is begun anew: nothing but starts is counted in it.
-    identity = await openIdentity(world.keyValue, world.random, 0);
+    identity = await openIdentity(world, { formats: lockServiceFormats, kept: 0 });
   } catch (error) {
     if (!(error instanceof FailureError) || error.failure.reason !== "conflict") throw error;
     return refused("failedPrecondition", "conflict", `its lock service runs: stop it first (${error.failure.message})`);

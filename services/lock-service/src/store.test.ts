@@ -142,3 +142,12 @@ test("lock service: a corrupt or partly lost store is not served, also with init
     });
   }
 });
+
+test("metadata snapshot of a later version: told as newer, never as damage", () => {
+  const bytes = Uint8Array.from(encodeSnapshot(snapshot, checksum));
+  bytes[4] = 2;
+  const end = bytes.length - 4;
+  new DataView(bytes.buffer).setUint32(end, checksum(bytes.subarray(0, end)), true);
+  const decoded = decodeSnapshot(bytes, checksum);
+  assert.ok(!decoded.ok && decoded.failure.reason === "newerFormat");
+});

@@ -10,11 +10,15 @@
  *
  * Every value is framed (@stamp/base framed.ts); docs/formats/lock-service.md.
  */
-import type { Checksum, Outcome } from "@stamp/base";
+import type { Checksum, Failed, FormatName, Outcome } from "@stamp/base";
 import { compareBytes, frameRecord, fromUtf8, ok, prefixEnd, present, refused, unframeRecord, utf8 } from "@stamp/base";
 import type { LeaseRecord } from "@stamp/lease";
 import { decodeLease, encodeLease } from "@stamp/lease";
 import { type CompleteStore, type CompleteStoreWorld, type KeyValue, type KeyValueOperation, openComplete } from "@stamp/ports";
+import { decodeStored, managerPrefix } from "@stamp/stream";
+
+/** Formats that a lock service writes into its folder; `metadata` comes to it inside of transactions. */
+export const lockServiceFormats: readonly FormatName[] = ["lock-service", "store-proof", "lease", "metadata"];
 
 export interface KeyState {
   /** Undefined when absent; owned. */
@@ -158,6 +162,23 @@ export class LockStore {
   }
 }
 
+/** Refused with `newerFormat` if a record, or a stream manager's record in it, is of a later version. Damage is left to its reader. */
+export async function refuseNewerRecords(store: Pick<KeyValue, "range">, checksum: Checksum): Promise<Outcome<void>> {
+  const newer = (outcome: Outcome<unknown>): Failed | undefined =>
+    !outcome.ok && outcome.failure.reason === "newerFormat" ? outcome : undefined;
+  for await (const [key, value] of store.range({})) {
+    const name = fromUtf8(key);
+    const known = name === "stamp" ? stampVersions.proven : 1;
+    const record = unframeRecord(name.startsWith("l/") ? "lease" : "lock-service", value[0] ?? 0, known, value, checksum);
+    const refusal = newer(record);
+    if (refusal !== undefined) return refusal;
+    if (!record.ok || !name.startsWith(`k/${managerPrefix}`)) continue;
+    const inside = newer(decodeStored(name.slice(2), record.value.subarray(8), checksum));
+    if (inside !== undefined) return inside;
+  }
+  return ok();
+}
+
 const leaseKey = (name: string): Uint8Array => utf8(`l/${name}`);
 const storedKey = (key: string): Uint8Array => utf8(`k/${key}`);
 
@@ -200,7 +221,7 @@ export function encodeStamp(stampId: string, checksum: Checksum): Uint8Array {
 }
 
 export function decodeStamp(bytes: Uint8Array, checksum: Checksum): Outcome<string> {
-  const payload = unframeRecord(0x53, bytes[1] === stampVersions.bare ? stampVersions.bare : stampVersions.proven, bytes, checksum);
+  const payload = unframeRecord("lock-service", 0x53, bytes[1] === stampVersions.bare ? stampVersions.bare : stampVersions.proven, bytes, checksum);
   if (!payload.ok) return payload;
   const raw = JSON.parse(fromUtf8(payload.value)) as { readonly stampId?: unknown };
   return typeof raw.stampId === "string" ? ok(raw.stampId) : refused("dataLoss", "damaged", "the stamp record has no stampId");
@@ -213,7 +234,7 @@ export function encodeVersion(version: number, checksum: Checksum): Uint8Array {
 }
 
 export function decodeVersion(bytes: Uint8Array, checksum: Checksum): Outcome<number> {
-  const payload = unframeRecord(0x56, 1, bytes, checksum);
+  const payload = unframeRecord("lock-service", 0x56, 1, bytes, checksum);
   if (!payload.ok) return payload;
   if (payload.value.length !== 8) return refused("dataLoss", "damaged", "a transaction number has 8 bytes");
   return ok(readVersion(payload.value));
@@ -227,7 +248,7 @@ export function encodeKeyState(value: Uint8Array, version: number, checksum: Che
 }
 
 export function decodeKeyState(bytes: Uint8Array, checksum: Checksum): Outcome<KeyState> {
-  const payload = unframeRecord(0x4b, 1, bytes, checksum);
+  const payload = unframeRecord("lock-service", 0x4b, 1, bytes, checksum);
   if (!payload.ok) return payload;
   if (payload.value.length < 8) return refused("dataLoss", "damaged", "a metadata key has at least 8 bytes");
   return ok({ value: payload.value.subarray(8), version: readVersion(payload.value) });

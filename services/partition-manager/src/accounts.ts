@@ -6,6 +6,7 @@ import {
   isAccountName,
   type ServiceProperties,
   toBase64,
+  unreadableProperties,
 } from "@stamp/azure-rest";
 import { type Outcome, ok, refused } from "@stamp/base";
 import type { CallContext, Handlers, World } from "@stamp/ports";
@@ -93,7 +94,7 @@ export function accountsHandlers(world: World, leading: () => Outcome<Term>): Ha
       const changed = await change(account, context, ({ serviceProperties }) => {
         const text = serviceProperties.blob ?? "";
         const held = decodeServiceProperties(text);
-        if (!held) return refused("dataLoss", "damaged", `the blob service properties of ${account} can't be read`);
+        if (!held) return unreadableProperties(`the blob service properties of ${account}`, text);
         const next: ServiceProperties = {
           ...held,
           ...(versioning === undefined ? {} : { versioning }),

@@ -95,7 +95,7 @@ export class PartitionManagerRole implements Role {
   }
 
   async start(): Promise<void> {
-    this.#identity = await openIdentity(this.#world.keyValue, this.#world.random);
+    this.#identity = await openIdentity(this.#world);
     const incarnation = this.#identity.incarnation;
     this.#listener = await this.#world.transport.serve(this.#config.listen, [
       served(

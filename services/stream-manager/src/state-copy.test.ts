@@ -127,7 +127,7 @@ test("failover: with 20,000 extents the standby reads a few keys, and the next e
 /** Sealed extents in one list, as a leader would have written them. */
 async function fill(cluster: Cluster, count: number): Promise<void> {
   const world = cluster.sim.world("filler");
-  const identity = await openIdentity(world.keyValue, world.random);
+  const identity = await openIdentity(world);
   const keeper = new LeaseKeeper(world, {
     lockService: "lock",
     leaseName: "stream-manager",

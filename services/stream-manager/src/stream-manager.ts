@@ -56,7 +56,7 @@ export class StreamManagerRole implements Role {
   async start(): Promise<void> {
     const world = this.#world;
     const config = this.#config;
-    this.#identity = await openIdentity(world.keyValue, world.random);
+    this.#identity = await openIdentity(world);
     const identity = this.#identity;
     const { incarnation } = identity;
     this.#listener = await world.transport.serve(config.listen, [

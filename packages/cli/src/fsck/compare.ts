@@ -31,6 +31,7 @@ export interface NodeView {
 
 export type ProblemKind =
   | "node"
+  | "newer"
   | "identity"
   | "journal"
   | "table"

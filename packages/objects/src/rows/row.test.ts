@@ -138,3 +138,9 @@ test("rows: places are replaced one for one; all else stays, also what this read
     }),
   );
 });
+
+test("rows of a later version: told as newer by all that read or change them", () => {
+  const row = Uint8Array.from([2, 0]);
+  for (const told of [decodeRow({}, row), placesOfRow(row), withPlaces(row, (place) => place)])
+    assert.ok(!told.ok && told.failure.reason === "newerFormat");
+});

@@ -7,7 +7,7 @@
  * Checksums belong to the layers below (commit records, checkpoint blocks). A truncated row is always refused, and so is whatever is
  * not of this form; a flipped bit inside a value is caught below.
  */
-import { assert, type Failed, fromUtf8, type Outcome, ok, refused } from "@stamp/base";
+import { assert, type Failed, fromUtf8, newerFormat, type Outcome, ok, refused } from "@stamp/base";
 import { Scratch, Slabs } from "./slabs.ts";
 import { ByteReader, ByteWriter, DecodeError } from "./varint.ts";
 
@@ -68,7 +68,8 @@ const slabs = new Slabs();
 export function placesOfRow(bytes: Uint8Array): Outcome<readonly Place[]> {
   try {
     const reader = new ByteReader(bytes);
-    if (reader.byte() !== rowVersion) return damaged("an unknown version");
+    const version = reader.byte();
+    if (version !== rowVersion) return otherVersion(version);
     const places: Place[] = [];
     for (let count = reader.varint(); count > 0; count--) {
       reader.varint();
@@ -87,7 +88,8 @@ export function placesOfRow(bytes: Uint8Array): Outcome<readonly Place[]> {
 export function withPlaces(bytes: Uint8Array, placeFor: (place: Place) => Place): Outcome<Uint8Array> {
   try {
     const reader = new ByteReader(bytes);
-    if (reader.byte() !== rowVersion) return damaged("an unknown version");
+    const version = reader.byte();
+    if (version !== rowVersion) return otherVersion(version);
     const out = new ByteWriter(bytes.length + 64);
     out.byte(rowVersion);
     const count = reader.varint();
@@ -210,10 +212,16 @@ function encodePlaces(places: readonly Place[]): Uint8Array {
   return out.written;
 }
 
+/** A row has no checksum, but what it lies in has: a version that is not known is a later one. */
+const otherVersion = (version: number): Failed =>
+  version > rowVersion ? newerFormat("a row", { format: "row", version }) : damaged(`version ${version}`);
+
 const damaged = (what: string): Failed => refused("dataLoss", "damaged", `row: ${what}`);
 
 /** Binary values are views of `bytes`. Refused with `damaged` for what encodeRow never makes, and for a known id with another type. */
 export function decodeRow<S extends Schema>(schema: S, bytes: Uint8Array): Outcome<RowOf<S>> {
+  const [version = 0] = bytes;
+  if (version > rowVersion) return otherVersion(version);
   try {
     return ok(readRow(schema, new ByteReader(bytes)));
   } catch (error) {

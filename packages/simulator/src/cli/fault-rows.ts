@@ -120,6 +120,12 @@ export const faultRows: readonly FaultRow[] = [
     faults: ["lost-file"],
   },
   {
+    fault: "a release is rolled back, and meets what the newer one wrote",
+    rules: ["newerFormatsRefused"],
+    tests: ["packages/embedded/src/newer-formats.slow.ts"],
+    faults: [],
+  },
+  {
     fault: "a journal segment there twice; another node's journal",
     rules: [],
     tests: ["services/extent-node/src/journal-loss.test.ts"],
