@@ -134,7 +134,7 @@ test("reads: a part of a large block is verified by the chunks of 64 KiB that it
 });
 
 test("repair: a large copy rests while clients use the node, and takes about twice as long as on an idle one", async () => {
-  const cluster = new Cluster(44, { nodes: [...names, "en-4"], config: { journalSegmentBytes: 8 << 20, scrubBytesPerSecond: 0 } });
+  const cluster = new Cluster(41, { nodes: [...names, "en-4"], config: { journalSegmentBytes: 8 << 20, scrubBytesPerSecond: 0 } });
   await cluster.run(async () => {
     await cluster.allReady();
     cluster.sim.disk("en-4").slowFactor = 20;
