@@ -215,7 +215,7 @@ test("pointers: the bytes beyond a seal are cut off; a crash before the header s
 });
 
 test("pointers: a fence waits for what is on its way into the file, and answers with it; other extents do not wait", async () => {
-  const cluster = clusterOf(204, { nodes: ["en-1"] });
+  const cluster = clusterOf(208, { nodes: ["en-1"] });
   await cluster.run(async () => {
     await cluster.ready("en-1");
     const [id, other] = [await cluster.create(["en-1"]), await cluster.create(["en-1"])];
