@@ -7,7 +7,19 @@
  *
  * Version 1, still read, is one piece: header (sized JSON) | count varint | entries | crc32c of all before it u32 LE.
  */
-import { ByteReader, ByteWriter, concatBytes, DecodeError, FailureError, fromUtf8, newerFormat, type Outcome, ok, refused, utf8 } from "@stamp/base";
+import {
+  ByteReader,
+  ByteWriter,
+  concatBytes,
+  DecodeError,
+  FailureError,
+  fromUtf8,
+  newerFormat,
+  type Outcome,
+  ok,
+  refused,
+  utf8,
+} from "@stamp/base";
 
 export interface SnapshotHeader {
   readonly stampId: string;

@@ -8,7 +8,16 @@ import { decodeLease, encodeLease } from "@stamp/lease";
 import type { OpenedSnapshot } from "@stamp/metadata-store";
 import { type Identity, type KeyValueOperation, openComplete, openIdentity, type World } from "@stamp/ports";
 import { decodeStored, encodeStored, idsKey } from "@stamp/stream";
-import { decodeKeyState, decodeStamp, decodeVersion, encodeKeyState, encodeStamp, encodeVersion, lockServiceFormats, metadataStoreName } from "./store.ts";
+import {
+  decodeKeyState,
+  decodeStamp,
+  decodeVersion,
+  encodeKeyState,
+  encodeStamp,
+  encodeVersion,
+  lockServiceFormats,
+  metadataStoreName,
+} from "./store.ts";
 
 /** More than is given between two snapshots, which are seconds apart. */
 export const raisedBy = 1_000_000;

@@ -66,7 +66,9 @@ test("metadata snapshot: both versions are read as they always were; any flipped
       flipped[i] = (flipped[i] as number) ^ 0x08;
       for (const hurt of [flipped, stored.subarray(0, i)]) {
         const verified = await verifySnapshot(inMemory(hurt), seeded);
-        assert.ok(!verified.ok && verified.failure.reason === "damaged", `version ${version}, byte ${i}`);
+        // Nothing covers the version: a flipped bit makes it a later one.
+        const reasons = hurt === flipped && i === 4 ? ["damaged", "newerFormat"] : ["damaged"];
+        assert.ok(!verified.ok && reasons.includes(verified.failure.reason), `version ${version}, byte ${i}`);
       }
     }
     assert.ok(!(await verifySnapshot(inMemory(concatBytes([stored, new Uint8Array(1)])), seeded)).ok);
@@ -143,11 +145,9 @@ test("lock service: a corrupt or partly lost store is not served, also with init
   }
 });
 
-test("metadata snapshot of a later version: told as newer, never as damage", () => {
-  const bytes = Uint8Array.from(encodeSnapshot(snapshot, checksum));
-  bytes[4] = 2;
-  const end = bytes.length - 4;
-  new DataView(bytes.buffer).setUint32(end, checksum(bytes.subarray(0, end)), true);
-  const decoded = decodeSnapshot(bytes, checksum);
-  assert.ok(!decoded.ok && decoded.failure.reason === "newerFormat");
+test("metadata snapshot of a later version: told as newer, never as damage", async () => {
+  const bytes = new Uint8Array(readFileSync(new URL("../../../tests/golden/metadata-snapshot/v2/small.bin", import.meta.url)));
+  bytes[4] = 3;
+  const opened = await openSnapshot(inMemory(bytes), (content) => checksum(content));
+  assert.ok(!opened.ok && opened.failure.reason === "newerFormat");
 });

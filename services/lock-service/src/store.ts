@@ -221,7 +221,13 @@ export function encodeStamp(stampId: string, checksum: Checksum): Uint8Array {
 }
 
 export function decodeStamp(bytes: Uint8Array, checksum: Checksum): Outcome<string> {
-  const payload = unframeRecord("lock-service", 0x53, bytes[1] === stampVersions.bare ? stampVersions.bare : stampVersions.proven, bytes, checksum);
+  const payload = unframeRecord(
+    "lock-service",
+    0x53,
+    bytes[1] === stampVersions.bare ? stampVersions.bare : stampVersions.proven,
+    bytes,
+    checksum,
+  );
   if (!payload.ok) return payload;
   const raw = JSON.parse(fromUtf8(payload.value)) as { readonly stampId?: unknown };
   return typeof raw.stampId === "string" ? ok(raw.stampId) : refused("dataLoss", "damaged", "the stamp record has no stampId");
