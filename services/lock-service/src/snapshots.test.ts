@@ -66,6 +66,10 @@ test("snapshots: many parts are of one moment while others write; readers at the
     assert.equal(facts().snapshot.bytes, one.length);
     const later = unwrap(await verifySnapshot(inMemory(await read(metadata)), crc32c));
     assert.ok(later.version >= verified.version);
+    const { takenAtMs } = facts().snapshot;
+    await sim.sleep(60_000);
+    await read(metadata);
+    assert.equal(facts().snapshot.takenAtMs, takenAtMs, "nothing changed: none is taken");
     assert.equal(later.lineage, verified.lineage);
     assert.ok(
       sim
