@@ -13,23 +13,8 @@ export interface NotBySeeds {
 
 export const notBySeeds: readonly NotBySeeds[] = [
   {
-    rule: "bytesPinTheirExtent",
-    why: "no workload has uploads that take longer than a term of pins; what is lost is the upload, not data",
-    test: "services/partition-server/src/pins.test.ts",
-  },
-  {
-    rule: "pinsRenewed",
-    why: "as bytesPinTheirExtent",
-    test: "services/front-end/src/upload-pins.test.ts",
-  },
-  {
-    rule: "pinTermAfterLoad",
-    why: "as bytesPinTheirExtent",
-    test: "services/partition-server/src/pins.test.ts",
-  },
-  {
     rule: "settledRecorded",
-    why: "garbage is late, not lost: no workload moves ranges more often than a term of pins until its end",
+    why: "garbage is late, not lost; workload uploads moves ranges until it is gone, but no range so often that none of its owners serves for a term",
     test: "services/partition-server/src/pins.test.ts",
   },
   {

@@ -13,7 +13,8 @@ export type WorkloadName =
   | "holds"
   | "locks"
   | "disks"
-  | "loads";
+  | "loads"
+  | "uploads";
 
 export const workloadNames: readonly WorkloadName[] = [
   "streams",
@@ -28,6 +29,7 @@ export const workloadNames: readonly WorkloadName[] = [
   "locks",
   "disks",
   "loads",
+  "uploads",
 ];
 
 export interface SeedJob {

@@ -14,6 +14,7 @@ import { queueWorkload } from "../workloads/queues.ts";
 import { registerWorkload } from "../workloads/registers.ts";
 import { restartWorkload } from "../workloads/restarts.ts";
 import { streamWorkload } from "../workloads/streams.ts";
+import { uploadWorkload } from "../workloads/uploads.ts";
 import { focusNamed } from "./focus.ts";
 import type { SeedJob, SeedReport, WorkloadName } from "./report.ts";
 
@@ -40,6 +41,7 @@ const workloads: Readonly<Record<WorkloadName, Workload>> = {
   locks: lockWorkload,
   disks: diskWorkload,
   loads: loadWorkload,
+  uploads: uploadWorkload,
 };
 const tailLines = 60;
 
