@@ -25,6 +25,20 @@ const allServices = (Object.values(wire) as unknown[]).filter(
 );
 const call = { timeoutMs: 10_000 };
 
+/** Every unary method of a service, counted. */
+const counted = (service: DescService, onCall: () => void): ServedService => {
+  const handlers = service.methods
+    .filter(({ methodKind }) => methodKind === "unary")
+    .map(({ localName }) => [
+      localName,
+      async () => {
+        onCall();
+        return ok({});
+      },
+    ]);
+  return { service, handlers: Object.fromEntries(handlers) };
+};
+
 async function served(
   t: TestContext,
   limits: Partial<GrpcLimits> = {},
@@ -87,7 +101,13 @@ test("gRPC without the secret: every method of every service and reflection is r
   timeout: 60_000,
 }, async (t) => {
   assert.ok(allServices.length >= 8, "all services of the wire are here");
-  const { address, port } = await served(t);
+  let called = 0;
+  const own = allServices.filter(({ typeName }) => typeName !== "stamp.v1.Bus");
+  const { address, port } = await served(
+    t,
+    {},
+    own.map((each) => counted(each, () => called++)),
+  );
   const other = await served(t);
   const client = new Client(address, credentials.createInsecure());
   t.after(() => client.close());
@@ -96,7 +116,8 @@ test("gRPC without the secret: every method of every service and reflection is r
   const first = await statusOf(client, "/stamp.v1.LockService/GetLease", false, replayed, (metadata) => {
     answer = String(metadata.get(proofKey)[0] ?? "");
   });
-  assert.equal(first, status.UNIMPLEMENTED, "with the secret the call goes through");
+  assert.equal(first, status.OK, "with the secret the call goes through");
+  assert.equal(called, 1);
   assert.ok(answer.length > 0, "the server has proven itself");
   const now = Date.now();
   const late = new SecretCredential([secret], () => now - 200_000);
@@ -138,9 +159,10 @@ test("gRPC without the secret: every method of every service and reflection is r
       `a token ${what}`,
     );
   }
+  assert.equal(called, 1, "no handler was called");
   assert.equal(await statusOf(client, "/grpc.health.v1.Health/Check", false, undefined), status.OK);
   const tool = credential.reusableToken(60_000);
-  for (let i = 0; i < 2; i++) assert.equal(await statusOf(client, "/stamp.v1.LockService/GetLease", false, tool), status.UNIMPLEMENTED);
+  for (let i = 0; i < 2; i++) assert.equal(await statusOf(client, "/stamp.v1.LockService/GetLease", false, tool), status.OK);
 });
 
 test("bus without the secret: refused before a frame is taken, as unauthenticated and not applied, in both lanes and on both links", {
@@ -245,6 +267,19 @@ test("bus: a caller sends nothing of a call to a server that does not know the s
   assert.equal(received, helloBytes);
 });
 
+test("bus over gRPC: a caller sends nothing of a call to a server that admits everybody and proves nothing", {
+  timeout: 60_000,
+}, async (t) => {
+  let called = 0;
+  const impostor = await new GrpcTransport().serve("127.0.0.1:0", [counted(LockService, () => called++)]);
+  t.after(() => impostor.close(0));
+  const client = new GrpcTransport({ credential: () => credential, limits: { links: { control: "gRPC", bulk: "gRPC" } } });
+  t.after(() => client.close());
+  const outcome = await client.client(impostor.address, LockService).getLease({}, call);
+  assert.ok(!outcome.ok && outcome.failure.code === "unauthenticated" && outcome.failure.applied === "no", JSON.stringify(outcome));
+  assert.equal(called, 0);
+});
+
 test("streams: nothing of a request is sent to a server that does not prove itself, and its maker is told to stop", {
   timeout: 60_000,
 }, async (t) => {
@@ -273,51 +308,81 @@ test("streams: nothing of a request is sent to a server that does not prove itse
   await assert.rejects(frontEnd.getBlob({}, { timeoutMs: 1_000 })[Symbol.asyncIterator]().next());
 });
 
-test("door: strangers that say nothing, or half a hello, are few, short-lived, and keep nobody out", { timeout: 60_000 }, async (t) => {
-  const limits = { unprovenMax: 8, proveTimeoutMs: 1_000 };
-  const { address, port } = await served(t, limits, [servedPartly(LockService, { getLease: async () => ok({}) })]);
-  const closed: Promise<unknown>[] = [];
-  for (let i = 0; i < 40; i++) {
+/** Sockets of strangers of which each is told apart from those that were closed. */
+async function crowd(t: TestContext, port: number, count: number, say: (socket: Socket, at: number) => unknown): Promise<Set<Socket>> {
+  const open = new Set<Socket>();
+  for (let i = 0; i < count; i++) {
     const socket = stranger(t, port);
-    closed.push(once(socket, "close"));
-    socket.resume();
+    open.add(socket);
+    socket.on("close", () => open.delete(socket)).resume();
     await once(socket, "connect");
-    if (i % 3 === 1) socket.write("SBUS");
-    if (i % 3 === 2) socket.write(credential.dial(port).opening);
-    const client = i % 10 === 0 ? new GrpcTransport({ credential: () => credential }) : undefined;
-    if (client) {
-      unwrap(await client.client(address, LockService).getLease({}, call));
-      await client.close();
-    }
+    await say(socket, i);
   }
-  await Promise.all(closed);
+  return open;
+}
+
+async function until(what: string, condition: () => boolean): Promise<void> {
+  for (let i = 0; i < 2_000; i++) {
+    if (condition()) return;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  assert.fail(what);
+}
+
+const saysLittle = (socket: Socket, at: number): void => {
+  if (at % 3 === 1) socket.write("SBUS");
+  if (at % 3 === 2) socket.write(credential.dial(socket.remotePort as number).opening);
+};
+
+test("door: of strangers that say nothing, or half a handshake, few are kept, and they keep nobody out", { timeout: 60_000 }, async (t) => {
+  const limits = { unprovenMax: 8, proveTimeoutMs: 50_000 };
+  const { address, port } = await served(t, limits, [servedPartly(LockService, { getLease: async () => ok({}) })]);
+  const reached = async (): Promise<void> => {
+    const client = new GrpcTransport({ credential: () => credential });
+    unwrap(await client.client(address, LockService).getLease({}, call));
+    await client.close();
+  };
+  await reached();
+  const open = await crowd(t, port, 40, saysLittle);
+  await until("the oldest give way", () => open.size <= 8);
+  assert.ok(open.size > 0, "the newest stay");
+  await reached();
+});
+
+test("door: a stranger that proves nothing is dropped in time, however far it got", { timeout: 60_000 }, async (t) => {
+  const { port } = await served(t, { proveTimeoutMs: 200 });
+  const open = await crowd(t, port, 3, saysLittle);
+  await until("all are dropped", () => open.size === 0);
 });
 
 test("door: HTTP/2 connections without an admitted call give way to new ones; one with a call stays", { timeout: 60_000 }, async (t) => {
-  const { address } = await served(t, { unprovenMax: 4 }, [servedPartly(LockService, { getLease: async () => ok({}) })]);
-  const open = (): Client => {
-    const client = new Client(address, credentials.createInsecure(), {
-      "grpc.use_local_subchannel_pool": 1,
-      "grpc.max_reconnect_backoff_ms": 60_000,
-      "grpc.initial_reconnect_backoff_ms": 60_000,
-    });
-    t.after(() => client.close());
-    return client;
-  };
-  const peers = new Set<string>();
-  const tool = open();
-  const path = "/stamp.v1.LockService/GetLease";
-  const seen = async (client: Client): Promise<void> => {
+  const { address, port } = await served(t, { unprovenMax: 4, keepAliveEveryMs: 100_000 }, [
+    servedPartly(LockService, { getLease: async () => ok({}) }),
+  ]);
+  const tool = new Client(address, credentials.createInsecure(), { "grpc.use_local_subchannel_pool": 1 });
+  t.after(() => tool.close());
+  const seen = (): Promise<void> => {
     const metadata = new Metadata();
     metadata.set(tokenKey, credential.reusableToken(60_000));
-    await new Promise<void>((resolve, reject) => {
-      const one = client.makeUnaryRequest(path, asIs, asIs, Buffer.alloc(0), metadata, (error) => (error ? reject(error) : resolve()));
-      one.on("status", () => peers.add(one.getPeer()));
+    return new Promise((resolve, reject) => {
+      const path = "/stamp.v1.LockService/GetLease";
+      tool.makeUnaryRequest(path, asIs, asIs, Buffer.alloc(0), metadata, (error) => (error ? reject(error) : resolve()));
     });
   };
-  await seen(tool);
-  for (let i = 0; i < 12; i++) assert.equal(await statusOf(open(), "/grpc.health.v1.Health/Check", false, undefined), status.OK);
-  await seen(tool);
+  await seen();
+  const state = tool.getChannel();
+  const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+  // Each until the server has answered: then it is known as a connection of HTTP/2.
+  const open = await crowd(t, port, 20, (socket) => {
+    socket.write(preface);
+    return once(socket, "data");
+  });
+  await until("the oldest give way", () => open.size <= 4);
+  assert.equal(state.getConnectivityState(false), 2, "ready: its connection was not closed");
+  await seen();
+  const health = new Client(address, credentials.createInsecure(), { "grpc.use_local_subchannel_pool": 1 });
+  t.after(() => health.close());
+  assert.equal(await statusOf(health, "/grpc.health.v1.Health/Check", false, undefined), status.OK);
 });
 
 test("rotation: processes with the old secret, with both, and with the new one understand their neighbours in turn", {
