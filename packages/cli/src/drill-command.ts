@@ -5,6 +5,7 @@ import { runDamageDrill } from "./drills/damage-drill.ts";
 import { drills } from "./drills/drills.ts";
 import type { HistoriesReport } from "./drills/histories/histories-drill.ts";
 import { type DrillReport, runDrill } from "./drills/run-drill.ts";
+import { runSlowClientsDrill } from "./drills/slow-clients-drill.ts";
 import { attach, startOwn } from "./drills/target.ts";
 import { table, toJson } from "./print.ts";
 
@@ -20,12 +21,16 @@ export function addDrill(program: Command): void {
         console.log(
           table(
             ["DRILL", "WRITES HELD UP (AIM)", "WHAT IT DOES"],
-            drills.map((each) => [each.name, `${each.holdUpAimMs} ms`, each.about]),
+            [
+              ...drills.map((each) => [each.name, `${each.holdUpAimMs} ms`, each.about]),
+              ...ownCommands.map(([name, about]) => [name, "-", about]),
+            ],
           ),
         );
     });
   addDamage(drill);
   addHistories(drill);
+  addSlowClients(drill);
   const run = drill
     .command("run <names...>")
     .description("run drills (`all` for every one) on a cluster of their own in a temporary folder")
@@ -66,6 +71,41 @@ export function addDrill(program: Command): void {
     // Signal handlers and sockets of the drill's own supervisor must not keep the process.
     process.exit(reports.every((report) => report.ok) ? 0 : exitCodes.promiseBroken);
   });
+}
+
+/** Drills with clients and judges of their own: `stamp drill NAME`. */
+const ownCommands = [
+  ["damage", "`stamp drill damage`: hurt files, tables and journals; show what fsck says and what is mended"],
+  ["histories", "`stamp drill histories`: clients of the real SDKs record what they see under faults; one order must explain it"],
+  ["slow-clients", "`stamp drill slow-clients`: 1,000 slow readers and 1,000 slow writers beside a normal client"],
+] as const;
+
+/** The one whose fault is other clients. */
+function addSlowClients(drill: Command): void {
+  drill
+    .command("slow-clients")
+    .description(
+      "1,000 readers and 1,000 writers of 1 byte to 10 KiB a second beside a normal client: its latency, and what the front-end holds",
+    )
+    .option("--seconds <n>", "length of each of the three phases", "20")
+    .option("--keep", "keep the temporary folder")
+    .option("--port-base <port>", "port of Blob; the others follow")
+    .option("--json", "for tools")
+    .action(async ({ seconds, keep, portBase, json }: Readonly<Record<"seconds" | "portBase", string>> & DrillFlags) => {
+      if (!/^[1-9]\d{0,3}$/.test(seconds)) throw new CommandError(`--seconds: ${seconds} is not a number of seconds`, exitCodes.usage);
+      const target = await startOwn(portBase === undefined ? {} : { portBase }, keep === true);
+      try {
+        const report = await runSlowClientsDrill(target, Number(seconds) * 1_000, (line) => {
+          if (json !== true) console.log(`  ${line}`);
+        });
+        if (json === true) console.log(toJson(report));
+        else console.log(report.ok ? "  every bound kept" : `  BROKEN\n${report.broken.map((each) => `    ${each}`).join("\n")}`);
+        process.exitCode = report.ok ? 0 : exitCodes.promiseBroken;
+      } finally {
+        await target.close();
+      }
+      process.exit();
+    });
 }
 
 /** The one without writing clients: it hurts files and tables, and shows what fsck said and what was mended. */

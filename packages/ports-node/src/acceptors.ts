@@ -11,6 +11,7 @@ import type { Server as HttpServer } from "node:http";
 import type { Server as HttpsServer } from "node:https";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { Server as TlsServer } from "node:tls";
+import { ConnectionPlaces, clientAddress, type PlacesOptions } from "@stamp/base";
 
 export const acceptorsMax = 16;
 const backlog = 4096;
@@ -25,12 +26,13 @@ interface Place {
 export class Acceptors {
   readonly #server: HttpServer | HttpsServer;
   readonly #more: Server[] = [];
-  readonly #connectionsMax: number;
-  #connections = 0;
+  readonly #places: ConnectionPlaces<string>;
+  /** Open connections, by the client's address and port. */
+  readonly #sockets = new Map<string, Socket>();
 
-  constructor(server: HttpServer | HttpsServer, connectionsMax: number) {
+  constructor(server: HttpServer | HttpsServer, places: PlacesOptions) {
     this.#server = server;
-    this.#connectionsMax = connectionsMax;
+    this.#places = new ConnectionPlaces(places);
     // Before the server's own listener, of which a destroyed socket wants nothing.
     server.prependListener("connection", (socket: Socket) => this.#count(socket));
   }
@@ -61,17 +63,37 @@ export class Acceptors {
     await Promise.all(all.map((one) => new Promise<void>((resolve) => one.close(() => resolve()))));
   }
 
+  /** A request of this connection is served. */
+  busy(socket: Peer): void {
+    this.#places.busy(nameOf(socket));
+  }
+
+  /** All requests of this connection were answered. */
+  idle(socket: Peer): void {
+    this.#places.idle(nameOf(socket));
+  }
+
   #count(socket: Socket): void {
-    if (this.#connections >= this.#connectionsMax) {
+    const name = nameOf(socket);
+    const out = this.#places.add(name, clientAddress(socket.remoteAddress ?? ""));
+    if (out === name) {
       socket.destroy();
       return;
     }
-    this.#connections++;
+    if (out !== undefined) this.#sockets.get(out)?.destroy();
+    this.#sockets.set(name, socket);
     socket.once("close", () => {
-      this.#connections--;
+      if (this.#sockets.get(name) !== socket) return;
+      this.#sockets.delete(name);
+      this.#places.remove(name);
     });
   }
 }
+
+type Peer = Pick<Socket, "remoteAddress" | "remotePort">;
+
+/** The same of a connection and of what TLS makes of it. */
+const nameOf = ({ remoteAddress, remotePort }: Peer): string => `${remoteAddress} ${remotePort}`;
 
 function listening(server: Server | HttpServer | HttpsServer, options: Place & { readonly reusePort?: boolean }): Promise<void> {
   return new Promise((resolve, reject) => {

@@ -330,26 +330,51 @@ test("http: a client that never finishes its header is told so and dropped", asy
   assert.match(await raw(port, "GET / HTTP/1.1\r\nHost: h\r\n"), /^HTTP\/1.1 408 /);
 });
 
-test("http: connections beyond the limit are closed, those within are served", async (t) => {
-  const port = await started(t, async () => ({ status: 200, headers: {} }), { connectionsMax: 20 });
+test("http: connections beyond an address's limit end its own idle ones, oldest first; those that are served go on", async (t) => {
+  let release = (): void => {};
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const port = await started(
+    t,
+    async (given) => {
+      if (given.target === "/held") await held;
+      return { status: 200, headers: {} };
+    },
+    { connectionsPerAddressMax: 10 },
+  );
+  const busy = Promise.all([1, 2, 3].map(() => ask(port, { path: "/held" })));
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  const ended: number[] = [];
   const sockets: Socket[] = [];
-  let closed = 0;
-  for (let i = 0; i < 30; i++) {
+  for (let i = 0; i < 17; i++) {
     const socket = connect(port, "127.0.0.1");
     socket.on("error", () => {});
-    socket.on("close", () => {
-      closed += 1;
-    });
+    socket.on("close", () => ended.push(i));
     sockets.push(socket);
+    await once(socket, "connect");
+    await new Promise((resolve) => setTimeout(resolve, 5));
   }
-  while (closed < 10) await new Promise((resolve) => setTimeout(resolve, 5));
+  while (ended.length < 10) await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.deepEqual(
+    ended.toSorted((a, b) => a - b),
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
+  );
+  release();
+  assert.deepEqual(
+    (await busy).map(({ status }) => status),
+    [200, 200, 200],
+  );
+  assert.equal((await ask(port, {})).status, 200);
   for (const socket of sockets) socket.destroy();
-  for (let i = 0; i < 100; i++) {
-    const answer = await ask(port, {}).catch(() => undefined);
-    if (answer?.status === 200) return;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  assert.fail("not served after the others left");
+});
+
+test("http: when all places are taken by one address, another one is served", async (t) => {
+  const port = await started(t, async () => ({ status: 200, headers: {} }), { connectionsMax: 20 });
+  const sockets = Array.from({ length: 30 }, () => connect({ port, host: "127.0.0.1", localAddress: "127.0.0.2" }).on("error", () => {}));
+  await Promise.all(sockets.map((socket) => once(socket, "connect")));
+  assert.equal((await ask(port, {})).status, 200);
+  for (const socket of sockets) socket.destroy();
 });
 
 test("http: a port that is taken is a failure that says so", async (t) => {

@@ -13,7 +13,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { createServer, STATUS_CODES } from "node:http";
 import { createServer as createSecureServer, type Server as SecureServer } from "node:https";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { FailureError, type Pace } from "@stamp/base";
 import type { HttpHandler, HttpRefusal, HttpResponse, Logger } from "@stamp/ports";
@@ -26,8 +26,10 @@ import { Paces } from "./paces.ts";
 
 export interface HttpLimits {
   readonly headerBytesMax: number;
-  /** Further connections are closed as they come. */
+  /** When so many are open, one of the address with most gives way to a new one (@stamp/base, connection-places.ts). */
   readonly connectionsMax: number;
+  /** Of one address: beyond, its own oldest idle one gives way. */
+  readonly connectionsPerAddressMax: number;
   /** Within which the whole header of a request must be there. */
   readonly headerTimeoutMs: number;
   /** How long a connection without a request is kept. */
@@ -46,6 +48,7 @@ export interface HttpLimits {
 export const defaultHttpLimits: HttpLimits = {
   headerBytesMax: 64 * 1024,
   connectionsMax: 16_384,
+  connectionsPerAddressMax: 8_192,
   headerTimeoutMs: 30_000,
   keepAliveTimeoutMs: 75_000,
   idleTimeoutMs: 120_000,
@@ -122,7 +125,7 @@ export class HttpDoor {
       server.on("tlsClientError", () => {});
       this.#server = server;
     } else this.#server = createServer(serverOptions);
-    this.#acceptors = new Acceptors(this.#server, limits.connectionsMax);
+    this.#acceptors = new Acceptors(this.#server, limits);
     this.#server.setTimeout(limits.idleTimeoutMs);
     // Beyond a count Node drops headers without a word, a condition among them: their bytes are bounded, so their count is.
     this.#server.maxHeadersCount = 0;
@@ -176,6 +179,7 @@ export class HttpDoor {
     const exchange = new Exchange(message, response, expectsContinue, this.#paces);
     const { socket } = message;
     this.#connectionOf(socket).unanswered.add(exchange);
+    this.#acceptors.busy(socket);
     response.once("close", () => this.#answered(socket, exchange));
     try {
       const why = refusal ?? (message.headers.host === undefined && message.httpVersion === "1.1" ? "hostMissing" : undefined);
@@ -199,10 +203,12 @@ export class HttpDoor {
     return connection;
   }
 
-  #answered(socket: Duplex, exchange: Exchange): void {
+  #answered(socket: Socket, exchange: Exchange): void {
     const { unanswered, refusal } = this.#connectionOf(socket);
     unanswered.delete(exchange);
-    if (refusal && unanswered.size === 0) endRefused(socket, refusal);
+    if (unanswered.size > 0) return;
+    this.#acceptors.idle(socket);
+    if (refusal) endRefused(socket, refusal);
   }
 
   #broken(socket: Duplex, code: string | undefined): void {

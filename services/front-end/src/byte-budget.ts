@@ -1,113 +1,248 @@
 /**
- * A bound on bytes held by all requests together; who waits, holds nothing of what it waits for. What is given back goes to the account that
- * waits and holds least, and within it first come, first served: so an account that brings much waits behind itself.
+ * A bound on the bytes that all requests of a front-end hold together. Who waits holds nothing of what it waits for.
+ *
+ * Each holder is an account at an address. Fair shares:
+ * - A part of the budget (`reservedShare`) is kept for requests of an account or an address that holds nothing, so that nobody who begins
+ *   stands behind all that others hold.
+ * - What is given back goes to the waiting request whose account and address hold least; within that, first come, first served.
+ * - While somebody waits, whoever holds most and can do without gives it back (`whenWanted`).
+ * - Who waits longer than `waitMaxMs` is refused: 503 with Retry-After.
  */
-import { assert } from "@stamp/base";
+import { assert, type Outcome, ok, refused } from "@stamp/base";
+import type { Clock, Timer } from "@stamp/ports";
 
-/** The part of the budget that one account's requests take and give. */
+/** Part of the budget that only requests of an account or address that holds nothing may use. */
+export const reservedShare = 1 / 4;
+/** While requests wait, holders are asked so often to give back what they can do without; at most so many at once. */
+const wantedEveryMs = 100;
+const askedMax = 64;
+
+export interface ByteBudgetOptions {
+  readonly bytesMax: number;
+  /** How long a request waits for its bytes before it is refused, in milliseconds. */
+  readonly waitMaxMs: number;
+}
+
+export interface ByteHolder {
+  readonly account: string;
+  /** Of the client; "" for work of the stamp itself, such as copies. */
+  readonly address: string;
+}
+
+/** The part of the budget that one request takes and gives. */
 export interface ByteShare {
   /** False when it would have to wait. More than the whole budget is let through when nothing else is held. */
   tryTake(bytes: number): boolean;
-  take(bytes: number): Promise<void>;
+  /** Refused when it waited too long: nothing was taken. */
+  take(bytes: number): Promise<Outcome<void>>;
   /** What was taken, in any parts. */
   give(bytes: number): void;
+  /** Registers what is called when others wait and this request holds much. The result ends the registration. */
+  whenWanted(giveBack: () => void): () => void;
+}
+
+/** What one account, or one address, holds. */
+interface Held {
+  bytes: number;
+  /** Shares that hold something or wait. */
+  users: number;
+}
+
+interface Pair {
+  readonly account: Held;
+  readonly address: Held;
 }
 
 interface Waiting {
+  readonly pair: Pair;
   readonly bytes: number;
-  readonly resolve: () => void;
+  readonly timer: Timer;
+  readonly resolve: (outcome: Outcome<void>) => void;
 }
 
-interface Account {
-  used: number;
-  readonly waiting: Waiting[];
+interface Wanted {
+  readonly held: () => number;
+  readonly giveBack: () => void;
 }
 
 export class ByteBudget {
   readonly bytesMax: number;
+  readonly #clock: Clock;
+  readonly #waitMaxMs: number;
+  readonly #openMax: number;
   #used = 0;
-  /** Those that hold something or wait; who waits since longest first. */
-  readonly #accounts = new Map<string, Account>();
+  #refused = 0;
+  readonly #accounts = new Map<string, Held>();
+  readonly #addresses = new Map<string, Held>();
+  /** Who waits since longest first. */
+  readonly #waiting = new Set<Waiting>();
+  readonly #wanted = new Set<Wanted>();
+  #asking: Timer | undefined;
 
-  constructor(bytesMax: number) {
+  constructor(clock: Clock, { bytesMax, waitMaxMs }: ByteBudgetOptions) {
+    this.#clock = clock;
     this.bytesMax = bytesMax;
+    this.#waitMaxMs = waitMaxMs;
+    this.#openMax = bytesMax - Math.floor(bytesMax * reservedShare);
   }
 
   get usedBytes(): number {
     return this.#used;
   }
 
-  of(account: string): ByteShare {
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  /** Requests that were refused because they waited too long. */
+  get refusedLate(): number {
+    return this.#refused;
+  }
+
+  of(holder: ByteHolder): ByteShare {
+    let own = 0;
+    let waits = 0;
+    let pair: Pair | undefined;
+    // While the share holds nothing and waits for nothing, nobody keeps its account and address.
+    const look = (): Pair =>
+      pair ?? { account: this.#accounts.get(holder.account) ?? nothing, address: this.#addresses.get(holder.address) ?? nothing };
+    const enter = (): Pair => {
+      pair ??= { account: entered(this.#accounts, holder.account), address: entered(this.#addresses, holder.address) };
+      return pair;
+    };
+    const leave = (): void => {
+      if (pair === undefined || own > 0 || waits > 0) return;
+      pair = undefined;
+      left(this.#accounts, holder.account);
+      left(this.#addresses, holder.address);
+    };
+    const hold = (bytes: number): void => {
+      if (bytes === 0) return;
+      const { account, address } = enter();
+      own += bytes;
+      account.bytes += bytes;
+      address.bytes += bytes;
+      this.#used += bytes;
+      leave();
+    };
     return {
-      tryTake: (bytes) => this.#tryTake(account, bytes),
-      take: (bytes) => this.#take(account, bytes),
-      give: (bytes) => this.#give(account, bytes),
+      tryTake: (bytes) => {
+        if (!this.#mayTakeNow(look(), bytes)) return false;
+        hold(bytes);
+        return true;
+      },
+      take: async (bytes) => {
+        if (this.#mayTakeNow(look(), bytes)) {
+          hold(bytes);
+          return ok();
+        }
+        waits++;
+        const outcome = await this.#wait(enter(), bytes, () => hold(bytes));
+        waits--;
+        leave();
+        return outcome;
+      },
+      give: (bytes) => {
+        if (bytes === 0) return;
+        assert(own >= bytes, "no more bytes are given back than were taken");
+        hold(-bytes);
+        this.#serve();
+      },
+      whenWanted: (giveBack) => {
+        const wanted: Wanted = { held: () => own, giveBack };
+        this.#wanted.add(wanted);
+        return () => this.#wanted.delete(wanted);
+      },
     };
   }
 
-  /** Nobody who waits is overtaken, except by an account that holds less than the one that would be next. */
-  #tryTake(name: string, bytes: number): boolean {
+  /** Nobody who waits is overtaken, except by somebody who holds less than the one that would be next. */
+  #mayTakeNow(pair: Pair, bytes: number): boolean {
     const next = this.#next();
-    const held = this.#accounts.get(name);
-    if (next && (held?.waiting.length || (held?.used ?? 0) >= next[1].used)) return false;
-    if (!this.#fits(bytes)) return false;
-    this.#hold(name, bytes);
-    return true;
+    if (next && compareHeld(next.pair, pair) <= 0) return false;
+    return this.#fits(pair, bytes);
   }
 
-  async #take(name: string, bytes: number): Promise<void> {
-    if (this.#tryTake(name, bytes)) return;
-    await new Promise<void>((resolve) => {
-      this.#accountOf(name).waiting.push({ bytes, resolve });
+  #wait(pair: Pair, bytes: number, hold: () => void): Promise<Outcome<void>> {
+    return new Promise((resolve) => {
+      const timer = this.#clock.after(this.#waitMaxMs, () => {
+        this.#waiting.delete(waiting);
+        this.#refused++;
+        resolve(late);
+        this.#serve();
+      });
+      const waiting: Waiting = {
+        pair,
+        bytes,
+        timer,
+        resolve: (outcome) => {
+          timer.cancel();
+          this.#waiting.delete(waiting);
+          hold();
+          resolve(outcome);
+        },
+      };
+      this.#waiting.add(waiting);
+      this.#ask();
     });
   }
 
-  #give(name: string, bytes: number): void {
-    const account = this.#accounts.get(name);
-    if (bytes === 0) return;
-    assert(account !== undefined && account.used >= bytes, "no more bytes are given back than were taken");
-    account.used -= bytes;
-    this.#used -= bytes;
-    this.#forget(name, account);
-    for (let next = this.#next(); next && this.#fits(next[1].waiting[0]?.bytes ?? 0); next = this.#next()) {
-      const first = next[1].waiting.shift();
-      if (!first) return;
-      this.#hold(next[0], first.bytes);
-      first.resolve();
-    }
+  #serve(): void {
+    for (let next = this.#next(); next && this.#fits(next.pair, next.bytes); next = this.#next()) next.resolve(ok());
   }
 
-  #hold(name: string, bytes: number): void {
-    const account = this.#accountOf(name);
-    account.used += bytes;
-    this.#used += bytes;
-    // Behind others that hold as much.
-    this.#accounts.delete(name);
-    this.#accounts.set(name, account);
-    this.#forget(name, account);
-  }
-
-  #next(): readonly [string, Account] | undefined {
-    let least: readonly [string, Account] | undefined;
-    for (const entry of this.#accounts) {
-      if (entry[1].waiting.length > 0 && (least === undefined || entry[1].used < least[1].used)) least = entry;
-    }
+  /** The one whose account and address hold least. */
+  #next(): Waiting | undefined {
+    let least: Waiting | undefined;
+    for (const each of this.#waiting) if (least === undefined || compareHeld(each.pair, least.pair) < 0) least = each;
     return least;
   }
 
-  #accountOf(name: string): Account {
-    const held = this.#accounts.get(name);
-    if (held) return held;
-    const account: Account = { used: 0, waiting: [] };
-    this.#accounts.set(name, account);
-    return account;
+  /** While requests wait: asks those that hold most, as many as hold what is waited for. */
+  #ask(): void {
+    if (this.#asking !== undefined || this.#waiting.size === 0) return;
+    this.#asking = this.#clock.after(wantedEveryMs, () => {
+      this.#asking = undefined;
+      this.#ask();
+    });
+    let needed = 0;
+    for (const { bytes } of this.#waiting) needed += bytes;
+    const holders = [...this.#wanted].map((wanted) => ({ wanted, bytes: wanted.held() })).filter(({ bytes }) => bytes > 0);
+    for (const { wanted, bytes } of holders.sort((a, b) => b.bytes - a.bytes).slice(0, askedMax)) {
+      if (needed <= 0) return;
+      needed -= bytes;
+      wanted.giveBack();
+    }
   }
 
-  #forget(name: string, account: Account): void {
-    if (account.used === 0 && account.waiting.length === 0) this.#accounts.delete(name);
-  }
-
-  #fits(bytes: number): boolean {
-    return this.#used === 0 || this.#used + bytes <= this.bytesMax;
+  #fits({ account, address }: Pair, bytes: number): boolean {
+    if (this.#used === 0) return true;
+    const holdsNothing = account.bytes === 0 || address.bytes === 0;
+    return this.#used + bytes <= (holdsNothing ? this.bytesMax : this.#openMax);
   }
 }
+
+/** By the larger of what account and address hold, then by the smaller: many accounts at one address are as one, and the other way round. */
+function compareHeld(a: Pair, b: Pair): number {
+  const larger = (pair: Pair): number => Math.max(pair.account.bytes, pair.address.bytes);
+  const smaller = (pair: Pair): number => Math.min(pair.account.bytes, pair.address.bytes);
+  return larger(a) - larger(b) || smaller(a) - smaller(b);
+}
+
+const nothing: Held = { bytes: 0, users: 0 };
+
+function entered(all: Map<string, Held>, name: string): Held {
+  const held = all.get(name) ?? { bytes: 0, users: 0 };
+  held.users++;
+  all.set(name, held);
+  return held;
+}
+
+function left(all: Map<string, Held>, name: string): void {
+  const held = all.get(name);
+  if (held && --held.users === 0) all.delete(name);
+}
+
+const late: Outcome<never> = refused("unavailable", "overloaded", "the bytes of requests in progress leave no room", {
+  retryAfterSeconds: "1",
+});

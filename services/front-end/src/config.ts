@@ -66,7 +66,11 @@ export interface FrontEndConfig {
   readonly uploadWindowBytes: number;
   readonly downloadWindowBytes: number;
   readonly uploadBytesMax: number;
+  readonly documentBytesMax: number;
   readonly downloadBytesMax: number;
+  readonly bytesWaitMaxMs: number;
+  readonly connectionsMax: number;
+  readonly connectionsPerAddressMax: number;
   readonly leastBytesPerSecond: number;
   readonly leastRateWindowMs: number;
   readonly accountCacheMs: number;
@@ -142,8 +146,24 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
     .describe("Size of a piece of content on its way in"),
   uploadWindowBytes: count(2 * mebibyte).describe("Bytes of one request on their way in and not yet durable"),
   downloadWindowBytes: count(4 * mebibyte).describe("Bytes of one request read ahead on their way out"),
-  uploadBytesMax: count(32 * mebibyte).describe("Bytes of all requests on their way in; beyond, clients are slowed down"),
-  downloadBytesMax: count(256 * mebibyte).describe("Bytes of all requests read ahead on their way out; beyond, requests wait"),
+  uploadBytesMax: count(32 * mebibyte).describe(
+    "Bytes of all requests on their way in; a quarter is kept for accounts and addresses that hold nothing; beyond, clients are slowed down",
+  ),
+  documentBytesMax: count(32 * mebibyte).describe(
+    "As uploadBytesMax, of bodies that are read whole (block lists, batches, entities); one that takes 5 s and longer gives way to others",
+  ),
+  downloadBytesMax: count(256 * mebibyte).describe(
+    "Bytes of all requests on their way out; a quarter is kept for accounts and addresses that hold nothing; beyond, less is read ahead",
+  ),
+  bytesWaitMaxMs: count(10_000).describe(
+    "A request that waits longer than this for room in uploadBytesMax or downloadBytesMax is answered 503 ServerBusy",
+  ),
+  connectionsMax: count(16_384).describe(
+    "Connections of an HTTP door; for a further one the oldest idle connection of the address with most ends, or the oldest busy one",
+  ),
+  connectionsPerAddressMax: count(8_192).describe(
+    "Connections of an HTTP door from one address; for a further one its own oldest idle connection ends",
+  ),
   leastBytesPerSecond: z
     .number()
     .int()
@@ -179,9 +199,11 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
 });
 
 /** Bounds of the HTTP doors (ports-node, http-server.ts). */
-export function httpLimitsOf(config: FrontEndConfig): { readonly leastBytesPerSecond: number; readonly leastRateWindowMs: number } {
-  const { leastBytesPerSecond, leastRateWindowMs } = config;
-  return { leastBytesPerSecond, leastRateWindowMs };
+export function httpLimitsOf(
+  config: FrontEndConfig,
+): Pick<FrontEndConfig, "connectionsMax" | "connectionsPerAddressMax" | "leastBytesPerSecond" | "leastRateWindowMs"> {
+  const { connectionsMax, connectionsPerAddressMax, leastBytesPerSecond, leastRateWindowMs } = config;
+  return { connectionsMax, connectionsPerAddressMax, leastBytesPerSecond, leastRateWindowMs };
 }
 
 export function doorGateOf(config: FrontEndConfig): DoorGateOptions {

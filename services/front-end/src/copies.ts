@@ -263,7 +263,7 @@ export async function moveBytes(
 ): Promise<Outcome<readonly Place[]>> {
   const { signal, onChunk = async () => true, pins } = options;
   const { reader, config } = objects.parts;
-  const downloads = objects.parts.downloads.of(to.account);
+  const downloads = objects.parts.downloads.of({ account: to.account, address: "" });
   const windowBytes = config.downloadWindowBytes;
   async function* bytes(): AsyncGenerator<Uint8Array> {
     for await (const chunk of reader.readPlaces(places.map(placeFromWire), { timeoutMs: config.requestTimeoutMs, windowBytes, signal })) {
@@ -271,7 +271,8 @@ export async function moveBytes(
       yield chunk;
     }
   }
-  await downloads.take(windowBytes);
+  const taken = await downloads.take(windowBytes);
+  if (!taken.ok) return taken;
   try {
     const received = await objects.receive(to, bytes(), {
       contentLengthBytes: undefined,

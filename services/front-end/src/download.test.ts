@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { concatBytes, FailureError, type Outcome, ok, refused } from "@stamp/base";
+import { NodeClock } from "@stamp/ports-node";
 import type { ExtentReader } from "@stamp/stream-client";
 import type { BlobContent } from "@stamp/wire";
 import { ByteBudget } from "./byte-budget.ts";
@@ -54,12 +55,20 @@ async function read(download: Download): Promise<Uint8Array> {
   return concatBytes(chunks);
 }
 
-const start = (chunks: readonly number[], again: (startBytes: number) => Promise<Outcome<BlobContent>>, budget = new ByteBudget(500)) => {
+const budgetOf = (bytesMax: number): ByteBudget => new ByteBudget(new NodeClock(), { bytesMax, waitMaxMs: 100 });
+
+const start = (
+  chunks: readonly number[],
+  again: (startBytes: number, endBytes: number) => Promise<Outcome<BlobContent>>,
+  budget = budgetOf(600),
+) => {
   const { fake, state } = reader(chunks);
   const download = new Download(contentFrom(0), 1000, {
     reader: fake,
-    budget: budget.of("a"),
+    clock: new NodeClock(),
+    budget: budget.of({ account: "a", address: "1" }),
     windowBytes: 400,
+    pieceBytes: 50,
     readTimeoutMs: 1000,
     again,
   });
@@ -101,9 +110,65 @@ test("asking without one more byte ends", async () => {
 test("a body that is dropped half-way gives its budget and its reads back", async () => {
   const { download, state, budget } = start([], async () => refused("internal", "bug", "never asked"));
   assert.ok((await download.open()).ok);
-  assert.equal(budget.usedBytes, 400);
+  assert.equal(budget.usedBytes, 450);
   await download.next();
   await download.return();
   assert.equal(budget.usedBytes, 0);
   assert.equal(state.returned, 1);
+});
+
+test("a client that takes nothing more holds one piece, and gets the same bytes when it goes on, without a question", async () => {
+  const { download, state, budget } = start([], async () => refused("internal", "bug", "never asked"));
+  assert.ok((await download.open()).ok);
+  const got: Uint8Array[] = [(await download.next()).value ?? new Uint8Array(0)];
+  while (budget.usedBytes > 50) await new Promise((resolve) => setTimeout(resolve, 10));
+  assert.deepEqual([state.returned, budget.usedBytes], [1, 50]);
+  for await (const chunk of download) got.push(chunk);
+  assert.deepEqual(concatBytes(got), whole);
+  assert.equal(budget.usedBytes, 0);
+  assert.ok(state.opened > 2, "it goes on in small runs");
+});
+
+test("where there is room for pieces only, downloads go on in pieces; beyond, who begins is refused", async () => {
+  const budget = budgetOf(100);
+  const never = async (): Promise<Outcome<BlobContent>> => refused("internal", "bug", "never asked");
+  const [one, two, three] = [start([], never, budget).download, start([], never, budget).download, start([], never, budget).download];
+  assert.ok((await one.open()).ok);
+  const other = budget.of({ account: "b", address: "2" });
+  assert.ok(other.tryTake(50));
+  const refusedOne = await two.open();
+  assert.ok(!refusedOne.ok && refusedOne.failure.reason === "overloaded");
+  assert.deepEqual(await read(one), whole);
+  assert.ok((await three.open()).ok);
+  await three.return();
+  other.give(50);
+  assert.equal(budget.usedBytes, 0);
+});
+
+test("a blob of many places: a slow client's places are let go, and asked for again piece by piece", async () => {
+  const many = {
+    ...contentFrom(0),
+    places: Array.from({ length: 500 }, (_, i) => ({ extentId: 1n, offsetBytes: BigInt(2 * i), lengthBytes: 2 })),
+  };
+  const asked: [number, number][] = [];
+  const { fake } = reader([]);
+  const budget = budgetOf(600);
+  const download = new Download(many as unknown as BlobContent, 1000, {
+    clock: new NodeClock(),
+    reader: fake,
+    budget: budget.of({ account: "a", address: "1" }),
+    windowBytes: 400,
+    pieceBytes: 50,
+    readTimeoutMs: 1000,
+    again: async (startBytes, endBytes) => {
+      asked.push([startBytes, endBytes]);
+      return ok(contentFrom(startBytes));
+    },
+  });
+  assert.ok((await download.open()).ok);
+  const got: Uint8Array[] = [(await download.next()).value ?? new Uint8Array(0)];
+  while (budget.usedBytes > 50) await new Promise((resolve) => setTimeout(resolve, 10));
+  for await (const chunk of download) got.push(chunk);
+  assert.deepEqual(concatBytes(got), whole);
+  assert.deepEqual(asked[0], [2, 52]);
 });

@@ -83,6 +83,7 @@ export class FrontEndRole implements Role {
   readonly #router: Router;
   readonly #containers: ParentRows;
   readonly #uploads: ByteBudget;
+  readonly #documents: ByteBudget;
   readonly #downloads: ByteBudget;
   readonly #blobDoor: HttpDoor;
   readonly #queueDoor: HttpDoor;
@@ -103,8 +104,9 @@ export class FrontEndRole implements Role {
     const readContainer = (account: string, container: string, limits: CallLimits) =>
       this.#router.execute({ case: "getContainer", value: { account, container } }, limits);
     this.#containers = new ParentRows(world, readContainer, { readTimeoutMs: config.requestTimeoutMs });
-    this.#uploads = new ByteBudget(config.uploadBytesMax);
-    this.#downloads = new ByteBudget(config.downloadBytesMax);
+    this.#uploads = new ByteBudget(world.clock, { bytesMax: config.uploadBytesMax, waitMaxMs: config.bytesWaitMaxMs });
+    this.#documents = new ByteBudget(world.clock, { bytesMax: config.documentBytesMax, waitMaxMs: config.bytesWaitMaxMs });
+    this.#downloads = new ByteBudget(world.clock, { bytesMax: config.downloadBytesMax, waitMaxMs: config.bytesWaitMaxMs });
     this.#accounts = new Accounts(world, this.#router, {
       accountCacheMs: config.accountCacheMs,
       accountsMax: config.accountsMax,
@@ -122,6 +124,7 @@ export class FrontEndRole implements Role {
       foreignSources: new ForeignSources(outside.http, config.copySources),
       reader: new StreamClient(world, { lockService: config.lockService }).reader,
       uploads: this.#uploads,
+      documents: this.#documents,
       downloads: this.#downloads,
     });
     const { objects, accounts } = { objects: this.#objects, accounts: this.#accounts };
@@ -192,6 +195,9 @@ export class FrontEndRole implements Role {
         containerRowReads: this.#containers.reads,
         uploadBytes: this.#uploads.usedBytes,
         downloadBytes: this.#downloads.usedBytes,
+        documentBytes: this.#documents.usedBytes,
+        bytesWaiting: this.#uploads.waiting + this.#documents.waiting + this.#downloads.waiting,
+        bytesRefused: this.#uploads.refusedLate + this.#documents.refusedLate + this.#downloads.refusedLate,
         copies: this.#objects.copies.count,
         admission: this.#gate.figures,
         ...this.#blobDoor.counters,

@@ -112,6 +112,7 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
     const received = await objects.receive(name.value, payloads(head, iterator), {
       contentLengthBytes: undefined,
       wants,
+      from: grpcClients,
       signal: context.signal,
     });
     if (!received.ok) return failedBy(received.error);
@@ -134,7 +135,7 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
     yield { blob };
     const endBytes = endOf(blob, request.endBytes === undefined ? undefined : fromWire(request.endBytes));
     if (fromWire(content.startBytes) === endBytes) return;
-    const download = await objects.download(name, blob, content, endBytes, context.signal);
+    const download = await objects.download(name, blob, content, endBytes, { to: grpcClients, signal: context.signal });
     if (!download.ok) throw new FailureError(failedBy(download.error).failure);
     for await (const payload of download.value) yield { payload };
   }
@@ -166,6 +167,9 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
     return ok(blobPolicyOf(known.serviceProperties.blob));
   }
 }
+
+/** Calls do not tell whence they came: all clients of gRPC count as one address. */
+const grpcClients = "grpc";
 
 const noHeaders = { contentType: "", contentEncoding: "", contentLanguage: "", cacheControl: "", contentDisposition: "" };
 

@@ -36,6 +36,12 @@ export const frontEndMetrics: Metrics = {
   ),
   uploadBytes: gauge(`${fe}_upload_buffer_bytes`, "Bytes of uploads in memory."),
   downloadBytes: gauge(`${fe}_download_buffer_bytes`, "Bytes of downloads in memory."),
+  documentBytes: gauge(`${fe}_document_buffer_bytes`, "Bytes in memory of bodies that are read whole: block lists, batches, entities."),
+  bytesWaiting: gauge(`${fe}_buffer_waiting_requests`, "Requests that wait for room in the buffers of uploads or downloads."),
+  bytesRefused: counter(
+    `${fe}_buffer_refused_requests_total`,
+    "Requests refused because they waited too long for room in the buffers of uploads or downloads.",
+  ),
   copies: gauge(`${fe}_copies_in_progress`, "Copies of blobs from elsewhere that are under way."),
   ...inside("admission", gateMetrics(fe)),
   "admission.refusedByShare": counter(

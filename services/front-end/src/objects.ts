@@ -3,12 +3,12 @@
  * Answers are values; a `RestError` says what the service would.
  */
 import { bodyLimitsOf, type ConditionHeaders, newestVersion, type Parsed, parsed, restError, restErrorOfService } from "@stamp/azure-rest";
-import { type Outcome, refused } from "@stamp/base";
+import { clientAddress, type Outcome, refused } from "@stamp/base";
 import { uuid, type World } from "@stamp/ports";
 import type { ExtentReader } from "@stamp/stream-client";
 import type { Blob, BlobContent, Container, ListedBlob, Place } from "@stamp/wire";
 import { fromWire, toWire } from "@stamp/wire";
-import type { ByteBudget } from "./byte-budget.ts";
+import type { ByteBudget, ByteHolder } from "./byte-budget.ts";
 import type { FrontEndConfig } from "./config.ts";
 import { Copies } from "./copies.ts";
 import { Download } from "./download.ts";
@@ -32,7 +32,10 @@ export interface ObjectsParts {
   readonly tables: Tables;
   readonly reader: ExtentReader;
   readonly foreignSources: ForeignSources;
+  /** Content on its way in. */
   readonly uploads: ByteBudget;
+  /** Documents that are read whole. */
+  readonly documents: ByteBudget;
   readonly downloads: ByteBudget;
 }
 
@@ -280,6 +283,8 @@ export class Objects {
     options: {
       readonly contentLengthBytes: number | undefined;
       readonly wants: { md5: boolean; crc64: boolean };
+      /** Address of the client that sends it; undefined: the stamp itself reads it somewhere. */
+      readonly from?: string;
       readonly signal?: AbortSignal;
       /** Keeps the bytes for a commit that comes much later, until the caller drops it; by default they stay long enough for one that comes now. */
       readonly pins?: UploadPins;
@@ -320,6 +325,7 @@ export class Objects {
     options: {
       readonly contentLengthBytes: number | undefined;
       readonly wants: { md5: boolean; crc64: boolean };
+      readonly from?: string;
       readonly signal?: AbortSignal;
       readonly pins: UploadPins;
     },
@@ -334,7 +340,7 @@ export class Objects {
       inlineBytesMax: config.inlineBytesMax,
       pieceBytes: config.pieceBytes,
       windowBytes: config.uploadWindowBytes,
-      budget: uploads.of(name.account),
+      budget: uploads.of(holderOf(name, options.from)),
       digest: world.digest,
       writeData: async (payload): Promise<Outcome<readonly Place[]>> => {
         if (pins.goneExtentId !== undefined) {
@@ -354,15 +360,23 @@ export class Objects {
   }
 
   /** The bytes of what a GetBlob answered, to the end of what it was asked for. */
-  async download(name: LocatedBlob, blob: Blob, content: BlobContent, endBytes: number, signal: AbortSignal): Promise<Parsed<Download>> {
+  async download(
+    name: LocatedBlob,
+    blob: Blob,
+    content: BlobContent,
+    endBytes: number,
+    /** `to`: address of the client that gets it; undefined: the stamp itself writes it somewhere. */
+    { to, signal }: { readonly to?: string; readonly signal: AbortSignal },
+  ): Promise<Parsed<Download>> {
     const { world, config, router, reader, downloads } = this.parts;
     const download = new Download(content, endBytes, {
+      clock: world.clock,
       reader,
-      budget: downloads.of(name.account),
+      budget: downloads.of(holderOf(name, to)),
       windowBytes: config.downloadWindowBytes,
       readTimeoutMs: config.requestTimeoutMs,
       signal,
-      again: async (startBytes) => {
+      again: async (startBytes, endBytes) => {
         const deadlineMs = world.clock.monotonicMs() + config.requestTimeoutMs;
         const value = { name, conditions: { ifMatch: blob.etag }, startBytes: toWire(startBytes), endBytes: toWire(endBytes) };
         const answer = await router.execute({ case: "getBlob", value }, { deadlineMs, signal });
@@ -375,6 +389,8 @@ export class Objects {
     return opened.ok ? parsed(download) : { ok: false, error: restErrorOf(opened.failure) };
   }
 }
+
+const holderOf = ({ account }: LocatedBlob, address = ""): ByteHolder => ({ account, address: clientAddress(address) });
 
 const late = refused("deadlineExceeded", "timeout", "the container's row was not read in time");
 

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { concatBytes, type Outcome, ok, unknownOutcome } from "@stamp/base";
-import { NodeDigest } from "@stamp/ports-node";
+import { NodeClock, NodeDigest } from "@stamp/ports-node";
 import type { Place } from "@stamp/wire";
 import fc from "fast-check";
-import { ByteBudget } from "./byte-budget.ts";
+import { ByteBudget, type ByteShare } from "./byte-budget.ts";
 import { receiveBody, type UploadOptions } from "./upload.ts";
 
 async function* chunksOf(sizes: readonly number[]): AsyncGenerator<Uint8Array, void, void> {
@@ -14,6 +14,9 @@ async function* chunksOf(sizes: readonly number[]): AsyncGenerator<Uint8Array, v
 }
 
 const wholeOf = (lengthBytes: number): Uint8Array => Uint8Array.from({ length: lengthBytes }, (_, i) => i & 0xff);
+
+const budgetOf = (bytesMax: number): ByteBudget => new ByteBudget(new NodeClock(), { bytesMax, waitMaxMs: 5_000 });
+const shareOf = (budget: ByteBudget, account = "a"): ByteShare => budget.of({ account, address: account });
 
 function options(contentLengthBytes: number | undefined, more: Partial<UploadOptions> = {}): UploadOptions & { pieces: Uint8Array[] } {
   const pieces: Uint8Array[] = [];
@@ -24,7 +27,7 @@ function options(contentLengthBytes: number | undefined, more: Partial<UploadOpt
     pieceBytes: 100,
     windowBytes: 300,
     wants: { md5: true, crc64: true },
-    budget: new ByteBudget(1000).of("a"),
+    budget: shareOf(budgetOf(1000)),
     digest: new NodeDigest(),
     writeData: async (payload): Promise<Outcome<readonly Place[]>> => {
       const index = pieces.push(payload);
@@ -43,8 +46,8 @@ test("whatever the chunks are, the pieces are the body in order, hashes are of t
       fc.integer({ min: 1, max: 400 }),
       async (sizes, budgetBytes) => {
         const lengthBytes = sizes.reduce((sum, size) => sum + size, 0);
-        const budget = new ByteBudget(budgetBytes);
-        const given = options(lengthBytes, { budget: budget.of("a") });
+        const budget = budgetOf(budgetBytes);
+        const given = options(lengthBytes, { budget: shareOf(budget) });
         const received = await receiveBody(chunksOf(sizes), given);
         assert.ok(received.ok);
         const { inline, places, md5 } = received.value;
@@ -81,8 +84,8 @@ test("no more than the window is in flight", async () => {
 
 test("a body that is too long or too short is refused, and nothing stays held", async () => {
   for (const sizes of [[50, 50, 1], [50, 49], []]) {
-    const budget = new ByteBudget(1000);
-    const given = options(100, { budget: budget.of("a") });
+    const budget = budgetOf(1000);
+    const given = options(100, { budget: shareOf(budget) });
     const received = await receiveBody(chunksOf(sizes), given);
     assert.equal(received.ok ? "ok" : received.error.code, "InvalidInput", String(sizes));
     await new Promise((resolve) => setTimeout(resolve, 5));
@@ -101,10 +104,73 @@ test("a piece whose fate is unknown fails the upload as not done: nothing refers
 });
 
 test("many slow uploads share a small budget without stopping each other", async () => {
-  const budget = new ByteBudget(120);
+  const budget = budgetOf(120);
   const uploads = Array.from({ length: 20 }, (_, i) =>
-    receiveBody(chunksOf([60, 60, 60, 60]), options(240, { budget: budget.of(`a${i % 3}`) })),
+    receiveBody(chunksOf([60, 60, 60, 60]), options(240, { budget: shareOf(budget, `a${i % 3}`) })),
   );
   for (const received of await Promise.all(uploads)) assert.ok(received.ok);
   assert.equal(budget.usedBytes, 0);
+});
+
+/** Chunks that come when they are let. */
+function scripted() {
+  const queue: Uint8Array[] = [];
+  let wake = (): void => {};
+  let ended = false;
+  async function* body(): AsyncGenerator<Uint8Array, void, void> {
+    for (;;) {
+      const chunk = queue.shift();
+      if (chunk) yield chunk;
+      else if (ended) return;
+      else await new Promise<void>((resolve) => (wake = resolve));
+    }
+  }
+  const send = async (bytes: number): Promise<void> => {
+    queue.push(new Uint8Array(bytes));
+    wake();
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  };
+  const end = (): void => {
+    ended = true;
+    wake();
+  };
+  return { body: body(), send, end };
+}
+
+test("an announced length takes nothing of the budget; many small chunks take no more than twice their bytes", async () => {
+  for (const contentLengthBytes of [1 << 20, undefined]) {
+    const budget = budgetOf(1 << 30);
+    const client = scripted();
+    const bounds = { bytesMax: 1 << 30, inlineBytesMax: 1 << 20, pieceBytes: 1 << 20, windowBytes: 1 << 21 };
+    const receiving = receiveBody(client.body, options(contentLengthBytes, { ...bounds, budget: shareOf(budget) }));
+    await client.send(1);
+    assert.ok(budget.usedBytes <= 4096, `${budget.usedBytes}`);
+    for (let i = 0; i < 20; i++) await client.send(1_000);
+    assert.ok(budget.usedBytes >= 20_001 && budget.usedBytes <= 2 * 20_001, `${budget.usedBytes}`);
+    client.end();
+    await receiving;
+    assert.equal(budget.usedBytes, 0);
+  }
+});
+
+test("a slow upload writes what it holds when others want its bytes, and goes on", async () => {
+  const budget = budgetOf(8_192);
+  const client = scripted();
+  const bounds = { pieceBytes: 10_000, bytesMax: 1 << 20, windowBytes: 20_000 };
+  const given = options(10_000, { ...bounds, budget: shareOf(budget) });
+  const receiving = receiveBody(client.body, given);
+  await client.send(5_000);
+  assert.ok(budget.usedBytes >= 5_000);
+  const other = shareOf(budget, "other");
+  assert.ok((await other.take(6_000)).ok);
+  assert.deepEqual(
+    given.pieces.map(({ length }) => length),
+    [5_000],
+  );
+  other.give(6_000);
+  await client.send(2_000);
+  await client.send(3_000);
+  client.end();
+  const received = await receiving;
+  assert.ok(received.ok && concatBytes(given.pieces).length === 10_000);
 });

@@ -1,14 +1,18 @@
 /**
  * A request's body on its way in: into the message when it is small, else in pieces to the blob data stream of its range, with a window of
- * pieces in flight. Hashes are taken on the way and compared before anything refers to the bytes. No more than the window is held of one
- * request, and no more than the budget of all together; a request that has to wait for the budget first sends what it holds.
+ * pieces in flight. Hashes are taken on the way and compared before anything refers to the bytes.
+ *
+ * What is counted in the budget is what came and was not written yet (counted-buffer.ts), never what was only announced. No more than the
+ * window is held of one request. A request for whose bytes there is no room, or whose bytes others want while it waits for its client, sends
+ * what it holds as a piece of its own.
  */
 import { type Parsed, parsed, rejected } from "@stamp/azure-rest";
-import { concatBytes, type Outcome } from "@stamp/base";
+import type { Outcome } from "@stamp/base";
 import type { Digest } from "@stamp/ports";
 import type { Place } from "@stamp/wire";
 import type { ByteShare } from "./byte-budget.ts";
 import type { ContentDigests } from "./content-digests.ts";
+import { CountedBuffer } from "./counted-buffer.ts";
 import { restErrorOf } from "./failures.ts";
 
 export interface UploadOptions {
@@ -32,10 +36,12 @@ export interface Uploaded extends ContentDigests {
 
 const none = new Uint8Array(0);
 
+/** Pieces of one body at most, when it is written in smaller ones for want of room: what refers to them has a bound. */
+const piecesMax = 8_000;
+
 export async function receiveBody(body: AsyncIterable<Uint8Array>, options: UploadOptions): Promise<Parsed<Uploaded>> {
   const upload = new Upload(options);
   try {
-    await upload.start();
     for await (const chunk of body) {
       const problem = await upload.add(chunk);
       if (problem) return problem;
@@ -51,51 +57,62 @@ class Upload {
   readonly #md5: ReturnType<Digest["md5"]> | undefined;
   #crc64 = 0n;
   #received = 0;
-  #held: Uint8Array[] = [];
-  #heldBytes = 0;
-  /** Of `held`, counted in the budget. */
-  #budgeted = 0;
+  readonly #held: CountedBuffer;
+  readonly #leastPieceBytes: number;
+  readonly #endWanted: () => void;
+  /** True while it waits for the client's next bytes. */
+  #isIdle = true;
+  /** A piece that was sent while others wanted its bytes. */
+  #givingBack: Promise<Parsed<never> | undefined> | undefined;
   readonly #sent: { readonly bytes: number; readonly answer: Promise<Outcome<readonly Place[]>> }[] = [];
   #inFlightBytes = 0;
   readonly #places: Place[] = [];
 
   constructor(options: UploadOptions) {
+    const { wants, digest, budget, pieceBytes, contentLengthBytes, bytesMax } = options;
     this.#options = options;
-    this.#md5 = options.wants.md5 ? options.digest.md5() : undefined;
-  }
-
-  /** A small body takes its whole length first: it holds what it has while it waits for the rest. */
-  async start(): Promise<void> {
-    const { contentLengthBytes, budget } = this.#options;
-    if (!this.#small || contentLengthBytes === undefined) return;
-    await budget.take(contentLengthBytes);
-    this.#budgeted = contentLengthBytes;
+    this.#md5 = wants.md5 ? digest.md5() : undefined;
+    this.#held = new CountedBuffer(
+      budget,
+      this.#small ? (contentLengthBytes ?? 0) : Math.min(pieceBytes, contentLengthBytes ?? pieceBytes),
+    );
+    this.#leastPieceBytes = Math.ceil((contentLengthBytes ?? bytesMax) / piecesMax);
+    this.#endWanted = budget.whenWanted(() => this.#giveBack());
   }
 
   async add(chunk: Uint8Array): Promise<Parsed<never> | undefined> {
+    this.#isIdle = false;
+    const problem = (await this.#givingBack) ?? (await this.#add(chunk));
+    this.#givingBack = undefined;
+    this.#isIdle = true;
+    return problem;
+  }
+
+  async #add(chunk: Uint8Array): Promise<Parsed<never> | undefined> {
     this.#received += chunk.length;
-    const { contentLengthBytes, bytesMax, wants, digest, budget } = this.#options;
+    const { contentLengthBytes, bytesMax, pieceBytes, wants, digest } = this.#options;
     if (this.#received > (contentLengthBytes ?? bytesMax)) {
       return contentLengthBytes === undefined ? tooLarge(bytesMax) : wrongLength("longer", contentLengthBytes);
     }
     this.#md5?.update(chunk);
     if (wants.crc64) this.#crc64 = digest.crc64(chunk, this.#crc64);
-    if (!this.#small) {
-      if (!budget.tryTake(chunk.length)) {
-        const problem = await this.#send();
-        if (problem) return problem;
-        await budget.take(chunk.length);
-      }
-      this.#budgeted += chunk.length;
+    for (let rest = chunk; rest.length > 0; ) {
+      const part = this.#small ? rest : rest.subarray(0, pieceBytes - this.#held.lengthBytes);
+      rest = rest.subarray(part.length);
+      const problem = await this.#hold(part);
+      if (problem) return problem;
     }
-    return this.#hold(chunk);
+    return undefined;
   }
 
   async finish(): Promise<Parsed<Uploaded>> {
+    this.#isIdle = false;
+    const gaveBack = await this.#givingBack;
+    if (gaveBack) return gaveBack;
     const { contentLengthBytes } = this.#options;
     if (contentLengthBytes !== undefined && this.#received < contentLengthBytes) return wrongLength("shorter", contentLengthBytes);
     let inline: Uint8Array = none;
-    if (this.#small) inline = concatBytes(this.#held);
+    if (this.#small) inline = new Uint8Array(this.#held.bytes);
     else {
       const problem = (await this.#send()) ?? (await this.#settle(0));
       if (problem) return problem;
@@ -107,10 +124,9 @@ class Upload {
 
   /** Gives back what is held; pieces in flight do so themselves. */
   drop(): void {
-    this.#options.budget.give(this.#budgeted);
-    this.#budgeted = 0;
-    this.#held = [];
-    this.#heldBytes = 0;
+    this.#isIdle = false;
+    this.#endWanted();
+    this.#held.drop();
   }
 
   get #small(): boolean {
@@ -118,37 +134,35 @@ class Upload {
     return contentLengthBytes !== undefined && contentLengthBytes <= inlineBytesMax;
   }
 
-  async #hold(chunk: Uint8Array): Promise<Parsed<never> | undefined> {
-    const { pieceBytes } = this.#options;
-    let rest = chunk;
-    while (!this.#small && this.#heldBytes + rest.length >= pieceBytes) {
-      const fits = pieceBytes - this.#heldBytes;
-      this.#held.push(rest.subarray(0, fits));
-      this.#heldBytes += fits;
-      rest = rest.subarray(fits);
-      const problem = await this.#send();
-      if (problem) return problem;
+  async #hold(part: Uint8Array): Promise<Parsed<never> | undefined> {
+    // A client that has brought a whole piece is likely to bring another one.
+    if (!this.#held.tryAppend(part, !this.#small && this.#sent.length > 0)) {
+      if (!this.#small && this.#held.lengthBytes >= this.#leastPieceBytes) {
+        const problem = await this.#send();
+        if (problem) return problem;
+      }
+      const held = await this.#held.append(part);
+      if (!held.ok) return { ok: false, error: restErrorOf(held.failure) };
     }
-    if (rest.length > 0) {
-      this.#held.push(rest);
-      this.#heldBytes += rest.length;
-    }
-    return undefined;
+    return !this.#small && this.#held.lengthBytes >= this.#options.pieceBytes ? this.#send() : undefined;
+  }
+
+  /** Others hold less and wait: what the client has brought so far is written. */
+  #giveBack(): void {
+    if (!this.#isIdle || this.#small || this.#givingBack || this.#held.lengthBytes < this.#leastPieceBytes) return;
+    this.#givingBack = this.#send();
   }
 
   /** What is held, as one piece, when the window has room for it. */
   async #send(): Promise<Parsed<never> | undefined> {
-    if (this.#heldBytes === 0) return undefined;
+    if (this.#held.lengthBytes === 0) return undefined;
     const { windowBytes, budget, writeData } = this.#options;
-    const problem = await this.#settle(Math.max(0, windowBytes - this.#heldBytes));
+    const problem = await this.#settle(Math.max(0, windowBytes - this.#held.lengthBytes));
     if (problem) return problem;
-    const piece = concatBytes(this.#held);
-    this.#held = [];
-    this.#heldBytes = 0;
-    this.#budgeted -= piece.length;
-    this.#inFlightBytes += piece.length;
-    const answer = writeData(piece).finally(() => budget.give(piece.length));
-    this.#sent.push({ bytes: piece.length, answer });
+    const { payload, countedBytes } = this.#held.handOver();
+    this.#inFlightBytes += payload.length;
+    const answer = writeData(payload).finally(() => budget.give(countedBytes));
+    this.#sent.push({ bytes: payload.length, answer });
     return undefined;
   }
 

@@ -1,7 +1,9 @@
 /** Bodies that are documents, not content: read whole, within a bound, and checked against the checksums that the request announces. */
 import { type Parsed, parseContentLength, parsed, rejected } from "@stamp/azure-rest";
-import { concatBytes } from "@stamp/base";
+import { clientAddress } from "@stamp/base";
 import { announcedDigests, compareDigests } from "../content-digests.ts";
+import { CountedBuffer } from "../counted-buffer.ts";
+import { busy, restErrorOf } from "../failures.ts";
 import type { Exchange } from "./exchange.ts";
 
 export function lengthWithin(exchange: Exchange, bytesMax: number): Parsed<number> {
@@ -10,24 +12,44 @@ export function lengthWithin(exchange: Exchange, bytesMax: number): Parsed<numbe
   return rejected("RequestBodyTooLarge", { MaxLimit: String(bytesMax) });
 }
 
-/** Its bytes count as an upload in progress while it is read. */
+/** A document that takes longer than this is given up when others want its bytes. */
+const patienceMs = 5_000;
+
+/**
+ * What came of it counts while it is read, apart from content: a document can't be written in parts. When others want its bytes and it has
+ * taken its time, the request is refused, and its client begins again.
+ */
 export async function wholeBody(exchange: Exchange, lengthBytes: number): Promise<Parsed<Uint8Array>> {
-  const uploads = exchange.objects.parts.uploads.of(exchange.target.account);
-  await uploads.take(lengthBytes);
+  const { documents, world } = exchange.objects.parts;
+  const { account } = exchange.target;
+  const share = documents.of({ account, address: clientAddress(exchange.request.remoteAddress) });
+  const held = new CountedBuffer(share, lengthBytes);
+  const startMs = world.clock.monotonicMs();
+  let giveUp = (): void => {};
+  const endWanted = share.whenWanted(() => {
+    if (world.clock.monotonicMs() - startMs >= patienceMs) giveUp();
+  });
+  const chunks = exchange.request.body[Symbol.asyncIterator]();
   try {
-    const chunks: Uint8Array[] = [];
-    let received = 0;
-    for await (const chunk of exchange.request.body) {
-      received += chunk.length;
-      if (received > lengthBytes) break;
-      chunks.push(chunk);
+    for (;;) {
+      const step = await new Promise<IteratorResult<Uint8Array> | "given up">((resolve, reject) => {
+        giveUp = () => resolve("given up");
+        chunks.next().then(resolve, reject);
+      });
+      if (step === "given up") return { ok: false, error: busy("The body came too slowly while others waited.") };
+      if (step.done) return held.lengthBytes === lengthBytes ? parsed(new Uint8Array(held.bytes)) : wrongLength;
+      if (held.lengthBytes + step.value.length > lengthBytes) return wrongLength;
+      const appended = await held.append(step.value);
+      if (!appended.ok) return { ok: false, error: restErrorOf(appended.failure) };
     }
-    if (received !== lengthBytes) return rejected("InvalidInput", { Reason: "The body is not as long as Content-Length says." });
-    return parsed(concatBytes(chunks));
   } finally {
-    uploads.give(lengthBytes);
+    endWanted();
+    held.drop();
+    chunks.return?.().catch(() => {});
   }
 }
+
+const wrongLength: Parsed<never> = rejected("InvalidInput", { Reason: "The body is not as long as Content-Length says." });
 
 /** The whole of it, no longer than that. */
 export async function documentBody(exchange: Exchange, bytesMax: number): Promise<Parsed<Uint8Array>> {

@@ -92,7 +92,7 @@ export async function getBlob(exchange: BlobExchange): Promise<Answer> {
   }
   const status = range.value ? 206 : 200;
   if (startBytes === endBytes) return respond(status, result, new Uint8Array(0));
-  const download = await objects.download(name, blob, content, endBytes, request.signal);
+  const download = await objects.download(name, blob, content, endBytes, { to: request.remoteAddress, signal: request.signal });
   if (!download.ok) return download;
   if (!digests.value.md5 && !digests.value.crc64) return respond(status, result, download.value);
   const bytes = await collect(download.value);

@@ -165,7 +165,9 @@ export async function readSource(
   const end = Math.min(range?.endBytes ?? Number.MAX_SAFE_INTEGER, fromWire(blob.contentLengthBytes));
   const lengthBytes = end - fromWire(found.value.startBytes);
   if (lengthBytes > bytesMax) return rejected("RequestBodyTooLarge", { MaxLimit: String(bytesMax) });
-  const bytes = await exchange.objects.download(name, blob, found.value as BlobContent, end, exchange.request.signal);
+  const bytes = await exchange.objects.download(name, blob, found.value as BlobContent, end, {
+    signal: exchange.request.signal,
+  });
   return bytes.ok ? parsed({ blob, lengthBytes, bytes: bytes.value }) : bytes;
 }
 

@@ -60,7 +60,12 @@ export async function putBlob(exchange: BlobExchange): Promise<Answer> {
     md5: isBlock || announced.value.md5 !== undefined,
     crc64: announced.value.md5 === undefined && behaves(version, "contentCrc64"),
   };
-  const received = await objects.receive(name.value, request.body, { contentLengthBytes: length.value, wants, signal: request.signal });
+  const received = await objects.receive(name.value, request.body, {
+    contentLengthBytes: length.value,
+    wants,
+    from: request.remoteAddress,
+    signal: request.signal,
+  });
   if (!received.ok) return received;
   const compared = compareDigests(announced.value, received.value);
   if (!compared.ok) return compared;
@@ -131,7 +136,12 @@ export async function receiveChecked(
   const { objects, request, version } = exchange;
   const crc64 = behaves(version, "contentCrc64") && announced.md5 === undefined;
   const wants = { md5: announced.md5 !== undefined || !behaves(version, "contentCrc64"), crc64 };
-  const received = await objects.receive(name, request.body, { contentLengthBytes: lengthBytes, wants, signal: request.signal });
+  const received = await objects.receive(name, request.body, {
+    contentLengthBytes: lengthBytes,
+    wants,
+    from: request.remoteAddress,
+    signal: request.signal,
+  });
   if (!received.ok) return received;
   const compared = compareDigests(announced, received.value);
   if (!compared.ok) return compared;

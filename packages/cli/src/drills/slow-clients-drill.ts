@@ -1,0 +1,176 @@
+/**
+ * The drill `slow-clients`: a normal client works alone, then beside 1,000 slow readers of a public blob and 1,000 slow writers (1 byte to
+ * 10 KiB in a second each), which come from one address and then from many. What they do to the normal client's latency is told and judged as a
+ * ratio; what they make the front-end hold is bounded by name.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { BlobClient, type BlobResult } from "./blob-client.ts";
+import type { DrillTarget } from "./target.ts";
+
+export interface SlowLoad {
+  readonly host: string;
+  readonly port: number;
+  readonly account: string;
+  /** Base64. */
+  readonly key: string;
+  readonly readTarget: string;
+  readonly writeTarget: string;
+  readonly readers: number;
+  readonly writers: number;
+  /** Number of addresses that the slow clients come from. */
+  readonly addresses: number;
+}
+
+/** What became of the slow clients so far. */
+export interface SlowTold {
+  readonly begun: number;
+  /** Connections that the front-end ended. */
+  readonly ended: number;
+  /** Answers 503. */
+  readonly refused: number;
+  readonly receivedBytes: number;
+  readonly sentBytes: number;
+}
+
+export interface SlowPhase {
+  readonly name: string;
+  readonly operations: number;
+  readonly failed: number;
+  readonly firstFailure: string;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  /** p99 over the p99 alone. */
+  readonly ratio: number;
+  readonly frontEndMebibytes: number;
+  readonly slow: SlowTold | undefined;
+}
+
+export interface SlowReport {
+  readonly ok: boolean;
+  readonly phases: readonly SlowPhase[];
+  readonly broken: readonly string[];
+}
+
+/** The p99 of a normal client beside the slow ones is at most so many times its p99 alone. */
+const ratioMax = 3;
+/** A front-end's resident memory beside the slow clients is at most so much more than alone: what it may hold, and its sockets. */
+const growthMebibytesMax = 300;
+const slowReaders = 1_000;
+const slowWriters = 1_000;
+const manyAddresses = 250;
+/** The systems' buffers of slow readers take some MB each, as fast as they can, before their slowness shows. */
+const settleMs = 30_000;
+const container = "slow-clients";
+const mebibyte = 1024 * 1024;
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+export async function runSlowClientsDrill(target: DrillTarget, phaseMs: number, tell: (line: string) => void): Promise<SlowReport> {
+  const part = (name: string): string => new RegExp(`(?:^|;)${name}=([^;]+)`).exec(target.connectionString)?.[1] ?? "";
+  const url = new URL(part("BlobEndpoint"));
+  const client = BlobClient.fromConnectionString(target.connectionString, { timeoutMs: 60_000 });
+  const path = `${url.pathname.replace(/\/$/, "")}/${container}`;
+  await client.call("PUT", `/${container}?restype=container`, { "x-ms-blob-public-access": "blob" });
+  await client.put(container, "public", Buffer.alloc(16 * mebibyte, "public; "));
+  await client.put(container, "large", Buffer.alloc(4 * mebibyte, "large; "));
+  const load: SlowLoad = {
+    host: url.hostname,
+    port: Number(url.port),
+    account: part("AccountName"),
+    key: part("AccountKey"),
+    readTarget: `${path}/public`,
+    writeTarget: `${path}/slow`,
+    readers: slowReaders,
+    writers: slowWriters,
+    addresses: 1,
+  };
+  const phases: SlowPhase[] = [];
+  const phase = async (name: string, slow?: SlowLoad): Promise<void> => {
+    const beside = slow === undefined ? undefined : await slowSide(slow);
+    if (beside) await pause(settleMs);
+    const normal = await work(client, phaseMs);
+    const one = {
+      name,
+      ...normal,
+      ratio: normal.p99Ms / (phases[0]?.p99Ms ?? normal.p99Ms),
+      frontEndMebibytes: await residentOfFrontEnds(target),
+      slow: beside?.told(),
+    };
+    phases.push(one);
+    tell(lineOf(one));
+    beside?.stop();
+    if (beside) await pause(5_000);
+  };
+  await work(client, phaseMs / 4);
+  await phase("alone");
+  await phase("beside slow clients from one address", load);
+  await phase("beside slow clients from many addresses", { ...load, addresses: manyAddresses });
+  client.close();
+  const aloneMebibytes = phases[0]?.frontEndMebibytes ?? 0;
+  const broken = phases
+    .slice(1)
+    .flatMap(({ name, ratio, failed, firstFailure, frontEndMebibytes }) => [
+      ...(ratio > ratioMax ? [`${name}: p99 is ${ratio.toFixed(1)} times that alone, more than ${ratioMax}`] : []),
+      ...(failed > 0 ? [`${name}: ${failed} operations of the normal client failed: ${firstFailure}`] : []),
+      ...(frontEndMebibytes - aloneMebibytes > growthMebibytesMax
+        ? [`${name}: the front-end holds ${frontEndMebibytes - aloneMebibytes} MiB more than alone, more than ${growthMebibytesMax}`]
+        : []),
+    ]);
+  return { ok: broken.length === 0, phases, broken };
+}
+
+const lineOf = ({ name, operations, failed, p50Ms, p99Ms, ratio, frontEndMebibytes, slow }: SlowPhase): string =>
+  `${name}: ${operations} operations, ${failed} failed, p50 ${p50Ms.toFixed(0)} ms, p99 ${p99Ms.toFixed(0)} ms (${ratio.toFixed(2)} times), ` +
+  `front-end ${frontEndMebibytes} MiB${slow ? `; slow: ${slow.begun} begun, ${slow.ended} ended, ${slow.refused} refused` : ""}`;
+
+async function slowSide(load: SlowLoad): Promise<{ told: () => SlowTold | undefined; stop: () => void }> {
+  const child: ChildProcess = spawn(process.execPath, [join(import.meta.dirname, "slow-clients-load.ts"), JSON.stringify(load)], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  let last: SlowTold | undefined;
+  if (child.stdout) createInterface({ input: child.stdout }).on("line", (line) => (last = JSON.parse(line) as SlowTold));
+  while ((last?.begun ?? 0) < load.readers + load.writers && child.exitCode === null) await pause(100);
+  return { told: () => last, stop: () => child.stdin?.end() };
+}
+
+/** Small and large, reads and writes in turn, four at a time. */
+async function work(client: BlobClient, forMs: number) {
+  const tookMs: number[] = [];
+  let failed = 0;
+  let firstFailure = "";
+  const endMs = performance.now() + forMs;
+  const small = Buffer.alloc(1_024, "s");
+  const large = Buffer.alloc(mebibyte, "l");
+  const worker = async (number: number): Promise<void> => {
+    for (let at = 0; performance.now() < endMs; at++) {
+      const steps: (() => Promise<BlobResult>)[] = [
+        () => client.put(container, `small-${number}`, small),
+        () => client.get(container, `small-${number}`),
+        () => client.put(container, `large-${number}`, large),
+        () => client.get(container, "large"),
+      ];
+      const startMs = performance.now();
+      const result = await (steps[at % steps.length] as (typeof steps)[number])();
+      tookMs.push(performance.now() - startMs);
+      if (result.kind === "answer" && result.status < 300) continue;
+      failed++;
+      firstFailure ||= result.kind === "answer" ? `${result.status} ${result.headers["x-ms-error-code"]}` : result.why;
+    }
+  };
+  await Promise.all([0, 1, 2, 3].map(worker));
+  const sorted = tookMs.sort((a, b) => a - b);
+  const quantile = (part: number): number => sorted[Math.floor((sorted.length - 1) * part)] ?? Number.NaN;
+  return { operations: sorted.length, failed, firstFailure, p50Ms: quantile(0.5), p99Ms: quantile(0.99) };
+}
+
+/** Of the largest front-end, in MiB. */
+async function residentOfFrontEnds(target: DrillTarget): Promise<number> {
+  const sizes = (await target.status()).processes.map(({ name, pid }) => {
+    if (!name.startsWith("front-end") || pid === null) return 0;
+    const status = readFileSync(`/proc/${pid}/status`, "utf8");
+    return Math.round(Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? "0") / 1024);
+  });
+  return Math.max(...sizes);
+}

@@ -1,0 +1,85 @@
+/**
+ * Bytes of one request as they come, in one buffer that grows with them. Its capacity is what is counted in the budget, and no more than twice
+ * what came (or what came in one chunk): an announced length takes nothing, and many tiny chunks cost no more than their bytes.
+ */
+import { type Outcome, ok } from "@stamp/base";
+import type { ByteShare } from "./byte-budget.ts";
+
+const startBytes = 4 * 1024;
+
+export class CountedBuffer {
+  readonly #share: ByteShare;
+  readonly #capacityMax: number;
+  #buffer: Uint8Array = none;
+  #filled = 0;
+
+  /** Never grows beyond `capacityMax`, in bytes. */
+  constructor(share: ByteShare, capacityMax: number) {
+    this.#share = share;
+    this.#capacityMax = capacityMax;
+  }
+
+  get lengthBytes(): number {
+    return this.#filled;
+  }
+
+  /** Borrowed until the next call. */
+  get bytes(): Uint8Array {
+    return this.#buffer.subarray(0, this.#filled);
+  }
+
+  /** False, and nothing changed, if the budget has no room now. `whole`: grow to the most at once. */
+  tryAppend(chunk: Uint8Array, whole = false): boolean {
+    const needed = this.#filled + chunk.length;
+    if (needed <= this.#buffer.length) this.#put(chunk);
+    else if (this.#tryGrow(whole ? this.#capacityMax : this.#usual(needed)) || this.#tryGrow(needed)) this.#put(chunk);
+    else return false;
+    return true;
+  }
+
+  /** Waits for room; refused when that takes too long: then nothing changed. */
+  async append(chunk: Uint8Array): Promise<Outcome<void>> {
+    if (this.tryAppend(chunk)) return ok();
+    const needed = this.#filled + chunk.length;
+    const taken = await this.#share.take(needed - this.#buffer.length);
+    if (!taken.ok) return taken;
+    this.#resize(needed);
+    this.#put(chunk);
+    return ok();
+  }
+
+  /** The bytes, which are the caller's now, and what it gives back for them to the budget. */
+  handOver(): { readonly payload: Uint8Array; readonly countedBytes: number } {
+    const handed = { payload: this.bytes, countedBytes: this.#buffer.length };
+    this.#buffer = none;
+    this.#filled = 0;
+    return handed;
+  }
+
+  drop(): void {
+    this.#share.give(this.handOver().countedBytes);
+  }
+
+  #usual(needed: number): number {
+    return Math.min(this.#capacityMax, Math.max(needed, startBytes, 2 * this.#buffer.length));
+  }
+
+  #tryGrow(capacity: number): boolean {
+    if (!this.#share.tryTake(capacity - this.#buffer.length)) return false;
+    this.#resize(capacity);
+    return true;
+  }
+
+  #resize(capacity: number): void {
+    const grown = new Uint8Array(capacity);
+    grown.set(this.bytes);
+    this.#buffer = grown;
+  }
+
+  #put(chunk: Uint8Array): void {
+    this.#buffer.set(chunk, this.#filled);
+    this.#filled += chunk.length;
+  }
+}
+
+const none = new Uint8Array(0);
