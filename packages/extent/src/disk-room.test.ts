@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { takesBytes, takesExtents } from "./disk-room.ts";
+import { missingForExtents, takesBytes, takesExtents } from "./disk-room.ts";
 
-const limits = { highWaterPercent: 90, reserveBytes: 50 };
+const limits = { highWaterPercent: 90, highWaterFreeBytes: 1_000_000, reserveBytes: 50 };
 const room = { totalBytes: 1_000, freeBytes: 500, spokenForBytes: 0, full: false };
 
 test("disk room: new extents end at the high-water mark, bytes at the reserve; what is spoken for counts as used", () => {
@@ -16,4 +16,13 @@ test("disk room: new extents end at the high-water mark, bytes at the reserve; w
   assert.ok(!takesBytes({ ...room, full: true }, limits, 1));
   assert.ok(!takesExtents({ ...room, full: true }, limits));
   assert.ok(!takesExtents({ ...room, totalBytes: 0, freeBytes: 0 }, limits), "nothing is known yet");
+});
+
+test("room: of a large disk a size is kept free, not a share; what is missing is told", () => {
+  const large = { totalBytes: 100_000_000, freeBytes: 1_000_001, spokenForBytes: 0, full: false };
+  assert.ok(takesExtents(large, limits), "one percent is free, and a million bytes are enough");
+  assert.equal(missingForExtents(large, limits), 0);
+  assert.ok(!takesExtents({ ...large, freeBytes: 1_000_000 }, limits));
+  assert.equal(missingForExtents({ ...large, freeBytes: 900_000, spokenForBytes: 50_000 }, limits), 150_001);
+  assert.equal(missingForExtents({ totalBytes: 1_000, freeBytes: 60, spokenForBytes: 0, full: false }, limits), 41, "the share is smaller");
 });

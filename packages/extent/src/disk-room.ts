@@ -14,12 +14,19 @@ export interface DiskRoom {
 
 export interface RoomLimits {
   readonly highWaterPercent: number;
+  /** Free space that is enough on any disk, in bytes: on a large one the percentage would leave hundreds of gigabytes unused. */
+  readonly highWaterFreeBytes: number;
   readonly reserveBytes: number;
 }
 
-export function takesExtents(room: DiskRoom, limits: RoomLimits): boolean {
-  const usedPercent = room.totalBytes === 0 ? 0 : (100 * (room.totalBytes - room.freeBytes + room.spokenForBytes)) / room.totalBytes;
-  return usedPercent < limits.highWaterPercent && takesBytes(room, limits, 1);
+export const takesExtents = (room: DiskRoom, limits: RoomLimits): boolean =>
+  missingForExtents(room, limits) === 0 && takesBytes(room, limits, 1);
+
+/** Bytes that have to become free before new extents are taken: above the smaller of a share of the disk and a size. */
+export function missingForExtents({ totalBytes, freeBytes, spokenForBytes }: DiskRoom, limits: RoomLimits): number {
+  const keptFree = Math.min((totalBytes * (100 - limits.highWaterPercent)) / 100, limits.highWaterFreeBytes);
+  const left = freeBytes - spokenForBytes;
+  return totalBytes === 0 || left > keptFree ? 0 : Math.floor(keptFree - left) + 1;
 }
 
 export function takesBytes(room: DiskRoom, limits: RoomLimits, bytes: number): boolean {

@@ -40,6 +40,12 @@ const extentNodeKeys = z.object({
   openFilesMax: z.number().int().min(8).default(256).describe("Extent files kept open"),
   indexedBlocksMax: z.number().int().min(1_000).default(2_000_000).describe("Blocks of sealed extents whose place is kept in memory"),
   highWaterPercent: z.number().min(1).max(100).default(95).describe("Disk use beyond which new extents are refused"),
+  highWaterFreeBytes: z
+    .number()
+    .int()
+    .min(0)
+    .default(20 * 1024 ** 3)
+    .describe("Free bytes with which new extents are taken whatever the disk's use in percent"),
   reserveBytes: bytes(128 * mebibyte, 0).describe("Free space below which appends are refused, kept for journal and seals"),
   metadataCopyEveryMs: milliseconds(30_000).describe(
     "Time between two looks whether the metadata store changed; a snapshot of it is kept here then",

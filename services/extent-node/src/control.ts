@@ -57,7 +57,10 @@ export async function createExtent(node: Node, request: CreateExtentRequest): Pr
     if (replica.state === "open" && replica.ownerEpoch === meta.ownerEpoch && replica.version === meta.version) return ok({});
     return refused("failedPrecondition", "extentStale", `extent ${id} is here already and ${replica.state}`);
   }
-  if (!node.takesExtents) return refused("resourceExhausted", "diskFull", "this node takes no new extents: its disk is nearly full");
+  if (!node.takesExtents) {
+    const missing = `${(node.missingForExtents / 1024 ** 2).toFixed(1)} MiB more have to be free (highWaterPercent, highWaterFreeBytes)`;
+    return refused("resourceExhausted", "diskFull", `this node takes no new extents: its disk is nearly full; ${missing}`);
+  }
   const extent = new LocalExtent(new Replica(meta, node.world.rules), 0);
   extent.index = new BlockIndex();
   node.store.extents.set(id, extent);

@@ -11,7 +11,15 @@ import {
   ownerEpoch,
   refused,
 } from "@stamp/base";
-import { type DiskRoom, type JournalRecord, type JournalType, type NodeIdentity, takesBytes, takesExtents } from "@stamp/extent";
+import {
+  type DiskRoom,
+  type JournalRecord,
+  type JournalType,
+  missingForExtents,
+  type NodeIdentity,
+  takesBytes,
+  takesExtents,
+} from "@stamp/extent";
 import type { Disk, World } from "@stamp/ports";
 import type { ExtentNodeConfig } from "./config.ts";
 import { CopyTurns } from "./copy-turns.ts";
@@ -88,6 +96,11 @@ export class Node {
 
   get takesExtents(): boolean {
     return takesExtents(this.room, this.config);
+  }
+
+  /** Bytes that have to become free on its disk before it takes new extents. */
+  get missingForExtents(): number {
+    return missingForExtents(this.room, this.config);
   }
 
   /** Why these bytes are not taken; undefined: they are. */
