@@ -32,6 +32,7 @@ export { successor } from "./plan.ts";
 export { planOf } from "./planning.ts";
 export * from "./queues/operation.ts";
 export { QueueClocks } from "./queues/queue-clocks.ts";
+export { receiptSecretBytes } from "./queues/receipts.ts";
 export { isPipelined, lockKeysOf, type Routable, type Route, routeOf } from "./routing.ts";
 export { decodeKey, encodeKey, type KeyComponent, type KeyElement, partitionStart } from "./rows/key.ts";
 export * from "./rows/row.ts";

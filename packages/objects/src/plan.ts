@@ -86,6 +86,8 @@ export interface PlanContext {
   readonly leases: LeaseClock;
   /** The time that the queue of this name acts at, whose rows say that it has acted at `clockMs` (queues/queue-clocks.ts). */
   readonly queueMs: (name: string, clockMs: number) => number;
+  /** Makes 16 random bytes that nobody can guess: what the pop receipts of one operation on a queue carry. */
+  readonly receiptSecret: () => Uint8Array;
 }
 
 export function* getRow(key: Uint8Array): Plan<Uint8Array | undefined> {

@@ -27,6 +27,9 @@ export class TestTable {
   rowBytesMax = 0;
   commitBytesMax = 0;
 
+  #secrets = 0;
+  /** Bytes of the n-th secret that is asked for. */
+  receiptSecret = (n: number): Uint8Array => Uint8Array.from({ length: 16 }, (_, index) => ((n * 2654435761) >>> ((index % 4) * 8)) & 0xff);
   readonly #queueClocks = new QueueClocks();
   #timers = new LeaseTimers(this.rules, this.monotonicMs);
 
@@ -46,6 +49,7 @@ export class TestTable {
       policy: this.policy,
       leases: { nowMs: this.monotonicMs, endsMs: (lease: Lease) => this.#timers.endsMs(lease) },
       queueMs: (name, clockMs) => this.#queueClocks.actingMs(name, this, clockMs),
+      receiptSecret: () => this.receiptSecret(++this.#secrets),
     };
   }
 

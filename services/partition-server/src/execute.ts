@@ -24,6 +24,7 @@ import {
   type PlanContext,
   planOf,
   type Route,
+  receiptSecretBytes,
   routeOf,
 } from "@stamp/objects";
 import { holdsKey } from "@stamp/partition-map";
@@ -354,6 +355,7 @@ export class Executor {
       policy,
       leases: { nowMs, endsMs: (lease: Lease) => held.leases.endsMs(lease) },
       queueMs: (name, clockMs) => held.queueClocks.actingMs(name, { wallMs, monotonicMs: nowMs }, clockMs),
+      receiptSecret: () => this.#world.random.bytes(receiptSecretBytes),
     };
     const decided = await runPlan(clock, planOf(operation, context), view, (bytes) => held.load.moved(0, bytes));
     if (!decided.ok) return decided;

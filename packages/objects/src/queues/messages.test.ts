@@ -203,3 +203,42 @@ test("one operation removes a bounded number of expired messages, says that ther
   assert.ok(results.length >= 2 && results.slice(0, -1).every(([found, more]) => found === 0 && more));
   assert.equal(bench.count(), 1);
 });
+
+test("a pop receipt can't be worked out from what a reader sees, nor from another receipt of the same message", () => {
+  const bench = new Bench();
+  const sent = bench.put("a");
+  const taken = only(bench.get());
+  const place = taken.popReceipt.slice(0, 28);
+  // A reader knows the place, or finds it by trying: milliseconds, tickets and indexes near those of the name.
+  const forged = [place, `${place}${"0".repeat(32)}`, place + sent.popReceipt.slice(28), `${taken.popReceipt.slice(0, -1)}g`];
+  forged.push(taken.popReceipt.slice(0, -1) + (taken.popReceipt.endsWith("0") ? "1" : "0"));
+  for (const popReceipt of forged) {
+    assert.match(bench.delete({ ...taken, popReceipt }), /^(PopReceiptMismatch|InvalidQueryParameterValue)$/, popReceipt);
+    assert.equal(typeof bench.update({ ...taken, popReceipt }, 0), "string", popReceipt);
+  }
+  const updated = bench.update(taken, 30);
+  assert.ok(typeof updated !== "string");
+  assert.notEqual(updated.popReceipt.slice(28), taken.popReceipt.slice(28));
+  assert.equal(bench.delete({ ...taken, popReceipt: updated.popReceipt.slice(0, 28) + taken.popReceipt.slice(28) }), "PopReceiptMismatch");
+  assert.equal(bench.delete(updated), "done");
+});
+
+test("receipts of before there were secrets fit their message until it is taken again, and never one that has a secret", () => {
+  const bench = new Bench();
+  const { receiptSecret } = bench.table;
+  bench.table.receiptSecret = () => new Uint8Array(0);
+  for (const text of ["a", "b", "c"]) bench.put(text);
+  const [a, b, c] = bench.get(3) as [Message, Message, Message];
+  assert.equal(a.popReceipt.length, 28);
+  bench.table.receiptSecret = receiptSecret;
+  assert.equal(bench.delete({ ...a, popReceipt: `${a.popReceipt}${"0".repeat(32)}` }), "PopReceiptMismatch");
+  assert.equal(bench.delete(a), "done");
+  const updated = bench.update(b, 30);
+  assert.ok(typeof updated !== "string");
+  assert.equal(updated.popReceipt.length, 60);
+  assert.equal(bench.delete({ ...b, popReceipt: updated.popReceipt.slice(0, 28) }), "PopReceiptMismatch");
+  bench.wait(31);
+  const again = bench.get(3).find(({ messageId }) => messageId === c.messageId);
+  assert.equal(again?.popReceipt.length, 60);
+  assert.equal(bench.delete(c), "PopReceiptMismatch");
+});

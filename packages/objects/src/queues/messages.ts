@@ -1,12 +1,12 @@
 /** Operations on the messages of a queue. */
-import { FailureError, refused } from "@stamp/base";
+import { emptyBytes, FailureError, refused } from "@stamp/base";
 import { type Decision, fail, getRow, intact, type Plan, type PlanContext, scanRows } from "../plan.ts";
 import { decodeKey } from "../rows/key.ts";
 import type { GetMessages, Message, OnMessage, PutMessage, QueueName, UpdateMessage } from "./operation.ts";
 import { openQueue, type QueueEdit } from "./queue-edit.ts";
 import { generationFrom, orderFrom, orderKey, type Position, positionOfOrderKey, textKey } from "./queue-keys.ts";
 import { decodeOrder, decodeText, type MessageFacts } from "./queue-rows.ts";
-import { messageIdOf, popReceiptOf, positionOfPopReceipt, ticketOfMessageId } from "./receipts.ts";
+import { messageIdOf, parsePopReceipt, popReceiptOf, sameSecret, ticketOfMessageId } from "./receipts.ts";
 import { collectGarbage, sweepExpired } from "./upkeep.ts";
 
 /** Rows of the order that one operation looks at, at most; what expired is removed on the way. */
@@ -21,7 +21,7 @@ export function* putMessage(value: PutMessage, context: PlanContext): Plan {
   const { nowMs, ticket } = edit;
   const expiresMs = value.timeToLiveSeconds < 0 ? undefined : nowMs + value.timeToLiveSeconds * 1000;
   const at: Position = { visibleMs: nowMs + value.visibilityTimeoutSeconds * 1000, ticket, index: 0 };
-  const facts: MessageFacts = { message: ticket, insertedMs: nowMs, expiresMs, dequeueCount: 0 };
+  const facts: MessageFacts = { message: ticket, insertedMs: nowMs, expiresMs, dequeueCount: 0, receiptSecret: context.receiptSecret() };
   edit.add(facts, at, value.text);
   return edit.answer({ case: "message", value: messageOf(edit, facts, at, "") });
 }
@@ -30,8 +30,10 @@ export function* getMessages(value: GetMessages, context: PlanContext): Plan {
   const edit = yield* upkept(value.queue, context);
   const { found, more } = yield* visible(edit, value.count, true);
   const messages: Message[] = [];
+  // One for all of them: they go to one client.
+  const receiptSecret = found.length > 0 ? context.receiptSecret() : emptyBytes;
   for (const [index, { facts, at }] of found.entries()) {
-    const taken = { ...facts, dequeueCount: Math.min(facts.dequeueCount + 1, dequeueCountMax) };
+    const taken = { ...facts, receiptSecret, dequeueCount: Math.min(facts.dequeueCount + 1, dequeueCountMax) };
     const to: Position = { visibleMs: edit.nowMs + value.visibilityTimeoutSeconds * 1000, ticket: edit.ticket, index };
     messages.push(messageOf(edit, taken, to, yield* textOf(edit, facts)));
     edit.move(taken, at, to);
@@ -62,7 +64,8 @@ export function* updateMessage(value: UpdateMessage, context: PlanContext): Plan
   const edit = yield* upkept(value.queue, context);
   const fenced = yield* fence(edit, value);
   if ("writes" in fenced) return fenced;
-  const { facts, at } = fenced;
+  const { at } = fenced;
+  const facts: MessageFacts = { ...fenced.facts, receiptSecret: context.receiptSecret() };
   const to: Position = { visibleMs: edit.nowMs + value.visibilityTimeoutSeconds * 1000, ticket: edit.ticket, index: 0 };
   if (value.text !== undefined) edit.putText(facts, value.text);
   edit.move(facts, at, to);
@@ -144,16 +147,18 @@ function* textOf(edit: QueueEdit, { message }: MessageFacts): Plan<string> {
 
 /** The message, when this receipt is the last one given for it (and it is not expired); else the refusal. */
 function* fence(edit: QueueEdit, { messageId, popReceipt }: OnMessage): Plan<Found | Decision> {
-  const at = positionOfPopReceipt(popReceipt);
-  if (at === undefined) {
+  const receipt = parsePopReceipt(popReceipt);
+  if (receipt === undefined) {
     const details = { QueryParameterName: "popreceipt", QueryParameterValue: popReceipt, Reason: "Invalid pop receipt format" };
     return fail("InvalidQueryParameterValue", details);
   }
   const message = ticketOfMessageId(messageId, edit.queue.incarnation);
   if (message === undefined) return fail("MessageNotFound");
+  const { at, secret } = receipt;
   const row = yield* getRow(orderKey(edit.messages, edit.generation, at));
   const facts = row && decodeOrder(row);
-  if (facts?.message === message && !edit.isExpired(facts.expiresMs)) return { facts, at };
+  const fits = facts?.message === message && sameSecret(facts.receiptSecret, secret);
+  if (fits && !edit.isExpired(facts.expiresMs)) return { facts, at };
   const text = yield* getRow(textKey(edit.messages, edit.generation, message));
   const there = text !== undefined && !edit.isExpired(decodeText(text).expiresMs);
   return fail(there ? "PopReceiptMismatch" : "MessageNotFound");
@@ -164,7 +169,7 @@ const messageOf = (edit: QueueEdit, facts: MessageFacts, at: Position, text: str
   insertedMs: facts.insertedMs,
   expiresMs: facts.expiresMs,
   dequeueCount: facts.dequeueCount,
-  popReceipt: popReceiptOf(at),
+  popReceipt: popReceiptOf(at, facts.receiptSecret),
   visibleMs: at.visibleMs,
   text,
 });

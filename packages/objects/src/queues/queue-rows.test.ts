@@ -32,12 +32,20 @@ const state: MessagesState = {
   sweptMessage: 2 ** 53 - 1,
   garbage: Uint8Array.of(5, 2, 0),
 };
-const facts: MessageFacts = { message: 76, insertedMs: 1_700_000_000_001, expiresMs: 1_700_604_800_001, dequeueCount: 2 };
+const facts: MessageFacts = {
+  message: 76,
+  insertedMs: 1_700_000_000_001,
+  expiresMs: 1_700_604_800_001,
+  dequeueCount: 2,
+  receiptSecret: new Uint8Array(0),
+};
+const secured: MessageFacts = { ...facts, receiptSecret: Uint8Array.from({ length: 16 }, (_, index) => index + 1) };
 
 const rows: Readonly<Record<string, Uint8Array>> = {
   queue: encodeQueue(queue),
   state: encodeState(state),
   order: encodeOrder(facts),
+  "order-with-secret": encodeOrder(secured),
   text: encodeText("é<text>", facts.expiresMs),
   expiry: expiryMark,
 };
@@ -55,6 +63,7 @@ test("rows of queues and messages go there and back", () => {
   assert.deepEqual({ ...read, metadata: { ...read.metadata } }, queue);
   assert.deepEqual(decodeState(rows.state as Uint8Array), state);
   assert.deepEqual(decodeOrder(rows.order as Uint8Array), facts);
+  assert.deepEqual(decodeOrder(rows["order-with-secret"] as Uint8Array), secured);
   assert.deepEqual(decodeText(rows.text as Uint8Array), { text: "é<text>", expiresMs: facts.expiresMs });
   const forEver = { ...facts, expiresMs: undefined };
   assert.deepEqual(decodeOrder(encodeOrder(forEver)), forEver);

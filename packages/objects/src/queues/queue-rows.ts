@@ -50,6 +50,8 @@ export interface MessageFacts {
   /** Undefined: never. */
   readonly expiresMs: number | undefined;
   readonly dequeueCount: number;
+  /** Random bytes of the last receipt given for it; empty if that was given before receipts had any. */
+  readonly receiptSecret: Uint8Array;
 }
 
 const int = (value: bigint | undefined): number => Number(value ?? 0n);
@@ -115,6 +117,7 @@ export const encodeOrder = (facts: MessageFacts): Uint8Array =>
     inserted: dateTimeOfMs(facts.insertedMs),
     expires: optionalTime(facts.expiresMs),
     dequeueCount: facts.dequeueCount,
+    receiptSecret: facts.receiptSecret.length === 0 ? undefined : facts.receiptSecret,
   });
 
 export function decodeOrder(bytes: Uint8Array): MessageFacts {
@@ -124,6 +127,7 @@ export function decodeOrder(bytes: Uint8Array): MessageFacts {
     insertedMs: ms(row.inserted),
     expiresMs: optionalMs(row.expires),
     dequeueCount: row.dequeueCount ?? 0,
+    receiptSecret: concatBytes(row.receiptSecret ? [row.receiptSecret] : []),
   };
 }
 

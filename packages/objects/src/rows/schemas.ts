@@ -187,6 +187,7 @@ export const messageSchema: {
   readonly inserted: Property<"DateTime">;
   readonly expires: Property<"DateTime">;
   readonly dequeueCount: Property<"int32">;
+  readonly receiptSecret: Property<"binary">;
   readonly text: Property<"string">;
 } = {
   // queues
@@ -209,6 +210,7 @@ export const messageSchema: {
   inserted: property(41, "DateTime"),
   expires: property(42, "DateTime"),
   dequeueCount: property(43, "int32"),
+  receiptSecret: property(44, "binary"),
   // text rows
   text: property(50, "string"),
 };
