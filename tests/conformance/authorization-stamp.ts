@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { Agent, request as httpRequest } from "node:http";
 import { after, before } from "node:test";
 import { type Stamp, startStamp } from "@stamp/embedded";
+import type { Logger } from "@stamp/ports";
 import type { ExpectedRow, Service } from "./authorization-table.ts";
 import { type DelegationKey, delegationKey } from "./delegation.ts";
 import { type TestIssuer, testIssuer } from "./issuer.ts";
@@ -26,10 +27,21 @@ export interface Answer {
   readonly text: string;
 }
 
+function loggerInto(lines: string[]): Logger {
+  const line = (message: string, fields?: object): void => {
+    if (message === "request")
+      lines.push(JSON.stringify({ message, ...fields }, (_, value) => (value instanceof Error ? value.stack : value)));
+  };
+  const logger: Logger = { debug: line, info: line, warn: line, error: line, child: () => logger };
+  return logger;
+}
+
 /** Started before and stopped after the tests of the suite that calls this. */
 export function authorizationStamp() {
   let issuer: TestIssuer;
   let stamp: Stamp;
+  /** Every line of every role, whatever its level. */
+  const logged: string[] = [];
   const agent = new Agent({ keepAlive: true, maxSockets: 16 });
   const clients = new Map<Service, Clients>();
   const keys = new Map<string, DelegationKey>();
@@ -69,7 +81,7 @@ export function authorizationStamp() {
 
   before(async () => {
     issuer = await testIssuer();
-    stamp = await startStamp({ oidc: issuer.settings });
+    stamp = await startStamp({ oidc: issuer.settings, logger: loggerInto(logged) });
     for (const service of services) {
       const target = { endpoint: new URL(stamp.endpoints[service]).origin, accountName, accountKey, issuer, stop: async () => {} };
       const own = new Clients(target);
@@ -162,6 +174,7 @@ export function authorizationStamp() {
     inParallel,
     isEnough,
     keys,
+    logged,
     namedBy,
     noneWrong,
     owner,

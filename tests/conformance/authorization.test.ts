@@ -5,7 +5,7 @@ import { suite, test } from "node:test";
 import { authorizationPage, authorizationPagePath } from "../tools/authorization-docs.ts";
 import { type Answer, authorizationStamp, noAuthentication, noPermission, services, version } from "./authorization-stamp.ts";
 import { expectedRows } from "./authorization-table.ts";
-import type { DelegationKey } from "./delegation.ts";
+import { bearerHeaders, type DelegationKey } from "./delegation.ts";
 import { accountSas, delegationSas, type SasFields, serviceSas } from "./sas-by-hand.ts";
 import { accountName } from "./scripted-stamp.ts";
 import type { Clients } from "./target.ts";
@@ -15,7 +15,7 @@ test("docs/api/authorization.md is what is expected (node tests/tools/authorizat
 });
 
 suite("authorization", () => {
-  const { ask, asked, clients, code, expectLetIn, inParallel, isEnough, keys, noneWrong, owner, signed, stamp, withQuery } =
+  const { ask, asked, clients, code, expectLetIn, inParallel, isEnough, keys, logged, noneWrong, owner, signed, stamp, withQuery } =
     authorizationStamp();
 
   test("the operator forbids public access: public containers are closed at once, none is made, and it can be allowed again", async () => {
@@ -224,6 +224,59 @@ suite("authorization", () => {
       const changed = await code("table", "PUT", `${path}?${sas(range)}`, { "content-type": "application/json" }, body);
       assert.equal(changed, inside ? "204" : refusal, `replace: ${JSON.stringify(range)}`);
     }
+  });
+
+  test("the key that everybody knows is good on this machine only: not through a proxy, whatever the request brings along", async () => {
+    const no = "403 AuthenticationFailed";
+    const sas = inContainer("r");
+    const get = (headers: Record<string, string>): Promise<string> => code("blob", "GET", withQuery("/walk/b", sas), headers);
+    const { host } = new URL(stamp().endpoints.blob);
+    assert.equal(await get({ host }), "200");
+    assert.equal(await get({ host: host.replace("127.0.0.1", "localhost") }), "200");
+    const proxied: Record<string, string>[] = [
+      { "x-forwarded-for": "10.0.0.1" },
+      { "x-forwarded-proto": "https" },
+      { forwarded: "for=10.0.0.1" },
+      { via: "1.1 proxy" },
+      { host: "storage.example" },
+    ];
+    for (const headers of proxied) assert.equal(await get(headers), no, JSON.stringify(headers));
+    const byKey = await (clients.get("blob") as Clients).raw("GET", "/walk/b", { headers: { "x-forwarded-for": "10.0.0.1" } });
+    assert.equal(byKey.status, 403);
+    assert.match(await byKey.text(), /devstoreaccount1/);
+    const token = await bearerHeaders(clients.get("blob") as Clients, "owners");
+    const bearer = { ...token, "x-forwarded-for": "10.0.0.1" };
+    assert.equal(await code("blob", "GET", "/walk/b", bearer), "200", "who shows something else is not concerned");
+    const part =
+      "--b\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n" +
+      `DELETE /${accountName}/walk/nothing?${inContainer("d")} HTTP/1.1\r\nContent-Length: 0\r\n\r\n--b--\r\n`;
+    const batch = { ...bearer, "content-type": "multipart/mixed; boundary=b" };
+    const inside = await ask("blob", "POST", "/walk?restype=container&comp=batch", batch, part);
+    assert.match(inside.text, /HTTP\/1\.1 403/, "nor inside of a batch");
+    const source = { ...bearer, "x-ms-requires-sync": "true", "x-ms-copy-source": `${stamp().endpoints.blob}/walk/b?${sas}` };
+    assert.match(await code("blob", "PUT", "/walk/by-proxy", source), /^403 CannotVerifyCopySource/, "nor of the source of a copy");
+  });
+
+  test("signatures and pop receipts are in no line of any log, and a copy tells its source without them, however the name is written", async () => {
+    const sas = inContainer("r");
+    const signature = new URLSearchParams(sas).get("sig") ?? "";
+    const secrets = [signature, encodeURIComponent(signature), "0123456789abcdef"];
+    for (const name of ["sig", "SIG", "s%69g", "%73ig"]) {
+      const written = sas.replace(/(^|&)sig=/, `$1${name}=`);
+      assert.equal(await code("blob", "GET", withQuery("/walk/b", written)), "200", name);
+      await code("blob", "GET", withQuery("/walk/b", written.replace("sp=r", "sp=w")));
+      const copy = { "x-ms-copy-source": `${stamp().endpoints.blob}/walk/b?${written}` };
+      assert.equal(await code("blob", "PUT", withQuery("/walk/told", inContainer("w")), copy), "202", name);
+      const told = (await ask("blob", "HEAD", withQuery("/walk/told", sas))).headers["x-ms-copy-source"] as string;
+      assert.equal(told, `${stamp().endpoints.blob}/walk/b`, name);
+    }
+    const receipt = "pop%72eceipt=0123456789abcdef&visibilitytimeout=0";
+    await code("queue", "PUT", withQuery(`/walk/messages/1?${receipt}`, serviceSas(signed("queue"), "walk", "u")));
+    assert.ok(
+      logged.some((line) => line.includes("/walk/b?") && line.includes("REDACTED")),
+      "requests are logged",
+    );
+    for (const line of logged) for (const secret of secrets) assert.ok(!line.includes(secret), line);
   });
 
   test("Get Account Information and preflights: any letter is enough for the one, nothing is asked for the other", async () => {

@@ -13,4 +13,5 @@ export * from "./ordered-ids.ts";
 export * from "./pace.ts";
 export * from "./prng.ts";
 export * from "./rules.ts";
+export * from "./shown-url.ts";
 export * from "./varint.ts";

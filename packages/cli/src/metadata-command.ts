@@ -28,7 +28,7 @@ export function addMetadata(program: Command): void {
   const metadata = program.command("metadata").description("the metadata store: streams, extents, leases, epochs");
   make(metadata, "backup <file>", "write a snapshot of the running stamp's metadata to a file").action(
     async (file: string, _options, command: Command) => {
-      const target = await open(file, "wx+").catch((error: NodeJS.ErrnoException) => {
+      const target = await open(file, "wx+", 0o600).catch((error: NodeJS.ErrnoException) => {
         throw new CommandError(error.code === "EEXIST" ? `${file} is there already: give another name` : inWords(error, file));
       });
       try {

@@ -75,7 +75,9 @@ export const clusterConfigSchema = z.strictObject({
     .describe("Accounts made when absent: a list of {name, keys}, keys in base64"),
   allowDevelopmentAccount: flag()
     .default(false)
-    .describe("Serve devstoreaccount1, whose key is public, on an address that is not loopback"),
+    .describe(
+      "Serve devstoreaccount1, whose key is public, to everybody who can connect: on any address, through proxies, beside accounts",
+    ),
   tlsCert: text()
     .optional()
     .describe("PEM file of a certificate chain: blob, queue and table are served over HTTPS (`stamp certs init` makes one)"),

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { DataFolder } from "./data-folder.ts";
+import { LogFile } from "./log-file.ts";
 import { identityOf, isAlive } from "./process-identity.ts";
 import { StartError } from "./start-error.ts";
 
@@ -149,3 +150,24 @@ test("data folder of another version: refused; one whose note a power cut emptie
       (error) => error instanceof StartError && /has the format x/.test(error.message),
     );
   }));
+
+test("data folder: what it makes is for its user alone, whatever the umask is, also where an older build has made it", () => {
+  const before = process.umask(0);
+  try {
+    return withFolder((folder) => {
+      const modeOf = (name: string): number => statSync(join(folder.path, name)).mode & 0o777;
+      for (const name of ["run", "logs"]) {
+        assert.equal(modeOf(name), 0o700, name);
+        chmodSync(join(folder.path, name), 0o755);
+      }
+      folder.prepare();
+      for (const name of ["run", "logs"]) assert.equal(modeOf(name), 0o700, name);
+      folder.acquire();
+      new LogFile(join(folder.logs, "a.log"), 10).write(Buffer.from("a line that is longer than the bound"));
+      for (const name of ["run", "logs"])
+        for (const file of readdirSync(join(folder.path, name))) assert.equal(modeOf(join(name, file)), 0o600, file);
+    });
+  } finally {
+    process.umask(before);
+  }
+});

@@ -8,7 +8,18 @@
  *   run/control.sock      where the supervisor takes commands
  */
 import { createHash } from "node:crypto";
-import { accessSync, constants, existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { formatVersions, newerFormat, release } from "@stamp/base";
@@ -81,8 +92,11 @@ export class DataFolder {
     // Before anything is made: what another version wrote stays as it is.
     this.#checkVersion();
     try {
-      mkdirSync(join(this.path, "run"), { recursive: true });
-      mkdirSync(this.logs, { recursive: true });
+      for (const folder of [join(this.path, "run"), this.logs]) {
+        mkdirSync(folder, { recursive: true, mode: 0o700 });
+        // Whatever the umask is, and for what an older build has made. The folder itself may be somebody's own, with other things in it.
+        chmodSync(folder, 0o700);
+      }
       accessSync(this.path, constants.R_OK | constants.W_OK | constants.X_OK);
     } catch (error) {
       throw new StartError(`the data folder ${this.path} can't be used: ${inWords(error)}\nName another one: ./stamp up --data DIR`);
@@ -119,7 +133,7 @@ export class DataFolder {
     const record: SupervisorRecord = { ...identityOf(process.pid), control: this.control, startedAt: new Date().toISOString() };
     const path = join(this.path, supervisorFile);
     const mine = `${path}.${process.pid}.new`;
-    writeFileSync(mine, JSON.stringify(record));
+    writeFileSync(mine, JSON.stringify(record), { mode: 0o600 });
     try {
       for (;;) {
         if (linked(mine, path)) return undefined;
@@ -193,7 +207,7 @@ export class DataFolder {
 
   #write(name: string, value: unknown): void {
     const path = join(this.path, name);
-    writeFileSync(`${path}.new`, `${JSON.stringify(value, null, 2)}\n`);
+    writeFileSync(`${path}.new`, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });
     renameSync(`${path}.new`, path);
   }
 }

@@ -13,7 +13,7 @@ export async function detach(config: ClusterConfig, root: string): Promise<Clust
   const folder = new DataFolder(config.dataDir);
   folder.prepare();
   const path = join(folder.logs, "supervisor.log");
-  const log = openSync(path, "a");
+  const log = openSync(path, "a", 0o600);
   const saidBefore = statSync(path).size;
   const child = spawn(process.execPath, [join(import.meta.dirname, "daemon.ts")], {
     cwd: root,

@@ -11,7 +11,7 @@ export class LogFile {
   constructor(path: string, bytesMax: number) {
     this.#path = path;
     this.#bytesMax = bytesMax;
-    this.#descriptor = openSync(path, "a");
+    this.#descriptor = openSync(path, "a", 0o600);
     this.#sizeBytes = fstatSync(this.#descriptor).size;
   }
 
@@ -48,7 +48,7 @@ export class LogFile {
   #rotate(): void {
     // Already moved when the new one could not be made last time.
     if (existsSync(this.#path)) renameSync(this.#path, `${this.#path}.1`);
-    const next = openSync(this.#path, "a");
+    const next = openSync(this.#path, "a", 0o600);
     closeSync(this.#descriptor);
     this.#descriptor = next;
     this.#sizeBytes = 0;

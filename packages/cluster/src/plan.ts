@@ -9,7 +9,7 @@
  */
 import { join } from "node:path";
 import type { ClusterConfig } from "./config.ts";
-import { environmentName } from "./config.ts";
+import { developmentAccount, environmentName } from "./config.ts";
 import { type RoleName, roles } from "./roles.ts";
 import { secretFilesOf } from "./secret-files.ts";
 
@@ -125,6 +125,7 @@ function settingsOf(
         queueListen: `${host}:${blobPort + 1}`,
         tableListen: `${host}:${blobPort + 2}`,
         allowDevelopmentAccount: config.allowDevelopmentAccount,
+        ownAccounts: !config.accounts.some(({ keys }) => keys.includes(developmentAccount.keys[0] as string)),
         ...(config.copySources.length === 0 ? {} : { copySources: config.copySources.join(",") }),
         ...(config.tlsCert === undefined || config.tlsKey === undefined ? {} : { tlsCert: config.tlsCert, tlsKey: config.tlsKey }),
       };

@@ -15,6 +15,8 @@ const sameSignalMs = 1_000;
 export async function runSupervisor(
   options: SupervisorOptions & { readonly onStopping?: (why: string) => void },
 ): Promise<RunningSupervisor> {
+  // Its socket, logs and records are for its user alone; the processes that it starts inherit this.
+  process.umask(0o077);
   const supervisor = new Supervisor(options);
   await supervisor.start();
   const { promise: stopped, resolve } = Promise.withResolvers<void>();

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -42,4 +42,26 @@ test("embedded: two at once in one process know nothing of each other, and a tem
     await Promise.all([one.stop(), two.stop()]);
   }
   assert.equal(existsSync(one.dataDir), false);
+});
+
+test("embedded: the folder of each role is closed to others of the machine, and files are made for its user alone, whatever the umask is", async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "stamp-test-"));
+  const umask = process.umask(0);
+  try {
+    const stamp = await startStamp({ dataDir });
+    await stamp.stop();
+    const modeOf = (path: string): number => statSync(join(dataDir, path)).mode & 0o777;
+    const roles = readdirSync(dataDir);
+    assert.ok(roles.length > 5);
+    for (const role of roles) assert.equal(modeOf(role), 0o700, role);
+    for (const role of roles.filter((name) => name.startsWith("extent-node"))) {
+      for (const entry of readdirSync(join(dataDir, role, "files"), { recursive: true, withFileTypes: true })) {
+        const mode = statSync(join(entry.parentPath, entry.name)).mode & 0o777;
+        assert.equal(mode, entry.isDirectory() ? 0o700 : 0o600, entry.name);
+      }
+    }
+  } finally {
+    process.umask(umask);
+    rmSync(dataDir, { recursive: true, force: true });
+  }
 });

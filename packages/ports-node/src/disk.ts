@@ -155,11 +155,11 @@ export class NodeDisk implements Disk {
     try {
       if (!options.create) return new NodeFile(path, await open(full, constants.O_RDWR));
       try {
-        return new NodeFile(path, await open(full, constants.O_RDWR | constants.O_CREAT, 0o640));
+        return new NodeFile(path, await open(full, constants.O_RDWR | constants.O_CREAT, 0o600));
       } catch (error) {
         if (codeOf(error) !== "ENOENT") throw error;
         await this.#makeFolder(posix.dirname(path));
-        return new NodeFile(path, await open(full, constants.O_RDWR | constants.O_CREAT, 0o640));
+        return new NodeFile(path, await open(full, constants.O_RDWR | constants.O_CREAT, 0o600));
       }
     } catch (error) {
       if (error instanceof DiskError) throw error;
@@ -169,7 +169,7 @@ export class NodeDisk implements Disk {
 
   /** Makes a folder and those above it; each new name is durable, so that syncFolder of the last one is all a caller needs. */
   async #makeFolder(folder: string): Promise<void> {
-    const made = await mkdir(this.#full(folder), { recursive: true });
+    const made = await mkdir(this.#full(folder), { recursive: true, mode: 0o700 });
     if (made === undefined) return;
     for (let at = this.#full(folder); ; at = dirname(at)) {
       await syncing(at, syncFolderAt(dirname(at)));

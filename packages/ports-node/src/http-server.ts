@@ -15,7 +15,7 @@ import { createServer, STATUS_CODES } from "node:http";
 import { createServer as createSecureServer, type Server as SecureServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { FailureError, type Pace } from "@stamp/base";
+import { FailureError, loggedTarget, type Pace } from "@stamp/base";
 import type { HttpHandler, HttpRefusal, HttpResponse, Logger } from "@stamp/ports";
 import { silentLogger } from "@stamp/ports";
 import { Acceptors } from "./acceptors.ts";
@@ -234,7 +234,7 @@ export class HttpDoor {
     try {
       return await this.#handler(exchange);
     } catch (error) {
-      this.#logger.error("an HTTP handler failed by a bug", { method: exchange.method, target: exchange.target, error });
+      this.#logger.error("an HTTP handler failed by a bug", { method: exchange.method, target: loggedTarget(exchange.target), error });
       return { status: 500, headers: {} };
     }
   }

@@ -162,7 +162,7 @@ export class NodeKeyValueStores implements KeyValueStores {
 
   async open(name: string): Promise<KeyValueOpen> {
     const folder = this.#folder(name);
-    await mkdir(folder, { recursive: true });
+    await mkdir(folder, { recursive: true, mode: 0o700 });
     const existed = await isThere(join(folder, "CURRENT"));
     const damage = existed && !openHere.has(folder) ? await damageFound(folder) : undefined;
     if (damage !== undefined) return { kind: "corrupt", message: damage };

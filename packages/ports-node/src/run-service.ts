@@ -58,6 +58,8 @@ export interface ServiceDefinition<S extends z.ZodObject, R extends Role> {
 
 export async function runService<S extends z.ZodObject, R extends Role>(service: ServiceDefinition<S, R>): Promise<void> {
   countBuffersAsHeap();
+  // Files of libraries, too (LevelDB makes its own): nobody else on the machine reads what a stamp stores.
+  process.umask(0o077);
   const config = configure(service);
   const common = config as unknown as z.infer<typeof commonSchema>;
   const { dataDir, name, logLevel } = common;

@@ -1,5 +1,5 @@
 /** The world of a real process: everything below one data folder. */
-import { mkdirSync } from "node:fs";
+import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Rules } from "@stamp/base";
 import { allRules } from "@stamp/base";
@@ -41,8 +41,9 @@ export interface NodeWorldOptions {
 export function nodeWorld(options: NodeWorldOptions): World {
   const files = join(options.dataDir, "files");
   const stores = join(options.dataDir, "stores");
-  mkdirSync(files, { recursive: true });
-  mkdirSync(stores, { recursive: true });
+  for (const folder of [files, stores]) mkdirSync(folder, { recursive: true, mode: 0o700 });
+  // Whatever the umask is, and for what an older build has made: nobody else gets at anything below.
+  chmodSync(options.dataDir, 0o700);
   const clock = new NodeClock();
   const credential = options.credential ?? openCredential;
   const logger = options.logger ?? nodeLogger({ level: options.logLevel ?? "info", fields: { name: options.name } });

@@ -16,7 +16,9 @@ export interface AccountKeys {
   readonly kind: "known";
   /** Decoded. */
   readonly keys: readonly Uint8Array[];
-  /** A key was left out because it is public. */
+  /** Keys that everybody knows: good for requests from this machine only. */
+  readonly localKeys: readonly Uint8Array[];
+  /** A key was left out because everybody knows it. */
   readonly refusedWellKnown: boolean;
   /** From which user delegation keys are derived; empty until the first was asked for. */
   readonly delegationSecret: Uint8Array;
@@ -29,7 +31,8 @@ export type AccountLookup = AccountKeys | { readonly kind: "unknown" };
 export interface AccountsOptions {
   readonly accountCacheMs: number;
   readonly accountsMax: number;
-  readonly allowWellKnownKey: boolean;
+  /** For whom the key that everybody knows is good. */
+  readonly wellKnownKey: "everybody" | "thisMachine" | "nobody";
   readonly lookupTimeoutMs: number;
 }
 
@@ -117,13 +120,20 @@ export class Accounts {
       const unreadable = held.find((text) => decodeServiceProperties(text) === undefined) ?? "";
       return unreadableProperties(`the service properties of account ${name}`, unreadable);
     }
-    const allowed = texts.filter((text) => this.#options.allowWellKnownKey || text !== wellKnownKey);
-    const keys = allowed.map((text) => fromBase64(text)).filter((key) => key !== undefined);
-    const refusedWellKnown = allowed.length < texts.length;
+    const { wellKnownKey: serves } = this.#options;
+    const decoded = (wanted: (text: string) => boolean): Uint8Array[] =>
+      texts
+        .filter(wanted)
+        .map((text) => fromBase64(text))
+        .filter((key) => key !== undefined);
+    const keys = decoded((text) => serves === "everybody" || text !== wellKnownKey);
+    const localKeys = decoded((text) => serves === "thisMachine" && text === wellKnownKey);
+    const refusedWellKnown = serves === "nobody" && texts.includes(wellKnownKey);
     const { publicAccessForbidden } = blob;
     return ok({
       kind: "known",
       keys,
+      localKeys,
       refusedWellKnown,
       delegationSecret,
       serviceProperties: { blob, queue, table },

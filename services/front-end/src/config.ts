@@ -51,6 +51,7 @@ export interface FrontEndConfig {
   readonly tableListen: string;
   readonly tableHostSuffixes: readonly string[];
   readonly allowDevelopmentAccount: boolean;
+  readonly ownAccounts: boolean;
   readonly requestTimeoutMs: number;
   readonly readAttemptTimeoutMs: number;
   readonly requestsMax: number;
@@ -115,7 +116,12 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
   tableHostSuffixes: names.default(["table.localhost"]).describe("As hostSuffixes, for the Table service"),
   allowDevelopmentAccount: flag
     .default(false)
-    .describe("Serve the well-known key of devstoreaccount1 also where others than this machine can connect"),
+    .describe("Serve the well-known key of devstoreaccount1 to everybody who can connect, also through a proxy"),
+  ownAccounts: flag
+    .default(false)
+    .describe(
+      "The stamp has accounts of its own: the well-known key of devstoreaccount1 is refused, unless allowDevelopmentAccount is set",
+    ),
   requestTimeoutMs: count(30_000).describe("Time for an operation when the request does not say (`timeout`), counted from its last byte"),
   readAttemptTimeoutMs: count(5_000).describe("How long one attempt to read waits for a partition server before it is made again"),
   requestsMax: count(4_096).describe("Requests in progress; more are answered 503 ServerBusy"),

@@ -19,7 +19,7 @@ import {
 } from "@stamp/ports";
 import { StreamClient } from "@stamp/stream-client";
 import { FrontEnd } from "@stamp/wire";
-import { Accounts } from "./accounts.ts";
+import { Accounts, type AccountsOptions } from "./accounts.ts";
 import { ByteBudget } from "./byte-budget.ts";
 import { doorGateOf, type FrontEndConfig } from "./config.ts";
 import { DoorGate } from "./door-gate.ts";
@@ -69,6 +69,13 @@ function tokensOf(world: World, config: FrontEndConfig, issuerOf: IssuerOf | und
   return { issuer, roles: config.oidcRoles };
 }
 
+/** For whom the key that everybody knows is good. */
+export function servesWellKnownKey(config: FrontEndConfig): AccountsOptions["wellKnownKey"] {
+  if (config.allowDevelopmentAccount) return "everybody";
+  const loopback = [config.blobListen, config.queueListen, config.tableListen, config.listen].every(isLoopback);
+  return loopback && !config.ownAccounts ? "thisMachine" : "nobody";
+}
+
 export class FrontEndRole implements Role {
   readonly metrics = frontEndMetrics;
   /** The Blob service over HTTP. */
@@ -110,8 +117,7 @@ export class FrontEndRole implements Role {
     this.#accounts = new Accounts(world, this.#router, {
       accountCacheMs: config.accountCacheMs,
       accountsMax: config.accountsMax,
-      allowWellKnownKey:
-        config.allowDevelopmentAccount || [config.blobListen, config.queueListen, config.tableListen, config.listen].every(isLoopback),
+      wellKnownKey: servesWellKnownKey(config),
       lookupTimeoutMs: config.requestTimeoutMs,
     });
     this.#objects = new Objects({

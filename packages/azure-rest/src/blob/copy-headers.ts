@@ -1,4 +1,5 @@
 /** What requests that copy say in headers: the source, conditions and checksums of it, and its range. */
+import { urlWithoutSignature } from "@stamp/base";
 import { parseRfc1123 } from "../dates.ts";
 import { type ByteRange, type ConditionHeaders, type HttpHeaders, parseDigest, parseRange } from "../headers.ts";
 import { badHeader, type Parsed, parsed, rejected } from "../rest-error.ts";
@@ -16,25 +17,19 @@ export interface CopySourceUrl {
   readonly shown: string;
 }
 
-/** Of a SAS; they are not told to whoever may read the copy's properties. */
-const secretParameters: ReadonlySet<string> = new Set(
-  "sv ss srt sp st se spr sig sip si sr sdd skoid sktid skt ske sks skv saoid suoid scid ses rscc rscd rsce rscl rsct".split(" "),
-);
-
 export function parseCopySource(headers: HttpHeaders): Parsed<CopySourceUrl> {
   const text = headers["x-ms-copy-source"];
   if (text === undefined) return rejected("MissingRequiredHeader", { HeaderName: "x-ms-copy-source" });
   const match = /^(https?):\/\/([^/?#@\s]+)(\/[^?#\s]*)(?:\?([^#\s]*))?$/i.exec(text.trim());
-  if (!match || text.length > copySourceCharactersMax) return badHeader("x-ms-copy-source", text, "An absolute URL, at most 2 KiB.");
+  if (!match || text.length > copySourceCharactersMax) {
+    return badHeader("x-ms-copy-source", urlWithoutSignature(text), "An absolute URL, at most 2 KiB.");
+  }
   const [, scheme = "", host = "", path = "", query] = match;
-  const kept = (query ?? "")
-    .split("&")
-    .filter((part) => part !== "" && !secretParameters.has((part.split("=")[0] as string).toLowerCase()));
   return parsed({
     secure: scheme.toLowerCase() === "https",
     host: host.toLowerCase(),
     target: query === undefined ? path : `${path}?${query}`,
-    shown: `${scheme}://${host}${path}${kept.length > 0 ? `?${kept.join("&")}` : ""}`,
+    shown: urlWithoutSignature(`${scheme}://${host}${path}${query === undefined ? "" : `?${query}`}`),
   });
 }
 

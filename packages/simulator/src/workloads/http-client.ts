@@ -76,7 +76,7 @@ export class HttpClient {
             target,
             headers,
             body: this.#chunks(body, pauseMs),
-            remoteAddress: this.#name,
+            remoteAddress: "127.0.0.1",
             secure: false,
             signal: stop.signal,
           }),

@@ -46,6 +46,8 @@ export interface ToAuthorize {
   readonly version: string;
   readonly remoteAddress: string;
   readonly secure: boolean;
+  /** Whether it comes from this machine (local-requests.ts). */
+  readonly local: boolean;
 }
 
 export interface Judges {
@@ -120,15 +122,16 @@ function bySharedKey(
       version: request.version,
     },
     authorization,
-    keys: account.keys,
+    keys: keysFor(account, request),
     nowMs: world.clock.wallMs(),
     ...digestsOf(world),
   });
-  if (checked.ok || account.keys.length > 0 || !account.refusedWellKnown) return checked;
+  const leftOut = account.refusedWellKnown || (!request.local && account.localKeys.length > 0);
+  if (checked.ok || account.keys.length > 0 || !leftOut) return checked;
   return rejected("AuthenticationFailed", {
     AuthenticationErrorDetail:
-      "The well-known key of devstoreaccount1 is refused where others than this machine can connect. Configure an account of your own, " +
-      "or set allowDevelopmentAccount.",
+      "The well-known key of devstoreaccount1 is refused where others than this machine can connect, behind a proxy, and once accounts are " +
+      "configured. Use an account of your own, or set allowDevelopmentAccount.",
   });
 }
 
@@ -146,7 +149,7 @@ async function bySas(
   const { target, headers, remoteAddress, secure } = request;
   const signed = { service: judges.service.name, account: target.account, resource: resource.value, query: target.query, headers };
   const signedBy = await withKeys(judges, account, request, limits, (held) =>
-    checkSasSignature(sas.value, signed, signingKeys(judges.world, held, sas.value)),
+    checkSasSignature(sas.value, signed, signingKeys(judges.world, keysFor(held, request), held.delegationSecret, sas.value)),
   );
   if (!signedBy.ok) return signedBy;
   const policies = sas.value.identifier === "" ? parsed([]) : await judges.policies(target.account, resource.value, limits);
@@ -183,10 +186,18 @@ const digestsOf = ({ digest }: World) => ({
   equal: (a: Uint8Array, b: Uint8Array) => digest.equal(a, b),
 });
 
-function signingKeys(world: World, account: AccountKeys, sas: Sas): SigningKeys<BearerRole | undefined> {
+/** Keys of the account that are good for this request. */
+const keysFor = ({ keys, localKeys }: AccountKeys, { local }: ToAuthorize): readonly Uint8Array[] =>
+  local && localKeys.length > 0 ? [...keys, ...localKeys] : keys;
+
+function signingKeys(
+  world: World,
+  keys: readonly Uint8Array[],
+  delegationSecret: Uint8Array,
+  sas: Sas,
+): SigningKeys<BearerRole | undefined> {
   const digests = digestsOf(world);
-  if (sas.kind !== "delegation") return { keys: account.keys.map((key) => ({ key, is: undefined })), ...digests };
-  const { delegationSecret } = account;
+  if (sas.kind !== "delegation") return { keys: keys.map((key) => ({ key, is: undefined })), ...digests };
   return { keys: delegationSecret.length === 0 ? [] : delegationKeysOf(delegationSecret, sas.fields, digests.hmacSha256), ...digests };
 }
 

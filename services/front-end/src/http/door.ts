@@ -22,13 +22,14 @@ import {
   restError,
   type Target,
 } from "@stamp/azure-rest";
-import { FailureError, Histogram, utf8 } from "@stamp/base";
+import { FailureError, Histogram, loggedTarget, utf8 } from "@stamp/base";
 import { type HttpHandler, type HttpRefusal, type HttpRequest, type HttpResponse, uuid, type World } from "@stamp/ports";
 import type { Accounts } from "../accounts.ts";
 import { blobPolicyOf } from "../blob-policy.ts";
 import type { FrontEndConfig } from "../config.ts";
 import type { DoorGate } from "../door-gate.ts";
 import { busy, restErrorOf } from "../failures.ts";
+import { isLocalRequest } from "../local-requests.ts";
 import type { Objects } from "../objects.ts";
 import type { CallLimits } from "../router.ts";
 import { type Asker, authenticate, authorize, findAccount, type Judges } from "./authorize.ts";
@@ -105,7 +106,7 @@ export class HttpDoor {
 
   /** As one who may do everything, but only what is in `only`: for what is public by another way than its container. */
   handleAsOwner(request: HttpRequest, only: ReadonlySet<string>): Promise<HttpResponse> {
-    return this.#handle(request, { version: newestVersion, only, asker: { by: "key" } });
+    return this.#handle(request, { version: newestVersion, only, local: false, asker: { by: "key" } });
   }
 
   async #handle(request: HttpRequest, how?: Outer): Promise<HttpResponse> {
@@ -197,7 +198,8 @@ export class HttpDoor {
     if (!version.ok) return version;
     seen.version = version.value;
     const { remoteAddress, secure } = request;
-    const asking = { method, headers, target: target.value, version: version.value, remoteAddress, secure };
+    const local = outer?.local ?? isLocalRequest(request);
+    const asking = { method, headers, target: target.value, version: version.value, remoteAddress, secure, local };
     const asker = outer?.asker ? parsed(outer.asker) : await authenticate(this.#judges, account, asking, limits());
     if (!asker.ok) return asker;
     const operation = service.recognize(method, target.value, headers);
@@ -223,10 +225,10 @@ export class HttpDoor {
       serviceProperties: properties,
       hostSuffixes: service.hostSuffixes,
       admit: async (inner, only) => {
-        const admitted = await this.#admit(innerRequest(request, inner), this.#seen(), { version: version.value, only });
+        const admitted = await this.#admit(innerRequest(request, inner), this.#seen(), { version: version.value, only, local });
         return admitted.ok ? parsed(admitted.value.exchange) : admitted;
       },
-      inner: (inner, only) => this.#inner(request, inner, { version: version.value, only }),
+      inner: (inner, only) => this.#inner(request, inner, { version: version.value, only, local }),
       limits: () => ({ ...limits(), ...policy }),
     };
     return parsed({ operation: operation.value, exchange });
@@ -290,7 +292,7 @@ export class HttpDoor {
       requestId: seen.requestId,
       operation: name,
       method: request.method,
-      target: request.target,
+      target: loggedTarget(request.target),
       status,
       code: answer.ok ? undefined : answer.error.code,
       tookMs: endMs - seen.startMs,
@@ -329,6 +331,8 @@ interface Outer {
   /** It has no version of its own. */
   readonly version: string;
   readonly only: ReadonlySet<string>;
+  /** Whether the outer request came from this machine (local-requests.ts). */
+  readonly local: boolean;
   /** Undefined: it is let in on its own. */
   readonly asker?: Asker;
 }

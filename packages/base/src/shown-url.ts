@@ -1,0 +1,55 @@
+/**
+ * URLs and request targets as they may be shown: in logs, in errors, and as the source of a copy. The query is taken apart as a server takes
+ * it apart, so a name is known however it is written (`s%69g` is `sig`). What can't be read is taken for a secret.
+ *
+ * Invariant: nothing that came in a query reaches a log except through `loggedTarget`.
+ */
+
+/** Parameters of a shared access signature. */
+const ofSignature: ReadonlySet<string> = new Set(
+  (
+    "sv ss srt sp st se spr sig sip si sr sdd tn spk srk epk erk skoid sktid skt ske sks skv saoid suoid scid skdutid sduoid srh srq ses " +
+    "rscc rscd rsce rscl rsct"
+  ).split(" "),
+);
+/** Parameters whose value lets whoever has it do something. */
+const secrets: ReadonlySet<string> = new Set(["sig", "popreceipt"]);
+
+/** Name of one `name=value` as a server reads it, in lower case; undefined if its escapes can't be read. */
+function nameOf(part: string): string | undefined {
+  const equals = part.indexOf("=");
+  try {
+    return decodeURIComponent(equals < 0 ? part : part.slice(0, equals))
+      .trim()
+      .toLowerCase();
+  } catch {
+    return undefined;
+  }
+}
+
+/** Some servers take a semicolon for an ampersand, too. */
+const separated = (query: string): string[] => query.split(/[&;]/);
+
+/** Returns the target with the values of secret parameters replaced, for logs. `target`: path and query, or a URL. */
+export function loggedTarget(target: string): string {
+  const mark = target.indexOf("?");
+  if (mark < 0) return target;
+  const parts = separated(target.slice(mark + 1)).map((part) => {
+    const name = nameOf(part);
+    if (name === undefined) return "REDACTED";
+    return secrets.has(name) ? `${name}=REDACTED` : part;
+  });
+  return `${target.slice(0, mark)}?${parts.join("&")}`;
+}
+
+/** Returns the URL without a shared access signature, a user, and a fragment, for whoever may read the properties of a copy. */
+export function urlWithoutSignature(url: string): string {
+  const whole = (url.split("#")[0] as string).replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/?]*@/i, "$1");
+  const mark = whole.indexOf("?");
+  if (mark < 0) return whole;
+  const kept = separated(whole.slice(mark + 1)).filter((part) => {
+    const name = nameOf(part);
+    return part !== "" && name !== undefined && !ofSignature.has(name) && !secrets.has(name);
+  });
+  return kept.length === 0 ? whole.slice(0, mark) : `${whole.slice(0, mark)}?${kept.join("&")}`;
+}

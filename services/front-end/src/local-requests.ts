@@ -1,0 +1,37 @@
+/**
+ * Whether a request comes from this machine. A proxy on the machine (TLS in front of HTTP) connects from loopback, too; it is known by what
+ * it adds, or by the name that its client has asked for. A proxy that adds nothing and writes a loopback name into Host can't be told from
+ * a local client: SECURITY.md says so.
+ */
+import type { HttpRequest } from "@stamp/ports";
+
+/** Headers that proxies add. */
+const forwarded = [
+  "forwarded",
+  "via",
+  "x-forwarded-for",
+  "x-forwarded-host",
+  "x-forwarded-port",
+  "x-forwarded-proto",
+  "x-forwarded-server",
+  "x-forwarded-ssl",
+  "x-original-host",
+  "x-real-ip",
+  "x-client-ip",
+  "x-envoy-external-address",
+  "cf-connecting-ip",
+  "true-client-ip",
+  "front-end-https",
+] as const;
+
+export function isLocalRequest({ headers, remoteAddress }: Pick<HttpRequest, "headers" | "remoteAddress">): boolean {
+  if (forwarded.some((name) => headers[name] !== undefined)) return false;
+  return isLoopbackAddress(remoteAddress) && isLoopbackName(headers.host ?? "");
+}
+
+const isLoopbackAddress = (address: string): boolean => /^(::ffff:)?127\.\d+\.\d+\.\d+$|^::1$/i.test(address);
+
+function isLoopbackName(host: string): boolean {
+  const name = host.replace(/:\d+$/, "").toLowerCase();
+  return name === "localhost" || name.endsWith(".localhost") || name === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(name);
+}
