@@ -42,6 +42,7 @@ class Rows {
       policy: noPolicy,
       leases: { nowMs: 0, endsMs: () => 0 },
       queueMs: () => 0,
+      receiptSecret: () => new Uint8Array(16),
     };
     const plan = planOf(operation, context);
     let step = plan.next();
