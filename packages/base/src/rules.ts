@@ -21,6 +21,7 @@ export type RuleName =
   | "newerSealOnly"
   | "diskIdentity"
   | "smTermAtNode"
+  | "givenTermsOnly"
   | "ownerEpochAtNode"
   | "ownerEpochAtManager"
   | "storeComplete"

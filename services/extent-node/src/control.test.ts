@@ -62,6 +62,51 @@ test("term: a raised one is durable before the answer, a lower one is refused by
   });
 });
 
+test("term: one far ahead is refused by every command unless the lock service gave it, and changes nothing", async () => {
+  const cluster = new Cluster(36);
+  const { sim } = cluster;
+  await cluster.run(async () => {
+    await cluster.allReady();
+    const id = await cluster.create();
+    const node = cluster.node("en-2");
+    const diskId = String(cluster.facts("en-2").diskId);
+    const replicas = await cluster.replicas();
+    const commands = (smTerm: bigint) => {
+      const sealed = { smTerm, extentId: BigInt(id), sealedLengthBytes: 0n, version: 2n, diskId };
+      const made = { smTerm, extentId: 70n, ownerEpoch: 1n, version: 1n, stampId: String(cluster.facts("en-2").stampId) };
+      return {
+        getNodeReport: () => node.getNodeReport({ smTerm }, { timeoutMs }),
+        fenceExtent: () => node.fenceExtent({ smTerm, extentId: BigInt(id), diskId, version: 1n }, { timeoutMs }),
+        createExtent: () => node.createExtent({ ...made, replicas }, { timeoutMs }),
+        copyExtent: () => node.copyExtent({ ...made, ...sealed, sources: ["en-1"] }, { timeoutMs }),
+        sealExtent: () => node.sealExtent(sealed, { timeoutMs }),
+        deleteExtent: () => node.deleteExtent({ smTerm, extentId: BigInt(id), version: 9n }, { timeoutMs }),
+      };
+    };
+    for (const term of [BigInt(Number.MAX_SAFE_INTEGER), 100n]) {
+      for (const [name, command] of Object.entries(commands(term))) assert.equal(reasonOf(await command()), "badRequest", name);
+    }
+    assert.equal(cluster.facts("en-2").smTerm, 1);
+    assert.equal((await cluster.replica("en-2", id)).fenced, false);
+
+    // Terms that follow closely are obeyed without a question, also when the lock service is out of reach.
+    const asked = cluster.leaseQuestions;
+    sim.partition(["en-2"], ["lock"]);
+    assert.equal(reasonOf(await node.getNodeReport({ smTerm: 12n }, { timeoutMs })), "ok");
+    assert.equal(cluster.leaseQuestions, asked);
+    // They do not add up: the bound counts from the last term that the lock service vouched for.
+    assert.equal(reasonOf(await node.getNodeReport({ smTerm: 24n }, { timeoutMs })), "notReady");
+    sim.heal();
+    cluster.smTerm = 1_000_024;
+    await sim.until(async () => reasonOf(await node.getNodeReport({ smTerm: 1_000_024n }, { timeoutMs })) === "ok", 20_000, "it obeys");
+    sim.crash("en-2", { unsynced: "lost" });
+    sim.restart("en-2");
+    await cluster.ready("en-2");
+    assert.equal(reasonOf(await cluster.fence("en-2", id, 24)), "staleTerm");
+    assert.equal(reasonOf(await cluster.fence("en-2", id)), "ok");
+  });
+});
+
 test("seal: a longer replica is cut, the same everywhere; another length is refused; it lasts over a crash", async () => {
   for (const crash of [false, true]) {
     const cluster = new Cluster(32);

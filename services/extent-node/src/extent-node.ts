@@ -18,7 +18,7 @@ import {
   sleep,
   type World,
 } from "@stamp/ports";
-import { ExtentNode, fromWire, LockService } from "@stamp/wire";
+import { ExtentNode } from "@stamp/wire";
 import type { ExtentNodeConfig } from "./config.ts";
 import { DiskQueue } from "./disk-queue.ts";
 import { ExtentFiles } from "./extent-files.ts";
@@ -279,7 +279,7 @@ export class ExtentNodeRole implements Role {
 
     if (!fresh && !(await this.#isOwnStamp(metadata, identity.stampId))) return;
     if (forgetful) {
-      const term = await this.#ask("the term of the stream manager", () => this.#leaderTerm());
+      const term = await this.#ask("the term of the stream manager", () => node.givenTerm());
       if (term === undefined) return;
       if (term > node.smTerm) await node.raiseTerm(term);
       await opened.table.markComplete();
@@ -311,12 +311,6 @@ export class ExtentNodeRole implements Role {
       await sleep(this.#world.clock, wrongStampAskEveryMs, this.#stop.signal);
     }
     return false;
-  }
-
-  async #leaderTerm(): Promise<Outcome<number>> {
-    const lockService = this.#world.transport.client(this.#config.lockService, LockService);
-    const lease = await lockService.getLease({ name: "stream-manager" }, { timeoutMs: askTimeoutMs });
-    return lease.ok ? ok(fromWire(lease.value.leaseEpoch)) : lease;
   }
 
   /** Asks until there is an answer; undefined when the node is stopped. */

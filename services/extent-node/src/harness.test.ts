@@ -17,6 +17,8 @@ export class Cluster {
   readonly sim: Simulation;
   stamp: string | undefined = stampId;
   smTerm = 1;
+  /** Calls of GetLease for `stream-manager` that came. */
+  leaseQuestions = 0;
   #nextId = 1;
 
   constructor(
@@ -87,7 +89,10 @@ export class Cluster {
         releaseLease: no,
         refuseRenewals: no,
         listLeases: no,
-        getLease: async () => ok({ leaseEpoch: BigInt(this.smTerm) }),
+        getLease: async () => {
+          this.leaseQuestions += 1;
+          return ok({ leaseEpoch: BigInt(this.smTerm) });
+        },
       }),
     ]);
   }

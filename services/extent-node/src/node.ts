@@ -21,11 +21,20 @@ import {
   takesExtents,
 } from "@stamp/extent";
 import type { Disk, World } from "@stamp/ports";
+import { fromWire, LockService } from "@stamp/wire";
 import type { ExtentNodeConfig } from "./config.ts";
 import { CopyTurns } from "./copy-turns.ts";
 import type { ExtentStore } from "./extent-store.ts";
 import type { Journal } from "./journal.ts";
 import type { LocalExtent } from "./local-extent.ts";
+
+/**
+ * Number of terms above the last one that the lock service vouched for that are obeyed without asking it: so many changes of the leader
+ * may pass while the lock service can't be reached from here.
+ */
+export const unvouchedTermsMax = 16;
+
+const askTimeoutMs = 1_000;
 
 export class Node {
   readonly world: World;
@@ -49,6 +58,8 @@ export class Node {
   /** Of the last report to a stream manager. */
   reportNumber = 0;
   #smTerm: number;
+  /** The highest term of which the lock service, or this disk at the start, said that it was given. */
+  #vouchedTerm: number;
   #termDurable: Promise<void> = Promise.resolve();
 
   constructor(
@@ -68,6 +79,7 @@ export class Node {
     const made = (): Histogram => new Histogram(parts.world.clock);
     this.took = { appendDone: made(), appendFailed: made(), replicate: made(), read: made() };
     this.#smTerm = parts.smTerm;
+    this.#vouchedTerm = parts.smTerm;
   }
 
   /** Rises whenever something is done for clients: who sees it rise rests a little. */
@@ -134,6 +146,34 @@ export class Node {
 
   find(id: number): LocalExtent | undefined {
     return this.store.extents.get(extentId(id));
+  }
+
+  /** True if the term is so far above the vouched one that no leader may have it: `vouchFor` decides before `obey` does. */
+  isFarTerm(term: number): boolean {
+    return term > this.#vouchedTerm + unvouchedTermsMax && this.world.rules.on("givenTermsOnly");
+  }
+
+  /** Asks the lock service whether it gave this term. Refuses a term above the lease's epoch; a node that obeyed it would obey nobody else. */
+  async vouchFor(term: number): Promise<Outcome<void>> {
+    const given = await this.givenTerm();
+    if (!given.ok) {
+      const { message } = given.failure;
+      return refused("unavailable", "notReady", `stream manager term ${term} is far above ${this.#smTerm}; the lock service: ${message}`);
+    }
+    if (term <= given.value) return ok();
+    const message = `stream manager term ${term} was never given: the lock service is at ${given.value}`;
+    this.world.logger.error("a command has a term that was never given", { term, given: given.value, obeyed: this.#smTerm });
+    return refused("invalidArgument", "badRequest", message, { currentTerm: String(this.#smTerm) });
+  }
+
+  /** Returns the epoch of the stream manager's lease as the lock service has it now. */
+  async givenTerm(): Promise<Outcome<number>> {
+    const lockService = this.world.transport.client(this.config.lockService, LockService);
+    const lease = await lockService.getLease({ name: "stream-manager" }, { timeoutMs: askTimeoutMs });
+    if (!lease.ok) return lease;
+    const given = fromWire(lease.value.leaseEpoch);
+    this.#vouchedTerm = Math.max(this.#vouchedTerm, given);
+    return ok(given);
   }
 
   /** A command under this term: refused below the highest one seen; a higher one is durable before the command is answered. */

@@ -158,6 +158,16 @@ const rules: readonly { readonly rule: RuleName; readonly on: unknown; readonly 
     },
   },
   {
+    rule: "givenTermsOnly",
+    on: ["badRequest", "ok"],
+    off: ["ok", "staleTerm"],
+    observe: async (cluster) => {
+      const id = await cluster.create();
+      const farAhead = reasonOf(await cluster.fence("en-1", id, Number.MAX_SAFE_INTEGER));
+      return [farAhead, reasonOf(await cluster.fence("en-1", id, 2))];
+    },
+  },
+  {
     rule: "diskIdentity",
     on: "wrongDisk",
     off: "ok",

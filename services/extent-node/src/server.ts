@@ -30,6 +30,24 @@ function guarded<T>(ready: () => Outcome<Node>, work: (node: Node) => Promise<Ou
   }
 }
 
+/** Work under a stream manager's term. It begins at once, in the order of arrival, unless the lock service must vouch for the term first. */
+function commanded<R extends { readonly smTerm: bigint }, T>(
+  ready: () => Outcome<Node>,
+  work: (node: Node, request: R) => Promise<Outcome<T>>,
+): (request: R) => Promise<Outcome<T>> {
+  const vouchedWork = async (node: Node, term: number, request: R): Promise<Outcome<T>> => {
+    const vouched = await node.vouchFor(term);
+    if (!vouched.ok) return vouched;
+    const still = ready();
+    return still.ok ? work(still.value, request) : still;
+  };
+  return (request) =>
+    guarded(ready, (node) => {
+      const term = fromWire(request.smTerm);
+      return node.isFarTerm(term) ? vouchedWork(node, term, request) : work(node, request);
+    });
+}
+
 export function extentNodeHandlers(ready: () => Outcome<Node>): Handlers<typeof ExtentNode> {
   return {
     append: (request, context) => guarded(ready, (node) => append(node, request, context)),
@@ -38,12 +56,12 @@ export function extentNodeHandlers(ready: () => Outcome<Node>): Handlers<typeof 
     readPlaces: (request, context) => guarded(ready, (node) => readPlaces(node, request, context)),
     readBlocks: (request, context) => guarded(ready, (node) => readBlocks(node, request, context)),
     readRaw: (request, context) => guarded(ready, (node) => readRaw(node, request, context)),
-    createExtent: (request) => guarded(ready, (node) => createExtent(node, request)),
-    fenceExtent: (request) => guarded(ready, (node) => fenceExtent(node, request)),
-    sealExtent: (request) => guarded(ready, (node) => sealExtent(node, request)),
-    copyExtent: (request) => guarded(ready, (node) => copyExtent(node, request)),
-    deleteExtent: (request) => guarded(ready, (node) => deleteExtent(node, request)),
-    getNodeReport: (request) => guarded(ready, (node) => getNodeReport(node, request)),
+    createExtent: commanded(ready, createExtent),
+    fenceExtent: commanded(ready, fenceExtent),
+    sealExtent: commanded(ready, sealExtent),
+    copyExtent: commanded(ready, copyExtent),
+    deleteExtent: commanded(ready, deleteExtent),
+    getNodeReport: commanded(ready, getNodeReport),
     checkReplicas: (request) => guarded(ready, (node) => checkReplicas(node, request)),
     getExtentReplica: (request) =>
       guarded(ready, async (node) => {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { unwrap } from "@stamp/base";
 import { LockService, toWire } from "@stamp/wire";
-import { Cluster, first } from "./cluster.test.ts";
+import { Cluster, first, nodeNames } from "./cluster.test.ts";
 
 const managers = ["sm1", "sm2"];
 
@@ -68,5 +68,36 @@ test("failover: every node obeys the new leader at once, and refuses the old one
       assert.ok(!answer.ok && answer.failure.reason === "staleTerm", `${node} obeys the old leader`);
       assert.ok(replica);
     }
+  });
+});
+
+test("failover: a term at its maximum, sent to every node, changes nothing: the leader serves on, is replaced, and all restart", async () => {
+  const cluster = new Cluster({ managers });
+  const { sim } = cluster;
+  await sim.run(async () => {
+    await cluster.open("/s", 1);
+    let extent = first(await cluster.next("/s", 1, 0n));
+    const sendMaximum = async (): Promise<void> => {
+      for (const node of nodeNames) {
+        const answer = await cluster.en(node).getNodeReport({ smTerm: toWire(Number.MAX_SAFE_INTEGER) }, { timeoutMs: 2_000 });
+        assert.ok(!answer.ok && answer.failure.reason === "badRequest", `${node} obeys a term that was never given`);
+      }
+    };
+    await sendMaximum();
+    unwrap(await cluster.append(extent, 1, 0n, "before"));
+    extent = first(await cluster.next("/s", 1, extent.extentId));
+
+    const { address: old, leaseEpoch } = await lease(cluster);
+    sim.crash(old);
+    sim.restart(old);
+    await cluster.until("another term begins", async () => (await lease(cluster)).leaseEpoch > leaseEpoch);
+    extent = first(await cluster.next("/s", 1, extent.extentId));
+
+    await sendMaximum();
+    for (const name of [...nodeNames, ...managers, "lock"]) sim.crash(name);
+    for (const name of ["lock", ...nodeNames, ...managers]) sim.restart(name);
+    await cluster.until("it serves again", async () => (await cluster.tryOpen("/s", 2, 2_000)).ok);
+    extent = first(await cluster.next("/s", 2, extent.extentId));
+    unwrap(await cluster.append(extent, 2, 0n, "after"));
   });
 });

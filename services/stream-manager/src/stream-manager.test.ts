@@ -302,7 +302,7 @@ test("garbage: truncated and deleted extents go after the grace, unknown ones ne
     const b = first(await cluster.next("/s", 1, a.extentId));
     const stranger = await cluster.en("en1").createExtent(
       {
-        smTerm: 1_000n,
+        smTerm: BigInt(Number(sim.role("sm1")?.status.facts.term)),
         extentId: 999_999n,
         ownerEpoch: 1n,
         version: 1n,

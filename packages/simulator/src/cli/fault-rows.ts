@@ -48,6 +48,16 @@ export const faultRows: readonly FaultRow[] = [
     faults: ["pause", "partition", "crash"],
   },
   {
+    fault: "a process sends a term that no leader was given, far ahead of the last one",
+    rules: ["givenTermsOnly"],
+    tests: [
+      "services/extent-node/src/control.test.ts",
+      "services/extent-node/src/rules.test.ts",
+      "services/stream-manager/src/failover.test.ts",
+    ],
+    faults: [],
+  },
+  {
     fault: "SM seals while a client still appends to the primary",
     rules: ["fenceBeforeLength", "fenceDrains", "fenceDurable", "neverReopen"],
     tests: ["services/extent-node/src/rules.test.ts", "services/stream-manager/src/stream-manager.test.ts"],

@@ -13,6 +13,11 @@ export interface NotBySeeds {
 
 export const notBySeeds: readonly NotBySeeds[] = [
   {
+    rule: "givenTermsOnly",
+    why: "only a faulty process sends a term that was never given; every process of a workload runs this code",
+    test: "services/extent-node/src/rules.test.ts",
+  },
+  {
     rule: "settledRecorded",
     why: "garbage is late, not lost; workload uploads moves ranges until it is gone, but no range so often that none of its owners serves for a term",
     test: "services/partition-server/src/pins.test.ts",
