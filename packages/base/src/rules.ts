@@ -26,6 +26,7 @@ export type RuleName =
   | "ownerEpochAtManager"
   | "storeComplete"
   | "storeNotBehind"
+  | "tableNotBehind"
   | "storeFence"
   | "storeCompareAndSet"
   | "leaseCountsFromSending"

@@ -216,7 +216,7 @@ export class ExtentNodeRole implements Role {
     }
 
     this.#waitingFor = "the recovery of its disk";
-    const opened = await ExtentTable.open(world.keyValue, identity.diskId);
+    const opened = await ExtentTable.open(world, identity.diskId);
     if (!opened.complete && !fresh) world.logger.warn("the extent table is rebuilt from the extent files", { why: opened.why });
     const queue = new DiskQueue(world);
     this.#queue = queue;

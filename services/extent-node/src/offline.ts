@@ -68,7 +68,7 @@ export async function checkDisk({ world, nodeId, journalDisk }: OfflineParts, de
     problems.push({ kind: "identity", what: (error as Error).message, cure: "delete it when the store beside it is intact" });
   }
   const files = new ExtentFiles(world, new DiskQueue(world), openFilesMax, identity);
-  const peeked = await ExtentTable.peek(world.keyValue, identity.diskId);
+  const peeked = await ExtentTable.peek(world, identity.diskId);
   if (peeked.kind === "unusable") problems.push({ kind: "table", what: `the extent table: ${peeked.why}`, cure: byRebuild });
   const metas = peeked.kind === "complete" ? peeked.metas : await rebuildTable(world, files, identity);
   const synced = new Map(peeked.kind === "complete" ? metas.map((meta) => [meta.extentId, meta.durableBytes] as const) : []);
@@ -201,7 +201,7 @@ export async function rebuildDisk({ world, nodeId, journalDisk }: OfflineParts):
   if (identity === undefined) return refused("failedPrecondition", "unknownExtent", "the disk is empty: there is nothing to rebuild from");
   const begun = await JournalBegun.peek(world);
   await ExtentTable.forgetAll(world.keyValue);
-  const { table } = await ExtentTable.open(world.keyValue, identity.diskId);
+  const { table } = await ExtentTable.open(world, identity.diskId);
   const files = new ExtentFiles(world, new DiskQueue(world), openFilesMax, identity);
   try {
     const recovered = await recover({

@@ -3,46 +3,13 @@ import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { type Outcome, ok, refused, unwrap } from "@stamp/base";
-import { type Listener, served, silentLogger, type World } from "@stamp/ports";
+import { unwrap } from "@stamp/base";
+import { silentLogger, type World } from "@stamp/ports";
 import { NodeDisk, nodeWorld } from "@stamp/ports-node";
-import { ExtentNode, LockService, MetadataStore } from "@stamp/wire";
+import { ExtentNode } from "@stamp/wire";
 import { extentNodeSchema } from "./config.ts";
 import { ExtentNodeRole } from "./extent-node.ts";
-
-const stampId = "3f6f0d1e-0000-4000-8000-000000000002";
-const timeoutMs = 10_000;
-const loopback = "127.0.0.1:0";
-
-async function serveLock(world: World): Promise<Listener> {
-  const no = async (): Promise<Outcome<never>> => refused("unavailable", "notReady", "not in this test");
-  return world.transport.serve(loopback, [
-    served(MetadataStore, {
-      getKeys: no,
-      listKeys: no,
-      readChanges: no,
-      transact: no,
-      readSnapshot: no,
-      getStamp: async () => ok({ stampId }),
-    }),
-    served(LockService, {
-      acquireLease: no,
-      renewLease: no,
-      releaseLease: no,
-      refuseRenewals: no,
-      listLeases: no,
-      getLease: async () => ok({ leaseEpoch: 1n }),
-    }),
-  ]);
-}
-
-async function untilReady(role: ExtentNodeRole): Promise<void> {
-  const endMs = performance.now() + 20_000;
-  while (!role.status.ready) {
-    assert.ok(performance.now() < endMs, `ready in time: ${role.status.waitingFor}`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
+import { loopback, serveLock, stampId, timeoutMs, untilReady } from "./real-harness.test.ts";
 
 test("extent node: three nodes on a real disk over gRPC append, restart, seal and read back", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "stamp-extent-node-"));

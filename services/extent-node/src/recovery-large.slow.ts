@@ -140,7 +140,7 @@ test(`recovery: ${extentsMib} MiB of sealed extents and ${journalMib} MiB of jou
     const payload = new Prng(7).bytes(blockBytes);
     const identity = await formatDisk(world, "en", "stamp");
     const files = new ExtentFiles(world, new DiskQueue(world), 256, identity);
-    const made = await ExtentTable.open(world.keyValue, identity.diskId);
+    const made = await ExtentTable.open(world, identity.diskId);
     const count = await makeExtents(world, files, made.table, payload);
     const journal = await makeJournal(world, count + 1, payload);
     await made.table.markComplete();
@@ -149,7 +149,7 @@ test(`recovery: ${extentsMib} MiB of sealed extents and ${journalMib} MiB of jou
     // With the table, again after a kill before its end, and without the table.
     for (const how of ["with its table", "again, all applied", "table lost"]) {
       if (how === "table lost") await ExtentTable.forgetAll(world.keyValue);
-      const opened = await ExtentTable.open(world.keyValue, identity.diskId);
+      const opened = await ExtentTable.open(world, identity.diskId);
       const again = new ExtentFiles(world, new DiskQueue(world), 256, identity);
       const parts = { world, journalDisk: world.disk, files: again, table: opened.table, identity, begun: journal.segments };
       const recovered = unwrap(await recover({ ...parts, tableComplete: opened.complete, acceptJournalLoss: false }));

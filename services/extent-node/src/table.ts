@@ -1,15 +1,47 @@
 /**
  * The extent table and the block index in LevelDB: a cache of what extent files and journal say. Keys: `x` + extent id (what is known
  * of the replica), `r` + extent id + offset (a run of frame lengths), `m` (this table is complete). Numbers big-endian, 8 bytes.
+ *
+ * Invariants:
+ *   - A journal segment is released after the table that reflects the segment is synced, and after the mark outside the table names that sync.
+ *   - A table behind its mark is rebuilt: the released records that it lacks are in no journal any more.
  */
-import { type ExtentId, equalBytes, utf8 } from "@stamp/base";
+import { type ExtentId, fromUtf8, type Rules, utf8 } from "@stamp/base";
 import { decodeMeta, encodeFrameRun, encodeMeta, type ReplicaMeta } from "@stamp/extent";
-import type { KeyValue, KeyValueOperation, KeyValueStores } from "@stamp/ports";
+import type { KeyValue, KeyValueOperation, KeyValueStores, World } from "@stamp/ports";
+import { TableMark } from "./table-mark.ts";
+
+export type TableWorld = Pick<World, "keyValue" | "disk" | "digest" | "rules">;
 
 const tableName = "extents";
 const completeKey = utf8("m");
-/** Of the disk that it describes. `unlearned`: something was rebuilt or lost, and the node has not learned its SM term since. */
-const marker = (diskId: string, unlearned = false): Uint8Array => utf8(`${unlearned ? "unlearned" : "complete"} ${diskId}`);
+
+interface Marker {
+  readonly diskId: string;
+  /** The node has not learned its SM term since something was rebuilt or lost. */
+  readonly unlearned: boolean;
+  /** Number of the last sync, from 1; 0 in a table of an earlier version. */
+  readonly sequence: number;
+}
+
+const encodeMarker = ({ diskId, unlearned, sequence }: Marker): Uint8Array =>
+  utf8(`${unlearned ? "unlearned" : "complete"} ${diskId} ${sequence}`);
+
+/** Undefined if the table is absent or was not finished. */
+function decodeMarker(bytes: Uint8Array | undefined): Marker | undefined {
+  const match = bytes === undefined ? null : /^(complete|unlearned) (\S+)(?: (\d{1,15}))?$/.exec(fromUtf8(bytes));
+  if (match === null) return undefined;
+  return { diskId: match[2] as string, unlearned: match[1] === "unlearned", sequence: Number(match[3] ?? 0) };
+}
+
+/** Returns why the table has to be rebuilt; undefined: the table is what was synced last, or newer. */
+function unusable(held: Marker | undefined, diskId: string, mark: TableMark, rules: Rules): string | undefined {
+  if (held === undefined || held.diskId !== diskId) return "it is absent, was not finished, or is of another disk";
+  if (!rules.on("tableNotBehind") || (held.sequence === 0 && mark.found.kind === "absent")) return undefined;
+  if (mark.found.kind !== "found") return `its mark, the file ${mark.path}, is ${mark.found.kind}`;
+  if (held.sequence >= mark.found.sequence) return undefined;
+  return `its last sync is ${held.sequence}, but sync ${mark.found.sequence} was done: it has lost its end`;
+}
 
 function key(prefix: string, ...numbers: number[]): Uint8Array {
   const bytes = new Uint8Array(1 + 8 * numbers.length);
@@ -38,42 +70,54 @@ export interface OpenedTable {
 export class ExtentTable {
   readonly #store: KeyValue;
   readonly #diskId: string;
-  #marker: Uint8Array | undefined;
+  readonly #mark: TableMark;
+  /** Number of the last sync that was begun. */
+  #sequence: number;
+  #unlearned: boolean | undefined;
+  #syncs: Promise<void> = Promise.resolve();
 
-  private constructor(store: KeyValue, diskId: string) {
+  private constructor(store: KeyValue, diskId: string, mark: TableMark, sequence: number) {
     this.#store = store;
     this.#diskId = diskId;
+    this.#mark = mark;
+    this.#sequence = sequence;
   }
 
-  /** `complete` is false when it was lost, corrupt, never finished or of another disk: then it is empty. */
-  static async open(stores: KeyValueStores, diskId: string): Promise<OpenedTable> {
+  /** `complete` is false when it was lost, corrupt, never finished, of another disk or behind its mark: then it is empty. */
+  static async open(world: TableWorld, diskId: string): Promise<OpenedTable> {
+    const stores = world.keyValue;
+    const mark = await TableMark.read(world, tableName, diskId);
     const opened = await stores.open(tableName);
+    let why = opened.kind === "corrupt" ? opened.message : undefined;
     if (opened.kind === "opened") {
-      const held = await opened.store.get(completeKey);
-      const unlearned = held !== undefined && equalBytes(held, marker(diskId, true));
-      if (unlearned || (held !== undefined && equalBytes(held, marker(diskId))))
-        return { table: new ExtentTable(opened.store, diskId), complete: true, unlearned, why: "" };
+      const held = decodeMarker(await opened.store.get(completeKey));
+      why = unusable(held, diskId, mark, world.rules);
+      if (held !== undefined && why === undefined) {
+        const table = new ExtentTable(opened.store, diskId, mark, held.sequence);
+        return { table, complete: true, unlearned: held.unlearned, why: "" };
+      }
       await opened.store.close();
     }
     await stores.destroy(tableName);
     const fresh = await stores.open(tableName);
     if (fresh.kind === "corrupt") throw new Error(`a new extent table is corrupt: ${fresh.message}`);
-    const why = opened.kind === "corrupt" ? opened.message : "it is absent, was not finished, or is of another disk";
-    return { table: new ExtentTable(fresh.store, diskId), complete: false, unlearned: false, why };
+    // The syncs of a new table go on from the mark: the mark never names one that this table has not.
+    const sequence = mark.found.kind === "found" ? mark.found.sequence : 0;
+    return { table: new ExtentTable(fresh.store, diskId, mark, sequence), complete: false, unlearned: false, why: why ?? "" };
   }
 
   /** What it holds, without changing it. */
   static async peek(
-    stores: KeyValueStores,
+    world: TableWorld,
     diskId: string,
   ): Promise<{ readonly kind: "complete"; readonly metas: ReplicaMeta[] } | { readonly kind: "unusable"; readonly why: string }> {
-    const opened = await stores.open(tableName);
+    const mark = await TableMark.read(world, tableName, diskId);
+    const opened = await world.keyValue.open(tableName);
     if (opened.kind === "corrupt") return { kind: "unusable", why: opened.message };
     try {
-      const held = await opened.store.get(completeKey);
-      const complete = held !== undefined && (equalBytes(held, marker(diskId)) || equalBytes(held, marker(diskId, true)));
-      if (!complete) return { kind: "unusable", why: "it is absent, was not finished, or is of another disk" };
-      const metas = await new ExtentTable(opened.store, diskId).load();
+      const why = unusable(decodeMarker(await opened.store.get(completeKey)), diskId, mark, world.rules);
+      if (why !== undefined) return { kind: "unusable", why };
+      const metas = await new ExtentTable(opened.store, diskId, mark, 0).load();
       return metas === undefined ? { kind: "unusable", why: "an entry is malformed" } : { kind: "complete", metas };
     } finally {
       await opened.store.close();
@@ -86,7 +130,7 @@ export class ExtentTable {
 
   /** `unlearned`: whoever opens it next still has to learn the SM term before it obeys. */
   async markComplete(unlearned = false): Promise<void> {
-    this.#marker = marker(this.#diskId, unlearned);
+    this.#unlearned = unlearned;
     await this.sync();
   }
 
@@ -113,10 +157,19 @@ export class ExtentTable {
     if (operations.length > 0 || sync) await this.#store.batch(operations, { sync });
   }
 
-  /** Everything written before is durable. */
-  async sync(): Promise<void> {
-    const value = this.#marker ?? utf8("unfinished");
+  /** Makes everything written before durable, and then says so in the mark. Not on the path of an append: two syncs. */
+  sync(): Promise<void> {
+    const done = this.#syncs.then(() => this.#sync());
+    this.#syncs = done.catch(() => {});
+    return done;
+  }
+
+  async #sync(): Promise<void> {
+    this.#sequence += 1;
+    const [sequence, unlearned] = [this.#sequence, this.#unlearned];
+    const value = unlearned === undefined ? utf8("unfinished") : encodeMarker({ diskId: this.#diskId, unlearned, sequence });
     await this.#store.batch([{ kind: "put", key: completeKey, value }], { sync: true });
+    if (unlearned !== undefined) await this.#mark.write(sequence);
   }
 
   async runs(id: ExtentId): Promise<[number, Uint8Array][]> {
@@ -138,7 +191,9 @@ export class ExtentTable {
     if (operations.length > 0) await this.#store.batch(operations, { sync: false });
   }
 
-  close(): Promise<void> {
-    return this.#store.close();
+  async close(): Promise<void> {
+    await this.#syncs;
+    await this.#mark.close();
+    await this.#store.close();
   }
 }

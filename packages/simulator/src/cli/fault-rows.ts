@@ -168,8 +168,14 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "LevelDB of an EN lost or corrupt",
     rules: [],
-    tests: ["services/extent-node/src/recovery.test.ts"],
+    tests: ["services/extent-node/src/recovery.test.ts", "services/extent-node/src/table-damage.test.ts"],
     faults: ["lost-table"],
+  },
+  {
+    fault: "the LevelDB of an EN opens, but has lost its end",
+    rules: ["tableNotBehind"],
+    tests: ["services/extent-node/src/table-damage.test.ts", "services/extent-node/src/rules.test.ts"],
+    faults: [],
   },
   {
     fault: "pipelined append k fails and k+1 would land",

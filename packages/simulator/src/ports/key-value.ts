@@ -86,15 +86,20 @@ class StoreState {
     return lost;
   }
 
+  /** Loses its last synced batches. It must be closed. */
+  forgetEnd(batches: number): void {
+    const kept = Math.max(0, this.#history.length - batches);
+    this.#undo(this.#history.slice(kept));
+    this.#history = this.#history.slice(0, kept);
+  }
+
   /** Loses its last synced batches, or one key. It must be closed. Gives what puts all of it back; undefined if there is nothing to lose. */
   forget(prng: Prng): (() => void) | undefined {
     const before = new Map(this.values);
     const history = this.#history;
     if (prng.chance(0.5)) {
       if (history.length === 0) return undefined;
-      const kept = history.length - 1 - prng.below(history.length);
-      this.#undo(history.slice(kept));
-      this.#history = history.slice(0, kept);
+      this.forgetEnd(1 + prng.below(history.length));
     } else {
       if (this.values.size === 0) return undefined;
       this.values.delete(prng.pick(this.sorted()));
@@ -139,6 +144,11 @@ export class KeyValueState {
   /** The store opens as if nothing had happened, but has lost its last batches or a key. As LevelDB does with a damaged log or table. */
   forget(name: string): (() => void) | undefined {
     return this.store(name).forget(this.#prng);
+  }
+
+  /** The store opens as if nothing had happened, but has lost so many of its last synced batches (16 at most). */
+  forgetEnd(name: string, batches: number): void {
+    this.store(name).forgetEnd(batches);
   }
 
   wipe(): void {
