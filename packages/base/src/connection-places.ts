@@ -55,6 +55,11 @@ export class ConnectionPlaces<C> {
     return out;
   }
 
+  /** Calls with each idle connection and its address. */
+  forEachIdle(call: (connection: C, address: string) => void): void {
+    for (const [address, { idle }] of this.#addresses) for (const connection of idle) call(connection, address);
+  }
+
   /** A request of it is served. */
   busy(connection: C): void {
     const of = this.#of(connection);

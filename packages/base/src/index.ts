@@ -7,6 +7,7 @@ export * from "./failure.ts";
 export * from "./first-in-order.ts";
 export * from "./formats.ts";
 export * from "./framed.ts";
+export * from "./held-heads.ts";
 export * from "./histogram.ts";
 export * from "./metrics.ts";
 export * from "./ordered-ids.ts";

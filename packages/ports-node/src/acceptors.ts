@@ -11,11 +11,21 @@ import type { Server as HttpServer } from "node:http";
 import type { Server as HttpsServer } from "node:https";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { Server as TlsServer } from "node:tls";
-import { ConnectionPlaces, clientAddress, type PlacesOptions } from "@stamp/base";
+import { ConnectionPlaces, clientAddress, type HeldHead, headsToEnd, type PlacesOptions } from "@stamp/base";
 
 export const acceptorsMax = 16;
 const backlog = 4096;
 const shares = process.platform === "linux";
+
+/** Time between two looks at what idle connections hold, in milliseconds. */
+const headsEveryMs = 250;
+
+export interface AcceptorsOptions extends PlacesOptions {
+  /** Largest head of a request, in bytes. */
+  readonly headerBytesMax: number;
+  /** Bytes of all heads that have not come to their end: beyond, connections are ended. */
+  readonly headBytesMax: number;
+}
 
 interface Place {
   readonly host: string;
@@ -29,15 +39,21 @@ export class Acceptors {
   readonly #places: ConnectionPlaces<string>;
   /** Open connections, by the client's address and port. */
   readonly #sockets = new Map<string, Socket>();
+  /** Bytes that a connection had brought when its last request was answered. */
+  readonly #answeredAt = new Map<string, number>();
+  readonly #options: AcceptorsOptions;
+  #looking: NodeJS.Timeout | undefined;
 
-  constructor(server: HttpServer | HttpsServer, places: PlacesOptions) {
+  constructor(server: HttpServer | HttpsServer, options: AcceptorsOptions) {
     this.#server = server;
-    this.#places = new ConnectionPlaces(places);
+    this.#options = options;
+    this.#places = new ConnectionPlaces(options);
     // Before the server's own listener, of which a destroyed socket wants nothing.
     server.prependListener("connection", (socket: Socket) => this.#count(socket));
   }
 
   async listen({ host, port }: Place): Promise<void> {
+    this.#looking = setInterval(() => this.#endHeads(), headsEveryMs).unref();
     if (!shares) return listening(this.#server, { host, port });
     if (port !== 0) {
       const probe = createServer();
@@ -59,6 +75,7 @@ export class Acceptors {
 
   /** Takes no more; resolves when every connection has ended. */
   async close(): Promise<void> {
+    clearInterval(this.#looking);
     const all: (Server | HttpServer | HttpsServer)[] = [this.#server, ...this.#more];
     await Promise.all(all.map((one) => new Promise<void>((resolve) => one.close(() => resolve()))));
   }
@@ -70,7 +87,21 @@ export class Acceptors {
 
   /** All requests of this connection were answered. */
   idle(socket: Peer): void {
-    this.#places.idle(nameOf(socket));
+    const name = nameOf(socket);
+    this.#places.idle(name);
+    this.#answeredAt.set(name, this.#sockets.get(name)?.bytesRead ?? 0);
+  }
+
+  /** Ends connections whose heads hold too much together. What TLS adds counts, too. */
+  #endHeads(): void {
+    const { headerBytesMax, headBytesMax } = this.#options;
+    if (this.#places.count * headerBytesMax <= headBytesMax) return;
+    const heads: HeldHead<Socket>[] = [];
+    this.#places.forEachIdle((name, address) => {
+      const connection = this.#sockets.get(name);
+      if (connection) heads.push({ connection, address, bytes: connection.bytesRead - (this.#answeredAt.get(name) ?? 0) });
+    });
+    for (const connection of headsToEnd(heads, headBytesMax)) connection.destroy();
   }
 
   #count(socket: Socket): void {
@@ -85,6 +116,7 @@ export class Acceptors {
     socket.once("close", () => {
       if (this.#sockets.get(name) !== socket) return;
       this.#sockets.delete(name);
+      this.#answeredAt.delete(name);
       this.#places.remove(name);
     });
   }

@@ -563,3 +563,35 @@ test("http: a client that does not take its answer is ended, streamed or whole, 
   }
   assert.equal(returned, 1);
 });
+
+test("HTTP door: heads that do not end are bounded together; who holds little, or has a request served, stays", async (t) => {
+  const served = Promise.withResolvers<void>();
+  const handler: HttpHandler = async (exchange) => {
+    if (exchange.target === "/slow") await served.promise;
+    return { status: 200, headers: {} };
+  };
+  const port = await started(t, handler, { headBytesMax: 100_000 });
+  const open = async (text: string): Promise<{ socket: Socket; ended: () => boolean }> => {
+    const socket = connect(port, "127.0.0.1");
+    let ended = false;
+    socket
+      .on("error", () => {})
+      .on("close", () => {
+        ended = true;
+      });
+    socket.resume();
+    t.after(() => socket.destroy());
+    await new Promise<void>((resolve) => socket.write(text, () => resolve()));
+    return { socket, ended: () => ended };
+  };
+  const busy = await open(`GET /slow HTTP/1.1\r\nHost: a\r\nX: ${"x".repeat(40_000)}\r\n\r\n`);
+  const small = await open("GET / HTTP/1.1\r\nHost: a\r\n");
+  const large = await Promise.all(Array.from({ length: 8 }, () => open(`GET / HTTP/1.1\r\nHost: a\r\nX: ${"x".repeat(50_000)}`)));
+  const ended = (): number => large.filter((one) => one.ended()).length;
+  for (let tries = 0; ended() < 7; tries++) {
+    assert.ok(tries < 400, `${ended()} of 8 were ended`);
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
+  assert.deepEqual([ended(), busy.ended(), small.ended()], [7, false, false]);
+  served.resolve();
+});

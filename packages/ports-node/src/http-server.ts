@@ -26,6 +26,8 @@ import { Paces } from "./paces.ts";
 
 export interface HttpLimits {
   readonly headerBytesMax: number;
+  /** Bytes of all heads that have not come to their end: beyond, the address that holds most loses its largest connections. */
+  readonly headBytesMax: number;
   /** When so many are open, one of the address with most gives way to a new one (@stamp/base, connection-places.ts). */
   readonly connectionsMax: number;
   /** Of one address: beyond, its own oldest idle one gives way. */
@@ -47,6 +49,7 @@ export interface HttpLimits {
 
 export const defaultHttpLimits: HttpLimits = {
   headerBytesMax: 64 * 1024,
+  headBytesMax: 32 * 1024 * 1024,
   connectionsMax: 16_384,
   connectionsPerAddressMax: 8_192,
   headerTimeoutMs: 30_000,

@@ -72,6 +72,7 @@ export interface FrontEndConfig {
   readonly bytesWaitMaxMs: number;
   readonly connectionsMax: number;
   readonly connectionsPerAddressMax: number;
+  readonly headBytesMax: number;
   readonly leastBytesPerSecond: number;
   readonly leastRateWindowMs: number;
   readonly accountCacheMs: number;
@@ -167,6 +168,9 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
   connectionsMax: count(16_384).describe(
     "Connections of an HTTP door; for a further one the oldest idle connection of the address with most ends, or the oldest busy one",
   ),
+  headBytesMax: count(32 * mebibyte).describe(
+    "Bytes of heads that have not come to their end, of all connections of a door; beyond, the address that holds most loses connections",
+  ),
   connectionsPerAddressMax: count(8_192).describe(
     "Connections of an HTTP door from one address; for a further one its own oldest idle connection ends",
   ),
@@ -207,9 +211,9 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
 /** Bounds of the HTTP doors (ports-node, http-server.ts). */
 export function httpLimitsOf(
   config: FrontEndConfig,
-): Pick<FrontEndConfig, "connectionsMax" | "connectionsPerAddressMax" | "leastBytesPerSecond" | "leastRateWindowMs"> {
-  const { connectionsMax, connectionsPerAddressMax, leastBytesPerSecond, leastRateWindowMs } = config;
-  return { connectionsMax, connectionsPerAddressMax, leastBytesPerSecond, leastRateWindowMs };
+): Pick<FrontEndConfig, "connectionsMax" | "connectionsPerAddressMax" | "headBytesMax" | "leastBytesPerSecond" | "leastRateWindowMs"> {
+  const { connectionsMax, connectionsPerAddressMax, headBytesMax, leastBytesPerSecond, leastRateWindowMs } = config;
+  return { connectionsMax, connectionsPerAddressMax, headBytesMax, leastBytesPerSecond, leastRateWindowMs };
 }
 
 export function doorGateOf(config: FrontEndConfig): DoorGateOptions {
