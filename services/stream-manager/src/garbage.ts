@@ -109,13 +109,16 @@ export class Garbage {
     return tried;
   }
 
-  /** `recordedMs`: since when, by the wall clock, if that is recorded. */
+  /**
+   * `recordedMs`: since when, by the wall clock, if that is recorded. The wall clock is asked once, when this manager first sees it: a later step
+   * ends no grace.
+   */
   #graceOver(key: string, recordedMs = Number.POSITIVE_INFINITY): boolean {
     const { clock } = this.#term.world;
     const nowMs = clock.monotonicMs();
-    const sinceMs = this.#seenMs.get(key) ?? nowMs;
+    const sinceMs = this.#seenMs.get(key) ?? nowMs - Math.max(0, clock.wallMs() - recordedMs);
     this.#seenMs.set(key, sinceMs);
-    return Math.max(nowMs - sinceMs, clock.wallMs() - recordedMs) >= this.#term.config.deletionGraceMs;
+    return nowMs - sinceMs >= this.#term.config.deletionGraceMs;
   }
 
   /** It can be told, or its disk is gone and there is nothing to delete. */

@@ -259,6 +259,21 @@ async function keptOverRestarts(without: readonly RuleName[]): Promise<number> {
   });
 }
 
+test("garbage: a step of the wall clock ends no grace", async () => {
+  const cluster = new Cluster({ config: { deletionGraceMs: 60_000 } });
+  const { sim } = cluster;
+  await sim.run(async () => {
+    await cluster.open("/s", 1);
+    await write(cluster, "/s", 1, 0n, "x");
+    unwrap(await cluster.sm((sm, timeoutMs) => sm.deleteStream({ name: "/s", ownerEpoch: 1n }, { timeoutMs })));
+    await sim.sleep(15_000);
+    sim.jumpWallClock("sm1", 3_600_000);
+    await sim.sleep(30_000);
+    assert.equal((await cluster.extents()).length, 1, "kept during the grace");
+    await cluster.until("it is deleted", async () => (await cluster.extents()).length === 0, 30_000);
+  });
+});
+
 test("garbage: the grace of a dropped extent goes on over leaders; without the rule each begins it anew", async () => {
   const keptMs = await keptOverRestarts([]);
   assert.ok(keptMs >= 60_000 && keptMs < 70_000, `${keptMs} ms`);
