@@ -30,6 +30,7 @@ export type RuleName =
   | "storeFence"
   | "storeCompareAndSet"
   | "leaseCountsFromSending"
+  | "leaseCountsSuspends"
   | "leaseRecheckedAfterAnswer"
   | "leasesExtendedOnRestart"
   | "leaseEndRecorded"

@@ -3,8 +3,8 @@
  * when the request was SENT, and less the margin for clocks that run at different speeds. Once it ended it never holds again under the
  * same epoch, even when a late answer says that it was renewed.
  *
- * A machine that was suspended may have a monotonic clock that stood still: when wall time ran ahead of it by more than the margin since
- * the request was sent, the lease is lost.
+ * The monotonic clock of a suspended machine stands still: what it was suspended since the request was sent counts as passed. A step of the
+ * wall clock means nothing here.
  */
 import type { LeaseEpoch, Rules } from "@stamp/base";
 import { assert } from "@stamp/base";
@@ -12,7 +12,7 @@ import { assert } from "@stamp/base";
 /** Taken immediately before a request is sent. */
 export interface LeaseAttempt {
   readonly sentMonotonicMs: number;
-  readonly sentWallMs: number;
+  readonly sentSuspendedMs: number;
 }
 
 export class LeaseHolder {
@@ -20,7 +20,8 @@ export class LeaseHolder {
   readonly #rules: Rules;
   #epoch: LeaseEpoch | undefined;
   #deadlineMs = 0;
-  #aheadMs = 0;
+  /** How long the machine had been suspended when the request was sent. */
+  #suspendedMs = 0;
 
   constructor(marginMs: number, rules: Rules) {
     assert(marginMs >= 0, "a margin is not negative");
@@ -33,7 +34,7 @@ export class LeaseHolder {
     return this.#epoch;
   }
 
-  /** By the monotonic clock: from here on it does not hold. */
+  /** By the monotonic clock, if the machine is not suspended: from here on it does not hold. */
   get deadlineMs(): number {
     return this.#deadlineMs;
   }
@@ -46,8 +47,8 @@ export class LeaseHolder {
   }
 
   /** The answer to a renewal of `epoch`. Ignored when that is not held any more. */
-  renewed(attempt: LeaseAttempt, epoch: LeaseEpoch, termMs: number, nowMonotonicMs: number, nowWallMs: number): void {
-    if (this.#epoch !== epoch || !this.holds(nowMonotonicMs, nowWallMs)) return;
+  renewed(attempt: LeaseAttempt, epoch: LeaseEpoch, termMs: number, nowMonotonicMs: number, nowSuspendedMs: number): void {
+    if (this.#epoch !== epoch || !this.holds(nowMonotonicMs, nowSuspendedMs)) return;
     const startMs = this.#startMs(attempt, nowMonotonicMs);
     if (startMs + termMs - this.#marginMs > this.#deadlineMs) this.#count(attempt, termMs, nowMonotonicMs);
   }
@@ -57,16 +58,21 @@ export class LeaseHolder {
     this.#deadlineMs = 0;
   }
 
-  holds(nowMonotonicMs: number, nowWallMs: number): boolean {
+  holds(nowMonotonicMs: number, nowSuspendedMs: number): boolean {
     if (this.#epoch === undefined) return false;
-    if (nowMonotonicMs < this.#deadlineMs && nowWallMs - nowMonotonicMs - this.#aheadMs <= this.#marginMs) return true;
+    if (nowMonotonicMs + this.#sleptMs(nowSuspendedMs) < this.#deadlineMs) return true;
     this.#deadlineMs = Number.NEGATIVE_INFINITY;
     return false;
   }
 
   #count(attempt: LeaseAttempt, termMs: number, nowMonotonicMs: number): void {
     this.#deadlineMs = this.#startMs(attempt, nowMonotonicMs) + termMs - this.#marginMs;
-    this.#aheadMs = attempt.sentWallMs - attempt.sentMonotonicMs;
+    this.#suspendedMs = attempt.sentSuspendedMs;
+  }
+
+  /** Never negative: where suspends are told by the wall clock, a step back must not prolong the lease. */
+  #sleptMs(nowSuspendedMs: number): number {
+    return this.#rules.on("leaseCountsSuspends") ? Math.max(0, nowSuspendedMs - this.#suspendedMs) : 0;
   }
 
   #startMs(attempt: LeaseAttempt, nowMonotonicMs: number): number {

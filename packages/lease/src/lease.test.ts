@@ -233,35 +233,53 @@ test("lease table: each of its rules is needed, some schedule breaks without it"
 
 test("lease holder: the term counts from sending, less the margin; a late answer never revives", () => {
   const holder = new LeaseHolder(1_000, allRules);
-  const sent = { sentMonotonicMs: 100, sentWallMs: 50_100 };
+  const sent = { sentMonotonicMs: 100, sentSuspendedMs: 50 };
   holder.granted(sent, leaseEpoch(1), 6_000, 900);
   assert.equal(holder.deadlineMs, 5_100);
-  assert.ok(holder.holds(5_099, 55_099));
-  holder.renewed({ sentMonotonicMs: 2_000, sentWallMs: 52_000 }, leaseEpoch(1), 6_000, 2_100, 52_100);
+  assert.ok(holder.holds(5_099, 50));
+  holder.renewed({ sentMonotonicMs: 2_000, sentSuspendedMs: 50 }, leaseEpoch(1), 6_000, 2_100, 50);
   assert.equal(holder.deadlineMs, 7_000);
-  holder.renewed({ sentMonotonicMs: 1_000, sentWallMs: 51_000 }, leaseEpoch(1), 6_000, 2_200, 52_200);
+  holder.renewed({ sentMonotonicMs: 1_000, sentSuspendedMs: 50 }, leaseEpoch(1), 6_000, 2_200, 50);
   assert.equal(holder.deadlineMs, 7_000, "answers may come in another order");
-  assert.ok(!holder.holds(7_000, 57_000));
-  holder.renewed({ sentMonotonicMs: 6_900, sentWallMs: 56_900 }, leaseEpoch(1), 6_000, 7_001, 57_001);
-  assert.ok(!holder.holds(7_002, 57_002), "once lost, lost for ever");
+  assert.ok(!holder.holds(7_000, 50));
+  holder.renewed({ sentMonotonicMs: 6_900, sentSuspendedMs: 50 }, leaseEpoch(1), 6_000, 7_001, 50);
+  assert.ok(!holder.holds(7_002, 50), "once lost, lost for ever");
   holder.end();
-  holder.granted({ sentMonotonicMs: 8_000, sentWallMs: 58_000 }, leaseEpoch(2), 6_000, 8_010);
-  assert.ok(holder.holds(8_020, 58_020));
+  holder.granted({ sentMonotonicMs: 8_000, sentSuspendedMs: 50 }, leaseEpoch(2), 6_000, 8_010);
+  assert.ok(holder.holds(8_020, 50));
 });
 
 test("lease holder: without leaseCountsFromSending it believes for longer than the lock service", () => {
   const holder = new LeaseHolder(1_000, rulesWithout("leaseCountsFromSending"));
-  holder.granted({ sentMonotonicMs: 0, sentWallMs: 0 }, leaseEpoch(1), 6_000, 3_000);
-  assert.ok(holder.holds(7_000, 7_000));
+  holder.granted({ sentMonotonicMs: 0, sentSuspendedMs: 0 }, leaseEpoch(1), 6_000, 3_000);
+  assert.ok(holder.holds(7_000, 0));
 });
 
-test("lease holder: wall time that ran ahead of monotonic time by more than the margin ends it, a step back does not", () => {
+test("lease holder: the time of a suspend counts as passed, and one before the request does not", () => {
   const holder = new LeaseHolder(1_000, allRules);
-  holder.granted({ sentMonotonicMs: 0, sentWallMs: 1e12 }, leaseEpoch(1), 6_000, 10);
-  assert.ok(holder.holds(100, 1e12 - 60_000));
-  assert.ok(holder.holds(100, 1e12 + 1_100));
-  assert.ok(!holder.holds(200, 1e12 + 1_201));
-  assert.ok(!holder.holds(200, 1e12 + 200), "lost for ever");
+  holder.granted({ sentMonotonicMs: 0, sentSuspendedMs: 70_000 }, leaseEpoch(1), 6_000, 10);
+  assert.ok(holder.holds(100, 74_899));
+  holder.renewed({ sentMonotonicMs: 100, sentSuspendedMs: 74_000 }, leaseEpoch(1), 6_000, 150, 74_000);
+  assert.ok(holder.holds(200, 78_899), "renewed after the suspend");
+  holder.renewed({ sentMonotonicMs: 90, sentSuspendedMs: 70_000 }, leaseEpoch(1), 6_000, 210, 74_000);
+  assert.ok(holder.holds(220, 78_800), "an earlier request takes nothing back");
+  assert.ok(!holder.holds(200, 78_900));
+  assert.ok(!holder.holds(200, 74_000), "lost for ever");
+});
+
+test("lease holder: where suspends are told by the wall clock, a step back neither ends nor prolongs a lease", () => {
+  const holder = new LeaseHolder(1_000, allRules);
+  holder.granted({ sentMonotonicMs: 0, sentSuspendedMs: 1e12 }, leaseEpoch(1), 6_000, 10);
+  assert.ok(holder.holds(4_999, 1e12 - 60_000));
+  holder.renewed({ sentMonotonicMs: 2_000, sentSuspendedMs: 1e12 - 60_000 }, leaseEpoch(1), 6_000, 4_999, 1e12 - 60_000);
+  assert.ok(holder.holds(6_999, 1e12 - 60_000));
+  assert.ok(!holder.holds(7_000, 1e12 - 90_000));
+});
+
+test("lease holder: without leaseCountsSuspends it believes in a lease that ended while the machine was suspended", () => {
+  const holder = new LeaseHolder(1_000, rulesWithout("leaseCountsSuspends"));
+  holder.granted({ sentMonotonicMs: 0, sentSuspendedMs: 0 }, leaseEpoch(1), 6_000, 10);
+  assert.ok(holder.holds(100, 3_600_000));
 });
 
 const checksum = (bytes: Uint8Array): number => bytes.reduce((sum, byte) => (Math.imul(sum, 31) + byte + 1) >>> 0, 7);

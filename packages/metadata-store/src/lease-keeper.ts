@@ -81,7 +81,7 @@ export class LeaseKeeper {
 
   /** Cheap and exact: ask it again after every wait, before every answer that depends on it. */
   holds(): boolean {
-    const held = this.#holder.holds(this.#world.clock.monotonicMs(), this.#world.clock.wallMs());
+    const held = this.#holder.holds(this.#world.clock.monotonicMs(), this.#world.clock.suspendedMs());
     if (!held && this.#holder.epoch !== undefined) this.#lose("it may have run out");
     return held;
   }
@@ -132,7 +132,7 @@ export class LeaseKeeper {
     const { clock, logger } = this.#world;
     this.#epoch = leaseEpoch(fromWire(grant.leaseEpoch));
     this.#holder.granted(attempt, this.#epoch, grant.termMs, clock.monotonicMs());
-    if (!this.#holder.holds(clock.monotonicMs(), clock.wallMs())) {
+    if (!this.#holder.holds(clock.monotonicMs(), clock.suspendedMs())) {
       // The answer took nearly the whole term. This epoch is of no use and the next attempt would wait for its end.
       this.#stop();
       void this.#release(this.#epoch);
@@ -167,7 +167,7 @@ export class LeaseKeeper {
     if (this.#holder.epoch !== epoch) return;
     const { clock, logger } = this.#world;
     if (answer.ok) {
-      this.#holder.renewed(attempt, epoch, answer.value.termMs, clock.monotonicMs(), clock.wallMs());
+      this.#holder.renewed(attempt, epoch, answer.value.termMs, clock.monotonicMs(), clock.suspendedMs());
       if (!this.holds()) return;
       this.#watchEnd();
       this.#renewLater(Math.max(1, this.#renewEveryMs - (clock.monotonicMs() - attempt.sentMonotonicMs)));
@@ -221,7 +221,7 @@ export class LeaseKeeper {
   }
 
   #attempt(): LeaseAttempt {
-    return { sentMonotonicMs: this.#world.clock.monotonicMs(), sentWallMs: this.#world.clock.wallMs() };
+    return { sentMonotonicMs: this.#world.clock.monotonicMs(), sentSuspendedMs: this.#world.clock.suspendedMs() };
   }
 }
 

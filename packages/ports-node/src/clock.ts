@@ -1,5 +1,6 @@
 /** Time of this machine. Timers do not keep the process alive. */
 import type { Clock, Timer } from "@stamp/ports";
+import { SuspendWatch, systemTimes } from "./suspend.ts";
 
 /** The longest delay setTimeout takes; longer ones are re-armed. */
 const delayMaxMs = 2 ** 31 - 1;
@@ -10,6 +11,7 @@ interface Early {
 }
 
 export class NodeClock implements Clock {
+  readonly #suspends = new SuspendWatch(systemTimes());
   /** Timers that wait once more, in the order in which they came too early: one that is due later must not overtake them. */
   readonly #early = new Set<Early>();
 
@@ -19,6 +21,10 @@ export class NodeClock implements Clock {
 
   wallMs(): number {
     return Date.now();
+  }
+
+  suspendedMs(): number {
+    return this.#suspends.suspendedMs();
   }
 
   after(delayMs: number, callback: () => void): Timer {

@@ -21,6 +21,13 @@ export function clockConformance(register: RegisterTest, make: () => Clock | Pro
     check(Number.isFinite(clock.wallMs()) && clock.wallMs() >= 0, "wall time");
   });
 
+  register("clock: a machine that runs was not suspended meanwhile", async () => {
+    const clock = await make();
+    const before = clock.suspendedMs();
+    await sleep(clock, 150);
+    check(Math.abs(clock.suspendedMs() - before) <= 20, `suspended for ${clock.suspendedMs() - before} ms`);
+  });
+
   register("clock: a timer runs once, not synchronously, and not before its delay", async () => {
     const clock = await make();
     for (const delayMs of [0, 0.4, 1, 7.5]) {

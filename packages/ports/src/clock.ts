@@ -11,6 +11,11 @@ export interface Clock {
   monotonicMs(): number;
   /** Milliseconds since 1970-01-01 UTC; may jump in either direction. */
   wallMs(): number;
+  /**
+   * Milliseconds (with fraction) that this machine was suspended in all, from an arbitrary start: monotonic time stands still meanwhile.
+   * Only differences say something. Exact to about 20 ms. Cheap enough to ask before every answer.
+   */
+  suspendedMs(): number;
   /** Runs `callback` once, `delayMs` or later from now. Never synchronously. Does not keep the process alive. */
   after(delayMs: number, callback: () => void): Timer;
 }

@@ -9,6 +9,7 @@ test("turns: a loop gives way once in a slice, however long it is, and others ru
   const clock: Clock = {
     monotonicMs: () => nowMs,
     wallMs: () => nowMs,
+    suspendedMs: () => 0,
     after: (_delayMs, callback) => {
       waiting.push(callback);
       return { cancel: () => {} };

@@ -15,6 +15,9 @@ class TestClock implements Clock {
   wallMs(): number {
     return this.nowMs;
   }
+  suspendedMs(): number {
+    return 0;
+  }
   after(delayMs: number, run: () => void) {
     const timer = { atMs: this.nowMs + delayMs, run };
     this.#timers.push(timer);

@@ -201,6 +201,15 @@ export class Simulation {
     for (const connection of incarnation.accepted) connection.serverPaused();
   }
 
+  /** As a pause, but of the whole machine: its monotonic clock stands still until `resume`, its wall clock does not. */
+  suspend(name: string): void {
+    const incarnation = this.#process(name).incarnation;
+    if (!incarnation || incarnation.paused) return;
+    this.pause(name);
+    this.#log("suspend", name, "");
+    incarnation.suspendedSinceUs = incarnation.nowUs;
+  }
+
   resume(name: string): void {
     const incarnation = this.#process(name).incarnation;
     if (!incarnation?.paused) return;
@@ -412,6 +421,7 @@ export class Simulation {
       clockRate: 1 + ((prng.float() * 2 - 1) * ppm) / 1e6,
       clockStartUs: prng.below((this.#options.clockStartSpreadMs ?? 1e9) + 1) * 1000,
       wallOffsetMs: 0,
+      suspendedUs: 0,
     };
     this.#processes.set(name, made);
     return made;

@@ -19,6 +19,9 @@ class CountedClock implements Clock {
   wallMs(): number {
     return this.#nowMs;
   }
+  suspendedMs(): number {
+    return 0;
+  }
 
   after(delayMs: number, callback: () => void) {
     const timer = { atMs: this.#nowMs + delayMs, callback };

@@ -24,7 +24,10 @@ class Loop {
       this.due.push(callback);
       return { cancel: () => {} };
     };
-    this.gate = new DoorGate({ monotonicMs: () => this.nowMs, wallMs: () => this.nowMs, after }, { ...options, ...changed });
+    this.gate = new DoorGate(
+      { monotonicMs: () => this.nowMs, wallMs: () => this.nowMs, suspendedMs: () => 0, after },
+      { ...options, ...changed },
+    );
   }
 
   async turn(tookMs: number): Promise<void> {

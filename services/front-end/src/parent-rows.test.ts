@@ -20,7 +20,7 @@ class ScriptedRouter {
   }
 }
 
-const clock: Clock = { monotonicMs: () => 0, wallMs: () => 0, after: () => ({ cancel: () => {} }) };
+const clock: Clock = { monotonicMs: () => 0, wallMs: () => 0, suspendedMs: () => 0, after: () => ({ cancel: () => {} }) };
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 function start(rules = allRules) {

@@ -91,21 +91,50 @@ test("lease keeper: it holds while it renews, and loses the lease within the ter
   });
 });
 
-test("lease keeper: a wall clock that ran ahead (a suspended machine) ends the lease", async () => {
+test("lease keeper: no step of the wall clock ends a lease", async () => {
   const sim = simOf();
   const lost: string[] = [];
   await sim.run(async () => {
     await sim.sleep(50);
     const keeper = keeperOf(sim, "a", lost);
-    await keeper.acquire();
-    sim.jumpWallClock("a", 900);
-    assert.ok(keeper.holds(), "within the margin");
-    sim.jumpWallClock("a", 300);
-    assert.ok(!keeper.holds());
-    await sim.sleep(1);
-    assert.equal(lost.length, 1);
+    const epoch = await keeper.acquire();
+    for (const stepMs of [900, 1_100, 3_600_000, -7_200_000, 1e9]) {
+      sim.jumpWallClock("a", stepMs);
+      sim.jumpWallClock("lock", -stepMs);
+      assert.ok(keeper.holds(), `a step by ${stepMs} ms`);
+      await sim.sleep(7_000);
+      assert.ok(keeper.holds(), `renewed after a step by ${stepMs} ms`);
+    }
+    assert.equal(keeper.epoch, epoch);
+    assert.deepEqual(lost, []);
   });
 });
+
+for (const rule of [undefined, "leaseCountsSuspends"] as const) {
+  test(`lease keeper: a suspend ${rule ? `without ${rule} leaves two holders` : "of the machine ends the lease it outlasts, a short one does not"}`, async () => {
+    const sim = simOf({ without: rule ? [rule] : [] });
+    const lost: string[] = [];
+    await sim.run(async () => {
+      await sim.sleep(50);
+      const keeper = keeperOf(sim, "a", lost);
+      await keeper.acquire();
+      await sim.sleep(4_500);
+      sim.suspend("a");
+      await sim.sleep(1_500);
+      sim.resume("a");
+      assert.ok(keeper.holds(), "its renewal comes in time");
+      await sim.sleep(4_500);
+      assert.ok(keeper.holds());
+      sim.suspend("a");
+      await keeperOf(sim, "b").acquire();
+      sim.resume("a");
+      assert.equal(keeper.holds(), rule !== undefined);
+      await sim.sleep(6_000);
+      assert.ok(!keeper.holds());
+      assert.equal(lost.length, 1);
+    });
+  });
+}
 
 test("leases: a successor waits the old lease out, a newer incarnation of the holder does not, an older one is refused", async () => {
   const sim = simOf();

@@ -12,6 +12,7 @@ test("plans: one over many rows that are all in memory gives way after a slice",
   const clock: Clock = {
     monotonicMs: () => nowMs,
     wallMs: () => nowMs,
+    suspendedMs: () => 0,
     after: (_delayMs, callback) => {
       others++;
       queueMicrotask(callback);

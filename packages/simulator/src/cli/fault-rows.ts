@@ -380,8 +380,18 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "clock jumps",
     rules: [],
-    tests: ["packages/lease/src/lease.test.ts"],
+    tests: ["services/lock-service/src/lock-service.test.ts"],
     faults: ["clock-jump"],
+  },
+  {
+    fault: "a machine is suspended and resumed",
+    rules: ["leaseCountsSuspends"],
+    tests: [
+      "packages/lease/src/lease.test.ts",
+      "packages/ports-node/src/suspend.test.ts",
+      "services/lock-service/src/lock-service.test.ts",
+    ],
+    faults: ["suspend"],
   },
   {
     fault: "the wall clock of a queue's server is set back, or the queue moves to a server with an earlier one",

@@ -369,6 +369,8 @@ const focuses = {
     },
   },
   checkpoints: { weights: { crash: 20, pause: 4 }, targets: /^partition-server-/, everyMs: 1_500, others: 0.3 },
+  /** The machines of partition servers are suspended, for about the term of a lease. */
+  suspends: { weights: { suspend: 30 }, targets: /^partition-server-/, everyMs: 3_000, lastsMaxMs: 16_000, others: 0.02 },
   /** Wall clocks of partition servers jump, and ranges change servers. */
   clocks: { weights: { "clock-jump": 30, crash: 10 }, targets: /^partition-server-/, everyMs: 1_500, others: 0.1 },
 } as const satisfies Record<string, Focus>;

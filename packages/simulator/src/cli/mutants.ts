@@ -163,6 +163,12 @@ export const mutants: readonly Mutant[] = [
     why: "a server believes in its lease for longer than it has it",
   },
   {
+    rules: ["leaseCountsSuspends"],
+    workload: "registers",
+    focus: "suspends",
+    why: "a server whose machine was suspended believes in a lease that ended meanwhile",
+  },
+  {
     rules: ["leaseRecheckedAfterAnswer"],
     workload: "registers",
     focus: "leases",

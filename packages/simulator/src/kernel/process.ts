@@ -46,6 +46,8 @@ export interface SimProcess {
   readonly clockRate: number;
   readonly clockStartUs: number;
   wallOffsetMs: number;
+  /** Virtual time that this machine was suspended in all: its monotonic clock stood still. */
+  suspendedUs: number;
   /** Whatever happens to it comes so much later (exploration by priorities). */
   lagUs: number;
 }
@@ -56,6 +58,8 @@ export class Incarnation {
   readonly #scheduler: Scheduler;
   alive = true;
   paused = false;
+  /** Virtual time at which its machine was suspended; undefined: it is not. Such an incarnation is paused, too. */
+  suspendedSinceUs: number | undefined;
   role: Role | undefined;
   transport: SimTransport | undefined;
   /** Connections it opened, and those that others opened to it. */
@@ -137,6 +141,8 @@ export class Incarnation {
   /** `timersLast`: it was stopped while it waited for I/O, so what arrived is handled before the timers that came due. */
   resume(timersLast: boolean): void {
     this.paused = false;
+    if (this.suspendedSinceUs !== undefined) this.process.suspendedUs += this.nowUs - this.suspendedSinceUs;
+    this.suspendedSinceUs = undefined;
     const held = this.#held;
     this.#held = [];
     const isTimer = (event: SimEvent): boolean => event.kind === "timer";

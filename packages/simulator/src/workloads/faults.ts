@@ -28,6 +28,8 @@ export type FaultKind =
   /** What one has open to another breaks, and both live; only where a focus says so. */
   | "broken-connection"
   | "pause"
+  /** As a pause, but monotonic time stands still meanwhile; only where a focus says so. */
+  | "suspend"
   | "bad-network"
   | "slow-disk"
   | "failed-fsync"
@@ -94,7 +96,7 @@ export interface FaultOptions {
 }
 
 /** Only where a focus names them. */
-const focusedOnly = ["broken-connection", "lone-answer", "forgetful-store"] as const;
+const focusedOnly = ["broken-connection", "suspend", "lone-answer", "forgetful-store"] as const;
 
 const usualWeights: Record<Exclude<FaultKind, "reshape" | (typeof focusedOnly)[number]>, number> = {
   crash: 10,
@@ -288,6 +290,8 @@ export class Faults {
       }
       case "pause":
         return this.#pause(target, lastsMs);
+      case "suspend":
+        return this.#pause(target, lastsMs, true);
       case "bad-network":
         sim.note("bad-network");
         sim.network.options = { ...sim.network.options, breakChance: 0.003, silenceChance: 0.0005, slowChance: 0.05, slowUs: 400_000 };
@@ -443,10 +447,11 @@ export class Faults {
     }
   }
 
-  #pause(name: string, lastsMs: number): boolean {
+  #pause(name: string, lastsMs: number, suspend = false): boolean {
     const sim = this.#sim;
     if (!sim.isUp(name)) return false;
-    sim.pause(name);
+    if (suspend) sim.suspend(name);
+    else sim.pause(name);
     this.#paused.add(name);
     void sim.sleep(lastsMs).then(() => {
       this.#paused.delete(name);

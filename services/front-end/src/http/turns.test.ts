@@ -12,6 +12,7 @@ function slowClock() {
   const clock: Clock = {
     monotonicMs: () => nowMs++,
     wallMs: () => nowMs,
+    suspendedMs: () => 0,
     after: (_delayMs, callback) => {
       others++;
       queueMicrotask(callback);
