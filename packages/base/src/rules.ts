@@ -24,6 +24,7 @@ export type RuleName =
   | "givenTermsOnly"
   | "ownerEpochAtNode"
   | "ownerEpochAtManager"
+  | "mintedEpochsOnly"
   | "storeComplete"
   | "storeNotBehind"
   | "tableNotBehind"

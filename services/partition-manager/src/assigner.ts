@@ -377,6 +377,7 @@ export class Assigner {
     }
     // The epoch is dead at that server: closed there, or its streams are owned by a higher one.
     const dead = failure.reason === "staleOwnerEpoch";
+    this.#epochs.told(Number(failure.details?.currentOwnerEpoch ?? 0));
     this.#world.clock.after(restMs, () => {
       if (!this.#still(range)) return;
       this.release(range, dead ? { kind: "closed" } : next);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fromUtf8, type Outcome, ok, refused, unwrap } from "@stamp/base";
 import type { MetadataClient } from "@stamp/metadata-store";
-import { OwnerEpochs, ownerEpochKey } from "./owner-epochs.ts";
+import { aheadMax, OwnerEpochs, ownerEpochKey } from "./owner-epochs.ts";
 
 /** A store of one key; `fail` refuses the next transactions. */
 function storeOfOne() {
@@ -56,4 +56,16 @@ test("owner epochs: a transaction that fails fails for those who shared it; late
   assert.ok(failed.every((one) => !one.ok));
   assert.equal(unwrap(await epochs.mint(2)), 1);
   assert.equal(unwrap(await epochs.mint(1)), 3);
+});
+
+test("owner epochs: those after a higher one that a stream has are above it, in one step, and never far above the last one", async () => {
+  const { held, store } = storeOfOne();
+  const epochs = new OwnerEpochs(store, 7);
+  assert.equal(unwrap(await epochs.mint(1)), 1);
+  epochs.told(200);
+  epochs.told(Number.NaN);
+  assert.deepEqual([unwrap(await epochs.mint(2)), unwrap(await epochs.mint(1))], [201, 203]);
+  epochs.told(Number.MAX_SAFE_INTEGER);
+  assert.equal(unwrap(await epochs.mint(1)), 203 + aheadMax + 1);
+  assert.equal(fromUtf8(held.value), String(203 + aheadMax + 1));
 });

@@ -7,6 +7,8 @@ import type { MetadataClient } from "@stamp/metadata-store";
 
 export const ownerEpochKey = "partition-manager/owner-epoch";
 const timeoutMs = 2_000;
+/** Farthest that one transaction goes above the last epoch: the stream manager records none that is farther ahead. */
+export const aheadMax = 256;
 
 /** Somebody else leads, or this is the metadata store of another stamp: what was refused with it ends the term. */
 export const endsTerm = ({ reason }: Failure): boolean => reason === "staleTerm" || reason === "wrongStamp";
@@ -20,12 +22,19 @@ interface Wanted {
 export class OwnerEpochs {
   readonly #store: Pick<MetadataClient, "get" | "transact">;
   readonly #pmTerm: number;
+  /** The highest epoch that a stream was said to have. */
+  #told = 0;
   #wanted: Wanted[] = [];
   #minting = false;
 
   constructor(store: Pick<MetadataClient, "get" | "transact">, pmTerm: number) {
     this.#store = store;
     this.#pmTerm = pmTerm;
+  }
+
+  /** A stream refused an epoch because it has this one: the next epochs are above it, at most `aheadMax` at once. */
+  told(epoch: number): void {
+    if (Number.isSafeInteger(epoch)) this.#told = Math.max(this.#told, epoch);
   }
 
   /** The first of `count` neighbouring epochs, all of them new. */
@@ -60,14 +69,15 @@ export class OwnerEpochs {
     if (!entry) return refused("internal", "bug", "the metadata store answered without an entry");
     const last = entry.version === 0 ? 0 : Number(fromUtf8(entry.value));
     if (!Number.isSafeInteger(last) || last < 0) return refused("dataLoss", "damaged", `${ownerEpochKey} is not a number`);
+    const above = Math.max(last, Math.min(this.#told, last + aheadMax));
     const raised = await this.#store.transact(
       {
         fence: { leaseName: "partition-manager", leaseEpoch: this.#pmTerm },
         conditions: [{ key: ownerEpochKey, version: entry.version }],
-        writes: [{ key: ownerEpochKey, value: utf8(String(last + count)) }],
+        writes: [{ key: ownerEpochKey, value: utf8(String(above + count)) }],
       },
       timeoutMs,
     );
-    return raised.ok ? ok(last + 1) : raised;
+    return raised.ok ? ok(above + 1) : raised;
   }
 }

@@ -26,6 +26,7 @@ import type { Ahead } from "./ahead.ts";
 import type { Allocator } from "./allocator.ts";
 import type { Completer } from "./completer.ts";
 import { notLeader } from "./ledger.ts";
+import { MintedEpochs } from "./minted-epochs.ts";
 import type { Sealer } from "./sealer.ts";
 import { Steps } from "./steps.ts";
 import type { Term } from "./term.ts";
@@ -65,6 +66,7 @@ export class OwnerCalls {
   readonly #completer: Completer;
   readonly #allocator: Allocator;
   readonly #ahead: Ahead;
+  readonly #minted: MintedEpochs;
   /** One allocation for one place in a list at a time: later calls join it. */
   readonly #successions = new Map<string, Running>();
 
@@ -74,9 +76,12 @@ export class OwnerCalls {
     this.#completer = completer;
     this.#allocator = allocator;
     this.#ahead = ahead;
+    this.#minted = new MintedEpochs(term.world, term.config);
   }
 
-  createStream(name: string, epoch: OwnerEpoch): Promise<Outcome<void>> {
+  async createStream(name: string, epoch: OwnerEpoch): Promise<Outcome<void>> {
+    const given = await this.#areGiven([[name, epoch]]);
+    if (!given.ok) return given;
     return this.#term.ledger.commit((state) => planCreateStream(state, name, epoch));
   }
 
@@ -89,6 +94,8 @@ export class OwnerCalls {
   /** The same of several streams of one owner, whose epoch is recorded for all of them or for none. */
   async openStreams(names: readonly string[], epoch: OwnerEpoch, create: boolean): Promise<Outcome<readonly ExtentList[]>> {
     const { ledger, state, world } = this.#term;
+    const given = await this.#areGiven(names.map((name) => [name, epoch]));
+    if (!given.ok) return given;
     const opened = await ledger.commit((current) => planOpenStreams(current, names, epoch, create, world.rules));
     if (!opened.ok) return opened;
     const lists = names.map((name) => state.list(name));
@@ -152,11 +159,23 @@ export class OwnerCalls {
   /** Gives what was opened, by stream. */
   async multiModify(wantedEdits: readonly WantedEdit[]): Promise<Outcome<ReadonlyMap<string, ExtentId>>> {
     const opened = new Map<string, ExtentId>();
+    const given = await this.#areGiven(wantedEdits.map(({ name, content }) => [name, content?.ownerEpoch]));
+    if (!given.ok) return given;
     const edits = await Promise.all(wantedEdits.map((edit) => this.#withFirst(edit, opened)));
     const changed = await this.#change(edits);
     if (changed.ok) return ok(opened);
     for (const id of opened.values()) this.#allocator.drop(id);
     return changed;
+  }
+
+  /** Refuses an epoch that its minter can't have given, before a stream records it. */
+  async #areGiven(owners: readonly (readonly [stream: string, epoch: OwnerEpoch | undefined])[]): Promise<Outcome<void>> {
+    for (const [stream, epoch] of owners) {
+      if (epoch === undefined || !this.#minted.isFar(stream, epoch)) continue;
+      const vouched = await this.#minted.vouchFor(stream, epoch);
+      if (!vouched.ok) return vouched;
+    }
+    return ok();
   }
 
   async #change(edits: readonly StreamEdit[]): Promise<Outcome<void>> {

@@ -1,9 +1,10 @@
 /** The stream API over the wire: stat, rename, concatenate, MultiModify, pages, and the roll from a full extent to the next. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fromUtf8, type RuleName, unwrap } from "@stamp/base";
+import { fromUtf8, type RuleName, unwrap, utf8 } from "@stamp/base";
+import { MetadataClient } from "@stamp/metadata-store";
 import type { ExtentLocation } from "@stamp/wire";
-import { ExtentState } from "@stamp/wire";
+import { ExtentState, LockService, StreamManager } from "@stamp/wire";
 import { Cluster, first } from "./cluster.test.ts";
 
 /** Appends one block to a new last extent of the stream; gives that extent and its end. */
@@ -278,4 +279,55 @@ test("garbage: the grace of a dropped extent goes on over leaders; without the r
   const keptMs = await keptOverRestarts([]);
   assert.ok(keptMs >= 60_000 && keptMs < 70_000, `${keptMs} ms`);
   assert.ok((await keptOverRestarts(["dropTimeRecorded"])) > 100_000);
+});
+
+test("streams: no call records an owner epoch far above the last one that was given", async () => {
+  for (const without of [[], ["mintedEpochsOnly"]] satisfies RuleName[][]) {
+    const cluster = new Cluster({ without });
+    const { sim } = cluster;
+    await sim.run(async () => {
+      await cluster.open("/s", 1);
+      await cluster.open("/pm/map/metadata", 1);
+      const tryAll = async (ownerEpoch: bigint, suffix: string): Promise<string[]> => {
+        const calls = [
+          cluster.sm((sm, timeoutMs) => sm.createStream({ name: `/c${suffix}`, ownerEpoch }, { timeoutMs })),
+          cluster.sm((sm, timeoutMs) => sm.openStream({ name: `/o${suffix}`, ownerEpoch, create: true }, { timeoutMs })),
+          cluster.sm((sm, timeoutMs) => sm.openStreams({ names: ["/s", `/o${suffix}`], ownerEpoch, create: true }, { timeoutMs })),
+          cluster.sm((sm, timeoutMs) =>
+            sm.multiModify({ edits: [{ name: `/m${suffix}`, content: { ownerEpoch, extents: [] } }] }, { timeoutMs }),
+          ),
+        ];
+        return (await Promise.all(calls)).map((answer) => (answer.ok ? "ok" : answer.failure.reason));
+      };
+      const expected = without.length === 0 ? "badRequest" : "ok";
+      assert.deepEqual(await tryAll(BigInt(Number.MAX_SAFE_INTEGER), "max"), Array(4).fill(expected));
+      if (without.length > 0) return;
+
+      // What the minter recorded passes, and no more than a little above it. Terms are another count.
+      const lock = sim.world("pm").transport.client("lock", LockService);
+      const lease = { name: "partition-manager", holder: "pm", address: "pm", instance: "1", identity: "1", termMs: 60_000 };
+      const { leaseEpoch } = unwrap(await lock.acquireLease(lease, { timeoutMs: 1_000 }));
+      const fence = { leaseName: "partition-manager", leaseEpoch: Number(leaseEpoch) };
+      const writes = [{ key: "partition-manager/owner-epoch", value: utf8("5000") }];
+      unwrap(await new MetadataClient(sim.world("pm"), "lock").transact({ fence, conditions: [], writes }, 1_000));
+      assert.deepEqual(await tryAll(5_000n, "given"), Array(4).fill("ok"));
+      assert.deepEqual(await tryAll(5_257n, "above"), Array(4).fill("badRequest"));
+      for (const [epoch, answer] of [
+        [18, "badRequest"],
+        [5_000, "badRequest"],
+        [17, "ok"],
+      ] as const) {
+        const opened = await cluster.tryOpen("/pm/map/metadata", epoch);
+        assert.equal(opened.ok ? "ok" : opened.failure.reason, answer, `term ${epoch}`);
+      }
+      sim.partition(["sm1"], ["lock"]);
+      const unchecked = await sim
+        .world("owner")
+        .transport.client("sm1", StreamManager)
+        .openStream({ name: "/s", ownerEpoch: 9_000n }, { timeoutMs: 20_000 });
+      assert.ok(!unchecked.ok && unchecked.failure.reason === "notReady");
+      sim.heal();
+      assert.ok((await cluster.tryOpen("/s", 5_001)).ok);
+    });
+  }
 });

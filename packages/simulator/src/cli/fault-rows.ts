@@ -58,6 +58,12 @@ export const faultRows: readonly FaultRow[] = [
     faults: [],
   },
   {
+    fault: "a process opens a stream with an owner epoch that nobody was given, far ahead of the last one",
+    rules: ["mintedEpochsOnly"],
+    tests: ["services/stream-manager/src/streams.test.ts", "services/partition-server/src/far-epochs.test.ts"],
+    faults: [],
+  },
+  {
     fault: "SM seals while a client still appends to the primary",
     rules: ["fenceBeforeLength", "fenceDrains", "fenceDurable", "neverReopen"],
     tests: ["services/extent-node/src/rules.test.ts", "services/stream-manager/src/stream-manager.test.ts"],

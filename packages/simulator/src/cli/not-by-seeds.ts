@@ -13,6 +13,11 @@ export interface NotBySeeds {
 
 export const notBySeeds: readonly NotBySeeds[] = [
   {
+    rule: "mintedEpochsOnly",
+    why: "only a faulty process opens a stream with an epoch that nobody was given; every process of a workload runs this code",
+    test: "services/stream-manager/src/streams.test.ts",
+  },
+  {
     rule: "givenTermsOnly",
     why: "only a faulty process sends a term that was never given; every process of a workload runs this code",
     test: "services/extent-node/src/rules.test.ts",
