@@ -3,7 +3,7 @@
  * their hands stands above all of it. A package that is missing here has no place yet: give it one.
  */
 export interface Layer {
-  readonly kind: "pure" | "async" | "adapter" | "service" | "hands" | "tests";
+  readonly kind: "pure" | "async" | "adapter" | "service" | "hands" | "library" | "tests";
   /** Our own packages that its code (not its tests) may import. */
   readonly allowed: readonly string[];
 }
@@ -43,6 +43,10 @@ export const layers: Readonly<Record<string, Layer>> = {
   "partition-manager": service,
   "partition-server": service,
   "front-end": service,
+
+  // For programs that use a storage account, of this or another service: nothing of Stamp's but the messages of its gRPC services.
+  coordination: { kind: "library", allowed: ["wire"] },
+  endpoints: { kind: "library", allowed: ["wire"] },
 
   cluster: { kind: "hands", allowed: [...pure, ...async, "ports-node"] },
   embedded: { kind: "hands", allowed: [...pure, ...async, ...roles, "ports-node"] },
