@@ -22,6 +22,7 @@ export type { HeldLease, LeaseOptions } from "./lease/lease-holder.ts";
 export { BlobLeaseStore, type Leadership, type LeadershipRecord, type LeaseStore } from "./lease/lease-store.ts";
 export { type MessageHandler, processQueue, type QueueMessage, type QueueWorkerOptions } from "./queue/process-queue.ts";
 export { BlobGlobalFlag, type GlobalFlag } from "./release/global-flag.ts";
+export { GrpcSignalChannel, type GrpcSignalOptions } from "./release/grpc-signal-channel.ts";
 export { ListeningRelease } from "./release/listening-release.ts";
 export { type PollingOptions, PollingRelease, type WaitOptions } from "./release/polling-release.ts";
 export { Release, type ReleaseOptions } from "./release/release.ts";

@@ -1,5 +1,6 @@
 export * from "./entity-values.ts";
 export * from "./gen/stamp/v1/accounts_pb.ts";
+export * from "./gen/stamp/v1/availability_pb.ts";
 export * from "./gen/stamp/v1/bus_pb.ts";
 export * from "./gen/stamp/v1/common_pb.ts";
 export * from "./gen/stamp/v1/entities_pb.ts";
@@ -11,6 +12,7 @@ export * from "./gen/stamp/v1/metadata_store_pb.ts";
 export * from "./gen/stamp/v1/objects_pb.ts";
 export * from "./gen/stamp/v1/partition_manager_pb.ts";
 export * from "./gen/stamp/v1/partition_server_pb.ts";
+export * from "./gen/stamp/v1/signals_pb.ts";
 export * from "./gen/stamp/v1/status_pb.ts";
 export * from "./gen/stamp/v1/stream_manager_pb.ts";
 export * from "./numbers.ts";
