@@ -53,7 +53,10 @@ export const layers: Readonly<Record<string, Layer>> = {
   // fsck reads the disks of nodes that do not run with the code that wrote them; what a role can be given is in its schema.
   cli: { kind: "hands", allowed: [...pure, ...async, ...roles, "ports-node", "cluster", "embedded"] },
   bench: { kind: "hands", allowed: [...pure, ...async, "ports-node", ...hands] },
-  tests: { kind: "tests", allowed: [...pure, ...async, ...roles, "ports-node", "simulator", ...hands, "bench"] },
+  tests: {
+    kind: "tests",
+    allowed: [...pure, ...async, ...roles, "ports-node", "simulator", ...hands, "bench", "coordination", "endpoints"],
+  },
 };
 
 /** Adapters: inside a service only main.ts knows one. */

@@ -44,6 +44,11 @@ export interface CallContext {
   readonly aborted: boolean;
   readonly peer: string;
   readonly metadata: Readonly<Record<string, string>>;
+  /**
+   * Of an open service: tells that the handler has authorized its caller. A connection without an authorized call gives way to others when
+   * there are many. Undefined where connections prove themselves otherwise.
+   */
+  readonly authorized?: () => void;
 }
 
 export type Client<S extends DescService> = {
@@ -75,10 +80,19 @@ export interface ServedService {
   readonly service: DescService;
   // biome-ignore lint/suspicious/noExplicitAny: a list of services of different types; `served` checks each.
   readonly handlers: Handlers<any>;
+  /** True if callers need not know the secret of the stamp: the handlers authorize each call, or there is nothing to protect. */
+  readonly open?: boolean;
 }
 
 /** Pairs a service with its handlers, type-checked. */
 export const served = <S extends DescService>(service: S, handlers: Handlers<S>): ServedService => ({ service, handlers });
+
+/** As `served`, for callers that do not know the secret of the stamp. */
+export const servedOpenly = <S extends DescService>(service: S, handlers: Handlers<S>): ServedService => ({
+  service,
+  handlers,
+  open: true,
+});
 
 export interface Listener {
   /** With the port that was bound when 0 was asked for. */

@@ -78,6 +78,7 @@ export interface FrontEndConfig {
   readonly accountCacheMs: number;
   readonly accountsMax: number;
   readonly mapWaitMs: number;
+  readonly signalListenersMax: number;
   readonly tlsCert: string;
   readonly tlsKey: string;
   readonly oidcIssuer: string;
@@ -184,6 +185,7 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
   accountCacheMs: count(5_000).describe("How long the keys of an account are used before they are read again"),
   accountsMax: count(10_000).describe("Accounts whose keys are held"),
   mapWaitMs: count(5_000).describe("How long the partition manager holds a question for a newer map"),
+  signalListenersMax: count(10_000).describe("Listeners of stamp.v1.Signals at this front-end; one account has at most half of them"),
   tlsCert: z
     .string()
     .default("")

@@ -14,12 +14,14 @@ import {
   type Role,
   type RoleStatus,
   served,
+  servedOpenly,
   type TokenIssuer,
   type World,
 } from "@stamp/ports";
 import { StreamClient } from "@stamp/stream-client";
-import { FrontEnd } from "@stamp/wire";
+import { AvailabilityControl, Availability as AvailabilityService, FrontEnd, Signals as SignalsService } from "@stamp/wire";
 import { Accounts, type AccountsOptions } from "./accounts.ts";
+import { Availability, availabilityControlHandlers, availabilityHandlers } from "./availability.ts";
 import { ByteBudget } from "./byte-budget.ts";
 import { doorGateOf, type FrontEndConfig } from "./config.ts";
 import { DoorGate } from "./door-gate.ts";
@@ -38,6 +40,8 @@ import { Objects } from "./objects.ts";
 import { ParentRows } from "./parent-rows.ts";
 import { Queues } from "./queues.ts";
 import { type CallLimits, Router } from "./router.ts";
+import { Signals } from "./signals.ts";
+import { signalsHandlers } from "./signals-service.ts";
 import { Tables } from "./tables.ts";
 
 /** What reaches beyond the stamp. Without it there are no bearers, and no sources of copies elsewhere. */
@@ -98,6 +102,8 @@ export class FrontEndRole implements Role {
   readonly #gate: DoorGate;
   readonly #accounts: Accounts;
   readonly #objects: Objects;
+  readonly #signals: Signals;
+  readonly #availability: Availability;
   #identity: Identity | undefined;
   #listener: Listener | undefined;
   #stopping = false;
@@ -150,6 +156,14 @@ export class FrontEndRole implements Role {
     this.queue = this.#queueDoor.handler;
     this.#tableDoor = doorOf(tableService(config.tableHostSuffixes));
     this.table = this.#tableDoor.handler;
+    this.#signals = new Signals(config.signalListenersMax);
+    const doors = [this.#blobDoor, this.#queueDoor, this.#tableDoor];
+    this.#availability = new Availability({
+      clock: world.clock,
+      waitingFor: () => (this.#stopping ? ["its end"] : this.#waitingFor()),
+      requests: () => Math.max(...doors.map(({ counters }) => counters.inProgress)),
+      requestsMax: config.requestsMax,
+    });
   }
 
   get address(): string {
@@ -160,6 +174,9 @@ export class FrontEndRole implements Role {
     this.#identity = await openIdentity(this.#world);
     const { incarnation } = this.#identity;
     this.#listener = await this.#world.transport.serve(this.#config.listen, [
+      servedOpenly(SignalsService, signalsHandlers({ world: this.#world, accounts: this.#accounts, signals: this.#signals })),
+      servedOpenly(AvailabilityService, availabilityHandlers(this.#availability)),
+      served(AvailabilityControl, availabilityControlHandlers(this.#availability)),
       served(FrontEnd, frontEndHandlers({ world: this.#world, objects: this.#objects, accounts: this.#accounts })),
       statusService(
         this.#world,
@@ -205,6 +222,7 @@ export class FrontEndRole implements Role {
         bytesWaiting: this.#uploads.waiting + this.#documents.waiting + this.#downloads.waiting,
         bytesRefused: this.#uploads.refusedLate + this.#documents.refusedLate + this.#downloads.refusedLate,
         copies: this.#objects.copies.count,
+        signals: this.#signals.figures,
         admission: this.#gate.figures,
         ...this.#blobDoor.counters,
         queue: this.#queueDoor.counters,

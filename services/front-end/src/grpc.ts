@@ -2,14 +2,13 @@
  * The same objects over gRPC (`stamp.v1.FrontEnd`), for gRPC tools. Each call carries `authorization: Bearer <token>`; what the service
  * would answer as an error is a gRPC error with the service's code in `x-ms-error-code`.
  */
-import { checkBlobName, checkContainerName, claimsOfToken, type Parsed, parsed, type RestError, verifyToken } from "@stamp/azure-rest";
+import { checkBlobName, checkContainerName, type Parsed, parsed, type RestError } from "@stamp/azure-rest";
 import { type Failed, type FailureCode, FailureError, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
-import type { BlobPolicy } from "@stamp/objects";
 import type { CallContext, Handlers, World } from "@stamp/ports";
 import type { FrontEnd, GetBlobRequest, PutBlobRequest } from "@stamp/wire";
 import { fromWire } from "@stamp/wire";
+import { checkToken } from "./account-token.ts";
 import type { Accounts } from "./accounts.ts";
-import { blobPolicyOf } from "./blob-policy.ts";
 import { deleteQueueMessage, getQueueMessages, putQueueMessage } from "./grpc-messages.ts";
 import { tableHandlers } from "./grpc-tables.ts";
 import { endOf, type LocatedBlob, type Objects } from "./objects.ts";
@@ -47,7 +46,7 @@ export type AuthorizedCall = <R extends { readonly account: string }, T>(
 ) => (request: R, context: CallContext) => Promise<Outcome<T>>;
 
 export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd> {
-  const { world, objects } = parts;
+  const { objects } = parts;
   const call: AuthorizedCall = (work) => {
     return async (request, context) => {
       const limits: CallLimits = { deadlineMs: context.deadlineMs, signal: context.signal };
@@ -138,33 +137,6 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
     const download = await objects.download(name, blob, content, endBytes, { to: grpcClients, signal: context.signal });
     if (!download.ok) throw new FailureError(failedBy(download.error).failure);
     for await (const payload of download.value) yield { payload };
-  }
-
-  /** Who may, and under which policy of the account. */
-  async function checkToken(
-    { accounts }: GrpcDoorParts,
-    account: string,
-    context: CallContext,
-    limits: CallLimits,
-  ): Promise<Outcome<BlobPolicy>> {
-    const match = /^bearer\s+(\S+)$/i.exec((context.metadata.authorization ?? "").trim());
-    const token = match?.[1];
-    const claims = token === undefined ? undefined : claimsOfToken(token);
-    if (token === undefined || !claims)
-      return refused("unauthenticated", "unauthorized", "metadata authorization: Bearer <token> (`stamp token`)");
-    if (claims.account !== account) return refused("permissionDenied", "unauthorized", "the token is for another account");
-    const found = await accounts.find(account, limits);
-    if (!found) return refused("deadlineExceeded", "timeout", "the account was not read in time");
-    if (!found.ok) return found;
-    const known = found.value;
-    const keys = known.kind === "known" ? [...known.keys, ...known.localKeys] : [];
-    const { hmacSha256, equal } = world.digest;
-    const check = verifyToken(token, keys, world.clock.wallMs(), {
-      hmacSha256: (key, message) => hmacSha256.call(world.digest, key, message),
-      equal: (a, b) => equal.call(world.digest, a, b),
-    });
-    if (check.kind !== "valid" || known.kind !== "known") return refused("unauthenticated", "unauthorized", `the token is ${check.kind}`);
-    return ok(blobPolicyOf(known.serviceProperties.blob));
   }
 }
 

@@ -30,6 +30,8 @@ export interface GrpcSignalOptions {
 
 /** A lost connection is noticed after the time plus the timeout, in milliseconds. */
 const keepAlive = { "grpc.keepalive_time_ms": 10_000, "grpc.keepalive_timeout_ms": 5_000 };
+/** A subscription is made anew after a day at the latest, in milliseconds. */
+const subscriptionMaxMs = 86_400_000;
 const reconnect = { firstMs: 250, maxMs: 10_000 };
 /** A token is for one call; the clocks of client and server may differ by a part of it. */
 const tokenLastsMs = 10 * 60_000;
@@ -106,6 +108,7 @@ export class GrpcSignalChannel implements SignalChannel {
         decode(SubscribeResponseSchema),
         { account: this.#options.account, topic },
         this.#metadata(),
+        { deadline: Date.now() + subscriptionMaxMs },
       );
       let ended = false;
       const again = (error?: unknown): void => {

@@ -8,13 +8,15 @@ export class CallState implements CallContext {
   readonly deadlineMs: number;
   readonly peer: string;
   readonly metadata: Readonly<Record<string, string>>;
+  readonly authorized: () => void;
   #controller: AbortController | undefined;
   #aborted = false;
 
-  constructor(deadlineMs: number, peer: string, metadata: Readonly<Record<string, string>>) {
+  constructor(deadlineMs: number, peer: string, metadata: Readonly<Record<string, string>>, authorized: () => void = () => {}) {
     this.deadlineMs = deadlineMs;
     this.peer = peer;
     this.metadata = metadata;
+    this.authorized = authorized;
   }
 
   get aborted(): boolean {

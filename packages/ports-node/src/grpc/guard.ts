@@ -1,22 +1,26 @@
 /**
  * Who may call over ordinary gRPC: holders of the stamp's secret, each call by a token in its metadata, before a message of it is read.
- * Health is for everybody; reflection is not.
+ * Health is for everybody, and so are services that authorize their callers themselves; reflection is not.
  */
+import type { DescService } from "@bufbuild/protobuf";
 import { Metadata, ServerInterceptingCall, type ServerInterceptor, status } from "@grpc/grpc-js";
 import { type Credential, proofKey, tokenKey } from "./credential.ts";
 
-const openPrefix = "/grpc.health.v1.Health/";
+const health = "/grpc.health.v1.Health/";
 
 export interface GuardOptions {
+  /** Services whose callers need not know the secret. */
+  readonly open: readonly DescService[];
   readonly credential: () => Credential;
   readonly ports: () => readonly number[];
   readonly onAdmitted: (peer: string) => void;
   readonly onRefused: (peer: string, why: string) => void;
 }
 
-export function guard({ credential, ports, onAdmitted, onRefused }: GuardOptions): ServerInterceptor {
+export function guard({ open, credential, ports, onAdmitted, onRefused }: GuardOptions): ServerInterceptor {
+  const prefixes = [health, ...open.map(({ typeName }) => `/${typeName}/`)];
   return (method, call) => {
-    if (method.path.startsWith(openPrefix)) return new ServerInterceptingCall(call);
+    if (prefixes.some((prefix) => method.path.startsWith(prefix))) return new ServerInterceptingCall(call);
     return new ServerInterceptingCall(call, {
       start: (next) =>
         next({

@@ -29,6 +29,8 @@ export interface NativeContext {
   readonly limits: GrpcLimits;
   /** Calls in progress, so that a closing server can wait for them. */
   readonly running: Set<CallState>;
+  /** Tells that a call of the peer was authorized by its handler. */
+  readonly onAuthorized: (peer: string) => void;
 }
 
 interface NativeCall {
@@ -53,7 +55,9 @@ function begin(native: NativeContext, call: NativeCall): { state: CallState; fin
   const deadline = call.getDeadline();
   const dueMs = deadline instanceof Date ? deadline.getTime() : deadline;
   const leftMs = Number.isFinite(dueMs) ? Math.max(0, dueMs - native.clock.wallMs()) : native.limits.defaultTimeoutMs;
-  const state = new CallState(native.clock.monotonicMs() + leftMs, call.getPeer(), textMetadata(call.metadata));
+  const peer = call.getPeer();
+  const authorized = (): void => native.onAuthorized(peer);
+  const state = new CallState(native.clock.monotonicMs() + leftMs, peer, textMetadata(call.metadata), authorized);
   native.running.add(state);
   const timer = setTimeout(() => state.abort(), Math.min(leftMs, 0x7fff_ffff));
   call.on("cancelled", () => state.abort());

@@ -44,6 +44,7 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
   const onRefused = (peer: string, why: string): void => refusalLog.note(peer, why);
   let ports = portsOf(context.advertised);
   const interceptor = guard({
+    open: services.filter(({ open }) => open === true).map(({ service }) => service),
     credential: context.credential,
     ports: () => ports,
     onAdmitted: (peer) => door.admitted(peer),
@@ -58,7 +59,11 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
     const connection = new BusServerConnection({ ...context, methods }, peer, accept, () => connections.delete(connection));
     connections.add(connection);
   };
-  for (const given of services) server.addService(serverDefinition(given.service), nativeHandlers({ ...context, running }, given));
+  for (const given of services)
+    server.addService(
+      serverDefinition(given.service),
+      nativeHandlers({ ...context, running, onAuthorized: (peer) => door.admitted(peer) }, given),
+    );
   server.addService(busDefinition, {
     Connect: (stream: ServerDuplexStream<Buffer, Buffer>) => {
       widenConnection(stream, limits.windowBytes);

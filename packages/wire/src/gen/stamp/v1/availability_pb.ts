@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/availability.proto.
  */
 export const file_stamp_v1_availability: GenFile = /*@__PURE__*/
-  fileDesc("ChtzdGFtcC92MS9hdmFpbGFiaWxpdHkucHJvdG8SCHN0YW1wLnYxIhQKEklzQXZhaWxhYmxlUmVxdWVzdCI4ChNJc0F2YWlsYWJsZVJlc3BvbnNlEhEKCWF2YWlsYWJsZRgBIAEoCBIOCgZyZWFzb24YAiABKAkiJAoSRGlzYWJsZU5vZGVSZXF1ZXN0Eg4KBmZvcl9tcxgBIAEoDSIVChNEaXNhYmxlTm9kZVJlc3BvbnNlMqYBCgxBdmFpbGFiaWxpdHkSSgoLSXNBdmFpbGFibGUSHC5zdGFtcC52MS5Jc0F2YWlsYWJsZVJlcXVlc3QaHS5zdGFtcC52MS5Jc0F2YWlsYWJsZVJlc3BvbnNlEkoKC0Rpc2FibGVOb2RlEhwuc3RhbXAudjEuRGlzYWJsZU5vZGVSZXF1ZXN0Gh0uc3RhbXAudjEuRGlzYWJsZU5vZGVSZXNwb25zZWIGcHJvdG8z");
+  fileDesc("ChtzdGFtcC92MS9hdmFpbGFiaWxpdHkucHJvdG8SCHN0YW1wLnYxIhQKEklzQXZhaWxhYmxlUmVxdWVzdCI4ChNJc0F2YWlsYWJsZVJlc3BvbnNlEhEKCWF2YWlsYWJsZRgBIAEoCBIOCgZyZWFzb24YAiABKAkiJAoSRGlzYWJsZU5vZGVSZXF1ZXN0Eg4KBmZvcl9tcxgBIAEoDSIVChNEaXNhYmxlTm9kZVJlc3BvbnNlMloKDEF2YWlsYWJpbGl0eRJKCgtJc0F2YWlsYWJsZRIcLnN0YW1wLnYxLklzQXZhaWxhYmxlUmVxdWVzdBodLnN0YW1wLnYxLklzQXZhaWxhYmxlUmVzcG9uc2UyYQoTQXZhaWxhYmlsaXR5Q29udHJvbBJKCgtEaXNhYmxlTm9kZRIcLnN0YW1wLnYxLkRpc2FibGVOb2RlUmVxdWVzdBodLnN0YW1wLnYxLkRpc2FibGVOb2RlUmVzcG9uc2ViBnByb3RvMw");
 
 /**
  * @generated from message stamp.v1.IsAvailableRequest
@@ -94,10 +94,19 @@ export const Availability: GenService<{
     input: typeof IsAvailableRequestSchema;
     output: typeof IsAvailableResponseSchema;
   },
+}> = /*@__PURE__*/
+  serviceDesc(file_stamp_v1_availability, 0);
+
+/**
+ * For operators; every call carries `stamp-token`, as at every internal port.
+ *
+ * @generated from service stamp.v1.AvailabilityControl
+ */
+export const AvailabilityControl: GenService<{
   /**
-   * Makes the front-end say no for a time, or yes again with 0. Needs the metadata of an internal call (`stamp-token`).
+   * Makes the front-end say no for a time, or yes again with 0. What it serves goes on.
    *
-   * @generated from rpc stamp.v1.Availability.DisableNode
+   * @generated from rpc stamp.v1.AvailabilityControl.DisableNode
    */
   disableNode: {
     methodKind: "unary";
@@ -105,5 +114,5 @@ export const Availability: GenService<{
     output: typeof DisableNodeResponseSchema;
   },
 }> = /*@__PURE__*/
-  serviceDesc(file_stamp_v1_availability, 0);
+  serviceDesc(file_stamp_v1_availability, 1);
 
