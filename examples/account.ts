@@ -25,7 +25,7 @@ export const accountKey = (): string => /AccountKey=([^;]+)/.exec(connectionStri
 export function option(name: string, fallback: number): number {
   const at = process.argv.indexOf(name);
   const value = at < 0 ? fallback : Number(process.argv[at + 1]);
-  if (Number.isFinite(value) && value > 0) return value;
-  console.error(`${name} must be followed by a positive number`);
+  if (Number.isFinite(value) && value >= 0) return value;
+  console.error(`${name} must be followed by a number`);
   process.exit(2);
 }

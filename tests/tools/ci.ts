@@ -93,6 +93,11 @@ async function parts(): Promise<Part[]> {
       missing: slow("tests/drills/big-upload.slow.ts"),
     },
     {
+      title: "signals of a real cluster, and the examples",
+      command: [node, "tests/tools/test.ts", "tests/coordination/signals.slow.ts", "tests/examples/examples.slow.ts"],
+      timeoutMs: 10 * minutes,
+    },
+    {
       title: "SDKs of other languages",
       command: [node, "tests/tools/test.ts", "tests/interop/interop.slow.ts"],
       timeoutMs: 15 * minutes,
