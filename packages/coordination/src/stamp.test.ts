@@ -184,7 +184,7 @@ describe("coordination over a running stamp", () => {
     const increment = () =>
       updateEntity(entities, "p", "r", (entity) => ({ count: Number(entity?.count ?? 0) + 1 }), { maxRetries: 1_000 });
     await increment();
-    await entities.updateEntity({ partitionKey: "p", rowKey: "r", ratio: { type: "Double", value: "2" } }, "Merge");
+    await entities.updateEntity({ partitionKey: "p", rowKey: "r", ratio: { type: "Double", value: "2.5" } }, "Merge");
     await Promise.all(Array.from({ length: 19 }, increment));
     const entity = await entities.getEntity<Record<string, unknown>>("p", "r", { disableTypeConversion: true });
     assert.deepEqual(entity.count, { type: "Int32", value: "20" });
