@@ -10,6 +10,7 @@ import { test } from "node:test";
 import { allRules, type RuleName, rulesWithout, unwrap } from "@stamp/base";
 import { silentLogger, type World } from "@stamp/ports";
 import { nodeWorld } from "@stamp/ports-node";
+import { Simulation } from "@stamp/simulator";
 import { ExtentNode } from "@stamp/wire";
 import { extentNodeSchema } from "./config.ts";
 import { DiskQueue } from "./disk-queue.ts";
@@ -156,4 +157,24 @@ test("extent table: whatever byte of its store or mark is damaged, each replica 
     if (!known.rebuilt && known.replicas.join() !== whole.replicas.join()) wrong += 1;
   }
   assert.ok(wrong > 0, "without tableNotBehind nothing is wrong");
+});
+
+test("extent table: a table that lacks one sync is rebuilt, and counts on from its mark", async () => {
+  const sim = new Simulation({ seed: 1 });
+  await sim.run(async () => {
+    const world = sim.world("p");
+    const open = async (): Promise<string | undefined> => {
+      const { complete, table, why } = await ExtentTable.open(world, "disk");
+      for (let i = 0; i < 2; i++) await table.markComplete();
+      await table.close();
+      return complete ? undefined : why;
+    };
+    assert.match((await open()) ?? "complete", /it is absent/);
+    assert.equal(await open(), undefined);
+    sim.keyValue("p").forgetEnd("extents", 1);
+    assert.equal(await open(), "its last sync is 3, but sync 4 was done: it has lost its end");
+    assert.equal(await open(), undefined);
+    sim.keyValue("p").forgetEnd("extents", 1);
+    assert.match((await open()) ?? "complete", /its last sync is 7, but sync 8 was done/);
+  });
 });
