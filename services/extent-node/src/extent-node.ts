@@ -42,6 +42,14 @@ const askTimeoutMs = 1_000;
 const askEveryMs = 200;
 const wrongStampAskEveryMs = 1_000;
 
+/** What a person does about damaged replicas; undefined: there are none. */
+function damageText({ damaged, ...others }: Readonly<Record<"open" | "closed" | "sealed" | "damaged", number>>): string | undefined {
+  if (damaged === 0) return undefined;
+  const all = damaged + others.open + others.closed + others.sealed;
+  const count = damaged === all ? `its replicas, all ${all} damaged` : `${damaged} of its ${all} replicas`;
+  return `the repair of ${count}; what was found: ./stamp scrub status, how far: ./stamp repair status`;
+}
+
 function extentFacts(extents: LocalExtents | undefined) {
   const unsealed = extents?.unsealed() ?? new Set();
   const states = { open: 0, closed: 0, sealed: (extents?.size ?? 0) - unsealed.size, damaged: 0 };
@@ -139,15 +147,16 @@ export class ExtentNodeRole implements Role {
     const { states, bytes } = extentFacts(this.#store?.extents);
     const wrongStamp = this.#reporter?.wrongStamp === true;
     const ready = this.#ready && !wrongStamp;
-    const late = this.#metadataCopies?.trouble;
+    const damage = damageText(states);
+    const troubles = [damage, this.#metadataCopies?.trouble].filter((each) => each !== undefined);
+    // It takes new extents and copies, so it is ready; but it serves nothing of what it holds.
+    const nothingIntact = states.damaged > 0 && states.open + states.closed + states.sealed === 0;
     return {
       ready,
       waitingFor: ready
-        ? late === undefined
-          ? []
-          : [late]
+        ? troubles
         : [wrongStamp ? "the stream manager of its own stamp" : (this.#refusing?.failure.message ?? this.#waitingFor)],
-      state: ready ? "serving" : this.#refusing !== undefined || wrongStamp ? "refusing" : "starting",
+      state: ready ? (nothingIntact ? "damaged" : "serving") : this.#refusing !== undefined || wrongStamp ? "refusing" : "starting",
       facts: {
         extents: states,
         extentBytes: bytes,

@@ -172,6 +172,34 @@ for (const off of [[], ["journalBegunRecorded"]] as readonly (readonly RuleName[
   });
 }
 
+test("extent node: its status does not say serving while every replica is damaged, and names what to do", async () => {
+  const cluster = new Cluster(70, { config: { journalSegmentsMax: 2, pendingBytesMax: 300_000, scrubBytesPerSecond: 0 } });
+  await cluster.run(async () => {
+    const { sealed } = await withData(cluster);
+    const status = () => cluster.sim.role("en-2")?.status;
+    assert.deepEqual([status()?.state, status()?.waitingFor], ["serving", []]);
+    await fill(cluster, await cluster.create(), 20, 200_000);
+    await down(cluster, "en-2");
+    const disk = cluster.sim.disk("en-2");
+    const lose = (folder: string): void => {
+      for (const path of disk.paths().filter((each) => each.startsWith(folder))) disk.remove(path);
+    };
+    lose("extents/01/");
+    await up(cluster, "en-2");
+    assert.equal((await cluster.replica("en-2", sealed.id)).state, ReplicaState.DAMAGED);
+    assert.equal(status()?.state, "serving", "it has others");
+    assert.match(status()?.waitingFor.join() ?? "", /^the repair of 1 of its 3 replicas; .*stamp scrub status/);
+    await down(cluster, "en-2");
+    lose("extents/");
+    await up(cluster, "en-2");
+    assert.equal(status()?.state, "damaged");
+    assert.match(status()?.waitingFor.join() ?? "", /^the repair of its replicas, all 3 damaged; .*stamp repair status/);
+    assert.equal(status()?.ready, true, "it takes new extents and copies");
+    await cluster.create();
+    assert.equal(status()?.state, "serving");
+  });
+});
+
 test("journal, all of it is gone: the node does not start on that by itself; told to, what was not sealed is damaged", async () => {
   for (const accept of [false, true]) {
     const cluster = new Cluster(65, { config: { acceptJournalLoss: String(accept) } });
