@@ -93,6 +93,17 @@ async function parts(): Promise<Part[]> {
       missing: slow("tests/drills/big-upload.slow.ts"),
     },
     {
+      title: "internal ports without the secret; formats of a later release; uploads slower than a collection",
+      command: [
+        node,
+        "tests/tools/test.ts",
+        "tests/drills/internal-ports.slow.ts",
+        "packages/embedded/src/newer-formats.slow.ts",
+        "tests/drills/slow-upload.slow.ts",
+      ],
+      timeoutMs: 15 * minutes,
+    },
+    {
       title: "signals of a real cluster, and the examples",
       command: [node, "tests/tools/test.ts", "tests/coordination/signals.slow.ts", "tests/examples/examples.slow.ts"],
       timeoutMs: 10 * minutes,
