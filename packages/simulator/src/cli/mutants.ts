@@ -50,12 +50,6 @@ export const mutants: readonly Mutant[] = [
     why: "a fenced replica says its length before it has synced what it took",
   },
   {
-    rules: ["neverReopen"],
-    workload: "streams",
-    focus: "forgotten-fences",
-    why: "a node that restarted goes on with what it had open, behind a seal",
-  },
-  {
     rules: ["fenceDurable"],
     backedUpBy: ["neverReopen"],
     workload: "streams",

@@ -13,6 +13,11 @@ export interface NotBySeeds {
 
 export const notBySeeds: readonly NotBySeeds[] = [
   {
+    rule: "neverReopen",
+    why: "fenceDurable backs it up: a node that forgot nothing refuses appends behind a seal. One seed noticed it alone, until node starts got a further write; the first 200 do not",
+    test: "services/extent-node/src/rules.test.ts",
+  },
+  {
     rule: "mintedEpochsOnly",
     why: "only a faulty process opens a stream with an epoch that nobody was given; every process of a workload runs this code",
     test: "services/stream-manager/src/streams.test.ts",
