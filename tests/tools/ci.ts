@@ -32,8 +32,8 @@ async function parts(): Promise<Part[]> {
     },
     {
       title: "seeds must fail with a rule off",
-      command: [node, "packages/simulator/src/main.ts", "--mutations"],
-      timeoutMs: 20 * minutes,
+      command: [node, "packages/simulator/src/main.ts", "--mutations", "--budget", "400"],
+      timeoutMs: 35 * minutes,
       missing: slow("packages/simulator/src/main.ts"),
     },
     {
