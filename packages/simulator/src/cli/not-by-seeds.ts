@@ -18,6 +18,16 @@ export const notBySeeds: readonly NotBySeeds[] = [
     test: "services/extent-node/src/rules.test.ts",
   },
   {
+    rule: "redoneWhenChanged",
+    why: "one seed of workload bank with focus reshapes noticed it, until node starts got a further write; the first 142 do not. To be hunted anew",
+    test: "packages/range-partition/src/leave.test.ts",
+  },
+  {
+    rule: "mapChangedInTurn",
+    why: "one seed of workload bank with focus slow-maps noticed it, until node starts got a further write; the first 40 do not. To be hunted anew",
+    test: "services/partition-manager/src/map-state.test.ts",
+  },
+  {
     rule: "mintedEpochsOnly",
     why: "only a faulty process opens a stream with an epoch that nobody was given; every process of a workload runs this code",
     test: "services/stream-manager/src/streams.test.ts",
