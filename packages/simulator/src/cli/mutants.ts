@@ -104,14 +104,6 @@ export const mutants: readonly Mutant[] = [
     why: "a transaction is applied to keys that changed since it was made",
   },
   {
-    rules: ["recordSealBeforeTelling"],
-    // A replica that was told a length reports it as committed, so the next seal finds the same.
-    backedUpBy: ["knownCommittedLength"],
-    workload: "streams",
-    focus: "managers",
-    why: "a sealed length is told, lost, and computed again",
-  },
-  {
     rules: ["journalBegunRecorded"],
     // Without both, a node that forgot what it acknowledged is believed.
     backedUpBy: ["knownCommittedLength"],
