@@ -42,6 +42,8 @@ export const frontEndMetrics: Metrics = {
     `${fe}_buffer_refused_requests_total`,
     "Requests refused because they waited too long for room in the buffers of uploads or downloads.",
   ),
+  "signals.listeners": gauge(`${fe}_signal_listeners`, "Listeners of signals (`stamp.v1.Signals`) connected now."),
+  "signals.published": counter(`${fe}_signals_published_total`, "Signals that were published here."),
   copies: gauge(`${fe}_copies_in_progress`, "Copies of blobs from elsewhere that are under way."),
   ...inside("admission", gateMetrics(fe)),
   "admission.refusedByShare": counter(
