@@ -52,8 +52,11 @@ export const holdWorkload: Workload = async (sim, tally, focus) => {
   await Promise.all([...clients.map(work), deleter.deletesContainers(() => working > 0)]);
   await faults.heal();
   const bound = { withinMs: healedWithinMs, pauseMs: 500 };
-  if (!clients.some((client) => client.holds > 0)) throw new BrokenPromise("nothing was ever held");
-  for (const client of clients) await until(stage, "a blob that is held is read", bound, () => client.readsHeld());
+  // During the faults the deletions may win every race; without them a hold must be granted.
+  for (const client of clients) {
+    await until(stage, "a blob is put under a hold", bound, () => client.holdsOne());
+    await until(stage, "a blob that is held is read", bound, () => client.readsHeld());
+  }
 };
 
 interface Held {
@@ -70,7 +73,6 @@ class Holder {
   /** What its acknowledged hold protects. */
   #held: Held | undefined;
   #contents = 0;
-  holds = 0;
 
   constructor(sim: Simulation, http: HttpClient, blob: string, count: (what: string) => void) {
     this.#sim = sim;
@@ -118,7 +120,12 @@ class Holder {
       : await this.#ask("hold", "PUT", `${path}?comp=legalhold`, { "x-ms-legal-hold": "true" });
     if (!held || held.status >= 300) return;
     this.#held = { path, content };
-    this.holds++;
+  }
+
+  /** True if it holds a blob; otherwise tries once to put one under a hold. */
+  async holdsOne(): Promise<boolean> {
+    if (this.#held === undefined) await this.#hold(this.#prng.pick(containers));
+    return this.#held !== undefined;
   }
 
   async #lift(): Promise<void> {
