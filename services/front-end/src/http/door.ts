@@ -40,6 +40,9 @@ import { noRequest, refusalOf } from "./refusals.ts";
 import type { RecognizedOperation, RestService } from "./service.ts";
 
 const clientRequestIdCharactersMax = 1024;
+/** Smaller answers are not counted: the bound on requests in progress is enough for them. */
+const countedAnswerBytesMin = 64 * 1024;
+const answerPieceBytes = 256 * 1024;
 
 export interface DoorCounters {
   requests: number;
@@ -135,8 +138,20 @@ export class HttpDoor {
       const refused = await this.#enter(exchange.target.account, seen);
       if (refused) return refused;
     }
-    const answer = await operation.serve(exchange);
-    return answer.ok ? overridden(answer.value, request.method, exchange.access) : answer;
+    const served = await operation.serve(exchange);
+    const answer = served.ok ? overridden(served.value, request.method, exchange.access) : served;
+    return gated && answer.ok ? this.#counted(request, exchange.target.account, answer.value, seen) : answer;
+  }
+
+  /** An answer made whole (a list, a query) counts in the budget of downloads until it was sent, like what is read of a blob. */
+  async #counted(request: HttpRequest, account: string, response: HttpResponse, seen: Seen): Promise<Answer> {
+    const { body, headers } = response;
+    if (!(body instanceof Uint8Array) || body.length < countedAnswerBytesMin) return parsed(response);
+    const share = this.#parts.objects.parts.downloads.of({ account, address: request.remoteAddress });
+    const taken = await share.take(body.length);
+    if (!taken.ok) return { ok: false, error: restErrorOf(taken.failure) };
+    seen.leave.push(() => share.give(body.length));
+    return parsed({ ...response, headers: { ...headers, "Content-Length": String(body.length) }, body: piecesOf(body) });
   }
 
   /** Before the body is read: a turn among all accounts, or a refusal. */
@@ -324,6 +339,11 @@ export class HttpDoor {
     const { contentType, text } = this.#parts.service.errorBody(error, { requestId: seen.requestId, nowMs, headers: request.headers });
     return { status: error.status, headers: { ...headers, "Content-Type": contentType }, body: utf8(text) };
   }
+}
+
+/** A whole answer for a client that takes it at its own pace. */
+async function* piecesOf(body: Uint8Array): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < body.length; at += answerPieceBytes) yield body.subarray(at, at + answerPieceBytes);
 }
 
 /** For a request that comes inside of another one. */
