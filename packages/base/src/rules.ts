@@ -27,6 +27,7 @@ export type RuleName =
   | "mintedEpochsOnly"
   | "storeComplete"
   | "storeNotBehind"
+  | "storeNotOlder"
   | "tableNotBehind"
   | "storeFence"
   | "storeCompareAndSet"

@@ -4,3 +4,4 @@ export * from "./metadata-client.ts";
 export * from "./metadata-store.conformance.ts";
 export * from "./snapshot.ts";
 export * from "./status-service.ts";
+export * from "./store-age.ts";

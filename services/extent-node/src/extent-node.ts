@@ -295,15 +295,19 @@ export class ExtentNodeRole implements Role {
     }
     const reporter = new Reporter(node);
     this.#reporter = reporter;
+    const { lockService, metadataCopyEveryMs } = this.#config;
+    const copies = new MetadataCopies(world, { lockService, stampId: identity.stampId, everyMs: metadataCopyEveryMs });
+    // A report without them would say that this node knows of no transaction.
+    await copies.open();
+    this.#metadataCopies = copies;
+    node.metadataVersion = () => copies.facts.version;
     await node.lookAtDisk();
     this.#ready = true;
     world.logger.info("the extent node serves", { extents: store.extents.size, replayed: recovered.replayed });
     reporter.start();
     this.#scrubber = new Scrubber(node);
     this.#scrubber.start();
-    const { lockService, metadataCopyEveryMs } = this.#config;
-    this.#metadataCopies = new MetadataCopies(world, { lockService, stampId: identity.stampId, everyMs: metadataCopyEveryMs });
-    this.#metadataCopies.start();
+    copies.start();
   }
 
   /** Asks until the metadata store is the one of this disk's stamp: a left-over one may hold the address for a while. False: stopped. */

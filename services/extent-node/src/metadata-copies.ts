@@ -74,6 +74,13 @@ export class MetadataCopies {
     return `a copy of the metadata, for ${Math.round(ageMs / 1_000)} s: ${failure}`;
   }
 
+  /** Reads which copies are on the disk, so that `facts` tell the newest. */
+  async open(): Promise<void> {
+    const kept = await this.#here();
+    this.#kept = kept.length;
+    for (const copy of kept) if (copy.version > (this.#newest?.version ?? 0)) this.#newest = copy;
+  }
+
   start(): void {
     this.#running = this.#run();
   }

@@ -57,6 +57,8 @@ export class Node {
   readonly took: Readonly<Record<"appendDone" | "appendFailed" | "replicate" | "read", Histogram>>;
   /** Of the last report to a stream manager. */
   reportNumber = 0;
+  /** Gives the number of the last transaction in the newest copy of the metadata here; 0: there is none. */
+  metadataVersion: () => number = () => 0;
   #smTerm: number;
   /** The highest term of which the lock service, or this disk at the start, said that it was given. */
   #vouchedTerm: number;

@@ -86,5 +86,6 @@ function nodeReport(node: Node): MessageInitShape<typeof NodeReportSchema> {
     extentCount: node.store.extents.size,
     acceptsNewExtents: node.takesExtents,
     unsealed,
+    metadataVersion: toWire(node.metadataVersion()),
   };
 }

@@ -2,3 +2,4 @@ export { type LockServiceConfig, lockServiceSchema } from "./config.ts";
 export { LockServiceRole } from "./lock-service.ts";
 export { metadataOffline } from "./offline.ts";
 export { restoreMetadata, whileStopped } from "./restore.ts";
+export { metadataStoreName } from "./store.ts";

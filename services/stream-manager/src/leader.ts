@@ -4,10 +4,10 @@
  */
 import type { LeaseEpoch, Outcome, SmTerm } from "@stamp/base";
 import { extentId, ok, smTerm } from "@stamp/base";
-import type { LeaseKeeper } from "@stamp/metadata-store";
+import type { LeaseKeeper, StoreAge } from "@stamp/metadata-store";
 import { MetadataClient } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
-import { jittered, sleep } from "@stamp/ports";
+import { jittered, sleep, within } from "@stamp/ports";
 import { planDropAllocating, planNode } from "@stamp/stream";
 import type { ExtentReplica, NodeReport } from "@stamp/wire";
 import { fromWire, ReplicaState, toWire } from "@stamp/wire";
@@ -30,6 +30,11 @@ import { Views } from "./views.ts";
 
 const dropsPerTransaction = 64;
 const askReportTimeoutMs = 1_000;
+/** Longest wait for the reports of two nodes before a loaded map is acted on. */
+const hearForMs = 15_000;
+const hearAgainMs = 250;
+/** Between two looks at whether the store went back. */
+const ageEveryMs = 1_000;
 
 /** Everything that serves, once it is loaded. */
 interface Serving {
@@ -66,10 +71,15 @@ export class Leader {
   readonly #ended = new AbortController();
   readonly #number: SmTerm;
   readonly #copy: StateCopy;
+  readonly #age: StoreAge;
+  /** What the nodes answered a leader that had just loaded; undefined: nothing. */
+  #reports: Promise<NodeReport | undefined>[] = [];
+  #waitsForReports = false;
   #serving: Serving | undefined;
   #why = "";
 
-  constructor(world: World, config: StreamManagerConfig, keeper: LeaseKeeper, epoch: LeaseEpoch, copy: StateCopy) {
+  constructor(world: World, config: StreamManagerConfig, keeper: LeaseKeeper, epoch: LeaseEpoch, copy: StateCopy, age: StoreAge) {
+    this.#age = age;
     this.#copy = copy;
     this.#world = world;
     this.#config = config;
@@ -86,6 +96,11 @@ export class Leader {
     return this.#ended.signal.aborted || !this.#keeper.holds() ? undefined : this.#serving;
   }
 
+  /** For people: what it waits for while it does not serve. */
+  get waitingFor(): string {
+    return this.#waitsForReports ? "the extent nodes, to tell which metadata they have seen" : "the metadata store, to load the streams";
+  }
+
   end(why: string): void {
     if (this.#ended.signal.aborted) return;
     this.#why = why;
@@ -100,8 +115,9 @@ export class Leader {
     if (loaded.ok && !this.#ended.signal.aborted) {
       this.#serving = loaded.value;
       this.#world.logger.info("this stream manager leads", { term: this.#number, extents: loaded.value.term.state.extentCount });
-      for (const { nodeId } of loaded.value.term.state.nodes()) void askReport(loaded.value, nodeId);
+      for (const report of this.#reports) void report.then((told) => told && takeReport(loaded.value, told));
       void this.#tick(loaded.value);
+      void this.#watchAge();
     } else if (!loaded.ok) this.end(loaded.failure.message);
     await ended;
     return this.#why;
@@ -141,9 +157,12 @@ export class Leader {
       state,
       ledger,
       nodes,
+      age: this.#age,
       ended: this.#ended.signal,
       end,
     };
+    const heard = await this.#hear(term);
+    if (!heard.ok) return heard;
     const completer = new Completer(term);
     const sealer = new Sealer(term, completer);
     const allocator = new Allocator(term);
@@ -159,6 +178,45 @@ export class Leader {
     for (const id of [...state.unsealed()]) if (state.extent(id)?.phase === "sealing") void sealer.seal(id, 0);
     for (const id of [...state.incomplete()]) completer.start(id, []);
     return ok({ term, calls, views, sealer, completer, allocator, ahead, repairer, sync, operator, garbage });
+  }
+
+  /**
+   * Asks every node for its report: the copies of the metadata on the nodes say whether the loaded store is an older one, and nothing is done
+   * by the loaded map before. Waits until all but one have answered, for a second if two have: a node that is down must not make every
+   * take-over slower. With fewer no extent could be made either; after a restart of everything they are still reading their disks.
+   */
+  async #hear(term: Term): Promise<Outcome<void>> {
+    const { clock } = this.#world;
+    const nodeIds = [...term.state.nodes()].filter(({ duty }) => duty !== "decommissioned").map(({ nodeId }) => nodeId);
+    const enough = Math.min(nodeIds.length, 2);
+    const untilMs = clock.monotonicMs() + hearForMs;
+    this.#waitsForReports = true;
+    for (let heard = 0; ; heard = 0) {
+      this.#reports = nodeIds.map((nodeId) => askReport(term, nodeId));
+      const answered = new Promise<void>((resolve) => {
+        const count = (told: NodeReport | undefined): void => {
+          if (told !== undefined) heard += 1;
+          if (heard >= Math.max(nodeIds.length - 1, enough)) resolve();
+        };
+        for (const report of this.#reports) void report.then(count);
+        void Promise.all(this.#reports).then(() => resolve());
+      });
+      await within(clock, askReportTimeoutMs, answered);
+      if (heard >= enough || this.#ended.signal.aborted || clock.monotonicMs() >= untilMs) break;
+      await sleep(clock, hearAgainMs, this.#ended.signal);
+    }
+    this.#waitsForReports = false;
+    return this.#age.look();
+  }
+
+  /** A leader reads the store no more: it looks by itself whether another one has taken its place, or nodes have seen more. */
+  async #watchAge(): Promise<void> {
+    while (!this.#ended.signal.aborted) {
+      await sleep(this.#world.clock, jittered(this.#world.random, ageEveryMs), this.#ended.signal);
+      if (this.#ended.signal.aborted) return;
+      const looked = await this.#age.look();
+      if (!looked.ok && looked.failure.reason === "damaged") this.end(looked.failure.message);
+    }
   }
 
   async #tick(serving: Serving): Promise<void> {
@@ -191,12 +249,15 @@ async function dropAllocating({ ledger, state }: Term): Promise<void> {
 }
 
 /** A new leader does not wait for the next report; a node that answers obeys its term from then on. */
-async function askReport(serving: Serving, nodeId: string): Promise<void> {
-  const { term } = serving;
+async function askReport(term: Term, nodeId: string): Promise<NodeReport | undefined> {
   const answer = await extentNode(term, nodeId)?.getNodeReport({ smTerm: toWire(term.number) }, { timeoutMs: askReportTimeoutMs });
-  if (answer === undefined || term.ended.aborted) return;
-  if (answer.ok) await takeReport(serving, answer.value);
-  else endIfStale(term, answer.failure);
+  if (answer === undefined || term.ended.aborted) return undefined;
+  if (!answer.ok) {
+    endIfStale(term, answer.failure);
+    return undefined;
+  }
+  if (answer.value.stampId === term.stampId) term.age.reported(nodeId, fromWire(answer.value.metadataVersion));
+  return answer.value;
 }
 
 /** A node's report: its record is kept, its load remembered, and unsealed replicas are brought to an end. */
@@ -213,6 +274,7 @@ export async function takeReport(serving: Serving, report: NodeReport) {
   if (term.nodes.retired({ nodeId, diskId })) return ok({ smTerm: smTermNumber, wrongStamp: false });
   const recorded = await term.ledger.commit((state) => planNode(state, { nodeId, address, diskId, faultDomain, incarnation }));
   if (!recorded.ok) return recorded;
+  term.age.reported(nodeId, fromWire(report.metadataVersion));
   // With another disk all its replicas are lost at once.
   if (before !== undefined && before !== diskId) repairer.rescan();
   const fresh = term.nodes.report({ nodeId, diskId }, incarnation, {

@@ -7,7 +7,7 @@
  */
 import type { Outcome } from "@stamp/base";
 import { ok } from "@stamp/base";
-import { MetadataClient, type StorePosition } from "@stamp/metadata-store";
+import { MetadataClient, type StoreAge, type StorePosition } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
 import { jittered, sleep } from "@stamp/ports";
 import { managerPrefix, StreamState } from "@stamp/stream";
@@ -30,13 +30,15 @@ export class StateCopy {
   readonly #world: World;
   readonly #metadata: MetadataClient;
   readonly #timeoutMs: number;
+  readonly #age: Pick<StoreAge, "check"> | undefined;
   #copy: Copy | undefined;
   #bringing: Promise<Outcome<Copy>> | undefined;
   /** Keys that were read: of everything, and of what changed. */
   #keysRead = 0;
 
-  constructor(world: World, lockService: string, timeoutMs: number) {
+  constructor(world: World, lockService: string, timeoutMs: number, age?: Pick<StoreAge, "check">) {
     this.#world = world;
+    this.#age = age;
     this.#metadata = new MetadataClient(world, lockService);
     this.#timeoutMs = timeoutMs;
   }
@@ -99,6 +101,8 @@ export class StateCopy {
   async #list(): Promise<Outcome<Copy>> {
     const position = await this.#metadata.position(this.#timeoutMs);
     if (!position.ok) return position;
+    const checked = await this.#age?.check(position.value);
+    if (checked?.ok === false) return checked;
     const state = new StreamState();
     for (let after = ""; ; ) {
       const page = await this.#metadata.page(managerPrefix, after, this.#timeoutMs);
@@ -113,6 +117,8 @@ export class StateCopy {
   async #read({ state, position }: Copy): Promise<Outcome<Copy>> {
     const changes = await this.#metadata.changes(managerPrefix, position, this.#timeoutMs);
     if (!changes.ok) return changes;
+    const checked = await this.#age?.check(changes.value.position);
+    if (checked?.ok === false) return checked;
     const taken = this.#keep(state, changes.value.entries);
     if (!taken.ok) return taken;
     for (;;) {

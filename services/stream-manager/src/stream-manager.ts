@@ -4,7 +4,7 @@
  * (docs/decisions/0041).
  */
 import { FailureError } from "@stamp/base";
-import { LeaseKeeper, statusService } from "@stamp/metadata-store";
+import { LeaseKeeper, StoreAge, statusService } from "@stamp/metadata-store";
 import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
 import { jittered, openIdentity, served, sleep } from "@stamp/ports";
 import { StreamManager } from "@stamp/wire";
@@ -17,6 +17,8 @@ import { streamManagerHandlers } from "./server.ts";
 import { StateCopy } from "./state-copy.ts";
 
 const pauseBetweenTermsMs = 100;
+/** While the store is refused. */
+const lookAgainMs = 1_000;
 
 export class StreamManagerRole implements Role {
   readonly metrics = streamManagerMetrics;
@@ -26,6 +28,7 @@ export class StreamManagerRole implements Role {
   #identity: Identity | undefined;
   #listener: Listener | undefined;
   #keeper: LeaseKeeper | undefined;
+  #age: StoreAge | undefined;
   #leader: Leader | undefined;
   #running: Promise<void> = Promise.resolve();
 
@@ -41,8 +44,9 @@ export class StreamManagerRole implements Role {
   get status(): RoleStatus {
     const serving = this.#leader?.serving;
     if (serving !== undefined) return leading(serving);
-    if (this.#leader !== undefined)
-      return { ready: false, waitingFor: ["the metadata store, to load the streams"], state: "loading", facts: {} };
+    const damage = this.#age?.damage;
+    if (damage !== undefined) return { ready: false, waitingFor: [damage], state: "damaged", facts: {} };
+    if (this.#leader !== undefined) return { ready: false, waitingFor: [this.#leader.waitingFor], state: "loading", facts: {} };
     const waitingFor = this.#keeper?.waitingFor ?? "";
     const standby = this.#keeper?.standsBy ?? false;
     return {
@@ -96,14 +100,22 @@ export class StreamManagerRole implements Role {
 
   async #lead(keeper: LeaseKeeper): Promise<void> {
     const { clock, logger, random } = this.#world;
-    const copy = new StateCopy(this.#world, this.#config.lockService, this.#config.metadataTimeoutMs);
+    const { lockService, metadataTimeoutMs } = this.#config;
+    const age = new StoreAge(this.#world, lockService, metadataTimeoutMs, () => keeper.stampId);
+    this.#age = age;
+    const copy = new StateCopy(this.#world, lockService, metadataTimeoutMs, age);
     while (!this.#stopping.signal.aborted) {
+      if (age.damage !== undefined) {
+        await sleep(clock, jittered(random, lookAgainMs), this.#stopping.signal);
+        await age.look();
+        if (age.damage !== undefined) continue;
+      }
       const standby = new AbortController();
       const following = copy.follow(standby.signal);
       try {
         const epoch = await keeper.acquire(this.#stopping.signal);
         standby.abort();
-        this.#leader = new Leader(this.#world, this.#config, keeper, epoch, copy);
+        this.#leader = new Leader(this.#world, this.#config, keeper, epoch, copy, age);
         await this.#leader.run();
       } catch (error) {
         if (!(error instanceof FailureError) || error.failure.reason !== "cancelled") {

@@ -1,5 +1,6 @@
 /** What everything inside one leader's term shares. It ends as a whole: whoever waited sees `ended` and does nothing more. */
 import type { Failure, SmTerm } from "@stamp/base";
+import type { StoreAge } from "@stamp/metadata-store";
 import type { Client, World } from "@stamp/ports";
 import type { StreamState } from "@stamp/stream";
 import { ExtentNode } from "@stamp/wire";
@@ -15,6 +16,7 @@ export interface Term {
   readonly state: StreamState;
   readonly ledger: Ledger;
   readonly nodes: NodeTable;
+  readonly age: StoreAge;
   readonly ended: AbortSignal;
   readonly end: (why: string) => void;
 }

@@ -306,6 +306,12 @@ export const faultRows: readonly FaultRow[] = [
     faults: ["forgetful-store"],
   },
   {
+    fault: "the whole folder of the lock service, store and mark, is put back from an older backup",
+    rules: ["storeNotOlder"],
+    tests: ["services/stream-manager/src/store-put-back.test.ts"],
+    faults: [],
+  },
+  {
     fault: "the metadata store is empty or another stamp's",
     rules: [],
     tests: ["services/lock-service/src/lock-service.test.ts", "services/extent-node/src/recovery.test.ts"],
