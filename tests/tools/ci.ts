@@ -105,7 +105,13 @@ async function parts(): Promise<Part[]> {
     },
     {
       title: "signals of a real cluster, and the examples",
-      command: [node, "tests/tools/test.ts", "tests/coordination/signals.slow.ts", "tests/examples/examples.slow.ts"],
+      command: [
+        node,
+        "tests/tools/test.ts",
+        "tests/coordination/signals.slow.ts",
+        "tests/coordination/measure.slow.ts",
+        "tests/examples/examples.slow.ts",
+      ],
       timeoutMs: 10 * minutes,
     },
     {

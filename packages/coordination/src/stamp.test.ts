@@ -82,9 +82,47 @@ describe("coordination over a running stamp", () => {
       return fencingToken;
     };
     const tokens = await Promise.all([a, b, a, b].map((mutex) => mutex.runTaskWhenMutexAcquired(enter)));
-    assert.deepEqual([...tokens].sort(), [1n, 2n, 3n, 4n]);
-    await b.runTaskWhenMutexAcquired(async () => assert.deepEqual(await a.holder(), { leader: "б/ü", fencingToken: 5n, held: true }));
-    assert.deepEqual(await a.holder(), { leader: "б/ü", fencingToken: 5n, held: false });
+    const [first = 0n] = tokens.sort();
+    assert.deepEqual(
+      tokens.map((token) => token - first),
+      [0n, 1n, 2n, 3n],
+    );
+    const fencingToken = first + 4n;
+    await b.runTaskWhenMutexAcquired(async () => assert.deepEqual(await a.holder(), { leader: "б/ü", fencingToken, held: true }));
+    assert.deepEqual(await a.holder(), { leader: "б/ü", fencingToken, held: false });
+  });
+
+  test("the container of lease and counter is deleted and made anew: tokens go on rising, numbers are not given twice", async () => {
+    const there = container();
+    const mutex = () => new BlobDistributedMutex({ container: there, blobName: "leader" }, { leaseSeconds: 15, acquireEveryMs: 50 });
+    const led = () => mutex().runTaskWhenMutexAcquired(async (_, { fencingToken }) => fencingToken);
+    const generator = new UniqueIdGenerator(new BlobOptimisticSyncStore(there, "ids"), { rangeSize: 2, prefetchShare: 0 });
+    assert.deepEqual([await generator.nextId(), await generator.nextId()], [0n, 1n]);
+    const before = [await led(), await led()];
+    await there.delete();
+    const after = await led();
+    assert.ok(
+      before.every((token) => token < after),
+      `${before} then ${after}`,
+    );
+    // Neither the missing counter nor a lower one gives a range.
+    const lower = (error: unknown) => error instanceof CorruptCounterError && /were reserved already/.test(error.message);
+    await assert.rejects(generator.nextId(), lower);
+    await there.getBlockBlobClient("ids").upload("1", 1);
+    await assert.rejects(generator.nextId(), lower);
+    await there.getBlockBlobClient("ids").upload("100", 3);
+    assert.equal(await generator.nextId(), 100n);
+  });
+
+  test("what the caller's change throws is the caller's, also if it is an error of the service", async () => {
+    let calls = 0;
+    const missing = () => {
+      calls++;
+      return there.getBlobClient("missing").downloadToBuffer();
+    };
+    const there = container();
+    await assert.rejects(updateBlob(there, "page", missing), { name: "RestError", statusCode: 404 });
+    assert.equal(calls, 1);
   });
 
   test("the lease is broken: the task hears of it with the next renewal, and its writes are fenced", async () => {
@@ -127,14 +165,14 @@ describe("coordination over a running stamp", () => {
     const elector = new LeaderElector({ container: there, blobName: "leader" }, { name: "one", leaseSeconds: 15 });
     const stop = new AbortController();
     const events: string[] = [];
-    elector.on("elected", ({ fencingToken }) => events.push(`elected ${fencingToken}`));
+    elector.on("elected", ({ fencingToken }) => events.push(fencingToken > 0n ? "elected" : "elected without a token"));
     elector.on("lost", ({ reason }) => events.push(`lost: ${reason}`));
     await elector.run(async (signal) => {
       assert.equal(elector.isLeader, true);
       stop.abort("told to");
       signal.throwIfAborted();
     }, stop.signal);
-    assert.deepEqual(events, ["elected 1", "lost: told to"]);
+    assert.deepEqual(events, ["elected", "lost: told to"]);
     assert.equal(elector.isLeader, false);
     assert.equal((await elector.leader())?.held, false);
   });

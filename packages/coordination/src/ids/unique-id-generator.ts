@@ -8,11 +8,12 @@
  * - A range is handed out only after a conditional write raised the counter from its first number to the first number behind it.
  * - One reservation at a time in one generator, for all who wait. Ranges of one generator rise, so its numbers rise.
  * - A write whose outcome is unknown gives no range; its numbers may be skipped, never given twice.
+ * - A counter that stands below a range of this generator was deleted or set back. No range follows: its numbers were given out before.
  */
 import { CorruptCounterError, RetriesExhaustedError, requireInteger, requireNumber, UsageError } from "../errors.ts";
 import { isPermanent } from "../storage/classify.ts";
 import { backoffMs } from "../time/backoff.ts";
-import { type Clock, sleep, systemClock, withTimeout } from "../time/clock.ts";
+import { type Clock, sleep, systemClock, unlessAborted, withTimeout } from "../time/clock.ts";
 import type { OptimisticSyncStore } from "./optimistic-sync-store.ts";
 
 export interface UniqueIdOptions {
@@ -26,6 +27,8 @@ export interface UniqueIdOptions {
   readonly prefetchShare?: number;
   /** Longest time that one read or write may take, in milliseconds. Default 10,000. */
   readonly requestTimeoutMs?: number;
+  /** Longest time that one reservation may take with all its attempts, in milliseconds. Default 60,000. */
+  readonly reserveTimeoutMs?: number;
   readonly clock?: Clock;
 }
 
@@ -48,17 +51,22 @@ export class UniqueIdGenerator {
   readonly #firstId: bigint;
   readonly #prefetchAt: bigint;
   readonly #requestTimeoutMs: number;
+  readonly #reserveTimeoutMs: number;
+  /** First number behind the highest range that this generator reserved. */
+  #reservedEnd = 0n;
   #range: Range = { next: 0n, end: 0n };
   /** Reserved in the background, and used when `#range` is empty. */
   #following: Range | undefined;
   #reservation: Promise<void> | undefined;
 
   constructor(store: OptimisticSyncStore, options: UniqueIdOptions = {}) {
-    const { rangeSize = 1000, maxRetries = 25, firstId = 0n, prefetchShare = 0.2, requestTimeoutMs = 10_000 } = options;
+    const { rangeSize = 1000, maxRetries = 25, firstId = 0n, prefetchShare = 0.2 } = options;
+    const { requestTimeoutMs = 10_000, reserveTimeoutMs = 60_000 } = options;
     requireInteger("rangeSize", rangeSize, 1, 2 ** 40);
     requireInteger("maxRetries", maxRetries, 0, 10_000);
     requireNumber("prefetchShare", prefetchShare, 0, 1);
     requireNumber("requestTimeoutMs", requestTimeoutMs, 1, 3_600_000);
+    requireNumber("reserveTimeoutMs", reserveTimeoutMs, 1, 86_400_000);
     if (typeof firstId !== "bigint" || firstId < 0n || firstId > idMax)
       throw new UsageError(`firstId is ${firstId}; give a bigint from 0 to ${idMax}`);
     this.#store = store;
@@ -68,17 +76,19 @@ export class UniqueIdGenerator {
     this.#firstId = firstId;
     this.#prefetchAt = BigInt(Math.floor(rangeSize * prefetchShare));
     this.#requestTimeoutMs = requestTimeoutMs;
+    this.#reserveTimeoutMs = reserveTimeoutMs;
   }
 
   /**
    * Returns the next number. Rejects with a CorruptCounterError, a RetriesExhaustedError, or the service's error when it refuses for good;
-   * the next call tries again.
+   * the next call tries again. Aborting `signal` rejects this call with its reason; a reservation that is under way serves later calls.
    */
-  async nextId(): Promise<bigint> {
+  async nextId(signal?: AbortSignal): Promise<bigint> {
     for (;;) {
+      signal?.throwIfAborted();
       const id = this.tryNextId();
       if (id !== undefined) return id;
-      await this.#reserve();
+      await unlessAborted(this.#reserve(), signal);
     }
   }
 
@@ -110,18 +120,29 @@ export class UniqueIdGenerator {
 
   async #reserveRange(): Promise<Range> {
     let last: unknown;
-    for (let attempt = 0; attempt <= this.#maxRetries; attempt++) {
+    let attempt = 0;
+    const untilMs = this.#clock.monotonicMs() + this.#reserveTimeoutMs;
+    for (; attempt <= this.#maxRetries && this.#clock.monotonicMs() < untilMs; attempt++) {
       if (attempt > 0) await sleep(this.#clock, backoffMs(this.#clock, retryDelays, attempt - 1));
       try {
-        const { data, version } = await this.#request((signal) => this.#store.getData(signal));
+        const { data, version } = await this.#request(untilMs, (signal) => this.#store.getData(signal));
         const first = data === undefined ? this.#firstId : this.#parse(data);
+        if (first < this.#reservedEnd) {
+          throw new CorruptCounterError(
+            `${this.#store.name} ${data === undefined ? "is gone" : `holds ${first}`}, but the numbers below ${this.#reservedEnd} were ` +
+              "reserved already; write a number above every one that was ever given out",
+          );
+        }
         const end = first + this.#rangeSize;
         if (end > idMax) {
           throw new CorruptCounterError(
             `${this.#store.name} holds ${first}: no ${this.#rangeSize} numbers are left below ${idMax}; use another counter`,
           );
         }
-        if (await this.#request((signal) => this.#store.tryOptimisticWrite(String(end), version, signal))) return { next: first, end };
+        if (await this.#request(untilMs, (signal) => this.#store.tryOptimisticWrite(String(end), version, signal))) {
+          this.#reservedEnd = end;
+          return { next: first, end };
+        }
         last = undefined;
       } catch (error) {
         if (error instanceof CorruptCounterError || isPermanent(error)) throw error;
@@ -132,7 +153,7 @@ export class UniqueIdGenerator {
       last === undefined
         ? "each met another writer; use a larger rangeSize"
         : `the last failed: ${last instanceof Error ? last.message : last}`;
-    throw new RetriesExhaustedError(`no range was reserved in ${this.#store.name} after ${this.#maxRetries + 1} attempts; ${why}`, {
+    throw new RetriesExhaustedError(`no range was reserved in ${this.#store.name} after ${attempt} attempts; ${why}`, {
       cause: last,
     });
   }
@@ -148,7 +169,8 @@ export class UniqueIdGenerator {
     return BigInt(text);
   }
 
-  #request<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    return withTimeout(this.#clock, this.#requestTimeoutMs, undefined, work);
+  #request<T>(untilMs: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const leftMs = Math.max(1, untilMs - this.#clock.monotonicMs());
+    return withTimeout(this.#clock, Math.min(this.#requestTimeoutMs, leftMs), undefined, work);
   }
 }

@@ -8,7 +8,10 @@ import { createEmptyBlob } from "../storage/create.ts";
 export interface LeadershipRecord {
   /** Name of the last one that was elected. */
   readonly leader: string;
-  /** Rises by one with each leadership. */
+  /**
+   * Rises by one with each leadership. Begins at the wall clock in milliseconds, so that a lease blob that was deleted and made anew
+   * continues above its earlier tokens (unless the clock was set back).
+   */
   readonly fencingToken: bigint;
 }
 
@@ -87,7 +90,7 @@ export class BlobLeaseStore implements LeaseStore {
         `blob ${this.name} has metadata of somebody else (${foreign.join(", ")}); use a blob that is for this lease only`,
       );
     }
-    const fencingToken = this.#token(metadata) + 1n;
+    const fencingToken = metadata[tokenKey] === undefined ? BigInt(Date.now()) : this.#token(metadata) + 1n;
     const record = { [tokenKey]: String(fencingToken), [leaderKey]: encodeURIComponent(leader) };
     await this.#blob.setMetadata(record, {
       conditions: { leaseId, ...(etag === undefined ? {} : { ifMatch: etag }) },

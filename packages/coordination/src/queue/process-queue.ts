@@ -177,13 +177,16 @@ class QueueWorker {
     this.#options.onPoison?.(message);
     const { poisonQueue } = this.#options;
     if (poisonQueue === undefined) return;
-    try {
-      await poisonQueue.sendMessage(item.messageText, { messageTimeToLive: -1 });
-    } catch (error) {
-      if (!isMissing(error)) throw error;
-      await poisonQueue.createIfNotExists();
-      await poisonQueue.sendMessage(item.messageText, { messageTimeToLive: -1 });
-    }
+    await withTimeout(this.#clock, this.#visibilitySeconds * 1000, this.#drained.signal, async (abortSignal) => {
+      const send = () => poisonQueue.sendMessage(item.messageText, { messageTimeToLive: -1, abortSignal });
+      try {
+        await send();
+      } catch (error) {
+        if (!isMissing(error)) throw error;
+        await poisonQueue.createIfNotExists({ abortSignal });
+        await send();
+      }
+    });
   }
 
   /** Extends the message's invisibility at each third of it, until `ended`. Aborts `lost` when others may see the message. */

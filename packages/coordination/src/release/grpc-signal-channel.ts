@@ -79,6 +79,7 @@ export class GrpcSignalChannel implements SignalChannel {
 
   #publishAt(client: Client, topic: string, signal: AbortSignal | undefined): Promise<number> {
     return new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason);
       const options = { deadline: Date.now() + (this.#options.publishTimeoutMs ?? 5_000) };
       const request = { account: this.#options.account, topic };
       const call = client.makeUnaryRequest(
@@ -88,9 +89,14 @@ export class GrpcSignalChannel implements SignalChannel {
         request,
         this.#metadata(),
         options,
-        (error, answer) => (error ? reject(error) : resolve(answer?.listeners ?? 0)),
+        (error, answer) => {
+          signal?.removeEventListener("abort", aborted);
+          if (error) reject(signal?.aborted ? signal.reason : error);
+          else resolve(answer?.listeners ?? 0);
+        },
       );
-      signal?.addEventListener("abort", () => call.cancel(), { once: true });
+      const aborted = (): void => call.cancel();
+      signal?.addEventListener("abort", aborted, { once: true });
     });
   }
 

@@ -11,7 +11,7 @@
  */
 import { requireNumber } from "../errors.ts";
 import { jitteredMs } from "../time/backoff.ts";
-import { type Clock, sleep, systemClock } from "../time/clock.ts";
+import { type Clock, sleep, systemClock, withTimeout } from "../time/clock.ts";
 import type { GlobalFlag } from "./global-flag.ts";
 import { type PollingOptions, PollingRelease, type WaitOptions, withDeadline } from "./polling-release.ts";
 import type { SignalChannel } from "./signal-channel.ts";
@@ -21,6 +21,8 @@ export interface ReleaseOptions extends PollingOptions {
   readonly topic?: string;
   /** Time between two looks at the flag while the channel is connected, in milliseconds. Default 60,000. */
   readonly connectedIntervalMs?: number;
+  /** Longest time for setting or clearing the flag, in milliseconds. Default 30,000. */
+  readonly setTimeoutMs?: number;
 }
 
 export class Release {
@@ -30,25 +32,31 @@ export class Release {
   readonly #polling: PollingRelease;
   readonly #intervalMs: number;
   readonly #connectedIntervalMs: number;
+  readonly #setTimeoutMs: number;
   readonly #onError: (error: unknown) => void;
   readonly #clock: Clock;
 
   constructor(flag: GlobalFlag, channel: SignalChannel, options: ReleaseOptions = {}) {
-    const { connectedIntervalMs = 60_000, intervalMs = 2_500 } = options;
+    const { connectedIntervalMs = 60_000, intervalMs = 2_500, setTimeoutMs = 30_000 } = options;
     requireNumber("connectedIntervalMs", connectedIntervalMs, 1, 86_400_000);
+    requireNumber("setTimeoutMs", setTimeoutMs, 1, 3_600_000);
     this.#flag = flag;
     this.#channel = channel;
     this.#topic = options.topic ?? flag.name;
     this.#polling = new PollingRelease(flag, options);
     this.#intervalMs = intervalMs;
     this.#connectedIntervalMs = connectedIntervalMs;
+    this.#setTimeoutMs = setTimeoutMs;
     this.#onError = options.onError ?? (() => {});
     this.#clock = options.clock ?? systemClock;
   }
 
-  /** Releases everybody who waits and everybody who will. Rejects if the flag can't be set; a signal that fails only delays. */
+  /**
+   * Releases everybody who waits and everybody who will. Rejects if the flag can't be set, with a TimeoutError if the service does not
+   * answer (the flag may be set then; call it again). A signal that fails only delays.
+   */
   async release(signal?: AbortSignal): Promise<void> {
-    await this.#flag.set(signal);
+    await withTimeout(this.#clock, this.#setTimeoutMs, signal, (each) => this.#flag.set(each));
     try {
       await this.#channel.publish(this.#topic, signal);
     } catch (error) {
@@ -59,7 +67,7 @@ export class Release {
 
   /** Lets later waits wait again. */
   async reset(signal?: AbortSignal): Promise<void> {
-    await this.#flag.clear(signal);
+    await withTimeout(this.#clock, this.#setTimeoutMs, signal, (each) => this.#flag.clear(each));
   }
 
   /** Resolves when the flag is set or the signal arrives. Errors as of `PollingRelease.wait`. */

@@ -86,3 +86,17 @@ export async function withTimeout<T>(
     stop?.();
   }
 }
+
+/** Settles as `work` does, or rejects with the reason of `signal`, whichever comes first. `work` itself goes on. */
+export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return await work;
+  const { promise, reject } = Promise.withResolvers<never>();
+  const aborted = () => reject(signal.reason);
+  if (signal.aborted) aborted();
+  signal.addEventListener("abort", aborted, { once: true });
+  try {
+    return await Promise.race([work, promise]);
+  } finally {
+    signal.removeEventListener("abort", aborted);
+  }
+}

@@ -9,15 +9,17 @@
 import { randomBytes } from "node:crypto";
 import type { TableClient } from "@azure/data-tables";
 import type { BlockBlobClient, ContainerClient } from "@azure/storage-blob";
-import { RetriesExhaustedError, requireInteger } from "../errors.ts";
+import { RetriesExhaustedError, requireInteger, requireNumber } from "../errors.ts";
 import { isConflict, isMissing, isPermanent } from "../storage/classify.ts";
 import { inContainer } from "../storage/create.ts";
 import { backoffMs } from "../time/backoff.ts";
-import { type Clock, sleep, systemClock } from "../time/clock.ts";
+import { type Clock, sleep, systemClock, TimeoutError, withTimeout } from "../time/clock.ts";
 
 export interface UpdateOptions {
   /** Attempts after the first. Default 25. */
   readonly maxRetries?: number;
+  /** Longest time that one attempt may take, in milliseconds. Default 30,000. */
+  readonly attemptTimeoutMs?: number;
   readonly signal?: AbortSignal;
   readonly clock?: Clock;
 }
@@ -37,19 +39,20 @@ const hasId = (ids: string | undefined, id: string): boolean => (ids ?? "").spli
 type Attempt<T> = (id: string, signal: AbortSignal) => Promise<{ readonly value: T } | undefined>;
 
 async function repeated<T>(what: string, options: UpdateOptions, attempt: Attempt<T>): Promise<T> {
-  const { maxRetries = 25, signal = new AbortController().signal, clock = systemClock } = options;
+  const { maxRetries = 25, attemptTimeoutMs = 30_000, signal = new AbortController().signal, clock = systemClock } = options;
   requireInteger("maxRetries", maxRetries, 0, 10_000);
+  requireNumber("attemptTimeoutMs", attemptTimeoutMs, 1, 3_600_000);
   const id = newId();
   let last: unknown;
   for (let tries = 0; tries <= maxRetries; tries++) {
     if (tries > 0) await sleep(clock, backoffMs(clock, delays, tries - 1), signal);
     try {
-      const done = await attempt(id, signal);
+      const done = await withTimeout(clock, attemptTimeoutMs, signal, (each) => attempt(id, each));
       if (done !== undefined) return done.value;
       last = undefined;
     } catch (error) {
       signal.throwIfAborted();
-      // What `change` throws has no status and is the caller's.
+      if (error instanceof ChangeFailed) throw error.cause;
       if (isPermanent(error) || !isUnanswered(error)) throw error;
       last = error;
     }
@@ -59,7 +62,19 @@ async function repeated<T>(what: string, options: UpdateOptions, attempt: Attemp
 }
 
 /** True for errors of the SDK that leave open whether the write happened, or that a repetition may mend. */
-const isUnanswered = (error: unknown): boolean => error instanceof Error && (error.name === "RestError" || "statusCode" in error);
+const isUnanswered = (error: unknown): boolean =>
+  error instanceof TimeoutError || (error instanceof Error && (error.name === "RestError" || "statusCode" in error));
+
+/** Carries what the caller's `change` threw, which is the caller's even if it is an error of the service. */
+class ChangeFailed extends Error {}
+
+async function changed<A, B>(change: (current: A) => B | Promise<B>, current: A): Promise<B> {
+  try {
+    return await change(current);
+  } catch (error) {
+    throw new ChangeFailed("change threw", { cause: error });
+  }
+}
 
 /**
  * Changes a block blob's content. `change` gets the content, or undefined if there is no blob, and returns the new content, or undefined to
@@ -76,7 +91,7 @@ export async function updateBlob(
   return await repeated(`blob ${container.containerName}/${blobName}`, options, async (id, signal) => {
     const current = await readBlob(blob, signal);
     if (hasId(current?.metadata[updatesKey], id)) return { value: current?.content };
-    const content = await change(current?.content);
+    const content = await changed(change, current?.content);
     if (content === undefined) return { value: current?.content };
     const conditions = current === undefined ? { ifNoneMatch: "*" } : { ifMatch: current.etag };
     const metadata = { ...current?.metadata, [updatesKey]: withId(current?.metadata[updatesKey], id) };
@@ -132,9 +147,9 @@ export async function updateEntity(
     const current = await readEntity(table, partitionKey, rowKey, signal);
     const ids = typeof current?.[updatesKey] === "string" ? current[updatesKey] : undefined;
     if (hasId(ids, id)) return { value: undefined };
-    const changed = await change(current);
-    if (changed === undefined) return { value: undefined };
-    const entity = { ...changed, partitionKey, rowKey, [updatesKey]: withId(ids, id) };
+    const values = await changed(change, current);
+    if (values === undefined) return { value: undefined };
+    const entity = { ...values, partitionKey, rowKey, [updatesKey]: withId(ids, id) };
     try {
       if (current === undefined) await createEntity(table, entity, signal);
       else await table.updateEntity(entity, "Merge", { etag: String(current.etag), abortSignal: signal });
