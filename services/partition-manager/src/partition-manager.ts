@@ -3,7 +3,7 @@
  * keep their copy of the map, servers their leases.
  */
 import { type Outcome, ok, refused } from "@stamp/base";
-import { LeaseKeeper, MetadataClient, statusService } from "@stamp/metadata-store";
+import { LeaseKeeper, MetadataClient, StoreAge, statusService } from "@stamp/metadata-store";
 import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
 import { jittered, openIdentity, served, sleep } from "@stamp/ports";
 import { Accounts, PartitionManager } from "@stamp/wire";
@@ -18,6 +18,9 @@ import { streamLayer } from "./stream-layer.ts";
 import { Term } from "./term.ts";
 
 const pauseAfterTermMs = 200;
+/** Between two looks at whether the metadata store went back. */
+const ageEveryMs = 1_000;
+const ageTimeoutMs = 2_000;
 
 export class PartitionManagerRole implements Role {
   readonly metrics = partitionManagerMetrics;
@@ -28,6 +31,7 @@ export class PartitionManagerRole implements Role {
   #identity: Identity | undefined;
   #listener: Listener | undefined;
   #lease: LeaseKeeper | undefined;
+  #age: StoreAge | undefined;
   #term: Term | undefined;
   #running: Promise<void> = Promise.resolve();
 
@@ -51,6 +55,8 @@ export class PartitionManagerRole implements Role {
   }
 
   get status(): RoleStatus {
+    const damage = this.#age?.damage;
+    if (damage !== undefined) return { ready: false, waitingFor: [damage], state: "damaged", facts: {} };
     const term = this.#term;
     if (!term) return this.#withoutTerm();
     const waitingFor = term.waitingFor;
@@ -139,16 +145,37 @@ export class PartitionManagerRole implements Role {
     this.#lease = lease;
     const store = new MetadataClient(this.#world, lockService, identity);
     const signal = this.#stop.signal;
+    const age = new StoreAge(this.#world, lockService, ageTimeoutMs, () => lease.stampId);
+    this.#age = age;
+    const watching = this.#watchAge(age);
     while (!signal.aborted) {
+      // A store that is refused gives no terms and no epochs.
+      if (age.damage !== undefined) {
+        await sleep(this.#world.clock, jittered(this.#world.random, ageEveryMs), signal);
+        continue;
+      }
       const pmTerm = await lease.acquire(signal).catch((error: unknown) => this.#notAcquired(error));
-      if (pmTerm === undefined) return;
+      if (pmTerm === undefined) break;
       const term = new Term(this.#world, this.#config, { store, openTable: this.#openTable, streams: this.#streams }, pmTerm);
       this.#term = term;
       if (!lease.holds()) term.end("the lease was lost at once");
+      if (age.damage !== undefined) term.end(age.damage);
       await term.run();
       this.#term = undefined;
       await lease.release();
       await sleep(this.#world.clock, jittered(this.#world.random, pauseAfterTermMs), signal);
+    }
+    await watching;
+  }
+
+  /** Leads or stands by: a term ends when the store went back under it. */
+  async #watchAge(age: StoreAge): Promise<void> {
+    const { signal } = this.#stop;
+    while (!signal.aborted) {
+      await sleep(this.#world.clock, jittered(this.#world.random, ageEveryMs), signal);
+      if (signal.aborted) return;
+      const looked = await age.look();
+      if (!looked.ok && looked.failure.reason === "damaged") this.#term?.end(looked.failure.message);
     }
   }
 

@@ -85,6 +85,28 @@ test("store put back: without the rule the older map is served", async () => {
   });
 });
 
+test("store put back: a leader that two nodes tell of a newer one serves no more; one node's word changes nothing", async () => {
+  const cluster = new Cluster({ seed: 23 });
+  const { sim } = cluster;
+  await sim.run(async () => {
+    await cluster.open("/s", 1);
+    const state = (): string | undefined => sim.role("sm1")?.status.state;
+    const smTerm = BigInt(Number(sim.role("sm1")?.status.facts.term));
+    const tell = async (node: string): Promise<void> => {
+      const report = unwrap(await cluster.en(node).getNodeReport({ smTerm }, { timeoutMs }));
+      // It says nothing else any more.
+      sim.crash(node, { stayDown: true });
+      const told = { ...report, reportNumber: report.reportNumber + 100n, metadataVersion: 1_000n };
+      unwrap(await cluster.sm((sm, left) => sm.reportNode(told, { timeoutMs: left })));
+    };
+    await tell("en1");
+    await sim.sleep(10_000);
+    assert.equal(state(), "leader");
+    await tell("en2");
+    await cluster.until("it is refused", async () => state() === "damaged", 10_000);
+  });
+});
+
 test("store age: one node's number, or another stamp's store, refuses nothing; two nodes' do", async () => {
   const cluster = new Cluster({ seed: 22 });
   const { sim } = cluster;

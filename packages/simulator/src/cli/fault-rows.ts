@@ -308,7 +308,7 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "the whole folder of the lock service, store and mark, is put back from an older backup",
     rules: ["storeNotOlder"],
-    tests: ["services/stream-manager/src/store-put-back.test.ts"],
+    tests: ["services/stream-manager/src/store-put-back.test.ts", "services/partition-server/src/store-put-back.test.ts"],
     faults: [],
   },
   {
