@@ -104,6 +104,14 @@ export const mutants: readonly Mutant[] = [
     why: "a transaction is applied to keys that changed since it was made",
   },
   {
+    rules: ["recordSealBeforeTelling"],
+    // A replica that was told a length reports it as committed, so the next seal finds the same.
+    backedUpBy: ["knownCommittedLength"],
+    workload: "streams",
+    focus: "managers",
+    why: "a sealed length is told, lost, and computed again",
+  },
+  {
     rules: ["journalBegunRecorded"],
     // Without both, a node that forgot what it acknowledged is believed.
     backedUpBy: ["knownCommittedLength"],
@@ -242,6 +250,12 @@ export const mutants: readonly Mutant[] = [
     why: "a split: the parent's log acknowledges behind where the children's begins",
   },
   {
+    rules: ["redoneWhenChanged"],
+    workload: "bank",
+    focus: "reshapes",
+    why: "a split that does not happen: what was on its way to the log is done once more, and is there",
+  },
+  {
     rules: ["drainBeforeLeaving"],
     workload: "bank",
     why: "a merge: a transaction that was under way is acknowledged, and the child has it not",
@@ -251,6 +265,12 @@ export const mutants: readonly Mutant[] = [
     workload: "bank",
     focus: "map-writes",
     why: "liveness: the parents stand in the map, and their streams are the children's",
+  },
+  {
+    rules: ["mapChangedInTurn"],
+    workload: "bank",
+    focus: "slow-maps",
+    why: "the record of a split is overwritten by what was known before it, and what its children took is lost",
   },
   {
     rules: ["fenceBeforeAsking"],
