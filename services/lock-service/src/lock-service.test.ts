@@ -54,7 +54,7 @@ test("lock service: an empty store without init is never served, with init it ke
     assert.ok(!stamp.ok && stamp.failure.reason === "notReady");
     const lease = await lockOf(empty).getLease({ name: "x" }, { timeoutMs: 1_000 });
     assert.ok(!lease.ok && lease.failure.reason === "notReady");
-    assert.match(empty.role("lock")?.status.waitingFor[0] ?? "", /empty/);
+    assert.match(empty.role("lock")?.status.waitingFor[0] ?? "", /empty.*metadata restore --replace .*new stamp.*--init/);
   });
   const sim = simOf();
   await sim.run(async () => {

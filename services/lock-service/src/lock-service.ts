@@ -27,6 +27,11 @@ interface Opened {
   readonly leases: LeaseTable;
 }
 
+/** Names the restore before --init: after a lost disk, a new stamp would give up everything that the extent nodes hold. */
+const emptyStoreText =
+  "a stamp: the metadata store is empty. If a stamp was here, its disk is lost: stop the cluster and run `stamp metadata restore --replace FILE` " +
+  "with the highest number in <data>/<extent node>/files/metadata-copies. Only for a new stamp: start once with --init";
+
 export class LockServiceRole implements Role {
   readonly metrics = lockServiceMetrics;
   readonly #world: World;
@@ -134,9 +139,7 @@ export class LockServiceRole implements Role {
     };
     if (await store.empty()) {
       if (!this.#config.init) {
-        return failed(
-          refused("unavailable", "notReady", "a stamp: the metadata store is empty. Start once with --init to create a new stamp"),
-        );
+        return failed(refused("unavailable", "notReady", emptyStoreText));
       }
       const stampId = uuid(random);
       await store.initialise(stampId);
