@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import { RangePartitionSchema, RebalancePlanSchema } from "@stamp/wire";
+import { RangePartitionSchema, RebalancePlanSchema, ServerInfoSchema } from "@stamp/wire";
 import { table } from "./print.ts";
 import { planText } from "./rebalance-command.ts";
-import { rangeSummary } from "./status.ts";
+import { rangeSummary, serverTable } from "./status.ts";
 
 const rangeOf = (i: number, more: { loaded?: boolean; server?: string; change?: string } = {}) =>
   create(RangePartitionSchema, { rangeId: `blob-e${i}`, table: "Blob", server: "ps-1", loaded: true, ...more });
@@ -39,6 +39,13 @@ test("rebalance plan: of thousands of ranges the busiest, of steps the first", (
   assert.doesNotMatch(few, /…|by itself now/);
   const waiting = planText(create(RebalancePlanSchema, { steps: steps.slice(0, 1), automatic: true, waitsFor: ["1 of 4 nodes has room"] }));
   assert.match(waiting, /by itself now: 1 of 4 nodes has room\nmerge blob-e0: cold/);
+});
+
+test("status: the bytes of a server's rows stand under a heading that says bytes", () => {
+  const [head = "", row = ""] = serverTable({
+    servers: [create(ServerInfoSchema, { server: "ps-1", up: true, load: { rowBytes: 2048n } })],
+  }).split("\n");
+  assert.equal(row.slice(head.indexOf("ROW BYTES")), "2.0 KiB");
 });
 
 test("table: columns are as wide as their widest cell, with nothing behind the last", () => {

@@ -84,7 +84,7 @@ type Told = readonly { readonly rangeId: string; readonly held: ReturnType<typeo
 /** Over the last 10 s; blob data are read past the server. */
 function loadTable(ranges: Told): string {
   return table(
-    ["RANGE", ...loadHeads, "ROWS"],
+    ["RANGE", ...loadHeads, "ROW BYTES"],
     ranges.flatMap(({ rangeId, held }) =>
       held?.load ? [[rangeId, ...loadCells(held.load), bytesText(held.memoryTableBytes + held.checkpointBytes)]] : [],
     ),

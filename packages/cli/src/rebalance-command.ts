@@ -33,7 +33,7 @@ export function planText({ automatic, waitsFor, steps, done, ranges }: Rebalance
   const busiest = ranges.toSorted((a, b) => requestsOf(b) - requestsOf(a)).slice(0, shownMax);
   const shown = ranges.length > shownMax ? busiest : ranges;
   const loads = table(
-    ["RANGE", "SERVER", "REQUESTS/S", "THROTTLED/S", "PENDING", "LATENCY", "IN/S", "OUT/S", "ROWS"],
+    ["RANGE", "SERVER", "REQUESTS/S", "THROTTLED/S", "PENDING", "LATENCY", "IN/S", "OUT/S", "ROW BYTES"],
     shown.map((one) => [
       one.rangeId,
       one.server,

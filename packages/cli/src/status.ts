@@ -111,7 +111,7 @@ export const loadCells = (load: Omit<ServerLoad, "processors" | "rowBytes" | "$t
 /** Load over the last 10 s, as the partition manager heard it. */
 export function serverTable(view: Pick<StampView, "servers">): string {
   return table(
-    ["SERVER", "ADDRESS", "STATE", "RANGES", "CPU", ...loadHeads, "ROWS"],
+    ["SERVER", "ADDRESS", "STATE", "RANGES", "CPU", ...loadHeads, "ROW BYTES"],
     view.servers.map(({ server, address, up, rangeCount, load }) => [
       server,
       address,
