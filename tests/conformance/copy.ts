@@ -50,6 +50,24 @@ export function copySuite(clients: () => Clients): void {
       assert.equal((await client.downloadToBuffer()).toString(), "same");
     });
 
+    test("a snapshot of an append blob is copied as it was, also over its own blob", async () => {
+      const container = await clients().container();
+      const log = container.getAppendBlobClient("log");
+      await log.create();
+      await log.appendBlock("hello", 5);
+      const { snapshot = "" } = await log.createSnapshot();
+      await log.appendBlock("world", 5);
+      const target = container.getAppendBlobClient("target");
+      await (await target.beginCopyFromURL(log.withSnapshot(snapshot).url)).pollUntilDone();
+      const { copyProgress, blobCommittedBlockCount } = await target.getProperties();
+      assert.deepEqual([copyProgress, blobCommittedBlockCount, (await target.downloadToBuffer()).toString()], ["5/5", 1, "hello"]);
+      await target.appendBlock("!", 1);
+      assert.equal((await target.downloadToBuffer()).toString(), "hello!");
+      await (await log.beginCopyFromURL(log.withSnapshot(snapshot).url)).pollUntilDone();
+      assert.equal((await log.downloadToBuffer()).toString(), "hello");
+      assert.equal((await log.withSnapshot(snapshot).downloadToBuffer()).toString(), "hello");
+    });
+
     test("the list of committed blocks goes along", async () => {
       const container = await clients().container();
       const source = container.getBlockBlobClient("blocks");

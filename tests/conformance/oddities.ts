@@ -53,6 +53,23 @@ export function odditySuite(clients: () => Clients): void {
       for (const path of ["%FF", "%C3", "%zz", "%2"]) assert.equal(await put(`/${containerName}/${path}`, ""), "400 InvalidUri", path);
     });
 
+    test("U+FEFF at the start of a name belongs to it, also where a page ends", async () => {
+      const { containerName } = await clients().container();
+      const names = ["\ufefffoo", "\ufeff", "plain", "\ufeffzoo/\ufeffa", "\u{10ffff}last"];
+      for (const name of names) assert.equal(await put(`/${containerName}/${encodeURIComponent(name)}`, name), "201");
+      const read: string[] = [];
+      let marker = "";
+      do {
+        const answer = await clients().raw("GET", `/${containerName}?restype=container&comp=list&maxresults=1&marker=${marker}`);
+        const page = new TextDecoder("utf-8", { ignoreBOM: true }).decode(await answer.arrayBuffer());
+        read.push(...[...page.matchAll(/<Name>([^<]*)<\/Name>/g)].map(([, name = ""]) => name));
+        marker = encodeURIComponent(/<NextMarker>([^<]*)<\/NextMarker>/.exec(page)?.[1] ?? "");
+      } while (marker !== "" && read.length <= names.length);
+      assert.deepEqual(read.sort(), names.sort());
+      const answer = await clients().raw("GET", `/${containerName}?restype=container&comp=list&delimiter=/&prefix=%EF%BB%BFz`);
+      assert.ok((await answer.text()).includes("<BlobPrefix><Name>\ufeffzoo/</Name></BlobPrefix>"));
+    });
+
     test("names have 1,024 characters at most, however many bytes they take in the path", async () => {
       const { containerName } = await clients().container();
       for (const character of ["n", "é", "日"]) {

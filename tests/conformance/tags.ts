@@ -23,6 +23,21 @@ export function tagSuite(clients: () => Clients): void {
       assert.equal((await failure(client.setTags({ "bad!": "v" }))).statusCode, 400);
     });
 
+    test("blanks around the keys and values of tags belong to them", async () => {
+      const container = await clients().container();
+      const client = container.getBlockBlobClient("b");
+      await client.upload("1", 1);
+      const tags = { " key 1": " v ", "key 1": "other" };
+      const xml = Object.entries(tags).map(([key, value]) => `<Tag><Key>${key}</Key><Value>${value}</Value></Tag>`);
+      const path = `/${container.containerName}/b?comp=tags`;
+      const set = await clients().raw("PUT", path, { body: `<Tags><TagSet>${xml.join("")}</TagSet></Tags>` });
+      assert.equal(set.status, 204);
+      const text = await (await clients().raw("GET", path)).text();
+      assert.ok(text.includes("<Key> key 1</Key><Value> v </Value>"), text);
+      await client.setMetadata({ a: "1" }, { conditions: { tagConditions: `" key 1" = ' v '` } });
+      assert.equal((await failure(client.setMetadata({}, { conditions: { tagConditions: `" key 1" = 'v'` } }))).statusCode, 412);
+    });
+
     test("listings show tags when asked for, and their number always", async () => {
       const container = await clients().container();
       await container.getBlockBlobClient("b").upload("1", 1, { tags: { a: "1" } });

@@ -25,6 +25,18 @@ export function versionSuite(clients: () => Clients): void {
       await clients().service.setProperties({ deleteRetentionPolicy: { enabled: false } });
     });
 
+    test("an earlier version of an append blob is promoted as it was", async () => {
+      const container = await clients().container();
+      const log = container.getAppendBlobClient("log");
+      await log.create();
+      await log.appendBlock("hello", 5);
+      const { versionId = "" } = await log.getProperties();
+      await log.setMetadata({ made: "another version" });
+      await log.appendBlock("world", 5);
+      await (await log.beginCopyFromURL(log.withVersion(versionId).url)).pollUntilDone();
+      assert.equal((await log.downloadToBuffer()).toString(), "hello");
+    });
+
     test("every write keeps what was there as a version that can be read and listed", async () => {
       const container = await clients().container();
       const client = container.getBlockBlobClient("b");

@@ -1,6 +1,7 @@
 /** Byte arrays: comparison, concatenation, hexadecimal and UTF-8. All functions borrow their inputs and return owned arrays. */
 const encoder = new TextEncoder();
-const decoder = new TextDecoder("utf-8", { fatal: true });
+// A U+FEFF at the start belongs to the text: names, keys and values come back as they were given.
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 export const emptyBytes: Uint8Array = new Uint8Array(0);
 

@@ -21,6 +21,17 @@ async function takeOne(queue: QueueClient, visibilityTimeout?: number) {
 }
 
 export function messageSuite(clients: () => QueueClients): void {
+  test("white space and U+FEFF around a text belong to it", async () => {
+    const queue = await clients().queue();
+    for (const text of ["\ufeff[1]", " \t x \n ", "\ufeff"]) {
+      const xml = `<QueueMessage><MessageText>${text}</MessageText></QueueMessage>`;
+      assert.equal((await clients().raw("POST", `/${queue.name}/messages`, { body: xml })).status, 201);
+      const answer = await clients().raw("GET", `/${queue.name}/messages`);
+      const body = new TextDecoder("utf-8", { ignoreBOM: true }).decode(await answer.arrayBuffer());
+      assert.equal(/<MessageText>([^<]*)<\/MessageText>/.exec(body)?.[1], text);
+    }
+  });
+
   test("what is put is got: text, times, count; an empty queue gives nothing", async () => {
     const queue = await clients().queue();
     assert.deepEqual(await take(queue), []);

@@ -34,6 +34,16 @@ export function typeSuite(clients: () => TableClients): void {
       }
     });
 
+    test("U+FEFF at the start of keys and texts belongs to them, and stays after a merge of other properties", async () => {
+      const { tableName } = await clients().table();
+      const entity = { PartitionKey: "\ufeffp", RowKey: "\ufeff", csv: "\ufeffname,age" };
+      assert.equal((await clients().json("POST", `/${tableName}`, entity)).status, 201);
+      const path = `/${tableName}(PartitionKey='${encodeURIComponent(entity.PartitionKey)}',RowKey='${encodeURIComponent(entity.RowKey)}')`;
+      assert.equal((await clients().json("MERGE", path, { other: 1 })).status, 204);
+      const { body } = await clients().json("GET", path);
+      assert.deepEqual([body.PartitionKey, body.RowKey, body.csv, body.other], [entity.PartitionKey, entity.RowKey, entity.csv, 1]);
+    });
+
     test("numbers: an integer is an Int32, with a point or beyond 32 bits a Double; a Double stays one", async () => {
       const { tableName } = await clients().table();
       const numbers = ["0", "-2147483648", "2147483647", "1.5", "5.0", "-0.0", "1e300", "2147483648", "1E+2", "0.1", "5e-324"];

@@ -44,7 +44,7 @@ export function parseSignedIdentifiers(body: Uint8Array, service: ServiceName): 
 
 function identifierOf(node: XmlElement, service: ServiceName): Parsed<SignedIdentifier> {
   if (node.name !== "SignedIdentifier") return rejected("UnsupportedXmlNode", { XmlNodeName: node.name });
-  const id = childText(node, "Id");
+  const id = childOf(node, "Id")?.text;
   if (id === undefined || id === "") return missingNode("Id");
   if (id.length > signedIdentifierCharactersMax) return badNode("Id", id);
   const policy = childOf(node, "AccessPolicy");

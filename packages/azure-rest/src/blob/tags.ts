@@ -1,6 +1,6 @@
 /** Tags of blobs, as headers and as XML, and the answer to Find Blobs by Tags. */
 import { badHeader, type Parsed, parsed, rejected } from "../rest-error.ts";
-import { badNode, childOf, childText, missingNode, parseXml } from "../xml.ts";
+import { badNode, childOf, missingNode, parseXml } from "../xml.ts";
 import { element, escapeXml, named } from "../xml-text.ts";
 import { type Tags, tagSetXml } from "./lists-xml.ts";
 
@@ -48,7 +48,7 @@ export function parseTagsXml(body: Uint8Array): Parsed<Tags> {
   if (set.children.length > tagsMax) return rejected("TagsTooLarge");
   const tags: Record<string, string> = {};
   for (const tag of set.children) {
-    const key = childText(tag, "Key");
+    const key = childOf(tag, "Key")?.text;
     const value = childOf(tag, "Value")?.text ?? "";
     if (tag.name !== "Tag" || key === undefined) return missingNode("Key");
     if (!isKey(key) || Object.hasOwn(tags, key)) return badNode("Key", key);

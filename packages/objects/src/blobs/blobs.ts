@@ -18,7 +18,7 @@ import {
   sizeOfBody,
   stampOfNow,
 } from "./blob-state.ts";
-import { type ContentPiece, clipPlaces, decodePiece, inlineBytesMax, placesPerBlockMax } from "./content.ts";
+import { type ContentPiece, clipPiece, clipPlaces, decodePiece, inlineBytesMax, placesPerBlockMax } from "./content.ts";
 import { ContentUsers } from "./content-users.ts";
 import { blobOf, type HeadState } from "./head-row.ts";
 import { checkLeaseOfRead } from "./leases.ts";
@@ -135,10 +135,15 @@ function* readContent(
   return { lengthBytes: places.reduce((sum, place) => sum + place.lengthBytes, 0), inline: emptyBytes, places };
 }
 
+/**
+ * Returns a piece as this head shows it. The row may hold more: a snapshot or an earlier version of an append blob shares its last row with
+ * the live head, which appends to it.
+ */
 export function* readPiece(prefix: Uint8Array, head: HeadState, piece: number): Plan<ContentPiece> {
   const row = yield* getRow(contentKey(prefix, head.generation, piece));
   if (!row) return intact({ ok: false, failure: missingPiece(piece) });
-  return intact(decodePiece(row));
+  const before = head.pieceStarts[piece] ?? 0;
+  return clipPiece(intact(decodePiece(row)), (head.pieceStarts[piece + 1] ?? head.contentLengthBytes) - before);
 }
 
 const missingPiece = (piece: number) =>

@@ -54,6 +54,16 @@ export function piecesOf(blocks: readonly ContentBlock[]): ContentPiece[] {
 
 export const sizeOfPiece = (piece: ContentPiece): number => piece.blocks.reduce((sum, block) => sum + block.sizeBytes, 0);
 
+/** Returns a piece without the blocks that begin at `lengthBytes` or behind it; the piece itself if there are none. */
+export function clipPiece(piece: ContentPiece, lengthBytes: number): ContentPiece {
+  let at = 0;
+  const end = piece.blocks.findIndex((block) => {
+    at += block.sizeBytes;
+    return at > lengthBytes;
+  });
+  return end < 0 ? piece : { ...piece, blocks: piece.blocks.slice(0, end) };
+}
+
 export function encodePiece(piece: ContentPiece): Uint8Array {
   const out = new ByteWriter();
   out.varint(piece.blocks.length);

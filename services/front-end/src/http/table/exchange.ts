@@ -53,5 +53,7 @@ export async function textBody(exchange: Exchange, bytesMax: number): Promise<Pa
   const body = await documentBody(exchange, bytesMax);
   if (!body.ok) return body;
   const text = decodeUtf8(body.value);
-  return text === undefined ? rejected("InvalidInput", { Reason: "The body is not UTF-8." }) : parsed(text);
+  if (text === undefined) return rejected("InvalidInput", { Reason: "The body is not UTF-8." });
+  // A mark of the encoding in front of a document is no part of it.
+  return parsed(text.startsWith("\ufeff") ? text.slice(1) : text);
 }
