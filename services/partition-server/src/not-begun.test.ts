@@ -36,7 +36,9 @@ async function writesGoOn(prepare: (streams: TestStreams) => void, kind: "split"
     let seen = await client.read();
     assert.equal(await client.write(1, seen?.etag ?? ""), "done");
     const before = await blobs();
-    const { loads } = streams;
+    // Balance may move ranges of other tables meanwhile.
+    const loads = (): readonly string[] => streams.loadsBegun.filter((rangeId) => rangeId.startsWith("blob"));
+    const loadsBefore = loads();
     prepare(streams);
     let over = false;
     const changed = change("b").finally(() => {
@@ -52,7 +54,7 @@ async function writesGoOn(prepare: (streams: TestStreams) => void, kind: "split"
     }
     const answer = await changed;
     assert.ok(!answer.ok && answer.failure.reason === "notBegun" && answer.failure.applied === "no", JSON.stringify(answer));
-    assert.equal(streams.loads, loads, "nothing was loaded again");
+    assert.deepEqual(loads(), loadsBefore, "nothing was loaded again");
     const ownersOf = (ranges: typeof before) =>
       ranges.map(({ rangeId, ownerEpoch, loaded, change: left }) => [rangeId, ownerEpoch, loaded, left]);
     assert.deepEqual(ownersOf(await blobs()), ownersOf(before), "the record is gone, the owners are the same");

@@ -38,13 +38,15 @@ async function upload(client: Client, blob: string, incarnation: bigint): Promis
   return places;
 }
 
-/** Renews as a front-end does; returns extents that are gone. */
+/** Renews as a front-end does, again where a call is lost; returns extents that are gone. */
 async function renew(sim: Simulation, places: readonly Place[]): Promise<readonly bigint[]> {
-  const { rangeId, rangeVersion, serverAddress } = await blobRange(sim);
-  const request = { rangeId, rangeVersion, extentIds: places.map(({ extentId }) => extentId) };
-  const renewed = await sim.world("client").transport.client(serverAddress, PartitionServer).pinData(request, { timeoutMs: 3_000 });
-  assert.ok(renewed.ok, renewed.ok ? "" : renewed.failure.message);
-  return renewed.value.goneExtentIds;
+  for (let tries = 1; ; tries++) {
+    const { rangeId, rangeVersion, serverAddress } = await blobRange(sim);
+    const request = { rangeId, rangeVersion, extentIds: places.map(({ extentId }) => extentId) };
+    const renewed = await sim.world("client").transport.client(serverAddress, PartitionServer).pinData(request, { timeoutMs: 3_000 });
+    if (renewed.ok) return renewed.value.goneExtentIds;
+    assert.ok(renewed.failure.reason === "connectionLost" && tries < 3, renewed.failure.message);
+  }
 }
 
 async function commit(sim: Simulation, blob: string, incarnation: bigint, places: readonly Place[]): Promise<string> {
