@@ -52,16 +52,19 @@ export class StoreAge {
 
   /** Asks the store where it is. Refused with `damaged` if that is below what is known. */
   async look(): Promise<Outcome<void>> {
+    const { highest } = this;
     const position = await this.#metadata.position(this.#timeoutMs);
-    return position.ok ? this.check(position.value) : position;
+    return position.ok ? this.check(position.value, highest) : position;
   }
 
-  /** Refused with `damaged` if the store is this stamp's and below what is known (rule `storeNotOlder`). */
-  async check(position: StorePosition): Promise<Outcome<void>> {
+  /**
+   * Refused with `damaged` if the store is this stamp's and below what was known (rule `storeNotOlder`). `highest` is what was known before
+   * the store was asked for `position`: what another answer or a node has told since may be newer than this one.
+   */
+  async check(position: StorePosition, highest: number): Promise<Outcome<void>> {
     const proven = await this.#isOwn(position.instance);
     if (!proven.ok) return proven;
     if (!proven.value) return ok();
-    const { highest } = this;
     if (position.version >= highest || !this.#rules.on("storeNotOlder")) {
       if (this.#damage !== undefined) this.#logger.info("the metadata store is not behind any more", { version: position.version });
       this.#damage = undefined;

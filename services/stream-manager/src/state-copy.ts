@@ -30,13 +30,13 @@ export class StateCopy {
   readonly #world: World;
   readonly #metadata: MetadataClient;
   readonly #timeoutMs: number;
-  readonly #age: Pick<StoreAge, "check"> | undefined;
+  readonly #age: Pick<StoreAge, "check" | "highest"> | undefined;
   #copy: Copy | undefined;
   #bringing: Promise<Outcome<Copy>> | undefined;
   /** Keys that were read: of everything, and of what changed. */
   #keysRead = 0;
 
-  constructor(world: World, lockService: string, timeoutMs: number, age?: Pick<StoreAge, "check">) {
+  constructor(world: World, lockService: string, timeoutMs: number, age?: Pick<StoreAge, "check" | "highest">) {
     this.#world = world;
     this.#age = age;
     this.#metadata = new MetadataClient(world, lockService);
@@ -99,9 +99,10 @@ export class StateCopy {
 
   /** Pages of different moments: right with all that was written since the first. */
   async #list(): Promise<Outcome<Copy>> {
+    const known = this.#age?.highest ?? 0;
     const position = await this.#metadata.position(this.#timeoutMs);
     if (!position.ok) return position;
-    const checked = await this.#age?.check(position.value);
+    const checked = await this.#age?.check(position.value, known);
     if (checked?.ok === false) return checked;
     const state = new StreamState();
     for (let after = ""; ; ) {
@@ -115,9 +116,10 @@ export class StateCopy {
   }
 
   async #read({ state, position }: Copy): Promise<Outcome<Copy>> {
+    const known = this.#age?.highest ?? 0;
     const changes = await this.#metadata.changes(managerPrefix, position, this.#timeoutMs);
     if (!changes.ok) return changes;
-    const checked = await this.#age?.check(changes.value.position);
+    const checked = await this.#age?.check(changes.value.position, known);
     if (checked?.ok === false) return checked;
     const taken = this.#keep(state, changes.value.entries);
     if (!taken.ok) return taken;

@@ -120,6 +120,11 @@ test("store age: one node's number, or another stamp's store, refuses nothing; t
     assert.equal((await age.look()).ok, true);
     const { highest } = age;
     assert.ok(highest > 0 && highest < 1_000, `${highest}`);
+    const late = unwrap(await new MetadataClient(world, "lock").position(timeoutMs));
+    age.reported("en2", late.version + 1);
+    assert.equal((await age.check(late, highest)).ok, true, "a node told of a later transaction while the store was asked");
+    assert.equal((await age.check(late, age.highest)).ok, false);
+    age.reported("en2", 0);
     const stranger = new StoreAge(world, "lock", timeoutMs, () => "another stamp");
     stranger.reported("en1", highest + 10);
     stranger.reported("en2", highest + 20);
