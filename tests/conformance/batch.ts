@@ -89,6 +89,25 @@ export function batchSuite(clients: () => Clients): void {
       assert.equal((await send(bytes(4 * 1024 * 1024 + 1))).status, 413);
     });
 
+    test("a request inside may say the version of the batch, and no other", async () => {
+      const container = await clients().container();
+      const { accountName, accountKey } = clients().target;
+      const key = fromBase64(accountKey) as Uint8Array;
+      const inside = async (blob: string, version: string): Promise<string> => {
+        await container.getBlockBlobClient(blob).upload("x", 1);
+        const target = `/${accountName}/${container.containerName}/${blob}`;
+        const asked = { method: "DELETE", target, headers: { "x-ms-version": version } };
+        const headers = signRequest(asked, accountName, key, Date.now(), (k, m) => createHmac("sha256", k).update(m).digest());
+        const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+        const body = `--x\r\nContent-Type: application/http\r\n\r\nDELETE ${target} HTTP/1.1\r\n${lines.join("")}\r\n--x--`;
+        const outer = { "content-type": "multipart/mixed; boundary=x", "x-ms-version": "2024-05-04" };
+        const answer = await clients().raw("POST", "?comp=batch", { headers: outer, body });
+        return /HTTP\/1.1 (\d+)/.exec(await answer.text())?.[1] ?? String(answer.status);
+      };
+      assert.equal(await inside("same", "2024-05-04"), "202");
+      assert.equal(await inside("other", "2023-11-03"), "400");
+    });
+
     test("256 at once", async () => {
       const container = await clients().container();
       const names = Array.from({ length: 256 }, (_, i) => `n${i}`);

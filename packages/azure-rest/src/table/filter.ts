@@ -1,6 +1,6 @@
 /**
- * `$filter` of queries ("Querying tables and entities"): a property against a constant, either side first, with `and`, `or`, `not` and
- * parentheses, by precedence climbing. The result is a program in postfix order. What OData has and the service does not (functions,
+ * `$filter` of queries ("Querying tables and entities"): a property against a constant, either side first, `true` and `false`, with `and`,
+ * `or`, `not` and parentheses, by precedence climbing. The result is a program in postfix order. What OData has and the service does not (functions,
  * arithmetic, null, properties against properties) is refused.
  */
 import { fromHex } from "@stamp/base";
@@ -8,11 +8,17 @@ import { fromBase64 } from "../base64.ts";
 import { notImplemented, type Parsed, parsed, type RestError, rejected } from "../rest-error.ts";
 import { type EdmValue, parseDateTime, parseDouble, parseGuid, parseInt32, parseInt64 } from "./edm.ts";
 
-export const comparisonsMax = 15;
+/** The reference says 15; clients send hundreds, and the service serves them. */
+export const comparisonsMax = 500;
 /** Of parentheses and `not` inside each other. */
-export const filterDepthMax = 50;
+export const filterDepthMax = 250;
 
 export type FilterOperator = "eq" | "ne" | "gt" | "ge" | "lt" | "le";
+
+/** The program of `false`: no text is less than the empty one. */
+const never: readonly FilterStep[] = [
+  { kind: "compare", property: "PartitionKey", operator: "lt", constant: { type: "string", value: "" } },
+];
 
 export type FilterStep =
   | { readonly kind: "compare"; readonly property: string; readonly operator: FilterOperator; readonly constant: EdmValue }
@@ -67,7 +73,9 @@ class FilterParser {
   whole(): readonly FilterStep[] {
     const expression = this.#climb(1);
     if (this.#token.kind !== "end") throw this.#wrong("something behind its end");
-    return this.#condition(expression);
+    const condition = this.#condition(expression);
+    if (condition === true) return [];
+    return condition === false ? never : condition;
   }
 
   /** What binds at least as strongly as `weakest`. */
@@ -81,7 +89,7 @@ class FilterParser {
       const right = this.#climb(precedence + 1);
       left =
         operator === "and" || operator === "or"
-          ? { kind: "condition", steps: [...this.#condition(left), ...this.#condition(right), { kind: operator }] }
+          ? combined(operator, this.#condition(left), this.#condition(right))
           : this.#comparison(left, operator as FilterOperator, right);
     }
   }
@@ -100,7 +108,11 @@ class FilterParser {
       if (token.kind === "constant") return token;
       if (token.kind !== "word") throw this.#wrong("an operand missing");
       // Binds weaker than a comparison here: `not A eq 1` means what it says.
-      if (token.text === "not") return { kind: "condition", steps: [...this.#condition(this.#climb(3)), { kind: "not" }] };
+      if (token.text === "not") {
+        const operand = this.#condition(this.#climb(3));
+        if (typeof operand === "boolean") return truth(!operand);
+        return { kind: "condition", steps: [...operand, { kind: "not" }] };
+      }
       if (Object.hasOwn(precedences, token.text)) throw this.#wrong(`an operand missing before ${token.text}`);
       if (this.#token.kind === "(") throw new FilterProblem(notImplemented(`The function ${token.text} in $filter`));
       return { kind: "property", name: token.text };
@@ -117,10 +129,13 @@ class FilterParser {
     return { kind: "condition", steps: [{ kind: "compare", property: left.name, operator, constant: right.value }] };
   }
 
-  /** A property alone is a condition when it is true. */
-  #condition(expression: Expression): readonly FilterStep[] {
+  /** A property alone is a condition when it is true; `true` and `false` are conditions. */
+  #condition(expression: Expression): readonly FilterStep[] | boolean {
     if (expression.kind === "condition") return expression.steps;
-    if (expression.kind === "constant") throw this.#wrong("a constant where a condition belongs");
+    if (expression.kind === "constant") {
+      if (expression.value.type === "bool") return expression.value.value === true;
+      throw this.#wrong("a constant where a condition belongs");
+    }
     const isTrue = this.#comparison(expression, "eq", { kind: "constant", value: { type: "bool", value: true } });
     return isTrue.kind === "condition" ? isTrue.steps : [];
   }
@@ -142,7 +157,7 @@ class FilterParser {
     const number = this.#match(/-?(?:(?:INF|NaN)|\d[\d.]*(?:[eE][+-]?\d+)?[A-Za-z]?)(?![\w'])/y);
     if (number) return this.#number(number[0]);
     const word = this.#match(/[\p{L}\p{Nl}_][\p{L}\p{Nl}\p{Nd}\p{Mn}\p{Mc}\p{Pc}\p{Cf}.]*/uy)?.[0];
-    if (word === "true" || word === "false") return { kind: "constant", value: { type: "bool", value: word === "true" } };
+    if (word !== undefined && /^(true|false)$/i.test(word)) return truth(word.toLowerCase() === "true");
     if (word === "null") throw this.#wrong("null, which no property is");
     if (word !== undefined) return { kind: "word", text: word };
     throw this.#wrong(`what is not understood: ${this.#text.slice(this.#at, this.#at + 20)}`);
@@ -198,6 +213,16 @@ class FilterParser {
   }
 }
 
+const truth = (value: boolean) => ({ kind: "constant", value: { type: "bool", value } }) as const;
+
+/** `and` or `or` of two conditions, of which one may always hold, or never. */
+function combined(operator: "and" | "or", left: readonly FilterStep[] | boolean, right: readonly FilterStep[] | boolean): Expression {
+  if (typeof left !== "boolean" && typeof right !== "boolean") return { kind: "condition", steps: [...left, ...right, { kind: operator }] };
+  const [known, other] = typeof left === "boolean" ? [left, right] : [right as boolean, left];
+  if (known === (operator === "or")) return truth(known);
+  return typeof other === "boolean" ? truth(other) : { kind: "condition", steps: other };
+}
+
 function numberOf(digits: string, suffix: string): EdmValue | undefined {
   if (suffix === "L") {
     const value = parseInt64(digits);
@@ -205,10 +230,8 @@ function numberOf(digits: string, suffix: string): EdmValue | undefined {
   }
   if (suffix !== "" && suffix !== "D") return undefined;
   if (suffix === "" && /^-?\d+$/.test(digits)) {
-    const small = parseInt32(digits);
-    if (small !== undefined) return { type: "int32", value: small };
-    const large = parseInt64(digits);
-    return large === undefined ? undefined : { type: "int64", value: large };
+    const value = parseInt32(digits);
+    return value === undefined ? undefined : { type: "int32", value };
   }
   const value = parseDouble(digits);
   return value === undefined ? undefined : { type: "double", value };

@@ -36,7 +36,14 @@ test("filters: or binds weaker than and, and weaker than not, not weaker than a 
   assert.equal(read("not not a"), "a eq bool:true, not, not");
   assert.equal(read("5 lt a"), "a gt int32:5");
   assert.equal(read("'x' ge a"), "a le string:x");
-  assert.equal(read("a eq 2147483648"), "a eq int64:2147483648");
+  assert.equal(read("a eq 2147483648L"), "a eq int64:2147483648");
+  assert.equal(codeOf(parseFilter("a eq 2147483648")), "InvalidInput");
+  assert.equal(read("true"), "");
+  assert.equal(read("false"), "PartitionKey lt string:");
+  assert.equal(read("not FALSE or a eq 1"), "");
+  assert.equal(read("true and (false or a eq 1) and not (b eq 2 and false)"), "a eq int32:1");
+  assert.equal(read("not true and a eq 1"), "PartitionKey lt string:");
+  assert.equal(read("a eq True"), "a eq bool:true");
   assert.equal(
     read("a eq 1d or a eq -1.5E3 or a eq NaN or a eq -INF"),
     "a eq double:1, a eq double:-1500, or, a eq double:NaN, or, a eq double:-Infinity, or",

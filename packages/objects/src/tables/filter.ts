@@ -1,6 +1,6 @@
 /**
  * Filters over entities, as a program in postfix order, and what they say of an entity. A comparison is true only when the entity has
- * the property and the constant is of the property's type: otherwise it is false, whatever the operator. `not` turns that round.
+ * the property and the constant is of the property's type (an Int32 is of the types Int64 and Double, too): otherwise it is false, whatever the operator. `not` turns that round.
  * Strings compare by code point (as keys sort), binaries by byte, GUIDs by their text, false before true; NaN equals nothing.
  */
 import { assert, compareBytes } from "@stamp/base";
@@ -22,7 +22,7 @@ export interface Comparison {
 export type FilterTerm = Comparison | { readonly kind: "and" | "or" | "not" };
 
 /** More in one filter than the service allows, so that a message of any sender is bounded. */
-export const filterTermsMax = 128;
+export const filterTermsMax = 2_048;
 
 /** Whether each term finds what it needs and one value is left. */
 export function isFilter(terms: readonly FilterTerm[]): boolean {
@@ -76,11 +76,19 @@ export function fold<T>(
 }
 
 function holds(held: FilterConstant | undefined, operator: ComparisonOperator, constant: FilterConstant): boolean {
-  if (held?.type !== constant.type) return false;
-  const order = compareValues(held, constant);
+  const widened = held && widenedTo(held.type, constant);
+  if (held === undefined || widened?.type !== held.type) return false;
+  const order = compareValues(held, widened);
   // NaN differs from everything, itself too.
   if (order === undefined) return operator === "ne";
   return satisfies(operator, order);
+}
+
+/** An Int32 as the type of a property that holds larger numbers; any other constant as it is. */
+function widenedTo(type: FilterConstant["type"], constant: FilterConstant): FilterConstant {
+  if (constant.type !== "int32") return constant;
+  if (type === "int64") return { type, value: BigInt(constant.value as number) };
+  return type === "double" ? { type, value: constant.value as number } : constant;
 }
 
 /** `order`: of the left side to the right one. */

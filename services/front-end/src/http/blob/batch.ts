@@ -50,7 +50,11 @@ export async function blobBatch(exchange: BlobExchange): Promise<Answer> {
 async function answerOf(exchange: BlobExchange, request: BatchRequest): Promise<BatchAnswer> {
   const { contentId } = request;
   if (!inScope(exchange, request)) return refusal(exchange, contentId, "The request is not about a blob of the batch's container.");
-  if (request.headers["x-ms-version"] !== undefined) return refusal(exchange, contentId, "A request of a batch has no version of its own.");
+  // By the reference it has none; clients of object_store send that of the batch.
+  const version = request.headers["x-ms-version"];
+  if (version !== undefined && version !== exchange.headers["x-ms-version"]) {
+    return refusal(exchange, contentId, "A request of a batch has no version of its own.");
+  }
   // The account is found in the path, or in the host of the whole batch.
   const { host: _host, ...own } = request.headers;
   const { status, headers, body } = await exchange.inner({ ...request, headers: own }, batched);
