@@ -26,10 +26,14 @@ export class GrpcAvailability {
     }
     const asked = client;
     return new Promise((resolve, reject) => {
-      const call = asked.makeUnaryRequest(path, requestBytes, readAnswer, {}, (error, answer) =>
-        error ? reject(error) : resolve(answer?.available ?? false),
-      );
-      signal.addEventListener("abort", () => call.cancel(), { once: true });
+      // An event that came before the listener would never be heard.
+      if (signal.aborted) return reject(signal.reason);
+      const call = asked.makeUnaryRequest(path, requestBytes, readAnswer, {}, (error, answer) => {
+        signal.removeEventListener("abort", cancel);
+        return error ? reject(error) : resolve(answer?.available ?? false);
+      });
+      const cancel = (): void => call.cancel();
+      signal.addEventListener("abort", cancel, { once: true });
     });
   };
 
