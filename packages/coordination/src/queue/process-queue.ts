@@ -12,7 +12,7 @@ import type { DequeuedMessageItem, QueueClient } from "@azure/storage-queue";
 import { requireInteger, requireNumber } from "../errors.ts";
 import { isBeingDeleted, isMissing, isPermanent, refusalOf } from "../storage/classify.ts";
 import { backoffMs } from "../time/backoff.ts";
-import { type Clock, sleep, systemClock, withTimeout } from "../time/clock.ts";
+import { type Clock, sleep, systemClock, unlessAborted, withTimeout } from "../time/clock.ts";
 
 export interface QueueMessage {
   readonly id: string;
@@ -99,7 +99,8 @@ class QueueWorker {
     let idle = 0;
     while (!signal.aborted) {
       if (this.#running.size >= this.#concurrency) {
-        await Promise.race(this.#running);
+        // Ended by an abort, too: the time of the drain begins then, and not when a handler happens to end.
+        await unlessAborted(Promise.race(this.#running), signal).catch(() => {});
         continue;
       }
       try {
