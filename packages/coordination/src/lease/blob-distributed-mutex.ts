@@ -27,8 +27,8 @@ export interface HeldMutex extends HeldLease {
 
 export type MutexTask<T> = (signal: AbortSignal, mutex: HeldMutex) => Promise<T>;
 
-/** Longest time that reading the record may take, in milliseconds. */
-const readMaxMs = 10_000;
+/** Longest time that reading or writing the record may take, in milliseconds. */
+const requestMaxMs = 10_000;
 
 export class BlobDistributedMutex {
   readonly name: string;
@@ -65,7 +65,7 @@ export class BlobDistributedMutex {
 
   /** Returns who holds the mutex or held it last; undefined if nobody ever has. */
   async holder(signal?: AbortSignal): Promise<Leadership | undefined> {
-    return await withTimeout(this.#holder.clock, readMaxMs, signal, (each) => this.#store.read(each));
+    return await withTimeout(this.#holder.clock, requestMaxMs, signal, (each) => this.#store.read(each));
   }
 
   /** Takes the next fencing token. Repeats while the lease is held: a repeated claim skips a number, which harms nobody. */
@@ -73,7 +73,10 @@ export class BlobDistributedMutex {
     for (;;) {
       lease.signal.throwIfAborted();
       try {
-        return await this.#store.claim(lease.leaseId, this.name, lease.signal);
+        // Bounded: renewals go on beside it, so that a claim without an answer would keep the mutex for ever and never run the task.
+        return await withTimeout(this.#holder.clock, requestMaxMs, lease.signal, (each) =>
+          this.#store.claim(lease.leaseId, this.name, each),
+        );
       } catch (error) {
         lease.signal.throwIfAborted();
         if (isPermanent(error) || isOurs(error)) throw error;

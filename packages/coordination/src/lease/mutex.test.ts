@@ -32,6 +32,19 @@ describe("mutex over a lease", () => {
     assert.ok(service.served.renew >= 10, `${service.served.renew} renewals`);
   });
 
+  test("a claim gets no answer while renewals do: it is repeated, and the task runs", async () => {
+    for (const fault of ["cut", "answer lost"] as const) {
+      let claims = 0;
+      const { clock, mutex, errors } = one((request) => (request === "claim" && claims++ === 0 ? fault : undefined));
+      const token = await clock.until(
+        mutex.runTaskWhenMutexAcquired(async (_, held) => held.fencingToken),
+        60_000,
+      );
+      assert.equal(token, fault === "cut" ? 1n : 2n);
+      assert.match(errors.join(), /^claim: TimeoutError/);
+    }
+  });
+
   test("one renewal fails, or two: the task goes on", async () => {
     let renewals = 0;
     const { clock, mutex, errors } = one((request) =>
