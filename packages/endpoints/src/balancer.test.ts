@@ -173,6 +173,52 @@ describe("cooperative balancing", () => {
     }
   });
 
+  test("the one that serves is disabled or removed while its answer is on the way: not chosen", async () => {
+    for (const change of [
+      (balancer: EndpointBalancer) => balancer.disableNode("b", 60_000),
+      (balancer: EndpointBalancer) => balancer.setNodes(["a", "c"]),
+    ]) {
+      let asked = 0;
+      let answer: (yes: boolean) => void = () => {};
+      const { clock, balancer, node } = world(0, {
+        isAvailable: (name) => {
+          if (name !== "b" || asked++ === 0) return Promise.resolve(name !== "a");
+          return new Promise((resolve) => (answer = resolve));
+        },
+      });
+      assert.equal(await node(), "b");
+      await clock.advance(5_000);
+      const resolving = balancer.resolve();
+      await clock.advance(0);
+      change(balancer);
+      answer(true);
+      await clock.advance(0);
+      assert.deepEqual(await resolving, { kind: "node", node: "c" });
+    }
+  });
+
+  test("a call goes to each node at most once, also when it fails more slowly than a node rests, or nodes do not rest", async () => {
+    for (const [cacheMs, workMs] of [
+      [5_000, 10_000],
+      [0, 0],
+    ] as const) {
+      const { clock, balancer } = world(0, { cacheMs });
+      const tried: string[] = [];
+      const calling = balancer.call(
+        async (name) => {
+          tried.push(name);
+          await new Promise<void>((resolve) => clock.after(workMs, resolve));
+          throw new Error("no answer");
+        },
+        () => true,
+      );
+      calling.catch(() => {});
+      await clock.advance(60_000);
+      await assert.rejects(calling, NoNodeAvailableError);
+      assert.deepEqual(tried, ["a", "b", "c"]);
+    }
+  });
+
   test("nodes are added and removed at run time", async () => {
     const { clock, states, balancer, node } = world(1);
     assert.equal(await node(), "b");

@@ -116,18 +116,32 @@ export class EndpointBalancer<N extends string = string> {
    */
   async call<T>(work: (node: N) => Promise<T>, isNodesFault: (error: unknown) => boolean): Promise<T> {
     let last: unknown;
-    for (let tries = 0; tries <= this.#ring.nodes.length; tries++) {
+    const tried = new Set<N>();
+    for (;;) {
       const resolution = await this.resolve();
       if (resolution.kind === "none") throw new NoNodeAvailableError(resolution.retryAfterMs, { cause: last });
+      const node = tried.has(resolution.node) ? await this.#another(tried) : resolution.node;
+      if (node === undefined) break;
+      tried.add(node);
       try {
-        return await work(resolution.node);
+        return await work(node);
       } catch (error) {
         if (!isNodesFault(error)) throw error;
         last = error;
-        this.reportFailed(resolution.node);
+        this.reportFailed(node);
       }
     }
     throw new NoNodeAvailableError(this.#backoff.firstMs, { cause: last });
+  }
+
+  /** A node that says yes and was not tried: a call that failed slowly comes here, when the time of its first node's rest is over. */
+  async #another(tried: ReadonlySet<N>): Promise<N | undefined> {
+    for (const node of this.#ring.order(this.#clock.monotonicMs())) {
+      if (tried.has(node) || !(await this.#yes(node)) || !this.#choose(node)) continue;
+      this.#counter(node).given++;
+      return node;
+    }
+    return undefined;
   }
 
   /** Tells that a call to the node failed: this caller keeps from it for the cache time, also if it says that it is available. */
@@ -170,8 +184,7 @@ export class EndpointBalancer<N extends string = string> {
     // A preferred node that said no, or hangs, must not delay those who have another one: that one is asked at the same time.
     if (last !== undefined && last !== preferred && order.includes(last)) {
       const returning = preferred !== undefined && order.includes(preferred) ? this.#yes(preferred) : Promise.resolve(false);
-      if (await this.#yes(last)) {
-        this.#choose(last);
+      if ((await this.#yes(last)) && this.#choose(last)) {
         void returning.then((yes) => {
           if (yes && preferred !== undefined) this.#choose(preferred);
         });
