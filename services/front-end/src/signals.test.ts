@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { Availability } from "./availability.ts";
 import { Signals } from "./signals.ts";
@@ -20,6 +21,18 @@ test("signals: reach the listeners of the topic and of the account, and nobody e
   const waiting = [other?.next(stop.signal), foreign?.next(stop.signal)];
   stop.abort();
   assert.deepEqual(await Promise.all(waiting), [0, 0]);
+});
+
+test("signals: a listener that is woken many times leaves nothing at its call's signal", async () => {
+  const signals = new Signals(10);
+  const listener = signals.subscribe("a", "t");
+  const call = new AbortController();
+  for (let sent = 0; sent < 100; sent++) {
+    const waiting = listener?.next(call.signal);
+    signals.publish("a", "t");
+    assert.equal(await waiting, 1);
+  }
+  assert.equal(getEventListeners(call.signal, "abort").length, 0);
 });
 
 test("signals: those that come before a listener reads become one; a waiting one is woken", async () => {

@@ -81,10 +81,12 @@ export class Signals {
 
 async function next(listener: Listener, signal: AbortSignal): Promise<number> {
   if (listener.signals === 0 && !signal.aborted) {
-    await new Promise<void>((resolve) => {
-      listener.wake = resolve;
-      signal.addEventListener("abort", () => resolve(), { once: true });
-    });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const aborted = () => resolve();
+    listener.wake = resolve;
+    signal.addEventListener("abort", aborted, { once: true });
+    await promise;
+    signal.removeEventListener("abort", aborted);
     listener.wake = undefined;
   }
   const { signals } = listener;
