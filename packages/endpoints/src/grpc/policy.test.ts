@@ -3,6 +3,7 @@ import { after, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { Client, credentials, Server, ServerCredentials, type ServiceDefinition } from "@grpc/grpc-js";
 import { Availability } from "../availability.ts";
+import { UsageError } from "../time.ts";
 import { availabilityService } from "./availability.ts";
 import { cooperativePolicy, registerCooperativePolicy } from "./policy.ts";
 
@@ -36,6 +37,12 @@ async function node(name: string) {
   stops.push(() => server.forceShutdown());
   return { name, availability, port, server };
 }
+
+test("options out of range are refused when the channel's options are made, and do not end the process later", () => {
+  for (const options of [{ ordinal: 1.5 }, { ordinal: -1 }, { ordinal: 0, cacheMs: 0 }, { ordinal: 0, deadlineMs: 0 }]) {
+    assert.throws(() => cooperativePolicy(options), UsageError);
+  }
+});
 
 test("a grpc-js channel under the policy: its own place, a node that says no, one that is shut down, the way back", async () => {
   registerCooperativePolicy();

@@ -28,8 +28,10 @@ export interface PolicyOptions {
   readonly deadlineMs?: number;
 }
 
-/** Channel options with which a channel uses the policy. */
+/** Channel options with which a channel uses the policy. A UsageError if an option is out of its range. */
 export function cooperativePolicy(options: PolicyOptions): ChannelOptions {
+  // Here, because grpc-js passes over a config that it can't parse, and another policy would choose.
+  checked(options);
   return { "grpc.service_config": JSON.stringify({ loadBalancingConfig: [{ [cooperativePolicyName]: options }] }) };
 }
 
@@ -63,12 +65,18 @@ class CooperativeConfig {
     return { [cooperativePolicyName]: this.options };
   }
 
-  /** Called by grpc-js with what stands in the service config; what it throws is the channel's error. */
-  static createFromJson({ ordinal, cacheMs = 5_000, deadlineMs = 1_000 }: PolicyOptions): CooperativeConfig {
-    requireNumber("ordinal", ordinal, 0, Number.MAX_SAFE_INTEGER);
-    requireNumber("cacheMs", cacheMs, 1, 86_400_000);
-    return new CooperativeConfig({ ordinal, cacheMs, deadlineMs });
+  /** Called by grpc-js with what stands in the service config. What is out of range is refused here: later it would end the process. */
+  static createFromJson(options: PolicyOptions): CooperativeConfig {
+    return new CooperativeConfig(checked(options));
   }
+}
+
+function checked({ ordinal, cacheMs = 5_000, deadlineMs = 1_000 }: PolicyOptions): PolicyOptions {
+  requireNumber("ordinal", ordinal, 0, Number.MAX_SAFE_INTEGER);
+  if (!Number.isInteger(ordinal)) throw new UsageError(`ordinal is ${ordinal}; give this caller's number among its like, from 0`);
+  requireNumber("cacheMs", cacheMs, 1, 86_400_000);
+  requireNumber("deadlineMs", deadlineMs, 1, 600_000);
+  return { ordinal, cacheMs, deadlineMs };
 }
 
 const addressOf = (endpoint: Endpoint): string => {
