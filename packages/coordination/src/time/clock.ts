@@ -27,7 +27,13 @@ export const systemClock: Clock = {
   // `performance.now` stops while a Linux machine is suspended, the uptime does not: the later of both is right.
   monotonicMs: () => Math.max(performance.now() - startedMs, uptime() * 1000 - startedUptimeMs),
   after: (delayMs, call) => {
-    const timer = setTimeout(call, Math.min(Math.max(0, delayMs), timerMaxMs));
+    let timer: NodeJS.Timeout;
+    // A longer delay takes several timers: a deadline must not come early.
+    const wait = (leftMs: number): void => {
+      const stepMs = Math.min(Math.max(0, leftMs), timerMaxMs);
+      timer = setTimeout(() => (leftMs > stepMs ? wait(leftMs - stepMs) : call()), stepMs);
+    };
+    wait(delayMs);
     return () => clearTimeout(timer);
   },
   random: () => Math.random(),
