@@ -131,7 +131,7 @@ class QueueWorker {
     const sentMs = this.#clock.monotonicMs();
     const numberOfMessages = Math.min(batchMax, this.#concurrency - this.#running.size);
     try {
-      // An answer that came after an abort still holds messages: it is waited for, and they are handled or come back.
+      // An abort cuts the request off: messages of an answer that was on its way come back when their time is over, taken once more.
       const timeoutMs = this.#visibilitySeconds * 1000;
       const { receivedMessageItems } = await withTimeout(this.#clock, timeoutMs, signal, (each) =>
         this.#queue.receiveMessages({ numberOfMessages, visibilityTimeout: this.#visibilitySeconds, abortSignal: each }),
