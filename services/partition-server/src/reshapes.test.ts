@@ -162,28 +162,29 @@ test("reshapes: a range that has just come to be of one that is written to prepa
   }
 });
 
-async function seedsUntilFailure(off: readonly RuleName[], seedsMax: number): Promise<number | undefined> {
-  for (let seed = 1; seed <= seedsMax; seed++) {
+/** Tries the seed that failed last time, then all from 1. */
+async function aSeedFails(off: RuleName, known: number, seedsMax: number): Promise<boolean> {
+  for (const seed of [known, ...Array.from({ length: seedsMax }, (_, i) => i + 1)]) {
     try {
-      await runSeed(seed, rulesWithout(...off));
+      await runSeed(seed, rulesWithout(off));
     } catch (error) {
-      if (process.env.STAMP_SHOW_FAILURES) console.log(off.join("+"), seed, String(error));
-      return seed;
+      if (process.env.STAMP_SHOW_FAILURES) console.log(off, seed, String(error));
+      return true;
     }
   }
-  return undefined;
+  return false;
 }
 
-/** Known seeds come first in the run of each; a change of the code may move them. */
-const mutants: readonly (readonly RuleName[])[] = [
-  ["childEndsParents"],
-  ["namesBeforeSplit"],
-  ["fenceBeforeAsking"],
-  ["askWhetherItHappened"],
+/** With the seed that failed without the rule last time; a change of the code may move it. */
+const mutants: readonly (readonly [RuleName, number])[] = [
+  ["childEndsParents", 73],
+  ["namesBeforeSplit", 12],
+  ["fenceBeforeAsking", 3],
+  ["askWhetherItHappened", 1],
 ];
 
-for (const off of mutants) {
-  test(`reshapes: without ${off.join(" and ")} a seed fails`, async () => {
-    assert.ok((await seedsUntilFailure(off, 150)) !== undefined, "no seed noticed");
+for (const [off, known] of mutants) {
+  test(`reshapes: without ${off} a seed fails`, async () => {
+    assert.ok(await aSeedFails(off, known, 150), "no seed noticed");
   });
 }
