@@ -39,7 +39,7 @@ async function parts(): Promise<Part[]> {
     {
       title: "seeds that failed once",
       command: [node, "tests/tools/test.ts", "packages/simulator/src/kept-seeds.slow.ts"],
-      timeoutMs: 5 * minutes,
+      timeoutMs: 15 * minutes,
       missing: slow("packages/simulator/src/kept-seeds.slow.ts"),
     },
     {
