@@ -173,7 +173,7 @@ describe("cooperative balancing", () => {
     }
   });
 
-  test("the one that serves is disabled or removed while its answer is on the way: not chosen", async () => {
+  test("a serving node that is disabled or removed before its answer comes is not chosen", async () => {
     for (const change of [
       (balancer: EndpointBalancer) => balancer.disableNode("b", 60_000),
       (balancer: EndpointBalancer) => balancer.setNodes(["a", "c"]),

@@ -115,7 +115,7 @@ export async function election(seconds: number, candidates = 5, kinds: readonly 
       victim.relay.mend();
       token = next;
     }
-    // The last one that was paused or cut off tells its late writes.
+    // The candidate that was paused or cut off last reports the writes that it made too late.
     await delay(3_000);
   } finally {
     for (const { child, relay } of running) {

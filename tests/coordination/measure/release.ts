@@ -70,7 +70,7 @@ async function once({ way, late, cut }: Case, front: string, name: string): Prom
     FLAG: name,
     WAY: way,
     ADDRESS: `127.0.0.1:${relay.port}`,
-    // Nobody waits for ever in vain for a measurement.
+    // Ends workers that no signal has reached: the measurement must not hang.
     DEADLINE: String(way === "listening" && late ? deadlineMs : 60_000),
   };
   const start = (): { child: ChildProcess; begun: Promise<void>; times: Promise<(number | null)[]> } => {

@@ -215,7 +215,7 @@ class FilterParser {
 
 const truth = (value: boolean) => ({ kind: "constant", value: { type: "bool", value } }) as const;
 
-/** `and` or `or` of two conditions, of which one may always hold, or never. */
+/** Joins two conditions by `and` or `or`. A condition that always or never holds is a boolean, and is left out of the program. */
 function combined(operator: "and" | "or", left: readonly FilterStep[] | boolean, right: readonly FilterStep[] | boolean): Expression {
   if (typeof left !== "boolean" && typeof right !== "boolean") return { kind: "condition", steps: [...left, ...right, { kind: operator }] };
   const [known, other] = typeof left === "boolean" ? [left, right] : [right as boolean, left];

@@ -130,7 +130,7 @@ export class UniqueIdGenerator {
         if (first < this.#reservedEnd) {
           throw new CorruptCounterError(
             `${this.#store.name} ${data === undefined ? "is gone" : `holds ${first}`}, but the numbers below ${this.#reservedEnd} were ` +
-              "reserved already; write a number above every one that was ever given out",
+              "reserved already; write a number above every number that was ever given out",
           );
         }
         const end = first + this.#rangeSize;
@@ -163,7 +163,7 @@ export class UniqueIdGenerator {
     if (!/^\d{1,19}$/.test(text) || BigInt(text) > idMax) {
       throw new CorruptCounterError(
         `${this.#store.name} holds ${JSON.stringify(data.slice(0, 100))}, which is no number from 0 to ${idMax}; ` +
-          "write a number above every one that was ever given out",
+          "write a number above every number that was ever given out",
       );
     }
     return BigInt(text);

@@ -6,13 +6,14 @@
  * Invariants:
  * - A handler's signal is aborted when its message may be visible to others: the pop receipt was refused, or no extension succeeded in time.
  * - A message is deleted only with the last receipt that the service gave, after its handler succeeded or the message was set aside.
- * - After an abort no message is taken; handlers get `drainMs` to end, then their signals are aborted.
+ * - After an abort no message is taken; handlers get `drainMs` to end, then their signals are aborted. From then on no message is extended
+ *   or deleted: another worker gets it.
  */
 import type { DequeuedMessageItem, QueueClient } from "@azure/storage-queue";
 import { requireInteger, requireNumber } from "../errors.ts";
 import { isBeingDeleted, isMissing, isPermanent, refusalOf } from "../storage/classify.ts";
 import { backoffMs } from "../time/backoff.ts";
-import { type Clock, sleep, systemClock, unlessAborted, withTimeout } from "../time/clock.ts";
+import { type Clock, sleep, systemClock, TimeoutError, unlessAborted, withTimeout } from "../time/clock.ts";
 
 export interface QueueMessage {
   readonly id: string;
@@ -171,7 +172,8 @@ class QueueWorker {
     }
     ended.abort();
     await extending;
-    if (done && !lost.signal.aborted) await this.#delete(message, receipt.value);
+    // A handler that returns because its signal was aborted may not have finished: its message comes back.
+    if (done && !lost.signal.aborted && !this.#drained.signal.aborted) await this.#delete(message, receipt.value);
   }
 
   async #setAside(item: DequeuedMessageItem, message: QueueMessage): Promise<void> {
@@ -190,7 +192,10 @@ class QueueWorker {
     });
   }
 
-  /** Extends the message's invisibility at each third of it, until `ended`. Aborts `lost` when others may see the message. */
+  /**
+   * Extends the message's invisibility at each third of it, until `ended` or the end of the drain. Aborts `lost` when others may see the
+   * message.
+   */
   async #extend(
     message: QueueMessage,
     receipt: { value: string },
@@ -201,7 +206,7 @@ class QueueWorker {
     const durationMs = this.#visibilitySeconds * 1000;
     let endsMs = sentMs + durationMs;
     let atMs = sentMs + durationMs / 3;
-    while (!ended.aborted) {
+    while (!ended.aborted && !this.#drained.signal.aborted) {
       const nowMs = this.#clock.monotonicMs();
       if (nowMs >= endsMs) {
         lost.abort(new Error(`message ${message.id} may be visible to others: its time was not extended`));
@@ -249,11 +254,23 @@ class QueueWorker {
 
   async #drain(): Promise<void> {
     if (this.#running.size === 0) return;
-    const cancel = this.#clock.after(this.#drainMs, () => this.#drained.abort(new Error("the worker is stopping")));
-    await Promise.all(this.#running);
-    cancel();
+    await this.#endedWithin(this.#drainMs);
+    this.#drained.abort(new Error("the worker is stopping"));
+    await this.#endedWithin(afterDrainMs);
+  }
+
+  /** Waits for the handlers, at most so long. */
+  async #endedWithin(timeoutMs: number): Promise<void> {
+    try {
+      await withTimeout(this.#clock, timeoutMs, undefined, () => Promise.all(this.#running));
+    } catch (error) {
+      if (!(error instanceof TimeoutError)) throw error;
+    }
   }
 }
+
+/** Time that handlers have to end after their signals were aborted, in milliseconds. One that ignores its signal is left behind. */
+const afterDrainMs = 5_000;
 
 /** Attempts of a deletion. After them the message comes back and is handled again. */
 const deleteAttemptsMax = 5;
