@@ -1,7 +1,17 @@
-/** `stamp config show`: the configuration as it holds, and where each key can be given. */
-import { type ClusterConfig, clusterConfigSchema, configKeys, environmentName, flagName, type RoleName, roles } from "@stamp/cluster";
+/** `stamp config show|forget`: the configuration as it holds, where each key can be given, and what the data folder shall not remember. */
+import {
+  type ClusterConfig,
+  clusterConfigSchema,
+  configKeys,
+  environmentName,
+  flagName,
+  type RoleName,
+  readClusterRecord,
+  roles,
+  writeClusterRecord,
+} from "@stamp/cluster";
 import type { Command } from "commander";
-import { CommandError, configOf, exitCodes, withConfig } from "./context.ts";
+import { CommandError, checkNothingRuns, configOf, exitCodes, withConfig } from "./context.ts";
 import { table, toJson } from "./print.ts";
 import { checkRoleSettings, roleSettings, unknownSettings } from "./role-settings.ts";
 
@@ -21,6 +31,32 @@ export function addConfig(program: Command): void {
     else if (json) console.log(toJson({ ...values, accounts: values.accounts.map((each) => ({ name: each.name, keys: "…" })) }));
     else showAll(values);
   });
+  addForget(config);
+}
+
+function addForget(config: Command): void {
+  const forget = config
+    .command("forget")
+    .argument("<key...>", "keys whose default shall hold again from the next start on")
+    .description("what the data folder remembers of keys of the last start; the cluster must be stopped");
+  withConfig(forget, ["dataDir"]).action((keys: readonly string[], _options, command: Command) => {
+    const { dataDir } = checkedStopped(configOf(command, { withoutRecord: true }));
+    const record = readClusterRecord(dataDir);
+    if (record === undefined) throw new CommandError(`${dataDir} remembers nothing`);
+    const unknown = keys.filter((key) => !(key in record.config));
+    if (unknown.length > 0) {
+      const known = Object.keys(record.config).join(", ");
+      throw new CommandError(`${dataDir} does not remember ${unknown.join(", ")}; it remembers ${known}`, exitCodes.usage);
+    }
+    const left = Object.fromEntries(Object.entries(record.config).filter(([key]) => !keys.includes(key)));
+    writeClusterRecord(dataDir, { ...record, config: left });
+    console.log(`${dataDir} does not remember ${keys.join(", ")} any more`);
+  });
+}
+
+function checkedStopped(config: ClusterConfig): ClusterConfig {
+  checkNothingRuns(config, `the cluster of ${config.dataDir} runs: stop it first, ./stamp down --data ${config.dataDir}`);
+  return config;
 }
 
 function showAll(values: ClusterConfig): void {
@@ -39,8 +75,16 @@ function showAll(values: ClusterConfig): void {
   console.log("\nMeaning");
   for (const key of configKeys) console.log(`  ${key}: ${clusterConfigSchema.shape[key].description ?? ""}`);
   console.log(`
-File: stamp.config.json, a JSON object with these keys. A flag wins over the environment, that over the file.
+File: stamp.config.json, a JSON object with these keys. A flag wins over the environment, that over the file, the file over what the data folder remembers.
+${rememberedIn(values.dataDir)}
 What \`roles\` can give to processes of a role: ./stamp config show ROLE (${roles.join(", ")})`);
+}
+
+function rememberedIn(dataDir: string): string {
+  const record = readClusterRecord(dataDir);
+  if (record === undefined) return `${dataDir} remembers nothing: no cluster was started on it.`;
+  const gone = record.retired.length === 0 ? "" : ` Decommissioned: ${record.retired.join(", ")}.`;
+  return `${dataDir} remembers: ${Object.keys(record.config).join(", ")} (./stamp config forget KEY).${gone}`;
 }
 
 async function showRole(values: ClusterConfig, named: string, json: boolean): Promise<void> {

@@ -55,7 +55,8 @@ export function withConfig(command: Command, keys: readonly string[] = configKey
   return command;
 }
 
-export function configOf(command: Command): ClusterConfig {
+/** `withoutRecord`: for commands that must work beside a damaged `cluster.json`, and need nothing of it. */
+export function configOf(command: Command, { withoutRecord = false }: { readonly withoutRecord?: boolean } = {}): ClusterConfig {
   const { config, data, ...options } = command.opts<Record<string, unknown>>();
   const flags = Object.fromEntries(Object.entries(options).filter(([key]) => (configKeys as readonly string[]).includes(key)));
   return loadConfig({
@@ -63,6 +64,7 @@ export function configOf(command: Command): ClusterConfig {
     directory: process.cwd(),
     root,
     environment: process.env,
+    withoutRecord,
     flags: data === undefined ? flags : { ...flags, dataDir: data },
   });
 }

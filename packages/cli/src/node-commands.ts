@@ -1,8 +1,8 @@
 /** `stamp node list|disks|drain|undrain|decommission` and `stamp repair status`. */
-import type { StampInspector } from "@stamp/cluster";
+import { control, DataFolder, type StampInspector } from "@stamp/cluster";
 import { NodeDuty, type NodeInfo, type RepairStatus } from "@stamp/wire";
 import type { Command } from "commander";
-import { CommandError } from "./context.ts";
+import { CommandError, configOf, runningCluster } from "./context.ts";
 import { addNodeDisks } from "./node-disks.ts";
 import { bytesText } from "./print.ts";
 import { inspect, make, tell } from "./running.ts";
@@ -33,11 +33,14 @@ export function addNode(program: Command): void {
       tell(command, node, (one) => nodesText([one]));
     },
   );
-  make(node, "decommission <node>", "drain it, wait until it is empty, and forget it: then it may be switched off for ever")
+  make(node, "decommission <node>", "drain it, wait until it is empty, forget it and stop it: no later start brings it back")
     .option("--no-wait", "fail when it is not empty yet, and say what it waits for")
     .action(async (nodeId: string, _options, command: Command) => {
       const { wait } = command.opts<{ wait: boolean }>();
       const gone = await inspect(command, async (inspector) => {
+        const known = (await inspector.nodes()).find((each) => each.nodeId === nodeId);
+        // A command that was left after this was recorded has not stopped the process.
+        if (known?.duty === NodeDuty.DECOMMISSIONED) return known;
         const begun = await setDuty(inspector, nodeId, NodeDuty.DRAINING);
         if (begun.replicas > 0n && !wait) {
           const why = begun.blocked.join("\n  ");
@@ -48,7 +51,9 @@ export function addNode(program: Command): void {
         await untilEmpty(inspector, nodeId);
         return setDuty(inspector, nodeId, NodeDuty.DECOMMISSIONED);
       });
-      tell(command, gone, () => `${nodeId} is decommissioned: it holds nothing that is needed and may be switched off for ever`);
+      const stopped = await stopForGood(command, nodeId);
+      const then = stopped ? "was stopped, and no start of this folder brings it back" : "may be switched off for ever";
+      tell(command, gone, () => `${nodeId} is decommissioned: it holds nothing that is needed, and ${then}`);
     });
 
   const repair = program.command("repair").description("replicas that are lost and made again");
@@ -60,6 +65,16 @@ export function addNode(program: Command): void {
 
 const setDuty = (inspector: StampInspector, nodeId: string, duty: NodeDuty): Promise<NodeInfo> =>
   inspector.change((manager, timeoutMs) => manager.setNodeDuty({ nodeId, duty }, { timeoutMs }));
+
+/** Stops the process of a decommissioned node, and has the data folder remember it. False where no supervisor of ours runs it. */
+async function stopForGood(command: Command, nodeId: string): Promise<boolean> {
+  if ((process.env.STAMP_PROCESSES ?? "") !== "") return false;
+  const config = configOf(command);
+  const { processes } = await runningCluster(config);
+  if (!processes.some(({ name }) => name === nodeId)) return false;
+  await control(new DataFolder(config.dataDir).control, { do: "retire", name: nodeId });
+  return true;
+}
 
 /** Says what it waits for whenever that changes. */
 async function untilEmpty(inspector: StampInspector, nodeId: string): Promise<NodeInfo> {

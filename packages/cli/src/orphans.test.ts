@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { DataFolder, identityOf } from "@stamp/cluster";
+import { clusterRecordPath, DataFolder, identityOf, writeClusterRecord } from "@stamp/cluster";
 
 const stamp = (...args: readonly string[]): Promise<{ readonly code: number; readonly said: string }> =>
   new Promise((resolve) => {
@@ -21,6 +21,7 @@ test("supervisor killed, a process of it runs: reset, status, restore and fsck -
   const folder = new DataFolder(path);
   folder.prepare();
   folder.markInitialised();
+  writeClusterRecord(path, { config: { extentNodes: 4 }, retired: [] });
   mkdirSync(join(path, "extent-node-1"));
   const kept = join(path, "extent-node-1", "data");
   writeFileSync(kept, "acknowledged");
@@ -39,5 +40,5 @@ test("supervisor killed, a process of it runs: reset, status, restore and fsck -
   assert.ok(down.code === 0 && down.said.includes(`pid ${orphan.pid}`), down.said);
   await gone;
   assert.equal((await stamp("reset", "--yes", "--data", path)).code, 0);
-  assert.ok(!existsSync(kept));
+  assert.ok(!existsSync(kept) && !existsSync(clusterRecordPath(path)));
 });

@@ -5,12 +5,17 @@ import { FailureError } from "@stamp/base";
 import {
   type ClusterConfig,
   type ClusterStatus,
+  changesSince,
   control,
   DataFolder,
   detach,
   ownTransport,
   type ProcessEvent,
   type ProcessStatus,
+  planCluster,
+  readClusterRecord,
+  remarksOf,
+  rememberedLine,
   roles,
   runSupervisor,
   type Supervisor,
@@ -38,6 +43,7 @@ export function addUp(program: Command): void {
       for (const line of await unknownSettings(process.env)) console.error(`stamp: ${line}`);
       await checkRoleSettings(config);
       checkCertificate(config);
+      tellRemembered(config);
       if (background === true) await upDetached(command, readySeconds * 1_000);
       else await upForeground(command);
     });
@@ -45,7 +51,7 @@ export function addUp(program: Command): void {
 
   withConfig(program.command("down").description("stop the cluster cleanly; the data stay"), ["dataDir"]).action(
     async (_options, command: Command) => {
-      const config = configOf(command);
+      const config = configOf(command, { withoutRecord: true });
       const folder = new DataFolder(config.dataDir);
       const { supervisor, orphans } = folder.running();
       if (orphans.length > 0) {
@@ -66,7 +72,7 @@ export function addUp(program: Command): void {
   withConfig(program.command("reset").description("delete everything a stopped cluster has stored").option("--yes", "do it"), [
     "dataDir",
   ]).action((_options, command: Command) => {
-    const config = configOf(command);
+    const config = configOf(command, { withoutRecord: true });
     const { supervisor, orphans } = new DataFolder(config.dataDir).running();
     if (orphans.length > 0) throw new CommandError(orphansRun(config, orphans));
     if (supervisor !== undefined)
@@ -78,12 +84,29 @@ export function addUp(program: Command): void {
       throw new CommandError(`this deletes everything stored in ${config.dataDir}; say --yes`, exitCodes.usage);
     }
     // Only what a stamp makes there; stamp.json last, so that a reset that broke off is not taken for a new folder.
-    const ours = new RegExp(`^(logs|run|cluster-secret(\\.previous)?|(${roles.join("|")})-\\d+)$`);
+    const ours = new RegExp(`^(logs|run|cluster\\.json(\\.new)?|cluster-secret(\\.previous)?|(${roles.join("|")})-\\d+)$`);
     for (const name of readdirSync(config.dataDir))
       if (ours.test(name)) rmSync(join(config.dataDir, name), { recursive: true, force: true });
     rmSync(join(config.dataDir, "stamp.json"), { force: true });
     console.log(`deleted what was stored in ${config.dataDir}`);
   });
+}
+
+/** Tells what this start takes from the last one, what it changes, and what a person may not expect of it. */
+function tellRemembered(config: ClusterConfig): void {
+  // Nothing is started beside a cluster that runs: its supervisor says so.
+  if (new DataFolder(config.dataDir).supervisor() !== undefined) return;
+  const record = readClusterRecord(config.dataDir);
+  const remembered = rememberedLine(record, config);
+  if (remembered !== undefined) console.log(remembered);
+  for (const line of changesSince(record, config)) console.log(line);
+  for (const line of remarks(config)) console.error(`stamp: ${line}`);
+}
+
+function remarks(config: ClusterConfig): string[] {
+  const retired = readClusterRecord(config.dataDir)?.retired ?? [];
+  const planned = planCluster(config, retired).processes.map(({ name }) => name);
+  return remarksOf(config, planned, retired);
 }
 
 /** Else each front-end would die of it again and again. */
@@ -118,7 +141,7 @@ async function upForeground(command: Command): Promise<void> {
     () => stopping,
     Number.POSITIVE_INFINITY,
   );
-  if (!stopping) tellReady(running.supervisor.status(), startMs, "Ctrl-C stops it; the data stay.");
+  if (!stopping) tellReady(config, running.supervisor.status(), startMs, "Ctrl-C stops it; the data stay.");
   await running.stopped;
   await transport.close();
   console.log("stopped");
@@ -152,7 +175,12 @@ async function upDetached(command: Command, readyTimeoutMs: number): Promise<voi
       exitCodes.notReady,
     );
   }
-  tellReady(status, startMs, `stop it:  ./stamp down${configHint(config.dataDir)}   see it:  ./stamp status${configHint(config.dataDir)}`);
+  tellReady(
+    config,
+    status,
+    startMs,
+    `stop it:  ./stamp down${configHint(config.dataDir)}   see it:  ./stamp status${configHint(config.dataDir)}`,
+  );
 }
 
 const configHint = (dataDir: string): string => (dataDir === join(root, ".stamp") ? "" : ` --data ${dataDir}`);
@@ -193,7 +221,7 @@ function tellEvent(supervisor: Supervisor, name: string, event: ProcessEvent): v
   if (event.kind === "started" && supervisor.process(name)?.restarts) console.log(`${name} runs again, pid ${event.pid}`);
 }
 
-function tellReady(status: ClusterStatus, startMs: number, how: string): void {
+function tellReady(config: ClusterConfig, status: ClusterStatus, startMs: number, how: string): void {
   console.log(`
 ${processTable(status)}
 
@@ -207,4 +235,6 @@ Connection string
 
 data:  ${status.dataDir}
 ${how}`);
+  // Again, because the first time is far above now.
+  for (const line of remarks(config)) console.error(`stamp: ${line}`);
 }

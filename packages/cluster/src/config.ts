@@ -1,12 +1,14 @@
 /**
  * Configuration of a local cluster: one typed file (`stamp.config.json`), each key also by environment (STAMP_<UPPER_SNAKE>) and flag
- * (--kebab-case). A flag wins over the environment, the environment over the file, the file over the default. Errors name the key.
+ * (--kebab-case). A flag wins over the environment, the environment over the file, the file over what the data folder remembers of its cluster
+ * (`cluster.json`), that over the default. Errors name the key.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { parseSourcePattern } from "@stamp/azure-rest";
 import { inWords, textAs, wrongValue } from "@stamp/ports-node";
 import { z } from "zod";
+import { clusterRecordPath, readClusterRecord } from "./cluster-record.ts";
 import { roles } from "./roles.ts";
 
 const mebibyte = 1024 * 1024;
@@ -128,6 +130,8 @@ export interface ConfigSources {
   /** Folder of the repository: the default data folder is inside it. */
   readonly root: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** True for what must work beside a damaged record: the data folder's record is not read. */
+  readonly withoutRecord?: boolean | undefined;
   /** By key. */
   readonly flags?: Readonly<Record<string, unknown>> | undefined;
 }
@@ -160,6 +164,8 @@ export function loadConfig(sources: ConfigSources): ClusterConfig {
   }
   const dataDirBy = given.get("dataDir");
   if (dataDirBy === flagName("dataDir") || dataDirBy === environmentName("dataDir")) dataDirFrom = sources.directory;
+  const dataDir = clusterConfigSchema.shape.dataDir.safeParse(values.dataDir);
+  if (dataDir.success && sources.withoutRecord !== true) addRemembered(resolve(dataDirFrom, dataDir.data), values, given);
   const parsed = clusterConfigSchema.safeParse(values);
   if (!parsed.success) {
     const lines = parsed.error.issues.map((issue) => {
@@ -179,6 +185,17 @@ export function loadConfig(sources: ConfigSources): ClusterConfig {
     }),
   );
   return checked({ ...parsed.data, ...files, dataDir: resolve(dataDirFrom, parsed.data.dataDir) });
+}
+
+/** Adds what the folder remembers for every key that nothing else gives. */
+function addRemembered(dataDir: string, values: Record<string, unknown>, given: Map<string, string>): void {
+  const path = clusterRecordPath(dataDir);
+  for (const [key, value] of Object.entries(readClusterRecord(dataDir)?.config ?? {})) {
+    if (key === "dataDir" || !(configKeys as readonly string[]).includes(key)) throw new ConfigError(`${key} in ${path}: no such key`);
+    if (key in values) continue;
+    values[key] = value;
+    given.set(key, `${key} in ${path}`);
+  }
 }
 
 /** Where a wrong value stands: `accounts.0.name in stamp.config.json`, `STAMP_ACCOUNTS.0.name`. */

@@ -13,6 +13,8 @@ export type ControlRequest =
   /** Down until `start`. */
   | { readonly do: "hold"; readonly name: string }
   | { readonly do: "start"; readonly name: string }
+  /** Stopped for good, because it was decommissioned. */
+  | { readonly do: "retire"; readonly name: string }
   | { readonly do: "signal"; readonly name: string; readonly signal: "SIGKILL" | "SIGSTOP" | "SIGCONT" }
   /** Every process at once; they stay down until `resume`. */
   | { readonly do: "power-loss" }
@@ -84,6 +86,9 @@ async function answerTo(line: string, supervisor: Supervisor, onStop: () => Prom
         break;
       case "start":
         named(request.name).start();
+        break;
+      case "retire":
+        await supervisor.retire(request.name);
         break;
       case "signal":
         named(request.name).signal(request.signal);

@@ -2,6 +2,7 @@
  * What a supervisor keeps in the data folder, besides the folders of the processes:
  *
  *   stamp.json            written when the first start has made a stamp here; without it the lock service may make one
+ *   cluster.json          how its cluster was started last, and which nodes are gone for good (cluster-record.ts)
  *   logs/<name>.log       output of each process, rotated
  *   run/supervisor.json   whose cluster runs here: pid, ports, where to control it; gone after a clean stop
  *   run/processes.json    processes that were started, so that a supervisor can end those that outlived a killed one

@@ -1,3 +1,4 @@
+export { type ClusterRecord, clusterRecordPath, readClusterRecord, writeClusterRecord } from "./cluster-record.ts";
 export * from "./config.ts";
 export { type ControlRequest, control } from "./control.ts";
 export { DataFolder, type RunningOnFolder, type SupervisorRecord } from "./data-folder.ts";
@@ -6,6 +7,7 @@ export type { ProcessEvent } from "./managed-process.ts";
 export { ownCredential, ownTransport } from "./own-transport.ts";
 export { type Endpoints, type Plan, type PlannedProcess, planCluster } from "./plan.ts";
 export { identityOf, isAlive, type ProcessIdentity } from "./process-identity.ts";
+export { changesSince, nodesLeftOut, remarksOf, rememberedLine, rememberedOf } from "./remembered.ts";
 export { type RoleName, roles } from "./roles.ts";
 export { type RunningSupervisor, runSupervisor } from "./run-supervisor.ts";
 export { secretFilesOf } from "./secret-files.ts";

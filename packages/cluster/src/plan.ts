@@ -1,5 +1,6 @@
 /**
  * Which processes a local cluster is made of, and how each is started. Pure: a configuration in, a list out, in the order of a cold start.
+ * The number of a decommissioned extent node is passed over: `extentNodes` counts those that run.
  *
  *   portBase         blob          (the second front-end: + 10, …)
  *   portBase + 1     queue
@@ -45,7 +46,7 @@ export interface Endpoints {
 
 const portsPerFrontEnd = 10;
 
-export function planCluster(config: ClusterConfig): Plan {
+export function planCluster(config: ClusterConfig, retired: readonly string[] = []): Plan {
   const counts: Readonly<Record<RoleName, number>> = {
     "lock-service": 1,
     "extent-node": config.extentNodes,
@@ -60,8 +61,10 @@ export function planCluster(config: ClusterConfig): Plan {
   const secrets = secretFilesOf(config);
   const processes: PlannedProcess[] = [];
   for (const role of roles) {
-    for (let number = 1; number <= counts[role]; number++) {
+    for (let number = 1, left = counts[role]; left > 0; number++) {
       const name = `${role}-${number}`;
+      if (retired.includes(name)) continue;
+      left--;
       const at = processes.length;
       const grpcPort = config.portBase + 100 + at;
       const httpPort = config.portBase + 200 + at;

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { GrpcTransport } from "@stamp/ports-node";
+import { readClusterRecord } from "./cluster-record.ts";
 import { type ClusterConfig, loadConfig } from "./config.ts";
 import { ControlServer, control } from "./control.ts";
 import { takenPorts } from "./ports-in-use.ts";
@@ -25,7 +26,8 @@ setInterval(() => {}, 1000);
 
 interface Bench {
   readonly config: ClusterConfig;
-  readonly supervisor: () => Supervisor;
+  /** Another one on the same folder; without a configuration as the first. */
+  readonly supervisor: (config?: ClusterConfig) => Supervisor;
   readonly said: () => string[];
 }
 
@@ -59,8 +61,8 @@ async function withBench(work: (bench: Bench) => Promise<void>): Promise<void> {
     const config = loadConfig({ directory: root, root, environment: {}, flags });
     await work({
       config,
-      supervisor: () => {
-        const made = new Supervisor({ config, root, transport });
+      supervisor: (other = config) => {
+        const made = new Supervisor({ config: other, root, transport });
         started.push(made);
         return made;
       },
@@ -177,4 +179,61 @@ test("control: status, hold, start, signals, power loss; a wrong request is answ
     assert.equal((await control(path, { do: "stop" })).running, false);
     assert.equal(asked, 1);
     await server.close();
+  }));
+
+test("supervisor, a node is retired: it ends, is recorded before that, and no later start of the folder brings it back", () =>
+  withBench(async ({ config, supervisor, said }) => {
+    const one = supervisor();
+    await one.start();
+    await until("all started", () => said().length === 7);
+    assert.deepEqual(readClusterRecord(config.dataDir)?.retired, []);
+    const retired = one.process("extent-node-1")?.identity;
+    await assert.rejects(one.retire("front-end-1"), /there is no extent node front-end-1/);
+    await one.retire("extent-node-1");
+    await one.retire("extent-node-1");
+    assert.ok(retired !== undefined && !isAlive(retired));
+    await one.powerLoss();
+    one.resume();
+    await until("the six others are started again", () => said().filter((line) => line.startsWith("start")).length === 13);
+    assert.equal(one.process("extent-node-1"), undefined);
+    await one.stop();
+    const names = (of: Supervisor): string[] => of.plan.processes.filter(({ role }) => role === "extent-node").map(({ name }) => name);
+    const from = { directory: "/", root: "/", environment: {} };
+    const again = loadConfig({ ...from, flags: { dataDir: config.dataDir, minCopies: 1 } });
+    assert.equal(again.portBase, config.portBase);
+    assert.deepEqual(names(supervisor(again)), ["extent-node-2"]);
+    const more = loadConfig({ ...from, flags: { dataDir: config.dataDir, minCopies: 1, extentNodes: 2 } });
+    assert.deepEqual(names(supervisor(more)), ["extent-node-2", "extent-node-3"]);
+  }));
+
+test("supervisor, a node was retired after the plan of a second one was made: that one does not start", () =>
+  withBench(async ({ supervisor, said }) => {
+    const one = supervisor();
+    await one.start();
+    await until("all started", () => said().length === 7);
+    const late = supervisor();
+    await one.retire("extent-node-1");
+    await one.stop();
+    const before = said().length;
+    await assert.rejects(late.start(), (error) => error instanceof StartError && /has changed in this moment/.test(error.message));
+    assert.equal(said().length, before);
+    assert.equal(one.folder.supervisor(), undefined, "the folder is free again");
+  }));
+
+test("supervisor that could not start for a taken port: the folder remembers nothing of its flags", () =>
+  withBench(async ({ config, supervisor }) => {
+    const blocker = createServer();
+    await new Promise<void>((resolve) => blocker.listen(config.portBase + 103, "127.0.0.1", resolve));
+    await assert.rejects(supervisor().start(), StartError);
+    await new Promise((resolve) => blocker.close(resolve));
+    assert.equal(readClusterRecord(config.dataDir), undefined);
+  }));
+
+test("supervisor that can't record its start: nothing is started, the folder is free again", () =>
+  withBench(async ({ config, supervisor, said }) => {
+    mkdirSync(join(config.dataDir, "cluster.json.new"), { recursive: true });
+    const one = supervisor();
+    await assert.rejects(one.start(), (error) => error instanceof StartError);
+    assert.deepEqual(said(), []);
+    assert.equal(one.folder.supervisor(), undefined);
   }));

@@ -4,11 +4,13 @@
  */
 import { type GrpcTransport, inWords, makeSecretFile } from "@stamp/ports-node";
 import { Status } from "@stamp/wire";
+import { type ClusterRecord, readClusterRecord, writeClusterRecord } from "./cluster-record.ts";
 import type { ClusterConfig } from "./config.ts";
 import { DataFolder, type SupervisorRecord } from "./data-folder.ts";
 import { ManagedProcess, type ProcessEvent } from "./managed-process.ts";
 import { type Plan, planCluster } from "./plan.ts";
 import { takenPorts } from "./ports-in-use.ts";
+import { rememberedOf } from "./remembered.ts";
 import { secretFilesOf } from "./secret-files.ts";
 import { StartError } from "./start-error.ts";
 import type { ClusterStatus, ProcessStatus } from "./status.ts";
@@ -43,11 +45,17 @@ export class Supervisor {
   #pollTimer: NodeJS.Timeout | undefined;
   #stopping: Promise<void> | undefined;
   #recorded = false;
+  /** Record of the cluster as it runs. */
+  #cluster: ClusterRecord;
+  /** Whether the folder holds `#cluster`. */
+  #described = false;
 
   constructor(options: SupervisorOptions) {
     this.#options = options;
     this.config = options.config;
-    this.plan = planCluster(options.config);
+    const retired = readClusterRecord(options.config.dataDir)?.retired ?? [];
+    this.#cluster = { config: rememberedOf(options.config), retired };
+    this.plan = planCluster(options.config, retired);
     this.folder = new DataFolder(options.config.dataDir);
   }
 
@@ -58,6 +66,9 @@ export class Supervisor {
     const other = folder.acquire();
     if (other !== undefined) throw new StartError(alreadyRunning(config, other));
     try {
+      // A cluster that ran until now may have retired a node after this plan was made.
+      if (String(readClusterRecord(config.dataDir)?.retired ?? []) !== String(this.#cluster.retired))
+        throw new StartError(`the cluster of ${config.dataDir} has changed in this moment; start it again`);
       if (folder.endLeftOvers() > 0) await leftOversAreGone();
       makeSecretFile(secretFilesOf(config).current);
       const taken = await takenPorts(config.bind, plan.ports);
@@ -68,6 +79,7 @@ export class Supervisor {
         const another = config.portBase + 1_000 > 64_000 ? 20_000 : config.portBase + 1_000;
         throw new StartError(`${lines.join("\n")}\nStart it on other ports: ./stamp up --port-base ${another}`);
       }
+      this.#describe();
     } catch (error) {
       folder.release();
       throw error instanceof StartError ? error : new StartError(inWords(error));
@@ -112,6 +124,23 @@ export class Supervisor {
     return this.#processes.find((each) => each.plan.name === name);
   }
 
+  /** Stops a decommissioned extent node for good: no later start of this folder brings it back. Idempotent. */
+  async retire(name: string): Promise<void> {
+    if (this.#cluster.retired.includes(name)) return;
+    const at = this.#processes.findIndex((each) => each.plan.name === name);
+    const managed = this.#processes[at];
+    if (managed?.plan.role !== "extent-node") throw new Error(`there is no extent node ${name} here`);
+    const { config, retired } = this.#cluster;
+    const record = { config: { ...config, extentNodes: Number(config.extentNodes) - 1 }, retired: [...retired, name] };
+    // Before the process ends: a supervisor that is killed in between leaves no node that is started again.
+    writeClusterRecord(this.config.dataDir, record);
+    this.#cluster = record;
+    this.#described = true;
+    this.#processes.splice(at, 1);
+    await managed.stop("cleanly");
+    managed.close();
+  }
+
   /** The end of a process's log, for errors. */
   tail(name: string, lines: number): string {
     return this.process(name)?.tail(lines) ?? "";
@@ -149,6 +178,17 @@ export class Supervisor {
     this.#options.onEvent?.(this, managed.plan.name, event);
   }
 
+  /** Records how this cluster was started. On a full disk this is done later, as below. */
+  #describe(): void {
+    if (this.#described || this.#stopping !== undefined) return;
+    try {
+      writeClusterRecord(this.config.dataDir, this.#cluster);
+      this.#described = true;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
+    }
+  }
+
   /** What runs, for the next supervisor. On a full disk it is done later: the cluster that runs is more than the note of it. */
   #record(): void {
     if (this.#recorded || this.#stopping !== undefined) return;
@@ -180,6 +220,7 @@ export class Supervisor {
   }
 
   #poll(): void {
+    this.#describe();
     this.#record();
     for (const managed of this.#processes) void this.#ask(managed);
     this.#pollTimer = setTimeout(() => this.#poll(), this.ready ? pollMs : pollWhileStartingMs);

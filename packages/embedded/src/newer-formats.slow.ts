@@ -127,7 +127,17 @@ test("newer formats, the marker of any role names one: the start is refused with
     });
   }
   // The others lie in streams or in the cluster's folder: see docs/formats/versions.md and their own tests.
-  const elsewhere = ["partition-metadata", "commit-log", "checkpoint", "row", "key", "service-properties", "partition-map", "stamp-folder"];
+  const elsewhere = [
+    "partition-metadata",
+    "commit-log",
+    "checkpoint",
+    "row",
+    "key",
+    "service-properties",
+    "partition-map",
+    "stamp-folder",
+    "cluster-record",
+  ];
   assert.deepEqual([...named, ...elsewhere].sort(), Object.keys(formatVersions).sort());
 });
 

@@ -100,9 +100,9 @@ function stoppedNodes(config: ClusterConfig): StoppedNode[] {
   if (!existsSync(config.dataDir)) throw new CommandError(`there is no data folder ${config.dataDir}`);
   const names = readdirSync(config.dataDir).filter((name) => /^extent-node-\d+$/.test(name));
   if (names.length === 0) throw new CommandError(`${config.dataDir} holds no extent nodes`);
-  const planned = new Map(planCluster(config).processes.map((each) => [each.name, each]));
+  // Every node of the folder has the settings of the role, also one that is not started any more.
+  const journalDir = planCluster(config).processes.find(({ role }) => role === "extent-node")?.environment.STAMP_JOURNAL_DIR;
   return names.sort().map((name) => {
-    const journalDir = planned.get(name)?.environment.STAMP_JOURNAL_DIR;
     const world = nodeWorld({ dataDir: join(config.dataDir, name), name, logger: silentLogger });
     return { name, world, journalDisk: journalDir === undefined ? undefined : new NodeDisk(join(journalDir, name)) };
   });

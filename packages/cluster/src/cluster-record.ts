@@ -1,0 +1,84 @@
+/**
+ * `cluster.json` in the data folder: how the cluster of this folder was started last (docs/formats/cluster-record.md). Every command takes
+ * what no flag, environment or file gives from it, so a start without flags starts the same cluster.
+ *
+ * Written by the supervisor that holds the folder. Invariants:
+ * - The file appears whole and durable, so bytes that can't be read are damage and are refused, never taken for an empty record.
+ * - A name in `retired` is never planned again.
+ */
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { formatVersions, newerFormat, release } from "@stamp/base";
+import { inWords } from "@stamp/ports-node";
+import { StartError } from "./start-error.ts";
+
+const formatVersion = formatVersions["cluster-record"];
+
+export interface ClusterRecord {
+  /** Values by configuration key. The schema of the configuration checks them when they are used. */
+  readonly config: Readonly<Record<string, unknown>>;
+  /** Names of the extent nodes that were decommissioned. */
+  readonly retired: readonly string[];
+}
+
+export const clusterRecordPath = (dataDir: string): string => join(dataDir, "cluster.json");
+
+/** Returns the record of a data folder, undefined if the folder has none. Throws StartError if the record can't be used. */
+export function readClusterRecord(dataDir: string): ClusterRecord | undefined {
+  const path = clusterRecordPath(dataDir);
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ENOTDIR") return undefined;
+    throw new StartError(inWords(error, path));
+  }
+  const { format, release: writer, config, retired } = parsed(path, text);
+  if (typeof format === "number" && format > formatVersion) {
+    const by = typeof writer === "string" ? writer : undefined;
+    throw new StartError(newerFormat(path, { format: "cluster-record", version: format }, by).failure.message);
+  }
+  if (format !== formatVersion || !isObject(config) || !isNames(retired)) throw damaged(path, "not a record of a cluster");
+  return { config, retired };
+}
+
+/** Replaces the record of a data folder, durably. */
+export function writeClusterRecord(dataDir: string, { config, retired }: ClusterRecord): void {
+  const path = clusterRecordPath(dataDir);
+  const text = `${JSON.stringify({ format: formatVersion, release, config, retired }, null, 2)}\n`;
+  const file = openSync(`${path}.new`, "w", 0o600);
+  try {
+    writeFileSync(file, text);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  renameSync(`${path}.new`, path);
+  const folder = openSync(dataDir, "r");
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
+  }
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null && !Array.isArray(value);
+const isNames = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.every((each) => /^extent-node-\d+$/.test(String(each)));
+
+function parsed(path: string, text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (isObject(value)) return value;
+  } catch {
+    // Told below.
+  }
+  throw damaged(path, "not a JSON object");
+}
+
+const damaged = (path: string, why: string): StartError =>
+  new StartError(
+    `${path} is damaged: ${why}. It says how this cluster was started and which extent nodes were decommissioned.\n` +
+      "Put it back from a backup; or move it away and start with every flag that the cluster had (docs/formats/cluster-record.md)",
+  );

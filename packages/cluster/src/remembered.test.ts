@@ -1,0 +1,133 @@
+/** What a data folder remembers of its cluster, and what a start says of it. */
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { release } from "@stamp/base";
+import { clusterRecordPath, readClusterRecord, writeClusterRecord } from "./cluster-record.ts";
+import { type ClusterConfig, ConfigError, configKeys, loadConfig } from "./config.ts";
+import { planCluster } from "./plan.ts";
+import { changesSince, nodesLeftOut, remarksOf, rememberedLine, rememberedOf } from "./remembered.ts";
+import { StartError } from "./start-error.ts";
+
+interface Bench {
+  readonly dataDir: string;
+  readonly load: (flags?: Record<string, unknown>, environment?: Record<string, string>) => ClusterConfig;
+}
+
+function bench(t: { after: (work: () => void) => void }): Bench {
+  const dataDir = mkdtempSync(join(tmpdir(), "stamp-remembered-"));
+  t.after(() => rmSync(dataDir, { recursive: true, force: true }));
+  return {
+    dataDir,
+    load: (flags = {}, environment = {}) =>
+      loadConfig({ directory: "/somewhere", root: "/root", environment, flags: { ...flags, dataDir } }),
+  };
+}
+
+const nodesOf = (config: ClusterConfig, retired: readonly string[] = []): string[] =>
+  planCluster(config, retired)
+    .processes.filter(({ role }) => role === "extent-node")
+    .map(({ name }) => name);
+
+test("data folder, started with flags: a start without flags is the same cluster, a flag or a variable wins", (t) => {
+  const { dataDir, load } = bench(t);
+  const flags = {
+    ...{ extentNodes: 5, portBase: 29_000, bind: "0.0.0.0", tlsCert: "/c.pem", tlsKey: "/k.pem", faultDomains: '["a","b"]' },
+    ...{ accounts: '[{"name":"own","keys":["QQ=="]}]', roles: '{"extent-node":{"openFilesMax":64}}' },
+  };
+  const first = load(flags);
+  writeClusterRecord(dataDir, { config: rememberedOf(first), retired: [] });
+  assert.deepEqual(load(), first);
+  assert.equal(load({ extentNodes: 6 }).extentNodes, 6);
+  assert.equal(load({}, { STAMP_EXTENT_NODES: "7" }).extentNodes, 7);
+  const everyKey = configKeys.filter((key) => key !== "dataDir");
+  const odd = { ...first, ...Object.fromEntries(everyKey.map((key) => [key, `another ${key}`])) } as unknown as ClusterConfig;
+  assert.deepEqual(Object.keys(rememberedOf(odd)), everyKey, "no key is left out but the folder itself");
+});
+
+test("data folder, the shape of a cluster by defaults: recorded, so that other defaults do not change it", (t) => {
+  const { load } = bench(t);
+  const { extentNodes, copies, partitionServers, portBase } = rememberedOf(load());
+  assert.deepEqual([extentNodes, copies, partitionServers, portBase], [4, 3, 2, undefined]);
+});
+
+test("data folder, a start differs from the last: every change is told, what is kept too, and no key of an account", (t) => {
+  const { load } = bench(t);
+  const before = load({ extentNodes: 5, accounts: '[{"name":"own","keys":["QQ=="]}]' });
+  const record = { config: rememberedOf(before), retired: [] };
+  assert.deepEqual(changesSince(record, before), []);
+  assert.deepEqual(changesSince(undefined, before), [], "a new folder has nothing to compare with");
+  assert.equal(rememberedLine(record, before), "as at the last start: extentNodes 5, accounts own");
+  const after = load({ extentNodes: 4, portBase: 29_000, accounts: '[{"name":"own","keys":["Qg=="]}]' });
+  assert.deepEqual(changesSince(record, after), [
+    "portBase: 10000 → 29000 since the last start on this folder",
+    "extentNodes: 5 → 4 since the last start on this folder",
+    "accounts: changed since the last start on this folder",
+  ]);
+  assert.equal(rememberedLine(record, after), undefined);
+});
+
+test("data folder, a node with a disk is not started: told with its name; not one that was decommissioned or has no disk", (t) => {
+  const { dataDir, load } = bench(t);
+  for (const number of [1, 2, 3, 4, 5, 10]) mkdirSync(join(dataDir, `extent-node-${number}`, "files"), { recursive: true });
+  mkdirSync(join(dataDir, "extent-node-11"));
+  const config = load();
+  assert.deepEqual(nodesLeftOut(dataDir, nodesOf(config), []), ["extent-node-5", "extent-node-10"]);
+  assert.deepEqual(nodesLeftOut(dataDir, nodesOf(config), ["extent-node-5"]), ["extent-node-10"]);
+  const [remark = "", ...others] = remarksOf(config, nodesOf(config), ["extent-node-10"]);
+  assert.match(remark, /^extent-node-5 is not started; .*--extent-nodes 5\..*node decommission extent-node-5$/);
+  assert.deepEqual(others, []);
+  assert.deepEqual(nodesLeftOut(join(dataDir, "none"), [], []), []);
+});
+
+test("more copies than extent nodes, or than fault domains: told with what to do", (t) => {
+  const { load } = bench(t);
+  const remarks = (flags: Record<string, unknown>): string[] => remarksOf(load(flags), [], []);
+  assert.match(remarks({ copies: 5 })[0] ?? "", /copies is 5, .*only 4 extent nodes.*--extent-nodes 5; .*--copies 4$/);
+  assert.match(remarks({ faultDomains: '["a","b","a"]' })[0] ?? "", /faultDomains has 2 names/);
+  assert.deepEqual(remarks({}), []);
+  assert.deepEqual(remarks({ copies: 4, faultDomains: '["a","b","c","d"]' }), []);
+});
+
+test("plan, nodes were decommissioned: their names are passed over, as many as asked for run, each with ports of its own", (t) => {
+  const { load } = bench(t);
+  const config = load({ extentNodes: 3 });
+  assert.deepEqual(nodesOf(config, ["extent-node-2"]), ["extent-node-1", "extent-node-3", "extent-node-4"]);
+  const { processes } = planCluster(config, ["extent-node-2", "extent-node-1"]);
+  assert.equal(new Set(processes.flatMap(({ grpc, http }) => [grpc, http])).size, processes.length * 2);
+});
+
+test("record of a cluster: frozen bytes are read; 0600; damage, a later version and wrong keys are refused with the file", (t) => {
+  const { dataDir, load } = bench(t);
+  const path = clusterRecordPath(dataDir);
+  const golden = readFileSync(new URL("../../../tests/golden/cluster-record/v1/cluster.json", import.meta.url), "utf8");
+  assert.equal(readClusterRecord(dataDir), undefined);
+  writeFileSync(path, golden);
+  const record = readClusterRecord(dataDir);
+  assert.ok(record !== undefined);
+  assert.deepEqual(record.retired, ["extent-node-2"]);
+  assert.equal(load().extentNodes, 5);
+  rmSync(path);
+  writeClusterRecord(dataDir, record);
+  assert.equal(readFileSync(path, "utf8"), golden.replace('"release": "0.1.0"', `"release": "${release}"`));
+  assert.equal(statSync(path).mode & 0o777, 0o600);
+
+  const refusedAs = (text: string, kind: typeof StartError | typeof ConfigError, words: RegExp): void => {
+    writeFileSync(path, text);
+    assert.throws(
+      () => load(),
+      (error) => error instanceof kind && error.message.includes(path) && words.test(error.message),
+      text,
+    );
+    assert.equal(loadConfig({ directory: "/", root: "/", environment: {}, flags: { dataDir }, withoutRecord: true }).extentNodes, 4);
+  };
+  for (let length = 0; length < golden.length - 2; length++) refusedAs(golden.slice(0, length), StartError, /is damaged/);
+  refusedAs("[]", StartError, /is damaged/);
+  refusedAs('{"format":1,"config":[],"retired":[]}', StartError, /is damaged/);
+  refusedAs('{"format":1,"config":{},"retired":["front-end-1"]}', StartError, /is damaged/);
+  refusedAs('{"format":2,"release":"9.1.0"}', StartError, /version 2.*release 9\.1\.0 wrote it/);
+  refusedAs('{"format":1,"config":{"extentNode":3},"retired":[]}', ConfigError, /extentNode in .*no such key/);
+  refusedAs('{"format":1,"config":{"extentNodes":"3"},"retired":[]}', ConfigError, /extentNodes in .*"3" is not allowed/);
+});
