@@ -124,8 +124,7 @@ class Queue implements QueueDoor {
 
   #held({ messageId, popReceipt }: ToldMessage): Held | string {
     const held = this.#alive().find((each) => each.messageId === messageId);
-    if (!held) return "MessageNotFound";
-    return held.receipt === popReceipt || this.#lie.takesOldReceipts === true ? held : "PopReceiptMismatch";
+    return held !== undefined && (held.receipt === popReceipt || this.#lie.takesOldReceipts === true) ? held : "MessageNotFound";
   }
 
   #lies(how: keyof Lie): boolean {

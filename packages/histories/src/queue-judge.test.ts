@@ -41,21 +41,29 @@ const stories: Readonly<Record<string, (judge: QueueJudge) => void>> = {
     judge.deleted("m", 1, 3, 4);
     judge.peeked(handOut(), 5);
   },
-  "seen after it was said not to be there": (judge) => {
+  "seen after the receipt of its last hand-out found no message": (judge) => {
     judge.deleteCalled("m");
     judge.deleteRefused("m", 0, "MessageNotFound", 2);
-    judge.peeked(handOut(), 3);
+    judge.peeked(handOut({ dequeueCount: 0 }), 3);
   },
-  "deleted after it was said not to be there": (judge) => {
+  "deleted by hand-out 0 after its receipt found no message": (judge) => {
     judge.updateCalled("m", 0, "new");
     judge.updateRefused("m", 0, "MessageNotFound", 2);
     judge.deleteCalled("m");
     judge.deleted("m", 0, 3, 4);
   },
-  "the next one after a receipt that was said to be old": (judge) => {
+  "hand-out 1: it is the next one after a receipt that found no message": (judge) => {
     judge.deleteCalled("m");
-    judge.deleteRefused("m", 0, "PopReceiptMismatch", 2);
+    judge.deleteRefused("m", 0, "MessageNotFound", 2);
     judge.taken(handOut(), 30, 3, 4);
+  },
+  "hand-out 2: it is the next one after a receipt that found no message": (judge) => {
+    judge.taken(handOut(), 30, 1, 2);
+    judge.updateCalled("m", 1, "text");
+    judge.updated("m", 1, 3);
+    judge.deleteCalled("m");
+    judge.deleteRefused("m", 1, "MessageNotFound", 4);
+    judge.taken(handOut({ dequeueCount: 2, visibleS: 170 }), 30, 5, 6);
   },
   "deleted by hand-out 1 after hand-out 2": (judge) => {
     judge.taken(handOut(), 30, 1, 2);
@@ -95,12 +103,12 @@ test("queue judge: a life as it should be, and what is missing in the end", () =
   judge.updated("m", 1, 3);
   judge.taken(handOut({ dequeueCount: 2, text: "new", visibleS: 131 }), 30, 4, 5);
   judge.deleteCalled("m");
-  judge.deleteRefused("m", 1, "PopReceiptMismatch", 5);
+  judge.deleteRefused("m", 1, "MessageNotFound", 5);
   assert.deepEqual(judge.missing(), ["m"]);
   judge.deleteCalled("m");
   judge.deleted("m", 2, 6, 7);
   // Asked before the deletion was answered.
-  judge.peeked(handOut({ text: "new" }), 6);
+  judge.peeked(handOut({ dequeueCount: 2, text: "new" }), 6);
   assert.deepEqual(judge.missing(), []);
 });
 
@@ -119,15 +127,16 @@ test("queue judge: a short life may have ended, also of a message that was only 
   assert.deepEqual(judge.missing(), []);
 });
 
-test("queue judge: a receipt is old when the message was handed out, or updated by one whose answer is lost", () => {
+test("queue judge: a receipt finds no message that was handed out since, or updated by a request whose answer is lost", () => {
   const judge = start();
   judge.deleteCalled("m");
   // Asked before that was answered.
-  judge.deleteRefused("m", 0, "PopReceiptMismatch", 4);
+  judge.deleteRefused("m", 0, "MessageNotFound", 4);
   judge.taken(handOut(), 30, 3, 5);
   judge.updateCalled("m", 1, "new");
   judge.deleteCalled("m");
-  judge.deleteRefused("m", 1, "PopReceiptMismatch", 7);
+  judge.deleteRefused("m", 1, "MessageNotFound", 7);
+  judge.peeked(handOut({ text: "new" }), 8);
   judge.taken(handOut({ dequeueCount: 2, text: "new", visibleS: 170 }), 30, 8, 9);
   assert.deepEqual(judge.missing(), ["m"]);
 });

@@ -5,8 +5,8 @@
  *   once        every hand-out of a message has its own count: two with the same count are one message in two hands
  *   hidden      the next hand-out acts no earlier than when the one before it (or an update of it) said that it is visible again
  *   deleted     after the answer to a delete nobody who asks later sees the message
- *   refused     who is told that a message is not found, or his receipt old, is told what stays so: nobody who asks later sees the message,
- *               or is handed it out next to that receipt
+ *   refused     a receipt that found no message finds none later: the message is gone, or was handed out after that receipt. Nobody who asks
+ *               later sees the message as it was under that receipt, gets the next hand-out, or acts by that receipt
  *   fenced      a receipt that is older than one somebody got before he asked deletes and updates nothing
  *   expired     no hand-out acts after the message's end
  *   whole       a text is one that was put into this queue, by the put or the last update
@@ -38,12 +38,10 @@ interface Known {
   countToldAt: number;
   /** When a delete of it was answered. */
   deletedAt: number | undefined;
-  /** When somebody was told that it is not there (any more). */
-  notFoundAt: number | undefined;
-  /** By count: when its receipt was first said to be old; not of hand-outs that were updated. */
-  readonly oldAt: Map<number, number>;
-  /** Hand-outs of which an update was called. */
-  readonly updatedCounts: Set<number>;
+  /** By count: time at which the last receipt given for the hand-out first found no message. */
+  readonly notFoundAt: Map<number, number>;
+  /** By count: number of updates that are not answered, or never were. Such an update may have given a receipt that nobody was told. */
+  readonly updatesOpen: Map<number, number>;
   /** Deletes that are not answered, or never were: it may be gone at any time. */
   deletesOpen: number;
 }
@@ -51,6 +49,13 @@ interface Known {
 const broken = (what: string): BrokenPromise => new BrokenPromise(what);
 /** Times are cut to seconds. */
 const cutS = 1;
+
+/**
+ * True if a message that was handed out `count` times can't be there for a request called at `calledAt`. The client that is refused holds the
+ * last receipt of the hand-out, unless an update of it is open.
+ */
+const notFound = ({ notFoundAt, updatesOpen }: Known, count: number, calledAt: number): boolean =>
+  [...notFoundAt].some(([refused, at]) => at < calledAt && (refused > count || (refused === count && !updatesOpen.get(refused))));
 
 export class QueueJudge {
   readonly #name: string;
@@ -88,9 +93,7 @@ export class QueueJudge {
     if (actedS > handOut.expiresS + cutS) throw broken(`${what}: it had expired at ${handOut.expiresS}, and it was ${actedS}`);
     const before = known.visibleS.get(dequeueCount - 1);
     if (before !== undefined && actedS + cutS < before) throw broken(`${what}: hidden until ${before}, handed out at ${actedS}`);
-    if ((known.oldAt.get(dequeueCount - 1) ?? Number.POSITIVE_INFINITY) < calledAt && !known.updatedCounts.has(dequeueCount - 1)) {
-      throw broken(`${what}: it is the next one after a receipt that was said to be old before`);
-    }
+    if (notFound(known, dequeueCount - 1, calledAt)) throw broken(`${what}: it is the next one after a receipt that found no message`);
     known.visibleS.set(dequeueCount, visibleS);
     if (dequeueCount > known.count) {
       known.count = dequeueCount;
@@ -99,7 +102,10 @@ export class QueueJudge {
   }
 
   peeked(handOut: HandOut, calledAt: number): void {
-    this.#seen(handOut, calledAt);
+    const known = this.#seen(handOut, calledAt);
+    if (notFound(known, handOut.dequeueCount, calledAt)) {
+      throw broken(`${this.#name}: message ${handOut.messageId} is seen after the receipt of its last hand-out found no message`);
+    }
   }
 
   deleteCalled(messageId: string): void {
@@ -121,14 +127,16 @@ export class QueueJudge {
     const known = this.#of(messageId);
     known.texts.add(text);
     known.visibleS.set(count, undefined);
-    known.updatedCounts.add(count);
+    known.updatesOpen.set(count, (known.updatesOpen.get(count) ?? 0) + 1);
   }
 
   updateRefused(messageId: string, count: number, code: string, returnedAt: number): void {
+    this.#updateAnswered(messageId, count);
     this.#refused(messageId, count, code, returnedAt);
   }
 
   updated(messageId: string, count: number, calledAt: number): void {
+    this.#updateAnswered(messageId, count);
     this.#fenced(messageId, count, calledAt, "updated");
   }
 
@@ -139,9 +147,13 @@ export class QueueJudge {
   }
 
   #refused(messageId: string, count: number, code: string, returnedAt: number): void {
-    const known = this.#of(messageId);
-    if (code === "MessageNotFound") known.notFoundAt = Math.min(known.notFoundAt ?? Number.POSITIVE_INFINITY, returnedAt);
-    if (code === "PopReceiptMismatch") known.oldAt.set(count, Math.min(known.oldAt.get(count) ?? Number.POSITIVE_INFINITY, returnedAt));
+    const { notFoundAt } = this.#of(messageId);
+    if (code === "MessageNotFound") notFoundAt.set(count, Math.min(notFoundAt.get(count) ?? Number.POSITIVE_INFINITY, returnedAt));
+  }
+
+  #updateAnswered(messageId: string, count: number): void {
+    const { updatesOpen } = this.#of(messageId);
+    updatesOpen.set(count, (updatesOpen.get(count) ?? 1) - 1);
   }
 
   #fenced(messageId: string, count: number, calledAt: number, done: string): Known {
@@ -152,8 +164,8 @@ export class QueueJudge {
     if (known.deletedAt !== undefined && known.deletedAt < calledAt) {
       throw broken(`${this.#name}: message ${messageId} was ${done} after its deletion was answered`);
     }
-    if (known.notFoundAt !== undefined && known.notFoundAt < calledAt) {
-      throw broken(`${this.#name}: message ${messageId} was ${done} after it was said not to be there`);
+    if (notFound(known, count, calledAt)) {
+      throw broken(`${this.#name}: message ${messageId} was ${done} by hand-out ${count} after its receipt found no message`);
     }
     return known;
   }
@@ -171,9 +183,6 @@ export class QueueJudge {
     if (!known.texts.has(text)) throw broken(`${this.#name}: message ${messageId} says ${text}`);
     if (known.deletedAt !== undefined && known.deletedAt < calledAt) {
       throw broken(`${this.#name}: message ${messageId} is seen after its deletion was answered`);
-    }
-    if (known.notFoundAt !== undefined && known.notFoundAt < calledAt) {
-      throw broken(`${this.#name}: message ${messageId} is seen after it was said not to be there`);
     }
     return known;
   }
@@ -193,9 +202,8 @@ export class QueueJudge {
       count: 0,
       countToldAt: 0,
       deletedAt: undefined,
-      notFoundAt: undefined,
-      oldAt: new Map(),
-      updatedCounts: new Set(),
+      notFoundAt: new Map(),
+      updatesOpen: new Map(),
       deletesOpen: 0,
     };
     this.#messages.set(messageId, known);

@@ -62,7 +62,6 @@ export const serviceErrorCodes = [
   "SequenceNumberConditionNotMet",
   "SequenceNumberIncrementTooLarge",
   "ServerBusy",
-  "PopReceiptMismatch",
   "QueueAlreadyExists",
   "QueueNotFound",
   "UnauthorizedBlobOverwrite",

@@ -39,7 +39,7 @@ test("the gRPC door puts, takes and deletes messages", async (t) => {
   const { messageId, popReceipt } = messages[0] ?? { messageId: "", popReceipt: "" };
   assert.equal(
     codeOf(await door.deleteQueueMessage({ ...of, messageId, popReceipt: put.popReceipt }, options)),
-    "invalidArgument PopReceiptMismatch",
+    "notFound MessageNotFound",
   );
   unwrap(await door.deleteQueueMessage({ ...of, messageId, popReceipt }, options));
   assert.equal(codeOf(await door.deleteQueueMessage({ ...of, messageId, popReceipt }, options)), "notFound MessageNotFound");

@@ -55,7 +55,7 @@ func queues(account, key string) {
 	updated, err := queue.UpdateMessage(ctx, *first.MessageID, *first.PopReceipt, "half done", &azqueue.UpdateMessageOptions{VisibilityTimeout: to.Ptr(int32(60))})
 	check(err)
 	_, err = queue.DeleteMessage(ctx, *first.MessageID, *first.PopReceipt, nil)
-	expectCode(err, "PopReceiptMismatch")
+	expectCode(err, "MessageNotFound")
 	_, err = queue.DeleteMessage(ctx, *first.MessageID, *updated.PopReceipt, nil)
 	check(err)
 	_, err = queue.DeleteMessage(ctx, *first.MessageID, *updated.PopReceipt, nil)

@@ -56,7 +56,7 @@ step("messages: put, peek, get by pages, up to 64 KiB")
 
 first = got[0]
 updated = queue.update_message(first, content="half done", visibility_timeout=0)
-expect(HttpResponseError, "PopReceiptMismatch", lambda: queue.delete_message(first.id, first.pop_receipt))
+expect(ResourceNotFoundError, "MessageNotFound", lambda: queue.delete_message(first.id, first.pop_receipt))
 again = queue.receive_message(visibility_timeout=60)
 assert (again.id, again.content, again.dequeue_count) == (first.id, "half done", 2)
 queue.delete_message(again)

@@ -145,7 +145,10 @@ function* textOf(edit: QueueEdit, { message }: MessageFacts): Plan<string> {
   throw new FailureError(refused("dataLoss", "damaged", `message ${message} of queue ${edit.queue.queue} has no text`).failure);
 }
 
-/** The message, when this receipt is the last one given for it (and it is not expired); else the refusal. */
+/**
+ * Returns the message if this receipt is the last one given for it and the message has not expired. Else the refusal: MessageNotFound, the
+ * same for an older receipt, a receipt of another message, and a message that is gone (decision 0425).
+ */
 function* fence(edit: QueueEdit, { messageId, popReceipt }: OnMessage): Plan<Found | Decision> {
   const receipt = parsePopReceipt(popReceipt);
   if (receipt === undefined) {
@@ -158,10 +161,7 @@ function* fence(edit: QueueEdit, { messageId, popReceipt }: OnMessage): Plan<Fou
   const row = yield* getRow(orderKey(edit.messages, edit.generation, at));
   const facts = row && decodeOrder(row);
   const fits = facts?.message === message && sameSecret(facts.receiptSecret, secret);
-  if (fits && !edit.isExpired(facts.expiresMs)) return { facts, at };
-  const text = yield* getRow(textKey(edit.messages, edit.generation, message));
-  const there = text !== undefined && !edit.isExpired(decodeText(text).expiresMs);
-  return fail(there ? "PopReceiptMismatch" : "MessageNotFound");
+  return fits && !edit.isExpired(facts.expiresMs) ? { facts, at } : fail("MessageNotFound");
 }
 
 const messageOf = (edit: QueueEdit, facts: MessageFacts, at: Position, text: string): Message => ({
