@@ -1,8 +1,26 @@
 /** What the service has and we do not: every such row of the recognition table is 501 with the feature's name, and changes nothing. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { blobRequests } from "@stamp/azure-rest";
+import { blobRequests, type OtherRequest, otherRequests, otherRequestTitle, parseTarget } from "@stamp/azure-rest";
+import { rawExchange } from "./raw-connection.ts";
 import type { Clients } from "./target.ts";
+
+/** A request of another service as its clients send it, for a blob that exists. */
+function sent({ level, query, header }: OtherRequest, container: string) {
+  const path = { account: "/", root: `/${container}`, path: `/${container}/b` }[level];
+  const text = query.map(([name, value]) => `${name}=${value === "*" ? "true" : value}`).join("&");
+  const value = header === "x-ms-copy-source" ? "http://127.0.0.1/a/share/file" : "acquire";
+  return { path: text === "" ? path : `${path}?${text}`, headers: header === undefined ? {} : { [header]: value } };
+}
+
+const isRead = (method: string): boolean => method === "GET" || method === "HEAD";
+const bodyOf = (method: string) => (isRead(method) || method === "DELETE" ? {} : { body: "" });
+
+/** Whether the request can be told from one of the Blob service's when both come to the Blob service's host. */
+function isTold(method: string, path: string, headers: Record<string, string>): boolean {
+  const target = parseTarget(`/account${path}`, "", { hostSuffixes: [] });
+  return target.ok && otherRequestTitle(method, target.value, headers) !== undefined;
+}
 
 export function refusedSuite(clients: () => Clients): void {
   describe("refused", () => {
@@ -18,6 +36,64 @@ export function refusedSuite(clients: () => Clients): void {
         if (method !== "HEAD") assert.ok((await answer.text()).includes(title.replaceAll("&", "&amp;")), title);
       }
       assert.equal((await container.getBlockBlobClient("b").downloadToBuffer()).toString(), "kept");
+    });
+
+    test("every request of Data Lake Storage and Azure Files that reaches the Blob port is 501 with its name, and changes nothing", async () => {
+      const container = await clients().container();
+      const blob = container.getBlockBlobClient("b");
+      const { etag } = await blob.upload("kept", 4);
+      let told = 0;
+      for (const row of otherRequests()) {
+        const { path, headers } = sent(row, container.containerName);
+        if (!isTold(row.method, path, headers)) continue;
+        told++;
+        const answer = await clients().raw(row.method, path, { headers, ...bodyOf(row.method) });
+        const about = `${row.method} ${path}`;
+        assert.deepEqual([answer.status, answer.headers.get("x-ms-error-code")], [501, "NotImplemented"], about);
+        if (row.method !== "HEAD") assert.ok((await answer.text()).includes(`${row.title} (`), about);
+      }
+      assert.ok(told >= 50, `${told} requests`);
+      assert.deepEqual([(await blob.getProperties()).etag, (await blob.downloadToBuffer()).toString()], [etag, "kept"]);
+    });
+
+    test("every request to a dfs or file host is 501 with the operation's name, and changes nothing", async () => {
+      const container = await clients().container();
+      const blob = container.getBlockBlobClient("b");
+      const { etag } = await blob.upload("kept", 4);
+      for (const row of otherRequests()) {
+        const { path, headers } = sent(row, container.containerName);
+        const host = `${clients().target.accountName}.${row.service}.localhost`;
+        const answer = await rawExchange(clients(), { method: row.method, path, headers, host, endAfterMs: 1_000 });
+        const about = `${host} ${row.method} ${path}`;
+        assert.match(answer, /^HTTP\/1\.1 501 /, about);
+        if (row.method !== "HEAD") assert.ok(answer.includes(`${row.title} (`), `${about}: ${answer}`);
+      }
+      assert.deepEqual([(await blob.getProperties()).etag, (await blob.downloadToBuffer()).toString()], [etag, "kept"]);
+    });
+
+    test("in a batch, and for an account that is not there, they are refused too", async () => {
+      const container = await clients().container();
+      const blob = container.getBlockBlobClient("b");
+      await blob.upload("kept", 4);
+      const { accountName, endpoint } = clients().target;
+      const part = `DELETE /${accountName}/${container.containerName}/b?recursive=true HTTP/1.1\r\nContent-Length: 0\r\n\r\n`;
+      const body = `--x\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n${part}\r\n--x--\r\n`;
+      const batch = await clients().raw("POST", "/?comp=batch", { headers: { "content-type": "multipart/mixed; boundary=x" }, body });
+      const text = await batch.text();
+      assert.match(text, /HTTP\/1\.1 501 /);
+      assert.match(text, /Delete Directory \(Data Lake Storage\)/);
+      assert.equal((await blob.downloadToBuffer()).toString(), "kept");
+      // SDKs of Azure Files leave the account out of the path of a rename.
+      const answer = await fetch(`${endpoint}/share/file?comp=rename&restype=directory`, { method: "PUT" });
+      assert.equal(answer.status, 501);
+      assert.match(await answer.text(), /Azure Files/);
+    });
+
+    test("clients of Data Lake Storage get the refusal in the form that they read", async () => {
+      const answer = await clients().raw("PUT", "/fs?resource=filesystem", { headers: { accept: "application/json" }, body: "" });
+      const { error } = (await answer.json()) as { readonly error: { readonly code: string; readonly message: string } };
+      assert.equal(error.code, "NotImplemented");
+      assert.match(error.message, /Create Filesystem \(Data Lake Storage\)/);
     });
   });
 }

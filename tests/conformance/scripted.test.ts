@@ -4,7 +4,15 @@
  */
 import assert from "node:assert/strict";
 import { after, beforeEach, describe, test } from "node:test";
-import { blobRequests, blobRequestTitle, parseBlobResource, parseTarget } from "@stamp/azure-rest";
+import {
+  accountOfHost,
+  blobRequests,
+  blobRequestTitle,
+  otherRequests,
+  otherRequestTitle,
+  parseBlobResource,
+  parseTarget,
+} from "@stamp/azure-rest";
 import { refused } from "@stamp/base";
 import type { HttpRequest } from "@stamp/ports";
 import { NodeHttpClient } from "@stamp/ports-node";
@@ -16,8 +24,25 @@ import { accountKey, accountName, type ScriptedStamp, startScriptedStamp } from 
 import { blockId, bytes, Clients, failure } from "./target.ts";
 
 const record = new ApiRecord();
+const otherRecord = new ApiRecord();
 
-function onAnswer({ method, target, headers }: HttpRequest, status: number): void {
+/** Requests of Data Lake Storage and Azure Files; the others are the Blob service's. */
+function sawOther({ method, target, headers }: HttpRequest, status: number): boolean {
+  for (const service of [undefined, "dfs", "file"] as const) {
+    const hostSuffixes = service === undefined ? [] : [`${service}.localhost`];
+    if (service !== undefined && accountOfHost(headers.host ?? "", hostSuffixes) === undefined) continue;
+    const parsed = parseTarget(target, headers.host ?? "", { hostSuffixes });
+    const title = parsed.ok ? otherRequestTitle(method, parsed.value, headers, service) : undefined;
+    if (title !== undefined) otherRecord.saw(title, status);
+    if (title !== undefined) return true;
+  }
+  return false;
+}
+
+function onAnswer(request: HttpRequest, status: number): void {
+  otherRecord.part = record.part;
+  if (sawOther(request, status)) return;
+  const { method, target, headers } = request;
   const parsed = parseTarget(target, headers.host ?? "", { hostSuffixes: [] });
   const resource = parsed.ok ? parseBlobResource(parsed.value) : parsed;
   const title = parsed.ok && resource.ok ? blobRequestTitle(method, { ...parsed.value, ...resource.value }, headers) : undefined;
@@ -128,5 +153,27 @@ test("docs/api/blob.md says what the suite has seen", () => {
       requests: blobRequests().map(({ title, resource, request, served }) => ({ title, request: `${resource} ${request}`, served })),
     },
     record,
+  );
+});
+
+test("docs/api/other-services.md says what the suite has seen", () => {
+  const services = { dfs: "Data Lake Storage", file: "Azure Files" } as const;
+  const textOf = (query: readonly (readonly [string, string])[]): string => query.map(([name, value]) => ` ${name}=${value}`).join("");
+  checkApiPage(
+    {
+      path: "docs/api/other-services.md",
+      heading: "Data Lake Storage and Azure Files",
+      about: [
+        "One row per operation of two services that Stamp does not have. At a host of theirs (`ACCOUNT.dfs.localhost`, `ACCOUNT.file.localhost`:",
+        "the suffixes beside those of `hostSuffixes`) every operation is refused. At the Blob service's host an operation is refused if its",
+        "request differs from every request of the Blob service; `account`, `root`, `path`: no, one, or more segments (decision 0430).",
+      ].join("\n"),
+      requests: otherRequests().map(({ service, title, level, method, query, header }) => ({
+        title: `${title} (${services[service]})`,
+        request: `${level} ${method}${textOf(query)}${header === undefined ? "" : ` with ${header}`}`,
+        served: false,
+      })),
+    },
+    otherRecord,
   );
 });

@@ -28,6 +28,7 @@ export * from "./dates.ts";
 export * from "./error-codes.ts";
 export * from "./headers.ts";
 export * from "./names.ts";
+export * from "./other-services.ts";
 export * from "./queue/messages-xml.ts";
 export * from "./queue/operations.ts";
 export * from "./queue/query.ts";

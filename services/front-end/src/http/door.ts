@@ -3,12 +3,15 @@
  * of the service. Requests in progress are bounded.
  */
 import {
+  accountOfHost,
   type CorsRule,
   corsHeaders,
   formatRfc1123,
   type HttpHeaders,
   isVersion,
   newestVersion,
+  type OtherService,
+  otherSuffixes,
   type Parsed,
   parsed,
   parseTarget,
@@ -18,6 +21,7 @@ import {
   type Query,
   queryValue,
   type RestError,
+  refuseOtherService,
   rejected,
   restError,
   type Target,
@@ -78,10 +82,13 @@ export class HttpDoor {
   };
   readonly #parts: DoorParts;
   readonly #judges: Judges;
+  /** Suffixes of the hosts of services that Stamp does not have. */
+  readonly #others: readonly (readonly [OtherService, readonly string[]])[];
 
   constructor(parts: DoorParts) {
     const { world, accounts, service, objects, tokens } = parts;
     this.#parts = parts;
+    this.#others = (["dfs", "file"] as const).map((other) => [other, otherSuffixes(service.hostSuffixes, other)]);
     this.#judges = {
       world,
       accounts,
@@ -130,6 +137,8 @@ export class HttpDoor {
 
   /** `gated`: it came by itself, not inside of another one that was let in. */
   async #serve(request: HttpRequest, seen: Seen, outer?: Outer, gated = false): Promise<Answer> {
+    const elsewhere = outer ? undefined : this.#ofOtherService(request);
+    if (elsewhere) return { ok: false, error: elsewhere };
     if (request.method === "OPTIONS" && !outer) return this.#preflight(request, seen);
     const admitted = await this.#admit(request, seen, outer);
     if (!admitted.ok) return admitted;
@@ -141,6 +150,16 @@ export class HttpDoor {
     const served = await operation.serve(exchange);
     const answer = served.ok ? overridden(served.value, request.method, exchange.access) : served;
     return gated && answer.ok ? this.#counted(request, exchange.target.account, answer.value, seen) : answer;
+  }
+
+  /** Refuses what is sent to a host of a service that Stamp does not have, before its signature, which that service may make otherwise. */
+  #ofOtherService({ method, target, headers }: HttpRequest): RestError | undefined {
+    for (const [other, hostSuffixes] of this.#others) {
+      if (accountOfHost(headers.host ?? "", hostSuffixes) === undefined) continue;
+      const parsedTarget = parseTarget(target, headers.host ?? "", { hostSuffixes });
+      return parsedTarget.ok ? refuseOtherService(method, parsedTarget.value, headers, other) : parsedTarget.error;
+    }
+    return undefined;
   }
 
   /** An answer made whole (a list, a query) counts in the budget of downloads until it was sent, like what is read of a blob. */
@@ -201,6 +220,8 @@ export class HttpDoor {
     const { accounts, service, objects, tokens } = this.#parts;
     const target = parseTarget(request.target, headers.host ?? "", service);
     if (!target.ok) return target;
+    const other = service.refuse?.(method, target.value, headers);
+    if (other) return { ok: false, error: other };
     const timeout = parseTimeout(target.value.query);
     if (!timeout.ok) return timeout;
     const limits = this.#limits(request, timeout.value);

@@ -19,6 +19,8 @@ export interface RestService {
     resource: SignedResource,
     limits: CallLimits,
   ): Promise<Parsed<readonly SignedIdentifier[]>>;
+  /** Refuses a request that is another service's, whoever asks and whatever the account. */
+  refuse?(method: string, target: Target, headers: HttpHeaders): RestError | undefined;
   /** Which operation a request is, by method, target and headers; what can be refused without asking anybody is refused. */
   recognize(method: string, target: Target, headers: HttpHeaders): Parsed<RecognizedOperation>;
   /** The body of an error, in the form that the request asks for. */

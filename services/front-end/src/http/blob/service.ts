@@ -4,11 +4,13 @@ import {
   blobAuthorizationOf,
   checkNames,
   checkUnsupported,
+  dataLakeErrorBody,
   errorBody,
   formatIso,
   parseBlobResource,
   parsed,
   recognizeBlob,
+  refuseOtherService,
   signedBlobResource,
 } from "@stamp/azure-rest";
 import { parseWhere } from "@stamp/objects";
@@ -30,6 +32,7 @@ export const blobService = (hostSuffixes: readonly string[]): RestService => ({
     if (!row.ok) return row.error.code === "ContainerNotFound" ? parsed([]) : row;
     return parsed(signedIdentifiersFromWire(row.value.signedIdentifiers));
   },
+  refuse: (method, target, headers) => refuseOtherService(method, target, headers),
   recognize(method, target, headers) {
     const resource = parseBlobResource(target);
     if (!resource.ok) return resource;
@@ -51,5 +54,10 @@ export const blobService = (hostSuffixes: readonly string[]): RestService => ({
       serve: (exchange) => operationHandlers[operation.value]({ ...exchange, target: named, operation: operation.value }),
     });
   },
-  errorBody: (error, { requestId, nowMs }) => ({ contentType: "application/xml", text: errorBody(error, requestId, formatIso(nowMs)) }),
+  errorBody(error, { requestId, nowMs, headers }) {
+    if (error.code === "NotImplemented" && headers.accept === "application/json") {
+      return { contentType: "application/json", text: dataLakeErrorBody(error) };
+    }
+    return { contentType: "application/xml", text: errorBody(error, requestId, formatIso(nowMs)) };
+  },
 });
