@@ -25,6 +25,7 @@ export type RuleName =
   | "ownerEpochAtNode"
   | "ownerEpochAtManager"
   | "mintedEpochsOnly"
+  | "reportsVouched"
   | "storeComplete"
   | "storeNotBehind"
   | "storeNotOlder"

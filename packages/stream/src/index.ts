@@ -4,6 +4,7 @@ export * from "./extent-list.ts";
 export * from "./placement.ts";
 export * from "./plan-extents.ts";
 export * from "./plan-lists.ts";
+export * from "./plan-nodes.ts";
 export * from "./plan-streams.ts";
 export * from "./records.ts";
 export * from "./repair.ts";

@@ -4,9 +4,9 @@
  */
 import type { ExtentId, Outcome, OwnerEpoch, Rules } from "@stamp/base";
 import { assert, extentVersion, ok, refused } from "@stamp/base";
-import { extentKey, nodeKey, streamKey } from "./codec.ts";
+import { extentKey, streamKey } from "./codec.ts";
 import { ownedStream, withExtent } from "./plan-streams.ts";
-import type { ExtentRecord, NodeDuty, NodeRecord, ReplicaPlace } from "./records.ts";
+import type { ExtentRecord, ReplicaPlace } from "./records.ts";
 import type { Change, Plan, StreamState } from "./state.ts";
 
 /** What an owner's call about the successor of an extent finds. */
@@ -275,43 +275,6 @@ export function planForgetRemoved(state: StreamState, id: ExtentId, place: Repli
 /** Every replica of a dropped extent is deleted. */
 export function planForgetExtent(state: StreamState, id: ExtentId): Outcome<Plan> {
   return ok({ changes: state.extent(id)?.phase === "dropped" ? [{ kind: "removeExtent", id }] : [], reads: [] });
-}
-
-/** What a node reports of itself. A node that is to be emptied stays that; one that was forgotten and comes with a new disk is a new one. */
-export function planNode(state: StreamState, reported: Omit<NodeRecord, "duty">): Outcome<Plan> {
-  const known = state.node(reported.nodeId);
-  const forgotten = known?.duty === "decommissioned" && known.diskId !== reported.diskId;
-  const record: NodeRecord = known?.duty === undefined || forgotten ? reported : { ...reported, duty: known.duty };
-  // A new disk starts its count of incarnations again.
-  if (known?.diskId === record.diskId && record.incarnation < known.incarnation) {
-    return refused(
-      "aborted",
-      "conflict",
-      `node ${record.nodeId} was seen with incarnation ${known.incarnation}, this is ${record.incarnation}`,
-    );
-  }
-  const same =
-    known?.address === record.address &&
-    known.diskId === record.diskId &&
-    known.faultDomain === record.faultDomain &&
-    known.incarnation === record.incarnation;
-  return ok({ changes: same ? [] : [{ kind: "node", record }], reads: [] });
-}
-
-/** decommissioned: only a node that was to be emptied and is. */
-export function planNodeDuty(state: StreamState, nodeId: string, duty: NodeDuty): Outcome<Plan> {
-  const record = state.node(nodeId);
-  if (record === undefined) return refused("notFound", "badRequest", `there is no extent node ${nodeId}`);
-  const current = record.duty ?? "serving";
-  if (current === duty) return ok({ changes: [], reads: [nodeKey(nodeId)] });
-  if (current === "decommissioned") {
-    return refused("failedPrecondition", "conflict", `node ${nodeId} was decommissioned; with a new disk it is a new node`);
-  }
-  const held = duty === "decommissioned" ? state.replicasOn(nodeId) : 0;
-  if (duty === "decommissioned" && (current !== "draining" || held > 0)) {
-    return refused("failedPrecondition", "conflict", `node ${nodeId} is ${current} and holds ${held} replicas: drain it first`);
-  }
-  return ok({ changes: [{ kind: "node", record: { ...record, duty } }], reads: [] });
 }
 
 /** Numbers for extents and segments; a leader takes them in advance, a successor never uses the rest. */

@@ -18,12 +18,12 @@ import {
   planFinishRepair,
   planForgetExtent,
   planMarkReplicas,
-  planNode,
   planOpenExtent,
   planRecordSealed,
   planReserveIds,
   successorOf,
 } from "./plan-extents.ts";
+import { isDoubtful, planNode, unvouchedIncarnationsMax, unvouchedReportsMax } from "./plan-nodes.ts";
 import { planCreateStream, planDeleteStream, planOpenStream, planTruncate } from "./plan-streams.ts";
 import { segmentExtentsMax } from "./records.ts";
 import { assess, RepairQueue } from "./repair.ts";
@@ -153,6 +153,34 @@ test("nodes: an older incarnation of a disk is refused, a new disk begins again"
   assert.equal(refusal(planNode(store.state, { ...node, incarnation: 4 })), "conflict");
   store.do(planNode(store.state, { ...node, diskId: "d2", incarnation: 1 }));
   assert.equal(store.reload().node("n1")?.diskId, "d2");
+});
+
+test("nodes: a lower incarnation is recorded if the node itself answers with it and no other was recorded meanwhile", () => {
+  const store = new Store();
+  const node = { nodeId: "n1", address: "a", diskId: "d1", faultDomain: "f", incarnation: Number.MAX_SAFE_INTEGER };
+  store.do(planNode(store.state, node));
+  assert.equal(refusal(planNode(store.state, { ...node, incarnation: 4 }, 9)), "conflict");
+  store.do(planNode(store.state, { ...node, incarnation: 4 }, Number.MAX_SAFE_INTEGER));
+  assert.equal(store.reload().node("n1")?.incarnation, 4);
+});
+
+test("nodes: a report is doubtful below the known numbers, and from a named distance above them", () => {
+  const recorded = { diskId: "d1", incarnation: 5 };
+  const heard = { diskId: "d1", incarnation: 5, reportNumber: 70 };
+  const doubtful = (diskId: string, incarnation: number, reportNumber: number, rules = allRules): boolean =>
+    isDoubtful(recorded, heard, { diskId, incarnation, reportNumber }, rules);
+  assert.equal(doubtful("d1", 5, 71), false);
+  assert.equal(doubtful("d1", 5, 70 + unvouchedReportsMax), false);
+  assert.equal(doubtful("d1", 5, 71 + unvouchedReportsMax), true);
+  assert.equal(doubtful("d1", 5, 70), true);
+  assert.equal(doubtful("d1", 5 + unvouchedIncarnationsMax, 1), false, "reports of each start count from 1");
+  assert.equal(doubtful("d1", 6 + unvouchedIncarnationsMax, 1), true);
+  assert.equal(doubtful("d1", 6, unvouchedReportsMax + 1), true);
+  assert.equal(doubtful("d1", 4, 71), true);
+  assert.equal(doubtful("d2", 1, 1), false, "a new disk counts its starts anew");
+  assert.equal(doubtful("d2", unvouchedIncarnationsMax + 1, 1), true);
+  assert.equal(isDoubtful(undefined, undefined, { diskId: "d1", incarnation: 17, reportNumber: 1 }, allRules), true);
+  assert.equal(doubtful("d1", Number.MAX_SAFE_INTEGER, 1, rulesWithout("reportsVouched")), false);
 });
 
 const length = (durableBytes: number, committedBytes = 0): SealAnswer => ({

@@ -3,20 +3,20 @@
  * was begun, then serves. It ends as a whole, and nothing of it lives on in the next term.
  */
 import type { LeaseEpoch, Outcome, SmTerm } from "@stamp/base";
-import { extentId, ok, smTerm } from "@stamp/base";
+import { ok, smTerm } from "@stamp/base";
 import type { LeaseKeeper, StoreAge } from "@stamp/metadata-store";
 import { MetadataClient } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
 import { jittered, sleep, within } from "@stamp/ports";
-import { planDropAllocating, planNode } from "@stamp/stream";
-import type { ExtentReplica, NodeReport } from "@stamp/wire";
-import { fromWire, ReplicaState, toWire } from "@stamp/wire";
+import { planDropAllocating } from "@stamp/stream";
+import type { NodeReport } from "@stamp/wire";
 import { Ahead } from "./ahead.ts";
 import { Allocator } from "./allocator.ts";
 import { Completer } from "./completer.ts";
 import type { StreamManagerConfig } from "./config.ts";
 import { Garbage } from "./garbage.ts";
 import { Ledger } from "./ledger.ts";
+import { askReport, askReportTimeoutMs, NodeReports } from "./node-reports.ts";
 import { NodeSync } from "./node-sync.ts";
 import { NodeTable } from "./node-table.ts";
 import { OperatorCalls } from "./operator-calls.ts";
@@ -25,11 +25,9 @@ import { Repairer } from "./repairer.ts";
 import { Sealer } from "./sealer.ts";
 import type { StateCopy } from "./state-copy.ts";
 import type { Term } from "./term.ts";
-import { endIfStale, extentNode } from "./term.ts";
 import { Views } from "./views.ts";
 
 const dropsPerTransaction = 64;
-const askReportTimeoutMs = 1_000;
 /** Longest wait for the reports of two nodes before a loaded map is acted on. */
 const hearForMs = 15_000;
 const hearAgainMs = 250;
@@ -46,7 +44,7 @@ interface Serving {
   readonly allocator: Allocator;
   readonly ahead: Ahead;
   readonly repairer: Repairer;
-  readonly sync: NodeSync;
+  readonly reports: NodeReports;
   readonly operator: OperatorCalls;
   readonly garbage: Garbage;
 }
@@ -115,7 +113,7 @@ export class Leader {
     if (loaded.ok && !this.#ended.signal.aborted) {
       this.#serving = loaded.value;
       this.#world.logger.info("this stream manager leads", { term: this.#number, extents: loaded.value.term.state.extentCount });
-      for (const report of this.#reports) void report.then((told) => told && takeReport(loaded.value, told));
+      for (const report of this.#reports) void report.then((told) => told && loaded.value.reports.answered(told));
       void this.#tick(loaded.value);
       void this.#watchAge();
     } else if (!loaded.ok) this.end(loaded.failure.message);
@@ -170,14 +168,14 @@ export class Leader {
     const calls = new OwnerCalls(term, sealer, completer, allocator, ahead);
     const repairer = new Repairer(term, completer);
     const views = new Views(term, completer, repairer);
-    const sync = new NodeSync(term, sealer, completer);
+    const reports = new NodeReports(term, { sealer, completer, repairer, sync: new NodeSync(term, sealer, completer) });
     const operator = new OperatorCalls(term, sealer, repairer);
     const garbage = new Garbage(term);
 
     void dropAllocating(term);
     for (const id of [...state.unsealed()]) if (state.extent(id)?.phase === "sealing") void sealer.seal(id, 0);
     for (const id of [...state.incomplete()]) completer.start(id, []);
-    return ok({ term, calls, views, sealer, completer, allocator, ahead, repairer, sync, operator, garbage });
+    return ok({ term, calls, views, sealer, completer, allocator, ahead, repairer, reports, operator, garbage });
   }
 
   /**
@@ -245,63 +243,6 @@ async function dropAllocating({ ledger, state }: Term): Promise<void> {
     const some = allocating.splice(0, dropsPerTransaction);
     const dropped = await ledger.commit((current) => planDropAllocating(current, some));
     if (!dropped.ok) return;
-  }
-}
-
-/** A new leader does not wait for the next report; a node that answers obeys its term from then on. */
-async function askReport(term: Term, nodeId: string): Promise<NodeReport | undefined> {
-  const answer = await extentNode(term, nodeId)?.getNodeReport({ smTerm: toWire(term.number) }, { timeoutMs: askReportTimeoutMs });
-  if (answer === undefined || term.ended.aborted) return undefined;
-  if (!answer.ok) {
-    endIfStale(term, answer.failure);
-    return undefined;
-  }
-  if (answer.value.stampId === term.stampId) term.age.reported(nodeId, fromWire(answer.value.metadataVersion));
-  return answer.value;
-}
-
-/** A node's report: its record is kept, its load remembered, and unsealed replicas are brought to an end. */
-export async function takeReport(serving: Serving, report: NodeReport) {
-  const { term, sealer, completer, repairer, sync } = serving;
-  const smTermNumber = toWire(term.number);
-  if (report.stampId !== term.stampId) {
-    term.world.logger.error("a node of another stamp reports", { node: report.nodeId, stamp: report.stampId });
-    return ok({ smTerm: smTermNumber, wrongStamp: true });
-  }
-  const { nodeId, address, diskId, faultDomain } = report;
-  const incarnation = fromWire(report.incarnation);
-  const before = term.state.node(nodeId)?.diskId;
-  if (term.nodes.retired({ nodeId, diskId })) return ok({ smTerm: smTermNumber, wrongStamp: false });
-  const recorded = await term.ledger.commit((state) => planNode(state, { nodeId, address, diskId, faultDomain, incarnation }));
-  if (!recorded.ok) return recorded;
-  term.age.reported(nodeId, fromWire(report.metadataVersion));
-  // With another disk all its replicas are lost at once.
-  if (before !== undefined && before !== diskId) repairer.rescan();
-  const fresh = term.nodes.report({ nodeId, diskId }, incarnation, {
-    reportNumber: fromWire(report.reportNumber),
-    freeBytes: fromWire(report.freeBytes),
-    totalBytes: fromWire(report.totalBytes),
-    extentCount: report.extentCount,
-    acceptsNewExtents: report.acceptsNewExtents,
-  });
-  if (fresh) {
-    for (const replica of report.unsealed) lookAt(nodeId, diskId, replica);
-    sync.heard({ nodeId, diskId }, incarnation);
-  }
-  return ok({ smTerm: smTermNumber, wrongStamp: false });
-
-  function lookAt(node: string, disk: string, replica: ExtentReplica): void {
-    const id = extentId(fromWire(replica.extentId));
-    const extent = term.state.extent(id);
-    if (extent === undefined) {
-      void sync.lookAgain({ nodeId: node, diskId: disk }, id);
-      return;
-    }
-    const ours = extent.replicas.some((one) => one.nodeId === node && one.diskId === disk);
-    if (!ours) return;
-    const over = replica.restarted || replica.state !== ReplicaState.OPEN;
-    if (extent.phase === "open" && over) void sealer.seal(id, 0);
-    if (extent.phase === "sealed") completer.recheck(id, node);
   }
 }
 

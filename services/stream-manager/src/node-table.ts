@@ -5,7 +5,7 @@
 import type { ExtentId } from "@stamp/base";
 import type { Clock } from "@stamp/ports";
 import { within } from "@stamp/ports";
-import type { NodeRecord, PlacementNode, ReplicaPlace, StreamState } from "@stamp/stream";
+import type { NodeRecord, PlacementNode, ReplicaPlace, ReportNumbers, StreamState } from "@stamp/stream";
 
 export interface ReportedLoad {
   readonly reportNumber: number;
@@ -61,8 +61,14 @@ export class NodeTable {
     return this.#clock.monotonicMs() < (this.#retiredMs.get(`${place.nodeId} ${place.diskId}`) ?? Number.NEGATIVE_INFINITY);
   }
 
-  /** False: an older report than one that was seen. */
-  report(place: ReplicaPlace, incarnation: number, load: ReportedLoad): boolean {
+  /** Numbers of the node's last report; undefined: it has not reported to this leader. */
+  heard(nodeId: string): ReportNumbers | undefined {
+    const health = this.#health.get(nodeId);
+    return health && { diskId: health.diskId, incarnation: health.incarnation, reportNumber: health.load.reportNumber };
+  }
+
+  /** False: an older report than one that was seen. `asked`: the numbers heard when the node was asked for this one, as in `planNode`. */
+  report(place: ReplicaPlace, incarnation: number, load: ReportedLoad, asked?: ReportNumbers): boolean {
     const { nodeId, diskId } = place;
     let known = this.#health.get(nodeId);
     if (known !== undefined && known.diskId !== diskId) {
@@ -71,7 +77,8 @@ export class NodeTable {
     }
     if (known !== undefined) {
       const older = incarnation < known.incarnation || (incarnation === known.incarnation && load.reportNumber <= known.load.reportNumber);
-      if (older) return false;
+      const heardSince = known.incarnation !== asked?.incarnation || known.load.reportNumber !== asked.reportNumber;
+      if (older && heardSince) return false;
     }
     const wasUp = this.up(nodeId);
     const lastSeenMs = this.#clock.monotonicMs();

@@ -7,7 +7,7 @@ import type { NodeDuty as RecordedDuty } from "@stamp/stream";
 import type { StreamManager, StreamEdit as WireEdit } from "@stamp/wire";
 import { fromWire, NodeDuty, toWire } from "@stamp/wire";
 import type { Serving } from "./leader.ts";
-import { lacksOf, takeReport, waitsOf } from "./leader.ts";
+import { lacksOf, waitsOf } from "./leader.ts";
 import { notLeader } from "./ledger.ts";
 import type { WantedEdit } from "./owner-calls.ts";
 import { listPageMax } from "./views.ts";
@@ -192,7 +192,7 @@ export function streamManagerHandlers(clock: Clock, serving: () => Serving | und
       }),
     listNodes: () => led((leader) => ok({ nodes: leader.views.nodes() })),
     getRoom: () => led((leader) => ok({ lacks: lacksOf(leader) })),
-    reportNode: (request) => led((leader) => takeReport(leader, request)),
+    reportNode: (request) => led((leader) => leader.reports.take(request)),
   };
 }
 

@@ -64,6 +64,12 @@ export const faultRows: readonly FaultRow[] = [
     faults: [],
   },
   {
+    fault: "a process reports a node with an incarnation or a report number that the node never had",
+    rules: ["reportsVouched"],
+    tests: ["services/stream-manager/src/far-reports.test.ts", "packages/stream/src/stream.test.ts"],
+    faults: [],
+  },
+  {
     fault: "SM seals while a client still appends to the primary",
     rules: ["fenceBeforeLength", "fenceDrains", "fenceDurable", "neverReopen"],
     tests: ["services/extent-node/src/rules.test.ts", "services/stream-manager/src/stream-manager.test.ts"],

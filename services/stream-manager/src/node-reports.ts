@@ -1,0 +1,173 @@
+/**
+ * Reports of the extent nodes at the leading stream manager: each node sends one a second, and a leader that needs one asks for it.
+ *
+ * Invariants:
+ *   - A pushed report may come from anybody. If its numbers are doubtful (`isDoubtful`), the node itself is asked, and its answer is taken
+ *     in the place of the report.
+ *   - The node's record decides who is asked first. The address in the report is asked only if the recorded one does not answer with the
+ *     same disk: a node that moved and started often meanwhile comes back by itself.
+ */
+import { extentId, type Outcome, ok, refused } from "@stamp/base";
+import { isDoubtful, planNode, type ReportNumbers } from "@stamp/stream";
+import type { ExtentReplica, NodeReport } from "@stamp/wire";
+import { ExtentNode, fromWire, ReplicaState, toWire } from "@stamp/wire";
+import type { Completer } from "./completer.ts";
+import type { NodeSync } from "./node-sync.ts";
+import type { Repairer } from "./repairer.ts";
+import type { Sealer } from "./sealer.ts";
+import type { Term } from "./term.ts";
+import { endIfStale, extentNode } from "./term.ts";
+
+export const askReportTimeoutMs = 1_000;
+
+type Taken = Outcome<{ readonly smTerm: bigint; readonly wrongStamp: boolean }>;
+
+/** What was known of the node when it was asked: its recorded incarnation and the numbers of its last report. */
+interface Known {
+  readonly incarnation: number | undefined;
+  readonly heard: ReportNumbers | undefined;
+}
+
+interface Asked extends Known {
+  /** Undefined: no node with this id and disk answered. */
+  readonly answer: NodeReport | undefined;
+}
+
+interface Parts {
+  readonly sealer: Sealer;
+  readonly completer: Completer;
+  readonly repairer: Repairer;
+  readonly sync: NodeSync;
+}
+
+/** A new leader does not wait for the next report; a node that answers obeys its term from then on. */
+export async function askReport(term: Term, nodeId: string): Promise<NodeReport | undefined> {
+  const answer = await extentNode(term, nodeId)?.getNodeReport({ smTerm: toWire(term.number) }, { timeoutMs: askReportTimeoutMs });
+  if (answer === undefined || term.ended.aborted) return undefined;
+  if (!answer.ok) {
+    endIfStale(term, answer.failure);
+    return undefined;
+  }
+  if (answer.value.stampId === term.stampId) term.age.reported(nodeId, fromWire(answer.value.metadataVersion));
+  return answer.value;
+}
+
+export class NodeReports {
+  readonly #term: Term;
+  readonly #parts: Parts;
+  /** Questions on their way, by node: doubtful reports that arrive meanwhile wait for the same answer. */
+  readonly #asking = new Map<string, Promise<Asked>>();
+
+  constructor(term: Term, parts: Parts) {
+    this.#term = term;
+    this.#parts = parts;
+  }
+
+  /** Takes a report that was sent unasked. */
+  async take(report: NodeReport): Promise<Taken> {
+    const { world, state, nodes, stampId } = this.#term;
+    const { nodeId } = report;
+    const numbers = numbersOf(report);
+    if (report.stampId !== stampId || !isDoubtful(state.node(nodeId), nodes.heard(nodeId), numbers, world.rules)) return this.#keep(report);
+    const asked = await this.#ask(report);
+    if (asked.answer === undefined) {
+      const message = `the numbers of a report of node ${nodeId} can't be checked: the node does not answer`;
+      return refused("unavailable", "notReady", message);
+    }
+    const own = numbersOf(asked.answer);
+    const kept = await this.#keep(asked.answer, asked);
+    const reached =
+      own.incarnation === numbers.incarnation ? own.reportNumber >= numbers.reportNumber : own.incarnation > numbers.incarnation;
+    if (reached) return kept;
+    world.logger.error("a report has numbers that its node never had", { node: nodeId, reported: numbers, answered: own });
+    const message =
+      `node ${nodeId} never sent report ${numbers.reportNumber} of incarnation ${numbers.incarnation}: ` +
+      `it is at report ${own.reportNumber} of incarnation ${own.incarnation}`;
+    return refused("invalidArgument", "badRequest", message);
+  }
+
+  /** Takes the answer of a node that was asked when this leader had just loaded. */
+  answered(report: NodeReport): Promise<Taken> {
+    return this.#keep(report, this.#known(report.nodeId));
+  }
+
+  #known(nodeId: string): Known {
+    return { incarnation: this.#term.state.node(nodeId)?.incarnation, heard: this.#term.nodes.heard(nodeId) };
+  }
+
+  #ask(report: NodeReport): Promise<Asked> {
+    const key = `${report.nodeId} ${report.diskId} ${report.address}`;
+    const inFlight = this.#asking.get(key);
+    if (inFlight !== undefined) return inFlight;
+    const known = this.#known(report.nodeId);
+    const asking = this.#askAround(report).then((answer) => ({ ...known, answer }));
+    this.#asking.set(key, asking);
+    return asking.finally(() => this.#asking.delete(key));
+  }
+
+  async #askAround({ nodeId, diskId, address }: NodeReport): Promise<NodeReport | undefined> {
+    const same = (told: NodeReport | undefined): told is NodeReport =>
+      told?.nodeId === nodeId && told.diskId === diskId && told.stampId === this.#term.stampId;
+    const recorded = await askReport(this.#term, nodeId);
+    if (same(recorded) || this.#term.ended.aborted) return recorded;
+    if (address === this.#term.nodes.address(nodeId)) return undefined;
+    // Whoever is there may be no node of this stamp: its refusal ends no term.
+    const client = this.#term.world.transport.client(address, ExtentNode);
+    const told = await client.getNodeReport({ smTerm: toWire(this.#term.number) }, { timeoutMs: askReportTimeoutMs });
+    return told.ok && same(told.value) && !this.#term.ended.aborted ? told.value : undefined;
+  }
+
+  /** Keeps the node's record, remembers its load, and brings its unsealed replicas to an end. `known`: the node was asked for the report. */
+  async #keep(report: NodeReport, known?: Known): Promise<Taken> {
+    const { world, number, nodes, state, ledger, age, stampId } = this.#term;
+    const { repairer, sync } = this.#parts;
+    const smTerm = toWire(number);
+    if (report.stampId !== stampId) {
+      world.logger.error("a node of another stamp reports", { node: report.nodeId, stamp: report.stampId });
+      return ok({ smTerm, wrongStamp: true });
+    }
+    const { nodeId, address, diskId, faultDomain } = report;
+    const { incarnation, reportNumber } = numbersOf(report);
+    const before = state.node(nodeId)?.diskId;
+    if (nodes.retired({ nodeId, diskId })) return ok({ smTerm, wrongStamp: false });
+    const record = { nodeId, address, diskId, faultDomain, incarnation };
+    const recorded = await ledger.commit((current) => planNode(current, record, known?.incarnation));
+    if (!recorded.ok) return recorded;
+    age.reported(nodeId, fromWire(report.metadataVersion));
+    // With another disk all its replicas are lost at once.
+    if (before !== undefined && before !== diskId) repairer.rescan();
+    const load = {
+      reportNumber,
+      freeBytes: fromWire(report.freeBytes),
+      totalBytes: fromWire(report.totalBytes),
+      extentCount: report.extentCount,
+      acceptsNewExtents: report.acceptsNewExtents,
+    };
+    if (nodes.report({ nodeId, diskId }, incarnation, load, known?.heard)) {
+      for (const replica of report.unsealed) this.#lookAt(nodeId, diskId, replica);
+      sync.heard({ nodeId, diskId }, incarnation);
+    }
+    return ok({ smTerm, wrongStamp: false });
+  }
+
+  #lookAt(nodeId: string, diskId: string, replica: ExtentReplica): void {
+    const { sealer, completer, sync } = this.#parts;
+    const id = extentId(fromWire(replica.extentId));
+    const extent = this.#term.state.extent(id);
+    if (extent === undefined) {
+      void sync.lookAgain({ nodeId, diskId }, id);
+      return;
+    }
+    const ours = extent.replicas.some((one) => one.nodeId === nodeId && one.diskId === diskId);
+    if (!ours) return;
+    const over = replica.restarted || replica.state !== ReplicaState.OPEN;
+    if (extent.phase === "open" && over) void sealer.seal(id, 0);
+    if (extent.phase === "sealed") completer.recheck(id, nodeId);
+  }
+}
+
+const numbersOf = ({ diskId, incarnation, reportNumber }: NodeReport): ReportNumbers => ({
+  diskId,
+  incarnation: fromWire(incarnation),
+  reportNumber: fromWire(reportNumber),
+});
