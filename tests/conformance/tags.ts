@@ -121,15 +121,46 @@ export function tagSuite(clients: () => Clients): void {
       assert.deepEqual((await client.getTags()).tags, { n: "2" });
     });
 
-    test("expressions that can't be read are 400", async () => {
-      const container = await clients().container();
-      for (const where of ["", "a", "a = b", "a = 'b' OR c = 'd'", "a <> 'b'", "a = 'b' AND", "a = 'b' AND a = 'c'", "(a = 'b')"]) {
-        const answer = await clients().raw(
-          "GET",
-          `/${container.containerName}?restype=container&comp=blobs&where=${encodeURIComponent(where)}`,
-        );
-        assert.equal(answer.status, 400, where);
+    test("expressions that can't be read are 400 with the service's message, in an account and in a container", async () => {
+      const { containerName } = await clients().container();
+      const at = "Error parsing query at or near character position";
+      const cases: readonly (readonly [string, string])[] = [
+        ["", ""],
+        ["a", `${at} 2: unexpected end`],
+        ["a = b", `${at} 5: unexpected &apos;b&apos;`],
+        ["a = 'b' OR c = 'd'", `${at} 9: unexpected &apos;OR&apos;`],
+        ["a <> 'b'", `${at} 3: unexpected &apos;&lt;&gt;&apos;`],
+        ["a = 'b' AND", `${at} 12: unexpected end`],
+        ["a = 'b' AND a = 'c'", "Error parsing query: "],
+        ["(a = 'b')", `${at} 1: unexpected &apos;(&apos;`],
+        ["Month = '4'", `${at} 1: unexpected &apos;Month&apos;`],
+        [`"k,1" = 'x'`, `${at} 1: unexpected &apos;k,1&apos;`],
+        [`"" = 'x'`, `${at} 1: unexpected &apos;&apos;`],
+        [`"${"k".repeat(129)}" = 'x'`, `${at} 1: `],
+        ["a = 'x*'", `${at} 5: unexpected &apos;x*&apos;`],
+        [`a = '${"v".repeat(257)}'`, `${at} 5: `],
+        [Array.from({ length: 11 }, (_, i) => `k${i} = 'v'`).join(" AND "), "Error parsing query: "],
+      ];
+      for (const path of ["/?comp=blobs", `/${containerName}?restype=container&comp=blobs`]) {
+        for (const [where, message] of cases) {
+          const answer = await clients().raw("GET", `${path}&where=${encodeURIComponent(where)}`);
+          const code = where === "" ? "MissingRequiredQueryParameter" : "InvalidQueryParameterValue";
+          assert.deepEqual([answer.status, answer.headers.get("x-ms-error-code")], [400, code], where);
+          const text = (await answer.text()).replaceAll("'", "&apos;");
+          assert.ok(text.includes(`<Message>${message}`), `${where}: ${text}`);
+        }
       }
+    });
+
+    test("ten comparisons fit beside @container, and a container's own search has none", async () => {
+      const { containerName } = await clients().container();
+      const ten = Array.from({ length: 10 }, (_, i) => `"k${i}" = 'v'`).join(" AND ");
+      const inContainer = `@container = '${containerName}'`;
+      const search = (path: string, where: string) => clients().raw("GET", `${path}comp=blobs&where=${encodeURIComponent(where)}`);
+      assert.equal((await search("/?", `${ten} AND ${inContainer}`)).status, 200);
+      const both = await search(`/${containerName}?restype=container&`, `${inContainer} AND a = 'b'`);
+      assert.deepEqual([both.status, both.headers.get("x-ms-error-code")], [400, "InvalidQueryParameterValue"]);
+      assert.match(await both.text(), /<Message>Error parsing query: Cannot have container in both uri and query/);
     });
   });
 }

@@ -1,4 +1,5 @@
 export * from "./assert.ts";
+export * from "./blob-tags.ts";
 export * from "./brand.ts";
 export * from "./bytes.ts";
 export * from "./client-address.ts";

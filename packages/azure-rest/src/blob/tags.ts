@@ -1,4 +1,5 @@
 /** Tags of blobs, as headers and as XML, and the answer to Find Blobs by Tags. */
+import { isTagKey, isTagValue } from "@stamp/base";
 import { badHeader, type Parsed, parsed, rejected } from "../rest-error.ts";
 import { badNode, childOf, missingNode, parseXml } from "../xml.ts";
 import { element, escapeXml, named } from "../xml-text.ts";
@@ -6,12 +7,6 @@ import { type Tags, tagSetXml } from "./lists-xml.ts";
 
 export const tagsMax = 10;
 export const tagsBytesMax: number = 64 * 1024;
-const keyCharactersMax = 128;
-const valueCharactersMax = 256;
-const allowed = /^[A-Za-z0-9 +\-./:=_]*$/;
-
-const isKey = (key: string): boolean => key.length >= 1 && key.length <= keyCharactersMax && allowed.test(key) && key !== "__proto__";
-const isValue = (value: string): boolean => value.length <= valueCharactersMax && allowed.test(value);
 
 /** `x-ms-tags`: as a query string. */
 export function parseTagsHeader(text: string | undefined): Parsed<Tags> {
@@ -23,7 +18,7 @@ export function parseTagsHeader(text: string | undefined): Parsed<Tags> {
     const at = part.indexOf("=");
     const key = at < 0 ? undefined : decoded(part.slice(0, at));
     const value = at < 0 ? undefined : decoded(part.slice(at + 1));
-    if (key === undefined || value === undefined || !isKey(key) || !isValue(value) || Object.hasOwn(tags, key)) {
+    if (key === undefined || value === undefined || !isTagKey(key) || !isTagValue(value) || Object.hasOwn(tags, key)) {
       return badHeader("x-ms-tags", text);
     }
     tags[key] = value;
@@ -51,8 +46,8 @@ export function parseTagsXml(body: Uint8Array): Parsed<Tags> {
     const key = childOf(tag, "Key")?.text;
     const value = childOf(tag, "Value")?.text ?? "";
     if (tag.name !== "Tag" || key === undefined) return missingNode("Key");
-    if (!isKey(key) || Object.hasOwn(tags, key)) return badNode("Key", key);
-    if (!isValue(value)) return badNode("Value", value);
+    if (!isTagKey(key) || Object.hasOwn(tags, key)) return badNode("Key", key);
+    if (!isTagValue(value)) return badNode("Value", value);
     tags[key] = value;
   }
   return parsed(tags);

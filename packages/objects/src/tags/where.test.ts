@@ -64,8 +64,49 @@ test("where: what can't be read is refused, and what is for searches or conditio
     assert.equal(parseWhere(text, "search").ok, false, text);
   }
   assert.equal(parseWhere("@container = 'x'", "condition").ok, false);
-  assert.equal(parseWhere(Array.from({ length: 11 }, (_, i) => `k${i} = 'v'`).join(" AND "), "search").ok, false);
+  const many = (comparisons: number): string => Array.from({ length: comparisons }, (_, i) => `k${i} = 'v'`).join(" AND ");
+  assert.equal(parseWhere(many(10), "containerSearch").ok, true);
+  assert.equal(parseWhere(`${many(5)} AND @container = 'x' AND ${many(10).slice(many(5).length + 5)}`, "search").ok, true);
+  assert.equal(parseWhere(`@container = 'x' AND ${many(11)}`, "search").ok, false);
+  assert.equal(parseWhere(many(11), "condition").ok, false);
   assert.equal(parseWhere(`a = '${"x".repeat(9000)}'`, "search").ok, false);
+});
+
+test("where: a search is refused with the place of what does not fit, a condition may speak of tags that can't be", () => {
+  const at = (position: number, what: string): string =>
+    `Error parsing query at or near character position ${position}: unexpected ${what}`;
+  const long = "k".repeat(129);
+  for (const [text, reason] of [
+    ["a = b", at(5, "'b'")],
+    ["  a = 5", at(7, "'5'")],
+    ["a = 'x' AND\tb-c = 'y'", at(14, "'-'")],
+    ["a = 'x' OR b = 'y'", at(9, "'OR'")],
+    ["a <> 'x'", at(3, "'<>'")],
+    ["(a = 'x')", at(1, "'('")],
+    ["a = 'x", at(5, "'''")],
+    ["a = ", at(4, "end")],
+    ["", at(1, "end")],
+    ["Month = '4'", at(1, "'Month'")],
+    ["a > '' AND year = '2021'", at(12, "'year'")],
+    [`"Month" = '4' AND "Year" = '2021' AND Months = '2'`, ""],
+    [`"a,b" = 'x'`, at(1, "'a,b'")],
+    [`"" = 'x'`, at(1, "''")],
+    [`"${long}" = 'x'`, at(1, `'${long}'`)],
+    [`"${long.slice(1)}" = 'x'`, ""],
+    ["a = 'it''s'", at(5, "'it's'")],
+    ["a > 'é'", at(5, "'é'")],
+    [`a = '${"v".repeat(256)}'`, ""],
+    [`a = '${"v".repeat(257)}'`, at(5, `'${"v".repeat(257)}'`)],
+    ["@other = 'x'", at(1, "'@other'")],
+    ["@container > 'x'", at(12, "'>'")],
+    ["@container = 'Not A Container'", ""],
+  ] as const) {
+    const parsed = parseWhere(text, "search");
+    assert.equal(parsed.ok ? "" : parsed.reason, reason, text);
+  }
+  const inOne = parseWhere("a = 'x' AND @container = 'box'", "containerSearch");
+  assert.equal(!inOne.ok && inOne.reason, "Error parsing query: Cannot have container in both uri and query");
+  for (const text of [`"a,b" <> 'x'`, "a = 'it''s'", "Year = '2021'"]) assert.equal(parseWhere(text, "condition").ok, true, text);
 });
 
 test("where: a search names its container and the tags it speaks of", () => {
@@ -84,7 +125,7 @@ test("where: any text is answered, and soon; names of object maps are no tags", 
         fc.array(fc.constantFrom("a", "'x'", '"', "'", "=", "<>", ">", "AND", "OR", " ", "@")).map((parts) => parts.join("")),
       ),
       (text) => {
-        for (const kind of ["search", "condition"] as const) {
+        for (const kind of ["search", "containerSearch", "condition"] as const) {
           const parsed = parseWhere(text, kind);
           if (parsed.ok) holds(parsed.where, { a: "x" });
         }

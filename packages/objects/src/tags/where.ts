@@ -4,12 +4,13 @@
  *   expression = conjunction *( "OR" conjunction )          OR in conditions only
  *   conjunction = comparison *( "AND" comparison )
  *   comparison = name operator 'value'
- *   name       = "quoted" | identifier | @container         @container in searches only
+ *   name       = "quoted" | identifier | @container         @container in searches of a whole account only
  *   operator   = "=" | ">" | ">=" | "<" | "<="              and "<>" in conditions only
  *
- * Words are of any case. Values are compared as texts, by code point; a tag that is not there compares as false, except to "<>". The input
- * is what anybody sent: it is read once, from left to right, and never throws.
+ * Words are of any case. Values are compared as texts, by code point; a tag that is not there compares as false, except to "<>". A search
+ * refuses keys and values that no tag can have. The input is what anybody sent: it is read once, from left to right, and never throws.
  */
+import { isTagKey, isTagValue } from "@stamp/base";
 import type { Metadata } from "../operation.ts";
 import { compareText } from "../rows/key.ts";
 
@@ -25,72 +26,98 @@ export interface Comparison {
 /** Comparisons joined by AND, and those by OR. */
 export type Where = readonly (readonly Comparison[])[];
 
-export type WhereKind = "search" | "condition";
+/** A search of an account, a search of one container, a condition of a request. */
+export type WhereKind = "search" | "containerSearch" | "condition";
 
 export const whereCharactersMax = 8192;
+/** Number of comparisons of tags in one expression, at most. `@container` is not one of them. */
 const comparisonsMax = 10;
 const containerName = "@container";
+/** Words that the service does not take as names of tags unless they are quoted (reports of its users: docs/api/outcomes.md). */
+const reservedWords: ReadonlySet<string> = new Set(["YEAR", "MONTH"]);
 
+/** `reason` is the service's message for a search that it can't read. */
 export type ParsedWhere = { readonly ok: true; readonly where: Where } | { readonly ok: false; readonly reason: string };
 
-const bad = (reason: string): ParsedWhere => ({ ok: false, reason });
+const bad = (why: string): string => `Error parsing query: ${why}`;
 
 /** Each alternative eats at least a character, so this is linear. */
 const token = /\s*(?:"([^"]*)"|'((?:[^']|'')*)'|(<>|>=|<=|=|>|<)|(@?[A-Za-z_][A-Za-z0-9_]*))/y;
 
 interface Token {
-  readonly kind: "quoted" | "value" | "operator" | "word";
+  readonly kind: "quoted" | "value" | "operator" | "word" | "other" | "end";
   readonly text: string;
+  /** Number of its first character, counted from 1. */
+  readonly position: number;
 }
 
-function tokensOf(text: string): Token[] | undefined {
+/** The tokens, then what is none (one character), if anything, then the end. */
+function tokensOf(text: string): Token[] {
   const tokens: Token[] = [];
   const end = text.trimEnd().length;
   token.lastIndex = 0;
   while (token.lastIndex < end) {
+    const from = token.lastIndex;
     const match = token.exec(text);
-    if (!match) return undefined;
+    const rest = (match === null ? text.slice(from) : match[0]).trimStart();
+    const position = (match === null ? text.length : token.lastIndex) - rest.length + 1;
+    if (!match) {
+      tokens.push({ kind: "other", text: rest.slice(0, 1), position });
+      break;
+    }
     const [, quoted, value, operator, word] = match;
-    if (quoted !== undefined) tokens.push({ kind: "quoted", text: quoted });
-    else if (value !== undefined) tokens.push({ kind: "value", text: value.replaceAll("''", "'") });
-    else if (operator !== undefined) tokens.push({ kind: "operator", text: operator });
-    else tokens.push({ kind: "word", text: word ?? "" });
+    if (quoted !== undefined) tokens.push({ kind: "quoted", text: quoted, position });
+    else if (value !== undefined) tokens.push({ kind: "value", text: value.replaceAll("''", "'"), position });
+    else if (operator !== undefined) tokens.push({ kind: "operator", text: operator, position });
+    else tokens.push({ kind: "word", text: word ?? "", position });
   }
+  tokens.push({ kind: "end", text: "", position: end + 1 });
   return tokens;
 }
 
+const unexpected = ({ kind, text, position }: Token): string =>
+  `Error parsing query at or near character position ${position}: unexpected ${kind === "end" ? "end" : `'${text}'`}`;
+
 export function parseWhere(text: string, kind: WhereKind): ParsedWhere {
-  if (text.length > whereCharactersMax) return bad(`An expression has at most ${whereCharactersMax} characters.`);
-  const tokens = tokensOf(text);
-  if (!tokens) return bad("It holds something that is neither a name, nor an operator, nor a value in single quotes.");
-  const where: Comparison[][] = [[]];
-  let comparisons = 0;
-  for (let at = 0; ; at += 4) {
-    const comparison = comparisonOf(tokens.slice(at, at + 3), kind);
-    if (typeof comparison === "string") return bad(comparison);
-    where.at(-1)?.push(comparison);
-    if (++comparisons > comparisonsMax) return bad(`An expression has at most ${comparisonsMax} comparisons.`);
-    const join = tokens[at + 3];
-    if (join === undefined) break;
-    const word = join.kind === "word" ? join.text.toUpperCase() : "";
-    if (word === "OR" && kind === "condition") where.push([]);
-    else if (word !== "AND") return bad(`${join.text} does not join two comparisons here.`);
-  }
-  const problem = kind === "search" ? contradiction(where[0] ?? []) : undefined;
-  return problem === undefined ? { ok: true, where } : bad(problem);
+  const where = readWhere(text, kind);
+  return typeof where === "string" ? { ok: false, reason: where } : { ok: true, where };
 }
 
-function comparisonOf([name, operator, value]: readonly Token[], kind: WhereKind): Comparison | string {
-  if (name === undefined || (name.kind !== "quoted" && name.kind !== "word")) return "A comparison begins with the name of a tag.";
-  if (operator?.kind !== "operator") return `No operator follows ${name.text}.`;
-  if (value?.kind !== "value") return `No value in single quotes follows ${name.text} ${operator.text}.`;
-  if (operator.text === "<>" && kind === "search") return "<> is for conditions only.";
-  if (name.text.startsWith("@")) {
-    if (kind === "condition" || name.text.toLowerCase() !== containerName) return `${name.text} is not known here.`;
-    if (operator.text !== "=") return `${containerName} can only be compared with =.`;
-    return { name: containerName, operator: "=", value: value.text };
+function readWhere(text: string, kind: WhereKind): Where | string {
+  if (text.length > whereCharactersMax) return bad(`an expression has at most ${whereCharactersMax} characters`);
+  const tokens = tokensOf(text);
+  const last = tokens.at(-1) as Token;
+  const at = (index: number): Token => tokens[index] ?? last;
+  const where: Comparison[][] = [[]];
+  let comparisons = 0;
+  for (let next = 0; ; next += 4) {
+    const comparison = comparisonOf(at(next), at(next + 1), at(next + 2), kind);
+    if (typeof comparison === "string") return comparison;
+    where.at(-1)?.push(comparison);
+    if (comparison.name !== containerName && ++comparisons > comparisonsMax) return bad(`at most ${comparisonsMax} comparisons`);
+    const join = at(next + 3);
+    if (join.kind === "end") break;
+    const word = join.kind === "word" ? join.text.toUpperCase() : "";
+    if (word === "OR" && kind === "condition") where.push([]);
+    else if (word !== "AND") return unexpected(join);
   }
-  if (name.text === "") return "The name of a tag has at least one character.";
+  const problem = kind === "condition" ? undefined : contradiction(where[0] ?? []);
+  return problem === undefined ? where : bad(problem);
+}
+
+function comparisonOf(name: Token, operator: Token, value: Token, kind: WhereKind): Comparison | string {
+  const searches = kind !== "condition";
+  if (name.kind !== "quoted" && name.kind !== "word") return unexpected(name);
+  if (searches && name.kind === "word" && reservedWords.has(name.text.toUpperCase())) return unexpected(name);
+  if (operator.kind !== "operator" || (operator.text === "<>" && searches)) return unexpected(operator);
+  if (value.kind !== "value") return unexpected(value);
+  if (name.text.startsWith("@")) {
+    if (!searches || name.text.toLowerCase() !== containerName) return unexpected(name);
+    if (kind === "containerSearch") return bad("Cannot have container in both uri and query");
+    return operator.text === "=" ? { name: containerName, operator: "=", value: value.text } : unexpected(operator);
+  }
+  if (name.text === "" || (searches && !isTagKey(name.text))) return unexpected(name);
+  if (searches && !isTagValue(value.text)) return unexpected(value);
   return { name: name.text, operator: operator.text as Operator, value: value.text };
 }
 
@@ -100,7 +127,7 @@ function contradiction(comparisons: readonly Comparison[]): string | undefined {
   for (const { name, operator } of comparisons) {
     const sides = operator === "=" ? ["low", "high"] : [operator.startsWith(">") ? "low" : "high"];
     for (const side of sides) {
-      if (seen.has(`${side} ${name}`)) return `${name} is compared more than once.`;
+      if (seen.has(`${side} ${name}`)) return `${name} is compared more than once`;
       seen.add(`${side} ${name}`);
     }
   }

@@ -1,6 +1,5 @@
 /** What is asked of a blob besides its content: snapshots, undeleting, tags, tier, expiry, immutability policy, legal hold. */
 import {
-  badQuery,
   encodeMarker,
   etagAndTime,
   formatIsoMicros,
@@ -138,12 +137,15 @@ interface Search {
   readonly maxResults: number;
 }
 
-function searchOf(exchange: BlobExchange): Parsed<Search> {
+function searchOf(exchange: BlobExchange, kind: "search" | "containerSearch"): Parsed<Search> {
   const { query } = exchange.target;
   const where = queryValue(query, "where");
   if (where === undefined || where.trim() === "") return rejected("MissingRequiredQueryParameter", { QueryParameterName: "where" });
-  const expression = parseWhere(where, "search");
-  if (!expression.ok) return badQuery("where", where, expression.reason);
+  const expression = parseWhere(where, kind);
+  if (!expression.ok) {
+    const details = { QueryParameterName: "where", QueryParameterValue: where };
+    return rejected("InvalidQueryParameterValue", details, { message: expression.reason });
+  }
   const page = parseListQuery(query, "containers", exchange.version);
   if (!page.ok) return page;
   const { marker, maxResults } = page.value;
@@ -151,11 +153,10 @@ function searchOf(exchange: BlobExchange): Parsed<Search> {
 }
 
 export async function findBlobsByTagsInContainer(exchange: BlobExchange): Promise<Answer> {
-  const search = searchOf(exchange);
+  const search = searchOf(exchange, "containerSearch");
   if (!search.ok) return search;
   const container = await containerOfRequest(exchange);
   if (!container.ok) return container;
-  if (search.value.container !== undefined && search.value.container !== container.value.name) return found(exchange, search.value, [], "");
   const { account } = exchange.target;
   const page = await exchange.objects.findBlobs(account, container.value, search.value, exchange.limits());
   return page.ok ? found(exchange, search.value, page.value.found, page.value.nextMarker) : page;
@@ -163,7 +164,7 @@ export async function findBlobsByTagsInContainer(exchange: BlobExchange): Promis
 
 /** Container after container; a marker is the container's name and where to go on in it. */
 export async function findBlobsByTags(exchange: BlobExchange): Promise<Answer> {
-  const search = searchOf(exchange);
+  const search = searchOf(exchange, "search");
   if (!search.ok) return search;
   const page = await exchange.objects.findBlobsInAccount(exchange.target.account, search.value, exchange.limits);
   return page.ok ? found(exchange, search.value, page.value.found, page.value.nextMarker) : page;
