@@ -9,6 +9,7 @@ import { blockSuite } from "./blocks.ts";
 import { conditionSuite } from "./conditions.ts";
 import { containerSuite } from "./containers.ts";
 import { copySuite } from "./copy.ts";
+import { emptyValueSuite } from "./empty-values.ts";
 import { errorSuite } from "./errors.ts";
 import { expiredLeaseSuite } from "./expired.ts";
 import { foreignSuite } from "./foreign.ts";
@@ -41,6 +42,7 @@ export const quickParts = {
   "conditions.ts": conditionSuite,
   "outcomes.ts": outcomeSuite,
   "ranges.ts": rangeSuite,
+  "empty-values.ts": emptyValueSuite,
   "errors.ts": errorSuite,
   "oddities.ts": odditySuite,
   "append.ts": appendSuite,

@@ -179,7 +179,8 @@ const timeoutSecondsMax = 3600;
 /** In milliseconds; undefined when the request does not say. */
 export function parseTimeout(query: Query): Parsed<number | undefined> {
   const text = queryValue(query, "timeout");
-  if (text === undefined) return parsed(undefined);
+  // It is read before empty parameters are dropped.
+  if (text === undefined || text === "") return parsed(undefined);
   const seconds = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
   if (Number.isNaN(seconds) || seconds < 1) return badQuery("timeout", text, "Not a positive number of seconds.");
   return parsed(Math.min(seconds, timeoutSecondsMax) * 1000);

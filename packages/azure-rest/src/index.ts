@@ -25,6 +25,7 @@ export * from "./blob/tags.ts";
 export * from "./blob/unsupported.ts";
 export * from "./cors.ts";
 export * from "./dates.ts";
+export * from "./empty-values.ts";
 export * from "./error-codes.ts";
 export * from "./headers.ts";
 export * from "./names.ts";

@@ -215,6 +215,26 @@ export function entitySuite(clients: () => TableClients): void {
       assert.equal(await code("PUT", url, { RowKey: "s" }, { "if-match": "*" }), "400 PartitionKeyPropertyCannotBeUpdated");
     });
 
+    test("an empty If-Match is no upsert, an empty X-HTTP-Method no insert; other empty headers and options say nothing", async () => {
+      const table = await clients().table();
+      await table.createEntity({ partitionKey: "p", rowKey: "r", kept: 1 });
+      const url = `/${table.tableName}(PartitionKey='p',RowKey='r')`;
+      for (const [method, headers] of [
+        ["PUT", { "if-match": "" }],
+        ["MERGE", { "if-match": "" }],
+        ["DELETE", { "if-match": "" }],
+        ["POST", { "x-http-method": "" }],
+      ] as const) {
+        const answer = await clients().json(method, url, method === "DELETE" ? undefined : { lost: 1 }, headers);
+        assert.deepEqual([answer.status, answer.body["odata.error"].code], [400, "InvalidHeaderValue"], method);
+      }
+      const same = await clients().json("PUT", url, { kept: 2 }, { "if-match": "*", prefer: "", "x-ms-client-request-id": "" });
+      assert.equal(same.status, 204);
+      const options = "$filter=&$select=&$top=&$orderby=&nextpartitionkey=&nextrowkey=&timeout=";
+      const listed = await clients().json("GET", `/${table.tableName}()?${options}`);
+      assert.deepEqual([listed.status, listed.body.value.length, listed.body.value[0].kept], [200, 1, 2]);
+    });
+
     test("conditions other than If-Match are refused, also where none are taken", async () => {
       const { tableName } = await clients().table();
       const url = `/${tableName}(PartitionKey='p',RowKey='r')`;

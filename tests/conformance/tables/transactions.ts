@@ -49,6 +49,23 @@ export function transactionSuite(clients: () => TableClients): void {
   });
 
   describe("transactions", () => {
+    test("an empty If-Match in a transaction is no upsert", async () => {
+      const table = await clients().table();
+      await table.createEntity({ partitionKey: "p", rowKey: "r", kept: 1 });
+      const path = `/${table.tableName}(PartitionKey='p',RowKey='r')`;
+      const answer = await submit([
+        insert(table.tableName, "p", "new"),
+        { method: "PUT", path, headers: { "If-Match": "" }, body: { lost: 1 } },
+      ]);
+      assert.deepEqual([answer.inside, answer.error], [[400], "1:InvalidHeaderValue"]);
+      const prefers = await submit([{ method: "PUT", path, headers: { "If-Match": "*", Prefer: "" }, body: { kept: 2 } }]);
+      assert.deepEqual(prefers.inside, [204]);
+      assert.deepEqual(
+        (await all(table.listEntities())).map(({ rowKey, kept }) => [rowKey, kept]),
+        [["r", 2]],
+      );
+    });
+
     test("every action in one transaction, each with its own answer", async () => {
       const table = await clients().table();
       for (const rowKey of ["update", "merge", "delete"]) await table.createEntity({ partitionKey: "p", rowKey, old: 1 });

@@ -143,7 +143,7 @@ export function parsePreviousSnapshot(query: Query, headers: HttpHeaders): Parse
 /** A DateTime as we give it; one with a finer time than that names nothing that is there. */
 function stampOf(query: Query, name: string): Parsed<number> {
   const text = queryValue(query, name);
-  if (text === undefined || text === "") return parsed(0);
+  if (text === undefined) return parsed(0);
   const micros = parseIsoMicros(text);
   return micros === undefined || micros < 1 ? badQuery(name, text, "Not a DateTime that names a snapshot or a version.") : parsed(micros);
 }

@@ -25,6 +25,7 @@ import {
   rejected,
   restError,
   type Target,
+  withoutEmptyValues,
 } from "@stamp/azure-rest";
 import { FailureError, Histogram, loggedTarget, utf8 } from "@stamp/base";
 import { type HttpHandler, type HttpRefusal, type HttpRequest, type HttpResponse, uuid, type World } from "@stamp/ports";
@@ -238,7 +239,9 @@ export class HttpDoor {
     const asking = { method, headers, target: target.value, version: version.value, remoteAddress, secure, local };
     const asker = outer?.asker ? parsed(outer.asker) : await authenticate(this.#judges, account, asking, limits());
     if (!asker.ok) return asker;
-    const operation = service.recognize(method, target.value, headers);
+    const said = withoutEmptyValues(target.value, headers);
+    if (!said.ok) return said;
+    const operation = service.recognize(method, said.value.target, said.value.headers);
     if (!operation.ok) return operation;
     seen.operation = operation.value.name;
     if (outer && !outer.only.has(operation.value.name)) {
@@ -251,8 +254,7 @@ export class HttpDoor {
       requestId: seen.requestId,
       objects,
       request,
-      headers,
-      target: target.value,
+      ...said.value,
       version: version.value,
       access: access.value,
       anonymous: access.value.by === "anonymous",

@@ -4,6 +4,7 @@
  */
 import {
   formatIso,
+  type HttpHeaders,
   type JsonForm,
   odataErrorBody,
   type Parsed,
@@ -25,6 +26,7 @@ import {
   transactionBytesMax,
   transactionChangesMax,
   transactionResponse,
+  withoutEmptyValues,
 } from "@stamp/azure-rest";
 import type { LocatedTable } from "@stamp/objects";
 import { Turns, uuid } from "@stamp/ports";
@@ -102,20 +104,20 @@ function read(
   hostSuffixes: readonly string[],
   first: Change | undefined,
 ): Parsed<Change> {
-  const named = resourceOf(exchange, request.url, hostSuffixes);
+  const named = resourceOf(exchange, request, hostSuffixes);
   if (!named.ok) return named;
-  const { resource, target } = named.value;
-  const operation = recognizeTable(request.method, resource, target.query, request.headers);
+  const { resource, target, headers } = named.value;
+  const operation = recognizeTable(request.method, resource, target.query, headers);
   if (!operation.ok) return operation;
   if (!isChange(operation.value) || !("table" in resource))
     return rejected("InvalidInput", { Reason: `${operation.value} is not a change of an entity.` });
   const permitted = checkPermission(exchange, operation.value, resource.table);
   if (!permitted.ok) return permitted;
-  const level = parseMetadataLevel(request.headers, target.query);
+  const level = parseMetadataLevel(headers, target.query);
   if (!level.ok) return level;
-  const prefer = parsePrefer(request.headers);
+  const prefer = parsePrefer(headers);
   if (!prefer.ok) return prefer;
-  const change = changeOf(operation.value, resource, request.headers, request.body);
+  const change = changeOf(operation.value, resource, headers, request.body);
   if (!change.ok) return change;
   const { partitionKey } = change.value;
   if (first && (first.partitionKey !== partitionKey || first.table.toLowerCase() !== resource.table.toLowerCase())) {
@@ -143,9 +145,9 @@ function checkPermission(exchange: TableExchange, operation: ChangeName | "Query
 /** What a URL inside the batch names: absolute, from the root, or from the account. It is the batch's account. */
 function resourceOf(
   exchange: TableExchange,
-  url: string,
+  { url, headers }: TransactionRequest,
   hostSuffixes: readonly string[],
-): Parsed<{ resource: TableResource; target: Target }> {
+): Parsed<{ resource: TableResource; target: Target; headers: HttpHeaders }> {
   const absolute = /^https?:\/\/([^/?]+)(\/.*)$/i.exec(url);
   const { account, addressing } = exchange.target;
   const root = addressing === "path" ? `/${account}/` : "/";
@@ -155,7 +157,9 @@ function resourceOf(
   if (!target.ok) return target;
   if (target.value.account !== account) return rejected("InvalidInput", { Reason: "A request inside the batch is for another account." });
   const resource = parseTableResource(target.value.resource);
-  return resource.ok ? parsed({ resource: resource.value, target: target.value }) : resource;
+  if (!resource.ok) return resource;
+  const said = withoutEmptyValues(target.value, headers);
+  return said.ok ? parsed({ resource: resource.value, ...said.value }) : said;
 }
 
 async function queryAnswer(
@@ -176,10 +180,10 @@ async function queryAnswer(
 }
 
 async function serveQuery(exchange: TableExchange, request: TransactionRequest, hostSuffixes: readonly string[]): Promise<Answer> {
-  const named = resourceOf(exchange, request.url, hostSuffixes);
+  const named = resourceOf(exchange, request, hostSuffixes);
   if (!named.ok) return named;
-  const { resource, target } = named.value;
-  const operation = recognizeTable(request.method, resource, target.query, request.headers);
+  const { resource, target, headers } = named.value;
+  const operation = recognizeTable(request.method, resource, target.query, headers);
   if (!operation.ok) return operation;
   const name = operation.value;
   if (name !== "QueryEntities" && name !== "GetEntity") return rejected("InvalidInput", { Reason: `${name} can't be in a batch.` });
@@ -187,7 +191,7 @@ async function serveQuery(exchange: TableExchange, request: TransactionRequest, 
   if (!permitted.ok) return permitted;
   const inner: TableExchange = {
     ...exchange,
-    headers: { ...request.headers, host: exchange.headers.host ?? "" },
+    headers: { ...headers, host: exchange.headers.host ?? "" },
     target,
     resource,
     operation: name,
