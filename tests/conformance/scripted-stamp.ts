@@ -329,6 +329,8 @@ function engineOf(rows: MemoryRows, data: MemoryData) {
     sealedDataExtents: () => [],
     settleExtents: async () => ok([]),
     pinData: () => ok([]),
+    goneSinceMs: () => ({}),
+    recordGone: async () => ok(),
     copyData: async () => ok([]),
     leaveExtents: async () => {},
     dropExtents: async () => ok([]),

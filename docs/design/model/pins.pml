@@ -12,13 +12,16 @@
  * the next pass, however young its owner is.
  *
  * Rules: PIN bytes pin their extent; RENEW front-ends renew; EXPIRE a pin that is not renewed ends; WAIT an owner settles nothing before it has
- * served for a term; SEALED only what is sealed; DURABLE settled is recorded; JOIN after a merge only what all that list it have settled;
+ * served for WAIT ticks; SEALED only what is sealed; DURABLE settled is recorded; JOIN after a merge only what all that list it have settled;
  * CHECK who lost the lease answers no renewal; ROWORDER places are checked in row order; OVER a pass waits for transactions under way.
  */
 #ifndef TERM
 #define TERM 3
 #endif
 #define LATE 1
+#ifndef WAIT
+#define WAIT 3			/* more than 2 * LATE: an answer to an append may come late, and then a renewal */
+#endif
 #ifndef CHANGES
 #define CHANGES 3		/* takeovers, splits and merges */
 #endif
@@ -43,7 +46,7 @@ bool cut = false;		/* it is cut off for long: renews nothing, and commits late *
 #ifdef NO_WAIT
 #define WAIT_ true
 #else
-#define WAIT_ (served[r] >= TERM)
+#define WAIT_ (served[r] >= WAIT)
 #endif
 #ifdef NO_OVER
 #define OVER_ true

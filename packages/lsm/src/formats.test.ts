@@ -178,6 +178,17 @@ test("partition states: settled extents come back, with a rest and without; none
   }
 });
 
+test("partition states: what was found gone comes back, of neighbours together; what is no time is damage", () => {
+  const first = { ...state, goneSinceMs: { "a/c/7": 1_700_000_000_000 } };
+  const second = { ...state, goneSinceMs: { "a/d/8": 1_700_000_000_001 } };
+  assert.deepEqual(unwrap(decodeState(encodeState(first, crc32c), crc32c)), first);
+  const own = { low: utf8("a"), high: utf8("m") };
+  const joined = joinedState(first, own, second, { low: utf8("m"), high: new Uint8Array(0) });
+  assert.deepEqual(joined.goneSinceMs, { ...first.goneSinceMs, ...second.goneSinceMs });
+  const odd = decodeState(encodeState({ ...state, goneSinceMs: { "a/c/7": 1.5 } }, crc32c), crc32c);
+  assert.ok(!odd.ok && odd.failure.reason === "damaged");
+});
+
 test("partition states: where in the log replay begins is a place, or the state is refused as damaged", () => {
   for (const logStart of [null, {}, { extentId: 44 }, { extentId: 44, offsetBytes: 1.5 }, "44"]) {
     const decoded = decodeState(encodeState({ ...state, logStart: logStart as unknown as LogPlace }, crc32c), crc32c);

@@ -79,6 +79,11 @@ export interface PartitionState {
   /** Numbers of sealed extents of blob data in which no upload in progress has bytes, nor ever will (docs/decisions/0370). */
   readonly settledExtents?: readonly number[] | undefined;
   /**
+   * What the partition has rows inside of that was found gone: by `account/name/incarnation`, when first, in milliseconds since 1970. A hint: who
+   * does not know it begins anew (docs/decisions/0398).
+   */
+  readonly goneSinceMs?: Readonly<Record<string, number>> | undefined;
+  /**
    * Later formats of what lies in this partition's streams without a version that a load reads (rows, keys), each with its version. A release
    * that writes a later one records it here first. Every later record keeps it. This release writes none.
    */
@@ -129,6 +134,7 @@ export function joinedState(first: PartitionState, own: KeyBounds, second: Parti
       ...second.checkpoints.map((stored) => boundedTo({ ...stored, id: stored.id + shift }, secondOwn)),
     ],
     ...((first.needs ?? second.needs) && { needs: bothNeeds(first.needs, second.needs) }),
+    ...((first.goneSinceMs ?? second.goneSinceMs) && { goneSinceMs: { ...second.goneSinceMs, ...first.goneSinceMs } }),
     checkpointedSequence: Math.max(first.checkpointedSequence, second.checkpointedSequence),
     lastTicket: Math.max(first.lastTicket, second.lastTicket),
     nextCheckpointId: shift + second.nextCheckpointId,
@@ -202,6 +208,7 @@ function decodeFacts(json: Uint8Array): Outcome<PartitionState> {
     state?.lastTicket,
     state?.logStartExtentId,
     state?.nextCheckpointId,
+    ...Object.values(state?.goneSinceMs ?? {}),
     ...(state?.settledExtents === undefined ? [] : Array.isArray(state.settledExtents) ? state.settledExtents : [undefined]),
     ...(state?.logStart === undefined ? [] : [state.logStart?.extentId, state.logStart?.offsetBytes]),
   ];

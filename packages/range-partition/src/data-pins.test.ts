@@ -21,11 +21,11 @@ test("pins: an extent is settled when its last pin has ended, for ever", () => {
   assert.deepEqual(one.settled, [2, 3], "1 has left the stream");
 });
 
-test("pins: an owner settles nothing before it has served for a term, and has what earlier owners settled", () => {
+test("pins: an owner settles nothing before it has served for half a term, and has what earlier owners settled", () => {
   const one = pins([7]);
-  one.settle([7, 8], termMs - 1);
+  one.settle([7, 8], termMs / 2 - 1);
   assert.deepEqual(one.settled, [7]);
-  one.settle([7, 8], termMs);
+  one.settle([7, 8], termMs / 2);
   assert.deepEqual(one.settled, [7, 8]);
   const hasty = pins([], rulesWithout("pinTermAfterLoad"));
   hasty.settle([7, 8], 1);

@@ -7,7 +7,7 @@
  * begin. Settled extents are in the partition's metadata; pins are in memory.
  *
  * Invariants:
- * - Nothing is settled before this owner has served for a term: until then it need not have heard of every pin (rule pinTermAfterLoad).
+ * - Nothing is settled before this owner has served for half a term: until then it need not have heard of every pin (rule pinTermAfterLoad).
  * - Pins save work, not data: the place of a late commit is checked in row order (rule placesCheckedInRowOrder), pinned or not.
  */
 import type { Rules } from "@stamp/base";
@@ -21,6 +21,9 @@ export interface DataPinsOptions {
   /** Extents that the metadata say are settled. */
   readonly settled: readonly number[];
 }
+
+/** Share of a term after which a new owner has heard of every upload in progress: half of six renewals, of which one may be lost. */
+const heardAfter = 1 / 2;
 
 export class DataPins {
   readonly termMs: number;
@@ -48,7 +51,7 @@ export class DataPins {
     const listed = new Set(sealed);
     for (const extentId of this.#settled) if (!listed.has(extentId)) this.#settled.delete(extentId);
     for (const [extentId, untilMs] of this.#pinnedUntilMs) if (untilMs <= nowMs) this.#pinnedUntilMs.delete(extentId);
-    if (this.#rules.on("pinTermAfterLoad") && nowMs - this.#sinceMs < this.termMs) return;
+    if (this.#rules.on("pinTermAfterLoad") && nowMs - this.#sinceMs < this.termMs * heardAfter) return;
     for (const extentId of sealed) if (!this.#pinnedUntilMs.has(extentId)) this.#settled.add(extentId);
   }
 

@@ -131,6 +131,13 @@ export class Maintenance {
     return recorded.ok ? ok() : recorded;
   }
 
+  /** Records what was found gone, and when. */
+  async recordGone(goneSinceMs: Readonly<Record<string, number>>): Promise<Outcome<void>> {
+    const known = Object.keys(goneSinceMs).length > 0 ? goneSinceMs : undefined;
+    const recorded = await this.#record((checkpoints) => checkpoints, { goneSinceMs: known });
+    return recorded.ok ? ok() : recorded;
+  }
+
   /** No more merges; one that is under way ends soon and comes to nothing. */
   stop(): void {
     this.#stopped = true;

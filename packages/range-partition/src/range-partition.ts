@@ -292,6 +292,17 @@ export class RangePartition {
     return ok(this.#data.settledExtents);
   }
 
+  /** What rows here are inside of and was found gone: when first, by `account/name/incarnation`, in milliseconds since 1970. */
+  get goneSinceMs(): Readonly<Record<string, number>> {
+    return this.#maintenance.state.goneSinceMs ?? {};
+  }
+
+  /** Records that, so that later owners count on. */
+  async recordGone(goneSinceMs: Readonly<Record<string, number>>): Promise<Outcome<void>> {
+    const ended = this.#ended ?? this.#departure.told;
+    return ended === undefined ? this.#maintenance.recordGone(goneSinceMs) : { ok: false, failure: ended };
+  }
+
   /** Renews the pins on these extents; returns those that are gone. */
   pinData(extentIds: readonly number[]): Outcome<readonly number[]> {
     const closed = this.#closed;

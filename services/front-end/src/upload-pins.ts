@@ -14,7 +14,7 @@ import { jittered, type Timer, type World } from "@stamp/ports";
 import type { Place } from "@stamp/wire";
 import type { CallLimits } from "./router.ts";
 
-/** Renewals in one term: a few of them may be lost. */
+/** Renewals in one term: a few of them may be lost. A new owner waits for three (`DataPins`). */
 const renewalsPerTerm = 6;
 /** Extents in one call. */
 const extentsPerCallMax = 4_096;
@@ -89,7 +89,7 @@ export class UploadPins {
     const startedMs = clock.monotonicMs();
     const extentIds = [...this.#extentIds];
     for (let at = 0; at < extentIds.length; at += extentsPerCallMax) {
-      const limits = { deadlineMs: startedMs + this.#termMs / 2 };
+      const limits = { deadlineMs: startedMs + this.#intervalMs };
       const renewed = await this.#pinData(this.#route, extentIds.slice(at, at + extentsPerCallMax), limits);
       if (!renewed.ok) {
         logger.warn("extents of an upload in progress are not renewed, later", { ...renewed.failure, extents: extentIds.length });

@@ -35,6 +35,23 @@ async function put(client: Client, blob: string, incarnation: bigint, fill: numb
   assert.equal(done.case, "blob");
 }
 
+async function blobRange(sim: Simulation): Promise<RangePartition> {
+  const map = await sim.world("operator").transport.client("pm", PartitionManager).getMap({}, { timeoutMs: 500 });
+  const range = map.ok ? map.value.ranges.find(({ table }) => table === "Blob") : undefined;
+  assert.ok(range);
+  return range;
+}
+
+async function move(sim: Simulation): Promise<void> {
+  const { server } = await blobRange(sim);
+  const to = server === "ps-1" ? "ps-2" : "ps-1";
+  const moved = await sim
+    .world("operator")
+    .transport.client("pm", PartitionManager)
+    .movePartition({ rangeId: "blob-1", server: to }, { timeoutMs: 30_000 });
+  assert.ok(moved.ok, moved.ok ? "" : moved.failure.message);
+}
+
 /** Extents of the blob data stream, as the stream manager has them. */
 async function dataExtents(sim: Simulation): Promise<Set<bigint>> {
   const manager = sim.world("operator").transport.client("sm", StreamManager);
@@ -101,6 +118,28 @@ test("collector: a container is deleted while nothing changes in the range of it
     assert.ok((await dataExtents(sim)).size >= 10);
     await client.execute({ case: "deleteContainer", value: container });
     await sim.until(async () => (await dataExtents(sim)).size <= 1, 60_000, "their extents are dropped");
+  });
+});
+
+test("collector: space of a deleted container comes back within ten minutes while its range goes elsewhere every 70 s", async () => {
+  // The times of production.
+  const sim = stamp(4, { extentTargetBytes: 64 * 1024 });
+  await sim.run(async () => {
+    const client = await ready(sim);
+    const incarnation = await container1(client);
+    for (let i = 0; i < 40; i++) await put(client, `b${i}`, incarnation, i);
+    await client.execute({ case: "deleteContainer", value: container });
+    const deletedMs = sim.nowMs;
+    const whole = (await dataExtents(sim)).size;
+    assert.ok(whole >= 10, `${whole} extents`);
+    for (let change = 0; (await dataExtents(sim)).size > 2; change++) {
+      assert.ok(sim.nowMs - deletedMs < 8 * 60_000, "its extents are dropped, and 120 s later deleted");
+      // Nobody who served it once knows anything of it but from its metadata.
+      const { server } = await blobRange(sim);
+      if (change % 2 === 0) await move(sim);
+      sim.crash(server);
+      await sim.sleep(70_000);
+    }
   });
 });
 

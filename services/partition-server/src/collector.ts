@@ -22,7 +22,7 @@ import {
 import { endOf, type Range } from "@stamp/partition-map";
 import { jittered, sleep, type World } from "@stamp/ports";
 import { CollectorScan, type PieceGarbage } from "./collector-scan.ts";
-import type { RowView } from "./engine.ts";
+import type { RangeEngine, RowView } from "./engine.ts";
 import { rewriteExtents } from "./extent-rewriter.ts";
 import type { Holdings, Serving } from "./holdings.ts";
 import { runPlan } from "./run-plan.ts";
@@ -56,6 +56,8 @@ const transactTimeoutMs = 30_000;
 const extentsRewrittenMax = 64;
 /** Noted of one pass. */
 const ownersMax = 10_000;
+/** Incarnations that were found gone and rest, in the metadata of one range. */
+const goneRecordedMax = 500;
 /** What is purged by time alone is found without any change of the range. */
 const unchangedMs = 24 * 3_600_000;
 /** A range is looked at for at most a fifth of the time. */
@@ -75,8 +77,8 @@ interface Pass {
 /** What a range has rows inside of. */
 interface Owners {
   readonly there: Incarnation[];
-  /** Rows of what is gone rest. */
-  resting: boolean;
+  /** What is gone and has rows that rest: since when, by the wall clock. */
+  readonly resting: Map<string, number>;
   /** More than could be noted. */
   more: boolean;
 }
@@ -86,7 +88,7 @@ export class Collector {
   readonly #holdings: Holdings;
   readonly #ask: AskIncarnations;
   readonly #options: CollectorOptions;
-  /** By incarnation: when a pass over any range first found it gone, oldest first. Rows inside it rest; splits and merges change nothing of it. */
+  /** By incarnation: when a pass over any range first found it gone, by the wall clock, oldest first. Rows inside it rest. */
   readonly #goneSinceMs = new Map<string, number>();
   readonly #passes = new Map<string, Pass>();
   #busy = false;
@@ -171,9 +173,11 @@ export class Collector {
       extents: old,
       rewriteBelow: rewrites ? this.#options.rewriteBelow : 0,
     });
-    const owners: Owners = { there: [], resting: false, more: false };
+    const owners: Owners = { there: [], resting: new Map(), more: false };
     const scanned = await this.#scan(held, scan, owners);
     if (!scanned.ok) return scanned;
+    const noted = await recordGone(engine, owners.resting);
+    if (!noted.ok) return noted;
     const unreferenced = new Set(old.map(({ extentId }) => extentId).filter((extentId) => !scan.extents.has(extentId)));
     const dropped = await engine.dropExtents(unreferenced, transactTimeoutMs);
     if (!dropped.ok) return dropped;
@@ -187,7 +191,7 @@ export class Collector {
     });
     if (!rewritten.ok) return rewritten;
     const allOld = old.length === engine.sealedDataExtents().length + dropped.value.length;
-    const complete = allOld && mostlyDead.size === 0 && scanned.value + purged.value === 0 && !owners.resting && !owners.more;
+    const complete = allOld && mostlyDead.size === 0 && scanned.value + purged.value === 0 && owners.resting.size === 0 && !owners.more;
     const endedMs = clock.monotonicMs();
     this.#passes.set(range.rangeId, { sequence, complete, owners, endedMs, tookMs: endedMs - startedMs });
     const collected: Collected = {
@@ -303,12 +307,14 @@ export class Collector {
         else owners.more = true;
         continue;
       }
-      const nowMs = this.#world.clock.monotonicMs();
-      const id = `${range.table}/${idOf(owner)}`;
-      const sinceMs = this.#goneSinceMs.get(id) ?? nowMs;
+      const nowMs = this.#world.clock.wallMs();
+      const id = idOf(owner);
+      const known = `${range.table}/${id}`;
+      // A clock that was set back: what it said then is not known any more.
+      const sinceMs = Math.min(this.#goneSinceMs.get(known) ?? nowMs, held.engine.goneSinceMs()[id] ?? nowMs, nowMs);
       if (nowMs - sinceMs < this.#options.goneMs) {
-        this.#noteGone(id, sinceMs);
-        owners.resting = true;
+        this.#noteGone(known, sinceMs);
+        owners.resting.set(id, sinceMs);
         continue;
       }
       const emptied = await this.#empty(held, owner);
@@ -353,6 +359,14 @@ export class Collector {
       await sleep(this.#world.clock, (deletedAtOnceMax * 1_000) / this.#options.rowsPerSecond);
     }
   }
+}
+
+/** Writes what rests into the metadata of the range, if that is new there: the oldest of it, when it is much. */
+async function recordGone(engine: RangeEngine, resting: ReadonlyMap<string, number>): Promise<Outcome<void>> {
+  const recorded = engine.goneSinceMs();
+  const oldest = [...resting].sort(([, a], [, b]) => a - b).slice(0, goneRecordedMax);
+  const isNew = oldest.length !== Object.keys(recorded).length || oldest.some(([id, sinceMs]) => recorded[id] !== sinceMs);
+  return isNew ? engine.recordGone(Object.fromEntries(oldest)) : ok();
 }
 
 const idOf = ({ account, name, incarnation }: Incarnation): string => `${account}/${name}/${incarnation}`;

@@ -37,11 +37,11 @@ export const partitionServerConfigSchema = z.object({
   collectEveryMs: milliseconds(60_000).describe(
     "Time between two passes that give back what nothing refers to; a range that did not change is left out",
   ),
-  pinTermMs: milliseconds(120_000).describe(
+  pinTermMs: milliseconds(60_000).describe(
     "Bytes of an upload keep their extent for so long unless the front-end renews that, which it does as long as the upload goes on: at least twice as long as a request takes behind its last byte",
   ),
   collectGoneMs: milliseconds(180_000).describe(
-    "Rows inside a deleted container, table or queue are deleted when it was found gone for so long: longer than requests to it take behind their last byte",
+    "Rows inside a deleted container, table or queue are deleted when it was found gone for so long, by the wall clock, over moves and restarts: longer than requests to it take behind their last byte",
   ),
   collectRowsPerSecond: z.number().int().min(1).default(20_000).describe("Rows that a pass looks at in a second"),
   collectRewriteBelow: z

@@ -43,6 +43,10 @@ export interface RangeEngine {
   sealedDataExtents(): readonly DataExtent[];
   /** Those of them that no upload in progress has bytes in; recorded before they are returned. */
   settleExtents(): Promise<Outcome<readonly DataExtent[]>>;
+  /** What rows here are inside of and was found gone: when first, by `account/name/incarnation`, in milliseconds since 1970. */
+  goneSinceMs(): Readonly<Record<string, number>>;
+  /** Records that, so that later owners count on. */
+  recordGone(goneSinceMs: Readonly<Record<string, number>>): Promise<Outcome<void>>;
   /** Renews the pins on these extents of blob data; returns those that are gone. */
   pinData(extentIds: readonly number[]): Outcome<readonly number[]>;
   /** The bytes of these places once more, at the end of the blob data stream. */

@@ -185,6 +185,8 @@ function engineOf(partition: RangePartition): RangeEngine {
     keySamples: () => partition.keySamples(),
     sealedDataExtents: () => partition.sealedDataExtents,
     settleExtents: () => partition.settleExtents(),
+    goneSinceMs: () => partition.goneSinceMs,
+    recordGone: (goneSinceMs) => partition.recordGone(goneSinceMs),
     pinData: (extentIds) => partition.pinData(extentIds),
     copyData: (places, timeoutMs) => partition.copyData(places, { timeoutMs }),
     leaveExtents: (extentIds) => partition.leaveExtents(extentIds),

@@ -138,6 +138,7 @@ class TestEngine implements RangeEngine {
   #last: Promise<unknown> = Promise.resolve();
   #closed = false;
   #holdsData = false;
+  #goneSinceMs: Readonly<Record<string, number>> = {};
   #lastData: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -252,6 +253,15 @@ class TestEngine implements RangeEngine {
 
   async settleExtents(): Promise<Outcome<readonly never[]>> {
     return ok([]);
+  }
+
+  goneSinceMs(): Readonly<Record<string, number>> {
+    return this.#goneSinceMs;
+  }
+
+  async recordGone(goneSinceMs: Readonly<Record<string, number>>): Promise<Outcome<void>> {
+    this.#goneSinceMs = goneSinceMs;
+    return ok();
   }
 
   pinData(): Outcome<readonly number[]> {
