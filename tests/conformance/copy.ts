@@ -2,18 +2,13 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { describe, test } from "node:test";
-import { BlobSASPermissions, type ContainerClient, generateBlobSASQueryParameters, StorageSharedKeyCredential } from "@azure/storage-blob";
-import { blockId, bytes, type Clients, failure } from "./target.ts";
+import { BlobSASPermissions, generateBlobSASQueryParameters, StorageSharedKeyCredential } from "@azure/storage-blob";
+import { blockId, bytes, type Clients, failure, readableUrl } from "./target.ts";
 
 const mebibyte = 1024 * 1024;
 
 export function copySuite(clients: () => Clients): void {
   const credential = () => new StorageSharedKeyCredential(clients().target.accountName, clients().target.accountKey);
-  const readable = (container: ContainerClient, blob: string): string => {
-    const until = new Date(Date.now() + 3_600_000);
-    const wanted = { containerName: container.containerName, blobName: blob, permissions: BlobSASPermissions.parse("r"), expiresOn: until };
-    return `${container.getBlobClient(blob).url}?${generateBlobSASQueryParameters(wanted, credential())}`;
-  };
 
   describe("copies", () => {
     test("a copy has the bytes, headers and metadata of its source, and tells where it came from", async () => {
@@ -120,7 +115,7 @@ export function copySuite(clients: () => Clients): void {
       const properties = await target.getProperties();
       assert.equal(properties.accessTier, "Cool");
       assert.match(properties.copySource ?? "", /snapshot=/);
-      await target.syncCopyFromURL(snapshot.url, { copySourceTags: "COPY" });
+      await target.syncCopyFromURL(await readableUrl(snapshot, "rt"), { copySourceTags: "COPY" });
       assert.deepEqual((await target.getTags()).tags, { of: "source" });
     });
 
@@ -131,7 +126,7 @@ export function copySuite(clients: () => Clients): void {
       const target = container.getBlockBlobClient("target");
       const stale = await failure(target.beginCopyFromURL(source.url, { sourceConditions: { ifMatch: '"0x8D0000000000000"' } }));
       assert.deepEqual([stale.statusCode, stale.code], [412, "SourceConditionNotMet"]);
-      const known = await failure(target.syncCopyFromURL(source.url, { sourceConditions: { ifNoneMatch: etag } }));
+      const known = await failure(target.syncCopyFromURL(await readableUrl(source), { sourceConditions: { ifNoneMatch: etag } }));
       assert.deepEqual([known.statusCode, known.response?.headers.get("x-ms-error-code")], [304, "CannotVerifyCopySource"]);
       await target.beginCopyFromURL(source.url, { sourceConditions: { ifMatch: etag } });
       const there = await failure(target.beginCopyFromURL(source.url, { conditions: { ifNoneMatch: "*" } }));
@@ -172,7 +167,7 @@ export function copySuite(clients: () => Clients): void {
       const closed = await put(container.getBlobClient("source").url);
       assert.equal(closed.status, 404);
       assert.equal(closed.headers.get("x-ms-error-code"), "CannotVerifyCopySource");
-      const open = await put(readable(container, "source"));
+      const open = await put(await readableUrl(container.getBlobClient("source")));
       assert.equal(open.status, 202, await open.text());
       const copied = container.getBlockBlobClient("target");
       assert.equal((await copied.downloadToBuffer()).toString(), "secret");
@@ -182,11 +177,39 @@ export function copySuite(clients: () => Clients): void {
       assert.equal((await put(publicContainer.getBlobClient("source").url)).status, 202);
     });
 
+    test("a private source of the same account: the account's key is a right for Copy Blob alone", async () => {
+      const container = await clients().container();
+      const source = container.getBlockBlobClient("source");
+      await source.upload(Buffer.alloc(512, 7), 512);
+      const block = container.getBlockBlobClient("block");
+      const log = container.getAppendBlobClient("log");
+      const disk = container.getPageBlobClient("disk");
+      await log.create();
+      await disk.create(512);
+      const at: Record<string, (url: string) => Promise<unknown>> = {
+        "Copy Blob From URL": (url) => block.syncCopyFromURL(url),
+        "Put Blob From URL": (url) => block.syncUploadFromURL(url),
+        "Put Block From URL": (url) => block.stageBlockFromURL(blockId(0), url),
+        "Append Block From URL": (url) => log.appendBlockFromURL(url, 0, 512),
+        "Put Page From URL": (url) => disk.uploadPagesFromURL(url, 0, 0, 512),
+      };
+      const signed = await readableUrl(source);
+      for (const [operation, copy] of Object.entries(at)) {
+        const refused = await failure(copy(source.url));
+        assert.deepEqual([refused.statusCode, refused.code], [404, "CannotVerifyCopySource"], operation);
+        assert.equal(refused.response?.headers.get("x-ms-copy-source-status-code"), "404", operation);
+        await copy(signed);
+      }
+      await container.getBlockBlobClient("later").beginCopyFromURL(source.url);
+      await container.setAccessPolicy("blob");
+      for (const copy of Object.values(at)) await copy(source.url);
+    });
+
     test("within the request: checksums are checked, and a copy that fails leaves what was there", async () => {
       const container = await clients().container();
       const content = bytes(400_000);
       await container.getBlockBlobClient("source").upload(content, content.length);
-      const url = container.getBlobClient("source").url;
+      const url = await readableUrl(container.getBlobClient("source"));
       const target = container.getBlockBlobClient("target");
       await target.upload("before", 6);
       const wrong = await failure(target.syncCopyFromURL(url, { sourceContentMD5: Buffer.alloc(16) }));
@@ -197,7 +220,7 @@ export function copySuite(clients: () => Clients): void {
       assert.equal(done.copyStatus, "success");
       assert.ok(content.equals(await target.downloadToBuffer()));
       await container.getAppendBlobClient("log").create();
-      const type = await failure(target.syncCopyFromURL(container.getBlobClient("log").url));
+      const type = await failure(target.syncCopyFromURL(await readableUrl(container.getBlobClient("log"))));
       assert.deepEqual([type.statusCode, type.code], [409, "InvalidSourceBlobType"]);
     });
 
@@ -207,7 +230,7 @@ export function copySuite(clients: () => Clients): void {
       await container
         .getBlockBlobClient("source")
         .upload(content, content.length, { blobHTTPHeaders: { blobContentType: "text/x" }, metadata: { a: "1" } });
-      const url = container.getBlobClient("source").url;
+      const url = await readableUrl(container.getBlobClient("source"));
       const target = container.getBlockBlobClient("target");
       await target.syncUploadFromURL(url);
       let properties = await target.getProperties();
@@ -232,7 +255,7 @@ export function copySuite(clients: () => Clients): void {
       const container = await clients().container();
       const content = bytes(300_000);
       await container.getBlockBlobClient("source").upload(content, content.length);
-      const url = container.getBlobClient("source").url;
+      const url = await readableUrl(container.getBlobClient("source"));
       const target = container.getBlockBlobClient("target");
       await target.stageBlockFromURL(blockId(0), url, 100_000, 50_000);
       const part = content.subarray(0, 1000);
@@ -242,7 +265,7 @@ export function copySuite(clients: () => Clients): void {
       assert.equal(wrong.code, "Md5Mismatch");
       const beyond = await failure(target.stageBlockFromURL(blockId(2), url, 300_000, 10));
       assert.deepEqual([beyond.statusCode, beyond.code], [416, "InvalidRange"]);
-      await target.stageBlockFromURL(blockId(3), readable(container, "source"));
+      await target.stageBlockFromURL(blockId(3), await readableUrl(container.getBlobClient("source")));
       await target.commitBlockList([blockId(1), blockId(0), blockId(3)]);
       assert.ok(Buffer.concat([part, content.subarray(100_000, 150_000), content]).equals(await target.downloadToBuffer()));
     });
@@ -251,7 +274,7 @@ export function copySuite(clients: () => Clients): void {
       const container = await clients().container();
       const content = bytes(8192);
       await container.getBlockBlobClient("source").upload(content, content.length);
-      const url = container.getBlobClient("source").url;
+      const url = await readableUrl(container.getBlobClient("source"));
       const log = container.getAppendBlobClient("log");
       await log.create();
       const appended = await log.appendBlockFromURL(url, 10, 20);

@@ -1,7 +1,7 @@
 /** The operations of the outcome tables, and what runs a row of them. */
 import { randomUUID } from "node:crypto";
 import type { BlobClient } from "@azure/storage-blob";
-import { blockId, type Clients } from "./target.ts";
+import { blockId, type Clients, readableUrl } from "./target.ts";
 
 export type Headers = Readonly<Record<string, string>>;
 export type Kind = "BlockBlob" | "AppendBlob" | "PageBlob";
@@ -164,11 +164,11 @@ export class OutcomeRows {
     return answer.ok ? "done" : `${answer.status} ${answer.headers.get("x-ms-error-code") ?? ""}`.trim();
   }
 
-  /** Of a blob that copies can have as their source. */
+  /** URL of a blob that copies can have as their source. */
   async sourceIn(container: string): Promise<string> {
     const source = this.#clients().service.getContainerClient(container).getBlockBlobClient("source");
     await source.upload("source", 6);
-    return source.url;
+    return readableUrl(source);
   }
 
   /** Of a blob or a container. */

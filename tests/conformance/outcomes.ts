@@ -26,7 +26,7 @@ import {
   type Wanted,
   writes,
 } from "./outcome-operations.ts";
-import { blockId, type Clients } from "./target.ts";
+import { blockId, type Clients, readableUrl } from "./target.ts";
 
 const hour = 3_600_000;
 
@@ -87,6 +87,7 @@ export function outcomeSuite(clients: () => Clients): void {
         const container = await clients().container();
         const source = container.getBlockBlobClient("source");
         const { etag = "", lastModified = new Date(0) } = await source.upload(page, page.length, { tags: { n: "1" } });
+        const url = await readableUrl(source, "rt");
         const own = operation.name === "Copy Blob" ? "412 SourceConditionNotMet" : undefined;
         const changed = own ?? "412 CannotVerifyCopySource";
         const same = own ?? "304 CannotVerifyCopySource";
@@ -107,7 +108,7 @@ export function outcomeSuite(clients: () => Clients): void {
         ];
         const seen = await atOnce(rows, async ([name, value]) => {
           const blob = await made(container.containerName, operation.kind);
-          return `${name}: ${value}: ${await told(operation, blob.path, { [name]: value }, source.url)}`;
+          return `${name}: ${value}: ${await told(operation, blob.path, { [name]: value }, url)}`;
         });
         assert.deepEqual(
           seen,

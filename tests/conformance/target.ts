@@ -1,6 +1,13 @@
 /** What the conformance suite runs against: an endpoint, an account, and the real SDK on it. */
 import { createHmac, randomUUID } from "node:crypto";
-import { BlobServiceClient, type ContainerClient, type RestError, StorageSharedKeyCredential } from "@azure/storage-blob";
+import {
+  type BlobClient,
+  BlobSASPermissions,
+  BlobServiceClient,
+  type ContainerClient,
+  type RestError,
+  StorageSharedKeyCredential,
+} from "@azure/storage-blob";
 import { fromBase64, type ServiceName, signRequest } from "@stamp/azure-rest";
 import type { TestIssuer } from "./issuer.ts";
 
@@ -70,6 +77,10 @@ export class Clients {
     return fetch(`${endpoint}${target}`, { method, headers, ...(body === undefined ? {} : { body: body as never }) });
   }
 }
+
+/** URL of a blob with a SAS that reads it: what a request that copies at once needs, also within one account (decision 0427). */
+export const readableUrl = (blob: BlobClient, permissions = "r"): Promise<string> =>
+  blob.generateSasUrl({ permissions: BlobSASPermissions.parse(permissions), expiresOn: new Date(Date.now() + 3_600_000) });
 
 /** The SDK's error of what must fail; fails the test when it does not. */
 export async function failure(work: Promise<unknown>): Promise<RestError> {

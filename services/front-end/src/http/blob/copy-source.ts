@@ -1,7 +1,8 @@
 /**
  * The source of a request that copies. A blob of this stamp is read inside, without HTTP: the URL's account is one of ours, in the host or,
- * at the address that the request itself came to, in the path. Whoever asks must be let in to read it: with the account's key where both
- * are in one account, else by the SAS in the URL, by `x-ms-copy-source-authorization`, or because it is public.
+ * at the address that the request itself came to, in the path. The source has a right of its own: the SAS in the URL,
+ * `x-ms-copy-source-authorization`, or that it is public. Only Copy Blob takes the key that signed the request, where both blobs are in one
+ * account; Copy Blob From URL and Put … From URL do not (decision 0427).
  *
  * A URL of somebody else is fetched only when the operator allows its host: a stamp that asks any URL for anybody is a way into networks that
  * only it can reach.
@@ -87,8 +88,8 @@ async function sourceExchange(exchange: BlobExchange, url: CopySourceUrl, target
   if (resource.value.blob === undefined) return rejected("InvalidUri");
   const asBlob = (source: Exchange): BlobExchange => ({ ...source, target: { ...target, ...resource.value }, operation: "GetBlob" });
   const bearer = exchange.headers["x-ms-copy-source-authorization"];
-  const sameAccount = target.account === exchange.target.account;
-  if (sameAccount && exchange.access.by === "key" && bearer === undefined && !target.query.has("sig")) return parsed(asBlob(exchange));
+  const byKey = exchange.operation === "CopyBlob" && exchange.access.by === "key" && target.account === exchange.target.account;
+  if (byKey && bearer === undefined && !target.query.has("sig")) return parsed(asBlob(exchange));
   const headers = { host: url.host, ...(bearer === undefined ? {} : { authorization: bearer }) };
   const admitted = await exchange.admit({ method: "GET", target: url.target, headers }, reading);
   if (!admitted.ok) return admitted;
