@@ -182,6 +182,81 @@ export function odditySuite(clients: () => Clients): void {
       assert.deepEqual(await listed(containerName), ["log"]);
     });
 
+    test("an absolute-form request target is served; its authority counts, not the Host header", async () => {
+      const { containerName } = await clients().container();
+      const { endpoint, accountName } = clients().target;
+      const { host, port } = new URL(endpoint);
+      const path = `/${containerName}/a%20b`;
+      const byPath = `http://${host}/${accountName}${path}`;
+      const put = await rawExchange(clients(), { method: "PUT", path, headers: blockBlob, body: "x", asked: { target: byPath } });
+      assert.equal(statusOf(put), 201, put);
+      assert.equal(await get(path), "x");
+      const named = `${accountName}.blob.localhost:${port}`;
+      const byHost = { target: `HTTP://${named}${path}?timeout=5`, host: `nobody.blob.localhost:${port}` };
+      const read = await rawExchange(clients(), { method: "GET", path: `${path}?timeout=5`, host: named, asked: byHost });
+      assert.deepEqual([statusOf(read), bodyOf(read)], [200, "x"], read);
+      const other = { target: `http://nobody.blob.localhost:${port}${path}`, host: named };
+      const refused = await rawExchange(clients(), { method: "GET", path, host: named, asked: other });
+      assert.match(refused, /^HTTP\/1\.1 400 .*InvalidUri/s);
+      const list = { target: `http://${named}?comp=list`, host: named };
+      assert.equal(statusOf(await rawExchange(clients(), { method: "GET", path: "/?comp=list", host: named, asked: list })), 200);
+      for (const target of [`http://user@${named}${path}`, `ftp://${named}${path}`, `${named}${path}`]) {
+        const answer = await rawExchange(clients(), { method: "GET", path, host: named, asked: { target, host: named } });
+        assert.match(answer, /^HTTP\/1\.1 400 /, target);
+      }
+    });
+
+    test("PUT and POST without Content-Length are 411, with 0 they are served; bodies where none belongs are read and dropped", async () => {
+      const container = await clients().container();
+      const path = `/${container.containerName}/b`;
+      assert.equal(await put(path, "content"), "201");
+      for (const query of ["?comp=metadata", "?comp=properties", "?comp=snapshot"]) {
+        const send = (more: Partial<RawRequest>) => rawExchange(clients(), { method: "PUT", path: `${path}${query}`, ...more });
+        const without = await send({ withoutLength: true });
+        assert.equal(`${statusOf(without)} ${codeOf(without)}`, "411 MissingContentLengthHeader", query);
+        for (const body of ["", "GET / HTTP/1.1\r\n\r\n"]) {
+          const answer = await send({ body });
+          assert.match(answer, /^HTTP\/1\.1 20[01] /, query);
+          assert.equal(answer.split("HTTP/1.1 ").length, 2, "one request, one answer");
+        }
+      }
+      const batch = await rawExchange(clients(), { method: "POST", path: "/?comp=batch", withoutLength: true });
+      assert.equal(`${statusOf(batch)} ${codeOf(batch)}`, "411 MissingContentLengthHeader");
+      const withSnapshots = { "x-ms-delete-snapshots": "include" };
+      for (const method of ["GET", "HEAD", "DELETE"]) {
+        assert.match(
+          await rawExchange(clients(), { method, path: `${path}?comp=metadata`, withoutLength: true }),
+          /^HTTP\/1\.1 (200|405) /,
+        );
+        for (const framing of [{ "transfer-encoding": "chunked" }, {}]) {
+          const body =
+            "transfer-encoding" in framing ? "18\r\nDELETE / HTTP/1.1\r\nx: y\r\n\r\n0\r\n\r\n" : "DELETE / HTTP/1.1\r\nx: y\r\n\r\n";
+          const withoutLength = "transfer-encoding" in framing;
+          const answer = await rawExchange(clients(), { method, path, headers: { ...withSnapshots, ...framing }, body, withoutLength });
+          const again = method === "DELETE" && withoutLength === false;
+          assert.match(answer, again ? /^HTTP\/1\.1 404 / : /^HTTP\/1\.1 20[02] /, `${method} ${JSON.stringify(framing)}`);
+          assert.equal(answer.split("HTTP/1.1 ").length, 2, "one request, one answer");
+          if (method === "GET") assert.equal(bodyOf(answer), "content");
+        }
+      }
+    });
+
+    test("a parameter that counts stands in a query once", async () => {
+      const { containerName } = await clients().container();
+      const asked = async (path: string): Promise<string> => {
+        const answer = await clients().raw("GET", path);
+        return `${answer.status} ${answer.headers.get("x-ms-error-code") ?? ""}`.trim();
+      };
+      for (const query of [
+        "comp=list&comp=list",
+        "comp=list&restype=container&restype=container",
+        "sig=a&sig=b",
+        "comp=list&Prefix=a&prefix=b",
+      ])
+        assert.equal(await asked(`/${containerName}?restype=container&${query}`), "400 InvalidQueryParameterValue", query);
+      assert.equal(await asked(`/${containerName}?restype=container&comp=list&include=metadata&include=tags&x=1&x=2`), "200");
+    });
+
     test("the account stands in the path or in the host's name, on one port, in any casing of the host", async () => {
       const { containerName } = await clients().container();
       const { endpoint, accountName } = clients().target;

@@ -14,6 +14,10 @@ export interface RawRequest {
   readonly written?: (name: string) => string;
   /** Of the account in the host's name; the path has none then. */
   readonly host?: string;
+  /** The request line and the Host header say this instead of the path; what is signed stays the path. */
+  readonly asked?: { readonly target: string; readonly host?: string };
+  /** The request does not say how long its body is. */
+  readonly withoutLength?: boolean;
   /** The body goes when the server says that it wants it. */
   readonly waitsFor100?: boolean;
   /** Our side of the connection is ended so long after the last byte. */
@@ -26,14 +30,15 @@ export function rawExchange(clients: Clients, request: RawRequest): Promise<stri
   const url = new URL(endpoint);
   const { method, body = "", written = (name) => name, waitsFor100 = false, endAfterMs = 300 } = request;
   const target = request.host === undefined ? `/${accountName}${request.path}` : request.path;
+  const length = request.withoutLength ? {} : { "content-length": String(Buffer.byteLength(body)) };
   const headers = signRequest(
-    { method, target, headers: { "content-length": String(Buffer.byteLength(body)), ...request.headers } },
+    { method, target, headers: { ...length, ...request.headers } },
     accountName,
     fromBase64(accountKey) as Uint8Array,
     Date.now(),
     (key, message) => createHmac("sha256", key).update(message).digest(),
   );
-  const all = { host: request.host ?? url.host, connection: "close", ...headers };
+  const all = { host: request.asked?.host ?? request.host ?? url.host, connection: "close", ...headers };
   const head = Object.entries(all).map(([name, value]) => `${written(name)}: ${value}\r\n`);
   return new Promise((resolve) => {
     let answer = "";
@@ -42,7 +47,7 @@ export function rawExchange(clients: Clients, request: RawRequest): Promise<stri
       setTimeout(() => socket.end(), endAfterMs);
     };
     const socket = connect(Number(url.port), url.hostname.replace(/^\[|\]$/g, ""), () => {
-      socket.write(`${method} ${target} HTTP/1.1\r\n${head.join("")}\r\n`);
+      socket.write(`${method} ${request.asked?.target ?? target} HTTP/1.1\r\n${head.join("")}\r\n`);
       if (!waitsFor100) send();
     });
     const giveUp = setTimeout(() => socket.destroy(), 10_000);

@@ -15,6 +15,7 @@ import {
   SASProtocol,
   StorageSharedKeyCredential,
 } from "@azure/storage-blob";
+import { serviceSas } from "./sas-by-hand.ts";
 import { type Clients, failure } from "./target.ts";
 
 const minute = 60_000;
@@ -266,6 +267,33 @@ export function sasSuite(current: () => Clients): void {
     );
     await container.setAccessPolicy(undefined, []);
     assert.equal(await code(blobWith(url, whole).download()), "403 AuthenticationFailed");
+  });
+
+  test("stored access policies: blanks and U+FEFF in an id belong to it", async () => {
+    const container = await current().container();
+    await container.getBlockBlobClient("a").upload("text", 4);
+    const { containerName } = container;
+    const { accountName: account, accountKey: key } = current().target;
+    const ids = ["plain", " before", "after ", "in  side", "\ufeffmark"];
+    const expiry = inTime(10 * minute).toISOString();
+    const identifiers = ids.map(
+      (id) =>
+        `<SignedIdentifier><Id>${id}</Id><AccessPolicy><Expiry>${expiry}</Expiry><Permission>r</Permission></AccessPolicy></SignedIdentifier>`,
+    );
+    const body = `<SignedIdentifiers>${identifiers.join("")}</SignedIdentifiers>`;
+    assert.equal((await current().raw("PUT", `/${containerName}?restype=container&comp=acl`, { body })).status, 200);
+    const held = await current().raw("GET", `/${containerName}?restype=container&comp=acl`);
+    const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(await held.arrayBuffer());
+    assert.deepEqual(
+      [...text.matchAll(/<Id>([^<]*)<\/Id>/g)].map(([, id]) => id),
+      ids,
+    );
+    const readWith = async (si: string): Promise<number> => {
+      const sas = serviceSas({ service: "blob", account, key }, containerName, "", { sr: "c", se: "", si });
+      return (await current().raw("GET", `/${containerName}/a?${sas.replaceAll("+", "%20")}`, { sign: false })).status;
+    };
+    for (const id of ids) assert.equal(await readWith(id), 200, JSON.stringify(id));
+    for (const id of ["before", "after", "in side", "mark", " plain"]) assert.equal(await readWith(id), 403, JSON.stringify(id));
   });
 
   test("Set Container ACL: public access for readers without authorization, at most five policies, conditions", async () => {

@@ -6,6 +6,7 @@
 import { fromUtf8 } from "@stamp/base";
 import { isAccountName } from "./names.ts";
 import { badQuery, type Parsed, parsed, rejected } from "./rest-error.ts";
+import { singleParameters } from "./single-parameters.ts";
 
 export const targetCharactersMax = 16_384;
 export const queryParametersMax = 100;
@@ -35,6 +36,8 @@ export function parseTarget(target: string, host: string, options: TargetOptions
   const rawPath = questionMark < 0 ? target : target.slice(0, questionMark);
   const query = parseQuery(questionMark < 0 ? "" : target.slice(questionMark + 1));
   if (!query.ok) return query;
+  const repeated = repeatedParameter(query.value);
+  if (repeated !== undefined) return badQuery(repeated, "", "It stands more than once in the query.");
   const fromHost = accountOfHost(host, options.hostSuffixes);
   if (fromHost !== undefined) return atAccount(fromHost, "host", rawPath.slice(1), rawPath, query.value);
   const slash = rawPath.indexOf("/", 1);
@@ -98,10 +101,16 @@ export function parseQuery(text: string): Parsed<Query> {
   return parsed(query);
 }
 
+/** A parameter with more than one value that may have one only (single-parameters.ts). */
+function repeatedParameter(query: Query): string | undefined {
+  for (const [name, values] of query) if (values.length > 1 && singleParameters.has(name)) return name;
+  return undefined;
+}
+
 /** In OData's options a plus is a space, as forms encode it (Go's aztables does); elsewhere it is itself. */
 const spaced = (name: string | undefined, text: string): string => (name?.startsWith("$") ? text.replaceAll("+", " ") : text);
 
-/** The first value of the parameter; undefined when it is not there. */
+/** The value of the parameter; undefined when it is not there. Every name that is asked for belongs into `singleParameters`. */
 export const queryValue = (query: Query, name: string): string | undefined => query.get(name)?.[0];
 
 /** A text as bytes that are UTF-8 decodes to what it was; kept here so that callers need not know which decoder is used. */

@@ -1,3 +1,4 @@
+export * from "./absolute-form.ts";
 export * from "./assert.ts";
 export * from "./blob-tags.ts";
 export * from "./brand.ts";

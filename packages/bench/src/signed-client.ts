@@ -47,7 +47,7 @@ export class SignedClient {
       `${method} ${path} HTTP/1.1\r\nhost: ${this.host}:${this.port}\r\nx-ms-date: ${date}\r\nx-ms-version: ${version}\r\n` +
       `authorization: SharedKeyLite ${this.#account}:${signature}\r\n`;
     for (const [name, value] of Object.entries(headers)) head += `${name}: ${value}\r\n`;
-    if (body !== undefined) head += `content-length: ${body.length}\r\n`;
+    if (body !== undefined || !["GET", "HEAD", "DELETE"].includes(method)) head += `content-length: ${body?.length ?? 0}\r\n`;
     let connection = this.#idle.pop();
     while (connection?.open === false) connection = this.#idle.pop();
     connection ??= new Connection(this.host, this.port);

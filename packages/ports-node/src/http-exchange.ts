@@ -1,7 +1,7 @@
 /** One request of an HTTP/1.1 connection (http-server.ts) as its handler sees it, and how its body is read. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { TLSSocket } from "node:tls";
-import { FailureError, type Pace, refused } from "@stamp/base";
+import { type AbsoluteForm, FailureError, type Pace, parseAbsoluteForm, refused } from "@stamp/base";
 import type { HttpRequest } from "@stamp/ports";
 import type { Paces } from "./paces.ts";
 
@@ -18,6 +18,8 @@ export class Exchange implements HttpRequest {
   readonly #message: IncomingMessage;
   readonly #response: ServerResponse;
   readonly #paces: Paces;
+  /** The request line's target in two parts, if it is in absolute form; the handler sees the origin form and its host. */
+  readonly #absolute: AbsoluteForm | undefined;
   #continuePending: boolean;
   #readBytes = 0;
   #bodyTaken = false;
@@ -30,6 +32,7 @@ export class Exchange implements HttpRequest {
     this.#message = message;
     this.#response = response;
     this.#paces = paces;
+    this.#absolute = parseAbsoluteForm(message.url ?? "");
     this.#continuePending = expectsContinue;
     response.on("close", () => {
       if (response.writableFinished) return;
@@ -43,7 +46,7 @@ export class Exchange implements HttpRequest {
   }
 
   get target(): string {
-    return this.#message.url ?? "";
+    return this.#absolute?.originForm ?? this.#message.url ?? "";
   }
 
   get headers(): Readonly<Record<string, string>> {
@@ -52,6 +55,7 @@ export class Exchange implements HttpRequest {
       for (const [name, value] of Object.entries(this.#message.headers)) {
         if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(", ") : value;
       }
+      if (this.#absolute) headers.host = this.#absolute.authority;
       this.#headers = headers;
     }
     return this.#headers;

@@ -175,12 +175,17 @@ export class HttpDoor {
   }
 
   async #serve(message: IncomingMessage, response: ServerResponse, expectsContinue: boolean, refusal?: HttpRefusal): Promise<void> {
-    this.#active += 1;
+    const { socket } = message;
     // Errors of a connection that broke are seen by whoever reads or writes; without a listener they would end the process.
     message.on("error", () => {});
     response.on("error", () => {});
+    // RFC 9112, section 9.6: after an answer that closes the connection nothing that follows on it is a request any more.
+    if (this.#connectionOf(socket).closes) {
+      message.resume();
+      return;
+    }
+    this.#active += 1;
     const exchange = new Exchange(message, response, expectsContinue, this.#paces);
-    const { socket } = message;
     this.#connectionOf(socket).unanswered.add(exchange);
     this.#acceptors.busy(socket);
     response.once("close", () => this.#answered(socket, exchange));
@@ -200,7 +205,7 @@ export class HttpDoor {
   #connectionOf(socket: Duplex): Connection {
     let connection = this.#connections.get(socket);
     if (!connection) {
-      connection = { unanswered: new Set(), refusal: undefined };
+      connection = { unanswered: new Set(), refusal: undefined, closes: false };
       this.#connections.set(socket, connection);
     }
     return connection;
@@ -261,7 +266,10 @@ export class HttpDoor {
       announced = body?.length ?? 0;
       headers.push("Content-Length", String(announced));
     }
-    if (left === "close") headers.push("Connection", "close");
+    if (left === "close") {
+      this.#connectionOf(message.socket).closes = true;
+      headers.push("Connection", "close");
+    }
     response.writeHead(answer.status, headers);
 
     if (bodyless || body === undefined) await dispose(body);
@@ -382,6 +390,8 @@ function* piecesOf(body: Uint8Array): Generator<Uint8Array> {
 interface Connection {
   readonly unanswered: Set<Exchange>;
   refusal: LastAnswer | undefined;
+  /** True once an answer was sent that ends the connection. */
+  closes: boolean;
 }
 
 function lastAnswer({ status, headers, body = new Uint8Array(0) }: HttpResponse & { readonly body?: Uint8Array }): LastAnswer {

@@ -4,7 +4,7 @@
  */
 export interface HttpRequest {
   readonly method: string;
-  /** Path and query exactly as they came, undecoded. */
+  /** Path and query exactly as they came, undecoded; of an absolute-form target, the part behind the authority. */
   readonly target: string;
   readonly headers: Readonly<Record<string, string>>;
   /** Names and values in turn, exactly as they came. Absent: nobody needs to know. */

@@ -5,6 +5,7 @@
 import { fromBase64 } from "../base64.ts";
 import { parseIso } from "../dates.ts";
 import { notImplemented, type Parsed, parsed, rejected } from "../rest-error.ts";
+import { sasParameters } from "../single-parameters.ts";
 import { type Query, queryValue } from "../target.ts";
 import { isVersion, sasIsSince } from "../version.ts";
 import { type IpRange, parseIpRange } from "./ip-range.ts";
@@ -12,45 +13,7 @@ import { type IpRange, parseIpRange } from "./ip-range.ts";
 /** Of every field, as it was in the query; "" when it was not there. */
 export type SasFields = Readonly<Record<SasField, string>>;
 
-const sasFields = [
-  "sv",
-  "ss",
-  "srt",
-  "sr",
-  "sp",
-  "st",
-  "se",
-  "si",
-  "sip",
-  "spr",
-  "sig",
-  "ses",
-  "sdd",
-  "tn",
-  "spk",
-  "srk",
-  "epk",
-  "erk",
-  "rscc",
-  "rscd",
-  "rsce",
-  "rscl",
-  "rsct",
-  "skoid",
-  "sktid",
-  "skt",
-  "ske",
-  "sks",
-  "skv",
-  "saoid",
-  "suoid",
-  "scid",
-  "skdutid",
-  "sduoid",
-  "srh",
-  "srq",
-] as const;
-export type SasField = (typeof sasFields)[number];
+export type SasField = (typeof sasParameters)[number];
 
 export type SasKind = "account" | "service" | "delegation";
 
@@ -82,12 +45,12 @@ const refused = (detail: string): { readonly ok: false; readonly error: import("
 export const hasSas = (query: Query): boolean => query.has("sig");
 
 export function parseSas(query: Query): Parsed<Sas> {
-  const fields = Object.fromEntries(sasFields.map((name) => [name, queryValue(query, name) ?? ""])) as Record<SasField, string>;
-  const long = sasFields.find((name) => fields[name].length > sasFieldCharactersMax);
+  const fields = Object.fromEntries(sasParameters.map((name) => [name, queryValue(query, name) ?? ""])) as Record<SasField, string>;
+  const long = sasParameters.find((name) => fields[name].length > sasFieldCharactersMax);
   if (long !== undefined) return refused(`${long} is too long.`);
   // A line break inside a field could make one signed text out of two different requests.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for.
-  const broken = sasFields.find((name) => /[\u0000-\u001f\u007f]/.test(fields[name]));
+  const broken = sasParameters.find((name) => /[\u0000-\u001f\u007f]/.test(fields[name]));
   if (broken !== undefined) return refused(`${broken} has characters that it can't have.`);
   const signature = fromBase64(fields.sig);
   if (signature?.length !== 32) return refused("Signature size is invalid.");

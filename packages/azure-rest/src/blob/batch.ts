@@ -5,6 +5,7 @@
  *
  *   --boundary / Content-Type: application/http / Content-ID: n / (empty) / DELETE /c/b?x HTTP/1.1 / headers / (empty) / --boundary--
  */
+import { parseAbsoluteForm } from "@stamp/base";
 import type { HttpHeaders } from "../headers.ts";
 import { type Parsed, parsed, rejected } from "../rest-error.ts";
 import { decodeUtf8 } from "../target.ts";
@@ -105,8 +106,7 @@ function parsePart(lines: readonly string[]): Parsed<BatchRequest> {
 
 /** A request may name its whole URL. */
 function originForm(target: string): string {
-  const match = /^https?:\/\/[^/?#]*(.*)$/i.exec(target);
-  const path = match ? (match[1] as string) : target;
+  const path = parseAbsoluteForm(target)?.originForm ?? target;
   return path.startsWith("/") ? path : `/${path}`;
 }
 

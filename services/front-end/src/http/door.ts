@@ -141,6 +141,7 @@ export class HttpDoor {
     const elsewhere = outer ? undefined : this.#ofOtherService(request);
     if (elsewhere) return { ok: false, error: elsewhere };
     if (request.method === "OPTIONS" && !outer) return this.#preflight(request, seen);
+    if (!outer && lacksLength(request)) return rejected("MissingContentLengthHeader");
     const admitted = await this.#admit(request, seen, outer);
     if (!admitted.ok) return admitted;
     const { operation, exchange } = admitted.value;
@@ -363,6 +364,13 @@ export class HttpDoor {
     return { status: error.status, headers: { ...headers, "Content-Type": contentType }, body: utf8(text) };
   }
 }
+
+/** Methods that carry a body: without one, they say so by a Content-Length of 0. */
+const withBody: ReadonlySet<string> = new Set(["PUT", "POST", "MERGE", "PATCH"]);
+
+/** True for a request that should say how its body ends, and does not. */
+const lacksLength = ({ method, headers }: HttpRequest): boolean =>
+  withBody.has(method) && headers["content-length"] === undefined && headers["transfer-encoding"] === undefined;
 
 /** A whole answer for a client that takes it at its own pace. */
 async function* piecesOf(body: Uint8Array): AsyncGenerator<Uint8Array> {

@@ -28,6 +28,7 @@ import {
   transactionResponse,
   withoutEmptyValues,
 } from "@stamp/azure-rest";
+import { parseAbsoluteForm } from "@stamp/base";
 import type { LocatedTable } from "@stamp/objects";
 import { Turns, uuid } from "@stamp/ports";
 import { type Answer, respond } from "../exchange.ts";
@@ -148,11 +149,11 @@ function resourceOf(
   { url, headers }: TransactionRequest,
   hostSuffixes: readonly string[],
 ): Parsed<{ resource: TableResource; target: Target; headers: HttpHeaders }> {
-  const absolute = /^https?:\/\/([^/?]+)(\/.*)$/i.exec(url);
+  const absolute = parseAbsoluteForm(url);
   const { account, addressing } = exchange.target;
   const root = addressing === "path" ? `/${account}/` : "/";
-  const path = absolute?.[2] ?? (url.startsWith("/") ? url : root + url);
-  const host = absolute?.[1] ?? exchange.headers.host ?? "";
+  const path = absolute?.originForm ?? (url.startsWith("/") ? url : root + url);
+  const host = absolute?.authority ?? exchange.headers.host ?? "";
   const target = parseTarget(path, host, { hostSuffixes });
   if (!target.ok) return target;
   if (target.value.account !== account) return rejected("InvalidInput", { Reason: "A request inside the batch is for another account." });
