@@ -15,7 +15,7 @@ export const formatVersions = {
   "identity-store": 1,
   "node-identity": 1,
   starts: 1,
-  journal: 2,
+  journal: 3,
   "journal-begun": 1,
   extent: 1,
   "extent-table": 1,

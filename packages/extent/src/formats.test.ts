@@ -63,7 +63,7 @@ const record: JournalHeader = {
   bodyChecksum: 0x12345678,
 };
 const pointerRecord: JournalHeader = { ...record, type: "pointer", bodyBytes: 8, bodyChecksum: 0x87654321 };
-const segment = { salt: 0xcafe, generation: 12, firstLsn: 900, smTerm: 7, segmentBytes: 1 << 25, checkpointLsn: 800 };
+const segment = { salt: 0xcafe, generation: 12, firstLsn: 900, smTerm: 7, termLowerings: 2, segmentBytes: 1 << 25, checkpointLsn: 800 };
 const identity = {
   stampId: "3f6f0d1e-0000-4000-8000-000000000001",
   nodeId: "extent-node-1",
@@ -203,7 +203,7 @@ const formats: readonly {
     decode: (bytes) => decodeNodeIdentity(crc32c, bytes),
   },
   {
-    name: "journal/v2/segment-header.bin",
+    name: "journal/v3/segment-header.bin",
     encoded: encodeSegmentHeader(crc32c, segment),
     value: segment,
     decode: (bytes) => decodeSegmentHeader(crc32c, bytes),
@@ -245,10 +245,12 @@ for (const format of formats) {
   });
 }
 
-test("golden journal/v1/segment-header.bin: a segment of the version before is read", () => {
-  const frozen = new Uint8Array(readFileSync(join(goldenFolder, "journal/v1/segment-header.bin")));
-  assert.deepEqual(decodeSegmentHeader(crc32c, frozen), { kind: "ok", value: segment });
-});
+for (const version of ["v1", "v2"]) {
+  test(`golden journal/${version}/segment-header.bin: a segment of an earlier version is read; no term was lowered`, () => {
+    const frozen = new Uint8Array(readFileSync(join(goldenFolder, `journal/${version}/segment-header.bin`)));
+    assert.deepEqual(decodeSegmentHeader(crc32c, frozen), { kind: "ok", value: { ...segment, termLowerings: 0 } });
+  });
+}
 
 test("golden journal-begun: encodes as frozen; each slot alone says its generation, the higher counts, a flipped byte counts as absent", () => {
   const slot = golden("extent/v1/journal-begun.bin", encodeJournalBegun(crc32c, 2 ** 33 + 7));
@@ -302,7 +304,7 @@ test("formats with a checksum: every flipped byte of what counts is refused", ()
     assert.equal(decodeNodeIdentity(crc32c, flip(encodedIdentity, i)).kind, "invalid", `identity byte ${i}`);
   }
   const header = encodeSegmentHeader(crc32c, segment);
-  for (let i = 0; i < 56; i++) {
+  for (let i = 0; i < 68; i++) {
     assert.equal(decodeSegmentHeader(crc32c, flip(header, i)).kind, "ok", "the second copy stands in");
     assert.equal(decodeSegmentHeader(crc32c, flip(flip(header, i), 4096 + i)).kind, "invalid", `segment byte ${i}`);
   }

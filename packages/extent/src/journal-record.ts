@@ -31,6 +31,7 @@ export interface JournalRecord {
   readonly extentId: ExtentId;
   /** append: where the body goes. pointer: where the bytes are. seal, repair: the sealed length. term: the term. delete: the version. Else 0. */
   readonly offsetBytes: number;
+  /** term: how often a person lowered the term (`takeLowerTerm`) before it was obeyed. */
   readonly ownerEpoch: OwnerEpoch;
   /** append, pointer: what the primary knew to be committed when it was made. */
   readonly committedBytes: number;

@@ -53,6 +53,7 @@ const header = (generation: number, firstLsn: number): SegmentHeader => ({
   generation,
   firstLsn,
   smTerm: 1,
+  termLowerings: 0,
   segmentBytes,
   checkpointLsn: 0,
 });

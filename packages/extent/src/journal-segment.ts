@@ -7,6 +7,7 @@
  *      +------------+----------------+--------------------+-----+--------------------+-----
  *
  *      header:  "SJNL"  crc32c  version u32  salt u32  generation u64  first lsn u64  SM term u64  segment bytes u64  checkpoint lsn u64
+ *               term lowerings u64  crc32c of bytes 8 to 63
  *
  * Every batch (one write, one fdatasync) begins at a multiple of 4 KiB: no page that holds durable records is ever written again, and
  * after a bad record the scan goes on at the next page. The header is there twice, since without it no record of the segment could be
@@ -17,18 +18,24 @@ import type { Crc32c } from "./crc.ts";
 import { decodeJournalHeader, type JournalHeader, journalHeaderBytes } from "./journal-record.ts";
 
 export const segmentMagic = 0x4c4e4a53;
-/** 2: pointer records. Both are read, 2 is written. */
-export const segmentFormatVersion = 2;
-const segmentFormatsRead: readonly number[] = [1, 2];
+/** 2: pointer records. 3: term lowerings. All are read, 3 is written. */
+export const segmentFormatVersion = 3;
+const segmentFormatsRead: readonly number[] = [1, 2, 3];
+const lowersSince = 3;
 export const pageBytes = 4096;
 export const segmentRecordsOffset = 8192;
-const headerLength = 56;
+/** The part that all versions have. A release tells a later version by its checksum, which therefore covers no more. */
+const commonLength = 56;
+const headerLength = 68;
+const secondChecksumAt = 64;
 
 export interface SegmentHeader {
   readonly salt: number;
   readonly generation: number;
   readonly firstLsn: number;
   readonly smTerm: number;
+  /** Number of times that a person lowered the term of this node (`takeLowerTerm`). */
+  readonly termLowerings: number;
   readonly segmentBytes: number;
   readonly checkpointLsn: number;
 }
@@ -47,7 +54,9 @@ export function encodeSegmentHeader(crc32c: Crc32c, header: SegmentHeader): Uint
   putU64(view, 32, header.smTerm);
   putU64(view, 40, header.segmentBytes);
   putU64(view, 48, header.checkpointLsn);
-  view.setUint32(4, crc32c(bytes.subarray(8, headerLength)), true);
+  view.setUint32(4, crc32c(bytes.subarray(8, commonLength)), true);
+  putU64(view, commonLength, header.termLowerings);
+  view.setUint32(secondChecksumAt, crc32c(bytes.subarray(8, secondChecksumAt)), true);
   bytes.set(bytes.subarray(0, headerLength), pageBytes);
   return bytes;
 }
@@ -57,13 +66,19 @@ function decodeOne(crc32c: Crc32c, bytes: Uint8Array): Versioned<SegmentHeader> 
     if (bytes.length < headerLength) throw new Malformed("segment header cut off");
     const view = viewOf(bytes);
     if (view.getUint32(0, true) !== segmentMagic) throw new Malformed("not a journal segment");
-    if (crc32c(bytes.subarray(8, headerLength)) !== view.getUint32(4, true)) throw new Malformed("segment header checksum");
-    checkVersion("journal", view.getUint32(8, true), segmentFormatsRead);
+    if (crc32c(bytes.subarray(8, commonLength)) !== view.getUint32(4, true)) throw new Malformed("segment header checksum");
+    const version = view.getUint32(8, true);
+    checkVersion("journal", version, segmentFormatsRead);
+    const lowers = version >= lowersSince;
+    if (lowers && crc32c(bytes.subarray(8, secondChecksumAt)) !== view.getUint32(secondChecksumAt, true)) {
+      throw new Malformed("second segment header checksum");
+    }
     return {
       salt: view.getUint32(12, true),
       generation: getU64(view, 16),
       firstLsn: getU64(view, 24),
       smTerm: getU64(view, 32),
+      termLowerings: lowers ? getU64(view, commonLength) : 0,
       segmentBytes: getU64(view, 40),
       checkpointLsn: getU64(view, 48),
     };

@@ -4,7 +4,10 @@ import { type FoundSegment, planSegments } from "./journal-segments.ts";
 
 const segment = (generation: number, firstLsn: number, more: Partial<FoundSegment["header"]> & { name?: string } = {}): FoundSegment => {
   const { name = `${generation}.segment`, ...rest } = more;
-  return { name, header: { salt: generation * 7, generation, firstLsn, smTerm: 1, segmentBytes: 4096, checkpointLsn: 0, ...rest } };
+  return {
+    name,
+    header: { salt: generation * 7, generation, firstLsn, smTerm: 1, termLowerings: 0, segmentBytes: 4096, checkpointLsn: 0, ...rest },
+  };
 };
 const names = (groups: readonly (readonly FoundSegment[])[]): string[] => groups.map((group) => group.map((each) => each.name).join("+"));
 

@@ -167,9 +167,17 @@ test("replay: appends beyond the seal and of a deleted extent write nothing; wha
   replay.record(header("delete", 2), empty);
   assert.deepEqual(replay.record(first, empty), { kind: "none" });
   const open = created();
-  open.record(header("term", 9), empty);
+  const term = (number: number, lowerings: number) => ({ ...header("term", number), ownerEpoch: ownerEpoch(lowerings) });
+  open.record(term(9, 0), empty);
   open.finish();
-  assert.equal(open.smTerm, 9);
+  assert.deepEqual(open.obeyed, { term: 9, lowerings: 0 });
+  open.record(term(4, 1), empty);
+  assert.deepEqual(open.obeyed, { term: 4, lowerings: 1 }, "a term after a lowering outweighs every one before");
+  open.record(term(Number.MAX_SAFE_INTEGER, 0), empty);
+  open.learnTerm({ term: Number.MAX_SAFE_INTEGER, lowerings: 0 });
+  assert.deepEqual(open.obeyed, { term: 4, lowerings: 1 }, "in any order");
+  open.record(term(5, 1), empty);
+  assert.deepEqual(open.obeyed, { term: 5, lowerings: 1 });
   assert.deepEqual([only(open)?.state, only(open)?.restarted], ["closed", true]);
 });
 

@@ -20,12 +20,18 @@ export type ReplayEffect =
   /** The finished copy beside the extent file takes its place. */
   | { readonly kind: "adoptCopy" };
 
+/** The term of the stream manager that a node obeys. A term after more lowerings outweighs every term before. */
+export interface ObeyedTerm {
+  readonly term: number;
+  /** Number of times that a person lowered the term. */
+  readonly lowerings: number;
+}
+
 const none: ReplayEffect = { kind: "none" };
 
 export class Replay {
   readonly replicas: Map<ExtentId, Replica>;
-  /** The highest SM term in the journal. */
-  smTerm = 0;
+  #obeyed: ObeyedTerm = { term: 0, lowerings: 0 };
   /** Records are lost of which it is not known what they were: the node must learn its SM term anew. */
   forgetful = false;
   /** What the journal holds behind it is complete, or known to be lost: the checkpoint LSN of its newest segment. */
@@ -43,9 +49,20 @@ export class Replay {
     this.#rules = rules;
   }
 
+  /** The SM term that this node obeyed last. */
+  get obeyed(): ObeyedTerm {
+    return this.#obeyed;
+  }
+
+  /** Takes a term from a record or from the header of a segment, in any order. */
+  learnTerm(found: ObeyedTerm): void {
+    const { term, lowerings } = this.#obeyed;
+    if (found.lowerings > lowerings || (found.lowerings === lowerings && found.term > term)) this.#obeyed = found;
+  }
+
   record(header: JournalHeader, body: Uint8Array): ReplayEffect {
     if (header.type === "term") {
-      this.smTerm = Math.max(this.smTerm, header.offsetBytes);
+      this.learnTerm({ term: header.offsetBytes, lowerings: header.ownerEpoch });
       return none;
     }
     const replica = this.replicas.get(header.extentId);
@@ -127,7 +144,7 @@ export class Replay {
   /** A record whose header is intact but whose body is not. */
   damagedRecord(header: JournalHeader): void {
     if (header.type === "term") {
-      this.smTerm = Math.max(this.smTerm, header.offsetBytes);
+      this.learnTerm({ term: header.offsetBytes, lowerings: header.ownerEpoch });
       return;
     }
     const replica = this.replicas.get(header.extentId);

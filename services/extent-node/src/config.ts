@@ -21,6 +21,12 @@ const extentNodeKeys = z.object({
     .stringbool()
     .default(false)
     .describe("Start although the whole journal is gone: what was not sealed on this node is damaged then, and copied from others"),
+  takeLowerTerm: z
+    .stringbool()
+    .default(false)
+    .describe(
+      "Obey the lock service's stream manager although this node knows a higher term: one that was never given (docs/guides/metadata.md)",
+    ),
   journalSegmentBytes: bytes(32 * mebibyte, mebibyte).describe("Size of a journal segment, preallocated"),
   appendBytesMax: bytes(appendPayloadBytesMax, 1_024, appendPayloadBytesMax).describe(
     "Largest append that is taken (payload): the same on every extent node; it must fit into a journal segment",

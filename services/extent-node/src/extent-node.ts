@@ -268,7 +268,7 @@ export class ExtentNodeRole implements Role {
       full: () => store.full,
       segmentClosed: (generation) => store.segmentClosed(generation),
       segmentBegun: (generation) => begun.write(generation),
-      smTerm: () => this.#node?.smTerm ?? recovered.smTerm,
+      obeyed: () => this.#node?.obeyed ?? recovered.obeyed,
     });
     store.attach(journal);
     await journal.open(recovered.segments);
@@ -282,7 +282,7 @@ export class ExtentNodeRole implements Role {
       journal,
       store,
       journalDisk: this.#ownJournalDisk ? this.#journalDisk : undefined,
-      smTerm: recovered.smTerm,
+      obeyed: recovered.obeyed,
     });
     this.#node = node;
 
@@ -293,14 +293,15 @@ export class ExtentNodeRole implements Role {
       if (term > node.smTerm) await node.raiseTerm(term);
       await opened.table.markComplete();
     }
-    const reporter = new Reporter(node);
-    this.#reporter = reporter;
-    const { lockService, metadataCopyEveryMs } = this.#config;
+    const { lockService, metadataCopyEveryMs, takeLowerTerm } = this.#config;
     const copies = new MetadataCopies(world, { lockService, stampId: identity.stampId, everyMs: metadataCopyEveryMs });
     // A report without them would say that this node knows of no transaction.
     await copies.open();
     this.#metadataCopies = copies;
     node.metadataVersion = () => copies.facts.version;
+    if (takeLowerTerm && !(await this.#takeLowerTerm(node, metadata))) return;
+    const reporter = new Reporter(node);
+    this.#reporter = reporter;
     await node.lookAtDisk();
     this.#ready = true;
     world.logger.info("the extent node serves", { extents: store.extents.size, replayed: recovered.replayed });
@@ -324,6 +325,30 @@ export class ExtentNodeRole implements Role {
       await sleep(this.#world.clock, wrongStampAskEveryMs, this.#stop.signal);
     }
     return false;
+  }
+
+  /**
+   * Takes the lock service's term, also a lower one: a person says that the higher one was never given. Refused if the metadata store is
+   * behind this node's copy of it: the store was put back, its terms are old ones, and it must be restored. False: stopped or refused.
+   */
+  async #takeLowerTerm(node: Node, metadata: MetadataClient): Promise<boolean> {
+    const given = await this.#ask("the term of the stream manager", () => node.givenTerm());
+    const store = await this.#ask("the metadata store's last transaction", () => metadata.position(askTimeoutMs));
+    if (given === undefined || store === undefined) return false;
+    if (store.version < node.metadataVersion()) {
+      const message =
+        `takeLowerTerm: the metadata store is at transaction ${store.version}, this node has a copy of ${node.metadataVersion()}: ` +
+        "the store was put back from an older backup. Restore it first (docs/guides/metadata.md)";
+      this.#refuse(refused("dataLoss", "damaged", message));
+      return false;
+    }
+    if (given >= node.smTerm) {
+      this.#world.logger.warn("takeLowerTerm is not needed: the lock service's term is not lower", { given, obeyed: node.smTerm });
+      return true;
+    }
+    this.#world.logger.warn("this node takes a lower stream manager term", { from: node.smTerm, to: given });
+    await node.lowerTerm(given);
+    return true;
   }
 
   /** Asks until there is an answer; undefined when the node is stopped. */

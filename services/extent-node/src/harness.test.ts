@@ -55,6 +55,8 @@ export class Cluster {
 
   /** What the metadata store holds, for those who keep a copy of it; raised by a test. */
   metadataVersion = 0;
+  /** Number of the last transaction of the metadata store. */
+  storeVersion = 0;
 
   /** Why it gives none while that is 0. */
   metadataRefusal: "notReady" | "throttled" = "notReady";
@@ -78,7 +80,7 @@ export class Cluster {
       served(MetadataStore, {
         getKeys: no,
         listKeys: no,
-        readChanges: no,
+        readChanges: async () => ok({ version: BigInt(this.storeVersion), instance: "one" }),
         transact: no,
         readSnapshot: async ({ knownChecksum }) => this.#snapshot(knownChecksum),
         getStamp: async () => (this.stamp === undefined ? no() : ok({ stampId: this.stamp })),

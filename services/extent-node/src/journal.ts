@@ -20,6 +20,7 @@ import {
   JournalQueue,
   type JournalRecord,
   journalHeaderBytes,
+  type ObeyedTerm,
   pageAligned,
   segmentRecordsOffset,
 } from "@stamp/extent";
@@ -65,7 +66,7 @@ export interface JournalHooks {
   segmentClosed(generation: number): void;
   /** Durable before the first record of this generation is. */
   segmentBegun(generation: number): Promise<void>;
-  smTerm(): number;
+  obeyed(): ObeyedTerm;
 }
 
 const diskIsFull = "the disk is full";
@@ -337,6 +338,7 @@ export class Journal {
       this.#hooks.segmentClosed(full.generation);
     }
     const segment = await this.#pool.next(() => this.#hooks.full());
+    const { term: smTerm, lowerings: termLowerings } = this.#hooks.obeyed();
     this.#generation += 1;
     this.#salt = this.#world.random.uint32();
     segment.generation = this.#generation;
@@ -345,7 +347,8 @@ export class Journal {
       salt: this.#salt,
       generation: this.#generation,
       firstLsn: this.#nextLsn,
-      smTerm: this.#hooks.smTerm(),
+      smTerm,
+      termLowerings,
       segmentBytes: segment.sizeBytes,
       checkpointLsn: this.#checkpointLsn,
     });

@@ -17,6 +17,7 @@ import {
   type JournalType,
   missingForExtents,
   type NodeIdentity,
+  type ObeyedTerm,
   takesBytes,
   takesExtents,
 } from "@stamp/extent";
@@ -59,14 +60,14 @@ export class Node {
   reportNumber = 0;
   /** Gives the number of the last transaction in the newest copy of the metadata here; 0: there is none. */
   metadataVersion: () => number = () => 0;
-  #smTerm: number;
+  #obeyed: ObeyedTerm;
   /** The highest term of which the lock service, or this disk at the start, said that it was given. */
   #vouchedTerm: number;
   #termDurable: Promise<void> = Promise.resolve();
 
   constructor(
     parts: Pick<Node, "world" | "config" | "identity" | "incarnation" | "address" | "journal" | "store" | "journalDisk"> & {
-      readonly smTerm: number;
+      readonly obeyed: ObeyedTerm;
     },
   ) {
     this.world = parts.world;
@@ -80,8 +81,8 @@ export class Node {
     this.copyTurns = new CopyTurns(parts.world);
     const made = (): Histogram => new Histogram(parts.world.clock);
     this.took = { appendDone: made(), appendFailed: made(), replicate: made(), read: made() };
-    this.#smTerm = parts.smTerm;
-    this.#vouchedTerm = parts.smTerm;
+    this.#obeyed = parts.obeyed;
+    this.#vouchedTerm = parts.obeyed.term;
   }
 
   /** Rises whenever something is done for clients: who sees it rise rests a little. */
@@ -90,7 +91,11 @@ export class Node {
   }
 
   get smTerm(): number {
-    return this.#smTerm;
+    return this.#obeyed.term;
+  }
+
+  get obeyed(): ObeyedTerm {
+    return this.#obeyed;
   }
 
   async lookAtDisk(): Promise<void> {
@@ -160,12 +165,12 @@ export class Node {
     const given = await this.givenTerm();
     if (!given.ok) {
       const { message } = given.failure;
-      return refused("unavailable", "notReady", `stream manager term ${term} is far above ${this.#smTerm}; the lock service: ${message}`);
+      return refused("unavailable", "notReady", `stream manager term ${term} is far above ${this.smTerm}; the lock service: ${message}`);
     }
     if (term <= given.value) return ok();
     const message = `stream manager term ${term} was never given: the lock service is at ${given.value}`;
-    this.world.logger.error("a command has a term that was never given", { term, given: given.value, obeyed: this.#smTerm });
-    return refused("invalidArgument", "badRequest", message, { currentTerm: String(this.#smTerm) });
+    this.world.logger.error("a command has a term that was never given", { term, given: given.value, obeyed: this.smTerm });
+    return refused("invalidArgument", "badRequest", message, { currentTerm: String(this.smTerm) });
   }
 
   /** Returns the epoch of the stream manager's lease as the lock service has it now. */
@@ -180,18 +185,29 @@ export class Node {
 
   /** A command under this term: refused below the highest one seen; a higher one is durable before the command is answered. */
   obey(term: number): Outcome<Promise<void>> {
-    if (term < this.#smTerm && this.world.rules.on("smTermAtNode")) {
-      return refused("failedPrecondition", "staleTerm", `stream manager term ${term} is below ${this.#smTerm}`, {
-        currentTerm: String(this.#smTerm),
+    if (term < this.smTerm && this.world.rules.on("smTermAtNode")) {
+      return refused("failedPrecondition", "staleTerm", `stream manager term ${term} is below ${this.smTerm}`, {
+        currentTerm: String(this.smTerm),
       });
     }
-    if (term > this.#smTerm) this.#termDurable = this.raiseTerm(term);
+    if (term > this.smTerm) this.#termDurable = this.raiseTerm(term);
     return ok(this.#termDurable);
   }
 
   raiseTerm(term: number): Promise<void> {
-    this.#smTerm = Math.max(this.#smTerm, term);
-    return this.journal.write(journalRecord("term", extentId(0), { offsetBytes: term }), new Uint8Array(0));
+    return this.#recordTerm({ ...this.#obeyed, term: Math.max(this.smTerm, term) });
+  }
+
+  /** Obeys a lower term from here on: a person says that the higher one was never given (`takeLowerTerm`). */
+  lowerTerm(term: number): Promise<void> {
+    this.#vouchedTerm = term;
+    return this.#recordTerm({ term, lowerings: this.#obeyed.lowerings + 1 });
+  }
+
+  #recordTerm(obeyed: ObeyedTerm): Promise<void> {
+    this.#obeyed = obeyed;
+    const record = journalRecord("term", extentId(0), { offsetBytes: obeyed.term, ownerEpoch: ownerEpoch(obeyed.lowerings) });
+    return this.journal.write(record, new Uint8Array(0));
   }
 
   /** A command that was meant for another disk. */

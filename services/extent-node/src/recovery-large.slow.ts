@@ -98,7 +98,7 @@ async function makeJournal(
   let appended = 0;
   for (let generation = 1; generation <= segments; generation++) {
     const file = await world.disk.open(`${journalFolder}/${String(generation).padStart(6, "0")}.segment`, { create: true });
-    const header = { salt: generation * 31, generation, firstLsn: lsn, smTerm: 3, segmentBytes, checkpointLsn: 0 };
+    const header = { salt: generation * 31, generation, firstLsn: lsn, smTerm: 3, termLowerings: 0, segmentBytes, checkpointLsn: 0 };
     await file.write(0, [encodeSegmentHeader(crc32c, header)]);
     let at = segmentRecordsOffset;
     const put = async (type: "create" | "append", offsetBytes: number, body: readonly Uint8Array[]): Promise<void> => {

@@ -8,6 +8,7 @@ import {
   type FoundSegment,
   judgeSegment,
   type NodeIdentity,
+  type ObeyedTerm,
   planSegments,
   Replay,
   Replica,
@@ -40,7 +41,7 @@ export interface RecoveryParts {
 
 export interface Recovered {
   readonly replicas: ReadonlyMap<ExtentId, Replica>;
-  readonly smTerm: number;
+  readonly obeyed: ObeyedTerm;
   /** The SM term may be lost: obey nobody until it is learned from the lock service. */
   readonly forgetful: boolean;
   readonly nextLsn: number;
@@ -84,7 +85,7 @@ export async function recover(parts: RecoveryParts): Promise<Outcome<Recovered>>
 
   const newest = found.reduce((most, { header }) => Math.max(most, header.generation), 0);
   for (const { header } of found) {
-    replay.smTerm = Math.max(replay.smTerm, header.smTerm);
+    replay.learnTerm({ term: header.smTerm, lowerings: header.termLowerings });
     nextLsn = Math.max(nextLsn, header.firstLsn);
   }
   await syncSegments(journalDisk, found);
@@ -133,7 +134,7 @@ export async function recover(parts: RecoveryParts): Promise<Outcome<Recovered>>
   log.info("the disk is recovered", { extents: replicas.size, segments: found.length, records: replayed, rebuilt, tookMs });
   return ok({
     replicas,
-    smTerm: replay.smTerm,
+    obeyed: replay.obeyed,
     forgetful: replay.forgetful || rebuilt,
     nextLsn,
     generation: Math.max(newest, parts.begun),
