@@ -46,6 +46,7 @@ export {
   comparisonOperators,
   type FilterConstant,
   type FilterTerm,
+  filterTermsMax,
   fits,
   isFilter,
 } from "./tables/filter.ts";

@@ -19,10 +19,12 @@ export function restErrorOf(failure: Failure): RestError {
       : restError("OperationTimedOut", {}, because("Operation could not be completed within the specified time."));
   }
   switch (failure.code) {
-    case "internal":
+    // A front-end asks for nothing that a server of its own release refuses so.
     case "invalidArgument":
-    case "dataLoss":
     case "unimplemented":
+      return restError("InternalError", {}, because("A server of this stamp, perhaps of another release, refused this request."));
+    case "internal":
+    case "dataLoss":
       return restError("InternalError", {}, because("The server encountered an internal error. Please retry the request."));
     default: {
       const { message } = because("The server is busy.");

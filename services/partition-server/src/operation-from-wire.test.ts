@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { unwrap, utf8 } from "@stamp/base";
-import { BlockSource, OperationSchema } from "@stamp/wire";
+import { BlockSource, Connective, OperationSchema } from "@stamp/wire";
 import { operationFromWire } from "./operation-from-wire.ts";
 
 type Kind = NonNullable<MessageInitShape<typeof OperationSchema>["kind"]>;
@@ -29,6 +29,14 @@ test("wire: every part of a Get Blob arrives, absent ones as absent", () => {
     case: "getBlob",
     value: { name: named, conditions: {}, startBytes: undefined, endBytes: undefined, withoutContent: false },
   });
+});
+
+test("wire: a filter that is too long is refused with both numbers, so that a front-end of a newer release can say why", () => {
+  const term = { kind: { case: "connective" as const, value: Connective.NOT } };
+  const listTables = { account: "a", filter: Array.from({ length: 2_049 }, () => term) };
+  const outcome = convert({ case: "table", value: { kind: { case: "listTables", value: listTables } } });
+  assert.ok(!outcome.ok && outcome.failure.reason === "badRequest");
+  assert.match(outcome.failure.message, /a filter of 2049 terms: this server takes 2048/);
 });
 
 test("wire: block lists keep their order and sources", () => {

@@ -7,6 +7,7 @@ import {
   type EntityAction,
   type EntityKey,
   type FilterTerm,
+  filterTermsMax,
   isFilter,
   type LocatedTable,
   type TableOperation,
@@ -109,6 +110,7 @@ function filterOf(terms: readonly wire.FilterTerm[]): FilterTerm[] {
     }
     throw bad("a filter whose terms are not complete");
   });
+  if (filter.length > filterTermsMax) throw bad(`a filter of ${filter.length} terms: this server takes ${filterTermsMax}`);
   if (!isFilter(filter)) throw bad("what is not a filter");
   return filter;
 }

@@ -159,6 +159,20 @@ export function querySuite(clients: () => TableClients): void {
       );
     });
 
+    test("$top=0 is an empty page without a continuation, of a table that is there", async () => {
+      const { tableName } = await filled();
+      for (const path of [`/${tableName}()?$top=0`, `/${tableName}()?$top=0&$filter=int%20eq%208`, "/Tables?$top=0"]) {
+        const answer = await clients().json("GET", path);
+        assert.deepEqual([answer.status, answer.body.value], [200, []], path);
+        assert.deepEqual(
+          [...answer.headers.keys()].filter((name) => name.startsWith("x-ms-continuation")),
+          [],
+          path,
+        );
+      }
+      assert.equal((await clients().json("GET", "/nothere()?$top=0")).status, 404);
+    });
+
     test("what is written between two pages neither hides nor repeats an entity", async () => {
       const table = await clients().table();
       for (let i = 0; i < 12; i++) await table.createEntity({ partitionKey: "p", rowKey: `r${String(i).padStart(2, "0")}` });
@@ -206,8 +220,9 @@ export function querySuite(clients: () => TableClients): void {
     test("query options that are none are refused", async () => {
       const { tableName } = await filled();
       for (const [query, expected] of [
-        ["$top=0", 400],
+        ["$top=1001", 400],
         ["$top=x", 400],
+        ["$top=-1", 400],
         ["$orderby=a", 501],
         ["$skip=1", 501],
         ["NextPartitionKey=xyz", 400],

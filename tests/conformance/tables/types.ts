@@ -95,6 +95,19 @@ export function typeSuite(clients: () => TableClients): void {
       assert.ok(answer.text.includes('"__proto__":"a","constructor":"b","toString":"c"'));
     });
 
+    test("a Boolean is written in any case, as a text or not", async () => {
+      const { tableName } = await clients().table();
+      const text = (name: string, value: string): string => `"${name}@odata.type":"Edm.Boolean","${name}":${value}`;
+      const values = [text("a", '"True"'), text("b", '"FALSE"'), text("c", '"true"'), text("d", "false")];
+      const sent = `{"PartitionKey":"p","RowKey":"r",${values.join()},"plain":"True"}`;
+      assert.equal((await clients().json("POST", `/${tableName}`, sent)).status, 201);
+      const { body } = await clients().json("GET", `/${tableName}(PartitionKey='p',RowKey='r')`);
+      const { a, b, c, d, plain } = body;
+      assert.deepEqual([a, b, c, d, plain], [true, false, true, false, "True"]);
+      const found = await clients().json("GET", `/${tableName}()?$filter=${encodeURIComponent("a eq TRUE and b eq false")}`);
+      assert.equal(found.body.value.length, 1);
+    });
+
     test("values that are none of their type are refused, and so is what is no entity", async () => {
       const { tableName } = await clients().table();
       const code = async (text: string): Promise<string> => {
@@ -110,6 +123,8 @@ export function typeSuite(clients: () => TableClients): void {
         ['"a@odata.type":"Edm.Binary","a":"%%"', "InvalidValueType"],
         ['"a@odata.type":"Edm.Double","a":"five"', "InvalidValueType"],
         ['"a@odata.type":"Edm.Boolean","a":"maybe"', "InvalidValueType"],
+        ['"a@odata.type":"Edm.Boolean","a":" true"', "InvalidValueType"],
+        ['"a@odata.type":"Edm.Boolean","a":1', "InvalidValueType"],
         ['"a@odata.type":"Edm.Decimal","a":"5"', "InvalidInput"],
         ['"a":1e400', "InvalidValueType"],
         ['"a":[1]', "InvalidInput"],

@@ -137,7 +137,7 @@ function valueAs(type: EdmType, scalar: JsonScalar): EdmValue["value"] | "range"
   switch (type) {
     case "bool":
       if (scalar.kind === "boolean") return scalar.value;
-      return text === "true" || text === "false" ? text === "true" : undefined;
+      return text !== undefined && /^(true|false)$/i.test(text) ? text.toLowerCase() === "true" : undefined;
     case "string":
       return scalar.kind === "string" && scalar.value.isWellFormed() ? scalar.value : undefined;
     case "int32":

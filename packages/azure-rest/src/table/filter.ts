@@ -12,6 +12,8 @@ import { type EdmValue, parseDateTime, parseDouble, parseGuid, parseInt32, parse
 export const comparisonsMax = 500;
 /** Of parentheses and `not` inside each other. */
 export const filterDepthMax = 250;
+/** Number of steps of one program. A partition server takes 2,048 (`filterTermsMax`): a SAS's range of keys adds some. */
+export const filterStepsMax = 2_000;
 
 export type FilterOperator = "eq" | "ne" | "gt" | "ge" | "lt" | "le";
 
@@ -75,7 +77,9 @@ class FilterParser {
     if (this.#token.kind !== "end") throw this.#wrong("something behind its end");
     const condition = this.#condition(expression);
     if (condition === true) return [];
-    return condition === false ? never : condition;
+    if (condition === false) return never;
+    if (condition.length > filterStepsMax) throw this.#wrong(`more than ${filterStepsMax} comparisons and operators`);
+    return condition;
   }
 
   /** What binds at least as strongly as `weakest`. */

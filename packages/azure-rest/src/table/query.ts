@@ -3,7 +3,7 @@ import { badQuery, notImplemented, type Parsed, parsed } from "../rest-error.ts"
 import { type Query, queryValue } from "../target.ts";
 import { type FilterStep, parseFilter } from "./filter.ts";
 
-/** Of one page. */
+/** Number of entities or tables in one page, at most. */
 export const tablePageMax = 1000;
 export const selectMax = 255;
 
@@ -11,6 +11,7 @@ export interface TableQuery {
   readonly filter: readonly FilterStep[];
   /** Empty: everything. */
   readonly select: readonly string[];
+  /** Number of entities or tables in the page, at most. 0: an empty page. */
   readonly top: number;
 }
 
@@ -24,8 +25,8 @@ export function parseTableQuery(query: Query): Parsed<TableQuery> {
   const select = [...new Set((queryValue(query, "$select") ?? "").split(",").map((name) => name.trim()))].filter((name) => name !== "");
   if (select.length > selectMax) return badQuery("$select", String(select.length), `At most ${selectMax} properties.`);
   const text = queryValue(query, "$top");
-  const top = text === undefined ? tablePageMax : /^\d{1,9}$/.test(text) ? Number(text) : 0;
-  if (top < 1 || top > tablePageMax) return badQuery("$top", text ?? "", `A number from 1 to ${tablePageMax}.`);
+  const top = text === undefined ? tablePageMax : /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(top <= tablePageMax)) return badQuery("$top", text ?? "", `A number from 0 to ${tablePageMax}.`);
   // The star stands for everything.
   return parsed({ filter: filter.value, select: select.includes("*") ? [] : select, top });
 }

@@ -11,6 +11,7 @@ import { entityJson, entityPath, type JsonForm, parseEntity, type ShownEntity } 
 import { type FilterStep, parseFilter } from "./filter.ts";
 import { parseMetadataLevel } from "./format.ts";
 import { jsonNamesMax, readFlatObject } from "./json-reader.ts";
+import { parseTableQuery } from "./query.ts";
 import { parseTableResource } from "./resource.ts";
 import { parseTransaction, transactionResponse } from "./transaction.ts";
 
@@ -50,6 +51,23 @@ test("filters: or binds weaker than and, and weaker than not, not weaker than a 
   );
   assert.equal(read("INFO eq 1 and nota eq 2 and ander eq 3"), "INFO eq int32:1, nota eq int32:2, and, ander eq int32:3, and");
   assert.equal(read(""), "");
+});
+
+test("filters: a program has at most 2,000 steps, so that a partition server takes it with a SAS's range of keys", () => {
+  const many = (comparisons: number, nots: number): string =>
+    Array.from({ length: comparisons }, () => `${"not ".repeat(nots)}a`).join(" or ");
+  assert.equal(value(parseFilter(many(500, 2))).length, 1_999);
+  assert.equal(codeOf(parseFilter(many(500, 3))), "InvalidInput");
+  assert.equal(codeOf(parseFilter(`${many(500, 3)} or true`)), "ok");
+});
+
+test("$top: 0 is an empty page, beyond 1,000 and what is no number are refused", () => {
+  const top = (text: string): string | number => {
+    const query = parseTableQuery(value(parseQuery(`$top=${text}`)));
+    return query.ok ? query.value.top : query.error.code;
+  };
+  assert.deepEqual(["0", "00", "1", "1000"].map(top), [0, 0, 1, 1_000]);
+  for (const text of ["1001", "-1", "+1", "1.0", "x", "9999999999"]) assert.equal(top(text), "InvalidQueryParameterValue", text);
 });
 
 test("any text is answered as a filter, and what is understood is a program that leaves one value", () => {

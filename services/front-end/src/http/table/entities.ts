@@ -35,7 +35,8 @@ export async function queryEntities(exchange: TableExchange): Promise<Answer> {
   const { select, top } = query.value;
   const filter = narrowed(query.value.filter, filterOfRange(exchange.access.entityRange));
   const question = { table: table.value, filter, select, after: after.value, entitiesMax: top };
-  const found = await exchange.objects.tables.query(question, exchange.limits());
+  const empty = parsed({ entities: [], next: undefined });
+  const found = top === 0 ? empty : await exchange.objects.tables.query(question, exchange.limits());
   if (!found.ok) return found;
   const { entities, next } = found.value;
   const headers = {
