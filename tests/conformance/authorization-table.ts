@@ -102,7 +102,7 @@ LeaseBlob change            | PUT /{c}-no/b?comp=lease                          
 LeaseBlob release           | PUT /{c}-no/b?comp=lease                           | x-ms-lease-action: release | o | w | w   | =  | contribute | none
 LeaseBlob break             | PUT /{c}-no/b?comp=lease                           | x-ms-lease-action: break | o | wd  | wd  | =  | contribute | none
 DeleteBlob                  | DELETE /{c}-no/b                                   |                        | o   | d   | d   | =  | contribute | none
-DeleteBlob, no version      | DELETE /{c}-no/b?versionid=                        |                        | o   | d   | d   | =  | contribute | none
+DeleteBlob, no type         | DELETE /{c}-no/b?deletetype=                       |                        | o   | d   | d   | =  | contribute | none
 DeleteBlob, snapshot        | DELETE /{c}-no/b?snapshot=2026-01-01T00%3A00%3A00.0000000Z |                | o   | d   | d   | =  | contribute | none
 DeleteBlob, version         | DELETE /{c}-no/b?versionid=2026-01-01T00%3A00%3A00.0000000Z |               | o   | x   | x   | =  | own        | none
 DeleteBlob, permanent       | DELETE /{c}-no/b?snapshot=2026-01-01T00%3A00%3A00.0000000Z&deletetype=permanent | | o | y | y | = | own        | none
