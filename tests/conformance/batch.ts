@@ -105,6 +105,7 @@ export function batchSuite(clients: () => Clients): void {
         return /HTTP\/1.1 (\d+)/.exec(await answer.text())?.[1] ?? String(answer.status);
       };
       assert.equal(await inside("same", "2024-05-04"), "202");
+      assert.equal(await inside("empty", ""), "202");
       assert.equal(await inside("other", "2023-11-03"), "400");
     });
 

@@ -52,7 +52,6 @@ export const refusedEmptyHeaders: Readonly<Record<string, string>> = {
   "x-ms-source-encryption-key": noKey,
   "x-ms-source-encryption-key-sha256": noKey,
   "x-ms-source-encryption-algorithm": noKey,
-  "x-ms-version": "It decides how the request is signed and answered.",
   "x-http-method": noTunnelled,
   "x-http-method-override": noTunnelled,
 };

@@ -273,5 +273,5 @@ test("a marker is made by a start of this release in a folder without one, and i
     assert.equal(said, undefined);
     assert.ok(touched.includes(`files/${formatMarkerFile}`));
   });
-  assert.ok(fromUtf8(new Uint8Array(readFileSync(markerOf(join(filled, node))))).includes('"journal":{"version":2'));
+  assert.ok(fromUtf8(new Uint8Array(readFileSync(markerOf(join(filled, node))))).includes('"journal":{"version":3'));
 });

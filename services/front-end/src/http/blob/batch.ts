@@ -50,9 +50,9 @@ export async function blobBatch(exchange: BlobExchange): Promise<Answer> {
 async function answerOf(exchange: BlobExchange, request: BatchRequest): Promise<BatchAnswer> {
   const { contentId } = request;
   if (!inScope(exchange, request)) return refusal(exchange, contentId, "The request is not about a blob of the batch's container.");
-  // By the reference it has none; clients of object_store send that of the batch.
+  // By the reference it has none; clients of object_store send that of the batch, and an empty one says nothing.
   const version = request.headers["x-ms-version"];
-  if (version !== undefined && version !== exchange.headers["x-ms-version"]) {
+  if (version && version !== exchange.headers["x-ms-version"]) {
     return refusal(exchange, contentId, "A request of a batch has no version of its own.");
   }
   // The account is found in the path, or in the host of the whole batch.
