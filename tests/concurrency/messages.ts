@@ -31,8 +31,8 @@ export function messageScenarios(world: () => World): void {
       const other = await taken(queue, 1);
       assert.equal(other.messageId, slow.messageId);
       assert.notEqual(other.popReceipt, slow.popReceipt);
-      assert.equal(await refused(queue.deleteMessage(slow.messageId, slow.popReceipt)), 400);
-      assert.equal(await refused(queue.updateMessage(slow.messageId, slow.popReceipt, "mine", 0)), 400);
+      assert.equal(await refused(queue.deleteMessage(slow.messageId, slow.popReceipt)), 404);
+      assert.equal(await refused(queue.updateMessage(slow.messageId, slow.popReceipt, "mine", 0)), 404);
       const again = await taken(queue, 60);
       assert.equal(again.messageText, "work");
       await queue.deleteMessage(again.messageId, again.popReceipt);
@@ -44,7 +44,7 @@ export function messageScenarios(world: () => World): void {
       await queue.sendMessage("step 1");
       const mine = await taken(queue, 60);
       const updated = await queue.updateMessage(mine.messageId, mine.popReceipt, "step 2", 60);
-      assert.equal(await refused(queue.updateMessage(mine.messageId, mine.popReceipt, "step 3", 60)), 400);
+      assert.equal(await refused(queue.updateMessage(mine.messageId, mine.popReceipt, "step 3", 60)), 404);
       await queue.deleteMessage(mine.messageId, updated.popReceipt ?? "");
       assert.equal(await refused(queue.deleteMessage(mine.messageId, updated.popReceipt ?? "")), 404);
     });
@@ -78,7 +78,7 @@ export function messageScenarios(world: () => World): void {
       const released = await queue.updateMessage(mine.messageId, kept.popReceipt ?? "", "half done", 0);
       const other = await taken(queue, 60);
       assert.equal(other.messageText, "half done");
-      assert.equal(await refused(queue.deleteMessage(mine.messageId, released.popReceipt ?? "")), 400);
+      assert.equal(await refused(queue.deleteMessage(mine.messageId, released.popReceipt ?? "")), 404);
     });
 
     test("pessimistic: twenty messages, four workers: each is done once, none by two", async () => {

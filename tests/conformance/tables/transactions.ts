@@ -58,7 +58,9 @@ export function transactionSuite(clients: () => TableClients): void {
         { method: "PUT", path, headers: { "If-Match": "" }, body: { lost: 1 } },
       ]);
       assert.deepEqual([answer.inside, answer.error], [[400], "1:InvalidHeaderValue"]);
-      const prefers = await submit([{ method: "PUT", path, headers: { "If-Match": "*", Prefer: "", "x-ms-version": "" }, body: { kept: 2 } }]);
+      const prefers = await submit([
+        { method: "PUT", path, headers: { "If-Match": "*", Prefer: "", "x-ms-version": "" }, body: { kept: 2 } },
+      ]);
       assert.deepEqual(prefers.inside, [204]);
       assert.deepEqual(
         (await all(table.listEntities())).map(({ rowKey, kept }) => [rowKey, kept]),
