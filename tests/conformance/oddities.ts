@@ -230,7 +230,7 @@ export function odditySuite(clients: () => Clients): void {
         );
         for (const framing of [{ "transfer-encoding": "chunked" }, {}]) {
           const body =
-            "transfer-encoding" in framing ? "1b\r\nDELETE / HTTP/1.1\r\nx: y\r\n\r\n0\r\n\r\n" : "DELETE / HTTP/1.1\r\nx: y\r\n\r\n";
+            "transfer-encoding" in framing ? "1b\r\nDELETE / HTTP/1.1\r\nx: y\r\n\r\n\r\n0\r\n\r\n" : "DELETE / HTTP/1.1\r\nx: y\r\n\r\n";
           const withoutLength = "transfer-encoding" in framing;
           const answer = await rawExchange(clients(), { method, path, headers: { ...withSnapshots, ...framing }, body, withoutLength });
           const again = method === "DELETE" && withoutLength === false;
