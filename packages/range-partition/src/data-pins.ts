@@ -22,7 +22,7 @@ export interface DataPinsOptions {
   readonly settled: readonly number[];
 }
 
-/** Share of a term after which a new owner has heard of every upload in progress: half of six renewals, of which one may be lost. */
+/** A new owner has heard of every upload in progress after this share of a term: three of six renewals, of which one may be lost. */
 const heardAfter = 1 / 2;
 
 export class DataPins {

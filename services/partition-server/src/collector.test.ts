@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { compareBytes, fromUtf8, Prng, utf8 } from "@stamp/base";
 import type { Simulation } from "@stamp/simulator";
 import { type CollectRangeResponse, PartitionManager, PartitionServer, type RangePartition, StreamManager } from "@stamp/wire";
-import { Client, container, container1, name, stamp } from "./stack-harness.test.ts";
+import { blobRange, Client, container, container1, name, stamp } from "./stack-harness.test.ts";
 
 /** Small extents that are looked at as soon as they are full. */
 const servers = { extentTargetBytes: 64 * 1024, pinTermMs: 1, collectGoneMs: 1, collectEveryMs: 86_400_000 };
@@ -33,13 +33,6 @@ async function put(client: Client, blob: string, incarnation: bigint, fill: numb
   const places = await client.write(kind, bodyOf(fill));
   const done = await client.execute({ ...kind, value: { ...kind.value, body: { inline: new Uint8Array(0), places } } });
   assert.equal(done.case, "blob");
-}
-
-async function blobRange(sim: Simulation): Promise<RangePartition> {
-  const map = await sim.world("operator").transport.client("pm", PartitionManager).getMap({}, { timeoutMs: 500 });
-  const range = map.ok ? map.value.ranges.find(({ table }) => table === "Blob") : undefined;
-  assert.ok(range);
-  return range;
 }
 
 async function move(sim: Simulation): Promise<void> {

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { RuleName } from "@stamp/base";
 import type { Simulation } from "@stamp/simulator";
 import { PartitionManager, PartitionServer, type Place, type RangePartition } from "@stamp/wire";
-import { Client, container1, name, stamp } from "./stack-harness.test.ts";
+import { blobRange, Client, container1, name, stamp } from "./stack-harness.test.ts";
 
 const pinTermMs = 10_000;
 const servers = { extentTargetBytes: 64 * 1024, pinTermMs, collectGoneMs: 1, collectEveryMs: 86_400_000, collectRewriteBelow: 0 };
@@ -13,13 +13,6 @@ const body = new Uint8Array(20_000).fill(5);
 async function ready(sim: Simulation): Promise<Client> {
   await sim.until(() => sim.role("pm")?.status.ready === true, 30_000, "ready");
   return new Client(sim);
-}
-
-async function blobRange(sim: Simulation): Promise<RangePartition> {
-  const map = await sim.world("operator").transport.client("pm", PartitionManager).getMap({}, { timeoutMs: 500 });
-  const range = map.ok ? map.value.ranges.find(({ table }) => table === "Blob") : undefined;
-  assert.ok(range);
-  return range;
 }
 
 /** Extents that one pass drops. */

@@ -57,6 +57,14 @@ export function stamp(seed: number, servers: object = {}, without: readonly Rule
   return sim;
 }
 
+/** Finds the range that has the blobs. */
+export async function blobRange(sim: Simulation): Promise<RangePartition> {
+  const map = await sim.world("operator").transport.client("pm", PartitionManager).getMap({}, { timeoutMs: 500 });
+  const range = map.ok ? map.value.ranges.find(({ table }) => table === "Blob") : undefined;
+  assert.ok(range);
+  return range;
+}
+
 export class Client {
   readonly world: World;
   #ranges: readonly RangePartition[] = [];
