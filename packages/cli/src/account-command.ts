@@ -6,6 +6,7 @@ import type { Command } from "commander";
 import { CommandError, exitCodes } from "./context.ts";
 import { table } from "./print.ts";
 import { inspect, make as makeBelow, type Transport, tell } from "./running.ts";
+import { topLevel } from "./top-level.ts";
 
 const callTimeoutMs = 15_000;
 const pageSize = 1_000;
@@ -15,7 +16,7 @@ type AccountsClient = ReturnType<typeof accountsAt>;
 const accountsAt = (transport: Transport, address: string) => transport.client(address, Accounts);
 
 export function addAccount(program: Command): void {
-  const account = program.command("account").description("accounts: keys, and what only the operator sets");
+  const account = topLevel(program, "account");
   const make = (name: string, about: string): Command => makeBelow(account, name, about);
 
   make("list", "all accounts").action(async (_options, command: Command) => {

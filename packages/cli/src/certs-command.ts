@@ -5,11 +5,12 @@ import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import type { PemPair } from "./certificates.ts";
 import { CommandError, configOf, exitCodes, withConfig } from "./context.ts";
+import { topLevel } from "./top-level.ts";
 
 const hostName = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/i;
 
 export function addCerts(program: Command): void {
-  const certs = program.command("certs").description("certificates for HTTPS");
+  const certs = topLevel(program, "certs");
   const init = certs
     .command("init")
     .description("make a certificate for the REST doors, and the private authority that signs it when there is none yet")

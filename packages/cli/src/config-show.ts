@@ -14,9 +14,10 @@ import type { Command } from "commander";
 import { CommandError, checkNothingRuns, configOf, exitCodes, withConfig } from "./context.ts";
 import { table, toJson } from "./print.ts";
 import { checkRoleSettings, roleSettings, unknownSettings } from "./role-settings.ts";
+import { topLevel } from "./top-level.ts";
 
 export function addConfig(program: Command): void {
-  const config = program.command("config").description("configuration of the cluster");
+  const config = topLevel(program, "config");
   const show = config
     .command("show")
     .argument("[role]", `what \`roles\` can give to the processes of one role: ${roles.join(", ")}`)

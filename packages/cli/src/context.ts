@@ -13,32 +13,11 @@ import {
 } from "@stamp/cluster";
 import { inWords } from "@stamp/ports-node";
 import { type Command, Option } from "commander";
+import { CommandError, exitCodes } from "./exit.ts";
+
+export { CommandError, exitCodes };
 
 export const root: string = process.env.STAMP_ROOT ?? resolve(import.meta.dirname, "../../..");
-
-/** Exit codes, besides 0: it is what was asked for. */
-export const exitCodes = {
-  /** It could not be done. */
-  failed: 1,
-  /** The command line or the configuration is wrong. */
-  usage: 2,
-  /** No cluster runs on this data folder. */
-  notRunning: 3,
-  /** It runs, but not every process is ready. */
-  notReady: 4,
-  /** A drill found a broken promise. */
-  promiseBroken: 5,
-} as const;
-
-/** An end that needs words, not a stack. */
-export class CommandError extends Error {
-  readonly exitCode: number;
-
-  constructor(message: string, exitCode: number = exitCodes.failed) {
-    super(message);
-    this.exitCode = exitCode;
-  }
-}
 
 /** Adds `--config FILE` and the flags of these configuration keys (all when none are given). */
 export function withConfig(command: Command, keys: readonly string[] = configKeys): Command {

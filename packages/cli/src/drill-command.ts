@@ -8,9 +8,10 @@ import { type DrillReport, runDrill } from "./drills/run-drill.ts";
 import { runSlowClientsDrill } from "./drills/slow-clients-drill.ts";
 import { attach, startOwn } from "./drills/target.ts";
 import { table, toJson } from "./print.ts";
+import { topLevel } from "./top-level.ts";
 
 export function addDrill(program: Command): void {
-  const drill = program.command("drill").description("break something on purpose, under writing clients, and check every promise");
+  const drill = topLevel(program, "drill");
   drill
     .command("list")
     .description("all drills")

@@ -6,11 +6,12 @@ import { CommandError, exitCodes } from "./context.ts";
 import { bytesText, table, toJson } from "./print.ts";
 import { inspect, make, type Transport, tell, wantsJson } from "./running.ts";
 import { extentTable, nameIn } from "./status.ts";
+import { topLevel } from "./top-level.ts";
 
 const sealTimeoutMs = 30_000;
 
 export function addExtent(program: Command): void {
-  const extent = program.command("extent").description("extents and their replicas");
+  const extent = topLevel(program, "extent");
   make(extent, "list", "extents in the order of their ids, and where their replicas are")
     .option("--after <id>", "those with a higher id", "0")
     .option("--limit <number>", "at most so many", "1000")

@@ -20,12 +20,13 @@ import { inWords, isSystemError, NodeClock, NodeDigest, nodeWorld } from "@stamp
 import type { Command } from "commander";
 import { CommandError, checkNothingRuns, configOf, exitCodes, withConfig } from "./context.ts";
 import { inspect, make, tell } from "./running.ts";
+import { topLevel } from "./top-level.ts";
 
 /** For a whole snapshot, however large. */
 const readTimeoutMs = 600_000;
 
 export function addMetadata(program: Command): void {
-  const metadata = program.command("metadata").description("the metadata store: streams, extents, leases, epochs");
+  const metadata = topLevel(program, "metadata");
   make(metadata, "backup <file>", "write a snapshot of the running stamp's metadata to a file").action(
     async (file: string, _options, command: Command) => {
       const target = await open(file, "wx+", 0o600).catch((error: NodeJS.ErrnoException) => {

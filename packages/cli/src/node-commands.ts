@@ -7,11 +7,12 @@ import { addNodeDisks } from "./node-disks.ts";
 import { bytesText } from "./print.ts";
 import { inspect, make, tell } from "./running.ts";
 import { nodeTable } from "./status.ts";
+import { topLevel } from "./top-level.ts";
 
 const pollMs = 500;
 
 export function addNode(program: Command): void {
-  const node = program.command("node").description("extent nodes");
+  const node = topLevel(program, "node");
   make(node, "list", "all extent nodes as the stream manager sees them").action(async (_options, command: Command) => {
     const nodes = await inspect(command, (inspector) => inspector.nodes());
     tell(command, nodes, () => nodesText(nodes));
@@ -56,7 +57,7 @@ export function addNode(program: Command): void {
       tell(command, gone, () => `${nodeId} is decommissioned: it holds nothing that is needed, and ${then}`);
     });
 
-  const repair = program.command("repair").description("replicas that are lost and made again");
+  const repair = topLevel(program, "repair");
   make(repair, "status", "how many, how fast, how long still").action(async (_options, command: Command) => {
     const status = await inspect(command, (inspector) => inspector.ask((manager, timeoutMs) => manager.getRepairStatus({}, { timeoutMs })));
     tell(command, status, repairText);

@@ -15,6 +15,7 @@ import { CommandError, exitCodes } from "./context.ts";
 import { bytesText, table } from "./print.ts";
 import { inspect, make as makeBelow, type Transport, tell } from "./running.ts";
 import { loadCells, loadHeads, rangeTable } from "./status.ts";
+import { topLevel } from "./top-level.ts";
 
 const changeTimeoutMs = 120_000;
 const collectTimeoutMs = 3_600_000;
@@ -22,7 +23,7 @@ const collectTimeoutMs = 3_600_000;
 type Manager = Parameters<Parameters<typeof asked>[1]>[0];
 
 export function addPartition(program: Command): void {
-  const partition = program.command("partition").description("range partitions: who serves which keys, split, merge, move");
+  const partition = topLevel(program, "partition");
   const make = (name: string, about: string): Command => makeBelow(partition, name, about);
 
   make("list", "all ranges, who serves them, their load, and what their checkpoints, caches and filters did since they were loaded").action(

@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import { CommandError } from "./context.ts";
 import { bytesText, table } from "./print.ts";
 import { inspect, make, tell } from "./running.ts";
+import { topLevel } from "./top-level.ts";
 
 const timeoutMs = 5_000;
 /** Ranges and steps shown to people: of ranges the busiest, of steps the first ones. */
@@ -15,7 +16,7 @@ const requestsOf = ({ requestsPerSecond, throttledPerSecond }: RebalancePlan["ra
   requestsPerSecond + throttledPerSecond;
 
 export function addRebalance(program: Command): void {
-  const rebalance = program.command("rebalance").description("load balancing of range partitions");
+  const rebalance = topLevel(program, "rebalance");
   make(rebalance, "plan", "the load of every range, what would be done about it, and what was done; nothing is changed").action(
     async (_options, command: Command) => {
       const plan = await inspect(command, async (inspector, transport) => {

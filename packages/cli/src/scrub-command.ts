@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import { withConfig } from "./context.ts";
 import { bytesText, table, toJson } from "./print.ts";
 import { inspect, wantsJson } from "./running.ts";
+import { topLevel } from "./top-level.ts";
 
 interface ScrubFacts {
   readonly enabled?: boolean;
@@ -30,7 +31,7 @@ interface NodeScrub {
 }
 
 export function addScrub(program: Command): void {
-  const scrub = program.command("scrub").description("reading everything again to find what rotted on disk");
+  const scrub = topLevel(program, "scrub");
   withConfig(scrub.command("status").description("last runs and findings of every extent node").option("--json", "for tools"), [
     "dataDir",
   ]).action(async (_options, command: Command) => {

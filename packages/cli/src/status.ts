@@ -7,9 +7,10 @@ import { configOf, exitCodes, runningCluster, withConfig } from "./context.ts";
 import { keyText } from "./key-text.ts";
 import { type Latency, latencies, latencyTable } from "./latency.ts";
 import { bytesText, endpointLines, processTable, table, toJson } from "./print.ts";
+import { topLevel } from "./top-level.ts";
 
 export function addStatus(program: Command): void {
-  const command = program.command("status").description("what runs, and where everything is").option("--json", "for tools");
+  const command = topLevel(program, "status").option("--json", "for tools");
   withConfig(command, ["dataDir"]).action(async (_options, command: Command) => {
     const config = configOf(command);
     const transport = ownTransport(config);

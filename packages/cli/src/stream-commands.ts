@@ -10,13 +10,12 @@ import { extentNumber } from "./extent-commands.ts";
 import { bytesText, table } from "./print.ts";
 import { inspect, make, tell } from "./running.ts";
 import { streamTable } from "./status.ts";
+import { topLevel } from "./top-level.ts";
 
 const sealTimeoutMs = 30_000;
 
 export function addStream(program: Command): void {
-  const stream = program
-    .command("stream")
-    .description("streams of the stream layer; who changes one that a partition server owns takes its partition out of service");
+  const stream = topLevel(program, "stream");
   make(stream, "list [prefix]", "all streams with their extents").action(async (prefix: string | undefined, _options, command: Command) => {
     const streams = await inspect(command, (inspector) => inspector.streams(prefix ?? ""));
     tell(command, streams, () => streamTable({ streams }));

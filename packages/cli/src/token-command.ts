@@ -9,11 +9,10 @@ import { type ClusterConfig, ownCredential, secretFilesOf } from "@stamp/cluster
 import { inWords } from "@stamp/ports-node";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "./context.ts";
+import { topLevel } from "./top-level.ts";
 
 export function addToken(program: Command): void {
-  const command = program
-    .command("token")
-    .description("print a token for gRPC tools: of the stamp for every internal port, or of an account for stamp.v1.FrontEnd")
+  const command = topLevel(program, "token")
     .option("--internal", "of the stamp's secret: metadata stamp-token of each call; it opens everything")
     .option("--account <name>", "account (default: the first of the configuration)")
     .option("--key <base64>", "account key, when the account is not in the configuration")

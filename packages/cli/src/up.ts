@@ -25,14 +25,13 @@ import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, orphansRun, root, withConfig } from "./context.ts";
 import { endpointLines, processTable } from "./print.ts";
 import { checkRoleSettings, unknownSettings } from "./role-settings.ts";
+import { topLevel } from "./top-level.ts";
 
 const tellWaitingEveryMs = 2_000;
 const pollMs = 100;
 
 export function addUp(program: Command): void {
-  const up = program
-    .command("up")
-    .description("start the cluster; without -d in the foreground until Ctrl-C")
+  const up = topLevel(program, "up")
     .option("-d, --detach", "in the background: see it with `stamp status`, stop it with `stamp down`")
     .option("--ready-timeout-s <seconds>", "with -d: how long to wait until everything is ready", "60")
     .action(async (_options, command: Command) => {
@@ -49,29 +48,25 @@ export function addUp(program: Command): void {
     });
   withConfig(up);
 
-  withConfig(program.command("down").description("stop the cluster cleanly; the data stay"), ["dataDir"]).action(
-    async (_options, command: Command) => {
-      const config = configOf(command, { withoutRecord: true });
-      const folder = new DataFolder(config.dataDir);
-      const { supervisor, orphans } = folder.running();
-      if (orphans.length > 0) {
-        console.log(`the supervisor of ${config.dataDir} is gone; stopping what it left: pid ${orphans.map(({ pid }) => pid).join(", ")}`);
-        await folder.stopOrphans(orphans, config.stopTimeoutMs);
-        console.log("stopped");
-        return;
-      }
-      if (supervisor === undefined) {
-        console.log(`no cluster runs on ${config.dataDir}`);
-        return;
-      }
-      await control(folder.control, { do: "stop" });
+  withConfig(topLevel(program, "down"), ["dataDir"]).action(async (_options, command: Command) => {
+    const config = configOf(command, { withoutRecord: true });
+    const folder = new DataFolder(config.dataDir);
+    const { supervisor, orphans } = folder.running();
+    if (orphans.length > 0) {
+      console.log(`the supervisor of ${config.dataDir} is gone; stopping what it left: pid ${orphans.map(({ pid }) => pid).join(", ")}`);
+      await folder.stopOrphans(orphans, config.stopTimeoutMs);
       console.log("stopped");
-    },
-  );
+      return;
+    }
+    if (supervisor === undefined) {
+      console.log(`no cluster runs on ${config.dataDir}`);
+      return;
+    }
+    await control(folder.control, { do: "stop" });
+    console.log("stopped");
+  });
 
-  withConfig(program.command("reset").description("delete everything a stopped cluster has stored").option("--yes", "do it"), [
-    "dataDir",
-  ]).action((_options, command: Command) => {
+  withConfig(topLevel(program, "reset").option("--yes", "do it"), ["dataDir"]).action((_options, command: Command) => {
     const config = configOf(command, { withoutRecord: true });
     const { supervisor, orphans } = new DataFolder(config.dataDir).running();
     if (orphans.length > 0) throw new CommandError(orphansRun(config, orphans));

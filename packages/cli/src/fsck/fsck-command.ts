@@ -9,6 +9,7 @@ import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
 import { table, toJson } from "../print.ts";
 import { inspect, wantsJson } from "../running.ts";
+import { topLevel } from "../top-level.ts";
 import { compare, type Problem, problemKey } from "./compare.ts";
 import { type Gathered, gatherRunning, gatherStopped, type Rebuilt, rebuildStopped } from "./gather.ts";
 
@@ -27,9 +28,7 @@ export interface FsckReport {
 const secondLookMs = 2_500;
 
 export function addFsck(program: Command): void {
-  const command = program
-    .command("fsck")
-    .description("check extent tables, files and the stream manager against one another; exit code 1 when something is wrong")
+  const command = topLevel(program, "fsck")
     .option("--deep", "read every byte and compare checksums")
     .option("--rebuild", "make the extent tables of a stopped cluster anew from files and journal")
     .option("--node <name>", "with --rebuild: only of this node")

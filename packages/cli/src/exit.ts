@@ -1,0 +1,25 @@
+/** How a command ends. Imports nothing, so that help and a wrong command line load nothing else. */
+
+/** Exit codes besides 0, which means that the command did what was asked for. */
+export const exitCodes = {
+  /** The command could not do it. */
+  failed: 1,
+  /** The command line or the configuration is wrong. */
+  usage: 2,
+  /** No cluster runs on this data folder. */
+  notRunning: 3,
+  /** The cluster runs, but not every process is ready. */
+  notReady: 4,
+  /** A drill found a broken promise. */
+  promiseBroken: 5,
+} as const;
+
+/** An end that needs words, not a stack. */
+export class CommandError extends Error {
+  readonly exitCode: number;
+
+  constructor(message: string, exitCode: number = exitCodes.failed) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}

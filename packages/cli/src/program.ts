@@ -1,0 +1,54 @@
+/** The program behind `stamp`: reads the command line, runs the command, and turns its errors into words and an exit code. */
+import { Command } from "commander";
+import { CommandError, exitCodes } from "./exit.ts";
+import { addWords } from "./top-level.ts";
+
+export async function runProgram(argv: readonly string[]): Promise<void> {
+  const program = new Command("stamp")
+    .description("A self-hosted storage cluster that Azure Storage SDKs work against.")
+    .showHelpAfterError("(see --help)")
+    .addHelpText(
+      "after",
+      `
+Also: stamp test, stamp check, stamp sim, stamp bench (of this repository).
+
+Exit codes: 0 done, 1 failed, 2 wrong command line or configuration, 3 not running, 4 not ready, 5 a drill found a broken promise.`,
+    )
+    .configureOutput({ outputError: (text, write) => write(text) });
+  await addWords(program, argv.slice(2));
+  exitWithUsageCode(program);
+  try {
+    await program.parseAsync(argv);
+  } catch (error) {
+    await tellError(error);
+  }
+}
+
+/** commander ends with 1 for a wrong command line; 1 means here that something failed. */
+function exitWithUsageCode(command: Command): void {
+  command.exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : exitCodes.usage));
+  for (const each of command.commands) exitWithUsageCode(each);
+}
+
+/** Throws what is a bug: that needs its stack. */
+async function tellError(error: unknown): Promise<void> {
+  if (error instanceof CommandError) {
+    console.error(`stamp: ${error.message}`);
+    process.exitCode = error.exitCode;
+    return;
+  }
+  // The command has loaded these packages already; help needs none of them.
+  const { FailureError } = await import("@stamp/base");
+  const { ConfigError, StartError } = await import("@stamp/cluster");
+  const { DiskError } = await import("@stamp/ports");
+  const { inWords, isSystemError } = await import("@stamp/ports-node");
+  if (error instanceof ConfigError || error instanceof StartError) {
+    console.error(`stamp: ${error.message}`);
+    process.exitCode = error instanceof ConfigError ? exitCodes.usage : exitCodes.failed;
+  } else if (isSystemError(error) || error instanceof DiskError || error instanceof FailureError) {
+    console.error(`stamp: ${error instanceof FailureError ? error.failure.message : inWords(error)}`);
+    process.exitCode = exitCodes.failed;
+  } else {
+    throw error;
+  }
+}

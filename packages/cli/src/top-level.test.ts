@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, it } from "node:test";
+import { Command } from "commander";
+import { addWords, topLevelWords } from "./top-level.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "stamp-top-level-"));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Prints each module that is loaded to standard error. */
+const hook = `import { registerHooks } from "node:module";
+registerHooks({ load: (url, context, next) => { process.stderr.write("loaded " + url + "\\n"); return next(url, context); } });`;
+
+interface Ran {
+  readonly code: number;
+  readonly out: string;
+  readonly loaded: readonly string[];
+  readonly said: string;
+}
+
+function stamp(...args: readonly string[]): Promise<Ran> {
+  const command = ["--import", `data:text/javascript,${encodeURIComponent(hook)}`, join(import.meta.dirname, "main.ts"), ...args];
+  return new Promise((resolve) => {
+    const child = execFile(process.execPath, command, { maxBuffer: 16 * 1024 * 1024 }, (_error, out, err) => {
+      const lines = err.split("\n");
+      const loaded = lines.filter((line) => line.startsWith("loaded "));
+      resolve({ code: child.exitCode ?? -1, out, loaded, said: lines.filter((line) => !line.startsWith("loaded ")).join("\n") });
+    });
+  });
+}
+
+describe("first words of the command line", () => {
+  for (const word of topLevelWords) {
+    it(`${word}: its module adds it once, beside all others`, async () => {
+      const program = new Command("stamp");
+      await addWords(program, [word]);
+      assert.deepEqual(program.commands.map((each) => each.name()).sort(), [...topLevelWords].sort());
+      const command = program.commands.find((each) => each.name() === word);
+      assert.ok((command?.options.length ?? 0) + (command?.commands.length ?? 0) > 0, "only its description was added");
+    });
+  }
+
+  it("finds the word behind help", async () => {
+    const program = new Command("stamp");
+    await addWords(program, ["help", "node"]);
+    assert.ok(program.commands.some((each) => each.name() === "node" && each.commands.length > 0));
+  });
+
+  it("shows help and refuses an unknown word without loading any other package of the stamp", async () => {
+    const [help, wrong] = await Promise.all([stamp("--help"), stamp("stats")]);
+    assert.equal(help.code, 0);
+    for (const word of topLevelWords) assert.match(help.out, new RegExp(`^ {2}${word} `, "m"));
+    assert.equal(wrong.code, 2);
+    assert.match(wrong.said, /Did you mean status\?/);
+    for (const { loaded } of [help, wrong]) {
+      const ours = loaded.filter((each) => /\/(packages|services)\//.test(each) && !each.includes("/node_modules/"));
+      assert.deepEqual(ours.map((each) => each.replace(/.*\/packages\//, "")).sort(), [
+        "cli/src/exit.ts",
+        "cli/src/main.ts",
+        "cli/src/program.ts",
+        "cli/src/top-level.ts",
+      ]);
+    }
+  });
+
+  it("tells the state of a cluster without loading the code of a role or of another word", async () => {
+    const status = await stamp("status", "--data-dir", folder);
+    assert.equal(status.code, 3);
+    const others = status.loaded.filter((each) => /\/services\/|\/drills\/|\/cli\/src\/(up|role-settings|metadata-command)\.ts/.test(each));
+    assert.deepEqual(others, []);
+  });
+});

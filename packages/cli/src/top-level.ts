@@ -1,0 +1,69 @@
+/**
+ * The first words of the command line: what each does, and which module has it. A call loads the module of its own word only, because
+ * loading all of them takes longer than most commands do. Help for all words needs none of them.
+ */
+import type { Command } from "commander";
+
+type Add = (program: Command) => void;
+
+/** In the order of the help. */
+const words = {
+  up: "start the cluster; without -d in the foreground until Ctrl-C",
+  down: "stop the cluster cleanly; the data stay",
+  reset: "delete everything a stopped cluster has stored",
+  status: "what runs, and where everything is",
+  stream: "streams of the stream layer; who changes one that a partition server owns takes its partition out of service",
+  extent: "extents and their replicas",
+  node: "extent nodes",
+  repair: "replicas that are lost and made again",
+  metadata: "the metadata store: streams, extents, leases, epochs",
+  partition: "range partitions: who serves which keys, split, merge, move",
+  rebalance: "load balancing of range partitions",
+  config: "configuration of the cluster",
+  fsck: "check extent tables, files and the stream manager against one another; exit code 1 when something is wrong",
+  scrub: "reading everything again to find what rotted on disk",
+  drill: "break something on purpose, under writing clients, and check every promise",
+  account: "accounts: keys, and what only the operator sets",
+  token: "print a token for gRPC tools: of the stamp for every internal port, or of an account for stamp.v1.FrontEnd",
+  certs: "certificates for HTTPS",
+} as const;
+
+export type Word = keyof typeof words;
+export const topLevelWords = Object.keys(words) as Word[];
+
+const up = async (): Promise<Add> => (await import("./up.ts")).addUp;
+const node = async (): Promise<Add> => (await import("./node-commands.ts")).addNode;
+
+const modules: Readonly<Record<Word, () => Promise<Add>>> = {
+  up,
+  down: up,
+  reset: up,
+  status: async () => (await import("./status.ts")).addStatus,
+  stream: async () => (await import("./stream-commands.ts")).addStream,
+  extent: async () => (await import("./extent-commands.ts")).addExtent,
+  node,
+  repair: node,
+  metadata: async () => (await import("./metadata-command.ts")).addMetadata,
+  partition: async () => (await import("./partition-command.ts")).addPartition,
+  rebalance: async () => (await import("./rebalance-command.ts")).addRebalance,
+  config: async () => (await import("./config-show.ts")).addConfig,
+  fsck: async () => (await import("./fsck/fsck-command.ts")).addFsck,
+  scrub: async () => (await import("./scrub-command.ts")).addScrub,
+  drill: async () => (await import("./drill-command.ts")).addDrill,
+  account: async () => (await import("./account-command.ts")).addAccount,
+  token: async () => (await import("./token-command.ts")).addToken,
+  certs: async () => (await import("./certs-command.ts")).addCerts,
+};
+
+/** Adds the command of a first word to the program, with its description. */
+export const topLevel = (program: Command, word: Word): Command => program.command(word).description(words[word]);
+
+/** Adds every first word to the program: with its options and subcommands if `args` ask for it, else only with its description. */
+export async function addWords(program: Command, args: readonly string[]): Promise<void> {
+  const [first, second] = args.filter((each) => !each.startsWith("-"));
+  const asked = first === "help" ? second : first;
+  const add = topLevelWords.includes(asked as Word) ? await modules[asked as Word]() : undefined;
+  add?.(program);
+  const added = new Set(program.commands.map((each) => each.name()));
+  for (const word of topLevelWords) if (!added.has(word)) topLevel(program, word);
+}
