@@ -8,7 +8,19 @@ export interface Layer {
   readonly allowed: readonly string[];
 }
 
-const pure = ["base", "extent", "stream", "lsm", "partition-map", "lease", "admission", "linearizability", "objects", "azure-rest"];
+const pure = [
+  "base",
+  "extent",
+  "stream",
+  "lsm",
+  "partition-map",
+  "lease",
+  "admission",
+  "linearizability",
+  "objects",
+  "azure-rest",
+  "erasure",
+];
 const async = ["ports", "wire", "histories", "metadata-store", "stream-client", "range-partition"];
 const roles = ["lock-service", "stream-manager", "extent-node", "partition-manager", "partition-server", "front-end"];
 const hands = ["cluster", "embedded", "cli"];
@@ -23,6 +35,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   admission: { kind: "pure", allowed: ["base"] },
   lease: { kind: "pure", allowed: ["base"] },
   linearizability: { kind: "pure", allowed: ["base"] },
+  erasure: { kind: "pure", allowed: ["base"] },
   objects: { kind: "pure", allowed: ["base"] },
   "azure-rest": { kind: "pure", allowed: ["base"] },
   "partition-map": { kind: "pure", allowed: ["base", "objects"] },

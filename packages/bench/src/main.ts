@@ -5,6 +5,7 @@
 import { cpus } from "node:os";
 import { parseArgs } from "node:util";
 import { cases } from "./cases.ts";
+import { coding } from "./coding.ts";
 import { list as benchList } from "./list.ts";
 import { combine, type Measurement, measure } from "./measure.ts";
 import { queues } from "./million/queues.ts";
@@ -28,6 +29,7 @@ const measurements: Readonly<Record<string, (args: string[]) => Promise<void>>> 
   queues,
   tables,
   turns,
+  coding,
 };
 if (Object.hasOwn(measurements, what)) {
   await measurements[what]?.(others);
@@ -40,7 +42,8 @@ pnpm bench tenants                              one tenant floods, what does the
 pnpm bench rows [--rows 1000000]                a table that grows: inserts and point reads at each size, see --help
 pnpm bench queues|tables [--count 1000000]      a queue, a table that grows: each operation at each size, see --help
 pnpm bench list [--blobs 1000000]               pages of a container with that many blobs, see --help
-pnpm bench turns [--scale 1]                    the longest turn of every process under the largest requests, see --help`;
+pnpm bench turns [--scale 1]                    the longest turn of every process under the largest requests, see --help
+pnpm bench coding                               erasure codes: data for each second of processor time, see --help`;
 const { values } = parseArgs({
   options: {
     seconds: { type: "string", default: "3" },

@@ -1,0 +1,15 @@
+// The part of WebAssembly's interface that this package uses. A module without imports is a pure function of its memory.
+declare namespace WebAssembly {
+  class Module {
+    constructor(bytes: Uint8Array<ArrayBuffer>);
+  }
+  class Instance {
+    constructor(module: Module, imports: Record<string, never>);
+    readonly exports: Readonly<Record<string, unknown>>;
+  }
+  class Memory {
+    readonly buffer: ArrayBuffer;
+    /** Adds pages of 64 KiB. Views of the buffer before it are detached. */
+    grow(pages: number): number;
+  }
+}
