@@ -22,6 +22,7 @@ export type RuleName =
   | "diskIdentity"
   | "smTermAtNode"
   | "givenTermsOnly"
+  | "farTermsEndNothing"
   | "ownerEpochAtNode"
   | "ownerEpochAtManager"
   | "mintedEpochsOnly"

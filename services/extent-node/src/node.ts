@@ -186,8 +186,14 @@ export class Node {
   /** A command under this term: refused below the highest one seen; a higher one is durable before the command is answered. */
   obey(term: number): Outcome<Promise<void>> {
     if (term < this.smTerm && this.world.rules.on("smTermAtNode")) {
+      // The refused leader may lead by an older metadata store. This node's copy says so (decision 0392).
       return refused("failedPrecondition", "staleTerm", `stream manager term ${term} is below ${this.smTerm}`, {
         currentTerm: String(this.smTerm),
+        nodeId: this.identity.nodeId,
+        stampId: this.identity.stampId,
+        diskId: this.identity.diskId,
+        incarnation: String(this.incarnation),
+        metadataVersion: String(this.metadataVersion()),
       });
     }
     if (term > this.smTerm) this.#termDurable = this.raiseTerm(term);

@@ -1,7 +1,7 @@
 /** One leads, others stand by: a leader that died or stands still is replaced, and what it still says later is refused. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { unwrap } from "@stamp/base";
+import { type RuleName, unwrap } from "@stamp/base";
 import { LockService, toWire } from "@stamp/wire";
 import { Cluster, first, nodeNames } from "./cluster.test.ts";
 
@@ -99,5 +99,78 @@ test("failover: a term at its maximum, sent to every node, changes nothing: the 
     await cluster.until("it serves again", async () => (await cluster.tryOpen("/s", 2, 2_000)).ok);
     extent = first(await cluster.next("/s", 2, extent.extentId));
     unwrap(await cluster.append(extent, 2, 0n, "after"));
+  });
+});
+
+/** A cluster whose node en1 obeys a term that no leader can have, as its journal may hold since a release without `givenTermsOnly`. */
+function withFarNode(more: readonly RuleName[]): Cluster {
+  return new Cluster({ managers, seed: 7, without: ["givenTermsOnly", ...more] });
+}
+
+test("failover: one node obeys a term that no leader can have: the leader names it, leads on and takes other nodes, also after a restart", async () => {
+  const cluster = withFarNode([]);
+  const { sim } = cluster;
+  await sim.run(async () => {
+    const leader = async () => sim.role((await lease(cluster)).address)?.status;
+    await cluster.open("/s", 1);
+    unwrap(await cluster.en("en1").getNodeReport({ smTerm: 5_000n }, { timeoutMs: 1_000 }));
+    let extent = first(await cluster.next("/s", 1, 0n));
+    const { leaseEpoch } = await lease(cluster);
+    for (let i = 0; i < 10; i++) {
+      extent = first(await cluster.next("/s", 1, extent.extentId));
+      assert.ok(!extent.addresses.includes("en1"), "the node is not chosen");
+      unwrap(await cluster.append(extent, 1, 0n, "here"));
+    }
+    assert.equal((await lease(cluster)).leaseEpoch, leaseEpoch, "the term goes on");
+    const named = /extent node en1 obeys stream manager term 5000, far above \d+: start it once with STAMP_TAKE_LOWER_TERM=true/;
+    assert.match(JSON.stringify((await leader())?.facts.waits), named);
+
+    for (const name of managers) {
+      await sim.stop(name);
+      sim.restart(name);
+    }
+    await cluster.until("it leads again", async () => (await leader())?.state === "leader", 30_000);
+    assert.match(JSON.stringify((await leader())?.facts.waits), named);
+    const term = (await lease(cluster)).leaseEpoch;
+    extent = first(await cluster.next("/s", 1, extent.extentId));
+    await sim.sleep(20_000);
+    assert.equal((await lease(cluster)).leaseEpoch, term);
+
+    // The node comes back with a disk that holds no such term.
+    sim.crash("en1", { stayDown: true });
+    sim.disk("en1").wipe();
+    sim.keyValue("en1").wipe();
+    sim.restart("en1");
+    await cluster.until("it is not named any more", async () => !named.test(JSON.stringify((await leader())?.facts.waits)));
+  });
+});
+
+test("failover: too few nodes obey the leader: it is not ready and names them", async () => {
+  const cluster = withFarNode([]);
+  const { sim } = cluster;
+  await sim.run(async () => {
+    await cluster.open("/s", 1);
+    const { address } = await lease(cluster);
+    for (const node of nodeNames.slice(1)) unwrap(await cluster.en(node).getNodeReport({ smTerm: 5_000n }, { timeoutMs: 1_000 }));
+    void cluster.tryNext("/s", 1, 0n);
+    await cluster.until("it is not ready", async () => sim.role(address)?.status.ready === false);
+    const waitingFor = sim.role(address)?.status.waitingFor.join("\n") ?? "";
+    for (const node of nodeNames.slice(1)) assert.match(waitingFor, new RegExp(`extent node ${node} obeys stream manager term 5000`));
+  });
+});
+
+test("failover: without the rule one node with such a term ends every leader's", async () => {
+  const cluster = withFarNode(["farTermsEndNothing"]);
+  const { sim } = cluster;
+  await sim.run(async () => {
+    await cluster.open("/s", 1);
+    const { leaseEpoch } = await lease(cluster);
+    unwrap(await cluster.en("en1").getNodeReport({ smTerm: 5_000n }, { timeoutMs: 1_000 }));
+    for (const name of managers) {
+      await sim.stop(name);
+      sim.restart(name);
+    }
+    await sim.sleep(20_000);
+    assert.ok((await lease(cluster)).leaseEpoch > leaseEpoch + 10n);
   });
 });

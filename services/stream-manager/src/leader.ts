@@ -51,10 +51,19 @@ interface Serving {
 
 /** For people: what takes long, and why. */
 export const waitsOf = ({ allocator, sealer, term }: Serving): string[] => [
+  ...farTermsOf(term),
   ...sealer.waits(),
   ...allocator.waits(),
   ...term.ledger.waits(),
 ];
+
+/** For people: nodes that refuse this leader for a term that no leader can have, and the way back. */
+export const farTermsOf = ({ nodes, number }: Term): string[] =>
+  [...nodes.farTerms].map(
+    ([nodeId, { term }]) =>
+      `extent node ${nodeId} obeys stream manager term ${term}, far above ${number}: start it once with STAMP_TAKE_LOWER_TERM=true ` +
+      "(docs/guides/metadata.md)",
+  );
 
 /** For people: why no new extent can be made now; empty: one can. */
 export const lacksOf = ({ allocator, term }: Serving): string[] => [
@@ -71,7 +80,7 @@ export class Leader {
   readonly #copy: StateCopy;
   readonly #age: StoreAge;
   /** What the nodes answered a leader that had just loaded; undefined: nothing. */
-  #reports: Promise<NodeReport | undefined>[] = [];
+  #reports: Promise<NodeReport | "refused" | undefined>[] = [];
   #waitsForReports = false;
   #serving: Serving | undefined;
   #why = "";
@@ -113,7 +122,8 @@ export class Leader {
     if (loaded.ok && !this.#ended.signal.aborted) {
       this.#serving = loaded.value;
       this.#world.logger.info("this stream manager leads", { term: this.#number, extents: loaded.value.term.state.extentCount });
-      for (const report of this.#reports) void report.then((told) => told && loaded.value.reports.answered(told));
+      for (const report of this.#reports)
+        void report.then((told) => (typeof told === "object" ? loaded.value.reports.answered(told) : undefined));
       void this.#tick(loaded.value);
       void this.#watchAge();
     } else if (!loaded.ok) this.end(loaded.failure.message);
@@ -180,7 +190,7 @@ export class Leader {
 
   /**
    * Asks every node for its report: the copies of the metadata on the nodes say whether the loaded store is an older one, and nothing is done
-   * by the loaded map before. Waits until all but one have answered, for a second if two have: a node that is down must not make every
+   * by the loaded map before. A node that refuses the term tells it as well. Waits until all but one have answered, for a second if two have: a node that is down must not make every
    * take-over slower. With fewer no extent could be made either; after a restart of everything they are still reading their disks.
    */
   async #hear(term: Term): Promise<Outcome<void>> {
@@ -192,7 +202,7 @@ export class Leader {
     for (let heard = 0; ; heard = 0) {
       this.#reports = nodeIds.map((nodeId) => askReport(term, nodeId));
       const answered = new Promise<void>((resolve) => {
-        const count = (told: NodeReport | undefined): void => {
+        const count = (told: NodeReport | "refused" | undefined): void => {
           if (told !== undefined) heard += 1;
           if (heard >= Math.max(nodeIds.length - 1, enough)) resolve();
         };

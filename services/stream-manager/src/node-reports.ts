@@ -40,16 +40,22 @@ interface Parts {
   readonly sync: NodeSync;
 }
 
-/** A new leader does not wait for the next report; a node that answers obeys its term from then on. */
-export async function askReport(term: Term, nodeId: string): Promise<NodeReport | undefined> {
+/**
+ * A new leader does not wait for the next report; a node that answers obeys its term from then on. `refused`: the node obeys another
+ * term, and has said how new its copy of the metadata is. Undefined: it did not answer.
+ */
+export async function askReport(term: Term, nodeId: string): Promise<NodeReport | "refused" | undefined> {
   const answer = await extentNode(term, nodeId)?.getNodeReport({ smTerm: toWire(term.number) }, { timeoutMs: askReportTimeoutMs });
-  if (answer === undefined || term.ended.aborted) return undefined;
+  if (answer === undefined) return undefined;
   if (!answer.ok) {
+    // Also if another node's refusal has ended the term meanwhile: two nodes' copies are needed to know that the store is an older one.
     endIfStale(term, answer.failure);
-    return undefined;
+    return answer.failure.reason === "staleTerm" ? "refused" : undefined;
   }
-  if (answer.value.stampId === term.stampId) term.age.reported(nodeId, fromWire(answer.value.metadataVersion));
-  return answer.value;
+  if (term.ended.aborted) return undefined;
+  const told = answer.value;
+  if (told.stampId === term.stampId && told.nodeId === nodeId) term.age.reported(nodeId, fromWire(told.metadataVersion));
+  return told;
 }
 
 export class NodeReports {
@@ -106,10 +112,10 @@ export class NodeReports {
   }
 
   async #askAround({ nodeId, diskId, address }: NodeReport): Promise<NodeReport | undefined> {
-    const same = (told: NodeReport | undefined): told is NodeReport =>
-      told?.nodeId === nodeId && told.diskId === diskId && told.stampId === this.#term.stampId;
+    const same = (told: NodeReport): boolean => told.nodeId === nodeId && told.diskId === diskId && told.stampId === this.#term.stampId;
     const recorded = await askReport(this.#term, nodeId);
-    if (same(recorded) || this.#term.ended.aborted) return recorded;
+    if (this.#term.ended.aborted) return undefined;
+    if (recorded !== undefined && recorded !== "refused" && same(recorded)) return recorded;
     if (address === this.#term.nodes.address(nodeId)) return undefined;
     // Whoever is there may be no node of this stamp: its refusal ends no term.
     const client = this.#term.world.transport.client(address, ExtentNode);

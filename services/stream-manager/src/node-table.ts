@@ -34,6 +34,13 @@ interface Health {
   slowMs: number;
 }
 
+/** A term far above the leader's that a node obeys, and the disk and start of the node that said so. */
+interface FarTerm {
+  readonly term: number;
+  readonly diskId: string;
+  readonly incarnation: number;
+}
+
 const quarantinedPerNodeMax = 1_000;
 const distrustMs = 2_000;
 /** So long a late report of a disk that was replaced may still be under way. */
@@ -48,6 +55,8 @@ export class NodeTable {
   readonly #waiting = new Set<() => void>();
   readonly #retiredMs = new Map<string, number>();
   readonly #listeners = new Set<() => void>();
+  /** By node. */
+  readonly #farTerms = new Map<string, FarTerm>();
 
   constructor(clock: Clock, state: StreamState, downAfterMs: number) {
     this.#clock = clock;
@@ -80,6 +89,9 @@ export class NodeTable {
       const heardSince = known.incarnation !== asked?.incarnation || known.load.reportNumber !== asked.reportNumber;
       if (older && heardSince) return false;
     }
+    // A person may have made the node take the lock service's term at its start.
+    const far = this.#farTerms.get(nodeId);
+    if (far?.incarnation !== incarnation || far.diskId !== diskId) this.#farTerms.delete(nodeId);
     const wasUp = this.up(nodeId);
     const lastSeenMs = this.#clock.monotonicMs();
     this.#health.set(nodeId, {
@@ -128,6 +140,11 @@ export class NodeTable {
     let count = 0;
     for (const nodeId of this.#health.keys()) if (this.up(nodeId)) count += 1;
     return count;
+  }
+
+  /** Number of nodes that are up and take commands of this leader, as far as is known. */
+  get obeyingCount(): number {
+    return [...this.#health.keys()].filter((nodeId) => this.up(nodeId) && !this.#farTerms.has(nodeId)).length;
   }
 
   /** Until then nodes that are known from before may not have reported yet. */
@@ -179,12 +196,24 @@ export class NodeTable {
     return () => this.#listeners.delete(listen);
   }
 
+  /** Notes that the node refuses this leader for a term far above. Returns false if that was known. */
+  obeysFarTerm(nodeId: string, told: FarTerm): boolean {
+    const known = this.#farTerms.get(nodeId);
+    this.#farTerms.set(nodeId, told);
+    return known?.term !== told.term || known.incarnation !== told.incarnation || known.diskId !== told.diskId;
+  }
+
+  /** Nodes that obey a term far above the leader's, by their id. */
+  get farTerms(): ReadonlyMap<string, FarTerm> {
+    return this.#farTerms;
+  }
+
   placeable(): PlacementNode[] {
     const nodes: PlacementNode[] = [];
     for (const record of this.#state.nodes()) {
       const load = this.#health.get(record.nodeId)?.load;
       const serves = record.duty === undefined || record.duty === "serving";
-      if (serves && load?.acceptsNewExtents && this.up(record.nodeId))
+      if (serves && load?.acceptsNewExtents && this.up(record.nodeId) && !this.#farTerms.has(record.nodeId))
         nodes.push(placementNode(record, load, this.#state.unsealedOn(record.nodeId)));
     }
     return nodes;

@@ -4,46 +4,69 @@ import { test } from "node:test";
 import { present, type RuleName, unwrap } from "@stamp/base";
 import { metadataStoreName, restoreMetadata } from "@stamp/lock-service";
 import { MetadataClient, openSnapshot, StoreAge } from "@stamp/metadata-store";
-
 import { markPath } from "@stamp/ports";
+import { LockService } from "@stamp/wire";
 import { Cluster, first, nodeNames } from "./cluster.test.ts";
 
 const timeoutMs = 2_000;
 const copiesFolder = "metadata-copies";
 
-/** Streams `/old` before the backup and `/new` after it, copies of both on the nodes, then the backup is put back. */
-async function putBack(cluster: Cluster, managerRestarts: boolean): Promise<{ readonly newExtent: bigint; readonly before: string[][] }> {
-  const { sim } = cluster;
+/** Copies the whole folder of the lock service, store and mark. Gives what puts it back; the lock service must be stopped then. */
+async function backUp({ sim }: Cluster): Promise<() => Promise<void>> {
   sim.world("backup");
-  await cluster.open("/old", 1);
-  await sim.sleep(70_000);
   await sim.stop("lock");
   sim.keyValue("backup").copyFrom(sim.keyValue("lock"));
-  const mark = await sim.offline("lock").disk.readWhole(markPath(metadataStoreName));
+  const mark = present(await sim.offline("lock").disk.readWhole(markPath(metadataStoreName)), "the mark of the store");
   sim.restart("lock");
+  return () => {
+    sim.keyValue("lock").copyFrom(sim.keyValue("backup"));
+    return sim.offline("lock").disk.writeAtomically(markPath(metadataStoreName), mark);
+  };
+}
+
+/** Streams `/old` before the backup and `/new` after it, copies of both on the nodes, then the backup is put back. */
+async function putBack(
+  cluster: Cluster,
+  managerRestarts: boolean,
+  termsBetween = 0,
+): Promise<{ readonly newExtent: bigint; readonly before: string[][]; readonly termBefore: number }> {
+  const { sim } = cluster;
+  await cluster.open("/old", 1);
+  await sim.sleep(70_000);
+  const putItBack = await backUp(cluster);
   const opened = await cluster.open("/new", 1);
   const extent = first(await cluster.next("/new", 1, opened.extents.at(-1)?.extentId ?? 0n));
   await sim.sleep(70_000);
+  for (let i = 0; i < termsBetween; i++) {
+    await sim.stop("sm1");
+    sim.restart("sm1");
+    await cluster.until("it leads once more", async () => sim.role("sm1")?.status.state === "leader");
+  }
   const before = await copies(cluster);
   const restarting = managerRestarts ? ["sm1", ...nodeNames] : [];
   for (const name of restarting) await sim.stop(name);
   await sim.stop("lock");
-  sim.keyValue("lock").copyFrom(sim.keyValue("backup"));
-  await sim.offline("lock").disk.writeAtomically(markPath(metadataStoreName), present(mark, "the mark of the store"));
-  for (const name of ["lock", ...restarting]) sim.restart(name);
-  return { newExtent: extent.extentId, before };
+  await putItBack();
+  sim.restart("lock");
+  await cluster.until("the lock service answers", async () => sim.role("lock")?.status.ready === true);
+  const termBefore = await termOf(cluster);
+  for (const name of restarting) sim.restart(name);
+  return { newExtent: extent.extentId, before, termBefore };
 }
 
 const copies = (cluster: Cluster): Promise<string[][]> =>
   Promise.all(nodeNames.map((node) => cluster.sim.world(node).disk.list(copiesFolder)));
 
-for (const managerRestarts of [false, true]) {
-  const who = managerRestarts ? "all that start with it" : "a manager that knew the newer one";
+for (const { who, managerRestarts, termsBetween } of [
+  { who: "a manager that knew the newer one", managerRestarts: false, termsBetween: 0 },
+  { who: "everybody who starts with it", managerRestarts: true, termsBetween: 0 },
+  { who: "everybody who starts with it, six terms earlier,", managerRestarts: true, termsBetween: 6 },
+]) {
   test(`store put back: ${who} refuses it and says what to do; copies stay; the restore brings everything back`, async () => {
     const cluster = new Cluster({ seed: 21 });
     const { sim } = cluster;
     await sim.run(async () => {
-      const { newExtent, before } = await putBack(cluster, managerRestarts);
+      const { newExtent, before, termBefore } = await putBack(cluster, managerRestarts, termsBetween);
       const status = () => sim.role("sm1")?.status;
       await cluster.until(
         "it is refused",
@@ -60,20 +83,70 @@ for (const managerRestarts of [false, true]) {
       assert.match(status()?.waitingFor[0] ?? "", /lock is at transaction \d+, but \d+ was seen.*`stamp metadata restore --replace FILE`/);
       assert.equal((await cluster.tryOpen("/other", 1, 3_000)).ok, false);
       assert.deepEqual(await copies(cluster), before);
+      assert.ok((await termOf(cluster)) <= termBefore + 2, "nobody goes on taking terms of the older store");
 
-      await sim.stop("lock");
-      sim.keyValue("lock").drop(metadataStoreName);
-      const file = await sim.world("en1").disk.open(`${copiesFolder}/${before[0]?.toSorted().at(-1)}`);
-      const offline = sim.offline("lock");
-      const snapshot = unwrap(await openSnapshot(file, (bytes, seed) => offline.digest.crc32c(bytes, seed)));
-      unwrap(await restoreMetadata(offline, snapshot));
-      sim.restart("lock");
+      await restore(cluster);
       await cluster.until("it leads again", async () => status()?.state === "leader", 60_000);
       const found = await cluster.open("/new", 2);
       assert.ok(found.extents.some(({ extentId }) => extentId === newExtent));
     });
   });
 }
+
+/** Term that the lock service gave last to a stream manager. */
+async function termOf({ sim }: Cluster): Promise<number> {
+  const lock = sim.world("watcher").transport.client("lock", LockService);
+  return Number(unwrap(await lock.getLease({ name: "stream-manager" }, { timeoutMs })).leaseEpoch);
+}
+
+/** Takes the newest copy of the first node into an empty metadata store. */
+async function restore({ sim }: Cluster): Promise<void> {
+  await sim.stop("lock");
+  sim.keyValue("lock").drop(metadataStoreName);
+  const { disk } = sim.world("en1");
+  const newest = (await disk.list(copiesFolder)).toSorted().at(-1);
+  const offline = sim.offline("lock");
+  const file = await disk.open(`${copiesFolder}/${newest}`);
+  const snapshot = unwrap(await openSnapshot(file, (bytes, seed) => offline.digest.crc32c(bytes, seed)));
+  unwrap(await restoreMetadata(offline, snapshot));
+  sim.restart("lock");
+}
+
+test("store put back from before a restore: its terms are refused, the managers find it damaged, and the restore brings all back", async () => {
+  const cluster = new Cluster({ seed: 24, managers: ["sm1", "sm2"] });
+  const { sim } = cluster;
+  const states = (): (string | undefined)[] => ["sm1", "sm2"].map((name) => sim.role(name)?.status.state);
+  await sim.run(async () => {
+    await cluster.open("/old", 1);
+    await sim.sleep(70_000);
+    const putItBack = await backUp(cluster);
+    await cluster.until("the lock service answers", async () => sim.role("lock")?.status.ready === true);
+    await restore(cluster);
+    await cluster.open("/new", 1);
+    await sim.sleep(70_000);
+    const all = ["sm1", "sm2", ...nodeNames];
+    for (const name of [...all, "lock"]) await sim.stop(name);
+    await putItBack();
+    sim.restart("lock");
+    await cluster.until("the lock service answers", async () => sim.role("lock")?.status.ready === true);
+    const termBefore = await termOf(cluster);
+    for (const name of all) sim.restart(name);
+    await cluster.until("one is damaged", async () => states().includes("damaged"), 10_000);
+    for (let i = 0; i < 100; i++) {
+      await sim.sleep(1_000);
+      assert.ok(!states().includes("leader"), states().join());
+    }
+    // Whoever has found it damaged takes no term any more; each of the two managers took at most a few.
+    const taken = (await termOf(cluster)) - termBefore;
+    assert.ok(taken <= 4, `${taken} terms were taken of the older store`);
+    const why = ["sm1", "sm2"].flatMap((name) => sim.role(name)?.status.waitingFor ?? []).join();
+    assert.match(why, /it was put back from an older backup.*`stamp metadata restore --replace FILE`/);
+
+    await restore(cluster);
+    await cluster.until("one leads again", async () => states().includes("leader"), 60_000);
+    await cluster.open("/new", 2);
+  });
+});
 
 test("store put back: without the rule the older map is served", async () => {
   const cluster = new Cluster({ seed: 21, without: ["storeNotOlder"] satisfies RuleName[] });

@@ -10,7 +10,7 @@ import { jittered, openIdentity, served, sleep } from "@stamp/ports";
 import { StreamManager } from "@stamp/wire";
 import type { StreamManagerConfig } from "./config.ts";
 import type { Serving } from "./leader.ts";
-import { Leader, waitsOf } from "./leader.ts";
+import { farTermsOf, Leader, waitsOf } from "./leader.ts";
 import { leaseName } from "./ledger.ts";
 import { streamManagerMetrics } from "./metrics.ts";
 import { streamManagerHandlers } from "./server.ts";
@@ -136,8 +136,8 @@ function leading(serving: Serving): RoleStatus {
   const { ahead, allocator, repairer, sealer, term } = serving;
   const { config, nodes, state } = term;
   const all = [...state.nodes()];
-  const up = nodes.upCount;
-  const few = up < config.minCopies ? [`extent nodes: ${up} of at least ${config.minCopies} are up`] : [];
+  const obeying = nodes.obeyingCount;
+  const few = obeying < config.minCopies ? [`extent nodes: ${obeying} of at least ${config.minCopies} are up`, ...farTermsOf(term)] : [];
   return {
     ready: few.length === 0,
     waitingFor: few,
@@ -146,7 +146,7 @@ function leading(serving: Serving): RoleStatus {
       term: term.number,
       streams: state.streamCount,
       extents: state.phaseCounts,
-      nodesUp: up,
+      nodesUp: nodes.upCount,
       nodesDown: all.filter((node) => node.duty !== "decommissioned" && !nodes.up(node.nodeId)).map((node) => node.nodeId),
       underReplicated: repairer.underReplicated(),
       sealsInProgress: sealer.inProgress,

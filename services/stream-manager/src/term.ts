@@ -8,6 +8,12 @@ import type { StreamManagerConfig } from "./config.ts";
 import type { Ledger } from "./ledger.ts";
 import type { NodeTable } from "./node-table.ts";
 
+/**
+ * Number of terms above a leader's own that later leaders can have had by the time the leader hears of them. Extent nodes obey as many
+ * terms without asking the lock service (`unvouchedTermsMax`).
+ */
+export const followedTermsMax = 16;
+
 export interface Term {
   readonly world: World;
   readonly config: StreamManagerConfig;
@@ -27,7 +33,26 @@ export function extentNode(term: Term, nodeId: string): Client<typeof ExtentNode
   return address === undefined ? undefined : term.world.transport.client(address, ExtentNode);
 }
 
-/** A node obeys a newer term: this one is over. */
-export function endIfStale(term: Term, failure: Failure): void {
-  if (failure.reason === "staleTerm") term.end(`an extent node obeys a newer stream manager (${failure.message})`);
+/**
+ * Looks at a node's refusal of a command. If the node obeys a newer term, the leader's term is over. A node that obeys a term far above
+ * the leader's, which no later leader can have reached, ends nothing: the leader goes on without it (rule `farTermsEndNothing`).
+ * The refusal says how new the node's copy of the metadata is: the leader may be one by an older store.
+ */
+export function endIfStale(term: Term, { reason, message, details }: Failure): void {
+  if (reason !== "staleTerm") return;
+  const obeyed = Number(details?.currentTerm);
+  const nodeId = details?.nodeId ?? "";
+  const known = term.state.node(nodeId) !== undefined && details?.stampId === term.stampId;
+  if (known) term.age.reported(nodeId, Number(details?.metadataVersion ?? 0));
+  if (!known || !(obeyed > term.number + followedTermsMax) || !term.world.rules.on("farTermsEndNothing")) {
+    term.end(`an extent node obeys a newer stream manager (${message})`);
+    return;
+  }
+  if (!term.nodes.obeysFarTerm(nodeId, { term: obeyed, diskId: details?.diskId ?? "", incarnation: Number(details?.incarnation ?? 0) }))
+    return;
+  term.world.logger.error("an extent node obeys a stream manager term that no leader can have", {
+    node: nodeId,
+    obeyed,
+    term: term.number,
+  });
 }

@@ -58,6 +58,12 @@ export const faultRows: readonly FaultRow[] = [
     faults: [],
   },
   {
+    fault: "a node obeys a term that no leader can have (its journal holds one since an older release)",
+    rules: ["farTermsEndNothing"],
+    tests: ["services/stream-manager/src/failover.test.ts"],
+    faults: [],
+  },
+  {
     fault: "a process opens a stream with an owner epoch that nobody was given, far ahead of the last one",
     rules: ["mintedEpochsOnly"],
     tests: ["services/stream-manager/src/streams.test.ts", "services/partition-server/src/far-epochs.test.ts"],

@@ -28,6 +28,11 @@ export const notBySeeds: readonly NotBySeeds[] = [
     test: "services/extent-node/src/rules.test.ts",
   },
   {
+    rule: "farTermsEndNothing",
+    why: "only a faulty process brings a node to such a term; every process of a workload runs this code",
+    test: "services/stream-manager/src/failover.test.ts",
+  },
+  {
     rule: "reportsVouched",
     why: "only a faulty process reports a number that its node never had; every process of a workload runs this code",
     test: "services/stream-manager/src/far-reports.test.ts",
