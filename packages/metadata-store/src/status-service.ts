@@ -1,6 +1,6 @@
 /** The Status service, the same for every role: what `stamp status` and the dashboard ask each process. */
 import type { JsonObject } from "@bufbuild/protobuf";
-import { ok } from "@stamp/base";
+import { ok, release } from "@stamp/base";
 import type { RoleStatus, ServedService, World } from "@stamp/ports";
 import { served } from "@stamp/ports";
 import { Status, toWire } from "@stamp/wire";
@@ -18,7 +18,11 @@ export function statusService(
   status: () => RoleStatus,
   process: () => ProcessFacts = () => ({}),
 ): ServedService {
-  const startedMs = world.clock.monotonicMs();
+  const { clock } = world;
+  const startedMs = clock.monotonicMs();
+  /** Wall clock minus the time that passed: stays the same unless somebody sets the clock. */
+  const wallOffsetMs = (): number => clock.wallMs() - clock.monotonicMs() - clock.suspendedMs();
+  const startOffsetMs = wallOffsetMs();
   return served(Status, {
     getStatus: async ({ withoutFacts }) => {
       const now = status();
@@ -30,8 +34,11 @@ export function statusService(
         state: now.state,
         ready: now.ready,
         waitingFor: [...now.waitingFor],
-        uptimeMs: toWire(Math.floor(world.clock.monotonicMs() - startedMs)),
+        uptimeMs: toWire(Math.floor(clock.monotonicMs() - startedMs)),
         incarnation: toWire(incarnation ?? 0),
+        release,
+        wallMs: toWire(Math.floor(clock.wallMs())),
+        wallSetMs: BigInt(Math.round(wallOffsetMs() - startOffsetMs)),
         ...(withoutFacts ? {} : { facts: jsonObject(now.facts) }),
       });
     },

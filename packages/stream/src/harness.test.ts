@@ -74,14 +74,17 @@ export function assertCounted(state: StreamState): void {
   const phases: Record<string, number> = { allocating: 0, open: 0, sealing: 0, sealed: 0, dropped: 0 };
   const byNode = new Map<string, number>();
   const unsealed = new Map<string, number>();
-  for (const { phase, replicas: places, repair } of state.extents()) {
+  let lossy = 0;
+  for (const { phase, replicas: places, repair, loss } of state.extents()) {
     phases[phase] = (phases[phase] ?? 0) + 1;
+    if (phase !== "dropped" && loss !== undefined) lossy++;
     const isUnsealed = phase !== "dropped" && phase !== "sealed";
     for (const { nodeId } of isUnsealed ? places : []) unsealed.set(nodeId, (unsealed.get(nodeId) ?? 0) + 1);
     const nodeIds = phase === "dropped" ? [] : [...places, ...(repair === undefined ? [] : [repair])].map(({ nodeId }) => nodeId);
     for (const nodeId of new Set(nodeIds)) byNode.set(nodeId, (byNode.get(nodeId) ?? 0) + 1);
   }
   assert.deepEqual({ ...state.phaseCounts }, phases);
+  assert.equal(state.lossyCount, lossy);
   for (const nodeId of [...byNode.keys(), "n1", "n2", "n3", "n4"]) {
     assert.equal(state.replicasOn(nodeId), byNode.get(nodeId) ?? 0, nodeId);
     assert.equal(state.unsealedOn(nodeId), unsealed.get(nodeId) ?? 0, nodeId);

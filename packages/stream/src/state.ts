@@ -198,6 +198,11 @@ export class StreamState {
     return this.#counts.phases;
   }
 
+  /** Number of extents that a person sealed although acknowledged data may be lost. Kept as well. */
+  get lossyCount(): number {
+    return this.#counts.lossy;
+  }
+
   /** Extents that are not dropped and have a replica on this node; a copy that is being made counts. Kept as well. */
   replicasOn(nodeId: string): number {
     return this.#counts.replicasOn(nodeId);

@@ -8,6 +8,7 @@ export const streamManagerMetrics: Metrics = {
   nodesUp: gauge("stream_manager_extent_nodes_up", "Extent nodes that report."),
   "nodesDown.length": gauge("stream_manager_extent_nodes_down", "Extent nodes that do not report and were not decommissioned."),
   underReplicated: gauge("stream_manager_under_replicated_extents", "Sealed extents with fewer copies than they should have."),
+  sealedWithLoss: gauge("stream_manager_extents_sealed_with_loss", "Extents that a person sealed although acknowledged data may be lost."),
   sealsInProgress: gauge("stream_manager_seals_in_progress", "Extents that are being sealed."),
   seals: histogram("stream_manager_seal_duration_seconds", "Seals of extents until their length was recorded, since it leads."),
   allocations: histogram(

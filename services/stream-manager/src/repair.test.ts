@@ -256,6 +256,7 @@ test("accepted loss: a person seals what no intact replica is left of, at the lo
     sim.crash(cluster.calls.leader ?? "", { stayDown: true });
     await cluster.until("the next leader knows", async () => (await cluster.extents())[0]?.loss?.note === "both racks burnt; ada", 30_000);
     assert.equal((await cluster.extents())[0]?.loss?.knownCommittedBytes, known);
+    assert.equal(sim.role(cluster.calls.leader ?? "")?.status.facts.sealedWithLoss, 1);
     await cluster.until("three copies of what is left", async () => (await cluster.extents())[0]?.intactCopies === 3);
   });
 });

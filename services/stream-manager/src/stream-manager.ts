@@ -148,6 +148,7 @@ function leading(serving: Serving): RoleStatus {
       extents: state.phaseCounts,
       nodesUp: nodes.upCount,
       nodesDown: all.filter((node) => node.duty !== "decommissioned" && !nodes.up(node.nodeId)).map((node) => node.nodeId),
+      sealedWithLoss: state.lossyCount,
       underReplicated: repairer.underReplicated(),
       sealsInProgress: sealer.inProgress,
       seals: sealer.took,

@@ -11,7 +11,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/status.proto.
  */
 export const file_stamp_v1_status: GenFile = /*@__PURE__*/
-  fileDesc("ChVzdGFtcC92MS9zdGF0dXMucHJvdG8SCHN0YW1wLnYxIikKEEdldFN0YXR1c1JlcXVlc3QSFQoNd2l0aG91dF9mYWN0cxgBIAEoCCK/AQoRR2V0U3RhdHVzUmVzcG9uc2USDAoEcm9sZRgBIAEoCRIMCgRuYW1lGAIgASgJEgsKA3BpZBgDIAEoDRINCgVzdGF0ZRgEIAEoCRINCgVyZWFkeRgFIAEoCBITCgt3YWl0aW5nX2ZvchgGIAMoCRIRCgl1cHRpbWVfbXMYByABKAQSEwoLaW5jYXJuYXRpb24YCCABKAQSJgoFZmFjdHMYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Mk4KBlN0YXR1cxJECglHZXRTdGF0dXMSGi5zdGFtcC52MS5HZXRTdGF0dXNSZXF1ZXN0Ghsuc3RhbXAudjEuR2V0U3RhdHVzUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_struct]);
+  fileDesc("ChVzdGFtcC92MS9zdGF0dXMucHJvdG8SCHN0YW1wLnYxIikKEEdldFN0YXR1c1JlcXVlc3QSFQoNd2l0aG91dF9mYWN0cxgBIAEoCCL2AQoRR2V0U3RhdHVzUmVzcG9uc2USDAoEcm9sZRgBIAEoCRIMCgRuYW1lGAIgASgJEgsKA3BpZBgDIAEoDRINCgVzdGF0ZRgEIAEoCRINCgVyZWFkeRgFIAEoCBITCgt3YWl0aW5nX2ZvchgGIAMoCRIRCgl1cHRpbWVfbXMYByABKAQSEwoLaW5jYXJuYXRpb24YCCABKAQSJgoFZmFjdHMYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Eg8KB3JlbGVhc2UYCiABKAkSDwoHd2FsbF9tcxgLIAEoBBITCgt3YWxsX3NldF9tcxgMIAEoEjJOCgZTdGF0dXMSRAoJR2V0U3RhdHVzEhouc3RhbXAudjEuR2V0U3RhdHVzUmVxdWVzdBobLnN0YW1wLnYxLkdldFN0YXR1c1Jlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_struct]);
 
 /**
  * @generated from message stamp.v1.GetStatusRequest
@@ -92,6 +92,28 @@ export type GetStatusResponse = Message<"stamp.v1.GetStatusResponse"> & {
    * @generated from field: google.protobuf.Struct facts = 9;
    */
   facts?: JsonObject | undefined;
+
+  /**
+   * Release of the program, e.g. 0.1.0; empty: a release before this field.
+   *
+   * @generated from field: string release = 10;
+   */
+  release: string;
+
+  /**
+   * Wall clock of the machine when it answered, in milliseconds since 1970; 0: a release before this field.
+   *
+   * @generated from field: uint64 wall_ms = 11;
+   */
+  wallMs: bigint;
+
+  /**
+   * How far the wall clock was set forward (or back, below zero) since the process started, in milliseconds. The time that the machine was
+   * suspended does not count.
+   *
+   * @generated from field: sint64 wall_set_ms = 12;
+   */
+  wallSetMs: bigint;
 };
 
 /**
