@@ -30,6 +30,7 @@ import { tagSuite } from "./tags.ts";
 import { Clients, type ConformanceTarget } from "./target.ts";
 import { tierSuite } from "./tiers.ts";
 import { versionSuite } from "./versions.ts";
+import { xmlBodySuite } from "./xml-bodies.ts";
 
 export type { ConformanceTarget };
 
@@ -62,6 +63,7 @@ export const quickParts = {
   "immutability.ts": immutabilitySuite,
   "soft-delete.ts": softDeleteSuite,
   "versions.ts": versionSuite,
+  "xml-bodies.ts": xmlBodySuite,
 } as const;
 
 /** They wait for time to pass. */

@@ -6,7 +6,7 @@ import { type Parsed, parsed, rejected } from "./rest-error.ts";
 import type { CorsRule, Logging, Metrics, RetentionPolicy, ServiceName, ServiceProperties, StaticWebsite } from "./service-properties.ts";
 import { behaves, isVersion } from "./version.ts";
 import { badNode, childOf, childText, missingNode, parseXml, type XmlElement } from "./xml.ts";
-import { element } from "./xml-text.ts";
+import { element, trimXml } from "./xml-text.ts";
 
 export const servicePropertiesBytesMax: number = 64 * 1024;
 const corsRulesMax = 5;
@@ -52,7 +52,7 @@ function readRoot(node: XmlElement, service: ServiceName, changes: Changes): Par
   if (service !== "blob") return rejected("UnsupportedXmlNode", { XmlNodeName: node.name });
   switch (node.name) {
     case "DefaultServiceVersion": {
-      const version = node.text.trim();
+      const version = trimXml(node.text);
       if (!isVersion(version)) return badNode("DefaultServiceVersion", version);
       changes.defaultServiceVersion = version;
       return parsed(undefined);
@@ -152,7 +152,7 @@ function corsRuleOf(node: XmlElement): Parsed<CorsRule> {
     if (text === undefined) return missingNode(name);
     const values = text
       .split(",")
-      .map((value) => value.trim())
+      .map((value) => trimXml(value))
       .filter((value) => value !== "");
     const needed = name === "AllowedOrigins" || name === "AllowedMethods";
     if (needed && values.length === 0) return badNode(name, text);

@@ -2,13 +2,15 @@
  * XML 1.0, read piece by piece: bytes in, elements and text out. Every XML body goes through this reader: small ones as trees (xml.ts), block
  * lists as they come (blob/block-list-xml.ts). The parser is saxes.
  *
- * - What is not well-formed, not UTF-8, or has a document type is refused. So there are no entities but the five of XML.
+ * - What is not well-formed, not in an encoding that the reader knows (xml-encoding.ts), or has a document type is refused. So there are
+ *   no entities but the five of XML.
  * - References are decoded once, CDATA sections are text as it stands, line ends are LF. Comments and processing instructions are dropped.
  * - An event that throws ends the reading: nothing behind it is looked at.
  * - One token (a text, a comment, a tag) has at most `xmlTokenBytesMax` bytes, a tag at most `xmlAttributesMax` attributes: the parser keeps a
  *   token until it is whole, and what it does then is done in one turn.
  */
 import { SaxesParser } from "saxes";
+import { XmlDecoder } from "./xml-encoding.ts";
 
 /** Above the largest text that any body may have: a queue message of 64 KiB, each byte a reference. */
 export const xmlTokenBytesMax: number = 512 * 1024;
@@ -23,7 +25,7 @@ export interface XmlEvents {
 }
 
 export class XmlReader {
-  readonly #decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  readonly #decoder = new XmlDecoder();
   readonly #parser: SaxesParser;
   /** Bytes of the token that is not whole yet, not counting those of the piece in which it began. */
   #tokenBytes = 0;
@@ -56,6 +58,9 @@ export class XmlReader {
     this.#parser.on("cdata", text);
     this.#parser.on("comment", dropped);
     this.#parser.on("processinginstruction", dropped);
+    this.#parser.on("xmldecl", ({ encoding }) => {
+      if (encoding !== undefined) this.#decoder.declare(encoding);
+    });
     this.#parser.on("doctype", () => {
       throw new Error("a document type");
     });
@@ -64,14 +69,16 @@ export class XmlReader {
   /** Throws what is wrong, or what an event threw; then the reader is of no use any more. */
   push(bytes: Uint8Array): void {
     const before = this.#tokens;
-    this.#parser.write(this.#decoder.decode(bytes, { stream: true }));
+    this.#parser.write(this.#decoder.push(bytes));
+    this.#decoder.check();
     this.#tokenBytes = this.#tokens === before ? this.#tokenBytes + bytes.length : 0;
     if (this.#tokenBytes > xmlTokenBytesMax) throw new Error("too long a token");
   }
 
   /** Throws when the document is not whole. */
   end(): void {
-    this.#parser.write(this.#decoder.decode());
+    this.#parser.write(this.#decoder.end());
+    this.#decoder.check();
     this.#parser.close();
   }
 }

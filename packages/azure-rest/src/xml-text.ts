@@ -22,6 +22,16 @@ export function escapeXml(text: string): string {
   return escaped.toWellFormed().replace(uncarriedAll, "\uFFFD");
 }
 
+const isWhite = (code: number): boolean => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
+
+/** Returns the text without the white space of XML at both ends. Other blanks, as U+00A0 and U+FEFF, are characters of the text. */
+export function trimXml(text: string): string {
+  let [start, end] = [0, text.length];
+  while (start < end && isWhite(text.charCodeAt(start))) start++;
+  while (end > start && isWhite(text.charCodeAt(end - 1))) end--;
+  return text.slice(start, end);
+}
+
 /** It has characters that XML 1.0 can't carry, not even as references. */
 export const needsEncoding = (text: string): boolean => uncarried.test(text);
 

@@ -1,9 +1,11 @@
 /**
  * XML bodies as trees of elements: for small documents. Bounds on size, depth and number of elements; whatever is not well-formed is
- * InvalidXmlDocument (xml-reader.ts). Text keeps its white space.
+ * InvalidXmlDocument (xml-reader.ts), and so is an element with text beside elements: no body of the service has it. Text keeps its white
+ * space.
  */
 import { type Parsed, parsed, type RestError, rejected, restError } from "./rest-error.ts";
 import { type XmlEvents, XmlReader } from "./xml-reader.ts";
+import { trimXml } from "./xml-text.ts";
 
 export const xmlDepthMax = 16;
 export const xmlElementsMax = 10_000;
@@ -73,7 +75,8 @@ class Tree implements XmlEvents {
   }
 
   close(): void {
-    this.#open.pop();
+    const element = this.#open.pop();
+    if (element !== undefined && element.children.length > 0 && trimXml(element.text) !== "") throw new Error("text beside elements");
   }
 }
 
@@ -84,7 +87,10 @@ export function childOf(element: XmlElement, name: string): XmlElement | undefin
 }
 
 /** The text of a child without the white space around it; undefined when the child is not there. */
-export const childText = (element: XmlElement, name: string): string | undefined => childOf(element, name)?.text.trim();
+export const childText = (element: XmlElement, name: string): string | undefined => {
+  const child = childOf(element, name);
+  return child && trimXml(child.text);
+};
 
 export const badNode = (name: string, value: string): { readonly ok: false; readonly error: import("./rest-error.ts").RestError } =>
   rejected("InvalidXmlNodeValue", { XmlNodeName: name, XmlNodeValue: value });

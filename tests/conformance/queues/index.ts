@@ -8,6 +8,7 @@ import { limitSuite } from "./limits.ts";
 import { messageSuite } from "./messages.ts";
 import { queueSuite } from "./queues.ts";
 import { QueueClients } from "./target.ts";
+import { xmlBodySuite } from "./xml-bodies.ts";
 
 /** By the file they are in. */
 const parts = {
@@ -16,6 +17,7 @@ const parts = {
   "queues/limits.ts": limitSuite,
   "queues/access.ts": accessSuite,
   "queues/bearer.ts": bearerSuite,
+  "queues/xml-bodies.ts": xmlBodySuite,
 } as const;
 
 /** `open` starts what is tested, once; its `stop` ends it. `record` is told which part runs. */

@@ -10,6 +10,7 @@ import { tableSuite } from "./tables.ts";
 import { TableClients } from "./target.ts";
 import { transactionSuite } from "./transactions.ts";
 import { typeSuite } from "./types.ts";
+import { xmlBodySuite } from "./xml-bodies.ts";
 
 /** By the file they are in. */
 const parts = {
@@ -20,6 +21,7 @@ const parts = {
   "tables/transactions.ts": transactionSuite,
   "tables/access.ts": accessSuite,
   "tables/bearer.ts": bearerSuite,
+  "tables/xml-bodies.ts": xmlBodySuite,
 } as const;
 
 /** `open` starts what is tested, once; its `stop` ends it. `record` is told which part runs. */

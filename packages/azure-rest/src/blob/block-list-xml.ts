@@ -7,6 +7,7 @@ import { fromBase64 } from "../base64.ts";
 import type { ErrorCode } from "../error-codes.ts";
 import { type Parsed, parsed, type RestError, restError } from "../rest-error.ts";
 import { type XmlEvents, XmlReader } from "../xml-reader.ts";
+import { trimXml } from "../xml-text.ts";
 
 /** Size of 50,000 blocks with ids of 64 bytes, and some white space. */
 export const blockListBytesMax: number = 8 * 1024 * 1024;
@@ -89,18 +90,18 @@ class List implements XmlEvents {
 
   text(text: string): void {
     if (this.#depth === 2) this.#id += text;
-    else if (this.#depth === 1 && text.trim() !== "") throw new Refusal("UnsupportedXmlNode", { XmlNodeName: "#text" });
+    else if (this.#depth === 1 && trimXml(text) !== "") throw new Refusal("UnsupportedXmlNode", { XmlNodeName: "#text" });
   }
 
   close(): void {
     if (this.#depth-- !== 2) return;
-    const id = this.#id.trim();
+    const id = trimXml(this.#id);
     const blockId = id.length <= idCharactersMax ? fromBase64(id) : undefined;
     if (!blockId || blockId.length === 0 || blockId.length > 64) throw this.#badId();
     this.items.push({ blockId, source: this.#source });
   }
 
   #badId(): Refusal {
-    return new Refusal("InvalidXmlNodeValue", { XmlNodeName: this.#name, XmlNodeValue: this.#id.trim().slice(0, shownCharactersMax) });
+    return new Refusal("InvalidXmlNodeValue", { XmlNodeName: this.#name, XmlNodeValue: trimXml(this.#id).slice(0, shownCharactersMax) });
   }
 }
