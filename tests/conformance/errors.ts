@@ -57,7 +57,7 @@ export function errorSuite(clients: () => Clients): void {
       assert.equal(unknownAccount.status, 400);
       assert.match(await unknownAccount.text(), /suffix.*path|path.*suffix/s);
       const secondary = await fetch(`${endpoint}/${clients().target.accountName}-secondary/c/b`);
-      assert.equal(secondary.status, 400);
+      assert.equal(secondary.status, 403);
       assert.match(await secondary.text(), /secondary/);
       const check = async (method: string, path: string) => {
         const answer = await clients().raw(method, path);

@@ -1,7 +1,7 @@
 /** What the service has and we do not: every such row of the recognition table is 501 with the feature's name, and changes nothing. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { blobRequests, type OtherRequest, otherRequests, otherRequestTitle, parseTarget } from "@stamp/azure-rest";
+import { type BlobRequest, blobRequests, type OtherRequest, otherRequests, otherRequestTitle, parseTarget } from "@stamp/azure-rest";
 import { rawExchange } from "./raw-connection.ts";
 import type { Clients } from "./target.ts";
 
@@ -13,6 +13,7 @@ function sent({ level, query, header }: OtherRequest, container: string) {
   return { path: text === "" ? path : `${path}?${text}`, headers: header === undefined ? {} : { [header]: value } };
 }
 
+const isNotHere = ({ served, refusedWith = 501 }: BlobRequest): boolean => !served && refusedWith === 501;
 const isRead = (method: string): boolean => method === "GET" || method === "HEAD";
 const bodyOf = (method: string) => (isRead(method) || method === "DELETE" ? {} : { body: "" });
 
@@ -28,7 +29,7 @@ export function refusedSuite(clients: () => Clients): void {
       const container = await clients().container();
       await container.getBlockBlobClient("b").upload("kept", 4);
       const paths = { service: "", container: `/${container.containerName}`, blob: `/${container.containerName}/b` };
-      for (const { title, resource, request } of blobRequests().filter((row) => !row.served)) {
+      for (const { title, resource, request } of blobRequests().filter(isNotHere)) {
         const [method = "", ...query] = request.split(" ");
         const body = method === "PUT" || method === "POST" ? { body: "" } : {};
         const answer = await clients().raw(method, `${paths[resource]}?${query.join("&")}`, body);

@@ -150,7 +150,7 @@ test("docs/api/blob.md says what the suite has seen", () => {
       path: "docs/api/blob.md",
       heading: "Blob service",
       about: "One row per operation of the Blob service REST API.",
-      requests: blobRequests().map(({ title, resource, request, served }) => ({ title, request: `${resource} ${request}`, served })),
+      requests: blobRequests().map(({ resource, request, ...row }) => ({ ...row, request: `${resource} ${request}` })),
     },
     record,
   );

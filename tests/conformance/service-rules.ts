@@ -1,6 +1,8 @@
 /** What every service does alike with its properties: CORS for browsers, analytics refused; and no secondary is ever served. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { ServiceName } from "@stamp/azure-rest";
+import { rawExchange } from "./raw-connection.ts";
 import type { Clients } from "./target.ts";
 
 const page = "http://page.example";
@@ -14,7 +16,7 @@ const metrics = (name: string): string =>
   `<${name}><Version>1.0</Version><Enabled>true</Enabled><IncludeAPIs>true</IncludeAPIs>${retention}</${name}>`;
 
 /** `readable`: a path, with its query, that a GET reads. */
-export function serviceRules(clients: () => Clients, readable: string): void {
+export function serviceRules(clients: () => Clients, readable: string, service: ServiceName): void {
   const set = async (properties: string): Promise<readonly [number, string | null]> => {
     const body = `<StorageServiceProperties>${properties}</StorageServiceProperties>`;
     const headers = { "content-type": "application/xml" };
@@ -59,10 +61,23 @@ export function serviceRules(clients: () => Clients, readable: string): void {
     assert.deepEqual(await set(logging(false)), [202, null]);
   });
 
-  test("the primary is never served as a secondary", async () => {
+  test("a secondary location is 403 at once, and the primary is not served in its place", async () => {
     const { endpoint, accountName } = clients().target;
-    const answer = await fetch(`${endpoint}/${accountName}-secondary${readable}`);
-    assert.equal(answer.status, 400);
+    const statistics = "/?restype=service&comp=stats";
+    for (const path of [readable, statistics]) {
+      const answer = await fetch(`${endpoint}/${accountName}-secondary${path}`);
+      assert.deepEqual([answer.status, answer.headers.get("x-ms-error-code")], [403, "InsufficientAccountPermissions"], path);
+      assert.match(await answer.text(), /no secondary location/);
+      const host = `${accountName}-secondary.${service}.localhost`;
+      const text = await rawExchange(clients(), { method: "GET", path, host });
+      assert.match(text, /^HTTP\/1\.1 403 /, `${host} ${path}`);
+      assert.match(text, /no secondary location/, `${host} ${path}`);
+    }
+  });
+
+  test("statistics at the primary are 400, and the answer says that there is no secondary", async () => {
+    const answer = await clients().raw("GET", "/?restype=service&comp=stats");
+    assert.deepEqual([answer.status, answer.headers.get("x-ms-error-code")], [400, "InvalidQueryParameterValue"]);
     assert.match(await answer.text(), /no secondary location/);
   });
 }

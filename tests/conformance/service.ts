@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { request } from "node:http";
 import { describe, test } from "node:test";
 import { BlobServiceClient } from "@azure/storage-blob";
+import { rawExchange } from "./raw-connection.ts";
 import { type Clients, failure } from "./target.ts";
 
 const off = { enabled: false };
@@ -197,10 +198,12 @@ export function serviceSuite(clients: () => Clients): void {
   test("a secondary location and its statistics are refused, and the primary is not served in its place", async () => {
     const { endpoint, accountName } = clients().target;
     const stats = await failure(clients().service.getStatistics());
-    assert.deepEqual([stats.statusCode, stats.code], [501, "NotImplemented"]);
+    assert.deepEqual([stats.statusCode, stats.code], [400, "InvalidQueryParameterValue"]);
     const secondary = new BlobServiceClient(`${endpoint}/${accountName}-secondary`, undefined, { retryOptions: { maxTries: 1 } });
     const error = await failure(secondary.getProperties());
-    assert.deepEqual([error.statusCode, error.code], [400, "InvalidUri"]);
-    assert.match(error.message, /secondary/);
+    assert.deepEqual([error.statusCode, error.code], [403, "InsufficientAccountPermissions"]);
+    assert.match(error.message, /no secondary location/);
+    const host = `${accountName}-secondary.blob.localhost`;
+    assert.match(await rawExchange(clients(), { method: "GET", path: "/?comp=list", host }), /^HTTP\/1\.1 403 .*no secondary location/s);
   });
 }

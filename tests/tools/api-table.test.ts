@@ -6,6 +6,7 @@ const requests = [
   { title: "Get Thing", request: "GET", served: true },
   { title: "Get Thing", request: "HEAD", served: true },
   { title: "Burn Thing", request: "POST comp=burn", served: false },
+  { title: "Weigh Thing", request: "GET comp=weight", served: false, refusedWith: 400 },
 ];
 const page = { path: "docs/api/none.md", heading: "Things", about: "About things.", requests };
 
@@ -19,11 +20,19 @@ function record(...seen: [string, string, number][]): ApiRecord {
 }
 
 test("api page: one row per operation, with the parts that saw it succeed, or refused", () => {
-  const seen = record(["b.ts", "Get Thing", 200], ["a.ts", "Get Thing", 304], ["c.ts", "Get Thing", 404], ["a.ts", "Burn Thing", 501]);
+  const seen = record(
+    ["b.ts", "Get Thing", 200],
+    ["a.ts", "Get Thing", 304],
+    ["c.ts", "Get Thing", 404],
+    ["a.ts", "Burn Thing", 501],
+    ["a.ts", "Weigh Thing", 501],
+    ["b.ts", "Weigh Thing", 400],
+  );
   const text = apiPageText(page, seen);
   assert.match(text, /\| Get Thing \| `GET`, `HEAD` \| done \| a.ts, b.ts \|/);
   assert.match(text, /\| Burn Thing \| `POST comp=burn` \| 501 \| a.ts \|/);
-  assert.match(text, /2 operations, 1 done, 1 refused/);
+  assert.match(text, /3 operations, 1 done, 2 refused/);
+  assert.match(text, /\| Weigh Thing \| `GET comp=weight` \| 400 \| b.ts \|/);
 });
 
 test("api page: a test more makes no page stale, one less does", () => {
@@ -34,6 +43,10 @@ test("api page: a test more makes no page stale, one less does", () => {
 });
 
 test("api page: an operation that no test shows, and a page that says something else, are failures", () => {
-  assert.throws(() => checkApiPage(page, record(["a.ts", "Get Thing", 200], ["a.ts", "Burn Thing", 400])), /no test shows/);
-  assert.throws(() => checkApiPage(page, record(["a.ts", "Get Thing", 200], ["a.ts", "Burn Thing", 501])), /is not what the suite shows/);
+  const weighed: [string, string, number] = ["a.ts", "Weigh Thing", 400];
+  assert.throws(() => checkApiPage(page, record(["a.ts", "Get Thing", 200], ["a.ts", "Burn Thing", 400], weighed)), /no test shows/);
+  assert.throws(
+    () => checkApiPage(page, record(["a.ts", "Get Thing", 200], ["a.ts", "Burn Thing", 501], weighed)),
+    /is not what the suite shows/,
+  );
 });

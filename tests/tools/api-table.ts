@@ -17,24 +17,27 @@ export interface ApiRequest {
   /** `PUT comp=page`, with what it is about in front where that is not clear: `blob PUT comp=page`. */
   readonly request: string;
   readonly served: boolean;
+  /** HTTP status of the refusal; undefined: 501. */
+  readonly refusedWith?: number;
 }
+
+const refusalOf = ({ refusedWith }: ApiRequest): number => refusedWith ?? 501;
 
 export class ApiRecord {
   /** Which part of the suite runs: the file's name. */
   part = "";
   readonly #shown = new Map<string, Set<string>>();
 
-  /** An answer to a request of this title. Served operations are shown by success, refused ones by 501. */
+  /** Records an answer to a request of this title. Served operations are shown by success, refused ones by the status of their refusal. */
   saw(title: string, status: number): void {
-    const outcome = status < 400 ? "served" : status === 501 ? "refused" : undefined;
-    if (outcome === undefined || this.part === "") return;
-    const key = `${outcome} ${title}`;
+    if (this.part === "") return;
+    const key = `${status < 400 ? "served" : status} ${title}`;
     const parts = this.#shown.get(key) ?? new Set();
     this.#shown.set(key, parts.add(this.part));
   }
 
   parts(request: ApiRequest): string[] {
-    return [...(this.#shown.get(`${request.served ? "served" : "refused"} ${request.title}`) ?? [])].sort();
+    return [...(this.#shown.get(`${request.served ? "served" : refusalOf(request)} ${request.title}`) ?? [])].sort();
   }
 }
 
@@ -68,7 +71,7 @@ export function apiPageText(page: ApiPage, record: ApiRecord, older = ""): strin
   const rows = [...byTitle].map(([title, requests]) => {
     const first = requests[0] as ApiRequest;
     const asked = requests.map(({ request }) => `\`${request}\``).join(", ");
-    return `| ${title} | ${asked} | ${first.served ? "done" : "501"} | ${partsNamed(title, record.parts(first), older)} |`;
+    return `| ${title} | ${asked} | ${first.served ? "done" : refusalOf(first)} | ${partsNamed(title, record.parts(first), older)} |`;
   });
   const served = [...byTitle.values()].filter(([request]) => request?.served).length;
   return [
@@ -77,7 +80,7 @@ export function apiPageText(page: ApiPage, record: ApiRecord, older = ""): strin
     page.about,
     "",
     "Written by `node tests/tools/api-docs.ts`: what was asked and answered in the parts of the conformance suite that are named",
-    "(tests/conformance/). 501: refused with `NotImplemented` and the feature's name.",
+    "(tests/conformance/). 501: refused with `NotImplemented` and the feature's name; 400: refused with the service's own code.",
     "",
     `${byTitle.size} operations, ${served} done, ${byTitle.size - served} refused.`,
     "",

@@ -36,6 +36,7 @@ export * from "./queue/query.ts";
 export * from "./queue/resource.ts";
 export * from "./responses.ts";
 export * from "./rest-error.ts";
+export * from "./secondary.ts";
 export * from "./service-properties.ts";
 export * from "./service-properties-xml.ts";
 export * from "./table/continuation.ts";

@@ -52,7 +52,8 @@ test("names are decoded once, and must be UTF-8", () => {
 test("a secondary account is refused by name, also where the primary exists", () => {
   for (const result of [at("/acct-secondary/c/b"), at("/c/b", "acct-secondary.blob.localhost")]) {
     assert.ok(!result.ok);
-    assert.match(result.error.message, /secondary/);
+    assert.deepEqual([result.error.status, result.error.code], [403, "InsufficientAccountPermissions"]);
+    assert.match(result.error.message, /no secondary location/);
   }
 });
 

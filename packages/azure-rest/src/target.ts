@@ -6,6 +6,7 @@
 import { fromUtf8 } from "@stamp/base";
 import { isAccountName } from "./names.ts";
 import { badQuery, type Parsed, parsed, rejected } from "./rest-error.ts";
+import { isSecondaryName, refuseSecondary } from "./secondary.ts";
 import { singleParameters } from "./single-parameters.ts";
 
 export const targetCharactersMax = 16_384;
@@ -47,10 +48,7 @@ export function parseTarget(target: string, host: string, options: TargetOptions
 }
 
 function atAccount(account: string, addressing: "host" | "path", resource: string, rawPath: string, query: Query): Parsed<Target> {
-  if (account.endsWith("-secondary") && isAccountName(account.slice(0, -"-secondary".length))) {
-    const message = "There is no secondary location: geo-replication is not supported here, and the primary is never served as one.";
-    return rejected("InvalidUri", { Account: account }, { message });
-  }
+  if (isSecondaryName(account)) return refuseSecondary(account);
   if (!isAccountName(account)) return unknownAccount(account);
   return parsed({ account, addressing, resource, rawPath, query });
 }

@@ -89,7 +89,7 @@ export function accessSuite(clients: () => QueueClients): void {
     await of(sas("q", "c", "d")).delete();
   });
 
-  serviceRules(clients, "/?comp=list");
+  serviceRules(clients, "/?comp=list", "queue");
 
   test("service properties are kept and given back", async () => {
     const { queues } = clients();

@@ -32,7 +32,7 @@ test("docs/api/queue.md says what the suite has seen", () => {
       path: "docs/api/queue.md",
       heading: "Queue service",
       about: "One row per operation of the Queue service REST API.",
-      requests: queueRequests().map(({ title, resource, request, served }) => ({ title, request: `${resource} ${request}`, served })),
+      requests: queueRequests().map(({ resource, request, ...row }) => ({ ...row, request: `${resource} ${request}` })),
     },
     record,
   );

@@ -5,6 +5,7 @@
  */
 import type { HttpHeaders } from "../headers.ts";
 import { badQuery, notImplemented, type Parsed, parsed, rejected } from "../rest-error.ts";
+import { refuseStatistics } from "../secondary.ts";
 import { queryValue, type Target } from "../target.ts";
 import type { BlobResource } from "./resource.ts";
 
@@ -62,7 +63,11 @@ export const blobOperationNames = [
 ] as const;
 export type BlobOperationName = (typeof blobOperationNames)[number];
 
-type Row = { readonly operation: BlobOperationName } | { readonly feature: string };
+/** Served; not served here, with the feature's name; or refused as the service refuses it for an account of this kind. */
+type Row =
+  | { readonly operation: BlobOperationName }
+  | { readonly feature: string }
+  | { readonly refused: string; readonly refuse: typeof refuseStatistics };
 const serve = (operation: BlobOperationName): Row => ({ operation });
 const later = (feature: string): Row => ({ feature });
 
@@ -76,7 +81,7 @@ const serviceRows: Readonly<Record<string, Row>> = {
   "GET comp=list": serve("ListContainers"),
   "GET restype=service comp=properties": serve("GetServiceProperties"),
   "PUT restype=service comp=properties": serve("SetServiceProperties"),
-  "GET restype=service comp=stats": later("Get Blob Service Stats (geo-replication)"),
+  "GET restype=service comp=stats": { refused: "Get Blob Service Stats", refuse: refuseStatistics },
   "POST restype=service comp=userdelegationkey": serve("GetUserDelegationKey"),
   "POST comp=batch": serve("BlobBatch"),
   // With the account in the path the SDK takes it for a container.
@@ -167,17 +172,20 @@ function rowKey(method: string, target: Target): string {
   return `${method}${restype === "" ? "" : ` restype=${restype}`}${comp === "" ? "" : ` comp=${comp}`}`;
 }
 
-/** A kind of request that the service has: what it is called, and whether it is served here. */
+/** A kind of request that the service has: its name, and the status of a refusal, if it is not served. */
 export interface BlobRequest {
   readonly title: string;
   readonly resource: "service" | "container" | "blob";
   /** `PUT comp=page` */
   readonly request: string;
   readonly served: boolean;
+  /** HTTP status of the refusal; undefined: 501. */
+  readonly refusedWith?: number;
 }
 
 /** In one word as in two: PutBlockList is Put Block List. */
-const titleOf = (row: Row): string => ("operation" in row ? row.operation.replace(/(?<=[a-z])(?=[A-Z])/g, " ") : row.feature);
+const titleOf = (row: Row): string =>
+  "operation" in row ? row.operation.replace(/(?<=[a-z])(?=[A-Z])/g, " ") : "refused" in row ? row.refused : row.feature;
 
 /** Every row of the tables; of requests for any of the three resources, as one for the service. */
 export function blobRequests(): BlobRequest[] {
@@ -189,7 +197,8 @@ export function blobRequests(): BlobRequest[] {
   ] as const) {
     for (const [request, row] of Object.entries(rows)) {
       if (resource !== "service" && Object.hasOwn(accountInformation, request)) continue;
-      requests.push({ title: titleOf(row), resource, request, served: "operation" in row });
+      const refusedWith = "refused" in row ? { refusedWith: row.refuse().error.status } : {};
+      requests.push({ title: titleOf(row), resource, request, served: "operation" in row, ...refusedWith });
     }
   }
   for (const [operation, request] of [
@@ -223,7 +232,10 @@ export function recognizeBlob(method: string, target: Target & BlobResource, hea
   const asked = rowKey(method, target);
   const query = asked.slice(method.length);
   const row = Object.hasOwn(rows, asked) ? rows[asked] : undefined;
-  if (row) return "operation" in row ? parsed(withHeaders(row.operation, headers)) : notImplemented(row.feature);
+  if (row) {
+    if ("operation" in row) return parsed(withHeaders(row.operation, headers));
+    return "refused" in row ? row.refuse() : notImplemented(row.feature);
+  }
   if (Object.keys(rows).some((key) => key.slice(key.indexOf(" ")) === query || (query === "" && !key.includes(" ")))) {
     return rejected("UnsupportedHttpVerb");
   }

@@ -1,5 +1,6 @@
 /** Which operation of the Queue service a request is: a table by resource, method and `comp`, as blob/operations.ts. */
-import { badQuery, notImplemented, type Parsed, parsed, rejected } from "../rest-error.ts";
+import { badQuery, type Parsed, parsed, rejected } from "../rest-error.ts";
+import { refuseStatistics } from "../secondary.ts";
 import { queryValue, type Target } from "../target.ts";
 import type { QueueResource } from "./resource.ts";
 
@@ -23,13 +24,14 @@ export const queueOperationNames = [
 ] as const;
 export type QueueOperationName = (typeof queueOperationNames)[number];
 
-type Row = QueueOperationName | { readonly feature: string };
+/** Served, or refused as the service refuses it for an account of this kind. */
+type Row = QueueOperationName | { readonly refused: string; readonly refuse: typeof refuseStatistics };
 
 const serviceRows: Readonly<Record<string, Row>> = {
   "GET comp=list": "ListQueues",
   "GET restype=service comp=properties": "GetQueueServiceProperties",
   "PUT restype=service comp=properties": "SetQueueServiceProperties",
-  "GET restype=service comp=stats": { feature: "Get Queue Service Stats (geo-replication)" },
+  "GET restype=service comp=stats": { refused: "Get Queue Service Stats", refuse: refuseStatistics },
   "POST restype=service comp=userdelegationkey": "GetUserDelegationKey",
 };
 
@@ -63,7 +65,7 @@ export function recognizeQueue(method: string, target: Target & QueueResource): 
   const { restype, comp, query } = asked(target);
   const row = Object.hasOwn(rows, method + query) ? rows[method + query] : undefined;
   if (row === "GetMessages") return peekOf(target);
-  if (row !== undefined) return typeof row === "string" ? parsed(row) : notImplemented(row.feature);
+  if (row !== undefined) return typeof row === "string" ? parsed(row) : row.refuse();
   if (Object.keys(rows).some((key) => key.slice(key.indexOf(" ")) === query || (query === "" && !key.includes(" ")))) {
     return rejected("UnsupportedHttpVerb");
   }
@@ -90,17 +92,19 @@ function peekOf({ query }: Target): Parsed<QueueOperationName> {
   return text === "true" ? parsed("PeekMessages") : badQuery("peekonly", text, "One of true, false.");
 }
 
-/** A kind of request that the service has: what it is called, and whether it is served here. */
+/** A kind of request that the service has: its name, and the status of a refusal, if it is not served. */
 export interface QueueRequest {
   readonly title: string;
   readonly resource: "service" | "queue" | "messages" | "message";
   /** `PUT comp=metadata` */
   readonly request: string;
   readonly served: boolean;
+  /** HTTP status of the refusal; undefined: 501. */
+  readonly refusedWith?: number;
 }
 
 const wordsOf = (operation: string): string => operation.replace(/(?<=[a-z])(?=[A-Z])/g, " ");
-const titleOf = (row: Row): string => (typeof row === "string" ? wordsOf(row) : row.feature);
+const titleOf = (row: Row): string => (typeof row === "string" ? wordsOf(row) : row.refused);
 const peekRequest = { title: wordsOf("PeekMessages"), resource: "messages", request: "GET peekonly=true", served: true } as const;
 
 /** Every row of the tables. */
@@ -112,8 +116,10 @@ export function queueRequests(): QueueRequest[] {
     ["messages", messagesRows],
     ["message", messageRows],
   ] as const) {
-    for (const [request, row] of Object.entries(rows))
-      requests.push({ title: titleOf(row), resource, request, served: typeof row === "string" });
+    for (const [request, row] of Object.entries(rows)) {
+      const refusedWith = typeof row === "string" ? {} : { refusedWith: row.refuse().error.status };
+      requests.push({ title: titleOf(row), resource, request, served: typeof row === "string", ...refusedWith });
+    }
   }
   return [...requests, peekRequest];
 }

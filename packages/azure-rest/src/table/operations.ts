@@ -1,6 +1,7 @@
 /** Which operation of the Table service a request is, by what its path names, its method and `comp`. */
 import type { HttpHeaders } from "../headers.ts";
-import { badQuery, notImplemented, type Parsed, parsed, rejected } from "../rest-error.ts";
+import { badQuery, type Parsed, parsed, rejected } from "../rest-error.ts";
+import { refuseStatistics } from "../secondary.ts";
 import { type Query, queryValue } from "../target.ts";
 import { checkKey, checkTableName } from "./names.ts";
 import type { TableResource } from "./resource.ts";
@@ -96,7 +97,7 @@ function recognized(
 
 function ofService(method: string, comp: string, restype: string): Parsed<TableOperationName> | undefined {
   if (restype !== "service") return rejected("InvalidUri");
-  if (comp === "stats" && method === "GET") return notImplemented("Get Table Service Stats (geo-replication)");
+  if (comp === "stats" && method === "GET") return refuseStatistics();
   if (comp === "userdelegationkey" && method === "POST") return parsed("GetUserDelegationKey");
   if (comp !== "properties") return undefined;
   return method === "GET" ? parsed("GetTableServiceProperties") : method === "PUT" ? parsed("SetTableServiceProperties") : undefined;
