@@ -26,6 +26,7 @@ export type RuleName =
   | "ownerEpochAtNode"
   | "ownerEpochAtManager"
   | "mintedEpochsOnly"
+  | "commandsVouched"
   | "reportsVouched"
   | "storeComplete"
   | "storeNotBehind"

@@ -1,3 +1,4 @@
+export * from "./given-numbers.ts";
 export * from "./leader-calls.ts";
 export * from "./lease-keeper.ts";
 export * from "./metadata-client.ts";

@@ -377,7 +377,7 @@ export class Assigner {
     }
     // The epoch is dead at that server: closed there, or its streams are owned by a higher one.
     const dead = failure.reason === "staleOwnerEpoch";
-    this.#epochs.told(Number(failure.details?.currentOwnerEpoch ?? 0));
+    this.#epochs.told(epochThere(failure));
     this.#world.clock.after(restMs, () => {
       if (!this.#still(range)) return;
       this.release(range, dead ? { kind: "closed" } : next);
@@ -408,4 +408,9 @@ export class Assigner {
   #set(range: Range, kind: Progress["kind"]): void {
     this.#progress.set(range.rangeId, { kind });
   }
+}
+
+/** The owner epoch because of which a server, or a stream, refused a lower one; 0: it refused for another reason. */
+function epochThere({ details = {} }: Failure): number {
+  return Math.max(...[details.currentOwnerEpoch, details.closedEpoch, details.heldEpoch].map((epoch) => Number(epoch ?? 0)));
 }

@@ -16,6 +16,7 @@ import { incarnationsAnywhere } from "./incarnations.ts";
 import { partitionServerMetrics } from "./metrics.ts";
 import { rangeEngines } from "./range-engine.ts";
 import { partitionServerHandlers } from "./server.ts";
+import { VouchedCommands } from "./vouched-commands.ts";
 
 export class PartitionServerRole implements Role {
   readonly metrics = partitionServerMetrics;
@@ -107,8 +108,9 @@ export class PartitionServerRole implements Role {
   async start(): Promise<void> {
     this.#identity = await openIdentity(this.#world);
     const incarnation = this.#identity.incarnation;
+    const commands = new VouchedCommands(this.#world, this.#config.lockService);
     this.#listener = await this.#world.transport.serve(this.#config.listen, [
-      served(PartitionServer, partitionServerHandlers(this.#holdings, this.#executor, this.#collector)),
+      served(PartitionServer, partitionServerHandlers(this.#holdings, this.#executor, this.#collector, commands)),
       statusService(
         this.#world,
         "partition-server",

@@ -13,8 +13,14 @@ import { operationFromWire, policyFromWire } from "./operation-from-wire.ts";
 import { rangeFromWire } from "./range-from-wire.ts";
 import { placeToWire, resultToWire } from "./result-to-wire.ts";
 import { findSplitKey } from "./split-key.ts";
+import type { VouchedCommands } from "./vouched-commands.ts";
 
-export function partitionServerHandlers(holdings: Holdings, executor: Executor, collector: Collector): Handlers<typeof PartitionServer> {
+export function partitionServerHandlers(
+  holdings: Holdings,
+  executor: Executor,
+  collector: Collector,
+  commands: VouchedCommands,
+): Handlers<typeof PartitionServer> {
   return {
     loadPartition: (request) =>
       guarded(async () => {
@@ -22,17 +28,15 @@ export function partitionServerHandlers(holdings: Holdings, executor: Executor, 
         if (!range.ok) return range;
         const { rangeId, ownerEpoch } = range.value;
         const command = { pmTerm: fromWire(request.pmTerm), leaseEpoch: fromWire(request.leaseEpoch), rangeId, ownerEpoch };
-        const loaded = await holdings.load(command, range.value);
+        const loaded = await commands.run({ term: command.pmTerm, ownerEpoch }, () => holdings.load(command, range.value));
         return loaded.ok ? ok({}) : loaded;
       }),
     closePartition: (request) =>
       guarded(async () => {
-        const closed = await holdings.close({
-          pmTerm: fromWire(request.pmTerm),
-          leaseEpoch: fromWire(request.leaseEpoch),
-          rangeId: request.rangeId,
-          ownerEpoch: fromWire(request.ownerEpoch),
-        });
+        const { rangeId } = request;
+        const ownerEpoch = fromWire(request.ownerEpoch);
+        const command = { pmTerm: fromWire(request.pmTerm), leaseEpoch: fromWire(request.leaseEpoch), rangeId, ownerEpoch };
+        const closed = await commands.run({ term: command.pmTerm, ownerEpoch }, () => holdings.close(command));
         return closed.ok ? ok({}) : closed;
       }),
     reshapePartitions: (request, context) =>
@@ -46,7 +50,10 @@ export function partitionServerHandlers(holdings: Holdings, executor: Executor, 
         const command = { pmTerm: fromWire(request.pmTerm), leaseEpoch: fromWire(request.leaseEpoch) };
         const parents = request.parents.map(({ rangeId, ownerEpoch }) => ({ rangeId, ownerEpoch: fromWire(ownerEpoch) }));
         if (parents.length === 0 || children.length === 0) return refused("invalidArgument", "badRequest", "no parents or no children");
-        const times = await holdings.reshape(command, parents, children, context.deadlineMs);
+        const highest = Math.max(...children.map(({ ownerEpoch }) => ownerEpoch));
+        const times = await commands.run({ term: command.pmTerm, ownerEpoch: highest }, () =>
+          holdings.reshape(command, parents, children, context.deadlineMs),
+        );
         return times.ok ? ok({ heldMs: times.value.heldMs, times: times.value }) : times;
       }),
     suggestSplitKey: (request) =>

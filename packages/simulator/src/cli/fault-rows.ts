@@ -70,6 +70,12 @@ export const faultRows: readonly FaultRow[] = [
     faults: [],
   },
   {
+    fault: "a process sends a partition server a command with a term or an owner epoch that nobody was given, far ahead of the last one",
+    rules: ["commandsVouched"],
+    tests: ["services/partition-server/src/far-commands.test.ts", "packages/metadata-store/src/given-numbers.test.ts"],
+    faults: [],
+  },
+  {
     fault: "a process reports a node with an incarnation or a report number that the node never had",
     rules: ["reportsVouched"],
     tests: ["services/stream-manager/src/far-reports.test.ts", "packages/stream/src/stream.test.ts"],

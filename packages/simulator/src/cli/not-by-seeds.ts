@@ -23,6 +23,11 @@ export const notBySeeds: readonly NotBySeeds[] = [
     test: "services/stream-manager/src/streams.test.ts",
   },
   {
+    rule: "commandsVouched",
+    why: "only a faulty process sends a command with a number that was never given; every process of a workload runs this code",
+    test: "services/partition-server/src/far-commands.test.ts",
+  },
+  {
     rule: "givenTermsOnly",
     why: "only a faulty process sends a term that was never given; every process of a workload runs this code",
     test: "services/extent-node/src/rules.test.ts",
