@@ -34,6 +34,7 @@ export type RuleName =
   | "tableNotBehind"
   | "storeFence"
   | "storeCompareAndSet"
+  | "leaseAheadBounded"
   | "leaseCountsFromSending"
   | "leaseCountsSuspends"
   | "leaseRecheckedAfterAnswer"

@@ -9,7 +9,7 @@ import { LeaseHolder } from "./holder.ts";
 import type { LeaseRecord } from "./record.ts";
 import { decodeLease, encodeLease } from "./record.ts";
 import type { LeaseDecision } from "./table.ts";
-import { LeaseTable } from "./table.ts";
+import { LeaseTable, leaseAheadMax } from "./table.ts";
 
 const request = (holder: string, incarnation = 1, termMs = 1_000, identity = `folder of ${holder}`) => ({
   name: "n",
@@ -312,4 +312,29 @@ test("lease record: written and read as it always was; any flipped or missing by
     assert.ok(!outcome.ok && outcome.failure.reason === "damaged", `byte ${i}`);
     assert.ok(!decodeLease(bytes.subarray(0, i), checksum).ok, `first ${i} bytes`);
   }
+});
+
+test("lease table: a grant goes above an epoch that a receiver obeys in one step, and never uses the numbers up", () => {
+  const granted = (above: number, rules = allRules): number => {
+    const lock = new Lock(rules);
+    const [record] = Array.from({ length: 3 }, (_, i) => lock.told(lock.table.acquire(request("a", i + 1), i)).persist).slice(-1);
+    assert.equal(record?.epoch, 3);
+    const decision = lock.told(lock.table.acquire({ ...request("a", 4), above }, 10));
+    assert.deepEqual(Object.keys(decision.persist ?? {}), Object.keys(record), "what was asked for is no part of the record");
+    lock.restart(20);
+    assert.equal(lock.table.epochOf("n"), unwrap(decision.outcome).epoch);
+    return unwrap(decision.outcome).epoch;
+  };
+  for (const [above, epoch] of [
+    [0, 4],
+    [2, 4],
+    [3, 4],
+    [9, 10],
+    [3 + leaseAheadMax, 4 + leaseAheadMax],
+    [4 + leaseAheadMax, 4 + leaseAheadMax],
+    [Number.MAX_SAFE_INTEGER, 4 + leaseAheadMax],
+  ] as const) {
+    assert.equal(granted(above), epoch, `above ${above}`);
+  }
+  assert.equal(granted(Number.MAX_SAFE_INTEGER - 1, rulesWithout("leaseAheadBounded")), Number.MAX_SAFE_INTEGER);
 });

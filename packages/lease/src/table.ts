@@ -16,6 +16,11 @@ import type { LeaseRecord } from "./record.ts";
 
 export const leaseTermMinMs = 100;
 export const leaseTermMaxMs = 300_000;
+/**
+ * Farthest that a grant goes above the last epoch because its caller asks for that. No receiver obeys a farther one without asking the lock
+ * service (`unvouchedTermsMax`), so a higher request is a fault, and must not use up the numbers.
+ */
+export const leaseAheadMax = 16;
 
 export interface LeaseRequest {
   readonly name: string;
@@ -27,6 +32,8 @@ export interface LeaseRequest {
   readonly incarnation: number;
   readonly address: string;
   readonly termMs: number;
+  /** An epoch that some receiver obeys: the caller needs a higher one. */
+  readonly above?: number;
 }
 
 export interface LeaseGranted {
@@ -90,9 +97,10 @@ export class LeaseTable {
         return { outcome: this.#held(entry, nowMs, `held by ${record.holder} at ${record.address}`) };
     }
     if (this.cannotRecord !== undefined) return { outcome: this.cannotRecord };
+    const { above = 0, ...holder } = request;
     const granted: LeaseRecord = {
-      ...request,
-      epoch: leaseEpoch((entry?.record.epoch ?? 0) + 1),
+      ...holder,
+      epoch: leaseEpoch(this.#from(entry?.record.epoch ?? 0, above) + 1),
       ended: false,
       refused: false,
     };
@@ -173,6 +181,12 @@ export class LeaseTable {
     if (this.cannotRecord !== undefined && changes) return { outcome: this.cannotRecord };
     const effect = epoch === entry.record.epoch ? act(entry) : this.#alive(entry, nowMs) ? {} : this.#recordEnd(entry, nowMs);
     return { outcome: ok(this.#view(entry, nowMs)), ...effect };
+  }
+
+  /** The epoch that a grant goes above (rule leaseAheadBounded). */
+  #from(last: number, above: number): number {
+    const most = this.#rules.on("leaseAheadBounded") ? last + leaseAheadMax : above;
+    return Math.max(last, Math.min(above, most));
   }
 
   #withheld(name: string): { readonly outcome: Failed } | undefined {

@@ -42,6 +42,8 @@ export class LeaseKeeper {
   readonly #termMs: number;
   readonly #renewEveryMs: number;
   #epoch: LeaseEpoch = leaseEpoch(0);
+  /** The highest epoch of this lease that somebody was said to obey. */
+  #heard = 0;
   #acquiring = false;
   #renewTimer: Timer | undefined;
   #endTimer: Timer | undefined;
@@ -79,6 +81,11 @@ export class LeaseKeeper {
     return this.#standsBy;
   }
 
+  /** Somebody obeys this epoch and refuses lower ones: the next one that is acquired is above it, as far as the lock service allows. */
+  heard(epoch: number): void {
+    if (Number.isSafeInteger(epoch)) this.#heard = Math.max(this.#heard, epoch);
+  }
+
   /** Cheap and exact: ask it again after every wait, before every answer that depends on it. */
   holds(): boolean {
     const held = this.#holder.holds(this.#world.clock.monotonicMs(), this.#world.clock.suspendedMs());
@@ -97,10 +104,9 @@ export class LeaseKeeper {
         const attempt = this.#attempt();
         const { lockService, leaseName, holder, identity, address } = this.#options;
         const { id, incarnation, instance, stampId = "" } = identity;
-        const answer = await this.#client.acquireLease(
-          { name: leaseName, holder, identity: id, instance, incarnation: toWire(incarnation), address, termMs: this.#termMs, stampId },
-          { timeoutMs: this.#renewEveryMs },
-        );
+        const process = { holder, identity: id, instance, incarnation: toWire(incarnation), address, stampId };
+        const request = { name: leaseName, ...process, termMs: this.#termMs, above: toWire(this.#heard) };
+        const answer = await this.#client.acquireLease(request, { timeoutMs: this.#renewEveryMs });
         const met = stampMet(answer);
         if (met !== undefined) await identity.bindStamp(met);
         if (answer.ok && this.#take(attempt, answer.value)) {

@@ -29,6 +29,10 @@ export interface OpenStore {
 }
 export type StoreAccess = () => Outcome<OpenStore>;
 
+/**
+ * Numbers are read before a turn is asked for. A malformed one is its caller's fault and throws; thrown inside a turn it would end the
+ * process, as a failure of the disk does.
+ */
 export function lockServiceHandlers(access: StoreAccess): Handlers<typeof LockService> {
   const turn = <T>(context: CallContext, work: (turn: Turn, stampId: string) => Outcome<T>): Promise<Outcome<T>> => {
     const store = access();
@@ -37,9 +41,11 @@ export function lockServiceHandlers(access: StoreAccess): Handlers<typeof LockSe
     return committer.submit(context.deadlineMs, (current) => work(current, stampId));
   };
   return {
-    acquireLease: (request, context) =>
-      turn(context, (current, stampId) => {
-        const { name, holder, identity, instance, address, termMs } = request;
+    acquireLease: async (request, context) => {
+      const { name, holder, identity, instance, address, termMs } = request;
+      const incarnation = fromWire(request.incarnation);
+      const above = fromWire(request.above);
+      return turn(context, (current, stampId) => {
         if (name === "" || holder === "" || name.length > leaseNameMax || holder.length > leaseNameMax || address.length > leaseNameMax) {
           return refused("invalidArgument", "badRequest", `a lease needs a name and a holder of at most ${leaseNameMax} characters`);
         }
@@ -53,26 +59,31 @@ export function lockServiceHandlers(access: StoreAccess): Handlers<typeof LockSe
           const message = `${holder} at ${address} belongs to stamp ${request.stampId}; this is the lock service of stamp ${stampId}`;
           return refused("failedPrecondition", "wrongStamp", message, { stampId });
         }
-        const incarnation = fromWire(request.incarnation);
-        const decision = current.leases.acquire({ name, holder, identity, instance, incarnation, address, termMs }, current.nowMs());
+        const wanted = { name, holder, identity, instance, incarnation, address, termMs, above };
+        const decision = current.leases.acquire(wanted, current.nowMs());
         const decided = current.decided(decision);
         // A standby learns from the refusal whose stamp it stands by for.
         if (!decided.ok) return { ok: false, failure: { ...decided.failure, details: { ...decided.failure.details, stampId } } };
         return mapped(decided, (grant) => ({ leaseEpoch: toWire(grant.epoch), termMs: grant.termMs, stampId }));
-      }),
-    renewLease: (request, context) =>
-      turn(context, (current) => {
-        const decision = current.leases.renew(request.name, fromWire(request.leaseEpoch), current.nowMs());
+      });
+    },
+    renewLease: async (request, context) => {
+      const epoch = fromWire(request.leaseEpoch);
+      return turn(context, (current) => {
+        const decision = current.leases.renew(request.name, epoch, current.nowMs());
         return mapped(current.decided(decision), (grant) => ({ leaseEpoch: toWire(grant.epoch), termMs: grant.termMs }));
-      }),
-    releaseLease: (request, context) =>
-      turn(context, (current) =>
-        mapped(current.decided(current.leases.release(request.name, fromWire(request.leaseEpoch), current.nowMs())), leaseState),
-      ),
-    refuseRenewals: (request, context) =>
-      turn(context, (current) =>
-        mapped(current.decided(current.leases.refuseRenewals(request.name, fromWire(request.leaseEpoch), current.nowMs())), leaseState),
-      ),
+      });
+    },
+    releaseLease: async (request, context) => {
+      const epoch = fromWire(request.leaseEpoch);
+      return turn(context, (current) => mapped(current.decided(current.leases.release(request.name, epoch, current.nowMs())), leaseState));
+    },
+    refuseRenewals: async (request, context) => {
+      const epoch = fromWire(request.leaseEpoch);
+      return turn(context, (current) =>
+        mapped(current.decided(current.leases.refuseRenewals(request.name, epoch, current.nowMs())), leaseState),
+      );
+    },
     getLease: (request, context) =>
       turn(context, (current) =>
         mapped(current.decided(current.leases.get(request.name, current.nowMs())), (view) =>
@@ -141,12 +152,13 @@ export function metadataStoreHandlers(access: StoreAccess): Handlers<typeof Meta
       const store = access();
       if (!store.ok) return store;
       const { committer, instance: ours } = store.value;
+      const known = instance === ours ? fromWire(afterVersion) : undefined;
       return committer.submit(
         context.deadlineMs,
         async (current) => {
           const version = toWire(current.lastVersion);
           if (instance === "") return ok({ entries: [], version, instance: ours });
-          const entries = await changes(current, prefix, instance === ours ? fromWire(afterVersion) : undefined);
+          const entries = await changes(current, prefix, known);
           return mapped(entries, (found) => ({ entries: found, version, instance: ours }));
         },
         true,

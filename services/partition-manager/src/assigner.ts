@@ -41,7 +41,7 @@ export interface AssignerOptions {
   /** Brings a split or merge to its end that nobody carries out. */
   readonly resolve: (range: Range) => Promise<void>;
   /** The term is over: somebody else leads, or a write's outcome is unknown. */
-  readonly end: (why: string) => void;
+  readonly end: (why: string, above?: number) => void;
 }
 
 const retryMs = 100;
@@ -372,7 +372,7 @@ export class Assigner {
   #failed(range: Range, failure: Failure, next: Progress, restMs = jittered(this.#world.random, retryMs)): void {
     this.#world.logger.warn("command to a partition server failed", { range: range.rangeId, server: range.server, ...failure });
     if (failure.reason === "staleTerm") {
-      this.#options.end(failure.message);
+      this.#options.end(failure.message, Number(failure.details?.currentTerm ?? 0));
       return;
     }
     // The epoch is dead at that server: closed there, or its streams are owned by a higher one.

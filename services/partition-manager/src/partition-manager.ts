@@ -161,6 +161,7 @@ export class PartitionManagerRole implements Role {
       if (!lease.holds()) term.end("the lease was lost at once");
       if (age.damage !== undefined) term.end(age.damage);
       await term.run();
+      lease.heard(term.above);
       this.#term = undefined;
       await lease.release();
       await sleep(this.#world.clock, jittered(this.#world.random, pauseAfterTermMs), signal);

@@ -41,6 +41,7 @@ export class Term {
   readonly #openTable: OpenTable;
   readonly #streams: StreamLayer;
   readonly #ended = new AbortController();
+  #above = 0;
   readonly #tables: OwnTable[] = [];
   #running: Running | undefined;
   #accountsInserted = false;
@@ -109,7 +110,14 @@ export class Term {
     return this.#accountsInserted ? [] : ["the accounts of its configuration"];
   }
 
-  end(why: string): void {
+  /** A higher term that a server, or the streams of the manager's own tables, obey; 0: none is known. */
+  get above(): number {
+    return this.#above;
+  }
+
+  /** `above`: the term that ends this one, if it is known. */
+  end(why: string, above = 0): void {
+    if (above > this.#above) this.#above = above;
     if (this.#ended.signal.aborted) return;
     this.#why = why;
     this.#world.logger.warn("term ends", { pmTerm: this.pmTerm, why });
@@ -122,7 +130,7 @@ export class Term {
   async run(): Promise<string> {
     const signal = this.#ended.signal;
     const opened = await this.#open();
-    if (!opened.ok) this.end(opened.failure.message);
+    if (!opened.ok) this.end(opened.failure.message, Number(opened.failure.details?.currentOwnerEpoch ?? 0));
     if (opened.ok && !signal.aborted) {
       this.#running = opened.value;
       this.#world.logger.info("leads", { pmTerm: this.pmTerm, mapVersion: opened.value.map.current.version });
@@ -159,7 +167,7 @@ export class Term {
       hasRoom: () => room.lacks.length === 0,
       again: () => this.#ask(),
       resolve: (range) => reshaper.resolve(range),
-      end: (why) => this.end(why),
+      end: (why, above) => this.end(why, above),
     });
     const reshaper: Reshaper = new Reshaper(
       this.#world,

@@ -5,7 +5,7 @@ import { fromUtf8, type Outcome, type RuleName, unwrap } from "@stamp/base";
 import { MetadataClient, unvouchedEpochsMax, unvouchedTermsMax } from "@stamp/metadata-store";
 import { sleep } from "@stamp/ports";
 import type { Simulation } from "@stamp/simulator";
-import { LockService, PartitionManager, PartitionServer, type RangePartition, toWire } from "@stamp/wire";
+import { LockService, PartitionManager, PartitionServer, type RangePartition, StreamManager, toWire } from "@stamp/wire";
 import { blobRange, Client, container, container1, stamp } from "./stack-harness.test.ts";
 
 const timeoutMs = 5_000;
@@ -84,6 +84,16 @@ async function moveBlobs(sim: Simulation): Promise<void> {
   assert.equal((await blobRange(sim)).server, to);
 }
 
+/** A command, or a write of the map, is refused once; the manager's next term does it. */
+async function untilMoved(sim: Simulation): Promise<void> {
+  for (let tries = 0; ; tries++) {
+    await sleep(sim.world("operator").clock, 1_000);
+    const moved = await moveBlobs(sim).catch((error: unknown) => error);
+    if (moved === undefined) return;
+    if (tries > 30) throw moved;
+  }
+}
+
 test("far commands: numbers at their maximum are refused by every server, and the manager goes on as before", async () => {
   await withStamp(21, [], async ({ sim, stranger, serves }) => {
     const { pmTerm, ownerEpoch } = await stranger.given();
@@ -142,6 +152,24 @@ test("far commands: a little ahead costs a range one assignment, in one step", a
     const now = await stranger.given();
     assert.ok(now.ownerEpoch > ownerEpoch + 200 && now.ownerEpoch < ownerEpoch + 300, `minted from ${ownerEpoch} to ${now.ownerEpoch}`);
   });
+});
+
+test("far commands: a term a little ahead, at servers or at the manager's own streams, costs the manager one change of term", async () => {
+  for (const where of ["servers", "streams"] as const) {
+    await withStamp(25, [], async ({ sim, stranger, serves }) => {
+      const { pmTerm, ownerEpoch } = await stranger.given();
+      const ahead = pmTerm + unvouchedTermsMax;
+      if (where === "servers") await stranger.commands(await blobRange(sim), { pmTerm: ahead, ownerEpoch });
+      else {
+        const manager = sim.world("stranger").transport.client("sm", StreamManager);
+        const { streams } = unwrap(await manager.listStreams({ prefix: "/pm/" }, { timeoutMs }));
+        for (const { name } of streams) unwrap(await manager.openStream({ name, ownerEpoch: toWire(ahead) }, { timeoutMs }));
+      }
+      await untilMoved(sim);
+      await serves();
+      assert.equal((await stranger.given()).pmTerm, ahead + 1, where);
+    });
+  }
 });
 
 test("far commands: without the rule one command of each kind ends for good what the manager can do with a range", async () => {

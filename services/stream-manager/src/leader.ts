@@ -108,7 +108,9 @@ export class Leader {
     return this.#waitsForReports ? "the extent nodes, to tell which metadata they have seen" : "the metadata store, to load the streams";
   }
 
-  end(why: string): void {
+  /** `above`: the term that ends this one, if it is known; the next one of this process is above it. */
+  end(why: string, above = 0): void {
+    this.#keeper.heard(above);
     if (this.#ended.signal.aborted) return;
     this.#why = why;
     this.#world.logger.warn("the term of this stream manager ends", { term: this.#number, why });
@@ -149,7 +151,7 @@ export class Leader {
     const keysRead = this.#copy.keysRead - keysBefore;
     world.logger.info("the metadata is loaded", { keysRead, tookMs: Math.round(world.clock.monotonicMs() - startedMs) });
     const state = loaded.value;
-    const end = (why: string): void => this.end(why);
+    const end: Term["end"] = (why, above) => this.end(why, above);
     const ledger = new Ledger(world, metadata, state, {
       term: this.#number,
       timeoutMs: config.metadataTimeoutMs,

@@ -24,7 +24,8 @@ export interface Term {
   readonly nodes: NodeTable;
   readonly age: StoreAge;
   readonly ended: AbortSignal;
-  readonly end: (why: string) => void;
+  /** `above`: the term that ends this one, if it is known. */
+  readonly end: (why: string, above?: number) => void;
 }
 
 /** Undefined while the node's address is not known. */
@@ -45,7 +46,7 @@ export function endIfStale(term: Term, { reason, message, details }: Failure): v
   const known = term.state.node(nodeId) !== undefined && details?.stampId === term.stampId;
   if (known) term.age.reported(nodeId, Number(details?.metadataVersion ?? 0));
   if (!known || !(obeyed > term.number + followedTermsMax) || !term.world.rules.on("farTermsEndNothing")) {
-    term.end(`an extent node obeys a newer stream manager (${message})`);
+    term.end(`an extent node obeys a newer stream manager (${message})`, obeyed);
     return;
   }
   if (!term.nodes.obeysFarTerm(nodeId, { term: obeyed, diskId: details?.diskId ?? "", incarnation: Number(details?.incarnation ?? 0) }))

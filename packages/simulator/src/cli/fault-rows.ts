@@ -76,6 +76,12 @@ export const faultRows: readonly FaultRow[] = [
     faults: [],
   },
   {
+    fault: "a process asks for a lease with an epoch far above the last one",
+    rules: ["leaseAheadBounded"],
+    tests: ["packages/lease/src/lease.test.ts", "services/lock-service/src/far-epochs.test.ts"],
+    faults: [],
+  },
+  {
     fault: "a process reports a node with an incarnation or a report number that the node never had",
     rules: ["reportsVouched"],
     tests: ["services/stream-manager/src/far-reports.test.ts", "packages/stream/src/stream.test.ts"],
