@@ -57,6 +57,62 @@ export function conditionSuite(clients: () => Clients): void {
       await client.setMetadata({ ok: "1" }, { conditions: { ifUnmodifiedSince: new Date(at.getTime() + hour) } });
     });
 
+    test("dates come in three forms; what is no date is ignored", async () => {
+      const { containerName } = await clients().container();
+      const path = `/${containerName}/b`;
+      await clients().service.getContainerClient(containerName).getBlockBlobClient("b").upload("1", 1);
+      const told = async (method: string, headers: Record<string, string>) => {
+        const answer = await clients().raw(method, path, {
+          headers: { "x-ms-blob-type": "BlockBlob", ...headers },
+          ...(method === "PUT" ? { body: "1" } : {}),
+        });
+        await answer.arrayBuffer();
+        return answer.status;
+      };
+      for (const early of ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"]) {
+        assert.deepEqual(
+          [await told("GET", { "if-unmodified-since": early }), await told("PUT", { "if-unmodified-since": early })],
+          [412, 412],
+        );
+        assert.deepEqual(
+          [await told("GET", { "if-modified-since": early }), await told("PUT", { "if-modified-since": early })],
+          [200, 201],
+        );
+      }
+      for (const late of ["Wednesday, 01-Jan-70 00:00:00 GMT", "Wed Jan  1 00:00:00 2070"]) {
+        assert.deepEqual(
+          [await told("GET", { "if-modified-since": late }), await told("PUT", { "if-modified-since": late })],
+          [304, 412],
+          late,
+        );
+      }
+      for (const none of ["yesterday", "2070-01-01T00:00:00Z", "Mon, 06 Nov 1994 08:49:37 GMT", "0"]) {
+        const ignored = { "if-modified-since": none, "if-unmodified-since": none };
+        assert.deepEqual([await told("GET", ignored), await told("PUT", ignored)], [200, 201], none);
+      }
+    });
+
+    test("weak ETags: If-Match fits none, If-None-Match looks behind the W/", async () => {
+      const container = await clients().container();
+      const client = container.getBlockBlobClient("b");
+      const { etag = "" } = await client.upload("1", 1);
+      const told = async (conditions: { ifMatch?: string; ifNoneMatch?: string }) => {
+        const read = client.download(0, undefined, { conditions }).then(
+          (answer) => answer._response.status,
+          (error) => error.statusCode,
+        );
+        const write = client.setMetadata({}, { conditions }).then(
+          () => 200,
+          (error) => error.statusCode,
+        );
+        return [await read, await write];
+      };
+      assert.deepEqual(await told({ ifMatch: `W/${etag}` }), [412, 412]);
+      assert.deepEqual(await told({ ifMatch: 'W/"other"' }), [412, 412]);
+      assert.deepEqual(await told({ ifNoneMatch: `W/${etag}` }), [304, 412]);
+      assert.deepEqual(await told({ ifNoneMatch: 'W/"other"' }), [200, 200]);
+    });
+
     test("metadata, headers, delete and block lists obey If-Match", async () => {
       const client = (await clients().container()).getBlockBlobClient("b");
       const { etag } = await client.upload("1", 1);

@@ -40,7 +40,9 @@ export function errorSuite(clients: () => Clients): void {
         return [answer.status, answer.headers.get("x-ms-error-code")];
       };
       assert.deepEqual(await put({ "x-ms-version": "yesterday" }), [400, "InvalidHeaderValue"]);
-      assert.deepEqual(await put({ "if-modified-since": "yesterday" }), [400, "InvalidHeaderValue"]);
+      assert.deepEqual(await put({ "if-match": '"a", "b"' }), [400, "InvalidHeaderValue"]);
+      const twice = "Sun, 06 Nov 1994 08:49:37 GMT, Sun, 06 Nov 1994 08:49:37 GMT";
+      assert.deepEqual(await put({ "if-unmodified-since": twice }), [400, "InvalidHeaderValue"]);
       assert.deepEqual(await put({ "content-md5": "AAAA" }), [400, "InvalidMd5"]);
       assert.deepEqual(await put({ "x-ms-meta-1digit": "x" }), [400, "InvalidMetadata"]);
       assert.deepEqual(await put({ "x-ms-meta-a": "x".repeat(9000) }), [400, "MetadataTooLarge"]);

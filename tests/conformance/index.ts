@@ -6,6 +6,7 @@ import { batchSuite } from "./batch.ts";
 import { bearerSuite } from "./bearer.ts";
 import { blobSuite } from "./blobs.ts";
 import { blockSuite } from "./blocks.ts";
+import { conditionTableSuite } from "./condition-table.ts";
 import { conditionSuite } from "./conditions.ts";
 import { containerSuite } from "./containers.ts";
 import { copySuite } from "./copy.ts";
@@ -41,6 +42,7 @@ export const quickParts = {
   "blocks.ts": blockSuite,
   "lists.ts": listSuite,
   "conditions.ts": conditionSuite,
+  "condition-table.ts": conditionTableSuite,
   "outcomes.ts": outcomeSuite,
   "ranges.ts": rangeSuite,
   "empty-values.ts": emptyValueSuite,

@@ -21,6 +21,8 @@ export interface Operation extends Wanted {
   readonly code?: string;
   /** Of `x-ms-copy-source`. */
   readonly copies?: boolean;
+  /** Conditions on tags are refused. */
+  readonly untagged?: boolean;
   /** Before the names of conditions. */
   readonly prefix?: string;
 }
@@ -52,7 +54,7 @@ export const writes: readonly Operation[] = [
   },
   { name: "Put Block List", method: "PUT", query: "comp=blocklist", body: list },
   { name: "Append Block", method: "PUT", query: "comp=appendblock", kind: "AppendBlob", body: "x" },
-  { name: "Append Blob Seal", method: "PUT", query: "comp=seal", kind: "AppendBlob", body: "" },
+  { name: "Append Blob Seal", method: "PUT", query: "comp=seal", kind: "AppendBlob", body: "", untagged: true },
   {
     name: "Put Page",
     method: "PUT",

@@ -7,8 +7,8 @@ import { readdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { checkUnsupported } from "@stamp/azure-rest";
-import { sdkParameterNames } from "./sdk-parameters.ts";
+import { allowedConditions, type BlobOperationName, blobOperationNames, checkUnsupported, conditionHeaders } from "@stamp/azure-rest";
+import { sdkOperationHeaders, sdkParameterNames } from "./sdk-parameters.ts";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
 
@@ -16,6 +16,73 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
 const ofRefusedOperations: ReadonlySet<string> = new Set(["x-ms-source-container-name"]);
 /** `x-ms-blob-` before a name that is read with it (parseContentProperties, parseConditions). */
 const composed = /^x-ms-blob-(content-type|content-encoding|content-language|content-disposition|cache-control|if-.*)$/;
+
+/** Names of the SDK for operations that the reference calls otherwise; undefined for what is 501 as a whole. */
+const sdkNames: Readonly<Record<string, BlobOperationName | undefined>> = {
+  "appendBlob.create": "PutBlob",
+  "appendBlob.seal": "SealAppendBlob",
+  "blob.download": "GetBlob",
+  "blob.getProperties": "GetBlobProperties",
+  "blob.delete": "DeleteBlob",
+  "blob.undelete": "UndeleteBlob",
+  "blob.setExpiry": "SetBlobExpiry",
+  "blob.setHttpHeaders": "SetBlobHeaders",
+  "blob.setImmutabilityPolicy": "SetBlobImmutabilityPolicy",
+  "blob.deleteImmutabilityPolicy": "DeleteBlobImmutabilityPolicy",
+  "blob.setLegalHold": "SetBlobLegalHold",
+  "blob.setMetadata": "SetBlobMetadata",
+  "blob.createSnapshot": "SnapshotBlob",
+  "blob.startCopyFromURL": "CopyBlob",
+  "blob.copyFromURL": "CopyBlobFromUrl",
+  "blob.abortCopyFromURL": "AbortCopyBlob",
+  "blob.setTier": "SetBlobTier",
+  "blob.getAccountInfo": "GetAccountInformation",
+  "blob.query": undefined,
+  "blob.getTags": "GetBlobTags",
+  "blob.setTags": "SetBlobTags",
+  "blockBlob.upload": "PutBlob",
+  "blockBlob.stageBlock": "PutBlock",
+  "blockBlob.stageBlockFromURL": "PutBlockFromUrl",
+  "blockBlob.commitBlockList": "PutBlockList",
+  "container.create": "CreateContainer",
+  "container.getProperties": "GetContainerProperties",
+  "container.delete": "DeleteContainer",
+  "container.setMetadata": "SetContainerMetadata",
+  "container.getAccessPolicy": "GetContainerAcl",
+  "container.setAccessPolicy": "SetContainerAcl",
+  "container.restore": "RestoreContainer",
+  "container.rename": undefined,
+  "container.submitBatch": "ContainerBlobBatch",
+  "container.filterBlobs": "FindBlobsByTagsInContainer",
+  "container.getAccountInfo": "GetAccountInformation",
+  "pageBlob.create": "PutBlob",
+  "pageBlob.uploadPages": "PutPage",
+  "pageBlob.clearPages": "PutPage",
+  "pageBlob.uploadPagesFromURL": "PutPageFromUrl",
+  "pageBlob.getPageRangesDiff": "GetPageRanges",
+  "pageBlob.resize": "SetBlobHeaders",
+  "pageBlob.updateSequenceNumber": "SetBlobHeaders",
+  "pageBlob.copyIncremental": undefined,
+  "service.setProperties": "SetServiceProperties",
+  "service.getProperties": "GetServiceProperties",
+  "service.getStatistics": undefined,
+  "service.listContainersSegment": "ListContainers",
+  "service.getUserDelegationKey": "GetUserDelegationKey",
+  "service.getAccountInfo": "GetAccountInformation",
+  "service.submitBatch": "BlobBatch",
+  "service.filterBlobs": "FindBlobsByTags",
+};
+
+/** Returns our name of an operation of the SDK: from the table, of leases and lists by the group, else the same name. */
+function operationOf(name: string): BlobOperationName | undefined {
+  if (Object.hasOwn(sdkNames, name)) return sdkNames[name];
+  const [group, operation = ""] = name.split(".");
+  if (operation.endsWith("Lease")) return group === "container" ? "LeaseContainer" : "LeaseBlob";
+  if (operation.startsWith("listBlob")) return "ListBlobs";
+  const same = blobOperationNames.find((one) => one.toLowerCase() === operation.toLowerCase());
+  assert.ok(same, `no operation is known for ${name}`);
+  return same;
+}
 
 async function sourceText(folder: string): Promise<string> {
   const files = await readdir(join(root, folder), { recursive: true });
@@ -36,6 +103,42 @@ describe("parameters of the Blob service", () => {
       if (!isRead && refused.ok) unknown.push(name);
     }
     assert.deepEqual(unknown, []);
+  });
+
+  test("every condition that an operation of the SDK can send is allowed there; what else is allowed is listed here", async () => {
+    const sent = new Map<BlobOperationName, Set<string>>();
+    const operations = await sdkOperationHeaders();
+    assert.ok(operations.size > 70, `${operations.size} operations`);
+    for (const [name, headers] of operations) {
+      const operation = operationOf(name);
+      if (operation === undefined) continue;
+      const all = sent.get(operation) ?? new Set();
+      sent.set(operation, all);
+      for (const header of headers) if (conditionHeaders.includes(header)) all.add(header);
+    }
+    const more: string[] = [];
+    for (const operation of blobOperationNames) {
+      const ofSdk = sent.get(operation) ?? new Set();
+      const allowed = allowedConditions[operation] ?? [];
+      assert.deepEqual(
+        [...ofSdk].filter((header) => !allowed.includes(header)),
+        [],
+        operation,
+      );
+      for (const header of allowed) if (!ofSdk.has(header)) more.push(`${operation} ${header}`);
+    }
+    const copies = ["CopyBlob", "CopyBlobFromUrl", "PutBlobFromUrl", "PutBlockFromUrl", "AppendBlockFromUrl", "PutPageFromUrl"];
+    assert.deepEqual(
+      more.sort(),
+      [
+        ...["if-match", "if-none-match", "if-modified-since", "if-unmodified-since"].map((header) => `GetBlockList ${header}`),
+        ...["GetContainerMetadata x-ms-lease-id", "SetBlobExpiry x-ms-lease-id"],
+        ...["if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "x-ms-if-tags", "x-ms-lease-id"].map(
+          (header) => `GetBlobMetadata ${header}`,
+        ),
+        ...copies.map((operation) => `${operation} x-ms-source-lease-id`),
+      ].sort(),
+    );
   });
 
   test("features that are not here are 501 by the header that asks for them", () => {

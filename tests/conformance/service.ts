@@ -182,6 +182,9 @@ export function serviceSuite(clients: () => Clients): void {
     assert.deepEqual(await browse("/index.html", { method: "HEAD" }), { status: 200, type: "text/html", text: "" });
     assert.equal((await browse("/index.html", { headers: { "if-none-match": "*" } })).status, 304);
     assert.equal((await browse("/index.html", { headers: { range: "bytes=1-2" } })).text, "om");
+    const ifRange = { range: "bytes=1-2", "if-range": '"0x8D0000000000000"' };
+    assert.equal((await browse("/index.html", { headers: ifRange })).text, "home");
+    assert.equal((await browse("/index.html", { headers: { range: "bytes=-2", "if-modified-since": "yesterday" } })).text, "home");
     assert.equal((await browse("/%zz")).status, 400);
     assert.equal((await browse("/index.html", { method: "PUT" })).status, 405);
     const elsewhere = await fetch(`${clients().target.endpoint}/${clients().target.accountName}/%24web/index.html`);

@@ -1,6 +1,6 @@
 /**
- * Dates of HTTP (RFC 1123, always GMT) and ISO 8601, from and to milliseconds since 1970-01-01 UTC, without a clock. The calendar is the
- * proleptic Gregorian one (days from civil, by counting from March).
+ * Dates of HTTP (RFC 1123, always GMT; its two obsolete forms too) and ISO 8601, from and to milliseconds since 1970-01-01 UTC, without a
+ * clock. The calendar is the proleptic Gregorian one (days from civil, by counting from March).
  */
 const dayNames = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"] as const;
 const monthNames = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"] as const;
@@ -85,6 +85,28 @@ export function parseRfc1123(text: string): number | undefined {
   const ms = days * dayMs + Number(hour) * 3_600_000 + Number(minute) * 60_000 + Number(second) * 1000;
   const back = civilTime(ms);
   return back.day === Number(day) && back.month === month && dayNames[back.weekday] === weekday ? ms : undefined;
+}
+
+const rfc850 = /^(Sun|Mon|Tues|Wednes|Thurs|Fri|Satur)day, (\d{2})-([A-Z][a-z]{2})-(\d{2}) (\d{2}:\d{2}:\d{2}) GMT$/;
+const asctime = /^([A-Z][a-z]{2}) ([A-Z][a-z]{2}) ([ \d]\d) (\d{2}:\d{2}:\d{2}) (\d{4})$/;
+
+/**
+ * Returns the time of a date in one of the three forms of HTTP (RFC 9110, 5.6.7): RFC 1123, RFC 850, asctime. Undefined for anything else.
+ * The two digits of a year in RFC 850 are of the century in which the day has the weekday that is named: no two centuries between 1900
+ * and 2099 agree, so no clock is needed.
+ */
+export function parseHttpDate(text: string): number | undefined {
+  const old = rfc850.exec(text);
+  if (old) {
+    const [, weekday = "", day, month, year, time] = old;
+    for (const century of ["19", "20"]) {
+      const ms = parseRfc1123(`${weekday.slice(0, 3)}, ${day} ${month} ${century}${year} ${time} GMT`);
+      if (ms !== undefined) return ms;
+    }
+    return undefined;
+  }
+  const [match, weekday, month, day = "", time, year] = asctime.exec(text) ?? [];
+  return parseRfc1123(match === undefined ? text : `${weekday}, ${day.replace(" ", "0")} ${month} ${year} ${time} GMT`);
 }
 
 const iso = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,7}))?)?(Z|[+-]\d{2}:\d{2}))?$/;

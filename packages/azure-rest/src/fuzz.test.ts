@@ -6,14 +6,17 @@ import { parseAuthorization } from "./auth/shared-key.ts";
 import { claimsOfToken } from "./auth/token.ts";
 import { fromBase64, fromBase64Url, toBase64, toBase64Url } from "./base64.ts";
 import { parseBlockList } from "./blob/block-list-xml.ts";
+import { parseSourceConditions } from "./blob/copy-headers.ts";
 import { decodeMarker, encodeMarker, parseListQuery } from "./blob/list-query.ts";
 import { type ListedBlobProperties, listBlobsXml } from "./blob/lists-xml.ts";
 import { blobOperationNames, recognizeBlob } from "./blob/operations.ts";
+import { parsePageRange } from "./blob/page-headers.ts";
 import { checkNames, parseBlobResource } from "./blob/resource.ts";
 import { checkUnsupported } from "./blob/unsupported.ts";
-import { civilTime, formatRfc1123, parseRfc1123 } from "./dates.ts";
+import { parseConditions } from "./conditions.ts";
+import { civilTime, formatRfc1123, parseHttpDate, parseRfc1123 } from "./dates.ts";
 import { errorTable, isErrorCode } from "./error-codes.ts";
-import { type HttpHeaders, parseConditions, parseContentLength, parseContentProperties, parseMetadata, parseRange } from "./headers.ts";
+import { type HttpHeaders, parseContentLength, parseContentProperties, parseMetadata, parseRange } from "./headers.ts";
 import { errorBody, restError } from "./rest-error.ts";
 import { parseTarget } from "./target.ts";
 import { newestVersion, parseVersion } from "./version.ts";
@@ -64,13 +67,14 @@ test("headers: any text is answered", () => {
   fc.assert(
     fc.property(headers, text, (given, other) => {
       const sent: HttpHeaders = given;
-      for (const parse of [parseMetadata, parseRange, parseConditions, parseContentLength]) answers(parse(sent));
+      for (const parse of [parseMetadata, parsePageRange, parseConditions, parseSourceConditions, parseContentLength]) answers(parse(sent));
       answers(parseContentProperties(sent, true));
       for (const operation of blobOperationNames) answers(checkUnsupported(operation, sent));
       answers(parseVersion(other));
       answers(parseAuthorization(other));
       claimsOfToken(other);
-      parseRfc1123(other);
+      parseRange(sent);
+      parseHttpDate(other);
     }),
     { numRuns: 300 },
   );

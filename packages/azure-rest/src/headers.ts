@@ -1,11 +1,11 @@
 /**
- * Request headers as values: metadata, ranges, conditions, properties of content, checksums, lengths. Names come in lower case, as Node
+ * Request headers as values: metadata, ranges, properties of content, checksums, lengths (conditions: conditions.ts). Names come in lower case, as Node
  * gives them. Everything a client may get wrong is an error of the service.
  */
 import { fromBase64 } from "./base64.ts";
-import { parseRfc1123 } from "./dates.ts";
 import { badHeader, badQuery, type Parsed, parsed, rejected } from "./rest-error.ts";
 import { type Query, queryValue } from "./target.ts";
+import { behaves, newestVersion } from "./version.ts";
 
 export type HttpHeaders = Readonly<Record<string, string>>;
 
@@ -47,29 +47,29 @@ export interface ByteRange {
   readonly endBytes?: number;
 }
 
-/** `x-ms-range` is preferred to `Range`. Suffix ranges and lists of ranges are not ranges of this service. */
-export function parseRange(headers: HttpHeaders): Parsed<ByteRange | undefined> {
-  const name = headers["x-ms-range"] === undefined ? "range" : "x-ms-range";
-  const text = headers[name];
-  if (text === undefined) return parsed(undefined);
-  const match = /^bytes=(\d{1,16})-(\d{1,16})?$/.exec(text.trim());
-  if (!match) return badHeader(name, text);
-  const startBytes = Number(match[1]);
-  const last = match[2] === undefined ? undefined : Number(match[2]);
-  if (!Number.isSafeInteger(startBytes)) return badHeader(name, text);
-  if (last === undefined) return parsed({ startBytes });
-  if (!Number.isSafeInteger(last + 1) || last < startBytes) return badHeader(name, text);
-  return parsed({ startBytes, endBytes: last + 1 });
+/** Returns the range of the form `bytes=first-last` or `bytes=first-`; undefined for anything else, also when it ends before it begins. */
+export function byteRangeOf(text: string): ByteRange | undefined {
+  const [match, first, last] = /^bytes=(\d+)-(\d*)$/i.exec(text.trim()) ?? [];
+  if (match === undefined) return undefined;
+  // No blob reaches such an offset: a range that begins there is behind every end, one that ends there ends with the blob.
+  const startBytes = Math.min(Number(first), Number.MAX_SAFE_INTEGER);
+  const endBytes = Number(last) + 1;
+  if (last === "" || !Number.isSafeInteger(endBytes)) return { startBytes };
+  return endBytes > startBytes ? { startBytes, endBytes } : undefined;
 }
 
-export interface ConditionHeaders {
-  readonly ifMatch?: string;
-  readonly ifNoneMatch?: string;
-  readonly ifModifiedSinceMs?: number;
-  readonly ifUnmodifiedSinceMs?: number;
-  readonly leaseId?: string;
-  /** An expression over tags. */
-  readonly ifTags?: string;
+/** Returns the header that says the range. `x-ms-range` goes before `Range`, whatever is in it. */
+export const rangeHeaderOf = (headers: HttpHeaders): "range" | "x-ms-range" =>
+  headers["x-ms-range"] === undefined ? "range" : "x-ms-range";
+
+/**
+ * Returns the range that a read asks for; undefined for all of it. What is no range of this service is ignored, as HTTP has it (RFC 9110,
+ * 14.2): other units, suffixes, lists of ranges, and before 2011-08-18 ranges without an end.
+ */
+export function parseRange(headers: HttpHeaders, version: string = newestVersion): ByteRange | undefined {
+  const text = headers[rangeHeaderOf(headers)];
+  const range = text === undefined ? undefined : byteRangeOf(text);
+  return range?.endBytes === undefined && !behaves(version, "openRanges") ? undefined : range;
 }
 
 const guid =
@@ -80,35 +80,6 @@ export function canonicalGuid(text: string): string | undefined {
   if (!guid.test(text)) return undefined;
   const hex = text.replace(/[{}()-]/g, "").toLowerCase();
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
-}
-
-/** `prefix`: of operations whose conditions of the blob have names of their own, which go before the standard ones. */
-export function parseConditions(headers: HttpHeaders, prefix: "" | "x-ms-blob-" = ""): Parsed<ConditionHeaders> {
-  const conditions: { -readonly [K in keyof ConditionHeaders]: ConditionHeaders[K] } = {};
-  const given = (name: string): string => (headers[prefix + name] === undefined ? name : prefix + name);
-  const ifMatch = headers[given("if-match")];
-  const ifNoneMatch = headers[given("if-none-match")];
-  if (ifMatch !== undefined) conditions.ifMatch = ifMatch.trim();
-  if (ifNoneMatch !== undefined) conditions.ifNoneMatch = ifNoneMatch.trim();
-  for (const [header, name] of [
-    [given("if-modified-since"), "ifModifiedSinceMs"],
-    [given("if-unmodified-since"), "ifUnmodifiedSinceMs"],
-  ] as const) {
-    const text = headers[header];
-    if (text === undefined) continue;
-    const ms = parseRfc1123(text.trim());
-    if (ms === undefined) return badHeader(header, text);
-    conditions[name] = ms;
-  }
-  const leaseId = headers["x-ms-lease-id"];
-  if (leaseId !== undefined) {
-    const canonical = canonicalGuid(leaseId);
-    if (canonical === undefined) return badHeader("x-ms-lease-id", leaseId);
-    conditions.leaseId = canonical;
-  }
-  const ifTags = headers["x-ms-if-tags"];
-  if (ifTags !== undefined) conditions.ifTags = ifTags;
-  return parsed(conditions);
 }
 
 /** What is stored with a blob and given back with it. */

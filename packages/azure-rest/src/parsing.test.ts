@@ -2,10 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { utf8 } from "@stamp/base";
 import { BlockListReader, blockListBytesMax, parseBlockList } from "./blob/block-list-xml.ts";
+import { parseSourceConditions, parseSourceRange } from "./blob/copy-headers.ts";
 import { blobOperationNames, recognizeBlob } from "./blob/operations.ts";
+import { parsePageRange } from "./blob/page-headers.ts";
 import { type BlobResource, checkNames, parseBlobResource } from "./blob/resource.ts";
 import { checkUnsupported } from "./blob/unsupported.ts";
-import { isCivilDate, parseRfc1123 } from "./dates.ts";
+import { fitsIfRange, parseConditions } from "./conditions.ts";
+import { isCivilDate, parseHttpDate, parseRfc1123 } from "./dates.ts";
 import { parseMetadata, parseRange } from "./headers.ts";
 import { type Parsed, restErrorOfService } from "./rest-error.ts";
 import { parseTarget, type Target } from "./target.ts";
@@ -156,13 +159,61 @@ test("metadata: names are identifiers, 8 KiB together", () => {
   assert.deepEqual(Object.keys(value(parseMetadata({ "x-ms-meta-__proto__": "v" }))), ["__proto__"]);
 });
 
-test("ranges", () => {
-  assert.deepEqual(value(parseRange({ range: "bytes=0-0" })), { startBytes: 0, endBytes: 1 });
-  assert.deepEqual(value(parseRange({ range: "bytes=7-" })), { startBytes: 7 });
-  assert.deepEqual(value(parseRange({ range: "bytes=0-1", "x-ms-range": "bytes=2-3" })), { startBytes: 2, endBytes: 4 });
-  assert.equal(value(parseRange({})), undefined);
-  for (const bad of ["bytes=-5", "bytes=2-1", "bytes=0-1,3-4", "items=0-1", "bytes=", "bytes=9007199254740991-"]) {
-    assert.equal(codeOf(parseRange({ range: bad })), bad === "bytes=9007199254740991-" ? "ok" : "InvalidHeaderValue", bad);
+test("ranges: two forms; what is neither is ignored, in either header", () => {
+  assert.deepEqual(parseRange({ range: "bytes=0-0" }), { startBytes: 0, endBytes: 1 });
+  assert.deepEqual(parseRange({ range: "Bytes=7-" }), { startBytes: 7 });
+  assert.deepEqual(parseRange({ range: "bytes=0-1", "x-ms-range": "bytes=2-3" }), { startBytes: 2, endBytes: 4 });
+  assert.equal(parseRange({ range: "bytes=0-1", "x-ms-range": "bytes=-3" }), undefined, "x-ms-range counts, whatever is in it");
+  assert.equal(parseRange({}), undefined);
+  for (const bad of ["bytes=-5", "bytes=2-1", "bytes=0-1,3-4", "items=0-1", "bytes=", "bytes=x-", "bytes 0-1", ""]) {
+    assert.equal(parseRange({ range: bad }), undefined, bad);
+    assert.equal(parseRange({ "x-ms-range": bad }), undefined, bad);
+  }
+  const far = "9".repeat(30);
+  assert.deepEqual(parseRange({ range: `bytes=7-${far}` }), { startBytes: 7 });
+  assert.deepEqual(parseRange({ range: `bytes=${far}-${far}` }), { startBytes: Number.MAX_SAFE_INTEGER });
+});
+
+test("ranges: without an end since 2011-08-18", () => {
+  assert.deepEqual(parseRange({ range: "bytes=7-" }, "2011-08-18"), { startBytes: 7 });
+  assert.equal(parseRange({ range: "bytes=7-" }, "2009-09-19"), undefined);
+  assert.deepEqual(parseRange({ range: "bytes=7-8" }, "2009-09-19"), { startBytes: 7, endBytes: 9 });
+});
+
+test("ranges: of pages and of sources, what can't be read is refused", () => {
+  assert.deepEqual(value(parsePageRange({ range: "bytes=512-1023" })), { startBytes: 512, endBytes: 1024 });
+  assert.equal(codeOf(parsePageRange({})), "MissingRequiredHeader");
+  for (const bad of ["bytes=0-", "bytes=0-510", "bytes=1-512", "bytes=-512", "x"]) {
+    assert.equal(codeOf(parsePageRange({ "x-ms-range": bad })), "InvalidHeaderValue", bad);
+  }
+  assert.deepEqual(value(parseSourceRange({ "x-ms-source-range": "bytes=1-" })), { startBytes: 1 });
+  assert.equal(codeOf(parseSourceRange({ "x-ms-source-range": "bytes=-1" })), "InvalidHeaderValue");
+});
+
+test("conditions: three forms of dates; of HTTP's headers what is no date is ignored, of the service's own it is refused", () => {
+  const ms = 784_111_777_000;
+  for (const date of ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"]) {
+    assert.deepEqual(value(parseConditions({ "if-modified-since": date })), { ifModifiedSinceMs: ms });
+    assert.deepEqual(value(parseConditions({ "if-unmodified-since": ` ${date} ` })), { ifUnmodifiedSinceMs: ms });
+    assert.deepEqual(value(parseSourceConditions({ "x-ms-source-if-modified-since": date })), { ifModifiedSinceMs: ms });
+    assert.deepEqual(value(parseConditions({ "x-ms-blob-if-modified-since": date }, "x-ms-blob-")), { ifModifiedSinceMs: ms });
+    assert.equal(codeOf(parseConditions({ "if-modified-since": `${date}, ${date}` })), "InvalidHeaderValue");
+    assert.equal(codeOf(parseConditions({ "if-unmodified-since": `${date}, yesterday` })), "InvalidHeaderValue");
+  }
+  for (const bad of ["yesterday", "2020-01-01T00:00:00Z", "Mon, 06 Nov 1994 08:49:37 GMT", "784111777", ","]) {
+    assert.deepEqual(value(parseConditions({ "if-modified-since": bad, "if-unmodified-since": bad, "if-match": "*" })), { ifMatch: "*" });
+    assert.equal(codeOf(parseSourceConditions({ "x-ms-source-if-unmodified-since": bad })), "InvalidHeaderValue");
+    assert.equal(codeOf(parseConditions({ "x-ms-blob-if-unmodified-since": bad }, "x-ms-blob-")), "InvalidHeaderValue");
+  }
+  assert.equal(codeOf(parseSourceConditions({ "x-ms-source-lease-id": "x" })), "InvalidHeaderValue");
+});
+
+test("If-Range: the strong ETag or the very date", () => {
+  const object = { etag: '"0x8D0000000000001"', lastModifiedMs: 784_111_777_000 };
+  const fits = (text: string) => fitsIfRange(text, object);
+  assert.deepEqual([fits(object.etag), fits(` ${object.etag} `), fits("Sunday, 06-Nov-94 08:49:37 GMT")], [true, true, true]);
+  for (const other of [`W/${object.etag}`, '"0x8D0000000000002"', "*", "0x8D0000000000001", "Sun, 06 Nov 1994 08:49:38 GMT", "x", ""]) {
+    assert.equal(fits(other), false, other);
   }
 });
 
@@ -294,6 +345,30 @@ test("versions: well-formed ones are accepted, behaviour follows them", () => {
   assert.equal(bodyLimitsOf("2019-12-12").blockBytesMax, 4000 * 1024 * 1024);
   assert.equal(bodyLimitsOf("2019-07-07").blockBytesMax, 100 * 1024 * 1024);
   assert.equal(etagHeader("2009-09-19", '"0x8"'), "0x8");
+});
+
+test("dates: the three forms of HTTP; two digits of a year mean the century whose weekday fits", () => {
+  assert.equal(parseHttpDate("Sun, 06 Nov 1994 08:49:37 GMT"), 784_111_777_000);
+  assert.equal(parseHttpDate("Sunday, 06-Nov-94 08:49:37 GMT"), 784_111_777_000);
+  assert.equal(parseHttpDate("Sun Nov  6 08:49:37 1994"), 784_111_777_000);
+  assert.equal(parseHttpDate("Thursday, 01-Jan-70 00:00:00 GMT"), 0);
+  assert.equal(parseHttpDate("Wednesday, 01-Jan-70 00:00:00 GMT"), Date.UTC(2070, 0, 1));
+  for (let day = Date.UTC(1900, 0, 1); day < Date.UTC(2100, 0, 1); day += 23 * 86_400_000) {
+    const date = new Date(day);
+    const [weekday = "", dd, month, year = "", time] = date.toUTCString().split(" ");
+    const long = date.toLocaleDateString("en-US", { weekday: "long", timeZone: "UTC" });
+    assert.equal(parseHttpDate(`${long}, ${dd}-${month}-${year.slice(2)} ${time} GMT`), day);
+    assert.equal(parseHttpDate(`${weekday.slice(0, 3)} ${month} ${String(Number(dd)).padStart(2)} ${time} ${year}`), day);
+  }
+  for (const bad of [
+    "Monday, 06-Nov-94 08:49:37 GMT",
+    "Sun, 06-Nov-94 08:49:37 GMT",
+    "Sun Nov 6 08:49:37 1994",
+    "Sun Nov 06 08:49:37 1994 GMT",
+    "",
+  ]) {
+    assert.equal(parseHttpDate(bad), undefined, bad);
+  }
 });
 
 test("dates: only what RFC 1123 says, and only days that exist", () => {

@@ -10,6 +10,8 @@ export const newestVersion = "2026-10-06";
 const behaviours = {
   /** ETags are in quotes. */
   quotedEtags: "2011-08-18",
+  /** `bytes=first-` is a range. */
+  openRanges: "2011-08-18",
   /** A Content-Length of 0 is signed as the empty text, not as "0". */
   zeroLengthSignedEmpty: "2015-02-21",
   /** A message may live for any time, or for ever (-1); before, for a week at most. */

@@ -1,6 +1,8 @@
 /**
  * Conditional headers, as the service evaluates them ("Specifying conditional headers for Blob service operations").
  *
+ *   ETags   If-Match compares strongly: a weak ETag (`W/"…"`) fits nothing. If-None-Match compares weakly (RFC 9110, 8.8.3.2), for proxies
+ *           make ETags weak when they compress an answer.
  *   reads   If-Match && If-Unmodified-Since && (If-None-Match || If-Modified-Since), any combination; several ETags separated by commas.
  *           The first two give 412, the bracket gives 304.
  *   writes  one header, or If-Match with If-Unmodified-Since (If-Match decides), or If-None-Match with If-Modified-Since
@@ -29,6 +31,14 @@ const tagsOf = (header: string): string[] => header.split(",").map((tag) => tag.
 const matchesAny = (header: string, state: ConditionedState): boolean =>
   tagsOf(header).some((tag) => tag === "*" || sequenceOfEtag(tag) === state.etagSequence);
 
+const noneMatches = (header: string, state: ConditionedState): boolean =>
+  !matchesAny(
+    tagsOf(header)
+      .map((tag) => tag.replace(/^W\/(?=")/, ""))
+      .join(),
+    state,
+  );
+
 /** The front-end refuses what can't be read; here it fulfils nothing. */
 function tagsFulfil(ifTags: string, state: ConditionedState | undefined): boolean {
   const parsed = parseWhere(ifTags, "condition");
@@ -44,7 +54,7 @@ export function checkReadConditions(conditions: Conditions, state: ConditionedSt
   if (ifMatch !== undefined && !matchesAny(ifMatch, state)) return preconditionFailed;
   if (ifUnmodifiedSinceMs !== undefined && state.lastModifiedMs > wholeSeconds(ifUnmodifiedSinceMs)) return preconditionFailed;
   const bracket: boolean[] = [];
-  if (ifNoneMatch !== undefined) bracket.push(!matchesAny(ifNoneMatch, state));
+  if (ifNoneMatch !== undefined) bracket.push(noneMatches(ifNoneMatch, state));
   if (ifModifiedSinceMs !== undefined) bracket.push(state.lastModifiedMs > wholeSeconds(ifModifiedSinceMs));
   return bracket.length > 0 && !bracket.includes(true) ? notModified : undefined;
 }
@@ -64,7 +74,7 @@ export function checkWriteConditions(
   if (ifMatch !== undefined) return state && matchesAny(ifMatch, state) ? undefined : preconditionFailed;
   if (!state) return undefined;
   if (ifNoneMatch !== undefined) {
-    if (!matchesAny(ifNoneMatch, state)) return undefined;
+    if (noneMatches(ifNoneMatch, state)) return undefined;
     return creates && tagsOf(ifNoneMatch).includes("*") ? serviceError("BlobAlreadyExists") : preconditionFailed;
   }
   if (ifUnmodifiedSinceMs !== undefined && state.lastModifiedMs > wholeSeconds(ifUnmodifiedSinceMs)) return preconditionFailed;

@@ -72,6 +72,26 @@ export function limitSuite(clients: () => QueueClients): void {
     }
   });
 
+  test("no operation has conditions: they are refused by name, never ignored", async () => {
+    const queue = await clients().queue();
+    for (const { resource, request, served } of queueRequests()) {
+      if (!served) continue;
+      const [method = "", ...query] = request.split(" ");
+      const path = { service: "", queue: `/${queue.name}`, messages: `/${queue.name}/messages`, message: `/${queue.name}/messages/x` }[
+        resource
+      ];
+      for (const name of ["if-match", "if-none-match", "if-modified-since", "if-unmodified-since"]) {
+        const answer = await clients().raw(method, `${path}${query.length === 0 ? "" : `?${query.join("&")}`}`, {
+          headers: { [name]: "*" },
+          ...(method === "PUT" || method === "POST" ? { body: "" } : {}),
+        });
+        const told = [answer.status, answer.headers.get("x-ms-error-code")];
+        assert.deepEqual(told, [400, "ConditionHeadersNotSupported"], `${resource} ${request} ${name}`);
+      }
+    }
+    assert.equal(await queue.exists(), true);
+  });
+
   test("names of queues", async () => {
     const create = (name: string) => clients().raw("PUT", `/${name}`);
     for (const name of ["Upper", "a--b", "-a", "a-", "a_b", "a.b", "%C3%A9tage"]) {

@@ -12,7 +12,7 @@
  */
 import { utf8 } from "@stamp/base";
 import { fromBase64, toBase64 } from "../base64.ts";
-import { formatRfc1123, parseRfc1123 } from "../dates.ts";
+import { formatRfc1123, parseHttpDate } from "../dates.ts";
 import type { HttpHeaders } from "../headers.ts";
 import { type Parsed, parsed, rejected } from "../rest-error.ts";
 import type { ServiceName } from "../service-properties.ts";
@@ -114,7 +114,7 @@ export function checkSignature(check: SignatureCheck): Parsed<void> {
   const { parts, authorization } = check;
   const dateText = parts.headers["x-ms-date"] ?? parts.headers.date;
   if (dateText === undefined) return failed("The request has neither an x-ms-date nor a Date header.");
-  const dateMs = parseRfc1123(dateText.trim());
+  const dateMs = parseHttpDate(dateText.trim());
   if (dateMs === undefined) return failed(`The Date header in the request is incorrect: '${dateText}'`);
   if (dateMs < check.nowMs - clockSkewMs) return failed(`Request date header too old: '${dateText}'`);
   if (dateMs > check.nowMs + clockSkewMs) return failed(`Request date header is too far in the future: '${dateText}'`);

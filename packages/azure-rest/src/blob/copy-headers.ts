@@ -1,7 +1,8 @@
 /** What requests that copy say in headers: the source, conditions and checksums of it, and its range. */
 import { urlWithoutSignature } from "@stamp/base";
-import { parseRfc1123 } from "../dates.ts";
-import { type ByteRange, type ConditionHeaders, type HttpHeaders, parseDigest, parseRange } from "../headers.ts";
+import type { ConditionHeaders } from "../conditions.ts";
+import { parseHttpDate } from "../dates.ts";
+import { type ByteRange, byteRangeOf, canonicalGuid, type HttpHeaders, parseDigest } from "../headers.ts";
 import { badHeader, type Parsed, parsed, rejected } from "../rest-error.ts";
 
 export const copySourceCharactersMax = 2048;
@@ -43,7 +44,11 @@ export function parseSourceConditions(headers: HttpHeaders): Parsed<ConditionHea
   if (ifMatch !== undefined) conditions.ifMatch = ifMatch.trim();
   if (ifNoneMatch !== undefined) conditions.ifNoneMatch = ifNoneMatch.trim();
   const leaseId = headers["x-ms-source-lease-id"];
-  if (leaseId !== undefined) conditions.leaseId = leaseId.trim().toLowerCase();
+  if (leaseId !== undefined) {
+    const canonical = canonicalGuid(leaseId);
+    if (canonical === undefined) return badHeader("x-ms-source-lease-id", leaseId);
+    conditions.leaseId = canonical;
+  }
   const ifTags = headers["x-ms-source-if-tags"];
   if (ifTags !== undefined) conditions.ifTags = ifTags;
   for (const [header, name] of [
@@ -52,7 +57,7 @@ export function parseSourceConditions(headers: HttpHeaders): Parsed<ConditionHea
   ] as const) {
     const text = headers[header];
     if (text === undefined) continue;
-    const ms = parseRfc1123(text.trim());
+    const ms = parseHttpDate(text.trim());
     if (ms === undefined) return badHeader(header, text);
     conditions[name] = ms;
   }
@@ -62,8 +67,8 @@ export function parseSourceConditions(headers: HttpHeaders): Parsed<ConditionHea
 export function parseSourceRange(headers: HttpHeaders): Parsed<ByteRange | undefined> {
   const text = headers["x-ms-source-range"];
   if (text === undefined) return parsed(undefined);
-  const range = parseRange({ "x-ms-range": text });
-  return range.ok ? range : badHeader("x-ms-source-range", text);
+  const range = byteRangeOf(text);
+  return range ? parsed(range) : badHeader("x-ms-source-range", text);
 }
 
 export interface SourceDigests {

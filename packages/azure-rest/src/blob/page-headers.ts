@@ -1,5 +1,5 @@
 /** What requests for page and append blobs say in headers. */
-import { type ByteRange, type HttpHeaders, parseRange } from "../headers.ts";
+import { type ByteRange, byteRangeOf, type HttpHeaders, rangeHeaderOf } from "../headers.ts";
 import { badHeader, type Parsed, parsed, rejected } from "../rest-error.ts";
 
 export const pageLengthBytes = 512;
@@ -43,15 +43,14 @@ export function checkPageBlobLength(length: number): Parsed<number> {
   return badHeader("x-ms-blob-content-length", String(length), "A multiple of 512, at most 8 TiB.");
 }
 
-/** Of whole pages; both ends are said. */
+/** Returns the range of a write: of whole pages, with both ends. What can't be read is refused: a write of all pages was not meant. */
 export function parsePageRange(headers: HttpHeaders): Parsed<Required<ByteRange>> {
-  const name = headers["x-ms-range"] === undefined ? "Range" : "x-ms-range";
-  const range = parseRange(headers);
-  if (!range.ok) return range;
-  if (!range.value) return rejected("MissingRequiredHeader", { HeaderName: "x-ms-range" });
-  const { startBytes, endBytes } = range.value;
+  const name = rangeHeaderOf(headers);
+  const text = headers[name];
+  if (text === undefined) return rejected("MissingRequiredHeader", { HeaderName: "x-ms-range" });
+  const { startBytes = 0, endBytes } = byteRangeOf(text) ?? {};
   if (endBytes === undefined || startBytes % pageLengthBytes !== 0 || endBytes % pageLengthBytes !== 0) {
-    return badHeader(name, headers[name.toLowerCase()] ?? "", "It starts and ends at multiples of 512.");
+    return badHeader(name, text, "It starts and ends at multiples of 512.");
   }
   return parsed({ startBytes, endBytes });
 }

@@ -4,6 +4,7 @@
  */
 import type { HttpHeaders } from "../headers.ts";
 import { badHeader, notImplemented, type Parsed, parsed, rejected } from "../rest-error.ts";
+import { checkConditions } from "./conditions.ts";
 import type { BlobOperationName } from "./operations.ts";
 
 /** By exact name, or by beginning where the name ends with "*". */
@@ -23,7 +24,6 @@ const beginnings = features.filter(([name]) => name.endsWith("*")).map(([name, f
 
 const leases: readonly BlobOperationName[] = ["LeaseBlob", "LeaseContainer"];
 const makesBlob: readonly BlobOperationName[] = ["PutBlob", "PutBlockList", "CopyBlob", "CopyBlobFromUrl", "PutBlobFromUrl"];
-const ofTags: readonly BlobOperationName[] = ["GetBlobTags", "SetBlobTags"];
 const ofRanges: readonly BlobOperationName[] = ["PutBlockFromUrl", "AppendBlockFromUrl", "PutPageFromUrl"];
 
 /** Headers that mean something to these operations only; elsewhere they are the client's mistake. */
@@ -40,41 +40,20 @@ const onlyWith: Readonly<Record<string, readonly BlobOperationName[]>> = {
   "x-ms-immutability-policy-until-date": [...makesBlob, "SetBlobImmutabilityPolicy"],
   "x-ms-immutability-policy-mode": [...makesBlob, "SetBlobImmutabilityPolicy"],
   "x-ms-legal-hold": [...makesBlob, "SetBlobLegalHold"],
-  "x-ms-if-sequence-number-le": ["PutPage", "PutPageFromUrl"],
-  "x-ms-if-sequence-number-lt": ["PutPage", "PutPageFromUrl"],
-  "x-ms-if-sequence-number-eq": ["PutPage", "PutPageFromUrl"],
   "x-ms-page-write": ["PutPage", "PutPageFromUrl"],
   "x-ms-blob-sequence-number": ["PutBlob", "SetBlobHeaders"],
   "x-ms-sequence-number-action": ["SetBlobHeaders"],
   "x-ms-blob-content-length": ["PutBlob", "SetBlobHeaders"],
-  "x-ms-blob-condition-maxsize": ["AppendBlock", "AppendBlockFromUrl"],
-  "x-ms-blob-condition-appendpos": ["AppendBlock", "AppendBlockFromUrl", "SealAppendBlob"],
   "x-ms-requires-sync": ["CopyBlob", "CopyBlobFromUrl"],
   "x-ms-seal-blob": ["CopyBlob"],
   "x-ms-copy-action": ["AbortCopyBlob"],
   "x-ms-copy-source-blob-properties": ["PutBlobFromUrl"],
   "x-ms-copy-source-tag-option": ["CopyBlob", "CopyBlobFromUrl", "PutBlobFromUrl"],
-  "x-ms-source-if-tags": ["CopyBlob", "PutBlobFromUrl"],
   "x-ms-source-range": ofRanges,
   "x-ms-source-content-md5": ["CopyBlobFromUrl", "PutBlobFromUrl", ...ofRanges],
   "x-ms-source-content-crc64": ["CopyBlobFromUrl", "PutBlobFromUrl", ...ofRanges],
-  "x-ms-blob-if-match": ofTags,
-  "x-ms-blob-if-none-match": ofTags,
-  "x-ms-blob-if-modified-since": ofTags,
-  "x-ms-blob-if-unmodified-since": ofTags,
 };
 
-/** They look at no ETag, time or tags of the blob. */
-const unconditional: ReadonlySet<BlobOperationName> = new Set([
-  "PutBlock",
-  "PutBlockFromUrl",
-  "AbortCopyBlob",
-  "UndeleteBlob",
-  "DeleteBlobImmutabilityPolicy",
-  "SetBlobLegalHold",
-  "RestoreContainer",
-]);
-const conditions = ["if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "x-ms-if-tags"] as const;
 const copying: ReadonlySet<BlobOperationName> = new Set([
   "CopyBlob",
   "CopyBlobFromUrl",
@@ -93,8 +72,8 @@ export function checkUnsupported(operation: BlobOperationName, headers: HttpHead
     if (isOfSource(name) && !copying.has(operation)) return rejected("UnsupportedHeader", { HeaderName: name });
     if (Object.hasOwn(onlyWith, name) && !onlyWith[name]?.includes(operation)) return rejected("UnsupportedHeader", { HeaderName: name });
   }
-  const condition = unconditional.has(operation) ? conditions.find((name) => headers[name] !== undefined) : undefined;
-  if (condition !== undefined) return rejected("ConditionHeadersNotSupported", { HeaderName: condition });
+  const conditions = checkConditions(operation, headers);
+  if (!conditions.ok) return conditions;
   return operation === "PutBlob" ? checkBlobType(headers) : operation === "DeleteBlob" ? checkDelete(headers) : parsed(undefined);
 }
 

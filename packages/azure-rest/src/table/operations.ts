@@ -28,6 +28,15 @@ export const tableOperationNames = [
 ] as const;
 export type TableOperationName = (typeof tableOperationNames)[number];
 
+const onOneEntity: ReadonlySet<TableOperationName> = new Set(["UpdateEntity", "MergeEntity", "DeleteEntity"]);
+
+/**
+ * Returns the conditions of HTTP that a request may have: If-Match where the reference lists it. Reads have none there. A cache adds
+ * `If-None-Match` and `If-Modified-Since` to a read by itself, as an offer to save the answer; a read is always answered whole.
+ */
+export const tableConditions = (method: string, operation: TableOperationName): readonly string[] =>
+  onOneEntity.has(operation) ? ["if-match"] : method === "GET" || method === "HEAD" ? ["if-none-match", "if-modified-since"] : [];
+
 const methods: ReadonlySet<string> = new Set(["GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "PATCH", "MERGE"]);
 const tunnelled: ReadonlySet<string> = new Set(["MERGE", "PATCH", "PUT", "DELETE"]);
 

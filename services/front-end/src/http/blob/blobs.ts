@@ -7,6 +7,7 @@ import {
   crc64Text,
   encodeMarkerWithin,
   etagAndTime,
+  fitsIfRange,
   type ListedBlobProperties,
   listBlobsXml,
   metadataHeaders,
@@ -71,57 +72,80 @@ async function findProperties(exchange: BlobExchange): Promise<Parsed<ListedBlob
   return parsed(shownTo(exchange, blobOf(answer.value)));
 }
 
+/** Range and content that a read gets. */
+interface Ranged extends Found {
+  readonly range: ByteRange | undefined;
+}
+
+/**
+ * Reads the range that the request names, if the blob is the one that `If-Range` names, else the whole blob. A blob that changed may be
+ * too short for the range: then the whole one is read to see whether it is the named one.
+ */
+async function findRanged(exchange: BlobExchange): Promise<Parsed<Ranged>> {
+  const { headers, version } = exchange;
+  const range = parseRange(headers, version);
+  const ifRange = range && headers["if-range"];
+  const found = await findContent(exchange, range);
+  if (ifRange === undefined || (!found.ok && found.error.code !== "InvalidRange")) {
+    return found.ok ? parsed({ ...found.value, range }) : found;
+  }
+  const fits = ({ blob }: Found) => fitsIfRange(ifRange, { etag: blob.etag, lastModifiedMs: fromWire(blob.lastModifiedMs) });
+  if (found.ok && fits(found.value)) return parsed({ ...found.value, range });
+  const whole = await findContent(exchange, undefined);
+  if (!whole.ok) return whole;
+  return found.ok || !fits(whole.value) ? parsed({ ...whole.value, range: undefined }) : found;
+}
+
 export async function getBlob(exchange: BlobExchange): Promise<Answer> {
-  const { headers, version, objects, request } = exchange;
-  const range = parseRange(headers);
-  if (!range.ok) return range;
-  const digests = rangeDigests(exchange, range.value);
+  const { version, objects, request } = exchange;
+  const digests = rangeDigests(exchange);
   if (!digests.ok) return digests;
-  const found = await findContent(exchange, range.value);
+  const found = await findRanged(exchange);
   if (!found.ok) return found;
-  const { name, blob, content } = found.value;
+  const { name, blob, content, range } = found.value;
   const shown = shownTo(exchange, blobOf(blob));
   const startBytes = fromWire(content.startBytes);
-  const endBytes = endOf(blob, range.value?.endBytes);
+  const endBytes = endOf(blob, range?.endBytes);
+  const { digest: wanted } = digests.value;
+  if (wanted && range && endBytes - startBytes > rangeDigestBytesMax) {
+    return rejected("OutOfRangeInput", { HeaderName: wanted, Reason: "The range is larger than 4 MiB." });
+  }
   const result: Record<string, string> = { ...blobHeaders(version, shown), "Content-Length": String(endBytes - startBytes) };
-  if (range.value) {
+  if (range) {
     result["Content-Range"] = `bytes ${startBytes}-${endBytes - 1}/${shown.contentLengthBytes}`;
     const whole = result["Content-MD5"];
     delete result["Content-MD5"];
     if (whole !== undefined) result["x-ms-blob-content-md5"] = whole;
   }
-  const status = range.value ? 206 : 200;
+  const status = range ? 206 : 200;
   if (startBytes === endBytes) return respond(status, result, new Uint8Array(0));
   const download = await objects.download(name, blob, content, endBytes, { to: request.remoteAddress, signal: request.signal });
   if (!download.ok) return download;
-  if (!digests.value.md5 && !digests.value.crc64) return respond(status, result, download.value);
+  if (!wanted || !range) return respond(status, result, download.value);
   const bytes = await collect(download.value);
   if (!bytes.ok) return bytes;
   const { digest } = objects.parts.world;
-  if (digests.value.md5) {
+  if (wanted === rangeMd5) {
     const md5 = digest.md5();
     md5.update(bytes.value);
     result["Content-MD5"] = toBase64(md5.digest());
-  }
-  if (digests.value.crc64) result["x-ms-content-crc64"] = crc64Text(digest.crc64(bytes.value));
+  } else result["x-ms-content-crc64"] = crc64Text(digest.crc64(bytes.value));
   return respond(status, result, bytes.value);
 }
 
-/** Checksums of a range, on request, up to 4 MiB. */
-function rangeDigests(exchange: BlobExchange, range: ByteRange | undefined): Parsed<{ md5: boolean; crc64: boolean }> {
-  const md5 = parseBoolean(exchange.headers, "x-ms-range-get-content-md5");
+const rangeMd5 = "x-ms-range-get-content-md5";
+const rangeCrc64 = "x-ms-range-get-content-crc64";
+
+/** Returns the header that asks for a checksum of the range. Without a range there is none to ask for. */
+function rangeDigests({ headers, version }: BlobExchange): Parsed<{ readonly digest: typeof rangeMd5 | typeof rangeCrc64 | undefined }> {
+  const md5 = parseBoolean(headers, rangeMd5);
   if (!md5.ok) return md5;
-  const crc64 = parseBoolean(exchange.headers, "x-ms-range-get-content-crc64");
+  const crc64 = parseBoolean(headers, rangeCrc64);
   if (!crc64.ok) return crc64;
-  const name = md5.value ? "x-ms-range-get-content-md5" : "x-ms-range-get-content-crc64";
-  if (md5.value && crc64.value) return badHeader(name, "true", "MD5 and CRC64 of a range exclude each other.");
-  if (md5.value || crc64.value) {
-    if (!range) return badHeader(name, "true", "It needs a range.");
-    if (range.endBytes === undefined || range.endBytes - range.startBytes > rangeDigestBytesMax) {
-      return rejected("OutOfRangeInput", { HeaderName: name, Reason: "The range is larger than 4 MiB." });
-    }
-  }
-  return parsed({ md5: md5.value, crc64: crc64.value });
+  const digest = md5.value ? rangeMd5 : crc64.value ? rangeCrc64 : undefined;
+  if (md5.value && crc64.value) return badHeader(rangeMd5, "true", "MD5 and CRC64 of a range exclude each other.");
+  if (digest && !parseRange(headers, version)) return badHeader(digest, "true", "It needs a range.");
+  return parsed({ digest });
 }
 
 async function collect(download: Download): Promise<Parsed<Uint8Array>> {

@@ -78,7 +78,8 @@ export async function getContainerMetadata(exchange: BlobExchange): Promise<Answ
 export async function conditionedContainer(exchange: BlobExchange) {
   const conditions = parseConditions(exchange.headers);
   if (!conditions.ok) return conditions;
-  if (exchange.anonymous || Object.keys(conditions.value).length === 0) return containerOfRequest(exchange);
+  const row = exchange.anonymous || Object.keys(conditions.value).length === 0 ? await containerOfRequest(exchange) : undefined;
+  if (row && (!row.ok || Object.keys(conditions.value).length === 0)) return row;
   const { account, container = "" } = exchange.target;
   const value = { account, container, conditions: conditionsToWire(conditions.value) };
   return exchange.objects.execute({ case: "getContainer", value }, "container", exchange.limits());

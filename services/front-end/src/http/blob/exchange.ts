@@ -70,7 +70,7 @@ export interface AskedBlob {
   readonly conditions: WireConditions;
 }
 
-/** Tags have an ETag of nobody: conditions on them are the blob's, under names of their own. */
+/** Tags have no ETag: conditions on them are the blob's, under names of their own. */
 const ofTags: ReadonlySet<BlobOperationName> = new Set(["GetBlobTags", "SetBlobTags"]);
 
 /** Which blob, under which conditions. */

@@ -173,8 +173,7 @@ export async function getPageRanges(exchange: BlobExchange): Promise<Answer> {
   const { query } = exchange.target;
   const conditions = parseConditions(headers);
   if (!conditions.ok) return conditions;
-  const range = parseRange(headers);
-  if (!range.ok) return range;
+  const range = parseRange(headers, version);
   const marker = queryValue(query, "marker") ?? "";
   const start = decodeMarker(marker);
   if (start === undefined || !/^\d{0,16}$/.test(start)) return badQuery("marker", marker, "Not a marker of this service.");
@@ -184,11 +183,11 @@ export async function getPageRanges(exchange: BlobExchange): Promise<Answer> {
   if (!previous.ok) return previous;
   const name = await blobOfRequest(exchange);
   if (!name.ok) return name;
-  const endBytes = range.value?.endBytes;
+  const endBytes = range?.endBytes;
   const value = {
     name: name.value,
     conditions: conditionsToWire(conditions.value),
-    startBytes: toWire(Math.max(range.value?.startBytes ?? 0, Number(start))),
+    startBytes: toWire(Math.max(range?.startBytes ?? 0, Number(start))),
     ...(endBytes === undefined ? {} : { endBytes: toWire(endBytes) }),
     ...(previous.value === undefined ? {} : { previousStamp: toWire(previous.value) }),
     rangesMax: Math.min(Number(maxText ?? pageRangesPerAnswerMax), pageRangesPerAnswerMax),

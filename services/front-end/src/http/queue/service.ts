@@ -7,6 +7,7 @@ import {
   parseQueueResource,
   queueAuthorizationOf,
   recognizeQueue,
+  refuseConditions,
   signedQueueResource,
 } from "@stamp/azure-rest";
 import { signedIdentifiersFromWire } from "@stamp/wire";
@@ -27,7 +28,7 @@ export const queueService = (hostSuffixes: readonly string[]): RestService => ({
     if (!row.ok) return row.error.code === "QueueNotFound" ? parsed([]) : row;
     return parsed(signedIdentifiersFromWire(row.value.signedIdentifiers));
   },
-  recognize(method, target) {
+  recognize(method, target, headers) {
     const resource = parseQueueResource(target);
     if (!resource.ok) return resource;
     const name = resource.value.queue === undefined ? undefined : checkQueueName(resource.value.queue);
@@ -35,6 +36,8 @@ export const queueService = (hostSuffixes: readonly string[]): RestService => ({
     const named = { ...target, ...resource.value };
     const operation = recognizeQueue(method, named);
     if (!operation.ok) return operation;
+    const conditions = refuseConditions(headers, []);
+    if (!conditions.ok) return conditions;
     return parsed({
       name: operation.value,
       authorization: queueAuthorizationOf(operation.value),

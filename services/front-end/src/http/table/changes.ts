@@ -9,9 +9,11 @@ import {
   type Parsed,
   parsed,
   parseEntity,
+  refuseConditions,
   rejected,
   type TableOperationName,
   type TableResource,
+  tableConditions,
   timestampOfEtag,
 } from "@stamp/azure-rest";
 import type { EntityAction, EntityChange, EntityKey } from "@stamp/objects";
@@ -67,18 +69,18 @@ function keyOf(resource: TableResource, body: Pick<EntityBody, "partitionKey" | 
   return parsed({ partitionKey, rowKey });
 }
 
+/** Timestamp that no entity has: the Edm.DateTime of an entity is after 1601. */
+const noTimestamp = -(2n ** 62n);
+
 /** Undefined: whatever state it is in. */
 function conditionOf(operation: ChangeName, headers: HttpHeaders): Parsed<bigint | undefined> {
+  const conditions = refuseConditions(headers, tableConditions("PUT", operation));
+  if (!conditions.ok) return conditions;
   const etag = headers["if-match"];
-  for (const name of ["if-none-match", "if-modified-since", "if-unmodified-since"]) {
-    if (headers[name] !== undefined) return rejected("ConditionHeadersNotSupported", { HeaderName: name });
-  }
-  if (operation === "InsertEntity" || etag === undefined) {
-    return etag === undefined ? parsed(undefined) : rejected("ConditionHeadersNotSupported", { HeaderName: "If-Match" });
-  }
-  if (etag.trim() === "*") return parsed(undefined);
+  if (etag === undefined || etag.trim() === "*") return parsed(undefined);
   const timestamp = timestampOfEtag(etag);
-  return timestamp === undefined
-    ? rejected("InvalidInput", { Reason: `The etag value '${etag}' specified in one of the request headers is not valid.` })
-    : parsed(timestamp);
+  if (timestamp !== undefined) return parsed(timestamp);
+  // A well-formed ETag of another service or another time is the ETag of nothing here.
+  if (/^W\/"[^"]*"$/.test(etag.trim())) return parsed(noTimestamp);
+  return rejected("InvalidInput", { Reason: `The etag value '${etag}' specified in one of the request headers is not valid.` });
 }

@@ -6,8 +6,10 @@ import {
   parsed,
   parseTableResource,
   recognizeTable,
+  refuseConditions,
   signedTableResource,
   tableAuthorizationOf,
+  tableConditions,
 } from "@stamp/azure-rest";
 import type { RestService } from "../service.ts";
 import { tableHandlers } from "./operations.ts";
@@ -33,6 +35,8 @@ export function tableService(hostSuffixes: readonly string[]): RestService {
       if (!resource.ok) return resource;
       const operation = recognizeTable(method, resource.value, target.query, headers);
       if (!operation.ok) return operation;
+      const conditions = refuseConditions(headers, tableConditions(method, operation.value));
+      if (!conditions.ok) return conditions;
       return parsed({
         name: operation.value,
         authorization: tableAuthorizationOf(operation.value),
