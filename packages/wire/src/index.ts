@@ -1,3 +1,4 @@
+export * from "./block-references.ts";
 export * from "./entity-values.ts";
 export * from "./gen/stamp/v1/accounts_pb.ts";
 export * from "./gen/stamp/v1/availability_pb.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
-import { unwrap, utf8 } from "@stamp/base";
-import { BlockSource, Connective, OperationSchema } from "@stamp/wire";
+import { toHex, unwrap, utf8 } from "@stamp/base";
+import { BlockSource, Connective, OperationSchema, type PlainBlockReference, packBlocks } from "@stamp/wire";
 import { operationFromWire } from "./operation-from-wire.ts";
 
 type Kind = NonNullable<MessageInitShape<typeof OperationSchema>["kind"]>;
@@ -52,6 +52,34 @@ test("wire: block lists keep their order and sources", () => {
     ["committed", "latest", "uncommitted"],
   );
   assert.deepEqual({ ...operation.value.metadata }, { k: "v" });
+});
+
+test("wire: a packed block list is read as the same list of messages is; cut off, or without a source, it is refused", () => {
+  const blocks: PlainBlockReference[] = [
+    { blockId: utf8("first"), source: "committed" },
+    { blockId: utf8("2"), source: "latest" },
+    { blockId: new Uint8Array(255).fill(7), source: "uncommitted" },
+  ];
+  const packed = packBlocks(blocks);
+  const operation = unwrap(convert({ case: "putBlockList", value: { name, ...packed } }));
+  assert.ok(operation.case === "putBlockList");
+  assert.deepEqual(
+    operation.value.blocks.map((block) => ({ ...block, blockId: block.blockId.slice() })),
+    blocks,
+  );
+  // A release that does not know the field reads `blocks` alone, and must not take them for an empty list.
+  const older = convert({ case: "putBlockList", value: { name, blocks: packed.blocks } });
+  assert.ok(!older.ok && older.failure.reason === "badRequest");
+  assert.deepEqual(packBlocks([]), { blocks: [], packedBlocks: new Uint8Array(0) });
+  for (const packedBlocks of [
+    packed.packedBlocks.subarray(0, 6),
+    packed.packedBlocks.subarray(0, 1),
+    Uint8Array.of(0, 1, 65),
+    Uint8Array.of(4, 1, 65),
+  ]) {
+    const outcome = convert({ case: "putBlockList", value: { name, blocks: packed.blocks, packedBlocks } });
+    assert.ok(!outcome.ok && outcome.failure.reason === "badRequest", toHex(packedBlocks));
+  }
 });
 
 test("wire: what misses a part is refused as badRequest, whatever the kind", () => {

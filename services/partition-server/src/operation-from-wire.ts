@@ -137,10 +137,10 @@ function convert(operation: wire.Operation | undefined): Operation {
     case "putBlock":
       return { case: kind.case, value: { ...onBlob(kind.value), blockId: kind.value.blockId, body: bodyOf(kind.value.body) } };
     case "putBlockList": {
-      const { headers, metadata, blocks } = kind.value;
+      const { headers, metadata } = kind.value;
       const state = stateOf(kind.value.state);
-      const references = blocks.map((block) => ({ blockId: block.blockId, source: sourceOf(block.source) }));
-      return { case: kind.case, value: { ...onBlob(kind.value), headers: headersOf(headers), metadata, blocks: references, state } };
+      const blocks = wire.unpackBlocks(kind.value);
+      return { case: kind.case, value: { ...onBlob(kind.value), headers: headersOf(headers), metadata, blocks, state } };
     }
     case "getBlockList":
       return {
@@ -292,16 +292,3 @@ export const placeFromWire = (place: wire.Place): Place => ({
   offsetBytes: fromWire(place.offsetBytes),
   lengthBytes: place.lengthBytes,
 });
-
-function sourceOf(source: wire.BlockSource): "committed" | "uncommitted" | "latest" {
-  switch (source) {
-    case wire.BlockSource.COMMITTED:
-      return "committed";
-    case wire.BlockSource.UNCOMMITTED:
-      return "uncommitted";
-    case wire.BlockSource.LATEST:
-      return "latest";
-    default:
-      throw missing("a source of one of its blocks");
-  }
-}

@@ -2,14 +2,14 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Account, Blob, BlobContent, Container, OperationResult, Place } from "@stamp/objects";
 import type { AccountSchema, BlobContentSchema, ExtentLocation, OperationResultSchema, PlaceSchema } from "@stamp/wire";
-import { BlobSchema, ContainerSchema, CopyPartsSchema, DeletedSchema, initOf, LeasedSchema, toWire } from "@stamp/wire";
+import { BlobSchema, ContainerSchema, CopyPartsSchema, DeletedSchema, initOf, LeasedSchema, packBlockSizes, toWire } from "@stamp/wire";
 import { queueResultToWire } from "./queue-on-wire.ts";
 import { tableResultToWire } from "./tables-to-wire.ts";
 
 type Init = MessageInitShape<typeof OperationResultSchema>;
 
-/** `extents`: where the extents of a content's places are. */
-export function resultToWire(result: OperationResult, extents: readonly ExtentLocation[]): Init {
+/** `extents`: where the extents of a content's places are. `packed`: the caller reads packed lists of blocks. */
+export function resultToWire(result: OperationResult, extents: readonly ExtentLocation[], packed: boolean): Init {
   switch (result.case) {
     case "error":
       return { kind: { case: "error", value: { code: result.value.code, details: { ...result.value.details } } } };
@@ -41,7 +41,9 @@ export function resultToWire(result: OperationResult, extents: readonly ExtentLo
     case "blockList": {
       const { blob, committed, uncommitted } = result.value;
       const sizes = (blocks: typeof committed) => blocks.map((one) => ({ blockId: one.blockId, sizeBytes: toWire(one.sizeBytes) }));
-      const lists = { committed: sizes(committed), uncommitted: sizes(uncommitted) };
+      const lists = packed
+        ? { packedCommitted: packBlockSizes(committed), packedUncommitted: packBlockSizes(uncommitted) }
+        : { committed: sizes(committed), uncommitted: sizes(uncommitted) };
       return { kind: { case: "blockList", value: blob ? { blob: blobToWire(blob), ...lists } : lists } };
     }
     case "table":

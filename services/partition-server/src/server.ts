@@ -112,7 +112,8 @@ export function partitionServerHandlers(
         );
         if (!result.ok) return result;
         const extents = await executor.locate(placesOf(result.value), context.deadlineMs);
-        return ok({ result: resultToWire(result.value, extents) });
+        const kind = request.operation?.kind;
+        return ok({ result: resultToWire(result.value, extents, kind?.case === "getBlockList" && kind.value.packed) });
       }),
     writeData: (request, context) =>
       guarded(async () => {

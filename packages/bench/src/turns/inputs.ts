@@ -22,9 +22,6 @@ export interface Input {
   readonly ask: (attempt: number) => Promise<Asked>;
 }
 
-/** Of this benchmark at full size: see docs/measurements/turns.md. */
-const listIsOneMessage = "50,000 ids are one message from front-end to partition server";
-
 const container = "turns";
 const connectionsMax = 32;
 
@@ -116,7 +113,6 @@ export class Inputs {
       {
         name: "block list, 50,000 ids that are not there",
         status: 400,
-        known: listIsOneMessage,
         ask: put("none", list(ids(50_000, 64), "Uncommitted")),
       },
       { name: "block list, 350,000 ids (7.5 MB)", status: 413, ask: put("none", list(ids(350_000, 3))) },

@@ -24,7 +24,7 @@ import {
   writtenHeaders,
 } from "@stamp/azure-rest";
 import { equalBytes } from "@stamp/base";
-import { BlockSource, fromWire, type Place, toWire } from "@stamp/wire";
+import { fromWire, type Place, packBlocks, toWire, unpackBlockSizes } from "@stamp/wire";
 import { type AnnouncedDigests, announcedDigests, type ContentDigests, compareDigests } from "../../content-digests.ts";
 import { conditionsToWire, type LocatedBlob } from "../../objects.ts";
 import { blobOf } from "../../wire-to-rest.ts";
@@ -150,8 +150,6 @@ export async function receiveChecked(
   return parsed({ body: { inline, places: [...places] }, digests });
 }
 
-const wireSources = { committed: BlockSource.COMMITTED, uncommitted: BlockSource.UNCOMMITTED, latest: BlockSource.LATEST } as const;
-
 export async function putBlockList(exchange: BlobExchange): Promise<Answer> {
   const { headers, objects, version } = exchange;
   const metadata = parseMetadata(headers, exchange.request.rawHeaders);
@@ -186,7 +184,7 @@ export async function putBlockList(exchange: BlobExchange): Promise<Answer> {
     conditions: conditionsToWire(conditions.value, exchange.access),
     headers: properties.value,
     metadata: metadata.value,
-    blocks: list.value.map((item) => ({ blockId: item.blockId, source: wireSources[item.source] })),
+    ...packBlocks(list.value),
     state: state.value,
   };
   const made = await objects.execute({ case: "putBlockList", value }, "blob", exchange.limits());
@@ -206,15 +204,17 @@ export async function getBlockList(exchange: BlobExchange): Promise<Answer> {
   if (!name.ok) return name;
   const committed = type !== "uncommitted";
   const uncommitted = type !== "committed";
-  const value = { name: name.value, conditions: conditionsToWire(conditions.value), committed, uncommitted };
+  const value = { name: name.value, conditions: conditionsToWire(conditions.value), committed, uncommitted, packed: true };
   const answer = await exchange.objects.execute({ case: "getBlockList", value }, "blockList", exchange.limits());
   if (!answer.ok) return answer;
   // A blob without content is not there yet for those whom only the public access lets in.
   if (exchange.anonymous && !answer.value.blob) return rejected("BlobNotFound");
-  const sizes = function* (blocks: typeof answer.value.committed) {
+  // A partition server of an older release answers with messages.
+  const sizes = function* (packed: Uint8Array, blocks: typeof answer.value.committed) {
+    yield* unpackBlockSizes(packed);
     for (const { blockId, sizeBytes } of blocks) yield { blockId, sizeBytes: fromWire(sizeBytes) };
   };
-  const { blob } = answer.value;
+  const { blob, packedCommitted, packedUncommitted } = answer.value;
   const headers: Record<string, string> = { "Content-Type": "application/xml" };
   if (blob) {
     Object.assign(headers, etagAndTime(exchange.version, blobOf(blob)));
@@ -223,8 +223,8 @@ export async function getBlockList(exchange: BlobExchange): Promise<Answer> {
     headers["x-ms-blob-content-length"] = "0";
   }
   const text = blockListXml(
-    committed ? sizes(answer.value.committed) : undefined,
-    uncommitted ? sizes(answer.value.uncommitted) : undefined,
+    committed ? sizes(packedCommitted, answer.value.committed) : undefined,
+    uncommitted ? sizes(packedUncommitted, answer.value.uncommitted) : undefined,
   );
   return respond(200, headers, await textInTurns(exchange.objects.parts.world.clock, text));
 }
