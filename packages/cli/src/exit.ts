@@ -12,6 +12,10 @@ export const exitCodes = {
   notReady: 4,
   /** A drill found a broken promise. */
   promiseBroken: 5,
+  /** `stamp health`: everything is served, and a person should act. */
+  degraded: 6,
+  /** `stamp health`: something is not served, or data are in danger. */
+  danger: 7,
 } as const;
 
 /** An end that needs words, not a stack. */

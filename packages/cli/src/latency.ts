@@ -1,10 +1,6 @@
 /** Part of `stamp status`: how long requests, their transactions and appends took of late, at every process that serves. */
-import type { ClusterStatus } from "@stamp/cluster";
-import type { Transport } from "@stamp/ports";
-import { Status } from "@stamp/wire";
 import { table } from "./print.ts";
 
-const askTimeoutMs = 1_500;
 /** Beyond that only the slowest are told. */
 const rowsMax = 40;
 /** The last bound of a histogram (`bucketsMs`). */
@@ -28,19 +24,7 @@ const places: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "extent-node": { "took.appendDone": "append", "took.appendFailed": "failed append", "took.read": "read", journalSync: "journal sync" },
 };
 
-/** Of those that answer. */
-export async function latencies(transport: Transport, { processes }: Pick<ClusterStatus, "processes">): Promise<Latency[]> {
-  const asked = await Promise.all(
-    processes
-      .filter(({ role, pid }) => role in places && pid !== null)
-      .map(async ({ role, name, grpc }) => {
-        const answer = await transport.client(grpc, Status).getStatus({}, { timeoutMs: askTimeoutMs });
-        return answer.ok ? latenciesOf(role, name, answer.value.facts ?? {}) : [];
-      }),
-  );
-  return asked.flat();
-}
-
+/** Of the facts that a process answered. */
 export function latenciesOf(role: string, process: string, facts: Facts): Latency[] {
   return Object.entries(places[role] ?? {}).flatMap(([path, name]) =>
     found(

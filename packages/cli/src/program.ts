@@ -1,4 +1,7 @@
-/** The program behind `stamp`: reads the command line, runs the command, and turns its errors into words and an exit code. */
+/**
+ * The program behind `stamp`: reads the command line, runs the command, and turns its errors into words and an exit
+ * code.
+ */
 import { Command } from "commander";
 import { CommandError, exitCodes } from "./exit.ts";
 import { addWords } from "./top-level.ts";
@@ -12,7 +15,8 @@ export async function runProgram(argv: readonly string[]): Promise<void> {
       `
 Also: stamp test, stamp check, stamp sim, stamp bench (of this repository).
 
-Exit codes: 0 done, 1 failed, 2 wrong command line or configuration, 3 not running, 4 not ready, 5 a drill found a broken promise.`,
+Exit codes: 0 done, 1 failed, 2 wrong command line or configuration, 3 not running, 4 not ready, 5 a drill found a broken promise;
+of stamp health: 6 a person should act, 7 something is not served or data are in danger.`,
     )
     .configureOutput({ outputError: (text, write) => write(text) });
   await addWords(program, argv.slice(2));

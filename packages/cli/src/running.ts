@@ -2,7 +2,7 @@
 import { ownTransport, StampInspector } from "@stamp/cluster";
 import { inWords } from "@stamp/ports-node";
 import type { Command } from "commander";
-import { composeStatus } from "./compose-status.ts";
+import { composeCluster } from "./compose-status.ts";
 import { CommandError, configOf, runningCluster, withConfig } from "./context.ts";
 import { toJson } from "./print.ts";
 
@@ -16,7 +16,7 @@ export async function inspect<T>(
   const config = configOf(command);
   const transport = ownTransport(config);
   try {
-    const status = (await composeStatus(transport)) ?? (await runningCluster(config));
+    const status = composeCluster() ?? (await runningCluster(config));
     return await work(new StampInspector(transport, status.lockService), transport, status.lockService);
   } catch (error) {
     throw error instanceof CommandError ? error : new CommandError(inWords(error));

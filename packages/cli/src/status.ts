@@ -1,11 +1,14 @@
-/** `stamp status`: every process, streams, extents, replicas and ranges, and where they are. */
-import { type ClusterStatus, ownTransport, StampInspector, type StampView } from "@stamp/cluster";
+/** `stamp status`: every process, streams, extents, replicas and ranges, and where they are. From the same facts as `stamp health`. */
+import { type ClusterStatus, DataFolder, ownTransport, type StampView } from "@stamp/cluster";
 import { ExtentState, NodeDuty, type ServerLoad } from "@stamp/wire";
 import type { Command } from "commander";
-import { composeStatus } from "./compose-status.ts";
-import { configOf, exitCodes, runningCluster, withConfig } from "./context.ts";
+import { composeCluster } from "./compose-status.ts";
+import { CommandError, configOf, exitCodes, orphansRun, withConfig } from "./context.ts";
+import type { StampFacts } from "./health/facts.ts";
+import { type Health, healthOf } from "./health/findings.ts";
+import { gather } from "./health/gather.ts";
 import { keyText } from "./key-text.ts";
-import { type Latency, latencies, latencyTable } from "./latency.ts";
+import { type Latency, latenciesOf, latencyTable } from "./latency.ts";
 import { bytesText, endpointLines, processTable, table, toJson } from "./print.ts";
 import { topLevel } from "./top-level.ts";
 
@@ -13,14 +16,42 @@ export function addStatus(program: Command): void {
   const command = topLevel(program, "status").option("--json", "for tools");
   withConfig(command, ["dataDir"]).action(async (_options, command: Command) => {
     const config = configOf(command);
+    const { orphans } = new DataFolder(config.dataDir).running();
+    if (composeCluster() === undefined && orphans.length > 0) throw new CommandError(orphansRun(config, orphans));
     const transport = ownTransport(config);
-    const status = (await composeStatus(transport)) ?? (await runningCluster(config));
-    const [view, latency] = await Promise.all([new StampInspector(transport, status.lockService).view(), latencies(transport, status)]);
-    await transport.close();
-    if (command.opts<{ json?: boolean }>().json === true) console.log(toJson({ ...status, ...view, latency }));
-    else console.log(statusText(status, view, latency));
+    const facts = await gather(config, transport, { view: true }).finally(() => transport.close());
+    const health = healthOf(facts);
+    const status = statusOf(facts);
+    const view = viewOf(facts);
+    const latency = facts.processes.flatMap(({ role, name, answer }) =>
+      answer === undefined ? [] : latenciesOf(role, name, answer.facts),
+    );
+    if (command.opts<{ json?: boolean }>().json === true) console.log(toJson({ health, ...status, ...view, latency }));
+    else console.log(statusText(health, status, view, latency));
     process.exitCode = status.ready ? 0 : exitCodes.notReady;
   });
+}
+
+/** The processes as they answered themselves: what the supervisor saw last may be over. */
+export function statusOf(facts: StampFacts): ClusterStatus {
+  const processes = facts.processes.map(({ answer, silence: _, ...process }) => {
+    if (answer !== undefined) return { ...process, state: answer.state, ready: answer.ready, waitingFor: answer.waitingFor };
+    const state = process.pid === null ? process.state : "not answering";
+    return { ...process, state, ready: false, waitingFor: [] };
+  });
+  const { dataDir, endpoints, connectionString, lockService } = facts.cluster;
+  const ready = processes.every((each) => each.ready);
+  return { running: true, ready, supervisorPid: facts.supervisorPid, dataDir, processes, endpoints, connectionString, lockService };
+}
+
+function viewOf({ streamLayer, partitionLayer }: StampFacts): StampView {
+  const { streams = [], extents = [], nodes = [], more = { streams: false, extents: false } } = streamLayer ?? {};
+  const { ranges = [], servers = [] } = partitionLayer ?? {};
+  const problems = [
+    ...(streamLayer === undefined ? ["no stream manager that leads answered"] : []),
+    ...(partitionLayer === undefined ? ["no partition manager that leads answered"] : []),
+  ];
+  return { streams, extents, more, nodes, ranges, servers, problems };
 }
 
 /** The name of an enum's value, in lower case. */
@@ -140,8 +171,10 @@ export function nodeTable(view: Pick<StampView, "nodes">): string {
   );
 }
 
-function statusText(status: ClusterStatus, view: StampView, latency: readonly Latency[]): string {
+function statusText(health: Health, status: ClusterStatus, view: StampView, latency: readonly Latency[]): string {
+  const findings = health.findings.length === 0 ? [] : [`${health.findings.length} findings: ./stamp health`];
   const parts = [
+    [health.sentence, ...findings, ""].join("\n"),
     processTable(status),
     `\nEndpoints\n${endpointLines(status)}\n\nConnection string\n  ${status.connectionString}\n\ndata:  ${status.dataDir}`,
     `\nExtent nodes\n${nodeTable(view)}`,

@@ -1,6 +1,6 @@
 /**
- * The first words of the command line: what each does, and which module has it. A call loads the module of its own word only, because
- * loading all of them takes longer than most commands do. Help for all words needs none of them.
+ * The first words of the command line: what each does, and which module has it. A call loads the module of its own word
+ * only, because loading all of them takes longer than most commands do. Help for all words needs none of them.
  */
 import type { Command } from "commander";
 
@@ -11,6 +11,7 @@ const words = {
   up: "start the cluster; without -d in the foreground until Ctrl-C",
   down: "stop the cluster cleanly; the data stay",
   reset: "delete everything a stopped cluster has stored",
+  health: "how the stamp is, in one sentence, and what to do about it; exit code 0, 6 or 7",
   status: "what runs, and where everything is",
   stream: "streams of the stream layer; who changes one that a partition server owns takes its partition out of service",
   extent: "extents and their replicas",
@@ -38,6 +39,7 @@ const modules: Readonly<Record<Word, () => Promise<Add>>> = {
   up,
   down: up,
   reset: up,
+  health: async () => (await import("./health/health-command.ts")).addHealth,
   status: async () => (await import("./status.ts")).addStatus,
   stream: async () => (await import("./stream-commands.ts")).addStream,
   extent: async () => (await import("./extent-commands.ts")).addExtent,
@@ -58,7 +60,10 @@ const modules: Readonly<Record<Word, () => Promise<Add>>> = {
 /** Adds the command of a first word to the program, with its description. */
 export const topLevel = (program: Command, word: Word): Command => program.command(word).description(words[word]);
 
-/** Adds every first word to the program: with its options and subcommands if `args` ask for it, else only with its description. */
+/**
+ * Adds every first word to the program: with its options and subcommands if `args` ask for it, else only with its
+ * description.
+ */
 export async function addWords(program: Command, args: readonly string[]): Promise<void> {
   const [first, second] = args.filter((each) => !each.startsWith("-"));
   const asked = first === "help" ? second : first;

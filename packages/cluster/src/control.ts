@@ -121,13 +121,13 @@ function readLine(socket: Socket, take: (line: string) => void): void {
 }
 
 /** Asks the supervisor behind `path`; throws when there is none. */
-export function control(path: string, request: ControlRequest): Promise<ClusterStatus> {
+export function control(path: string, request: ControlRequest, timeoutMs: number = answerTimeoutMs): Promise<ClusterStatus> {
   return new Promise((resolve, reject) => {
     const socket = createConnection(path);
     const giveUp = setTimeout(() => {
       socket.destroy();
       reject(new Error("the supervisor does not answer"));
-    }, answerTimeoutMs);
+    }, timeoutMs);
     socket.on("error", (error) => {
       clearTimeout(giveUp);
       reject(error);

@@ -24,8 +24,6 @@ const callTimeoutMs = 3_000;
 const changeTimeoutMs = 15_000;
 const askAgainMs = 200;
 const pageLimit = 1_000;
-/** Of each kind in a view. */
-const viewedMax = 200;
 
 export interface Listed<T> {
   readonly items: readonly T[];
@@ -179,29 +177,6 @@ export class StampInspector {
       }),
     );
     return held;
-  }
-
-  /** Everything; what can't be asked is a problem in the answer, not an error. */
-  async view(): Promise<StampView> {
-    const problems = new Set<string>();
-    const or = async <T>(asked: Promise<T>, none: T): Promise<T> => {
-      try {
-        return await asked;
-      } catch (error) {
-        problems.add((error as Error).message);
-        return none;
-      }
-    };
-    const nothing = { items: [], more: false };
-    const [streams, extents, nodes, ranges, servers] = await Promise.all([
-      or(this.streamPage("", "", viewedMax), nothing),
-      or(this.extentPage(0n, viewedMax), nothing),
-      or(this.nodes(), []),
-      or(this.ranges(), []),
-      or(this.servers(), []),
-    ]);
-    const more = { streams: streams.more, extents: extents.more };
-    return { streams: streams.items, extents: extents.items, more, nodes, ranges, servers, problems: [...problems] };
   }
 }
 

@@ -1,6 +1,8 @@
 /** The page `/metrics` of every role of a stamp: every number is declared, by the conventions of Prometheus, and what only grows does. */
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { join } from "node:path";
 import { test } from "node:test";
 import { BlobServiceClient } from "@azure/storage-blob";
 import { startStamp } from "./index.ts";
@@ -78,6 +80,8 @@ const named = [
   "lock_service_transactions_total",
 ];
 
+const alertRules = readFileSync(join(import.meta.dirname, "../../../docs/guides/stamp-alerts.yml"), "utf8").replaceAll("stamp health", "");
+
 test("metrics: every role's page is well formed, nothing is undeclared, counters go up and never down", async () => {
   const stamp = await startStamp();
   try {
@@ -93,6 +97,14 @@ test("metrics: every role's page is well formed, nothing is undeclared, counters
     assert.deepEqual(
       named.filter((name) => !names.has(`stamp_${name}`)),
       [],
+    );
+    // Embedded nodes do not scrub; tests/drills/health.slow.ts compares the rest with the pages of a real cluster.
+    const inRules = (alertRules.match(/\bstamp_\w+/g) ?? []).filter((name) => !name.startsWith("stamp_extent_node_scrub_"));
+    assert.ok(inRules.length > 20);
+    assert.deepEqual(
+      inRules.filter((name) => !["stamp_ready", ...names].includes(name.replace(/(?<=_duration_seconds)_(bucket|sum|count)$/, ""))),
+      [],
+      "docs/guides/stamp-alerts.yml names metrics that no role has",
     );
     const after = samplesOf(pages);
     for (const [sample, value] of before)

@@ -1,0 +1,105 @@
+/**
+ * What `stamp health` and `stamp status` know of a stamp at one moment. Every process was asked once, all at the same
+ * time, under one deadline: what did not answer in time is undefined here, and never taken for what was known before.
+ */
+import type { ClusterStatus, ProcessStatus } from "@stamp/cluster";
+import type {
+  ExtentInfo,
+  GetStatusResponse,
+  NodeInfo,
+  QuarantinedReplica,
+  RangePartition,
+  RepairStatus,
+  ServerInfo,
+  StreamInfo,
+} from "@stamp/wire";
+
+export type RoleFacts = Readonly<Record<string, unknown>>;
+
+/** What a process answered itself. */
+export interface ProcessAnswer extends Pick<GetStatusResponse, "release" | "state" | "ready" | "waitingFor"> {
+  readonly uptimeMs: number;
+  /** How far the wall clock of its machine is ahead of ours, in milliseconds; undefined where it does not say. */
+  readonly wallAheadMs: number | undefined;
+  /** How far that clock was set since the process started, in milliseconds. */
+  readonly wallSetMs: number;
+  readonly facts: RoleFacts;
+}
+
+export interface ProcessFacts extends ProcessStatus {
+  /** Undefined if it did not answer before the deadline. */
+  readonly answer: ProcessAnswer | undefined;
+  /** Why there is no answer, in words; empty if there is one. */
+  readonly silence: string;
+}
+
+/** What the leading stream manager answered. */
+export interface StreamLayerFacts {
+  readonly nodes: readonly NodeInfo[];
+  readonly repair: RepairStatus | undefined;
+  readonly quarantine: readonly QuarantinedReplica[];
+  /** The first 200. */
+  readonly streams: readonly StreamInfo[];
+  /** The first 200. */
+  readonly extents: readonly ExtentInfo[];
+  readonly more: { readonly streams: boolean; readonly extents: boolean };
+}
+
+/** What the leading partition manager answered. */
+export interface PartitionLayerFacts {
+  readonly ranges: readonly RangePartition[];
+  readonly servers: readonly ServerInfo[];
+}
+
+/** What the configuration and the data folder say; only where they are ours (a supervised cluster). */
+export interface SetUpFacts {
+  readonly dataDir: string;
+  readonly bind: string;
+  readonly portBase: number;
+  readonly copies: number;
+  readonly minCopies: number;
+  readonly extentNodes: number;
+  readonly faultDomains: readonly string[];
+  /** Someone who knows the public key may use the stamp from another machine. */
+  readonly developmentAccountForOthers: boolean;
+  readonly tls: TlsFacts | undefined;
+  /** Extent nodes that have a disk in the folder and are not started. */
+  readonly notStarted: readonly string[];
+  /** Files and folders of the data folder that other users of the machine may read. */
+  readonly openPaths: readonly string[];
+}
+
+export interface TlsFacts {
+  readonly certificate: string;
+  /** When it ends, in milliseconds since 1970; undefined if it can't be read. */
+  readonly endsAtMs: number | undefined;
+  /** Why it can't be read; empty if it can. */
+  readonly problem: string;
+}
+
+export interface StampFacts {
+  /** Wall clock of this machine, in milliseconds since 1970. */
+  readonly nowMs: number;
+  /** `none`: the processes run in containers, or were started by hand. */
+  readonly supervisor: "answers" | "silent" | "gone" | "none";
+  /** Process of the supervisor; null while there is none. */
+  readonly supervisorPid: number | null;
+  readonly cluster: Pick<ClusterStatus, "dataDir" | "endpoints" | "connectionString" | "lockService">;
+  readonly processes: readonly ProcessFacts[];
+  /** Undefined if no stream manager that leads answered. */
+  readonly streamLayer: StreamLayerFacts | undefined;
+  /** Undefined if no partition manager that leads answered. */
+  readonly partitionLayer: PartitionLayerFacts | undefined;
+  readonly setUp: SetUpFacts | undefined;
+}
+
+/** The value at a path among the facts of a role. */
+export function factAt(facts: RoleFacts | undefined, path: string): unknown {
+  return path.split(".").reduce<unknown>((at, part) => (at as RoleFacts | undefined | null)?.[part], facts);
+}
+
+/** The number at a path among the facts of a role; 0 if there is none. 64-bit numbers come as text. */
+export function numberAt(facts: RoleFacts | undefined, path: string): number {
+  const value = Number(factAt(facts, path) ?? 0);
+  return Number.isFinite(value) ? value : 0;
+}

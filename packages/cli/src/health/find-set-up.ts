@@ -1,0 +1,55 @@
+/** Findings about the configuration, certificates and files of a supervised cluster. */
+import { isLoopback } from "@stamp/ports";
+import type { SetUpFacts, StampFacts } from "./facts.ts";
+import { few } from "./find-extents.ts";
+import { type Finding, finding } from "./kinds.ts";
+
+const dayMs = 24 * 3_600_000;
+const certificateDays = 30;
+
+export function findSetUp({ setUp, nowMs }: StampFacts): Finding[] {
+  if (setUp === undefined) return [];
+  return [...findReach(setUp), ...findCertificate(setUp, nowMs), ...findShape(setUp), ...findFiles(setUp)];
+}
+
+function findReach({ bind, portBase, tls, developmentAccountForOthers }: SetUpFacts): Finding[] {
+  // An address alone: what matters is the host.
+  if (isLoopback(`${bind}:0`)) return [];
+  const found = [
+    finding(
+      "reachable-by-others",
+      bind,
+      `blob, queue and table on ports ${portBase} to ${portBase + 2}, gRPC from ${portBase + 100}, /ready and /metrics from ${portBase + 200}`,
+    ),
+  ];
+  if (developmentAccountForOthers) found.push(finding("public-key-reachable", bind, "allowDevelopmentAccount is true"));
+  if (tls === undefined) found.push(finding("no-tls", bind, "tlsCert and tlsKey are not given"));
+  return found;
+}
+
+function findCertificate({ tls }: SetUpFacts, nowMs: number): Finding[] {
+  if (tls === undefined) return [];
+  const { certificate, endsAtMs, problem } = tls;
+  if (endsAtMs === undefined) return [finding("certificate-unreadable", certificate, problem)];
+  const leftMs = endsAtMs - nowMs;
+  const at = new Date(endsAtMs).toISOString();
+  if (leftMs <= 0) return [finding("certificate-ended", certificate, `it ended at ${at}`)];
+  if (leftMs > certificateDays * dayMs) return [];
+  return [finding("certificate-ends", certificate, `it ends in ${Math.floor(leftMs / dayMs)} days, at ${at}`)];
+}
+
+function findShape({ copies, extentNodes, faultDomains, notStarted }: SetUpFacts): Finding[] {
+  const found: Finding[] = [];
+  if (notStarted.length > 0)
+    found.push(
+      ...notStarted.map((name) => finding("node-not-started", name, "its disk is in the data folder", extentNodes + notStarted.length)),
+    );
+  if (copies > extentNodes) found.push(finding("copies-not-possible", "", `copies is ${copies}, and ${extentNodes} extent nodes run`));
+  const domains = new Set(faultDomains.slice(0, extentNodes)).size;
+  const wanted = Math.min(copies, extentNodes);
+  if (domains > 0 && domains < wanted) found.push(finding("domains-too-few", "", `${domains} fault domains, ${wanted} copies`, domains));
+  return found;
+}
+
+const findFiles = ({ openPaths, dataDir }: SetUpFacts): Finding[] =>
+  openPaths.length === 0 ? [] : [finding("files-open", openPaths.length === 1 ? (openPaths[0] ?? dataDir) : dataDir, few(openPaths))];

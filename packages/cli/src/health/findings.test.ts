@@ -1,0 +1,533 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import {
+  NodeDuty,
+  NodeInfoSchema,
+  QuarantinedReplicaSchema,
+  RangePartitionSchema,
+  RepairStatusSchema,
+  ServerInfoSchema,
+} from "@stamp/wire";
+import type { ProcessAnswer, ProcessFacts, SetUpFacts, StampFacts } from "./facts.ts";
+import { findingsOf, healthOf } from "./findings.ts";
+import { healthText } from "./health-text.ts";
+import { type Code, kinds } from "./kinds.ts";
+
+const nowMs = Date.parse("2026-11-25T12:00:00Z");
+const gibibyte = 1024 ** 3;
+
+const answerOf = (state: string, facts: ProcessAnswer["facts"]): ProcessAnswer => ({
+  release: "0.1.0",
+  state,
+  ready: true,
+  waitingFor: [],
+  uptimeMs: 3_600_000,
+  wallAheadMs: 0,
+  wallSetMs: 0,
+  facts,
+});
+
+const processOf = (role: string, number: number, state = "serving", facts: ProcessAnswer["facts"] = {}): ProcessFacts => ({
+  role,
+  name: `${role}-${number}`,
+  pid: 1_000 + number,
+  grpc: `127.0.0.1:${number}`,
+  http: "",
+  state,
+  ready: true,
+  waitingFor: [],
+  restarts: 0,
+  lastExit: "",
+  answer: answerOf(state, facts),
+  silence: "",
+});
+
+const nodeFacts = {
+  takesExtents: true,
+  diskFull: false,
+  extents: { damaged: 0 },
+  scrub: { enabled: true, findings: 0, finished: { findings: 0 } },
+  metadataCopy: { ageMs: 5_000, failures: 0, failure: "", kept: 3 },
+  tableRebuilt: false,
+};
+
+const leases = ["ps/partition-server-1", "ps/partition-server-2"].map((name) => ({ name, ended: false, refused: false }));
+
+const healthy: StampFacts = {
+  nowMs,
+  supervisor: "answers",
+  supervisorPid: 999,
+  cluster: { dataDir: "/data", endpoints: { blob: "", queue: "", table: "" }, connectionString: "", lockService: "" },
+  processes: [
+    processOf("lock-service", 1, "serving", { keys: 42, keysMax: 1_000, diskFull: false, leases }),
+    ...[1, 2, 3, 4].map((number) => processOf("extent-node", number, "serving", nodeFacts)),
+    processOf("stream-manager", 1, "leader", { sealedWithLoss: 0, waits: [] }),
+    processOf("stream-manager", 2, "standby"),
+    processOf("partition-manager", 1, "leader"),
+    processOf("partition-manager", 2, "standby"),
+    processOf("partition-server", 1),
+    processOf("partition-server", 2),
+    processOf("front-end", 1, "serving", { mapAgeMs: 100, took: {} }),
+  ],
+  streamLayer: {
+    nodes: [1, 2, 3, 4].map((number) =>
+      create(NodeInfoSchema, {
+        nodeId: `extent-node-${number}`,
+        up: true,
+        duty: NodeDuty.SERVING,
+        freeBytes: BigInt(100 * gibibyte),
+        totalBytes: BigInt(200 * gibibyte),
+        replicas: 7n,
+      }),
+    ),
+    repair: create(RepairStatusSchema),
+    quarantine: [],
+    streams: [],
+    extents: [],
+    more: { streams: false, extents: false },
+  },
+  partitionLayer: {
+    ranges: [
+      create(RangePartitionSchema, { rangeId: "blob-1", server: "partition-server-1", loaded: true }),
+      create(RangePartitionSchema, { rangeId: "entity-1", server: "partition-server-2", loaded: true }),
+    ],
+    servers: [1, 2].map((number) => create(ServerInfoSchema, { server: `partition-server-${number}`, up: true })),
+  },
+  setUp: {
+    dataDir: "/data",
+    bind: "127.0.0.1",
+    portBase: 10_000,
+    copies: 3,
+    minCopies: 2,
+    extentNodes: 4,
+    faultDomains: [],
+    developmentAccountForOthers: false,
+    tls: undefined,
+    notStarted: [],
+    openPaths: [],
+  },
+};
+
+type Change = (facts: StampFacts) => StampFacts;
+
+const withProcess =
+  (name: string, change: Partial<ProcessFacts>): Change =>
+  (facts) => ({ ...facts, processes: facts.processes.map((each) => (each.name === name ? { ...each, ...change } : each)) });
+
+const withAnswer =
+  (name: string, change: Partial<ProcessAnswer>): Change =>
+  (facts) => ({
+    ...facts,
+    processes: facts.processes.map((each) =>
+      each.name === name && each.answer !== undefined ? { ...each, answer: { ...each.answer, ...change } } : each,
+    ),
+  });
+
+/** Adds to the facts of the role. */
+const withFacts =
+  (name: string, more: ProcessAnswer["facts"]): Change =>
+  (facts) =>
+    withAnswer(name, { facts: { ...facts.processes.find((each) => each.name === name)?.answer?.facts, ...more } })(facts);
+
+const without =
+  (...names: readonly string[]): Change =>
+  (facts) => ({ ...facts, processes: facts.processes.filter(({ name }) => !names.includes(name)) });
+
+const down = (name: string): Change => withProcess(name, { pid: null, answer: undefined, state: "restarting", lastExit: "signal SIGKILL" });
+const paused = (name: string): Change => withProcess(name, { answer: undefined, silence: "timeout after 1,200 ms" });
+
+const withNode =
+  (number: number, change: object): Change =>
+  (facts) => ({
+    ...facts,
+    streamLayer: facts.streamLayer && {
+      ...facts.streamLayer,
+      nodes: facts.streamLayer.nodes.map((node) => (node.nodeId === `extent-node-${number}` ? { ...node, ...change } : node)),
+    },
+  });
+
+const withRepair =
+  (change: object): Change =>
+  (facts) => ({
+    ...facts,
+    streamLayer: facts.streamLayer && { ...facts.streamLayer, repair: create(RepairStatusSchema, change) },
+  });
+
+const withRange =
+  (change: object): Change =>
+  (facts) => ({
+    ...facts,
+    partitionLayer: facts.partitionLayer && {
+      ...facts.partitionLayer,
+      ranges: facts.partitionLayer.ranges.map((range) => (range.rangeId === "blob-1" ? { ...range, ...change } : range)),
+    },
+  });
+
+const withServer =
+  (change: object): Change =>
+  (facts) => ({
+    ...facts,
+    partitionLayer: facts.partitionLayer && {
+      ...facts.partitionLayer,
+      servers: facts.partitionLayer.servers.map((server) =>
+        server.server === "partition-server-1" ? create(ServerInfoSchema, { ...server, ...change }) : server,
+      ),
+    },
+  });
+
+const withSetUp =
+  (change: Partial<SetUpFacts>): Change =>
+  (facts) => ({ ...facts, setUp: facts.setUp && { ...facts.setUp, ...change } });
+
+const all =
+  (...changes: readonly Change[]): Change =>
+  (facts) =>
+    changes.reduce((at, change) => change(at), facts);
+
+const nodes = ["extent-node-1", "extent-node-2", "extent-node-3", "extent-node-4"];
+const slow = { recent: { count: 500, p99Ms: 900 } };
+const endsIn = (days: number) => ({ tls: { certificate: "/server.pem", endsAtMs: nowMs + days * 24 * 3_600_000, problem: "" } });
+
+interface Case {
+  readonly change: Change;
+  /** What the finding is about. */
+  readonly subject?: string;
+  readonly cause: RegExp;
+  /** A change that goes nearly as far and gives no such finding. */
+  readonly notYet?: Change;
+}
+
+const cases: Readonly<Record<Code, Case>> = {
+  "supervisor-gone": { change: (facts) => ({ ...facts, supervisor: "gone", supervisorPid: null }), cause: /processes of the last one/ },
+  "supervisor-silent": { change: (facts) => ({ ...facts, supervisor: "silent" }), subject: "999", cause: /999 did not answer/ },
+  "lock-service-away": { change: paused("lock-service-1"), subject: "lock-service-1", cause: /1001 does not answer/ },
+  "store-damaged": {
+    change: withAnswer("stream-manager-1", { state: "damaged", ready: false, waitingFor: ["an older store was put back"] }),
+    subject: "stream-manager-1",
+    cause: /an older store/,
+  },
+  "role-absent": { change: down("front-end-1"), subject: "front-end", cause: /none of 1/, notYet: down("partition-server-1") },
+  "process-down": { change: down("partition-server-1"), subject: "partition-server-1", cause: /started again; it ended last with signal/ },
+  "process-silent": { change: paused("partition-server-2"), subject: "partition-server-2", cause: /process 1002 does not answer/ },
+  "process-not-ready": {
+    change: withAnswer("front-end-1", { ready: false, state: "starting", waitingFor: ["the map"] }),
+    subject: "front-end-1",
+    cause: /starting and waits for the map, 3600 s/,
+    notYet: withAnswer("front-end-1", { ready: false, state: "starting", waitingFor: ["the map"], uptimeMs: 5_000 }),
+  },
+  "process-starting": {
+    change: withAnswer("front-end-1", { ready: false, state: "starting", waitingFor: ["the map"], uptimeMs: 5_000 }),
+    subject: "front-end-1",
+    cause: /waits for the map, 5\.0 s/,
+  },
+  "process-late": {
+    change: withAnswer("extent-node-1", { waitingFor: ["a copy of the metadata, for 130 s: refused"] }),
+    subject: "extent-node-1",
+    cause: /a copy of the metadata/,
+  },
+  "process-cannot-start": {
+    change: all(down("extent-node-1"), withProcess("extent-node-1", { restarts: 4, lastExit: "exit code 69: EACCES" })),
+    subject: "extent-node-1",
+    cause: /4 times and ended with exit code 69: EACCES/,
+    notYet: all(down("extent-node-1"), withProcess("extent-node-1", { restarts: 2 })),
+  },
+  "process-restarts": {
+    change: all(withProcess("front-end-1", { restarts: 3 }), withAnswer("front-end-1", { uptimeMs: 60_000 })),
+    subject: "front-end-1",
+    cause: /3 times, the last time 60 s ago/,
+    notYet: withProcess("front-end-1", { restarts: 3 }),
+  },
+  "release-mix": { change: withAnswer("front-end-1", { release: "0.2.0" }), cause: /0\.1\.0: lock-service-1.*; 0\.2\.0: front-end-1/ },
+  "clock-set": {
+    change: withAnswer("front-end-1", { wallSetMs: -3_000 }),
+    subject: "front-end-1",
+    cause: /set 3\.0 s back/,
+    notYet: withAnswer("front-end-1", { wallSetMs: 900 }),
+  },
+  "clock-apart": {
+    change: withAnswer("front-end-1", { wallAheadMs: 5_000 }),
+    subject: "front-end-1",
+    cause: /5\.0 s ahead/,
+    notYet: withAnswer("front-end-1", { wallAheadMs: -1_900 }),
+  },
+  "no-stream-manager": { change: down("stream-manager-1"), cause: /stream-manager-1 does not answer, stream-manager-2 standby/ },
+  "no-partition-manager": {
+    change: withAnswer("partition-manager-1", { state: "starting", ready: false }),
+    cause: /partition-manager-1 starting/,
+  },
+  "no-standby": { change: down("stream-manager-2"), subject: "stream-manager", cause: /leader, stream-manager-2 does not answer/ },
+  "lease-ended": {
+    change: withFacts("lock-service-1", { leases: [{ name: "ps/partition-server-1", ended: true, refused: false }] }),
+    subject: "partition-server-1",
+    cause: /has ended/,
+    notYet: withFacts("lock-service-1", { leases: [{ name: "ps/one-of-long-ago", ended: true, refused: false }] }),
+  },
+  "lease-refused": {
+    change: withFacts("lock-service-1", { leases: [{ name: "ps/partition-server-1", ended: false, refused: true }] }),
+    subject: "partition-server-1",
+    cause: /is refused/,
+  },
+  "metadata-keys-many": {
+    change: withFacts("lock-service-1", { keys: 801 }),
+    subject: "lock-service-1",
+    cause: /801 of 1000/,
+    notYet: withFacts("lock-service-1", { keys: 799 }),
+  },
+  "metadata-disk-full": { change: withFacts("lock-service-1", { diskFull: true }), subject: "lock-service-1", cause: /bytes are free/ },
+  "metadata-slow": {
+    change: withFacts("lock-service-1", { wrote: slow }),
+    subject: "lock-service-1",
+    cause: /900 ms/,
+    notYet: withFacts("lock-service-1", { wrote: { recent: { count: 5, p99Ms: 900 } } }),
+  },
+  "node-down": { change: down("extent-node-2"), subject: "extent-node-2", cause: /started again.*; 7 replicas/ },
+  "nodes-below-minimum": {
+    change: all(withNode(1, { up: false }), withNode(2, { up: false }), withNode(3, { up: false })),
+    cause: /1 extent nodes take extents; minCopies is 2/,
+  },
+  "nodes-below-copies": {
+    change: all(withNode(1, { up: false }), withNode(2, { duty: NodeDuty.DRAINING })),
+    cause: /2 extent nodes take extents; copies is 3/,
+    notYet: withNode(1, { up: false }),
+  },
+  "no-spare-node": { change: withNode(1, { up: false }), cause: /3 extent nodes take extents/ },
+  "node-not-started": {
+    change: withSetUp({ notStarted: ["extent-node-5"] }),
+    subject: "extent-node-5",
+    cause: /disk is in the data folder/,
+  },
+  "node-draining": { change: withNode(1, { duty: NodeDuty.DRAINING }), subject: "extent-node-1", cause: /7 replicas/ },
+  "node-drain-blocked": {
+    change: withNode(1, { duty: NodeDuty.DRAINING, blocked: ["no other node has room"] }),
+    subject: "extent-node-1",
+    cause: /no other node has room/,
+  },
+  "disk-filling": {
+    change: withNode(1, { freeBytes: BigInt(20 * gibibyte) }),
+    subject: "extent-node-1",
+    cause: /20 GiB of 200 GiB/,
+    notYet: withNode(1, { freeBytes: BigInt(39 * gibibyte) }),
+  },
+  "disk-full": {
+    change: withFacts("extent-node-1", { takesExtents: false, diskFull: true, freeBytes: 1024 }),
+    subject: "extent-node-1",
+    cause: /1\.0 KiB are free, and it refuses appends/,
+  },
+  "disks-full": {
+    change: all(...nodes.map((name) => withFacts(name, { takesExtents: false }))),
+    cause: /none of 4/,
+    notYet: all(...nodes.slice(1).map((name) => withFacts(name, { takesExtents: false }))),
+  },
+  "disk-hangs": {
+    change: withFacts("extent-node-1", { journalDisk: { oldestInHandMs: 6_000 } }),
+    subject: "extent-node-1",
+    cause: /at the journal's disk for 6\.0 s/,
+    notYet: withFacts("extent-node-1", { disk: { oldestInHandMs: 4_900 } }),
+  },
+  "disk-queue": { change: withFacts("extent-node-1", { disk: { oldestQueuedMs: 1_500 } }), subject: "extent-node-1", cause: /1\.5 s/ },
+  "journal-slow": {
+    change: withFacts("extent-node-1", { journalSync: slow }),
+    subject: "extent-node-1",
+    cause: /900 ms/,
+    notYet: withFacts("extent-node-1", { journalSync: { recent: { count: 500, p99Ms: 199 } } }),
+  },
+  "journal-backlog": {
+    change: withFacts("extent-node-1", { pendingBytes: 50 * 1024 * 1024 }),
+    subject: "extent-node-1",
+    cause: /50 MiB wait/,
+    notYet: withFacts("extent-node-1", { pendingBytes: 40 * 1024 * 1024 }),
+  },
+  "replica-damaged": { change: withFacts("extent-node-1", { extents: { damaged: 2 } }), subject: "extent-node-1", cause: /2 replicas/ },
+  "scrub-found": {
+    change: withFacts("extent-node-1", { scrub: { enabled: true, findings: 1, finished: { findings: 2 } } }),
+    subject: "extent-node-1",
+    cause: /3 findings/,
+  },
+  "scrub-off": {
+    change: withFacts("extent-node-1", { scrub: { enabled: false } }),
+    subject: "extent-node-1",
+    cause: /scrubBytesPerSecond/,
+  },
+  "table-rebuilt": { change: withFacts("extent-node-1", { tableRebuilt: true }), subject: "extent-node-1", cause: /made its extent table/ },
+  "metadata-copy-old": {
+    change: withFacts("extent-node-1", { metadataCopy: { ageMs: 130_000, failures: 4, failure: "no room", kept: 3 } }),
+    subject: "extent-node-1",
+    cause: /130 s, 4 attempts failed: no room/,
+    // The lock service is down: then this is no news.
+    notYet: all(
+      withFacts("extent-node-1", { metadataCopy: { ageMs: 130_000, failures: 4, failure: "no room", kept: 3 } }),
+      down("lock-service-1"),
+    ),
+  },
+  "metadata-copies-none": {
+    change: all(...nodes.map((name) => withFacts(name, { metadataCopy: { ageMs: 95_000, failures: 0, kept: 0 } }))),
+    cause: /none of 4/,
+    notYet: all(
+      ...nodes.flatMap((name) => [
+        withFacts(name, { metadataCopy: { ageMs: 20_000, failures: 0, kept: 0 } }),
+        withAnswer(name, { uptimeMs: 20_000 }),
+      ]),
+    ),
+  },
+  "extents-unknown": {
+    change: (facts) => ({ ...facts, streamLayer: undefined }),
+    subject: "stream-manager-1",
+    cause: /did not answer in time/,
+  },
+  "extents-unreachable": { change: withRepair({ unreachable: 2n }), cause: /2 sealed extents/ },
+  "extents-endangered": { change: withRepair({ endangered: 2n }), cause: /one intact copy left/ },
+  "replicas-missing": {
+    change: withRepair({ replicasWaiting: 5n, bytesWaiting: 2048n, copiesRunning: 1, etaMs: 12_000n }),
+    cause: /5 replicas \(2\.0 KiB\) wait, 1 are being copied, about 12 s left/,
+  },
+  "replicas-awaited": { change: withRepair({ replicasInGrace: 3n }), cause: /3 extents/ },
+  "repair-blocked": { change: withRepair({ blocked: ["no node has room for extent 7"] }), cause: /extent 7/ },
+  quarantine: {
+    change: (facts) => ({
+      ...facts,
+      streamLayer: facts.streamLayer && {
+        ...facts.streamLayer,
+        quarantine: [create(QuarantinedReplicaSchema, { nodeId: "extent-node-3", extentId: 9n, why: "no record" })],
+      },
+    }),
+    subject: "extent-node-3",
+    cause: /1 replicas in quarantine \(extents 9\): no record/,
+  },
+  "sealed-with-loss": { change: withFacts("stream-manager-1", { sealedWithLoss: 1 }), cause: /1 extents/ },
+  "stream-manager-waits": {
+    change: withFacts("stream-manager-1", { waits: ["extent 7 waits for extent-node-2"] }),
+    subject: "stream-manager-1",
+    cause: /extent 7 waits/,
+  },
+  "ranges-unknown": { change: (facts) => ({ ...facts, partitionLayer: undefined }), subject: "partition-manager-1", cause: /in time/ },
+  "range-unassigned": { change: withRange({ server: "", loaded: false }), subject: "blob-1", cause: /1 of 2 ranges: blob-1$/ },
+  "range-loading": { change: withRange({ loaded: false }), subject: "blob-1", cause: /blob-1 at partition-server-1/ },
+  "range-server-away": { change: paused("partition-server-1"), subject: "blob-1", cause: /blob-1 at partition-server-1/ },
+  "range-changing": { change: withRange({ change: "split: prepared" }), subject: "blob-1", cause: /split: prepared/ },
+  "single-server": { change: without("partition-server-2"), subject: "partition-server-1", cause: /one partition server/ },
+  "server-away": { change: withServer({ up: false }), subject: "partition-server-1", cause: /lease has ended/ },
+  throttled: {
+    change: withServer({ load: { $typeName: "stamp.v1.ServerLoad", throttledPerSecond: 2.5 } }),
+    subject: "partition-server-1",
+    cause: /2\.5 requests a second/,
+  },
+  "account-shed": {
+    change: withFacts("partition-server-1", { admission: { shed: ["acct"] } }),
+    subject: "partition-server-1",
+    cause: /acct/,
+  },
+  overloaded: {
+    change: withFacts("front-end-1", { admission: { standing: true, atWork: 64, waiting: 12 } }),
+    subject: "front-end-1",
+    cause: /64 requests at work, 12 wait/,
+  },
+  "requests-slow": {
+    change: withFacts("front-end-1", { took: { write: { "2xx": { recent: { count: 500, p99Ms: 2_500 } } } } }),
+    subject: "front-end-1",
+    cause: /blob write\) took 2\.5 s/,
+    notYet: withFacts("front-end-1", { took: { list: { "2xx": { recent: { count: 500, p99Ms: 2_500 } } } } }),
+  },
+  "requests-fail": {
+    change: withFacts("front-end-1", { queue: { took: { read: { "5xx": { recent: { count: 4 } } } } } }),
+    subject: "front-end-1",
+    cause: /4 requests \(queue read\)/,
+  },
+  "appends-fail": {
+    change: withFacts("extent-node-1", { took: { appendFailed: { recent: { count: 3 } } } }),
+    subject: "extent-node-1",
+    cause: /3 appends/,
+    notYet: withFacts("extent-node-1", { took: { appendFailed: { recent: { count: 2 } } } }),
+  },
+  "map-old": { change: withFacts("front-end-1", { mapAgeMs: 40_000 }), subject: "front-end-1", cause: /40 s/ },
+  "public-key-reachable": {
+    change: withSetUp({ bind: "0.0.0.0", developmentAccountForOthers: true }),
+    subject: "0.0.0.0",
+    cause: /allowDevelopmentAccount/,
+    notYet: withSetUp({ developmentAccountForOthers: true }),
+  },
+  "reachable-by-others": {
+    change: withSetUp({ bind: "10.0.0.5" }),
+    subject: "10.0.0.5",
+    cause: /ports 10000 to 10002, gRPC from 10100/,
+    notYet: withSetUp({ bind: "::1" }),
+  },
+  "no-tls": { change: withSetUp({ bind: "0.0.0.0" }), subject: "0.0.0.0", cause: /tlsCert/ },
+  "certificate-ended": {
+    change: withSetUp(endsIn(-1)),
+    subject: "/server.pem",
+    cause: /ended at 2026-11-24/,
+    notYet: withSetUp(endsIn(1)),
+  },
+  "certificate-ends": { change: withSetUp(endsIn(12)), subject: "/server.pem", cause: /in 12 days/, notYet: withSetUp(endsIn(31)) },
+  "certificate-unreadable": {
+    change: withSetUp({ tls: { certificate: "/server.pem", endsAtMs: undefined, problem: "not a certificate" } }),
+    subject: "/server.pem",
+    cause: /not a certificate/,
+  },
+  "copies-not-possible": { change: withSetUp({ copies: 5 }), cause: /copies is 5, and 4 extent nodes run/ },
+  "domains-too-few": {
+    change: withSetUp({ faultDomains: ["a", "b"] }),
+    cause: /2 fault domains, 3 copies/,
+    notYet: withSetUp({ faultDomains: ["a", "b", "c"] }),
+  },
+  "files-open": { change: withSetUp({ openPaths: ["/data/logs"] }), subject: "/data/logs", cause: /\/data\/logs/ },
+};
+
+describe("findings of health", () => {
+  it("a healthy stamp has none, and says what it is made of", () => {
+    const health = healthOf(healthy);
+    assert.deepEqual(health.findings, []);
+    assert.equal(health.sentence, "healthy: 12 of 12 processes are ready, 2 ranges are served, 4 extent nodes keep the data");
+  });
+
+  for (const [code, { change, subject = "", cause, notYet }] of Object.entries(cases) as [Code, Case][]) {
+    it(`${code}: is found, with its cause and what helps`, () => {
+      const found = findingsOf(change(healthy)).filter((each) => each.code === code);
+      assert.equal(found.length, 1, JSON.stringify(findingsOf(change(healthy))));
+      assert.equal(found[0]?.subject, subject);
+      assert.match(found[0]?.cause ?? "", cause);
+      assert.equal(found[0]?.severity, kinds[code].severity);
+      assert.doesNotMatch(found[0]?.help ?? "SUBJECT", /SUBJECT|PID/);
+      const not = notYet === undefined ? [] : findingsOf(notYet(healthy)).filter((each) => each.code === code);
+      assert.deepEqual(not, []);
+    });
+  }
+
+  it("a process that is down or paused is told once, with what depends on it", () => {
+    const codes = (change: Change): string[] => findingsOf(change(healthy)).map((each) => each.code);
+    assert.deepEqual(codes(down("extent-node-2")), ["node-down"]);
+    assert.deepEqual(codes(paused("partition-server-1")), ["range-server-away", "process-silent"]);
+    assert.deepEqual(codes(all(down("stream-manager-1"), (facts) => ({ ...facts, streamLayer: undefined }))), [
+      "no-stream-manager",
+      "process-down",
+    ]);
+  });
+});
+
+describe("the sentence of health", () => {
+  const sentenceOf = (...changes: readonly Change[]): string => healthOf(all(...changes)(healthy)).sentence;
+
+  it("says first what is not served, then what is in danger, then what needs attention", () => {
+    const degraded = withSetUp({ copies: 5 });
+    const danger = withRepair({ endangered: 1n });
+    const stops = withRange({ server: "" });
+    assert.match(sentenceOf(degraded), /^serving, and needs attention: copies is 5/);
+    assert.match(sentenceOf(degraded, danger), /^serving, and IN DANGER: .*one intact copy left \(and 1 more finding\)$/);
+    assert.match(sentenceOf(degraded, danger, stops), /^NOT SERVING EVERYTHING: blob-1: .* \(and 2 more findings\)$/);
+  });
+
+  it("stays healthy with notes", () => {
+    const health = healthOf(withFacts("stream-manager-1", { sealedWithLoss: 1 })(healthy));
+    assert.equal(health.state, "healthy");
+    assert.equal(health.findings.length, 1);
+  });
+
+  it("text: each finding has its severity, code, cause, and a command with the data folder in it", () => {
+    const text = healthText(healthOf(down("partition-server-1")(healthy)), "/data");
+    assert.match(
+      text,
+      /WARNING {2}process-down\n {2}partition-server-1: it is being started again.*\n {2}→ .*tail \/data\/logs\/partition-server-1\.log/,
+    );
+  });
+});

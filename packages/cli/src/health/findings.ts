@@ -1,0 +1,56 @@
+/** From facts to findings, and to the sentence that says how the stamp is. Pure. */
+import type { StampFacts } from "./facts.ts";
+import { findDisks } from "./find-disks.ts";
+import { findExtents } from "./find-extents.ts";
+import { findProcesses, of, serves } from "./find-processes.ts";
+import { findRanges } from "./find-ranges.ts";
+import { findSetUp } from "./find-set-up.ts";
+import { type Finding, severities } from "./kinds.ts";
+
+/** Worst first: what stops requests, then by severity; else in the order of the areas. */
+export function findingsOf(facts: StampFacts): Finding[] {
+  const found = [...findProcesses(facts), ...findDisks(facts), ...findExtents(facts), ...findRanges(facts), ...findSetUp(facts)];
+  const rank = ({ stops, severity }: Finding): number => (stops ? 0 : severities.length) + severities.indexOf(severity);
+  return found.toSorted((one, other) => rank(one) - rank(other));
+}
+
+export interface Health {
+  /** How the stamp is, in one sentence. */
+  readonly sentence: string;
+  /** `stopped`: requests are refused or wait; `danger`: data may be lost; `degraded`: a person should act. */
+  readonly state: "healthy" | "degraded" | "danger" | "stopped";
+  readonly findings: readonly Finding[];
+}
+
+const states = {
+  healthy: "healthy",
+  degraded: "serving, and needs attention",
+  danger: "serving, and IN DANGER",
+  stopped: "NOT SERVING EVERYTHING",
+} as const;
+
+export function healthOf(facts: StampFacts): Health {
+  const findings = findingsOf(facts);
+  const has = (severity: Finding["severity"]): boolean => findings.some((each) => each.severity === severity);
+  const state = findings.some(({ stops }) => stops) ? "stopped" : has("critical") ? "danger" : has("warning") ? "degraded" : "healthy";
+  return { sentence: `${states[state]}: ${state === "healthy" ? countsOf(facts) : worstOf(findings)}`, state, findings };
+}
+
+/** What a healthy stamp is made of. */
+function countsOf(facts: StampFacts): string {
+  const { processes, partitionLayer, streamLayer } = facts;
+  const ready = processes.filter(serves).length;
+  const ranges = partitionLayer?.ranges.length ?? 0;
+  const nodes = streamLayer?.nodes.filter(({ up }) => up).length ?? of(facts, "extent-node").filter(serves).length;
+  return `${ready} of ${processes.length} processes are ready, ${ranges} ranges are served, ${nodes} extent nodes keep the data`;
+}
+
+function worstOf(findings: readonly Finding[]): string {
+  const [worst] = findings;
+  if (worst === undefined) return "";
+  const others = findings.filter((each) => each !== worst && each.severity !== "note").length;
+  const more = others === 0 ? "" : ` (and ${others} more ${others === 1 ? "finding" : "findings"})`;
+  return `${subjectOf(worst)}${worst.cause}${more}`;
+}
+
+export const subjectOf = ({ subject }: Finding): string => (subject === "" ? "" : `${subject}: `);

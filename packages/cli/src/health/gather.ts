@@ -1,0 +1,161 @@
+/**
+ * Gathers the facts of a stamp: every process is asked at the same moment, and so is every manager, leader or not,
+ * because to ask first who leads would take two turns. One deadline holds for all of it. A process that is dead or
+ * paused costs the deadline and no more.
+ */
+import type { Outcome } from "@stamp/base";
+import {
+  type ClusterConfig,
+  type ClusterStatus,
+  control,
+  DataFolder,
+  type ProcessStatus,
+  planCluster,
+  readClusterRecord,
+} from "@stamp/cluster";
+import type { Transport } from "@stamp/ports";
+import { PartitionManager, Status, StreamManager } from "@stamp/wire";
+import { composeCluster } from "../compose-status.ts";
+import { CommandError, exitCodes } from "../exit.ts";
+import type { PartitionLayerFacts, ProcessAnswer, ProcessFacts, StampFacts, StreamLayerFacts } from "./facts.ts";
+import { setUpFacts } from "./set-up-facts.ts";
+
+/** Since the start of the command line: the answer is there within two seconds, whatever was dead or paused. */
+const deadlineMs = 1_500;
+/** If the start itself took long, on a machine with much to do, all get this time to answer. */
+const askingMinMs = 1_000;
+/** The supervisor answers in a few milliseconds. After this the plan of the cluster says whom to ask. */
+const supervisorFirstMs = 200;
+/** Streams and extents that a status shows. */
+const viewedMax = 200;
+
+type Cluster = StampFacts["cluster"] & { readonly processes: readonly ProcessStatus[] };
+
+/** Throws CommandError if nothing runs. `view`: with streams and extents. */
+export async function gather(config: ClusterConfig, transport: Transport, { view }: { readonly view: boolean }): Promise<StampFacts> {
+  const endMs = Math.max(deadlineMs, performance.now() + askingMinMs);
+  const leftMs = (): number => Math.max(endMs - performance.now(), 1);
+  const composed = composeCluster();
+  if (composed !== undefined) {
+    const asked = await askAll(composed, transport, leftMs, view);
+    return { nowMs: Date.now(), supervisor: "none", supervisorPid: null, cluster: composed, setUp: undefined, ...asked };
+  }
+  const { supervisor, orphans } = new DataFolder(config.dataDir).running();
+  if (supervisor === undefined && orphans.length === 0)
+    throw new CommandError(`no cluster runs on ${config.dataDir} (start one: ./stamp up)`, exitCodes.notRunning);
+  const told = supervisor === undefined ? Promise.resolve(undefined) : askSupervisor(config, leftMs());
+  const first = await Promise.race([told, pause(supervisorFirstMs)]);
+  const cluster = first ?? plannedCluster(config);
+  const asked = await askAll(cluster, transport, leftMs, view);
+  const late = first ?? (await told);
+  return {
+    nowMs: Date.now(),
+    supervisor: supervisor === undefined ? "gone" : late === undefined ? "silent" : "answers",
+    supervisorPid: supervisor?.pid ?? null,
+    cluster,
+    setUp: setUpFacts(config),
+    ...asked,
+    processes: late === undefined || late === first ? asked.processes : withStatus(asked.processes, late.processes),
+  };
+}
+
+const pause = (ms: number): Promise<undefined> => new Promise((resolve) => setTimeout(resolve, ms, undefined));
+
+const askSupervisor = (config: ClusterConfig, timeoutMs: number): Promise<ClusterStatus | undefined> =>
+  control(new DataFolder(config.dataDir).control, { do: "status" }, timeoutMs).catch(() => undefined);
+
+/** The cluster as it was started, for when no supervisor tells. */
+function plannedCluster(config: ClusterConfig): Cluster {
+  const plan = planCluster(config, readClusterRecord(config.dataDir)?.retired ?? []);
+  const unknown = { pid: null, state: "not answering", ready: false, waitingFor: [], restarts: 0, lastExit: "" };
+  const { endpoints, connectionString, lockService } = plan;
+  const processes = plan.processes.map(({ role, name, grpc, http }) => ({ role, name, grpc, http, ...unknown }));
+  return { dataDir: config.dataDir, endpoints, connectionString, lockService, processes };
+}
+
+function withStatus(processes: readonly ProcessFacts[], told: readonly ProcessStatus[]): ProcessFacts[] {
+  const byName = new Map(told.map((each) => [each.name, each]));
+  return processes.map((each) => {
+    const { restarts, lastExit, pid } = byName.get(each.name) ?? each;
+    return { ...each, restarts, lastExit, pid: pid ?? each.pid };
+  });
+}
+
+type Asked = Pick<StampFacts, "processes" | "streamLayer" | "partitionLayer">;
+
+async function askAll({ processes }: Cluster, transport: Transport, leftMs: () => number, view: boolean): Promise<Asked> {
+  const at = (role: string): string[] => processes.filter((each) => each.role === role).map(({ grpc }) => grpc);
+  const [asked, streamLayers, partitionLayers] = await Promise.all([
+    Promise.all(processes.map((each) => askProcess(each, transport, leftMs()))),
+    Promise.all(at("stream-manager").map((address) => askStreamManager(address, transport, leftMs(), view))),
+    Promise.all(at("partition-manager").map((address) => askPartitionManager(address, transport, leftMs()))),
+  ]);
+  return { processes: asked, streamLayer: firstOf(streamLayers), partitionLayer: firstOf(partitionLayers) };
+}
+
+const firstOf = <T>(all: readonly (T | undefined)[]): T | undefined => all.find((each) => each !== undefined);
+
+async function askProcess(process: ProcessStatus, transport: Transport, timeoutMs: number): Promise<ProcessFacts> {
+  const sentMs = Date.now();
+  const answer = await transport.client(process.grpc, Status).getStatus({}, { timeoutMs });
+  if (!answer.ok) return { ...process, answer: undefined, silence: answer.failure.message };
+  const { release, state, ready, waitingFor, uptimeMs, wallMs, wallSetMs, facts, pid } = answer.value;
+  const answered: ProcessAnswer = {
+    release,
+    state,
+    ready,
+    waitingFor,
+    uptimeMs: Number(uptimeMs),
+    wallAheadMs: wallMs === 0n ? undefined : aheadOf(Number(wallMs), sentMs, Date.now()),
+    wallSetMs: Number(wallSetMs),
+    facts: facts ?? {},
+  };
+  return { ...process, pid: process.pid ?? pid, answer: answered, silence: "" };
+}
+
+/** How far a clock is ahead for certain: it said `wallMs` at some time between two looks at ours. */
+function aheadOf(wallMs: number, sentMs: number, gotMs: number): number {
+  if (wallMs > gotMs) return wallMs - gotMs;
+  return wallMs < sentMs ? wallMs - sentMs : 0;
+}
+
+const answerOf = <T>(outcome: Outcome<T>): T | undefined => (outcome.ok ? outcome.value : undefined);
+
+/** Undefined if it does not lead, or does not answer in time. */
+async function askStreamManager(
+  address: string,
+  transport: Transport,
+  timeoutMs: number,
+  view: boolean,
+): Promise<StreamLayerFacts | undefined> {
+  const manager = transport.client(address, StreamManager);
+  const options = { timeoutMs };
+  const none = Promise.resolve(undefined);
+  const [nodes, repair, quarantine, streams, extents] = await Promise.all([
+    manager.listNodes({}, options),
+    manager.getRepairStatus({}, options),
+    manager.listQuarantine({}, options),
+    view ? manager.listStreams({ prefix: "", after: "", limit: viewedMax }, options) : none,
+    view ? manager.listExtents({ afterExtentId: 0n, limit: viewedMax }, options) : none,
+  ]);
+  if (!nodes.ok) return undefined;
+  const [someStreams, someExtents] = [streams && answerOf(streams), extents && answerOf(extents)];
+  return {
+    nodes: nodes.value.nodes,
+    repair: answerOf(repair),
+    quarantine: answerOf(quarantine)?.replicas ?? [],
+    streams: someStreams?.streams ?? [],
+    extents: someExtents?.extents ?? [],
+    more: { streams: someStreams?.more ?? false, extents: someExtents?.more ?? false },
+  };
+}
+
+/** Undefined if it does not lead, or does not answer in time. */
+async function askPartitionManager(address: string, transport: Transport, timeoutMs: number): Promise<PartitionLayerFacts | undefined> {
+  const manager = transport.client(address, PartitionManager);
+  const [map, servers] = await Promise.all([
+    manager.getMap({ knownVersion: 0n, waitMs: 0 }, { timeoutMs }),
+    manager.listServers({}, { timeoutMs }),
+  ]);
+  return map.ok && servers.ok ? { ranges: map.value.ranges, servers: servers.value.servers } : undefined;
+}

@@ -1,0 +1,85 @@
+/**
+ * The guide to health and the rules for alerts, made from the list of kinds. `write-guide.ts` writes them; a test
+ * compares them.
+ */
+import { areas, type Kind, kinds } from "./kinds.ts";
+
+export const guidePath = "docs/guides/health.md";
+export const alertsPath = "docs/guides/stamp-alerts.yml";
+
+const total = Object.keys(kinds).length;
+
+const intro = `# Health
+
+<!-- Made by \`node packages/cli/src/health/write-guide.ts\` from packages/cli/src/health/kinds-of-*.ts: change those. -->
+
+    ./stamp health            # one sentence, then every finding with its cause and the command that helps
+    ./stamp health --json     # sentence, state and findings, for tools
+    ./stamp health --watch    # again every 5 s (--watch SECONDS); prints when something has changed
+    ./stamp status            # begins with the same sentence, then shows every process, node, range, stream and extent
+
+| exit code | the sentence begins with | is |
+|---|---|---|
+| 0 | healthy | nothing to do; there may be notes |
+| 6 | serving, and needs attention | every request is served; at least one warning |
+| 7 | serving, and IN DANGER | every request is served; data may be lost, or it will not stay so |
+| 7 | NOT SERVING EVERYTHING | requests are refused or wait |
+| 3 | – | no cluster runs on the data folder |
+
+All processes and managers are asked at the same moment, and have until 1.5 s after the start of the command (on a machine with much to do:
+for a second) to answer. What does not answer in time is a finding. It is never shown as it was before. In a container (\`docker compose exec front-end-1 stamp
+health\`) nothing is known of the supervisor, the configuration and the files of other containers, so these findings are left out.
+
+Rules for Prometheus are in [stamp-alerts.yml](stamp-alerts.yml): an alert for each kind of finding that \`/metrics\` can tell, under the same
+name (\`node-down\` is \`StampNodeDown\`). Scrape the health door of every process in a job named \`stamp\`. The rules take the defaults for what is
+configured: \`minCopies\` 2.
+
+In the tables below, SUBJECT is the process, node, range or file that the finding names, DATA the data folder, and N a number. There are ${total} kinds.
+`;
+
+const cell = (text: string): string => text.replaceAll("|", "\\|");
+
+function row([code, kind]: readonly [string, Kind]): string {
+  const stops = kind.stops === true ? ", stops requests" : "";
+  return `| \`${code}\` | ${kind.severity}${stops} | ${cell(kind.means)} | ${cell(kind.help)} |`;
+}
+
+export function guideText(): string {
+  const tables = Object.entries(areas).map(([title, all]) =>
+    [`## ${title}`, "", "| code | severity | means | what helps |", "|---|---|---|---|", ...Object.entries(all).map(row), ""].join("\n"),
+  );
+  return [intro, ...tables].join("\n");
+}
+
+const alertName = (code: string): string =>
+  `Stamp${code
+    .split("-")
+    .map((word) => `${word.slice(0, 1).toUpperCase()}${word.slice(1)}`)
+    .join("")}`;
+
+/** A text in double quotes means the same in YAML and in JSON; in single quotes only these are doubled. */
+const quoted = (text: string): string => (text.includes('"') ? `'${text.replaceAll("'", "''")}'` : JSON.stringify(text));
+
+export function alertsText(): string {
+  const rules = Object.entries<Kind>(kinds).flatMap(([code, { alert, severity, means, help }]) =>
+    alert === undefined
+      ? []
+      : [
+          `      - alert: ${alertName(code)}`,
+          `        expr: ${quoted(alert.expr)}`,
+          `        for: ${alert.lasts}`,
+          `        labels: { severity: ${severity} }`,
+          "        annotations:",
+          `          summary: ${quoted(means)}`,
+          `          action: ${quoted(help.replaceAll("SUBJECT", "{{ $labels.name }}"))}`,
+        ],
+  );
+  return [
+    "# Rules for alerts of Prometheus: docs/guides/health.md. Made by node packages/cli/src/health/write-guide.ts.",
+    "groups:",
+    "  - name: stamp",
+    "    rules:",
+    ...rules,
+    "",
+  ].join("\n");
+}

@@ -1,0 +1,73 @@
+/**
+ * `stamp health`: how the stamp is, in one sentence, and then what a person should know, each with the command that
+ * helps.
+ */
+import { ownTransport } from "@stamp/cluster";
+import type { Command } from "commander";
+import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
+import { toJson } from "../print.ts";
+import { topLevel } from "../top-level.ts";
+import { type Health, healthOf } from "./findings.ts";
+import { gather } from "./gather.ts";
+import { healthText } from "./health-text.ts";
+
+const exitCodeOf: Readonly<Record<Health["state"], number>> = {
+  healthy: 0,
+  degraded: exitCodes.degraded,
+  danger: exitCodes.danger,
+  stopped: exitCodes.danger,
+};
+
+export function addHealth(program: Command): void {
+  const command = topLevel(program, "health")
+    .option("--json", "for tools")
+    .option("--watch [seconds]", "again and again, until Ctrl-C; printed when something has changed");
+  withConfig(command, ["dataDir"]).action(async (_options, command: Command) => {
+    const { json = false, watch } = command.opts<{ json?: boolean; watch?: string | true }>();
+    const config = configOf(command);
+    const transport = ownTransport(config);
+    try {
+      if (watch === undefined) {
+        const facts = await gather(config, transport, { view: false });
+        const health = healthOf(facts);
+        console.log(json ? toJson(health) : healthText(health, facts.cluster.dataDir));
+        process.exitCode = exitCodeOf[health.state];
+      } else await watchHealth(config, transport, everyMsOf(watch), json);
+    } finally {
+      await transport.close();
+    }
+  });
+}
+
+const defaultEveryMs = 5_000;
+
+function everyMsOf(watch: string | true): number {
+  const everyMs = watch === true ? defaultEveryMs : Number(watch) * 1_000;
+  if (!(everyMs >= 1_000)) throw new CommandError(`--watch: ${watch} is not a number of seconds, 1 or more`, exitCodes.usage);
+  return everyMs;
+}
+
+/**
+ * Prints a line of JSON, or the text, whenever the state or a finding changes. Numbers within causes change all the
+ * time and don't count.
+ */
+async function watchHealth(
+  config: Parameters<typeof gather>[0],
+  transport: Parameters<typeof gather>[1],
+  everyMs: number,
+  json: boolean,
+): Promise<never> {
+  let before = "";
+  for (;;) {
+    const facts = await gather(config, transport, { view: false });
+    const health = healthOf(facts);
+    const now = JSON.stringify([health.state, health.findings.map(({ code, subject }) => `${code} ${subject}`).sort()]);
+    if (now !== before) {
+      const at = new Date(facts.nowMs).toISOString();
+      if (json) console.log(JSON.stringify({ at, ...health }));
+      else console.log(`${before === "" ? "" : "\n"}${at}\n${healthText(health, facts.cluster.dataDir)}`);
+    }
+    before = now;
+    await new Promise((resolve) => setTimeout(resolve, everyMs));
+  }
+}

@@ -1,0 +1,13 @@
+/** Health for people. */
+import { type Health, subjectOf } from "./findings.ts";
+
+/** The sentence, then of each finding: severity and code, what was seen, what helps. */
+export function healthText({ sentence, findings }: Health, dataDir: string): string {
+  const told = findings.flatMap((each) => [
+    "",
+    `${each.severity.toUpperCase()}  ${each.code}`,
+    `  ${subjectOf(each)}${each.cause}`,
+    `  → ${each.help.replaceAll("DATA", dataDir)}`,
+  ]);
+  return [sentence, ...told].join("\n");
+}

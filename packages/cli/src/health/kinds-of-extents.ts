@@ -1,0 +1,54 @@
+import type { Kind } from "./kinds.ts";
+
+export const extentKinds = {
+  "extents-unknown": {
+    severity: "warning",
+    means: "The stream manager that leads did not answer in time, so nothing is known of extents and nodes.",
+    help: "./stamp health again; if it stays so, see the logs stream-manager-*.log in DATA/logs",
+  },
+  "extents-unreachable": {
+    severity: "critical",
+    stops: true,
+    means: "Sealed extents have no intact replica that can be reached. What lies in them can't be read.",
+    help: "bring the nodes that have them back: ./stamp node list; never wipe a disk meanwhile",
+  },
+  "extents-endangered": {
+    severity: "critical",
+    means: "Extents have one intact replica left: if it is lost, their data are.",
+    help: "bring nodes back, and watch: ./stamp repair status",
+  },
+  "replicas-missing": {
+    severity: "warning",
+    means: "Replicas are lost, damaged or on nodes that are being emptied, and wait to be made again.",
+    help: "watch it: ./stamp repair status",
+    alert: { expr: "stamp_stream_manager_under_replicated_extents > 0", lasts: "5m" },
+  },
+  "replicas-awaited": {
+    severity: "warning",
+    means: "Extents have a replica on a node that is away and may come back. After the grace (60 s) they are made again elsewhere.",
+    help: "bring the node back: ./stamp node list",
+  },
+  "repair-blocked": {
+    severity: "warning",
+    means: "Some replicas can't be made again now: there is no node with room, or in another fault domain.",
+    help: "./stamp repair status; ./stamp up --extent-nodes N",
+  },
+  quarantine: {
+    severity: "warning",
+    means: "Extent nodes hold replicas that the metadata do not know. They are kept and never served: the metadata may be too old.",
+    help: "look before you delete any: ./stamp extent quarantine",
+    alert: { expr: "stamp_stream_manager_nodes_with_quarantined_extents > 0", lasts: "5m" },
+  },
+  "sealed-with-loss": {
+    severity: "note",
+    means: "A person sealed extents although acknowledged data may be lost. Who and why is kept with each.",
+    help: "./stamp extent list --json (`loss`)",
+    alert: { expr: "increase(stamp_stream_manager_extents_sealed_with_loss[1h]) > 0", lasts: "0m" },
+  },
+  "stream-manager-waits": {
+    severity: "warning",
+    means: "The stream manager waits for nodes or its store, to seal extents or to make new ones.",
+    help: "./stamp node list; ./stamp stream list",
+    alert: { expr: "stamp_stream_manager_waits > 0", lasts: "1m" },
+  },
+} as const satisfies Readonly<Record<string, Kind>>;

@@ -1,0 +1,141 @@
+import type { Kind } from "./kinds.ts";
+
+const seeLog = "read the end of its log: tail DATA/logs/SUBJECT.log";
+
+export const processKinds = {
+  "supervisor-gone": {
+    severity: "critical",
+    means: "The supervisor was killed. Its processes serve on, but none of them is started again when it ends.",
+    help: "replace it and its processes: ./stamp up -d --data DATA",
+  },
+  "supervisor-silent": {
+    severity: "warning",
+    means: "The supervisor is there and does not answer: it was paused, or has no processor. A process that ends is not started again.",
+    help: "let it go on: kill -CONT SUBJECT; its log: DATA/logs/supervisor.log",
+  },
+  "lock-service-away": {
+    severity: "critical",
+    stops: true,
+    means:
+      "The lock service is down or does not answer. Leases end within a term (6 s by default); then no range is served until it is back.",
+    help: seeLog,
+    alert: { expr: 'absent(stamp_ready{role="lock-service"} == 1)', lasts: "10s" },
+  },
+  "store-damaged": {
+    severity: "critical",
+    stops: true,
+    means: "The metadata store is lost, damaged or older than what its stamp has seen, and is not used.",
+    help: "choose the newest copy and put it back: ./stamp metadata restore (docs/guides/metadata.md). Never start with --init",
+  },
+  "role-absent": {
+    severity: "critical",
+    stops: true,
+    means: "No process of a role that serves requests answers and is ready: front-end or partition server.",
+    help: "./stamp status; the logs are in DATA/logs",
+    alert: { expr: 'absent(stamp_ready{role="front-end"} == 1) or absent(stamp_ready{role="partition-server"} == 1)', lasts: "30s" },
+  },
+  "process-down": {
+    severity: "warning",
+    means: "A process has ended. The supervisor starts it again unless a drill or a person holds it down.",
+    help: seeLog,
+    alert: { expr: 'up{job="stamp"} == 0', lasts: "1m" },
+  },
+  "process-silent": {
+    severity: "warning",
+    means: "A process runs but does not answer: it was paused, hangs, or can't be reached. What it has is not served meanwhile.",
+    help: "let it go on if it was paused: kill -CONT PID; else end it and it is started again: kill -KILL PID",
+  },
+  "process-not-ready": {
+    severity: "warning",
+    means: "A process answers and waits for something, for longer than a start takes.",
+    help: seeLog,
+    alert: { expr: "stamp_ready == 0", lasts: "2m" },
+  },
+  "process-starting": {
+    severity: "note",
+    means: "A process began less than 30 s ago and is not ready yet.",
+    help: "wait; then ./stamp health again",
+  },
+  "process-late": {
+    severity: "note",
+    means: "A process serves, and something that it does beside that is late.",
+    help: seeLog,
+  },
+  "process-cannot-start": {
+    severity: "critical",
+    means: "A process ends again and again before it is ready, at least three times in a row. The supervisor goes on trying every 5 s.",
+    help: seeLog,
+  },
+  "process-restarts": {
+    severity: "warning",
+    means: "A process was started again at least three times since the supervisor began, the last time within ten minutes.",
+    help: seeLog,
+    alert: { expr: "changes(process_start_time_seconds[10m]) >= 3", lasts: "0m" },
+  },
+  "release-mix": {
+    severity: "warning",
+    means: "Processes of several releases run. That is meant for the time of an upgrade only (docs/formats/versions.md).",
+    help: "end the upgrade: ./stamp down --data DATA && ./stamp up -d --data DATA",
+  },
+  "clock-set": {
+    severity: "warning",
+    means:
+      "The wall clock of a machine was set by more than a second while a process ran. Leases and order do not follow it; times shown do.",
+    help: "see why: timedatectl status; chronyc tracking",
+  },
+  "clock-apart": {
+    severity: "warning",
+    means: "The wall clock of a process's machine differs from this one by more than 2 s. Last-Modified, SAS and tokens follow it.",
+    help: "see which is right: timedatectl status; chronyc tracking",
+  },
+  "no-stream-manager": {
+    severity: "critical",
+    means: "No stream manager leads. Appends to open extents go on; no extent is made, sealed or repaired.",
+    help: "a standby takes over within a term (6 s); after that: ./stamp status, and the logs stream-manager-*.log",
+    alert: { expr: "absent(stamp_stream_manager_term)", lasts: "30s" },
+  },
+  "no-partition-manager": {
+    severity: "critical",
+    means: "No partition manager leads. What is served is served on; no range is assigned, moved, split or merged.",
+    help: "a standby takes over within a term (6 s); after that: ./stamp status, and the logs partition-manager-*.log",
+    alert: { expr: "absent(stamp_partition_manager_term)", lasts: "30s" },
+  },
+  "no-standby": {
+    severity: "warning",
+    means: "A manager leads and none is ready to take over: if it fails, nobody leads until one is started.",
+    help: "run two of them: ./stamp up --stream-managers 2 --partition-managers 2",
+    alert: { expr: 'count(stamp_ready{role=~"stream-manager|partition-manager"} == 1) by (role) < 2', lasts: "2m" },
+  },
+  "lease-ended": {
+    severity: "warning",
+    means: "The lease of a partition server ended: its ranges were given to others, and it serves nothing until it has a new one.",
+    help: seeLog,
+  },
+  "lease-refused": {
+    severity: "warning",
+    means: "The partition manager gave a server up because it could not be called, although it holds its lease.",
+    help: "see whether its port can be reached from the partition managers; then restart it",
+  },
+  "metadata-keys-many": {
+    severity: "warning",
+    means: "The metadata store holds more than 80 % of the keys that it may (`keysMax`); beyond them no extent is made.",
+    help: 'raise it: {"roles":{"lock-service":{"keysMax":…}}} in stamp.config.json (./stamp config show lock-service)',
+    alert: { expr: "stamp_lock_service_keys / stamp_lock_service_keys_max > 0.8", lasts: "10m" },
+  },
+  "metadata-disk-full": {
+    severity: "critical",
+    stops: true,
+    means: "The disk of the metadata store is full: leases are renewed and everything is read, but nothing new is recorded.",
+    help: "make room on the disk of DATA/SUBJECT",
+    alert: { expr: "stamp_lock_service_disk_full == 1", lasts: "1m" },
+  },
+  "metadata-slow": {
+    severity: "warning",
+    means: "One of a hundred synced writes of the metadata store takes more than 200 ms. Seals and renewals of leases wait for them.",
+    help: "see what else uses that disk: iostat -x 1",
+    alert: {
+      expr: "histogram_quantile(0.99, sum by (name, le) (rate(stamp_lock_service_write_duration_seconds_bucket[5m]))) > 0.2",
+      lasts: "10m",
+    },
+  },
+} as const satisfies Readonly<Record<string, Kind>>;

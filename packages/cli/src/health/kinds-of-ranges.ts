@@ -1,0 +1,92 @@
+import type { Kind } from "./kinds.ts";
+
+export const rangeKinds = {
+  "ranges-unknown": {
+    severity: "warning",
+    means: "The partition manager that leads did not answer in time, so nothing is known of ranges and servers.",
+    help: "./stamp health again; if it stays so, see the logs partition-manager-*.log in DATA/logs",
+  },
+  "range-unassigned": {
+    severity: "critical",
+    stops: true,
+    means: "A range has no server: its keys are not served.",
+    help: "./stamp partition list; ./stamp status",
+  },
+  "range-loading": {
+    severity: "warning",
+    stops: true,
+    means: "A server is loading a range: its keys are not served until it has. Seconds are usual after a move or a failure.",
+    help: "./stamp partition list",
+  },
+  "range-server-away": {
+    severity: "critical",
+    stops: true,
+    means:
+      "The server of a range is down or does not answer: its keys are not served until its lease has ended (6 s) and another has them.",
+    help: "wait for the lease to end; then ./stamp partition list",
+  },
+  "range-changing": {
+    severity: "note",
+    means: "A range is being split or merged.",
+    help: "./stamp partition list; ./stamp rebalance plan",
+  },
+  "single-server": {
+    severity: "note",
+    means: "One partition server serves every range. If it fails, nothing is served until it is back.",
+    help: "run two: ./stamp up --partition-servers 2",
+  },
+  "server-away": {
+    severity: "warning",
+    means: "The partition manager does not count on a partition server: it does not answer, or has no lease.",
+    help: "read the end of its log: tail DATA/logs/SUBJECT.log",
+  },
+  throttled: {
+    severity: "warning",
+    means: "A partition server answers requests with 503 to protect others. Their SDKs try again.",
+    help: "see whose: ./stamp rebalance plan; docs/guides/overload.md",
+    alert: { expr: "stamp_partition_server_load_throttled_per_second > 0", lasts: "5m" },
+  },
+  "account-shed": {
+    severity: "warning",
+    means: "A process refuses requests of accounts that ask for much more than their share.",
+    help: "docs/guides/overload.md",
+  },
+  overloaded: {
+    severity: "warning",
+    means: "At a process, requests take so much longer than they did that it lets fewer in at a time.",
+    help: "docs/guides/overload.md; more processes: ./stamp up --partition-servers N --front-ends N",
+  },
+  "requests-slow": {
+    severity: "warning",
+    means: "Of the reads or writes that a front-end answered in the last minute, one of a hundred took more than a second.",
+    help: "see where the time goes: ./stamp status (Latency), docs/guides/figures.md",
+    alert: {
+      expr: 'histogram_quantile(0.99, sum by (service, class, le) (rate(stamp_front_end_request_duration_seconds_bucket{code="2xx",class=~"read|write"}[5m]))) > 1',
+      lasts: "10m",
+    },
+  },
+  "requests-fail": {
+    severity: "warning",
+    means: "A front-end answered requests of the last minute with 5xx.",
+    help: "the reasons stand in its log: tail DATA/logs/SUBJECT.log",
+    alert: {
+      expr: 'sum by (service) (rate(stamp_front_end_request_duration_seconds_count{code="5xx"}[5m])) / sum by (service) (rate(stamp_front_end_request_duration_seconds_count[5m])) > 0.01',
+      lasts: "5m",
+    },
+  },
+  "appends-fail": {
+    severity: "warning",
+    means: "Three or more appends failed at an extent node within the last minute. Each seals its extent, and is made again in another.",
+    help: "./stamp node disks; the reasons stand in its log: tail DATA/logs/SUBJECT.log",
+    alert: {
+      expr: 'sum by (name) (rate(stamp_extent_node_append_duration_seconds_count{outcome="failed"}[10m])) > 0.1',
+      lasts: "10m",
+    },
+  },
+  "map-old": {
+    severity: "warning",
+    means: "A front-end has not heard of the partition map for more than 30 s, and may ask servers that no longer serve a range.",
+    help: "read the end of its log: tail DATA/logs/SUBJECT.log",
+    alert: { expr: "stamp_front_end_map_age_seconds > 30", lasts: "1m" },
+  },
+} as const satisfies Readonly<Record<string, Kind>>;

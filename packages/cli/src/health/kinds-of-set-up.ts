@@ -1,0 +1,50 @@
+import type { Kind } from "./kinds.ts";
+
+export const setUpKinds = {
+  "public-key-reachable": {
+    severity: "critical",
+    means: "The account devstoreaccount1, whose key everybody knows, is served to other machines.",
+    help: "give accounts of your own (`accounts` in stamp.config.json), or bind to 127.0.0.1",
+  },
+  "reachable-by-others": {
+    severity: "note",
+    means: "The ports of the stamp are open to other machines: REST, gRPC and the health doors.",
+    help: "let a firewall pass the REST ports only (docs/guides/internal-ports.md)",
+  },
+  "no-tls": {
+    severity: "warning",
+    means: "REST is served to other machines without TLS: whoever is on the way can read and change requests.",
+    help: "./stamp certs init --host NAME; then ./stamp up --tls-cert … --tls-key …",
+  },
+  "certificate-ended": {
+    severity: "critical",
+    stops: true,
+    means: "The certificate of the REST doors has ended: clients refuse it.",
+    help: "make a new one, which is taken without a restart: ./stamp certs init",
+  },
+  "certificate-ends": {
+    severity: "warning",
+    means: "The certificate of the REST doors ends within 30 days.",
+    help: "make a new one, which is taken without a restart: ./stamp certs init",
+  },
+  "certificate-unreadable": {
+    severity: "critical",
+    means: "The file of the certificate or its key can't be used. A front-end that is started now does not start.",
+    help: "put it right: SUBJECT",
+  },
+  "copies-not-possible": {
+    severity: "warning",
+    means: "`copies` is higher than the number of extent nodes: every extent gets one replica per node, and no more.",
+    help: "start more nodes: ./stamp up --extent-nodes N; or ask for fewer copies: ./stamp up --copies N",
+  },
+  "domains-too-few": {
+    severity: "warning",
+    means: "There are fewer fault domains than copies: some replicas of an extent share one, and are lost with it.",
+    help: "name more (`faultDomains`), or ask for fewer copies: ./stamp up --copies N",
+  },
+  "files-open": {
+    severity: "warning",
+    means: "Other users of this machine can read files of the stamp.",
+    help: "chmod -R go= SUBJECT",
+  },
+} as const satisfies Readonly<Record<string, Kind>>;

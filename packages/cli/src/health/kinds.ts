@@ -1,0 +1,72 @@
+/**
+ * Every kind of finding: what it is called, how bad it is, what it means, and which command helps. The findings
+ * themselves, the guide (docs/guides/health.md) and the rules for alerts are all made from these lists.
+ */
+import { diskKinds } from "./kinds-of-disks.ts";
+import { extentKinds } from "./kinds-of-extents.ts";
+import { processKinds } from "./kinds-of-processes.ts";
+import { rangeKinds } from "./kinds-of-ranges.ts";
+import { setUpKinds } from "./kinds-of-set-up.ts";
+
+export const severities = ["critical", "warning", "note"] as const;
+export type Severity = (typeof severities)[number];
+
+/** A rule of Prometheus that fires for the same reason. */
+export interface Alert {
+  readonly expr: string;
+  /** How long the expression must hold, e.g. `2m`. */
+  readonly lasts: string;
+}
+
+export interface Kind {
+  readonly severity: Severity;
+  /** True if requests are refused, or wait, because of it. */
+  readonly stops?: boolean;
+  /** What it means, for the guide: a whole sentence, or several. */
+  readonly means: string;
+  /**
+   * The command that helps, or what a person does. `SUBJECT` stands for what was found, `N` for a number, `DATA` for
+   * the data folder.
+   */
+  readonly help: string;
+  readonly alert?: Alert;
+}
+
+export type KindsOf<Code extends string> = Readonly<Record<Code, Kind>>;
+
+export const areas = {
+  "Processes and managers": processKinds,
+  "Extent nodes and disks": diskKinds,
+  "Extents and replicas": extentKinds,
+  "Ranges and requests": rangeKinds,
+  "Configuration and files": setUpKinds,
+} as const;
+
+export type Code =
+  | keyof typeof processKinds
+  | keyof typeof diskKinds
+  | keyof typeof extentKinds
+  | keyof typeof rangeKinds
+  | keyof typeof setUpKinds;
+
+export const kinds: KindsOf<Code> = { ...processKinds, ...diskKinds, ...extentKinds, ...rangeKinds, ...setUpKinds };
+
+/** One thing that a person should know of the stamp. */
+export interface Finding {
+  readonly code: Code;
+  readonly severity: Severity;
+  readonly stops: boolean;
+  /** The process, node, range or file that it is about; empty if it is about all. */
+  readonly subject: string;
+  /** What was seen, with numbers. */
+  readonly cause: string;
+  /** The command that helps. */
+  readonly help: string;
+}
+
+/** `number` takes the place of N in the help; without it N stays for a person to choose. */
+export function finding(code: Code, subject: string, cause: string, number?: number): Finding {
+  const { severity, stops = false, help }: Kind = kinds[code];
+  const numbered = number === undefined ? help : help.replaceAll(/\bN\b/g, String(number));
+  return { code, severity, stops, subject, cause, help: numbered.replaceAll("SUBJECT", subject) };
+}

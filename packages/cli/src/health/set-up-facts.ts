@@ -1,0 +1,56 @@
+/** Facts of the configuration, the certificate and the files of a supervised cluster. */
+import { X509Certificate } from "node:crypto";
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { FailureError } from "@stamp/base";
+import { type ClusterConfig, developmentAccount, nodesLeftOut, planCluster, readClusterRecord } from "@stamp/cluster";
+import { inWords, readPair } from "@stamp/ports-node";
+import type { SetUpFacts, TlsFacts } from "./facts.ts";
+
+/** Mode bits of everybody but the owner. */
+const others = 0o077;
+
+export function setUpFacts(config: ClusterConfig): SetUpFacts {
+  const { dataDir, bind, portBase, copies, minCopies, extentNodes, faultDomains } = config;
+  const retired = readClusterRecord(dataDir)?.retired ?? [];
+  const planned = planCluster(config, retired).processes.map(({ name }) => name);
+  return {
+    dataDir,
+    bind,
+    portBase,
+    copies,
+    minCopies,
+    extentNodes,
+    faultDomains,
+    developmentAccountForOthers:
+      config.allowDevelopmentAccount && config.accounts.some(({ keys }) => keys.includes(developmentAccount.keys[0] as string)),
+    tls: tlsFacts(config),
+    notStarted: nodesLeftOut(dataDir, planned, retired),
+    openPaths: openPathsIn(dataDir, planned),
+  };
+}
+
+function tlsFacts({ tlsCert, tlsKey }: ClusterConfig): TlsFacts | undefined {
+  if (tlsCert === undefined || tlsKey === undefined) return undefined;
+  try {
+    readPair({ certificatePath: tlsCert, keyPath: tlsKey });
+    const { validTo } = new X509Certificate(readFileSync(tlsCert));
+    return { certificate: tlsCert, endsAtMs: Date.parse(validTo), problem: "" };
+  } catch (error) {
+    const problem = error instanceof FailureError ? error.failure.message : inWords(error);
+    return { certificate: tlsCert, endsAtMs: undefined, problem };
+  }
+}
+
+/** Only what the stamp makes there: the folder itself may be somebody's own, with other things in it. */
+function openPathsIn(dataDir: string, planned: readonly string[]): string[] {
+  // A closed folder closes everything in it.
+  if (process.platform === "win32" || !isOpen(dataDir)) return [];
+  const ours = [...planned, "logs", "run", "stamp.json", "cluster.json", "cluster-secret", "cluster-secret.previous"];
+  return ours.map((name) => join(dataDir, name)).filter(isOpen);
+}
+
+/** False also for what is not there. */
+function isOpen(path: string): boolean {
+  return ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & others) !== 0;
+}
