@@ -27,6 +27,7 @@ export type RuleName =
   | "ownerEpochAtManager"
   | "mintedEpochsOnly"
   | "commandsVouched"
+  | "mapsVouched"
   | "reportsVouched"
   | "storeComplete"
   | "storeNotBehind"

@@ -46,6 +46,11 @@ export class LeaderCalls {
     return this.#leader;
   }
 
+  /** The next call looks up who leads: what the leader answered looks like the answer of one that leads no more. */
+  lookAgain(): void {
+    this.#leader = undefined;
+  }
+
   async call<T>(
     timeoutMs: number,
     attempt: (address: Address, timeoutMs: number) => Promise<Outcome<T>>,

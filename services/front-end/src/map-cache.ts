@@ -2,22 +2,32 @@
  * The front-end's copy of the partition map. The partition manager is asked all the time for a newer one (it holds the question until
  * there is one, and tells what changed since), so a change arrives by itself. While nobody answers, the copy stays in use: who serves a
  * range is checked by the range's server, never here.
+ *
+ * A version below the known one, or far above it, is doubtful: the answer, or the map that is known, is not one that the leader told. Then
+ * the whole map of the manager that holds the lease is taken, whatever its version is (rule mapsVouched). So no answer can keep later maps out.
  */
 import type { Outcome } from "@stamp/base";
-import { ok, refused } from "@stamp/base";
+import { FailureError, ok, refused } from "@stamp/base";
 import { LeaderCalls } from "@stamp/metadata-store";
 import { isObjectTable } from "@stamp/objects";
 import { checkCover, type Range, RangeMap } from "@stamp/partition-map";
-import { jittered, sleep, type World, within } from "@stamp/ports";
-import { fromWire, PartitionManager, type PartitionMap, type RangePartition } from "@stamp/wire";
+import { type Client, jittered, sleep, type World, within } from "@stamp/ports";
+import { fromWire, LockService, PartitionManager, type PartitionMap, type RangePartition } from "@stamp/wire";
 
 const retryMs = 200;
 /** Beyond the time that the question is held. */
 const answerMs = 2_000;
+const leaseName = "partition-manager";
+const confirmTimeoutMs = 1_000;
+/** Shortest time between two questions because servers refuse what the map says. */
+const doubtEveryMs = 1_000;
+/** Distance from the known version up to which a map is taken without asking who leads: each change of the map is one version. */
+export const unvouchedVersionsMax = 1_000;
 
 export class MapCache {
   readonly #world: World;
   readonly #manager: LeaderCalls;
+  readonly #lockService: Client<typeof LockService>;
   readonly #waitMs: number;
   readonly #stop: AbortController = new AbortController();
   #current: RangeMap | undefined;
@@ -25,10 +35,12 @@ export class MapCache {
   #whole = false;
   #polling: Promise<void> = Promise.resolve();
   #lastAnswerMs: number | undefined;
+  #doubtedMs = Number.NEGATIVE_INFINITY;
 
   constructor(world: World, options: { readonly lockService: string; readonly mapWaitMs: number }) {
     this.#world = world;
-    this.#manager = new LeaderCalls(world, { lockService: options.lockService, leaseName: "partition-manager" });
+    this.#manager = new LeaderCalls(world, { lockService: options.lockService, leaseName });
+    this.#lockService = world.transport.client(options.lockService, LockService);
     this.#waitMs = options.mapWaitMs;
   }
 
@@ -71,6 +83,19 @@ export class MapCache {
     });
   }
 
+  /**
+   * A server refuses what the map says, and no newer map has come: asks the leader for the whole map, and takes it even if its version is
+   * the known one. A map with a wrong range version would stay in use until that range changes.
+   */
+  doubt(): void {
+    const nowMs = this.#world.clock.monotonicMs();
+    if (nowMs - this.#doubtedMs < doubtEveryMs || this.#stop.signal.aborted || !this.#world.rules.on("mapsVouched")) return;
+    this.#doubtedMs = nowMs;
+    void this.#takeConfirmed(true).then((taken) => {
+      if (!taken.ok) this.#world.logger.debug("no partition map", { reason: taken.failure.reason, problem: taken.failure.message });
+    });
+  }
+
   async #poll(): Promise<void> {
     const { clock, random, transport, logger } = this.#world;
     while (!this.#stop.signal.aborted) {
@@ -84,9 +109,9 @@ export class MapCache {
         { idempotent: true },
       );
       if (this.#stop.signal.aborted) return;
-      const outcome = asked.ok ? this.#take(asked.value) : asked;
-      if (outcome.ok) continue;
-      logger.debug("no partition map", { reason: outcome.failure.reason, problem: outcome.failure.message });
+      const outcome = asked.ok ? await this.#take(asked.value) : asked;
+      if (outcome.ok && outcome.value === "taken") continue;
+      if (!outcome.ok) logger.debug("no partition map", { reason: outcome.failure.reason, problem: outcome.failure.message });
       await sleep(clock, jittered(random, retryMs), this.#stop.signal);
     }
   }
@@ -108,10 +133,60 @@ export class MapCache {
     return this.#current.with(ranges, new Set(map.gone));
   }
 
-  #take(map: PartitionMap): Outcome<void> {
+  /** `confirmed`: the answer was doubtful, and the leader was asked. Another answer like it may follow, so the caller rests. */
+  async #take(map: PartitionMap): Promise<Outcome<"taken" | "confirmed">> {
     this.#lastAnswerMs = this.#world.clock.monotonicMs();
+    if (this.#isDoubtful(map)) {
+      this.#manager.lookAgain();
+      const confirmed = await this.#takeConfirmed();
+      return confirmed.ok ? ok("confirmed") : confirmed;
+    }
+    const taken = map.version <= (this.#current?.version ?? 0) ? ok() : this.#replace(map);
+    return taken.ok ? ok("taken") : taken;
+  }
+
+  #isDoubtful({ version }: PartitionMap): boolean {
+    const known = this.#current?.version;
+    if (known === undefined || !this.#world.rules.on("mapsVouched")) return false;
+    return version < known || version > known + unvouchedVersionsMax;
+  }
+
+  /**
+   * Takes the whole map of the manager that holds the lease, before and after it answered. Its map may be the lower one: nobody but a
+   * server says whether it serves a range, so an older map does no harm.
+   */
+  async #takeConfirmed(alsoSame = false): Promise<Outcome<void>> {
+    const { transport, logger } = this.#world;
+    const options = { timeoutMs: confirmTimeoutMs, signal: this.#stop.signal };
+    const before = await this.#lockService.getLease({ name: leaseName }, options);
+    if (!before.ok) return before;
+    if (before.value.ended || before.value.address === "") return refused("unavailable", "notLeader", "no partition manager leads now");
+    const map = await transport.client(before.value.address, PartitionManager).getMap({}, options);
+    if (!map.ok) return map;
+    const after = await this.#lockService.getLease({ name: leaseName }, options);
+    if (!after.ok) return after;
+    const { leaseEpoch, ended } = after.value;
+    if (ended || leaseEpoch !== before.value.leaseEpoch) {
+      return refused("unavailable", "notLeader", "the partition manager that told its map does not lead any more");
+    }
+    const known = this.#current?.version ?? 0;
+    if (map.value.version === BigInt(known)) return alsoSame ? this.#replace(map.value) : ok();
+    logger.warn("the partition map that was known is replaced by the leader's", { known, version: String(map.value.version) });
+    return this.#replace(map.value);
+  }
+
+  #replace(map: PartitionMap): Outcome<void> {
+    try {
+      return this.#become(map);
+    } catch (error) {
+      // A number in it is none.
+      if (error instanceof FailureError) return { ok: false, failure: error.failure };
+      throw error;
+    }
+  }
+
+  #become(map: PartitionMap): Outcome<void> {
     const version = fromWire(map.version);
-    if (version <= (this.#current?.version ?? 0)) return ok();
     const ranges = this.#ranges(map);
     // What can't be made of changes is asked for whole.
     this.#whole = !ranges.ok;

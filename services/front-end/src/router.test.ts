@@ -21,6 +21,7 @@ function start(
   const calls: string[] = [];
   const watching = new Set<() => void>();
   const timeouts: number[] = [];
+  const doubts: number[] = [];
   const answer = async (address: string, options: { timeoutMs: number }): Promise<Outcome<unknown>> => {
     timeouts.push(options.timeoutMs);
     const step = script[calls.push(address) - 1] ?? "done";
@@ -35,12 +36,16 @@ function start(
       writeData: (_: unknown, options: { timeoutMs: number }) => answer(address, options),
     }),
   };
-  const world = { clock, random: new NodeRandom(), rules: allRules, transport } as unknown as World;
+  const logger = { info: () => {}, warn: () => {} };
+  const world = { clock, random: new NodeRandom(), rules: allRules, transport, logger } as unknown as World;
   const cache = {
     get current() {
       return map.current;
     },
     newerThan: (_version: number, timeoutMs: number) => new Promise((resolve) => setTimeout(resolve, timeoutMs)),
+    doubt: () => {
+      doubts.push(clock.monotonicMs());
+    },
     watch: (changed: () => void) => {
       watching.add(changed);
       return () => watching.delete(changed);
@@ -52,7 +57,7 @@ function start(
     map.current = next;
     for (const changed of [...watching]) changed();
   };
-  return { router, calls, limits, timeouts, watching, change };
+  return { router, calls, limits, timeouts, watching, change, doubts };
 }
 
 const name = { account: "acct", container: "c", containerIncarnation: 1n, blob: "b", snapshot: "" };
@@ -71,6 +76,17 @@ test("what certainly did not happen is asked again: stale map, lost lease, no co
     const { router, calls, limits } = start([failed, failed]);
     assert.ok((await router.execute(write, limits())).ok);
     assert.equal(calls.length, 3);
+  }
+});
+
+test("a map that servers go on refusing is doubted; one that is only late is not", async () => {
+  const stale = start(Array(20).fill(wrongPartition));
+  assert.equal((await stale.router.execute(write, stale.limits(3_000))).ok, false);
+  assert.ok(stale.doubts.length > 0);
+  for (const script of [Array(3).fill(wrongPartition), Array(20).fill(refused("unavailable", "partitionLoading", "loading"))]) {
+    const { router, limits, doubts } = start(script);
+    await router.execute(write, limits(2_000));
+    assert.deepEqual(doubts, []);
   }
 });
 

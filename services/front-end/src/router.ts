@@ -160,6 +160,7 @@ export class Router {
         last = refused("unavailable", "partitionLoading", `nobody serves the ${route.table} range of this key now`);
         tell("nobody serves it");
       }
+      if (last.failure.reason === "wrongPartition" && backoffMs >= backoffMaxMs) this.#map.doubt();
       const pauseMs = jittered(random, backoffMs);
       backoffMs = Math.min(backoffMs * 2, backoffMaxMs);
       if (clock.monotonicMs() + pauseMs >= limits.deadlineMs) return last;

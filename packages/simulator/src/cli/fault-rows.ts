@@ -82,6 +82,12 @@ export const faultRows: readonly FaultRow[] = [
     faults: [],
   },
   {
+    fault: "a process tells a front-end a partition map with a version, or a range version, that the partition manager never gave",
+    rules: ["mapsVouched"],
+    tests: ["services/front-end/src/map-cache.test.ts", "services/front-end/src/router.test.ts"],
+    faults: [],
+  },
+  {
     fault: "a process reports a node with an incarnation or a report number that the node never had",
     rules: ["reportsVouched"],
     tests: ["services/stream-manager/src/far-reports.test.ts", "packages/stream/src/stream.test.ts"],

@@ -33,6 +33,11 @@ export const notBySeeds: readonly NotBySeeds[] = [
     test: "packages/lease/src/lease.test.ts",
   },
   {
+    rule: "mapsVouched",
+    why: "only a faulty process tells a map that its manager never had; every process of a workload runs this code",
+    test: "services/front-end/src/map-cache.test.ts",
+  },
+  {
     rule: "givenTermsOnly",
     why: "only a faulty process sends a term that was never given; every process of a workload runs this code",
     test: "services/extent-node/src/rules.test.ts",
