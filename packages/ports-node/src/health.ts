@@ -1,4 +1,8 @@
-/** The HTTP health door of a process: `/live`, `/ready` (with whom it waits for), `/metrics` (Prometheus text). */
+/**
+ * The HTTP health door of a process: `/live`, `/ready` (with whom it waits for), `/metrics` (Prometheus text). Everybody who reaches the
+ * port gets an answer, so it names no account and nothing that accounts store. The facts of the role, which do, are told by the Status
+ * service to those who prove the secret of the stamp.
+ */
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { HttpHandler, HttpResponse, Role } from "@stamp/ports";
 import { metricsText } from "./metrics.ts";
@@ -6,7 +10,7 @@ import { metricsText } from "./metrics.ts";
 const json = (status: number, value: unknown): HttpResponse => ({
   status,
   headers: { "Content-Type": "application/json", "Cache-Control": "no-store" },
-  body: Buffer.from(`${JSON.stringify(value, (_key, inner: unknown) => (typeof inner === "bigint" ? inner.toString() : inner))}\n`),
+  body: Buffer.from(`${JSON.stringify(value)}\n`),
 });
 
 export function healthHandler(roleName: string, name: string, role: Role): HttpHandler {
@@ -17,7 +21,10 @@ export function healthHandler(roleName: string, name: string, role: Role): HttpH
     if (request.method !== "GET" && request.method !== "HEAD") return { status: 405, headers: { Allow: "GET, HEAD" } };
     const path = request.target.split("?")[0];
     if (path === "/live") return json(200, { live: true });
-    if (path === "/ready") return json(role.status.ready ? 200 : 503, { role: roleName, name, ...role.status });
+    if (path === "/ready") {
+      const { ready, state, waitingFor } = role.status;
+      return json(ready ? 200 : 503, { role: roleName, name, ready, state, waitingFor });
+    }
     if (path === "/metrics") {
       const text = metricsText(roleName, name, role, lag);
       return { status: 200, headers: { "Content-Type": "text/plain; version=0.0.4" }, body: Buffer.from(text) };

@@ -121,7 +121,8 @@ if (process.env.TEST_OF_STAMP_PROCESS === "1") {
     assert.equal((await get(http, "/live"))[0], 200);
     const [status, ready] = await get(http, "/ready");
     assert.equal(status, 503);
-    assert.deepEqual(JSON.parse(ready).waitingFor, ["the lock service"]);
+    const toldToAll = { role: "test-role", name: "test-1", ready: false, state: "starting", waitingFor: ["the lock service"] };
+    assert.deepEqual(JSON.parse(ready), toldToAll, "no facts: they name accounts");
     const [, metrics] = await get(http, "/metrics");
     assert.match(metrics, /stamp_test_extents\{role="test-role",name="test-1",state="open"\} 3\n/);
     assert.match(metrics, /# TYPE stamp_fact_big untyped\nstamp_fact_big\{[^}]*\} 5\n/);

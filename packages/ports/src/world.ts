@@ -39,7 +39,7 @@ export interface Role {
   readonly metrics?: Metrics;
 }
 
-/** What `/ready`, `Status.Get` and `stamp status` show. */
+/** What the Status service tells whoever proves the secret of the stamp; `/ready` tells everybody all but the facts. */
 export interface RoleStatus {
   readonly ready: boolean;
   /** Whom or what it waits for, in words a user understands; when it is ready: what is late, though everything is served. */
