@@ -79,6 +79,8 @@ inline remember() { mVer=sVer; mKind=sKind; mPend=sPend; mPk=sPk; mPx=sPx; mDone
 #define sound(i,v) (((good[i]|unsynced[i]) & bitof(v)) && !(rot[i] & bitof(v)))
 #define goodFrag(i) (mFrag[i]>0 && (good[i] & bitof(mFrag[i])))
 #define twoGood ((goodFrag(0)&&goodFrag(1))||(goodFrag(0)&&goodFrag(2))||(goodFrag(1)&&goodFrag(2)))
+#define inPlace(n) (rVer[n]==mRep[n])
+#define files(n) (good[n]|rot[n]|unsynced[n])
 #define goodRep(n) (mRep[n]>0 && rVer[n]==mRep[n] && !rRot[n])
 
 /* Begins an attempt: pk, px. */
@@ -92,6 +94,7 @@ inline begin(pk,px) {
         remember()
      :: else -> remember()
   fi }
+#define toAll(w) i=0; do :: i<3 -> w[i]=w[i]|bitof(mPend); i++ :: else -> break od; i=0
 inline commitCoded() { sKind=CODED; i=0; do :: i<3 -> sFrag[i]=mPend; sRep[i]=0; i++ :: else -> break od; i=0; sPend=0; sPk=0; sPx=0; sVer++ }
 inline deleteReplicas() { i=0; do :: i<3 -> if :: mRep[i]>delR[i] -> delR[i]=mRep[i] :: else fi; i++ :: else -> break od; i=0 }
 inline deleteFragments() { i=0; do :: i<3 -> if :: mPk==CODING || (mPk==FRAGREP && mPx==i) -> delF[i]=delF[i]|bitof(mPend) :: else fi; i++ :: else -> break od; i=0 }
@@ -101,9 +104,8 @@ proctype Manager(byte me) { byte mVer, mKind, mPend, mPk, mPx; byte mFrag[3], mR
 end: do
   /* code */
   :: d_step { mKind==REPL && mPend==0 && mVer+1<MAXV -> begin(CODING,0) }
-  :: atomic { mPk==CODING -> if :: n=0 :: n=1 :: n=2 fi;
-       if :: rVer[n]>0 -> i=0; do :: i<3 -> if :: rRot[n] -> wRot[i]=wRot[i]|bitof(mPend) :: else -> wGood[i]=wGood[i]|bitof(mPend) fi; i++ :: else -> break od
-          :: else fi; i=0; n=0 }
+  :: d_step { mPk==CODING && ((rVer[0]>0 && !rRot[0]) || (rVer[1]>0 && !rRot[1]) || (rVer[2]>0 && !rRot[2])) -> toAll(wGood) }
+  :: d_step { mPk==CODING && (rRot[0] || rRot[1] || rRot[2]) -> toAll(wRot) }
   :: d_step { mPk==CODING && !mDone && has(0,mPend) && has(1,mPend) && has(2,mPend) && verified -> mDone=1 }
 #ifdef NO_COMMITFIRST
   :: d_step { mPk==CODING && mDone -> deleteReplicas() }
@@ -119,16 +121,16 @@ end: do
        if :: casOk && termOk -> sPend=0; sPk=0; sPx=0; sVer++; deleteFragments(); remember()
           :: else -> remember() fi }
   /* repair of a fragment */
-  :: atomic { mKind==CODED && mPend==0 && mVer+1<MAXV -> if :: n=0 :: n=1 :: n=2 fi;
-       d_step { if :: !goodFrag(n) -> begin(FRAGREP,n) :: else fi; n=0 } }
+  :: atomic { mKind==CODED && mPend==0 && mVer+1<MAXV && !(goodFrag(0) && goodFrag(1) && goodFrag(2)) ->
+       if :: !goodFrag(0) -> n=0 :: !goodFrag(1) -> n=1 :: !goodFrag(2) -> n=2 fi; d_step { begin(FRAGREP,n); n=0 } }
   :: d_step { mPk==FRAGREP && twoGood -> wGood[mPx]=wGood[mPx]|bitof(mPend) }
   :: d_step { mPk==FRAGREP && !mDone && sound(mPx,mPend) -> mDone=1 }
   :: d_step { mPk==FRAGREP && mDone ->
        if :: casOk && termOk -> sFrag[mPx]=mPend; sPend=0; sPk=0; sPx=0; sVer++; remember()
           :: else -> remember() fi }
   /* repair of a replica: ends an attempt at coding */
-  :: atomic { mKind==REPL && (mPend==0 || mPk==CODING) && mVer+1<MAXV -> if :: n=0 :: n=1 :: n=2 fi;
-       d_step { if :: rVer[n]!=mRep[n] -> begin(REPREP,n) :: else fi; n=0 } }
+  :: atomic { mKind==REPL && (mPend==0 || mPk==CODING) && mVer+1<MAXV && !(inPlace(0) && inPlace(1) && inPlace(2)) ->
+       if :: !inPlace(0) -> n=0 :: !inPlace(1) -> n=1 :: !inPlace(2) -> n=2 fi; d_step { begin(REPREP,n); n=0 } }
   :: d_step { mPk==REPREP && (goodRep(0)||goodRep(1)||goodRep(2)) -> copy[mPx]=mPend }
   :: d_step { mPk==REPREP && !mDone && rVer[mPx]==mPend -> mDone=1 }
   :: d_step { mPk==REPREP && mDone ->
@@ -145,47 +147,47 @@ end: do
   :: d_step { mPk==DECODING && mDone ->
        if :: casOk && termOk -> sKind=REPL; i=0; do :: i<3 -> sRep[i]=mPend; sFrag[i]=0; i++ :: else -> break od; i=0; sPend=0; sPk=0; sPx=0; sVer++; remember()
           :: else -> remember() fi }
-  /* garbage */
-  :: atomic { if :: n=0 :: n=1 :: n=2 fi; if :: v=2 :: v=3 :: v=4 :: v=5 :: v=6 fi;
+  /* garbage: any file of one node */
+  :: atomic { (files(0)|files(1)|files(2))>0 -> if :: files(0)>0 -> n=0 :: files(1)>0 -> n=1 :: files(2)>0 -> n=2 fi;
+       v=2; do :: v<MAXV && (files(n)>>(v+1))>0 -> v++ :: break od;
        d_step { if :: has(n,v) && !(mKind==CODED && mFrag[n]==v) && known(v) && idle(v) -> delF[n]=delF[n]|bitof(v) :: else fi; n=0; v=0 } }
-  :: atomic { if :: n=0 :: n=1 :: n=2 fi;
-       d_step { if :: rVer[n]>0 && !(mKind==REPL && mRep[n]==rVer[n]) && known(rVer[n]) && idle(rVer[n]) && rVer[n]>delR[n] -> delR[n]=rVer[n] :: else fi; n=0 } }
+  :: atomic { (rVer[0]|rVer[1]|rVer[2])>0 -> if :: rVer[0]>0 -> n=0 :: rVer[1]>0 -> n=1 :: rVer[2]>0 -> n=2 fi;
+       d_step { if :: !(mKind==REPL && mRep[n]==rVer[n]) && known(rVer[n]) && idle(rVer[n]) && rVer[n]>delR[n] -> delR[n]=rVer[n] :: else fi; n=0 } }
   :: d_step { sTerm!=me -> remember(); mPend=0; mPk=0 } -> break                       /* deposed, and knows it */
   od }
 
-/* One write command arrives at a node: of the versions on their way, any. */
 #ifdef NO_WRITEONCE
 #define put(into) good[n]=good[n] & ~bitof(v); rot[n]=rot[n] & ~bitof(v); into[n]=into[n]|bitof(v)
 #else
 #define put(into) if :: has(n,v) -> skip :: else -> into[n]=into[n]|bitof(v) fi
 #endif
-#define arrive(from,into) \
-  if :: n=0 :: n=1 :: n=2 fi; if :: v=2 :: v=3 :: v=4 :: v=5 :: v=6 fi; \
-  d_step { if :: from[n] & bitof(v) -> from[n]=from[n] & ~bitof(v); put(into) :: else fi; v=0; n=0 }
-
-proctype Net() { byte n, v;
-end: do
+/* A write command arrives: of the versions on their way, any. */
+#define arrive(from,into) atomic { from[n]>0 -> v=2; do :: v<MAXV && !(from[n] & bitof(v)) -> v++ :: from[n] & bitof(v) -> break :: v<MAXV && (from[n]>>(v+1))>0 -> v++ od; \
+  d_step { from[n]=from[n] & ~bitof(v); put(into); v=0 } }
 #ifdef NO_SYNC
-  :: atomic { arrive(wGood, unsynced) }
-  :: atomic { if :: n=0 :: n=1 :: n=2 fi; d_step { good[n]=good[n]|unsynced[n]; unsynced[n]=0; n=0 } }
+#define into unsynced
 #else
-  :: atomic { arrive(wGood, good) }
+#define into good
 #endif
-  :: atomic { arrive(wRot, rot) }
-  :: atomic { if :: n=0 :: n=1 :: n=2 fi; d_step { good[n]=good[n] & ~delF[n]; rot[n]=rot[n] & ~delF[n]; unsynced[n]=unsynced[n] & ~delF[n]; delF[n]=0; n=0 } }
-  :: atomic { if :: n=0 :: n=1 :: n=2 fi; d_step {
 #ifdef NO_DELVER
-       if :: delR[n]>0 -> rVer[n]=0; rRot[n]=0 :: else fi;
+#define older (delR[n]>0)
 #else
-       if :: rVer[n]<=delR[n] -> rVer[n]=0; rRot[n]=0 :: else fi;
+#define older (rVer[n]<=delR[n])
 #endif
-       delR[n]=0; n=0 } }
-  :: atomic { if :: n=0 :: n=1 :: n=2 fi; d_step { if :: copy[n]>rVer[n] -> rVer[n]=copy[n]; rRot[n]=0 :: else fi; copy[n]=0; n=0 } }
+
+proctype Net(byte n) { byte v;
+end: do
+  :: arrive(wGood, into)
+  :: arrive(wRot, rot)
+  :: d_step { unsynced[n]>0 -> good[n]=good[n]|unsynced[n]; unsynced[n]=0 }
+  :: d_step { delF[n]>0 -> good[n]=good[n] & ~delF[n]; rot[n]=rot[n] & ~delF[n]; unsynced[n]=unsynced[n] & ~delF[n]; delF[n]=0 }
+  :: d_step { delR[n]>0 -> if :: older -> rVer[n]=0; rRot[n]=0 :: else fi; delR[n]=0 }
+  :: d_step { copy[n]>0 -> if :: copy[n]>rVer[n] -> rVer[n]=copy[n]; rRot[n]=0 :: else fi; copy[n]=0 }
   /* faults */
-  :: atomic { wipes<WIPES -> wipes++; if :: n=0 :: n=1 :: n=2 fi;
-       if :: d_step { rVer[n]=0; rRot[n]=0; n=0 } :: d_step { good[n]=0; rot[n]=0; unsynced[n]=0; n=0; fragWipes++ } fi }
-  :: atomic { rots<ROTS -> rots++; if :: n=0 :: n=1 :: n=2 fi; d_step { if :: rVer[n]>0 -> rRot[n]=1 :: else fi; n=0 } }
-  :: atomic { crashes<CRASHES -> crashes++; if :: n=0 :: n=1 :: n=2 fi; unsynced[n]=0; n=0 }
+  :: d_step { wipes<WIPES && rVer[n]>0 -> wipes++; rVer[n]=0; rRot[n]=0 }
+  :: d_step { wipes<WIPES && (good[n]|rot[n]|unsynced[n])>0 -> wipes++; fragWipes++; good[n]=0; rot[n]=0; unsynced[n]=0 }
+  :: d_step { rots<ROTS && rVer[n]>0 -> rots++; rRot[n]=1 }
+  :: d_step { crashes<CRASHES && unsynced[n]>0 -> crashes++; unsynced[n]=0 }
   od }
 
 #define repOk(n) (sRep[n]>0 && rVer[n]==sRep[n] && !rRot[n])
@@ -196,4 +198,4 @@ proctype Judge() {
     :: sKind==CODED && (fragOk(0)+fragOk(1)+fragOk(2)) + fragWipes < 3 -> assert(false) /* F2 */
     fi } }
 
-init { atomic { run Manager(1); run Manager(2); run Net(); run Judge() } }
+init { atomic { run Manager(1); run Manager(2); run Net(0); run Net(1); run Net(2); run Judge() } }
