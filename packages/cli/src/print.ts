@@ -36,6 +36,12 @@ export function endpointLines(status: ClusterStatus): string {
   return [`  blob   ${blob}`, `  queue  ${queue}`, `  table  ${tables}`].join("\n");
 }
 
+/** The connection string under its heading. Accounts that a person made are not in the configuration. */
+export function connectionLines({ connectionString }: Pick<ClusterStatus, "connectionString">): string {
+  const none = "none: no account of the configuration is served (./stamp account list, ./stamp account create NAME)";
+  return `Connection string\n  ${connectionString === "" ? none : connectionString}`;
+}
+
 export function bytesText(value: number | bigint): string {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let size = Number(value);

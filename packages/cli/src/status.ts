@@ -9,7 +9,7 @@ import { type Health, healthOf } from "./health/findings.ts";
 import { gather } from "./health/gather.ts";
 import { keyText } from "./key-text.ts";
 import { type Latency, latenciesOf, latencyTable } from "./latency.ts";
-import { bytesText, endpointLines, processTable, table, toJson } from "./print.ts";
+import { bytesText, connectionLines, endpointLines, processTable, table, toJson } from "./print.ts";
 import { topLevel } from "./top-level.ts";
 
 export function addStatus(program: Command): void {
@@ -176,7 +176,7 @@ function statusText(health: Health, status: ClusterStatus, view: StampView, late
   const parts = [
     [health.sentence, ...findings, ""].join("\n"),
     processTable(status),
-    `\nEndpoints\n${endpointLines(status)}\n\nConnection string\n  ${status.connectionString}\n\ndata:  ${status.dataDir}`,
+    `\nEndpoints\n${endpointLines(status)}\n\n${connectionLines(status)}\n\ndata:  ${status.dataDir}`,
     `\nExtent nodes\n${nodeTable(view)}`,
     `\nPartition servers\n${serverTable(view)}`,
     ...(latency.length > 0 ? [`\nLatency, of the last 30 to 60 s\n${latencyTable(latency)}`] : []),

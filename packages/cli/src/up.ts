@@ -1,5 +1,6 @@
 /** `stamp up`, `stamp down`, `stamp reset`. */
 import { existsSync, readdirSync, rmSync } from "node:fs";
+import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { FailureError } from "@stamp/base";
 import {
@@ -13,6 +14,7 @@ import {
   type ProcessEvent,
   type ProcessStatus,
   planCluster,
+  reachRemarks,
   readClusterRecord,
   remarksOf,
   rememberedLine,
@@ -23,7 +25,7 @@ import {
 import { inWords, readPair } from "@stamp/ports-node";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, orphansRun, root, withConfig } from "./context.ts";
-import { endpointLines, processTable } from "./print.ts";
+import { connectionLines, endpointLines, processTable } from "./print.ts";
 import { checkRoleSettings, unknownSettings } from "./role-settings.ts";
 import { topLevel } from "./top-level.ts";
 
@@ -100,8 +102,10 @@ function tellRemembered(config: ClusterConfig): void {
 
 function remarks(config: ClusterConfig): string[] {
   const retired = readClusterRecord(config.dataDir)?.retired ?? [];
-  const planned = planCluster(config, retired).processes.map(({ name }) => name);
-  return remarksOf(config, planned, retired);
+  const plan = planCluster(config, retired);
+  const planned = plan.processes.map(({ name }) => name);
+  const addresses = Object.values(networkInterfaces()).flatMap((all = []) => all.flatMap((one) => (one.internal ? [] : [one.address])));
+  return [...remarksOf(config, planned, retired), ...reachRemarks(config, plan, addresses)];
 }
 
 /** Else each front-end would die of it again and again. */
@@ -225,8 +229,7 @@ ready after ${((performance.now() - startMs) / 1000).toFixed(1)} s
 Endpoints
 ${endpointLines(status)}
 
-Connection string
-  ${status.connectionString}
+${connectionLines(status)}
 
 data:  ${status.dataDir}
 ${how}`);

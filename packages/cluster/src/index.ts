@@ -5,8 +5,9 @@ export { DataFolder, type RunningOnFolder, type SupervisorRecord } from "./data-
 export { detach } from "./detach.ts";
 export type { ProcessEvent } from "./managed-process.ts";
 export { ownCredential, ownTransport } from "./own-transport.ts";
-export { type Endpoints, type Plan, type PlannedProcess, planCluster } from "./plan.ts";
+export { bindsBeyondLoopback, type Endpoints, isPublic, type Plan, type PlannedProcess, planCluster } from "./plan.ts";
 export { identityOf, isAlive, type ProcessIdentity } from "./process-identity.ts";
+export { noAccountServed, reachOf, reachRemarks } from "./reach.ts";
 export { changesSince, nodesLeftOut, remarksOf, rememberedLine, rememberedOf } from "./remembered.ts";
 export { type RoleName, roles } from "./roles.ts";
 export { type RunningSupervisor, runSupervisor } from "./run-supervisor.ts";

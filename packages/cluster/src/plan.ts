@@ -7,8 +7,11 @@
  *   portBase + 2     table
  *   portBase + 100…  gRPC of each process
  *   portBase + 200…  readiness and liveness of each process (`/ready`, `/live`)
+ *
+ * If the processes listen on every address of the machine, they reach each other over loopback: nobody can call 0.0.0.0.
  */
 import { join } from "node:path";
+import { isLoopback } from "@stamp/ports";
 import type { ClusterConfig } from "./config.ts";
 import { developmentAccount, environmentName } from "./config.ts";
 import { type RoleName, roles } from "./roles.ts";
@@ -18,9 +21,9 @@ export interface PlannedProcess {
   readonly role: RoleName;
   /** Unique, e.g. `extent-node-2`. */
   readonly name: string;
-  /** host:port. */
+  /** Where others call it, host:port. */
   readonly grpc: string;
-  /** Of `/ready`, host:port. */
+  /** Where others ask for `/ready`, host:port. */
   readonly http: string;
   readonly dataDir: string;
   /** For the process, besides what the supervisor itself has. */
@@ -31,6 +34,7 @@ export interface Plan {
   readonly processes: readonly PlannedProcess[];
   readonly lockService: string;
   readonly endpoints: Endpoints;
+  /** For clients on this machine; empty if no account of the configuration is served. */
   readonly connectionString: string;
   /** Of each front-end. */
   readonly connectionStrings: readonly string[];
@@ -56,8 +60,9 @@ export function planCluster(config: ClusterConfig, retired: readonly string[] = 
     "front-end": config.frontEnds,
   };
   const host = config.bind.includes(":") ? `[${config.bind}]` : config.bind;
+  const called = callable(host);
   const ports = new Map<number, string>();
-  const lockService = `${host}:${config.portBase + 100}`;
+  const lockService = `${called}:${config.portBase + 100}`;
   const secrets = secretFilesOf(config);
   const processes: PlannedProcess[] = [];
   for (const role of roles) {
@@ -70,13 +75,14 @@ export function planCluster(config: ClusterConfig, retired: readonly string[] = 
       const httpPort = config.portBase + 200 + at;
       ports.set(grpcPort, `gRPC of ${name}`);
       ports.set(httpPort, `readiness of ${name}`);
-      const grpc = `${host}:${grpcPort}`;
-      const http = `${host}:${httpPort}`;
+      const grpc = `${called}:${grpcPort}`;
+      const http = `${called}:${httpPort}`;
       const dataDir = join(config.dataDir, name);
       const settings: Record<string, string | number | boolean> = {
         name,
-        listen: grpc,
-        http,
+        listen: `${host}:${grpcPort}`,
+        ...(called === host ? {} : { advertise: grpc }),
+        http: `${host}:${httpPort}`,
         dataDir,
         logLevel: config.logLevel,
         clusterSecretFile: secrets.current,
@@ -128,7 +134,7 @@ function settingsOf(
         queueListen: `${host}:${blobPort + 1}`,
         tableListen: `${host}:${blobPort + 2}`,
         allowDevelopmentAccount: config.allowDevelopmentAccount,
-        ownAccounts: !config.accounts.some(({ keys }) => keys.includes(developmentAccount.keys[0] as string)),
+        ownAccounts: !config.accounts.some(isPublic),
         ...(config.copySources.length === 0 ? {} : { copySources: config.copySources.join(",") }),
         ...(config.tlsCert === undefined || config.tlsKey === undefined ? {} : { tlsCert: config.tlsCert, tlsKey: config.tlsKey }),
       };
@@ -136,24 +142,40 @@ function settingsOf(
   }
 }
 
+/** Where processes of this machine call each other. */
+const callable = (host: string): string => (host === "0.0.0.0" ? "127.0.0.1" : host === "[::]" ? "[::1]" : host);
+/** Where clients on this machine call the REST doors. `[::]` takes IPv4, too, which more clients can name in a URL. */
 const reachable = (host: string): string => (host === "0.0.0.0" || host === "[::]" ? "127.0.0.1" : host);
+
+type Account = ClusterConfig["accounts"][number];
+
+/** True for an account with the key that everybody knows. */
+export const isPublic = ({ keys }: Account): boolean => keys.includes(developmentAccount.keys[0] as string);
+
+/** True if other machines can connect. */
+export const bindsBeyondLoopback = ({ bind }: Pick<ClusterConfig, "bind">): boolean => !isLoopback(`${bind}:0`);
+
+/** The first account of the configuration that the front-ends serve to clients on this machine. */
+export const servedAccount = (config: ClusterConfig): Account | undefined =>
+  config.accounts.find((account) => !isPublic(account) || config.allowDevelopmentAccount || !bindsBeyondLoopback(config));
 const schemeOf = (config: ClusterConfig): string => (config.tlsCert === undefined ? "http" : "https");
 
 const blobPortOf = (config: ClusterConfig, frontEnd: number): number => config.portBase + (frontEnd - 1) * portsPerFrontEnd;
 
 function endpointsOf(config: ClusterConfig, host: string, frontEnd: number): Endpoints {
-  const account = config.accounts[0]?.name ?? "";
+  const account = (servedAccount(config) ?? config.accounts[0])?.name ?? "";
   const at = (port: number): string => `${schemeOf(config)}://${reachable(host)}:${port}/${account}`;
   const blobPort = blobPortOf(config, frontEnd);
   return { blob: at(blobPort), queue: at(blobPort + 1), table: at(blobPort + 2) };
 }
 
 function connectionStringOf(config: ClusterConfig, endpoints: Endpoints): string {
-  const account = config.accounts[0];
+  const account = servedAccount(config);
+  if (account === undefined) return "";
   return [
     `DefaultEndpointsProtocol=${schemeOf(config)}`,
-    `AccountName=${account?.name ?? ""}`,
-    `AccountKey=${account?.keys[0] ?? ""}`,
+    `AccountName=${account.name}`,
+    `AccountKey=${account.keys[0]}`,
     `BlobEndpoint=${endpoints.blob}`,
     `QueueEndpoint=${endpoints.queue}`,
     `TableEndpoint=${endpoints.table}`,

@@ -55,7 +55,10 @@ export interface PartitionLayerFacts {
 export interface SetUpFacts {
   readonly dataDir: string;
   readonly bind: string;
-  readonly portBase: number;
+  /** What other machines can reach, in words; undefined if nothing. */
+  readonly reach: string | undefined;
+  /** Why no account of the configuration is served; undefined if one is. */
+  readonly noAccount: string | undefined;
   readonly copies: number;
   readonly minCopies: number;
   readonly extentNodes: number;

@@ -1,5 +1,4 @@
 /** Findings about the configuration, certificates and files of a supervised cluster. */
-import { isLoopback } from "@stamp/ports";
 import type { SetUpFacts, StampFacts } from "./facts.ts";
 import { few } from "./find-extents.ts";
 import { type Finding, finding } from "./kinds.ts";
@@ -12,18 +11,12 @@ export function findSetUp({ setUp, nowMs }: StampFacts): Finding[] {
   return [...findReach(setUp), ...findCertificate(setUp, nowMs), ...findShape(setUp), ...findFiles(setUp)];
 }
 
-function findReach({ bind, portBase, tls, developmentAccountForOthers }: SetUpFacts): Finding[] {
-  // An address alone: what matters is the host.
-  if (isLoopback(`${bind}:0`)) return [];
-  const found = [
-    finding(
-      "reachable-by-others",
-      bind,
-      `blob, queue and table on ports ${portBase} to ${portBase + 2}, gRPC from ${portBase + 100}, /ready and /metrics from ${portBase + 200}`,
-    ),
-  ];
+function findReach({ bind, reach, noAccount, tls, developmentAccountForOthers }: SetUpFacts): Finding[] {
+  if (reach === undefined) return [];
+  const found = [finding("reachable-by-others", bind, reach)];
   if (developmentAccountForOthers) found.push(finding("public-key-reachable", bind, "allowDevelopmentAccount is true"));
   if (tls === undefined) found.push(finding("no-tls", bind, "tlsCert and tlsKey are not given"));
+  if (noAccount !== undefined) found.push(finding("no-account", "", noAccount));
   return found;
 }
 

@@ -97,7 +97,8 @@ const healthy: StampFacts = {
   setUp: {
     dataDir: "/data",
     bind: "127.0.0.1",
-    portBase: 10_000,
+    reach: undefined,
+    noAccount: undefined,
     copies: 3,
     minCopies: 2,
     extentNodes: 4,
@@ -188,6 +189,8 @@ const all =
 const nodes = ["extent-node-1", "extent-node-2", "extent-node-3", "extent-node-4"];
 const slow = { recent: { count: 500, p99Ms: 900 } };
 const endsIn = (days: number) => ({ tls: { certificate: "/server.pem", endsAtMs: nowMs + days * 24 * 3_600_000, problem: "" } });
+
+const open = { bind: "0.0.0.0", reach: "REST on 10000-10002" };
 
 interface Case {
   readonly change: Change;
@@ -441,18 +444,18 @@ const cases: Readonly<Record<Code, Case>> = {
   },
   "map-old": { change: withFacts("front-end-1", { mapAgeMs: 40_000 }), subject: "front-end-1", cause: /40 s/ },
   "public-key-reachable": {
-    change: withSetUp({ bind: "0.0.0.0", developmentAccountForOthers: true }),
+    change: withSetUp({ ...open, developmentAccountForOthers: true }),
     subject: "0.0.0.0",
     cause: /allowDevelopmentAccount/,
     notYet: withSetUp({ developmentAccountForOthers: true }),
   },
   "reachable-by-others": {
-    change: withSetUp({ bind: "10.0.0.5" }),
-    subject: "10.0.0.5",
-    cause: /ports 10000 to 10002, gRPC from 10100/,
-    notYet: withSetUp({ bind: "::1" }),
+    change: withSetUp(open),
+    subject: "0.0.0.0",
+    cause: /REST on 10000-10002/,
   },
-  "no-tls": { change: withSetUp({ bind: "0.0.0.0" }), subject: "0.0.0.0", cause: /tlsCert/ },
+  "no-tls": { change: withSetUp(open), subject: "0.0.0.0", cause: /tlsCert/ },
+  "no-account": { change: withSetUp({ ...open, noAccount: "only devstoreaccount1" }), cause: /only devstoreaccount1/ },
   "certificate-ended": {
     change: withSetUp(endsIn(-1)),
     subject: "/server.pem",

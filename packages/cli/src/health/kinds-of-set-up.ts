@@ -11,6 +11,12 @@ export const setUpKinds = {
     means: "The ports of the stamp are open to other machines: REST, gRPC and the health doors.",
     help: "let a firewall pass the REST ports only (docs/guides/internal-ports.md)",
   },
+  "no-account": {
+    severity: "note",
+    means:
+      "The configuration names only devstoreaccount1, which is refused when other machines can connect. Accounts that were made by hand are served.",
+    help: "./stamp account list; ./stamp account create NAME",
+  },
   "no-tls": {
     severity: "warning",
     means: "REST is served to other machines without TLS: whoever is on the way can read and change requests.",

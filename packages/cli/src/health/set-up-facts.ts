@@ -3,7 +3,7 @@ import { X509Certificate } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { FailureError } from "@stamp/base";
-import { type ClusterConfig, developmentAccount, nodesLeftOut, planCluster, readClusterRecord } from "@stamp/cluster";
+import { type ClusterConfig, isPublic, noAccountServed, nodesLeftOut, planCluster, reachOf, readClusterRecord } from "@stamp/cluster";
 import { inWords, readPair } from "@stamp/ports-node";
 import type { SetUpFacts, TlsFacts } from "./facts.ts";
 
@@ -11,19 +11,20 @@ import type { SetUpFacts, TlsFacts } from "./facts.ts";
 const others = 0o077;
 
 export function setUpFacts(config: ClusterConfig): SetUpFacts {
-  const { dataDir, bind, portBase, copies, minCopies, extentNodes, faultDomains } = config;
+  const { dataDir, bind, copies, minCopies, extentNodes, faultDomains } = config;
   const retired = readClusterRecord(dataDir)?.retired ?? [];
-  const planned = planCluster(config, retired).processes.map(({ name }) => name);
+  const plan = planCluster(config, retired);
+  const planned = plan.processes.map(({ name }) => name);
   return {
     dataDir,
     bind,
-    portBase,
+    reach: reachOf(config, plan),
+    noAccount: noAccountServed(config),
     copies,
     minCopies,
     extentNodes,
     faultDomains,
-    developmentAccountForOthers:
-      config.allowDevelopmentAccount && config.accounts.some(({ keys }) => keys.includes(developmentAccount.keys[0] as string)),
+    developmentAccountForOthers: config.allowDevelopmentAccount && config.accounts.some(isPublic),
     tls: tlsFacts(config),
     notStarted: nodesLeftOut(dataDir, planned, retired),
     openPaths: openPathsIn(dataDir, planned),
