@@ -211,7 +211,7 @@ export const faultRows: readonly FaultRow[] = [
     fault: "the LevelDB of an EN opens, but has lost its end",
     rules: ["tableNotBehind"],
     tests: ["services/extent-node/src/table-damage.test.ts", "services/extent-node/src/rules.test.ts"],
-    faults: [],
+    faults: ["forgetful-table"],
   },
   {
     fault: "pipelined append k fails and k+1 would land",
@@ -339,7 +339,7 @@ export const faultRows: readonly FaultRow[] = [
     fault: "the whole folder of the lock service, store and mark, is put back from an older backup",
     rules: ["storeNotOlder"],
     tests: ["services/stream-manager/src/store-put-back.test.ts", "services/partition-server/src/store-put-back.test.ts"],
-    faults: [],
+    faults: ["folder put back"],
   },
   {
     fault: "the metadata store is empty or another stamp's",

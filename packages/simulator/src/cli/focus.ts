@@ -219,6 +219,26 @@ const focuses = {
     lastsMaxMs: 2_000,
     others: 0.05,
   },
+  /** The tables of extent nodes lose their last batches, and open as if nothing had happened. */
+  "forgetful-tables": {
+    weights: { "forgetful-table": 20, crash: 2 },
+    targets: /^extent-node-/,
+    everyMs: 2_500,
+    workMs: 15_000,
+    recordBytesMax: 80_000,
+    lastsMaxMs: 3_000,
+    others: 0.1,
+  },
+  /** The whole folder of the lock service is put back from a backup, beside crashes and nothing else. */
+  "older-folders": {
+    weights: { crash: 1 },
+    everyMs: 15_000,
+    others: 0,
+    ownersRestMs: 1_000,
+    workMs: 90_000,
+    putsFolderBack: true,
+    failpoints: { hotShare: 0.1, weights: { kill: 0, power: 0, pause: 0, delay: 1, error: 0 } },
+  },
   /** Servers that the partition manager can't reach although they hold their lease. */
   unreachable: {
     weights: { "cut-pair": 20, crash: 1 },

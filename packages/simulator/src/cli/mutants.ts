@@ -198,6 +198,12 @@ export const mutants: readonly Mutant[] = [
     focus: "forgetful-stores",
     why: "the metadata store has lost its last batches, and is served: an epoch is given twice",
   },
+  {
+    rules: ["storeNotOlder"],
+    workload: "streams",
+    focus: "older-folders",
+    why: "the lock service's folder is put back from a backup, and is led by: owners are given lists without what was acknowledged since",
+  },
   { rules: ["neverRenewEnded"], workload: "locks", focus: "lock-restarts", why: "a lease that ran out is renewed" },
   {
     rules: ["dropBeforeNewLease"],

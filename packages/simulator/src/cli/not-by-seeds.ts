@@ -83,13 +83,8 @@ export const notBySeeds: readonly NotBySeeds[] = [
     test: "packages/embedded/src/newer-formats.slow.ts",
   },
   {
-    rule: "storeNotOlder",
-    why: "No fault puts the whole folder of the lock service back: forgetful-store takes the end of the store and leaves its mark.",
-    test: "services/stream-manager/src/store-put-back.test.ts",
-  },
-  {
     rule: "tableNotBehind",
-    why: "The fault lost-table breaks the table as a whole. No fault takes only the end of it.",
+    why: "the table has to lose what it synced before a journal segment was released: 1 seed of 12 of streams --focus forgetful-tables did, in two minutes",
     test: "services/extent-node/src/rules.test.ts",
   },
 ];

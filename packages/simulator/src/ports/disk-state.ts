@@ -108,6 +108,15 @@ export class SimDiskState {
     return this.#names.get(path)?.read(0, lengthBytes) ?? new Uint8Array(0);
   }
 
+  /** Gives what puts a file back, durably, as it is now: its content, or that it is not there. */
+  saved(path: string): () => void {
+    const content = this.#names.get(path)?.read(0, this.sizeOf(path) ?? 0);
+    return () => {
+      this.lose(path);
+      if (content !== undefined) this.endAtomic(path, this.beginAtomic(path, content.slice()));
+    };
+  }
+
   /** A new, empty disk. */
   wipe(): void {
     this.#names = new Map();

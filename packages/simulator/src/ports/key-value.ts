@@ -11,7 +11,10 @@ import type { SimDiskState } from "./disk-state.ts";
 
 type Undo = readonly (readonly [key: string, before: Uint8Array | undefined])[];
 
-const historyMax = 16;
+/** Number of the newest synced batches that a store can lose. */
+export const historyMax = 64;
+/** Largest number that it loses by `forget`. */
+const forgottenMax = 16;
 
 interface UnderWay {
   readonly operations: readonly KeyValueOperation[];
@@ -93,24 +96,30 @@ class StoreState {
     this.#history = this.#history.slice(0, kept);
   }
 
+  /** Gives what puts all of it back as it is now. It must be closed, then and now. */
+  saved(): () => void {
+    const values = new Map(this.values);
+    const history = this.#history;
+    return () => {
+      this.values.clear();
+      for (const [key, value] of values) this.values.set(key, value);
+      this.#history = history;
+      this.#sorted = undefined;
+    };
+  }
+
   /** Loses its last synced batches, or one key. It must be closed. Gives what puts all of it back; undefined if there is nothing to lose. */
   forget(prng: Prng): (() => void) | undefined {
-    const before = new Map(this.values);
-    const history = this.#history;
+    const putBack = this.saved();
     if (prng.chance(0.5)) {
-      if (history.length === 0) return undefined;
-      this.forgetEnd(1 + prng.below(history.length));
+      if (this.#history.length === 0) return undefined;
+      this.forgetEnd(1 + prng.below(Math.min(forgottenMax, this.#history.length)));
     } else {
       if (this.values.size === 0) return undefined;
       this.values.delete(prng.pick(this.sorted()));
       this.#sorted = undefined;
     }
-    return () => {
-      this.values.clear();
-      for (const [key, value] of before) this.values.set(key, value);
-      this.#history = history;
-      this.#sorted = undefined;
-    };
+    return putBack;
   }
 
   /** Of the newest batches, oldest first. */
@@ -146,7 +155,12 @@ export class KeyValueState {
     return this.store(name).forget(this.#prng);
   }
 
-  /** The store opens as if nothing had happened, but has lost so many of its last synced batches (16 at most). */
+  /** Gives what puts the store back as it is now. No process may have it open, then and now. */
+  saved(name: string): () => void {
+    return this.store(name).saved();
+  }
+
+  /** The store opens as if nothing had happened, but has lost so many of its last synced batches (64 at most). */
   forgetEnd(name: string, batches: number): void {
     this.store(name).forgetEnd(batches);
   }

@@ -15,6 +15,7 @@ import { defaultDiskOptions } from "../ports/disk-state.ts";
 import type { NetworkOptions } from "../ports/network.ts";
 import type { Simulation } from "../simulation.ts";
 import { type ReshapeOptions, Reshapes } from "./reshapes.ts";
+import { forgetTables, loseTable } from "./table-faults.ts";
 
 export type FaultKind =
   | "crash"
@@ -55,7 +56,9 @@ export type FaultKind =
    * The lock service's store opens, but has lost its last batches or a key. Where it is refused, a person puts the disk's content back. Only
    * where a focus says so.
    */
-  | "forgetful-store";
+  | "forgetful-store"
+  /** The tables of some extent nodes, or of all, open, but have lost their last batches. Only where a focus says so. */
+  | "forgetful-table";
 
 /** Makes some faults likely, so that a mutant is found with few seeds. Kinds that are not named come as usual, but seldom. */
 export interface Focus {
@@ -75,6 +78,12 @@ export interface Focus {
   readonly network?: Partial<NetworkOptions>;
   /** Owners of streams rest for up to so long between appends, at times. */
   readonly ownersRestMs?: number;
+  /** Largest record that owners of streams append, in bytes; small ones, and at times up to 40,000, when absent. */
+  readonly recordBytesMax?: number;
+  /** How long owners of streams work, in milliseconds of virtual time; 25,000 when absent. */
+  readonly workMs?: number;
+  /** Once the folder of the lock service is put back from a backup (older-folder.ts). */
+  readonly putsFolderBack?: boolean;
   /** Once every extent node is down, and a person accepts what is lost by it (accepted-loss.ts). */
   readonly acceptsLoss?: boolean;
 }
@@ -96,7 +105,7 @@ export interface FaultOptions {
 }
 
 /** Only where a focus names them. */
-const focusedOnly = ["broken-connection", "suspend", "lone-answer", "forgetful-store"] as const;
+const focusedOnly = ["broken-connection", "suspend", "lone-answer", "forgetful-store", "forgetful-table"] as const;
 
 const usualWeights: Record<Exclude<FaultKind, "reshape" | (typeof focusedOnly)[number]>, number> = {
   crash: 10,
@@ -316,7 +325,8 @@ export class Faults {
         sim.jumpWallClock(target, Math.round((prng.float() - 0.5) * 10 ** prng.pick([3, 4, 5, 6])));
         return true;
       case "lost-table":
-        return this.#loseTable(prng.pick(targets.filter((name) => name.startsWith("extent-node-"))));
+        loseTable(sim, prng.pick(targets.filter((name) => name.startsWith("extent-node-"))));
+        return true;
       case "swizzle":
         return this.#swizzle(prng.shuffle([...targets]).slice(0, 2 + prng.below(targets.length - 1)));
       case "reshape":
@@ -333,6 +343,12 @@ export class Faults {
         return this.#lie(lastsMs);
       case "lone-answer":
         return this.#loneAnswer();
+      case "forgetful-table":
+        return forgetTables(
+          sim,
+          prng,
+          targets.filter((name) => name.startsWith("extent-node-")),
+        );
       case "forgetful-store":
         return this.#forgetStore(targets.find((name) => name.startsWith("lock-service-")) as string);
     }
@@ -356,14 +372,6 @@ export class Faults {
     void this.#sim.sleep(lastsMs).then(() => {
       disk.options = { ...disk.options, totalBytes: defaultDiskOptions.totalBytes };
     });
-  }
-
-  /** The LevelDB of an extent node can't be read at its next start: it is a cache. */
-  #loseTable(name: string): boolean {
-    this.#sim.note("lost-table", name);
-    this.#sim.crash(name, { unsynced: "kept" });
-    this.#sim.keyValue(name).corrupt("extents", "the fault schedule broke it");
-    return true;
   }
 
   /** Some go down one after another, and come back one after another in another order. */

@@ -18,13 +18,14 @@ import type { SimulatedCluster } from "./cluster.ts";
 import { extentFileName, simulatedStreamLayer } from "./cluster.ts";
 import type { Focus } from "./faults.ts";
 import { Faults } from "./faults.ts";
+import { putFolderBack } from "./older-folder.ts";
 import { RawOwner } from "./raw-owner.ts";
 import type { RecordName } from "./stream-judge.ts";
 import { recordBytes, recordOf, StreamJudge } from "./stream-judge.ts";
 
 const streams = ["one", "second"];
 const owners = ["owner-1", "owner-2", "owner-3"];
-const workMs = 25_000;
+const usualWorkMs = 25_000;
 const readyWithinMs = 60_000;
 /** After the last fault every stream is owned again within this. */
 const healedWithinMs = 60_000;
@@ -41,14 +42,20 @@ export async function streamWorkload(sim: Simulation, tally: Tally, focus?: Focu
   await sim.until(() => cluster.ready(), readyWithinMs, "the stream layer is ready");
   const judge = new StreamJudge(tally.counts);
   for (const name of owners) sim.world(name);
+  const workMs = focus?.workMs ?? usualWorkMs;
   const faults = new Faults(sim, { targets: cluster.processes, clients: owners, pace: 1, focus, withinMs: workMs });
   tally.faults = faults.counts;
   faults.start();
   const endMs = sim.nowMs + workMs;
   const restMs = focus?.ownersRestMs ?? 0;
+  const recordBytesMax = focus?.recordBytesMax;
   const accepting = focus?.acceptsLoss ? acceptLoss(sim, cluster, judge) : undefined;
-  const lasts = await Promise.all(streams.map((stream) => takeOvers(sim, cluster, faults, stream, judge, { endMs, restMs })));
+  const puttingBack = focus?.putsFolderBack ? putFolderBack(sim, cluster, judge) : undefined;
+  const lasts = await Promise.all(
+    streams.map((stream) => takeOvers(sim, cluster, faults, stream, judge, { endMs, restMs, recordBytesMax })),
+  );
   await accepting;
+  await puttingBack;
   await faults.heal();
   const healedMs = sim.nowMs;
   const world = sim.world("reader");
@@ -83,14 +90,15 @@ async function takeOvers(
   faults: Faults,
   stream: string,
   judge: StreamJudge,
-  { endMs, restMs }: { readonly endMs: number; readonly restMs: number },
+  { endMs, restMs, recordBytesMax }: { readonly endMs: number; readonly restMs: number; readonly recordBytesMax: number | undefined },
 ): Promise<number> {
   const prng = sim.prng.fork();
   let epoch = 0;
   while (sim.nowMs < endMs) {
     epoch += 1;
     const owner = new RawOwner(sim.world(prng.pick(owners)), cluster.lockService, stream, epoch, judge, { restMs });
-    sim.background(own(sim, owner, judge, endMs, prng.chance(0.1) ? 40_000 : 1_500));
+    const usualBytesMax = prng.chance(0.1) ? 40_000 : 1_500;
+    sim.background(own(sim, owner, judge, endMs, recordBytesMax ?? usualBytesMax));
     // Often a new owner comes because of a fault: soon after it.
     if (prng.chance(0.5)) await faults.next(8_000);
     await sim.sleep(prng.chance(0.5) ? prng.float() * 1_000 : prng.float() * 8_000);
