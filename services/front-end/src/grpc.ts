@@ -12,6 +12,7 @@ import type { Accounts } from "./accounts.ts";
 import { deleteQueueMessage, getQueueMessages, putQueueMessage } from "./grpc-messages.ts";
 import { tableHandlers } from "./grpc-tables.ts";
 import { endOf, type LocatedBlob, type Objects } from "./objects.ts";
+import { checkLiteralName } from "./older-names.ts";
 import type { CallLimits } from "./router.ts";
 
 const codes: Readonly<Record<number, FailureCode>> = {
@@ -102,7 +103,7 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
     const limits: CallLimits = { deadlineMs: context.deadlineMs, signal: context.signal };
     const policy = await checkToken(parts, head.account, context, limits);
     if (!policy.ok) return policy;
-    const blobName = checkBlobName(head.blob);
+    const blobName = checkBlobName(head.blob, true);
     if (!blobName.ok) return failedBy(blobName.error);
     const name = await locate(objects, head, limits);
     if (!name.ok) return failedBy(name.error);
@@ -154,6 +155,8 @@ async function locate(
 ): Promise<Parsed<LocatedBlob>> {
   const row = await objects.container(request.account, request.container, limits);
   if (!row.ok) return row;
+  const name = await checkLiteralName(objects, request.account, row.value, request.blob, limits);
+  if (!name.ok) return name;
   return parsed(objects.located({ account: request.account, container: request.container, blob: request.blob }, row.value));
 }
 

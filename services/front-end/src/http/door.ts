@@ -8,6 +8,7 @@ import {
   corsHeaders,
   formatRfc1123,
   type HttpHeaders,
+  hasSas,
   isVersion,
   newestVersion,
   type OtherService,
@@ -220,15 +221,18 @@ export class HttpDoor {
   ): Promise<Parsed<{ readonly operation: RecognizedOperation; readonly exchange: Exchange }>> {
     const { headers, method } = request;
     const { accounts, service, objects, tokens } = this.#parts;
-    const target = parseTarget(request.target, headers.host ?? "", service);
-    if (!target.ok) return target;
-    const other = service.refuse?.(method, target.value, headers);
+    const asked = parseTarget(request.target, headers.host ?? "", service);
+    if (!asked.ok) return asked;
+    const other = service.refuse?.(method, asked.value, headers);
     if (other) return { ok: false, error: other };
-    const timeout = parseTimeout(target.value.query);
+    const timeout = parseTimeout(asked.value.query);
     if (!timeout.ok) return timeout;
     const limits = this.#limits(request, timeout.value);
-    const found = await this.#accountOf(target.value, limits());
+    const found = await this.#accountOf(asked.value, limits());
     if (!found.ok) return found;
+    const signed = outer?.asker !== undefined || headers.authorization !== undefined || hasSas(asked.value.query);
+    const target = (await service.named?.(objects, asked.value, signed, limits())) ?? asked;
+    if (!target.ok) return target;
     const { account, properties } = found.value;
     const policy = service.name === "blob" ? { policy: blobPolicyOf(properties) } : {};
     seen.cors = outer ? [] : properties.cors;
@@ -248,8 +252,8 @@ export class HttpDoor {
     if (outer && !outer.only.has(operation.value.name)) {
       return rejected("InvalidInput", { Reason: `${operation.value.name} does not go inside of another request.` });
     }
-    const asked = { asker: asker.value, service: service.name, account, tokens };
-    const access = authorize(asked, operation.value.name, operation.value.authorization);
+    const asks = { asker: asker.value, service: service.name, account, tokens };
+    const access = authorize(asks, operation.value.name, operation.value.authorization);
     if (!access.ok) return access;
     const exchange: Exchange = {
       requestId: seen.requestId,

@@ -10,6 +10,8 @@ export interface RestService {
   readonly serverName: string;
   /** Suffixes of host names whose first label is the account. */
   readonly hostSuffixes: readonly string[];
+  /** Settles which of two names a path has, if it may have two; asked before anything that needs the name. `signed`: by key, SAS or token. */
+  named?(objects: Objects, target: Target, signed: boolean, limits: CallLimits): Promise<Parsed<Target>>;
   /** What the path names, for the signature of a service SAS; looked at before anybody knows which operation it is. */
   resource(target: Target): Parsed<SignedResource>;
   /** The stored access policies of a container, queue or table. */

@@ -3,7 +3,7 @@
  * service properties switch that on. A path that ends with a slash means the index document in it; what is not there is the error
  * document, with 404. Queries mean nothing; nothing of the REST API is here.
  */
-import { accountOfHost, decodePercent, isAccountName, type StaticWebsite } from "@stamp/azure-rest";
+import { accountOfHost, canonicalPath, decodePercent, isAccountName, type StaticWebsite } from "@stamp/azure-rest";
 import { utf8 } from "@stamp/base";
 import type { HttpHandler, HttpRequest, HttpResponse, World } from "@stamp/ports";
 import type { Accounts } from "../accounts.ts";
@@ -53,10 +53,11 @@ async function answer(parts: WebsiteParts, account: string, request: HttpRequest
 
 /** The blob that a path means; undefined for none. */
 function documentOf(target: string, website: StaticWebsite): string | "bad" | undefined {
-  const path = decodePercent((target.split("?")[0] ?? "").slice(1));
-  if (path === undefined) return "bad";
+  const literal = decodePercent((target.split("?")[0] ?? "").slice(1));
+  if (literal === undefined) return "bad";
+  const path = canonicalPath(literal);
   if (path === "" && website.defaultIndexDocumentPath !== undefined) return website.defaultIndexDocumentPath;
-  if (path !== "" && !path.endsWith("/")) return path;
+  if (path !== "" && !path.endsWith("/")) return literal;
   return website.indexDocument === undefined ? undefined : `${path}${website.indexDocument}`;
 }
 
@@ -66,7 +67,9 @@ function read(parts: WebsiteParts, request: HttpRequest, account: string, name: 
     const value = request.headers[header];
     if (value !== undefined) headers[header] = value;
   }
-  const target = `/${account}/${encodeURIComponent(websiteContainer)}/${name.split("/").map(encodeURIComponent).join("/")}`;
+  // Read as the owner: a path that leads out of the website's container is cut at its root.
+  const inside = canonicalPath(`${websiteContainer}/${name}`).startsWith(`${websiteContainer}/`) ? name : canonicalPath(name);
+  const target = `/${account}/${encodeURIComponent(websiteContainer)}/${inside.split("/").map(encodeURIComponent).join("/")}`;
   const { method, remoteAddress, secure, signal, body } = request;
   return parts.door.handleAsOwner({ method, target, headers, remoteAddress, secure, signal, body }, reads);
 }

@@ -10,6 +10,7 @@ import {
   batchBytesMax,
   errorBody,
   formatIso,
+  olderBlob,
   parseBatch,
   parseBatchBoundary,
   parseBlobResource,
@@ -76,8 +77,10 @@ function inScope(exchange: BlobExchange, { target }: BatchRequest): boolean {
   const { container, account } = exchange.target;
   if (container === undefined) return true;
   const parsed = parseTarget(target, exchange.headers.host ?? "", { hostSuffixes: exchange.hostSuffixes });
-  const resource = parsed.ok ? parseBlobResource(parsed.value) : parsed;
-  return parsed.ok && resource.ok && parsed.value.account === account && resource.value.container === container;
+  if (!parsed.ok || parsed.value.account !== account) return false;
+  const resource = parseBlobResource(parsed.value);
+  const older = olderBlob(parsed.value);
+  return resource.ok && resource.value.container === container && (older === undefined || older.container === container);
 }
 
 function refusal(exchange: BlobExchange, contentId: string | undefined, reason: string): BatchAnswer {

@@ -12,6 +12,7 @@ import {
   type ByteRange,
   badHeader,
   type CopySourceUrl,
+  checkNames,
   type HttpHeaders,
   type Parsed,
   parseBlobResource,
@@ -29,6 +30,7 @@ import {
 import { type Blob, type BlobContent, type CopyParts, fromWire, toWire } from "@stamp/wire";
 import type { ForeignLimits, ForeignSource } from "../../foreign-sources.ts";
 import { conditionsToWire, type LocatedBlob, type WireConditions } from "../../objects.ts";
+import { targetAsNamed } from "../../older-names.ts";
 import type { Exchange } from "../exchange.ts";
 import { type BlobExchange, blobOfRequest } from "./exchange.ts";
 
@@ -83,13 +85,12 @@ export async function sourceOf(exchange: BlobExchange): Promise<Parsed<CopySourc
 
 /** The source as a request of its own, let in or not. */
 async function sourceExchange(exchange: BlobExchange, url: CopySourceUrl, target: Target): Promise<Parsed<BlobExchange>> {
-  const resource = parseBlobResource(target);
-  if (!resource.ok) return resource;
-  if (resource.value.blob === undefined) return rejected("InvalidUri");
-  const asBlob = (source: Exchange): BlobExchange => ({ ...source, target: { ...target, ...resource.value }, operation: "GetBlob" });
   const bearer = exchange.headers["x-ms-copy-source-authorization"];
   const byKey = exchange.operation === "CopyBlob" && exchange.access.by === "key" && target.account === exchange.target.account;
-  if (byKey && bearer === undefined && !target.query.has("sig")) return parsed(asBlob(exchange));
+  if (byKey && bearer === undefined && !target.query.has("sig")) {
+    const named = await targetAsNamed(exchange.objects, target, true, exchange.limits());
+    return named.ok ? readOf(exchange, named.value) : named;
+  }
   const headers = { host: url.host, ...(bearer === undefined ? {} : { authorization: bearer }) };
   const admitted = await exchange.admit({ method: "GET", target: url.target, headers }, reading);
   if (!admitted.ok) return admitted;
@@ -100,7 +101,15 @@ async function sourceExchange(exchange: BlobExchange, url: CopySourceUrl, target
     const also = await exchange.admit(ofTags, readingTags);
     if (!also.ok) return also;
   }
-  return parsed(asBlob(admitted.value));
+  return readOf(admitted.value, admitted.value.target);
+}
+
+function readOf(source: Exchange, target: Target): Parsed<BlobExchange> {
+  const resource = parseBlobResource(target);
+  if (!resource.ok) return resource;
+  if (resource.value.blob === undefined) return rejected("InvalidUri");
+  const names = checkNames(resource.value, target.older);
+  return names.ok ? parsed({ ...source, target: { ...target, ...resource.value }, operation: "GetBlob" }) : names;
 }
 
 /** What is wrong with the source, under the code that the service has for it; its own code goes along. */

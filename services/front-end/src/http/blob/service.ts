@@ -15,6 +15,7 @@ import {
 } from "@stamp/azure-rest";
 import { parseWhere } from "@stamp/objects";
 import { signedIdentifiersFromWire } from "@stamp/wire";
+import { targetAsNamed } from "../../older-names.ts";
 import type { RestService } from "../service.ts";
 import { operationHandlers } from "./operations.ts";
 
@@ -22,6 +23,7 @@ export const blobService = (hostSuffixes: readonly string[]): RestService => ({
   name: "blob",
   serverName: "Stamp-Blob/1.0",
   hostSuffixes,
+  named: targetAsNamed,
   resource(target) {
     const resource = parseBlobResource(target);
     return resource.ok ? parsed(signedBlobResource(resource.value, target.query)) : resource;
@@ -36,7 +38,7 @@ export const blobService = (hostSuffixes: readonly string[]): RestService => ({
   recognize(method, target, headers) {
     const resource = parseBlobResource(target);
     if (!resource.ok) return resource;
-    const names = checkNames(resource.value);
+    const names = checkNames(resource.value, target.older);
     if (!names.ok) return names;
     const named = { ...target, ...resource.value };
     const operation = recognizeBlob(method, named, headers);
