@@ -331,6 +331,7 @@ function engineOf(rows: MemoryRows, data: MemoryData) {
     pinData: () => ok([]),
     goneSinceMs: () => ({}),
     recordGone: async () => ok(),
+    needRows: async () => ok(),
     copyData: async () => ok([]),
     leaveExtents: async () => {},
     dropExtents: async () => ok([]),

@@ -35,6 +35,7 @@ export { QueueClocks } from "./queues/queue-clocks.ts";
 export { receiptSecretBytes } from "./queues/receipts.ts";
 export { isPipelined, lockKeysOf, type Routable, type Route, routeOf } from "./routing.ts";
 export { decodeKey, encodeKey, type KeyComponent, type KeyElement, partitionStart } from "./rows/key.ts";
+export { partOfPlace, saltBytes } from "./rows/places.ts";
 export * from "./rows/row.ts";
 export * from "./rows/schemas.ts";
 export { decodeSignedIdentifiers, encodeSignedIdentifiers, type SignedIdentifier } from "./signed-identifiers.ts";

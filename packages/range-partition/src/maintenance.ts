@@ -5,7 +5,7 @@
  * what the merge replaced are dropped. What was in memory when it was left is in every record until it is in a checkpoint (rule
  * restUntilCheckpointed).
  */
-import { type Failure, type Outcome, ok, type Rules } from "@stamp/base";
+import { type Failure, type FormatName, type Outcome, ok, type Rules } from "@stamp/base";
 import {
   type Entry,
   encodeState,
@@ -72,6 +72,8 @@ export class Maintenance {
   /** Of the last record. */
   #recordExtentId = 0;
   #state: PartitionState;
+  /** What a record says that is durable or on its way. */
+  #needs: PartitionState["needs"];
   /** Newest first. */
   #checkpoints: readonly Checkpoint[];
   #nextId: number;
@@ -94,6 +96,7 @@ export class Maintenance {
     this.#storage = storage;
     this.#streams = streams;
     this.#state = opened.state;
+    this.#needs = opened.state.needs;
     this.#checkpoints = opened.checkpoints;
     this.#limits = limits;
     this.#nextId = opened.state.nextCheckpointId;
@@ -135,6 +138,13 @@ export class Maintenance {
   async recordGone(goneSinceMs: Readonly<Record<string, number>>): Promise<Outcome<void>> {
     const known = Object.keys(goneSinceMs).length > 0 ? goneSinceMs : undefined;
     const recorded = await this.#record((checkpoints) => checkpoints, { goneSinceMs: known });
+    return recorded.ok ? ok() : recorded;
+  }
+
+  /** Records the version of a format that the streams will hold from now on: a release that does not know it refuses the load. */
+  async need(format: FormatName, version: number): Promise<Outcome<void>> {
+    this.#needs = { ...this.#needs, [format]: Math.max(version, this.#needs?.[format] ?? 0) };
+    const recorded = await this.#record((checkpoints) => checkpoints, { needs: this.#needs });
     return recorded.ok ? ok() : recorded;
   }
 

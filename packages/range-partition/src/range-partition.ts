@@ -5,7 +5,7 @@
  * Invariants: a row is changed by one transaction at a time, whose lock is held until the commit is durable and applied, so that nobody
  * reads what may still vanish; sequences rise without a gap in the log; a snapshot sees exactly the commits up to its sequence.
  */
-import { compareBytes, type Failure, FailureError, type Outcome, ok, present } from "@stamp/base";
+import { compareBytes, type Failure, FailureError, type FormatName, type Outcome, ok, present } from "@stamp/base";
 import { type LogPlace, MemoryTable } from "@stamp/lsm";
 import { jittered, SlowLog, sleep, type Timer, type World } from "@stamp/ports";
 import type { OwnedStream, Place, StreamClient } from "@stamp/stream-client";
@@ -301,6 +301,17 @@ export class RangePartition {
   async recordGone(goneSinceMs: Readonly<Record<string, number>>): Promise<Outcome<void>> {
     const ended = this.#ended ?? this.#departure.told;
     return ended === undefined ? this.#maintenance.recordGone(goneSinceMs) : { ok: false, failure: ended };
+  }
+
+  /**
+   * Records, before it resolves well, that the streams hold this version of a format whose version no load reads (rows, keys). To be asked
+   * inside of a transaction that will write it: what leaves for other owners has the record then, or the transaction is refused.
+   */
+  async need(format: FormatName, version: number): Promise<Outcome<void>> {
+    if ((this.#maintenance.state.needs?.[format] ?? 0) >= version) return ok();
+    const ended = this.#ended ?? this.#departure.told;
+    const recorded = ended === undefined ? await this.#maintenance.need(format, version) : { ok: false as const, failure: ended };
+    return recorded.ok ? recorded : { ok: false, failure: { ...recorded.failure, applied: "no" } };
   }
 
   /** Renews the pins on these extents; returns those that are gone. */

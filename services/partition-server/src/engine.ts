@@ -47,6 +47,8 @@ export interface RangeEngine {
   goneSinceMs(): Readonly<Record<string, number>>;
   /** Records that, so that later owners count on. */
   recordGone(goneSinceMs: Readonly<Record<string, number>>): Promise<Outcome<void>>;
+  /** Records that rows of this version are there, so that a release that does not know it refuses the load. Before the first one is written. */
+  needRows(version: number): Promise<Outcome<void>>;
   /** Renews the pins on these extents of blob data; returns those that are gone. */
   pinData(extentIds: readonly number[]): Outcome<readonly number[]>;
   /** The bytes of these places once more, at the end of the blob data stream. */

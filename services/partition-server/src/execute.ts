@@ -26,6 +26,7 @@ import {
   type Route,
   receiptSecretBytes,
   routeOf,
+  versionOfRow,
 } from "@stamp/objects";
 import { holdsKey } from "@stamp/partition-map";
 import { SlowLog, type World } from "@stamp/ports";
@@ -48,6 +49,8 @@ const spilling: ReadonlySet<Operation["case"]> = new Set(["putBlob", "putBlock",
 
 /** Of one append to the blob data stream. */
 export const dataBytesMax: number = 4 * 1024 * 1024;
+
+const firstRowVersion = 1;
 
 /** Splits and merges of one range after another that an operation follows before its caller has to look at the map. */
 const heirsMax = 4;
@@ -317,9 +320,22 @@ export class Executor {
     if (!spilled.ok) return spilled;
     const operation = spilled.value;
     if (this.#left(deadlineMs) <= 0) return refused("deadlineExceeded", "timeout", "no time is left to write");
-    const decide = (view: RowView, sequence: number) => this.#run(held, { operation, policy }, view, sequence);
+    const decide = async (view: RowView, sequence: number): Promise<Outcome<Decision>> => {
+      const decided = await this.#run(held, { operation, policy }, view, sequence);
+      const recorded = decided.ok ? await this.#recordVersions(held, decided.value) : decided;
+      return recorded.ok ? decided : recorded;
+    };
     const options = { timeoutMs: this.#left(deadlineMs), pipelined: isPipelined(operation) };
     return held.engine.transact(lockKeysOf(this.#world.rules, operation), decide, options);
+  }
+
+  /** Rows of a later version than the first are written after the range's state says so (docs/formats/versions.md). */
+  async #recordVersions({ engine }: HeldEngine, { writes }: Decision): Promise<Outcome<void>> {
+    const version = writes.reduce(
+      (most, write) => (write.kind === "put" ? Math.max(most, versionOfRow(write.value)) : most),
+      firstRowVersion,
+    );
+    return version === firstRowVersion ? ok() : engine.needRows(version);
   }
 
   /** Bytes that do not belong into a row are put into the blob data stream, wherever the caller put them. */

@@ -187,6 +187,7 @@ function engineOf(partition: RangePartition): RangeEngine {
     settleExtents: () => partition.settleExtents(),
     goneSinceMs: () => partition.goneSinceMs,
     recordGone: (goneSinceMs) => partition.recordGone(goneSinceMs),
+    needRows: (version) => partition.need("row", version),
     pinData: (extentIds) => partition.pinData(extentIds),
     copyData: (places, timeoutMs) => partition.copyData(places, { timeoutMs }),
     leaveExtents: (extentIds) => partition.leaveExtents(extentIds),

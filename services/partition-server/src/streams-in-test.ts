@@ -264,6 +264,10 @@ class TestEngine implements RangeEngine {
     return ok();
   }
 
+  async needRows(): Promise<Outcome<void>> {
+    return ok();
+  }
+
   pinData(): Outcome<readonly number[]> {
     return ok([]);
   }

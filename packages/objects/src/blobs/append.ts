@@ -7,13 +7,12 @@ import { contentKey, headKey } from "../object-keys.ts";
 import type { OperationValue } from "../operation.ts";
 import { answer, errorAnswer, fail, getRow, intact, type Plan, type PlanContext, type RowWrite, refuse } from "../plan.ts";
 import { changedHead, changeHead, checkPlaces, checkWrite, readBlob, sizeOfBody } from "./blob-state.ts";
-import { type ContentBlock, type ContentPiece, decodePiece, encodePiece, placesPerBlockMax } from "./content.ts";
+import { type ContentBlock, type ContentPiece, decodePiece, encodePiece, placesBytesGuess, placesPerBlockMax } from "./content.ts";
 import { blobOf, encodeHead, type HeadState } from "./head-row.ts";
 
 export const appendedBlocksMax = 50_000;
 /** Of a content row of an append blob; a block that is larger by itself has a row of its own. */
 export const appendPieceBytesMax: number = 8 * 1024;
-const bytesPerPlaceGuess = 20;
 
 export function* appendBlock(value: OperationValue<"appendBlock">, context: PlanContext): Plan {
   const { name, conditions, body } = value;
@@ -34,7 +33,7 @@ export function* appendBlock(value: OperationValue<"appendBlock">, context: Plan
   }
   const refusal = checkPlaces(context, body);
   if (refusal) return refuse(refusal.reason, refusal.message);
-  const { piece, index } = yield* lastPiece(prefix, head, body.places.length);
+  const { piece, index } = yield* lastPiece(prefix, head, placesBytesGuess(body.places));
   const block: ContentBlock = { blockId: emptyBytes, sizeBytes, places: body.places };
   const next: HeadState = {
     ...changedHead(context, head),
@@ -49,12 +48,12 @@ export function* appendBlock(value: OperationValue<"appendBlock">, context: Plan
   return answer({ case: "appended", value: { blob: blobOf(context, name.blob, next), offsetBytes } }, writes);
 }
 
-/** The content row that a block with so many places goes into. */
-function* lastPiece(prefix: Uint8Array, head: HeadState, places: number): Plan<{ piece: ContentPiece; index: number }> {
+/** The content row that a block goes into whose places take about so many bytes. */
+function* lastPiece(prefix: Uint8Array, head: HeadState, placesBytes: number): Plan<{ piece: ContentPiece; index: number }> {
   const fresh = { piece: { blocks: [], inline: undefined }, index: head.pieceStarts.length };
   const index = head.pieceStarts.length - 1;
   const row = index < 0 ? undefined : yield* getRow(contentKey(prefix, head.generation, index));
-  if (!row || row.length + places * bytesPerPlaceGuess > appendPieceBytesMax) return fresh;
+  if (!row || row.length + placesBytes > appendPieceBytesMax) return fresh;
   const piece = intact(decodePiece(row));
   return piece.inline ? fresh : { piece, index };
 }

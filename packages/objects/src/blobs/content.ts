@@ -8,6 +8,7 @@
  *   pieces  = count varint | count × ( bytes before it varint )
  */
 import { concatBytes, emptyBytes, type Outcome, ok, refused } from "@stamp/base";
+import { partOfPlace } from "../rows/places.ts";
 import { decodeRow, encodeRow, type Place } from "../rows/row.ts";
 import { blobSchema } from "../rows/schemas.ts";
 import { ByteReader, ByteWriter, DecodeError } from "../rows/varint.ts";
@@ -31,7 +32,13 @@ export const placesPerBlockMax = 10_000;
 /** More is put into the blob data stream by the partition server, whatever the message says. */
 export const inlineBytesMax: number = 128 * 1024;
 
+/** Of a place in a row. */
 const placeBytesGuess = 20;
+/** What an encrypted place takes besides, when its salt is its own. */
+const cipherBytesGuess = 36;
+
+export const placesBytesGuess = (places: readonly Place[]): number =>
+  places.reduce((sum, { cipher }) => sum + placeBytesGuess + (cipher ? cipherBytesGuess : 0), 0);
 
 /** At least one piece, also for no content at all. */
 export function piecesOf(blocks: readonly ContentBlock[]): ContentPiece[] {
@@ -39,7 +46,7 @@ export function piecesOf(blocks: readonly ContentBlock[]): ContentPiece[] {
   let held: ContentBlock[] = [];
   let heldBytes = 0;
   for (const block of blocks) {
-    const bytes = block.blockId.length + 10 + block.places.length * placeBytesGuess;
+    const bytes = block.blockId.length + 10 + placesBytesGuess(block.places);
     if (held.length > 0 && heldBytes + bytes > pieceBytesMax) {
       pieces.push({ blocks: held, inline: undefined });
       held = [];
@@ -153,7 +160,7 @@ export function clipPlaces(places: readonly Place[], start: number, end: number,
   for (const place of places) {
     const from = Math.max(start, at);
     const to = Math.min(end, at + place.lengthBytes);
-    if (from < to) clipped.push({ extentId: place.extentId, offsetBytes: place.offsetBytes + (from - at), lengthBytes: to - from });
+    if (from < to) clipped.push(partOfPlace(place, from - at, to - at));
     at += place.lengthBytes;
     if (at >= end || clipped.length >= max) break;
   }

@@ -27,7 +27,7 @@ import {
 } from "../plan.ts";
 import { changedHead, checkPlaces, checkWrite, findState, isArchived, isPending, readBlob, replaceContent } from "./blob-state.ts";
 import { readPiece } from "./blobs.ts";
-import { type ContentPiece, encodePiece, sizeOfPiece } from "./content.ts";
+import { type ContentPiece, encodePiece, placesBytesGuess, sizeOfPiece } from "./content.ts";
 import { blobOf, encodeHead, type HeadState } from "./head-row.ts";
 import { checkLeaseOfRead, checkLeaseOfWrite } from "./leases.ts";
 import { chunkBytes, encodePages } from "./page-runs.ts";
@@ -37,10 +37,9 @@ import { type Chunks, readChunks } from "./pages.ts";
 export const copyPartBytesMax: number = 1024 * 1024;
 /** A copy whose copier was not heard of for so long may be taken over. */
 export const copyStaleMs = 60_000;
-const placeBytesGuess = 20;
 
 const weightOf = (part: CopyPart): number =>
-  part.inline.length + part.blocks.reduce((sum, block) => sum + block.blockId.length + 16 + block.places.length * placeBytesGuess, 0);
+  part.inline.length + part.blocks.reduce((sum, block) => sum + block.blockId.length + 16 + placesBytesGuess(block.places), 0);
 
 /** What may be copied of a blob: its parts from `first` on, as many as fit into an answer. */
 export function* readParts(value: OperationValue<"readParts">, context: PlanContext): Plan {

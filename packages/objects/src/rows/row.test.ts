@@ -3,7 +3,18 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { unwrap } from "@stamp/base";
 import fc from "fast-check";
-import { decodeRow, encodeRow, type Place, type Property, type PropertyType, placesOfRow, type ScalarType, withPlaces } from "./row.ts";
+import { saltBytes } from "./places.ts";
+import {
+  decodeRow,
+  encodeRow,
+  type Place,
+  type Property,
+  type PropertyType,
+  placesOfRow,
+  type ScalarType,
+  versionOfRow,
+  withPlaces,
+} from "./row.ts";
 
 const property = <T extends PropertyType>(id: number, type: T): Property<T> => ({ id, type });
 const schema = {
@@ -54,8 +65,12 @@ const rows = fc.record(
           extentId: fc.oneof(fc.nat(2), fc.maxSafeNat()),
           offsetBytes: fc.oneof(fc.nat(99), fc.nat({ max: 2 ** 52 })),
           lengthBytes: fc.nat(99),
+          cipher: fc.record(
+            { salt: fc.nat(2).map((fill) => new Uint8Array(saltBytes).fill(fill)), offsetBytes: fc.maxSafeNat() },
+            { noNullPrototype: true },
+          ),
         },
-        { noNullPrototype: true },
+        { requiredKeys: ["extentId", "offsetBytes", "lengthBytes"], noNullPrototype: true },
       ),
     ),
   },
@@ -109,6 +124,44 @@ test("rows: the golden row is written and read as it was", () => {
   assert.deepEqual(unwrap(decodeRow(schema, bytes)), goldenRow);
 });
 
+const goldenEncrypted = new URL("../../../../tests/golden/row/v2/encrypted-places.bin", import.meta.url);
+const salt = Uint8Array.from({ length: saltBytes }, (_, i) => i);
+const encryptedPlaces = [
+  { extentId: 7, offsetBytes: 24, lengthBytes: 4_194_304, cipher: { salt, offsetBytes: 0 } },
+  { extentId: 7, offsetBytes: 4_194_352, lengthBytes: 1_000, cipher: { salt, offsetBytes: 4_194_304 } },
+  { extentId: 8, offsetBytes: 24, lengthBytes: 10 },
+  { extentId: 8, offsetBytes: 48, lengthBytes: 99, cipher: { salt, offsetBytes: 2 ** 40 } },
+  { extentId: 8, offsetBytes: 200, lengthBytes: 512, cipher: { salt: salt.toReversed(), offsetBytes: 17 } },
+];
+
+test("rows: one with encrypted places is of version 2, is written and read as it was, and no truncation of it is taken", () => {
+  const row = { places: encryptedPlaces };
+  if (process.env.STAMP_WRITE_GOLDEN) writeFileSync(goldenEncrypted, encodeRow(schema, row));
+  const bytes = new Uint8Array(readFileSync(goldenEncrypted));
+  assert.deepEqual([versionOfRow(bytes), versionOfRow(encodeRow(schema, goldenRow))], [2, 1]);
+  assert.deepEqual(encodeRow(schema, row), bytes);
+  assert.deepEqual(unwrap(decodeRow(schema, bytes)), row);
+  for (let length = 0; length < bytes.length; length++) assert.ok(!decodeRow(schema, bytes.subarray(0, length)).ok, `cut at ${length}`);
+  // In a row of version 1 a place has no cipher.
+  const asFirst = decodeRow(schema, Uint8Array.from([1, ...bytes.subarray(1)]));
+  assert.ok(!asFirst.ok && asFirst.failure.reason === "damaged");
+});
+
+test("rows: a property that is since version 2 makes its row one of version 2", () => {
+  const later = { ...schema, digest: { ...property(300, "binary"), since: 2 } };
+  assert.equal(versionOfRow(encodeRow(later, { flag: true })), 1);
+  const bytes = encodeRow(later, { flag: true, digest: salt });
+  assert.equal(versionOfRow(bytes), 2);
+  assert.deepEqual(unwrap(decodeRow(later, bytes)), { flag: true, digest: salt });
+});
+
+test("rows: bytes that lie elsewhere now keep their place in what was encrypted, whatever the mover says of it", () => {
+  const bytes = encodeRow(schema, { places: encryptedPlaces });
+  const moved = unwrap(withPlaces(bytes, ({ lengthBytes }) => ({ extentId: 99, offsetBytes: 24, lengthBytes })));
+  const expected = encryptedPlaces.map((place) => ({ ...place, extentId: 99, offsetBytes: 24 }));
+  assert.deepEqual(unwrap(placesOfRow(moved)), expected);
+});
+
 test("rows: every truncation of the golden row is refused, and no flipped byte throws or is overlooked", () => {
   const bytes = new Uint8Array(readFileSync(golden));
   for (let length = 0; length < bytes.length; length++) {
@@ -140,7 +193,7 @@ test("rows: places are replaced one for one; all else stays, also what this read
 });
 
 test("rows of a later version: told as newer by all that read or change them", () => {
-  const row = Uint8Array.from([2, 0]);
+  const row = Uint8Array.from([3, 0]);
   for (const told of [decodeRow({}, row), placesOfRow(row), withPlaces(row, (place) => place)])
     assert.ok(!told.ok && told.failure.reason === "newerFormat");
 });

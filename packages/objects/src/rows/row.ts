@@ -2,21 +2,20 @@
  * The value of a row of an object table: properties by id, each with its type. Ids and types are for ever (schemas.ts); a reader skips
  * ids it does not know, so that a newer writer's rows stay readable. Format: docs/formats/row.md.
  *
- *   version u8 = 1 | count varint | count × ( id varint | type u8 | length varint | value )      ids ascend
+ *   version u8 | count varint | count × ( id varint | type u8 | length varint | value )      ids ascend
+ *
+ * The version is 1, or 2 for a row that only readers of version 2 may take for what it is: one with encrypted places, or with a property that
+ * is `since` version 2. So a release that knows version 1 refuses encrypted bytes instead of serving them.
  *
  * Checksums belong to the layers below (commit records, checkpoint blocks). A truncated row is always refused, and so is whatever is
  * not of this form; a flipped bit inside a value is caught below.
  */
 import { assert, type Failed, fromUtf8, newerFormat, type Outcome, ok, refused } from "@stamp/base";
+import { type Place, readPlaces, writePlaces } from "./places.ts";
 import { Scratch, Slabs } from "./slabs.ts";
 import { ByteReader, ByteWriter, DecodeError } from "./varint.ts";
 
-/** A part of an extent: (extent, offset, length). */
-export interface Place {
-  readonly extentId: number;
-  readonly offsetBytes: number;
-  readonly lengthBytes: number;
-}
+export type { Cipher, Place } from "./places.ts";
 
 /** A name, type, value triple of a DictionaryType. */
 export interface DictionaryEntry {
@@ -49,12 +48,21 @@ export type PropertyType = keyof PropertyTypes;
 export interface Property<T extends PropertyType = PropertyType> {
   readonly id: number;
   readonly type: T;
+  /** Version of the rows that have it. A reader of an earlier version must not skip it. Default 1. */
+  readonly since?: number;
 }
 
 export type Schema = Readonly<Record<string, Property>>;
 export type RowOf<S extends Schema> = { readonly [K in keyof S]?: PropertyTypes[S[K]["type"]] | undefined };
 
-const rowVersion = 1;
+const firstVersion = 1;
+/** The first that has places with a cipher. */
+const cipherVersion = 2;
+const newestVersion = cipherVersion;
+
+/** The version of what `encodeRow` made. */
+export const versionOfRow = (bytes: Uint8Array): number => bytes[0] ?? firstVersion;
+
 const typeNames = ["bool", "binary", "string", "DateTime", "double", "GUID", "int32", "int64", "DictionaryType", "BlobType"] as const;
 const typeCodes = new Map<PropertyType, number>(typeNames.map((name, index) => [name, index + 1]));
 
@@ -69,13 +77,13 @@ export function placesOfRow(bytes: Uint8Array): Outcome<readonly Place[]> {
   try {
     const reader = new ByteReader(bytes);
     const version = reader.byte();
-    if (version !== rowVersion) return otherVersion(version);
+    if (!isKnown(version)) return otherVersion(version);
     const places: Place[] = [];
     for (let count = reader.varint(); count > 0; count--) {
       reader.varint();
       const type = reader.byte();
       const value = reader.sized();
-      if (type === typeCodes.get("BlobType")) places.push(...decodePlaces(value));
+      if (type === typeCodes.get("BlobType")) places.push(...decodePlaces(value, version));
     }
     return ok(places);
   } catch (error) {
@@ -84,14 +92,17 @@ export function placesOfRow(bytes: Uint8Array): Outcome<readonly Place[]> {
   }
 }
 
-/** The row with other places, one for each, of the same length; all else as it was, also properties that are not known here. */
+/**
+ * The row with other places, one for each, of the same length; all else as it was, also properties that are not known here. The bytes are the
+ * same, wherever they lie: a place keeps its cipher.
+ */
 export function withPlaces(bytes: Uint8Array, placeFor: (place: Place) => Place): Outcome<Uint8Array> {
   try {
     const reader = new ByteReader(bytes);
     const version = reader.byte();
-    if (version !== rowVersion) return otherVersion(version);
+    if (!isKnown(version)) return otherVersion(version);
     const out = new ByteWriter(bytes.length + 64);
-    out.byte(rowVersion);
+    out.byte(version);
     const count = reader.varint();
     out.varint(count);
     let changed = false;
@@ -104,8 +115,8 @@ export function withPlaces(bytes: Uint8Array, placeFor: (place: Place) => Place)
         out.sized(value);
         continue;
       }
-      const places = decodePlaces(value);
-      const mapped = places.map(placeFor);
+      const places = decodePlaces(value, version);
+      const mapped = places.map((place) => movedTo(place, placeFor(place)));
       assert(
         mapped.every((place, at) => place.lengthBytes === places[at]?.lengthBytes),
         "places of the same length",
@@ -124,11 +135,13 @@ export function withPlaces(bytes: Uint8Array, placeFor: (place: Place) => Place)
   }
 }
 
+const movedTo = (place: Place, to: Place): Place => (to === place || place.cipher === undefined ? to : { ...to, cipher: place.cipher });
+
 /** Properties that are undefined are left out. The answer is a part of a larger buffer: a row that is kept for long is copied first. */
 export function encodeRow<S extends Schema>(schema: S, row: RowOf<S>): Uint8Array<ArrayBuffer> {
   const held = byId(schema).filter(([name]) => row[name] !== undefined);
   const out = rowScratch.cleared();
-  out.byte(rowVersion);
+  out.byte(held.reduce((version, [name, property]) => Math.max(version, versionOf(property, row[name])), firstVersion));
   out.varint(held.length);
   for (const [name, { id, type }] of held) {
     out.varint(id);
@@ -136,6 +149,12 @@ export function encodeRow<S extends Schema>(schema: S, row: RowOf<S>): Uint8Arra
     writeValue(out, type, row[name] as PropertyTypes[PropertyType]);
   }
   return slabs.copy(out.written);
+}
+
+/** The first version of rows that have this property with this value. */
+function versionOf({ type, since = firstVersion }: Property, value: unknown): number {
+  const encrypted = type === "BlobType" && (value as readonly Place[]).some(({ cipher }) => cipher !== undefined);
+  return encrypted ? cipherVersion : since;
 }
 
 /** Its length, and it. */
@@ -185,43 +204,25 @@ function writeDictionary(out: ByteWriter, entries: readonly DictionaryEntry[]): 
   out.sized(inner.written);
 }
 
-/**
- *   places = count varint | count × ( 0 | gap varint | length varint             behind the one before, in the same extent
- *                                   | 1 | extent varint | offset varint | length varint )
- *
- * A view, good until the next value is encoded.
- */
+/** A view, good until the next value is encoded. */
 function encodePlaces(places: readonly Place[]): Uint8Array {
   const out = valueScratch.cleared();
-  out.varint(places.length);
-  let extentId = -1;
-  let end = 0;
-  for (const place of places) {
-    if (place.extentId === extentId && place.offsetBytes >= end) {
-      out.byte(0);
-      out.varint(place.offsetBytes - end);
-    } else {
-      out.byte(1);
-      out.varint(place.extentId);
-      out.varint(place.offsetBytes);
-    }
-    out.varint(place.lengthBytes);
-    extentId = place.extentId;
-    end = place.offsetBytes + place.lengthBytes;
-  }
+  writePlaces(out, places);
   return out.written;
 }
 
+const isKnown = (version: number): boolean => version >= firstVersion && version <= newestVersion;
+
 /** A row has no checksum, but what it lies in has: a version that is not known is a later one. */
 const otherVersion = (version: number): Failed =>
-  version > rowVersion ? newerFormat("a row", { format: "row", version }) : damaged(`version ${version}`);
+  version > newestVersion ? newerFormat("a row", { format: "row", version }) : damaged(`version ${version}`);
 
 const damaged = (what: string): Failed => refused("dataLoss", "damaged", `row: ${what}`);
 
 /** Binary values are views of `bytes`. Refused with `damaged` for what encodeRow never makes, and for a known id with another type. */
 export function decodeRow<S extends Schema>(schema: S, bytes: Uint8Array): Outcome<RowOf<S>> {
   const [version = 0] = bytes;
-  if (version > rowVersion) return otherVersion(version);
+  if (version > newestVersion) return otherVersion(version);
   try {
     return ok(readRow(schema, new ByteReader(bytes)));
   } catch (error) {
@@ -232,7 +233,7 @@ export function decodeRow<S extends Schema>(schema: S, bytes: Uint8Array): Outco
 
 function readRow<S extends Schema>(schema: S, reader: ByteReader): RowOf<S> {
   const version = reader.byte();
-  if (version !== rowVersion) throw new DecodeError(`unknown version ${version}`);
+  if (!isKnown(version)) throw new DecodeError(`unknown version ${version}`);
   const names = namesById(schema);
   const row: Record<string, unknown> = {};
   const count = reader.varint();
@@ -247,7 +248,7 @@ function readRow<S extends Schema>(schema: S, reader: ByteReader): RowOf<S> {
     if (name === undefined) continue;
     const property = schema[name] as Property;
     if (typeNames[code - 1] !== property.type) throw new DecodeError(`property ${id} has type ${code}, not ${property.type}`);
-    row[name] = decodeValue(property.type, value);
+    row[name] = decodeValue(property.type, value, version);
   }
   if (reader.left !== 0) throw new DecodeError("bytes after the last property");
   return row as RowOf<S>;
@@ -275,7 +276,7 @@ function namesById(schema: Schema): Map<number, string> {
   return names;
 }
 
-function decodeValue(type: PropertyType, bytes: Uint8Array): PropertyTypes[PropertyType] {
+function decodeValue(type: PropertyType, bytes: Uint8Array, version: number): PropertyTypes[PropertyType] {
   switch (type) {
     case "bool": {
       const byte = sizedView(bytes, 1).getUint8(0);
@@ -297,9 +298,9 @@ function decodeValue(type: PropertyType, bytes: Uint8Array): PropertyTypes[Prope
     case "int32":
       return sizedView(bytes, 4).getInt32(0);
     case "DictionaryType":
-      return decodeDictionary(bytes);
+      return decodeDictionary(bytes, version);
     case "BlobType":
-      return decodePlaces(bytes);
+      return decodePlaces(bytes, version);
   }
 }
 
@@ -308,7 +309,7 @@ function sizedView(bytes: Uint8Array, length: number): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-function decodeDictionary(bytes: Uint8Array): DictionaryEntry[] {
+function decodeDictionary(bytes: Uint8Array, version: number): DictionaryEntry[] {
   const reader = new ByteReader(bytes);
   const count = reader.varint();
   const entries: DictionaryEntry[] = [];
@@ -316,31 +317,13 @@ function decodeDictionary(bytes: Uint8Array): DictionaryEntry[] {
     const name = fromUtf8(reader.sized());
     const type = typeNames[reader.byte() - 1];
     if (type === undefined || type === "DictionaryType" || type === "BlobType") throw new DecodeError("a dictionary holds scalars only");
-    entries.push({ name, type, value: decodeValue(type, reader.sized()) as ScalarTypes[ScalarType] });
+    entries.push({ name, type, value: decodeValue(type, reader.sized(), version) as ScalarTypes[ScalarType] });
   }
   if (reader.left !== 0) throw new DecodeError("bytes after the last entry");
   return entries;
 }
 
-function decodePlaces(bytes: Uint8Array): Place[] {
-  const reader = new ByteReader(bytes);
-  const count = reader.varint();
-  const places: Place[] = [];
-  let extentId = -1;
-  let end = 0;
-  for (let i = 0; i < count; i++) {
-    const tag = reader.byte();
-    if (tag > 1 || (tag === 0 && i === 0)) throw new DecodeError("a place starts with 0 or 1");
-    if (tag === 1) extentId = reader.varint();
-    const offsetBytes = (tag === 1 ? 0 : end) + reader.varint();
-    const lengthBytes = reader.varint();
-    end = offsetBytes + lengthBytes;
-    if (!Number.isSafeInteger(end)) throw new DecodeError("a place is too far");
-    places.push({ extentId, offsetBytes, lengthBytes });
-  }
-  if (reader.left !== 0) throw new DecodeError("bytes after the last place");
-  return places;
-}
+const decodePlaces = (bytes: Uint8Array, version: number): Place[] => readPlaces(new ByteReader(bytes), version >= cipherVersion);
 
 const ticksPerMs = 10_000n;
 
