@@ -1,9 +1,6 @@
 /** Over HTTPS, with the real SDK: what it refuses to do without (bearer tokens), host-style addresses, and SAS that want it. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { type RequestOptions, request } from "node:https";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import {
   BlobClient,
@@ -13,8 +10,8 @@ import {
   SASProtocol,
   StorageSharedKeyCredential,
 } from "@azure/storage-blob";
-import { certificates } from "@stamp/cli";
 import { type HttpListener, serveHttp } from "@stamp/ports-node";
+import { type TestCertificate, testCertificate } from "./certificate.ts";
 import { type TestIssuer, testIssuer } from "./issuer.ts";
 import { accountKey, accountName, type ScriptedStamp, startScriptedStamp } from "./scripted-stamp.ts";
 import { failure } from "./target.ts";
@@ -23,28 +20,22 @@ describe("HTTPS", () => {
   let stamp: ScriptedStamp;
   let issuer: TestIssuer;
   let listener: HttpListener;
-  let folder = "";
+  let certificate: TestCertificate;
   let ca = "";
   let url = "";
   before(async () => {
-    const { certificateHosts, makeAuthority, makeServerCertificate } = await certificates();
-    folder = mkdtempSync(join(tmpdir(), "stamp-https-"));
-    const authority = await makeAuthority("test", Date.now());
-    const pair = await makeServerCertificate(authority, certificateHosts([]), Date.now());
-    const tls = { certificatePath: join(folder, "server.pem"), keyPath: join(folder, "server-key.pem") };
-    writeFileSync(tls.certificatePath, pair.certificate);
-    writeFileSync(tls.keyPath, pair.key);
+    certificate = await testCertificate();
     issuer = await testIssuer();
     stamp = await startScriptedStamp({ frontEnd: issuer.settings });
-    listener = await serveHttp(stamp.frontEnd.blob, { listen: "127.0.0.1:0", tls });
-    ca = authority.certificate;
+    listener = await serveHttp(stamp.frontEnd.blob, { listen: "127.0.0.1:0", tls: certificate.tls });
+    ca = certificate.ca;
     url = `https://${listener.address}/${accountName}`;
   });
   after(async () => {
     await listener?.close(100);
     await stamp?.stop();
     issuer?.remove();
-    rmSync(folder, { recursive: true, force: true });
+    certificate?.remove();
   });
 
   const options = () => ({ retryOptions: { maxTries: 1 }, tlsOptions: { ca } });
@@ -97,8 +88,7 @@ describe("HTTPS", () => {
     });
 
   test("IPv6: by address, with the account in the path, and by name, with the account in the host", async () => {
-    const tls = { certificatePath: join(folder, "server.pem"), keyPath: join(folder, "server-key.pem") };
-    const onIpv6 = await serveHttp(stamp.frontEnd.blob, { listen: "[::1]:0", tls });
+    const onIpv6 = await serveHttp(stamp.frontEnd.blob, { listen: "[::1]:0", tls: certificate.tls });
     try {
       assert.match(onIpv6.address, /^\[::1\]:\d+$/);
       const container = byKey().getContainerClient("by-address");

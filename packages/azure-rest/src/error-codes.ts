@@ -76,6 +76,14 @@ export const errorTable = {
   BlobAlreadyExists: [409, "The specified blob already exists."],
   BlobArchived: [409, "This operation is not permitted on an archived blob."],
   BlobBeingRehydrated: [409, "This operation is not permitted because the blob is being rehydrated."],
+  BlobCustomerSpecifiedEncryptionMismatch: [
+    409,
+    "The given customer specified encryption does not match the encryption used to encrypt the blob.",
+  ],
+  BlobDoesNotUseCustomerSpecifiedEncryption: [
+    409,
+    "The blob is not encrypted with customer specified encryption, but one was provided in the request.",
+  ],
   BlobIsSealed: [
     409,
     "The specified blob is sealed and its contents can't be modified unless the blob is re-created after a delete operation.",

@@ -13,6 +13,7 @@ export * from "./blob/batch.ts";
 export * from "./blob/block-list-xml.ts";
 export * from "./blob/conditions.ts";
 export * from "./blob/copy-headers.ts";
+export * from "./blob/encryption-headers.ts";
 export * from "./blob/lease-headers.ts";
 export * from "./blob/list-query.ts";
 export * from "./blob/lists-xml.ts";

@@ -73,9 +73,10 @@ export function blobHeaders(version: string, blob: ListedBlobProperties): Respon
     "Accept-Ranges": "bytes",
     "x-ms-creation-time": formatRfc1123(blob.createdMs),
     "x-ms-blob-type": blob.blobType,
-    "x-ms-server-encrypted": "false",
+    "x-ms-server-encrypted": String(blob.encryptionKeySha256 !== undefined),
   };
   if (blob.blobType === "AppendBlob") result["x-ms-blob-committed-block-count"] = String(blob.committedBlockCount);
+  if (blob.encryptionKeySha256) result["x-ms-encryption-key-sha256"] = toBase64(blob.encryptionKeySha256);
   if (blob.sealed) result["x-ms-blob-sealed"] = "true";
   if (blob.blobType === "PageBlob") result["x-ms-blob-sequence-number"] = String(blob.sequenceNumber);
   if (blob.copy) Object.assign(result, copyHeaders(blob.copy));

@@ -18,6 +18,8 @@ const behaviours = {
   anyTimeToLive: "2017-07-29",
   /** Content-MD5 of a Put Block is answered only when the request had it, and x-ms-content-crc64 exists. */
   contentCrc64: "2019-02-02",
+  /** Requests may bring a key of the customer. */
+  customerKeys: "2019-02-02",
   /** Service properties have DeleteRetentionPolicy, StaticWebsite, and in the former AllowPermanentDelete. */
   deleteRetentionPolicy: "2017-07-29",
   staticWebsite: "2018-03-28",

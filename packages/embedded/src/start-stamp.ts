@@ -15,8 +15,10 @@ import { type OidcSettings, partitionManager, plan } from "./plan.ts";
 export interface StartOptions {
   /** Everything that is kept. Without it a temporary folder that `stop` removes. A folder of an earlier start has its data. */
   readonly dataDir?: string;
-  /** Where HTTP is served, on loopback; 0 (the default) for any free port. */
+  /** Where the REST API is served, on loopback; 0 (the default) for any free port. */
   readonly ports?: { readonly blob?: number; readonly queue?: number; readonly table?: number };
+  /** PEM files of a certificate chain and its key; with them HTTPS is served instead of HTTP. */
+  readonly tls?: { readonly certificatePath: string; readonly keyPath: string };
   /** 3 is the least for three copies; default 3. */
   readonly extentNodes?: number;
   /** Default 1. */
@@ -122,7 +124,8 @@ export async function startStamp(options: StartOptions = {}): Promise<Stamp> {
     await ready(started.slice(0, 1), timeoutMs);
     await Promise.all(others.map(({ role }) => role.start()));
     await ready(started, timeoutMs);
-    for (const service of services) doors.set(service, await serveHttp(frontEnd[service], { listen: listen(service), logger }));
+    const how = { logger, ...(options.tls && { tls: options.tls }) };
+    for (const service of services) doors.set(service, await serveHttp(frontEnd[service], { listen: listen(service), ...how }));
   } catch (error) {
     await stop();
     throw error;
@@ -134,12 +137,13 @@ export async function startStamp(options: StartOptions = {}): Promise<Stamp> {
     unwrap(await client.setBlobSettings({ account, ...settings }, { timeoutMs: 10_000 }));
     (started.at(-1)?.role as FrontEndRole | undefined)?.forgetAccount(account);
   };
-  const endpoint = (service: ServiceName): string => `http://${doors.get(service)?.address}/${account}`;
+  const scheme = options.tls === undefined ? "http" : "https";
+  const endpoint = (service: ServiceName): string => `${scheme}://${doors.get(service)?.address}/${account}`;
   const endpoints = { blob: endpoint("blob"), queue: endpoint("queue"), table: endpoint("table") };
   return {
     endpoints,
     connectionString:
-      `DefaultEndpointsProtocol=http;AccountName=${account};AccountKey=${accountKey};` +
+      `DefaultEndpointsProtocol=${scheme};AccountName=${account};AccountKey=${accountKey};` +
       `BlobEndpoint=${endpoints.blob};QueueEndpoint=${endpoints.queue};TableEndpoint=${endpoints.table};`,
     dataDir,
     setBlobSettings,

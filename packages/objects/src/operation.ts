@@ -26,6 +26,8 @@ export interface Conditions {
   readonly createOnly?: boolean | undefined;
   /** Of blobs: an expression over tags. */
   readonly ifTags?: string | undefined;
+  /** SHA-256 of the customer's key that the request brings: content is encrypted under it. */
+  readonly encryptionKeySha256?: Uint8Array | undefined;
 }
 
 /** What the service properties of an account switch on. It comes with every operation. */
@@ -131,6 +133,8 @@ export interface GetBlob extends OnBlobState {
   /** Exclusive. */
   readonly endBytes?: number | undefined;
   readonly withoutContent: boolean;
+  /** Nothing of the answer is told that the blob's key protects: the key is not asked for. */
+  readonly withoutKey?: boolean | undefined;
 }
 
 export const blobTypes = ["BlockBlob", "PageBlob", "AppendBlob"] as const;
@@ -497,6 +501,8 @@ export interface Blob {
   readonly remainingRetentionDays?: number | undefined;
   /** Listed because it has versions, but is not there itself. */
   readonly versionsOnly?: boolean | undefined;
+  /** SHA-256 of the customer's key that the content is encrypted under. */
+  readonly encryptionKeySha256?: Uint8Array | undefined;
 }
 
 export interface BlobContent {

@@ -1,7 +1,7 @@
 /** Checksums and hashes: native crc32c, OpenSSL's hashes, our own CRC-64 (no kept native package has Azure's variant). */
-import { createHash, createHmac, hash, timingSafeEqual } from "node:crypto";
+import { createCipheriv, createHash, createHmac, hash, timingSafeEqual } from "node:crypto";
 import { crc32c } from "@node-rs/crc32";
-import type { Digest, RunningHash } from "@stamp/ports";
+import type { Digest, RunningCipher, RunningHash } from "@stamp/ports";
 import { crc64Nvme } from "./crc64.ts";
 
 const plain = (buffer: Buffer): Uint8Array => new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.length);
@@ -31,6 +31,11 @@ export class NodeDigest implements Digest {
 
   hmacSha256(key: Uint8Array, message: Uint8Array): Uint8Array {
     return plain(createHmac("sha256", key).update(message).digest());
+  }
+
+  aes256Ctr(key: Uint8Array, counter: Uint8Array): RunningCipher {
+    const cipher = createCipheriv("aes-256-ctr", key, counter);
+    return { update: (chunk) => plain(cipher.update(chunk)) };
   }
 
   equal(a: Uint8Array, b: Uint8Array): boolean {

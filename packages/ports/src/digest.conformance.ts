@@ -65,6 +65,22 @@ export function digestConformance(register: RegisterTest, make: () => Digest | P
     checkEqual(toHex(longKeyHmac), "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54", "RFC 4231 case 6");
   });
 
+  register("digest: AES-256 in counter mode has its published values, also in parts, and the counter carries over", async () => {
+    const digest = await make();
+    const key = fromHex("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4") as Uint8Array;
+    const counter = fromHex("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff") as Uint8Array;
+    const text = fromHex("6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e51") as Uint8Array;
+    const encrypted = "601ec313775789a5b7a7f504bbf3d228f443e3ca4d62b59aca84e990cacaf5c5";
+    checkEqual(toHex(digest.aes256Ctr(key, counter).update(text)), encrypted, "NIST SP 800-38A F.5.5");
+    for (const at of [0, 1, 15, 16, 17, 32]) {
+      const cipher = digest.aes256Ctr(key, counter);
+      const parts = [cipher.update(text.subarray(0, at)), cipher.update(text.subarray(at))];
+      checkEqual(toHex(concatBytes(parts)), encrypted, `parted at ${at}`);
+    }
+    const second = fromHex("f0f1f2f3f4f5f6f7f8f9fafbfcfdff00") as Uint8Array;
+    checkEqual(toHex(digest.aes256Ctr(key, second).update(text.subarray(16))), encrypted.slice(32), "from the second block on");
+  });
+
   register("digest: equal compares content, also of other lengths", async () => {
     const digest = await make();
     const bytes = fromHex("00ff10") as Uint8Array;

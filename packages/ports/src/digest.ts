@@ -1,8 +1,13 @@
-/** Checksums and hashes, native where there is one. Inputs are borrowed. */
+/** Checksums, hashes and a cipher, native where there is one. Inputs are borrowed. */
 export interface RunningHash {
   update(chunk: Uint8Array): void;
   /** Ends it. */
   digest(): Uint8Array;
+}
+
+export interface RunningCipher {
+  /** Encrypts, or decrypts, the next bytes; an owned copy of the same length. */
+  update(chunk: Uint8Array): Uint8Array;
 }
 
 export interface Digest {
@@ -13,6 +18,8 @@ export interface Digest {
   md5(): RunningHash;
   sha256(bytes: Uint8Array): Uint8Array;
   hmacSha256(key: Uint8Array, message: Uint8Array): Uint8Array;
+  /** AES-256 in counter mode: key of 32 bytes, first counter block of 16 bytes, counted up as one big-endian number. */
+  aes256Ctr(key: Uint8Array, counter: Uint8Array): RunningCipher;
   /** Constant time; false when the lengths differ. */
   equal(a: Uint8Array, b: Uint8Array): boolean;
 }

@@ -8,13 +8,15 @@
  * - what is read ahead of it. It is taken only while the budget has room, and given back when the client takes no further piece for
  *   `stallMs`. Then the download goes on in small runs that grow while the client keeps up, and are read again at the same places.
  */
+import type { CustomerKey } from "@stamp/azure-rest";
 import { type Failure, FailureError, type Outcome, ok, refused } from "@stamp/base";
 import { clipPlaces, type Place, zeroExtentId } from "@stamp/objects";
-import type { Clock, Timer } from "@stamp/ports";
-import { type ExtentReader, locationFromWire, placeFromWire } from "@stamp/stream-client";
+import type { Clock, Digest, Timer } from "@stamp/ports";
+import { type ExtentReader, locationFromWire } from "@stamp/stream-client";
 import type { BlobContent } from "@stamp/wire";
 import { fromWire } from "@stamp/wire";
 import type { ByteShare } from "./byte-budget.ts";
+import { decrypted, placeFromWire } from "./encryption.ts";
 
 export interface DownloadOptions {
   readonly clock: Clock;
@@ -26,6 +28,8 @@ export interface DownloadOptions {
   readonly pieceBytes?: number;
   readonly readTimeoutMs: number;
   readonly signal?: AbortSignal;
+  /** What decrypts content that is encrypted. */
+  readonly decrypting?: { readonly digest: Digest; readonly key: CustomerKey } | undefined;
   /** The content from here on, to `endBytes` (exclusive) or to where one answer ends, under the same ETag. */
   readonly again: (startBytes: number, endBytes: number) => Promise<Outcome<BlobContent>>;
 }
@@ -195,10 +199,11 @@ export class Download implements AsyncIterableIterator<Uint8Array> {
     const places = this.#from(this.#at) ?? (await this.#ask());
     if (places instanceof Uint8Array) return one(places);
     const windowBytes = this.#takeAhead();
-    const { reader, readTimeoutMs, signal } = this.#options;
+    const { reader, readTimeoutMs, signal, decrypting } = this.#options;
     const run = windowBytes < this.#windowBytes ? clipPlaces(places, 0, windowBytes) : places;
     const options = { timeoutMs: readTimeoutMs, windowBytes };
-    return withZeros(run, (some) => reader.readPlaces(some, signal ? { ...options, signal } : options));
+    const stored = withZeros(run, (some) => reader.readPlaces(some, signal ? { ...options, signal } : options));
+    return decrypting ? decrypted(decrypting.digest, decrypting.key, run, stored) : stored;
   }
 
   /** As much as there is room for, down to one piece: that one is held anyway. */
@@ -226,6 +231,8 @@ export class Download implements AsyncIterableIterator<Uint8Array> {
     const content = this.#content ?? (await this.#again());
     this.#content = undefined;
     if (fromWire(content.startBytes) !== this.#at) throw broken("content that starts elsewhere");
+    const isEncrypted = content.inline.length === 0 && content.places.some(({ cipher }) => cipher);
+    if (isEncrypted && !this.#options.decrypting) throw broken("encrypted bytes without their key");
     if (content.inline.length > 0) return content.inline;
     this.#options.reader.learn(content.extents.map(locationFromWire));
     const places = content.places.map(placeFromWire);

@@ -2,7 +2,16 @@
  * Operations on objects for both doors (HTTP and gRPC): containers are looked up, operations go to their range, lists go on over ranges.
  * Answers are values; a `RestError` says what the service would.
  */
-import { bodyLimitsOf, type ConditionHeaders, newestVersion, type Parsed, parsed, restError, restErrorOfService } from "@stamp/azure-rest";
+import {
+  bodyLimitsOf,
+  type ConditionHeaders,
+  type CustomerKey,
+  newestVersion,
+  type Parsed,
+  parsed,
+  restError,
+  restErrorOfService,
+} from "@stamp/azure-rest";
 import { clientAddress, type Outcome, refused } from "@stamp/base";
 import { uuid, type World } from "@stamp/ports";
 import type { ExtentReader } from "@stamp/stream-client";
@@ -12,6 +21,7 @@ import type { ByteBudget, ByteHolder } from "./byte-budget.ts";
 import type { FrontEndConfig } from "./config.ts";
 import { Copies } from "./copies.ts";
 import { Download } from "./download.ts";
+import { WriteCipher } from "./encryption.ts";
 import { restErrorOf } from "./failures.ts";
 import type { ForeignSources } from "./foreign-sources.ts";
 import { overRanges } from "./over-ranges.ts";
@@ -60,7 +70,12 @@ export interface WireConditions {
   readonly ifUnmodifiedSinceMs?: bigint;
   readonly leaseId?: string;
   readonly createOnly?: boolean;
+  readonly encryptionKeySha256?: Uint8Array;
 }
+
+/** With the key that the request brings for the content. */
+export const underKey = (key: CustomerKey | undefined, conditions: WireConditions): WireConditions =>
+  key === undefined ? conditions : { ...conditions, encryptionKeySha256: key.sha256 };
 
 /** With `access`, for what makes an object or replaces it: whoever may only create is told when it is there. */
 export function conditionsToWire(conditions: ConditionHeaders, access?: { may(permission: string): boolean }): WireConditions {
@@ -286,6 +301,8 @@ export class Objects {
       /** Address of the client that sends it; undefined: the stamp itself reads it somewhere. */
       readonly from?: string;
       readonly signal?: AbortSignal;
+      /** The content is encrypted under it. */
+      readonly key?: CustomerKey | undefined;
       /** Keeps the bytes for a commit that comes much later, until the caller drops it; by default they stay long enough for one that comes now. */
       readonly pins?: UploadPins;
     },
@@ -327,6 +344,7 @@ export class Objects {
       readonly wants: { md5: boolean; crc64: boolean };
       readonly from?: string;
       readonly signal?: AbortSignal;
+      readonly key?: CustomerKey | undefined;
       readonly pins: UploadPins;
     },
   ): Promise<Parsed<Uploaded>> {
@@ -342,6 +360,7 @@ export class Objects {
       windowBytes: config.uploadWindowBytes,
       budget: uploads.of(holderOf(name, options.from)),
       digest: world.digest,
+      cipher: options.key && new WriteCipher(world, options.key),
       writeData: async (payload): Promise<Outcome<readonly Place[]>> => {
         if (pins.goneExtentId !== undefined) {
           return refused(
@@ -366,7 +385,7 @@ export class Objects {
     content: BlobContent,
     endBytes: number,
     /** `to`: address of the client that gets it; undefined: the stamp itself writes it somewhere. */
-    { to, signal }: { readonly to?: string; readonly signal: AbortSignal },
+    { to, signal, key }: { readonly to?: string; readonly signal: AbortSignal; readonly key?: CustomerKey | undefined },
   ): Promise<Parsed<Download>> {
     const { world, config, router, reader, downloads } = this.parts;
     const download = new Download(content, endBytes, {
@@ -376,9 +395,11 @@ export class Objects {
       windowBytes: config.downloadWindowBytes,
       readTimeoutMs: config.requestTimeoutMs,
       signal,
+      decrypting: key && { digest: world.digest, key },
       again: async (startBytes, endBytes) => {
         const deadlineMs = world.clock.monotonicMs() + config.requestTimeoutMs;
-        const value = { name, conditions: { ifMatch: blob.etag }, startBytes: toWire(startBytes), endBytes: toWire(endBytes) };
+        const conditions = underKey(key, { ifMatch: blob.etag });
+        const value = { name, conditions, startBytes: toWire(startBytes), endBytes: toWire(endBytes) };
         const answer = await router.execute({ case: "getBlob", value }, { deadlineMs, signal });
         if (!answer.ok) return answer;
         if (answer.value.case === "content") return { ok: true, value: answer.value.value };

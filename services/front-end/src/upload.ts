@@ -13,6 +13,7 @@ import type { Place } from "@stamp/wire";
 import type { ByteShare } from "./byte-budget.ts";
 import type { ContentDigests } from "./content-digests.ts";
 import { CountedBuffer } from "./counted-buffer.ts";
+import type { WriteCipher } from "./encryption.ts";
 import { restErrorOf } from "./failures.ts";
 
 export interface UploadOptions {
@@ -25,6 +26,8 @@ export interface UploadOptions {
   readonly wants: { readonly md5: boolean; readonly crc64: boolean };
   readonly budget: ByteShare;
   readonly digest: Digest;
+  /** Encrypts what is written; hashes are those of the bytes that came. Nothing stays inline then. */
+  readonly cipher?: WriteCipher | undefined;
   readonly writeData: (payload: Uint8Array) => Promise<Outcome<readonly Place[]>>;
 }
 
@@ -96,7 +99,7 @@ class Upload {
     }
     this.#md5?.update(chunk);
     if (wants.crc64) this.#crc64 = digest.crc64(chunk, this.#crc64);
-    for (let rest = chunk; rest.length > 0; ) {
+    for (let rest = this.#options.cipher?.encrypt(chunk) ?? chunk; rest.length > 0; ) {
       const part = this.#small ? rest : rest.subarray(0, pieceBytes - this.#held.lengthBytes);
       rest = rest.subarray(part.length);
       const problem = await this.#hold(part);
@@ -118,8 +121,9 @@ class Upload {
       if (problem) return problem;
     }
     const md5 = this.#md5?.digest();
-    const { wants } = this.#options;
-    return parsed({ inline, places: this.#places, ...(md5 ? { md5 } : {}), ...(wants.crc64 ? { crc64: this.#crc64 } : {}) });
+    const { wants, cipher } = this.#options;
+    const places = cipher?.placed(this.#places) ?? this.#places;
+    return parsed({ inline, places, ...(md5 ? { md5 } : {}), ...(wants.crc64 ? { crc64: this.#crc64 } : {}) });
   }
 
   /** Gives back what is held; pieces in flight do so themselves. */
@@ -130,8 +134,8 @@ class Upload {
   }
 
   get #small(): boolean {
-    const { contentLengthBytes, inlineBytesMax } = this.#options;
-    return contentLengthBytes !== undefined && contentLengthBytes <= inlineBytesMax;
+    const { contentLengthBytes, inlineBytesMax, cipher } = this.#options;
+    return contentLengthBytes !== undefined && contentLengthBytes <= (cipher ? 0 : inlineBytesMax);
   }
 
   async #hold(part: Uint8Array): Promise<Parsed<never> | undefined> {

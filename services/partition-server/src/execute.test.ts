@@ -103,6 +103,22 @@ test("execute: a blob is put and got", () =>
     assert.ok(got.case === "content" && got.value.inline.length === 5);
   }));
 
+test("execute: rows of a later version are written when the range's state says so, and not at all while it can't", () =>
+  served(async (bench) => {
+    const cipher = { salt: new Uint8Array(32), offsetBytes: 0 };
+    const encrypted = { places: [{ extentId: dataExtent, offsetBytes: 24, lengthBytes: 5, cipher }] };
+    const underKey = put(encrypted, { encryptionKeySha256: new Uint8Array(32) });
+    bench.streams.needsRefused = true;
+    assert.equal(say(await bench.execute(put({ inline: utf8("hello") }))), "blob");
+    assert.equal(say(await bench.execute(underKey)), "partitionLoading, applied no");
+    const got = unwrap(await bench.execute(get));
+    assert.ok(got.case === "content" && got.value.inline.length === 5);
+    bench.streams.needsRefused = false;
+    assert.equal(say(await bench.execute(underKey)), "blob");
+    assert.equal(bench.streams.rowVersion, 2);
+    assert.equal(say(await bench.execute(get)), "BlobUsesCustomerSpecifiedEncryption");
+  }));
+
 test("execute: another range, version, table or key is wrongPartition; a range that is loading says so", () =>
   served(async (bench) => {
     const wrong = "wrongPartition, applied no";

@@ -22,12 +22,13 @@ test("wire: every part of a Get Blob arrives, absent ones as absent", () => {
       startBytes: 0,
       endBytes: 7,
       withoutContent: true,
+      withoutKey: false,
     },
   });
   const bare = unwrap(convert({ case: "getBlob", value: { name } }));
   assert.deepEqual(bare, {
     case: "getBlob",
-    value: { name: named, conditions: {}, startBytes: undefined, endBytes: undefined, withoutContent: false },
+    value: { name: named, conditions: {}, startBytes: undefined, endBytes: undefined, withoutContent: false, withoutKey: false },
   });
 });
 

@@ -90,9 +90,9 @@ function convert(operation: wire.Operation | undefined): Operation {
       return { case: kind.case, value: { ...onBlob(kind.value), ...content, ...type, sequenceNumber } };
     }
     case "getBlob": {
-      const { startBytes, endBytes, withoutContent } = kind.value;
+      const { startBytes, endBytes, withoutContent, withoutKey } = kind.value;
       const range = { startBytes: optional(startBytes), endBytes: optional(endBytes) };
-      return { case: kind.case, value: { ...onBlob(kind.value), ...range, withoutContent } };
+      return { case: kind.case, value: { ...onBlob(kind.value), ...range, withoutContent, withoutKey } };
     }
     case "setBlobMetadata":
       return { case: kind.case, value: { ...onBlob(kind.value), metadata: kind.value.metadata } };
@@ -291,4 +291,5 @@ export const placeFromWire = (place: wire.Place): Place => ({
   extentId: fromWire(place.extentId),
   offsetBytes: fromWire(place.offsetBytes),
   lengthBytes: place.lengthBytes,
+  ...(place.cipher && { cipher: { salt: place.cipher.salt, offsetBytes: fromWire(place.cipher.offsetBytes) } }),
 });

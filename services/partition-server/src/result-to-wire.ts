@@ -96,4 +96,5 @@ export const placeToWire = (place: Place): MessageInitShape<typeof PlaceSchema> 
   extentId: toWire(place.extentId),
   offsetBytes: toWire(place.offsetBytes),
   lengthBytes: place.lengthBytes,
+  ...(place.cipher && { cipher: { salt: place.cipher.salt, offsetBytes: toWire(place.cipher.offsetBytes) } }),
 });

@@ -3,8 +3,8 @@
  * process, as the stream layer is. What it promises is what the stream layer promises: opening raises the epoch and refuses a lower
  * one, a write under another epoch than the newest does not happen.
  */
-import { compareBytes, type Outcome, ok, refused, toHex } from "@stamp/base";
-import type { Place, RowEntry } from "@stamp/objects";
+import { assert, compareBytes, type Outcome, ok, refused, toHex } from "@stamp/base";
+import { type Place, type RowEntry, versionOfRow } from "@stamp/objects";
 import { holdsKey } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
 import { sleep } from "@stamp/ports";
@@ -43,6 +43,10 @@ export class TestStreams {
   /** Ids in the order in which loads began, and the most at once. */
   readonly loadsBegun: string[] = [];
   loadsAtOnce = 0;
+  /** Version of rows that states of partitions allow. */
+  rowVersion = 1;
+  /** Whether that can't be recorded just now. */
+  needsRefused = false;
   #loading = 0;
 
   engines(world: World): Engines {
@@ -195,6 +199,7 @@ class TestEngine implements RangeEngine {
     shared.sequence = sequence;
     this.#sequence = sequence;
     for (const write of decided.value.writes) {
+      assert(write.kind === "delete" || versionOfRow(write.value) <= this.#streams.rowVersion, "a version that the state does not have");
       for (const rows of [shared.rows, this.#rows]) {
         if (write.kind === "delete") rows.delete(toHex(write.key));
         else rows.set(toHex(write.key), { key: write.key, value: write.value });
@@ -264,7 +269,9 @@ class TestEngine implements RangeEngine {
     return ok();
   }
 
-  async needRows(): Promise<Outcome<void>> {
+  async needRows(version: number): Promise<Outcome<void>> {
+    if (this.#streams.needsRefused) return refused("unavailable", "partitionLoading", "it becomes others");
+    this.#streams.rowVersion = Math.max(this.#streams.rowVersion, version);
     return ok();
   }
 

@@ -68,6 +68,8 @@ export interface ListedBlobProperties {
   readonly remainingRetentionDays?: number | undefined;
   /** Listed because it has versions; it is not there itself. */
   readonly versionsOnly?: boolean | undefined;
+  /** SHA-256 of the customer's key that the content is encrypted under. */
+  readonly encryptionKeySha256?: Uint8Array | undefined;
   /** That made it, or makes it. */
   readonly copy?: ShownCopy | undefined;
 }
@@ -176,11 +178,18 @@ function blobXml(blob: ListedBlobProperties, include: ReadonlySet<string>): stri
   text += elementIfAny("Content-Disposition", blob.headers.contentDisposition);
   if (blob.blobType === "PageBlob") text += `<x-ms-blob-sequence-number>${blob.sequenceNumber}</x-ms-blob-sequence-number>`;
   if (blob.sealed) text += "<Sealed>true</Sealed>";
-  text += `<BlobType>${blob.blobType}</BlobType>${blob.uncommitted ? "" : stateXml(blob, include)}<ServerEncrypted>false</ServerEncrypted></Properties>`;
-  if (include.has("metadata") && !blob.uncommitted) text += metadataXml(blob.metadata);
+  text += `<BlobType>${blob.blobType}</BlobType>${blob.uncommitted ? "" : stateXml(blob, include)}${encryptionXml(blob)}</Properties>`;
+  // Whoever lists brings no key.
+  const hidden = blob.encryptionKeySha256 !== undefined && Object.keys(blob.metadata).length > 0;
+  if (include.has("metadata") && !blob.uncommitted) text += hidden ? `<Metadata Encrypted="true" />` : metadataXml(blob.metadata);
   if (include.has("tags") && blob.tagCount > 0) text += tagSetXml(blob.tags);
   return `${text}</Blob>`;
 }
+
+const encryptionXml = ({ encryptionKeySha256: digest }: ListedBlobProperties): string =>
+  digest === undefined
+    ? "<ServerEncrypted>false</ServerEncrypted>"
+    : `<ServerEncrypted>true</ServerEncrypted><CustomerProvidedKeySha256>${toBase64(digest)}</CustomerProvidedKeySha256>`;
 
 const isBase = (blob: ListedBlobProperties): boolean =>
   blob.snapshotStamp === 0 && blob.deletedMs === undefined && (blob.versionStamp === 0 || blob.isCurrentVersion);

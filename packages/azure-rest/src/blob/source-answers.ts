@@ -18,6 +18,9 @@ export function sourceRequestHeaders(headers: HttpHeaders): Record<string, strin
     ["x-ms-source-if-unmodified-since", "if-unmodified-since"],
     ["x-ms-source-lease-id", "x-ms-lease-id"],
     ["x-ms-source-if-tags", "x-ms-if-tags"],
+    ["x-ms-source-encryption-key", "x-ms-encryption-key"],
+    ["x-ms-source-encryption-key-sha256", "x-ms-encryption-key-sha256"],
+    ["x-ms-source-encryption-algorithm", "x-ms-encryption-algorithm"],
   ] as const) {
     const value = headers[from];
     if (value !== undefined) sent[to] = value;

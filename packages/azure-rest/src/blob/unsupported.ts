@@ -9,12 +9,9 @@ import type { BlobOperationName } from "./operations.ts";
 
 /** By exact name, or by beginning where the name ends with "*". */
 const features: readonly (readonly [string, string])[] = [
-  ["x-ms-encryption-key*", "Customer-provided keys"],
-  ["x-ms-encryption-algorithm", "Customer-provided keys"],
   ["x-ms-encryption-scope", "Encryption scopes"],
   ["x-ms-default-encryption-scope", "Encryption scopes"],
   ["x-ms-deny-encryption-scope-override", "Encryption scopes"],
-  ["x-ms-source-encryption-*", "Customer-provided keys"],
   ["x-ms-structured-*", "Structured message bodies"],
   ["x-ms-file-request-intent", "Copies from Azure Files"],
   ["x-ms-access-tier-if-*", "Conditions on the time of the access tier"],
@@ -25,6 +22,22 @@ const beginnings = features.filter(([name]) => name.endsWith("*")).map(([name, f
 const leases: readonly BlobOperationName[] = ["LeaseBlob", "LeaseContainer"];
 const makesBlob: readonly BlobOperationName[] = ["PutBlob", "PutBlockList", "CopyBlob", "CopyBlobFromUrl", "PutBlobFromUrl"];
 const ofRanges: readonly BlobOperationName[] = ["PutBlockFromUrl", "AppendBlockFromUrl", "PutPageFromUrl"];
+
+const ofContent: readonly BlobOperationName[] = [
+  "PutBlob",
+  "PutBlobFromUrl",
+  "PutBlock",
+  "PutBlockList",
+  "AppendBlock",
+  "PutPage",
+  ...ofRanges,
+  "GetBlob",
+  "GetBlobProperties",
+  "GetBlobMetadata",
+  "SetBlobMetadata",
+  "SetBlobHeaders",
+  "SnapshotBlob",
+];
 
 /** Headers that mean something to these operations only; elsewhere they are the client's mistake. */
 const onlyWith: Readonly<Record<string, readonly BlobOperationName[]>> = {
@@ -49,6 +62,12 @@ const onlyWith: Readonly<Record<string, readonly BlobOperationName[]>> = {
   "x-ms-copy-action": ["AbortCopyBlob"],
   "x-ms-copy-source-blob-properties": ["PutBlobFromUrl"],
   "x-ms-copy-source-tag-option": ["CopyBlob", "CopyBlobFromUrl", "PutBlobFromUrl"],
+  // Not the algorithm: clients name it with every request.
+  "x-ms-encryption-key": ofContent,
+  "x-ms-encryption-key-sha256": ofContent,
+  "x-ms-source-encryption-key": ["PutBlobFromUrl", ...ofRanges],
+  "x-ms-source-encryption-key-sha256": ["PutBlobFromUrl", ...ofRanges],
+  "x-ms-source-encryption-algorithm": ["PutBlobFromUrl", ...ofRanges],
   "x-ms-source-range": ofRanges,
   "x-ms-source-content-md5": ["CopyBlobFromUrl", "PutBlobFromUrl", ...ofRanges],
   "x-ms-source-content-crc64": ["CopyBlobFromUrl", "PutBlobFromUrl", ...ofRanges],

@@ -8,6 +8,7 @@ import type { OperationValue } from "../operation.ts";
 import { answer, errorAnswer, fail, getRow, intact, type Plan, type PlanContext, type RowWrite, refuse } from "../plan.ts";
 import { changedHead, changeHead, checkPlaces, checkWrite, readBlob, sizeOfBody } from "./blob-state.ts";
 import { type ContentBlock, type ContentPiece, decodePiece, encodePiece, placesBytesGuess, placesPerBlockMax } from "./content.ts";
+import { checkKey, unusableUnderKey } from "./encryption.ts";
 import { blobOf, encodeHead, type HeadState } from "./head-row.ts";
 
 export const appendedBlocksMax = 50_000;
@@ -18,9 +19,11 @@ export function* appendBlock(value: OperationValue<"appendBlock">, context: Plan
   const { name, conditions, body } = value;
   if (body.inline.length > 0) return refuse("badRequest", "the bytes of a block are put into the blob data stream first");
   if (body.places.length > placesPerBlockMax) return refuse("badRequest", `at most ${placesPerBlockMax} places`);
+  const unusable = unusableUnderKey(conditions, body);
+  if (unusable !== undefined) return refuse("badRequest", unusable);
   const { prefix, head } = yield* readBlob(context, name);
   if (!head) return fail("BlobNotFound");
-  const error = checkWrite(context, conditions, head, false);
+  const error = checkWrite(context, conditions, head, false) ?? checkKey(conditions, head.encryptionKeySha256);
   if (error) return errorAnswer(error);
   if (head.blobType !== "AppendBlob") return fail("InvalidBlobType");
   if (head.sealed) return fail("BlobIsSealed");

@@ -215,6 +215,8 @@ export interface NewContent {
   /** Of an append blob. */
   readonly appendBlockCount?: number | undefined;
   readonly sealed?: boolean | undefined;
+  /** SHA-256 of the customer's key that all of it is encrypted under. */
+  readonly encryptionKeySha256?: Uint8Array | undefined;
 }
 
 /** The blob with this content instead of what it had, its uncommitted blocks dropped. */
@@ -249,6 +251,7 @@ export function* replaceContent(context: PlanContext, name: BlobName, state: Blo
     appendBlockCount: content.appendBlockCount ?? 0,
     sealed: content.sealed ?? false,
     copy: content.copy,
+    encryptionKeySha256: content.encryptionKeySha256,
     sequenceNumber: content.sequenceNumber,
     pageLayer: context.sequence,
     versionStamp,

@@ -20,6 +20,7 @@ import {
 } from "./blob-state.ts";
 import { type ContentPiece, clipPiece, clipPlaces, decodePiece, inlineBytesMax, placesPerBlockMax } from "./content.ts";
 import { ContentUsers } from "./content-users.ts";
+import { checkKey, checkKeyIfGiven, unusableUnderKey } from "./encryption.ts";
 import { blobOf, type HeadState } from "./head-row.ts";
 import { checkLeaseOfRead } from "./leases.ts";
 import { pageBytes } from "./page-runs.ts";
@@ -29,6 +30,8 @@ export function* putBlob(value: OperationValue<"putBlob">, context: PlanContext)
   const { name, conditions, body, headers, metadata } = value;
   if (body.inline.length > inlineBytesMax) return refuse("badRequest", `at most ${inlineBytesMax} bytes inside a message`);
   if (body.places.length > placesPerBlockMax) return refuse("badRequest", `at most ${placesPerBlockMax} places`);
+  const unusable = unusableUnderKey(conditions, body);
+  if (unusable !== undefined) return refuse("badRequest", unusable);
   const state = yield* readBlob(context, name);
   const error = checkWrite(context, conditions, state.head, true);
   if (error) return errorAnswer(error);
@@ -40,7 +43,8 @@ export function* putBlob(value: OperationValue<"putBlob">, context: PlanContext)
   if (pageBlobBytes % pageBytes !== 0 || pageBlobBytes > pageBlobBytesMax) return refuse("badRequest", "not a size of a page blob");
   const lengthBytes = blobType === "PageBlob" ? pageBlobBytes : sizeBytes;
   const pieces = piecesOfBody(value, sizeBytes);
-  const content = { pieces, lengthBytes, headers, metadata, blobType, sequenceNumber, state: value.state };
+  const { encryptionKeySha256 } = conditions;
+  const content = { pieces, lengthBytes, headers, metadata, blobType, sequenceNumber, state: value.state, encryptionKeySha256 };
   return yield* replaceContent(context, name, state, content);
 }
 
@@ -56,7 +60,7 @@ export function* setBlobMetadata(value: OperationValue<"setBlobMetadata">, conte
   const state = yield* readBlob(context, name);
   const { prefix, head } = state;
   if (!head) return fail("BlobNotFound");
-  const error = checkWrite(context, conditions, head, false);
+  const error = checkWrite(context, conditions, head, false) ?? checkKey(conditions, head.encryptionKeySha256);
   if (error) return errorAnswer(error);
   if (isArchived(head)) return fail("BlobArchived");
   if (!becomesVersion(context, head)) return changeHead(context, name, prefix, head, { metadata });
@@ -78,7 +82,7 @@ export function* setBlobMetadata(value: OperationValue<"setBlobMetadata">, conte
 export function* setBlobHeaders(value: OperationValue<"setBlobHeaders">, context: PlanContext): Plan {
   const { prefix, head } = yield* readBlob(context, value.name);
   if (!head) return fail("BlobNotFound");
-  const error = checkWrite(context, value.conditions, head, false);
+  const error = checkWrite(context, value.conditions, head, false) ?? checkKeyIfGiven(value.conditions, head.encryptionKeySha256);
   if (error) return errorAnswer(error);
   if (isArchived(head)) return fail("BlobArchived");
   return changeHead(context, value.name, prefix, head, { headers: value.headers, copy: undefined });
@@ -95,7 +99,9 @@ export function* getBlob(value: OperationValue<"getBlob">, context: PlanContext)
   if (!found) return fail("BlobNotFound");
   const { prefix, head, stamp } = found;
   const error =
-    checkLeaseOfRead("Blob", value.conditions.leaseId, head.lease, context.leases) ?? checkReadConditions(value.conditions, head);
+    checkLeaseOfRead("Blob", value.conditions.leaseId, head.lease, context.leases) ??
+    checkReadConditions(value.conditions, head) ??
+    (value.withoutKey ? undefined : checkKey(value.conditions, head.encryptionKeySha256));
   if (error) return errorAnswer(error);
   const blob = blobOf(context, value.name.blob, head, stamp);
   if (value.withoutContent) return answer({ case: "blob", value: blob });

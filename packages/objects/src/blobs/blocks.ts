@@ -26,6 +26,7 @@ import {
 } from "./blob-state.ts";
 import { readPiece } from "./blobs.ts";
 import { type ContentBlock, piecesOf, placesPerBlockMax } from "./content.ts";
+import { checkKey, unusableUnderKey } from "./encryption.ts";
 import { blobOf } from "./head-row.ts";
 import { checkLeaseOfRead, checkLeaseOfWrite } from "./leases.ts";
 import { decodeStagedBlock, encodeStagedBlock, encodeStaging, isGivenUp, type StagedBlock, type StagingState } from "./staging-rows.ts";
@@ -39,6 +40,8 @@ export function* putBlock(value: OperationValue<"putBlock">, context: PlanContex
   if (blockId.length < 1 || blockId.length > blockIdBytesMax) return fail("InvalidBlockId");
   if (body.inline.length > 0) return refuse("badRequest", "the bytes of a block are put into the blob data stream first");
   if (body.places.length > placesPerBlockMax) return refuse("badRequest", `at most ${placesPerBlockMax} places`);
+  const unusable = unusableUnderKey(conditions, body);
+  if (unusable !== undefined) return refuse("badRequest", unusable);
   const { prefix, head } = yield* readBlob(context, name);
   const error = checkLeaseOfWrite("Blob", conditions.leaseId, head?.lease, context.leases) ?? checkNotPending(head);
   if (error) return errorAnswer(error);
@@ -62,7 +65,8 @@ export function* putBlock(value: OperationValue<"putBlock">, context: PlanContex
   };
   // What was given up goes a little with each first block that comes after it.
   const givenUp = stored && !staging ? (yield* dropStaging(prefix, stored)).slice(1) : [];
-  const block: StagedBlock = { sizeBytes: sizeOfBody(body), places: body.places };
+  const { encryptionKeySha256 } = conditions;
+  const block: StagedBlock = { sizeBytes: sizeOfBody(body), places: body.places, encryptionKeySha256 };
   return answer(done, [
     ...givenUp,
     { kind: "put", key, value: encodeStagedBlock(block, context.wallMs) },
@@ -79,6 +83,10 @@ export function* putBlockList(value: OperationValue<"putBlockList">, context: Pl
   if (state.head && state.head.blobType !== "BlockBlob") return fail("InvalidBlobType");
   const content = yield* chooseBlocks(context, state, blocks);
   if (!content) return fail("InvalidBlockList");
+  for (const block of content) {
+    const underOther = checkKey(conditions, block.encryptionKeySha256);
+    if (underOther) return errorAnswer(underOther);
+  }
   if (state.head && isArchived(state.head) && blocks.some((block) => block.source !== "uncommitted")) return fail("BlobArchived");
   return yield* replaceContent(context, name, state, {
     pieces: piecesOf(content),
@@ -88,20 +96,26 @@ export function* putBlockList(value: OperationValue<"putBlockList">, context: Pl
     blobType: "BlockBlob",
     sequenceNumber: 0,
     state: value.state,
+    encryptionKeySha256: conditions.encryptionKeySha256,
   });
 }
 
 type BlockSources = Pick<FoundState, "prefix"> & { readonly head: FoundState["head"] | undefined };
 
+/** A block that a list may speak of. A committed one is encrypted as its blob is. */
+interface ListedBlock extends ContentBlock {
+  readonly encryptionKeySha256: Uint8Array | undefined;
+}
+
 /** The blocks a list speaks of; undefined when one of them is not there. */
-function* chooseBlocks(context: PlanContext, state: BlockSources, references: readonly BlockReference[]): Plan<ContentBlock[] | undefined> {
+function* chooseBlocks(context: PlanContext, state: BlockSources, references: readonly BlockReference[]): Plan<ListedBlock[] | undefined> {
   const wantsUncommitted = references.filter((reference) => reference.source !== "committed");
   const uncommitted = yield* uncommittedById(context, state, wantsUncommitted);
-  const inUncommitted = (reference: BlockReference): ContentBlock | undefined =>
+  const inUncommitted = (reference: BlockReference): ListedBlock | undefined =>
     reference.source === "committed" ? undefined : uncommitted.get(toHex(reference.blockId));
   const wantsCommitted = references.some((reference) => reference.source !== "uncommitted" && !inUncommitted(reference));
-  const committed = wantsCommitted ? yield* committedById(state) : new Map<string, ContentBlock>();
-  const chosen: ContentBlock[] = [];
+  const committed = wantsCommitted ? yield* committedById(state) : new Map<string, ListedBlock>();
+  const chosen: ListedBlock[] = [];
   for (const reference of references) {
     const block = inUncommitted(reference) ?? (reference.source === "uncommitted" ? undefined : committed.get(toHex(reference.blockId)));
     if (!block) return undefined;
@@ -110,11 +124,12 @@ function* chooseBlocks(context: PlanContext, state: BlockSources, references: re
   return chosen;
 }
 
-function* committedById(state: BlockSources): Plan<Map<string, ContentBlock>> {
-  const byId = new Map<string, ContentBlock>();
+function* committedById(state: BlockSources): Plan<Map<string, ListedBlock>> {
+  const byId = new Map<string, ListedBlock>();
+  const encryptionKeySha256 = state.head?.encryptionKeySha256;
   for (const block of yield* committedBlocks(state)) {
     const id = toHex(block.blockId);
-    if (!byId.has(id)) byId.set(id, block);
+    if (!byId.has(id)) byId.set(id, { ...block, encryptionKeySha256 });
   }
   return byId;
 }
@@ -137,8 +152,8 @@ function* uncommittedById(
   context: PlanContext,
   { prefix }: BlockSources,
   wanted: readonly BlockReference[],
-): Plan<Map<string, ContentBlock>> {
-  const byId = new Map<string, ContentBlock>();
+): Plan<Map<string, ListedBlock>> {
+  const byId = new Map<string, ListedBlock>();
   if (wanted.length === 0) return byId;
   const staging = yield* readLiveStaging(context, prefix);
   if (!staging) return byId;
@@ -154,10 +169,10 @@ function* uncommittedById(
 }
 
 /** By id. */
-function* uncommittedBlocks(prefix: Uint8Array, staging: StagingState): Plan<ContentBlock[]> {
+function* uncommittedBlocks(prefix: Uint8Array, staging: StagingState): Plan<ListedBlock[]> {
   const start = blocksPrefix(prefix, staging.generation);
   const high = afterPrefix(start);
-  const blocks: ContentBlock[] = [];
+  const blocks: ListedBlock[] = [];
   for (let low = start, more = true; more; ) {
     const page = yield* scanRows(low, high, scanLimits);
     for (const row of page.rows) blocks.push({ blockId: blockIdOf(row), ...decodeStagedBlock(row.value) });

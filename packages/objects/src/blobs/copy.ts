@@ -28,6 +28,7 @@ import {
 import { changedHead, checkPlaces, checkWrite, findState, isArchived, isPending, readBlob, replaceContent } from "./blob-state.ts";
 import { readPiece } from "./blobs.ts";
 import { type ContentPiece, encodePiece, placesBytesGuess, sizeOfPiece } from "./content.ts";
+import { checkKey, unusableUnderKey } from "./encryption.ts";
 import { blobOf, encodeHead, type HeadState } from "./head-row.ts";
 import { checkLeaseOfRead, checkLeaseOfWrite } from "./leases.ts";
 import { chunkBytes, encodePages } from "./page-runs.ts";
@@ -41,13 +42,18 @@ export const copyStaleMs = 60_000;
 const weightOf = (part: CopyPart): number =>
   part.inline.length + part.blocks.reduce((sum, block) => sum + block.blockId.length + 16 + placesBytesGuess(block.places), 0);
 
-/** What may be copied of a blob: its parts from `first` on, as many as fit into an answer. */
+/**
+ * What may be copied of a blob: its parts from `first` on, as many as fit into an answer. Refused for an encrypted one, whoever asks: the
+ * copy would have the bytes without their key.
+ */
 export function* readParts(value: OperationValue<"readParts">, context: PlanContext): Plan {
   const found = yield* findState(context, value.name);
   if (!found) return fail("BlobNotFound");
   const { prefix, head, stamp } = found;
   const error =
-    checkLeaseOfRead("Blob", value.conditions.leaseId, head.lease, context.leases) ?? checkReadConditions(value.conditions, head);
+    checkLeaseOfRead("Blob", value.conditions.leaseId, head.lease, context.leases) ??
+    checkReadConditions(value.conditions, head) ??
+    checkKey({}, head.encryptionKeySha256);
   if (error) return errorAnswer(error);
   if (isArchived(head)) return fail("BlobArchived");
   if (isPending(head)) return fail("PendingCopyOperation");
@@ -143,7 +149,10 @@ export function* startCopy(value: OperationValue<"startCopy">, context: PlanCont
 
 function checkParts(context: PlanContext, parts: readonly CopyPart[]): Decision | undefined {
   for (const part of parts) {
-    const refusal = checkPlaces(context, { inline: part.inline, places: part.blocks.flatMap((block) => block.places) });
+    const body = { inline: part.inline, places: part.blocks.flatMap((block) => block.places) };
+    const unusable = unusableUnderKey({}, body);
+    if (unusable !== undefined) return refuse("badRequest", unusable);
+    const refusal = checkPlaces(context, body);
     if (refusal) return refuse(refusal.reason, refusal.message);
   }
   return undefined;

@@ -75,6 +75,8 @@ export interface HeadState {
   readonly pageLayer: number;
   /** That made this content, or makes it. */
   readonly copy: CopyState | undefined;
+  /** SHA-256 of the customer's key that the content is encrypted under; undefined: it is not encrypted. */
+  readonly encryptionKeySha256: Uint8Array | undefined;
 }
 
 /** Of a blob that has nothing special. */
@@ -92,6 +94,7 @@ export const plainHead: Pick<
   | "legalHold"
   | "deleted"
   | "copy"
+  | "encryptionKeySha256"
 > = {
   role: "base",
   versionStamp: 0,
@@ -105,6 +108,7 @@ export const plainHead: Pick<
   legalHold: false,
   deleted: undefined,
   copy: undefined,
+  encryptionKeySha256: undefined,
 };
 
 /** As stored. */
@@ -150,6 +154,7 @@ export const encodeHead = (state: HeadState): Uint8Array =>
     sequenceNumber: state.blobType === "PageBlob" ? BigInt(state.sequenceNumber) : undefined,
     pageLayer: state.blobType === "PageBlob" ? BigInt(state.pageLayer) : undefined,
     copy: encodeCopy(state.copy),
+    encryptionKeySha256: state.encryptionKeySha256,
   });
 
 export function decodeHead(bytes: Uint8Array): HeadState {
@@ -182,6 +187,7 @@ export function decodeHead(bytes: Uint8Array): HeadState {
     sequenceNumber: int(row.sequenceNumber),
     pageLayer: int(row.pageLayer),
     copy: decodeCopy(row.copy),
+    encryptionKeySha256: row.encryptionKeySha256 && concatBytes([row.encryptionKeySha256]),
   };
 }
 
@@ -245,6 +251,7 @@ export const blobOf = (context: Pick<PlanContext, "leases" | "wallMs">, name: st
   sealed: state.sealed,
   sequenceNumber: state.sequenceNumber,
   copy: state.copy,
+  encryptionKeySha256: state.encryptionKeySha256,
   snapshotStamp: state.role === "snapshot" ? stamp : 0,
   versionStamp: state.role === "version" ? stamp : state.role === "base" ? state.versionStamp : 0,
   isCurrentVersion: state.role === "base" && state.versionStamp > 0 && state.deleted === undefined,

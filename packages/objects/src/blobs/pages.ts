@@ -16,6 +16,7 @@ import { decodeKey } from "../rows/key.ts";
 import type { Place } from "../rows/row.ts";
 import { changedHead, checkPlaces, checkWrite, findKept, findState, readBlob, sizeOfBody } from "./blob-state.ts";
 import { clipPlaces, placesPerBlockMax } from "./content.ts";
+import { checkKey, checkKeyIfGiven, unusableUnderKey } from "./encryption.ts";
 import { blobOf, encodeHead, type HeadState } from "./head-row.ts";
 import { checkLeaseOfRead } from "./leases.ts";
 import {
@@ -125,7 +126,7 @@ type Ranged = OperationValue<"putPages"> | OperationValue<"clearPages">;
 
 /** Undefined: go on. */
 function checkRanged(context: PlanContext, value: Ranged, head: HeadState, endBytes: number): Decision | undefined {
-  const error = checkWrite(context, value.conditions, head, false);
+  const error = checkWrite(context, value.conditions, head, false) ?? checkKey(value.conditions, head.encryptionKeySha256);
   if (error) return errorAnswer(error);
   if (head.blobType !== "PageBlob") return fail("InvalidBlobType");
   const sequence = checkSequence(value.sequence, head);
@@ -135,7 +136,7 @@ function checkRanged(context: PlanContext, value: Ranged, head: HeadState, endBy
 
 export function* putPages(value: OperationValue<"putPages">, context: PlanContext): Plan {
   const { name, body, startBytes } = value;
-  const bad = unusableBody(value);
+  const bad = unusableBody(value) ?? unusableUnderKey(value.conditions, body);
   if (bad !== undefined) return refuse("badRequest", bad);
   const { prefix, head } = yield* readBlob(context, name);
   if (!head) return fail("BlobNotFound");
@@ -220,7 +221,7 @@ export function* setPageBlobProperties(value: SetPageBlobProperties, context: Pl
   const { name, conditions, contentLengthBytes } = value;
   const { prefix, head } = yield* readBlob(context, name);
   if (!head) return fail("BlobNotFound");
-  const error = checkWrite(context, conditions, head, false);
+  const error = checkWrite(context, conditions, head, false) ?? checkKeyIfGiven(conditions, head.encryptionKeySha256);
   if (error) return errorAnswer(error);
   if (head.blobType !== "PageBlob") return fail("InvalidBlobType");
   const sequenceNumber = nextSequenceNumber(value, head);

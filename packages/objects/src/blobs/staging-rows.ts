@@ -26,6 +26,8 @@ export const isGivenUp = (staging: StagingState, wallMs: number): boolean => wal
 export interface StagedBlock {
   readonly sizeBytes: number;
   readonly places: readonly Place[];
+  /** SHA-256 of the customer's key that it is encrypted under; undefined: it is not encrypted. */
+  readonly encryptionKeySha256: Uint8Array | undefined;
 }
 
 export const encodeStaging = (state: StagingState): Uint8Array =>
@@ -48,12 +50,12 @@ export function decodeStaging(bytes: Uint8Array): StagingState {
   };
 }
 
-export const encodeStagedBlock = (block: StagedBlock, wallMs: number): Uint8Array =>
-  encodeRow(blobSchema, { size: BigInt(block.sizeBytes), places: block.places, created: dateTimeOfMs(wallMs) });
+export const encodeStagedBlock = ({ sizeBytes, places, encryptionKeySha256 }: StagedBlock, wallMs: number): Uint8Array =>
+  encodeRow(blobSchema, { size: BigInt(sizeBytes), places, created: dateTimeOfMs(wallMs), encryptionKeySha256 });
 
 export function decodeStagedBlock(bytes: Uint8Array): StagedBlock {
   const row = intact(decodeRow(blobSchema, bytes));
-  return { sizeBytes: int(row.size), places: row.places ?? [] };
+  return { sizeBytes: int(row.size), places: row.places ?? [], encryptionKeySha256: row.encryptionKeySha256 };
 }
 
 /** A blob that has uncommitted blocks only, as it is listed. */

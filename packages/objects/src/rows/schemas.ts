@@ -16,6 +16,8 @@ export const isObjectTable = (name: string): name is ObjectTable => (objectTable
 export const hasBlobData = (table: ObjectTable): boolean => table === "Blob";
 
 const property = <T extends PropertyType>(id: number, type: T): Property<T> => ({ id, type });
+/** One that a release of row version 1 must not skip. */
+const propertySince2 = <T extends PropertyType>(id: number, type: T): Property<T> => ({ id, type, since: 2 });
 
 export const accountSchema: {
   readonly keys: Property<"DictionaryType">;
@@ -83,6 +85,7 @@ export const blobSchema: {
   readonly contentUsers: Property<"int32">;
   readonly contentPieces: Property<"int32">;
   readonly deletionBegun: Property<"int64">;
+  readonly encryptionKeySha256: Property<"binary">;
 } = {
   etag: property(1, "int64"),
   lastModified: property(2, "DateTime"),
@@ -149,6 +152,8 @@ export const blobSchema: {
   copy: property(105, "DictionaryType"),
   // containers
   deletionBegun: property(106, "int64"),
+  // head rows and block rows of what a customer's key encrypts
+  encryptionKeySha256: propertySince2(107, "binary"),
 };
 
 /** All rows of the Entity table: tables and entities. */

@@ -1,5 +1,5 @@
 /** Checksums are pure functions of their input: the simulation uses the native ones. */
-import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+import { createCipheriv, createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { crc32c } from "@node-rs/crc32";
 import type { Digest } from "@stamp/ports";
 
@@ -30,5 +30,9 @@ export const digest: Digest = {
   },
   sha256: (bytes) => new Uint8Array(createHash("sha256").update(bytes).digest()),
   hmacSha256: (key, message) => new Uint8Array(createHmac("sha256", key).update(message).digest()),
+  aes256Ctr: (key, counter) => {
+    const cipher = createCipheriv("aes-256-ctr", key, counter);
+    return { update: (chunk) => new Uint8Array(cipher.update(chunk)) };
+  },
   equal: (a, b) => a.length === b.length && timingSafeEqual(a, b),
 };

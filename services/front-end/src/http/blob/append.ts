@@ -1,13 +1,13 @@
 /** Append blobs: Append Block and Seal. They are made by Put Blob (uploads.ts). */
-import { badHeader, bodyLimitsOf, etagAndTime, parseConditions, parseCount } from "@stamp/azure-rest";
+import { badHeader, bodyLimitsOf, etagAndTime, parseConditions, parseCount, requestEncryptedHeaders } from "@stamp/azure-rest";
 import { fromWire, toWire } from "@stamp/wire";
 import { announcedDigests } from "../../content-digests.ts";
-import { conditionsToWire } from "../../objects.ts";
+import { conditionsToWire, underKey } from "../../objects.ts";
 import { blobOf } from "../../wire-to-rest.ts";
 import { lengthWithin } from "../body.ts";
 import { type Answer, respond } from "../exchange.ts";
 import { type BlobExchange, blobOfRequest } from "./exchange.ts";
-import { notEncrypted, receiveChecked } from "./uploads.ts";
+import { receiveChecked } from "./uploads.ts";
 
 export async function appendBlock(exchange: BlobExchange): Promise<Answer> {
   const { headers, objects, version } = exchange;
@@ -28,7 +28,7 @@ export async function appendBlock(exchange: BlobExchange): Promise<Answer> {
   if (!received.ok) return received;
   const value = {
     name: name.value,
-    conditions: conditionsToWire(conditions.value),
+    conditions: underKey(exchange.key, conditionsToWire(conditions.value)),
     body: received.value.body,
     ...(position.value === undefined ? {} : { appendPosition: toWire(position.value) }),
     ...(maxSize.value === undefined ? {} : { maxSize: toWire(maxSize.value) }),
@@ -39,7 +39,7 @@ export async function appendBlock(exchange: BlobExchange): Promise<Answer> {
   if (!blob) throw new Error("an appended block without its blob");
   return respond(201, {
     ...etagAndTime(version, blobOf(blob)),
-    ...notEncrypted,
+    ...requestEncryptedHeaders(exchange.key),
     ...received.value.digests,
     "x-ms-blob-append-offset": String(fromWire(offsetBytes)),
     "x-ms-blob-committed-block-count": String(blob.committedBlockCount),

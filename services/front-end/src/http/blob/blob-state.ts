@@ -13,6 +13,7 @@ import {
   parseTagsXml,
   queryValue,
   rejected,
+  requestEncryptedHeaders,
   requiredImmutability,
   requiredLegalHold,
   requiredTier,
@@ -43,7 +44,7 @@ export async function snapshotBlob(exchange: BlobExchange): Promise<Answer> {
   return respond(201, {
     ...writtenHeaders(exchange.version, snapshot),
     "x-ms-snapshot": formatIsoMicros(snapshot.snapshotStamp),
-    "x-ms-request-server-encrypted": "false",
+    ...requestEncryptedHeaders(exchange.key),
   });
 }
 
@@ -73,7 +74,7 @@ export async function setBlobTags(exchange: BlobExchange): Promise<Answer> {
 export async function getBlobTags(exchange: BlobExchange): Promise<Answer> {
   const asked = await askedBlob(exchange);
   if (!asked.ok) return asked;
-  const value = { ...asked.value, withoutContent: true };
+  const value = { ...asked.value, withoutContent: true, withoutKey: true };
   const blob = await exchange.objects.execute({ case: "getBlob", value }, "blob", exchange.limits());
   return blob.ok ? respond(200, xml, utf8(tagsXml(blob.value.tags))) : blob;
 }

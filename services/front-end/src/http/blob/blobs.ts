@@ -20,6 +20,7 @@ import {
   parseRange,
   queryValue,
   rejected,
+  requestEncryptedHeaders,
   toBase64,
   untellable,
   writtenHeaders,
@@ -119,7 +120,11 @@ export async function getBlob(exchange: BlobExchange): Promise<Answer> {
   }
   const status = range ? 206 : 200;
   if (startBytes === endBytes) return respond(status, result, new Uint8Array(0));
-  const download = await objects.download(name, blob, content, endBytes, { to: request.remoteAddress, signal: request.signal });
+  const download = await objects.download(name, blob, content, endBytes, {
+    to: request.remoteAddress,
+    signal: request.signal,
+    key: exchange.key,
+  });
   if (!download.ok) return download;
   if (!wanted || !range) return respond(status, result, download.value);
   const bytes = await collect(download.value);
@@ -179,7 +184,7 @@ export async function setBlobMetadata(exchange: BlobExchange): Promise<Answer> {
   const value = { ...asked.value, metadata: metadata.value };
   const changed = await exchange.objects.execute({ case: "setBlobMetadata", value }, "blob", exchange.limits());
   if (!changed.ok) return changed;
-  return respond(200, { ...writtenHeaders(exchange.version, blobOf(changed.value)), "x-ms-request-server-encrypted": "false" });
+  return respond(200, { ...writtenHeaders(exchange.version, blobOf(changed.value)), ...requestEncryptedHeaders(exchange.key) });
 }
 
 const ofPageBlobs = ["x-ms-blob-content-length", "x-ms-sequence-number-action", "x-ms-blob-sequence-number"];

@@ -12,6 +12,7 @@ import {
   type ByteRange,
   badHeader,
   type CopySourceUrl,
+  type CustomerKey,
   checkNames,
   type HttpHeaders,
   type Parsed,
@@ -29,7 +30,7 @@ import {
 } from "@stamp/azure-rest";
 import { type Blob, type BlobContent, type CopyParts, fromWire, toWire } from "@stamp/wire";
 import type { ForeignLimits, ForeignSource } from "../../foreign-sources.ts";
-import { conditionsToWire, type LocatedBlob, type WireConditions } from "../../objects.ts";
+import { conditionsToWire, type LocatedBlob, underKey, type WireConditions } from "../../objects.ts";
 import { targetAsNamed } from "../../older-names.ts";
 import type { Exchange } from "../exchange.ts";
 import { type BlobExchange, blobOfRequest } from "./exchange.ts";
@@ -74,6 +75,7 @@ export async function sourceOf(exchange: BlobExchange): Promise<Parsed<CopySourc
   const target = parseTarget(url.value.target, host, { hostSuffixes: exchange.hostSuffixes });
   if (!target.ok || (target.value.addressing !== "host" && host !== (exchange.headers.host ?? "").toLowerCase())) {
     const source = exchange.objects.parts.foreignSources.locate(url.value);
+    if (exchange.sourceKey && !url.value.secure) return badHeader("x-ms-source-encryption-key", "", "It is sent on over HTTPS only.");
     return source.ok ? parsed({ kind: "elsewhere", source: source.value, headers: sourceRequestHeaders(exchange.headers), shown }) : source;
   }
   const source = await sourceExchange(exchange, url.value, target.value);
@@ -89,7 +91,7 @@ async function sourceExchange(exchange: BlobExchange, url: CopySourceUrl, target
   const byKey = exchange.operation === "CopyBlob" && exchange.access.by === "key" && target.account === exchange.target.account;
   if (byKey && bearer === undefined && !target.query.has("sig")) {
     const named = await targetAsNamed(exchange.objects, target, true, exchange.limits());
-    return named.ok ? readOf(exchange, named.value) : named;
+    return named.ok ? readOf(exchange, named.value, exchange.sourceKey) : named;
   }
   const headers = { host: url.host, ...(bearer === undefined ? {} : { authorization: bearer }) };
   const admitted = await exchange.admit({ method: "GET", target: url.target, headers }, reading);
@@ -101,15 +103,16 @@ async function sourceExchange(exchange: BlobExchange, url: CopySourceUrl, target
     const also = await exchange.admit(ofTags, readingTags);
     if (!also.ok) return also;
   }
-  return readOf(admitted.value, admitted.value.target);
+  return readOf(admitted.value, admitted.value.target, exchange.sourceKey);
 }
 
-function readOf(source: Exchange, target: Target): Parsed<BlobExchange> {
+function readOf(source: Exchange, target: Target, key: CustomerKey | undefined): Parsed<BlobExchange> {
   const resource = parseBlobResource(target);
   if (!resource.ok) return resource;
   if (resource.value.blob === undefined) return rejected("InvalidUri");
   const names = checkNames(resource.value, target.older);
-  return names.ok ? parsed({ ...source, target: { ...target, ...resource.value }, operation: "GetBlob" }) : names;
+  if (!names.ok) return names;
+  return parsed({ ...source, target: { ...target, ...resource.value }, operation: "GetBlob", key, sourceKey: undefined });
 }
 
 /** What is wrong with the source, under the code that the service has for it; its own code goes along. */
@@ -163,7 +166,8 @@ export async function readSource(
     const { foreignSources } = exchange.objects.parts;
     return fromElsewhere(exchange, await foreignSources.read(source.source, range, bytesMax, source.headers, foreignLimits(exchange)));
   }
-  const { name, conditions } = source;
+  const { name } = source;
+  const conditions = underKey(exchange.sourceKey, source.conditions);
   const asked = {
     ...(range ? { startBytes: toWire(range.startBytes) } : {}),
     ...(range?.endBytes === undefined ? {} : { endBytes: toWire(range.endBytes) }),
@@ -177,6 +181,7 @@ export async function readSource(
   if (lengthBytes > bytesMax) return rejected("RequestBodyTooLarge", { MaxLimit: String(bytesMax) });
   const bytes = await exchange.objects.download(name, blob, found.value as BlobContent, end, {
     signal: exchange.request.signal,
+    key: exchange.sourceKey,
   });
   return bytes.ok ? parsed({ blob, lengthBytes, bytes: bytes.value }) : bytes;
 }

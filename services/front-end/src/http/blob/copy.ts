@@ -132,7 +132,11 @@ async function copyLater(exchange: BlobExchange, { to, source, found, value }: C
   const copyId = value.copy?.copyId ?? "";
   const done = copies.begin({ to, copyId, from, position: 0n });
   await within(parts.world.clock, answersWithinMs, done);
-  const now = await exchange.objects.execute({ case: "getBlob", value: { name: to, withoutContent: true } }, "blob", exchange.limits());
+  const now = await exchange.objects.execute(
+    { case: "getBlob", value: { name: to, withoutContent: true, withoutKey: true } },
+    "blob",
+    exchange.limits(),
+  );
   return accepted(exchange, now.ok && now.value.copy?.copyId === copyId ? now.value : started.value);
 }
 

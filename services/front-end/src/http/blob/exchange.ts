@@ -2,6 +2,7 @@
 import {
   type BlobOperationName,
   type BlobResource,
+  type CustomerKey,
   type Parsed,
   parseConditions,
   parsed,
@@ -11,12 +12,16 @@ import {
   type Target,
 } from "@stamp/azure-rest";
 import { type Container, toWire } from "@stamp/wire";
-import { type BlobAddress, conditionsToWire, type LocatedBlob, type WireConditions } from "../../objects.ts";
+import { type BlobAddress, conditionsToWire, type LocatedBlob, underKey, type WireConditions } from "../../objects.ts";
 import type { Answer, Exchange } from "../exchange.ts";
 
 export interface BlobExchange extends Exchange {
   readonly target: Target & BlobResource;
   readonly operation: BlobOperationName;
+  /** Key that the request brings for the content that it writes or reads. */
+  readonly key: CustomerKey | undefined;
+  /** Key that it brings for the content of the blob that is copied from. */
+  readonly sourceKey: CustomerKey | undefined;
 }
 
 export type BlobOperationHandler = (exchange: BlobExchange) => Promise<Answer>;
@@ -78,5 +83,5 @@ export async function askedBlob(exchange: BlobExchange): Promise<Parsed<AskedBlo
   const conditions = parseConditions(exchange.headers, ofTags.has(exchange.operation) ? "x-ms-blob-" : "");
   if (!conditions.ok) return conditions;
   const name = await blobOfRequest(exchange);
-  return name.ok ? parsed({ name: name.value, conditions: conditionsToWire(conditions.value) }) : name;
+  return name.ok ? parsed({ name: name.value, conditions: underKey(exchange.key, conditionsToWire(conditions.value)) }) : name;
 }

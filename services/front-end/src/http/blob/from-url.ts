@@ -19,12 +19,13 @@ import {
   parseSourceRange,
   putPageBytesMax,
   rejected,
+  requestEncryptedHeaders,
   toBase64,
 } from "@stamp/azure-rest";
 import { equalBytes } from "@stamp/base";
 import { type Blob, fromWire, toWire } from "@stamp/wire";
 import { compareDigests } from "../../content-digests.ts";
-import { conditionsToWire, type LocatedBlob } from "../../objects.ts";
+import { conditionsToWire, type LocatedBlob, underKey } from "../../objects.ts";
 import { blobOf } from "../../wire-to-rest.ts";
 import { lengthWithin } from "../body.ts";
 import { type Answer, respond } from "../exchange.ts";
@@ -32,7 +33,7 @@ import { type CopySource, copiesTags, readSource, readSourceTags, sourceOf } fro
 import { type BlobExchange, blobOfRequest } from "./exchange.ts";
 import { newStateOf } from "./new-state.ts";
 import { sequenceToWire } from "./pages.ts";
-import { type CheckedBody, notEncrypted } from "./uploads.ts";
+import type { CheckedBody } from "./uploads.ts";
 
 interface Fetched extends CheckedBody {
   readonly to: LocatedBlob;
@@ -58,7 +59,7 @@ async function fetched(exchange: BlobExchange, range: ByteRange | undefined, byt
   const crc64 = behaves(exchange.version, "contentCrc64") && digests.value.md5 === undefined;
   const wants = { md5: needsMd5 || digests.value.md5 !== undefined || !crc64, crc64 };
   const { signal } = exchange.request;
-  const received = await exchange.objects.receive(to.value, bytes, { contentLengthBytes: lengthBytes, wants, signal });
+  const received = await exchange.objects.receive(to.value, bytes, { contentLengthBytes: lengthBytes, wants, key: exchange.key, signal });
   if (!received.ok) return received;
   const compared = compareDigests(digests.value, received.value);
   if (!compared.ok) return compared;
@@ -87,9 +88,9 @@ export async function putBlockFromUrl(exchange: BlobExchange): Promise<Answer> {
   const block = await fetched(exchange, range.value, bodyLimitsOf(version).blockBytesMax);
   if (!block.ok) return block;
   const { to, body, digests } = block.value;
-  const value = { name: to, conditions: conditionsToWire(conditions.value), blockId: blockId.value, body };
+  const value = { name: to, conditions: underKey(exchange.key, conditionsToWire(conditions.value)), blockId: blockId.value, body };
   const put = await objects.execute({ case: "putBlock", value }, "done", exchange.limits());
-  return put.ok ? respond(201, { ...notEncrypted, ...digests }) : put;
+  return put.ok ? respond(201, { ...requestEncryptedHeaders(exchange.key), ...digests }) : put;
 }
 
 export async function appendBlockFromUrl(exchange: BlobExchange): Promise<Answer> {
@@ -108,7 +109,7 @@ export async function appendBlockFromUrl(exchange: BlobExchange): Promise<Answer
   if (lengthBytes === 0) return badHeader("x-ms-source-range", headers["x-ms-source-range"] ?? "", "A block has at least one byte.");
   const value = {
     name: to,
-    conditions: conditionsToWire(conditions.value),
+    conditions: underKey(exchange.key, conditionsToWire(conditions.value)),
     body,
     ...(position.value === undefined ? {} : { appendPosition: toWire(position.value) }),
     ...(maxSize.value === undefined ? {} : { maxSize: toWire(maxSize.value) }),
@@ -119,7 +120,7 @@ export async function appendBlockFromUrl(exchange: BlobExchange): Promise<Answer
   if (!blob) throw new Error("an appended block without its blob");
   return respond(201, {
     ...etagAndTime(version, blobOf(blob)),
-    ...notEncrypted,
+    ...requestEncryptedHeaders(exchange.key),
     ...digests,
     "x-ms-blob-append-offset": String(fromWire(offsetBytes)),
     "x-ms-blob-committed-block-count": String(blob.committedBlockCount),
@@ -147,14 +148,18 @@ export async function putPageFromUrl(exchange: BlobExchange): Promise<Answer> {
   if (!pages.ok) return pages;
   const { to, body, digests, lengthBytes } = pages.value;
   if (lengthBytes !== endBytes - startBytes) return rejected("InvalidRange");
-  const name = { name: to, conditions: conditionsToWire(conditions.value), sequence: sequenceToWire(sequence.value) };
+  const name = {
+    name: to,
+    conditions: underKey(exchange.key, conditionsToWire(conditions.value)),
+    sequence: sequenceToWire(sequence.value),
+  };
   const put = await objects.execute(
     { case: "putPages", value: { ...name, startBytes: toWire(startBytes), body } },
     "blob",
     exchange.limits(),
   );
   if (!put.ok) return put;
-  const shown = { ...etagAndTime(version, blobOf(put.value)), ...notEncrypted, ...digests };
+  const shown = { ...etagAndTime(version, blobOf(put.value)), ...requestEncryptedHeaders(exchange.key), ...digests };
   return respond(201, { ...shown, "x-ms-blob-sequence-number": String(put.value.sequenceNumber) });
 }
 
@@ -191,8 +196,10 @@ export async function putBlobFromUrl(exchange: BlobExchange): Promise<Answer> {
     body,
     state: { ...state.value, tags: tags.value },
   };
-  const value = { name: to, conditions: conditionsToWire(conditions.value, exchange.access), ...content, blobType: "BlockBlob" };
+  const under = underKey(exchange.key, conditionsToWire(conditions.value, exchange.access));
+  const value = { name: to, conditions: under, ...content, blobType: "BlockBlob" };
   const made = await objects.execute({ case: "putBlob", value }, "blob", exchange.limits());
   if (!made.ok) return made;
-  return respond(201, { ...etagAndTime(version, blobOf(made.value)), ...notEncrypted, ...digests, "Content-MD5": toBase64(md5) });
+  const written = { ...etagAndTime(version, blobOf(made.value)), ...requestEncryptedHeaders(exchange.key) };
+  return respond(201, { ...written, ...digests, "Content-MD5": toBase64(md5) });
 }

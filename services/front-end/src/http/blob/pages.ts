@@ -20,18 +20,19 @@ import {
   putPageBytesMax,
   queryValue,
   rejected,
+  requestEncryptedHeaders,
   type SequenceConditionHeaders,
 } from "@stamp/azure-rest";
 import { utf8 } from "@stamp/base";
 import { type Blob, fromWire, SequenceNumberAction, toWire } from "@stamp/wire";
 import { announcedDigests } from "../../content-digests.ts";
-import { conditionsToWire, type WireConditions } from "../../objects.ts";
+import { conditionsToWire, underKey, type WireConditions } from "../../objects.ts";
 import type { OperationKind } from "../../router.ts";
 import { blobOf } from "../../wire-to-rest.ts";
 import { lengthWithin } from "../body.ts";
 import { type Answer, respond } from "../exchange.ts";
 import { type BlobExchange, blobOfRequest } from "./exchange.ts";
-import { notEncrypted, receiveChecked } from "./uploads.ts";
+import { receiveChecked } from "./uploads.ts";
 
 export const pageRangesPerAnswerMax = 10_000;
 
@@ -72,7 +73,7 @@ async function updatePages(exchange: BlobExchange): Promise<Answer> {
   if (!put.ok) return put;
   return respond(201, {
     ...etagAndTime(version, blobOf(put.value)),
-    ...notEncrypted,
+    ...requestEncryptedHeaders(exchange.key),
     ...received.value.digests,
     ...sequenceHeader(put.value),
   });
@@ -91,7 +92,8 @@ async function clearPages(exchange: BlobExchange): Promise<Answer> {
     return { case: "clearPages", value: { name: name.value, ...steps, ...(first ? { sequence } : {}) } };
   });
   if (!cleared.ok) return cleared;
-  return respond(201, { ...etagAndTime(exchange.version, blobOf(cleared.value)), ...notEncrypted, ...sequenceHeader(cleared.value) });
+  const written = { ...etagAndTime(exchange.version, blobOf(cleared.value)), ...requestEncryptedHeaders(exchange.key) };
+  return respond(201, { ...written, ...sequenceHeader(cleared.value) });
 }
 
 const sequenceHeader = (blob: Blob) => ({ "x-ms-blob-sequence-number": String(fromWire(blob.sequenceNumber)) });
@@ -102,27 +104,32 @@ interface PageWrite {
   readonly range: { readonly startBytes: number; readonly endBytes: number };
 }
 
-function parseWrite({ headers }: BlobExchange): Parsed<PageWrite> {
+function parseWrite({ headers, key }: BlobExchange): Parsed<PageWrite> {
   const conditions = parseConditions(headers);
   if (!conditions.ok) return conditions;
   const sequence = parseSequenceConditions(headers);
   if (!sequence.ok) return sequence;
   const range = parsePageRange(headers);
   if (!range.ok) return range;
-  return parsed({ conditions: conditionsToWire(conditions.value), sequence: sequenceToWire(sequence.value), range: range.value });
+  const under = underKey(key, conditionsToWire(conditions.value));
+  return parsed({ conditions: under, sequence: sequenceToWire(sequence.value), range: range.value });
 }
 
-/** A change that the partition server makes in several commits: only the first one is under the request's conditions. */
+/**
+ * A change that the partition server makes in several commits. Only the first one is under the request's conditions; all are under its
+ * lease and its key.
+ */
 async function inSteps(
   exchange: BlobExchange,
   conditions: WireConditions,
   startBytes: number,
   step: (conditions: WireConditions, startBytes: number, first: boolean) => OperationKind,
 ): Promise<Parsed<Blob>> {
-  const leaseOnly: WireConditions = conditions.leaseId === undefined ? {} : { leaseId: conditions.leaseId };
+  const { leaseId } = conditions;
+  const still = underKey(exchange.key, leaseId === undefined ? {} : { leaseId });
   const limits = exchange.limits();
   for (let first = true, at = startBytes; ; first = false) {
-    const done = await exchange.objects.execute(step(first ? conditions : leaseOnly, at, first), "cleared", limits);
+    const done = await exchange.objects.execute(step(first ? conditions : still, at, first), "cleared", limits);
     if (!done.ok) return done;
     const { blob, nextBytes } = done.value;
     if (!blob) throw new Error("a change without its blob");
@@ -160,7 +167,7 @@ export async function setPageBlobProperties(exchange: BlobExchange): Promise<Ans
     ...(action === undefined ? {} : { action: actions[action] }),
     sequenceNumber: toWire(sequenceNumber),
   };
-  const set = await inSteps(exchange, conditionsToWire(conditions.value), 0, (when) => ({
+  const set = await inSteps(exchange, underKey(exchange.key, conditionsToWire(conditions.value)), 0, (when) => ({
     case: "setPageBlobProperties",
     value: { ...value, conditions: when },
   }));

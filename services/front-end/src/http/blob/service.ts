@@ -8,6 +8,7 @@ import {
   errorBody,
   formatIso,
   parseBlobResource,
+  parseCustomerKeys,
   parsed,
   recognizeBlob,
   refuseOtherService,
@@ -53,7 +54,13 @@ export const blobService = (hostSuffixes: readonly string[]): RestService => ({
     return parsed({
       name: operation.value,
       authorization: blobAuthorizationOf(operation.value, headers, target.query),
-      serve: (exchange) => operationHandlers[operation.value]({ ...exchange, target: named, operation: operation.value }),
+      async serve(exchange) {
+        const { objects, request, version } = exchange;
+        const asking = { operation: operation.value, headers: exchange.headers, version, secure: request.secure };
+        const keys = parseCustomerKeys(asking, (bytes) => objects.parts.world.digest.sha256(bytes));
+        if (!keys.ok) return keys;
+        return operationHandlers[operation.value]({ ...exchange, ...keys.value, target: named, operation: operation.value });
+      },
     });
   },
   errorBody(error, { requestId, nowMs, headers }) {

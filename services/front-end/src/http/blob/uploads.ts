@@ -20,21 +20,20 @@ import {
   queryValue,
   type ResponseHeaders,
   rejected,
+  requestEncryptedHeaders,
   toBase64,
   writtenHeaders,
 } from "@stamp/azure-rest";
 import { equalBytes } from "@stamp/base";
 import { fromWire, type Place, packBlocks, toWire, unpackBlockSizes } from "@stamp/wire";
 import { type AnnouncedDigests, announcedDigests, type ContentDigests, compareDigests } from "../../content-digests.ts";
-import { conditionsToWire, type LocatedBlob } from "../../objects.ts";
+import { conditionsToWire, type LocatedBlob, underKey } from "../../objects.ts";
 import { blobOf } from "../../wire-to-rest.ts";
 import { lengthWithin, wholeBody } from "../body.ts";
 import { type Answer, respond } from "../exchange.ts";
 import { readInTurns, textInTurns } from "../turns.ts";
 import { type BlobExchange, blobOfRequest } from "./exchange.ts";
 import { newStateOf } from "./new-state.ts";
-
-export const notEncrypted = { "x-ms-request-server-encrypted": "false" } as const;
 
 export async function putBlob(exchange: BlobExchange): Promise<Answer> {
   const { headers, objects, request, version } = exchange;
@@ -63,6 +62,7 @@ export async function putBlob(exchange: BlobExchange): Promise<Answer> {
   const received = await objects.receive(name.value, request.body, {
     contentLengthBytes: length.value,
     wants,
+    key: exchange.key,
     from: request.remoteAddress,
     signal: request.signal,
   });
@@ -74,7 +74,7 @@ export async function putBlob(exchange: BlobExchange): Promise<Answer> {
   const { inline, places } = received.value;
   const value = {
     name: name.value,
-    conditions: conditionsToWire(conditions.value, exchange.access),
+    conditions: underKey(exchange.key, conditionsToWire(conditions.value, exchange.access)),
     headers: { ...properties.value, contentMd5: stored.value },
     metadata: metadata.value,
     body: { inline, places: [...places] },
@@ -86,7 +86,7 @@ export async function putBlob(exchange: BlobExchange): Promise<Answer> {
   const made = await objects.execute({ case: "putBlob", value }, "blob", exchange.limits());
   if (!made.ok) return made;
   const md5 = stored.value.length > 0 ? { "Content-MD5": toBase64(stored.value) } : {};
-  const result = { ...writtenHeaders(version, blobOf(made.value)), ...notEncrypted, ...md5 };
+  const result = { ...writtenHeaders(version, blobOf(made.value)), ...requestEncryptedHeaders(exchange.key), ...md5 };
   return respond(201, received.value.crc64 === undefined ? result : { ...result, "x-ms-content-crc64": crc64Text(received.value.crc64) });
 }
 
@@ -114,10 +114,11 @@ export async function putBlock(exchange: BlobExchange): Promise<Answer> {
   const received = await receiveChecked(exchange, name.value, announced.value, length.value);
   if (!received.ok) return received;
   const { body, digests } = received.value;
-  const value = { name: name.value, conditions: conditionsToWire(conditions.value), blockId: blockId.value, body };
+  const under = underKey(exchange.key, conditionsToWire(conditions.value));
+  const value = { name: name.value, conditions: under, blockId: blockId.value, body };
   const put = await objects.execute({ case: "putBlock", value }, "done", exchange.limits());
   if (!put.ok) return put;
-  return respond(201, { ...notEncrypted, ...digests });
+  return respond(201, { ...requestEncryptedHeaders(exchange.key), ...digests });
 }
 
 export interface CheckedBody {
@@ -139,6 +140,7 @@ export async function receiveChecked(
   const received = await objects.receive(name, request.body, {
     contentLengthBytes: lengthBytes,
     wants,
+    key: exchange.key,
     from: request.remoteAddress,
     signal: request.signal,
   });
@@ -181,7 +183,7 @@ export async function putBlockList(exchange: BlobExchange): Promise<Answer> {
   if (!list.ok) return list;
   const value = {
     name: name.value,
-    conditions: conditionsToWire(conditions.value, exchange.access),
+    conditions: underKey(exchange.key, conditionsToWire(conditions.value, exchange.access)),
     headers: properties.value,
     metadata: metadata.value,
     ...packBlocks(list.value),
@@ -190,7 +192,7 @@ export async function putBlockList(exchange: BlobExchange): Promise<Answer> {
   const made = await objects.execute({ case: "putBlockList", value }, "blob", exchange.limits());
   if (!made.ok) return made;
   const digests = actual.md5 ? { "Content-MD5": toBase64(actual.md5) } : { "x-ms-content-crc64": crc64Text(actual.crc64 ?? 0n) };
-  return respond(201, { ...writtenHeaders(version, blobOf(made.value)), ...notEncrypted, ...digests });
+  return respond(201, { ...writtenHeaders(version, blobOf(made.value)), ...requestEncryptedHeaders(exchange.key), ...digests });
 }
 
 export async function getBlockList(exchange: BlobExchange): Promise<Answer> {

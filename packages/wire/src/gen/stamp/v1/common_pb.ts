@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/common.proto.
  */
 export const file_stamp_v1_common: GenFile = /*@__PURE__*/
-  fileDesc("ChVzdGFtcC92MS9jb21tb24ucHJvdG8SCHN0YW1wLnYxIkYKBVBsYWNlEhEKCWV4dGVudF9pZBgBIAEoBBIUCgxvZmZzZXRfYnl0ZXMYAiABKAQSFAoMbGVuZ3RoX2J5dGVzGAMgASgNIoEBCg5FeHRlbnRMb2NhdGlvbhIRCglleHRlbnRfaWQYASABKAQSDwoHdmVyc2lvbhgCIAEoBBIRCglhZGRyZXNzZXMYAyADKAkSIAoTc2VhbGVkX2xlbmd0aF9ieXRlcxgEIAEoBEgAiAEBQhYKFF9zZWFsZWRfbGVuZ3RoX2J5dGVzIpIBChBTaWduZWRJZGVudGlmaWVyEgoKAmlkGAEgASgJEhUKCHN0YXJ0X21zGAIgASgDSACIAQESFgoJZXhwaXJ5X21zGAMgASgDSAGIAQESGAoLcGVybWlzc2lvbnMYBCABKAlIAogBAUILCglfc3RhcnRfbXNCDAoKX2V4cGlyeV9tc0IOCgxfcGVybWlzc2lvbnNiBnByb3RvMw");
+  fileDesc("ChVzdGFtcC92MS9jb21tb24ucHJvdG8SCHN0YW1wLnYxImgKBVBsYWNlEhEKCWV4dGVudF9pZBgBIAEoBBIUCgxvZmZzZXRfYnl0ZXMYAiABKAQSFAoMbGVuZ3RoX2J5dGVzGAMgASgNEiAKBmNpcGhlchgEIAEoCzIQLnN0YW1wLnYxLkNpcGhlciIsCgZDaXBoZXISDAoEc2FsdBgBIAEoDBIUCgxvZmZzZXRfYnl0ZXMYAiABKAQigQEKDkV4dGVudExvY2F0aW9uEhEKCWV4dGVudF9pZBgBIAEoBBIPCgd2ZXJzaW9uGAIgASgEEhEKCWFkZHJlc3NlcxgDIAMoCRIgChNzZWFsZWRfbGVuZ3RoX2J5dGVzGAQgASgESACIAQFCFgoUX3NlYWxlZF9sZW5ndGhfYnl0ZXMikgEKEFNpZ25lZElkZW50aWZpZXISCgoCaWQYASABKAkSFQoIc3RhcnRfbXMYAiABKANIAIgBARIWCglleHBpcnlfbXMYAyABKANIAYgBARIYCgtwZXJtaXNzaW9ucxgEIAEoCUgCiAEBQgsKCV9zdGFydF9tc0IMCgpfZXhwaXJ5X21zQg4KDF9wZXJtaXNzaW9uc2IGcHJvdG8z");
 
 /**
  * Bytes of one block (or a part of it) inside an extent. Never changes its content once it was acknowledged.
@@ -34,6 +34,13 @@ export type Place = Message<"stamp.v1.Place"> & {
    * @generated from field: uint32 length_bytes = 3;
    */
   lengthBytes: number;
+
+  /**
+   * Unset: the bytes lie there as they were sent.
+   *
+   * @generated from field: stamp.v1.Cipher cipher = 4;
+   */
+  cipher?: Cipher | undefined;
 };
 
 /**
@@ -42,6 +49,34 @@ export type Place = Message<"stamp.v1.Place"> & {
  */
 export const PlaceSchema: GenMessage<Place> = /*@__PURE__*/
   messageDesc(file_stamp_v1_common, 0);
+
+/**
+ * Where bytes that a customer's key encrypts stand in what one write encrypted.
+ *
+ * @generated from message stamp.v1.Cipher
+ */
+export type Cipher = Message<"stamp.v1.Cipher"> & {
+  /**
+   * 32 random bytes from which, with the customer's key, the key of this one write is derived.
+   *
+   * @generated from field: bytes salt = 1;
+   */
+  salt: Uint8Array;
+
+  /**
+   * Number of bytes that the same write encrypted before these.
+   *
+   * @generated from field: uint64 offset_bytes = 2;
+   */
+  offsetBytes: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.Cipher.
+ * Use `create(CipherSchema)` to create a new message.
+ */
+export const CipherSchema: GenMessage<Cipher> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_common, 1);
 
 /**
  * Where the replicas of an extent are.
@@ -79,7 +114,7 @@ export type ExtentLocation = Message<"stamp.v1.ExtentLocation"> & {
  * Use `create(ExtentLocationSchema)` to create a new message.
  */
 export const ExtentLocationSchema: GenMessage<ExtentLocation> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_common, 1);
+  messageDesc(file_stamp_v1_common, 2);
 
 /**
  * A stored access policy of a container, queue or table; what is absent is left to the SAS.
@@ -113,5 +148,5 @@ export type SignedIdentifier = Message<"stamp.v1.SignedIdentifier"> & {
  * Use `create(SignedIdentifierSchema)` to create a new message.
  */
 export const SignedIdentifierSchema: GenMessage<SignedIdentifier> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_common, 2);
+  messageDesc(file_stamp_v1_common, 3);
 

@@ -1,0 +1,132 @@
+/** Customer-provided keys, against scripted neighbours and a whole stamp in one process; and what lies on its disks afterwards. */
+import assert from "node:assert/strict";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { startStamp } from "@stamp/embedded";
+import type { LogFields, Logger } from "@stamp/ports";
+import { serveHttp } from "@stamp/ports-node";
+import { testCertificate } from "./certificate.ts";
+import { customerKey, customerKeySuite, headersOf, SecureClients, type SecureTarget } from "./customer-keys.ts";
+import { accountKey, accountName, startScriptedStamp } from "./scripted-stamp.ts";
+import { bytes, Clients } from "./target.ts";
+
+customerKeySuite("scripted neighbours", async () => {
+  const certificate = await testCertificate();
+  const stamp = await startScriptedStamp();
+  const listener = await serveHttp(stamp.frontEnd.blob, { listen: "127.0.0.1:0", tls: certificate.tls });
+  const stop = async (): Promise<void> => {
+    await listener.close(100);
+    await stamp.stop();
+    certificate.remove();
+  };
+  return { endpoint: `https://${listener.address}`, accountName, accountKey, ca: certificate.ca, stop };
+});
+
+const embedded = async (options: Parameters<typeof startStamp>[0] = {}): Promise<SecureTarget> => {
+  const certificate = await testCertificate();
+  const stamp = await startStamp({ ...options, tls: certificate.tls });
+  const stop = async (): Promise<void> => {
+    await stamp.stop();
+    certificate.remove();
+  };
+  return { endpoint: new URL(stamp.endpoints.blob).origin, accountName, accountKey, ca: certificate.ca, stop };
+};
+
+customerKeySuite("embedded stamp", embedded);
+
+/** Every line, also those of debugging; bytes in hexadecimal. */
+function collectingLogger(lines: string[], more: LogFields = {}): Logger {
+  const add = (message: string, fields: LogFields = {}): void => {
+    const hex = (_: string, value: unknown) => (value instanceof Uint8Array ? Buffer.from(value).toString("hex") : value);
+    const big = (_: string, value: unknown) => (typeof value === "bigint" ? String(value) : hex(_, value));
+    lines.push(`${message} ${JSON.stringify({ ...more, ...fields }, big)}`);
+  };
+  return { debug: add, info: add, warn: add, error: add, child: (fields) => collectingLogger(lines, { ...more, ...fields }) };
+}
+
+test("customer-provided keys, after a restart: content is there, and neither it nor the key is in a file or a log line", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "stamp-keys-"));
+  const lines: string[] = [];
+  const key = customerKey("restart");
+  const keyBytes = Buffer.from(key.encryptionKey, "base64");
+  const [plainMark, secretMark] = [bytes(48, 71), bytes(48, 72)];
+  // Small content lies in rows, large content in extents.
+  const large = (mark: Buffer): Buffer => Buffer.concat([bytes(100_000, 3), mark, bytes(100_000, 4)]);
+  try {
+    const first = await embedded({ dataDir: folder, logger: collectingLogger(lines) });
+    const clients = new SecureClients(first);
+    const container = await clients.container();
+    const path = `/${container.containerName}`;
+    for (const [name, content] of [
+      ["small", secretMark],
+      ["large", large(secretMark)],
+    ] as const) {
+      await container.getBlockBlobClient(name).upload(content, content.length, { customerProvidedKey: key });
+    }
+    await container.getBlockBlobClient("open").upload(plainMark, plainMark.length);
+    await container.getBlockBlobClient("open-large").upload(large(plainMark), large(plainMark).length);
+    // Twice the same bytes at the same place are never stored the same.
+    const disk = container.getPageBlobClient("disk");
+    await disk.create(1024, { customerProvidedKey: key });
+    const page = Buffer.alloc(512, secretMark);
+    for (let i = 0; i < 2; i++) await disk.uploadPages(page, 0, 512, { customerProvidedKey: key });
+    assert.equal((await clients.raw("GET", `${path}/small`, { ...headersOf(key), "x-ms-encryption-key-sha256": "" })).status, 400);
+    assert.equal((await clients.raw("PUT", `${path}/none?comp=block&blockid=!`, headersOf(key), "x")).status, 400);
+    await first.stop();
+
+    const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((each) => each.isFile());
+    const stored = Buffer.concat(files.map((each) => readFileSync(join(each.parentPath, each.name))));
+    assert.ok(stored.includes(plainMark), "bytes without a key are found, so the search would find others");
+    const digest = Buffer.from(key.encryptionKeySha256, "base64");
+    assert.ok(stored.includes(digest), "the digest of the key is stored");
+    for (const secret of [secretMark, keyBytes, Buffer.from(key.encryptionKey), Buffer.from(keyBytes.toString("hex"))]) {
+      assert.ok(!stored.includes(secret), `stored: ${secret.toString("hex")}`);
+    }
+    assert.ok(
+      lines.some((line) => line.startsWith("request ") && line.includes("/small")),
+      "requests are logged",
+    );
+    for (const secret of [key.encryptionKey, keyBytes.toString("hex"), encodeURIComponent(key.encryptionKey)]) {
+      assert.deepEqual(
+        lines.filter((line) => line.includes(secret)),
+        [],
+      );
+    }
+
+    const second = await embedded({ dataDir: folder });
+    try {
+      const again = new SecureClients(second).service.getContainerClient(container.containerName);
+      const options = { customerProvidedKey: key };
+      assert.deepEqual(await again.getBlobClient("small").downloadToBuffer(0, 0, options), secretMark);
+      assert.deepEqual(
+        await again.getBlobClient("large").downloadToBuffer(99_000, 2_000, options),
+        large(secretMark).subarray(99_000, 101_000),
+      );
+      assert.deepEqual(await again.getBlobClient("disk").downloadToBuffer(0, 512, options), page);
+    } finally {
+      await second.stop();
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test("customer-provided keys over HTTP: refused before anything is stored, also where only the digest came", async () => {
+  const stamp = await startScriptedStamp();
+  try {
+    const target = { endpoint: stamp.endpoint, accountName, accountKey, stop: async () => {} };
+    const clients = new Clients(target);
+    const container = await clients.container();
+    const headers: Record<string, string> = { "x-ms-blob-type": "BlockBlob", ...headersOf(customerKey()) };
+    const path = `/${container.containerName}/b`;
+    const put = await clients.raw("PUT", path, { body: "text", headers });
+    assert.deepEqual([put.status, put.headers.get("x-ms-error-code")], [400, "InvalidHeaderValue"]);
+    const { "x-ms-encryption-key": _, ...digestOnly } = headers;
+    assert.equal((await clients.raw("PUT", path, { body: "text", headers: digestOnly })).status, 400);
+    assert.equal(await container.getBlobClient("b").exists(), false);
+  } finally {
+    await stamp.stop();
+  }
+});
