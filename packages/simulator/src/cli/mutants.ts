@@ -133,6 +133,12 @@ export const mutants: readonly Mutant[] = [
     why: "liveness: a node takes itself for a holder of bytes whose file is gone, and nobody copies them",
   },
   {
+    rules: ["tableNotBehind"],
+    workload: "streams",
+    focus: "forgetful-tables",
+    why: "a node takes an older table for what it holds: replicas are shorter, and records of them are in no journal any more",
+  },
+  {
     rules: ["checksumOfVerified"],
     workload: "registers",
     focus: "rot",

@@ -82,9 +82,4 @@ export const notBySeeds: readonly NotBySeeds[] = [
     why: "A run has one release. A newer one would have to be written first; its bytes are made by the test instead.",
     test: "packages/embedded/src/newer-formats.slow.ts",
   },
-  {
-    rule: "tableNotBehind",
-    why: "the table has to lose what it synced before a journal segment was released: 1 seed of 12 of streams --focus forgetful-tables did, in two minutes",
-    test: "services/extent-node/src/rules.test.ts",
-  },
 ];
