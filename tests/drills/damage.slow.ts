@@ -4,7 +4,7 @@ import { execFile } from "node:child_process";
 import { resolve } from "node:path";
 import { test } from "node:test";
 
-test("drill damage: ten kinds of damage by hand are found and mended", { timeout: 900_000 }, async () => {
+test("drill damage: eleven kinds of damage by hand are found and mended", { timeout: 1_200_000 }, async () => {
   const root = resolve(import.meta.dirname, "../..");
   const output = await new Promise<string>((done, fail) => {
     execFile(
@@ -20,11 +20,15 @@ test("drill damage: ten kinds of damage by hand are found and mended", { timeout
   const report = JSON.parse(output.slice(output.indexOf("{"))) as {
     ok: boolean;
     broken: string[];
-    steps: unknown[];
+    steps: { readonly said: readonly string[] }[];
     blobs: number;
     readBack: number;
   };
   assert.deepEqual(report.broken, []);
   assert.equal(report.readBack, report.blobs);
-  assert.equal(report.steps.length, 10);
+  assert.equal(report.steps.length, 11);
+  assert.match(
+    report.steps.at(-1)?.said.join() ?? "",
+    /lock-service-1 is damaged: .*`stamp metadata restore --replace FILE`.*restored from \S+: \d+ keys/,
+  );
 });

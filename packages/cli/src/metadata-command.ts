@@ -66,26 +66,30 @@ export function addMetadata(program: Command): void {
       .option("--json", "for tools"),
     ["dataDir"],
   ).action(async (file: string, options: { replace?: boolean }, command: Command) => {
-    const dataDir = lockServiceFolder(command);
-    const about = await verified(file);
-    const folder = join(dataDir, "stores", "metadata");
-    const world = nodeWorld({ dataDir, name: "metadata-restore", logger: silentLogger });
-    const keys = answered(
-      await whileStopped(world, async () => {
-        if (await exists(folder)) await moveAside(folder, options.replace === true);
-        return withSnapshot(file, (snapshot) => restoreMetadata(world, snapshot));
-      }).catch((error: Error) => {
-        throw error instanceof CommandError ? error : new CommandError(inWords(error));
-      }),
-    );
-    tell(command, { ...about, restoredTo: folder, keys }, (done) =>
+    tell(command, await restoreStore(lockServiceFolder(command), file, options.replace === true), (done) =>
       [
         textOf(done),
-        `restored to ${folder}: ${keys} keys, every epoch and extent number raised beyond what may have been given since`,
+        `restored to ${done.restoredTo}: ${done.keys} keys, every epoch and extent number raised beyond what may have been given since`,
         "start the cluster, then: ./stamp fsck, and ./stamp extent quarantine list for extents made after the snapshot",
       ].join("\n"),
     );
   });
+}
+
+/** Puts a snapshot in the place of the metadata store in the folder of a stopped lock service; `replace` moves a store that is there aside. */
+export async function restoreStore(dataDir: string, file: string, replace: boolean): Promise<Restored> {
+  const about = await verified(file);
+  const folder = join(dataDir, "stores", "metadata");
+  const world = nodeWorld({ dataDir, name: "metadata-restore", logger: silentLogger });
+  const keys = answered(
+    await whileStopped(world, async () => {
+      if (await exists(folder)) await moveAside(folder, replace);
+      return withSnapshot(file, (snapshot) => restoreMetadata(world, snapshot));
+    }).catch((error: Error) => {
+      throw error instanceof CommandError ? error : new CommandError(inWords(error));
+    }),
+  );
+  return { ...about, restoredTo: folder, keys };
 }
 
 /**
@@ -121,6 +125,12 @@ interface About {
   readonly version: number;
   readonly takenAt: string;
   readonly entries: number;
+}
+
+interface Restored extends About {
+  /** Folder of the store. */
+  readonly restoredTo: string;
+  readonly keys: number;
 }
 
 const textOf = ({ file, stampId, version, takenAt, entries }: About): string =>

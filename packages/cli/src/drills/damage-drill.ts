@@ -2,13 +2,27 @@
  * The drill `damage`: a cluster is hurt by hand, in one way after another, each on an extent or node of its own. After each, what fsck says,
  * and how long until nothing is wrong any more. In the end every blob is read back.
  */
-import { closeSync, openSync, readdirSync, readSync, renameSync, rmSync, statSync, truncateSync, writeFileSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { checkDisk, rebuildDisk } from "@stamp/extent-node";
+import { MetadataClient } from "@stamp/metadata-store";
 import { silentLogger, type Transport } from "@stamp/ports";
-import { nodeWorld } from "@stamp/ports-node";
+import { NodeClock, nodeWorld } from "@stamp/ports-node";
 import { type ExtentInfo, ExtentState } from "@stamp/wire";
 import { fsckRunning } from "../fsck/fsck-command.ts";
+import { restoreStore } from "../metadata-command.ts";
 import { BlobClient } from "./blob-client.ts";
 import type { DrillTarget } from "./target.ts";
 import { untilReady } from "./target.ts";
@@ -52,6 +66,9 @@ const headerBytes = 8192;
 const blobBytes = 4 * 1024 * 1024;
 const blobs = 30;
 const mendWithinMs = 90_000;
+/** Nodes copy the metadata every 30 s. */
+const copyWithinMs = 300_000;
+const lockService = "lock-service-1";
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 function extentFile(dataDir: string, node: string, id: bigint): string {
@@ -203,32 +220,81 @@ const damages: readonly Damage[] = [
   {
     name: "one bit of the metadata store's log is flipped while the lock service is down; it refuses, until the bit is put back",
     inflict: async (scene) => {
-      const lockService = "lock-service-1";
-      const store = join(scene.dataDir, lockService, "stores", "metadata");
       await scene.target.ask({ do: "hold", name: lockService });
-      const log = join(store, readdirSync(store).find((name) => name.endsWith(".log")) as string);
-      const at = Math.floor(statSync(log).size / 2);
-      flip(log, at);
-      await scene.target.ask({ do: "start", name: lockService });
-      const said = await untilRefused(scene.target, lockService);
+      const { said, flipBack } = await refusedWithFlippedBit(scene);
       await scene.target.ask({ do: "hold", name: lockService });
-      flip(log, at);
+      flipBack();
       await scene.target.ask({ do: "start", name: lockService });
       await untilReady(scene.target);
       return [said];
     },
     expected: undefined,
   },
+  {
+    name: "one bit of the metadata store's log is flipped; it refuses, and is restored from the newest copy on a node",
+    inflict: async (scene) => {
+      const copy = await heldWithCopyOfAll(scene);
+      const { said } = await refusedWithFlippedBit(scene);
+      if (!said.includes("stamp metadata restore --replace FILE")) throw new Error(`the way back is not told: ${said}`);
+      const names = (await scene.target.status()).processes.map(({ name }) => name);
+      await Promise.all(names.map((name) => scene.target.ask({ do: "hold", name })));
+      const { keys, version } = await restoreStore(join(scene.dataDir, lockService), copy, true);
+      for (const name of names) await scene.target.ask({ do: "start", name });
+      await untilReady(scene.target);
+      return [said, `restored from ${copy}: ${keys} keys, as of transaction ${version}`];
+    },
+    expected: undefined,
+  },
 ];
 
+/** Flips a bit of the store of the lock service, which is held, and starts it. Gives what the status says, and what flips the bit back. */
+async function refusedWithFlippedBit({ dataDir, target }: Scene): Promise<{ readonly said: string; readonly flipBack: () => void }> {
+  const store = join(dataDir, lockService, "stores", "metadata");
+  const log = join(store, readdirSync(store).find((name) => name.endsWith(".log")) as string);
+  const at = Math.floor(statSync(log).size / 2);
+  flip(log, at);
+  await target.ask({ do: "start", name: lockService });
+  return { said: await untilRefused(target), flipBack: () => flip(log, at) };
+}
+
+/**
+ * Holds the lock service at a moment when the newest copy on a node has every transaction: what is made after a copy is lost by a restore.
+ * Gives the path of the copy.
+ */
+async function heldWithCopyOfAll({ dataDir, target }: Scene): Promise<string> {
+  const metadata = new MetadataClient({ clock: new NodeClock(), transport: target.transport }, (await target.status()).lockService);
+  const endMs = performance.now() + copyWithinMs;
+  while (performance.now() < endMs) {
+    const position = await metadata.position(1_000);
+    const newest = newestCopy(dataDir);
+    if (position.ok && newest !== undefined && newest.version >= position.value.version) {
+      await target.ask({ do: "hold", name: lockService });
+      return newest.path;
+    }
+    await pause(50);
+  }
+  throw new Error(`no copy of the metadata had every transaction within ${copyWithinMs / 1_000} s`);
+}
+
+/** The name of a copy is the number of its last transaction. */
+function newestCopy(dataDir: string): { readonly path: string; readonly version: number } | undefined {
+  const folders = readdirSync(dataDir).filter((name) => name.startsWith("extent-node-"));
+  const copies = folders.flatMap((node) => {
+    const folder = join(dataDir, node, "files", "metadata-copies");
+    const names = existsSync(folder) ? readdirSync(folder).filter((name) => /^\d+\.snapshot$/.test(name)) : [];
+    return names.map((name) => ({ path: join(folder, name), version: Number.parseInt(name, 10) }));
+  });
+  return copies.toSorted((a, b) => b.version - a.version)[0];
+}
+
 /** What `stamp status` shows of a lock service that does not serve its store. */
-async function untilRefused(target: DrillTarget, name: string): Promise<string> {
+async function untilRefused(target: DrillTarget): Promise<string> {
   for (let tries = 0; tries < 1_200; tries++) {
-    const process = (await target.status()).processes.find((each) => each.name === name);
-    if (process?.state === "damaged") return `${name} is ${process.state}: ${process.waitingFor.join(", ")}`;
+    const process = (await target.status()).processes.find((each) => each.name === lockService);
+    if (process?.state === "damaged") return `${lockService} is ${process.state}: ${process.waitingFor.join(", ")}`;
     await pause(100);
   }
-  throw new Error(`${name} did not say that its store is damaged`);
+  throw new Error(`${lockService} did not say that its store is damaged`);
 }
 
 export async function runDamageDrill(target: DrillTarget, tell: (line: string) => void): Promise<DamageReport> {
