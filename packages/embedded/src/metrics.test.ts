@@ -100,7 +100,7 @@ test("metrics: every role's page is well formed, nothing is undeclared, counters
       named.filter((name) => !names.has(`stamp_${name}`)),
       [],
     );
-    // Embedded nodes do not scrub; tests/drills/health.slow.ts compares the rest with the pages of a real cluster.
+    // Embedded nodes do not scrub; packages/cli/src/health/health.slow.ts compares all with the pages of a real cluster.
     const inRules = (alertRules.match(/\bstamp_\w+/g) ?? []).filter((name) => !name.startsWith("stamp_extent_node_scrub_"));
     assert.ok(inRules.length > 20);
     assert.deepEqual(

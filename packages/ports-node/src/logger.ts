@@ -2,10 +2,10 @@
  * JSON lines on standard output, or lines for people when that is a terminal. Written synchronously: the last line before a crash counts. A
  * pipe whose reader has no time is not waited for (log-pipe.ts).
  */
+import { createRequire } from "node:module";
 import type { LogFields, Logger } from "@stamp/ports";
 import type { Logger as Pino } from "pino";
 import { destination, pino, stdSerializers } from "pino";
-import pretty from "pino-pretty";
 import { isPipe, LogPipe } from "./log-pipe.ts";
 
 export const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
@@ -52,6 +52,8 @@ export function nodeLogger(options: NodeLoggerOptions = {}): Logger {
     serializers: { error: stdSerializers.err, err: stdSerializers.err },
   };
   if (options.file === undefined && process.stdout.isTTY) {
+    // Only here: it is large, and a terminal is seldom there.
+    const pretty = createRequire(import.meta.url)("pino-pretty") as typeof import("pino-pretty");
     return new NodeLogger(pino(settings, pretty({ colorize: true, sync: true, ignore: "pid,hostname", translateTime: "HH:MM:ss.l" })));
   }
   if (options.file === undefined && isPipe(1)) return new NodeLogger(pino(settings, new LogPipe(1)));

@@ -1,19 +1,5 @@
-/**
- * Bearer tokens of an OpenID Connect issuer, verified by the `jose` library: signature by the issuer's published keys (from its discovery
- * document, a URL, or a file that is read again when it changes), issuer, audience, times. Only signatures by asymmetric keys count.
- */
-import { readFile, stat } from "node:fs/promises";
+/** An OpenID Connect issuer whose bearer tokens are verified. What verifies them is loaded with the first token: most processes see none. */
 import type { Clock, TokenCheck, TokenIssuer } from "@stamp/ports";
-import {
-  createLocalJWKSet,
-  createRemoteJWKSet,
-  customFetch,
-  errors,
-  type JSONWebKeySet,
-  type JWTPayload,
-  type JWTVerifyGetKey,
-  jwtVerify,
-} from "jose";
 
 export interface OidcOptions {
   /** `iss` of every token. */
@@ -31,103 +17,14 @@ export interface OidcOptions {
   readonly fetch?: typeof fetch;
 }
 
-const algorithms = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
-const clockToleranceSeconds = 60;
-const fetchTimeoutMs = 5_000;
-/** A key that is not known makes the set be read again, at most so often. */
-const rereadAfterMs = 10_000;
-const documentBytesMax = 1024 * 1024;
-
 export function oidcIssuer(options: OidcOptions): TokenIssuer {
-  const keys = keySource(options);
+  let loading: Promise<(token: string) => Promise<TokenCheck>> | undefined;
   return {
     authorizationUri: options.authorizationUri === "" ? options.issuer : options.authorizationUri,
     audience: options.audiences[0] ?? "",
     async verify(token): Promise<TokenCheck> {
-      try {
-        const { payload } = await jwtVerify(token, keys, {
-          issuer: options.issuer,
-          audience: [...options.audiences],
-          algorithms,
-          clockTolerance: clockToleranceSeconds,
-          currentDate: new Date(options.clock.wallMs()),
-          requiredClaims: ["exp"],
-        });
-        return claimsOf(payload, options.rolesClaim);
-      } catch (error) {
-        return failed(error);
-      }
+      loading ??= import("./oidc-check.ts").then(({ tokenCheck }) => tokenCheck(options));
+      return (await loading)(token);
     },
-  };
-}
-
-function claimsOf(payload: JWTPayload, rolesClaim: string): TokenCheck {
-  const subject = typeof payload.oid === "string" ? payload.oid : payload.sub;
-  if (subject === undefined || subject === "") return { kind: "invalid", reason: "The token does not say whose it is (oid or sub)." };
-  const claim = payload[rolesClaim];
-  const roles = typeof claim === "string" ? claim.split(" ") : Array.isArray(claim) ? claim.filter((one) => typeof one === "string") : [];
-  return { kind: "valid", claims: { subject, tenant: typeof payload.tid === "string" ? payload.tid : "", roles } };
-}
-
-/** Keys that can't be had are no fault of the token. */
-class KeysUnavailable extends Error {}
-
-function failed(error: unknown): TokenCheck {
-  if (error instanceof KeysUnavailable) return { kind: "unavailable", reason: error.message };
-  if (error instanceof errors.JWKSTimeout) return { kind: "unavailable", reason: "the issuer's keys were not answered in time" };
-  if (error instanceof errors.JWTExpired) return { kind: "invalid", reason: "The token has expired." };
-  if (error instanceof errors.JWTClaimValidationFailed) return { kind: "invalid", reason: `The token's ${error.claim} is not right.` };
-  if (error instanceof errors.JOSEError) return { kind: "invalid", reason: `The token is not valid: ${error.code}.` };
-  return { kind: "unavailable", reason: `the issuer's keys can't be had: ${error instanceof Error ? error.message : String(error)}` };
-}
-
-function keySource(options: OidcOptions): JWTVerifyGetKey {
-  if (/^https?:\/\//.test(options.jwks)) return remoteKeys(options, new URL(options.jwks));
-  if (options.jwks !== "") return fileKeys(options.jwks);
-  let found: Promise<JWTVerifyGetKey> | undefined;
-  return async (header, token) => {
-    found ??= discovered(options);
-    try {
-      return (await found)(header, token);
-    } catch (error) {
-      if (error instanceof KeysUnavailable) found = undefined;
-      throw error;
-    }
-  };
-}
-
-const remoteKeys = (options: OidcOptions, url: URL): JWTVerifyGetKey =>
-  createRemoteJWKSet(url, {
-    timeoutDuration: fetchTimeoutMs,
-    cooldownDuration: rereadAfterMs,
-    ...(options.fetch ? { [customFetch]: options.fetch } : {}),
-  });
-
-async function discovered(options: OidcOptions): Promise<JWTVerifyGetKey> {
-  const url = `${options.issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
-  try {
-    const answer = await (options.fetch ?? fetch)(url, { signal: AbortSignal.timeout(fetchTimeoutMs), redirect: "error" });
-    const text = await answer.text();
-    if (!answer.ok || text.length > documentBytesMax) throw new Error(`${url} answered ${answer.status}`);
-    const document = JSON.parse(text) as { issuer?: unknown; jwks_uri?: unknown };
-    if (document.issuer !== options.issuer || typeof document.jwks_uri !== "string") throw new Error(`${url} is of another issuer`);
-    return remoteKeys(options, new URL(document.jwks_uri));
-  } catch (error) {
-    throw new KeysUnavailable(`the issuer's discovery document can't be had: ${error instanceof Error ? error.message : String(error)}`);
-  }
-}
-
-function fileKeys(path: string): JWTVerifyGetKey {
-  let held: { readonly keys: JWTVerifyGetKey; readonly modifiedMs: number } | undefined;
-  return async (header, token) => {
-    try {
-      const { mtimeMs } = await stat(path);
-      if (held?.modifiedMs !== mtimeMs) {
-        held = { keys: createLocalJWKSet(JSON.parse(await readFile(path, "utf8")) as JSONWebKeySet), modifiedMs: mtimeMs };
-      }
-    } catch (error) {
-      if (!held) throw new KeysUnavailable(`${path} can't be read: ${error instanceof Error ? error.message : String(error)}`);
-    }
-    return (held as NonNullable<typeof held>).keys(header, token);
   };
 }

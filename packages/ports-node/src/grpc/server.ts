@@ -21,7 +21,6 @@ import { servedUnaries } from "./methods.ts";
 import { nativeHandlers } from "./native-server.ts";
 import type { GrpcLimits } from "./options.ts";
 import { serverCredentials, serverOptions } from "./options.ts";
-import { addReflection } from "./reflection.ts";
 import { RefusalLog } from "./refusal-log.ts";
 import { TcpLink } from "./tcp-link.ts";
 import { widenConnection, widenStreams } from "./window.ts";
@@ -75,6 +74,8 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
     Object.fromEntries(["", ...descriptors.map(({ typeName }) => typeName)].map((name) => [name, "SERVING"])),
   );
   health.addToServer(server);
+  // Only here: it is large, and a process that only calls needs none of it.
+  const { addReflection } = await import("./reflection.ts");
   addReflection(server, descriptors);
 
   const injector = server.createConnectionInjector(serverCredentials());
