@@ -121,6 +121,13 @@ async function parts(): Promise<Part[]> {
       missing: slow("tests/interop/interop.slow.ts"),
     },
     {
+      title: "tools of other projects: backup, restore, compare",
+      // Longer than a file may take by tests/tools/test.ts. Where a registry is away, its tools are skipped.
+      command: [node, "--test", "tests/interop/tools.slow.ts"],
+      timeoutMs: 15 * minutes,
+      missing: slow("tests/interop/tools.slow.ts"),
+    },
+    {
       title: "drill on the compose file",
       command: [node, "tests/tools/test.ts", "tests/drills/compose.slow.ts"],
       timeoutMs: 15 * minutes,

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# litestream: rows written while it replicates, stop, restore into another file, compare; then once more on top of that.
+# Every restore comes after the stop has ended: a running litestream has not yet sent the rows of its last interval.
+. "$(dirname "$0")/common.sh"
+need litestream sqlite3
+litestream version
+target="account-name: $ACCOUNT, account-key: $KEY, endpoint: $ENDPOINT, bucket: $CONTAINER, path: db"
+echo "dbs: [{path: $SCRATCH/a.db, replicas: [{type: abs, $target, sync-interval: 100ms}]}]" >a.yml
+# Adds rows to a.db, each by a process of its own.
+write() { for i in $(seq "$1"); do sqlite3 -cmd '.timeout 5000' a.db "INSERT INTO t(v) VALUES (hex(randomblob(300)))"; done; }
+rows() { sqlite3 "$1" 'SELECT * FROM t'; }
+sqlite3 a.db 'PRAGMA journal_mode = WAL; CREATE TABLE t(i INTEGER PRIMARY KEY, v TEXT);' >/dev/null
+litestream replicate -config a.yml >replicate.log 2>&1 &
+write 150
+kill $! && wait $! || { cat replicate.log; exit 1; }
+litestream restore -config a.yml -o b.db "$SCRATCH/a.db"
+[ "$(rows a.db | wc -l)" = 150 ]
+cmp <(rows a.db) <(rows b.db)
+litestream replicate -config a.yml >replicate.log 2>&1 &
+write 50
+kill $! && wait $! || { cat replicate.log; exit 1; }
+litestream restore -config a.yml -o c.db "$SCRATCH/a.db"
+[ "$(rows c.db | wc -l)" = 200 ]
+cmp <(rows a.db) <(rows c.db)
