@@ -50,6 +50,21 @@ export function bearerSuite(clients: () => Clients): void {
     assert.deepEqual(await outcomes(owner), ["200", "200", "201", "202", "200"]);
   });
 
+  test("bearer tokens are taken since 2017-11-09; a request without a version is older", async () => {
+    const { containerName } = await clients().container();
+    const list = `/${containerName}?restype=container&comp=list`;
+    const token = await issuer().token({ oid: "someone", roles: ["owners"] });
+    const { service } = clients();
+    const { defaultServiceVersion = "2009-09-19" } = await service.getProperties();
+    assert.equal(codeOf(await ask(token, "GET", list, undefined, { "x-ms-version": "2017-11-09" })), "200");
+    const old = await ask(token, "GET", list, undefined, { "x-ms-version": "2017-07-29" });
+    assert.equal(codeOf(old), "403 AuthenticationFailed");
+    assert.match(await old.text(), /Authentication scheme Bearer is not supported in this version\./);
+    const { endpoint, accountName } = clients().target;
+    const none = await fetch(`${endpoint}/${accountName}${list}`, { headers: { authorization: `Bearer ${token}` } });
+    assert.equal(codeOf(none), defaultServiceVersion < "2017-11-09" ? "403 AuthenticationFailed" : "200");
+  });
+
   test("bearer tokens that are not valid are 401 with a challenge; roles that mean nothing are 403", async () => {
     const container = await clients().container();
     const list = `/${container.containerName}?restype=container&comp=list`;

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { after, test } from "node:test";
-import { fromBase64, makeToken } from "@stamp/azure-rest";
+import { fromBase64, makeToken, newestVersion } from "@stamp/azure-rest";
 import { allRules, refused, unwrap } from "@stamp/base";
 import { routeOf } from "@stamp/objects";
 import { firstRangeOf } from "@stamp/partition-map";
@@ -32,6 +32,16 @@ test("the well-known key is refused where others can connect, another key of the
   await clients.serviceWith(secondKey).getContainerClient("with-second").create();
   const allowed = await start({ frontEnd: { blobListen: "0.0.0.0:10000", allowDevelopmentAccount: true } });
   await allowed.clients.container();
+});
+
+test("strictVersions: a version that is newer than every known one is 400, not the newest known one", async () => {
+  const { clients } = await start({ frontEnd: { strictVersions: true } });
+  const told = async (version: string) => {
+    const answer = await clients.raw("GET", "?comp=list", { headers: { "x-ms-version": version } });
+    return [answer.status, answer.headers.get("x-ms-error-code")];
+  };
+  assert.deepEqual(await told("2099-01-01"), [400, "InvalidHeaderValue"]);
+  assert.deepEqual(await told(newestVersion), [200, null]);
 });
 
 test("lists go on over the ranges of a table: every blob once, pages full, prefixes once", async () => {

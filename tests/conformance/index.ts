@@ -26,6 +26,7 @@ import { rangeSuite } from "./ranges.ts";
 import { refusedSuite } from "./refused.ts";
 import { sasSuite } from "./sas.ts";
 import { serviceSuite } from "./service.ts";
+import { serviceVersionSuite } from "./service-versions.ts";
 import { snapshotSuite } from "./snapshots.ts";
 import { softDeleteSuite } from "./soft-delete.ts";
 import { tagSuite } from "./tags.ts";
@@ -57,6 +58,7 @@ export const quickParts = {
   "pages.ts": pageSuite,
   "refused.ts": refusedSuite,
   "sas.ts": sasSuite,
+  "service-versions.ts": serviceVersionSuite,
   "service.ts": serviceSuite,
   "bearer.ts": bearerSuite,
   "metadata.ts": metadataSuite,

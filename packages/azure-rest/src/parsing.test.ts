@@ -12,7 +12,7 @@ import { isCivilDate, parseHttpDate, parseRfc1123 } from "./dates.ts";
 import { parseMetadata, parseRange } from "./headers.ts";
 import { type Parsed, restErrorOfService } from "./rest-error.ts";
 import { parseTarget, type Target } from "./target.ts";
-import { bodyLimitsOf, etagHeader, newestVersion, parseVersion } from "./version.ts";
+import { bodyLimitsOf, etagHeader, isVersion, newestVersion, parseVersion } from "./version.ts";
 import { xmlTokenBytesMax } from "./xml-reader.ts";
 
 const options = { hostSuffixes: ["blob.localhost", "blob.core.windows.net"] };
@@ -338,10 +338,14 @@ test("XML: a token that never ends is refused at 512 KiB, a tag at 256 attribute
 });
 
 test("versions: well-formed ones are accepted, behaviour follows them", () => {
-  assert.equal(value(parseVersion(undefined)), newestVersion);
   assert.equal(value(parseVersion("2099-01-01")), newestVersion);
-  assert.equal(value(parseVersion("2019-12-12")), "2019-12-12");
-  for (const bad of ["", "2019-13-01", "2019-02-30", "19-02-03", "x"]) assert.equal(codeOf(parseVersion(bad)), "InvalidHeaderValue", bad);
+  assert.equal(codeOf(parseVersion("2099-01-01", true)), "InvalidHeaderValue");
+  assert.equal(value(parseVersion(newestVersion, true)), newestVersion);
+  for (const good of ["2009-09-19", "2019-12-12", "2026-06-06"]) assert.equal(value(parseVersion(good, true)), good);
+  for (const bad of ["", "2019-13-01", "2019-02-30", "19-02-03", "x", "2020-01-01", "2020-02-11", "2008-01-01", "2099-13-01", "2026-1-1"]) {
+    assert.equal(codeOf(parseVersion(bad)), "InvalidHeaderValue", bad);
+    assert.equal(isVersion(bad), false, bad);
+  }
   assert.equal(bodyLimitsOf("2019-12-12").blockBytesMax, 4000 * 1024 * 1024);
   assert.equal(bodyLimitsOf("2019-07-07").blockBytesMax, 100 * 1024 * 1024);
   assert.equal(etagHeader("2009-09-19", '"0x8"'), "0x8");

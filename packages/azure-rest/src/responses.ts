@@ -3,7 +3,7 @@ import { toBase64 } from "./base64.ts";
 import type { ShownCopy } from "./blob/copy-headers.ts";
 import { contentTypeOf, type LeaseShown, type ListedBlobProperties, type ListedContainer } from "./blob/lists-xml.ts";
 import { formatIsoMicros, formatRfc1123 } from "./dates.ts";
-import { etagHeader } from "./version.ts";
+import { behaves, etagHeader } from "./version.ts";
 
 export type ResponseHeaders = Record<string, string>;
 
@@ -70,7 +70,7 @@ export function blobHeaders(version: string, blob: ListedBlobProperties): Respon
     ...metadataHeaders(blob.metadata),
     ...stateHeaders(blob),
     "Content-Type": contentTypeOf(headers),
-    "Accept-Ranges": "bytes",
+    ...(behaves(version, "acceptRanges") ? { "Accept-Ranges": "bytes" } : {}),
     "x-ms-creation-time": formatRfc1123(blob.createdMs),
     "x-ms-blob-type": blob.blobType,
     "x-ms-server-encrypted": String(blob.encryptionKeySha256 !== undefined),

@@ -1,17 +1,40 @@
 /**
- * `x-ms-version`. Any well-formed version is accepted; one newer than we know gets the newest behaviour we know. What changed between
- * versions is in `behaviours`, and nowhere else is a version compared.
+ * `x-ms-version`. The versions of the service are listed; any other older one than the newest never existed. A newer one gets the newest
+ * behaviour we know, unless the operator wants it refused. What changed between versions is in `behaviours`, and nowhere else is a
+ * version compared.
  */
 import { isCivilDate } from "./dates.ts";
 import { badHeader, type Parsed, parsed } from "./rest-error.ts";
 
+/**
+ * Every version that the service had, oldest first. Sources: the reference's "Previous Azure Storage service versions" (to 2015-12-11), the
+ * versions that the resource provider takes as a default (2008-10-27 to 2023-11-03), the enumerations of the SDKs (from 2019-02-02). In none
+ * of them, but seen: 2018-06-17 (preview of Data Lake Storage) and 2019-10-10 (SAS that the portal made in 2020).
+ */
+const versions = [
+  ...["2008-10-27", "2009-04-14", "2009-07-17", "2009-09-19", "2011-08-18", "2012-02-12", "2013-08-15", "2014-02-14", "2015-02-21"],
+  ...["2015-04-05", "2015-07-08", "2015-12-11", "2016-05-31", "2017-04-17", "2017-07-29", "2017-11-09", "2018-03-28", "2018-06-17"],
+  ...["2018-11-09", "2019-02-02", "2019-07-07", "2019-10-10", "2019-12-12", "2020-02-10", "2020-04-08", "2020-06-12", "2020-08-04"],
+  ...["2020-10-02", "2020-12-06", "2021-02-12", "2021-04-10", "2021-06-08", "2021-08-06", "2021-10-04", "2021-12-02", "2022-11-02"],
+  ...["2023-01-03", "2023-05-03", "2023-08-03", "2023-11-03", "2024-02-04", "2024-05-04", "2024-08-04", "2024-11-04", "2025-01-05"],
+  ...["2025-05-05", "2025-07-05", "2025-11-05", "2026-02-06", "2026-04-06", "2026-06-06", "2026-10-06"],
+] as const;
+const known: ReadonlySet<string> = new Set(versions);
+
 export const newestVersion = "2026-10-06";
+
+/** Version of a request that names none and whose account has no default: of a read by everybody, for one. */
+export const unversioned = "2009-09-19";
 
 const behaviours = {
   /** ETags are in quotes. */
   quotedEtags: "2011-08-18",
   /** `bytes=first-` is a range. */
   openRanges: "2011-08-18",
+  /** Blobs are answered with Accept-Ranges. */
+  acceptRanges: "2011-08-18",
+  /** Bearer tokens are taken. */
+  bearer: "2017-11-09",
   /** A Content-Length of 0 is signed as the empty text, not as "0". */
   zeroLengthSignedEmpty: "2015-02-21",
   /** A message may live for any time, or for ever (-1); before, for a week at most. */
@@ -67,8 +90,11 @@ const sasSince = {
 
 export const sasIsSince = (version: string, what: keyof typeof sasSince): boolean => version >= sasSince[what];
 
-/** Whether it has the form of one; versions that we don't know are taken for the newest that we do. */
-export const isVersion = (text: string): boolean => isCivilDate(text);
+/** True for a version of the service, and for a newer one than we know. */
+export const isVersion = (text: string): boolean => known.has(text) || isNewer(text);
+
+/** True for a version that is newer than every one that we know. */
+export const isNewer = (text: string): boolean => text > newestVersion && isCivilDate(text);
 
 const mebibyte = 1024 * 1024;
 /** Newest first. */
@@ -85,11 +111,10 @@ export interface BodyLimits {
   readonly appendBlockBytesMax: number;
 }
 
-/** The version that is used. `fallback` is for requests that name none: the account's default version, or else the newest. */
-export function parseVersion(header: string | undefined, fallback: string = newestVersion): Parsed<string> {
-  if (header === undefined) return parsed(fallback > newestVersion ? newestVersion : fallback);
-  if (!isCivilDate(header)) return badHeader("x-ms-version", header, "Not a version of the form YYYY-MM-DD.");
-  return parsed(header > newestVersion ? newestVersion : header);
+/** Returns the version that a request is served in. `strict`: a newer one than we know is refused. */
+export function parseVersion(text: string, strict = false): Parsed<string> {
+  if (isNewer(text)) return strict ? badHeader("x-ms-version", text, `${newestVersion} is the newest.`) : parsed(newestVersion);
+  return known.has(text) ? parsed(text) : badHeader("x-ms-version", text, "Not a version of the service.");
 }
 
 export const behaves = (version: string, behaviour: Behaviour): boolean => version >= behaviours[behaviour];

@@ -88,6 +88,16 @@ test("configuration, every key: an environment name and a flag of its own", () =
   assert.equal(new Set(configKeys.map(flagName)).size, configKeys.length);
 });
 
+test("plan: what front-ends are told of versions", () => {
+  const toldTo = (values: unknown, role: string) =>
+    planCluster(from(values))
+      .processes.filter((process) => process.role === role)
+      .map(({ environment }) => environment.STAMP_STRICT_VERSIONS);
+  assert.deepEqual(toldTo({ strictVersions: true, frontEnds: 2 }, "front-end"), ["true", "true"]);
+  assert.deepEqual(toldTo({ strictVersions: true }, "lock-service"), [undefined]);
+  assert.deepEqual(toldTo({}, "front-end"), [undefined]);
+});
+
 test("plan: every process has ports and a folder of its own, in the order of a cold start", () => {
   const plan = planCluster(from({ frontEnds: 2, faultDomains: ["a", "b"], roles: { "extent-node": { openFilesMax: 64 } } }));
   assert.deepEqual(

@@ -98,6 +98,9 @@ export const clusterConfigSchema = z.strictObject({
   )
     .default([])
     .describe("Places besides this stamp that blobs may be copied from (https://*.blob.core.windows.net); empty: none"),
+  strictVersions: flag()
+    .default(false)
+    .describe("Refuse requests that name a newer version of the service (x-ms-version) than is known; default: serve them as the newest"),
   logLevel: z.enum(["debug", "info", "warn", "error"]).default("info").describe("Of the processes' logs"),
   logBytesMax: bytes()
     .default(16 * mebibyte)

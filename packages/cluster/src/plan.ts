@@ -135,6 +135,7 @@ function settingsOf(
         tableListen: `${host}:${blobPort + 2}`,
         allowDevelopmentAccount: config.allowDevelopmentAccount,
         ownAccounts: !config.accounts.some(isPublic),
+        ...(config.strictVersions ? { strictVersions: true } : {}),
         ...(config.copySources.length === 0 ? {} : { copySources: config.copySources.join(",") }),
         ...(config.tlsCert === undefined || config.tlsKey === undefined ? {} : { tlsCert: config.tlsCert, tlsKey: config.tlsKey }),
       };

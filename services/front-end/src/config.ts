@@ -88,6 +88,7 @@ export interface FrontEndConfig {
   readonly oidcRoles: Readonly<Record<string, BearerRole>>;
   readonly oidcAuthorizationUri: string;
   readonly copySources: readonly string[];
+  readonly strictVersions: boolean;
 }
 
 export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.object({
@@ -207,6 +208,9 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
   copySources: sources
     .default([])
     .describe("Places besides this stamp that blobs may be copied from (https://*.blob.core.windows.net); empty: none"),
+  strictVersions: flag
+    .default(false)
+    .describe("Refuse requests that name a newer version of the service than is known, instead of serving them as the newest one"),
   oidcAuthorizationUri: z.string().default("").describe("Told with 401 to whoever shows no token; empty: the issuer"),
 });
 

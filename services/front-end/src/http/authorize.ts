@@ -4,6 +4,7 @@
  */
 import {
   type BearerRole,
+  behaves,
   checkSasOperation,
   checkSasSignature,
   checkSasUse,
@@ -80,6 +81,11 @@ export async function authenticate(judges: Judges, account: AccountKeys, request
     return hasSas(request.target.query) ? bySas(judges, account, request, bearer, limits) : parsed({ by: "anonymous" });
   }
   if (bearer !== undefined) {
+    if (!behaves(request.version, "bearer")) {
+      return rejected("AuthenticationFailed", {
+        AuthenticationErrorDetail: "Authentication scheme Bearer is not supported in this version.",
+      });
+    }
     const checked = await checkBearer(judges.tokens, bearer, judges.service.name);
     return checked.ok ? parsed({ by: "bearer", bearer: checked.value }) : checked;
   }

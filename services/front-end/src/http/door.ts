@@ -7,9 +7,7 @@ import {
   type CorsRule,
   corsHeaders,
   formatRfc1123,
-  type HttpHeaders,
   hasSas,
-  isVersion,
   newestVersion,
   type OtherService,
   otherSuffixes,
@@ -17,10 +15,7 @@ import {
   parsed,
   parseTarget,
   parseTimeout,
-  parseVersion,
   preflightHeaders,
-  type Query,
-  queryValue,
   type RestError,
   refuseOtherService,
   rejected,
@@ -42,8 +37,9 @@ import { type Asker, authenticate, authorize, findAccount, type Judges } from ".
 import type { BearerTokens } from "./bearer.ts";
 import { classOf, statusClasses } from "./classes.ts";
 import { type Access, type Answer, type Exchange, type InnerRequest, respond } from "./exchange.ts";
-import { noRequest, refusalOf } from "./refusals.ts";
+import { lacksLength, noRequest, refusalOf } from "./refusals.ts";
 import type { RecognizedOperation, RestService } from "./service.ts";
+import { RequestVersions } from "./versions.ts";
 
 const clientRequestIdCharactersMax = 1024;
 /** Smaller answers are not counted: the bound on requests in progress is enough for them. */
@@ -84,12 +80,14 @@ export class HttpDoor {
   };
   readonly #parts: DoorParts;
   readonly #judges: Judges;
+  readonly #versions: RequestVersions;
   /** Suffixes of the hosts of services that Stamp does not have. */
   readonly #others: readonly (readonly [OtherService, readonly string[]])[];
 
   constructor(parts: DoorParts) {
     const { world, accounts, service, objects, tokens } = parts;
     this.#parts = parts;
+    this.#versions = new RequestVersions({ service: service.name, strict: parts.config.strictVersions, logger: world.logger });
     this.#others = (["dfs", "file"] as const).map((other) => [other, otherSuffixes(service.hostSuffixes, other)]);
     this.#judges = {
       world,
@@ -236,7 +234,7 @@ export class HttpDoor {
     const { account, properties } = found.value;
     const policy = service.name === "blob" ? { policy: blobPolicyOf(properties) } : {};
     seen.cors = outer ? [] : properties.cors;
-    const version = outer ? parsed(outer.version) : versionOf(headers, target.value.query, properties.defaultServiceVersion);
+    const version = outer ? parsed(outer.version) : this.#versions.of(headers, target.value.query, properties.defaultServiceVersion);
     if (!version.ok) return version;
     seen.version = version.value;
     const { remoteAddress, secure } = request;
@@ -369,13 +367,6 @@ export class HttpDoor {
   }
 }
 
-/** Methods that carry a body: without one, they say so by a Content-Length of 0. */
-const withBody: ReadonlySet<string> = new Set(["PUT", "POST", "MERGE", "PATCH"]);
-
-/** True for a request that should say how its body ends, and does not. */
-const lacksLength = ({ method, headers }: HttpRequest): boolean =>
-  withBody.has(method) && headers["content-length"] === undefined && headers["transfer-encoding"] === undefined;
-
 /** A whole answer for a client that takes it at its own pace. */
 async function* piecesOf(body: Uint8Array): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < body.length; at += answerPieceBytes) yield body.subarray(at, at + answerPieceBytes);
@@ -416,12 +407,6 @@ interface Seen {
 
 function over({ leave }: Seen): void {
   for (const one of leave.splice(0)) one();
-}
-
-/** The header, or else `api-version` or `sv` of a SAS, or else what the account says. */
-function versionOf(headers: HttpHeaders, query: Query, fallback: string | undefined): Parsed<string> {
-  const ofQuery = [queryValue(query, "api-version"), queryValue(query, "sv")].find((one) => one !== undefined && isVersion(one));
-  return parseVersion(headers["x-ms-version"], ofQuery ?? fallback);
 }
 
 /** What a SAS says of the headers of a read replaces what is stored. */

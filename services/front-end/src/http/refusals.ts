@@ -27,3 +27,10 @@ export const noRequest: Omit<HttpRequest, "body"> = {
   secure: false,
   signal: new AbortController().signal,
 };
+
+/** Methods that carry a body: without one, they say so by a Content-Length of 0. */
+const withBody: ReadonlySet<string> = new Set(["PUT", "POST", "MERGE", "PATCH"]);
+
+/** True for a request that should say how its body ends, and does not. */
+export const lacksLength = ({ method, headers }: Pick<HttpRequest, "method" | "headers">): boolean =>
+  withBody.has(method) && headers["content-length"] === undefined && headers["transfer-encoding"] === undefined;

@@ -7,6 +7,7 @@ import {
   crc64Text,
   encodeMarkerWithin,
   etagAndTime,
+  etagHeader,
   fitsIfRange,
   type ListedBlobProperties,
   listBlobsXml,
@@ -90,7 +91,8 @@ async function findRanged(exchange: BlobExchange): Promise<Parsed<Ranged>> {
   if (ifRange === undefined || (!found.ok && found.error.code !== "InvalidRange")) {
     return found.ok ? parsed({ ...found.value, range }) : found;
   }
-  const fits = ({ blob }: Found) => fitsIfRange(ifRange, { etag: blob.etag, lastModifiedMs: fromWire(blob.lastModifiedMs) });
+  const fits = ({ blob: { etag, lastModifiedMs } }: Found) =>
+    fitsIfRange(ifRange, { etag: etagHeader(version, etag), lastModifiedMs: fromWire(lastModifiedMs) });
   if (found.ok && fits(found.value)) return parsed({ ...found.value, range });
   const whole = await findContent(exchange, undefined);
   if (!whole.ok) return whole;
