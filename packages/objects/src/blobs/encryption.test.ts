@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { emptyBytes, utf8 } from "@stamp/base";
-import type { BlockSource } from "../operation.ts";
+import { type BlockSource, noPolicy } from "../operation.ts";
 import { saltBytes } from "../rows/places.ts";
 import { placesOfRow, versionOfRow } from "../rows/row.ts";
 import { TestTable } from "../table-in-test.ts";
@@ -86,6 +86,29 @@ test("keys: a block list takes blocks of its key, staged or committed; what it r
   assert.equal(commit(2, ["d", "latest"]), "blob");
   assert.equal(commit(undefined), "blob");
   assert.equal(table.outcome("getBlob", { name, conditions: {}, withoutContent: false }), "content");
+});
+
+test("keys: versions and what is deleted softly keep the key that they were written under", () => {
+  const table = new TestTable();
+  table.policy = { ...noPolicy, versioning: true, deleteRetentionDays: 7 };
+  const stampOf = (key?: number): number => {
+    const result = table.run({ case: "getBlob", value: { name, conditions: under(key), withoutContent: true } });
+    assert.ok(result.case === "blob", JSON.stringify(result));
+    return result.value.versionStamp;
+  };
+  const stamps = [1, 2, undefined].map((key) => {
+    assert.equal(put(table, key), "blob");
+    table.wallMs += 1_000;
+    return stampOf(key);
+  });
+  assert.equal(table.outcome("setBlobMetadata", { name, conditions: {}, metadata: { a: "1" } }), "blob");
+  assert.equal(table.outcome("deleteBlob", { name, conditions: {} }), "deleted");
+  const read = (versionStamp: number, key?: number) =>
+    table.outcome("getBlob", { name: { ...name, versionStamp }, conditions: under(key), withoutContent: false });
+  const [first = 0, second = 0, third = 0] = stamps;
+  assert.deepEqual([read(first, 1), read(first, 2), read(first)], ["content", mismatch, missing]);
+  assert.deepEqual([read(second, 2), read(second, 1), read(second)], ["content", mismatch, missing]);
+  assert.deepEqual([read(third), read(third, 1)], ["content", needless]);
 });
 
 test("keys: plain bytes never come under a key, nor encrypted ones without; rows of encrypted content are of version 2, others of 1", () => {
