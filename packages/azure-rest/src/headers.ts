@@ -22,11 +22,13 @@ export function parseMetadata(headers: HttpHeaders, rawHeaders: readonly string[
   for (const header in headers) {
     if (!header.startsWith(metadataPrefix)) continue;
     const name = sentName(header, rawHeaders).slice(metadataPrefix.length);
-    const value = (headers[header] as string).trim();
+    const sent = headers[header] as string;
     if (name === "") return rejected("EmptyMetadataKey");
-    if (!/^[a-z_][a-z0-9_]*$/i.test(name) || !/^[\t\x20-\x7e]*$/.test(value)) {
-      return rejected("InvalidMetadata", { HeaderName: header, HeaderValue: value });
+    // Looked at before it is trimmed: a blank that is not one of HTTP's, as U+00A0, would be dropped unseen.
+    if (!/^[a-z_][a-z0-9_]*$/i.test(name) || !/^[\t\x20-\x7e]*$/.test(sent)) {
+      return rejected("InvalidMetadata", { HeaderName: header, HeaderValue: sent });
     }
+    const value = sent.trim();
     bytes += name.length + value.length;
     metadata[name] = value;
   }
