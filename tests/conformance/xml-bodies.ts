@@ -169,6 +169,36 @@ export function xmlBodySuite(clients: () => Clients): void {
       }
     });
 
+    test("a body with an element that stands twice, or a text beside elements, is refused and changes nothing", async () => {
+      const container = await clients().container();
+      await container.getBlockBlobClient("b").upload("1", 1, { tags: { kept: "1" } });
+      const tags = `/${container.containerName}/b?comp=tags`;
+      const acl = `/${container.containerName}?restype=container&comp=acl`;
+      const properties = "/?restype=service&comp=properties";
+      const tag = (inside: string): string => `<Tags><TagSet><Tag>${inside}</Tag></TagSet></Tags>`;
+      const policy = (inside: string): string =>
+        `<SignedIdentifiers><SignedIdentifier><Id>1</Id>${inside}</SignedIdentifier></SignedIdentifiers>`;
+      const before = await (await clients().raw("GET", properties)).text();
+      for (const [path, body] of [
+        [tags, tag("<Key>a</Key><Value>1</Value><Value>2</Value>")],
+        [tags, tag("<Key>a</Key><Value>1</Value>2")],
+        [acl, policy("<AccessPolicy><Permission>r</Permission></AccessPolicy><AccessPolicy/>")],
+        [acl, policy("<AccessPolicy><Permission>r</Permission><Permission>w</Permission></AccessPolicy>")],
+        [properties, "<StorageServiceProperties><Cors/><Cors/></StorageServiceProperties>"],
+        [
+          properties,
+          "<StorageServiceProperties><StaticWebsite><Enabled>true</Enabled><IndexDocument>a</IndexDocument><IndexDocument>b</IndexDocument>" +
+            "</StaticWebsite></StorageServiceProperties>",
+        ],
+      ] as const) {
+        const answer = await clients().raw("PUT", path, { body });
+        assert.deepEqual([answer.status, answer.headers.get("x-ms-error-code")], [400, "InvalidXmlDocument"], body);
+      }
+      assert.ok((await (await clients().raw("GET", tags)).text()).includes("<Key>kept</Key><Value>1</Value>"));
+      assert.ok(!(await (await clients().raw("GET", acl)).text()).includes("<Id>"));
+      assert.equal(await (await clients().raw("GET", properties)).text(), before);
+    });
+
     test("Query Blob Contents is refused with its name, whatever the form of its body", async () => {
       const container = await clients().container();
       await container.getBlockBlobClient("b").upload("1", 1);

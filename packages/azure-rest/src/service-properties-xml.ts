@@ -23,10 +23,7 @@ export function parseServiceProperties(body: Uint8Array, service: ServiceName, h
   if (!root.ok) return root;
   if (root.value.name !== "StorageServiceProperties") return rejected("InvalidXmlDocument");
   const changes: Changes = {};
-  const seen = new Set<string>();
   for (const node of root.value.children) {
-    if (seen.has(node.name)) return rejected("InvalidXmlDocument");
-    seen.add(node.name);
     const error = readRoot(node, service, changes);
     if (!error.ok) return error;
   }

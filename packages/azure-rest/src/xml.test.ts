@@ -79,13 +79,15 @@ const leaf: fc.Arbitrary<Written> = fc
     xml: value === "" && xml === "" ? `<${of}${tag}/>` : `<${of}${tag}>${xml}</${of}${end}>`,
   }));
 const branch = (children: fc.Arbitrary<Written>): fc.Arbitrary<Written> =>
-  fc.tuple(name, attributes, fc.array(children, { minLength: 1, maxLength: 4 }), blank).map(([of, tag, inside, between]) => {
-    const white = between.replaceAll(/<[^>]*>/g, "").replaceAll("\r\n", "\n");
-    return {
-      says: { name: of, children: inside.map((child) => child.says), text: white.repeat(inside.length + 1) },
-      xml: `<${of}${tag}>${between}${inside.map((child) => child.xml + between).join("")}</${of}>`,
-    };
-  });
+  fc
+    .tuple(name, attributes, fc.uniqueArray(children, { minLength: 1, maxLength: 4, selector: (child) => child.says.name }), blank)
+    .map(([of, tag, inside, between]) => {
+      const white = between.replaceAll(/<[^>]*>/g, "").replaceAll("\r\n", "\n");
+      return {
+        says: { name: of, children: inside.map((child) => child.says), text: white.repeat(inside.length + 1) },
+        xml: `<${of}${tag}>${between}${inside.map((child) => child.xml + between).join("")}</${of}>`,
+      };
+    });
 const root = fc.letrec<{ any: Written }>((tie) => ({
   any: fc.oneof({ maxDepth: 4, withCrossShrink: true }, leaf, branch(tie("any"))),
 })).any;
@@ -215,6 +217,8 @@ test("XML: what XML 1.0 forbids is refused", () => {
     "<![CDATA[x]]><a/>",
     "<!DOCTYPE a><a/>",
     "<a>text<b/></a>",
+    "<a><b/><b/></a>",
+    "<a><b>1</b><c/><b>2</b></a>",
     "<a><b/>&#160;</a>",
   ]) {
     assert.equal(read(utf8(xml)), "InvalidXmlDocument", xml);

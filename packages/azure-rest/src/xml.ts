@@ -1,7 +1,7 @@
 /**
  * XML bodies as trees of elements: for small documents. Bounds on size, depth and number of elements; whatever is not well-formed is
- * InvalidXmlDocument (xml-reader.ts), and so is an element with text beside elements: no body of the service has it. Text keeps its white
- * space.
+ * InvalidXmlDocument (xml-reader.ts), and so is an element with text beside elements, or one that stands twice: no body of the service
+ * has it. Text keeps its white space.
  */
 import { type Parsed, parsed, type RestError, rejected, restError } from "./rest-error.ts";
 import { type XmlEvents, XmlReader } from "./xml-reader.ts";
@@ -9,6 +9,9 @@ import { trimXml } from "./xml-text.ts";
 
 export const xmlDepthMax = 16;
 export const xmlElementsMax = 10_000;
+
+/** Elements of lists. Every other element stands once in its parent: of two, one would be dropped unseen. */
+const listed: ReadonlySet<string> = new Set(["SignedIdentifier", "CorsRule", "Tag", "PageRange", "ClearRange"]);
 
 export interface XmlElement {
   /** With its prefix, if it has one. */
@@ -52,6 +55,8 @@ export class XmlTreeReader {
 
 interface OpenElement extends XmlElement {
   readonly children: XmlElement[];
+  /** Names of the children that stand once. */
+  readonly names: Set<string>;
   text: string;
 }
 
@@ -62,11 +67,11 @@ class Tree implements XmlEvents {
 
   open(name: string): void {
     if (this.#open.length === xmlDepthMax || ++this.#elements > xmlElementsMax) throw new Error("too deep, or too many elements");
-    const element: OpenElement = { name, children: [], text: "" };
+    const [children, names] = [[], new Set<string>()];
     const parent = this.#open.at(-1);
-    if (parent === undefined) this.root = element;
-    else parent.children.push(element);
-    this.#open.push(element);
+    if (parent?.names.has(name)) throw new Error("an element for the second time");
+    if (!listed.has(name)) parent?.names.add(name);
+    this.#open.push({ name, children, names, text: "" });
   }
 
   text(text: string): void {
@@ -75,16 +80,19 @@ class Tree implements XmlEvents {
   }
 
   close(): void {
-    const element = this.#open.pop();
-    if (element !== undefined && element.children.length > 0 && trimXml(element.text) !== "") throw new Error("text beside elements");
+    const closed = this.#open.pop();
+    if (closed === undefined) return;
+    const { name, children, text } = closed;
+    if (children.length > 0 && trimXml(text) !== "") throw new Error("text beside elements");
+    const element: XmlElement = { name, children, text };
+    const parent = this.#open.at(-1);
+    if (parent === undefined) this.root = element;
+    else parent.children.push(element);
   }
 }
 
-/** The child of that name; undefined when there is none, or more than one. */
-export function childOf(element: XmlElement, name: string): XmlElement | undefined {
-  const found = element.children.filter((child) => child.name === name);
-  return found.length === 1 ? found[0] : undefined;
-}
+/** Returns the child of that name, which is no element of a list; undefined if there is none. */
+export const childOf = (element: XmlElement, name: string): XmlElement | undefined => element.children.find((child) => child.name === name);
 
 /** The text of a child without the white space around it; undefined when the child is not there. */
 export const childText = (element: XmlElement, name: string): string | undefined => {
