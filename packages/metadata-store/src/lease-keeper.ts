@@ -5,7 +5,7 @@
  * a microtask of its own, `holds()` is false before it.
  */
 import type { Failure, LeaseEpoch, Outcome } from "@stamp/base";
-import { assert, FailureError, leaseEpoch } from "@stamp/base";
+import { assert, FailureError, leaseEpoch, refused } from "@stamp/base";
 import type { LeaseAttempt } from "@stamp/lease";
 import { LeaseHolder } from "@stamp/lease";
 import type { Address, Client, Identity, Timer, World } from "@stamp/ports";
@@ -30,6 +30,12 @@ export interface LeaseKeeperOptions {
   readonly onLost: (why: string) => void;
 }
 
+export interface LeaseHeldBy {
+  readonly holder: string;
+  /** Where the holder is called. */
+  readonly address: Address;
+}
+
 const retryAcquireMs = 250;
 const wrongStampRetryMs = 5_000;
 const releaseTimeoutMs = 1_000;
@@ -48,7 +54,7 @@ export class LeaseKeeper {
   #renewTimer: Timer | undefined;
   #endTimer: Timer | undefined;
   #waitingFor = "";
-  #standsBy = false;
+  #heldBy: LeaseHeldBy | undefined;
 
   constructor(world: World, options: LeaseKeeperOptions) {
     this.#world = world;
@@ -78,7 +84,12 @@ export class LeaseKeeper {
 
   /** The lock service said that another process holds the lease: this one is ready to take over. */
   get standsBy(): boolean {
-    return this.#standsBy;
+    return this.#heldBy !== undefined;
+  }
+
+  /** The process that holds the lease, as the lock service said last; undefined unless this one stands by. */
+  get heldBy(): LeaseHeldBy | undefined {
+    return this.#heldBy;
   }
 
   /** Somebody obeys this epoch and refuses lower ones: the next one that is acquired is above it, as far as the lock service allows. */
@@ -111,12 +122,12 @@ export class LeaseKeeper {
         if (met !== undefined) await identity.bindStamp(met);
         if (answer.ok && this.#take(attempt, answer.value)) {
           this.#waitingFor = "";
-          this.#standsBy = false;
+          this.#heldBy = undefined;
           if (!signal?.aborted) return this.#epoch;
           await this.release();
           throw cancelled(leaseName);
         }
-        this.#standsBy = !answer.ok && answer.failure.reason === "leaseHeld";
+        this.#heldBy = answer.ok ? undefined : holderOf(answer.failure);
         this.#waitingFor = answer.ok ? `lease ${leaseName}` : waitingText(leaseName, lockService, answer.failure);
         const pauseMs = answer.ok ? 0 : await this.#afterRefusal(answer.failure);
         await sleep(this.#world.clock, jittered(this.#world.random, Math.max(pauseMs, 10)), signal);
@@ -246,3 +257,20 @@ function waitingText(leaseName: string, lockService: Address, { reason, message,
 
 const cancelled = (leaseName: string): FailureError =>
   new FailureError({ code: "cancelled", reason: "cancelled", message: `waiting for lease ${leaseName} was cancelled`, applied: "no" });
+
+function holderOf({ reason, details }: Failure): LeaseHeldBy | undefined {
+  return reason === "leaseHeld" ? { holder: details?.holder ?? "", address: details?.address ?? "" } : undefined;
+}
+
+/**
+ * Refuses a call that only the holder of the lease answers. `role`: the process that was asked, for people, such as "stream manager". The message
+ * and the details (`leader`, `leaderAddress`) name the holder if the lock service has named it.
+ */
+export function refusedByStandby(role: string, heldBy: LeaseHeldBy | undefined): Outcome<never> {
+  if (heldBy === undefined || heldBy.holder === "") return refused("unavailable", "notLeader", `this ${role} does not lead`);
+  const { holder, address } = heldBy;
+  return refused("unavailable", "notLeader", `this ${role} does not lead: ask ${holder} at ${address}`, {
+    leader: holder,
+    leaderAddress: address,
+  });
+}

@@ -2,8 +2,8 @@
  * The partition manager: says which server serves which range. One leads, by lease; others stand by. Traffic does not need it: front-ends
  * keep their copy of the map, servers their leases.
  */
-import { type Outcome, ok, refused } from "@stamp/base";
-import { LeaseKeeper, MetadataClient, StoreAge, statusService } from "@stamp/metadata-store";
+import { type Outcome, ok } from "@stamp/base";
+import { LeaseKeeper, MetadataClient, refusedByStandby, StoreAge, statusService } from "@stamp/metadata-store";
 import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
 import { jittered, openIdentity, served, sleep } from "@stamp/ports";
 import { Accounts, PartitionManager } from "@stamp/wire";
@@ -126,7 +126,7 @@ export class PartitionManagerRole implements Role {
   /** The term, when this process may answer for the map. A map that is out of date does no harm: servers check every request. */
   #leading(): Outcome<Term> {
     if (this.#term && this.#lease?.holds()) return ok(this.#term);
-    return refused("unavailable", "notLeader", "this partition manager does not lead");
+    return refusedByStandby("partition manager", this.#lease?.heldBy);
   }
 
   async #lead(identity: Identity): Promise<void> {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type RuleName, unwrap } from "@stamp/base";
-import { LockService, toWire } from "@stamp/wire";
+import { LockService, StreamManager, toWire } from "@stamp/wire";
 import { Cluster, first, nodeNames } from "./cluster.test.ts";
 
 const managers = ["sm1", "sm2"];
@@ -49,6 +49,20 @@ for (const fault of ["crash", "pause"] as const) {
     });
   });
 }
+
+test("failover: a standby refuses every call, and names the leader and its address", async () => {
+  const cluster = new Cluster({ managers });
+  await cluster.sim.run(async () => {
+    await cluster.open("/s", 1);
+    const { address, holder } = await lease(cluster);
+    const standby = managers.find((name) => name !== address) as string;
+    await cluster.until("it stands by", async () => cluster.sim.role(standby)?.status.state === "standby");
+    const refusal = await cluster.sim.world("watcher").transport.client(standby, StreamManager).listStreams({}, { timeoutMs: 1_000 });
+    assert.ok(!refusal.ok && refusal.failure.reason === "notLeader" && refusal.failure.applied === "no");
+    assert.equal(refusal.failure.message, `this stream manager does not lead: ask ${holder} at ${address}`);
+    assert.deepEqual({ ...refusal.failure.details }, { leader: holder, leaderAddress: address });
+  });
+});
 
 test("failover: every node obeys the new leader at once, and refuses the old one's commands", async () => {
   const cluster = new Cluster({ managers });

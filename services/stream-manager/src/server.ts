@@ -8,7 +8,6 @@ import type { StreamManager, StreamEdit as WireEdit } from "@stamp/wire";
 import { fromWire, NodeDuty, toWire } from "@stamp/wire";
 import type { Serving } from "./leader.ts";
 import { lacksOf, waitsOf } from "./leader.ts";
-import { notLeader } from "./ledger.ts";
 import type { WantedEdit } from "./owner-calls.ts";
 import { listPageMax } from "./views.ts";
 
@@ -18,10 +17,15 @@ const openedTogetherMax = 16;
 /** Kept from a caller's deadline for the way back: a tenth of it, at most this. Too late, he would never hear why. */
 const answerMsMax = 100;
 
-export function streamManagerHandlers(clock: Clock, serving: () => Serving | undefined): Handlers<typeof StreamManager> {
+/** `standby` answers while this process does not lead. */
+export function streamManagerHandlers(
+  clock: Clock,
+  serving: () => Serving | undefined,
+  standby: () => Outcome<never>,
+): Handlers<typeof StreamManager> {
   const led = async <T>(work: (leader: Serving) => Promise<Outcome<T>> | Outcome<T>): Promise<Outcome<T>> => {
     const leader = serving();
-    return leader === undefined ? notLeader() : work(leader);
+    return leader === undefined ? standby() : work(leader);
   };
   /** The work goes on when its caller's time is over: what was begun is finished, and a repeated call joins it. */
   const inTime = async <T>(context: CallContext, leader: Serving, work: Promise<Outcome<T>>, what: string): Promise<Outcome<T>> => {

@@ -4,7 +4,7 @@
  * (docs/decisions/0041).
  */
 import { FailureError } from "@stamp/base";
-import { LeaseKeeper, StoreAge, statusService } from "@stamp/metadata-store";
+import { LeaseKeeper, refusedByStandby, StoreAge, statusService } from "@stamp/metadata-store";
 import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
 import { jittered, openIdentity, served, sleep } from "@stamp/ports";
 import { StreamManager } from "@stamp/wire";
@@ -66,7 +66,11 @@ export class StreamManagerRole implements Role {
     this.#listener = await world.transport.serve(config.listen, [
       served(
         StreamManager,
-        streamManagerHandlers(world.clock, () => this.#leader?.serving),
+        streamManagerHandlers(
+          world.clock,
+          () => this.#leader?.serving,
+          () => refusedByStandby("stream manager", this.#keeper?.heldBy),
+        ),
       ),
       statusService(
         world,

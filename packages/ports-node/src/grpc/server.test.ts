@@ -101,6 +101,8 @@ test("server: a gRPC tool lists and calls by reflection", { timeout: 60_000 }, a
     assert.ok(listed.includes(method), listed);
   const answer = JSON.parse(await curl("/stamp.v1.Status/GetStatus", "-d", "{}"));
   assert.deepEqual(answer, { role: "extent-node", ready: true, facts: { free: 5, nested: { a: [true] } } });
+  assert.ok(listed.includes("grpc.health.v1.Health/Check"), listed);
+  assert.deepEqual(JSON.parse(await curl("/grpc.health.v1.Health/Check", "-d", '{"service":"stamp.v1.Status"}')), { status: "SERVING" });
 });
 
 test("bus: a receiver that is full stops reading, and every call is answered in the end", async (t) => {
