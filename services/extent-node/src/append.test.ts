@@ -111,6 +111,29 @@ test("append: a secondary that is cut off fails it and everything after; the sea
   });
 });
 
+test("append: every replica answers a read of blocks with what was acknowledged, and nothing else, also when the primary is away", async () => {
+  const cluster = new Cluster(7);
+  await cluster.run(async () => {
+    await cluster.allReady();
+    const id = await cluster.create();
+    const { endBytes } = unwrap(await cluster.append("en-1", id, 0, [pattern(1000, 1)]));
+    const blocks = async (node: string, offsetBytes = 0n) =>
+      unwrap(await cluster.node(node).readBlocks({ extentId: BigInt(id), offsetBytes, maxBytes: 0 }, { timeoutMs }));
+    for (const node of ["en-1", "en-2", "en-3"]) {
+      const { payload, end, nextOffsetBytes } = await blocks(node);
+      assert.deepEqual([payload, end, nextOffsetBytes], [[pattern(1000, 1)], false, endBytes], node);
+    }
+    // The second append reaches the secondary en-2 alone: nobody may read it.
+    cluster.sim.partition(["en-3"], ["en-1"]);
+    const second = cluster.append("en-1", id, Number(endBytes), [pattern(500, 2)]);
+    await cluster.sim.sleep(50);
+    assert.deepEqual((await blocks("en-2", endBytes)).payload, []);
+    await second;
+    cluster.sim.crash("en-1", { stayDown: true });
+    assert.deepEqual((await blocks("en-2")).payload, [pattern(1000, 1)]);
+  });
+});
+
 test("append: many segments of the journal are written, released and used again", async () => {
   const cluster = new Cluster(6, { config: { journalSegmentsMax: 2, pendingBytesMax: 300_000 } });
   await cluster.run(async () => {

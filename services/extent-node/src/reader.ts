@@ -14,7 +14,7 @@ import {
   payloadBytesOf,
 } from "@stamp/extent";
 import { type CallContext, DiskError } from "@stamp/ports";
-import { fromWire, type ReadBlocksRequest, type ReadPlacesRequest, type ReadRequest, toWire } from "@stamp/wire";
+import { ExtentNode, fromWire, type ReadBlocksRequest, type ReadPlacesRequest, type ReadRequest, toWire } from "@stamp/wire";
 import { type Io, repairIo } from "./disk-queue.ts";
 import type { LocalExtent } from "./local-extent.ts";
 import { type Node, unknownExtent } from "./node.ts";
@@ -24,6 +24,8 @@ const readBytesMax = 4 * 1024 * 1024;
 const placesMax = 1_024;
 /** Blocks of places up to this far apart, in bytes from the first to the last, are read from the disk at once. */
 const placesSpanBytesMax = 1024 * 1024;
+/** Longest wait of a secondary for the primary's committed length. */
+const askPrimaryMs = 500;
 const blocksBytesDefault = 1024 * 1024;
 const blocksBytesMax = 8 * 1024 * 1024;
 /** A gap up to this between header and chunk is read along rather than in a read of its own. */
@@ -210,18 +212,34 @@ export interface Blocks {
   readonly payload: Uint8Array[];
 }
 
-/** Of a replica that is not sealed, only what is known to be acknowledged. */
+/**
+ * Returns the length of a replica that may be read, in bytes: of one that is not sealed, what is known to be acknowledged. A secondary learns
+ * that of an append with the next one, so it asks the primary when `at` lies behind what it knows. Without an answer it goes by that.
+ */
+async function readableBytes(node: Node, extent: LocalExtent, at: number, context: CallContext): Promise<number> {
+  const { replica } = extent;
+  if (replica.state === "sealed") return replica.durableBytes;
+  const [primary] = replica.replicas;
+  const known = (): number => Math.min(replica.committedBytes, replica.durableBytes);
+  if (primary === undefined || replica.isPrimary(node.identity.nodeId) || at < known() || known() === replica.durableBytes) return known();
+  const timeoutMs = Math.min(askPrimaryMs, context.deadlineMs - node.world.clock.monotonicMs());
+  const client = node.world.transport.client(primary.address, ExtentNode);
+  const answer = await client.getExtentReplica({ extentId: toWire(replica.extentId) }, { timeoutMs });
+  if (!answer.ok || !answer.value.primary || fromWire(answer.value.version) !== replica.version) return known();
+  return Math.max(known(), Math.min(fromWire(answer.value.committedBytes), replica.durableBytes));
+}
+
 export async function readBlocks(node: Node, request: ReadBlocksRequest, context: CallContext): Promise<Outcome<Blocks>> {
   const arrivedMs = node.world.clock.monotonicMs();
   const id = fromWire(request.extentId);
   const extent = node.find(id);
   if (extent === undefined) return unknownExtent(id);
   const { replica } = extent;
-  const sealed = replica.state === "sealed";
-  const limit = sealed ? replica.durableBytes : Math.min(replica.committedBytes, replica.durableBytes);
   let at = fromWire(request.offsetBytes);
+  const limit = await readableBytes(node, extent, at, context);
   const refusal = replica.refuseRead(at, 0);
   if (refusal !== undefined) return { ok: false, failure: refusal };
+  const sealed = replica.state === "sealed";
   const index = node.store.heldIndex(extent) ?? (await node.store.index(extent));
   if (index === undefined) return unreadable(node, extent, "its blocks can't be found");
   const bytesMax = Math.min(blocksBytesMax, request.maxBytes === 0 ? blocksBytesDefault : request.maxBytes);

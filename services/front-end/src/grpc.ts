@@ -118,7 +118,13 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
     if (!received.ok) return failedBy(received.error);
     const { inline, places, md5 } = received.value;
     const { contentType, contentEncoding, contentLanguage, cacheControl, contentDisposition } = head.headers ?? noHeaders;
-    const given = { contentType, contentEncoding, contentLanguage, cacheControl, contentDisposition };
+    const given = {
+      contentType: contentType || "application/octet-stream",
+      contentEncoding,
+      contentLanguage,
+      cacheControl,
+      contentDisposition,
+    };
     const headers = { ...given, contentMd5: md5 ?? new Uint8Array(0) };
     const value = { name: name.value, metadata: head.metadata, headers, body: { inline, places: [...places] } };
     const kind = { case: "putBlob", value: head.conditions ? { ...value, conditions: head.conditions } : value } as const;
