@@ -26,7 +26,8 @@ export function addStatus(program: Command): void {
     const latency = facts.processes.flatMap(({ role, name, answer }) =>
       answer === undefined ? [] : latenciesOf(role, name, answer.facts),
     );
-    if (command.opts<{ json?: boolean }>().json === true) console.log(toJson({ health, ...status, ...view, latency }));
+    if (command.opts<{ json?: boolean }>().json === true)
+      console.log(toJson({ health, ...status, processes: withFacts(status, facts), ...view, latency }));
     else console.log(statusText(health, status, view, latency));
     process.exitCode = status.ready ? 0 : exitCodes.notReady;
   });
@@ -42,6 +43,16 @@ export function statusOf(facts: StampFacts): ClusterStatus {
   const { dataDir, endpoints, connectionString, lockService } = facts.cluster;
   const ready = processes.every((each) => each.ready);
   return { running: true, ready, supervisorPid: facts.supervisorPid, dataDir, processes, endpoints, connectionString, lockService };
+}
+
+/** For tools: each process with what it told of itself. */
+function withFacts(status: ClusterStatus, { processes }: StampFacts): readonly object[] {
+  return status.processes.map((each) => {
+    const answer = processes.find(({ name }) => name === each.name)?.answer;
+    if (answer === undefined) return each;
+    const { release, uptimeMs, facts } = answer;
+    return { ...each, release, uptimeMs, facts };
+  });
 }
 
 function viewOf({ streamLayer, partitionLayer }: StampFacts): StampView {

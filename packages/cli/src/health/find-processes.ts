@@ -44,7 +44,7 @@ function findSupervisor({ supervisor, supervisorPid }: StampFacts): Finding[] {
 }
 
 function findProcess(process: ProcessFacts): Finding[] {
-  const { role, name, answer, restarts, lastExit } = process;
+  const { name, answer, restarts, lastExit } = process;
   const found: Finding[] = [];
   const uptimeMs = answer?.uptimeMs ?? 0;
   const again = restarts >= restartsInRow && uptimeMs < restartsRecentMs;
@@ -57,7 +57,7 @@ function findProcess(process: ProcessFacts): Finding[] {
   else if (!answer.ready && !failing) {
     const cause = `it is ${answer.state} and waits for ${answer.waitingFor.join(", ") || "itself"}, ${seconds(uptimeMs)} after its start`;
     found.push(finding(uptimeMs < startMs ? "process-starting" : "process-not-ready", name, cause));
-  } else if (answer.ready && answer.waitingFor.length > 0 && role !== "stream-manager") {
+  } else if (answer.ready && answer.waitingFor.length > 0) {
     found.push(finding("process-late", name, `it waits for ${answer.waitingFor.join("; ")}`));
   }
   return answer === undefined ? found : [...found, ...findClock(process.name, answer)];

@@ -96,7 +96,7 @@ export const diskKinds = {
     severity: "warning",
     means: "Reading everything again found damage: bytes that rotted on a disk.",
     help: "./stamp scrub status; if it comes again, replace the disk",
-    alert: { expr: "stamp_extent_node_scrub_pass_findings + stamp_extent_node_scrub_finished_pass_findings > 0", lasts: "0m" },
+    alert: { expr: "stamp_extent_node_scrub_pass_findings > 0 or stamp_extent_node_scrub_finished_pass_findings > 0", lasts: "0m" },
   },
   "scrub-off": {
     severity: "note",
