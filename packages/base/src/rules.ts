@@ -28,6 +28,7 @@ export type RuleName =
   | "mintedEpochsOnly"
   | "commandsVouched"
   | "mapsVouched"
+  | "versionsVouched"
   | "reportsVouched"
   | "storeComplete"
   | "storeNotBehind"

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { concatBytes, type Outcome, ok, type RuleName, refused, rulesWithout, unwrap, utf8 } from "@stamp/base";
 import { SnapshotWriter } from "@stamp/metadata-store";
-import { type Client, served, type World } from "@stamp/ports";
+import { type Client, type Handlers, served, type World } from "@stamp/ports";
 import { Simulation } from "@stamp/simulator";
-import { type AppendResponse, ExtentNode, LockService, MetadataStore } from "@stamp/wire";
+import { type AppendResponse, ExtentNode, LockService, MetadataStore, StreamManager } from "@stamp/wire";
 import { extentNodeSchema } from "./config.ts";
 import { ExtentNodeRole } from "./extent-node.ts";
 
@@ -19,6 +19,10 @@ export class Cluster {
   smTerm = 1;
   /** Calls of GetLease for `stream-manager` that came. */
   leaseQuestions = 0;
+  /** Version of every extent, as the stream manager says that it recorded it; 0: no stream manager leads. */
+  givenVersion = 5;
+  /** Calls of LocateExtents that came. */
+  versionQuestions = 0;
   #nextId = 1;
 
   constructor(
@@ -93,10 +97,24 @@ export class Cluster {
         listLeases: no,
         getLease: async () => {
           this.leaseQuestions += 1;
-          return ok({ leaseEpoch: BigInt(this.smTerm) });
+          return ok({ leaseEpoch: BigInt(this.smTerm), address: this.givenVersion === 0 ? "" : "sm" });
         },
       }),
     ]);
+    await this.sim.world("sm").transport.serve("sm", [served(StreamManager, this.#streamManager())]);
+  }
+
+  /** A stream manager that says which versions it has recorded, and nothing else. */
+  #streamManager(): Handlers<typeof StreamManager> {
+    const none = async (): Promise<Outcome<never>> => refused("failedPrecondition", "badRequest", "not in this test");
+    const methods = Object.keys(StreamManager.method).map((name) => [name, none]);
+    return {
+      ...(Object.fromEntries(methods) as unknown as Handlers<typeof StreamManager>),
+      locateExtents: async ({ extentIds }) => {
+        this.versionQuestions += 1;
+        return ok({ extents: extentIds.map((extentId) => ({ extentId, version: BigInt(this.givenVersion) })) });
+      },
+    };
   }
 
   get tester(): World {

@@ -28,6 +28,7 @@ import { CopyTurns } from "./copy-turns.ts";
 import type { ExtentStore } from "./extent-store.ts";
 import type { Journal } from "./journal.ts";
 import type { LocalExtent } from "./local-extent.ts";
+import { VouchedVersions } from "./vouched-versions.ts";
 
 /**
  * Number of terms above the last one that the lock service vouched for that are obeyed without asking it: so many changes of the leader
@@ -47,6 +48,7 @@ export class Node {
   readonly journal: Journal;
   readonly store: ExtentStore;
   readonly copyTurns: CopyTurns;
+  readonly versions: VouchedVersions;
   /** Of the disk, as of the last look. */
   freeBytes = Number.MAX_SAFE_INTEGER;
   totalBytes = 0;
@@ -79,6 +81,7 @@ export class Node {
     this.store = parts.store;
     this.journalDisk = parts.journalDisk;
     this.copyTurns = new CopyTurns(parts.world);
+    this.versions = new VouchedVersions(parts.world, parts.config.lockService);
     const made = (): Histogram => new Histogram(parts.world.clock);
     this.took = { appendDone: made(), appendFailed: made(), replicate: made(), read: made() };
     this.#obeyed = parts.obeyed;

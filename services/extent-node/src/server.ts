@@ -30,21 +30,39 @@ function guarded<T>(ready: () => Outcome<Node>, work: (node: Node) => Promise<Ou
   }
 }
 
-/** Work under a stream manager's term. It begins at once, in the order of arrival, unless the lock service must vouch for the term first. */
-function commanded<R extends { readonly smTerm: bigint }, T>(
+/** Numbers of a command. GetNodeReport is about no extent. */
+interface Command {
+  readonly smTerm: bigint;
+  readonly extentId?: bigint;
+  readonly version?: bigint;
+}
+
+/**
+ * Work under a stream manager's term. It begins at once, in the order of arrival, unless the lock service must vouch for the term first, or
+ * the stream manager for the version.
+ */
+function commanded<R extends Command, T>(
   ready: () => Outcome<Node>,
   work: (node: Node, request: R) => Promise<Outcome<T>>,
 ): (request: R) => Promise<Outcome<T>> {
+  const isFarVersion = (node: Node, { extentId, version }: R): boolean =>
+    extentId !== undefined && version !== undefined && node.versions.isFar(node.find(fromWire(extentId)), fromWire(version));
   const vouchedWork = async (node: Node, term: number, request: R): Promise<Outcome<T>> => {
-    const vouched = await node.vouchFor(term);
-    if (!vouched.ok) return vouched;
+    const vouchedTerm = node.isFarTerm(term) ? await node.vouchFor(term) : ok();
+    if (!vouchedTerm.ok) return vouchedTerm;
+    if (isFarVersion(node, request)) {
+      const vouched = await node.versions.vouchFor(fromWire(request.extentId ?? 0n), fromWire(request.version ?? 0n));
+      if (!vouched.ok) return vouched;
+    }
     const still = ready();
     return still.ok ? work(still.value, request) : still;
   };
   return (request) =>
     guarded(ready, (node) => {
       const term = fromWire(request.smTerm);
-      return node.isFarTerm(term) ? vouchedWork(node, term, request) : work(node, request);
+      // A stale term is refused first: the refusal says more than that of a version.
+      const isFar = node.isFarTerm(term) || (term >= node.smTerm && isFarVersion(node, request));
+      return isFar ? vouchedWork(node, term, request) : work(node, request);
     });
 }
 

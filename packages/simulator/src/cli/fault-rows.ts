@@ -88,6 +88,12 @@ export const faultRows: readonly FaultRow[] = [
     faults: [],
   },
   {
+    fault: "a process sends a node a command with an extent version that nobody recorded",
+    rules: ["versionsVouched"],
+    tests: ["services/extent-node/src/far-versions.test.ts"],
+    faults: [],
+  },
+  {
     fault: "a process reports a node with an incarnation or a report number that the node never had",
     rules: ["reportsVouched"],
     tests: ["services/stream-manager/src/far-reports.test.ts", "packages/stream/src/stream.test.ts"],

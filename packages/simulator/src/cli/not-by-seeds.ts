@@ -38,6 +38,11 @@ export const notBySeeds: readonly NotBySeeds[] = [
     test: "services/front-end/src/map-cache.test.ts",
   },
   {
+    rule: "versionsVouched",
+    why: "only a faulty process sends a version that nobody recorded; every process of a workload runs this code",
+    test: "services/extent-node/src/far-versions.test.ts",
+  },
+  {
     rule: "givenTermsOnly",
     why: "only a faulty process sends a term that was never given; every process of a workload runs this code",
     test: "services/extent-node/src/rules.test.ts",
