@@ -27,6 +27,7 @@ export type RuleName =
   | "ownerEpochAtManager"
   | "mintedEpochsOnly"
   | "commandsVouched"
+  | "epochHasOneVersion"
   | "mapsVouched"
   | "versionsVouched"
   | "reportsVouched"

@@ -45,6 +45,11 @@ export class StoreAge {
     return Math.max(this.#learned, second);
   }
 
+  /** Number of the last transaction that the store itself was seen at; 0: none. */
+  get learned(): number {
+    return this.#learned;
+  }
+
   /** Notes the version of the newest copy on a node of this stamp. The caller bounds the nodes: only recorded ones. */
   reported(nodeId: string, version: number): void {
     this.#reported.set(nodeId, version);

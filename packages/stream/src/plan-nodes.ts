@@ -20,25 +20,30 @@ export interface ReportNumbers {
   readonly diskId: string;
   readonly incarnation: number;
   readonly reportNumber: number;
+  /** Transaction of the newest copy of the metadata on the node; absent: not looked at. */
+  readonly metadataVersion?: number;
 }
 
 /**
  * True if the node must be asked before this report is taken: its numbers are below the known ones, or so far above that it may not be the
  * node's. Taken unasked, a far number would make every later report of the node a stale one. `recorded` is the node's record, `heard` the
- * numbers of its last report to this leader.
+ * numbers of its last report to this leader. A copy of the metadata beyond `storeVersion`, the last known transaction, is doubtful as well:
+ * two such reports make the leader refuse its store, and with it every later report.
  */
 export function isDoubtful(
   recorded: Pick<NodeRecord, "diskId" | "incarnation"> | undefined,
   heard: ReportNumbers | undefined,
   report: ReportNumbers,
   rules: Rules,
+  storeVersion: number = Number.POSITIVE_INFINITY,
 ): boolean {
   if (!rules.on("reportsVouched")) return false;
   const incarnation = recorded?.diskId === report.diskId ? recorded.incarnation : 0;
   const sameStart = heard?.diskId === report.diskId && heard.incarnation === report.incarnation;
   const reportNumber = sameStart ? heard.reportNumber : 0;
   const ahead = report.incarnation > incarnation + unvouchedIncarnationsMax || report.reportNumber > reportNumber + unvouchedReportsMax;
-  return ahead || report.incarnation < incarnation || report.reportNumber <= reportNumber;
+  const copyAhead = (report.metadataVersion ?? 0) > storeVersion;
+  return ahead || copyAhead || report.incarnation < incarnation || report.reportNumber <= reportNumber;
 }
 
 /**

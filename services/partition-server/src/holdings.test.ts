@@ -78,3 +78,27 @@ test("holdings: what the cache has of a range is forgotten when it goes elsewher
     assert.deepEqual(forgotten, [moved.rangeId]);
   });
 });
+
+test("holdings: a second load under the same owner epoch with another range version ends that epoch here (rule epochHasOneVersion)", async () => {
+  for (const rules of [allRules, rulesWithout("epochHasOneVersion")]) {
+    const sim = new Simulation({ seed: 1, rules });
+    await sim.run(async () => {
+      const world = sim.world("ps-1");
+      const load: Engines["load"] = async () => ok({ close: async () => {} } as RangeEngine);
+      const holdings = new Holdings(world, { ...new TestStreams().engines(world), load });
+      holdings.leaseTaken(1);
+      const far = { ...parent, rangeVersion: Number.MAX_SAFE_INTEGER };
+      unwrap(await holdings.load(command(far), far));
+      unwrap(await holdings.load(command(far), far));
+      const real = await holdings.load(command(parent), parent);
+      if (!rules.on("epochHasOneVersion")) {
+        assert.ok(real.ok && !holdings.serving(parent.rangeId, parent.rangeVersion).ok, "the manager believes that it is served");
+        return;
+      }
+      assert.ok(!real.ok && real.failure.reason === "staleOwnerEpoch" && real.failure.details?.closedEpoch === "1");
+      const again = { ...parent, ownerEpoch: 2 };
+      unwrap(await holdings.load(command(again), again));
+      assert.ok(holdings.serving(parent.rangeId, parent.rangeVersion).ok);
+    });
+  }
+});

@@ -14,6 +14,7 @@ import type { World } from "@stamp/ports";
 import { within } from "@stamp/ports";
 import type { Engines, LeftState, LoadEngine, RangeEngine } from "./engine.ts";
 import { type LoadTotals, RangeLoad, type ServerFigures, ServerLoad } from "./load.ts";
+import type { ReshapeTimes } from "./reshape-times.ts";
 
 export interface Held {
   readonly range: Range;
@@ -33,26 +34,6 @@ export type ReshapeCommand = Omit<LoadCommand, "rangeId" | "ownerEpoch">;
 export interface Parent {
   readonly rangeId: string;
   readonly ownerEpoch: number;
-}
-
-/** Where the time of a split or merge went, in milliseconds. */
-export interface ReshapeTimes {
-  /** While writes went on. */
-  readonly prepareMs: number;
-  /** Writes of rows waited for the sum of the next five. */
-  readonly heldMs: number;
-  /** Until nothing was being decided. */
-  readonly drainMs: number;
-  /** Of a merge: the last records, with what is in memory and what is in flight. */
-  readonly writeMs: number;
-  /** The change of the streams at the stream manager. */
-  readonly handOverMs: number;
-  /** The children in memory. */
-  readonly loadMs: number;
-  /** Until they had a place to write commits to. */
-  readonly beginMs: number;
-  /** Blob data waited for so long: also for what was in flight before rows were held up. */
-  readonly dataHeldMs: number;
 }
 
 /** A range that becomes others, or became them. */
@@ -137,7 +118,7 @@ export class Holdings {
     if (!verdict.ok) return Promise.resolve(verdict);
     this.#endParents(range);
     const before = this.#held.get(range.rangeId);
-    if (verdict.value === "already" && before) return before.loaded;
+    if (verdict.value === "already" && before) return this.#isSame(before, range) ? before.loaded : this.#disputed(before, range);
     const dropped = before ? this.#drop(before) : Promise.resolve();
     const held: Held = {
       range,
@@ -151,6 +132,23 @@ export class Holdings {
     this.#held.set(held);
     held.loaded = this.#load(held, dropped, engine);
     return held.loaded;
+  }
+
+  /** An owner epoch is given with one range version (rule epochHasOneVersion). */
+  #isSame({ range: held }: Held, range: Range): boolean {
+    return held.rangeVersion === range.rangeVersion || !this.#world.rules.on("epochHasOneVersion");
+  }
+
+  /**
+   * Ends a range that was loaded with another version under the same owner epoch: one of the two commands is none of the manager's, and this
+   * server can't know which. The refusal makes the manager assign the range anew, under an epoch of its own.
+   */
+  #disputed(held: Held, { rangeId, ownerEpoch, rangeVersion }: Range): Promise<Outcome<void>> {
+    const had = held.range.rangeVersion;
+    this.#world.logger.error("a range was loaded with two versions", { range: rangeId, ownerEpoch, rangeVersion, had });
+    this.#end(held);
+    const message = `${rangeId} was loaded here under owner epoch ${ownerEpoch} with version ${had}, not ${rangeVersion}: that epoch is over`;
+    return Promise.resolve(refused("failedPrecondition", "staleOwnerEpoch", message, { closedEpoch: String(ownerEpoch) }));
   }
 
   /**

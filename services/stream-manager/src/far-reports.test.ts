@@ -125,3 +125,16 @@ test("far reports: without the rule one report at the maximum locks the node out
     },
     ["reportsVouched"],
   ));
+
+test("far reports: copies of the metadata that no node has are not counted; without the rule two such reports end the service", async () => {
+  for (const without of [[], ["reportsVouched"]] satisfies RuleName[][]) {
+    await started(async (cluster) => {
+      const answers: string[] = [];
+      for (const node of nodeNames) answers.push(await cluster.send(await cluster.reportOf(node), { metadataVersion: maximum }));
+      await cluster.sim.sleep(5_000);
+      const expected = without.length === 0 ? "leader" : "damaged";
+      assert.equal(cluster.sim.role("sm1")?.status.state, expected, answers.join());
+      if (without.length === 0) assert.deepEqual(new Set(answers), new Set(["badRequest"]));
+    }, without);
+  }
+});

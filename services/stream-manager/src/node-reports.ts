@@ -71,10 +71,11 @@ export class NodeReports {
 
   /** Takes a report that was sent unasked. */
   async take(report: NodeReport): Promise<Taken> {
-    const { world, state, nodes, stampId } = this.#term;
+    const { world, state, nodes, stampId, age } = this.#term;
     const { nodeId } = report;
     const numbers = numbersOf(report);
-    if (report.stampId !== stampId || !isDoubtful(state.node(nodeId), nodes.heard(nodeId), numbers, world.rules)) return this.#keep(report);
+    const isOurs = report.stampId === stampId;
+    if (!isOurs || !isDoubtful(state.node(nodeId), nodes.heard(nodeId), numbers, world.rules, age.learned)) return this.#keep(report);
     const asked = await this.#ask(report);
     if (asked.answer === undefined) {
       const message = `the numbers of a report of node ${nodeId} can't be checked: the node does not answer`;
@@ -84,11 +85,11 @@ export class NodeReports {
     const kept = await this.#keep(asked.answer, asked);
     const reached =
       own.incarnation === numbers.incarnation ? own.reportNumber >= numbers.reportNumber : own.incarnation > numbers.incarnation;
-    if (reached) return kept;
+    if (reached && own.metadataVersion >= numbers.metadataVersion) return kept;
     world.logger.error("a report has numbers that its node never had", { node: nodeId, reported: numbers, answered: own });
     const message =
       `node ${nodeId} never sent report ${numbers.reportNumber} of incarnation ${numbers.incarnation}: ` +
-      `it is at report ${own.reportNumber} of incarnation ${own.incarnation}`;
+      `it is at report ${own.reportNumber} of incarnation ${own.incarnation}, with a copy of transaction ${own.metadataVersion}`;
     return refused("invalidArgument", "badRequest", message);
   }
 
@@ -172,8 +173,9 @@ export class NodeReports {
   }
 }
 
-const numbersOf = ({ diskId, incarnation, reportNumber }: NodeReport): ReportNumbers => ({
+const numbersOf = ({ diskId, incarnation, reportNumber, metadataVersion }: NodeReport): Required<ReportNumbers> => ({
   diskId,
   incarnation: fromWire(incarnation),
   reportNumber: fromWire(reportNumber),
+  metadataVersion: fromWire(metadataVersion),
 });

@@ -1,11 +1,11 @@
 /** The whole folder of the lock service, store and mark, is put back from an older backup: the stream manager refuses it, the restore works. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { present, type RuleName, unwrap } from "@stamp/base";
+import { type Outcome, ok, present, type RuleName, refused, unwrap } from "@stamp/base";
 import { metadataStoreName, restoreMetadata } from "@stamp/lock-service";
 import { MetadataClient, openSnapshot, StoreAge } from "@stamp/metadata-store";
-import { markPath } from "@stamp/ports";
-import { LockService } from "@stamp/wire";
+import { type Handlers, markPath, served } from "@stamp/ports";
+import { ExtentNode, LockService } from "@stamp/wire";
 import { Cluster, first, nodeNames } from "./cluster.test.ts";
 
 const timeoutMs = 2_000;
@@ -167,9 +167,13 @@ test("store put back: a leader that two nodes tell of a newer one serves no more
     const smTerm = BigInt(Number(sim.role("sm1")?.status.facts.term));
     const tell = async (node: string): Promise<void> => {
       const report = unwrap(await cluster.en(node).getNodeReport({ smTerm }, { timeoutMs }));
-      // It says nothing else any more.
+      // From here on another process answers in its place, and says nothing else.
       sim.crash(node, { stayDown: true });
       const told = { ...report, reportNumber: report.reportNumber + 100n, metadataVersion: 1_000n };
+      const none = async (): Promise<Outcome<never>> => refused("unavailable", "notReady", "not in this test");
+      const methods = Object.fromEntries(Object.keys(ExtentNode.method).map((name) => [name, none]));
+      const answers = { ...(methods as unknown as Handlers<typeof ExtentNode>), getNodeReport: async () => ok(told) };
+      await sim.world(`instead of ${node}`).transport.serve(node, [served(ExtentNode, answers)]);
       unwrap(await cluster.sm((sm, left) => sm.reportNode(told, { timeoutMs: left })));
     };
     await tell("en1");

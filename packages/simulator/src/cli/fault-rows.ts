@@ -76,6 +76,12 @@ export const faultRows: readonly FaultRow[] = [
     faults: [],
   },
   {
+    fault: "a process loads a range at a partition server with a range version that nobody gave",
+    rules: ["epochHasOneVersion"],
+    tests: ["services/partition-server/src/holdings.test.ts", "services/partition-server/src/far-numbers.test.ts"],
+    faults: [],
+  },
+  {
     fault: "a process asks for a lease with an epoch far above the last one",
     rules: ["leaseAheadBounded"],
     tests: ["packages/lease/src/lease.test.ts", "services/lock-service/src/far-epochs.test.ts"],

@@ -1,0 +1,19 @@
+/** Where the time of a split or merge went, in milliseconds. */
+export interface ReshapeTimes {
+  /** While writes went on. */
+  readonly prepareMs: number;
+  /** Writes of rows waited for the sum of the next five. */
+  readonly heldMs: number;
+  /** Until nothing was being decided. */
+  readonly drainMs: number;
+  /** Of a merge: the last records, with what is in memory and what is in flight. */
+  readonly writeMs: number;
+  /** The change of the streams at the stream manager. */
+  readonly handOverMs: number;
+  /** The children in memory. */
+  readonly loadMs: number;
+  /** Until they had a place to write commits to. */
+  readonly beginMs: number;
+  /** Blob data waited for so long: also for what was in flight before rows were held up. */
+  readonly dataHeldMs: number;
+}
