@@ -47,7 +47,10 @@ export const markPath = (name: string): string => `${name}-mark`;
 
 const neverWritten = utf8("proof/none");
 
-/** Refused with `damaged` when the store is not what was acknowledged last. Throws FailureError `conflict` when it is in use. */
+/**
+ * Refused with `damaged` when the store is not what was acknowledged last, or can't be read. Throws FailureError `conflict` when it is in use,
+ * and DiskError when nothing can be written beside it: that is no damage, and the process has to start anew.
+ */
 export async function openComplete(
   world: CompleteStoreWorld,
   name: string,
@@ -62,8 +65,34 @@ export async function openComplete(
     return complete;
   } catch (error) {
     await store.close();
+    throw error;
+  }
+}
+
+/** Reads all of the store, and its mark. */
+async function readAll(
+  world: CompleteStoreWorld,
+  name: string,
+  store: KeyValue,
+  options: OpenCompleteOptions,
+): Promise<Outcome<{ readonly found: Found; readonly content: Uint8Array | undefined }>> {
+  try {
+    const found = await scan(world, store);
+    const discarded = options.discardMark === true && found.count === 0;
+    return ok({ found, content: discarded ? undefined : await world.disk.readWhole(markPath(name)) });
+  } catch (error) {
     if (error instanceof DiskError) return damaged(`it can't be read: ${error.message}`);
     throw error;
+  }
+}
+
+/** Names the store's last batch in the mark anew. A full disk does no harm if the mark names that batch already. */
+async function markAnew({ digest, disk, logger }: CompleteStoreWorld, name: string, proof: StoreProof, held: StoreProof | undefined) {
+  try {
+    await disk.writeAtomically(markPath(name), encodeMarkFile(digest, proof));
+  } catch (error) {
+    if (!(error instanceof DiskError && error.kind === "full" && held?.sequence === proof.sequence)) throw error;
+    logger.warn("the disk is full: the mark of a store stays as it is", { store: name, batch: proof.sequence });
   }
 }
 
@@ -74,8 +103,9 @@ async function proven(
   options: OpenCompleteOptions,
 ): Promise<Outcome<CompleteStore>> {
   const { digest, disk, random, rules } = world;
-  const found = await scan(world, store);
-  const content = options.discardMark === true && found.count === 0 ? undefined : await disk.readWhole(markPath(name));
+  const read = await readAll(world, name, store, options);
+  if (!read.ok) return read;
+  const { found, content } = read.value;
   const mark = content === undefined ? undefined : decodeMarkFile(digest, content);
   if (mark?.ok === false) return damaged(`its mark, the file ${markPath(name)}, is damaged: ${mark.failure.message}`);
   if (found.proof !== undefined) {
@@ -83,7 +113,7 @@ async function proven(
     if (!proof.ok) return damaged(`the proof of its content can't be read: ${proof.failure.message}`);
     const wrong = judgeStore(found, proof.value, mark?.value, rules);
     if (wrong !== undefined) return damaged(wrong);
-    if (options.readOnly !== true) await disk.writeAtomically(markPath(name), encodeMarkFile(digest, proof.value));
+    if (options.readOnly !== true) await markAnew(world, name, proof.value, mark?.value);
     return ok(new CompleteStore(world, name, store, proof.value));
   }
   const before = mark?.value;

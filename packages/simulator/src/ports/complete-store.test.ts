@@ -6,6 +6,7 @@ import { allRules, type RuleName, rulesWithout, unwrap, utf8 } from "@stamp/base
 import {
   type CompleteStore,
   type CompleteStoreWorld,
+  DiskError,
   decodeMarkFile,
   decodeProof,
   encodeMarkFile,
@@ -238,6 +239,35 @@ test("complete store: over the seeds, no loss of power loses what was acknowledg
       }
     });
   }
+});
+
+test("complete store: a disk that fails while the mark is written is no damage; one that is full opens if nothing was lost", async () => {
+  const sim = new Simulation({ seed: 5 });
+  await sim.run(async () => {
+    sim.world("p");
+    const disk = sim.disk("p");
+    const first = unwrap(await openComplete(sim.world("p"), "s"));
+    await first.batch([put("a", "1")], { sync: true });
+    await first.close();
+    for (const kind of ["syncFailed", "io"] as const) {
+      disk.failNext("sync", kind, markPath("s"));
+      await assert.rejects(openComplete(sim.world("p"), "s"), (error) => error instanceof DiskError && error.kind === kind);
+    }
+    disk.failNext("read", "io", markPath("s"));
+    const unread = await openComplete(sim.world("p"), "s");
+    assert.ok(!unread.ok && unread.failure.message.includes("can't be read"), "what can't be read is refused");
+
+    const totalBytes = disk.options.totalBytes;
+    disk.options = { ...disk.options, totalBytes: disk.usedBytes() };
+    const full = unwrap(await openComplete(sim.world("p"), "s"));
+    assert.equal(text(await full.get(utf8("a"))), "1");
+    await full.close();
+    disk.options = { ...disk.options, totalBytes };
+    const after = unwrap(await openComplete(sim.world("p"), "s"));
+    await after.batch([put("a", "2")], { sync: true });
+    await after.close();
+    assert.equal(text(await unwrap(await openComplete(sim.world("p"), "s")).get(utf8("a"))), "2");
+  });
 });
 
 const golden = new URL("../../../../tests/golden/store-proof/v1/", import.meta.url);
