@@ -4,11 +4,12 @@
  * or its registry is missing, a line says so.
  */
 import assert from "node:assert/strict";
-import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { startStamp } from "@stamp/embedded";
+import { testCertificate } from "../conformance/certificate.ts";
 import { accountKey, accountName } from "../conformance/scripted-stamp.ts";
 import { run } from "../tools/commands.ts";
 
@@ -49,6 +50,32 @@ for (const [sdk, program] of pythonSdks) {
     assert.match(output, /all passed/);
   });
 }
+
+test("Python's azure-storage-blob with keys of its own, over HTTPS", async (context) => {
+  const python = join(folder, "blobs", "bin/python");
+  // The test of its main operations fetches it.
+  const found = existsSync(python) ? (await run(python, ["-c", "import azure.storage.blob"])).code === 0 : false;
+  if (!found) return context.skip("azure-storage-blob was not fetched");
+  const certificate = await testCertificate();
+  const secure = await startStamp({ tls: certificate.tls });
+  try {
+    const ca = join(folder, "ca.pem");
+    writeFileSync(ca, certificate.ca);
+    const settings = [
+      `STAMP_BLOB_ENDPOINT=${secure.endpoints.blob}`,
+      `STAMP_ACCOUNT=${accountName}`,
+      `STAMP_KEY=${accountKey}`,
+      `STAMP_CA=${ca}`,
+    ];
+    const { code, output } = await run("env", [...settings, python, join(import.meta.dirname, "python/keys.py")]);
+    console.log(output.trim());
+    assert.equal(code, 0, output);
+    assert.match(output, /all passed/);
+  } finally {
+    await secure.stop();
+    certificate.remove();
+  }
+});
 
 test("Go's azblob, aztables and azqueue do their main operations", async (context) => {
   const found = await run("go", ["version"]);
