@@ -93,11 +93,12 @@ async function parts(): Promise<Part[]> {
       missing: slow("tests/drills/big-upload.slow.ts"),
     },
     {
-      title: "internal ports without the secret; formats of a later release; uploads slower than a collection",
+      title: "internal ports without the secret; the guide to gRPC tools; formats of a later release; uploads slower than a collection",
       command: [
         node,
         "tests/tools/test.ts",
         "tests/drills/internal-ports.slow.ts",
+        "tests/drills/grpc-guide.slow.ts",
         "packages/embedded/src/newer-formats.slow.ts",
         "tests/drills/slow-upload.slow.ts",
       ],
