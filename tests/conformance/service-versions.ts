@@ -34,6 +34,36 @@ export function serviceVersionSuite(clients: () => Clients): void {
       assert.deepEqual(told(invented).slice(0, 2), [403, "AuthenticationFailed"]);
     });
 
+    test("before 2013-08-15 a read has one condition, or an ETag with a date that does not count", async () => {
+      const container = await clients().container();
+      const { etag = "", lastModified = new Date(0) } = await container.getBlockBlobClient("b").upload("text", 4);
+      const hour = 3_600_000;
+      const [then, early] = [lastModified.toUTCString(), new Date(+lastModified - hour).toUTCString()];
+      const other = '"0x8D0000000000000"';
+      for (const [conditions, before, since] of [
+        [{ "if-match": etag }, "200", "200"],
+        [{ "if-match": etag, "if-unmodified-since": early }, "200", "412 ConditionNotMet"],
+        [{ "if-none-match": etag, "if-modified-since": early }, "304 ConditionNotMet", "200"],
+        [{ "if-none-match": other, "if-modified-since": then }, "200", "200"],
+        [{ "if-match": etag, "if-none-match": other }, "400 MultipleConditionHeadersNotSupported", "200"],
+        [{ "if-match": etag, "if-modified-since": early }, "400 MultipleConditionHeadersNotSupported", "200"],
+        [{ "if-unmodified-since": then, "if-modified-since": then }, "400 MultipleConditionHeadersNotSupported", "304 ConditionNotMet"],
+        [{ "if-match": `${other}, ${etag}` }, "400 InvalidHeaderValue", "200"],
+        [{ "if-none-match": `${other}, ${etag}` }, "400 InvalidHeaderValue", "304 ConditionNotMet"],
+      ] as const) {
+        const ask = async (method: string, version: string) => {
+          const headers = { ...conditions, "x-ms-version": version };
+          const answer = await clients().raw(method, `/${container.containerName}/b`, { headers });
+          await answer.arrayBuffer();
+          return `${answer.status} ${answer.headers.get("x-ms-error-code") ?? ""}`.trim();
+        };
+        for (const method of ["GET", "HEAD"]) {
+          const told = [await ask(method, "2012-02-12"), await ask(method, "2013-08-15")];
+          assert.deepEqual(told, [before, since], `${method} ${JSON.stringify(conditions)}`);
+        }
+      }
+    });
+
     test("a read by everybody without a version is one of 2009-09-19, or of the account's default", async () => {
       const { service } = clients();
       const { defaultServiceVersion } = await service.getProperties();

@@ -72,6 +72,22 @@ export function fitsIfRange(text: string, object: { readonly etag: string; reado
   return said === object.etag || parseHttpDate(said) === object.lastModifiedMs;
 }
 
+/**
+ * Returns the conditions of a read in a version that does not combine them: one, with one ETag, or a pair of an ETag and a date, in which
+ * the ETag decides.
+ */
+export function uncombined(conditions: ConditionHeaders): Parsed<ConditionHeaders> {
+  const { ifModifiedSinceMs, ifUnmodifiedSinceMs, ...rest } = conditions;
+  const { ifMatch, ifNoneMatch } = rest;
+  const onMatch = ifMatch !== undefined || ifUnmodifiedSinceMs !== undefined;
+  const onNoneMatch = ifNoneMatch !== undefined || ifModifiedSinceMs !== undefined;
+  if (onMatch && onNoneMatch) return rejected("MultipleConditionHeadersNotSupported");
+  if (ifMatch?.includes(",")) return badHeader("if-match", ifMatch, "Only one ETag is supported in this version.");
+  if (ifNoneMatch?.includes(",")) return badHeader("if-none-match", ifNoneMatch, "Only one ETag is supported in this version.");
+  if (ifMatch !== undefined || ifNoneMatch !== undefined) return parsed(rest);
+  return parsed(conditions);
+}
+
 /** Refuses conditions of HTTP that the operation does not have. */
 export function refuseConditions(headers: HttpHeaders, allowed: readonly string[]): Parsed<void> {
   const name = httpConditions.find((one) => headers[one] !== undefined && !allowed.includes(one));

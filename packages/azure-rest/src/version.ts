@@ -33,6 +33,8 @@ const behaviours = {
   openRanges: "2011-08-18",
   /** Blobs are answered with Accept-Ranges. */
   acceptRanges: "2011-08-18",
+  /** Reads may combine conditions, and name several ETags in one. */
+  combinedConditions: "2013-08-15",
   /** Bearer tokens are taken. */
   bearer: "2017-11-09",
   /** A Content-Length of 0 is signed as the empty text, not as "0". */

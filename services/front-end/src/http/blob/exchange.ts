@@ -2,6 +2,7 @@
 import {
   type BlobOperationName,
   type BlobResource,
+  behaves,
   type CustomerKey,
   type Parsed,
   parseConditions,
@@ -10,6 +11,7 @@ import {
   rejected,
   restError,
   type Target,
+  uncombined,
 } from "@stamp/azure-rest";
 import { type Container, toWire } from "@stamp/wire";
 import { type BlobAddress, conditionsToWire, type LocatedBlob, underKey, type WireConditions } from "../../objects.ts";
@@ -78,9 +80,14 @@ export interface AskedBlob {
 /** Tags have no ETag: conditions on them are the blob's, under names of their own. */
 const ofTags: ReadonlySet<BlobOperationName> = new Set(["GetBlobTags", "SetBlobTags"]);
 
+/** Reads that combine conditions, since 2013-08-15. */
+const combining: ReadonlySet<BlobOperationName> = new Set(["GetBlob", "GetBlobProperties"]);
+
 /** Which blob, under which conditions. */
 export async function askedBlob(exchange: BlobExchange): Promise<Parsed<AskedBlob>> {
-  const conditions = parseConditions(exchange.headers, ofTags.has(exchange.operation) ? "x-ms-blob-" : "");
+  const said = parseConditions(exchange.headers, ofTags.has(exchange.operation) ? "x-ms-blob-" : "");
+  const combines = behaves(exchange.version, "combinedConditions") || !combining.has(exchange.operation);
+  const conditions = !said.ok || combines ? said : uncombined(said.value);
   if (!conditions.ok) return conditions;
   const name = await blobOfRequest(exchange);
   return name.ok ? parsed({ name: name.value, conditions: underKey(exchange.key, conditionsToWire(conditions.value)) }) : name;
