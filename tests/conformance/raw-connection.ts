@@ -20,15 +20,16 @@ export interface RawRequest {
   readonly withoutLength?: boolean;
   /** The body goes when the server says that it wants it. */
   readonly waitsFor100?: boolean;
-  /** Our side of the connection is ended so long after the last byte. */
-  readonly endAfterMs?: number;
 }
+
+/** Time after which this side ends the connection of a request that lacks bytes of its body, in milliseconds. */
+const shortBodyEndsAfterMs = 300;
 
 /** Signed rightly. Everything that the server sends until it or this side closes the connection. */
 export function rawExchange(clients: Clients, request: RawRequest): Promise<string> {
   const { endpoint, accountName, accountKey } = clients.target;
   const url = new URL(endpoint);
-  const { method, body = "", written = (name) => name, waitsFor100 = false, endAfterMs = 300 } = request;
+  const { method, body = "", written = (name) => name, waitsFor100 = false } = request;
   const target = request.host === undefined ? `/${accountName}${request.path}` : request.path;
   const length = request.withoutLength ? {} : { "content-length": String(Buffer.byteLength(body)) };
   const headers = signRequest(
@@ -38,27 +39,34 @@ export function rawExchange(clients: Clients, request: RawRequest): Promise<stri
     Date.now(),
     (key, message) => createHmac("sha256", key).update(message).digest(),
   );
-  const all = { host: request.asked?.host ?? request.host ?? url.host, connection: "close", ...headers };
+  const all: Record<string, string> = { host: request.asked?.host ?? request.host ?? url.host, connection: "close", ...headers };
+  // A whole request is left to the server, which closes the connection when it has answered, however long that takes.
+  const lacksBytes = Number(all["content-length"] ?? 0) > Buffer.byteLength(body);
   const head = Object.entries(all).map(([name, value]) => `${written(name)}: ${value}\r\n`);
   return new Promise((resolve) => {
     let answer = "";
+    let ending: NodeJS.Timeout | undefined;
     const send = (): void => {
       socket.write(body);
-      setTimeout(() => socket.end(), endAfterMs);
+      if (lacksBytes) ending = setTimeout(() => socket.end(), shortBodyEndsAfterMs);
     };
     const socket = connect(Number(url.port), url.hostname.replace(/^\[|\]$/g, ""), () => {
       socket.write(`${method} ${request.asked?.target ?? target} HTTP/1.1\r\n${head.join("")}\r\n`);
       if (!waitsFor100) send();
     });
-    const giveUp = setTimeout(() => socket.destroy(), 10_000);
+    const giveUp = setTimeout(() => socket.destroy(), 60_000);
     socket.on("data", (data) => {
       const before = answer;
       answer += data.toString("latin1");
-      if (waitsFor100 && !before.includes("\r\n\r\n") && /^HTTP\/1\.1 100 [^\r]*\r\n\r\n/.test(answer)) send();
+      if (!waitsFor100 || before.includes("\r\n\r\n") || !answer.includes("\r\n\r\n")) return;
+      // Without its 100 the body does not go, and the server would wait for it.
+      if (/^HTTP\/1\.1 100 /.test(answer)) send();
+      else socket.end();
     });
     socket.on("error", () => {});
     socket.on("close", () => {
       clearTimeout(giveUp);
+      clearTimeout(ending);
       resolve(answer);
     });
   });
