@@ -22,6 +22,7 @@ import { nameSuite } from "./names.ts";
 import { odditySuite } from "./oddities.ts";
 import { outcomeSuite } from "./outcomes.ts";
 import { pageSuite } from "./pages.ts";
+import { propertySuite } from "./properties.ts";
 import { rangeSuite } from "./ranges.ts";
 import { refusedSuite } from "./refused.ts";
 import { sasSuite } from "./sas.ts";
@@ -56,6 +57,7 @@ export const quickParts = {
   "copy.ts": copySuite,
   "foreign.ts": foreignSuite,
   "pages.ts": pageSuite,
+  "properties.ts": propertySuite,
   "refused.ts": refusedSuite,
   "sas.ts": sasSuite,
   "service-versions.ts": serviceVersionSuite,

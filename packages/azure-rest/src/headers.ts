@@ -89,7 +89,7 @@ export interface ContentProperties {
   readonly contentType: string;
   readonly contentEncoding: string;
   readonly contentLanguage: string;
-  /** 16 bytes, or empty. */
+  /** 16 bytes, or empty; of any length if the client set it for a blob whose bytes were not in that request. */
   readonly contentMd5: Uint8Array;
   readonly cacheControl: string;
   readonly contentDisposition: string;
@@ -97,11 +97,18 @@ export interface ContentProperties {
 
 const noBytes = new Uint8Array(0);
 
-/** `x-ms-blob-*` alone (Set Blob Properties, Put Block List), or before the standard headers (Put Blob). */
-export function parseContentProperties(headers: HttpHeaders, standardToo: boolean): Parsed<ContentProperties> {
-  const md5 = parseDigest(headers, "x-ms-blob-content-md5", 16);
+export interface PropertyRules {
+  /** True if the standard headers count where the `x-ms-blob-*` header is absent (Put Blob). */
+  readonly standardToo?: boolean;
+  /** True if the MD5 is compared with bytes of the request or of its source. Else it is kept as it is, whatever its length. */
+  readonly md5Compared?: boolean;
+}
+
+/** Parses the headers `x-ms-blob-*` that are stored with a blob. */
+export function parseContentProperties(headers: HttpHeaders, rules: PropertyRules = {}): Parsed<ContentProperties> {
+  const md5 = parseDigest(headers, "x-ms-blob-content-md5", rules.md5Compared === true ? 16 : "any");
   if (!md5.ok) return md5;
-  const of = (name: string): string => headers[`x-ms-blob-${name}`] ?? (standardToo ? headers[name] : undefined) ?? "";
+  const of = (name: string): string => headers[`x-ms-blob-${name}`] ?? (rules.standardToo === true ? headers[name] : undefined) ?? "";
   return parsed({
     contentType: of("content-type"),
     contentEncoding: of("content-encoding"),
@@ -112,13 +119,13 @@ export function parseContentProperties(headers: HttpHeaders, standardToo: boolea
   });
 }
 
-/** A checksum in base64; undefined when the header is not there. */
-export function parseDigest(headers: HttpHeaders, name: string, lengthBytes: 8 | 16): Parsed<Uint8Array | undefined> {
+/** Parses a checksum in base64: a CRC64 of 8 bytes, an MD5 of 16 or of any length. Undefined if the header is absent. */
+export function parseDigest(headers: HttpHeaders, name: string, lengthBytes: 8 | 16 | "any"): Parsed<Uint8Array | undefined> {
   const text = headers[name];
   if (text === undefined) return parsed(undefined);
   const bytes = fromBase64(text.trim());
-  if (bytes?.length !== lengthBytes) {
-    return rejected(lengthBytes === 16 ? "InvalidMd5" : "InvalidCrc64", { HeaderName: name, HeaderValue: text });
+  if (bytes === undefined || (lengthBytes !== "any" && bytes.length !== lengthBytes)) {
+    return rejected(lengthBytes === 8 ? "InvalidCrc64" : "InvalidMd5", { HeaderName: name, HeaderValue: text });
   }
   return parsed(bytes);
 }

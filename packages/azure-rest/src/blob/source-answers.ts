@@ -57,7 +57,7 @@ export function parseSourceAnswer(status: number, headers: HttpHeaders): Parsed<
   const range = status === 206 ? rangeOf(headers["content-range"]) : { startBytes: 0, endBytes: length, totalBytes: length };
   if (!range || range.endBytes - range.startBytes !== length) return unusable("Its Content-Range says nothing that can be understood.");
   const metadata = parseMetadata(headers);
-  const md5 = parseDigest(headers, status === 206 ? "x-ms-blob-content-md5" : "content-md5", 16);
+  const md5 = parseDigest(headers, status === 206 ? "x-ms-blob-content-md5" : "content-md5", "any");
   const blobType = headers["x-ms-blob-type"] ?? "BlockBlob";
   if (!metadata.ok || !md5.ok || (blobType !== "BlockBlob" && blobType !== "AppendBlob" && blobType !== "PageBlob")) {
     return unusable("Its headers are not those of a blob.");

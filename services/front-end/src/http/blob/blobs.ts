@@ -193,7 +193,7 @@ const ofPageBlobs = ["x-ms-blob-content-length", "x-ms-sequence-number-action", 
 
 export async function setBlobHeaders(exchange: BlobExchange): Promise<Answer> {
   if (ofPageBlobs.some((name) => exchange.headers[name] !== undefined)) return setPageBlobProperties(exchange);
-  const properties = parseContentProperties(exchange.headers, false);
+  const properties = parseContentProperties(exchange.headers);
   if (!properties.ok) return properties;
   const asked = await askedBlob(exchange);
   if (!asked.ok) return asked;

@@ -169,7 +169,7 @@ export async function putBlobFromUrl(exchange: BlobExchange): Promise<Answer> {
   if (headers["x-ms-blob-type"] !== "BlockBlob") return badHeader("x-ms-blob-type", headers["x-ms-blob-type"] ?? "", "BlockBlob.");
   const metadata = parseMetadata(headers);
   if (!metadata.ok) return metadata;
-  const properties = parseContentProperties(headers, false);
+  const properties = parseContentProperties(headers, { md5Compared: true });
   if (!properties.ok) return properties;
   const conditions = parseConditions(headers);
   if (!conditions.ok) return conditions;

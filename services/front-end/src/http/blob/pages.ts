@@ -149,7 +149,7 @@ export async function setPageBlobProperties(exchange: BlobExchange): Promise<Ans
   const { headers, version } = exchange;
   const conditions = parseConditions(headers);
   if (!conditions.ok) return conditions;
-  const properties = parseContentProperties(headers, false);
+  const properties = parseContentProperties(headers);
   if (!properties.ok) return properties;
   const length = parseCount(headers, "x-ms-blob-content-length");
   if (!length.ok) return length;

@@ -10,6 +10,7 @@ import {
   type ContentProperties,
   crc64Text,
   etagAndTime,
+  type HttpHeaders,
   type Parsed,
   parseBlockId,
   parseConditions,
@@ -39,11 +40,11 @@ export async function putBlob(exchange: BlobExchange): Promise<Answer> {
   const { headers, objects, request, version } = exchange;
   const metadata = parseMetadata(headers, exchange.request.rawHeaders);
   if (!metadata.ok) return metadata;
-  const properties = parseContentProperties(headers, true);
+  const properties = parseContentProperties(headers, { standardToo: true, md5Compared: true });
   if (!properties.ok) return properties;
   const conditions = parseConditions(headers);
   if (!conditions.ok) return conditions;
-  const announced = announcedDigests(headers);
+  const announced = announcedDigests(withoutContentMd5(headers));
   if (!announced.ok) return announced;
   const type = parseNewBlobType(headers);
   if (!type.ok) return type;
@@ -88,6 +89,13 @@ export async function putBlob(exchange: BlobExchange): Promise<Answer> {
   const md5 = stored.value.length > 0 ? { "Content-MD5": toBase64(stored.value) } : {};
   const result = { ...writtenHeaders(version, blobOf(made.value)), ...requestEncryptedHeaders(exchange.key), ...md5 };
   return respond(201, received.value.crc64 === undefined ? result : { ...result, "x-ms-content-crc64": crc64Text(received.value.crc64) });
+}
+
+/** Leaves Content-MD5 out if the request has x-ms-blob-content-md5, which takes its place in Put Blob. */
+function withoutContentMd5(headers: HttpHeaders): HttpHeaders {
+  if (headers["x-ms-blob-content-md5"] === undefined) return headers;
+  const { "content-md5": _, ...others } = headers;
+  return others;
 }
 
 /** The blob keeps the MD5 that was computed; one that the request gives for keeping must be the same. */
@@ -156,7 +164,7 @@ export async function putBlockList(exchange: BlobExchange): Promise<Answer> {
   const { headers, objects, version } = exchange;
   const metadata = parseMetadata(headers, exchange.request.rawHeaders);
   if (!metadata.ok) return metadata;
-  const properties = parseContentProperties(headers, false);
+  const properties = parseContentProperties(headers);
   if (!properties.ok) return properties;
   const state = newStateOf(exchange);
   if (!state.ok) return state;
