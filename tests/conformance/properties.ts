@@ -55,6 +55,42 @@ export function propertySuite(clients: () => Clients): void {
       assert.equal(await told("PUT", "/b?comp=properties", { "x-ms-blob-content-md5": "no base64" }), "400 InvalidMd5");
     });
 
+    test("Set Blob Properties without a type clears it, until one is set; copies, snapshots and lists have none either", async () => {
+      const { container, told, shown } = await fresh();
+      const client = container.getBlockBlobClient("b");
+      await client.upload("x", 1);
+      assert.equal(await shown("b", "content-type"), "application/octet-stream");
+      await client.upload("x", 1, { blobHTTPHeaders: { blobContentType: "a/b", blobCacheControl: "c" } });
+      await client.setHTTPHeaders({ blobContentLanguage: "en" });
+      const head = async (of = client) => {
+        const { contentType, contentLanguage, cacheControl } = await of.getProperties();
+        return [contentType, contentLanguage, cacheControl];
+      };
+      assert.deepEqual(await head(), [undefined, "en", undefined]);
+      assert.equal(await shown("b", "content-type"), null);
+      await client.setMetadata({ a: "1" });
+      const snapshot = (await client.createSnapshot()).snapshot ?? "";
+      await (await container.getBlockBlobClient("copy").beginCopyFromURL(client.url)).pollUntilDone();
+      for (const name of ["b", `b?snapshot=${snapshot}`, "copy"]) assert.equal(await shown(name, "content-type"), null, name);
+      for await (const { properties } of container.listBlobsFlat()) assert.equal(properties.contentType ?? "", "");
+      const page = container.getPageBlobClient("page");
+      await page.create(512);
+      await page.resize(1024);
+      assert.equal(await shown("page", "content-type"), "application/octet-stream", "a new size alone changes no property");
+      const resized = { "x-ms-blob-content-length": "512", "x-ms-blob-content-language": "en" };
+      assert.equal(await told("PUT", "/page?comp=properties", resized), "200");
+      assert.equal(await shown("page", "content-type"), null);
+      await client.setHTTPHeaders({ blobContentType: "c/d" });
+      assert.deepEqual(await head(), ["c/d", undefined, undefined]);
+      await client.setHTTPHeaders({});
+      await client.upload("y", 1);
+      assert.equal(await shown("b", "content-type"), "application/octet-stream", "new content has the default again");
+      await client.setHTTPHeaders({});
+      await client.stageBlock(blockId(1), "z", 1);
+      await client.commitBlockList([blockId(1)]);
+      assert.equal(await shown("b", "content-type"), "application/octet-stream");
+    });
+
     test("an MD5 that the service compares with bytes has 16 bytes", async () => {
       const { container, told } = await fresh();
       await container.getBlockBlobClient("source").upload("x", 1);

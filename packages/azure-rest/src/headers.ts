@@ -95,6 +95,18 @@ export interface ContentProperties {
   readonly contentDisposition: string;
 }
 
+/** Content properties as a blob has them. */
+export interface StoredProperties extends ContentProperties {
+  /** True if Set Blob Properties left the type out: the blob has none, not even the default. Means nothing beside a type. */
+  readonly contentTypeCleared?: boolean | undefined;
+}
+
+/** What Set Blob Properties makes of its headers: it clears whatever they leave out. */
+export const withTypeCleared = (properties: ContentProperties): ContentProperties & { readonly contentTypeCleared: boolean } => ({
+  ...properties,
+  contentTypeCleared: properties.contentType === "",
+});
+
 const noBytes = new Uint8Array(0);
 
 export interface PropertyRules {

@@ -69,7 +69,6 @@ export function blobHeaders(version: string, blob: ListedBlobProperties): Respon
     ...etagAndTime(version, blob),
     ...metadataHeaders(blob.metadata),
     ...stateHeaders(blob),
-    "Content-Type": contentTypeOf(headers),
     ...(behaves(version, "acceptRanges") ? { "Accept-Ranges": "bytes" } : {}),
     "x-ms-creation-time": formatRfc1123(blob.createdMs),
     "x-ms-blob-type": blob.blobType,
@@ -80,6 +79,8 @@ export function blobHeaders(version: string, blob: ListedBlobProperties): Respon
   if (blob.sealed) result["x-ms-blob-sealed"] = "true";
   if (blob.blobType === "PageBlob") result["x-ms-blob-sequence-number"] = String(blob.sequenceNumber);
   if (blob.copy) Object.assign(result, copyHeaders(blob.copy));
+  const contentType = contentTypeOf(headers);
+  if (contentType !== "") result["Content-Type"] = contentType;
   if (headers.contentEncoding !== "") result["Content-Encoding"] = headers.contentEncoding;
   if (headers.contentLanguage !== "") result["Content-Language"] = headers.contentLanguage;
   if (headers.cacheControl !== "") result["Cache-Control"] = headers.cacheControl;

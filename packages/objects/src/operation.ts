@@ -77,13 +77,16 @@ export interface ListAccounts {
 }
 
 export interface BlobHeaders {
+  /** Empty: application/octet-stream, unless it was cleared. */
   readonly contentType: string;
   readonly contentEncoding: string;
   readonly contentLanguage: string;
-  /** 16 bytes, or empty. */
+  /** 16 bytes, or empty; of any length if a client set it without the bytes. */
   readonly contentMd5: Uint8Array;
   readonly cacheControl: string;
   readonly contentDisposition: string;
+  /** True if the blob has no type at all, because Set Blob Properties left it out. Means nothing beside a type. */
+  readonly contentTypeCleared?: boolean | undefined;
 }
 
 /** Bytes inside the message, or where they were put; not both. */

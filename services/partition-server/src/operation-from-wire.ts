@@ -277,6 +277,7 @@ const headersOf = (headers: wire.BlobHeaders | undefined): BlobHeaders => ({
   contentMd5: headers?.contentMd5 ?? none,
   cacheControl: headers?.cacheControl ?? "",
   contentDisposition: headers?.contentDisposition ?? "",
+  contentTypeCleared: headers?.contentTypeCleared ?? false,
 });
 
 function bodyOf(body: wire.Body | undefined): Body {

@@ -4,7 +4,7 @@
  */
 import { toBase64 } from "../base64.ts";
 import { formatIsoMicros, formatRfc1123 } from "../dates.ts";
-import type { ContentProperties } from "../headers.ts";
+import type { StoredProperties } from "../headers.ts";
 import { behaves } from "../version.ts";
 import { element, elementIfAny, escapeXml, named, needsEncoding } from "../xml-text.ts";
 import type { ShownCopy } from "./copy-headers.ts";
@@ -40,7 +40,7 @@ export interface ListedBlobProperties {
   readonly lastModifiedMs: number;
   readonly createdMs: number;
   readonly contentLengthBytes: number;
-  readonly headers: ContentProperties;
+  readonly headers: StoredProperties;
   readonly metadata: Readonly<Record<string, string>>;
   readonly blobType: string;
   /** It has no committed content yet, and so no ETag and no times. */
@@ -220,9 +220,9 @@ export function tagSetXml(tags: Tags): string {
   return `${text}</TagSet></Tags>`;
 }
 
-/** What a blob has that was stored without one. */
-export const contentTypeOf = (headers: ContentProperties): string =>
-  headers.contentType === "" ? "application/octet-stream" : headers.contentType;
+/** Returns the type that a blob shows: the default if none was ever stored, empty if the type was cleared. */
+export const contentTypeOf = ({ contentType, contentTypeCleared }: StoredProperties): string =>
+  contentType === "" && contentTypeCleared !== true ? "application/octet-stream" : contentType;
 
 export interface ListedBlock {
   readonly blockId: Uint8Array;

@@ -239,3 +239,18 @@ test("containers: conditions of metadata and delete", () => {
   const set = table.run({ case: "setContainerMetadata", value: { ...container, metadata: { k: "w" }, conditions: {} } });
   assert.ok(set.case === "container" && set.value.metadata.k === "w" && set.value.incarnation === 2);
 });
+
+test("content type: a row keeps a cleared type apart from one that was never set, and older rows have the default", () => {
+  const table = new TestTable();
+  const stored = (given: Partial<BlobHeaders>): BlobHeaders => {
+    table.run({ case: "putBlob", value: put("x") });
+    table.run({ case: "setBlobHeaders", value: { name: name(), conditions: {}, headers: { ...headers, ...given } } });
+    return content(table).blob.headers;
+  };
+  const cleared = stored({ contentType: "", contentTypeCleared: true });
+  assert.deepEqual([cleared.contentType, cleared.contentTypeCleared], ["", true]);
+  const unset = stored({ contentType: "" });
+  assert.deepEqual([unset.contentType, unset.contentTypeCleared], ["", false], "as a front-end of an older release asks for it");
+  const typed = stored({ contentType: "a/b", contentTypeCleared: true });
+  assert.deepEqual([typed.contentType, typed.contentTypeCleared], ["a/b", false]);
+});

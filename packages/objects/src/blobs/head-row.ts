@@ -128,7 +128,7 @@ export const encodeHead = (state: HeadState): Uint8Array =>
     ...encodeLease(state.lease),
     blobType: typeCodes[state.blobType],
     contentLength: BigInt(state.contentLengthBytes),
-    contentType: text(state.headers.contentType),
+    contentType: state.headers.contentTypeCleared === true ? state.headers.contentType : text(state.headers.contentType),
     contentEncoding: text(state.headers.contentEncoding),
     contentLanguage: text(state.headers.contentLanguage),
     contentMd5: state.headers.contentMd5.length > 0 ? state.headers.contentMd5 : undefined,
@@ -193,6 +193,7 @@ export function decodeHead(bytes: Uint8Array): HeadState {
 
 const headersOf = (row: BlobRow): BlobHeaders => ({
   contentType: row.contentType ?? "",
+  contentTypeCleared: row.contentType === "",
   contentEncoding: row.contentEncoding ?? "",
   contentLanguage: row.contentLanguage ?? "",
   contentMd5: row.contentMd5 ? concatBytes([row.contentMd5]) : emptyBytes,

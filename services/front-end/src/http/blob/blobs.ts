@@ -24,6 +24,7 @@ import {
   requestEncryptedHeaders,
   toBase64,
   untellable,
+  withTypeCleared,
   writtenHeaders,
 } from "@stamp/azure-rest";
 import { concatBytes, FailureError } from "@stamp/base";
@@ -197,7 +198,7 @@ export async function setBlobHeaders(exchange: BlobExchange): Promise<Answer> {
   if (!properties.ok) return properties;
   const asked = await askedBlob(exchange);
   if (!asked.ok) return asked;
-  const value = { ...asked.value, headers: properties.value };
+  const value = { ...asked.value, headers: withTypeCleared(properties.value) };
   const changed = await exchange.objects.execute({ case: "setBlobHeaders", value }, "blob", exchange.limits());
   return changed.ok ? respond(200, etagAndTime(exchange.version, blobOf(changed.value))) : changed;
 }

@@ -22,6 +22,7 @@ import {
   rejected,
   requestEncryptedHeaders,
   type SequenceConditionHeaders,
+  withTypeCleared,
 } from "@stamp/azure-rest";
 import { utf8 } from "@stamp/base";
 import { type Blob, fromWire, SequenceNumberAction, toWire } from "@stamp/wire";
@@ -162,7 +163,7 @@ export async function setPageBlobProperties(exchange: BlobExchange): Promise<Ans
   const { action, sequenceNumber } = change.value;
   const value = {
     name: name.value,
-    ...(Object.values(properties.value).some((part) => part.length > 0) ? { headers: properties.value } : {}),
+    ...(Object.values(properties.value).some((part) => part.length > 0) ? { headers: withTypeCleared(properties.value) } : {}),
     ...(length.value === undefined ? {} : { contentLengthBytes: toWire(length.value) }),
     ...(action === undefined ? {} : { action: actions[action] }),
     sequenceNumber: toWire(sequenceNumber),
