@@ -218,7 +218,13 @@ export function copySuite(clients: () => Clients): void {
       const md5 = createHash("md5").update(content).digest();
       const done = await target.syncCopyFromURL(url, { sourceContentMD5: md5 });
       assert.equal(done.copyStatus, "success");
+      assert.ok(md5.equals(Buffer.from(done.contentMD5 ?? [])), "the answer has the checksum that was asked for");
       assert.ok(content.equals(await target.downloadToBuffer()));
+      const crc64 = (await target.upload(content, content.length))._response.headers.get("x-ms-content-crc64") ?? "";
+      const headers = { "x-ms-copy-source": url, "x-ms-requires-sync": "true", "x-ms-source-content-crc64": crc64 };
+      const summed = await clients().raw("PUT", `/${container.containerName}/summed`, { headers, body: "" });
+      assert.deepEqual([summed.status, summed.headers.get("x-ms-content-crc64"), summed.headers.get("content-md5")], [202, crc64, null]);
+      assert.equal((await target.syncCopyFromURL(url)).contentMD5, undefined);
       await container.getAppendBlobClient("log").create();
       const type = await failure(target.syncCopyFromURL(await readableUrl(container.getBlobClient("log"))));
       assert.deepEqual([type.statusCode, type.code], [409, "InvalidSourceBlobType"]);

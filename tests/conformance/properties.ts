@@ -103,6 +103,31 @@ export function propertySuite(clients: () => Clients): void {
       }
     });
 
+    test("a CRC64 that is not 8 bytes in base64 is 400 InvalidHeaderValue, wherever it is read", async () => {
+      const { container, told } = await fresh();
+      await container.getBlockBlobClient("source").upload("x", 1);
+      await container.getAppendBlobClient("append").create();
+      await container.getPageBlobClient("page").create(512);
+      const source = { "x-ms-copy-source": await readableUrl(container.getBlockBlobClient("source")) };
+      const block = `/b?comp=block&blockid=${encodeURIComponent(blockId(1))}`;
+      const page = { "x-ms-page-write": "update", range: "bytes=0-511" };
+      for (const crc64 of ["AAAA", base64("x".repeat(9)), "0x1234567890abcdef", "18446744073709551615", "no base64!!"]) {
+        const ofBody = { "x-ms-content-crc64": crc64 };
+        const ofSource = { ...source, "x-ms-source-content-crc64": crc64 };
+        for (const seen of [
+          await told("PUT", "/b", { ...ofBody, "x-ms-blob-type": "BlockBlob" }, "x"),
+          await told("PUT", block, ofBody, "x"),
+          await told("PUT", "/b?comp=blocklist", ofBody, "<BlockList></BlockList>"),
+          await told("PUT", "/append?comp=appendblock", ofBody, "x"),
+          await told("PUT", "/page?comp=page", { ...ofBody, ...page }, "x".repeat(512)),
+          await told("PUT", block, ofSource),
+          await told("PUT", "/append?comp=appendblock", ofSource),
+        ]) {
+          assert.equal(seen, "400 InvalidHeaderValue", crc64);
+        }
+      }
+    });
+
     test("Put Blob does not look at Content-MD5 if x-ms-blob-content-md5 is there", async () => {
       const { told, shown } = await fresh();
       const put = (headers: Record<string, string>, type = "BlockBlob", body = "x") =>

@@ -106,6 +106,14 @@ describe("copies whose bytes have to be moved", () => {
     assert.equal((await target.getBlockList("committed")).committedBlocks?.length, 3);
   });
 
+  test("an archived source is copied to an online tier part by part, too", async () => {
+    const { source, target, whole } = await apart(300_000);
+    await source.setAccessTier("Archive");
+    assert.equal((await (await target.beginCopyFromURL(source.url, { tier: "Cool" })).pollUntilDone()).copyStatus, "success");
+    assert.ok(whole.equals(await target.downloadToBuffer()));
+    assert.deepEqual([(await target.getProperties()).accessTier, (await source.getProperties()).accessTier], ["Cool", "Archive"]);
+  });
+
   test("one that takes long is pending, keeps others off, and can be aborted", async () => {
     const { stamp, source, target } = await apart(1_000_000);
     let release = (): void => {};

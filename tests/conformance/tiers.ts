@@ -1,7 +1,7 @@
 /** Access tiers and expiry. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { blockId, type Clients, failure } from "./target.ts";
+import { blockId, type Clients, failure, readableUrl } from "./target.ts";
 
 export function tierSuite(clients: () => Clients): void {
   describe("tiers and expiry", () => {
@@ -45,6 +45,62 @@ export function tierSuite(clients: () => Clients): void {
       await client.setTags({ a: "1" });
       await client.setAccessTier("Hot", { rehydratePriority: "High" });
       assert.equal((await client.downloadToBuffer()).toString(), "cold");
+    });
+
+    test("Copy Blob to an online tier takes an archived source out of the archive; without one, and over itself, it is refused", async () => {
+      const container = await clients().container();
+      const source = container.getBlockBlobClient("source");
+      await source.upload("cold", 4, { metadata: { a: "1" } });
+      await source.setAccessTier("Archive");
+      const snapshotless = await source.getProperties();
+      for (const tier of ["Hot", "Cool", "Cold"]) {
+        const target = container.getBlockBlobClient(`to-${tier}`);
+        const copied = await (await target.beginCopyFromURL(source.url, { tier, rehydratePriority: "High" })).pollUntilDone();
+        assert.equal(copied.copyStatus, "success");
+        const { accessTier, archiveStatus, metadata } = await target.getProperties();
+        assert.deepEqual([accessTier, archiveStatus, metadata], [tier, undefined, { a: "1" }]);
+        assert.equal((await target.downloadToBuffer()).toString(), "cold");
+      }
+      const { accessTier, etag } = await source.getProperties();
+      assert.deepEqual([accessTier, etag], ["Archive", snapshotless.etag], "the source stays as it is");
+      const target = container.getBlockBlobClient("refused");
+      const url = await readableUrl(source);
+      for (const work of [
+        () => target.beginCopyFromURL(source.url),
+        () => target.beginCopyFromURL(source.url, { tier: "Archive" }),
+        () => source.beginCopyFromURL(source.url, { tier: "Hot" }),
+        () => target.syncCopyFromURL(url, { tier: "Hot" }),
+        () => target.syncUploadFromURL(url, { tier: "Hot" }),
+        () => target.stageBlockFromURL(blockId(1), url),
+      ]) {
+        const error = await failure(work());
+        assert.deepEqual([error.statusCode, error.code], [409, "BlobArchived"]);
+      }
+      assert.equal(await target.exists(), false);
+    });
+
+    test("tiers are for block blobs: those of append and page blobs are refused, whatever asks for them", async () => {
+      const container = await clients().container();
+      const others = [container.getAppendBlobClient("append"), container.getPageBlobClient("page")] as const;
+      await others[0].create();
+      await others[1].create(512);
+      const types = {
+        append: { "x-ms-blob-type": "AppendBlob" },
+        page: { "x-ms-blob-type": "PageBlob", "x-ms-blob-content-length": "512" },
+      };
+      for (const client of others) {
+        const { etag } = await client.getProperties();
+        const error = await failure(client.setAccessTier("Cool"));
+        assert.deepEqual([error.statusCode, error.code], [409, "InvalidBlobType"], client.name);
+        const headers = { ...types[client.name as keyof typeof types], "x-ms-access-tier": "Cool" };
+        const put = await clients().raw("PUT", `/${container.containerName}/new`, { headers, body: "" });
+        assert.deepEqual([put.status, put.headers.get("x-ms-error-code")], [400, "UnsupportedHeader"], client.name);
+        const copy = await failure(container.getBlobClient("copy").beginCopyFromURL(client.url, { tier: "Cool" }));
+        assert.deepEqual([copy.statusCode, copy.code], [409, "InvalidBlobType"], client.name);
+        await (await container.getBlobClient("copy").beginCopyFromURL(client.url)).pollUntilDone();
+        assert.equal((await client.getProperties()).etag, etag);
+      }
+      assert.equal(await container.getBlobClient("new").exists(), false);
     });
 
     test("a blob that expired is not there", async () => {

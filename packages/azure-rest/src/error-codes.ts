@@ -43,7 +43,6 @@ export const errorTable = {
   InvalidXmlNodeValue: [400, "The value for one of the XML nodes is not in the correct format."],
   Md5Mismatch: [400, "The MD5 value specified in the request did not match with the MD5 value calculated by the server."],
   Crc64Mismatch: [400, "The CRC64 value specified in the request did not match with the CRC64 value calculated by the server."],
-  InvalidCrc64: [400, "The CRC64 value specified in the request is invalid. CRC64 value must be 64 bits and base64 encoded."],
   BothCrc64AndMd5HeaderPresent: [400, "Both x-ms-content-crc64 header and Content-MD5 header are present."],
   MetadataTooLarge: [400, "The metadata specified exceeds the maximum allowed limit (8KB)."],
   MissingContentLengthHeader: [411, "Content-Length HTTP header is missing."],

@@ -137,7 +137,7 @@ export function parseDigest(headers: HttpHeaders, name: string, lengthBytes: 8 |
   if (text === undefined) return parsed(undefined);
   const bytes = fromBase64(text.trim());
   if (bytes === undefined || (lengthBytes !== "any" && bytes.length !== lengthBytes)) {
-    return rejected(lengthBytes === 8 ? "InvalidCrc64" : "InvalidMd5", { HeaderName: name, HeaderValue: text });
+    return lengthBytes === 8 ? badHeader(name, text) : rejected("InvalidMd5", { HeaderName: name, HeaderValue: text });
   }
   return parsed(bytes);
 }

@@ -400,7 +400,7 @@ export type Operation =
   | { readonly case: "clearPages"; readonly value: ClearPages }
   | { readonly case: "setPageBlobProperties"; readonly value: SetPageBlobProperties }
   | { readonly case: "getPageRanges"; readonly value: GetPageRanges }
-  | { readonly case: "readParts"; readonly value: OnBlobState & { readonly first: number } }
+  | { readonly case: "readParts"; readonly value: OnBlobState & { readonly first: number; readonly archivedToo?: boolean | undefined } }
   | { readonly case: "startCopy"; readonly value: StartCopy }
   | { readonly case: "addToCopy"; readonly value: AddToCopy }
   | { readonly case: "endCopy"; readonly value: EndCopy }

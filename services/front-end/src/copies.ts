@@ -164,7 +164,8 @@ export class Copies {
 
   async #stepHere(job: CopyJob, from: { readonly name: LocatedBlob; readonly etag: string }): Promise<Outcome<bigint | undefined>> {
     const { router } = this.#objects.parts;
-    const read = { name: from.name, conditions: { ifMatch: from.etag }, first: job.position };
+    // Whether the source may be archived was decided when the copy began.
+    const read = { name: from.name, conditions: { ifMatch: from.etag }, first: job.position, archivedToo: true };
     const answer = await router.execute({ case: "readParts", value: read }, this.#limits());
     if (!answer.ok) return answer;
     const found = answer.value;

@@ -19,12 +19,13 @@ export function* setBlobTags(value: OperationValue<"setBlobTags">, context: Plan
   return error ? errorAnswer(error) : amend(context, value.name.blob, found, { tags: value.tags });
 }
 
-/** What was archived can be read again at once: nothing has to be fetched from anywhere. */
+/** Tiers are for block blobs. What was archived can be read again at once: nothing has to be fetched from anywhere. */
 export function* setBlobTier(value: OperationValue<"setBlobTier">, context: PlanContext): Plan {
   const found = yield* findState(context, value.name);
   if (!found) return fail("BlobNotFound");
   const error = checkWrite(context, value.conditions, found.head, false);
   if (error) return errorAnswer(error);
+  if (found.head.blobType !== "BlockBlob") return fail("InvalidBlobType");
   return amend(context, value.name.blob, found, { tier: { name: value.tier, changedMs: lastModifiedMs(context.wallMs, undefined) } });
 }
 

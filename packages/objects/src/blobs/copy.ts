@@ -55,7 +55,7 @@ export function* readParts(value: OperationValue<"readParts">, context: PlanCont
     checkReadConditions(value.conditions, head) ??
     checkKey({}, head.encryptionKeySha256);
   if (error) return errorAnswer(error);
-  if (isArchived(head)) return fail("BlobArchived");
+  if (isArchived(head) && value.archivedToo !== true) return fail("BlobArchived");
   if (isPending(head)) return fail("PendingCopyOperation");
   const read = head.blobType === "PageBlob" ? yield* pageParts(prefix, head, value.first) : yield* contentParts(prefix, head, value.first);
   return answer({ case: "copyParts", value: { blob: blobOf(context, value.name.blob, head, stamp), ...read } });

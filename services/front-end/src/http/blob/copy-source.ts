@@ -191,13 +191,13 @@ function foreignLimits(exchange: BlobExchange): ForeignLimits {
   return { timeoutMs: exchange.limits().deadlineMs - objects.parts.world.clock.monotonicMs(), signal: request.signal };
 }
 
-/** What it is, and the first of its parts if they are here. */
-export async function readSourceParts(exchange: BlobExchange, source: CopySource): Promise<Parsed<FoundSource>> {
+/** Reads what the source is, and the first of its parts if they are here; those of an archived source only if `archivedToo`. */
+export async function readSourceParts(exchange: BlobExchange, source: CopySource, archivedToo: boolean): Promise<Parsed<FoundSource>> {
   if (source.kind === "elsewhere") {
     const found = await exchange.objects.parts.foreignSources.head(source.source, source.headers, foreignLimits(exchange));
     return found.ok ? parsed({ blob: found.value, parts: [], isWhole: false }) : fromElsewhere(exchange, found);
   }
-  const value = { name: source.name, conditions: source.conditions, first: 0n };
+  const value = { name: source.name, conditions: source.conditions, first: 0n, archivedToo };
   const parts = await exchange.objects.execute({ case: "readParts", value }, "copyParts", exchange.limits());
   if (!parts.ok) return { ok: false, error: unverified(exchange, parts.error) };
   const { blob } = parts.value;

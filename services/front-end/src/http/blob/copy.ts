@@ -2,6 +2,7 @@
 import {
   badHeader,
   copyFromUrlBytesMax,
+  crc64Text,
   etagAndTime,
   type Parsed,
   parseBoolean,
@@ -10,9 +11,11 @@ import {
   parseMetadata,
   parseSourceDigests,
   queryValue,
+  type ResponseHeaders,
   type RestError,
   rejected,
   restError,
+  toBase64,
   urlOf,
 } from "@stamp/azure-rest";
 import { uuid, within } from "@stamp/ports";
@@ -66,9 +69,10 @@ async function prepared(exchange: BlobExchange): Promise<Parsed<Copy>> {
   if (!to.ok) return to;
   const source = await sourceOf(exchange);
   if (!source.ok) return source;
-  const found = await readSourceParts(exchange, source.value);
+  const found = await readSourceParts(exchange, source.value, rehydrates(exchange, source.value, to.value, state.value.accessTier));
   if (!found.ok) return found;
   const { blob } = found.value;
+  if (state.value.accessTier !== "" && blob.blobType !== "BlockBlob") return rejected("InvalidBlobType");
   const sourceTags = tags.value ? await readSourceTags(exchange, source.value, blob) : parsed(undefined);
   if (!sourceTags.ok) return sourceTags;
   const given = Object.keys(metadata.value).length > 0;
@@ -92,6 +96,13 @@ async function prepared(exchange: BlobExchange): Promise<Parsed<Copy>> {
     state: sourceTags.value ? { ...state.value, tags: sourceTags.value } : state.value,
   };
   return parsed({ to: to.value, source: source.value, found: found.value, value });
+}
+
+/** True if the copy may take its source out of the archive: Copy Blob to an online tier, and not over the source itself. */
+function rehydrates({ operation }: BlobExchange, source: CopySource, to: LocatedBlob, accessTier: string): boolean {
+  if (operation !== "CopyBlob" || source.kind !== "here" || accessTier === "" || accessTier === "Archive") return false;
+  const { name } = source;
+  return name.account !== to.account || name.container !== to.container || name.blob !== to.blob;
 }
 
 /** Conditions of the destination have a code of their own in Copy Blob; not in Copy Blob From URL. */
@@ -145,9 +156,10 @@ function fromOf(source: CopySource, { etag, contentLengthBytes, blobType }: Blob
   return { url: urlOf(source.source.url), etag, totalBytes: fromWire(contentLengthBytes), blobType };
 }
 
-const accepted = (exchange: BlobExchange, blob: Blob): Answer =>
+const accepted = (exchange: BlobExchange, blob: Blob, digests: ResponseHeaders = {}): Answer =>
   respond(202, {
     ...etagAndTime(exchange.version, blobOf(blob)),
+    ...digests,
     "x-ms-copy-id": blob.copy?.copyId ?? "",
     "x-ms-copy-status": blob.copy?.status ?? "",
   });
@@ -180,11 +192,12 @@ export async function copyBlobFromUrl(exchange: BlobExchange): Promise<Answer> {
   if (!received.ok) return received;
   const compared = compareDigests(digests.value, received.value);
   if (!compared.ok) return compared;
-  const { inline, places } = received.value;
+  const { inline, places, md5, crc64 } = received.value;
   const whole = { blockId: new Uint8Array(0), sizeBytes: found.blob.contentLengthBytes, places: [...places] };
   const parts = content.value.lengthBytes === 0 ? [] : [{ inline, blocks: places.length > 0 ? [whole] : [] }];
   const made = await exchange.objects.execute({ case: "startCopy", value: { ...value, parts } as StartInit }, "blob", exchange.limits());
-  return made.ok ? accepted(exchange, made.value) : made;
+  const shown = md5 ? { "Content-MD5": toBase64(md5) } : crc64 === undefined ? {} : { "x-ms-content-crc64": crc64Text(crc64) };
+  return made.ok ? accepted(exchange, made.value, shown) : made;
 }
 
 export async function abortCopyBlob(exchange: BlobExchange): Promise<Answer> {

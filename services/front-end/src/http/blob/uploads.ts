@@ -51,6 +51,7 @@ export async function putBlob(exchange: BlobExchange): Promise<Answer> {
   const state = newStateOf(exchange);
   if (!state.ok) return state;
   const isBlock = type.value.blobType === "BlockBlob";
+  if (!isBlock && state.value.accessTier !== "") return rejected("UnsupportedHeader", { HeaderName: "x-ms-access-tier" });
   const length = lengthWithin(exchange, bodyLimitsOf(version).putBlobBytesMax);
   if (!length.ok) return length;
   if (!isBlock && length.value > 0) return badHeader("Content-Length", String(length.value), `A new ${type.value.blobType} is empty.`);
