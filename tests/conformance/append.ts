@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { describe, test } from "node:test";
-import { bytes, type Clients, failure } from "./target.ts";
+import type { BlobClient } from "@azure/storage-blob";
+import { bytes, type Clients, failure, readableUrl } from "./target.ts";
 
 export function appendSuite(clients: () => Clients): void {
   describe("append blobs", () => {
@@ -113,6 +114,44 @@ export function appendSuite(clients: () => Clients): void {
         const error = await failure(work());
         assert.deepEqual([error.statusCode, error.code], [409, "InvalidBlobType"]);
       }
+    });
+
+    test("a blob keeps its type: Put Blob and copies over another type are 409 and change nothing; after a deletion they are served", async () => {
+      const container = await clients().container();
+      const [block, append, page] = ["block", "append", "page"].map((name) => container.getBlobClient(name)) as [
+        BlobClient,
+        BlobClient,
+        BlobClient,
+      ];
+      await block.getBlockBlobClient().upload("x", 1);
+      await append.getAppendBlobClient().create();
+      await page.getPageBlobClient().create(512);
+      const url = await readableUrl(block);
+      const refused: (readonly [BlobClient, () => Promise<unknown>])[] = [
+        [block, () => block.getAppendBlobClient().create()],
+        [block, () => block.getPageBlobClient().create(512)],
+        [block, () => block.beginCopyFromURL(append.url)],
+        [block, () => block.beginCopyFromURL(page.url)],
+        [append, () => append.getBlockBlobClient().upload("y", 1)],
+        [append, () => append.getPageBlobClient().create(512)],
+        [append, () => append.getBlockBlobClient().syncUploadFromURL(url)],
+        [append, () => append.syncCopyFromURL(url)],
+        [append, () => append.beginCopyFromURL(block.url)],
+        [page, () => page.getBlockBlobClient().upload("y", 1)],
+        [page, () => page.getAppendBlobClient().create()],
+        [page, () => page.beginCopyFromURL(append.url)],
+      ];
+      for (const [client, work] of refused) {
+        const before = (await client.getProperties()).etag;
+        const error = await failure(work());
+        assert.deepEqual([error.statusCode, error.code], [409, "InvalidBlobType"], `${client.name}: ${work}`);
+        assert.equal((await client.getProperties()).etag, before, client.name);
+      }
+      const exists = await failure(append.getBlockBlobClient().upload("y", 1, { conditions: { ifNoneMatch: "*" } }));
+      assert.equal(exists.code, "BlobAlreadyExists", "conditions come first");
+      await append.delete();
+      await append.getBlockBlobClient().upload("y", 1);
+      assert.equal((await append.getProperties()).blobType, "BlockBlob");
     });
 
     test("what can't be appended is refused: nothing there, no bytes, too many, a new blob with a body", async () => {

@@ -79,6 +79,51 @@ export function tierSuite(clients: () => Clients): void {
       assert.equal(await target.exists(), false);
     });
 
+    test("an archived blob keeps its content: whatever replaces it is refused, and blocks for it too; it can be deleted", async () => {
+      const container = await clients().container();
+      const client = container.getBlockBlobClient("b");
+      const source = container.getBlockBlobClient("source");
+      await source.upload("source", 6);
+      await client.upload("old", 3);
+      await client.stageBlock(blockId(1), "new", 3);
+      await client.setAccessTier("Archive");
+      const { etag } = await client.getProperties();
+      const url = await readableUrl(source);
+      for (const work of [
+        () => client.upload("new", 3, { tier: "Hot" }),
+        () => client.stageBlock(blockId(2), "new", 3),
+        () => client.commitBlockList([blockId(1)], { tier: "Hot" }),
+        () => client.stageBlockFromURL(blockId(2), url),
+        () => client.syncUploadFromURL(url),
+        () => client.syncCopyFromURL(url),
+        () => client.beginCopyFromURL(source.url, { tier: "Hot" }),
+      ]) {
+        const error = await failure(work());
+        assert.deepEqual([error.statusCode, error.code], [409, "BlobArchived"], `${work}`);
+      }
+      assert.equal((await failure(client.upload("new", 3, { conditions: { ifNoneMatch: "*" } }))).code, "BlobAlreadyExists");
+      const kept = await client.getProperties();
+      assert.deepEqual([kept.etag, kept.accessTier, kept.contentLength], [etag, "Archive", 3]);
+      await client.delete();
+      await client.upload("new", 3);
+      assert.equal((await client.downloadToBuffer()).toString(), "new");
+    });
+
+    test("an archived snapshot stays in the archive; a copy takes its content out", async () => {
+      const container = await clients().container();
+      const client = container.getBlockBlobClient("b");
+      await client.upload("old", 3);
+      const snapshot = client.withSnapshot((await client.createSnapshot()).snapshot ?? "");
+      await snapshot.setAccessTier("Archive");
+      const error = await failure(snapshot.setAccessTier("Hot"));
+      assert.deepEqual([error.statusCode, error.code], [409, "BlobOperationNotSupported"]);
+      await snapshot.setAccessTier("Archive");
+      const copy = container.getBlockBlobClient("copy");
+      await (await copy.beginCopyFromURL(snapshot.url, { tier: "Cool" })).pollUntilDone();
+      assert.equal((await copy.downloadToBuffer()).toString(), "old");
+      assert.equal((await client.getProperties()).accessTier, "Hot");
+    });
+
     test("tiers are for block blobs: those of append and page blobs are refused, whatever asks for them", async () => {
       const container = await clients().container();
       const others = [container.getAppendBlobClient("append"), container.getPageBlobClient("page")] as const;
@@ -89,15 +134,16 @@ export function tierSuite(clients: () => Clients): void {
         page: { "x-ms-blob-type": "PageBlob", "x-ms-blob-content-length": "512" },
       };
       for (const client of others) {
+        const copies = container.getBlobClient(`copy of ${client.name}`);
         const { etag } = await client.getProperties();
         const error = await failure(client.setAccessTier("Cool"));
         assert.deepEqual([error.statusCode, error.code], [409, "InvalidBlobType"], client.name);
         const headers = { ...types[client.name as keyof typeof types], "x-ms-access-tier": "Cool" };
         const put = await clients().raw("PUT", `/${container.containerName}/new`, { headers, body: "" });
         assert.deepEqual([put.status, put.headers.get("x-ms-error-code")], [400, "UnsupportedHeader"], client.name);
-        const copy = await failure(container.getBlobClient("copy").beginCopyFromURL(client.url, { tier: "Cool" }));
+        const copy = await failure(copies.beginCopyFromURL(client.url, { tier: "Cool" }));
         assert.deepEqual([copy.statusCode, copy.code], [409, "InvalidBlobType"], client.name);
-        await (await container.getBlobClient("copy").beginCopyFromURL(client.url)).pollUntilDone();
+        await (await copies.beginCopyFromURL(client.url)).pollUntilDone();
         assert.equal((await client.getProperties()).etag, etag);
       }
       assert.equal(await container.getBlobClient("new").exists(), false);

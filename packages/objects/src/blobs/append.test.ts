@@ -62,9 +62,11 @@ test("append: position, size, type and seal are checked, with the service's code
   assert.equal(table.outcome("putBlockList", list), "InvalidBlobType");
   assert.equal(table.outcome("getBlockList", { name, conditions, committed: true, uncommitted: true }), "InvalidBlobType");
   const body = { inline: new Uint8Array(1), places: [] };
-  table.outcome("putBlob", { name, conditions, headers, metadata: {}, body });
-  assert.equal(table.outcome("appendBlock", block(1)), "InvalidBlobType");
-  assert.equal(table.outcome("sealBlob", { name, conditions }), "InvalidBlobType");
+  assert.equal(table.outcome("putBlob", { name, conditions, headers, metadata: {}, body }), "InvalidBlobType");
+  const other = { ...name, blob: "block" };
+  assert.equal(table.outcome("putBlob", { name: other, conditions, headers, metadata: {}, body }), "blob");
+  assert.equal(table.outcome("appendBlock", block(1, { name: other })), "InvalidBlobType");
+  assert.equal(table.outcome("sealBlob", { name: other, conditions }), "InvalidBlobType");
 });
 
 test("append: a blob in many places is read in answers of 4,096 places, each going on where the last one ended", () => {

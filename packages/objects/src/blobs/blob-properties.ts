@@ -3,7 +3,7 @@ import { checkWriteConditions } from "../conditions.ts";
 import { lastModifiedMs } from "../etag.ts";
 import type { OperationValue } from "../operation.ts";
 import { answer, errorAnswer, fail, type Plan, type PlanContext, put } from "../plan.ts";
-import { changeHead, checkWrite, type FoundState, findState, readBlob } from "./blob-state.ts";
+import { changeHead, checkWrite, type FoundState, findState, isArchived, readBlob } from "./blob-state.ts";
 import { blobOf, encodeHead, type HeadState } from "./head-row.ts";
 
 /** The state with this in it; its ETag and time stay what they are. */
@@ -19,13 +19,17 @@ export function* setBlobTags(value: OperationValue<"setBlobTags">, context: Plan
   return error ? errorAnswer(error) : amend(context, value.name.blob, found, { tags: value.tags });
 }
 
-/** Tiers are for block blobs. What was archived can be read again at once: nothing has to be fetched from anywhere. */
+/**
+ * Tiers are for block blobs. What was archived can be read again at once: nothing has to be fetched from anywhere. An archived snapshot or
+ * version stays in the archive; a copy takes its content out.
+ */
 export function* setBlobTier(value: OperationValue<"setBlobTier">, context: PlanContext): Plan {
   const found = yield* findState(context, value.name);
   if (!found) return fail("BlobNotFound");
   const error = checkWrite(context, value.conditions, found.head, false);
   if (error) return errorAnswer(error);
   if (found.head.blobType !== "BlockBlob") return fail("InvalidBlobType");
+  if (isArchived(found.head) && found.head.role !== "base" && value.tier !== "Archive") return fail("BlobOperationNotSupported");
   return amend(context, value.name.blob, found, { tier: { name: value.tier, changedMs: lastModifiedMs(context.wallMs, undefined) } });
 }
 

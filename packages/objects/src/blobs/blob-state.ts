@@ -121,6 +121,22 @@ export const checkWrite = (
 
 export const isArchived = (head: HeadState): boolean => head.tier?.name === "Archive";
 
+/** Checks a write that makes the blob or replaces its content. A blob keeps its type, and an archived one its content. */
+export function checkReplace(
+  context: PlanContext,
+  conditions: Conditions,
+  head: HeadState | undefined,
+  blobType: BlobType,
+): ServiceError | undefined {
+  const error = checkWrite(context, conditions, head, true);
+  if (error || head === undefined) return error;
+  if (head.blobType !== blobType) return serviceError("InvalidBlobType");
+  return checkNotArchived(head);
+}
+
+export const checkNotArchived = (head: HeadState | undefined): ServiceError | undefined =>
+  head && isArchived(head) ? serviceError("BlobArchived") : undefined;
+
 /** Whether a state lives on as a version when it is replaced or deleted. */
 export const becomesVersion = (context: PlanContext, head: HeadState): boolean => context.policy.versioning || head.versionStamp > 0;
 

@@ -9,6 +9,7 @@ import {
   becomesVersion,
   changeHead,
   checkPlaces,
+  checkReplace,
   checkWrite,
   findState,
   isArchived,
@@ -33,11 +34,11 @@ export function* putBlob(value: OperationValue<"putBlob">, context: PlanContext)
   const unusable = unusableUnderKey(conditions, body);
   if (unusable !== undefined) return refuse("badRequest", unusable);
   const state = yield* readBlob(context, name);
-  const error = checkWrite(context, conditions, state.head, true);
+  const { blobType = "BlockBlob", sequenceNumber = 0, pageBlobBytes = 0 } = value;
+  const error = checkReplace(context, conditions, state.head, blobType);
   if (error) return errorAnswer(error);
   const refusal = checkPlaces(context, body);
   if (refusal) return refuse(refusal.reason, refusal.message);
-  const { blobType = "BlockBlob", sequenceNumber = 0, pageBlobBytes = 0 } = value;
   const sizeBytes = sizeOfBody(body);
   if (blobType !== "BlockBlob" && sizeBytes > 0) return refuse("badRequest", `a new ${blobType} is empty`);
   if (pageBlobBytes % pageBytes !== 0 || pageBlobBytes > pageBlobBytesMax) return refuse("badRequest", "not a size of a page blob");

@@ -11,13 +11,13 @@ import type { BlockReference, BlockSize, OperationValue } from "../operation.ts"
 import { answer, done, errorAnswer, fail, getRow, intact, type Plan, type PlanContext, type RowEntry, refuse, scanRows } from "../plan.ts";
 import { decodeKey } from "../rows/key.ts";
 import {
+  checkNotArchived,
   checkNotPending,
   checkPlaces,
-  checkWrite,
+  checkReplace,
   dropStaging,
   type FoundState,
   findState,
-  isArchived,
   readBlob,
   readLiveStaging,
   readStaging,
@@ -46,6 +46,8 @@ export function* putBlock(value: OperationValue<"putBlock">, context: PlanContex
   const error = checkLeaseOfWrite("Blob", conditions.leaseId, head?.lease, context.leases) ?? checkNotPending(head);
   if (error) return errorAnswer(error);
   if (head && head.blobType !== "BlockBlob") return fail("InvalidBlobType");
+  const archived = checkNotArchived(head);
+  if (archived) return errorAnswer(archived);
   const stored = yield* readStaging(prefix);
   const staging = stored && !isGivenUp(stored, context.wallMs) ? stored : undefined;
   if (staging && staging.blockIdLength !== blockId.length) return fail("InvalidBlobOrBlock");
@@ -78,16 +80,14 @@ export function* putBlockList(value: OperationValue<"putBlockList">, context: Pl
   const { name, conditions, blocks, headers, metadata } = value;
   if (blocks.length > committedBlocksMax) return fail("BlockListTooLong");
   const state = yield* readBlob(context, name);
-  const error = checkWrite(context, conditions, state.head, true);
+  const error = checkReplace(context, conditions, state.head, "BlockBlob");
   if (error) return errorAnswer(error);
-  if (state.head && state.head.blobType !== "BlockBlob") return fail("InvalidBlobType");
   const content = yield* chooseBlocks(context, state, blocks);
   if (!content) return fail("InvalidBlockList");
   for (const block of content) {
     const underOther = checkKey(conditions, block.encryptionKeySha256);
     if (underOther) return errorAnswer(underOther);
   }
-  if (state.head && isArchived(state.head) && blocks.some((block) => block.source !== "uncommitted")) return fail("BlobArchived");
   return yield* replaceContent(context, name, state, {
     pieces: piecesOf(content),
     lengthBytes: content.reduce((sum, block) => sum + block.sizeBytes, 0),

@@ -25,7 +25,7 @@ import {
   refuse,
   remove,
 } from "../plan.ts";
-import { changedHead, checkPlaces, checkWrite, findState, isArchived, isPending, readBlob, replaceContent } from "./blob-state.ts";
+import { changedHead, checkPlaces, checkReplace, findState, isArchived, isPending, readBlob, replaceContent } from "./blob-state.ts";
 import { readPiece } from "./blobs.ts";
 import { type ContentPiece, encodePiece, placesBytesGuess, sizeOfPiece } from "./content.ts";
 import { checkKey, unusableUnderKey } from "./encryption.ts";
@@ -125,7 +125,7 @@ export function* startCopy(value: OperationValue<"startCopy">, context: PlanCont
   const complete = copy.status === "success";
   if (complete && blobType === "PageBlob") return refuse("badRequest", "pages are added part by part");
   const state = yield* readBlob(context, name);
-  const error = checkWrite(context, conditions, state.head, true);
+  const error = checkReplace(context, conditions, state.head, blobType);
   if (error) return errorAnswer(error);
   const refusal = checkParts(context, parts);
   if (refusal) return refusal;

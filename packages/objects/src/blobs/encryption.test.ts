@@ -50,13 +50,15 @@ test("keys: content and metadata want the blob's key, other properties take it o
     assert.equal(table.outcome("snapshotBlob", { name, conditions }), expected ?? "blob");
     assert.equal(table.outcome("setBlobHeaders", { name, conditions, headers }), given === undefined ? "blob" : (expected ?? "blob"));
     assert.equal(table.outcome("readParts", { name, conditions, first: 0 }), held === undefined ? "copyParts" : missing);
-    assert.equal(put(table, held, "AppendBlob"), "blob");
-    assert.equal(table.outcome("appendBlock", { name, conditions, body: body(given) }), expected ?? "appended");
-    assert.equal(put(table, held, "PageBlob"), "blob");
+    const logs = new TestTable();
+    assert.equal(put(logs, held, "AppendBlob"), "blob");
+    assert.equal(logs.outcome("appendBlock", { name, conditions, body: body(given) }), expected ?? "appended");
+    const disks = new TestTable();
+    assert.equal(put(disks, held, "PageBlob"), "blob");
     const pages = { name, conditions, sequence: {}, startBytes: 0 };
-    assert.equal(table.outcome("putPages", { ...pages, body: body(given, 512) }), expected ?? "blob");
-    assert.equal(table.outcome("clearPages", { ...pages, endBytes: 512 }), expected ?? "cleared");
-    const resized = table.outcome("setPageBlobProperties", { name, conditions, sequenceNumber: 0, contentLengthBytes: 512 });
+    assert.equal(disks.outcome("putPages", { ...pages, body: body(given, 512) }), expected ?? "blob");
+    assert.equal(disks.outcome("clearPages", { ...pages, endBytes: 512 }), expected ?? "cleared");
+    const resized = disks.outcome("setPageBlobProperties", { name, conditions, sequenceNumber: 0, contentLengthBytes: 512 });
     assert.equal(resized, given === undefined ? "cleared" : (expected ?? "cleared"));
   }
 });
