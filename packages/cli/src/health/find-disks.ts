@@ -33,16 +33,16 @@ export function findDisks(facts: StampFacts): Finding[] {
 }
 
 /** Nodes that do not answer us, and those that the stream manager does not hear. */
-function findAway({ streamLayer }: StampFacts, processes: readonly ProcessFacts[]): Finding[] {
+function findAway({ streamLayer, setUp }: StampFacts, processes: readonly ProcessFacts[]): Finding[] {
   const nodes = new Map(streamLayer?.nodes.map((node) => [node.nodeId, node]));
   const holds = (name: string): string => {
     const node = nodes.get(name);
     return node === undefined ? "" : `; ${node.replicas} replicas are on it`;
   };
   const silent = processes.filter(({ answer }) => answer === undefined);
-  const unheard = [...nodes.values()].filter(
-    ({ nodeId, up, duty }) => !up && duty !== NodeDuty.DECOMMISSIONED && !silent.some(({ name }) => name === nodeId),
-  );
+  // Of a node that was not started, node-not-started says more.
+  const told = new Set([...silent.map(({ name }) => name), ...(setUp?.notStarted ?? [])]);
+  const unheard = [...nodes.values()].filter(({ nodeId, up, duty }) => !up && duty !== NodeDuty.DECOMMISSIONED && !told.has(nodeId));
   return [
     ...silent.map((process) => finding("node-down", process.name, `${absence(process)}${holds(process.name)}`)),
     ...unheard.map(({ nodeId, lastSeenMsAgo }) =>

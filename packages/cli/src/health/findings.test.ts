@@ -500,6 +500,8 @@ describe("findings of health", () => {
   it("a process that is down or paused is told once, with what depends on it", () => {
     const codes = (change: Change): string[] => findingsOf(change(healthy)).map((each) => each.code);
     assert.deepEqual(codes(down("extent-node-2")), ["node-down"]);
+    const leftOut = all(without("extent-node-4"), withNode(4, { up: false }), withSetUp({ notStarted: ["extent-node-4"], extentNodes: 3 }));
+    assert.deepEqual(codes(leftOut), ["node-not-started", "no-spare-node"]);
     assert.deepEqual(codes(paused("partition-server-1")), ["range-server-away", "process-silent"]);
     assert.deepEqual(codes(all(down("stream-manager-1"), (facts) => ({ ...facts, streamLayer: undefined }))), [
       "no-stream-manager",
