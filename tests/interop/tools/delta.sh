@@ -9,13 +9,12 @@ from deltalake import DeltaTable, write_deltalake
 
 print("deltalake", deltalake.__version__)
 url = f"az://{os.environ['CONTAINER']}/tables/events"
-options = {"account_name": os.environ["ACCOUNT"], "account_key": os.environ["KEY"], "endpoint": os.environ["ENDPOINT"]}
-options["allow_invalid_certificates"] = "true"
+options = {"account_name": os.environ["ACCOUNT"], "account_key": os.environ["KEY"], "endpoint": os.environ["ENDPOINT"],
+           "allow_invalid_certificates": "true"}
 def append(first, count):
     ids = list(range(first, first + count))
     rows = pa.table({"id": ids, "part": [i % 3 for i in ids]})
     write_deltalake(url, rows, mode="append", partition_by=["part"], storage_options=options)
-
 ids = lambda **of: sorted(DeltaTable(url, storage_options=options, **of).to_pyarrow_table()["id"].to_pylist())
 
 for batch in range(5):
