@@ -1,5 +1,6 @@
 /** Get User Delegation Key: for whoever shows a bearer token, in its own name and with its own role. */
 import {
+  badHeader,
   type DelegationKeyFields,
   delegationKeyXml,
   delegationSecretBytes,
@@ -26,6 +27,7 @@ export async function getUserDelegationKey(exchange: Exchange, service: ServiceN
   }
   const body = await documentBody(exchange, bodyBytesMax);
   if (!body.ok) return body;
+  if (body.value.length === 0) return badHeader("Content-Length", "0");
   const { world } = exchange.objects.parts;
   const asked = parseDelegationKeyRequest(body.value, world.clock.wallMs());
   if (!asked.ok) return asked;
