@@ -332,6 +332,14 @@ export function customerKeySuite(what: string, open: () => Promise<SecureTarget>
         assert.deepEqual([answer.status, answer.headers["x-ms-error-code"], named], [400, code, name]);
         assert.ok(!answer.body.includes(key.encryptionKey.slice(0, 20)), answer.body);
       }
+      // The answer to a wrong signature shows what was signed.
+      const stranger = new SecureClients({ ...target, accountKey: Buffer.alloc(64).toString("base64") });
+      const secret = { ...headersOf(key, "x-ms-source-encryption"), "x-ms-copy-source-authorization": `Bearer ${key.encryptionKey}` };
+      const source = { "x-ms-copy-source": `${target.endpoint}${path}?sig=${key.encryptionKey}` };
+      const unsigned = await stranger.raw("PUT", path, { "x-ms-blob-type": "BlockBlob", ...whole, ...secret, ...source });
+      assert.deepEqual([unsigned.status, unsigned.headers["x-ms-error-code"]], [403, "AuthenticationFailed"]);
+      assert.ok(unsigned.body.includes("x-ms-encryption-key:REDACTED"), unsigned.body);
+      assert.ok(!unsigned.body.includes(key.encryptionKey.slice(0, 20)), unsigned.body);
       assert.equal((await clients.raw("HEAD", path, {})).status, 404, "nothing was stored");
       const algorithm = { "x-ms-encryption-algorithm": "AES256" };
       assert.equal((await put(algorithm)).headers["x-ms-request-server-encrypted"], "false");

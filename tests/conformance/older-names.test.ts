@@ -142,6 +142,15 @@ test("strangers are not told of older blobs of a private container, and read tho
   assert.equal(await anonymous(encodedPathOf(closed.containerName, "bell\u0007")), "400 InvalidUri");
   assert.equal(await anonymous(encodedPathOf(closed.containerName, "none\u0007")), "400 InvalidUri");
   assert.equal(await anonymous(encodedPathOf(open.containerName, "bell\u0007")), "older bell\u0007");
+  // A made-up signature gets the string to sign of the canonical name, whether an older blob is there or not.
+  await putOlder(closed.containerName, "is\\there");
+  const forged = { service: "blob", account: accountName, key: Buffer.alloc(64).toString("base64") } as const;
+  for (const name of ["is\\there", "not\\there"]) {
+    const sas = serviceSas(forged, `${closed.containerName}/${name}`, "r", { sr: "b" });
+    const answer = await fetch(`${clients.target.endpoint}/${accountName}${encodedPathOf(closed.containerName, name)}?${sas}`);
+    const detail = /String to sign used was [^<]*/.exec(await answer.text())?.[0];
+    assert.ok(detail?.includes(`/${closed.containerName}/${name.replace("\\", "/")}\n`), `${answer.status} ${detail}`);
+  }
 });
 
 test("gRPC names no blob by a URL: a name that is not canonical is refused, an older blob is served", async () => {

@@ -13,6 +13,7 @@ import { isInRange } from "./ip-range.ts";
 import type { Sas } from "./sas.ts";
 import { type SignedRequest, sasStringToSign } from "./sas-string.ts";
 import type { EqualBytes, HmacSha256 } from "./shared-key.ts";
+import { shownString } from "./shown-string.ts";
 import type { SasTerms } from "./signed-identifiers.ts";
 
 export interface SigningKeys<K> {
@@ -40,7 +41,7 @@ export function checkSasSignature<K>(sas: Sas, request: SignedRequest, signing: 
     if (signing.equal(signing.hmacSha256(candidate.key, message), sas.signature)) found = candidate;
   }
   if (found) return parsed(found.is);
-  return refused(`Signature did not match. String to sign used was ${text}`);
+  return refused(`Signature did not match. String to sign used was ${shownString(text)}`);
 }
 
 /** By kind; whether the names fit is told by the signature. */

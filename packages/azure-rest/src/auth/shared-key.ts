@@ -19,6 +19,7 @@ import type { ServiceName } from "../service-properties.ts";
 import { parseQuery, type Query } from "../target.ts";
 import { behaves } from "../version.ts";
 import { compareByCulture } from "./header-order.ts";
+import { shownString } from "./shown-string.ts";
 
 export type HmacSha256 = (key: Uint8Array, message: Uint8Array) => Uint8Array;
 /** Constant time. */
@@ -125,7 +126,7 @@ export function checkSignature(check: SignatureCheck): Parsed<void> {
   if (byCulture !== text && fits(check, byCulture)) return parsed(undefined);
   return failed(
     `The MAC signature found in the HTTP request '${toBase64(authorization.signature)}' is not the same as any computed signature. ` +
-      `Server used following string to sign: '${text}'.`,
+      `Server used following string to sign: '${shownString(text)}'.`,
   );
 }
 

@@ -44,6 +44,8 @@ export interface ToAuthorize {
   readonly method: string;
   readonly headers: HttpHeaders;
   readonly target: Target;
+  /** The target as it came, before it was marked as the name of an older blob (older-names.ts). */
+  readonly asked: Target;
   readonly version: string;
   readonly remoteAddress: string;
   readonly secure: boolean;
@@ -74,7 +76,18 @@ export async function findAccount(accounts: Accounts, name: string, limits: Call
   return found.value.kind === "unknown" ? unknownAccount(name) : parsed(found.value);
 }
 
+/**
+ * Returns who asks. A refusal shows the string to sign, and so the name of the blob. It shows the name that the path has for everybody, so
+ * that a made-up signature does not tell a stranger that an older blob exists.
+ */
 export async function authenticate(judges: Judges, account: AccountKeys, request: ToAuthorize, limits: CallLimits): Promise<Parsed<Asker>> {
+  const asker = await askerOf(judges, account, request, limits);
+  if (asker.ok || request.asked === request.target) return asker;
+  const stranger = await askerOf(judges, account, { ...request, target: request.asked }, limits);
+  return stranger.ok ? asker : stranger;
+}
+
+async function askerOf(judges: Judges, account: AccountKeys, request: ToAuthorize, limits: CallLimits): Promise<Parsed<Asker>> {
   const header = request.headers.authorization;
   const bearer = header !== undefined && /^bearer\s/i.test(header) ? header : undefined;
   if (header === undefined || (bearer !== undefined && hasSas(request.target.query))) {

@@ -239,7 +239,7 @@ export class HttpDoor {
     seen.version = version.value;
     const { remoteAddress, secure } = request;
     const local = outer?.local ?? isLocalRequest(request);
-    const asking = { method, headers, target: target.value, version: version.value, remoteAddress, secure, local };
+    const asking = { method, headers, target: target.value, asked: asked.value, version: version.value, remoteAddress, secure, local };
     const asker = outer?.asker ? parsed(outer.asker) : await authenticate(this.#judges, account, asking, limits());
     if (!asker.ok) return asker;
     const said = withoutEmptyValues(target.value, headers);
