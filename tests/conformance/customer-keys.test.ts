@@ -1,12 +1,16 @@
 /** Customer-provided keys, against scripted neighbours and a whole stamp in one process; and what lies on its disks afterwards. */
 import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { makeToken } from "@stamp/azure-rest";
+import { type Failure, FailureError, unwrap } from "@stamp/base";
 import { startStamp } from "@stamp/embedded";
 import type { LogFields, Logger } from "@stamp/ports";
 import { serveHttp } from "@stamp/ports-node";
+import { FrontEnd } from "@stamp/wire";
 import { testCertificate } from "./certificate.ts";
 import { customerKey, customerKeySuite, headersOf, SecureClients, type SecureTarget } from "./customer-keys.ts";
 import { accountKey, accountName, startScriptedStamp } from "./scripted-stamp.ts";
@@ -110,6 +114,61 @@ test("customer-provided keys, after a restart: content is there, and neither it 
     }
   } finally {
     rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test("customer-provided keys and gRPC: a call has no key, and the digest of one does not open a blob", async () => {
+  const certificate = await testCertificate();
+  const stamp = await startScriptedStamp();
+  const listener = await serveHttp(stamp.frontEnd.blob, { listen: "127.0.0.1:0", tls: certificate.tls });
+  try {
+    const target = { endpoint: `https://${listener.address}`, accountName, accountKey, ca: certificate.ca, stop: async () => {} };
+    const container = await new SecureClients(target).container();
+    const key = customerKey();
+    for (const [name, options] of [
+      ["secret", { customerProvidedKey: key }],
+      ["open", {}],
+    ] as const) {
+      await container.getBlockBlobClient(name).upload("text", 4, { ...options, metadata: { a: name } });
+    }
+    const hmac = (secret: Uint8Array, message: Uint8Array) => createHmac("sha256", secret).update(message).digest();
+    const token = makeToken({ account: accountName, expiresMs: Date.now() + 60_000 }, Buffer.from(accountKey, "base64"), hmac);
+    const options = { timeoutMs: 5_000, metadata: { authorization: `Bearer ${token}` } };
+    const door = stamp.world.transport.client("front-end-1", FrontEnd);
+    const of = { account: accountName, container: container.containerName };
+    const page = unwrap(await door.listBlobs(of, options));
+    const listed = page.entries.map(
+      ({ kind }) => kind.case === "blob" && [kind.value.name, kind.value.metadata, kind.value.encryptionKeySha256],
+    );
+    const encryptionKeySha256 = new Uint8Array(Buffer.from(key.encryptionKeySha256, "base64"));
+    assert.deepEqual(listed, [
+      ["open", { a: "open" }, undefined],
+      ["secret", {}, encryptionKeySha256],
+    ]);
+    const codeOf = (answer: { readonly ok: boolean; readonly failure?: Failure }) =>
+      answer.ok || answer.failure?.details?.["x-ms-error-code"];
+    const secret = { ...of, blob: "secret" };
+    const byDigest = { ...secret, conditions: { encryptionKeySha256 } };
+    assert.equal(codeOf(await door.getBlobProperties(secret, options)), "BlobUsesCustomerSpecifiedEncryption");
+    assert.equal(codeOf(await door.getBlobProperties(byDigest, options)), "InvalidInput");
+    assert.equal(codeOf(await door.deleteBlob(byDigest, options)), "InvalidInput");
+    const put = async function* () {
+      yield byDigest;
+    };
+    assert.equal(codeOf(await door.putBlob(put(), options)), "InvalidInput");
+    for (const [asked, code] of [
+      [secret, "BlobUsesCustomerSpecifiedEncryption"],
+      [byDigest, "InvalidInput"],
+    ] as const) {
+      const read = (async () => {
+        for await (const _ of door.getBlob(asked, options)) assert.fail("a message of a blob under a key");
+      })();
+      await assert.rejects(read, (error) => error instanceof FailureError && error.failure.details?.["x-ms-error-code"] === code);
+    }
+  } finally {
+    await listener.close(100);
+    await stamp.stop();
+    certificate.remove();
   }
 });
 

@@ -2,10 +2,10 @@
  * The same objects over gRPC (`stamp.v1.FrontEnd`), for gRPC tools. Each call carries `authorization: Bearer <token>`; what the service
  * would answer as an error is a gRPC error with the service's code in `x-ms-error-code`.
  */
-import { checkBlobName, checkContainerName, type Parsed, parsed, type RestError } from "@stamp/azure-rest";
+import { checkBlobName, checkContainerName, type Parsed, parsed, type RestError, rejected } from "@stamp/azure-rest";
 import { type Failed, type FailureCode, FailureError, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
 import type { CallContext, Handlers, World } from "@stamp/ports";
-import type { FrontEnd, GetBlobRequest, PutBlobRequest } from "@stamp/wire";
+import type { Conditions, FrontEnd, GetBlobRequest, ListedBlob, PutBlobRequest } from "@stamp/wire";
 import { fromWire } from "@stamp/wire";
 import { checkToken } from "./account-token.ts";
 import type { Accounts } from "./accounts.ts";
@@ -81,7 +81,8 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
       const row = await objects.container(account, container, limits);
       if (!row.ok) return row;
       const question = { prefix, delimiter, marker, maxResults: pageSize(maxResults), includeMetadata: true, includeUncommitted: false };
-      return objects.listBlobs(account, row.value, question, limits);
+      const page = await objects.listBlobs(account, row.value, question, limits);
+      return page.ok ? parsed({ ...page.value, entries: page.value.entries.map(withoutHiddenMetadata) }) : page;
     }),
     ...tableHandlers(call, objects.tables),
     deleteBlob: call(async (request, limits) => {
@@ -154,16 +155,33 @@ const noHeaders = { contentType: "", contentEncoding: "", contentLanguage: "", c
 
 const pageSize = (asked: number): number => (asked < 1 ? 5000 : Math.min(asked, 5000));
 
-async function locate(
-  objects: Objects,
-  request: { readonly account: string; readonly container: string; readonly blob: string },
-  limits: CallLimits,
-): Promise<Parsed<LocatedBlob>> {
+interface NamesBlob {
+  readonly account: string;
+  readonly container: string;
+  readonly blob: string;
+  readonly conditions?: Conditions | undefined;
+}
+
+/**
+ * Locates the blob of a call. Refuses conditions with the digest of a customer's key: over HTTPS the front-end has seen the key by then, but a
+ * call brings no key, and the digest is in every list.
+ */
+async function locate(objects: Objects, request: NamesBlob, limits: CallLimits): Promise<Parsed<LocatedBlob>> {
+  if (request.conditions?.encryptionKeySha256 !== undefined) {
+    return rejected("InvalidInput", { Reason: "A call brings no customer-provided key: encryption_key_sha256 is not for clients." });
+  }
   const row = await objects.container(request.account, request.container, limits);
   if (!row.ok) return row;
   const name = await checkLiteralName(objects, request.account, row.value, request.blob, limits);
   if (!name.ok) return name;
   return parsed(objects.located({ account: request.account, container: request.container, blob: request.blob }, row.value));
+}
+
+/** Returns the entry of a list without metadata if the blob is under a customer's key: whoever lists brings no key. */
+function withoutHiddenMetadata(entry: ListedBlob): ListedBlob {
+  const { kind } = entry;
+  if (kind.case !== "blob" || kind.value.encryptionKeySha256 === undefined) return entry;
+  return { ...entry, kind: { case: "blob", value: { ...kind.value, metadata: {} } } };
 }
 
 async function findBlob(objects: Objects, request: GetBlobRequest, limits: CallLimits) {
