@@ -2,6 +2,10 @@
  * Calls to whoever leads: the holder of a leader lease. The leader's address is cached and looked up again when a call shows that it is
  * somebody else by now. An idempotent call that gets no answer does not wait for its deadline when somebody else leads meanwhile: a
  * leader that stands still is left as soon as its lease has a new holder. Retries are jittered and end with the caller's deadline.
+ *
+ * A lease names the address of its holder until the next one takes it. After a restart with other ports, a process of another role or of
+ * another stamp may answer at that address. It does not serve the method, or takes its caller for a stranger. Such a refusal says nothing
+ * about the leader, so the leader is looked up again.
  */
 import type { Failed, Failure, Outcome } from "@stamp/base";
 import { refused, unknownOutcome } from "@stamp/base";
@@ -19,6 +23,8 @@ export interface LeaderCallOptions {
   readonly idempotent?: boolean;
   /** Longest time one attempt of an idempotent call may take before the leader is looked up again. */
   readonly attemptTimeoutMs?: number;
+  /** The caller has another way if the leader does not serve the method: `unknownMethod` is the answer, and is not asked for again. */
+  readonly mayLackMethod?: boolean;
 }
 
 const backoffStartMs = 10;
@@ -70,11 +76,10 @@ export class LeaderCalls {
         const made = attempt(leader.value, attemptMs);
         const outcome = await (options.idempotent ? this.#whileItLeads(leader.value, made) : made);
         if (outcome.ok) return outcome;
-        if (!elsewhere(outcome.failure, options.idempotent ?? false)) {
-          if (outcome.failure.applied === "unknown") this.#forget(leader.value);
-          return ended(outcome, anyUnknown);
-        }
-        this.#forget(leader.value);
+        const { failure } = outcome;
+        const again = elsewhere(failure, options);
+        if (again || failure.applied === "unknown" || failure.reason === "unknownMethod") this.#forget(leader.value);
+        if (!again) return ended(outcome, anyUnknown);
         anyUnknown ||= outcome.failure.applied === "unknown";
         last = outcome;
       } else {
@@ -136,13 +141,20 @@ export class LeaderCalls {
 }
 
 /** Whether another leader, or the same one later, may answer differently. */
-function elsewhere(failure: Failure, idempotent: boolean): boolean {
-  if (failure.applied === "unknown") {
-    return idempotent && (failure.code === "unavailable" || failure.code === "deadlineExceeded" || failure.code === "internal");
+function elsewhere({ applied, code, reason }: Failure, { idempotent = false, mayLackMethod = false }: LeaderCallOptions): boolean {
+  if (applied === "unknown") return idempotent && (code === "unavailable" || code === "deadlineExceeded" || code === "internal");
+  switch (reason) {
+    case "notLeader":
+    case "connectFailed":
+    case "stopping":
+      return true;
+    // A process of another role answers so.
+    case "unknownMethod":
+      return !mayLackMethod;
+    default:
+      // A process of another stamp refuses its caller as unauthenticated.
+      return code === "unavailable" || code === "unauthenticated";
   }
-  return (
-    failure.reason === "notLeader" || failure.reason === "connectFailed" || failure.code === "unavailable" || failure.reason === "stopping"
-  );
 }
 
 /** An earlier attempt may still have done it: then the last refusal does not say that it never happened. */

@@ -62,7 +62,7 @@ export class StreamClient {
     const answer = await this.#manager.call(
       options.timeoutMs,
       (address, timeoutMs) => this.#world.transport.client(address, StreamManager).openStreams(request, { timeoutMs }),
-      { idempotent: true, attemptTimeoutMs: openAttemptMs },
+      { idempotent: true, attemptTimeoutMs: openAttemptMs, mayLackMethod: true },
     );
     if (!answer.ok && answer.failure.reason === "unknownMethod") return this.#openOneByOne(names, ownerEpoch, options);
     if (!answer.ok) return answer;

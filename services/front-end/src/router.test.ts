@@ -66,9 +66,11 @@ const readIt = { case: "getBlob", value: { name } } as const;
 const lost = unknownOutcome("unavailable", "connectionLost", "the connection broke");
 const wrongPartition = refused("failedPrecondition", "wrongPartition", "not here");
 
-test("what certainly did not happen is asked again: stale map, lost lease, no connection, loading", async () => {
+test("what certainly did not happen is asked again: stale map, another process's address, lost lease, no connection, loading", async () => {
   for (const failed of [
     wrongPartition,
+    refused("unimplemented", "unknownMethod", "a process of another role"),
+    refused("unauthenticated", "unauthorized", "a process of another stamp"),
     refused("unavailable", "leaseLost", "lease"),
     refused("unavailable", "connectFailed", "down"),
     refused("unavailable", "partitionLoading", "loading"),

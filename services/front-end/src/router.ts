@@ -212,10 +212,13 @@ function mayAskAgain(failure: Failure, repeatable: boolean): boolean {
     case "notReady":
     case "stopping":
     case "staleOwnerEpoch":
+    // A process of another role has the address that the map names, since a restart with other ports.
+    case "unknownMethod":
     // Of an attempt: its time may be shorter than the caller's.
     case "timeout":
       return true;
     default:
-      return failure.code === "aborted" && failure.reason !== "badPlace";
+      // A process of another stamp at that address refuses the front-end as unauthenticated.
+      return failure.code === "unauthenticated" || (failure.code === "aborted" && failure.reason !== "badPlace");
   }
 }

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Outcome, RuleName } from "@stamp/base";
-import { leaseEpoch, rulesWithout, unwrap, utf8 } from "@stamp/base";
+import { leaseEpoch, refused, rulesWithout, unwrap, utf8 } from "@stamp/base";
 import { LeaderCalls, LeaseKeeper, MetadataClient } from "@stamp/metadata-store";
 import { type Disk, DiskError, type KeyValue, type KeyValueStores } from "@stamp/ports";
 import { Simulation } from "@stamp/simulator";
@@ -360,6 +360,52 @@ test("leader calls: they follow the leader, come back with its refusals, and say
     const then = await calls.call<number>(1_000, async () => (++attempts === 1 ? unknown : refusal), { idempotent: true });
     assert.ok(!then.ok && then.failure.applied === "unknown" && attempts > 2, "an earlier attempt may still have done it");
     await b.release();
+  });
+});
+
+test("leader calls: a process of another role or another stamp at the leader's old address is left as soon as the lease names another", async () => {
+  const sim = simOf();
+  await sim.run(async () => {
+    await sim.sleep(50);
+    const strangers = [
+      refused("unimplemented", "unknownMethod", "it is not served here"),
+      refused("unauthenticated", "unauthorized", "it has another secret"),
+    ];
+    for (const stranger of strangers) {
+      const calls = new LeaderCalls(sim.world("tester"), { lockService: "lock", leaseName: "leader" });
+      const a = keeperOf(sim, "a");
+      await a.acquire();
+      const ask = () => calls.call(1_000, async (address) => (address === "a-address" ? stranger : { ok: true as const, value: address }));
+      const refusal = await ask();
+      assert.ok(!refusal.ok && refusal.failure.reason === stranger.failure.reason && refusal.failure.applied === "no");
+      const asked = ask();
+      await sim.sleep(100);
+      const b = keeperOf(sim, "b");
+      const taking = b.acquire();
+      await a.release();
+      await taking;
+      assert.equal(unwrap(await asked), "b-address");
+      await b.release();
+    }
+  });
+});
+
+test("leader calls: a caller that has another way hears at once that a method is not served, and who leads is looked up again", async () => {
+  const sim = simOf();
+  await sim.run(async () => {
+    await sim.sleep(50);
+    const a = keeperOf(sim, "a");
+    await a.acquire();
+    const calls = new LeaderCalls(sim.world("tester"), { lockService: "lock", leaseName: "leader" });
+    let attempts = 0;
+    const lacking = async () => {
+      attempts++;
+      return refused("unimplemented", "unknownMethod", "");
+    };
+    const lacked = await calls.call<number>(1_000, lacking, { mayLackMethod: true });
+    assert.ok(!lacked.ok && lacked.failure.reason === "unknownMethod");
+    assert.deepEqual([attempts, calls.leader], [1, undefined]);
+    await a.release();
   });
 });
 

@@ -22,8 +22,10 @@ export function streamLayer(world: World, config: { readonly lockService: string
       return found.failure.reason === "streamNotFound" ? ok(false) : found;
     },
     async lacks(timeoutMs) {
-      const answer = await manager.call(timeoutMs, (address, leftMs) =>
-        world.transport.client(address, StreamManager).getRoom({}, { timeoutMs: leftMs }),
+      const answer = await manager.call(
+        timeoutMs,
+        (address, leftMs) => world.transport.client(address, StreamManager).getRoom({}, { timeoutMs: leftMs }),
+        { mayLackMethod: true },
       );
       if (answer.ok) return ok(answer.value.lacks);
       // One of an earlier version, while the stamp is brought to this one.

@@ -94,6 +94,16 @@ export const faultRows: readonly FaultRow[] = [
     faults: [],
   },
   {
+    fault: "after a restart with other ports, a process of another role answers at the address that a lease or the map still names",
+    rules: [],
+    tests: [
+      "packages/simulator/src/cluster.test.ts",
+      "services/lock-service/src/lock-service.test.ts",
+      "services/front-end/src/router.test.ts",
+    ],
+    faults: [],
+  },
+  {
     fault: "a process sends a node a command with an extent version that nobody recorded",
     rules: ["versionsVouched"],
     tests: ["services/extent-node/src/far-versions.test.ts"],

@@ -30,6 +30,8 @@ export interface ClusterOptions {
   readonly partitionServer: Readonly<Record<string, number>>;
   readonly streamManager: Readonly<Record<string, number>>;
   readonly frontEnd: Readonly<Record<string, number>>;
+  /** Address at which a process listens, asked at each of its starts. Its name by default; the lock service stays at its own. */
+  readonly addressOf: (name: string) => string;
 }
 
 /** Where a process is and whom it knows. */
@@ -94,6 +96,7 @@ class Builder {
       frontEnd: {},
       streamManager: {},
       restartAfterMs: 100 + sim.prng.below(2_000),
+      addressOf: (name) => name,
       ...options,
     };
   }
@@ -189,7 +192,8 @@ class Builder {
   #add(name: string, make: (place: Place) => RoleFactory): void {
     this.processes.push(name);
     this.#makers.set(name, make);
-    const factory = make({ listen: name, lockService, init: true });
+    const listen = (): string => (name === lockService ? name : this.#options.addressOf(name));
+    const factory: RoleFactory = (world) => make({ listen: listen(), lockService, init: true })(world);
     this.#sim.addProcess(name, factory, { restartAfterMs: this.#options.restartAfterMs });
   }
 }
