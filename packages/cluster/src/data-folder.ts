@@ -173,9 +173,7 @@ export class DataFolder {
   async stopOrphans(orphans: readonly ProcessIdentity[], timeoutMs: number): Promise<void> {
     for (const name of ["SIGTERM", "SIGKILL"] as const) {
       for (const each of orphans) signal(each, name);
-      const endMs = performance.now() + timeoutMs;
-      while (orphans.some(isAlive) && performance.now() < endMs) await new Promise((resolve) => setTimeout(resolve, 20));
-      if (!orphans.some(isAlive)) break;
+      if (await ended(orphans, timeoutMs)) break;
     }
     const left = orphans.filter(isAlive);
     if (left.length > 0) throw new StartError(`these processes can't be stopped: ${left.map(({ pid }) => pid).join(", ")}`);
@@ -186,10 +184,11 @@ export class DataFolder {
     return (this.#read<ProcessIdentity[]>("run/processes.json") ?? []).filter((each) => each.start !== undefined && isAlive(each));
   }
 
-  /** Ends what a killed supervisor left behind; gives how many. */
-  endLeftOvers(): number {
+  /** Kills what a killed supervisor left behind, and waits at most `timeoutMs` until it has ended; gives how many there were. */
+  async endLeftOvers(timeoutMs: number): Promise<number> {
     const left = this.#left();
     for (const each of left) signal(each, "SIGKILL");
+    await ended(left, timeoutMs);
     rmSync(join(this.path, "run/processes.json"), { force: true });
     return left.length;
   }
@@ -211,4 +210,14 @@ export class DataFolder {
     writeFileSync(`${path}.new`, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });
     renameSync(`${path}.new`, path);
   }
+}
+
+/** Waits until these processes have ended, at most `timeoutMs`; false if one goes on. */
+async function ended(processes: readonly ProcessIdentity[], timeoutMs: number): Promise<boolean> {
+  const endMs = performance.now() + timeoutMs;
+  while (processes.some(isAlive)) {
+    if (performance.now() >= endMs) return false;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  return true;
 }

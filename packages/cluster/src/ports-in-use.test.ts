@@ -19,3 +19,13 @@ test("ports, one is taken: it is named with whom wants it and, on Linux, who has
   }
   assert.deepEqual(await takenPorts("127.0.0.1", new Map([[port, "blob"]])), []);
 });
+
+test("ports, one is freed a little later: it is waited for", async () => {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const wanted = new Map([[port, "blob"]]);
+  assert.equal((await takenPorts("127.0.0.1", wanted, 100)).length, 1);
+  setTimeout(() => server.close(), 200);
+  assert.deepEqual(await takenPorts("127.0.0.1", wanted, 10_000), []);
+});

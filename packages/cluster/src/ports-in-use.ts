@@ -3,6 +3,8 @@ import { readdir, readFile, readlink } from "node:fs/promises";
 import { createServer } from "node:net";
 import { inWords } from "@stamp/ports-node";
 
+const pauseMs = 50;
+
 export interface TakenPort {
   readonly port: number;
   /** What of the cluster wants it. */
@@ -11,10 +13,19 @@ export interface TakenPort {
   readonly holder: string | undefined;
 }
 
-export async function takenPorts(host: string, wanted: ReadonlyMap<number, string>): Promise<TakenPort[]> {
+/** `waitMs`: how long ports are waited for. The kernel frees those of a killed process some time after its end. */
+export async function takenPorts(host: string, wanted: ReadonlyMap<number, string>, waitMs = 0): Promise<TakenPort[]> {
+  const endMs = performance.now() + waitMs;
   const busy: [number, string][] = [];
   for (const [port, wantedFor] of wanted) {
-    if (!(await isFree(host, port))) busy.push([port, wantedFor]);
+    while (!(await isFree(host, port))) {
+      if (performance.now() < endMs) {
+        await new Promise((resolve) => setTimeout(resolve, pauseMs));
+        continue;
+      }
+      busy.push([port, wantedFor]);
+      break;
+    }
   }
   if (busy.length === 0) return [];
   const holders = await holdersOf(busy.map(([port]) => port));

@@ -33,6 +33,8 @@ const pollWhileStartingMs = 100;
 const pollMs = 500;
 const askTimeoutMs = 1_500;
 const takenToldMax = 5;
+/** Longest wait for the end of processes that were killed, and then for the ports that they had. */
+const leftOversGoneMs = 10_000;
 
 export class Supervisor {
   readonly config: ClusterConfig;
@@ -69,9 +71,9 @@ export class Supervisor {
       // A cluster that ran until now may have retired a node after this plan was made.
       if (String(readClusterRecord(config.dataDir)?.retired ?? []) !== String(this.#cluster.retired))
         throw new StartError(`the cluster of ${config.dataDir} has changed in this moment; start it again`);
-      if (folder.endLeftOvers() > 0) await leftOversAreGone();
+      const anyLeft = (await folder.endLeftOvers(leftOversGoneMs)) > 0;
       makeSecretFile(secretFilesOf(config).current);
-      const taken = await takenPorts(config.bind, plan.ports);
+      const taken = await takenPorts(config.bind, plan.ports, anyLeft ? leftOversGoneMs : 0);
       if (taken.length > 0) {
         const told = taken.slice(0, takenToldMax);
         const lines = told.map((each) => `port ${each.port} (${each.wantedFor}) is taken by ${each.holder ?? "another process"}`);
@@ -250,9 +252,4 @@ export class Supervisor {
 
 function alreadyRunning(config: ClusterConfig, other: SupervisorRecord): string {
   return `a cluster already runs on ${config.dataDir} (supervisor pid ${other.pid}, since ${other.startedAt}).\nSee it: ./stamp status --data ${config.dataDir}\nStop it: ./stamp down --data ${config.dataDir}`;
-}
-
-/** What was killed needs a moment until its ports and files are free. */
-async function leftOversAreGone(): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, 300));
 }
