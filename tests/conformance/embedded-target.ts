@@ -14,6 +14,10 @@ export async function embeddedTarget(): Promise<ConformanceTarget> {
     accountKey,
     issuer,
     setBlobSettings: (settings) => stamp.setBlobSettings(settings),
+    scopes: {
+      create: (name) => stamp.createEncryptionScope(name),
+      setDisabled: (name, disabled) => stamp.setEncryptionScopeState(name, { disabled }),
+    },
     stop: () => stamp.stop().finally(() => issuer.remove()),
   };
 }

@@ -78,7 +78,7 @@ export function errorSuite(clients: () => Clients): void {
       await client.upload("x", 1);
       const keyed = await clients().raw("PUT", `/${container.containerName}/b`, {
         body: "y",
-        headers: { "x-ms-blob-type": "BlockBlob", "x-ms-encryption-scope": "s" },
+        headers: { "x-ms-blob-type": "BlockBlob", "x-ms-structured-body": "s" },
       });
       assert.equal(keyed.status, 501);
       assert.equal((await client.downloadToBuffer()).toString(), "x");

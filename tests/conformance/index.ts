@@ -11,6 +11,7 @@ import { conditionSuite } from "./conditions.ts";
 import { containerSuite } from "./containers.ts";
 import { copySuite } from "./copy.ts";
 import { emptyValueSuite } from "./empty-values.ts";
+import { encryptionScopeSuite } from "./encryption-scopes.ts";
 import { errorSuite } from "./errors.ts";
 import { expiredLeaseSuite } from "./expired.ts";
 import { foreignSuite } from "./foreign.ts";
@@ -71,6 +72,7 @@ export const quickParts = {
   "immutability.ts": immutabilitySuite,
   "soft-delete.ts": softDeleteSuite,
   "versions.ts": versionSuite,
+  "encryption-scopes.ts": encryptionScopeSuite,
   "xml-bodies.ts": xmlBodySuite,
 } as const;
 

@@ -142,7 +142,7 @@ describe("parameters of the Blob service", () => {
   });
 
   test("features that are not here are 501 by the header that asks for them", () => {
-    for (const name of ["x-ms-encryption-scope", "x-ms-structured-body", "x-ms-file-request-intent"]) {
+    for (const name of ["x-ms-structured-body", "x-ms-file-request-intent"]) {
       const refused = checkUnsupported("PutBlockFromUrl", { [name]: "x" });
       assert.ok(!refused.ok && refused.error.status === 501 && refused.error.message.includes(name), name);
     }

@@ -16,7 +16,7 @@ import { PartitionServerRole, partitionServerConfigSchema } from "@stamp/partiti
 import { type Client, type HttpClient, type HttpHandler, type HttpRequest, type Role, served, type World } from "@stamp/ports";
 import { type HttpListener, InProcessNetwork, NodeHttpClient, nodeWorld, oidcIssuer, serveHttp } from "@stamp/ports-node";
 import { ExtentNode, fromWire, LockService, PartitionManager, PartitionServer, toWire } from "@stamp/wire";
-import type { BlobSettings } from "./target.ts";
+import type { BlobSettings, ScopeControl } from "./target.ts";
 
 export const accountName = "devstoreaccount1";
 export const accountKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
@@ -48,7 +48,16 @@ export interface ScriptedStamp {
   /** With the same keys. */
   readonly addAccount: (name: string) => Promise<void>;
   setBlobSettings(settings: BlobSettings): Promise<void>;
+  readonly scopes: ScopeControl;
+  readonly scopesOf: (account: string) => ScopeControl;
   stop(): Promise<void>;
+}
+
+/** What a test changes of the account, as the partition manager would. */
+interface AccountChange {
+  readonly serviceProperties?: Record<string, string>;
+  readonly newEncryptionScope?: { readonly name: string; readonly key: Uint8Array };
+  readonly encryptionScopeState?: { readonly name: string; readonly disabled: boolean };
 }
 
 /** Blob data by extent; every append is a new extent. */
@@ -203,6 +212,17 @@ export async function startScriptedStamp(options: ScriptedOptions = {}): Promise
     if (i > 500) throw new Error(`not ready: ${frontEnd.status.waitingFor.join(", ")}`);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
+  const changeAccount = async (change: AccountChange, account = accountName): Promise<void> => {
+    const range = map.find((each) => each.table === "Account");
+    const operation = { kind: { case: "changeAccount" as const, value: { account, ...change } } };
+    const asked = { rangeId: range?.rangeId ?? "", rangeVersion: 1n, operation };
+    unwrap(await tester.transport.client("ps-1", PartitionServer).execute(asked, { timeoutMs: 5000 }));
+    frontEnd.forgetAccount(account);
+  };
+  const scopesOf = (account: string): ScopeControl => ({
+    create: (name) => changeAccount({ newEncryptionScope: { name, key: tester.random.bytes(32) } }, account),
+    setDisabled: (name, disabled) => changeAccount({ encryptionScopeState: { name, disabled } }, account),
+  });
   return {
     endpoint: `http://${http.address}`,
     queueEndpoint: `http://${queueHttp.address}`,
@@ -216,13 +236,10 @@ export async function startScriptedStamp(options: ScriptedOptions = {}): Promise
         publicAccessForbidden: !allowPublicAccess,
         containerDeleteRetention: days === 0 ? { enabled: false } : { enabled: true, days },
       };
-      const value = { account: accountName, serviceProperties: { blob: encodeServiceProperties(properties) } };
-      const range = map.find((each) => each.table === "Account");
-      const operation = { kind: { case: "changeAccount" as const, value } };
-      const asked = { rangeId: range?.rangeId ?? "", rangeVersion: 1n, operation };
-      unwrap(await tester.transport.client("ps-1", PartitionServer).execute(asked, { timeoutMs: 5000 }));
-      frontEnd.forgetAccount(accountName);
+      await changeAccount({ serviceProperties: { blob: encodeServiceProperties(properties) } });
     },
+    scopes: scopesOf(accountName),
+    scopesOf,
     data,
     addAccount: async (name) => {
       const range = map.find((each) => each.table === "Account");

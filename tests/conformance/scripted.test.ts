@@ -60,6 +60,7 @@ blobConformance(
       accountKey,
       issuer,
       setBlobSettings: stamp.setBlobSettings,
+      scopes: stamp.scopes,
       stop: () => stamp.stop().finally(() => issuer.remove()),
     };
   },

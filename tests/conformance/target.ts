@@ -1,4 +1,5 @@
 /** What the conformance suite runs against: an endpoint, an account, and the real SDK on it. */
+import assert from "node:assert/strict";
 import { createHmac, randomUUID } from "node:crypto";
 import {
   type BlobClient,
@@ -27,7 +28,14 @@ export interface ConformanceTarget {
   readonly issuer?: TestIssuer;
   /** What the operator of the account switches on. */
   readonly setBlobSettings?: (settings: BlobSettings) => Promise<void>;
+  readonly scopes?: ScopeControl;
   stop(): Promise<void>;
+}
+
+/** Encryption scopes of the account, as its operator has them. What was asked for is in force when it resolves. */
+export interface ScopeControl {
+  create(name: string): Promise<void>;
+  setDisabled(name: string, disabled: boolean): Promise<void>;
 }
 
 export class Clients {
@@ -101,6 +109,11 @@ export function bytes(lengthBytes: number, seed = 1): Buffer {
     buffer[i] = state >>> 24;
   }
   return buffer;
+}
+
+/** Fails without a comparison byte by byte, which takes minutes for large contents that differ. */
+export function sameBytes(actual: Buffer, expected: Buffer, what = "the same bytes"): void {
+  assert.ok(actual.equals(expected), `${what}: ${actual.length} bytes, expected ${expected.length}`);
 }
 
 export const blockId = (number: number): string => Buffer.from(`block-${String(number).padStart(6, "0")}`).toString("base64");

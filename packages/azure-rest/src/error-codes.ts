@@ -79,6 +79,9 @@ export const errorTable = {
     409,
     "The given customer specified encryption does not match the encryption used to encrypt the blob.",
   ],
+  RequestForbiddenByContainerEncryptionPolicy: [403, "The request is forbidden by the container encryption policy."],
+  // Stamp's own: 403 is known of the service, its code is not.
+  EncryptionScopeDisabled: [403, "The encryption scope is disabled."],
   BlobDoesNotUseCustomerSpecifiedEncryption: [
     409,
     "The blob is not encrypted with customer specified encryption, but one was provided in the request.",

@@ -1,6 +1,7 @@
 /** Response headers of blobs and containers, under the names that the service uses. */
 import { toBase64 } from "./base64.ts";
 import type { ShownCopy } from "./blob/copy-headers.ts";
+import { accountEncryptionKey, encryptedUnderHeaders } from "./blob/encryption-headers.ts";
 import { contentTypeOf, type LeaseShown, type ListedBlobProperties, type ListedContainer } from "./blob/lists-xml.ts";
 import { formatIsoMicros, formatRfc1123 } from "./dates.ts";
 import { behaves, etagHeader } from "./version.ts";
@@ -38,8 +39,14 @@ export function containerHeaders(version: string, container: ListedContainer): R
     ...(container.publicAccess === "" ? {} : { "x-ms-blob-public-access": container.publicAccess }),
     "x-ms-has-immutability-policy": "false",
     "x-ms-has-legal-hold": "false",
+    ...(behaves(version, "containerEncryptionScopes") ? containerScopeHeaders(container) : {}),
   };
 }
+
+const containerScopeHeaders = ({ defaultEncryptionScope: scope, denyEncryptionScopeOverride: deny }: ListedContainer): ResponseHeaders => ({
+  "x-ms-default-encryption-scope": scope === "" ? accountEncryptionKey : scope,
+  "x-ms-deny-encryption-scope-override": String(deny),
+});
 
 /** What a blob, a snapshot or a version is besides its content. */
 function stateHeaders(blob: ListedBlobProperties): ResponseHeaders {
@@ -72,10 +79,10 @@ export function blobHeaders(version: string, blob: ListedBlobProperties): Respon
     ...(behaves(version, "acceptRanges") ? { "Accept-Ranges": "bytes" } : {}),
     "x-ms-creation-time": formatRfc1123(blob.createdMs),
     "x-ms-blob-type": blob.blobType,
-    "x-ms-server-encrypted": String(blob.encryptionKeySha256 !== undefined),
+    "x-ms-server-encrypted": String(blob.encryptionKeySha256 !== undefined || blob.encryptionScope !== undefined),
   };
   if (blob.blobType === "AppendBlob") result["x-ms-blob-committed-block-count"] = String(blob.committedBlockCount);
-  if (blob.encryptionKeySha256) result["x-ms-encryption-key-sha256"] = toBase64(blob.encryptionKeySha256);
+  Object.assign(result, encryptedUnderHeaders({ sha256: blob.encryptionKeySha256, scope: blob.encryptionScope }));
   if (blob.sealed) result["x-ms-blob-sealed"] = "true";
   if (blob.blobType === "PageBlob") result["x-ms-blob-sequence-number"] = String(blob.sequenceNumber);
   if (blob.copy) Object.assign(result, copyHeaders(blob.copy));

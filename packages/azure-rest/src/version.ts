@@ -45,6 +45,10 @@ const behaviours = {
   contentCrc64: "2019-02-02",
   /** Requests may bring a key of the customer. */
   customerKeys: "2019-02-02",
+  /** Requests may name encryption scopes. */
+  encryptionScopes: "2019-07-07",
+  /** Containers show the encryption scope of their blobs. */
+  containerEncryptionScopes: "2019-02-02",
   /** Service properties have DeleteRetentionPolicy, StaticWebsite, and in the former AllowPermanentDelete. */
   deleteRetentionPolicy: "2017-07-29",
   staticWebsite: "2018-03-28",

@@ -1,4 +1,4 @@
-/** `stamp account list|show|create|rotate-key|revoke-delegation|set`: accounts of the running stamp. */
+/** `stamp account list|show|create|rotate-key|revoke-delegation|set|scope`: accounts of the running stamp. */
 import { decodeServiceProperties } from "@stamp/azure-rest";
 import type { Outcome } from "@stamp/base";
 import { type Account, Accounts } from "@stamp/wire";
@@ -66,6 +66,38 @@ export function addAccount(program: Command): void {
       };
       return shown(command, "noKeys", (accounts) => accounts.setBlobSettings({ account: name, ...changes }, call));
     });
+  addScopes(account);
+}
+
+/** `stamp account scope create|list|disable|enable` */
+function addScopes(account: Command): void {
+  const scope = makeBelow(account, "scope", "encryption scopes: keys of the stamp, by whose names blobs are encrypted");
+  const make = (name: string, about: string): Command => makeBelow(scope, `${name} <account>${name === "list" ? "" : " <scope>"}`, about);
+  const listed = async (command: Command, work: (accounts: AccountsClient) => Promise<Outcome<Account>>): Promise<void> => {
+    const { encryptionScopes } = await asked(command, work);
+    const shownScopes = encryptionScopes.map(({ name, disabled }) => ({ name, state: disabled ? "disabled" : "enabled" }));
+    tell(command, shownScopes, (scopes) =>
+      table(
+        ["SCOPE", "STATE"],
+        scopes.map(({ name, state }) => [name, state]),
+      ),
+    );
+  };
+  make("list", "the scopes of an account").action((name: string, _options, command: Command) =>
+    listed(command, (accounts) => accounts.get({ account: name }, call)),
+  );
+  make("create", "a scope with a key of its own, which stays for good").action(
+    (name: string, scopeName: string, _options, command: Command) =>
+      listed(command, (accounts) => accounts.createEncryptionScope({ account: name, scope: scopeName }, call)),
+  );
+  for (const [verb, disabled, about] of [
+    ["disable", true, "refuse reads and writes of what is encrypted under it"],
+    ["enable", false, "let them in again"],
+  ] as const) {
+    make(verb, about).action((name: string, scopeName: string, _options, command: Command) =>
+      listed(command, (accounts) => accounts.setEncryptionScopeState({ account: name, scope: scopeName, disabled }, call)),
+    );
+  }
 }
 
 interface SetOptions {

@@ -5,9 +5,9 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { FailureError, unwrap } from "@stamp/base";
+import { FailureError, type Outcome, unwrap } from "@stamp/base";
 import type { FrontEndRole } from "@stamp/front-end";
-import { isLoopback, type Logger, type Role, silentLogger, sleep, type World } from "@stamp/ports";
+import { type CallOptions, type Client, isLoopback, type Logger, type Role, silentLogger, sleep, type World } from "@stamp/ports";
 import { type HttpListener, InProcessNetwork, metricsText, nodeWorld, serveHttp } from "@stamp/ports-node";
 import { Accounts } from "@stamp/wire";
 import { type OidcSettings, partitionManager, plan } from "./plan.ts";
@@ -48,6 +48,10 @@ export interface Stamp {
    * containers may be read without authorization.
    */
   setBlobSettings(settings: BlobSettings): Promise<void>;
+  /** A key of the stamp, by whose name blobs are encrypted (`x-ms-encryption-scope`). It stays for good. */
+  createEncryptionScope(name: string): Promise<void>;
+  /** While a scope is disabled, what is encrypted under it is neither read nor written. */
+  setEncryptionScopeState(name: string, state: { readonly disabled: boolean }): Promise<void>;
   /** Figures of its roles, by name: for each the page that a process of a cluster serves as `/metrics` (text format of Prometheus). */
   metrics(): Readonly<Record<string, string>>;
   /** Ends every role cleanly. Idempotent. */
@@ -132,9 +136,8 @@ export async function startStamp(options: StartOptions = {}): Promise<Stamp> {
   } finally {
     clearInterval(alive);
   }
-  const setBlobSettings: Stamp["setBlobSettings"] = async (settings) => {
-    const client = network.transport("operator").client(partitionManager, Accounts);
-    unwrap(await client.setBlobSettings({ account, ...settings }, { timeoutMs: 10_000 }));
+  const operate = async (change: (accounts: Client<typeof Accounts>, options: CallOptions) => Promise<Outcome<unknown>>): Promise<void> => {
+    unwrap(await change(network.transport("operator").client(partitionManager, Accounts), { timeoutMs: 10_000 }));
     (started.at(-1)?.role as FrontEndRole | undefined)?.forgetAccount(account);
   };
   const scheme = options.tls === undefined ? "http" : "https";
@@ -146,7 +149,10 @@ export async function startStamp(options: StartOptions = {}): Promise<Stamp> {
       `DefaultEndpointsProtocol=${scheme};AccountName=${account};AccountKey=${accountKey};` +
       `BlobEndpoint=${endpoints.blob};QueueEndpoint=${endpoints.queue};TableEndpoint=${endpoints.table};`,
     dataDir,
-    setBlobSettings,
+    setBlobSettings: (settings) => operate((accounts, options) => accounts.setBlobSettings({ account, ...settings }, options)),
+    createEncryptionScope: (scope) => operate((accounts, options) => accounts.createEncryptionScope({ account, scope }, options)),
+    setEncryptionScopeState: (scope, { disabled }) =>
+      operate((accounts, options) => accounts.setEncryptionScopeState({ account, scope, disabled }, options)),
     metrics,
     stop,
   };

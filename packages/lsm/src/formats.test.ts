@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
-import { frameRecord, type Outcome, toHex, unwrap, utf8 } from "@stamp/base";
+import { formatVersions, frameRecord, type Outcome, toHex, unwrap, utf8 } from "@stamp/base";
 import { NodeDigest } from "@stamp/ports-node";
 import fc from "fast-check";
 import {
@@ -267,13 +267,13 @@ test("formats, intact and of a later version: told as newer, never as damage", (
     decodeCommit(later(encodeCommit(commit, crc32c), 4, 2), crc32c),
     decodeIndex(later(index, 4, 2), crc32c),
     decodeState(later(encodeState(state, crc32c), 1, 5), crc32c),
-    decodeState(needing({ row: 3 }), crc32c),
+    decodeState(needing({ row: formatVersions.row + 1 }), crc32c),
     decodeState(needing({ "of-later": 1 }), crc32c),
   ];
   for (const [i, each] of told.entries()) assert.ok(!each.ok && each.failure.reason === "newerFormat", String(i));
   // Known versions are kept by whoever goes on from the state, the heir of a merge included.
-  const known = unwrap(decodeState(needing({ row: 2 }), crc32c));
+  const known = unwrap(decodeState(needing({ row: formatVersions.row }), crc32c));
   const own = { low: new Uint8Array(0), high: new Uint8Array(0) };
-  assert.deepEqual(joinedState(state, own, known, own).needs, { row: 2 });
-  assert.deepEqual(withRestOf(known, own).needs, { row: 2 });
+  assert.deepEqual(joinedState(state, own, known, own).needs, { row: formatVersions.row });
+  assert.deepEqual(withRestOf(known, own).needs, { row: formatVersions.row });
 });

@@ -1,3 +1,4 @@
+export * from "./accounts/operation.ts";
 export { appendedBlocksMax } from "./blobs/append.ts";
 export { BlobGarbage, purgeBlob, purgeMarginMs } from "./blobs/blob-garbage.ts";
 export { contentPlacesMax } from "./blobs/blobs.ts";

@@ -4,6 +4,7 @@
  * is decided here.
  */
 
+import type { Account, ChangeAccount, ListAccounts } from "./accounts/operation.ts";
 import type { LeaseAction, LeaseView } from "./blobs/leases.ts";
 import type { ServiceError } from "./errors.ts";
 import type { BlobName, BlobReference } from "./object-keys.ts";
@@ -28,6 +29,10 @@ export interface Conditions {
   readonly ifTags?: string | undefined;
   /** SHA-256 of the customer's key that the request brings: content is encrypted under it. */
   readonly encryptionKeySha256?: Uint8Array | undefined;
+  /** Name of the encryption scope under which the content is encrypted, or that the request names. */
+  readonly encryptionScope?: string | undefined;
+  /** The request names no scope: the content is encrypted as the front-end found the blob. */
+  readonly encryptionAsFound?: boolean | undefined;
 }
 
 /** What the service properties of an account switch on. It comes with every operation. */
@@ -41,40 +46,6 @@ export interface BlobPolicy {
 }
 
 export const noPolicy: BlobPolicy = { versioning: false, deleteRetentionDays: 0, containerDeleteRetentionDays: 0, permanentDelete: false };
-
-export interface Account {
-  readonly name: string;
-  /** Base64. */
-  readonly keys: readonly string[];
-  /** From which user delegation keys are derived; empty until the first is asked for. */
-  readonly delegationSecret: Uint8Array;
-  /** By service (blob, queue, table), as @stamp/azure-rest writes them; absent: the defaults. */
-  readonly serviceProperties: Readonly<Record<string, string>>;
-  /** Of the keys that the configuration said last; empty when it was not made by one. */
-  readonly configuredDigest: Uint8Array;
-  readonly createdMs: number;
-}
-
-/** What is undefined stays; what is expected must be so. Properties of services are replaced service by service. */
-export interface ChangeAccount {
-  readonly account: string;
-  readonly keys?: readonly string[] | undefined;
-  readonly delegationSecret?: Uint8Array | undefined;
-  readonly configuredDigest?: Uint8Array | undefined;
-  readonly serviceProperties: Readonly<Record<string, string>>;
-  readonly expected: {
-    readonly keys?: readonly string[] | undefined;
-    readonly delegationSecret?: Uint8Array | undefined;
-    readonly configuredDigest?: Uint8Array | undefined;
-    readonly serviceProperties: Readonly<Record<string, string>>;
-  };
-}
-
-export interface ListAccounts {
-  /** The first name of the page; empty for the start. */
-  readonly marker: string;
-  readonly maxResults: number;
-}
 
 export interface BlobHeaders {
   /** Empty: application/octet-stream, unless it was cleared. */
@@ -98,6 +69,18 @@ export interface Body {
 export interface ContainerName {
   readonly account: string;
   readonly container: string;
+}
+
+export interface CreateContainer extends ContainerName, Partial<ContainerEncryption> {
+  readonly metadata: Metadata;
+  readonly publicAccess: string;
+}
+
+export interface ContainerEncryption {
+  /** Encryption scope of blobs that are written without one; empty: none. */
+  readonly defaultEncryptionScope: string;
+  /** True if no write may name another. */
+  readonly denyEncryptionScopeOverride: boolean;
 }
 
 export type BlockSource = "committed" | "uncommitted" | "latest";
@@ -362,7 +345,7 @@ export type Operation =
   | { readonly case: "putAccount"; readonly value: { readonly account: Account; readonly onlyIfAbsent: boolean } }
   | { readonly case: "listAccounts"; readonly value: ListAccounts }
   | { readonly case: "changeAccount"; readonly value: ChangeAccount }
-  | { readonly case: "createContainer"; readonly value: ContainerName & { readonly metadata: Metadata; readonly publicAccess: string } }
+  | { readonly case: "createContainer"; readonly value: CreateContainer }
   | { readonly case: "getContainer"; readonly value: ContainerName & { readonly conditions: Conditions } }
   | {
       readonly case: "setContainerMetadata";
@@ -450,7 +433,7 @@ export function goesOverRanges(operation: Operation): boolean {
   return operation.case === "listBlobs" || operation.case === "listContainers" || operation.case === "listAccounts";
 }
 
-export interface Container {
+export interface Container extends ContainerEncryption {
   readonly name: string;
   readonly etag: string;
   readonly lastModifiedMs: number;
@@ -506,6 +489,8 @@ export interface Blob {
   readonly versionsOnly?: boolean | undefined;
   /** SHA-256 of the customer's key that the content is encrypted under. */
   readonly encryptionKeySha256?: Uint8Array | undefined;
+  /** Name of the encryption scope that it is encrypted under. */
+  readonly encryptionScope?: string | undefined;
 }
 
 export interface BlobContent {

@@ -25,6 +25,8 @@ export interface AccountKeys {
   readonly serviceProperties: Readonly<Record<ServiceName, ServiceProperties>>;
   /** True if the operator forbids anonymous reads of every container, whatever its access policy says. */
   readonly publicAccessForbidden: boolean;
+  /** By name. */
+  readonly encryptionScopes: ReadonlyMap<string, { readonly key: Uint8Array; readonly disabled: boolean }>;
 }
 export type AccountLookup = AccountKeys | { readonly kind: "unknown" };
 
@@ -113,7 +115,7 @@ export class Accounts {
     return lookup;
   }
 
-  #usable({ name, keys: texts, delegationSecret, serviceProperties }: Account): Outcome<AccountKeys> {
+  #usable({ name, keys: texts, delegationSecret, serviceProperties, encryptionScopes }: Account): Outcome<AccountKeys> {
     const held = [serviceProperties.blob, serviceProperties.queue, serviceProperties.table].map((text) => text ?? "");
     const [blob, queue, table] = held.map(decodeServiceProperties);
     if (!blob || !queue || !table) {
@@ -138,6 +140,7 @@ export class Accounts {
       delegationSecret,
       serviceProperties: { blob, queue, table },
       publicAccessForbidden,
+      encryptionScopes: new Map(encryptionScopes.map((scope) => [scope.name, scope])),
     });
   }
 }

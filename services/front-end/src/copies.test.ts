@@ -7,6 +7,7 @@ import { copyStaleMs } from "@stamp/objects";
 import type { HttpClient, OutgoingRequest } from "@stamp/ports";
 import { NodeRandom } from "@stamp/ports-node";
 import { BlobSchema, CopyPartsSchema } from "@stamp/wire";
+import { ScopeKeys } from "./content-key.ts";
 import { Copies } from "./copies.ts";
 import { ForeignSources } from "./foreign-sources.ts";
 import type { LocatedBlob, Objects } from "./objects.ts";
@@ -54,6 +55,7 @@ function copiesOver(answer: (kind: OperationKind) => Answer = () => undefined) {
     world: { clock, random: new NodeRandom(), logger },
     config: { requestTimeoutMs: 1_000, downloadWindowBytes: 1_000 },
     router: { execute },
+    scopes: new ScopeKeys({ find: async () => undefined, findAgain: async () => undefined }),
     foreignSources: new ForeignSources(undefined, []),
   };
   const receive = async (_to: LocatedBlob, body: AsyncIterable<Uint8Array>) => {
@@ -70,7 +72,7 @@ const said = (asked: readonly OperationKind[]) =>
     if (kind.case === "addToCopy") return `add ${kind.value.position}>${kind.value.next}`;
     return kind.case === "endCopy" ? `end ${kind.value.description ?? ""}` : kind.case;
   });
-const job = { to, copyId: "id", from: { name: from, etag: '"e"' }, position: 0n };
+const job = { to, copyId: "id", from: { name: from, etag: '"e"' }, position: 0n, scope: undefined };
 
 test("copies: parts are read and added one after another, then the copy is ended with what the source is", async () => {
   const { asked, copies } = copiesOver();

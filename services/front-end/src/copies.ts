@@ -7,12 +7,15 @@
  * of this stamp are (foreign-copy.ts). At most so many copies
  * run at a time, the others wait; each holds no more than the windows of one download and one upload.
  */
-import type { RestError } from "@stamp/azure-rest";
+import { create } from "@bufbuild/protobuf";
+import type { Parsed, RestError } from "@stamp/azure-rest";
 import { type Failed, FailureError, type Outcome, ok, refused } from "@stamp/base";
 import { copyStaleMs } from "@stamp/objects";
 import { jittered, sleep } from "@stamp/ports";
-import { locationFromWire, placeFromWire } from "@stamp/stream-client";
-import { type Blob, type CopyBlock, type CopyPart, type ExtentLocation, fromWire, type Place } from "@stamp/wire";
+import { locationFromWire } from "@stamp/stream-client";
+import { type Blob, type CopyBlock, CopyBlockSchema, type CopyPart, type ExtentLocation, fromWire, type Place, toWire } from "@stamp/wire";
+import { type ContentKey, sharesKey } from "./content-key.ts";
+import { decrypted, placeFromWire } from "./encryption.ts";
 import { type ForeignCopy, foreignStep } from "./foreign-copy.ts";
 import type { LocatedBlob, Objects } from "./objects.ts";
 import type { UploadPins } from "./upload-pins.ts";
@@ -26,6 +29,8 @@ export interface CopyJob {
   readonly from: CopyFrom;
   /** The part of the source that comes next. */
   readonly position: bigint;
+  /** Encryption scope of the copy. */
+  readonly scope: string | undefined;
 }
 
 const running = 4;
@@ -34,6 +39,22 @@ export const copiesWaitingMax = 256;
 const beatEveryMs = copyStaleMs / 6;
 /** How long a copier goes on against failures, none of them final. */
 const givesUpAfterMs = copyStaleMs;
+
+interface CopyKeys {
+  readonly sourceKey: ContentKey | undefined;
+  readonly key: ContentKey | undefined;
+  /** What is stored of the source is good for the copy as it is. */
+  readonly shares: boolean;
+}
+
+/** A part of the source, where the copy stands, and where it stands with this part. */
+interface PartToCopy {
+  readonly position: bigint;
+  readonly next: bigint;
+  readonly part: CopyPart;
+  readonly extents: readonly ExtentLocation[];
+  readonly keys: CopyKeys;
+}
 
 export class Copies {
   readonly #objects: Objects;
@@ -89,12 +110,12 @@ export class Copies {
     const { router } = this.#objects.parts;
     const claimed = await router.execute({ case: "claimCopy", value: { name: to, copyId, copier: this.copier } }, this.#limits());
     if (!claimed.ok || claimed.value.case !== "blob") return;
-    const { copy, blobType } = claimed.value.value;
+    const { copy, blobType, encryptionScope: scope } = claimed.value.value;
     if (!copy?.work) return;
     const { from, fromUrl: url, fromEtag: etag, next: position } = copy.work;
     const totalBytes = fromWire(copy.totalBytes);
-    if (from) await this.#inTurn({ to, copyId, from: { name: from, etag }, position });
-    else await this.#inTurn({ to, copyId, from: { url, etag, totalBytes, blobType }, position });
+    if (from) await this.#inTurn({ to, copyId, from: { name: from, etag }, position, scope });
+    else await this.#inTurn({ to, copyId, from: { url, etag, totalBytes, blobType }, position, scope });
   }
 
   #limits() {
@@ -150,7 +171,10 @@ export class Copies {
     const pins = this.#objects.pins(to);
     try {
       const signal = this.#stop.signal;
-      const step = await foreignStep(this.#objects, from, { to, position: fromWire(position), timeoutMs, signal, onChunk, pins });
+      const key = await this.#keyOf(to.account, job.scope);
+      if (!key.ok) return await this.#unreadable(job, key.error);
+      const how = { to, position: fromWire(position), timeoutMs, signal, onChunk, pins, key: key.value };
+      const step = await foreignStep(this.#objects, from, how);
       if (!step.ok) return step;
       if (step.value.kind === "end") return await this.#end(job, step.value.blob, "");
       if (step.value.kind === "failed") return await this.#end(job, undefined, step.value.description);
@@ -172,10 +196,16 @@ export class Copies {
     if (found.case === "error") return this.#end(job, undefined, `${found.value.code}: the source was changed or deleted.`);
     if (found.case !== "copyParts" || !found.value.blob) return refused("internal", "bug", `parts are answered by ${found.case}`);
     const { blob, parts, next, extents } = found.value;
+    const sourceKey = await this.#keyOf(from.name.account, blob.encryptionScope);
+    if (!sourceKey.ok) return this.#unreadable(job, sourceKey.error);
+    const key = await this.#keyOf(job.to.account, job.scope);
+    if (!key.ok) return this.#unreadable(job, key.error);
+    const shares = sharesKey({ account: from.name.account, scope: blob.encryptionScope }, { account: job.to.account, scope: job.scope });
+    const keys: CopyKeys = { sourceKey: sourceKey.value, key: key.value, shares };
     for (const [at, part] of parts.entries()) {
       const position = at === 0 ? job.position : part.index;
       const after = parts[at + 1]?.index ?? next ?? part.index + 1n;
-      const added = await this.#addPart(job, position, after, part, extents);
+      const added = await this.#addPart(job, { position, next: after, part, extents, keys });
       if (!added.ok || !added.value) return added.ok ? ok(undefined) : added;
     }
     if (next !== undefined) return ok(next);
@@ -183,18 +213,12 @@ export class Copies {
   }
 
   /** Whether the copy goes on: it may have been aborted, or taken over. */
-  async #addPart(
-    job: CopyJob,
-    position: bigint,
-    next: bigint,
-    part: CopyPart,
-    extents: readonly ExtentLocation[],
-  ): Promise<Outcome<boolean>> {
-    const shared = await this.#add(job, position, next, [part]);
-    if (shared.ok || shared.failure.reason !== "badPlace") return shared;
+  async #addPart(job: CopyJob, { position, next, part, extents, keys }: PartToCopy): Promise<Outcome<boolean>> {
+    const shared = keys.shares ? await this.#add(job, position, next, [part]) : undefined;
+    if (shared && (shared.ok || shared.failure.reason !== "badPlace")) return shared;
     const pins = this.#objects.pins(job.to);
     try {
-      const moved = await this.#move(job, position, part, extents, pins);
+      const moved = await this.#move(job, { position, next, part, extents, keys }, pins);
       return moved.ok ? await this.#add(job, position, next, [moved.value]) : moved;
     } finally {
       pins.drop();
@@ -208,23 +232,32 @@ export class Copies {
     return added.ok ? ok(added.value.case === "blob") : added;
   }
 
-  /** The same part, its bytes written into the destination's range. */
-  async #move(
-    job: CopyJob,
-    position: bigint,
-    part: CopyPart,
-    extents: readonly ExtentLocation[],
-    pins: UploadPins,
-  ): Promise<Outcome<CopyPart>> {
+  /** The same part, its bytes written into the destination's range, under the key of the copy. */
+  async #move(job: CopyJob, { position, part, extents, keys }: PartToCopy, pins: UploadPins): Promise<Outcome<CopyPart>> {
     this.#objects.parts.reader.learn(extents.map(locationFromWire));
     const blocks: CopyBlock[] = [];
-    const beat = this.#beating(job, position);
+    const options = { signal: this.#stop.signal, onChunk: this.#beating(job, position), pins, key: keys.key };
     for (const block of part.blocks) {
-      const places = await moveBytes(this.#objects, job.to, block.places, { signal: this.#stop.signal, onChunk: beat, pins });
+      const places = await moveBytes(this.#objects, job.to, block.places, { ...options, sourceKey: keys.sourceKey });
       if (!places.ok) return places;
       blocks.push({ ...block, places: [...places.value] });
     }
-    return ok({ ...part, blocks });
+    if (part.inline.length === 0 || keys.key === undefined) return ok({ ...part, blocks });
+    // What is encrypted has a place.
+    const places = await writeBytes(this.#objects, job.to, one(part.inline), options);
+    if (!places.ok) return places;
+    const whole = create(CopyBlockSchema, { sizeBytes: toWire(part.inline.length), places: [...places.value] });
+    return ok({ ...part, inline: new Uint8Array(0), blocks: [whole] });
+  }
+
+  async #keyOf(account: string, scope: string | undefined): Promise<Parsed<ContentKey | undefined>> {
+    return this.#objects.parts.scopes.ofBlob(account, scope === undefined ? {} : { encryptionScope: scope }, undefined, this.#limits());
+  }
+
+  /** A scope that is disabled ends the copy; what passes does not. */
+  #unreadable(job: CopyJob, { status, code, message }: RestError): Promise<Outcome<undefined>> {
+    if (status >= 500) return Promise.resolve(refused("unavailable", "notReady", `the key of a copy: ${code}: ${message}`));
+    return this.#end(job, undefined, `${code}: ${message}`);
   }
 
   /** Says from time to time that this copier is still there; false when the copy is over. */
@@ -260,14 +293,19 @@ export async function moveBytes(
     readonly onChunk?: () => Promise<boolean>;
     /** Keeps the bytes until the caller drops it; else they stay long enough for a commit that comes now. */
     readonly pins?: UploadPins;
+    /** Keys of the bytes that are read, and of those that are written. */
+    readonly sourceKey: ContentKey | undefined;
+    readonly key: ContentKey | undefined;
   },
 ): Promise<Outcome<readonly Place[]>> {
-  const { signal, onChunk = async () => true, pins } = options;
-  const { reader, config } = objects.parts;
+  const { signal, onChunk = async () => true, sourceKey } = options;
+  const { reader, config, world } = objects.parts;
   const downloads = objects.parts.downloads.of({ account: to.account, address: "" });
   const windowBytes = config.downloadWindowBytes;
   async function* bytes(): AsyncGenerator<Uint8Array> {
-    for await (const chunk of reader.readPlaces(places.map(placeFromWire), { timeoutMs: config.requestTimeoutMs, windowBytes, signal })) {
+    const from = places.map(placeFromWire);
+    const stored = reader.readPlaces(from, { timeoutMs: config.requestTimeoutMs, windowBytes, signal });
+    for await (const chunk of sourceKey ? decrypted(world.digest, sourceKey, from, stored) : stored) {
       if (!(await onChunk())) throw new FailureError(refused("aborted", "conflict", "the copy is over").failure);
       yield chunk;
     }
@@ -275,19 +313,30 @@ export async function moveBytes(
   const taken = await downloads.take(windowBytes);
   if (!taken.ok) return taken;
   try {
-    const received = await objects.receive(to, bytes(), {
-      contentLengthBytes: undefined,
-      wants: { md5: false, crc64: false },
-      signal,
-      ...(pins && { pins }),
-    });
+    return await writeBytes(objects, to, bytes(), options);
+  } finally {
+    downloads.give(windowBytes);
+  }
+}
+
+async function writeBytes(
+  objects: Objects,
+  to: LocatedBlob,
+  bytes: AsyncIterable<Uint8Array>,
+  { signal, pins, key }: { readonly signal: AbortSignal; readonly pins?: UploadPins; readonly key: ContentKey | undefined },
+): Promise<Outcome<readonly Place[]>> {
+  try {
+    const wants = { md5: false, crc64: false };
+    const received = await objects.receive(to, bytes, { contentLengthBytes: undefined, wants, signal, key, ...(pins && { pins }) });
     return received.ok ? ok(received.value.places) : failedToMove(received);
   } catch (error) {
     if (error instanceof FailureError) return { ok: false, failure: { ...error.failure, applied: "no" } };
     throw error;
-  } finally {
-    downloads.give(windowBytes);
   }
+}
+
+async function* one(bytes: Uint8Array): AsyncGenerator<Uint8Array, void, void> {
+  yield bytes;
 }
 
 const failedToMove = ({ error }: { readonly error: RestError }): Failed =>

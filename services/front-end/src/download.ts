@@ -8,7 +8,6 @@
  * - what is read ahead of it. It is taken only while the budget has room, and given back when the client takes no further piece for
  *   `stallMs`. Then the download goes on in small runs that grow while the client keeps up, and are read again at the same places.
  */
-import type { CustomerKey } from "@stamp/azure-rest";
 import { type Failure, FailureError, type Outcome, ok, refused } from "@stamp/base";
 import { clipPlaces, type Place, zeroExtentId } from "@stamp/objects";
 import type { Clock, Digest, Timer } from "@stamp/ports";
@@ -16,6 +15,7 @@ import { type ExtentReader, locationFromWire } from "@stamp/stream-client";
 import type { BlobContent } from "@stamp/wire";
 import { fromWire } from "@stamp/wire";
 import type { ByteShare } from "./byte-budget.ts";
+import type { ContentKey } from "./content-key.ts";
 import { decrypted, placeFromWire } from "./encryption.ts";
 
 export interface DownloadOptions {
@@ -29,7 +29,7 @@ export interface DownloadOptions {
   readonly readTimeoutMs: number;
   readonly signal?: AbortSignal;
   /** What decrypts content that is encrypted. */
-  readonly decrypting?: { readonly digest: Digest; readonly key: CustomerKey } | undefined;
+  readonly decrypting?: { readonly digest: Digest; readonly key: ContentKey } | undefined;
   /** The content from here on, to `endBytes` (exclusive) or to where one answer ends, under the same ETag. */
   readonly again: (startBytes: number, endBytes: number) => Promise<Outcome<BlobContent>>;
 }

@@ -1,8 +1,8 @@
 /**
- * Encryption of content under a customer's key, in the front-end: partition servers and extent nodes see encrypted bytes only. Stands between
- * the hashes of an upload and its pieces, and between the extent nodes and a download. Why so: docs/decisions/0431.
+ * Encryption of content under a customer's key or a scope's, in the front-end: partition servers and extent nodes see encrypted bytes only. Stands between
+ * the hashes of an upload and its pieces, and between the extent nodes and a download. Why so: docs/decisions/0431, 0440.
  *
- *   key of a write = HKDF-SHA256(key of the customer, salt = 32 random bytes, info)
+ *   key of a write = HKDF-SHA256(key of the customer or the scope, salt = 32 random bytes, info)
  *   encrypted byte = byte XOR AES-256-CTR(key of the write), at the byte's number in the write; the counter is that number / 16
  *
  * Invariants:
@@ -12,17 +12,18 @@
  * - The customer's key is not kept: it lives as long as the request, and neither a row, a message to another process nor a log line has it.
  */
 import { create } from "@bufbuild/protobuf";
-import type { CustomerKey } from "@stamp/azure-rest";
 import { assert, concatBytes, utf8 } from "@stamp/base";
 import { type Place, saltBytes } from "@stamp/objects";
 import type { Digest, RunningCipher, World } from "@stamp/ports";
 import { CipherSchema, fromWire, PlaceSchema, toWire, type Place as WirePlace } from "@stamp/wire";
+import type { ContentKey } from "./content-key.ts";
 
+/** Of both kinds of keys. */
 const purpose = utf8("stamp: content under a customer-provided key, AES-256-CTR, 1");
 const cipherBlockBytes = 16;
 
 /** HKDF (RFC 5869) for an output as long as one hash. */
-function keyOfWrite(digest: Digest, key: CustomerKey, salt: Uint8Array): Uint8Array {
+function keyOfWrite(digest: Digest, key: ContentKey, salt: Uint8Array): Uint8Array {
   const extracted = digest.hmacSha256(salt, key.bytes);
   return digest.hmacSha256(extracted, concatBytes([purpose, Uint8Array.of(1)]));
 }
@@ -42,7 +43,7 @@ export class WriteCipher {
   readonly #salt: Uint8Array;
   readonly #cipher: RunningCipher;
 
-  constructor({ digest, random }: Pick<World, "digest" | "random">, key: CustomerKey) {
+  constructor({ digest, random }: Pick<World, "digest" | "random">, key: ContentKey) {
     this.#salt = random.bytes(saltBytes);
     this.#cipher = cipherAt(digest, keyOfWrite(digest, key, this.#salt), 0);
   }
@@ -70,10 +71,18 @@ export const placeFromWire = ({ extentId, offsetBytes, lengthBytes, cipher }: Wi
   ...(cipher && { cipher: { salt: cipher.salt, offsetBytes: fromWire(cipher.offsetBytes) } }),
 });
 
+export const placeToWire = ({ extentId, offsetBytes, lengthBytes, cipher }: Place): WirePlace =>
+  create(PlaceSchema, {
+    extentId: toWire(extentId),
+    offsetBytes: toWire(offsetBytes),
+    lengthBytes,
+    ...(cipher && { cipher: { salt: cipher.salt, offsetBytes: toWire(cipher.offsetBytes) } }),
+  });
+
 /** The bytes of these places as they were sent. `stored`: all of them, in order, as they lie in the extents. */
 export async function* decrypted(
   digest: Digest,
-  key: CustomerKey,
+  key: ContentKey,
   places: readonly Place[],
   stored: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array, void, void> {

@@ -9,8 +9,9 @@ import { create } from "@bufbuild/protobuf";
 import { parseCopySource, type RestError, sourceRequestHeaders } from "@stamp/azure-rest";
 import { FailureError, type Outcome, ok, refused } from "@stamp/base";
 import { chunkBytes, clipPlaces } from "@stamp/objects";
-import { placeFromWire, placeToWire } from "@stamp/stream-client";
 import { type Blob, type CopyBlock, CopyBlockSchema, type CopyPart, CopyPartSchema, type Place, toWire } from "@stamp/wire";
+import type { ContentKey } from "./content-key.ts";
+import { placeFromWire, placeToWire } from "./encryption.ts";
 import type { ForeignContent, ForeignLimits, ForeignSource } from "./foreign-sources.ts";
 import type { LocatedBlob, Objects } from "./objects.ts";
 import type { UploadPins } from "./upload-pins.ts";
@@ -48,6 +49,8 @@ export interface ForeignStepOptions {
   readonly onChunk: () => Promise<boolean>;
   /** Keeps what was put until it is committed. */
   readonly pins: UploadPins;
+  /** What is written is encrypted under it. */
+  readonly key: ContentKey | undefined;
 }
 
 /** Fails when it may go well later. */
@@ -174,7 +177,7 @@ class Step {
   }
 
   async #write(bytes: AsyncIterable<Uint8Array>, lengthBytes: number): Promise<Outcome<readonly Place[]>> {
-    const { signal, onChunk, to, pins } = this.#options;
+    const { signal, onChunk, to, pins, key } = this.#options;
     async function* watched(): AsyncGenerator<Uint8Array> {
       let received = 0;
       for await (const chunk of bytes) {
@@ -186,7 +189,7 @@ class Step {
         throw new FailureError(refused("unavailable", "connectionLost", "the source's answer is not whole").failure);
     }
     const wants = { md5: false, crc64: false };
-    const received = await this.#objects.receive(to, watched(), { contentLengthBytes: undefined, wants, signal, pins });
+    const received = await this.#objects.receive(to, watched(), { contentLengthBytes: undefined, wants, signal, pins, key });
     return received.ok
       ? ok(received.value.places)
       : refused("unavailable", "notReady", `${received.error.code}: ${received.error.message}`);

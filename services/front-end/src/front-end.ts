@@ -24,6 +24,7 @@ import { Accounts, type AccountsOptions } from "./accounts.ts";
 import { Availability, availabilityControlHandlers, availabilityHandlers } from "./availability.ts";
 import { ByteBudget } from "./byte-budget.ts";
 import { doorGateOf, type FrontEndConfig } from "./config.ts";
+import { ScopeKeys } from "./content-key.ts";
 import { DoorGate } from "./door-gate.ts";
 import { ForeignSources } from "./foreign-sources.ts";
 import { frontEndHandlers } from "./grpc.ts";
@@ -134,6 +135,7 @@ export class FrontEndRole implements Role {
       queues: new Queues(world, this.#router, config),
       tables: new Tables(world, this.#router, config),
       foreignSources: new ForeignSources(outside.http, config.copySources),
+      scopes: new ScopeKeys(this.#accounts),
       reader: new StreamClient(world, { lockService: config.lockService }).reader,
       uploads: this.#uploads,
       documents: this.#documents,

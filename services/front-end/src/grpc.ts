@@ -5,10 +5,11 @@
 import { checkBlobName, checkContainerName, type Parsed, parsed, type RestError, rejected } from "@stamp/azure-rest";
 import { type Failed, type FailureCode, FailureError, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
 import type { CallContext, Handlers, World } from "@stamp/ports";
-import type { Conditions, FrontEnd, GetBlobRequest, ListedBlob, PutBlobRequest } from "@stamp/wire";
+import type { Conditions, Container, FrontEnd, GetBlobRequest, ListedBlob, PutBlobRequest } from "@stamp/wire";
 import { fromWire } from "@stamp/wire";
 import { checkToken } from "./account-token.ts";
 import type { Accounts } from "./accounts.ts";
+import { underKey } from "./content-key.ts";
 import { deleteQueueMessage, getQueueMessages, putQueueMessage } from "./grpc-messages.ts";
 import { tableHandlers } from "./grpc-tables.ts";
 import { endOf, type LocatedBlob, type Objects } from "./objects.ts";
@@ -75,7 +76,9 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
       const name = await locate(objects, request, limits);
       if (!name.ok) return name;
       const value = { name: name.value, withoutContent: true, ...(request.conditions ? { conditions: request.conditions } : {}) };
-      return objects.execute({ case: "getBlob", value }, "blob", limits);
+      const blob = await objects.execute({ case: "getBlob", value }, "blob", limits);
+      const readable = blob.ok ? await objects.parts.scopes.ofBlob(request.account, blob.value, undefined, limits) : blob;
+      return readable.ok ? blob : readable;
     }),
     listBlobs: call(async ({ account, container, prefix, delimiter, marker, maxResults }, limits) => {
       const row = await objects.container(account, container, limits);
@@ -106,13 +109,19 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
     if (!policy.ok) return policy;
     const blobName = checkBlobName(head.blob, true);
     if (!blobName.ok) return failedBy(blobName.error);
-    const name = await locate(objects, head, limits);
+    const row = await objects.container(head.account, head.container, limits);
+    if (!row.ok) return failedBy(row.error);
+    const name = await locateIn(objects, row.value, head, limits);
     if (!name.ok) return failedBy(name.error);
+    const { defaultEncryptionScope: scope } = row.value;
+    const key = scope === "" ? parsed(undefined) : await objects.parts.scopes.key(head.account, scope, limits);
+    if (!key.ok) return failedBy(key.error);
     const wants = { md5: true, crc64: false };
     // How long it is shows only at its end: it never goes inline, and the largest Put Blob is the limit.
     const received = await objects.receive(name.value, payloads(head, iterator), {
       contentLengthBytes: undefined,
       wants,
+      key: key.value,
       from: grpcClients,
       signal: context.signal,
     });
@@ -128,7 +137,8 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
     };
     const headers = { ...given, contentMd5: md5 ?? new Uint8Array(0) };
     const value = { name: name.value, metadata: head.metadata, headers, body: { inline, places: [...places] } };
-    const kind = { case: "putBlob", value: head.conditions ? { ...value, conditions: head.conditions } : value } as const;
+    const conditions = key.value ? { ...head.conditions, ...underKey(key.value, {}) } : head.conditions;
+    const kind = { case: "putBlob", value: conditions ? { ...value, conditions } : value } as const;
     return outcomeOf(await objects.execute(kind, "blob", { ...limits, policy: policy.value }));
   }
 
@@ -162,19 +172,25 @@ interface NamesBlob {
   readonly conditions?: Conditions | undefined;
 }
 
-/**
- * Locates the blob of a call. Refuses conditions with the digest of a customer's key: over HTTPS the front-end has seen the key by then, but a
- * call brings no key, and the digest is in every list.
- */
 async function locate(objects: Objects, request: NamesBlob, limits: CallLimits): Promise<Parsed<LocatedBlob>> {
-  if (request.conditions?.encryptionKeySha256 !== undefined) {
+  const row = await objects.container(request.account, request.container, limits);
+  return row.ok ? locateIn(objects, row.value, request, limits) : row;
+}
+
+/**
+ * Locates the blob of a call. Refuses conditions that name a key: over HTTPS the front-end has seen the customer's key by then, but a call
+ * brings no key, and its digest is in every list. The scope of a call's content is that of its container.
+ */
+async function locateIn(objects: Objects, row: Container, request: NamesBlob, limits: CallLimits): Promise<Parsed<LocatedBlob>> {
+  const { account, container, blob, conditions } = request;
+  if (conditions?.encryptionKeySha256 !== undefined) {
     return rejected("InvalidInput", { Reason: "A call brings no customer-provided key: encryption_key_sha256 is not for clients." });
   }
-  const row = await objects.container(request.account, request.container, limits);
-  if (!row.ok) return row;
-  const name = await checkLiteralName(objects, request.account, row.value, request.blob, limits);
-  if (!name.ok) return name;
-  return parsed(objects.located({ account: request.account, container: request.container, blob: request.blob }, row.value));
+  if (conditions?.encryptionScope !== undefined || conditions?.encryptionAsFound) {
+    return rejected("InvalidInput", { Reason: "A call names no encryption scope: encryption_scope is not for clients." });
+  }
+  const name = await checkLiteralName(objects, account, row, blob, limits);
+  return name.ok ? parsed(objects.located({ account, container, blob }, row)) : name;
 }
 
 /** Returns the entry of a list without metadata if the blob is under a customer's key: whoever lists brings no key. */

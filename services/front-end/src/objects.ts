@@ -2,16 +2,7 @@
  * Operations on objects for both doors (HTTP and gRPC): containers are looked up, operations go to their range, lists go on over ranges.
  * Answers are values; a `RestError` says what the service would.
  */
-import {
-  bodyLimitsOf,
-  type ConditionHeaders,
-  type CustomerKey,
-  newestVersion,
-  type Parsed,
-  parsed,
-  restError,
-  restErrorOfService,
-} from "@stamp/azure-rest";
+import { bodyLimitsOf, type ConditionHeaders, newestVersion, type Parsed, parsed, restError, restErrorOfService } from "@stamp/azure-rest";
 import { clientAddress, type Outcome, refused } from "@stamp/base";
 import { uuid, type World } from "@stamp/ports";
 import type { ExtentReader } from "@stamp/stream-client";
@@ -19,6 +10,7 @@ import type { Blob, BlobContent, Container, ListedBlob, Place } from "@stamp/wir
 import { fromWire, toWire } from "@stamp/wire";
 import type { ByteBudget, ByteHolder } from "./byte-budget.ts";
 import type { FrontEndConfig } from "./config.ts";
+import { type ContentKey, type ScopeKeys, underKey } from "./content-key.ts";
 import { Copies } from "./copies.ts";
 import { Download } from "./download.ts";
 import { WriteCipher } from "./encryption.ts";
@@ -40,6 +32,7 @@ export interface ObjectsParts {
   readonly containers: ParentRows;
   readonly queues: Queues;
   readonly tables: Tables;
+  readonly scopes: ScopeKeys;
   readonly reader: ExtentReader;
   readonly foreignSources: ForeignSources;
   /** Content on its way in. */
@@ -71,11 +64,9 @@ export interface WireConditions {
   readonly leaseId?: string;
   readonly createOnly?: boolean;
   readonly encryptionKeySha256?: Uint8Array;
+  readonly encryptionScope?: string;
+  readonly encryptionAsFound?: boolean;
 }
-
-/** With the key that the request brings for the content. */
-export const underKey = (key: CustomerKey | undefined, conditions: WireConditions): WireConditions =>
-  key === undefined ? conditions : { ...conditions, encryptionKeySha256: key.sha256 };
 
 /** With `access`, for what makes an object or replaces it: whoever may only create is told when it is there. */
 export function conditionsToWire(conditions: ConditionHeaders, access?: { may(permission: string): boolean }): WireConditions {
@@ -302,7 +293,7 @@ export class Objects {
       readonly from?: string;
       readonly signal?: AbortSignal;
       /** The content is encrypted under it. */
-      readonly key?: CustomerKey | undefined;
+      readonly key?: ContentKey | undefined;
       /** Keeps the bytes for a commit that comes much later, until the caller drops it; by default they stay long enough for one that comes now. */
       readonly pins?: UploadPins;
     },
@@ -344,7 +335,7 @@ export class Objects {
       readonly wants: { md5: boolean; crc64: boolean };
       readonly from?: string;
       readonly signal?: AbortSignal;
-      readonly key?: CustomerKey | undefined;
+      readonly key?: ContentKey | undefined;
       readonly pins: UploadPins;
     },
   ): Promise<Parsed<Uploaded>> {
@@ -378,16 +369,19 @@ export class Objects {
     });
   }
 
-  /** The bytes of what a GetBlob answered, to the end of what it was asked for. */
+  /** The bytes of what a GetBlob answered, to the end of what it was asked for. `key`: one that the client brings. */
   async download(
     name: LocatedBlob,
     blob: Blob,
     content: BlobContent,
     endBytes: number,
     /** `to`: address of the client that gets it; undefined: the stamp itself writes it somewhere. */
-    { to, signal, key }: { readonly to?: string; readonly signal: AbortSignal; readonly key?: CustomerKey | undefined },
+    { to, signal, key }: { readonly to?: string; readonly signal: AbortSignal; readonly key?: ContentKey | undefined },
   ): Promise<Parsed<Download>> {
     const { world, config, router, reader, downloads } = this.parts;
+    const openMs = world.clock.monotonicMs() + config.requestTimeoutMs;
+    const under = await this.parts.scopes.ofBlob(name.account, blob, key, { deadlineMs: openMs, signal });
+    if (!under.ok) return under;
     const download = new Download(content, endBytes, {
       clock: world.clock,
       reader,
@@ -395,7 +389,7 @@ export class Objects {
       windowBytes: config.downloadWindowBytes,
       readTimeoutMs: config.requestTimeoutMs,
       signal,
-      decrypting: key && { digest: world.digest, key },
+      decrypting: under.value && { digest: world.digest, key: under.value },
       again: async (startBytes, endBytes) => {
         const deadlineMs = world.clock.monotonicMs() + config.requestTimeoutMs;
         const conditions = underKey(key, { ifMatch: blob.etag });

@@ -53,6 +53,10 @@ class ServerOfAccounts {
       (change.expectedConfiguredDigest !== undefined && compareBytes(change.expectedConfiguredDigest, account.configuredDigest) !== 0) ||
       Object.entries(change.expectedServiceProperties ?? {}).some(([service, text]) => (account.serviceProperties[service] ?? "") !== text);
     if (differs) return error("ConditionNotMet");
+    const { newEncryptionScope: added, encryptionScopeState: state } = change;
+    const hasScope = (name: string | undefined): boolean => account.encryptionScopes.some((scope) => scope.name === name);
+    if (state && !hasScope(state.name)) return error("ResourceNotFound");
+    const scopes = added && !hasScope(added.name) ? [...account.encryptionScopes, added] : account.encryptionScopes;
     const or = <T extends { length: number }>(given: T, had: T): T => (given.length > 0 ? given : had);
     const next = {
       ...account,
@@ -60,6 +64,7 @@ class ServerOfAccounts {
       delegationSecret: or(change.delegationSecret, account.delegationSecret),
       configuredDigest: or(change.configuredDigest, account.configuredDigest),
       serviceProperties: { ...account.serviceProperties, ...change.serviceProperties },
+      encryptionScopes: scopes.map((scope) => (scope.name === state?.name ? { ...scope, disabled: state.disabled } : scope)),
     } as Account;
     this.held.set(account.name, next);
     return { case: "account", value: next };
@@ -190,4 +195,56 @@ test("accounts: a configuration that changed gives its keys; one that did not le
   const digest = text(server.held.get("acct")?.configuredDigest ?? emptyBytes);
   await insert([{ name: "acct", keys: [key(3), key(2)] }]);
   assert.equal(text(server.held.get("acct")?.configuredDigest ?? emptyBytes), digest);
+});
+
+test("accounts: a scope has a random key, which no answer tells; it is made once, disabled and enabled", async (t) => {
+  const { accounts, server } = await started(t);
+  unwrap(await accounts.create({ account: "acct" }, options));
+  const shown = ({ encryptionScopes, keys }: Account): unknown => [
+    keys,
+    encryptionScopes.map(({ name, key: secret, disabled }) => [name, secret.length, disabled]),
+  ];
+  assert.deepEqual(shown(unwrap(await accounts.createEncryptionScope({ account: "acct", scope: "one" }, options))), [
+    [],
+    [["one", 0, false]],
+  ]);
+  const held = () => server.held.get("acct")?.encryptionScopes ?? [];
+  const [first] = held();
+  assert.equal(first?.key.length, 32);
+  assert.equal(failure(await accounts.createEncryptionScope({ account: "acct", scope: "one" }, options)), "alreadyExists");
+  assert.deepEqual(held(), [first], "its key stays");
+  unwrap(await accounts.createEncryptionScope({ account: "acct", scope: "two" }, options));
+  assert.notDeepEqual(held()[1]?.key, first?.key);
+  const disable = (scope: string, disabled: boolean) => accounts.setEncryptionScopeState({ account: "acct", scope, disabled }, options);
+  const changed = unwrap(await disable("one", true));
+  assert.deepEqual(shown(changed), [
+    [],
+    [
+      ["one", 0, true],
+      ["two", 0, false],
+    ],
+  ]);
+  assert.deepEqual(held()[0]?.key, first?.key);
+  unwrap(await disable("one", false));
+  assert.deepEqual(held()[0], first);
+  assert.equal(failure(await disable("none", true)), "notFound");
+  assert.equal(failure(await accounts.setEncryptionScopeState({ account: "nobody", scope: "one" }, options)), "notFound");
+  for (const name of ["ab", "One", "a--b", "-ab", "ab-", "a_b", "a".repeat(64)]) {
+    assert.equal(failure(await accounts.createEncryptionScope({ account: "acct", scope: name }, options)), "invalidArgument", name);
+  }
+  for (const one of [unwrap(await accounts.get({ account: "acct" }, options)), ...unwrap(await accounts.list({}, options)).accounts]) {
+    assert.deepEqual(
+      one.encryptionScopes.map(({ key: secret }) => secret.length),
+      [0, 0],
+    );
+  }
+});
+
+test("accounts: a scope whose making was answered late is the one that was made", async (t) => {
+  const { accounts, server } = await started(t);
+  unwrap(await accounts.create({ account: "acct" }, options));
+  let lost = 1;
+  server.afterApplying = () => (lost-- > 0 ? refused("unavailable", "connectionLost", "the answer is lost") : undefined);
+  unwrap(await accounts.createEncryptionScope({ account: "acct", scope: "one" }, options));
+  assert.equal(server.held.get("acct")?.encryptionScopes.length, 1);
 });

@@ -4,11 +4,12 @@ import {
   encodeServiceProperties,
   fromBase64,
   isAccountName,
+  isScopeName,
   type ServiceProperties,
   toBase64,
   unreadableProperties,
 } from "@stamp/azure-rest";
-import { type Outcome, ok, refused } from "@stamp/base";
+import { equalBytes, type Outcome, ok, refused } from "@stamp/base";
 import type { CallContext, Handlers, World } from "@stamp/ports";
 import type { Account, AccountPage, Accounts, ChangeAccount } from "@stamp/wire";
 import { type AccountOperation, type AccountResult, AccountRows } from "./account-rows.ts";
@@ -16,6 +17,7 @@ import type { Term } from "./term.ts";
 
 const keyBytes = 64;
 const secretBytes = 32;
+const scopeKeyBytes = 32;
 const retentionDaysMax = 365;
 const listPageMax = 1_000;
 const attemptsMax = 8;
@@ -105,6 +107,27 @@ export function accountsHandlers(world: World, leading: () => Outcome<Term>): Ha
       });
       return withoutKeys(changed);
     },
+    createEncryptionScope: async ({ account, scope: name }, context) => {
+      if (!isScopeName(name))
+        return wrong(`${name}: a scope's name has 3 to 63 lower-case letters, digits and single hyphens between them`);
+      const newEncryptionScope = { name, key: world.random.bytes(scopeKeyBytes), disabled: false };
+      const changed = await execute({ case: "changeAccount", value: { account, newEncryptionScope } }, context);
+      const made = accountOf(account, changed);
+      if (!made.ok) return made;
+      const held = made.value.encryptionScopes.find((scope) => scope.name === name);
+      if (!held || !equalBytes(held.key, newEncryptionScope.key)) {
+        return refused("alreadyExists", "conflict", `account ${account} has a scope ${name} already`);
+      }
+      return withoutKeys(withoutSecrets(made));
+    },
+    setEncryptionScopeState: async ({ account, scope: name, disabled }, context) => {
+      const value = { account, encryptionScopeState: { name, disabled } };
+      const changed = await execute({ case: "changeAccount", value }, context);
+      if (changed.ok && changed.value.case === "error" && changed.value.value.code === "ResourceNotFound") {
+        return refused("notFound", "badRequest", `account ${account} has no scope ${name}`);
+      }
+      return withoutKeys(withoutSecrets(accountOf(account, changed)));
+    },
   };
 }
 
@@ -123,7 +146,12 @@ function accountOf(name: string, outcome: Outcome<AccountResult>): Outcome<Accou
   return refused("internal", "bug", `an account was answered by ${result.case}`);
 }
 
-const bare = (account: Account): Account => ({ ...account, delegationSecret: none, configuredDigest: none });
+const bare = (account: Account): Account => ({
+  ...account,
+  delegationSecret: none,
+  configuredDigest: none,
+  encryptionScopes: account.encryptionScopes.map((scope) => ({ ...scope, key: none })),
+});
 const none = new Uint8Array(0);
 /** For answers that nobody asks for the sake of the keys. */
 const withoutKeys = (outcome: Outcome<Account>): Outcome<Account> => (outcome.ok ? ok({ ...outcome.value, keys: [] }) : outcome);

@@ -18,7 +18,7 @@ test("wire: every part of a Get Blob arrives, absent ones as absent", () => {
     case: "getBlob",
     value: {
       name: named,
-      conditions: { ifMatch: '"x"', ifModifiedSinceMs: -5, leaseId: "", createOnly: false },
+      conditions: { ifMatch: '"x"', ifModifiedSinceMs: -5, leaseId: "", createOnly: false, encryptionAsFound: false },
       startBytes: 0,
       endBytes: 7,
       withoutContent: true,

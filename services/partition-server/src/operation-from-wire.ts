@@ -51,8 +51,9 @@ function convert(operation: wire.Operation | undefined): Operation {
     case "putAccount": {
       const account = kind.value.account;
       if (!account) throw missing("an account");
-      const { name, keys, delegationSecret, serviceProperties, configuredDigest, createdMs } = account;
-      const converted = { name, keys, delegationSecret, serviceProperties, configuredDigest, createdMs: Number(createdMs) };
+      const { name, keys, delegationSecret, serviceProperties, configuredDigest, createdMs, encryptionScopes } = account;
+      const own = { keys, delegationSecret, serviceProperties, configuredDigest, encryptionScopes: encryptionScopes.map(plainOf) };
+      const converted = { name, ...own, createdMs: Number(createdMs) };
       return { case: kind.case, value: { account: converted, onlyIfAbsent: kind.value.onlyIfAbsent } };
     }
     case "listAccounts":
@@ -204,6 +205,8 @@ function changeOf(change: wire.ChangeAccount): ChangeAccount {
     delegationSecret: given(change.delegationSecret),
     configuredDigest: given(change.configuredDigest),
     serviceProperties: change.serviceProperties,
+    newEncryptionScope: change.newEncryptionScope && plainOf(change.newEncryptionScope),
+    encryptionScopeState: change.encryptionScopeState && plainOf(change.encryptionScopeState),
     expected: {
       keys: given(change.expectedKeys),
       delegationSecret: change.expectedDelegationSecret,

@@ -76,6 +76,7 @@ const accountToWire = (account: Account): MessageInitShape<typeof AccountSchema>
   delegationSecret: account.delegationSecret,
   serviceProperties: { ...account.serviceProperties },
   configuredDigest: account.configuredDigest,
+  encryptionScopes: account.encryptionScopes.map((scope) => ({ ...scope })),
   createdMs: toWire(account.createdMs),
 });
 

@@ -46,6 +46,13 @@ const service = { sp: "r", st: "2026-01-01", se: "2026-02-01", sip: "1.2.3.4", s
 const more = { rscc: "cc", rscd: "cd", rsce: "ce", rscl: "cl", rsct: "ct" };
 const key5 = { skoid: "oid", sktid: "tid", skt: "2026-01-01", ske: "2026-01-08", sks: "b", skv: "2025-01-05" };
 
+test("SAS: an encryption scope is taken where it is signed, and refused where it is not", () => {
+  const account = { ss: "b", srt: "o", sp: "w", se: "2026-02-01", ses: "scope" };
+  assert.equal(valid({ ...account, sv: "2020-12-06" }).fields.ses, "scope");
+  assert.equal(codeOf(sasOf({ ...account, sv: "2020-10-02" })), "AuthenticationFailed");
+  assert.equal(codeOf(sasOf({ sr: "c", sp: "w", se: "2026-02-01", ses: "scope", sv: "2020-10-02" })), "AuthenticationFailed");
+});
+
 test("what a SAS signs, line by line, in each version", () => {
   const table: readonly [string, Record<string, string>, ServiceName, SignedResource, string][] = [
     [
@@ -313,7 +320,6 @@ test("fields that are missing, malformed or not here are refused, each by its na
   assert.match(detailOf(sasOf({ ...account, spr: "ftp" })), /^spr /);
   assert.match(detailOf(sasOf({ ...account, sp: "r\nw" })), /^sp has characters/);
   assert.match(detailOf(sasOf({ ...account, si: "x".repeat(5000) })), /^si is too long/);
-  assert.equal(codeOf(sasOf({ ...account, ses: "scope" })), "NotImplemented");
   assert.equal(codeOf(sasOf({ ...service, sr: "d", sdd: "1", sv: "2020-02-10" })), "NotImplemented");
   assert.equal(codeOf(sasOf({ ...service, ...key5, suoid: "u", sr: "c", sv: "2020-02-10" })), "NotImplemented");
 });

@@ -7,7 +7,7 @@ import { parseIso } from "../dates.ts";
 import { notImplemented, type Parsed, parsed, rejected } from "../rest-error.ts";
 import { sasParameters } from "../single-parameters.ts";
 import { type Query, queryValue } from "../target.ts";
-import { isVersion, sasIsSince } from "../version.ts";
+import { isVersion, sasIsSince, signedSince } from "../version.ts";
 import { type IpRange, parseIpRange } from "./ip-range.ts";
 
 /** Of every field, as it was in the query; "" when it was not there. */
@@ -86,7 +86,6 @@ export function parseSas(query: Query): Parsed<Sas> {
 
 /** What the service has and we do not. */
 function unsupportedOf(fields: SasFields): string | undefined {
-  if (fields.ses !== "") return "Encryption scopes (ses)";
   if (fields.sr === "d" || fields.sdd !== "") return "Shared access signatures of a directory (hierarchical namespaces)";
   if (fields.suoid !== "") return "POSIX access control of an unauthorized user (suoid, hierarchical namespaces)";
   return undefined;
@@ -107,11 +106,13 @@ const knownLetters = /^[rwdlacxyupftmeoi]*$/;
 
 /** Fields that do not go together. Refused, because the reading that ignores one of them would grant more than was meant. */
 function contradictionOf(kind: SasKind, fields: SasFields): string | undefined {
-  const { sv, sp, si, sr, spk, srk, epk, erk } = fields;
+  const { sv, sp, si, sr, ses, spk, srk, epk, erk } = fields;
   if (!knownLetters.test(sp)) return "sp has a letter that is no permission.";
   if (kind !== "service" && !sasIsSince(sv, kind)) return `sv is older than shared access signatures of this kind: ${sv}.`;
   if (kind !== "service" && si !== "") return "Only a service SAS has a stored access policy (si).";
   if ((sr === "bs" || sr === "bv") && !sasIsSince(sv, sr)) return `sr=${sr} is newer than sv.`;
+  // An older version does not sign it.
+  if (ses !== "" && !signedSince(sv, "encryptionScope")) return "ses is newer than sv.";
   // A row key bounds only inside the partition that the other bound names.
   if (srk !== "" && spk === "") return "srk is given without spk.";
   if (erk !== "" && epk === "") return "erk is given without epk.";

@@ -1,10 +1,10 @@
 /**
- * Keys that a customer sends with a request (`x-ms-encryption-*`, and of a source `x-ms-source-encryption-*`). The key stands in no error: of a
- * header that is refused the name is told, never the value.
+ * Keys that a customer sends with a request (`x-ms-encryption-*`, and of a source `x-ms-source-encryption-*`), and encryption scopes, keys of
+ * the stamp that a request names. A key stands in no error: of a header that is refused the name is told, never the value.
  */
 import { equalBytes } from "@stamp/base";
 import { fromBase64, toBase64 } from "../base64.ts";
-import type { HttpHeaders } from "../headers.ts";
+import { type HttpHeaders, parseBoolean } from "../headers.ts";
 import { badHeader, type Parsed, parsed, rejected } from "../rest-error.ts";
 import { behaves } from "../version.ts";
 import type { BlobOperationName } from "./operations.ts";
@@ -69,8 +69,60 @@ function parseKey(
   return parsed({ bytes, sha256: computed });
 }
 
+/** Names the key that content is encrypted under: the SHA-256 of a customer's key, or the scope. */
+export interface EncryptedUnder {
+  readonly sha256?: Uint8Array | undefined;
+  readonly scope?: string | undefined;
+}
+
 /** How an answer to a write says whether the request's content was encrypted, and under which key. */
-export const requestEncryptedHeaders = (key: CustomerKey | undefined): Record<string, string> =>
+export const requestEncryptedHeaders = (key: EncryptedUnder | undefined): Record<string, string> =>
   key === undefined
     ? { "x-ms-request-server-encrypted": "false" }
-    : { "x-ms-request-server-encrypted": "true", "x-ms-encryption-key-sha256": toBase64(key.sha256) };
+    : { "x-ms-request-server-encrypted": "true", ...encryptedUnderHeaders(key) };
+
+/** Which key content is encrypted under; nothing for content that is not encrypted. */
+export const encryptedUnderHeaders = ({ sha256, scope }: EncryptedUnder): Record<string, string> => ({
+  ...(sha256 === undefined ? {} : { "x-ms-encryption-key-sha256": toBase64(sha256) }),
+  ...(scope === undefined ? {} : { "x-ms-encryption-scope": scope }),
+});
+
+/** True for 3 to 63 lower-case letters, digits and hyphens, each hyphen between two others. */
+export const isScopeName = (text: string): boolean => text.length >= 3 && text.length <= 63 && /^[a-z0-9]+(-[a-z0-9]+)*$/.test(text);
+
+/** How containers show that they have no scope of their own. */
+export const accountEncryptionKey = "$account-encryption-key";
+
+const scopeHeader = "x-ms-encryption-scope";
+
+/** Encryption scope that the request names for its content. */
+export function parseScope(headers: HttpHeaders, version: string): Parsed<string | undefined> {
+  const name = headers[scopeHeader];
+  if (name === undefined) return parsed(undefined);
+  if (!behaves(version, "encryptionScopes")) return badHeader(scopeHeader, name, tooOld);
+  return isScopeName(name) ? parsed(name) : badHeader(scopeHeader, name, "Not a name of an encryption scope.");
+}
+
+const tooOld = "Encryption scopes are taken by version 2019-07-07 and newer.";
+
+export interface ContainerScope {
+  /** Encryption scope of blobs that are written without one; empty: none. */
+  readonly defaultEncryptionScope: string;
+  /** True if no write may name another. */
+  readonly denyEncryptionScopeOverride: boolean;
+}
+
+/** What a new container says of its blobs' encryption. The headers come both or not at all. */
+export function parseContainerScope(headers: HttpHeaders, version: string): Parsed<ContainerScope> {
+  const names = { scope: "x-ms-default-encryption-scope", deny: "x-ms-deny-encryption-scope-override" } as const;
+  const { [names.scope]: scope, [names.deny]: denied } = headers;
+  if (scope === undefined && denied === undefined) return parsed({ defaultEncryptionScope: "", denyEncryptionScopeOverride: false });
+  if (scope === undefined) return rejected("MissingRequiredHeader", { HeaderName: names.scope });
+  if (denied === undefined) return rejected("MissingRequiredHeader", { HeaderName: names.deny });
+  if (!behaves(version, "encryptionScopes")) return badHeader(names.scope, scope, tooOld);
+  const deny = parseBoolean(headers, names.deny);
+  if (!deny.ok) return deny;
+  const isAccounts = scope === accountEncryptionKey;
+  if (!isAccounts && !isScopeName(scope)) return badHeader(names.scope, scope, "Not a name of an encryption scope.");
+  return parsed({ defaultEncryptionScope: isAccounts ? "" : scope, denyEncryptionScopeOverride: deny.value });
+}

@@ -8,6 +8,7 @@ import type { StoredProperties } from "../headers.ts";
 import { behaves } from "../version.ts";
 import { element, elementIfAny, escapeXml, named, needsEncoding } from "../xml-text.ts";
 import type { ShownCopy } from "./copy-headers.ts";
+import { accountEncryptionKey, type ContainerScope } from "./encryption-headers.ts";
 
 const declaration = '<?xml version="1.0" encoding="utf-8"?>';
 
@@ -19,7 +20,7 @@ export interface LeaseShown {
   readonly duration: string;
 }
 
-export interface ListedContainer {
+export interface ListedContainer extends ContainerScope {
   readonly name: string;
   /** In quotes. */
   readonly etag: string;
@@ -70,6 +71,8 @@ export interface ListedBlobProperties {
   readonly versionsOnly?: boolean | undefined;
   /** SHA-256 of the customer's key that the content is encrypted under. */
   readonly encryptionKeySha256?: Uint8Array | undefined;
+  /** Encryption scope that it is encrypted under. */
+  readonly encryptionScope?: string | undefined;
   /** That made it, or makes it. */
   readonly copy?: ShownCopy | undefined;
 }
@@ -125,11 +128,15 @@ export function listContainersXml(echo: ListEcho, containers: readonly ListedCon
     text += `<Properties><Last-Modified>${formatRfc1123(container.lastModifiedMs)}</Last-Modified>${element("Etag", container.etag)}`;
     text += deleted ? deletionXml(container) : leaseXml(container.lease);
     text += elementIfAny("PublicAccess", container.publicAccess);
+    if (!deleted && behaves(echo.version, "containerEncryptionScopes")) text += containerScopeXml(container);
     text += "<HasImmutabilityPolicy>false</HasImmutabilityPolicy><HasLegalHold>false</HasLegalHold></Properties>";
     text += `${echo.include.has("metadata") ? metadataXml(container.metadata) : ""}</Container>`;
   }
   return `${text}</Containers>${nextMarkerXml(nextMarker)}</EnumerationResults>`;
 }
+
+const containerScopeXml = ({ defaultEncryptionScope: scope, denyEncryptionScopeOverride: deny }: ContainerScope): string =>
+  `${element("DefaultEncryptionScope", scope === "" ? accountEncryptionKey : scope)}<DenyEncryptionScopeOverride>${deny}</DenyEncryptionScopeOverride>`;
 
 /** Of what was deleted and is kept. */
 const deletionXml = ({
@@ -186,10 +193,11 @@ function blobXml(blob: ListedBlobProperties, include: ReadonlySet<string>): stri
   return `${text}</Blob>`;
 }
 
-const encryptionXml = ({ encryptionKeySha256: digest }: ListedBlobProperties): string =>
-  digest === undefined
-    ? "<ServerEncrypted>false</ServerEncrypted>"
-    : `<ServerEncrypted>true</ServerEncrypted><CustomerProvidedKeySha256>${toBase64(digest)}</CustomerProvidedKeySha256>`;
+function encryptionXml({ encryptionKeySha256: digest, encryptionScope: scope }: ListedBlobProperties): string {
+  if (digest === undefined && scope === undefined) return "<ServerEncrypted>false</ServerEncrypted>";
+  const key = digest === undefined ? "" : element("CustomerProvidedKeySha256", toBase64(digest));
+  return `<ServerEncrypted>true</ServerEncrypted>${key}${elementIfAny("EncryptionScope", scope ?? "")}`;
+}
 
 const isBase = (blob: ListedBlobProperties): boolean =>
   blob.snapshotStamp === 0 && blob.deletedMs === undefined && (blob.versionStamp === 0 || blob.isCurrentVersion);

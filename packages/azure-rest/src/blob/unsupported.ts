@@ -9,9 +9,6 @@ import type { BlobOperationName } from "./operations.ts";
 
 /** By exact name, or by beginning where the name ends with "*". */
 const features: readonly (readonly [string, string])[] = [
-  ["x-ms-encryption-scope", "Encryption scopes"],
-  ["x-ms-default-encryption-scope", "Encryption scopes"],
-  ["x-ms-deny-encryption-scope-override", "Encryption scopes"],
   ["x-ms-structured-*", "Structured message bodies"],
   ["x-ms-file-request-intent", "Copies from Azure Files"],
   ["x-ms-access-tier-if-*", "Conditions on the time of the access tier"],
@@ -39,6 +36,20 @@ const ofContent: readonly BlobOperationName[] = [
   "SnapshotBlob",
 ];
 
+/** Writes that may name an encryption scope for their content. */
+const underScope: readonly BlobOperationName[] = [
+  "PutBlob",
+  "PutBlobFromUrl",
+  "CopyBlobFromUrl",
+  "PutBlock",
+  "PutBlockList",
+  "AppendBlock",
+  "PutPage",
+  ...ofRanges,
+  "SetBlobMetadata",
+  "SnapshotBlob",
+];
+
 /** Headers that mean something to these operations only; elsewhere they are the client's mistake. */
 const onlyWith: Readonly<Record<string, readonly BlobOperationName[]>> = {
   "x-ms-lease-action": leases,
@@ -62,6 +73,9 @@ const onlyWith: Readonly<Record<string, readonly BlobOperationName[]>> = {
   "x-ms-copy-action": ["AbortCopyBlob"],
   "x-ms-copy-source-blob-properties": ["PutBlobFromUrl"],
   "x-ms-copy-source-tag-option": ["CopyBlob", "CopyBlobFromUrl", "PutBlobFromUrl"],
+  "x-ms-encryption-scope": underScope,
+  "x-ms-default-encryption-scope": ["CreateContainer"],
+  "x-ms-deny-encryption-scope-override": ["CreateContainer"],
   // Not the algorithm: clients name it with every request.
   "x-ms-encryption-key": ofContent,
   "x-ms-encryption-key-sha256": ofContent,

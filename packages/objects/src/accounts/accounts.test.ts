@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { emptyBytes } from "@stamp/base";
-import type { Account, ChangeAccount } from "../operation.ts";
+import { versionOfRow } from "../rows/row.ts";
 import { TestTable } from "../table-in-test.ts";
+import { encryptionScopesMax } from "./accounts.ts";
+import type { Account, ChangeAccount } from "./operation.ts";
 
 const account = (name: string, keys: string[]): Account => ({
   name,
@@ -10,6 +13,7 @@ const account = (name: string, keys: string[]): Account => ({
   delegationSecret: emptyBytes,
   serviceProperties: {},
   configuredDigest: emptyBytes,
+  encryptionScopes: [],
   createdMs: 0,
 });
 
@@ -58,6 +62,7 @@ test("accounts: a change touches what it names, and nothing when what it expects
     delegationSecret: secret,
     serviceProperties: { queue: "q1" },
     configuredDigest: Uint8Array.of(5),
+    encryptionScopes: [],
     createdMs: table.wallMs,
   });
   assert.equal(table.outcome("changeAccount", change("none", {})), "AccountNotFound");
@@ -78,4 +83,47 @@ test("accounts: listed in order of their names, page by page", () => {
     }
     assert.deepEqual(seen, names, `pages of ${maxResults}`);
   }
+});
+
+const scope = (name: string, fill: number, disabled = false) => ({ name, key: new Uint8Array(32).fill(fill), disabled });
+const golden = new URL("../../../../tests/golden/row/v3/account-with-scopes.bin", import.meta.url);
+
+test("accounts: a scope is added once, keeps its key, and changes its state; its row is of version 3", () => {
+  const table = new TestTable();
+  table.run({ case: "putAccount", value: { account: account("a", ["k1"]), onlyIfAbsent: true } });
+  const version = () => table.sorted().map(({ value }) => versionOfRow(value));
+  assert.deepEqual(version(), [1]);
+  const added = (one: ReturnType<typeof scope>) => table.outcome("changeAccount", change("a", { newEncryptionScope: one }));
+  const state = (name: string, disabled: boolean) =>
+    table.outcome("changeAccount", change("a", { encryptionScopeState: { name, disabled } }));
+  assert.equal(added(scope("two", 2)), "account");
+  assert.equal(added(scope("one", 1)), "account");
+  assert.equal(state("two", true), "account");
+  assert.equal(added(scope("two", 9)), "account", "it is there already, and stays as it is");
+  const scopes = [scope("one", 1), scope("two", 2, true)];
+  assert.deepEqual(held(table, "a").encryptionScopes, scopes);
+  assert.equal(state("none", true), "ResourceNotFound");
+  table.run({ case: "changeAccount", value: change("a", { keys: ["k2"], serviceProperties: { blob: "text" } }) });
+  table.run({ case: "putAccount", value: { account: account("a", ["k3"]), onlyIfAbsent: false } });
+  assert.deepEqual(held(table, "a").encryptionScopes, scopes, "other changes leave them");
+  assert.deepEqual(version(), [3]);
+  const bytes = table.sorted()[0]?.value ?? emptyBytes;
+  if (process.env.STAMP_WRITE_GOLDEN && !existsSync(golden)) {
+    mkdirSync(new URL(".", golden), { recursive: true });
+    writeFileSync(golden, bytes);
+  }
+  assert.deepEqual(bytes, new Uint8Array(readFileSync(golden)));
+  assert.equal(state("two", false), "account");
+  assert.deepEqual(held(table, "a").encryptionScopes, [scope("one", 1), scope("two", 2)]);
+  const short = { name: "short", key: new Uint8Array(31), disabled: false };
+  assert.equal(table.decide({ case: "changeAccount", value: change("a", { newEncryptionScope: short }) }).refusal?.reason, "badRequest");
+});
+
+test("accounts: scopes have a bound, and one that is there is no more of them", () => {
+  const table = new TestTable();
+  table.run({ case: "putAccount", value: { account: account("a", ["k1"]), onlyIfAbsent: true } });
+  const adding = (name: string) => ({ case: "changeAccount", value: change("a", { newEncryptionScope: scope(name, 1) }) }) as const;
+  for (let i = 0; i < encryptionScopesMax; i++) table.run(adding(`scope-${i}`));
+  assert.equal(table.decide(adding("one-more")).refusal?.reason, "badRequest");
+  assert.equal(table.decide(adding("scope-0")).result.case, "account");
 });

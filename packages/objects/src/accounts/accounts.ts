@@ -1,14 +1,17 @@
 /** Operations on accounts: one row each in the Account table, keyed by the name. */
-import { compareBytes, concatBytes, emptyBytes } from "@stamp/base";
+import { compareBytes, concatBytes, emptyBytes, refused } from "@stamp/base";
 import { serviceError } from "../errors.ts";
 import { accountKey, accountsFrom, accountsPrefix, afterPrefix } from "../object-keys.ts";
-import type { Account, ChangeAccount, ListAccounts, OperationValue } from "../operation.ts";
-import { answer, errorAnswer, fail, getRow, intact, type Plan, type PlanContext, scanRows } from "../plan.ts";
+import type { OperationValue } from "../operation.ts";
+import { answer, type Decision, errorAnswer, fail, getRow, intact, type Plan, type PlanContext, refuse, scanRows } from "../plan.ts";
 import { decodeKey } from "../rows/key.ts";
 import { type DictionaryEntry, dateTimeOfMs, decodeRow, encodeRow, msOfDateTime } from "../rows/row.ts";
 import { accountSchema } from "../rows/schemas.ts";
+import type { Account, ChangeAccount, EncryptionScope, ListAccounts } from "./operation.ts";
 
 export const accountsPageMax = 1_000;
+/** A front-end reads all of an account's scopes with the account, every few seconds. */
+export const encryptionScopesMax = 256;
 const batchLimits = { rowsMax: 100, bytesMax: 512 * 1024 } as const;
 
 const texts = (entries: readonly (readonly [string, string])[]): DictionaryEntry[] | undefined =>
@@ -24,9 +27,24 @@ function decodeAccount(name: string, row: Uint8Array): Account {
     delegationSecret: owned(held.delegationSecret),
     serviceProperties: Object.fromEntries((held.serviceProperties ?? []).map((entry) => [entry.name, String(entry.value)])),
     configuredDigest: owned(held.configuredDigest),
+    encryptionScopes: (held.encryptionScopes ?? []).map(({ name: scope, value }) => decodeScope(scope, value)),
     createdMs: held.created === undefined ? 0 : msOfDateTime(held.created),
   };
 }
+
+/** A scope's value in the row: its state (0: enabled, 1: disabled), then its key. */
+const scopeBytes = 1 + 32;
+
+function decodeScope(name: string, value: unknown): EncryptionScope {
+  const held = value instanceof Uint8Array && value.length === scopeBytes && (value[0] as number) <= 1 ? value : undefined;
+  if (!held) return intact(refused("dataLoss", "damaged", `the encryption scope ${name} of an account`));
+  return { name, key: concatBytes([held.subarray(1)]), disabled: held[0] === 1 };
+}
+
+const scopesOf = (scopes: readonly EncryptionScope[]): DictionaryEntry[] | undefined =>
+  scopes.length === 0
+    ? undefined
+    : scopes.map(({ name, key, disabled }) => ({ name, type: "binary", value: concatBytes([Uint8Array.of(disabled ? 1 : 0), key]) }));
 
 const put = (account: Account) =>
   ({
@@ -38,6 +56,7 @@ const put = (account: Account) =>
       delegationSecret: bytes(account.delegationSecret),
       serviceProperties: texts(Object.entries(account.serviceProperties)),
       configuredDigest: bytes(account.configuredDigest),
+      encryptionScopes: scopesOf(account.encryptionScopes),
     }),
   }) as const;
 
@@ -61,14 +80,35 @@ export function* changeAccount(value: ChangeAccount): Plan {
   if (!row) return fail("AccountNotFound");
   const held = decodeAccount(value.account, row);
   if (!expectedIsSo(value.expected, held)) return errorAnswer(serviceError("ConditionNotMet", { status: "412" }));
+  const scopes = changedScopes(value, held.encryptionScopes);
+  if (!scopes.ok) return scopes.decision;
   const next: Account = {
     ...held,
+    encryptionScopes: scopes.value,
     keys: value.keys ?? held.keys,
     delegationSecret: value.delegationSecret ?? held.delegationSecret,
     configuredDigest: value.configuredDigest ?? held.configuredDigest,
     serviceProperties: { ...held.serviceProperties, ...value.serviceProperties },
   };
   return answer({ case: "account", value: next }, [put(next)]);
+}
+
+type Scopes = { readonly ok: true; readonly value: EncryptionScope[] } | { readonly ok: false; readonly decision: Decision };
+
+/** A scope that is there keeps its key, whatever comes: content under it would be lost. */
+function changedScopes(change: ChangeAccount, held: readonly EncryptionScope[]): Scopes {
+  const { newEncryptionScope: added, encryptionScopeState: state } = change;
+  const not = (decision: Decision): Scopes => ({ ok: false, decision });
+  let scopes = [...held];
+  if (added && !scopes.some(({ name }) => name === added.name)) {
+    if (added.name === "" || added.key.length !== scopeBytes - 1)
+      return not(refuse("badRequest", "a scope has a name and a key of 32 bytes"));
+    if (scopes.length >= encryptionScopesMax) return not(refuse("badRequest", `an account has at most ${encryptionScopesMax} scopes`));
+    scopes = [...scopes, added].sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+  if (!state) return { ok: true, value: scopes };
+  if (!scopes.some(({ name }) => name === state.name)) return not(fail("ResourceNotFound"));
+  return { ok: true, value: scopes.map((scope) => (scope.name === state.name ? { ...scope, disabled: state.disabled } : scope)) };
 }
 
 function expectedIsSo({ keys, delegationSecret, configuredDigest, serviceProperties }: ChangeAccount["expected"], held: Account): boolean {

@@ -23,7 +23,7 @@ export function* appendBlock(value: OperationValue<"appendBlock">, context: Plan
   if (unusable !== undefined) return refuse("badRequest", unusable);
   const { prefix, head } = yield* readBlob(context, name);
   if (!head) return fail("BlobNotFound");
-  const error = checkWrite(context, conditions, head, false) ?? checkKey(conditions, head.encryptionKeySha256);
+  const error = checkWrite(context, conditions, head, false) ?? checkKey(conditions, head);
   if (error) return errorAnswer(error);
   if (head.blobType !== "AppendBlob") return fail("InvalidBlobType");
   if (head.sealed) return fail("BlobIsSealed");

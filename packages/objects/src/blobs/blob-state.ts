@@ -34,6 +34,7 @@ import {
 } from "../plan.ts";
 import { type ContentPiece, encodePiece, sizeOfPiece } from "./content.ts";
 import { ContentUsers } from "./content-users.ts";
+import type { KeyName } from "./encryption.ts";
 import { blobOf, decodeHead, encodeHead, type HeadState, plainHead } from "./head-row.ts";
 import { afterWrite, checkLeaseOfWrite } from "./leases.ts";
 import { isOver } from "./protection.ts";
@@ -231,8 +232,8 @@ export interface NewContent {
   /** Of an append blob. */
   readonly appendBlockCount?: number | undefined;
   readonly sealed?: boolean | undefined;
-  /** SHA-256 of the customer's key that all of it is encrypted under. */
-  readonly encryptionKeySha256?: Uint8Array | undefined;
+  /** Key that all of it is encrypted under. */
+  readonly key: KeyName;
 }
 
 /** The blob with this content instead of what it had, its uncommitted blocks dropped. */
@@ -267,7 +268,8 @@ export function* replaceContent(context: PlanContext, name: BlobName, state: Blo
     appendBlockCount: content.appendBlockCount ?? 0,
     sealed: content.sealed ?? false,
     copy: content.copy,
-    encryptionKeySha256: content.encryptionKeySha256,
+    encryptionKeySha256: content.key.encryptionKeySha256,
+    encryptionScope: content.key.encryptionScope,
     sequenceNumber: content.sequenceNumber,
     pageLayer: context.sequence,
     versionStamp,

@@ -21,7 +21,7 @@ import {
 } from "./blob-state.ts";
 import { type ContentPiece, clipPiece, clipPlaces, decodePiece, inlineBytesMax, placesPerBlockMax } from "./content.ts";
 import { ContentUsers } from "./content-users.ts";
-import { checkKey, checkKeyIfGiven, unusableUnderKey } from "./encryption.ts";
+import { checkKeyIfGiven, checkKeyOrScope, keyNameOf, unusableUnderKey } from "./encryption.ts";
 import { blobOf, type HeadState } from "./head-row.ts";
 import { checkLeaseOfRead } from "./leases.ts";
 import { pageBytes } from "./page-runs.ts";
@@ -44,8 +44,8 @@ export function* putBlob(value: OperationValue<"putBlob">, context: PlanContext)
   if (pageBlobBytes % pageBytes !== 0 || pageBlobBytes > pageBlobBytesMax) return refuse("badRequest", "not a size of a page blob");
   const lengthBytes = blobType === "PageBlob" ? pageBlobBytes : sizeBytes;
   const pieces = piecesOfBody(value, sizeBytes);
-  const { encryptionKeySha256 } = conditions;
-  const content = { pieces, lengthBytes, headers, metadata, blobType, sequenceNumber, state: value.state, encryptionKeySha256 };
+  const key = keyNameOf(conditions);
+  const content = { pieces, lengthBytes, headers, metadata, blobType, sequenceNumber, state: value.state, key };
   return yield* replaceContent(context, name, state, content);
 }
 
@@ -61,7 +61,7 @@ export function* setBlobMetadata(value: OperationValue<"setBlobMetadata">, conte
   const state = yield* readBlob(context, name);
   const { prefix, head } = state;
   if (!head) return fail("BlobNotFound");
-  const error = checkWrite(context, conditions, head, false) ?? checkKey(conditions, head.encryptionKeySha256);
+  const error = checkWrite(context, conditions, head, false) ?? checkKeyOrScope(conditions, head);
   if (error) return errorAnswer(error);
   if (isArchived(head)) return fail("BlobArchived");
   if (!becomesVersion(context, head)) return changeHead(context, name, prefix, head, { metadata });
@@ -83,7 +83,7 @@ export function* setBlobMetadata(value: OperationValue<"setBlobMetadata">, conte
 export function* setBlobHeaders(value: OperationValue<"setBlobHeaders">, context: PlanContext): Plan {
   const { prefix, head } = yield* readBlob(context, value.name);
   if (!head) return fail("BlobNotFound");
-  const error = checkWrite(context, value.conditions, head, false) ?? checkKeyIfGiven(value.conditions, head.encryptionKeySha256);
+  const error = checkWrite(context, value.conditions, head, false) ?? checkKeyIfGiven(value.conditions, head);
   if (error) return errorAnswer(error);
   if (isArchived(head)) return fail("BlobArchived");
   return changeHead(context, value.name, prefix, head, { headers: value.headers, copy: undefined });
@@ -102,7 +102,7 @@ export function* getBlob(value: OperationValue<"getBlob">, context: PlanContext)
   const error =
     checkLeaseOfRead("Blob", value.conditions.leaseId, head.lease, context.leases) ??
     checkReadConditions(value.conditions, head) ??
-    (value.withoutKey ? undefined : checkKey(value.conditions, head.encryptionKeySha256));
+    (value.withoutKey ? undefined : checkKeyOrScope(value.conditions, head));
   if (error) return errorAnswer(error);
   const blob = blobOf(context, value.name.blob, head, stamp);
   if (value.withoutContent) return answer({ case: "blob", value: blob });

@@ -26,7 +26,7 @@ import {
 } from "./blob-state.ts";
 import { readPiece } from "./blobs.ts";
 import { type ContentBlock, piecesOf, placesPerBlockMax } from "./content.ts";
-import { checkKey, unusableUnderKey } from "./encryption.ts";
+import { checkKey, type KeyName, keyNameOf, unusableUnderKey } from "./encryption.ts";
 import { blobOf } from "./head-row.ts";
 import { checkLeaseOfRead, checkLeaseOfWrite } from "./leases.ts";
 import { decodeStagedBlock, encodeStagedBlock, encodeStaging, isGivenUp, type StagedBlock, type StagingState } from "./staging-rows.ts";
@@ -67,8 +67,7 @@ export function* putBlock(value: OperationValue<"putBlock">, context: PlanContex
   };
   // What was given up goes a little with each first block that comes after it.
   const givenUp = stored && !staging ? (yield* dropStaging(prefix, stored)).slice(1) : [];
-  const { encryptionKeySha256 } = conditions;
-  const block: StagedBlock = { sizeBytes: sizeOfBody(body), places: body.places, encryptionKeySha256 };
+  const block: StagedBlock = { sizeBytes: sizeOfBody(body), places: body.places, ...keyNameOf(conditions) };
   return answer(done, [
     ...givenUp,
     { kind: "put", key, value: encodeStagedBlock(block, context.wallMs) },
@@ -85,7 +84,7 @@ export function* putBlockList(value: OperationValue<"putBlockList">, context: Pl
   const content = yield* chooseBlocks(context, state, blocks);
   if (!content) return fail("InvalidBlockList");
   for (const block of content) {
-    const underOther = checkKey(conditions, block.encryptionKeySha256);
+    const underOther = checkKey(conditions, block);
     if (underOther) return errorAnswer(underOther);
   }
   return yield* replaceContent(context, name, state, {
@@ -96,16 +95,14 @@ export function* putBlockList(value: OperationValue<"putBlockList">, context: Pl
     blobType: "BlockBlob",
     sequenceNumber: 0,
     state: value.state,
-    encryptionKeySha256: conditions.encryptionKeySha256,
+    key: keyNameOf(conditions),
   });
 }
 
 type BlockSources = Pick<FoundState, "prefix"> & { readonly head: FoundState["head"] | undefined };
 
 /** A block that a list may speak of. A committed one is encrypted as its blob is. */
-interface ListedBlock extends ContentBlock {
-  readonly encryptionKeySha256: Uint8Array | undefined;
-}
+interface ListedBlock extends ContentBlock, KeyName {}
 
 /** The blocks a list speaks of; undefined when one of them is not there. */
 function* chooseBlocks(context: PlanContext, state: BlockSources, references: readonly BlockReference[]): Plan<ListedBlock[] | undefined> {
@@ -126,10 +123,10 @@ function* chooseBlocks(context: PlanContext, state: BlockSources, references: re
 
 function* committedById(state: BlockSources): Plan<Map<string, ListedBlock>> {
   const byId = new Map<string, ListedBlock>();
-  const encryptionKeySha256 = state.head?.encryptionKeySha256;
+  const key: KeyName = state.head ? keyNameOf(state.head) : {};
   for (const block of yield* committedBlocks(state)) {
     const id = toHex(block.blockId);
-    if (!byId.has(id)) byId.set(id, { ...block, encryptionKeySha256 });
+    if (!byId.has(id)) byId.set(id, { ...block, ...key });
   }
   return byId;
 }

@@ -1,6 +1,6 @@
 /** The row of a container: between what is stored and what operations speak of. */
 import { etagOf } from "../etag.ts";
-import type { Container, Metadata } from "../operation.ts";
+import type { Container, ContainerEncryption, Metadata } from "../operation.ts";
 import { intact, type PlanContext } from "../plan.ts";
 import { dateTimeOfMs, decodeRow, encodeRow } from "../rows/row.ts";
 import { blobSchema } from "../rows/schemas.ts";
@@ -21,7 +21,7 @@ import {
   text,
 } from "./row-values.ts";
 
-export interface ContainerState {
+export interface ContainerState extends ContainerEncryption {
   readonly etagSequence: number;
   readonly lastModifiedMs: number;
   readonly metadata: Metadata;
@@ -48,6 +48,8 @@ export const encodeContainer = (state: ContainerState): Uint8Array =>
     ...encodeLease(state.lease),
     hasProtected: flag(state.hasProtected),
     deletionBegun: bigCount(state.deletionBegun),
+    defaultEncryptionScope: text(state.defaultEncryptionScope),
+    denyEncryptionScopeOverride: flag(state.denyEncryptionScopeOverride),
     deletedAt: optionalTime(state.deleted?.atMs),
     purgeAt: optionalTime(state.deleted?.purgeMs),
   });
@@ -65,6 +67,8 @@ export function decodeContainer(bytes: Uint8Array): ContainerState {
     lease: decodeLease(row),
     hasProtected: row.hasProtected ?? false,
     deletionBegun: int(row.deletionBegun),
+    defaultEncryptionScope: row.defaultEncryptionScope ?? "",
+    denyEncryptionScopeOverride: row.denyEncryptionScopeOverride ?? false,
     deleted: atMs === undefined ? undefined : { atMs, purgeMs: ms(row.purgeAt) },
   };
 }
@@ -80,6 +84,8 @@ export const containerOf = (context: PlanContext, name: string, state: Container
   lease: viewOf(state.lease, context.leases),
   hasProtected: state.hasProtected,
   deletionBegun: state.deletionBegun,
+  defaultEncryptionScope: state.defaultEncryptionScope,
+  denyEncryptionScopeOverride: state.denyEncryptionScopeOverride,
   ...(state.deleted
     ? {
         deletedMs: state.deleted.atMs,

@@ -30,6 +30,8 @@ export function* createContainer(value: OperationValue<"createContainer">, conte
     lease: undefined,
     hasProtected: false,
     deletionBegun: 0,
+    defaultEncryptionScope: value.defaultEncryptionScope ?? "",
+    denyEncryptionScopeOverride: value.denyEncryptionScopeOverride ?? false,
     deleted: undefined,
   };
   return answer({ case: "container", value: containerOf(context, value.container, state) }, [putContainer(value, state)]);

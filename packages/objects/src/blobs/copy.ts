@@ -28,7 +28,7 @@ import {
 import { changedHead, checkPlaces, checkReplace, findState, isArchived, isPending, readBlob, replaceContent } from "./blob-state.ts";
 import { readPiece } from "./blobs.ts";
 import { type ContentPiece, encodePiece, placesBytesGuess, sizeOfPiece } from "./content.ts";
-import { checkKey, unusableUnderKey } from "./encryption.ts";
+import { checkKeyOrScope, type KeyName, keyNameOf, unusableUnderKey } from "./encryption.ts";
 import { blobOf, encodeHead, type HeadState } from "./head-row.ts";
 import { checkLeaseOfRead, checkLeaseOfWrite } from "./leases.ts";
 import { chunkBytes, encodePages } from "./page-runs.ts";
@@ -43,8 +43,8 @@ const weightOf = (part: CopyPart): number =>
   part.inline.length + part.blocks.reduce((sum, block) => sum + block.blockId.length + 16 + placesBytesGuess(block.places), 0);
 
 /**
- * What may be copied of a blob: its parts from `first` on, as many as fit into an answer. Refused for an encrypted one, whoever asks: the
- * copy would have the bytes without their key.
+ * What may be copied of a blob: its parts from `first` on, as many as fit into an answer. Refused for one under
+ * a customer's key, whoever asks: the copy would have the bytes without their key.
  */
 export function* readParts(value: OperationValue<"readParts">, context: PlanContext): Plan {
   const found = yield* findState(context, value.name);
@@ -53,7 +53,7 @@ export function* readParts(value: OperationValue<"readParts">, context: PlanCont
   const error =
     checkLeaseOfRead("Blob", value.conditions.leaseId, head.lease, context.leases) ??
     checkReadConditions(value.conditions, head) ??
-    checkKey({}, head.encryptionKeySha256);
+    checkKeyOrScope({}, head);
   if (error) return errorAnswer(error);
   if (isArchived(head) && value.archivedToo !== true) return fail("BlobArchived");
   if (isPending(head)) return fail("PendingCopyOperation");
@@ -127,7 +127,8 @@ export function* startCopy(value: OperationValue<"startCopy">, context: PlanCont
   const state = yield* readBlob(context, name);
   const error = checkReplace(context, conditions, state.head, blobType);
   if (error) return errorAnswer(error);
-  const refusal = checkParts(context, parts);
+  const key = keyNameOf(conditions);
+  const refusal = checkParts(context, parts, key);
   if (refusal) return refusal;
   const pieces = complete ? parts.map(pieceOfPart) : [];
   return yield* replaceContent(context, name, state, {
@@ -144,13 +145,14 @@ export function* startCopy(value: OperationValue<"startCopy">, context: PlanCont
       ? { ...copy, completedMs: context.wallMs, work: undefined }
       : { ...copy, work: copy.work && { ...copy.work, beatMs: context.wallMs, next: 0 } },
     state: value.state,
+    key,
   });
 }
 
-function checkParts(context: PlanContext, parts: readonly CopyPart[]): Decision | undefined {
+function checkParts(context: PlanContext, parts: readonly CopyPart[], key: KeyName): Decision | undefined {
   for (const part of parts) {
     const body = { inline: part.inline, places: part.blocks.flatMap((block) => block.places) };
-    const unusable = unusableUnderKey({}, body);
+    const unusable = unusableUnderKey(key, body);
     if (unusable !== undefined) return refuse("badRequest", unusable);
     const refusal = checkPlaces(context, body);
     if (refusal) return refuse(refusal.reason, refusal.message);
@@ -185,7 +187,7 @@ export function* addToCopy(value: OperationValue<"addToCopy">, context: PlanCont
   if (copy.work.next === value.next && value.position < value.next)
     return answer({ case: "blob", value: blobOf(context, value.name.blob, head) });
   if (copy.work.next !== value.position) return refuse("badRequest", `the copy stands at ${copy.work.next}, not at ${value.position}`);
-  const refusal = checkParts(context, value.parts);
+  const refusal = checkParts(context, value.parts, head);
   if (refusal) return refusal;
   const writes: RowWrite[] = [];
   const starts = [...head.pieceStarts];

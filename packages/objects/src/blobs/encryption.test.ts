@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { emptyBytes, utf8 } from "@stamp/base";
-import { type BlockSource, noPolicy } from "../operation.ts";
+import { type BlockSource, noPolicy, type Operation, type OperationKind, type OperationValue } from "../operation.ts";
 import { saltBytes } from "../rows/places.ts";
 import { placesOfRow, versionOfRow } from "../rows/row.ts";
 import { TestTable } from "../table-in-test.ts";
@@ -146,4 +146,136 @@ test("keys: plain bytes never come under a key, nor encrypted ones without; rows
   }
   put(table);
   assert.deepEqual(new Set(versions()), new Set([1]));
+});
+
+type Given = { readonly encryptionScope?: string; readonly encryptionKeySha256?: Uint8Array; readonly encryptionAsFound?: boolean };
+const scopeA: Given = { encryptionScope: "scope-a" };
+const scopeB: Given = { encryptionScope: "scope-b" };
+const foundA: Given = { ...scopeA, encryptionAsFound: true };
+const foundNone: Given = { encryptionAsFound: true };
+const isEncrypted = (key: Given): boolean => key.encryptionScope !== undefined || key.encryptionKeySha256 !== undefined;
+const bytesUnder = (key: Given, lengthBytes = 10) => body(isEncrypted(key) ? 1 : undefined, lengthBytes);
+const create = (table: TestTable, key: Given, blobType: "BlockBlob" | "AppendBlob" | "PageBlob") => {
+  const content = blobType === "BlockBlob" ? bytesUnder(key) : { inline: emptyBytes, places: [] };
+  const pageBlobBytes = blobType === "PageBlob" ? 4_096 : 0;
+  return table.outcome("putBlob", { name, conditions: key, headers, metadata: {}, body: content, blobType, pageBlobBytes });
+};
+
+test("scopes: content is written under the blob's; what brings no content names it or nothing", () => {
+  for (const [held, given, content, beside] of [
+    [scopeA, scopeA, undefined, undefined],
+    [scopeA, scopeB, mismatch, mismatch],
+    [scopeA, {}, missing, undefined],
+    [scopeA, under(1), mismatch, mismatch],
+    [under(1), scopeA, mismatch, mismatch],
+    [{}, scopeA, needless, needless],
+    // A blob that is not what the front-end found a moment ago: its client named nothing, and comes again.
+    [scopeA, foundA, undefined, undefined],
+    [scopeB, foundA, "ServerBusy", "ServerBusy"],
+    [{}, foundA, "ServerBusy", "ServerBusy"],
+    [scopeA, foundNone, "ServerBusy", undefined],
+    [{}, foundNone, undefined, undefined],
+    [under(1), foundNone, missing, missing],
+  ] as readonly (readonly [Given, Given, string | undefined, string | undefined])[]) {
+    const what = JSON.stringify([held, given]);
+    let table = new TestTable();
+    assert.equal(create(table, held, "BlockBlob"), "blob");
+    assert.equal(table.outcome("setBlobMetadata", { name, conditions: given, metadata: {} }), beside ?? "blob", what);
+    assert.equal(table.outcome("snapshotBlob", { name, conditions: given }), beside ?? "blob", what);
+    table = new TestTable();
+    assert.equal(create(table, held, "AppendBlob"), "blob");
+    assert.equal(table.outcome("appendBlock", { name, conditions: given, body: bytesUnder(given) }), content ?? "appended", what);
+    table = new TestTable();
+    assert.equal(create(table, held, "PageBlob"), "blob");
+    const pages = { name, conditions: given, sequence: {}, startBytes: 0 };
+    assert.equal(table.outcome("putPages", { ...pages, body: bytesUnder(given, 512) }), content ?? "blob", what);
+    assert.equal(table.outcome("clearPages", { ...pages, endBytes: 512 }), beside ?? "cleared", what);
+  }
+});
+
+test("scopes: a read names none and is told the blob's; its snapshots and parts are told, too", () => {
+  const table = new TestTable();
+  assert.equal(create(table, scopeA, "BlockBlob"), "blob");
+  const snapshot = table.run({ case: "snapshotBlob", value: { name, conditions: {} } });
+  assert.ok(snapshot.case === "blob");
+  assert.equal(create(table, scopeB, "BlockBlob"), "blob");
+  const read = (snapshotStamp: number) =>
+    table.run({ case: "getBlob", value: { name: { ...name, snapshotStamp }, conditions: {}, withoutContent: false } });
+  const [now, then] = [read(0), read(snapshot.value.snapshotStamp)];
+  assert.ok(now.case === "content" && then.case === "content");
+  assert.deepEqual([now.value.blob.encryptionScope, then.value.blob.encryptionScope], ["scope-b", "scope-a"]);
+  assert.ok(now.value.places.every(({ cipher }) => cipher) && now.value.places.length > 0);
+  const parts = table.run({ case: "readParts", value: { name, conditions: {}, first: 0 } });
+  assert.ok(parts.case === "copyParts" && parts.value.blob.encryptionScope === "scope-b");
+  assert.equal(table.outcome("getBlob", { name, conditions: under(1), withoutContent: false }), mismatch);
+});
+
+/** The reason of a refusal, or the case of the result. */
+function attempt<K extends OperationKind>(table: TestTable, kind: K, value: OperationValue<K>): string {
+  return table.decide({ case: kind, value } as Operation).refusal?.reason ?? table.outcome(kind, value);
+}
+
+test("scopes: a copy has parts of its own scope only, at once or later", () => {
+  const table = new TestTable();
+  const to = { ...name, blob: "copy" };
+  const part = (key: Given) => ({
+    index: 0,
+    inline: emptyBytes,
+    blocks: [{ blockId: emptyBytes, startBytes: 0, sizeBytes: 10, places: bytesUnder(key).places }],
+  });
+  const state = { copyId: "id", source: "s", description: "", copiedBytes: 10, totalBytes: 10 };
+  const start = (status: string, conditions: Given, parts: readonly ReturnType<typeof part>[]) =>
+    attempt(table, "startCopy", {
+      name: to,
+      conditions,
+      copy: {
+        ...state,
+        status,
+        ...(status === "pending" ? { work: { copier: "me", beatMs: 0, next: 0, fromEtag: "e", fromUrl: "u" } } : {}),
+      },
+      headers,
+      metadata: {},
+      blobType: "BlockBlob",
+      pageBlobBytes: 0,
+      sequenceNumber: 0,
+      appendBlockCount: 0,
+      sealed: false,
+      parts,
+    });
+  assert.equal(start("success", scopeA, [part({})]), "badRequest");
+  assert.equal(start("success", {}, [part(scopeA)]), "badRequest");
+  assert.equal(start("success", scopeA, [part(scopeA)]), "blob");
+  assert.equal(start("pending", scopeB, []), "blob");
+  const add = (key: Given) =>
+    attempt(table, "addToCopy", { name: to, copyId: "id", copier: "me", position: 0, next: 1, parts: [part(key)] });
+  assert.equal(add({}), "badRequest");
+  assert.equal(add(scopeB), "blob");
+  const ended = table.run({
+    case: "endCopy",
+    value: { name: to, copyId: "id", copier: "me", description: "", appendBlockCount: 0, sealed: false },
+  });
+  assert.ok(ended.case === "blob" && ended.value.encryptionScope === "scope-b");
+});
+
+test("scopes: a container keeps its default, whatever else of it changes", () => {
+  const table = new TestTable();
+  const container = { account: "a", container: "c" };
+  const scope = { defaultEncryptionScope: "scope-a", denyEncryptionScopeOverride: true };
+  table.outcome("createContainer", { ...container, metadata: {}, publicAccess: "", ...scope });
+  table.outcome("setContainerMetadata", { ...container, metadata: { a: "1" }, conditions: {} });
+  const read = table.run({ case: "getContainer", value: { ...container, conditions: {} } });
+  assert.ok(read.case === "container");
+  const { defaultEncryptionScope, denyEncryptionScopeOverride } = read.value;
+  assert.deepEqual({ defaultEncryptionScope, denyEncryptionScopeOverride }, scope);
+});
+
+test("scopes: rows that name one are of version 3, others are as they were", () => {
+  const table = new TestTable();
+  const versions = () => new Set(table.sorted().map(({ value }) => versionOfRow(value)));
+  assert.equal(create(table, {}, "BlockBlob"), "blob");
+  assert.deepEqual(versions(), new Set([1]));
+  table.outcome("createContainer", { account: "a", container: "plain", metadata: {}, publicAccess: "" });
+  assert.deepEqual(versions(), new Set([1]));
+  assert.equal(create(table, scopeA, "BlockBlob"), "blob");
+  assert.ok(versions().has(3));
 });

@@ -7,6 +7,7 @@ import { dateTimeOfMs, decodeRow, encodeRow } from "../rows/row.ts";
 import { blobSchema } from "../rows/schemas.ts";
 import { decodePieceStarts, encodePieceStarts } from "./content.ts";
 import { decodeCopy, encodeCopy } from "./copy-state.ts";
+import { keyNameOf } from "./encryption.ts";
 import { type Lease, viewOf } from "./leases.ts";
 import { type Deleted, daysLeft } from "./retention.ts";
 import {
@@ -75,8 +76,10 @@ export interface HeadState {
   readonly pageLayer: number;
   /** That made this content, or makes it. */
   readonly copy: CopyState | undefined;
-  /** SHA-256 of the customer's key that the content is encrypted under; undefined: it is not encrypted. */
+  /** SHA-256 of the customer's key that the content is encrypted under. With neither it nor a scope, the content is not encrypted. */
   readonly encryptionKeySha256: Uint8Array | undefined;
+  /** Name of the encryption scope that the content is encrypted under. */
+  readonly encryptionScope: string | undefined;
 }
 
 /** Of a blob that has nothing special. */
@@ -95,6 +98,7 @@ export const plainHead: Pick<
   | "deleted"
   | "copy"
   | "encryptionKeySha256"
+  | "encryptionScope"
 > = {
   role: "base",
   versionStamp: 0,
@@ -108,6 +112,7 @@ export const plainHead: Pick<
   legalHold: false,
   deleted: undefined,
   copy: undefined,
+  encryptionScope: undefined,
   encryptionKeySha256: undefined,
 };
 
@@ -155,6 +160,7 @@ export const encodeHead = (state: HeadState): Uint8Array =>
     pageLayer: state.blobType === "PageBlob" ? BigInt(state.pageLayer) : undefined,
     copy: encodeCopy(state.copy),
     encryptionKeySha256: state.encryptionKeySha256,
+    encryptionScope: state.encryptionScope,
   });
 
 export function decodeHead(bytes: Uint8Array): HeadState {
@@ -188,6 +194,7 @@ export function decodeHead(bytes: Uint8Array): HeadState {
     pageLayer: int(row.pageLayer),
     copy: decodeCopy(row.copy),
     encryptionKeySha256: row.encryptionKeySha256 && concatBytes([row.encryptionKeySha256]),
+    encryptionScope: row.encryptionScope,
   };
 }
 
@@ -252,7 +259,7 @@ export const blobOf = (context: Pick<PlanContext, "leases" | "wallMs">, name: st
   sealed: state.sealed,
   sequenceNumber: state.sequenceNumber,
   copy: state.copy,
-  encryptionKeySha256: state.encryptionKeySha256,
+  ...keyNameOf(state),
   snapshotStamp: state.role === "snapshot" ? stamp : 0,
   versionStamp: state.role === "version" ? stamp : state.role === "base" ? state.versionStamp : 0,
   isCurrentVersion: state.role === "base" && state.versionStamp > 0 && state.deleted === undefined,

@@ -16,7 +16,7 @@ import { decodeKey } from "../rows/key.ts";
 import type { Place } from "../rows/row.ts";
 import { changedHead, checkPlaces, checkWrite, findKept, findState, readBlob, sizeOfBody } from "./blob-state.ts";
 import { clipPlaces, placesPerBlockMax } from "./content.ts";
-import { checkKey, checkKeyIfGiven, unusableUnderKey } from "./encryption.ts";
+import { checkKey, checkKeyIfGiven, checkKeyOrScope, unusableUnderKey } from "./encryption.ts";
 import { blobOf, encodeHead, type HeadState } from "./head-row.ts";
 import { checkLeaseOfRead } from "./leases.ts";
 import {
@@ -126,7 +126,8 @@ type Ranged = OperationValue<"putPages"> | OperationValue<"clearPages">;
 
 /** Undefined: go on. */
 function checkRanged(context: PlanContext, value: Ranged, head: HeadState, endBytes: number): Decision | undefined {
-  const error = checkWrite(context, value.conditions, head, false) ?? checkKey(value.conditions, head.encryptionKeySha256);
+  const check = "body" in value ? checkKey : checkKeyOrScope;
+  const error = checkWrite(context, value.conditions, head, false) ?? check(value.conditions, head);
   if (error) return errorAnswer(error);
   if (head.blobType !== "PageBlob") return fail("InvalidBlobType");
   const sequence = checkSequence(value.sequence, head);
@@ -221,7 +222,7 @@ export function* setPageBlobProperties(value: SetPageBlobProperties, context: Pl
   const { name, conditions, contentLengthBytes } = value;
   const { prefix, head } = yield* readBlob(context, name);
   if (!head) return fail("BlobNotFound");
-  const error = checkWrite(context, conditions, head, false) ?? checkKeyIfGiven(conditions, head.encryptionKeySha256);
+  const error = checkWrite(context, conditions, head, false) ?? checkKeyIfGiven(conditions, head);
   if (error) return errorAnswer(error);
   if (head.blobType !== "PageBlob") return fail("InvalidBlobType");
   const sequenceNumber = nextSequenceNumber(value, head);

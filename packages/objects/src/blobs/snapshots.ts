@@ -6,7 +6,7 @@ import type { OperationValue } from "../operation.ts";
 import { answer, errorAnswer, fail, type Plan, type PlanContext, put, type RowWrite } from "../plan.ts";
 import { freeStamp, isArchived, isPending, keep, readBlob, retireAsVersion, stampOfNow } from "./blob-state.ts";
 import { ContentUsers } from "./content-users.ts";
-import { checkKey } from "./encryption.ts";
+import { checkKeyOrScope } from "./encryption.ts";
 import { blobOf, encodeHead, type HeadState } from "./head-row.ts";
 import { checkLeaseOfRead } from "./leases.ts";
 
@@ -19,7 +19,7 @@ export function* snapshotBlob(value: OperationValue<"snapshotBlob">, context: Pl
   const error =
     checkLeaseOfRead("Blob", value.conditions.leaseId, head.lease, context.leases) ??
     checkWriteConditions(value.conditions, head, false) ??
-    checkKey(value.conditions, head.encryptionKeySha256);
+    checkKeyOrScope(value.conditions, head);
   if (error) return errorAnswer(error);
   if (isPending(head)) return fail("PendingCopyOperation");
   if (isArchived(head)) return fail("BlobArchived");

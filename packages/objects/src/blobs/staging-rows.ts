@@ -4,6 +4,7 @@ import type { Blob } from "../operation.ts";
 import { intact } from "../plan.ts";
 import { dateTimeOfMs, decodeRow, encodeRow, type Place } from "../rows/row.ts";
 import { blobSchema } from "../rows/schemas.ts";
+import { type KeyName, keyNameOf } from "./encryption.ts";
 import { notListed } from "./head-row.ts";
 import { int, ms } from "./row-values.ts";
 
@@ -23,11 +24,9 @@ export const uncommittedBlocksKeptMs: number = 7 * 24 * 3_600_000;
 
 export const isGivenUp = (staging: StagingState, wallMs: number): boolean => wallMs - staging.lastPutMs >= uncommittedBlocksKeptMs;
 
-export interface StagedBlock {
+export interface StagedBlock extends KeyName {
   readonly sizeBytes: number;
   readonly places: readonly Place[];
-  /** SHA-256 of the customer's key that it is encrypted under; undefined: it is not encrypted. */
-  readonly encryptionKeySha256: Uint8Array | undefined;
 }
 
 export const encodeStaging = (state: StagingState): Uint8Array =>
@@ -50,12 +49,12 @@ export function decodeStaging(bytes: Uint8Array): StagingState {
   };
 }
 
-export const encodeStagedBlock = ({ sizeBytes, places, encryptionKeySha256 }: StagedBlock, wallMs: number): Uint8Array =>
-  encodeRow(blobSchema, { size: BigInt(sizeBytes), places, created: dateTimeOfMs(wallMs), encryptionKeySha256 });
+export const encodeStagedBlock = ({ sizeBytes, places, ...key }: StagedBlock, wallMs: number): Uint8Array =>
+  encodeRow(blobSchema, { size: BigInt(sizeBytes), places, created: dateTimeOfMs(wallMs), ...keyNameOf(key) });
 
 export function decodeStagedBlock(bytes: Uint8Array): StagedBlock {
   const row = intact(decodeRow(blobSchema, bytes));
-  return { sizeBytes: int(row.size), places: row.places ?? [], encryptionKeySha256: row.encryptionKeySha256 };
+  return { sizeBytes: int(row.size), places: row.places ?? [], ...keyNameOf(row) };
 }
 
 /** A blob that has uncommitted blocks only, as it is listed. */

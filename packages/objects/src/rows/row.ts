@@ -4,8 +4,9 @@
  *
  *   version u8 | count varint | count × ( id varint | type u8 | length varint | value )      ids ascend
  *
- * The version is 1, or 2 for a row that only readers of version 2 may take for what it is: one with encrypted places, or with a property that
- * is `since` version 2. So a release that knows version 1 refuses encrypted bytes instead of serving them.
+ * The version is the least one whose readers take the row for what it is: 2 for one with encrypted places, else the latest of which one of its
+ * properties is `since`, else 1. So a release that knows version 1 refuses encrypted bytes instead of serving them, and one that knows version 2
+ * does not write a row anew without the name of its encryption scope.
  *
  * Checksums belong to the layers below (commit records, checkpoint blocks). A truncated row is always refused, and so is whatever is
  * not of this form; a flipped bit inside a value is caught below.
@@ -58,7 +59,9 @@ export type RowOf<S extends Schema> = { readonly [K in keyof S]?: PropertyTypes[
 const firstVersion = 1;
 /** The first that has places with a cipher. */
 const cipherVersion = 2;
-const newestVersion = cipherVersion;
+/** Rows that name an encryption scope. */
+const scopeVersion = 3;
+const newestVersion = scopeVersion;
 
 /** The version of what `encodeRow` made. */
 export const versionOfRow = (bytes: Uint8Array): number => bytes[0] ?? firstVersion;

@@ -18,6 +18,8 @@ export const hasBlobData = (table: ObjectTable): boolean => table === "Blob";
 const property = <T extends PropertyType>(id: number, type: T): Property<T> => ({ id, type });
 /** One that a release of row version 1 must not skip. */
 const propertySince2 = <T extends PropertyType>(id: number, type: T): Property<T> => ({ id, type, since: 2 });
+/** One that a release of row version 2 must not skip. */
+const propertySince3 = <T extends PropertyType>(id: number, type: T): Property<T> => ({ id, type, since: 3 });
 
 export const accountSchema: {
   readonly keys: Property<"DictionaryType">;
@@ -25,12 +27,14 @@ export const accountSchema: {
   readonly delegationSecret: Property<"binary">;
   readonly serviceProperties: Property<"DictionaryType">;
   readonly configuredDigest: Property<"binary">;
+  readonly encryptionScopes: Property<"DictionaryType">;
 } = {
   keys: property(1, "DictionaryType"),
   created: property(2, "DateTime"),
   delegationSecret: property(3, "binary"),
   serviceProperties: property(4, "DictionaryType"),
   configuredDigest: property(5, "binary"),
+  encryptionScopes: propertySince3(6, "DictionaryType"),
 };
 
 /** All rows of the Blob table; which properties a row has follows from the kind of its key (object-keys.ts). */
@@ -86,6 +90,9 @@ export const blobSchema: {
   readonly contentPieces: Property<"int32">;
   readonly deletionBegun: Property<"int64">;
   readonly encryptionKeySha256: Property<"binary">;
+  readonly encryptionScope: Property<"string">;
+  readonly defaultEncryptionScope: Property<"string">;
+  readonly denyEncryptionScopeOverride: Property<"bool">;
 } = {
   etag: property(1, "int64"),
   lastModified: property(2, "DateTime"),
@@ -154,6 +161,11 @@ export const blobSchema: {
   deletionBegun: property(106, "int64"),
   // head rows and block rows of what a customer's key encrypts
   encryptionKeySha256: propertySince2(107, "binary"),
+  // head rows and block rows of what an encryption scope encrypts
+  encryptionScope: propertySince3(108, "string"),
+  // containers
+  defaultEncryptionScope: propertySince3(109, "string"),
+  denyEncryptionScopeOverride: propertySince3(110, "bool"),
 };
 
 /** All rows of the Entity table: tables and entities. */

@@ -251,6 +251,7 @@ export function authorize(asked: Asked, operation: string, needs: OperationAutho
         may: (letter) => letters.includes(letter) && (delegatedBy === undefined || mayAs(delegatedBy, roleOfLetter(letter))),
         allows,
         overrides: responseOverrides(sas, service),
+        ...(sas.fields.ses === "" ? {} : { encryptionScope: sas.fields.ses }),
         ...(sas.fields.tn === "" ? {} : { entityRange: entityRangeOf(sas) }),
       });
     }

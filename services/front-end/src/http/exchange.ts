@@ -65,6 +65,8 @@ export interface Access {
   readonly publicFor?: "blob" | "container" | undefined;
   /** Headers that a SAS puts in the place of the blob's own. */
   readonly overrides?: ResponseHeaders;
+  /** Encryption scope that a SAS gives to writes. */
+  readonly encryptionScope?: string;
   /** Of a table's SAS: which entities it is for. */
   readonly entityRange?: EntityRange;
   /** Of a bearer: in whose name a user delegation key is made. */

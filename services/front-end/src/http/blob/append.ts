@@ -2,7 +2,8 @@
 import { badHeader, bodyLimitsOf, etagAndTime, parseConditions, parseCount, requestEncryptedHeaders } from "@stamp/azure-rest";
 import { fromWire, toWire } from "@stamp/wire";
 import { announcedDigests } from "../../content-digests.ts";
-import { conditionsToWire, underKey } from "../../objects.ts";
+import { underFoundKey } from "../../content-key.ts";
+import { conditionsToWire } from "../../objects.ts";
 import { blobOf } from "../../wire-to-rest.ts";
 import { lengthWithin } from "../body.ts";
 import { type Answer, respond } from "../exchange.ts";
@@ -28,7 +29,7 @@ export async function appendBlock(exchange: BlobExchange): Promise<Answer> {
   if (!received.ok) return received;
   const value = {
     name: name.value,
-    conditions: underKey(exchange.key, conditionsToWire(conditions.value)),
+    conditions: underFoundKey(exchange.key, conditionsToWire(conditions.value)),
     body: received.value.body,
     ...(position.value === undefined ? {} : { appendPosition: toWire(position.value) }),
     ...(maxSize.value === undefined ? {} : { maxSize: toWire(maxSize.value) }),

@@ -13,7 +13,6 @@ import {
   parseTagsXml,
   queryValue,
   rejected,
-  requestEncryptedHeaders,
   requiredImmutability,
   requiredLegalHold,
   requiredTier,
@@ -27,7 +26,7 @@ import { toWire } from "@stamp/wire";
 import { blobOf } from "../../wire-to-rest.ts";
 import { documentBody } from "../body.ts";
 import { type Answer, respond, serviceEndpoint } from "../exchange.ts";
-import { askedBlob, type BlobExchange, containerOfRequest } from "./exchange.ts";
+import { askedBlob, type BlobExchange, containerOfRequest, encryptedAs } from "./exchange.ts";
 
 const xml = { "Content-Type": "application/xml" } as const;
 
@@ -44,7 +43,7 @@ export async function snapshotBlob(exchange: BlobExchange): Promise<Answer> {
   return respond(201, {
     ...writtenHeaders(exchange.version, snapshot),
     "x-ms-snapshot": formatIsoMicros(snapshot.snapshotStamp),
-    ...requestEncryptedHeaders(exchange.key),
+    ...encryptedAs(exchange.key, made.value),
   });
 }
 

@@ -21,7 +21,6 @@ import {
   parseRange,
   queryValue,
   rejected,
-  requestEncryptedHeaders,
   toBase64,
   untellable,
   withTypeCleared,
@@ -36,7 +35,7 @@ import { endOf, type LocatedBlob } from "../../objects.ts";
 import { blobOf, entriesOf } from "../../wire-to-rest.ts";
 import { type Answer, respond, serviceEndpoint } from "../exchange.ts";
 import { textInTurns } from "../turns.ts";
-import { askedBlob, type BlobExchange, containerOfRequest } from "./exchange.ts";
+import { askedBlob, type BlobExchange, containerOfRequest, encryptedAs } from "./exchange.ts";
 import { setPageBlobProperties } from "./pages.ts";
 
 export const rangeDigestBytesMax: number = 4 * 1024 * 1024;
@@ -62,7 +61,9 @@ async function findContent(exchange: BlobExchange, range: ByteRange | undefined)
   const answer = await exchange.objects.execute({ case: "getBlob", value }, "content", exchange.limits());
   if (!answer.ok) return answer;
   const { blob } = answer.value;
-  return blob ? parsed({ name: value.name, blob, content: answer.value }) : rejected("InternalError");
+  if (!blob) return rejected("InternalError");
+  const readable = await exchange.objects.parts.scopes.ofBlob(value.name.account, blob, exchange.key, exchange.limits());
+  return readable.ok ? parsed({ name: value.name, blob, content: answer.value }) : readable;
 }
 
 async function findProperties(exchange: BlobExchange): Promise<Parsed<ListedBlobProperties>> {
@@ -72,6 +73,8 @@ async function findProperties(exchange: BlobExchange): Promise<Parsed<ListedBlob
   const answer = await exchange.objects.execute({ case: "getBlob", value }, "blob", exchange.limits());
   if (!answer.ok) return answer;
   exchange.objects.copies.met(value.name, answer.value);
+  const readable = await exchange.objects.parts.scopes.ofBlob(value.name.account, answer.value, exchange.key, exchange.limits());
+  if (!readable.ok) return readable;
   return parsed(shownTo(exchange, blobOf(answer.value)));
 }
 
@@ -187,7 +190,7 @@ export async function setBlobMetadata(exchange: BlobExchange): Promise<Answer> {
   const value = { ...asked.value, metadata: metadata.value };
   const changed = await exchange.objects.execute({ case: "setBlobMetadata", value }, "blob", exchange.limits());
   if (!changed.ok) return changed;
-  return respond(200, { ...writtenHeaders(exchange.version, blobOf(changed.value)), ...requestEncryptedHeaders(exchange.key) });
+  return respond(200, { ...writtenHeaders(exchange.version, blobOf(changed.value)), ...encryptedAs(exchange.key, changed.value) });
 }
 
 const ofPageBlobs = ["x-ms-blob-content-length", "x-ms-sequence-number-action", "x-ms-blob-sequence-number"];

@@ -11,6 +11,7 @@ import {
   type Parsed,
   type PublicAccess,
   parseConditions,
+  parseContainerScope,
   parseListQuery,
   parseMetadata,
   parsePublicAccess,
@@ -57,7 +58,12 @@ export async function createContainer(exchange: BlobExchange): Promise<Answer> {
   const access = publicAccessOf(exchange);
   if (!access.ok) return access;
   const { account, container = "" } = exchange.target;
-  const value = { account, container, metadata: metadata.value, publicAccess: access.value };
+  const scope = parseContainerScope(exchange.headers, exchange.version);
+  if (!scope.ok) return scope;
+  const { defaultEncryptionScope: name } = scope.value;
+  const known = name === "" ? undefined : await exchange.objects.parts.scopes.named(account, name, exchange.limits());
+  if (known?.ok === false) return known;
+  const value = { account, container, metadata: metadata.value, publicAccess: access.value, ...scope.value };
   const made = await exchange.objects.execute({ case: "createContainer", value }, "container", exchange.limits());
   return made.ok ? respond(201, etagAndTime(exchange.version, containerOf(made.value))) : made;
 }

@@ -29,8 +29,9 @@ import {
   toldBySource,
 } from "@stamp/azure-rest";
 import { type Blob, type BlobContent, type CopyParts, fromWire, toWire } from "@stamp/wire";
+import { underKey } from "../../content-key.ts";
 import type { ForeignLimits, ForeignSource } from "../../foreign-sources.ts";
-import { conditionsToWire, type LocatedBlob, underKey, type WireConditions } from "../../objects.ts";
+import { conditionsToWire, type LocatedBlob, type WireConditions } from "../../objects.ts";
 import { targetAsNamed } from "../../older-names.ts";
 import type { Exchange } from "../exchange.ts";
 import { type BlobExchange, blobOfRequest } from "./exchange.ts";
@@ -112,7 +113,14 @@ function readOf(source: Exchange, target: Target, key: CustomerKey | undefined):
   if (resource.value.blob === undefined) return rejected("InvalidUri");
   const names = checkNames(resource.value, target.older);
   if (!names.ok) return names;
-  return parsed({ ...source, target: { ...target, ...resource.value }, operation: "GetBlob", key, sourceKey: undefined });
+  return parsed({
+    ...source,
+    target: { ...target, ...resource.value },
+    operation: "GetBlob",
+    key,
+    sourceKey: undefined,
+    containerRow: undefined,
+  });
 }
 
 /** What is wrong with the source, under the code that the service has for it; its own code goes along. */
@@ -183,7 +191,8 @@ export async function readSource(
     signal: exchange.request.signal,
     key: exchange.sourceKey,
   });
-  return bytes.ok ? parsed({ blob, lengthBytes, bytes: bytes.value }) : bytes;
+  if (bytes.ok) return parsed({ blob, lengthBytes, bytes: bytes.value });
+  return { ok: false, error: bytes.error.code === "EncryptionScopeDisabled" ? unverified(exchange, bytes.error) : bytes.error };
 }
 
 function foreignLimits(exchange: BlobExchange): ForeignLimits {
@@ -202,6 +211,9 @@ export async function readSourceParts(exchange: BlobExchange, source: CopySource
   if (!parts.ok) return { ok: false, error: unverified(exchange, parts.error) };
   const { blob } = parts.value;
   if (!blob) throw new Error("parts without their blob");
+  const { account } = source.name;
+  const readable = await exchange.objects.parts.scopes.ofBlob(account, blob, undefined, exchange.limits());
+  if (!readable.ok) return { ok: false, error: unverified(exchange, readable.error) };
   return parsed({ blob, parts: parts.value.parts, isWhole: parts.value.next === undefined });
 }
 

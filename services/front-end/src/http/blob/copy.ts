@@ -3,6 +3,7 @@ import {
   badHeader,
   copyFromUrlBytesMax,
   crc64Text,
+  encryptedUnderHeaders,
   etagAndTime,
   type Parsed,
   parseBoolean,
@@ -22,6 +23,7 @@ import { uuid, within } from "@stamp/ports";
 import type { Blob } from "@stamp/wire";
 import { fromWire } from "@stamp/wire";
 import { compareDigests } from "../../content-digests.ts";
+import { sharesKey, underKey } from "../../content-key.ts";
 import type { CopyFrom } from "../../copies.ts";
 import { restErrorOf } from "../../failures.ts";
 import { conditionsToWire, type LocatedBlob } from "../../objects.ts";
@@ -78,7 +80,7 @@ async function prepared(exchange: BlobExchange): Promise<Parsed<Copy>> {
   const given = Object.keys(metadata.value).length > 0;
   const value: StartInit = {
     name: to.value,
-    conditions: conditionsToWire(conditions.value, exchange.access),
+    conditions: underKey(exchange.key, conditionsToWire(conditions.value, exchange.access)),
     copy: {
       copyId: uuid(objects.parts.world.random),
       source: source.value.shown,
@@ -118,8 +120,10 @@ export async function copyBlob(exchange: BlobExchange): Promise<Answer> {
 }
 
 /** In one commit, when its places are good for the destination; undefined: it has to be done part by part. */
-async function copyAtOnce(exchange: BlobExchange, { found, value }: Copy): Promise<Parsed<Blob> | undefined> {
-  if (!found.isWhole || value.blobType === "PageBlob") return undefined;
+async function copyAtOnce(exchange: BlobExchange, { found, value, source, to }: Copy): Promise<Parsed<Blob> | undefined> {
+  if (!found.isWhole || value.blobType === "PageBlob" || source.kind === "elsewhere") return undefined;
+  const from = { account: source.name.account, scope: found.blob.encryptionScope };
+  if (!sharesKey(from, { account: to.account, scope: exchange.key?.scope })) return undefined;
   const made = await exchange.objects.run({ case: "startCopy", value: { ...value, parts: [...found.parts] } }, exchange.limits());
   if (!made.ok) return made.failure.reason === "badPlace" ? undefined : { ok: false, error: restErrorOf(made.failure) };
   const answered = exchange.objects.resultOf(made.value, "blob");
@@ -141,7 +145,7 @@ async function copyLater(exchange: BlobExchange, { to, source, found, value }: C
   const started = await exchange.objects.execute({ case: "startCopy", value: { ...value, copy } as StartInit }, "blob", exchange.limits());
   if (!started.ok) return { ok: false, error: ofTarget(exchange, started.error) };
   const copyId = value.copy?.copyId ?? "";
-  const done = copies.begin({ to, copyId, from, position: 0n });
+  const done = copies.begin({ to, copyId, from, position: 0n, scope: exchange.key?.scope });
   await within(parts.world.clock, answersWithinMs, done);
   const now = await exchange.objects.execute(
     { case: "getBlob", value: { name: to, withoutContent: true, withoutKey: true } },
@@ -162,6 +166,7 @@ const accepted = (exchange: BlobExchange, blob: Blob, digests: ResponseHeaders =
     ...digests,
     "x-ms-copy-id": blob.copy?.copyId ?? "",
     "x-ms-copy-status": blob.copy?.status ?? "",
+    ...encryptedUnderHeaders({ scope: exchange.key?.scope }),
   });
 
 /** Within the request: when it is answered, the copy is there. */
@@ -187,6 +192,7 @@ export async function copyBlobFromUrl(exchange: BlobExchange): Promise<Answer> {
   const received = await exchange.objects.receive(to, content.value.bytes, {
     contentLengthBytes: content.value.lengthBytes,
     wants,
+    key: exchange.key,
     signal,
   });
   if (!received.ok) return received;

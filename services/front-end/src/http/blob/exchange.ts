@@ -8,22 +8,27 @@ import {
   parseConditions,
   parsed,
   parseStamps,
+  type ResponseHeaders,
   rejected,
+  requestEncryptedHeaders,
   restError,
   type Target,
   uncombined,
 } from "@stamp/azure-rest";
-import { type Container, toWire } from "@stamp/wire";
-import { type BlobAddress, conditionsToWire, type LocatedBlob, underKey, type WireConditions } from "../../objects.ts";
+import { type Blob, type Container, toWire } from "@stamp/wire";
+import { type ContentKey, underKey } from "../../content-key.ts";
+import { type BlobAddress, conditionsToWire, type LocatedBlob, type WireConditions } from "../../objects.ts";
 import type { Answer, Exchange } from "../exchange.ts";
 
 export interface BlobExchange extends Exchange {
   readonly target: Target & BlobResource;
   readonly operation: BlobOperationName;
-  /** Key that the request brings for the content that it writes or reads. */
-  readonly key: CustomerKey | undefined;
+  /** Key of the content that the request writes; of what it reads, only one that it brings. */
+  readonly key: ContentKey | undefined;
   /** Key that it brings for the content of the blob that is copied from. */
   readonly sourceKey: CustomerKey | undefined;
+  /** What `containerOfRequest` answered for this request. */
+  readonly containerRow: Promise<Parsed<Container>> | undefined;
 }
 
 export type BlobOperationHandler = (exchange: BlobExchange) => Promise<Answer>;
@@ -31,7 +36,9 @@ export type BlobOperationHandler = (exchange: BlobExchange) => Promise<Answer>;
 const isPublicFor = (needs: "blob" | "container", publicAccess: string): boolean => publicAccess === "container" || publicAccess === needs;
 
 /** The container of the request, by a read of its row that is sent now or later. */
-export async function containerOfRequest(exchange: BlobExchange): Promise<Parsed<Container>> {
+export const containerOfRequest = (exchange: BlobExchange): Promise<Parsed<Container>> => exchange.containerRow ?? readContainer(exchange);
+
+async function readContainer(exchange: BlobExchange): Promise<Parsed<Container>> {
   const { account, container = "$root" } = exchange.target;
   const row = await exchange.objects.container(account, container, exchange.limits());
   if (!exchange.anonymous) return row;
@@ -71,6 +78,10 @@ export async function blobOfRequest(exchange: BlobExchange): Promise<Parsed<Loca
   const located = { snapshotStamp: toWire(snapshotStamp), versionStamp: toWire(versionStamp) };
   return parsed(exchange.objects.located(address, container.value, located));
 }
+
+/** How an answer tells the key that the request brought, or the scope of the blob, which it did not have to name. */
+export const encryptedAs = (key: ContentKey | undefined, { encryptionScope: scope }: Blob): ResponseHeaders =>
+  requestEncryptedHeaders(key ?? (scope === undefined ? undefined : { scope }));
 
 export interface AskedBlob {
   readonly name: LocatedBlob;

@@ -25,7 +25,8 @@ import {
 import { equalBytes } from "@stamp/base";
 import { type Blob, fromWire, toWire } from "@stamp/wire";
 import { compareDigests } from "../../content-digests.ts";
-import { conditionsToWire, type LocatedBlob, underKey } from "../../objects.ts";
+import { underFoundKey, underKey } from "../../content-key.ts";
+import { conditionsToWire, type LocatedBlob } from "../../objects.ts";
 import { blobOf } from "../../wire-to-rest.ts";
 import { lengthWithin } from "../body.ts";
 import { type Answer, respond } from "../exchange.ts";
@@ -109,7 +110,7 @@ export async function appendBlockFromUrl(exchange: BlobExchange): Promise<Answer
   if (lengthBytes === 0) return badHeader("x-ms-source-range", headers["x-ms-source-range"] ?? "", "A block has at least one byte.");
   const value = {
     name: to,
-    conditions: underKey(exchange.key, conditionsToWire(conditions.value)),
+    conditions: underFoundKey(exchange.key, conditionsToWire(conditions.value)),
     body,
     ...(position.value === undefined ? {} : { appendPosition: toWire(position.value) }),
     ...(maxSize.value === undefined ? {} : { maxSize: toWire(maxSize.value) }),
@@ -150,7 +151,7 @@ export async function putPageFromUrl(exchange: BlobExchange): Promise<Answer> {
   if (lengthBytes !== endBytes - startBytes) return rejected("InvalidRange");
   const name = {
     name: to,
-    conditions: underKey(exchange.key, conditionsToWire(conditions.value)),
+    conditions: underFoundKey(exchange.key, conditionsToWire(conditions.value)),
     sequence: sequenceToWire(sequence.value),
   };
   const put = await objects.execute(

@@ -27,7 +27,8 @@ import {
 import { utf8 } from "@stamp/base";
 import { type Blob, fromWire, SequenceNumberAction, toWire } from "@stamp/wire";
 import { announcedDigests } from "../../content-digests.ts";
-import { conditionsToWire, underKey, type WireConditions } from "../../objects.ts";
+import { underFoundKey, underKey } from "../../content-key.ts";
+import { conditionsToWire, type WireConditions } from "../../objects.ts";
 import type { OperationKind } from "../../router.ts";
 import { blobOf } from "../../wire-to-rest.ts";
 import { lengthWithin } from "../body.ts";
@@ -112,7 +113,7 @@ function parseWrite({ headers, key }: BlobExchange): Parsed<PageWrite> {
   if (!sequence.ok) return sequence;
   const range = parsePageRange(headers);
   if (!range.ok) return range;
-  const under = underKey(key, conditionsToWire(conditions.value));
+  const under = underFoundKey(key, conditionsToWire(conditions.value));
   return parsed({ conditions: under, sequence: sequenceToWire(sequence.value), range: range.value });
 }
 

@@ -19,6 +19,7 @@ import { signedIdentifiersFromWire } from "@stamp/wire";
 import { targetAsNamed } from "../../older-names.ts";
 import type { RestService } from "../service.ts";
 import { operationHandlers } from "./operations.ts";
+import { seeAgain, withKey } from "./scopes.ts";
 
 export const blobService = (hostSuffixes: readonly string[]): RestService => ({
   name: "blob",
@@ -59,7 +60,12 @@ export const blobService = (hostSuffixes: readonly string[]): RestService => ({
         const asking = { operation: operation.value, headers: exchange.headers, version, secure: request.secure };
         const keys = parseCustomerKeys(asking, (bytes) => objects.parts.world.digest.sha256(bytes));
         if (!keys.ok) return keys;
-        return operationHandlers[operation.value]({ ...exchange, ...keys.value, target: named, operation: operation.value });
+        const asked = { ...exchange, ...keys.value, target: named, operation: operation.value, containerRow: undefined };
+        const keyed = await withKey(asked);
+        if (!keyed.ok) return keyed;
+        const answer = await operationHandlers[operation.value](keyed.value);
+        seeAgain(keyed.value, answer);
+        return answer;
       },
     });
   },

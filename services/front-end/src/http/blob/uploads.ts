@@ -28,7 +28,8 @@ import {
 import { equalBytes } from "@stamp/base";
 import { fromWire, type Place, packBlocks, toWire, unpackBlockSizes } from "@stamp/wire";
 import { type AnnouncedDigests, announcedDigests, type ContentDigests, compareDigests } from "../../content-digests.ts";
-import { conditionsToWire, type LocatedBlob, underKey } from "../../objects.ts";
+import { underKey } from "../../content-key.ts";
+import { conditionsToWire, type LocatedBlob } from "../../objects.ts";
 import { blobOf } from "../../wire-to-rest.ts";
 import { lengthWithin, wholeBody } from "../body.ts";
 import { type Answer, respond } from "../exchange.ts";

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/accounts.proto.
  */
 export const file_stamp_v1_accounts: GenFile = /*@__PURE__*/
-  fileDesc("ChdzdGFtcC92MS9hY2NvdW50cy5wcm90bxIIc3RhbXAudjEiOgoTTGlzdEFjY291bnRzUmVxdWVzdBIOCgZtYXJrZXIYASABKAkSEwoLbWF4X3Jlc3VsdHMYAiABKA0iJAoRR2V0QWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCSI1ChRDcmVhdGVBY2NvdW50UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEgwKBGtleXMYAiADKAkiSAoQUm90YXRlS2V5UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEhIKCmtleV9udW1iZXIYAiABKA0SDwoHbmV3X2tleRgDIAEoCSIuChtSZXZva2VEZWxlZ2F0aW9uS2V5c1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCSLdAQoWU2V0QmxvYlNldHRpbmdzUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEhcKCnZlcnNpb25pbmcYAiABKAhIAIgBARIsCh9jb250YWluZXJfZGVsZXRlX3JldGVudGlvbl9kYXlzGAMgASgNSAGIAQESIAoTYWxsb3dfcHVibGljX2FjY2VzcxgEIAEoCEgCiAEBQg0KC192ZXJzaW9uaW5nQiIKIF9jb250YWluZXJfZGVsZXRlX3JldGVudGlvbl9kYXlzQhYKFF9hbGxvd19wdWJsaWNfYWNjZXNzMpIDCghBY2NvdW50cxI8CgRMaXN0Eh0uc3RhbXAudjEuTGlzdEFjY291bnRzUmVxdWVzdBoVLnN0YW1wLnYxLkFjY291bnRQYWdlEjUKA0dldBIbLnN0YW1wLnYxLkdldEFjY291bnRSZXF1ZXN0GhEuc3RhbXAudjEuQWNjb3VudBI7CgZDcmVhdGUSHi5zdGFtcC52MS5DcmVhdGVBY2NvdW50UmVxdWVzdBoRLnN0YW1wLnYxLkFjY291bnQSOgoJUm90YXRlS2V5Ehouc3RhbXAudjEuUm90YXRlS2V5UmVxdWVzdBoRLnN0YW1wLnYxLkFjY291bnQSUAoUUmV2b2tlRGVsZWdhdGlvbktleXMSJS5zdGFtcC52MS5SZXZva2VEZWxlZ2F0aW9uS2V5c1JlcXVlc3QaES5zdGFtcC52MS5BY2NvdW50EkYKD1NldEJsb2JTZXR0aW5ncxIgLnN0YW1wLnYxLlNldEJsb2JTZXR0aW5nc1JlcXVlc3QaES5zdGFtcC52MS5BY2NvdW50YgZwcm90bzM", [file_stamp_v1_objects]);
+  fileDesc("ChdzdGFtcC92MS9hY2NvdW50cy5wcm90bxIIc3RhbXAudjEiOgoTTGlzdEFjY291bnRzUmVxdWVzdBIOCgZtYXJrZXIYASABKAkSEwoLbWF4X3Jlc3VsdHMYAiABKA0iJAoRR2V0QWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCSI1ChRDcmVhdGVBY2NvdW50UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEgwKBGtleXMYAiADKAkiSAoQUm90YXRlS2V5UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEhIKCmtleV9udW1iZXIYAiABKA0SDwoHbmV3X2tleRgDIAEoCSIuChtSZXZva2VEZWxlZ2F0aW9uS2V5c1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCSLdAQoWU2V0QmxvYlNldHRpbmdzUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEhcKCnZlcnNpb25pbmcYAiABKAhIAIgBARIsCh9jb250YWluZXJfZGVsZXRlX3JldGVudGlvbl9kYXlzGAMgASgNSAGIAQESIAoTYWxsb3dfcHVibGljX2FjY2VzcxgEIAEoCEgCiAEBQg0KC192ZXJzaW9uaW5nQiIKIF9jb250YWluZXJfZGVsZXRlX3JldGVudGlvbl9kYXlzQhYKFF9hbGxvd19wdWJsaWNfYWNjZXNzIj4KHENyZWF0ZUVuY3J5cHRpb25TY29wZVJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVzY29wZRgCIAEoCSJSCh5TZXRFbmNyeXB0aW9uU2NvcGVTdGF0ZVJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVzY29wZRgCIAEoCRIQCghkaXNhYmxlZBgDIAEoCDK+BAoIQWNjb3VudHMSPAoETGlzdBIdLnN0YW1wLnYxLkxpc3RBY2NvdW50c1JlcXVlc3QaFS5zdGFtcC52MS5BY2NvdW50UGFnZRI1CgNHZXQSGy5zdGFtcC52MS5HZXRBY2NvdW50UmVxdWVzdBoRLnN0YW1wLnYxLkFjY291bnQSOwoGQ3JlYXRlEh4uc3RhbXAudjEuQ3JlYXRlQWNjb3VudFJlcXVlc3QaES5zdGFtcC52MS5BY2NvdW50EjoKCVJvdGF0ZUtleRIaLnN0YW1wLnYxLlJvdGF0ZUtleVJlcXVlc3QaES5zdGFtcC52MS5BY2NvdW50ElAKFFJldm9rZURlbGVnYXRpb25LZXlzEiUuc3RhbXAudjEuUmV2b2tlRGVsZWdhdGlvbktleXNSZXF1ZXN0GhEuc3RhbXAudjEuQWNjb3VudBJGCg9TZXRCbG9iU2V0dGluZ3MSIC5zdGFtcC52MS5TZXRCbG9iU2V0dGluZ3NSZXF1ZXN0GhEuc3RhbXAudjEuQWNjb3VudBJSChVDcmVhdGVFbmNyeXB0aW9uU2NvcGUSJi5zdGFtcC52MS5DcmVhdGVFbmNyeXB0aW9uU2NvcGVSZXF1ZXN0GhEuc3RhbXAudjEuQWNjb3VudBJWChdTZXRFbmNyeXB0aW9uU2NvcGVTdGF0ZRIoLnN0YW1wLnYxLlNldEVuY3J5cHRpb25TY29wZVN0YXRlUmVxdWVzdBoRLnN0YW1wLnYxLkFjY291bnRiBnByb3RvMw", [file_stamp_v1_objects]);
 
 /**
  * @generated from message stamp.v1.ListAccountsRequest
@@ -164,8 +164,60 @@ export const SetBlobSettingsRequestSchema: GenMessage<SetBlobSettingsRequest> = 
   messageDesc(file_stamp_v1_accounts, 5);
 
 /**
+ * @generated from message stamp.v1.CreateEncryptionScopeRequest
+ */
+export type CreateEncryptionScopeRequest = Message<"stamp.v1.CreateEncryptionScopeRequest"> & {
+  /**
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * 3 to 63 lower-case letters, digits and single hyphens between them.
+   *
+   * @generated from field: string scope = 2;
+   */
+  scope: string;
+};
+
+/**
+ * Describes the message stamp.v1.CreateEncryptionScopeRequest.
+ * Use `create(CreateEncryptionScopeRequestSchema)` to create a new message.
+ */
+export const CreateEncryptionScopeRequestSchema: GenMessage<CreateEncryptionScopeRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_accounts, 6);
+
+/**
+ * @generated from message stamp.v1.SetEncryptionScopeStateRequest
+ */
+export type SetEncryptionScopeStateRequest = Message<"stamp.v1.SetEncryptionScopeStateRequest"> & {
+  /**
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * @generated from field: string scope = 2;
+   */
+  scope: string;
+
+  /**
+   * @generated from field: bool disabled = 3;
+   */
+  disabled: boolean;
+};
+
+/**
+ * Describes the message stamp.v1.SetEncryptionScopeStateRequest.
+ * Use `create(SetEncryptionScopeStateRequestSchema)` to create a new message.
+ */
+export const SetEncryptionScopeStateRequestSchema: GenMessage<SetEncryptionScopeStateRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_accounts, 7);
+
+/**
  * The operator's hand on accounts, at the leading partition manager; others refuse with notLeader. Not for clients: nothing here is
- * authorized. In every answer `delegation_secret` and `configured_digest` are empty.
+ * authorized. In every answer `delegation_secret`, `configured_digest` and the keys
+ * of encryption scopes are empty.
  *
  * @generated from service stamp.v1.Accounts
  */
@@ -226,6 +278,26 @@ export const Accounts: GenService<{
   setBlobSettings: {
     methodKind: "unary";
     input: typeof SetBlobSettingsRequestSchema;
+    output: typeof AccountSchema;
+  },
+  /**
+   * A scope with a random key, enabled. Refused with alreadyExists when it is there. Answered without keys.
+   *
+   * @generated from rpc stamp.v1.Accounts.CreateEncryptionScope
+   */
+  createEncryptionScope: {
+    methodKind: "unary";
+    input: typeof CreateEncryptionScopeRequestSchema;
+    output: typeof AccountSchema;
+  },
+  /**
+   * In force within the time that front-ends hold accounts. A scope and its key stay for good. Answered without keys.
+   *
+   * @generated from rpc stamp.v1.Accounts.SetEncryptionScopeState
+   */
+  setEncryptionScopeState: {
+    methodKind: "unary";
+    input: typeof SetEncryptionScopeStateRequestSchema;
     output: typeof AccountSchema;
   },
 }> = /*@__PURE__*/

@@ -51,13 +51,13 @@ export const PlaceSchema: GenMessage<Place> = /*@__PURE__*/
   messageDesc(file_stamp_v1_common, 0);
 
 /**
- * Where bytes that a customer's key encrypts stand in what one write encrypted.
+ * Where encrypted bytes stand in what one write encrypted.
  *
  * @generated from message stamp.v1.Cipher
  */
 export type Cipher = Message<"stamp.v1.Cipher"> & {
   /**
-   * 32 random bytes from which, with the customer's key, the key of this one write is derived.
+   * 32 random bytes from which, with the key of the customer or of the encryption scope, the key of this one write is derived.
    *
    * @generated from field: bytes salt = 1;
    */
