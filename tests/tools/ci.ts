@@ -44,8 +44,16 @@ async function parts(): Promise<Part[]> {
     },
     {
       title: "the real SDK against a real cluster",
-      command: [node, "tests/tools/test.ts", "tests/conformance/sdk-cluster.slow.ts", "tests/conformance/authorization.slow.ts"],
-      timeoutMs: 10 * minutes,
+      command: [
+        node,
+        "tests/tools/test.ts",
+        "tests/conformance/sdk-cluster.slow.ts",
+        "tests/conformance/authorization.slow.ts",
+        "tests/conformance/customer-keys.slow.ts",
+        "tests/conformance/queues/cluster.slow.ts",
+        "tests/conformance/tables/cluster.slow.ts",
+      ],
+      timeoutMs: 12 * minutes,
       missing: slow("tests/conformance/sdk-cluster.slow.ts"),
     },
     {
@@ -103,6 +111,11 @@ async function parts(): Promise<Part[]> {
         "tests/drills/slow-upload.slow.ts",
       ],
       timeoutMs: 15 * minutes,
+    },
+    {
+      title: "findings of a real cluster; its supervisor killed",
+      command: [node, "tests/tools/test.ts", "packages/cli/src/health/health.slow.ts", "tests/drills/supervisor-killed.slow.ts"],
+      timeoutMs: 10 * minutes,
     },
     {
       title: "signals of a real cluster, and the examples",
