@@ -71,7 +71,8 @@ export function addAccount(program: Command): void {
 
 /** `stamp account scope create|list|disable|enable` */
 function addScopes(account: Command): void {
-  const scope = makeBelow(account, "scope", "encryption scopes: keys of the stamp, by whose names blobs are encrypted");
+  // Without options of its own: commander would take those of the commands below for this one.
+  const scope = account.command("scope").description("encryption scopes: keys of the stamp, by whose names blobs are encrypted");
   const make = (name: string, about: string): Command => makeBelow(scope, `${name} <account>${name === "list" ? "" : " <scope>"}`, about);
   const listed = async (command: Command, work: (accounts: AccountsClient) => Promise<Outcome<Account>>): Promise<void> => {
     const { encryptionScopes } = await asked(command, work);

@@ -43,6 +43,19 @@ describe("first words of the command line", () => {
     });
   }
 
+  it("gives no option to a command that one of its own commands has too: commander would keep it from that one", async () => {
+    const below = (command: Command): Command[] => command.commands.flatMap((each) => [each, ...below(each)]);
+    for (const word of topLevelWords) {
+      const program = new Command("stamp");
+      await addWords(program, [word]);
+      for (const command of below(program)) {
+        const own = command.options.map(({ long }) => long);
+        const taken = below(command).flatMap((each) => each.options.map(({ long }) => long).filter((long) => own.includes(long)));
+        assert.deepEqual([...new Set(taken)], [], command.name());
+      }
+    }
+  });
+
   it("finds the word behind help", async () => {
     const program = new Command("stamp");
     await addWords(program, ["help", "node"]);
