@@ -207,17 +207,21 @@ const openHere = new Set<string>();
 async function damageFound(folder: string): Promise<string | undefined> {
   if ((await damageIn(folder)) === undefined) return undefined;
   const probe = await mkdtemp(join(folder, "probe-"));
-  const level = levelOf(probe);
   try {
-    // An empty LevelDB whose lock is that of the store: it holds the lock without reading the store.
+    // An empty LevelDB whose lock is that of the store: it holds the lock without reading the store. The link comes first: a LevelDB
+    // begins to open, and makes its own lock, as soon as it is constructed.
     await symlink("../LOCK", join(probe, "LOCK"));
-    await level.open();
-    return await damageIn(folder);
+    const level = levelOf(probe);
+    try {
+      await level.open();
+      return await damageIn(folder);
+    } finally {
+      await level.close();
+    }
   } catch (error) {
     if (explain(error).code === "LEVEL_LOCKED") return undefined;
     throw error;
   } finally {
-    await level.close();
     await rm(probe, { recursive: true, force: true });
   }
 }
