@@ -64,8 +64,13 @@ export class StampInspector {
     return lease.address;
   }
 
+  /** All streams; each page is asked for again until a stream manager leads. */
   async streams(prefix = ""): Promise<StreamInfo[]> {
-    return all((last: StreamInfo | undefined) => this.streamPage(prefix, last?.name));
+    return all(async (last: StreamInfo | undefined) => {
+      const request = { prefix, after: last?.name ?? "", limit: pageLimit };
+      const page = await this.ask((manager, timeoutMs) => manager.listStreams(request, { timeoutMs }));
+      return { items: page.streams, more: page.more };
+    });
   }
 
   /** At most 1,000 streams in the order of their names. */
@@ -75,8 +80,13 @@ export class StampInspector {
     return { items: page.streams, more: page.more };
   }
 
+  /** All extents; each page is asked for again until a stream manager leads. */
   async extents(): Promise<ExtentInfo[]> {
-    return all((last: ExtentInfo | undefined) => this.extentPage(last?.location?.extentId));
+    return all(async (last: ExtentInfo | undefined) => {
+      const request = { afterExtentId: last?.location?.extentId ?? 0n, limit: pageLimit };
+      const page = await this.ask((manager, timeoutMs) => manager.listExtents(request, { timeoutMs }));
+      return { items: page.extents, more: page.more };
+    });
   }
 
   /** At most 1,000 extents in the order of their ids. */
@@ -87,8 +97,7 @@ export class StampInspector {
   }
 
   async nodes(): Promise<NodeInfo[]> {
-    const client = this.#transport.client(await this.leader("stream-manager"), StreamManager);
-    return answered("stream manager", await client.listNodes({}, { timeoutMs: callTimeoutMs })).nodes;
+    return (await this.ask((manager, timeoutMs) => manager.listNodes({}, { timeoutMs }))).nodes;
   }
 
   /** Undefined: there is no such extent. */

@@ -218,7 +218,7 @@ const damages: readonly Damage[] = [
     expected: undefined,
   },
   {
-    name: "one bit of the metadata store's log is flipped while the lock service is down; it refuses, until the bit is put back",
+    name: "one bit of the metadata store is flipped while the lock service is down; it refuses, until the bit is put back",
     inflict: async (scene) => {
       await scene.target.ask({ do: "hold", name: lockService });
       const { said, flipBack } = await refusedWithFlippedBit(scene);
@@ -231,7 +231,7 @@ const damages: readonly Damage[] = [
     expected: undefined,
   },
   {
-    name: "one bit of the metadata store's log is flipped; it refuses, and is restored from the newest copy on a node",
+    name: "one bit of the metadata store is flipped; it refuses, and is restored from the newest copy on a node",
     inflict: async (scene) => {
       const copy = await heldWithCopyOfAll(scene);
       const { said } = await refusedWithFlippedBit(scene);
@@ -250,11 +250,15 @@ const damages: readonly Damage[] = [
 /** Flips a bit of the store of the lock service, which is held, and starts it. Gives what the status says, and what flips the bit back. */
 async function refusedWithFlippedBit({ dataDir, target }: Scene): Promise<{ readonly said: string; readonly flipBack: () => void }> {
   const store = join(dataDir, lockService, "stores", "metadata");
-  const log = join(store, readdirSync(store).find((name) => name.endsWith(".log")) as string);
-  const at = Math.floor(statSync(log).size / 2);
-  flip(log, at);
+  // The log is empty until the first transaction after a start: then all keys are in a table.
+  const sizes = readdirSync(store)
+    .filter((name) => /\.(log|ldb)$/.test(name))
+    .map((name) => ({ path: join(store, name), bytes: statSync(join(store, name)).size }));
+  const { path, bytes } = sizes.toSorted((a, b) => b.bytes - a.bytes)[0] as { path: string; bytes: number };
+  const at = Math.floor(bytes / 2);
+  flip(path, at);
   await target.ask({ do: "start", name: lockService });
-  return { said: await untilRefused(target), flipBack: () => flip(log, at) };
+  return { said: await untilRefused(target, `bit flipped at byte ${at} of ${path}`), flipBack: () => flip(path, at) };
 }
 
 /**
@@ -288,13 +292,13 @@ function newestCopy(dataDir: string): { readonly path: string; readonly version:
 }
 
 /** What `stamp status` shows of a lock service that does not serve its store. */
-async function untilRefused(target: DrillTarget): Promise<string> {
+async function untilRefused(target: DrillTarget, what: string): Promise<string> {
   for (let tries = 0; tries < 1_200; tries++) {
     const process = (await target.status()).processes.find((each) => each.name === lockService);
     if (process?.state === "damaged") return `${lockService} is ${process.state}: ${process.waitingFor.join(", ")}`;
     await pause(100);
   }
-  throw new Error(`${lockService} did not say that its store is damaged`);
+  throw new Error(`${lockService} did not say that its store is damaged (${what})`);
 }
 
 export async function runDamageDrill(target: DrillTarget, tell: (line: string) => void): Promise<DamageReport> {
