@@ -9,15 +9,26 @@ echo "dbs: [{path: $SCRATCH/a.db, replicas: [{type: abs, $target, sync-interval:
 # Adds rows to a.db, each by a process of its own.
 write() { for i in $(seq "$1"); do sqlite3 -cmd '.timeout 5000' a.db "INSERT INTO t(v) VALUES (hex(randomblob(300)))"; done; }
 rows() { sqlite3 "$1" 'SELECT * FROM t'; }
+# Waits until N rows can be restored: a litestream that is stopped before its first interval has sent nothing.
+stored() {
+  for _ in $(seq 300); do
+    rm -f probe.db*
+    litestream restore -config a.yml -o probe.db "$SCRATCH/a.db" >/dev/null 2>&1 && [ "$(rows probe.db | wc -l)" -ge "$1" ] && return
+    sleep 0.1
+  done
+  cat replicate.log && return 1
+}
 sqlite3 a.db 'PRAGMA journal_mode = WAL; CREATE TABLE t(i INTEGER PRIMARY KEY, v TEXT);' >/dev/null
 litestream replicate -config a.yml >replicate.log 2>&1 &
 write 150
+stored 1
 kill $! && wait $! || { cat replicate.log; exit 1; }
 litestream restore -config a.yml -o b.db "$SCRATCH/a.db"
 [ "$(rows a.db | wc -l)" = 150 ]
 cmp <(rows a.db) <(rows b.db)
 litestream replicate -config a.yml >replicate.log 2>&1 &
 write 50
+stored 151
 kill $! && wait $! || { cat replicate.log; exit 1; }
 litestream restore -config a.yml -o c.db "$SCRATCH/a.db"
 [ "$(rows c.db | wc -l)" = 200 ]
