@@ -53,7 +53,7 @@ export interface ByteRange {
 export function byteRangeOf(text: string): ByteRange | undefined {
   const [match, first, last] = /^bytes=(\d+)-(\d*)$/i.exec(text.trim()) ?? [];
   if (match === undefined) return undefined;
-  // No blob reaches such an offset: a range that begins there is behind every end, one that ends there ends with the blob.
+  // No blob reaches such an offset. A range that begins there begins behind the blob; a range that ends there ends with the blob.
   const startBytes = Math.min(Number(first), Number.MAX_SAFE_INTEGER);
   const endBytes = Number(last) + 1;
   if (last === "" || !Number.isSafeInteger(endBytes)) return { startBytes };

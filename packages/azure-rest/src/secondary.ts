@@ -1,7 +1,7 @@
 /**
  * Answers to requests for the secondary location of an account. A stamp has one location only, and the primary is never served as a
- * secondary. The codes are the service's for an account without read access to its secondary (decision 0435); neither is one that SDKs
- * retry.
+ * secondary. The codes are the service's for an account without read access to its secondary (decision 0435). SDKs retry
+ * neither of them.
  */
 import { infoOf } from "./error-codes.ts";
 import { isAccountName } from "./names.ts";

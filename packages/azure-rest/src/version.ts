@@ -99,7 +99,7 @@ export const sasIsSince = (version: string, what: keyof typeof sasSince): boolea
 /** True for a version of the service, and for a newer one than we know. */
 export const isVersion = (text: string): boolean => known.has(text) || isNewer(text);
 
-/** True for a version that is newer than every one that we know. */
+/** True if the version is newer than every version in this table. */
 export const isNewer = (text: string): boolean => text > newestVersion && isCivilDate(text);
 
 const mebibyte = 1024 * 1024;

@@ -19,17 +19,15 @@ stored() {
   cat replicate.log && return 1
 }
 sqlite3 a.db 'PRAGMA journal_mode = WAL; CREATE TABLE t(i INTEGER PRIMARY KEY, v TEXT);' >/dev/null
-litestream replicate -config a.yml >replicate.log 2>&1 &
-write 150
-stored 1
-kill $! && wait $! || { cat replicate.log; exit 1; }
-litestream restore -config a.yml -o b.db "$SCRATCH/a.db"
-[ "$(rows a.db | wc -l)" = 150 ]
-cmp <(rows a.db) <(rows b.db)
-litestream replicate -config a.yml >replicate.log 2>&1 &
-write 50
-stored 151
-kill $! && wait $! || { cat replicate.log; exit 1; }
-litestream restore -config a.yml -o c.db "$SCRATCH/a.db"
-[ "$(rows c.db | wc -l)" = 200 ]
-cmp <(rows a.db) <(rows c.db)
+# round ROWS FIRST ALL FILE: adds ROWS while litestream runs, stops it when FIRST rows can be restored, and compares ALL rows with a restored FILE.
+round() {
+  litestream replicate -config a.yml >replicate.log 2>&1 &
+  write "$1"
+  stored "$2"
+  kill $! && wait $! || { cat replicate.log; exit 1; }
+  litestream restore -config a.yml -o "$4" "$SCRATCH/a.db"
+  [ "$(rows "$4" | wc -l)" = "$3" ]
+  cmp <(rows a.db) <(rows "$4")
+}
+round 150 1 150 b.db
+round 50 151 200 c.db

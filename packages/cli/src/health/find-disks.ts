@@ -40,7 +40,7 @@ function findAway({ streamLayer, setUp }: StampFacts, processes: readonly Proces
     return node === undefined ? "" : `; ${node.replicas} replicas are on it`;
   };
   const silent = processes.filter(({ answer }) => answer === undefined);
-  // Of a node that was not started, node-not-started says more.
+  // If the node was not started, the finding node-not-started says more.
   const told = new Set([...silent.map(({ name }) => name), ...(setUp?.notStarted ?? [])]);
   const unheard = [...nodes.values()].filter(({ nodeId, up, duty }) => !up && duty !== NodeDuty.DECOMMISSIONED && !told.has(nodeId));
   return [

@@ -190,7 +190,7 @@ test("partition servers, front-ends and managers: paused, ended, without a stand
   await endsAll(["no-stream-manager", "no-standby", "role-absent", "range-server-away", "range-unassigned"]);
 });
 
-test("a process that ends again and again, and one that can't start", async (t) => {
+test("a process that ends again and again, and a process that can't start", async (t) => {
   for (let restarts = 0; restarts < 3; restarts++) {
     const before = (await ask({ do: "status" })).processes.find(({ name }) => name === "front-end-1")?.restarts ?? 0;
     await signal("front-end-1", "SIGKILL");
