@@ -19,6 +19,7 @@ Exit codes: 0 done, 1 failed, 2 wrong command line or configuration, 3 not runni
 of stamp health: 6 a person should act, 7 something is not served or data are in danger.`,
     )
     .configureOutput({ outputError: (text, write) => write(text) });
+  await addVersion(program, argv.slice(2));
   await addWords(program, argv.slice(2));
   exitWithUsageCode(program);
   try {
@@ -26,6 +27,13 @@ of stamp health: 6 a person should act, 7 something is not served or data are in
   } catch (error) {
     await tellError(error);
   }
+}
+
+/** Help needs the option but not the number, which is in a package that help does not load. */
+async function addVersion(program: Command, args: readonly string[]): Promise<void> {
+  const isAsked = ["--version", "-V"].includes(args[0] ?? "");
+  const release = isAsked ? (await import("@stamp/base")).release : "";
+  program.version(release, "-V, --version", "the release of this program; of each running process: ./stamp status --json");
 }
 
 /** commander ends with 1 for a wrong command line; 1 means here that something failed. */

@@ -3,6 +3,7 @@ export * from "./config.ts";
 export { type ControlRequest, control } from "./control.ts";
 export { DataFolder, type RunningOnFolder, type SupervisorRecord } from "./data-folder.ts";
 export { detach } from "./detach.ts";
+export { LogFile } from "./log-file.ts";
 export type { ProcessEvent } from "./managed-process.ts";
 export { ownCredential, ownTransport } from "./own-transport.ts";
 export { bindsBeyondLoopback, type Endpoints, isPublic, type Plan, type PlannedProcess, planCluster } from "./plan.ts";

@@ -1,0 +1,159 @@
+/**
+ * `stamp logs`: the logs of all processes of a data folder as one, in the order of time. Works on a running cluster and on a stopped
+ * one, because it reads the files only.
+ */
+import { once } from "node:events";
+import { readdirSync } from "node:fs";
+import { DataFolder, roles } from "@stamp/cluster";
+import type { Command } from "commander";
+import { composeCluster } from "../compose-status.ts";
+import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
+import { topLevel } from "../top-level.ts";
+import { isAtLeast, type LogEntry, type LogLevel, logLevels, personText, toolText } from "./log-entry.ts";
+import { LogSource } from "./log-source.ts";
+import { inOrder, lastOf } from "./merge.ts";
+
+const followEveryMs = 250;
+
+interface LogsOptions {
+  readonly follow?: boolean;
+  readonly role?: readonly string[];
+  readonly level?: string;
+  readonly since?: string;
+  readonly tail?: string;
+  readonly json?: boolean;
+}
+
+export function addLogs(program: Command): void {
+  const command = topLevel(program, "logs")
+    .option("-f, --follow", "go on with what is written from now on, until Ctrl-C")
+    .option("--role <name...>", `only of these: a role (${roles.join(", ")}), a process (extent-node-2), or supervisor`)
+    .option("--level <level>", `only from this level on: ${logLevels.join(", ")}; what has no level is always shown`)
+    .option("--since <time>", "only from then on: 90s, 10m, 2h, 1d ago, or a time such as 2026-11-25T18:00:00Z")
+    .option("--tail <lines>", "only so many of the last lines")
+    .option("--json", "for tools: one object a line, as in the file, with the name of the process");
+  withConfig(command, ["dataDir"]).action(async (_options, command: Command) => {
+    if (composeCluster() !== undefined)
+      throw new CommandError("containers have no log files; outside of them: docker compose logs [--follow] [NAME]", exitCodes.usage);
+    await showLogs(new DataFolder(configOf(command, { withoutRecord: true }).dataDir), command.opts<LogsOptions>());
+  });
+}
+
+async function showLogs(folder: DataFolder, options: LogsOptions): Promise<void> {
+  const { follow = false, json = false } = options;
+  const least = levelOf(options.level);
+  const sinceMs = options.since === undefined ? undefined : sinceMsOf(options.since, Date.now());
+  const lines = options.tail === undefined ? undefined : tailOf(options.tail);
+  const logs = new Logs(folder, options.role ?? [], sinceMs);
+  if (logs.sources.length === 0) throw new CommandError(noLogs(folder, logs.namesThere(), options.role ?? []));
+  const chosen = (entries: Iterable<LogEntry>): Iterable<LogEntry> =>
+    least === undefined ? entries : Iterator.from(entries).filter((entry) => isAtLeast(entry, least));
+  const text = (entry: LogEntry): string => (json ? toolText(entry) : personText(entry, logs.width));
+  const present = chosen(inOrder(logs.sources));
+  let shown = await print(lines === undefined ? present : lastOf(present, lines), text);
+  while (follow) {
+    await new Promise((resolve) => setTimeout(resolve, followEveryMs));
+    logs.lookForMore();
+    shown += await print(chosen(inOrder(logs.sources)), text);
+    for (const name of logs.mayHaveMissed())
+      console.error(`stamp: the log of ${name} was rotated more than once since it was read; lines may be missing`);
+  }
+  if (shown === 0) console.error(`stamp: no line in ${folder.logs} is as asked for (${logs.sources.length} logs were read)`);
+}
+
+/** The logs of a folder, those that appear later among them. */
+class Logs {
+  readonly #folder: DataFolder;
+  readonly #wanted: readonly string[];
+  readonly #sinceMs: number | undefined;
+  readonly sources: LogSource[] = [];
+
+  constructor(folder: DataFolder, wanted: readonly string[], sinceMs: number | undefined) {
+    this.#folder = folder;
+    this.#wanted = wanted;
+    this.#sinceMs = sinceMs;
+    this.lookForMore();
+  }
+
+  /** Width of the longest name of a process. */
+  get width(): number {
+    return Math.max(...this.sources.map(({ name }) => name.length));
+  }
+
+  lookForMore(): void {
+    const known = new Set(this.sources.map(({ name }) => name));
+    for (const name of this.namesThere()) {
+      if (known.has(name) || !isWanted(name, this.#wanted)) continue;
+      this.sources.push(new LogSource({ folder: this.#folder.logs, name, sinceMs: this.#sinceMs }));
+    }
+  }
+
+  /** Returns the processes of whose logs lines may be missing, each once. */
+  mayHaveMissed(): string[] {
+    return this.sources.flatMap((source) => {
+      if (!source.mayHaveMissed) return [];
+      source.mayHaveMissed = false;
+      return [source.name];
+    });
+  }
+
+  namesThere(): string[] {
+    try {
+      const names = readdirSync(this.#folder.logs).flatMap((file) => /^(.+)\.log(\.1)?$/.exec(file)?.[1] ?? []);
+      return [...new Set(names)].sort();
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+      throw error;
+    }
+  }
+}
+
+const isWanted = (name: string, wanted: readonly string[]): boolean =>
+  wanted.length === 0 || wanted.includes(name) || wanted.includes(name.replace(/-\d+$/, ""));
+
+function noLogs(folder: DataFolder, there: readonly string[], wanted: readonly string[]): string {
+  if (there.length > 0) return `no log of ${wanted.join(", ")} is in ${folder.logs}; there are: ${there.join(", ")}`;
+  return `there are no logs in ${folder.logs}: no cluster was started on this folder. Start one: ./stamp up -d; or name its folder: --data DIR`;
+}
+
+function levelOf(level: string | undefined): LogLevel | undefined {
+  const known = logLevels.find((each) => each === level);
+  if (level !== undefined && known === undefined)
+    throw new CommandError(`--level: ${level} is none of ${logLevels.join(", ")}`, exitCodes.usage);
+  return known;
+}
+
+const unitsMs = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+/** Returns a time in milliseconds since 1970. */
+export function sinceMsOf(since: string, nowMs: number): number {
+  const [, count, unit] = /^(\d{1,9})([smhd])$/.exec(since) ?? [];
+  if (count !== undefined) return nowMs - Number(count) * unitsMs[unit as keyof typeof unitsMs];
+  const atMs = /^\d{4}-\d\d-\d\d/.test(since) ? Date.parse(since) : Number.NaN;
+  if (Number.isNaN(atMs))
+    throw new CommandError(`--since: ${since} is neither 90s, 10m, 2h, 1d nor a time such as 2026-11-25T18:00:00Z`, exitCodes.usage);
+  return Math.max(atMs, 0);
+}
+
+function tailOf(tail: string): number {
+  const lines = Number(tail);
+  if (!/^\d{1,7}$/.test(tail) || lines === 0) throw new CommandError(`--tail: ${tail} is no number of lines`, exitCodes.usage);
+  return lines;
+}
+
+/** Returns how many lines were printed. Waits for a slow reader, and ends when the reader has gone (`| head`). */
+async function print(entries: Iterable<LogEntry>, text: (entry: LogEntry) => string): Promise<number> {
+  const { stdout } = process;
+  if (stdout.listenerCount("error") === 0) stdout.on("error", endsQuietly);
+  let shown = 0;
+  for (const entry of entries) {
+    shown++;
+    if (!stdout.write(`${text(entry)}\n`)) await once(stdout, "drain");
+  }
+  return shown;
+}
+
+function endsQuietly(error: NodeJS.ErrnoException): never {
+  if (error.code === "EPIPE") process.exit(0);
+  throw error;
+}
