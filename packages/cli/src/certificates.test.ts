@@ -1,7 +1,7 @@
 /** Certificates of the private authority, as Node's own TLS judges them. */
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { request } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -32,13 +32,15 @@ test("certificates: a door that serves one is trusted under its names and no oth
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const authority = await makeAuthority("test", Date.now());
   const files = { certificatePath: join(folder, "server.pem"), keyPath: join(folder, "server-key.pem") };
-  const renew = async (): Promise<string> => {
-    const pair = await makeServerCertificate(authority, certificateHosts([]), Date.now());
+  const renew = async (days?: number): Promise<string> => {
+    const pair = await makeServerCertificate(authority, certificateHosts([]), Date.now(), days);
     writeFileSync(files.keyPath, pair.key);
     writeFileSync(files.certificatePath, pair.certificate);
     return new X509Certificate(pair.certificate).serialNumber;
   };
+  const endOf = (): number => Date.parse(new X509Certificate(readFileSync(files.certificatePath)).validTo);
   const first = await renew();
+  const firstEndsMs = endOf();
   const listener = await serveHttp(async ({ secure }) => ({ status: secure ? 200 : 500, headers: {} }), {
     listen: "[::1]:0",
     tls: files,
@@ -66,9 +68,14 @@ test("certificates: a door that serves one is trusted under its names and no oth
       socket.on("error", reject);
     });
   assert.equal(await served(), first);
-  const second = await renew();
+  assert.deepEqual(listener.certificate, { endsAtMs: firstEndsMs, successorUnusable: false });
+  const second = await renew(30);
   while ((await served()) !== second) await new Promise((resolve) => setTimeout(resolve, 5));
+  const secondEndsMs = endOf();
+  assert.notEqual(secondEndsMs, firstEndsMs);
+  assert.deepEqual(listener.certificate, { endsAtMs: secondEndsMs, successorUnusable: false });
   writeFileSync(files.certificatePath, "no certificate");
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  while (listener.certificate?.successorUnusable === false) await new Promise((resolve) => setTimeout(resolve, 5));
   assert.equal(await served(), second);
+  assert.deepEqual(listener.certificate, { endsAtMs: secondEndsMs, successorUnusable: true });
 });

@@ -5,6 +5,7 @@ import {
   configKeys,
   environmentName,
   flagName,
+  planCluster,
   type RoleName,
   readClusterRecord,
   roles,
@@ -12,6 +13,7 @@ import {
 } from "@stamp/cluster";
 import type { Command } from "commander";
 import { CommandError, checkNothingRuns, configOf, exitCodes, withConfig } from "./context.ts";
+import { scrapeText } from "./health/guide.ts";
 import { table, toJson } from "./print.ts";
 import { checkRoleSettings, roleSettings, unknownSettings } from "./role-settings.ts";
 import { topLevel } from "./top-level.ts";
@@ -33,6 +35,12 @@ export function addConfig(program: Command): void {
     else showAll(values);
   });
   addForget(config);
+  const prometheus = config.command("prometheus").description("a configuration of Prometheus that asks every process of this cluster");
+  withConfig(prometheus).action((_options, command: Command) => {
+    const values = configOf(command);
+    const { processes } = planCluster(values, readClusterRecord(values.dataDir)?.retired ?? []);
+    process.stdout.write(scrapeText(processes));
+  });
 }
 
 function addForget(config: Command): void {

@@ -2,6 +2,7 @@
  * The certificate and key of an HTTPS door, from files that are looked at again: a renewed pair is in use within `checkEveryMs`, without
  * a restart and without ending a connection. A pair that can't be used is logged and the one before stays.
  */
+import { X509Certificate } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import { FailureError } from "@stamp/base";
@@ -37,6 +38,9 @@ export function readPair({ certificatePath, keyPath }: TlsFiles): CertificatePai
   }
 }
 
+/** Returns when the door's own certificate ends, in milliseconds since 1970. */
+export const endOf = ({ cert }: CertificatePair): number => Date.parse(new X509Certificate(cert).validTo);
+
 function stampOf({ certificatePath, keyPath }: TlsFiles): string {
   return [certificatePath, keyPath]
     .map((path) => {
@@ -46,10 +50,13 @@ function stampOf({ certificatePath, keyPath }: TlsFiles): string {
     .join();
 }
 
-/** Calls `renewed` for every usable pair that comes after the first; returns how to end that. Keeps no process alive. */
+/**
+ * Calls `renewed` for every pair that comes after the first: with the pair, or with undefined if it can't be used. Returns
+ * how to end that. Keeps no process alive.
+ */
 export function watchPair(
   files: TlsFiles,
-  renewed: (pair: CertificatePair) => void,
+  renewed: (pair: CertificatePair | undefined) => void,
   logger: Logger,
   everyMs: number = checkEveryMs,
 ): () => void {
@@ -62,6 +69,7 @@ export function watchPair(
       renewed(readPair(files));
       logger.info("a renewed certificate is in use", { certificate: files.certificatePath });
     } catch (error) {
+      renewed(undefined);
       logger.error("a renewed certificate can't be used, the one before stays", { certificate: files.certificatePath, error });
     }
   }, everyMs);

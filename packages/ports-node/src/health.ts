@@ -4,8 +4,10 @@
  * service to those who prove the secret of the stamp.
  */
 import { monitorEventLoopDelay } from "node:perf_hooks";
+import { release } from "@stamp/base";
 import type { HttpHandler, HttpResponse, Role } from "@stamp/ports";
-import { metricsText } from "./metrics.ts";
+import { NodeClock } from "./clock.ts";
+import { metricsText, type ServedCertificate } from "./metrics.ts";
 
 const json = (status: number, value: unknown): HttpResponse => ({
   status,
@@ -13,7 +15,17 @@ const json = (status: number, value: unknown): HttpResponse => ({
   body: Buffer.from(`${JSON.stringify(value)}\n`),
 });
 
-export function healthHandler(roleName: string, name: string, role: Role): HttpHandler {
+/** `certificates`: of the doors that are open now. */
+export function healthHandler(
+  roleName: string,
+  name: string,
+  role: Role,
+  certificates: () => readonly ServedCertificate[] = () => [],
+): HttpHandler {
+  const clock = new NodeClock();
+  /** Wall clock minus the time that passed: stays the same unless somebody sets the clock. */
+  const wallOffsetMs = (): number => clock.wallMs() - clock.monotonicMs() - clock.suspendedMs();
+  const startOffsetMs = wallOffsetMs();
   // One sample for each turn of the loop: the longest one is exact, and an idle process is not woken up to measure.
   const lag = monitorEventLoopDelay({ resolution: 20, samplePerIteration: true });
   lag.enable();
@@ -23,10 +35,11 @@ export function healthHandler(roleName: string, name: string, role: Role): HttpH
     if (path === "/live") return json(200, { live: true });
     if (path === "/ready") {
       const { ready, state, waitingFor } = role.status;
-      return json(ready ? 200 : 503, { role: roleName, name, ready, state, waitingFor });
+      return json(ready ? 200 : 503, { role: roleName, name, release, ready, state, waitingFor });
     }
     if (path === "/metrics") {
-      const text = metricsText(roleName, name, role, lag);
+      const figures = { lag, wallSetMs: wallOffsetMs() - startOffsetMs, certificates: certificates() };
+      const text = metricsText(roleName, name, role, figures);
       return { status: 200, headers: { "Content-Type": "text/plain; version=0.0.4" }, body: Buffer.from(text) };
     }
     return json(404, { paths: ["/live", "/ready", "/metrics"] });

@@ -19,7 +19,7 @@ import { FailureError, loggedTarget, type Pace } from "@stamp/base";
 import type { HttpHandler, HttpRefusal, HttpResponse, Logger } from "@stamp/ports";
 import { silentLogger } from "@stamp/ports";
 import { Acceptors } from "./acceptors.ts";
-import { readPair, type TlsFiles, watchPair } from "./certificates.ts";
+import { type CertificatePair, endOf, readPair, type TlsFiles, watchPair } from "./certificates.ts";
 import { Exchange, type LastAnswer } from "./http-exchange.ts";
 import { inWords } from "./in-words.ts";
 import { Paces } from "./paces.ts";
@@ -72,9 +72,18 @@ export interface HttpServeOptions {
   readonly logger?: Logger;
 }
 
+export interface CertificateInUse {
+  /** Milliseconds since 1970. */
+  readonly endsAtMs: number;
+  /** True if the files hold something else by now that can't be used. */
+  readonly successorUnusable: boolean;
+}
+
 export interface HttpListener {
   /** `host:port` with the port that was bound. */
   readonly address: string;
+  /** Undefined for HTTP. */
+  readonly certificate: CertificateInUse | undefined;
   /** Takes no more requests; those in progress have `graceMs` to end. */
   close(graceMs?: number): Promise<void>;
 }
@@ -89,6 +98,7 @@ export class HttpDoor {
   readonly #server: Server | SecureServer;
   readonly #acceptors: Acceptors;
   readonly #endWatch: (() => void) | undefined;
+  #certificate: CertificateInUse | undefined;
   readonly #paces: Paces;
   readonly #connections = new WeakMap<Duplex, Connection>();
   #active = 0;
@@ -112,18 +122,15 @@ export class HttpDoor {
     };
     const { tls } = options;
     if (tls) {
+      const first = readPair(tls);
       const server = createSecureServer({
         ...serverOptions,
-        ...readPair(tls),
+        ...first,
         minVersion: "TLSv1.2",
         handshakeTimeout: limits.headerTimeoutMs,
       });
-      this.#endWatch = watchPair(
-        tls,
-        (pair) => server.setSecureContext({ ...pair, minVersion: "TLSv1.2" }),
-        this.#logger,
-        options.tlsCheckEveryMs,
-      );
+      this.#certificate = { endsAtMs: endOf(first), successorUnusable: false };
+      this.#endWatch = watchPair(tls, (pair) => this.#renew(server, pair), this.#logger, options.tlsCheckEveryMs);
       // Of a handshake that failed: that client's connection is gone, and nothing else.
       server.on("tlsClientError", () => {});
       this.#server = server;
@@ -137,6 +144,12 @@ export class HttpDoor {
     this.#server.on("checkExpectation", (message, response) => this.#serve(message, response, true, "expectation"));
     this.#server.on("clientError", (error: NodeJS.ErrnoException, socket: Duplex) => this.#broken(socket, error.code));
     this.#server.on("connect", (_message: IncomingMessage, socket: Duplex) => this.#refuse(socket, "verb"));
+  }
+
+  #renew(server: SecureServer, pair: CertificatePair | undefined): void {
+    if (pair !== undefined) server.setSecureContext({ ...pair, minVersion: "TLSv1.2" });
+    const endsAtMs = pair === undefined ? (this.#certificate?.endsAtMs ?? 0) : endOf(pair);
+    this.#certificate = { endsAtMs, successorUnusable: pair === undefined };
   }
 
   async listen(listen: string): Promise<HttpListener> {
@@ -154,8 +167,12 @@ export class HttpDoor {
     this.#server.on("error", (error) => this.#logger.error("the HTTP server reports an error", { error }));
     const { port } = this.#server.address() as AddressInfo;
     let closing: Promise<void> | undefined;
+    const certificate = (): CertificateInUse | undefined => this.#certificate;
     return {
       address: `${listen.slice(0, colon)}:${port}`,
+      get certificate() {
+        return certificate();
+      },
       close: (graceMs = 2_000) => {
         closing ??= this.#close(graceMs);
         return closing;

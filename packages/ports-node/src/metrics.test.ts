@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
+import type { ELDHistogram } from "node:perf_hooks";
 import { test } from "node:test";
-import { counter, gauge, Histogram, histogram, inside, type Metrics, summary } from "@stamp/base";
+import { counter, gauge, Histogram, histogram, inside, type Metrics, release, summary } from "@stamp/base";
 import { metricsText } from "./metrics.ts";
 
 const page = (facts: Record<string, unknown>, metrics?: Metrics): string[] => {
@@ -74,6 +75,21 @@ test("metrics: a histogram that nobody declared, or not so deep, is told, untype
     lines.filter((line) => line.startsWith("# TYPE")),
     ["# TYPE stamp_fact_a_count untyped", "# TYPE stamp_fact_b_c_count untyped"],
   );
+});
+
+test("metrics: how far the clock was set, and each certificate in use; the state and the release are labels", () => {
+  const role = { status: { ready: true, waitingFor: [], state: "serving", facts: {} } };
+  const lag = { percentile: () => 0, max: 0, reset: () => {} } as unknown as ELDHistogram;
+  const certificates = [{ door: "blob", endsAtMs: 1_500, successorUnusable: true }];
+  const text = metricsText("test", "test-1", role, { lag, wallSetMs: -2_500, certificates });
+  const line = (start: string): string => text.split("\n").find((each) => each.startsWith(start)) ?? "";
+  const labels = 'role="test",name="test-1"';
+  assert.equal(line("stamp_wall_clock_set_seconds{"), `stamp_wall_clock_set_seconds{${labels}} -2.5`);
+  assert.equal(line("stamp_certificate_end"), `stamp_certificate_end_time_seconds{${labels},door="blob"} 1.5`);
+  assert.equal(line("stamp_certificate_unusable{"), `stamp_certificate_unusable{${labels},door="blob"} 1`);
+  assert.equal(line("stamp_state{"), `stamp_state{${labels},state="serving"} 1`);
+  assert.equal(line("stamp_build_info{"), `stamp_build_info{${labels},release="${release}"} 1`);
+  assert.ok(Math.abs(Number(line("stamp_wall_clock_seconds{").split(" ")[1]) - Date.now() / 1_000) < 60);
 });
 
 test("metrics: a number that nobody declared is told, untyped", () => {

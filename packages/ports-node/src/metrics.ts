@@ -3,7 +3,7 @@
  * names that the role's table gives them (decision 0335). A number that has no line there is told as `stamp_fact_…`, untyped.
  */
 import type { ELDHistogram } from "node:perf_hooks";
-import { bucketsMs, Histogram, type Labels, type Metric, type Metrics } from "@stamp/base";
+import { bucketsMs, Histogram, type Labels, type Metric, type Metrics, release } from "@stamp/base";
 import type { Role } from "@stamp/ports";
 
 /** That a page tells of. */
@@ -48,11 +48,31 @@ class Page {
 const escapedHelp = (text: string): string => text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
 const escapedLabel = (text: string): string => escapedHelp(text).replaceAll('"', '\\"');
 
-export function metricsText(roleName: string, name: string, role: Pick<Role, "status" | "metrics">, lag?: ELDHistogram): string {
+/** Figures of the process besides its role's. Embedded roles share a process and have none of them. */
+export interface ProcessFigures {
+  readonly lag: ELDHistogram;
+  /** How far the wall clock was set since the process started, in milliseconds; below zero: back. */
+  readonly wallSetMs: number;
+  readonly certificates: readonly ServedCertificate[];
+}
+
+/** Certificate of a door that is in use. */
+export interface ServedCertificate {
+  readonly door: string;
+  /** Milliseconds since 1970. */
+  readonly endsAtMs: number;
+  /** True if its files hold something else by now that can't be used. */
+  readonly successorUnusable: boolean;
+}
+
+export function metricsText(roleName: string, name: string, role: Pick<Role, "status" | "metrics">, figures?: ProcessFigures): string {
   const page = new Page();
   const labels = { role: roleName, name };
-  const { ready, facts } = role.status;
-  addProcess(page, labels, lag);
+  const { ready, state, facts } = role.status;
+  addProcess(page, labels, figures?.lag);
+  page.add("stamp_build_info", "gauge", "Always 1; its release is in the label.", { ...labels, release }, 1);
+  page.add("stamp_state", "gauge", "Always 1; the state in which the process says to be is in the label.", { ...labels, state }, 1);
+  if (figures !== undefined) addFigures(page, labels, figures);
   page.add("stamp_ready", "gauge", "Whether the process is ready to do its work.", labels, ready ? 1 : 0);
   new FactsPage(page, role.metrics ?? {}).add([], facts, labels, []);
   return page.text;
@@ -74,6 +94,18 @@ function addProcess(page: Page, labels: Labels, lag: ELDHistogram | undefined): 
   gauge("nodejs_eventloop_lag_p99_seconds", `99th percentile of the delay of the event loop ${since}.`, lag.percentile(99) / 1e9);
   gauge("nodejs_eventloop_lag_max_seconds", `Longest delay of the event loop ${since}.`, lag.max / 1e9);
   lag.reset();
+}
+
+function addFigures(page: Page, labels: Labels, { wallSetMs, certificates }: ProcessFigures): void {
+  page.add("stamp_wall_clock_seconds", "gauge", "Wall clock of its machine, since 1970.", labels, Date.now() / 1_000);
+  const set = "How far the wall clock was set forward (below zero: back) since the process started.";
+  page.add("stamp_wall_clock_set_seconds", "gauge", set, labels, wallSetMs / 1_000);
+  for (const { door, endsAtMs, successorUnusable } of certificates) {
+    const ends = "When the certificate that is in use ends, since 1970.";
+    page.add("stamp_certificate_end_time_seconds", "gauge", ends, { ...labels, door }, endsAtMs / 1_000);
+    const unusable = "1 if the files hold a new certificate or key that can't be used; the one before stays in use.";
+    page.add("stamp_certificate_unusable", "gauge", unusable, { ...labels, door }, successorUnusable ? 1 : 0);
+  }
 }
 
 class FactsPage {

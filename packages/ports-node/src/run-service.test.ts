@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
-import { counter, gauge, type Metrics } from "@stamp/base";
+import { counter, gauge, type Metrics, release } from "@stamp/base";
 import type { Role, World } from "@stamp/ports";
 import { openIdentity } from "@stamp/ports";
 import { z } from "zod";
@@ -121,7 +121,7 @@ if (process.env.TEST_OF_STAMP_PROCESS === "1") {
     assert.equal((await get(http, "/live"))[0], 200);
     const [status, ready] = await get(http, "/ready");
     assert.equal(status, 503);
-    const toldToAll = { role: "test-role", name: "test-1", ready: false, state: "starting", waitingFor: ["the lock service"] };
+    const toldToAll = { role: "test-role", name: "test-1", release, ready: false, state: "starting", waitingFor: ["the lock service"] };
     assert.deepEqual(JSON.parse(ready), toldToAll, "no facts: they name accounts");
     const [, metrics] = await get(http, "/metrics");
     assert.match(metrics, /stamp_test_extents\{role="test-role",name="test-1",state="open"\} 3\n/);

@@ -3,6 +3,7 @@
  * not start, 70 a bug (uncaught error), 71 `world.fatal`, 75 it did not stop in time.
  */
 import { flushCompileCache } from "node:module";
+import { release } from "@stamp/base";
 import { type HttpHandler, isLoopback, type Logger, type Role, type World } from "@stamp/ports";
 import { z } from "zod";
 import type { TlsFiles } from "./certificates.ts";
@@ -14,6 +15,7 @@ import type { HttpLimits, HttpListener } from "./http-server.ts";
 import { serveHttp } from "./http-server.ts";
 import { logLevels } from "./logger.ts";
 import { countBuffersAsHeap, machineMemoryBytes } from "./memory.ts";
+import type { ServedCertificate } from "./metrics.ts";
 import { nodeWorld } from "./world.ts";
 
 const stopTimeoutMs = 10_000;
@@ -79,32 +81,35 @@ export async function runService<S extends z.ZodObject, R extends Role>(service:
       process.exit(70);
     });
   }
-  const open: HttpListener[] = [];
+  const open: { readonly door: string; readonly listener: HttpListener }[] = [];
+  const certificates = (): ServedCertificate[] =>
+    open.flatMap(({ door, listener: { certificate } }) => (certificate === undefined ? [] : [{ door, ...certificate }]));
   let role: R;
   try {
     role = await service.create(world, config);
     stopOnSignals(logger, async () => {
-      for (const listener of open.splice(0)) await listener.close();
+      for (const { listener } of open.splice(0)) await listener.close();
       await role.stop();
       await world.transport.close();
     });
     if (common.http !== "") {
-      const listener = await serveHttp(healthHandler(service.role, common.name, role), { listen: common.http, logger });
-      open.push(listener);
+      const handler = healthHandler(service.role, common.name, role, certificates);
+      const listener = await serveHttp(handler, { listen: common.http, logger });
+      open.push({ door: "health", listener });
       logger.info("health door open", { http: listener.address });
     }
     await role.start();
     for (const door of service.doors?.(role, config) ?? []) {
       if (door.listen === "") continue;
       const listener = await serveHttp(door.handler, { listen: door.listen, logger, tls: door.tls, limits: door.limits ?? {} });
-      open.push(listener);
+      open.push({ door: door.name, listener });
       logger.info("door open", { door: door.name, listen: listener.address });
     }
   } catch (error) {
     logger.error("the process could not start", { role: service.role, error });
     process.exit(69);
   }
-  logger.info("started", { role: service.role, address: role.address, pid: process.pid });
+  logger.info("started", { role: service.role, release, address: role.address, pid: process.pid });
   // With NODE_COMPILE_CACHE set: kept now and not at the exit, so that a process that is killed starts again in half the time.
   flushCompileCache();
 }

@@ -174,6 +174,7 @@ export class ExtentNodeRole implements Role {
         stampId: node?.identity.stampId ?? "",
         diskId: node?.identity.diskId ?? "",
         freeBytes: node?.freeBytes ?? 0,
+        totalBytes: node?.totalBytes ?? 0,
         takesExtents: node?.takesExtents ?? false,
         diskFull: node?.room.full ?? false,
         disk: this.#queue?.facts ?? {},

@@ -1,3 +1,4 @@
 export { type ExtentNodeConfig, extentNodeSchema } from "./config.ts";
 export { ExtentNodeRole } from "./extent-node.ts";
+export { extentNodeMetrics } from "./metrics.ts";
 export { type CheckedDisk, checkDisk, type DiskProblem, type OfflineParts, type RebuiltDisk, rebuildDisk } from "./offline.ts";

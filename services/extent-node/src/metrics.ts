@@ -76,6 +76,7 @@ export const extentNodeMetrics: Metrics = {
   appendsPerSecond: gauge(`${en}_appends_per_second`, "The same, in the last second or more."),
   smTerm: gauge(`${en}_stream_manager_term`, "Highest term of a stream manager that it knows."),
   freeBytes: gauge(`${en}_disk_free_bytes`, "Free on the disk of its extents."),
+  totalBytes: gauge(`${en}_disk_size_bytes`, "Size of the disk of its extents, as of the last look; 0 before the first one."),
   takesExtents: gauge(`${en}_takes_extents`, "1 while new extents may be made on it."),
   diskFull: gauge(`${en}_disk_full`, "1 while its disk has no room for appends."),
   ...inside("disk", diskMetrics, { disk: "extents" }),

@@ -1,5 +1,6 @@
 export { type LockServiceConfig, lockServiceSchema } from "./config.ts";
 export { LockServiceRole } from "./lock-service.ts";
+export { lockServiceMetrics } from "./metrics.ts";
 export { metadataOffline } from "./offline.ts";
 export { restoreMetadata, whileStopped } from "./restore.ts";
 export { metadataStoreName } from "./store.ts";

@@ -3,12 +3,17 @@ import { counter, gauge, type Metrics } from "@stamp/base";
 
 const steps = "Steps of load balance that were carried out, by what was done.";
 const causes = "The same steps by what made them necessary.";
+const unserved = "Ranges that are not served: without a server, with one that does not answer, or while it loads them.";
 const settled = "Splits and merges that were left half-way, and brought to an end afterwards.";
 
 export const partitionManagerMetrics: Metrics = {
   pmTerm: gauge("partition_manager_term", "Its term as the leader."),
   mapVersion: gauge("partition_manager_map_version", "Version of the partition map."),
   "ranges.length": gauge("partition_manager_ranges", "Ranges of the partition map."),
+  "unserved.unassigned": gauge("partition_manager_unserved_ranges", unserved, { why: "unassigned" }),
+  "unserved.serverAway": gauge("partition_manager_unserved_ranges", unserved, { why: "server-away" }),
+  "unserved.loading": gauge("partition_manager_unserved_ranges", unserved, { why: "loading" }),
+  serversAway: gauge("partition_manager_servers_away", "Partition servers whose lease has ended, or that can't be called."),
   "ranges.*.ownerEpoch": gauge("partition_manager_range_owner_epoch", "Owner epoch of the range in the partition map.", { range: "*" }),
   "rebalanced.split": counter("partition_manager_rebalance_steps_total", steps, { step: "split" }),
   "rebalanced.merge": counter("partition_manager_rebalance_steps_total", steps, { step: "merge" }),

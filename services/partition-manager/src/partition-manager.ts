@@ -79,6 +79,8 @@ export class PartitionManagerRole implements Role {
       rebalanced: term.balancer?.counts,
       assignments: term.assigner?.counts,
       reshapes: term.reshaper?.counts,
+      unserved: term.unserved,
+      serversAway: term.serversAway,
       ranges: (map?.ranges ?? []).map((range) => ({
         rangeId: range.rangeId,
         table: range.table,

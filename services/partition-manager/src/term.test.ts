@@ -73,3 +73,23 @@ test("term: nothing is split by itself while no extent can be made, or nobody sa
     await over;
   });
 });
+
+test("term: ranges that are not served are counted by why, and servers that no range can be at", async () => {
+  const sim = new Simulation({ seed: 2 });
+  await sim.run(async () => {
+    const { term, over, leases, lacks } = await aboutToSplit(sim);
+    lacks.push("nothing is split in this test");
+    const servers = Object.keys(leases).length;
+    const nothing = { unassigned: 0, serverAway: 0, loading: 0 };
+    const isNothing = (): boolean => Object.values(term.unserved ?? { none: 1 }).every((count) => count === 0);
+    await sim.until(async () => isNothing(), 30_000, "everything is served");
+    assert.deepEqual([term.unserved, term.serversAway], [nothing, 0]);
+    for (const server of Object.keys(leases)) leases[server] = 0;
+    await sim.until(async () => !isNothing(), 30_000, "the ends of the leases are seen");
+    const ranges = term.map?.current.ranges.length ?? 0;
+    const { unassigned = 0, serverAway = 0, loading = 0 } = term.unserved ?? {};
+    assert.deepEqual([unassigned + serverAway, loading, term.serversAway], [ranges, 0, servers]);
+    term.end("the test is over");
+    await over;
+  });
+});

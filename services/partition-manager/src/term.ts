@@ -97,6 +97,27 @@ export class Term {
     return this.#running?.assigner;
   }
 
+  /** Number of ranges that are not served, by why. */
+  get unserved(): { readonly unassigned: number; readonly serverAway: number; readonly loading: number } | undefined {
+    const running = this.#running;
+    if (running === undefined) return undefined;
+    const { assigner, map, servers } = running;
+    const answers = new Set(servers.leases.filter(({ server }) => servers.isLive(server)).map(({ server }) => server));
+    const counts = { unassigned: 0, serverAway: 0, loading: 0 };
+    for (const { rangeId, server } of map.current.ranges) {
+      if (server === "") counts.unassigned++;
+      else if (!answers.has(server)) counts.serverAway++;
+      else if (assigner.progressOf(rangeId) !== "loaded") counts.loading++;
+    }
+    return counts;
+  }
+
+  /** Number of partition servers that no range can be at, undefined before the lock service has answered. */
+  get serversAway(): number | undefined {
+    const servers = this.#running?.servers;
+    return servers?.known === true ? servers.leases.filter(({ server }) => !servers.isLive(server)).length : undefined;
+  }
+
   /** In words for people; empty when everything is served. */
   get waitingFor(): readonly string[] {
     const running = this.#running;

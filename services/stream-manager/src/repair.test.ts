@@ -108,6 +108,14 @@ test("repair: copies are not begun faster than the rate, progress and time left 
     assert.ok(lost >= 5, `${lost} replicas on ${dead}`);
     sim.crash(dead, { stayDown: true });
     await cluster.until("seen", async () => (await repairStatus(cluster)).replicasInGrace > 0n);
+    const facts = sim.role("sm1")?.status.facts.repair;
+    assert.deepEqual(facts, {
+      waiting: 0,
+      blocked: 0,
+      inGrace: Number((await repairStatus(cluster)).replicasInGrace),
+      endangered: 0,
+      unreachable: 0,
+    });
     assert.equal((await repairStatus(cluster)).replicasWaiting, 0n);
     await cluster.until("begun", async () => (await repairStatus(cluster)).replicasDone > 1n, 30_000);
     const startMs = sim.nowMs;

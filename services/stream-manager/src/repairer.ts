@@ -64,6 +64,17 @@ export class Repairer {
     return this.#queue.size + this.#running.size + this.blocked.size + this.#survey.inGrace + this.#survey.unreachable;
   }
 
+  /** As facts, without what is counted since a time. */
+  figures() {
+    return {
+      waiting: this.#queue.size + this.#running.size + this.blocked.size,
+      blocked: this.blocked.size,
+      inGrace: this.#survey.inGrace,
+      endangered: this.#queue.endangered,
+      unreachable: this.#survey.unreachable,
+    };
+  }
+
   status() {
     const { clock } = this.#term.world;
     const { config } = this.#term;

@@ -154,6 +154,7 @@ function leading(serving: Serving): RoleStatus {
       nodesDown: all.filter((node) => node.duty !== "decommissioned" && !nodes.up(node.nodeId)).map((node) => node.nodeId),
       sealedWithLoss: state.lossyCount,
       underReplicated: repairer.underReplicated(),
+      repair: repairer.figures(),
       sealsInProgress: sealer.inProgress,
       seals: sealer.took,
       allocations: allocator.took,

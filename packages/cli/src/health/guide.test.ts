@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { clusterConfigSchema, planCluster } from "@stamp/cluster";
 import { topLevelWords } from "../top-level.ts";
-import { alertsPath, alertsText, guidePath, guideText } from "./guide.ts";
+import { alertsPath, alertsText, guidePath, guideText, scrapePath, scrapeText } from "./guide.ts";
 import { type Kind, kinds } from "./kinds.ts";
 
 const root = join(import.meta.dirname, "../../../..");
@@ -12,6 +13,7 @@ const read = (path: string): string => readFileSync(join(root, path), "utf8");
 test("guide and alerts of health say what the list of kinds says (else: node packages/cli/src/health/write-guide.ts)", () => {
   assert.equal(read(guidePath), guideText());
   assert.equal(read(alertsPath), alertsText());
+  assert.equal(read(scrapePath), scrapeText(planCluster(clusterConfigSchema.parse({})).processes));
 });
 
 test("what helps with a finding names commands, settings and guides that exist", () => {

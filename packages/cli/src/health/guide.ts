@@ -6,6 +6,7 @@ import { areas, type Kind, kinds } from "./kinds.ts";
 
 export const guidePath = "docs/guides/health.md";
 export const alertsPath = "docs/guides/stamp-alerts.yml";
+export const scrapePath = "docs/guides/prometheus.yml";
 
 const total = Object.keys(kinds).length;
 
@@ -31,8 +32,13 @@ for a second) to answer. What does not answer in time is a finding. It is never 
 health\`) nothing is known of the supervisor, the configuration and the files of other containers, so these findings are left out.
 
 Rules for Prometheus are in [stamp-alerts.yml](stamp-alerts.yml): an alert for each kind of finding that \`/metrics\` can tell, under the same
-name (\`node-down\` is \`StampNodeDown\`). Scrape the health door of every process in a job named \`stamp\`. The rules take the defaults for what is
-configured: \`minCopies\` 2.
+name (\`node-down\` is \`StampNodeDown\`). They take the defaults for what is configured: \`copies\` 3, \`minCopies\` 2.
+[prometheus.yml](prometheus.yml) asks every process of \`./stamp up\` without flags; for a cluster of another shape:
+
+    ./stamp config prometheus > prometheus.yml
+
+In another configuration, ask the health door of every process in a job named \`stamp\`, with the labels \`role\` and \`name\` of the process at
+its target and \`honor_labels: true\`: else \`StampProcessDown\` can't name the process that doesn't answer.
 
 In the tables below, SUBJECT is the process, node, range or file that the finding names, DATA the data folder, and N a number. There are ${total} kinds.
 `;
@@ -51,7 +57,31 @@ export function guideText(): string {
   return [intro, ...tables].join("\n");
 }
 
-const alertName = (code: string): string =>
+/**
+ * Configuration of Prometheus that asks these processes. Each target has the labels of its process, so that an alert names
+ * it also when it does not answer; `honor_labels` keeps the same labels of its answer in their place.
+ */
+export function scrapeText(processes: readonly { readonly role: string; readonly name: string; readonly http: string }[]): string {
+  const targets = processes.flatMap(({ role, name, http }) => [
+    `      - targets: [${JSON.stringify(http)}]`,
+    `        labels: { role: ${role}, name: ${name} }`,
+  ]);
+  return [
+    "# Configuration of Prometheus for a cluster of ./stamp up: docs/guides/health.md. Made by ./stamp config prometheus.",
+    "global:",
+    "  scrape_interval: 10s",
+    "  evaluation_interval: 10s",
+    "rule_files: [stamp-alerts.yml]",
+    "scrape_configs:",
+    "  - job_name: stamp",
+    "    honor_labels: true",
+    "    static_configs:",
+    ...targets,
+    "",
+  ].join("\n");
+}
+
+export const alertName = (code: string): string =>
   `Stamp${code
     .split("-")
     .map((word) => `${word.slice(0, 1).toUpperCase()}${word.slice(1)}`)
@@ -71,7 +101,7 @@ export function alertsText(): string {
           `        labels: { severity: ${severity} }`,
           "        annotations:",
           `          summary: ${quoted(means)}`,
-          `          action: ${quoted(help.replaceAll("SUBJECT", "{{ $labels.name }}"))}`,
+          `          action: ${quoted((alert.help ?? help).replaceAll("SUBJECT", "{{ $labels.name }}"))}`,
         ],
   );
   return [

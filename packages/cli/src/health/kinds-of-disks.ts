@@ -6,7 +6,7 @@ export const diskKinds = {
     means:
       "An extent node is down, does not answer, or is not heard by the stream manager. After 60 s its replicas are made again elsewhere.",
     help: "read the end of its log: tail DATA/logs/SUBJECT.log",
-    alert: { expr: "stamp_stream_manager_extent_nodes_down > 0", lasts: "30s" },
+    alert: { expr: "stamp_stream_manager_extent_nodes_down > 0", lasts: "30s", help: "which: ./stamp node list; and why: ./stamp health" },
   },
   "nodes-below-minimum": {
     severity: "critical",
@@ -19,6 +19,7 @@ export const diskKinds = {
     severity: "warning",
     means: "Fewer extent nodes take extents than `copies`: new extents get fewer replicas.",
     help: "bring nodes back or start more: ./stamp node list; ./stamp up --extent-nodes N",
+    alert: { expr: "stamp_stream_manager_extent_nodes_up < 3", lasts: "2m" },
   },
   "no-spare-node": {
     severity: "note",
@@ -44,7 +45,10 @@ export const diskKinds = {
     severity: "warning",
     means: "Less than 15 % and less than 40 GiB of an extent node's disk is free.",
     help: "add a node or room: ./stamp up --extent-nodes N (docs/guides/disks.md)",
-    alert: { expr: "stamp_extent_node_disk_free_bytes < 40 * 2^30", lasts: "10m" },
+    alert: {
+      expr: "stamp_extent_node_disk_free_bytes < 40 * 2^30 and stamp_extent_node_disk_free_bytes < 0.15 * stamp_extent_node_disk_size_bytes",
+      lasts: "10m",
+    },
   },
   "disk-full": {
     severity: "critical",
@@ -108,6 +112,7 @@ export const diskKinds = {
     severity: "note",
     means: "An extent node made its extent table anew from files and journal when it started, because the table was lost or damaged.",
     help: "check all of them: ./stamp fsck",
+    alert: { expr: "stamp_extent_node_recovery_table_rebuilt == 1", lasts: "0m" },
   },
   "metadata-copy-old": {
     severity: "warning",

@@ -11,11 +11,13 @@ export const extentKinds = {
     stops: true,
     means: "Sealed extents have no intact replica that can be reached. What lies in them can't be read.",
     help: "bring the nodes that have them back: ./stamp node list; never wipe a disk meanwhile",
+    alert: { expr: "stamp_stream_manager_unreachable_extents > 0", lasts: "30s" },
   },
   "extents-endangered": {
     severity: "critical",
     means: "Extents have one intact replica left: if it is lost, their data are.",
     help: "bring nodes back, and watch: ./stamp repair status",
+    alert: { expr: "stamp_stream_manager_endangered_replicas > 0", lasts: "1m" },
   },
   "replicas-missing": {
     severity: "warning",
@@ -27,11 +29,13 @@ export const extentKinds = {
     severity: "warning",
     means: "Extents have a replica on a node that is away and may come back. After the grace (60 s) they are made again elsewhere.",
     help: "bring the node back: ./stamp node list",
+    alert: { expr: "stamp_stream_manager_repair_grace_extents > 0", lasts: "2m" },
   },
   "repair-blocked": {
     severity: "warning",
     means: "Some replicas can't be made again now: there is no node with room, or in another fault domain.",
     help: "./stamp repair status; ./stamp up --extent-nodes N",
+    alert: { expr: "stamp_stream_manager_repair_blocked_replicas > 0", lasts: "10m" },
   },
   quarantine: {
     severity: "warning",

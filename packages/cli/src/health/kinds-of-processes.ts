@@ -19,13 +19,18 @@ export const processKinds = {
     means:
       "The lock service is down or does not answer. Leases end within a term (6 s by default); then no range is served until it is back.",
     help: seeLog,
-    alert: { expr: 'absent(stamp_ready{role="lock-service"} == 1)', lasts: "10s" },
+    alert: {
+      expr: 'absent(stamp_ready{role="lock-service"} == 1)',
+      lasts: "10s",
+      help: "why: ./stamp health; its log: ./stamp logs --role lock-service --since 10m",
+    },
   },
   "store-damaged": {
     severity: "critical",
     stops: true,
     means: "The metadata store is lost, damaged or older than what its stamp has seen, and is not used.",
     help: "choose the newest copy and put it back: ./stamp metadata restore (docs/guides/metadata.md). Never start with --init",
+    alert: { expr: 'stamp_state{role=~"lock-service|stream-manager|partition-manager",state="damaged"} == 1', lasts: "10s" },
   },
   "role-absent": {
     severity: "critical",
@@ -76,17 +81,20 @@ export const processKinds = {
     severity: "warning",
     means: "Processes of several releases run. That is meant for the time of an upgrade only (docs/formats/versions.md).",
     help: "end the upgrade: ./stamp down --data DATA && ./stamp up -d --data DATA",
+    alert: { expr: "count(count by (release) (stamp_build_info)) > 1", lasts: "1h" },
   },
   "clock-set": {
     severity: "warning",
     means:
       "The wall clock of a machine was set by more than a second while a process ran. Leases and order do not follow it; times shown do.",
     help: "see why: timedatectl status; chronyc tracking",
+    alert: { expr: "max_over_time(stamp_wall_clock_set_seconds[1h]) - min_over_time(stamp_wall_clock_set_seconds[1h]) > 1", lasts: "0m" },
   },
   "clock-apart": {
     severity: "warning",
     means: "The wall clock of a process's machine differs from this one by more than 2 s. Last-Modified, SAS and tokens follow it.",
     help: "see which is right: timedatectl status; chronyc tracking",
+    alert: { expr: "abs(stamp_wall_clock_seconds - timestamp(stamp_wall_clock_seconds)) > 2", lasts: "5m" },
   },
   "no-stream-manager": {
     severity: "critical",
@@ -110,6 +118,7 @@ export const processKinds = {
     severity: "warning",
     means: "The lease of a partition server ended: its ranges were given to others, and it serves nothing until it has a new one.",
     help: seeLog,
+    alert: { expr: "stamp_partition_server_lease_epoch == 0", lasts: "30s" },
   },
   "lease-refused": {
     severity: "warning",

@@ -11,12 +11,14 @@ export const rangeKinds = {
     stops: true,
     means: "A range has no server: its keys are not served.",
     help: "./stamp partition list; ./stamp status",
+    alert: { expr: 'stamp_partition_manager_unserved_ranges{why="unassigned"} > 0', lasts: "10s" },
   },
   "range-loading": {
     severity: "warning",
     stops: true,
     means: "A server is loading a range: its keys are not served until it has. Seconds are usual after a move or a failure.",
     help: "./stamp partition list",
+    alert: { expr: 'stamp_partition_manager_unserved_ranges{why="loading"} > 0', lasts: "30s" },
   },
   "range-server-away": {
     severity: "critical",
@@ -24,6 +26,7 @@ export const rangeKinds = {
     means:
       "The server of a range is down or does not answer: its keys are not served until its lease has ended (6 s) and another has them.",
     help: "wait for the lease to end; then ./stamp partition list",
+    alert: { expr: 'stamp_partition_manager_unserved_ranges{why="server-away"} > 0', lasts: "10s" },
   },
   "range-changing": {
     severity: "note",
@@ -39,6 +42,7 @@ export const rangeKinds = {
     severity: "warning",
     means: "The partition manager does not count on a partition server: it does not answer, or has no lease.",
     help: "read the end of its log: tail DATA/logs/SUBJECT.log",
+    alert: { expr: "stamp_partition_manager_servers_away > 0", lasts: "1m", help: "which: ./stamp status; and why: ./stamp health" },
   },
   throttled: {
     severity: "warning",
@@ -50,11 +54,16 @@ export const rangeKinds = {
     severity: "warning",
     means: "A process refuses requests of accounts that ask for much more than their share.",
     help: "docs/guides/overload.md",
+    alert: {
+      expr: "rate(stamp_front_end_admission_refused_total[5m]) > 0 or rate(stamp_partition_server_admission_refused_total[5m]) > 0",
+      lasts: "5m",
+    },
   },
   overloaded: {
     severity: "warning",
     means: "At a process, requests take so much longer than they did that it lets fewer in at a time.",
     help: "docs/guides/overload.md; more processes: ./stamp up --partition-servers N --front-ends N",
+    alert: { expr: "stamp_front_end_admission_standing_queue == 1 or stamp_partition_server_admission_standing_queue == 1", lasts: "5m" },
   },
   "requests-slow": {
     severity: "warning",
@@ -72,6 +81,7 @@ export const rangeKinds = {
     alert: {
       expr: 'sum by (service) (rate(stamp_front_end_request_duration_seconds_count{code="5xx"}[5m])) / sum by (service) (rate(stamp_front_end_request_duration_seconds_count[5m])) > 0.01',
       lasts: "5m",
+      help: "the reasons stand in the logs: ./stamp logs --role front-end --level warn --since 10m",
     },
   },
   "appends-fail": {

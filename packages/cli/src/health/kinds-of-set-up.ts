@@ -27,16 +27,26 @@ export const setUpKinds = {
     stops: true,
     means: "The certificate of the REST doors has ended: clients refuse it.",
     help: "make a new one, which is taken without a restart: ./stamp certs init",
+    alert: { expr: "stamp_certificate_end_time_seconds <= time()", lasts: "0m" },
   },
   "certificate-ends": {
     severity: "warning",
     means: "The certificate of the REST doors ends within 30 days.",
     help: "make a new one, which is taken without a restart: ./stamp certs init",
+    alert: {
+      expr: "stamp_certificate_end_time_seconds > time() and stamp_certificate_end_time_seconds - time() < 30 * 86400",
+      lasts: "1h",
+    },
   },
   "certificate-unreadable": {
     severity: "critical",
     means: "The file of the certificate or its key can't be used. A front-end that is started now does not start.",
     help: "put it right: SUBJECT",
+    alert: {
+      expr: "stamp_certificate_unusable == 1",
+      lasts: "1m",
+      help: "put the files right that tlsCert and tlsKey name (./stamp config show); why: ./stamp logs --role SUBJECT --level error",
+    },
   },
   "copies-not-possible": {
     severity: "warning",

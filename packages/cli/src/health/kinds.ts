@@ -16,6 +16,8 @@ export interface Alert {
   readonly expr: string;
   /** How long the expression must hold, e.g. `2m`. */
   readonly lasts: string;
+  /** What helps, if no label of the alert names the process that `help` of the kind calls SUBJECT. */
+  readonly help?: string;
 }
 
 export interface Kind {

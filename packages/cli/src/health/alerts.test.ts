@@ -1,0 +1,171 @@
+/**
+ * The rules for alerts: each is in the language of Prometheus and asks for metrics and labels that exist. If promtool is there
+ * (in PATH, or named by PROMTOOL), it checks rules and scrape configuration, and every rule fires and is quiet
+ * as it should.
+ */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, it, test } from "node:test";
+import type { Metrics } from "@stamp/base";
+import { extentNodeMetrics } from "@stamp/extent-node";
+import { frontEndMetrics } from "@stamp/front-end";
+import { lockServiceMetrics } from "@stamp/lock-service";
+import { partitionManagerMetrics } from "@stamp/partition-manager";
+import { partitionServerMetrics } from "@stamp/partition-server";
+import { metricsText } from "@stamp/ports-node";
+import { streamManagerMetrics } from "@stamp/stream-manager";
+import { alertCases, type Series } from "./alert-cases-in-test.ts";
+import { alertName, alertsPath, scrapePath } from "./guide.ts";
+import { type Code, type Kind, kinds } from "./kinds.ts";
+import { selectorsOf } from "./promql-in-test.ts";
+
+const root = join(import.meta.dirname, "../../../..");
+const alerts = Object.entries<Kind>(kinds).flatMap(([code, kind]) =>
+  kind.alert === undefined ? [] : [{ ...kind, code: code as Code, alert: kind.alert }],
+);
+
+/** Labels of every metric that a process tells, by its name as Prometheus stores it. */
+function registry(): ReadonlyMap<string, ReadonlySet<string>> {
+  const labels = new Map<string, Set<string>>([["up", new Set(["job", "instance", "role", "name"])]]);
+  const add = (name: string, own: Iterable<string>): void => {
+    const known = labels.get(name) ?? new Set(["role", "name"]);
+    for (const label of own) known.add(label);
+    labels.set(name, known);
+  };
+  const tables = [
+    extentNodeMetrics,
+    frontEndMetrics,
+    lockServiceMetrics,
+    partitionManagerMetrics,
+    partitionServerMetrics,
+    streamManagerMetrics,
+  ] satisfies Metrics[];
+  for (const { name, type, by = [], labels: own = {}, part } of tables.flatMap((table) => Object.values<Metrics[string]>(table))) {
+    const given = [...by, ...Object.keys(own)];
+    if (type === "histogram") {
+      for (const suffix of ["sum", "count"]) add(`stamp_${name}_${suffix}`, given);
+      add(`stamp_${name}_bucket`, [...given, "le"]);
+    } else add(`stamp_${name}${part === undefined ? "" : `_${part}`}`, given);
+  }
+  const role = { status: { ready: true, waitingFor: [], state: "serving", facts: {} } };
+  const lag = { percentile: () => 0, max: 0, reset: () => {} } as unknown as NonNullable<Parameters<typeof metricsText>[3]>["lag"];
+  const certificates = [{ door: "blob", endsAtMs: 0, successorUnusable: false }];
+  for (const [, name = "", inside = ""] of metricsText("r", "n", role, { lag, wallSetMs: 0, certificates }).matchAll(/^(\w+)\{(.*?)\} /gm))
+    add(
+      name,
+      [...inside.matchAll(/(\w+)="/g)].map(([, label = ""]) => label),
+    );
+  return labels;
+}
+
+describe("rules for alerts", () => {
+  const known = registry();
+  for (const { code, alert } of alerts) {
+    it(`${code}: asks for metrics and labels that exist`, () => {
+      for (const { metric, labels, groupedBy } of selectorsOf(alert.expr)) {
+        const own = known.get(metric);
+        assert.ok(own !== undefined, `no process tells ${metric}`);
+        for (const label of [...labels, ...groupedBy.flat()]) assert.ok(own.has(label), `${metric} has no label ${label}`);
+      }
+      assert.match(alert.lasts, /^\d+[smh]$/);
+    });
+  }
+
+  it("name the process of the label in what helps, or nothing", () => {
+    for (const { code, alert, help } of alerts) {
+      const subject = alertCases[code]?.labels.name;
+      const text = alert.help ?? help;
+      if (text.includes("SUBJECT")) assert.ok(subject !== undefined, `${code}: ${text}, but the alert has no label name`);
+      // A manager that tells of others is not what its log is asked for.
+      if (/SUBJECT\.log/.test(text)) assert.doesNotMatch(subject ?? "", /manager/, code);
+    }
+  });
+
+  it("have figures to fire by, each", () => {
+    assert.deepEqual(Object.keys(alertCases).sort(), alerts.map(({ code }) => code).sort());
+  });
+
+  it("what PromQL does not allow is refused by the reader of this test", () => {
+    for (const wrong of [
+      "a >",
+      "rate(a[5m]",
+      "rate(a)",
+      "a[5m] > 1",
+      "sum by (x (a)",
+      'a{b="c} > 1',
+      "nothing(a)",
+      "1 > 2",
+      "a or 1",
+      "a b",
+    ])
+      assert.throws(() => selectorsOf(wrong), /./, wrong);
+    assert.deepEqual(selectorsOf('sum by (x) (rate(a{y=~"z"}[5m])) / b > 0.5 * 2^3'), [
+      { metric: "a", labels: ["y"], groupedBy: [["x"]] },
+      { metric: "b", labels: [], groupedBy: [] },
+    ]);
+  });
+});
+
+const promtool = process.env.PROMTOOL ?? "promtool";
+
+function missing(): string | false {
+  try {
+    execFileSync(promtool, ["--version"], { stdio: "ignore" });
+    return false;
+  } catch {
+    return `there is no ${promtool} (Debian: package prometheus)`;
+  }
+}
+
+/** What `promtool test rules` has to find of an alert after 70 minutes. */
+function expected(code: Code, fires: boolean): object {
+  const { severity, means, help, alert }: Kind = kinds[code];
+  const labels = alertCases[code]?.labels ?? {};
+  const action = (alert?.help ?? help).replaceAll("SUBJECT", labels.name ?? "");
+  const told = { exp_labels: { severity, ...labels }, exp_annotations: { summary: means, action } };
+  return { eval_time: "70m", alertname: alertName(code), exp_alerts: fires ? [told] : [] };
+}
+
+/** Codes whose rules ask for no metric that another of the group asks for: their figures can stand side by side. */
+function groups(): Code[][] {
+  const made: { readonly codes: Code[]; readonly metrics: Set<string> }[] = [];
+  for (const { code, alert } of alerts) {
+    const metrics = selectorsOf(alert.expr).map(({ metric }) => metric);
+    const group = made.find((each) => metrics.every((metric) => !each.metrics.has(metric))) ?? { codes: [], metrics: new Set() };
+    if (group.codes.length === 0) made.push(group);
+    group.codes.push(code);
+    for (const metric of metrics) group.metrics.add(metric);
+  }
+  return made.map(({ codes }) => codes);
+}
+
+function ruleTest(codes: readonly Code[], fires: boolean): object {
+  const series = codes.flatMap((code): readonly Series[] => alertCases[code]?.[fires ? "fires" : "quiet"] ?? []);
+  return {
+    interval: "30s",
+    name: fires ? "firing" : "quiet",
+    input_series: series.map(([name, values]) => ({ series: name, values })),
+    alert_rule_test: codes.map((code) => expected(code, fires)),
+  };
+}
+
+test("promtool accepts the rules and the scrape configuration; every rule fires and is quiet as it should", {
+  skip: missing(),
+  timeout: 120_000,
+}, (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "stamp-promtool-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  for (const path of [alertsPath, scrapePath]) copyFileSync(join(root, path), join(folder, path.split("/").at(-1) ?? ""));
+  const tests = groups().flatMap((codes) => [ruleTest(codes, true), ruleTest(codes, false)]);
+  // JSON is YAML.
+  writeFileSync(join(folder, "tests.yml"), JSON.stringify({ rule_files: ["stamp-alerts.yml"], evaluation_interval: "30s", tests }));
+  for (const args of [
+    ["check", "config", "prometheus.yml"],
+    ["check", "rules", "stamp-alerts.yml"],
+    ["test", "rules", "tests.yml"],
+  ])
+    execFileSync(promtool, args, { cwd: folder, stdio: ["ignore", "pipe", "pipe"], encoding: "utf8" });
+});
