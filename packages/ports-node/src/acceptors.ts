@@ -12,6 +12,7 @@ import type { Server as HttpsServer } from "node:https";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { Server as TlsServer } from "node:tls";
 import { ConnectionPlaces, clientAddress, type HeldHead, headsToEnd, type PlacesOptions } from "@stamp/base";
+import { boundUnsent } from "./unsent-bound.ts";
 
 export const acceptorsMax = 16;
 const backlog = 4096;
@@ -52,8 +53,14 @@ export class Acceptors {
     server.prependListener("connection", (socket: Socket) => this.#count(socket));
   }
 
-  async listen({ host, port }: Place): Promise<void> {
+  /** Returns true if the bytes that the system holds unsent are bounded for each connection. */
+  async listen(place: Place): Promise<boolean> {
     this.#looking = setInterval(() => this.#endHeads(), headsEveryMs).unref();
+    await this.#listen(place);
+    return [this.#server, ...this.#more].every((server) => boundUnsent(server));
+  }
+
+  async #listen({ host, port }: Place): Promise<void> {
     if (!shares) return listening(this.#server, { host, port });
     if (port !== 0) {
       const probe = createServer();

@@ -155,7 +155,7 @@ export class HttpDoor {
   async listen(listen: string): Promise<HttpListener> {
     const colon = listen.lastIndexOf(":");
     const host = listen.slice(0, colon).replace(/^\[|\]$/g, "");
-    await this.#acceptors.listen({ host, port: Number(listen.slice(colon + 1)) }).catch((error: NodeJS.ErrnoException) => {
+    const bounded = await this.#acceptors.listen({ host, port: Number(listen.slice(colon + 1)) }).catch((error: NodeJS.ErrnoException) => {
       const taken = error.code === "EADDRINUSE";
       throw new FailureError({
         code: taken ? "alreadyExists" : "unavailable",
@@ -164,6 +164,12 @@ export class HttpDoor {
         applied: "no",
       });
     });
+    if (!bounded) {
+      this.#logger.warn("cannot bound what the system holds for slow clients: set the sysctl net.ipv4.tcp_notsent_lowat to 262144", {
+        listen,
+        node: process.version,
+      });
+    }
     this.#server.on("error", (error) => this.#logger.error("the HTTP server reports an error", { error }));
     const { port } = this.#server.address() as AddressInfo;
     let closing: Promise<void> | undefined;

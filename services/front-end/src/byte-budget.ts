@@ -5,7 +5,9 @@
  * - A part of the budget (`reservedShare`) is kept for requests of an account or an address that holds nothing, so that nobody who begins
  *   stands behind all that others hold.
  * - What is given back goes to the waiting request whose account and address hold least; within that, first come, first served.
- * - While somebody waits, whoever holds most and can do without gives it back (`whenWanted`).
+ * - While requests wait, those that hold most and can do without give it back (`whenWanted`).
+ * - They are asked before anybody waits, too: from `askedFrom` of the open part until `askedUntil` of it. Otherwise slow uploads fill the budget
+ *   and each further chunk of a quick one waits until a slow one was written.
  * - Who waits longer than `waitMaxMs` is refused: 503 with Retry-After.
  */
 import { assert, type Outcome, ok, refused } from "@stamp/base";
@@ -13,7 +15,10 @@ import type { Clock, Timer } from "@stamp/ports";
 
 /** Part of the budget that only requests of an account or address that holds nothing may use. */
 export const reservedShare = 1 / 4;
-/** While requests wait, holders are asked so often to give back what they can do without; at most so many at once. */
+/** Parts of the open part: holders are asked to give back when more is used than the first, until no more is used than the second. */
+const askedFrom = 3 / 4;
+const askedUntil = 1 / 2;
+/** Time between two rounds in which holders are asked, in milliseconds; holders asked in one round, at most. */
 const wantedEveryMs = 100;
 const askedMax = 64;
 
@@ -37,8 +42,11 @@ export interface ByteShare {
   take(bytes: number): Promise<Outcome<void>>;
   /** What was taken, in any parts. */
   give(bytes: number): void;
-  /** Registers what is called when others wait and this request holds much. The result ends the registration. */
-  whenWanted(giveBack: () => void): () => void;
+  /**
+   * Registers what is called when this request holds much and bytes are wanted. `waiting`: true if another request waits for them, false if
+   * the budget is only nearly full. The result ends the registration.
+   */
+  whenWanted(giveBack: (waiting: boolean) => void): () => void;
 }
 
 /** What one account, or one address, holds. */
@@ -62,7 +70,7 @@ interface Waiting {
 
 interface Wanted {
   readonly held: () => number;
-  readonly giveBack: () => void;
+  readonly giveBack: (waiting: boolean) => void;
 }
 
 export class ByteBudget {
@@ -124,6 +132,7 @@ export class ByteBudget {
       address.bytes += bytes;
       this.#used += bytes;
       leave();
+      if (bytes > 0) this.#ask();
     };
     return {
       tryTake: (bytes) => {
@@ -198,20 +207,22 @@ export class ByteBudget {
     return least;
   }
 
-  /** While requests wait: asks those that hold most, as many as hold what is waited for. */
+  /** Asks those that hold most, as many as hold what is waited for, or what is used beyond `askedUntil` if that is more. */
   #ask(): void {
-    if (this.#asking !== undefined || this.#waiting.size === 0) return;
+    const waiting = this.#waiting.size > 0;
+    if (this.#asking !== undefined || (!waiting && this.#used <= this.#openMax * askedFrom)) return;
     this.#asking = this.#clock.after(wantedEveryMs, () => {
       this.#asking = undefined;
       this.#ask();
     });
-    let needed = 0;
-    for (const { bytes } of this.#waiting) needed += bytes;
+    let waited = 0;
+    for (const { bytes } of this.#waiting) waited += bytes;
+    let needed = Math.max(waited, this.#used - this.#openMax * askedUntil);
     const holders = [...this.#wanted].map((wanted) => ({ wanted, bytes: wanted.held() })).filter(({ bytes }) => bytes > 0);
     for (const { wanted, bytes } of holders.sort((a, b) => b.bytes - a.bytes).slice(0, askedMax)) {
       if (needed <= 0) return;
       needed -= bytes;
-      wanted.giveBack();
+      wanted.giveBack(waiting);
     }
   }
 

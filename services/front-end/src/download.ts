@@ -93,7 +93,9 @@ export class Download implements AsyncIterableIterator<Uint8Array> {
     const taken = await this.#options.budget.take(this.#pieceBytes);
     if (!taken.ok) return taken;
     this.#pieceHeld = this.#pieceBytes;
-    this.#endWanted = this.#options.budget.whenWanted(() => this.#letGo());
+    this.#endWanted = this.#options.budget.whenWanted((waiting) => {
+      if (waiting) this.#letGo();
+    });
     try {
       const first = await this.next();
       if (!first.done) this.#first = first.value;

@@ -44,7 +44,11 @@ export interface SlowPhase {
   readonly p99Ms: number;
   /** p99 over the p99 alone. */
   readonly ratio: number;
+  /** p99 of each kind of operation, in milliseconds. */
+  readonly kindsMs: Readonly<Record<string, number>>;
   readonly frontEndMebibytes: number;
+  /** Memory of all TCP connections of this host, in MiB; undefined where the system does not tell. */
+  readonly tcpMebibytes: number | undefined;
   readonly slow: SlowTold | undefined;
 }
 
@@ -58,10 +62,12 @@ export interface SlowReport {
 const ratioMax = 3;
 /** A front-end's resident memory beside the slow clients is at most so much more than alone: what it may hold, and its sockets. */
 const growthMebibytesMax = 300;
+/** TCP memory of the host beside the slow clients is at most this much above that alone, in MiB: 2,000 connections of the drill, both ends. */
+const tcpGrowthMebibytesMax = 700;
 const slowReaders = 1_000;
 const slowWriters = 1_000;
 const manyAddresses = 250;
-/** The systems' buffers of slow readers take some MB each, as fast as they can, before their slowness shows. */
+/** The system takes the first bytes of each slow reader at once; its slowness shows afterwards. */
 const settleMs = 30_000;
 const container = "slow-clients";
 const mebibyte = 1024 * 1024;
@@ -96,6 +102,7 @@ export async function runSlowClientsDrill(target: DrillTarget, phaseMs: number, 
       ...normal,
       ratio: normal.p99Ms / (phases[0]?.p99Ms ?? normal.p99Ms),
       frontEndMebibytes: await residentOfFrontEnds(target),
+      tcpMebibytes: tcpMebibytes(),
       slow: beside?.told(),
     };
     phases.push(one);
@@ -109,21 +116,39 @@ export async function runSlowClientsDrill(target: DrillTarget, phaseMs: number, 
   await phase("beside slow clients from many addresses", { ...load, addresses: manyAddresses });
   client.close();
   const aloneMebibytes = phases[0]?.frontEndMebibytes ?? 0;
+  const aloneTcpMebibytes = phases[0]?.tcpMebibytes ?? 0;
   const broken = phases
     .slice(1)
-    .flatMap(({ name, ratio, failed, firstFailure, frontEndMebibytes }) => [
+    .flatMap(({ name, ratio, failed, firstFailure, frontEndMebibytes, tcpMebibytes: tcp = 0 }) => [
       ...(ratio > ratioMax ? [`${name}: p99 is ${ratio.toFixed(1)} times that alone, more than ${ratioMax}`] : []),
       ...(failed > 0 ? [`${name}: ${failed} operations of the normal client failed: ${firstFailure}`] : []),
       ...(frontEndMebibytes - aloneMebibytes > growthMebibytesMax
         ? [`${name}: the front-end holds ${frontEndMebibytes - aloneMebibytes} MiB more than alone, more than ${growthMebibytesMax}`]
         : []),
+      ...(tcp - aloneTcpMebibytes > tcpGrowthMebibytesMax
+        ? [`${name}: TCP connections of the host hold ${tcp - aloneTcpMebibytes} MiB more than alone, more than ${tcpGrowthMebibytesMax}`]
+        : []),
     ]);
   return { ok: broken.length === 0, phases, broken };
 }
 
-const lineOf = ({ name, operations, failed, p50Ms, p99Ms, ratio, frontEndMebibytes, slow }: SlowPhase): string =>
-  `${name}: ${operations} operations, ${failed} failed, p50 ${p50Ms.toFixed(0)} ms, p99 ${p99Ms.toFixed(0)} ms (${ratio.toFixed(2)} times), ` +
-  `front-end ${frontEndMebibytes} MiB${slow ? `; slow: ${slow.begun} begun, ${slow.ended} ended, ${slow.refused} refused` : ""}`;
+const lineOf = ({
+  name,
+  operations,
+  failed,
+  p50Ms,
+  p99Ms,
+  kindsMs,
+  ratio,
+  frontEndMebibytes,
+  tcpMebibytes: tcp,
+  slow,
+}: SlowPhase): string =>
+  `${name}: ${operations} operations, ${failed} failed, p50 ${p50Ms.toFixed(0)} ms, p99 ${p99Ms.toFixed(0)} ms (${ratio.toFixed(2)} times; ` +
+  `${Object.entries(kindsMs)
+    .map(([kind, p99]) => `${kind} ${p99.toFixed(0)}`)
+    .join(", ")}), ` +
+  `front-end ${frontEndMebibytes} MiB${tcp === undefined ? "" : `, TCP ${tcp} MiB`}${slow ? `; slow: ${slow.begun} begun, ${slow.ended} ended, ${slow.refused} refused` : ""}`;
 
 async function slowSide(load: SlowLoad): Promise<{ told: () => SlowTold | undefined; stop: () => void }> {
   const child: ChildProcess = spawn(process.execPath, [join(import.meta.dirname, "slow-clients-load.ts"), JSON.stringify(load)], {
@@ -137,7 +162,7 @@ async function slowSide(load: SlowLoad): Promise<{ told: () => SlowTold | undefi
 
 /** Small and large, reads and writes in turn, four at a time. */
 async function work(client: BlobClient, forMs: number) {
-  const tookMs: number[] = [];
+  const tookMs: Record<string, number[]> = {};
   let failed = 0;
   let firstFailure = "";
   const endMs = performance.now() + forMs;
@@ -145,24 +170,30 @@ async function work(client: BlobClient, forMs: number) {
   const large = Buffer.alloc(mebibyte, "l");
   const worker = async (number: number): Promise<void> => {
     for (let at = 0; performance.now() < endMs; at++) {
-      const steps: (() => Promise<BlobResult>)[] = [
-        () => client.put(container, `small-${number}`, small),
-        () => client.get(container, `small-${number}`),
-        () => client.put(container, `large-${number}`, large),
-        () => client.get(container, "large"),
+      const steps: [string, () => Promise<BlobResult>][] = [
+        ["put 1 KiB", () => client.put(container, `small-${number}`, small)],
+        ["get 1 KiB", () => client.get(container, `small-${number}`)],
+        ["put 1 MiB", () => client.put(container, `large-${number}`, large)],
+        ["get 4 MiB", () => client.get(container, "large")],
       ];
+      const [kind, step] = steps[at % steps.length] as (typeof steps)[number];
       const startMs = performance.now();
-      const result = await (steps[at % steps.length] as (typeof steps)[number])();
-      tookMs.push(performance.now() - startMs);
+      const result = await step();
+      tookMs[kind] = [...(tookMs[kind] ?? []), performance.now() - startMs];
       if (result.kind === "answer" && result.status < 300) continue;
       failed++;
-      firstFailure ||= result.kind === "answer" ? `${result.status} ${result.headers["x-ms-error-code"]}` : result.why;
+      firstFailure ||= `${kind}: ${result.kind === "answer" ? `${result.status} ${result.headers["x-ms-error-code"]}` : result.why}`;
     }
   };
   await Promise.all([0, 1, 2, 3].map(worker));
-  const sorted = tookMs.sort((a, b) => a - b);
-  const quantile = (part: number): number => sorted[Math.floor((sorted.length - 1) * part)] ?? Number.NaN;
-  return { operations: sorted.length, failed, firstFailure, p50Ms: quantile(0.5), p99Ms: quantile(0.99) };
+  const all = Object.values(tookMs).flat();
+  const kindsMs = Object.fromEntries(Object.entries(tookMs).map(([kind, each]) => [kind, quantile(each, 0.99)]));
+  return { operations: all.length, failed, firstFailure, p50Ms: quantile(all, 0.5), p99Ms: quantile(all, 0.99), kindsMs };
+}
+
+function quantile(tookMs: readonly number[], part: number): number {
+  const sorted = [...tookMs].sort((a, b) => a - b);
+  return sorted[Math.floor((sorted.length - 1) * part)] ?? Number.NaN;
 }
 
 /** Of the largest front-end, in MiB. */
@@ -173,4 +204,16 @@ async function residentOfFrontEnds(target: DrillTarget): Promise<number> {
     return Math.round(Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? "0") / 1024);
   });
   return Math.max(...sizes);
+}
+
+const pageBytes = 4_096;
+
+/** From the line `TCP: … mem PAGES`. */
+function tcpMebibytes(): number | undefined {
+  try {
+    const pages = /^TCP:.* mem (\d+)/m.exec(readFileSync("/proc/net/sockstat", "utf8"))?.[1];
+    return pages === undefined ? undefined : Math.round((Number(pages) * pageBytes) / mebibyte);
+  } catch {
+    return undefined;
+  }
 }

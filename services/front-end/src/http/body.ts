@@ -26,8 +26,8 @@ export async function wholeBody(exchange: Exchange, lengthBytes: number): Promis
   const held = new CountedBuffer(share, lengthBytes);
   const startMs = world.clock.monotonicMs();
   let giveUp = (): void => {};
-  const endWanted = share.whenWanted(() => {
-    if (world.clock.monotonicMs() - startMs >= patienceMs) giveUp();
+  const endWanted = share.whenWanted((waiting) => {
+    if (waiting && world.clock.monotonicMs() - startMs >= patienceMs) giveUp();
   });
   const chunks = exchange.request.body[Symbol.asyncIterator]();
   try {
