@@ -52,9 +52,11 @@ export function prefixEnd(prefix: Uint8Array): Uint8Array | undefined {
   return undefined;
 }
 
+const hexOfByte: readonly string[] = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
+
 export function toHex(bytes: Uint8Array): string {
   let text = "";
-  for (const byte of bytes) text += byte.toString(16).padStart(2, "0");
+  for (const byte of bytes) text += hexOfByte[byte];
   return text;
 }
 

@@ -1,1 +1,2 @@
-export { isWrong, measureTurns, ratioOf, type TurnRow } from "./turns/bench.ts";
+export { measureTurns } from "./turns/bench.ts";
+export { isWrong, type TurnRow } from "./turns/measure.ts";

@@ -20,7 +20,9 @@ export type Read =
    * Row after row from `low` (inclusive) to `high` (exclusive): `visit` says from which key on to look for the next one, behind the row it
    * was given, or undefined to stop. What lies between is not read.
    */
-  | { readonly kind: "walk"; readonly low: Uint8Array; readonly high: Uint8Array; readonly visit: VisitRow };
+  | { readonly kind: "walk"; readonly low: Uint8Array; readonly high: Uint8Array; readonly visit: VisitRow }
+  /** Nothing is read: others may go first, if the plan has worked for long. */
+  | { readonly kind: "pause" };
 
 export type VisitRow = (row: RowEntry) => Uint8Array | undefined;
 
@@ -36,7 +38,8 @@ export interface ScanLimits {
 export type ReadAnswer =
   | { readonly kind: "get"; readonly value: Uint8Array | undefined }
   | ({ readonly kind: "scan" } & ScanAnswer)
-  | { readonly kind: "walk" };
+  | { readonly kind: "walk" }
+  | { readonly kind: "pause" };
 
 export interface ScanAnswer {
   readonly rows: readonly RowEntry[];
@@ -105,6 +108,18 @@ export function* scanRows(low: Uint8Array, high: Uint8Array, limits: ScanLimits)
 export function* walkRows(low: Uint8Array, high: Uint8Array, visit: VisitRow): Plan<void> {
   const answer = yield { kind: "walk", low, high, visit };
   assert(answer.kind === "walk", "a walk is answered by a walk");
+}
+
+/** Items of a long loop between two pauses: at most about a millisecond of work. */
+export const itemsPerPause = 500;
+
+/** Works on the items one after another, with pauses: whoever runs the plan lets others go first. */
+export function* withPauses<T>(items: Iterable<T>, work: (item: T) => void): Plan<void> {
+  let worked = 0;
+  for (const item of items) {
+    if (++worked % itemsPerPause === 0) yield { kind: "pause" };
+    work(item);
+  }
 }
 
 /** The first key behind this one. */

@@ -22,6 +22,8 @@ export class TestTable {
   /** So that limits are met in small tests too. */
   scanRowsMax = 7;
   reads = 0;
+  /** Pauses of all plans. */
+  pauses = 0;
   /** That a plan was given. */
   rowsRead = 0;
   rowBytesMax = 0;
@@ -118,6 +120,10 @@ export class TestTable {
   }
 
   #read(read: Read): ReadAnswer {
+    if (read.kind === "pause") {
+      this.pauses++;
+      return { kind: "pause" };
+    }
     this.reads++;
     if (read.kind === "get") {
       const value = this.rows.get(toHex(read.key))?.value;

@@ -1,13 +1,14 @@
 /**
- * The HTTP health door of a process: `/live`, `/ready` (with whom it waits for), `/metrics` (Prometheus text). Everybody who reaches the
- * port gets an answer, so it names no account and nothing that accounts store. The facts of the role, which do, are told by the Status
- * service to those who prove the secret of the stamp.
+ * The HTTP health door of a process: `/live`, `/ready` (with whom it waits for), `/metrics` (Prometheus text), `/turns` (longest turn of the
+ * event loop in processor time, for `stamp bench turns`). Everybody who reaches the port gets an answer, so it names no account and nothing
+ * that accounts store. The facts of the role, which do, are told by the Status service to those who prove the secret of the stamp.
  */
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { release } from "@stamp/base";
 import type { HttpHandler, HttpResponse, Role } from "@stamp/ports";
 import { NodeClock } from "./clock.ts";
 import { metricsText, type ServedCertificate } from "./metrics.ts";
+import { TurnWatch } from "./turn-watch.ts";
 
 const json = (status: number, value: unknown): HttpResponse => ({
   status,
@@ -29,6 +30,7 @@ export function healthHandler(
   // One sample for each turn of the loop: the longest one is exact, and an idle process is not woken up to measure.
   const lag = monitorEventLoopDelay({ resolution: 20, samplePerIteration: true });
   lag.enable();
+  const turns = new TurnWatch();
   return async (request) => {
     if (request.method !== "GET" && request.method !== "HEAD") return { status: 405, headers: { Allow: "GET, HEAD" } };
     const path = request.target.split("?")[0];
@@ -42,6 +44,7 @@ export function healthHandler(
       const text = metricsText(roleName, name, role, figures);
       return { status: 200, headers: { "Content-Type": "text/plain; version=0.0.4" }, body: Buffer.from(text) };
     }
-    return json(404, { paths: ["/live", "/ready", "/metrics"] });
+    if (path === "/turns") return json(200, turns.take());
+    return json(404, { paths: ["/live", "/ready", "/metrics", "/turns"] });
   };
 }

@@ -55,6 +55,7 @@ class Rows {
   }
 
   #read(read: Read): ReadAnswer {
+    if (read.kind === "pause") return { kind: "pause" };
     if (read.kind === "get") return { kind: "get", value: this.#rows.get(toHex(read.key))?.value };
     const rows = [...this.#rows.values()].sort((a, b) => compareBytes(a.key, b.key));
     const found = rows.filter(({ key }) => compareBytes(key, read.low) >= 0 && compareBytes(key, read.high) < 0);

@@ -6,27 +6,32 @@ import { type Clock, turnSliceMs } from "@stamp/ports";
 import type { RowView } from "./engine.ts";
 import { runPlan } from "./run-plan.ts";
 
-test("plans: one over many rows that are all in memory gives way after a slice", async () => {
-  let nowMs = 0;
-  let others = 0;
+/** A clock that goes on by `work`, a row that takes 1 ms, and how often others had their turn. */
+function surroundings() {
+  const seen = { nowMs: 0, others: 0 };
   const clock: Clock = {
-    monotonicMs: () => nowMs,
-    wallMs: () => nowMs,
+    monotonicMs: () => seen.nowMs,
+    wallMs: () => seen.nowMs,
     suspendedMs: () => 0,
     after: (_delayMs, callback) => {
-      others++;
+      seen.others++;
       queueMicrotask(callback);
       return { cancel: () => {} };
     },
   };
   const view: RowView = {
     get: async () => {
-      nowMs++;
+      seen.nowMs++;
       return ok(Uint8Array.of(1));
     },
     scan: async () => ok({ rows: [], more: false, deleted: 0 }),
     walk: async () => ok(),
   };
+  return { seen, clock, view };
+}
+
+test("plans: one over many rows that are all in memory gives way after a slice", async () => {
+  const { seen, clock, view } = surroundings();
   function* plan(): Plan<number> {
     let bytes = 0;
     for (let i = 0; i < 10 * turnSliceMs; i++) {
@@ -36,5 +41,19 @@ test("plans: one over many rows that are all in memory gives way after a slice",
     return bytes;
   }
   assert.deepEqual(await runPlan(clock, plan(), view), ok(10 * turnSliceMs));
-  assert.equal(others, 9);
+  assert.equal(seen.others, 9);
+});
+
+test("plans: one that works for long without a read gives way at its pauses, once in a slice", async () => {
+  const { seen, clock, view } = surroundings();
+  function* plan(): Plan<string> {
+    for (let i = 0; i < 20 * turnSliceMs; i++) {
+      seen.nowMs += 1 / 2;
+      const answer = yield { kind: "pause" };
+      assert.deepEqual(answer, { kind: "pause" });
+    }
+    return "done";
+  }
+  assert.deepEqual(await runPlan(clock, plan(), view), ok("done"));
+  assert.equal(seen.others, 10);
 });

@@ -1,4 +1,7 @@
-/** Runs a plan (@stamp/objects) over rows. Rows that are in memory are there at once, so a plan over many gives way after a slice (Turns). */
+/**
+ * Runs a plan (@stamp/objects) over rows. Rows that are in memory are there at once, and a plan may work for long on what it has read: it
+ * gives way after a slice (Turns), at its next read or pause.
+ */
 import { FailureError, type Outcome, ok } from "@stamp/base";
 import type { Plan } from "@stamp/objects";
 import { type Clock, Turns } from "@stamp/ports";
@@ -29,6 +32,8 @@ export async function runPlan<T>(
         });
         if (!walked.ok) return walked;
         step = plan.next({ kind: "walk" });
+      } else if (read.kind === "pause") {
+        step = plan.next({ kind: "pause" });
       } else {
         const rows = await view.scan(read.low, read.high, read);
         if (!rows.ok) return rows;

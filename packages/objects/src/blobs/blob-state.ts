@@ -281,9 +281,11 @@ export function* replaceContent(context: PlanContext, name: BlobName, state: Blo
     immutability: immutableUntilMs === undefined ? undefined : { untilMs: immutableUntilMs, mode: immutabilityMode },
     legalHold,
   };
-  content.pieces.forEach((piece, index) => {
+  for (const [index, piece] of content.pieces.entries()) {
+    // A piece has up to some thousand blocks.
+    yield { kind: "pause" };
     writes.push(put(contentKey(prefix, next.generation, index), encodePiece(piece)));
-  });
+  }
   writes.push(put(headKey(prefix), encodeHead(next)));
   return answer({ case: "blob", value: blobOf(context, name.blob, next) }, writes);
 }

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { emptyBytes, toHex, utf8 } from "@stamp/base";
 import fc from "fast-check";
 import type { BlockSource } from "../operation.ts";
+import { itemsPerPause } from "../plan.ts";
 import { TestTable } from "../table-in-test.ts";
 import { noHeaders as headers } from "./head-row.ts";
 import { uncommittedBlocksKeptMs } from "./staging-rows.ts";
@@ -18,7 +19,7 @@ const block = (blockId: Uint8Array, lengthBytes: number, extentId = nextExtent++
   blockId,
   body: { inline: emptyBytes, places: [{ extentId, offsetBytes: 0, lengthBytes }] },
 });
-const commit = (...blocks: [Uint8Array, BlockSource][]) => ({
+const commit = (...blocks: (readonly [Uint8Array, BlockSource])[]) => ({
   name,
   conditions,
   headers,
@@ -118,6 +119,24 @@ test("blocks: a blob of 50,000 blocks is committed, read in the middle, and none
   ]);
   assert.ok(table.reads <= 3, `${table.reads} rows read`);
   assert.equal(lists(table).committed.length, count);
+});
+
+test("blocks: a plan over 50,000 blocks pauses again and again while it works on what it has read", () => {
+  const table = new TestTable();
+  table.scanRowsMax = 10_000;
+  const count = 50_000;
+  const pausesOf = (source: BlockSource): number => {
+    const before = table.pauses;
+    assert.equal(
+      table.outcome("putBlockList", commit(...Array.from({ length: count }, (_, i) => [id(i % 2_000, 48), source] as const))),
+      "blob",
+    );
+    return table.pauses - before;
+  };
+  for (let i = 0; i < 2_000; i++) table.outcome("putBlock", block(id(i, 48), 100, i + 1));
+  const [pieces, lists] = [10, count / itemsPerPause];
+  assert.ok(pausesOf("latest") >= lists + 2_000 / itemsPerPause + pieces, "staged blocks, the list, and each content row");
+  assert.ok(pausesOf("committed") >= 2 * lists + pieces, "committed blocks, the list, and each content row");
 });
 
 /** A model of one blob with blocks: committed list and uncommitted set. */

@@ -8,7 +8,21 @@ import { concatBytes, toHex } from "@stamp/base";
 import { checkReadConditions } from "../conditions.ts";
 import { afterPrefix, blockKey, blocksPrefix, stagingKey } from "../object-keys.ts";
 import type { BlockReference, BlockSize, OperationValue } from "../operation.ts";
-import { answer, done, errorAnswer, fail, getRow, intact, type Plan, type PlanContext, type RowEntry, refuse, scanRows } from "../plan.ts";
+import {
+  answer,
+  done,
+  errorAnswer,
+  fail,
+  getRow,
+  intact,
+  itemsPerPause,
+  type Plan,
+  type PlanContext,
+  type RowEntry,
+  refuse,
+  scanRows,
+  withPauses,
+} from "../plan.ts";
 import { decodeKey } from "../rows/key.ts";
 import {
   checkNotArchived,
@@ -108,13 +122,16 @@ interface ListedBlock extends ContentBlock, KeyName {}
 function* chooseBlocks(context: PlanContext, state: BlockSources, references: readonly BlockReference[]): Plan<ListedBlock[] | undefined> {
   const wantsUncommitted = references.filter((reference) => reference.source !== "committed");
   const uncommitted = yield* uncommittedById(context, state, wantsUncommitted);
-  const inUncommitted = (reference: BlockReference): ListedBlock | undefined =>
-    reference.source === "committed" ? undefined : uncommitted.get(toHex(reference.blockId));
-  const wantsCommitted = references.some((reference) => reference.source !== "uncommitted" && !inUncommitted(reference));
-  const committed = wantsCommitted ? yield* committedById(state) : new Map<string, ListedBlock>();
+  let committed: ReadonlyMap<string, ListedBlock> | undefined;
   const chosen: ListedBlock[] = [];
-  for (const reference of references) {
-    const block = inUncommitted(reference) ?? (reference.source === "uncommitted" ? undefined : committed.get(toHex(reference.blockId)));
+  for (const [at, { blockId, source }] of references.entries()) {
+    if (at % itemsPerPause === 0) yield { kind: "pause" };
+    const id = toHex(blockId);
+    let block = source === "committed" ? undefined : uncommitted.get(id);
+    if (block === undefined && source !== "uncommitted") {
+      committed ??= yield* committedById(state);
+      block = committed.get(id);
+    }
     if (!block) return undefined;
     chosen.push(block);
   }
@@ -124,10 +141,10 @@ function* chooseBlocks(context: PlanContext, state: BlockSources, references: re
 function* committedById(state: BlockSources): Plan<Map<string, ListedBlock>> {
   const byId = new Map<string, ListedBlock>();
   const key: KeyName = state.head ? keyNameOf(state.head) : {};
-  for (const block of yield* committedBlocks(state)) {
+  yield* withPauses(yield* committedBlocks(state), (block) => {
     const id = toHex(block.blockId);
     if (!byId.has(id)) byId.set(id, { ...block, ...key });
-  }
+  });
   return byId;
 }
 
@@ -155,7 +172,7 @@ function* uncommittedById(
   const staging = yield* readLiveStaging(context, prefix);
   if (!staging) return byId;
   if (wanted.length > readOneByOneMax) {
-    for (const block of yield* uncommittedBlocks(prefix, staging)) byId.set(toHex(block.blockId), block);
+    yield* withPauses(yield* uncommittedBlocks(prefix, staging), (block) => byId.set(toHex(block.blockId), block));
     return byId;
   }
   for (const { blockId } of wanted) {

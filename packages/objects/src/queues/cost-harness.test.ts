@@ -33,6 +33,7 @@ export class Bench {
 
   #read(read: Read) {
     assert.ok(read.kind !== "walk", "no listing");
+    if (read.kind === "pause") return { kind: "pause" } as const;
     if (read.kind === "get") return { kind: "get", value: this.#table.get(read.key, Number.MAX_SAFE_INTEGER)?.value } as const;
     const rows: { key: Uint8Array; value: Uint8Array }[] = [];
     let deleted = 0;
