@@ -87,7 +87,10 @@ export type RuleName =
   | "pointedBytesSynced"
   | "diskWorkBounded"
   | "lateReadsRefused"
-  | "leaseRestartedOnLoad";
+  | "leaseRestartedOnLoad"
+  | "attemptVersionFresh"
+  | "fragmentSynced"
+  | "fragmentWrittenOnce";
 
 export interface Rules {
   on(name: RuleName): boolean;

@@ -5,6 +5,7 @@ export * from "./copy-pace.ts";
 export * from "./crc.ts";
 export * from "./disk-room.ts";
 export * from "./extent-header.ts";
+export * from "./fragment-file.ts";
 export * from "./frame-feed.ts";
 export * from "./io-scheduler.ts";
 export * from "./journal-begun.ts";

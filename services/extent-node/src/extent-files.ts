@@ -93,7 +93,8 @@ export class ExtentFiles {
     }
   }
 
-  async #close(path: string): Promise<void> {
+  /** Closes the handle of a file that is about to be renamed or removed. */
+  async close(path: string): Promise<void> {
     const handle = this.#handles.get(path);
     this.#handles.delete(path);
     this.#present.delete(path);
@@ -188,7 +189,7 @@ export class ExtentFiles {
   async remove(id: ExtentId): Promise<void> {
     let removed = false;
     for (const path of [extentPath(id), copyPath(id)]) {
-      await this.#close(path);
+      await this.close(path);
       if (!(await this.#disk.exists(path))) continue;
       await this.#disk.remove(path);
       removed = true;
@@ -197,20 +198,20 @@ export class ExtentFiles {
   }
 
   async discardCopy(id: ExtentId): Promise<void> {
-    await this.#close(copyPath(id));
+    await this.close(copyPath(id));
     if (await this.#disk.exists(copyPath(id))) await this.#disk.remove(copyPath(id));
   }
 
   /** The finished copy, if there is one, takes the place of the extent file. */
   async adoptCopy(id: ExtentId): Promise<void> {
-    await this.#close(copyPath(id));
+    await this.close(copyPath(id));
     if (!(await this.#disk.exists(copyPath(id)))) return;
-    await this.#close(extentPath(id));
+    await this.close(extentPath(id));
     await this.#disk.rename(copyPath(id), extentPath(id));
     await this.#disk.syncFolder(extentFolder(id));
   }
 
   async closeAll(): Promise<void> {
-    for (const path of [...this.#handles.keys()]) await this.#close(path);
+    for (const path of [...this.#handles.keys()]) await this.close(path);
   }
 }

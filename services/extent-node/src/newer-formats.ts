@@ -5,19 +5,23 @@
 import { type FormatName, newerFormat, type Outcome, ok } from "@stamp/base";
 import {
   decodeExtentHeader,
+  decodeFragmentHead,
   decodeNodeIdentity,
   decodeScrubState,
   decodeSegmentHeader,
   extentContentOffset,
+  fragmentHeadBytes,
   segmentRecordsOffset,
   type Versioned,
 } from "@stamp/extent";
 import { type Disk, refuseNewer, type World } from "@stamp/ports";
+import { fragmentPaths } from "./fragments/fragment-files.ts";
 import { identityFile, journalIdentityFile } from "./node-disk.ts";
 import { extentFileNames } from "./rebuild-table.ts";
 import { scrubFile } from "./scrubber.ts";
 import { journalFolder } from "./segment-pool.ts";
 
+/** Formats of every node. `fragment` is named when the first fragment is made, so that a node without one can still go back. */
 export const extentNodeFormats: readonly FormatName[] = [
   "node-identity",
   "starts",
@@ -29,7 +33,7 @@ export const extentNodeFormats: readonly FormatName[] = [
   "metadata-snapshot",
 ];
 
-/** Reads only. Extent headers, of which there may be very many, are read when no marker vouches for the folder. */
+/** Reads only. Heads of extents and fragments, of which there may be very many, are read if no marker vouches for the folder. */
 export function refuseNewerDisk(world: World, journalDisk: Disk): Promise<Outcome<void>> {
   const { crc32c } = world.digest;
   const look = async (disk: Disk, path: string, lengthBytes: number, decode: (bytes: Uint8Array) => Versioned<unknown>) => {
@@ -61,6 +65,10 @@ export function refuseNewerDisk(world: World, journalDisk: Disk): Promise<Outcom
     if (marked) return ok();
     for (const { path } of await extentFileNames(world)) {
       const outcome = await look(world.disk, path, extentContentOffset, (bytes) => decodeExtentHeader(crc32c, bytes));
+      if (!outcome.ok) return outcome;
+    }
+    for (const path of await fragmentPaths(world)) {
+      const outcome = await look(world.disk, path, fragmentHeadBytes, (bytes) => decodeFragmentHead(crc32c, bytes));
       if (!outcome.ok) return outcome;
     }
     return ok();

@@ -1,0 +1,342 @@
+/**
+ * The fragments of coded extents on this node's disk (docs/formats/fragment.md). Files lie below `fragments`, apart from replicas, and share
+ * their open handles and the disk's queue. Which fragments are here is known by their names alone; a head is read when its content is.
+ *
+ * Invariants:
+ * - A file has its final name when table, content and head are synced (rule `fragmentSynced`). It is never changed afterwards.
+ * - A node takes no second fragment of a version of an extent (rule `fragmentWrittenOnce`): a late write would replace what was verified.
+ * - No byte leaves whose chunk is not what the table says. A bad chunk makes its fragment `damaged`; its other chunks are still read.
+ * - The format is named in the folder's marker before the first file is made.
+ */
+import { type ExtentId, extentId, extentVersion, type Failed, newerFormat, type Outcome, ok, refused } from "@stamp/base";
+import {
+  badFragmentChunk,
+  decodeFragmentHead,
+  decodeFragmentTable,
+  type FragmentHead,
+  type FragmentName,
+  type FragmentSpec,
+  fragmentChunkBytes,
+  fragmentContentOffset,
+  fragmentHeadBytes,
+  fragmentTableBytes,
+  isFragmentSpec,
+} from "@stamp/extent";
+import { DiskError, raiseFormats, type World } from "@stamp/ports";
+import type { DiskQueue, Io } from "../disk-queue.ts";
+import type { ExtentFiles } from "../extent-files.ts";
+import { FragmentWriter } from "./fragment-writer.ts";
+
+export const fragmentsFolder = "fragments";
+const suffix = ".fragment";
+const makingSuffix = ".making";
+/** Largest number of chunks whose checksums are kept in memory, over all fragments: 16 MiB. */
+const keptChunksMax = 4 * 1024 * 1024;
+/** Bytes that `verify` reads at a time. */
+const verifyBytes = 1024 * 1024;
+
+const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, "0");
+const folderOf = (id: ExtentId): string => `${fragmentsFolder}/${hex(id % 256, 2)}`;
+const baseOf = ({ extentId: id, version, index }: FragmentName): string =>
+  `${folderOf(id)}/${hex(id, 14)}-${hex(version, 14)}-${hex(index, 2)}`;
+export const fragmentPath = (name: FragmentName): string => `${baseOf(name)}${suffix}`;
+
+/** Returns the name that a path below `fragments` says, or undefined if it is no fragment's. */
+export function fragmentNameOf(path: string): FragmentName | undefined {
+  const match = /\/([0-9a-f]{14})-([0-9a-f]{14})-([0-9a-f]{2})\.fragment$/.exec(path);
+  if (match === null) return undefined;
+  const [id, version, index] = match.slice(1).map((part) => Number.parseInt(part, 16)) as [number, number, number];
+  if (id === 0 || version === 0 || !Number.isSafeInteger(id) || !Number.isSafeInteger(version)) return undefined;
+  const name = { extentId: extentId(id), version: extentVersion(version), index };
+  return fragmentPath(name) === path ? name : undefined;
+}
+
+/** Returns the path of every file below `fragments` that ends like a fragment's. */
+export async function fragmentPaths(world: Pick<World, "disk">): Promise<string[]> {
+  const paths: string[] = [];
+  for (const folder of await world.disk.list(fragmentsFolder))
+    for (const file of await world.disk.list(`${fragmentsFolder}/${folder}`))
+      if (file.endsWith(suffix)) paths.push(`${fragmentsFolder}/${folder}/${file}`);
+  return paths;
+}
+
+interface Kept {
+  readonly head: FragmentHead;
+  readonly table: Uint32Array;
+}
+
+export type VerifiedFragment = { readonly kind: "intact"; readonly bytes: number } | { readonly kind: "bad"; readonly why: string };
+
+const badOrGone = ({ failure }: Failed): VerifiedFragment | undefined =>
+  failure.reason === "unknownExtent" ? undefined : { kind: "bad", why: failure.message };
+
+export class FragmentFiles {
+  readonly #world: World;
+  readonly #files: ExtentFiles;
+  readonly #queue: DiskQueue;
+  readonly #identity: { readonly stampId: string; readonly diskId: string };
+  /** By extent, then by version. */
+  readonly #here = new Map<ExtentId, Map<number, FragmentName>>();
+  /** By path. */
+  readonly #damaged = new Map<string, string>();
+  readonly #making = new Map<string, FragmentWriter>();
+  /** Versions of extents whose fragment is getting its name. */
+  readonly #adopting = new Set<string>();
+  /** Heads and tables that were read, by path, in order of last use. */
+  readonly #kept = new Map<string, Kept>();
+  #keptChunks = 0;
+  #marked = false;
+  #count = 0;
+
+  private constructor(world: World, files: ExtentFiles, queue: DiskQueue, identity: { readonly stampId: string; readonly diskId: string }) {
+    this.#world = world;
+    this.#files = files;
+    this.#queue = queue;
+    this.#identity = identity;
+  }
+
+  /** Reads the names of all fragments and removes what was never finished. */
+  static async open(
+    world: World,
+    files: ExtentFiles,
+    queue: DiskQueue,
+    identity: { readonly stampId: string; readonly diskId: string },
+  ): Promise<FragmentFiles> {
+    const fragments = new FragmentFiles(world, files, queue, identity);
+    for (const folder of await world.disk.list(fragmentsFolder)) {
+      for (const file of await world.disk.list(`${fragmentsFolder}/${folder}`)) {
+        const path = `${fragmentsFolder}/${folder}/${file}`;
+        const name = fragmentNameOf(path);
+        if (name !== undefined) fragments.#add(name);
+        else if (file.endsWith(makingSuffix)) await world.disk.remove(path);
+        else world.logger.error("a file that is no fragment lies among them; it is left alone", { path });
+      }
+    }
+    return fragments;
+  }
+
+  /** Number of finished fragments. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Fragments of an extent, in no order. */
+  of(id: ExtentId): FragmentName[] {
+    return [...(this.#here.get(id)?.values() ?? [])];
+  }
+
+  find(id: ExtentId, version: number): FragmentName | undefined {
+    return this.#here.get(id)?.get(version);
+  }
+
+  *names(): IterableIterator<FragmentName> {
+    for (const versions of this.#here.values()) yield* versions.values();
+  }
+
+  /** Why a fragment is damaged, as far as this process has seen it; undefined: nothing wrong is known. */
+  damageOf(name: FragmentName): string | undefined {
+    return this.#damaged.get(fragmentPath(name));
+  }
+
+  /**
+   * Begins to make a fragment. One of the same name that was begun before and is not finished is given up: its next step is refused. Refused
+   * with `conflict` if a fragment of this version is here.
+   */
+  async begin(spec: FragmentSpec): Promise<Outcome<FragmentWriter>> {
+    if (!isFragmentSpec(spec)) return refused("invalidArgument", "badRequest", `no fragment has these numbers: ${JSON.stringify(spec)}`);
+    const held = this.#refuseSecond(spec);
+    if (held !== undefined) return held;
+    const path = `${baseOf(spec)}${makingSuffix}`;
+    if (!this.#marked) await raiseFormats(this.#world, ["fragment"]);
+    this.#marked = true;
+    const writer = new FragmentWriter({
+      world: this.#world,
+      files: this.#files,
+      queue: this.#queue,
+      spec,
+      ...this.#identity,
+      path,
+      finish: () => this.#adopt(spec, path),
+      ended: () => {
+        if (this.#making.get(path) === writer) this.#making.delete(path);
+      },
+    });
+    const before = this.#making.get(path);
+    this.#making.set(path, writer);
+    await before?.discard();
+    const finished = this.#refuseSecond(spec);
+    if (finished === undefined) await writer.allocate();
+    else await writer.discard();
+    return finished ?? ok(writer);
+  }
+
+  #refuseSecond({ extentId: id, version }: FragmentName): Failed | undefined {
+    const free = this.find(id, version) === undefined && !this.#adopting.has(`${id}-${version}`);
+    if (free || !this.#world.rules.on("fragmentWrittenOnce")) return undefined;
+    return refused("aborted", "conflict", `this node has a fragment of extent ${id}, version ${version}`);
+  }
+
+  /** The file at `path` is synced: it gets its name. */
+  async #adopt(name: FragmentName, path: string): Promise<Outcome<void>> {
+    const held = this.#refuseSecond(name);
+    if (held !== undefined) return held;
+    const adopting = `${name.extentId}-${name.version}`;
+    this.#adopting.add(adopting);
+    try {
+      const to = fragmentPath(name);
+      for (const each of [path, to]) await this.#files.close(each);
+      await this.#world.disk.rename(path, to);
+      await this.#world.disk.syncFolder(folderOf(name.extentId));
+      this.#forget(to);
+      this.#add(name);
+      return ok();
+    } finally {
+      this.#adopting.delete(adopting);
+    }
+  }
+
+  #add(name: FragmentName): void {
+    let versions = this.#here.get(name.extentId);
+    if (versions === undefined) {
+      versions = new Map();
+      this.#here.set(name.extentId, versions);
+    }
+    if (!versions.has(name.version)) this.#count += 1;
+    versions.set(name.version, name);
+  }
+
+  /** Returns the head of a fragment. Refused with `damaged`, `newerFormat`, `unknownExtent`. */
+  async head(name: FragmentName, io: Io): Promise<Outcome<FragmentHead>> {
+    const kept = await this.#open(name, io);
+    return kept.ok ? ok(kept.value.head) : kept;
+  }
+
+  /**
+   * Reads bytes of a fragment's content; every chunk they lie in is verified before. Refused with `unknownExtent` if the fragment is not here,
+   * with `damaged` if a chunk is not what the table says, with `badRequest` for bytes beyond its end. May throw DiskError (full handles).
+   */
+  async read(name: FragmentName, offsetBytes: number, lengthBytes: number, io: Io): Promise<Outcome<Uint8Array>> {
+    const kept = await this.#open(name, io);
+    if (!kept.ok) return kept;
+    const { head, table } = kept.value;
+    if (lengthBytes <= 0 || offsetBytes < 0 || offsetBytes + lengthBytes > head.fragmentBytes)
+      return refused("invalidArgument", "badRequest", `a fragment of ${head.fragmentBytes} bytes has no ${lengthBytes} at ${offsetBytes}`);
+    const first = Math.floor(offsetBytes / fragmentChunkBytes);
+    const from = first * fragmentChunkBytes;
+    const wanted = Math.ceil((offsetBytes + lengthBytes) / fragmentChunkBytes) * fragmentChunkBytes - from;
+    const bytes = await this.#bytes(name, fragmentContentOffset(head.fragmentBytes) + from, wanted, io);
+    if (!bytes.ok) return bytes;
+    const bad = this.#world.rules.on("checksumBeforeServing")
+      ? badFragmentChunk(this.#world.digest.crc32c, head, table, first, bytes.value)
+      : undefined;
+    if (bad !== undefined) return this.#hurt(name, `chunk ${bad} is not what was written`);
+    const at = offsetBytes - from;
+    return ok(bytes.value.subarray(at, at + lengthBytes));
+  }
+
+  /** Reads a whole fragment and compares it with its table. Undefined: it is not here any more, or `pace` (called before each piece) ended it. */
+  async verify(
+    name: FragmentName,
+    io: Io,
+    pace: (bytes: number) => Promise<boolean> = async () => true,
+  ): Promise<VerifiedFragment | undefined> {
+    const opened = await this.head(name, io);
+    if (!opened.ok) return badOrGone(opened);
+    const { fragmentBytes } = opened.value;
+    for (let at = 0; at < fragmentBytes; at += verifyBytes) {
+      const wanted = Math.min(verifyBytes, fragmentBytes - at);
+      if (!(await pace(wanted))) return undefined;
+      const bytes = await this.read(name, at, wanted, io);
+      if (!bytes.ok) return badOrGone(bytes);
+    }
+    return { kind: "intact", bytes: fragmentBytes };
+  }
+
+  /** Deletes a fragment of exactly this version, durably. True if it was here. */
+  async remove(id: ExtentId, version: number): Promise<boolean> {
+    for (const writer of [...this.#making.values()])
+      if (writer.spec.extentId === id && writer.spec.version === version) await writer.discard();
+    const name = this.find(id, version);
+    if (name === undefined) return false;
+    const path = fragmentPath(name);
+    const versions = this.#here.get(id);
+    versions?.delete(version);
+    this.#count -= 1;
+    if (versions?.size === 0) this.#here.delete(id);
+    await this.#files.close(path);
+    this.#forget(path);
+    if (await this.#world.disk.exists(path)) await this.#world.disk.remove(path);
+    await this.#world.disk.syncFolder(folderOf(id));
+    return true;
+  }
+
+  async #open(name: FragmentName, io: Io): Promise<Outcome<Kept>> {
+    const { extentId: id, version } = name;
+    const here = this.find(id, version);
+    if (here === undefined || here.index !== name.index)
+      return refused("notFound", "unknownExtent", `fragment ${name.index} of extent ${id}, version ${version}, is not on this node`);
+    const path = fragmentPath(name);
+    const known = this.#kept.get(path);
+    if (known !== undefined) {
+      this.#kept.delete(path);
+      this.#kept.set(path, known);
+      return ok(known);
+    }
+    const { crc32c } = this.#world.digest;
+    const page = await this.#bytes(name, 0, fragmentHeadBytes, io);
+    if (!page.ok) return page;
+    const head = decodeFragmentHead(crc32c, page.value);
+    if (head.kind === "newer") return newerFormat(path, head);
+    if (head.kind === "invalid") return this.#hurt(name, head.why);
+    const { stampId, diskId, extentId: said, version: saidVersion, index } = head.value;
+    const own = stampId === this.#identity.stampId && diskId === this.#identity.diskId;
+    if (!own || said !== id || saidVersion !== version || index !== name.index)
+      return this.#hurt(name, `its file is that of fragment ${index} of extent ${said}, version ${saidVersion}, disk ${diskId}`);
+    const bytes = await this.#bytes(name, fragmentHeadBytes, fragmentTableBytes(head.value.fragmentBytes), io);
+    if (!bytes.ok) return bytes;
+    const table = decodeFragmentTable(crc32c, head.value, bytes.value);
+    if (table.kind === "invalid") return this.#hurt(name, table.why);
+    const kept = { head: head.value, table: table.value };
+    if (this.find(id, version) === here) this.#keep(path, kept);
+    return ok(kept);
+  }
+
+  #keep(path: string, kept: Kept): void {
+    this.#forget(path, false);
+    this.#kept.set(path, kept);
+    this.#keptChunks += kept.table.length;
+    for (const other of this.#kept.keys()) {
+      if (this.#keptChunks <= keptChunksMax || other === path) return;
+      this.#forget(other, false);
+    }
+  }
+
+  #forget(path: string, damage = true): void {
+    this.#keptChunks -= this.#kept.get(path)?.table.length ?? 0;
+    this.#kept.delete(path);
+    if (damage) this.#damaged.delete(path);
+  }
+
+  async #bytes(name: FragmentName, offsetBytes: number, lengthBytes: number, io: Io): Promise<Outcome<Uint8Array>> {
+    try {
+      const bytes = await this.#files.with(fragmentPath(name), false, (file) =>
+        this.#queue.run(io, lengthBytes, () => file.read(offsetBytes, lengthBytes)),
+      );
+      return bytes.length === lengthBytes ? ok(bytes) : this.#hurt(name, `its file ends at ${offsetBytes + bytes.length}`);
+    } catch (error) {
+      if (!(error instanceof DiskError) || (error.kind !== "io" && error.kind !== "notFound")) throw error;
+      return this.#hurt(name, `it can't be read: ${error.message}`);
+    }
+  }
+
+  #hurt(name: FragmentName, why: string): Outcome<never> {
+    const { extentId: id, version, index } = name;
+    // It may have been deleted while it was read.
+    if (this.find(id, version)?.index !== index)
+      return refused("notFound", "unknownExtent", `fragment ${index} of extent ${id}, version ${version}, is not on this node`);
+    const path = fragmentPath(name);
+    if (!this.#damaged.has(path)) this.#world.logger.error("a fragment is damaged", { extent: id, version, index, why });
+    this.#damaged.set(path, why);
+    return refused("dataLoss", "damaged", `fragment ${index} of extent ${id}, version ${version}, is damaged here: ${why}`);
+  }
+}
