@@ -13,8 +13,11 @@ import type { Checksum, ExtentId, Outcome } from "@stamp/base";
 import { extentId, extentVersion, frameRecord, fromUtf8, ok, ownerEpoch, refused, unframeRecord, utf8 } from "@stamp/base";
 import type {
   AcceptedLoss,
+  AttemptRecord,
+  CodedRecord,
   ExtentPhase,
   ExtentRecord,
+  FragmentPlace,
   NodeDuty,
   NodeRecord,
   ReplicaPlace,
@@ -44,11 +47,12 @@ export type StoredRecord =
   | { readonly kind: "node"; readonly record: NodeRecord };
 
 const letters = { ids: 0x49, stream: 0x54, segment: 0x47, extent: 0x45, node: 0x4e } as const;
-const versionMax = { ids: 1, stream: 1, segment: 1, extent: 3, node: 2 } as const;
+const versionMax = { ids: 1, stream: 1, segment: 1, extent: 4, node: 2 } as const;
 
 function versionOf(stored: StoredRecord): number {
   if (stored.kind === "extent") {
-    const { checksum, loss, untold, droppedAtMs } = stored.record;
+    const { checksum, loss, untold, droppedAtMs, coded, attempt, removedFragments } = stored.record;
+    if (coded !== undefined || attempt !== undefined || removedFragments !== undefined) return 4;
     if (droppedAtMs !== undefined) return 3;
     return checksum === undefined && loss === undefined && untold === undefined ? 1 : 2;
   }
@@ -98,6 +102,9 @@ function bodyOf(stored: StoredRecord): unknown {
         loss,
         untold,
         droppedAtMs,
+        coded,
+        attempt,
+        removedFragments,
       } = stored.record;
       return {
         phase,
@@ -112,6 +119,9 @@ function bodyOf(stored: StoredRecord): unknown {
         loss,
         untold,
         droppedAtMs,
+        coded,
+        attempt,
+        removedFragments,
       };
     }
     case "node": {
@@ -171,6 +181,9 @@ function decodeBody(kind: keyof typeof letters, key: string, body: Fields): Stor
       const untold = body.optional("untold", (fields, name) => fields.texts(name));
       const droppedAtMs = body.optional("droppedAtMs", (fields, name) => fields.natural(name));
       const loss = body.optional("loss", (fields, name) => acceptedLoss(fields.object(name)));
+      const coded = body.optional("coded", (fields, name) => codedRecord(fields.object(name)));
+      const attempt = body.optional("attempt", (fields, name) => attemptRecord(fields.object(name)));
+      const removedFragments = body.optional("removedFragments", (fields, name) => fields.list(name).map(fragmentPlace));
       return {
         kind,
         record: {
@@ -187,6 +200,9 @@ function decodeBody(kind: keyof typeof letters, key: string, body: Fields): Stor
           ...(loss === undefined ? {} : { loss }),
           ...(untold === undefined ? {} : { untold }),
           ...(droppedAtMs === undefined ? {} : { droppedAtMs }),
+          ...(coded === undefined ? {} : { coded }),
+          ...(attempt === undefined ? {} : { attempt }),
+          ...(removedFragments === undefined ? {} : { removedFragments }),
         },
       };
     }
@@ -208,6 +224,28 @@ function decodeBody(kind: keyof typeof letters, key: string, body: Fields): Stor
 }
 
 const place = (fields: Fields): ReplicaPlace => ({ nodeId: fields.text("nodeId"), diskId: fields.text("diskId") });
+
+const fragmentPlace = (fields: Fields): FragmentPlace => ({ ...place(fields), version: extentVersion(fields.natural("version")) });
+
+const codedRecord = (fields: Fields): CodedRecord => ({
+  profile: fields.text("profile"),
+  fragments: fields.list("fragments").map(fragmentPlace),
+});
+
+function attemptRecord(fields: Fields): AttemptRecord {
+  const version = extentVersion(fields.natural("version"));
+  const kind = fields.text("kind");
+  switch (kind) {
+    case "code":
+      return { kind, version, profile: fields.text("profile"), targets: fields.list("targets").map(place) };
+    case "repair":
+      return { kind, version, index: fields.natural("index"), target: place(fields.object("target")) };
+    case "decode":
+      return { kind, version, targets: fields.list("targets").map(place) };
+    default:
+      throw new TypeError(`attempt ${kind}`);
+  }
+}
 
 const acceptedLoss = (fields: Fields): AcceptedLoss => ({
   knownCommittedBytes: fields.natural("knownCommittedBytes"),

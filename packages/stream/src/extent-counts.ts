@@ -1,14 +1,15 @@
 /**
  * How many extents are in each phase, how many were sealed with accepted loss, and how many, and how many unsealed ones, have a replica on
- * each node: kept with every change, so that nobody has to count a million of them.
+ * each node: kept with every change, so that nobody has to count a million of them. A fragment counts as a replica does: its node is not empty.
  */
-import type { ExtentPhase, ExtentRecord } from "./records.ts";
+import type { AttemptRecord, ExtentPhase, ExtentRecord, ReplicaPlace } from "./records.ts";
 
 export type PhaseCounts = Readonly<Record<ExtentPhase, number>>;
 
 export class ExtentCounts {
   readonly #phases: Record<ExtentPhase, number> = { allocating: 0, open: 0, sealing: 0, sealed: 0, dropped: 0 };
   #lossy = 0;
+  #coded = 0;
   readonly #byNode = new Map<string, number>();
   readonly #unsealedByNode = new Map<string, number>();
 
@@ -29,22 +30,36 @@ export class ExtentCounts {
     return this.#unsealedByNode.get(nodeId) ?? 0;
   }
 
+  /** Number of extents that are stored as fragments. */
+  get coded(): number {
+    return this.#coded;
+  }
+
   changed(before: ExtentRecord | undefined, after: ExtentRecord | undefined): void {
     if (before !== undefined) this.#add(before, -1);
     if (after !== undefined) this.#add(after, 1);
   }
 
-  #add({ phase, replicas, repair, loss }: ExtentRecord, step: 1 | -1): void {
+  #add(extent: ExtentRecord, step: 1 | -1): void {
+    const { phase, replicas, loss, coded } = extent;
     this.#phases[phase] += step;
     if (phase === "dropped") return;
     if (loss !== undefined) this.#lossy += step;
-    for (const { nodeId } of replicas) {
-      addTo(this.#byNode, nodeId, step);
-      if (phase !== "sealed") addTo(this.#unsealedByNode, nodeId, step);
-    }
-    // A copy in the place of a replica of the same node is no second one.
-    if (repair !== undefined && !replicas.some(({ nodeId }) => nodeId === repair.nodeId)) addTo(this.#byNode, repair.nodeId, step);
+    if (coded !== undefined) this.#coded += step;
+    if (phase !== "sealed") for (const { nodeId } of replicas) addTo(this.#unsealedByNode, nodeId, step);
+    for (const nodeId of holdersOf(extent)) addTo(this.#byNode, nodeId, step);
   }
+}
+
+/** Nodes that an attempt makes files on. */
+export const targetsOf = (attempt: AttemptRecord | undefined): readonly ReplicaPlace[] =>
+  attempt === undefined ? [] : attempt.kind === "repair" ? [attempt.target] : attempt.targets;
+
+/** Nodes that have, or are being given, a replica or a fragment of the extent; each once. */
+function holdersOf({ replicas, repair, coded, attempt }: ExtentRecord): Iterable<string> {
+  if (repair === undefined && coded === undefined && attempt === undefined) return replicas.map(({ nodeId }) => nodeId);
+  const places = [...replicas, ...(repair === undefined ? [] : [repair]), ...(coded?.fragments ?? []), ...targetsOf(attempt)];
+  return new Set(places.map(({ nodeId }) => nodeId));
 }
 
 function addTo(counts: Map<string, number>, nodeId: string, step: 1 | -1): void {

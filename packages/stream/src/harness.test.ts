@@ -75,16 +75,21 @@ export function assertCounted(state: StreamState): void {
   const byNode = new Map<string, number>();
   const unsealed = new Map<string, number>();
   let lossy = 0;
-  for (const { phase, replicas: places, repair, loss } of state.extents()) {
+  let codedCount = 0;
+  for (const { phase, replicas: places, repair, loss, coded, attempt } of state.extents()) {
     phases[phase] = (phases[phase] ?? 0) + 1;
     if (phase !== "dropped" && loss !== undefined) lossy++;
     const isUnsealed = phase !== "dropped" && phase !== "sealed";
     for (const { nodeId } of isUnsealed ? places : []) unsealed.set(nodeId, (unsealed.get(nodeId) ?? 0) + 1);
-    const nodeIds = phase === "dropped" ? [] : [...places, ...(repair === undefined ? [] : [repair])].map(({ nodeId }) => nodeId);
+    if (phase !== "dropped" && coded !== undefined) codedCount++;
+    const attempted = attempt === undefined ? [] : attempt.kind === "repair" ? [attempt.target] : attempt.targets;
+    const holders = [...places, ...(repair === undefined ? [] : [repair]), ...(coded?.fragments ?? []), ...attempted];
+    const nodeIds = phase === "dropped" ? [] : holders.map(({ nodeId }) => nodeId);
     for (const nodeId of new Set(nodeIds)) byNode.set(nodeId, (byNode.get(nodeId) ?? 0) + 1);
   }
   assert.deepEqual({ ...state.phaseCounts }, phases);
   assert.equal(state.lossyCount, lossy);
+  assert.equal(state.codedCount, codedCount);
   for (const nodeId of [...byNode.keys(), "n1", "n2", "n3", "n4"]) {
     assert.equal(state.replicasOn(nodeId), byNode.get(nodeId) ?? 0, nodeId);
     assert.equal(state.unsealedOn(nodeId), unsealed.get(nodeId) ?? 0, nodeId);

@@ -1,5 +1,6 @@
 export * from "./codec.ts";
-export type { PhaseCounts } from "./extent-counts.ts";
+export * from "./coding/plan-coding.ts";
+export { type PhaseCounts, targetsOf } from "./extent-counts.ts";
 export * from "./extent-list.ts";
 export * from "./placement.ts";
 export * from "./plan-extents.ts";

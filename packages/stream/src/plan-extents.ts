@@ -5,6 +5,7 @@
 import type { ExtentId, Outcome, OwnerEpoch, Rules } from "@stamp/base";
 import { assert, extentVersion, ok, refused } from "@stamp/base";
 import { extentKey, streamKey } from "./codec.ts";
+import { withoutAttempt } from "./coding/plan-coding.ts";
 import { ownedStream, withExtent } from "./plan-streams.ts";
 import type { ExtentRecord, ReplicaPlace } from "./records.ts";
 import type { Change, Plan, StreamState } from "./state.ts";
@@ -219,15 +220,16 @@ export function planMarkReplicas(
   return ok({ changes: [{ kind: "extent", record }], reads: [] });
 }
 
-/** A new version and the node that gets a copy of it, recorded before the copy is made. */
+/** A new version and the node that gets a copy of it, recorded before the copy is made. Takes back an attempt at coding. */
 export function planBeginRepair(state: StreamState, id: ExtentId, target: ReplicaPlace): Outcome<Plan> {
   const extent = state.extent(id);
-  if (extent?.phase !== "sealed") return unknownExtent(id);
+  if (extent?.phase !== "sealed" || extent.coded !== undefined) return unknownExtent(id);
   if (extent.repair !== undefined) return refused("aborted", "conflict", `extent ${id} is under repair already`);
   if (extent.replicas.some((replica) => replica.nodeId === target.nodeId && replica.diskId === target.diskId && replica.complete)) {
     return refused("aborted", "conflict", `node ${target.nodeId} has a complete replica of extent ${id}`);
   }
-  const record = { ...extent, version: extentVersion(extent.version + 1), repair: target };
+  // Full redundancy comes first: an attempt at coding ends here.
+  const record = { ...withoutAttempt(extent), version: extentVersion(extent.version + 1), repair: target };
   return ok({ changes: [{ kind: "extent", record }], reads: [] });
 }
 

@@ -28,10 +28,37 @@ export interface ReplicaPlace {
   readonly diskId: string;
 }
 
+/** A fragment on a node. A node has at most one fragment of a version of an extent. */
+export interface FragmentPlace extends ReplicaPlace {
+  /** Version of the attempt that made it: a part of its name. */
+  readonly version: ExtentVersion;
+}
+
+/** How a sealed extent is stored that has no replicas any more (docs/design/erasure-coding.md). */
+export interface CodedRecord {
+  /** Name of the code, as `packages/erasure` has it. */
+  readonly profile: string;
+  /** Place of each fragment, by its index in the code. */
+  readonly fragments: readonly FragmentPlace[];
+}
+
+/**
+ * A change of how the extent is stored that was begun. `code`: fragments are made of a replica. `repair`: one fragment is made anew. `decode`:
+ * replicas are made of the fragments.
+ */
+export type AttemptRecord = {
+  /** Version of the extent's record that began it, which no attempt had before: its files have this version. */
+  readonly version: ExtentVersion;
+} & (
+  | { readonly kind: "code"; readonly profile: string /** By index in the code. */; readonly targets: readonly ReplicaPlace[] }
+  | { readonly kind: "repair"; readonly index: number; readonly target: ReplicaPlace }
+  | { readonly kind: "decode"; readonly targets: readonly ReplicaPlace[] }
+);
+
 export interface ExtentRecord {
   readonly id: ExtentId;
   readonly phase: ExtentPhase;
-  /** Raised by seal and repair. */
+  /** Raised by seal and repair, and by the beginning and the end of an attempt. */
   readonly version: ExtentVersion;
   /** Of the owner that it was allocated for. */
   readonly ownerEpoch: OwnerEpoch;
@@ -56,6 +83,12 @@ export interface ExtentRecord {
   readonly droppedAtMs?: number;
   /** A person sealed it although acknowledged data may be lost: kept as long as the extent. */
   readonly loss?: AcceptedLoss;
+  /** Absent: it is stored as replicas. Otherwise `replicas` is empty. */
+  readonly coded?: CodedRecord;
+  /** Absent: none is under way. Never together with `repair`. */
+  readonly attempt?: AttemptRecord;
+  /** Fragments that were replaced, or made by an attempt that was taken back, and that are not deleted yet. Absent: none. */
+  readonly removedFragments?: readonly FragmentPlace[];
 }
 
 export interface AcceptedLoss {

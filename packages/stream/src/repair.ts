@@ -24,7 +24,8 @@ export type Assessment =
   | { readonly kind: "repair"; readonly replaced: ReplicaRecord | undefined; readonly copiesLeft: number };
 
 export function assess(extent: ExtentRecord, copies: number, health: (replica: ReplicaRecord) => ReplicaHealth): Assessment {
-  if (extent.phase !== "sealed") return { kind: "fine" };
+  // A coded extent has no replicas: its fragments are repaired by their own rules (coding/).
+  if (extent.phase !== "sealed" || extent.coded !== undefined) return { kind: "fine" };
   let copiesLeft = 0;
   let lost: ReplicaRecord | undefined;
   let leaving: ReplicaRecord | undefined;

@@ -9,7 +9,7 @@ import type { StoredRecord } from "./codec.ts";
 import { decodeStored, encodeStored, extentKey, keyOf, segmentKey, streamKey } from "./codec.ts";
 import { ExtentCounts, type PhaseCounts } from "./extent-counts.ts";
 import { ExtentList } from "./extent-list.ts";
-import type { ExtentRecord, NodeRecord, ReplicaPlace, ReplicaRecord, StreamRecord } from "./records.ts";
+import type { ExtentRecord, FragmentPlace, NodeRecord, ReplicaPlace, ReplicaRecord, StreamRecord } from "./records.ts";
 
 export type Removal =
   | { readonly kind: "removeStream"; readonly name: string }
@@ -86,6 +86,7 @@ export class StreamState {
   readonly #unsealed = new Set<ExtentId>();
   readonly #incomplete = new Set<ExtentId>();
   readonly #garbage = new Set<ExtentId>();
+  readonly #attempts = new Set<ExtentId>();
   readonly #unreferenced = new Set<ExtentId>();
   readonly #looseSegments = new Set<number>();
   readonly #counts = new ExtentCounts();
@@ -203,7 +204,12 @@ export class StreamState {
     return this.#counts.lossy;
   }
 
-  /** Extents that are not dropped and have a replica on this node; a copy that is being made counts. Kept as well. */
+  /** Number of extents that are stored as fragments. Kept as well. */
+  get codedCount(): number {
+    return this.#counts.coded;
+  }
+
+  /** Extents that are not dropped and have a replica or a fragment on this node; one that is being made counts. Kept as well. */
   replicasOn(nodeId: string): number {
     return this.#counts.replicasOn(nodeId);
   }
@@ -285,7 +291,12 @@ export class StreamState {
     return this.#incomplete;
   }
 
-  /** `dropped`, or with replicas that repair replaced. */
+  /** Extents with an attempt (coding, repair of a fragment, decoding) that was begun. */
+  attempts(): ReadonlySet<ExtentId> {
+    return this.#attempts;
+  }
+
+  /** `dropped`, or with replicas or fragments that were replaced. */
   garbage(): ReadonlySet<ExtentId> {
     return this.#garbage;
   }
@@ -391,7 +402,7 @@ export class StreamState {
         this.#counts.changed(this.#extents.get(removal.id), undefined);
         this.#extents.delete(removal.id);
         this.#order.removed();
-        for (const index of [this.#unsealed, this.#incomplete, this.#garbage, this.#unreferenced]) index.delete(removal.id);
+        for (const index of [this.#unsealed, this.#incomplete, this.#garbage, this.#attempts, this.#unreferenced]) index.delete(removal.id);
         return;
       case "removeSegment":
         assert(!this.#segmentReferences.has(removal.id), "a segment that a list refers to is not removed");
@@ -401,17 +412,19 @@ export class StreamState {
   }
 
   #index(extent: ExtentRecord): void {
-    const { phase, replicas, repair, removed } = extent;
+    const { phase, replicas, repair, removed, attempt, removedFragments } = extent;
     const belongs = (index: Set<ExtentId>, inside: boolean): unknown => (inside ? index.add(extent.id) : index.delete(extent.id));
     belongs(this.#unsealed, phase === "allocating" || phase === "open" || phase === "sealing");
     belongs(this.#incomplete, phase === "sealed" && (repair !== undefined || replicas.some((replica) => !replica.complete)));
-    belongs(this.#garbage, phase === "dropped" || removed.length > 0);
+    belongs(this.#garbage, phase === "dropped" || removed.length > 0 || removedFragments !== undefined);
+    belongs(this.#attempts, phase === "sealed" && attempt !== undefined);
     belongs(this.#unreferenced, phase !== "allocating" && phase !== "dropped" && !this.#references.has(extent.id));
   }
 
   /** The same record in less memory. */
   #compact(record: ExtentRecord): ExtentRecord {
     const { id, phase, version, ownerEpoch, sealedLengthBytes, checksum, repair, loss, untold, droppedAtMs } = record;
+    const { coded, attempt, removedFragments } = record;
     const stream = this.#streams.get(record.stream)?.record.name ?? record.stream;
     const replicas = this.#shared(record.replicas);
     const removed = record.removed.length === 0 ? noPlaces : record.removed;
@@ -419,7 +432,8 @@ export class StreamState {
     if (sealedLengthBytes === undefined)
       return { id, phase, version, ownerEpoch, stream, replicas, removed, ...(loss && { loss }), ...dropped };
     const sealed = { id, phase, version, ownerEpoch, stream, replicas, removed, sealedLengthBytes };
-    if (repair === undefined && loss === undefined && untold === undefined && droppedAtMs === undefined)
+    const plain = coded === undefined && attempt === undefined && removedFragments === undefined;
+    if (plain && repair === undefined && loss === undefined && untold === undefined && droppedAtMs === undefined)
       return checksum === undefined ? sealed : { ...sealed, checksum };
     return {
       ...sealed,
@@ -428,7 +442,16 @@ export class StreamState {
       ...(loss === undefined ? {} : { loss }),
       ...(untold === undefined ? {} : { untold }),
       ...dropped,
+      ...(coded === undefined ? {} : { coded: { profile: coded.profile, fragments: coded.fragments.map((each) => this.#named(each)) } }),
+      ...(attempt === undefined ? {} : { attempt }),
+      ...(removedFragments === undefined ? {} : { removedFragments }),
     };
+  }
+
+  /** The same place with the texts of the node's record, which are in memory once. */
+  #named({ nodeId, diskId, version }: FragmentPlace): FragmentPlace {
+    const node = this.#nodes.get(nodeId);
+    return { nodeId: node?.nodeId ?? nodeId, diskId: node?.diskId === diskId ? node.diskId : diskId, version };
   }
 
   #shared(replicas: readonly ReplicaRecord[]): readonly ReplicaRecord[] {

@@ -1,6 +1,6 @@
 /** Streams as state and transactions: lists over segments, ownership, the seal machine, placement, and the stored format. */
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import type { Rules } from "@stamp/base";
 import { allRules, extentId, extentVersion, ownerEpoch, Prng, rulesWithout, unwrap } from "@stamp/base";
@@ -490,6 +490,62 @@ const golden: Record<string, StoredRecord> = {
       droppedAtMs: 1_790_000_000_000,
     },
   },
+  "v4/extent-coding": {
+    kind: "extent",
+    record: {
+      id: extentId(12),
+      phase: "sealed",
+      version: extentVersion(5),
+      ownerEpoch: ownerEpoch(1),
+      stream: "/a",
+      replicas: replicas.map((one) => ({ ...one, complete: true })),
+      sealedLengthBytes: 500,
+      removed: [],
+      checksum: 7,
+      attempt: {
+        kind: "code",
+        version: extentVersion(5),
+        profile: "rs-4-2",
+        targets: ["n1", "n2", "n3", "n4", "n5", "n6"].map((nodeId) => ({ nodeId, diskId: `disk of ${nodeId}` })),
+      },
+      removedFragments: [{ nodeId: "n7", diskId: "d7", version: extentVersion(3) }],
+    },
+  },
+  "v4/extent-coded": {
+    kind: "extent",
+    record: {
+      id: extentId(13),
+      phase: "sealed",
+      version: extentVersion(8),
+      ownerEpoch: ownerEpoch(1),
+      stream: "/a",
+      replicas: [],
+      sealedLengthBytes: 500,
+      removed: replicas,
+      checksum: 7,
+      coded: {
+        profile: "rs-4-2",
+        fragments: ["n1", "n2", "n3", "n4", "n5", "n6"].map((nodeId) => ({ nodeId, diskId: "d", version: extentVersion(5) })),
+      },
+      attempt: { kind: "repair", version: extentVersion(8), index: 3, target: { nodeId: "n7", diskId: "d7" } },
+    },
+  },
+  "v4/extent-decoding": {
+    kind: "extent",
+    record: {
+      id: extentId(14),
+      phase: "sealed",
+      version: extentVersion(9),
+      ownerEpoch: ownerEpoch(1),
+      stream: "/a",
+      replicas: [],
+      sealedLengthBytes: 500,
+      removed: [],
+      checksum: 7,
+      coded: { profile: "rs-4-2", fragments: [{ nodeId: "n1", diskId: "d", version: extentVersion(5) }] },
+      attempt: { kind: "decode", version: extentVersion(9), targets: replicas },
+    },
+  },
   "v2/node-draining": {
     kind: "node",
     record: { nodeId: "n1", address: "127.0.0.1:7301", diskId: "d", faultDomain: "n1", incarnation: 3, duty: "draining" },
@@ -499,7 +555,7 @@ const golden: Record<string, StoredRecord> = {
 test("metadata format: every record is written and read as it always was; any flipped or missing byte is damage", () => {
   for (const [name, stored] of Object.entries(golden)) {
     const url = new URL(`${name}.bin`, goldenFolder);
-    if (process.env.STAMP_WRITE_GOLDEN) writeFileSync(url, encodeStored(stored, checksum));
+    if (process.env.STAMP_WRITE_GOLDEN && !existsSync(url)) writeFileSync(url, encodeStored(stored, checksum));
     const bytes = new Uint8Array(readFileSync(url));
     assert.deepEqual(encodeStored(stored, checksum), bytes, name);
     assert.deepEqual(unwrap(decodeStored(keyOf(stored), bytes, checksum)), stored, name);

@@ -288,6 +288,24 @@ export const faultRows: readonly FaultRow[] = [
     faults: ["bit-rot"],
   },
   {
+    fault: "a node loses power while it makes a fragment, or right after it acknowledged one",
+    rules: ["fragmentSynced"],
+    tests: ["services/extent-node/src/fragments/fragment-files.test.ts"],
+    faults: [],
+  },
+  {
+    fault: "two nodes make the fragments of one attempt, one of them from a damaged replica",
+    rules: ["fragmentWrittenOnce"],
+    tests: ["services/extent-node/src/fragments/fragment-files.test.ts"],
+    faults: [],
+  },
+  {
+    fault: "late writes and deletions of an attempt at coding that was taken back meet a later one",
+    rules: ["attemptVersionFresh"],
+    tests: ["packages/stream/src/coding/plan-coding.test.ts"],
+    faults: [],
+  },
+  {
     fault: "fsync fails",
     rules: [],
     tests: ["services/extent-node/src/fail-stop-disk.test.ts", "services/extent-node/src/recovery.test.ts"],

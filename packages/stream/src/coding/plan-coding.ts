@@ -1,0 +1,179 @@
+/**
+ * Transactions that change how a sealed extent is stored: replicas become fragments, a fragment is made anew, fragments become replicas
+ * (docs/design/erasure-coding.md "Protocol", docs/design/model/coding.pml). State in, changes out. Nothing is read, written or sent here.
+ *
+ * Invariants:
+ * - An attempt is recorded before any of its files is made, so a new leader finds it, and goes on with it or takes it back.
+ * - An attempt has a version that no attempt of its extent had before (rule `attemptVersionFresh`): late writes and deletions of an older one
+ *   meet other files.
+ * - Replicas, or fragments, go from the record in the transaction that puts the others in their place. What goes is recorded as removed, with its
+ *   version, until its deletion was answered: no file is forgotten.
+ * - Everything here needs that the caller names the attempt by its version. Another attempt, or none, is refused with `conflict`.
+ */
+import type { ExtentId, Outcome, Rules } from "@stamp/base";
+import { assert, extentVersion, ok, refused } from "@stamp/base";
+import { targetsOf } from "../extent-counts.ts";
+import type { AttemptRecord, CodedRecord, ExtentRecord, FragmentPlace, ReplicaPlace } from "../records.ts";
+import type { Plan, StreamState } from "../state.ts";
+
+const same = (a: ReplicaPlace, b: ReplicaPlace): boolean => a.nodeId === b.nodeId && a.diskId === b.diskId;
+const sameFragment = (a: FragmentPlace, b: FragmentPlace): boolean => same(a, b) && a.version === b.version;
+const placeOf = ({ nodeId, diskId }: ReplicaPlace): ReplicaPlace => ({ nodeId, diskId });
+const conflict = (message: string) => refused("aborted", "conflict", message);
+const change = (record: ExtentRecord): Outcome<Plan> => ok({ changes: [{ kind: "extent", record }], reads: [] });
+
+/** Why an extent can't be coded now; undefined: it can. */
+export function notCodable(extent: ExtentRecord | undefined): string | undefined {
+  if (extent?.phase !== "sealed") return "it is not sealed";
+  if (extent.coded !== undefined) return "it is coded";
+  if (extent.attempt !== undefined) return `an attempt is under way: ${extent.attempt.kind}`;
+  if (extent.repair !== undefined) return "a replica is being made anew";
+  if (extent.untold !== undefined) return "its length was told to nobody yet";
+  if (extent.sealedLengthBytes === 0) return "it is empty";
+  if (extent.checksum === undefined) return "its checksum is not recorded yet";
+  if (extent.replicas.some((replica) => !replica.complete)) return "a replica is not complete";
+  return undefined;
+}
+
+/** Begins to code: `targets` get the fragments, by index. No node gets two. */
+export function planBeginCoding(
+  state: StreamState,
+  id: ExtentId,
+  profile: string,
+  targets: readonly ReplicaPlace[],
+  rules: Rules,
+): Outcome<Plan> {
+  const extent = state.extent(id);
+  const why = notCodable(extent);
+  if (extent === undefined || why !== undefined) return conflict(`extent ${id} can't be coded: ${why}`);
+  return begin(extent, { kind: "code", profile, targets: targets.map(placeOf) }, rules);
+}
+
+/** Begins to make one fragment of a coded extent anew, on a node that has no other fragment of it. */
+export function planBeginFragmentRepair(
+  state: StreamState,
+  id: ExtentId,
+  index: number,
+  target: ReplicaPlace,
+  rules: Rules,
+): Outcome<Plan> {
+  const idle = codedAndIdle(state, id);
+  if (!idle.ok) return idle;
+  const { coded } = idle.value;
+  if (coded.fragments[index] === undefined) return refused("invalidArgument", "badRequest", `extent ${id} has no fragment ${index}`);
+  if (coded.fragments.some((place, other) => other !== index && place.nodeId === target.nodeId))
+    return conflict(`node ${target.nodeId} has another fragment of extent ${id}`);
+  return begin(idle.value, { kind: "repair", index, target: placeOf(target) }, rules);
+}
+
+/** Begins to make replicas of a coded extent. */
+export function planBeginDecoding(state: StreamState, id: ExtentId, targets: readonly ReplicaPlace[], rules: Rules): Outcome<Plan> {
+  const idle = codedAndIdle(state, id);
+  if (!idle.ok) return idle;
+  return begin(idle.value, { kind: "decode", targets: targets.map(placeOf) }, rules);
+}
+
+type NewAttempt = AttemptRecord extends infer Each ? (Each extends AttemptRecord ? Omit<Each, "version"> : never) : never;
+
+function begin(extent: ExtentRecord, attempt: NewAttempt, rules: Rules): Outcome<Plan> {
+  const version = extentVersion(extent.version + 1);
+  const begun = { ...attempt, version: rules.on("attemptVersionFresh") ? version : extentVersion(2) } as AttemptRecord;
+  const nodes = targetsOf(begun).map(({ nodeId }) => nodeId);
+  assert(nodes.length > 0 && new Set(nodes).size === nodes.length, "each target of an attempt is another node");
+  return change({ ...extent, version, attempt: begun });
+}
+
+/** Every fragment is durable, and what was stored was decoded and compared: the extent is coded from here on, its replicas are garbage. */
+export function planFinishCoding(state: StreamState, id: ExtentId, attemptVersion: number): Outcome<Plan> {
+  const found = attemptOf(state, id, attemptVersion, "code");
+  if (!found.ok) return found;
+  const { extent, attempt } = found.value;
+  const { attempt: _attempt, ...rest } = extent;
+  const coded: CodedRecord = {
+    profile: attempt.profile,
+    fragments: attempt.targets.map((target) => ({ ...target, version: attempt.version })),
+  };
+  const replicas = extent.replicas.filter((replica) => !extent.removed.some((other) => same(other, replica)));
+  const removed = [...extent.removed, ...replicas.map(placeOf)];
+  return change({ ...rest, version: extentVersion(extent.version + 1), replicas: [], removed, coded });
+}
+
+/** The new fragment is durable: it takes the place of the old one, which is garbage. */
+export function planFinishFragmentRepair(state: StreamState, id: ExtentId, attemptVersion: number): Outcome<Plan> {
+  const found = attemptOf(state, id, attemptVersion, "repair");
+  if (!found.ok) return found;
+  const { extent, attempt } = found.value;
+  const { attempt: _attempt, coded, ...rest } = extent;
+  const old = coded?.fragments[attempt.index];
+  if (coded === undefined || old === undefined) return conflict(`extent ${id} has no fragment ${attempt.index}`);
+  const fragments = coded.fragments.with(attempt.index, { ...attempt.target, version: attempt.version });
+  const record = { ...rest, version: extentVersion(extent.version + 1), coded: { ...coded, fragments } };
+  return change(withRemoved(record, [old]));
+}
+
+/** Every replica is durable and has the checksum of the extent: it is replicated from here on, its fragments are garbage. */
+export function planFinishDecoding(state: StreamState, id: ExtentId, attemptVersion: number): Outcome<Plan> {
+  const found = attemptOf(state, id, attemptVersion, "decode");
+  if (!found.ok) return found;
+  const { extent, attempt } = found.value;
+  const { attempt: _attempt, coded, ...rest } = extent;
+  const replicas = attempt.targets.map((target) => ({ ...target, complete: true }));
+  const removed = extent.removed.filter((place) => !replicas.some((replica) => same(replica, place)));
+  const record = { ...rest, version: extentVersion(extent.version + 1), replicas, removed };
+  return change(withRemoved(record, coded?.fragments ?? []));
+}
+
+/** Takes an attempt back: what it has made, and may still make, is garbage. Nothing to do if it is over. */
+export function planAbandonAttempt(state: StreamState, id: ExtentId, attemptVersion: number): Outcome<Plan> {
+  const extent = state.extent(id);
+  if (extent?.attempt?.version !== attemptVersion) return ok({ changes: [], reads: [] });
+  return change({ ...withoutAttempt(extent), version: extentVersion(extent.version + 1) });
+}
+
+/** The record without its attempt; the files of the attempt are recorded as removed. The same record if it has none. */
+export function withoutAttempt(extent: ExtentRecord): ExtentRecord {
+  const { attempt, ...rest } = extent;
+  if (attempt === undefined) return extent;
+  if (attempt.kind !== "decode")
+    return withRemoved(
+      rest,
+      targetsOf(attempt).map((target) => ({ ...target, version: attempt.version })),
+    );
+  const known = (target: ReplicaPlace): boolean => extent.removed.some((place) => same(place, target));
+  return { ...rest, removed: [...extent.removed, ...attempt.targets.filter((target) => !known(target))] };
+}
+
+/** A removed fragment is deleted, or its disk is gone for ever. */
+export function planForgetFragment(state: StreamState, id: ExtentId, place: FragmentPlace): Outcome<Plan> {
+  const extent = state.extent(id);
+  const left = extent?.removedFragments?.filter((other) => !sameFragment(other, place));
+  if (extent === undefined || left === undefined || left.length === extent.removedFragments?.length) return ok({ changes: [], reads: [] });
+  const { removedFragments: _removed, ...rest } = extent;
+  return change(left.length === 0 ? rest : { ...rest, removedFragments: left });
+}
+
+function withRemoved(extent: ExtentRecord, fragments: readonly FragmentPlace[]): ExtentRecord {
+  const held = extent.removedFragments ?? [];
+  const fresh = fragments.filter((each) => !held.some((other) => sameFragment(other, each)));
+  return held.length + fresh.length === 0 ? extent : { ...extent, removedFragments: [...held, ...fresh] };
+}
+
+function codedAndIdle(state: StreamState, id: ExtentId): Outcome<ExtentRecord & { readonly coded: CodedRecord }> {
+  const extent = state.extent(id);
+  if (extent?.phase !== "sealed" || extent.coded === undefined) return conflict(`extent ${id} is not coded`);
+  if (extent.attempt !== undefined) return conflict(`an attempt at extent ${id} is under way: ${extent.attempt.kind}`);
+  return ok({ ...extent, coded: extent.coded });
+}
+
+function attemptOf<K extends AttemptRecord["kind"]>(
+  state: StreamState,
+  id: ExtentId,
+  attemptVersion: number,
+  kind: K,
+): Outcome<{ readonly extent: ExtentRecord; readonly attempt: Extract<AttemptRecord, { readonly kind: K }> }> {
+  const extent = state.extent(id);
+  const attempt = extent?.attempt;
+  if (extent?.phase !== "sealed" || attempt?.kind !== kind || attempt.version !== attemptVersion)
+    return conflict(`the attempt of version ${attemptVersion} at extent ${id} is over`);
+  return ok({ extent, attempt: attempt as Extract<AttemptRecord, { readonly kind: K }> });
+}
