@@ -5,6 +5,7 @@ export * from "./gen/stamp/v1/availability_pb.ts";
 export * from "./gen/stamp/v1/bus_pb.ts";
 export * from "./gen/stamp/v1/common_pb.ts";
 export * from "./gen/stamp/v1/entities_pb.ts";
+export * from "./gen/stamp/v1/extent_fragments_pb.ts";
 export * from "./gen/stamp/v1/extent_node_pb.ts";
 export * from "./gen/stamp/v1/front_end_pb.ts";
 export * from "./gen/stamp/v1/lock_service_pb.ts";

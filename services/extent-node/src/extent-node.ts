@@ -18,12 +18,13 @@ import {
   sleep,
   type World,
 } from "@stamp/ports";
-import { ExtentNode } from "@stamp/wire";
+import { ExtentFragments, ExtentNode } from "@stamp/wire";
 import type { ExtentNodeConfig } from "./config.ts";
 import { DiskQueue } from "./disk-queue.ts";
 import { ExtentFiles } from "./extent-files.ts";
 import { ExtentStore } from "./extent-store.ts";
 import { failStopDisk } from "./fail-stop-disk.ts";
+import { FragmentFiles } from "./fragments/fragment-files.ts";
 import { Journal } from "./journal.ts";
 import { LocalExtent } from "./local-extent.ts";
 import type { LocalExtents } from "./local-extents.ts";
@@ -35,7 +36,7 @@ import { checkJournalDisk, formatDisk, JournalBegun, readIdentity, readStarts, w
 import { recover } from "./recovery.ts";
 import { Reporter } from "./reporter.ts";
 import { Scrubber } from "./scrubber.ts";
-import { extentNodeHandlers } from "./server.ts";
+import { extentFragmentHandlers, extentNodeHandlers } from "./server.ts";
 import { ExtentTable } from "./table.ts";
 
 const askTimeoutMs = 1_000;
@@ -112,6 +113,10 @@ export class ExtentNodeRole implements Role {
         ExtentNode,
         extentNodeHandlers(() => this.#serving()),
       ),
+      served(
+        ExtentFragments,
+        extentFragmentHandlers(() => this.#serving()),
+      ),
       statusService(
         this.#world,
         "extent-node",
@@ -159,6 +164,7 @@ export class ExtentNodeRole implements Role {
       state: ready ? (nothingIntact ? "damaged" : "serving") : this.#refusing !== undefined || wrongStamp ? "refusing" : "starting",
       facts: {
         extents: states,
+        fragments: node?.fragments.count ?? 0,
         extentBytes: bytes,
         journalSegments: this.#journal?.segments.total ?? 0,
         journalSegmentsWaiting: this.#journal?.segments.waiting ?? 0,
@@ -232,6 +238,7 @@ export class ExtentNodeRole implements Role {
     this.#queue = queue;
     const files = new ExtentFiles(world, queue, this.#config.openFilesMax, identity);
     const store = new ExtentStore(world, this.#config, files, opened.table);
+    const fragments = await FragmentFiles.open(world, files, queue, identity);
     this.#store = store;
     if (this.#ownJournalDisk) {
       const checked = await checkJournalDisk(world, this.#journalDisk, identity);
@@ -282,6 +289,7 @@ export class ExtentNodeRole implements Role {
       address: this.address,
       journal,
       store,
+      fragments,
       journalDisk: this.#ownJournalDisk ? this.#journalDisk : undefined,
       obeyed: recovered.obeyed,
     });

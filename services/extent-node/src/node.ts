@@ -26,6 +26,8 @@ import { fromWire, LockService } from "@stamp/wire";
 import type { ExtentNodeConfig } from "./config.ts";
 import { CopyTurns } from "./copy-turns.ts";
 import type { ExtentStore } from "./extent-store.ts";
+import type { FragmentFiles } from "./fragments/fragment-files.ts";
+import { FragmentJobs } from "./fragments/fragment-requests.ts";
 import type { Journal } from "./journal.ts";
 import type { LocalExtent } from "./local-extent.ts";
 import { VouchedVersions } from "./vouched-versions.ts";
@@ -48,6 +50,8 @@ export class Node {
   readonly journal: Journal;
   readonly store: ExtentStore;
   readonly copyTurns: CopyTurns;
+  readonly fragments: FragmentFiles;
+  readonly fragmentJobs = new FragmentJobs();
   readonly versions: VouchedVersions;
   /** Of the disk, as of the last look. */
   freeBytes = Number.MAX_SAFE_INTEGER;
@@ -68,7 +72,7 @@ export class Node {
   #termDurable: Promise<void> = Promise.resolve();
 
   constructor(
-    parts: Pick<Node, "world" | "config" | "identity" | "incarnation" | "address" | "journal" | "store" | "journalDisk"> & {
+    parts: Pick<Node, "world" | "config" | "identity" | "incarnation" | "address" | "journal" | "store" | "fragments" | "journalDisk"> & {
       readonly obeyed: ObeyedTerm;
     },
   ) {
@@ -79,6 +83,7 @@ export class Node {
     this.address = parts.address;
     this.journal = parts.journal;
     this.store = parts.store;
+    this.fragments = parts.fragments;
     this.journalDisk = parts.journalDisk;
     this.copyTurns = new CopyTurns(parts.world);
     this.versions = new VouchedVersions(parts.world, parts.config.lockService);

@@ -1,9 +1,14 @@
 /** Calls → domain. Until the node is ready, and when its disk is another stamp's, every call is refused. */
 import { type Failed, FailureError, type Outcome, ok, refused } from "@stamp/base";
 import { DiskError, type Handlers } from "@stamp/ports";
-import { type ExtentNode, fromWire } from "@stamp/wire";
+import { type ExtentFragments, type ExtentNode, fromWire } from "@stamp/wire";
 import { checkReplicas } from "./check.ts";
 import { copyExtent, createExtent, deleteExtent, fenceExtent, sealExtent } from "./control.ts";
+import { deleteFragment, listFragments, readFragment } from "./fragments/fragment-calls.ts";
+import { makeFragments } from "./fragments/make-fragments.ts";
+import { repairFragment } from "./fragments/repair-fragment.ts";
+import { verifyFragments } from "./fragments/verify-fragments.ts";
+import { writeFragment } from "./fragments/write-fragment.ts";
 import { type Node, unknownExtent } from "./node.ts";
 import { append } from "./primary.ts";
 import { read, readBlocks, readPlaces, readRaw } from "./reader.ts";
@@ -98,5 +103,18 @@ export function extentNodeHandlers(ready: () => Outcome<Node>): Handlers<typeof 
         });
         return ok({ replicas, more: ids.length > limit });
       }),
+  };
+}
+
+export function extentFragmentHandlers(ready: () => Outcome<Node>): Handlers<typeof ExtentFragments> {
+  return {
+    makeFragments: commanded(ready, makeFragments),
+    writeFragment: commanded(ready, writeFragment),
+    verifyFragments: commanded(ready, verifyFragments),
+    repairFragment: commanded(ready, repairFragment),
+    // Exactly one version is deleted, so no number of it can stand in the way of another command.
+    deleteFragment: commanded(ready, deleteFragment),
+    readFragment: (request, context) => guarded(ready, (node) => readFragment(node, request, context)),
+    listFragments: (request) => guarded(ready, (node) => listFragments(node, request)),
   };
 }

@@ -6,7 +6,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create, type DescMessage, type DescService, type Message, ScalarType } from "@bufbuild/protobuf";
 import type { Outcome } from "@stamp/base";
-import { Accounts, ExtentNode, LockService, MetadataStore, PartitionManager, PartitionServer, StreamManager } from "@stamp/wire";
+import {
+  Accounts,
+  ExtentFragments,
+  ExtentNode,
+  LockService,
+  MetadataStore,
+  PartitionManager,
+  PartitionServer,
+  StreamManager,
+} from "@stamp/wire";
 import { Client, container, container1, stamp } from "./stack-harness.test.ts";
 
 const timeoutMs = 2_000;
@@ -15,6 +24,7 @@ const roles: readonly (readonly [process: string, service: DescService])[] = [
   ["lock", MetadataStore],
   ["sm", StreamManager],
   ["en-1", ExtentNode],
+  ["en-1", ExtentFragments],
   ["pm", PartitionManager],
   ["pm", Accounts],
   ["ps-1", PartitionServer],

@@ -29,7 +29,7 @@ function open(sim: Simulation): Promise<FragmentFiles> {
 }
 
 async function make(files: FragmentFiles, of: FragmentSpec, bytes: Uint8Array): Promise<Outcome<void>> {
-  const writer = await files.begin(of);
+  const writer = await files.begin(of, "");
   if (!writer.ok) return writer;
   for (let at = 0; at < bytes.length; at += fragmentChunkBytes) {
     const appended = await writer.value.append(bytes.subarray(at, at + fragmentChunkBytes));
@@ -167,9 +167,9 @@ test("fragments, rule fragmentWrittenOnce: a second one of a version is refused;
 test("fragments: of two makers at once one finishes, the other is refused; nothing is left of it", () =>
   inSimulation(4, async (sim) => {
     const files = await open(sim);
-    const first = unwrap(await files.begin(spec));
+    const first = unwrap(await files.begin(spec, ""));
     unwrap(await first.append(content(1).subarray(0, fragmentChunkBytes)));
-    const second = unwrap(await files.begin(spec));
+    const second = unwrap(await files.begin(spec, ""));
     assert.equal(reason(await first.append(content(1).subarray(fragmentChunkBytes))), "conflict");
     assert.equal(reason(await first.finish()), "conflict");
     assert.equal(reason(await second.finish()), "badRequest");
@@ -178,7 +178,7 @@ test("fragments: of two makers at once one finishes, the other is refused; nothi
     unwrap(await second.append(content(2)));
     // Another index of the same version, at the same time: only one gets its name.
     const other = { ...spec, index: 1 };
-    const third = unwrap(await files.begin(other));
+    const third = unwrap(await files.begin(other, ""));
     unwrap(await third.append(content(3)));
     const finished = await Promise.all([second.finish(), third.finish()]);
     assert.deepEqual(finished.map(reason), ["ok", "conflict"]);
@@ -245,7 +245,7 @@ test("fragments: a deletion names one version; it takes what is in the making to
     const newer = { ...spec, version: extentVersion(9) };
     unwrap(await make(files, spec, content(1)));
     unwrap(await make(files, newer, content(2)));
-    const making = unwrap(await files.begin({ ...spec, version: extentVersion(8) }));
+    const making = unwrap(await files.begin({ ...spec, version: extentVersion(8) }, ""));
     assert.equal(await files.remove(spec.extentId, 7), true);
     assert.equal(await files.remove(spec.extentId, 7), false);
     assert.equal(await files.remove(spec.extentId, 8), false);
@@ -265,7 +265,7 @@ test("fragments: a disk without room for all of it refuses at once, and nothing 
     8,
     async (sim) => {
       const files = await open(sim);
-      await assert.rejects(files.begin(spec), (error: unknown) => error instanceof DiskError && error.kind === "full");
+      await assert.rejects(files.begin(spec, ""), (error: unknown) => error instanceof DiskError && error.kind === "full");
       assert.deepEqual(
         sim
           .disk("p")
@@ -284,7 +284,7 @@ test("fragments: the marker names the format before the first file of it, and no
     const files = await open(sim);
     const { disk } = sim.world("p");
     assert.equal(await disk.exists(formatMarkerFile), false);
-    const begun = files.begin(spec);
+    const begun = files.begin(spec, "");
     await begun;
     assert.match(new TextDecoder().decode(await disk.readWhole(formatMarkerFile)), /"fragment":\{"version":1/);
   }));

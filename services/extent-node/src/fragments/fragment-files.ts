@@ -8,7 +8,7 @@
  * - No byte leaves whose chunk is not what the table says. A bad chunk makes its fragment `damaged`; its other chunks are still read.
  * - The format is named in the folder's marker before the first file is made.
  */
-import { type ExtentId, extentId, extentVersion, type Failed, newerFormat, type Outcome, ok, refused } from "@stamp/base";
+import { type ExtentId, extentId, extentVersion, type Failed, newerFormat, OrderedIds, type Outcome, ok, refused } from "@stamp/base";
 import {
   badFragmentChunk,
   decodeFragmentHead,
@@ -77,6 +77,7 @@ export class FragmentFiles {
   readonly #identity: { readonly stampId: string; readonly diskId: string };
   /** By extent, then by version. */
   readonly #here = new Map<ExtentId, Map<number, FragmentName>>();
+  readonly #order = new OrderedIds<ExtentId>((id) => this.#here.has(id));
   /** By path. */
   readonly #damaged = new Map<string, string>();
   readonly #making = new Map<string, FragmentWriter>();
@@ -125,6 +126,11 @@ export class FragmentFiles {
     return [...(this.#here.get(id)?.values() ?? [])];
   }
 
+  /** The first `limit` extents above `id` that have a fragment here, ascending. */
+  idsAfter(id: number, limit: number): ExtentId[] {
+    return this.#order.after(id, limit);
+  }
+
   find(id: ExtentId, version: number): FragmentName | undefined {
     return this.#here.get(id)?.get(version);
   }
@@ -139,10 +145,10 @@ export class FragmentFiles {
   }
 
   /**
-   * Begins to make a fragment. One of the same name that was begun before and is not finished is given up: its next step is refused. Refused
+   * Begins to make a fragment; `maker` names who gives its content. One of the same name that was begun before and is not finished is given up: its next step is refused. Refused
    * with `conflict` if a fragment of this version is here.
    */
-  async begin(spec: FragmentSpec): Promise<Outcome<FragmentWriter>> {
+  async begin(spec: FragmentSpec, maker: string): Promise<Outcome<FragmentWriter>> {
     if (!isFragmentSpec(spec)) return refused("invalidArgument", "badRequest", `no fragment has these numbers: ${JSON.stringify(spec)}`);
     const held = this.#refuseSecond(spec);
     if (held !== undefined) return held;
@@ -154,6 +160,7 @@ export class FragmentFiles {
       files: this.#files,
       queue: this.#queue,
       spec,
+      maker,
       ...this.#identity,
       path,
       finish: () => this.#adopt(spec, path),
@@ -168,6 +175,11 @@ export class FragmentFiles {
     if (finished === undefined) await writer.allocate();
     else await writer.discard();
     return finished ?? ok(writer);
+  }
+
+  /** Returns the writer of a fragment that was begun and is not finished. */
+  making(name: FragmentName): FragmentWriter | undefined {
+    return this.#making.get(`${baseOf(name)}${makingSuffix}`);
   }
 
   #refuseSecond({ extentId: id, version }: FragmentName): Failed | undefined {
@@ -200,6 +212,7 @@ export class FragmentFiles {
     if (versions === undefined) {
       versions = new Map();
       this.#here.set(name.extentId, versions);
+      this.#order.add(name.extentId);
     }
     if (!versions.has(name.version)) this.#count += 1;
     versions.set(name.version, name);
@@ -262,7 +275,10 @@ export class FragmentFiles {
     const versions = this.#here.get(id);
     versions?.delete(version);
     this.#count -= 1;
-    if (versions?.size === 0) this.#here.delete(id);
+    if (versions?.size === 0) {
+      this.#here.delete(id);
+      this.#order.removed();
+    }
     await this.#files.close(path);
     this.#forget(path);
     if (await this.#world.disk.exists(path)) await this.#world.disk.remove(path);

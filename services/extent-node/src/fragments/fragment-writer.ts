@@ -24,6 +24,7 @@ interface Parts {
   readonly files: ExtentFiles;
   readonly queue: DiskQueue;
   readonly spec: FragmentSpec;
+  readonly maker: string;
   readonly stampId: string;
   readonly diskId: string;
   readonly path: string;
@@ -48,6 +49,11 @@ export class FragmentWriter {
 
   get spec(): FragmentSpec {
     return this.#parts.spec;
+  }
+
+  /** Who gives the content: another one may not go on with it. */
+  get maker(): string {
+    return this.#parts.maker;
   }
 
   /** Bytes of the content that were taken: the place of the next ones. */

@@ -1,0 +1,298 @@
+/** A sealed extent becomes fragments on other nodes: made, verified, repaired, under damage, crashes and makers that meet. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { concatBytes, type Outcome, unwrap } from "@stamp/base";
+import { type Profile, profileOf } from "@stamp/erasure";
+import { fragmentBytesOf, fragmentContentOffset } from "@stamp/extent";
+import { ExtentFragments } from "@stamp/wire";
+import { extentPath } from "../extent-files.ts";
+import { Cluster, pattern, reasonOf, stampId } from "../harness.test.ts";
+import { fragmentPath } from "./fragment-files.ts";
+
+const timeoutMs = 60_000;
+const nodeNames = (count: number): string[] => Array.from({ length: count }, (_, i) => `en-${i + 1}`);
+
+/** An extent on the first three nodes, sealed, and what is to be made of it on all of them. */
+class Coding {
+  readonly cluster: Cluster;
+  readonly profile: Profile;
+  readonly names: readonly string[];
+  id = 0;
+  content: Uint8Array = new Uint8Array(0);
+  checksum = 0;
+
+  constructor(seed: number, profileName: string, spare = 1) {
+    this.profile = profileOf(profileName) as Profile;
+    this.names = nodeNames(this.profile.fragments + spare);
+    this.cluster = new Cluster(seed, { nodes: this.names, config: { scrubBytesPerSecond: 0 } });
+  }
+
+  run(body: () => Promise<void>): Promise<void> {
+    return this.cluster.run(async () => {
+      for (const name of this.names) await this.cluster.ready(name);
+      await this.#seal();
+      await body();
+    });
+  }
+
+  async #seal(): Promise<void> {
+    const { cluster } = this;
+    this.id = await cluster.create();
+    let end = 0;
+    for (let i = 0; i < 5; i++) end = Number(unwrap(await cluster.append("en-1", this.id, end, [pattern(400_000 + i, i)])).endBytes);
+    for (const name of this.names.slice(0, 3)) this.checksum = unwrap(await cluster.seal(name, this.id, end)).checksum;
+    await cluster.sim.sleep(1_000);
+    const parts: Uint8Array[] = [];
+    for (let at = 0; at < end; ) {
+      const request = { extentId: BigInt(this.id), offsetBytes: BigInt(at), lengthBytes: 1 << 20 };
+      const { payload } = unwrap(await cluster.node("en-1").readRaw(request, { timeoutMs }));
+      parts.push(payload);
+      at += payload.length;
+    }
+    this.content = concatBytes(parts);
+    assert.equal(this.content.length, end);
+  }
+
+  calls(name: string) {
+    return this.cluster.tester.transport.client(name, ExtentFragments);
+  }
+
+  get extent() {
+    const { id, checksum, profile } = this;
+    return { extentId: BigInt(id), profile: profile.name, sealedLengthBytes: BigInt(this.content.length), checksum };
+  }
+
+  get fragmentBytes(): number {
+    return fragmentBytesOf(this.content.length, this.profile.data);
+  }
+
+  at(index: number, version = 3, name = this.names[index] as string) {
+    return { index, version: BigInt(version), address: name, diskId: String(this.cluster.facts(name).diskId) };
+  }
+
+  all(version = 3) {
+    return Array.from({ length: this.profile.fragments }, (_, index) => this.at(index, version));
+  }
+
+  make(from = "en-1", version = 3, smTerm = this.cluster.smTerm) {
+    const diskId = String(this.cluster.facts(from).diskId);
+    const request = { smTerm: BigInt(smTerm), extent: this.extent, targets: this.all(version), stampId, diskId };
+    return this.calls(from).makeFragments(request, { timeoutMs });
+  }
+
+  verify(by = "en-3", fragments = this.all()) {
+    return this.calls(by).verifyFragments({ smTerm: 1n, extent: this.extent, fragments }, { timeoutMs });
+  }
+
+  repair(target: ReturnType<Coding["at"]>, sources: ReturnType<Coding["all"]>) {
+    return this.calls(target.address).repairFragment({ smTerm: 1n, extent: this.extent, target, sources, stampId }, { timeoutMs });
+  }
+
+  /** The content of a fragment as its node gives it. */
+  async fragment({ index, version, address }: ReturnType<Coding["at"]>): Promise<Outcome<Uint8Array>> {
+    const request = { extentId: BigInt(this.id), version, index, offsetBytes: 0n, lengthBytes: this.fragmentBytes };
+    const answer = await this.calls(address).readFragment(request, { timeoutMs });
+    return answer.ok ? { ok: true, value: answer.value.payload } : answer;
+  }
+
+  /** What data fragment `index` must be. */
+  expected(index: number): Uint8Array {
+    const bytes = new Uint8Array(this.fragmentBytes);
+    bytes.set(this.content.subarray(index * this.fragmentBytes, (index + 1) * this.fragmentBytes));
+    return bytes;
+  }
+
+  held(name: string) {
+    return this.calls(name).listFragments({}, { timeoutMs });
+  }
+
+  async heldCount(): Promise<number> {
+    let count = 0;
+    for (const name of this.names) if (this.cluster.sim.isUp(name)) count += unwrap(await this.held(name)).fragments.length;
+    return count;
+  }
+}
+
+for (const profileName of ["rs-4-2", "lrc-12-2-2"]) {
+  test(`coding ${profileName}: fragments are made and verified; each lost one is made again from as few as the code needs`, async () => {
+    const coding = new Coding(11, profileName);
+    const { profile } = coding;
+    await coding.run(async () => {
+      unwrap(await coding.make());
+      assert.equal(await coding.heldCount(), profile.fragments);
+      for (let index = 0; index < profile.data; index++)
+        assert.deepEqual(unwrap(await coding.fragment(coding.at(index))), coding.expected(index), `fragment ${index}`);
+      unwrap(await coding.verify());
+      const spare = coding.names.at(-1) as string;
+      for (let index = 0; index < profile.fragments; index++) {
+        const lost = unwrap(await coding.fragment(coding.at(index)));
+        const others = coding.all().filter((each) => each.index !== index);
+        const target = coding.at(index, 4 + index, spare);
+        const { bytesRead } = unwrap(await coding.repair(target, others));
+        const group = profile.groups.find((each) => each.includes(index));
+        assert.equal(
+          Number(bytesRead),
+          (group === undefined ? profile.data : group.length - 1) * coding.fragmentBytes,
+          `fragment ${index}`,
+        );
+        assert.deepEqual(unwrap(await coding.fragment(target)), lost);
+        assert.equal(Number(unwrap(await coding.repair(target, [])).bytesRead), 0, "asked again, it is there");
+        unwrap(
+          await coding
+            .calls(spare)
+            .deleteFragment(
+              { smTerm: 1n, extentId: BigInt(coding.id), fragmentVersion: target.version, diskId: target.diskId },
+              { timeoutMs },
+            ),
+        );
+        assert.equal(reasonOf(await coding.fragment(target)), "unknownExtent");
+      }
+    });
+  });
+}
+
+test("coding: a replica that rots is found while fragments are made; none is finished, and another replica makes them", async () => {
+  const coding = new Coding(12, "rs-4-2");
+  const { cluster } = coding;
+  await coding.run(async () => {
+    cluster.sim.disk("en-1").corrupt(extentPath(coding.id as never), 8_192 + 777_777);
+    assert.equal(reasonOf(await coding.make("en-1")), "damaged");
+    assert.equal(await coding.heldCount(), 0);
+    assert.equal((await cluster.replica("en-1", coding.id)).state, 4, "the replica is known to be damaged");
+    unwrap(await coding.make("en-2"));
+    unwrap(await coding.verify());
+  });
+});
+
+test("coding: verification finds a fragment that is intact on its disk and not what the others give", async () => {
+  for (const index of [1, 5]) {
+    const coding = new Coding(13, "rs-4-2");
+    const { cluster } = coding;
+    await coding.run(async () => {
+      unwrap(await coding.make());
+      const at = coding.at(index, 9, "en-7");
+      const payload = pattern(coding.fragmentBytes, 99).subarray(0, coding.fragmentBytes);
+      const checksum = cluster.tester.digest.crc32c(payload);
+      const request = { smTerm: 1n, extent: coding.extent, index, version: at.version, stampId, diskId: at.diskId, maker: "bad" };
+      unwrap(
+        await coding
+          .calls("en-7")
+          .writeFragment({ ...request, offsetBytes: 0n, payloadChecksum: checksum, last: true, payload }, { timeoutMs }),
+      );
+      const fragments = coding.all().map((each) => (each.index === index ? at : each));
+      assert.equal(reasonOf(await coding.verify("en-2", fragments)), "damaged");
+      unwrap(await coding.verify());
+      assert.equal(reasonOf(await coding.verify("en-2", fragments.slice(1))), "badRequest");
+    });
+  }
+});
+
+test("coding: sources that are dead, damaged or gone are left, as long as the others are enough", async () => {
+  const coding = new Coding(14, "rs-6-3");
+  const { cluster } = coding;
+  await coding.run(async () => {
+    unwrap(await coding.make());
+    const expected = unwrap(await coding.fragment(coding.at(0)));
+    cluster.sim.crash("en-2", { stayDown: true });
+    const path = fragmentPath({ extentId: coding.id as never, version: 3 as never, index: 2 });
+    // In the second stripe, so that the source is left on the way.
+    cluster.sim.disk("en-3").corrupt(path, fragmentContentOffset(coding.fragmentBytes) + coding.fragmentBytes - 5);
+    const spare = coding.at(0, 4, "en-10");
+    const others = [coding.at(1, 3, "en-2"), ...coding.all().filter(({ index }) => index > 1)];
+    unwrap(await coding.repair(spare, others));
+    assert.deepEqual(unwrap(await coding.fragment(spare)), expected);
+    const held = unwrap(await coding.held("en-3")).fragments;
+    assert.match(held[0]?.damage ?? "", /chunk/, "what a repair has found is told");
+    // Fragments 0 to 2 are lost: six are left, and a seventh loss is one too many.
+    const few = others.filter(({ index }) => index !== 8);
+    assert.equal(reasonOf(await coding.repair(coding.at(0, 5, "en-10"), few)), "extentStale");
+    assert.equal(unwrap(await coding.held("en-10")).fragments.length, 1, "nothing is left of a repair that failed");
+  });
+});
+
+test("coding: a maker that dies leaves nothing finished; the next attempt goes on beside what is left of it", async () => {
+  for (let seed = 20; seed < 26; seed++) {
+    const coding = new Coding(seed, "rs-4-2");
+    const { cluster } = coding;
+    await coding.run(async () => {
+      const made = coding.make("en-1");
+      await cluster.sim.sleep(cluster.sim.prng.below(30));
+      cluster.sim.crash("en-1", { unsynced: "lost" });
+      await made;
+      cluster.sim.restart("en-1");
+      await cluster.ready("en-1");
+      unwrap(await coding.make("en-2", 5));
+      unwrap(await coding.verify("en-3", coding.all(5)));
+      for (const name of coding.names.slice(0, 6)) {
+        const request = { smTerm: 1n, extentId: BigInt(coding.id), fragmentVersion: 3n, diskId: String(cluster.facts(name).diskId) };
+        unwrap(await coding.calls(name).deleteFragment(request, { timeoutMs }));
+        assert.deepEqual(
+          cluster.sim
+            .disk(name)
+            .paths()
+            .filter((path) => path.startsWith("fragments/")).length,
+          1,
+        );
+      }
+      unwrap(await coding.verify("en-3", coding.all(5)));
+    });
+  }
+});
+
+test("coding: two makers of one attempt at once leave fragments that verify, or are refused; never a mixture", async () => {
+  let agreed = 0;
+  for (let seed = 30; seed < 36; seed++) {
+    const coding = new Coding(seed, "rs-4-2");
+    await coding.run(async () => {
+      const answers = await Promise.all([
+        coding.make("en-1"),
+        coding.cluster.sim.sleep(coding.cluster.sim.prng.below(20)).then(() => coding.make("en-2")),
+      ]);
+      const complete = (await coding.heldCount()) === coding.profile.fragments;
+      assert.ok(complete || answers.every((each) => !each.ok), "who says that all is made is right");
+      if (complete) unwrap(await coding.verify());
+      if (complete) agreed += 1;
+    });
+  }
+  assert.ok(agreed > 0);
+});
+
+test("coding: commands of a stale term, for another disk, of another stamp, or with impossible numbers are refused", async () => {
+  const coding = new Coding(15, "rs-4-2");
+  const { cluster } = coding;
+  await coding.run(async () => {
+    cluster.smTerm = 3;
+    unwrap(await coding.make("en-1", 3, 3));
+    for (const name of coding.names) await cluster.fence(name, coding.id, 3);
+    const target = coding.at(0, 4, "en-7");
+    const sources = coding.all().slice(1);
+    const call = coding.calls("en-7");
+    const common = { extent: coding.extent, stampId };
+    const old = { smTerm: 2n };
+    assert.equal(reasonOf(await call.repairFragment({ ...common, ...old, target, sources }, { timeoutMs })), "staleTerm");
+    assert.equal(reasonOf(await coding.make("en-1", 4, 2)), "staleTerm");
+    assert.equal(reasonOf(await call.verifyFragments({ ...common, ...old, fragments: coding.all() }, { timeoutMs })), "staleTerm");
+    const remove = { extentId: BigInt(coding.id), fragmentVersion: 3n, diskId: String(cluster.facts("en-2").diskId) };
+    assert.equal(reasonOf(await coding.calls("en-2").deleteFragment({ ...remove, ...old }, { timeoutMs })), "staleTerm");
+    const now = { smTerm: 3n };
+    assert.equal(reasonOf(await coding.calls("en-3").deleteFragment({ ...remove, ...now }, { timeoutMs })), "wrongDisk");
+    assert.equal(
+      reasonOf(await call.repairFragment({ ...common, ...now, target: coding.at(0, 4, "en-1"), sources }, { timeoutMs })),
+      "wrongDisk",
+    );
+    const foreign = { ...common, ...now, stampId: "another", target, sources };
+    assert.equal(reasonOf(await call.repairFragment(foreign, { timeoutMs })), "wrongStamp");
+    for (const extent of [
+      { ...coding.extent, profile: "rs-1-1" },
+      { ...coding.extent, sealedLengthBytes: 0n },
+      { ...coding.extent, sealedLengthBytes: BigInt(Number.MAX_SAFE_INTEGER) },
+      { ...coding.extent, extentId: 2n ** 63n },
+    ])
+      assert.equal(reasonOf(await call.repairFragment({ ...common, ...now, extent, target, sources }, { timeoutMs })), "badRequest");
+    assert.equal(
+      reasonOf(await call.repairFragment({ ...common, ...now, target, sources: [...sources, ...sources] }, { timeoutMs })),
+      "badRequest",
+    );
+    assert.equal(unwrap(await coding.held("en-2")).fragments.length, 1);
+  });
+});

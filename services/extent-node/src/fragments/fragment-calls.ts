@@ -1,0 +1,48 @@
+/** Calls about fragments → domain. */
+import { type ExtentId, extentId, extentVersion, type Outcome, ok, refused } from "@stamp/base";
+import type { CallContext } from "@stamp/ports";
+import { type DeleteFragmentRequest, fromWire, type ListFragmentsRequest, type ReadFragmentRequest, toWire } from "@stamp/wire";
+import { repairIo } from "../disk-queue.ts";
+import type { Node } from "../node.ts";
+import { admit } from "./fragment-requests.ts";
+
+const readBytesMax = 4 * 1024 * 1024;
+const listMax = 1_000;
+
+export async function readFragment(
+  node: Node,
+  request: ReadFragmentRequest,
+  context: CallContext,
+): Promise<Outcome<{ payload: Uint8Array }>> {
+  const { index, lengthBytes, background } = request;
+  if (lengthBytes === 0 || lengthBytes > readBytesMax) return refused("invalidArgument", "badRequest", `a read of ${lengthBytes} bytes`);
+  const arrivedMs = node.world.clock.monotonicMs();
+  const io = { class: background ? repairIo.class : ("read" as const), deadlineMs: context.deadlineMs, caller: context };
+  const name = { extentId: extentId(fromWire(request.extentId)), version: extentVersion(fromWire(request.version)), index };
+  const bytes = await node.fragments.read(name, fromWire(request.offsetBytes), lengthBytes, io);
+  if (!background) node.took.read.since(arrivedMs);
+  return bytes.ok ? ok({ payload: bytes.value }) : bytes;
+}
+
+export async function deleteFragment(node: Node, request: DeleteFragmentRequest): Promise<Outcome<Record<string, never>>> {
+  const { smTerm, diskId } = request;
+  const id = extentId(fromWire(request.extentId));
+  const version = fromWire(request.fragmentVersion);
+  const admitted = await admit(node, { smTerm, diskId });
+  if (!admitted.ok) return admitted;
+  await node.fragments.remove(id, version);
+  return ok({});
+}
+
+export async function listFragments(node: Node, request: ListFragmentsRequest) {
+  const limit = Math.min(listMax, request.limit === 0 ? listMax : request.limit);
+  const ids = node.fragments.idsAfter(fromWire(request.afterExtentId), limit + 1);
+  const held = (id: ExtentId) =>
+    node.fragments.of(id).map((name) => ({
+      extentId: toWire(id),
+      version: toWire(name.version),
+      index: name.index,
+      damage: node.fragments.damageOf(name) ?? "",
+    }));
+  return ok({ fragments: ids.slice(0, limit).flatMap(held), more: ids.length > limit }) satisfies Outcome<unknown>;
+}

@@ -1,0 +1,62 @@
+/**
+ * Reads everything that an attempt at coding has stored, before its replicas may go. The data fragments must have the extent's checksum, and the
+ * coding fragments must be what the data fragments give: so any set of fragments that the code can decode gives the extent back.
+ */
+import { equalBytes, type Outcome, ok, refused } from "@stamp/base";
+import { encodePlan, Kernel } from "@stamp/erasure";
+import { combineCrc32c } from "@stamp/extent";
+import type { VerifyFragmentsRequest } from "@stamp/wire";
+import type { Node } from "../node.ts";
+import { admit, type Coded, codedOf, type FragmentAt, fragmentsOf } from "./fragment-requests.ts";
+import { PacedSteps, readFragmentAt, stripeBytes } from "./fragment-sources.ts";
+
+export async function verifyFragments(node: Node, request: VerifyFragmentsRequest): Promise<Outcome<Record<string, never>>> {
+  const coded = codedOf(request.extent);
+  const fragments = fragmentsOf(coded, request.fragments);
+  const { profile, extent } = coded;
+  if (fragments.length !== profile.fragments)
+    return refused("invalidArgument", "badRequest", `${profile.name} has ${profile.fragments} fragments, not ${fragments.length}`);
+  const admitted = await admit(node, { smTerm: request.smTerm });
+  if (!admitted.ok) return admitted;
+  return node.fragmentJobs.run(`verify ${extent.extentId} ${fragments[0]?.version}`, () => verify(node, coded, fragments));
+}
+
+async function verify(node: Node, { profile, extent }: Coded, fragments: readonly FragmentAt[]): Promise<Outcome<Record<string, never>>> {
+  const { extentId: id, fragmentBytes, sealedLengthBytes, contentChecksum } = extent;
+  const { crc32c } = node.world.digest;
+  // Stored fragments in the first lanes, computed ones behind.
+  const kernel = new Kernel(2 * profile.fragments - profile.data, stripeBytes);
+  const plan = encodePlan(profile);
+  const computedLane = (index: number): number => (index < profile.data ? index : profile.fragments + index - profile.data);
+  const checksums = new Array<number>(profile.data).fill(0);
+  const contentOf = (index: number, at: number, bytes: number): number =>
+    Math.min(bytes, Math.max(0, sealedLengthBytes - index * fragmentBytes - at));
+
+  const stripe = async (at: number, bytes: number): Promise<Outcome<void>> => {
+    const read = await Promise.all(fragments.map((fragment) => readFragmentAt(node, id, fragment, at, bytes)));
+    for (const [i, each] of read.entries()) {
+      if (!each.ok) return each;
+      const { index } = fragments[i] as FragmentAt;
+      kernel.lane(index).set(each.value);
+      if (index >= profile.data) continue;
+      checksums[index] = crc32c(each.value.subarray(0, contentOf(index, at, bytes)), checksums[index]);
+    }
+    kernel.run(plan, computedLane, bytes);
+    for (const index of plan.outputs) {
+      const [stored, computed] = [kernel.lane(index), kernel.lane(computedLane(index))];
+      if (!equalBytes(stored.subarray(0, bytes), computed.subarray(0, bytes)))
+        return refused("dataLoss", "damaged", `fragment ${index} of extent ${id} is not what the data fragments give, at ${at}`);
+    }
+    return ok();
+  };
+
+  const steps = new PacedSteps(node);
+  for (let at = 0; at < fragmentBytes; at += stripeBytes) {
+    const bytes = Math.min(stripeBytes, fragmentBytes - at);
+    const done = await steps.step(bytes * profile.fragments, () => stripe(at, bytes));
+    if (!done.ok) return done;
+  }
+  const checksum = checksums.reduce((sum, next, index) => combineCrc32c(sum, next, contentOf(index, 0, fragmentBytes)), 0);
+  if (checksum === contentChecksum) return ok({});
+  return refused("dataLoss", "damaged", `the fragments of extent ${id} have checksum ${checksum}, recorded is ${contentChecksum}`);
+}
