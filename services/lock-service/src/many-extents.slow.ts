@@ -1,16 +1,17 @@
 /**
  * A lock service with many extents: STAMP_EXTENTS=1000000 node --test services/lock-service/src/many-extents.slow.ts. A store of the earlier
  * format is written with the records of so many extents (a segment for each 1,000), then a lock service in a child process takes it over,
- * starts again, and gives a snapshot while a lease is renewed every 20 ms. Tells start times, memory, the longest turn of the event loop and
- * the slowest renewal (docs/guides/metadata.md has what was measured).
+ * starts again, and gives a snapshot while a lease is renewed every 20 ms. Then a stream manager of its own process loads all of it and leads.
+ * Tells start times, memory, the longest turn of the event loop and the slowest renewal (docs/guides/metadata.md has what was measured).
  */
 import assert from "node:assert/strict";
-import { type ChildProcess, fork } from "node:child_process";
+import { type ChildProcess, fork, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
+import { createInterface } from "node:readline";
 import { type TestContext, test } from "node:test";
 import { concatBytes, extentId, extentVersion, frameRecord, ownerEpoch, unwrap, utf8 } from "@stamp/base";
 import { inMemory, verifySnapshot } from "@stamp/metadata-store";
@@ -105,6 +106,35 @@ const ask = async (child: ChildProcess, message: string): Promise<Record<string,
   return (await once(child, "message"))[0] as Record<string, unknown>;
 };
 
+/** Starts a stream manager over the lock service at `address` and ends it when it leads. */
+async function leads(address: string, dataDir: string): Promise<Record<string, unknown>> {
+  const program = join(import.meta.dirname, "../../stream-manager/src/main.ts");
+  const flags = ["--lock-service", address, "--listen", "127.0.0.1:0", "--data-dir", dataDir];
+  const startMs = performance.now();
+  const child = spawn(process.execPath, [program, ...flags], { stdio: ["ignore", "pipe", "inherit"] });
+  try {
+    let loadedMs: unknown;
+    for await (const line of createInterface({ input: child.stdout })) {
+      const { msg: message, tookMs, extents } = JSON.parse(line) as { msg: string; tookMs?: number; extents?: number };
+      if (message === "the metadata is loaded") loadedMs = tookMs;
+      if (message !== "this stream manager leads") continue;
+      const status = await readFile(`/proc/${child.pid}/status`, "utf8");
+      const mebibytes = (name: string): number => Math.round(Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) / 1024);
+      return {
+        extents,
+        loadedMs,
+        leadsAfterMs: Math.round(performance.now() - startMs),
+        rssMiB: mebibytes("VmRSS"),
+        peakMiB: mebibytes("VmHWM"),
+      };
+    }
+    throw new Error("the stream manager ended");
+  } finally {
+    child.kill();
+    if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+  }
+}
+
 async function measured(t: TestContext, extents: number): Promise<void> {
   const dataDir = await mkdtemp(join(process.env.TMPDIR ?? tmpdir(), "stamp-metadata-bench-"));
   try {
@@ -156,6 +186,7 @@ async function measured(t: TestContext, extents: number): Promise<void> {
     const tookMs = Math.round(performance.now() - startMs);
     const facts = await ask(child, "facts");
     t.diagnostic(`snapshot: ${JSON.stringify({ bytes: offset, refusal, tookMs, slowestRenewalMs: Math.round(slowestMs), ...facts })}`);
+    t.diagnostic(`stream manager: ${JSON.stringify(await leads(address, join(dataDir, "stream-manager")))}`);
     child.send("stop");
     await once(child, "exit");
     assert.equal(refusal, "");
