@@ -1,5 +1,5 @@
 /**
- * Files below one root folder, through the page cache. Nothing is held back in this process: what `write` resolved is in the kernel,
+ * Files below one root folder: reads and small writes through the page cache, large writes past it (direct-writes.ts). Nothing is held back in this process: what `write` resolved is in the kernel,
  * what `sync` resolved is on the device as far as the kernel knows.
  *
  * `allocate`: Node has no posix_fallocate, and a hole made by ftruncate would still run out of space (and change the file's metadata)
@@ -9,9 +9,10 @@
 import type { FileHandle } from "node:fs/promises";
 import { constants, mkdir, open, readdir, readFile, rename, rm, stat, statfs, unlink } from "node:fs/promises";
 import { dirname, join, posix, resolve } from "node:path";
-import { assert } from "@stamp/base";
+import { assert, totalLength } from "@stamp/base";
 import type { Disk, DiskErrorKind, DiskFile } from "@stamp/ports";
 import { DiskError } from "@stamp/ports";
+import { cut, type DirectSupport, DirectWrites, wholePages } from "./direct-writes.ts";
 
 const zeros = new Uint8Array(1024 * 1024);
 /** What one writev takes on Linux. */
@@ -47,10 +48,14 @@ async function syncing(path: string, work: Promise<void>): Promise<void> {
 class NodeFile implements DiskFile {
   readonly path: string;
   readonly #handle: FileHandle;
+  readonly #support: DirectSupport;
+  readonly #direct: DirectWrites;
 
-  constructor(path: string, handle: FileHandle) {
+  constructor(path: string, handle: FileHandle, support: DirectSupport) {
     this.path = path;
     this.#handle = handle;
+    this.#support = support;
+    this.#direct = new DirectWrites(handle, support);
   }
 
   async sizeBytes(): Promise<number> {
@@ -78,6 +83,21 @@ class NodeFile implements DiskFile {
   }
 
   async write(offsetBytes: number, chunks: readonly Uint8Array[]): Promise<void> {
+    const lengthBytes = totalLength(chunks);
+    const pages = this.#support.refused ? undefined : wholePages(offsetBytes, lengthBytes);
+    if (pages === undefined) return this.#writeCached(offsetBytes, chunks);
+    const { first, end } = pages;
+    if (first > offsetBytes) await this.#writeCached(offsetBytes, cut(chunks, 0, first - offsetBytes));
+    let done = first;
+    try {
+      done += await this.#direct.write(first, cut(chunks, first - offsetBytes, end - offsetBytes), end - first);
+    } catch (error) {
+      throw diskError(error, this.path);
+    }
+    if (done < offsetBytes + lengthBytes) await this.#writeCached(done, cut(chunks, done - offsetBytes, lengthBytes));
+  }
+
+  async #writeCached(offsetBytes: number, chunks: readonly Uint8Array[]): Promise<void> {
     let pending = chunks.filter((chunk) => chunk.length > 0);
     let at = offsetBytes;
     try {
@@ -117,6 +137,7 @@ class NodeFile implements DiskFile {
 
   async close(): Promise<void> {
     try {
+      await this.#direct.close();
       await this.#handle.close();
     } catch (error) {
       throw diskError(error, this.path);
@@ -140,9 +161,12 @@ function afterBytes(chunks: Uint8Array[], count: number): Uint8Array[] {
 
 export class NodeDisk implements Disk {
   readonly #root: string;
+  readonly #support: DirectSupport;
 
-  constructor(root: string) {
+  /** `direct: false`: everything through the page cache. */
+  constructor(root: string, options: { readonly direct?: boolean } = {}) {
     this.#root = resolve(root);
+    this.#support = { refused: options.direct === false || constants.O_DIRECT === undefined };
   }
 
   #full(path: string): string {
@@ -153,13 +177,13 @@ export class NodeDisk implements Disk {
   async open(path: string, options: { create?: boolean } = {}): Promise<DiskFile> {
     const full = this.#full(path);
     try {
-      if (!options.create) return new NodeFile(path, await open(full, constants.O_RDWR));
+      if (!options.create) return new NodeFile(path, await open(full, constants.O_RDWR), this.#support);
       try {
-        return new NodeFile(path, await open(full, constants.O_RDWR | constants.O_CREAT, 0o600));
+        return new NodeFile(path, await open(full, constants.O_RDWR | constants.O_CREAT, 0o600), this.#support);
       } catch (error) {
         if (codeOf(error) !== "ENOENT") throw error;
         await this.#makeFolder(posix.dirname(path));
-        return new NodeFile(path, await open(full, constants.O_RDWR | constants.O_CREAT, 0o600));
+        return new NodeFile(path, await open(full, constants.O_RDWR | constants.O_CREAT, 0o600), this.#support);
       }
     } catch (error) {
       if (error instanceof DiskError) throw error;
