@@ -1,5 +1,5 @@
 /**
- * Messages to bytes and back. A message with a field named `payload` is taken apart when it is encoded: its small fields by protobuf-es,
+ * Messages to bytes and back. A message with a field named `payload` is taken apart when it is encoded: its small fields by its codec,
  * its payload as references to the caller's bytes, which are copied at most once, into the frame that goes to the socket. On the wire
  * it is ordinary protobuf:
  *
@@ -11,6 +11,7 @@
 import type { DescField, DescMessage, Message } from "@bufbuild/protobuf";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { assert } from "@stamp/base";
+import { type CompiledCodec, compiledCodec } from "../codec/compiled-codec.ts";
 import { varintSize, writeVarint } from "./varint.ts";
 
 const none: readonly Uint8Array[] = [];
@@ -76,6 +77,8 @@ export class MessageCodec {
   readonly #payloadRepeated: boolean;
   readonly #payloadName: string;
   readonly #copyBeforeDecoding: boolean;
+  /** Undefined for a type that is left to protobuf-es. */
+  readonly #compiled: CompiledCodec | undefined;
 
   constructor(schema: DescMessage) {
     this.schema = schema;
@@ -85,17 +88,17 @@ export class MessageCodec {
     this.#payloadRepeated = field?.fieldKind === "list";
     this.#payloadName = field?.localName ?? "";
     this.#copyBeforeDecoding = field === undefined && holdsBytes(schema);
+    this.#compiled = compiledCodec(schema, field);
   }
 
   /** Throws when a value does not fit its field (a bug of the caller). */
   prepare(init: object): Prepared {
     if (!this.hasPayload) {
-      const small = toBinary(this.schema, create(this.schema, init as never));
+      const small = this.#compiled?.encode(init) ?? toBinary(this.schema, create(this.schema, init as never));
       return { sizeBytes: small.length, small, payloadTag: 0, payload: none };
     }
     const given = (init as Record<string, unknown>)[this.#payloadName];
-    const light = { ...init, [this.#payloadName]: this.#payloadRepeated ? none : emptyBytes };
-    const small = toBinary(this.schema, create(this.schema, light as never));
+    const small = this.#compiled?.encode(init) ?? this.#withoutPayload(init);
     let payload = none;
     if (this.#payloadRepeated) payload = (given as readonly Uint8Array[] | undefined) ?? none;
     else if (given !== undefined && (given as Uint8Array).length > 0) payload = [given as Uint8Array];
@@ -107,10 +110,15 @@ export class MessageCodec {
     return { sizeBytes, small, payloadTag: this.#payloadTag, payload };
   }
 
+  #withoutPayload(init: object): Uint8Array {
+    const light = { ...init, [this.#payloadName]: this.#payloadRepeated ? none : emptyBytes };
+    return toBinary(this.schema, create(this.schema, light as never));
+  }
+
   /** The message; throws on malformed bytes. */
   decode(bytes: Uint8Array): Message {
-    const own = this.#copyBeforeDecoding ? Uint8Array.prototype.slice.call(bytes) : plainView(bytes);
-    return fromBinary(this.schema, own);
+    const own = this.#copyBeforeDecoding ? new Uint8Array(bytes) : plainView(bytes);
+    return this.#compiled?.decode(own) ?? fromBinary(this.schema, own);
   }
 }
 

@@ -1,0 +1,318 @@
+/**
+ * Writes and reads the wire format of protobuf for the compiled codecs (compiled-codec.ts). What they do not expect throws `odd`, and the
+ * message goes through protobuf-es instead: so there is one place that says what is malformed.
+ */
+
+/** Thrown for a value or bytes that the compiled codecs leave to protobuf-es. */
+export const odd: Error = new Error("left to protobuf-es");
+
+const startBytes = 16 * 1024;
+/** A buffer that grew beyond this is let go after its message. */
+const keptBytesMax = 1024 * 1024;
+/** Room for a tag (at most 5 bytes) and a number (at most 10). */
+const fieldBytesMax = 16;
+const shortText = 64;
+const two32 = 0x1_0000_0000;
+
+/** One message after another in one buffer; each is copied out at its end. */
+export class WireWriter {
+  #bytes: Buffer = Buffer.allocUnsafeSlow(startBytes);
+  #at = 0;
+
+  /** Runs `encode` and returns what it wrote. */
+  take(encode: () => void): Uint8Array {
+    this.#at = 0;
+    encode();
+    const taken = Buffer.allocUnsafe(this.#at);
+    this.#bytes.copy(taken, 0, 0, this.#at);
+    if (this.#bytes.length > keptBytesMax) this.#bytes = Buffer.allocUnsafeSlow(startBytes);
+    return taken;
+  }
+
+  #room(count: number): void {
+    const needed = this.#at + count;
+    if (needed <= this.#bytes.length) return;
+    const grown = Buffer.allocUnsafeSlow(Math.max(needed, this.#bytes.length * 2));
+    this.#bytes.copy(grown, 0, 0, this.#at);
+    this.#bytes = grown;
+  }
+
+  /** The tag of a field. Leaves room for one number behind it. */
+  tag(tag: number): void {
+    this.#room(fieldBytesMax);
+    if (tag < 0x80) this.#bytes[this.#at++] = tag;
+    else this.#varint(tag, 0);
+  }
+
+  /** Begins what has a length in front; `end` takes what this returns. */
+  begin(): number {
+    this.#room(fieldBytesMax);
+    return this.#at++;
+  }
+
+  end(begin: number): void {
+    const length = this.#at - begin - 1;
+    if (length < 0x80) {
+      this.#bytes[begin] = length;
+      return;
+    }
+    const more = varintBytes(length) - 1;
+    this.#room(more);
+    this.#bytes.copyWithin(begin + 1 + more, begin + 1, this.#at);
+    const end = this.#at + more;
+    this.#at = begin;
+    this.#varint(length, 0);
+    this.#at = end;
+  }
+
+  #varint(low: number, high: number): void {
+    const bytes = this.#bytes;
+    let at = this.#at;
+    let lo = low;
+    let hi = high;
+    while (hi > 0 || lo > 0x7f) {
+      bytes[at++] = (lo & 0x7f) | 0x80;
+      lo = ((lo >>> 7) | (hi << 25)) >>> 0;
+      hi >>>= 7;
+    }
+    bytes[at++] = lo;
+    this.#at = at;
+  }
+
+  uint32(value: unknown): void {
+    if (typeof value !== "number" || value >>> 0 !== value) throw odd;
+    this.#room(fieldBytesMax);
+    if (value < 0x80) this.#bytes[this.#at++] = value;
+    else this.#varint(value, 0);
+  }
+
+  int32(value: unknown): void {
+    if (typeof value !== "number" || (value | 0) !== value) throw odd;
+    this.#room(fieldBytesMax);
+    if (value >= 0) this.#varint(value, 0);
+    else this.#varint(value >>> 0, 0xffff_ffff);
+  }
+
+  sint32(value: unknown): void {
+    if (typeof value !== "number" || (value | 0) !== value) throw odd;
+    this.#room(fieldBytesMax);
+    this.#varint(((value << 1) ^ (value >> 31)) >>> 0, 0);
+  }
+
+  uint64(value: unknown): void {
+    if (typeof value !== "bigint") throw odd;
+    this.#room(fieldBytesMax);
+    const number = Number(value);
+    if (number < 0 || number > Number.MAX_SAFE_INTEGER) throw odd;
+    this.#number(number);
+  }
+
+  int64(value: unknown): void {
+    this.uint64(value);
+  }
+
+  sint64(value: unknown): void {
+    if (typeof value !== "bigint") throw odd;
+    this.#room(fieldBytesMax);
+    const number = Number(value);
+    if (number > 0xf_ffff_ffff_ffff || number < -0xf_ffff_ffff_ffff) throw odd;
+    this.#number(number < 0 ? -2 * number - 1 : 2 * number);
+  }
+
+  #number(value: number): void {
+    const low = value >>> 0;
+    this.#varint(low, (value - low) / two32);
+  }
+
+  bool(value: unknown): void {
+    if (value !== true && value !== false) throw odd;
+    this.#room(fieldBytesMax);
+    this.#bytes[this.#at++] = value ? 1 : 0;
+  }
+
+  double(value: unknown): void {
+    if (typeof value !== "number") throw odd;
+    this.#room(fieldBytesMax);
+    this.#at = this.#bytes.writeDoubleLE(value, this.#at);
+  }
+
+  bytes(value: unknown): void {
+    if (!(value instanceof Uint8Array)) throw odd;
+    this.#room(value.length + fieldBytesMax);
+    this.#varint(value.length, 0);
+    this.#bytes.set(value, this.#at);
+    this.#at += value.length;
+  }
+
+  string(value: unknown): void {
+    if (typeof value !== "string") throw odd;
+    const { length } = value;
+    this.#room(3 * length + fieldBytesMax);
+    if (length < shortText && this.#shortAscii(value)) return;
+    // The length in bytes is not known before: room for one as long as the text would need, if it is plain ASCII.
+    const begin = this.#at;
+    const lengthBytes = varintBytes(length);
+    const count = this.#bytes.write(value, begin + lengthBytes, "utf8");
+    const needed = varintBytes(count);
+    if (needed !== lengthBytes) this.#bytes.copyWithin(begin + needed, begin + lengthBytes, begin + lengthBytes + count);
+    this.#varint(count, 0);
+    this.#at += count;
+  }
+
+  #shortAscii(text: string): boolean {
+    const bytes = this.#bytes;
+    const { length } = text;
+    let at = this.#at;
+    bytes[at++] = length;
+    for (let i = 0; i < length; i++) {
+      const code = text.charCodeAt(i);
+      if (code > 0x7f) return false;
+      bytes[at++] = code;
+    }
+    this.#at = at;
+    return true;
+  }
+}
+
+const varintBytes = (value: number): number =>
+  value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x20_0000 ? 3 : value < 0x1000_0000 ? 4 : 5;
+
+const strictText = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const { latin1Slice } = Buffer.prototype as unknown as { latin1Slice(this: Uint8Array, start: number, end: number): string };
+const deepest = 100;
+
+export class WireReader {
+  readonly #bytes: Uint8Array;
+  at = 0;
+  #depth = 0;
+  /** High half of the number that was read last. */
+  #high = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  /** Returns where the whole message ends. */
+  start(): number {
+    this.#depth = 1;
+    return this.#bytes.length;
+  }
+
+  /** Returns where the message that begins here ends. */
+  enter(): number {
+    const length = this.uint32();
+    const end = this.at + length;
+    if (end > this.#bytes.length || ++this.#depth > deepest) throw odd;
+    return end;
+  }
+
+  leave(end: number): void {
+    if (this.at !== end) throw odd;
+    this.#depth--;
+  }
+
+  uint32(): number {
+    const first = this.#bytes[this.at++] as number;
+    if (first < 0x80) return first;
+    const low = this.#varint(first);
+    if (this.#high !== 0) throw odd;
+    return low;
+  }
+
+  /** Returns the low half of a number whose first byte was read and says that more follow. */
+  #varint(first: number): number {
+    const bytes = this.#bytes;
+    let at = this.at;
+    let low = first & 0x7f;
+    for (let shift = 7; shift < 28; shift += 7) {
+      const byte = bytes[at++] as number;
+      low |= (byte & 0x7f) << shift;
+      if (byte < 0x80) return this.#done(at, low, 0);
+    }
+    const middle = bytes[at++] as number;
+    low |= (middle & 0x0f) << 28;
+    let high = (middle & 0x70) >>> 4;
+    if (middle < 0x80) return this.#done(at, low, high);
+    for (let shift = 3; shift < 32; shift += 7) {
+      const byte = bytes[at++] as number;
+      high |= (byte & 0x7f) << shift;
+      if (byte < 0x80) return this.#done(at, low, high);
+    }
+    throw odd;
+  }
+
+  #done(at: number, low: number, high: number): number {
+    this.at = at;
+    this.#high = high >>> 0;
+    return low >>> 0;
+  }
+
+  /** Returns the next number; `odd` if it is not a safe integer. */
+  #number(): number {
+    const first = this.#bytes[this.at++] as number;
+    if (first < 0x80) return first;
+    const low = this.#varint(first);
+    if (this.#high > 0x1f_ffff) throw odd;
+    return this.#high * two32 + low;
+  }
+
+  int32(): number {
+    return this.uint32() | 0;
+  }
+
+  sint32(): number {
+    const value = this.uint32();
+    return (value >>> 1) ^ -(value & 1);
+  }
+
+  uint64(): bigint {
+    return BigInt(this.#number());
+  }
+
+  int64(): bigint {
+    return BigInt(this.#number());
+  }
+
+  sint64(): bigint {
+    const value = this.#number();
+    return BigInt(value % 2 === 0 ? value / 2 : -(value + 1) / 2);
+  }
+
+  bool(): boolean {
+    const value = this.#bytes[this.at++] as number;
+    if (value > 1) throw odd;
+    return value === 1;
+  }
+
+  double(): number {
+    const { buffer, byteOffset } = this.#bytes;
+    const value = new DataView(buffer, byteOffset + this.at, 8).getFloat64(0, true);
+    this.at += 8;
+    return value;
+  }
+
+  /** A view. */
+  bytes(): Uint8Array {
+    const start = this.#skip();
+    return this.#bytes.subarray(start, this.at);
+  }
+
+  string(): string {
+    const start = this.#skip();
+    const end = this.at;
+    const bytes = this.#bytes;
+    for (let i = start; i < end; i++) {
+      if ((bytes[i] as number) > 0x7f) return strictText.decode(bytes.subarray(start, end));
+    }
+    return start === end ? "" : latin1Slice.call(bytes, start, end);
+  }
+
+  /** Skips what has a length in front, and returns where it begins. */
+  #skip(): number {
+    const length = this.uint32();
+    const start = this.at;
+    this.at += length;
+    if (this.at > this.#bytes.length) throw odd;
+    return start;
+  }
+}
