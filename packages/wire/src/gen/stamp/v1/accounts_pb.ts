@@ -19,11 +19,15 @@ export const file_stamp_v1_accounts: GenFile = /*@__PURE__*/
  */
 export type ListAccountsRequest = Message<"stamp.v1.ListAccountsRequest"> & {
   /**
+   * First name of the page, e.g. `next_marker` of the page before; empty: from the start.
+   *
    * @generated from field: string marker = 1;
    */
   marker: string;
 
   /**
+   * Number of accounts in a page, at most 1,000; 0: as many.
+   *
    * @generated from field: uint32 max_results = 2;
    */
   maxResults: number;
@@ -41,6 +45,8 @@ export const ListAccountsRequestSchema: GenMessage<ListAccountsRequest> = /*@__P
  */
 export type GetAccountRequest = Message<"stamp.v1.GetAccountRequest"> & {
   /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
    * @generated from field: string account = 1;
    */
   account: string;
@@ -58,12 +64,14 @@ export const GetAccountRequestSchema: GenMessage<GetAccountRequest> = /*@__PURE_
  */
 export type CreateAccountRequest = Message<"stamp.v1.CreateAccountRequest"> & {
   /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
    * @generated from field: string account = 1;
    */
   account: string;
 
   /**
-   * Base64.
+   * One or two keys in base64, e.g. of 64 random bytes each; none: two random ones.
    *
    * @generated from field: repeated string keys = 2;
    */
@@ -82,6 +90,8 @@ export const CreateAccountRequestSchema: GenMessage<CreateAccountRequest> = /*@_
  */
 export type RotateKeyRequest = Message<"stamp.v1.RotateKeyRequest"> & {
   /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
    * @generated from field: string account = 1;
    */
   account: string;
@@ -113,6 +123,8 @@ export const RotateKeyRequestSchema: GenMessage<RotateKeyRequest> = /*@__PURE__*
  */
 export type RevokeDelegationKeysRequest = Message<"stamp.v1.RevokeDelegationKeysRequest"> & {
   /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
    * @generated from field: string account = 1;
    */
   account: string;
@@ -130,6 +142,8 @@ export const RevokeDelegationKeysRequestSchema: GenMessage<RevokeDelegationKeysR
  */
 export type SetBlobSettingsRequest = Message<"stamp.v1.SetBlobSettingsRequest"> & {
   /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
    * @generated from field: string account = 1;
    */
   account: string;
@@ -142,7 +156,7 @@ export type SetBlobSettingsRequest = Message<"stamp.v1.SetBlobSettingsRequest"> 
   versioning?: boolean | undefined;
 
   /**
-   * Deleted containers are kept for so long; 0: not at all.
+   * Number of days for which deleted containers are kept; 0: they are not.
    *
    * @generated from field: optional uint32 container_delete_retention_days = 3;
    */
@@ -168,12 +182,14 @@ export const SetBlobSettingsRequestSchema: GenMessage<SetBlobSettingsRequest> = 
  */
 export type CreateEncryptionScopeRequest = Message<"stamp.v1.CreateEncryptionScopeRequest"> & {
   /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
    * @generated from field: string account = 1;
    */
   account: string;
 
   /**
-   * 3 to 63 lower-case letters, digits and single hyphens between them.
+   * Name of the scope: 3 to 63 lower-case letters, digits and single hyphens between them, e.g. "tenant-1".
    *
    * @generated from field: string scope = 2;
    */
@@ -192,16 +208,22 @@ export const CreateEncryptionScopeRequestSchema: GenMessage<CreateEncryptionScop
  */
 export type SetEncryptionScopeStateRequest = Message<"stamp.v1.SetEncryptionScopeStateRequest"> & {
   /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
    * @generated from field: string account = 1;
    */
   account: string;
 
   /**
+   * Name of a scope of the account, e.g. "tenant-1".
+   *
    * @generated from field: string scope = 2;
    */
   scope: string;
 
   /**
+   * True: what is encrypted under it is neither read nor written from now on.
+   *
    * @generated from field: bool disabled = 3;
    */
   disabled: boolean;

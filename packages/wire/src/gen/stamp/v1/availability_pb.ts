@@ -54,6 +54,8 @@ export const IsAvailableResponseSchema: GenMessage<IsAvailableResponse> = /*@__P
  */
 export type DisableNodeRequest = Message<"stamp.v1.DisableNodeRequest"> & {
   /**
+   * Time in milliseconds, e.g. 60000 for a minute; 0: it says yes again.
+   *
    * @generated from field: uint32 for_ms = 1;
    */
   forMs: number;

@@ -363,11 +363,15 @@ export const LocatedTableSchema: GenMessage<LocatedTable> = /*@__PURE__*/
  */
 export type EntityKey = Message<"stamp.v1.EntityKey"> & {
   /**
+   * PartitionKey of the entity, at most 1 KiB, e.g. "Norway".
+   *
    * @generated from field: string partition_key = 1;
    */
   partitionKey: string;
 
   /**
+   * RowKey of the entity, at most 1 KiB, e.g. "1905".
+   *
    * @generated from field: string row_key = 2;
    */
   rowKey: string;
@@ -385,11 +389,15 @@ export const EntityKeySchema: GenMessage<EntityKey> = /*@__PURE__*/
  */
 export type EntityProperty = Message<"stamp.v1.EntityProperty"> & {
   /**
+   * Name of the property, at most 255 characters, e.g. "Age".
+   *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
+   * Its value, of one of the types of the Table service.
+   *
    * @generated from field: stamp.v1.EntityValue value = 2;
    */
   value?: EntityValue | undefined;
@@ -411,18 +419,24 @@ export type EntityValue = Message<"stamp.v1.EntityValue"> & {
    */
   kind: {
     /**
+     * Edm.Boolean.
+     *
      * @generated from field: bool boolean = 1;
      */
     value: boolean;
     case: "boolean";
   } | {
     /**
+     * Edm.Binary, at most 64 KiB.
+     *
      * @generated from field: bytes binary = 2;
      */
     value: Uint8Array;
     case: "binary";
   } | {
     /**
+     * Edm.String, at most 32 Ki characters of UTF-16.
+     *
      * @generated from field: string text = 3;
      */
     value: string;
@@ -437,6 +451,8 @@ export type EntityValue = Message<"stamp.v1.EntityValue"> & {
     case: "dateTime";
   } | {
     /**
+     * Edm.Double, without a unit.
+     *
      * @generated from field: double number = 5;
      */
     value: number;
@@ -451,12 +467,16 @@ export type EntityValue = Message<"stamp.v1.EntityValue"> & {
     case: "guid";
   } | {
     /**
+     * Edm.Int32, without a unit.
+     *
      * @generated from field: sint32 int32 = 7;
      */
     value: number;
     case: "int32";
   } | {
     /**
+     * Edm.Int64, without a unit.
+     *
      * @generated from field: sint64 int64 = 8;
      */
     value: bigint;

@@ -17,17 +17,21 @@ export const file_stamp_v1_extent_node: GenFile = /*@__PURE__*/
  */
 export type AppendRequest = Message<"stamp.v1.AppendRequest"> & {
   /**
+   * Number of the extent, e.g. 17 (`stamp extent list`).
+   *
    * @generated from field: uint64 extent_id = 1;
    */
   extentId: bigint;
 
   /**
+   * Owner epoch under which the caller acts, from 1 on; a lower one than the stream has is refused.
+   *
    * @generated from field: uint64 owner_epoch = 2;
    */
   ownerEpoch: bigint;
 
   /**
-   * Where the owner expects the first block header; a gap is refused with offsetGap.
+   * Where the owner expects the first block header, in bytes; 0 in an empty extent. A gap is refused with offsetGap.
    *
    * @generated from field: uint64 expected_offset_bytes = 3;
    */
@@ -86,24 +90,28 @@ export const AppendResponseSchema: GenMessage<AppendResponse> = /*@__PURE__*/
  */
 export type ReplicateRequest = Message<"stamp.v1.ReplicateRequest"> & {
   /**
+   * Number of the extent.
+   *
    * @generated from field: uint64 extent_id = 1;
    */
   extentId: bigint;
 
   /**
+   * Owner epoch of the append.
+   *
    * @generated from field: uint64 owner_epoch = 2;
    */
   ownerEpoch: bigint;
 
   /**
-   * Must equal the replica's end.
+   * End of the replica, in bytes; any other offset is refused.
    *
    * @generated from field: uint64 offset_bytes = 3;
    */
   offsetBytes: bigint;
 
   /**
-   * Known committed length of the extent when this was sent.
+   * Known committed length of the extent when this was sent, in bytes.
    *
    * @generated from field: uint64 committed_bytes = 4;
    */
@@ -160,11 +168,15 @@ export const ReplicateResponseSchema: GenMessage<ReplicateResponse> = /*@__PURE_
  */
 export type ReadRequest = Message<"stamp.v1.ReadRequest"> & {
   /**
+   * Number of the extent, e.g. 17 (`stamp extent list`).
+   *
    * @generated from field: uint64 extent_id = 1;
    */
   extentId: bigint;
 
   /**
+   * Where the bytes begin, in bytes of the address space of the extent (block headers included).
+   *
    * @generated from field: uint64 offset_bytes = 2;
    */
   offsetBytes: bigint;
@@ -208,12 +220,14 @@ export const ReadResponseSchema: GenMessage<ReadResponse> = /*@__PURE__*/
  */
 export type ReadPlacesRequest = Message<"stamp.v1.ReadPlacesRequest"> & {
   /**
+   * Number of the extent, e.g. 17 (`stamp extent list`).
+   *
    * @generated from field: uint64 extent_id = 1;
    */
   extentId: bigint;
 
   /**
-   * 1 to 1,024.
+   * Where each place begins, in bytes of the address space of the extent; 1 to 1,024 places.
    *
    * @generated from field: repeated uint64 offsets_bytes = 2;
    */
@@ -239,12 +253,14 @@ export const ReadPlacesRequestSchema: GenMessage<ReadPlacesRequest> = /*@__PURE_
  */
 export type ReadBlocksRequest = Message<"stamp.v1.ReadBlocksRequest"> & {
   /**
+   * Number of the extent, e.g. 17 (`stamp extent list`).
+   *
    * @generated from field: uint64 extent_id = 1;
    */
   extentId: bigint;
 
   /**
-   * Of a block header; 0 for the first.
+   * Offset of a block header in the extent, in bytes; 0 for the first.
    *
    * @generated from field: uint64 offset_bytes = 2;
    */
@@ -308,21 +324,29 @@ export const ReadBlocksResponseSchema: GenMessage<ReadBlocksResponse> = /*@__PUR
  */
 export type CreateExtentRequest = Message<"stamp.v1.CreateExtentRequest"> & {
   /**
+   * Term of the stream manager that calls; a lower one than the node has obeyed is refused.
+   *
    * @generated from field: uint64 sm_term = 1;
    */
   smTerm: bigint;
 
   /**
+   * Number of the extent, e.g. 17 (`stamp extent list`).
+   *
    * @generated from field: uint64 extent_id = 2;
    */
   extentId: bigint;
 
   /**
+   * Owner epoch of the stream that gets the extent; appends of a lower one are refused.
+   *
    * @generated from field: uint64 owner_epoch = 3;
    */
   ownerEpoch: bigint;
 
   /**
+   * Version of the extent that is made; raised by each change of its replicas.
+   *
    * @generated from field: uint64 version = 4;
    */
   version: bigint;
@@ -335,6 +359,8 @@ export type CreateExtentRequest = Message<"stamp.v1.CreateExtentRequest"> & {
   replicas: ReplicaNode[];
 
   /**
+   * Identity of the stamp; a node or store of another one refuses.
+   *
    * @generated from field: string stamp_id = 6;
    */
   stampId: string;
@@ -352,11 +378,15 @@ export const CreateExtentRequestSchema: GenMessage<CreateExtentRequest> = /*@__P
  */
 export type ReplicaNode = Message<"stamp.v1.ReplicaNode"> & {
   /**
+   * Name of the extent node, e.g. "extent-node-2".
+   *
    * @generated from field: string node_id = 1;
    */
   nodeId: string;
 
   /**
+   * host:port where it is called, e.g. "127.0.0.1:10101".
+   *
    * @generated from field: string address = 2;
    */
   address: string;
@@ -394,16 +424,22 @@ export const CreateExtentResponseSchema: GenMessage<CreateExtentResponse> = /*@_
  */
 export type FenceExtentRequest = Message<"stamp.v1.FenceExtentRequest"> & {
   /**
+   * Term of the stream manager that calls; a lower one than the node has obeyed is refused.
+   *
    * @generated from field: uint64 sm_term = 1;
    */
   smTerm: bigint;
 
   /**
+   * Number of the extent, e.g. 17 (`stamp extent list`).
+   *
    * @generated from field: uint64 extent_id = 2;
    */
   extentId: bigint;
 
   /**
+   * Disk whose replica is meant: another disk refuses with wrongDisk.
+   *
    * @generated from field: string disk_id = 3;
    */
   diskId: string;
@@ -468,26 +504,36 @@ export const FenceExtentResponseSchema: GenMessage<FenceExtentResponse> = /*@__P
  */
 export type SealExtentRequest = Message<"stamp.v1.SealExtentRequest"> & {
   /**
+   * Term of the stream manager that calls; a lower one than the node has obeyed is refused.
+   *
    * @generated from field: uint64 sm_term = 1;
    */
   smTerm: bigint;
 
   /**
+   * Number of the extent, e.g. 17 (`stamp extent list`).
+   *
    * @generated from field: uint64 extent_id = 2;
    */
   extentId: bigint;
 
   /**
+   * Length of the extent from now on and for ever, in bytes.
+   *
    * @generated from field: uint64 sealed_length_bytes = 3;
    */
   sealedLengthBytes: bigint;
 
   /**
+   * Version of the extent that is sealed; an older seal is refused.
+   *
    * @generated from field: uint64 version = 4;
    */
   version: bigint;
 
   /**
+   * Disk whose replica is meant: another disk refuses with wrongDisk.
+   *
    * @generated from field: string disk_id = 5;
    */
   diskId: string;
@@ -538,41 +584,57 @@ export const SealExtentResponseSchema: GenMessage<SealExtentResponse> = /*@__PUR
  */
 export type CopyExtentRequest = Message<"stamp.v1.CopyExtentRequest"> & {
   /**
+   * Term of the stream manager that calls; a lower one than the node has obeyed is refused.
+   *
    * @generated from field: uint64 sm_term = 1;
    */
   smTerm: bigint;
 
   /**
+   * Number of the extent, e.g. 17 (`stamp extent list`).
+   *
    * @generated from field: uint64 extent_id = 2;
    */
   extentId: bigint;
 
   /**
+   * Sealed length of the extent, in bytes.
+   *
    * @generated from field: uint64 sealed_length_bytes = 3;
    */
   sealedLengthBytes: bigint;
 
   /**
+   * Version of the extent that has the new replica.
+   *
    * @generated from field: uint64 version = 4;
    */
   version: bigint;
 
   /**
+   * Owner epoch under which the extent was made.
+   *
    * @generated from field: uint64 owner_epoch = 5;
    */
   ownerEpoch: bigint;
 
   /**
+   * Disk that the copy is for: another disk refuses with wrongDisk.
+   *
    * @generated from field: string disk_id = 6;
    */
   diskId: string;
 
   /**
+   * host:port of the nodes to copy from, in order of preference.
+   *
    * @generated from field: repeated string sources = 7;
    */
   sources: string[];
 
   /**
+   * Identity of the stamp; a node or store of another one refuses.
+   *
    * @generated from field: string stamp_id = 8;
    */
   stampId: string;
@@ -597,16 +659,22 @@ export const CopyExtentRequestSchema: GenMessage<CopyExtentRequest> = /*@__PURE_
  */
 export type DeleteExtentRequest = Message<"stamp.v1.DeleteExtentRequest"> & {
   /**
+   * Term of the stream manager that calls; a lower one than the node has obeyed is refused.
+   *
    * @generated from field: uint64 sm_term = 1;
    */
   smTerm: bigint;
 
   /**
+   * Number of the extent, e.g. 17 (`stamp extent list`).
+   *
    * @generated from field: uint64 extent_id = 2;
    */
   extentId: bigint;
 
   /**
+   * Version of the extent without the replica; a replica of a later version stays.
+   *
    * @generated from field: uint64 version = 3;
    */
   version: bigint;
@@ -644,51 +712,71 @@ export const DeleteExtentResponseSchema: GenMessage<DeleteExtentResponse> = /*@_
  */
 export type ExtentReplica = Message<"stamp.v1.ExtentReplica"> & {
   /**
+   * Number of the extent, e.g. 17 (`stamp extent list`).
+   *
    * @generated from field: uint64 extent_id = 1;
    */
   extentId: bigint;
 
   /**
+   * State of the replica on the disk of its node.
+   *
    * @generated from field: stamp.v1.ReplicaState state = 2;
    */
   state: ReplicaState;
 
   /**
+   * Version of the extent that the node knows.
+   *
    * @generated from field: uint64 version = 3;
    */
   version: bigint;
 
   /**
+   * Highest owner epoch that it obeys.
+   *
    * @generated from field: uint64 owner_epoch = 4;
    */
   ownerEpoch: bigint;
 
   /**
+   * Length that is synced here, in bytes.
+   *
    * @generated from field: uint64 durable_bytes = 5;
    */
   durableBytes: bigint;
 
   /**
+   * Length that is known to be acknowledged, in bytes.
+   *
    * @generated from field: uint64 committed_bytes = 6;
    */
   committedBytes: bigint;
 
   /**
+   * Length in bytes at which the extent was sealed; absent: the node does not know of a seal.
+   *
    * @generated from field: optional uint64 sealed_length_bytes = 7;
    */
   sealedLengthBytes?: bigint | undefined;
 
   /**
+   * True if the node takes the appends of the extent.
+   *
    * @generated from field: bool primary = 8;
    */
   primary: boolean;
 
   /**
+   * True if the node restarted since the extent was opened: it takes no more appends.
+   *
    * @generated from field: bool restarted = 9;
    */
   restarted: boolean;
 
   /**
+   * True if the stream manager ended appends here.
+   *
    * @generated from field: bool fenced = 10;
    */
   fenced: boolean;
@@ -706,6 +794,8 @@ export const ExtentReplicaSchema: GenMessage<ExtentReplica> = /*@__PURE__*/
  */
 export type GetExtentReplicaRequest = Message<"stamp.v1.GetExtentReplicaRequest"> & {
   /**
+   * Number of the extent, e.g. 17 (`stamp extent list`).
+   *
    * @generated from field: uint64 extent_id = 1;
    */
   extentId: bigint;
@@ -871,6 +961,8 @@ export const ListExtentReplicasResponseSchema: GenMessage<ListExtentReplicasResp
  */
 export type GetNodeReportRequest = Message<"stamp.v1.GetNodeReportRequest"> & {
   /**
+   * Term of the stream manager that calls; a lower one than the node has obeyed is refused.
+   *
    * @generated from field: uint64 sm_term = 1;
    */
   smTerm: bigint;
@@ -890,21 +982,29 @@ export const GetNodeReportRequestSchema: GenMessage<GetNodeReportRequest> = /*@_
  */
 export type NodeReport = Message<"stamp.v1.NodeReport"> & {
   /**
+   * Name of the node, e.g. "extent-node-2".
+   *
    * @generated from field: string node_id = 1;
    */
   nodeId: string;
 
   /**
+   * host:port where it is called, e.g. "127.0.0.1:10101".
+   *
    * @generated from field: string address = 2;
    */
   address: string;
 
   /**
+   * Identity of its disk, made when the disk was taken into use.
+   *
    * @generated from field: string disk_id = 3;
    */
   diskId: string;
 
   /**
+   * Identity of the stamp whose data are on the disk; empty: it has none yet.
+   *
    * @generated from field: string stamp_id = 4;
    */
   stampId: string;
@@ -917,31 +1017,43 @@ export type NodeReport = Message<"stamp.v1.NodeReport"> & {
   incarnation: bigint;
 
   /**
+   * Rises by one with each report of this incarnation.
+   *
    * @generated from field: uint64 report_number = 6;
    */
   reportNumber: bigint;
 
   /**
+   * Name of what fails together with it, e.g. a rack; empty: it stands alone.
+   *
    * @generated from field: string fault_domain = 7;
    */
   faultDomain: string;
 
   /**
+   * Free room on the disk, in bytes.
+   *
    * @generated from field: uint64 free_bytes = 8;
    */
   freeBytes: bigint;
 
   /**
+   * Size of the disk, in bytes.
+   *
    * @generated from field: uint64 total_bytes = 9;
    */
   totalBytes: bigint;
 
   /**
+   * Number of replicas on the disk.
+   *
    * @generated from field: uint32 extent_count = 10;
    */
   extentCount: number;
 
   /**
+   * False if the disk is nearly full: nothing new is placed here.
+   *
    * @generated from field: bool accepts_new_extents = 11;
    */
   acceptsNewExtents: boolean;

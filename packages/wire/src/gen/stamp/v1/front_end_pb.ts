@@ -23,16 +23,22 @@ export const file_stamp_v1_front_end: GenFile = /*@__PURE__*/
  */
 export type CreateContainerRequest = Message<"stamp.v1.CreateContainerRequest"> & {
   /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
    * @generated from field: string account = 1;
    */
   account: string;
 
   /**
+   * Name of the container: 3 to 63 lower-case letters, digits and single hyphens, e.g. "photos".
+   *
    * @generated from field: string container = 2;
    */
   container: string;
 
   /**
+   * Metadata by name, e.g. {"author": "me"}; names are identifiers of C#.
+   *
    * @generated from field: map<string, string> metadata = 3;
    */
   metadata: { [key: string]: string };
@@ -50,16 +56,22 @@ export const CreateContainerRequestSchema: GenMessage<CreateContainerRequest> = 
  */
 export type DeleteContainerRequest = Message<"stamp.v1.DeleteContainerRequest"> & {
   /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
    * @generated from field: string account = 1;
    */
   account: string;
 
   /**
+   * Name of the container: 3 to 63 lower-case letters, digits and single hyphens, e.g. "photos".
+   *
    * @generated from field: string container = 2;
    */
   container: string;
 
   /**
+   * Absent: whatever is there.
+   *
    * @generated from field: stamp.v1.Conditions conditions = 3;
    */
   conditions?: Conditions | undefined;
@@ -90,21 +102,29 @@ export const DeleteContainerResponseSchema: GenMessage<DeleteContainerResponse> 
  */
 export type ListContainersRequest = Message<"stamp.v1.ListContainersRequest"> & {
   /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
    * @generated from field: string account = 1;
    */
   account: string;
 
   /**
+   * Only names that begin with it, e.g. "photos-"; empty: all.
+   *
    * @generated from field: string prefix = 2;
    */
   prefix: string;
 
   /**
+   * `next_marker` of the page before; empty: from the start.
+   *
    * @generated from field: string marker = 3;
    */
   marker: string;
 
   /**
+   * Number of containers in a page, at most 5,000; 0: as many.
+   *
    * @generated from field: uint32 max_results = 4;
    */
   maxResults: number;
@@ -122,31 +142,43 @@ export const ListContainersRequestSchema: GenMessage<ListContainersRequest> = /*
  */
 export type PutBlobRequest = Message<"stamp.v1.PutBlobRequest"> & {
   /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
    * @generated from field: string account = 1;
    */
   account: string;
 
   /**
+   * Name of the container: 3 to 63 lower-case letters, digits and single hyphens, e.g. "photos".
+   *
    * @generated from field: string container = 2;
    */
   container: string;
 
   /**
+   * Name of the blob, up to 1,024 characters, e.g. "2026/cat.jpg".
+   *
    * @generated from field: string blob = 3;
    */
   blob: string;
 
   /**
+   * Properties of the blob; absent: content type application/octet-stream.
+   *
    * @generated from field: stamp.v1.BlobHeaders headers = 4;
    */
   headers?: BlobHeaders | undefined;
 
   /**
+   * Metadata by name, e.g. {"author": "me"}; names are identifiers of C#.
+   *
    * @generated from field: map<string, string> metadata = 5;
    */
   metadata: { [key: string]: string };
 
   /**
+   * Absent: whatever is there.
+   *
    * @generated from field: stamp.v1.Conditions conditions = 6;
    */
   conditions?: Conditions | undefined;
@@ -171,31 +203,43 @@ export const PutBlobRequestSchema: GenMessage<PutBlobRequest> = /*@__PURE__*/
  */
 export type GetBlobRequest = Message<"stamp.v1.GetBlobRequest"> & {
   /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
    * @generated from field: string account = 1;
    */
   account: string;
 
   /**
+   * Name of the container: 3 to 63 lower-case letters, digits and single hyphens, e.g. "photos".
+   *
    * @generated from field: string container = 2;
    */
   container: string;
 
   /**
+   * Name of the blob, up to 1,024 characters, e.g. "2026/cat.jpg".
+   *
    * @generated from field: string blob = 3;
    */
   blob: string;
 
   /**
+   * Absent: whatever is there.
+   *
    * @generated from field: stamp.v1.Conditions conditions = 4;
    */
   conditions?: Conditions | undefined;
 
   /**
+   * First byte of the content to be read, counted from 0; absent: 0.
+   *
    * @generated from field: optional uint64 start_bytes = 5;
    */
   startBytes?: bigint | undefined;
 
   /**
+   * End of what is read, in bytes, exclusive: 5 reads bytes 0 to 4; absent: to the end of the content.
+   *
    * @generated from field: optional uint64 end_bytes = 6;
    */
   endBytes?: bigint | undefined;
@@ -237,31 +281,43 @@ export const GetBlobResponseSchema: GenMessage<GetBlobResponse> = /*@__PURE__*/
  */
 export type ListBlobsRequest = Message<"stamp.v1.ListBlobsRequest"> & {
   /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
    * @generated from field: string account = 1;
    */
   account: string;
 
   /**
+   * Name of the container: 3 to 63 lower-case letters, digits and single hyphens, e.g. "photos".
+   *
    * @generated from field: string container = 2;
    */
   container: string;
 
   /**
+   * Only names that begin with it, e.g. "2026/"; empty: all.
+   *
    * @generated from field: string prefix = 3;
    */
   prefix: string;
 
   /**
+   * Names are cut behind it and told once, e.g. "/"; empty: every name.
+   *
    * @generated from field: string delimiter = 4;
    */
   delimiter: string;
 
   /**
+   * `next_marker` of the page before; empty: from the start.
+   *
    * @generated from field: string marker = 5;
    */
   marker: string;
 
   /**
+   * Number of blobs in a page, at most 5,000; 0: as many.
+   *
    * @generated from field: uint32 max_results = 6;
    */
   maxResults: number;
@@ -279,21 +335,29 @@ export const ListBlobsRequestSchema: GenMessage<ListBlobsRequest> = /*@__PURE__*
  */
 export type DeleteBlobRequest = Message<"stamp.v1.DeleteBlobRequest"> & {
   /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
    * @generated from field: string account = 1;
    */
   account: string;
 
   /**
+   * Name of the container: 3 to 63 lower-case letters, digits and single hyphens, e.g. "photos".
+   *
    * @generated from field: string container = 2;
    */
   container: string;
 
   /**
+   * Name of the blob, up to 1,024 characters, e.g. "2026/cat.jpg".
+   *
    * @generated from field: string blob = 3;
    */
   blob: string;
 
   /**
+   * Absent: whatever is there.
+   *
    * @generated from field: stamp.v1.Conditions conditions = 4;
    */
   conditions?: Conditions | undefined;
@@ -324,31 +388,35 @@ export const DeleteBlobResponseSchema: GenMessage<DeleteBlobResponse> = /*@__PUR
  */
 export type PutQueueMessageRequest = Message<"stamp.v1.PutQueueMessageRequest"> & {
   /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
    * @generated from field: string account = 1;
    */
   account: string;
 
   /**
+   * Name of the queue: 3 to 63 lower-case letters, digits and single hyphens, e.g. "jobs".
+   *
    * @generated from field: string queue = 2;
    */
   queue: string;
 
   /**
-   * At most 64 KiB, of characters that XML can carry.
+   * Content of the message, at most 64 KiB of characters that XML can carry, e.g. "order 17".
    *
    * @generated from field: string text = 3;
    */
   text: string;
 
   /**
-   * At most 7 days.
+   * Seconds for which it is hidden at first, at most 604800 (7 days); 0: it is seen at once.
    *
    * @generated from field: uint32 visibility_timeout_seconds = 4;
    */
   visibilityTimeoutSeconds: number;
 
   /**
-   * -1: it never expires; absent: 7 days.
+   * Seconds until it expires, e.g. 3600; -1: it never does; absent: 7 days.
    *
    * @generated from field: optional int64 time_to_live_seconds = 5;
    */
@@ -367,11 +435,15 @@ export const PutQueueMessageRequestSchema: GenMessage<PutQueueMessageRequest> = 
  */
 export type GetQueueMessagesRequest = Message<"stamp.v1.GetQueueMessagesRequest"> & {
   /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
    * @generated from field: string account = 1;
    */
   account: string;
 
   /**
+   * Name of the queue: 3 to 63 lower-case letters, digits and single hyphens, e.g. "jobs".
+   *
    * @generated from field: string queue = 2;
    */
   queue: string;
@@ -420,21 +492,29 @@ export const GetQueueMessagesResponseSchema: GenMessage<GetQueueMessagesResponse
  */
 export type DeleteQueueMessageRequest = Message<"stamp.v1.DeleteQueueMessageRequest"> & {
   /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
    * @generated from field: string account = 1;
    */
   account: string;
 
   /**
+   * Name of the queue: 3 to 63 lower-case letters, digits and single hyphens, e.g. "jobs".
+   *
    * @generated from field: string queue = 2;
    */
   queue: string;
 
   /**
+   * `id` of the message, a GUID as GetQueueMessages told it.
+   *
    * @generated from field: string message_id = 3;
    */
   messageId: string;
 
   /**
+   * `pop_receipt` of the message, as GetQueueMessages told it last.
+   *
    * @generated from field: string pop_receipt = 4;
    */
   popReceipt: string;
@@ -465,11 +545,15 @@ export const DeleteQueueMessageResponseSchema: GenMessage<DeleteQueueMessageResp
  */
 export type CreateTableRequest = Message<"stamp.v1.CreateTableRequest"> & {
   /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
    * @generated from field: string account = 1;
    */
   account: string;
 
   /**
+   * Name of the table: 3 to 63 letters and digits, e.g. "People".
+   *
    * @generated from field: string table = 2;
    */
   table: string;
@@ -500,21 +584,29 @@ export const CreateTableResponseSchema: GenMessage<CreateTableResponse> = /*@__P
  */
 export type InsertEntityRequest = Message<"stamp.v1.InsertEntityRequest"> & {
   /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
    * @generated from field: string account = 1;
    */
   account: string;
 
   /**
+   * Name of the table: 3 to 63 letters and digits, e.g. "People".
+   *
    * @generated from field: string table = 2;
    */
   table: string;
 
   /**
+   * Key of the entity; refused if the table has one with it.
+   *
    * @generated from field: stamp.v1.EntityKey key = 3;
    */
   key?: EntityKey | undefined;
 
   /**
+   * Properties besides the key, at most 252.
+   *
    * @generated from field: repeated stamp.v1.EntityProperty properties = 4;
    */
   properties: EntityProperty[];
@@ -556,22 +648,28 @@ export const InsertEntityResponseSchema: GenMessage<InsertEntityResponse> = /*@_
  */
 export type GetEntityRequest = Message<"stamp.v1.GetEntityRequest"> & {
   /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
    * @generated from field: string account = 1;
    */
   account: string;
 
   /**
+   * Name of the table: 3 to 63 letters and digits, e.g. "People".
+   *
    * @generated from field: string table = 2;
    */
   table: string;
 
   /**
+   * Key of the entity.
+   *
    * @generated from field: stamp.v1.EntityKey key = 3;
    */
   key?: EntityKey | undefined;
 
   /**
-   * Empty: every property.
+   * Names of properties to be told, e.g. ["Age"]; empty: every property.
    *
    * @generated from field: repeated string select = 4;
    */
@@ -590,23 +688,29 @@ export const GetEntityRequestSchema: GenMessage<GetEntityRequest> = /*@__PURE__*
  */
 export type QueryEntitiesRequest = Message<"stamp.v1.QueryEntitiesRequest"> & {
   /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
    * @generated from field: string account = 1;
    */
   account: string;
 
   /**
+   * Name of the table: 3 to 63 letters and digits, e.g. "People".
+   *
    * @generated from field: string table = 2;
    */
   table: string;
 
   /**
-   * As $filter over HTTP; empty: every entity.
+   * As $filter over HTTP, e.g. "PartitionKey eq 'Norway' and Age gt 30"; empty: every entity.
    *
    * @generated from field: string filter = 3;
    */
   filter: string;
 
   /**
+   * Names of properties to be told, e.g. ["Age"]; empty: every property.
+   *
    * @generated from field: repeated string select = 4;
    */
   select: string[];

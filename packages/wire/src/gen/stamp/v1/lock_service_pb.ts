@@ -17,6 +17,8 @@ export const file_stamp_v1_lock_service: GenFile = /*@__PURE__*/
  */
 export type AcquireLeaseRequest = Message<"stamp.v1.AcquireLeaseRequest"> & {
   /**
+   * Name of the lease, e.g. "stream-manager" or "ps/partition-server-1".
+   *
    * @generated from field: string name = 1;
    */
   name: string;
@@ -43,6 +45,8 @@ export type AcquireLeaseRequest = Message<"stamp.v1.AcquireLeaseRequest"> & {
   address: string;
 
   /**
+   * Length of the lease in milliseconds, e.g. 6000.
+   *
    * @generated from field: uint32 term_ms = 5;
    */
   termMs: number;
@@ -88,11 +92,15 @@ export const AcquireLeaseRequestSchema: GenMessage<AcquireLeaseRequest> = /*@__P
  */
 export type RenewLeaseRequest = Message<"stamp.v1.RenewLeaseRequest"> & {
   /**
+   * Name of the lease, e.g. "stream-manager".
+   *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
+   * Epoch that the grant told.
+   *
    * @generated from field: uint64 lease_epoch = 2;
    */
   leaseEpoch: bigint;
@@ -110,11 +118,15 @@ export const RenewLeaseRequestSchema: GenMessage<RenewLeaseRequest> = /*@__PURE_
  */
 export type LeaseReference = Message<"stamp.v1.LeaseReference"> & {
   /**
+   * Name of the lease, e.g. "stream-manager".
+   *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
+   * Epoch of the lease that is meant; of an older one nothing is changed.
+   *
    * @generated from field: uint64 lease_epoch = 2;
    */
   leaseEpoch: bigint;
@@ -161,6 +173,8 @@ export const LeaseGrantSchema: GenMessage<LeaseGrant> = /*@__PURE__*/
  */
 export type GetLeaseRequest = Message<"stamp.v1.GetLeaseRequest"> & {
   /**
+   * Name of the lease, e.g. "stream-manager", "partition-manager" or "ps/partition-server-1".
+   *
    * @generated from field: string name = 1;
    */
   name: string;
@@ -234,6 +248,8 @@ export const LeaseStateSchema: GenMessage<LeaseState> = /*@__PURE__*/
  */
 export type ListLeasesRequest = Message<"stamp.v1.ListLeasesRequest"> & {
   /**
+   * Only names that begin with it, e.g. "ps/"; empty: all.
+   *
    * @generated from field: string prefix = 1;
    */
   prefix: string;

@@ -46,6 +46,8 @@ export const KeyVersionSchema: GenMessage<KeyVersion> = /*@__PURE__*/
  */
 export type GetKeysRequest = Message<"stamp.v1.GetKeysRequest"> & {
   /**
+   * Keys of the store, e.g. ["sm/node/extent-node-1"].
+   *
    * @generated from field: repeated string keys = 1;
    */
   keys: string[];
@@ -82,6 +84,8 @@ export const GetKeysResponseSchema: GenMessage<GetKeysResponse> = /*@__PURE__*/
  */
 export type ListKeysRequest = Message<"stamp.v1.ListKeysRequest"> & {
   /**
+   * Only keys that begin with it, e.g. "sm/"; empty: all.
+   *
    * @generated from field: string prefix = 1;
    */
   prefix: string;
@@ -208,11 +212,15 @@ export type TransactRequest = Message<"stamp.v1.TransactRequest"> & {
   fence?: Fence | undefined;
 
   /**
+   * Versions that keys must have; if one differs, nothing is written.
+   *
    * @generated from field: repeated stamp.v1.KeyCondition conditions = 2;
    */
   conditions: KeyCondition[];
 
   /**
+   * Keys that are written or deleted, together.
+   *
    * @generated from field: repeated stamp.v1.KeyWrite writes = 3;
    */
   writes: KeyWrite[];
@@ -230,11 +238,15 @@ export const TransactRequestSchema: GenMessage<TransactRequest> = /*@__PURE__*/
  */
 export type Fence = Message<"stamp.v1.Fence"> & {
   /**
+   * Name of the lease of the writer, e.g. "stream-manager".
+   *
    * @generated from field: string lease_name = 1;
    */
   leaseName: string;
 
   /**
+   * Epoch of that lease; a lower one than the newest is refused.
+   *
    * @generated from field: uint64 lease_epoch = 2;
    */
   leaseEpoch: bigint;
@@ -261,11 +273,15 @@ export const FenceSchema: GenMessage<Fence> = /*@__PURE__*/
  */
 export type KeyCondition = Message<"stamp.v1.KeyCondition"> & {
   /**
+   * Key of the store.
+   *
    * @generated from field: string key = 1;
    */
   key: string;
 
   /**
+   * Number of the transaction that wrote the key last; 0: the key must be absent.
+   *
    * @generated from field: uint64 version = 2;
    */
   version: bigint;
@@ -283,6 +299,8 @@ export const KeyConditionSchema: GenMessage<KeyCondition> = /*@__PURE__*/
  */
 export type KeyWrite = Message<"stamp.v1.KeyWrite"> & {
   /**
+   * Key of the store.
+   *
    * @generated from field: string key = 1;
    */
   key: string;
@@ -356,6 +374,8 @@ export const GetStampResponseSchema: GenMessage<GetStampResponse> = /*@__PURE__*
  */
 export type ReadSnapshotRequest = Message<"stamp.v1.ReadSnapshotRequest"> & {
   /**
+   * Where the part begins in the snapshot, in bytes; 0 takes a new snapshot.
+   *
    * @generated from field: uint64 offset_bytes = 1;
    */
   offsetBytes: bigint;

@@ -893,21 +893,29 @@ export type Conditions = Message<"stamp.v1.Conditions"> & {
   ifMatch?: string | undefined;
 
   /**
+   * An ETag with its quotes, or "*".
+   *
    * @generated from field: optional string if_none_match = 2;
    */
   ifNoneMatch?: string | undefined;
 
   /**
+   * Milliseconds since 1970.
+   *
    * @generated from field: optional int64 if_modified_since_ms = 3;
    */
   ifModifiedSinceMs?: bigint | undefined;
 
   /**
+   * Milliseconds since 1970.
+   *
    * @generated from field: optional int64 if_unmodified_since_ms = 4;
    */
   ifUnmodifiedSinceMs?: bigint | undefined;
 
   /**
+   * GUID of the lease under which the caller acts.
+   *
    * @generated from field: optional string lease_id = 5;
    */
   leaseId?: string | undefined;
@@ -1544,11 +1552,15 @@ export type BlobHeaders = Message<"stamp.v1.BlobHeaders"> & {
   contentType: string;
 
   /**
+   * As the header Content-Encoding, e.g. "gzip"; empty: none.
+   *
    * @generated from field: string content_encoding = 2;
    */
   contentEncoding: string;
 
   /**
+   * As the header Content-Language, e.g. "en"; empty: none.
+   *
    * @generated from field: string content_language = 3;
    */
   contentLanguage: string;
@@ -1561,11 +1573,15 @@ export type BlobHeaders = Message<"stamp.v1.BlobHeaders"> & {
   contentMd5: Uint8Array;
 
   /**
+   * As the header Cache-Control, e.g. "max-age=3600"; empty: none.
+   *
    * @generated from field: string cache_control = 5;
    */
   cacheControl: string;
 
   /**
+   * As the header Content-Disposition, e.g. "attachment"; empty: none.
+   *
    * @generated from field: string content_disposition = 6;
    */
   contentDisposition: string;

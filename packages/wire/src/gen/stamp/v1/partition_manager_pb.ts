@@ -24,6 +24,8 @@ export type GetMapRequest = Message<"stamp.v1.GetMapRequest"> & {
   knownVersion: bigint;
 
   /**
+   * How long the answer may wait for a later version than `known_version`, in milliseconds; 0: not at all.
+   *
    * @generated from field: uint32 wait_ms = 2;
    */
   waitMs: number;
@@ -219,6 +221,8 @@ export const PartitionStreamsSchema: GenMessage<PartitionStreams> = /*@__PURE__*
  */
 export type SplitPartitionRequest = Message<"stamp.v1.SplitPartitionRequest"> & {
   /**
+   * Name of the range, e.g. "blob-1" (`stamp partition list`).
+   *
    * @generated from field: string range_id = 1;
    */
   rangeId: string;
@@ -243,6 +247,8 @@ export const SplitPartitionRequestSchema: GenMessage<SplitPartitionRequest> = /*
  */
 export type MergePartitionRequest = Message<"stamp.v1.MergePartitionRequest"> & {
   /**
+   * Name of the range, e.g. "blob-1" (`stamp partition list`).
+   *
    * @generated from field: string range_id = 1;
    */
   rangeId: string;
@@ -260,6 +266,8 @@ export const MergePartitionRequestSchema: GenMessage<MergePartitionRequest> = /*
  */
 export type MovePartitionRequest = Message<"stamp.v1.MovePartitionRequest"> & {
   /**
+   * Name of the range, e.g. "blob-1" (`stamp partition list`).
+   *
    * @generated from field: string range_id = 1;
    */
   rangeId: string;
@@ -555,6 +563,8 @@ export const RangeLoadReportSchema: GenMessage<RangeLoadReport> = /*@__PURE__*/
  */
 export type CollectRangeRequest = Message<"stamp.v1.CollectRangeRequest"> & {
   /**
+   * Name of the range, e.g. "blob-1" (`stamp partition list`).
+   *
    * @generated from field: string range_id = 1;
    */
   rangeId: string;
@@ -616,6 +626,8 @@ export const CollectRangeResponseSchema: GenMessage<CollectRangeResponse> = /*@_
  */
 export type CheckpointRangeRequest = Message<"stamp.v1.CheckpointRangeRequest"> & {
   /**
+   * Name of the range, e.g. "blob-1" (`stamp partition list`).
+   *
    * @generated from field: string range_id = 1;
    */
   rangeId: string;

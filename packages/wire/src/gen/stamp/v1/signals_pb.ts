@@ -17,12 +17,14 @@ export const file_stamp_v1_signals: GenFile = /*@__PURE__*/
  */
 export type PublishRequest = Message<"stamp.v1.PublishRequest"> & {
   /**
+   * Name of the account whose token the call carries, e.g. "devstoreaccount1".
+   *
    * @generated from field: string account = 1;
    */
   account: string;
 
   /**
-   * 1 to 1,024 characters.
+   * Topic of the signal, 1 to 1,024 characters, e.g. "release".
    *
    * @generated from field: string topic = 2;
    */
@@ -58,11 +60,15 @@ export const PublishResponseSchema: GenMessage<PublishResponse> = /*@__PURE__*/
  */
 export type SubscribeRequest = Message<"stamp.v1.SubscribeRequest"> & {
   /**
+   * Name of the account whose token the call carries, e.g. "devstoreaccount1".
+   *
    * @generated from field: string account = 1;
    */
   account: string;
 
   /**
+   * Topic to listen to, 1 to 1,024 characters, e.g. "release".
+   *
    * @generated from field: string topic = 2;
    */
   topic: string;

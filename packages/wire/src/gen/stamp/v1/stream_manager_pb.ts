@@ -21,11 +21,15 @@ export const file_stamp_v1_stream_manager: GenFile = /*@__PURE__*/
  */
 export type CreateStreamRequest = Message<"stamp.v1.CreateStreamRequest"> & {
   /**
+   * Name of the stream, e.g. "/by-hand"; those of the product begin with "/ps/" and "/pm/".
+   *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
+   * Owner epoch under which the caller acts, from 1 on; a lower one than the stream has is refused.
+   *
    * @generated from field: uint64 owner_epoch = 2;
    */
   ownerEpoch: bigint;
@@ -43,11 +47,15 @@ export const CreateStreamRequestSchema: GenMessage<CreateStreamRequest> = /*@__P
  */
 export type OpenStreamRequest = Message<"stamp.v1.OpenStreamRequest"> & {
   /**
+   * Name of the stream, e.g. "/ps/blob-1/commit-log" (`stamp stream list`).
+   *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
+   * Owner epoch under which the caller acts, from 1 on; a lower one than the stream has is refused.
+   *
    * @generated from field: uint64 owner_epoch = 2;
    */
   ownerEpoch: bigint;
@@ -72,11 +80,15 @@ export const OpenStreamRequestSchema: GenMessage<OpenStreamRequest> = /*@__PURE_
  */
 export type OpenStreamsRequest = Message<"stamp.v1.OpenStreamsRequest"> & {
   /**
+   * Names of the streams, at most 16.
+   *
    * @generated from field: repeated string names = 1;
    */
   names: string[];
 
   /**
+   * Owner epoch under which the caller acts, from 1 on; a lower one than the stream has is refused.
+   *
    * @generated from field: uint64 owner_epoch = 2;
    */
   ownerEpoch: bigint;
@@ -170,11 +182,15 @@ export const StreamInfoSchema: GenMessage<StreamInfo> = /*@__PURE__*/
  */
 export type SealAndAllocateRequest = Message<"stamp.v1.SealAndAllocateRequest"> & {
   /**
+   * Name of the stream, e.g. "/ps/blob-1/commit-log" (`stamp stream list`).
+   *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
+   * Owner epoch under which the caller acts, from 1 on; a lower one than the stream has is refused.
+   *
    * @generated from field: uint64 owner_epoch = 2;
    */
   ownerEpoch: bigint;
@@ -187,7 +203,7 @@ export type SealAndAllocateRequest = Message<"stamp.v1.SealAndAllocateRequest"> 
   extentId: bigint;
 
   /**
-   * The largest committed length of it that the owner knows of.
+   * Largest committed length of it that the owner knows of, in bytes.
    *
    * @generated from field: uint64 known_committed_bytes = 4;
    */
@@ -247,16 +263,22 @@ export const SealAndAllocateResponseSchema: GenMessage<SealAndAllocateResponse> 
  */
 export type TruncateStreamRequest = Message<"stamp.v1.TruncateStreamRequest"> & {
   /**
+   * Name of the stream, e.g. "/ps/blob-1/commit-log" (`stamp stream list`).
+   *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
+   * Owner epoch under which the caller acts, from 1 on; a lower one than the stream has is refused.
+   *
    * @generated from field: uint64 owner_epoch = 2;
    */
   ownerEpoch: bigint;
 
   /**
+   * Number of the first extent that stays.
+   *
    * @generated from field: uint64 before_extent_id = 3;
    */
   beforeExtentId: bigint;
@@ -274,11 +296,15 @@ export const TruncateStreamRequestSchema: GenMessage<TruncateStreamRequest> = /*
  */
 export type DeleteStreamRequest = Message<"stamp.v1.DeleteStreamRequest"> & {
   /**
+   * Name of the stream, e.g. "/ps/blob-1/commit-log" (`stamp stream list`).
+   *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
+   * Owner epoch under which the caller acts, from 1 on; a lower one than the stream has is refused.
+   *
    * @generated from field: uint64 owner_epoch = 2;
    */
   ownerEpoch: bigint;
@@ -309,6 +335,8 @@ export const DeleteStreamResponseSchema: GenMessage<DeleteStreamResponse> = /*@_
  */
 export type GetStreamRequest = Message<"stamp.v1.GetStreamRequest"> & {
   /**
+   * Name of the stream, e.g. "/ps/blob-1/commit-log" (`stamp stream list`).
+   *
    * @generated from field: string name = 1;
    */
   name: string;
@@ -340,6 +368,8 @@ export const GetStreamRequestSchema: GenMessage<GetStreamRequest> = /*@__PURE__*
  */
 export type StatStreamRequest = Message<"stamp.v1.StatStreamRequest"> & {
   /**
+   * Name of the stream, e.g. "/ps/blob-1/commit-log" (`stamp stream list`).
+   *
    * @generated from field: string name = 1;
    */
   name: string;
@@ -415,16 +445,22 @@ export const StreamStatSchema: GenMessage<StreamStat> = /*@__PURE__*/
  */
 export type RenameStreamRequest = Message<"stamp.v1.RenameStreamRequest"> & {
   /**
+   * Name of the stream, e.g. "/ps/blob-1/commit-log" (`stamp stream list`).
+   *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
+   * Owner epoch under which the caller acts, from 1 on; a lower one than the stream has is refused.
+   *
    * @generated from field: uint64 owner_epoch = 2;
    */
   ownerEpoch: bigint;
 
   /**
+   * Its name from now on, e.g. "/by-hand-2"; no stream may have it.
+   *
    * @generated from field: string new_name = 3;
    */
   newName: string;
@@ -442,21 +478,29 @@ export const RenameStreamRequestSchema: GenMessage<RenameStreamRequest> = /*@__P
  */
 export type ConcatenateStreamsRequest = Message<"stamp.v1.ConcatenateStreamsRequest"> & {
   /**
+   * Name of the stream that gets the extents.
+   *
    * @generated from field: string target = 1;
    */
   target: string;
 
   /**
+   * Owner epoch of `target`.
+   *
    * @generated from field: uint64 target_owner_epoch = 2;
    */
   targetOwnerEpoch: bigint;
 
   /**
+   * Name of the stream that gives them, and is gone afterwards.
+   *
    * @generated from field: string source = 3;
    */
   source: string;
 
   /**
+   * Owner epoch of `source`.
+   *
    * @generated from field: uint64 source_owner_epoch = 4;
    */
   sourceOwnerEpoch: bigint;
@@ -493,6 +537,8 @@ export const MultiModifyRequestSchema: GenMessage<MultiModifyRequest> = /*@__PUR
  */
 export type StreamEdit = Message<"stamp.v1.StreamEdit"> & {
   /**
+   * Name of the stream, e.g. "/ps/blob-1/commit-log" (`stamp stream list`).
+   *
    * @generated from field: string name = 1;
    */
   name: string;
@@ -540,11 +586,15 @@ export const StreamEditSchema: GenMessage<StreamEdit> = /*@__PURE__*/
  */
 export type CompleteExtent = Message<"stamp.v1.CompleteExtent"> & {
   /**
+   * Number of the extent, e.g. 17 (`stamp extent list`).
+   *
    * @generated from field: uint64 extent_id = 1;
    */
   extentId: bigint;
 
   /**
+   * Its length in bytes, all of it acknowledged.
+   *
    * @generated from field: uint64 length_bytes = 2;
    */
   lengthBytes: bigint;
@@ -676,11 +726,15 @@ export const OpenedExtentSchema: GenMessage<OpenedExtent> = /*@__PURE__*/
  */
 export type AllocateAheadRequest = Message<"stamp.v1.AllocateAheadRequest"> & {
   /**
+   * Name of the stream, e.g. "/ps/blob-1/commit-log" (`stamp stream list`).
+   *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
+   * Owner epoch under which the caller acts, from 1 on; a lower one than the stream has is refused.
+   *
    * @generated from field: uint64 owner_epoch = 2;
    */
   ownerEpoch: bigint;
@@ -718,11 +772,15 @@ export const AllocateAheadResponseSchema: GenMessage<AllocateAheadResponse> = /*
  */
 export type ListStreamsRequest = Message<"stamp.v1.ListStreamsRequest"> & {
   /**
+   * Only names that begin with it, e.g. "/ps/"; empty: all.
+   *
    * @generated from field: string prefix = 1;
    */
   prefix: string;
 
   /**
+   * Name of the last stream of the page before; empty: from the start.
+   *
    * @generated from field: string after = 2;
    */
   after: string;
@@ -769,6 +827,8 @@ export const ListStreamsResponseSchema: GenMessage<ListStreamsResponse> = /*@__P
  */
 export type LocateExtentsRequest = Message<"stamp.v1.LocateExtentsRequest"> & {
   /**
+   * Numbers of extents, e.g. [17, 18].
+   *
    * @generated from field: repeated uint64 extent_ids = 1;
    */
   extentIds: bigint[];
@@ -901,6 +961,8 @@ export const AcceptedLossSchema: GenMessage<AcceptedLoss> = /*@__PURE__*/
  */
 export type SealAcceptingLossRequest = Message<"stamp.v1.SealAcceptingLossRequest"> & {
   /**
+   * Number of the extent, e.g. 17 (`stamp extent list`).
+   *
    * @generated from field: uint64 extent_id = 1;
    */
   extentId: bigint;
@@ -1024,11 +1086,15 @@ export const RepairStatusSchema: GenMessage<RepairStatus> = /*@__PURE__*/
  */
 export type SetNodeDutyRequest = Message<"stamp.v1.SetNodeDutyRequest"> & {
   /**
+   * Name of the extent node, e.g. "extent-node-2".
+   *
    * @generated from field: string node_id = 1;
    */
   nodeId: string;
 
   /**
+   * What the node is to do from now on.
+   *
    * @generated from field: stamp.v1.NodeDuty duty = 2;
    */
   duty: NodeDuty;
@@ -1124,11 +1190,15 @@ export const ListQuarantineResponseSchema: GenMessage<ListQuarantineResponse> = 
  */
 export type DeleteQuarantinedRequest = Message<"stamp.v1.DeleteQuarantinedRequest"> & {
   /**
+   * Name of the extent node, e.g. "extent-node-2".
+   *
    * @generated from field: string node_id = 1;
    */
   nodeId: string;
 
   /**
+   * Number of the extent, e.g. 17 (`stamp extent list`).
+   *
    * @generated from field: uint64 extent_id = 2;
    */
   extentId: bigint;
@@ -1159,6 +1229,8 @@ export const DeleteQuarantinedResponseSchema: GenMessage<DeleteQuarantinedRespon
  */
 export type ListExtentsRequest = Message<"stamp.v1.ListExtentsRequest"> & {
   /**
+   * Number of the last extent of the page before; 0: from the start.
+   *
    * @generated from field: uint64 after_extent_id = 1;
    */
   afterExtentId: bigint;
