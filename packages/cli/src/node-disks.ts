@@ -2,7 +2,7 @@
 import { Status } from "@stamp/wire";
 import type { Command } from "commander";
 import { bytesText, table } from "./print.ts";
-import { inspect, make, tell } from "./running.ts";
+import { inspect, make, nodesToAsk, tell } from "./running.ts";
 
 const askTimeoutMs = 2_000;
 const classes = ["journal", "append", "read", "repair", "scrub"] as const;
@@ -45,7 +45,7 @@ export function addNodeDisks(node: Command): void {
     async (_options, command: Command) => {
       const nodes = await inspect(command, async (inspector, transport) =>
         Promise.all(
-          (await inspector.nodes()).map(async ({ nodeId, address }): Promise<NodeDisks> => {
+          (await nodesToAsk(inspector)).map(async ({ nodeId, address }): Promise<NodeDisks> => {
             const answer = await transport.client(address, Status).getStatus({}, { timeoutMs: askTimeoutMs });
             if (!answer.ok) return { node: nodeId, facts: undefined, problem: answer.failure.message };
             return { node: nodeId, facts: answer.value.facts as unknown as NodeFacts, problem: "" };

@@ -1,6 +1,7 @@
 /** What the commands that ask the running stamp share. */
 import { ownTransport, StampInspector } from "@stamp/cluster";
 import { inWords } from "@stamp/ports-node";
+import { NodeDuty, type NodeInfo } from "@stamp/wire";
 import type { Command } from "commander";
 import { composeCluster } from "./compose-status.ts";
 import { CommandError, configOf, runningCluster, withConfig } from "./context.ts";
@@ -24,6 +25,13 @@ export async function inspect<T>(
     await transport.close();
   }
 }
+
+/**
+ * Returns the extent nodes that can be asked. A decommissioned one has stopped, and another process may have its
+ * address by now.
+ */
+export const nodesToAsk = async (inspector: StampInspector): Promise<NodeInfo[]> =>
+  (await inspector.nodes()).filter(({ duty }) => duty !== NodeDuty.DECOMMISSIONED);
 
 export const wantsJson = (command: Command): boolean => command.opts<{ json?: boolean }>().json === true;
 

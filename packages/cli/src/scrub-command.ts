@@ -3,7 +3,7 @@ import { Status } from "@stamp/wire";
 import type { Command } from "commander";
 import { withConfig } from "./context.ts";
 import { bytesText, table, toJson } from "./print.ts";
-import { inspect, wantsJson } from "./running.ts";
+import { inspect, nodesToAsk, wantsJson } from "./running.ts";
 import { topLevel } from "./top-level.ts";
 
 interface ScrubFacts {
@@ -37,7 +37,7 @@ export function addScrub(program: Command): void {
   ]).action(async (_options, command: Command) => {
     const nodes = await inspect(command, async (inspector, transport) =>
       Promise.all(
-        (await inspector.nodes()).map(async ({ nodeId, address }): Promise<NodeScrub> => {
+        (await nodesToAsk(inspector)).map(async ({ nodeId, address }): Promise<NodeScrub> => {
           const answer = await transport.client(address, Status).getStatus({}, { timeoutMs: 2_000 });
           if (!answer.ok) return { node: nodeId, scrub: undefined, problem: answer.failure.message };
           return { node: nodeId, scrub: answer.value.facts?.scrub as ScrubFacts | undefined, problem: "" };

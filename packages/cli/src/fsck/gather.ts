@@ -10,6 +10,7 @@ import { NodeDigest, NodeDisk, nodeWorld } from "@stamp/ports-node";
 import { StreamState } from "@stamp/stream";
 import { ExtentNode, ExtentState, ReplicaState } from "@stamp/wire";
 import { CommandError } from "../context.ts";
+import { nodesToAsk } from "../running.ts";
 import type { ManagerExtent, NodeReplica, NodeView, Problem } from "./compare.ts";
 
 export interface Gathered {
@@ -45,7 +46,7 @@ export async function gatherRunning(
   tell: (what: string) => void = () => {},
 ): Promise<Gathered> {
   const nodes: NodeView[] = [];
-  for (const { nodeId, address, extentCount } of await inspector.nodes()) {
+  for (const { nodeId, address, extentCount } of await nodesToAsk(inspector)) {
     const looked = (count: number): void =>
       tell(`${nodeId}: ${count} of ${Math.max(count, extentCount)} replicas ${deep ? "read" : "looked at"}`);
     nodes.push(await askNode(transport, { node: nodeId, address }, deep, looked));

@@ -156,7 +156,17 @@ export const alertCases: Partial<Readonly<Record<Code, AlertCase>>> = {
     fires: [[labelled("stamp_partition_server_admission_refused_total", { ...process("partition-server-1"), gate: "data" }), grows(0, 1)]],
     quiet: [[labelled("stamp_front_end_admission_refused_total", process("front-end-1")), stays(7)]],
   },
-  overloaded: figure("stamp_front_end_admission_standing_queue", "front-end-1", 1, 0),
+  overloaded: {
+    labels: process("front-end-1"),
+    fires: [
+      [labelled("stamp_front_end_admission_standing_queue", process("front-end-1")), stays(1)],
+      [labelled("stamp_front_end_admission_waiting", process("front-end-1")), stays(1)],
+    ],
+    quiet: [
+      [labelled("stamp_front_end_admission_standing_queue", process("front-end-1")), stays(1)],
+      [labelled("stamp_front_end_admission_waiting", process("front-end-1")), stays(0)],
+    ],
+  },
   "requests-slow": {
     labels: { service: "blob", class: "read" },
     fires: histogram("stamp_front_end_request_duration_seconds", { ...requests, code: "2xx" }, "1", "2"),

@@ -59,8 +59,9 @@ function findAdmission({ name, answer }: ProcessFacts): Finding[] {
     const found: Finding[] = [];
     const shed = (factAt(answer?.facts, `${gate}.shed`) as readonly string[] | undefined) ?? [];
     if (shed.length > 0) found.push(finding("account-shed", name, `in the last second: ${few(shed)}`));
-    if (factAt(answer?.facts, `${gate}.standing`) === true) {
-      const [atWork, waiting] = [numberAt(answer?.facts, `${gate}.atWork`), numberAt(answer?.facts, `${gate}.waiting`)];
+    const [atWork, waiting] = [numberAt(answer?.facts, `${gate}.atWork`), numberAt(answer?.facts, `${gate}.waiting`)];
+    // On a busy machine the few requests of an idle process take long, too: nobody waits because of them.
+    if (factAt(answer?.facts, `${gate}.standing`) === true && waiting > 0) {
       found.push(finding("overloaded", name, `${atWork} requests at work, ${waiting} wait`));
     }
     return found;

@@ -424,6 +424,7 @@ const cases: Readonly<Record<Code, Case>> = {
     change: withFacts("front-end-1", { admission: { standing: true, atWork: 64, waiting: 12 } }),
     subject: "front-end-1",
     cause: /64 requests at work, 12 wait/,
+    notYet: withFacts("front-end-1", { admission: { standing: true, atWork: 3, waiting: 0 } }),
   },
   "requests-slow": {
     change: withFacts("front-end-1", { took: { write: { "2xx": { recent: { count: 500, p99Ms: 2_500 } } } } }),

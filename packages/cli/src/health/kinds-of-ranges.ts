@@ -63,7 +63,10 @@ export const rangeKinds = {
     severity: "warning",
     means: "At a process, requests take so much longer than they did that it lets fewer in at a time.",
     help: "docs/guides/overload.md; more processes: ./stamp up --partition-servers N --front-ends N",
-    alert: { expr: "stamp_front_end_admission_standing_queue == 1 or stamp_partition_server_admission_standing_queue == 1", lasts: "5m" },
+    alert: {
+      expr: "stamp_front_end_admission_standing_queue == 1 and stamp_front_end_admission_waiting > 0 or stamp_partition_server_admission_standing_queue == 1 and stamp_partition_server_admission_waiting > 0",
+      lasts: "5m",
+    },
   },
   "requests-slow": {
     severity: "warning",
