@@ -10,6 +10,7 @@ import { decodeStored, encodeStored, extentKey, keyOf, segmentKey, streamKey } f
 import { ExtentCounts, type PhaseCounts } from "./extent-counts.ts";
 import { ExtentList } from "./extent-list.ts";
 import type { ExtentRecord, FragmentPlace, NodeRecord, ReplicaPlace, ReplicaRecord, StreamRecord } from "./records.ts";
+import { ReferenceCounts } from "./reference-counts.ts";
 
 export type Removal =
   | { readonly kind: "removeStream"; readonly name: string }
@@ -81,7 +82,7 @@ export class StreamState {
   readonly #extents = new Map<ExtentId, ExtentRecord>();
   readonly #order = new OrderedIds<ExtentId>((id) => this.#extents.has(id));
   readonly #nodes = new Map<string, NodeRecord>();
-  readonly #references = new Map<ExtentId, number>();
+  readonly #references = new ReferenceCounts();
   readonly #segmentReferences = new Map<number, number>();
   readonly #unsealed = new Set<ExtentId>();
   readonly #incomplete = new Set<ExtentId>();
@@ -325,7 +326,7 @@ export class StreamState {
 
   /** In how many lists it is. */
   references(id: ExtentId): number {
-    return this.#references.get(id) ?? 0;
+    return this.#references.of(id);
   }
 
   versionOf(key: string): number {
@@ -418,7 +419,7 @@ export class StreamState {
     belongs(this.#incomplete, phase === "sealed" && (repair !== undefined || replicas.some((replica) => !replica.complete)));
     belongs(this.#garbage, phase === "dropped" || removed.length > 0 || removedFragments !== undefined);
     belongs(this.#attempts, phase === "sealed" && attempt !== undefined);
-    belongs(this.#unreferenced, phase !== "allocating" && phase !== "dropped" && !this.#references.has(extent.id));
+    belongs(this.#unreferenced, phase !== "allocating" && phase !== "dropped" && this.#references.of(extent.id) === 0);
   }
 
   /** The same record in less memory. */
@@ -499,13 +500,10 @@ export class StreamState {
   #count(extents: readonly ExtentId[], from: number, to: number, step: 1 | -1): void {
     for (let at = from; at < to; at++) {
       const id = extents[at] as ExtentId;
-      const count = this.references(id) + step;
-      if (count > 0) {
-        this.#references.set(id, count);
-        this.#unreferenced.delete(id);
+      if (this.#references.change(id, step) > 0) {
+        if (this.#unreferenced.size > 0) this.#unreferenced.delete(id);
         continue;
       }
-      this.#references.delete(id);
       const phase = this.#extents.get(id)?.phase;
       if (phase !== undefined && phase !== "allocating" && phase !== "dropped") this.#unreferenced.add(id);
     }

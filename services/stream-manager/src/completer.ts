@@ -11,6 +11,7 @@ import type { ExtentRecord, ReplicaPlace, ReplicaRecord } from "@stamp/stream";
 import { planMarkReplicas } from "@stamp/stream";
 import { toWire } from "@stamp/wire";
 import { Bell } from "./bell.ts";
+import { StartPace } from "./start-pace.ts";
 import type { Term } from "./term.ts";
 import { endIfStale, extentNode } from "./term.ts";
 
@@ -29,9 +30,11 @@ export class Completer {
   readonly #durable = new Set<ExtentId>();
   readonly #driven = new Set<string>();
   readonly #progress = new Bell();
+  readonly #pace: StartPace;
 
   constructor(term: Term) {
     this.#term = term;
+    this.#pace = new StartPace(term.world.clock);
   }
 
   /**
@@ -152,6 +155,9 @@ export class Completer {
         pauseMs = againMinMs;
         if (!nodes.reachable(replica)) continue;
       }
+      // Those that waited for the node all go on in the turn in which it is heard of.
+      const turn = first ? undefined : this.#pace.enter();
+      if (turn !== undefined) await turn;
       const result = await this.#sealOnce(extent, replica, extent.sealedLengthBytes, counted);
       if (ended.aborted) break;
       if (typeof result === "number" && this.#agrees(extent, result)) {

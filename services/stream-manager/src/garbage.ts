@@ -8,6 +8,7 @@ import type { ExtentId } from "@stamp/base";
 import type { ExtentRecord, ReplicaPlace } from "@stamp/stream";
 import { dropsPerTransactionMax, planDropUnreferenced, planForgetExtent, planForgetRemoved, samePlace } from "@stamp/stream";
 import { toWire } from "@stamp/wire";
+import { Rounds } from "./rounds.ts";
 import type { Term } from "./term.ts";
 import { endIfStale, extentNode } from "./term.ts";
 
@@ -21,12 +22,12 @@ export class Garbage {
   readonly #seenMs = new Map<string, number>();
   /** Replicas of dropped extents whose deletion was answered. */
   readonly #deleted = new Map<ExtentId, Set<string>>();
-  /** Where the last tick ended. */
-  #walk: Iterator<ExtentId> | undefined;
+  readonly #rounds: Rounds<ExtentId>;
   #busy = false;
 
   constructor(term: Term) {
     this.#term = term;
+    this.#rounds = new Rounds(() => term.state.garbage(), looksPerTickMax);
   }
 
   /** Called every tick. */
@@ -36,7 +37,7 @@ export class Garbage {
     try {
       await this.#dropUnreferenced();
       let budget = extentsPerTickMax;
-      for (const id of this.#someGarbage()) {
+      for (const id of this.#rounds.next()) {
         const extent = this.#term.state.extent(id);
         if (extent === undefined || this.#term.ended.aborted) continue;
         if (await (extent.phase === "dropped" ? this.#dropped(extent) : this.#removed(extent))) budget -= 1;
@@ -44,19 +45,6 @@ export class Garbage {
       }
     } finally {
       this.#busy = false;
-    }
-  }
-
-  /** Goes on where it was left; what was added meanwhile is at the end. */
-  *#someGarbage(): Generator<ExtentId> {
-    this.#walk ??= this.#term.state.garbage().values();
-    for (let looked = 0; looked < looksPerTickMax; looked++) {
-      const next = this.#walk.next();
-      if (next.done === true) {
-        this.#walk = undefined;
-        return;
-      }
-      yield next.value;
     }
   }
 

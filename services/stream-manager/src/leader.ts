@@ -7,7 +7,7 @@ import { ok, smTerm } from "@stamp/base";
 import type { LeaseKeeper, StoreAge } from "@stamp/metadata-store";
 import { MetadataClient } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
-import { jittered, sleep, within } from "@stamp/ports";
+import { jittered, sleep, Turns, within } from "@stamp/ports";
 import { planDropAllocating } from "@stamp/stream";
 import type { NodeReport } from "@stamp/wire";
 import { Ahead } from "./ahead.ts";
@@ -185,8 +185,7 @@ export class Leader {
     const garbage = new Garbage(term);
 
     void dropAllocating(term);
-    for (const id of [...state.unsealed()]) if (state.extent(id)?.phase === "sealing") void sealer.seal(id, 0);
-    for (const id of [...state.incomplete()]) completer.start(id, []);
+    void goOn(term, sealer, completer);
     return ok({ term, calls, views, sealer, completer, allocator, ahead, repairer, reports, operator, garbage });
   }
 
@@ -233,7 +232,9 @@ export class Leader {
     const { ahead, sealer, repairer, garbage } = serving;
     const { nodes, state } = serving.term;
     while (!this.#ended.signal.aborted) {
+      const turns = new Turns(this.#world.clock);
       for (const id of [...state.unsealed()]) {
+        if (turns.over) await turns.next();
         const extent = state.extent(id);
         const leaves = (nodeId: string): boolean => state.node(nodeId)?.duty === "draining";
         if (extent?.phase !== "open") continue;
@@ -255,6 +256,21 @@ async function dropAllocating({ ledger, state }: Term): Promise<void> {
     const some = allocating.splice(0, dropsPerTransaction);
     const dropped = await ledger.commit((current) => planDropAllocating(current, some));
     if (!dropped.ok) return;
+  }
+}
+
+/** Seals and completions that an earlier leader left. After a restart of everything they are as many as there are streams. */
+async function goOn({ ended, state, world }: Term, sealer: Sealer, completer: Completer): Promise<void> {
+  const turns = new Turns(world.clock);
+  for (const id of [...state.unsealed()]) {
+    if (turns.over) await turns.next();
+    if (ended.aborted) return;
+    if (state.extent(id)?.phase === "sealing") void sealer.seal(id, 0);
+  }
+  for (const id of [...state.incomplete()]) {
+    if (turns.over) await turns.next();
+    if (ended.aborted) return;
+    completer.start(id, []);
   }
 }
 

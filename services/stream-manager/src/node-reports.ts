@@ -8,6 +8,7 @@
  *     same disk: a node that moved and started often meanwhile comes back by itself.
  */
 import { extentId, type Outcome, ok, refused } from "@stamp/base";
+import { Turns } from "@stamp/ports";
 import { isDoubtful, planNode, type ReportNumbers } from "@stamp/stream";
 import type { ExtentReplica, NodeReport } from "@stamp/wire";
 import { ExtentNode, fromWire, ReplicaState, toWire } from "@stamp/wire";
@@ -151,10 +152,21 @@ export class NodeReports {
       acceptsNewExtents: report.acceptsNewExtents,
     };
     if (nodes.report({ nodeId, diskId }, incarnation, load, known?.heard)) {
-      for (const replica of report.unsealed) this.#lookAt(nodeId, diskId, replica);
+      void this.#lookAtAll(nodeId, diskId, report.unsealed);
       sync.heard({ nodeId, diskId }, incarnation);
     }
     return ok({ smTerm, wrongStamp: false });
+  }
+
+  /** A node that has just started may have thousands of them, and each begins a seal. */
+  async #lookAtAll(nodeId: string, diskId: string, replicas: readonly ExtentReplica[]): Promise<void> {
+    const { ended, world } = this.#term;
+    const turns = new Turns(world.clock);
+    for (const replica of replicas) {
+      if (turns.over) await turns.next();
+      if (ended.aborted) return;
+      this.#lookAt(nodeId, diskId, replica);
+    }
   }
 
   #lookAt(nodeId: string, diskId: string, replica: ExtentReplica): void {

@@ -5,7 +5,7 @@
  */
 import type { ExtentId } from "@stamp/base";
 import { extentId } from "@stamp/base";
-import { sleep } from "@stamp/ports";
+import { sleep, Turns } from "@stamp/ports";
 import type { ReplicaPlace } from "@stamp/stream";
 import { samePlace } from "@stamp/stream";
 import type { ExtentReplica } from "@stamp/wire";
@@ -19,8 +19,6 @@ const pageReplicas = 1_000;
 const pageTimeoutMs = 5_000;
 const pagePauseMs = 5;
 const lookTimeoutMs = 1_000;
-/** So many extents are looked at before others get their turn. */
-const lookedAtOnce = 20_000;
 
 export class NodeSync {
   readonly #term: Term;
@@ -119,7 +117,11 @@ export class NodeSync {
       after = answer.value.replicas.at(-1)?.extentId ?? after;
       await sleep(world.clock, pagePauseMs, ended);
     }
-    for (; at < expected.length; at++) this.#missing(place, expected[at] as ExtentId);
+    const turns = new Turns(world.clock);
+    for (; at < expected.length && !ended.aborted; at++) {
+      this.#missing(place, expected[at] as ExtentId);
+      if (turns.over) await turns.next();
+    }
     for (const id of stale) nodes.release(place.nodeId, id);
     return true;
   }
@@ -128,11 +130,11 @@ export class NodeSync {
   async #expectedOn(place: ReplicaPlace): Promise<ExtentId[]> {
     const { ended, state, world } = this.#term;
     const ids: ExtentId[] = [];
-    let looked = 0;
+    const turns = new Turns(world.clock);
     for (const { id, phase, replicas } of state.extents()) {
       if (phase !== "dropped" && phase !== "allocating" && replicas.some((replica) => samePlace(replica, place))) ids.push(id);
-      looked += 1;
-      if (looked % lookedAtOnce === 0) await sleep(world.clock, 1, ended);
+      if (turns.over) await turns.next();
+      if (ended.aborted) break;
     }
     return ids.sort((a, b) => a - b);
   }

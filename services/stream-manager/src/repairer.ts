@@ -5,12 +5,13 @@
  * goes on with what it finds begun.
  */
 import type { ExtentId } from "@stamp/base";
-import { sleep } from "@stamp/ports";
+import { sleep, Turns } from "@stamp/ports";
 import type { Assessment, ExtentRecord, ReplicaPlace, ReplicaRecord } from "@stamp/stream";
 import { assess, place, planAbandonRepair, planBeginRepair, planFinishRepair, RepairQueue, samePlace } from "@stamp/stream";
 import { toWire } from "@stamp/wire";
 import { BlockedCopies } from "./blocked-copies.ts";
 import type { Completer } from "./completer.ts";
+import { Rounds } from "./rounds.ts";
 import type { Term } from "./term.ts";
 import { endIfStale, extentNode } from "./term.ts";
 
@@ -22,8 +23,8 @@ const scanEveryMs = 10_000;
 const scanTroubledEveryMs = 2_000;
 /** The rate is judged when this part of everything is done. */
 const etaPart = 20;
-/** So many extents are looked at before others get their turn. */
-const scanAtOnce = 20_000;
+/** Extents that are known to lack something, looked at in one tick; the others wait for the next one. */
+const looksPerTickMax = 1_000;
 /** As many that can't be copied now are taken from the queue. */
 const startAtOnce = 1_000;
 
@@ -36,6 +37,8 @@ interface Survey {
 export class Repairer {
   readonly #term: Term;
   readonly #completer: Completer;
+  readonly #broken: Rounds<ExtentId>;
+  readonly #incomplete: Rounds<ExtentId>;
   readonly #queue = new RepairQueue();
   readonly #running = new Set<ExtentId>();
   /** Looked at again by the next scan. */
@@ -52,6 +55,8 @@ export class Repairer {
   constructor(term: Term, completer: Completer) {
     this.#term = term;
     this.#completer = completer;
+    this.#broken = new Rounds(() => completer.brokenExtents(), looksPerTickMax);
+    this.#incomplete = new Rounds(() => term.state.incomplete(), looksPerTickMax);
   }
 
   /** In this term. */
@@ -108,8 +113,8 @@ export class Repairer {
 
   /** Called every tick. */
   tick(): void {
-    for (const id of this.#completer.brokenExtents()) this.#offer(id);
-    for (const id of this.#term.state.incomplete()) this.#offer(id);
+    for (const id of this.#broken.next()) this.#offer(id);
+    for (const id of this.#incomplete.next()) this.#offer(id);
     if (!this.#scanning && this.#term.world.clock.monotonicMs() >= this.#nextScanMs) void this.#scan();
     this.#start();
   }
@@ -124,13 +129,12 @@ export class Repairer {
     this.#scanning = true;
     this.blocked.clear();
     const survey: Survey = { unreachable: 0, inGrace: 0 };
-    let looked = 0;
+    const turns = new Turns(world.clock);
     for (const extent of state.extents()) {
       const assessment = this.#offer(extent.id);
       if (assessment === "unreachable") survey.unreachable += 1;
       if (assessment === "grace") survey.inGrace += 1;
-      looked += 1;
-      if (looked % scanAtOnce === 0) await sleep(world.clock, 1, ended);
+      if (turns.over) await turns.next();
       if (ended.aborted) return;
     }
     this.#survey = survey;

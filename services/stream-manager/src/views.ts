@@ -14,8 +14,8 @@ const dutyOnWire: Readonly<Record<RecordedDuty, NodeDuty>> = {
   decommissioned: NodeDuty.DECOMMISSIONED,
 };
 
-/** Extents in one answer. */
-export const listPageMax = 10_000;
+/** Extents in one answer: about 5 ms of work here, and 15 ms of who reads it. */
+export const listPageMax = 2_500;
 const summaryEnds = 5;
 
 const extentStates: Readonly<Record<ExtentPhase, ExtentState>> = {
