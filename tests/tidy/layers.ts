@@ -21,7 +21,7 @@ const pure = [
   "azure-rest",
   "erasure",
 ];
-const async = ["ports", "wire", "histories", "metadata-store", "stream-client", "range-partition"];
+const async = ["ports", "wire", "etcd", "histories", "metadata-store", "stream-client", "range-partition"];
 const roles = ["lock-service", "stream-manager", "extent-node", "partition-manager", "partition-server", "front-end"];
 const hands = ["cluster", "embedded", "cli"];
 
@@ -43,6 +43,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   wire: { kind: "async", allowed: ["base"] },
   ports: { kind: "async", allowed: ["base", "wire"] },
   histories: { kind: "async", allowed: ["base", "linearizability"] },
+  etcd: { kind: "async", allowed: ["base", "ports", "wire"] },
   "metadata-store": { kind: "async", allowed: ["base", "ports", "wire", "lease"] },
   "stream-client": { kind: "async", allowed: ["base", "ports", "wire", "extent", "metadata-store"] },
   "range-partition": { kind: "async", allowed: ["base", "ports", "wire", "lsm", "stream-client"] },

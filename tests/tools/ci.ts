@@ -83,6 +83,11 @@ async function parts(): Promise<Part[]> {
       timeoutMs: 20 * minutes,
     },
     {
+      title: "the metadata store on a real etcd",
+      command: [node, "tests/tools/test.ts", "tests/etcd/adapter.slow.ts"],
+      timeoutMs: 5 * minutes,
+    },
+    {
       title: "full disks of a real cluster",
       // Longer than a file may take by tests/tools/test.ts.
       command: [node, "--test", "tests/drills/disk-full.slow.ts"],

@@ -3,7 +3,9 @@
  * Works for any stamp whose lock service can be reached, supervised here or not.
  */
 import type { Outcome } from "@stamp/base";
+import { lockServices } from "@stamp/metadata-store";
 import type { Client, Transport } from "@stamp/ports";
+import { NodeClock } from "@stamp/ports-node";
 import {
   type ExtentInfo,
   type ExtentLocation,
@@ -55,7 +57,7 @@ export class StampInspector {
   }
 
   async leader(leaseName: "stream-manager" | "partition-manager"): Promise<string> {
-    const client = this.#transport.client(this.#lockService, LockService);
+    const client = lockServices({ clock: new NodeClock(), transport: this.#transport }, this.#lockService, LockService);
     const lease = answered(
       `lock service at ${this.#lockService}`,
       await client.getLease({ name: leaseName }, { timeoutMs: callTimeoutMs }),

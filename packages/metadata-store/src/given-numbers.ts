@@ -14,6 +14,7 @@ import type { Outcome } from "@stamp/base";
 import { fromUtf8, ok, refused } from "@stamp/base";
 import type { Client, World } from "@stamp/ports";
 import { fromWire, LockService } from "@stamp/wire";
+import { lockServices } from "./lock-services.ts";
 import { MetadataClient } from "./metadata-client.ts";
 
 /**
@@ -45,7 +46,7 @@ export class GivenNumbers {
   constructor(world: World, options: { readonly lockService: string; readonly timeoutMs: number }) {
     this.#timeoutMs = options.timeoutMs;
     this.#metadata = new MetadataClient(world, options.lockService);
-    this.#lockService = world.transport.client(options.lockService, LockService);
+    this.#lockService = lockServices(world, options.lockService, LockService);
   }
 
   /** The highest numbers that were read here; 0 before the first read. */

@@ -1,6 +1,7 @@
 export * from "./given-numbers.ts";
 export * from "./leader-calls.ts";
 export * from "./lease-keeper.ts";
+export * from "./lock-services.ts";
 export * from "./metadata-client.ts";
 export * from "./metadata-store.conformance.ts";
 export * from "./snapshot.ts";

@@ -12,6 +12,7 @@ import { refused, unknownOutcome } from "@stamp/base";
 import type { Address, Client, World } from "@stamp/ports";
 import { jittered, sleep, within } from "@stamp/ports";
 import { LockService } from "@stamp/wire";
+import { lockServices } from "./lock-services.ts";
 
 export interface LeaderCallsOptions {
   readonly lockService: Address;
@@ -44,7 +45,7 @@ export class LeaderCalls {
   constructor(world: World, options: LeaderCallsOptions) {
     this.#world = world;
     this.#leaseName = options.leaseName;
-    this.#lockService = world.transport.client(options.lockService, LockService);
+    this.#lockService = lockServices(world, options.lockService, LockService);
   }
 
   /** The leader as far as known; undefined before the first call and after a failure. */

@@ -12,6 +12,7 @@ import type { Address, Client, Identity, Timer, World } from "@stamp/ports";
 import { jittered, sleep } from "@stamp/ports";
 import type { LeaseGrant } from "@stamp/wire";
 import { fromWire, LockService, toWire } from "@stamp/wire";
+import { lockServices } from "./lock-services.ts";
 
 export const leaseDefaults = { termMs: 6_000, marginMs: 1_000, renewEveryMs: 2_000 } as const;
 
@@ -63,7 +64,7 @@ export class LeaseKeeper {
     this.#renewEveryMs = options.renewEveryMs ?? leaseDefaults.renewEveryMs;
     const marginMs = options.marginMs ?? leaseDefaults.marginMs;
     assert(this.#termMs > marginMs + this.#renewEveryMs, "a term is longer than the margin and the time between renewals");
-    this.#client = world.transport.client(options.lockService, LockService);
+    this.#client = lockServices(world, options.lockService, LockService);
     this.#holder = new LeaseHolder(marginMs, world.rules);
   }
 

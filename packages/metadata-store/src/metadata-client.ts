@@ -6,6 +6,7 @@ import type { Outcome } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
 import { type Address, type Client, type Identity, sleep, type World } from "@stamp/ports";
 import { fromWire, MetadataStore, toWire } from "@stamp/wire";
+import { lockServices } from "./lock-services.ts";
 
 export interface StoredKey {
   readonly key: string;
@@ -58,7 +59,7 @@ export class MetadataClient {
   constructor(world: Pick<World, "clock" | "transport">, lockServiceAddress: Address, identity?: Pick<Identity, "stampId">) {
     this.#world = world;
     this.#identity = identity;
-    this.#client = world.transport.client(lockServiceAddress, MetadataStore);
+    this.#client = lockServices(world, lockServiceAddress, MetadataStore);
   }
 
   /** One for each key, in that order, from one moment. */

@@ -5,6 +5,7 @@ export * from "./config.ts";
 export * from "./digest.ts";
 export * from "./disk.ts";
 export type { Credential } from "./grpc/credential.ts";
+export { NodeForeignCalls } from "./grpc/foreign-calls.ts";
 export type { GrpcLimits } from "./grpc/options.ts";
 export { defaultLimits } from "./grpc/options.ts";
 export { openCredential, SecretCredential } from "./grpc/secret-credential.ts";

@@ -8,6 +8,7 @@ import { NodeClock } from "./clock.ts";
 import { NodeDigest } from "./digest.ts";
 import { NodeDisk } from "./disk.ts";
 import type { Credential } from "./grpc/credential.ts";
+import { NodeForeignCalls } from "./grpc/foreign-calls.ts";
 import { openCredential } from "./grpc/secret-credential.ts";
 import { GrpcTransport } from "./grpc/transport.ts";
 import { NodeKeyValueStores } from "./key-value.ts";
@@ -53,6 +54,7 @@ export function nodeWorld(options: NodeWorldOptions): World {
     disk: new NodeDisk(files),
     keyValue: new NodeKeyValueStores(stores),
     transport: options.transport ?? new GrpcTransport({ clock, logger, credential: () => credential, advertised: options.advertised }),
+    foreign: new NodeForeignCalls(clock),
     digest: new NodeDigest(),
     logger,
     rules: options.rules ?? allRules,

@@ -9,7 +9,7 @@
  */
 import { equalBytes, FailureError, type Outcome, ok, type Rules, refused, toHex, utf8 } from "@stamp/base";
 import { DiskError, type DiskFile } from "./disk.ts";
-import type { KeyRange, KeyValue, KeyValueOperation } from "./key-value.ts";
+import type { BatchMax, KeyRange, KeyValue, KeyValueOperation } from "./key-value.ts";
 import {
   added,
   decodeMarkFile,
@@ -38,6 +38,17 @@ export interface OpenCompleteOptions {
    * store is not taken over. Absent: such a store is refused.
    */
   readonly adopt?: (store: KeyValue) => Promise<Outcome<readonly KeyValueOperation[]>>;
+  /** The store itself, instead of the one of that name on this disk. */
+  readonly store?: KeyValue;
+  /**
+   * Other processes write to the store too, one at a time. Then this process's mark may be missing, behind, or of a store that was restored
+   * since; a store of the mark's lineage that is behind the mark is refused all the same.
+   */
+  readonly shared?: boolean;
+  /** Asked of each entry while all are read. Refused: the store is. */
+  readonly look?: (key: Uint8Array, value: Uint8Array) => Outcome<unknown>;
+  /** Lineage of a store that is empty; default: a new one. */
+  readonly lineage?: Uint8Array;
   /** The store was moved away on purpose: what its mark says counts no more. Only for an empty store. */
   readonly discardMark?: boolean;
 }
@@ -45,6 +56,8 @@ export interface OpenCompleteOptions {
 /** File of the mark, beside the store on the same disk. */
 export const markPath = (name: string): string => `${name}-mark`;
 
+/** Size of the proof with its key and the store's own addition, at most. */
+const proofBytesMax = 256;
 const neverWritten = utf8("proof/none");
 
 /**
@@ -56,7 +69,7 @@ export async function openComplete(
   name: string,
   options: OpenCompleteOptions = {},
 ): Promise<Outcome<CompleteStore>> {
-  const opened = await world.keyValue.open(name);
+  const opened = options.store === undefined ? await world.keyValue.open(name) : ({ kind: "opened", store: options.store } as const);
   if (opened.kind === "corrupt") return damaged(`LevelDB can't read it: ${opened.message}`);
   const { store } = opened;
   try {
@@ -77,11 +90,12 @@ async function readAll(
   options: OpenCompleteOptions,
 ): Promise<Outcome<{ readonly found: Found; readonly content: Uint8Array | undefined }>> {
   try {
-    const found = await scan(world, store);
+    const found = await scan(world, store, options.look);
     const discarded = options.discardMark === true && found.count === 0;
     return ok({ found, content: discarded ? undefined : await world.disk.readWhole(markPath(name)) });
   } catch (error) {
     if (error instanceof DiskError) return damaged(`it can't be read: ${error.message}`);
+    if (error instanceof LookRefused) return error.outcome;
     throw error;
   }
 }
@@ -111,7 +125,7 @@ async function proven(
   if (found.proof !== undefined) {
     const proof = decodeProof(digest, found.proof);
     if (!proof.ok) return damaged(`the proof of its content can't be read: ${proof.failure.message}`);
-    const wrong = judgeStore(found, proof.value, mark?.value, rules);
+    const wrong = judgeStore(found, proof.value, options.shared === true ? sharedMark(proof.value, mark?.value) : mark?.value, rules);
     if (wrong !== undefined) return damaged(wrong);
     if (options.readOnly !== true) await markAnew(world, name, proof.value, mark?.value);
     return ok(new CompleteStore(world, name, store, proof.value));
@@ -121,7 +135,7 @@ async function proven(
     const what = found.count === 0 ? "everything that was written to it" : "the proof of its content";
     return damaged(`it has lost ${what}: batch ${before.sequence} was acknowledged`);
   }
-  const first: StoreProof = before ?? { lineage: random.bytes(16), sequence: 0, count: 0, sum: emptySum };
+  const first: StoreProof = before ?? { lineage: options.lineage ?? random.bytes(16), sequence: 0, count: 0, sum: emptySum };
   const fresh = new CompleteStore(world, name, store, { ...first, count: found.count, sum: found.sum });
   if (found.count > 0 && options.adopt === undefined) return damaged("it holds something, and no proof of its content");
   if (options.readOnly === true) return ok(fresh);
@@ -140,7 +154,19 @@ interface Found {
   readonly proof: Uint8Array | undefined;
 }
 
-async function scan({ digest }: Pick<World, "digest">, store: KeyValue): Promise<Found> {
+/** The mark that counts: this process's own if it is of the same store; else no batch was acknowledged here. */
+const sharedMark = (proof: StoreProof, mark: StoreProof | undefined): StoreProof =>
+  mark !== undefined && equalBytes(mark.lineage, proof.lineage) ? mark : proof;
+
+class LookRefused extends Error {
+  readonly outcome: Outcome<never>;
+  constructor(outcome: Outcome<never>) {
+    super("an entry was refused");
+    this.outcome = outcome;
+  }
+}
+
+async function scan({ digest }: Pick<World, "digest">, store: KeyValue, look?: OpenCompleteOptions["look"]): Promise<Found> {
   let count = 0;
   let sum: Sum = emptySum;
   let proof: Uint8Array | undefined;
@@ -149,6 +175,8 @@ async function scan({ digest }: Pick<World, "digest">, store: KeyValue): Promise
     else {
       count += 1;
       sum = added(sum, entryHash(digest, key, value));
+      const seen = look?.(key, value);
+      if (seen?.ok === false) throw new LookRefused(seen);
     }
   }
   return { count, sum, proof };
@@ -206,6 +234,17 @@ export class CompleteStore implements KeyValue {
   /** Number of keys, without that of the proof; undefined after a batch that failed. */
   get count(): number | undefined {
     return this.#proof?.count;
+  }
+
+  /** Besides the proof, which each batch carries. */
+  get batchMax(): BatchMax | undefined {
+    const max = this.#store.batchMax;
+    return max && { operations: max.operations - 1, bytes: max.bytes - proofBytesMax };
+  }
+
+  get confirm(): (() => Promise<void>) | undefined {
+    const { confirm } = this.#store;
+    return confirm && (() => confirm.call(this.#store));
   }
 
   get(key: Uint8Array): Promise<Uint8Array | undefined> {

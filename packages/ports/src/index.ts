@@ -7,6 +7,7 @@ export * from "./digest.conformance.ts";
 export * from "./digest.ts";
 export * from "./disk.conformance.ts";
 export * from "./disk.ts";
+export * from "./foreign-calls.ts";
 export * from "./format-marker.ts";
 export * from "./http.ts";
 export * from "./http-client.ts";

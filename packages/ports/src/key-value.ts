@@ -1,4 +1,4 @@
-/** An ordered key-value store on this process's own disk (LevelDB). Keys are compared as unsigned bytes. */
+/** An ordered key-value store, on this process's own disk (LevelDB) or in etcd. Keys are compared as unsigned bytes. */
 export type KeyValueOperation =
   | { readonly kind: "put"; readonly key: Uint8Array; readonly value: Uint8Array }
   | { readonly kind: "delete"; readonly key: Uint8Array };
@@ -10,12 +10,26 @@ export interface KeyRange {
   readonly reverse?: boolean;
 }
 
+/** Size of the largest batch that a store takes. */
+export interface BatchMax {
+  readonly operations: number;
+  /** Sum of keys, values and what the store adds to them. */
+  readonly bytes: number;
+}
+
 export interface KeyValue {
+  /** Undefined: a batch is as large as memory allows. */
+  readonly batchMax?: BatchMax | undefined;
   get(key: Uint8Array): Promise<Uint8Array | undefined>;
   /** All or nothing, also over a crash. With `sync` it is durable when it resolves; without, a crash may lose it and everything after it. */
   batch(operations: readonly KeyValueOperation[], options: { readonly sync: boolean }): Promise<void>;
   /** In key order, over the state at the first step. Keys and values are owned by the caller. */
   range(range: KeyRange): AsyncIterable<readonly [Uint8Array, Uint8Array]>;
+  /**
+   * Resolves if this process was still the one that may use the store after the call; throws FailureError `notLeader` if it was not. Undefined:
+   * nobody else can open the store.
+   */
+  readonly confirm?: (() => Promise<void>) | undefined;
   close(): Promise<void>;
 }
 

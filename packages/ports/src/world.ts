@@ -3,6 +3,7 @@ import type { Metrics, Rules } from "@stamp/base";
 import type { Clock } from "./clock.ts";
 import type { Digest } from "./digest.ts";
 import type { Disk } from "./disk.ts";
+import type { ForeignCalls } from "./foreign-calls.ts";
 import type { KeyValueStores } from "./key-value.ts";
 import type { Logger } from "./logger.ts";
 import type { Random } from "./random.ts";
@@ -14,6 +15,7 @@ export interface World {
   readonly disk: Disk;
   readonly keyValue: KeyValueStores;
   readonly transport: Transport;
+  readonly foreign: ForeignCalls;
   readonly digest: Digest;
   readonly logger: Logger;
   readonly rules: Rules;

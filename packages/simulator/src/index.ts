@@ -1,4 +1,7 @@
 /** Runs roles on virtual time from one seed. Start at `Simulation`. */
+
+export { EtcdState } from "./etcd/etcd-state.ts";
+export { calm, type EtcdHabits, SimulatedEtcd } from "./etcd/simulated-etcd.ts";
 export type { EventLog } from "./kernel/event-log.ts";
 export type { RoleFactory } from "./kernel/process.ts";
 export type { DiskOperation, DiskOptions, SimDiskState } from "./ports/disk-state.ts";

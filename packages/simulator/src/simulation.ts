@@ -466,12 +466,15 @@ export class Simulation {
       // A dead process throws into the void: it may have ended itself because of this very error.
       if (this.#options.bugsFail !== false && incarnation.alive) this.#fail(error, `${incarnation.name}: ${where}`);
     };
+    const transport = new SimTransport(incarnation, this.network, () => clock.monotonicMs(), onBug);
     const world: World = {
       clock,
       random: new SimRandom(process.prng.fork()),
       disk: new SimDisk(incarnation, process.disk),
       keyValue: new SimKeyValueStores(incarnation, process.keyValue),
-      transport: new SimTransport(incarnation, this.network, () => clock.monotonicMs(), onBug),
+      transport,
+      // A simulated server of another kind is a process as every other one.
+      foreign: { client: ({ address }, service) => transport.client(address, service), close: async () => {} },
       digest,
       logger: new SimLogger(this.log, incarnation),
       rules: this.rules,

@@ -1,5 +1,6 @@
 export * from "./block-references.ts";
 export * from "./entity-values.ts";
+export * as etcd from "./gen/etcdserverpb/etcd_pb.ts";
 export * from "./gen/stamp/v1/accounts_pb.ts";
 export * from "./gen/stamp/v1/availability_pb.ts";
 export * from "./gen/stamp/v1/bus_pb.ts";

@@ -10,7 +10,7 @@ const extentNodeKeys = z.object({
   name: z.string().min(1).default("extent-node-1").describe("Name of this process, unique inside the stamp; also the node id"),
   listen: z.string().default("127.0.0.1:0").describe("host:port to listen at"),
   advertise: z.string().optional().describe("Address that others use, when it is not the one listened at"),
-  lockService: z.string().default("127.0.0.1:7100").describe("Address of the lock service"),
+  lockService: z.string().default("127.0.0.1:7100").describe("Address of the lock service; of several, separated by commas"),
   dataDir: z.string().default(".stamp/extent-node-1").describe("Folder of this node's disk"),
   journalDir: z
     .string()

@@ -21,6 +21,7 @@ import {
   takesBytes,
   takesExtents,
 } from "@stamp/extent";
+import { lockServices } from "@stamp/metadata-store";
 import type { Disk, World } from "@stamp/ports";
 import { fromWire, LockService } from "@stamp/wire";
 import type { ExtentNodeConfig } from "./config.ts";
@@ -183,7 +184,7 @@ export class Node {
 
   /** Returns the epoch of the stream manager's lease as the lock service has it now. */
   async givenTerm(): Promise<Outcome<number>> {
-    const lockService = this.world.transport.client(this.config.lockService, LockService);
+    const lockService = lockServices(this.world, this.config.lockService, LockService);
     const lease = await lockService.getLease({ name: "stream-manager" }, { timeoutMs: askTimeoutMs });
     if (!lease.ok) return lease;
     const given = fromWire(lease.value.leaseEpoch);

@@ -95,7 +95,11 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
   name: z.string().min(1).default("front-end-1").describe("Unique name of this process inside the stamp"),
   listen: z.string().min(1).default("127.0.0.1:11300").describe("Where it serves gRPC, host:port"),
   advertise: z.string().min(1).optional().describe("Where others reach its gRPC door, when that is not `listen`"),
-  lockService: z.string().min(1).default("127.0.0.1:11000").describe("Address of the lock service, host:port"),
+  lockService: z
+    .string()
+    .min(1)
+    .default("127.0.0.1:11000")
+    .describe("Address of the lock service, host:port; of several, separated by commas"),
   dataDir: z.string().default(".stamp/front-end-1").describe("Folder of this process; it keeps nothing but its own start counter"),
   blobListen: z
     .string()

@@ -8,7 +8,7 @@
  */
 import type { Outcome } from "@stamp/base";
 import { FailureError, ok, refused } from "@stamp/base";
-import { LeaderCalls } from "@stamp/metadata-store";
+import { LeaderCalls, lockServices } from "@stamp/metadata-store";
 import { isObjectTable } from "@stamp/objects";
 import { checkCover, type Range, RangeMap } from "@stamp/partition-map";
 import { type Client, jittered, sleep, type World, within } from "@stamp/ports";
@@ -40,7 +40,7 @@ export class MapCache {
   constructor(world: World, options: { readonly lockService: string; readonly mapWaitMs: number }) {
     this.#world = world;
     this.#manager = new LeaderCalls(world, { lockService: options.lockService, leaseName });
-    this.#lockService = world.transport.client(options.lockService, LockService);
+    this.#lockService = lockServices(world, options.lockService, LockService);
     this.#waitMs = options.mapWaitMs;
   }
 

@@ -1,14 +1,15 @@
 /**
  * The one writer of the lock service. Requests are judged strictly in order of arrival; those that waited while a synced write was in
  * flight share the next one. Everybody is answered only after the write that holds what he was told, reads included: nobody ever learns
- * of something that a power cut could take back.
+ * of something that a power cut could take back. Over a store that another process may take over, a group that writes nothing is answered
+ * only after the store has confirmed that nobody has (rule answersConfirmed).
  */
 import type { Failed, Outcome } from "@stamp/base";
-import { assert, Histogram, ok, refused, unknownOutcome } from "@stamp/base";
+import { assert, FailureError, Histogram, ok, refused, unknownOutcome } from "@stamp/base";
 import type { LeaseDecision, LeaseRecord, LeaseTable } from "@stamp/lease";
 import { DiskError, sleep, type World } from "@stamp/ports";
 import { Changes } from "./changes.ts";
-import type { KeyState, LockStore, StoredPage } from "./store.ts";
+import { type GroupSize, type KeyState, keySize, type LockStore, type StoredPage } from "./store.ts";
 
 /** What a request may do in its turn. */
 export interface Turn {
@@ -27,9 +28,13 @@ export interface Turn {
   changedSince(version: number, prefix: string): string[] | undefined;
 }
 
+const oneLease: GroupSize = { leases: 1, keys: 0, keyBytes: 0 };
+
 interface Waiting {
   readonly deadlineMs: number;
   readonly alone: boolean;
+  /** What it may write. */
+  readonly size: GroupSize;
   judge(turn: Turn): Promise<void>;
   answer(written: Outcome<void>): void;
 }
@@ -56,6 +61,8 @@ export interface CommitterOptions {
   readonly refusal: () => Promise<Failed | undefined>;
   /** Makes some room on a full disk; false when it can't. */
   readonly giveRoom: () => Promise<boolean>;
+  /** Nothing more is written or answered: the process must not go on, or must give its turn as the active one up. */
+  readonly broken: (why: string) => void;
 }
 
 export class Committer {
@@ -65,7 +72,7 @@ export class Committer {
   readonly #options: CommitterOptions;
   readonly #waiting: Waiting[] = [];
   #running: Promise<void> | undefined;
-  #broken: string | undefined;
+  #broken: Failed | undefined;
   #undecided: Undecided | undefined;
   #lastVersion: number;
   readonly #changes: Changes;
@@ -92,9 +99,13 @@ export class Committer {
   }
 
   /** `alone`: it reads more than single keys, so it goes first in a group. */
-  submit<T>(deadlineMs: number, work: (turn: Turn) => Promise<Outcome<T>> | Outcome<T>, alone = false): Promise<Outcome<T>> {
+  submit<T>(
+    deadlineMs: number,
+    work: (turn: Turn) => Promise<Outcome<T>> | Outcome<T>,
+    { alone = false, size = oneLease }: { readonly alone?: boolean; readonly size?: GroupSize } = {},
+  ): Promise<Outcome<T>> {
     if (this.#closed) return Promise.resolve(refused("unavailable", "stopping", "the lock service is stopping"));
-    if (this.#broken !== undefined) return Promise.resolve(refused("unavailable", "diskFailed", this.#broken));
+    if (this.#broken !== undefined) return Promise.resolve(this.#broken);
     if (this.#waiting.length >= this.#options.waitingMax) {
       return Promise.resolve(refused("resourceExhausted", "overloaded", `${this.#waiting.length} requests wait for the store`));
     }
@@ -103,6 +114,7 @@ export class Committer {
       this.#waiting.push({
         deadlineMs,
         alone,
+        size,
         judge: async (turn) => {
           outcome = await work(turn);
         },
@@ -141,7 +153,7 @@ export class Committer {
       turn = new GroupTurn(this.#world, this.#store, this.#leases, this.#changes, this.#lastVersion, refusal, undecided?.turn);
       while (judged.length < this.#options.groupMax) {
         const next = this.#waiting[0];
-        if (next === undefined || (next.alone && turn.dirty)) break;
+        if (next === undefined || (turn.dirty && (next.alone || !turn.fits(next.size)))) break;
         this.#waiting.shift();
         judged.push(next);
         if (this.#world.clock.monotonicMs() < next.deadlineMs) await next.judge(turn);
@@ -165,6 +177,7 @@ export class Committer {
 
   async #commit(turn: GroupTurn, judged: readonly Waiting[]): Promise<void> {
     if (turn.dirty) await this.#write(turn);
+    else await this.#store.confirm?.();
     this.#changes.note(turn.written());
     this.#lastVersion = turn.lastVersion;
     answer(judged, ok());
@@ -192,13 +205,15 @@ export class Committer {
   }
 
   #break(error: unknown, judged: readonly Waiting[]): void {
-    this.#broken = `the metadata store failed: ${String(error)}`;
-    const unknown = unknownOutcome("unavailable", "diskFailed", this.#broken);
+    const deposed = error instanceof FailureError && error.failure.reason === "notLeader" ? error.failure : undefined;
+    const { reason, message } = deposed ?? { reason: "diskFailed" as const, message: `the metadata store failed: ${String(error)}` };
+    this.#broken = refused("unavailable", reason, message);
+    const unknown = unknownOutcome("unavailable", reason, message);
     answer(judged, unknown);
     answer(this.#undecided?.judged ?? [], unknown);
     this.#undecided = undefined;
-    answer(this.#waiting.splice(0), refused("unavailable", "diskFailed", this.#broken));
-    this.#world.fatal(this.#broken);
+    answer(this.#waiting.splice(0), this.#broken);
+    this.#options.broken(message);
   }
 }
 
@@ -216,6 +231,7 @@ class GroupTurn implements Turn {
   readonly #store: LockStore;
   readonly #leaseRecords = new Map<string, LeaseRecord>();
   readonly #keys = new Map<string, KeyState>();
+  #keyBytes = 0;
   /** The last transaction of this group that wrote each key. */
   readonly #writtenBy = new Map<string, number>();
   readonly #changes: Changes;
@@ -247,6 +263,12 @@ class GroupTurn implements Turn {
 
   get lastVersion(): number {
     return this.#lastVersion;
+  }
+
+  /** True if one batch of the store holds what is in the group and as much more. */
+  fits(next: GroupSize): boolean {
+    const leases = this.#leaseRecords.size + next.leases;
+    return this.#store.fits({ leases, keys: this.#keys.size + next.keys, keyBytes: this.#keyBytes + next.keyBytes });
   }
 
   get leaseNames(): ReadonlySet<string> {
@@ -287,6 +309,7 @@ class GroupTurn implements Turn {
     this.#lastVersion += 1;
     for (const { key, value } of writes) {
       // Moved to the end: in order of versions.
+      this.#keyBytes += keySize(key, value);
       this.#writtenBy.delete(key);
       this.#writtenBy.set(key, this.#lastVersion);
       this.#keys.set(key, value === undefined ? { value: undefined, version: 0 } : { value, version: this.#lastVersion });

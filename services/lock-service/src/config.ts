@@ -6,6 +6,35 @@ export const lockServiceSchema = z.object({
   listen: z.string().default("127.0.0.1:7100").describe("host:port to listen at"),
   advertise: z.string().optional().describe("Address that others use, when it is not the one listened at"),
   dataDir: z.string().default(".stamp/lock-service-1").describe("Folder of the metadata store"),
+  metadataStore: z
+    .enum(["leveldb", "etcd"])
+    .default("leveldb")
+    .describe("Where the metadata store is: in the folder of this process, or in etcd, which several lock services share"),
+  etcdEndpoints: z.string().default("").describe("Members of etcd, host:port, separated by commas"),
+  etcdPrefix: z
+    .string()
+    .min(1)
+    .max(256)
+    .default("/stamp/")
+    .describe("What the stamp's keys in etcd begin with; another one for each stamp"),
+  etcdUser: z.string().default("").describe("User of etcd; empty: etcd asks for none"),
+  etcdPasswordFile: z.string().default("").describe("File with the password of that user"),
+  etcdCaFile: z.string().default("").describe("PEM file of the authorities of etcd's certificates; empty: connections are not encrypted"),
+  etcdCertFile: z.string().default("").describe("PEM file of the certificate that this process shows to etcd"),
+  etcdKeyFile: z.string().default("").describe("PEM file of that certificate's key"),
+  etcdTtlSeconds: z
+    .number()
+    .int()
+    .min(2)
+    .max(60)
+    .default(3)
+    .describe("After so long without the active lock service another one takes over"),
+  etcdCompactEveryMs: z
+    .number()
+    .int()
+    .min(0)
+    .default(300_000)
+    .describe("History of etcd that is older than this is compacted; 0: somebody else does it"),
   init: z
     .boolean()
     .default(false)

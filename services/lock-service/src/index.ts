@@ -1,4 +1,5 @@
 export { type LockServiceConfig, lockServiceSchema } from "./config.ts";
+export { type EtcdSecrets, etcdAccess, etcdSecrets } from "./etcd-access.ts";
 export { LockServiceRole } from "./lock-service.ts";
 export { lockServiceMetrics } from "./metrics.ts";
 export { metadataOffline } from "./offline.ts";

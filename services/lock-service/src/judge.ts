@@ -18,8 +18,9 @@ export interface TransactionInput {
 }
 
 /** What a transaction is, apart from the state: too large or malformed ones are refused before they wait. */
-export function checkTransaction(transaction: TransactionInput): Outcome<void> {
+export function checkTransaction(transaction: TransactionInput, writesMax: number = transactionKeysMax): Outcome<void> {
   const { conditions, writes } = transaction;
+  if (writes.length > writesMax) return refused("invalidArgument", "badRequest", `a transaction writes at most ${writesMax} keys`);
   if (conditions.length + writes.length > transactionKeysMax) {
     return refused("invalidArgument", "badRequest", `a transaction names at most ${transactionKeysMax} keys`);
   }

@@ -1,36 +1,25 @@
 /**
- * The lock service: leases with fencing epochs, and the metadata store, over one LevelDB. It is the root of the stamp: it knows nobody
- * and waits for nobody.
+ * The lock service: leases with fencing epochs, and the metadata store, over one LevelDB or over etcd. It is the root of the stamp: it knows
+ * nobody and waits for nobody but etcd. Over etcd several processes stand by for one another (shared-store.ts).
  *
  * An empty store is served only when it is told to create a stamp (`init`); a stamp never starts silently empty. While it can't serve it
  * refuses everything with `notReady` and says why.
  */
-import type { Outcome } from "@stamp/base";
+import type { Failed, Outcome } from "@stamp/base";
 import { ok, refused, unwrap } from "@stamp/base";
-import { LeaseTable } from "@stamp/lease";
 import { statusService } from "@stamp/metadata-store";
 import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
-import { openIdentity, refuseNewer, served, uuid } from "@stamp/ports";
+import { openIdentity, refuseNewer, served } from "@stamp/ports";
 import { LockService, MetadataStore } from "@stamp/wire";
-import { Committer } from "./committer.ts";
 import type { LockServiceConfig } from "./config.ts";
+import type { EtcdSecrets } from "./etcd-access.ts";
 import { lockServiceMetrics } from "./metrics.ts";
+import { type Opened, openedStore } from "./opened-store.ts";
 import { Room } from "./room.ts";
 import type { OpenStore } from "./server.ts";
-import { judgeInTurn, lockServiceHandlers, metadataStoreHandlers } from "./server.ts";
-import { Snapshots } from "./snapshots.ts";
+import { lockServiceHandlers, metadataStoreHandlers } from "./server.ts";
+import { SharedStore } from "./shared-store.ts";
 import { LockStore, lockServiceFormats, metadataStoreName, refuseNewerRecords } from "./store.ts";
-
-interface Opened {
-  readonly access: OpenStore;
-  readonly store: LockStore;
-  readonly leases: LeaseTable;
-}
-
-/** Names the restore before --init: after a lost disk, a new stamp would give up everything that the extent nodes hold. */
-const emptyStoreText =
-  "a stamp: the metadata store is empty. If a stamp was here, its disk is lost: stop the cluster and run `stamp metadata restore --replace FILE` " +
-  "with the highest number in <data>/<extent node>/files/metadata-copies. Only for a new stamp: start once with --init";
 
 export class LockServiceRole implements Role {
   readonly metrics = lockServiceMetrics;
@@ -41,13 +30,22 @@ export class LockServiceRole implements Role {
   #why = "it has not started";
   /** The store is there, and is not what was acknowledged last. */
   #damaged = false;
+  readonly #shared: SharedStore | undefined;
   #identity: Identity | undefined;
   #listener: Listener | undefined;
 
-  constructor(world: World, config: LockServiceConfig) {
+  /** Throws FailureError if the settings for etcd are not right. */
+  constructor(world: World, config: LockServiceConfig, secrets: EtcdSecrets = {}) {
     this.#world = world;
     this.#config = config;
     this.#room = new Room(world, config.reserveBytes);
+    if (config.metadataStore === "leveldb") return;
+    const changed = (opened: Opened | undefined, failure: Failed | undefined): void => {
+      this.#opened = opened;
+      if (failure !== undefined) this.#refuse(failure);
+      else if (opened !== undefined) this.#damaged = false;
+    };
+    this.#shared = new SharedStore(world, config, secrets, this.#room, () => this.address, changed);
   }
 
   get address(): string {
@@ -56,7 +54,7 @@ export class LockServiceRole implements Role {
 
   get status(): RoleStatus {
     const opened = this.#opened;
-    if (opened === undefined) return { ready: false, waitingFor: [this.#why], state: this.#damaged ? "damaged" : "starting", facts: {} };
+    if (opened === undefined) return this.#waiting;
     const { committer, stampId } = opened.access;
     const nowMs = this.#world.clock.monotonicMs();
     const leases = [];
@@ -76,22 +74,29 @@ export class LockServiceRole implements Role {
       snapshot: opened.access.snapshots.facts,
       leases,
     };
-    return { ready: true, waitingFor: [], state: "serving", facts };
+    const trouble = this.#shared?.trouble;
+    return { ready: true, waitingFor: trouble === undefined ? [] : [trouble], state: "serving", facts };
+  }
+
+  get #waiting(): RoleStatus {
+    const active = this.#shared?.activeElsewhere;
+    if (active !== undefined && !this.#damaged) return { ready: true, waitingFor: [], state: "standby", facts: { active: active.address } };
+    const why = (this.#damaged ? undefined : this.#shared?.trouble) ?? this.#why;
+    return { ready: false, waitingFor: [why], state: this.#damaged ? "damaged" : "starting", facts: {} };
   }
 
   async start(): Promise<void> {
     unwrap(await refuseNewer(this.#world, (marked) => this.#look(marked)));
     this.#identity = await openIdentity(this.#world, { formats: lockServiceFormats });
-    const opened = await this.#open();
-    if (opened.ok) this.#opened = opened.value;
-    else {
-      const { code, message } = opened.failure;
-      this.#damaged = code === "dataLoss";
-      this.#why = this.#damaged ? notServed(this.#config.dataDir, message) : message;
-      this.#world.logger.error("the metadata store is not served", { why: this.#why });
+    if (this.#shared === undefined) {
+      const opened = await this.#open();
+      if (opened.ok) this.#opened = opened.value;
+      else this.#refuse(opened);
     }
-    const access = (): Outcome<OpenStore> =>
-      this.#opened === undefined ? refused("unavailable", "notReady", this.#why) : ok(this.#opened.access);
+    const access = (): Outcome<OpenStore> => {
+      if (this.#opened !== undefined) return ok(this.#opened.access);
+      return this.#shared === undefined || this.#damaged ? refused("unavailable", "notReady", this.#why) : this.#shared.refusal(this.#why);
+    };
     const incarnation = this.#identity.incarnation;
     this.#listener = await this.#world.transport.serve(this.#config.listen, [
       served(LockService, lockServiceHandlers(access)),
@@ -104,10 +109,22 @@ export class LockServiceRole implements Role {
         () => ({ incarnation }),
       ),
     ]);
+    if (this.#shared !== undefined) this.#why = "it has not been elected, or reads the metadata store";
+    this.#shared?.start();
+  }
+
+  #refuse({ failure }: Failed): void {
+    const { code, message } = failure;
+    const { dataDir, metadataStore } = this.#config;
+    this.#damaged = code === "dataLoss";
+    const where = metadataStore === "etcd" ? "in etcd" : `${dataDir}/stores/${metadataStoreName}`;
+    this.#why = this.#damaged ? notServed(where, message) : message;
+    this.#world.logger.error("the metadata store is not served", { why: this.#why });
   }
 
   async stop(): Promise<void> {
     await this.#listener?.close(0);
+    await this.#shared?.stop();
     await this.#opened?.access.committer.close();
     await this.#opened?.access.snapshots.close();
     await this.#opened?.store.close();
@@ -118,7 +135,7 @@ export class LockServiceRole implements Role {
 
   /** Without a marker every record is looked at. LevelDB opens for it, but nothing is put. */
   async #look(marked: boolean): Promise<Outcome<void>> {
-    if (marked) return ok();
+    if (marked || this.#shared !== undefined) return ok();
     const kv = await this.#world.keyValue.open(metadataStoreName);
     if (kv.kind === "corrupt") return ok();
     try {
@@ -129,51 +146,16 @@ export class LockServiceRole implements Role {
   }
 
   async #open(): Promise<Outcome<Opened>> {
-    const { clock, logger, random, rules } = this.#world;
     const found = await LockStore.open(this.#world);
     if (!found.ok) return found;
-    const store = found.value;
-    const failed = async (failure: Outcome<never>): Promise<Outcome<never>> => {
-      await store.close();
-      return failure;
-    };
-    if (await store.empty()) {
-      if (!this.#config.init) {
-        return failed(refused("unavailable", "notReady", emptyStoreText));
-      }
-      const stampId = uuid(random);
-      await store.initialise(stampId);
-      logger.info("a new stamp was created", { stampId });
-    }
-    const stampId = await store.stampId();
-    if (!stampId.ok) return failed(stampId);
-    if (stampId.value === undefined) return failed(refused("dataLoss", "damaged", "the metadata store holds data but no stamp identity"));
-    const lastVersion = await store.lastVersion();
-    if (!lastVersion.ok) return failed(lastVersion);
-    const records = await store.leases();
-    if (!records.ok) return failed(records);
-    const leases = new LeaseTable(records.value, clock.monotonicMs(), rules);
-    const { waitingMax, groupMax } = this.#config;
-    const committer = new Committer(this.#world, store, leases, {
-      waitingMax,
-      groupMax,
-      lastVersion: lastVersion.value,
+    return openedStore(this.#world, this.#config, found.value, {
       refusal: () => this.#room.refusal(),
       giveRoom: () => this.#room.give(),
+      broken: (why) => this.#world.fatal(why),
     });
-    const access: OpenStore = {
-      stampId: stampId.value,
-      instance: uuid(random),
-      committer,
-      judge: (transaction, turn) => judgeInTurn(transaction, turn, rules),
-      snapshots: new Snapshots(this.#world, store, stampId.value, this.#config.reserveBytes),
-      keys: () => store.count,
-      keysMax: this.#config.keysMax,
-    };
-    return ok({ access, store, leases });
   }
 }
 
-const notServed = (dataDir: string, why: string): string =>
-  `the metadata store ${dataDir}/stores/${metadataStoreName} is damaged: ${why}. Nothing is served until it is restored: stop the stamp, ` +
+const notServed = (where: string, why: string): string =>
+  `the metadata store ${where} is damaged: ${why}. Nothing is served until it is restored: stop the stamp, ` +
   "then `stamp metadata restore --replace FILE` with the newest file of <extent node>/files/metadata-copies (docs/guides/metadata.md)";

@@ -8,6 +8,7 @@ import type { Committer, Turn } from "./committer.ts";
 import type { TransactionInput } from "./judge.ts";
 import { checkTransaction, judgeTransaction } from "./judge.ts";
 import type { Snapshots } from "./snapshots.ts";
+import { type GroupSize, keySize } from "./store.ts";
 
 export const leaseNameMax = 512;
 export const leasesMax = 100_000;
@@ -26,6 +27,8 @@ export interface OpenStore {
   /** Number of keys, and from how many on none is made. */
   readonly keys: () => number;
   readonly keysMax: number;
+  /** Most keys that one transaction writes; undefined: as many as it may name. */
+  readonly writesMax: number | undefined;
 }
 export type StoreAccess = () => Outcome<OpenStore>;
 
@@ -146,7 +149,7 @@ export function metadataStoreHandlers(access: StoreAccess): Handlers<typeof Meta
           entries: entries.map((entry) => ({ ...entry, version: toWire(entry.version) })),
           more,
         }));
-      return store.value.committer.submit(context.deadlineMs, page, true);
+      return store.value.committer.submit(context.deadlineMs, page, { alone: true });
     },
     readChanges: async ({ prefix, afterVersion, instance }, context) => {
       const store = access();
@@ -161,7 +164,7 @@ export function metadataStoreHandlers(access: StoreAccess): Handlers<typeof Meta
           const entries = await changes(current, prefix, known);
           return mapped(entries, (found) => ({ entries: found, version, instance: ours }));
         },
-        true,
+        { alone: true },
       );
     },
     transact: async (request, context) => {
@@ -179,21 +182,28 @@ export function metadataStoreHandlers(access: StoreAccess): Handlers<typeof Meta
         // Copied: a received value is a view of a larger buffer, and it waits here.
         writes: request.writes.map(({ key, value }) => (value === undefined ? { key } : { key, value: new Uint8Array(value) })),
       };
-      const wellFormed = checkTransaction(transaction);
+      const wellFormed = checkTransaction(transaction, store.value.writesMax);
       if (!wellFormed.ok) return wellFormed;
-      return store.value.committer.submit(context.deadlineMs, async (current) => {
+      const judged = async (current: Turn) => {
         if (current.refusal !== undefined) return current.refusal;
         const { keys, keysMax } = store.value;
         if (keys() >= keysMax && makesKeys(transaction)) {
           const message = `the metadata store holds ${keys()} keys, and ${keysMax} are the most (keysMax): delete blobs, or wait until space is given back`;
           return refused("resourceExhausted", "diskFull", message);
         }
-        const judged = await store.value.judge(transaction, current);
-        return judged.ok ? ok({ version: toWire(current.write(transaction.writes)) }) : judged;
-      });
+        const decided = await store.value.judge(transaction, current);
+        return decided.ok ? ok({ version: toWire(current.write(transaction.writes)) }) : decided;
+      };
+      return store.value.committer.submit(context.deadlineMs, judged, { size: sizeOf(transaction) });
     },
   };
 }
+
+const sizeOf = ({ writes }: TransactionInput): GroupSize => ({
+  leases: 0,
+  keys: writes.length,
+  keyBytes: writes.reduce((sum, { key, value }) => sum + keySize(key, value), 0),
+});
 
 /** A key that is made has the condition that it is absent. What frees keys or changes them goes on. */
 const makesKeys = ({ conditions, writes }: TransactionInput): boolean => {

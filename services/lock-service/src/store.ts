@@ -1,6 +1,6 @@
 /**
- * The lock service's LevelDB: the only copy of the stamp's identity, its leases and its metadata keys. Nobody else opens it. Each opening
- * proves that it is complete (@stamp/ports complete-store.ts).
+ * The lock service's store, in LevelDB or in etcd: the only copy of the stamp's identity, its leases and its metadata keys. One process at a
+ * time has it open. Each opening proves that it is complete (@stamp/ports complete-store.ts).
  *
  *   stamp         the stamp's identity                    'S' 2, JSON; 1 in a store without a proof
  *   proof         the proof of all other entries          'D' 1 (store-proof.ts)
@@ -36,8 +36,24 @@ const versionKey = utf8("version");
 const leasePrefix = utf8("l/");
 const keyPrefix = utf8("k/");
 const pageBytesMax = 2 << 20;
+/** Size that the store adds to a key and its value, at most: prefix, frame and version. */
+const entryBytes = 128;
+/** Size of a lease's record with its key, at most: its five texts have up to 512 characters each, as JSON. */
+const leaseBytesMax = 16_000;
+
+/** What a group writes. */
+export interface GroupSize {
+  readonly leases: number;
+  readonly keys: number;
+  /** Of keys and values. */
+  readonly keyBytes: number;
+}
+
+export const keySize = (key: string, value: Uint8Array | undefined): number => 3 * key.length + (value?.length ?? 0);
 
 export const metadataStoreName = "metadata";
+/** Name of the mark that a process keeps of a store in etcd. */
+const etcdStoreName = "etcd";
 
 export class LockStore {
   readonly #store: CompleteStore;
@@ -57,6 +73,32 @@ export class LockStore {
     const checksum: Checksum = (bytes) => world.digest.crc32c(bytes);
     const opened = await openComplete(world, metadataStoreName, { ...options, adopt: (store) => adopt(store, checksum) });
     return opened.ok ? ok(new LockStore(opened.value, checksum)) : opened;
+  }
+
+  /** The store in etcd, as the elected process has it. Refused with `newerFormat` if a newer release wrote a record of it. */
+  static async openShared(world: CompleteStoreWorld, store: KeyValue): Promise<Outcome<LockStore>> {
+    const checksum: Checksum = (bytes) => world.digest.crc32c(bytes);
+    const look = (key: Uint8Array, value: Uint8Array): Outcome<unknown> => refuseNewerRecord(fromUtf8(key), value, checksum);
+    const opened = await openComplete(world, etcdStoreName, { store, shared: true, look });
+    return opened.ok ? ok(new LockStore(opened.value, checksum)) : opened;
+  }
+
+  /** Most keys that one transaction writes; undefined: no bound of the store's own. */
+  get writesMax(): number | undefined {
+    const max = this.#store.batchMax;
+    return max && max.operations - 1;
+  }
+
+  /** True if one batch holds so much, with the number of the transaction. */
+  fits({ leases, keys, keyBytes }: GroupSize): boolean {
+    const max = this.#store.batchMax;
+    if (max === undefined) return true;
+    return leases + keys + 1 <= max.operations && leases * leaseBytesMax + keyBytes + keys * entryBytes <= max.bytes;
+  }
+
+  /** Undefined if nobody else can have opened the store since. */
+  get confirm(): (() => Promise<void>) | undefined {
+    return this.#store.confirm;
   }
 
   /** Another one after a restore: versions of two lineages can't be compared. */
@@ -143,12 +185,19 @@ export class LockStore {
 
   /** Durable when it resolves; throws when it could not be made so. */
   async commit(leases: Iterable<LeaseRecord>, keys: Iterable<readonly [string, KeyState]>, lastVersion: number): Promise<void> {
-    const operations: KeyValueOperation[] = [];
+    let operations: KeyValueOperation[] = [];
+    const changed = [...keys];
+    const keyBytes = changed.reduce((sum, [key, { value }]) => sum + keySize(key, value), 0);
     for (const lease of leases) {
+      // Each lease is a record of its own: it may become durable before the rest of the group.
+      if (!this.fits({ leases: operations.length + 1, keys: changed.length, keyBytes })) {
+        await this.#store.batch(operations, { sync: true });
+        operations = [];
+      }
       operations.push({ kind: "put", key: leaseKey(lease.name), value: encodeLease(lease, this.#checksum) });
     }
     let wroteKeys = false;
-    for (const [key, state] of keys) {
+    for (const [key, state] of changed) {
       wroteKeys = true;
       if (state.value === undefined) operations.push({ kind: "delete", key: storedKey(key) });
       else operations.push({ kind: "put", key: storedKey(key), value: encodeKeyState(state.value, state.version, this.#checksum) });
@@ -164,19 +213,22 @@ export class LockStore {
 
 /** Refused with `newerFormat` if a record, or a stream manager's record in it, is of a later version. Damage is left to its reader. */
 export async function refuseNewerRecords(store: Pick<KeyValue, "range">, checksum: Checksum): Promise<Outcome<void>> {
-  const newer = (outcome: Outcome<unknown>): Failed | undefined =>
-    !outcome.ok && outcome.failure.reason === "newerFormat" ? outcome : undefined;
   for await (const [key, value] of store.range({})) {
-    const name = fromUtf8(key);
-    const known = name === "stamp" ? stampVersions.proven : 1;
-    const record = unframeRecord(name.startsWith("l/") ? "lease" : "lock-service", value[0] ?? 0, known, value, checksum);
-    const refusal = newer(record);
-    if (refusal !== undefined) return refusal;
-    if (!record.ok || !name.startsWith(`k/${managerPrefix}`)) continue;
-    const inside = newer(decodeStored(name.slice(2), record.value.subarray(8), checksum));
-    if (inside !== undefined) return inside;
+    const refusal = refuseNewerRecord(fromUtf8(key), value, checksum);
+    if (!refusal.ok) return refusal;
   }
   return ok();
+}
+
+function refuseNewerRecord(name: string, value: Uint8Array, checksum: Checksum): Outcome<void> {
+  const newer = (outcome: Outcome<unknown>): Failed | undefined =>
+    !outcome.ok && outcome.failure.reason === "newerFormat" ? outcome : undefined;
+  const known = name === "stamp" ? stampVersions.proven : 1;
+  const record = unframeRecord(name.startsWith("l/") ? "lease" : "lock-service", value[0] ?? 0, known, value, checksum);
+  const refusal = newer(record);
+  if (refusal !== undefined) return refusal;
+  if (!record.ok || !name.startsWith(`k/${managerPrefix}`)) return ok();
+  return newer(decodeStored(name.slice(2), record.value.subarray(8), checksum)) ?? ok();
 }
 
 const leaseKey = (name: string): Uint8Array => utf8(`l/${name}`);

@@ -22,7 +22,7 @@ export const partitionManagerConfigSchema = z.object({
   name: z.string().min(1).default("partition-manager-1").describe("Name of this process, unique inside the stamp"),
   listen: z.string().default("127.0.0.1:0").describe("host:port to listen at"),
   advertise: z.string().optional().describe("Address that others use, when it is not the one listened at"),
-  lockService: z.string().default("127.0.0.1:7100").describe("Address of the lock service"),
+  lockService: z.string().default("127.0.0.1:7100").describe("Address of the lock service; of several, separated by commas"),
   dataDir: z.string().default(".stamp/partition-manager-1").describe("Folder of this process's identity"),
   leaseTermMs: milliseconds(6_000).describe("Term of the leader's lease"),
   leaseMarginMs: milliseconds(1_000).describe("How long before its end the lease is no longer relied on"),

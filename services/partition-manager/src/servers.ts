@@ -3,6 +3,7 @@
  * A server counts as unreachable when calls to it failed for `unreachableAfterMs` and none was answered.
  */
 import { type Outcome, ok, unknownOutcome } from "@stamp/base";
+import { lockServices } from "@stamp/metadata-store";
 import { isLive, leaseOver, type Range, type RangeFigures, type ServerLease } from "@stamp/partition-map";
 import { type CallOptions, type Client, sleep, type World } from "@stamp/ports";
 import { fromWire, LockService, type PartitionInfo, PartitionServer, type ReshapeTimes, type ServerLoad, toWire } from "@stamp/wire";
@@ -39,7 +40,7 @@ export class Servers {
   constructor(world: World, options: ServersOptions) {
     this.#world = world;
     this.#options = options;
-    this.#lockService = world.transport.client(options.lockService, LockService);
+    this.#lockService = lockServices(world, options.lockService, LockService);
   }
 
   get leases(): readonly ServerLease[] {

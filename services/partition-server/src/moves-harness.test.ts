@@ -1,7 +1,7 @@
 /** The cluster of the tests of leases, moves, splits and merges: real roles but for the streams, clients with old maps, faults. */
 import assert from "node:assert/strict";
 import { allRules, compareBytes, fromUtf8, ok, type Rules, refused, toHex, utf8 } from "@stamp/base";
-import { LockServiceRole } from "@stamp/lock-service";
+import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
 import { type BlobName, routeOf } from "@stamp/objects";
 import { PartitionManagerRole, partitionManagerConfigSchema } from "@stamp/partition-manager";
 import { encodeMapRow, mapKey, type Range } from "@stamp/partition-map";
@@ -86,7 +86,8 @@ export function cluster(
   const tables = new TestTables();
   if (ranges.length > 0) tables.fill(ranges);
   const restart = { restartAfterMs: 800 };
-  const lock = { name: "lock", listen: "lock", dataDir: "", init: true, reserveBytes: 0, keysMax: 1_000, waitingMax: 1_000, groupMax: 100 };
+  const sizes = { reserveBytes: 0, keysMax: 1_000, waitingMax: 1_000, groupMax: 100 };
+  const lock = lockServiceSchema.parse({ name: "lock", listen: "lock", dataDir: "", init: true, ...sizes });
   sim.addProcess("lock", (world) => new LockServiceRole(world, lock), restart);
   for (const name of servers) {
     const config = partitionServerConfigSchema.parse({ name, listen: name, lockService: "lock", operationsMax: 100, ...lease });

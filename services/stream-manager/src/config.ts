@@ -8,7 +8,7 @@ export const streamManagerSchema = z.object({
   name: z.string().min(1).default("stream-manager-1").describe("Name of this process, unique inside the stamp"),
   listen: z.string().default("127.0.0.1:7200").describe("host:port to listen at"),
   advertise: z.string().optional().describe("Address that others use, when it is not the one listened at"),
-  lockService: z.string().default("127.0.0.1:7100").describe("Address of the lock service"),
+  lockService: z.string().default("127.0.0.1:7100").describe("Address of the lock service; of several, separated by commas"),
   dataDir: z.string().default(".stamp/stream-manager-1").describe("Folder of this process (its identity only)"),
   copies: copies(3).describe("Replicas of an extent"),
   minCopies: copies(2).describe("With fewer nodes an extent has as few replicas as this; a sealed length is told when as many hold it"),

@@ -382,6 +382,18 @@ export const faultRows: readonly FaultRow[] = [
     faults: ["folder put back"],
   },
   {
+    fault: "an active lock service over etcd is deposed and does not know it: a pause, a cut, an etcd lease that ran out",
+    rules: ["electionConditional", "answersConfirmed"],
+    tests: ["packages/etcd/src/etcd-key-value.test.ts", "services/lock-service/src/etcd.test.ts", "tests/etcd/adapter.slow.ts"],
+    faults: [],
+  },
+  {
+    fault: "an answer of etcd is lost after the commit, or a transaction arrives there late",
+    rules: ["batchesInOrder"],
+    tests: ["packages/etcd/src/etcd-key-value.test.ts"],
+    faults: [],
+  },
+  {
     fault: "the metadata store is empty or another stamp's",
     rules: [],
     tests: ["services/lock-service/src/lock-service.test.ts", "services/extent-node/src/recovery.test.ts"],

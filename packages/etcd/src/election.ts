@@ -1,0 +1,228 @@
+/**
+ * Election of the active process through etcd (decision 0520): whoever creates the key `active` is it. The key is bound to an etcd lease, so
+ * it goes away when its process does not keep the lease alive. Its create revision is the fencing token of the election.
+ *
+ * Invariants:
+ *   - A process is elected only with a create revision that etcd told, for a key with the value of that very attempt.
+ *   - The key of an attempt that was given up never stays: its lease is revoked, or runs out.
+ *   - A session ends when etcd says that the key or its lease is gone, never because the local clock says so: while etcd does not answer,
+ *     nobody else is elected.
+ */
+import { equalBytes, FailureError, type Outcome, ok, refused } from "@stamp/base";
+import { type Address, sleep } from "@stamp/ports";
+import { etcd } from "@stamp/wire";
+import type { EtcdClient } from "./etcd-client.ts";
+import { attemptTimeoutMs, type Candidate, decodeCandidate, type EtcdKeys, encodeCandidate } from "./options.ts";
+
+export interface ElectionOptions {
+  readonly keys: EtcdKeys;
+  readonly name: string;
+  /** Where clients call this process. */
+  readonly address: () => Address;
+  /** Time to live of the etcd lease, in seconds. */
+  readonly ttlSeconds: number;
+}
+
+const revokeTimeoutMs = 500;
+const beatsPerTerm = 3;
+
+export class Election {
+  readonly #client: EtcdClient;
+  readonly #options: ElectionOptions;
+  #holder: Candidate | undefined;
+
+  constructor(client: EtcdClient, options: ElectionOptions) {
+    this.#client = client;
+    this.#options = options;
+  }
+
+  /** Who was last seen to be elected; undefined: nobody. */
+  get holder(): Candidate | undefined {
+    return this.#holder;
+  }
+
+  /** Resolves when this process is elected; throws FailureError `cancelled` when the signal is aborted. */
+  async campaign(signal: AbortSignal): Promise<Session> {
+    for (let tries = 0; ; tries++) {
+      if (signal.aborted) throw new FailureError(refused("cancelled", "cancelled", "the election was given up").failure);
+      const found = await this.#client.once(({ kv }, options) => kv.range({ key: this.#options.keys.active }, options));
+      if (!found.ok) {
+        await this.#client.pause(tries, signal);
+        continue;
+      }
+      tries = 0;
+      const { header, kvs } = found.value;
+      const [held] = kvs;
+      this.#holder = held && decodeCandidate(held.value);
+      if (held !== undefined) {
+        await this.#untilGone((header?.revision ?? 0n) + 1n, signal);
+        continue;
+      }
+      const session = await this.#stand();
+      if (session.ok) return session.value;
+      await this.#client.pause(tries, signal);
+    }
+  }
+
+  async #stand(): Promise<Outcome<Session>> {
+    const { keys, name, ttlSeconds } = this.#options;
+    const lease = await this.#client.once(({ lease }, options) => lease.leaseGrant({ ttl: BigInt(ttlSeconds) }, options));
+    if (!lease.ok) return lease;
+    const { random } = this.#client.world;
+    const attempt = Array.from(random.bytes(12), (byte) => byte.toString(16).padStart(2, "0")).join("");
+    const candidate: Candidate = { name, address: this.#options.address(), attempt };
+    const value = encodeCandidate(candidate);
+    const request = {
+      compare: [createdAt(keys.active, 0n)],
+      success: [put(keys.active, value, lease.value.id)],
+      failure: [read(keys.active)],
+    };
+    const answer = await this.#client.once(({ kv }, options) => kv.txn(request, options));
+    const revision = answer.ok ? (answer.value.succeeded ? answer.value.header?.revision : undefined) : await this.#created(value);
+    if (revision === undefined) {
+      // An attempt that arrives later finds its lease gone, and writes nothing.
+      await this.#client.once(({ lease: leases }, options) => leases.leaseRevoke({ id: lease.value.id }, options), revokeTimeoutMs);
+      return answer.ok ? refused("failedPrecondition", "leaseHeld", "another process was elected") : answer;
+    }
+    this.#holder = candidate;
+    return ok(new Session(this.#client, keys, { lease: lease.value.id, createRevision: revision, ttlSeconds }));
+  }
+
+  /** Create revision of the key if this attempt made it: its answer was lost. */
+  async #created(value: Uint8Array): Promise<bigint | undefined> {
+    const found = await this.#client.once(({ kv }, options) => kv.range({ key: this.#options.keys.active }, options));
+    const kept = found.ok ? found.value.kvs[0] : undefined;
+    return kept !== undefined && equalBytes(kept.value, value) ? kept.createRevision : undefined;
+  }
+
+  /** Waits until the key may be gone. A watch that ends for whatever reason, compaction among them, is followed by a new look. */
+  async #untilGone(revision: bigint, signal: AbortSignal): Promise<void> {
+    const done = new AbortController();
+    const stop = (): void => done.abort();
+    signal.addEventListener("abort", stop, { once: true });
+    // The signal of a member that has no leader; etcd ends such a watch.
+    const metadata = await this.#client.metadata(attemptTimeoutMs);
+    if (!metadata.ok) return;
+    const options = {
+      timeoutMs: this.#options.ttlSeconds * 1_000,
+      metadata: { ...metadata.value, hasleader: "true" },
+      signal: done.signal,
+    };
+    const create = { case: "createRequest" as const, value: { key: this.#options.keys.active, startRevision: revision } };
+    try {
+      for await (const { canceled, events } of this.#client.member.watch.watch(once({ requestUnion: create }, done.signal), options)) {
+        if (canceled || events.some(({ type }) => type === etcd.Event_EventType.DELETE)) return;
+      }
+    } catch (error) {
+      if (!(error instanceof FailureError)) throw error;
+      if (error.failure.code !== "deadlineExceeded" && !signal.aborted) {
+        this.#client.nextMember();
+        await this.#client.pause(2, signal);
+      }
+    } finally {
+      done.abort();
+      signal.removeEventListener("abort", stop);
+    }
+  }
+}
+
+/** What an elected process has until it is deposed. */
+export class Session {
+  readonly createRevision: bigint;
+  readonly keys: EtcdKeys;
+  readonly client: EtcdClient;
+  readonly #lease: bigint;
+  readonly #ttlSeconds: number;
+  readonly #ended = new AbortController();
+  #why = "";
+
+  constructor(
+    client: EtcdClient,
+    keys: EtcdKeys,
+    { lease, createRevision, ttlSeconds }: { readonly lease: bigint; readonly createRevision: bigint; readonly ttlSeconds: number },
+  ) {
+    this.client = client;
+    this.keys = keys;
+    this.createRevision = createRevision;
+    this.#lease = lease;
+    this.#ttlSeconds = ttlSeconds;
+    void this.#keepAlive();
+  }
+
+  /** Aborted when it is known that this process is elected no more. */
+  get ended(): AbortSignal {
+    return this.#ended.signal;
+  }
+
+  /** For people. */
+  get why(): string {
+    return this.#why;
+  }
+
+  end(why: string): void {
+    if (this.#ended.signal.aborted) return;
+    this.#why = why;
+    this.#ended.abort();
+  }
+
+  /** Gives the election up, so that another process need not wait. */
+  async resign(): Promise<void> {
+    this.end("it was given up");
+    await this.client.once(({ lease }, options) => lease.leaseRevoke({ id: this.#lease }, options), revokeTimeoutMs);
+  }
+
+  async #keepAlive(): Promise<void> {
+    const everyMs = (this.#ttlSeconds * 1_000) / beatsPerTerm;
+    while (!this.ended.aborted) {
+      await sleep(this.client.world.clock, everyMs, this.ended);
+      for (let tries = 0; !this.ended.aborted; tries++) {
+        const ttl = await this.#beat();
+        if (ttl === 0n) this.end("its etcd lease has ended");
+        if (ttl !== undefined) break;
+        await this.client.pause(tries, this.ended);
+      }
+    }
+  }
+
+  /** Time to live that etcd gives the lease now, in seconds; 0: it has ended; undefined: no answer. */
+  async #beat(): Promise<bigint | undefined> {
+    const timeoutMs = Math.max(attemptTimeoutMs / 2, 200);
+    const answer = await this.client.once(async ({ lease }, options) => {
+      const done = new AbortController();
+      try {
+        for await (const { ttl } of lease.leaseKeepAlive(once({ id: this.#lease }, done.signal), { ...options, signal: done.signal }))
+          return ok(ttl);
+        return refused("unavailable", "connectionLost", "etcd ended the stream");
+      } catch (error) {
+        if (error instanceof FailureError) return { ok: false, failure: error.failure };
+        throw error;
+      } finally {
+        done.abort();
+      }
+    }, timeoutMs);
+    if (answer.ok) return answer.value;
+    return answer.failure.reason === "leaseEnded" ? 0n : undefined;
+  }
+}
+
+/** A stream of one request that stays open until the signal is aborted. */
+async function* once<T>(request: T, signal: AbortSignal): AsyncIterable<T> {
+  yield request;
+  if (!signal.aborted) await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+}
+
+export const createdAt = (key: Uint8Array, revision: bigint) => ({
+  target: etcd.Compare_CompareTarget.CREATE,
+  key,
+  targetUnion: { case: "createRevision" as const, value: revision },
+});
+export const modifiedAt = (key: Uint8Array, revision: bigint) => ({
+  target: etcd.Compare_CompareTarget.MOD,
+  key,
+  targetUnion: { case: "modRevision" as const, value: revision },
+});
+export const put = (key: Uint8Array, value: Uint8Array, lease = 0n) => ({
+  request: { case: "requestPut" as const, value: { key, value, lease } },
+});
+export const remove = (key: Uint8Array) => ({ request: { case: "requestDeleteRange" as const, value: { key } } });
+export const read = (key: Uint8Array) => ({ request: { case: "requestRange" as const, value: { key } } });

@@ -1,0 +1,59 @@
+/** Where etcd is, what a stamp keeps in it, and the limits of requests to it. */
+import { fromUtf8, utf8 } from "@stamp/base";
+import type { Address, ForeignTls } from "@stamp/ports";
+
+export interface EtcdOptions {
+  /** Members, host:port; at least one. */
+  readonly endpoints: readonly Address[];
+  readonly tls?: ForeignTls | undefined;
+  /** Undefined: etcd asks for no user. */
+  readonly user?: { readonly name: string; readonly password: string } | undefined;
+  /** What every key of the stamp begins with. Two stamps in one etcd have different ones. */
+  readonly prefix: string;
+}
+
+/**
+ * Most operations in one transaction, and most bytes of a request, that every member takes unless its operator lowers them
+ * (`--max-txn-ops` 128, `--max-request-bytes` 1.5 MiB). Some bytes are left for the frame of the request.
+ */
+export const etcdLimits = { operationsMax: 128, requestBytesMax: 1_500_000 } as const;
+
+/** Longest time of one attempt, in milliseconds; then the next member is asked. */
+export const attemptTimeoutMs = 1_000;
+
+/** Names of the keys below the prefix. */
+export class EtcdKeys {
+  /** Value: the active lock service, as JSON. Bound to the etcd lease of that process. */
+  readonly active: Uint8Array;
+  /** Value: election and number of the last batch, as text. */
+  readonly batch: Uint8Array;
+  /** Before the keys of the store. */
+  readonly data: Uint8Array;
+
+  constructor(prefix: string) {
+    this.active = utf8(`${prefix}active`);
+    this.batch = utf8(`${prefix}batch`);
+    this.data = utf8(`${prefix}d/`);
+  }
+}
+
+/** Process that is elected, as the others see it. */
+export interface Candidate {
+  readonly name: string;
+  /** Where clients call it. */
+  readonly address: Address;
+  /** Another one for each attempt to be elected. */
+  readonly attempt: string;
+}
+
+export const encodeCandidate = (candidate: Candidate): Uint8Array => utf8(JSON.stringify(candidate));
+
+/** Undefined if the value is none of ours. */
+export function decodeCandidate(bytes: Uint8Array): Candidate | undefined {
+  try {
+    const { name, address, attempt } = JSON.parse(fromUtf8(bytes)) as Partial<Candidate>;
+    return typeof name === "string" && typeof address === "string" && typeof attempt === "string" ? { name, address, attempt } : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,41 @@
+/** How a lock service reaches etcd, from its configuration. Files are read by whoever starts the process. */
+import { type Outcome, ok, refused } from "@stamp/base";
+import { EtcdClient, EtcdKeys, type EtcdOptions } from "@stamp/etcd";
+import type { ForeignTls, World } from "@stamp/ports";
+import type { LockServiceConfig } from "./config.ts";
+
+/** Contents of the files that the configuration names. */
+export interface EtcdSecrets {
+  readonly tls?: ForeignTls | undefined;
+  readonly password?: string | undefined;
+}
+
+export interface EtcdAccess {
+  readonly client: EtcdClient;
+  readonly keys: EtcdKeys;
+}
+
+/** Reads the files that the configuration names. Refused if the settings do not fit together. */
+export function etcdSecrets(config: LockServiceConfig, read: (path: string) => string): Outcome<EtcdSecrets> {
+  const { etcdCaFile, etcdCertFile, etcdKeyFile, etcdPasswordFile, etcdUser } = config;
+  if ((etcdCertFile === "") !== (etcdKeyFile === "")) return wrong("etcdCertFile, etcdKeyFile: one is not there without the other");
+  if (etcdCertFile !== "" && etcdCaFile === "") return wrong("etcdCaFile: is needed with etcdCertFile");
+  if ((etcdUser === "") !== (etcdPasswordFile === "")) return wrong("etcdUser, etcdPasswordFile: one is not there without the other");
+  const pair = etcdCertFile === "" ? {} : { cert: read(etcdCertFile), key: read(etcdKeyFile) };
+  return ok({
+    tls: etcdCaFile === "" ? undefined : { ca: read(etcdCaFile), ...pair },
+    password: etcdPasswordFile === "" ? undefined : read(etcdPasswordFile).replace(/\r?\n$/, ""),
+  });
+}
+
+/** Refused if the configuration names no member of etcd. */
+export function etcdAccess(world: World, config: LockServiceConfig, secrets: EtcdSecrets): Outcome<EtcdAccess> {
+  const endpoints = config.etcdEndpoints.split(",").flatMap((text) => (text.trim() === "" ? [] : [text.trim()]));
+  if (endpoints.length === 0) return wrong("etcdEndpoints: names no member of etcd (host:port, separated by commas)");
+  const prefix = config.etcdPrefix.endsWith("/") ? config.etcdPrefix : `${config.etcdPrefix}/`;
+  const user = config.etcdUser === "" ? undefined : { name: config.etcdUser, password: secrets.password ?? "" };
+  const options: EtcdOptions = { endpoints, tls: secrets.tls, user, prefix };
+  return ok({ client: new EtcdClient(world, options), keys: new EtcdKeys(prefix) });
+}
+
+const wrong = (message: string): Outcome<never> => refused("invalidArgument", "badRequest", message);

@@ -1,0 +1,35 @@
+/** Several lock services over a simulated etcd. */
+import { calm, type EtcdHabits, EtcdState, SimulatedEtcd, Simulation, type SimulationOptions } from "@stamp/simulator";
+import { lockServiceSchema } from "./config.ts";
+import { LockServiceRole } from "./lock-service.ts";
+
+export interface EtcdScene {
+  readonly sim: Simulation;
+  readonly state: EtcdState;
+  readonly names: readonly string[];
+  /** For clients. */
+  readonly list: string;
+  habits: EtcdHabits;
+  /** Name of the active one; undefined: none. */
+  active(): string | undefined;
+}
+
+export function etcdScene(options: SimulationOptions, names: readonly string[] = ["lock-1", "lock-2"]): EtcdScene {
+  const sim = new Simulation(options);
+  const state = new EtcdState();
+  const prng = sim.prng.fork();
+  const scene: EtcdScene = {
+    sim,
+    state,
+    names,
+    list: names.join(","),
+    habits: calm,
+    active: () => names.find((name) => sim.isUp(name) && sim.role(name)?.status.state === "serving"),
+  };
+  sim.addProcess("etcd", (world) => new SimulatedEtcd(world, { listen: "etcd", state, prng, habits: () => scene.habits }));
+  for (const name of names) {
+    const config = lockServiceSchema.parse({ name, listen: name, init: true, metadataStore: "etcd", etcdEndpoints: "etcd" });
+    sim.addProcess(name, (world) => new LockServiceRole(world, config), { restartAfterMs: 500 });
+  }
+  return scene;
+}

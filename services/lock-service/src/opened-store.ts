@@ -1,0 +1,66 @@
+/** A store that is served: its identity, its leases and who commits to it. */
+import { type Failed, type Outcome, ok, refused } from "@stamp/base";
+import { LeaseTable } from "@stamp/lease";
+import { uuid, type World } from "@stamp/ports";
+import { Committer } from "./committer.ts";
+import type { LockServiceConfig } from "./config.ts";
+import { judgeInTurn, type OpenStore } from "./server.ts";
+import { Snapshots } from "./snapshots.ts";
+import type { LockStore } from "./store.ts";
+
+export interface Opened {
+  readonly access: OpenStore;
+  readonly store: LockStore;
+  readonly leases: LeaseTable;
+}
+
+export interface StoreRoom {
+  /** Why nothing can be written now. */
+  readonly refusal: () => Promise<Failed | undefined>;
+  readonly giveRoom: () => Promise<boolean>;
+  readonly broken: (why: string) => void;
+}
+
+/** Names the restore before --init: after a lost disk, a new stamp would give up everything that the extent nodes hold. */
+const emptyStoreText =
+  "a stamp: the metadata store is empty. If a stamp was here, its disk is lost: stop the cluster and run `stamp metadata restore --replace FILE` " +
+  "with the highest number in <data>/<extent node>/files/metadata-copies. Only for a new stamp: start once with --init";
+
+/**
+ * Reads what the store holds. Every lease gets a full term, counted from after the store was opened (rule leasesExtendedOnRestart). Closes the
+ * store if it can't be served.
+ */
+export async function openedStore(world: World, config: LockServiceConfig, store: LockStore, room: StoreRoom): Promise<Outcome<Opened>> {
+  const { clock, logger, random, rules } = world;
+  const failed = async (failure: Outcome<never>): Promise<Outcome<never>> => {
+    await store.close();
+    return failure;
+  };
+  if (await store.empty()) {
+    if (!config.init) return failed(refused("unavailable", "notReady", emptyStoreText));
+    const stampId = uuid(random);
+    await store.initialise(stampId);
+    logger.info("a new stamp was created", { stampId });
+  }
+  const stampId = await store.stampId();
+  if (!stampId.ok) return failed(stampId);
+  if (stampId.value === undefined) return failed(refused("dataLoss", "damaged", "the metadata store holds data but no stamp identity"));
+  const lastVersion = await store.lastVersion();
+  if (!lastVersion.ok) return failed(lastVersion);
+  const records = await store.leases();
+  if (!records.ok) return failed(records);
+  const leases = new LeaseTable(records.value, clock.monotonicMs(), rules);
+  const { waitingMax, groupMax } = config;
+  const committer = new Committer(world, store, leases, { waitingMax, groupMax, lastVersion: lastVersion.value, ...room });
+  const access: OpenStore = {
+    stampId: stampId.value,
+    instance: uuid(random),
+    committer,
+    judge: (transaction, turn) => judgeInTurn(transaction, turn, rules),
+    snapshots: new Snapshots(world, store, stampId.value, config.reserveBytes),
+    keys: () => store.count,
+    keysMax: config.keysMax,
+    writesMax: store.writesMax,
+  };
+  return ok({ access, store, leases });
+}

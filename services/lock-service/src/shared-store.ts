@@ -1,0 +1,144 @@
+/**
+ * The lock service's turn as the active one over etcd (decision 0520): it is elected, opens the store, serves until it is deposed, and stands
+ * by again.
+ *
+ * Invariants (model/lock-services.pml):
+ *   - The store is read, and terms are counted, after the election.
+ *   - A deposed process answers nothing more as the active one: each group is confirmed by etcd before it is answered.
+ */
+import { type Failed, FailureError, type Outcome, refused } from "@stamp/base";
+import { Election, EtcdKeyValue, keepCompact, type Session } from "@stamp/etcd";
+import { refusedByStandby } from "@stamp/metadata-store";
+import { type Address, DiskError, sleep, type World } from "@stamp/ports";
+import type { LockServiceConfig } from "./config.ts";
+import { type EtcdSecrets, etcdAccess } from "./etcd-access.ts";
+import { type Opened, openedStore } from "./opened-store.ts";
+import type { Room } from "./room.ts";
+import { LockStore } from "./store.ts";
+
+/** After a store that can't be served was looked at, before the next look. */
+const lookAgainMs = 2_000;
+/** A full etcd is tried again after so long. */
+const fullForMs = 1_000;
+
+export class SharedStore {
+  readonly #world: World;
+  readonly #config: LockServiceConfig;
+  readonly #room: Room;
+  readonly #election: Election;
+  readonly #trouble: () => string | undefined;
+  readonly #changed: (opened: Opened | undefined, failure: Failed | undefined) => void;
+  readonly #stopping = new AbortController();
+  #session: Session | undefined;
+  #running: Promise<void> | undefined;
+
+  /** `changed` is told the store when it is served, undefined when it is not any more, and why it can't be. */
+  constructor(
+    world: World,
+    config: LockServiceConfig,
+    secrets: EtcdSecrets,
+    room: Room,
+    address: () => Address,
+    changed: (opened: Opened | undefined, failure: Failed | undefined) => void,
+  ) {
+    const access = etcdAccess(world, config, secrets);
+    if (!access.ok) throw new FailureError(access.failure);
+    const { client, keys } = access.value;
+    this.#world = world;
+    this.#config = config;
+    this.#room = room;
+    this.#changed = changed;
+    this.#trouble = () => client.trouble && `etcd (${client.trouble.message})`;
+    this.#election = new Election(client, { keys, name: config.name, address, ttlSeconds: config.etcdTtlSeconds });
+  }
+
+  /** What etcd failed with last, for people; undefined if it answered. */
+  get trouble(): string | undefined {
+    return this.#trouble();
+  }
+
+  /** The active one, if it is another process. */
+  get activeElsewhere(): { readonly holder: string; readonly address: Address } | undefined {
+    const { holder } = this.#election;
+    return this.#session !== undefined || holder === undefined ? undefined : { holder: holder.name, address: holder.address };
+  }
+
+  /** Answers every call while this process is not the active one. */
+  refusal(why: string): Outcome<never> {
+    const active = this.activeElsewhere;
+    if (active !== undefined) return refusedByStandby("lock service", active);
+    return refused("unavailable", "notReady", this.trouble ?? why);
+  }
+
+  start(): void {
+    this.#running = this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.#session?.end("it is stopping");
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      try {
+        this.#session = await this.#election.campaign(signal);
+        await this.#serve(this.#session);
+      } catch (error) {
+        if (error instanceof FailureError || error instanceof DiskError) {
+          if (!signal.aborted) this.#world.logger.warn("the turn as the active lock service ended", { why: error.message });
+        } else throw error;
+      } finally {
+        this.#changed(undefined, undefined);
+        await this.#session?.resign();
+        this.#session = undefined;
+      }
+    }
+  }
+
+  async #serve(session: Session): Promise<void> {
+    const { clock, logger, rules } = this.#world;
+    logger.info("elected as the active lock service", { revision: String(session.createRevision) });
+    const etcd = new EtcdKeyValue(session, rules);
+    const store = await LockStore.openShared(this.#world, etcd);
+    const opened = store.ok ? await openedStore(this.#world, this.#config, store.value, this.#roomOf(session, etcd)) : store;
+    if (!opened.ok) {
+      const gone = opened.failure.reason === "notLeader";
+      this.#changed(undefined, gone ? undefined : opened);
+      if (!gone) await sleep(clock, lookAgainMs, this.#stopping.signal);
+      return;
+    }
+    if (this.#config.etcdCompactEveryMs > 0) void keepCompact(session, this.#config.etcdCompactEveryMs);
+    this.#changed(opened.value, undefined);
+    await new Promise<void>((resolve) => {
+      if (session.ended.aborted) resolve();
+      else session.ended.addEventListener("abort", () => resolve(), { once: true });
+    });
+    if (!this.#stopping.signal.aborted) logger.warn("not the active lock service any more", { why: session.why });
+    this.#changed(undefined, undefined);
+    await opened.value.access.committer.close();
+    await opened.value.access.snapshots.close();
+    await opened.value.store.close();
+  }
+
+  #roomOf(session: Session, etcd: EtcdKeyValue) {
+    const { clock } = this.#world;
+    return {
+      refusal: async () => {
+        const since = etcd.fullSinceMs;
+        if (since !== undefined && clock.monotonicMs() - since < fullForMs) {
+          return refused(
+            "resourceExhausted",
+            "diskFull",
+            "etcd has no room: raise its quota, or compact and defragment it, and clear its alarm",
+          );
+        }
+        return this.#room.refusal();
+      },
+      giveRoom: async () => false,
+      broken: (why: string) => session.end(why),
+    };
+  }
+}

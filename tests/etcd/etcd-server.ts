@@ -1,0 +1,184 @@
+/**
+ * A real etcd of one or several members for a test, on loopback. The program is `STAMP_ETCD`, or `etcd` of the PATH, or comes from Debian's
+ * package `etcd-server`, which is downloaded once and unpacked into a folder of its own (nothing is installed).
+ */
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+import { FailureError, refused } from "@stamp/base";
+import { NodeClock, NodeForeignCalls } from "@stamp/ports-node";
+import { etcd } from "@stamp/wire";
+
+const run = promisify(execFile);
+
+export type Found = { readonly program: string } | { readonly skip: string };
+
+/** Where etcd is; the reason for a skip if it is nowhere. */
+export async function findEtcd(): Promise<Found> {
+  const named = process.env.STAMP_ETCD;
+  if (named !== undefined) return existsSync(named) ? { program: named } : { skip: `STAMP_ETCD names ${named}, which is not there` };
+  const inPath = (process.env.PATH ?? "").split(delimiter).map((folder) => join(folder, "etcd"));
+  const installed = inPath.find((path) => existsSync(path));
+  if (installed !== undefined) return { program: installed };
+  const cache = join(tmpdir(), `stamp-etcd-server-${process.getuid?.() ?? 0}`);
+  const program = join(cache, "usr", "bin", "etcd");
+  if (existsSync(program)) return { program };
+  try {
+    mkdirSync(cache, { recursive: true, mode: 0o700 });
+    const work = mkdtempSync(join(cache, "package-"));
+    await run("apt-get", ["download", "etcd-server"], { cwd: work, timeout: 120_000 });
+    await run("sh", ["-c", `dpkg -x etcd-server_*.deb ${work}/x && mkdir -p ${cache}/usr && cp -r ${work}/x/usr/bin ${cache}/usr/`], {
+      cwd: work,
+    });
+    rmSync(work, { recursive: true, force: true });
+    return existsSync(program) ? { program } : { skip: "the package etcd-server holds no program etcd" };
+  } catch (error) {
+    return { skip: `no etcd here: set STAMP_ETCD, or install etcd-server (apt-get download said: ${String(error).slice(0, 200)})` };
+  }
+}
+
+export interface MemberOptions {
+  /** Environment and flags besides the usual ones. */
+  readonly flags?: readonly string[];
+  /** Parent folder of the data; default: a temporary one. */
+  readonly folder?: string;
+  readonly scheme?: "http" | "https";
+}
+
+interface Member {
+  readonly name: string;
+  readonly client: string;
+  readonly peer: string;
+  process: ChildProcess | undefined;
+}
+
+export class EtcdServers {
+  readonly #program: string;
+  readonly #folder: string;
+  readonly #options: MemberOptions;
+  readonly #members: readonly Member[];
+  readonly #calls = new NodeForeignCalls(new NodeClock());
+  #log = "";
+
+  constructor(program: string, folder: string, members: readonly Member[], options: MemberOptions) {
+    this.#program = program;
+    this.#folder = folder;
+    this.#members = members;
+    this.#options = options;
+  }
+
+  static async start(program: string, count: number, options: MemberOptions = {}): Promise<EtcdServers> {
+    const folder = mkdtempSync(join(options.folder ?? tmpdir(), "stamp-etcd-"));
+    const ports = await freePorts(2 * count);
+    const members = Array.from({ length: count }, (_, i) => ({
+      name: `m${i + 1}`,
+      client: `127.0.0.1:${ports[2 * i]}`,
+      peer: `127.0.0.1:${ports[2 * i + 1]}`,
+      process: undefined,
+    }));
+    const servers = new EtcdServers(program, folder, members, options);
+    for (const { name } of members) servers.startMember(name);
+    if (options.scheme !== "https") await servers.led();
+    return servers;
+  }
+
+  get endpoints(): string[] {
+    return this.#members.map(({ client }) => client);
+  }
+
+  get names(): string[] {
+    return this.#members.map(({ name }) => name);
+  }
+
+  /** What the members wrote, for a test that fails. */
+  get log(): string {
+    return this.#log;
+  }
+
+  startMember(name: string): void {
+    const member = this.#member(name);
+    const { scheme = "http", flags = [] } = this.#options;
+    const cluster = this.#members.map((each) => `${each.name}=http://${each.peer}`).join(",");
+    const usual = [
+      ["--name", name],
+      ["--data-dir", join(this.#folder, name)],
+      ["--listen-client-urls", `${scheme}://${member.client}`],
+      ["--advertise-client-urls", `${scheme}://${member.client}`],
+      ["--listen-peer-urls", `http://${member.peer}`],
+      ["--initial-advertise-peer-urls", `http://${member.peer}`],
+      ["--initial-cluster", cluster],
+      ["--initial-cluster-token", this.#folder],
+      ["--heartbeat-interval", "100"],
+      ["--election-timeout", "1000"],
+    ].flat();
+    const child = spawn(this.#program, [...usual, ...flags], { stdio: ["ignore", "pipe", "pipe"], env: { PATH: process.env.PATH } });
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.on("data", (text: Buffer) => {
+        this.#log = (this.#log + text.toString()).slice(-20_000);
+      });
+    }
+    member.process = child;
+  }
+
+  /** As a power cut of its machine. */
+  async kill(name: string): Promise<void> {
+    const member = this.#member(name);
+    const child = member.process;
+    if (child === undefined || child.exitCode !== null) return;
+    const ended = new Promise((resolve) => child.once("exit", resolve));
+    child.kill("SIGKILL");
+    await ended;
+    member.process = undefined;
+  }
+
+  signal(name: string, signal: "SIGSTOP" | "SIGCONT"): void {
+    this.#member(name).process?.kill(signal);
+  }
+
+  /** Name of the leading member, once one leads. */
+  async led(withinMs = 20_000): Promise<string> {
+    const endMs = performance.now() + withinMs;
+    let why = "nobody was asked";
+    while (performance.now() < endMs) {
+      for (const { name, client, process: child } of this.#members) {
+        if (child === undefined) continue;
+        const status = await this.#calls.client({ address: client }, etcd.Maintenance).status({}, { timeoutMs: 500 });
+        if (status.ok && status.value.leader !== 0n && status.value.leader === status.value.header?.memberId) return name;
+        if (!status.ok) why = status.failure.message;
+      }
+      await sleep(50);
+    }
+    throw new Error(`no etcd member leads after ${withinMs} ms: ${why}\n${this.#log}`);
+  }
+
+  async stop(): Promise<void> {
+    for (const { name } of this.#members) await this.kill(name);
+    await this.#calls.close();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  #member(name: string): Member {
+    const member = this.#members.find((each) => each.name === name);
+    if (member === undefined) throw new FailureError(refused("notFound", "badRequest", `no member ${name}`).failure);
+    return member;
+  }
+}
+
+/** Ports that nobody has now: etcd takes no port 0. */
+async function freePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer());
+  const ports = await Promise.all(
+    servers.map(
+      (server) =>
+        new Promise<number>((resolve) =>
+          server.listen(0, "127.0.0.1", () => resolve((server.address() as { readonly port: number }).port)),
+        ),
+    ),
+  );
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return ports;
+}
