@@ -18,6 +18,7 @@ export * from "./gen/stamp/v1/partition_server_pb.ts";
 export * from "./gen/stamp/v1/signals_pb.ts";
 export * from "./gen/stamp/v1/status_pb.ts";
 export * from "./gen/stamp/v1/stream_manager_pb.ts";
+export { answerable, executeFields, fieldLevel, operationOf } from "./levels.ts";
 export * from "./numbers.ts";
 export * from "./plain.ts";
 export * from "./signed-identifiers.ts";

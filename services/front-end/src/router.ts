@@ -8,7 +8,7 @@ import { type Failed, type Failure, Histogram, type Outcome, ok, refused, unknow
 import { type BlobPolicy, isRead, type Route, routeOf } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import { type CallOptions, jittered, SlowLog, type World } from "@stamp/ports";
-import { type OperationResult, type OperationSchema, PartitionServer, type Place, toWire } from "@stamp/wire";
+import { executeFields, type OperationResult, type OperationSchema, PartitionServer, type Place, toWire } from "@stamp/wire";
 import type { MapCache } from "./map-cache.ts";
 
 type OperationInit = MessageInitShape<typeof OperationSchema>;
@@ -74,10 +74,11 @@ export class Router {
 
   /** As it is, for what does not say by its message where it belongs. `repeatable`: twice is the same as once. */
   ask(route: Route, kind: OperationKind, repeatable: boolean, limits: CallLimits): Promise<Outcome<{ result: ResultKind; range: Range }>> {
+    const fields = executeFields(messageOf(kind, limits.policy));
     return this.#atRange(kind.case, route, repeatable ? "soon" : "never", limits, async (range, options) => {
       const answer = await this.#world.transport
         .client(range.serverAddress, PartitionServer)
-        .execute({ rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), operation: messageOf(kind, limits.policy) }, options);
+        .execute({ rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), ...fields }, options);
       if (!answer.ok) return answer;
       const result = answer.value.result?.kind;
       if (result?.case === undefined) return unknownOutcome("internal", "bug", "a partition server answered without a result");

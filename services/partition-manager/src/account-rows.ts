@@ -4,7 +4,7 @@ import { type Outcome, ok, refused } from "@stamp/base";
 import { type Routable, routeOf } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import { type CallOptions, jittered, sleep, type World } from "@stamp/ports";
-import { type OperationResult, type OperationSchema, PartitionServer, toWire } from "@stamp/wire";
+import { executeFields, type OperationResult, type OperationSchema, PartitionServer, toWire } from "@stamp/wire";
 import type { MapState } from "./map-state.ts";
 
 export type AccountOperation = Extract<
@@ -37,7 +37,7 @@ export class AccountRows {
     if (!range || range.server === "" || !range.loaded)
       return refused("unavailable", "partitionLoading", "the range of accounts is not served yet");
     const client = this.#world.transport.client(range.serverAddress, PartitionServer);
-    const request = { rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), operation: { kind: operation } };
+    const request = { rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), ...executeFields({ kind: operation }) };
     const answer = await client.execute(request, options);
     if (!answer.ok) return answer;
     const result = answer.value.result?.kind;

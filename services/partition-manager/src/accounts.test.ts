@@ -10,7 +10,7 @@ import { allRules, compareBytes, emptyBytes, type Outcome, ok, refused, unwrap }
 import { firstRangeOf, RangeMap } from "@stamp/partition-map";
 import { served } from "@stamp/ports";
 import { InProcessNetwork, nodeWorld } from "@stamp/ports-node";
-import { type Account, Accounts, type ChangeAccount, PartitionServer } from "@stamp/wire";
+import { type Account, Accounts, type ChangeAccount, type ExecuteRequest, operationOf, PartitionServer } from "@stamp/wire";
 import { accountsHandlers } from "./accounts.ts";
 import { insertAccounts } from "./init.ts";
 import type { MapState } from "./map-state.ts";
@@ -82,7 +82,7 @@ async function started(t: TestContext) {
   await world.transport.serve("ps-1", [
     served(PartitionServer, {
       ...handlers,
-      execute: async (request: { operation?: { kind: never } }) => server.execute(request.operation?.kind ?? ({} as never)),
+      execute: async (request: ExecuteRequest) => server.execute((operationOf(request)?.kind ?? {}) as never),
     } as never),
   ]);
   const range = { ...firstRangeOf("Account"), low: emptyBytes, high: emptyBytes, server: "ps-1", serverAddress: "ps-1", loaded: true };

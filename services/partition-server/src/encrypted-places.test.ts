@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { emptyBytes } from "@stamp/base";
 import { saltBytes } from "@stamp/objects";
-import { PartitionManager } from "@stamp/wire";
+import { executeFields, PartitionManager, PartitionServer } from "@stamp/wire";
 import { blobRange, Client, container1, name, stamp } from "./stack-harness.test.ts";
 
 const servers = { extentTargetBytes: 64 * 1024, pinTermMs: 1, collectGoneMs: 1, collectEveryMs: 86_400_000 };
@@ -65,5 +65,42 @@ test("encrypted places: rewritten extents and a move to another server leave eac
     const other = { encryptionKeySha256: new Uint8Array(32).fill(8) };
     const refused = await client.execute({ case: "getBlob", value: { ...named(3), conditions: other } });
     assert.ok(refused.case === "error" && refused.value.code === "BlobCustomerSpecifiedEncryptionMismatch");
+  });
+});
+
+test("encrypted places: a caller of an older release gets no encrypted bytes as content, and an operation of a newer one is refused", async () => {
+  const sim = stamp(8, servers);
+  await sim.run(async () => {
+    await sim.until(() => sim.role("pm")?.status.ready === true, 30_000, "ready");
+    const client = new Client(sim);
+    const incarnation = await container1(client);
+    const named = { name: name("b", incarnation) };
+    const scope = { encryptionScope: "s" };
+    const kind = { case: "putBlob", value: { ...named, conditions: scope } } as const;
+    const [place] = await client.write(kind, new Uint8Array(pieceBytes));
+    const places = [{ ...place, cipher: { salt: new Uint8Array(saltBytes), offsetBytes: 0n } }];
+    assert.equal((await client.execute({ ...kind, value: { ...kind.value, body: { places } } })).case, "blob");
+    await client.execute({ case: "createContainer", value: { account: "devstoreaccount1", container: "d", defaultEncryptionScope: "s" } });
+
+    const { serverAddress, rangeId, rangeVersion } = await blobRange(sim);
+    const ask = (request: object) =>
+      client.world.transport
+        .client(serverAddress, PartitionServer)
+        .execute({ rangeId, rangeVersion, ...request } as never, { timeoutMs: 3_000 });
+    const operation = { kind: { case: "getBlob", value: named } };
+    const older = await ask({ operation });
+    assert.ok(!older.ok && older.failure.reason === "newerFormat" && older.failure.applied === "no");
+    const properties = await ask({ operation: { kind: { case: "getBlob", value: { ...named, withoutContent: true } } } });
+    assert.ok(properties.ok, "what tells no content is answered");
+    const container = { kind: { case: "getContainer", value: { account: "devstoreaccount1", container: "d" } } };
+    const intoIt = await ask({ operation: container });
+    assert.ok(!intoIt.ok && intoIt.failure.reason === "newerFormat", "a front-end that knows no scopes would write into it without one");
+    assert.ok((await ask(executeFields(container as never))).ok);
+
+    const put = { kind: { case: "putBlob", value: { ...named, body: { places: [place] } } } };
+    const newer = await ask({ demanding: { level: 2, operation: put } });
+    assert.ok(!newer.ok && newer.failure.reason === "newerFormat" && newer.failure.applied === "no");
+    const now = await client.execute(operation.kind);
+    assert.ok(now.case === "content" && now.value.places[0]?.cipher !== undefined, "it was not replaced");
   });
 });

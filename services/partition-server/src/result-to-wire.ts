@@ -1,6 +1,15 @@
 /** What an operation came to, as it goes over the wire. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { Account, Blob, BlobContent, Container, OperationResult, Place } from "@stamp/objects";
+import {
+  type Account,
+  type Blob,
+  type BlobContent,
+  type Container,
+  isRead,
+  type Operation,
+  type OperationResult,
+  type Place,
+} from "@stamp/objects";
 import type { AccountSchema, BlobContentSchema, ExtentLocation, OperationResultSchema, PlaceSchema } from "@stamp/wire";
 import { BlobSchema, ContainerSchema, CopyPartsSchema, DeletedSchema, initOf, LeasedSchema, packBlockSizes, toWire } from "@stamp/wire";
 import { queueResultToWire } from "./queue-on-wire.ts";
@@ -69,6 +78,29 @@ export function resultToWire(result: OperationResult, extents: readonly ExtentLo
       return { kind: { case: "cleared", value: { blob: blobToWire(result.value.blob), nextBytes: toWire(result.value.nextBytes) } } };
   }
 }
+
+/**
+ * Returns the level that a caller needs to understand this answer (docs/design/mixed-releases.md). Without it, a front-end would serve encrypted
+ * bytes as content, or write without encryption into a container that wants it. What an operation changed is always answered: it has happened.
+ */
+export function levelOfAnswer(operation: Operation, result: OperationResult): number {
+  if (!isRead(operation)) return 0;
+  switch (result.case) {
+    case "content":
+      return result.value.places.some(isEncrypted) ? encryptionLevel : 0;
+    case "copyParts":
+      return result.value.parts.some(({ blocks }) => blocks.some(({ places }) => places.some(isEncrypted))) ? encryptionLevel : 0;
+    case "container":
+      return result.value.defaultEncryptionScope !== "" || result.value.denyEncryptionScopeOverride ? encryptionLevel : 0;
+    default:
+      return 0;
+  }
+}
+
+/** Level of the release that brought encrypted places and encryption scopes. */
+const encryptionLevel = 1;
+
+const isEncrypted = ({ cipher }: Place): boolean => cipher !== undefined;
 
 const accountToWire = (account: Account): MessageInitShape<typeof AccountSchema> => ({
   name: account.name,

@@ -4,14 +4,14 @@ import { type OperationResult, type Place, zeroExtentId } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import type { Handlers } from "@stamp/ports";
 import type { StorageCounts } from "@stamp/range-partition";
-import { fromWire, type PartitionServer, toWire } from "@stamp/wire";
+import { answerable, fromWire, operationOf, type PartitionServer, toWire } from "@stamp/wire";
 import type { Collector } from "./collector.ts";
 import type { Executor } from "./execute.ts";
 import type { Held, Holdings } from "./holdings.ts";
 import { incarnationsHere } from "./incarnations.ts";
 import { operationFromWire, policyFromWire } from "./operation-from-wire.ts";
 import { rangeFromWire } from "./range-from-wire.ts";
-import { placeToWire, resultToWire } from "./result-to-wire.ts";
+import { levelOfAnswer, placeToWire, resultToWire } from "./result-to-wire.ts";
 import { findSplitKey } from "./split-key.ts";
 import type { VouchedCommands } from "./vouched-commands.ts";
 
@@ -100,19 +100,16 @@ export function partitionServerHandlers(
       }),
     execute: (request, context) =>
       guarded(async () => {
-        const operation = operationFromWire(request.operation);
+        const sent = operationOf(request);
+        const operation = operationFromWire(sent);
         if (!operation.ok) return operation;
         const version = fromWire(request.rangeVersion);
-        const result = await executor.execute(
-          request.rangeId,
-          version,
-          operation.value,
-          context.deadlineMs,
-          policyFromWire(request.operation),
-        );
+        const result = await executor.execute(request.rangeId, version, operation.value, context.deadlineMs, policyFromWire(sent));
         if (!result.ok) return result;
+        const understood = answerable(levelOfAnswer(operation.value, result.value), request.callerLevel);
+        if (!understood.ok) return understood;
         const extents = await executor.locate(placesOf(result.value), context.deadlineMs);
-        const kind = request.operation?.kind;
+        const kind = sent?.kind;
         return ok({ result: resultToWire(result.value, extents, kind?.case === "getBlockList" && kind.value.packed) });
       }),
     writeData: (request, context) =>

@@ -8,7 +8,7 @@ import { PartitionManagerRole, partitionManagerConfigSchema } from "@stamp/parti
 import type { Role, World } from "@stamp/ports";
 import { Simulation } from "@stamp/simulator";
 import { StreamManagerRole, streamManagerSchema } from "@stamp/stream-manager";
-import { type OperationResult, PartitionManager, PartitionServer, type Place, type RangePartition } from "@stamp/wire";
+import { executeFields, type OperationResult, PartitionManager, PartitionServer, type Place, type RangePartition } from "@stamp/wire";
 import { partitionServerConfigSchema } from "./config.ts";
 import { PartitionServerRole } from "./partition-server.ts";
 
@@ -58,9 +58,12 @@ export function stamp(seed: number, servers: object = {}, without: readonly Rule
 }
 
 /** Finds the range that has the blobs. */
-export async function blobRange(sim: Simulation): Promise<RangePartition> {
+export const blobRange = (sim: Simulation): Promise<RangePartition> => tableRange(sim, "Blob");
+
+/** The first range of a table. */
+export async function tableRange(sim: Simulation, name: string): Promise<RangePartition> {
   const map = await sim.world("operator").transport.client("pm", PartitionManager).getMap({}, { timeoutMs: 500 });
-  const range = map.ok ? map.value.ranges.find(({ table }) => table === "Blob") : undefined;
+  const range = map.ok ? map.value.ranges.find(({ table }) => table === name) : undefined;
   assert.ok(range);
   return range;
 }
@@ -91,7 +94,7 @@ export class Client {
     for (;;) {
       const range = await this.#range(kind);
       if (range && range.serverAddress !== "") {
-        const request = { rangeId: range.rangeId, rangeVersion: range.rangeVersion, operation: { kind: kind as never } };
+        const request = { rangeId: range.rangeId, rangeVersion: range.rangeVersion, ...executeFields({ kind: kind as never }) };
         const answer = await this.world.transport.client(range.serverAddress, PartitionServer).execute(request, { timeoutMs: 3_000 });
         if (answer.ok && answer.value.result) return answer.value.result.kind;
       }
