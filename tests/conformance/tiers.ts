@@ -162,6 +162,13 @@ export function tierSuite(clients: () => Clients): void {
       assert.equal(await expire({ "x-ms-expiry-option": "Absolute", "x-ms-expiry-time": new Date(Date.now() - 5000).toUTCString() }), 400);
       assert.equal(await expire({ "x-ms-expiry-option": "Sometime" }), 400);
       assert.equal(await expire({}), 400);
+      // Beyond the year 9999. Times of more than 63 bits once counted as times long ago, and the blob was gone.
+      for (const option of ["RelativeToNow", "RelativeToCreation"]) {
+        for (const time of ["253402300799999", "999999999999999"]) {
+          assert.equal(await expire({ "x-ms-expiry-option": option, "x-ms-expiry-time": time }), 400, `${option} ${time}`);
+        }
+      }
+      assert.equal((await client.getProperties()).expiresOn, undefined);
       await container.getBlockBlobClient("gone").upload("1", 1);
       assert.equal(await expire({ "x-ms-expiry-option": "RelativeToNow", "x-ms-expiry-time": "1" }, "gone"), 200);
       await new Promise((resolve) => setTimeout(resolve, 20));

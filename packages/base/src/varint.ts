@@ -57,6 +57,8 @@ export class ByteWriter {
 
   /** 8 bytes, big-endian, two's complement. */
   int64(value: bigint): void {
+    // DataView takes the low 64 bits of any number: a time too far ahead would be written as one that is over.
+    assert(BigInt.asIntN(64, value) === value, `not an int64: ${value}`);
     this.#room(8);
     this.#view.setBigInt64(this.#length, value);
     this.#length += 8;

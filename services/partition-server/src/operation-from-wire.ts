@@ -19,6 +19,7 @@ import {
   plainState,
   type SequenceNumberAction,
   type SequenceNumberConditions,
+  timeMsMax,
 } from "@stamp/objects";
 import * as wire from "@stamp/wire";
 import { fromWire, plainOf, signedIdentifiersFromWire } from "@stamp/wire";
@@ -37,9 +38,18 @@ export function operationFromWire(operation: wire.Operation | undefined): Outcom
   }
 }
 
-/** What came with it of the account's service properties. */
-export const policyFromWire = (operation: wire.Operation | undefined): BlobPolicy =>
-  operation?.policy ? plainOf(operation.policy) : noPolicy;
+/** What came with it of the account's service properties. Throws FailureError `badRequest`. */
+export function policyFromWire(operation: wire.Operation | undefined): BlobPolicy {
+  if (!operation?.policy) return noPolicy;
+  const policy = plainOf(operation.policy);
+  if (Math.max(policy.deleteRetentionDays, policy.containerDeleteRetentionDays) > retentionDaysMax) {
+    throw missing(`days of retention that can be: ${retentionDaysMax} at most`);
+  }
+  return policy;
+}
+
+/** As in the service. */
+const retentionDaysMax = 365;
 
 function convert(operation: wire.Operation | undefined): Operation {
   const kind = operation?.kind;
@@ -231,7 +241,12 @@ function onBlob(value: { name?: wire.BlobName | undefined; conditions?: wire.Con
 /** Times may lie before 1970. */
 const conditionsOf = (conditions: wire.Conditions | undefined): Conditions => (conditions ? plainOf(conditions) : {});
 
-const stateOf = (state: wire.NewBlobState | undefined): NewBlobState => (state ? plainOf(state) : plainState);
+function stateOf(state: wire.NewBlobState | undefined): NewBlobState {
+  if (!state) return plainState;
+  const plain = plainOf(state);
+  if ((plain.immutableUntilMs ?? 0) > timeMsMax) throw missing("a time that can be, until which the blob is immutable");
+  return plain;
+}
 
 const leaseActions: readonly LeaseAction[] = ["acquire", "renew", "change", "release", "break"];
 const deleteSnapshots: readonly DeleteSnapshots[] = ["", "include", "only"];

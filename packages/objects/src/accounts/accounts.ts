@@ -41,6 +41,10 @@ function decodeScope(name: string, value: unknown): EncryptionScope {
   return { name, key: concatBytes([held.subarray(1)]), disabled: held[0] === 1 };
 }
 
+/** Whatever else is written can't be read any more. */
+const isScope = ({ name, key }: EncryptionScope): boolean => name !== "" && key.length === scopeBytes - 1;
+const whatScopesAre = `a scope has a name and a key of ${scopeBytes - 1} bytes; an account has at most ${encryptionScopesMax}`;
+
 const scopesOf = (scopes: readonly EncryptionScope[]): DictionaryEntry[] | undefined =>
   scopes.length === 0
     ? undefined
@@ -68,6 +72,8 @@ export function* getAccount(value: OperationValue<"getAccount">): Plan {
 /** Inserts it. One that is there stays as it is with `onlyIfAbsent`, otherwise it gets these keys. */
 export function* putAccount(value: OperationValue<"putAccount">, context: PlanContext): Plan {
   const { account, onlyIfAbsent } = value;
+  if (!account.encryptionScopes.every(isScope) || account.encryptionScopes.length > encryptionScopesMax)
+    return refuse("badRequest", whatScopesAre);
   const row = yield* getRow(accountKey(account.name));
   const held = row ? decodeAccount(account.name, row) : undefined;
   if (held && onlyIfAbsent) return answer({ case: "account", value: held });
@@ -101,8 +107,7 @@ function changedScopes(change: ChangeAccount, held: readonly EncryptionScope[]):
   const not = (decision: Decision): Scopes => ({ ok: false, decision });
   let scopes = [...held];
   if (added && !scopes.some(({ name }) => name === added.name)) {
-    if (added.name === "" || added.key.length !== scopeBytes - 1)
-      return not(refuse("badRequest", "a scope has a name and a key of 32 bytes"));
+    if (!isScope(added)) return not(refuse("badRequest", whatScopesAre));
     if (scopes.length >= encryptionScopesMax) return not(refuse("badRequest", `an account has at most ${encryptionScopesMax} scopes`));
     scopes = [...scopes, added].sort((a, b) => (a.name < b.name ? -1 : 1));
   }

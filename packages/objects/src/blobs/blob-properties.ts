@@ -3,6 +3,7 @@ import { checkWriteConditions } from "../conditions.ts";
 import { lastModifiedMs } from "../etag.ts";
 import type { OperationValue } from "../operation.ts";
 import { answer, errorAnswer, fail, type Plan, type PlanContext, put } from "../plan.ts";
+import { timeMsMax } from "../rows/row.ts";
 import { changeHead, checkWrite, type FoundState, findState, isArchived, readBlob } from "./blob-state.ts";
 import { blobOf, encodeHead, type HeadState } from "./head-row.ts";
 
@@ -39,7 +40,8 @@ export function* setBlobExpiry(value: OperationValue<"setBlobExpiry">, context: 
   const error = checkWrite(context, value.conditions, head, false);
   if (error) return errorAnswer(error);
   const expiresMs = expiryOf(value, context, head);
-  if (expiresMs !== undefined && expiresMs <= context.wallMs) return fail("InvalidHeaderValue", { HeaderName: "x-ms-expiry-time" });
+  if (expiresMs !== undefined && (expiresMs <= context.wallMs || expiresMs > timeMsMax))
+    return fail("InvalidHeaderValue", { HeaderName: "x-ms-expiry-time" });
   return changeHead(context, value.name, prefix, head, { expiresMs });
 }
 
@@ -62,7 +64,8 @@ export function* setImmutabilityPolicy(value: OperationValue<"setImmutabilityPol
   if (!found) return fail("BlobNotFound");
   const error = checkWriteConditions(value.conditions, found.head, false);
   if (error) return errorAnswer(error);
-  if (value.untilMs <= context.wallMs) return fail("InvalidHeaderValue", { HeaderName: "x-ms-immutability-policy-until-date" });
+  if (value.untilMs <= context.wallMs || value.untilMs > timeMsMax)
+    return fail("InvalidHeaderValue", { HeaderName: "x-ms-immutability-policy-until-date" });
   const { immutability } = found.head;
   const locked = immutability?.mode === "Locked";
   if (locked && (value.untilMs < immutability.untilMs || value.mode !== "Locked")) return fail("BlobImmutableDueToPolicy");

@@ -330,6 +330,9 @@ const decodePlaces = (bytes: Uint8Array, version: number): Place[] => readPlaces
 
 const ticksPerMs = 10_000n;
 
+/** 9999-12-31 23:59:59.999 UTC, the last moment that a date of the service can name; an int64 holds later ones up to the year 31,197. */
+export const timeMsMax = 253_402_300_799_999;
+
 export const dateTimeOfMs = (ms: number): bigint => BigInt(Math.floor(ms)) * ticksPerMs;
 /** Whole milliseconds. */
 export const msOfDateTime = (ticks: bigint): number => Number(ticks / ticksPerMs);
