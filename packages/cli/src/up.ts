@@ -1,5 +1,5 @@
 /** `stamp up`, `stamp down`, `stamp reset`. */
-import { existsSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, rmdirSync, rmSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { FailureError } from "@stamp/base";
@@ -56,7 +56,7 @@ export function addUp(program: Command): void {
     const { supervisor, orphans } = folder.running();
     if (orphans.length > 0) {
       console.log(`the supervisor of ${config.dataDir} is gone; stopping what it left: pid ${orphans.map(({ pid }) => pid).join(", ")}`);
-      await folder.stopOrphans(orphans, config.stopTimeoutMs);
+      await folder.stopOrphans(config.stopTimeoutMs);
       console.log("stopped");
       return;
     }
@@ -68,9 +68,10 @@ export function addUp(program: Command): void {
     console.log("stopped");
   });
 
-  withConfig(topLevel(program, "reset").option("--yes", "do it"), ["dataDir"]).action((_options, command: Command) => {
+  withConfig(topLevel(program, "reset").option("--yes", "do it"), ["dataDir"]).action(async (_options, command: Command) => {
     const config = configOf(command, { withoutRecord: true });
-    const { supervisor, orphans } = new DataFolder(config.dataDir).running();
+    const folder = new DataFolder(config.dataDir);
+    const { supervisor, orphans } = folder.running();
     if (orphans.length > 0) throw new CommandError(orphansRun(config, orphans));
     if (supervisor !== undefined)
       throw new CommandError(`a cluster runs on ${config.dataDir}; stop it first: ./stamp down${configHint(config.dataDir)}`);
@@ -80,13 +81,30 @@ export function addUp(program: Command): void {
     if (command.opts<{ yes?: boolean }>().yes !== true) {
       throw new CommandError(`this deletes everything stored in ${config.dataDir}; say --yes`, exitCodes.usage);
     }
-    // Only what a stamp makes there; stamp.json last, so that a reset that broke off is not taken for a new folder.
-    const ours = new RegExp(`^(logs|run|cluster\\.json(\\.new)?|cluster-secret(\\.previous)?|(${roles.join("|")})-\\d+)$`);
-    for (const name of readdirSync(config.dataDir))
-      if (ours.test(name)) rmSync(join(config.dataDir, name), { recursive: true, force: true });
-    rmSync(join(config.dataDir, "stamp.json"), { force: true });
+    // A start in this moment must not begin beside what is deleted.
+    await folder.whileHeld(() => deleteStored(config.dataDir));
+    removeIfEmpty(join(config.dataDir, "run"));
     console.log(`deleted what was stored in ${config.dataDir}`);
   });
+}
+
+/** Only what a stamp makes there; stamp.json last, so that a reset that broke off is not taken for a new folder. */
+function deleteStored(dataDir: string): void {
+  const ours = new RegExp(`^(logs|cluster\\.json(\\.new)?|cluster-secret(\\.previous)?|(${roles.join("|")})-\\d+)$`);
+  for (const name of readdirSync(dataDir)) if (ours.test(name)) rmSync(join(dataDir, name), { recursive: true, force: true });
+  const run = join(dataDir, "run");
+  // What begins so is of the process that holds the folder, or of one that waits for it.
+  for (const name of readdirSync(run)) if (!name.startsWith("supervisor.json")) rmSync(join(run, name), { recursive: true, force: true });
+  rmSync(join(dataDir, "stamp.json"), { force: true });
+}
+
+/** A folder in which a start has put something meanwhile stays. */
+function removeIfEmpty(path: string): void {
+  try {
+    rmdirSync(path);
+  } catch (error) {
+    if (!["ENOTEMPTY", "EEXIST", "ENOENT"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
+  }
 }
 
 /** Tells what this start takes from the last one, what it changes, and what a person may not expect of it. */

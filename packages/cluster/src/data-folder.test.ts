@@ -61,8 +61,38 @@ test("data folder, supervisor was killed: what it left runs, is told by pid, and
     folder.recordProcesses([...left, { pid: process.pid, start: "another process that had this pid" }]);
     assert.deepEqual(folder.running(), { supervisor: undefined, orphans: left });
     const gone = Promise.all([once(polite, "exit"), once(deaf, "exit")]);
-    await folder.stopOrphans(left, 300);
+    await folder.stopOrphans(300);
     await gone;
+    assert.deepEqual(folder.running(), { supervisor: undefined, orphans: [] });
+  }));
+
+test("data folder, supervisor was killed and another start has taken it: who would stop what is left, or delete, leaves it alone", () =>
+  withFolder(async (folder) => {
+    const orphan = spawn("sleep", ["60"], { stdio: "ignore" });
+    const starting = spawn("sleep", ["60"], { stdio: "ignore" });
+    const left = [identityOf(orphan.pid ?? 0)];
+    folder.recordProcesses(left);
+    assert.deepEqual(folder.running().orphans, left, "a command looked, and then came the start");
+    const record = { ...identityOf(starting.pid ?? 0), control: folder.control, startedAt: "" };
+    writeFileSync(join(folder.path, "run/supervisor.json"), JSON.stringify(record));
+    const refused = (error: unknown) => error instanceof StartError && error.message.includes(String(starting.pid));
+    await assert.rejects(folder.stopOrphans(300), refused);
+    await assert.rejects(
+      folder.whileHeld(() => assert.fail("it was taken")),
+      refused,
+    );
+    assert.equal(folder.supervisor()?.pid, starting.pid, "its record is there");
+    assert.ok(isAlive(left[0] as (typeof left)[number]));
+    starting.kill("SIGKILL");
+    await once(starting, "exit");
+    await assert.rejects(
+      folder.whileHeld(() => assert.fail("an orphan runs")),
+      (error) => error instanceof StartError && error.message.includes(`pid ${orphan.pid}`),
+    );
+    assert.deepEqual(folder.running().orphans, left, "the note of it stays");
+    orphan.kill("SIGKILL");
+    await once(orphan, "exit");
+    assert.equal(await folder.whileHeld(() => folder.supervisor()?.pid), process.pid);
     assert.deepEqual(folder.running(), { supervisor: undefined, orphans: [] });
   }));
 

@@ -122,7 +122,7 @@ export class DataFolder {
   /** What runs on this folder. Whoever changes or deletes what lies in it asks this first. */
   running(): RunningOnFolder {
     const supervisor = this.supervisor();
-    return { supervisor, orphans: supervisor === undefined ? this.#left() : [] };
+    return { supervisor, orphans: supervisor === undefined ? this.leftOvers() : [] };
   }
 
   /**
@@ -158,11 +158,30 @@ export class DataFolder {
     }
   }
 
-  /** Everything has ended. */
+  /** Gives up what `acquire` took. The note on processes stays while one of them runs. */
   release(): void {
-    rmSync(join(this.path, "run/processes.json"), { force: true });
-    rmSync(join(this.path, "run/supervisor.json"), { force: true });
+    if (this.leftOvers().length === 0) rmSync(join(this.path, "run/processes.json"), { force: true });
     rmSync(this.control, { force: true });
+    rmSync(join(this.path, supervisorFile), { force: true });
+  }
+
+  /**
+   * Does `work` while no supervisor can start here, and no other command changes what lies here. Throws StartError if somebody has the folder,
+   * or processes of a killed supervisor run and `besideOrphans` is not set.
+   */
+  async whileHeld<T>(work: () => T | Promise<T>, besideOrphans = false): Promise<T> {
+    mkdirSync(join(this.path, "run"), { recursive: true, mode: 0o700 });
+    const other = this.acquire();
+    if (other !== undefined) throw new StartError(`process ${other.pid} has taken ${this.path} in this moment: try again`);
+    try {
+      const left = this.leftOvers();
+      if (left.length > 0 && !besideOrphans) {
+        throw new StartError(`processes of ${this.path} still run (pid ${left.map(({ pid }) => pid).join(", ")}): ./stamp down stops them`);
+      }
+      return await work();
+    } finally {
+      this.release();
+    }
   }
 
   recordProcesses(processes: readonly ProcessIdentity[]): void {
@@ -170,25 +189,27 @@ export class DataFolder {
   }
 
   /** Stops the processes that a killed supervisor left running: asks each, and kills what goes on after `timeoutMs`. */
-  async stopOrphans(orphans: readonly ProcessIdentity[], timeoutMs: number): Promise<void> {
-    for (const name of ["SIGTERM", "SIGKILL"] as const) {
-      for (const each of orphans) signal(each, name);
-      if (await ended(orphans, timeoutMs)) break;
-    }
-    const left = orphans.filter(isAlive);
-    if (left.length > 0) throw new StartError(`these processes can't be stopped: ${left.map(({ pid }) => pid).join(", ")}`);
-    this.release();
+  stopOrphans(timeoutMs: number): Promise<void> {
+    return this.whileHeld(async () => {
+      const orphans = this.leftOvers();
+      for (const name of ["SIGTERM", "SIGKILL"] as const) {
+        for (const each of orphans) signal(each, name);
+        if (await ended(orphans, timeoutMs)) return;
+      }
+      throw cannotStop(orphans);
+    }, true);
   }
 
-  #left(): ProcessIdentity[] {
+  /** Processes of an earlier supervisor that still run. */
+  leftOvers(): ProcessIdentity[] {
     return (this.#read<ProcessIdentity[]>("run/processes.json") ?? []).filter((each) => each.start !== undefined && isAlive(each));
   }
 
-  /** Kills what a killed supervisor left behind, and waits at most `timeoutMs` until it has ended; gives how many there were. */
+  /** Kills what a killed supervisor left behind; returns how many. Throws StartError if one has not ended within `timeoutMs`. */
   async endLeftOvers(timeoutMs: number): Promise<number> {
-    const left = this.#left();
+    const left = this.leftOvers();
     for (const each of left) signal(each, "SIGKILL");
-    await ended(left, timeoutMs);
+    if (!(await ended(left, timeoutMs))) throw cannotStop(left);
     rmSync(join(this.path, "run/processes.json"), { force: true });
     return left.length;
   }
@@ -211,6 +232,14 @@ export class DataFolder {
     renameSync(`${path}.new`, path);
   }
 }
+
+const cannotStop = (processes: readonly ProcessIdentity[]): StartError =>
+  new StartError(
+    `these processes can't be stopped: ${processes
+      .filter(isAlive)
+      .map(({ pid }) => pid)
+      .join(", ")}`,
+  );
 
 /** Waits until these processes have ended, at most `timeoutMs`; false if one goes on. */
 async function ended(processes: readonly ProcessIdentity[], timeoutMs: number): Promise<boolean> {
