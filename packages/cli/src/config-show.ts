@@ -38,7 +38,7 @@ export function addConfig(program: Command): void {
   const prometheus = config.command("prometheus").description("a configuration of Prometheus that asks every process of this cluster");
   withConfig(prometheus).action((_options, command: Command) => {
     const values = configOf(command);
-    const { processes } = planCluster(values, readClusterRecord(values.dataDir)?.retired ?? []);
+    const { processes } = planCluster(values, readClusterRecord(values.dataDir));
     process.stdout.write(scrapeText(processes));
   });
 }

@@ -16,6 +16,8 @@ export const exitCodes = {
   degraded: 6,
   /** `stamp health`: something is not served, or data are in danger. */
   danger: 7,
+  /** `stamp up`: what it started is ready, but an extent node with a disk in the folder was not started. */
+  leftOut: 8,
 } as const;
 
 /** An end that needs words, not a stack. */

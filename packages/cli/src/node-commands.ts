@@ -1,8 +1,9 @@
-/** `stamp node list|disks|drain|undrain|decommission` and `stamp repair status`. */
-import { control, DataFolder, type StampInspector } from "@stamp/cluster";
+/** `stamp node list|disks|add|drain|undrain|remove` and `stamp repair status`. */
+import { control, DataFolder, nodesLeftOut, type ProcessStatus, readClusterRecord, type StampInspector } from "@stamp/cluster";
+import { inWords } from "@stamp/ports-node";
 import { NodeDuty, type NodeInfo, type RepairStatus } from "@stamp/wire";
 import type { Command } from "commander";
-import { CommandError, configOf, runningCluster } from "./context.ts";
+import { CommandError, configOf, exitCodes, runningCluster } from "./context.ts";
 import { addNodeDisks } from "./node-disks.ts";
 import { bytesText } from "./print.ts";
 import { inspect, make, tell } from "./running.ts";
@@ -10,6 +11,8 @@ import { nodeTable } from "./status.ts";
 import { topLevel } from "./top-level.ts";
 
 const pollMs = 500;
+/** Time that a node which was added gets to become ready before the command ends. */
+const addedReadyMs = 30_000;
 
 export function addNode(program: Command): void {
   const node = topLevel(program, "node");
@@ -18,6 +21,14 @@ export function addNode(program: Command): void {
     tell(command, nodes, () => nodesText(nodes));
   });
   addNodeDisks(node);
+  make(
+    node,
+    "add [node]",
+    "start one more extent node, now and at every later start: the next one, or one that the last start left out",
+  ).action(async (name: string | undefined, _options, command: Command) => {
+    const added = await addNodeNow(command, name);
+    tell(command, added, () => `${added.name} is added and ${added.ready ? "ready" : `not ready yet: ./stamp health`}`);
+  });
   make(node, "drain <node>", "give it nothing new and make its replicas again elsewhere")
     .option("--wait", "until it is empty")
     .action(async (nodeId: string, _options, command: Command) => {
@@ -34,7 +45,8 @@ export function addNode(program: Command): void {
       tell(command, node, (one) => nodesText([one]));
     },
   );
-  make(node, "decommission <node>", "drain it, wait until it is empty, forget it and stop it: no later start brings it back")
+  make(node, "remove <node>", "drain it, wait until it is empty, forget it and stop it: no later start brings it back")
+    .alias("decommission")
     .option("--no-wait", "fail when it is not empty yet, and say what it waits for")
     .action(async (nodeId: string, _options, command: Command) => {
       const { wait } = command.opts<{ wait: boolean }>();
@@ -67,12 +79,44 @@ export function addNode(program: Command): void {
 const setDuty = (inspector: StampInspector, nodeId: string, duty: NodeDuty): Promise<NodeInfo> =>
   inspector.change((manager, timeoutMs) => manager.setNodeDuty({ nodeId, duty }, { timeoutMs }));
 
+/** Starts an extent node and waits until it is ready, for a while: it goes on by itself. */
+async function addNodeNow(command: Command, name: string | undefined): Promise<ProcessStatus> {
+  if ((process.env.STAMP_PROCESSES ?? "") !== "")
+    throw new CommandError("these processes are run by containers: add the node there (docker-compose.yml)", exitCodes.usage);
+  const config = configOf(command);
+  const before = new Set((await runningCluster(config)).processes.map((each) => each.name));
+  const path = new DataFolder(config.dataDir).control;
+  const request = { do: "add-node", ...(name === undefined ? {} : { name }) } as const;
+  let { processes } = await control(path, request).catch((error: Error) => {
+    throw new CommandError(inWords(error));
+  });
+  const added = processes.find((each) => !before.has(each.name));
+  if (added === undefined) throw new CommandError("another command changed the cluster in this moment; see ./stamp node list");
+  const { extentNodes } = configOf(command);
+  const recorded = readClusterRecord(config.dataDir)?.config.extentNodes;
+  if (recorded !== extentNodes)
+    console.error(
+      `stamp: the data folder remembers ${recorded} extent nodes, but the file or environment gives extentNodes ${extentNodes}: change it there`,
+    );
+  console.error(`${added.name} starts; it goes on doing so if this command is left (Ctrl-C)`);
+  for (const endMs = performance.now() + addedReadyMs; performance.now() < endMs; ) {
+    const now = processes.find((each) => each.name === added.name);
+    if (now?.ready === true) return now;
+    await new Promise((resolve) => setTimeout(resolve, pollMs));
+    ({ processes } = await control(path, { do: "status" }));
+  }
+  return processes.find((each) => each.name === added.name) ?? added;
+}
+
 /** Stops the process of a decommissioned node, and has the data folder remember it. False where no supervisor of ours runs it. */
 async function stopForGood(command: Command, nodeId: string): Promise<boolean> {
   if ((process.env.STAMP_PROCESSES ?? "") !== "") return false;
   const config = configOf(command);
   const { processes } = await runningCluster(config);
-  if (!processes.some(({ name }) => name === nodeId)) return false;
+  const names = processes.map(({ name }) => name);
+  // A node that was not started has a disk here too, and would be missed at every later start.
+  const leftOut = nodesLeftOut(config.dataDir, names, readClusterRecord(config.dataDir)?.retired ?? []);
+  if (!names.includes(nodeId) && !leftOut.includes(nodeId)) return false;
   await control(new DataFolder(config.dataDir).control, { do: "retire", name: nodeId });
   return true;
 }

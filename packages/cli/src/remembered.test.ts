@@ -51,7 +51,7 @@ test("data folder that remembers its cluster: up says what is kept, changed and 
 
   const forgot = await stamp("config", "forget", "copies", "--data", dataDir);
   assert.equal(forgot.code, 0, forgot.err);
-  assert.deepEqual(readClusterRecord(dataDir), { config: { portBase, extentNodes: 4 }, retired: ["extent-node-1"] });
+  assert.deepEqual(readClusterRecord(dataDir), { config: { portBase, extentNodes: 4 }, retired: ["extent-node-1"], slots: {} });
 
   // Down needs nothing of the record, so damage does not hold it up.
   writeFileSync(clusterRecordPath(dataDir), "{");

@@ -5,6 +5,7 @@
  * Written by the supervisor that holds the folder. Invariants:
  * - The file appears whole and durable, so bytes that can't be read are damage and are refused, never taken for an empty record.
  * - A name in `retired` is never planned again.
+ * - A process that has a slot keeps it, so nodes that come and go move no port of another process.
  */
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -19,6 +20,8 @@ export interface ClusterRecord {
   readonly config: Readonly<Record<string, unknown>>;
   /** Names of the extent nodes that were decommissioned. */
   readonly retired: readonly string[];
+  /** Ports of each process of the last start, by name, counted from those of the first process. Records of version 1 have none. */
+  readonly slots?: Readonly<Record<string, number>>;
 }
 
 export const clusterRecordPath = (dataDir: string): string => join(dataDir, "cluster.json");
@@ -34,19 +37,20 @@ export function readClusterRecord(dataDir: string): ClusterRecord | undefined {
     if (code === "ENOENT" || code === "ENOTDIR") return undefined;
     throw new StartError(inWords(error, path));
   }
-  const { format, release: writer, config, retired } = parsed(path, text);
+  const { format, release: writer, config, retired, slots = {} } = parsed(path, text);
   if (typeof format === "number" && format > formatVersion) {
     const by = typeof writer === "string" ? writer : undefined;
     throw new StartError(newerFormat(path, { format: "cluster-record", version: format }, by).failure.message);
   }
-  if (format !== formatVersion || !isObject(config) || !isNames(retired)) throw damaged(path, "not a record of a cluster");
-  return { config, retired };
+  const known = typeof format === "number" && Number.isInteger(format) && format >= 1;
+  if (!known || !isObject(config) || !isNames(retired) || !isSlots(slots)) throw damaged(path, "not a record of a cluster");
+  return { config, retired, slots };
 }
 
 /** Replaces the record of a data folder, durably. */
-export function writeClusterRecord(dataDir: string, { config, retired }: ClusterRecord): void {
+export function writeClusterRecord(dataDir: string, { config, retired, slots = {} }: ClusterRecord): void {
   const path = clusterRecordPath(dataDir);
-  const text = `${JSON.stringify({ format: formatVersion, release, config, retired }, null, 2)}\n`;
+  const text = `${JSON.stringify({ format: formatVersion, release, config, retired, slots }, null, 2)}\n`;
   const file = openSync(`${path}.new`, "w", 0o600);
   try {
     writeFileSync(file, text);
@@ -66,6 +70,16 @@ export function writeClusterRecord(dataDir: string, { config, retired }: Cluster
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null && !Array.isArray(value);
 const isNames = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every((each) => /^extent-node-\d+$/.test(String(each)));
+/** Ports of gRPC and of readiness are this many apart (`plan.ts`). */
+const slotsMax = 100;
+
+function isSlots(value: unknown): value is Record<string, number> {
+  if (!isObject(value)) return false;
+  const slots = Object.values(value);
+  return (
+    new Set(slots).size === slots.length && slots.every((each) => Number.isInteger(each) && Number(each) >= 0 && Number(each) < slotsMax)
+  );
+}
 
 function parsed(path: string, text: string): Record<string, unknown> {
   try {

@@ -13,6 +13,8 @@ export type ControlRequest =
   /** Down until `start`. */
   | { readonly do: "hold"; readonly name: string }
   | { readonly do: "start"; readonly name: string }
+  /** One more extent node: this one, or the next. */
+  | { readonly do: "add-node"; readonly name?: string }
   /** Stopped for good, because it was decommissioned. */
   | { readonly do: "retire"; readonly name: string }
   | { readonly do: "signal"; readonly name: string; readonly signal: "SIGKILL" | "SIGSTOP" | "SIGCONT" }
@@ -86,6 +88,9 @@ async function answerTo(line: string, supervisor: Supervisor, onStop: () => Prom
         break;
       case "start":
         named(request.name).start();
+        break;
+      case "add-node":
+        await supervisor.addNode(request.name);
         break;
       case "retire":
         await supervisor.retire(request.name);

@@ -16,6 +16,7 @@ import {
   existsSync,
   linkSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -77,6 +78,15 @@ export class DataFolder {
 
   get isNew(): boolean {
     return !existsSync(join(this.path, "stamp.json"));
+  }
+
+  /**
+   * True if the first start may make a stamp here: none was made, and no extent node's disk belongs to one. A stamp beside such disks would be
+   * refused by them, and its metadata store would stand where a copy of theirs is to be restored.
+   */
+  get mayBecomeStamp(): boolean {
+    const nodes = existsSync(this.path) ? readdirSync(this.path).filter((name) => /^extent-node-\d+$/.test(name)) : [];
+    return this.isNew && !nodes.some((name) => existsSync(join(this.path, name, "files", "node-identity")));
   }
 
   markInitialised(): void {

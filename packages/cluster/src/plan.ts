@@ -1,6 +1,7 @@
 /**
  * Which processes a local cluster is made of, and how each is started. Pure: a configuration in, a list out, in the order of a cold start.
- * The number of a decommissioned extent node is passed over: `extentNodes` counts those that run.
+ * The number of a decommissioned extent node is passed over: `extentNodes` counts those that run. A process that the record of the folder
+ * gives a slot has the ports of that slot; the others take the lowest free ones, in order.
  *
  *   portBase         blob          (the second front-end: + 10, …)
  *   portBase + 1     queue
@@ -12,6 +13,7 @@
  */
 import { join } from "node:path";
 import { isLoopback } from "@stamp/ports";
+import type { ClusterRecord } from "./cluster-record.ts";
 import type { ClusterConfig } from "./config.ts";
 import { developmentAccount, environmentName } from "./config.ts";
 import { type RoleName, roles } from "./roles.ts";
@@ -25,6 +27,8 @@ export interface PlannedProcess {
   readonly grpc: string;
   /** Where others ask for `/ready`, host:port. */
   readonly http: string;
+  /** Number of its ports, from those of the first process on. */
+  readonly slot: number;
   readonly dataDir: string;
   /** For the process, besides what the supervisor itself has. */
   readonly environment: Readonly<Record<string, string>>;
@@ -50,7 +54,8 @@ export interface Endpoints {
 
 const portsPerFrontEnd = 10;
 
-export function planCluster(config: ClusterConfig, retired: readonly string[] = []): Plan {
+/** `known`: what the data folder remembers; undefined for a folder that remembers nothing. */
+export function planCluster(config: ClusterConfig, known?: Pick<ClusterRecord, "retired" | "slots">): Plan {
   const counts: Readonly<Record<RoleName, number>> = {
     "lock-service": 1,
     "extent-node": config.extentNodes,
@@ -62,43 +67,70 @@ export function planCluster(config: ClusterConfig, retired: readonly string[] = 
   const host = config.bind.includes(":") ? `[${config.bind}]` : config.bind;
   const called = callable(host);
   const ports = new Map<number, string>();
-  const lockService = `${called}:${config.portBase + 100}`;
   const secrets = secretFilesOf(config);
   const processes: PlannedProcess[] = [];
-  for (const role of roles) {
-    for (let number = 1, left = counts[role]; left > 0; number++) {
-      const name = `${role}-${number}`;
-      if (retired.includes(name)) continue;
-      left--;
-      const at = processes.length;
-      const grpcPort = config.portBase + 100 + at;
-      const httpPort = config.portBase + 200 + at;
-      ports.set(grpcPort, `gRPC of ${name}`);
-      ports.set(httpPort, `readiness of ${name}`);
-      const grpc = `${called}:${grpcPort}`;
-      const http = `${called}:${httpPort}`;
-      const dataDir = join(config.dataDir, name);
-      const settings: Record<string, string | number | boolean> = {
-        name,
-        listen: `${host}:${grpcPort}`,
-        ...(called === host ? {} : { advertise: grpc }),
-        http: `${host}:${httpPort}`,
-        dataDir,
-        logLevel: config.logLevel,
-        clusterSecretFile: secrets.current,
-        clusterSecretPreviousFile: secrets.previous,
-        ...(role === "lock-service" ? {} : { lockService }),
-        ...settingsOf(role, number, config, host, ports),
-        ...config.roles[role],
-      };
-      const environment = Object.fromEntries(Object.entries(settings).map(([key, value]) => [environmentName(key), String(value)]));
-      processes.push({ role, name, grpc, http, dataDir, environment });
-    }
+  const placed = placedIn(namesOf(counts, known?.retired ?? []), known?.slots ?? {});
+  const lockService = `${called}:${config.portBase + 100 + (placed[0] as Placed).slot}`;
+  for (const { role, number, name, slot } of placed) {
+    const grpcPort = config.portBase + 100 + slot;
+    const httpPort = config.portBase + 200 + slot;
+    ports.set(grpcPort, `gRPC of ${name}`);
+    ports.set(httpPort, `readiness of ${name}`);
+    const grpc = `${called}:${grpcPort}`;
+    const http = `${called}:${httpPort}`;
+    const dataDir = join(config.dataDir, name);
+    const settings: Record<string, string | number | boolean> = {
+      name,
+      listen: `${host}:${grpcPort}`,
+      ...(called === host ? {} : { advertise: grpc }),
+      http: `${host}:${httpPort}`,
+      dataDir,
+      logLevel: config.logLevel,
+      clusterSecretFile: secrets.current,
+      clusterSecretPreviousFile: secrets.previous,
+      ...(role === "lock-service" ? {} : { lockService }),
+      ...settingsOf(role, number, config, host, ports),
+      ...config.roles[role],
+    };
+    const environment = Object.fromEntries(Object.entries(settings).map(([key, value]) => [environmentName(key), String(value)]));
+    processes.push({ role, name, grpc, http, slot, dataDir, environment });
   }
   const endpoints = Array.from({ length: config.frontEnds }, (_, i) => endpointsOf(config, host, i + 1));
   const [first] = endpoints as [Endpoints];
   const connectionStrings = endpoints.map((each) => connectionStringOf(config, each));
   return { processes, lockService, endpoints: first, connectionString: connectionStrings[0] as string, connectionStrings, ports };
+}
+
+interface Named {
+  readonly role: RoleName;
+  readonly number: number;
+  readonly name: string;
+}
+
+/** Names the processes, in the order of a cold start. */
+function namesOf(counts: Readonly<Record<RoleName, number>>, retired: readonly string[]): Named[] {
+  return roles.flatMap((role) => {
+    const named: Named[] = [];
+    for (let number = 1; named.length < counts[role]; number++) {
+      const name = `${role}-${number}`;
+      if (!retired.includes(name)) named.push({ role, number, name });
+    }
+    return named;
+  });
+}
+
+type Placed = Named & Pick<PlannedProcess, "slot">;
+
+/** Gives each process its known slot, or else the lowest free one. */
+function placedIn(named: readonly Named[], known: Readonly<Record<string, number>>): Placed[] {
+  const held = new Set(named.flatMap(({ name }) => known[name] ?? []));
+  let next = 0;
+  return named.map((each) => {
+    const own = known[each.name];
+    if (own !== undefined) return { ...each, slot: own };
+    while (held.has(next)) next++;
+    return { ...each, slot: next++ };
+  });
 }
 
 function settingsOf(

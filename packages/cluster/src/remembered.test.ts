@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { release } from "@stamp/base";
 import { clusterRecordPath, readClusterRecord, writeClusterRecord } from "./cluster-record.ts";
 import { type ClusterConfig, ConfigError, configKeys, loadConfig } from "./config.ts";
-import { planCluster } from "./plan.ts";
+import { type Plan, planCluster } from "./plan.ts";
 import { changesSince, nodesLeftOut, remarksOf, rememberedLine, rememberedOf } from "./remembered.ts";
 import { StartError } from "./start-error.ts";
 
@@ -27,7 +27,7 @@ function bench(t: { after: (work: () => void) => void }): Bench {
 }
 
 const nodesOf = (config: ClusterConfig, retired: readonly string[] = []): string[] =>
-  planCluster(config, retired)
+  planCluster(config, { retired })
     .processes.filter(({ role }) => role === "extent-node")
     .map(({ name }) => name);
 
@@ -77,7 +77,7 @@ test("data folder, a node with a disk is not started: told with its name; not on
   assert.deepEqual(nodesLeftOut(dataDir, nodesOf(config), []), ["extent-node-5", "extent-node-10"]);
   assert.deepEqual(nodesLeftOut(dataDir, nodesOf(config), ["extent-node-5"]), ["extent-node-10"]);
   const [remark = "", ...others] = remarksOf(config, nodesOf(config), ["extent-node-10"]);
-  assert.match(remark, /^extent-node-5 is not started; .*--extent-nodes 5\..*node decommission extent-node-5$/);
+  assert.match(remark, /^extent-node-5 is not started; .*--extent-nodes 5, .*node remove extent-node-5$/);
   assert.deepEqual(others, []);
   assert.deepEqual(nodesLeftOut(join(dataDir, "none"), [], []), []);
 });
@@ -95,20 +95,47 @@ test("plan, nodes were decommissioned: their names are passed over, as many as a
   const { load } = bench(t);
   const config = load({ extentNodes: 3 });
   assert.deepEqual(nodesOf(config, ["extent-node-2"]), ["extent-node-1", "extent-node-3", "extent-node-4"]);
-  const { processes } = planCluster(config, ["extent-node-2", "extent-node-1"]);
+  const { processes } = planCluster(config, { retired: ["extent-node-2", "extent-node-1"] });
   assert.equal(new Set(processes.flatMap(({ grpc, http }) => [grpc, http])).size, processes.length * 2);
+});
+
+test("plan, nodes come and go: every other process keeps its ports, a new one gets the lowest that nobody has", (t) => {
+  const { load } = bench(t);
+  const portsOf = ({ processes }: Plan): Map<string, string> => new Map(processes.map(({ name, grpc, http }) => [name, `${grpc} ${http}`]));
+  const slotsOf = ({ processes }: Plan): Record<string, number> => Object.fromEntries(processes.map(({ name, slot }) => [name, slot]));
+  const first = planCluster(load({ extentNodes: 3 }));
+  const before = portsOf(first);
+  const more = planCluster(load({ extentNodes: 5 }), { retired: [], slots: slotsOf(first) });
+  assert.deepEqual(before, new Map([...portsOf(more)].filter(([name]) => before.has(name))));
+  assert.deepEqual(
+    ["extent-node-4", "extent-node-5"].map((name) => slotsOf(more)[name]),
+    [first.processes.length, first.processes.length + 1],
+  );
+  const slots = slotsOf(more);
+  delete slots["extent-node-2"];
+  const replaced = planCluster(load({ extentNodes: 5 }), { retired: ["extent-node-2"], slots });
+  assert.equal(portsOf(replaced).get("extent-node-6"), before.get("extent-node-2"));
+  assert.equal(new Set(portsOf(replaced).values()).size, replaced.processes.length);
+  assert.equal(replaced.lockService, first.lockService);
+  const moved = planCluster(load(), { retired: [], slots: { "lock-service-1": 7, "extent-node-1": 0 } });
+  assert.equal(moved.lockService, moved.processes.find(({ role }) => role === "lock-service")?.grpc);
 });
 
 test("record of a cluster: frozen bytes are read; 0600; damage, a later version and wrong keys are refused with the file", (t) => {
   const { dataDir, load } = bench(t);
   const path = clusterRecordPath(dataDir);
-  const golden = readFileSync(new URL("../../../tests/golden/cluster-record/v1/cluster.json", import.meta.url), "utf8");
+  const frozen = (version: number): string =>
+    readFileSync(new URL(`../../../tests/golden/cluster-record/v${version}/cluster.json`, import.meta.url), "utf8");
+  const golden = frozen(2);
   assert.equal(readClusterRecord(dataDir), undefined);
   writeFileSync(path, golden);
   const record = readClusterRecord(dataDir);
   assert.ok(record !== undefined);
   assert.deepEqual(record.retired, ["extent-node-2"]);
+  assert.equal(record.slots?.["extent-node-6"], 2);
   assert.equal(load().extentNodes, 5);
+  writeFileSync(path, frozen(1));
+  assert.deepEqual(readClusterRecord(dataDir), { ...record, slots: {} }, "version 1 has no slots");
   rmSync(path);
   writeClusterRecord(dataDir, record);
   assert.equal(readFileSync(path, "utf8"), golden.replace('"release": "0.1.0"', `"release": "${release}"`));
@@ -127,7 +154,10 @@ test("record of a cluster: frozen bytes are read; 0600; damage, a later version 
   refusedAs("[]", StartError, /is damaged/);
   refusedAs('{"format":1,"config":[],"retired":[]}', StartError, /is damaged/);
   refusedAs('{"format":1,"config":{},"retired":["front-end-1"]}', StartError, /is damaged/);
-  refusedAs('{"format":2,"release":"9.1.0"}', StartError, /version 2.*release 9\.1\.0 wrote it/);
+  refusedAs('{"format":2,"config":{},"retired":[],"slots":[]}', StartError, /is damaged/);
+  refusedAs('{"format":2,"config":{},"retired":[],"slots":{"extent-node-1":3,"extent-node-2":3}}', StartError, /is damaged/);
+  refusedAs('{"format":2,"config":{},"retired":[],"slots":{"extent-node-1":100}}', StartError, /is damaged/);
+  refusedAs('{"format":3,"release":"9.1.0"}', StartError, /version 3.*release 9\.1\.0 wrote it/);
   refusedAs('{"format":1,"config":{"extentNode":3},"retired":[]}', ConfigError, /extentNode in .*no such key/);
   refusedAs('{"format":1,"config":{"extentNodes":"3"},"retired":[]}', ConfigError, /extentNodes in .*"3" is not allowed/);
 });

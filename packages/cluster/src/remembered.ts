@@ -62,7 +62,7 @@ export function remarksOf(config: ClusterConfig, planned: readonly string[], ret
     const [are, their] = leftOut.length === 1 ? ["is", "its"] : ["are", "their"];
     remarks.push(
       `${leftOut.join(", ")} ${are} not started; nobody can read ${their} replicas. ` +
-        `Start: ${flagName("extentNodes")} ${config.extentNodes + leftOut.length}. To remove a node, start it and say: ./stamp node decommission ${leftOut[0]}`,
+        `Start: ${flagName("extentNodes")} ${config.extentNodes + leftOut.length}, or while it runs: ./stamp node add. To remove a node: ./stamp node remove ${leftOut[0]}`,
     );
   }
   if (config.copies > config.extentNodes) {

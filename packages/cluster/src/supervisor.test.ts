@@ -206,6 +206,60 @@ test("supervisor, a node is retired: it ends, is recorded before that, and no la
     assert.deepEqual(names(supervisor(more)), ["extent-node-2", "extent-node-3"]);
   }));
 
+test("supervisor, extent nodes of a stamp are in a folder that has lost the rest: no new stamp is made beside them", () =>
+  withBench(async ({ config, supervisor, said }) => {
+    mkdirSync(join(config.dataDir, "extent-node-2", "files"), { recursive: true });
+    const one = supervisor();
+    assert.ok(one.folder.mayBecomeStamp, "a disk that belongs to no stamp yet");
+    writeFileSync(join(config.dataDir, "extent-node-2", "files", "node-identity"), "");
+    await one.start();
+    await until("all started", () => said().length === 7);
+    assert.ok(said().includes("start lock-service-1"), said().join());
+  }));
+
+test("supervisor, a node is added: recorded, started, on ports that nobody has; a start without flags has it too", () =>
+  withBench(async ({ config, supervisor, said }) => {
+    const one = supervisor();
+    await one.start();
+    await until("all started", () => said().length === 7);
+    const grpcOf = (of: Supervisor, name: string) => of.status().processes.find((each) => each.name === name)?.grpc;
+    const before = one.status().processes;
+    await assert.rejects(one.addNode("extent-node-4"), /extent-node-4 is not the next extent node, that is extent-node-3/);
+    await assert.rejects(one.addNode("extent-node-2"), /extent-node-2 runs already/);
+    await one.retire("extent-node-1");
+    await assert.rejects(one.addNode("extent-node-1"), /was decommissioned; its name is not used again/);
+    assert.equal(await one.addNode("extent-node-3"), "extent-node-3");
+    const blocker = createServer();
+    const free = config.portBase + 100 + 7;
+    await new Promise<void>((resolve) => blocker.listen(free, "127.0.0.1", resolve));
+    await assert.rejects(one.addNode(), new RegExp(`port ${free} \\(gRPC of extent-node-4\\) is taken`));
+    await new Promise((resolve) => blocker.close(resolve));
+    const [added, second] = await Promise.allSettled([one.addNode(), one.addNode()]);
+    assert.deepEqual([added.status, second.status], ["fulfilled", "rejected"]);
+    await until("the new ones started", () => said().includes("start extent-node-3") && said().includes("start extent-node-4"));
+    assert.equal(grpcOf(one, "extent-node-3"), before.find(({ name }) => name === "extent-node-1")?.grpc, "the ports of the retired one");
+    for (const { name, grpc } of before.filter(({ name }) => name !== "extent-node-1")) assert.equal(grpcOf(one, name), grpc, name);
+    const running = one.status().processes.map(({ name, grpc }) => [name, grpc]);
+    await one.stop();
+    const again = supervisor(loadConfig({ directory: "/", root: "/", environment: {}, flags: { dataDir: config.dataDir } }));
+    assert.deepEqual(
+      again.plan.processes.map(({ name, grpc }) => [name, grpc]),
+      running,
+    );
+  }));
+
+test("supervisor, a node with a disk here that was not started is retired: recorded, as many as before run", () =>
+  withBench(async ({ config, supervisor, said }) => {
+    mkdirSync(join(config.dataDir, "extent-node-3", "files"), { recursive: true });
+    const one = supervisor();
+    await one.start();
+    await until("all started", () => said().length === 7);
+    await one.retire("extent-node-3");
+    const record = readClusterRecord(config.dataDir);
+    assert.deepEqual([record?.retired, record?.config.extentNodes], [["extent-node-3"], 2]);
+    assert.equal(await one.addNode(), "extent-node-4");
+  }));
+
 test("supervisor, a node was retired after the plan of a second one was made: that one does not start", () =>
   withBench(async ({ supervisor, said }) => {
     const one = supervisor();

@@ -5,12 +5,12 @@
 import { type GrpcTransport, inWords, makeSecretFile } from "@stamp/ports-node";
 import { Status } from "@stamp/wire";
 import { type ClusterRecord, readClusterRecord, writeClusterRecord } from "./cluster-record.ts";
-import type { ClusterConfig } from "./config.ts";
+import { type ClusterConfig, clusterConfigSchema } from "./config.ts";
 import { DataFolder, type SupervisorRecord } from "./data-folder.ts";
 import { ManagedProcess, type ProcessEvent } from "./managed-process.ts";
-import { type Plan, planCluster } from "./plan.ts";
-import { takenPorts } from "./ports-in-use.ts";
-import { rememberedOf } from "./remembered.ts";
+import { type Plan, type PlannedProcess, planCluster } from "./plan.ts";
+import { type TakenPort, takenPorts } from "./ports-in-use.ts";
+import { nodesLeftOut, rememberedOf } from "./remembered.ts";
 import { secretFilesOf } from "./secret-files.ts";
 import { StartError } from "./start-error.ts";
 import type { ClusterStatus, ProcessStatus } from "./status.ts";
@@ -47,6 +47,7 @@ export class Supervisor {
   #pollTimer: NodeJS.Timeout | undefined;
   #stopping: Promise<void> | undefined;
   #recorded = false;
+  #adding = false;
   /** Record of the cluster as it runs. */
   #cluster: ClusterRecord;
   /** Whether the folder holds `#cluster`. */
@@ -55,9 +56,9 @@ export class Supervisor {
   constructor(options: SupervisorOptions) {
     this.#options = options;
     this.config = options.config;
-    const retired = readClusterRecord(options.config.dataDir)?.retired ?? [];
-    this.#cluster = { config: rememberedOf(options.config), retired };
-    this.plan = planCluster(options.config, retired);
+    const known = readClusterRecord(options.config.dataDir);
+    this.plan = planCluster(options.config, known);
+    this.#cluster = { config: rememberedOf(options.config), retired: known?.retired ?? [], slots: slotsOf(this.plan.processes) };
     this.folder = new DataFolder(options.config.dataDir);
   }
 
@@ -75,31 +76,28 @@ export class Supervisor {
       makeSecretFile(secretFilesOf(config).current);
       const taken = await takenPorts(config.bind, plan.ports, anyLeft ? leftOversGoneMs : 0);
       if (taken.length > 0) {
-        const told = taken.slice(0, takenToldMax);
-        const lines = told.map((each) => `port ${each.port} (${each.wantedFor}) is taken by ${each.holder ?? "another process"}`);
-        if (taken.length > told.length) lines.push(`and ${taken.length - told.length} more of its ports`);
         const another = config.portBase + 1_000 > 64_000 ? 20_000 : config.portBase + 1_000;
-        throw new StartError(`${lines.join("\n")}\nStart it on other ports: ./stamp up --port-base ${another}`);
+        throw new StartError(`${takenText(taken)}\nStart it on other ports: ./stamp up --port-base ${another}`);
       }
       this.#describe();
     } catch (error) {
       folder.release();
       throw error instanceof StartError ? error : new StartError(inWords(error));
     }
-    const initialise = folder.isNew;
+    const initialise = folder.mayBecomeStamp;
     for (const planned of plan.processes) {
-      const managed = new ManagedProcess(planned, {
-        root: this.#options.root,
-        logs: folder.logs,
-        logBytesMax: config.logBytesMax,
-        restartAfterMs: config.restartAfterMs,
-        stopTimeoutMs: config.stopTimeoutMs,
-        onChange: (process, event) => this.#changed(process, event),
-      });
+      const managed = this.#managed(planned);
       this.#processes.push(managed);
       managed.start(planned.role === "lock-service" && initialise ? { STAMP_INIT: "true" } : {});
     }
     this.#poll();
+  }
+
+  #managed(planned: PlannedProcess): ManagedProcess {
+    const { logBytesMax, restartAfterMs, stopTimeoutMs } = this.config;
+    const { root } = this.#options;
+    const onChange = (process: ManagedProcess, event: ProcessEvent): void => this.#changed(process, event);
+    return new ManagedProcess(planned, { root, logs: this.folder.logs, logBytesMax, restartAfterMs, stopTimeoutMs, onChange });
   }
 
   get ready(): boolean {
@@ -129,18 +127,64 @@ export class Supervisor {
   /** Stops a decommissioned extent node for good: no later start of this folder brings it back. Idempotent. */
   async retire(name: string): Promise<void> {
     if (this.#cluster.retired.includes(name)) return;
-    const at = this.#processes.findIndex((each) => each.plan.name === name);
-    const managed = this.#processes[at];
+    const managed = this.process(name);
+    const { config, retired, slots = {} } = this.#cluster;
+    const leftOut = nodesLeftOut(this.config.dataDir, this.#names, retired);
+    if (managed === undefined && leftOut.includes(name)) {
+      this.#remember({ config, retired: [...retired, name], slots });
+      return;
+    }
     if (managed?.plan.role !== "extent-node") throw new Error(`there is no extent node ${name} here`);
-    const { config, retired } = this.#cluster;
-    const record = { config: { ...config, extentNodes: Number(config.extentNodes) - 1 }, retired: [...retired, name] };
+    const left = this.#processes.filter((each) => each !== managed);
+    const extentNodes = Number(config.extentNodes) - 1;
     // Before the process ends: a supervisor that is killed in between leaves no node that is started again.
+    this.#remember({ config: { ...config, extentNodes }, retired: [...retired, name], slots: slotsOf(left.map(({ plan }) => plan)) });
+    this.#processes.splice(this.#processes.indexOf(managed), 1);
+    await managed.stop("cleanly");
+    managed.close();
+  }
+
+  /**
+   * Starts one more extent node: the next one, which has a disk here if the last start left it out. Returns its name. Throws if `name` is given
+   * and is not the next one, because names are given in the order of their numbers.
+   */
+  async addNode(name?: string): Promise<string> {
+    const cluster = this.#cluster;
+    const { config, retired } = cluster;
+    if (name !== undefined && retired.includes(name)) throw new Error(`${name} was decommissioned; its name is not used again`);
+    if (name !== undefined && this.process(name) !== undefined) throw new Error(`${name} runs already`);
+    if (this.#adding) throw new Error("another extent node is being added in this moment");
+    this.#adding = true;
+    try {
+      const extentNodes = Number(config.extentNodes) + 1;
+      if (!clusterConfigSchema.shape.extentNodes.safeParse(extentNodes).success)
+        throw new Error(`${extentNodes - 1} extent nodes run, and one folder has no more`);
+      const plan = planCluster({ ...this.config, extentNodes }, cluster);
+      const added = plan.processes.find((each) => this.process(each.name) === undefined) as PlannedProcess;
+      if (name !== undefined && added.name !== name) throw new Error(`${name} is not the next extent node, that is ${added.name}`);
+      const ports = new Map([...plan.ports].filter(([, wantedFor]) => wantedFor.endsWith(` ${added.name}`)));
+      const taken = await takenPorts(this.config.bind, ports);
+      if (taken.length > 0) throw new Error(takenText(taken));
+      if (this.#cluster !== cluster || this.#stopping !== undefined) throw new Error("the cluster has changed in this moment; try again");
+      // Before the process begins: a supervisor that is killed in between leaves no node that nobody knows.
+      this.#remember({ config: { ...config, extentNodes }, retired, slots: slotsOf(plan.processes) });
+      const managed = this.#managed(added);
+      this.#processes.splice(this.#processes.findLastIndex(({ plan }) => plan.role === "extent-node") + 1, 0, managed);
+      managed.start();
+      return added.name;
+    } finally {
+      this.#adding = false;
+    }
+  }
+
+  get #names(): string[] {
+    return this.#processes.map(({ plan }) => plan.name);
+  }
+
+  #remember(record: ClusterRecord): void {
     writeClusterRecord(this.config.dataDir, record);
     this.#cluster = record;
     this.#described = true;
-    this.#processes.splice(at, 1);
-    await managed.stop("cleanly");
-    managed.close();
   }
 
   /** The end of a process's log, for errors. */
@@ -248,6 +292,16 @@ export class Supervisor {
       this.#asking.delete(name);
     }
   }
+}
+
+const slotsOf = (processes: readonly PlannedProcess[]): Readonly<Record<string, number>> =>
+  Object.fromEntries(processes.map(({ name, slot }) => [name, slot]));
+
+function takenText(taken: readonly TakenPort[]): string {
+  const told = taken.slice(0, takenToldMax);
+  const lines = told.map((each) => `port ${each.port} (${each.wantedFor}) is taken by ${each.holder ?? "another process"}`);
+  if (taken.length > told.length) lines.push(`and ${taken.length - told.length} more of its ports`);
+  return lines.join("\n");
 }
 
 function alreadyRunning(config: ClusterConfig, other: SupervisorRecord): string {
