@@ -4,6 +4,9 @@
  */
 import { type ClusterStatus, type ProcessStatus, roles } from "@stamp/cluster";
 
+/** Stands for the data folder where each process has a container, with a volume of its own. */
+export const inContainers = "a volume per container";
+
 /** Returns the processes as far as their names tell, undefined if STAMP_PROCESSES names none. */
 export function composeCluster():
   | Pick<ClusterStatus, "dataDir" | "processes" | "endpoints" | "connectionString" | "lockService">
@@ -17,7 +20,7 @@ export function composeCluster():
   const connectionString = process.env.STAMP_CONNECTION_STRING ?? "";
   const endpoint = (name: string): string => new RegExp(`${name}Endpoint=([^;]+)`, "i").exec(connectionString)?.[1] ?? "";
   return {
-    dataDir: "a volume per container",
+    dataDir: inContainers,
     processes,
     endpoints: { blob: endpoint("Blob"), queue: endpoint("Queue"), table: endpoint("Table") },
     connectionString,

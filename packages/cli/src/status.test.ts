@@ -27,6 +27,7 @@ const factsOf = (...processes: readonly ProcessFacts[]): StampFacts => ({
   streamLayer: undefined,
   partitionLayer: undefined,
   setUp: undefined,
+  copies: [],
 });
 
 test("status: a process that does not answer is not shown as serving, whatever the supervisor saw last", () => {

@@ -4,9 +4,11 @@ import { ExtentState, NodeDuty, type ServerLoad } from "@stamp/wire";
 import type { Command } from "commander";
 import { composeCluster } from "./compose-status.ts";
 import { CommandError, configOf, exitCodes, orphansRun, withConfig } from "./context.ts";
+import { counted } from "./health/counted.ts";
 import type { StampFacts } from "./health/facts.ts";
 import { type Health, healthOf } from "./health/findings.ts";
 import { gather } from "./health/gather.ts";
+import { helpIn } from "./health/health-text.ts";
 import { keyText } from "./key-text.ts";
 import { type Latency, latenciesOf, latencyTable } from "./latency.ts";
 import { bytesText, connectionLines, endpointLines, processTable, table, toJson } from "./print.ts";
@@ -183,9 +185,11 @@ export function nodeTable(view: Pick<StampView, "nodes">): string {
 }
 
 function statusText(health: Health, status: ClusterStatus, view: StampView, latency: readonly Latency[]): string {
-  const findings = health.findings.length === 0 ? [] : [`${health.findings.length} findings: ./stamp health`];
+  const findings = health.findings.length === 0 ? [] : [`${counted(health.findings.length, "finding")}: ./stamp health`];
+  const [worst] = health.findings;
+  const help = worst?.severity === "critical" ? [`→ ${helpIn(worst.help, status.dataDir)}`] : [];
   const parts = [
-    [health.sentence, ...findings, ""].join("\n"),
+    [health.sentence, ...help, ...findings, ""].join("\n"),
     processTable(status),
     `\nEndpoints\n${endpointLines(status)}\n\n${connectionLines(status)}\n\ndata:  ${status.dataDir}`,
     `\nExtent nodes\n${nodeTable(view)}`,

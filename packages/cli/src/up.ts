@@ -10,6 +10,7 @@ import {
   control,
   DataFolder,
   detach,
+  nodesLeftOut,
   ownTransport,
   type ProcessEvent,
   type ProcessStatus,
@@ -25,6 +26,7 @@ import {
 import { inWords, readPair } from "@stamp/ports-node";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, orphansRun, root, withConfig } from "./context.ts";
+import { copiesIn, copyText, newestCopy, restoreCommand } from "./health/newest-copy.ts";
 import { connectionLines, endpointLines, processTable } from "./print.ts";
 import { checkRoleSettings, unknownSettings } from "./role-settings.ts";
 import { topLevel } from "./top-level.ts";
@@ -118,9 +120,17 @@ function tellRemembered(config: ClusterConfig): void {
   for (const line of remarks(config)) console.error(`stamp: ${line}`);
 }
 
+/** Extent nodes with a disk in the folder that this start leaves out. */
+function leftOutBy(config: ClusterConfig): string[] {
+  const known = readClusterRecord(config.dataDir);
+  const planned = planCluster(config, known).processes.map(({ name }) => name);
+  return nodesLeftOut(config.dataDir, planned, known?.retired ?? []);
+}
+
 function remarks(config: ClusterConfig): string[] {
-  const retired = readClusterRecord(config.dataDir)?.retired ?? [];
-  const plan = planCluster(config, retired);
+  const known = readClusterRecord(config.dataDir);
+  const retired = known?.retired ?? [];
+  const plan = planCluster(config, known);
   const planned = plan.processes.map(({ name }) => name);
   const addresses = Object.values(networkInterfaces()).flatMap((all = []) => all.flatMap((one) => (one.internal ? [] : [one.address])));
   return [...remarksOf(config, planned, retired), ...reachRemarks(config, plan, addresses)];
@@ -162,7 +172,21 @@ async function upForeground(command: Command): Promise<void> {
   await running.stopped;
   await transport.close();
   console.log("stopped");
-  process.exit(0);
+  process.exit();
+}
+
+const isStoreLost = ({ processes }: Pick<ClusterStatus, "processes">): boolean =>
+  processes.some(({ role, state }) => role === "lock-service" && (state === "empty" || state === "damaged"));
+
+/** Tells how a lost metadata store is put back. */
+async function tellLostStore(status: ClusterStatus): Promise<void> {
+  const { dataDir } = status;
+  const copy = newestCopy({ processes: [], copies: await copiesIn(dataDir) });
+  console.error(
+    copy === undefined
+      ? "stamp: no copy of the metadata was found on the extent nodes of this folder (docs/guides/metadata.md)"
+      : `stamp: ${copyText(copy, Date.now())}.\nPut it back: ${restoreCommand(copy, dataDir)}`,
+  );
 }
 
 async function upDetached(command: Command, readyTimeoutMs: number): Promise<void> {
@@ -181,12 +205,17 @@ async function upDetached(command: Command, readyTimeoutMs: number): Promise<voi
   }, 200);
   const isReady = await untilReady(
     () => status,
-    () => false,
+    // Waiting does not bring back what is lost.
+    () => isStoreLost(status),
     readyTimeoutMs,
   );
   clearInterval(asking);
   if (!isReady) {
     console.error(processTable(status));
+    if (isStoreLost(status)) {
+      await tellLostStore(status);
+      throw new CommandError("the metadata store is lost or damaged, and nothing is served until it is put back", exitCodes.notReady);
+    }
     throw new CommandError(
       `not ready after ${readyTimeoutMs / 1_000} s; it goes on trying. Logs: ${join(config.dataDir, "logs")}; stop it: ./stamp down${configHint(config.dataDir)}`,
       exitCodes.notReady,
@@ -209,6 +238,7 @@ async function untilReady(status: () => ClusterStatus, gaveUp: () => boolean, ti
   const startMs = performance.now();
   let tellAtMs = startMs + tellWaitingEveryMs;
   let toldLast = "";
+  let toldLost = false;
   for (;;) {
     const now = status();
     if (now.ready || gaveUp()) return now.ready;
@@ -222,7 +252,11 @@ async function untilReady(status: () => ClusterStatus, gaveUp: () => boolean, ti
             `${each.name} ${each.waitingFor.length > 0 ? `waits for ${each.waitingFor.join(", ")}` : `is ${each.state}${endOf(each)}`}`,
         )
         .join("; ");
-      if (waiting !== toldLast) console.log(`  ${waiting}`);
+      if (waiting !== toldLast) {
+        console.log(`  ${waiting}`);
+        if (isStoreLost(now) && !toldLost) await tellLostStore(now);
+        toldLost ||= isStoreLost(now);
+      }
       toldLast = waiting;
     }
     await new Promise((resolve) => setTimeout(resolve, pollMs));
@@ -238,11 +272,17 @@ function tellEvent(supervisor: Supervisor, name: string, event: ProcessEvent): v
   if (event.kind === "started" && supervisor.process(name)?.restarts) console.log(`${name} runs again, pid ${event.pid}`);
 }
 
+/** Tells that what was started serves. "Ready" is only a cluster of which no node is left out: `up` ends with another code without one. */
 function tellReady(config: ClusterConfig, status: ClusterStatus, startMs: number, how: string): void {
+  const leftOut = leftOutBy(config);
+  const took = `after ${((performance.now() - startMs) / 1000).toFixed(1)} s`;
+  const conclusion =
+    leftOut.length === 0 ? `ready ${took}` : `${status.processes.length} processes serve ${took}; NOT STARTED: ${leftOut.join(", ")}`;
+  if (leftOut.length > 0) process.exitCode = exitCodes.leftOut;
   console.log(`
 ${processTable(status)}
 
-ready after ${((performance.now() - startMs) / 1000).toFixed(1)} s
+${conclusion}
 
 Endpoints
 ${endpointLines(status)}

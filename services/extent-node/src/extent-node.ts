@@ -28,7 +28,7 @@ import { FragmentFiles } from "./fragments/fragment-files.ts";
 import { Journal } from "./journal.ts";
 import { LocalExtent } from "./local-extent.ts";
 import type { LocalExtents } from "./local-extents.ts";
-import { MetadataCopies } from "./metadata-copies.ts";
+import { MetadataCopies, type MetadataCopyFacts, metadataCopiesFolder } from "./metadata-copies.ts";
 import { extentNodeMetrics } from "./metrics.ts";
 import { extentNodeFormats, refuseNewerDisk } from "./newer-formats.ts";
 import { Node } from "./node.ts";
@@ -189,10 +189,16 @@ export class ExtentNodeRole implements Role {
           : { journalDisk: this.#journalQueue.facts, journalFreeBytes: node?.journalFreeBytes ?? 0 }),
         copies: node?.copyTurns.facts ?? {},
         scrub: this.#scrubber?.facts ?? {},
-        metadataCopy: this.#metadataCopies?.facts,
+        ...(this.#metadataCopies === undefined ? {} : { metadataCopy: this.#copyFacts(this.#metadataCopies) }),
         ...this.#recovered,
       },
     };
+  }
+
+  /** `path`: the newest copy as a file of this machine or container; empty if there is none. */
+  #copyFacts({ facts, newestName }: MetadataCopies): MetadataCopyFacts & { readonly path: string } {
+    const path = newestName === undefined ? "" : `${this.#config.dataDir}/files/${metadataCopiesFolder}/${newestName}`;
+    return { ...facts, path };
   }
 
   /** Since the last time somebody asked, a second or more ago. */
@@ -294,6 +300,13 @@ export class ExtentNodeRole implements Role {
       obeyed: recovered.obeyed,
     });
     this.#node = node;
+    const { lockService, metadataCopyEveryMs, takeLowerTerm } = this.#config;
+    const copies = new MetadataCopies(world, { lockService, stampId: identity.stampId, everyMs: metadataCopyEveryMs });
+    // Before the lock service is asked: a person must find the newest copy also when its store is lost.
+    await copies.open();
+    this.#metadataCopies = copies;
+    // A report without it would say that this node knows of no transaction.
+    node.metadataVersion = () => copies.facts.version;
 
     if (!fresh && !(await this.#isOwnStamp(metadata, identity.stampId))) return;
     if (forgetful) {
@@ -302,12 +315,6 @@ export class ExtentNodeRole implements Role {
       if (term > node.smTerm) await node.raiseTerm(term);
       await opened.table.markComplete();
     }
-    const { lockService, metadataCopyEveryMs, takeLowerTerm } = this.#config;
-    const copies = new MetadataCopies(world, { lockService, stampId: identity.stampId, everyMs: metadataCopyEveryMs });
-    // A report without them would say that this node knows of no transaction.
-    await copies.open();
-    this.#metadataCopies = copies;
-    node.metadataVersion = () => copies.facts.version;
     if (takeLowerTerm && !(await this.#takeLowerTerm(node, metadata))) return;
     const reporter = new Reporter(node);
     this.#reporter = reporter;

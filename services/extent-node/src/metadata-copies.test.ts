@@ -11,6 +11,7 @@ interface CopyFacts {
   readonly version: number;
   readonly failure: string;
   readonly failures: number;
+  readonly path: string;
 }
 
 test("metadata copies: every change is kept, what did not change is not written again; failures are told", async () => {
@@ -72,6 +73,22 @@ test("metadata copies: a store that went back, or is another stamp's, displaces 
       assert.deepEqual(await disk.list(metadataCopiesFolder), before);
       assert.match(facts().failure, stampId === undefined ? /a copy here is at 500: the store was put back/ : /is that of stamp another/);
     }
+  });
+});
+
+test("metadata copies: a node that starts while the lock service has lost its store tells its newest copy, with the path", async () => {
+  const cluster = new Cluster(3);
+  await cluster.run(async () => {
+    cluster.metadataVersion = 500;
+    await cluster.sim.sleep(100_000);
+    cluster.stamp = undefined;
+    cluster.sim.crash("en-1", { unsynced: "lost", stayDown: true });
+    cluster.sim.restart("en-1");
+    await cluster.sim.sleep(30_000);
+    const { ready, facts = {} } = cluster.sim.role("en-1")?.status ?? {};
+    const { version, path } = facts.metadataCopy as CopyFacts;
+    assert.deepEqual([ready, version], [false, 500]);
+    assert.ok(path.endsWith(`/files/metadata-copies/${nameOf(500)}`), path);
   });
 });
 

@@ -67,6 +67,11 @@ export class MetadataCopies {
     };
   }
 
+  /** Name of the newest copy here in `metadataCopiesFolder`; undefined if there is none. */
+  get newestName(): string | undefined {
+    return this.#newest?.name;
+  }
+
   /** For people: why copies are late; undefined: they are not. */
   get trouble(): string | undefined {
     const { ageMs, failure } = this.facts;
@@ -121,7 +126,13 @@ export class MetadataCopies {
     this.#failure = why;
     if (nowMs - this.#warnedMs < warnEveryMs) return;
     this.#warnedMs = nowMs;
-    logger.warn("the metadata was not copied to this node", { why, failures: this.#failures, ageMs: Math.round(nowMs - this.#goodMs) });
+    const newest = this.#newest === undefined ? {} : { newestCopy: `${metadataCopiesFolder}/${this.#newest.name}` };
+    logger.warn("the metadata was not copied to this node", {
+      why,
+      failures: this.#failures,
+      ageMs: Math.round(nowMs - this.#goodMs),
+      ...newest,
+    });
   }
 
   /** Why there is no new copy; undefined: there is, or nothing changed. */

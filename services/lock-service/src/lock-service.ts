@@ -30,6 +30,8 @@ export class LockServiceRole implements Role {
   #why = "it has not started";
   /** The store is there, and is not what was acknowledged last. */
   #damaged = false;
+  /** The store in this folder is there, and no stamp is in it. */
+  #empty = false;
   readonly #shared: SharedStore | undefined;
   #identity: Identity | undefined;
   #listener: Listener | undefined;
@@ -82,7 +84,7 @@ export class LockServiceRole implements Role {
     const active = this.#shared?.activeElsewhere;
     if (active !== undefined && !this.#damaged) return { ready: true, waitingFor: [], state: "standby", facts: { active: active.address } };
     const why = (this.#damaged ? undefined : this.#shared?.trouble) ?? this.#why;
-    return { ready: false, waitingFor: [why], state: this.#damaged ? "damaged" : "starting", facts: {} };
+    return { ready: false, waitingFor: [why], state: this.#damaged ? "damaged" : this.#empty ? "empty" : "starting", facts: {} };
   }
 
   async start(): Promise<void> {
@@ -114,9 +116,10 @@ export class LockServiceRole implements Role {
   }
 
   #refuse({ failure }: Failed): void {
-    const { code, message } = failure;
+    const { code, reason, message } = failure;
     const { dataDir, metadataStore } = this.#config;
     this.#damaged = code === "dataLoss";
+    this.#empty = metadataStore === "leveldb" && reason === "notReady";
     const where = metadataStore === "etcd" ? "in etcd" : `${dataDir}/stores/${metadataStoreName}`;
     this.#why = this.#damaged ? notServed(where, message) : message;
     this.#world.logger.error("the metadata store is not served", { why: this.#why });
@@ -158,4 +161,4 @@ export class LockServiceRole implements Role {
 
 const notServed = (where: string, why: string): string =>
   `the metadata store ${where} is damaged: ${why}. Nothing is served until it is restored: stop the stamp, ` +
-  "then `stamp metadata restore --replace FILE` with the newest file of <extent node>/files/metadata-copies (docs/guides/metadata.md)";
+  "then `stamp metadata restore --replace FILE` with the newest copy on the extent nodes, which `stamp health` names (docs/guides/metadata.md)";

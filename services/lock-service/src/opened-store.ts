@@ -21,10 +21,10 @@ export interface StoreRoom {
   readonly broken: (why: string) => void;
 }
 
-/** Names the restore before --init: after a lost disk, a new stamp would give up everything that the extent nodes hold. */
+/** Names no way to a new stamp: the extent nodes may hold everything of the one that was here, and this process does not know them. */
 const emptyStoreText =
-  "a stamp: the metadata store is empty. If a stamp was here, its disk is lost: stop the cluster and run `stamp metadata restore --replace FILE` " +
-  "with the highest number in <data>/<extent node>/files/metadata-copies. Only for a new stamp: start once with --init";
+  "a stamp: the metadata store is empty. If a stamp was here, its disk is lost: `stamp health` names the newest copy of the metadata on the " +
+  "extent nodes and the command that puts it back (docs/guides/metadata.md)";
 
 /**
  * Reads what the store holds. Every lease gets a full term, counted from after the store was opened (rule leasesExtendedOnRestart). Closes the

@@ -80,6 +80,11 @@ export const alertCases: Partial<Readonly<Record<Code, AlertCase>>> = {
     fires: [[labelled("stamp_state", { ...process("lock-service-1"), state: "damaged" }), stays(1)]],
     quiet: [[labelled("stamp_state", { ...process("lock-service-1"), state: "serving" }), stays(1)]],
   },
+  "store-empty": {
+    labels: { ...process("lock-service-1"), state: "empty" },
+    fires: [[labelled("stamp_state", { ...process("lock-service-1"), state: "empty" }), stays(1)]],
+    quiet: [[labelled("stamp_state", { ...process("lock-service-1"), state: "starting" }), stays(1)]],
+  },
   "role-absent": {
     labels: {},
     fires: [ready("front-end-1", 1), ready("partition-server-1", 0)],

@@ -14,6 +14,8 @@ import type {
   StreamInfo,
 } from "@stamp/wire";
 
+import type { MetadataCopy } from "./newest-copy.ts";
+
 export type RoleFacts = Readonly<Record<string, unknown>>;
 
 /** What a process answered itself. */
@@ -94,6 +96,8 @@ export interface StampFacts {
   /** Undefined if no partition manager that leads answered. */
   readonly partitionLayer: PartitionLayerFacts | undefined;
   readonly setUp: SetUpFacts | undefined;
+  /** Newest copies of the metadata that lie in the data folder; looked for only while the lock service does not serve. */
+  readonly copies: readonly MetadataCopy[];
 }
 
 /** The value at a path among the facts of a role. */

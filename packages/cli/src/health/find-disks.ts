@@ -1,6 +1,7 @@
 /** Findings about extent nodes and their disks. */
 import { NodeDuty, type NodeInfo } from "@stamp/wire";
 import { bytesText } from "../print.ts";
+import { are, counted } from "./counted.ts";
 import { factAt, numberAt, type ProcessFacts, type RoleFacts, type StampFacts } from "./facts.ts";
 import { absence, of, seconds } from "./find-processes.ts";
 import { type Finding, finding } from "./kinds.ts";
@@ -37,7 +38,7 @@ function findAway({ streamLayer, setUp }: StampFacts, processes: readonly Proces
   const nodes = new Map(streamLayer?.nodes.map((node) => [node.nodeId, node]));
   const holds = (name: string): string => {
     const node = nodes.get(name);
-    return node === undefined ? "" : `; ${node.replicas} replicas are on it`;
+    return node === undefined ? "" : `; ${counted(node.replicas, "replica", are)} on it`;
   };
   const silent = processes.filter(({ answer }) => answer === undefined);
   // If the node was not started, the finding node-not-started says more.
@@ -51,13 +52,14 @@ function findAway({ streamLayer, setUp }: StampFacts, processes: readonly Proces
   ];
 }
 
+const takes = ["takes extents", "take extents"] as const;
 const serving = ({ up, duty }: NodeInfo): boolean => up && duty === NodeDuty.SERVING;
 
 function findCounts({ streamLayer, setUp }: StampFacts): Finding[] {
   if (streamLayer === undefined || setUp === undefined) return [];
   const { copies, minCopies, extentNodes } = setUp;
   const up = streamLayer.nodes.filter(serving).length;
-  const told = `${up} extent nodes take extents`;
+  const told = counted(up, "extent node", takes);
   if (up < minCopies) return [finding("nodes-below-minimum", "", `${told}; minCopies is ${minCopies}`)];
   // Told by copies-not-possible.
   if (copies > extentNodes) return [];
@@ -68,8 +70,8 @@ function findCounts({ streamLayer, setUp }: StampFacts): Finding[] {
 function findDuty({ nodeId, duty, replicas, blocked }: NodeInfo): Finding[] {
   if (duty !== NodeDuty.DRAINING) return [];
   if (blocked.length > 0 && replicas > 0n)
-    return [finding("node-drain-blocked", nodeId, `${replicas} replicas are on it: ${blocked.join("; ")}`)];
-  return [finding("node-draining", nodeId, `${replicas} replicas are on it`)];
+    return [finding("node-drain-blocked", nodeId, `${counted(replicas, "replica", are)} on it: ${blocked.join("; ")}`)];
+  return [finding("node-draining", nodeId, counted(replicas, "replica", are).concat(" on it"))];
 }
 
 function findFilling({ nodeId, up, freeBytes, totalBytes }: NodeInfo): Finding[] {
@@ -85,7 +87,7 @@ function findRoom(processes: readonly ProcessFacts[]): Finding[] {
   const answered = processes.filter(({ answer }) => answer?.ready === true && factAt(answer.facts, "takesExtents") !== undefined);
   const full = answered.filter((each) => !takesExtents(each));
   if (full.length > 0 && full.length === answered.length && answered.length === processes.length)
-    return [finding("disks-full", "", `none of ${full.length} extent nodes takes new extents`)];
+    return [finding("disks-full", "", `none of ${counted(full.length, "extent node")} takes new extents`)];
   return full.map(({ name, answer }) => {
     const refuses = factAt(answer?.facts, "diskFull") === true ? ", and it refuses appends" : "";
     return finding("disk-full", name, `${bytesText(numberAt(answer?.facts, "freeBytes"))} are free${refuses}`);
@@ -116,9 +118,9 @@ function findDisk({ name, answer }: ProcessFacts): Finding[] {
 function findDamage(name: string, facts: RoleFacts): Finding[] {
   const found: Finding[] = [];
   const damaged = numberAt(facts, "extents.damaged");
-  if (damaged > 0) found.push(finding("replica-damaged", name, `${damaged} replicas on it are damaged`));
+  if (damaged > 0) found.push(finding("replica-damaged", name, `${counted(damaged, "replica", are)} damaged on it`));
   const findings = numberAt(facts, "scrub.findings") + numberAt(facts, "scrub.finished.findings");
-  if (findings > 0) found.push(finding("scrub-found", name, `${findings} findings in the pass that runs and in the one before`));
+  if (findings > 0) found.push(finding("scrub-found", name, `${counted(findings, "finding")} in the pass that runs and in the one before`));
   if (factAt(facts, "scrub.enabled") === false) found.push(finding("scrub-off", name, "scrubBytesPerSecond is 0"));
   if (factAt(facts, "tableRebuilt") === true) found.push(finding("table-rebuilt", name, "it made its extent table anew when it started"));
   return found;
@@ -131,9 +133,9 @@ function findCopies(processes: readonly ProcessFacts[]): Finding[] {
     const failures = numberAt(answer?.facts, "metadataCopy.failures");
     if (ageMs < copyOldMs || failures === 0) return [];
     const why = String(factAt(answer?.facts, "metadataCopy.failure") ?? "");
-    return [finding("metadata-copy-old", name, `no copy for ${seconds(ageMs)}, ${failures} attempts failed: ${why}`)];
+    return [finding("metadata-copy-old", name, `no copy for ${seconds(ageMs)}, ${counted(failures, "attempt")} failed: ${why}`)];
   });
   const old = answered.filter(({ answer }) => (answer?.uptimeMs ?? 0) > firstCopyMs);
   const none = old.length > 0 && answered.every(({ answer }) => numberAt(answer?.facts, "metadataCopy.kept") === 0);
-  return none ? [...found, finding("metadata-copies-none", "", `none of ${answered.length} extent nodes has one`)] : found;
+  return none ? [...found, finding("metadata-copies-none", "", `none of ${counted(answered.length, "extent node")} has one`)] : found;
 }

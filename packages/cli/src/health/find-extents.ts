@@ -1,15 +1,13 @@
 /** Findings about extents and their replicas, as the leading stream manager tells them. */
 import { bytesText } from "../print.ts";
+import { counted } from "./counted.ts";
 import { factAt, numberAt, type StampFacts } from "./facts.ts";
+import { few } from "./few.ts";
 import { of, seconds } from "./find-processes.ts";
 import { type Finding, finding } from "./kinds.ts";
 
-/** Shown of a list. */
-const shownMax = 3;
-
-export const few = (all: readonly string[]): string =>
-  all.length <= shownMax ? all.join(", ") : `${all.slice(0, shownMax).join(", ")} and ${all.length - shownMax} more`;
-
+const have = ["has", "have"] as const;
+const wait = ["waits", "wait"] as const;
 export function findExtents(facts: StampFacts): Finding[] {
   const leader = of(facts, "stream-manager").find(({ answer }) => answer?.state === "leader");
   // With no leader, no-stream-manager says more.
@@ -23,14 +21,17 @@ function findRepair({ streamLayer }: StampFacts): Finding[] {
   if (repair === undefined) return [];
   const found: Finding[] = [];
   const { replicasWaiting, bytesWaiting, endangered, unreachable, copiesRunning, replicasInGrace, blocked, etaMs } = repair;
-  if (unreachable > 0n) found.push(finding("extents-unreachable", "", `${unreachable} sealed extents have no replica that can be reached`));
-  if (endangered > 0n) found.push(finding("extents-endangered", "", `${endangered} replicas wait whose extent has one intact copy left`));
+  if (unreachable > 0n)
+    found.push(finding("extents-unreachable", "", `${counted(unreachable, "sealed extent", have)} no replica that can be reached`));
+  if (endangered > 0n)
+    found.push(finding("extents-endangered", "", `${counted(endangered, "replica", wait)} whose extent has one intact copy left`));
   if (replicasWaiting > 0n) {
     const left = etaMs === undefined ? "" : `, about ${seconds(Number(etaMs))} left`;
-    const cause = `${replicasWaiting} replicas (${bytesText(bytesWaiting)}) wait, ${copiesRunning} are being copied${left}`;
+    const cause = `${counted(replicasWaiting, "replica", wait)} (${bytesText(bytesWaiting)}), ${copiesRunning} of them being copied${left}`;
     found.push(finding("replicas-missing", "", cause));
   }
-  if (replicasInGrace > 0n) found.push(finding("replicas-awaited", "", `${replicasInGrace} extents miss a node that may come back`));
+  if (replicasInGrace > 0n)
+    found.push(finding("replicas-awaited", "", `${counted(replicasInGrace, "extent", ["misses", "miss"])} a node that may come back`));
   if (blocked.length > 0)
     found.push(finding("repair-blocked", "", few(blocked), streamLayer === undefined ? undefined : streamLayer.nodes.length + 1));
   return found;
@@ -39,14 +40,18 @@ function findRepair({ streamLayer }: StampFacts): Finding[] {
 function findQuarantine({ streamLayer }: StampFacts): Finding[] {
   return [...Map.groupBy(streamLayer?.quarantine ?? [], ({ nodeId }) => nodeId)].map(([nodeId, replicas]) => {
     const ids = few(replicas.map(({ extentId }) => String(extentId)));
-    return finding("quarantine", nodeId, `${replicas.length} replicas in quarantine (extents ${ids}): ${replicas[0]?.why ?? ""}`);
+    return finding(
+      "quarantine",
+      nodeId,
+      `${counted(replicas.length, "replica")} in quarantine (${replicas.length === 1 ? "extent" : "extents"} ${ids}): ${replicas[0]?.why ?? ""}`,
+    );
   });
 }
 
 function findOfLeader(facts: Readonly<Record<string, unknown>> | undefined, name: string): Finding[] {
   const found: Finding[] = [];
   const lossy = numberAt(facts, "sealedWithLoss");
-  if (lossy > 0) found.push(finding("sealed-with-loss", "", `${lossy} extents`));
+  if (lossy > 0) found.push(finding("sealed-with-loss", "", counted(lossy, "extent")));
   const waits = (factAt(facts, "waits") as readonly string[] | undefined) ?? [];
   if (waits.length > 0) found.push(finding("stream-manager-waits", name, few(waits)));
   return found;

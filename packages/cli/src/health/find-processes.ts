@@ -1,6 +1,10 @@
 /** Findings about processes, clocks, managers and the lock service. */
-import { factAt, numberAt, type ProcessFacts, type StampFacts } from "./facts.ts";
+import { bytesText } from "../print.ts";
+import { counted } from "./counted.ts";
+import { factAt, numberAt, type ProcessAnswer, type ProcessFacts, type StampFacts } from "./facts.ts";
+import { few } from "./few.ts";
 import { type Finding, finding } from "./kinds.ts";
+import { copyText, newestCopy, restoreCommand } from "./newest-copy.ts";
 
 const startMs = 30_000;
 const restartsInRow = 3;
@@ -29,7 +33,8 @@ export function absence(process: ProcessFacts): string {
 export function findProcesses(facts: StampFacts): Finding[] {
   return [
     ...findSupervisor(facts),
-    ...facts.processes.flatMap(findProcess),
+    ...facts.processes.flatMap((process) => findProcess(facts, process)),
+    ...findOtherStamp(facts),
     ...findReleases(facts),
     ...findManagers(facts),
     ...findStore(facts),
@@ -43,24 +48,61 @@ function findSupervisor({ supervisor, supervisorPid }: StampFacts): Finding[] {
   return [finding("supervisor-silent", String(supervisorPid), `process ${supervisorPid} did not answer on its socket`)];
 }
 
-function findProcess(process: ProcessFacts): Finding[] {
+function findProcess(facts: StampFacts, process: ProcessFacts): Finding[] {
   const { name, answer, restarts, lastExit } = process;
   const found: Finding[] = [];
   const uptimeMs = answer?.uptimeMs ?? 0;
   const again = restarts >= restartsInRow && uptimeMs < restartsRecentMs;
   const failing = again && answer?.ready !== true && (process.pid === null || uptimeMs < startMs);
-  if (failing) found.push(finding("process-cannot-start", name, `it was started again ${restarts} times and ended with ${lastExit}`));
+  if (failing)
+    found.push(finding("process-cannot-start", name, `it was started again ${counted(restarts, "time")} and ended with ${lastExit}`));
   else if (again)
-    found.push(finding("process-restarts", name, `it was started again ${restarts} times, the last time ${seconds(uptimeMs)} ago`));
-  if (answer?.state === "damaged") found.push(finding("store-damaged", name, answer.waitingFor.join("; ")));
+    found.push(
+      finding("process-restarts", name, `it was started again ${counted(restarts, "time")}, the last time ${seconds(uptimeMs)} ago`),
+    );
+  if (answer !== undefined && isLost(process)) found.push(...findLost(facts, name, answer));
   else if (answer === undefined) found.push(...findAbsent(process, failing));
   else if (!answer.ready && !failing) {
     const cause = `it is ${answer.state} and waits for ${answer.waitingFor.join(", ") || "itself"}, ${seconds(uptimeMs)} after its start`;
     found.push(finding(uptimeMs < startMs ? "process-starting" : "process-not-ready", name, cause));
-  } else if (answer.ready && answer.waitingFor.length > 0) {
+  } else if (answer.ready && answer.waitingFor.length > 0 && process.role !== "extent-node") {
+    // What is late at an extent node is told by `find-disks.ts`, with numbers.
     found.push(finding("process-late", name, `it waits for ${answer.waitingFor.join("; ")}`));
   }
   return answer === undefined ? found : [...found, ...findClock(process.name, answer)];
+}
+
+/** True if the metadata store is empty, damaged or too old: as the lock service says, or a manager that refuses it. */
+const isLost = ({ role, answer }: ProcessFacts): boolean =>
+  answer?.state === "damaged" ? role !== "extent-node" : answer?.state === "empty" && role === "lock-service";
+
+function findLost(facts: StampFacts, name: string, { state, waitingFor }: ProcessAnswer): Finding[] {
+  if (state === "damaged") return [withCopy(facts, finding("store-damaged", name, waitingFor.join("; ")))];
+  return [withCopy(facts, finding("store-empty", name, "there is no stamp in its folder"))];
+}
+
+/** The store is whole, but that of another stamp than the extent nodes: it was made anew after its disk was lost. */
+function findOtherStamp(facts: StampFacts): Finding[] {
+  return of(facts, "lock-service").flatMap(({ name, answer }) => {
+    const stampId = String(factAt(answer?.facts, "stampId") ?? "");
+    if (stampId === "") return [];
+    const others = of(facts, "extent-node").filter(
+      ({ answer: node }) => ![stampId, ""].includes(String(factAt(node?.facts, "stampId") ?? "")),
+    );
+    if (others.length === 0) return [];
+    const cause = `it is stamp ${stampId}, but ${counted(others.length, "extent node", ["holds", "hold"])} data of another: ${few(others.map((each) => each.name))}`;
+    return [withCopy(facts, finding("store-of-another-stamp", name, cause))];
+  });
+}
+
+/** Adds the newest copy of the metadata to the cause, and the command that puts it back to the help. */
+function withCopy(facts: StampFacts, found: Finding): Finding {
+  const copy = newestCopy(facts);
+  const stopped = of(facts, "extent-node").filter(({ answer }) => answer === undefined).length;
+  const silent = stopped === 0 ? "" : ` (${counted(stopped, "extent node", ["does", "do"])} not answer)`;
+  if (copy === undefined) return { ...found, cause: `${found.cause}; no copy of the metadata was found on the extent nodes${silent}` };
+  const help = `put the newest copy back: ${restoreCommand(copy, facts.setUp === undefined ? undefined : facts.cluster.dataDir)}`;
+  return { ...found, cause: `${found.cause}; ${copyText(copy, facts.nowMs)}${silent}`, help };
 }
 
 /** An extent node is told by `find-disks.ts`, with what is on it. */
@@ -126,7 +168,8 @@ function findStore(facts: StampFacts): Finding[] {
     const keys = numberAt(own, "keys");
     const keysMax = numberAt(own, "keysMax");
     if (keysMax > 0 && keys > keysMaxShare * keysMax) found.push(finding("metadata-keys-many", name, `${keys} of ${keysMax} keys`));
-    if (factAt(own, "diskFull") === true) found.push(finding("metadata-disk-full", name, `${numberAt(own, "freeBytes")} bytes are free`));
+    if (factAt(own, "diskFull") === true)
+      found.push(finding("metadata-disk-full", name, `${bytesText(numberAt(own, "freeBytes"))} are free`));
     const p99Ms = numberAt(own, "wrote.recent.p99Ms");
     if (p99Ms > slowWriteMs && numberAt(own, "wrote.recent.count") >= writesMin)
       found.push(finding("metadata-slow", name, `1 of 100 writes took ${p99Ms.toFixed(0)} ms in the last minute`));

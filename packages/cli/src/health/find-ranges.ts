@@ -1,7 +1,8 @@
 /** Findings about ranges, partition servers and the requests of clients. */
 import type { RangePartition } from "@stamp/wire";
+import { counted } from "./counted.ts";
 import { factAt, numberAt, type ProcessFacts, type RoleFacts, type StampFacts } from "./facts.ts";
-import { few } from "./find-extents.ts";
+import { few } from "./few.ts";
 import { of, seconds, serves } from "./find-processes.ts";
 import { type Code, type Finding, finding } from "./kinds.ts";
 
@@ -50,7 +51,7 @@ function findStates(ranges: readonly RangePartition[], away: ReadonlySet<string>
     const what = all.map(
       ({ rangeId, server, change }) => `${rangeId}${server === "" ? "" : ` at ${server}`}${change === "" ? "" : `: ${change}`}`,
     );
-    return [finding(code, subject, `${all.length} of ${ranges.length} ranges: ${few(what)}`)];
+    return [finding(code, subject, `${all.length} of ${counted(ranges.length, "range")}: ${few(what)}`)];
   });
 }
 
@@ -62,7 +63,7 @@ function findAdmission({ name, answer }: ProcessFacts): Finding[] {
     const [atWork, waiting] = [numberAt(answer?.facts, `${gate}.atWork`), numberAt(answer?.facts, `${gate}.waiting`)];
     // On a busy machine the few requests of an idle process take long, too: nobody waits because of them.
     if (factAt(answer?.facts, `${gate}.standing`) === true && waiting > 0) {
-      found.push(finding("overloaded", name, `${atWork} requests at work, ${waiting} wait`));
+      found.push(finding("overloaded", name, `${counted(atWork, "request")} at work, ${counted(waiting, "other", ["waits", "wait"])}`));
     }
     return found;
   });
@@ -92,7 +93,7 @@ function findFrontEnds(facts: StampFacts): Finding[] {
     const found: Finding[] = [];
     for (const { what, code, recent } of tookOf(answer.facts)) {
       if (code === "5xx" && recent.count > 0)
-        found.push(finding("requests-fail", name, `${recent.count} requests (${what}) in the last minute`));
+        found.push(finding("requests-fail", name, `${counted(recent.count, "request")} (${what}) in the last minute`));
       if (code === "2xx" && /(read|write)$/.test(what) && recent.count >= requestsMin && recent.p99Ms > slowMs)
         found.push(finding("requests-slow", name, `1 of 100 (${what}) took ${seconds(recent.p99Ms)}`));
     }

@@ -1,6 +1,7 @@
 /** Findings about the configuration, certificates and files of a supervised cluster. */
+import { counted } from "./counted.ts";
 import type { SetUpFacts, StampFacts } from "./facts.ts";
-import { few } from "./find-extents.ts";
+import { few } from "./few.ts";
 import { type Finding, finding } from "./kinds.ts";
 
 const dayMs = 24 * 3_600_000;
@@ -28,7 +29,7 @@ function findCertificate({ tls }: SetUpFacts, nowMs: number): Finding[] {
   const at = new Date(endsAtMs).toISOString();
   if (leftMs <= 0) return [finding("certificate-ended", certificate, `it ended at ${at}`)];
   if (leftMs > certificateDays * dayMs) return [];
-  return [finding("certificate-ends", certificate, `it ends in ${Math.floor(leftMs / dayMs)} days, at ${at}`)];
+  return [finding("certificate-ends", certificate, `it ends in ${counted(Math.floor(leftMs / dayMs), "day")}, at ${at}`)];
 }
 
 function findShape({ copies, extentNodes, faultDomains, notStarted }: SetUpFacts): Finding[] {
@@ -37,10 +38,12 @@ function findShape({ copies, extentNodes, faultDomains, notStarted }: SetUpFacts
     found.push(
       ...notStarted.map((name) => finding("node-not-started", name, "its disk is in the data folder", extentNodes + notStarted.length)),
     );
-  if (copies > extentNodes) found.push(finding("copies-not-possible", "", `copies is ${copies}, and ${extentNodes} extent nodes run`));
+  if (copies > extentNodes)
+    found.push(finding("copies-not-possible", "", `copies is ${copies}, and ${counted(extentNodes, "extent node", ["runs", "run"])}`));
   const domains = new Set(faultDomains.slice(0, extentNodes)).size;
   const wanted = Math.min(copies, extentNodes);
-  if (domains > 0 && domains < wanted) found.push(finding("domains-too-few", "", `${domains} fault domains, ${wanted} copies`, domains));
+  if (domains > 0 && domains < wanted)
+    found.push(finding("domains-too-few", "", `${counted(domains, "fault domain")} for ${wanted} copies`, domains));
   return found;
 }
 

@@ -1,202 +1,41 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import {
-  NodeDuty,
-  NodeInfoSchema,
-  QuarantinedReplicaSchema,
-  RangePartitionSchema,
-  RepairStatusSchema,
-  ServerInfoSchema,
-} from "@stamp/wire";
-import type { ProcessAnswer, ProcessFacts, SetUpFacts, StampFacts } from "./facts.ts";
+import { NodeDuty, QuarantinedReplicaSchema } from "@stamp/wire";
 import { findingsOf, healthOf } from "./findings.ts";
 import { healthText } from "./health-text.ts";
-import { type Code, kinds } from "./kinds.ts";
-
-const nowMs = Date.parse("2026-11-25T12:00:00Z");
-const gibibyte = 1024 ** 3;
-
-const answerOf = (state: string, facts: ProcessAnswer["facts"]): ProcessAnswer => ({
-  release: "0.1.0",
-  state,
-  ready: true,
-  waitingFor: [],
-  uptimeMs: 3_600_000,
-  wallAheadMs: 0,
-  wallSetMs: 0,
-  facts,
-});
-
-const processOf = (role: string, number: number, state = "serving", facts: ProcessAnswer["facts"] = {}): ProcessFacts => ({
-  role,
-  name: `${role}-${number}`,
-  pid: 1_000 + number,
-  grpc: `127.0.0.1:${number}`,
-  http: "",
-  state,
-  ready: true,
-  waitingFor: [],
-  restarts: 0,
-  lastExit: "",
-  answer: answerOf(state, facts),
-  silence: "",
-});
-
-const nodeFacts = {
-  takesExtents: true,
-  diskFull: false,
-  extents: { damaged: 0 },
-  scrub: { enabled: true, findings: 0, finished: { findings: 0 } },
-  metadataCopy: { ageMs: 5_000, failures: 0, failure: "", kept: 3 },
-  tableRebuilt: false,
-};
-
-const leases = ["ps/partition-server-1", "ps/partition-server-2"].map((name) => ({ name, ended: false, refused: false }));
-
-const healthy: StampFacts = {
+import {
+  all,
+  type Change,
+  down,
+  endsIn,
+  gibibyte,
+  healthy,
+  nodes,
   nowMs,
-  supervisor: "answers",
-  supervisorPid: 999,
-  cluster: { dataDir: "/data", endpoints: { blob: "", queue: "", table: "" }, connectionString: "", lockService: "" },
-  processes: [
-    processOf("lock-service", 1, "serving", { keys: 42, keysMax: 1_000, diskFull: false, leases }),
-    ...[1, 2, 3, 4].map((number) => processOf("extent-node", number, "serving", nodeFacts)),
-    processOf("stream-manager", 1, "leader", { sealedWithLoss: 0, waits: [] }),
-    processOf("stream-manager", 2, "standby"),
-    processOf("partition-manager", 1, "leader"),
-    processOf("partition-manager", 2, "standby"),
-    processOf("partition-server", 1),
-    processOf("partition-server", 2),
-    processOf("front-end", 1, "serving", { mapAgeMs: 100, took: {} }),
-  ],
-  streamLayer: {
-    nodes: [1, 2, 3, 4].map((number) =>
-      create(NodeInfoSchema, {
-        nodeId: `extent-node-${number}`,
-        up: true,
-        duty: NodeDuty.SERVING,
-        freeBytes: BigInt(100 * gibibyte),
-        totalBytes: BigInt(200 * gibibyte),
-        replicas: 7n,
-      }),
-    ),
-    repair: create(RepairStatusSchema),
-    quarantine: [],
-    streams: [],
-    extents: [],
-    more: { streams: false, extents: false },
-  },
-  partitionLayer: {
-    ranges: [
-      create(RangePartitionSchema, { rangeId: "blob-1", server: "partition-server-1", loaded: true }),
-      create(RangePartitionSchema, { rangeId: "entity-1", server: "partition-server-2", loaded: true }),
-    ],
-    servers: [1, 2].map((number) => create(ServerInfoSchema, { server: `partition-server-${number}`, up: true })),
-  },
-  setUp: {
-    dataDir: "/data",
-    bind: "127.0.0.1",
-    reach: undefined,
-    noAccount: undefined,
-    copies: 3,
-    minCopies: 2,
-    extentNodes: 4,
-    faultDomains: [],
-    developmentAccountForOthers: false,
-    tls: undefined,
-    notStarted: [],
-    openPaths: [],
-  },
-};
-
-type Change = (facts: StampFacts) => StampFacts;
-
-const withProcess =
-  (name: string, change: Partial<ProcessFacts>): Change =>
-  (facts) => ({ ...facts, processes: facts.processes.map((each) => (each.name === name ? { ...each, ...change } : each)) });
-
-const withAnswer =
-  (name: string, change: Partial<ProcessAnswer>): Change =>
-  (facts) => ({
-    ...facts,
-    processes: facts.processes.map((each) =>
-      each.name === name && each.answer !== undefined ? { ...each, answer: { ...each.answer, ...change } } : each,
-    ),
-  });
-
-/** Adds to the facts of the role. */
-const withFacts =
-  (name: string, more: ProcessAnswer["facts"]): Change =>
-  (facts) =>
-    withAnswer(name, { facts: { ...facts.processes.find((each) => each.name === name)?.answer?.facts, ...more } })(facts);
-
-const without =
-  (...names: readonly string[]): Change =>
-  (facts) => ({ ...facts, processes: facts.processes.filter(({ name }) => !names.includes(name)) });
-
-const down = (name: string): Change => withProcess(name, { pid: null, answer: undefined, state: "restarting", lastExit: "signal SIGKILL" });
-const paused = (name: string): Change => withProcess(name, { answer: undefined, silence: "timeout after 1,200 ms" });
-
-const withNode =
-  (number: number, change: object): Change =>
-  (facts) => ({
-    ...facts,
-    streamLayer: facts.streamLayer && {
-      ...facts.streamLayer,
-      nodes: facts.streamLayer.nodes.map((node) => (node.nodeId === `extent-node-${number}` ? { ...node, ...change } : node)),
-    },
-  });
-
-const withRepair =
-  (change: object): Change =>
-  (facts) => ({
-    ...facts,
-    streamLayer: facts.streamLayer && { ...facts.streamLayer, repair: create(RepairStatusSchema, change) },
-  });
-
-const withRange =
-  (change: object): Change =>
-  (facts) => ({
-    ...facts,
-    partitionLayer: facts.partitionLayer && {
-      ...facts.partitionLayer,
-      ranges: facts.partitionLayer.ranges.map((range) => (range.rangeId === "blob-1" ? { ...range, ...change } : range)),
-    },
-  });
-
-const withServer =
-  (change: object): Change =>
-  (facts) => ({
-    ...facts,
-    partitionLayer: facts.partitionLayer && {
-      ...facts.partitionLayer,
-      servers: facts.partitionLayer.servers.map((server) =>
-        server.server === "partition-server-1" ? create(ServerInfoSchema, { ...server, ...change }) : server,
-      ),
-    },
-  });
-
-const withSetUp =
-  (change: Partial<SetUpFacts>): Change =>
-  (facts) => ({ ...facts, setUp: facts.setUp && { ...facts.setUp, ...change } });
-
-const all =
-  (...changes: readonly Change[]): Change =>
-  (facts) =>
-    changes.reduce((at, change) => change(at), facts);
-
-const nodes = ["extent-node-1", "extent-node-2", "extent-node-3", "extent-node-4"];
-const slow = { recent: { count: 500, p99Ms: 900 } };
-const endsIn = (days: number) => ({ tls: { certificate: "/server.pem", endsAtMs: nowMs + days * 24 * 3_600_000, problem: "" } });
-
-const open = { bind: "0.0.0.0", reach: "REST on 10000-10002" };
+  open,
+  paused,
+  slow,
+  withAnswer,
+  withFacts,
+  withNode,
+  withNodes,
+  without,
+  withProcess,
+  withRange,
+  withRepair,
+  withServer,
+  withSetUp,
+} from "./healthy.test.ts";
+import { type Code, kinds } from "./kinds.ts";
 
 interface Case {
   readonly change: Change;
   /** What the finding is about. */
   readonly subject?: string;
   readonly cause: RegExp;
+  /** Only for help that depends on the facts. */
+  readonly help?: RegExp;
   /** A change that goes nearly as far and gives no such finding. */
   readonly notYet?: Change;
 }
@@ -208,7 +47,30 @@ const cases: Readonly<Record<Code, Case>> = {
   "store-damaged": {
     change: withAnswer("stream-manager-1", { state: "damaged", ready: false, waitingFor: ["an older store was put back"] }),
     subject: "stream-manager-1",
-    cause: /an older store/,
+    cause: /an older store.*; no copy of the metadata was found on the extent nodes$/,
+    notYet: withAnswer("extent-node-1", { state: "damaged" }),
+  },
+  "store-empty": {
+    change: all(
+      withAnswer("lock-service-1", { state: "empty", ready: false, waitingFor: ["a stamp"] }),
+      withFacts("extent-node-2", { metadataCopy: { version: 9, takenAtMs: nowMs - 5_000, path: "/data/9.snapshot" } }),
+      down("extent-node-1"),
+    ),
+    subject: "lock-service-1",
+    cause: /at extent-node-2: \/data\/9\.snapshot, up to transaction 9, taken 5\.0 s ago \(1 extent node does not answer\)$/,
+    help: /^put the newest copy back: \.\/stamp down --data \/data; \.\/stamp metadata restore --replace \/data\/9\.snapshot --data \/data && \.\/stamp up/,
+    notYet: withAnswer("lock-service-1", { state: "starting", ready: false }),
+  },
+  "store-of-another-stamp": {
+    change: all(
+      withFacts("lock-service-1", { stampId: "new" }),
+      withFacts("extent-node-2", { stampId: "old", metadataCopy: { version: 9, takenAtMs: nowMs, path: "/data/files/9.snapshot" } }),
+      (facts) => ({ ...facts, setUp: undefined }),
+    ),
+    subject: "lock-service-1",
+    cause: /it is stamp new, but 1 extent node holds data of another: extent-node-2; the newest copy is at extent-node-2/,
+    help: /docker compose cp extent-node-2:\/data\/files\/9\.snapshot/,
+    notYet: all(withFacts("lock-service-1", { stampId: "new" }), withFacts("extent-node-2", { stampId: "new" })),
   },
   "role-absent": { change: down("front-end-1"), subject: "front-end", cause: /none of 1/, notYet: down("partition-server-1") },
   "process-down": { change: down("partition-server-1"), subject: "partition-server-1", cause: /started again; it ended last with signal/ },
@@ -225,9 +87,9 @@ const cases: Readonly<Record<Code, Case>> = {
     cause: /waits for the map, 5\.0 s/,
   },
   "process-late": {
-    change: withAnswer("extent-node-1", { waitingFor: ["a copy of the metadata, for 130 s: refused"] }),
-    subject: "extent-node-1",
-    cause: /a copy of the metadata/,
+    change: withAnswer("front-end-1", { waitingFor: ["the map of the ranges"] }),
+    subject: "front-end-1",
+    cause: /the map of the ranges/,
   },
   "process-cannot-start": {
     change: all(down("extent-node-1"), withProcess("extent-node-1", { restarts: 4, lastExit: "exit code 69: EACCES" })),
@@ -277,7 +139,7 @@ const cases: Readonly<Record<Code, Case>> = {
     cause: /801 of 1000/,
     notYet: withFacts("lock-service-1", { keys: 799 }),
   },
-  "metadata-disk-full": { change: withFacts("lock-service-1", { diskFull: true }), subject: "lock-service-1", cause: /bytes are free/ },
+  "metadata-disk-full": { change: withFacts("lock-service-1", { diskFull: true }), subject: "lock-service-1", cause: /0 B are free/ },
   "metadata-slow": {
     change: withFacts("lock-service-1", { wrote: slow }),
     subject: "lock-service-1",
@@ -287,7 +149,7 @@ const cases: Readonly<Record<Code, Case>> = {
   "node-down": { change: down("extent-node-2"), subject: "extent-node-2", cause: /started again.*; 7 replicas/ },
   "nodes-below-minimum": {
     change: all(withNode(1, { up: false }), withNode(2, { up: false }), withNode(3, { up: false })),
-    cause: /1 extent nodes take extents; minCopies is 2/,
+    cause: /1 extent node takes extents; minCopies is 2/,
   },
   "nodes-below-copies": {
     change: all(withNode(1, { up: false }), withNode(2, { duty: NodeDuty.DRAINING })),
@@ -382,7 +244,7 @@ const cases: Readonly<Record<Code, Case>> = {
   "extents-endangered": { change: withRepair({ endangered: 2n }), cause: /one intact copy left/ },
   "replicas-missing": {
     change: withRepair({ replicasWaiting: 5n, bytesWaiting: 2048n, copiesRunning: 1, etaMs: 12_000n }),
-    cause: /5 replicas \(2\.0 KiB\) wait, 1 are being copied, about 12 s left/,
+    cause: /5 replicas wait \(2\.0 KiB\), 1 of them being copied, about 12 s left/,
   },
   "replicas-awaited": { change: withRepair({ replicasInGrace: 3n }), cause: /3 extents/ },
   "repair-blocked": { change: withRepair({ blocked: ["no node has room for extent 7"] }), cause: /extent 7/ },
@@ -395,9 +257,9 @@ const cases: Readonly<Record<Code, Case>> = {
       },
     }),
     subject: "extent-node-3",
-    cause: /1 replicas in quarantine \(extents 9\): no record/,
+    cause: /1 replica in quarantine \(extent 9\): no record/,
   },
-  "sealed-with-loss": { change: withFacts("stream-manager-1", { sealedWithLoss: 1 }), cause: /1 extents/ },
+  "sealed-with-loss": { change: withFacts("stream-manager-1", { sealedWithLoss: 1 }), cause: /1 extent$/ },
   "stream-manager-waits": {
     change: withFacts("stream-manager-1", { waits: ["extent 7 waits for extent-node-2"] }),
     subject: "stream-manager-1",
@@ -423,7 +285,7 @@ const cases: Readonly<Record<Code, Case>> = {
   overloaded: {
     change: withFacts("front-end-1", { admission: { standing: true, atWork: 64, waiting: 12 } }),
     subject: "front-end-1",
-    cause: /64 requests at work, 12 wait/,
+    cause: /64 requests at work, 12 others wait/,
     notYet: withFacts("front-end-1", { admission: { standing: true, atWork: 3, waiting: 0 } }),
   },
   "requests-slow": {
@@ -472,7 +334,7 @@ const cases: Readonly<Record<Code, Case>> = {
   "copies-not-possible": { change: withSetUp({ copies: 5 }), cause: /copies is 5, and 4 extent nodes run/ },
   "domains-too-few": {
     change: withSetUp({ faultDomains: ["a", "b"] }),
-    cause: /2 fault domains, 3 copies/,
+    cause: /2 fault domains for 3 copies/,
     notYet: withSetUp({ faultDomains: ["a", "b", "c"] }),
   },
   "files-open": { change: withSetUp({ openPaths: ["/data/logs"] }), subject: "/data/logs", cause: /\/data\/logs/ },
@@ -485,7 +347,7 @@ describe("findings of health", () => {
     assert.equal(health.sentence, "healthy: 12 of 12 processes are ready, 2 ranges are served, 4 extent nodes keep the data");
   });
 
-  for (const [code, { change, subject = "", cause, notYet }] of Object.entries(cases) as [Code, Case][]) {
+  for (const [code, { change, subject = "", cause, help, notYet }] of Object.entries(cases) as [Code, Case][]) {
     it(`${code}: is found, with its cause and what helps`, () => {
       const found = findingsOf(change(healthy)).filter((each) => each.code === code);
       assert.equal(found.length, 1, JSON.stringify(findingsOf(change(healthy))));
@@ -493,10 +355,61 @@ describe("findings of health", () => {
       assert.match(found[0]?.cause ?? "", cause);
       assert.equal(found[0]?.severity, kinds[code].severity);
       assert.doesNotMatch(found[0]?.help ?? "SUBJECT", /SUBJECT|PID/);
+      assert.doesNotMatch(found[0]?.help ?? "", /--init/);
+      if (help !== undefined) assert.match(found[0]?.help ?? "", help);
       const not = notYet === undefined ? [] : findingsOf(notYet(healthy)).filter((each) => each.code === code);
       assert.deepEqual(not, []);
     });
   }
+
+  it("one of something is told as one", () => {
+    const one = all(
+      ...[
+        withRepair({ replicasWaiting: 1n, replicasInGrace: 1n, endangered: 1n, unreachable: 1n }),
+        withNode(2, { up: false, replicas: 1n }),
+      ],
+      ...[withSetUp({ extentNodes: 1, copies: 3 }), withProcess("front-end-1", { restarts: 3 }), withRange({ server: "" })],
+      ...[
+        withFacts("front-end-1", {
+          admission: { standing: true, atWork: 1, waiting: 1 },
+          took: { read: { "5xx": { recent: { count: 1 } } } },
+        }),
+      ],
+      ...[withFacts("extent-node-1", { extents: { damaged: 1 }, scrub: { enabled: true, findings: 1 } })],
+      withFacts("stream-manager-1", { sealedWithLoss: 1 }),
+    );
+    const causes = findingsOf(one(healthy)).map(({ cause }) => cause);
+    assert.ok(causes.length >= 12, causes.join("\n"));
+    const words = "nodes|replicas|extents|ranges|requests|others|findings|attempts|processes|days|domains";
+    assert.deepEqual(
+      causes.filter((cause) => new RegExp(`(^|[^\\d.])1 (\\w+ )?(${words})\\b`).test(cause)),
+      [],
+    );
+    const alone = without(...["extent-node-2", "extent-node-3", "extent-node-4"]);
+    const sentence = healthOf({ ...alone(healthy), streamLayer: undefined, partitionLayer: undefined, processes: [] }).sentence;
+    assert.equal(sentence, "healthy: 0 of 0 processes are ready, 0 ranges are served, 0 extent nodes keep the data");
+    assert.match(healthOf(all(alone, (facts) => ({ ...facts, streamLayer: undefined }))(healthy)).sentence, /in time/);
+    const single = healthOf(
+      all(
+        alone,
+        withSetUp({ extentNodes: 1, copies: 1, minCopies: 1 }),
+        withNodes((node) => node.nodeId === "extent-node-1"),
+      )(healthy),
+    );
+    assert.match(single.sentence, /9 processes are ready, 2 ranges are served, 1 extent node keeps the data$/);
+  });
+
+  it("what an extent node is late with is told by its own finding, and not again as process-late", () => {
+    const late = { ageMs: 130_000, failures: 4, failure: "no room", kept: 3 };
+    const change = all(
+      withAnswer("extent-node-1", { waitingFor: ["a copy of the metadata, for 130 s: no room"] }),
+      withFacts("extent-node-1", { metadataCopy: late }),
+    );
+    assert.deepEqual(
+      findingsOf(change(healthy)).map(({ code }) => code),
+      ["metadata-copy-old"],
+    );
+  });
 
   it("a process that is down or paused is told once, with what depends on it", () => {
     const codes = (change: Change): string[] => findingsOf(change(healthy)).map((each) => each.code);

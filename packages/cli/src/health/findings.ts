@@ -1,4 +1,5 @@
 /** From facts to findings, and to the sentence that says how the stamp is. Pure. */
+import { are, counted } from "./counted.ts";
 import type { StampFacts } from "./facts.ts";
 import { findDisks } from "./find-disks.ts";
 import { findExtents } from "./find-extents.ts";
@@ -42,14 +43,14 @@ function countsOf(facts: StampFacts): string {
   const ready = processes.filter(serves).length;
   const ranges = partitionLayer?.ranges.length ?? 0;
   const nodes = streamLayer?.nodes.filter(({ up }) => up).length ?? of(facts, "extent-node").filter(serves).length;
-  return `${ready} of ${processes.length} processes are ready, ${ranges} ranges are served, ${nodes} extent nodes keep the data`;
+  return `${ready} of ${counted(processes.length, "process", are)} ready, ${counted(ranges, "range", are)} served, ${counted(nodes, "extent node", ["keeps", "keep"])} the data`;
 }
 
 function worstOf(findings: readonly Finding[]): string {
   const [worst] = findings;
   if (worst === undefined) return "";
   const others = findings.filter((each) => each !== worst && each.severity !== "note").length;
-  const more = others === 0 ? "" : ` (and ${others} more ${others === 1 ? "finding" : "findings"})`;
+  const more = others === 0 ? "" : ` (and ${counted(others, "more finding")})`;
   return `${subjectOf(worst)}${worst.cause}${more}`;
 }
 

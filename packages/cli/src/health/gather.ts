@@ -18,6 +18,7 @@ import { PartitionManager, Status, StreamManager } from "@stamp/wire";
 import { composeCluster } from "../compose-status.ts";
 import { CommandError, exitCodes } from "../exit.ts";
 import type { PartitionLayerFacts, ProcessAnswer, ProcessFacts, StampFacts, StreamLayerFacts } from "./facts.ts";
+import { copiesIn } from "./newest-copy.ts";
 import { setUpFacts } from "./set-up-facts.ts";
 
 /** Since the start of the command line: the answer is there within two seconds, whatever was dead or paused. */
@@ -31,19 +32,29 @@ const viewedMax = 200;
 
 type Cluster = StampFacts["cluster"] & { readonly processes: readonly ProcessStatus[] };
 
-/** Throws CommandError if nothing runs. `view`: with streams and extents. */
-export async function gather(config: ClusterConfig, transport: Transport, { view }: { readonly view: boolean }): Promise<StampFacts> {
-  const endMs = Math.max(deadlineMs, performance.now() + askingMinMs);
-  const leftMs = (): number => Math.max(endMs - performance.now(), 1);
+export interface Gathering {
+  /** True for streams and extents, too. */
+  readonly view: boolean;
+  /** Time since the start of the command line, in milliseconds. */
+  readonly nowMs?: () => number;
+  /** Asks the supervisor. */
+  readonly ask?: typeof control;
+}
+
+/** Throws CommandError if nothing runs. No wait in here ends later than one deadline, whoever does not answer. */
+export async function gather(config: ClusterConfig, transport: Transport, gathering: Gathering): Promise<StampFacts> {
+  const { view, nowMs = () => performance.now(), ask = control } = gathering;
+  const endMs = Math.max(deadlineMs, nowMs() + askingMinMs);
+  const leftMs = (): number => Math.max(endMs - nowMs(), 1);
   const composed = composeCluster();
   if (composed !== undefined) {
     const asked = await askAll(composed, transport, leftMs, view);
-    return { nowMs: Date.now(), supervisor: "none", supervisorPid: null, cluster: composed, setUp: undefined, ...asked };
+    return { nowMs: Date.now(), supervisor: "none", supervisorPid: null, cluster: composed, setUp: undefined, copies: [], ...asked };
   }
   const { supervisor, orphans } = new DataFolder(config.dataDir).running();
   if (supervisor === undefined && orphans.length === 0)
     throw new CommandError(`no cluster runs on ${config.dataDir} (start one: ./stamp up)`, exitCodes.notRunning);
-  const told = supervisor === undefined ? Promise.resolve(undefined) : askSupervisor(config, leftMs());
+  const told = supervisor === undefined ? Promise.resolve(undefined) : askSupervisor(config, ask, leftMs());
   const first = await Promise.race([told, pause(supervisorFirstMs)]);
   const cluster = first ?? plannedCluster(config);
   const asked = await askAll(cluster, transport, leftMs, view);
@@ -53,20 +64,27 @@ export async function gather(config: ClusterConfig, transport: Transport, { view
     supervisor: supervisor === undefined ? "gone" : late === undefined ? "silent" : "answers",
     supervisorPid: supervisor?.pid ?? null,
     cluster,
-    setUp: setUpFacts(config),
+    setUp: setUpFacts(
+      config,
+      (first ?? late)?.processes.map(({ name }) => name),
+    ),
     ...asked,
+    copies: storeServes(asked.processes) ? [] : await copiesIn(config.dataDir),
     processes: late === undefined || late === first ? asked.processes : withStatus(asked.processes, late.processes),
   };
 }
 
+const storeServes = (processes: readonly ProcessFacts[]): boolean =>
+  processes.some(({ role, answer }) => role === "lock-service" && answer?.ready === true);
+
 const pause = (ms: number): Promise<undefined> => new Promise((resolve) => setTimeout(resolve, ms, undefined));
 
-const askSupervisor = (config: ClusterConfig, timeoutMs: number): Promise<ClusterStatus | undefined> =>
-  control(new DataFolder(config.dataDir).control, { do: "status" }, timeoutMs).catch(() => undefined);
+const askSupervisor = (config: ClusterConfig, ask: typeof control, timeoutMs: number): Promise<ClusterStatus | undefined> =>
+  ask(new DataFolder(config.dataDir).control, { do: "status" }, timeoutMs).catch(() => undefined);
 
 /** The cluster as it was started, for when no supervisor tells. */
 function plannedCluster(config: ClusterConfig): Cluster {
-  const plan = planCluster(config, readClusterRecord(config.dataDir)?.retired ?? []);
+  const plan = planCluster(config, readClusterRecord(config.dataDir));
   const unknown = { pid: null, state: "not answering", ready: false, waitingFor: [], restarts: 0, lastExit: "" };
   const { endpoints, connectionString, lockService } = plan;
   const processes = plan.processes.map(({ role, name, grpc, http }) => ({ role, name, grpc, http, ...unknown }));

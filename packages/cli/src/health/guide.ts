@@ -17,7 +17,7 @@ const intro = `# Health
     ./stamp health            # one sentence, then every finding with its cause and the command that helps
     ./stamp health --json     # sentence, state and findings, for tools
     ./stamp health --watch    # again every 5 s (--watch SECONDS); prints when something has changed
-    ./stamp status            # begins with the same sentence, then shows every process, node, range, stream and extent
+    ./stamp status            # begins with the same sentence and, if the worst finding is critical, what helps; then shows every process, node, range, stream and extent
 
 | exit code | the sentence begins with | is |
 |---|---|---|

@@ -1,4 +1,5 @@
 /** Health for people. */
+import { inContainers } from "../compose-status.ts";
 import { type Health, subjectOf } from "./findings.ts";
 
 /** The sentence, then of each finding: severity and code, what was seen, what helps. */
@@ -7,7 +8,13 @@ export function healthText({ sentence, findings }: Health, dataDir: string): str
     "",
     `${each.severity.toUpperCase()}  ${each.code}`,
     `  ${subjectOf(each)}${each.cause}`,
-    `  → ${each.help.replaceAll("DATA", dataDir)}`,
+    `  → ${helpIn(each.help, dataDir)}`,
   ]);
   return [sentence, ...told].join("\n");
+}
+
+/** Names the data folder in what helps; for containers, which have none of ours, the command that shows a log. */
+export function helpIn(help: string, dataDir: string): string {
+  if (dataDir !== inContainers) return help.replaceAll("DATA", dataDir);
+  return help.replaceAll(/tail DATA\/logs\/(\S+)\.log/g, "docker compose logs --tail 50 $1");
 }

@@ -98,7 +98,7 @@ async function endsAll(codes: readonly string[]): Promise<void> {
 }
 
 before(async () => {
-  const { code, err, out } = await up("--roles", JSON.stringify({ "extent-node": { scrubPauseMs: 1_000 } }));
+  const { code, err, out } = await up("--roles", JSON.stringify({ "extent-node": { scrubPauseMs: 1_000, metadataCopyEveryMs: 2_000 } }));
   assert.equal(code, 0, out + err);
 });
 
@@ -232,15 +232,52 @@ test("lock service and supervisor: paused, killed", async (t) => {
 test("a start with other flags: a node left out, more copies than nodes, few domains, one server, no scrub, a certificate that ends", async (t) => {
   const made = await stamp("certs", "init", "--days", "12", ...here);
   assert.equal(made.code, 0, made.err);
-  const roles = JSON.stringify({ "extent-node": { scrubBytesPerSecond: 0 } });
+  const roles = JSON.stringify({ "extent-node": { scrubBytesPerSecond: 0, metadataCopyEveryMs: 2_000 } });
   const tls = ["--tls-cert", join(dataDir, "certs/server.pem"), "--tls-key", join(dataDir, "certs/server-key.pem")];
   const shape = ["--extent-nodes", "3", "--copies", "5", "--partition-servers", "1", "--fault-domains", '["a","b"]'];
   const ran = await up(...shape, ...tls, "--roles", roles);
-  assert.equal(ran.code, 0, ran.out + ran.err);
+  assert.equal(ran.code, 8, ran.out + ran.err);
+  assert.match(ran.out, /NOT STARTED: extent-node-4/);
+  assert.doesNotMatch(ran.out, /^ready/m);
   assert.match(ran.err, /extent-node-4 is not started/);
   assert.match(ran.err, /copies is 5, but there are only 3 extent nodes: every extent gets 3 replicas/);
   const kinds = ["node-not-started", "copies-not-possible", "domains-too-few", "single-server", "scrub-off", "certificate-ends"];
   await findsAll(t, kinds, 6);
+
+  const wrong = await stamp("node", "add", "extent-node-7", ...here);
+  assert.equal(wrong.code, 1);
+  assert.match(wrong.err, /extent-node-7 is not the next extent node, that is extent-node-4/);
+  const added = await stamp("node", "add", "extent-node-4", ...here);
+  assert.equal(added.code, 0, added.err);
+  assert.match(added.out, /extent-node-4 is added and ready/);
+  await endsAll(["node-not-started"]);
+});
+
+test("the disk of the lock service is lost: up, health and status name the newest copy and the command, which brings everything back", async (t) => {
+  await stamp("down", ...here);
+  rmSync(join(dataDir, "lock-service-1"), { recursive: true });
+  const ran = await up();
+  assert.equal(ran.code, 4, ran.out + ran.err);
+  const told = /Put it back: (.*)$/m.exec(ran.err)?.[1] ?? "";
+  const [empty] = await findsAll(t, ["store-empty"], 7);
+  assert.match(empty?.cause ?? "", /the newest copy is at extent-node-\d+: .*\.snapshot, up to transaction \d+, taken /);
+  assert.equal(empty?.help, `put the newest copy back: ${told}`);
+  const status = await stamp("status", ...here);
+  assert.ok(status.out.includes(`→ put the newest copy back: ${told}`), status.out);
+  const logs = readdirSync(join(dataDir, "logs")).filter((name) => /^(lock-service|extent-node)/.test(name));
+  assert.doesNotMatch(
+    [ran.err, ran.out, status.out, ...logs.map((name) => readFileSync(join(dataDir, "logs", name), "utf8"))].join(),
+    /--init/,
+  );
+  const command = told.replaceAll("./stamp ", `${process.execPath} ${join(root, "stamp.mjs")} `);
+  const restored = await new Promise<Ran>((resolve) => {
+    const child = execFile("sh", ["-c", command], { cwd: root }, (_error, out, err) =>
+      resolve({ code: child.exitCode ?? -1, out, err, tookMs: 0 }),
+    );
+  });
+  assert.equal(restored.code, 0, restored.out + restored.err);
+  assert.match(restored.out, /^ready after/m);
+  await endsAll(["store-empty", "process-not-ready", "range-unassigned", "range-loading"]);
 });
 
 test("disks that take nothing more", async (t) => {

@@ -29,7 +29,7 @@ export const diskKinds = {
   "node-not-started": {
     severity: "warning",
     means: "The data folder holds the disk of an extent node that was neither started nor decommissioned. Its replicas can't be read.",
-    help: "start it: ./stamp up --extent-nodes N; or, once it runs, remove it: ./stamp node decommission SUBJECT",
+    help: "start it: ./stamp node add SUBJECT; or remove it: ./stamp node remove SUBJECT",
   },
   "node-draining": {
     severity: "note",

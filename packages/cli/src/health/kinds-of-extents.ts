@@ -40,7 +40,7 @@ export const extentKinds = {
   quarantine: {
     severity: "warning",
     means: "Extent nodes hold replicas that the metadata do not know. They are kept and never served: the metadata may be too old.",
-    help: "look before you delete any: ./stamp extent quarantine",
+    help: "look: ./stamp extent quarantine list. One that its extent lacks: ./stamp extent adopt SUBJECT EXTENT. Delete only what nobody needs",
     alert: { expr: "stamp_stream_manager_nodes_with_quarantined_extents > 0", lasts: "5m" },
   },
   "sealed-with-loss": {

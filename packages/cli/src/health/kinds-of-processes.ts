@@ -29,8 +29,23 @@ export const processKinds = {
     severity: "critical",
     stops: true,
     means: "The metadata store is lost, damaged or older than what its stamp has seen, and is not used.",
-    help: "choose the newest copy and put it back: ./stamp metadata restore (docs/guides/metadata.md). Never start with --init",
+    help: "put the newest copy on an extent node back: ./stamp metadata restore (docs/guides/metadata.md)",
     alert: { expr: 'stamp_state{role=~"lock-service|stream-manager|partition-manager",state="damaged"} == 1', lasts: "10s" },
+  },
+  "store-empty": {
+    severity: "critical",
+    stops: true,
+    means:
+      "The metadata store is empty: the disk of the lock service was lost or exchanged. What the extent nodes hold is unharmed, and is served again after a restore.",
+    help: "put the newest copy on an extent node back: ./stamp metadata restore (docs/guides/metadata.md)",
+    alert: { expr: 'stamp_state{role="lock-service",state="empty"} == 1', lasts: "10s" },
+  },
+  "store-of-another-stamp": {
+    severity: "critical",
+    stops: true,
+    means:
+      "The metadata store is that of another stamp than the extent nodes, which refuse it: it was made anew when its disk was lost, or disks were exchanged.",
+    help: "put the newest copy on an extent node back: ./stamp metadata restore --replace (docs/guides/metadata.md)",
   },
   "role-absent": {
     severity: "critical",

@@ -10,10 +10,12 @@ import type { SetUpFacts, TlsFacts } from "./facts.ts";
 /** Mode bits of everybody but the owner. */
 const others = 0o077;
 
-export function setUpFacts(config: ClusterConfig): SetUpFacts {
+/** `running`: names of the processes of the cluster; undefined if the supervisor tells nothing. */
+export function setUpFacts(config: ClusterConfig, running: readonly string[] | undefined): SetUpFacts {
   const { dataDir, bind, copies, minCopies, extentNodes, faultDomains } = config;
-  const retired = readClusterRecord(dataDir)?.retired ?? [];
-  const plan = planCluster(config, retired);
+  const known = readClusterRecord(dataDir);
+  const retired = known?.retired ?? [];
+  const plan = planCluster(config, known);
   const planned = plan.processes.map(({ name }) => name);
   return {
     dataDir,
@@ -26,7 +28,7 @@ export function setUpFacts(config: ClusterConfig): SetUpFacts {
     faultDomains,
     developmentAccountForOthers: config.allowDevelopmentAccount && config.accounts.some(isPublic),
     tls: tlsFacts(config),
-    notStarted: nodesLeftOut(dataDir, planned, retired),
+    notStarted: nodesLeftOut(dataDir, running ?? planned, retired),
     openPaths: openPathsIn(dataDir, planned),
   };
 }

@@ -1,0 +1,5 @@
+/** Shown of a list. */
+const shownMax = 3;
+
+export const few = (all: readonly string[]): string =>
+  all.length <= shownMax ? all.join(", ") : `${all.slice(0, shownMax).join(", ")} and ${all.length - shownMax} more`;

@@ -1,0 +1,84 @@
+/** Gathers facts of a stamp in which nobody answers: every wait is bounded, and all of them end within the time of a status. */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { refused } from "@stamp/base";
+import { DataFolder, loadConfig, planCluster } from "@stamp/cluster";
+import type { CallOptions, Transport } from "@stamp/ports";
+import { gather } from "./gather.ts";
+
+/** A status is there within 2 s: what is left of them is for the start of the command line and for its text. */
+const waitsEndMs = 1_500;
+
+function folder(t: TestContext): string {
+  const dataDir = mkdtempSync(join(tmpdir(), "stamp-gather-"));
+  t.after(() => rmSync(dataDir, { recursive: true, force: true }));
+  return dataDir;
+}
+
+test("gather, supervisor and processes hang: every call has a deadline, and no deadline ends later than the status is due", async (t) => {
+  const config = loadConfig({ directory: "/", root: "/", environment: {}, flags: { dataDir: folder(t) } });
+  const data = new DataFolder(config.dataDir);
+  data.prepare();
+  assert.equal(data.acquire(), undefined);
+  t.after(() => data.release());
+  let now = 400;
+  const ends: number[] = [];
+  const called = (timeoutMs: number | undefined): void => void ends.push(now + (timeoutMs ?? Number.POSITIVE_INFINITY));
+  const silent = async (_request: object, { timeoutMs }: CallOptions) => {
+    called(timeoutMs);
+    return refused("deadlineExceeded", "timeout", "no answer");
+  };
+  const transport = { client: () => new Proxy({}, { get: () => silent }) } as unknown as Transport;
+  const facts = await gather(config, transport, {
+    view: true,
+    nowMs: () => now,
+    ask: async (_path, _request, timeoutMs) => {
+      called(timeoutMs);
+      // The supervisor is waited for alone for a while, then all others are asked.
+      now += 200;
+      throw new Error("no answer");
+    },
+  });
+  const managers = config.streamManagers * 5 + config.partitionManagers * 2;
+  assert.equal(ends.length, 1 + planCluster(config).processes.length + managers, "all were asked");
+  assert.deepEqual([...new Set(ends)], [waitsEndMs]);
+  assert.equal(facts.supervisor, "silent");
+  assert.ok(facts.processes.every(({ answer }) => answer === undefined));
+});
+
+test("health and status, every process takes the connection and never answers: they end by themselves and say what does not serve", async (t) => {
+  const held = new Set<Socket>();
+  const mute = createServer((socket) => void held.add(socket.on("error", () => {})));
+  await new Promise<void>((resolve) => mute.listen(0, "127.0.0.1", resolve));
+  t.after(() => {
+    for (const socket of held) socket.destroy();
+    mute.close();
+  });
+  const { port } = mute.address() as { readonly port: number };
+  const names = ["lock-service-1", "extent-node-1", "stream-manager-1", "partition-manager-1", "partition-server-1", "front-end-1"];
+  const env = { ...process.env, STAMP_PROCESSES: names.map((name) => `${name}=127.0.0.1:${port}:${port}`).join(" ") };
+  const dataDir = folder(t);
+  const stamp = (word: string): Promise<{ readonly code: number | null; readonly out: string }> =>
+    new Promise((resolve) => {
+      const main = join(import.meta.dirname, "..", "main.ts");
+      const child = execFile(process.execPath, [main, word, "--data", dataDir], { env }, (_error, out, err) =>
+        resolve({ code: child.exitCode, out: out + err }),
+      );
+    });
+  const [health, status] = await Promise.all([stamp("health"), stamp("status")]);
+  assert.equal(health.code, 7, health.out);
+  assert.match(health.out, /^NOT SERVING EVERYTHING/);
+  assert.match(health.out, /→ read the end of its log: docker compose logs --tail 50 lock-service-1$/m);
+  assert.equal(status.code, 4, status.out);
+  assert.equal(
+    status.out.split("\n").filter((line) => /^[a-z]+-[a-z]+-1 .* down; bring it back/.test(line)).length,
+    names.length,
+    status.out,
+  );
+  assert.ok(held.size > 0);
+});

@@ -1,0 +1,106 @@
+/**
+ * The newest copy of the metadata on the extent nodes, and the commands that put it back. A person whose lock service has lost its disk
+ * needs both, and must not be led to make a new stamp beside the data of the old one.
+ *
+ * Each node tells its newest copy. The nodes of a data folder are read from the disk as well, because they may not run.
+ */
+import { existsSync, readdirSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { join } from "node:path";
+import { factAt, numberAt, type StampFacts } from "./facts.ts";
+import { seconds } from "./find-processes.ts";
+
+export interface MetadataCopy {
+  readonly node: string;
+  /** Where it lies, on this machine or in the node's container. */
+  readonly path: string;
+  /** Transaction that it goes up to: the higher, the newer. */
+  readonly version: number;
+  /** Wall time of the lock service, in milliseconds since 1970. */
+  readonly takenAtMs: number;
+}
+
+/** Returns the newest copy that can be read of each extent node whose disk is in the data folder. */
+export async function copiesIn(dataDir: string): Promise<MetadataCopy[]> {
+  const nodes = existsSync(dataDir) ? readdirSync(dataDir).filter((name) => /^extent-node-\d+$/.test(name)) : [];
+  const found = await Promise.all(nodes.map((node) => newestIn(node, join(dataDir, node, "files", "metadata-copies"))));
+  return found.filter((each) => each !== undefined);
+}
+
+async function newestIn(node: string, folder: string): Promise<MetadataCopy | undefined> {
+  if (!existsSync(folder)) return undefined;
+  const names = readdirSync(folder).filter((name) => name.endsWith(".snapshot"));
+  // Names sort as versions do.
+  for (const name of names.sort().reverse()) {
+    const path = join(folder, name);
+    const copy = await headerOf(path);
+    if (copy !== undefined) return { node, path, ...copy };
+  }
+  return undefined;
+}
+
+/** Returns what the head of a copy says, undefined if it can't be read. Only `restore` reads all of it. */
+async function headerOf(path: string): Promise<Pick<MetadataCopy, "version" | "takenAtMs"> | undefined> {
+  // Loaded here, because a healthy stamp needs none of it.
+  const [{ openSnapshot }, { NodeDigest }] = await Promise.all([import("@stamp/metadata-store"), import("@stamp/ports-node")]);
+  const file = await open(path).catch(() => undefined);
+  if (file === undefined) return undefined;
+  const digest = new NodeDigest();
+  const source = {
+    sizeBytes: async (): Promise<number> => (await file.stat()).size,
+    read: async (offsetBytes: number, lengthBytes: number): Promise<Uint8Array> => {
+      const { buffer, bytesRead } = await file.read(new Uint8Array(lengthBytes), 0, lengthBytes, offsetBytes);
+      return buffer.subarray(0, bytesRead);
+    },
+  };
+  try {
+    const opened = await openSnapshot(source, (bytes, seed) => digest.crc32c(bytes, seed));
+    return opened.ok ? { version: opened.value.version, takenAtMs: opened.value.takenAtMs } : undefined;
+  } finally {
+    await file.close();
+  }
+}
+
+/** Returns the newest of all copies that nodes tell and that the data folder holds; undefined if there is none. */
+export function newestCopy({ processes, copies }: Pick<StampFacts, "processes" | "copies">): MetadataCopy | undefined {
+  const told = processes.flatMap(({ name, answer }): MetadataCopy[] => {
+    const path = String(factAt(answer?.facts, "metadataCopy.path") ?? "");
+    if (path === "") return [];
+    const at = (key: string): number => numberAt(answer?.facts, `metadataCopy.${key}`);
+    return [{ node: name, path, version: at("version"), takenAtMs: at("takenAtMs") }];
+  });
+  return [...copies, ...told].reduce<MetadataCopy | undefined>(
+    (best, each) => (best && best.version >= each.version ? best : each),
+    undefined,
+  );
+}
+
+/** Names a copy, with its age. */
+export function copyText({ node, path, version, takenAtMs }: MetadataCopy, nowMs: number): string {
+  return `the newest copy is at ${node}: ${path}, up to transaction ${version}, taken ${ageText(nowMs - takenAtMs)} ago`;
+}
+
+function ageText(ms: number): string {
+  const hours = ms / 3_600_000;
+  if (hours >= 48) return `${Math.floor(hours / 24)} days`;
+  if (hours >= 2) return `${Math.floor(hours)} hours`;
+  return ms >= 120_000 ? `${Math.floor(ms / 60_000)} min` : seconds(Math.max(ms, 0));
+}
+
+/** The commands that put a copy back, one line for a shell. `dataDir`: undefined where the processes run in containers. */
+export function restoreCommand({ node, path }: MetadataCopy, dataDir: string | undefined): string {
+  if (dataDir !== undefined) {
+    const at = `--data ${word(dataDir)}`;
+    return `./stamp down ${at}; ./stamp metadata restore --replace ${word(path)} ${at} && ./stamp up -d ${at}`;
+  }
+  return [
+    `docker compose cp ${node}:${path} copy.snapshot`,
+    "chmod a+r copy.snapshot",
+    "docker compose stop",
+    "docker compose run --rm --no-deps -v ./copy.snapshot:/copy:ro lock-service-1 stamp metadata restore --replace /copy",
+    "docker compose up -d --wait",
+  ].join(" && ");
+}
+
+/** A path as one word of a shell. */
+const word = (path: string): string => (/^[\w./@%+=:,-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
