@@ -1,14 +1,17 @@
-/** `stamp extent list|show|seal|quarantine`. */
+/** `stamp extent list|show|seal|adopt|quarantine`. */
 import type { Listed, StampInspector } from "@stamp/cluster";
 import { type ExtentInfo, ExtentNode, ReplicaState } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError, exitCodes } from "./context.ts";
 import { bytesText, table, toJson } from "./print.ts";
+import { withProgress } from "./progress.ts";
 import { inspect, make, type Transport, tell, wantsJson } from "./running.ts";
 import { extentTable, nameIn } from "./status.ts";
 import { topLevel } from "./top-level.ts";
 
 const sealTimeoutMs = 30_000;
+/** For reading a replica of a gibibyte on a busy disk. */
+const adoptTimeoutMs = 300_000;
 
 export function addExtent(program: Command): void {
   const extent = topLevel(program, "extent");
@@ -41,6 +44,27 @@ export function addExtent(program: Command): void {
       );
       tell(command, sealed, () => extentTable({ extents: [sealed] }));
     });
+  make(
+    extent,
+    "adopt <node> <extent>",
+    "take a replica out of quarantine into its extent, if the metadata prove that it belongs there",
+  ).action(async (nodeId: string, id: string, _options, command: Command) => {
+    const request = { nodeId, extentId: extentNumber(id) };
+    const about = {
+      what: `${nodeId} reads the replica of extent ${id}`,
+      afterwards: `The replica is read to its end and then adopted or left where it is. See which: ./stamp extent show ${id}`,
+    };
+    const adopted = await withProgress(about, () =>
+      inspect(command, (inspector) =>
+        inspector.change((manager, timeoutMs) => manager.adoptQuarantined(request, { timeoutMs }), adoptTimeoutMs),
+      ),
+    );
+    tell(
+      command,
+      adopted,
+      () => `the replica of extent ${id} on ${nodeId} is intact and was adopted\n${extentTable({ extents: [adopted] })}`,
+    );
+  });
   addQuarantine(extent);
 }
 
@@ -59,7 +83,9 @@ function countOf(text: string): number {
 }
 
 function addQuarantine(extent: Command): void {
-  const quarantine = extent.command("quarantine").description("replicas on nodes that no record explains; nothing deletes them but you");
+  const quarantine = extent
+    .command("quarantine")
+    .description("replicas on nodes that no record explains; nothing deletes them or takes them back (extent adopt) but you");
   make(quarantine, "list", "what is in quarantine, and why").action(async (_options, command: Command) => {
     const found = await inspect(command, (inspector) => inspector.ask((manager, timeoutMs) => manager.listQuarantine({}, { timeoutMs })));
     tell(command, found, ({ replicas, more }) => {

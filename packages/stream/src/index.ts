@@ -1,3 +1,4 @@
+export * from "./adoption.ts";
 export * from "./codec.ts";
 export * from "./coding/plan-coding.ts";
 export { type PhaseCounts, targetsOf } from "./extent-counts.ts";

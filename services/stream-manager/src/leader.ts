@@ -181,7 +181,7 @@ export class Leader {
     const repairer = new Repairer(term, completer);
     const views = new Views(term, completer, repairer);
     const reports = new NodeReports(term, { sealer, completer, repairer, sync: new NodeSync(term, sealer, completer) });
-    const operator = new OperatorCalls(term, sealer, repairer);
+    const operator = new OperatorCalls(term, { sealer, repairer, completer });
     const garbage = new Garbage(term);
 
     void dropAllocating(term);

@@ -1,15 +1,20 @@
-/** Calls of people: seal with loss accepted, repair, duties of nodes, quarantine. */
+/** Calls of people: seal with loss accepted, duties of nodes, quarantine. */
 import type { ExtentId, Outcome } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
-import type { ExtentRecord, NodeDuty } from "@stamp/stream";
-import { planNodeDuty } from "@stamp/stream";
-import { toWire } from "@stamp/wire";
+import type { ExtentRecord, FoundReplica, NodeDuty } from "@stamp/stream";
+import { planAdopt, planNodeDuty, refuseAdoption } from "@stamp/stream";
+import { fromWire, ReplicaState, toWire } from "@stamp/wire";
+import type { Completer } from "./completer.ts";
+import type { Quarantined } from "./node-table.ts";
 import type { Repairer } from "./repairer.ts";
 import type { Sealer } from "./sealer.ts";
 import type { Term } from "./term.ts";
 import { endIfStale, extentNode } from "./term.ts";
 
 const deleteTimeoutMs = 5_000;
+/** A replica is read whole before it is adopted, at this rate or a higher one. */
+const readBytesPerSecondMin = 8 * 1024 * 1024;
+const readTimeoutMinMs = 10_000;
 const noteMax = 1_000;
 
 export class OperatorCalls {
@@ -17,10 +22,13 @@ export class OperatorCalls {
   readonly #sealer: Sealer;
   readonly #repairer: Repairer;
 
-  constructor(term: Term, sealer: Sealer, repairer: Repairer) {
+  readonly #completer: Completer;
+
+  constructor(term: Term, { sealer, repairer, completer }: { sealer: Sealer; repairer: Repairer; completer: Completer }) {
     this.#term = term;
     this.#sealer = sealer;
     this.#repairer = repairer;
+    this.#completer = completer;
   }
 
   async sealAcceptingLoss(id: ExtentId, note: string): Promise<Outcome<ExtentRecord>> {
@@ -55,15 +63,81 @@ export class OperatorCalls {
     );
   }
 
+  /** Makes a replica in quarantine one of its extent again, if the records prove that it is and the extent lacks one. */
+  async adoptQuarantined(nodeId: string, id: ExtentId): Promise<Outcome<ExtentRecord>> {
+    const { ledger, nodes, state, world } = this.#term;
+    const quarantined = this.#quarantined(nodeId, id);
+    if (!quarantined.ok) return quarantined;
+    const extent = state.extent(id);
+    // Before the replica is read: what no record can prove needs no reading.
+    const unproven = refuseAdoption(id, extent, { ...foundLikeRecorded(extent), version: quarantined.value.version });
+    if (extent === undefined || unproven !== undefined) return refused("failedPrecondition", "conflict", `not adopted: ${unproven}`);
+    const node = state.node(nodeId);
+    const target = { nodeId, diskId: node?.diskId ?? "" };
+    if (node === undefined || node.duty !== undefined || !nodes.reachable(target))
+      return refused("failedPrecondition", "conflict", `not adopted: node ${nodeId} is away, or is to give up what it has`);
+    if (this.#repairer.vacancy(extent, nodeId) === undefined) return lacksNone(id);
+    const found = await this.#read(nodeId, extent);
+    if (!found.ok) return found;
+    const now = state.extent(id);
+    const why = refuseAdoption(id, now, found.value);
+    if (now === undefined || why !== undefined) return refused("failedPrecondition", "conflict", `not adopted: ${why}`);
+    // Again: a node may have come back, or a copy may have been made, while the replica was read.
+    const vacancy = this.#repairer.vacancy(now, nodeId);
+    if (vacancy === undefined) return lacksNone(id);
+    const adopted = await ledger.commit((current) => planAdopt(current, id, target, { found: found.value, replaced: vacancy.replaced }));
+    if (!adopted.ok) return adopted;
+    nodes.release(nodeId, id);
+    this.#completer.repaired(id, target);
+    if (vacancy.replaced !== undefined) this.#completer.repaired(id, vacancy.replaced);
+    world.logger.warn("a quarantined replica was adopted", { node: nodeId, extent: id, insteadOf: vacancy.replaced?.nodeId });
+    this.#repairer.rescan();
+    const record = state.extent(id);
+    return record === undefined ? refused("notFound", "unknownExtent", `extent ${id} was dropped meanwhile`) : ok(record);
+  }
+
+  /** Has the node read a whole replica, and gives what it found. */
+  async #read(nodeId: string, { id, sealedLengthBytes = 0 }: ExtentRecord): Promise<Outcome<FoundReplica>> {
+    const timeoutMs = readTimeoutMinMs + (sealedLengthBytes * 1_000) / readBytesPerSecondMin;
+    const request = { afterExtentId: toWire(id - 1), limit: 1, deep: true };
+    const answer = await extentNode(this.#term, nodeId)?.checkReplicas(request, { timeoutMs });
+    if (answer === undefined) return refused("notFound", "badRequest", `there is no extent node ${nodeId}`);
+    if (!answer.ok) return answer;
+    const [checked] = answer.value.replicas;
+    if (checked?.replica === undefined || fromWire(checked.replica.extentId) !== id)
+      return refused("notFound", "unknownExtent", `node ${nodeId} has no replica of extent ${id}`);
+    const { state, version, sealedLengthBytes: sealedAt } = checked.replica;
+    return ok({
+      sealed: state === ReplicaState.SEALED,
+      version: fromWire(version),
+      sealedLengthBytes: sealedAt === undefined ? undefined : fromWire(sealedAt),
+      checksum: checked.checksum,
+      problems: checked.problems,
+    });
+  }
+
+  /** What is remembered of a replica in quarantine that is still explained by no record. */
+  #quarantined(nodeId: string, id: ExtentId): Outcome<Quarantined> {
+    const { nodes, state } = this.#term;
+    const found = nodes.quarantined(nodeId).get(id);
+    const extent = state.extent(id);
+    const diskId = state.node(nodeId)?.diskId;
+    const explained =
+      extent !== undefined &&
+      [...extent.replicas, ...extent.removed, extent.repair].some((one) => one?.nodeId === nodeId && one.diskId === diskId);
+    if (found !== undefined && !explained) return ok(found);
+    return refused("notFound", "unknownExtent", `extent ${id} is not in quarantine on node ${nodeId}`);
+  }
+
   /** Only what is quarantined, and is still explained by no record. */
   async deleteQuarantined(nodeId: string, id: ExtentId): Promise<Outcome<void>> {
     const { nodes, number, state } = this.#term;
-    const found = nodes.quarantined(nodeId).get(id);
+    const quarantined = this.#quarantined(nodeId, id);
+    if (!quarantined.ok) return quarantined;
+    const found = quarantined.value;
     const extent = state.extent(id);
-    const explained = extent !== undefined && [...extent.replicas, ...extent.removed, extent.repair].some((one) => one?.nodeId === nodeId);
-    if (found === undefined || explained) {
-      return refused("notFound", "unknownExtent", `extent ${id} is not in quarantine on node ${nodeId}`);
-    }
+    if (extent !== undefined && [...extent.replicas, ...extent.removed, extent.repair].some((one) => one?.nodeId === nodeId))
+      return refused("failedPrecondition", "conflict", `extent ${id} has a replica on node ${nodeId}, also on another disk`);
     const request = { smTerm: toWire(number), extentId: toWire(id), version: toWire(found.version) };
     const answer = await extentNode(this.#term, nodeId)?.deleteExtent(request, { timeoutMs: deleteTimeoutMs });
     if (answer === undefined) return refused("notFound", "badRequest", `there is no extent node ${nodeId}`);
@@ -76,3 +150,15 @@ export class OperatorCalls {
     return ok();
   }
 }
+
+const lacksNone = (id: ExtentId): Outcome<never> =>
+  refused("failedPrecondition", "conflict", `not adopted: extent ${id} lacks no replica that it does not get by itself`);
+
+/** What a node would find that has the extent as it is recorded. */
+const foundLikeRecorded = (extent: ExtentRecord | undefined): FoundReplica => ({
+  sealed: true,
+  version: extent?.version ?? 0,
+  sealedLengthBytes: extent?.sealedLengthBytes,
+  checksum: extent?.checksum,
+  problems: [],
+});

@@ -169,6 +169,21 @@ export class Repairer {
     }));
   }
 
+  /**
+   * Returns whose place one more replica on a node takes, `replaced` undefined if it is one more; undefined if the extent lacks none. A replica on
+   * a node that may come back is replaced only if no other can be reached.
+   */
+  vacancy(extent: ExtentRecord, nodeId: string): { readonly replaced: ReplicaRecord | undefined } | undefined {
+    if (this.#running.has(extent.id)) return undefined;
+    const own = extent.replicas.find((replica) => replica.nodeId === nodeId);
+    const away = extent.replicas.filter((replica) => !this.#isLive(extent, replica));
+    const assessment = this.#assess(extent);
+    if (own !== undefined) return away.includes(own) ? { replaced: own } : undefined;
+    if (assessment.kind === "repair") return { replaced: assessment.replaced };
+    if (assessment.kind !== "unreachable") return undefined;
+    return { replaced: extent.replicas.length < this.#term.config.copies ? undefined : away[0] };
+  }
+
   #isLive(extent: ExtentRecord, replica: ReplicaRecord): boolean {
     return this.#completer.complete(extent, replica) && this.#term.nodes.reachable(replica);
   }

@@ -194,6 +194,12 @@ export function streamManagerHandlers(
         const deleted = await leader.operator.deleteQuarantined(request.nodeId, extentId(fromWire(request.extentId)));
         return deleted.ok ? ok({}) : deleted;
       }),
+    adoptQuarantined: (request, context) =>
+      led(async (leader) => {
+        const work = leader.operator.adoptQuarantined(request.nodeId, extentId(fromWire(request.extentId)));
+        const adopted = await inTime(context, leader, work, `adopting extent ${request.extentId}`);
+        return adopted.ok ? ok(leader.views.extent(adopted.value)) : adopted;
+      }),
     listNodes: () => led((leader) => ok({ nodes: leader.views.nodes() })),
     getRoom: () => led((leader) => ok({ lacks: lacksOf(leader) })),
     reportNode: (request) => led((leader) => leader.reports.take(request)),
