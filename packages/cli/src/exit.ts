@@ -18,6 +18,8 @@ export const exitCodes = {
   danger: 7,
   /** `stamp up`: what it started is ready, but an extent node with a disk in the folder was not started. */
   leftOut: 8,
+  /** The command was left by Ctrl-C; it said what goes on without it. */
+  left: 130,
 } as const;
 
 /** An end that needs words, not a stack. */

@@ -2,6 +2,7 @@
  * `stamp metadata backup|show|restore`: the map of all extents is in one process on one disk. Every extent node keeps copies of it; these
  * commands take one by hand, look at one, and put one in the place of a store that was lost.
  */
+import { rmSync } from "node:fs";
 import { open, rename, rm, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Outcome } from "@stamp/base";
@@ -19,6 +20,8 @@ import { silentLogger } from "@stamp/ports";
 import { inWords, isSystemError, NodeClock, NodeDigest, nodeWorld } from "@stamp/ports-node";
 import type { Command } from "commander";
 import { CommandError, checkNothingRuns, configOf, exitCodes, withConfig } from "./context.ts";
+import { bytesText } from "./print.ts";
+import { type TellProgress, withProgress } from "./progress.ts";
 import { inspect, make, tell } from "./running.ts";
 import { topLevel } from "./top-level.ts";
 
@@ -33,14 +36,18 @@ export function addMetadata(program: Command): void {
         throw new CommandError(error.code === "EEXIST" ? `${file} is there already: give another name` : inWords(error, file));
       });
       try {
-        await inspect(command, async (_inspector, transport, lockService) => {
-          const metadata = new MetadataClient({ clock: new NodeClock(), transport }, lockService);
-          const write = async (bytes: Uint8Array, offsetBytes: number): Promise<void> => {
-            if (offsetBytes === 0) await target.truncate(0);
-            await target.write(bytes, 0, bytes.length, offsetBytes);
-          };
-          answered(await metadata.readSnapshot(write, readTimeoutMs));
-        });
+        const about = { what: "the lock service takes the snapshot", afterwards: `Nothing goes on, and ${file} was removed.` };
+        await withProgress({ ...about, leave: () => rmSync(file, { force: true }) }, (tellProgress) =>
+          inspect(command, async (_inspector, transport, lockService) => {
+            const metadata = new MetadataClient({ clock: new NodeClock(), transport }, lockService);
+            const write = async (bytes: Uint8Array, offsetBytes: number): Promise<void> => {
+              if (offsetBytes === 0) await target.truncate(0);
+              await target.write(bytes, 0, bytes.length, offsetBytes);
+              tellProgress(`${bytesText(offsetBytes + bytes.length)} written to ${file}`);
+            };
+            answered(await metadata.readSnapshot(write, readTimeoutMs));
+          }),
+        );
         await target.sync();
       } catch (error) {
         // What was written of it would be in the way of the next try.
@@ -66,7 +73,13 @@ export function addMetadata(program: Command): void {
       .option("--json", "for tools"),
     ["dataDir"],
   ).action(async (file: string, options: { replace?: boolean }, command: Command) => {
-    tell(command, await restoreStore(lockServiceFolder(command), file, options.replace === true), (done) =>
+    const folder = lockServiceFolder(command);
+    const about = {
+      what: `reading ${file}`,
+      afterwards: `A store that is not complete is never served. Say it again with --replace: ./stamp metadata restore --replace ${file}`,
+    };
+    const restored = await withProgress(about, (tellProgress) => restoreStore(folder, file, options.replace === true, tellProgress));
+    tell(command, restored, (done) =>
       [
         textOf(done),
         `restored to ${done.restoredTo}: ${done.keys} keys, every epoch and extent number raised beyond what may have been given since`,
@@ -77,14 +90,24 @@ export function addMetadata(program: Command): void {
 }
 
 /** Puts a snapshot in the place of the metadata store in the folder of a stopped lock service; `replace` moves a store that is there aside. */
-export async function restoreStore(dataDir: string, file: string, replace: boolean): Promise<Restored> {
-  const about = await verified(file);
+export async function restoreStore(
+  dataDir: string,
+  file: string,
+  replace: boolean,
+  tellProgress: TellProgress = () => {},
+): Promise<Restored> {
+  const about = await verified(file, (how) => tellProgress(`checking ${file}: ${how}`));
   const folder = join(dataDir, "stores", "metadata");
   const world = nodeWorld({ dataDir, name: "metadata-restore", logger: silentLogger });
   const keys = answered(
     await whileStopped(world, async () => {
       if (await exists(folder)) await moveAside(folder, replace);
-      return withSnapshot(file, (snapshot) => restoreMetadata(world, snapshot));
+      return withSnapshot(
+        file,
+        (snapshot) => restoreMetadata(world, snapshot),
+        // It is read twice: once for what can't be read, once to be written.
+        (how) => tellProgress(`writing the store: ${how} of the snapshot, in two rounds`),
+      );
     }).catch((error: Error) => {
       throw error instanceof CommandError ? error : new CommandError(inWords(error));
     }),
@@ -139,26 +162,32 @@ const textOf = ({ file, stampId, version, takenAt, entries }: About): string =>
 const checksum: SeededChecksum = (bytes, seed) => new NodeDigest().crc32c(bytes, seed);
 
 /** Every byte of it was read and is intact. */
-async function verified(file: string): Promise<About> {
-  const { stampId, version, takenAtMs, count } = await withFile(file, async (source) => {
-    const snapshot = await verifySnapshot(source, checksum);
-    if (snapshot.ok) return snapshot.value;
-    throw new CommandError(`${file}: ${snapshot.failure.message}`);
-  });
+async function verified(file: string, tellProgress?: TellProgress): Promise<About> {
+  const { stampId, version, takenAtMs, count } = await withFile(
+    file,
+    async (source) => {
+      const snapshot = await verifySnapshot(source, checksum);
+      if (snapshot.ok) return snapshot.value;
+      throw new CommandError(`${file}: ${snapshot.failure.message}`);
+    },
+    tellProgress,
+  );
   return { file, stampId, version, takenAt: new Date(takenAtMs).toISOString(), entries: count };
 }
 
-const withSnapshot = <T>(file: string, work: (snapshot: OpenedSnapshot) => Promise<T>): Promise<T> =>
-  withFile(file, async (source) => work(answered(await openSnapshot(source, checksum))));
+const withSnapshot = <T>(file: string, work: (snapshot: OpenedSnapshot) => Promise<T>, tellProgress?: TellProgress): Promise<T> =>
+  withFile(file, async (source) => work(answered(await openSnapshot(source, checksum))), tellProgress);
 
-async function withFile<T>(path: string, work: (source: SnapshotSource) => Promise<T>): Promise<T> {
+async function withFile<T>(path: string, work: (source: SnapshotSource) => Promise<T>, tellProgress: TellProgress = () => {}): Promise<T> {
   const file = await open(path).catch((error: Error) => {
     throw new CommandError(inWords(error, path));
   });
   try {
+    const { size } = await file.stat();
     return await work({
-      sizeBytes: async () => (await file.stat()).size,
+      sizeBytes: async () => size,
       read: async (offsetBytes, lengthBytes) => {
+        tellProgress(`${bytesText(offsetBytes)} of ${bytesText(size)}`);
         const { buffer, bytesRead } = await file.read(new Uint8Array(lengthBytes), 0, lengthBytes, offsetBytes);
         return buffer.subarray(0, bytesRead);
       },

@@ -4,8 +4,10 @@ import { inWords } from "@stamp/ports-node";
 import { NodeDuty, type NodeInfo, type RepairStatus } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, runningCluster } from "./context.ts";
+import { counted } from "./health/counted.ts";
 import { addNodeDisks } from "./node-disks.ts";
 import { bytesText } from "./print.ts";
+import { withProgress } from "./progress.ts";
 import { inspect, make, tell } from "./running.ts";
 import { nodeTable } from "./status.ts";
 import { topLevel } from "./top-level.ts";
@@ -35,7 +37,7 @@ export function addNode(program: Command): void {
       const wait = command.opts<{ wait?: boolean }>().wait === true;
       const drained = await inspect(command, async (inspector) => {
         const begun = await setDuty(inspector, nodeId, NodeDuty.DRAINING);
-        return wait ? untilEmpty(inspector, nodeId) : begun;
+        return wait ? untilEmpty(inspector, nodeId, `drain ${nodeId} --wait`) : begun;
       });
       tell(command, drained, (one) => nodesText([one]));
     });
@@ -61,7 +63,7 @@ export function addNode(program: Command): void {
             `${nodeId} still holds ${begun.replicas} replicas and is being emptied (stop that: node undrain):\n  ${why}`,
           );
         }
-        await untilEmpty(inspector, nodeId);
+        await untilEmpty(inspector, nodeId, `remove ${nodeId}`);
         return setDuty(inspector, nodeId, NodeDuty.DECOMMISSIONED);
       });
       const stopped = await stopForGood(command, nodeId);
@@ -70,9 +72,27 @@ export function addNode(program: Command): void {
     });
 
   const repair = topLevel(program, "repair");
-  make(repair, "status", "how many, how fast, how long still").action(async (_options, command: Command) => {
-    const status = await inspect(command, (inspector) => inspector.ask((manager, timeoutMs) => manager.getRepairStatus({}, { timeoutMs })));
-    tell(command, status, repairText);
+  make(repair, "status", "how many, how fast, how long still")
+    .option("--wait", "until no replica waits to be made again")
+    .action(async (_options, command: Command) => {
+      const wait = command.opts<{ wait?: boolean }>().wait === true;
+      const status = await inspect(command, (inspector) => (wait ? untilRepaired(inspector) : repairOf(inspector)));
+      tell(command, status, repairText);
+    });
+}
+
+const repairOf = (inspector: StampInspector): Promise<RepairStatus> =>
+  inspector.ask((manager, timeoutMs) => manager.getRepairStatus({}, { timeoutMs }));
+
+function untilRepaired(inspector: StampInspector): Promise<RepairStatus> {
+  const about = { what: "replicas are made again", afterwards: "Replicas go on being made again: ./stamp repair status" };
+  return withProgress(about, async (tellProgress) => {
+    for (;;) {
+      const status = await repairOf(inspector);
+      if (status.replicasWaiting + status.replicasInGrace === 0n) return status;
+      tellProgress(repairText(status).replaceAll("\n", "; "));
+      await new Promise((resolve) => setTimeout(resolve, pollMs));
+    }
   });
 }
 
@@ -98,14 +118,17 @@ async function addNodeNow(command: Command, name: string | undefined): Promise<P
     console.error(
       `stamp: the data folder remembers ${recorded} extent nodes, but the file or environment gives extentNodes ${extentNodes}: change it there`,
     );
-  console.error(`${added.name} starts; it goes on doing so if this command is left (Ctrl-C)`);
-  for (const endMs = performance.now() + addedReadyMs; performance.now() < endMs; ) {
-    const now = processes.find((each) => each.name === added.name);
-    if (now?.ready === true) return now;
-    await new Promise((resolve) => setTimeout(resolve, pollMs));
-    ({ processes } = await control(path, { do: "status" }));
-  }
-  return processes.find((each) => each.name === added.name) ?? added;
+  const about = { what: `${added.name} starts`, afterwards: `${added.name} goes on starting: ./stamp health` };
+  return withProgress(about, async (tellProgress) => {
+    let now = added;
+    for (const endMs = performance.now() + addedReadyMs; !now.ready && performance.now() < endMs; ) {
+      tellProgress(`${added.name} is ${now.state}${now.waitingFor.length === 0 ? "" : ` and waits for ${now.waitingFor.join(", ")}`}`);
+      await new Promise((resolve) => setTimeout(resolve, pollMs));
+      ({ processes } = await control(path, { do: "status" }));
+      now = processes.find((each) => each.name === added.name) ?? now;
+    }
+    return now;
+  });
 }
 
 /** Stops the process of a decommissioned node, and has the data folder remember it. False where no supervisor of ours runs it. */
@@ -121,19 +144,24 @@ async function stopForGood(command: Command, nodeId: string): Promise<boolean> {
   return true;
 }
 
-/** Says what it waits for whenever that changes. */
-async function untilEmpty(inspector: StampInspector, nodeId: string): Promise<NodeInfo> {
-  let told = "";
-  for (;;) {
-    const node = (await inspector.nodes()).find((each) => each.nodeId === nodeId);
-    if (node === undefined) throw new CommandError(`there is no extent node ${nodeId}`);
-    if (node.duty !== NodeDuty.DRAINING) throw new CommandError(`somebody else changed the duty of ${nodeId}`);
-    if (node.replicas === 0n) return node;
-    const text = `${nodeId} holds ${node.replicas} replicas: ${node.blocked.join("; ")}`;
-    if (text !== told) console.error(text);
-    told = text;
-    await new Promise((resolve) => setTimeout(resolve, pollMs));
-  }
+/** Says what it waits for. `again`: the command that waits on. */
+function untilEmpty(inspector: StampInspector, nodeId: string, again: string): Promise<NodeInfo> {
+  const about = {
+    what: `${nodeId} is being emptied`,
+    afterwards: `${nodeId} goes on being emptied (./stamp node list). Wait on: ./stamp node ${again}; stop it: ./stamp node undrain ${nodeId}`,
+  };
+  return withProgress(about, async (tellProgress) => {
+    for (let most = 0n; ; ) {
+      const node = (await inspector.nodes()).find((each) => each.nodeId === nodeId);
+      if (node === undefined) throw new CommandError(`there is no extent node ${nodeId}`);
+      if (node.duty !== NodeDuty.DRAINING) throw new CommandError(`somebody else changed the duty of ${nodeId}`);
+      if (node.replicas === 0n) return node;
+      if (node.replicas > most) most = node.replicas;
+      const why = node.blocked.length === 0 ? "" : `: ${node.blocked.join("; ")}`;
+      tellProgress(`${nodeId} holds ${node.replicas} of ${counted(most, "replica")} still${why}`);
+      await new Promise((resolve) => setTimeout(resolve, pollMs));
+    }
+  });
 }
 
 function nodesText(nodes: readonly NodeInfo[]): string {

@@ -1,5 +1,6 @@
 /** `stamp partition list|split|merge|move|checkpoint|collect`: what the partition manager does by itself, by hand. */
 import { type Failure, type FailureReason, fromHex, type Outcome } from "@stamp/base";
+import type { StampInspector } from "@stamp/cluster";
 import { partitionStart } from "@stamp/objects";
 import { type StorageCounts, storageRatios } from "@stamp/range-partition";
 import {
@@ -9,16 +10,20 @@ import {
   type PartitionStorage,
   type PartitionsChanged,
   type ReshapeTimes,
+  Status,
 } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError, exitCodes } from "./context.ts";
 import { bytesText, table } from "./print.ts";
+import { type TellProgress, withProgress } from "./progress.ts";
 import { inspect, make as makeBelow, type Transport, tell } from "./running.ts";
 import { loadCells, loadHeads, rangeTable } from "./status.ts";
 import { topLevel } from "./top-level.ts";
 
 const changeTimeoutMs = 120_000;
 const collectTimeoutMs = 3_600_000;
+const askEveryMs = 1_000;
+const askTimeoutMs = 1_000;
 
 type Manager = Parameters<Parameters<typeof asked>[1]>[0];
 
@@ -121,7 +126,21 @@ function addCollect(make: (name: string, about: string) => Command): void {
     "collect <range>",
     "give back now what nothing refers to: blob data, and what is inside deleted containers, tables and queues",
   ).action(async (rangeId: string, _options, command: Command) => {
-    const collected = await asked(command, (manager) => manager.collectRange({ rangeId }, { timeoutMs: collectTimeoutMs }));
+    const about = {
+      what: `${rangeId} is being collected`,
+      afterwards: `The server goes on collecting ${rangeId}, and every range again by itself. What it gave back stands in its log, "range collected".`,
+    };
+    const collected = await withProgress(about, (tellProgress) =>
+      inspect(command, async (inspector, transport) => {
+        const asking = tellCollecting(inspector, transport, rangeId, tellProgress);
+        try {
+          const manager = managerAt(transport, await inspector.leader("partition-manager"));
+          return answered(await manager.collectRange({ rangeId }, { timeoutMs: collectTimeoutMs }));
+        } finally {
+          asking();
+        }
+      }),
+    );
     const { rows, rowsDeleted, extents, extentsDropped, extentsRewritten, bytesRewritten } = collected;
     tell(
       command,
@@ -133,6 +152,29 @@ function addCollect(make: (name: string, about: string) => Command): void {
   });
 }
 
+/** Asks the server of a range how far it is, again and again; returns what ends that. */
+function tellCollecting(inspector: StampInspector, transport: Transport, rangeId: string, tellProgress: TellProgress): () => void {
+  const ask = async (): Promise<void> => {
+    const { serverAddress = "" } = (await inspector.ranges()).find((range) => range.rangeId === rangeId) ?? {};
+    if (serverAddress === "") return;
+    const answer = await transport.client(serverAddress, Status).getStatus({}, { timeoutMs: askTimeoutMs });
+    const { range, step, rows = 0 } = (answer.ok ? (answer.value.facts?.collecting as CollectingFacts | undefined) : undefined) ?? {};
+    if (range === undefined) return;
+    if (range !== rangeId) tellProgress(`its server collects ${range} now`);
+    else
+      tellProgress(step === "rewrite" ? `${rows} rows looked at; what lives in mostly dead extents is copied` : `${rows} rows looked at`);
+  };
+  const timer = setInterval(() => void ask().catch(() => {}), askEveryMs);
+  return () => clearInterval(timer);
+}
+
+/** As a partition server tells the pass that it makes now. */
+interface CollectingFacts {
+  readonly range?: string;
+  readonly step?: "scan" | "rewrite";
+  readonly rows?: number;
+}
+
 /** The key of `--at-key`. A CommandError for what no row of any table could begin with. */
 export function splitKeyOf(text: string): Uint8Array<ArrayBuffer> {
   const key = fromHex(text);
@@ -142,11 +184,12 @@ export function splitKeyOf(text: string): Uint8Array<ArrayBuffer> {
 }
 
 const asked = <T>(command: Command, work: (manager: ReturnType<typeof managerAt>) => Promise<Outcome<T>>): Promise<T> =>
-  inspect(command, async (inspector, transport) => {
-    const answer = await work(managerAt(transport, await inspector.leader("partition-manager")));
-    if (answer.ok) return answer.value;
-    throw new CommandError(`${answer.failure.message}${whatNext(answer.failure)}`);
-  });
+  inspect(command, async (inspector, transport) => answered(await work(managerAt(transport, await inspector.leader("partition-manager")))));
+
+function answered<T>(answer: Outcome<T>): T {
+  if (answer.ok) return answer.value;
+  throw new CommandError(`${answer.failure.message}${whatNext(answer.failure)}`);
+}
 
 /** The manager that was asked is gone, or does not lead any more: what it began is recorded. */
 const lost: ReadonlySet<FailureReason> = new Set(["connectFailed", "connectionLost", "timeout", "notLeader", "stopping"]);

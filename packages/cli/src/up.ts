@@ -194,6 +194,12 @@ async function upDetached(command: Command, readyTimeoutMs: number): Promise<voi
   const startMs = performance.now();
   let status = await detach(config, root);
   console.log(`starting ${status.processes.length} processes in the background …`);
+  process.once("SIGINT", () => {
+    console.error(
+      `\nleft. The cluster goes on starting: ./stamp status${configHint(config.dataDir)}; stop it: ./stamp down${configHint(config.dataDir)}`,
+    );
+    process.exit(exitCodes.left);
+  });
   const path = new DataFolder(config.dataDir).control;
   const asking = setInterval(() => {
     control(path, { do: "status" }).then(

@@ -58,6 +58,36 @@ async function placesOf(client: Client, blob: string, incarnation: bigint) {
   return got.case === "content" ? got.value.places : undefined;
 }
 
+test("collector: while a pass runs, its server tells the range and the rows; afterwards nothing", async () => {
+  const sim = stamp(1, servers);
+  await sim.run(async () => {
+    const client = await ready(sim);
+    const incarnation = await container1(client);
+    for (let at = 0; at < 40; at++) await put(client, `b${at}`, incarnation, at);
+    const told = () =>
+      ["ps-1", "ps-2"].map((name) => sim.role(name)?.status.facts.collecting as { range?: string; rows?: number } | undefined);
+    let ended = false;
+    const collecting = collect(sim, "blob-1", 3).finally(() => {
+      ended = true;
+    });
+    const seen: { range?: string; rows?: number }[] = [];
+    while (!ended) {
+      await sim.sleep(1);
+      seen.push(
+        ...told()
+          .filter((each) => each?.range !== undefined)
+          .map((each) => ({ ...each })),
+      );
+    }
+    await collecting;
+    assert.ok(
+      seen.some(({ range, rows = 0 }) => range === "blob-1" && rows >= 40),
+      JSON.stringify(seen.slice(-3)),
+    );
+    assert.deepEqual(told(), [{}, {}]);
+  });
+});
+
 test("collector: what was in a deleted container goes, with its blob data; what is in the new one of that name stays", async () => {
   const sim = stamp(1, servers);
   await sim.run(async () => {

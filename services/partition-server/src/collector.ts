@@ -92,12 +92,20 @@ export class Collector {
   readonly #goneSinceMs = new Map<string, number>();
   readonly #passes = new Map<string, Pass>();
   #busy = false;
+  #now: { readonly range: string; readonly scan: CollectorScan; step: "scan" | "rewrite" } | undefined;
 
   constructor(world: World, holdings: Holdings, ask: AskIncarnations, options: CollectorOptions) {
     this.#world = world;
     this.#holdings = holdings;
     this.#ask = ask;
     this.#options = options;
+  }
+
+  /** The pass that runs now, for people who wait for it; empty if none runs. */
+  get facts(): Readonly<Record<string, unknown>> {
+    if (this.#now === undefined) return {};
+    const { range, scan, step } = this.#now;
+    return { range, step, rows: scan.rows };
   }
 
   /** Every range in turn, for as long as the process runs. */
@@ -153,6 +161,7 @@ export class Collector {
     } finally {
       await held.engine.dropExtents(new Set(), transactTimeoutMs);
       this.#busy = false;
+      this.#now = undefined;
     }
   }
 
@@ -173,6 +182,7 @@ export class Collector {
       extents: old,
       rewriteBelow: rewrites ? this.#options.rewriteBelow : 0,
     });
+    this.#now = { range: range.rangeId, scan, step: "scan" };
     const owners: Owners = { there: [], resting: new Map(), more: false };
     const scanned = await this.#scan(held, scan, owners);
     if (!scanned.ok) return scanned;
@@ -184,6 +194,7 @@ export class Collector {
     const purged = await this.#purgeKept(held, scan);
     if (!purged.ok) return purged;
     const mostlyDead = this.#mostlyDead(scan);
+    this.#now.step = "rewrite";
     const rewritten = await rewriteExtents(this.#world, engine, {
       extents: mostlyDead,
       bytesPerSecond: this.#options.rewriteBytesPerSecond,

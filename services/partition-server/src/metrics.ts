@@ -108,6 +108,10 @@ export const partitionServerMetrics: Metrics = {
   ...inside("storage", storageMetrics(ps)),
   reshapes: counter(`${ps}_reshapes_total`, "Splits and merges that were done here."),
   ...inside("lastReshape", lastReshape),
+  "collecting.rows": gauge(
+    `${ps}_collecting_rows`,
+    "Rows that the pass over a range that runs now has looked at, for what can be given back.",
+  ),
   "ranges.length": gauge(`${ps}_ranges`, "Ranges that it has or loads; the page tells of the first thousand."),
   ...inside("ranges.*", allLabelled(rangeMetrics, { range: "*" })),
 };

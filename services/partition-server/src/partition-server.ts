@@ -94,6 +94,7 @@ export class PartitionServerRole implements Role {
       totals: this.#holdings.totals,
       reshapes: this.#holdings.reshapes,
       lastReshape: this.#holdings.lastReshape,
+      collecting: this.#collector.facts,
       ranges: this.#holdings.all.map((one) => ({
         rangeId: one.range.rangeId,
         ownerEpoch: one.range.ownerEpoch,

@@ -8,6 +8,7 @@ import type { Transport } from "@stamp/ports";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
 import { table, toJson } from "../print.ts";
+import { withProgress } from "../progress.ts";
 import { inspect, wantsJson } from "../running.ts";
 import { topLevel } from "../top-level.ts";
 import { compare, type Problem, problemKey } from "./compare.ts";
@@ -53,13 +54,14 @@ async function fsck(command: Command, options: Options): Promise<FsckReport> {
   const stopped = (process.env.STAMP_PROCESSES ?? "") === "" && supervisor === undefined && orphans.length === 0;
   if (options.rebuild && !stopped)
     throw new CommandError("stop the cluster first: the extent tables of running nodes are in use", exitCodes.usage);
-  return stopped
-    ? fsckStopped(config, options, (what) => tell(command, what))
-    : inspect(command, (inspector, transport) => fsckRunning(inspector, transport, options.deep, (what) => tell(command, what)));
-}
-
-function tell(command: Command, what: string): void {
-  if (!wantsJson(command)) process.stderr.write(`${what}\n`);
+  const afterwards = options.rebuild
+    ? "A table that is not whole is made anew when its node starts."
+    : "Nothing goes on. Replicas that were found damaged are made again by themselves: ./stamp repair status";
+  return withProgress({ what: "comparing nodes and metadata", afterwards }, (tellProgress) =>
+    stopped
+      ? fsckStopped(config, options, tellProgress)
+      : inspect(command, (inspector, transport) => fsckRunning(inspector, transport, options.deep, tellProgress)),
+  );
 }
 
 export async function fsckStopped(config: ClusterConfig, options: Options, onStep: (what: string) => void): Promise<FsckReport> {
