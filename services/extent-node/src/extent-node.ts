@@ -305,6 +305,8 @@ export class ExtentNodeRole implements Role {
     // Before the lock service is asked: a person must find the newest copy also when its store is lost.
     await copies.open();
     this.#metadataCopies = copies;
+    const { path, version, takenAtMs } = this.#copyFacts(copies);
+    if (path !== "") world.logger.info("newest copy of the metadata on this disk", { path, version, takenAtMs });
     // A report without it would say that this node knows of no transaction.
     node.metadataVersion = () => copies.facts.version;
 
