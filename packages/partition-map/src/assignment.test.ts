@@ -4,6 +4,7 @@ import { allRules, rulesWithout } from "@stamp/base";
 import {
   type AssignmentState,
   hasIdleServer,
+  heldCounts,
   leaseOver,
   leastLoaded,
   nextSteps,
@@ -160,4 +161,40 @@ test("an idle server is one that could have ranges and has none while another ha
   assert.equal(hasIdleServer(state(two, leases, {}, { unreachable: new Set(["b"]) })), false);
   assert.equal(hasIdleServer(state(two, leases, {}, { avoided: new Set(["b"]) })), false);
   assert.equal(hasIdleServer(state(two, [lease("a", 1), lease("b", 1, { ended: true })])), false);
+});
+
+test("assignment: a turn over thousands of ranges looks at each lease a few times, not once for each range", () => {
+  let looks = 0;
+  const servers = Array.from({ length: 40 }, (_, i) => `s${i}`);
+  const leases = servers.map((server) =>
+    Object.defineProperty(lease(server, 1), "server", {
+      enumerable: true,
+      get: () => {
+        looks++;
+        return server;
+      },
+    }),
+  );
+  const ranges = Array.from({ length: 2_000 }, (_, i) => range(`r${i}`, `s${i % 40}`, 1));
+  const served = state(ranges, leases, Object.fromEntries(ranges.map(({ rangeId }) => [rangeId, "loaded"])));
+  assert.deepEqual(nextSteps(served), []);
+  assert.equal(leastLoaded(served, "s0"), "s1");
+  assert.deepEqual(
+    [...heldCounts(ranges, leases)],
+    servers.map((server) => [server, 50]),
+  );
+  assert.ok(looks < 20 * servers.length, `${looks} looks`);
+});
+
+test("assignment: what servers had that are gone is spread evenly, the hottest first", () => {
+  const servers = Array.from({ length: 7 }, (_, i) => lease(`s${i}`, 2));
+  const ranges = Array.from({ length: 700 }, (_, i) => range(`r${i}`, "gone", 1));
+  const steps = nextSteps(state(ranges, servers, {}, { heatOf: ({ rangeId }) => Number(rangeId.slice(1)) }));
+  const given = steps.map((step) => (step.kind === "assign" ? `${step.range.rangeId} ${step.to.server}` : step.kind));
+  assert.deepEqual(given.slice(0, 8), ["r699 s0", "r698 s1", "r697 s2", "r696 s3", "r695 s4", "r694 s5", "r693 s6", "r692 s0"]);
+  const counts = Map.groupBy(given, (text) => text.split(" ")[1]);
+  assert.deepEqual(
+    [...counts.values()].map(({ length }) => length),
+    servers.map(() => 100),
+  );
 });

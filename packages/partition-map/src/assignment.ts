@@ -64,10 +64,29 @@ export interface AssignmentState {
 export const isLive = (lease: ServerLease): boolean => lease.leaseEpoch > 0 && !lease.ended && !lease.renewalsRefused;
 
 /** Whether the lease under which the range was assigned is over, by the lock service's word. */
-export function leaseOver(range: Range, leases: readonly ServerLease[]): boolean {
-  if (range.server === "") return true;
-  const lease = leases.find((one) => one.server === range.server);
-  return lease === undefined || lease.leaseEpoch !== range.leaseEpoch || lease.ended;
+export const leaseOver = (range: Range, leases: readonly ServerLease[]): boolean =>
+  isOver(
+    range,
+    leases.find((one) => one.server === range.server),
+  );
+
+/** `lease`: the one of the range's server. */
+const isOver = (range: Range, lease: ServerLease | undefined): boolean =>
+  range.server === "" || lease === undefined || lease.leaseEpoch !== range.leaseEpoch || lease.ended;
+
+/** Leases by server. Thousands of ranges look theirs up in each turn. */
+type Leases = ReadonlyMap<string, ServerLease>;
+
+const byServer = (leases: readonly ServerLease[]): Leases => new Map(leases.map((lease) => [lease.server, lease]));
+
+/** Number of ranges that each server surely or probably has, by the leases as the lock service last said. */
+export function heldCounts(ranges: readonly Range[], leases: readonly ServerLease[]): ReadonlyMap<string, number> {
+  const known = byServer(leases);
+  const counts = new Map<string, number>();
+  for (const range of ranges) {
+    if (!isOver(range, known.get(range.server))) counts.set(range.server, (counts.get(range.server) ?? 0) + 1);
+  }
+  return counts;
 }
 
 /** What to do now. A range that is busy is left alone, unless its server's lease is over: nobody there will answer for it. */
@@ -76,6 +95,7 @@ export function nextSteps(state: AssignmentState): Step[] {
   const toAssign: { readonly range: Range; readonly wanted: string | undefined }[] = [];
   const given = new Set<string>();
   const resolved = new Set<string>();
+  const leases = byServer(state.leases);
   for (const range of state.ranges) {
     const progress = state.progress.get(range.rangeId) ?? { kind: "idle" };
     if (range.reshape !== undefined) {
@@ -86,12 +106,12 @@ export function nextSteps(state: AssignmentState): Step[] {
       }
       continue;
     }
-    if (mayReassign(state, range, progress)) {
+    if (mayReassign(state, range, progress, leases.get(range.server))) {
       toAssign.push({ range, wanted: "to" in progress ? progress.to : undefined });
       continue;
     }
     if (state.unreachable.has(range.server)) {
-      const lease = state.leases.find((one) => one.server === range.server);
+      const lease = leases.get(range.server);
       if (lease && !lease.renewalsRefused && !given.has(range.server)) {
         given.add(range.server);
         steps.push({ kind: "refuse", server: range.server, leaseEpoch: range.leaseEpoch });
@@ -109,51 +129,52 @@ function assignments(
   wanted: readonly { readonly range: Range; readonly wanted: string | undefined }[],
 ): Extract<Step, { kind: "assign" }>[] {
   const counts = loadOf(state);
+  const live = byServer(state.leases.filter((lease) => isLive(lease) && !state.unreachable.has(lease.server)));
   const byHeat = wanted.map((one) => ({ ...one, heat: state.heatOf(one.range) })).sort((a, b) => b.heat - a.heat);
   return byHeat.flatMap(({ range, wanted }) => {
-    const to = chooseServer(state, range, counts, wanted);
+    const to = chooseServer(state, live, range, counts, wanted);
     if (!to) return [];
     counts.set(to.server, (counts.get(to.server) ?? 0) + 1);
     return [{ kind: "assign", range, to }];
   });
 }
 
-function mayReassign(state: AssignmentState, range: Range, progress: Progress): boolean {
+function mayReassign(state: AssignmentState, range: Range, progress: Progress, lease: ServerLease | undefined): boolean {
   if (range.server === "" || progress.kind === "closed") return true;
   if (progress.kind === "closing" && !state.rules.on("waitForClosed")) return true;
-  if (leaseOver(range, state.leases)) return true;
+  if (isOver(range, lease)) return true;
   return state.unreachable.has(range.server) && !state.rules.on("waitLeaseOut");
 }
 
 /** Ranges by live server, those counted that are surely or probably there. */
 function loadOf(state: AssignmentState): Map<string, number> {
-  const counts = new Map<string, number>();
-  for (const lease of state.leases) if (isLive(lease)) counts.set(lease.server, 0);
-  for (const range of state.ranges) {
-    const held = counts.get(range.server);
-    if (held !== undefined && !leaseOver(range, state.leases)) counts.set(range.server, held + 1);
-  }
-  return counts;
+  const held = heldCounts(state.ranges, state.leases);
+  return new Map(state.leases.filter(isLive).map(({ server }) => [server, held.get(server) ?? 0]));
 }
 
 /**
  * The same server under its new lease when it is there again (its ranges were spread already); else the one that serves least of those
- * that are not avoided, by name among equals.
+ * that are not avoided, by name among equals. `live`: servers that can have ranges.
  */
 function chooseServer(
   state: AssignmentState,
+  live: Leases,
   range: Range,
   counts: ReadonlyMap<string, number>,
   wanted: string | undefined,
 ): ServerLease | undefined {
-  const live = state.leases.filter((lease) => isLive(lease) && !state.unreachable.has(lease.server));
-  const asked = live.find((lease) => lease.server === wanted);
+  const asked = wanted === undefined ? undefined : live.get(wanted);
   if (asked) return asked;
-  const same = live.find((lease) => lease.server === range.server && lease.leaseEpoch > range.leaseEpoch);
-  if (same) return same;
-  const avoided = (lease: ServerLease): number => Number(state.avoided.has(lease.server));
-  const held = (lease: ServerLease): number => counts.get(lease.server) ?? 0;
-  return live.sort((a, b) => avoided(a) - avoided(b) || held(a) - held(b) || (a.server < b.server ? -1 : 1))[0];
+  const same = live.get(range.server);
+  if (same && same.leaseEpoch > range.leaseEpoch) return same;
+  const avoided = ({ server }: ServerLease): number => Number(state.avoided.has(server));
+  const held = ({ server }: ServerLease): number => counts.get(server) ?? 0;
+  let best: ServerLease | undefined;
+  for (const lease of live.values()) {
+    const order = best && (avoided(lease) - avoided(best) || held(lease) - held(best) || (lease.server < best.server ? -1 : 1));
+    if (order === undefined || order < 0) best = lease;
+  }
+  return best;
 }
 
 export function leastLoaded(state: AssignmentState, besides: string): string | undefined {

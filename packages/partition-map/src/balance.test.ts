@@ -270,3 +270,20 @@ test("balance: a range of which a split or merge has just failed is not split or
   assert.deepEqual(text({ ...state, resting: new Set(["r1", "r3"]) }), ["split r4", "move r4 to b"]);
   assert.ok(!text({ ...state, unmoved: new Set(["r4"]) }).includes("move r4 to b"));
 });
+
+test("balance: load is added up a few times for a plan, however many ranges would make it worse", () => {
+  // Rows are uneven, and each move would make the requests uneven.
+  const given = Array.from({ length: 1_000 }, (_, i): Given => [`r${i}`, i % 2 === 0 ? "a" : "b", 100, i % 2 === 0 ? 900 : 1]);
+  const state = stateOf(["a", "b"], given);
+  let looks = 0;
+  const figures = new Proxy(state.figures, {
+    get: (target, name) => {
+      if (name === "get") looks++;
+      const value = Reflect.get(target, name);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+  const strict = { ...policy, moveRequestsPerSecond: 1, moveRatio: 1, mergeRequestsPerSecond: 0, splitRequestsPerSecond: 1e6 };
+  assert.deepEqual(balancePlan({ ...state, figures }, strict), []);
+  assert.ok(looks < 50 * given.length, `${looks} looks`);
+});

@@ -200,9 +200,10 @@ function moveBy(measure: Measure, before: readonly Measure[], rested: readonly R
   const uneven = unevenness(measure, totals);
   if (uneven === undefined) return undefined;
   const { from, to, difference } = uneven;
+  // Added up once: thousands of ranges may be asked about.
+  const others = before.map((other) => ({ other, now: totalsOf(other, state) }));
   const noWorse = (range: Range): boolean =>
-    before.every((other) => {
-      const now = totalsOf(other, state);
+    others.every(({ other, now }) => {
       const then = new Map(now);
       then.set(from, (now.get(from) ?? 0) - other.costOf(range));
       then.set(to, (now.get(to) ?? 0) + other.costOf(range));

@@ -108,7 +108,7 @@ export class PartitionManagerRole implements Role {
     this.#listener = await this.#world.transport.serve(this.#config.listen, [
       served(
         PartitionManager,
-        partitionManagerHandlers(() => this.#leading()),
+        partitionManagerHandlers(this.#world.clock, () => this.#leading()),
       ),
       served(
         Accounts,

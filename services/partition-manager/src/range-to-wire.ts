@@ -1,7 +1,8 @@
 /** A range of the map, as it goes over the wire. */
-import type { MessageInitShape } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Range } from "@stamp/partition-map";
-import { type RangePartitionSchema, toWire } from "@stamp/wire";
+import { type Clock, Turns } from "@stamp/ports";
+import { type RangePartition, RangePartitionSchema, toWire } from "@stamp/wire";
 
 export const rangeToWire = (range: Range): MessageInitShape<typeof RangePartitionSchema> => ({
   rangeId: range.rangeId,
@@ -19,3 +20,19 @@ export const rangeToWire = (range: Range): MessageInitShape<typeof RangePartitio
   change:
     range.reshape === undefined ? "" : `${range.reshape.kind} into ${range.reshape.children.map(({ rangeId }) => rangeId).join(" and ")}`,
 });
+
+/** Messages of ranges that were told before. A range never changes: another one takes its place. */
+const told = new WeakMap<Range, RangePartition>();
+
+/** Messages of all these ranges, made in turns: a whole map may have thousands, and each front-end asks for it. */
+export async function rangesToWire(clock: Clock, ranges: readonly Range[]): Promise<RangePartition[]> {
+  const turns = new Turns(clock);
+  const messages: RangePartition[] = [];
+  for (const range of ranges) {
+    if (turns.over) await turns.next();
+    const message = told.get(range) ?? create(RangePartitionSchema, rangeToWire(range));
+    told.set(range, message);
+    messages.push(message);
+  }
+  return messages;
+}

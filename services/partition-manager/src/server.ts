@@ -1,16 +1,16 @@
 /** Wire calls of a partition manager. */
 import { type Outcome, ok, refused } from "@stamp/base";
-import { leaseOver } from "@stamp/partition-map";
-import type { Handlers } from "@stamp/ports";
+import { heldCounts } from "@stamp/partition-map";
+import type { Clock, Handlers } from "@stamp/ports";
 import { type PartitionManager, type ServerLoad, toWire } from "@stamp/wire";
-import { rangeToWire } from "./range-to-wire.ts";
+import { rangesToWire, rangeToWire } from "./range-to-wire.ts";
 import type { Changed, Reshaper } from "./reshaper.ts";
 import type { Term } from "./term.ts";
 
 const waitMaxMs = 60_000;
 const loadFor = (load: ServerLoad | undefined) => (load ? { load } : {});
 
-export function partitionManagerHandlers(leading: () => Outcome<Term>): Handlers<typeof PartitionManager> {
+export function partitionManagerHandlers(clock: Clock, leading: () => Outcome<Term>): Handlers<typeof PartitionManager> {
   const reshaped = async (work: (reshaper: Reshaper) => Promise<Outcome<Changed>>) => {
     const term = leading();
     if (!term.ok) return term;
@@ -72,19 +72,21 @@ export function partitionManagerHandlers(leading: () => Outcome<Term>): Handlers
       const known = Number(request.knownVersion);
       const newer = await map.newerThan(known, Math.min(request.waitMs, waitMaxMs));
       if (!newer.ok) return newer;
+      const { current } = map;
+      const changes = request.changes && known > 0 ? map.changesSince(known) : undefined;
+      const ranges = await rangesToWire(clock, changes?.changed ?? current.ranges);
       const still = leading();
       if (!still.ok) return still;
-      const changes = request.changes && known > 0 ? map.changesSince(known) : undefined;
-      const version = toWire(map.current.version);
-      if (changes === undefined) return ok({ version, ranges: map.current.ranges.map(rangeToWire) });
-      return ok({ version, ranges: changes.changed.map(rangeToWire), baseVersion: request.knownVersion, gone: [...changes.gone] });
+      const version = toWire(current.version);
+      if (changes === undefined) return ok({ version, ranges });
+      return ok({ version, ranges, baseVersion: request.knownVersion, gone: [...changes.gone] });
     },
     listServers: async () => {
       const term = leading();
       if (!term.ok) return term;
       const { servers, map, pmTerm, balancer } = term.value;
-      const ranges = map?.current.ranges ?? [];
       const leases = servers?.leases ?? [];
+      const held = heldCounts(map?.current.ranges ?? [], leases);
       return ok({
         pmTerm: toWire(pmTerm),
         servers: leases.map((lease) => ({
@@ -92,7 +94,7 @@ export function partitionManagerHandlers(leading: () => Outcome<Term>): Handlers
           address: lease.address,
           leaseEpoch: toWire(lease.leaseEpoch),
           up: !lease.ended,
-          rangeCount: ranges.filter((range) => range.server === lease.server && !leaseOver(range, leases)).length,
+          rangeCount: held.get(lease.server) ?? 0,
           ...loadFor(balancer?.loadOf(lease.server)),
         })),
       });

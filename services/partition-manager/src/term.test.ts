@@ -51,14 +51,14 @@ test("term: it is over at once, also while a split by itself waits for its serve
 test("term: nothing is split by itself while no extent can be made, or nobody says so; the plan says why", async () => {
   const sim = new Simulation({ seed: 2 });
   await sim.run(async () => {
-    const { term, over, asked, lacks, refusals } = await aboutToSplit(sim);
+    const { term, over, asked, lacks, refusals, world } = await aboutToSplit(sim);
     const why = "1 of 4 extent nodes that are up have room";
     lacks.push(why);
     const waits = async (text: RegExp): Promise<void> => {
       await sim.sleep(30_000);
       assert.equal(term.balancer?.plan()[0]?.kind, "split");
       assert.match(term.waitsForRoom.join(), text);
-      const plan = await partitionManagerHandlers(() => ok(term)).getRebalancePlan({} as never, {} as never);
+      const plan = await partitionManagerHandlers(world.clock, () => ok(term)).getRebalancePlan({} as never, {} as never);
       assert.deepEqual(plan.ok && plan.value.waitsFor, [...term.waitsForRoom]);
       assert.ok(!asked.some((call) => /reshape|suggest/.test(call)), asked.join());
     };

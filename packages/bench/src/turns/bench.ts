@@ -5,9 +5,10 @@
  */
 import { parseArgs } from "node:util";
 import { type DrillTarget, startOwn } from "@stamp/cli";
-import { Inputs } from "./inputs.ts";
+import { type Input, Inputs } from "./inputs.ts";
+import { type MachineInput, machineInputs } from "./machines.ts";
 import { isWrong, measured, type TurnOptions, type TurnRow } from "./measure.ts";
-import { calibrate, TurnProbe } from "./probe.ts";
+import { calibrate, OwnProbe, TurnProbe } from "./probe.ts";
 
 const usage = `pnpm bench turns [--scale 1] [--tries 3] [--tries-max N] [--only TEXT] [--port-base N] [--bound 5] [--json]
 --scale: of what takes long to fill (1: 50,000 blocks, appends and pages, 5,000 blobs); --only: inputs whose name has the text;
@@ -16,6 +17,8 @@ is above the bound (default: three times --tries). Exits with 1 when an input is
 
 export interface ChosenTurns extends TurnOptions {
   readonly scale: number;
+  /** Scale of the work of managers, which takes nothing to fill. */
+  readonly machineScale?: number;
   readonly chosen: (name: string) => boolean;
   readonly onRow?: (row: TurnRow) => void;
 }
@@ -24,18 +27,41 @@ export async function measureTurns(target: DrillTarget, options: ChosenTurns): P
   const inputs = new Inputs(target.connectionString, options.scale);
   const around = { probe: await TurnProbe.of(target), calibrate, settle };
   const rows: TurnRow[] = [];
+  const told = (row: TurnRow): void => {
+    rows.push(row);
+    options.onRow?.(row);
+  };
   try {
     await inputs.begin();
     for (const input of inputs.all()) {
       if (!options.chosen(input.name)) continue;
-      const row = await measured(input, around, options);
-      rows.push(row);
-      options.onRow?.(row);
+      told(await measured(input, around, options));
+    }
+    for (const input of machineInputs(options.machineScale ?? 1)) {
+      if (!options.chosen(input.name)) continue;
+      const probe = new OwnProbe(input.role);
+      told(await measured(asInput(input, probe), { ...around, probe, settle: async () => {} }, options));
     }
   } finally {
     inputs.close();
   }
   return rows;
+}
+
+/** Work of this process: made ready, then done in one turn. */
+function asInput({ name, prepare }: MachineInput, probe: OwnProbe): Input {
+  let work = (): unknown => undefined;
+  return {
+    name,
+    status: false,
+    ready: async () => {
+      work = prepare();
+    },
+    ask: async () => {
+      probe.run(work);
+      return { status: 0 };
+    },
+  };
 }
 
 const settleMs = 200;
@@ -99,7 +125,7 @@ const headLine = `| input | status | took ms | ${roles.map((role) => `${role} ms
 function lineOf(row: TurnRow): string {
   const of = (role: string): string => {
     const found = [...row.turns].filter(([name]) => name.startsWith(role)).map(([, ms]) => ms);
-    return Math.max(...found).toFixed(1);
+    return found.length === 0 ? "" : Math.max(...found).toFixed(1);
   };
   const status = !isWrong(row) ? String(row.status) : `${row.status}, not ${row.expected}`;
   return `| ${row.name} | ${status} | ${row.tookMs.toFixed(0)} | ${roles.map(of).join(" | ")} | ${row.ratio.toFixed(1)} | ${row.tries} |`;

@@ -64,6 +64,30 @@ export class TurnProbe implements Probe {
   }
 }
 
+/** Work that this process does in the place of one of that role, at once: its own processor time. */
+export class OwnProbe implements Probe {
+  readonly #role: string;
+  #cpuMs = 0;
+
+  constructor(role: string) {
+    this.#role = role;
+  }
+
+  async begin(): Promise<void> {
+    this.#cpuMs = 0;
+  }
+
+  run(work: () => unknown): void {
+    const startMs = threadCpuMs();
+    work();
+    this.#cpuMs += threadCpuMs() - startMs;
+  }
+
+  async end(): Promise<LongestTurns> {
+    return new Map([[this.#role, this.#cpuMs]]);
+  }
+}
+
 /** `waited`: for how long the thread was given no processor while the turns ran; NaN where that is not known. */
 export const longestTurnMs = (cpuMs: number, wallMs: number, waited: number): number =>
   Number.isNaN(waited) ? cpuMs : Math.max(cpuMs, wallMs - waited);
