@@ -45,7 +45,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   histories: { kind: "async", allowed: ["base", "linearizability"] },
   etcd: { kind: "async", allowed: ["base", "ports", "wire"] },
   "metadata-store": { kind: "async", allowed: ["base", "ports", "wire", "lease"] },
-  "stream-client": { kind: "async", allowed: ["base", "ports", "wire", "extent", "metadata-store"] },
+  "stream-client": { kind: "async", allowed: ["base", "ports", "wire", "erasure", "extent", "metadata-store"] },
   "range-partition": { kind: "async", allowed: ["base", "ports", "wire", "lsm", "stream-client"] },
 
   "ports-node": { kind: "adapter", allowed: ["base", "ports", "wire"] },

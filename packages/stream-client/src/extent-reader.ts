@@ -1,12 +1,15 @@
 /**
  * Reads acknowledged bytes from any replica. What is at an acknowledged place never changes, so any answer will do; a replica that may
  * not serve (away, stale, damaged) refuses, and another is asked. Locations come from a bounded cache; only when every replica of a
- * cached location refused is the stream manager asked.
+ * cached location refused is the stream manager asked. An extent that is stored as fragments is read from these (coded-reads.ts).
  */
+
+import { create } from "@bufbuild/protobuf";
 import { concatBytes, type Failed, type Failure, FailureError, type Outcome, ok, refused } from "@stamp/base";
 import type { World } from "@stamp/ports";
 import { jittered, sleep } from "@stamp/ports";
-import { ExtentNode, fromWire, type ReadBlocksResponse, toWire } from "@stamp/wire";
+import { ExtentNode, fromWire, type ReadBlocksResponse, ReadBlocksResponseSchema, toWire } from "@stamp/wire";
+import { type CodedAt, CodedReads, isCoded, type RawBlocks } from "./coded-reads.ts";
 import { LocationCache } from "./location-cache.ts";
 import type { Location } from "./place.ts";
 import { lengthOfRun, type PlaceRun, runsOfPlaces } from "./place-runs.ts";
@@ -31,18 +34,20 @@ export class ExtentReader {
   readonly #locate: Locate;
   readonly #locations: LocationCache;
   readonly #histories = new NodeHistories();
-  readonly #locating = new Map<number, Promise<Outcome<readonly string[]>>>();
+  readonly #coded: CodedReads;
+  readonly #locating = new Map<number, Promise<Outcome<Location>>>();
 
   constructor(world: World, locate: Locate, options: { readonly locationsMax: number }) {
     this.#world = world;
     this.#locate = locate;
+    this.#coded = new CodedReads(world, this.#histories);
     this.#locations = new LocationCache(options.locationsMax);
   }
 
   /** What a read need not ask for. */
   learn(locations: readonly Location[]): void {
     for (const location of locations) {
-      if (location.addresses.length > 0) this.#locations.learn(location);
+      if (location.addresses.length > 0 || isCoded(location)) this.#locations.learn(location);
     }
   }
 
@@ -51,7 +56,13 @@ export class ExtentReader {
     if (place.lengthBytes < 1 || place.lengthBytes > readBytesMax) {
       return refused("invalidArgument", "badRequest", `a read of ${place.lengthBytes} bytes`);
     }
-    return this.#fromReplicas(place, options, (address, timeoutMs, signal) => this.#readAt(address, place, { timeoutMs, signal }));
+    const { offsetBytes, lengthBytes } = place;
+    return this.#fromReplicas(
+      place,
+      options,
+      (address, timeoutMs, signal) => this.#readAt(address, place, { timeoutMs, signal }),
+      (at, left) => this.#coded.read(at, offsetBytes, lengthBytes, left, () => this.#locations.forget(at.extentId)),
+    );
   }
 
   async #readAt(address: string, place: Place, options: ReadOptions): Promise<Outcome<Uint8Array>> {
@@ -69,7 +80,7 @@ export class ExtentReader {
       offsetsBytes: run.map(({ offsetBytes }) => toWire(offsetBytes)),
       lengthsBytes: run.map(({ lengthBytes }) => lengthBytes),
     };
-    return this.#fromReplicas(first, options, async (address, timeoutMs, signal) => {
+    const fromNode = async (address: string, timeoutMs: number, signal: AbortSignal): Promise<Outcome<Uint8Array>> => {
       const answer = await this.#world.transport.client(address, ExtentNode).readPlaces(request, { timeoutMs, signal });
       if (answer.ok) return exactly(answer.value.payload, lengthOfRun(run), address);
       if (answer.failure.code !== "unimplemented") return answer;
@@ -81,7 +92,19 @@ export class ExtentReader {
         pieces.push(piece.value);
       }
       return ok(concatBytes(pieces));
-    });
+    };
+    return this.#fromReplicas(first, options, fromNode, (at, left) => this.#codedRun(at, run, left));
+  }
+
+  /** A run spans little more than its places: all of it is read at once. */
+  async #codedRun(at: CodedAt, run: PlaceRun, options: ReadOptions): Promise<Outcome<Uint8Array>> {
+    const begin = Math.min(...run.map(({ offsetBytes }) => offsetBytes));
+    const end = Math.max(...run.map(({ offsetBytes, lengthBytes }) => offsetBytes + lengthBytes));
+    const span = await this.#coded.read(at, begin, end - begin, options, () => this.#locations.forget(at.extentId));
+    if (!span.ok) return span;
+    const piece = ({ offsetBytes, lengthBytes }: Place): Uint8Array =>
+      span.value.subarray(offsetBytes - begin, offsetBytes - begin + lengthBytes);
+    return ok(concatBytes(run.map(piece)));
   }
 
   /** Whole blocks from a block's header on, of a sealed extent of this length. */
@@ -92,7 +115,7 @@ export class ExtentReader {
     maxBytes: number,
     options: ReadOptions,
   ): Promise<Outcome<ReadBlocksResponse>> {
-    return this.#fromReplicas({ extentId, offsetBytes }, options, async (address, timeoutMs, signal) => {
+    const fromNode = async (address: string, timeoutMs: number, signal: AbortSignal): Promise<Outcome<ReadBlocksResponse>> => {
       const request = { extentId: toWire(extentId), offsetBytes: toWire(offsetBytes), maxBytes };
       const answer = await this.#world.transport.client(address, ExtentNode).readBlocks(request, { timeoutMs, signal });
       if (!answer.ok) return answer;
@@ -101,7 +124,14 @@ export class ExtentReader {
         return refused("unavailable", "extentStale", `${address} holds extent ${extentId} to ${next} of ${sealedLengthBytes} bytes`);
       }
       return answer;
-    });
+    };
+    const coded = (at: CodedAt, left: ReadOptions) => this.#codedBlocks(at, offsetBytes, maxBytes, left);
+    return this.#fromReplicas({ extentId, offsetBytes }, options, fromNode, coded);
+  }
+
+  async #codedBlocks(at: CodedAt, offsetBytes: number, maxBytes: number, options: ReadOptions): Promise<Outcome<ReadBlocksResponse>> {
+    const blocks = await this.#coded.readBlocks(at, offsetBytes, maxBytes, options, () => this.#locations.forget(at.extentId));
+    return blocks.ok ? ok(blocksOnWire(blocks.value, at.sealedLengthBytes)) : blocks;
   }
 
   /** As `readBlocks`, whatever a replica knows to be acknowledged, which may be nothing; each replica is asked at most once. */
@@ -112,10 +142,13 @@ export class ExtentReader {
     options: ReadOptions,
   ): Promise<Outcome<ReadBlocksResponse>> {
     const request = { extentId: toWire(extentId), offsetBytes: toWire(offsetBytes), maxBytes };
-    const located = await this.#addressesOf(extentId, options.timeoutMs);
-    if (!located.ok) return located;
     const deadlineMs = this.#world.clock.monotonicMs() + options.timeoutMs;
-    const result = await this.#race({ extentId, offsetBytes }, located.value, deadlineMs, options.signal, (address, timeoutMs, signal) =>
+    const located = await this.#locationOf(extentId, options.timeoutMs);
+    if (!located.ok) return located;
+    const timeoutLeftMs = Math.max(1, deadlineMs - this.#world.clock.monotonicMs());
+    if (isCoded(located.value)) return this.#codedBlocks(located.value, offsetBytes, maxBytes, { ...options, timeoutMs: timeoutLeftMs });
+    const { addresses } = located.value;
+    const result = await this.#race({ extentId, offsetBytes }, addresses, deadlineMs, options.signal, (address, timeoutMs, signal) =>
       this.#world.transport.client(address, ExtentNode).readBlocks(request, { timeoutMs, signal }),
     );
     return "answer" in result ? ok(result.answer) : (result.failures.at(-1) as Failed);
@@ -159,7 +192,12 @@ export class ExtentReader {
   }
 
   /** Asks replicas until one answers, the deadline passes, or all of a fresh location say what will not change by waiting. */
-  async #fromReplicas<T>(at: Start, options: ReadOptions, attempt: ReplicaAttempt<T>): Promise<Outcome<T>> {
+  async #fromReplicas<T>(
+    at: Start,
+    options: ReadOptions,
+    attempt: ReplicaAttempt<T>,
+    coded: (at: CodedAt, options: ReadOptions) => Promise<Outcome<T>>,
+  ): Promise<Outcome<T>> {
     const { clock, random } = this.#world;
     const { extentId } = at;
     const deadlineMs = clock.monotonicMs() + options.timeoutMs;
@@ -168,9 +206,17 @@ export class ExtentReader {
     for (;;) {
       if (options.signal?.aborted) return cancelled;
       const fresh = this.#locations.get(extentId) === undefined;
-      const located = await this.#addressesOf(extentId, deadlineMs - clock.monotonicMs());
-      if (located.ok) {
-        const result = await this.#race(at, located.value, deadlineMs, options.signal, attempt);
+      const located = await this.#locationOf(extentId, deadlineMs - clock.monotonicMs());
+      if (located.ok && isCoded(located.value)) {
+        const answer = await coded(located.value, { ...options, timeoutMs: Math.max(1, deadlineMs - clock.monotonicMs()) });
+        if (answer.ok) return answer;
+        last = answer;
+        this.#locations.forget(extentId);
+        // That a fragment is lost or damaged may be mended by a repair; what lies beyond the end never comes.
+        if (fresh && (answer.failure.reason === "outOfRange" || answer.failure.code === "invalidArgument")) return last;
+        if (!fresh) continue;
+      } else if (located.ok) {
+        const result = await this.#race(at, located.value.addresses, deadlineMs, options.signal, attempt);
         if ("answer" in result) return ok(result.answer);
         last = result.failures.at(-1) as Failed;
         this.#locations.forget(extentId);
@@ -200,13 +246,13 @@ export class ExtentReader {
     return raceReplicas(clock, this.#histories, order, deadlineMs, signal, attempt);
   }
 
-  async #addressesOf(extentId: number, timeoutMs: number): Promise<Outcome<readonly string[]>> {
+  async #locationOf(extentId: number, timeoutMs: number): Promise<Outcome<Location>> {
     const cached = this.#locations.get(extentId);
-    return cached === undefined ? this.#find(extentId, timeoutMs) : ok(cached.addresses);
+    return cached === undefined ? this.#find(extentId, timeoutMs) : ok(cached);
   }
 
   /** One question for all readers of an extent that wait. */
-  #find(extentId: number, timeoutMs: number): Promise<Outcome<readonly string[]>> {
+  #find(extentId: number, timeoutMs: number): Promise<Outcome<Location>> {
     let asked = this.#locating.get(extentId);
     if (asked === undefined) {
       asked = this.#ask(extentId, timeoutMs).finally(() => this.#locating.delete(extentId));
@@ -215,17 +261,26 @@ export class ExtentReader {
     return asked;
   }
 
-  async #ask(extentId: number, timeoutMs: number): Promise<Outcome<readonly string[]>> {
+  async #ask(extentId: number, timeoutMs: number): Promise<Outcome<Location>> {
     if (timeoutMs <= 0) return refused("deadlineExceeded", "timeout", `no time left to locate extent ${extentId}`);
     const answer = await this.#locate([extentId], timeoutMs);
     if (!answer.ok) return answer;
     this.learn(answer.value);
     const found = answer.value.find((location) => location.extentId === extentId);
     if (found === undefined) return refused("notFound", "unknownExtent", `extent ${extentId} is unknown to the stream manager`);
-    if (found.addresses.length === 0) return refused("unavailable", "noPlacement", `extent ${extentId} has no replica now`);
-    return ok(found.addresses);
+    if (found.addresses.length === 0 && !isCoded(found))
+      return refused("unavailable", "noPlacement", `extent ${extentId} has no replica now`);
+    return ok(found);
   }
 }
+
+const blocksOnWire = ({ offsetsBytes, payload, nextOffsetBytes }: RawBlocks, sealedLengthBytes: number): ReadBlocksResponse =>
+  create(ReadBlocksResponseSchema, {
+    offsetsBytes: offsetsBytes.map(toWire),
+    nextOffsetBytes: toWire(nextOffsetBytes),
+    end: nextOffsetBytes >= sealedLengthBytes,
+    payload,
+  });
 
 /** Of every replica of a fresh location: waiting will not help. */
 const isFinal = (failure: Failure): boolean =>

@@ -17,6 +17,8 @@ export interface StampOptions {
   readonly journalQueueBytesMax?: number;
   /** Of single nodes; otherwise what fits a segment. */
   readonly appendBytesMax?: Readonly<Record<string, number>>;
+  /** Absent: four. */
+  readonly nodes?: readonly string[];
 }
 
 export class Stamp {
@@ -32,7 +34,7 @@ export class Stamp {
     const manager = streamManagerSchema.parse({ name: "sm1", listen: "sm1", lockService: "lock" });
     this.sim.addProcess("sm1", (world) => new StreamManagerRole(world, manager), life);
     const journalSegmentBytes = options.journalSegmentBytes ?? 1 << 20;
-    for (const name of nodeNames) {
+    for (const name of options.nodes ?? nodeNames) {
       const config = extentNodeSchema.parse({
         name,
         listen: name,

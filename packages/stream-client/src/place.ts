@@ -1,7 +1,15 @@
 /** Where bytes lie in the stream layer, and where the replicas of an extent are. */
 import { create } from "@bufbuild/protobuf";
-import { type ExtentLocation, ExtentLocationSchema, fromWire, toWire, type Place as WirePlace } from "@stamp/wire";
+import { type CodedLocation, type ExtentLocation, ExtentLocationSchema, fromWire, toWire, type Place as WirePlace } from "@stamp/wire";
 import type { Place } from "./types.ts";
+
+/** Where the fragments of a coded extent are. */
+export interface CodedPlaces {
+  /** Name of the code. */
+  readonly profile: string;
+  /** By index in the code. An empty address: its node is not known. */
+  readonly fragments: readonly { readonly version: number; readonly address: string }[];
+}
 
 export interface Location {
   readonly extentId: number;
@@ -9,6 +17,8 @@ export interface Location {
   /** The first is the primary. */
   readonly addresses: readonly string[];
   readonly sealedLengthBytes?: number | undefined;
+  /** Undefined: it is stored as replicas. Otherwise it has no addresses. */
+  readonly coded?: CodedPlaces | undefined;
 }
 
 export const placeFromWire = (place: WirePlace): Place => ({
@@ -28,6 +38,12 @@ export const locationFromWire = (location: ExtentLocation): Location => ({
   version: fromWire(location.version),
   addresses: location.addresses,
   sealedLengthBytes: location.sealedLengthBytes === undefined ? undefined : fromWire(location.sealedLengthBytes),
+  ...(location.coded === undefined ? {} : { coded: codedFromWire(location.coded) }),
+});
+
+const codedFromWire = ({ profile, fragments }: CodedLocation): CodedPlaces => ({
+  profile,
+  fragments: fragments.map(({ version, address }) => ({ version: fromWire(version), address })),
 });
 
 export const locationToWire = (location: Location): ExtentLocation =>
@@ -36,4 +52,10 @@ export const locationToWire = (location: Location): ExtentLocation =>
     version: toWire(location.version),
     addresses: [...location.addresses],
     ...(location.sealedLengthBytes === undefined ? {} : { sealedLengthBytes: toWire(location.sealedLengthBytes) }),
+    ...(location.coded === undefined ? {} : { coded: codedToWire(location.coded) }),
   });
+
+const codedToWire = ({ profile, fragments }: CodedPlaces) => ({
+  profile,
+  fragments: fragments.map(({ version, address }) => ({ version: toWire(version), address })),
+});

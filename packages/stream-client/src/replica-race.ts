@@ -71,12 +71,26 @@ export class NodeHistories {
    */
   order(addresses: readonly string[], start: number, nowMs: number): string[] {
     const rotated = addresses.map((_, i) => addresses[(i + start) % addresses.length] as string);
-    const failures = (address: string): number => this.#nodes.get(address)?.failures ?? 0;
+    const failures = (address: string): number => this.failures(address);
     const [first, second, ...others] = rotated.sort((a, b) => failures(a) - failures(b));
     if (first === undefined || second === undefined) return rotated;
     const isSecondQuicker =
       failures(first) === failures(second) && this.#recentMs(second, nowMs) < quickerPart * this.#recentMs(first, nowMs);
     return isSecondQuicker ? [second, first, ...others] : rotated;
+  }
+
+  /** Number of failures lately; halved by every success. */
+  failures(address: string): number {
+    return this.#nodes.get(address)?.failures ?? 0;
+  }
+
+  /** Fewest failures first, then those that answered quickest lately. Those of which nothing is known come before them, to be known. */
+  quickestFirst<T>(items: readonly T[], addressOf: (item: T) => string, nowMs: number): T[] {
+    const recentMs = (item: T): number => {
+      const known = this.#recentMs(addressOf(item), nowMs);
+      return Number.isNaN(known) ? 0 : known;
+    };
+    return items.toSorted((a, b) => this.failures(addressOf(a)) - this.failures(addressOf(b)) || recentMs(a) - recentMs(b));
   }
 
   /** NaN, so that nothing is quicker and it is quicker than nothing, when nothing is known. */

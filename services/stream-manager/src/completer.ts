@@ -96,6 +96,8 @@ export class Completer {
   /** Whether a client may be told its sealed length. */
   tellable(extent: ExtentRecord): boolean {
     if (extent.phase !== "sealed") return false;
+    // It was told before it was coded, and has no replicas since.
+    if (extent.coded !== undefined) return true;
     if (this.#durable.has(extent.id)) return true;
     if (extent.untold !== undefined && this.#term.world.rules.on("minCopiesBeforeTelling")) return false;
     return !this.#term.world.rules.on("minCopiesBeforeTelling") || this.completeCount(extent) >= this.#term.config.minCopies;

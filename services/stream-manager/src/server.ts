@@ -162,7 +162,7 @@ export function streamManagerHandlers(
         const extents = [];
         for (const id of request.extentIds) {
           const extent = leader.term.state.extent(extentId(fromWire(id)));
-          if (extent !== undefined && extent.phase !== "allocating") extents.push(leader.views.location(extent));
+          if (extent !== undefined && extent.phase !== "allocating") extents.push(leader.views.location(extent, true));
         }
         return ok({ extents });
       }),

@@ -1,6 +1,14 @@
 /** What callers see of streams, extents and nodes: the state in the words of stream_manager.proto. */
 import type { ExtentId } from "@stamp/base";
-import type { AcceptedLoss, ExtentList, ExtentPhase, ExtentRecord, NodeDuty as RecordedDuty, ReplicaRecord } from "@stamp/stream";
+import type {
+  AcceptedLoss,
+  CodedRecord,
+  ExtentList,
+  ExtentPhase,
+  ExtentRecord,
+  NodeDuty as RecordedDuty,
+  ReplicaRecord,
+} from "@stamp/stream";
 import { streamKey } from "@stamp/stream";
 import { ExtentState, NodeDuty, toWire } from "@stamp/wire";
 import { addTo } from "./blocked-copies.ts";
@@ -87,8 +95,16 @@ export class Views {
     return extents.map((extent) => this.location(extent));
   }
 
+  #coded({ profile, fragments }: CodedRecord) {
+    const { nodes } = this.#term;
+    return {
+      profile,
+      fragments: fragments.map(({ nodeId, version }) => ({ version: toWire(version), address: nodes.address(nodeId) ?? "" })),
+    };
+  }
+
   /** Unsealed: the primary first. Sealed: complete replicas on nodes that are up first. The length only when it may be told. */
-  location(extent: ExtentRecord) {
+  location(extent: ExtentRecord, withFragments = false) {
     const replicas = this.#ordered(extent);
     const sealed = this.#completer.tellable(extent) ? extent.sealedLengthBytes : undefined;
     return {
@@ -96,6 +112,7 @@ export class Views {
       version: toWire(extent.version),
       addresses: replicas.map((replica) => this.#term.nodes.address(replica.nodeId) ?? ""),
       ...(sealed === undefined ? {} : { sealedLengthBytes: toWire(sealed) }),
+      ...(withFragments && extent.coded !== undefined ? { coded: this.#coded(extent.coded) } : {}),
     };
   }
 

@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/common.proto.
  */
 export const file_stamp_v1_common: GenFile = /*@__PURE__*/
-  fileDesc("ChVzdGFtcC92MS9jb21tb24ucHJvdG8SCHN0YW1wLnYxImgKBVBsYWNlEhEKCWV4dGVudF9pZBgBIAEoBBIUCgxvZmZzZXRfYnl0ZXMYAiABKAQSFAoMbGVuZ3RoX2J5dGVzGAMgASgNEiAKBmNpcGhlchgEIAEoCzIQLnN0YW1wLnYxLkNpcGhlciIsCgZDaXBoZXISDAoEc2FsdBgBIAEoDBIUCgxvZmZzZXRfYnl0ZXMYAiABKAQigQEKDkV4dGVudExvY2F0aW9uEhEKCWV4dGVudF9pZBgBIAEoBBIPCgd2ZXJzaW9uGAIgASgEEhEKCWFkZHJlc3NlcxgDIAMoCRIgChNzZWFsZWRfbGVuZ3RoX2J5dGVzGAQgASgESACIAQFCFgoUX3NlYWxlZF9sZW5ndGhfYnl0ZXMikgEKEFNpZ25lZElkZW50aWZpZXISCgoCaWQYASABKAkSFQoIc3RhcnRfbXMYAiABKANIAIgBARIWCglleHBpcnlfbXMYAyABKANIAYgBARIYCgtwZXJtaXNzaW9ucxgEIAEoCUgCiAEBQgsKCV9zdGFydF9tc0IMCgpfZXhwaXJ5X21zQg4KDF9wZXJtaXNzaW9uc2IGcHJvdG8z");
+  fileDesc("ChVzdGFtcC92MS9jb21tb24ucHJvdG8SCHN0YW1wLnYxImgKBVBsYWNlEhEKCWV4dGVudF9pZBgBIAEoBBIUCgxvZmZzZXRfYnl0ZXMYAiABKAQSFAoMbGVuZ3RoX2J5dGVzGAMgASgNEiAKBmNpcGhlchgEIAEoCzIQLnN0YW1wLnYxLkNpcGhlciIsCgZDaXBoZXISDAoEc2FsdBgBIAEoDBIUCgxvZmZzZXRfYnl0ZXMYAiABKAQiuAEKDkV4dGVudExvY2F0aW9uEhEKCWV4dGVudF9pZBgBIAEoBBIPCgd2ZXJzaW9uGAIgASgEEhEKCWFkZHJlc3NlcxgDIAMoCRIgChNzZWFsZWRfbGVuZ3RoX2J5dGVzGAQgASgESACIAQESKwoFY29kZWQYBSABKAsyFy5zdGFtcC52MS5Db2RlZExvY2F0aW9uSAGIAQFCFgoUX3NlYWxlZF9sZW5ndGhfYnl0ZXNCCAoGX2NvZGVkIk8KDUNvZGVkTG9jYXRpb24SDwoHcHJvZmlsZRgBIAEoCRItCglmcmFnbWVudHMYAiADKAsyGi5zdGFtcC52MS5GcmFnbWVudExvY2F0aW9uIjQKEEZyYWdtZW50TG9jYXRpb24SDwoHdmVyc2lvbhgBIAEoBBIPCgdhZGRyZXNzGAIgASgJIpIBChBTaWduZWRJZGVudGlmaWVyEgoKAmlkGAEgASgJEhUKCHN0YXJ0X21zGAIgASgDSACIAQESFgoJZXhwaXJ5X21zGAMgASgDSAGIAQESGAoLcGVybWlzc2lvbnMYBCABKAlIAogBAUILCglfc3RhcnRfbXNCDAoKX2V4cGlyeV9tc0IOCgxfcGVybWlzc2lvbnNiBnByb3RvMw");
 
 /**
  * Bytes of one block (or a part of it) inside an extent. Never changes its content once it was acknowledged.
@@ -107,6 +107,13 @@ export type ExtentLocation = Message<"stamp.v1.ExtentLocation"> & {
    * @generated from field: optional uint64 sealed_length_bytes = 4;
    */
   sealedLengthBytes?: bigint | undefined;
+
+  /**
+   * Set if it is stored as fragments. Only in answers of LocateExtents; elsewhere a coded extent has no addresses.
+   *
+   * @generated from field: optional stamp.v1.CodedLocation coded = 5;
+   */
+  coded?: CodedLocation | undefined;
 };
 
 /**
@@ -115,6 +122,58 @@ export type ExtentLocation = Message<"stamp.v1.ExtentLocation"> & {
  */
 export const ExtentLocationSchema: GenMessage<ExtentLocation> = /*@__PURE__*/
   messageDesc(file_stamp_v1_common, 2);
+
+/**
+ * Where the fragments of a coded extent are (docs/design/erasure-coding.md).
+ *
+ * @generated from message stamp.v1.CodedLocation
+ */
+export type CodedLocation = Message<"stamp.v1.CodedLocation"> & {
+  /**
+   * Name of the code.
+   *
+   * @generated from field: string profile = 1;
+   */
+  profile: string;
+
+  /**
+   * By index in the code.
+   *
+   * @generated from field: repeated stamp.v1.FragmentLocation fragments = 2;
+   */
+  fragments: FragmentLocation[];
+};
+
+/**
+ * Describes the message stamp.v1.CodedLocation.
+ * Use `create(CodedLocationSchema)` to create a new message.
+ */
+export const CodedLocationSchema: GenMessage<CodedLocation> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_common, 3);
+
+/**
+ * @generated from message stamp.v1.FragmentLocation
+ */
+export type FragmentLocation = Message<"stamp.v1.FragmentLocation"> & {
+  /**
+   * @generated from field: uint64 version = 1;
+   */
+  version: bigint;
+
+  /**
+   * host:port; empty: its node is not known.
+   *
+   * @generated from field: string address = 2;
+   */
+  address: string;
+};
+
+/**
+ * Describes the message stamp.v1.FragmentLocation.
+ * Use `create(FragmentLocationSchema)` to create a new message.
+ */
+export const FragmentLocationSchema: GenMessage<FragmentLocation> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_common, 4);
 
 /**
  * A stored access policy of a container, queue or table; what is absent is left to the SAS.
@@ -148,5 +207,5 @@ export type SignedIdentifier = Message<"stamp.v1.SignedIdentifier"> & {
  * Use `create(SignedIdentifierSchema)` to create a new message.
  */
 export const SignedIdentifierSchema: GenMessage<SignedIdentifier> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_common, 3);
+  messageDesc(file_stamp_v1_common, 5);
 
