@@ -17,7 +17,7 @@ export const exitCodes = {
   /** `stamp health`: something is not served, or data are in danger. */
   danger: 7,
   /** `stamp up`: what it started is ready, but an extent node with a disk in the folder was not started. */
-  leftOut: 8,
+  leftOut: 9,
   /** The command was left by Ctrl-C; it said what goes on without it. */
   left: 130,
 } as const;

@@ -236,7 +236,7 @@ test("a start with other flags: a node left out, more copies than nodes, few dom
   const tls = ["--tls-cert", join(dataDir, "certs/server.pem"), "--tls-key", join(dataDir, "certs/server-key.pem")];
   const shape = ["--extent-nodes", "3", "--copies", "5", "--partition-servers", "1", "--fault-domains", '["a","b"]'];
   const ran = await up(...shape, ...tls, "--roles", roles);
-  assert.equal(ran.code, 8, ran.out + ran.err);
+  assert.equal(ran.code, 9, ran.out + ran.err);
   assert.match(ran.out, /NOT STARTED: extent-node-4/);
   assert.doesNotMatch(ran.out, /^ready/m);
   assert.match(ran.err, /extent-node-4 is not started/);
