@@ -20,7 +20,6 @@ import { NativeClient } from "./native-client.ts";
 import type { GrpcLimits, LinkKind } from "./options.ts";
 import { defaultLimits } from "./options.ts";
 import { openCredential } from "./secret-credential.ts";
-import { listenGrpc } from "./server.ts";
 import { TcpLink } from "./tcp-link.ts";
 
 type Dials = Readonly<Record<LinkKind, (address: Address, events: LinkEvents) => FrameLink>>;
@@ -76,7 +75,9 @@ export class GrpcTransport implements Transport {
     return client;
   }
 
-  serve(listen: Address, services: readonly ServedService[]): Promise<Listener> {
+  async serve(listen: Address, services: readonly ServedService[]): Promise<Listener> {
+    // Only here: a command of a person calls and serves nothing, and the server brings health checks with it, which take long to load.
+    const { listenGrpc } = await import("./server.ts");
     const context = { clock: this.#clock, logger: this.#logger, limits: this.#limits, credential: this.#credential };
     return listenGrpc({ ...context, advertised: this.#advertised }, listen, services);
   }
