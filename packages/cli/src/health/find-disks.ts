@@ -26,6 +26,7 @@ export function findDisks(facts: StampFacts): Finding[] {
     ...findAway(facts, processes),
     ...findCounts(facts),
     ...(facts.streamLayer?.nodes ?? []).flatMap(findDuty),
+    ...findDecommissioned(facts, processes),
     ...(facts.streamLayer?.nodes ?? []).flatMap(findFilling),
     ...processes.flatMap(findDisk),
     ...findRoom(processes),
@@ -72,6 +73,16 @@ function findDuty({ nodeId, duty, replicas, blocked }: NodeInfo): Finding[] {
   if (blocked.length > 0 && replicas > 0n)
     return [finding("node-drain-blocked", nodeId, `${counted(replicas, "replica", are)} on it: ${blocked.join("; ")}`)];
   return [finding("node-draining", nodeId, counted(replicas, "replica", are).concat(" on it"))];
+}
+
+/** A node whose process was not stopped with its duty: by a release before 0413, by another client, or in a container. */
+function findDecommissioned({ streamLayer }: StampFacts, processes: readonly ProcessFacts[]): Finding[] {
+  const answering = new Set(processes.filter(({ answer }) => answer !== undefined).map(({ name }) => name));
+  return (streamLayer?.nodes ?? [])
+    .filter(({ nodeId, duty }) => duty === NodeDuty.DECOMMISSIONED && answering.has(nodeId))
+    .map(({ nodeId, replicas }) =>
+      finding("node-decommissioned", nodeId, `it runs, and ${counted(replicas, "replica", are)} needed of it`),
+    );
 }
 
 function findFilling({ nodeId, up, freeBytes, totalBytes }: NodeInfo): Finding[] {

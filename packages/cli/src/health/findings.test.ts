@@ -162,6 +162,12 @@ const cases: Readonly<Record<Code, Case>> = {
     subject: "extent-node-5",
     cause: /disk is in the data folder/,
   },
+  "node-decommissioned": {
+    change: withNode(2, { duty: NodeDuty.DECOMMISSIONED, replicas: 0n }),
+    subject: "extent-node-2",
+    cause: /it runs, and 0 replicas are needed of it/,
+    notYet: all(withNode(2, { duty: NodeDuty.DECOMMISSIONED }), without("extent-node-2")),
+  },
   "node-draining": { change: withNode(1, { duty: NodeDuty.DRAINING }), subject: "extent-node-1", cause: /7 replicas/ },
   "node-drain-blocked": {
     change: withNode(1, { duty: NodeDuty.DRAINING, blocked: ["no other node has room"] }),

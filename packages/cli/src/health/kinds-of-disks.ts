@@ -31,6 +31,11 @@ export const diskKinds = {
     means: "The data folder holds the disk of an extent node that was neither started nor decommissioned. Its replicas can't be read.",
     help: "start it: ./stamp node add SUBJECT; or remove it: ./stamp node remove SUBJECT",
   },
+  "node-decommissioned": {
+    severity: "warning",
+    means: "An extent node was decommissioned and still runs. It holds nothing that is needed, and every later start starts it again.",
+    help: "stop it for good: ./stamp node remove SUBJECT; in containers: docker compose rm -sf SUBJECT",
+  },
   "node-draining": {
     severity: "note",
     means: "An extent node is being emptied and gets nothing new.",
