@@ -14,7 +14,7 @@ import {
   withRestOf,
   writesBytes,
 } from "@stamp/lsm";
-import type { World } from "@stamp/ports";
+import { Turns, type World } from "@stamp/ports";
 import type { OwnedStream, StreamClient } from "@stamp/stream-client";
 import type { Caches } from "./caches.ts";
 import { Checkpoint, type Storage } from "./checkpoint-reader.ts";
@@ -166,7 +166,9 @@ async function replay(world: World, log: OwnedStream, state: PartitionState, own
   const { logStart, logStartExtentId } = state;
   const begins = logStart?.extentId === logStartExtentId ? logStart : { extentId: logStartExtentId, offsetBytes: 0 };
   const from = log.knows(logStartExtentId) ? { from: begins } : {};
+  const turns = new Turns(world.clock);
   for await (const { payload } of log.readAll(from)) {
+    if (turns.over) await turns.next();
     const decoded = decodeCommit(payload, world.digest.crc32c);
     if (!decoded.ok) throw new FailureError(decoded.failure);
     const record = decoded.value;

@@ -239,7 +239,8 @@ export class RangePartition {
   scan(range: ScanRange, snapshot?: Snapshot): AsyncGenerator<Row, void, void> {
     this.#alive();
     const { figures } = this.#storage;
-    return scanRows(this.#view(snapshot), range, snapshot?.sequence ?? this.#visible, { figures, check: () => this.#alive() });
+    const watch = { figures, check: () => this.#alive(), clock: this.#world.clock };
+    return scanRows(this.#view(snapshot), range, snapshot?.sequence ?? this.#visible, watch);
   }
 
   /**

@@ -5,6 +5,7 @@
 import { compareBytes } from "@stamp/base";
 import type { Entry, MemoryTable } from "@stamp/lsm";
 import { hashKey, Merger } from "@stamp/lsm";
+import { type Clock, Turns } from "@stamp/ports";
 import type { Checkpoint, MergedBlock } from "./checkpoint-reader.ts";
 import { type EntrySource, sourceOfMemory } from "./entry-source.ts";
 import type { StorageFigures } from "./storage-figures.ts";
@@ -38,17 +39,23 @@ export interface ScanWatch {
   readonly figures?: StorageFigures;
   /** Asked before each row; throws when it may not go on. */
   readonly check?: () => void;
+  /** Says when a turn was long. Without a clock the scan never gives way. */
+  readonly clock?: Clock;
 }
+
+/** Rows and tombstones between two looks at the clock. */
+const rowsPerLook = 64;
 
 /**
  * Rows in key order: per key the newest visible version, tombstones left out. One generator, that waits only where a block has to be
- * fetched: each more, and each wait, costs as much as the row itself. Throws FailureError when storage can't be read.
+ * fetched, and gives way after a slice (Turns), work of the reader included: each more, and each wait, costs as much as the row itself. Throws
+ * FailureError when storage can't be read.
  */
 export async function* scanRows(
   view: TableView,
   range: ScanRange,
   snapshotSequence: number,
-  { figures, check }: ScanWatch = {},
+  { figures, check, clock }: ScanWatch = {},
 ): AsyncGenerator<Row, void, void> {
   const sources: EntrySource[] = [
     ...view.memory.map((table) => sourceOfMemory(table.iterate(range, snapshotSequence))),
@@ -66,7 +73,8 @@ export async function* scanRows(
     heads[at] = head;
     merger.set(at, head);
   };
-  let [count, bytes] = [0, 0];
+  const turns = clock && new Turns(clock);
+  let [count, bytes, looked] = [0, 0, 0];
   try {
     for (let at = 0; at < sources.length; at++) {
       const waits = advance(at);
@@ -74,6 +82,7 @@ export async function* scanRows(
     }
     for (let next = merger.nextKey(); next !== undefined; next = merger.nextKey()) {
       const { key, value } = next.entry;
+      if (turns !== undefined && ++looked % rowsPerLook === 0 && turns.over) await turns.next();
       if (value !== undefined) {
         check?.();
         count++;

@@ -237,7 +237,7 @@ export class Transactions {
     return {
       ...common,
       get: async (key) => (await getVersion(view(), key, Number.MAX_SAFE_INTEGER))?.value,
-      scan: (range) => scanRows(view(), range, Number.MAX_SAFE_INTEGER),
+      scan: (range) => scanRows(view(), range, Number.MAX_SAFE_INTEGER, { clock: this.#world.clock }),
     };
   }
 
