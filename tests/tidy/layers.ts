@@ -49,7 +49,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   "range-partition": { kind: "async", allowed: ["base", "ports", "wire", "lsm", "stream-client"] },
 
   "ports-node": { kind: "adapter", allowed: ["base", "ports", "wire"] },
-  simulator: { kind: "adapter", allowed: [...pure, ...async, ...roles] },
+  "virtual-time": { kind: "adapter", allowed: ["base", "ports", "wire", "histories"] },
 
   "lock-service": service,
   "stream-manager": service,
@@ -66,12 +66,13 @@ export const layers: Readonly<Record<string, Layer>> = {
   embedded: { kind: "hands", allowed: [...pure, ...async, ...roles, "ports-node"] },
   // fsck reads the disks of nodes that do not run with the code that wrote them; what a role can be given is in its schema.
   cli: { kind: "hands", allowed: [...pure, ...async, ...roles, "ports-node", "cluster", "embedded"] },
+  simulator: { kind: "hands", allowed: [...pure, ...async, ...roles, "virtual-time"] },
   bench: { kind: "hands", allowed: [...pure, ...async, "ports-node", ...hands] },
   tests: {
     kind: "tests",
-    allowed: [...pure, ...async, ...roles, "ports-node", "simulator", ...hands, "bench", "coordination", "endpoints"],
+    allowed: [...pure, ...async, ...roles, "ports-node", "virtual-time", ...hands, "bench", "coordination", "endpoints"],
   },
 };
 
 /** Adapters: inside a service only main.ts knows one. */
-export const adapters: readonly string[] = ["ports-node", "simulator"];
+export const adapters: readonly string[] = ["ports-node", "virtual-time"];

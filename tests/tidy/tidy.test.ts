@@ -53,6 +53,11 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
         '"dependencies": {\n    "@stamp/ports-node": "workspace:*",\n    "zod": "^4.0.0",',
       ),
     );
+    const base = readFileSync(join(copy, "packages/base/package.json"), "utf8");
+    write(
+      "packages/base/package.json",
+      base.replace('"dependencies": {', '"devDependencies": { "@stamp/lsm": "workspace:*" },\n  "dependencies": {'),
+    );
     // Style.
     write("packages/base/src/breach-default.ts", "export default 1;\n");
     write("packages/base/src/breach-any.ts", "export const anything: any = 1;\n");
@@ -109,6 +114,7 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
     tells("breach-up.ts", "extent must not import ports");
     tells("packages/stream/package.json", "stream must not depend on ports-node");
     tells("packages/stream/package.json", "zod is not pinned");
+    tells("@stamp/base needs @stamp/lsm needs @stamp/base", "cycle");
     tells("breach-long.ts", "601 lines");
     tells("breach-leftover.ts", "leftover");
     tells("breach.test.ts", "skipped without a reason");

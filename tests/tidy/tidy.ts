@@ -27,6 +27,7 @@ export function tidy(root: string): string[] {
   return [
     ...sources.flatMap((source) => [...layering(source), ...door(source), ...size(source), ...leftovers(source), ...machinePaths(source)]),
     ...manifests(root, sources),
+    ...cycles(root),
     ...documents(root),
   ];
 }
@@ -137,6 +138,28 @@ function manifests(root: string, sources: readonly Source[]): string[] {
       }
     }
   }
+  return breaches;
+}
+
+/** No package needs itself, over others or for its tests: a cycle can't be installed in order, and brings everything into an image. */
+function cycles(root: string): string[] {
+  const needs = new Map<string, readonly string[]>();
+  for (const path of globSync("{packages/*,services/*,tests}/package.json", { cwd: root }).sort()) {
+    const manifest: Manifest = JSON.parse(readFileSync(join(root, path), "utf8"));
+    needs.set(
+      manifest.name,
+      Object.keys({ ...manifest.dependencies, ...manifest.devDependencies }).filter((name) => name.startsWith("@stamp/")),
+    );
+  }
+  const done = new Set<string>();
+  const breaches: string[] = [];
+  const visit = (name: string, way: readonly string[]): void => {
+    if (way.includes(name)) breaches.push(`package.json: cycle: ${[...way.slice(way.indexOf(name)), name].join(" needs ")}`);
+    if (done.has(name) || way.includes(name)) return;
+    for (const needed of needs.get(name) ?? []) visit(needed, [...way, name]);
+    done.add(name);
+  };
+  for (const name of needs.keys()) visit(name, []);
   return breaches;
 }
 

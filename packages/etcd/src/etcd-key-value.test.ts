@@ -3,7 +3,7 @@ import { strict as assert } from "node:assert";
 import { test } from "node:test";
 import { allRules, FailureError, type Rules, rulesWithout, utf8 } from "@stamp/base";
 import { DiskError, type KeyValueOperation, type World } from "@stamp/ports";
-import { calm, type EtcdHabits, EtcdState, SimulatedEtcd, Simulation } from "@stamp/simulator";
+import { calm, type EtcdHabits, EtcdState, SimulatedEtcd, Simulation } from "@stamp/virtual-time";
 import { Election, EtcdClient, EtcdKeys, EtcdKeyValue, keepCompact, type Session } from "./index.ts";
 
 const prefix = "/stamp/test/";

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Histogram, type Outcome, ok, refused, unknownOutcome, utf8 } from "@stamp/base";
 import type { World } from "@stamp/ports";
-import { Simulation } from "@stamp/simulator";
 import type { OwnedStream, Place } from "@stamp/stream-client";
+import { Simulation } from "@stamp/virtual-time";
 import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 
 type Word = "done" | "no" | "unknown";

@@ -3,9 +3,9 @@ import { fromUtf8, ownerEpoch, type RuleName, rulesWithout, unwrap, utf8 } from 
 import { ExtentNodeRole, extentNodeSchema } from "@stamp/extent-node";
 import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
 import type { World } from "@stamp/ports";
-import { Simulation } from "@stamp/simulator";
 import { StreamClient } from "@stamp/stream-client";
 import { StreamManagerRole, streamManagerSchema } from "@stamp/stream-manager";
+import { Simulation } from "@stamp/virtual-time";
 import type { Caches } from "./caches.ts";
 import { type MemoryBudget, type PartitionLimits, RangePartition, type RowWrite, type StorageTimes } from "./index.ts";
 

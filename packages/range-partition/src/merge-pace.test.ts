@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { Simulation } from "@stamp/simulator";
+import { Simulation } from "@stamp/virtual-time";
 import { fillRestTimes, MergePace, restTimes, ServedWatch } from "./merge-pace.ts";
 import { StorageFigures } from "./storage-figures.ts";
 

@@ -1,8 +1,8 @@
 /** The whole cluster in the simulator: it starts, serves under faults, replays exactly; and a checker sees a rule that is missing. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Simulation } from "@stamp/virtual-time";
 import { runSeed } from "./cli/run-seed.ts";
-import { Simulation } from "./simulation.ts";
 import { simulatedCluster, type WholeCluster } from "./workloads/cluster.ts";
 
 test("cluster: all roles are ready from nothing, and again after the power went", async () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { concatBytes, type FailureError, ok, ownerEpoch, refused, unwrap } from "@stamp/base";
 import type { Transport } from "@stamp/ports";
-import { Simulation } from "@stamp/simulator";
+import { Simulation } from "@stamp/virtual-time";
 import { ExtentReader } from "./extent-reader.ts";
 import { block, nodeNames, Stamp } from "./harness.test.ts";
 import type { OwnedStream, Place, StreamClient } from "./index.ts";

@@ -3,8 +3,8 @@ import type { RuleName } from "@stamp/base";
 import { ownerEpoch, rulesWithout, unwrap, utf8 } from "@stamp/base";
 import { ExtentNodeRole, extentNodeSchema } from "@stamp/extent-node";
 import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
-import { Simulation } from "@stamp/simulator";
 import { StreamManagerRole, streamManagerSchema } from "@stamp/stream-manager";
+import { Simulation } from "@stamp/virtual-time";
 import { type OwnedStream, type Place, StreamClient, type StreamClientOptions } from "./index.ts";
 
 export const nodeNames: readonly string[] = ["en1", "en2", "en3", "en4"];

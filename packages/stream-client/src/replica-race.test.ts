@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Outcome, ok, refused } from "@stamp/base";
 import { sleep } from "@stamp/ports";
-import { Simulation } from "@stamp/simulator";
+import { Simulation } from "@stamp/virtual-time";
 import { NodeHistories, raceReplicas } from "./replica-race.ts";
 
 interface Asked {

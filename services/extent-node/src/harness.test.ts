@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { concatBytes, type Outcome, ok, type RuleName, refused, rulesWithout, unwrap, utf8 } from "@stamp/base";
 import { SnapshotWriter } from "@stamp/metadata-store";
 import { type Client, type Handlers, served, type World } from "@stamp/ports";
-import { Simulation } from "@stamp/simulator";
+import { Simulation } from "@stamp/virtual-time";
 import { type AppendResponse, ExtentNode, LockService, MetadataStore, StreamManager } from "@stamp/wire";
 import { extentNodeSchema } from "./config.ts";
 import { ExtentNodeRole } from "./extent-node.ts";

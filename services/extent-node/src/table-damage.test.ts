@@ -10,7 +10,7 @@ import { test } from "node:test";
 import { allRules, type RuleName, rulesWithout, unwrap } from "@stamp/base";
 import { silentLogger, type World } from "@stamp/ports";
 import { nodeWorld } from "@stamp/ports-node";
-import { Simulation } from "@stamp/simulator";
+import { Simulation } from "@stamp/virtual-time";
 import { ExtentNode } from "@stamp/wire";
 import { extentNodeSchema } from "./config.ts";
 import { DiskQueue } from "./disk-queue.ts";

@@ -1,5 +1,5 @@
 /** Several lock services over a simulated etcd. */
-import { calm, type EtcdHabits, EtcdState, SimulatedEtcd, Simulation, type SimulationOptions } from "@stamp/simulator";
+import { calm, type EtcdHabits, EtcdState, SimulatedEtcd, Simulation, type SimulationOptions } from "@stamp/virtual-time";
 import { lockServiceSchema } from "./config.ts";
 import { LockServiceRole } from "./lock-service.ts";
 

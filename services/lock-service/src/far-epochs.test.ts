@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { type Outcome, unwrap, utf8 } from "@stamp/base";
 import { leaseAheadMax } from "@stamp/lease";
 import { MetadataClient } from "@stamp/metadata-store";
-import { Simulation } from "@stamp/simulator";
+import { Simulation } from "@stamp/virtual-time";
 import { LockService, MetadataStore } from "@stamp/wire";
 import { lockServiceSchema } from "./config.ts";
 import { LockServiceRole } from "./lock-service.ts";

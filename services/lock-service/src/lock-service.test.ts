@@ -5,7 +5,7 @@ import type { Outcome, RuleName } from "@stamp/base";
 import { leaseEpoch, refused, rulesWithout, unwrap, utf8 } from "@stamp/base";
 import { LeaderCalls, LeaseKeeper, MetadataClient } from "@stamp/metadata-store";
 import { type Disk, DiskError, type KeyValue, type KeyValueStores } from "@stamp/ports";
-import { Simulation } from "@stamp/simulator";
+import { Simulation } from "@stamp/virtual-time";
 import { LockService } from "@stamp/wire";
 import { lockServiceSchema } from "./config.ts";
 import { LockServiceRole } from "./lock-service.ts";

@@ -1,7 +1,7 @@
 /** The lock service as a metadata store, on simulated time, disk and network. */
 import { test } from "node:test";
 import { LeaseKeeper, MetadataClient, metadataStoreConformance } from "@stamp/metadata-store";
-import { Simulation } from "@stamp/simulator";
+import { Simulation } from "@stamp/virtual-time";
 import { lockServiceSchema } from "./config.ts";
 import { LockServiceRole } from "./lock-service.ts";
 

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import type { Outcome } from "@stamp/base";
 import { concatBytes, unwrap, utf8 } from "@stamp/base";
 import { inMemory, openSnapshot, type SeededChecksum, type SnapshotEntry, SnapshotWriter, verifySnapshot } from "@stamp/metadata-store";
-import { Simulation } from "@stamp/simulator";
+import { Simulation } from "@stamp/virtual-time";
 import { lockServiceSchema } from "./config.ts";
 import { LockServiceRole } from "./lock-service.ts";
 import { decodeKeyState, decodeStamp, decodeVersion, encodeKeyState, encodeStamp, encodeVersion } from "./store.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, type Outcome, ok, present, rulesWithout, unknownOutcome, unwrap } from "@stamp/base";
 import { childRanges, firstRangeOf, isUnchanged, mergeRecords, type Range, RangeMap, splitRecord } from "@stamp/partition-map";
-import { Simulation } from "@stamp/simulator";
+import { Simulation } from "@stamp/virtual-time";
 import { MapState } from "./map-state.ts";
 import type { OwnTable } from "./map-table.ts";
 

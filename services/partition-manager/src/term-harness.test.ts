@@ -3,7 +3,7 @@ import { type Outcome, ok, refused, toHex, unwrap, utf8 } from "@stamp/base";
 import type { MetadataClient } from "@stamp/metadata-store";
 import { firstRangeOf, isLive, type Progress, type Range } from "@stamp/partition-map";
 import { served, sleep, type World } from "@stamp/ports";
-import { Simulation } from "@stamp/simulator";
+import { Simulation } from "@stamp/virtual-time";
 import { LockService, PartitionServer, toWire } from "@stamp/wire";
 import { Assigner, type AssignerOptions } from "./assigner.ts";
 import { MapState } from "./map-state.ts";

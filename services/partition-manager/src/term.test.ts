@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { ok, refused, unwrap } from "@stamp/base";
 import { encodeMapRow, mapKey } from "@stamp/partition-map";
 import { sleep } from "@stamp/ports";
-import { Simulation } from "@stamp/simulator";
+import { Simulation } from "@stamp/virtual-time";
 import { partitionManagerConfigSchema } from "./config.ts";
 import { partitionManagerHandlers } from "./server.ts";
 import { Term } from "./term.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { compareBytes, fromUtf8, Prng, utf8 } from "@stamp/base";
-import type { Simulation } from "@stamp/simulator";
+import type { Simulation } from "@stamp/virtual-time";
 import { type CollectRangeResponse, PartitionManager, PartitionServer, type RangePartition, StreamManager } from "@stamp/wire";
 import { blobRange, Client, container, container1, name, stamp } from "./stack-harness.test.ts";
 

@@ -5,7 +5,7 @@ import { emptyBytes, type Outcome, unwrap, utf8 } from "@stamp/base";
 import { accountKey, type Operation, type OperationResult, type Place, routeOf } from "@stamp/objects";
 import { firstRangeOf, type Range } from "@stamp/partition-map";
 import { sleep, type World } from "@stamp/ports";
-import { Simulation } from "@stamp/simulator";
+import { Simulation } from "@stamp/virtual-time";
 import { dataBytesMax, Executor } from "./execute.ts";
 import { Holdings } from "./holdings.ts";
 import { dataExtent, TestStreams } from "./streams-in-test.ts";

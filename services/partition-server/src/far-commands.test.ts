@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { fromUtf8, type Outcome, type RuleName, unwrap } from "@stamp/base";
 import { MetadataClient, unvouchedEpochsMax, unvouchedTermsMax } from "@stamp/metadata-store";
 import { sleep } from "@stamp/ports";
-import type { Simulation } from "@stamp/simulator";
+import type { Simulation } from "@stamp/virtual-time";
 import { LockService, PartitionManager, PartitionServer, type RangePartition, StreamManager, toWire } from "@stamp/wire";
 import { blobRange, Client, container, container1, stamp } from "./stack-harness.test.ts";
 

@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { fromUtf8, type Outcome, unwrap, utf8 } from "@stamp/base";
 import { MetadataClient } from "@stamp/metadata-store";
 import type { Client as Calls, World } from "@stamp/ports";
-import type { Simulation } from "@stamp/simulator";
+import type { Simulation } from "@stamp/virtual-time";
 import {
   ExtentNode,
   type ExtentReplica,

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { allRules, ok, type Rules, rulesWithout, unwrap, utf8 } from "@stamp/base";
 import { childRanges, firstRangeOf, type Range, splitRecord } from "@stamp/partition-map";
 import { sleep } from "@stamp/ports";
-import { Simulation } from "@stamp/simulator";
+import { Simulation } from "@stamp/virtual-time";
 import type { Engines, RangeEngine } from "./engine.ts";
 import { Holdings, heldMax } from "./holdings.ts";
 import { TestStreams } from "./streams-in-test.ts";

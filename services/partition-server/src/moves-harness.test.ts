@@ -6,7 +6,7 @@ import { type BlobName, routeOf } from "@stamp/objects";
 import { PartitionManagerRole, partitionManagerConfigSchema } from "@stamp/partition-manager";
 import { encodeMapRow, mapKey, type Range } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
-import { Simulation } from "@stamp/simulator";
+import { Simulation } from "@stamp/virtual-time";
 import { type OperationResult, PartitionManager, PartitionServer, type RangePartition } from "@stamp/wire";
 import { partitionServerConfigSchema } from "./config.ts";
 import { PartitionServerRole } from "./partition-server.ts";

@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, type RuleName, rulesWithout } from "@stamp/base";
-import type { Simulation } from "@stamp/simulator";
+import type { Simulation } from "@stamp/virtual-time";
 import { LockService, PartitionManager } from "@stamp/wire";
 import { partitionServerConfigSchema } from "./config.ts";
 import { Client, cluster, lease, managers, runSeed, serveable, servers } from "./moves-harness.test.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { RuleName } from "@stamp/base";
-import type { Simulation } from "@stamp/simulator";
+import type { Simulation } from "@stamp/virtual-time";
 import { PartitionManager, PartitionServer, type Place, type RangePartition } from "@stamp/wire";
 import { blobRange, Client, container1, name, stamp } from "./stack-harness.test.ts";
 

@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, compareBytes, type Outcome, type RuleName, type Rules, rulesWithout } from "@stamp/base";
 import { routeOf } from "@stamp/objects";
-import type { Simulation } from "@stamp/simulator";
+import type { Simulation } from "@stamp/virtual-time";
 import { PartitionManager, type RangePartition } from "@stamp/wire";
 import { blob, Client, cluster, type Floor, faults, managers, readerLoop, serveable, servers, writerLoop } from "./moves-harness.test.ts";
 

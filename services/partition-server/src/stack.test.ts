@@ -5,7 +5,7 @@ import { fromUtf8, unwrap, utf8 } from "@stamp/base";
 import { restoreMetadata } from "@stamp/lock-service";
 import { inMemory, openSnapshot } from "@stamp/metadata-store";
 import { routeOf } from "@stamp/objects";
-import type { Simulation } from "@stamp/simulator";
+import type { Simulation } from "@stamp/virtual-time";
 import { PartitionManager, PartitionServer, type RangePartition } from "@stamp/wire";
 import { Client, container, container1, type LockHook, name, stamp } from "./stack-harness.test.ts";
 

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { allRules, present, type Rules, rulesWithout } from "@stamp/base";
 import { metadataStoreName } from "@stamp/lock-service";
 import { markPath } from "@stamp/ports";
-import type { Simulation } from "@stamp/simulator";
+import type { Simulation } from "@stamp/virtual-time";
 import { cluster } from "./moves-harness.test.ts";
 
 const states = (sim: Simulation): string[] => ["pm-1", "pm-2"].map((name) => sim.role(name)?.status.state ?? "");

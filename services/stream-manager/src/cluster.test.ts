@@ -6,7 +6,7 @@ import { ExtentNodeRole, extentNodeSchema } from "@stamp/extent-node";
 import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
 import { LeaderCalls } from "@stamp/metadata-store";
 import type { Client } from "@stamp/ports";
-import { Simulation } from "@stamp/simulator";
+import { Simulation } from "@stamp/virtual-time";
 import type { ExtentLocation, SealAndAllocateResponse, StreamInfo } from "@stamp/wire";
 import { ExtentNode, StreamManager } from "@stamp/wire";
 import type { StreamManagerConfig } from "./config.ts";

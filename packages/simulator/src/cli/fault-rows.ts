@@ -369,7 +369,7 @@ export const faultRows: readonly FaultRow[] = [
     fault: "the metadata store opens, but has lost its last writes, a key or a bit",
     rules: ["storeComplete", "storeNotBehind"],
     tests: [
-      "packages/simulator/src/ports/complete-store.test.ts",
+      "packages/virtual-time/src/ports/complete-store.test.ts",
       "services/lock-service/src/every-byte.test.ts",
       "services/lock-service/src/store.test.ts",
     ],

@@ -1,7 +1,7 @@
 /** One seed of one workload: everything it needs is made here and forgotten afterwards. */
 import { rulesWithout } from "@stamp/base";
-import type { SimulationOptions } from "../simulation.ts";
-import { BrokenPromise, Simulation } from "../simulation.ts";
+import type { SimulationOptions } from "@stamp/virtual-time";
+import { BrokenPromise, Simulation } from "@stamp/virtual-time";
 import { bankWorkload } from "../workloads/bank.ts";
 import { blobWorkload, tableWorkload } from "../workloads/blobs.ts";
 import { diskWorkload } from "../workloads/disks.ts";

@@ -5,9 +5,9 @@
 import { LeaderCalls } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
 import { sleep } from "@stamp/ports";
+import type { Simulation } from "@stamp/virtual-time";
+import { BrokenPromise } from "@stamp/virtual-time";
 import { ExtentNode, StreamManager } from "@stamp/wire";
-import type { Simulation } from "../simulation.ts";
-import { BrokenPromise } from "../simulation.ts";
 import type { SimulatedCluster } from "./cluster.ts";
 import type { StreamJudge } from "./stream-judge.ts";
 

@@ -7,9 +7,9 @@
 import type { Prng } from "@stamp/base";
 import type { BatchCall, Operation } from "@stamp/linearizability";
 import { batchModel, checkHistory, describeVerdict } from "@stamp/linearizability";
+import type { Simulation } from "@stamp/virtual-time";
+import { BrokenPromise } from "@stamp/virtual-time";
 import type { Tally } from "../cli/run-seed.ts";
-import type { Simulation } from "../simulation.ts";
-import { BrokenPromise } from "../simulation.ts";
 import type { Account, AccountChange, Page, Teller } from "./bank-tellers.ts";
 import { accountCount, accountsPerBranch, branchCount, branchOf, HttpTeller, OldMapTeller } from "./bank-tellers.ts";
 import { simulatedCluster } from "./cluster.ts";

@@ -10,8 +10,7 @@ import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
 import { developmentAccount, PartitionManagerRole, partitionManagerConfigSchema } from "@stamp/partition-manager";
 import { PartitionServerRole, partitionServerConfigSchema } from "@stamp/partition-server";
 import { StreamManagerRole, streamManagerSchema } from "@stamp/stream-manager";
-import type { RoleFactory } from "../kernel/process.ts";
-import type { Simulation } from "../simulation.ts";
+import type { RoleFactory, Simulation } from "@stamp/virtual-time";
 
 export interface ClusterOptions {
   /** Of each kind: one leads, the others stand by. */

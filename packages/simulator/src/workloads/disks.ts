@@ -6,11 +6,11 @@
 import type { Prng } from "@stamp/base";
 import { equalBytes } from "@stamp/base";
 import { sleep } from "@stamp/ports";
+import type { Simulation } from "@stamp/virtual-time";
+import { BrokenPromise } from "@stamp/virtual-time";
 import type { ExtentLocation } from "@stamp/wire";
 import { ExtentNode } from "@stamp/wire";
 import type { Tally } from "../cli/run-seed.ts";
-import type { Simulation } from "../simulation.ts";
-import { BrokenPromise } from "../simulation.ts";
 import type { SimulatedCluster } from "./cluster.ts";
 import { simulatedStreamLayer } from "./cluster.ts";
 import { RawOwner } from "./raw-owner.ts";

@@ -8,12 +8,8 @@
  */
 import type { Prng } from "@stamp/base";
 import { decodeSegmentHeader, segmentRecordsOffset } from "@stamp/extent";
-import type { FailpointOptions } from "../kernel/failpoints.ts";
-import { defaultFailpoints } from "../kernel/failpoints.ts";
-import { digest } from "../ports/digest.ts";
-import { defaultDiskOptions } from "../ports/disk-state.ts";
-import type { NetworkOptions } from "../ports/network.ts";
-import type { Simulation } from "../simulation.ts";
+import type { FailpointOptions, NetworkOptions, Simulation } from "@stamp/virtual-time";
+import { defaultDiskOptions, defaultFailpoints, digest } from "@stamp/virtual-time";
 import { type ReshapeOptions, Reshapes } from "./reshapes.ts";
 import { forgetTables, loseTable } from "./table-faults.ts";
 

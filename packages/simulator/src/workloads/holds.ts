@@ -6,8 +6,8 @@
 import { type Prng, utf8 } from "@stamp/base";
 import { until } from "@stamp/histories";
 import { routeOf } from "@stamp/objects";
+import { BrokenPromise, type Simulation } from "@stamp/virtual-time";
 import type { Workload } from "../cli/run-seed.ts";
-import { BrokenPromise, type Simulation } from "../simulation.ts";
 import { simulatedCluster } from "./cluster.ts";
 import { Faults } from "./faults.ts";
 import { collectingOf } from "./garbage.ts";

@@ -7,7 +7,7 @@ import { concatBytes } from "@stamp/base";
 import type { FrontEndRole } from "@stamp/front-end";
 import type { HttpResponse, World } from "@stamp/ports";
 import { sleep, within } from "@stamp/ports";
-import type { Simulation } from "../simulation.ts";
+import type { Simulation } from "@stamp/virtual-time";
 import type { WholeCluster } from "./cluster.ts";
 
 export interface Received {

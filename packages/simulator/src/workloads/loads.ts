@@ -7,9 +7,9 @@
  */
 import type { Prng } from "@stamp/base";
 import { ObjectClients } from "@stamp/histories";
+import type { Simulation } from "@stamp/virtual-time";
+import { BrokenPromise } from "@stamp/virtual-time";
 import type { Tally } from "../cli/run-seed.ts";
-import type { Simulation } from "../simulation.ts";
-import { BrokenPromise } from "../simulation.ts";
 import { blobDoor } from "./blobs.ts";
 import type { WholeCluster } from "./cluster.ts";
 import { simulatedCluster } from "./cluster.ts";

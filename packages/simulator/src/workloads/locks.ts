@@ -5,11 +5,11 @@
  */
 import type { Outcome, Prng } from "@stamp/base";
 import type { Client } from "@stamp/ports";
+import type { Simulation } from "@stamp/virtual-time";
+import { BrokenPromise } from "@stamp/virtual-time";
 import type { LeaseState } from "@stamp/wire";
 import { fromWire, LockService, toWire } from "@stamp/wire";
 import type { Tally } from "../cli/run-seed.ts";
-import type { Simulation } from "../simulation.ts";
-import { BrokenPromise } from "../simulation.ts";
 import { simulatedStreamLayer } from "./cluster.ts";
 import type { Focus } from "./faults.ts";
 import { Faults } from "./faults.ts";

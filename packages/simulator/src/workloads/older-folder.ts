@@ -10,7 +10,7 @@
 import { metadataStoreName } from "@stamp/lock-service";
 import { MetadataClient } from "@stamp/metadata-store";
 import { markPath } from "@stamp/ports";
-import type { Simulation } from "../simulation.ts";
+import type { Simulation } from "@stamp/virtual-time";
 import type { SimulatedCluster } from "./cluster.ts";
 import type { StreamJudge } from "./stream-judge.ts";
 

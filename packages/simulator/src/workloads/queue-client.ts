@@ -4,7 +4,7 @@ import { fromUtf8, utf8 } from "@stamp/base";
 import type { QueueAnswer, QueueDoor, ToldMessage } from "@stamp/histories";
 import { BrokenPromise } from "@stamp/histories";
 import type { World } from "@stamp/ports";
-import type { Simulation } from "../simulation.ts";
+import type { Simulation } from "@stamp/virtual-time";
 import type { WholeCluster } from "./cluster.ts";
 import { HttpClient, type Received } from "./http-client.ts";
 

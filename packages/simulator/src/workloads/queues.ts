@@ -5,8 +5,8 @@
 import type { Prng } from "@stamp/base";
 import { QueueClients, until } from "@stamp/histories";
 import { routeOf } from "@stamp/objects";
+import type { Simulation } from "@stamp/virtual-time";
 import type { Tally } from "../cli/run-seed.ts";
-import type { Simulation } from "../simulation.ts";
 import { simulatedCluster } from "./cluster.ts";
 import type { Focus } from "./faults.ts";
 import { Faults } from "./faults.ts";

@@ -8,9 +8,9 @@ import { frameBytes } from "@stamp/extent";
 import { LeaderCalls } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
 import { sleep } from "@stamp/ports";
+import { BrokenPromise } from "@stamp/virtual-time";
 import type { ExtentLocation, StreamInfo } from "@stamp/wire";
 import { ExtentNode, StreamManager } from "@stamp/wire";
-import { BrokenPromise } from "../simulation.ts";
 import type { RecordName, StreamJudge } from "./stream-judge.ts";
 import { recordBytes } from "./stream-judge.ts";
 

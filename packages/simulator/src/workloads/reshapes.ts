@@ -4,8 +4,8 @@
  */
 import type { Prng } from "@stamp/base";
 import { compareBytes } from "@stamp/base";
+import type { Simulation } from "@stamp/virtual-time";
 import { PartitionManager, type RangePartition } from "@stamp/wire";
-import type { Simulation } from "../simulation.ts";
 import type { SimulatedCluster } from "./cluster.ts";
 
 export interface ReshapeOptions {

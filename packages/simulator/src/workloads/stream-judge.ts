@@ -4,7 +4,7 @@
  * of one owner lie in order, none missing before one that is there.
  */
 import { Prng } from "@stamp/base";
-import { BrokenPromise } from "../simulation.ts";
+import { BrokenPromise } from "@stamp/virtual-time";
 
 export interface RecordName {
   readonly epoch: number;

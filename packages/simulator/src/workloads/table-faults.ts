@@ -1,7 +1,7 @@
 /** Faults of the tables of extent nodes: LevelDB that can't be read, or that opens without its end. Both are caches of what is durable. */
 import type { Prng } from "@stamp/base";
-import { historyMax } from "../ports/key-value.ts";
-import type { Simulation } from "../simulation.ts";
+import type { Simulation } from "@stamp/virtual-time";
+import { historyMax } from "@stamp/virtual-time";
 
 const table = "extents";
 

@@ -5,7 +5,7 @@ import type { Answer, BlobDoor } from "@stamp/histories";
 import { answerOfStatus, BrokenPromise, entityCount, keyOf, nameOf, partsOf, wholeOf } from "@stamp/histories";
 import type { BlobCondition as Condition } from "@stamp/linearizability";
 import type { World } from "@stamp/ports";
-import type { Simulation } from "../simulation.ts";
+import type { Simulation } from "@stamp/virtual-time";
 import type { WholeCluster } from "./cluster.ts";
 import { HttpClient, type Received } from "./http-client.ts";
 import { changeRequest, entityPath, lengthOf, queryPage, transaction } from "./table-http.ts";

@@ -1,8 +1,8 @@
 /** How long large writes wait while the range they are for is split, moved and merged, on slow disks. Time is virtual: a seed has one answer. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Simulation } from "@stamp/virtual-time";
 import { PartitionManager, type RangePartition } from "@stamp/wire";
-import { Simulation } from "../simulation.ts";
 import { type SimulatedCluster, simulatedCluster } from "./cluster.ts";
 import { HttpClient } from "./http-client.ts";
 

@@ -8,9 +8,9 @@
  * everything goes, also what was given up.
  */
 import type { Prng } from "@stamp/base";
+import type { Simulation } from "@stamp/virtual-time";
+import { BrokenPromise } from "@stamp/virtual-time";
 import type { Tally } from "../cli/run-seed.ts";
-import type { Simulation } from "../simulation.ts";
-import { BrokenPromise } from "../simulation.ts";
 import { blobDoor } from "./blobs.ts";
 import { simulatedCluster, type WholeCluster } from "./cluster.ts";
 import { type Collecting, GarbageJudge } from "./garbage.ts";

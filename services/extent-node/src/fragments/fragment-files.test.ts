@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { extentId, extentVersion, type Outcome, type RuleName, rulesWithout, unwrap } from "@stamp/base";
 import { type FragmentSpec, fragmentChunkBytes, fragmentContentOffset } from "@stamp/extent";
 import { DiskError, formatMarkerFile } from "@stamp/ports";
-import { Simulation } from "@stamp/simulator";
+import { Simulation } from "@stamp/virtual-time";
 import { DiskQueue, repairIo, scrubIo } from "../disk-queue.ts";
 import { ExtentFiles } from "../extent-files.ts";
 import { FragmentFiles, fragmentNameOf, fragmentPath } from "./fragment-files.ts";
