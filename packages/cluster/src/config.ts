@@ -69,7 +69,9 @@ export const clusterConfigSchema = z.strictObject({
     .default(64 * mebibyte)
     .describe("Size of a journal segment of an extent node, preallocated"),
   leaseTermMs: milliseconds().default(6_000).describe("Term of server and leader leases"),
-  leaseRenewEveryMs: milliseconds().default(2_000).describe("Time between renewals"),
+  leaseRenewEveryMs: milliseconds()
+    .default(500)
+    .describe("Time between renewals; a lock service away for leaseTermMs less this and leaseMarginMs costs nobody a lease"),
   leaseMarginMs: milliseconds().default(1_000).describe("How much earlier a holder takes its lease for ended"),
   repairAfterMs: milliseconds().default(60_000).describe("Replicas of a node that is away for so long are made again elsewhere"),
   accounts: structured(z.array(account).min(1).max(1_000))

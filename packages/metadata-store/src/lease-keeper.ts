@@ -14,7 +14,11 @@ import type { LeaseGrant } from "@stamp/wire";
 import { fromWire, LockService, toWire } from "@stamp/wire";
 import { lockServices } from "./lock-services.ts";
 
-export const leaseDefaults = { termMs: 6_000, marginMs: 1_000, renewEveryMs: 2_000 } as const;
+/**
+ * A lease lasts `termMs - marginMs` from the sending of its last renewal, which is up to `renewEveryMs` old when the lock service dies. So a
+ * lock service that is back within the term less both costs nobody a lease: 4.5 s. A renewal writes nothing (decision 0140).
+ */
+export const leaseDefaults = { termMs: 6_000, marginMs: 1_000, renewEveryMs: 500 } as const;
 
 export interface LeaseKeeperOptions {
   readonly lockService: Address;
@@ -38,6 +42,10 @@ export interface LeaseHeldBy {
 }
 
 const retryAcquireMs = 250;
+/** Pause before a renewal is tried again, in ms, at least. */
+const retryRenewMinMs = 100;
+/** Longest wait for one answer, in ms, at least: a busy lock service that takes longer than the time between renewals is no dead one. */
+const answerMinMs = 2_000;
 const wrongStampRetryMs = 5_000;
 const releaseTimeoutMs = 1_000;
 
@@ -48,6 +56,8 @@ export class LeaseKeeper {
   readonly #holder: LeaseHolder;
   readonly #termMs: number;
   readonly #renewEveryMs: number;
+  /** Longest wait for the answer to one request. */
+  readonly #answerMs: number;
   #epoch: LeaseEpoch = leaseEpoch(0);
   /** The highest epoch of this lease that somebody was said to obey. */
   #heard = 0;
@@ -62,6 +72,7 @@ export class LeaseKeeper {
     this.#options = options;
     this.#termMs = options.termMs ?? leaseDefaults.termMs;
     this.#renewEveryMs = options.renewEveryMs ?? leaseDefaults.renewEveryMs;
+    this.#answerMs = Math.max(this.#renewEveryMs, answerMinMs);
     const marginMs = options.marginMs ?? leaseDefaults.marginMs;
     assert(this.#termMs > marginMs + this.#renewEveryMs, "a term is longer than the margin and the time between renewals");
     this.#client = lockServices(world, options.lockService, LockService);
@@ -118,7 +129,7 @@ export class LeaseKeeper {
         const { id, incarnation, instance, stampId = "" } = identity;
         const process = { holder, identity: id, instance, incarnation: toWire(incarnation), address, stampId };
         const request = { name: leaseName, ...process, termMs: this.#termMs, above: toWire(this.#heard) };
-        const answer = await this.#client.acquireLease(request, { timeoutMs: this.#renewEveryMs });
+        const answer = await this.#client.acquireLease(request, { timeoutMs: this.#answerMs });
         const met = stampMet(answer);
         if (met !== undefined) await identity.bindStamp(met);
         if (answer.ok && this.#take(attempt, answer.value)) {
@@ -180,7 +191,7 @@ export class LeaseKeeper {
     const epoch = this.#epoch;
     if (!this.holds()) return;
     const attempt = this.#attempt();
-    const timeoutMs = Math.max(1, Math.min(this.#renewEveryMs, this.#holder.deadlineMs - attempt.sentMonotonicMs));
+    const timeoutMs = Math.max(1, Math.min(this.#answerMs, this.#holder.deadlineMs - attempt.sentMonotonicMs));
     const answer = await this.#client.renewLease({ name: this.#options.leaseName, leaseEpoch: toWire(epoch) }, { timeoutMs });
     if (this.#holder.epoch !== epoch) return;
     const { clock, logger } = this.#world;
@@ -197,7 +208,7 @@ export class LeaseKeeper {
       return;
     }
     logger.warn("lease renewal failed", { lease: this.#options.leaseName, reason, message });
-    if (this.holds()) this.#renewLater(jittered(this.#world.random, this.#renewEveryMs / 8));
+    if (this.holds()) this.#renewLater(jittered(this.#world.random, Math.max(this.#renewEveryMs / 8, retryRenewMinMs)));
   }
 
   #renewLater(delayMs: number): void {

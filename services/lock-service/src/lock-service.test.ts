@@ -71,6 +71,26 @@ test("lock service: an empty store without init is never served, with init it ke
   });
 });
 
+test("lease keeper: a lock service that is back within two thirds of a term, killed at any moment between two renewals, costs no lease", async () => {
+  const sim = simOf();
+  const lost: string[] = [];
+  await sim.run(async () => {
+    await sim.sleep(50);
+    const keeper = keeperOf(sim, "a", lost);
+    const epoch = await keeper.acquire();
+    for (let phaseMs = 0; phaseMs < 2_000; phaseMs += 50) {
+      await sim.sleep(7_000 + phaseMs);
+      sim.crash("lock", { unsynced: "lost", silent: false, stayDown: true });
+      await sim.sleep(4_000);
+      sim.restart("lock");
+      await sim.sleep(1_200);
+      assert.ok(keeper.holds(), `killed ${phaseMs} ms later in the time between renewals: ${lost[0]}`);
+    }
+    assert.equal(keeper.epoch, epoch);
+    assert.deepEqual(lost, []);
+  });
+});
+
 test("lease keeper: it holds while it renews, and loses the lease within the term when the lock service is away", async () => {
   const sim = simOf();
   const lost: string[] = [];

@@ -26,7 +26,7 @@ export const partitionManagerConfigSchema = z.object({
   dataDir: z.string().default(".stamp/partition-manager-1").describe("Folder of this process's identity"),
   leaseTermMs: milliseconds(6_000).describe("Term of the leader's lease"),
   leaseMarginMs: milliseconds(1_000).describe("How long before its end the lease is no longer relied on"),
-  leaseRenewEveryMs: milliseconds(2_000).describe("Time between renewals of the lease"),
+  leaseRenewEveryMs: milliseconds(500).describe("Time between renewals of the lease"),
   pollEveryMs: milliseconds(500).describe("Time between two questions to the lock service about servers' leases"),
   probeEveryMs: milliseconds(1_000).describe("Time between two questions to each partition server about what it serves"),
   unreachableAfterMs: milliseconds(5_000).describe(

@@ -15,7 +15,7 @@ export const partitionServerConfigSchema = z.object({
   dataDir: z.string().default(".stamp/partition-server-1").describe("Folder of this process's identity"),
   leaseTermMs: milliseconds(6_000).describe("Term of this server's lease"),
   leaseMarginMs: milliseconds(1_000).describe("How long before its end the lease is no longer relied on"),
-  leaseRenewEveryMs: milliseconds(2_000).describe("Time between renewals of the lease"),
+  leaseRenewEveryMs: milliseconds(500).describe("Time between renewals of the lease"),
   extentTargetBytes: bytes(64 * mebibyte).describe("Size at which an extent of a stream is left for the next one"),
   memoryTableBytesMax: bytes(32 * mebibyte).describe("Commits of one range in memory; beyond, a checkpoint is written"),
   memoryTablesBytesMax: bytes(256 * mebibyte).describe(

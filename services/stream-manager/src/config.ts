@@ -14,7 +14,7 @@ export const streamManagerSchema = z.object({
   minCopies: copies(2).describe("With fewer nodes an extent has as few replicas as this; a sealed length is told when as many hold it"),
   leaseTermMs: milliseconds(6_000).describe("Term of the leader lease"),
   leaseMarginMs: milliseconds(1_000).describe("How much earlier the leader takes its lease for ended"),
-  leaseRenewEveryMs: milliseconds(2_000).describe("Time between renewals of the leader lease"),
+  leaseRenewEveryMs: milliseconds(500).describe("Time between renewals of the leader lease"),
   nodeDownAfterMs: milliseconds(3_000).describe("An extent node that did not report for so long is down"),
   repairAfterMs: milliseconds(60_000).describe("Replicas of a node that is away for so long are made again elsewhere"),
   repairCopiesMax: z.number().int().min(1).max(64).default(4).describe("Copies of extents that are made at the same time"),
