@@ -8,7 +8,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { BlobClient, CheckingClient } from "@stamp/cli";
+import { attachCompose, BlobClient, CheckingClient, type Drill, drills, runDrill } from "@stamp/cli";
 import { DockerComposeEnvironment, type StartedDockerComposeEnvironment, Wait } from "testcontainers";
 import { root, run } from "../tools/commands.ts";
 
@@ -33,6 +33,8 @@ const processes = [
 
 interface Status {
   readonly ready: boolean;
+  readonly connectionString: string;
+  readonly endpoints: Readonly<Record<string, string>>;
   readonly processes: readonly { readonly name: string; readonly state: string; readonly ready: boolean }[];
   readonly extents: readonly {
     readonly stream: string;
@@ -60,6 +62,8 @@ async function compose(...args: string[]): Promise<string> {
   if (code !== 0) throw new Error(`docker compose ${args.join(" ")}: ${output.slice(-2_000)}`);
   return output;
 }
+
+const inContainer = (service: string, script: string): Promise<string> => compose("exec", "-T", service, "sh", "-c", script);
 
 /** Exit code 4 says only that not everything is ready. */
 const status = async (): Promise<Status> =>
@@ -94,6 +98,58 @@ before(async () => {
 
 after(async () => {
   await stamp?.down({ removeVolumes: true, timeout: 20_000 });
+});
+
+test("compose, image, is below 250 MB, without package managers, simulator and tests", async () => {
+  const { output } = await run("docker", ["image", "inspect", "--format", "{{.Size}}", "stamp"]);
+  const bytes = Number(output.trim());
+  console.log(`the image has ${(bytes / 1e6).toFixed(0)} MB`);
+  assert.ok(bytes > 50_000_000 && bytes < 250_000_000, output);
+  const left =
+    "which npm npx pnpm yarn corepack; ls -d /stamp/packages/simulator /stamp/packages/virtual-time /stamp/packages/bench; find /stamp/packages /stamp/services -name '*.test.ts' -o -name '*.slow.ts'";
+  assert.equal((await inContainer("front-end-1", `{ ${left}; } 2>/dev/null || true`)).trim(), "");
+});
+
+test("compose, containers, have no rights, write to their volumes only, and are bounded in memory and logs", async () => {
+  for (const name of processes) {
+    const { output } = await run("docker", ["inspect", "--format", "{{json .HostConfig}}", `${project}-${name}-1`]);
+    const host = JSON.parse(output) as Record<string, unknown> & { LogConfig: { Config: Record<string, string> } };
+    assert.deepEqual([host.ReadonlyRootfs, host.CapDrop, host.SecurityOpt], [true, ["ALL"], ["no-new-privileges:true"]], name);
+    assert.ok(Number(host.Memory) > 0 && host.LogConfig.Config["max-size"] === "10m", name);
+  }
+  assert.equal(
+    (await inContainer("front-end-1", "touch /stamp/x 2>/dev/null || echo refused; id -un; touch /tmp/x && echo there")).trim(),
+    "refused\nnode\nthere",
+  );
+});
+
+test("compose, status, shows endpoints and a connection string that follow the published ports", async () => {
+  const { endpoints, connectionString } = await status();
+  const at = (port: string | undefined): string => `http://127.0.0.1:${port}/devstoreaccount1`;
+  const { STAMP_BLOB_PORT: blob, STAMP_QUEUE_PORT: queue, STAMP_TABLE_PORT: table } = environment;
+  assert.deepEqual(endpoints, { blob: at(blob), queue: at(queue), table: at(table) });
+  const client = BlobClient.fromConnectionString(connectionString);
+  const made = await client.createContainer("by-status");
+  client.close();
+  assert.ok(made.kind === "answer" && made.status === 201, JSON.stringify(made));
+});
+
+test("compose, a drill of the list on the containers: every promise kept", { timeout: 240_000 }, async () => {
+  const target = await attachCompose({ project, variables: environment });
+  try {
+    const drill = drills.find(({ name }) => name === "kill-primary") as Drill;
+    const report = await runDrill(drill, target, { onEntry: ({ atMs, what }) => console.log(`  ${atMs} ms: ${what}`) });
+    console.log(report.conclusion);
+    assert.deepEqual(report.broken, []);
+    assert.ok(
+      report.timeline.some(({ what }) => /^extent-node-\d: not answering/.test(what)),
+      JSON.stringify(report.timeline),
+    );
+  } finally {
+    await target.close();
+  }
+  const { output } = await run("docker", ["ps", "--filter", `label=com.docker.compose.project=${project}`, "--format", "{{.Names}}"]);
+  assert.equal(output.trim().split("\n").length, processes.length, `the relay is gone: ${output}`);
 });
 
 test("compose, docker kill of an extent node under writing clients: every promise kept, and it is brought back by hand", {

@@ -8,16 +8,16 @@ import { type ClusterStatus, type ProcessStatus, roles } from "@stamp/cluster";
 export const inContainers = "a volume per container";
 
 /** Returns the processes as far as their names tell, undefined if STAMP_PROCESSES names none. */
-export function composeCluster():
-  | Pick<ClusterStatus, "dataDir" | "processes" | "endpoints" | "connectionString" | "lockService">
-  | undefined {
-  const list = process.env.STAMP_PROCESSES ?? "";
+export function composeCluster(
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+): Pick<ClusterStatus, "dataDir" | "processes" | "endpoints" | "connectionString" | "lockService"> | undefined {
+  const list = environment.STAMP_PROCESSES ?? "";
   if (list === "") return undefined;
   const processes = list
     .split(/[\s,]+/)
     .filter((each) => each !== "")
     .map(processOf);
-  const connectionString = process.env.STAMP_CONNECTION_STRING ?? "";
+  const connectionString = environment.STAMP_CONNECTION_STRING ?? "";
   const endpoint = (name: string): string => new RegExp(`${name}Endpoint=([^;]+)`, "i").exec(connectionString)?.[1] ?? "";
   return {
     dataDir: inContainers,

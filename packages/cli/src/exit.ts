@@ -10,7 +10,7 @@ export const exitCodes = {
   notRunning: 3,
   /** The cluster runs, but not every process is ready. */
   notReady: 4,
-  /** A drill found a broken promise. */
+  /** A drill found a broken promise; with --strict also: a drill missed its aim. */
   promiseBroken: 5,
   /** `stamp health`: everything is served, and a person should act. */
   degraded: 6,
@@ -18,6 +18,8 @@ export const exitCodes = {
   danger: 7,
   /** `stamp up`: what it started is ready, but an extent node with a disk in the folder was not started. */
   leftOut: 9,
+  /** Drills kept every promise, but writes were held up for longer than the aim. */
+  heldUp: 8,
   /** The command was left by Ctrl-C; it said what goes on without it. */
   left: 130,
 } as const;

@@ -1,5 +1,6 @@
 export { type BlobAnswer, BlobClient, type BlobResult } from "./drills/blob-client.ts";
 export { CheckingClient, type CheckingReport, contentOf, type WriteTime } from "./drills/checking-client.ts";
+export { attachCompose } from "./drills/compose/compose-target.ts";
 export { type Drill, drills } from "./drills/drills.ts";
 export { type DrillReport, runDrill } from "./drills/run-drill.ts";
 export { attach, type DrillTarget, startOwn, untilReady } from "./drills/target.ts";

@@ -17,6 +17,7 @@ Also: stamp test, stamp check, stamp sim, stamp bench (of this repository).
 
 Exit codes: 0 done, 1 failed, 2 wrong command line or configuration, 3 not running, 4 not ready, 5 a drill found a broken promise;
 of stamp health: 6 a person should act, 7 something is not served or data are in danger;
+of stamp drill: 8 every promise was kept, but writes were held up for longer than the aim (an error, 5, with --strict);
 of stamp up: 9 an extent node with a disk in the data folder was not started; 130 left by Ctrl-C.`,
     )
     .configureOutput({ outputError: (text, write) => write(text) });

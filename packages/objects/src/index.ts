@@ -13,7 +13,7 @@ export * from "./errors.ts";
 export { etagOf, sequenceOfEtag } from "./etag.ts";
 export * from "./garbage.ts";
 export { listPageMax } from "./lists.ts";
-export { accountKey, type BlobName, type BlobReference, containerKey } from "./object-keys.ts";
+export { accountKey, type BlobName, type BlobReference, blobsOfContainerName, containerKey } from "./object-keys.ts";
 export * from "./operation.ts";
 export { type Belonging, belongingOf } from "./parents.ts";
 export type {

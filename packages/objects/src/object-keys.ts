@@ -74,6 +74,9 @@ export const blobPrefix = (rules: Rules, name: BlobName): Uint8Array =>
 export const blobsPrefix = (rules: Rules, container: ContainerOfBlobs, prefix: string): Uint8Array =>
   encodeKeyPrefix([[container.account]], [blobKind, container.container, incarnationInKey(rules, container)], prefix);
 
+/** Every row of every blob starts so whose container has this name, or a name that begins with it, whatever its incarnation. */
+export const blobsOfContainerName = (account: string, name: string): Uint8Array => encodeKeyPrefix([[account]], [blobKind], name);
+
 const rowOf = (blob: Uint8Array, ...objectName: KeyComponent): Uint8Array => appendComponents(blob, [objectName]);
 
 /** `blob` is what blobPrefix gave. */

@@ -62,6 +62,10 @@ export class BlobClient {
     return new BlobClient({ endpoint: part("BlobEndpoint"), account: part("AccountName"), key: part("AccountKey"), ...more });
   }
 
+  get account(): string {
+    return this.#options.account;
+  }
+
   createContainer(container: string): Promise<BlobResult> {
     return this.call("PUT", `/${container}?restype=container`, {});
   }

@@ -337,7 +337,7 @@ export async function runDamageDrill(target: DrillTarget, tell: (line: string) =
       if (got.kind === "answer" && got.status === 200 && got.body.equals(contentOf(i))) readBack += 1;
       else broken.push(`blob-${i} is not what was written`);
     }
-    tell(`\n${readBack} of ${blobs} blobs read back and equal${broken.length === 0 ? "" : `\nBROKEN\n${broken.join("\n")}`}`);
+    tell(`\n${readBack} of ${blobs} blobs read back and equal`);
     return { ok: broken.length === 0, steps, blobs, readBack, broken };
   } finally {
     client.close();

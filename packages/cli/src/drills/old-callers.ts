@@ -6,7 +6,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { StampInspector } from "@stamp/cluster";
 import type { QueueOperationSchema, RangePartition } from "@stamp/wire";
-import type { DrillContext } from "./faults.ts";
+import { type DrillContext, serverOf } from "./faults.ts";
 
 /** Longer than a lease, its margin and the time until others have its ranges. */
 const stoppedMs = 14_000;
@@ -15,6 +15,7 @@ const askEveryMs = 50;
 const oldTimeoutMs = 60_000;
 const timeoutMs = 2_000;
 const movedTimeoutMs = 60_000;
+const besideTriesMax = 5;
 
 type Server = ReturnType<StampInspector["partitionServer"]>;
 type QueueKind = NonNullable<MessageInitShape<typeof QueueOperationSchema>["kind"]>;
@@ -68,8 +69,28 @@ async function whereItIs<T>(
 }
 
 /**
- * Stops the server that has the register, and asks it on by the map of before until it has gone on for a while; meanwhile another one
- * takes over and the register is written there. What it answered.
+ * Brings the register's range to the server that the clients write to and writes the register there; gives the range. Load balancing may
+ * move either one meanwhile.
+ */
+async function besideTheClients(context: DrillContext, register: Register, value: string): Promise<RangePartition> {
+  for (let tries = 0; tries < besideTriesMax; tries++) {
+    const name = await serverOf(context);
+    const { range } = await written(context, register, value);
+    if (range.server === name && (await serverOf(context)) === name) return range;
+    const manager = await context.target.inspector.partitionManager();
+    const moved = await manager.movePartition({ rangeId: range.rangeId, server: name }, { timeoutMs: movedTimeoutMs });
+    context.note(`move ${range.rangeId} to ${name}, which clients write to: ${moved.ok ? "done" : moved.failure.message}`);
+    if (!moved.ok) await pause(1_000);
+  }
+  throw new Error("the range that is asked for on did not come to the server that clients write to");
+}
+
+const written = (context: DrillContext, register: Register, value: string) =>
+  whereItIs(context, async (server, range) => (await register.write(server, range, value, timeoutMs)) || undefined);
+
+/**
+ * Stops the server that the clients write to and that has the register, and asks it on by the map of before until it has gone on for a
+ * while; meanwhile another one takes over and the register is written there. Returns what it answered.
  */
 async function stopAndAsk<T>(
   context: DrillContext,
@@ -77,9 +98,7 @@ async function stopAndAsk<T>(
   what: string,
   work: (old: Server, range: RangePartition) => Promise<T | undefined>,
 ): Promise<readonly T[]> {
-  const put = (value: string) =>
-    whereItIs(context, async (server, range) => (await register.write(server, range, value, timeoutMs)) || undefined);
-  const { range } = await put(`before ${what}`);
+  const range = await besideTheClients(context, register, `before ${what}`);
   const old = context.target.inspector.partitionServer(range.serverAddress);
   context.fault(`SIGSTOP ${range.server} for ${stoppedMs / 1_000} s; it is asked for ${what} on`);
   await context.target.ask({ do: "signal", name: range.server, signal: "SIGSTOP" });
@@ -90,7 +109,7 @@ async function stopAndAsk<T>(
   })();
   const stoppedAtMs = performance.now();
   // By the map it is still at the stopped one, until its lease has ended.
-  const after = await put(`after ${what}`);
+  const after = await written(context, register, `after ${what}`);
   context.note(`${after.range.rangeId} is written to at ${after.range.server}`);
   await pause(Math.max(0, stoppedMs - (performance.now() - stoppedAtMs)));
   await context.target.ask({ do: "signal", name: range.server, signal: "SIGCONT" });

@@ -5,19 +5,25 @@ import { CheckingClient, type CheckingReport, type WriteTime } from "./checking-
 import type { Drill } from "./drills.ts";
 import type { DrillContext } from "./faults.ts";
 import { RegisterClients } from "./histories/register-clients.ts";
+import { SilenceWatch } from "./silence.ts";
 import { type DrillTarget, untilReady } from "./target.ts";
+import { conclusionOf, type Verdict, verdictOf } from "./verdict.ts";
 import { Timeline, type TimelineEntry, Watch } from "./watch.ts";
 
 export interface DrillReport extends CheckingReport {
   readonly drill: string;
+  /** Whether every promise was kept. */
   readonly ok: boolean;
-  /** Of clients whose recorded history was checked for linearizability. */
+  readonly verdict: Verdict;
+  /** The verdict and its measure, in one line. */
+  readonly conclusion: string;
+  /** Number of operations whose recorded history was checked for linearizability. */
   readonly registerOperations: number;
   readonly timeline: readonly TimelineEntry[];
-  /** Of any write that was under way after the fault. */
+  /** Longest time that a write took which was under way after the first fault, in ms. Infinity if none was acknowledged. */
   readonly longestHoldUpMs: number;
   readonly holdUpAimMs: number;
-  /** For comparison, before the fault. */
+  /** Longest time that a write took before the first fault, in ms. */
   readonly slowestBeforeMs: number;
 }
 
@@ -35,32 +41,43 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 export async function runDrill(drill: Drill, target: DrillTarget, options: DrillOptions = {}): Promise<DrillReport> {
   const timeline = new Timeline(options.onEntry ?? (() => {}));
   const client = BlobClient.fromConnectionString(target.connectionString, { timeoutMs: 30_000 });
-  const checking = new CheckingClient({ client, container: `drill-${randomBytes(6).toString("hex")}`, ...drill.clients });
-  const watch = new Watch(target.inspector, timeline);
-  const broken: string[] = [];
+  const container = `drill-${randomBytes(6).toString("hex")}`;
+  const checking = new CheckingClient({ client, container, ...drill.clients });
   const registers = new RegisterClients(client);
-  try {
-    await checking.start();
-    await registers.start();
-    await pause(options.beforeFaultMs ?? 3_000);
-    await watch.begin();
-    const context: DrillContext = {
-      target,
-      ...(options.ranges === undefined ? {} : { ranges: options.ranges }),
-      fault: (what) => {
-        timeline.faultMs = performance.now();
-        timeline.note(what);
-      },
-      note: (what) => timeline.note(what),
-    };
-    await drill.run(context);
-    const leftMs = drill.afterFaultMs - (performance.now() - timeline.faultMs);
-    await pause(Math.max(leftMs, 0));
-    await drill.mend?.(context);
+  const broken: string[] = [];
+  await checking.start();
+  await registers.start();
+  await pause(options.beforeFaultMs ?? 3_000);
+  const watch = new Watch(target, timeline);
+  const silence = new SilenceWatch(
+    { timeline, times: checking.times, waitsFor: () => watch.waitsFor, nowMs: () => performance.now() },
+    slowest(checking.times),
+  );
+  await watch.begin();
+  silence.begin();
+  const context: DrillContext = {
+    target,
+    container: { account: client.account, name: container },
+    ...(options.ranges === undefined ? {} : { ranges: options.ranges }),
+    fault: (what) => timeline.fault(what),
+    note: (what) => timeline.note(what),
+  };
+  const stopped = async (): Promise<void> => {
     // A write that never comes back would be held up for ever: those under way may take this long.
     await Promise.all([checking.stop(30_000), registers.stop()]);
+  };
+  try {
+    await drill.run(context);
+    await pause(Math.max(0, drill.afterFaultMs - (performance.now() - timeline.lastFaultMs)));
+    await drill.mend?.(context);
+    await stopped();
+    silence.end();
     await untilReady(target);
     if (!(await becomesWhole(watch, options.wholeTimeoutMs ?? 30_000))) broken.push("not every extent has its copies again");
+  } catch (error) {
+    broken.push((error as Error).message);
+    silence.end();
+    await stopped();
   } finally {
     await watch.stop();
   }
@@ -69,30 +86,27 @@ export async function runDrill(drill: Drill, target: DrillTarget, options: Drill
   client.close();
   const after = checking.times.filter((each) => each.endMs >= timeline.faultMs);
   if (after.length === 0) broken.push("no write was acknowledged after the fault");
-  const slowest = after.reduce<WriteTime | undefined>(
-    (held, each) => (held === undefined || lasted(each) > lasted(held) ? each : held),
-    undefined,
-  );
-  if (slowest !== undefined)
-    timeline.note(
-      `served again: the write that was held up longest is acknowledged (after ${Math.round(lasted(slowest))} ms)`,
-      slowest.endMs,
-    );
-  const before = checking.times.filter((each) => each.endMs < timeline.faultMs);
+  const heldUp = {
+    longestHoldUpMs: after.length === 0 ? Number.POSITIVE_INFINITY : Math.round(slowest(after)),
+    holdUpAimMs: drill.holdUpAimMs,
+    slowestBeforeMs: Math.round(slowest(checking.times.filter((each) => each.endMs < timeline.faultMs))),
+  };
   return {
     ...checked,
+    ...heldUp,
     drill: drill.name,
-    registerOperations: registers.operations,
     ok: broken.length === 0,
+    verdict: verdictOf(broken, heldUp),
+    conclusion: conclusionOf(drill.name, broken, heldUp),
+    registerOperations: registers.operations,
     broken,
-    timeline: timeline.entries.toSorted((a, b) => a.atMs - b.atMs),
-    longestHoldUpMs: Math.round(slowest === undefined ? Number.POSITIVE_INFINITY : lasted(slowest)),
-    holdUpAimMs: drill.holdUpAimMs,
-    slowestBeforeMs: Math.round(Math.max(0, ...before.map(lasted))),
+    timeline: timeline.entries,
   };
 }
 
-const lasted = (time: WriteTime): number => time.endMs - time.startMs;
+/** Longest time of a write, in ms; 0 if there is none. */
+const slowest = (times: readonly WriteTime[]): number =>
+  times.reduce((longest, { startMs, endMs }) => Math.max(longest, endMs - startMs), 0);
 
 async function becomesWhole(watch: Watch, timeoutMs: number): Promise<boolean> {
   const untilMs = performance.now() + timeoutMs;

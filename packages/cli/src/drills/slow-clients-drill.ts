@@ -4,7 +4,6 @@
  * ratio; what they make the front-end hold is bounded by name.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { BlobClient, type BlobResult } from "./blob-client.ts";
@@ -196,14 +195,10 @@ function quantile(tookMs: readonly number[], part: number): number {
   return sorted[Math.floor((sorted.length - 1) * part)] ?? Number.NaN;
 }
 
-/** Of the largest front-end, in MiB. */
+/** Resident memory of the largest front-end, in MiB. */
 async function residentOfFrontEnds(target: DrillTarget): Promise<number> {
-  const sizes = (await target.status()).processes.map(({ name, pid }) => {
-    if (!name.startsWith("front-end") || pid === null) return 0;
-    const status = readFileSync(`/proc/${pid}/status`, "utf8");
-    return Math.round(Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? "0") / 1024);
-  });
-  return Math.max(...sizes);
+  const names = (await target.status()).processes.flatMap(({ role, name }) => (role === "front-end" ? [name] : []));
+  return Math.max(...(await Promise.all(names.map((name) => target.residentMebibytes(name)))));
 }
 
 const pageBytes = 4_096;

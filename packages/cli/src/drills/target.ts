@@ -1,4 +1,5 @@
 /** The cluster a drill is run on: one of its own, started for it in a temporary folder, or one that runs already. */
+import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,18 +16,21 @@ import {
   StampInspector,
   StartError,
 } from "@stamp/cluster";
+import type { Transport } from "@stamp/ports";
 import type { GrpcTransport } from "@stamp/ports-node";
 import { CommandError, root } from "../context.ts";
 
 export interface DrillTarget {
   readonly inspector: StampInspector;
   /** To the processes of the cluster, with its secret. */
-  readonly transport: GrpcTransport;
+  readonly transport: Transport;
   readonly connectionString: string;
-  /** Of each front-end. */
+  /** Connection string of each front-end. */
   readonly connectionStrings: readonly string[];
   status(): Promise<ClusterStatus>;
   ask(request: ControlRequest): Promise<ClusterStatus>;
+  /** Resident memory of a process, in MiB; 0 while it is down. */
+  residentMebibytes(name: string): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -47,8 +51,15 @@ export async function attach(config: ClusterConfig): Promise<DrillTarget> {
     connectionStrings: planCluster(config).connectionStrings,
     status: () => ask({ do: "status" }),
     ask,
+    residentMebibytes: async (name) => residentOf((await ask({ do: "status" })).processes.find((each) => each.name === name)?.pid ?? null),
     close: () => transport.close(),
   };
+}
+
+function residentOf(pid: number | null): number {
+  if (pid === null) return 0;
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  return Math.round(Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? "0") / 1024);
 }
 
 /** A cluster of its own; `flags` go over its configuration. Its data are deleted afterwards unless `keep`, or where `flags` names their folder. */

@@ -1,11 +1,18 @@
 /** Follows what the managers say during a drill, and turns it into a timeline: noticed, sealed, reassigned, copies complete. */
-import type { StampInspector } from "@stamp/cluster";
+import type { ProcessStatus, StampInspector } from "@stamp/cluster";
 import { type ExtentInfo, ExtentState, type RangePartition } from "@stamp/wire";
+import type { DrillTarget } from "./target.ts";
 
 export interface TimelineEntry {
-  /** From the fault; negative: before. */
-  readonly atMs: number;
+  /** Time from the first fault, in ms; negative: before it. Undefined while no fault has come. */
+  readonly atMs: number | undefined;
   readonly what: string;
+}
+
+/** Returns the line of an entry. */
+export function entryText({ atMs, what }: TimelineEntry): string {
+  const at = atMs === undefined ? "before" : `${(atMs / 1000).toFixed(2)} s`;
+  return `  ${at.padStart(9)}  ${what}`;
 }
 
 const pollMs = 50;
@@ -15,42 +22,86 @@ const restPerLook = 4;
 const toldOneByOneMax = 10;
 
 export class Timeline {
-  readonly entries: TimelineEntry[] = [];
+  readonly #noted: { readonly noteMs: number; readonly what: string }[] = [];
   readonly #onEntry: (entry: TimelineEntry) => void;
-  faultMs = Number.NaN;
+  #faultMs: number | undefined;
+  #lastFaultMs = Number.NaN;
 
   constructor(onEntry: (entry: TimelineEntry) => void) {
     this.#onEntry = onEntry;
   }
 
-  note(what: string, atMs = performance.now()): void {
-    const entry = { atMs: Number.isNaN(this.faultMs) ? 0 : Math.round(atMs - this.faultMs), what };
-    this.entries.push(entry);
-    this.#onEntry(entry);
+  /** Moment of the first fault, from which all times count; NaN while there was none. */
+  get faultMs(): number {
+    return this.#faultMs ?? Number.NaN;
+  }
+
+  /** Moment of the last fault; NaN while there was none. */
+  get lastFaultMs(): number {
+    return this.#lastFaultMs;
+  }
+
+  /** In order of time. */
+  get entries(): readonly TimelineEntry[] {
+    return this.#noted.map(({ noteMs, what }) => ({ atMs: this.#sinceFault(noteMs), what }));
+  }
+
+  /** Marks a fault: the first one is the zero of the timeline. */
+  fault(what: string): void {
+    this.#lastFaultMs = performance.now();
+    this.#faultMs ??= this.#lastFaultMs;
+    this.#note(what, this.#lastFaultMs);
+  }
+
+  note(what: string): void {
+    this.#note(what, performance.now());
+  }
+
+  #note(what: string, noteMs: number): void {
+    this.#noted.push({ noteMs, what });
+    this.#onEntry({ atMs: this.#sinceFault(noteMs), what });
+  }
+
+  #sinceFault(ms: number): number | undefined {
+    return this.#faultMs === undefined ? undefined : Math.round(ms - this.#faultMs);
   }
 }
 
 /** Watches until stopped. Each state of nodes, servers, ranges and extents is told when it changes. */
 export class Watch {
+  readonly #target: Pick<DrillTarget, "status">;
   readonly #inspector: StampInspector;
   readonly #timeline: Timeline;
   readonly #openAtFault = new Set<string>();
   readonly #told = new Map<string, string>();
   #running = true;
   #done: Promise<unknown> = Promise.resolve();
+  #processStates: readonly ProcessStatus[] = [];
+  #unserved = 0;
   /** Every extent has as many intact copies as it is meant to have, and every range is served. */
   whole = false;
 
-  constructor(inspector: StampInspector, timeline: Timeline) {
-    this.#inspector = inspector;
+  constructor(target: Pick<DrillTarget, "inspector" | "status">, timeline: Timeline) {
+    this.#target = target;
+    this.#inspector = target.inspector;
     this.#timeline = timeline;
+  }
+
+  /** What the stamp waits for, as of the last looks, in words; empty if every process is ready and every range served. */
+  get waitsFor(): string {
+    const waiting = this.#processStates.filter(({ ready }) => !ready);
+    const shown = waiting.slice(0, toldOneByOneMax).map((each) => `${each.name}: ${stateOfProcess(each)}`);
+    if (waiting.length > shown.length) shown.push(`and ${waiting.length - shown.length} others`);
+    if (waiting.length === 0 && this.#unserved > 0) shown.push(`ranges not served: ${this.#unserved}`);
+    return shown.join("; ");
   }
 
   /** Takes what is there for normal. */
   async begin(): Promise<void> {
     for (const extent of await this.#inspector.extents()) if (extent.state === ExtentState.OPEN) this.#openAtFault.add(idOf(extent));
-    await Promise.all([this.#nodes(false), this.#servers(false)]);
+    await Promise.all([this.#nodes(false), this.#servers(false), this.#processes(false)]);
     this.#done = Promise.all([
+      this.#repeat(() => this.#processes(true)),
       this.#repeat(() => this.#nodes(true)),
       this.#repeat(() => this.#servers(true)),
       this.#repeat(() => this.#extents()),
@@ -82,6 +133,16 @@ export class Watch {
     return before !== undefined && before !== state;
   }
 
+  async #processes(tell: boolean): Promise<void> {
+    this.#processStates = (await this.#target.status()).processes;
+    const changed = this.#processStates.filter((each) => this.#changed(`process ${each.name}`, stateOfProcess(each)) && tell);
+    for (const [state, processes] of Map.groupBy(changed, stateOfProcess)) {
+      const names = processes.map(({ name }) => name);
+      const all = names.length === this.#processStates.length;
+      this.#timeline.note(all ? `every process: ${state}` : `${names.join(", ")}: ${state}`);
+    }
+  }
+
   async #nodes(tell: boolean): Promise<void> {
     for (const node of await this.#inspector.nodes())
       this.#change(`stream manager: ${node.nodeId}`, node.up ? "is up" : "is down (noticed)", tell);
@@ -99,7 +160,9 @@ export class Watch {
   }
 
   async #ranges(tell: boolean): Promise<void> {
-    const changed = (await this.#inspector.ranges()).filter((range) => {
+    const ranges = await this.#inspector.ranges();
+    this.#unserved = ranges.filter(({ server, loaded }) => server === "" || !loaded).length;
+    const changed = ranges.filter((range) => {
       const { rangeId, server, loaded, ownerEpoch } = range;
       return this.#changed(`range ${rangeId}`, `${loaded} ${server} ${ownerEpoch}`) && tell;
     });
@@ -126,6 +189,13 @@ export class Watch {
     if (!this.whole && nowWhole) this.#timeline.note("copies complete");
     this.whole = nowWhole;
   }
+}
+
+/** State of a process in words, equal for all that are in the same one. */
+function stateOfProcess({ state, ready, waitingFor, lastExit }: ProcessStatus): string {
+  if (ready) return `ready (${state})`;
+  const last = state === "restarting" && lastExit !== "" ? ` after ${lastExit}` : "";
+  return waitingFor.length > 0 ? `${state}, waiting for ${waitingFor.join(", ")}` : `${state}${last}`;
 }
 
 const stateOf = ({ server, loaded, ownerEpoch }: RangePartition, withEpoch: boolean): string => {

@@ -161,8 +161,7 @@ function queuePlay(connectionStrings: readonly string[], prng: Prng): Play {
 /** One fault after another, each under the clients' work; how many. */
 async function strike(target: DrillTarget, timeline: Timeline, goesOn: () => boolean): Promise<number> {
   let count = 0;
-  const context: DrillContext = { target, fault: (what) => timeline.note(what), note: (what) => timeline.note(what) };
-  timeline.faultMs = performance.now();
+  const context: DrillContext = { target, fault: (what) => timeline.fault(what), note: (what) => timeline.note(what) };
   const killed = (whom: () => Promise<string>): (() => Promise<void>) => {
     return async () => kill(context, await found(whom));
   };

@@ -1,0 +1,140 @@
+/** Drills with clients and judges of their own: `stamp drill damage`, `histories`, `slow-clients`. */
+import type { Command } from "commander";
+import { CommandError, exitCodes } from "../context.ts";
+import { toJson } from "../print.ts";
+import { attachCompose } from "./compose/compose-target.ts";
+import { runDamageDrill } from "./damage-drill.ts";
+import type { HistoriesReport } from "./histories/histories-drill.ts";
+import { runSlowClientsDrill } from "./slow-clients-drill.ts";
+import { type DrillTarget, startOwn } from "./target.ts";
+import { entryText } from "./watch.ts";
+
+export function addOwnDrills(drill: Command): void {
+  addDamage(drill);
+  addHistories(drill);
+  addSlowClients(drill);
+}
+
+/** The one whose fault is other clients. */
+function addSlowClients(drill: Command): void {
+  drill
+    .command("slow-clients")
+    .description(
+      "1,000 readers and 1,000 writers of 1 byte to 10 KiB a second beside a normal client: its latency, and what the front-end holds",
+    )
+    .option("--seconds <n>", "length of each of the three phases", "20")
+    .option("--keep", "keep the temporary folder")
+    .option("--port-base <port>", "port of Blob; the others follow")
+    .option("--json", "for tools")
+    .action(async ({ seconds, keep, portBase, json }: Readonly<Record<"seconds" | "portBase", string>> & DrillFlags) => {
+      if (!/^[1-9]\d{0,3}$/.test(seconds)) throw new CommandError(`--seconds: ${seconds} is not a number of seconds`, exitCodes.usage);
+      const target = await startOwn(portBase === undefined ? {} : { portBase }, keep === true);
+      try {
+        const report = await runSlowClientsDrill(target, Number(seconds) * 1_000, (line) => {
+          if (json !== true) console.log(`  ${line}`);
+        });
+        if (json === true) console.log(toJson(report));
+        else console.log(endOf("slow-clients", report.broken, `Every bound was kept in ${report.phases.length} phases`));
+        process.exitCode = report.ok ? 0 : exitCodes.promiseBroken;
+      } finally {
+        await target.close();
+      }
+      process.exit();
+    });
+}
+
+/** The one without writing clients: it hurts files and tables, and shows what fsck said and what was mended. */
+function addDamage(drill: Command): void {
+  drill
+    .command("damage")
+    .description(
+      "hurt files, tables and journals of a cluster of its own, by hand, one after another; show what fsck says and what is mended",
+    )
+    .option("--keep", "keep the temporary folder")
+    .option("--port-base <port>", "port of Blob; the others follow")
+    .option("--json", "for tools")
+    .action(async ({ keep, portBase, json }: { keep?: boolean; portBase?: string; json?: boolean }) => {
+      const mebibyte = 1024 * 1024;
+      // Small extents, so that many are sealed; small journal segments, so that a node that loses one has others.
+      const roles = JSON.stringify({
+        "partition-server": { extentTargetBytes: 8 * mebibyte },
+        "extent-node": { journalSegmentBytes: 9 * mebibyte, journalBatchBytesMax: 4 * mebibyte },
+      });
+      const target = await startOwn({ roles, ...(portBase === undefined ? {} : { portBase }) }, keep === true);
+      try {
+        const report = await runDamageDrill(target, (line) => {
+          if (json !== true) console.log(line);
+        });
+        if (json === true) console.log(toJson(report));
+        else {
+          const { steps, readBack } = report;
+          console.log(endOf("damage", report.broken, `${steps.length} kinds of damage were mended, ${readBack} blobs read back`));
+        }
+        process.exitCode = report.ok ? 0 : exitCodes.promiseBroken;
+      } finally {
+        await target.close();
+      }
+      process.exit();
+    });
+}
+
+/** The one whose clients are the SDKs, and whose judge is the recorded history. */
+function addHistories(drill: Command): void {
+  drill
+    .command("histories")
+    .description("clients of the real SDKs record what they see while processes are killed and stopped; is one order of it all possible?")
+    .option("--seconds <n>", "work at least so long (the faults take about a minute)", "0")
+    .option("--seed <n>", "of what the clients do")
+    .option("--compose", "on the containers of docker-compose.yml, which run (docker compose up --wait)")
+    .option("--keep", "keep the temporary folder")
+    .option("--port-base <port>", "port of Blob; the others follow")
+    .option("--json", "for tools")
+    .action(
+      async ({ seconds, seed, keep, portBase, json, compose }: Readonly<Record<"seconds" | "seed" | "portBase", string>> & DrillFlags) => {
+        if (!/^\d{1,6}$/.test(seconds)) throw new CommandError(`--seconds: ${seconds} is not a number of seconds`, exitCodes.usage);
+        if (seed !== undefined && !/^\d{1,15}$/.test(seed)) throw new CommandError(`--seed: ${seed} is not a number`, exitCodes.usage);
+        // The SDKs are there in a clone, not in the image.
+        const { runHistoriesDrill } = await import("./histories/histories-drill.ts");
+        const own = (): Promise<DrillTarget> => startOwn({ frontEnds: 2, ...(portBase === undefined ? {} : { portBase }) }, keep === true);
+        const target = await (compose === true ? attachCompose() : own());
+        try {
+          const report = await runHistoriesDrill(target, {
+            workMs: Number(seconds) * 1_000,
+            ...(seed === undefined ? {} : { seed: Number(seed) }),
+            onEntry: (entry) => {
+              if (json !== true) console.log(entryText(entry));
+            },
+          });
+          console.log(json === true ? toJson(report) : historiesSummary(report));
+          process.exitCode = report.ok ? 0 : exitCodes.promiseBroken;
+        } finally {
+          await target.close();
+        }
+        process.exit();
+      },
+    );
+}
+
+interface DrillFlags {
+  readonly keep?: boolean;
+  readonly json?: boolean;
+  readonly compose?: boolean;
+}
+
+function historiesSummary(report: HistoriesReport): string {
+  const lines = Object.entries(report.counts).map(([name, counts]) => {
+    const shown = Object.entries(counts)
+      .toSorted(([a], [b]) => a.localeCompare(b))
+      .map(([what, count]) => `${what} ${count}`);
+    return `  ${name}: ${shown.join(", ")}`;
+  });
+  const kept = `${report.operations} operations under ${report.faults} faults are linearizable, every promise about messages was kept`;
+  return [...lines, endOf("histories", report.broken, kept)].join("\n");
+}
+
+/** Returns what was broken, if anything, and as the last line the conclusion. */
+function endOf(drill: string, broken: readonly string[], kept: string): string {
+  if (broken.length === 0) return `${drill}: KEPT. ${kept}.`;
+  const promises = broken.length === 1 ? "One promise was" : `${broken.length} promises were`;
+  return [...broken.map((each) => `    ${each}`), `${drill}: BROKEN. ${promises} broken: ${broken[0]}`].join("\n");
+}
