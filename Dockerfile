@@ -1,8 +1,8 @@
 # One image for every process of a stamp; docker-compose.yml says which one a container runs.
-# Behind a proxy with a CA of its own: docker build --secret id=ca,src=/path/to/ca.crt .
-FROM node:26-bookworm-slim
+# Behind a proxy with a CA of its own: docker build --secret id=ca,src=/path/to/ca.crt . (with compose: STAMP_BUILD_CA=/path/to/ca.crt).
 
-ENV NODE_ENV=production
+# Fetches the dependencies of the command line, which are those of every service, and compiles the code once.
+FROM node:26-bookworm-slim AS build
 WORKDIR /stamp
 
 # Dependencies first, by the lock file alone: this layer is kept while only code changes.
@@ -10,20 +10,38 @@ COPY package.json pnpm-lock.yaml pnpm-workspace.yaml .npmrc ./
 RUN --mount=type=secret,id=ca,required=false \
     if [ -s /run/secrets/ca ]; then export NODE_EXTRA_CA_CERTS=/run/secrets/ca; fi \
  && npm install --global --no-audit --no-fund pnpm@10.34.9 \
- && pnpm fetch --prod \
- && rm -rf ~/.npm ~/.cache
+ && pnpm fetch --prod
 
 COPY packages packages
 COPY services services
-RUN pnpm install --prod --frozen-lockfile --offline
+# From what was fetched, only what the command line and the services need. Binaries of other systems and types are for nobody here.
+RUN rm -rf node_modules \
+ && pnpm install --prod --frozen-lockfile --offline --filter '@stamp/cli...' \
+ && find node_modules/.pnpm -path '*/prebuilds/*' -type d ! -name "linux-$(node -p process.arch)" -prune -exec rm -rf {} + \
+ && find node_modules/.pnpm -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.cts' -o -name '*.d.mts' \) -delete \
+ && rm -rf node_modules/.pnpm/zod@*/node_modules/zod/src
 
+# Without package managers, headers, documentation, translations and Perl, which no process of a stamp reads.
+FROM node:26-bookworm-slim AS system
+COPY compose/smaller-node.mjs /tmp/
+RUN node /tmp/smaller-node.mjs \
+ && rm -rf /tmp/* /usr/local/lib/node_modules /usr/local/include /usr/local/share/doc /usr/local/share/man /opt/yarn-* \
+      /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack /usr/local/bin/yarn /usr/local/bin/yarnpkg /usr/local/bin/pnpm* \
+      /usr/share/doc /usr/share/man /usr/share/info /usr/share/locale /usr/lib/*/gconv /var/lib/apt/lists /var/cache \
+      /usr/bin/perl* /usr/lib/*/perl* /usr/lib/*/libperl* /usr/share/perl* \
 # `docker compose exec front-end-1 stamp status`
-RUN printf '#!/bin/sh\nexec node /stamp/packages/cli/src/main.ts "$@"\n' > /usr/local/bin/stamp \
+ && printf '#!/bin/sh\nexec node /stamp/packages/cli/src/main.ts "$@"\n' > /usr/local/bin/stamp \
  && chmod 755 /usr/local/bin/stamp \
- && mkdir /data /secret /compile-cache && chown node:node /data /secret /compile-cache && chmod 700 /secret
+ && mkdir /data /secret /compile-cache && chown node:node /data /secret /compile-cache && chmod 700 /data /secret
 
+# One layer: what the stages before have removed is in none.
+FROM scratch
+COPY --from=system / /
+COPY --from=build /stamp /stamp
+ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin NODE_ENV=production
+WORKDIR /stamp
 USER node
-# Code compiled once, here: a container starts in half the time.
+# Code compiled once, here: a container starts in half the time. Its root may be read-only.
 ENV NODE_COMPILE_CACHE=/compile-cache
 RUN for main in services/*/src/main.ts; do node "$main" --help > /dev/null; done \
  && node packages/cli/src/main.ts status --help > /dev/null
