@@ -24,6 +24,7 @@ const functions: Readonly<Record<string, readonly Type[]>> = {
   rate: ["range"],
   time: [],
   timestamp: ["vector"],
+  vector: ["scalar"],
 };
 const aggregations = new Set(["sum", "count", "max", "min"]);
 /** From the loosest to the tightest. */
