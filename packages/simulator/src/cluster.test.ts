@@ -15,12 +15,16 @@ test("cluster: all roles are ready from nothing, and again after the power went"
   });
 });
 
-for (const { step, leads } of [
-  { step: 1, leads: 1 },
-  { step: -1, leads: 2 },
+// In some of these seeds every replica of an extent is asked for at an address where another extent node answers.
+for (const { step, leads, seed } of [
+  { step: 1, leads: 1, seed: 5 },
+  { step: -1, leads: 2, seed: 5 },
+  { step: -1, leads: 2, seed: 8 },
+  { step: -1, leads: 2, seed: 16 },
+  { step: -1, leads: 2, seed: 24 },
 ]) {
-  test(`cluster: ready again after a restart, with every address shifted by ${step}, late managers, and manager ${leads} the last leader`, async () => {
-    const sim = new Simulation({ seed: 5 });
+  test(`cluster: ready again after a restart, with every address shifted by ${step}, late managers, and manager ${leads} the last leader, seed ${seed}`, async () => {
+    const sim = new Simulation({ seed });
     await sim.run(async () => {
       let shift = 0;
       const addressOf = (name: string): string => {

@@ -200,6 +200,8 @@ export class Completer {
     if (answer.ok) return answer.value.checksum;
     endIfStale(this.#term, answer.failure);
     const { reason, message } = answer.failure;
+    // Until the nodes have reported after a restart with other addresses, another node may answer at this one's: that is no word of its disk.
+    if (reason === "wrongDisk" && !this.#term.nodes.hasOtherDisk(replica)) return "again";
     // Sealed elsewhere: at a length that was told to nobody and given up (planUnseal).
     if (reason === "unknownExtent" || reason === "damaged" || reason === "wrongDisk" || reason === "extentSealed") {
       world.logger.warn("a replica must be copied anew", { extent: extent.id, node: replica.nodeId, reason, message });

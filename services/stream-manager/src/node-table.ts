@@ -117,10 +117,15 @@ export class NodeTable {
     return this.up(place.nodeId) && this.#state.node(place.nodeId)?.diskId === place.diskId;
   }
 
+  /** The node itself reported another disk than the one of this replica. */
+  hasOtherDisk(place: ReplicaPlace): boolean {
+    const record = this.#state.node(place.nodeId);
+    return record !== undefined && record.diskId !== place.diskId;
+  }
+
   /** It has not been heard of for so long (or since this leader began), or has another disk. */
   gone(place: ReplicaPlace, forMs: number): boolean {
-    const record = this.#state.node(place.nodeId);
-    if (record !== undefined && record.diskId !== place.diskId) return true;
+    if (this.hasOtherDisk(place)) return true;
     return this.#clock.monotonicMs() - this.lastSeenMs(place.nodeId) >= forMs;
   }
 

@@ -241,9 +241,11 @@ export class Sealer {
     endIfStale(this.#term, answer.failure);
     if (answer.failure.reason === "connectFailed" || answer.failure.reason === "connectionLost") return "unreachable";
     switch (answer.failure.reason) {
+      case "wrongDisk":
+        // Another node may answer at this one's old address: that is no word of its disk.
+        return this.#term.nodes.hasOtherDisk(replica) ? { kind: "wrongDisk" } : "unreachable";
       case "unknownExtent":
       case "damaged":
-      case "wrongDisk":
         return { kind: answer.failure.reason };
       default:
         return undefined;

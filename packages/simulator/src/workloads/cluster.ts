@@ -118,7 +118,12 @@ class Builder {
     });
     for (let i = 1; i <= this.#options.managers; i++) {
       this.#add(`stream-manager-${i}`, (place) => {
-        const config = streamManagerSchema.parse({ name: `stream-manager-${i}`, ...place, ...this.#options.streamManager });
+        const config = streamManagerSchema.parse({
+          name: `stream-manager-${i}`,
+          ...place,
+          leaseRenewEveryMs: 2_000,
+          ...this.#options.streamManager,
+        });
         return (world) => new StreamManagerRole(world, config);
       });
     }
@@ -132,6 +137,7 @@ class Builder {
           name: `partition-manager-${i}`,
           ...place,
           pollEveryMs: this.#options.lookEveryMs,
+          leaseRenewEveryMs: 2_000,
           ...this.#options.partitionManager,
         });
         return (world) => new PartitionManagerRole(world, config);
