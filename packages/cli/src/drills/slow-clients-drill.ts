@@ -4,6 +4,7 @@
  * ratio; what they make the front-end hold is bounded by name.
  */
 import { type ChildProcess, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { BlobClient, type BlobResult } from "./blob-client.ts";
