@@ -45,6 +45,8 @@ test("adoption: what the record proves is taken, each thing that it does not pro
     [{ ...extent, phase: "dropped" }, {}, /know no extent 7/],
     [{ ...extent, phase: "open" }, {}, /not sealed for good/],
     [{ ...extent, untold: ["a"] }, {}, /not sealed for good/],
+    [{ ...extent, replicas: [], coded: { profile: "lrc", fragments: [] } }, {}, /stored as fragments/],
+    [{ ...extent, attempt: { version: extentVersion(3), kind: "code", profile: "lrc", targets: [] } }, {}, /stored as fragments/],
     [(({ checksum: _, ...rest }) => rest)(extent), {}, /no checksum of extent 7/],
     [extent, { problems: ["its file is gone"] }, /not intact: its file is gone/],
     [extent, { sealed: false }, /is not sealed/],

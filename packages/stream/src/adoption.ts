@@ -32,6 +32,8 @@ export function refuseAdoption(id: ExtentId, extent: ExtentRecord | undefined, f
   if (extent === undefined || extent.phase === "dropped")
     return `the metadata know no extent ${id}: nothing proves that the replica belongs to the stamp`;
   if (extent.phase !== "sealed" || extent.untold !== undefined) return `extent ${id} is not sealed for good: its length is not settled yet`;
+  if (extent.coded !== undefined || extent.attempt !== undefined)
+    return `extent ${id} is stored as fragments, or is on the way to it: it has no place for a whole replica`;
   if (extent.checksum === undefined) return `the metadata hold no checksum of extent ${id}: nothing proves the content of the replica`;
   if (found.problems.length > 0) return `the replica is not intact: ${found.problems.join("; ")}`;
   if (!found.sealed || found.sealedLengthBytes === undefined) return "the replica is not sealed";
