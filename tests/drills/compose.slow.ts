@@ -231,3 +231,44 @@ test("compose, metadata restore: refused while the lock service runs; from a nod
   assert.ok(put.kind === "answer" && put.status === 201, JSON.stringify(put));
   client.close();
 });
+
+interface Findings {
+  readonly findings: readonly { readonly code: string; readonly cause: string; readonly help: string }[];
+}
+
+test("compose, the volume of the lock service is lost: health names the newest copy, and the line that it prints brings every blob back", {
+  timeout: 300_000,
+}, async () => {
+  const endpoint = `http://127.0.0.1:${environment.STAMP_BLOB_PORT}/devstoreaccount1`;
+  const client = new BlobClient({ endpoint, account: "devstoreaccount1", key, timeoutMs: 60_000 });
+  const body = Buffer.alloc(20_000, "not lost ");
+  await client.createContainer("lost");
+  const put = await client.put("lost", "b", body);
+  assert.ok(put.kind === "answer" && put.status === 201, JSON.stringify(put));
+  const health = async (): Promise<Findings["findings"]> =>
+    (JSON.parse(await compose("exec", "-T", "front-end-1", "sh", "-c", "stamp health --json || true")) as Findings).findings;
+  // A copy is taken every 30 s if something has changed: one that is older than this time knows the blob.
+  await new Promise((resolve) => setTimeout(resolve, 35_000));
+  await compose("stop");
+  await compose("rm", "-f", "lock-service-1");
+  await run("docker", ["volume", "rm", `${project}_lock-service-1`]);
+  await compose("up", "-d", "--no-build");
+
+  let told: Findings["findings"][number] | undefined;
+  for (const untilMs = performance.now() + 60_000; told === undefined || !told.help.includes("docker compose cp"); ) {
+    assert.ok(performance.now() < untilMs, JSON.stringify(told));
+    told = (await health()).find(({ code }) => code === "store-of-another-stamp");
+    await new Promise((resolve) => setTimeout(resolve, 500));
+  }
+  assert.match(told.cause, /4 extent nodes hold data of another.*; the newest copy is at extent-node-\d: .*, taken .* ago/);
+  const line = told.help.replace("put the newest copy back: ", "");
+  const variables = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
+  const ours = `env ${variables.join(" ")} docker compose -p ${project}`;
+  after(() => rmSync(join(root, "copy.snapshot"), { force: true }));
+  const { code, output } = await run("sh", ["-c", line.replaceAll("docker compose", ours)]);
+  assert.equal(code, 0, `${line}\n${output.slice(-2_000)}`);
+  await until("everything is ready again", (now) => now.ready);
+  const got = await client.get("lost", "b");
+  assert.ok(got.kind === "answer" && got.status === 200 && got.body.equals(body), JSON.stringify(got));
+  client.close();
+});

@@ -4,7 +4,7 @@
  *
  * Each node tells its newest copy. The nodes of a data folder are read from the disk as well, because they may not run.
  */
-import { existsSync, readdirSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { factAt, numberAt, type StampFacts } from "./facts.ts";
@@ -22,14 +22,13 @@ export interface MetadataCopy {
 
 /** Returns the newest copy that can be read of each extent node whose disk is in the data folder. */
 export async function copiesIn(dataDir: string): Promise<MetadataCopy[]> {
-  const nodes = existsSync(dataDir) ? readdirSync(dataDir).filter((name) => /^extent-node-\d+$/.test(name)) : [];
+  const nodes = namesIn(dataDir).filter((name) => /^extent-node-\d+$/.test(name));
   const found = await Promise.all(nodes.map((node) => newestIn(node, join(dataDir, node, "files", "metadata-copies"))));
   return found.filter((each) => each !== undefined);
 }
 
 async function newestIn(node: string, folder: string): Promise<MetadataCopy | undefined> {
-  if (!existsSync(folder)) return undefined;
-  const names = readdirSync(folder).filter((name) => name.endsWith(".snapshot"));
+  const names = namesIn(folder).filter((name) => name.endsWith(".snapshot"));
   // Names sort as versions do.
   for (const name of names.sort().reverse()) {
     const path = join(folder, name);
@@ -37,6 +36,15 @@ async function newestIn(node: string, folder: string): Promise<MetadataCopy | un
     if (copy !== undefined) return { node, path, ...copy };
   }
   return undefined;
+}
+
+/** Returns the names in a folder; none if it is absent or can't be read: others may have the newest copy. */
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
 }
 
 /** Returns what the head of a copy says, undefined if it can't be read. Only `restore` reads all of it. */
