@@ -1,5 +1,13 @@
 /** `stamp node list|disks|add|drain|undrain|remove` and `stamp repair status`. */
-import { control, DataFolder, nodesLeftOut, type ProcessStatus, readClusterRecord, type StampInspector } from "@stamp/cluster";
+import {
+  control,
+  DataFolder,
+  nodesLeftOut,
+  type ProcessStatus,
+  readClusterRecord,
+  refuseRemoval,
+  type StampInspector,
+} from "@stamp/cluster";
 import { inWords } from "@stamp/ports-node";
 import { NodeDuty, type NodeInfo, type RepairStatus } from "@stamp/wire";
 import type { Command } from "commander";
@@ -47,11 +55,25 @@ export function addNode(program: Command): void {
       tell(command, node, (one) => nodesText([one]));
     },
   );
+  addRemove(node);
+  addRepair(program);
+}
+
+function addRemove(node: Command): void {
   make(node, "remove <node>", "drain it, wait until it is empty, forget it and stop it: no later start brings it back")
     .alias("decommission")
     .option("--no-wait", "fail when it is not empty yet, and say what it waits for")
     .action(async (nodeId: string, _options, command: Command) => {
       const { wait } = command.opts<{ wait: boolean }>();
+      if (!inContainers()) {
+        const config = configOf(command);
+        const why = refuseRemoval(
+          config,
+          nodeId,
+          (await runningCluster(config)).processes.map(({ name }) => name),
+        );
+        if (why !== undefined) throw new CommandError(why);
+      }
       const gone = await inspect(command, async (inspector) => {
         const known = (await inspector.nodes()).find((each) => each.nodeId === nodeId);
         // A command that was left after this was recorded has not stopped the process.
@@ -70,7 +92,9 @@ export function addNode(program: Command): void {
       const then = stopped ? "was stopped, and no start of this folder brings it back" : "may be switched off for ever";
       tell(command, gone, () => `${nodeId} is decommissioned: it holds nothing that is needed, and ${then}`);
     });
+}
 
+function addRepair(program: Command): void {
   const repair = topLevel(program, "repair");
   make(repair, "status", "how many, how fast, how long still")
     .option("--wait", "until no replica waits to be made again")
@@ -80,6 +104,9 @@ export function addNode(program: Command): void {
       tell(command, status, repairText);
     });
 }
+
+/** True if no supervisor of ours runs the processes. */
+const inContainers = (): boolean => (process.env.STAMP_PROCESSES ?? "") !== "";
 
 const repairOf = (inspector: StampInspector): Promise<RepairStatus> =>
   inspector.ask((manager, timeoutMs) => manager.getRepairStatus({}, { timeoutMs }));
@@ -101,7 +128,7 @@ const setDuty = (inspector: StampInspector, nodeId: string, duty: NodeDuty): Pro
 
 /** Starts an extent node and waits until it is ready, for a while: it goes on by itself. */
 async function addNodeNow(command: Command, name: string | undefined): Promise<ProcessStatus> {
-  if ((process.env.STAMP_PROCESSES ?? "") !== "")
+  if (inContainers())
     throw new CommandError("these processes are run by containers: add the node there (docker-compose.yml)", exitCodes.usage);
   const config = configOf(command);
   const before = new Set((await runningCluster(config)).processes.map((each) => each.name));
@@ -133,7 +160,7 @@ async function addNodeNow(command: Command, name: string | undefined): Promise<P
 
 /** Stops the process of a decommissioned node, and has the data folder remember it. False where no supervisor of ours runs it. */
 async function stopForGood(command: Command, nodeId: string): Promise<boolean> {
-  if ((process.env.STAMP_PROCESSES ?? "") !== "") return false;
+  if (inContainers()) return false;
   const config = configOf(command);
   const { processes } = await runningCluster(config);
   const names = processes.map(({ name }) => name);

@@ -9,7 +9,7 @@ export { ownCredential, ownTransport } from "./own-transport.ts";
 export { bindsBeyondLoopback, type Endpoints, isPublic, type Plan, type PlannedProcess, planCluster } from "./plan.ts";
 export { identityOf, isAlive, type ProcessIdentity } from "./process-identity.ts";
 export { noAccountServed, reachOf, reachRemarks } from "./reach.ts";
-export { changesSince, nodesLeftOut, remarksOf, rememberedLine, rememberedOf } from "./remembered.ts";
+export { changesSince, nodesLeftOut, refuseRemoval, remarksOf, rememberedLine, rememberedOf } from "./remembered.ts";
 export { type RoleName, roles } from "./roles.ts";
 export { type RunningSupervisor, runSupervisor } from "./run-supervisor.ts";
 export { secretFilesOf } from "./secret-files.ts";

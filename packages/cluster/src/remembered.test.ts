@@ -8,7 +8,7 @@ import { release } from "@stamp/base";
 import { clusterRecordPath, readClusterRecord, writeClusterRecord } from "./cluster-record.ts";
 import { type ClusterConfig, ConfigError, configKeys, loadConfig } from "./config.ts";
 import { type Plan, planCluster } from "./plan.ts";
-import { changesSince, nodesLeftOut, remarksOf, rememberedLine, rememberedOf } from "./remembered.ts";
+import { changesSince, nodesLeftOut, refuseRemoval, remarksOf, rememberedLine, rememberedOf } from "./remembered.ts";
 import { StartError } from "./start-error.ts";
 
 interface Bench {
@@ -80,6 +80,15 @@ test("data folder, a node with a disk is not started: told with its name; not on
   assert.match(remark, /^extent-node-5 is not started; .*--extent-nodes 5, .*node remove extent-node-5$/);
   assert.deepEqual(others, []);
   assert.deepEqual(nodesLeftOut(join(dataDir, "none"), [], []), []);
+});
+
+test("a node is removed: refused if fewer than minCopies would be left, not if it does not run", (t) => {
+  const { load } = bench(t);
+  const running = ["lock-service-1", "extent-node-1", "extent-node-3"];
+  assert.match(refuseRemoval(load(), "extent-node-3", running) ?? "", /without extent-node-3 1 of the extent nodes .* minCopies is 2/);
+  assert.equal(refuseRemoval(load(), "extent-node-2", running), undefined);
+  assert.equal(refuseRemoval(load({ minCopies: 1 }), "extent-node-3", running), undefined);
+  assert.equal(refuseRemoval(load(), "extent-node-3", [...running, "extent-node-4"]), undefined);
 });
 
 test("more copies than extent nodes, or than fault domains: told with what to do", (t) => {

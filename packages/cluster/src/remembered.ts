@@ -80,6 +80,17 @@ export function remarksOf(config: ClusterConfig, planned: readonly string[], ret
   return remarks;
 }
 
+/** Returns why a node can't be removed, undefined if it can. `running`: names of the processes that run. */
+export function refuseRemoval(
+  { minCopies }: Pick<ClusterConfig, "minCopies">,
+  name: string,
+  running: readonly string[],
+): string | undefined {
+  const left = running.filter((each) => each.startsWith("extent-node-") && each !== name).length;
+  if (!running.includes(name) || left >= minCopies) return undefined;
+  return `without ${name} ${left} of the extent nodes would be left, and minCopies is ${minCopies}: writes would wait. Add one first: ./stamp node add`;
+}
+
 /** A value as one word for a line. Keys of accounts are secret. */
 function textOf(key: ClusterConfigKey, value: unknown): string {
   if (key === "accounts" && Array.isArray(value)) return value.map((each) => (each as { name?: string }).name ?? "").join(", ");
