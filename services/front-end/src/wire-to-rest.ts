@@ -14,8 +14,11 @@ const noHeaders = {
 const notLeased = { state: "available", status: "unlocked", duration: "" };
 
 export function blobOf(blob: Blob): ListedBlobProperties {
-  const { headers = noHeaders, lease = notLeased, ...plain } = plainOf(blob);
-  return { ...plain, headers, lease };
+  const plain = plainOf(blob);
+  const { headers, lease } = plain;
+  if (!headers || !lease) return { ...plain, headers: headers ?? noHeaders, lease: lease ?? notLeased };
+  // Not copied: lists have thousands.
+  return plain as typeof plain & { readonly headers: typeof headers; readonly lease: typeof lease };
 }
 
 export function containerOf(container: Container): ListedContainer {
