@@ -74,4 +74,5 @@ test("restore command: one line for a shell, whatever the path has in it; in con
     composed,
     /^docker compose cp extent-node-1:\/data\/files\/metadata-copies\/7\.snapshot copy\.snapshot && .* && docker compose up -d --wait$/,
   );
+  assert.match(composed, / -v "\$PWD\/copy\.snapshot:\/copy:ro" /, "a relative path would be the name of a volume");
 });

@@ -105,7 +105,8 @@ export function restoreCommand({ node, path }: MetadataCopy, dataDir: string | u
     `docker compose cp ${node}:${path} copy.snapshot`,
     "chmod a+r copy.snapshot",
     "docker compose stop",
-    "docker compose run --rm --no-deps -v ./copy.snapshot:/copy:ro lock-service-1 stamp metadata restore --replace /copy",
+    // The engine takes a relative path for the name of a volume.
+    'docker compose run --rm --no-deps -v "$PWD/copy.snapshot:/copy:ro" lock-service-1 stamp metadata restore --replace /copy',
     "docker compose up -d --wait",
   ].join(" && ");
 }
