@@ -9,9 +9,10 @@ import { type Input, Inputs } from "./inputs.ts";
 import { type MachineInput, machineInputs } from "./machines.ts";
 import { isWrong, measured, type TurnOptions, type TurnRow } from "./measure.ts";
 import { calibrate, OwnProbe, TurnProbe } from "./probe.ts";
+import { RangeInputs } from "./ranges.ts";
 
 const usage = `pnpm bench turns [--scale 1] [--tries 3] [--tries-max N] [--only TEXT] [--port-base N] [--bound 5] [--json]
---scale: of what takes long to fill (1: 50,000 blocks, appends and pages, 5,000 blobs); --only: inputs whose name has the text;
+--scale: of what takes long to fill (1: 50,000 blocks, appends and pages, 5,000 blobs, a container of 100,000); --only: inputs whose name has the text;
 --bound: longest turn, in times of the calibration loop; --tries: times each input is asked; --tries-max: times an input is asked that
 is above the bound (default: three times --tries). Exits with 1 when an input is above the bound or is answered otherwise than it must be.`;
 
@@ -25,6 +26,7 @@ export interface ChosenTurns extends TurnOptions {
 
 export async function measureTurns(target: DrillTarget, options: ChosenTurns): Promise<readonly TurnRow[]> {
   const inputs = new Inputs(target.connectionString, options.scale);
+  const ranges = new RangeInputs(target, Math.ceil(crowdedBlobs * options.scale));
   const around = { probe: await TurnProbe.of(target), calibrate, settle };
   const rows: TurnRow[] = [];
   const told = (row: TurnRow): void => {
@@ -33,7 +35,7 @@ export async function measureTurns(target: DrillTarget, options: ChosenTurns): P
   };
   try {
     await inputs.begin();
-    for (const input of inputs.all()) {
+    for (const input of [...inputs.all(), ...ranges.all()]) {
       if (!options.chosen(input.name)) continue;
       told(await measured(input, around, options));
     }
@@ -44,6 +46,7 @@ export async function measureTurns(target: DrillTarget, options: ChosenTurns): P
     }
   } finally {
     inputs.close();
+    ranges.close();
   }
   return rows;
 }
@@ -63,6 +66,9 @@ function asInput({ name, prepare }: MachineInput, probe: OwnProbe): Input {
     },
   };
 }
+
+/** Number of blobs of the container that is deleted, at scale 1. */
+const crowdedBlobs = 100_000;
 
 const settleMs = 200;
 const settle = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, settleMs));
@@ -89,7 +95,9 @@ export async function turns(args: string[]): Promise<void> {
     return;
   }
   const portBase = values["port-base"];
-  const target = await startOwn(portBase === undefined ? {} : { portBase: Number(portBase) }, false);
+  // Rows of a deleted container rest for minutes as it comes: here they are collected at once.
+  const roles = { "partition-server": { collectGoneMs: 1 } };
+  const target = await startOwn({ roles, ...(portBase !== undefined && { portBase: Number(portBase) }) }, false);
   try {
     if (!values.json) console.log(headLine);
     const rows = await measureTurns(target, {

@@ -23,7 +23,7 @@ export interface Input {
 const container = "turns";
 const connectionsMax = 32;
 
-async function many(count: number, each: (at: number) => Promise<Asked>): Promise<void> {
+export async function many(count: number, each: (at: number) => Promise<Asked>): Promise<void> {
   let next = 0;
   const worker = async (): Promise<void> => {
     for (let at = next++; at < count; at = next++) {
