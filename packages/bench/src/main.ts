@@ -4,6 +4,7 @@
  */
 import { cpus } from "node:os";
 import { parseArgs } from "node:util";
+import { budgetBench } from "./budget/bench.ts";
 import { cases } from "./cases.ts";
 import { coding } from "./coding.ts";
 import { list as benchList } from "./list.ts";
@@ -37,6 +38,7 @@ if (Object.hasOwn(measurements, what)) {
 }
 
 const usage = `pnpm bench [--seconds 3] [--rounds 2] [--targets cluster,embedded,azurite] [--cases "put 1 KiB"] [--json]
+pnpm bench --budget [--write]                   processor time of each operation against its budget; --write sets the budget
 pnpm bench seal|roll|failover|repair|memory|appends|reads  measurements of the stream layer
 pnpm bench tenants                              one tenant floods, what does the other feel? see --help
 pnpm bench rows [--rows 1000000]                a table that grows: inserts and point reads at each size, see --help
@@ -51,6 +53,8 @@ const { values } = parseArgs({
     targets: { type: "string", default: "cluster,embedded,azurite" },
     cases: { type: "string", default: "" },
     json: { type: "boolean", default: false },
+    budget: { type: "boolean", default: false },
+    write: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
   },
 });
@@ -58,6 +62,7 @@ if (values.help) {
   console.log(usage);
   process.exit(0);
 }
+if (values.budget) process.exit(await budgetBench({ write: values.write }));
 const seconds = Number(values.seconds);
 const rounds = Number(values.rounds);
 const names = values.targets.split(",").filter((name) => name !== "") as TargetName[];

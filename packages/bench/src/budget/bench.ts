@@ -1,0 +1,162 @@
+/**
+ * `stamp bench --budget`: processor time of every process of a cluster for one operation, as a multiple of what the yardstick (yardstick.ts) takes for
+ * an operation like it, in turns in one run. Compared with `budget.json`: more than `tolerance` above it fails, so that nobody makes an operation dearer
+ * unnoticed. `--write` sets the budget to what was measured.
+ *
+ * Processor time and not wall time, and a quotient: other programs on the machine change both sides alike.
+ */
+import { spawn } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { Agent, request } from "node:http";
+import { join } from "node:path";
+import { startOwn } from "@stamp/cli";
+import { cpuMsOf } from "../processor-time.ts";
+import { clientsOf, type Scenario } from "./scenarios.ts";
+
+/** A scenario fails above its budget times this. */
+export const tolerance = 1.4;
+const rounds = 5;
+/** Before anything is measured, since every operation shares most of its code with the first. */
+const firstWarmUpMs = 5_000;
+const warmUpMs = 1_000;
+const turnMs = 700;
+const yardstickConcurrency = 32;
+/** Bodies above this are sent to the yardstick by as many clients as to the cluster. */
+const largeBytes = 1024 * 1024;
+/** A turn has at least so many operations for each of those that run at once. */
+const operationsMin = 2;
+const budgetFile = join(import.meta.dirname, "budget.json");
+
+export type Budget = Readonly<Record<string, number>>;
+
+export interface Measured {
+  readonly name: string;
+  /** Processor time of one operation, in microseconds: of all processes of the cluster, and of the yardstick. */
+  readonly clusterMicros: number;
+  readonly yardstickMicros: number;
+  readonly multiple: number;
+}
+
+/** Names of scenarios that are above their budget; one without a budget is. */
+export const overBudget = (measured: readonly Measured[], budget: Budget): readonly string[] =>
+  measured.filter(({ name, multiple }) => !(multiple <= (budget[name] ?? 0) * tolerance)).map(({ name }) => name);
+
+export function tableOf(measured: readonly Measured[], budget: Budget): string {
+  const lines = measured.map(({ name, clusterMicros, yardstickMicros, multiple }) => {
+    const allowed = budget[name];
+    const share = allowed === undefined ? "no budget" : `${((multiple / allowed) * 100).toFixed(0)}% of ${allowed.toFixed(2)}`;
+    return `${name.padEnd(22)} ${clusterMicros.toFixed(0).padStart(8)} µs  yardstick ${yardstickMicros.toFixed(0).padStart(6)} µs  ${multiple.toFixed(2).padStart(7)}×  ${share}`;
+  });
+  return lines.join("\n");
+}
+
+type Operation = (number: number) => Promise<void>;
+
+/** Runs operations for a while; returns processor time for one of them, in microseconds. */
+async function turn(
+  operation: Operation,
+  concurrency: number,
+  forMs: number,
+  from: { next: number },
+  cpuMs: () => number,
+): Promise<number> {
+  const startMs = performance.now();
+  const before = cpuMs();
+  let done = 0;
+  const going = (): boolean => performance.now() - startMs < forMs || done < concurrency * operationsMin;
+  await Promise.all(
+    Array.from({ length: concurrency }, async () => {
+      while (going()) {
+        await operation(from.next++);
+        done++;
+      }
+    }),
+  );
+  return ((cpuMs() - before) * 1_000) / done;
+}
+
+async function measure(scenario: Scenario, cluster: () => number, yardstick: Yardstick, isFirst: boolean): Promise<Measured> {
+  const { name, like, concurrency } = scenario;
+  const from = { next: 0 };
+  await scenario.prepare?.();
+  const atOnce = like.bytes > largeBytes ? concurrency : yardstickConcurrency;
+  const ours = (forMs: number): Promise<number> => turn((number) => scenario.operation(number), concurrency, forMs, from, cluster);
+  const theirs = (forMs: number): Promise<number> => turn(() => yardstick.ask(like), atOnce, forMs, { next: 0 }, yardstick.cpuMs);
+  await theirs(warmUpMs);
+  await ours(isFirst ? firstWarmUpMs : warmUpMs);
+  const turns: { readonly ours: number; readonly theirs: number }[] = [];
+  for (let round = 0; round < rounds; round++) turns.push({ theirs: await theirs(turnMs), ours: await ours(turnMs) });
+  // The round in the middle: one that something else disturbed does not count.
+  const [middle] = turns.toSorted((a, b) => a.ours / a.theirs - b.ours / b.theirs).slice(rounds >> 1);
+  const { ours: clusterMicros = Number.NaN, theirs: yardstickMicros = Number.NaN } = middle ?? {};
+  return { name, clusterMicros, yardstickMicros, multiple: clusterMicros / yardstickMicros };
+}
+
+interface Yardstick {
+  ask(like: Scenario["like"]): Promise<void>;
+  cpuMs(): number;
+  stop(): Promise<void>;
+}
+
+async function startYardstick(): Promise<Yardstick> {
+  const child = spawn(process.execPath, [join(import.meta.dirname, "yardstick.ts")], { stdio: ["pipe", "pipe", "inherit"] });
+  const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  const port = await new Promise<number>((resolve, reject) => {
+    child.stdout.setEncoding("utf8").once("data", (text: string) => resolve(Number(text)));
+    child.once("exit", (code) => reject(new Error(`the yardstick ended with ${code}`)));
+  });
+  const agent = new Agent({ keepAlive: true });
+  return {
+    ask: ({ method, bytes }) =>
+      new Promise((resolve, reject) => {
+        const body = method === "PUT" ? Buffer.alloc(bytes, 5) : undefined;
+        const asked = request({ host: "127.0.0.1", port, path: `/${bytes}`, method, agent }, (answer) => {
+          answer.on("end", resolve).on("error", reject).resume();
+        });
+        asked.on("error", reject).end(body);
+      }),
+    cpuMs: () => cpuMsOf(child.pid ?? 0) ?? Number.NaN,
+    stop: () => {
+      agent.destroy();
+      child.stdin.end();
+      return exited;
+    },
+  };
+}
+
+export async function measureAll(say: (text: string) => void): Promise<readonly Measured[]> {
+  const target = await startOwn({}, false);
+  const yardstick = await startYardstick();
+  const clients = clientsOf(target.connectionString);
+  try {
+    const { processes } = await target.status();
+    const pids = processes.flatMap(({ pid }) => (pid === null ? [] : [pid]));
+    const cluster = (): number => pids.reduce((sum, pid) => sum + (cpuMsOf(pid) ?? Number.NaN), 0);
+    const measured: Measured[] = [];
+    for (const scenario of clients.scenarios) {
+      const one = await measure(scenario, cluster, yardstick, measured.length === 0);
+      measured.push(one);
+      say(tableOf([one], readBudget()));
+    }
+    return measured;
+  } finally {
+    clients.close();
+    await yardstick.stop();
+    await target.close();
+  }
+}
+
+const readBudget = (): Budget => JSON.parse(readFileSync(budgetFile, "utf8")) as Budget;
+
+/** Returns the exit code. */
+export async function budgetBench(options: { readonly write: boolean }): Promise<number> {
+  const measured = await measureAll((text) => console.log(text));
+  if (options.write) {
+    const rounded = measured.map(({ name, multiple }) => [name, Math.round(multiple * 100) / 100] as const);
+    writeFileSync(budgetFile, `${JSON.stringify(Object.fromEntries(rounded), null, 2)}\n`);
+    return 0;
+  }
+  const over = overBudget(measured, readBudget());
+  for (const name of over) console.error(`${name}: more than ${tolerance} times its budget (packages/bench/src/budget/budget.json)`);
+  return over.length === 0 ? 0 : 1;
+}
