@@ -61,6 +61,14 @@ export function checkNothingRuns(config: ClusterConfig, otherwise: string): void
   if (supervisor !== undefined) throw new CommandError(otherwise, exitCodes.usage);
 }
 
+/**
+ * For commands that write into the data folder of a stopped cluster. Libraries make files of their own there (LevelDB
+ * its lock), and nobody else on the machine reads what a stamp stores.
+ */
+export function closeNewFiles(): void {
+  process.umask(0o077);
+}
+
 /** The cluster that runs on the configured data folder. */
 export async function runningCluster(config: ClusterConfig): Promise<ClusterStatus> {
   const folder = new DataFolder(config.dataDir);

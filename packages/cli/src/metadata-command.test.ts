@@ -1,7 +1,7 @@
 /** `stamp metadata restore` as a process beside a real lock service: how it is in a container, where no supervisor tells who runs. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -73,13 +73,17 @@ test("metadata restore: refused while a lock service runs on the folder, whose s
   assert.ok(restored.version >= 1_000_000, "what was given since can't be given again");
 });
 
-test("metadata restore: into an empty folder, and over one whose every store is unreadable", async (t) => {
+test("metadata restore: into an empty folder, and over one whose every store is unreadable; others can read nothing of it", async (t) => {
   const { data, file, store } = folderOf(t);
+  const before = process.umask(0o022);
+  t.after(() => process.umask(before));
   const first = await lockService(data);
   await first.stop();
   writeFileSync(file, first.snapshot);
   rmSync(data, { recursive: true });
   assert.equal((await restore("lock-service", data, file)).code, 0);
+  const open = readdirSync(data, { recursive: true, encoding: "utf8" }).filter((name) => (statSync(join(data, name)).mode & 0o077) !== 0);
+  assert.deepEqual(open, [], "LevelDB's own files, too");
   for (const name of ["identity", "metadata"]) writeFileSync(join(data, "stores", name, "CURRENT"), "nothing\n");
   assert.equal((await restore("lock-service", data, "--replace", file)).code, 0);
   assert.ok(existsSync(store));

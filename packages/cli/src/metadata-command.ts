@@ -19,7 +19,7 @@ import {
 import { silentLogger } from "@stamp/ports";
 import { inWords, isSystemError, NodeClock, NodeDigest, nodeWorld } from "@stamp/ports-node";
 import type { Command } from "commander";
-import { CommandError, checkNothingRuns, configOf, exitCodes, withConfig } from "./context.ts";
+import { CommandError, checkNothingRuns, closeNewFiles, configOf, exitCodes, withConfig } from "./context.ts";
 import { bytesText } from "./print.ts";
 import { type TellProgress, withProgress } from "./progress.ts";
 import { inspect, make, tell } from "./running.ts";
@@ -96,6 +96,7 @@ export async function restoreStore(
   replace: boolean,
   tellProgress: TellProgress = () => {},
 ): Promise<Restored> {
+  closeNewFiles();
   const about = await verified(file, (how) => tellProgress(`checking ${file}: ${how}`));
   const folder = join(dataDir, "stores", "metadata");
   const world = nodeWorld({ dataDir, name: "metadata-restore", logger: silentLogger });

@@ -9,7 +9,7 @@ import { silentLogger, type Transport, type World } from "@stamp/ports";
 import { NodeDigest, NodeDisk, nodeWorld } from "@stamp/ports-node";
 import { StreamState } from "@stamp/stream";
 import { ExtentNode, ExtentState, ReplicaState } from "@stamp/wire";
-import { CommandError } from "../context.ts";
+import { CommandError, closeNewFiles } from "../context.ts";
 import { nodesToAsk } from "../running.ts";
 import type { ManagerExtent, NodeReplica, NodeView, Problem } from "./compare.ts";
 
@@ -98,6 +98,7 @@ interface StoppedNode {
 }
 
 function stoppedNodes(config: ClusterConfig): StoppedNode[] {
+  closeNewFiles();
   if (!existsSync(config.dataDir)) throw new CommandError(`there is no data folder ${config.dataDir}`);
   const names = readdirSync(config.dataDir).filter((name) => /^extent-node-\d+$/.test(name));
   if (names.length === 0) throw new CommandError(`${config.dataDir} holds no extent nodes`);
