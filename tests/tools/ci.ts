@@ -6,6 +6,7 @@ import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "./commands.ts";
+import { findPromtool } from "./promtool.ts";
 
 interface Part {
   readonly title: string;
@@ -24,6 +25,8 @@ const minutes = 60_000;
 
 async function parts(): Promise<Part[]> {
   const engine = await dockerEngine();
+  const promtool = await findPromtool();
+  if ("path" in promtool) process.env.PROMTOOL = promtool.path;
   return [
     { title: "types, lint, generated code", command: [node, "tests/tools/check.ts"], timeoutMs: 5 * minutes },
     {
@@ -110,12 +113,23 @@ async function parts(): Promise<Part[]> {
       missing: slow("tests/drills/big-upload.slow.ts"),
     },
     {
-      title: "internal ports without the secret; the guide to gRPC tools; formats of a later release; uploads slower than a collection",
+      title: "rules for alerts, by promtool",
+      command: [node, "tests/tools/test.ts", "packages/cli/src/health/alerts.test.ts"],
+      timeoutMs: 3 * minutes,
+      missing: "missing" in promtool ? promtool.missing : undefined,
+    },
+    {
+      title: "every command of the README and the guides, as written",
+      // Longer than a file may take by tests/tools/test.ts.
+      command: [node, "--test", "tests/drills/guides.slow.ts"],
+      timeoutMs: 12 * minutes,
+    },
+    {
+      title: "internal ports without the secret; formats of a later release; uploads slower than a collection",
       command: [
         node,
         "tests/tools/test.ts",
         "tests/drills/internal-ports.slow.ts",
-        "tests/drills/grpc-guide.slow.ts",
         "packages/embedded/src/newer-formats.slow.ts",
         "tests/drills/slow-upload.slow.ts",
       ],

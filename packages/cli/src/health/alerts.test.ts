@@ -39,7 +39,7 @@ describe("rules for alerts", () => {
       const text = alert.help ?? help;
       if (text.includes("SUBJECT")) assert.ok(subject !== undefined, `${code}: ${text}, but the alert has no label name`);
       // A manager that tells of others is not what its log is asked for.
-      if (/SUBJECT\.log/.test(text)) assert.doesNotMatch(subject ?? "", /manager/, code);
+      if (/--role SUBJECT/.test(text)) assert.doesNotMatch(subject ?? "", /manager/, code);
     }
   });
 

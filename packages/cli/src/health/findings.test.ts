@@ -452,7 +452,7 @@ describe("the sentence of health", () => {
     const text = healthText(healthOf(down("partition-server-1")(healthy)), "/data");
     assert.match(
       text,
-      /WARNING {2}process-down\n {2}partition-server-1: it is being started again.*\n {2}→ .*tail \/data\/logs\/partition-server-1\.log/,
+      /WARNING {2}process-down\n {2}partition-server-1: it is being started again.*\n {2}→ .*\.\/stamp logs --role partition-server-1 --data \/data/,
     );
   });
 });

@@ -14,10 +14,16 @@ const intro = `# Health
 
 <!-- Made by \`node packages/cli/src/health/write-guide.ts\` from packages/cli/src/health/kinds-of-*.ts: change those. -->
 
-    ./stamp health            # one sentence, then every finding with its cause and the command that helps
-    ./stamp health --json     # sentence, state and findings, for tools
-    ./stamp health --watch    # again every 5 s (--watch SECONDS); prints when something has changed
-    ./stamp status            # begins with the same sentence and, if the worst finding is critical, what helps; then shows every process, node, range, stream and extent
+\`\`\`sh
+./stamp health            # one sentence, then every finding with its cause and the command that helps
+./stamp health --json     # sentence, state and findings, for tools
+./stamp status            # begins with the same sentence and, if the worst finding is critical, what helps; then shows everything
+\`\`\`
+
+<!-- until Ctrl-C -->
+\`\`\`sh
+./stamp health --watch    # again every 5 s (--watch SECONDS); prints when something has changed
+\`\`\`
 
 | exit code | the sentence begins with | is |
 |---|---|---|
@@ -35,7 +41,9 @@ Rules for Prometheus are in [stamp-alerts.yml](stamp-alerts.yml): an alert for e
 name (\`node-down\` is \`StampNodeDown\`). They take the defaults for what is configured: \`copies\` 3, \`minCopies\` 2.
 [prometheus.yml](prometheus.yml) asks every process of \`./stamp up\` without flags; for a cluster of another shape:
 
-    ./stamp config prometheus > prometheus.yml
+\`\`\`sh
+./stamp config prometheus > prometheus.yml
+\`\`\`
 
 In another configuration, ask the health door of every process in a job named \`stamp\`, with the labels \`role\` and \`name\` of the process at
 its target and \`honor_labels: true\`: else \`StampProcessDown\` can't name the process that doesn't answer.

@@ -5,7 +5,7 @@ export const diskKinds = {
     severity: "warning",
     means:
       "An extent node is down, does not answer, or is not heard by the stream manager. After 60 s its replicas are made again elsewhere.",
-    help: "read the end of its log: tail DATA/logs/SUBJECT.log",
+    help: "read its log: ./stamp logs --role SUBJECT --data DATA",
     alert: { expr: "stamp_stream_manager_extent_nodes_down > 0", lasts: "30s", help: "which: ./stamp node list; and why: ./stamp health" },
   },
   "nodes-below-minimum": {
@@ -122,7 +122,7 @@ export const diskKinds = {
   "metadata-copy-old": {
     severity: "warning",
     means: "An extent node has not been able to copy the metadata for more than two minutes.",
-    help: "read the end of its log: tail DATA/logs/SUBJECT.log (docs/guides/metadata.md)",
+    help: "read its log: ./stamp logs --role SUBJECT --data DATA (docs/guides/metadata.md)",
     alert: { expr: "stamp_extent_node_metadata_copy_age_seconds > 120", lasts: "5m" },
   },
   "metadata-copies-none": {

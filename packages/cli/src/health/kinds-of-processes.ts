@@ -1,6 +1,6 @@
 import type { Kind } from "./kinds.ts";
 
-const seeLog = "read the end of its log: tail DATA/logs/SUBJECT.log";
+const seeLog = "read its log: ./stamp logs --role SUBJECT --data DATA";
 
 export const processKinds = {
   "supervisor-gone": {
@@ -11,7 +11,7 @@ export const processKinds = {
   "supervisor-silent": {
     severity: "warning",
     means: "The supervisor is there and does not answer: it was paused, or has no processor. A process that ends is not started again.",
-    help: "let it go on: kill -CONT SUBJECT; its log: DATA/logs/supervisor.log",
+    help: "let it go on: kill -CONT SUBJECT; its log: ./stamp logs --role supervisor --data DATA",
   },
   "lock-service-away": {
     severity: "critical",

@@ -41,7 +41,7 @@ export const rangeKinds = {
   "server-away": {
     severity: "warning",
     means: "The partition manager does not count on a partition server: it does not answer, or has no lease.",
-    help: "read the end of its log: tail DATA/logs/SUBJECT.log",
+    help: "read its log: ./stamp logs --role SUBJECT --data DATA",
     alert: { expr: "stamp_partition_manager_servers_away > 0", lasts: "1m", help: "which: ./stamp status; and why: ./stamp health" },
   },
   throttled: {
@@ -80,7 +80,7 @@ export const rangeKinds = {
   "requests-fail": {
     severity: "warning",
     means: "A front-end answered requests of the last minute with 5xx.",
-    help: "the reasons stand in its log: tail DATA/logs/SUBJECT.log",
+    help: "the reasons stand in its log: ./stamp logs --role SUBJECT --data DATA",
     alert: {
       expr: 'sum by (service) (rate(stamp_front_end_request_duration_seconds_count{code="5xx"}[5m])) / sum by (service) (rate(stamp_front_end_request_duration_seconds_count[5m])) > 0.01',
       lasts: "5m",
@@ -90,7 +90,7 @@ export const rangeKinds = {
   "appends-fail": {
     severity: "warning",
     means: "Three or more appends failed at an extent node within the last minute. Each seals its extent, and is made again in another.",
-    help: "./stamp node disks; the reasons stand in its log: tail DATA/logs/SUBJECT.log",
+    help: "./stamp node disks; the reasons stand in its log: ./stamp logs --role SUBJECT --data DATA",
     alert: {
       expr: 'sum by (name) (rate(stamp_extent_node_append_duration_seconds_count{outcome="failed"}[10m])) > 0.1',
       lasts: "10m",
@@ -99,7 +99,7 @@ export const rangeKinds = {
   "map-old": {
     severity: "warning",
     means: "A front-end has not heard of the partition map for more than 30 s, and may ask servers that no longer serve a range.",
-    help: "read the end of its log: tail DATA/logs/SUBJECT.log",
+    help: "read its log: ./stamp logs --role SUBJECT --data DATA",
     alert: { expr: "stamp_front_end_map_age_seconds > 30", lasts: "1m" },
   },
 } as const satisfies Readonly<Record<string, Kind>>;

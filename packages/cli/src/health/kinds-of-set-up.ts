@@ -45,7 +45,7 @@ export const setUpKinds = {
     alert: {
       expr: "stamp_certificate_unusable == 1",
       lasts: "1m",
-      help: "put the files right that tlsCert and tlsKey name (./stamp config show); why: ./stamp logs --role SUBJECT --level error",
+      help: "put the files right that tlsCert and tlsKey name (./stamp config show); why: ./stamp logs --role SUBJECT --data DATA --level error",
     },
   },
   "copies-not-possible": {

@@ -1,0 +1,33 @@
+/** Commands of the README and the guides stand where the test that runs them looks (tests/drills/guides.slow.ts), or say why they are not run. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { blocksOf, guides, textOf } from "../tools/guide-blocks.ts";
+
+test("guides: commands stand in blocks that are run", () => {
+  for (const guide of guides()) {
+    const text = textOf(guide);
+    const indented = text.match(/^ {4,}(?:\.\/stamp|stamp|docker|curl|npm|buf|grpcurl|kill|tar|cp) .*/gm) ?? [];
+    const inBlocks = blocksOf(guide)
+      .map(({ commands }) => commands)
+      .join("\n");
+    for (const line of indented) assert.ok(inBlocks.includes(line.trim()), `${guide}: not in a block of sh: ${line.trim()}`);
+    const others = text.match(/^ *```(?:bash|shell|console|shell-session|)\n(?=[\s\S]*?```)/gm) ?? [];
+    const opened = others.filter((fence) => /```[a-z]/.test(fence));
+    assert.deepEqual(opened, [], `${guide}: blocks of commands are marked sh`);
+    const marks = text.match(/<!-- (?:until Ctrl-C|not run: .+) -->/g) ?? [];
+    assert.equal(blocksOf(guide).filter(({ how }) => how !== "run").length, marks.length, `${guide}: each mark stands before a block`);
+  }
+});
+
+test("guides: blocks that are not run are these, each for its reason", () => {
+  const notRun = guides().flatMap((guide) =>
+    blocksOf(guide).flatMap(({ how, reason }) => (how === "not run" ? [`${guide}: ${reason}`] : [])),
+  );
+  assert.deepEqual(notRun, [
+    "README.md: it is all tests, this one among them",
+    "README.md: needs a Docker engine; tests/drills/compose.slow.ts has one",
+    "docs/guides/internal-ports.md: it restarts each of 12 processes alone, which takes minutes",
+    "docs/guides/metadata.md: needs a Docker engine; tests/drills/compose.slow.ts has one",
+    "docs/guides/running.md: there is no other release to change to",
+  ]);
+});
