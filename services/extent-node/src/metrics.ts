@@ -51,6 +51,7 @@ const appendHelp = "Appends as primary, from their arrival until all replicas ha
 
 export const extentNodeMetrics: Metrics = {
   "extents.*": gauge(`${en}_replicas`, "Replicas that it holds.", { state: "*" }),
+  fragments: gauge(`${en}_fragments`, "Fragments of coded extents that it holds."),
   extentBytes: gauge(`${en}_replicas_bytes`, "Bytes of the replicas that it holds."),
   journalSegments: gauge(`${en}_journal_segments`, "Segments of the journal."),
   journalSegmentsWaiting: gauge(`${en}_journal_segments_waiting`, "Those that wait until what they hold is in extent files."),
