@@ -21,45 +21,9 @@ import { silentLogger } from "@stamp/ports";
 import { Acceptors } from "./acceptors.ts";
 import { type CertificatePair, endOf, readPair, type TlsFiles, watchPair } from "./certificates.ts";
 import { Exchange, type LastAnswer } from "./http-exchange.ts";
+import { defaultHttpLimits, type HttpLimits } from "./http-limits.ts";
 import { inWords } from "./in-words.ts";
 import { Paces } from "./paces.ts";
-
-export interface HttpLimits {
-  readonly headerBytesMax: number;
-  /** Bytes of all heads that have not come to their end: beyond, the address that holds most loses its largest connections. */
-  readonly headBytesMax: number;
-  /** When so many are open, one of the address with most gives way to a new one (@stamp/base, connection-places.ts). */
-  readonly connectionsMax: number;
-  /** Of one address: beyond, its own oldest idle one gives way. */
-  readonly connectionsPerAddressMax: number;
-  /** Within which the whole header of a request must be there. */
-  readonly headerTimeoutMs: number;
-  /** How long a connection without a request is kept. */
-  readonly keepAliveTimeoutMs: number;
-  /** A connection on which nothing moves for so long inside a request is closed. */
-  readonly idleTimeoutMs: number;
-  /** Average rate at which a client has to send a body and take an answer while the server waits for it, in bytes in a second; 0: any. */
-  readonly leastBytesPerSecond: number;
-  /** Time that a client may stand still before its rate counts, in milliseconds. */
-  readonly leastRateWindowMs: number;
-  /** Of an unread body: what is read and dropped to keep the connection, or to let the client read its answer. */
-  readonly drainBytesMax: number;
-  readonly drainTimeoutMs: number;
-}
-
-export const defaultHttpLimits: HttpLimits = {
-  headerBytesMax: 64 * 1024,
-  headBytesMax: 32 * 1024 * 1024,
-  connectionsMax: 16_384,
-  connectionsPerAddressMax: 8_192,
-  headerTimeoutMs: 30_000,
-  keepAliveTimeoutMs: 75_000,
-  idleTimeoutMs: 120_000,
-  leastBytesPerSecond: 1_024,
-  leastRateWindowMs: 60_000,
-  drainBytesMax: 64 * 1024 * 1024,
-  drainTimeoutMs: 20_000,
-};
 
 export interface HttpServeOptions {
   /** `host:port`; port 0 for any. */
@@ -193,6 +157,7 @@ export class HttpDoor {
     const deadlineMs = performance.now() + graceMs;
     while (this.#active > 0 && performance.now() < deadlineMs) await new Promise((resolve) => setTimeout(resolve, 10));
     this.#server.closeAllConnections();
+    this.#acceptors.endAll();
     await closed;
     this.#paces.stop();
   }
@@ -203,17 +168,21 @@ export class HttpDoor {
     message.on("error", () => {});
     response.on("error", () => {});
     // RFC 9112, section 9.6: after an answer that closes the connection nothing that follows on it is a request any more.
-    if (this.#connectionOf(socket).closes) {
+    const connection = this.#connectionOf(socket);
+    if (connection.closes) {
       message.resume();
+      // Each one is held until the connection ends.
+      if (++connection.ignored > this.#limits.pipelinedMax) socket.destroy();
       return;
     }
+    const why = refusal ?? this.#refusalOf(message);
+    if (why === "pipelined") connection.closes = true;
     this.#active += 1;
     const exchange = new Exchange(message, response, expectsContinue, this.#paces);
-    this.#connectionOf(socket).unanswered.add(exchange);
+    connection.unanswered.add(exchange);
     this.#acceptors.busy(socket);
     response.once("close", () => this.#answered(socket, exchange));
     try {
-      const why = refusal ?? (message.headers.host === undefined && message.httpVersion === "1.1" ? "hostMissing" : undefined);
       const answer = why === undefined ? await this.#answer(exchange) : this.#refusal(why);
       await this.#send(exchange, message, response, answer);
     } catch (error) {
@@ -225,10 +194,15 @@ export class HttpDoor {
     }
   }
 
+  #refusalOf({ socket, headers, httpVersion }: IncomingMessage): HttpRefusal | undefined {
+    if (this.#connectionOf(socket).unanswered.size >= this.#limits.pipelinedMax) return "pipelined";
+    return headers.host === undefined && httpVersion === "1.1" ? "hostMissing" : undefined;
+  }
+
   #connectionOf(socket: Duplex): Connection {
     let connection = this.#connections.get(socket);
     if (!connection) {
-      connection = { unanswered: new Set(), refusal: undefined, closes: false };
+      connection = { unanswered: new Set(), refusal: undefined, closes: false, ignored: 0 };
       this.#connections.set(socket, connection);
     }
     return connection;
@@ -248,7 +222,8 @@ export class HttpDoor {
   }
 
   #refusal(why: HttpRefusal): HttpResponse & { readonly body?: Uint8Array } {
-    return this.#handler.refused?.(why) ?? { status: statuses[why] ?? 400, headers: {} };
+    const answer = this.#handler.refused?.(why) ?? { status: statuses[why] ?? 400, headers: {} };
+    return why === "pipelined" ? { ...answer, headers: { ...answer.headers, Connection: "close" } } : answer;
   }
 
   /** What came on a connection is no HTTP. The parser reports it again with everything that follows. */
@@ -413,8 +388,10 @@ function* piecesOf(body: Uint8Array): Generator<Uint8Array> {
 interface Connection {
   readonly unanswered: Set<Exchange>;
   refusal: LastAnswer | undefined;
-  /** True once an answer was sent that ends the connection. */
+  /** True once an answer was sent, or is due, that ends the connection. */
   closes: boolean;
+  /** Number of requests that came after that. */
+  ignored: number;
 }
 
 function lastAnswer({ status, headers, body = new Uint8Array(0) }: HttpResponse & { readonly body?: Uint8Array }): LastAnswer {
@@ -434,7 +411,7 @@ const refusals: Readonly<Record<string, HttpRefusal>> = {
   ERR_HTTP_REQUEST_TIMEOUT: "late",
 };
 
-const statuses: Partial<Record<HttpRefusal, number>> = { headersTooLarge: 431, late: 408, expectation: 417 };
+const statuses: Partial<Record<HttpRefusal, number>> = { headersTooLarge: 431, late: 408, expectation: 417, pipelined: 503 };
 
 function endRefused(socket: Duplex, { status, headers, body }: LastAnswer): void {
   if (!socket.writable) return;

@@ -12,6 +12,7 @@ export { openCredential, SecretCredential } from "./grpc/secret-credential.ts";
 export * from "./grpc/transport.ts";
 export * from "./health.ts";
 export { NodeHttpClient, type NodeHttpClientOptions } from "./http-client.ts";
+export * from "./http-limits.ts";
 export * from "./http-server.ts";
 export { InProcessNetwork } from "./in-process.ts";
 export { inWords, isSystemError } from "./in-words.ts";

@@ -38,6 +38,8 @@ export type HttpRefusal =
   | "transferEncoding"
   | "hostMissing"
   | "expectation"
+  /** Sent ahead, behind more requests than one connection may have without an answer. */
+  | "pipelined"
   /** Its headers were not there in time. */
   | "late"
   /** Anything else that is no HTTP, as a chunk without a length. */

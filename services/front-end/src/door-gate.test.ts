@@ -38,10 +38,10 @@ class Loop {
 }
 
 /** What happened to requests of this account, in order. */
-function ask(loop: Loop, account: string, count: number): string[] {
+function ask(loop: Loop, account: string, count: number, address = "192.0.2.1"): string[] {
   const log: string[] = [];
   for (let i = 0; i < count; i++) {
-    const entering = loop.gate.enter(account);
+    const entering = loop.gate.enter(account, address);
     const entered = (refusal: unknown) => log.push(refusal === undefined ? "in" : "refused");
     if (entering instanceof Promise) void entering.then(entered);
     else entered(entering);
@@ -68,7 +68,7 @@ test("door gate: requests start at once, so many in a turn; the rest in the next
 });
 
 test("door gate: while turns are long and another account is there fewer start in each; who waits too long is refused", async () => {
-  const loop = new Loop();
+  const loop = new Loop({ requestsMax: 200 });
   ask(loop, "quiet", 1);
   const flood = ask(loop, "flood", 60);
   for (let i = 0; i < 40; i++) await loop.turn(60);
@@ -96,10 +96,36 @@ test("door gate: a quick turn now and then does not hide that others wait for lo
 
 test("door gate: one account never has all the places, and gives back those it has", async () => {
   const loop = new Loop({ startsMax: 1_000, startsMin: 1_000 });
-  const flood = ask(loop, "flood", 90);
+  const flood = Array.from({ length: 10 }, (_, i) => ask(loop, "flood", 9, `192.0.2.${i}`)).flat();
   assert.deepEqual([count(flood, "in"), count(flood, "refused")], [80, 10]);
   assert.equal(loop.gate.figures.refusedByShare, 10);
   assert.deepEqual(ask(loop, "quiet", 20), Array(20).fill("in"));
-  loop.gate.leave("flood");
-  assert.deepEqual(ask(loop, "flood", 2), ["in", "refused"]);
+  loop.gate.leave("flood", "192.0.2.1");
+  assert.deepEqual(ask(loop, "flood", 2, "192.0.2.77"), ["in", "refused"]);
+});
+
+test("door gate: addresses of one account take turns: who sends many waits for its own, another address starts in the next turn", async () => {
+  const loop = new Loop({ requestsMax: 200 });
+  const flood = ask(loop, "public", 60);
+  const other = ask(loop, "public", 1, "192.0.2.2");
+  await loop.turn(1);
+  assert.deepEqual(other, ["in"]);
+  assert.ok(count(flood, "in") < 20);
+  for (let i = 0; i < 10; i++) await loop.turn(60);
+  const late = ask(loop, "public", 1, "192.0.2.2");
+  await loop.turn(60);
+  assert.deepEqual(late, ["in"], "the waiting of the other address is not held against it");
+});
+
+test("door gate: one address never has all the places of an account: who holds few finds one, and so does it again when it gives back", () => {
+  const loop = new Loop({ startsMax: 1_000, startsMin: 1_000 });
+  const flood = ask(loop, "public", 90);
+  assert.deepEqual([count(flood, "in"), count(flood, "refused")], [60, 30]);
+  const other = ask(loop, "public", 10, "192.0.2.2");
+  assert.deepEqual([count(other, "in"), count(other, "refused")], [8, 2]);
+  assert.deepEqual(ask(loop, "another", 8), Array(8).fill("in"), "what an address has of one account does not count for another");
+  for (let i = 0; i < 8; i++) loop.gate.leave("public", "192.0.2.1");
+  assert.deepEqual(ask(loop, "public", 1), ["refused"], "its places are the others' now");
+  for (let i = 0; i < 8; i++) loop.gate.leave("public", "192.0.2.2");
+  assert.deepEqual(ask(loop, "public", 9), [...Array(8).fill("in"), "refused"]);
 });

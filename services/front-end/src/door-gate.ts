@@ -6,7 +6,8 @@
  * fewer, so that a request of a quiet account waits for one short turn and not for all that others have sent. Whose account it is has been
  * proved before: nobody is shed for what somebody else sends in its name.
  *
- * And the requests in progress of one account are bounded below those of all, so that others always find a place.
+ * And the requests in progress of one account are bounded below those of all, so that others always find a place. The last quarter of an
+ * account's places is for addresses that hold few: nobody keeps everybody else from an account, as one reader of a public blob could.
  */
 import { type Effect, Gate, type GateFigures, type Refusal, type Ticket } from "@stamp/admission";
 import { Prng } from "@stamp/base";
@@ -31,6 +32,10 @@ export interface DoorFigures extends GateFigures {
   readonly refusedByShare: number;
 }
 
+/** Part of an account's places that is kept for addresses with fewer than `fewMax` requests in progress. */
+const keptShare = 0.25;
+const fewMax = 8;
+
 type Entering = (refusal: Refusal | undefined) => void;
 
 export class DoorGate {
@@ -38,6 +43,8 @@ export class DoorGate {
   readonly #options: DoorGateOptions;
   readonly #gate: Gate<Entering>;
   readonly #inProgress = new Map<string, number>();
+  /** The same by account and address. */
+  readonly #ofAddress = new Map<string, number>();
   #startedThisTurn: Ticket<Entering>[] = [];
   #turnSinceMs: number | undefined;
   #refusedByShare = 0;
@@ -61,22 +68,22 @@ export class DoorGate {
   }
 
   /** Undefined when it is let in: then `leave` is called once, when it is over. At once where it need not wait. */
-  enter(account: string): Refusal | undefined | Promise<Refusal | undefined> {
-    const { requestsMax, accountShareMax } = this.#options;
-    const inProgress = this.#inProgress.get(account) ?? 0;
-    if (inProgress >= Math.max(1, Math.floor(requestsMax * accountShareMax))) {
+  enter(account: string, address: string): Refusal | undefined | Promise<Refusal | undefined> {
+    if (!this.#hasPlace(account, address)) {
       this.#refusedByShare++;
       return { why: "too many wait", retryAfterMs: 1_000 };
     }
-    this.#inProgress.set(account, inProgress + 1);
+    add(this.#inProgress, account, 1);
+    add(this.#ofAddress, nameOf(account, address), 1);
     let entered: { readonly refusal: Refusal | undefined } | undefined;
     let entering: Entering = (refusal) => {
       entered = { refusal };
     };
-    const asked = { account, partition: account, kind: "read" as const };
+    // Within an account its addresses take turns.
+    const asked = { account, partition: nameOf(account, address), kind: "read" as const };
     this.#act(
       this.#gate.offer(this.#clock.monotonicMs(), asked, (refusal) => {
-        if (refusal) this.leave(account);
+        if (refusal) this.leave(account, address);
         entering(refusal);
       }),
     );
@@ -86,10 +93,17 @@ export class DoorGate {
     });
   }
 
-  leave(account: string): void {
-    const left = (this.#inProgress.get(account) ?? 0) - 1;
-    if (left > 0) this.#inProgress.set(account, left);
-    else this.#inProgress.delete(account);
+  leave(account: string, address: string): void {
+    add(this.#inProgress, account, -1);
+    add(this.#ofAddress, nameOf(account, address), -1);
+  }
+
+  #hasPlace(account: string, address: string): boolean {
+    const { requestsMax, accountShareMax } = this.#options;
+    const placesMax = Math.max(1, Math.floor(requestsMax * accountShareMax));
+    const taken = this.#inProgress.get(account) ?? 0;
+    const own = this.#ofAddress.get(nameOf(account, address)) ?? 0;
+    return taken < placesMax && (own < fewMax || taken < placesMax * (1 - keptShare));
   }
 
   #act(effects: readonly Effect<Entering>[]): void {
@@ -114,4 +128,12 @@ export class DoorGate {
     this.#startedThisTurn = [];
     this.#act(started.flatMap((ticket) => this.#gate.ended(nowMs, ticket, tookMs)));
   }
+}
+
+const nameOf = (account: string, address: string): string => `${account} ${address}`;
+
+function add(counts: Map<string, number>, name: string, count: number): void {
+  const next = (counts.get(name) ?? 0) + count;
+  if (next > 0) counts.set(name, next);
+  else counts.delete(name);
 }

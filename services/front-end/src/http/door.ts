@@ -23,7 +23,7 @@ import {
   type Target,
   withoutEmptyValues,
 } from "@stamp/azure-rest";
-import { FailureError, Histogram, loggedTarget, utf8 } from "@stamp/base";
+import { clientAddress, FailureError, Histogram, loggedTarget, utf8 } from "@stamp/base";
 import { type HttpHandler, type HttpRefusal, type HttpRequest, type HttpResponse, uuid, type World } from "@stamp/ports";
 import type { Accounts } from "../accounts.ts";
 import { blobPolicyOf } from "../blob-policy.ts";
@@ -145,7 +145,7 @@ export class HttpDoor {
     if (!admitted.ok) return admitted;
     const { operation, exchange } = admitted.value;
     if (gated) {
-      const refused = await this.#enter(exchange.target.account, seen);
+      const refused = await this.#enter(exchange.target.account, clientAddress(request.remoteAddress), seen);
       if (refused) return refused;
     }
     const served = await operation.serve(exchange);
@@ -175,12 +175,12 @@ export class HttpDoor {
   }
 
   /** Before the body is read: a turn among all accounts, or a refusal. */
-  async #enter(account: string, seen: Seen): Promise<Extract<Answer, { ok: false }> | undefined> {
+  async #enter(account: string, address: string, seen: Seen): Promise<Extract<Answer, { ok: false }> | undefined> {
     const { gate } = this.#parts;
-    const entering = gate.enter(account);
+    const entering = gate.enter(account, address);
     const refusal = entering instanceof Promise ? await entering : entering;
     if (!refusal) {
-      seen.leave.push(() => gate.leave(account));
+      seen.leave.push(() => gate.leave(account, address));
       return undefined;
     }
     this.counters.refusedBusy++;
