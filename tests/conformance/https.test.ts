@@ -1,7 +1,10 @@
 /** Over HTTPS, with the real SDK: what it refuses to do without (bearer tokens), host-style addresses, and SAS that want it. */
 import assert from "node:assert/strict";
 import { type RequestOptions, request } from "node:https";
+import { connect } from "node:net";
+import { Duplex } from "node:stream";
 import { after, before, describe, test } from "node:test";
+import { connect as connectTls, type TLSSocket } from "node:tls";
 import {
   BlobClient,
   BlobServiceClient,
@@ -119,4 +122,50 @@ describe("HTTPS", () => {
     const page = (await byKey().listContainers().byPage().next()).value;
     assert.match(page?.serviceEndpoint ?? "", /^https:\/\//);
   });
+
+  test("handshakes that don't go on are bounded as heads are; a connection whose handshake is over stays, and others are served", async (t) => {
+    const limits = { headBytesMax: 256 * 1024 };
+    const bounded = await serveHttp(stamp.frontEnd.blob, { listen: "127.0.0.1:0", tls: certificate.tls, limits });
+    t.after(() => bounded.close(0));
+    const port = Number(bounded.address.split(":")[1]);
+    const idle = await new Promise<TLSSocket>((resolve) => {
+      const socket = connectTls({ host: "127.0.0.1", port, ca }, () => resolve(socket));
+    });
+    t.after(() => idle.destroy());
+    const hello = await clientHello();
+    const stalled = Array.from({ length: 12 }, () => connect(port, "127.0.0.1").on("error", () => {}));
+    t.after(() => {
+      for (const each of stalled) each.destroy();
+    });
+    let ended = 0;
+    for (const each of stalled)
+      each
+        .on("close", () => ended++)
+        .resume()
+        .write(hello);
+    for (let tries = 0; ended < 9; tries++) {
+      assert.ok(tries < 400, `${ended} of 12 were ended`);
+      await new Promise((resolve) => setTimeout(resolve, 25));
+    }
+    assert.equal(idle.destroyed, false);
+    const answer = await new Promise<number>((resolve, reject) => {
+      const asked = request({ host: "127.0.0.1", port, ca, path: "/" }, (incoming) => resolve(incoming.resume().statusCode ?? 0));
+      asked.on("error", reject).end();
+    });
+    assert.equal(answer, 400);
+  });
 });
+
+/** The first bytes of a TLS client. */
+function clientHello(): Promise<Buffer> {
+  return new Promise((resolve) => {
+    const wire = new Duplex({
+      read: () => {},
+      write: (chunk: Buffer, _encoding, done) => {
+        resolve(chunk);
+        done();
+      },
+    });
+    connectTls({ socket: wire }).on("error", () => {});
+  });
+}

@@ -21,6 +21,9 @@ const shares = process.platform === "linux";
 /** Time between two looks at what idle connections hold, in milliseconds. */
 const headsEveryMs = 250;
 
+/** What this process holds of a TLS connection whose handshake has begun, in bytes. Measured: 69 KB (docs/decisions/0486-unfinished-handshakes-count-as-heads.md). */
+const handshakeBytes = 64 * 1024;
+
 export interface AcceptorsOptions extends PlacesOptions {
   /** Largest head of a request, in bytes. */
   readonly headerBytesMax: number;
@@ -42,6 +45,8 @@ export class Acceptors {
   readonly #sockets = new Map<string, Socket>();
   /** Bytes that a connection had brought when its last request was answered. */
   readonly #answeredAt = new Map<string, number>();
+  /** TLS connections whose handshake is over. */
+  readonly #shaken = new Set<string>();
   readonly #options: AcceptorsOptions;
   #looking: NodeJS.Timeout | undefined;
 
@@ -51,6 +56,7 @@ export class Acceptors {
     this.#places = new ConnectionPlaces(options);
     // Before the server's own listener, of which a destroyed socket wants nothing.
     server.prependListener("connection", (socket: Socket) => this.#count(socket));
+    server.on("secureConnection", (socket: Socket) => this.#sockets.has(nameOf(socket)) && this.#shaken.add(nameOf(socket)));
   }
 
   /** Returns true if the bytes that the system holds unsent are bounded for each connection. */
@@ -87,6 +93,11 @@ export class Acceptors {
     await Promise.all(all.map((one) => new Promise<void>((resolve) => one.close(() => resolve()))));
   }
 
+  /** Ends every connection, also those that are no HTTP connections yet: a handshake of TLS that is not over. */
+  endAll(): void {
+    for (const socket of this.#sockets.values()) socket.destroy();
+  }
+
   /** A request of this connection is served. */
   busy(socket: Peer): void {
     this.#places.busy(nameOf(socket));
@@ -99,14 +110,17 @@ export class Acceptors {
     this.#answeredAt.set(name, this.#sockets.get(name)?.bytesRead ?? 0);
   }
 
-  /** Ends connections whose heads hold too much together. What TLS adds counts, too. */
+  /** Ends connections whose heads hold too much together. What TLS adds counts, too, and a handshake that is not over. */
   #endHeads(): void {
     const { headerBytesMax, headBytesMax } = this.#options;
     if (this.#places.count * headerBytesMax <= headBytesMax) return;
     const heads: HeldHead<Socket>[] = [];
+    const shakes = this.#server instanceof TlsServer;
     this.#places.forEachIdle((name, address) => {
       const connection = this.#sockets.get(name);
-      if (connection) heads.push({ connection, address, bytes: connection.bytesRead - (this.#answeredAt.get(name) ?? 0) });
+      if (!connection) return;
+      const held = shakes && connection.bytesRead > 0 && !this.#shaken.has(name) ? handshakeBytes : 0;
+      heads.push({ connection, address, bytes: held + connection.bytesRead - (this.#answeredAt.get(name) ?? 0) });
     });
     for (const connection of headsToEnd(heads, headBytesMax)) connection.destroy();
   }
@@ -124,6 +138,7 @@ export class Acceptors {
       if (this.#sockets.get(name) !== socket) return;
       this.#sockets.delete(name);
       this.#answeredAt.delete(name);
+      this.#shaken.delete(name);
       this.#places.remove(name);
     });
   }
