@@ -31,7 +31,7 @@ export interface DrillOptions {
   /** Default 20. */
   readonly ranges?: number;
   readonly beforeFaultMs?: number;
-  /** How long to wait until every extent has its copies again. */
+  /** How long to wait until every extent has its copies again, in ms. Default 90,000: replicas are made again after 60 s. */
   readonly wholeTimeoutMs?: number;
   readonly onEntry?: (entry: TimelineEntry) => void;
 }
@@ -73,7 +73,7 @@ export async function runDrill(drill: Drill, target: DrillTarget, options: Drill
     await stopped();
     silence.end();
     await untilReady(target);
-    if (!(await becomesWhole(watch, options.wholeTimeoutMs ?? 30_000))) broken.push("not every extent has its copies again");
+    if (!(await becomesWhole(watch, options.wholeTimeoutMs ?? 90_000))) broken.push("not every extent has its copies again");
   } catch (error) {
     broken.push((error as Error).message);
     silence.end();

@@ -28,5 +28,6 @@ test("drill, conclusion, is one line that names the measure it was judged by", (
   assert.match(conclusionOf("reshape", [], heldUp(700, 400)), /^reshape: KEPT\. .* over the aim of 250 ms, within 2 times .*\(400 ms\)/);
   assert.match(conclusionOf("reshape", [], heldUp(1_900, 400)), /^reshape: SLOW\. .*1,900 ms at most: over the aim of 250 ms, and over 2/);
   assert.match(conclusionOf("reshape", ["a", "b"], heldUp(1)), /^reshape: BROKEN\. 2 promises were broken: a$/);
-  for (const broken of [[], ["a"], ["a", "b"]]) assert.doesNotMatch(conclusionOf("reshape", broken, heldUp(9_000)), /\n/);
+  for (const broken of [[], ["a"], ["a", "b"], ["not ready:\n  front-end-1"]])
+    assert.doesNotMatch(conclusionOf("reshape", broken, heldUp(9_000)), /\n/);
 });

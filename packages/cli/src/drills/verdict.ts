@@ -39,7 +39,7 @@ const ms = (value: number): string => `${value.toLocaleString("en-US")} ms`;
 export function conclusionOf(drill: string, broken: readonly string[], heldUp: HoldUp): string {
   const verdict = verdictOf(broken, heldUp);
   if (verdict === "broken")
-    return `${drill}: BROKEN. ${broken.length === 1 ? "One promise was" : `${broken.length} promises were`} broken: ${broken[0]}`;
+    return `${drill}: BROKEN. ${broken.length === 1 ? "One promise was" : `${broken.length} promises were`} broken: ${broken[0]?.split("\n")[0]}`;
   const { longestHoldUpMs, holdUpAimMs, slowestBeforeMs } = heldUp;
   const held = `${drill}: ${verdict.toUpperCase()}. Every promise was kept; writes were held up ${ms(longestHoldUpMs)} at most`;
   if (longestHoldUpMs <= holdUpAimMs) return `${held}, within the aim of ${ms(holdUpAimMs)}.`;

@@ -1,6 +1,7 @@
 /** Follows what the managers say during a drill, and turns it into a timeline: noticed, sealed, reassigned, copies complete. */
 import type { ProcessStatus, StampInspector } from "@stamp/cluster";
 import { type ExtentInfo, ExtentState, type RangePartition } from "@stamp/wire";
+import { CommandError } from "../exit.ts";
 import type { DrillTarget } from "./target.ts";
 
 export interface TimelineEntry {
@@ -16,6 +17,8 @@ export function entryText({ atMs, what }: TimelineEntry): string {
 }
 
 const pollMs = 50;
+/** A manager of a busy machine may need more than one attempt to answer the first look. */
+const beginWithinMs = 30_000;
 /** A look at thousands of ranges or extents is work for who is asked: that is left so many times as long as it took. */
 const restPerLook = 4;
 /** Of ranges whose state changed between two looks; of more only their number is told. */
@@ -90,16 +93,27 @@ export class Watch {
   /** What the stamp waits for, as of the last looks, in words; empty if every process is ready and every range served. */
   get waitsFor(): string {
     const waiting = this.#processStates.filter(({ ready }) => !ready);
-    const shown = waiting.slice(0, toldOneByOneMax).map((each) => `${each.name}: ${stateOfProcess(each)}`);
-    if (waiting.length > shown.length) shown.push(`and ${waiting.length - shown.length} others`);
+    const shown = [...Map.groupBy(waiting, stateOfProcess)].map(([state, processes]) => {
+      const all = processes.length === this.#processStates.length;
+      return `${all ? "every process" : processes.map(({ name }) => name).join(", ")}: ${state}`;
+    });
     if (waiting.length === 0 && this.#unserved > 0) shown.push(`ranges not served: ${this.#unserved}`);
     return shown.join("; ");
   }
 
   /** Takes what is there for normal. */
   async begin(): Promise<void> {
-    for (const extent of await this.#inspector.extents()) if (extent.state === ExtentState.OPEN) this.#openAtFault.add(idOf(extent));
-    await Promise.all([this.#nodes(false), this.#servers(false), this.#processes(false)]);
+    const endMs = performance.now() + beginWithinMs;
+    for (;;) {
+      try {
+        for (const extent of await this.#inspector.extents()) if (extent.state === ExtentState.OPEN) this.#openAtFault.add(idOf(extent));
+        await Promise.all([this.#nodes(false), this.#servers(false), this.#processes(false)]);
+        break;
+      } catch (error) {
+        if (performance.now() > endMs) throw new CommandError(`the stamp can't be watched: ${(error as Error).message}`);
+        await new Promise((resolve) => setTimeout(resolve, pollMs));
+      }
+    }
     this.#done = Promise.all([
       this.#repeat(() => this.#processes(true)),
       this.#repeat(() => this.#nodes(true)),

@@ -167,8 +167,18 @@ async function startRelay(compose: DockerCompose, addresses: readonly Address[])
   const ways = addresses.map((address, at) => ({ address, port: relayPortFrom + at }));
   const published = ways.flatMap(({ port }) => ["--publish", `127.0.0.1::${port}`]);
   const targets = ways.map(({ address, port }) => `${port}=${address}`);
-  const run = ["run", "--detach", "--rm", "--no-deps", ...published, frontEnd, "node", relayProgram, ...targets];
-  const container = (await compose.run(...run)).trim().split("\n").at(-1) ?? "";
+  // No container of the project: it would be killed together with the service that it was made of.
+  const like = (await compose.run("ps", "--quiet", frontEnd)).trim();
+  const found = await docker([
+    "inspect",
+    "--format",
+    "{{.Config.Image}} {{range $name, $_ := .NetworkSettings.Networks}}{{$name}} {{end}}",
+    like,
+  ]);
+  const [image = "", network = ""] = found.trim().split(" ");
+  const rights = ["--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges:true", "--memory", "256m"];
+  const run = ["run", "--detach", "--rm", "--init", "--pull", "never", ...rights, "--network", network, ...published, image];
+  const container = (await docker([...run, "node", relayProgram, ...targets])).trim();
   try {
     const told = await docker(["port", container]);
     return { container, ports: new Map(ways.map(({ address, port }) => [address, publishedPort(told, port)])) };
