@@ -91,7 +91,7 @@ async function parts(): Promise<Part[]> {
     },
     {
       title: "the metadata store on a real etcd",
-      command: [node, "tests/tools/test.ts", "tests/etcd/adapter.slow.ts"],
+      command: [node, "tests/tools/test.ts", "tests/etcd/adapter.slow.ts", "tests/etcd/lock-service.slow.ts", "tests/etcd/migrate.slow.ts"],
       timeoutMs: 5 * minutes,
     },
     {

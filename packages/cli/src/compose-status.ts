@@ -24,7 +24,7 @@ export function composeCluster(
     processes,
     endpoints: { blob: endpoint("Blob"), queue: endpoint("Queue"), table: endpoint("Table") },
     connectionString,
-    lockService: processes.find((each) => each.role === "lock-service")?.grpc ?? "",
+    lockService: processes.flatMap((each) => (each.role === "lock-service" ? [each.grpc] : [])).join(","),
   };
 }
 

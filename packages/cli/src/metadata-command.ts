@@ -1,6 +1,6 @@
 /**
- * `stamp metadata backup|show|restore`: the map of all extents is in one process on one disk. Every extent node keeps copies of it; these
- * commands take one by hand, look at one, and put one in the place of a store that was lost.
+ * `stamp metadata backup|show|restore|migrate`: the map of all extents is in one process on one disk, or in etcd. Every extent node keeps
+ * copies of it; these commands take one by hand, look at one, put one in the place of a store that was lost, and move the store.
  */
 import { rmSync } from "node:fs";
 import { open, rename, rm, stat } from "node:fs/promises";
@@ -20,6 +20,7 @@ import { silentLogger } from "@stamp/ports";
 import { inWords, isSystemError, NodeClock, NodeDigest, nodeWorld } from "@stamp/ports-node";
 import type { Command } from "commander";
 import { CommandError, checkNothingRuns, closeNewFiles, configOf, exitCodes, withConfig } from "./context.ts";
+import { type MigratedStore, migrateStore } from "./migrate-metadata.ts";
 import { bytesText } from "./print.ts";
 import { type TellProgress, withProgress } from "./progress.ts";
 import { inspect, make, tell } from "./running.ts";
@@ -73,7 +74,9 @@ export function addMetadata(program: Command): void {
       .option("--json", "for tools"),
     ["dataDir"],
   ).action(async (file: string, options: { replace?: boolean }, command: Command) => {
-    const folder = lockServiceFolder(command);
+    const environment = lockServiceEnvironment(command);
+    const folder = resolve(environment.STAMP_DATA_DIR ?? "");
+    const overEtcd = environment.STAMP_METADATA_STORE === "etcd";
     const about = {
       what: `reading ${file}`,
       afterwards: `A store that is not complete is never served. Say it again with --replace: ./stamp metadata restore --replace ${file}`,
@@ -83,11 +86,30 @@ export function addMetadata(program: Command): void {
       [
         textOf(done),
         `restored to ${done.restoredTo}: ${done.keys} keys, every epoch and extent number raised beyond what may have been given since`,
+        ...(overEtcd ? ["the stamp is over etcd: give it another etcdPrefix, then: ./stamp metadata migrate --to etcd"] : []),
         "start the cluster, then: ./stamp fsck, and ./stamp extent quarantine list for extents made after the snapshot",
       ].join("\n"),
     );
   });
+  withConfig(
+    metadata
+      .command("migrate")
+      .description("move the metadata store of a stopped cluster to etcd, or back, and compare every key (docs/guides/etcd.md)")
+      .requiredOption("--to <place>", "etcd or leveldb")
+      .option("--json", "for tools"),
+    ["dataDir"],
+  ).action(async ({ to }: { to: string }, command: Command) => {
+    if (to !== "etcd" && to !== "leveldb") throw new CommandError(`--to ${to}: etcd or leveldb`, exitCodes.usage);
+    closeNewFiles();
+    tell(command, await migrateStore(lockServiceEnvironment(command), to), migratedText);
+  });
 }
+
+const migratedText = ({ to, keys, aside }: MigratedStore): string =>
+  [
+    `${keys} keys are ${to === "etcd" ? "in etcd" : "in the folder of the lock service"}, compared one by one; what was given up is in ${aside}`,
+    `now set metadataStore to ${to} (STAMP_METADATA_STORE), and start the stamp`,
+  ].join("\n");
 
 /** Puts a snapshot in the place of the metadata store in the folder of a stopped lock service; `replace` moves a store that is there aside. */
 export async function restoreStore(
@@ -117,15 +139,15 @@ export async function restoreStore(
 }
 
 /**
- * Where the lock service of this cluster keeps everything. In a container (STAMP_SERVICE) that is the container's own folder; elsewhere a
- * folder below that of a cluster whose supervisor does not run.
+ * Environment that the lock service of this cluster is started with; it names its folder. In a container (STAMP_SERVICE) that is the
+ * container's own; elsewhere it is planned for a cluster whose supervisor does not run.
  */
-function lockServiceFolder(command: Command): string {
+function lockServiceEnvironment(command: Command): Readonly<Record<string, string | undefined>> {
   const { STAMP_SERVICE: service = "", STAMP_DATA_DIR: ownFolder = "" } = process.env;
-  if (service === "lock-service" && ownFolder !== "") return resolve(ownFolder);
+  if (service === "lock-service" && ownFolder !== "") return process.env;
   if (service !== "") {
     throw new CommandError(
-      `this is the container of ${service}: restore in that of the lock service, docker compose run --rm --no-deps lock-service-1 …`,
+      `this is the container of ${service}: do it in that of the lock service, docker compose run --rm --no-deps lock-service-1 …`,
       exitCodes.usage,
     );
   }
@@ -133,7 +155,7 @@ function lockServiceFolder(command: Command): string {
   checkNothingRuns(config, `the cluster of ${config.dataDir} runs: stop it first, its lock service has the store open`);
   const lockService = planCluster(config).processes.find(({ role }) => role === "lock-service");
   if (!lockService) throw new CommandError("the configuration has no lock service");
-  return lockService.dataDir;
+  return lockService.environment;
 }
 
 async function moveAside(folder: string, replace: boolean): Promise<void> {

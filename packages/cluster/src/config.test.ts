@@ -21,6 +21,16 @@ const from = (values: unknown, environment: Record<string, string> = {}, flags: 
   return loadConfig({ directory: "/somewhere", root, environment, flags });
 };
 
+test("config: several lock services need etcd, and everybody is told all of them", () => {
+  assert.throws(() => from({ lockServices: 3 }), /lockServices: more than one need etcd/);
+  const plan = planCluster(
+    from({ lockServices: 3, roles: { "lock-service": { metadataStore: "etcd", etcdEndpoints: "127.0.0.1:2379" } } }),
+  );
+  assert.equal(plan.lockService, "127.0.0.1:10100,127.0.0.1:10101,127.0.0.1:10102");
+  const told = new Set(plan.processes.map(({ environment }) => environment.STAMP_LOCK_SERVICE));
+  assert.deepEqual([...told], [undefined, plan.lockService]);
+});
+
 test("configuration, nothing given: the defaults, data inside the repository", () => {
   const config = from({});
   assert.equal(config.extentNodes, 4);

@@ -52,6 +52,9 @@ export const clusterConfigSchema = z.strictObject({
     .max(65_000)
     .default(10_000)
     .describe("Blob is served on it, queue and table on the next two; gRPC from +100, readiness from +200"),
+  lockServices: count(5)
+    .default(1)
+    .describe("Processes of this role; one is active, the others stand by. More than one need etcd (docs/guides/etcd.md)"),
   streamManagers: count(5).default(2).describe("Processes of this role; one leads, the others stand by"),
   partitionManagers: count(5).default(2).describe("Processes of this role; one leads, the others stand by"),
   partitionServers: count(32).default(2).describe("Processes that serve range partitions"),
@@ -223,6 +226,9 @@ function readFile(path: string): Record<string, unknown> {
 /** What concerns several keys at once. */
 function checked(config: ClusterConfig): ClusterConfig {
   const wrong: string[] = [];
+  if (config.lockServices > 1 && config.roles["lock-service"]?.metadataStore !== "etcd") {
+    wrong.push('lockServices: more than one need etcd: {"roles":{"lock-service":{"metadataStore":"etcd","etcdEndpoints":"host:2379"}}}');
+  }
   if (config.minCopies > config.copies) wrong.push(`minCopies: ${config.minCopies} is more than copies (${config.copies})`);
   if (config.minCopies > config.extentNodes) wrong.push(`extentNodes: ${config.extentNodes} is fewer than minCopies (${config.minCopies})`);
   if (config.leaseRenewEveryMs + config.leaseMarginMs >= config.leaseTermMs) {

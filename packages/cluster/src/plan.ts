@@ -36,6 +36,7 @@ export interface PlannedProcess {
 
 export interface Plan {
   readonly processes: readonly PlannedProcess[];
+  /** Addresses of the lock services, separated by commas. */
   readonly lockService: string;
   readonly endpoints: Endpoints;
   /** For clients on this machine; empty if no account of the configuration is served. */
@@ -57,7 +58,7 @@ const portsPerFrontEnd = 10;
 /** `known`: what the data folder remembers; undefined for a folder that remembers nothing. */
 export function planCluster(config: ClusterConfig, known?: Pick<ClusterRecord, "retired" | "slots">): Plan {
   const counts: Readonly<Record<RoleName, number>> = {
-    "lock-service": 1,
+    "lock-service": config.lockServices,
     "extent-node": config.extentNodes,
     "stream-manager": config.streamManagers,
     "partition-manager": config.partitionManagers,
@@ -70,7 +71,9 @@ export function planCluster(config: ClusterConfig, known?: Pick<ClusterRecord, "
   const secrets = secretFilesOf(config);
   const processes: PlannedProcess[] = [];
   const placed = placedIn(namesOf(counts, known?.retired ?? []), known?.slots ?? {});
-  const lockService = `${called}:${config.portBase + 100 + (placed[0] as Placed).slot}`;
+  const lockService = placed
+    .flatMap(({ role, slot }) => (role === "lock-service" ? [`${called}:${config.portBase + 100 + slot}`] : []))
+    .join(",");
   for (const { role, number, name, slot } of placed) {
     const grpcPort = config.portBase + 100 + slot;
     const httpPort = config.portBase + 200 + slot;

@@ -48,7 +48,7 @@ export interface OpenCompleteOptions {
   /** Asked of each entry while all are read. Refused: the store is. */
   readonly look?: (key: Uint8Array, value: Uint8Array) => Outcome<unknown>;
   /** Lineage of a store that is empty; default: a new one. */
-  readonly lineage?: Uint8Array;
+  readonly lineage?: Uint8Array | undefined;
   /** The store was moved away on purpose: what its mark says counts no more. Only for an empty store. */
   readonly discardMark?: boolean;
 }

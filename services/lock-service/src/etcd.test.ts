@@ -156,6 +156,20 @@ test("an active one that is cut off from etcd and deposed renews nothing; withou
   assert.equal(await renewalAtDeposed(4, ["answersConfirmed"]), true);
 });
 
+test("a lock service that is stopped while it is elected ends in time", async () => {
+  for (let seed = 1; seed <= 20; seed++) {
+    await inScene(seed, async () => {
+      const { sim } = scene;
+      const active = scene.active() as string;
+      const standby = standbyOf(active);
+      await sim.until(() => sim.role(standby)?.status.state === "standby", readyWithinMs, "the other one stands by");
+      const sinceMs = sim.nowMs;
+      await Promise.all([sim.stop(active), sim.sleep(sim.prng.float() * 3).then(() => sim.stop(standby))]);
+      assert.ok(sim.nowMs - sinceMs < 5_000, `seed ${seed}: ${sim.nowMs - sinceMs} ms`);
+    });
+  }
+});
+
 test("etcd without a leader for longer than a term: calls end in time, and it goes on by itself", async () => {
   await inScene(5, async () => {
     const { sim } = scene;

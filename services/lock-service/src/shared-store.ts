@@ -85,6 +85,8 @@ export class SharedStore {
     while (!signal.aborted) {
       try {
         this.#session = await this.#election.campaign(signal);
+        // The stop came while the election was under way.
+        if (signal.aborted) this.#session.end("it is stopping");
         await this.#serve(this.#session);
       } catch (error) {
         if (error instanceof FailureError || error instanceof DiskError) {

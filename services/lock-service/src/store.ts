@@ -14,7 +14,14 @@ import type { Checksum, Failed, FormatName, Outcome } from "@stamp/base";
 import { compareBytes, frameRecord, fromUtf8, ok, prefixEnd, present, refused, unframeRecord, utf8 } from "@stamp/base";
 import type { LeaseRecord } from "@stamp/lease";
 import { decodeLease, encodeLease } from "@stamp/lease";
-import { type CompleteStore, type CompleteStoreWorld, type KeyValue, type KeyValueOperation, openComplete } from "@stamp/ports";
+import {
+  type CompleteStore,
+  type CompleteStoreWorld,
+  type KeyValue,
+  type KeyValueOperation,
+  type OpenCompleteOptions,
+  openComplete,
+} from "@stamp/ports";
 import { decodeStored, managerPrefix } from "@stamp/stream";
 
 /** Formats that a lock service writes into its folder; `metadata` comes to it inside of transactions. */
@@ -70,17 +77,14 @@ export class LockStore {
    * is intact; `readOnly` writes nothing.
    */
   static async open(world: CompleteStoreWorld, options: { readonly readOnly?: boolean } = {}): Promise<Outcome<LockStore>> {
-    const checksum: Checksum = (bytes) => world.digest.crc32c(bytes);
-    const opened = await openComplete(world, metadataStoreName, { ...options, adopt: (store) => adopt(store, checksum) });
-    return opened.ok ? ok(new LockStore(opened.value, checksum)) : opened;
+    const opened = await openLevelStore(world, options);
+    return opened.ok ? ok(new LockStore(opened.value, (bytes) => world.digest.crc32c(bytes))) : opened;
   }
 
   /** The store in etcd, as the elected process has it. Refused with `newerFormat` if a newer release wrote a record of it. */
   static async openShared(world: CompleteStoreWorld, store: KeyValue): Promise<Outcome<LockStore>> {
-    const checksum: Checksum = (bytes) => world.digest.crc32c(bytes);
-    const look = (key: Uint8Array, value: Uint8Array): Outcome<unknown> => refuseNewerRecord(fromUtf8(key), value, checksum);
-    const opened = await openComplete(world, etcdStoreName, { store, shared: true, look });
-    return opened.ok ? ok(new LockStore(opened.value, checksum)) : opened;
+    const opened = await openEtcdStore(world, store);
+    return opened.ok ? ok(new LockStore(opened.value, (bytes) => world.digest.crc32c(bytes))) : opened;
   }
 
   /** Most keys that one transaction writes; undefined: no bound of the store's own. */
@@ -209,6 +213,22 @@ export class LockStore {
   close(): Promise<void> {
     return this.#store.close();
   }
+}
+
+/** The store in this process's own folder, proven complete. */
+export function openLevelStore(world: CompleteStoreWorld, options: OpenCompleteOptions = {}): Promise<Outcome<CompleteStore>> {
+  return openComplete(world, metadataStoreName, { ...options, adopt: (store) => adopt(store, (bytes) => world.digest.crc32c(bytes)) });
+}
+
+/** The store in etcd, proven complete. */
+export function openEtcdStore(
+  world: CompleteStoreWorld,
+  store: KeyValue,
+  options: OpenCompleteOptions = {},
+): Promise<Outcome<CompleteStore>> {
+  const checksum: Checksum = (bytes) => world.digest.crc32c(bytes);
+  const look = (key: Uint8Array, value: Uint8Array): Outcome<unknown> => refuseNewerRecord(fromUtf8(key), value, checksum);
+  return openComplete(world, etcdStoreName, { ...options, store, shared: true, look });
 }
 
 /** Refused with `newerFormat` if a record, or a stream manager's record in it, is of a later version. Damage is left to its reader. */

@@ -1,8 +1,11 @@
 /** The ForeignCalls port over grpc-js: one connection for each server, with TLS where the server has it. */
+import { isIP } from "node:net";
+import { checkServerIdentity, type PeerCertificate } from "node:tls";
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { ChannelCredentials, type CallOptions as GrpcCallOptions, Client as GrpcClient, Metadata } from "@grpc/grpc-js";
 import { FailureError, type Outcome, ok, refused } from "@stamp/base";
 import type { CallOptions, Client, Clock, ForeignCalls, ForeignServer } from "@stamp/ports";
+import { hostAndPort } from "./address.ts";
 import { serializePrepared, streamCodec } from "./definitions.ts";
 import { cancelledFailure, fromServiceError, timeoutFailure } from "./failures.ts";
 import type { Prepared } from "./message-codec.ts";
@@ -38,8 +41,16 @@ class Connection {
   constructor({ address, tls }: ForeignServer, clock: Clock) {
     this.#clock = clock;
     const pem = (text: string | undefined): Buffer | null => (text === undefined ? null : Buffer.from(text));
-    const credentials = tls ? ChannelCredentials.createSsl(pem(tls.ca), pem(tls.key), pem(tls.cert)) : ChannelCredentials.createInsecure();
-    this.#client = new GrpcClient(address, credentials, clientOptions(defaultLimits));
+    const { host } = hostAndPort(address);
+    // TLS sends no addresses as names (SNI), and grpc-js would: another name is sent then, and the address is what the certificate must have.
+    const byAddress = tls !== undefined && isIP(host) !== 0;
+    const verify = byAddress ? { checkServerIdentity: (_name: string, cert: PeerCertificate) => checkServerIdentity(host, cert) } : {};
+    const credentials =
+      tls === undefined
+        ? ChannelCredentials.createInsecure()
+        : ChannelCredentials.createSsl(pem(tls.ca), pem(tls.key), pem(tls.cert), verify);
+    const options = clientOptions(defaultLimits);
+    this.#client = new GrpcClient(address, credentials, byAddress ? { ...options, "grpc.ssl_target_name_override": "localhost" } : options);
   }
 
   close(): void {

@@ -36,6 +36,8 @@ export class EtcdState {
   compacted = 0n;
   /** Bytes of keys and values that are the most; the rest is refused as etcd does with its quota. */
   quotaBytes: number = Number.POSITIVE_INFINITY;
+  /** What is stored of a value: another one where etcd is faulty. */
+  garble: (key: Uint8Array, value: Uint8Array) => Uint8Array = (_key, value) => value;
   #keys: Keys = new Map();
   readonly #history = new Map<bigint, Keys>();
   readonly #leases = new Map<bigint, HeldLease>();
@@ -183,7 +185,13 @@ export class EtcdState {
       if (op.case === "requestPut") {
         const { key, value, lease } = op.value;
         const createRevision = keys.get(toHex(key))?.createRevision ?? this.revision;
-        keys.set(toHex(key), { key: key.slice(), value: value.slice(), createRevision, modRevision: this.revision, lease });
+        keys.set(toHex(key), {
+          key: key.slice(),
+          value: this.garble(key, value).slice(),
+          createRevision,
+          modRevision: this.revision,
+          lease,
+        });
         changed.push({ key, revision: this.revision, deleted: false });
       } else if (op.case === "requestDeleteRange" && keys.delete(toHex(op.value.key))) {
         changed.push({ key: op.value.key, revision: this.revision, deleted: true });
