@@ -35,6 +35,8 @@ export interface SimulationOptions {
   readonly clockDriftPpmMax?: number;
   /** The monotonic clocks of processes start this far apart; 0: all show the same. */
   readonly clockStartSpreadMs?: number;
+  /** The stamp has several lock services over a simulated etcd, not one over its own disk. */
+  readonly overEtcd?: boolean;
   /** Of virtual time; a run that reaches it fails. */
   readonly timeLimitMs?: number;
   readonly eventsMax?: number;
@@ -110,6 +112,10 @@ export class Simulation {
       reschedule: (event) => this.#queue.again(event, this.#nowUs),
       failpoint: (incarnation, name) => this.#failpoint(incarnation, name),
     };
+  }
+
+  get overEtcd(): boolean {
+    return this.#options.overEtcd === true;
   }
 
   get nowMs(): number {

@@ -385,13 +385,13 @@ export const faultRows: readonly FaultRow[] = [
     fault: "an active lock service over etcd is deposed and does not know it: a pause, a cut, an etcd lease that ran out",
     rules: ["electionConditional", "answersConfirmed"],
     tests: ["packages/etcd/src/etcd-key-value.test.ts", "services/lock-service/src/etcd.test.ts", "tests/etcd/adapter.slow.ts"],
-    faults: [],
+    faults: ["pause", "cut-pair", "crash", "partition"],
   },
   {
     fault: "an answer of etcd is lost after the commit, or a transaction arrives there late",
     rules: ["batchesInOrder"],
     tests: ["packages/etcd/src/etcd-key-value.test.ts"],
-    faults: [],
+    faults: ["partition", "pause"],
   },
   {
     fault: "the metadata store is empty or another stamp's",

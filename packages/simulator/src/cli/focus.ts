@@ -2,6 +2,16 @@
 import type { Focus } from "../workloads/faults.ts";
 
 const focuses = {
+  /** Several lock services over etcd: the active one is paused, killed or cut from etcd until another one takes over, in every workload. */
+  "fail-overs": {
+    weights: { pause: 12, "cut-pair": 16, crash: 6, partition: 4 },
+    targets: /^(lock-service|etcd)-/,
+    pairs: [[/^lock-service-/, /^etcd-/]],
+    everyMs: 2_500,
+    lastsMaxMs: 9_000,
+    others: 0.1,
+    overEtcd: true,
+  },
   /** The primary or a secondary is cut from the others, or dies with what it had not synced. */
   replicas: {
     weights: { partition: 10, "partition-one-way": 6, crash: 6, "old-replica": 4, split: 3 },

@@ -210,6 +210,24 @@ export const mutants: readonly Mutant[] = [
     focus: "older-folders",
     why: "the lock service's folder is put back from a backup, and is led by: owners are given lists without what was acknowledged since",
   },
+  {
+    rules: ["answersConfirmed"],
+    workload: "locks",
+    focus: "fail-overs",
+    why: "a deposed lock service renews a lease beyond the term that its successor gave",
+  },
+  {
+    rules: ["batchesInOrder"],
+    workload: "locks",
+    focus: "fail-overs",
+    why: "a transaction that arrives late at etcd takes the place of a later one",
+  },
+  {
+    rules: ["electionConditional"],
+    workload: "locks",
+    focus: "fail-overs",
+    why: "a deposed lock service writes over what its successor wrote",
+  },
   { rules: ["neverRenewEnded"], workload: "locks", focus: "lock-restarts", why: "a lease that ran out is renewed" },
   {
     rules: ["dropBeforeNewLease"],

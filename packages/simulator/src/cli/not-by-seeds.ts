@@ -13,21 +13,6 @@ export interface NotBySeeds {
 
 export const notBySeeds: readonly NotBySeeds[] = [
   {
-    rule: "electionConditional",
-    why: "no workload runs on a simulated etcd; model lock-services.pml has it",
-    test: "packages/etcd/src/etcd-key-value.test.ts",
-  },
-  {
-    rule: "batchesInOrder",
-    why: "no workload runs on a simulated etcd; model lock-services.pml has it",
-    test: "packages/etcd/src/etcd-key-value.test.ts",
-  },
-  {
-    rule: "answersConfirmed",
-    why: "no workload runs on a simulated etcd; model lock-services.pml has it",
-    test: "services/lock-service/src/etcd.test.ts",
-  },
-  {
     rule: "neverReopen",
     why: "fenceDurable backs it up: a node that forgot nothing refuses appends behind a seal. 1 seed of 150 noticed it alone at commit a3f7bfd, 0 of 600 at 439f4a9",
     test: "services/extent-node/src/rules.test.ts",

@@ -61,7 +61,9 @@ export async function runSeed(job: SeedJob, options: Partial<SimulationOptions> 
 }
 
 async function runOnce(job: SeedJob, options: Partial<SimulationOptions>): Promise<SeedReport> {
+  const focus = job.focus === undefined ? undefined : focusNamed(job.focus);
   const sim = new Simulation({
+    overEtcd: focus?.overEtcd === true,
     clockDriftPpmMax: 200,
     timeLimitMs: 3600_000,
     rules: rulesWithout(...job.rulesOff),
@@ -74,7 +76,7 @@ async function runOnce(job: SeedJob, options: Partial<SimulationOptions>): Promi
   let failure: string | undefined;
   let promiseBroken = false;
   try {
-    await sim.run(() => workloads[job.workload](sim, tally, job.focus === undefined ? undefined : focusNamed(job.focus)));
+    await sim.run(() => workloads[job.workload](sim, tally, focus));
   } catch (error) {
     failure = describe(error);
     promiseBroken = error instanceof BrokenPromise || (error instanceof Error && error.cause instanceof BrokenPromise);

@@ -7,10 +7,11 @@ import { assert } from "@stamp/base";
 import { ExtentNodeRole, extentNodeSchema } from "@stamp/extent-node";
 import { FrontEndRole, frontEndConfigSchema } from "@stamp/front-end";
 import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
+import { lockServiceAddresses } from "@stamp/metadata-store";
 import { developmentAccount, PartitionManagerRole, partitionManagerConfigSchema } from "@stamp/partition-manager";
 import { PartitionServerRole, partitionServerConfigSchema } from "@stamp/partition-server";
 import { StreamManagerRole, streamManagerSchema } from "@stamp/stream-manager";
-import type { RoleFactory, Simulation } from "@stamp/virtual-time";
+import { EtcdState, type RoleFactory, SimulatedEtcd, type Simulation } from "@stamp/virtual-time";
 
 export interface ClusterOptions {
   /** Of each kind: one leads, the others stand by. */
@@ -43,6 +44,7 @@ export interface Place {
 }
 
 export interface SimulatedCluster {
+  /** Address of the lock service; of several, separated by commas. */
   readonly lockService: string;
   /** Every process, in order of start. */
   readonly processes: readonly string[];
@@ -69,10 +71,13 @@ const inPlace = [
   { inPlaceBytesMin: 4_000, inPlaceBehindBytes: 0 },
   { inPlaceBytesMin: 0 },
 ];
-const lockService = "lock-service-1";
+/** Habits of a simulated etcd, by seed. */
+const etcdHabits = [0, 0.02, 0.1];
 
 class Builder {
   readonly processes: string[] = [];
+  /** Addresses of the lock services, for those who call them. */
+  readonly lockService: string;
   readonly #makers = new Map<string, (place: Place) => RoleFactory>();
   readonly #sim: Simulation;
   readonly #options: ClusterOptions;
@@ -82,6 +87,7 @@ class Builder {
 
   constructor(sim: Simulation, options: Partial<ClusterOptions>) {
     this.#sim = sim;
+    this.lockService = sim.overEtcd ? "lock-service-1,lock-service-2" : "lock-service-1";
     this.#memoryTableBytes = sim.prng.pick([4, 8, 32]) * 1024;
     this.#options = {
       managers: 2,
@@ -108,14 +114,20 @@ class Builder {
     const make = this.#makers.get(of);
     assert(make !== undefined, `no process ${of}`);
     const { restartAfterMs } = this.#options;
-    this.#sim.addProcess(process, make({ listen: of, lockService, init: true, ...change }), { restartAfterMs, down: true });
+    this.#sim.addProcess(process, make({ listen: of, lockService: this.lockService, init: true, ...change }), {
+      restartAfterMs,
+      down: true,
+    });
   }
 
   streamLayer(): void {
-    this.#add(lockService, (place) => {
-      const config = lockServiceSchema.parse({ name: lockService, ...place });
-      return (world) => new LockServiceRole(world, config);
-    });
+    const store = this.#sim.overEtcd ? this.#etcd() : {};
+    for (const name of lockServiceAddresses(this.lockService)) {
+      this.#add(name, (place) => {
+        const config = lockServiceSchema.parse({ name, ...place, ...store });
+        return (world) => new LockServiceRole(world, config);
+      });
+    }
     for (let i = 1; i <= this.#options.managers; i++) {
       this.#add(`stream-manager-${i}`, (place) => {
         const config = streamManagerSchema.parse({
@@ -128,6 +140,16 @@ class Builder {
       });
     }
     for (let i = 1; i <= this.#options.extentNodes; i++) this.#extentNode(`extent-node-${i}`);
+  }
+
+  /** A quorum of etcd, whose state outlives every crash. Gives what lock services are told of it. */
+  #etcd(): Readonly<Record<string, string>> {
+    const { prng } = this.#sim;
+    const habits = { answerLost: prng.pick(etcdHabits), applyLate: prng.pick(etcdHabits), leaderChange: prng.pick(etcdHabits) };
+    const [state, dice] = [new EtcdState(), prng.fork()];
+    const options = { listen: "etcd-1", state, prng: dice, habits: () => habits };
+    this.#add("etcd-1", () => (world) => new SimulatedEtcd(world, options));
+    return { metadataStore: "etcd", etcdEndpoints: "etcd-1" };
   }
 
   partitionLayer(): void {
@@ -197,8 +219,8 @@ class Builder {
   #add(name: string, make: (place: Place) => RoleFactory): void {
     this.processes.push(name);
     this.#makers.set(name, make);
-    const listen = (): string => (name === lockService ? name : this.#options.addressOf(name));
-    const factory: RoleFactory = (world) => make({ listen: listen(), lockService, init: true })(world);
+    const listen = (): string => (name.startsWith("lock-service-") ? name : this.#options.addressOf(name));
+    const factory: RoleFactory = (world) => make({ listen: listen(), lockService: this.lockService, init: true })(world);
     this.#sim.addProcess(name, factory, { restartAfterMs: this.#options.restartAfterMs });
   }
 }
@@ -225,7 +247,7 @@ export function simulatedCluster(sim: Simulation, options: Partial<ClusterOption
 export const extentFileName = (extentId: bigint): string => `${extentId.toString(16).padStart(14, "0")}.extent`;
 
 const asCluster = (builder: Builder): SimulatedCluster => ({
-  lockService,
+  lockService: builder.lockService,
   processes: builder.processes,
   ready: () => builder.ready(),
   twin: (of, process, change) => builder.twin(of, process, change),

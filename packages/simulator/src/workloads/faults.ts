@@ -78,6 +78,8 @@ export interface Focus {
   readonly recordBytesMax?: number;
   /** How long owners of streams work, in milliseconds of virtual time; 25,000 when absent. */
   readonly workMs?: number;
+  /** The stamp has two lock services over a simulated etcd. */
+  readonly overEtcd?: boolean;
   /** Once the folder of the lock service is put back from a backup (older-folder.ts). */
   readonly putsFolderBack?: boolean;
   /** Once every extent node is down, and a person accepts what is lost by it (accepted-loss.ts). */

@@ -4,6 +4,7 @@
  * whatever they do (lock-judge.ts). In the end everything heals, and each name can be taken and renewed.
  */
 import type { Outcome, Prng } from "@stamp/base";
+import { lockServiceAddresses, lockServices } from "@stamp/metadata-store";
 import type { Client } from "@stamp/ports";
 import type { Simulation } from "@stamp/virtual-time";
 import { BrokenPromise } from "@stamp/virtual-time";
@@ -42,14 +43,18 @@ export async function lockWorkload(sim: Simulation, tally: Tally, focus?: Focus)
   sim.background(watched);
 }
 
-/** Until when the lock service was last seen not to serve: what it has extended at its start it extended by then. */
+/**
+ * Until when no lock service, or another one, was last seen to serve: what one has extended at its start or take-over it extended by then.
+ */
 async function watchStarts(sim: Simulation, lockService: string, started: { atMs: number }, over: () => boolean): Promise<void> {
-  let starts = sim.starts(lockService);
+  const names = lockServiceAddresses(lockService);
+  const serving = (): string[] =>
+    names.filter((name) => sim.role(name)?.status.state === "serving" && !sim.isPaused(name)).map((name) => `${name} ${sim.starts(name)}`);
+  let before = serving();
   while (!over()) {
-    const now = sim.starts(lockService);
-    if (now !== starts || sim.role(lockService)?.status.ready !== true || sim.isPaused(lockService))
-      started.atMs = sim.nowMs + watchEveryMs;
-    starts = now;
+    const now = serving();
+    if (now.length === 0 || String(now) !== String(before)) started.atMs = sim.nowMs + watchEveryMs;
+    before = now;
     await sim.sleep(watchEveryMs);
   }
 }
@@ -67,7 +72,7 @@ class Caller {
     this.#sim = sim;
     this.#tally = tally;
     this.#name = name;
-    this.#client = sim.world(name).transport.client(lockService, LockService);
+    this.#client = lockServices(sim.world(name), lockService, LockService);
     this.#judges = judges;
   }
 
