@@ -51,6 +51,24 @@ test("gather, supervisor and processes hang: every call has a deadline, and no d
   assert.ok(facts.processes.every(({ answer }) => answer === undefined));
 });
 
+test("gather, the supervisor answers late: what it knows of a process that is down is told all the same", async (t) => {
+  const config = loadConfig({ directory: "/", root: "/", environment: {}, flags: { dataDir: folder(t) } });
+  const data = new DataFolder(config.dataDir);
+  data.prepare();
+  assert.equal(data.acquire(), undefined);
+  t.after(() => data.release());
+  const silent = async () => refused("unavailable", "connectFailed", "nobody is there");
+  const transport = { client: () => new Proxy({}, { get: () => silent }) } as unknown as Transport;
+  const { processes, ...plan } = planCluster(config);
+  const down = { pid: null, state: "down", ready: false, waitingFor: [], restarts: 2, lastExit: "signal SIGKILL" };
+  const status = { ...plan, running: true, ready: false, supervisorPid: 1, dataDir: config.dataDir };
+  const told = { ...status, processes: processes.map(({ role, name, grpc, http }) => ({ role, name, grpc, http, ...down })) };
+  const late = new Promise<typeof told>((resolve) => setTimeout(resolve, 400, told));
+  const facts = await gather(config, transport, { view: false, nowMs: () => 400, ask: () => late });
+  assert.equal(facts.supervisor, "answers");
+  assert.deepEqual([...new Set(facts.processes.map(({ state, lastExit }) => `${state}, ${lastExit}`))], ["down, signal SIGKILL"]);
+});
+
 test("health and status, every process takes the connection and never answers: they end by themselves and say what does not serve", async (t) => {
   const held = new Set<Socket>();
   const mute = createServer((socket) => void held.add(socket.on("error", () => {})));

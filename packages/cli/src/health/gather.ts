@@ -94,8 +94,8 @@ function plannedCluster(config: ClusterConfig): Cluster {
 function withStatus(processes: readonly ProcessFacts[], told: readonly ProcessStatus[]): ProcessFacts[] {
   const byName = new Map(told.map((each) => [each.name, each]));
   return processes.map((each) => {
-    const { restarts, lastExit, pid } = byName.get(each.name) ?? each;
-    return { ...each, restarts, lastExit, pid: pid ?? each.pid };
+    const { restarts, lastExit, pid, state } = byName.get(each.name) ?? each;
+    return { ...each, restarts, lastExit, state, pid: pid ?? each.pid };
   });
 }
 
