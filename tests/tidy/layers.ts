@@ -30,7 +30,7 @@ const service: Layer = { kind: "service", allowed: [...pure, ...async, "ports-no
 export const layers: Readonly<Record<string, Layer>> = {
   base: { kind: "pure", allowed: [] },
   extent: { kind: "pure", allowed: ["base"] },
-  stream: { kind: "pure", allowed: ["base"] },
+  stream: { kind: "pure", allowed: ["base", "erasure"] },
   lsm: { kind: "pure", allowed: ["base"] },
   admission: { kind: "pure", allowed: ["base"] },
   lease: { kind: "pure", allowed: ["base"] },

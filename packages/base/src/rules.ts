@@ -92,6 +92,7 @@ export type RuleName =
   | "lateReadsRefused"
   | "leaseRestartedOnLoad"
   | "attemptVersionFresh"
+  | "fragmentsVerified"
   | "fragmentSynced"
   | "fragmentWrittenOnce";
 

@@ -1,5 +1,7 @@
 export * from "./adoption.ts";
 export * from "./codec.ts";
+export * from "./coding/fragment-health.ts";
+export * from "./coding/place-fragments.ts";
 export * from "./coding/plan-coding.ts";
 export { type PhaseCounts, targetsOf } from "./extent-counts.ts";
 export * from "./extent-list.ts";

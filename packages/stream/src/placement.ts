@@ -56,7 +56,7 @@ export function place(request: PlacementRequest): PlacementNode[] {
 }
 
 /** More free space and fewer open replicas: more likely. */
-function weighted(nodes: readonly PlacementNode[], random: () => number): PlacementNode | undefined {
+export function weighted(nodes: readonly PlacementNode[], random: () => number): PlacementNode | undefined {
   const weights = nodes.map((node) => (0.05 + (node.totalBytes > 0 ? node.freeBytes / node.totalBytes : 0)) / (1 + node.openReplicas / 16));
   let at = random() * weights.reduce((sum, weight) => sum + weight, 0);
   for (const [i, node] of nodes.entries()) {

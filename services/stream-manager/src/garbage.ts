@@ -2,12 +2,21 @@
  * Records as dropped what no list holds any more (references are counted from the lists, in memory), and deletes replicas of extents that
  * were recorded as dropped, and those that repair replaced, after a grace period: whoever reads one still has that long. What it does not
  * know it never deletes. The grace of an extent counts from when it was recorded as dropped, by the wall clock, whoever leads since (rule
- * dropTimeRecorded), and at the latest from when this leader first saw it, by the monotonic clock. Replaced replicas: from the latter.
+ * dropTimeRecorded), and at the latest from when this leader first saw it, by the monotonic clock. Replaced replicas and fragments: from the
+ * latter.
  */
 import type { ExtentId } from "@stamp/base";
-import type { ExtentRecord, ReplicaPlace } from "@stamp/stream";
-import { dropsPerTransactionMax, planDropUnreferenced, planForgetExtent, planForgetRemoved, samePlace } from "@stamp/stream";
-import { toWire } from "@stamp/wire";
+import type { ExtentRecord, FragmentPlace, ReplicaPlace } from "@stamp/stream";
+import {
+  dropsPerTransactionMax,
+  planDropUnreferenced,
+  planForgetExtent,
+  planForgetFragment,
+  planForgetRemoved,
+  samePlace,
+} from "@stamp/stream";
+import { ExtentFragments, toWire } from "@stamp/wire";
+import { fragmentsOf } from "./coding/held-fragments.ts";
 import { Rounds } from "./rounds.ts";
 import type { Term } from "./term.ts";
 import { endIfStale, extentNode } from "./term.ts";
@@ -61,19 +70,22 @@ export class Garbage {
 
   async #dropped(extent: ExtentRecord): Promise<boolean> {
     if (!this.#graceOver(`dropped ${extent.id}`, extent.droppedAtMs)) return false;
-    const places: ReplicaPlace[] = [...extent.replicas, ...extent.removed, ...(extent.repair ? [extent.repair] : [])];
+    const places = [...extent.replicas, ...extent.removed, ...(extent.repair ? [extent.repair] : []), ...decodedOn(extent)];
+    const fragments = fragmentsOf(extent);
     const deleted = this.#deleted.get(extent.id) ?? new Set();
     this.#deleted.set(extent.id, deleted);
     let tried = false;
-    await Promise.all(
-      places.map(async (place) => {
-        const key = `${place.nodeId} ${place.diskId}`;
-        if (deleted.has(key) || !this.#deletable(place)) return;
-        tried = true;
-        if (await this.#delete(extent, place)) deleted.add(key);
-      }),
-    );
-    if (!places.every((place) => deleted.has(`${place.nodeId} ${place.diskId}`))) return tried;
+    const once = async (key: string, place: ReplicaPlace, remove: () => Promise<boolean>): Promise<void> => {
+      if (deleted.has(key) || !this.#deletable(place)) return;
+      tried = true;
+      if (await remove()) deleted.add(key);
+    };
+    await Promise.all([
+      ...places.map((place) => once(replicaKey(place), place, () => this.#delete(extent, place))),
+      ...fragments.map((place) => once(fragmentKey(place), place, () => this.#deleteFragment(extent, place))),
+    ]);
+    const keys = [...places.map(replicaKey), ...fragments.map(fragmentKey)];
+    if (!keys.every((key) => deleted.has(key))) return tried;
     const forgotten = await this.#term.ledger.commit((state) => planForgetExtent(state, extent.id));
     if (forgotten.ok) {
       this.#deleted.delete(extent.id);
@@ -89,9 +101,18 @@ export class Garbage {
       if (!this.#graceOver(key) || !this.#deletable(place)) continue;
       tried = true;
       // A current replica may have been made in its place since: that one stays. One on another disk of the same node is none.
-      const current = [...extent.replicas, ...(extent.repair ? [extent.repair] : [])].some((other) => samePlace(other, place));
+      const inUse = [...extent.replicas, ...(extent.repair ? [extent.repair] : []), ...decodedOn(extent)];
+      const current = inUse.some((other) => samePlace(other, place));
       if (!current && !(await this.#delete(extent, place))) continue;
       const forgotten = await this.#term.ledger.commit((state) => planForgetRemoved(state, extent.id, place));
+      if (forgotten.ok) this.#seenMs.delete(key);
+    }
+    for (const place of extent.removedFragments ?? []) {
+      const key = `removed ${extent.id} ${fragmentKey(place)}`;
+      if (!this.#graceOver(key) || !this.#deletable(place)) continue;
+      tried = true;
+      if (!(await this.#deleteFragment(extent, place))) continue;
+      const forgotten = await this.#term.ledger.commit((state) => planForgetFragment(state, extent.id, place));
       if (forgotten.ok) this.#seenMs.delete(key);
     }
     return tried;
@@ -129,7 +150,25 @@ export class Garbage {
     endIfStale(this.#term, answer.failure);
     return answer.failure.reason === "unknownExtent";
   }
+
+  /** Exactly this version: a fragment that was made in its place since has another one. */
+  async #deleteFragment(extent: ExtentRecord, place: FragmentPlace): Promise<boolean> {
+    const { nodes, number, world } = this.#term;
+    if (!nodes.reachable(place)) return nodes.up(place.nodeId) || this.#forgotten(place);
+    const address = nodes.address(place.nodeId);
+    if (address === undefined) return false;
+    const request = { smTerm: toWire(number), extentId: toWire(extent.id), fragmentVersion: toWire(place.version), diskId: place.diskId };
+    const answer = await world.transport.client(address, ExtentFragments).deleteFragment(request, { timeoutMs: deleteTimeoutMs });
+    if (!answer.ok) endIfStale(this.#term, answer.failure);
+    return answer.ok;
+  }
 }
+
+const replicaKey = ({ nodeId, diskId }: ReplicaPlace): string => `${nodeId} ${diskId}`;
+const fragmentKey = ({ nodeId, diskId, version }: FragmentPlace): string => `${nodeId} ${diskId} fragment ${version}`;
+
+/** Where a decoding makes replicas. */
+const decodedOn = ({ attempt }: ExtentRecord): readonly ReplicaPlace[] => (attempt?.kind === "decode" ? attempt.targets : []);
 
 function firstOf<T>(items: Iterable<T>, count: number): T[] {
   const found: T[] = [];

@@ -12,6 +12,8 @@ import { planDropAllocating } from "@stamp/stream";
 import type { NodeReport } from "@stamp/wire";
 import { Ahead } from "./ahead.ts";
 import { Allocator } from "./allocator.ts";
+import { Coder } from "./coding/coder.ts";
+import { HeldFragments } from "./coding/held-fragments.ts";
 import { Completer } from "./completer.ts";
 import type { StreamManagerConfig } from "./config.ts";
 import { Garbage } from "./garbage.ts";
@@ -47,6 +49,7 @@ interface Serving {
   readonly reports: NodeReports;
   readonly operator: OperatorCalls;
   readonly garbage: Garbage;
+  readonly coder: Coder;
 }
 
 /** For people: what takes long, and why. */
@@ -180,13 +183,16 @@ export class Leader {
     const calls = new OwnerCalls(term, sealer, completer, allocator, ahead);
     const repairer = new Repairer(term, completer);
     const views = new Views(term, completer, repairer);
-    const reports = new NodeReports(term, { sealer, completer, repairer, sync: new NodeSync(term, sealer, completer) });
+    const held: HeldFragments = new HeldFragments(term, () => coder.rescan());
+    const coder = new Coder(term, completer, held);
+    const sync = new NodeSync(term, sealer, completer);
+    const reports = new NodeReports(term, { sealer, completer, repairer, sync, held });
     const operator = new OperatorCalls(term, { sealer, repairer, completer });
     const garbage = new Garbage(term);
 
     void dropAllocating(term);
     void goOn(term, sealer, completer);
-    return ok({ term, calls, views, sealer, completer, allocator, ahead, repairer, reports, operator, garbage });
+    return ok({ term, calls, views, sealer, completer, allocator, ahead, repairer, reports, operator, garbage, coder });
   }
 
   /**
@@ -229,7 +235,7 @@ export class Leader {
   }
 
   async #tick(serving: Serving): Promise<void> {
-    const { ahead, sealer, repairer, garbage } = serving;
+    const { ahead, sealer, repairer, garbage, coder } = serving;
     const { nodes, state } = serving.term;
     while (!this.#ended.signal.aborted) {
       const turns = new Turns(this.#world.clock);
@@ -243,6 +249,7 @@ export class Leader {
       for (const id of [...state.incomplete()]) if (state.extent(id)?.untold !== undefined) void sealer.again(id);
       ahead.sweep();
       repairer.tick();
+      coder.tick();
       void garbage.tick();
       await sleep(this.#world.clock, jittered(this.#world.random, this.#config.tickMs), this.#ended.signal);
     }

@@ -12,6 +12,7 @@ import { Turns } from "@stamp/ports";
 import { isDoubtful, planNode, type ReportNumbers } from "@stamp/stream";
 import type { ExtentReplica, NodeReport } from "@stamp/wire";
 import { ExtentNode, fromWire, ReplicaState, toWire } from "@stamp/wire";
+import type { HeldFragments } from "./coding/held-fragments.ts";
 import type { Completer } from "./completer.ts";
 import type { NodeSync } from "./node-sync.ts";
 import type { Repairer } from "./repairer.ts";
@@ -39,6 +40,7 @@ interface Parts {
   readonly completer: Completer;
   readonly repairer: Repairer;
   readonly sync: NodeSync;
+  readonly held: HeldFragments;
 }
 
 /**
@@ -128,7 +130,7 @@ export class NodeReports {
   /** Keeps the node's record, remembers its load, and brings its unsealed replicas to an end. `known`: the node was asked for the report. */
   async #keep(report: NodeReport, known?: Known): Promise<Taken> {
     const { world, number, nodes, state, ledger, age, stampId } = this.#term;
-    const { repairer, sync } = this.#parts;
+    const { repairer, sync, held } = this.#parts;
     const smTerm = toWire(number);
     if (report.stampId !== stampId) {
       world.logger.error("a node of another stamp reports", { node: report.nodeId, stamp: report.stampId });
@@ -154,6 +156,7 @@ export class NodeReports {
     if (nodes.report({ nodeId, diskId }, incarnation, load, known?.heard)) {
       void this.#lookAtAll(nodeId, diskId, report.unsealed);
       sync.heard({ nodeId, diskId }, incarnation);
+      held.heard({ nodeId, diskId }, incarnation);
     }
     return ok({ smTerm, wrongStamp: false });
   }

@@ -185,8 +185,19 @@ export function streamManagerHandlers(
         if (duty === undefined) return refused("invalidArgument", "badRequest", "no such duty of a node");
         const set = await leader.operator.setNodeDuty(request.nodeId, duty);
         if (!set.ok) return set;
+        leader.coder.rescan();
         const node = leader.views.nodes().find((one) => one.nodeId === request.nodeId);
         return node === undefined ? refused("notFound", "badRequest", `there is no extent node ${request.nodeId}`) : ok(node);
+      }),
+    codeExtent: (request) =>
+      led(async (leader) => {
+        const id = extentId(fromWire(request.extentId));
+        const begun = await leader.coder.code(id, request.profile);
+        if (!begun.ok) return begun;
+        const extent = leader.term.state.extent(id);
+        return extent === undefined
+          ? refused("notFound", "unknownExtent", `extent ${id} was dropped meanwhile`)
+          : ok(leader.views.extent(extent));
       }),
     listQuarantine: () => led((leader) => ok({ replicas: leader.operator.quarantine(), more: leader.term.nodes.quarantineFull })),
     deleteQuarantined: (request) =>

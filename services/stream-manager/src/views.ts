@@ -127,6 +127,10 @@ export class Views {
       references: this.#term.state.references(extent.id),
       ...(extent.checksum === undefined ? {} : { checksum: extent.checksum }),
       ...(extent.loss === undefined ? {} : { loss: lossOnWire(extent.loss) }),
+      ...(extent.coded === undefined
+        ? {}
+        : { coded: this.#coded(extent.coded), fragmentNodeIds: extent.coded.fragments.map(({ nodeId }) => nodeId) }),
+      attempt: extent.attempt?.kind ?? "",
     };
   }
 

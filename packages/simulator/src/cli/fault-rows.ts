@@ -306,6 +306,12 @@ export const faultRows: readonly FaultRow[] = [
     faults: [],
   },
   {
+    fault: "a replica, or a fragment that was just made, is damaged while its extent becomes fragments",
+    rules: ["fragmentsVerified"],
+    tests: ["services/stream-manager/src/coding/coding.test.ts", "services/extent-node/src/fragments/coding.test.ts"],
+    faults: [],
+  },
+  {
     fault: "fsync fails",
     rules: [],
     tests: ["services/extent-node/src/fail-stop-disk.test.ts", "services/extent-node/src/recovery.test.ts"],

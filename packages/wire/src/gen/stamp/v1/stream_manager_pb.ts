@@ -4,7 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { ExtentLocation } from "./common_pb.ts";
+import type { CodedLocation, ExtentLocation } from "./common_pb.ts";
 import { file_stamp_v1_common } from "./common_pb.ts";
 import type { NodeReportSchema } from "./extent_node_pb.ts";
 import { file_stamp_v1_extent_node } from "./extent_node_pb.ts";
@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/stream_manager.proto.
  */
 export const file_stamp_v1_stream_manager: GenFile = /*@__PURE__*/
-  fileDesc("Ch1zdGFtcC92MS9zdHJlYW1fbWFuYWdlci5wcm90bxIIc3RhbXAudjEiOAoTQ3JlYXRlU3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEIkYKEU9wZW5TdHJlYW1SZXF1ZXN0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSDgoGY3JlYXRlGAMgASgIIkgKEk9wZW5TdHJlYW1zUmVxdWVzdBINCgVuYW1lcxgBIAMoCRITCgtvd25lcl9lcG9jaBgCIAEoBBIOCgZjcmVhdGUYAyABKAgiPAoTT3BlblN0cmVhbXNSZXNwb25zZRIlCgdzdHJlYW1zGAEgAygLMhQuc3RhbXAudjEuU3RyZWFtSW5mbyKUAQoKU3RyZWFtSW5mbxIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEikKB2V4dGVudHMYAyADKAsyGC5zdGFtcC52MS5FeHRlbnRMb2NhdGlvbhIUCgxsaXN0X3ZlcnNpb24YBCABKAQSDAoEbW9yZRgFIAEoCBIUCgxleHRlbnRfY291bnQYBiABKAQimAEKFlNlYWxBbmRBbGxvY2F0ZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRITCgtvd25lcl9lcG9jaBgCIAEoBBIRCglleHRlbnRfaWQYAyABKAQSHQoVa25vd25fY29tbWl0dGVkX2J5dGVzGAQgASgEEhcKD2F2b2lkX2FkZHJlc3NlcxgFIAMoCRIQCghjb21wbGV0ZRgGIAEoCCJgChdTZWFsQW5kQWxsb2NhdGVSZXNwb25zZRIbChNzZWFsZWRfbGVuZ3RoX2J5dGVzGAEgASgEEigKBmV4dGVudBgCIAEoCzIYLnN0YW1wLnYxLkV4dGVudExvY2F0aW9uIlQKFVRydW5jYXRlU3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEhgKEGJlZm9yZV9leHRlbnRfaWQYAyABKAQiOAoTRGVsZXRlU3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEIhYKFERlbGV0ZVN0cmVhbVJlc3BvbnNlIkgKEEdldFN0cmVhbVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIXCg9hZnRlcl9leHRlbnRfaWQYAiABKAQSDQoFbGltaXQYAyABKA0iIQoRU3RhdFN0cmVhbVJlcXVlc3QSDAoEbmFtZRgBIAEoCSKwAQoKU3RyZWFtU3RhdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEhQKDGxpc3RfdmVyc2lvbhgDIAEoBBIUCgxleHRlbnRfY291bnQYBCABKAQSFAoMc2VhbGVkX2J5dGVzGAUgASgEEhcKD2ZpcnN0X2V4dGVudF9pZBgGIAEoBBIWCg5sYXN0X2V4dGVudF9pZBgHIAEoBBIMCgRvcGVuGAggASgIIkoKE1JlbmFtZVN0cmVhbVJlcXVlc3QSDAoEbmFtZRgBIAEoCRITCgtvd25lcl9lcG9jaBgCIAEoBBIQCghuZXdfbmFtZRgDIAEoCSJzChlDb25jYXRlbmF0ZVN0cmVhbXNSZXF1ZXN0Eg4KBnRhcmdldBgBIAEoCRIaChJ0YXJnZXRfb3duZXJfZXBvY2gYAiABKAQSDgoGc291cmNlGAMgASgJEhoKEnNvdXJjZV9vd25lcl9lcG9jaBgEIAEoBCI5ChJNdWx0aU1vZGlmeVJlcXVlc3QSIwoFZWRpdHMYASADKAsyFC5zdGFtcC52MS5TdHJlYW1FZGl0ItQBCgpTdHJlYW1FZGl0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSGQoMbGlzdF92ZXJzaW9uGAMgASgESACIAQESLQoHY29udGVudBgEIAEoCzIXLnN0YW1wLnYxLlN0cmVhbUNvbnRlbnRIAYgBARIvCghjb21wbGV0ZRgFIAEoCzIYLnN0YW1wLnYxLkNvbXBsZXRlRXh0ZW50SAKIAQFCDwoNX2xpc3RfdmVyc2lvbkIKCghfY29udGVudEILCglfY29tcGxldGUiOQoOQ29tcGxldGVFeHRlbnQSEQoJZXh0ZW50X2lkGAEgASgEEhQKDGxlbmd0aF9ieXRlcxgCIAEoBCJgCg1TdHJlYW1Db250ZW50EhMKC293bmVyX2Vwb2NoGAEgASgEEiYKB2V4dGVudHMYAiADKAsyFS5zdGFtcC52MS5FeHRlbnRSYW5nZRISCgpvcGVuX2FoZWFkGAMgASgIIlAKC0V4dGVudFJhbmdlEg4KBnN0cmVhbRgBIAEoCRIXCg9maXJzdF9leHRlbnRfaWQYAiABKAQSGAoQYmVmb3JlX2V4dGVudF9pZBgDIAEoBCJkChNNdWx0aU1vZGlmeVJlc3BvbnNlEiUKB3N0cmVhbXMYASADKAsyFC5zdGFtcC52MS5TdHJlYW1TdGF0EiYKBm9wZW5lZBgCIAMoCzIWLnN0YW1wLnYxLk9wZW5lZEV4dGVudCJICgxPcGVuZWRFeHRlbnQSDgoGc3RyZWFtGAEgASgJEigKBmV4dGVudBgCIAEoCzIYLnN0YW1wLnYxLkV4dGVudExvY2F0aW9uIkwKFEFsbG9jYXRlQWhlYWRSZXF1ZXN0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSEQoJZXh0ZW50X2lkGAMgASgEIhcKFUFsbG9jYXRlQWhlYWRSZXNwb25zZSJCChJMaXN0U3RyZWFtc1JlcXVlc3QSDgoGcHJlZml4GAEgASgJEg0KBWFmdGVyGAIgASgJEg0KBWxpbWl0GAMgASgNIkoKE0xpc3RTdHJlYW1zUmVzcG9uc2USJQoHc3RyZWFtcxgBIAMoCzIULnN0YW1wLnYxLlN0cmVhbUluZm8SDAoEbW9yZRgCIAEoCCIqChRMb2NhdGVFeHRlbnRzUmVxdWVzdBISCgpleHRlbnRfaWRzGAEgAygEIkIKFUxvY2F0ZUV4dGVudHNSZXNwb25zZRIpCgdleHRlbnRzGAEgAygLMhguc3RhbXAudjEuRXh0ZW50TG9jYXRpb24imAIKCkV4dGVudEluZm8SKgoIbG9jYXRpb24YASABKAsyGC5zdGFtcC52MS5FeHRlbnRMb2NhdGlvbhIkCgVzdGF0ZRgCIAEoDjIVLnN0YW1wLnYxLkV4dGVudFN0YXRlEhMKC293bmVyX2Vwb2NoGAMgASgEEhAKCG5vZGVfaWRzGAQgAygJEhUKDWludGFjdF9jb3BpZXMYBSABKA0SDgoGc3RyZWFtGAYgASgJEhIKCnJlZmVyZW5jZXMYByABKA0SFQoIY2hlY2tzdW0YCCABKA1IAIgBARIpCgRsb3NzGAkgASgLMhYuc3RhbXAudjEuQWNjZXB0ZWRMb3NzSAGIAQFCCwoJX2NoZWNrc3VtQgcKBV9sb3NzIkwKDEFjY2VwdGVkTG9zcxIdChVrbm93bl9jb21taXR0ZWRfYnl0ZXMYASABKAQSDwoHd2FsbF9tcxgCIAEoBBIMCgRub3RlGAMgASgJIjsKGFNlYWxBY2NlcHRpbmdMb3NzUmVxdWVzdBIRCglleHRlbnRfaWQYASABKAQSDAoEbm90ZRgCIAEoCSIYChZHZXRSZXBhaXJTdGF0dXNSZXF1ZXN0IqkCCgxSZXBhaXJTdGF0dXMSGAoQcmVwbGljYXNfd2FpdGluZxgBIAEoBBIVCg1ieXRlc193YWl0aW5nGAIgASgEEhIKCmVuZGFuZ2VyZWQYAyABKAQSEwoLdW5yZWFjaGFibGUYBCABKAQSFgoOY29waWVzX3J1bm5pbmcYBSABKA0SFQoNcmVwbGljYXNfZG9uZRgGIAEoBBISCgpieXRlc19kb25lGAcgASgEEhIKCnJ1bm5pbmdfbXMYCCABKAQSEwoGZXRhX21zGAkgASgESACIAQESDwoHYmxvY2tlZBgKIAMoCRIZChFyZXBsaWNhc19pbl9ncmFjZRgLIAEoBBIcChRieXRlc19wZXJfc2Vjb25kX21heBgMIAEoBEIJCgdfZXRhX21zIkcKElNldE5vZGVEdXR5UmVxdWVzdBIPCgdub2RlX2lkGAEgASgJEiAKBGR1dHkYAiABKA4yEi5zdGFtcC52MS5Ob2RlRHV0eSIXChVMaXN0UXVhcmFudGluZVJlcXVlc3QibQoSUXVhcmFudGluZWRSZXBsaWNhEg8KB25vZGVfaWQYASABKAkSEQoJZXh0ZW50X2lkGAIgASgEEhUKDWR1cmFibGVfYnl0ZXMYAyABKAQSDwoHdmVyc2lvbhgEIAEoBBILCgN3aHkYBSABKAkiVgoWTGlzdFF1YXJhbnRpbmVSZXNwb25zZRIuCghyZXBsaWNhcxgBIAMoCzIcLnN0YW1wLnYxLlF1YXJhbnRpbmVkUmVwbGljYRIMCgRtb3JlGAIgASgIIj4KGERlbGV0ZVF1YXJhbnRpbmVkUmVxdWVzdBIPCgdub2RlX2lkGAEgASgJEhEKCWV4dGVudF9pZBgCIAEoBCIbChlEZWxldGVRdWFyYW50aW5lZFJlc3BvbnNlIj0KF0Fkb3B0UXVhcmFudGluZWRSZXF1ZXN0Eg8KB25vZGVfaWQYASABKAkSEQoJZXh0ZW50X2lkGAIgASgEIjwKEkxpc3RFeHRlbnRzUmVxdWVzdBIXCg9hZnRlcl9leHRlbnRfaWQYASABKAQSDQoFbGltaXQYAiABKA0iSgoTTGlzdEV4dGVudHNSZXNwb25zZRIlCgdleHRlbnRzGAEgAygLMhQuc3RhbXAudjEuRXh0ZW50SW5mbxIMCgRtb3JlGAIgASgIIhIKEExpc3ROb2Rlc1JlcXVlc3QikgIKCE5vZGVJbmZvEg8KB25vZGVfaWQYASABKAkSDwoHYWRkcmVzcxgCIAEoCRIPCgdkaXNrX2lkGAMgASgJEhQKDGZhdWx0X2RvbWFpbhgEIAEoCRITCgtpbmNhcm5hdGlvbhgFIAEoBBIKCgJ1cBgGIAEoCBIYChBsYXN0X3NlZW5fbXNfYWdvGAcgASgEEhIKCmZyZWVfYnl0ZXMYCCABKAQSEwoLdG90YWxfYnl0ZXMYCSABKAQSFAoMZXh0ZW50X2NvdW50GAogASgNEiAKBGR1dHkYCyABKA4yEi5zdGFtcC52MS5Ob2RlRHV0eRIQCghyZXBsaWNhcxgMIAEoBBIPCgdibG9ja2VkGA0gAygJIjYKEUxpc3ROb2Rlc1Jlc3BvbnNlEiEKBW5vZGVzGAEgAygLMhIuc3RhbXAudjEuTm9kZUluZm8iEAoOR2V0Um9vbVJlcXVlc3QiIAoPR2V0Um9vbVJlc3BvbnNlEg0KBWxhY2tzGAEgAygJIjoKElJlcG9ydE5vZGVSZXNwb25zZRIPCgdzbV90ZXJtGAEgASgEEhMKC3dyb25nX3N0YW1wGAIgASgIKqwBCgtFeHRlbnRTdGF0ZRIcChhFWFRFTlRfU1RBVEVfVU5TUEVDSUZJRUQQABIbChdFWFRFTlRfU1RBVEVfQUxMT0NBVElORxABEhUKEUVYVEVOVF9TVEFURV9PUEVOEAISGAoURVhURU5UX1NUQVRFX1NFQUxJTkcQAxIXChNFWFRFTlRfU1RBVEVfU0VBTEVEEAQSGAoURVhURU5UX1NUQVRFX0RST1BQRUQQBSpyCghOb2RlRHV0eRIZChVOT0RFX0RVVFlfVU5TUEVDSUZJRUQQABIVChFOT0RFX0RVVFlfU0VSVklORxABEhYKEk5PREVfRFVUWV9EUkFJTklORxACEhwKGE5PREVfRFVUWV9ERUNPTU1JU1NJT05FRBADMpQOCg1TdHJlYW1NYW5hZ2VyEkMKDENyZWF0ZVN0cmVhbRIdLnN0YW1wLnYxLkNyZWF0ZVN0cmVhbVJlcXVlc3QaFC5zdGFtcC52MS5TdHJlYW1JbmZvEj8KCk9wZW5TdHJlYW0SGy5zdGFtcC52MS5PcGVuU3RyZWFtUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbUluZm8SSgoLT3BlblN0cmVhbXMSHC5zdGFtcC52MS5PcGVuU3RyZWFtc1JlcXVlc3QaHS5zdGFtcC52MS5PcGVuU3RyZWFtc1Jlc3BvbnNlElYKD1NlYWxBbmRBbGxvY2F0ZRIgLnN0YW1wLnYxLlNlYWxBbmRBbGxvY2F0ZVJlcXVlc3QaIS5zdGFtcC52MS5TZWFsQW5kQWxsb2NhdGVSZXNwb25zZRJHCg5UcnVuY2F0ZVN0cmVhbRIfLnN0YW1wLnYxLlRydW5jYXRlU3RyZWFtUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbUluZm8STQoMRGVsZXRlU3RyZWFtEh0uc3RhbXAudjEuRGVsZXRlU3RyZWFtUmVxdWVzdBoeLnN0YW1wLnYxLkRlbGV0ZVN0cmVhbVJlc3BvbnNlEj0KCUdldFN0cmVhbRIaLnN0YW1wLnYxLkdldFN0cmVhbVJlcXVlc3QaFC5zdGFtcC52MS5TdHJlYW1JbmZvEj8KClN0YXRTdHJlYW0SGy5zdGFtcC52MS5TdGF0U3RyZWFtUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbVN0YXQSQwoMUmVuYW1lU3RyZWFtEh0uc3RhbXAudjEuUmVuYW1lU3RyZWFtUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbVN0YXQSTwoSQ29uY2F0ZW5hdGVTdHJlYW1zEiMuc3RhbXAudjEuQ29uY2F0ZW5hdGVTdHJlYW1zUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbVN0YXQSSgoLTXVsdGlNb2RpZnkSHC5zdGFtcC52MS5NdWx0aU1vZGlmeVJlcXVlc3QaHS5zdGFtcC52MS5NdWx0aU1vZGlmeVJlc3BvbnNlElAKDUFsbG9jYXRlQWhlYWQSHi5zdGFtcC52MS5BbGxvY2F0ZUFoZWFkUmVxdWVzdBofLnN0YW1wLnYxLkFsbG9jYXRlQWhlYWRSZXNwb25zZRJKCgtMaXN0U3RyZWFtcxIcLnN0YW1wLnYxLkxpc3RTdHJlYW1zUmVxdWVzdBodLnN0YW1wLnYxLkxpc3RTdHJlYW1zUmVzcG9uc2USUAoNTG9jYXRlRXh0ZW50cxIeLnN0YW1wLnYxLkxvY2F0ZUV4dGVudHNSZXF1ZXN0Gh8uc3RhbXAudjEuTG9jYXRlRXh0ZW50c1Jlc3BvbnNlEkoKC0xpc3RFeHRlbnRzEhwuc3RhbXAudjEuTGlzdEV4dGVudHNSZXF1ZXN0Gh0uc3RhbXAudjEuTGlzdEV4dGVudHNSZXNwb25zZRJECglMaXN0Tm9kZXMSGi5zdGFtcC52MS5MaXN0Tm9kZXNSZXF1ZXN0Ghsuc3RhbXAudjEuTGlzdE5vZGVzUmVzcG9uc2USPgoHR2V0Um9vbRIYLnN0YW1wLnYxLkdldFJvb21SZXF1ZXN0Ghkuc3RhbXAudjEuR2V0Um9vbVJlc3BvbnNlEk0KEVNlYWxBY2NlcHRpbmdMb3NzEiIuc3RhbXAudjEuU2VhbEFjY2VwdGluZ0xvc3NSZXF1ZXN0GhQuc3RhbXAudjEuRXh0ZW50SW5mbxJLCg9HZXRSZXBhaXJTdGF0dXMSIC5zdGFtcC52MS5HZXRSZXBhaXJTdGF0dXNSZXF1ZXN0GhYuc3RhbXAudjEuUmVwYWlyU3RhdHVzEj8KC1NldE5vZGVEdXR5Ehwuc3RhbXAudjEuU2V0Tm9kZUR1dHlSZXF1ZXN0GhIuc3RhbXAudjEuTm9kZUluZm8SUwoOTGlzdFF1YXJhbnRpbmUSHy5zdGFtcC52MS5MaXN0UXVhcmFudGluZVJlcXVlc3QaIC5zdGFtcC52MS5MaXN0UXVhcmFudGluZVJlc3BvbnNlElwKEURlbGV0ZVF1YXJhbnRpbmVkEiIuc3RhbXAudjEuRGVsZXRlUXVhcmFudGluZWRSZXF1ZXN0GiMuc3RhbXAudjEuRGVsZXRlUXVhcmFudGluZWRSZXNwb25zZRJLChBBZG9wdFF1YXJhbnRpbmVkEiEuc3RhbXAudjEuQWRvcHRRdWFyYW50aW5lZFJlcXVlc3QaFC5zdGFtcC52MS5FeHRlbnRJbmZvEkAKClJlcG9ydE5vZGUSFC5zdGFtcC52MS5Ob2RlUmVwb3J0Ghwuc3RhbXAudjEuUmVwb3J0Tm9kZVJlc3BvbnNlYgZwcm90bzM", [file_stamp_v1_common, file_stamp_v1_extent_node]);
+  fileDesc("Ch1zdGFtcC92MS9zdHJlYW1fbWFuYWdlci5wcm90bxIIc3RhbXAudjEiOAoTQ3JlYXRlU3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEIkYKEU9wZW5TdHJlYW1SZXF1ZXN0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSDgoGY3JlYXRlGAMgASgIIkgKEk9wZW5TdHJlYW1zUmVxdWVzdBINCgVuYW1lcxgBIAMoCRITCgtvd25lcl9lcG9jaBgCIAEoBBIOCgZjcmVhdGUYAyABKAgiPAoTT3BlblN0cmVhbXNSZXNwb25zZRIlCgdzdHJlYW1zGAEgAygLMhQuc3RhbXAudjEuU3RyZWFtSW5mbyKUAQoKU3RyZWFtSW5mbxIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEikKB2V4dGVudHMYAyADKAsyGC5zdGFtcC52MS5FeHRlbnRMb2NhdGlvbhIUCgxsaXN0X3ZlcnNpb24YBCABKAQSDAoEbW9yZRgFIAEoCBIUCgxleHRlbnRfY291bnQYBiABKAQimAEKFlNlYWxBbmRBbGxvY2F0ZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRITCgtvd25lcl9lcG9jaBgCIAEoBBIRCglleHRlbnRfaWQYAyABKAQSHQoVa25vd25fY29tbWl0dGVkX2J5dGVzGAQgASgEEhcKD2F2b2lkX2FkZHJlc3NlcxgFIAMoCRIQCghjb21wbGV0ZRgGIAEoCCJgChdTZWFsQW5kQWxsb2NhdGVSZXNwb25zZRIbChNzZWFsZWRfbGVuZ3RoX2J5dGVzGAEgASgEEigKBmV4dGVudBgCIAEoCzIYLnN0YW1wLnYxLkV4dGVudExvY2F0aW9uIlQKFVRydW5jYXRlU3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEhgKEGJlZm9yZV9leHRlbnRfaWQYAyABKAQiOAoTRGVsZXRlU3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEIhYKFERlbGV0ZVN0cmVhbVJlc3BvbnNlIkgKEEdldFN0cmVhbVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIXCg9hZnRlcl9leHRlbnRfaWQYAiABKAQSDQoFbGltaXQYAyABKA0iIQoRU3RhdFN0cmVhbVJlcXVlc3QSDAoEbmFtZRgBIAEoCSKwAQoKU3RyZWFtU3RhdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEhQKDGxpc3RfdmVyc2lvbhgDIAEoBBIUCgxleHRlbnRfY291bnQYBCABKAQSFAoMc2VhbGVkX2J5dGVzGAUgASgEEhcKD2ZpcnN0X2V4dGVudF9pZBgGIAEoBBIWCg5sYXN0X2V4dGVudF9pZBgHIAEoBBIMCgRvcGVuGAggASgIIkoKE1JlbmFtZVN0cmVhbVJlcXVlc3QSDAoEbmFtZRgBIAEoCRITCgtvd25lcl9lcG9jaBgCIAEoBBIQCghuZXdfbmFtZRgDIAEoCSJzChlDb25jYXRlbmF0ZVN0cmVhbXNSZXF1ZXN0Eg4KBnRhcmdldBgBIAEoCRIaChJ0YXJnZXRfb3duZXJfZXBvY2gYAiABKAQSDgoGc291cmNlGAMgASgJEhoKEnNvdXJjZV9vd25lcl9lcG9jaBgEIAEoBCI5ChJNdWx0aU1vZGlmeVJlcXVlc3QSIwoFZWRpdHMYASADKAsyFC5zdGFtcC52MS5TdHJlYW1FZGl0ItQBCgpTdHJlYW1FZGl0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSGQoMbGlzdF92ZXJzaW9uGAMgASgESACIAQESLQoHY29udGVudBgEIAEoCzIXLnN0YW1wLnYxLlN0cmVhbUNvbnRlbnRIAYgBARIvCghjb21wbGV0ZRgFIAEoCzIYLnN0YW1wLnYxLkNvbXBsZXRlRXh0ZW50SAKIAQFCDwoNX2xpc3RfdmVyc2lvbkIKCghfY29udGVudEILCglfY29tcGxldGUiOQoOQ29tcGxldGVFeHRlbnQSEQoJZXh0ZW50X2lkGAEgASgEEhQKDGxlbmd0aF9ieXRlcxgCIAEoBCJgCg1TdHJlYW1Db250ZW50EhMKC293bmVyX2Vwb2NoGAEgASgEEiYKB2V4dGVudHMYAiADKAsyFS5zdGFtcC52MS5FeHRlbnRSYW5nZRISCgpvcGVuX2FoZWFkGAMgASgIIlAKC0V4dGVudFJhbmdlEg4KBnN0cmVhbRgBIAEoCRIXCg9maXJzdF9leHRlbnRfaWQYAiABKAQSGAoQYmVmb3JlX2V4dGVudF9pZBgDIAEoBCJkChNNdWx0aU1vZGlmeVJlc3BvbnNlEiUKB3N0cmVhbXMYASADKAsyFC5zdGFtcC52MS5TdHJlYW1TdGF0EiYKBm9wZW5lZBgCIAMoCzIWLnN0YW1wLnYxLk9wZW5lZEV4dGVudCJICgxPcGVuZWRFeHRlbnQSDgoGc3RyZWFtGAEgASgJEigKBmV4dGVudBgCIAEoCzIYLnN0YW1wLnYxLkV4dGVudExvY2F0aW9uIkwKFEFsbG9jYXRlQWhlYWRSZXF1ZXN0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSEQoJZXh0ZW50X2lkGAMgASgEIhcKFUFsbG9jYXRlQWhlYWRSZXNwb25zZSJCChJMaXN0U3RyZWFtc1JlcXVlc3QSDgoGcHJlZml4GAEgASgJEg0KBWFmdGVyGAIgASgJEg0KBWxpbWl0GAMgASgNIkoKE0xpc3RTdHJlYW1zUmVzcG9uc2USJQoHc3RyZWFtcxgBIAMoCzIULnN0YW1wLnYxLlN0cmVhbUluZm8SDAoEbW9yZRgCIAEoCCIqChRMb2NhdGVFeHRlbnRzUmVxdWVzdBISCgpleHRlbnRfaWRzGAEgAygEIkIKFUxvY2F0ZUV4dGVudHNSZXNwb25zZRIpCgdleHRlbnRzGAEgAygLMhguc3RhbXAudjEuRXh0ZW50TG9jYXRpb24i+wIKCkV4dGVudEluZm8SKgoIbG9jYXRpb24YASABKAsyGC5zdGFtcC52MS5FeHRlbnRMb2NhdGlvbhIkCgVzdGF0ZRgCIAEoDjIVLnN0YW1wLnYxLkV4dGVudFN0YXRlEhMKC293bmVyX2Vwb2NoGAMgASgEEhAKCG5vZGVfaWRzGAQgAygJEhUKDWludGFjdF9jb3BpZXMYBSABKA0SDgoGc3RyZWFtGAYgASgJEhIKCnJlZmVyZW5jZXMYByABKA0SFQoIY2hlY2tzdW0YCCABKA1IAIgBARIpCgRsb3NzGAkgASgLMhYuc3RhbXAudjEuQWNjZXB0ZWRMb3NzSAGIAQESKwoFY29kZWQYCiABKAsyFy5zdGFtcC52MS5Db2RlZExvY2F0aW9uSAKIAQESGQoRZnJhZ21lbnRfbm9kZV9pZHMYCyADKAkSDwoHYXR0ZW1wdBgMIAEoCUILCglfY2hlY2tzdW1CBwoFX2xvc3NCCAoGX2NvZGVkIjcKEUNvZGVFeHRlbnRSZXF1ZXN0EhEKCWV4dGVudF9pZBgBIAEoBBIPCgdwcm9maWxlGAIgASgJIkwKDEFjY2VwdGVkTG9zcxIdChVrbm93bl9jb21taXR0ZWRfYnl0ZXMYASABKAQSDwoHd2FsbF9tcxgCIAEoBBIMCgRub3RlGAMgASgJIjsKGFNlYWxBY2NlcHRpbmdMb3NzUmVxdWVzdBIRCglleHRlbnRfaWQYASABKAQSDAoEbm90ZRgCIAEoCSIYChZHZXRSZXBhaXJTdGF0dXNSZXF1ZXN0IqkCCgxSZXBhaXJTdGF0dXMSGAoQcmVwbGljYXNfd2FpdGluZxgBIAEoBBIVCg1ieXRlc193YWl0aW5nGAIgASgEEhIKCmVuZGFuZ2VyZWQYAyABKAQSEwoLdW5yZWFjaGFibGUYBCABKAQSFgoOY29waWVzX3J1bm5pbmcYBSABKA0SFQoNcmVwbGljYXNfZG9uZRgGIAEoBBISCgpieXRlc19kb25lGAcgASgEEhIKCnJ1bm5pbmdfbXMYCCABKAQSEwoGZXRhX21zGAkgASgESACIAQESDwoHYmxvY2tlZBgKIAMoCRIZChFyZXBsaWNhc19pbl9ncmFjZRgLIAEoBBIcChRieXRlc19wZXJfc2Vjb25kX21heBgMIAEoBEIJCgdfZXRhX21zIkcKElNldE5vZGVEdXR5UmVxdWVzdBIPCgdub2RlX2lkGAEgASgJEiAKBGR1dHkYAiABKA4yEi5zdGFtcC52MS5Ob2RlRHV0eSIXChVMaXN0UXVhcmFudGluZVJlcXVlc3QibQoSUXVhcmFudGluZWRSZXBsaWNhEg8KB25vZGVfaWQYASABKAkSEQoJZXh0ZW50X2lkGAIgASgEEhUKDWR1cmFibGVfYnl0ZXMYAyABKAQSDwoHdmVyc2lvbhgEIAEoBBILCgN3aHkYBSABKAkiVgoWTGlzdFF1YXJhbnRpbmVSZXNwb25zZRIuCghyZXBsaWNhcxgBIAMoCzIcLnN0YW1wLnYxLlF1YXJhbnRpbmVkUmVwbGljYRIMCgRtb3JlGAIgASgIIj4KGERlbGV0ZVF1YXJhbnRpbmVkUmVxdWVzdBIPCgdub2RlX2lkGAEgASgJEhEKCWV4dGVudF9pZBgCIAEoBCIbChlEZWxldGVRdWFyYW50aW5lZFJlc3BvbnNlIj0KF0Fkb3B0UXVhcmFudGluZWRSZXF1ZXN0Eg8KB25vZGVfaWQYASABKAkSEQoJZXh0ZW50X2lkGAIgASgEIjwKEkxpc3RFeHRlbnRzUmVxdWVzdBIXCg9hZnRlcl9leHRlbnRfaWQYASABKAQSDQoFbGltaXQYAiABKA0iSgoTTGlzdEV4dGVudHNSZXNwb25zZRIlCgdleHRlbnRzGAEgAygLMhQuc3RhbXAudjEuRXh0ZW50SW5mbxIMCgRtb3JlGAIgASgIIhIKEExpc3ROb2Rlc1JlcXVlc3QikgIKCE5vZGVJbmZvEg8KB25vZGVfaWQYASABKAkSDwoHYWRkcmVzcxgCIAEoCRIPCgdkaXNrX2lkGAMgASgJEhQKDGZhdWx0X2RvbWFpbhgEIAEoCRITCgtpbmNhcm5hdGlvbhgFIAEoBBIKCgJ1cBgGIAEoCBIYChBsYXN0X3NlZW5fbXNfYWdvGAcgASgEEhIKCmZyZWVfYnl0ZXMYCCABKAQSEwoLdG90YWxfYnl0ZXMYCSABKAQSFAoMZXh0ZW50X2NvdW50GAogASgNEiAKBGR1dHkYCyABKA4yEi5zdGFtcC52MS5Ob2RlRHV0eRIQCghyZXBsaWNhcxgMIAEoBBIPCgdibG9ja2VkGA0gAygJIjYKEUxpc3ROb2Rlc1Jlc3BvbnNlEiEKBW5vZGVzGAEgAygLMhIuc3RhbXAudjEuTm9kZUluZm8iEAoOR2V0Um9vbVJlcXVlc3QiIAoPR2V0Um9vbVJlc3BvbnNlEg0KBWxhY2tzGAEgAygJIjoKElJlcG9ydE5vZGVSZXNwb25zZRIPCgdzbV90ZXJtGAEgASgEEhMKC3dyb25nX3N0YW1wGAIgASgIKqwBCgtFeHRlbnRTdGF0ZRIcChhFWFRFTlRfU1RBVEVfVU5TUEVDSUZJRUQQABIbChdFWFRFTlRfU1RBVEVfQUxMT0NBVElORxABEhUKEUVYVEVOVF9TVEFURV9PUEVOEAISGAoURVhURU5UX1NUQVRFX1NFQUxJTkcQAxIXChNFWFRFTlRfU1RBVEVfU0VBTEVEEAQSGAoURVhURU5UX1NUQVRFX0RST1BQRUQQBSpyCghOb2RlRHV0eRIZChVOT0RFX0RVVFlfVU5TUEVDSUZJRUQQABIVChFOT0RFX0RVVFlfU0VSVklORxABEhYKEk5PREVfRFVUWV9EUkFJTklORxACEhwKGE5PREVfRFVUWV9ERUNPTU1JU1NJT05FRBADMtUOCg1TdHJlYW1NYW5hZ2VyEkMKDENyZWF0ZVN0cmVhbRIdLnN0YW1wLnYxLkNyZWF0ZVN0cmVhbVJlcXVlc3QaFC5zdGFtcC52MS5TdHJlYW1JbmZvEj8KCk9wZW5TdHJlYW0SGy5zdGFtcC52MS5PcGVuU3RyZWFtUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbUluZm8SSgoLT3BlblN0cmVhbXMSHC5zdGFtcC52MS5PcGVuU3RyZWFtc1JlcXVlc3QaHS5zdGFtcC52MS5PcGVuU3RyZWFtc1Jlc3BvbnNlElYKD1NlYWxBbmRBbGxvY2F0ZRIgLnN0YW1wLnYxLlNlYWxBbmRBbGxvY2F0ZVJlcXVlc3QaIS5zdGFtcC52MS5TZWFsQW5kQWxsb2NhdGVSZXNwb25zZRJHCg5UcnVuY2F0ZVN0cmVhbRIfLnN0YW1wLnYxLlRydW5jYXRlU3RyZWFtUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbUluZm8STQoMRGVsZXRlU3RyZWFtEh0uc3RhbXAudjEuRGVsZXRlU3RyZWFtUmVxdWVzdBoeLnN0YW1wLnYxLkRlbGV0ZVN0cmVhbVJlc3BvbnNlEj0KCUdldFN0cmVhbRIaLnN0YW1wLnYxLkdldFN0cmVhbVJlcXVlc3QaFC5zdGFtcC52MS5TdHJlYW1JbmZvEj8KClN0YXRTdHJlYW0SGy5zdGFtcC52MS5TdGF0U3RyZWFtUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbVN0YXQSQwoMUmVuYW1lU3RyZWFtEh0uc3RhbXAudjEuUmVuYW1lU3RyZWFtUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbVN0YXQSTwoSQ29uY2F0ZW5hdGVTdHJlYW1zEiMuc3RhbXAudjEuQ29uY2F0ZW5hdGVTdHJlYW1zUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbVN0YXQSSgoLTXVsdGlNb2RpZnkSHC5zdGFtcC52MS5NdWx0aU1vZGlmeVJlcXVlc3QaHS5zdGFtcC52MS5NdWx0aU1vZGlmeVJlc3BvbnNlElAKDUFsbG9jYXRlQWhlYWQSHi5zdGFtcC52MS5BbGxvY2F0ZUFoZWFkUmVxdWVzdBofLnN0YW1wLnYxLkFsbG9jYXRlQWhlYWRSZXNwb25zZRJKCgtMaXN0U3RyZWFtcxIcLnN0YW1wLnYxLkxpc3RTdHJlYW1zUmVxdWVzdBodLnN0YW1wLnYxLkxpc3RTdHJlYW1zUmVzcG9uc2USUAoNTG9jYXRlRXh0ZW50cxIeLnN0YW1wLnYxLkxvY2F0ZUV4dGVudHNSZXF1ZXN0Gh8uc3RhbXAudjEuTG9jYXRlRXh0ZW50c1Jlc3BvbnNlEkoKC0xpc3RFeHRlbnRzEhwuc3RhbXAudjEuTGlzdEV4dGVudHNSZXF1ZXN0Gh0uc3RhbXAudjEuTGlzdEV4dGVudHNSZXNwb25zZRJECglMaXN0Tm9kZXMSGi5zdGFtcC52MS5MaXN0Tm9kZXNSZXF1ZXN0Ghsuc3RhbXAudjEuTGlzdE5vZGVzUmVzcG9uc2USPgoHR2V0Um9vbRIYLnN0YW1wLnYxLkdldFJvb21SZXF1ZXN0Ghkuc3RhbXAudjEuR2V0Um9vbVJlc3BvbnNlEk0KEVNlYWxBY2NlcHRpbmdMb3NzEiIuc3RhbXAudjEuU2VhbEFjY2VwdGluZ0xvc3NSZXF1ZXN0GhQuc3RhbXAudjEuRXh0ZW50SW5mbxJLCg9HZXRSZXBhaXJTdGF0dXMSIC5zdGFtcC52MS5HZXRSZXBhaXJTdGF0dXNSZXF1ZXN0GhYuc3RhbXAudjEuUmVwYWlyU3RhdHVzEj8KC1NldE5vZGVEdXR5Ehwuc3RhbXAudjEuU2V0Tm9kZUR1dHlSZXF1ZXN0GhIuc3RhbXAudjEuTm9kZUluZm8SPwoKQ29kZUV4dGVudBIbLnN0YW1wLnYxLkNvZGVFeHRlbnRSZXF1ZXN0GhQuc3RhbXAudjEuRXh0ZW50SW5mbxJTCg5MaXN0UXVhcmFudGluZRIfLnN0YW1wLnYxLkxpc3RRdWFyYW50aW5lUmVxdWVzdBogLnN0YW1wLnYxLkxpc3RRdWFyYW50aW5lUmVzcG9uc2USXAoRRGVsZXRlUXVhcmFudGluZWQSIi5zdGFtcC52MS5EZWxldGVRdWFyYW50aW5lZFJlcXVlc3QaIy5zdGFtcC52MS5EZWxldGVRdWFyYW50aW5lZFJlc3BvbnNlEksKEEFkb3B0UXVhcmFudGluZWQSIS5zdGFtcC52MS5BZG9wdFF1YXJhbnRpbmVkUmVxdWVzdBoULnN0YW1wLnYxLkV4dGVudEluZm8SQAoKUmVwb3J0Tm9kZRIULnN0YW1wLnYxLk5vZGVSZXBvcnQaHC5zdGFtcC52MS5SZXBvcnROb2RlUmVzcG9uc2ViBnByb3RvMw", [file_stamp_v1_common, file_stamp_v1_extent_node]);
 
 /**
  * @generated from message stamp.v1.CreateStreamRequest
@@ -916,6 +916,27 @@ export type ExtentInfo = Message<"stamp.v1.ExtentInfo"> & {
    * @generated from field: optional stamp.v1.AcceptedLoss loss = 9;
    */
   loss?: AcceptedLoss | undefined;
+
+  /**
+   * Set if it is stored as fragments.
+   *
+   * @generated from field: optional stamp.v1.CodedLocation coded = 10;
+   */
+  coded?: CodedLocation | undefined;
+
+  /**
+   * In the order of coded.fragments.
+   *
+   * @generated from field: repeated string fragment_node_ids = 11;
+   */
+  fragmentNodeIds: string[];
+
+  /**
+   * What was begun and is not over: code, repair (of a fragment) or decode. Empty: nothing.
+   *
+   * @generated from field: string attempt = 12;
+   */
+  attempt: string;
 };
 
 /**
@@ -924,6 +945,30 @@ export type ExtentInfo = Message<"stamp.v1.ExtentInfo"> & {
  */
 export const ExtentInfoSchema: GenMessage<ExtentInfo> = /*@__PURE__*/
   messageDesc(file_stamp_v1_stream_manager, 28);
+
+/**
+ * @generated from message stamp.v1.CodeExtentRequest
+ */
+export type CodeExtentRequest = Message<"stamp.v1.CodeExtentRequest"> & {
+  /**
+   * @generated from field: uint64 extent_id = 1;
+   */
+  extentId: bigint;
+
+  /**
+   * Name of the code: rs-4-2, rs-6-3, rs-10-4, lrc-12-2-2.
+   *
+   * @generated from field: string profile = 2;
+   */
+  profile: string;
+};
+
+/**
+ * Describes the message stamp.v1.CodeExtentRequest.
+ * Use `create(CodeExtentRequestSchema)` to create a new message.
+ */
+export const CodeExtentRequestSchema: GenMessage<CodeExtentRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 29);
 
 /**
  * @generated from message stamp.v1.AcceptedLoss
@@ -954,7 +999,7 @@ export type AcceptedLoss = Message<"stamp.v1.AcceptedLoss"> & {
  * Use `create(AcceptedLossSchema)` to create a new message.
  */
 export const AcceptedLossSchema: GenMessage<AcceptedLoss> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 29);
+  messageDesc(file_stamp_v1_stream_manager, 30);
 
 /**
  * @generated from message stamp.v1.SealAcceptingLossRequest
@@ -980,7 +1025,7 @@ export type SealAcceptingLossRequest = Message<"stamp.v1.SealAcceptingLossReques
  * Use `create(SealAcceptingLossRequestSchema)` to create a new message.
  */
 export const SealAcceptingLossRequestSchema: GenMessage<SealAcceptingLossRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 30);
+  messageDesc(file_stamp_v1_stream_manager, 31);
 
 /**
  * @generated from message stamp.v1.GetRepairStatusRequest
@@ -993,7 +1038,7 @@ export type GetRepairStatusRequest = Message<"stamp.v1.GetRepairStatusRequest"> 
  * Use `create(GetRepairStatusRequestSchema)` to create a new message.
  */
 export const GetRepairStatusRequestSchema: GenMessage<GetRepairStatusRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 31);
+  messageDesc(file_stamp_v1_stream_manager, 32);
 
 /**
  * @generated from message stamp.v1.RepairStatus
@@ -1079,7 +1124,7 @@ export type RepairStatus = Message<"stamp.v1.RepairStatus"> & {
  * Use `create(RepairStatusSchema)` to create a new message.
  */
 export const RepairStatusSchema: GenMessage<RepairStatus> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 32);
+  messageDesc(file_stamp_v1_stream_manager, 33);
 
 /**
  * @generated from message stamp.v1.SetNodeDutyRequest
@@ -1105,7 +1150,7 @@ export type SetNodeDutyRequest = Message<"stamp.v1.SetNodeDutyRequest"> & {
  * Use `create(SetNodeDutyRequestSchema)` to create a new message.
  */
 export const SetNodeDutyRequestSchema: GenMessage<SetNodeDutyRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 33);
+  messageDesc(file_stamp_v1_stream_manager, 34);
 
 /**
  * @generated from message stamp.v1.ListQuarantineRequest
@@ -1118,7 +1163,7 @@ export type ListQuarantineRequest = Message<"stamp.v1.ListQuarantineRequest"> & 
  * Use `create(ListQuarantineRequestSchema)` to create a new message.
  */
 export const ListQuarantineRequestSchema: GenMessage<ListQuarantineRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 34);
+  messageDesc(file_stamp_v1_stream_manager, 35);
 
 /**
  * @generated from message stamp.v1.QuarantinedReplica
@@ -1159,7 +1204,7 @@ export type QuarantinedReplica = Message<"stamp.v1.QuarantinedReplica"> & {
  * Use `create(QuarantinedReplicaSchema)` to create a new message.
  */
 export const QuarantinedReplicaSchema: GenMessage<QuarantinedReplica> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 35);
+  messageDesc(file_stamp_v1_stream_manager, 36);
 
 /**
  * @generated from message stamp.v1.ListQuarantineResponse
@@ -1183,7 +1228,7 @@ export type ListQuarantineResponse = Message<"stamp.v1.ListQuarantineResponse"> 
  * Use `create(ListQuarantineResponseSchema)` to create a new message.
  */
 export const ListQuarantineResponseSchema: GenMessage<ListQuarantineResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 36);
+  messageDesc(file_stamp_v1_stream_manager, 37);
 
 /**
  * @generated from message stamp.v1.DeleteQuarantinedRequest
@@ -1209,7 +1254,7 @@ export type DeleteQuarantinedRequest = Message<"stamp.v1.DeleteQuarantinedReques
  * Use `create(DeleteQuarantinedRequestSchema)` to create a new message.
  */
 export const DeleteQuarantinedRequestSchema: GenMessage<DeleteQuarantinedRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 37);
+  messageDesc(file_stamp_v1_stream_manager, 38);
 
 /**
  * @generated from message stamp.v1.DeleteQuarantinedResponse
@@ -1222,7 +1267,7 @@ export type DeleteQuarantinedResponse = Message<"stamp.v1.DeleteQuarantinedRespo
  * Use `create(DeleteQuarantinedResponseSchema)` to create a new message.
  */
 export const DeleteQuarantinedResponseSchema: GenMessage<DeleteQuarantinedResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 38);
+  messageDesc(file_stamp_v1_stream_manager, 39);
 
 /**
  * @generated from message stamp.v1.AdoptQuarantinedRequest
@@ -1248,7 +1293,7 @@ export type AdoptQuarantinedRequest = Message<"stamp.v1.AdoptQuarantinedRequest"
  * Use `create(AdoptQuarantinedRequestSchema)` to create a new message.
  */
 export const AdoptQuarantinedRequestSchema: GenMessage<AdoptQuarantinedRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 39);
+  messageDesc(file_stamp_v1_stream_manager, 40);
 
 /**
  * @generated from message stamp.v1.ListExtentsRequest
@@ -1274,7 +1319,7 @@ export type ListExtentsRequest = Message<"stamp.v1.ListExtentsRequest"> & {
  * Use `create(ListExtentsRequestSchema)` to create a new message.
  */
 export const ListExtentsRequestSchema: GenMessage<ListExtentsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 40);
+  messageDesc(file_stamp_v1_stream_manager, 41);
 
 /**
  * @generated from message stamp.v1.ListExtentsResponse
@@ -1296,7 +1341,7 @@ export type ListExtentsResponse = Message<"stamp.v1.ListExtentsResponse"> & {
  * Use `create(ListExtentsResponseSchema)` to create a new message.
  */
 export const ListExtentsResponseSchema: GenMessage<ListExtentsResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 41);
+  messageDesc(file_stamp_v1_stream_manager, 42);
 
 /**
  * @generated from message stamp.v1.ListNodesRequest
@@ -1309,7 +1354,7 @@ export type ListNodesRequest = Message<"stamp.v1.ListNodesRequest"> & {
  * Use `create(ListNodesRequestSchema)` to create a new message.
  */
 export const ListNodesRequestSchema: GenMessage<ListNodesRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 42);
+  messageDesc(file_stamp_v1_stream_manager, 43);
 
 /**
  * @generated from message stamp.v1.NodeInfo
@@ -1392,7 +1437,7 @@ export type NodeInfo = Message<"stamp.v1.NodeInfo"> & {
  * Use `create(NodeInfoSchema)` to create a new message.
  */
 export const NodeInfoSchema: GenMessage<NodeInfo> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 43);
+  messageDesc(file_stamp_v1_stream_manager, 44);
 
 /**
  * @generated from message stamp.v1.ListNodesResponse
@@ -1409,7 +1454,7 @@ export type ListNodesResponse = Message<"stamp.v1.ListNodesResponse"> & {
  * Use `create(ListNodesResponseSchema)` to create a new message.
  */
 export const ListNodesResponseSchema: GenMessage<ListNodesResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 44);
+  messageDesc(file_stamp_v1_stream_manager, 45);
 
 /**
  * @generated from message stamp.v1.GetRoomRequest
@@ -1422,7 +1467,7 @@ export type GetRoomRequest = Message<"stamp.v1.GetRoomRequest"> & {
  * Use `create(GetRoomRequestSchema)` to create a new message.
  */
 export const GetRoomRequestSchema: GenMessage<GetRoomRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 45);
+  messageDesc(file_stamp_v1_stream_manager, 46);
 
 /**
  * @generated from message stamp.v1.GetRoomResponse
@@ -1441,7 +1486,7 @@ export type GetRoomResponse = Message<"stamp.v1.GetRoomResponse"> & {
  * Use `create(GetRoomResponseSchema)` to create a new message.
  */
 export const GetRoomResponseSchema: GenMessage<GetRoomResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 46);
+  messageDesc(file_stamp_v1_stream_manager, 47);
 
 /**
  * @generated from message stamp.v1.ReportNodeResponse
@@ -1465,7 +1510,7 @@ export type ReportNodeResponse = Message<"stamp.v1.ReportNodeResponse"> & {
  * Use `create(ReportNodeResponseSchema)` to create a new message.
  */
 export const ReportNodeResponseSchema: GenMessage<ReportNodeResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 47);
+  messageDesc(file_stamp_v1_stream_manager, 48);
 
 /**
  * @generated from enum stamp.v1.ExtentState
@@ -1743,6 +1788,17 @@ export const StreamManager: GenService<{
     methodKind: "unary";
     input: typeof SetNodeDutyRequestSchema;
     output: typeof NodeInfoSchema;
+  },
+  /**
+   * Begins to store a sealed extent as fragments (docs/design/erasure-coding.md). Answered when that is recorded. Refused with `conflict` if the
+   * extent can't be coded now, with `noPlacement` if there are too few nodes or fault domains.
+   *
+   * @generated from rpc stamp.v1.StreamManager.CodeExtent
+   */
+  codeExtent: {
+    methodKind: "unary";
+    input: typeof CodeExtentRequestSchema;
+    output: typeof ExtentInfoSchema;
   },
   /**
    * Replicas that nodes hold and no record explains; only DeleteQuarantined deletes one, only AdoptQuarantined takes one back.

@@ -1,0 +1,44 @@
+/** Which fragment of a coded extent has to be made again, and how urgent that is. Pure: what is known of the nodes comes in. */
+import { type Profile, repairPlan } from "@stamp/erasure";
+import type { CodedRecord, FragmentPlace } from "../records.ts";
+
+export interface FragmentHealth {
+  /** It is there and intact, as far as is known, and its node is up with that disk. */
+  readonly live: boolean;
+  /** It is damaged or missing, its disk is gone, or its node is away for longer than the grace. */
+  readonly lost: boolean;
+  /** Its node is to be emptied. */
+  readonly leaving: boolean;
+}
+
+export type FragmentAssessment =
+  | { readonly kind: "fine" }
+  /** A node is away and may come back. */
+  | { readonly kind: "grace" }
+  /** A fragment is lost, and those that can be reached now do not determine it. */
+  | { readonly kind: "unreachable" }
+  /** `lossesLeft`: number of further losses that the code bears for certain; negative when it has lost more than it promises. */
+  | { readonly kind: "repair"; readonly index: number; readonly lossesLeft: number };
+
+export function assessFragments(
+  { fragments }: CodedRecord,
+  profile: Profile,
+  health: (place: FragmentPlace, index: number) => FragmentHealth,
+): FragmentAssessment {
+  const live: number[] = [];
+  const lost: number[] = [];
+  const leaving: number[] = [];
+  fragments.forEach((place, index) => {
+    const known = health(place, index);
+    if (known.live) live.push(index);
+    if (known.lost) lost.push(index);
+    else if (known.leaving) leaving.push(index);
+  });
+  const lossesLeft = profile.losses - (profile.fragments - live.length);
+  for (const index of [...lost, ...leaving]) {
+    const others = live.filter((each) => each !== index);
+    if (repairPlan(profile, [index], others) !== undefined) return { kind: "repair", index, lossesLeft };
+  }
+  if (lost.length > 0) return { kind: "unreachable" };
+  return live.length < fragments.length ? { kind: "grace" } : { kind: "fine" };
+}

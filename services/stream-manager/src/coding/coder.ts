@@ -1,0 +1,302 @@
+/**
+ * Drives attempts: an extent becomes fragments, a lost fragment is made anew (docs/design/erasure-coding.md "Protocol"). An attempt is recorded
+ * before a node is told anything. What is found recorded, also by a new leader, is gone on with or taken back.
+ *
+ * Invariants:
+ * - The commit of a coding follows a comparison of what was stored with the extent's checksum and the code (rule `fragmentsVerified`).
+ * - No replica and no fragment is deleted here: they are recorded as removed, and the garbage collection deletes them after its grace.
+ */
+import type { ExtentId, Outcome } from "@stamp/base";
+import { ok, refused } from "@stamp/base";
+import { type Profile, profileOf } from "@stamp/erasure";
+import type { Client } from "@stamp/ports";
+import { sleep, Turns } from "@stamp/ports";
+import type { AttemptRecord, ExtentRecord, ReplicaPlace } from "@stamp/stream";
+import {
+  assessFragments,
+  type FragmentAssessment,
+  type FragmentPlace,
+  placeFragment,
+  placeFragments,
+  planAbandonAttempt,
+  planBeginCoding,
+  planBeginFragmentRepair,
+  planFinishCoding,
+  planFinishFragmentRepair,
+  targetsOf,
+} from "@stamp/stream";
+import { ExtentFragments, toWire } from "@stamp/wire";
+import type { Completer } from "../completer.ts";
+import { Rounds } from "../rounds.ts";
+import type { Term } from "../term.ts";
+import { endIfStale } from "../term.ts";
+import type { HeldFragments } from "./held-fragments.ts";
+
+const triesMax = 3;
+const tryPauseMs = 500;
+/** An attempt that makes so much progress is not given up. */
+const bytesPerSecondMin = 2 * 1024 * 1024;
+/** Attempts that are looked at in one tick; the others wait for the next one. */
+const looksPerTickMax = 1_000;
+const scanEveryMs = 10_000;
+const scanTroubledEveryMs = 2_000;
+
+type Coding = Extract<AttemptRecord, { readonly kind: "code" }>;
+type Repair = Extract<AttemptRecord, { readonly kind: "repair" }>;
+
+/** Numbers of the last whole look at all coded extents. */
+interface Survey {
+  unreachable: number;
+  inGrace: number;
+}
+
+export class Coder {
+  readonly #term: Term;
+  readonly #completer: Completer;
+  readonly #held: HeldFragments;
+  readonly #attempts: Rounds<ExtentId>;
+  readonly #running = new Set<ExtentId>();
+  /** Extents whose fragment can't be made anew now, and why; looked at again by the next scan. */
+  readonly #blocked = new Map<ExtentId, string>();
+  /** Extents with a lost fragment, by the number of losses that are left. */
+  #waiting: { readonly id: ExtentId; readonly lossesLeft: number }[] = [];
+  #survey: Survey = { unreachable: 0, inGrace: 0 };
+  #scanning = false;
+  #nextScanMs = 0;
+  #codedCount = 0;
+  #repairedCount = 0;
+
+  constructor(term: Term, completer: Completer, held: HeldFragments) {
+    this.#term = term;
+    this.#completer = completer;
+    this.#held = held;
+    this.#attempts = new Rounds(() => term.state.attempts(), looksPerTickMax);
+  }
+
+  /** For the status. Counts of what was done are of this term. */
+  get facts() {
+    return {
+      coded: this.#term.state.codedCount,
+      attempts: this.#running.size,
+      codedSinceItLeads: this.#codedCount,
+      fragmentsMadeAnew: this.#repairedCount,
+      fragmentsWaiting: this.#waiting.length + this.#blocked.size,
+      unreachable: this.#survey.unreachable,
+      inGrace: this.#survey.inGrace,
+      blocked: [...new Set(this.#blocked.values())],
+    };
+  }
+
+  /** Called every tick. */
+  tick(): void {
+    for (const id of this.#attempts.next()) this.#drive(id);
+    if (!this.#scanning && this.#term.world.clock.monotonicMs() >= this.#nextScanMs) void this.#scan();
+    this.#repairMost();
+  }
+
+  /** Looks at all coded extents soon: something changed for many of them. */
+  rescan(): void {
+    this.#nextScanMs = 0;
+  }
+
+  /** Begins to code an extent. Resolves when the attempt is recorded; what becomes of it is in the extent's record. */
+  async code(id: ExtentId, profileName: string): Promise<Outcome<void>> {
+    const { ledger, nodes, world } = this.#term;
+    const profile = profileOf(profileName);
+    if (profile === undefined) return refused("invalidArgument", "badRequest", `there is no code ${profileName}`);
+    const distrusted = nodes.distrusted();
+    const usable = nodes.placeable().filter(({ nodeId }) => !distrusted.has(nodeId));
+    const targets = placeFragments(profile, usable, () => world.random.float());
+    if (typeof targets === "string") return refused("resourceExhausted", "noPlacement", targets);
+    const begun = await ledger.commit((state) => planBeginCoding(state, id, profile.name, targets, world.rules));
+    if (begun.ok) this.#drive(id);
+    return begun;
+  }
+
+  #drive(id: ExtentId): void {
+    const attempt = this.#term.state.extent(id)?.attempt;
+    if (attempt === undefined || this.#running.has(id) || this.#term.ended.aborted) return;
+    this.#running.add(id);
+    void this.#go(id, attempt).finally(() => {
+      this.#running.delete(id);
+      this.#repairMost();
+    });
+  }
+
+  async #go(id: ExtentId, attempt: AttemptRecord): Promise<void> {
+    const { ended, ledger, nodes, world } = this.#term;
+    let why = "this release does not know how";
+    for (let tried = 0; tried < triesMax && !ended.aborted; tried++) {
+      const extent = this.#term.state.extent(id);
+      if (extent?.phase !== "sealed" || extent.attempt?.version !== attempt.version) return;
+      const away = targetsOf(attempt).find((target) => !nodes.reachable(target));
+      if (away !== undefined && !nodes.settling) {
+        why = `node ${away.nodeId} can't be reached`;
+        break;
+      }
+      const done =
+        away === undefined ? await this.#try(extent, attempt, tried) : refused("unavailable", "notReady", "nodes are not heard of yet");
+      if (ended.aborted) return;
+      if (done.ok) return this.#finish(id, attempt);
+      why = done.failure.message;
+      // Files of this version are there, and are not what they should be: only another attempt can make others.
+      if (done.failure.reason === "damaged" || done.failure.reason === "conflict") break;
+      await sleep(world.clock, tryPauseMs, ended);
+    }
+    if (ended.aborted) return;
+    world.logger.warn("an attempt is taken back", { extent: id, kind: attempt.kind, version: attempt.version, why });
+    if (attempt.kind === "repair") this.#blocked.set(id, why);
+    await ledger.commit((state) => planAbandonAttempt(state, id, attempt.version));
+  }
+
+  async #finish(id: ExtentId, attempt: AttemptRecord): Promise<void> {
+    const { ledger, world } = this.#term;
+    const plan = attempt.kind === "code" ? planFinishCoding : planFinishFragmentRepair;
+    const finished = await ledger.commit((state) => plan(state, id, attempt.version));
+    if (!finished.ok) return;
+    if (attempt.kind === "code") this.#codedCount += 1;
+    else this.#repairedCount += 1;
+    this.#held.made(id, attempt);
+    world.logger.info(attempt.kind === "code" ? "extent coded" : "fragment made anew", { extent: id, version: attempt.version });
+  }
+
+  #try(extent: ExtentRecord, attempt: AttemptRecord, tried: number): Promise<Outcome<unknown>> {
+    if (attempt.kind === "code") return this.#code(extent, attempt, tried);
+    if (attempt.kind === "repair") return this.#repair(extent, attempt);
+    return Promise.resolve(refused("unimplemented", "badRequest", "decoding is not driven yet"));
+  }
+
+  async #code(extent: ExtentRecord, attempt: Coding, tried: number): Promise<Outcome<unknown>> {
+    const { nodes, number, stampId, world } = this.#term;
+    const sources = extent.replicas.filter((replica) => this.#completer.complete(extent, replica) && nodes.reachable(replica));
+    const source = sources[tried % Math.max(1, sources.length)];
+    if (source === undefined) return refused("unavailable", "noPlacement", "no intact replica can be reached");
+    const targets = attempt.targets.map((target, index) => this.#at(target, index, attempt.version));
+    const coded = codedOnWire(extent, attempt.profile);
+    const made = await this.#call(source, extent, (node, timeoutMs) =>
+      node.makeFragments({ smTerm: toWire(number), extent: coded, targets, stampId, diskId: source.diskId }, { timeoutMs }),
+    );
+    if (!made.ok && made.failure.reason === "damaged") {
+      // The replica, not a fragment: it is made anew, and that takes the attempt back.
+      this.#completer.recheck(extent.id, source.nodeId);
+      return refused("unavailable", "extentStale", made.failure.message);
+    }
+    // With `conflict` all may be there since an earlier try whose answer was lost.
+    if (!made.ok && made.failure.reason !== "conflict") return made;
+    if (!world.rules.on("fragmentsVerified")) return ok();
+    // Another node than the maker, so that not one node's memory is compared with itself.
+    const verifier = attempt.targets.find((target) => target.nodeId !== source.nodeId) as ReplicaPlace;
+    const verified = await this.#call(verifier, extent, (node, timeoutMs) =>
+      node.verifyFragments({ smTerm: toWire(number), extent: coded, fragments: targets }, { timeoutMs }),
+    );
+    return !verified.ok && !made.ok ? made : verified;
+  }
+
+  async #repair(extent: ExtentRecord, attempt: Repair): Promise<Outcome<unknown>> {
+    const { nodes, number, stampId } = this.#term;
+    const { coded } = extent;
+    if (coded === undefined) return refused("aborted", "conflict", "the extent is not coded");
+    const sources = coded.fragments
+      .map((place, index) => ({ place, index }))
+      .filter(({ place, index }) => index !== attempt.index && nodes.reachable(place) && !this.#held.isLost(extent.id, place))
+      .map(({ place, index }) => this.#at(place, index, place.version));
+    const target = this.#at(attempt.target, attempt.index, attempt.version);
+    const request = { smTerm: toWire(number), extent: codedOnWire(extent, coded.profile), target, sources, stampId };
+    return this.#call(attempt.target, extent, (node, timeoutMs) => node.repairFragment(request, { timeoutMs }));
+  }
+
+  async #call<T>(
+    place: ReplicaPlace,
+    extent: ExtentRecord,
+    work: (node: Client<typeof ExtentFragments>, timeoutMs: number) => Promise<Outcome<T>>,
+  ): Promise<Outcome<T>> {
+    const { config, nodes, world } = this.#term;
+    const address = nodes.address(place.nodeId);
+    if (address === undefined) return refused("unavailable", "noPlacement", `the address of node ${place.nodeId} is not known`);
+    const timeoutMs = config.copyTimeoutMs + ((extent.sealedLengthBytes ?? 0) * 1_000) / bytesPerSecondMin;
+    const answer = await work(world.transport.client(address, ExtentFragments), timeoutMs);
+    if (!answer.ok) endIfStale(this.#term, answer.failure);
+    return answer;
+  }
+
+  #at({ nodeId, diskId }: ReplicaPlace, index: number, version: number) {
+    return { index, version: toWire(version), address: this.#term.nodes.address(nodeId) ?? "", diskId };
+  }
+
+  async #scan(): Promise<void> {
+    const { ended, nodes, state, world } = this.#term;
+    this.#scanning = true;
+    this.#blocked.clear();
+    const survey: Survey = { unreachable: 0, inGrace: 0 };
+    const waiting: { readonly id: ExtentId; readonly lossesLeft: number }[] = [];
+    const turns = new Turns(world.clock);
+    if (state.codedCount > 0) {
+      for (const extent of state.extents()) {
+        const assessment = this.#assess(extent);
+        if (assessment?.kind === "unreachable") survey.unreachable += 1;
+        if (assessment?.kind === "grace") survey.inGrace += 1;
+        if (assessment?.kind === "repair") waiting.push({ id: extent.id, lossesLeft: assessment.lossesLeft });
+        if (turns.over) await turns.next();
+        if (ended.aborted) return;
+      }
+    }
+    this.#waiting = waiting.sort((a, b) => b.lossesLeft - a.lossesLeft);
+    this.#survey = survey;
+    const troubled = waiting.length > 0 || [...state.nodes()].some((node) => node.duty === "draining" || !nodes.up(node.nodeId));
+    this.#nextScanMs = world.clock.monotonicMs() + (troubled ? scanTroubledEveryMs : scanEveryMs);
+    this.#scanning = false;
+    this.#repairMost();
+  }
+
+  /** Undefined: it is not coded, or an attempt is under way. */
+  #assess(extent: ExtentRecord): FragmentAssessment | undefined {
+    const { config, nodes, state } = this.#term;
+    const profile = extent.coded && profileOf(extent.coded.profile);
+    if (extent.phase !== "sealed" || extent.coded === undefined || profile === undefined || extent.attempt !== undefined) return undefined;
+    return assessFragments(extent.coded, profile, (place) => ({
+      live: nodes.reachable(place) && !this.#held.isLost(extent.id, place),
+      lost: this.#held.isLost(extent.id, place) || nodes.gone(place, config.repairAfterMs),
+      leaving: state.node(place.nodeId)?.duty === "draining",
+    }));
+  }
+
+  /** Begins repairs, of the extents with the fewest losses left first, as many at a time as copies of replicas. */
+  #repairMost(): void {
+    const { config, ended, state } = this.#term;
+    while (this.#waiting.length > 0 && this.#running.size < config.repairCopiesMax && !ended.aborted) {
+      const { id } = this.#waiting.pop() as { readonly id: ExtentId };
+      const extent = state.extent(id);
+      const assessment = extent && this.#assess(extent);
+      if (extent === undefined || assessment?.kind !== "repair" || this.#running.has(id)) continue;
+      this.#running.add(id);
+      void this.#begin(extent, assessment.index).finally(() => {
+        this.#running.delete(id);
+        this.#drive(id);
+      });
+    }
+  }
+
+  async #begin(extent: ExtentRecord, index: number): Promise<void> {
+    const { ledger, nodes, state, world } = this.#term;
+    const { coded, id } = extent;
+    const profile = profileOf(coded?.profile ?? "") as Profile;
+    const others = (coded?.fragments ?? []).filter((_, other) => other !== index);
+    const distrusted = nodes.distrusted();
+    const isFree = (nodeId: string): boolean => !distrusted.has(nodeId) && !others.some((place) => place.nodeId === nodeId);
+    const free = nodes.placeable().filter(({ nodeId }) => isFree(nodeId));
+    const used = others.map((place: FragmentPlace) => state.node(place.nodeId)?.faultDomain ?? place.nodeId);
+    const target = placeFragment(profile, free, used, () => world.random.float());
+    if (target === undefined) {
+      this.#blocked.set(id, `no node can take a fragment (${free.length} have none of the extent and take some)`);
+      return;
+    }
+    await ledger.commit((current) => planBeginFragmentRepair(current, id, index, target, world.rules));
+  }
+}
+
+const codedOnWire = ({ id, sealedLengthBytes, checksum }: ExtentRecord, profile: string) => ({
+  extentId: toWire(id),
+  profile,
+  sealedLengthBytes: toWire(sealedLengthBytes ?? 0),
+  checksum: checksum ?? 0,
+});

@@ -1,0 +1,314 @@
+/** The stream manager has extents coded, fragments repaired and moved, and what is left deleted; under crashes of managers and nodes. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { concatBytes, type RuleName, unwrap } from "@stamp/base";
+import { fragmentBytesOf, fragmentContentOffset } from "@stamp/extent";
+import { ExtentFragments, type ExtentInfo, ExtentState, NodeDuty } from "@stamp/wire";
+import { Cluster, first } from "../cluster.test.ts";
+
+const timeoutMs = 5_000;
+const names = ["en1", "en2", "en3", "en4", "en5", "en6", "en7", "en8"];
+const config = { deletionGraceMs: 3_000, repairAfterMs: 4_000 };
+const clusterOf = (seed: number, managers: string[] = ["sm1"], without: RuleName[] = []): Cluster =>
+  new Cluster({ seed, nodes: names, managers, config, without });
+
+interface Sealed {
+  readonly id: bigint;
+  readonly content: Uint8Array;
+}
+
+/** One sealed extent, whole on three nodes. */
+async function sealed(cluster: Cluster): Promise<Sealed> {
+  await cluster.open("/s", 1);
+  await cluster.sim.sleep(3_500);
+  const extent = first(await cluster.next("/s", 1, 0n));
+  let end = 0n;
+  for (let i = 0; i < 3; i++) {
+    const text = `${i} of three `.repeat(25_000);
+    end = unwrap(await cluster.append(extent, 1, end, text, timeoutMs)).endBytes;
+  }
+  await cluster.open("/s", 2);
+  await cluster.until("whole", async () => {
+    const one = await infoOf(cluster, extent.extentId);
+    return one?.intactCopies === 3 && one.checksum !== undefined;
+  });
+  const parts: Uint8Array[] = [];
+  for (let at = 0n; at < end; ) {
+    const request = { extentId: extent.extentId, offsetBytes: at, lengthBytes: 1 << 20 };
+    const { payload } = unwrap(await cluster.en(extent.addresses[0] ?? "").readRaw(request, { timeoutMs }));
+    parts.push(payload);
+    at += BigInt(payload.length);
+  }
+  return { id: extent.extentId, content: concatBytes(parts) };
+}
+
+const infoOf = async (cluster: Cluster, id: bigint): Promise<ExtentInfo | undefined> =>
+  (await cluster.extents()).find((one) => one.location?.extentId === id);
+
+const code = (cluster: Cluster, id: bigint, profile = "rs-4-2") =>
+  cluster.sm((sm, left) => sm.codeExtent({ extentId: id, profile }, { timeoutMs: left }));
+
+const fragments = (cluster: Cluster, name: string) => cluster.sim.world("owner").transport.client(name, ExtentFragments);
+
+/** Every data fragment, read from where the record says. A node that has just started, or was just left by a repair, is asked again. */
+async function contentOf(cluster: Cluster, extent: Sealed): Promise<Uint8Array> {
+  let content: Uint8Array | undefined;
+  await cluster.until("every data fragment is read", async () => {
+    content = await readOnce(cluster, extent);
+    return content !== undefined;
+  });
+  return content as Uint8Array;
+}
+
+async function readOnce(cluster: Cluster, { id, content }: Sealed): Promise<Uint8Array | undefined> {
+  const info = await infoOf(cluster, id);
+  const lengthBytes = fragmentBytesOf(content.length, 4);
+  const parts: Uint8Array[] = [];
+  for (const [index, { version, address }] of (info?.coded?.fragments.slice(0, 4) ?? []).entries()) {
+    const request = { extentId: id, version, index, offsetBytes: 0n, lengthBytes };
+    const answer = await fragments(cluster, address).readFragment(request, { timeoutMs });
+    if (!answer.ok) return undefined;
+    parts.push(answer.value.payload);
+  }
+  return concatBytes(parts).subarray(0, content.length);
+}
+
+/** Files of the extent on nodes that are up, as `node: kind`. */
+function filesOf(cluster: Cluster): string[] {
+  return names.flatMap((name) =>
+    cluster.sim
+      .disk(name)
+      .paths()
+      .filter((path) => /\.(fragment|making|extent)$/.test(path))
+      .map((path) => `${name}: ${path.slice(path.lastIndexOf("."))}`),
+  );
+}
+
+const isCoded = async (cluster: Cluster, id: bigint): Promise<boolean> => {
+  const info = await infoOf(cluster, id);
+  return info?.coded !== undefined && info.attempt === "";
+};
+
+test("coding: an extent becomes fragments; its replicas go after the grace, and nothing else is left", async () => {
+  const cluster = clusterOf(51);
+  await cluster.sim.run(async () => {
+    const extent = await sealed(cluster);
+    const begun = unwrap(await code(cluster, extent.id));
+    assert.equal(begun.attempt, "code");
+    assert.equal(begun.intactCopies, 3, "it is replicated until all is verified");
+    await cluster.until("coded", () => isCoded(cluster, extent.id));
+    const info = await infoOf(cluster, extent.id);
+    assert.equal(new Set(info?.fragmentNodeIds).size, 6);
+    assert.equal(filesOf(cluster).filter((file) => file.endsWith(".extent")).length, 3, "kept for the grace");
+    assert.deepEqual(await contentOf(cluster, extent), extent.content);
+    await cluster.until("the replicas are gone", async () => !filesOf(cluster).some((file) => file.endsWith(".extent")), 30_000);
+    assert.equal(filesOf(cluster).length, 6);
+    assert.deepEqual(await contentOf(cluster, extent), extent.content);
+    const again = await code(cluster, extent.id);
+    assert.ok(!again.ok && again.failure.reason === "conflict");
+  });
+});
+
+test("coding: what can't be coded is refused with the reason", async () => {
+  const cluster = new Cluster({ seed: 52, nodes: names.slice(0, 5), config });
+  await cluster.sim.run(async () => {
+    const extent = await sealed(cluster);
+    const few = await code(cluster, extent.id);
+    assert.ok(!few.ok && few.failure.reason === "noPlacement" && /needs 6 nodes/.test(few.failure.message), JSON.stringify(few));
+    const unknown = await code(cluster, extent.id, "rs-1-1");
+    assert.ok(!unknown.ok && unknown.failure.reason === "badRequest");
+  });
+});
+
+test("coding: the fragment of a lost disk is made anew elsewhere; that of a node that comes back with it is kept", async () => {
+  const cluster = clusterOf(53);
+  const { sim } = cluster;
+  await sim.run(async () => {
+    const extent = await sealed(cluster);
+    unwrap(await code(cluster, extent.id));
+    await cluster.until("coded", () => isCoded(cluster, extent.id));
+    const info = await infoOf(cluster, extent.id);
+    const before = info?.fragmentNodeIds ?? [];
+    const version = info?.coded?.fragments[0]?.version;
+    const [lost, back] = before as [string, string];
+    sim.crash(back, { stayDown: true, unsynced: "lost" });
+    sim.crash(lost, { stayDown: true });
+    sim.disk(lost).wipe();
+    sim.keyValue(lost).wipe();
+    sim.restart(lost);
+    await sim.sleep(1_000);
+    sim.restart(back);
+    await cluster.until("made anew", async () => (await infoOf(cluster, extent.id))?.coded?.fragments[0]?.version !== version, 60_000);
+    await cluster.until("idle", async () => (await infoOf(cluster, extent.id))?.attempt === "", 30_000);
+    const after = await infoOf(cluster, extent.id);
+    assert.deepEqual(after?.fragmentNodeIds.slice(1), before.slice(1), "the others stay where they are");
+    assert.deepEqual(await contentOf(cluster, extent), extent.content);
+  });
+});
+
+test("coding: a damaged fragment is found when its node is asked, and made anew; the old file is deleted", async () => {
+  const cluster = clusterOf(54);
+  const { sim } = cluster;
+  await sim.run(async () => {
+    const extent = await sealed(cluster);
+    unwrap(await code(cluster, extent.id));
+    await cluster.until("coded", () => isCoded(cluster, extent.id));
+    const info = await infoOf(cluster, extent.id);
+    const name = info?.fragmentNodeIds[2] ?? "";
+    const [path] = sim
+      .disk(name)
+      .paths()
+      .filter((each) => each.endsWith(".fragment")) as [string];
+    sim.disk(name).corrupt(path, fragmentContentOffset(fragmentBytesOf(extent.content.length, 4)) + 9);
+    const request = { extentId: extent.id, version: info?.coded?.fragments[2]?.version ?? 0n, index: 2, offsetBytes: 0n, lengthBytes: 10 };
+    const damaged = await fragments(cluster, name).readFragment(request, { timeoutMs });
+    assert.ok(!damaged.ok && damaged.failure.reason === "damaged");
+    // The next manager asks every node for what it holds.
+    sim.crash("sm1");
+    sim.restart("sm1");
+    await cluster.until(
+      "made anew",
+      async () => (await infoOf(cluster, extent.id))?.coded?.fragments[2]?.version !== request.version,
+      60_000,
+    );
+    assert.deepEqual(await contentOf(cluster, extent), extent.content);
+    await cluster.until("no other file", async () => filesOf(cluster).filter((file) => file.endsWith(".fragment")).length === 6, 30_000);
+  });
+});
+
+test("coding, rule fragmentsVerified: fragments that rot before the commit keep the replicas; without it the extent is lost", async () => {
+  for (const off of [[], ["fragmentsVerified"]] as RuleName[][]) {
+    const cluster = clusterOf(55, ["sm1"], off);
+    const { sim } = cluster;
+    await sim.run(async () => {
+      const extent = await sealed(cluster);
+      const begun = code(cluster, extent.id);
+      const rotten = new Set<string>();
+      let info = await infoOf(cluster, extent.id);
+      // Three of six, as soon as they are there: more than the code bears.
+      for (let i = 0; i < 20_000 && rotten.size < 3; i++) {
+        for (const name of names) {
+          const path = sim
+            .disk(name)
+            .paths()
+            .find((each) => each.endsWith(".fragment"));
+          if (path === undefined || rotten.size === 3 || rotten.has(name)) continue;
+          rotten.add(name);
+          sim.disk(name).corrupt(path, fragmentContentOffset(fragmentBytesOf(extent.content.length, 4)) + 5);
+        }
+        await sim.sleep(0.2);
+      }
+      unwrap(await begun);
+      await cluster.until("over", async () => {
+        info = await infoOf(cluster, extent.id);
+        return info?.attempt === "";
+      });
+      assert.equal(rotten.size, 3);
+      assert.equal(info?.coded === undefined, off.length === 0);
+      if (off.length > 0) return;
+      assert.equal(info?.intactCopies, 3);
+      await cluster.until("the fragments are deleted", async () => !filesOf(cluster).some((file) => file.endsWith(".fragment")), 30_000);
+      unwrap(await code(cluster, extent.id));
+      await cluster.until("coded", () => isCoded(cluster, extent.id));
+      assert.deepEqual(await contentOf(cluster, extent), extent.content);
+    });
+  }
+});
+
+test("coding: an extent that is dropped takes its fragments along, also in the middle of an attempt", async () => {
+  for (const [seed, delayMs] of [
+    [56, 0],
+    [57, 5],
+    [58, 3_000],
+  ] as const) {
+    const cluster = clusterOf(seed);
+    await cluster.sim.run(async () => {
+      const extent = await sealed(cluster);
+      unwrap(await code(cluster, extent.id));
+      await cluster.sim.sleep(delayMs);
+      unwrap(await cluster.sm((sm, left) => sm.deleteStream({ name: "/s", ownerEpoch: 2n }, { timeoutMs: left })));
+      await cluster.until("forgotten", async () => (await infoOf(cluster, extent.id)) === undefined, 60_000);
+      await cluster.sim.sleep(2_000);
+      assert.deepEqual(filesOf(cluster), []);
+    });
+  }
+});
+
+test("coding: a draining node's fragments are made elsewhere, then it may be decommissioned", async () => {
+  const cluster = clusterOf(59);
+  await cluster.sim.run(async () => {
+    const extent = await sealed(cluster);
+    unwrap(await code(cluster, extent.id));
+    await cluster.until("coded", () => isCoded(cluster, extent.id));
+    const nodeId = (await infoOf(cluster, extent.id))?.fragmentNodeIds[3] ?? "";
+    const setDuty = (duty: NodeDuty) => cluster.sm((sm, left) => sm.setNodeDuty({ nodeId, duty }, { timeoutMs: left }));
+    unwrap(await setDuty(NodeDuty.DRAINING));
+    const early = await setDuty(NodeDuty.DECOMMISSIONED);
+    assert.ok(!early.ok && early.failure.reason === "conflict", "it holds a fragment");
+    await cluster.until(
+      "empty",
+      async () => {
+        const { nodes } = unwrap(await cluster.sm((sm, left) => sm.listNodes({}, { timeoutMs: left })));
+        return nodes.find((node) => node.nodeId === nodeId)?.replicas === 0n;
+      },
+      60_000,
+    );
+    unwrap(await setDuty(NodeDuty.DECOMMISSIONED));
+    assert.ok(!(await infoOf(cluster, extent.id))?.fragmentNodeIds.includes(nodeId));
+    assert.deepEqual(await contentOf(cluster, extent), extent.content);
+  });
+});
+
+test("coding: whichever manager or node dies in whichever step, the extent is whole as its record says, and ends coded", async () => {
+  let codings = 0;
+  for (let seed = 70; seed < 80; seed++) {
+    const cluster = clusterOf(seed, ["sm1", "sm2"]);
+    const { sim } = cluster;
+    await sim.run(async () => {
+      const extent = await sealed(cluster);
+      const { prng } = sim;
+      for (let round = 0; round < 3; round++) {
+        void code(cluster, extent.id);
+        await sim.sleep(prng.below(round === 0 ? 60 : 1_500));
+        const victim = prng.chance(0.5) ? (prng.chance(0.5) ? "sm1" : "sm2") : (names[prng.below(names.length)] as string);
+        if (prng.chance(0.3)) {
+          sim.pause(victim);
+          await sim.sleep(prng.below(9_000));
+          sim.resume(victim);
+        } else {
+          sim.crash(victim);
+          await sim.sleep(prng.below(3_000));
+          sim.restart(victim);
+        }
+      }
+      await cluster.until(
+        "a manager leads and nothing is under way",
+        async () => {
+          const info = await infoOf(cluster, extent.id);
+          const whole = info?.coded === undefined ? info?.intactCopies === 3 : info.coded.fragments.length === 6;
+          return info?.state === ExtentState.SEALED && info.attempt === "" && whole;
+        },
+        120_000,
+      );
+      if ((await infoOf(cluster, extent.id))?.coded === undefined) {
+        // An earlier call may still have come, or come now.
+        await cluster.until(
+          "coded",
+          async () => {
+            await code(cluster, extent.id);
+            return isCoded(cluster, extent.id);
+          },
+          60_000,
+        );
+      } else codings += 1;
+      assert.deepEqual(await contentOf(cluster, extent), extent.content, `seed ${seed}`);
+      await cluster.until(
+        "nothing else is left",
+        async () => filesOf(cluster).filter((file) => !file.endsWith(".making")).length === 6,
+        60_000,
+      );
+      assert.deepEqual(await contentOf(cluster, extent), extent.content, `seed ${seed}`);
+    });
+  }
+  assert.ok(codings > 2, `${codings} codings survived what happened`);
+});

@@ -1,0 +1,149 @@
+/**
+ * What nodes say of the fragments that the records place on them: missing or damaged ones are lost, and are made anew. A node is asked, page by
+ * page, when it is first heard of in a term, after every restart or new disk, and now and then. A fragment that no record explains is left alone
+ * and counted.
+ */
+import type { ExtentId } from "@stamp/base";
+import { extentId } from "@stamp/base";
+import { sleep, Turns } from "@stamp/ports";
+import type { AttemptRecord, ExtentRecord, FragmentPlace, ReplicaPlace } from "@stamp/stream";
+import { samePlace, targetsOf } from "@stamp/stream";
+import { ExtentFragments, fromWire, type HeldFragment } from "@stamp/wire";
+import type { Term } from "../term.ts";
+
+const pageExtents = 1_000;
+const pageTimeoutMs = 5_000;
+const pagePauseMs = 5;
+
+const keyOf = (id: number, { nodeId, diskId, version }: FragmentPlace): string => `${id} ${nodeId} ${diskId} ${version}`;
+
+export class HeldFragments {
+  readonly #term: Term;
+  /** Called when a fragment was found lost. */
+  readonly #found: () => void;
+  readonly #lost = new Set<string>();
+  /** Fragments on a node that no record explains, by node. */
+  readonly #strays = new Map<string, number>();
+  /** Disk and incarnation that a node was asked as, and when. */
+  readonly #asked = new Map<string, { readonly as: string; readonly atMs: number }>();
+  readonly #wanted = new Map<string, { readonly place: ReplicaPlace; readonly as: string }>();
+  #busy = false;
+
+  constructor(term: Term, found: () => void) {
+    this.#term = term;
+    this.#found = found;
+  }
+
+  isLost(id: ExtentId, place: FragmentPlace): boolean {
+    return this.#lost.has(keyOf(id, place));
+  }
+
+  get strays(): number {
+    return [...this.#strays.values()].reduce((sum, count) => sum + count, 0);
+  }
+
+  /** At every report of a node. */
+  heard(place: ReplicaPlace, incarnation: number): void {
+    const as = `${place.diskId} ${incarnation}`;
+    const known = this.#asked.get(place.nodeId);
+    const nowMs = this.#term.world.clock.monotonicMs();
+    if (known?.as === as && nowMs - known.atMs < this.#term.config.syncEveryMs) return;
+    this.#wanted.set(place.nodeId, { place, as });
+    void this.#work();
+  }
+
+  /** An attempt has put fragments in the place of others: what is known of those is over. */
+  made(id: ExtentId, attempt: AttemptRecord): void {
+    for (const target of targetsOf(attempt)) this.#lost.delete(keyOf(id, { ...target, version: attempt.version }));
+    const current = new Set((this.#term.state.extent(id)?.coded?.fragments ?? []).map((place) => keyOf(id, place)));
+    for (const key of this.#lost) if (key.startsWith(`${id} `) && !current.has(key)) this.#lost.delete(key);
+  }
+
+  async #work(): Promise<void> {
+    if (this.#busy) return;
+    this.#busy = true;
+    for (let next = this.#next(); next !== undefined && !this.#term.ended.aborted; next = this.#next()) {
+      const { place, as } = next;
+      if (await this.#compare(place)) this.#asked.set(place.nodeId, { as, atMs: this.#term.world.clock.monotonicMs() });
+    }
+    this.#busy = false;
+  }
+
+  #next(): { readonly place: ReplicaPlace; readonly as: string } | undefined {
+    for (const [nodeId, wanted] of this.#wanted) {
+      this.#wanted.delete(nodeId);
+      return wanted;
+    }
+    return undefined;
+  }
+
+  /** False: the node did not answer to the end; its next report asks for it again. */
+  async #compare(place: ReplicaPlace): Promise<boolean> {
+    const { ended, nodes, state, world } = this.#term;
+    // What is expected is taken first: a fragment that is made meanwhile is not missed.
+    const expected = await this.#expectedOn(place);
+    if (expected.size === 0 && state.codedCount === 0 && state.attempts().size === 0) return true;
+    let strays = 0;
+    let isTroubled = false;
+    let after = 0n;
+    for (let more = true; more; ) {
+      const address = nodes.address(place.nodeId);
+      if (address === undefined) return false;
+      const client = world.transport.client(address, ExtentFragments);
+      const answer = await client.listFragments({ afterExtentId: after, limit: pageExtents }, { timeoutMs: pageTimeoutMs });
+      if (ended.aborted || !answer.ok || !nodes.reachable(place)) return false;
+      const { fragments } = answer.value;
+      more = answer.value.more && fragments.length > 0;
+      for (const held of fragments) {
+        const key = keyOf(fromWire(held.extentId), { ...place, version: fromWire(held.version) as never });
+        const isExpected = expected.delete(key);
+        if (isExpected && held.damage === "") this.#lost.delete(key);
+        else if (isExpected) {
+          this.#lost.add(key);
+          isTroubled = true;
+        } else if (!this.#isExplained(place, held)) strays += 1;
+      }
+      after = fragments.at(-1)?.extentId ?? after;
+      await sleep(world.clock, pagePauseMs, ended);
+    }
+    for (const [key, id] of expected) {
+      // It may have been replaced while the node was asked.
+      const current = state.extent(id)?.coded?.fragments.some((each) => keyOf(id, each) === key) ?? false;
+      if (!current) continue;
+      this.#lost.add(key);
+      isTroubled = true;
+    }
+    this.#strays.set(place.nodeId, strays);
+    if (isTroubled) this.#found();
+    return true;
+  }
+
+  /** Fragments that are recorded to be on this disk. */
+  async #expectedOn(place: ReplicaPlace): Promise<Map<string, ExtentId>> {
+    const { ended, state, world } = this.#term;
+    const expected = new Map<string, ExtentId>();
+    if (state.codedCount === 0) return expected;
+    const turns = new Turns(world.clock);
+    for (const { id, coded, phase } of state.extents()) {
+      if (phase === "sealed") for (const each of coded?.fragments ?? []) if (samePlace(each, place)) expected.set(keyOf(id, each), id);
+      if (turns.over) await turns.next();
+      if (ended.aborted) break;
+    }
+    return expected;
+  }
+
+  #isExplained(place: ReplicaPlace, held: HeldFragment): boolean {
+    const extent = this.#term.state.extent(extentId(fromWire(held.extentId)));
+    return extent !== undefined && fragmentsOf(extent).some((each) => samePlace(each, place) && each.version === fromWire(held.version));
+  }
+}
+
+/** Every fragment that a record knows: in use, being made, or to be deleted. */
+export function fragmentsOf({ coded, attempt, removedFragments }: ExtentRecord): FragmentPlace[] {
+  const making = attempt === undefined || attempt.kind === "decode" ? [] : targetsOf(attempt);
+  return [
+    ...(coded?.fragments ?? []),
+    ...(attempt === undefined ? [] : making.map((target) => ({ ...target, version: attempt.version }))),
+    ...(removedFragments ?? []),
+  ];
+}
