@@ -165,6 +165,7 @@ export class ExtentNodeRole implements Role {
       facts: {
         extents: states,
         fragments: node?.fragments.count ?? 0,
+        damagedFragments: node?.fragments.damagedCount ?? 0,
         extentBytes: bytes,
         journalSegments: this.#journal?.segments.total ?? 0,
         journalSegmentsWaiting: this.#journal?.segments.waiting ?? 0,

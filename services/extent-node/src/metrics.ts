@@ -31,11 +31,11 @@ function classMetrics(name: string): Metrics {
 }
 
 const scrubMetrics: Metrics = {
-  enabled: gauge(`${en}_scrub_enabled`, "1 if replicas are read again and again."),
+  enabled: gauge(`${en}_scrub_enabled`, "1 if replicas and fragments are read again and again."),
   running: gauge(`${en}_scrub_running`, "1 while a pass is under way."),
   pass: counter(`${en}_scrub_passes_total`, "Passes that were begun since the disk was made."),
   startedAtMs: gauge(`${en}_scrub_pass_start_time_seconds`, "When the pass began, since 1970."),
-  extents: gauge(`${en}_scrub_pass_extents`, "Extents that the pass has read by now."),
+  extents: gauge(`${en}_scrub_pass_extents`, "Replicas and fragments that the pass has read by now."),
   bytes: gauge(`${en}_scrub_pass_bytes`, "Bytes that the pass has read by now."),
   findings: gauge(`${en}_scrub_pass_findings`, "What the pass has found damaged by now."),
   extentsLeft: gauge(`${en}_scrub_pass_extents_left`, "Extents that the pass has not read yet."),
@@ -53,6 +53,8 @@ export const extentNodeMetrics: Metrics = {
   "extents.*": gauge(`${en}_replicas`, "Replicas that it holds.", { state: "*" }),
   fragments: gauge(`${en}_fragments`, "Fragments of coded extents that it holds."),
   extentBytes: gauge(`${en}_replicas_bytes`, "Bytes of the replicas that it holds."),
+  fragments: gauge(`${en}_fragments`, "Fragments of coded extents that it holds."),
+  damagedFragments: gauge(`${en}_damaged_fragments`, "Those in which it has found damage since it started."),
   journalSegments: gauge(`${en}_journal_segments`, "Segments of the journal."),
   journalSegmentsWaiting: gauge(`${en}_journal_segments_waiting`, "Those that wait until what they hold is in extent files."),
   journalBatches: counter(`${en}_journal_batches_total`, "Writes to the journal, each synced once."),

@@ -87,5 +87,6 @@ function nodeReport(node: Node): MessageInitShape<typeof NodeReportSchema> {
     acceptsNewExtents: node.takesExtents,
     unsealed,
     metadataVersion: toWire(node.metadataVersion()),
+    damagedFragments: node.fragments.damagedCount,
   };
 }

@@ -1,12 +1,24 @@
 /**
- * Reads every sealed replica of this node again and again, at a low rate, in another order each time, and goes on where it was after a
- * restart. A replica that is not what was written is marked damaged: it is never served from then on, the next report tells the stream
- * manager, and that has it copied anew.
+ * Reads every sealed replica and every fragment of this node again and again, at a low rate, in another order each time, and goes on where it
+ * was after a restart. A replica that is not what was written is marked damaged: it is never served from then on, the next report tells the
+ * stream manager, and that has it copied anew. A damaged fragment is told and made anew in the same way; its intact chunks are still served.
  */
+
+import type { ExtentId } from "@stamp/base";
 import { FailureError, newerFormat } from "@stamp/base";
-import { beginScrubPass, decodeScrubState, encodeScrubState, endScrubPass, type ScrubState, scrubbed, scrubOrder } from "@stamp/extent";
+import {
+  beginScrubPass,
+  decodeScrubState,
+  encodeScrubState,
+  endScrubPass,
+  type FragmentName,
+  type ScrubState,
+  scrubbed,
+  scrubOrder,
+} from "@stamp/extent";
 import { DiskError, jittered, sleep } from "@stamp/ports";
 import { scrubIo } from "./disk-queue.ts";
+import type { VerifiedFragment } from "./fragments/fragment-files.ts";
 import type { LocalExtent } from "./local-extent.ts";
 import type { Node } from "./node.ts";
 import { type Verified, verifyReplica } from "./verify.ts";
@@ -79,17 +91,16 @@ export class Scrubber {
   }
 
   async #pass(): Promise<void> {
-    const { world, store } = this.#node;
+    const { world, store, fragments } = this.#node;
     const begun = this.#state as ScrubState;
-    const sealed = [...store.extents.values()].filter((extent) => extent.replica.state === "sealed");
-    const order = scrubOrder(
-      begun.pass.seed,
-      sealed.map((extent) => extent.replica.extentId),
-      begun.pass.lastExtentId,
-    );
+    const ids = new Set<ExtentId>();
+    for (const { replica } of store.extents.values()) if (replica.state === "sealed") ids.add(replica.extentId);
+    for (const { extentId } of fragments.names()) ids.add(extentId);
+    const order = scrubOrder(begun.pass.seed, ids, begun.pass.lastExtentId);
     this.#left = order.length;
     for (const id of order) {
       const extent = this.#node.find(id);
+      for (const name of fragments.of(id)) if (!this.#stop.signal.aborted) await this.#fragment(name);
       if (extent !== undefined) await this.#one(extent);
       if (this.#stop.signal.aborted) return this.#save(true);
       this.#left -= 1;
@@ -97,7 +108,7 @@ export class Scrubber {
     }
     this.#state = endScrubPass(this.#state as ScrubState, world.clock.wallMs());
     const { number, extents, bytes, findings } = this.#state.pass;
-    world.logger.info("every sealed replica was read and compared", { pass: number, extents, bytes, findings });
+    world.logger.info("every sealed replica and fragment was read and compared", { pass: number, extents, bytes, findings });
     await this.#save(true);
   }
 
@@ -123,6 +134,24 @@ export class Scrubber {
     this.#state = scrubbed(state, id, 0, { extentId: id, atMs: world.clock.wallMs(), why });
     await this.#node.markDamaged(extent, `found by scrub ${why}`);
     await this.#save(true);
+  }
+
+  async #fragment(name: FragmentName): Promise<void> {
+    const { world, fragments } = this.#node;
+    const { extentId: id, version, index } = name;
+    let verified: VerifiedFragment | undefined;
+    try {
+      verified = await fragments.verify(name, scrubIo, (bytes) => this.#pace(bytes));
+    } catch (error) {
+      // Of the data nothing is known: the next pass comes to them.
+      if (!(error instanceof DiskError) && !(error instanceof FailureError)) throw error;
+      world.logger.warn("a fragment was not scrubbed", { extent: id, version, index, error: error.message });
+      await sleep(world.clock, troublePauseMs, this.#stop.signal);
+    }
+    if (this.#stop.signal.aborted || verified === undefined) return;
+    const bad = verified.kind === "bad" ? { extentId: id, atMs: world.clock.wallMs(), why: verified.why } : undefined;
+    this.#state = scrubbed(this.#state as ScrubState, id, verified.kind === "intact" ? verified.bytes : 0, bad);
+    if (bad !== undefined) await this.#save(true);
   }
 
   /** One piece takes as long as the rate allows. */

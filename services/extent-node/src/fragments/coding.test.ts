@@ -21,10 +21,10 @@ class Coding {
   content: Uint8Array = new Uint8Array(0);
   checksum = 0;
 
-  constructor(seed: number, profileName: string, spare = 1) {
+  constructor(seed: number, profileName: string, spare = 1, config: object = { scrubBytesPerSecond: 0 }) {
     this.profile = profileOf(profileName) as Profile;
     this.names = nodeNames(this.profile.fragments + spare);
-    this.cluster = new Cluster(seed, { nodes: this.names, config: { scrubBytesPerSecond: 0 } });
+    this.cluster = new Cluster(seed, { nodes: this.names, config });
   }
 
   run(body: () => Promise<void>): Promise<void> {
@@ -294,5 +294,34 @@ test("coding: commands of a stale term, for another disk, of another stamp, or w
       "badRequest",
     );
     assert.equal(unwrap(await coding.held("en-2")).fragments.length, 1);
+  });
+});
+
+test("coding: the scrub reads fragments as well, finds a flipped byte, and says so in the status and in the report's number", async () => {
+  const coding = new Coding(16, "rs-4-2", 1, { scrubPauseMs: 1_000 });
+  const { cluster } = coding;
+  const scrubOf = (name: string) =>
+    cluster.facts(name).scrub as {
+      pass: number;
+      findings: number;
+      recent: readonly { extentId: number; why: string }[];
+      finished?: { bytes: number };
+    };
+  await coding.run(async () => {
+    unwrap(await coding.make());
+    await cluster.sim.until(
+      () => (scrubOf("en-5").finished?.bytes ?? 0) >= coding.fragmentBytes,
+      60_000,
+      "a node without a replica scrubs",
+    );
+    assert.equal(scrubOf("en-5").findings, 0);
+    const path = fragmentPath({ extentId: coding.id as never, version: 3 as never, index: 4 });
+    cluster.sim.disk("en-5").corrupt(path, fragmentContentOffset(coding.fragmentBytes) + 70_000);
+    await cluster.sim.until(() => scrubOf("en-5").recent.length > 0, 60_000, "the scrub finds it");
+    assert.match(scrubOf("en-5").recent[0]?.why ?? "", /chunk 1 is not what was written/);
+    assert.equal(scrubOf("en-5").recent[0]?.extentId, coding.id);
+    assert.deepEqual([cluster.facts("en-5").fragments, cluster.facts("en-5").damagedFragments], [1, 1]);
+    const report = unwrap(await cluster.node("en-5").getNodeReport({ smTerm: 1n }, { timeoutMs }));
+    assert.equal(report.damagedFragments, 1);
   });
 });

@@ -121,6 +121,11 @@ export class FragmentFiles {
     return this.#count;
   }
 
+  /** Number of fragments in which this process has found damage. */
+  get damagedCount(): number {
+    return this.#damaged.size;
+  }
+
   /** Fragments of an extent, in no order. */
   of(id: ExtentId): FragmentName[] {
     return [...(this.#here.get(id)?.values() ?? [])];

@@ -84,6 +84,7 @@ export class Coder {
       unreachable: this.#survey.unreachable,
       inGrace: this.#survey.inGrace,
       blocked: [...new Set(this.#blocked.values())],
+      strays: this.#held.strays,
     };
   }
 

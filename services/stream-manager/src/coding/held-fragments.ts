@@ -1,6 +1,6 @@
 /**
  * What nodes say of the fragments that the records place on them: missing or damaged ones are lost, and are made anew. A node is asked, page by
- * page, when it is first heard of in a term, after every restart or new disk, and now and then. A fragment that no record explains is left alone
+ * page, when it is first heard of in a term, after every restart or new disk, when it has found damage, and now and then. A fragment that no record explains is left alone
  * and counted.
  */
 import type { ExtentId } from "@stamp/base";
@@ -24,7 +24,7 @@ export class HeldFragments {
   readonly #lost = new Set<string>();
   /** Fragments on a node that no record explains, by node. */
   readonly #strays = new Map<string, number>();
-  /** Disk and incarnation that a node was asked as, and when. */
+  /** Disk, incarnation and number of damaged fragments that a node was asked as, and when. */
   readonly #asked = new Map<string, { readonly as: string; readonly atMs: number }>();
   readonly #wanted = new Map<string, { readonly place: ReplicaPlace; readonly as: string }>();
   #busy = false;
@@ -42,9 +42,9 @@ export class HeldFragments {
     return [...this.#strays.values()].reduce((sum, count) => sum + count, 0);
   }
 
-  /** At every report of a node. */
-  heard(place: ReplicaPlace, incarnation: number): void {
-    const as = `${place.diskId} ${incarnation}`;
+  /** At every report of a node. `damaged`: number of fragments in which it has found damage; another number means that it has found more. */
+  heard(place: ReplicaPlace, incarnation: number, damaged: number): void {
+    const as = `${place.diskId} ${incarnation} ${damaged}`;
     const known = this.#asked.get(place.nodeId);
     const nowMs = this.#term.world.clock.monotonicMs();
     if (known?.as === as && nowMs - known.atMs < this.#term.config.syncEveryMs) return;
