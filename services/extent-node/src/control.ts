@@ -13,7 +13,7 @@ import {
   type SealExtentRequest,
   toWire,
 } from "@stamp/wire";
-import { type CopyResult, checksumOf, copyInto } from "./copier.ts";
+import { type CopyResult, checksumOf, copyInto, type RawSource } from "./copier.ts";
 import { appendIo, repairIo } from "./disk-queue.ts";
 import { copyPath, extentPath } from "./extent-files.ts";
 import { LocalExtent } from "./local-extent.ts";
@@ -244,7 +244,8 @@ async function damaged(node: Node, extent: LocalExtent, why: string): Promise<Ou
 /** Copies of extents that are not here yet: one at a time for each extent. */
 const copying = new WeakMap<Node, Map<number, Promise<Outcome<{ checksum: number }>>>>();
 
-export async function copyExtent(node: Node, request: CopyExtentRequest): Promise<Outcome<{ checksum: number }>> {
+/** `raw`: where the content comes from if not from replicas. */
+export async function copyExtent(node: Node, request: CopyExtentRequest, raw?: RawSource): Promise<Outcome<{ checksum: number }>> {
   const id = extentId(fromWire(request.extentId));
   if (request.stampId !== node.identity.stampId) {
     return refused("failedPrecondition", "wrongStamp", `this disk belongs to stamp ${node.identity.stampId}, not to ${request.stampId}`);
@@ -262,23 +263,23 @@ export async function copyExtent(node: Node, request: CopyExtentRequest): Promis
   copying.set(node, jobs);
   let job = jobs.get(id);
   if (job === undefined) {
-    job = copy(node, request).finally(() => jobs.delete(id));
+    job = copy(node, request, raw).finally(() => jobs.delete(id));
     jobs.set(id, job);
   }
   return job;
 }
 
-async function copy(node: Node, request: CopyExtentRequest): Promise<Outcome<{ checksum: number }>> {
+async function copy(node: Node, request: CopyExtentRequest, raw: RawSource | undefined): Promise<Outcome<{ checksum: number }>> {
   const id = extentId(fromWire(request.extentId));
   const lengthBytes = fromWire(request.sealedLengthBytes);
   const version = extentVersion(fromWire(request.version));
   const held = node.find(id);
   // A replica that holds content is brought to the sealed length; a damaged one is replaced, and one of a seal that was given up.
-  if (held === undefined) return replace(node, request, undefined);
+  if (held === undefined) return replace(node, request, undefined, raw);
   if (held.replica.state === "open") held.replica.fence();
   return held.exclusively(async () =>
     held.replica.state === "damaged" || givenUp(held.replica, lengthBytes, version)
-      ? replace(node, request, held)
+      ? replace(node, request, held, raw)
       : asRecorded(node, held, request.checksum, await seal(node, held, lengthBytes, version, request.sources)),
   );
 }
@@ -288,28 +289,41 @@ const givenUp = (replica: Replica, lengthBytes: number, version: number): boolea
   replica.state === "sealed" && replica.sealedLengthBytes !== lengthBytes && replica.version < version;
 
 /** The whole content in a file of its own; nothing is left when it fails. */
-async function copyBeside(node: Node, request: CopyExtentRequest, path: string): Promise<Outcome<CopyResult>> {
+async function copyBeside(node: Node, request: CopyExtentRequest, path: string, raw: RawSource | undefined): Promise<Outcome<CopyResult>> {
   const id = extentId(fromWire(request.extentId));
   const { files } = node.store;
   let copied: Outcome<CopyResult> | undefined;
   try {
     await files.create(path, id);
     const toBytes = fromWire(request.sealedLengthBytes);
-    copied = await copyInto(node, { id, path, fromBytes: 0, toBytes, checksum: 0, sources: request.sources, urgent: false });
+    copied = await copyInto(node, {
+      id,
+      path,
+      fromBytes: 0,
+      toBytes,
+      checksum: 0,
+      sources: raw === undefined ? request.sources : [raw],
+      urgent: false,
+    });
     return copied;
   } finally {
     if (copied?.ok !== true) await files.discardCopy(id);
   }
 }
 
-async function replace(node: Node, request: CopyExtentRequest, held: LocalExtent | undefined): Promise<Outcome<{ checksum: number }>> {
+async function replace(
+  node: Node,
+  request: CopyExtentRequest,
+  held: LocalExtent | undefined,
+  raw: RawSource | undefined,
+): Promise<Outcome<{ checksum: number }>> {
   const id = extentId(fromWire(request.extentId));
   const lengthBytes = fromWire(request.sealedLengthBytes);
   const version = extentVersion(fromWire(request.version));
   if (node.find(id) !== held) return refused("aborted", "conflict", `extent ${id} was changed meanwhile`);
   const path = copyPath(id);
   await node.store.files.discardCopy(id);
-  const copied = await copyBeside(node, request, path);
+  const copied = await copyBeside(node, request, path, raw);
   if (!copied.ok) return copied;
   const { checksum } = copied.value;
   if (request.checksum !== undefined && checksum !== request.checksum) {

@@ -13,6 +13,14 @@ const pieceTimeoutMs = 5_000;
 const syncBytesIdle = 4 * 1024 * 1024;
 const syncBytesBesideClients = 1024 * 1024;
 
+/** Gives the content of an extent from somewhere else than a replica. */
+export interface RawSource {
+  /** For messages. */
+  readonly name: string;
+  /** Exactly these bytes of the extent's address space. */
+  read(offsetBytes: number, lengthBytes: number): Promise<Outcome<Uint8Array>>;
+}
+
 export interface CopyJob {
   readonly id: ExtentId;
   readonly path: string;
@@ -20,7 +28,8 @@ export interface CopyJob {
   readonly toBytes: number;
   /** Of [0, fromBytes). */
   readonly checksum: number;
-  readonly sources: readonly string[];
+  /** Addresses of replicas, or other sources; asked one after another. */
+  readonly sources: readonly (string | RawSource)[];
   /** Somebody may wait for it: it takes no turns with other copies and does not rest. */
   readonly urgent: boolean;
 }
@@ -41,20 +50,19 @@ export async function copyInto(node: Node, job: CopyJob): Promise<Outcome<CopyRe
   let at = job.fromBytes;
   let why = "no source was given";
   const steps = new Steps(node, job);
-  for (const address of job.sources) {
-    if (address === node.address) continue;
+  for (const source of job.sources) {
+    if (source === node.address) continue;
+    const { name: address, read } = typeof source === "string" ? replicaAt(node, job.id, source) : source;
     const feed = new FrameFeed(crc32c, job.id, at);
-    const client = node.world.transport.client(address, ExtentNode);
     while (at < job.toBytes) {
       const offsetBytes = feed.nextBytes;
       const lengthBytes = Math.min(pieceBytes, job.toBytes - offsetBytes);
-      const request = { extentId: toWire(job.id), offsetBytes: toWire(offsetBytes), lengthBytes };
-      const answer = await steps.fetch(() => client.readRaw(request, { timeoutMs: pieceTimeoutMs }));
+      const answer = await steps.fetch(() => read.call(source, offsetBytes, lengthBytes));
       if (!answer.ok) {
         why = `${address}: ${answer.failure.message}`;
         break;
       }
-      const { payload } = answer.value;
+      const payload = answer.value;
       if (payload.length === 0 || payload.length > lengthBytes) {
         why = `${address}: gave ${payload.length} of ${lengthBytes} bytes`;
         break;
@@ -82,6 +90,17 @@ export async function copyInto(node: Node, job: CopyJob): Promise<Outcome<CopyRe
   }
   if (at === job.toBytes) return ok({ checksum, totals, beginBytes: job.fromBytes });
   return refused("unavailable", "extentStale", `extent ${job.id} can't be copied beyond ${at} of ${job.toBytes}: ${why}`);
+}
+
+/** A replica on another node, which may give fewer bytes than it is asked for. */
+function replicaAt(node: Node, id: ExtentId, address: string): RawSource {
+  const client = node.world.transport.client(address, ExtentNode);
+  const read = async (offsetBytes: number, lengthBytes: number): Promise<Outcome<Uint8Array>> => {
+    const request = { extentId: toWire(id), offsetBytes: toWire(offsetBytes), lengthBytes };
+    const answer = await client.readRaw(request, { timeoutMs: pieceTimeoutMs });
+    return answer.ok ? ok(answer.value.payload) : answer;
+  };
+  return { name: address, read };
 }
 
 /** A copy in steps: a piece is fetched and written, in turns with other copies, and synced when enough was. */

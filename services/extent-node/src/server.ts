@@ -4,6 +4,7 @@ import { DiskError, type Handlers } from "@stamp/ports";
 import { type ExtentFragments, type ExtentNode, fromWire } from "@stamp/wire";
 import { checkReplicas } from "./check.ts";
 import { copyExtent, createExtent, deleteExtent, fenceExtent, sealExtent } from "./control.ts";
+import { decodeExtent } from "./fragments/decode-extent.ts";
 import { deleteFragment, listFragments, readFragment } from "./fragments/fragment-calls.ts";
 import { makeFragments } from "./fragments/make-fragments.ts";
 import { repairFragment } from "./fragments/repair-fragment.ts";
@@ -112,6 +113,7 @@ export function extentFragmentHandlers(ready: () => Outcome<Node>): Handlers<typ
     writeFragment: commanded(ready, writeFragment),
     verifyFragments: commanded(ready, verifyFragments),
     repairFragment: commanded(ready, repairFragment),
+    decodeExtent: commanded(ready, decodeExtent),
     // Exactly one version is deleted, so no number of it can stand in the way of another command.
     deleteFragment: commanded(ready, deleteFragment),
     readFragment: (request, context) => guarded(ready, (node) => readFragment(node, request, context)),

@@ -1,5 +1,5 @@
 /** Calls of StreamManager: wire in, domain call, wire out. Whoever waits gets an answer before his deadline. */
-import type { Outcome } from "@stamp/base";
+import type { ExtentId, Outcome } from "@stamp/base";
 import { extentId, firstInOrder, ok, ownerEpoch, present, refused, unknownOutcome } from "@stamp/base";
 import type { CallContext, Clock, Handlers } from "@stamp/ports";
 import { within } from "@stamp/ports";
@@ -192,12 +192,12 @@ export function streamManagerHandlers(
     codeExtent: (request) =>
       led(async (leader) => {
         const id = extentId(fromWire(request.extentId));
-        const begun = await leader.coder.code(id, request.profile);
-        if (!begun.ok) return begun;
-        const extent = leader.term.state.extent(id);
-        return extent === undefined
-          ? refused("notFound", "unknownExtent", `extent ${id} was dropped meanwhile`)
-          : ok(leader.views.extent(extent));
+        return recordAfter(leader, id, await leader.coder.code(id, request.profile));
+      }),
+    replicateExtent: (request) =>
+      led(async (leader) => {
+        const id = extentId(fromWire(request.extentId));
+        return recordAfter(leader, id, await leader.coder.decode(id));
       }),
     listQuarantine: () => led((leader) => ok({ replicas: leader.operator.quarantine(), more: leader.term.nodes.quarantineFull })),
     deleteQuarantined: (request) =>
@@ -215,6 +215,15 @@ export function streamManagerHandlers(
     getRoom: () => led((leader) => ok({ lacks: lacksOf(leader) })),
     reportNode: (request) => led((leader) => leader.reports.take(request)),
   };
+}
+
+/** What became of an extent's record by a call that was answered so. */
+function recordAfter(leader: Serving, id: ExtentId, outcome: Outcome<void>): Outcome<ReturnType<Serving["views"]["extent"]>> {
+  if (!outcome.ok) return outcome;
+  const extent = leader.term.state.extent(id);
+  return extent === undefined
+    ? refused("notFound", "unknownExtent", `extent ${id} was dropped meanwhile`)
+    : ok(leader.views.extent(extent));
 }
 
 const noStream = (name: string): Outcome<never> => refused("notFound", "streamNotFound", `there is no stream ${name}`);

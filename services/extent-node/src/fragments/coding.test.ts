@@ -325,3 +325,44 @@ test("coding: the scrub reads fragments as well, finds a flipped byte, and says 
     assert.equal(report.damagedFragments, 1);
   });
 });
+
+test("coding: a replica is made of the fragments, lost and damaged ones computed; with too few nothing is left of it", async () => {
+  const coding = new Coding(17, "rs-4-2", 2);
+  const { cluster } = coding;
+  await coding.run(async () => {
+    unwrap(await coding.make());
+    const decode = (name: string, version: bigint, fragments: ReturnType<Coding["all"]>, id = coding.id) =>
+      coding.calls(name).decodeExtent(
+        {
+          smTerm: 1n,
+          extentId: BigInt(id),
+          version,
+          ownerEpoch: 1n,
+          extent: coding.extent,
+          fragments,
+          stampId,
+          diskId: String(cluster.facts(name).diskId),
+        },
+        { timeoutMs },
+      );
+    const raw = async (name: string): Promise<Uint8Array> => {
+      const parts: Uint8Array[] = [];
+      for (let at = 0; at < coding.content.length; at += parts.at(-1)?.length ?? 0) {
+        const request = { extentId: BigInt(coding.id), offsetBytes: BigInt(at), lengthBytes: 1 << 20 };
+        parts.push(unwrap(await cluster.node(name).readRaw(request, { timeoutMs })).payload);
+      }
+      return concatBytes(parts);
+    };
+    assert.equal(unwrap(await decode("en-7", 4n, coding.all())).checksum, coding.checksum);
+    assert.deepEqual(await raw("en-7"), coding.content);
+    const path = fragmentPath({ extentId: coding.id as never, version: 3 as never, index: 1 });
+    cluster.sim.disk("en-2").corrupt(path, fragmentContentOffset(coding.fragmentBytes) + 300_000);
+    const few = coding.all().filter(({ index }) => index !== 3);
+    assert.equal(unwrap(await decode("en-8", 4n, few)).checksum, coding.checksum);
+    assert.deepEqual(await raw("en-8"), coding.content);
+    assert.equal(reasonOf(await decode("en-6", 4n, few.slice(1))), "extentStale");
+    assert.equal(reasonOf(await cluster.node("en-6").getExtentReplica({ extentId: BigInt(coding.id) }, { timeoutMs })), "unknownExtent");
+    assert.equal(reasonOf(await decode("en-6", 4n, few, coding.id + 1)), "badRequest");
+    assert.equal(reasonOf(await decode("en-6", 2n ** 40n, few)), "badRequest", "a version that was never given");
+  });
+});

@@ -1,5 +1,5 @@
 /**
- * Drives attempts: an extent becomes fragments, a lost fragment is made anew (docs/design/erasure-coding.md "Protocol"). An attempt is recorded
+ * Drives attempts: an extent becomes fragments, a lost fragment is made anew, fragments become replicas again (docs/design/erasure-coding.md "Protocol"). An attempt is recorded
  * before a node is told anything. What is found recorded, also by a new leader, is gone on with or taken back.
  *
  * Invariants:
@@ -16,12 +16,15 @@ import {
   assessFragments,
   type FragmentAssessment,
   type FragmentPlace,
+  place,
   placeFragment,
   placeFragments,
   planAbandonAttempt,
   planBeginCoding,
+  planBeginDecoding,
   planBeginFragmentRepair,
   planFinishCoding,
+  planFinishDecoding,
   planFinishFragmentRepair,
   targetsOf,
 } from "@stamp/stream";
@@ -43,6 +46,9 @@ const scanTroubledEveryMs = 2_000;
 
 type Coding = Extract<AttemptRecord, { readonly kind: "code" }>;
 type Repair = Extract<AttemptRecord, { readonly kind: "repair" }>;
+type Decoding = Extract<AttemptRecord, { readonly kind: "decode" }>;
+
+const finishes = { code: planFinishCoding, repair: planFinishFragmentRepair, decode: planFinishDecoding } as const;
 
 /** Numbers of the last whole look at all coded extents. */
 interface Survey {
@@ -114,6 +120,18 @@ export class Coder {
     return begun;
   }
 
+  /** Begins to make replicas of a coded extent. Resolves when the attempt is recorded. */
+  async decode(id: ExtentId): Promise<Outcome<void>> {
+    const { config, ledger, nodes, world } = this.#term;
+    const { copies, minCopies } = config;
+    const request = { copies, minCopies, avoid: nodes.distrusted(), random: () => world.random.float() };
+    const targets = place({ ...request, nodes: nodes.placeable() });
+    if (targets.length < minCopies) return refused("resourceExhausted", "noPlacement", `${targets.length} nodes take replicas now`);
+    const begun = await ledger.commit((state) => planBeginDecoding(state, id, targets, world.rules));
+    if (begun.ok) this.#drive(id);
+    return begun;
+  }
+
   #drive(id: ExtentId): void {
     const attempt = this.#term.state.extent(id)?.attempt;
     if (attempt === undefined || this.#running.has(id) || this.#term.ended.aborted) return;
@@ -152,19 +170,18 @@ export class Coder {
 
   async #finish(id: ExtentId, attempt: AttemptRecord): Promise<void> {
     const { ledger, world } = this.#term;
-    const plan = attempt.kind === "code" ? planFinishCoding : planFinishFragmentRepair;
-    const finished = await ledger.commit((state) => plan(state, id, attempt.version));
+    const finished = await ledger.commit((state) => finishes[attempt.kind](state, id, attempt.version));
     if (!finished.ok) return;
     if (attempt.kind === "code") this.#codedCount += 1;
-    else this.#repairedCount += 1;
+    if (attempt.kind === "repair") this.#repairedCount += 1;
     this.#held.made(id, attempt);
-    world.logger.info(attempt.kind === "code" ? "extent coded" : "fragment made anew", { extent: id, version: attempt.version });
+    world.logger.info("attempt finished", { extent: id, kind: attempt.kind, version: attempt.version });
   }
 
   #try(extent: ExtentRecord, attempt: AttemptRecord, tried: number): Promise<Outcome<unknown>> {
     if (attempt.kind === "code") return this.#code(extent, attempt, tried);
     if (attempt.kind === "repair") return this.#repair(extent, attempt);
-    return Promise.resolve(refused("unimplemented", "badRequest", "decoding is not driven yet"));
+    return this.#decode(extent, attempt);
   }
 
   async #code(extent: ExtentRecord, attempt: Coding, tried: number): Promise<Outcome<unknown>> {
@@ -194,16 +211,42 @@ export class Coder {
   }
 
   async #repair(extent: ExtentRecord, attempt: Repair): Promise<Outcome<unknown>> {
-    const { nodes, number, stampId } = this.#term;
+    const { number, stampId } = this.#term;
     const { coded } = extent;
     if (coded === undefined) return refused("aborted", "conflict", "the extent is not coded");
-    const sources = coded.fragments
-      .map((place, index) => ({ place, index }))
-      .filter(({ place, index }) => index !== attempt.index && nodes.reachable(place) && !this.#held.isLost(extent.id, place))
-      .map(({ place, index }) => this.#at(place, index, place.version));
+    const sources = this.#intact(extent.id, coded.fragments).filter(({ index }) => index !== attempt.index);
     const target = this.#at(attempt.target, attempt.index, attempt.version);
     const request = { smTerm: toWire(number), extent: codedOnWire(extent, coded.profile), target, sources, stampId };
     return this.#call(attempt.target, extent, (node, timeoutMs) => node.repairFragment(request, { timeoutMs }));
+  }
+
+  async #decode(extent: ExtentRecord, attempt: Decoding): Promise<Outcome<unknown>> {
+    const { number, stampId } = this.#term;
+    const { coded, id, ownerEpoch } = extent;
+    if (coded === undefined) return refused("aborted", "conflict", "the extent is not coded");
+    const request = {
+      smTerm: toWire(number),
+      extentId: toWire(id),
+      version: toWire(attempt.version),
+      ownerEpoch: toWire(ownerEpoch),
+      extent: codedOnWire(extent, coded.profile),
+      fragments: this.#intact(id, coded.fragments),
+      stampId,
+    };
+    const made = await Promise.all(
+      attempt.targets.map((target) =>
+        this.#call(target, extent, (node, timeoutMs) => node.decodeExtent({ ...request, diskId: target.diskId }, { timeoutMs })),
+      ),
+    );
+    return made.find((each) => !each.ok) ?? ok();
+  }
+
+  /** Fragments that can be read now, as far as is known. */
+  #intact(id: ExtentId, fragments: readonly FragmentPlace[]) {
+    const { nodes } = this.#term;
+    return fragments.flatMap((place, index) =>
+      nodes.reachable(place) && !this.#held.isLost(id, place) ? [this.#at(place, index, place.version)] : [],
+    );
   }
 
   async #call<T>(

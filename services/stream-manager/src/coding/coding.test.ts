@@ -304,3 +304,53 @@ test("coding: whichever manager or node dies in whichever step, the extent is wh
   }
   assert.ok(codings > 2, `${codings} codings survived what happened`);
 });
+
+test("coding: a coded extent becomes replicas again, also with as many nodes dead as the code bears; its fragments go after the grace", async () => {
+  for (const late of [false, true]) {
+    const cluster = clusterOf(60);
+    const { sim } = cluster;
+    await sim.run(async () => {
+      const extent = await sealed(cluster);
+      const replicate = () => cluster.sm((sm, left) => sm.replicateExtent({ extentId: extent.id }, { timeoutMs: left }));
+      const early = await replicate();
+      assert.ok(!early.ok && early.failure.reason === "conflict", "it is replicated");
+      unwrap(await code(cluster, extent.id));
+      await cluster.until("coded", () => isCoded(cluster, extent.id));
+      const holders = (await infoOf(cluster, extent.id))?.fragmentNodeIds ?? [];
+      if (late) {
+        // Nothing but the fragments is left, and two of them are away for less than the grace of repair.
+        await cluster.until("the replicas are gone", async () => !filesOf(cluster).some((file) => file.endsWith(".extent")), 30_000);
+        for (const name of [holders[0], holders[4]] as string[]) sim.crash(name, { stayDown: true });
+        await sim.sleep(3_200);
+      }
+      unwrap(await replicate());
+      const isWhole = async (): Promise<boolean> => {
+        const info = await infoOf(cluster, extent.id);
+        return info?.coded === undefined && info?.attempt === "" && info.intactCopies === 3;
+      };
+      await cluster.until("replicated", isWhole, 60_000);
+      for (const address of (await infoOf(cluster, extent.id))?.location?.addresses ?? []) {
+        const parts: Uint8Array[] = [];
+        for (let at = 0; at < extent.content.length; at += parts.at(-1)?.length ?? 0) {
+          const request = { extentId: extent.id, offsetBytes: BigInt(at), lengthBytes: 1 << 20 };
+          parts.push(unwrap(await cluster.en(address).readRaw(request, { timeoutMs })).payload);
+        }
+        assert.deepEqual(concatBytes(parts), extent.content, address);
+      }
+      if (late) for (const name of [holders[0], holders[4]] as string[]) sim.restart(name);
+      await cluster.until(
+        "only replicas are left",
+        async () =>
+          filesOf(cluster).join() ===
+          filesOf(cluster)
+            .filter((file) => file.endsWith(".extent"))
+            .join(),
+        60_000,
+      );
+      assert.equal(filesOf(cluster).length, 3);
+      unwrap(await code(cluster, extent.id));
+      await cluster.until("coded again", () => isCoded(cluster, extent.id));
+      assert.deepEqual(await contentOf(cluster, extent), extent.content);
+    });
+  }
+});

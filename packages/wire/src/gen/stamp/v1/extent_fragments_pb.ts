@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/extent_fragments.proto.
  */
 export const file_stamp_v1_extent_fragments: GenFile = /*@__PURE__*/
-  fileDesc("Ch9zdGFtcC92MS9leHRlbnRfZnJhZ21lbnRzLnByb3RvEghzdGFtcC52MSJgCgtDb2RlZEV4dGVudBIRCglleHRlbnRfaWQYASABKAQSDwoHcHJvZmlsZRgCIAEoCRIbChNzZWFsZWRfbGVuZ3RoX2J5dGVzGAMgASgEEhAKCGNoZWNrc3VtGAQgASgNIlAKDEZyYWdtZW50Tm9kZRINCgVpbmRleBgBIAEoDRIPCgd2ZXJzaW9uGAIgASgEEg8KB2FkZHJlc3MYAyABKAkSDwoHZGlza19pZBgEIAEoCSKaAQoUTWFrZUZyYWdtZW50c1JlcXVlc3QSDwoHc21fdGVybRgBIAEoBBIlCgZleHRlbnQYAiABKAsyFS5zdGFtcC52MS5Db2RlZEV4dGVudBInCgd0YXJnZXRzGAMgAygLMhYuc3RhbXAudjEuRnJhZ21lbnROb2RlEhAKCHN0YW1wX2lkGAQgASgJEg8KB2Rpc2tfaWQYBSABKAkiFwoVTWFrZUZyYWdtZW50c1Jlc3BvbnNlIu8BChRXcml0ZUZyYWdtZW50UmVxdWVzdBIPCgdzbV90ZXJtGAEgASgEEiUKBmV4dGVudBgCIAEoCzIVLnN0YW1wLnYxLkNvZGVkRXh0ZW50Eg0KBWluZGV4GAMgASgNEg8KB3ZlcnNpb24YBCABKAQSEAoIc3RhbXBfaWQYBSABKAkSDwoHZGlza19pZBgGIAEoCRINCgVtYWtlchgHIAEoCRIUCgxvZmZzZXRfYnl0ZXMYCCABKAQSGAoQcGF5bG9hZF9jaGVja3N1bRgJIAEoDRIMCgRsYXN0GAogASgIEg8KB3BheWxvYWQYDyABKAwiFwoVV3JpdGVGcmFnbWVudFJlc3BvbnNlInsKFlZlcmlmeUZyYWdtZW50c1JlcXVlc3QSDwoHc21fdGVybRgBIAEoBBIlCgZleHRlbnQYAiABKAsyFS5zdGFtcC52MS5Db2RlZEV4dGVudBIpCglmcmFnbWVudHMYAyADKAsyFi5zdGFtcC52MS5GcmFnbWVudE5vZGUiGQoXVmVyaWZ5RnJhZ21lbnRzUmVzcG9uc2UisgEKFVJlcGFpckZyYWdtZW50UmVxdWVzdBIPCgdzbV90ZXJtGAEgASgEEiUKBmV4dGVudBgCIAEoCzIVLnN0YW1wLnYxLkNvZGVkRXh0ZW50EiYKBnRhcmdldBgDIAEoCzIWLnN0YW1wLnYxLkZyYWdtZW50Tm9kZRInCgdzb3VyY2VzGAQgAygLMhYuc3RhbXAudjEuRnJhZ21lbnROb2RlEhAKCHN0YW1wX2lkGAUgASgJIiwKFlJlcGFpckZyYWdtZW50UmVzcG9uc2USEgoKYnl0ZXNfcmVhZBgBIAEoBCJmChVEZWxldGVGcmFnbWVudFJlcXVlc3QSDwoHc21fdGVybRgBIAEoBBIRCglleHRlbnRfaWQYAiABKAQSGAoQZnJhZ21lbnRfdmVyc2lvbhgDIAEoBBIPCgdkaXNrX2lkGAQgASgJIhgKFkRlbGV0ZUZyYWdtZW50UmVzcG9uc2UiiAEKE1JlYWRGcmFnbWVudFJlcXVlc3QSEQoJZXh0ZW50X2lkGAEgASgEEg8KB3ZlcnNpb24YAiABKAQSDQoFaW5kZXgYAyABKA0SFAoMb2Zmc2V0X2J5dGVzGAQgASgEEhQKDGxlbmd0aF9ieXRlcxgFIAEoDRISCgpiYWNrZ3JvdW5kGAYgASgIIicKFFJlYWRGcmFnbWVudFJlc3BvbnNlEg8KB3BheWxvYWQYDyABKAwiPgoUTGlzdEZyYWdtZW50c1JlcXVlc3QSFwoPYWZ0ZXJfZXh0ZW50X2lkGAEgASgEEg0KBWxpbWl0GAIgASgNIlEKDEhlbGRGcmFnbWVudBIRCglleHRlbnRfaWQYASABKAQSDwoHdmVyc2lvbhgCIAEoBBINCgVpbmRleBgDIAEoDRIOCgZkYW1hZ2UYBCABKAkiUAoVTGlzdEZyYWdtZW50c1Jlc3BvbnNlEikKCWZyYWdtZW50cxgBIAMoCzIWLnN0YW1wLnYxLkhlbGRGcmFnbWVudBIMCgRtb3JlGAIgASgIMtgECg9FeHRlbnRGcmFnbWVudHMSUAoNTWFrZUZyYWdtZW50cxIeLnN0YW1wLnYxLk1ha2VGcmFnbWVudHNSZXF1ZXN0Gh8uc3RhbXAudjEuTWFrZUZyYWdtZW50c1Jlc3BvbnNlElAKDVdyaXRlRnJhZ21lbnQSHi5zdGFtcC52MS5Xcml0ZUZyYWdtZW50UmVxdWVzdBofLnN0YW1wLnYxLldyaXRlRnJhZ21lbnRSZXNwb25zZRJWCg9WZXJpZnlGcmFnbWVudHMSIC5zdGFtcC52MS5WZXJpZnlGcmFnbWVudHNSZXF1ZXN0GiEuc3RhbXAudjEuVmVyaWZ5RnJhZ21lbnRzUmVzcG9uc2USUwoOUmVwYWlyRnJhZ21lbnQSHy5zdGFtcC52MS5SZXBhaXJGcmFnbWVudFJlcXVlc3QaIC5zdGFtcC52MS5SZXBhaXJGcmFnbWVudFJlc3BvbnNlElMKDkRlbGV0ZUZyYWdtZW50Eh8uc3RhbXAudjEuRGVsZXRlRnJhZ21lbnRSZXF1ZXN0GiAuc3RhbXAudjEuRGVsZXRlRnJhZ21lbnRSZXNwb25zZRJNCgxSZWFkRnJhZ21lbnQSHS5zdGFtcC52MS5SZWFkRnJhZ21lbnRSZXF1ZXN0Gh4uc3RhbXAudjEuUmVhZEZyYWdtZW50UmVzcG9uc2USUAoNTGlzdEZyYWdtZW50cxIeLnN0YW1wLnYxLkxpc3RGcmFnbWVudHNSZXF1ZXN0Gh8uc3RhbXAudjEuTGlzdEZyYWdtZW50c1Jlc3BvbnNlYgZwcm90bzM");
+  fileDesc("Ch9zdGFtcC92MS9leHRlbnRfZnJhZ21lbnRzLnByb3RvEghzdGFtcC52MSJgCgtDb2RlZEV4dGVudBIRCglleHRlbnRfaWQYASABKAQSDwoHcHJvZmlsZRgCIAEoCRIbChNzZWFsZWRfbGVuZ3RoX2J5dGVzGAMgASgEEhAKCGNoZWNrc3VtGAQgASgNIlAKDEZyYWdtZW50Tm9kZRINCgVpbmRleBgBIAEoDRIPCgd2ZXJzaW9uGAIgASgEEg8KB2FkZHJlc3MYAyABKAkSDwoHZGlza19pZBgEIAEoCSKaAQoUTWFrZUZyYWdtZW50c1JlcXVlc3QSDwoHc21fdGVybRgBIAEoBBIlCgZleHRlbnQYAiABKAsyFS5zdGFtcC52MS5Db2RlZEV4dGVudBInCgd0YXJnZXRzGAMgAygLMhYuc3RhbXAudjEuRnJhZ21lbnROb2RlEhAKCHN0YW1wX2lkGAQgASgJEg8KB2Rpc2tfaWQYBSABKAkiFwoVTWFrZUZyYWdtZW50c1Jlc3BvbnNlIu8BChRXcml0ZUZyYWdtZW50UmVxdWVzdBIPCgdzbV90ZXJtGAEgASgEEiUKBmV4dGVudBgCIAEoCzIVLnN0YW1wLnYxLkNvZGVkRXh0ZW50Eg0KBWluZGV4GAMgASgNEg8KB3ZlcnNpb24YBCABKAQSEAoIc3RhbXBfaWQYBSABKAkSDwoHZGlza19pZBgGIAEoCRINCgVtYWtlchgHIAEoCRIUCgxvZmZzZXRfYnl0ZXMYCCABKAQSGAoQcGF5bG9hZF9jaGVja3N1bRgJIAEoDRIMCgRsYXN0GAogASgIEg8KB3BheWxvYWQYDyABKAwiFwoVV3JpdGVGcmFnbWVudFJlc3BvbnNlInsKFlZlcmlmeUZyYWdtZW50c1JlcXVlc3QSDwoHc21fdGVybRgBIAEoBBIlCgZleHRlbnQYAiABKAsyFS5zdGFtcC52MS5Db2RlZEV4dGVudBIpCglmcmFnbWVudHMYAyADKAsyFi5zdGFtcC52MS5GcmFnbWVudE5vZGUiGQoXVmVyaWZ5RnJhZ21lbnRzUmVzcG9uc2UisgEKFVJlcGFpckZyYWdtZW50UmVxdWVzdBIPCgdzbV90ZXJtGAEgASgEEiUKBmV4dGVudBgCIAEoCzIVLnN0YW1wLnYxLkNvZGVkRXh0ZW50EiYKBnRhcmdldBgDIAEoCzIWLnN0YW1wLnYxLkZyYWdtZW50Tm9kZRInCgdzb3VyY2VzGAQgAygLMhYuc3RhbXAudjEuRnJhZ21lbnROb2RlEhAKCHN0YW1wX2lkGAUgASgJIiwKFlJlcGFpckZyYWdtZW50UmVzcG9uc2USEgoKYnl0ZXNfcmVhZBgBIAEoBCLUAQoTRGVjb2RlRXh0ZW50UmVxdWVzdBIPCgdzbV90ZXJtGAEgASgEEhEKCWV4dGVudF9pZBgCIAEoBBIPCgd2ZXJzaW9uGAMgASgEEhMKC293bmVyX2Vwb2NoGAQgASgEEiUKBmV4dGVudBgFIAEoCzIVLnN0YW1wLnYxLkNvZGVkRXh0ZW50EikKCWZyYWdtZW50cxgGIAMoCzIWLnN0YW1wLnYxLkZyYWdtZW50Tm9kZRIQCghzdGFtcF9pZBgHIAEoCRIPCgdkaXNrX2lkGAggASgJIigKFERlY29kZUV4dGVudFJlc3BvbnNlEhAKCGNoZWNrc3VtGAEgASgNImYKFURlbGV0ZUZyYWdtZW50UmVxdWVzdBIPCgdzbV90ZXJtGAEgASgEEhEKCWV4dGVudF9pZBgCIAEoBBIYChBmcmFnbWVudF92ZXJzaW9uGAMgASgEEg8KB2Rpc2tfaWQYBCABKAkiGAoWRGVsZXRlRnJhZ21lbnRSZXNwb25zZSKIAQoTUmVhZEZyYWdtZW50UmVxdWVzdBIRCglleHRlbnRfaWQYASABKAQSDwoHdmVyc2lvbhgCIAEoBBINCgVpbmRleBgDIAEoDRIUCgxvZmZzZXRfYnl0ZXMYBCABKAQSFAoMbGVuZ3RoX2J5dGVzGAUgASgNEhIKCmJhY2tncm91bmQYBiABKAgiJwoUUmVhZEZyYWdtZW50UmVzcG9uc2USDwoHcGF5bG9hZBgPIAEoDCI+ChRMaXN0RnJhZ21lbnRzUmVxdWVzdBIXCg9hZnRlcl9leHRlbnRfaWQYASABKAQSDQoFbGltaXQYAiABKA0iUQoMSGVsZEZyYWdtZW50EhEKCWV4dGVudF9pZBgBIAEoBBIPCgd2ZXJzaW9uGAIgASgEEg0KBWluZGV4GAMgASgNEg4KBmRhbWFnZRgEIAEoCSJQChVMaXN0RnJhZ21lbnRzUmVzcG9uc2USKQoJZnJhZ21lbnRzGAEgAygLMhYuc3RhbXAudjEuSGVsZEZyYWdtZW50EgwKBG1vcmUYAiABKAgypwUKD0V4dGVudEZyYWdtZW50cxJQCg1NYWtlRnJhZ21lbnRzEh4uc3RhbXAudjEuTWFrZUZyYWdtZW50c1JlcXVlc3QaHy5zdGFtcC52MS5NYWtlRnJhZ21lbnRzUmVzcG9uc2USUAoNV3JpdGVGcmFnbWVudBIeLnN0YW1wLnYxLldyaXRlRnJhZ21lbnRSZXF1ZXN0Gh8uc3RhbXAudjEuV3JpdGVGcmFnbWVudFJlc3BvbnNlElYKD1ZlcmlmeUZyYWdtZW50cxIgLnN0YW1wLnYxLlZlcmlmeUZyYWdtZW50c1JlcXVlc3QaIS5zdGFtcC52MS5WZXJpZnlGcmFnbWVudHNSZXNwb25zZRJTCg5SZXBhaXJGcmFnbWVudBIfLnN0YW1wLnYxLlJlcGFpckZyYWdtZW50UmVxdWVzdBogLnN0YW1wLnYxLlJlcGFpckZyYWdtZW50UmVzcG9uc2USTQoMRGVjb2RlRXh0ZW50Eh0uc3RhbXAudjEuRGVjb2RlRXh0ZW50UmVxdWVzdBoeLnN0YW1wLnYxLkRlY29kZUV4dGVudFJlc3BvbnNlElMKDkRlbGV0ZUZyYWdtZW50Eh8uc3RhbXAudjEuRGVsZXRlRnJhZ21lbnRSZXF1ZXN0GiAuc3RhbXAudjEuRGVsZXRlRnJhZ21lbnRSZXNwb25zZRJNCgxSZWFkRnJhZ21lbnQSHS5zdGFtcC52MS5SZWFkRnJhZ21lbnRSZXF1ZXN0Gh4uc3RhbXAudjEuUmVhZEZyYWdtZW50UmVzcG9uc2USUAoNTGlzdEZyYWdtZW50cxIeLnN0YW1wLnYxLkxpc3RGcmFnbWVudHNSZXF1ZXN0Gh8uc3RhbXAudjEuTGlzdEZyYWdtZW50c1Jlc3BvbnNlYgZwcm90bzM");
 
 /**
  * A coded extent, as far as its fragments need it.
@@ -331,6 +331,83 @@ export const RepairFragmentResponseSchema: GenMessage<RepairFragmentResponse> = 
   messageDesc(file_stamp_v1_extent_fragments, 9);
 
 /**
+ * @generated from message stamp.v1.DecodeExtentRequest
+ */
+export type DecodeExtentRequest = Message<"stamp.v1.DecodeExtentRequest"> & {
+  /**
+   * @generated from field: uint64 sm_term = 1;
+   */
+  smTerm: bigint;
+
+  /**
+   * That of `extent`.
+   *
+   * @generated from field: uint64 extent_id = 2;
+   */
+  extentId: bigint;
+
+  /**
+   * Of the replica that is made.
+   *
+   * @generated from field: uint64 version = 3;
+   */
+  version: bigint;
+
+  /**
+   * @generated from field: uint64 owner_epoch = 4;
+   */
+  ownerEpoch: bigint;
+
+  /**
+   * @generated from field: stamp.v1.CodedExtent extent = 5;
+   */
+  extent?: CodedExtent | undefined;
+
+  /**
+   * Those that are thought to be intact.
+   *
+   * @generated from field: repeated stamp.v1.FragmentNode fragments = 6;
+   */
+  fragments: FragmentNode[];
+
+  /**
+   * @generated from field: string stamp_id = 7;
+   */
+  stampId: string;
+
+  /**
+   * @generated from field: string disk_id = 8;
+   */
+  diskId: string;
+};
+
+/**
+ * Describes the message stamp.v1.DecodeExtentRequest.
+ * Use `create(DecodeExtentRequestSchema)` to create a new message.
+ */
+export const DecodeExtentRequestSchema: GenMessage<DecodeExtentRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_extent_fragments, 10);
+
+/**
+ * @generated from message stamp.v1.DecodeExtentResponse
+ */
+export type DecodeExtentResponse = Message<"stamp.v1.DecodeExtentResponse"> & {
+  /**
+   * crc32c of the whole content.
+   *
+   * @generated from field: uint32 checksum = 1;
+   */
+  checksum: number;
+};
+
+/**
+ * Describes the message stamp.v1.DecodeExtentResponse.
+ * Use `create(DecodeExtentResponseSchema)` to create a new message.
+ */
+export const DecodeExtentResponseSchema: GenMessage<DecodeExtentResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_extent_fragments, 11);
+
+/**
  * @generated from message stamp.v1.DeleteFragmentRequest
  */
 export type DeleteFragmentRequest = Message<"stamp.v1.DeleteFragmentRequest"> & {
@@ -360,7 +437,7 @@ export type DeleteFragmentRequest = Message<"stamp.v1.DeleteFragmentRequest"> & 
  * Use `create(DeleteFragmentRequestSchema)` to create a new message.
  */
 export const DeleteFragmentRequestSchema: GenMessage<DeleteFragmentRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_extent_fragments, 10);
+  messageDesc(file_stamp_v1_extent_fragments, 12);
 
 /**
  * @generated from message stamp.v1.DeleteFragmentResponse
@@ -373,7 +450,7 @@ export type DeleteFragmentResponse = Message<"stamp.v1.DeleteFragmentResponse"> 
  * Use `create(DeleteFragmentResponseSchema)` to create a new message.
  */
 export const DeleteFragmentResponseSchema: GenMessage<DeleteFragmentResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_extent_fragments, 11);
+  messageDesc(file_stamp_v1_extent_fragments, 13);
 
 /**
  * @generated from message stamp.v1.ReadFragmentRequest
@@ -419,7 +496,7 @@ export type ReadFragmentRequest = Message<"stamp.v1.ReadFragmentRequest"> & {
  * Use `create(ReadFragmentRequestSchema)` to create a new message.
  */
 export const ReadFragmentRequestSchema: GenMessage<ReadFragmentRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_extent_fragments, 12);
+  messageDesc(file_stamp_v1_extent_fragments, 14);
 
 /**
  * @generated from message stamp.v1.ReadFragmentResponse
@@ -436,7 +513,7 @@ export type ReadFragmentResponse = Message<"stamp.v1.ReadFragmentResponse"> & {
  * Use `create(ReadFragmentResponseSchema)` to create a new message.
  */
 export const ReadFragmentResponseSchema: GenMessage<ReadFragmentResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_extent_fragments, 13);
+  messageDesc(file_stamp_v1_extent_fragments, 15);
 
 /**
  * @generated from message stamp.v1.ListFragmentsRequest
@@ -462,7 +539,7 @@ export type ListFragmentsRequest = Message<"stamp.v1.ListFragmentsRequest"> & {
  * Use `create(ListFragmentsRequestSchema)` to create a new message.
  */
 export const ListFragmentsRequestSchema: GenMessage<ListFragmentsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_extent_fragments, 14);
+  messageDesc(file_stamp_v1_extent_fragments, 16);
 
 /**
  * @generated from message stamp.v1.HeldFragment
@@ -496,7 +573,7 @@ export type HeldFragment = Message<"stamp.v1.HeldFragment"> & {
  * Use `create(HeldFragmentSchema)` to create a new message.
  */
 export const HeldFragmentSchema: GenMessage<HeldFragment> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_extent_fragments, 15);
+  messageDesc(file_stamp_v1_extent_fragments, 17);
 
 /**
  * @generated from message stamp.v1.ListFragmentsResponse
@@ -518,7 +595,7 @@ export type ListFragmentsResponse = Message<"stamp.v1.ListFragmentsResponse"> & 
  * Use `create(ListFragmentsResponseSchema)` to create a new message.
  */
 export const ListFragmentsResponseSchema: GenMessage<ListFragmentsResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_extent_fragments, 16);
+  messageDesc(file_stamp_v1_extent_fragments, 18);
 
 /**
  * Fragments of coded extents on one node's own disk (docs/design/erasure-coding.md). Served by extent nodes beside ExtentNode. A fragment is
@@ -567,6 +644,16 @@ export const ExtentFragments: GenService<{
     methodKind: "unary";
     input: typeof RepairFragmentRequestSchema;
     output: typeof RepairFragmentResponseSchema;
+  },
+  /**
+   * By the stream manager: makes a replica on this node of the fragments of the extent. Answered when it is durable and has the checksum.
+   *
+   * @generated from rpc stamp.v1.ExtentFragments.DecodeExtent
+   */
+  decodeExtent: {
+    methodKind: "unary";
+    input: typeof DecodeExtentRequestSchema;
+    output: typeof DecodeExtentResponseSchema;
   },
   /**
    * By the stream manager. Exactly this version, what is in the making included. Nothing to do if it is not here.
