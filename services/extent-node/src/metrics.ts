@@ -53,7 +53,6 @@ export const extentNodeMetrics: Metrics = {
   "extents.*": gauge(`${en}_replicas`, "Replicas that it holds.", { state: "*" }),
   fragments: gauge(`${en}_fragments`, "Fragments of coded extents that it holds."),
   extentBytes: gauge(`${en}_replicas_bytes`, "Bytes of the replicas that it holds."),
-  fragments: gauge(`${en}_fragments`, "Fragments of coded extents that it holds."),
   damagedFragments: gauge(`${en}_damaged_fragments`, "Those in which it has found damage since it started."),
   journalSegments: gauge(`${en}_journal_segments`, "Segments of the journal."),
   journalSegmentsWaiting: gauge(`${en}_journal_segments_waiting`, "Those that wait until what they hold is in extent files."),
