@@ -2,6 +2,11 @@
  * Puts a snapshot in the place of a metadata store that was lost. What was granted or minted after the snapshot is not known, so every
  * number that must never be given twice is raised far beyond it: lease epochs (SM and PM terms among them), owner epochs, extent ids, the
  * number of the last transaction. Every lease has ended.
+ *
+ * A second restore may begin from the same copy, or from an older one than the first. A raise that is the same each time would give again what
+ * was given between the two restores. So extent ids, lease epochs and the number of the last transaction also begin above a multiple of the seconds
+ * since 2026. Owner epochs do not: beyond 2^28 the tickets of split ranges would lose their distance (decision 0200), and extents that an owner
+ * epoch of before could write to are not in the restored store.
  */
 import { type Checksum, FailureError, fromUtf8, type Outcome, ok, refused, utf8 } from "@stamp/base";
 import { decodeLease, encodeLease } from "@stamp/lease";
@@ -19,10 +24,28 @@ import {
   metadataStoreName,
 } from "./store.ts";
 
-/** More than is given between two snapshots, which are seconds apart. */
-export const raisedBy = 1_000_000;
+/** More than is given between two snapshots, which are seconds apart; and more than is given in a second. */
+const raisedBy = 1_000_000;
 /** More transactions than a stamp has in years: a store that was restored from however old a copy is above all that anybody saw before. */
-export const versionRaisedBy: number = 2 ** 36;
+const versionRaisedBy: number = 2 ** 36;
+/** More transactions than a lock service does in a second. */
+const versionsPerSecond: number = 2 ** 20;
+/** 2026-01-01T00:00:00Z. */
+const epochMs = 1_767_225_600_000;
+
+/** What numbers become. Both stay below 2^53 until the year 2298. */
+interface Raise {
+  readonly number: (given: number) => number;
+  readonly version: (given: number) => number;
+}
+
+function raiseAt(wallMs: number): Raise {
+  const seconds = Math.max(0, Math.floor((wallMs - epochMs) / 1_000));
+  return {
+    number: (given) => Math.max(given + raisedBy, seconds * raisedBy),
+    version: (given) => Math.max(given + versionRaisedBy, seconds * versionsPerSecond),
+  };
+}
 /** Of the partition manager: a decimal number. */
 const ownerEpochKey = "partition-manager/owner-epoch";
 const batchSize = 1_000;
@@ -50,6 +73,7 @@ export async function whileStopped<T>(world: World, work: () => Promise<Outcome<
 /** Into an empty store; refused with `conflict` when there is one. Durable when it resolves. Gives the number of keys. */
 export async function restoreMetadata(world: World, snapshot: OpenedSnapshot): Promise<Outcome<number>> {
   const checksum: Checksum = (bytes) => world.digest.crc32c(bytes);
+  const raise = raiseAt(world.clock.wallMs());
   const opened = await openComplete(world, metadataStoreName, { discardMark: true });
   if (!opened.ok)
     return refused("failedPrecondition", "conflict", `there is a metadata store (${opened.failure.message}): move its folder away first`);
@@ -59,19 +83,26 @@ export async function restoreMetadata(world: World, snapshot: OpenedSnapshot): P
       return refused("failedPrecondition", "conflict", "there is a metadata store with content: move its folder away first");
     }
     // All of it can be read: nothing is written of a snapshot that is damaged somewhere.
-    for await (const [key, value] of snapshot.entries()) raised(key, value, checksum);
+    for await (const [key, value] of snapshot.entries()) raised(key, value, raise, checksum);
     let stamp: KeyValueOperation | undefined;
     let operations: KeyValueOperation[] = [];
+    // A copy from before the first extent and the first owner epoch has no record of how far they were given.
+    const begun = new Map([
+      [`k/${idsKey}`, encodeStored({ kind: "ids", next: raise.number(0) }, checksum)],
+      [`k/${ownerEpochKey}`, utf8(String(raisedBy))],
+    ]);
     let count = 0;
     for await (const [key, value] of snapshot.entries()) {
-      const operation: KeyValueOperation = { kind: "put", key, value: raised(key, value, checksum) };
+      const operation: KeyValueOperation = { kind: "put", key, value: raised(key, value, raise, checksum) };
       count += 1;
+      begun.delete(fromUtf8(key));
       if (fromUtf8(key) === "stamp") stamp = operation;
       else operations.push(operation);
       if (operations.length < batchSize) continue;
       await store.batch(operations, { sync: true });
       operations = [];
     }
+    for (const [key, value] of begun) operations.push({ kind: "put", key: utf8(key), value: encodeKeyState(value, 1, checksum) });
     // The stamp's own record comes last: a store without it is never served, so one that was cut short is none.
     if (stamp === undefined) return refused("dataLoss", "damaged", "the snapshot has no identity of a stamp");
     await store.batch([...operations, stamp], { sync: true });
@@ -84,15 +115,15 @@ export async function restoreMetadata(world: World, snapshot: OpenedSnapshot): P
   }
 }
 
-function raised(key: Uint8Array, value: Uint8Array, checksum: Checksum): Uint8Array {
+function raised(key: Uint8Array, value: Uint8Array, raise: Raise, checksum: Checksum): Uint8Array {
   const name = fromUtf8(key);
   if (name === "stamp") return encodeStamp(intact(decodeStamp(value, checksum)), checksum);
-  if (name === "version") return encodeVersion(numberOf(value, checksum) + versionRaisedBy, checksum);
+  if (name === "version") return encodeVersion(raise.version(numberOf(value, checksum)), checksum);
   if (name.startsWith("l/")) {
     const lease = intact(decodeLease(value, checksum));
-    return encodeLease({ ...lease, epoch: (lease.epoch + raisedBy) as typeof lease.epoch, ended: true, refused: false }, checksum);
+    return encodeLease({ ...lease, epoch: raise.number(lease.epoch) as typeof lease.epoch, ended: true, refused: false }, checksum);
   }
-  if (name === `k/${idsKey}`) return raisedIds(value, checksum);
+  if (name === `k/${idsKey}`) return raisedIds(value, raise, checksum);
   if (name === `k/${ownerEpochKey}`) {
     const state = intact(decodeKeyState(value, checksum));
     const last = Number(fromUtf8(state.value ?? new Uint8Array(0)));
@@ -102,11 +133,11 @@ function raised(key: Uint8Array, value: Uint8Array, checksum: Checksum): Uint8Ar
   return value;
 }
 
-function raisedIds(value: Uint8Array, checksum: Checksum): Uint8Array {
+function raisedIds(value: Uint8Array, raise: Raise, checksum: Checksum): Uint8Array {
   const state = intact(decodeKeyState(value, checksum));
   const stored = intact(decodeStored(idsKey, state.value ?? new Uint8Array(0), checksum));
   if (stored.kind !== "ids") throw new FailureError(refused("dataLoss", "damaged", `${idsKey} holds ${stored.kind}`).failure);
-  return encodeKeyState(encodeStored({ ...stored, next: stored.next + raisedBy }, checksum), state.version, checksum);
+  return encodeKeyState(encodeStored({ ...stored, next: raise.number(stored.next) }, checksum), state.version, checksum);
 }
 
 function numberOf(value: Uint8Array, checksum: Checksum): number {

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { type Outcome, ok, present, type RuleName, refused, unwrap } from "@stamp/base";
 import { metadataStoreName, restoreMetadata } from "@stamp/lock-service";
 import { MetadataClient, openSnapshot, StoreAge } from "@stamp/metadata-store";
-import { type Handlers, markPath, served } from "@stamp/ports";
+import { type Clock, type Handlers, markPath, served } from "@stamp/ports";
 import { ExtentNode, LockService } from "@stamp/wire";
 import { Cluster, first, nodeNames } from "./cluster.test.ts";
 
@@ -99,16 +99,25 @@ async function termOf({ sim }: Cluster): Promise<number> {
   return Number(unwrap(await lock.getLease({ name: "stream-manager" }, { timeoutMs })).leaseEpoch);
 }
 
-/** Takes the newest copy of the first node into an empty metadata store. */
-async function restore({ sim }: Cluster): Promise<void> {
+/** Name of the newest copy of the first node. */
+const newestCopy = async ({ sim }: Cluster): Promise<string> =>
+  (await sim.world("en1").disk.list(copiesFolder)).toSorted().at(-1) ?? "none";
+
+/** Half a year: virtual time begins with the year from which a restore counts its seconds. */
+const laterMs = 180 * 86_400_000;
+
+/** Takes a copy of the first node, by default the newest, into an empty metadata store. */
+async function restore(cluster: Cluster, copy?: string): Promise<void> {
+  const { sim } = cluster;
   await sim.stop("lock");
   sim.keyValue("lock").drop(metadataStoreName);
-  const { disk } = sim.world("en1");
-  const newest = (await disk.list(copiesFolder)).toSorted().at(-1);
   const offline = sim.offline("lock");
-  const file = await disk.open(`${copiesFolder}/${newest}`);
+  const file = await sim.world("en1").disk.open(`${copiesFolder}/${copy ?? (await newestCopy(cluster))}`);
   const snapshot = unwrap(await openSnapshot(file, (bytes, seed) => offline.digest.crc32c(bytes, seed)));
-  unwrap(await restoreMetadata(offline, snapshot));
+  const { clock } = offline;
+  const wallMs = (): number => clock.wallMs() + laterMs;
+  const later: Clock = { monotonicMs: () => clock.monotonicMs(), suspendedMs: () => 0, after: (ms, call) => clock.after(ms, call), wallMs };
+  unwrap(await restoreMetadata({ ...offline, clock: later }, snapshot));
   sim.restart("lock");
 }
 
@@ -145,6 +154,36 @@ test("store put back from before a restore: its terms are refused, the managers 
     await restore(cluster);
     await cluster.until("one leads again", async () => states().includes("leader"), 60_000);
     await cluster.open("/new", 2);
+  });
+});
+
+test("restored twice from one copy: extents, terms and transactions get no number again", async () => {
+  const cluster = new Cluster({ seed: 25 });
+  const { sim } = cluster;
+  await sim.run(async () => {
+    await cluster.open("/old", 1);
+    await sim.sleep(70_000);
+    const copy = await newestCopy(cluster);
+    const content = await sim.world("en1").disk.readWhole(`${copiesFolder}/${copy}`);
+    assert.ok(content);
+    const seen: { readonly extent: bigint; readonly term: number; readonly copy: string }[] = [];
+    for (const stream of ["/first", "/second"]) {
+      const file = await sim.world("en1").disk.open(`${copiesFolder}/${copy}`, { create: true });
+      await file.write(0, [content]);
+      await file.close();
+      await restore(cluster, copy);
+      await cluster.until("a stream is opened", async () => (await cluster.tryOpen(stream, 1, 3_000)).ok, 60_000);
+      const { extentId } = first(await cluster.next(stream, 1, 0n));
+      await sim.sleep(70_000);
+      seen.push({ extent: extentId, term: await termOf(cluster), copy: await newestCopy(cluster) });
+    }
+    const [once, again] = seen;
+    assert.ok(
+      once && again && again.extent > once.extent + 1_000_000n,
+      seen.map(({ extent, term, copy: newest }) => `${extent} ${term} ${newest}`).join("; "),
+    );
+    assert.ok(again.term > once.term + 1_000_000);
+    assert.ok(again.copy > once.copy, "the copy of the second restore is the newest");
   });
 });
 

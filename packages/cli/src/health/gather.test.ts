@@ -91,7 +91,7 @@ test("health and status, every process takes the connection and never answers: t
   const [health, status] = await Promise.all([stamp("health"), stamp("status")]);
   assert.equal(health.code, 7, health.out);
   assert.match(health.out, /^NOT SERVING EVERYTHING/);
-  assert.match(health.out, /→ read the end of its log: docker compose logs --tail 50 lock-service-1$/m);
+  assert.match(health.out, /→ read its log: docker compose logs --tail 50 lock-service-1$/m);
   assert.equal(status.code, 4, status.out);
   assert.equal(
     status.out.split("\n").filter((line) => /^[a-z]+-[a-z]+-1 .* down; bring it back/.test(line)).length,

@@ -16,5 +16,7 @@ export function healthText({ sentence, findings }: Health, dataDir: string): str
 /** Names the data folder in what helps; for containers, which have none of ours, the command that shows a log. */
 export function helpIn(help: string, dataDir: string): string {
   if (dataDir !== inContainers) return help.replaceAll("DATA", dataDir);
-  return help.replaceAll(/tail DATA\/logs\/(\S+)\.log/g, "docker compose logs --tail 50 $1");
+  return help
+    .replaceAll(/\.\/stamp logs --role (\S+) --data DATA/g, "docker compose logs --tail 50 $1")
+    .replaceAll("in DATA/logs", "in what docker compose logs prints");
 }
