@@ -253,7 +253,7 @@ test("coding: a draining node's fragments are made elsewhere, then it may be dec
 
 test("coding: whichever manager or node dies in whichever step, the extent is whole as its record says, and ends coded", async () => {
   let codings = 0;
-  for (let seed = 70; seed < 80; seed++) {
+  for (let seed = 70; seed < 84; seed++) {
     const cluster = clusterOf(seed, ["sm1", "sm2"]);
     const { sim } = cluster;
     await sim.run(async () => {
