@@ -9,6 +9,8 @@ export interface RunningSupervisor {
   stop(): Promise<void>;
 }
 
+const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
 /** A signal that comes again so soon is the same one, sent to the group and passed on by a parent. */
 const sameSignalMs = 1_000;
 
@@ -33,12 +35,15 @@ export async function runSupervisor(
   const server = new ControlServer(supervisor, () => stop("asked to"));
   await server.listen();
   let firstSignalMs = 0;
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-    process.on(signal, () => {
-      if (firstSignalMs === 0) firstSignalMs = performance.now();
-      else if (performance.now() - firstSignalMs > sameSignalMs) void supervisor.powerLoss();
-      void stop(signal);
-    });
-  }
+  const onSignal = (signal: NodeJS.Signals): void => {
+    if (firstSignalMs === 0) firstSignalMs = performance.now();
+    else if (performance.now() - firstSignalMs > sameSignalMs) void supervisor.powerLoss();
+    void stop(signal);
+  };
+  for (const signal of signals) process.on(signal, onSignal);
+  // A process may run one cluster after another, as drills do.
+  void stopped.then(() => {
+    for (const signal of signals) process.off(signal, onSignal);
+  });
   return { supervisor, stopped, stop: () => stop("asked to") };
 }
