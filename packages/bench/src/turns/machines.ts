@@ -22,7 +22,7 @@ export interface MachineInput {
   readonly name: string;
   /** Role of the process that does it in a stamp. */
   readonly role: string;
-  /** What is there before, and is not measured. Returns the work. */
+  /** Makes the state that the work begins from, which is not measured. Returns the work. */
   readonly prepare: () => () => unknown;
 }
 

@@ -1,7 +1,7 @@
 /**
  * The longest turn of the event loop of each process of a cluster, and the work that it is compared with.
  *
- * A turn counts with the larger of two measures, neither of which other programs can make longer by taking the processors:
+ * A turn counts with the larger of two measures, and other programs that take the processors make neither of them longer:
  *   - processor time of the thread (`/turns` of the health door, exact for each turn);
  *   - wall time of the longest turn (`/metrics`, `nodejs_eventloop_lag_max_seconds`) minus the time for which the thread was ready to run
  *     and was given no processor meanwhile (`/proc/PID/task/PID/schedstat`, Linux). This one sees a turn that waits inside a synchronous call.
@@ -13,7 +13,7 @@ import type { DrillTarget } from "@stamp/cli";
 /** Name of the process → its longest turn since it was asked before, in milliseconds. */
 export type LongestTurns = ReadonlyMap<string, number>;
 
-/** What is measured: `begin`, then the work, then `end`. */
+/** One measurement: `begin`, then the work, then `end`. */
 export interface Probe {
   begin(): Promise<void>;
   end(): Promise<LongestTurns>;
