@@ -67,6 +67,9 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
     write("packages/base/src/breach.test.ts", `import { test } from "node:test";\ntest.sk${""}ip("never", () => {});\n`);
     write("packages/base/src/breach-path.ts", `export const where = "/ro${""}ot/somewhere";\n`);
 
+    write("biome.jsonc", readFileSync(join(copy, "biome.jsonc"), "utf8").replace("{admission,", "{"));
+    write("packages/base/README.md", "See `base/never-there.test.ts` and [the rules](../../docs/never-there.md).\n");
+
     const [pure, async] = await Promise.all([
       run("tsc", ["-p", "tsconfig.pure.json"], { cwd: copy }),
       run("tsc", ["-p", "tsconfig.async.json"], { cwd: copy }),
@@ -119,6 +122,10 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
     tells("breach-leftover.ts", "leftover");
     tells("breach.test.ts", "skipped without a reason");
     tells("breach-path.ts", "machine path");
+    tells("biome.jsonc", "both overrides need it");
+    tells("packages/base/README.md", "does not exist: base/never-there.test.ts");
+    tells("packages/base/README.md", "does not exist: ../../docs/never-there.md");
+    tells("packages/stream/package.json", "@stamp/ports-node is declared but not imported");
   } finally {
     rmSync(copy, { recursive: true, force: true });
   }

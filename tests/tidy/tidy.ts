@@ -1,6 +1,7 @@
 /** The rules of this repository that neither the compiler nor the linter can hold. Each breach is one line that names file and rule. */
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { documents } from "./documents.ts";
 import { adapters, layers } from "./layers.ts";
 
 const linesMax = 600;
@@ -28,12 +29,14 @@ export function tidy(root: string): string[] {
     ...sources.flatMap((source) => [...layering(source), ...door(source), ...size(source), ...leftovers(source), ...machinePaths(source)]),
     ...manifests(root, sources),
     ...cycles(root),
+    ...linterScopes(root),
     ...documents(root),
+    ...pathsInDocuments(root),
   ];
 }
 
 function readSources(root: string): Source[] {
-  const files = globSync(["{packages,services}/*/src/**/*.ts", "tests/**/*.ts", "*.mjs"], {
+  const files = globSync(["{packages,services}/*/**/*.ts", "tests/**/*.ts", "*.mjs"], {
     cwd: root,
     // The breaches that the test writes are text inside of it.
     exclude: ["**/node_modules/**", "packages/wire/src/gen/**", "tests/tidy/tidy.test.ts"],
@@ -128,7 +131,11 @@ function manifests(root: string, sources: readonly Source[]): string[] {
       if (name.startsWith("@stamp/") && !layer.allowed.includes(target))
         breaches.push(`${path}: layering: ${owner} must not depend on ${target}`);
     }
-    for (const source of sources.filter((each) => each.owner === owner)) {
+    const own = sources.filter((each) => each.owner === owner);
+    for (const name of Object.keys(all)) {
+      if (!own.some(({ text }) => text.includes(`"${name}`))) breaches.push(`${path}: ${name} is declared but not imported`);
+    }
+    for (const source of own) {
       for (const [, specifier = ""] of source.text.matchAll(ourImport)) {
         const name = specifier.split("/").slice(0, 2).join("/");
         const held = source.isTest ? all[name] : manifest.dependencies?.[name];
@@ -139,6 +146,17 @@ function manifests(root: string, sources: readonly Source[]): string[] {
     }
   }
   return breaches;
+}
+
+/** The linter bans clocks, randomness and adapters in every package that the compiler holds pure or async: biome.jsonc names them all. */
+function linterScopes(root: string): string[] {
+  const config = readFileSync(join(root, "biome.jsonc"), "utf8");
+  return (["pure", "async"] as const).flatMap((kind) => {
+    const names = Object.keys(layers).filter((name) => layers[name]?.kind === kind);
+    const scope = `"packages/{${names.sort().join(",")}}/src/**"`;
+    const written = config.split(scope).length - 1;
+    return written === 2 ? [] : [`biome.jsonc: layering: ${scope} stands ${written} times; both overrides need it`];
+  });
 }
 
 /** No package needs itself, over others or for its tests: a cycle can't be installed in order, and brings everything into an image. */
@@ -163,7 +181,7 @@ function cycles(root: string): string[] {
   return breaches;
 }
 
-function documents(root: string): string[] {
+function pathsInDocuments(root: string): string[] {
   const files = globSync(["*.md", "docs/**/*.md", "proto/**/*.proto", "Dockerfile", "docker-compose.yml", ".ci/*"], { cwd: root });
   return files
     .filter((path) => existsSync(join(root, path)))

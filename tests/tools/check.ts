@@ -3,6 +3,7 @@ import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Ran, root, run } from "./commands.ts";
+import { decisionsIndex, indexPath } from "./decisions.ts";
 
 /** Generates into a temporary folder and compares with what is committed. */
 async function generatedIsFresh(): Promise<Ran> {
@@ -28,6 +29,24 @@ async function generatedIsFresh(): Promise<Ran> {
   }
 }
 
+function decisionsAreListed(): Promise<Ran> {
+  const fresh = readFileSync(join(root, indexPath), "utf8") === decisionsIndex(join(root, "docs/decisions"));
+  return Promise.resolve({ code: fresh ? 0 : 1, output: fresh ? "" : `${indexPath}: run node tests/tools/decisions.ts\n` });
+}
+
+/** Commits before this one have subjects of any length. */
+const subjectsSince = "630d0782";
+
+/** `room: imperative`, at most 72 characters (CONTRIBUTING.md). Where git or that commit is missing, as in an archive or a shallow clone, there is nothing to check. */
+async function subjectsAreShort(): Promise<Ran> {
+  const log = await run("git", ["log", "--no-merges", "--format=%h %s", `${subjectsSince}..HEAD`]);
+  const wrong = (log.code === 0 ? log.output : "")
+    .split("\n")
+    .filter((line) => line !== "")
+    .filter((line) => !/^[0-9a-f]+ (?=.{10,72}$)[a-z0-9-]+: \S/.test(line));
+  return { code: wrong.length, output: wrong.map((line) => `not "room: imperative" in 72 characters: ${line}\n`).join("") };
+}
+
 const checks: readonly (readonly [string, () => Promise<Ran>])[] = [
   ["types of the pure packages", () => run("tsc", ["-p", "tsconfig.pure.json"])],
   ["types of async packages and roles", () => run("tsc", ["-p", "tsconfig.async.json"])],
@@ -35,6 +54,8 @@ const checks: readonly (readonly [string, () => Promise<Ran>])[] = [
   ["linter and formatter", () => run("biome", ["check", "--error-on-warnings", "."])],
   ["the wire's linter", () => run("buf", ["lint"])],
   ["generated code is fresh", generatedIsFresh],
+  ["list of decisions is fresh", decisionsAreListed],
+  ["subjects of commits", subjectsAreShort],
 ];
 
 let failed = 0;

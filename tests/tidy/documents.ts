@@ -1,0 +1,84 @@
+/**
+ * Rules of the documents. A document that names a file which does not exist is wrong about the rest of its sentence, too.
+ *
+ * A name between backticks is looked up in this order: from the root, from the document's folder, and as an abbreviation that leaves out folders
+ * (`extent-node/scrub.test.ts` is `services/extent-node/src/repair/scrub.test.ts`). Decisions and the archive of measurements keep the names of their day.
+ */
+import { globSync, readFileSync } from "node:fs";
+import { join, normalize } from "node:path";
+
+/** Names of files in other projects, and patterns, by document. */
+const elsewhere: Readonly<Record<string, readonly string[]>> = {
+  "CONTRIBUTING.md": ["x.test.ts"],
+  "docs/design/style.md": [
+    "doc/log_format.md",
+    "slatedb-dst/README.md",
+    "rfcs/0000-template.md",
+    "packages/connect/src/transport.ts",
+    "packages/connect/src/router-transport.ts",
+    "protocol/signals.ts",
+    "docs/development/protocol.md",
+    "docs/decisions/NNNN-title.md",
+    "x.test.ts",
+  ],
+};
+
+/** Documents whose text stays as it was written. */
+const historic = /^docs\/(decisions\/\d|measurements\/archive\/)/;
+const fileName = /^[\w.{},/-]+\.(ts|md|pml|sh|yml|mjs|jsonc|json|proto)$/;
+/** Made by a running stamp, by a build or by the user, and so not in the repository. */
+const madeLater = /^(\.tools|node_modules|run|data|files)\/|^(stamp\.config|stamp|cluster|formats)\.json$/;
+
+export function documents(root: string): string[] {
+  const files = globSync("**/*", { cwd: root, exclude: ["**/node_modules/**", ".git/**", ".tools/**"] });
+  const byBase = new Map<string, string[]>();
+  for (const path of files) {
+    const base = path.slice(path.lastIndexOf("/") + 1);
+    byBase.set(base, [...(byBase.get(base) ?? []), path]);
+  }
+  const known = new Set(files);
+  const exists = (document: string, name: string): boolean =>
+    known.has(normalize(name)) || known.has(normalize(join(document, "..", name))) || isAbbreviation(name, byBase);
+  return globSync(["*.md", "docs/**/*.md", "{packages,services,examples,proto,tests}/**/*.md"], {
+    cwd: root,
+    exclude: ["**/node_modules/**"],
+  })
+    .filter((path) => !historic.test(path))
+    .sort()
+    .flatMap((path) => missing(path, readFileSync(join(root, path), "utf8"), exists));
+}
+
+function missing(document: string, text: string, exists: (document: string, name: string) => boolean): string[] {
+  const breaches: string[] = [];
+  for (const [, code = ""] of text.matchAll(/`([^`\n]+)`/g)) {
+    for (const word of code.split(/\s+/).filter((each) => fileName.test(each) && !each.startsWith("/") && !madeLater.test(each))) {
+      for (const name of alternatives(word)) {
+        if (elsewhere[document]?.includes(name) || exists(document, name)) continue;
+        breaches.push(`${document}: names a file that does not exist: ${name}`);
+      }
+    }
+  }
+  for (const [, target = ""] of text.matchAll(/\]\(([^)#\s]+)[^)\s]*\)/g)) {
+    if (/^[a-z]+:/.test(target) || exists(document, target.replace(/\/$/, ""))) continue;
+    breaches.push(`${document}: links to a file that does not exist: ${target}`);
+  }
+  return breaches;
+}
+
+/** `a/{b,c}.ts` are `a/b.ts` and `a/c.ts`. */
+function alternatives(word: string): string[] {
+  const braces = /\{([^{}]*)\}/.exec(word);
+  if (braces === null) return [word];
+  const before = word.slice(0, braces.index);
+  const after = word.slice(braces.index + braces[0].length);
+  return (braces[1] ?? "").split(",").flatMap((part) => alternatives(before + part + after));
+}
+
+function isAbbreviation(name: string, byBase: ReadonlyMap<string, readonly string[]>): boolean {
+  const parts = name.split("/");
+  return (byBase.get(parts.at(-1) ?? "") ?? []).some((path) => {
+    let found = 0;
+    for (const folder of path.split("/")) if (folder === parts[found]) found++;
+    return found === parts.length;
+  });
+}
