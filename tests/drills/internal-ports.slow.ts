@@ -26,7 +26,10 @@ const wrong = new SecretCredential(["the secret of another stamp, as long as it 
 let stamp: DrillTarget;
 
 before(async () => {
-  stamp = await startOwn({ extentNodes: 3, streamManagers: 1, partitionManagers: 1, partitionServers: 1 }, false);
+  const one = { streamManagers: 1, partitionManagers: 1, partitionServers: 1 };
+  // Another address for the REST doors, where the machine has one: everything else must not be there.
+  const httpBind = process.platform === "linux" ? "127.0.0.2" : "127.0.0.1";
+  stamp = await startOwn({ extentNodes: 3, ...one, httpBind }, false);
 });
 after(() => stamp?.close());
 
@@ -105,7 +108,9 @@ test("internal ports: account keys, transactions and deletions are not to be had
   assert.equal(statSync(join((await stamp.status()).dataDir, "cluster-secret")).mode & 0o777, 0o600);
 });
 
-test("internal ports: nothing else listens", { skip: process.platform === "linux" ? false : "looks into /proc" }, async () => {
+test("ports: REST doors are at httpBind, all others at internalBind, and nothing else listens", {
+  skip: process.platform === "linux" ? false : "looks into /proc",
+}, async () => {
   const { processes, endpoints } = await stamp.status();
   const known = new Set(processes.flatMap(({ grpc, http }) => [grpc, http]));
   for (const endpoint of Object.values(endpoints)) known.add(new URL(endpoint).host);
@@ -113,7 +118,8 @@ test("internal ports: nothing else listens", { skip: process.platform === "linux
   for (const line of readFileSync("/proc/net/tcp", "utf8").split("\n").slice(1)) {
     const [, local = "", , state, , , , , , inode = ""] = line.trim().split(/\s+/);
     const [address = "", port = ""] = local.split(":");
-    if (state === "0A") listening.set(inode, `${address === "0100007F" ? "127.0.0.1" : address}:${Number.parseInt(port, 16)}`);
+    const dotted = [...Buffer.from(address, "hex").reverse()].join(".");
+    if (state === "0A") listening.set(inode, `${dotted}:${Number.parseInt(port, 16)}`);
   }
   const found = new Set<string>();
   for (const { pid } of processes) {
@@ -129,4 +135,6 @@ test("internal ports: nothing else listens", { skip: process.platform === "linux
     }
   }
   assert.deepEqual([...found].sort(), [...known].sort());
+  const doors = Object.values(endpoints).map((endpoint) => new URL(endpoint).host);
+  for (const at of found) assert.ok(at.startsWith(doors.includes(at) ? "127.0.0.2:" : "127.0.0.1:"), at);
 });

@@ -9,6 +9,7 @@ import {
   DataFolder,
   flagName,
   loadConfig,
+  olderKey,
   type ProcessIdentity,
 } from "@stamp/cluster";
 import { inWords } from "@stamp/ports-node";
@@ -31,13 +32,16 @@ export function withConfig(command: Command, keys: readonly string[] = configKey
     if (!keys.includes(key)) option.hideHelp();
     command.addOption(option);
   }
+  const bind = new Option(`${flagName(olderKey)} <value>`, "the same as --http-bind; an address of loopback also as --internal-bind");
+  if (!keys.includes("httpBind")) bind.hideHelp();
+  command.addOption(bind);
   return command;
 }
 
 /** `withoutRecord`: for commands that must work beside a damaged `cluster.json`, and need nothing of it. */
 export function configOf(command: Command, { withoutRecord = false }: { readonly withoutRecord?: boolean } = {}): ClusterConfig {
   const { config, data, ...options } = command.opts<Record<string, unknown>>();
-  const flags = Object.fromEntries(Object.entries(options).filter(([key]) => (configKeys as readonly string[]).includes(key)));
+  const flags = Object.fromEntries(Object.entries(options).filter(([key]) => [...configKeys, olderKey].includes(key)));
   return loadConfig({
     file: config as string | undefined,
     directory: process.cwd(),

@@ -2,7 +2,16 @@
  * Settings of the processes of one role (`roles` in the configuration). The processes of a cluster know their schemas, the supervisor does
  * not: without a look before the start a wrong value is a process that dies again and again, and a misspelt key is nothing at all.
  */
-import { type ClusterConfig, configKeys, environmentName, type PlannedProcess, planCluster, type RoleName, roles } from "@stamp/cluster";
+import {
+  type ClusterConfig,
+  configKeys,
+  environmentName,
+  olderKey,
+  type PlannedProcess,
+  planCluster,
+  type RoleName,
+  roles,
+} from "@stamp/cluster";
 import { contradictions } from "@stamp/partition-map";
 import { ConfigError, describeKeys, loadConfig, unknownNames } from "@stamp/ports-node";
 import { CommandError, exitCodes } from "./context.ts";
@@ -62,7 +71,7 @@ const ownNames = ["STAMP_CONFIG", "STAMP_ROOT", "STAMP_SERVICE", "STAMP_PROCESSE
 
 /** A line for every name of the environment that looks like a setting and is none. */
 export async function unknownSettings(env: Readonly<Record<string, string | undefined>>): Promise<readonly string[]> {
-  const unknown = unknownNames(env, [...configKeys.map(environmentName), ...ownNames]);
+  const unknown = unknownNames(env, [...[...configKeys, olderKey].map(environmentName), ...ownNames]);
   if (unknown.length === 0) return [];
   const ofRoles = new Map<string, string>();
   for (const role of roles)

@@ -45,6 +45,22 @@ test("configuration, flag over environment over file; a folder is meant from whe
   assert.equal(from({ dataDir: "x" }, {}, { dataDir: "y" }).dataDir, "/somewhere/y");
 });
 
+test("configuration, bind: the REST doors; internal ports only if the address is of loopback, also over a source before it", () => {
+  const bound = (...given: Parameters<typeof from>): string[] => {
+    const { httpBind, internalBind } = from(...given);
+    return [httpBind, internalBind];
+  };
+  assert.deepEqual(bound({}), ["127.0.0.1", "127.0.0.1"]);
+  assert.deepEqual(bound({ bind: "0.0.0.0" }), ["0.0.0.0", "127.0.0.1"]);
+  assert.deepEqual(bound({}, { STAMP_BIND: "10.1.2.3" }), ["10.1.2.3", "127.0.0.1"]);
+  assert.deepEqual(bound({}, {}, { bind: "127.0.0.2" }), ["127.0.0.2", "127.0.0.2"]);
+  assert.deepEqual(bound({ httpBind: "0.0.0.0", internalBind: "0.0.0.0" }, {}, { bind: "::1" }), ["::1", "::1"]);
+  assert.deepEqual(bound({ bind: "10.1.2.3", internalBind: "10.9.9.9" }), ["10.1.2.3", "10.9.9.9"]);
+  assert.deepEqual(bound({}, { STAMP_BIND: "10.1.2.3", STAMP_HTTP_BIND: "10.2.2.2" }), ["10.2.2.2", "127.0.0.1"]);
+  assert.deepEqual(bound({}, { STAMP_HTTP_BIND: "10.2.2.2" }, { bind: "10.1.2.3", internalBind: "::1" }), ["10.1.2.3", "::1"]);
+  assert.throws(() => from({ bind: 7 }), /bind in .*stamp\.config\.json: /);
+});
+
 test("configuration, structured keys by environment: JSON", () => {
   assert.deepEqual(from({}, { STAMP_FAULT_DOMAINS: '["a","b"]' }).faultDomains, ["a", "b"]);
   assert.throws(() => from({}, { STAMP_FAULT_DOMAINS: "[" }), /STAMP_FAULT_DOMAINS: not JSON/);
@@ -139,8 +155,9 @@ test("plan: every process has ports and a folder of its own, in the order of a c
   assert.equal(plan.endpoints.blob, "http://127.0.0.1:10000/devstoreaccount1");
   assert.match(plan.connectionStrings[1] ?? "", /QueueEndpoint=http:\/\/127\.0\.0\.1:10011\/devstoreaccount1;/);
   assert.ok(plan.connectionString.includes(`BlobEndpoint=${plan.endpoints.blob};`));
-  // blob, queue and table of two front-ends, gRPC and readiness of thirteen
-  assert.equal(plan.ports.size, 32);
+  // Blob, queue and table of two front-ends; gRPC and readiness of thirteen processes.
+  assert.equal(plan.httpPorts.size, 6);
+  assert.equal(plan.internalPorts.size, 26);
 });
 
 test("plan: what a process is given, its role knows and takes", () => {

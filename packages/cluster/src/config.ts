@@ -8,6 +8,7 @@ import { dirname, join, resolve } from "node:path";
 import { parseSourcePattern } from "@stamp/azure-rest";
 import { inWords, textAs, wrongValue } from "@stamp/ports-node";
 import { z } from "zod";
+import { olderKey, withoutOlderKey } from "./addresses.ts";
 import { clusterRecordPath, readClusterRecord } from "./cluster-record.ts";
 import { roles } from "./roles.ts";
 
@@ -47,7 +48,10 @@ const setting = z.union([z.string(), z.number(), z.boolean()]);
 
 export const clusterConfigSchema = z.strictObject({
   dataDir: text().default(".stamp").describe("Folder that holds everything: disks of all nodes, metadata, logs"),
-  bind: text().default("127.0.0.1").describe("Address that every port is opened on"),
+  httpBind: text().default("127.0.0.1").describe("Address of the REST doors: blob, queue, table. 0.0.0.0: every address of this machine"),
+  internalBind: text()
+    .default("127.0.0.1")
+    .describe("Address of everything else: gRPC, the bus, health doors. Others than loopback only in a network of the stamp's machines"),
   portBase: port()
     .max(65_000)
     .default(10_000)
@@ -152,18 +156,23 @@ export function loadConfig(sources: ConfigSources): ClusterConfig {
   /** A relative data folder is meant from where it was written. */
   let dataDirFrom = sources.root;
   if (path !== "") {
-    for (const [key, value] of Object.entries(readFile(path))) {
+    const inFile = readFile(path);
+    for (const [key, value] of Object.entries(withoutOlderKey(inFile))) {
       values[key] = value;
-      given.set(key, `${key} in ${path}`);
+      given.set(key, `${key in inFile ? key : olderKey} in ${path}`);
     }
     if (values.dataDir !== undefined) dataDirFrom = dirname(path);
   }
+  addOlderKey(sources.environment[environmentName(olderKey)], environmentName(olderKey), values, given);
   for (const key of configKeys) {
     const fromEnvironment = sources.environment[environmentName(key)];
     if (fromEnvironment !== undefined && fromEnvironment !== "") {
       values[key] = textAs(clusterConfigSchema.shape[key], fromEnvironment);
       given.set(key, environmentName(key));
     }
+  }
+  addOlderKey(sources.flags?.[olderKey], flagName(olderKey), values, given);
+  for (const key of configKeys) {
     const fromFlag = sources.flags?.[key];
     if (fromFlag !== undefined) {
       values[key] = typeof fromFlag === "string" ? textAs(clusterConfigSchema.shape[key], fromFlag) : fromFlag;
@@ -195,10 +204,19 @@ export function loadConfig(sources: ConfigSources): ClusterConfig {
   return checked({ ...parsed.data, ...files, dataDir: resolve(dataDirFrom, parsed.data.dataDir) });
 }
 
+/** Adds the value of `bind` from the environment or a flag. What the same source says by today's keys is added after it. */
+function addOlderKey(value: unknown, source: string, values: Record<string, unknown>, given: Map<string, string>): void {
+  if (value === undefined || value === "") return;
+  for (const [key, each] of Object.entries(withoutOlderKey({ [olderKey]: value }))) {
+    values[key] = each;
+    given.set(key, source);
+  }
+}
+
 /** Adds what the folder remembers for every key that nothing else gives. */
 function addRemembered(dataDir: string, values: Record<string, unknown>, given: Map<string, string>): void {
   const path = clusterRecordPath(dataDir);
-  for (const [key, value] of Object.entries(readClusterRecord(dataDir)?.config ?? {})) {
+  for (const [key, value] of Object.entries(withoutOlderKey(readClusterRecord(dataDir)?.config ?? {}))) {
     if (key === "dataDir" || !(configKeys as readonly string[]).includes(key)) throw new ConfigError(`${key} in ${path}: no such key`);
     if (key in values) continue;
     values[key] = value;

@@ -1,3 +1,4 @@
+export { type Addresses, bindsBeyondLoopback, isBeyondLoopback, olderKey } from "./addresses.ts";
 export { type ClusterRecord, clusterRecordPath, readClusterRecord, writeClusterRecord } from "./cluster-record.ts";
 export * from "./config.ts";
 export { type ControlRequest, control } from "./control.ts";
@@ -6,9 +7,9 @@ export { detach } from "./detach.ts";
 export { LogFile } from "./log-file.ts";
 export type { ProcessEvent } from "./managed-process.ts";
 export { ownCredential, ownTransport } from "./own-transport.ts";
-export { bindsBeyondLoopback, type Endpoints, isPublic, type Plan, type PlannedProcess, planCluster } from "./plan.ts";
+export { type Endpoints, isPublic, type Plan, type PlannedProcess, planCluster } from "./plan.ts";
 export { identityOf, isAlive, type ProcessIdentity } from "./process-identity.ts";
-export { noAccountServed, reachOf, reachRemarks } from "./reach.ts";
+export { internalReachOf, noAccountServed, reachRemarks, restReachOf } from "./reach.ts";
 export { changesSince, nodesLeftOut, refuseRemoval, remarksOf, rememberedLine, rememberedOf } from "./remembered.ts";
 export { type RoleName, roles } from "./roles.ts";
 export { type RunningSupervisor, runSupervisor } from "./run-supervisor.ts";

@@ -9,10 +9,11 @@
  *   portBase + 100…  gRPC of each process
  *   portBase + 200…  readiness and liveness of each process (`/ready`, `/live`)
  *
- * If the processes listen on every address of the machine, they reach each other over loopback: nobody can call 0.0.0.0.
+ * The REST doors are on `httpBind`, all other ports on `internalBind` (`addresses.ts`). If the processes listen on every address of the
+ * machine, they reach each other over loopback: nobody can call 0.0.0.0.
  */
 import { join } from "node:path";
-import { isLoopback } from "@stamp/ports";
+import { bindsBeyondLoopback } from "./addresses.ts";
 import type { ClusterRecord } from "./cluster-record.ts";
 import type { ClusterConfig } from "./config.ts";
 import { developmentAccount, environmentName } from "./config.ts";
@@ -43,8 +44,10 @@ export interface Plan {
   readonly connectionString: string;
   /** Of each front-end. */
   readonly connectionStrings: readonly string[];
-  /** Port → what wants it. */
-  readonly ports: ReadonlyMap<number, string>;
+  /** Ports of the REST doors → what wants each. */
+  readonly httpPorts: ReadonlyMap<number, string>;
+  /** All other ports → what wants each. */
+  readonly internalPorts: ReadonlyMap<number, string>;
 }
 
 export interface Endpoints {
@@ -65,9 +68,10 @@ export function planCluster(config: ClusterConfig, known?: Pick<ClusterRecord, "
     "partition-server": config.partitionServers,
     "front-end": config.frontEnds,
   };
-  const host = config.bind.includes(":") ? `[${config.bind}]` : config.bind;
+  const host = hostOf(config.internalBind);
   const called = callable(host);
-  const ports = new Map<number, string>();
+  const httpPorts = new Map<number, string>();
+  const internalPorts = new Map<number, string>();
   const secrets = secretFilesOf(config);
   const processes: PlannedProcess[] = [];
   const placed = placedIn(namesOf(counts, known?.retired ?? []), known?.slots ?? {});
@@ -77,8 +81,8 @@ export function planCluster(config: ClusterConfig, known?: Pick<ClusterRecord, "
   for (const { role, number, name, slot } of placed) {
     const grpcPort = config.portBase + 100 + slot;
     const httpPort = config.portBase + 200 + slot;
-    ports.set(grpcPort, `gRPC of ${name}`);
-    ports.set(httpPort, `readiness of ${name}`);
+    internalPorts.set(grpcPort, `gRPC of ${name}`);
+    internalPorts.set(httpPort, `readiness of ${name}`);
     const grpc = `${called}:${grpcPort}`;
     const http = `${called}:${httpPort}`;
     const dataDir = join(config.dataDir, name);
@@ -92,16 +96,17 @@ export function planCluster(config: ClusterConfig, known?: Pick<ClusterRecord, "
       clusterSecretFile: secrets.current,
       clusterSecretPreviousFile: secrets.previous,
       ...(role === "lock-service" ? {} : { lockService }),
-      ...settingsOf(role, number, config, host, ports),
+      ...settingsOf(role, number, config, httpPorts),
       ...config.roles[role],
     };
     const environment = Object.fromEntries(Object.entries(settings).map(([key, value]) => [environmentName(key), String(value)]));
     processes.push({ role, name, grpc, http, slot, dataDir, environment });
   }
-  const endpoints = Array.from({ length: config.frontEnds }, (_, i) => endpointsOf(config, host, i + 1));
+  const endpoints = Array.from({ length: config.frontEnds }, (_, i) => endpointsOf(config, i + 1));
   const [first] = endpoints as [Endpoints];
   const connectionStrings = endpoints.map((each) => connectionStringOf(config, each));
-  return { processes, lockService, endpoints: first, connectionString: connectionStrings[0] as string, connectionStrings, ports };
+  const connectionString = connectionStrings[0] as string;
+  return { processes, lockService, endpoints: first, connectionString, connectionStrings, httpPorts, internalPorts };
 }
 
 interface Named {
@@ -140,7 +145,6 @@ function settingsOf(
   role: RoleName,
   number: number,
   config: ClusterConfig,
-  host: string,
   ports: Map<number, string>,
 ): Record<string, string | number | boolean> {
   const lease = { leaseTermMs: config.leaseTermMs, leaseMarginMs: config.leaseMarginMs, leaseRenewEveryMs: config.leaseRenewEveryMs };
@@ -161,6 +165,7 @@ function settingsOf(
       return lease;
     case "front-end": {
       const blobPort = blobPortOf(config, number);
+      const host = hostOf(config.httpBind);
       ports.set(blobPort, number === 1 ? "blob" : `blob of front-end-${number}`);
       ports.set(blobPort + 1, number === 1 ? "queue" : `queue of front-end-${number}`);
       ports.set(blobPort + 2, number === 1 ? "table" : `table of front-end-${number}`);
@@ -178,6 +183,7 @@ function settingsOf(
   }
 }
 
+const hostOf = (address: string): string => (address.includes(":") ? `[${address}]` : address);
 /** Where processes of this machine call each other. */
 const callable = (host: string): string => (host === "0.0.0.0" ? "127.0.0.1" : host === "[::]" ? "[::1]" : host);
 /** Where clients on this machine call the REST doors. `[::]` takes IPv4, too, which more clients can name in a URL. */
@@ -188,9 +194,6 @@ type Account = ClusterConfig["accounts"][number];
 /** True for an account with the key that everybody knows. */
 export const isPublic = ({ keys }: Account): boolean => keys.includes(developmentAccount.keys[0] as string);
 
-/** True if other machines can connect. */
-export const bindsBeyondLoopback = ({ bind }: Pick<ClusterConfig, "bind">): boolean => !isLoopback(`${bind}:0`);
-
 /** The first account of the configuration that the front-ends serve to clients on this machine. */
 export const servedAccount = (config: ClusterConfig): Account | undefined =>
   config.accounts.find((account) => !isPublic(account) || config.allowDevelopmentAccount || !bindsBeyondLoopback(config));
@@ -198,7 +201,8 @@ const schemeOf = (config: ClusterConfig): string => (config.tlsCert === undefine
 
 const blobPortOf = (config: ClusterConfig, frontEnd: number): number => config.portBase + (frontEnd - 1) * portsPerFrontEnd;
 
-function endpointsOf(config: ClusterConfig, host: string, frontEnd: number): Endpoints {
+function endpointsOf(config: ClusterConfig, frontEnd: number): Endpoints {
+  const host = hostOf(config.httpBind);
   const account = (servedAccount(config) ?? config.accounts[0])?.name ?? "";
   const at = (port: number): string => `${schemeOf(config)}://${reachable(host)}:${port}/${account}`;
   const blobPort = blobPortOf(config, frontEnd);

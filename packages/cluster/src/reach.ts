@@ -1,14 +1,20 @@
 /** Who can reach the ports of a cluster, and as which account: what a person should know who binds it beyond loopback. */
+import { isBeyondLoopback } from "./addresses.ts";
 import type { ClusterConfig } from "./config.ts";
-import { bindsBeyondLoopback, isPublic, type Plan, servedAccount } from "./plan.ts";
+import { isPublic, type Plan, servedAccount } from "./plan.ts";
 
-/** Returns what other machines can reach, in words; undefined if nothing. */
-export function reachOf(config: ClusterConfig, plan: Pick<Plan, "ports">): string | undefined {
-  if (!bindsBeyondLoopback(config)) return undefined;
-  const wanted = [...plan.ports];
+/** Returns the REST ports that other machines can reach, in words; undefined if none. */
+export function restReachOf(config: ClusterConfig, plan: Pick<Plan, "httpPorts">): string | undefined {
+  return isBeyondLoopback(config.httpBind) ? `REST on ${spans([...plan.httpPorts.keys()])}` : undefined;
+}
+
+/** Returns the internal ports that other machines can reach, in words; undefined if none. */
+export function internalReachOf(config: ClusterConfig, plan: Pick<Plan, "internalPorts">): string | undefined {
+  if (!isBeyondLoopback(config.internalBind)) return undefined;
+  const wanted = [...plan.internalPorts];
   const portsOf = (pattern: RegExp): string => spans(wanted.filter(([, what]) => pattern.test(what)).map(([port]) => port));
   return (
-    `REST on ${portsOf(/^(blob|queue|table)/)}; gRPC on ${portsOf(/^gRPC/)}, where callers prove the secret of the cluster; ` +
+    `gRPC on ${portsOf(/^gRPC/)}, where callers prove the secret of the cluster; ` +
     `/live, /ready and /metrics on ${portsOf(/^readiness/)}, which answer everybody`
   );
 }
@@ -23,11 +29,31 @@ export function noAccountServed(config: ClusterConfig): string | undefined {
 }
 
 /** Returns what a person should know of a start that others can reach. `addresses`: of this machine, besides loopback. */
-export function reachRemarks(config: ClusterConfig, plan: Pick<Plan, "ports">, addresses: readonly string[]): string[] {
-  const reach = reachOf(config, plan);
+export function reachRemarks(
+  config: ClusterConfig,
+  plan: Pick<Plan, "httpPorts" | "internalPorts">,
+  addresses: readonly string[],
+): string[] {
+  const none = noAccountServed(config);
+  return [
+    ...internalRemarks(config, internalReachOf(config, plan)),
+    ...restRemarks(config, restReachOf(config, plan), addresses),
+    ...(none === undefined ? [] : [none]),
+  ];
+}
+
+function internalRemarks({ internalBind }: ClusterConfig, reach: string | undefined): string[] {
   if (reach === undefined) return [];
-  const remarks = [`bind is ${config.bind}: other machines reach ${reach}. Let a firewall pass REST only (docs/guides/internal-ports.md)`];
-  if (config.bind === "0.0.0.0" || config.bind === "::")
+  return [
+    `internalBind is ${internalBind}: other machines reach ${reach}. Let a firewall pass only the stamp's own machines ` +
+      "(docs/guides/internal-ports.md), or close these ports: --internal-bind 127.0.0.1",
+  ];
+}
+
+function restRemarks(config: ClusterConfig, reach: string | undefined, addresses: readonly string[]): string[] {
+  if (reach === undefined) return [];
+  const remarks = [`httpBind is ${config.httpBind}: other machines reach ${reach}`];
+  if (config.httpBind === "0.0.0.0" || config.httpBind === "::")
     remarks.push(
       `clients on other machines put an address of this one in place of 127.0.0.1: ${addresses.join(", ") || "this machine has none now"}`,
     );
@@ -35,8 +61,7 @@ export function reachRemarks(config: ClusterConfig, plan: Pick<Plan, "ports">, a
     remarks.push("REST goes over the network without TLS: ./stamp certs init --host NAME, then --tls-cert and --tls-key");
   if (config.allowDevelopmentAccount && config.accounts.some(isPublic))
     remarks.push("allowDevelopmentAccount: everybody who can connect reads and writes the data of devstoreaccount1, whose key is public");
-  const none = noAccountServed(config);
-  return none === undefined ? remarks : [...remarks, none];
+  return remarks;
 }
 
 /** Ports in order, runs of them as spans: `10000-10002, 10010-10012`. */

@@ -34,7 +34,15 @@ const nodesOf = (config: ClusterConfig, retired: readonly string[] = []): string
 test("data folder, started with flags: a start without flags is the same cluster, a flag or a variable wins", (t) => {
   const { dataDir, load } = bench(t);
   const flags = {
-    ...{ extentNodes: 5, portBase: 29_000, bind: "0.0.0.0", tlsCert: "/c.pem", tlsKey: "/k.pem", faultDomains: '["a","b"]' },
+    ...{
+      extentNodes: 5,
+      portBase: 29_000,
+      httpBind: "0.0.0.0",
+      internalBind: "10.1.2.3",
+      tlsCert: "/c.pem",
+      tlsKey: "/k.pem",
+      faultDomains: '["a","b"]',
+    },
     ...{ accounts: '[{"name":"own","keys":["QQ=="]}]', roles: '{"extent-node":{"openFilesMax":64}}' },
   };
   const first = load(flags);
@@ -45,6 +53,21 @@ test("data folder, started with flags: a start without flags is the same cluster
   const everyKey = configKeys.filter((key) => key !== "dataDir");
   const odd = { ...first, ...Object.fromEntries(everyKey.map((key) => [key, `another ${key}`])) } as unknown as ClusterConfig;
   assert.deepEqual(Object.keys(rememberedOf(odd)), everyKey, "no key is left out but the folder itself");
+});
+
+test("data folder of a release with one key for all addresses: REST stays open, internal ports close, and the start says so", (t) => {
+  const { dataDir, load } = bench(t);
+  const recordOf = (bind: string) => ({ config: { extentNodes: 4, bind }, retired: [] });
+  writeClusterRecord(dataDir, recordOf("0.0.0.0"));
+  const config = load();
+  assert.deepEqual([config.httpBind, config.internalBind], ["0.0.0.0", "127.0.0.1"]);
+  assert.ok(changesSince(recordOf("0.0.0.0"), config).includes("internalBind: 0.0.0.0 → 127.0.0.1 since the last start on this folder"));
+  assert.equal(rememberedLine(recordOf("0.0.0.0"), config), "as at the last start: httpBind 0.0.0.0");
+  assert.equal(load({ internalBind: "10.1.2.3" }).internalBind, "10.1.2.3");
+  writeClusterRecord(dataDir, recordOf("::1"));
+  const local = load();
+  assert.deepEqual([local.httpBind, local.internalBind], ["::1", "::1"]);
+  assert.deepEqual(changesSince(recordOf("::1"), local), []);
 });
 
 test("data folder, the shape of a cluster by defaults: recorded, so that other defaults do not change it", (t) => {

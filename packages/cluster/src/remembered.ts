@@ -1,6 +1,7 @@
 /** Compares a start with what the data folder remembers and holds. Every line is for a person, and says what to do where something is. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
+import { asRecorded } from "./addresses.ts";
 import type { ClusterRecord } from "./cluster-record.ts";
 import { type ClusterConfig, type ClusterConfigKey, clusterConfigSchema, configKeys, flagName } from "./config.ts";
 
@@ -30,8 +31,9 @@ export function rememberedOf(config: ClusterConfig): ClusterRecord["config"] {
 /** Returns a line for every key whose value differs from that of the last start. */
 export function changesSince(record: ClusterRecord | undefined, config: ClusterConfig): string[] {
   if (record === undefined) return [];
+  const recorded = asRecorded(record.config);
   return rememberedKeys.flatMap((key) => {
-    const before = key in record.config ? record.config[key] : defaults[key];
+    const before = key in recorded ? recorded[key] : defaults[key];
     if (same(before, config[key])) return [];
     const [was, is] = [textOf(key, before), textOf(key, config[key])];
     return [
@@ -42,9 +44,8 @@ export function changesSince(record: ClusterRecord | undefined, config: ClusterC
 
 /** Returns the values that hold only because the folder remembers them, in one line, undefined if there are none. */
 export function rememberedLine(record: ClusterRecord | undefined, config: ClusterConfig): string | undefined {
-  const held = rememberedKeys.filter(
-    (key) => record !== undefined && key in record.config && !same(config[key], defaults[key]) && same(record.config[key], config[key]),
-  );
+  const recorded = asRecorded(record?.config ?? {});
+  const held = rememberedKeys.filter((key) => key in recorded && !same(config[key], defaults[key]) && same(recorded[key], config[key]));
   return held.length === 0 ? undefined : `as at the last start: ${held.map((key) => `${key} ${textOf(key, config[key])}`).join(", ")}`;
 }
 

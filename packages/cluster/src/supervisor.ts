@@ -74,7 +74,11 @@ export class Supervisor {
         throw new StartError(`the cluster of ${config.dataDir} has changed in this moment; start it again`);
       const anyLeft = (await folder.endLeftOvers(leftOversGoneMs)) > 0;
       makeSecretFile(secretFilesOf(config).current);
-      const taken = await takenPorts(config.bind, plan.ports, anyLeft ? leftOversGoneMs : 0);
+      const waitMs = anyLeft ? leftOversGoneMs : 0;
+      const taken = [
+        ...(await takenPorts(config.httpBind, plan.httpPorts, waitMs)),
+        ...(await takenPorts(config.internalBind, plan.internalPorts, waitMs)),
+      ];
       if (taken.length > 0) {
         const another = config.portBase + 1_000 > 64_000 ? 20_000 : config.portBase + 1_000;
         throw new StartError(`${takenText(taken)}\nStart it on other ports: ./stamp up --port-base ${another}`);
@@ -162,8 +166,8 @@ export class Supervisor {
       const plan = planCluster({ ...this.config, extentNodes }, cluster);
       const added = plan.processes.find((each) => this.process(each.name) === undefined) as PlannedProcess;
       if (name !== undefined && added.name !== name) throw new Error(`${name} is not the next extent node, that is ${added.name}`);
-      const ports = new Map([...plan.ports].filter(([, wantedFor]) => wantedFor.endsWith(` ${added.name}`)));
-      const taken = await takenPorts(this.config.bind, ports);
+      const ports = new Map([...plan.internalPorts].filter(([, wantedFor]) => wantedFor.endsWith(` ${added.name}`)));
+      const taken = await takenPorts(this.config.internalBind, ports);
       if (taken.length > 0) throw new Error(takenText(taken));
       if (this.#cluster !== cluster || this.#stopping !== undefined) throw new Error("the cluster has changed in this moment; try again");
       // Before the process begins: a supervisor that is killed in between leaves no node that nobody knows.

@@ -159,7 +159,9 @@ if (process.env.TEST_OF_STAMP_PROCESS === "1") {
     assert.match(help.output(), /--mode <string> +STAMP_MODE/);
     const open = await start(t, folder, "--listen", "0.0.0.0:0");
     assert.equal(await exitOf(open), 64);
-    assert.match(open.output(), /others can connect to 0\.0\.0\.0:0, and there is no secret .*STAMP_CLUSTER_SECRET_FILE/);
+    assert.match(open.output(), /others can connect to 0\.0\.0\.0:0, and there is no secret .*\n.*export STAMP_CLUSTER_SECRET_FILE=/);
+    const health = await start(t, folder, "--listen", "127.0.0.1:0", "--http", "0.0.0.0:0");
+    assert.equal(await exitOf(health), 64, "the health door is an internal port, too");
     const secret = "s".repeat(40);
     for (const flags of [[`--cluster-secret=${secret}`], ["--cluster-secret-previous", secret]]) {
       const told = await start(t, folder, ...flags);

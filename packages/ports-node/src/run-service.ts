@@ -67,7 +67,7 @@ export async function runService<S extends z.ZodObject, R extends Role>(service:
   const common = config as unknown as z.infer<typeof commonSchema>;
   const { dataDir, name, logLevel } = common;
   const { listen = "", advertise } = config as { listen?: string; advertise?: string };
-  const credential = credentialOrExit(service.role, common, listen);
+  const credential = credentialOrExit(service.role, common, [listen, common.http]);
   const world = nodeWorld({ dataDir, name, logLevel, memoryBytes: machineMemoryBytes(), credential, advertised: advertise });
   const { logger } = world;
   const unknown = unknownNames(
@@ -137,20 +137,24 @@ function wrongConfiguration(role: string, message: string): never {
   process.exit(64);
 }
 
-/** The secret that the configuration names. Without one a process listens only where nobody else can connect. */
-function credentialOrExit(role: string, common: z.infer<typeof commonSchema>, listen: string): Credential {
+/**
+ * Returns the credential that the configuration names. Without one, a process listens only where nobody else can connect: all of `internal`,
+ * the addresses of gRPC and of the health door, must be of loopback. Those of the REST doors are not internal.
+ */
+function credentialOrExit(role: string, common: z.infer<typeof commonSchema>, internal: readonly string[]): Credential {
   // Anybody on this machine can read a command line.
   if (process.argv.some((argument) => /^--cluster-secret(-previous)?(=|$)/.test(argument))) {
     wrongConfiguration(role, `a secret is not given by a flag: name a file (--cluster-secret-file) or take ${envName("clusterSecret")}`);
   }
   try {
     const credential = credentialOf(common);
-    if (!credential.open || listen === "" || isLoopback(listen)) return credential;
+    const reachable = internal.find((address) => address !== "" && !isLoopback(address));
+    if (!credential.open || reachable === undefined) return credential;
     return wrongConfiguration(
       role,
-      `others can connect to ${listen}, and there is no secret of the stamp that they would have to prove: give ` +
-        `clusterSecretFile (${envName("clusterSecretFile")}) or ${envName("clusterSecret")}, the same to every process ` +
-        "(docs/guides/internal-ports.md), or listen on 127.0.0.1",
+      `others can connect to ${reachable}, and there is no secret of the stamp that they would have to prove. Make one, and give it to ` +
+        `every process (docs/guides/internal-ports.md), or listen on 127.0.0.1:\n` +
+        `  (umask 077; openssl rand -base64 32 > cluster-secret); export ${envName("clusterSecretFile")}=$PWD/cluster-secret`,
     );
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;

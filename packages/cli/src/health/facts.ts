@@ -56,9 +56,14 @@ export interface PartitionLayerFacts {
 /** What the configuration and the data folder say; only where they are ours (a supervised cluster). */
 export interface SetUpFacts {
   readonly dataDir: string;
-  readonly bind: string;
-  /** What other machines can reach, in words; undefined if nothing. */
-  readonly reach: string | undefined;
+  /** Address of the REST doors. */
+  readonly httpBind: string;
+  /** Address of gRPC, the bus and the health doors. */
+  readonly internalBind: string;
+  /** REST ports that other machines can reach, in words; undefined if none. */
+  readonly restReach: string | undefined;
+  /** Internal ports that other machines can reach, in words; undefined if none. */
+  readonly internalReach: string | undefined;
   /** Why no account of the configuration is served; undefined if one is. */
   readonly noAccount: string | undefined;
   readonly copies: number;

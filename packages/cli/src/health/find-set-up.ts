@@ -12,11 +12,15 @@ export function findSetUp({ setUp, nowMs }: StampFacts): Finding[] {
   return [...findReach(setUp), ...findCertificate(setUp, nowMs), ...findShape(setUp), ...findFiles(setUp)];
 }
 
-function findReach({ bind, reach, noAccount, tls, developmentAccountForOthers }: SetUpFacts): Finding[] {
-  if (reach === undefined) return [];
-  const found = [finding("reachable-by-others", bind, reach)];
-  if (developmentAccountForOthers) found.push(finding("public-key-reachable", bind, "allowDevelopmentAccount is true"));
-  if (tls === undefined) found.push(finding("no-tls", bind, "tlsCert and tlsKey are not given"));
+function findReach({ httpBind, internalBind, restReach, internalReach, ...setUp }: SetUpFacts): Finding[] {
+  const { noAccount, tls, developmentAccountForOthers } = setUp;
+  const found: Finding[] = [];
+  if (internalReach !== undefined) found.push(finding("internal-ports-reachable", internalBind, internalReach));
+  if (restReach !== undefined) {
+    found.push(finding("reachable-by-others", httpBind, restReach));
+    if (developmentAccountForOthers) found.push(finding("public-key-reachable", httpBind, "allowDevelopmentAccount is true"));
+    if (tls === undefined) found.push(finding("no-tls", httpBind, "tlsCert and tlsKey are not given"));
+  }
   if (noAccount !== undefined) found.push(finding("no-account", "", noAccount));
   return found;
 }

@@ -323,6 +323,12 @@ const cases: Readonly<Record<Code, Case>> = {
     subject: "0.0.0.0",
     cause: /REST on 10000-10002/,
   },
+  "internal-ports-reachable": {
+    change: withSetUp({ internalBind: "10.1.2.3", internalReach: "gRPC on 10100-10111" }),
+    subject: "10.1.2.3",
+    cause: /gRPC on 10100-10111/,
+    notYet: withSetUp(open),
+  },
   "no-tls": { change: withSetUp(open), subject: "0.0.0.0", cause: /tlsCert/ },
   "no-account": { change: withSetUp({ ...open, noAccount: "only devstoreaccount1" }), cause: /only devstoreaccount1/ },
   "certificate-ended": {

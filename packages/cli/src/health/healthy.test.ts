@@ -85,8 +85,10 @@ export const healthy: StampFacts = {
   },
   setUp: {
     dataDir: "/data",
-    bind: "127.0.0.1",
-    reach: undefined,
+    httpBind: "127.0.0.1",
+    internalBind: "127.0.0.1",
+    restReach: undefined,
+    internalReach: undefined,
     noAccount: undefined,
     copies: 3,
     minCopies: 2,
@@ -185,4 +187,4 @@ export const nodes = ["extent-node-1", "extent-node-2", "extent-node-3", "extent
 export const slow = { recent: { count: 500, p99Ms: 900 } };
 export const endsIn = (days: number) => ({ tls: { certificate: "/server.pem", endsAtMs: nowMs + days * 24 * 3_600_000, problem: "" } });
 
-export const open = { bind: "0.0.0.0", reach: "REST on 10000-10002" };
+export const open = { httpBind: "0.0.0.0", restReach: "REST on 10000-10002" };

@@ -4,12 +4,20 @@ export const setUpKinds = {
   "public-key-reachable": {
     severity: "critical",
     means: "The account devstoreaccount1, whose key everybody knows, is served to other machines.",
-    help: "give accounts of your own (`accounts` in stamp.config.json), or bind to 127.0.0.1",
+    help: "give accounts of your own (`accounts` in stamp.config.json), or ./stamp up --http-bind 127.0.0.1",
   },
   "reachable-by-others": {
     severity: "note",
-    means: "The ports of the stamp are open to other machines: REST, gRPC and the health doors.",
-    help: "let a firewall pass the REST ports only (docs/guides/internal-ports.md)",
+    means: "The REST doors are open to other machines: whoever has the key of an account, a SAS or a token is served.",
+    help: "if no other machine shall connect: ./stamp up --http-bind 127.0.0.1",
+  },
+  "internal-ports-reachable": {
+    severity: "note",
+    means:
+      "The internal ports are open to other machines: gRPC, where callers prove the secret of the stamp, and the health doors, which answer everybody.",
+    help:
+      "if one machine runs the whole stamp: ./stamp up --internal-bind 127.0.0.1; " +
+      "else let a firewall pass the stamp's own machines only (docs/guides/internal-ports.md)",
   },
   "no-account": {
     severity: "note",

@@ -3,7 +3,16 @@ import { X509Certificate } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { FailureError } from "@stamp/base";
-import { type ClusterConfig, isPublic, noAccountServed, nodesLeftOut, planCluster, reachOf, readClusterRecord } from "@stamp/cluster";
+import {
+  type ClusterConfig,
+  internalReachOf,
+  isPublic,
+  noAccountServed,
+  nodesLeftOut,
+  planCluster,
+  readClusterRecord,
+  restReachOf,
+} from "@stamp/cluster";
 import { inWords, readPair } from "@stamp/ports-node";
 import type { SetUpFacts, TlsFacts } from "./facts.ts";
 
@@ -12,15 +21,17 @@ const others = 0o077;
 
 /** `running`: names of the processes of the cluster; undefined if the supervisor tells nothing. */
 export function setUpFacts(config: ClusterConfig, running: readonly string[] | undefined): SetUpFacts {
-  const { dataDir, bind, copies, minCopies, extentNodes, faultDomains } = config;
+  const { dataDir, httpBind, internalBind, copies, minCopies, extentNodes, faultDomains } = config;
   const known = readClusterRecord(dataDir);
   const retired = known?.retired ?? [];
   const plan = planCluster(config, known);
   const planned = plan.processes.map(({ name }) => name);
   return {
     dataDir,
-    bind,
-    reach: reachOf(config, plan),
+    httpBind,
+    internalBind,
+    restReach: restReachOf(config, plan),
+    internalReach: internalReachOf(config, plan),
     noAccount: noAccountServed(config),
     copies,
     minCopies,
