@@ -2,8 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, type Failed, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
 import { firstRangeOf, RangeMap } from "@stamp/partition-map";
-import type { World } from "@stamp/ports";
+import type { Clock, World } from "@stamp/ports";
 import { NodeClock, NodeRandom } from "@stamp/ports-node";
+import { CountedClock } from "./clock-harness.test.ts";
+import { restErrorOf } from "./failures.ts";
 import type { MapCache } from "./map-cache.ts";
 import { Router } from "./router.ts";
 
@@ -13,23 +15,28 @@ const served = (address: string, version = 1) =>
     { ...firstRangeOf("Account"), server: address, serverAddress: address, loaded: true },
   ]);
 
+/** Time after which a server answers whose step is "late", in ms. */
+const lateMs = 1_500;
+
 /** A router whose servers answer by this script, one entry per call. */
 function start(
-  script: readonly (Failed | "done" | "hang" | "never")[],
+  script: readonly (Failed | "done" | "hang" | "never" | "late")[],
   map: { current: RangeMap | undefined } = { current: served("ps") },
+  clock: Clock = new NodeClock(),
 ) {
   const calls: string[] = [];
   const watching = new Set<() => void>();
   const timeouts: number[] = [];
   const doubts: number[] = [];
+  const answered = ok({ result: { kind: { case: "done", value: {} } }, places: [] });
   const answer = async (address: string, options: { timeoutMs: number }): Promise<Outcome<unknown>> => {
     timeouts.push(options.timeoutMs);
     const step = script[calls.push(address) - 1] ?? "done";
     if (step === "never") return new Promise(() => {});
+    if (step === "late") return new Promise((resolve) => clock.after(lateMs, () => resolve(answered)));
     if (step === "hang") return unknownOutcome("deadlineExceeded", "timeout", "no answer");
-    return step === "done" ? ok({ result: { kind: { case: "done", value: {} } }, places: [] }) : step;
+    return step === "done" ? answered : step;
   };
-  const clock = new NodeClock();
   const transport = {
     client: (address: string) => ({
       execute: (_: unknown, options: { timeoutMs: number }) => answer(address, options),
@@ -155,6 +162,53 @@ test("bytes whose server does not answer are sent to the one that has their rang
   assert.deepEqual(calls, ["old"], "the same server, or none yet");
   change(served("new", 4));
   assert.ok((await written).ok);
+  assert.deepEqual(calls, ["old", "new"]);
+  assert.equal(watching.size, 0);
+});
+
+test("a write whose server does not answer is unknown 1 s after the map named another one, and is not sent there", async () => {
+  const clock = new CountedClock();
+  const { router, calls, limits, watching, change } = start(["never"], { current: served("old") }, clock);
+  const came: Outcome<unknown>[] = [];
+  void router.execute(write, limits(10_000)).then((outcome) => came.push(outcome));
+  await clock.pass(2_000);
+  change(served("old", 2));
+  change(served("", 3));
+  await clock.pass(2_000);
+  change(served("new", 4));
+  await clock.pass(990);
+  assert.equal(came.length, 0, "the answer gets time to arrive");
+  await clock.pass(20);
+  const [outcome] = came;
+  assert.ok(outcome && !outcome.ok && outcome.failure.applied === "unknown", JSON.stringify(outcome));
+  assert.equal(restErrorOf(outcome.failure).status, 500);
+  assert.deepEqual(calls, ["old"]);
+  assert.equal(watching.size, 0);
+});
+
+test("a write is answered by the server that was asked: soon after a move, or when the map names that server again", async () => {
+  for (const maps of [[served("new", 2)], [served("new", 2), served("old", 3)]]) {
+    const clock = new CountedClock();
+    const { router, calls, limits, watching, change } = start(["late"], { current: served("old") }, clock);
+    const came: Outcome<unknown>[] = [];
+    void router.execute(write, limits(10_000)).then((outcome) => came.push(outcome));
+    await clock.pass(maps.length === 1 ? lateMs - 900 : 100);
+    for (const map of maps) change(map);
+    await clock.pass(lateMs);
+    assert.ok(came[0]?.ok, JSON.stringify(came));
+    assert.deepEqual(calls, ["old"]);
+    assert.equal(watching.size, 0);
+    await clock.pass(20_000);
+  }
+});
+
+test("a read whose server does not answer is asked at the server of the new map at once", async () => {
+  const clock = new CountedClock();
+  const { router, calls, limits, watching, change } = start(["never"], { current: served("old") }, clock);
+  const read = router.execute(readIt, limits(10_000));
+  await clock.pass(5);
+  change(served("new", 2));
+  assert.ok((await read).ok);
   assert.deepEqual(calls, ["old", "new"]);
   assert.equal(watching.size, 0);
 });

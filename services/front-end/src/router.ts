@@ -1,7 +1,8 @@
 /**
  * Calls to partition servers: finds the range of a key in the cached map, asks its server, and asks again when the map was stale, the
  * server was not there or the range was on its way, until the deadline. What may have happened is repeated only where twice is the same
- * as once: reads, and bytes that nothing refers to yet.
+ * as once: reads, and bytes that nothing refers to yet. A call to a server that the map no longer names for the key is given up: a paused
+ * server would hold it until the deadline.
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Failed, type Failure, Histogram, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
@@ -26,9 +27,9 @@ export interface CallLimits {
 }
 
 /**
- * What may be done about an attempt without an answer. `never`: nothing, it is not known whether it happened. `soon`: it is made again. A
- * server that has too much to do would get bytes twice and sooner still: they are sent again when, by the map, another server has their
- * range (`elsewhere`).
+ * Says when an attempt without an answer is made again. `never`: it may have happened, and a second time is not the same as once. `soon`:
+ * after a short timeout of its own. `elsewhere`: only when the map names another server, because a server with too much to do would get the
+ * same bytes twice.
  */
 type Repeat = "never" | "soon" | "elsewhere";
 
@@ -39,6 +40,11 @@ export interface Written {
   readonly pinTermMs: number;
 }
 
+/**
+ * How long an attempt goes on after the map names another server for its key, in ms. A range that moves is closed first, so its answers are
+ * on their way by then. A write that is not waited for is unknown to the client, so its answer gets time to arrive.
+ */
+const graceMs: Readonly<Record<Repeat, number>> = { never: 1_000, soon: 0, elsewhere: 0 };
 const backoffStartMs = 10;
 const backoffMaxMs = 500;
 /** Attempts of a call that are told of when it took long. */
@@ -151,8 +157,8 @@ export class Router {
       if (leftMs <= 0) return last;
       if (range && range.serverAddress !== "") {
         const timeoutMs = repeat === "soon" ? Math.min(leftMs, this.#readAttemptTimeoutMs) : leftMs;
-        const options = limits.signal ? { timeoutMs, signal: limits.signal } : { timeoutMs };
-        const outcome = await (repeat === "elsewhere" ? this.#whileItServes(route, range, options, attempt) : attempt(range, options));
+        const options = { timeoutMs, graceMs: graceMs[repeat], ...(limits.signal ? { signal: limits.signal } : {}) };
+        const outcome = await this.#whileItServes(route, range, options, attempt);
         if (outcome.ok || !mayAskAgain(outcome.failure, repeat !== "never")) return outcome;
         last = outcome;
         this.retries++;
@@ -169,30 +175,45 @@ export class Router {
     }
   }
 
-  /** The attempt, given up when by the map another server has the key. */
+  /**
+   * Makes the attempt, and stops waiting for its answer when the map has named another server for the key for `graceMs` on end: the server
+   * that was asked is paused or cut off. Whether it did what it was asked is not known, and a later answer changes nothing.
+   */
   #whileItServes<T>(
     route: Route,
     range: Range,
-    { timeoutMs, signal }: CallOptions,
+    { timeoutMs, signal, graceMs }: CallOptions & { readonly graceMs: number },
     attempt: (range: Range, options: CallOptions) => Promise<Outcome<T>>,
   ): Promise<Outcome<T>> {
     const givenUp = new AbortController();
-    const giveUp = (): void => givenUp.abort();
-    signal?.addEventListener("abort", giveUp, { once: true });
+    const cancel = (): void => givenUp.abort();
+    signal?.addEventListener("abort", cancel, { once: true });
     return new Promise((resolve, reject) => {
-      const unwatch = this.#map.watch(() => {
+      let grace: { cancel(): void } | undefined;
+      const servedElsewhere = (): boolean => {
         const address = this.#map.current?.find(route.table, route.key)?.serverAddress ?? "";
-        if (address === "" || address === range.serverAddress) return;
-        unwatch();
-        giveUp();
-        resolve(
-          unknownOutcome("unavailable", "wrongPartition", `${range.rangeId} is served elsewhere by now, ${range.server} did not answer`),
-        );
-      });
+        return address !== "" && address !== range.serverAddress;
+      };
       const ended = (): void => {
         unwatch();
-        signal?.removeEventListener("abort", giveUp);
+        grace?.cancel();
+        signal?.removeEventListener("abort", cancel);
       };
+      const giveUp = (): void => {
+        ended();
+        cancel();
+        const why = `${range.rangeId} is served elsewhere by now, ${range.server} did not answer`;
+        resolve(unknownOutcome("unavailable", "wrongPartition", why));
+      };
+      const unwatch = this.#map.watch(() => {
+        const elsewhere = servedElsewhere();
+        if (elsewhere && graceMs === 0) giveUp();
+        else if (elsewhere) grace ??= this.#world.clock.after(graceMs, giveUp);
+        else {
+          grace?.cancel();
+          grace = undefined;
+        }
+      });
       attempt(range, { timeoutMs, signal: givenUp.signal }).then(resolve, reject).finally(ended);
     });
   }
