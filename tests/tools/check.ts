@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Ran, root, run } from "./commands.ts";
 import { decisionsIndex, indexPath } from "./decisions.ts";
+import { pictures } from "./pictures.ts";
 
 /** Generates into a temporary folder and compares with what is committed. */
 async function generatedIsFresh(): Promise<Ran> {
@@ -34,6 +35,11 @@ function decisionsAreListed(): Promise<Ran> {
   return Promise.resolve({ code: fresh ? 0 : 1, output: fresh ? "" : `${indexPath}: run node tests/tools/decisions.ts\n` });
 }
 
+function picturesAreDrawn(): Promise<Ran> {
+  const stale = pictures().filter(([path, svg]) => readFileSync(join(root, path), "utf8") !== svg);
+  return Promise.resolve({ code: stale.length, output: stale.map(([path]) => `${path}: run node tests/tools/pictures.ts\n`).join("") });
+}
+
 /** Commits before this one have subjects of any length. */
 const subjectsSince = "630d0782";
 
@@ -55,6 +61,7 @@ const checks: readonly (readonly [string, () => Promise<Ran>])[] = [
   ["the wire's linter", () => run("buf", ["lint"])],
   ["generated code is fresh", generatedIsFresh],
   ["list of decisions is fresh", decisionsAreListed],
+  ["pictures are fresh", picturesAreDrawn],
   ["subjects of commits", subjectsAreShort],
 ];
 
