@@ -27,7 +27,7 @@ const elsewhere: Readonly<Record<string, readonly string[]>> = {
 const historic = /^docs\/(decisions\/\d|measurements\/archive\/)/;
 const fileName = /^[\w.{},/-]+\.(ts|md|pml|sh|yml|mjs|jsonc|json|proto)$/;
 /** Made by a running stamp, by a build or by the user, and so not in the repository. */
-const madeLater = /^(\.tools|node_modules|run|data|files)\/|^(stamp\.config|stamp|cluster|formats)\.json$/;
+const madeLater = /^(\.tools|node_modules|run|data|files)\/|^(stamp\.config|stamp\.topology|stamp|cluster|formats)\.json$/;
 
 export function documents(root: string): string[] {
   const files = globSync("**/*", { cwd: root, exclude: ["**/node_modules/**", ".git/**", ".tools/**"] });

@@ -15,10 +15,14 @@ import {
 import { inWords } from "@stamp/ports-node";
 import { type Command, Option } from "commander";
 import { CommandError, exitCodes } from "./exit.ts";
+import { plannedCluster } from "./planned-cluster.ts";
 
 export { CommandError, exitCodes };
 
 export const root: string = process.env.STAMP_ROOT ?? resolve(import.meta.dirname, "../../..");
+
+/** Keys of the configuration whose flag a command takes. A command may have a flag of its own in place of one. */
+const flagged = new WeakMap<Command, readonly string[]>();
 
 /** Adds `--config FILE` and the flags of these configuration keys (all when none are given). */
 export function withConfig(command: Command, keys: readonly string[] = configKeys): Command {
@@ -26,7 +30,9 @@ export function withConfig(command: Command, keys: readonly string[] = configKey
     new Option("--config <file>", "configuration file (default: stamp.config.json here or in the repository)").env("STAMP_CONFIG"),
   );
   command.addOption(new Option("--data <dir>", "the same as --data-dir").hideHelp());
-  for (const key of configKeys) {
+  const free = configKeys.filter((key) => !command.options.some(({ long }) => long === flagName(key)));
+  flagged.set(command, free);
+  for (const key of free) {
     const schema = clusterConfigSchema.shape[key];
     const option = new Option(`${flagName(key)} <value>`, schema.description);
     if (!keys.includes(key)) option.hideHelp();
@@ -41,7 +47,8 @@ export function withConfig(command: Command, keys: readonly string[] = configKey
 /** `withoutRecord`: for commands that must work beside a damaged `cluster.json`, and need nothing of it. */
 export function configOf(command: Command, { withoutRecord = false }: { readonly withoutRecord?: boolean } = {}): ClusterConfig {
   const { config, data, ...options } = command.opts<Record<string, unknown>>();
-  const flags = Object.fromEntries(Object.entries(options).filter(([key]) => [...configKeys, olderKey].includes(key)));
+  const taken = [...(flagged.get(command) ?? []), olderKey];
+  const flags = Object.fromEntries(Object.entries(options).filter(([key]) => taken.includes(key)));
   return loadConfig({
     file: config as string | undefined,
     directory: process.cwd(),
@@ -73,8 +80,9 @@ export function closeNewFiles(): void {
   process.umask(0o077);
 }
 
-/** The cluster that runs on the configured data folder. */
+/** Returns the cluster that runs on the configured data folder; with a topology, the stamp of all its hosts, whether this one runs or not. */
 export async function runningCluster(config: ClusterConfig): Promise<ClusterStatus> {
+  if (config.topology !== undefined) return plannedCluster(config);
   const folder = new DataFolder(config.dataDir);
   const { supervisor, orphans } = folder.running();
   if (orphans.length > 0) throw new CommandError(orphansRun(config, orphans));

@@ -17,14 +17,18 @@ export function table(head: readonly string[], rows: readonly (readonly (string 
 
 const portOf = (address: string): string => address.slice(address.lastIndexOf(":") + 1);
 
+/** Processes of several hosts are told with their host, and where they are called. */
 export function processTable(status: ClusterStatus): string {
+  const hosts = status.processes.some(({ host }) => host !== undefined);
+  const at = (address: string): string => (hosts ? address : portOf(address));
   return table(
-    ["PROCESS", "PID", "GRPC", "HTTP", "STATE", "WAITING FOR"],
+    [...(hosts ? ["HOST"] : []), "PROCESS", "PID", "GRPC", "HTTP", "STATE", "WAITING FOR"],
     status.processes.map((each) => [
+      ...(hosts ? [each.host ?? "-"] : []),
       each.name,
       each.pid ?? "-",
-      portOf(each.grpc),
-      portOf(each.http),
+      at(each.grpc),
+      at(each.http),
       each.restarts > 0 ? `${each.state} (restarted ${each.restarts}×)` : each.state,
       each.waitingFor.length === 0 && !each.ready && each.lastExit !== "" ? `ended with ${each.lastExit}` : each.waitingFor.join(", "),
     ]),

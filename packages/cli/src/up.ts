@@ -1,5 +1,5 @@
 /** `stamp up`, `stamp down`, `stamp reset`. */
-import { existsSync, readdirSync, rmdirSync, rmSync } from "node:fs";
+import { existsSync, lstatSync, readdirSync, realpathSync, rmdirSync, rmSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { FailureError } from "@stamp/base";
@@ -17,6 +17,7 @@ import {
   planCluster,
   reachRemarks,
   readClusterRecord,
+  readTopology,
   remarksOf,
   rememberedLine,
   roles,
@@ -37,12 +38,14 @@ const pollMs = 100;
 export function addUp(program: Command): void {
   const up = topLevel(program, "up")
     .option("-d, --detach", "in the background: see it with `stamp status`, stop it with `stamp down`")
+    .option("--init", "with --host: make a new stamp; said once, on one host, at its very first start")
     .option("--ready-timeout-s <seconds>", "with -d: how long to wait until everything is ready", "60")
     .action(async (_options, command: Command) => {
       const { detach: background, readyTimeoutS } = command.opts<{ detach?: boolean; readyTimeoutS: string }>();
       const readySeconds = Number(readyTimeoutS);
       if (!(readySeconds > 0)) throw new CommandError(`--ready-timeout-s: ${readyTimeoutS} is not a number of seconds`, exitCodes.usage);
       const config = configOf(command);
+      checkHost(config, isFirst(command));
       for (const line of await unknownSettings(process.env)) console.error(`stamp: ${line}`);
       await checkRoleSettings(config);
       checkCertificate(config);
@@ -93,7 +96,12 @@ export function addUp(program: Command): void {
 /** Only what a stamp makes there; stamp.json last, so that a reset that broke off is not taken for a new folder. */
 function deleteStored(dataDir: string): void {
   const ours = new RegExp(`^(logs|cluster\\.json(\\.new)?|cluster-secret(\\.previous)?|(${roles.join("|")})-\\d+)$`);
-  for (const name of readdirSync(dataDir)) if (ours.test(name)) rmSync(join(dataDir, name), { recursive: true, force: true });
+  for (const name of readdirSync(dataDir).filter((each) => ours.test(each))) {
+    const path = join(dataDir, name);
+    // The folder of an extent node may be a link to its disk (prepare-host.ts).
+    if (lstatSync(path).isSymbolicLink() && existsSync(path)) rmSync(realpathSync(path), { recursive: true, force: true });
+    rmSync(path, { recursive: true, force: true });
+  }
   const run = join(dataDir, "run");
   // What begins so is of the process that holds the folder, or of one that waits for it.
   for (const name of readdirSync(run)) if (!name.startsWith("supervisor.json")) rmSync(join(run, name), { recursive: true, force: true });
@@ -136,6 +144,17 @@ function remarks(config: ClusterConfig): string[] {
   return [...remarksOf(config, planned, retired), ...reachRemarks(config, plan, addresses)];
 }
 
+/** True if this start is to make a new stamp on several hosts. */
+const isFirst = (command: Command): boolean => command.opts<{ init?: boolean }>().init === true;
+
+function checkHost(config: ClusterConfig, isFirst: boolean): void {
+  if (isFirst && config.host === undefined)
+    throw new CommandError("--init is for a stamp of several hosts (--host); one host makes its stamp by itself", exitCodes.usage);
+  if (config.topology === undefined || config.host !== undefined) return;
+  const hosts = Object.keys(readTopology(config.topology).hosts).join(", ");
+  throw new CommandError(`which host is this? --host NAME, one of ${hosts} (${config.topology})`, exitCodes.usage);
+}
+
 /** Else each front-end would die of it again and again. */
 function checkCertificate({ tlsCert, tlsKey }: ClusterConfig): void {
   if (tlsCert === undefined || tlsKey === undefined) return;
@@ -156,6 +175,7 @@ async function upForeground(command: Command): Promise<void> {
     config,
     root,
     transport,
+    initialise: isFirst(command),
     onEvent: tellEvent,
     onStopping: (why) => {
       stopping = true;
@@ -164,6 +184,7 @@ async function upForeground(command: Command): Promise<void> {
   });
   console.log(`starting ${running.supervisor.plan.processes.length} processes …`);
   await untilReady(
+    config,
     () => running.supervisor.status(),
     () => stopping,
     Number.POSITIVE_INFINITY,
@@ -175,12 +196,21 @@ async function upForeground(command: Command): Promise<void> {
   process.exit();
 }
 
+/** True if nothing is served before a person acts. A lock service before an empty etcd waits "for a stamp". */
 const isStoreLost = ({ processes }: Pick<ClusterStatus, "processes">): boolean =>
-  processes.some(({ role, state }) => role === "lock-service" && (state === "empty" || state === "damaged"));
+  processes.some(
+    ({ role, state, waitingFor }) =>
+      role === "lock-service" && (state === "empty" || state === "damaged" || waitingFor.some((each) => each.startsWith("a stamp: "))),
+  );
 
-/** Tells how a lost metadata store is put back. */
-async function tellLostStore(status: ClusterStatus): Promise<void> {
+/** Tells how a lost metadata store is put back; of several hosts, that an empty one may be new. */
+async function tellLostStore(status: ClusterStatus, { topology, host }: ClusterConfig): Promise<void> {
   const { dataDir } = status;
+  if (topology !== undefined)
+    console.error(
+      `stamp: the metadata store holds no stamp. If this stamp is new, start one host so, once: ./stamp up --host ${host} --init. ` +
+        "If it is not, its metadata are lost: do not say --init",
+    );
   const copy = newestCopy({ processes: [], copies: await copiesIn(dataDir) });
   console.error(
     copy === undefined
@@ -192,7 +222,7 @@ async function tellLostStore(status: ClusterStatus): Promise<void> {
 async function upDetached(command: Command, readyTimeoutMs: number): Promise<void> {
   const config = configOf(command);
   const startMs = performance.now();
-  let status = await detach(config, root);
+  let status = await detach(config, root, isFirst(command));
   console.log(`starting ${status.processes.length} processes in the background …`);
   process.once("SIGINT", () => {
     console.error(
@@ -210,6 +240,7 @@ async function upDetached(command: Command, readyTimeoutMs: number): Promise<voi
     );
   }, 200);
   const isReady = await untilReady(
+    config,
     () => status,
     // Waiting does not bring back what is lost.
     () => isStoreLost(status),
@@ -219,8 +250,9 @@ async function upDetached(command: Command, readyTimeoutMs: number): Promise<voi
   if (!isReady) {
     console.error(processTable(status));
     if (isStoreLost(status)) {
-      await tellLostStore(status);
-      throw new CommandError("the metadata store is lost or damaged, and nothing is served until it is put back", exitCodes.notReady);
+      await tellLostStore(status, config);
+      const what = config.topology === undefined ? "is lost or damaged, and nothing is served until it is put back" : "holds no stamp";
+      throw new CommandError(`the metadata store ${what}`, exitCodes.notReady);
     }
     throw new CommandError(
       `not ready after ${readyTimeoutMs / 1_000} s; it goes on trying. Logs: ${join(config.dataDir, "logs")}; stop it: ./stamp down${configHint(config.dataDir)}`,
@@ -240,7 +272,7 @@ const configHint = (dataDir: string): string => (dataDir === join(root, ".stamp"
 const endOf = ({ lastExit }: ProcessStatus): string => (lastExit === "" ? "" : ` (ended with ${lastExit})`);
 
 /** Tells who waits for whom while it does. False when the time was up. */
-async function untilReady(status: () => ClusterStatus, gaveUp: () => boolean, timeoutMs: number): Promise<boolean> {
+async function untilReady(config: ClusterConfig, status: () => ClusterStatus, gaveUp: () => boolean, timeoutMs: number): Promise<boolean> {
   const startMs = performance.now();
   let tellAtMs = startMs + tellWaitingEveryMs;
   let toldLast = "";
@@ -260,7 +292,7 @@ async function untilReady(status: () => ClusterStatus, gaveUp: () => boolean, ti
         .join("; ");
       if (waiting !== toldLast) {
         console.log(`  ${waiting}`);
-        if (isStoreLost(now) && !toldLost) await tellLostStore(now);
+        if (isStoreLost(now) && !toldLost) await tellLostStore(now, config);
         toldLost ||= isStoreLost(now);
       }
       toldLast = waiting;

@@ -1,7 +1,8 @@
 /**
  * Configuration of a local cluster: one typed file (`stamp.config.json`), each key also by environment (STAMP_<UPPER_SNAKE>) and flag
  * (--kebab-case). A flag wins over the environment, the environment over the file, the file over what the data folder remembers of its cluster
- * (`cluster.json`), that over the default. Errors name the key.
+ * (`cluster.json`), that over the default. Errors name the key. With a topology, its hosts give the numbers of processes and this host's address
+ * and folder; its other keys come between the file and the record (`config-topology.ts`).
  */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -10,6 +11,7 @@ import { inWords, textAs, wrongValue } from "@stamp/ports-node";
 import { z } from "zod";
 import { olderKey, withoutOlderKey } from "./addresses.ts";
 import { clusterRecordPath, readClusterRecord } from "./cluster-record.ts";
+import { addTopology } from "./config-topology.ts";
 import { roles } from "./roles.ts";
 
 const mebibyte = 1024 * 1024;
@@ -48,7 +50,15 @@ const setting = z.union([z.string(), z.number(), z.boolean()]);
 
 export const clusterConfigSchema = z.strictObject({
   dataDir: text().default(".stamp").describe("Folder that holds everything: disks of all nodes, metadata, logs"),
-  httpBind: text().default("127.0.0.1").describe("Address of the REST doors: blob, queue, table. 0.0.0.0: every address of this machine"),
+  host: text()
+    .optional()
+    .describe("Name of this machine among the hosts of the topology: its part of the stamp is run (docs/guides/deploy.md)"),
+  topology: text()
+    .optional()
+    .describe("File with the hosts of the stamp; default with --host: stamp.topology.json here or in the repository"),
+  httpBind: text()
+    .default("127.0.0.1")
+    .describe("Address of the REST doors: blob, queue, table. 0.0.0.0: every address of this machine. With --host the host's own"),
   internalBind: text()
     .default("127.0.0.1")
     .describe("Address of everything else: gRPC, the bus, health doors. Others than loopback only in a network of the stamp's machines"),
@@ -179,10 +189,21 @@ export function loadConfig(sources: ConfigSources): ClusterConfig {
       given.set(key, flagName(key));
     }
   }
+  const folders = { file: dirname(path), user: sources.directory };
+  const named = { values, given, folders, lookedIn: [sources.directory, sources.root] };
+  const hasTopology = addTopology(named) !== undefined;
   const dataDirBy = given.get("dataDir");
   if (dataDirBy === flagName("dataDir") || dataDirBy === environmentName("dataDir")) dataDirFrom = sources.directory;
   const dataDir = clusterConfigSchema.shape.dataDir.safeParse(values.dataDir);
-  if (dataDir.success && sources.withoutRecord !== true) addRemembered(resolve(dataDirFrom, dataDir.data), values, given);
+  if (dataDir.success && sources.withoutRecord !== true) {
+    const remembered = resolve(dataDirFrom, dataDir.data);
+    // The folder may remember which topology it is of, and a topology wins over what else the folder remembers.
+    if (!hasTopology) {
+      addRemembered(remembered, values, given, ["host", "topology"]);
+      addTopology(named);
+    }
+    addRemembered(remembered, values, given);
+  }
   const parsed = clusterConfigSchema.safeParse(values);
   if (!parsed.success) {
     const lines = parsed.error.issues.map((issue) => {
@@ -195,7 +216,7 @@ export function loadConfig(sources: ConfigSources): ClusterConfig {
     throw new ConfigError(`the configuration is not right:\n  ${lines.join("\n  ")}`);
   }
   const files = Object.fromEntries(
-    (["tlsCert", "tlsKey", "clusterSecretFile"] as const).flatMap((key) => {
+    (["tlsCert", "tlsKey", "clusterSecretFile", "topology"] as const).flatMap((key) => {
       const named = parsed.data[key];
       const from = given.get(key)?.startsWith(`${key} in `) ? dirname(path) : sources.directory;
       return named === undefined ? [] : [[key, resolve(from, named)]];
@@ -214,9 +235,15 @@ function addOlderKey(value: unknown, source: string, values: Record<string, unkn
 }
 
 /** Adds what the folder remembers for every key that nothing else gives. */
-function addRemembered(dataDir: string, values: Record<string, unknown>, given: Map<string, string>): void {
+function addRemembered(
+  dataDir: string,
+  values: Record<string, unknown>,
+  given: Map<string, string>,
+  only: readonly string[] = configKeys,
+): void {
   const path = clusterRecordPath(dataDir);
   for (const [key, value] of Object.entries(withoutOlderKey(readClusterRecord(dataDir)?.config ?? {}))) {
+    if (!only.includes(key) && (configKeys as readonly string[]).includes(key)) continue;
     if (key === "dataDir" || !(configKeys as readonly string[]).includes(key)) throw new ConfigError(`${key} in ${path}: no such key`);
     if (key in values) continue;
     values[key] = value;
@@ -249,6 +276,8 @@ function checked(config: ClusterConfig): ClusterConfig {
   }
   if (config.minCopies > config.copies) wrong.push(`minCopies: ${config.minCopies} is more than copies (${config.copies})`);
   if (config.minCopies > config.extentNodes) wrong.push(`extentNodes: ${config.extentNodes} is fewer than minCopies (${config.minCopies})`);
+  if (config.topology !== undefined && config.portBase > 62_000)
+    wrong.push(`portBase: ${config.portBase} is too high, the processes of a host have ports up to portBase + 2899`);
   if (config.leaseRenewEveryMs + config.leaseMarginMs >= config.leaseTermMs) {
     wrong.push("leaseTermMs: must be longer than leaseRenewEveryMs and leaseMarginMs together");
   }

@@ -1,5 +1,6 @@
 /**
- * The supervisor as a process of its own (`stamp up -d`). Takes its configuration as JSON from STAMP_CLUSTER; what it has to say about a
+ * The supervisor as a process of its own (`stamp up -d`). Takes its configuration as JSON from STAMP_CLUSTER, and makes a new
+ * stamp if STAMP_CLUSTER_INIT is true; what it has to say about a
  * failed start goes to standard error, which `up` shows.
  */
 
@@ -13,7 +14,7 @@ const config = clusterConfigSchema.parse(JSON.parse(process.env.STAMP_CLUSTER ??
 const root = process.env.STAMP_ROOT ?? process.cwd();
 const transport = ownTransport(config);
 try {
-  const running = await runSupervisor({ config, root, transport });
+  const running = await runSupervisor({ config, root, transport, initialise: process.env.STAMP_CLUSTER_INIT === "true" });
   await running.stopped;
   await transport.close();
   process.exit(0);

@@ -9,7 +9,7 @@ import { StartError } from "./start-error.ts";
 import type { ClusterStatus } from "./status.ts";
 
 /** Resolves when it takes commands; throws StartError with what it said when it could not start. */
-export async function detach(config: ClusterConfig, root: string): Promise<ClusterStatus> {
+export async function detach(config: ClusterConfig, root: string, initialise = false): Promise<ClusterStatus> {
   const folder = new DataFolder(config.dataDir);
   folder.prepare();
   const path = join(folder.logs, "supervisor.log");
@@ -19,7 +19,7 @@ export async function detach(config: ClusterConfig, root: string): Promise<Clust
     cwd: root,
     detached: true,
     stdio: ["ignore", log, log],
-    env: { ...process.env, STAMP_CLUSTER: JSON.stringify(config), STAMP_ROOT: root },
+    env: { ...process.env, STAMP_CLUSTER: JSON.stringify(config), STAMP_ROOT: root, STAMP_CLUSTER_INIT: String(initialise) },
   });
   closeSync(log);
   let ended = false;

@@ -1,5 +1,6 @@
 /**
- * Which processes a local cluster is made of, and how each is started. Pure: a configuration in, a list out, in the order of a cold start.
+ * Which processes a local cluster is made of, and how each is started: a configuration in, a list out, in the order of a cold start.
+ * If the configuration names a topology (which is read here), the list is one host's part of it (`plan-host.ts`).
  * The number of a decommissioned extent node is passed over: `extentNodes` counts those that run. A process that the record of the folder
  * gives a slot has the ports of that slot; the others take the lowest free ones, in order.
  *
@@ -17,8 +18,10 @@ import { bindsBeyondLoopback } from "./addresses.ts";
 import type { ClusterRecord } from "./cluster-record.ts";
 import type { ClusterConfig } from "./config.ts";
 import { developmentAccount, environmentName } from "./config.ts";
+import { planHost } from "./plan-host.ts";
 import { type RoleName, roles } from "./roles.ts";
 import { secretFilesOf } from "./secret-files.ts";
+import { readTopology } from "./topology.ts";
 
 export interface PlannedProcess {
   readonly role: RoleName;
@@ -35,8 +38,16 @@ export interface PlannedProcess {
   readonly environment: Readonly<Record<string, string>>;
 }
 
+/** A process of another host of the topology. */
+export interface RemoteProcess extends Pick<PlannedProcess, "role" | "name" | "grpc" | "http"> {
+  readonly host: string;
+}
+
 export interface Plan {
+  /** Processes that a supervisor starts here. */
   readonly processes: readonly PlannedProcess[];
+  /** Processes of the other hosts; none without a topology. */
+  readonly elsewhere: readonly RemoteProcess[];
   /** Addresses of the lock services, separated by commas. */
   readonly lockService: string;
   readonly endpoints: Endpoints;
@@ -56,10 +67,11 @@ export interface Endpoints {
   readonly table: string;
 }
 
-const portsPerFrontEnd = 10;
+export const portsPerFrontEnd = 10;
 
 /** `known`: what the data folder remembers; undefined for a folder that remembers nothing. */
 export function planCluster(config: ClusterConfig, known?: Pick<ClusterRecord, "retired" | "slots">): Plan {
+  if (config.topology !== undefined) return planHost(config, readTopology(config.topology), known);
   const counts: Readonly<Record<RoleName, number>> = {
     "lock-service": config.lockServices,
     "extent-node": config.extentNodes,
@@ -70,43 +82,84 @@ export function planCluster(config: ClusterConfig, known?: Pick<ClusterRecord, "
   };
   const host = hostOf(config.internalBind);
   const called = callable(host);
-  const httpPorts = new Map<number, string>();
-  const internalPorts = new Map<number, string>();
-  const secrets = secretFilesOf(config);
+  const ports: PlannedPorts = { http: new Map(), internal: new Map() };
   const processes: PlannedProcess[] = [];
   const placed = placedIn(namesOf(counts, known?.retired ?? []), known?.slots ?? {});
   const lockService = placed
     .flatMap(({ role, slot }) => (role === "lock-service" ? [`${called}:${config.portBase + 100 + slot}`] : []))
     .join(",");
-  for (const { role, number, name, slot } of placed) {
-    const grpcPort = config.portBase + 100 + slot;
-    const httpPort = config.portBase + 200 + slot;
-    internalPorts.set(grpcPort, `gRPC of ${name}`);
-    internalPorts.set(httpPort, `readiness of ${name}`);
-    const grpc = `${called}:${grpcPort}`;
-    const http = `${called}:${httpPort}`;
-    const dataDir = join(config.dataDir, name);
-    const settings: Record<string, string | number | boolean> = {
-      name,
-      listen: `${host}:${grpcPort}`,
-      ...(called === host ? {} : { advertise: grpc }),
-      http: `${host}:${httpPort}`,
-      dataDir,
-      logLevel: config.logLevel,
-      clusterSecretFile: secrets.current,
-      clusterSecretPreviousFile: secrets.previous,
-      ...(role === "lock-service" ? {} : { lockService }),
-      ...settingsOf(role, number, config, httpPorts),
-      ...config.roles[role],
+  for (const { number, slot, ...named } of placed) {
+    const blobFor = number === 1 ? "" : ` of ${named.name}`;
+    const place = {
+      ...{ ...named, slot, listen: host, called, lockService, blobFor },
+      grpcPort: config.portBase + 100 + slot,
+      httpPort: config.portBase + 200 + slot,
+      dataDir: join(config.dataDir, named.name),
+      faultDomain: config.faultDomains[(number - 1) % Math.max(config.faultDomains.length, 1)],
+      blobPort: blobPortOf(config, number),
     };
-    const environment = Object.fromEntries(Object.entries(settings).map(([key, value]) => [environmentName(key), String(value)]));
-    processes.push({ role, name, grpc, http, slot, dataDir, environment });
+    processes.push(processAt(place, config, ports));
   }
-  const endpoints = Array.from({ length: config.frontEnds }, (_, i) => endpointsOf(config, i + 1));
+  const endpoints = Array.from({ length: config.frontEnds }, (_, i) =>
+    endpointsOf(config, hostOf(config.httpBind), blobPortOf(config, i + 1)),
+  );
   const [first] = endpoints as [Endpoints];
   const connectionStrings = endpoints.map((each) => connectionStringOf(config, each));
   const connectionString = connectionStrings[0] as string;
-  return { processes, lockService, endpoints: first, connectionString, connectionStrings, httpPorts, internalPorts };
+  return {
+    processes,
+    elsewhere: [],
+    lockService,
+    endpoints: first,
+    connectionString,
+    connectionStrings,
+    httpPorts: ports.http,
+    internalPorts: ports.internal,
+  };
+}
+
+/** Port → what wants it. */
+export interface PlannedPorts {
+  readonly http: Map<number, string>;
+  readonly internal: Map<number, string>;
+}
+
+/** Where a process is started, and what differs from process to process of its role. */
+export interface Place extends Pick<PlannedProcess, "role" | "name" | "slot" | "dataDir"> {
+  /** Address that its internal ports are opened on, and the one at which others call it. */
+  readonly listen: string;
+  readonly called: string;
+  readonly grpcPort: number;
+  readonly httpPort: number;
+  readonly lockService: string;
+  readonly faultDomain: string | undefined;
+  readonly blobPort: number;
+  /** Follows "blob" where the use of a port is told. */
+  readonly blobFor: string;
+}
+
+/** Plans one process, and notes its ports. */
+export function processAt(place: Place, config: ClusterConfig, ports: PlannedPorts): PlannedProcess {
+  const { role, name, slot, dataDir, listen, called, lockService } = place;
+  ports.internal.set(place.grpcPort, `gRPC of ${name}`);
+  ports.internal.set(place.httpPort, `readiness of ${name}`);
+  const grpc = `${called}:${place.grpcPort}`;
+  const secrets = secretFilesOf(config);
+  const settings: Record<string, string | number | boolean> = {
+    name,
+    listen: `${listen}:${place.grpcPort}`,
+    ...(called === listen ? {} : { advertise: grpc }),
+    http: `${listen}:${place.httpPort}`,
+    dataDir,
+    logLevel: config.logLevel,
+    clusterSecretFile: secrets.current,
+    clusterSecretPreviousFile: secrets.previous,
+    ...(role === "lock-service" ? {} : { lockService }),
+    ...settingsOf(place, config, ports),
+    ...config.roles[role],
+  };
+  const environment = Object.fromEntries(Object.entries(settings).map(([key, value]) => [environmentName(key), String(value)]));
+  return { role, name, grpc, http: `${called}:${place.httpPort}`, slot, dataDir, environment };
 }
 
 interface Named {
@@ -141,20 +194,14 @@ function placedIn(named: readonly Named[], known: Readonly<Record<string, number
   });
 }
 
-function settingsOf(
-  role: RoleName,
-  number: number,
-  config: ClusterConfig,
-  ports: Map<number, string>,
-): Record<string, string | number | boolean> {
+function settingsOf(place: Place, config: ClusterConfig, ports: PlannedPorts): Record<string, string | number | boolean> {
   const lease = { leaseTermMs: config.leaseTermMs, leaseMarginMs: config.leaseMarginMs, leaseRenewEveryMs: config.leaseRenewEveryMs };
   const accounts = JSON.stringify(config.accounts);
-  switch (role) {
+  switch (place.role) {
     case "lock-service":
       return {};
     case "extent-node": {
-      const domains = config.faultDomains;
-      const faultDomain = domains[(number - 1) % Math.max(domains.length, 1)];
+      const { faultDomain } = place;
       return { journalSegmentBytes: config.journalSegmentBytes, ...(faultDomain === undefined ? {} : { faultDomain }) };
     }
     case "stream-manager":
@@ -164,15 +211,13 @@ function settingsOf(
     case "partition-server":
       return lease;
     case "front-end": {
-      const blobPort = blobPortOf(config, number);
-      const host = hostOf(config.httpBind);
-      ports.set(blobPort, number === 1 ? "blob" : `blob of front-end-${number}`);
-      ports.set(blobPort + 1, number === 1 ? "queue" : `queue of front-end-${number}`);
-      ports.set(blobPort + 2, number === 1 ? "table" : `table of front-end-${number}`);
+      const { blobPort, blobFor } = place;
+      const listen = hostOf(config.httpBind);
+      for (const [i, door] of ["blob", "queue", "table"].entries()) ports.http.set(blobPort + i, `${door}${blobFor}`);
       return {
-        blobListen: `${host}:${blobPort}`,
-        queueListen: `${host}:${blobPort + 1}`,
-        tableListen: `${host}:${blobPort + 2}`,
+        blobListen: `${listen}:${blobPort}`,
+        queueListen: `${listen}:${blobPort + 1}`,
+        tableListen: `${listen}:${blobPort + 2}`,
         allowDevelopmentAccount: config.allowDevelopmentAccount,
         ownAccounts: !config.accounts.some(isPublic),
         ...(config.strictVersions ? { strictVersions: true } : {}),
@@ -183,7 +228,7 @@ function settingsOf(
   }
 }
 
-const hostOf = (address: string): string => (address.includes(":") ? `[${address}]` : address);
+export const hostOf = (address: string): string => (address.includes(":") ? `[${address}]` : address);
 /** Where processes of this machine call each other. */
 const callable = (host: string): string => (host === "0.0.0.0" ? "127.0.0.1" : host === "[::]" ? "[::1]" : host);
 /** Where clients on this machine call the REST doors. `[::]` takes IPv4, too, which more clients can name in a URL. */
@@ -201,15 +246,14 @@ const schemeOf = (config: ClusterConfig): string => (config.tlsCert === undefine
 
 const blobPortOf = (config: ClusterConfig, frontEnd: number): number => config.portBase + (frontEnd - 1) * portsPerFrontEnd;
 
-function endpointsOf(config: ClusterConfig, frontEnd: number): Endpoints {
-  const host = hostOf(config.httpBind);
+/** `blobPort`: port of the blob door; queue and table are on the next two. */
+export function endpointsOf(config: ClusterConfig, host: string, blobPort: number): Endpoints {
   const account = (servedAccount(config) ?? config.accounts[0])?.name ?? "";
   const at = (port: number): string => `${schemeOf(config)}://${reachable(host)}:${port}/${account}`;
-  const blobPort = blobPortOf(config, frontEnd);
   return { blob: at(blobPort), queue: at(blobPort + 1), table: at(blobPort + 2) };
 }
 
-function connectionStringOf(config: ClusterConfig, endpoints: Endpoints): string {
+export function connectionStringOf(config: ClusterConfig, endpoints: Endpoints): string {
   const account = servedAccount(config);
   if (account === undefined) return "";
   return [

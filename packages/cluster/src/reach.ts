@@ -42,11 +42,11 @@ export function reachRemarks(
   ];
 }
 
-function internalRemarks({ internalBind }: ClusterConfig, reach: string | undefined): string[] {
+function internalRemarks({ internalBind, topology }: ClusterConfig, reach: string | undefined): string[] {
   if (reach === undefined) return [];
   return [
     `internalBind is ${internalBind}: other machines reach ${reach}. Let a firewall pass only the stamp's own machines ` +
-      "(docs/guides/internal-ports.md), or close these ports: --internal-bind 127.0.0.1",
+      `(docs/guides/internal-ports.md)${topology === undefined ? ", or close these ports: --internal-bind 127.0.0.1" : ""}`,
   ];
 }
 

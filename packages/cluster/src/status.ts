@@ -2,6 +2,8 @@
 import type { Endpoints } from "./plan.ts";
 
 export interface ProcessStatus {
+  /** Host of the topology; absent without one. */
+  readonly host?: string;
   readonly role: string;
   readonly name: string;
   /** null while it is down. */

@@ -2,7 +2,7 @@
  * The local supervisor: every process of a cluster on this machine. Starts them in the order of a cold start without waiting in between
  * (each waits for what it needs), asks each for its state, starts again what died unasked, and stops them in reverse order.
  */
-import { type GrpcTransport, inWords, makeSecretFile } from "@stamp/ports-node";
+import { type GrpcTransport, inWords } from "@stamp/ports-node";
 import { Status } from "@stamp/wire";
 import { type ClusterRecord, readClusterRecord, writeClusterRecord } from "./cluster-record.ts";
 import { type ClusterConfig, clusterConfigSchema } from "./config.ts";
@@ -10,16 +10,19 @@ import { DataFolder, type SupervisorRecord } from "./data-folder.ts";
 import { ManagedProcess, type ProcessEvent } from "./managed-process.ts";
 import { type Plan, type PlannedProcess, planCluster } from "./plan.ts";
 import { type TakenPort, takenPorts } from "./ports-in-use.ts";
+import { prepareDisks, prepareSecret } from "./prepare-host.ts";
 import { nodesLeftOut, rememberedOf } from "./remembered.ts";
-import { secretFilesOf } from "./secret-files.ts";
 import { StartError } from "./start-error.ts";
 import type { ClusterStatus, ProcessStatus } from "./status.ts";
+import { readTopology } from "./topology.ts";
 
 export interface SupervisorOptions {
   readonly config: ClusterConfig;
   /** Folder of the repository. */
   readonly root: string;
   readonly transport: GrpcTransport;
+  /** True to make a new stamp. Without a topology a new folder becomes one by itself; several hosts can't tell who is the first. */
+  readonly initialise?: boolean;
   readonly onEvent?: (supervisor: Supervisor, name: string, event: ProcessEvent) => void;
 }
 
@@ -58,7 +61,7 @@ export class Supervisor {
     this.config = options.config;
     const known = readClusterRecord(options.config.dataDir);
     this.plan = planCluster(options.config, known);
-    this.#cluster = { config: rememberedOf(options.config), retired: known?.retired ?? [], slots: slotsOf(this.plan.processes) };
+    this.#cluster = { config: rememberedOf(options.config), retired: known?.retired ?? [], slots: this.#slotsOf(this.plan.processes) };
     this.folder = new DataFolder(options.config.dataDir);
   }
 
@@ -73,7 +76,8 @@ export class Supervisor {
       if (String(readClusterRecord(config.dataDir)?.retired ?? []) !== String(this.#cluster.retired))
         throw new StartError(`the cluster of ${config.dataDir} has changed in this moment; start it again`);
       const anyLeft = (await folder.endLeftOvers(leftOversGoneMs)) > 0;
-      makeSecretFile(secretFilesOf(config).current);
+      prepareSecret(config);
+      if (config.topology !== undefined) prepareDisks(config, readTopology(config.topology));
       const waitMs = anyLeft ? leftOversGoneMs : 0;
       const taken = [
         ...(await takenPorts(config.httpBind, plan.httpPorts, waitMs)),
@@ -81,14 +85,15 @@ export class Supervisor {
       ];
       if (taken.length > 0) {
         const another = config.portBase + 1_000 > 64_000 ? 20_000 : config.portBase + 1_000;
-        throw new StartError(`${takenText(taken)}\nStart it on other ports: ./stamp up --port-base ${another}`);
+        const other = config.topology === undefined ? `./stamp up --port-base ${another}` : `portBase under config in ${config.topology}`;
+        throw new StartError(`${takenText(taken)}\nStart it on other ports: ${other}`);
       }
       this.#describe();
     } catch (error) {
       folder.release();
       throw error instanceof StartError ? error : new StartError(inWords(error));
     }
-    const initialise = folder.mayBecomeStamp;
+    const initialise = this.#options.initialise === true || (config.topology === undefined && folder.mayBecomeStamp);
     for (const planned of plan.processes) {
       const managed = this.#managed(planned);
       this.#processes.push(managed);
@@ -142,7 +147,7 @@ export class Supervisor {
     const left = this.#processes.filter((each) => each !== managed);
     const extentNodes = Number(config.extentNodes) - 1;
     // Before the process ends: a supervisor that is killed in between leaves no node that is started again.
-    this.#remember({ config: { ...config, extentNodes }, retired: [...retired, name], slots: slotsOf(left.map(({ plan }) => plan)) });
+    this.#remember({ config: { ...config, extentNodes }, retired: [...retired, name], slots: this.#slotsOf(left.map(({ plan }) => plan)) });
     this.#processes.splice(this.#processes.indexOf(managed), 1);
     await managed.stop("cleanly");
     managed.close();
@@ -155,6 +160,7 @@ export class Supervisor {
   async addNode(name?: string): Promise<string> {
     const cluster = this.#cluster;
     const { config, retired } = cluster;
+    if (this.config.topology !== undefined) throw new Error(`add it to its host in ${this.config.topology}, and start that host again`);
     if (name !== undefined && retired.includes(name)) throw new Error(`${name} was decommissioned; its name is not used again`);
     if (name !== undefined && this.process(name) !== undefined) throw new Error(`${name} runs already`);
     if (this.#adding) throw new Error("another extent node is being added in this moment");
@@ -171,7 +177,7 @@ export class Supervisor {
       if (taken.length > 0) throw new Error(takenText(taken));
       if (this.#cluster !== cluster || this.#stopping !== undefined) throw new Error("the cluster has changed in this moment; try again");
       // Before the process begins: a supervisor that is killed in between leaves no node that nobody knows.
-      this.#remember({ config: { ...config, extentNodes }, retired, slots: slotsOf(plan.processes) });
+      this.#remember({ config: { ...config, extentNodes }, retired, slots: this.#slotsOf(plan.processes) });
       const managed = this.#managed(added);
       this.#processes.splice(this.#processes.findLastIndex(({ plan }) => plan.role === "extent-node") + 1, 0, managed);
       managed.start();
@@ -179,6 +185,11 @@ export class Supervisor {
     } finally {
       this.#adding = false;
     }
+  }
+
+  /** A process of a topology has the ports of its name. */
+  #slotsOf(processes: readonly PlannedProcess[]): Readonly<Record<string, number>> {
+    return this.config.topology === undefined ? Object.fromEntries(processes.map(({ name, slot }) => [name, slot])) : {};
   }
 
   get #names(): string[] {
@@ -291,15 +302,12 @@ export class Supervisor {
       }
       const { state, ready, waitingFor } = answer.value;
       this.#seen.set(name, { state, ready, waitingFor });
-      if (role === "lock-service" && ready) this.folder.markInitialised();
+      if (ready && (role === "lock-service" || this.config.topology !== undefined)) this.folder.markInitialised();
     } finally {
       this.#asking.delete(name);
     }
   }
 }
-
-const slotsOf = (processes: readonly PlannedProcess[]): Readonly<Record<string, number>> =>
-  Object.fromEntries(processes.map(({ name, slot }) => [name, slot]));
 
 function takenText(taken: readonly TakenPort[]): string {
   const told = taken.slice(0, takenToldMax);

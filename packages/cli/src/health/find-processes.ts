@@ -24,7 +24,8 @@ export const serves = ({ answer }: ProcessFacts): boolean => answer?.ready === t
 
 /** Why a process does not answer, for people. */
 export function absence(process: ProcessFacts): string {
-  const { pid, state, lastExit, silence } = process;
+  const { pid, state, lastExit, silence, host } = process;
+  if (host !== undefined && pid === null && state === "not answering") return `it does not answer on host ${host} (${silence})`;
   const ended = lastExit === "" ? "" : `; it ended last with ${lastExit}`;
   if (pid === null) return `it is ${state === "restarting" ? "being started again" : state}${ended}`;
   return `process ${pid} does not answer (${silence})`;
@@ -61,7 +62,7 @@ function findProcess(facts: StampFacts, process: ProcessFacts): Finding[] {
       finding("process-restarts", name, `it was started again ${counted(restarts, "time")}, the last time ${seconds(uptimeMs)} ago`),
     );
   if (answer !== undefined && isLost(process)) found.push(...findLost(facts, name, answer));
-  else if (answer === undefined) found.push(...findAbsent(process, failing));
+  else if (answer === undefined) found.push(...findAbsent(facts, process, failing).map((each) => atHost(process, each)));
   else if (!answer.ready && !failing) {
     const cause = `it is ${answer.state} and waits for ${answer.waitingFor.join(", ") || "itself"}, ${seconds(uptimeMs)} after its start`;
     found.push(finding(uptimeMs < startMs ? "process-starting" : "process-not-ready", name, cause));
@@ -105,9 +106,14 @@ function withCopy(facts: StampFacts, found: Finding): Finding {
   return { ...found, cause: `${found.cause}; ${copyText(copy, facts.nowMs)}${silent}`, help };
 }
 
-/** An extent node is told by `find-disks.ts`, with what is on it. */
-function findAbsent(process: ProcessFacts, failing: boolean): Finding[] {
-  if (process.role === "lock-service") return [finding("lock-service-away", process.name, absence(process))];
+/** What is to be done is done on the host of the process. */
+const atHost = ({ host }: ProcessFacts, found: Finding): Finding =>
+  host === undefined ? found : { ...found, help: `on host ${host}: ${found.help}` };
+
+/** An extent node is told by `find-disks.ts`, with what is on it. Without one of several lock services the others serve. */
+function findAbsent(facts: StampFacts, process: ProcessFacts, failing: boolean): Finding[] {
+  if (process.role === "lock-service" && !of(facts, "lock-service").some(serves))
+    return [finding("lock-service-away", process.name, absence(process))];
   if (process.role === "extent-node" || failing) return [];
   if (process.pid === null) return [finding("process-down", process.name, absence(process))];
   const silent = finding("process-silent", process.name, absence(process));

@@ -462,3 +462,36 @@ describe("the sentence of health", () => {
     );
   });
 });
+
+describe("findings: a stamp of several hosts", () => {
+  const standby: Change = (facts) => {
+    const lock = facts.processes.find(({ role }) => role === "lock-service");
+    if (lock === undefined) throw new Error("no lock service");
+    const other = {
+      ...lock,
+      name: "lock-service-2",
+      host: "b",
+      pid: null,
+      state: "not answering",
+      answer: undefined,
+      silence: "no connection",
+    };
+    return { ...facts, processes: [...facts.processes, other] };
+  };
+
+  it("one of two lock services is away: a warning that names its host, because the other one serves", () => {
+    const found = findingsOf(standby(healthy)).filter(({ subject }) => subject.startsWith("lock-service"));
+    assert.deepEqual(
+      found.map(({ code, subject, cause, help }) => [code, subject, cause, help.slice(0, 10)]),
+      [["process-down", "lock-service-2", "it does not answer on host b (no connection)", "on host b:"]],
+    );
+  });
+
+  it("none of two lock services answers: requests stop soon", () => {
+    const found = findingsOf(standby(paused("lock-service-1")(healthy))).filter(({ code }) => code === "lock-service-away");
+    assert.deepEqual(
+      found.map(({ subject }) => subject),
+      ["lock-service-1", "lock-service-2"],
+    );
+  });
+});

@@ -4,19 +4,12 @@
  * paused costs the deadline and no more.
  */
 import type { Outcome } from "@stamp/base";
-import {
-  type ClusterConfig,
-  type ClusterStatus,
-  control,
-  DataFolder,
-  type ProcessStatus,
-  planCluster,
-  readClusterRecord,
-} from "@stamp/cluster";
+import { type ClusterConfig, type ClusterStatus, control, DataFolder, type ProcessStatus } from "@stamp/cluster";
 import type { Transport } from "@stamp/ports";
 import { PartitionManager, Status, StreamManager } from "@stamp/wire";
 import { composeCluster } from "../compose-status.ts";
 import { CommandError, exitCodes } from "../exit.ts";
+import { plannedCluster, processesElsewhere } from "../planned-cluster.ts";
 import type { PartitionLayerFacts, ProcessAnswer, ProcessFacts, StampFacts, StreamLayerFacts } from "./facts.ts";
 import { copiesIn } from "./newest-copy.ts";
 import { setUpFacts } from "./set-up-facts.ts";
@@ -52,16 +45,17 @@ export async function gather(config: ClusterConfig, transport: Transport, gather
     return { nowMs: Date.now(), supervisor: "none", supervisorPid: null, cluster: composed, setUp: undefined, copies: [], ...asked };
   }
   const { supervisor, orphans } = new DataFolder(config.dataDir).running();
-  if (supervisor === undefined && orphans.length === 0)
+  const alone = config.topology === undefined;
+  if (supervisor === undefined && orphans.length === 0 && alone)
     throw new CommandError(`no cluster runs on ${config.dataDir} (start one: ./stamp up)`, exitCodes.notRunning);
   const told = supervisor === undefined ? Promise.resolve(undefined) : askSupervisor(config, ask, leftMs());
   const first = await Promise.race([told, pause(supervisorFirstMs)]);
-  const cluster = first ?? plannedCluster(config);
+  const cluster = withOtherHosts(first, config);
   const asked = await askAll(cluster, transport, leftMs, view);
   const late = first ?? (await told);
   return {
     nowMs: Date.now(),
-    supervisor: supervisor === undefined ? "gone" : late === undefined ? "silent" : "answers",
+    supervisor: supervisor === undefined ? (alone || orphans.length > 0 ? "gone" : "none") : late === undefined ? "silent" : "answers",
     supervisorPid: supervisor?.pid ?? null,
     cluster,
     setUp: setUpFacts(
@@ -82,13 +76,12 @@ const pause = (ms: number): Promise<undefined> => new Promise((resolve) => setTi
 const askSupervisor = (config: ClusterConfig, ask: typeof control, timeoutMs: number): Promise<ClusterStatus | undefined> =>
   ask(new DataFolder(config.dataDir).control, { do: "status" }, timeoutMs).catch(() => undefined);
 
-/** The cluster as it was started, for when no supervisor tells. */
-function plannedCluster(config: ClusterConfig): Cluster {
-  const plan = planCluster(config, readClusterRecord(config.dataDir));
-  const unknown = { pid: null, state: "not answering", ready: false, waitingFor: [], restarts: 0, lastExit: "" };
-  const { endpoints, connectionString, lockService } = plan;
-  const processes = plan.processes.map(({ role, name, grpc, http }) => ({ role, name, grpc, http, ...unknown }));
-  return { dataDir: config.dataDir, endpoints, connectionString, lockService, processes };
+/** The processes that the supervisor of this host told, or else the planned ones, and those of the other hosts. */
+function withOtherHosts(told: ClusterStatus | undefined, config: ClusterConfig): ClusterStatus {
+  if (told === undefined || config.topology === undefined) return told ?? plannedCluster(config);
+  const { host } = config;
+  const own = told.processes.map((each) => (host === undefined ? each : { ...each, host }));
+  return { ...told, processes: [...own, ...processesElsewhere(config)] };
 }
 
 function withStatus(processes: readonly ProcessFacts[], told: readonly ProcessStatus[]): ProcessFacts[] {

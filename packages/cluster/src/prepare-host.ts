@@ -1,0 +1,54 @@
+/**
+ * What a host needs before its processes start: the secret of the stamp, and the disks that the topology gives to its extent nodes.
+ *
+ *   dataDir/extent-node-3 ──symbolic link──▶ /mnt/disk-1/extent-node-3
+ *
+ * Invariants:
+ * - No host of several makes a secret: two secrets would refuse each other.
+ * - An extent node never starts on a disk that is not mounted. The link was made when the folder was there; if the folder is missing
+ *   behind it, a person decides.
+ */
+import { existsSync, lstatSync, mkdirSync, readlinkSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { makeSecretFile } from "@stamp/ports-node";
+import type { ClusterConfig } from "./config.ts";
+import { secretFilesOf } from "./secret-files.ts";
+import { StartError } from "./start-error.ts";
+import { processesOf, type Topology } from "./topology.ts";
+
+/** Makes the secret of a stamp on one host; asks for it if the topology has several. Throws StartError. */
+export function prepareSecret(config: ClusterConfig): void {
+  const { current } = secretFilesOf(config);
+  if (config.topology === undefined) makeSecretFile(current);
+  else if (!existsSync(current))
+    throw new StartError(
+      `the secret of the stamp is not on this host: ${current}. All hosts have the same one: make it on the first ` +
+        `(umask 077; openssl rand -base64 32 > ${current}) and copy it to the others`,
+    );
+}
+
+/** Puts the folder of each extent node on its disk. Throws StartError. */
+export function prepareDisks(config: ClusterConfig, topology: Topology): void {
+  const host = config.host === undefined ? undefined : topology.hosts[config.host];
+  if (host?.disks === undefined) return;
+  const nodes = processesOf(host).filter(({ role }) => role === "extent-node");
+  for (const [i, { name }] of nodes.entries()) {
+    const disk = host.disks[i] as string;
+    const [link, folder] = [join(config.dataDir, name), join(disk, name)];
+    const there = lstatSync(link, { throwIfNoEntry: false });
+    if (there === undefined) {
+      if (!existsSync(disk)) throw new StartError(`the disk of ${name} is not there: ${disk} (hosts.${config.host}.disks)`);
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
+      symlinkSync(folder, link);
+    } else if (!there.isSymbolicLink() || readlinkSync(link) !== folder) {
+      const is = there.isSymbolicLink() ? `in ${readlinkSync(link)}` : `in ${link} itself`;
+      throw new StartError(
+        `${name} has its data ${is}, and the topology gives it ${folder}. Move the data there, remove ${link}, and start again`,
+      );
+    } else if (!existsSync(folder))
+      throw new StartError(
+        `the disk of ${name} is not mounted: ${folder} is missing. Mount it. If the disk is lost for ever: mkdir -m 700 ${folder}; ` +
+          "its replicas are made again from the others",
+      );
+  }
+}
