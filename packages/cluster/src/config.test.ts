@@ -8,6 +8,7 @@ import { frontEndConfigSchema } from "@stamp/front-end";
 import { lockServiceSchema } from "@stamp/lock-service";
 import { partitionManagerConfigSchema } from "@stamp/partition-manager";
 import { partitionServerConfigSchema } from "@stamp/partition-server";
+import { loadConfig as loadRoleConfig } from "@stamp/ports-node";
 import { streamManagerSchema } from "@stamp/stream-manager";
 import { ConfigError, configKeys, environmentName, flagName, loadConfig } from "./config.ts";
 import { planCluster } from "./plan.ts";
@@ -64,6 +65,25 @@ test("configuration, bind: the REST doors; internal ports only if the address is
 test("configuration, structured keys by environment: JSON", () => {
   assert.deepEqual(from({}, { STAMP_FAULT_DOMAINS: '["a","b"]' }).faultDomains, ["a", "b"]);
   assert.throws(() => from({}, { STAMP_FAULT_DOMAINS: "[" }), /STAMP_FAULT_DOMAINS: not JSON/);
+});
+
+test("configuration, erasureCoding: a word or an object, taken by the stream manager as it was given; wrong ones are refused by both", () => {
+  const taken = (value: unknown) => {
+    const { processes } = planCluster(from({ erasureCoding: value }));
+    const text = processes.find(({ role }) => role === "stream-manager")?.environment.STAMP_ERASURE_CODING;
+    return loadRoleConfig(streamManagerSchema, { STAMP_ERASURE_CODING: text ?? "" }, []).erasureCoding;
+  };
+  assert.equal(taken("off"), "off");
+  assert.equal(taken(undefined), "auto");
+  for (const profile of ["auto", "rs-4-2", "rs-6-3", "rs-10-4", "lrc-12-2-2"]) {
+    assert.deepEqual(taken({ profile, afterSeconds: 0 }), { profile, afterSeconds: 0, minBytes: 16 * 1024 * 1024 });
+  }
+  assert.equal(from({}, { STAMP_ERASURE_CODING: "off" }).erasureCoding, "off");
+  assert.deepEqual(from({}, {}, { erasureCoding: '{"minBytes":5}' }).erasureCoding, { minBytes: 5 });
+  for (const wrong of ["on", "rs-4-2", { profile: "rs-1-1" }, { afterSeconds: -1 }, { minBytes: 0 }, { after: 1 }, 5]) {
+    assert.throws(() => from({ erasureCoding: wrong }), /erasureCoding.* in .*stamp\.config\.json: /, JSON.stringify(wrong));
+    assert.ok(!streamManagerSchema.shape.erasureCoding.safeParse(wrong).success, JSON.stringify(wrong));
+  }
 });
 
 test("configuration, wrong values: refused with the key and where it came from", () => {

@@ -46,6 +46,20 @@ const account = z.strictObject({
   keys: z.array(z.base64().min(1)).min(1).max(2),
 });
 
+/** As the stream manager takes it (`codingPolicyOf`): a test compares the two. */
+const codingProfiles = ["auto", "rs-4-2", "rs-6-3", "rs-10-4", "lrc-12-2-2"] as const;
+const erasureCoding = z.union(
+  [
+    z.enum(["auto", "off"]),
+    z.strictObject({
+      profile: z.enum(codingProfiles).optional(),
+      afterSeconds: z.number().int().min(0).optional(),
+      minBytes: bytes().optional(),
+    }),
+  ],
+  { error: `auto, off, or {"profile","afterSeconds","minBytes"}; profiles: ${codingProfiles.join(", ")}` },
+);
+
 const setting = z.union([z.string(), z.number(), z.boolean()]);
 
 export const clusterConfigSchema = z.strictObject({
@@ -91,6 +105,11 @@ export const clusterConfigSchema = z.strictObject({
     .describe("Time between renewals; a lock service away for leaseTermMs less this and leaseMarginMs costs nobody a lease"),
   leaseMarginMs: milliseconds().default(1_000).describe("How much earlier a holder takes its lease for ended"),
   repairAfterMs: milliseconds().default(60_000).describe("Replicas of a node that is away for so long are made again elsewhere"),
+  erasureCoding: erasureCoding
+    .default("auto")
+    .describe(
+      'Which sealed extents become fragments: off, auto (from 7 extent nodes on), or {"profile":"rs-4-2","afterSeconds":3600,"minBytes":16777216}',
+    ),
   accounts: structured(z.array(account).min(1).max(1_000))
     .default([developmentAccount])
     .describe("Accounts made when absent: a list of {name, keys}, keys in base64"),

@@ -204,8 +204,11 @@ function settingsOf(place: Place, config: ClusterConfig, ports: PlannedPorts): R
       const { faultDomain } = place;
       return { journalSegmentBytes: config.journalSegmentBytes, ...(faultDomain === undefined ? {} : { faultDomain }) };
     }
-    case "stream-manager":
-      return { ...lease, copies: config.copies, minCopies: config.minCopies, repairAfterMs: config.repairAfterMs };
+    case "stream-manager": {
+      const { copies, minCopies, repairAfterMs, erasureCoding } = config;
+      const policy = typeof erasureCoding === "string" ? erasureCoding : JSON.stringify(erasureCoding);
+      return { ...lease, copies, minCopies, repairAfterMs, erasureCoding: policy };
+    }
     case "partition-manager":
       return { ...lease, accounts };
     case "partition-server":

@@ -1,5 +1,7 @@
 export * from "./adoption.ts";
 export * from "./codec.ts";
+export * from "./coding/coding-policy.ts";
+export * from "./coding/extent-ages.ts";
 export * from "./coding/fragment-health.ts";
 export * from "./coding/place-fragments.ts";
 export * from "./coding/plan-coding.ts";

@@ -1,8 +1,27 @@
 /** Configuration of a stream manager: each key also by environment (STAMP_<UPPER_SNAKE>) and flag (--kebab-case). */
+import { profileNames } from "@stamp/erasure";
+import type { CodingPolicy } from "@stamp/stream";
 import { z } from "zod";
 
 const milliseconds = (fallback: number) => z.number().int().min(1).default(fallback);
 const copies = (fallback: number) => z.number().int().min(1).max(5).default(fallback);
+
+/** The policy of erasure coding. A word stands for the object with every default. */
+const erasureCoding = z.union(
+  [
+    z.enum(["auto", "off"]),
+    z.strictObject({
+      profile: z.enum(["auto", ...profileNames]).default("auto"),
+      afterSeconds: z.number().int().min(0).default(3_600),
+      minBytes: z
+        .number()
+        .int()
+        .min(1)
+        .default(16 * 1024 * 1024),
+    }),
+  ],
+  { error: `auto, off, or {"profile","afterSeconds","minBytes"}; profiles: auto, ${profileNames.join(", ")}` },
+);
 
 export const streamManagerSchema = z.object({
   name: z.string().min(1).default("stream-manager-1").describe("Name of this process, unique inside the stamp"),
@@ -24,6 +43,18 @@ export const streamManagerSchema = z.object({
     .min(1_024)
     .default(64 * 1024 * 1024)
     .describe("Copies of extents are not begun faster than this, over the whole stamp"),
+  erasureCoding: erasureCoding
+    .default("auto")
+    .describe(
+      'Which sealed extents become fragments: off, auto, or {"profile":"rs-4-2","afterSeconds":3600,"minBytes":16777216}; auto takes the widest code that the fault domains carry with one to spare, from 7 extent nodes on',
+    ),
+  codingsMax: z.number().int().min(1).max(64).default(2).describe("Extents that become fragments at the same time"),
+  codingBytesPerSecond: z
+    .number()
+    .int()
+    .min(1_024)
+    .default(32 * 1024 * 1024)
+    .describe("Extents are not begun to be coded faster than this, over the whole stamp"),
   syncEveryMs: milliseconds(600_000).describe("How often what a node holds is compared with what it should hold, restarts aside"),
   deletionGraceMs: milliseconds(120_000).describe(
     "A dropped extent is kept for so long before its replicas are deleted: longer than a request takes, and than the age of the copies of the metadata that a restore may begin from",
@@ -37,3 +68,9 @@ export const streamManagerSchema = z.object({
 });
 
 export type StreamManagerConfig = z.infer<typeof streamManagerSchema>;
+
+/** Returns the policy with every default filled in. */
+export function codingPolicyOf({ erasureCoding: given }: Pick<StreamManagerConfig, "erasureCoding">): CodingPolicy {
+  if (typeof given === "object") return given;
+  return { ...(erasureCoding.parse({}) as CodingPolicy), profile: given };
+}

@@ -12,6 +12,7 @@ import { planDropAllocating } from "@stamp/stream";
 import type { NodeReport } from "@stamp/wire";
 import { Ahead } from "./ahead.ts";
 import { Allocator } from "./allocator.ts";
+import { Chooser } from "./coding/chooser.ts";
 import { Coder } from "./coding/coder.ts";
 import { HeldFragments } from "./coding/held-fragments.ts";
 import { Completer } from "./completer.ts";
@@ -50,6 +51,7 @@ interface Serving {
   readonly operator: OperatorCalls;
   readonly garbage: Garbage;
   readonly coder: Coder;
+  readonly chooser: Chooser;
 }
 
 /** For people: what takes long, and why. */
@@ -184,7 +186,8 @@ export class Leader {
     const repairer = new Repairer(term, completer);
     const views = new Views(term, completer, repairer);
     const held: HeldFragments = new HeldFragments(term, () => coder.rescan());
-    const coder = new Coder(term, completer, held);
+    const coder: Coder = new Coder(term, completer, held, (id, kind, why) => chooser.over(id, kind, why));
+    const chooser = new Chooser(term, { coder, completer, repairer });
     const sync = new NodeSync(term, sealer, completer);
     const reports = new NodeReports(term, { sealer, completer, repairer, sync, held });
     const operator = new OperatorCalls(term, { sealer, repairer, completer });
@@ -192,7 +195,7 @@ export class Leader {
 
     void dropAllocating(term);
     void goOn(term, sealer, completer);
-    return ok({ term, calls, views, sealer, completer, allocator, ahead, repairer, reports, operator, garbage, coder });
+    return ok({ term, calls, views, sealer, completer, allocator, ahead, repairer, reports, operator, garbage, coder, chooser });
   }
 
   /**
@@ -235,7 +238,7 @@ export class Leader {
   }
 
   async #tick(serving: Serving): Promise<void> {
-    const { ahead, sealer, repairer, garbage, coder } = serving;
+    const { ahead, sealer, repairer, garbage, coder, chooser } = serving;
     const { nodes, state } = serving.term;
     while (!this.#ended.signal.aborted) {
       const turns = new Turns(this.#world.clock);
@@ -250,6 +253,7 @@ export class Leader {
       ahead.sweep();
       repairer.tick();
       coder.tick();
+      chooser.tick();
       void garbage.tick();
       await sleep(this.#world.clock, jittered(this.#world.random, this.#config.tickMs), this.#ended.signal);
     }

@@ -137,7 +137,7 @@ export class StreamManagerRole implements Role {
 }
 
 function leading(serving: Serving): RoleStatus {
-  const { ahead, allocator, coder, repairer, sealer, term } = serving;
+  const { ahead, allocator, chooser, coder, repairer, sealer, term } = serving;
   const { config, nodes, state } = term;
   const all = [...state.nodes()];
   const obeying = nodes.obeyingCount;
@@ -159,7 +159,7 @@ function leading(serving: Serving): RoleStatus {
       seals: sealer.took,
       allocations: allocator.took,
       replicasMadeAnew: repairer.repairedCount,
-      coding: coder.facts,
+      coding: { ...coder.facts, ...chooser.facts },
       quarantined: nodes.quarantineSummary(),
       allocatedAhead: ahead.count,
       waits: waitsOf(serving),

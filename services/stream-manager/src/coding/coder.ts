@@ -56,10 +56,13 @@ interface Survey {
   inGrace: number;
 }
 
+export type AttemptOver = (id: ExtentId, kind: AttemptRecord["kind"], why: string | undefined) => void;
+
 export class Coder {
   readonly #term: Term;
   readonly #completer: Completer;
   readonly #held: HeldFragments;
+  readonly #over: AttemptOver;
   readonly #attempts: Rounds<ExtentId>;
   readonly #running = new Set<ExtentId>();
   /** Extents whose fragment can't be made anew now, and why; looked at again by the next scan. */
@@ -72,7 +75,9 @@ export class Coder {
   #codedCount = 0;
   #repairedCount = 0;
 
-  constructor(term: Term, completer: Completer, held: HeldFragments) {
+  /** `over`: called when an attempt has ended; `why`, if it was taken back. */
+  constructor(term: Term, completer: Completer, held: HeldFragments, over: AttemptOver = () => {}) {
+    this.#over = over;
     this.#term = term;
     this.#completer = completer;
     this.#held = held;
@@ -92,6 +97,11 @@ export class Coder {
       blocked: [...new Set(this.#blocked.values())],
       strays: this.#held.strays,
     };
+  }
+
+  /** True if a lost fragment waits to be made anew and can be: full redundancy comes before saved space. */
+  get mustRepair(): boolean {
+    return this.#waiting.length > 0;
   }
 
   /** Called every tick. */
@@ -166,6 +176,7 @@ export class Coder {
     world.logger.warn("an attempt is taken back", { extent: id, kind: attempt.kind, version: attempt.version, why });
     if (attempt.kind === "repair") this.#blocked.set(id, why);
     await ledger.commit((state) => planAbandonAttempt(state, id, attempt.version));
+    this.#over(id, attempt.kind, why);
   }
 
   async #finish(id: ExtentId, attempt: AttemptRecord): Promise<void> {
@@ -175,6 +186,7 @@ export class Coder {
     if (attempt.kind === "code") this.#codedCount += 1;
     if (attempt.kind === "repair") this.#repairedCount += 1;
     this.#held.made(id, attempt);
+    this.#over(id, attempt.kind, undefined);
     world.logger.info("attempt finished", { extent: id, kind: attempt.kind, version: attempt.version });
   }
 

@@ -3,91 +3,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { concatBytes, type RuleName, unwrap } from "@stamp/base";
 import { fragmentBytesOf, fragmentContentOffset } from "@stamp/extent";
-import { ExtentFragments, type ExtentInfo, ExtentState, NodeDuty } from "@stamp/wire";
-import { Cluster, first } from "../cluster.test.ts";
-
-const timeoutMs = 5_000;
-const names = ["en1", "en2", "en3", "en4", "en5", "en6", "en7", "en8"];
-const config = { deletionGraceMs: 3_000, repairAfterMs: 4_000 };
-const clusterOf = (seed: number, managers: string[] = ["sm1"], without: RuleName[] = []): Cluster =>
-  new Cluster({ seed, nodes: names, managers, config, without });
-
-interface Sealed {
-  readonly id: bigint;
-  readonly content: Uint8Array;
-}
-
-/** One sealed extent, whole on three nodes. */
-async function sealed(cluster: Cluster): Promise<Sealed> {
-  await cluster.open("/s", 1);
-  await cluster.sim.sleep(3_500);
-  const extent = first(await cluster.next("/s", 1, 0n));
-  let end = 0n;
-  for (let i = 0; i < 3; i++) {
-    const text = `${i} of three `.repeat(25_000);
-    end = unwrap(await cluster.append(extent, 1, end, text, timeoutMs)).endBytes;
-  }
-  await cluster.open("/s", 2);
-  await cluster.until("whole", async () => {
-    const one = await infoOf(cluster, extent.extentId);
-    return one?.intactCopies === 3 && one.checksum !== undefined;
-  });
-  const parts: Uint8Array[] = [];
-  for (let at = 0n; at < end; ) {
-    const request = { extentId: extent.extentId, offsetBytes: at, lengthBytes: 1 << 20 };
-    const { payload } = unwrap(await cluster.en(extent.addresses[0] ?? "").readRaw(request, { timeoutMs }));
-    parts.push(payload);
-    at += BigInt(payload.length);
-  }
-  return { id: extent.extentId, content: concatBytes(parts) };
-}
-
-const infoOf = async (cluster: Cluster, id: bigint): Promise<ExtentInfo | undefined> =>
-  (await cluster.extents()).find((one) => one.location?.extentId === id);
-
-const code = (cluster: Cluster, id: bigint, profile = "rs-4-2") =>
-  cluster.sm((sm, left) => sm.codeExtent({ extentId: id, profile }, { timeoutMs: left }));
-
-const fragments = (cluster: Cluster, name: string) => cluster.sim.world("owner").transport.client(name, ExtentFragments);
-
-/** Every data fragment, read from where the record says. A node that has just started, or was just left by a repair, is asked again. */
-async function contentOf(cluster: Cluster, extent: Sealed): Promise<Uint8Array> {
-  let content: Uint8Array | undefined;
-  await cluster.until("every data fragment is read", async () => {
-    content = await readOnce(cluster, extent);
-    return content !== undefined;
-  });
-  return content as Uint8Array;
-}
-
-async function readOnce(cluster: Cluster, { id, content }: Sealed): Promise<Uint8Array | undefined> {
-  const info = await infoOf(cluster, id);
-  const lengthBytes = fragmentBytesOf(content.length, 4);
-  const parts: Uint8Array[] = [];
-  for (const [index, { version, address }] of (info?.coded?.fragments.slice(0, 4) ?? []).entries()) {
-    const request = { extentId: id, version, index, offsetBytes: 0n, lengthBytes };
-    const answer = await fragments(cluster, address).readFragment(request, { timeoutMs });
-    if (!answer.ok) return undefined;
-    parts.push(answer.value.payload);
-  }
-  return concatBytes(parts).subarray(0, content.length);
-}
-
-/** Files of the extent on nodes that are up, as `node: kind`. */
-function filesOf(cluster: Cluster): string[] {
-  return names.flatMap((name) =>
-    cluster.sim
-      .disk(name)
-      .paths()
-      .filter((path) => /\.(fragment|making|extent)$/.test(path))
-      .map((path) => `${name}: ${path.slice(path.lastIndexOf("."))}`),
-  );
-}
-
-const isCoded = async (cluster: Cluster, id: bigint): Promise<boolean> => {
-  const info = await infoOf(cluster, id);
-  return info?.coded !== undefined && info.attempt === "";
-};
+import { ExtentState, NodeDuty } from "@stamp/wire";
+import { Cluster } from "../cluster.test.ts";
+import { clusterOf, code, config, contentOf, filesOf, infoOf, isCoded, names, sealed, timeoutMs } from "./harness.test.ts";
 
 test("coding: an extent becomes fragments; its replicas go after the grace, and nothing else is left", async () => {
   const cluster = clusterOf(51);
