@@ -1,3 +1,8 @@
+/**
+ * The ports on Node, and what every process needs around them: configuration, logs, metrics, start and stop
+ * (`runService`). The only home of `node:fs`, timers, sockets and native packages. Only `main.ts` of a service,
+ * launchers and tests import it.
+ */
 export { readPair, type TlsFiles } from "./certificates.ts";
 export * from "./clock.ts";
 export * from "./cluster-secret.ts";

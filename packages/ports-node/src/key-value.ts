@@ -12,10 +12,10 @@ import { join, resolve } from "node:path";
 import { assert, FailureError } from "@stamp/base";
 import type { KeyRange, KeyValue, KeyValueOpen, KeyValueOperation, KeyValueStores } from "@stamp/ports";
 import { DiskError } from "@stamp/ports";
-import { ClassicLevel } from "classic-level";
+import { Level as LevelDb } from "level";
 import { damageIn } from "./level-check.ts";
 
-type Level = ClassicLevel<Uint8Array, Uint8Array>;
+type Level = LevelDb<Uint8Array, Uint8Array>;
 
 const plain = (bytes: Uint8Array): Uint8Array => new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
 
@@ -146,7 +146,7 @@ class LevelStore implements KeyValue {
   }
 }
 
-const levelOf = (folder: string): Level => new ClassicLevel(folder, { keyEncoding: "view", valueEncoding: "view" });
+const levelOf = (folder: string): Level => new LevelDb(folder, { keyEncoding: "view", valueEncoding: "view" });
 
 export class NodeKeyValueStores implements KeyValueStores {
   readonly #root: string;
