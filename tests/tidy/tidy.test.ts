@@ -3,7 +3,7 @@
  * the compiler, the linter or `tidy`, each breach by name.
  */
 import assert from "node:assert/strict";
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -67,6 +67,12 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
     write("packages/base/src/breach.test.ts", `import { test } from "node:test";\ntest.sk${""}ip("never", () => {});\n`);
     write("packages/base/src/breach-path.ts", `export const where = "/ro${""}ot/somewhere";\n`);
 
+    mkdirSync(join(copy, "docs/design"), { recursive: true });
+    const layout = readFileSync(join(root, "docs/design/architecture.md"), "utf8");
+    write("docs/design/architecture.md", layout.replace("      lsm/ ", "      never-there/ "));
+    write("packages/lease/src/index.ts", 'export * from "./table.ts";\n');
+    const described = readFileSync(join(copy, "packages/lsm/package.json"), "utf8");
+    write("packages/lsm/package.json", described.replace(/ {2}"description.*\n/, ""));
     write("biome.jsonc", readFileSync(join(copy, "biome.jsonc"), "utf8").replace("{admission,", "{"));
     write("packages/base/README.md", "See `base/never-there.test.ts` and [the rules](../../docs/never-there.md).\n");
 
@@ -122,6 +128,10 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
     tells("breach-leftover.ts", "leftover");
     tells("breach.test.ts", "skipped without a reason");
     tells("breach-path.ts", "machine path");
+    tells("docs/design/architecture.md", "never-there does not exist");
+    tells("docs/design/architecture.md", "lsm is missing");
+    tells("packages/lease/src/index.ts", "what the package is for");
+    tells("packages/lsm/package.json", "no description");
     tells("biome.jsonc", "both overrides need it");
     tells("packages/base/README.md", "does not exist: base/never-there.test.ts");
     tells("packages/base/README.md", "does not exist: ../../docs/never-there.md");

@@ -19,6 +19,7 @@ interface Source {
 
 interface Manifest {
   readonly name: string;
+  readonly description?: string;
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly devDependencies?: Readonly<Record<string, string>>;
 }
@@ -30,6 +31,7 @@ export function tidy(root: string): string[] {
     ...manifests(root, sources),
     ...cycles(root),
     ...linterScopes(root),
+    ...layout(root),
     ...documents(root),
     ...pathsInDocuments(root),
   ];
@@ -119,6 +121,10 @@ function manifests(root: string, sources: readonly Source[]): string[] {
       breaches.push(`${path}: layering: ${owner} has no layer in tests/tidy/layers.ts`);
       continue;
     }
+    if (!manifest.description) breaches.push(`${path}: has no description`);
+    const door = path.replace("package.json", "src/index.ts");
+    if (existsSync(join(root, door)) && !readFileSync(join(root, door), "utf8").startsWith("/**"))
+      breaches.push(`${door}: does not open with what the package is for`);
     if (manifest.name !== `@stamp/${owner}`) breaches.push(`${path}: is named ${manifest.name}`);
     const all = { ...manifest.dependencies, ...manifest.devDependencies };
     for (const [name, version] of Object.entries(all)) {
@@ -157,6 +163,33 @@ function linterScopes(root: string): string[] {
     const written = config.split(scope).length - 1;
     return written === 2 ? [] : [`biome.jsonc: layering: ${scope} stands ${written} times; both overrides need it`];
   });
+}
+
+/** The layout in the design names every package and every service, and none that does not exist. */
+function layout(root: string): string[] {
+  const page = "docs/design/architecture.md";
+  if (!existsSync(join(root, page))) return [];
+  const drawn = /## Layout\n([\s\S]*?)\n## /.exec(readFileSync(join(root, page), "utf8"))?.[1] ?? "";
+  const named = new Set([...drawn.matchAll(/(?<=\s)([a-z][\w-]*)\/(?=\s)/g)].map(([, name]) => name ?? ""));
+  const folders = new Set(globSync("{packages,services}/*/package.json", { cwd: root }).map((path) => path.split("/")[1] ?? ""));
+  const others = [
+    "packages",
+    "tests",
+    "docs",
+    "golden",
+    "conformance",
+    "drills",
+    "interop",
+    "decisions",
+    "formats",
+    "api",
+    "guides",
+    "measurements",
+  ];
+  return [
+    ...[...folders].filter((name) => !named.has(name)).map((name) => `${page}: layout: ${name} is missing`),
+    ...[...named].filter((name) => !folders.has(name) && !others.includes(name)).map((name) => `${page}: layout: ${name} does not exist`),
+  ];
 }
 
 /** No package needs itself, over others or for its tests: a cycle can't be installed in order, and brings everything into an image. */

@@ -1,3 +1,8 @@
+/**
+ * The REST API of Azure Storage: parsing of requests, signatures, conditions, XML, OData filters and error codes. Pure;
+ * knows nothing of storage. A parser returns `Parsed`: a typed request, or a `RestError` with the service's code. The
+ * caller owes: the time, and comparing a recognized operation's permissions with the caller's rights (`authorization`).
+ */
 export * from "./auth/authorization.ts";
 export * from "./auth/check-sas.ts";
 export * from "./auth/delegation-key.ts";

@@ -1,3 +1,7 @@
+/**
+ * What every package stands on: assertions, `Outcome`, failures, branded units, bytes, seeded random numbers, names of
+ * rules and versions of formats. Depends on nothing.
+ */
 export * from "./absolute-form.ts";
 export * from "./assert.ts";
 export * from "./blob-tags.ts";

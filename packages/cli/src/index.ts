@@ -1,3 +1,7 @@
+/**
+ * What tests and benchmarks use of the command line: drills and the clients that check promises. Everything else is a
+ * command: `./stamp --help`.
+ */
 export { type BlobAnswer, BlobClient, type BlobResult } from "./drills/blob-client.ts";
 export { CheckingClient, type CheckingReport, contentOf, type WriteTime } from "./drills/checking-client.ts";
 export { attachCompose } from "./drills/compose/compose-target.ts";

@@ -1,3 +1,7 @@
+/**
+ * Starts and supervises the processes of a stamp on one machine. Start at `Supervisor`; `ClusterConfig` has every setting
+ * with its default. The caller owes: one supervisor for a data folder, held by its lock, and `stop` at the end.
+ */
 export { type Addresses, bindsBeyondLoopback, isBeyondLoopback, olderKey } from "./addresses.ts";
 export { type ClusterRecord, clusterRecordPath, readClusterRecord, writeClusterRecord } from "./cluster-record.ts";
 export * from "./config.ts";

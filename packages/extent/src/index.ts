@@ -1,3 +1,7 @@
+/**
+ * Machines and formats of an extent node, pure: `Replica`, `PrimaryWindow`, journal records and segments, block frames,
+ * recovery. Events in, decisions out. The caller owes: making durable what a machine says before it reports it durable.
+ */
 export type { Decoded, Versioned } from "./binary.ts";
 export * from "./block-frame.ts";
 export * from "./block-index.ts";

@@ -1,6 +1,6 @@
 /**
- * Clients that record what they asked and were answered, and judges of it: the same for virtual time and for real clusters. What speaks to
- * the service is a door (`BlobDoor`, `QueueDoor`).
+ * Clients that record what they asked and were answered, and judges of it: the same for virtual time and for real
+ * clusters. What speaks to the service is a door (`BlobDoor`, `QueueDoor`).
  */
 export * from "./http-blob-door.ts";
 export * from "./object-clients.ts";

@@ -1,3 +1,7 @@
+/**
+ * Log-structured tables, pure: memory table, commit records, checkpoint files with their index and filter, and the plan
+ * of merges. Fetching blocks is the caller's part.
+ */
 export * from "./checkpoint.ts";
 export * from "./commit-record.ts";
 export * from "./entry.ts";

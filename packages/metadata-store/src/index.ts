@@ -1,3 +1,8 @@
+/**
+ * The metadata store's client (`MetadataClient`), the keeping of a lease (`LeaseKeeper`), and calls to whoever leads
+ * (`LeaderCalls`). A transaction is conditional on the caller's epoch and on versions of keys. The caller owes: taking
+ * an unknown outcome for unknown.
+ */
 export * from "./given-numbers.ts";
 export * from "./leader-calls.ts";
 export * from "./lease-keeper.ts";

@@ -1,3 +1,8 @@
+/**
+ * What an operation on an object reads, decides and writes, pure: a plan is a generator that asks for rows and ends
+ * with a `Decision`. Start at `planOf`. The caller owes: rows of one snapshot, the lock of each key that is written,
+ * and one commit for all writes of a decision.
+ */
 export * from "./accounts/operation.ts";
 export { appendedBlocksMax } from "./blobs/append.ts";
 export { BlobGarbage, purgeBlob, purgeMarginMs } from "./blobs/blob-garbage.ts";

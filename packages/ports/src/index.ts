@@ -1,3 +1,8 @@
+/**
+ * The ports: everything that a role needs of its machine, as types, with the conformance suites that every
+ * implementation passes. Start at `World`. An implementation owes what the comments of each port say; roles owe: no
+ * other way to time, randomness, disks or sockets.
+ */
 export * from "./bearer.ts";
 export * from "./clock.conformance.ts";
 export * from "./clock.ts";

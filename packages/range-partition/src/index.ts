@@ -1,3 +1,7 @@
+/**
+ * One range partition over its streams: rows at a snapshot, transactions, group commit, checkpoints, splits. Start at
+ * `RangePartition`. The caller owes: an owner epoch that is its own, and looking at its lease after each answer.
+ */
 export { type Caches, makeCaches } from "./caches.ts";
 export { handOver, type OwnedNames, type Parent, prepareHeirs } from "./hand-over.ts";
 export type { Left } from "./leave.ts";

@@ -1,3 +1,8 @@
+/**
+ * The stream layer for its client: `StreamClient` opens streams under an owner epoch, `OwnedStream` appends,
+ * `ExtentReader` reads places from any replica or from fragments. The caller owes: one owner epoch for each taking over
+ * of a stream.
+ */
 export * from "./append-window.ts";
 export * from "./extent-reader.ts";
 export * from "./owned-stream.ts";

@@ -1,3 +1,8 @@
+/**
+ * Streams, extents and nodes as the stream manager records them, pure: codec of the records, placement, seals, repair,
+ * erasure coding, garbage. A planner returns the transaction that makes a step. The caller owes: committing it under
+ * its term before it tells anybody.
+ */
 export * from "./adoption.ts";
 export * from "./codec.ts";
 export * from "./coding/coding-policy.ts";

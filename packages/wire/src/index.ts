@@ -1,3 +1,7 @@
+/**
+ * The wire: code generated from `proto/`, and the conversion between messages and domain types (`toWire`, `fromWire`).
+ * Numbers are safe integers inside; they are converted here and nowhere else.
+ */
 export * from "./block-references.ts";
 export * from "./entity-values.ts";
 export * as etcd from "./gen/etcdserverpb/etcd_pb.ts";

@@ -1,3 +1,7 @@
+/**
+ * The extent node: appends at the primary and the secondaries, the journal, reads, copies, scrub. `ExtentNodeRole`
+ * takes a `World`.
+ */
 export { type ExtentNodeConfig, extentNodeSchema } from "./config.ts";
 export { ExtentNodeRole } from "./extent-node.ts";
 export { extentNodeMetrics } from "./metrics.ts";

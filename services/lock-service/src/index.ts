@@ -1,3 +1,7 @@
+/**
+ * The lock service: leases, and the metadata store over LevelDB or etcd; restore and migration of a stopped store.
+ * `LockServiceRole` takes a `World`.
+ */
 export { type LockServiceConfig, lockServiceSchema } from "./config.ts";
 export { type EtcdSecrets, etcdAccess, etcdSecrets } from "./etcd-access.ts";
 export { LockServiceRole } from "./lock-service.ts";
