@@ -135,6 +135,43 @@ for (const schema of [wire.ExecuteRequestSchema, wire.ExecuteResponseSchema, wir
   });
 }
 
+const numbersOf: Readonly<Record<string, readonly [DescMessage, (value: bigint) => object, fc.Arbitrary<bigint>]>> = {
+  uint64: [wire.ReplicateRequestSchema, (extentId) => ({ extentId }), fc.bigInt(0n, 2n ** 64n - 1n)],
+  sint64: [wire.EntitySchema, (timestamp) => ({ timestamp }), fc.bigInt(-(2n ** 63n), 2n ** 63n - 1n)],
+};
+
+for (const [type, [schema, initOf, numbers]] of Object.entries(numbersOf)) {
+  test(`compiled codec: no ${type} is left to protobuf-es`, () => {
+    const codec = compiledCodec(schema);
+    assert.ok(codec);
+    const limits = [0, 7, 31, 32, 52, 53, 54, 63, 64].flatMap((bits) => [-1n, 0n, 1n].map((more) => 2n ** BigInt(bits) + more));
+    const edges = [...limits, ...limits.map((n) => -n)].filter((n) =>
+      type === "uint64" ? n >= 0n && n < 2n ** 64n : n === BigInt.asIntN(64, n),
+    );
+    fc.assert(
+      fc.property(fc.oneof(fc.constantFrom(...edges), numbers), (value) => {
+        const init = create(schema, initOf(value) as never);
+        const expected = toBinary(schema, init);
+        const written = codec.encode(init);
+        assert.ok(written);
+        assert.equal(Buffer.compare(written, expected), 0);
+        assert.deepEqual(codec.decode(written), kept(schema, expected));
+      }),
+      { numRuns: 500 },
+    );
+  });
+}
+
+test("compiled codec: a number of more than 64 bits is what it is to protobuf-es", () => {
+  for (const last of [0x01, 0x02, 0x03, 0x7f, 0x80]) {
+    const given = Uint8Array.from([0x10, ...Array.from({ length: 9 }, () => 0xff), last]);
+    assert.deepEqual(
+      outcomeOf(() => codecOf(wire.EntitySchema).decode(given)),
+      outcomeOf(() => kept(wire.EntitySchema, given)),
+    );
+  }
+});
+
 test("compiled codec: values of the wrong type are refused as before", () => {
   for (const wrong of [{ extentId: 5 }, { extentId: -1n }, { extentId: 1n << 64n }, { payload: "text" }, { extentId: "nonsense" }]) {
     assert.throws(() => preparedToBuffer(codecOf(wire.ReplicateRequestSchema).prepare({ ...wrong, checksum: -1 })));

@@ -3,7 +3,7 @@
  * name, tag and type, so that V8 sees the same shapes at the same places; protobuf-es looks every field up by name in closures that all types share.
  *
  * The bytes and the messages are those of protobuf-es (compiled-codec.test.ts compares both over all types). Whatever is out of the ordinary goes through
- * protobuf-es: unknown fields, a message field twice, numbers beyond 2^53, malformed bytes, values of the wrong type.
+ * protobuf-es: unknown fields, a message field twice, numbers of more than 64 bits, malformed bytes, values of the wrong type.
  */
 import { type DescField, type DescMessage, type DescOneof, type Message, ScalarType } from "@bufbuild/protobuf";
 import { odd, WireReader, WireWriter } from "./wire-format.ts";

@@ -13,6 +13,12 @@ const keptBytesMax = 1024 * 1024;
 const fieldBytesMax = 16;
 const shortText = 64;
 const two32 = 0x1_0000_0000;
+/** Largest high half of a safe integer. */
+const safeHigh = 0x1f_ffff;
+/** Numbers up to here are safe integers also when they are doubled. */
+const zigzagMax = 0xf_ffff_ffff_ffff;
+/** The two halves of a number that a double can't hold, such as the time of an entity in units of 100 ns. */
+const halves = new DataView(new ArrayBuffer(8));
 
 /** One message after another in one buffer; each is copied out at its end. */
 export class WireWriter {
@@ -101,27 +107,51 @@ export class WireWriter {
 
   uint64(value: unknown): void {
     if (typeof value !== "bigint") throw odd;
-    this.#room(fieldBytesMax);
     const number = Number(value);
-    if (number < 0 || number > Number.MAX_SAFE_INTEGER) throw odd;
-    this.#number(number);
+    if (number >= 0 && number <= Number.MAX_SAFE_INTEGER) {
+      this.#number(number);
+      return;
+    }
+    halves.setBigUint64(0, value, true);
+    if (halves.getBigUint64(0, true) !== value) throw odd;
+    this.#halves(halves.getUint32(0, true), halves.getUint32(4, true));
   }
 
   int64(value: unknown): void {
-    this.uint64(value);
+    if (typeof value !== "bigint") throw odd;
+    const number = Number(value);
+    if (number >= 0 && number <= Number.MAX_SAFE_INTEGER) {
+      this.#number(number);
+      return;
+    }
+    halves.setBigInt64(0, value, true);
+    if (halves.getBigInt64(0, true) !== value) throw odd;
+    this.#halves(halves.getUint32(0, true), halves.getUint32(4, true));
   }
 
   sint64(value: unknown): void {
     if (typeof value !== "bigint") throw odd;
-    this.#room(fieldBytesMax);
     const number = Number(value);
-    if (number > 0xf_ffff_ffff_ffff || number < -0xf_ffff_ffff_ffff) throw odd;
-    this.#number(number < 0 ? -2 * number - 1 : 2 * number);
+    if (number <= zigzagMax && number >= -zigzagMax) {
+      this.#number(number < 0 ? -2 * number - 1 : 2 * number);
+      return;
+    }
+    halves.setBigInt64(0, value, true);
+    if (halves.getBigInt64(0, true) !== value) throw odd;
+    const low = halves.getUint32(0, true);
+    const high = halves.getInt32(4, true);
+    const sign = high >> 31;
+    this.#halves(((low << 1) ^ sign) >>> 0, (((high << 1) | (low >>> 31)) ^ sign) >>> 0);
   }
 
   #number(value: number): void {
     const low = value >>> 0;
-    this.#varint(low, (value - low) / two32);
+    this.#halves(low, (value - low) / two32);
+  }
+
+  #halves(low: number, high: number): void {
+    this.#room(fieldBytesMax);
+    this.#varint(low, high);
   }
 
   bool(value: unknown): void {
@@ -236,6 +266,7 @@ export class WireReader {
     for (let shift = 3; shift < 32; shift += 7) {
       const byte = bytes[at++] as number;
       high |= (byte & 0x7f) << shift;
+      // The tenth byte gives one bit; protobuf-es does not look at the others either.
       if (byte < 0x80) return this.#done(at, low, high);
     }
     throw odd;
@@ -245,15 +276,6 @@ export class WireReader {
     this.at = at;
     this.#high = high >>> 0;
     return low >>> 0;
-  }
-
-  /** Returns the next number; `odd` if it is not a safe integer. */
-  #number(): number {
-    const first = this.#bytes[this.at++] as number;
-    if (first < 0x80) return first;
-    const low = this.#varint(first);
-    if (this.#high > 0x1f_ffff) throw odd;
-    return this.#high * two32 + low;
   }
 
   int32(): number {
@@ -266,16 +288,27 @@ export class WireReader {
   }
 
   uint64(): bigint {
-    return BigInt(this.#number());
+    const first = this.#bytes[this.at++] as number;
+    if (first < 0x80) return BigInt(first);
+    const low = this.#varint(first);
+    if (this.#high <= safeHigh) return BigInt(this.#high * two32 + low);
+    halves.setUint32(0, low, true);
+    halves.setUint32(4, this.#high, true);
+    return halves.getBigUint64(0, true);
   }
 
   int64(): bigint {
-    return BigInt(this.#number());
+    return BigInt.asIntN(64, this.uint64());
   }
 
   sint64(): bigint {
-    const value = this.#number();
-    return BigInt(value % 2 === 0 ? value / 2 : -(value + 1) / 2);
+    const first = this.#bytes[this.at++] as number;
+    const low = first < 0x80 ? first : this.#varint(first);
+    const high = first < 0x80 ? 0 : this.#high;
+    const sign = -(low & 1);
+    halves.setUint32(0, ((low >>> 1) | (high << 31)) ^ sign, true);
+    halves.setInt32(4, (high >>> 1) ^ sign, true);
+    return halves.getBigInt64(0, true);
   }
 
   bool(): boolean {
