@@ -9,9 +9,11 @@ import { GrpcTransport } from "@stamp/ports-node";
 import { readClusterRecord } from "./cluster-record.ts";
 import { type ClusterConfig, loadConfig } from "./config.ts";
 import { ControlServer, control } from "./control.ts";
+import { DataFolder } from "./data-folder.ts";
 import { takenPorts } from "./ports-in-use.ts";
 import { isAlive } from "./process-identity.ts";
 import { roles } from "./roles.ts";
+import { type RunningSupervisor, runSupervisor } from "./run-supervisor.ts";
 import { StartError } from "./start-error.ts";
 import { Supervisor } from "./supervisor.ts";
 
@@ -28,6 +30,8 @@ interface Bench {
   readonly config: ClusterConfig;
   /** Another one on the same folder; without a configuration as the first. */
   readonly supervisor: (config?: ClusterConfig) => Supervisor;
+  /** The first one with its control socket and signals. */
+  readonly run: () => Promise<RunningSupervisor>;
   readonly said: () => string[];
 }
 
@@ -65,6 +69,11 @@ async function withBench(work: (bench: Bench) => Promise<void>): Promise<void> {
         const made = new Supervisor({ config: other, root, transport });
         started.push(made);
         return made;
+      },
+      run: async () => {
+        const running = await runSupervisor({ config, root, transport });
+        started.push(running.supervisor);
+        return running;
       },
       said: () =>
         readFileSync(join(root, "said"), "utf8")
@@ -290,4 +299,26 @@ test("supervisor that can't record its start: nothing is started, the folder is 
     await assert.rejects(one.start(), (error) => error instanceof StartError);
     assert.deepEqual(said(), []);
     assert.equal(one.folder.supervisor(), undefined);
+  }));
+
+test("run-supervisor, clusters one after another in one process: each lets go of the signals when it has stopped, whoever asked", () =>
+  withBench(async ({ run, config }) => {
+    const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+    const listeners = (): number[] => signals.map((signal) => process.listenerCount(signal));
+    const before = listeners();
+    const ways: readonly ((running: RunningSupervisor) => unknown)[] = [
+      (running) => running.stop(),
+      () => control(new DataFolder(config.dataDir).control, { do: "stop" }),
+      () => process.emit("SIGHUP", "SIGHUP"),
+    ];
+    for (const stop of ways) {
+      const running = await run();
+      assert.deepEqual(
+        listeners(),
+        before.map((count) => count + 1),
+      );
+      await stop(running);
+      await running.stopped;
+      assert.deepEqual(listeners(), before);
+    }
   }));

@@ -5,7 +5,10 @@
  * `NAME.log` begins. Files are told apart by their inode, which nobody else gets while this reader has the file open.
  *
  *   - A file is left only when it is no longer `NAME.log` and was read to its end after that: nothing is appended to it then.
- *   - If the file that is read has disappeared, two rotations or more have happened. `NAME.log.1` is the next file.
+ *   - The file that follows is opened as soon as it is seen, so later rotations can't take it away.
+ *   - If the file that is read has disappeared before its successor was seen, two rotations or more have happened. `NAME.log.1` is the next
+ *     file, and files between the two may be gone.
+ *   - Between two looks at the folder a rotation may happen: a look is checked by another one after it.
  *   - A line is taken when its end is there.
  *
  * Text has no time of its own. It gets the time of the next line that has one (after a crash that is the supervisor's
@@ -27,8 +30,15 @@ interface OpenFile {
   readonly inode: bigint;
   readonly decoder: StringDecoder;
   offsetBytes: number;
-  /** Inode of the file that took its place as `NAME.log`, undefined while none was seen. */
-  successor: bigint | undefined;
+  /** The file that comes after this one, undefined while none was seen. */
+  successor: OpenFile | undefined;
+}
+
+/** Looks at the folder by name. Tests rotate the log between two looks. */
+export interface LogFolder {
+  /** Returns a descriptor, undefined if no file has this name. */
+  open(path: string): number | undefined;
+  inodeOf(path: string): bigint | undefined;
 }
 
 export interface LogSourceOptions {
@@ -37,11 +47,14 @@ export interface LogSourceOptions {
   readonly name: string;
   /** Lines written before this time are left out, in milliseconds since 1970. */
   readonly sinceMs?: number | undefined;
+  readonly looks?: LogFolder;
 }
 
 export class LogSource {
   readonly name: string;
   readonly #path: string;
+  readonly #olderPath: string;
+  readonly #looks: LogFolder;
   readonly #sinceMs: number;
   readonly #since: string;
   #file: OpenFile | undefined;
@@ -50,9 +63,11 @@ export class LogSource {
   /** True if a file may have come and gone between two reads, with its lines. */
   mayHaveMissed = false;
 
-  constructor({ folder, name, sinceMs = 0 }: LogSourceOptions) {
+  constructor({ folder, name, sinceMs = 0, looks = realLooks }: LogSourceOptions) {
     this.name = name;
+    this.#looks = looks;
     this.#path = join(folder, `${name}.log`);
+    this.#olderPath = `${this.#path}.1`;
     this.#sinceMs = sinceMs;
     this.#since = sinceMs === 0 ? "" : new Date(sinceMs).toISOString();
   }
@@ -60,58 +75,62 @@ export class LogSource {
   /** Returns the next entries in the order of the file, none if nothing more is there now. */
   read(): LogEntry[] {
     for (;;) {
-      this.#file ??= this.#opened(`${this.#path}.1`) ?? this.#opened(this.#path);
-      if (this.#file === undefined) return [];
+      this.#file ??= this.#first();
+      const file = this.#file;
+      if (file === undefined) return [];
       // Before the read: what is rotated away by now gets no more lines, so a read that finds nothing has seen all of it.
-      const next = this.#next(this.#file);
-      const chunk = this.#chunk(this.#file);
+      file.successor ??= this.#successorOf(file);
+      const chunk = this.#chunk(file);
       if (chunk !== "") {
         const entries = this.#taken(chunk);
         if (entries.length > 0) return entries;
         continue;
       }
-      const rest = this.#atEnd(this.#file, next !== undefined);
-      if (next !== undefined) this.#follow(this.#file, next);
-      if (rest.length > 0 || next === undefined) return rest;
+      const rest = this.#atEnd(file, file.successor !== undefined);
+      if (file.successor !== undefined) {
+        closeSync(file.descriptor);
+        this.#file = file.successor;
+      }
+      if (rest.length > 0 || file.successor === undefined) return rest;
     }
   }
 
   close(): void {
-    if (this.#file !== undefined) closeSync(this.#file.descriptor);
+    for (let file = this.#file; file !== undefined; file = file.successor) closeSync(file.descriptor);
     this.#file = undefined;
   }
 
-  /** Returns the file that comes after this one, undefined if this one is still appended to, or nothing has taken its place yet. */
-  #next(file: OpenFile): "current" | "older" | undefined {
-    const current = inodeOf(this.#path);
-    if (current === undefined || current === file.inode) return undefined;
-    const older = inodeOf(`${this.#path}.1`);
-    if (older !== undefined && older !== file.inode) return "older";
-    file.successor = current;
-    return "current";
+  #first(): OpenFile | undefined {
+    const older = this.#opened(this.#olderPath);
+    if (older !== undefined) return older;
+    const current = this.#opened(this.#path);
+    // Rotated between the two looks: what was opened may be the second file.
+    const before = this.#opened(this.#olderPath);
+    if (before === undefined) return current;
+    if (current !== undefined) closeSync(current.descriptor);
+    return before;
   }
 
-  #follow(file: OpenFile, next: "current" | "older"): void {
-    const opened = this.#opened(next === "older" ? `${this.#path}.1` : this.#path);
-    // Rotated at this very moment: looked for again.
-    if (opened === undefined || opened.inode === file.inode) {
-      if (opened !== undefined) closeSync(opened.descriptor);
-      return;
-    }
-    if (next === "older" && opened.inode !== file.successor) this.mayHaveMissed = true;
-    closeSync(file.descriptor);
-    this.#file = opened;
+  /** Returns the file that comes after this one, undefined if this one is still appended to, or nothing has taken its place yet. */
+  #successorOf(file: OpenFile): OpenFile | undefined {
+    const inode = this.#looks.inodeOf(this.#path);
+    if (inode === undefined || inode === file.inode) return undefined;
+    // If this file is the older one even now, no file is between the two.
+    const isNext = [file.inode, undefined].includes(this.#looks.inodeOf(this.#olderPath));
+    const current = this.#opened(this.#path);
+    if (isNext && current?.inode === inode) return current;
+    if (current !== undefined) closeSync(current.descriptor);
+    // Rotated since, or twice and more before.
+    const older = this.#opened(this.#olderPath);
+    if (!isNext || older?.inode !== inode) this.mayHaveMissed = true;
+    return older;
   }
 
   #opened(path: string): OpenFile | undefined {
-    try {
-      const descriptor = openSync(path, "r");
-      const { ino: inode } = fstatSync(descriptor, { bigint: true });
-      return { descriptor, inode, decoder: new StringDecoder("utf8"), offsetBytes: 0, successor: undefined };
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-      throw error;
-    }
+    const descriptor = this.#looks.open(path);
+    if (descriptor === undefined) return undefined;
+    const { ino: inode } = fstatSync(descriptor, { bigint: true });
+    return { descriptor, inode, decoder: new StringDecoder("utf8"), offsetBytes: 0, successor: undefined };
   }
 
   #chunk(file: OpenFile): string {
@@ -167,6 +186,14 @@ export class LogSource {
 
 const changedMs = ({ descriptor }: OpenFile): number => Math.round(fstatSync(descriptor).mtimeMs);
 
-function inodeOf(path: string): bigint | undefined {
-  return statSync(path, { bigint: true, throwIfNoEntry: false })?.ino;
-}
+export const realLooks: LogFolder = {
+  open: (path) => {
+    try {
+      return openSync(path, "r");
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+      throw error;
+    }
+  },
+  inodeOf: (path) => statSync(path, { bigint: true, throwIfNoEntry: false })?.ino,
+};

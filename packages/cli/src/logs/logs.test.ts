@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, describe, it } from "node:test";
 import { LogFile } from "@stamp/cluster";
 import { entryOf, personText, toolText } from "./log-entry.ts";
-import { LogSource } from "./log-source.ts";
+import { type LogFolder, LogSource, realLooks } from "./log-source.ts";
 import { sinceMsOf } from "./logs-command.ts";
 import { inOrder, lastOf } from "./merge.ts";
 
@@ -44,6 +44,45 @@ describe("a log that is read while it is written", () => {
       Array.from({ length: 400 }, (_, at) => String(at)),
     );
     source.close();
+  });
+
+  it("gives each line once and in order when the log is rotated between any two looks at the folder", () => {
+    let looked = 0;
+    for (let rotatedAt = 0; rotatedAt <= looked; rotatedAt++) {
+      const folder = newFolder();
+      const path = join(folder, "p-1.log");
+      let written = 0;
+      looked = 0;
+      const write = (): void => appendFileSync(path, line(0, String(written++)));
+      const rotate = (): void => {
+        renameSync(path, `${path}.1`);
+        write();
+      };
+      const look = <T>(work: () => T): T => {
+        if (looked++ === rotatedAt) rotate();
+        return work();
+      };
+      const looks: LogFolder = { open: (name) => look(() => realLooks.open(name)), inodeOf: (name) => look(() => realLooks.inodeOf(name)) };
+      write();
+      const source = new LogSource({ folder, name: "p-1", looks });
+      const read = messages(source);
+      // Two rotations before the next read can't be told from three, so only then a warning is right though nothing is missing.
+      const looksOfFirst = looked;
+      // One rotation between two reads is usual; one more may come in the second read.
+      for (let round = 0; round < 3; round++) {
+        write();
+        rotate();
+        read.push(...messages(source));
+      }
+      assert.deepEqual(
+        read,
+        Array.from({ length: written }, (_, at) => String(at)),
+        `rotated before look ${rotatedAt} of ${looked}`,
+      );
+      if (rotatedAt < looksOfFirst) assert.equal(source.mayHaveMissed, false);
+      source.close();
+    }
+    assert.ok(looked > 15, `${looked} looks`);
   });
 
   it("says that lines may be missing when files came and went between two reads, and goes on", () => {
