@@ -20,6 +20,7 @@ const pure = [
   "objects",
   "azure-rest",
   "erasure",
+  "geo",
 ];
 const async = ["ports", "wire", "etcd", "histories", "metadata-store", "stream-client", "range-partition"];
 const roles = ["lock-service", "stream-manager", "extent-node", "partition-manager", "partition-server", "front-end"];
@@ -36,6 +37,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   lease: { kind: "pure", allowed: ["base"] },
   linearizability: { kind: "pure", allowed: ["base"] },
   erasure: { kind: "pure", allowed: ["base"] },
+  geo: { kind: "pure", allowed: ["base"] },
   objects: { kind: "pure", allowed: ["base"] },
   "azure-rest": { kind: "pure", allowed: ["base"] },
   "partition-map": { kind: "pure", allowed: ["base", "objects"] },

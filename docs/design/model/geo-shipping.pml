@@ -11,6 +11,7 @@
  *   FLOOR     the receiver applies no row at or below the highest position up to which it has forgotten tombstones
  *   TOMBSTONE a deletion leaves a tombstone (off: the key is gone at once)
  *   SEEDTOMB  no tombstone is forgotten before seeding has ended
+ *   SCANSYNC  a key of the scan is acknowledged when the receiver has synced it (off: when it has applied it)
  *   SEEDEND   seeding ends when the log is acknowledged to where it was at the end of the scan (off: when the scan is acknowledged)
  * S1  what the receiver shows is what the first m commits made, for some m (not asked while it is seeded)
  * S2  ... and m is at least what Last Sync Time says
@@ -38,7 +39,7 @@ byte ver[K], rver[K]; bool dead[K], rdead[K];	/* the receiver: in memory and syn
 byte floor, rfloor, crashes;
 byte endOf[2];					/* how far an owner knows the log */
 /* Seeding */
-bool seeding; byte scanAt, scanEnd; byte scan[CONNS * K]; bool scanned[K], scanAcked[K]; byte scanOwner;
+bool seeding; byte scanAt, scanEnd; byte scan[CONNS * K]; bool scanned[K], scanApplied[K], scanAcked[K]; byte scanOwner;
 
 /* Is commit v what a reader sees of its key after m commits? */
 bool match, matchKey; byte i, j, last;
@@ -100,6 +101,13 @@ inline apply(v, k, isDel) {
 #define SEEDED true
 #else
 #define SEEDED (cur[owner] >= scanEnd)
+#endif
+
+/* Key k of the scan was applied from connection n: its sender hears of it after the next sync. */
+#ifdef NO_SCANSYNC
+#define applied(n, k) scanAcked[k] = true
+#else
+#define applied(n, k) scanApplied[k] = (cOwner[n] == owner)
 #endif
 
 inline ends(n) { gone[n] = true; dl[n] = 0; ackable[n] = 0; scan[n * K] = 0; scan[n * K + 1] = 0 }
@@ -178,8 +186,8 @@ end:	do
 				:: else -> scanAcked[k] = true
 				fi;
 				scanned[k] = true; scanEnd = w; last = 0; k = 0 }
-			:: d_step { scan[c * K] > 0 -> apply(scan[c * K], 0, false); scan[c * K] = 0; scanAcked[0] = true }
-			:: d_step { scan[c * K + 1] > 0 -> apply(scan[c * K + 1], 1, false); scan[c * K + 1] = 0; scanAcked[1] = true }
+			:: d_step { scan[c * K] > 0 -> apply(scan[c * K], 0, false); scan[c * K] = 0; applied(c, 0) }
+			:: d_step { scan[c * K + 1] > 0 -> apply(scan[c * K + 1], 1, false); scan[c * K + 1] = 0; applied(c, 1) }
 #endif
 			fi;
 			c = 0 };
@@ -200,15 +208,18 @@ rver[0] = ver[0]; rver[1] = ver[1]; rdead[0] = dead[0]; rdead[1] = dead[1]; rflo
 			do
 			:: k < conns -> if :: !gone[k] -> ackable[k] = dl[k] :: else fi; k++
 			:: else -> break
-			od; k = 0 }
-	/* The receiver crashes: connections end. */
+			od; k = 0;
+			scanAcked[0] = scanAcked[0] || scanApplied[0]; scanAcked[1] = scanAcked[1] || scanApplied[1];
+			scanApplied[0] = false; scanApplied[1] = false }
+	/* The receiver crashes: connections end. What was not acknowledged of the scan is sent again. */
 	:: d_step { crashes < CRASHES -> crashes++;
 			ver[0] = rver[0]; ver[1] = rver[1]; dead[0] = rdead[0]; dead[1] = rdead[1]; floor = rfloor;
 			k = 0;
 			do
 			:: k < conns -> ends(k); k++
 			:: else -> break
-			od; k = 0 };
+			od; k = 0;
+			scanApplied[0] = false; scanApplied[1] = false; scanned[0] = scanAcked[0]; scanned[1] = scanAcked[1] };
 		check()
 	/* The owner writes its cursor; the metadata refuse an old owner. */
 	:: d_step { dcur < cur[owner] -> dcur = cur[owner] }
@@ -217,7 +228,8 @@ rver[0] = ver[0]; rver[1] = ver[1]; rdead[0] = dead[0]; rdead[1] = dead[1]; rflo
 #ifdef SEED
 	:: d_step { seeding && scanned[0] && scanned[1] && scanAcked[0] && scanAcked[1] && SEEDED -> seeding = false }; check()
 	/* A new owner scans again. */
-	:: d_step { seeding && owner == 1 && scanOwner == 0 -> scanOwner = 1; scanned[0] = false; scanned[1] = false; scanAcked[0] = false; scanAcked[1] = false }
+	:: d_step { seeding && owner == 1 && scanOwner == 0 -> scanOwner = 1; scanned[0] = false; scanned[1] = false; scanAcked[0] = false; scanAcked[1] = false;
+		scanApplied[0] = false; scanApplied[1] = false }
 #endif
 	od
 }

@@ -72,7 +72,10 @@ export type FailureReason =
   | "leaseLost"
   | "badPlace"
   | "throttled"
-  | "unauthorized";
+  | "unauthorized"
+  // replication between stamps
+  | "staleRoleEpoch"
+  | "notSeeded";
 
 export interface Failure {
   readonly code: FailureCode;

@@ -94,7 +94,22 @@ export type RuleName =
   | "attemptVersionFresh"
   | "fragmentsVerified"
   | "fragmentSynced"
-  | "fragmentWrittenOnce";
+  | "fragmentWrittenOnce"
+  | "geoCommandsInOrder"
+  | "geoCachedRolesEnd"
+  | "geoStepRecorded"
+  | "geoShippedUnderEpoch"
+  | "geoReportFromPromotion"
+  | "geoReportBeforeSeeding"
+  | "geoRowVersionsRise"
+  | "geoAcknowledgedIsSynced"
+  | "geoCursorAcknowledged"
+  | "geoHeirContinues"
+  | "geoFloorRefuses"
+  | "geoDeletionsLeaveTombstones"
+  | "geoTombstonesKeptInSeeding"
+  | "geoScanIsSynced"
+  | "geoSeedingEndsAtScanEnd";
 
 export interface Rules {
   on(name: RuleName): boolean;

@@ -112,4 +112,79 @@ export const notBySeeds: readonly NotBySeeds[] = [
     why: "No workload codes extents: no policy of the stream manager begins an attempt yet. Model coding.pml has the rule as WRITEONCE.",
     test: "services/extent-node/src/fragments/fragment-files.test.ts",
   },
+  {
+    rule: "geoCommandsInOrder",
+    why: "No workload has two stamps: no role fails over yet. Model geo-failover.pml has the rule as ORDER; the test's own seeds run the machines.",
+    test: "packages/geo/src/failover-model.test.ts",
+  },
+  {
+    rule: "geoCachedRolesEnd",
+    why: "No workload has two stamps: no role fails over yet. Model geo-failover.pml has the rule as CACHES; the test's own seeds run the machines.",
+    test: "packages/geo/src/failover-model.test.ts",
+  },
+  {
+    rule: "geoStepRecorded",
+    why: "No workload has two stamps: no role fails over yet. Model geo-failover.pml has the rule as RECORD; the test's own seeds run the machines.",
+    test: "packages/geo/src/failover-model.test.ts",
+  },
+  {
+    rule: "geoShippedUnderEpoch",
+    why: "No workload has two stamps: no role fails over yet. Model geo-failover.pml has the rule as SHIPEP; the test's own seeds run the machines.",
+    test: "packages/geo/src/failover-model.test.ts",
+  },
+  {
+    rule: "geoReportFromPromotion",
+    why: "No workload has two stamps: no role fails over yet. Model geo-failover.pml has the rule as POINT; the test's own seeds run the machines.",
+    test: "packages/geo/src/failover-model.test.ts",
+  },
+  {
+    rule: "geoReportBeforeSeeding",
+    why: "No workload has two stamps: no role fails over yet. Model geo-failover.pml has the rule as ASIDE; the test's own seeds run the machines.",
+    test: "packages/geo/src/failover-model.test.ts",
+  },
+  {
+    rule: "geoRowVersionsRise",
+    why: "No workload has two stamps: no role ships yet. Model geo-shipping.pml has the rule as VERSION; the test's own seeds run the machines.",
+    test: "packages/geo/src/shipping-model.test.ts",
+  },
+  {
+    rule: "geoAcknowledgedIsSynced",
+    why: "No workload has two stamps: no role ships yet. Model geo-shipping.pml has the rule as ACKSYNC; the test's own seeds run the machines.",
+    test: "packages/geo/src/shipping-model.test.ts",
+  },
+  {
+    rule: "geoCursorAcknowledged",
+    why: "No workload has two stamps: no role ships yet. Model geo-shipping.pml has the rule as CURSOR; the test's own seeds run the machines.",
+    test: "packages/geo/src/shipping-model.test.ts",
+  },
+  {
+    rule: "geoHeirContinues",
+    why: "No workload has two stamps: no role ships yet. Model geo-shipping.pml has the rule as HEIR; the test's own seeds run the machines.",
+    test: "packages/geo/src/shipping-model.test.ts",
+  },
+  {
+    rule: "geoFloorRefuses",
+    why: "No workload has two stamps: no role ships yet. Model geo-shipping.pml has the rule as FLOOR; the test's own seeds run the machines.",
+    test: "packages/geo/src/shipping-model.test.ts",
+  },
+  {
+    rule: "geoDeletionsLeaveTombstones",
+    why: "No workload has two stamps: no role ships yet. Model geo-shipping.pml has the rule as TOMBSTONE; the test's own seeds run the machines.",
+    test: "packages/geo/src/shipping-model.test.ts",
+  },
+  {
+    rule: "geoTombstonesKeptInSeeding",
+    why: "No workload has two stamps: no role ships yet. Model geo-shipping.pml has the rule as SEEDTOMB; the test's own seeds run the machines.",
+    test: "packages/geo/src/shipping-model.test.ts",
+  },
+  {
+    rule: "geoScanIsSynced",
+    why: "No workload has two stamps: no role ships yet. Model geo-shipping.pml has the rule as SCANSYNC; the test's own seeds run the machines.",
+    test: "packages/geo/src/shipping-model.test.ts",
+  },
+  {
+    rule: "geoSeedingEndsAtScanEnd",
+    why: "No workload has two stamps: no role ships yet. Model geo-shipping.pml has the rule as SEEDEND; the test's own seeds run the machines.",
+    test: "packages/geo/src/shipping-model.test.ts",
+  },
 ];

@@ -1,0 +1,306 @@
+/**
+ * The location service's record of an account, and the operations that change it (docs/design/geo.md "Operations").
+ * State in, state out: nothing is read, written or sent here.
+ *
+ * An operation is a list of steps. Each step but `seeding` is one command to one stamp, repeated until the stamp
+ * answers.
+ *
+ * Invariants (docs/design/model/geo-failover.pml):
+ * - An account has one operation at a time. Its number is above that of every earlier operation, also of one that was
+ *   given up.
+ * - The step is recorded before its command is sent (rule `geoStepRecorded`).
+ * - A promotion that is not forced comes after the drained primary has shipped everything it acknowledged.
+ * - An operation is not given up once its promotion is recorded.
+ */
+import type { Outcome, Rules } from "@stamp/base";
+import { assert, ok, refused } from "@stamp/base";
+import type { GeoPoint, RoleCommand } from "./account-role.ts";
+
+export type OperationKind = "create" | "protect" | "unprotect" | "failover" | "forced" | "migrate";
+
+/** `seeding` waits for the primary's word; each other step is a command of `account-role.ts`. */
+export type OperationStep =
+  | "creating"
+  | "following"
+  | "pairing"
+  | "seeding"
+  | "draining"
+  | "undraining"
+  | "promoting"
+  | "demoting"
+  | "unpairing"
+  | "removing";
+
+export interface RunningOperation {
+  readonly kind: OperationKind;
+  readonly step: OperationStep;
+  /** Stamp that was primary when the operation began; of `create`, the stamp that becomes primary. */
+  readonly source: string;
+  /**
+   * Stamp that becomes primary, secondary or, in `unprotect`, nothing any more. Undefined in a `create` without a
+   * secondary.
+   */
+  readonly target?: string;
+  /** Where the promotion found the target. Undefined before it is answered. */
+  readonly point?: GeoPoint;
+  /**
+   * Last Sync Time that the person accepted in a forced failover, in milliseconds since 1970; undefined: none was
+   * known.
+   */
+  readonly acceptedSyncMs?: number;
+  /** True if the operation is being taken back. */
+  readonly givenUp?: boolean;
+}
+
+export interface GeoAccount {
+  readonly name: string;
+  readonly primary: string;
+  readonly secondary?: string;
+  /** Role epoch: number of the operation that made `primary` primary. */
+  readonly epoch: number;
+  /** Number of the last operation. */
+  readonly operation: number;
+  /** True if the secondary's copy was complete at some time since it follows this role epoch. */
+  readonly seeded: boolean;
+  readonly running?: RunningOperation;
+}
+
+export type AccountState = "creating" | "single" | "seeding" | "protected" | "draining" | "switching" | "migrating" | "removing";
+
+/** State for people. */
+export function stateOf({ running, secondary, seeded }: GeoAccount): AccountState {
+  if (running === undefined) return secondary === undefined ? "single" : seeded ? "protected" : "seeding";
+  switch (running.kind) {
+    case "create":
+      return "creating";
+    case "protect":
+      return "seeding";
+    case "migrate":
+      return "migrating";
+    case "unprotect":
+      return "removing";
+    default:
+      return running.step === "draining" || running.step === "undraining" ? "draining" : "switching";
+  }
+}
+
+const conflict = (message: string) => refused("aborted", "conflict", message);
+const wrong = (message: string) => refused("invalidArgument", "badRequest", message);
+
+/** Begins to create an account on `primary`, with a copy on `secondary` if it is given. */
+export function planCreate(name: string, primary: string, secondary?: string): Outcome<GeoAccount> {
+  if (primary === secondary) return wrong(`account ${name} needs two different stamps, not ${primary} twice`);
+  const running: RunningOperation = { kind: "create", step: "creating", source: primary, ...(secondary ? { target: secondary } : {}) };
+  return ok({ name, primary, epoch: 1, operation: 1, seeded: false, running });
+}
+
+/** Begins to keep a copy on `target`. */
+export function planProtect(account: GeoAccount, target: string): Outcome<GeoAccount> {
+  return beginAlone(account, "protect", target);
+}
+
+/** Begins to move the account to `target`; its copy at the source goes. */
+export function planMigrate(account: GeoAccount, target: string): Outcome<GeoAccount> {
+  return beginAlone(account, "migrate", target);
+}
+
+function beginAlone(account: GeoAccount, kind: "protect" | "migrate", target: string): Outcome<GeoAccount> {
+  const idle = needsIdle(account);
+  if (!idle.ok) return idle;
+  if (account.secondary !== undefined) {
+    return conflict(`account ${account.name} has a secondary, stamp ${account.secondary}: remove that first, or fail over to it`);
+  }
+  if (account.primary === target) return wrong(`stamp ${target} is the primary of account ${account.name} already`);
+  return ok(begun(account, { kind, step: "following", source: account.primary, target }));
+}
+
+/** Begins to give up the secondary and its copy. */
+export function planUnprotect(account: GeoAccount): Outcome<GeoAccount> {
+  const both = needsSecondary(account);
+  if (!both.ok) return both;
+  return ok(begun(account, { kind: "unprotect", step: "unpairing", source: account.primary, target: both.value }));
+}
+
+/** Begins a planned failover: primary and secondary change places and nothing is lost. */
+export function planFailover(account: GeoAccount): Outcome<GeoAccount> {
+  const target = needsSeeded(account);
+  if (!target.ok) return target;
+  return ok(begun(account, { kind: "failover", step: "draining", source: account.primary, target: target.value }));
+}
+
+/**
+ * Begins a forced failover: the secondary becomes primary as it is. A planned failover that still drains is taken over.
+ * `acceptedSyncMs`: Last Sync Time that the person has seen and accepted; undefined if none is known.
+ */
+export function planForcedFailover(account: GeoAccount, acceptedSyncMs: number | undefined): Outcome<GeoAccount> {
+  const { running } = account;
+  const drains = running?.kind === "failover" && running.step === "draining";
+  const { running: _running, ...idle } = account;
+  const target = needsSeeded(drains ? idle : account);
+  if (!target.ok) return target;
+  const accepted = acceptedSyncMs === undefined ? {} : { acceptedSyncMs };
+  return ok(begun(account, { kind: "forced", step: "promoting", source: account.primary, target: target.value, ...accepted }));
+}
+
+/** Takes a failover or a migration back, if its promotion is not recorded yet. */
+export function planGiveUp(account: GeoAccount): Outcome<GeoAccount> {
+  const { running } = account;
+  if (running === undefined) return conflict(`account ${account.name} has no operation under way`);
+  if (running.givenUp === true) return ok(account);
+  const { kind, step } = running;
+  if (kind === "failover" && step === "draining") return ok(at(account, { ...running, step: "undraining", givenUp: true }));
+  if (kind === "migrate" && step === "draining") return ok(at(account, { ...running, step: "undraining", givenUp: true }));
+  if (kind === "migrate" && (step === "pairing" || step === "seeding"))
+    return ok(at(account, { ...running, step: "unpairing", givenUp: true }));
+  if (kind === "migrate" && step === "following") return ok(at(account, { ...running, step: "removing", givenUp: true }));
+  return conflict(`operation ${account.operation} (${kind}) of account ${account.name} is at step ${step}: it can only go on`);
+}
+
+function needsIdle(account: GeoAccount): Outcome<void> {
+  const { running } = account;
+  if (running === undefined) return ok();
+  return conflict(`operation ${account.operation} (${running.kind}) of account ${account.name} is under way, at step ${running.step}`);
+}
+
+function needsSecondary(account: GeoAccount): Outcome<string> {
+  const idle = needsIdle(account);
+  if (!idle.ok) return idle;
+  if (account.secondary === undefined) return refused("failedPrecondition", "notSeeded", `account ${account.name} has no secondary`);
+  return ok(account.secondary);
+}
+
+function needsSeeded(account: GeoAccount): Outcome<string> {
+  const target = needsSecondary(account);
+  if (!target.ok || account.seeded) return target;
+  const message = `the copy of account ${account.name} at stamp ${target.value} is not complete: it is still seeded`;
+  return refused("failedPrecondition", "notSeeded", message);
+}
+
+const begun = (account: GeoAccount, running: RunningOperation): GeoAccount => ({ ...account, operation: account.operation + 1, running });
+const at = (account: GeoAccount, running: RunningOperation): GeoAccount => ({ ...account, running });
+
+function ended(account: GeoAccount, change: Partial<GeoAccount> = {}): GeoAccount {
+  const { running: _running, ...rest } = account;
+  return { ...rest, ...change };
+}
+
+const alone = (account: GeoAccount): GeoAccount => {
+  const { secondary: _secondary, ...rest } = ended(account, { seeded: false });
+  return rest;
+};
+
+export interface StampCommand {
+  readonly stamp: string;
+  readonly command: RoleCommand;
+}
+
+/** Command of the account's step; undefined if no operation is under way or the step waits for seeding. */
+export function commandOf({ operation, epoch, running }: GeoAccount): StampCommand | undefined {
+  if (running === undefined) return undefined;
+  const { source, point } = running;
+  const target = running.target ?? source;
+  const secondHalf = running.kind === "migrate" && running.givenUp !== true;
+  switch (running.step) {
+    case "creating":
+      return { stamp: source, command: { kind: "create", operation } };
+    case "following":
+      return { stamp: target, command: { kind: "follow", operation, epoch, peer: source } };
+    case "pairing":
+      return { stamp: source, command: { kind: "pair", operation, peer: target } };
+    case "seeding":
+      return undefined;
+    case "draining":
+      return { stamp: source, command: { kind: "drain", operation } };
+    case "undraining":
+      return { stamp: source, command: { kind: "undrain", operation } };
+    case "promoting":
+      return { stamp: target, command: { kind: "promote", operation, peer: source } };
+    case "demoting":
+      assert(point !== undefined, "a promotion that was answered has a point");
+      return { stamp: source, command: { kind: "demote", operation, peer: target, point } };
+    case "unpairing":
+      return { stamp: secondHalf ? target : source, command: { kind: "unpair", operation } };
+    case "removing":
+      return { stamp: secondHalf ? source : target, command: { kind: "remove", operation } };
+  }
+}
+
+/**
+ * Command that may be sent. `recorded` is durable; `planned` is what a transaction that is under way would make of it.
+ */
+export function commandToSend(recorded: GeoAccount, planned: GeoAccount, rules: Rules): StampCommand | undefined {
+  return commandOf(rules.on("geoStepRecorded") ? recorded : planned);
+}
+
+/** What a stamp answers to the command of a step. */
+export interface StepAnswer {
+  readonly operation: number;
+  readonly step: OperationStep;
+  /** `draining`: commits that are not acknowledged by the target yet; 0: everything is there. */
+  readonly pendingCommits?: number;
+  /** `promoting`: where the target's copy ended. */
+  readonly point?: GeoPoint;
+}
+
+/** The record after an answer. An answer to another step or operation changes nothing. */
+export function planAnswer(account: GeoAccount, answer: StepAnswer): Outcome<GeoAccount> {
+  const { running } = account;
+  if (running === undefined || answer.operation !== account.operation || answer.step !== running.step) return ok(account);
+  if (running.step === "promoting") {
+    const { point } = answer;
+    if (point === undefined) return wrong("the answer to a promotion says where the copy ended");
+    return ok(promoted(account, running, point));
+  }
+  if (running.step === "draining" && answer.pendingCommits !== 0) return ok(account);
+  return ok(afterStep(account, running));
+}
+
+function promoted(account: GeoAccount, running: RunningOperation, point: GeoPoint): GeoAccount {
+  const { target, source } = running;
+  assert(target !== undefined, "a promotion has a target");
+  const secondary = running.kind === "migrate" ? {} : { secondary: source };
+  const { secondary: _secondary, ...rest } = account;
+  return {
+    ...rest,
+    ...secondary,
+    primary: target,
+    epoch: account.operation,
+    seeded: false,
+    running: { ...running, step: "demoting", point },
+  };
+}
+
+function afterStep(account: GeoAccount, running: RunningOperation): GeoAccount {
+  const { kind, target, givenUp } = running;
+  const next = (step: OperationStep): GeoAccount => at(account, { ...running, step });
+  switch (running.step) {
+    case "creating":
+      return target === undefined ? ended(account) : next("following");
+    case "following":
+      return next("pairing");
+    case "pairing":
+      if (kind === "migrate") return next("seeding");
+      return ended(account, target === undefined ? {} : { secondary: target });
+    case "draining":
+      return next("promoting");
+    case "undraining":
+      return kind === "migrate" ? next("unpairing") : ended(account);
+    case "demoting":
+      return kind === "migrate" ? next("unpairing") : ended(account);
+    case "unpairing":
+      return next("removing");
+    case "removing":
+      return givenUp === true || kind === "migrate" ? ended(account) : alone(account);
+    default:
+      return account;
+  }
+}
+
+/** The primary under `epoch` says that the copy at `target` is complete. A late word changes nothing. */
+export function planSeeded(account: GeoAccount, epoch: number, target: string): GeoAccount {
+  if (epoch !== account.epoch) return account;
+  const { running } = account;
+  if (running?.kind === "migrate" && running.step === "seeding" && running.target === target)
+    return at(account, { ...running, step: "draining" });
+  return account.secondary === target && !account.seeded && running === undefined ? { ...account, seeded: true } : account;
+}

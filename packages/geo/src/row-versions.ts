@@ -1,0 +1,53 @@
+/**
+ * What the receiver does with shipped rows (docs/design/geo.md "Shipping"). Rows of one PartitionName arrive in order
+ * on one connection; a connection that its sender has given up may still deliver.
+ *
+ * Invariants (docs/design/model/geo-shipping.pml):
+ * - A row is applied only if its version is above that of its key (rule `geoRowVersionsRise`) and above the floor (rule
+ *   `geoFloorRefuses`).
+ * - A deletion leaves a tombstone (rule `geoDeletionsLeaveTombstones`) until the sender's cursor has passed it and
+ *   seeding has ended (rule `geoTombstonesKeptInSeeding`). The floor rises in the transaction that forgets tombstones.
+ */
+import type { Rules } from "@stamp/base";
+
+/** Version of a row: role epoch of its primary, then the number of its commit, which rises for each PartitionName. */
+export interface RowVersion {
+  readonly epoch: number;
+  readonly number: number;
+}
+
+/** Negative if `a` is older than `b`, 0 if they are the same, positive if `a` is newer. */
+export const compareVersions = (a: RowVersion, b: RowVersion): number => a.epoch - b.epoch || a.number - b.number;
+
+const isAbove = (version: RowVersion, other: RowVersion | undefined): boolean => other === undefined || compareVersions(version, other) > 0;
+
+/** What the receiver has of the key of a shipped row. */
+export interface HeldVersions {
+  /** Version of the row or tombstone of this key; undefined: neither is there. */
+  readonly held: RowVersion | undefined;
+  /** Highest version up to which the receiver has forgotten tombstones of this range; undefined: none was forgotten. */
+  readonly floor: RowVersion | undefined;
+}
+
+/** True if the row is applied. A row that is not applied is old: it counts as applied for the acknowledgement. */
+export function appliesRow(shipped: RowVersion, { held, floor }: HeldVersions, rules: Rules): boolean {
+  if (rules.on("geoRowVersionsRise") && !isAbove(shipped, held)) return false;
+  return !rules.on("geoFloorRefuses") || isAbove(shipped, floor);
+}
+
+/** Version of the tombstone that an applied deletion leaves; undefined: nothing is left of the key. */
+export function tombstoneOf(deleted: RowVersion, rules: Rules): RowVersion | undefined {
+  return rules.on("geoDeletionsLeaveTombstones") ? deleted : undefined;
+}
+
+/**
+ * Floor after the sender said that its cursor has passed every version up to `passed`; undefined: nothing is forgotten.
+ * Tombstones at or below the new floor go in the transaction that writes it.
+ */
+export function nextFloor(passed: RowVersion, floor: RowVersion | undefined, seeding: boolean, rules: Rules): RowVersion | undefined {
+  if (seeding && rules.on("geoTombstonesKeptInSeeding")) return undefined;
+  return isAbove(passed, floor) ? passed : undefined;
+}
+
+/** True if a tombstone goes when the floor is written. */
+export const forgottenAt = (tombstone: RowVersion, floor: RowVersion): boolean => compareVersions(tombstone, floor) <= 0;
