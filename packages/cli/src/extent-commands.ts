@@ -1,6 +1,6 @@
 /** `stamp extent list|show|seal|adopt|quarantine`. */
 import type { Listed, StampInspector } from "@stamp/cluster";
-import { type ExtentInfo, ExtentNode, ReplicaState } from "@stamp/wire";
+import { ExtentFragments, type ExtentInfo, ExtentNode, ReplicaState } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError, exitCodes } from "./context.ts";
 import { bytesText, table, toJson } from "./print.ts";
@@ -127,8 +127,9 @@ async function showExtent(inspector: StampInspector, transport: Transport, id: s
       };
     }),
   );
+  const fragments = await fragmentsOf(info, transport);
   if (json) {
-    console.log(toJson({ ...info, replicas }));
+    console.log(toJson({ ...info, replicas, fragments }));
     return;
   }
   console.log(extentTable({ extents: [info] }));
@@ -139,6 +140,11 @@ async function showExtent(inspector: StampInspector, transport: Transport, id: s
     console.log(`sealed at ${at} although ${loss.knownCommittedBytes} bytes were known to be acknowledged: ${loss.note}`);
   }
   console.log();
+  if (info.coded !== undefined) {
+    const rows = fragments.map(({ index, node, address, version, state }) => [index, node, address, version, state]);
+    console.log(table(["FRAGMENT", "NODE", "ADDRESS", "VERSION", "STATE"], rows));
+    return;
+  }
   console.log(
     table(
       ["REPLICA", "ADDRESS", "STATE", "VERSION", "OWNER EPOCH", "DURABLE", "COMMITTED"],
@@ -156,5 +162,28 @@ async function showExtent(inspector: StampInspector, transport: Transport, id: s
         ];
       }),
     ),
+  );
+}
+
+interface ShownFragment {
+  readonly index: number;
+  readonly node: string;
+  readonly address: string;
+  readonly version: bigint;
+  /** intact, missing, what is damaged, or why the node does not answer. */
+  readonly state: string;
+}
+
+/** Asks each node for the fragment that the record places on it. Empty if the extent is not coded. */
+async function fragmentsOf({ location, coded, fragmentNodeIds }: ExtentInfo, transport: Transport): Promise<ShownFragment[]> {
+  const extentId = location?.extentId ?? 0n;
+  return Promise.all(
+    (coded?.fragments ?? []).map(async ({ address, version }, index) => {
+      const request = { afterExtentId: extentId - 1n, limit: 1 };
+      const answer = await transport.client(address, ExtentFragments).listFragments(request, { timeoutMs: 2_000 });
+      const held = answer.ok ? answer.value.fragments.find((each) => each.extentId === extentId && each.version === version) : undefined;
+      const state = answer.ok ? (held === undefined ? "missing" : held.damage || "intact") : answer.failure.message;
+      return { index, node: fragmentNodeIds[index] ?? address, address, version, state };
+    }),
   );
 }

@@ -97,7 +97,7 @@ function addRemove(node: Command): void {
 function addRepair(program: Command): void {
   const repair = topLevel(program, "repair");
   make(repair, "status", "how many, how fast, how long still")
-    .option("--wait", "until no replica waits to be made again")
+    .option("--wait", "until no replica and no fragment waits to be made again")
     .action(async (_options, command: Command) => {
       const wait = command.opts<{ wait?: boolean }>().wait === true;
       const status = await inspect(command, (inspector) => (wait ? untilRepaired(inspector) : repairOf(inspector)));
@@ -116,7 +116,8 @@ function untilRepaired(inspector: StampInspector): Promise<RepairStatus> {
   return withProgress(about, async (tellProgress) => {
     for (;;) {
       const status = await repairOf(inspector);
-      if (status.replicasWaiting + status.replicasInGrace === 0n) return status;
+      const { replicasWaiting, replicasInGrace, fragmentsWaiting, fragmentsInGrace } = status;
+      if (replicasWaiting + replicasInGrace + fragmentsWaiting + fragmentsInGrace === 0n) return status;
       tellProgress(repairText(status).replaceAll("\n", "; "));
       await new Promise((resolve) => setTimeout(resolve, pollMs));
     }
@@ -196,7 +197,7 @@ function nodesText(nodes: readonly NodeInfo[]): string {
   return [nodeTable({ nodes }), ...blocked].join("\n");
 }
 
-function repairText(status: RepairStatus): string {
+export function repairText(status: RepairStatus): string {
   const lines = [
     status.replicasWaiting === 0n
       ? "no replica waits to be made again"
@@ -211,7 +212,22 @@ function repairText(status: RepairStatus): string {
   if (status.etaMs !== undefined) lines.push(`about ${(Number(status.etaMs) / 1000).toFixed(1)} s left at this rate`);
   if (status.replicasInGrace > 0n) lines.push(`${status.replicasInGrace} extents miss a node that may still come back`);
   if (status.unreachable > 0n) lines.push(`${status.unreachable} SEALED EXTENTS HAVE NO REPLICA THAT CAN BE REACHED`);
+  lines.push(...fragmentLines(status));
   for (const why of status.blocked) lines.push(`can't be made now: ${why}`);
   lines.push(`at most ${bytesText(status.bytesPerSecondMax)}/s`);
   return lines.join("\n");
+}
+
+/** Lines about coded extents; none if they are whole. */
+function fragmentLines(status: RepairStatus): string[] {
+  const { fragmentsWaiting, fragmentsInGrace, fragmentsUnreachable, fragmentsEndangered, fragmentsDone } = status;
+  const lines: string[] = [];
+  if (fragmentsWaiting > 0n) lines.push(`${counted(fragmentsWaiting, "coded extent", ["waits", "wait"])} for a fragment to be made again`);
+  if (fragmentsEndangered > 0n)
+    lines.push(`${counted(fragmentsEndangered, "coded extent", ["bears", "bear"])} no further loss for certain`);
+  if (fragmentsDone > 0n) lines.push(`done: ${counted(fragmentsDone, "fragment")} since this stream manager leads`);
+  if (fragmentsInGrace > 0n) lines.push(`${counted(fragmentsInGrace, "coded extent", ["misses", "miss"])} a node that may still come back`);
+  if (fragmentsUnreachable > 0n)
+    lines.push(`${fragmentsUnreachable} CODED EXTENTS CAN'T BE COMPUTED FROM THE FRAGMENTS THAT CAN BE REACHED`);
+  return lines;
 }

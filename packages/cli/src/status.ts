@@ -1,6 +1,6 @@
 /** `stamp status`: every process, streams, extents, replicas and ranges, and where they are. From the same facts as `stamp health`. */
 import { type ClusterStatus, DataFolder, ownTransport, type StampView } from "@stamp/cluster";
-import { ExtentState, NodeDuty, type ServerLoad } from "@stamp/wire";
+import { type ExtentInfo, ExtentState, NodeDuty, type ServerLoad } from "@stamp/wire";
 import type { Command } from "commander";
 import { composeCluster } from "./compose-status.ts";
 import { CommandError, configOf, exitCodes, orphansRun, withConfig } from "./context.ts";
@@ -73,16 +73,22 @@ export const nameIn = (names: Readonly<Record<string, number>>, value: number): 
     .find((each) => names[each] === value)
     ?.toLowerCase() ?? String(value);
 
+function copiesOf({ state, coded, attempt, intactCopies, intactFragments, nodeIds, fragmentNodeIds }: ExtentInfo): string {
+  const now = attempt === "" ? "" : ` (${attempt})`;
+  if (coded !== undefined) return `${coded.profile}: ${intactFragments} of ${fragmentNodeIds.length}${now}`;
+  return state === ExtentState.SEALED ? `${intactCopies} of ${nodeIds.length}${now}` : String(nodeIds.length);
+}
+
 export function extentTable(view: Pick<StampView, "extents">): string {
   return table(
-    ["EXTENT", "STREAM", "STATE", "LENGTH", "COPIES", "REPLICAS (primary first)"],
+    ["EXTENT", "STREAM", "STATE", "LENGTH", "COPIES", "REPLICAS (primary first) OR FRAGMENTS (by index)"],
     view.extents.map((extent) => [
       extent.location?.extentId ?? 0,
       extent.stream,
       nameIn(ExtentState, extent.state),
       extent.location?.sealedLengthBytes === undefined ? "-" : bytesText(extent.location.sealedLengthBytes),
-      extent.state === ExtentState.SEALED ? `${extent.intactCopies} of ${extent.nodeIds.length}` : extent.nodeIds.length,
-      extent.nodeIds.join(" "),
+      copiesOf(extent),
+      [...extent.nodeIds, ...extent.fragmentNodeIds].join(" "),
     ]),
   );
 }

@@ -15,6 +15,7 @@ import { Allocator } from "./allocator.ts";
 import { Chooser } from "./coding/chooser.ts";
 import { Coder } from "./coding/coder.ts";
 import { HeldFragments } from "./coding/held-fragments.ts";
+import { CodingPauses } from "./coding/pauses.ts";
 import { Completer } from "./completer.ts";
 import type { StreamManagerConfig } from "./config.ts";
 import { Garbage } from "./garbage.ts";
@@ -176,6 +177,8 @@ export class Leader {
       ended: this.#ended.signal,
       end,
     };
+    const pauses = await CodingPauses.load(term, metadata);
+    if (!pauses.ok) return pauses;
     const heard = await this.#hear(term);
     if (!heard.ok) return heard;
     const completer = new Completer(term);
@@ -184,10 +187,10 @@ export class Leader {
     const ahead = new Ahead(term, allocator);
     const calls = new OwnerCalls(term, sealer, completer, allocator, ahead);
     const repairer = new Repairer(term, completer);
-    const views = new Views(term, completer, repairer);
+    const views = new Views(term, completer, repairer, () => coder);
     const held: HeldFragments = new HeldFragments(term, () => coder.rescan());
     const coder: Coder = new Coder(term, completer, held, (id, kind, why) => chooser.over(id, kind, why));
-    const chooser = new Chooser(term, { coder, completer, repairer });
+    const chooser = new Chooser(term, { coder, completer, repairer, pauses: pauses.value });
     const sync = new NodeSync(term, sealer, completer);
     const reports = new NodeReports(term, { sealer, completer, repairer, sync, held });
     const operator = new OperatorCalls(term, { sealer, repairer, completer });

@@ -6,6 +6,7 @@ import { within } from "@stamp/ports";
 import type { NodeDuty as RecordedDuty } from "@stamp/stream";
 import type { StreamManager, StreamEdit as WireEdit } from "@stamp/wire";
 import { fromWire, NodeDuty, toWire } from "@stamp/wire";
+import { codingPlan, codingStatus } from "./coding/coding-views.ts";
 import type { Serving } from "./leader.ts";
 import { lacksOf, waitsOf } from "./leader.ts";
 import type { WantedEdit } from "./owner-calls.ts";
@@ -178,7 +179,19 @@ export function streamManagerHandlers(
         const sealed = await inTime(context, leader, work, `sealing extent ${request.extentId} with loss accepted`);
         return sealed.ok ? ok(leader.views.extent(sealed.value)) : sealed;
       }),
-    getRepairStatus: () => led((leader) => ok(leader.repairer.status())),
+    getRepairStatus: () =>
+      led((leader) => {
+        const copies = leader.repairer.status();
+        const blocked = [...leader.coder.blockedReasons].map(([why, count]) => `${count} coded extents: ${why}`);
+        return ok({ ...copies, ...leader.coder.repairStatus(), blocked: [...copies.blocked, ...blocked] });
+      }),
+    getCodingStatus: () => led((leader) => ok(codingStatus(leader))),
+    listCodingPlan: (request) => led((leader) => ok(codingPlan(leader, fromWire(request.afterExtentId), pageLength(request.limit)))),
+    setCodingPaused: (request) =>
+      led(async (leader) => {
+        const set = await leader.chooser.setPaused(request.paused, request.note);
+        return set.ok ? ok(codingStatus(leader)) : set;
+      }),
     setNodeDuty: (request) =>
       led(async (leader) => {
         const duty = dutyFromWire(request.duty);

@@ -12,6 +12,7 @@ import type {
 import { streamKey } from "@stamp/stream";
 import { ExtentState, NodeDuty, toWire } from "@stamp/wire";
 import { addTo } from "./blocked-copies.ts";
+import type { Coder } from "./coding/coder.ts";
 import type { Completer } from "./completer.ts";
 import type { Repairer } from "./repairer.ts";
 import type { Term } from "./term.ts";
@@ -40,12 +41,19 @@ const lossOnWire = ({ knownCommittedBytes, wallMs, note }: AcceptedLoss) => ({
   note,
 });
 
+/** What the coder knows of fragments. */
+type FragmentKnowledge = Pick<Coder, "isIntact" | "blockedBecause">;
+
 export class Views {
   readonly #term: Term;
   readonly #completer: Completer;
   readonly #repairer: Repairer;
 
-  constructor(term: Term, completer: Completer, repairer: Repairer) {
+  readonly #fragments: () => FragmentKnowledge;
+
+  /** `fragments`: what is known of them, which is made after this. */
+  constructor(term: Term, completer: Completer, repairer: Repairer, fragments: () => FragmentKnowledge) {
+    this.#fragments = fragments;
     this.#term = term;
     this.#completer = completer;
     this.#repairer = repairer;
@@ -129,7 +137,11 @@ export class Views {
       ...(extent.loss === undefined ? {} : { loss: lossOnWire(extent.loss) }),
       ...(extent.coded === undefined
         ? {}
-        : { coded: this.#coded(extent.coded), fragmentNodeIds: extent.coded.fragments.map(({ nodeId }) => nodeId) }),
+        : {
+            coded: this.#coded(extent.coded),
+            fragmentNodeIds: extent.coded.fragments.map(({ nodeId }) => nodeId),
+            intactFragments: extent.coded.fragments.filter((place) => this.#fragments().isIntact(extent.id, place)).length,
+          }),
       attempt: extent.attempt?.kind ?? "",
     };
   }

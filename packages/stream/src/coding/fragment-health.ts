@@ -14,11 +14,15 @@ export interface FragmentHealth {
 export type FragmentAssessment =
   | { readonly kind: "fine" }
   /** A node is away and may come back. */
-  | { readonly kind: "grace" }
+  | ({ readonly kind: "grace" } & LossesLeft)
   /** A fragment is lost, and those that can be reached now do not determine it. */
-  | { readonly kind: "unreachable" }
-  /** `lossesLeft`: number of further losses that the code bears for certain; negative when it has lost more than it promises. */
-  | { readonly kind: "repair"; readonly index: number; readonly lossesLeft: number };
+  | ({ readonly kind: "unreachable" } & LossesLeft)
+  | ({ readonly kind: "repair"; readonly index: number } & LossesLeft);
+
+interface LossesLeft {
+  /** Number of further losses that the code bears for certain; negative when it has lost more than it promises. */
+  readonly lossesLeft: number;
+}
 
 export function assessFragments(
   { fragments }: CodedRecord,
@@ -39,6 +43,6 @@ export function assessFragments(
     const others = live.filter((each) => each !== index);
     if (repairPlan(profile, [index], others) !== undefined) return { kind: "repair", index, lossesLeft };
   }
-  if (lost.length > 0) return { kind: "unreachable" };
-  return live.length < fragments.length ? { kind: "grace" } : { kind: "fine" };
+  if (lost.length > 0) return { kind: "unreachable", lossesLeft };
+  return live.length < fragments.length ? { kind: "grace", lossesLeft } : { kind: "fine" };
 }

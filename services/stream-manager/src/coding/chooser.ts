@@ -6,17 +6,18 @@
  * - No coding begins while a lost replica or fragment waits to be made anew: full redundancy comes before saved space.
  * - An extent whose attempt was taken back rests, longer each time: an extent that can't be coded costs no disk and network for ever.
  */
-import type { ExtentId } from "@stamp/base";
+import type { ExtentId, Outcome } from "@stamp/base";
 import { type Profile, profileOf } from "@stamp/erasure";
 import { fragmentBytesOf, fragmentContentOffset } from "@stamp/extent";
 import { sleep, Turns } from "@stamp/ports";
-import type { AttemptRecord, CodingPolicy, ExtentRecord } from "@stamp/stream";
+import type { AttemptRecord, CodingPause, CodingPolicy, ExtentRecord } from "@stamp/stream";
 import { chooseProfile, ExtentAges, whyNotCoded } from "@stamp/stream";
 import type { Completer } from "../completer.ts";
 import { codingPolicyOf } from "../config.ts";
 import type { Repairer } from "../repairer.ts";
 import type { Term } from "../term.ts";
 import type { Coder } from "./coder.ts";
+import type { CodingPauses } from "./pauses.ts";
 
 const scanEveryMs = 10_000;
 /** Extents that a scan chooses at most; the next scan finds the others. */
@@ -32,6 +33,7 @@ interface Parts {
   readonly coder: Coder;
   readonly completer: Completer;
   readonly repairer: Repairer;
+  readonly pauses: CodingPauses;
 }
 
 interface Failed {
@@ -66,6 +68,7 @@ export class Chooser {
   readonly #failed = new Map<ExtentId, Failed>();
   #survey: Survey = { codedBytes: 0, fragmentBytes: 0, reasons: new Map(), waiting: nothing };
   #starting = 0;
+  #done: Amount = nothing;
   #scanning = false;
   #nextScanMs = 0;
   /** No coding begins before: the rate. */
@@ -87,19 +90,48 @@ export class Chooser {
       policy: this.policy.profile,
       profile: typeof choice === "string" ? "" : choice.name,
       whyNotCoding: typeof choice === "string" ? choice : "",
+      paused: this.#parts.pauses.pause !== undefined,
       codedBytes,
       fragmentBytes,
       savedBytes: codedBytes * this.#term.config.copies - fragmentBytes,
       codeWaiting: waiting.extents,
       codeWaitingBytes: waiting.bytes,
       failing: this.#failed.size,
-      failures: [...new Set([...this.#failed.values()].map(({ why }) => why))].slice(0, 5),
+      failures: this.failed.reasons,
     };
   }
 
   /** Result of the last scan. */
   get survey(): Survey {
     return this.#survey;
+  }
+
+  /** Undefined: the policy is not paused. */
+  get pause(): CodingPause | undefined {
+    return this.#parts.pauses.pause;
+  }
+
+  /** Coded since this leader began. */
+  get done(): Amount {
+    return this.#done;
+  }
+
+  /** Number of extents that are being coded now. */
+  get running(): number {
+    const { state } = this.#term;
+    return [...state.attempts()].filter((id) => state.extent(id)?.attempt?.kind === "code").length;
+  }
+
+  /** Number of extents whose last attempt was taken back, and some of the reasons. */
+  get failed(): { readonly count: number; readonly reasons: readonly string[] } {
+    return { count: this.#failed.size, reasons: [...new Set([...this.#failed.values()].map(({ why }) => why))].slice(0, 5) };
+  }
+
+  /** Pauses or resumes the policy, for this leader and all later ones. What was begun goes on. */
+  async setPaused(paused: boolean, note: string): Promise<Outcome<void>> {
+    const set = await this.#parts.pauses.set(paused, note);
+    if (set.ok) this.#nextScanMs = 0;
+    return set;
   }
 
   /** The code that extents get now, or why they get none. */
@@ -121,8 +153,11 @@ export class Chooser {
   over(id: ExtentId, kind: AttemptRecord["kind"], why: string | undefined): void {
     if (kind === "decode" && why === undefined) this.#ages.renew(id);
     if (kind !== "code") return;
-    if (why === undefined) this.#failed.delete(id);
-    else this.#rest(id, why);
+    if (why === undefined) {
+      const bytes = this.#term.state.extent(id)?.sealedLengthBytes ?? 0;
+      this.#done = { extents: this.#done.extents + 1, bytes: this.#done.bytes + bytes };
+      this.#failed.delete(id);
+    } else this.#rest(id, why);
     this.#start();
   }
 
@@ -201,11 +236,11 @@ export class Chooser {
     const { config, ended, state, world } = this.#term;
     const { coder, repairer } = this.#parts;
     const choice = this.choice();
-    if (typeof choice === "string") return;
+    if (typeof choice === "string" || this.pause !== undefined) return;
     const { waiting, blocked } = repairer.figures();
     if (coder.mustRepair || waiting > blocked) return;
-    const underWay = [...state.attempts()].filter((id) => state.extent(id)?.attempt?.kind === "code").length;
-    while (this.#chosen.length > 0 && underWay + this.#starting < config.codingsMax && !ended.aborted) {
+    const { running } = this;
+    while (this.#chosen.length > 0 && running + this.#starting < config.codingsMax && !ended.aborted) {
       const nowMs = world.clock.monotonicMs();
       if (nowMs < this.#notBeforeMs) {
         void this.#wake(this.#notBeforeMs - nowMs);

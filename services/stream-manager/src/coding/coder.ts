@@ -29,6 +29,7 @@ import {
   targetsOf,
 } from "@stamp/stream";
 import { ExtentFragments, toWire } from "@stamp/wire";
+import { addTo } from "../blocked-copies.ts";
 import type { Completer } from "../completer.ts";
 import { Rounds } from "../rounds.ts";
 import type { Term } from "../term.ts";
@@ -54,7 +55,11 @@ const finishes = { code: planFinishCoding, repair: planFinishFragmentRepair, dec
 interface Survey {
   unreachable: number;
   inGrace: number;
+  /** Coded extents that miss fragments, by the number of losses that they still bear. */
+  readonly lossesLeft: Map<number, number>;
 }
+
+const emptySurvey = (): Survey => ({ unreachable: 0, inGrace: 0, lossesLeft: new Map() });
 
 export type AttemptOver = (id: ExtentId, kind: AttemptRecord["kind"], why: string | undefined) => void;
 
@@ -69,7 +74,7 @@ export class Coder {
   readonly #blocked = new Map<ExtentId, string>();
   /** Extents with a lost fragment, by the number of losses that are left. */
   #waiting: { readonly id: ExtentId; readonly lossesLeft: number }[] = [];
-  #survey: Survey = { unreachable: 0, inGrace: 0 };
+  #survey: Survey = emptySurvey();
   #scanning = false;
   #nextScanMs = 0;
   #codedCount = 0;
@@ -94,6 +99,7 @@ export class Coder {
       fragmentsWaiting: this.#waiting.length + this.#blocked.size,
       unreachable: this.#survey.unreachable,
       inGrace: this.#survey.inGrace,
+      endangered: this.endangered,
       blocked: [...new Set(this.#blocked.values())],
       strays: this.#held.strays,
     };
@@ -102,6 +108,46 @@ export class Coder {
   /** True if a lost fragment waits to be made anew and can be: full redundancy comes before saved space. */
   get mustRepair(): boolean {
     return this.#waiting.length > 0;
+  }
+
+  /** Number of coded extents that bear no further loss for certain, as of the last look. */
+  get endangered(): number {
+    return [...this.#survey.lossesLeft].reduce((sum, [losses, count]) => (losses <= 0 ? sum + count : sum), 0);
+  }
+
+  /** Coded extents that miss fragments, by the number of losses that they still bear, the fewest first. */
+  get lossesLeft(): readonly (readonly [losses: number, extents: number])[] {
+    return [...this.#survey.lossesLeft].sort(([a], [b]) => a - b);
+  }
+
+  /** For the status of repairs. */
+  repairStatus() {
+    const { inGrace, unreachable } = this.#survey;
+    const repairing = [...this.#term.state.attempts()].filter((id) => this.#term.state.extent(id)?.attempt?.kind === "repair");
+    return {
+      fragmentsWaiting: toWire(this.#waiting.length + this.#blocked.size + repairing.length),
+      fragmentsInGrace: toWire(inGrace),
+      fragmentsUnreachable: toWire(unreachable),
+      fragmentsEndangered: toWire(this.endangered),
+      fragmentsDone: toWire(this.#repairedCount),
+    };
+  }
+
+  /** Why fragments can't be made again now, with the number of extents. */
+  get blockedReasons(): ReadonlyMap<string, number> {
+    const reasons = new Map<string, number>();
+    for (const why of this.#blocked.values()) addTo(reasons, why, 1);
+    return reasons;
+  }
+
+  /** Why a fragment of the extent can't be made again now; undefined: it can, or none is lost. */
+  blockedBecause(id: ExtentId): string | undefined {
+    return this.#blocked.get(id);
+  }
+
+  /** True if the fragment is there and intact, as far as is known, and its node is up with that disk. */
+  isIntact(id: ExtentId, place: FragmentPlace): boolean {
+    return this.#term.nodes.reachable(place) && !this.#held.isLost(id, place);
   }
 
   /** Called every tick. */
@@ -253,12 +299,13 @@ export class Coder {
     return made.find((each) => !each.ok) ?? ok();
   }
 
+  #isShort({ id, coded }: ExtentRecord): boolean {
+    return coded?.fragments.some((place) => !this.isIntact(id, place)) ?? false;
+  }
+
   /** Fragments that can be read now, as far as is known. */
   #intact(id: ExtentId, fragments: readonly FragmentPlace[]) {
-    const { nodes } = this.#term;
-    return fragments.flatMap((place, index) =>
-      nodes.reachable(place) && !this.#held.isLost(id, place) ? [this.#at(place, index, place.version)] : [],
-    );
+    return fragments.flatMap((place, index) => (this.isIntact(id, place) ? [this.#at(place, index, place.version)] : []));
   }
 
   async #call<T>(
@@ -283,7 +330,7 @@ export class Coder {
     const { ended, nodes, state, world } = this.#term;
     this.#scanning = true;
     this.#blocked.clear();
-    const survey: Survey = { unreachable: 0, inGrace: 0 };
+    const survey = emptySurvey();
     const waiting: { readonly id: ExtentId; readonly lossesLeft: number }[] = [];
     const turns = new Turns(world.clock);
     if (state.codedCount > 0) {
@@ -291,6 +338,9 @@ export class Coder {
         const assessment = this.#assess(extent);
         if (assessment?.kind === "unreachable") survey.unreachable += 1;
         if (assessment?.kind === "grace") survey.inGrace += 1;
+        // A fragment that is to leave a draining node is not missing.
+        const isMissing = assessment !== undefined && assessment.kind !== "fine" && this.#isShort(extent);
+        if (isMissing) addTo(survey.lossesLeft, assessment.lossesLeft, 1);
         if (assessment?.kind === "repair") waiting.push({ id: extent.id, lossesLeft: assessment.lossesLeft });
         if (turns.over) await turns.next();
         if (ended.aborted) return;
@@ -310,7 +360,7 @@ export class Coder {
     const profile = extent.coded && profileOf(extent.coded.profile);
     if (extent.phase !== "sealed" || extent.coded === undefined || profile === undefined || extent.attempt !== undefined) return undefined;
     return assessFragments(extent.coded, profile, (place) => ({
-      live: nodes.reachable(place) && !this.#held.isLost(extent.id, place),
+      live: this.isIntact(extent.id, place),
       lost: this.#held.isLost(extent.id, place) || nodes.gone(place, config.repairAfterMs),
       leaving: state.node(place.nodeId)?.duty === "draining",
     }));

@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/stream_manager.proto.
  */
 export const file_stamp_v1_stream_manager: GenFile = /*@__PURE__*/
-  fileDesc("Ch1zdGFtcC92MS9zdHJlYW1fbWFuYWdlci5wcm90bxIIc3RhbXAudjEiOAoTQ3JlYXRlU3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEIkYKEU9wZW5TdHJlYW1SZXF1ZXN0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSDgoGY3JlYXRlGAMgASgIIkgKEk9wZW5TdHJlYW1zUmVxdWVzdBINCgVuYW1lcxgBIAMoCRITCgtvd25lcl9lcG9jaBgCIAEoBBIOCgZjcmVhdGUYAyABKAgiPAoTT3BlblN0cmVhbXNSZXNwb25zZRIlCgdzdHJlYW1zGAEgAygLMhQuc3RhbXAudjEuU3RyZWFtSW5mbyKUAQoKU3RyZWFtSW5mbxIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEikKB2V4dGVudHMYAyADKAsyGC5zdGFtcC52MS5FeHRlbnRMb2NhdGlvbhIUCgxsaXN0X3ZlcnNpb24YBCABKAQSDAoEbW9yZRgFIAEoCBIUCgxleHRlbnRfY291bnQYBiABKAQimAEKFlNlYWxBbmRBbGxvY2F0ZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRITCgtvd25lcl9lcG9jaBgCIAEoBBIRCglleHRlbnRfaWQYAyABKAQSHQoVa25vd25fY29tbWl0dGVkX2J5dGVzGAQgASgEEhcKD2F2b2lkX2FkZHJlc3NlcxgFIAMoCRIQCghjb21wbGV0ZRgGIAEoCCJgChdTZWFsQW5kQWxsb2NhdGVSZXNwb25zZRIbChNzZWFsZWRfbGVuZ3RoX2J5dGVzGAEgASgEEigKBmV4dGVudBgCIAEoCzIYLnN0YW1wLnYxLkV4dGVudExvY2F0aW9uIlQKFVRydW5jYXRlU3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEhgKEGJlZm9yZV9leHRlbnRfaWQYAyABKAQiOAoTRGVsZXRlU3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEIhYKFERlbGV0ZVN0cmVhbVJlc3BvbnNlIkgKEEdldFN0cmVhbVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIXCg9hZnRlcl9leHRlbnRfaWQYAiABKAQSDQoFbGltaXQYAyABKA0iIQoRU3RhdFN0cmVhbVJlcXVlc3QSDAoEbmFtZRgBIAEoCSKwAQoKU3RyZWFtU3RhdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEhQKDGxpc3RfdmVyc2lvbhgDIAEoBBIUCgxleHRlbnRfY291bnQYBCABKAQSFAoMc2VhbGVkX2J5dGVzGAUgASgEEhcKD2ZpcnN0X2V4dGVudF9pZBgGIAEoBBIWCg5sYXN0X2V4dGVudF9pZBgHIAEoBBIMCgRvcGVuGAggASgIIkoKE1JlbmFtZVN0cmVhbVJlcXVlc3QSDAoEbmFtZRgBIAEoCRITCgtvd25lcl9lcG9jaBgCIAEoBBIQCghuZXdfbmFtZRgDIAEoCSJzChlDb25jYXRlbmF0ZVN0cmVhbXNSZXF1ZXN0Eg4KBnRhcmdldBgBIAEoCRIaChJ0YXJnZXRfb3duZXJfZXBvY2gYAiABKAQSDgoGc291cmNlGAMgASgJEhoKEnNvdXJjZV9vd25lcl9lcG9jaBgEIAEoBCI5ChJNdWx0aU1vZGlmeVJlcXVlc3QSIwoFZWRpdHMYASADKAsyFC5zdGFtcC52MS5TdHJlYW1FZGl0ItQBCgpTdHJlYW1FZGl0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSGQoMbGlzdF92ZXJzaW9uGAMgASgESACIAQESLQoHY29udGVudBgEIAEoCzIXLnN0YW1wLnYxLlN0cmVhbUNvbnRlbnRIAYgBARIvCghjb21wbGV0ZRgFIAEoCzIYLnN0YW1wLnYxLkNvbXBsZXRlRXh0ZW50SAKIAQFCDwoNX2xpc3RfdmVyc2lvbkIKCghfY29udGVudEILCglfY29tcGxldGUiOQoOQ29tcGxldGVFeHRlbnQSEQoJZXh0ZW50X2lkGAEgASgEEhQKDGxlbmd0aF9ieXRlcxgCIAEoBCJgCg1TdHJlYW1Db250ZW50EhMKC293bmVyX2Vwb2NoGAEgASgEEiYKB2V4dGVudHMYAiADKAsyFS5zdGFtcC52MS5FeHRlbnRSYW5nZRISCgpvcGVuX2FoZWFkGAMgASgIIlAKC0V4dGVudFJhbmdlEg4KBnN0cmVhbRgBIAEoCRIXCg9maXJzdF9leHRlbnRfaWQYAiABKAQSGAoQYmVmb3JlX2V4dGVudF9pZBgDIAEoBCJkChNNdWx0aU1vZGlmeVJlc3BvbnNlEiUKB3N0cmVhbXMYASADKAsyFC5zdGFtcC52MS5TdHJlYW1TdGF0EiYKBm9wZW5lZBgCIAMoCzIWLnN0YW1wLnYxLk9wZW5lZEV4dGVudCJICgxPcGVuZWRFeHRlbnQSDgoGc3RyZWFtGAEgASgJEigKBmV4dGVudBgCIAEoCzIYLnN0YW1wLnYxLkV4dGVudExvY2F0aW9uIkwKFEFsbG9jYXRlQWhlYWRSZXF1ZXN0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSEQoJZXh0ZW50X2lkGAMgASgEIhcKFUFsbG9jYXRlQWhlYWRSZXNwb25zZSJCChJMaXN0U3RyZWFtc1JlcXVlc3QSDgoGcHJlZml4GAEgASgJEg0KBWFmdGVyGAIgASgJEg0KBWxpbWl0GAMgASgNIkoKE0xpc3RTdHJlYW1zUmVzcG9uc2USJQoHc3RyZWFtcxgBIAMoCzIULnN0YW1wLnYxLlN0cmVhbUluZm8SDAoEbW9yZRgCIAEoCCIqChRMb2NhdGVFeHRlbnRzUmVxdWVzdBISCgpleHRlbnRfaWRzGAEgAygEIkIKFUxvY2F0ZUV4dGVudHNSZXNwb25zZRIpCgdleHRlbnRzGAEgAygLMhguc3RhbXAudjEuRXh0ZW50TG9jYXRpb24i+wIKCkV4dGVudEluZm8SKgoIbG9jYXRpb24YASABKAsyGC5zdGFtcC52MS5FeHRlbnRMb2NhdGlvbhIkCgVzdGF0ZRgCIAEoDjIVLnN0YW1wLnYxLkV4dGVudFN0YXRlEhMKC293bmVyX2Vwb2NoGAMgASgEEhAKCG5vZGVfaWRzGAQgAygJEhUKDWludGFjdF9jb3BpZXMYBSABKA0SDgoGc3RyZWFtGAYgASgJEhIKCnJlZmVyZW5jZXMYByABKA0SFQoIY2hlY2tzdW0YCCABKA1IAIgBARIpCgRsb3NzGAkgASgLMhYuc3RhbXAudjEuQWNjZXB0ZWRMb3NzSAGIAQESKwoFY29kZWQYCiABKAsyFy5zdGFtcC52MS5Db2RlZExvY2F0aW9uSAKIAQESGQoRZnJhZ21lbnRfbm9kZV9pZHMYCyADKAkSDwoHYXR0ZW1wdBgMIAEoCUILCglfY2hlY2tzdW1CBwoFX2xvc3NCCAoGX2NvZGVkIisKFlJlcGxpY2F0ZUV4dGVudFJlcXVlc3QSEQoJZXh0ZW50X2lkGAEgASgEIjcKEUNvZGVFeHRlbnRSZXF1ZXN0EhEKCWV4dGVudF9pZBgBIAEoBBIPCgdwcm9maWxlGAIgASgJIkwKDEFjY2VwdGVkTG9zcxIdChVrbm93bl9jb21taXR0ZWRfYnl0ZXMYASABKAQSDwoHd2FsbF9tcxgCIAEoBBIMCgRub3RlGAMgASgJIjsKGFNlYWxBY2NlcHRpbmdMb3NzUmVxdWVzdBIRCglleHRlbnRfaWQYASABKAQSDAoEbm90ZRgCIAEoCSIYChZHZXRSZXBhaXJTdGF0dXNSZXF1ZXN0IqkCCgxSZXBhaXJTdGF0dXMSGAoQcmVwbGljYXNfd2FpdGluZxgBIAEoBBIVCg1ieXRlc193YWl0aW5nGAIgASgEEhIKCmVuZGFuZ2VyZWQYAyABKAQSEwoLdW5yZWFjaGFibGUYBCABKAQSFgoOY29waWVzX3J1bm5pbmcYBSABKA0SFQoNcmVwbGljYXNfZG9uZRgGIAEoBBISCgpieXRlc19kb25lGAcgASgEEhIKCnJ1bm5pbmdfbXMYCCABKAQSEwoGZXRhX21zGAkgASgESACIAQESDwoHYmxvY2tlZBgKIAMoCRIZChFyZXBsaWNhc19pbl9ncmFjZRgLIAEoBBIcChRieXRlc19wZXJfc2Vjb25kX21heBgMIAEoBEIJCgdfZXRhX21zIkcKElNldE5vZGVEdXR5UmVxdWVzdBIPCgdub2RlX2lkGAEgASgJEiAKBGR1dHkYAiABKA4yEi5zdGFtcC52MS5Ob2RlRHV0eSIXChVMaXN0UXVhcmFudGluZVJlcXVlc3QibQoSUXVhcmFudGluZWRSZXBsaWNhEg8KB25vZGVfaWQYASABKAkSEQoJZXh0ZW50X2lkGAIgASgEEhUKDWR1cmFibGVfYnl0ZXMYAyABKAQSDwoHdmVyc2lvbhgEIAEoBBILCgN3aHkYBSABKAkiVgoWTGlzdFF1YXJhbnRpbmVSZXNwb25zZRIuCghyZXBsaWNhcxgBIAMoCzIcLnN0YW1wLnYxLlF1YXJhbnRpbmVkUmVwbGljYRIMCgRtb3JlGAIgASgIIj4KGERlbGV0ZVF1YXJhbnRpbmVkUmVxdWVzdBIPCgdub2RlX2lkGAEgASgJEhEKCWV4dGVudF9pZBgCIAEoBCIbChlEZWxldGVRdWFyYW50aW5lZFJlc3BvbnNlIj0KF0Fkb3B0UXVhcmFudGluZWRSZXF1ZXN0Eg8KB25vZGVfaWQYASABKAkSEQoJZXh0ZW50X2lkGAIgASgEIjwKEkxpc3RFeHRlbnRzUmVxdWVzdBIXCg9hZnRlcl9leHRlbnRfaWQYASABKAQSDQoFbGltaXQYAiABKA0iSgoTTGlzdEV4dGVudHNSZXNwb25zZRIlCgdleHRlbnRzGAEgAygLMhQuc3RhbXAudjEuRXh0ZW50SW5mbxIMCgRtb3JlGAIgASgIIhIKEExpc3ROb2Rlc1JlcXVlc3QikgIKCE5vZGVJbmZvEg8KB25vZGVfaWQYASABKAkSDwoHYWRkcmVzcxgCIAEoCRIPCgdkaXNrX2lkGAMgASgJEhQKDGZhdWx0X2RvbWFpbhgEIAEoCRITCgtpbmNhcm5hdGlvbhgFIAEoBBIKCgJ1cBgGIAEoCBIYChBsYXN0X3NlZW5fbXNfYWdvGAcgASgEEhIKCmZyZWVfYnl0ZXMYCCABKAQSEwoLdG90YWxfYnl0ZXMYCSABKAQSFAoMZXh0ZW50X2NvdW50GAogASgNEiAKBGR1dHkYCyABKA4yEi5zdGFtcC52MS5Ob2RlRHV0eRIQCghyZXBsaWNhcxgMIAEoBBIPCgdibG9ja2VkGA0gAygJIjYKEUxpc3ROb2Rlc1Jlc3BvbnNlEiEKBW5vZGVzGAEgAygLMhIuc3RhbXAudjEuTm9kZUluZm8iEAoOR2V0Um9vbVJlcXVlc3QiIAoPR2V0Um9vbVJlc3BvbnNlEg0KBWxhY2tzGAEgAygJIjoKElJlcG9ydE5vZGVSZXNwb25zZRIPCgdzbV90ZXJtGAEgASgEEhMKC3dyb25nX3N0YW1wGAIgASgIKqwBCgtFeHRlbnRTdGF0ZRIcChhFWFRFTlRfU1RBVEVfVU5TUEVDSUZJRUQQABIbChdFWFRFTlRfU1RBVEVfQUxMT0NBVElORxABEhUKEUVYVEVOVF9TVEFURV9PUEVOEAISGAoURVhURU5UX1NUQVRFX1NFQUxJTkcQAxIXChNFWFRFTlRfU1RBVEVfU0VBTEVEEAQSGAoURVhURU5UX1NUQVRFX0RST1BQRUQQBSpyCghOb2RlRHV0eRIZChVOT0RFX0RVVFlfVU5TUEVDSUZJRUQQABIVChFOT0RFX0RVVFlfU0VSVklORxABEhYKEk5PREVfRFVUWV9EUkFJTklORxACEhwKGE5PREVfRFVUWV9ERUNPTU1JU1NJT05FRBADMqAPCg1TdHJlYW1NYW5hZ2VyEkMKDENyZWF0ZVN0cmVhbRIdLnN0YW1wLnYxLkNyZWF0ZVN0cmVhbVJlcXVlc3QaFC5zdGFtcC52MS5TdHJlYW1JbmZvEj8KCk9wZW5TdHJlYW0SGy5zdGFtcC52MS5PcGVuU3RyZWFtUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbUluZm8SSgoLT3BlblN0cmVhbXMSHC5zdGFtcC52MS5PcGVuU3RyZWFtc1JlcXVlc3QaHS5zdGFtcC52MS5PcGVuU3RyZWFtc1Jlc3BvbnNlElYKD1NlYWxBbmRBbGxvY2F0ZRIgLnN0YW1wLnYxLlNlYWxBbmRBbGxvY2F0ZVJlcXVlc3QaIS5zdGFtcC52MS5TZWFsQW5kQWxsb2NhdGVSZXNwb25zZRJHCg5UcnVuY2F0ZVN0cmVhbRIfLnN0YW1wLnYxLlRydW5jYXRlU3RyZWFtUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbUluZm8STQoMRGVsZXRlU3RyZWFtEh0uc3RhbXAudjEuRGVsZXRlU3RyZWFtUmVxdWVzdBoeLnN0YW1wLnYxLkRlbGV0ZVN0cmVhbVJlc3BvbnNlEj0KCUdldFN0cmVhbRIaLnN0YW1wLnYxLkdldFN0cmVhbVJlcXVlc3QaFC5zdGFtcC52MS5TdHJlYW1JbmZvEj8KClN0YXRTdHJlYW0SGy5zdGFtcC52MS5TdGF0U3RyZWFtUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbVN0YXQSQwoMUmVuYW1lU3RyZWFtEh0uc3RhbXAudjEuUmVuYW1lU3RyZWFtUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbVN0YXQSTwoSQ29uY2F0ZW5hdGVTdHJlYW1zEiMuc3RhbXAudjEuQ29uY2F0ZW5hdGVTdHJlYW1zUmVxdWVzdBoULnN0YW1wLnYxLlN0cmVhbVN0YXQSSgoLTXVsdGlNb2RpZnkSHC5zdGFtcC52MS5NdWx0aU1vZGlmeVJlcXVlc3QaHS5zdGFtcC52MS5NdWx0aU1vZGlmeVJlc3BvbnNlElAKDUFsbG9jYXRlQWhlYWQSHi5zdGFtcC52MS5BbGxvY2F0ZUFoZWFkUmVxdWVzdBofLnN0YW1wLnYxLkFsbG9jYXRlQWhlYWRSZXNwb25zZRJKCgtMaXN0U3RyZWFtcxIcLnN0YW1wLnYxLkxpc3RTdHJlYW1zUmVxdWVzdBodLnN0YW1wLnYxLkxpc3RTdHJlYW1zUmVzcG9uc2USUAoNTG9jYXRlRXh0ZW50cxIeLnN0YW1wLnYxLkxvY2F0ZUV4dGVudHNSZXF1ZXN0Gh8uc3RhbXAudjEuTG9jYXRlRXh0ZW50c1Jlc3BvbnNlEkoKC0xpc3RFeHRlbnRzEhwuc3RhbXAudjEuTGlzdEV4dGVudHNSZXF1ZXN0Gh0uc3RhbXAudjEuTGlzdEV4dGVudHNSZXNwb25zZRJECglMaXN0Tm9kZXMSGi5zdGFtcC52MS5MaXN0Tm9kZXNSZXF1ZXN0Ghsuc3RhbXAudjEuTGlzdE5vZGVzUmVzcG9uc2USPgoHR2V0Um9vbRIYLnN0YW1wLnYxLkdldFJvb21SZXF1ZXN0Ghkuc3RhbXAudjEuR2V0Um9vbVJlc3BvbnNlEk0KEVNlYWxBY2NlcHRpbmdMb3NzEiIuc3RhbXAudjEuU2VhbEFjY2VwdGluZ0xvc3NSZXF1ZXN0GhQuc3RhbXAudjEuRXh0ZW50SW5mbxJLCg9HZXRSZXBhaXJTdGF0dXMSIC5zdGFtcC52MS5HZXRSZXBhaXJTdGF0dXNSZXF1ZXN0GhYuc3RhbXAudjEuUmVwYWlyU3RhdHVzEj8KC1NldE5vZGVEdXR5Ehwuc3RhbXAudjEuU2V0Tm9kZUR1dHlSZXF1ZXN0GhIuc3RhbXAudjEuTm9kZUluZm8SPwoKQ29kZUV4dGVudBIbLnN0YW1wLnYxLkNvZGVFeHRlbnRSZXF1ZXN0GhQuc3RhbXAudjEuRXh0ZW50SW5mbxJJCg9SZXBsaWNhdGVFeHRlbnQSIC5zdGFtcC52MS5SZXBsaWNhdGVFeHRlbnRSZXF1ZXN0GhQuc3RhbXAudjEuRXh0ZW50SW5mbxJTCg5MaXN0UXVhcmFudGluZRIfLnN0YW1wLnYxLkxpc3RRdWFyYW50aW5lUmVxdWVzdBogLnN0YW1wLnYxLkxpc3RRdWFyYW50aW5lUmVzcG9uc2USXAoRRGVsZXRlUXVhcmFudGluZWQSIi5zdGFtcC52MS5EZWxldGVRdWFyYW50aW5lZFJlcXVlc3QaIy5zdGFtcC52MS5EZWxldGVRdWFyYW50aW5lZFJlc3BvbnNlEksKEEFkb3B0UXVhcmFudGluZWQSIS5zdGFtcC52MS5BZG9wdFF1YXJhbnRpbmVkUmVxdWVzdBoULnN0YW1wLnYxLkV4dGVudEluZm8SQAoKUmVwb3J0Tm9kZRIULnN0YW1wLnYxLk5vZGVSZXBvcnQaHC5zdGFtcC52MS5SZXBvcnROb2RlUmVzcG9uc2ViBnByb3RvMw", [file_stamp_v1_common, file_stamp_v1_extent_node]);
+  fileDesc("Ch1zdGFtcC92MS9zdHJlYW1fbWFuYWdlci5wcm90bxIIc3RhbXAudjEiOAoTQ3JlYXRlU3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEIkYKEU9wZW5TdHJlYW1SZXF1ZXN0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSDgoGY3JlYXRlGAMgASgIIkgKEk9wZW5TdHJlYW1zUmVxdWVzdBINCgVuYW1lcxgBIAMoCRITCgtvd25lcl9lcG9jaBgCIAEoBBIOCgZjcmVhdGUYAyABKAgiPAoTT3BlblN0cmVhbXNSZXNwb25zZRIlCgdzdHJlYW1zGAEgAygLMhQuc3RhbXAudjEuU3RyZWFtSW5mbyKUAQoKU3RyZWFtSW5mbxIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEikKB2V4dGVudHMYAyADKAsyGC5zdGFtcC52MS5FeHRlbnRMb2NhdGlvbhIUCgxsaXN0X3ZlcnNpb24YBCABKAQSDAoEbW9yZRgFIAEoCBIUCgxleHRlbnRfY291bnQYBiABKAQimAEKFlNlYWxBbmRBbGxvY2F0ZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRITCgtvd25lcl9lcG9jaBgCIAEoBBIRCglleHRlbnRfaWQYAyABKAQSHQoVa25vd25fY29tbWl0dGVkX2J5dGVzGAQgASgEEhcKD2F2b2lkX2FkZHJlc3NlcxgFIAMoCRIQCghjb21wbGV0ZRgGIAEoCCJgChdTZWFsQW5kQWxsb2NhdGVSZXNwb25zZRIbChNzZWFsZWRfbGVuZ3RoX2J5dGVzGAEgASgEEigKBmV4dGVudBgCIAEoCzIYLnN0YW1wLnYxLkV4dGVudExvY2F0aW9uIlQKFVRydW5jYXRlU3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEhgKEGJlZm9yZV9leHRlbnRfaWQYAyABKAQiOAoTRGVsZXRlU3RyZWFtUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEIhYKFERlbGV0ZVN0cmVhbVJlc3BvbnNlIkgKEEdldFN0cmVhbVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIXCg9hZnRlcl9leHRlbnRfaWQYAiABKAQSDQoFbGltaXQYAyABKA0iIQoRU3RhdFN0cmVhbVJlcXVlc3QSDAoEbmFtZRgBIAEoCSKwAQoKU3RyZWFtU3RhdBIMCgRuYW1lGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEhQKDGxpc3RfdmVyc2lvbhgDIAEoBBIUCgxleHRlbnRfY291bnQYBCABKAQSFAoMc2VhbGVkX2J5dGVzGAUgASgEEhcKD2ZpcnN0X2V4dGVudF9pZBgGIAEoBBIWCg5sYXN0X2V4dGVudF9pZBgHIAEoBBIMCgRvcGVuGAggASgIIkoKE1JlbmFtZVN0cmVhbVJlcXVlc3QSDAoEbmFtZRgBIAEoCRITCgtvd25lcl9lcG9jaBgCIAEoBBIQCghuZXdfbmFtZRgDIAEoCSJzChlDb25jYXRlbmF0ZVN0cmVhbXNSZXF1ZXN0Eg4KBnRhcmdldBgBIAEoCRIaChJ0YXJnZXRfb3duZXJfZXBvY2gYAiABKAQSDgoGc291cmNlGAMgASgJEhoKEnNvdXJjZV9vd25lcl9lcG9jaBgEIAEoBCI5ChJNdWx0aU1vZGlmeVJlcXVlc3QSIwoFZWRpdHMYASADKAsyFC5zdGFtcC52MS5TdHJlYW1FZGl0ItQBCgpTdHJlYW1FZGl0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSGQoMbGlzdF92ZXJzaW9uGAMgASgESACIAQESLQoHY29udGVudBgEIAEoCzIXLnN0YW1wLnYxLlN0cmVhbUNvbnRlbnRIAYgBARIvCghjb21wbGV0ZRgFIAEoCzIYLnN0YW1wLnYxLkNvbXBsZXRlRXh0ZW50SAKIAQFCDwoNX2xpc3RfdmVyc2lvbkIKCghfY29udGVudEILCglfY29tcGxldGUiOQoOQ29tcGxldGVFeHRlbnQSEQoJZXh0ZW50X2lkGAEgASgEEhQKDGxlbmd0aF9ieXRlcxgCIAEoBCJgCg1TdHJlYW1Db250ZW50EhMKC293bmVyX2Vwb2NoGAEgASgEEiYKB2V4dGVudHMYAiADKAsyFS5zdGFtcC52MS5FeHRlbnRSYW5nZRISCgpvcGVuX2FoZWFkGAMgASgIIlAKC0V4dGVudFJhbmdlEg4KBnN0cmVhbRgBIAEoCRIXCg9maXJzdF9leHRlbnRfaWQYAiABKAQSGAoQYmVmb3JlX2V4dGVudF9pZBgDIAEoBCJkChNNdWx0aU1vZGlmeVJlc3BvbnNlEiUKB3N0cmVhbXMYASADKAsyFC5zdGFtcC52MS5TdHJlYW1TdGF0EiYKBm9wZW5lZBgCIAMoCzIWLnN0YW1wLnYxLk9wZW5lZEV4dGVudCJICgxPcGVuZWRFeHRlbnQSDgoGc3RyZWFtGAEgASgJEigKBmV4dGVudBgCIAEoCzIYLnN0YW1wLnYxLkV4dGVudExvY2F0aW9uIkwKFEFsbG9jYXRlQWhlYWRSZXF1ZXN0EgwKBG5hbWUYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSEQoJZXh0ZW50X2lkGAMgASgEIhcKFUFsbG9jYXRlQWhlYWRSZXNwb25zZSJCChJMaXN0U3RyZWFtc1JlcXVlc3QSDgoGcHJlZml4GAEgASgJEg0KBWFmdGVyGAIgASgJEg0KBWxpbWl0GAMgASgNIkoKE0xpc3RTdHJlYW1zUmVzcG9uc2USJQoHc3RyZWFtcxgBIAMoCzIULnN0YW1wLnYxLlN0cmVhbUluZm8SDAoEbW9yZRgCIAEoCCIqChRMb2NhdGVFeHRlbnRzUmVxdWVzdBISCgpleHRlbnRfaWRzGAEgAygEIkIKFUxvY2F0ZUV4dGVudHNSZXNwb25zZRIpCgdleHRlbnRzGAEgAygLMhguc3RhbXAudjEuRXh0ZW50TG9jYXRpb24ilQMKCkV4dGVudEluZm8SKgoIbG9jYXRpb24YASABKAsyGC5zdGFtcC52MS5FeHRlbnRMb2NhdGlvbhIkCgVzdGF0ZRgCIAEoDjIVLnN0YW1wLnYxLkV4dGVudFN0YXRlEhMKC293bmVyX2Vwb2NoGAMgASgEEhAKCG5vZGVfaWRzGAQgAygJEhUKDWludGFjdF9jb3BpZXMYBSABKA0SDgoGc3RyZWFtGAYgASgJEhIKCnJlZmVyZW5jZXMYByABKA0SFQoIY2hlY2tzdW0YCCABKA1IAIgBARIpCgRsb3NzGAkgASgLMhYuc3RhbXAudjEuQWNjZXB0ZWRMb3NzSAGIAQESKwoFY29kZWQYCiABKAsyFy5zdGFtcC52MS5Db2RlZExvY2F0aW9uSAKIAQESGQoRZnJhZ21lbnRfbm9kZV9pZHMYCyADKAkSDwoHYXR0ZW1wdBgMIAEoCRIYChBpbnRhY3RfZnJhZ21lbnRzGA0gASgNQgsKCV9jaGVja3N1bUIHCgVfbG9zc0IICgZfY29kZWQiKwoWUmVwbGljYXRlRXh0ZW50UmVxdWVzdBIRCglleHRlbnRfaWQYASABKAQiNwoRQ29kZUV4dGVudFJlcXVlc3QSEQoJZXh0ZW50X2lkGAEgASgEEg8KB3Byb2ZpbGUYAiABKAkiGAoWR2V0Q29kaW5nU3RhdHVzUmVxdWVzdCKTBAoMQ29kaW5nU3RhdHVzEg4KBnBvbGljeRgBIAEoCRIVCg1hZnRlcl9zZWNvbmRzGAIgASgEEhEKCW1pbl9ieXRlcxgDIAEoBBIPCgdwcm9maWxlGAQgASgJEhAKCHdoeV9ub25lGAUgASgJEikKBXBhdXNlGAYgASgLMhUuc3RhbXAudjEuQ29kaW5nUGF1c2VIAIgBARIVCg1jb2RlZF9leHRlbnRzGAcgASgEEhMKC2NvZGVkX2J5dGVzGAggASgEEhYKDmZyYWdtZW50X2J5dGVzGAkgASgEEhMKC3NhdmVkX2J5dGVzGAogASgEEhcKD2V4dGVudHNfd2FpdGluZxgLIAEoBBIVCg1ieXRlc193YWl0aW5nGAwgASgEEhcKD2NvZGluZ3NfcnVubmluZxgNIAEoDRIUCgxleHRlbnRzX2RvbmUYDiABKAQSEgoKYnl0ZXNfZG9uZRgPIAEoBBITCgZldGFfbXMYECABKARIAYgBARInCgdyZWFzb25zGBEgAygLMhYuc3RhbXAudjEuQ29kaW5nUmVhc29uEg8KB2ZhaWxpbmcYEiABKAQSEAoIZmFpbHVyZXMYEyADKAkSDgoGc3RyYXlzGBQgASgEEikKC2xvc3Nlc19sZWZ0GBUgAygLMhQuc3RhbXAudjEuTG9zc2VzTGVmdEIICgZfcGF1c2VCCQoHX2V0YV9tcyIsCgtDb2RpbmdQYXVzZRIMCgRub3RlGAEgASgJEg8KB3dhbGxfbXMYAiABKAQiOwoMQ29kaW5nUmVhc29uEgsKA3doeRgBIAEoCRIPCgdleHRlbnRzGAIgASgEEg0KBWJ5dGVzGAMgASgEIi0KCkxvc3Nlc0xlZnQSDgoGbG9zc2VzGAEgASgREg8KB2V4dGVudHMYAiABKAQiPwoVTGlzdENvZGluZ1BsYW5SZXF1ZXN0EhcKD2FmdGVyX2V4dGVudF9pZBgBIAEoBBINCgVsaW1pdBgCIAEoDSJoChZMaXN0Q29kaW5nUGxhblJlc3BvbnNlEigKB2V4dGVudHMYASADKAsyFy5zdGFtcC52MS5QbGFubmVkRXh0ZW50EgwKBG1vcmUYAiABKAgSFgoObGFzdF9leHRlbnRfaWQYAyABKAQiXAoNUGxhbm5lZEV4dGVudBIRCglleHRlbnRfaWQYASABKAQSDgoGc3RyZWFtGAIgASgJEhsKE3NlYWxlZF9sZW5ndGhfYnl0ZXMYAyABKAQSCwoDd2h5GAQgASgJIjYKFlNldENvZGluZ1BhdXNlZFJlcXVlc3QSDgoGcGF1c2VkGAEgASgIEgwKBG5vdGUYAiABKAkiTAoMQWNjZXB0ZWRMb3NzEh0KFWtub3duX2NvbW1pdHRlZF9ieXRlcxgBIAEoBBIPCgd3YWxsX21zGAIgASgEEgwKBG5vdGUYAyABKAkiOwoYU2VhbEFjY2VwdGluZ0xvc3NSZXF1ZXN0EhEKCWV4dGVudF9pZBgBIAEoBBIMCgRub3RlGAIgASgJIhgKFkdldFJlcGFpclN0YXR1c1JlcXVlc3QitQMKDFJlcGFpclN0YXR1cxIYChByZXBsaWNhc193YWl0aW5nGAEgASgEEhUKDWJ5dGVzX3dhaXRpbmcYAiABKAQSEgoKZW5kYW5nZXJlZBgDIAEoBBITCgt1bnJlYWNoYWJsZRgEIAEoBBIWCg5jb3BpZXNfcnVubmluZxgFIAEoDRIVCg1yZXBsaWNhc19kb25lGAYgASgEEhIKCmJ5dGVzX2RvbmUYByABKAQSEgoKcnVubmluZ19tcxgIIAEoBBITCgZldGFfbXMYCSABKARIAIgBARIPCgdibG9ja2VkGAogAygJEhkKEXJlcGxpY2FzX2luX2dyYWNlGAsgASgEEhwKFGJ5dGVzX3Blcl9zZWNvbmRfbWF4GAwgASgEEhkKEWZyYWdtZW50c193YWl0aW5nGA0gASgEEhoKEmZyYWdtZW50c19pbl9ncmFjZRgOIAEoBBIdChVmcmFnbWVudHNfdW5yZWFjaGFibGUYDyABKAQSHAoUZnJhZ21lbnRzX2VuZGFuZ2VyZWQYECABKAQSFgoOZnJhZ21lbnRzX2RvbmUYESABKARCCQoHX2V0YV9tcyJHChJTZXROb2RlRHV0eVJlcXVlc3QSDwoHbm9kZV9pZBgBIAEoCRIgCgRkdXR5GAIgASgOMhIuc3RhbXAudjEuTm9kZUR1dHkiFwoVTGlzdFF1YXJhbnRpbmVSZXF1ZXN0Im0KElF1YXJhbnRpbmVkUmVwbGljYRIPCgdub2RlX2lkGAEgASgJEhEKCWV4dGVudF9pZBgCIAEoBBIVCg1kdXJhYmxlX2J5dGVzGAMgASgEEg8KB3ZlcnNpb24YBCABKAQSCwoDd2h5GAUgASgJIlYKFkxpc3RRdWFyYW50aW5lUmVzcG9uc2USLgoIcmVwbGljYXMYASADKAsyHC5zdGFtcC52MS5RdWFyYW50aW5lZFJlcGxpY2ESDAoEbW9yZRgCIAEoCCI+ChhEZWxldGVRdWFyYW50aW5lZFJlcXVlc3QSDwoHbm9kZV9pZBgBIAEoCRIRCglleHRlbnRfaWQYAiABKAQiGwoZRGVsZXRlUXVhcmFudGluZWRSZXNwb25zZSI9ChdBZG9wdFF1YXJhbnRpbmVkUmVxdWVzdBIPCgdub2RlX2lkGAEgASgJEhEKCWV4dGVudF9pZBgCIAEoBCI8ChJMaXN0RXh0ZW50c1JlcXVlc3QSFwoPYWZ0ZXJfZXh0ZW50X2lkGAEgASgEEg0KBWxpbWl0GAIgASgNIkoKE0xpc3RFeHRlbnRzUmVzcG9uc2USJQoHZXh0ZW50cxgBIAMoCzIULnN0YW1wLnYxLkV4dGVudEluZm8SDAoEbW9yZRgCIAEoCCISChBMaXN0Tm9kZXNSZXF1ZXN0IpICCghOb2RlSW5mbxIPCgdub2RlX2lkGAEgASgJEg8KB2FkZHJlc3MYAiABKAkSDwoHZGlza19pZBgDIAEoCRIUCgxmYXVsdF9kb21haW4YBCABKAkSEwoLaW5jYXJuYXRpb24YBSABKAQSCgoCdXAYBiABKAgSGAoQbGFzdF9zZWVuX21zX2FnbxgHIAEoBBISCgpmcmVlX2J5dGVzGAggASgEEhMKC3RvdGFsX2J5dGVzGAkgASgEEhQKDGV4dGVudF9jb3VudBgKIAEoDRIgCgRkdXR5GAsgASgOMhIuc3RhbXAudjEuTm9kZUR1dHkSEAoIcmVwbGljYXMYDCABKAQSDwoHYmxvY2tlZBgNIAMoCSI2ChFMaXN0Tm9kZXNSZXNwb25zZRIhCgVub2RlcxgBIAMoCzISLnN0YW1wLnYxLk5vZGVJbmZvIhAKDkdldFJvb21SZXF1ZXN0IiAKD0dldFJvb21SZXNwb25zZRINCgVsYWNrcxgBIAMoCSI6ChJSZXBvcnROb2RlUmVzcG9uc2USDwoHc21fdGVybRgBIAEoBBITCgt3cm9uZ19zdGFtcBgCIAEoCCqsAQoLRXh0ZW50U3RhdGUSHAoYRVhURU5UX1NUQVRFX1VOU1BFQ0lGSUVEEAASGwoXRVhURU5UX1NUQVRFX0FMTE9DQVRJTkcQARIVChFFWFRFTlRfU1RBVEVfT1BFThACEhgKFEVYVEVOVF9TVEFURV9TRUFMSU5HEAMSFwoTRVhURU5UX1NUQVRFX1NFQUxFRBAEEhgKFEVYVEVOVF9TVEFURV9EUk9QUEVEEAUqcgoITm9kZUR1dHkSGQoVTk9ERV9EVVRZX1VOU1BFQ0lGSUVEEAASFQoRTk9ERV9EVVRZX1NFUlZJTkcQARIWChJOT0RFX0RVVFlfRFJBSU5JTkcQAhIcChhOT0RFX0RVVFlfREVDT01NSVNTSU9ORUQQAzKPEQoNU3RyZWFtTWFuYWdlchJDCgxDcmVhdGVTdHJlYW0SHS5zdGFtcC52MS5DcmVhdGVTdHJlYW1SZXF1ZXN0GhQuc3RhbXAudjEuU3RyZWFtSW5mbxI/CgpPcGVuU3RyZWFtEhsuc3RhbXAudjEuT3BlblN0cmVhbVJlcXVlc3QaFC5zdGFtcC52MS5TdHJlYW1JbmZvEkoKC09wZW5TdHJlYW1zEhwuc3RhbXAudjEuT3BlblN0cmVhbXNSZXF1ZXN0Gh0uc3RhbXAudjEuT3BlblN0cmVhbXNSZXNwb25zZRJWCg9TZWFsQW5kQWxsb2NhdGUSIC5zdGFtcC52MS5TZWFsQW5kQWxsb2NhdGVSZXF1ZXN0GiEuc3RhbXAudjEuU2VhbEFuZEFsbG9jYXRlUmVzcG9uc2USRwoOVHJ1bmNhdGVTdHJlYW0SHy5zdGFtcC52MS5UcnVuY2F0ZVN0cmVhbVJlcXVlc3QaFC5zdGFtcC52MS5TdHJlYW1JbmZvEk0KDERlbGV0ZVN0cmVhbRIdLnN0YW1wLnYxLkRlbGV0ZVN0cmVhbVJlcXVlc3QaHi5zdGFtcC52MS5EZWxldGVTdHJlYW1SZXNwb25zZRI9CglHZXRTdHJlYW0SGi5zdGFtcC52MS5HZXRTdHJlYW1SZXF1ZXN0GhQuc3RhbXAudjEuU3RyZWFtSW5mbxI/CgpTdGF0U3RyZWFtEhsuc3RhbXAudjEuU3RhdFN0cmVhbVJlcXVlc3QaFC5zdGFtcC52MS5TdHJlYW1TdGF0EkMKDFJlbmFtZVN0cmVhbRIdLnN0YW1wLnYxLlJlbmFtZVN0cmVhbVJlcXVlc3QaFC5zdGFtcC52MS5TdHJlYW1TdGF0Ek8KEkNvbmNhdGVuYXRlU3RyZWFtcxIjLnN0YW1wLnYxLkNvbmNhdGVuYXRlU3RyZWFtc1JlcXVlc3QaFC5zdGFtcC52MS5TdHJlYW1TdGF0EkoKC011bHRpTW9kaWZ5Ehwuc3RhbXAudjEuTXVsdGlNb2RpZnlSZXF1ZXN0Gh0uc3RhbXAudjEuTXVsdGlNb2RpZnlSZXNwb25zZRJQCg1BbGxvY2F0ZUFoZWFkEh4uc3RhbXAudjEuQWxsb2NhdGVBaGVhZFJlcXVlc3QaHy5zdGFtcC52MS5BbGxvY2F0ZUFoZWFkUmVzcG9uc2USSgoLTGlzdFN0cmVhbXMSHC5zdGFtcC52MS5MaXN0U3RyZWFtc1JlcXVlc3QaHS5zdGFtcC52MS5MaXN0U3RyZWFtc1Jlc3BvbnNlElAKDUxvY2F0ZUV4dGVudHMSHi5zdGFtcC52MS5Mb2NhdGVFeHRlbnRzUmVxdWVzdBofLnN0YW1wLnYxLkxvY2F0ZUV4dGVudHNSZXNwb25zZRJKCgtMaXN0RXh0ZW50cxIcLnN0YW1wLnYxLkxpc3RFeHRlbnRzUmVxdWVzdBodLnN0YW1wLnYxLkxpc3RFeHRlbnRzUmVzcG9uc2USRAoJTGlzdE5vZGVzEhouc3RhbXAudjEuTGlzdE5vZGVzUmVxdWVzdBobLnN0YW1wLnYxLkxpc3ROb2Rlc1Jlc3BvbnNlEj4KB0dldFJvb20SGC5zdGFtcC52MS5HZXRSb29tUmVxdWVzdBoZLnN0YW1wLnYxLkdldFJvb21SZXNwb25zZRJNChFTZWFsQWNjZXB0aW5nTG9zcxIiLnN0YW1wLnYxLlNlYWxBY2NlcHRpbmdMb3NzUmVxdWVzdBoULnN0YW1wLnYxLkV4dGVudEluZm8SSwoPR2V0UmVwYWlyU3RhdHVzEiAuc3RhbXAudjEuR2V0UmVwYWlyU3RhdHVzUmVxdWVzdBoWLnN0YW1wLnYxLlJlcGFpclN0YXR1cxI/CgtTZXROb2RlRHV0eRIcLnN0YW1wLnYxLlNldE5vZGVEdXR5UmVxdWVzdBoSLnN0YW1wLnYxLk5vZGVJbmZvEj8KCkNvZGVFeHRlbnQSGy5zdGFtcC52MS5Db2RlRXh0ZW50UmVxdWVzdBoULnN0YW1wLnYxLkV4dGVudEluZm8SSQoPUmVwbGljYXRlRXh0ZW50EiAuc3RhbXAudjEuUmVwbGljYXRlRXh0ZW50UmVxdWVzdBoULnN0YW1wLnYxLkV4dGVudEluZm8SSwoPR2V0Q29kaW5nU3RhdHVzEiAuc3RhbXAudjEuR2V0Q29kaW5nU3RhdHVzUmVxdWVzdBoWLnN0YW1wLnYxLkNvZGluZ1N0YXR1cxJTCg5MaXN0Q29kaW5nUGxhbhIfLnN0YW1wLnYxLkxpc3RDb2RpbmdQbGFuUmVxdWVzdBogLnN0YW1wLnYxLkxpc3RDb2RpbmdQbGFuUmVzcG9uc2USSwoPU2V0Q29kaW5nUGF1c2VkEiAuc3RhbXAudjEuU2V0Q29kaW5nUGF1c2VkUmVxdWVzdBoWLnN0YW1wLnYxLkNvZGluZ1N0YXR1cxJTCg5MaXN0UXVhcmFudGluZRIfLnN0YW1wLnYxLkxpc3RRdWFyYW50aW5lUmVxdWVzdBogLnN0YW1wLnYxLkxpc3RRdWFyYW50aW5lUmVzcG9uc2USXAoRRGVsZXRlUXVhcmFudGluZWQSIi5zdGFtcC52MS5EZWxldGVRdWFyYW50aW5lZFJlcXVlc3QaIy5zdGFtcC52MS5EZWxldGVRdWFyYW50aW5lZFJlc3BvbnNlEksKEEFkb3B0UXVhcmFudGluZWQSIS5zdGFtcC52MS5BZG9wdFF1YXJhbnRpbmVkUmVxdWVzdBoULnN0YW1wLnYxLkV4dGVudEluZm8SQAoKUmVwb3J0Tm9kZRIULnN0YW1wLnYxLk5vZGVSZXBvcnQaHC5zdGFtcC52MS5SZXBvcnROb2RlUmVzcG9uc2ViBnByb3RvMw", [file_stamp_v1_common, file_stamp_v1_extent_node]);
 
 /**
  * @generated from message stamp.v1.CreateStreamRequest
@@ -937,6 +937,13 @@ export type ExtentInfo = Message<"stamp.v1.ExtentInfo"> & {
    * @generated from field: string attempt = 12;
    */
   attempt: string;
+
+  /**
+   * Number of fragments that are intact on nodes that are up, as far as the stream manager knows, e.g. 6.
+   *
+   * @generated from field: uint32 intact_fragments = 13;
+   */
+  intactFragments: number;
 };
 
 /**
@@ -992,6 +999,386 @@ export const CodeExtentRequestSchema: GenMessage<CodeExtentRequest> = /*@__PURE_
   messageDesc(file_stamp_v1_stream_manager, 30);
 
 /**
+ * @generated from message stamp.v1.GetCodingStatusRequest
+ */
+export type GetCodingStatusRequest = Message<"stamp.v1.GetCodingStatusRequest"> & {
+};
+
+/**
+ * Describes the message stamp.v1.GetCodingStatusRequest.
+ * Use `create(GetCodingStatusRequestSchema)` to create a new message.
+ */
+export const GetCodingStatusRequestSchema: GenMessage<GetCodingStatusRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 31);
+
+/**
+ * @generated from message stamp.v1.CodingStatus
+ */
+export type CodingStatus = Message<"stamp.v1.CodingStatus"> & {
+  /**
+   * Profile of the policy: auto, off, or the name of a code, e.g. "rs-4-2".
+   *
+   * @generated from field: string policy = 1;
+   */
+  policy: string;
+
+  /**
+   * Time that an extent must have been seen sealed, in seconds, e.g. 3600.
+   *
+   * @generated from field: uint64 after_seconds = 2;
+   */
+  afterSeconds: bigint;
+
+  /**
+   * Sealed length below which extents stay replicas, in bytes, e.g. 16777216.
+   *
+   * @generated from field: uint64 min_bytes = 3;
+   */
+  minBytes: bigint;
+
+  /**
+   * Code that extents get now, e.g. "rs-4-2". Empty: none.
+   *
+   * @generated from field: string profile = 4;
+   */
+  profile: string;
+
+  /**
+   * Why extents get no code now, for people. Empty: they get `profile`.
+   *
+   * @generated from field: string why_none = 5;
+   */
+  whyNone: string;
+
+  /**
+   * Set while a person has paused the policy.
+   *
+   * @generated from field: optional stamp.v1.CodingPause pause = 6;
+   */
+  pause?: CodingPause | undefined;
+
+  /**
+   * Number of extents that are stored as fragments.
+   *
+   * @generated from field: uint64 coded_extents = 7;
+   */
+  codedExtents: bigint;
+
+  /**
+   * Their sealed lengths together, in bytes.
+   *
+   * @generated from field: uint64 coded_bytes = 8;
+   */
+  codedBytes: bigint;
+
+  /**
+   * Size of their fragments on the disks, in bytes.
+   *
+   * @generated from field: uint64 fragment_bytes = 9;
+   */
+  fragmentBytes: bigint;
+
+  /**
+   * Bytes that as many replicas as are configured would take more.
+   *
+   * @generated from field: uint64 saved_bytes = 10;
+   */
+  savedBytes: bigint;
+
+  /**
+   * Number of extents that the policy takes and that wait for their turn, as of the last look at all extents.
+   *
+   * @generated from field: uint64 extents_waiting = 11;
+   */
+  extentsWaiting: bigint;
+
+  /**
+   * Their sealed lengths together, in bytes.
+   *
+   * @generated from field: uint64 bytes_waiting = 12;
+   */
+  bytesWaiting: bigint;
+
+  /**
+   * Number of extents that are being coded now.
+   *
+   * @generated from field: uint32 codings_running = 13;
+   */
+  codingsRunning: number;
+
+  /**
+   * Number of extents coded since this leader began.
+   *
+   * @generated from field: uint64 extents_done = 14;
+   */
+  extentsDone: bigint;
+
+  /**
+   * Their sealed lengths together, in bytes.
+   *
+   * @generated from field: uint64 bytes_done = 15;
+   */
+  bytesDone: bigint;
+
+  /**
+   * Time until nothing waits, in milliseconds, by the configured rate. Absent: nothing waits, or nothing is begun now.
+   *
+   * @generated from field: optional uint64 eta_ms = 16;
+   */
+  etaMs?: bigint | undefined;
+
+  /**
+   * Extents that are not coded, by the reason, the most first.
+   *
+   * @generated from field: repeated stamp.v1.CodingReason reasons = 17;
+   */
+  reasons: CodingReason[];
+
+  /**
+   * Number of extents whose last attempt at coding was taken back.
+   *
+   * @generated from field: uint64 failing = 18;
+   */
+  failing: bigint;
+
+  /**
+   * Why attempts were taken back, for people; at most five.
+   *
+   * @generated from field: repeated string failures = 19;
+   */
+  failures: string[];
+
+  /**
+   * Number of fragments on nodes that no record explains.
+   *
+   * @generated from field: uint64 strays = 20;
+   */
+  strays: bigint;
+
+  /**
+   * Coded extents that miss fragments, by the number of losses that they still bear, the fewest first.
+   *
+   * @generated from field: repeated stamp.v1.LossesLeft losses_left = 21;
+   */
+  lossesLeft: LossesLeft[];
+};
+
+/**
+ * Describes the message stamp.v1.CodingStatus.
+ * Use `create(CodingStatusSchema)` to create a new message.
+ */
+export const CodingStatusSchema: GenMessage<CodingStatus> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 32);
+
+/**
+ * @generated from message stamp.v1.CodingPause
+ */
+export type CodingPause = Message<"stamp.v1.CodingPause"> & {
+  /**
+   * Who, why; may be empty.
+   *
+   * @generated from field: string note = 1;
+   */
+  note: string;
+
+  /**
+   * When, in milliseconds since 1970.
+   *
+   * @generated from field: uint64 wall_ms = 2;
+   */
+  wallMs: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.CodingPause.
+ * Use `create(CodingPauseSchema)` to create a new message.
+ */
+export const CodingPauseSchema: GenMessage<CodingPause> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 33);
+
+/**
+ * @generated from message stamp.v1.CodingReason
+ */
+export type CodingReason = Message<"stamp.v1.CodingReason"> & {
+  /**
+   * Why they are not coded, for people.
+   *
+   * @generated from field: string why = 1;
+   */
+  why: string;
+
+  /**
+   * Number of extents.
+   *
+   * @generated from field: uint64 extents = 2;
+   */
+  extents: bigint;
+
+  /**
+   * Their sealed lengths together, in bytes.
+   *
+   * @generated from field: uint64 bytes = 3;
+   */
+  bytes: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.CodingReason.
+ * Use `create(CodingReasonSchema)` to create a new message.
+ */
+export const CodingReasonSchema: GenMessage<CodingReason> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 34);
+
+/**
+ * @generated from message stamp.v1.LossesLeft
+ */
+export type LossesLeft = Message<"stamp.v1.LossesLeft"> & {
+  /**
+   * Number of fragments that may still be lost, whichever they are, e.g. 1. Negative: more are away than the code bears for certain.
+   *
+   * @generated from field: sint32 losses = 1;
+   */
+  losses: number;
+
+  /**
+   * Number of extents.
+   *
+   * @generated from field: uint64 extents = 2;
+   */
+  extents: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.LossesLeft.
+ * Use `create(LossesLeftSchema)` to create a new message.
+ */
+export const LossesLeftSchema: GenMessage<LossesLeft> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 35);
+
+/**
+ * @generated from message stamp.v1.ListCodingPlanRequest
+ */
+export type ListCodingPlanRequest = Message<"stamp.v1.ListCodingPlanRequest"> & {
+  /**
+   * `last_extent_id` of the page before; 0: from the start.
+   *
+   * @generated from field: uint64 after_extent_id = 1;
+   */
+  afterExtentId: bigint;
+
+  /**
+   * Number of extents that are looked at, at most 1,000; 0: 1,000. Those that are coded, or not sealed, are not in the answer.
+   *
+   * @generated from field: uint32 limit = 2;
+   */
+  limit: number;
+};
+
+/**
+ * Describes the message stamp.v1.ListCodingPlanRequest.
+ * Use `create(ListCodingPlanRequestSchema)` to create a new message.
+ */
+export const ListCodingPlanRequestSchema: GenMessage<ListCodingPlanRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 36);
+
+/**
+ * @generated from message stamp.v1.ListCodingPlanResponse
+ */
+export type ListCodingPlanResponse = Message<"stamp.v1.ListCodingPlanResponse"> & {
+  /**
+   * @generated from field: repeated stamp.v1.PlannedExtent extents = 1;
+   */
+  extents: PlannedExtent[];
+
+  /**
+   * There are further ones: ask again after `last_extent_id`.
+   *
+   * @generated from field: bool more = 2;
+   */
+  more: boolean;
+
+  /**
+   * Number of the last extent that was looked at.
+   *
+   * @generated from field: uint64 last_extent_id = 3;
+   */
+  lastExtentId: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.ListCodingPlanResponse.
+ * Use `create(ListCodingPlanResponseSchema)` to create a new message.
+ */
+export const ListCodingPlanResponseSchema: GenMessage<ListCodingPlanResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 37);
+
+/**
+ * @generated from message stamp.v1.PlannedExtent
+ */
+export type PlannedExtent = Message<"stamp.v1.PlannedExtent"> & {
+  /**
+   * Number of the extent, e.g. 17.
+   *
+   * @generated from field: uint64 extent_id = 1;
+   */
+  extentId: bigint;
+
+  /**
+   * Stream that it was made for, e.g. "/ps/blob-1/blob-data".
+   *
+   * @generated from field: string stream = 2;
+   */
+  stream: string;
+
+  /**
+   * Sealed length in bytes.
+   *
+   * @generated from field: uint64 sealed_length_bytes = 3;
+   */
+  sealedLengthBytes: bigint;
+
+  /**
+   * Why it is not coded, for people. Empty: it waits for its turn.
+   *
+   * @generated from field: string why = 4;
+   */
+  why: string;
+};
+
+/**
+ * Describes the message stamp.v1.PlannedExtent.
+ * Use `create(PlannedExtentSchema)` to create a new message.
+ */
+export const PlannedExtentSchema: GenMessage<PlannedExtent> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 38);
+
+/**
+ * @generated from message stamp.v1.SetCodingPausedRequest
+ */
+export type SetCodingPausedRequest = Message<"stamp.v1.SetCodingPausedRequest"> & {
+  /**
+   * True: no further extent is begun; what was begun goes on. Repairs of fragments are never paused.
+   *
+   * @generated from field: bool paused = 1;
+   */
+  paused: boolean;
+
+  /**
+   * Who, why, at most 1,000 characters; kept until it is resumed.
+   *
+   * @generated from field: string note = 2;
+   */
+  note: string;
+};
+
+/**
+ * Describes the message stamp.v1.SetCodingPausedRequest.
+ * Use `create(SetCodingPausedRequestSchema)` to create a new message.
+ */
+export const SetCodingPausedRequestSchema: GenMessage<SetCodingPausedRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_stream_manager, 39);
+
+/**
  * @generated from message stamp.v1.AcceptedLoss
  */
 export type AcceptedLoss = Message<"stamp.v1.AcceptedLoss"> & {
@@ -1020,7 +1407,7 @@ export type AcceptedLoss = Message<"stamp.v1.AcceptedLoss"> & {
  * Use `create(AcceptedLossSchema)` to create a new message.
  */
 export const AcceptedLossSchema: GenMessage<AcceptedLoss> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 31);
+  messageDesc(file_stamp_v1_stream_manager, 40);
 
 /**
  * @generated from message stamp.v1.SealAcceptingLossRequest
@@ -1046,7 +1433,7 @@ export type SealAcceptingLossRequest = Message<"stamp.v1.SealAcceptingLossReques
  * Use `create(SealAcceptingLossRequestSchema)` to create a new message.
  */
 export const SealAcceptingLossRequestSchema: GenMessage<SealAcceptingLossRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 32);
+  messageDesc(file_stamp_v1_stream_manager, 41);
 
 /**
  * @generated from message stamp.v1.GetRepairStatusRequest
@@ -1059,7 +1446,7 @@ export type GetRepairStatusRequest = Message<"stamp.v1.GetRepairStatusRequest"> 
  * Use `create(GetRepairStatusRequestSchema)` to create a new message.
  */
 export const GetRepairStatusRequestSchema: GenMessage<GetRepairStatusRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 33);
+  messageDesc(file_stamp_v1_stream_manager, 42);
 
 /**
  * @generated from message stamp.v1.RepairStatus
@@ -1138,6 +1525,41 @@ export type RepairStatus = Message<"stamp.v1.RepairStatus"> & {
    * @generated from field: uint64 bytes_per_second_max = 12;
    */
   bytesPerSecondMax: bigint;
+
+  /**
+   * Number of coded extents with a lost fragment, or one on a draining node, that is to be made again.
+   *
+   * @generated from field: uint64 fragments_waiting = 13;
+   */
+  fragmentsWaiting: bigint;
+
+  /**
+   * Number of coded extents with a fragment on a node that is away and may still come back.
+   *
+   * @generated from field: uint64 fragments_in_grace = 14;
+   */
+  fragmentsInGrace: bigint;
+
+  /**
+   * Number of coded extents whose lost fragments can't be computed from those that can be reached now.
+   *
+   * @generated from field: uint64 fragments_unreachable = 15;
+   */
+  fragmentsUnreachable: bigint;
+
+  /**
+   * Number of coded extents that bear no further loss for certain.
+   *
+   * @generated from field: uint64 fragments_endangered = 16;
+   */
+  fragmentsEndangered: bigint;
+
+  /**
+   * Number of fragments made again since this leader began.
+   *
+   * @generated from field: uint64 fragments_done = 17;
+   */
+  fragmentsDone: bigint;
 };
 
 /**
@@ -1145,7 +1567,7 @@ export type RepairStatus = Message<"stamp.v1.RepairStatus"> & {
  * Use `create(RepairStatusSchema)` to create a new message.
  */
 export const RepairStatusSchema: GenMessage<RepairStatus> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 34);
+  messageDesc(file_stamp_v1_stream_manager, 43);
 
 /**
  * @generated from message stamp.v1.SetNodeDutyRequest
@@ -1171,7 +1593,7 @@ export type SetNodeDutyRequest = Message<"stamp.v1.SetNodeDutyRequest"> & {
  * Use `create(SetNodeDutyRequestSchema)` to create a new message.
  */
 export const SetNodeDutyRequestSchema: GenMessage<SetNodeDutyRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 35);
+  messageDesc(file_stamp_v1_stream_manager, 44);
 
 /**
  * @generated from message stamp.v1.ListQuarantineRequest
@@ -1184,7 +1606,7 @@ export type ListQuarantineRequest = Message<"stamp.v1.ListQuarantineRequest"> & 
  * Use `create(ListQuarantineRequestSchema)` to create a new message.
  */
 export const ListQuarantineRequestSchema: GenMessage<ListQuarantineRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 36);
+  messageDesc(file_stamp_v1_stream_manager, 45);
 
 /**
  * @generated from message stamp.v1.QuarantinedReplica
@@ -1225,7 +1647,7 @@ export type QuarantinedReplica = Message<"stamp.v1.QuarantinedReplica"> & {
  * Use `create(QuarantinedReplicaSchema)` to create a new message.
  */
 export const QuarantinedReplicaSchema: GenMessage<QuarantinedReplica> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 37);
+  messageDesc(file_stamp_v1_stream_manager, 46);
 
 /**
  * @generated from message stamp.v1.ListQuarantineResponse
@@ -1249,7 +1671,7 @@ export type ListQuarantineResponse = Message<"stamp.v1.ListQuarantineResponse"> 
  * Use `create(ListQuarantineResponseSchema)` to create a new message.
  */
 export const ListQuarantineResponseSchema: GenMessage<ListQuarantineResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 38);
+  messageDesc(file_stamp_v1_stream_manager, 47);
 
 /**
  * @generated from message stamp.v1.DeleteQuarantinedRequest
@@ -1275,7 +1697,7 @@ export type DeleteQuarantinedRequest = Message<"stamp.v1.DeleteQuarantinedReques
  * Use `create(DeleteQuarantinedRequestSchema)` to create a new message.
  */
 export const DeleteQuarantinedRequestSchema: GenMessage<DeleteQuarantinedRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 39);
+  messageDesc(file_stamp_v1_stream_manager, 48);
 
 /**
  * @generated from message stamp.v1.DeleteQuarantinedResponse
@@ -1288,7 +1710,7 @@ export type DeleteQuarantinedResponse = Message<"stamp.v1.DeleteQuarantinedRespo
  * Use `create(DeleteQuarantinedResponseSchema)` to create a new message.
  */
 export const DeleteQuarantinedResponseSchema: GenMessage<DeleteQuarantinedResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 40);
+  messageDesc(file_stamp_v1_stream_manager, 49);
 
 /**
  * @generated from message stamp.v1.AdoptQuarantinedRequest
@@ -1314,7 +1736,7 @@ export type AdoptQuarantinedRequest = Message<"stamp.v1.AdoptQuarantinedRequest"
  * Use `create(AdoptQuarantinedRequestSchema)` to create a new message.
  */
 export const AdoptQuarantinedRequestSchema: GenMessage<AdoptQuarantinedRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 41);
+  messageDesc(file_stamp_v1_stream_manager, 50);
 
 /**
  * @generated from message stamp.v1.ListExtentsRequest
@@ -1340,7 +1762,7 @@ export type ListExtentsRequest = Message<"stamp.v1.ListExtentsRequest"> & {
  * Use `create(ListExtentsRequestSchema)` to create a new message.
  */
 export const ListExtentsRequestSchema: GenMessage<ListExtentsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 42);
+  messageDesc(file_stamp_v1_stream_manager, 51);
 
 /**
  * @generated from message stamp.v1.ListExtentsResponse
@@ -1362,7 +1784,7 @@ export type ListExtentsResponse = Message<"stamp.v1.ListExtentsResponse"> & {
  * Use `create(ListExtentsResponseSchema)` to create a new message.
  */
 export const ListExtentsResponseSchema: GenMessage<ListExtentsResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 43);
+  messageDesc(file_stamp_v1_stream_manager, 52);
 
 /**
  * @generated from message stamp.v1.ListNodesRequest
@@ -1375,7 +1797,7 @@ export type ListNodesRequest = Message<"stamp.v1.ListNodesRequest"> & {
  * Use `create(ListNodesRequestSchema)` to create a new message.
  */
 export const ListNodesRequestSchema: GenMessage<ListNodesRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 44);
+  messageDesc(file_stamp_v1_stream_manager, 53);
 
 /**
  * @generated from message stamp.v1.NodeInfo
@@ -1458,7 +1880,7 @@ export type NodeInfo = Message<"stamp.v1.NodeInfo"> & {
  * Use `create(NodeInfoSchema)` to create a new message.
  */
 export const NodeInfoSchema: GenMessage<NodeInfo> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 45);
+  messageDesc(file_stamp_v1_stream_manager, 54);
 
 /**
  * @generated from message stamp.v1.ListNodesResponse
@@ -1475,7 +1897,7 @@ export type ListNodesResponse = Message<"stamp.v1.ListNodesResponse"> & {
  * Use `create(ListNodesResponseSchema)` to create a new message.
  */
 export const ListNodesResponseSchema: GenMessage<ListNodesResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 46);
+  messageDesc(file_stamp_v1_stream_manager, 55);
 
 /**
  * @generated from message stamp.v1.GetRoomRequest
@@ -1488,7 +1910,7 @@ export type GetRoomRequest = Message<"stamp.v1.GetRoomRequest"> & {
  * Use `create(GetRoomRequestSchema)` to create a new message.
  */
 export const GetRoomRequestSchema: GenMessage<GetRoomRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 47);
+  messageDesc(file_stamp_v1_stream_manager, 56);
 
 /**
  * @generated from message stamp.v1.GetRoomResponse
@@ -1507,7 +1929,7 @@ export type GetRoomResponse = Message<"stamp.v1.GetRoomResponse"> & {
  * Use `create(GetRoomResponseSchema)` to create a new message.
  */
 export const GetRoomResponseSchema: GenMessage<GetRoomResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 48);
+  messageDesc(file_stamp_v1_stream_manager, 57);
 
 /**
  * @generated from message stamp.v1.ReportNodeResponse
@@ -1531,7 +1953,7 @@ export type ReportNodeResponse = Message<"stamp.v1.ReportNodeResponse"> & {
  * Use `create(ReportNodeResponseSchema)` to create a new message.
  */
 export const ReportNodeResponseSchema: GenMessage<ReportNodeResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_stream_manager, 49);
+  messageDesc(file_stamp_v1_stream_manager, 58);
 
 /**
  * @generated from enum stamp.v1.ExtentState
@@ -1830,6 +2252,36 @@ export const StreamManager: GenService<{
     methodKind: "unary";
     input: typeof ReplicateExtentRequestSchema;
     output: typeof ExtentInfoSchema;
+  },
+  /**
+   * How far the policy of erasure coding is: what is coded, what waits, and what is not coded for which reasons.
+   *
+   * @generated from rpc stamp.v1.StreamManager.GetCodingStatus
+   */
+  getCodingStatus: {
+    methodKind: "unary";
+    input: typeof GetCodingStatusRequestSchema;
+    output: typeof CodingStatusSchema;
+  },
+  /**
+   * Sealed extents that are not coded, in the order of their numbers, each with the reason.
+   *
+   * @generated from rpc stamp.v1.StreamManager.ListCodingPlan
+   */
+  listCodingPlan: {
+    methodKind: "unary";
+    input: typeof ListCodingPlanRequestSchema;
+    output: typeof ListCodingPlanResponseSchema;
+  },
+  /**
+   * Whether the policy begins to code extents. Recorded, so that it holds under every later leader.
+   *
+   * @generated from rpc stamp.v1.StreamManager.SetCodingPaused
+   */
+  setCodingPaused: {
+    methodKind: "unary";
+    input: typeof SetCodingPausedRequestSchema;
+    output: typeof CodingStatusSchema;
   },
   /**
    * Replicas that nodes hold and no record explains; only DeleteQuarantined deletes one, only AdoptQuarantined takes one back.

@@ -1,0 +1,126 @@
+/** `stamp coding status|plan|pause|resume|decode`: extents that are stored as fragments (docs/design/erasure-coding.md). */
+import type { StampInspector } from "@stamp/cluster";
+import type { CodingStatus, ExtentInfo, PlannedExtent } from "@stamp/wire";
+import type { Command } from "commander";
+import { CommandError, exitCodes } from "../context.ts";
+import { extentNumber } from "../extent-commands.ts";
+import { withProgress } from "../progress.ts";
+import { inspect, make, tell } from "../running.ts";
+import { extentTable } from "../status.ts";
+import { topLevel } from "../top-level.ts";
+import { codingText, planText, workLines } from "./coding-text.ts";
+
+const pollMs = 500;
+const pageExtents = 1_000;
+/** Time that the policy gets to look at all extents before --wait believes that nothing waits. */
+const lookMs = 15_000;
+
+export function addCoding(program: Command): void {
+  const coding = topLevel(program, "coding").addHelpText(
+    "after",
+    `
+Examples:
+  stamp coding status --wait                        until no extent waits to be coded
+  stamp coding plan --limit 20                      the first extents that are not coded, and why
+  stamp coding pause --note "Ada: disks replaced"   nothing more is begun until: stamp coding resume
+  stamp coding decode 17 --wait                     store extent 17 as replicas again
+
+Which extents are coded: the setting erasureCoding (stamp config show).`,
+  );
+  make(coding, "status", "what is coded and saved, what waits, and why other extents are not coded")
+    .option("--wait", "until no extent waits to be coded")
+    .action(async (_options, command: Command) => {
+      const wait = command.opts<{ wait?: boolean }>().wait === true;
+      const status = await inspect(command, (inspector) => (wait ? untilCoded(inspector) : statusOf(inspector)));
+      tell(command, status, codingText);
+    });
+  make(coding, "plan", "sealed extents that are not coded, and why")
+    .option("--after <id>", "those with a higher id", "0")
+    .option("--limit <number>", "at most so many", "1000")
+    .action(async (_options, command: Command) => {
+      const { after, limit } = command.opts<{ after: string; limit: string }>();
+      if (!/^[1-9]\d{0,8}$/.test(limit)) throw new CommandError(`${limit} is not a number of extents`, exitCodes.usage);
+      const found = await inspect(command, (inspector) => planOf(inspector, extentNumber(after), Number(limit)));
+      tell(command, found, ({ extents, more }) => planText(extents, more));
+    });
+  make(coding, "pause", "begin to code no further extent; what was begun goes on, and lost fragments are made anew")
+    .option("--note <text>", "who, why", "")
+    .action(async (_options, command: Command) => {
+      const { note } = command.opts<{ note: string }>();
+      tell(command, await setPaused(command, true, note), codingText);
+    });
+  make(coding, "resume", "go on after a pause").action(async (_options, command: Command) => {
+    tell(command, await setPaused(command, false, ""), codingText);
+  });
+  addDecode(coding);
+}
+
+function addDecode(coding: Command): void {
+  make(coding, "decode <extent>", "store a coded extent as replicas again")
+    .option("--wait", "until it is replicated")
+    .action(async (id: string, _options, command: Command) => {
+      const extentId = extentNumber(id);
+      const wait = command.opts<{ wait?: boolean }>().wait === true;
+      const decoded = await inspect(command, async (inspector) => {
+        const begun = await inspector.change((manager, timeoutMs) => manager.replicateExtent({ extentId }, { timeoutMs }));
+        const { profile, pause, afterSeconds } = await statusOf(inspector);
+        if (profile !== "" && pause === undefined)
+          console.error(`stamp: the policy codes it again after ${afterSeconds} s; to keep its replicas: ./stamp coding pause`);
+        return wait ? untilReplicated(inspector, begun, extentId) : begun;
+      });
+      tell(command, decoded, (one) => extentTable({ extents: [one] }));
+    });
+}
+
+const statusOf = (inspector: StampInspector): Promise<CodingStatus> =>
+  inspector.ask((manager, timeoutMs) => manager.getCodingStatus({}, { timeoutMs }));
+
+const setPaused = (command: Command, paused: boolean, note: string): Promise<CodingStatus> =>
+  inspect(command, (inspector) => inspector.change((manager, timeoutMs) => manager.setCodingPaused({ paused, note }, { timeoutMs })));
+
+async function planOf(
+  inspector: StampInspector,
+  after: bigint,
+  limit: number,
+): Promise<{ readonly extents: readonly PlannedExtent[]; readonly more: boolean }> {
+  const extents: PlannedExtent[] = [];
+  for (let from = after; ; ) {
+    const page = await inspector.ask((manager, timeoutMs) =>
+      manager.listCodingPlan({ afterExtentId: from, limit: pageExtents }, { timeoutMs }),
+    );
+    extents.push(...page.extents);
+    if (extents.length > limit) return { extents: extents.slice(0, limit), more: true };
+    if (!page.more) return { extents, more: false };
+    from = page.lastExtentId;
+  }
+}
+
+/** Says how far it is. Ends with an error when waiting would be for ever. */
+function untilCoded(inspector: StampInspector): Promise<CodingStatus> {
+  const about = { what: "extents are being coded", afterwards: "Extents go on being coded: ./stamp coding status" };
+  return withProgress(about, async (tellProgress) => {
+    const startMs = performance.now();
+    for (;;) {
+      const status = await statusOf(inspector);
+      const { extentsWaiting, codingsRunning, pause, profile, whyNone } = status;
+      if (profile === "") throw new CommandError(`no extent is coded: ${whyNone}`);
+      if (pause !== undefined) throw new CommandError("coding is paused; go on: ./stamp coding resume");
+      if (extentsWaiting === 0n && codingsRunning === 0 && performance.now() - startMs >= lookMs) return status;
+      tellProgress(workLines(status).join("; ") || "looking for extents to code");
+      await new Promise((resolve) => setTimeout(resolve, pollMs));
+    }
+  });
+}
+
+function untilReplicated(inspector: StampInspector, begun: ExtentInfo, id: bigint): Promise<ExtentInfo> {
+  const about = { what: `extent ${id} is being decoded`, afterwards: `The decoding goes on: ./stamp extent show ${id}` };
+  return withProgress(about, async () => {
+    for (let info: ExtentInfo | undefined = begun; ; info = await inspector.extent(id)) {
+      if (info === undefined) throw new CommandError(`extent ${id} was dropped meanwhile`);
+      if (info.coded === undefined) return info;
+      if (info.attempt === "")
+        throw new CommandError(`the attempt was taken back, and extent ${id} is coded still: see the stream manager's log`);
+      await new Promise((resolve) => setTimeout(resolve, pollMs));
+    }
+  });
+}

@@ -1,0 +1,79 @@
+/** What people read about erasure coding. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { CodingStatusSchema, ExtentInfoSchema, ExtentState, PlannedExtentSchema, RepairStatusSchema } from "@stamp/wire";
+import { repairText } from "../node-commands.ts";
+import { extentTable } from "../status.ts";
+import { codingText, planText } from "./coding-text.ts";
+
+test("coding status for people: the policy, what is saved, what waits, and why the others stay replicas", () => {
+  const status = create(CodingStatusSchema, {
+    ...{ policy: "auto", profile: "rs-4-2", afterSeconds: 3_600n, minBytes: 16_777_216n },
+    ...{ codedExtents: 2n, codedBytes: 2n << 20n, fragmentBytes: 3n << 20n, savedBytes: 3n << 20n },
+    ...{ extentsWaiting: 1n, bytesWaiting: 1n << 20n, codingsRunning: 1, etaMs: 1_500n },
+    ...{ extentsDone: 2n, bytesDone: 2n << 20n },
+    reasons: [{ why: "it is open", extents: 7n, bytes: 0n }],
+  });
+  const text = codingText(status);
+  for (const part of [
+    /^extents become rs-4-2, by auto, 3600 s after they were seen sealed, from 16 MiB on$/m,
+    /^coded: 2 extents, 2\.0 MiB, in 3\.0 MiB of fragments; 3\.0 MiB saved$/m,
+    /^waiting: 1 extent, 1\.0 MiB; 1 being coded, about 2 s left$/m,
+    /^done since this stream manager leads: 2 extents, 2\.0 MiB$/m,
+    /^7 +0 B +it is open$/m,
+  ])
+    assert.match(text, part);
+  assert.doesNotMatch(text, /PAUSED|rest|further loss|no record explains/);
+});
+
+test("coding status for people: why nothing is coded, a pause, failures, and lost fragments", () => {
+  const text = codingText(
+    create(CodingStatusSchema, {
+      ...{ policy: "off", whyNone: "erasureCoding is off", failing: 1n, failures: ["node n1 can't be reached"], strays: 2n },
+      pause: { note: "Ada: disks", wallMs: 1_764_000_000_000n },
+      lossesLeft: [
+        { losses: -1, extents: 1n },
+        { losses: 1, extents: 2n },
+      ],
+    }),
+  );
+  for (const part of [
+    /^no extent is coded: erasureCoding is off$/m,
+    /^PAUSED since 2025-11-24T16:00:00\.000Z: Ada: disks \(go on: \.\/stamp coding resume\)$/m,
+    /^no extent is stored as fragments$/m,
+    /^1 extent rests after an attempt that was taken back: node n1 can't be reached$/m,
+    /^1 coded extent with lost fragments MISS MORE/m,
+    /^2 coded extents with lost fragments bear 1 further loss$/m,
+    /^2 fragments on nodes/m,
+  ])
+    assert.match(text, part);
+});
+
+test("coding plan for people: each extent with its reason, and where the next page begins", () => {
+  const planned = [
+    create(PlannedExtentSchema, { extentId: 7n, stream: "/ps/blob-1/blob-data", sealedLengthBytes: 1n << 20n }),
+    create(PlannedExtentSchema, { extentId: 9n, stream: "/ps/blob-1/commit-log", sealedLengthBytes: 5n, why: "commit logs stay" }),
+  ];
+  const text = planText(planned, true);
+  assert.match(text, /^7 +\/ps\/blob-1\/blob-data +1\.0 MiB +will be coded$/m);
+  assert.match(text, /^9 +\/ps\/blob-1\/commit-log +5 B +commit logs stay$/m);
+  assert.match(text, /--after 9$/);
+  assert.match(planText([], false), /every sealed extent is coded/);
+});
+
+test("an extent and repairs for people: fragments are counted, and so are coded extents that miss some", () => {
+  const coded = create(ExtentInfoSchema, {
+    location: { extentId: 7n, sealedLengthBytes: 1n << 20n },
+    ...{ state: ExtentState.SEALED, coded: { profile: "rs-4-2" }, fragmentNodeIds: ["a", "b", "c"], intactFragments: 2, attempt: "repair" },
+  });
+  assert.match(extentTable({ extents: [coded] }), /rs-4-2: 2 of 3 \(repair\) +a b c$/m);
+  const replicated = create(ExtentInfoSchema, { state: ExtentState.SEALED, nodeIds: ["a", "b"], intactCopies: 1 });
+  assert.match(extentTable({ extents: [replicated] }), / 1 of 2 +a b$/m);
+  const text = repairText(
+    create(RepairStatusSchema, { fragmentsWaiting: 1n, fragmentsEndangered: 2n, fragmentsInGrace: 3n, fragmentsUnreachable: 4n }),
+  );
+  for (const part of [/^1 coded extent waits for a fragment/m, /^2 coded extents bear no/m, /^3 coded extents miss a/m, /^4 CODED/m])
+    assert.match(text, part);
+  assert.doesNotMatch(repairText(create(RepairStatusSchema)), /coded|fragment/i);
+});
