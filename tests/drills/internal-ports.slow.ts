@@ -3,14 +3,17 @@
  * methods of all services, reflection and the bus are refused at once; what stays open is named here, and there is nothing else.
  */
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 import { type ClientHttp2Session, connect } from "node:http2";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { promisify } from "node:util";
+import { BlobServiceClient } from "@azure/storage-blob";
 import { type DrillTarget, startOwn } from "@stamp/cli";
 import { GrpcTransport, SecretCredential } from "@stamp/ports-node";
 import * as wire from "@stamp/wire";
-import { Accounts, ExtentNode, MetadataStore } from "@stamp/wire";
+import { Accounts, ExtentNode, MetadataStore, Status } from "@stamp/wire";
 
 interface Service {
   readonly kind: "service";
@@ -22,6 +25,7 @@ const services = (Object.values(wire) as unknown[]).filter((each): each is Servi
 const status = { ok: "0", unimplemented: "12", unauthenticated: "16" } as const;
 /** Services that let everybody call: health, whether a front-end is available, and signals, which ask for a token of the account. */
 const open = ["/grpc.health", "/stamp.v1.Availability/", "/stamp.v1.Signals/"];
+const main = join(import.meta.dirname, "../../packages/cli/src/main.ts");
 const wrong = new SecretCredential(["the secret of another stamp, as long as it is"]);
 let stamp: DrillTarget;
 
@@ -106,6 +110,63 @@ test("internal ports: account keys, transactions and deletions are not to be had
     .get({ account: "devstoreaccount1" }, call);
   assert.ok(account.ok, "who reads the secret in the data folder gets in");
   assert.equal(statSync(join((await stamp.status()).dataDir, "cluster-secret")).mode & 0o777, 0o600);
+});
+
+test("secret: rotated while clients write and read: no request fails, the old secret opens nothing, and a process that starts has the new one", {
+  timeout: 300_000,
+}, async () => {
+  const { connectionString, dataDir, processes } = await stamp.status();
+  const secretFile = join(dataDir, "cluster-secret");
+  const before = readFileSync(secretFile, "utf8").trim();
+  const service = BlobServiceClient.fromConnectionString(connectionString, { retryOptions: { maxTries: 1 } });
+  const container = service.getContainerClient("rotation");
+  await container.create();
+  let rotating = true;
+  let requests = 0;
+  const failed: string[] = [];
+  const client = async (name: string): Promise<void> => {
+    for (let i = 0; rotating; i++) {
+      const [blob, content] = [container.getBlockBlobClient(`${name}-${i % 10}`), Buffer.alloc(1_024, i)];
+      try {
+        await blob.upload(content, content.length);
+        assert.deepEqual(await blob.downloadToBuffer(), content);
+        requests += 2;
+      } catch (error) {
+        failed.push(String(error));
+      }
+    }
+  };
+  const clients = ["a", "b", "c", "d"].map(client);
+  const cli = (...args: string[]) => promisify(execFile)(process.execPath, [main, ...args, "--data", dataDir]);
+  const rotated = await cli("secret", "rotate", "--json").finally(() => {
+    rotating = false;
+  });
+  await Promise.all(clients);
+  const { id, steps } = JSON.parse(rotated.stdout) as { id: string; steps: readonly string[] };
+  assert.deepEqual(steps, ["add", "use", "drop"]);
+  assert.deepEqual(failed, []);
+  assert.ok(requests > 20, `${requests} requests`);
+  console.log(`${requests} requests during the rotation, none failed`);
+  const old = new GrpcTransport({ credential: () => new SecretCredential([before]) });
+  for (const { grpc, name } of processes) {
+    const outcome = await old.client(grpc, Status).getStatus({}, { timeoutMs: 10_000 });
+    assert.ok(!outcome.ok && outcome.failure.code === "unauthenticated", name);
+  }
+  await old.close();
+  const node = processes.find(({ role }) => role === "extent-node");
+  process.kill(node?.pid ?? 0, "SIGKILL");
+  for (let i = 0; ; i++) {
+    const { stdout } = await cli("secret", "show", "--json").catch(() => ({ stdout: "{}" }));
+    const shown = JSON.parse(stdout) as { processes?: readonly { name: string; ids: readonly string[]; problem: string }[] };
+    const stale = shown.processes?.filter(({ ids }) => ids.join() !== id);
+    if (stale?.length === 0) break;
+    assert.ok(i < 30, `${node?.name} was killed: ${JSON.stringify(stale)}`);
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+  }
+  assert.deepEqual(
+    readdirSync(dataDir).filter((name) => name.startsWith("cluster-secret")),
+    ["cluster-secret"],
+  );
 });
 
 test("ports: REST doors are at httpBind, all others at internalBind, and nothing else listens", {

@@ -29,7 +29,6 @@ test("guides: blocks that are not run are these, each for its reason", () => {
     "docs/guides/deploy.md: needs three hosts; tests/hosts/hosts.slow.ts has three network namespaces",
     "docs/guides/deploy.md: needs three hosts; tests/hosts/hosts.slow.ts has three network namespaces",
     "docs/guides/etcd.md: needs an etcd; tests/etcd/migrate.slow.ts has one",
-    "docs/guides/internal-ports.md: it restarts each of 12 processes alone, which takes minutes",
     "docs/guides/metadata.md: needs a Docker engine; tests/drills/compose.slow.ts has one",
     "docs/guides/running.md: there is no other release to change to",
   ]);

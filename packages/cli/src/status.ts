@@ -30,7 +30,7 @@ export function addStatus(program: Command): void {
     );
     if (command.opts<{ json?: boolean }>().json === true)
       console.log(toJson({ health, ...status, processes: withFacts(status, facts), ...view, latency }));
-    else console.log(statusText(health, status, view, latency));
+    else console.log(statusText(health, status, view, latency, facts));
     process.exitCode = status.ready ? 0 : exitCodes.notReady;
   });
 }
@@ -190,14 +190,24 @@ export function nodeTable(view: Pick<StampView, "nodes">): string {
   );
 }
 
-function statusText(health: Health, status: ClusterStatus, view: StampView, latency: readonly Latency[]): string {
+/** How old the secret of the stamp is; empty if no process tells. */
+function secretLine({ processes, nowMs }: Pick<StampFacts, "processes" | "nowMs">): string {
+  const told = processes.flatMap(({ answer }) => answer?.secret ?? []);
+  const made = told.flatMap(({ madeMs }) => madeMs ?? []);
+  if (made.length === 0) return "";
+  const days = Math.floor(Math.max(0, nowMs - Math.min(...made)) / 86_400_000);
+  const two = told.some(({ ids }) => ids.length > 1) ? ", a rotation is open" : "";
+  return `\nsecret:  ${counted(days, "day")} old${two}`;
+}
+
+function statusText(health: Health, status: ClusterStatus, view: StampView, latency: readonly Latency[], facts: StampFacts): string {
   const findings = health.findings.length === 0 ? [] : [`${counted(health.findings.length, "finding")}: ./stamp health`];
   const [worst] = health.findings;
   const help = worst?.severity === "critical" ? [`→ ${helpIn(worst.help, status.dataDir)}`] : [];
   const parts = [
     [health.sentence, ...help, ...findings, ""].join("\n"),
     processTable(status),
-    `\nEndpoints\n${endpointLines(status)}\n\n${connectionLines(status)}\n\ndata:  ${status.dataDir}`,
+    `\nEndpoints\n${endpointLines(status)}\n\n${connectionLines(status)}\n\ndata:  ${status.dataDir}${secretLine(facts)}`,
     `\nExtent nodes\n${nodeTable(view)}`,
     `\nPartition servers\n${serverTable(view)}`,
     ...(latency.length > 0 ? [`\nLatency, of the last 30 to 60 s\n${latencyTable(latency)}`] : []),

@@ -29,6 +29,7 @@ const words = {
   account: "accounts: keys, and what only the operator sets",
   token: "print a token for gRPC tools: of the stamp for every internal port, or of an account for stamp.v1.FrontEnd",
   certs: "certificates for HTTPS",
+  secret: "the secret that processes prove to each other: its age, and its rotation without a stop",
 } as const;
 
 export type Word = keyof typeof words;
@@ -58,6 +59,7 @@ const modules: Readonly<Record<Word, () => Promise<Add>>> = {
   drill: async () => (await import("./drill-command.ts")).addDrill,
   account: async () => (await import("./account-command.ts")).addAccount,
   token: async () => (await import("./token-command.ts")).addToken,
+  secret: async () => (await import("./secret/secret-command.ts")).addSecret,
   certs: async () => (await import("./certs-command.ts")).addCerts,
 };
 

@@ -1,10 +1,9 @@
-/** Where the secret of a cluster lies, and the one before it while processes change over in turn. */
+/** Where the secret of a cluster lies, and the ones beside it during a rotation. */
 import { join } from "node:path";
+import { type SecretFiles, secretFilesBeside } from "@stamp/ports-node";
 import type { ClusterConfig } from "./config.ts";
 
 export type ClusterSecretFiles = Pick<ClusterConfig, "dataDir" | "clusterSecretFile">;
 
-export function secretFilesOf({ dataDir, clusterSecretFile }: ClusterSecretFiles): { readonly current: string; readonly previous: string } {
-  const current = clusterSecretFile ?? join(dataDir, "cluster-secret");
-  return { current, previous: `${current}.previous` };
-}
+export const secretFilesOf = ({ dataDir, clusterSecretFile }: ClusterSecretFiles): SecretFiles =>
+  secretFilesBeside(clusterSecretFile ?? join(dataDir, "cluster-secret"));

@@ -1,9 +1,9 @@
 /** The Status service, the same for every role: what `stamp status` and the dashboard ask each process. */
-import type { JsonObject } from "@bufbuild/protobuf";
+import type { JsonObject, MessageInitShape } from "@bufbuild/protobuf";
 import { ok, release } from "@stamp/base";
 import type { RoleStatus, ServedService, World } from "@stamp/ports";
 import { served } from "@stamp/ports";
-import { Status, toWire } from "@stamp/wire";
+import { type GetStatusResponseSchema, Status, toWire } from "@stamp/wire";
 
 export interface ProcessFacts {
   readonly pid?: number;
@@ -39,10 +39,20 @@ export function statusService(
         release,
         wallMs: toWire(Math.floor(clock.wallMs())),
         wallSetMs: BigInt(Math.round(wallOffsetMs() - startOffsetMs)),
+        ...secretFields(world),
         ...(withoutFacts ? {} : { facts: jsonObject(now.facts) }),
       });
     },
   });
+}
+
+/** Answers nothing where a process proves nothing. */
+function secretFields({
+  secret,
+}: World): Pick<MessageInitShape<typeof GetStatusResponseSchema>, "secretIds" | "secretMadeMs" | "secretProblem"> {
+  if (secret === undefined) return {};
+  const { ids, madeMs, problem } = secret();
+  return { secretIds: [...ids], secretMadeMs: toWire(Math.floor(madeMs ?? 0)), secretProblem: problem };
 }
 
 /** What JSON can say of the facts: undefined is left out, a bigint becomes text. */

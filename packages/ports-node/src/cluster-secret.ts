@@ -4,14 +4,17 @@
  * it is 32 random bytes in base64url.
  */
 import { randomBytes } from "node:crypto";
-import { chmodSync, linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { chmodSync, linkSync, lstatSync, mkdirSync, readFileSync, readlinkSync, statSync, unlinkSync, writeFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 import { ConfigError } from "./config.ts";
 import { openCredential, SecretCredential } from "./grpc/secret-credential.ts";
-import { inWords } from "./in-words.ts";
+import { inWords, isSystemError } from "./in-words.ts";
 
 export const secretCharactersMin = 32;
+/** A larger file is no secret, in bytes. */
+const fileBytesMax = 4_096;
 const secretBytes = 32;
+const writableByAll = 0o002;
 
 export interface SecretSources {
   readonly clusterSecret?: string | undefined;
@@ -19,38 +22,102 @@ export interface SecretSources {
   /** Makes the file when it is not there: at the first start of a stamp. */
   readonly clusterSecretMake?: boolean;
   readonly clusterSecretPrevious?: string | undefined;
+  /** `clusterSecretFile` with `.previous` behind it if this is not given. */
   readonly clusterSecretPreviousFile?: string | undefined;
 }
 
+/** Paths of the files that hold secrets, by what they are for; empty if no secret is read from there. Only `current` must exist. */
+export interface SecretFiles {
+  /** The secret that a process uses itself. */
+  readonly current: string;
+  /** The one that takes its place next, during a rotation; accepted besides. */
+  readonly next: string;
+  /** The one before, during a rotation; accepted besides. */
+  readonly previous: string;
+}
+
+/** Names the files beside the one with the secret. */
+export const secretFilesBeside = (current: string): SecretFiles => ({ current, next: `${current}.next`, previous: `${current}.previous` });
+
 /** The credential that these name: open when they name none. Throws ConfigError for a secret that can't be read or is too short. */
 export function credentialOf(sources: SecretSources): SecretCredential {
-  const { clusterSecret = "", clusterSecretFile = "", clusterSecretPrevious = "", clusterSecretPreviousFile = "" } = sources;
+  const secrets = secretsOf(sources);
+  return secrets.length === 0 ? openCredential : new SecretCredential(secrets);
+}
+
+/** The files that these name; empty names where a secret is not read from a file. */
+export function filesOf({ clusterSecretFile = "", clusterSecretPreviousFile = "" }: SecretSources): SecretFiles {
+  if (clusterSecretFile === "") return { current: "", next: "", previous: clusterSecretPreviousFile };
+  const beside = secretFilesBeside(clusterSecretFile);
+  return clusterSecretPreviousFile === "" ? beside : { ...beside, previous: clusterSecretPreviousFile };
+}
+
+/** The secrets that these name, the preferred one first: none, one, or two during a rotation. Throws ConfigError. */
+export function secretsOf(sources: SecretSources): readonly string[] {
+  const { clusterSecret = "", clusterSecretFile = "", clusterSecretPrevious = "" } = sources;
   if (clusterSecret !== "" && clusterSecretFile !== "") {
     throw new ConfigError("clusterSecret and clusterSecretFile are both given: which of them counts?");
   }
+  const files = filesOf(sources);
   if (clusterSecretFile !== "" && sources.clusterSecretMake === true) makeSecretFile(clusterSecretFile);
-  const current = clusterSecret !== "" ? checked(clusterSecret, "clusterSecret") : secretIn(clusterSecretFile);
+  const current = clusterSecret !== "" ? checked(clusterSecret, "clusterSecret") : secretIn(files.current);
   if (current === undefined && clusterSecretFile !== "") throw new ConfigError(`clusterSecretFile: ${clusterSecretFile} does not exist`);
-  const previous =
-    clusterSecretPrevious !== "" ? checked(clusterSecretPrevious, "clusterSecretPrevious") : secretIn(clusterSecretPreviousFile);
+  const previous = clusterSecretPrevious !== "" ? checked(clusterSecretPrevious, "clusterSecretPrevious") : secretIn(files.previous);
   if (current === undefined) {
     if (previous !== undefined) throw new ConfigError("a previous cluster secret is given, and no current one");
-    return openCredential;
+    return [];
   }
-  return new SecretCredential(previous === undefined || previous === current ? [current] : [current, previous]);
+  const secrets = [...new Set([current, secretIn(files.next) ?? current, previous ?? current])];
+  if (secrets.length > 2) {
+    throw new ConfigError(
+      `${files.current}, ${files.next} and ${files.previous} hold three secrets, and a process accepts two: remove the one that is no longer used`,
+    );
+  }
+  return secrets;
 }
 
-/** The secret of a file; undefined when there is no such file. Throws ConfigError. */
-function secretIn(path: string): string | undefined {
+/**
+ * The secret of a file; undefined when there is no such file. A symbolic link is followed, because secrets of Kubernetes are mounted as
+ * links. Throws ConfigError for what can't be read, is no file, or could be written by everybody.
+ */
+export function secretIn(path: string): string | undefined {
   if (path === "") return undefined;
+  const target = linked(path);
+  const named = target === undefined ? path : `${path} (a link to ${target})`;
   let text: string;
   try {
+    const stats = statSync(path);
+    // A pipe would be waited for, a device has no end.
+    if (!stats.isFile())
+      throw new ConfigError(`the cluster secret ${named} is ${stats.isDirectory() ? "a folder, not a file" : "no regular file"}`);
+    if ((stats.mode & writableByAll) !== 0)
+      throw new ConfigError(`the cluster secret ${named} can be written by everybody on this machine, who could set it: chmod 600 ${path}`);
+    if (stats.size > fileBytesMax) throw new ConfigError(`the cluster secret ${named} has ${stats.size} bytes: that is no secret`);
     text = readFileSync(path, "utf8");
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    if (error instanceof ConfigError) throw error;
+    if (isSystemError(error) && error.code === "ENOENT") {
+      if (target === undefined) return undefined;
+      throw new ConfigError(`the cluster secret ${path} is a link to ${target}, which does not exist`);
+    }
     throw new ConfigError(`the cluster secret ${inWords(error, path)}`);
   }
-  return checked(text.trim(), path);
+  return checked(text.trim(), named);
+}
+
+/** As `linkOf`, for reading: whatever keeps this from looking is told by the reading itself. */
+function linked(path: string): string | undefined {
+  try {
+    return linkOf(path);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Where the symbolic link points; undefined if the path is none. */
+export function linkOf(path: string): string | undefined {
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return undefined;
+  return resolve(dirname(path), readlinkSync(path));
 }
 
 function checked(text: string, where: string): string {
@@ -58,12 +125,15 @@ function checked(text: string, where: string): string {
   throw new ConfigError(`${where}: a cluster secret has at least ${secretCharactersMin} characters, this one ${text.length}`);
 }
 
+/** A new secret as its file holds it. */
+export const newSecret = (): string => `${randomBytes(secretBytes).toString("base64url")}\n`;
+
 /** Makes the file with a new secret unless it is there. Whole or not at all; of two that do it at the same time one wins. */
 export function makeSecretFile(path: string): void {
   const made = `${path}.${process.pid}.${randomBytes(6).toString("hex")}.new`;
   try {
     mkdirSync(dirname(path), { recursive: true });
-    writeFileSync(made, `${randomBytes(secretBytes).toString("base64url")}\n`, { flag: "wx", mode: 0o600, flush: true });
+    writeFileSync(made, newSecret(), { flag: "wx", mode: 0o600, flush: true });
     // Whatever the umask was.
     chmodSync(made, 0o600);
     try {

@@ -5,7 +5,7 @@
  */
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { release } from "@stamp/base";
-import type { HttpHandler, HttpResponse, Role } from "@stamp/ports";
+import type { HttpHandler, HttpResponse, Role, SecretFacts } from "@stamp/ports";
 import { NodeClock } from "./clock.ts";
 import { metricsText, type ServedCertificate } from "./metrics.ts";
 import { TurnWatch } from "./turn-watch.ts";
@@ -22,6 +22,7 @@ export function healthHandler(
   name: string,
   role: Role,
   certificates: () => readonly ServedCertificate[] = () => [],
+  secret: () => SecretFacts | undefined = () => undefined,
 ): HttpHandler {
   const clock = new NodeClock();
   /** Wall clock minus the time that passed: stays the same unless somebody sets the clock. */
@@ -40,7 +41,7 @@ export function healthHandler(
       return json(ready ? 200 : 503, { role: roleName, name, release, ready, state, waitingFor });
     }
     if (path === "/metrics") {
-      const figures = { lag, wallSetMs: wallOffsetMs() - startOffsetMs, certificates: certificates() };
+      const figures = { lag, wallSetMs: wallOffsetMs() - startOffsetMs, certificates: certificates(), secret: secret() };
       const text = metricsText(roleName, name, role, figures);
       return { status: 200, headers: { "Content-Type": "text/plain; version=0.0.4" }, body: Buffer.from(text) };
     }

@@ -4,7 +4,7 @@
  */
 import type { ELDHistogram } from "node:perf_hooks";
 import { bucketsMs, Histogram, type Labels, type Metric, type Metrics, release } from "@stamp/base";
-import type { Role } from "@stamp/ports";
+import type { Role, SecretFacts } from "@stamp/ports";
 
 /** That a page tells of. */
 const rangesMax = 1_000;
@@ -54,6 +54,8 @@ export interface ProcessFigures {
   /** How far the wall clock was set since the process started, in milliseconds; below zero: back. */
   readonly wallSetMs: number;
   readonly certificates: readonly ServedCertificate[];
+  /** What the process knows of the stamp's secret; undefined where nothing is proven. */
+  readonly secret?: SecretFacts | undefined;
 }
 
 /** Certificate of a door that is in use. */
@@ -96,10 +98,18 @@ function addProcess(page: Page, labels: Labels, lag: ELDHistogram | undefined): 
   lag.reset();
 }
 
-function addFigures(page: Page, labels: Labels, { wallSetMs, certificates }: ProcessFigures): void {
+function addFigures(page: Page, labels: Labels, { wallSetMs, certificates, secret }: ProcessFigures): void {
   page.add("stamp_wall_clock_seconds", "gauge", "Wall clock of its machine, since 1970.", labels, Date.now() / 1_000);
   const set = "How far the wall clock was set forward (below zero: back) since the process started.";
   page.add("stamp_wall_clock_set_seconds", "gauge", set, labels, wallSetMs / 1_000);
+  if (secret?.madeMs !== undefined) {
+    const made = "When the file of the stamp's secret was written last, since 1970.";
+    page.add("stamp_cluster_secret_made_time_seconds", "gauge", made, labels, secret.madeMs / 1_000);
+  }
+  if (secret !== undefined) {
+    const unusable = "1 if the files of the stamp's secret can't be used; the secrets that were read before stay in use.";
+    page.add("stamp_cluster_secret_unusable", "gauge", unusable, labels, secret.problem === "" ? 0 : 1);
+  }
   for (const { door, endsAtMs, successorUnusable } of certificates) {
     const ends = "When the certificate that is in use ends, since 1970.";
     page.add("stamp_certificate_end_time_seconds", "gauge", ends, { ...labels, door }, endsAtMs / 1_000);

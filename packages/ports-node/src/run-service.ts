@@ -7,16 +7,15 @@ import { release } from "@stamp/base";
 import { type HttpHandler, isLoopback, type Logger, type Role, type World } from "@stamp/ports";
 import { z } from "zod";
 import type { TlsFiles } from "./certificates.ts";
-import { credentialOf } from "./cluster-secret.ts";
 import { ConfigError, envName, HelpRequested, loadConfig, unknownNames } from "./config.ts";
-import type { Credential } from "./grpc/credential.ts";
 import { healthHandler } from "./health.ts";
 import type { HttpLimits } from "./http-limits.ts";
 import type { HttpListener } from "./http-server.ts";
 import { serveHttp } from "./http-server.ts";
-import { logLevels } from "./logger.ts";
+import { logLevels, nodeLogger } from "./logger.ts";
 import { countBuffersAsHeap, machineMemoryBytes } from "./memory.ts";
 import type { ServedCertificate } from "./metrics.ts";
+import { WatchedSecret } from "./watched-secret.ts";
 import { nodeWorld } from "./world.ts";
 
 const stopTimeoutMs = 10_000;
@@ -33,7 +32,10 @@ const commonSchema = z.object({
   clusterSecretFile: z.string().default("").describe("File with the secret of the stamp, instead of clusterSecret."),
   clusterSecretMake: z.boolean().default(false).describe("Make clusterSecretFile when it is not there."),
   clusterSecretPrevious: z.string().default("").describe("A secret that is accepted too, while processes change to clusterSecret in turn."),
-  clusterSecretPreviousFile: z.string().default("").describe("File with it; it need not exist."),
+  clusterSecretPreviousFile: z
+    .string()
+    .default("")
+    .describe("File with it, by default clusterSecretFile with .previous; it need not exist."),
   logLevel: z.enum(logLevels).default("info").describe("Least important lines that are written."),
 });
 
@@ -67,9 +69,18 @@ export async function runService<S extends z.ZodObject, R extends Role>(service:
   const common = config as unknown as z.infer<typeof commonSchema>;
   const { dataDir, name, logLevel } = common;
   const { listen = "", advertise } = config as { listen?: string; advertise?: string };
-  const credential = credentialOrExit(service.role, common, [listen, common.http]);
-  const world = nodeWorld({ dataDir, name, logLevel, memoryBytes: machineMemoryBytes(), credential, advertised: advertise });
-  const { logger } = world;
+  const logger = nodeLogger({ level: logLevel, fields: { name } });
+  const secret = secretOrExit(service.role, common, [listen, common.http], logger);
+  const world = nodeWorld({
+    dataDir,
+    name,
+    logger,
+    memoryBytes: machineMemoryBytes(),
+    credential: () => secret.credential,
+    secret: () => secret.facts,
+    advertised: advertise,
+  });
+  secret.watch();
   const unknown = unknownNames(
     process.env,
     [...Object.keys(service.schema.shape), ...Object.keys(commonSchema.shape)].map(envName).concat(surroundings),
@@ -94,7 +105,7 @@ export async function runService<S extends z.ZodObject, R extends Role>(service:
       await world.transport.close();
     });
     if (common.http !== "") {
-      const handler = healthHandler(service.role, common.name, role, certificates);
+      const handler = healthHandler(service.role, common.name, role, certificates, () => secret.facts);
       const listener = await serveHttp(handler, { listen: common.http, logger });
       open.push({ door: "health", listener });
       logger.info("health door open", { http: listener.address });
@@ -138,18 +149,18 @@ function wrongConfiguration(role: string, message: string): never {
 }
 
 /**
- * Returns the credential that the configuration names. Without one, a process listens only where nobody else can connect: all of `internal`,
+ * Returns the secret that the configuration names. Without one, a process listens only where nobody else can connect: all of `internal`,
  * the addresses of gRPC and of the health door, must be of loopback. Those of the REST doors are not internal.
  */
-function credentialOrExit(role: string, common: z.infer<typeof commonSchema>, internal: readonly string[]): Credential {
+function secretOrExit(role: string, common: z.infer<typeof commonSchema>, internal: readonly string[], logger: Logger): WatchedSecret {
   // Anybody on this machine can read a command line.
   if (process.argv.some((argument) => /^--cluster-secret(-previous)?(=|$)/.test(argument))) {
     wrongConfiguration(role, `a secret is not given by a flag: name a file (--cluster-secret-file) or take ${envName("clusterSecret")}`);
   }
   try {
-    const credential = credentialOf(common);
+    const secret = new WatchedSecret(common, logger);
     const reachable = internal.find((address) => address !== "" && !isLoopback(address));
-    if (!credential.open || reachable === undefined) return credential;
+    if (!secret.credential.open || reachable === undefined) return secret;
     return wrongConfiguration(
       role,
       `others can connect to ${reachable}, and there is no secret of the stamp that they would have to prove. Make one, and give it to ` +

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Rules } from "@stamp/base";
 import { allRules } from "@stamp/base";
-import type { Logger, Transport, World } from "@stamp/ports";
+import type { Logger, SecretFacts, Transport, World } from "@stamp/ports";
 import { NodeClock } from "./clock.ts";
 import { NodeDigest } from "./digest.ts";
 import { NodeDisk } from "./disk.ts";
@@ -29,7 +29,9 @@ export interface NodeWorldOptions {
   /** gRPC when not given. */
   readonly transport?: Transport;
   /** What the process proves itself with over gRPC; without it nobody proves anything. */
-  readonly credential?: Credential;
+  readonly credential?: () => Credential;
+  /** What the process knows of the secret of its stamp; without it nothing is told of one. */
+  readonly secret?: () => SecretFacts;
   /** Where others reach it, when that is not where it listens. */
   readonly advertised?: string | undefined;
   readonly rules?: Rules;
@@ -46,19 +48,20 @@ export function nodeWorld(options: NodeWorldOptions): World {
   // Whatever the umask is, and for what an older build has made: nobody else gets at anything below.
   chmodSync(options.dataDir, 0o700);
   const clock = new NodeClock();
-  const credential = options.credential ?? openCredential;
+  const credential = options.credential ?? (() => openCredential);
   const logger = options.logger ?? nodeLogger({ level: options.logLevel ?? "info", fields: { name: options.name } });
   return {
     clock,
     random: new NodeRandom(),
     disk: new NodeDisk(files),
     keyValue: new NodeKeyValueStores(stores),
-    transport: options.transport ?? new GrpcTransport({ clock, logger, credential: () => credential, advertised: options.advertised }),
+    transport: options.transport ?? new GrpcTransport({ clock, logger, credential, advertised: options.advertised }),
     foreign: new NodeForeignCalls(clock),
     digest: new NodeDigest(),
     logger,
     rules: options.rules ?? allRules,
     pid: process.pid,
+    ...(options.secret === undefined ? {} : { secret: options.secret }),
     ...(options.memoryBytes === undefined ? {} : { memoryBytes: options.memoryBytes }),
     cpuMs: () => {
       const { user, system } = process.cpuUsage();

@@ -25,8 +25,19 @@ export interface World {
   readonly cpuMs?: () => number;
   /** Memory of the machine, or of the container that the process runs in; absent where the process is not the role's own. */
   readonly memoryBytes?: number;
+  /** What this process proves itself with to the others of its stamp; absent where nothing is proven (one process, simulator). */
+  readonly secret?: () => SecretFacts;
   /** Ends this process because it must not go on (failed fsync, lost term, broken invariant). Never returns in production. */
   fatal(reason: string): void;
+}
+
+export interface SecretFacts {
+  /** Ids of the secrets that the process accepts, the one that it uses itself first: 16 hex digits each. Empty: it accepts everybody. */
+  readonly ids: readonly string[];
+  /** When the file of the secret was written last, in milliseconds since 1970; undefined if it does not come from a file. */
+  readonly madeMs: number | undefined;
+  /** Why the files of the secret can't be used now, in words; empty if they can. What was read before stays in use. */
+  readonly problem: string;
 }
 
 /** A role as launchers (cluster, embedded, simulator) see it. */

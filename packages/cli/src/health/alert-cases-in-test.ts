@@ -194,5 +194,8 @@ export const alertCases: Partial<Readonly<Record<Code, AlertCase>>> = {
     fires: [certificate(1_000_000)],
     quiet: [certificate(9_000_000)],
   },
+  "secret-unusable": figure("stamp_cluster_secret_unusable", "front-end-1", 1, 0),
+  // The clock of the test begins at 1970: a secret made long before fires.
+  "secret-old": figure("stamp_cluster_secret_made_time_seconds", "front-end-1", -40_000_000, 0),
   "certificate-unreadable": figure("stamp_certificate_unusable", "front-end-1", 1, 0, { door: "blob" }),
 };

@@ -3,6 +3,7 @@
  * time, under one deadline: what did not answer in time is undefined here, and never taken for what was known before.
  */
 import type { ClusterStatus, ProcessStatus } from "@stamp/cluster";
+import type { SecretFacts } from "@stamp/ports";
 import type {
   ExtentInfo,
   GetStatusResponse,
@@ -25,6 +26,8 @@ export interface ProcessAnswer extends Pick<GetStatusResponse, "release" | "stat
   readonly wallAheadMs: number | undefined;
   /** How far that clock was set since the process started, in milliseconds. */
   readonly wallSetMs: number;
+  /** What it told of the stamp's secret; undefined for a process that proves nothing, or is of an older release. */
+  readonly secret?: SecretFacts | undefined;
   readonly facts: RoleFacts;
 }
 

@@ -343,6 +343,23 @@ const cases: Readonly<Record<Code, Case>> = {
     subject: "/server.pem",
     cause: /not a certificate/,
   },
+  "secret-unusable": {
+    change: withAnswer("front-end-1", { secret: { ids: ["aa"], madeMs: nowMs, problem: "/data/cluster-secret is a folder" } }),
+    subject: "front-end-1",
+    cause: /is a folder/,
+    notYet: withAnswer("front-end-1", { secret: { ids: ["aa"], madeMs: nowMs, problem: "" } }),
+  },
+  "secret-rotation-open": {
+    change: withAnswer("front-end-1", { secret: { ids: ["aa", "bb"], madeMs: nowMs, problem: "" } }),
+    cause: /1 process accepts two: front-end-1/,
+    help: /secret rotate/,
+    notYet: withAnswer("front-end-1", { secret: { ids: ["aa"], madeMs: nowMs, problem: "" } }),
+  },
+  "secret-old": {
+    change: withAnswer("front-end-1", { secret: { ids: ["aa"], madeMs: nowMs - 366 * 86_400_000, problem: "" } }),
+    cause: /made 366 days ago/,
+    notYet: withAnswer("front-end-1", { secret: { ids: ["aa"], madeMs: nowMs - 365 * 86_400_000, problem: "" } }),
+  },
   "copies-not-possible": { change: withSetUp({ copies: 5 }), cause: /copies is 5, and 4 extent nodes run/ },
   "domains-too-few": {
     change: withSetUp({ faultDomains: ["a", "b"] }),

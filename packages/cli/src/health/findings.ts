@@ -5,12 +5,20 @@ import { findDisks } from "./find-disks.ts";
 import { findExtents } from "./find-extents.ts";
 import { findProcesses, of, serves } from "./find-processes.ts";
 import { findRanges } from "./find-ranges.ts";
+import { findSecret } from "./find-secret.ts";
 import { findSetUp } from "./find-set-up.ts";
 import { type Finding, severities } from "./kinds.ts";
 
 /** Worst first: what stops requests, then by severity; else in the order of the areas. */
 export function findingsOf(facts: StampFacts): Finding[] {
-  const found = [...findProcesses(facts), ...findDisks(facts), ...findExtents(facts), ...findRanges(facts), ...findSetUp(facts)];
+  const found = [
+    ...findProcesses(facts),
+    ...findDisks(facts),
+    ...findExtents(facts),
+    ...findRanges(facts),
+    ...findSetUp(facts),
+    ...findSecret(facts),
+  ];
   const rank = ({ stops, severity }: Finding): number => (stops ? 0 : severities.length) + severities.indexOf(severity);
   return found.toSorted((one, other) => rank(one) - rank(other));
 }

@@ -110,7 +110,8 @@ async function askProcess(process: ProcessStatus, transport: Transport, timeoutM
   const sentMs = Date.now();
   const answer = await transport.client(process.grpc, Status).getStatus({}, { timeoutMs });
   if (!answer.ok) return { ...process, answer: undefined, silence: answer.failure.message };
-  const { release, state, ready, waitingFor, uptimeMs, wallMs, wallSetMs, facts, pid } = answer.value;
+  const { release, state, ready, waitingFor, uptimeMs, wallMs, wallSetMs, facts, pid, secretIds, secretMadeMs, secretProblem } =
+    answer.value;
   const answered: ProcessAnswer = {
     release,
     state,
@@ -119,6 +120,7 @@ async function askProcess(process: ProcessStatus, transport: Transport, timeoutM
     uptimeMs: Number(uptimeMs),
     wallAheadMs: wallMs === 0n ? undefined : aheadOf(Number(wallMs), sentMs, Date.now()),
     wallSetMs: Number(wallSetMs),
+    secret: secretIds.length === 0 ? undefined : { ids: secretIds, madeMs: Number(secretMadeMs) || undefined, problem: secretProblem },
     facts: facts ?? {},
   };
   return { ...process, pid: process.pid ?? pid, answer: answered, silence: "" };

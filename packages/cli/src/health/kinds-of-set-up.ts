@@ -56,6 +56,28 @@ export const setUpKinds = {
       help: "put the files right that tlsCert and tlsKey name (./stamp config show); why: ./stamp logs --role SUBJECT --data DATA --level error",
     },
   },
+  "secret-unusable": {
+    severity: "warning",
+    means:
+      "The file of the stamp's secret, or one beside it, can't be used. The process goes on with what it read before; one that is started now does not start.",
+    help: "put the file right that the cause names; then it is taken within a second (docs/guides/internal-ports.md)",
+    alert: {
+      expr: "stamp_cluster_secret_unusable == 1",
+      lasts: "1m",
+      help: "why: ./stamp secret show; ./stamp logs --role SUBJECT --data DATA --level error",
+    },
+  },
+  "secret-rotation-open": {
+    severity: "note",
+    means: "A rotation of the stamp's secret was begun and has not ended: the processes accept two secrets.",
+    help: "end it: ./stamp secret rotate",
+  },
+  "secret-old": {
+    severity: "note",
+    means: "The secret that the processes prove to each other is older than a year.",
+    help: "replace it without a stop: ./stamp secret rotate",
+    alert: { expr: "time() - stamp_cluster_secret_made_time_seconds > 365 * 86400", lasts: "1h" },
+  },
   "copies-not-possible": {
     severity: "warning",
     means: "`copies` is higher than the number of extent nodes: every extent gets one replica per node, and no more.",

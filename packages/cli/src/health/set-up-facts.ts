@@ -60,7 +60,16 @@ function tlsFacts({ tlsCert, tlsKey }: ClusterConfig): TlsFacts | undefined {
 function openPathsIn(dataDir: string, planned: readonly string[]): string[] {
   // A closed folder closes everything in it.
   if (process.platform === "win32" || !isOpen(dataDir)) return [];
-  const ours = [...planned, "logs", "run", "stamp.json", "cluster.json", "cluster-secret", "cluster-secret.previous"];
+  const ours = [
+    ...planned,
+    "logs",
+    "run",
+    "stamp.json",
+    "cluster.json",
+    "cluster-secret",
+    "cluster-secret.next",
+    "cluster-secret.previous",
+  ];
   return ours.map((name) => join(dataDir, name)).filter(isOpen);
 }
 

@@ -7,12 +7,13 @@
  *                                 │ deadline, abort, connection lost: applied "unknown"
  *
  * Nothing is written before the server has answered the opening of the connection, so that a call that fails before was certainly not
- * applied. A lost session fails everything it held: nothing moves over to the next session, so order holds.
+ * applied. A lost session fails everything it held: nothing moves over to the next session, so order holds. The exception is a server that no
+ * longer accepts the secret that the connection was proven with: it refuses one call and all behind it, and these move over in their order.
  */
 import type { Failure, Outcome } from "@stamp/base";
 import { refused } from "@stamp/base";
 import type { CallOptions } from "@stamp/ports";
-import { cancelledFailure, timeoutFailure } from "./failures.ts";
+import { cancelledFailure, isRenewed, timeoutFailure } from "./failures.ts";
 import type { FrameLink, LinkEvents } from "./frame-link.ts";
 import { FrameWriter } from "./frame-writer.ts";
 import type { IncomingAnswer, OutgoingRequest } from "./frames.ts";
@@ -64,14 +65,24 @@ class Session {
   readonly #calls = new Map<number, Call>();
   readonly #address: string;
   readonly #onEnded: (wasOpen: boolean) => void;
+  readonly #onRenewed: (calls: readonly Call[]) => void;
   readonly #connectTimer: NodeJS.Timeout;
   #nextCallId = 1;
   #open = false;
   #ended = false;
+  /** True if it takes no more calls, and ends with the last one that it holds. */
+  #left = false;
 
-  constructor(address: string, limits: GrpcLimits, dial: Dial, onEnded: (wasOpen: boolean) => void) {
+  constructor(
+    address: string,
+    limits: GrpcLimits,
+    dial: Dial,
+    onEnded: (wasOpen: boolean) => void,
+    onRenewed: (calls: readonly Call[]) => void,
+  ) {
     this.#address = address;
     this.#onEnded = onEnded;
+    this.#onRenewed = onRenewed;
     this.#link = dial(address, {
       open: () => {
         if (this.#ended) return;
@@ -94,6 +105,11 @@ class Session {
     return this.#calls.size;
   }
 
+  /** True if a new connection is due and this one has nothing to lose: no call is under way. */
+  get replaceable(): boolean {
+    return this.#calls.size === 0 && this.#link.stale === true;
+  }
+
   add(call: Call): void {
     while (this.#calls.has(this.#nextCallId)) this.#nextCallId = (this.#nextCallId % 0xffff_ffff) + 1;
     call.item.callId = this.#nextCallId;
@@ -101,7 +117,7 @@ class Session {
     this.#calls.set(call.item.callId, call);
     this.#writer.push(
       call.item,
-      () => call.settled,
+      () => call.settled || call.session !== this,
       () => {
         call.written = true;
         // What is left after waiting for its turn.
@@ -116,6 +132,7 @@ class Session {
     this.#calls.delete(call.item.callId);
     if (call.written && !this.#ended) this.#writer.cancel(call.item.callId);
     call.settle({ ok: false, failure: failure(call.written ? "unknown" : "no") });
+    this.#endWhenLeft();
   }
 
   close(): void {
@@ -134,9 +151,27 @@ class Session {
     for (const answer of answers) {
       const call = this.#calls.get(answer.callId);
       if (call === undefined) continue;
+      if (answer.failure !== undefined && isRenewed(answer.failure)) {
+        this.#leave(call);
+        continue;
+      }
       this.#calls.delete(answer.callId);
       call.settle(this.#outcome(call, answer));
     }
+    this.#endWhenLeft();
+  }
+
+  /** Gives away the refused call and all that were made after it: the server refuses these, too. Those before it are still answered. */
+  #leave(refusedCall: Call): void {
+    const calls = [...this.#calls.values()];
+    const moved = calls.slice(calls.indexOf(refusedCall));
+    for (const { item } of moved) this.#calls.delete(item.callId);
+    this.#left = true;
+    this.#onRenewed(moved);
+  }
+
+  #endWhenLeft(): void {
+    if (this.#left && this.#calls.size === 0) this.#end("the server accepts its secret no longer");
   }
 
   #outcome(call: Call, answer: IncomingAnswer): Outcome<object> {
@@ -174,6 +209,8 @@ export class BusClient {
   readonly #limits: GrpcLimits;
   readonly #dial: Dial;
   #session: Session | undefined;
+  /** Sessions that take no more calls and wait for the answers of some. */
+  readonly #left = new Set<Session>();
   #failedInARow = 0;
   #notBeforeMs = 0;
   #waiting: Call[] = [];
@@ -228,12 +265,13 @@ export class BusClient {
   /** As if the network had lost the connection; the next call makes a new one. */
   disconnect(): void {
     this.#session?.close();
+    for (const session of [...this.#left]) session.close();
   }
 
   close(): void {
     this.#closed = true;
     clearTimeout(this.#retryTimer);
-    this.#session?.close();
+    this.disconnect();
     for (const call of this.#waiting.splice(0)) call.settle(refused("unavailable", "stopping", "this transport is closed"));
   }
 
@@ -247,6 +285,7 @@ export class BusClient {
   }
 
   #send(call: Call): void {
+    if (this.#session?.replaceable) this.#session.close();
     if (this.#session === undefined) {
       const pauseMs = this.#notBeforeMs - performance.now();
       if (pauseMs > 0) {
@@ -269,13 +308,23 @@ export class BusClient {
   }
 
   #connect(): void {
-    const session = new Session(this.#address, this.#limits, this.#dial, (wasOpen) => {
+    const onEnded = (wasOpen: boolean): void => {
       if (this.#session === session) this.#session = undefined;
+      this.#left.delete(session);
       this.#failedInARow = wasOpen ? 0 : this.#failedInARow + 1;
       const { reconnectMinMs, reconnectMaxMs } = this.#limits;
       const pauseMs = wasOpen ? 0 : Math.min(reconnectMaxMs, reconnectMinMs * 2 ** (this.#failedInARow - 1));
       this.#notBeforeMs = performance.now() + pauseMs;
-    });
+    };
+    const onRenewed = (calls: readonly Call[]): void => {
+      if (this.#session === session) this.#session = undefined;
+      this.#left.add(session);
+      for (const call of calls) {
+        call.written = false;
+        this.#send(call);
+      }
+    };
+    const session: Session = new Session(this.#address, this.#limits, this.#dial, onEnded, onRenewed);
     this.#session = session;
   }
 }

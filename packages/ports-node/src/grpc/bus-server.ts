@@ -10,7 +10,7 @@
 import type { Failure, Outcome } from "@stamp/base";
 import type { Clock, Logger } from "@stamp/ports";
 import { CallState } from "./call-state.ts";
-import { stoppingFailure, timeoutFailure, unknownMethodFailure } from "./failures.ts";
+import { renewedFailure, stoppingFailure, timeoutFailure, unknownMethodFailure } from "./failures.ts";
 import type { FrameLink, LinkEnd, LinkEvents } from "./frame-link.ts";
 import { FrameWriter } from "./frame-writer.ts";
 import type { IncomingRequest, OutgoingAnswer } from "./frames.ts";
@@ -36,6 +36,8 @@ export interface BusServerContext {
   readonly logger: Logger;
   readonly limits: GrpcLimits;
   readonly methods: ReadonlyMap<string, ServedUnary>;
+  /** False when what the caller proved itself with is no longer accepted: its calls are refused and the connection ends. */
+  readonly stands: () => boolean;
 }
 
 export class BusServerConnection {
@@ -48,6 +50,7 @@ export class BusServerConnection {
   #runningBytes = 0;
   #paused = false;
   #draining = false;
+  #expelled = false;
   #ended = false;
   readonly #onEnded: () => void;
 
@@ -76,6 +79,7 @@ export class BusServerConnection {
     if (this.#ended) return;
     try {
       const frames = decodeFrames(bytes);
+      if (!this.#expelled && !this.#context.stands()) this.#expel();
       for (const callId of frames.cancelled) this.#cancel(callId);
       for (const request of frames.requests) this.#start(request);
     } catch (error) {
@@ -86,6 +90,15 @@ export class BusServerConnection {
     this.#pauseWhenFull();
   }
 
+  /**
+   * Refuses what comes from now on. Calls that began before are answered: their caller was a member of the stamp when it made them. The
+   * connection stays for a while, so that the refusals reach the caller before its end does: it takes all of them as not applied.
+   */
+  #expel(): void {
+    this.#expelled = true;
+    setTimeout(() => this.drain(), this.#context.limits.proveTimeoutMs).unref();
+  }
+
   #start(request: IncomingRequest): void {
     const { callId, message } = request;
     if (this.#running.has(callId)) throw new Error(`call id ${callId} is in use`);
@@ -94,8 +107,8 @@ export class BusServerConnection {
       this.#refuse(callId, unknownMethodFailure(request.method));
       return;
     }
-    if (this.#draining) {
-      this.#refuse(callId, stoppingFailure);
+    if (this.#expelled || this.#draining) {
+      this.#refuse(callId, this.#expelled ? renewedFailure : stoppingFailure);
       return;
     }
     let decoded: ReturnType<ServedUnary["request"]["decode"]>;

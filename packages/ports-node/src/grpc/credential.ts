@@ -6,12 +6,15 @@
  *   call over ordinary gRPC   `tokenFor` in the metadata of the call, `admit` before its message is read
  */
 
+/** Names what a proof was made with, without telling it: the id of the secret's key, in hex. Empty where nothing is proven. */
+export type ProofId = string;
+
 /** What a side of a handshake does with the bytes that it has. `usedBytes` of them are taken; the rest belongs to the next step. */
 export type HandshakeStep =
   | { readonly kind: "more" }
   | { readonly kind: "send"; readonly usedBytes: number; readonly bytes: Buffer }
   /** Both sides have proven themselves as far as this side can know; `bytes` go out before anything else. */
-  | { readonly kind: "proven"; readonly usedBytes: number; readonly bytes: Buffer }
+  | { readonly kind: "proven"; readonly usedBytes: number; readonly bytes: Buffer; readonly by: ProofId }
   /** The connection ends; `bytes` tell the other side why. */
   | { readonly kind: "refused"; readonly bytes: Buffer; readonly why: string; readonly unauthenticated: boolean };
 
@@ -31,11 +34,14 @@ export interface CallToken {
 
 export type Admission =
   /** `answer` proves this server to a caller that sent a token for one call; undefined for a reusable token. */
-  { readonly kind: "admitted"; readonly answer: string | undefined } | { readonly kind: "refused"; readonly why: string };
+  | { readonly kind: "admitted"; readonly answer: string | undefined; readonly by: ProofId }
+  | { readonly kind: "refused"; readonly why: string };
 
 export interface Credential {
   /** True where there is no secret: everybody is admitted, and proofs mean nothing. */
   readonly open: boolean;
+  /** What this process accepts a proof by, the one that it uses itself first; empty where there is no secret. */
+  readonly accepts: readonly ProofId[];
   /** `port`: the one that is dialed. */
   dial(port: number): Handshake;
   /** `ports`: those under which this process is reached. */

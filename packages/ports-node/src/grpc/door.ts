@@ -10,15 +10,15 @@
  */
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { hostAndPort } from "./address.ts";
-import type { Handshake } from "./credential.ts";
+import type { Handshake, ProofId } from "./credential.ts";
 
 export interface DoorOptions {
   readonly proveTimeoutMs: number;
   readonly unprovenMax: number;
   /** Begins the handshake of a plain connection. */
   readonly handshake: () => Handshake;
-  /** Of a proven caller; `begin`: what came behind its proof. */
-  readonly plain: (socket: Socket, begin: Buffer) => void;
+  /** Of a proven caller; `begin`: what came behind its proof; `by`: what it was made with. */
+  readonly plain: (socket: Socket, begin: Buffer, by: ProofId) => void;
   readonly http2: (socket: Socket) => void;
   readonly onRefused: (peer: string, why: string) => void;
 }
@@ -105,7 +105,7 @@ export class Door {
       if (step.bytes.length > 0) socket.write(step.bytes);
       if (step.kind !== "proven") return;
       known();
-      this.#options.plain(socket, begin);
+      this.#options.plain(socket, begin, step.by);
     };
     this.#unproven.add(socket);
     socket.on("error", drop).on("close", known).on("readable", look);

@@ -126,3 +126,11 @@ export const unknownMethodFailure = (name: string): Failure => ({
 });
 
 export const stoppingFailure: Failure = { code: "unavailable", reason: "stopping", message: "the service is stopping", applied: "no" };
+/** The secret that the caller's connection was proven with was taken out of use; the next connection is proven with another one. */
+export const renewedFailure: Failure = {
+  code: "unavailable",
+  reason: "stopping",
+  message: "the connection ends: the secret that it was proven with is no longer accepted",
+  applied: "no",
+};
+export const isRenewed = ({ reason, message }: Failure): boolean => reason === renewedFailure.reason && message === renewedFailure.message;

@@ -10,6 +10,8 @@ export interface FrameLink extends FrameSink {
   resume(): void;
   /** What was written still goes out, then it ends; `why` goes to the other side where there is a way to tell it. */
   end(why?: LinkEnd): void;
+  /** True if this process would prove itself with something else by now, and a new connection is due. */
+  readonly stale?: boolean;
   /** At once. `closed` may still be told. */
   destroy(): void;
 }

@@ -6,6 +6,9 @@ import type { DescService } from "@bufbuild/protobuf";
 import { Metadata, ServerInterceptingCall, type ServerInterceptor, status } from "@grpc/grpc-js";
 import { type Credential, proofKey, tokenKey } from "./credential.ts";
 
+/** Metadata of an admitted call that the server adds itself: what its token was made with. A caller's own is taken away. */
+export const provenByKey = "stamp-proven-by";
+
 const health = "/grpc.health.v1.Health/";
 
 export interface GuardOptions {
@@ -28,12 +31,14 @@ export function guard({ open, credential, ports, onAdmitted, onRefused }: GuardO
             const admission = credential().admit(metadata.get(tokenKey)[0]?.toString(), ports());
             // Handlers, and whoever logs what they are told, need not know it.
             metadata.remove(tokenKey);
+            metadata.remove(provenByKey);
             if (admission.kind === "refused") {
               onRefused(call.getPeer(), `${method.path}: ${admission.why}`);
               call.sendStatus({ code: status.UNAUTHENTICATED, details: admission.why, metadata: refusedMetadata() });
               return;
             }
             onAdmitted(call.getPeer());
+            metadata.set(provenByKey, admission.by);
             if (admission.answer !== undefined) {
               const answer = new Metadata();
               answer.set(proofKey, admission.answer);

@@ -13,7 +13,7 @@
  *   that it knows, so that processes whose secrets are changed one after another keep understanding each other.
  */
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
-import type { Admission, CallToken, Credential, Handshake, HandshakeStep } from "./credential.ts";
+import type { Admission, CallToken, Credential, Handshake, HandshakeStep, ProofId } from "./credential.ts";
 import {
   answerBytes,
   type Hello,
@@ -32,6 +32,9 @@ import {
   writeAnswer,
   writeHello,
 } from "./handshake-format.ts";
+
+export type { ProofId } from "./credential.ts";
+
 import { UsedTokens } from "./used-tokens.ts";
 
 /** How long a token for one call is good, and how far clocks of two machines may be apart. */
@@ -73,15 +76,28 @@ export class SecretCredential implements Credential {
   readonly #keys: readonly Key[];
   readonly #nowMs: () => number;
   readonly #random: RandomBytes;
-  readonly #used: UsedTokens = new UsedTokens();
+  readonly #used: UsedTokens;
+  readonly accepts: readonly ProofId[];
 
   /** `secrets`: the preferred one first, at most `keysMax`; none: everybody is admitted. */
-  constructor(secrets: readonly string[], nowMs: () => number = Date.now, random: RandomBytes = randomBytes) {
+  constructor(
+    secrets: readonly string[],
+    nowMs: () => number = Date.now,
+    random: RandomBytes = randomBytes,
+    used: UsedTokens = new UsedTokens(),
+  ) {
     if (secrets.length > keysMax) throw new Error(`more than ${keysMax} secrets`);
     this.open = secrets.length === 0;
     this.#keys = (this.open ? [""] : secrets).map(keyOf);
+    this.accepts = this.open ? [] : this.#keys.map(proofIdOf);
     this.#nowMs = nowMs;
     this.#random = random;
+    this.#used = used;
+  }
+
+  /** The credential of the same process with other secrets. A token that was used before stays used. */
+  withSecrets(secrets: readonly string[]): SecretCredential {
+    return new SecretCredential(secrets, this.#nowMs, this.#random, this.#used);
   }
 
   dial(port: number): Handshake {
@@ -106,7 +122,7 @@ export class SecretCredential implements Credential {
   }
 
   admit(given: string | undefined, ports: readonly number[]): Admission {
-    if (this.open) return { kind: "admitted", answer: undefined };
+    if (this.open) return { kind: "admitted", answer: undefined, by: "" };
     if (given === undefined || given === "") return refusedCall("this port needs the secret of the stamp");
     if (given.length > tokenCharactersMax) return refusedCall("the token is too long");
     for (const text of given.split(",").slice(0, keysMax)) {
@@ -122,13 +138,15 @@ export class SecretCredential implements Credential {
     if (!equal(mac(key, "token", text.slice(0, end)), Buffer.from(text.slice(end + 1), "base64url")))
       return refusedCall("the token is forged");
     const leftMs = Number(expires) - this.#nowMs();
-    if (kind === "tool") return leftMs > 0 ? { kind: "admitted", answer: undefined } : refusedCall("the token has ended: make a new one");
+    const by = proofIdOf(key);
+    if (kind === "tool")
+      return leftMs > 0 ? { kind: "admitted", answer: undefined, by } : refusedCall("the token has ended: make a new one");
     if (leftMs <= -clockSkewMs || leftMs > callTokenMs + clockSkewMs) {
       return refusedCall(`the token is ${Math.round(Math.abs(leftMs - callTokenMs) / 1_000)} s off: do the clocks of both machines agree?`);
     }
     if (!ports.includes(Number(port))) return refusedCall(wrongPort(Number(port), ports));
     if (!this.#used.take(nonce ?? "", this.#nowMs(), Number(expires) + clockSkewMs)) return refusedCall("the token was used before");
-    return { kind: "admitted", answer: proofOf(key, text).toString("base64url") };
+    return { kind: "admitted", answer: proofOf(key, text).toString("base64url"), by };
   }
 
   #token(key: Key, kind: "call" | "tool", expiresMs: number, port: number): string {
@@ -140,6 +158,9 @@ export class SecretCredential implements Credential {
 /** Everybody is admitted: for a process without a secret on loopback, and for tests. */
 export const openCredential: SecretCredential = new SecretCredential([]);
 
+/** Names a secret without telling it: what hellos say of it, too. */
+export const proofIdOfSecret = (secret: string): ProofId => proofIdOf(keyOf(secret));
+const proofIdOf = (key: Key): ProofId => key.id.toString("hex");
 const proofOf = (key: Key, token: string): Buffer => mac(key, "answer", token);
 const refusedCall = (why: string): Admission => ({ kind: "refused", why: `${why} (metadata stamp-token: \`stamp token --internal\`)` });
 const wrongPort = (dialed: number, ports: readonly number[]): string =>
@@ -163,7 +184,7 @@ class Dialing implements Handshake {
     if (key === undefined || !equal(mac(key, "server", this.opening, answer.said), answer.proof)) {
       return { kind: "refused", bytes: nothing, why: "the server does not know the secret of this stamp", unauthenticated: true };
     }
-    return { kind: "proven", usedBytes: answerBytes, bytes: mac(key, "caller", this.opening, answer.said) };
+    return { kind: "proven", usedBytes: answerBytes, bytes: mac(key, "caller", this.opening, answer.said), by: proofIdOf(key) };
   }
 }
 
@@ -173,7 +194,7 @@ class Accepting implements Handshake {
   readonly #ports: readonly number[];
   readonly #random: RandomBytes;
   /** What the caller's proof must be; undefined before its hello came. */
-  #expected: Buffer | undefined;
+  #expected: { readonly proof: Buffer; readonly by: ProofId } | undefined;
 
   constructor(keys: readonly Key[], ports: readonly number[], random: RandomBytes) {
     this.#keys = keys;
@@ -204,14 +225,14 @@ class Accepting implements Handshake {
     if (key === undefined) return refused("secret", "the caller does not know the secret of this stamp", true);
     const said = bytes.subarray(0, helloBytes);
     const answer = writeAnswer(key.id, this.#random(nonceBytes), (text) => mac(key, "server", said, text));
-    this.#expected = mac(key, "caller", said, readAnswer(answer).said);
+    this.#expected = { proof: mac(key, "caller", said, readAnswer(answer).said), by: proofIdOf(key) };
     return { kind: "send", usedBytes: helloBytes, bytes: answer };
   }
 
-  #proof(bytes: Buffer, expected: Buffer): HandshakeStep {
+  #proof(bytes: Buffer, { proof, by }: { readonly proof: Buffer; readonly by: ProofId }): HandshakeStep {
     if (bytes.length < proofBytes) return { kind: "more" };
-    if (!equal(bytes.subarray(0, proofBytes), expected)) return refused("proof", "the caller's proof is wrong", true);
-    return { kind: "proven", usedBytes: proofBytes, bytes: nothing };
+    if (!equal(bytes.subarray(0, proofBytes), proof)) return refused("proof", "the caller's proof is wrong", true);
+    return { kind: "proven", usedBytes: proofBytes, bytes: nothing, by };
   }
 }
 

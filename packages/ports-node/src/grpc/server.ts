@@ -11,12 +11,12 @@ import { HealthImplementation } from "grpc-health-check";
 import { hostAndPort } from "./address.ts";
 import { BusServerConnection } from "./bus-server.ts";
 import type { CallState } from "./call-state.ts";
-import type { Credential } from "./credential.ts";
+import type { Credential, ProofId } from "./credential.ts";
 import { busDefinition, serverDefinition } from "./definitions.ts";
 import { Door, peerOf } from "./door.ts";
 import type { FrameLink, LinkEvents } from "./frame-link.ts";
 import { GrpcServerLink } from "./grpc-links.ts";
-import { guard } from "./guard.ts";
+import { guard, provenByKey } from "./guard.ts";
 import { servedUnaries } from "./methods.ts";
 import { nativeHandlers } from "./native-server.ts";
 import type { GrpcLimits } from "./options.ts";
@@ -54,8 +54,14 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
   const running = new Set<CallState>();
   const connections = new Set<BusServerConnection>();
   const methods = servedUnaries(services);
-  const connect = (peer: string, accept: (events: LinkEvents) => FrameLink): void => {
-    const connection = new BusServerConnection({ ...context, methods }, peer, accept, () => connections.delete(connection));
+  const connect = (peer: string, by: ProofId, accept: (events: LinkEvents) => FrameLink): void => {
+    // Asked at each frame: the credential is another object only after a secret was changed.
+    const proven = context.credential();
+    const stands = (): boolean => {
+      const now = context.credential();
+      return now === proven || now.open || now.accepts.includes(by);
+    };
+    const connection = new BusServerConnection({ ...context, methods, stands }, peer, accept, () => connections.delete(connection));
     connections.add(connection);
   };
   for (const given of services)
@@ -66,7 +72,7 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
   server.addService(busDefinition, {
     Connect: (stream: ServerDuplexStream<Buffer, Buffer>) => {
       widenConnection(stream, limits.windowBytes);
-      connect(stream.getPeer(), (events) => new GrpcServerLink(stream, events));
+      connect(stream.getPeer(), String(stream.metadata.get(provenByKey)[0] ?? ""), (events) => new GrpcServerLink(stream, events));
     },
   });
   const descriptors = [...services.map(({ service }) => service), Bus];
@@ -83,7 +89,7 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
     proveTimeoutMs: limits.proveTimeoutMs,
     unprovenMax: limits.unprovenMax,
     handshake: () => context.credential().accept(ports),
-    plain: (socket, begin) => connect(peerOf(socket), (events) => TcpLink.accepted(socket, begin, limits, events)),
+    plain: (socket, begin, by) => connect(peerOf(socket), by, (events) => TcpLink.accepted(socket, begin, limits, events)),
     http2: (socket) => injector.injectConnection(socket),
     onRefused,
   });

@@ -9,7 +9,7 @@ import { Socket, type SocketConstructorOpts } from "node:net";
 import { assert } from "@stamp/base";
 import { inWords } from "../in-words.ts";
 import { hostAndPort } from "./address.ts";
-import type { Credential, Handshake } from "./credential.ts";
+import type { Credential, Handshake, ProofId } from "./credential.ts";
 import { FrameAssembler, headBytes, kinds, writeHead } from "./frame-assembler.ts";
 import type { FrameLink, LinkEvents } from "./frame-link.ts";
 import { type GrpcLimits, receiveBytesMax } from "./options.ts";
@@ -42,11 +42,16 @@ export class TcpLink implements FrameLink {
   #silentMs = 0;
   /** Undefined when it is over. */
   #handshake: Handshake | undefined;
+  /** What a caller would prove itself with now; undefined at the side that is called. */
+  readonly #credential: (() => Credential) | undefined;
+  /** What it proved itself with. */
+  #provenBy: ProofId | undefined;
 
-  private constructor(limits: GrpcLimits, events: LinkEvents, handshake?: Handshake) {
+  private constructor(limits: GrpcLimits, events: LinkEvents, handshake?: Handshake, credential?: () => Credential) {
     this.#limits = limits;
     this.#events = events;
     this.#handshake = handshake;
+    this.#credential = credential;
     this.#assembler = new FrameAssembler(receiveBytesMax(limits), handshake === undefined, {
       handshake: (bytes) => this.#shake(bytes),
       frame: (bytes) => {
@@ -65,7 +70,7 @@ export class TcpLink implements FrameLink {
     } catch (error) {
       wrong = error;
     }
-    const link = new TcpLink(limits, events, handshake);
+    const link = new TcpLink(limits, events, handshake, credential);
     const socket = new Socket({ onread: link.#readInto() });
     link.#use(socket);
     if (handshake === undefined) {
@@ -92,6 +97,10 @@ export class TcpLink implements FrameLink {
     process.nextTick(() => link.#release());
     link.#use(link.#takeOver(socket));
     return link;
+  }
+
+  get stale(): boolean {
+    return this.#provenBy !== undefined && !isPreferred(this.#credential, this.#provenBy);
   }
 
   write(parts: readonly Buffer[], written: () => void): void {
@@ -167,6 +176,7 @@ export class TcpLink implements FrameLink {
     }
     assert(step.kind === "proven", "a caller's handshake has one step");
     this.#handshake = undefined;
+    this.#provenBy = step.by;
     this.#socket?.write(step.bytes);
     this.#events.open();
     return step.usedBytes;
@@ -226,5 +236,15 @@ export class TcpLink implements FrameLink {
     this.#silentMs = this.#heard || this.#paused ? 0 : this.#silentMs + keepAliveEveryMs;
     this.#heard = false;
     if (this.#silentMs >= keepAliveEveryMs + keepAliveTimeoutMs) this.#close(`nothing came for ${this.#silentMs} ms`);
+  }
+}
+
+/** True also while the credential can't be read: a connection that stands is worth more than one that can't be made. */
+function isPreferred(credential: (() => Credential) | undefined, by: ProofId): boolean {
+  try {
+    const [preferred = by] = credential?.().accepts ?? [];
+    return preferred === by;
+  } catch {
+    return true;
   }
 }

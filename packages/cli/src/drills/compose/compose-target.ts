@@ -206,6 +206,7 @@ export class RelayedTransport implements Transport {
     const portOf = (port: number): number => processPorts.get(port) ?? port;
     const forwarded: Credential = {
       open: credential.open,
+      accepts: credential.accepts,
       dial: (port) => credential.dial(portOf(port)),
       tokenFor: (port) => credential.tokenFor(portOf(port)),
       accept: (own) => credential.accept(own),

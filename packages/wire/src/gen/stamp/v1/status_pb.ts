@@ -11,7 +11,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/status.proto.
  */
 export const file_stamp_v1_status: GenFile = /*@__PURE__*/
-  fileDesc("ChVzdGFtcC92MS9zdGF0dXMucHJvdG8SCHN0YW1wLnYxIikKEEdldFN0YXR1c1JlcXVlc3QSFQoNd2l0aG91dF9mYWN0cxgBIAEoCCL2AQoRR2V0U3RhdHVzUmVzcG9uc2USDAoEcm9sZRgBIAEoCRIMCgRuYW1lGAIgASgJEgsKA3BpZBgDIAEoDRINCgVzdGF0ZRgEIAEoCRINCgVyZWFkeRgFIAEoCBITCgt3YWl0aW5nX2ZvchgGIAMoCRIRCgl1cHRpbWVfbXMYByABKAQSEwoLaW5jYXJuYXRpb24YCCABKAQSJgoFZmFjdHMYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Eg8KB3JlbGVhc2UYCiABKAkSDwoHd2FsbF9tcxgLIAEoBBITCgt3YWxsX3NldF9tcxgMIAEoEjJOCgZTdGF0dXMSRAoJR2V0U3RhdHVzEhouc3RhbXAudjEuR2V0U3RhdHVzUmVxdWVzdBobLnN0YW1wLnYxLkdldFN0YXR1c1Jlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_struct]);
+  fileDesc("ChVzdGFtcC92MS9zdGF0dXMucHJvdG8SCHN0YW1wLnYxIikKEEdldFN0YXR1c1JlcXVlc3QSFQoNd2l0aG91dF9mYWN0cxgBIAEoCCK6AgoRR2V0U3RhdHVzUmVzcG9uc2USDAoEcm9sZRgBIAEoCRIMCgRuYW1lGAIgASgJEgsKA3BpZBgDIAEoDRINCgVzdGF0ZRgEIAEoCRINCgVyZWFkeRgFIAEoCBITCgt3YWl0aW5nX2ZvchgGIAMoCRIRCgl1cHRpbWVfbXMYByABKAQSEwoLaW5jYXJuYXRpb24YCCABKAQSJgoFZmFjdHMYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Eg8KB3JlbGVhc2UYCiABKAkSDwoHd2FsbF9tcxgLIAEoBBITCgt3YWxsX3NldF9tcxgMIAEoEhISCgpzZWNyZXRfaWRzGA0gAygJEhYKDnNlY3JldF9tYWRlX21zGA4gASgEEhYKDnNlY3JldF9wcm9ibGVtGA8gASgJMk4KBlN0YXR1cxJECglHZXRTdGF0dXMSGi5zdGFtcC52MS5HZXRTdGF0dXNSZXF1ZXN0Ghsuc3RhbXAudjEuR2V0U3RhdHVzUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_struct]);
 
 /**
  * @generated from message stamp.v1.GetStatusRequest
@@ -114,6 +114,29 @@ export type GetStatusResponse = Message<"stamp.v1.GetStatusResponse"> & {
    * @generated from field: sint64 wall_set_ms = 12;
    */
   wallSetMs: bigint;
+
+  /**
+   * Ids of the secrets of the stamp that the process accepts, the one that it uses itself first: 16 hex digits each, e.g. 3abd5a03c10e8859. Empty:
+   * it accepts everybody, or a release before this field.
+   *
+   * @generated from field: repeated string secret_ids = 13;
+   */
+  secretIds: string[];
+
+  /**
+   * When the file of the secret was written last, in milliseconds since 1970, e.g. 1800000000000; 0: not from a file, or a release before this
+   * field.
+   *
+   * @generated from field: uint64 secret_made_ms = 14;
+   */
+  secretMadeMs: bigint;
+
+  /**
+   * Why the files of the secret can't be used now, in words; empty: they can, or a release before this field.
+   *
+   * @generated from field: string secret_problem = 15;
+   */
+  secretProblem: string;
 };
 
 /**

@@ -1,0 +1,124 @@
+/** `stamp secret`: the secret that the processes of a stamp prove to each other; who knows which one, and its rotation without a stop. */
+import { type ClusterConfig, ownTransport, secretFilesOf } from "@stamp/cluster";
+import {
+  addNextSecret,
+  dropNextSecret,
+  dropPreviousSecret,
+  inWords,
+  type RotationState,
+  rotationState,
+  type SecretFiles,
+  useNextSecret,
+} from "@stamp/ports-node";
+import type { Command } from "commander";
+import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
+import { counted } from "../health/counted.ts";
+import { gather } from "../health/gather.ts";
+import { table, toJson } from "../print.ts";
+import { withProgress } from "../progress.ts";
+import { topLevel } from "../top-level.ts";
+import { type ProcessSecret, rotateSecret } from "./rotation.ts";
+
+const dayMs = 24 * 3_600_000;
+const askEveryMs = 300;
+
+export function addSecret(program: Command): void {
+  const command = topLevel(program, "secret");
+  const show = command.command("show").description("which secret is in use, how old it is, and which ones each process accepts");
+  withConfig(show.option("--json", "for tools"), ["dataDir", "clusterSecretFile"]).action(async (_options, command: Command) => {
+    const config = configOf(command);
+    const files = secretFilesOf(config);
+    const [state, processes] = [stateIn(files), await processesOf(config)];
+    const made = processes.flatMap(({ madeMs }) => (madeMs === undefined ? [] : [madeMs]));
+    const madeAt = made.length === 0 ? null : new Date(Math.min(...made)).toISOString();
+    if (command.opts<{ json?: boolean }>().json === true) console.log(toJson({ file: files.current, madeAt, ...state, processes }));
+    else console.log(showText(files, state, made, processes));
+  });
+  const rotate = command
+    .command("rotate")
+    .description("replace the secret while the stamp serves; run it again to go on with a rotation that was left")
+    .option("--timeout <s>", "longest wait for all processes before each step, in seconds", "60")
+    .option("--json", "for tools")
+    .addHelpText("after", "\nExample:\n  stamp secret rotate --timeout 120");
+  withConfig(rotate, ["dataDir", "clusterSecretFile"]).action(async (_options, command: Command) => {
+    const { timeout, json } = command.opts<{ timeout: string; json?: boolean }>();
+    if (!/^[1-9]\d{0,4}$/.test(timeout)) throw new CommandError(`--timeout: ${timeout} is no number of seconds`, exitCodes.usage);
+    const config = configOf(command);
+    const files = secretFilesOf(config);
+    const about = {
+      what: "looking at the processes",
+      afterwards: "The stamp serves with the secrets that it has; run the command again to go on.",
+    };
+    const rotated = await withProgress(about, (tell) =>
+      rotateSecret(
+        {
+          ...stepsIn(files),
+          processes: () => processesOf(config),
+          pause: () => new Promise((resolve) => setTimeout(resolve, askEveryMs)),
+          nowMs: () => performance.now(),
+          tell,
+        },
+        Number(timeout) * 1_000,
+      ),
+    );
+    if (json === true) console.log(toJson({ file: files.current, ...rotated }));
+    else
+      console.log(`secret ${rotated.id} is in use; the one before opens nothing any more (steps: ${rotated.steps.join(", ")})
+file    ${files.current}
+Tokens that were made with the one before (stamp token --internal) have ended: make new ones.`);
+  });
+}
+
+function stepsIn(files: SecretFiles) {
+  const step = (work: (files: SecretFiles) => void) => (): void => inCommand(() => work(files));
+  return {
+    state: () => stateIn(files),
+    add: step(addNextSecret),
+    use: step(useNextSecret),
+    dropPrevious: step(dropPreviousSecret),
+    dropNext: step(dropNextSecret),
+  };
+}
+
+const stateIn = (files: SecretFiles): RotationState => inCommand(() => rotationState(files));
+
+function inCommand<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw new CommandError(inWords(error));
+  }
+}
+
+type Told = ProcessSecret & { readonly madeMs: number | undefined };
+
+async function processesOf(config: ClusterConfig): Promise<Told[]> {
+  const transport = ownTransport(config);
+  const { processes } = await gather(config, transport, { view: false, nowMs: () => 0 }).finally(() => transport.close());
+  return processes.map(({ name, pid, answer, silence, state }) => ({
+    name,
+    state: answer !== undefined ? "answers" : pid === null && state !== "not answering" ? "down" : "silent",
+    ids: answer?.secret?.ids ?? [],
+    madeMs: answer?.secret?.madeMs,
+    problem: answer === undefined ? silence : (answer.secret?.problem ?? ""),
+  }));
+}
+
+function showText(files: SecretFiles, state: RotationState, made: readonly number[], processes: readonly Told[]): string {
+  const age = made.length === 0 ? "" : `, ${counted(Math.floor((Date.now() - Math.min(...made)) / dayMs), "day")} old`;
+  const step = state.next !== undefined ? "added, not used yet" : state.previous !== undefined ? "in use, the one before is accepted" : "";
+  return [
+    `secret  ${state.current} (${files.current})${age}`,
+    ...(step === "" ? [] : [`rotation  ${step}: go on with ./stamp secret rotate`]),
+    "",
+    table(
+      ["PROCESS", "USES", "ACCEPTS TOO", "PROBLEM"],
+      processes.map(({ name, ids, problem, state }) => [
+        name,
+        ids[0] ?? (state === "answers" ? "none" : "-"),
+        ids.slice(1).join(" ") || "-",
+        problem || "-",
+      ]),
+    ),
+  ].join("\n");
+}

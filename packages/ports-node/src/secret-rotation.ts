@@ -1,0 +1,94 @@
+/**
+ * The steps by which the secret of a stamp is replaced while its processes run, in the files beside it:
+ *
+ *     add    a new secret in `.next`: every process accepts it within a second, and none uses it yet
+ *     use    `.next` takes the place of the secret; the one before goes to `.previous` and is still accepted
+ *     drop   `.previous` is removed: what was proven with it ends
+ *
+ * Invariants:
+ * - At every moment, and after a loss of power in between, the files hold at most two different secrets, and at least one that every process
+ *   which has done the step before knows.
+ * - Each step is made in one go (link or rename), and a step that was made before is left as it is.
+ */
+import { randomBytes } from "node:crypto";
+import { chmodSync, chownSync, linkSync, readFileSync, renameSync, rmSync, statSync, unlinkSync, writeFileSync } from "node:fs";
+import { linkOf, newSecret, type SecretFiles, secretIn } from "./cluster-secret.ts";
+import { ConfigError } from "./config.ts";
+import { type ProofId, proofIdOfSecret } from "./grpc/secret-credential.ts";
+import { inWords } from "./in-words.ts";
+
+/** Ids of the secrets in the files; undefined where there is none. */
+export interface RotationState {
+  readonly current: ProofId;
+  readonly next: ProofId | undefined;
+  readonly previous: ProofId | undefined;
+}
+
+/** Throws ConfigError if a file can't be used, or can't be replaced. */
+export function rotationState(files: SecretFiles): RotationState {
+  for (const path of Object.values<string>({ ...files })) {
+    const target = linkOf(path);
+    if (target !== undefined)
+      throw new ConfigError(`${path} is a link to ${target}: change the secret where it is kept; processes take it within a second`);
+  }
+  const idIn = (path: string): ProofId | undefined => {
+    const secret = secretIn(path);
+    return secret === undefined ? undefined : proofIdOfSecret(secret);
+  };
+  const current = idIn(files.current);
+  if (current === undefined) throw new ConfigError(`${files.current} does not exist: there is no secret in a file that could be changed`);
+  return { current, next: idIn(files.next), previous: idIn(files.previous) };
+}
+
+/** Does nothing if a next secret is there. */
+export function addNextSecret(files: SecretFiles): void {
+  written(files.next, () => placed(files, newSecret(), files.next, linkIfAbsent));
+}
+
+export function useNextSecret(files: SecretFiles): void {
+  written(files.current, () => {
+    placed(files, readFileSync(files.current, "utf8"), files.previous, renameSync);
+    renameSync(files.next, files.current);
+  });
+}
+
+export function dropPreviousSecret(files: SecretFiles): void {
+  written(files.previous, () => rmSync(files.previous, { force: true }));
+}
+
+/** Removes a next secret that was not used yet. */
+export function dropNextSecret(files: SecretFiles): void {
+  written(files.next, () => rmSync(files.next, { force: true }));
+}
+
+/** Writes a whole file for the user and the mode that the current secret has, and puts it at its place. */
+function placed(files: SecretFiles, text: string, path: string, put: (from: string, to: string) => void): void {
+  const made = `${path}.${process.pid}.${randomBytes(6).toString("hex")}.new`;
+  const { uid, gid, mode } = statSync(files.current);
+  try {
+    writeFileSync(made, text, { flag: "wx", mode: 0o600, flush: true });
+    // Root may rotate what processes of another user read.
+    if (uid !== process.getuid?.() || gid !== process.getgid?.()) chownSync(made, uid, gid);
+    chmodSync(made, mode & 0o777);
+    put(made, path);
+  } finally {
+    rmSync(made, { force: true });
+  }
+}
+
+function linkIfAbsent(from: string, to: string): void {
+  try {
+    linkSync(from, to);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  }
+  unlinkSync(from);
+}
+
+function written(path: string, work: () => void): void {
+  try {
+    work();
+  } catch (error) {
+    throw new ConfigError(`the cluster secret can't be changed: ${inWords(error, path)}`);
+  }
+}
