@@ -15,11 +15,11 @@ import { sequenceOfEtag } from "./etag.ts";
 import type { Conditions, Metadata } from "./operation.ts";
 import { holds, parseWhere } from "./tags/where.ts";
 
-/** What conditions are about; undefined when there is no such object. */
+/** State that conditions are compared with; undefined if there is no such object. */
 export interface ConditionedState {
   readonly etagSequence: number;
   readonly lastModifiedMs: number;
-  /** Of a blob. */
+  /** Tags of a blob. */
   readonly tags?: Metadata;
 }
 

@@ -1,5 +1,5 @@
 /**
- * What the collector of a partition server has to know of rows: whose they are, what they refer to, and when they are nobody's.
+ * Facts about rows for the collector of a partition server: owner, references, and when a row has no owner any more.
  *
  * In the tables Blob, Entity and Message the rows of a container, table or queue begin with (0, name), and what is inside with (1, name,
  * incarnation). What is inside an incarnation of which no row is left is unreachable for good: incarnations are never used again.
@@ -53,7 +53,7 @@ export const parentRows = ({ account, name }: Pick<Incarnation, "account" | "nam
 export const rowsInside = ({ account, name, incarnation }: Incarnation): Rows =>
   below(encodeKeyPrefix([[account]], [insideKind, name, incarnation]));
 
-/** Of a row that parentRows has. Throws FailureError when it is damaged. */
+/** Returns the incarnation in a row that parentRows finds. Throws FailureError when the row is damaged. */
 export function incarnationInRow(table: ObjectTable, value: Uint8Array): number {
   const schema = table === "Entity" ? entitySchema : table === "Message" ? messageSchema : blobSchema;
   return Number(intact(decodeRow(schema, value)).incarnation ?? 0n);

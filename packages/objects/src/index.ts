@@ -1,7 +1,7 @@
 /**
- * What an operation on an object reads, decides and writes, pure: a plan is a generator that asks for rows and ends
- * with a `Decision`. Start at `planOf`. The caller owes: rows of one snapshot, the lock of each key that is written,
- * and one commit for all writes of a decision.
+ * Plans of operations on objects, pure. A plan is a generator that asks for rows and ends with a `Decision`: answer and
+ * writes. Start at `planOf`. The caller owes: rows of one snapshot, the lock of each key that is written, and one
+ * commit for all writes of a decision.
  */
 export * from "./accounts/operation.ts";
 export { appendedBlocksMax } from "./blobs/append.ts";

@@ -1,4 +1,4 @@
-/** What listings have in common: pages, and how far one range can answer. */
+/** Shared by listings: pages, and how far one range can answer. */
 import { compareBytes } from "@stamp/base";
 import type { PlanContext } from "./plan.ts";
 
@@ -16,7 +16,7 @@ export interface Span {
   readonly cut: boolean;
 }
 
-/** What this range can say of the keys from `low` to `high`. */
+/** The part from `low` to `high` that this range can answer. */
 export function spanOf(context: PlanContext, low: Uint8Array, high: Uint8Array): Span {
   const { range } = context;
   const cut = range.high.length > 0 && compareBytes(range.high, high) < 0;

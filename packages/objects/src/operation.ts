@@ -16,16 +16,19 @@ import { isTableRead, type TableOperation, type TableResult } from "./tables/ope
 
 export type Metadata = Readonly<Record<string, string>>;
 
-/** As they came: an ETag with its quotes, or "*"; several separated by commas. Times in milliseconds since 1970. */
+/**
+ * Conditions as they came: an ETag with its quotes, or "*"; several separated by commas. Times in milliseconds since
+ * 1970.
+ */
 export interface Conditions {
   readonly ifMatch?: string | undefined;
   readonly ifNoneMatch?: string | undefined;
   readonly ifModifiedSinceMs?: number | undefined;
   readonly ifUnmodifiedSinceMs?: number | undefined;
   readonly leaseId?: string | undefined;
-  /** Who asks may make what is not there, but not change what is: UnauthorizedBlobOverwrite. */
+  /** True if the caller may create but not overwrite: UnauthorizedBlobOverwrite. */
   readonly createOnly?: boolean | undefined;
-  /** Of blobs: an expression over tags. */
+  /** Condition on a blob: an expression over tags. */
   readonly ifTags?: string | undefined;
   /** SHA-256 of the customer's key that the request brings: content is encrypted under it. */
   readonly encryptionKeySha256?: Uint8Array | undefined;
@@ -35,7 +38,7 @@ export interface Conditions {
   readonly encryptionAsFound?: boolean | undefined;
 }
 
-/** What the service properties of an account switch on. It comes with every operation. */
+/** Features that the service properties of an account switch on. They come with every operation. */
 export interface BlobPolicy {
   readonly versioning: boolean;
   /** How long deleted and overwritten blobs are kept; 0: not at all. */
@@ -101,7 +104,7 @@ interface OnBlobState {
   readonly conditions: Conditions;
 }
 
-/** What a write that replaces a blob may set with it. */
+/** State that a write that replaces a blob may set with it. */
 export interface NewBlobState {
   readonly tags: Metadata;
   /** Empty: the account's default. */
@@ -132,7 +135,7 @@ export interface PutBlob extends OnBlob {
   readonly body: Body;
   /** Undefined: a block blob. Append and page blobs are made without a body. */
   readonly blobType?: BlobType | undefined;
-  /** Of a page blob. */
+  /** Size of a page blob, in bytes. */
   readonly pageBlobBytes?: number | undefined;
   readonly sequenceNumber?: number | undefined;
   /** Undefined: nothing special. */
@@ -156,11 +159,11 @@ export interface PutBlockList extends OnBlob {
 interface LeaseValue {
   readonly conditions: Conditions;
   readonly action: LeaseAction;
-  /** Of acquire and change; in lower case, with hyphens, as `conditions.leaseId`. */
+  /** Lease id for acquire and change, in lower case, with hyphens, as `conditions.leaseId`. */
   readonly proposedLeaseId: string;
-  /** Of acquire: 15 to 60, or -1 for one without end. */
+  /** Duration of acquire, 15 to 60 seconds, or -1 for a lease without end. */
   readonly durationSeconds: number;
-  /** Of break: 0 to 60. */
+  /** Break period of break, 0 to 60 seconds. */
   readonly breakPeriodSeconds?: number | undefined;
 }
 
@@ -168,7 +171,7 @@ export type DeleteSnapshots = "" | "include" | "only";
 
 export interface DeleteBlob extends OnBlobState {
   readonly snapshots?: DeleteSnapshots | undefined;
-  /** What was deleted softly, before its time. */
+  /** True to purge a soft-deleted state before its time. */
   readonly permanent?: boolean | undefined;
 }
 
@@ -188,7 +191,7 @@ export interface ListContainers {
   readonly prefix: string;
   /** The first name of the page; empty for the start. */
   readonly marker: string;
-  /** Of the first name, from which incarnation on; 0: from the container itself. */
+  /** Incarnation from which the first name goes on; 0 begins with the container itself. */
   readonly markerStamp?: number | undefined;
   readonly maxResults: number;
 }
@@ -201,7 +204,7 @@ export interface ListBlobs {
   readonly delimiter: string;
   /** The first name of the page; empty for the start. */
   readonly marker: string;
-  /** Of the first name, from which snapshot or version on; 0: from its first. */
+  /** Snapshot or version from which the first name goes on; 0 begins with its first state. */
   readonly markerStamp?: number | undefined;
   readonly maxResults: number;
   readonly includeMetadata: boolean;
@@ -246,7 +249,7 @@ export interface ClearPages extends OnBlob {
 
 export type SequenceNumberAction = "max" | "update" | "increment";
 
-/** What is undefined stays as it is. */
+/** Undefined fields stay as they are. */
 export interface SetPageBlobProperties extends OnBlob {
   readonly headers?: BlobHeaders | undefined;
   readonly contentLengthBytes?: number | undefined;
@@ -254,7 +257,7 @@ export interface SetPageBlobProperties extends OnBlob {
   readonly sequenceNumber: number;
 }
 
-/** Of the copy that made a blob, or makes it. */
+/** State of the copy that made a blob, or makes it. */
 export interface CopyState {
   readonly copyId: string;
   /** Its URL, without secrets. */
@@ -279,13 +282,16 @@ export interface CopyWork {
   /** A blob of this stamp; undefined: one elsewhere. */
   readonly from?: BlobReference | undefined;
   readonly fromEtag: string;
-  /** Of a blob elsewhere, with what is secret in it; "" for one of this stamp. Gone with the end of the copy, and never shown. */
+  /**
+   * URL of a source elsewhere, with its secrets; empty for a blob of this stamp. Removed at the end of the copy, and
+   * never shown.
+   */
   readonly fromUrl: string;
 }
 
 export interface CopyBlock {
   readonly blockId: Uint8Array;
-  /** Of pages: from the start of their chunk. */
+  /** Start of the part, in bytes; for pages, from the start of their chunk. */
   readonly startBytes: number;
   readonly sizeBytes: number;
   readonly places: readonly Place[];
@@ -461,10 +467,10 @@ export interface Blob {
   readonly metadata: Metadata;
   readonly blobType: BlobType;
   readonly uncommitted: boolean;
-  /** Of an append blob. */
+  /** Number of committed blocks of an append blob. */
   readonly committedBlockCount: number;
   readonly sealed: boolean;
-  /** Of a page blob. */
+  /** Sequence number of a page blob. */
   readonly sequenceNumber: number;
   readonly copy?: CopyState | undefined;
   /** Microseconds since 1970. 0: not a snapshot; written without versioning. */
@@ -496,7 +502,7 @@ export interface Blob {
 export interface BlobContent {
   readonly blob: Blob;
   readonly startBytes: number;
-  /** Of the bytes that follow; less than asked for when they are in more than `contentPlacesMax` places. */
+  /** Number of bytes that follow. Less than asked for when they lie in more than `contentPlacesMax` places. */
   readonly lengthBytes: number;
   readonly inline: Uint8Array;
   /** In order. Of extent 0 (`zeroExtentId`): so many zeros. */
@@ -552,7 +558,7 @@ export type OperationResult =
         readonly etag: string;
         readonly lastModifiedMs: number;
         readonly leaseId: string;
-        /** Of a break: seconds until it is broken. */
+        /** For break: seconds until the lease is broken. */
         readonly leftSeconds: number;
       };
     }

@@ -7,7 +7,7 @@ import { decodeKey } from "./rows/key.ts";
 export const parentKind = 0;
 export const insideKind = 1;
 
-/** Which container, table or queue a row belongs to. */
+/** The container, table or queue that a row belongs to. */
 export interface Belonging {
   readonly account: string;
   readonly name: string;

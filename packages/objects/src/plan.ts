@@ -26,7 +26,7 @@ export type Read =
 
 export type VisitRow = (row: RowEntry) => Uint8Array | undefined;
 
-/** Of rows from `low` (inclusive) to `high` (exclusive). */
+/** Limits of a scan of rows from `low` (inclusive) to `high` (exclusive). */
 export interface ScanLimits {
   readonly rowsMax: number;
   /** Fewer rows when they grow larger, but at least one if there is any. */
@@ -58,7 +58,10 @@ export type RowWrite =
 /** A refusal by this stamp's own rules, not by the service's. */
 export type PlanRefusal = { readonly reason: "badPlace" | "badRequest"; readonly message: string };
 
-/** Of a lease that starts, or starts anew (blobs/leases.ts): set in row order, before anything else is decided about the row. */
+/**
+ * Timer of a lease that starts, or starts anew (blobs/leases.ts). It is set in row order, before any other decision
+ * about the row.
+ */
 export interface TimerChange {
   readonly grant: number;
   readonly endsMs: number;
@@ -74,17 +77,17 @@ export interface Decision {
 
 export type Plan<T = Decision> = Generator<Read, T, ReadAnswer>;
 
-/** What a plan may know besides rows. */
+/** Everything that a plan may know besides rows. */
 export interface PlanContext {
   readonly rules: Rules;
   readonly wallMs: number;
-  /** Of the commit that this will be; unused by reads. */
+  /** Sequence number of the commit that this plan becomes; unused by reads. */
   readonly sequence: number;
   /** The range that is asked: low inclusive, high exclusive; empty high: no end. */
   readonly range: { readonly low: Uint8Array; readonly high: Uint8Array };
   /** Whether a row may refer to it: its extent is in this partition's blob stream and stays there. */
   readonly mayReferTo: (place: Place) => boolean;
-  /** What the account's service properties say about blobs and containers. */
+  /** Service properties of the account for blobs and containers. */
   readonly policy: BlobPolicy;
   readonly leases: LeaseClock;
   /** The time that the queue of this name acts at, whose rows say that it has acted at `clockMs` (queues/queue-clocks.ts). */

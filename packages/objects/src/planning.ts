@@ -34,7 +34,7 @@ import type { Plan, PlanContext } from "./plan.ts";
 import { planOfQueue } from "./queues/planning.ts";
 import { planOfTables } from "./tables/planning.ts";
 
-/** What is protected stays as it is, whatever the operation: `guarded`. */
+/** Returns the plan of an operation. `guarded` keeps protected states as they are, whatever the operation. */
 export function planOf(operation: Operation, context: PlanContext): Plan {
   const plan = unguardedPlanOf(operation, context);
   const name = isRead(operation) ? undefined : blobOfOperation(operation);

@@ -65,7 +65,10 @@ type OnContainerKind =
   | "markProtected"
   | "beginDeletion";
 
-/** What routing reads of an operation; both `Operation` of this package and `Operation["kind"]` of the wire fit. */
+/**
+ * The part of an operation that routing reads. Both `Operation` of this package and `Operation["kind"]` of the wire
+ * fit.
+ */
 export type Routable =
   | { readonly case: "listAccounts"; readonly value: ListStart }
   | { readonly case: "getAccount" | "changeAccount"; readonly value: { readonly account: string } }

@@ -13,7 +13,7 @@ export class TestTable {
   readonly rows: Map<string, { key: Uint8Array; value: Uint8Array }> = new Map();
   sequence = 0;
   wallMs = 1_700_000_000_000;
-  /** Of leases. */
+  /** Clock of leases, in milliseconds. */
   monotonicMs = 1_000;
   policy: BlobPolicy = noPolicy;
   rules: Rules = allRules;
@@ -24,7 +24,7 @@ export class TestTable {
   reads = 0;
   /** Pauses of all plans. */
   pauses = 0;
-  /** That a plan was given. */
+  /** Number of rows that plans were given. */
   rowsRead = 0;
   rowBytesMax = 0;
   commitBytesMax = 0;
@@ -35,12 +35,12 @@ export class TestTable {
   readonly #queueClocks = new QueueClocks();
   #timers = new LeaseTimers(this.rules, this.monotonicMs);
 
-  /** As if another server had loaded the rows. */
+  /** Starts lease timers anew, as if another server had loaded the rows. */
   load(): void {
     this.#timers = new LeaseTimers(this.rules, this.monotonicMs);
   }
 
-  /** Of the next operation. */
+  /** Context of the next operation. */
   context(): PlanContext {
     return {
       rules: this.rules,
@@ -68,7 +68,7 @@ export class TestTable {
     return step.value;
   }
 
-  /** As a pass of a collector over blobs; gives how many rows it took away or changed. */
+  /** Does a pass of a collector over blobs; returns the number of rows that it removed or changed. */
   collect(): number {
     const garbage = new BlobGarbage(this);
     for (const row of this.sorted()) {

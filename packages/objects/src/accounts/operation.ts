@@ -3,11 +3,14 @@ export interface Account {
   readonly name: string;
   /** Base64. */
   readonly keys: readonly string[];
-  /** From which user delegation keys are derived; empty until the first is asked for. */
+  /** Secret from which user delegation keys are derived. Empty until a client asks for the first key. */
   readonly delegationSecret: Uint8Array;
   /** By service (blob, queue, table), as @stamp/azure-rest writes them; absent: the defaults. */
   readonly serviceProperties: Readonly<Record<string, string>>;
-  /** Of the keys that the configuration said last; empty when it was not made by one. */
+  /**
+   * Digest of the keys that the configuration had at the last start. Empty if the configuration did not create the
+   * account.
+   */
   readonly configuredDigest: Uint8Array;
   /** In order of their names. */
   readonly encryptionScopes: readonly EncryptionScope[];
@@ -23,7 +26,10 @@ export interface EncryptionScope {
   readonly disabled: boolean;
 }
 
-/** What is undefined stays; what is expected must be so. Properties of services are replaced service by service. */
+/**
+ * A change of an account. Undefined fields stay as they are; expected ones must match. Properties of services are
+ * replaced service by service.
+ */
 export interface ChangeAccount {
   readonly account: string;
   readonly keys?: readonly string[] | undefined;

@@ -102,7 +102,7 @@ test("append: the last of 50,000 blocks is a small commit and read without the o
   for (let i = 0; i < 1_500; i++) assert.equal(table.outcome("appendBlock", block(3)), "appended");
   const head = decodeHead(table.rows.get(toHex(key))?.value ?? emptyBytes);
   assert.ok(head.pieceStarts.length < 10, "content rows are filled");
-  // As 50,000 blocks leave it, but for one.
+  // The blob as 50,000 blocks leave it, but for one.
   const pieceStarts = Array.from({ length: 160 }, (_, i) => head.pieceStarts[i] ?? 4_500 + i);
   table.rows.set(toHex(key), { key, value: encodeHead({ ...head, pieceStarts, appendBlockCount: appendedBlocksMax - 1 }) });
   table.commitBytesMax = 0;

@@ -12,7 +12,7 @@ import { checkKey, unusableUnderKey } from "./encryption.ts";
 import { blobOf, encodeHead, type HeadState } from "./head-row.ts";
 
 export const appendedBlocksMax = 50_000;
-/** Of a content row of an append blob; a block that is larger by itself has a row of its own. */
+/** Largest content row of an append blob, in bytes. A block that is larger by itself has its own row. */
 export const appendPieceBytesMax: number = 8 * 1024;
 
 export function* appendBlock(value: OperationValue<"appendBlock">, context: PlanContext): Plan {
@@ -61,7 +61,10 @@ function* lastPiece(prefix: Uint8Array, head: HeadState, placesBytes: number): P
   return piece.inline ? fresh : { piece, index };
 }
 
-/** From then on nothing is appended; properties, metadata and tags may still change, and the blob may be deleted or replaced. */
+/**
+ * Seals an append blob. After that nothing is appended; properties, metadata and tags may still change, and the blob
+ * may be deleted or replaced.
+ */
 export function* sealBlob(value: OperationValue<"sealBlob">, context: PlanContext): Plan {
   const { prefix, head } = yield* readBlob(context, value.name);
   if (!head) return fail("BlobNotFound");

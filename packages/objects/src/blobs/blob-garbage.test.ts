@@ -136,7 +136,7 @@ class Disk {
     assert.equal(this.table.collect(), 0, "all of it at once");
   }
 
-  /** What the blob and every snapshot of it hold. */
+  /** Contents of the blob and of each of its snapshots. */
   read(): (readonly Place[])[] {
     return [undefined, ...this.snapshots].map((snapshotStamp) => {
       const reference = snapshotStamp === undefined ? name : { ...name, snapshotStamp };

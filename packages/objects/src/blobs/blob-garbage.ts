@@ -1,5 +1,5 @@
 /**
- * What of a blob's rows is nobody's any more. Seen in key order, all rows of a blob at one moment:
+ * Finds the rows of a blob that no state uses any more. It sees rows in key order, all rows of a blob at one moment:
  *
  *   content, block, users and page rows of a generation that no state of the blob and no staging row names;
  *   page rows of a layer that no state sees, because a newer one of the same chunk covers it for all of them;
@@ -50,7 +50,7 @@ interface PageRow {
 export class BlobGarbage {
   readonly #now: Moment;
   #prefix: Uint8Array = emptyBytes;
-  /** Of the blob: by generation, the layers that its states see. */
+  /** Layers that the blob's states see, by generation. */
   readonly #layers = new Map<number, Set<number>>();
   #staging: number | undefined;
   #purge = false;
@@ -74,7 +74,7 @@ export class BlobGarbage {
     else if (!this.#isNamed(Number(kind), Number(generation))) this.#rows.push(Uint8Array.from(key));
   }
 
-  /** What was found since it was asked last, of blobs whose rows have all been shown. */
+  /** Takes the findings since the last call, for blobs whose rows have all been shown. */
   take(): { readonly rows: readonly Uint8Array[]; readonly purge: readonly Uint8Array[] } {
     this.#begin(emptyBytes);
     const found = { rows: this.#rows, purge: this.#prefixes };
@@ -128,7 +128,7 @@ function* purge(prefix: Uint8Array, { rules, wallMs }: Moment): Plan {
   const headRowValue = yield* getRow(headKey(prefix));
   const head = headRowValue && decodeHead(headRowValue);
   const headIsOver = head !== undefined && isOver(head, moment);
-  // What expires takes its snapshots along, and waits for those that are protected.
+  // An expiring blob takes its snapshots along, and waits for protected ones.
   const takesSnapshots = headIsOver && hasExpired(head, moment.wallMs);
   const headGoes = headIsOver && !(takesSnapshots && (yield* hasProtectedSnapshot(prefix, moment)));
   const expired = headGoes && takesSnapshots;

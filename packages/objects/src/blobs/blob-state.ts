@@ -1,5 +1,5 @@
 /**
- * What operations on one blob share: finding the state they speak of, and what becomes of a state that is replaced.
+ * Shared by operations on one blob: finding the state that they name, and keeping or dropping a replaced state.
  *
  * The head row is the blob itself; kept rows are its snapshots and its earlier versions, by stamp. A blob that was deleted softly stays in
  * the head row, hidden, until another takes its place. What is hidden, deleted or purged is found by nobody; the next write that meets
@@ -45,7 +45,7 @@ export interface BlobState {
   /** With which all its rows begin. */
   readonly prefix: Uint8Array;
   readonly head: HeadState | undefined;
-  /** Of a blob that is not there any more: deleted softly, or expired. */
+  /** State of a blob that is hidden because it was deleted softly or has expired. */
   readonly hidden: HeadState | undefined;
 }
 
@@ -62,7 +62,7 @@ export interface FoundState {
   readonly prefix: Uint8Array;
   readonly key: Uint8Array;
   readonly head: HeadState;
-  /** Of a kept row; 0: the head row. */
+  /** Stamp of a kept row; 0 for the head row. */
   readonly stamp: number;
 }
 
@@ -194,7 +194,7 @@ export function* retireAsVersion(prefix: Uint8Array, head: HeadState, given: rea
   return keep(prefix, stamp, head, { role: "version" });
 }
 
-/** What becomes of the state that other content replaces: a version, a soft-deleted snapshot, or nothing. */
+/** Keeps the state that other content replaces as a version or a soft-deleted snapshot, or drops it. */
 function* retire(
   context: PlanContext,
   prefix: Uint8Array,
@@ -212,7 +212,7 @@ function* retire(
   return [];
 }
 
-/** What is hidden in the head row makes room: kept as a soft-deleted snapshot until its time is over. */
+/** Moves a hidden state out of the head row: it is kept as a soft-deleted snapshot until its time is over. */
 function retireHidden(context: PlanContext, prefix: Uint8Array, hidden: HeadState, users: ContentUsers, stamp: number): RowWrite[] {
   if (hidden.deleted && !isOver(hidden, context)) return [keep(prefix, stamp, hidden, { role: "snapshot" })];
   users.drop(hidden);
@@ -225,11 +225,11 @@ export interface NewContent {
   readonly headers: BlobHeaders;
   readonly metadata: Metadata;
   readonly blobType: BlobType;
-  /** Of a page blob. */
+  /** Sequence number of a page blob. */
   readonly sequenceNumber: number;
   readonly state?: NewBlobState | undefined;
   readonly copy?: CopyState | undefined;
-  /** Of an append blob. */
+  /** Number of committed blocks of an append blob. */
   readonly appendBlockCount?: number | undefined;
   readonly sealed?: boolean | undefined;
   /** Key that all of it is encrypted under. */

@@ -79,7 +79,7 @@ export function* putBlock(value: OperationValue<"putBlock">, context: PlanContex
     createdMs: staging?.createdMs ?? context.wallMs,
     lastPutMs: context.wallMs,
   };
-  // What was given up goes a little with each first block that comes after it.
+  // The first block of a new staging row removes a little of the abandoned ones.
   const givenUp = stored && !staging ? (yield* dropStaging(prefix, stored)).slice(1) : [];
   const block: StagedBlock = { sizeBytes: sizeOfBody(body), places: body.places, ...keyNameOf(conditions) };
   return answer(done, [

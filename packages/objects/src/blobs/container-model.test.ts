@@ -31,7 +31,7 @@ interface BlobModel {
   kept: Kept[];
 }
 
-/** What the service should do; `marks` count the states that were ever made. */
+/** Model of the service; `marks` count the states that were ever made. */
 class Model {
   readonly blobs = new Map<string, BlobModel>();
   versioning = false;
@@ -122,7 +122,7 @@ class Model {
     return "deleted";
   }
 
-  /** As a list that includes everything shows it, in no order. */
+  /** The lines of a listing that includes everything, in no order. */
   listed(): string[] {
     const lines: string[] = [];
     for (const [blob, { head, hidden, kept }] of this.blobs) {

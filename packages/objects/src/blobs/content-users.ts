@@ -1,6 +1,6 @@
 /**
- * Who uses a content. A snapshot shares the content of its blob, and so does a version of which only the metadata were changed; a users
- * row counts them. Without that row there is one. With the last user the content goes.
+ * Users of a content. A snapshot shares the content of its blob, and so does a version of which only the metadata
+ * changed; a users row counts them. Without that row there is one user. With the last user the content goes.
  */
 import { contentKey, usersKey } from "../object-keys.ts";
 import { getRow, intact, type Plan, put, type RowWrite, remove } from "../plan.ts";

@@ -27,14 +27,14 @@ export interface ContentPiece {
 }
 
 export const pieceBytesMax: number = 256 * 1024;
-/** Of one block: so that it fits into a piece. */
+/** Number of places of one block, so that a block fits into a piece. */
 export const placesPerBlockMax = 10_000;
 /** More is put into the blob data stream by the partition server, whatever the message says. */
 export const inlineBytesMax: number = 128 * 1024;
 
-/** Of a place in a row. */
+/** Bytes of a place in a row, as an estimate. */
 const placeBytesGuess = 20;
-/** What an encrypted place takes besides, when its salt is its own. */
+/** Bytes that an encrypted place takes besides if it has its own salt, as an estimate. */
 const cipherBytesGuess = 36;
 
 export const placesBytesGuess = (places: readonly Place[]): number =>

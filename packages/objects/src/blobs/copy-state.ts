@@ -1,4 +1,4 @@
-/** What a blob knows of the copy that made it or makes it, in its head row. Format: docs/formats/row.md. */
+/** State of the copy that made a blob or makes it, in the blob's head row. Format: docs/formats/row.md. */
 import type { BlobReference } from "../object-keys.ts";
 import type { CopyState, CopyWork } from "../operation.ts";
 import type { DictionaryEntry } from "../rows/row.ts";

@@ -34,7 +34,7 @@ import { checkLeaseOfRead, checkLeaseOfWrite } from "./leases.ts";
 import { chunkBytes, encodePages } from "./page-runs.ts";
 import { type Chunks, readChunks } from "./pages.ts";
 
-/** Of parts in one answer, and in one message that adds them; a single part may be larger. */
+/** Bytes of the parts in one answer, and in one message that adds them. A single part may be larger. */
 export const copyPartBytesMax: number = 1024 * 1024;
 /** A copy whose copier was not heard of for so long may be taken over. */
 export const copyStaleMs = 60_000;
@@ -43,8 +43,8 @@ const weightOf = (part: CopyPart): number =>
   part.inline.length + part.blocks.reduce((sum, block) => sum + block.blockId.length + 16 + placesBytesGuess(block.places), 0);
 
 /**
- * What may be copied of a blob: its parts from `first` on, as many as fit into an answer. Refused for one under
- * a customer's key, whoever asks: the copy would have the bytes without their key.
+ * Reads the parts of a blob that may be copied: from `first` on, as many as fit into an answer. Refused for a blob
+ * under a customer's key, whoever asks: the copy would have the bytes without their key.
  */
 export function* readParts(value: OperationValue<"readParts">, context: PlanContext): Plan {
   const found = yield* findState(context, value.name);

@@ -27,7 +27,7 @@ import { checkLeaseOfRead } from "./leases.ts";
 import { isOver, protectionOf } from "./protection.ts";
 import { deletedAt } from "./retention.ts";
 
-/** Of kept rows that one commit changes. */
+/** Bytes of kept rows that one commit changes at most. */
 const changedBytesMax = 1024 * 1024;
 
 const gone = (permanent: boolean, more = false): Decision["result"] => ({ case: "deleted", value: { permanent, more } });

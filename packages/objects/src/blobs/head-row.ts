@@ -49,15 +49,15 @@ export interface HeadState {
   readonly contentLengthBytes: number;
   readonly headers: BlobHeaders;
   readonly metadata: Metadata;
-  /** Which content rows are its own; snapshots and versions may share them. */
+  /** Generation of its own content rows; snapshots and versions may share them. */
   readonly generation: number;
   /** Bytes before each content row. */
   readonly pieceStarts: readonly number[];
-  /** What this state is called as a version; 0: it was written without versioning. */
+  /** Stamp of this state as a version; 0 if it was written without versioning. */
   readonly versionStamp: number;
   /** The last that was given to a version or snapshot of this blob. */
   readonly lastStamp: number;
-  /** Of the blob itself: those that are not deleted. */
+  /** Number of snapshots of the blob that are not deleted. */
   readonly snapshotCount: number;
   readonly lease: Lease | undefined;
   readonly tags: Metadata;
@@ -67,14 +67,17 @@ export interface HeadState {
   readonly legalHold: boolean;
   readonly deleted: Deleted | undefined;
   readonly blobType: BlobType;
-  /** Of an append blob. */
+  /** Number of committed blocks of an append blob. */
   readonly appendBlockCount: number;
   readonly sealed: boolean;
-  /** Of a page blob. */
+  /** Sequence number of a page blob. */
   readonly sequenceNumber: number;
-  /** Of a page blob: which layer is written (pages.ts). Whoever keeps this state (a snapshot, a version) gives the blob a new one. */
+  /**
+   * Layer of a page blob that is written (pages.ts). A snapshot or version that keeps this state gives the blob a new
+   * layer.
+   */
   readonly pageLayer: number;
-  /** That made this content, or makes it. */
+  /** The copy that made this content, or makes it. */
   readonly copy: CopyState | undefined;
   /** SHA-256 of the customer's key that the content is encrypted under. With neither it nor a scope, the content is not encrypted. */
   readonly encryptionKeySha256: Uint8Array | undefined;
@@ -82,7 +85,7 @@ export interface HeadState {
   readonly encryptionScope: string | undefined;
 }
 
-/** Of a blob that has nothing special. */
+/** Head of a blob without special properties. */
 export const plainHead: Pick<
   HeadState,
   | "role"
@@ -116,7 +119,7 @@ export const plainHead: Pick<
   encryptionKeySha256: undefined,
 };
 
-/** As stored. */
+/** Stored codes of the types of blobs. */
 const typeCodes = { BlockBlob: 1, PageBlob: 2, AppendBlob: 3 } as const;
 
 function typeOfCode(code: number | undefined): BlobType {
@@ -217,7 +220,7 @@ export const noHeaders: BlobHeaders = {
   contentDisposition: "",
 };
 
-/** What a blob shows that has nothing to show. */
+/** A listed blob without any property. */
 export const notListed: Blob = {
   name: "",
   etag: "",

@@ -14,13 +14,15 @@
 import type { Rules } from "@stamp/base";
 import { type ServiceError, type ServiceErrorCode, serviceError } from "../errors.ts";
 
-/** As the row holds it; undefined is available. */
+/** A lease in its row; undefined means available. */
 export interface Lease {
   /** `leased` also when its time has run out. */
   readonly state: "leased" | "breaking" | "broken";
   /** A GUID in lower case, with hyphens. */
   readonly id: string;
-  /** Of a lease, or of what was left of it when it was broken; `infinite` for one without end. */
+  /**
+   * Duration of the lease, or the rest of it when it was broken, in milliseconds; `infinite` for a lease without end.
+   */
   readonly durationMs: number;
   /** The sequence of the commit that wrote it: names its timer. */
   readonly grant: number;
@@ -31,11 +33,11 @@ const secondMs = 1000;
 
 export type LeaseState = "available" | "leased" | "expired" | "breaking" | "broken";
 
-/** As users see it. */
+/** A lease as clients see it. */
 export interface LeaseView {
   readonly state: LeaseState;
   readonly status: "locked" | "unlocked";
-  /** Of a lease that is held. */
+  /** Kind of duration of a held lease; empty if none is held. */
   readonly duration: "" | "infinite" | "fixed";
 }
 
@@ -64,8 +66,8 @@ export class LeaseTimers {
   }
 
   /**
-   * Those that ended are dropped when many have come since the last time: an ended one is older than the load and a full term, so it is
-   * ended without a timer too.
+   * Ended leases are dropped when many were added since the last time. An ended one is older than the load and a full
+   * term, so it is ended without a timer, too.
    */
   set(grant: number, endsMs: number, nowMs: number): void {
     this.#endsMs.set(grant, endsMs);
@@ -75,7 +77,7 @@ export class LeaseTimers {
   }
 }
 
-/** What a plan may know of time: `nowMs` by the monotonic clock. */
+/** The time that a plan may know: `nowMs` by the monotonic clock. */
 export interface LeaseClock {
   readonly nowMs: number;
   endsMs(lease: Lease): number;
@@ -106,27 +108,27 @@ export type LeaseAction = "acquire" | "renew" | "change" | "release" | "break";
 
 export interface LeaseRequest {
   readonly action: LeaseAction;
-  /** Of the one who asks; empty for acquire and break. */
+  /** Lease id of the caller; empty for acquire and break. */
   readonly leaseId: string;
   /** To have from now on: acquire and change. */
   readonly proposedLeaseId: string;
-  /** Of acquire: 15 to 60, or `infinite`. */
+  /** Duration of acquire, 15 to 60 seconds, or `infinite`. */
   readonly durationSeconds: number;
-  /** Of break: 0 to 60. */
+  /** Break period of break, 0 to 60 seconds. */
   readonly breakPeriodSeconds?: number | undefined;
 }
 
-/** What an action comes to. */
+/** Result of a lease action. */
 export type LeaseOutcome =
   | {
       readonly kind: "done";
-      /** From now on; undefined: available. */
+      /** The lease from now on; undefined means available. */
       readonly lease: Lease | undefined;
       /** Whether the row has to say so. */
       readonly written: boolean;
-      /** Of the lease's timer, when it starts anew. */
+      /** End of the lease's timer when it starts anew, in milliseconds. */
       readonly endsMs?: number;
-      /** Of a break: until the lease is broken, in whole seconds. */
+      /** For break: time until the lease is broken, in whole seconds. */
       readonly leftSeconds?: number;
     }
   | { readonly kind: "refused"; readonly error: ServiceError };
@@ -203,7 +205,7 @@ function breakLease(request: LeaseRequest, lease: Lease, state: LeaseState, cloc
   return { kind: "done", lease: breaking, written: true, endsMs: clock.nowMs + untilBroken, leftSeconds };
 }
 
-/** Whose lease it is, in the codes of the service. */
+/** Kind of the leased object, in the error codes of the service. */
 export type Leased = "Blob" | "Container";
 
 /** A lease that a request names must be the one that is held. */

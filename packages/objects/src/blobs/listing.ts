@@ -33,7 +33,7 @@ import { decodeStaging, isGivenUp, uncommittedBlobOf } from "./staging-rows.ts";
 /** A search reads so many blobs at most in one go, found or not. */
 export const searchedMax = 20_000;
 
-/** Of one name the container comes first, then those that were deleted, oldest first. */
+/** Lists containers. For one name the live container comes first, then deleted ones, oldest first. */
 export function* listContainers(value: ListContainers, context: PlanContext): Plan {
   const start = routeOf(context.rules, { case: "listContainers", value }).key;
   const span = spanOf(context, start, afterPrefix(containersPrefix(value.account, value.prefix)));
@@ -109,11 +109,11 @@ function* listProtected(value: ListBlobs, context: PlanContext, span: ReturnType
   return answer({ case: "blobs", value: { entries, nextMarker, nextMarkerStamp: 0, rangeEnded } });
 }
 
-/** What is known of one name while its rows go by. */
+/** Facts about one name, collected while its rows go by. */
 interface Name {
   readonly name: string;
   readonly prefix: Uint8Array;
-  /** Of its head row: listed last. */
+  /** State of its head row, which is listed last. */
   head: HeadState | undefined;
   hasVersions: boolean;
 }
@@ -181,7 +181,7 @@ class Page {
     return afterPrefix(prefix);
   }
 
-  /** Of the first name of the page the rest may have been on the page before. */
+  /** Stamp behind which the first name of the page goes on: its earlier states may have been on the page before. */
   #resumeStamp(current: Name): number {
     return current.name === this.#value.marker ? (this.#value.markerStamp ?? 0) : 0;
   }

@@ -69,7 +69,7 @@ function readRuns(bytes: Uint8Array, places: readonly Place[]): PageRun[] {
 
 const sizeOf = (places: readonly Place[]): number => places.reduce((sum, place) => sum + place.lengthBytes, 0);
 
-/** What lies from `start` to `end` replaced by these places (of the same length), or by zeros. */
+/** Returns the runs with the part from `start` to `end` replaced by these places (of the same length), or by zeros. */
 export function overlay(runs: readonly PageRun[], start: number, end: number, places: readonly Place[] | undefined): PageRun[] {
   const parts = [...clipRuns(runs, 0, start)];
   if (places) parts.push({ startBytes: start, lengthBytes: end - start, places });

@@ -203,7 +203,7 @@ const command = fc.oneof(
   },
 );
 
-/** Which write each page shows: extents are the numbers of writes, and a write's page n is at offset n. */
+/** The write that each page shows: extents are the numbers of writes, and a write's page n is at offset n. */
 function shown(found: readonly Place[]): string[] {
   const pages: string[] = [];
   for (const place of found) {

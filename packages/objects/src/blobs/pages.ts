@@ -45,13 +45,13 @@ const scanLimits = { rowsMax: 256, bytesMax: 1024 * 1024 } as const;
 /** A chunk that has rows. */
 export interface Chunk {
   readonly index: number;
-  /** As the reader's layer sees it. */
+  /** Runs that the reader's layer sees. */
   readonly runs: readonly PageRun[];
   /** An earlier layer than the reader's has a row of it. */
   readonly layered: boolean;
   /** The reader's own layer has a row of it. */
   readonly own: boolean;
-  /** As `beforeLayer` saw it. */
+  /** Runs that `beforeLayer` saw. */
   readonly before: readonly PageRun[];
 }
 
@@ -228,7 +228,7 @@ export function* setPageBlobProperties(value: SetPageBlobProperties, context: Pl
   const sequenceNumber = nextSequenceNumber(value, head);
   if (sequenceNumber === undefined) return fail("SequenceNumberIncrementTooLarge");
   const length = contentLengthBytes ?? head.contentLengthBytes;
-  // What lies behind the new end must not be there again when the blob grows.
+  // Pages behind the new end must not reappear when the blob grows.
   const dropped =
     length < head.contentLengthBytes ? yield* cleared(prefix, head, length, head.contentLengthBytes) : { writes: [], nextBytes: 0 };
   const next: HeadState =

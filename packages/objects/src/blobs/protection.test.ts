@@ -34,7 +34,7 @@ const everyState: OperationValue<"listBlobs"> = {
   includeDeleted: true,
 };
 
-/** What an operation may want, each of its own kind; a step tries one of them on a blob or one of its states. */
+/** An attempt of one kind of operation; a step tries one on a blob or on one of its states. */
 type Try = (run: Run, target: BlobReference, value: number) => void;
 
 const onlyBase = ({ account, container, containerIncarnation, blob }: BlobReference) => ({
@@ -124,7 +124,7 @@ const tries: Readonly<Record<string, Try>> = {
 interface Step {
   readonly what: string;
   readonly blob: string;
-  /** Which of its states is meant, where an operation can name one: 0 the blob itself. */
+  /** Index of the state, where an operation can name one; 0 for the blob itself. */
   readonly state: number;
   readonly value: number;
   /** The clock goes on, or is set back, by so much before the step. */
@@ -262,7 +262,7 @@ class Run {
     }
   }
 
-  /** What was granted, not lifted, and is in force by the clock. */
+  /** Checks that every protection that was granted, not lifted, and is in force by the clock still holds. */
   check(after: string): void {
     const states = this.states().filter((blob) => blob.deletedMs === undefined);
     for (const [identity, { hold, untilMs, shown }] of this.granted) {

@@ -1,5 +1,5 @@
 /**
- * What an immutability policy or a legal hold keeps as it is. This is the only place that is asked: the plans of operations and the
+ * Enforces immutability policies and legal holds. This is the only place that does: the plans of operations and the
  * collector decide without a thought of it, and `guarded` lets no commit through that removes, hides or changes a protected state.
  *
  * Invariants, for a state (the head row, or the kept row of a snapshot or version) that is protected at the moment of a commit:
@@ -36,7 +36,7 @@ export const hasExpired = ({ expiresMs }: HeadState, wallMs: number): boolean =>
 export const isOver = (state: HeadState, moment: Moment): boolean =>
   (hasExpired(state, moment.wallMs) || isPurged(state.deleted, moment.wallMs)) && protectionOf(state, moment) === undefined;
 
-/** What an operation is there to change of a protection. */
+/** The parts of a protection that an operation may change. */
 export interface MayChange {
   readonly hold: boolean;
   readonly policy: boolean;

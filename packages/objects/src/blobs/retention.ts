@@ -1,6 +1,9 @@
 /** Stamps that name snapshots and versions, and how long deleted things are kept. */
 
-/** What was deleted softly: kept, not seen, until it is purged. The time to keep it is the one that held when it was deleted. */
+/**
+ * Time of a soft deletion. The state is kept, hidden, until it is purged; the retention that held at the deletion
+ * counts.
+ */
 export interface Deleted {
   readonly atMs: number;
   readonly purgeMs: number;

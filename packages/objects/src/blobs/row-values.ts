@@ -1,4 +1,4 @@
-/** What rows of containers and blobs have in common: between stored types and those that operations speak of. */
+/** Conversions that rows of containers and blobs share: between stored types and those of operations. */
 import { fromHex, present, toHex } from "@stamp/base";
 import type { Metadata } from "../operation.ts";
 import { type DictionaryEntry, dateTimeOfMs, msOfDateTime, type RowOf } from "../rows/row.ts";
@@ -12,7 +12,7 @@ export const ms = (value: bigint | undefined): number => (value === undefined ? 
 export const optionalMs = (value: bigint | undefined): number | undefined => (value === undefined ? undefined : msOfDateTime(value));
 export const optionalTime = (valueMs: number | undefined): bigint | undefined =>
   valueMs === undefined ? undefined : dateTimeOfMs(valueMs);
-/** What is empty, zero or false is left out of a row. */
+/** Empty, zero and false values are left out of a row. */
 export const text = (value: string): string | undefined => (value === "" ? undefined : value);
 export const count = (value: number): number | undefined => (value === 0 ? undefined : value);
 export const bigCount = (value: number): bigint | undefined => (value === 0 ? undefined : BigInt(value));

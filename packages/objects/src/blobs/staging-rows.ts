@@ -8,14 +8,14 @@ import { type KeyName, keyNameOf } from "./encryption.ts";
 import { notListed } from "./head-row.ts";
 import { int, ms } from "./row-values.ts";
 
-/** Of a blob with uncommitted blocks. */
+/** Staging state of a blob with uncommitted blocks. */
 export interface StagingState {
-  /** Which block rows count; never used again, so what is left of older ones is never met. */
+  /** Generation of the block rows that count. Never used again, so rows of older ones are never met. */
   readonly generation: number;
   readonly blockIdLength: number;
   readonly blockCount: number;
   readonly createdMs: number;
-  /** Of the last Put Block. */
+  /** Time of the last Put Block, in milliseconds since 1970. */
   readonly lastPutMs: number;
 }
 

@@ -16,7 +16,7 @@ export class Bench {
   readonly #context: PlanContext = new TestTable().context();
   #sequence = 0;
   wallMs = 1_700_000_000_000;
-  /** Of the last operation. */
+  /** Cost of the last operation. */
   cost = 0;
 
   run(kind: QueueOperationKind): QueueResultKind | string {
@@ -63,7 +63,7 @@ export class Bench {
     assert.equal(this.run({ case: "deleteMessage", value: { queue, messageId, popReceipt } }), "done");
   }
 
-  /** What a poll costs now. */
+  /** Returns the cost of a poll now. */
   poll(count: number): number {
     this.take(count);
     return this.cost;

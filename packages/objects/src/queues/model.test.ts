@@ -132,7 +132,7 @@ const peek = (count: number): Step =>
     );
   });
 
-/** What must come of an operation with a receipt that was told before, this many ago. */
+/** Returns the expected result of an operation with a receipt that was told this many receipts ago. */
 function fenced(model: Model, real: Real, ago: number) {
   const told = model.told.at(-1 - (ago % Math.max(1, model.told.length)));
   if (!told) return undefined;

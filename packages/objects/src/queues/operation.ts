@@ -17,7 +17,7 @@ export interface QueueName extends QueueAddress {
 
 export interface PutMessage {
   readonly queue: QueueName;
-  /** As it came, after unescaping. */
+  /** Text as it came, after unescaping. */
   readonly text: string;
   readonly visibilityTimeoutSeconds: number;
   /** At least 1, or -1: it never expires. */
@@ -30,7 +30,7 @@ export interface GetMessages {
   readonly visibilityTimeoutSeconds: number;
 }
 
-/** Which message, and the fence: the receipt of the last Put, Get or Update of it. */
+/** The message and its fence: the receipt of the last Put, Get or Update of it. */
 export interface OnMessage {
   readonly queue: QueueName;
   readonly messageId: string;
@@ -104,7 +104,7 @@ export type QueueResultKind =
       readonly case: "queues";
       readonly value: { readonly queues: readonly Queue[]; readonly nextMarker: string; readonly rangeEnded: boolean };
     }
-  /** Of Put (without its text) and Update. */
+  /** Answer of Put (without its text) and Update. */
   | { readonly case: "message"; readonly value: Message }
   | { readonly case: "messages"; readonly value: MessagePage }
   /** `more`: expired ones are still in it, ask again. */

@@ -29,7 +29,7 @@ const deletedWorthWriting = 64;
 export class QueueEdit {
   readonly queue: QueueName;
   readonly nowMs: number;
-  /** Of this operation: larger than every one before in this queue. */
+  /** Ticket of this operation, larger than every earlier one in this queue. */
   readonly ticket: number;
   /** Every row of the queue's messages starts so. */
   readonly messages: Uint8Array;

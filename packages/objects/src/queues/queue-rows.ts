@@ -16,9 +16,9 @@ export interface QueueState {
   readonly signedIdentifiers: readonly SignedIdentifier[];
 }
 
-/** What all operations on the messages of one queue share. */
+/** State that all operations on the messages of one queue share. */
 export interface MessagesState {
-  /** Which rows count; clearing begins the next one. */
+  /** Generation of the rows that count; clearing begins the next one. */
   readonly generation: number;
   /** The largest time that was acted on (rule queueClockNeverBack). */
   readonly clockMs: number;
@@ -139,5 +139,5 @@ export function decodeText(bytes: Uint8Array): { readonly text: string; readonly
   return { text: row.text ?? "", expiresMs: optionalMs(row.expires) };
 }
 
-/** That a message expires is all that its expiry row says, and its key says it. */
+/** Value of an expiry row: its key alone says which message expires when. */
 export const expiryMark: Uint8Array = encodeRow(messageSchema, {});

@@ -8,7 +8,7 @@ interface Address {
   readonly queue: string;
 }
 
-/** What routing reads of an operation on queues. */
+/** The part of an operation on queues that routing reads. */
 export type RoutableQueueKind =
   | { readonly case: "createQueue" | "getQueue" | "setQueueMetadata" | "setQueueAcl" | "deleteQueue"; readonly value: Address }
   | { readonly case: "listQueues"; readonly value: { readonly account: string } & ListStart }

@@ -1,4 +1,7 @@
-/** What operations on messages do beside their own work, a bounded piece each: removing what expired, and rows of earlier generations. */
+/**
+ * Upkeep that operations on messages do beside their own work, a bounded piece each: removing expired messages, and
+ * rows of earlier generations.
+ */
 import { intact, type Plan, scanRows } from "../plan.ts";
 import { decodeKey } from "../rows/key.ts";
 import type { QueueEdit } from "./queue-edit.ts";
@@ -36,7 +39,7 @@ function expiryOf(key: Uint8Array): [message: number, expiresMs: number] {
   return [Number(objectName[4]), Number(objectName[3])];
 }
 
-/** Of generations that were cleared. */
+/** Removes rows of cleared generations. */
 export function* collectGarbage(edit: QueueEdit): Plan<void> {
   const { garbage } = edit.state;
   if (garbage === undefined) return;

@@ -47,7 +47,7 @@ export function encodeKeyPrefix(components: readonly KeyComponent[], elements: K
   return writer.finish();
 }
 
-/** As encodeKeyPrefix, behind what is encoded already. */
+/** Like encodeKeyPrefix, behind a start that is encoded already. */
 export function appendOpenComponent(start: Uint8Array, elements: KeyComponent): Uint8Array<ArrayBuffer> {
   const writer = new KeyWriter();
   writer.raw(start);

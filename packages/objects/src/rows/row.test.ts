@@ -42,7 +42,7 @@ const valuesOf = {
   int32: fc.integer(),
   int64,
 };
-/** Of every type that a DictionaryType may hold. */
+/** A value of any type that a DictionaryType may hold. */
 const scalar = fc.oneof(
   ...Object.entries(valuesOf).map(([type, value]) =>
     fc.record({ name: fc.string(), type: fc.constant(type as ScalarType), value: value as fc.Arbitrary<never> }, { noNullPrototype: true }),

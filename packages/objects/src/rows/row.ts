@@ -71,7 +71,7 @@ const typeCodes = new Map<PropertyType, number>(typeNames.map((name, index) => [
 
 // Rows are encoded by the thousand each second and live until their commit: a few buffers for all of them instead of some for each.
 const rowScratch = new Scratch();
-/** Of the one value in a row that is itself a list. */
+/** Scratch for a value in a row that is itself a list. */
 const valueScratch = new Scratch();
 const slabs = new Slabs();
 

@@ -2,7 +2,7 @@
 import { ByteWriter } from "./varint.ts";
 
 const slabBytes = 64 * 1024;
-/** What is longer has a buffer of its own. */
+/** Longer rows have a buffer of their own. */
 const sharedBytesMax = slabBytes / 8;
 const scratchBytesMax = 256 * 1024;
 

@@ -109,7 +109,7 @@ export function satisfies(operator: ComparisonOperator, order: number): boolean 
   }
 }
 
-/** Of one type. Undefined: they have no order. */
+/** Compares two constants of one type. Undefined if they have no order. */
 function compareValues({ value: a }: FilterConstant, { value: b }: FilterConstant): number | undefined {
   if (typeof a === "string") return compareText(a, b as string);
   if (a instanceof Uint8Array) return compareBytes(a, b as Uint8Array);

@@ -9,7 +9,7 @@ interface Change {
   readonly action: EntityAction;
   readonly rowKey: string;
   readonly properties: Readonly<Record<string, number>>;
-  /** Which state the change expects: the one now, one that is gone, or any. */
+  /** State that the change expects: the present one, one that is gone, or any. */
   readonly expects: "now" | "gone" | "any";
 }
 
@@ -28,11 +28,11 @@ const change: fc.Arbitrary<Change> = fc.record({
 const step = fc.record({
   partitionKey: fc.constantFrom("p", "q"),
   changes: fc.array(change, { minLength: 1, maxLength: 4 }),
-  /** Of the clock, before it. */
+  /** Step of the clock before the change, in milliseconds. */
   clockMs: fc.integer({ min: -5_000, max: 5_000 }),
 });
 
-/** What the model answers: the index and code of the first change that can't be done. */
+/** Returns the model's answer: index and code of the first change that can't be done. */
 function refusalOf(model: ReadonlyMap<string, Held>, partitionKey: string, changes: readonly Change[]): string | undefined {
   const seen = new Set<string>();
   for (const [index, { action, rowKey, expects }] of changes.entries()) {

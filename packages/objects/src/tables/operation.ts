@@ -8,7 +8,7 @@ import type { FilterTerm } from "./filter.ts";
 
 export interface TableAddress {
   readonly account: string;
-  /** As it was written: tables are found without regard to case. */
+  /** Name of the table as it was written. Tables are found without regard to case. */
   readonly table: string;
 }
 
@@ -38,7 +38,7 @@ export interface EntityChange {
   readonly action: EntityAction;
   readonly rowKey: string;
   readonly properties: EntityProperties;
-  /** Of replace, merge and delete: the timestamp that the entity must have; undefined: any (If-Match: *). */
+  /** For replace, merge and delete: timestamp that the entity must have; undefined for any (If-Match: *). */
   readonly ifTimestamp?: bigint | undefined;
 }
 
@@ -60,7 +60,7 @@ export interface QueryEntities {
   /** Postfix; empty: every entity. */
   readonly filter: readonly FilterTerm[];
   readonly select: readonly string[];
-  /** What was looked at last: the query goes on behind it. */
+  /** Last key that was looked at. The query goes on behind it. */
   readonly after?: EntityKey | undefined;
   readonly entitiesMax: number;
 }
@@ -85,25 +85,25 @@ export type TableOperation =
   | { readonly case: "queryEntities"; readonly value: QueryEntities };
 
 export interface Table {
-  /** As it was written when it was created. */
+  /** Name of the table as it was written when it was created. */
   readonly name: string;
   readonly incarnation: number;
   readonly signedIdentifiers: readonly SignedIdentifier[];
 }
 
-/** What one range can say in one go. */
+/** The part of an answer that one range gives in one call. */
 interface Page {
   /** It stopped before the end of what the range has: ask again, behind what was looked at last. */
   readonly more: boolean;
   /** The query goes on behind this range. */
   readonly rangeEnded: boolean;
-  /** Of how many rows it looked at. */
+  /** Number of rows that were looked at. */
   readonly rowsRead: number;
 }
 
 export interface EntityPage extends Page {
   readonly entities: readonly Entity[];
-  /** What was looked at last, whether it fits the filter or not; undefined: nothing. */
+  /** Last key that was looked at, whether it matches the filter or not; undefined if none. */
   readonly last?: EntityKey | undefined;
 }
 

@@ -211,6 +211,6 @@ test("queries: one go answers a bounded number of properties, and the next goes 
     keys,
     Array.from({ length: 200 }, (_, i) => `p/${String(i).padStart(3, "0")}`),
   );
-  // What is not asked for does not count.
+  // Properties that are not selected do not count.
   assert.equal(table.page({ select: ["P1"] }).entities.length, 200);
 });

@@ -12,9 +12,9 @@ import type { Entity, EntityKey, ListTables, QueryEntities, Table } from "./oper
 import { type Span, spansFrom, spansOfQuery, spansOfTables, successor } from "./spans.ts";
 import { decodeTable } from "./tables.ts";
 
-/** Of one page of the service. */
+/** Entities of one page of the service. */
 export const queryPageMax = 1_000;
-/** Of one go. */
+/** Rows that one call reads. */
 export const rowsReadMax = 2_000;
 const bytesReadMax = 2 * 1024 * 1024;
 /** Rows of one step: an entity may have 252 properties, and a step is one turn of the event loop. */

@@ -1,5 +1,5 @@
 /**
- * Which keys a filter can fit: the planner of queries. The constants that a filter compares a key with cut its values into points (the
+ * The planner of queries: finds the keys that a filter can match. The constants that a filter compares a key with cut its values into points (the
  * constants) and gaps between them; inside one piece every comparison of the key has one answer. So for each piece of PartitionKey, and
  * for points of it each piece of RowKey, the filter is asked whether it may hold there, whatever the other properties are. What may not
  * is never read: a comparison of both keys is one row, of a PartitionKey and a prefix of RowKey one short range.
@@ -24,7 +24,7 @@ interface Piece {
   readonly before?: string;
 }
 
-/** Of any value of the piece to a constant of the filter. */
+/** Order of any value of the piece relative to a constant of the filter. */
 function orderOf(piece: Piece, constant: string): number {
   if (piece.at !== undefined) return compareText(piece.at, constant);
   return piece.after !== undefined && compareText(constant, piece.after) <= 0 ? 1 : -1;
@@ -42,7 +42,7 @@ function piecesOf(constants: readonly string[]): Piece[] {
   return pieces;
 }
 
-/** What is known of a condition: that it may be true, that it may be false. */
+/** Possible results of a condition: it may be true, it may be false. */
 interface Chance {
   readonly true: boolean;
   readonly false: boolean;
@@ -135,7 +135,7 @@ class Spans {
   }
 }
 
-/** What of them is not before `from`. */
+/** Returns the parts of the spans that are not before `from`. */
 export function spansFrom(spans: readonly Span[], from: Uint8Array): Span[] {
   const left: Span[] = [];
   for (const span of spans) {
